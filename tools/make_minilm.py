@@ -35,10 +35,10 @@ SAMPLES = (
     ["A man is eating food."],
     ["A man is eating a piece of bread.", "The girl is carrying a baby.",
      "Someone in a gorilla costume plays a set of drums.", "Zürich's café closes at 5 p.m.!"],
-    ["An inference server takes requests from its front-ends, waits until a batch is worth running, "
-     "hands it to the backend that the model names, and sends the answers back the way they came; "
-     "once it is warm, nothing on that line allocates memory or takes a global lock, so that the "
-     "time a request takes depends on the model and on very little else.",
+    ["An inference server takes requests from its front-ends, waits until a batch is worth "
+     "running, hands it to the backend that the model names, and sends the answers back the way "
+     "they came; once it is warm, nothing on that line allocates memory or takes a "
+     "global lock, so that the time a request takes depends on the model and on very little else.",
      "Short."],
 )
 
@@ -58,7 +58,7 @@ except ImportError as e:
 # ---------------------------------------------------------------- the weights
 
 def find_weights(given, package_dir):
-    """The path of model.safetensors: the given one, that of an installed package, or a fresh one."""
+    """The path of model.safetensors: given, of an installed package, or downloaded."""
     if given != "auto":
         path = Path(given)
         path = next(iter(sorted(path.rglob("model.safetensors"))), path) if path.is_dir() else path
@@ -84,7 +84,7 @@ def find_weights(given, package_dir):
 
 
 def read_safetensors(path):
-    """name -> array, mapped from the file. Layout: u64 size of a JSON header, the header, the data."""
+    """name -> array, mapped. Layout: u64 size of a JSON header, the header, the data."""
     size = path.stat().st_size
     with path.open("rb") as f:
         head = f.read(8)
@@ -103,8 +103,8 @@ def read_safetensors(path):
             fail(f"'{path}': tensor '{name}' is {entry['dtype']}, expected F32 or I64")
         begin, end = (8 + length + o for o in entry["data_offsets"])
         if end > size:
-            fail(f"'{path}' is cut short: tensor '{name}' ends at {end} of {size} bytes; remove the "
-                 "file and run this again")
+            fail(f"'{path}' is cut short: tensor '{name}' ends at {end} of {size} bytes; "
+                 "remove the file and run this again")
         arrays[name] = np.frombuffer(data[begin:end], kinds[entry["dtype"]]).reshape(entry["shape"])
     return arrays
 
@@ -181,7 +181,8 @@ def attention(b, x, path, bias):
                      which + ".heads", perm=order)
     query, value = heads("query", [0, 2, 1, 3]), heads("value", [0, 2, 1, 3])
     scores = b.add("MatMul", [query, heads("key", [0, 2, 3, 1])], "scores")
-    scores = b.add("Div", [scores, b.constant("root_of_size", math.sqrt(size), np.float32)], "scaled")
+    scores = b.add("Div", [scores, b.constant("root_of_size", math.sqrt(size), np.float32)],
+                   "scaled")
     weights = b.add("Softmax", [b.add("Add", [scores, bias], "masked")], "weights", axis=-1)
     y = b.add("Transpose", [b.add("MatMul", [weights, value], "context")], "context.turned",
               perm=[0, 2, 1, 3])
@@ -210,7 +211,8 @@ def mean_of_tokens(b, hidden, mask):
     b.prefix = "pooling/"
     axis_1 = b.constant("axis_1", [1], np.int64)
     spread = b.add("Unsqueeze", [mask, b.constant("axis_last", [-1], np.int64)], "mask")
-    total = b.add("ReduceSum", [b.add("Mul", [hidden, spread], "kept"), axis_1], "total", keepdims=0)
+    total = b.add("ReduceSum", [b.add("Mul", [hidden, spread], "kept"), axis_1], "total",
+                  keepdims=0)
     count = b.add("ReduceSum", [mask, axis_1], "count", keepdims=1)
     # A row whose mask is all zero gets zeros and not NaN.
     count = b.add("Max", [count, b.constant("least_count", 1e-9, np.float32)], "divisor")
@@ -238,7 +240,8 @@ def build(weights):
         [numpy_helper.from_array(a, n) for n, a in b.initializers.items()])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8,
                               producer_name="kelp tools/make_minilm.py")
-    helper.set_model_props(model, {"weights": f"{PACKAGE} {VERSION}", "weights_license": "Apache-2.0"})
+    helper.set_model_props(model,
+                           {"weights": f"{PACKAGE} {VERSION}", "weights_license": "Apache-2.0"})
     onnx.checker.check_model(model)
     return model
 
@@ -246,7 +249,7 @@ def build(weights):
 # ---------------------------------------------------------------- sentences to tokens
 
 class WordPiece:
-    """BERT's uncased tokenizer (Devlin et al. 2019): clean, split, then the longest pieces first."""
+    """BERT's uncased tokenizer (Devlin et al. 2019): clean, split, longest pieces first."""
 
     def __init__(self, vocabulary):
         if not vocabulary.is_file():
@@ -328,7 +331,8 @@ def write_request(path, sentences, tokenizer):
     tensors = [{"name": n, "datatype": "INT64", "shape": list(a.shape), "data": a.ravel().tolist()}
                for n, a in tokenizer.batch(sentences).items()]
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"inputs": tensors, "outputs": [{"name": "sentence_embedding"}]}) + "\n")
+    path.write_text(json.dumps({"inputs": tensors,
+                                "outputs": [{"name": "sentence_embedding"}]}) + "\n")
     print(f"written: {path}, {len(sentences)} sentences", flush=True)
 
 

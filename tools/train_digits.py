@@ -7,7 +7,8 @@ pictures, nothing is fetched). Training is plain numpy, on one fixed seed, and t
 minute; it is kept so that every number in examples/models/digits can be traced to its source.
 Written under --out (default: the examples folder of this source tree):
 
-  models/digits/1/model.onnx     image FP32 [batch,1,8,8], ink 0..1 -> probabilities FP32 [batch,10], digit INT64 [batch]
+  models/digits/1/model.onnx     image FP32 [batch,1,8,8], ink 0..1
+                                 -> probabilities FP32 [batch,10], digit INT64 [batch]
   models/digits/labels.txt       the class names, one a line
   pictures/digit_N.png           one held-out picture a digit, enlarged to 64x64
   requests/digits.json           a KServe v2 inference request with three held-out pictures
@@ -133,7 +134,7 @@ def train(x, labels, epochs, rng):
         order, losses = rng.permutation(len(x)), []
         for start in range(0, len(x), batch):
             pick = order[start:start + batch]
-            # Every second epoch sees the pictures where they are, so that the plain case is learnt too.
+            # Every second epoch sees the pictures unmoved: the plain case is to be learnt too.
             seen = shifted(x[pick], rng) if epoch % 2 else x[pick]
             loss, grads = gradients(p, seen, labels[pick])
             losses.append(loss)
@@ -190,7 +191,8 @@ def write_png(path, grey):
             struct.pack(">I", zlib.crc32(kind + body))
     h, w = grey.shape
     rows = b"".join(b"\0" + row.tobytes() for row in grey)
-    path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", w, h, 8, 0, 0, 0, 0))
+    head = struct.pack(">IIBBBBB", w, h, 8, 0, 0, 0, 0)
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head)
                      + chunk(b"IDAT", zlib.compress(rows, 9)) + chunk(b"IEND", b""))
 
 
@@ -231,7 +233,8 @@ def main():
     right = forward(p, test_x)[0].argmax(1) == test_y
     print(f"held-out accuracy: {right.mean():.4f} ({right.sum()} of {len(right)})")
     if right.mean() < LEAST_ACCURACY:
-        sys.exit(f"train_digits: accuracy {right.mean():.4f} is under {LEAST_ACCURACY}: not written")
+        sys.exit(f"train_digits: accuracy {right.mean():.4f} is under {LEAST_ACCURACY}: "
+                 "not written")
 
     for d in ("models/digits/1", "pictures", "requests"):
         (args.out / d).mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,8 @@ Under --out (default: models/ beside this script; its contents are committed):
   NAME/expected_Y.npy    and for each graph output, computed by ONNX Runtime on the CPU
   NAME/caseN/...         further cases, with other sizes of the symbolic dimensions
   NAME.onnx, bad/*.onnx  models that must be refused in words
-  uncovered_op.tsv       each uncovered node of uncovered_op.onnx: domain, operator, version, node, where
+  uncovered_op.tsv       each uncovered node of uncovered_op.onnx: domain, operator, version,
+                         node, where
   index.tsv              all of them: file, 'good' or 'bad', and what it is there for
 
 Strings are stored as numpy byte strings (|S), UTF-8, padded with NUL. The models are written in
@@ -27,10 +28,12 @@ try:
     import onnxruntime
     from onnx import TensorProto, helper, numpy_helper
 except ImportError as e:
-    sys.exit(f"make_test_models: '{e.name}' is missing: pip install -r tools/requirements-models.txt")
+    sys.exit(f"make_test_models: '{e.name}' is missing: "
+             "pip install -r tools/requirements-models.txt")
 
 F32, I64 = np.float32, np.int64
-HEAD = '<ir_version: 8, opset_import: ["" : 17], producer_name: "kelp tests/data/make_test_models.py">\n'
+HEAD = ('<ir_version: 8, opset_import: ["" : 17], '
+        'producer_name: "kelp tests/data/make_test_models.py">\n')
 REPO = Path(__file__).resolve().parents[2]
 
 
@@ -97,7 +100,8 @@ def mlp(w):
 
 def dynamic_reshape(w):
     r = rng_of("dynamic_reshape")
-    model = parsed("""dynamic_reshape (float[b, s, 12] x) => (float[b, 4, s, 3] heads, float[n, 12] rows, int64[3] dims)
+    model = parsed("""dynamic_reshape (float[b, s, 12] x)
+        => (float[b, 4, s, 3] heads, float[n, 12] rows, int64[3] dims)
     <int64 zero = {0}, int64 one = {1}, int64[1] four = {4}, int64[1] three = {3},
      int64[1] axis = {0}, int64[1] rest = {-1}, int64[1] last = {2}, int64[1] end = {3}> {
         dims = Shape (x)
@@ -123,7 +127,8 @@ def broadcast(w):
     ins, outs, body, feed = [], [], [], {}
     for k, t in kinds.items():
         ins += [f"{k}[b, 1, 4] a_{k}", f"{k}[3, 1] b_{k}", f"{k} c_{k}"]
-        outs += [f"{k}[b, 3, 4] {o}_{k}" for o in ("sum", "mix", "max")] + [f"bool[b, 3, 4] less_{k}"]
+        outs += [f"{k}[b, 3, 4] {o}_{k}" for o in ("sum", "mix", "max")]
+        outs += [f"bool[b, 3, 4] less_{k}"]
         body.append(f"""
         sum_{k} = Add (a_{k}, b_{k})
         d_{k} = Sub (c_{k}, a_{k})
@@ -143,7 +148,8 @@ def broadcast(w):
 def logic(w):
     r = rng_of("logic")
     model = parsed("""logic (float[n, 4] x, float[4] y, uint8[n, 4] u, float16[n, 4] h)
-        => (bool[n, 4] both, bool[n, 4] either, bool[n, 4] other, bool[n, 4] same, int8[n, 4] narrow,
+        => (bool[n, 4] both, bool[n, 4] either, bool[n, 4] other, bool[n, 4] same,
+            int8[n, 4] narrow,
             float[n, 4] wide, bool[n, 4] truth, int32[n, 4] whole, float16[n, 4] half) {
         g = Greater (x, y)
         l = LessOrEqual (x, y)
@@ -162,8 +168,10 @@ def logic(w):
     def case(n):
         x = r.integers(-9, 10, (n, 4)).astype(F32) / 2
         return {"x": x, "y": np.array([0, 1, -1, .5], F32),
-                "u": r.integers(0, 3, (n, 4)).astype(np.uint8), "h": r.standard_normal((n, 4)).astype(np.float16)}
-    w.good("logic_cast", model, [case(3), case(1)], "comparisons, boolean operators and casts among dtypes")
+                "u": r.integers(0, 3, (n, 4)).astype(np.uint8),
+                "h": r.standard_normal((n, 4)).astype(np.float16)}
+    w.good("logic_cast", model, [case(3), case(1)],
+           "comparisons, boolean operators and casts among dtypes")
 
 
 def strings(w):
@@ -173,14 +181,16 @@ def strings(w):
         u = Concat <axis = 0> (t, more)
     }""")
     w.good("string_identity", model,
-           [{"s": np.array(["kelp", "", "Zürich 湖", "a\tb"], object)}, {"s": np.array(["one"], object)}],
+           [{"s": np.array(["kelp", "", "Zürich 湖", "a\tb"], object)},
+            {"s": np.array(["one"], object)}],
            "string tensors: Identity and Concat, an empty one, UTF-8, and a string initializer")
 
 
 def int64_arithmetic(w):
     model = parsed("""int64_arithmetic (int64[n] a, int64[n] b)
         => (int64[n] sum, int64[n] difference, int64[n] product, int64[n] quotient, int64[n] modulo,
-            int64[n] remainder, int64[n] negative, int64[n] magnitude, int64[n] larger, int64[n] smaller,
+            int64[n] remainder, int64[n] negative, int64[n] magnitude, int64[n] larger,
+            int64[n] smaller,
             bool[n] equal, int64 total) {
         sum = Add (a, b)
         difference = Sub (a, b)
@@ -204,11 +214,16 @@ def int64_arithmetic(w):
 def movement(w):
     r = rng_of("movement")
     model = parsed("""movement (float[n, 6, 5] x, bool[n, 1, 5] keep, int64[2, 2] at)
-        => (float[n, 6, 5] chosen, float[n, 3, 5] back, float[n, 2, 3] inner, float[n, 1, 5] s0, float[n, 3, 5] s1,
-            float[n, 2, 5] s2, float[n, 11, 5] joined, float[n, 6, 5] spread, float[n, 2, 2, 5] gathered,
-            float[n, 5, 6] turned, float[n, 6, 5, 1] wide, float[n, 8, 6] padded, float[n, 6, 10] tiled, float[n, 30] flat)
-        <float zero = {0.0}, int64[1] first = {-1}, int64[1] stop = {-7}, int64[1] axis = {1}, int64[1] step = {-2},
-         int64[2] lo = {1, -4}, int64[2] hi = {3, 9223372036854775807}, int64[2] axes = {1, 2}, int64[2] steps = {1, 1},
+        => (float[n, 6, 5] chosen, float[n, 3, 5] back, float[n, 2, 3] inner, float[n, 1, 5] s0,
+            float[n, 3, 5] s1,
+            float[n, 2, 5] s2, float[n, 11, 5] joined, float[n, 6, 5] spread,
+            float[n, 2, 2, 5] gathered,
+            float[n, 5, 6] turned, float[n, 6, 5, 1] wide, float[n, 8, 6] padded,
+            float[n, 6, 10] tiled, float[n, 30] flat)
+        <float zero = {0.0}, int64[1] first = {-1}, int64[1] stop = {-7}, int64[1] axis = {1},
+         int64[1] step = {-2},
+         int64[2] lo = {1, -4}, int64[2] hi = {3, 9223372036854775807}, int64[2] axes = {1, 2},
+         int64[2] steps = {1, 1},
          int64[3] parts = {1, 3, 2}, int64[3] to = {1, 6, 5}, int64[1] end = {-1},
          int64[6] pads = {0, 1, 0, 0, 1, 1}, int64[3] times = {1, 1, 2}> {
         chosen = Where (keep, x, zero)
@@ -230,21 +245,27 @@ def movement(w):
     }""", {"lo_1": np.array([0], I64), "hi_1": np.array([3], I64), "axis_2": np.array([2], I64),
            "zero_1": np.array([0], I64), "one_1": np.array([1], I64)})
     def case(n):
-        return {"x": r.standard_normal((n, 6, 5), F32), "keep": r.integers(0, 2, (n, 1, 5)).astype(bool),
+        return {"x": r.standard_normal((n, 6, 5), F32),
+                "keep": r.integers(0, 2, (n, 1, 5)).astype(bool),
                 "at": np.array([[0, -1], [3, 2]], I64)}
     w.good("movement", model, [case(2), case(1)],
-           "Where Slice Split Concat Expand Gather Transpose Unsqueeze Pad Tile Flatten, negative steps and axes")
+           "Where Slice Split Concat Expand Gather Transpose Unsqueeze Pad Tile Flatten, "
+           "negative steps and axes")
 
 
 def floor(w):
     r = rng_of("floor")
     model = parsed("""floor (float[n, 4] x, float[n, 4] y)
-        => (float[n, 4] arithmetic, float[n, 4] powers, float[n, 3] product, float[n, 1] sums, float[n] means,
-            float[4] largest, float smallest, float[2, n, 2] reshaped, float[n, 2] part, float[n, 2] other,
-            float[n, 6] joined, float[n, 4] lifted, float[2, 4] gathered, int64[n, 4] whole, float[n, 4] chosen,
+        => (float[n, 4] arithmetic, float[n, 4] powers, float[n, 3] product, float[n, 1] sums,
+            float[n] means,
+            float[4] largest, float smallest, float[2, n, 2] reshaped, float[n, 2] part,
+            float[n, 2] other,
+            float[n, 6] joined, float[n, 4] lifted, float[2, 4] gathered, int64[n, 4] whole,
+            float[n, 4] chosen,
             bool[n, 4] equal, bool[n, 4] less) {
         [constant] c = Constant <value = float[4] {0.5, 1.0, 1.5, 2.0}> ()
-        [c_weight] weight = Constant <value = float[4, 3] {1.0, -2.0, 0.5, 0.25, 1.0, -1.0, 2.0, 0.0, 3.0, -0.5, 1.5, 1.0}> ()
+        [c_weight] weight = Constant <
+            value = float[4, 3] {1.0, -2.0, 0.5, 0.25, 1.0, -1.0, 2.0, 0.0, 3.0, -0.5, 1.5, 1.0}> ()
         [c_one] one = Constant <value = int64[1] {1}> ()
         [c_three] three = Constant <value = int64[1] {3}> ()
         [c_to] to = Constant <value = int64[3] {-1, 2, 2}> ()
@@ -284,23 +305,27 @@ def floor(w):
     # 'down' is used as an output too, so that no node is dead.
     model.graph.output.append(helper.make_tensor_value_info("down", TensorProto.FLOAT, ["n", 6]))
     kinds = {n.op_type for n in model.graph.node}
-    assert kinds == set("""Add Sub Mul Div Neg Abs Sqrt Pow Exp Log MatMul ReduceSum ReduceMean ReduceMax ReduceMin
-        Reshape Transpose Concat Slice Split Squeeze Unsqueeze Identity Cast Equal Greater Less Where Constant
-        Gather""".split()), kinds
+    assert kinds == set("""Add Sub Mul Div Neg Abs Sqrt Pow Exp Log MatMul ReduceSum ReduceMean
+        ReduceMax ReduceMin Reshape Transpose Concat Slice Split Squeeze Unsqueeze Identity Cast
+        Equal Greater Less Where Constant Gather""".split()), kinds
     def case(n):
-        return {"x": r.uniform(0.2, 4, (n, 4)).astype(F32), "y": -r.uniform(0.2, 4, (n, 4)).astype(F32)}
+        return {"x": r.uniform(0.2, 4, (n, 4)).astype(F32),
+                "y": -r.uniform(0.2, 4, (n, 4)).astype(F32)}
     first, second = case(3), case(1)
     first["y"][0] = first["x"][0] * np.array([1, 2, .5, 1], F32)
-    w.good("floor", model, [first, second], "the 30 operators that every opset backend covers, in one graph")
+    w.good("floor", model, [first, second],
+           "the 30 operators that every opset backend covers, in one graph")
 
 
 def conv_pool(w):
     r = rng_of("conv_pool")
-    model = parsed("""conv_pool (float[n, 3, h, v] x) => (float[n, 6, p, q] y, float[n, 6, 1, 1] mean, float[n, 4, s, t] up) {
+    model = parsed("""conv_pool (float[n, 3, h, v] x)
+        => (float[n, 6, p, q] y, float[n, 6, 1, 1] mean, float[n, 4, s, t] up) {
         c1 = Conv <kernel_shape = [3, 3], pads = [1, 0, 1, 2], strides = [2, 1]> (x, w1, b1)
         n1 = BatchNormalization <epsilon = 0.001> (c1, scale, shift, average, variance)
         r1 = LeakyRelu <alpha = 0.1> (n1)
-        c2 = Conv <kernel_shape = [3, 3], pads = [2, 2, 2, 2], dilations = [2, 2], group = 2> (r1, w2)
+        c2 = Conv <kernel_shape = [3, 3], pads = [2, 2, 2, 2], dilations = [2, 2],
+                   group = 2> (r1, w2)
         r2 = Clip (c2, low, high)
         c3 = Conv <auto_pad = "SAME_UPPER", group = 6> (r2, w3, b3)
         a = AveragePool <kernel_shape = [2, 3], pads = [0, 1, 1, 1], count_include_pad = 0> (c3)
@@ -310,18 +335,24 @@ def conv_pool(w):
     }""", {"w1": r.standard_normal((6, 3, 3, 3), F32) / 4, "b1": r.standard_normal(6, F32),
            "scale": r.uniform(.5, 2, 6).astype(F32), "shift": r.standard_normal(6, F32),
            "average": r.standard_normal(6, F32), "variance": r.uniform(.5, 2, 6).astype(F32),
-           "w2": r.standard_normal((6, 3, 3, 3), F32) / 4, "w3": r.standard_normal((6, 1, 2, 2), F32),
+           "w2": r.standard_normal((6, 3, 3, 3), F32) / 4,
+           "w3": r.standard_normal((6, 1, 2, 2), F32),
            "b3": r.standard_normal(6, F32), "w4": r.standard_normal((4, 6, 1, 1), F32),
            "low": np.array(-1, F32), "high": np.array(1.5, F32)})
-    w.good("conv_pool", model, [{"x": r.standard_normal((n, 3, h, v), F32)} for n, h, v in ((2, 9, 8), (1, 7, 11))],
-           "convolutions: plain, dilated, grouped, depthwise, pointwise; pooling; normalization; odd sizes")
+    w.good("conv_pool", model,
+           [{"x": r.standard_normal((n, 3, h, v), F32)} for n, h, v in ((2, 9, 8), (1, 7, 11))],
+           "convolutions: plain, dilated, grouped, depthwise, pointwise; pooling; "
+           "normalization; odd sizes")
 
 
 def attention_block(w):
     r = rng_of("attention_block")
-    model = parsed("""attention_block (float[b, s, 8] x, int64[b, s] mask) => (float[b, s, 8] y, float[b, 2, s, s] weights)
-        <int64[4] split = {0, 0, 2, 4}, int64[3] join = {0, 0, 8}, float one = {1.0}, float half = {0.5},
-         float scale = {2.0}, float low = {-10000.0}, float root = {1.4142135}, int64[2] axes = {1, 2}> {
+    model = parsed("""attention_block (float[b, s, 8] x, int64[b, s] mask)
+        => (float[b, s, 8] y, float[b, 2, s, s] weights)
+        <int64[4] split = {0, 0, 2, 4}, int64[3] join = {0, 0, 8}, float one = {1.0},
+         float half = {0.5},
+         float scale = {2.0}, float low = {-10000.0}, float root = {1.4142135},
+         int64[2] axes = {1, 2}> {
         n = LayerNormalization <axis = -1, epsilon = 0.00001> (x, gain, bias)
         q0 = MatMul (n, wq)
         q1 = Reshape (q0, split)
@@ -360,7 +391,8 @@ def attention_block(w):
         mask[-1, (s + 1) // 2:] = 0
         return {"x": r.standard_normal((b, s, 8), F32), "mask": mask}
     w.good("attention_block", model, [case(2, 5), case(1, 1), case(3, 9)],
-           "a small transformer block: LayerNormalization, batched MatMul, Softmax with a mask, Erf")
+           "a small transformer block: LayerNormalization, batched MatMul, Softmax with a "
+           "mask, Erf")
 
 
 def control_flow(w):
@@ -382,7 +414,10 @@ def control_flow(w):
 def external_data(w):
     r = rng_of("external")
     weight = r.standard_normal((8, 4), F32)
-    text = "external_data (float[n, 8] x) => (float[n, 4] y) { m = MatMul (x, weight)  y = Add (m, bias) }"
+    text = """external_data (float[n, 8] x) => (float[n, 4] y) {
+        m = MatMul (x, weight)
+        y = Add (m, bias)
+    }"""
     weights = {"weight": weight, "bias": np.arange(4, dtype=F32)}
 
     def referring(location, offset=0, length=None):
@@ -390,7 +425,8 @@ def external_data(w):
         tensor = model.graph.initializer[0]
         tensor.ClearField("raw_data")
         tensor.data_location = TensorProto.EXTERNAL
-        for k, v in (("location", location), ("offset", offset), ("length", length or weight.nbytes)):
+        for k, v in (("location", location), ("offset", offset),
+                     ("length", length or weight.nbytes)):
             entry = tensor.external_data.add()
             entry.key, entry.value = k, str(v)
         return model
@@ -401,14 +437,15 @@ def external_data(w):
     cases = [{"x": r.standard_normal((n, 8), F32)} for n in (1, 3)]
     plain = parsed(text, weights)
     w.good("external_data", plain, cases, "a weight kept in external_data.bin, 64 bytes into it",
-           save=lambda _, path: path.write_bytes(referring("external_data.bin", 64).SerializeToString()))
+           save=lambda _, p: p.write_bytes(referring("external_data.bin", 64).SerializeToString()))
     w.bad("external_escape", referring("../secret.bin"),
           "external data in '../secret.bin', which is there and must not be read")
     w.bad("bad/external_absolute", referring("/dev/zero"), "external data at an absolute path")
     w.bad("bad/external_short", referring("external_short.bin", 64),
           "external data past the end of its file")
     (w.out / "bad/external_short.bin").write_bytes(b"\0" * 100)
-    w.bad("bad/external_missing", referring("no_such_file.bin"), "external data in a file that is not there")
+    w.bad("bad/external_missing", referring("no_such_file.bin"),
+          "external data in a file that is not there")
     w.bad("bad/external_length", referring("external_short.bin", 0, 96),
           "external data whose length does not fit the tensor's shape")
     w.bad("bad/external_offset", referring("external_short.bin", 2**64 - 64),
@@ -421,8 +458,9 @@ def uncovered(w):
     model = parsed("""uncovered_op (float[n] x, bool c) => (float[n] y, float[n] z, float[n] v) {
         [top] f = com.example.Frobnicate <level = 3> (x)
         [fine] r = Relu (f)
-        [choice] y = If (c) <then_branch = yes () => (float[n] t) { [inner] t = com.example.Twiddle (r) },
-                             else_branch = no () => (float[n] e) { [plain] e = Neg (r) }>
+        [choice] y = If (c) <
+            then_branch = yes () => (float[n] t) { [inner] t = com.example.Twiddle (r) },
+            else_branch = no () => (float[n] e) { [plain] e = Neg (r) }>
         [call] z = com.example.fn.Wrapped (r)
         [again] v = com.example.Frobnicate (z)
     }
@@ -430,15 +468,16 @@ def uncovered(w):
     Wrapped (a) => (b) { [step] s = com.example.Grind (a)  [last] b = Abs (s) }
     """, head=HEAD.replace('["" : 17]', '["" : 17, "com.example" : 2, "com.example.fn" : 1]'))
     onnx.checker.check_model(model)
-    w.bad("uncovered_op", model, "valid, but four nodes are covered by nobody: two at the top, one in "
-          "a branch of If, one in a function; uncovered_op.tsv lists them")
+    w.bad("uncovered_op", model, "valid, but four nodes are covered by nobody: two at the top, "
+          "one in a branch of If, one in a function; uncovered_op.tsv lists them")
     (w.out / "uncovered_op.tsv").write_text(
         "# SPDX-License-Identifier: Apache-2.0\n"
         "com.example\tFrobnicate\t2\ttop\tgraph uncovered_op\n"
         "com.example\tTwiddle\t2\tinner\tgraph yes\n"
         "com.example\tGrind\t2\tstep\tfunction com.example.fn.Wrapped\n"
         "com.example\tFrobnicate\t2\tagain\tgraph uncovered_op\n")
-    w.bad("bad/unknown_op", parsed("g (float[n] x) => (float[n] y) { [odd] y = NoSuchOperator (x) }"),
+    w.bad("bad/unknown_op",
+          parsed("g (float[n] x) => (float[n] y) { [odd] y = NoSuchOperator (x) }"),
           "an operator that ai.onnx never had")
 
 
@@ -449,8 +488,9 @@ def malformed(w):
     w.bad("truncated", digits.read_bytes()[:3000], "the digits example, cut after 3000 bytes")
     w.bad("bad/empty", b"", "no bytes at all")
     w.bad("bad/not_onnx", b"This is a text and no model.\n", "a text file")
-    w.bad("bad/no_graph", helper.make_model(onnx.GraphProto(), ir_version=8,
-          opset_imports=[helper.make_opsetid("", 17)]), "a graph with neither name, nodes nor outputs")
+    hollow = helper.make_model(onnx.GraphProto(), ir_version=8,
+                               opset_imports=[helper.make_opsetid("", 17)])
+    w.bad("bad/no_graph", hollow, "a graph with neither name, nodes nor outputs")
     one = "g (float[n, 4] x) => (float[n, 4] y) "
 
     def changed(body, change, weights=None):
@@ -482,33 +522,45 @@ def malformed(w):
     w4 = {"w": np.ones(4, F32)}
     add = "{ [sum] y = Add (x, w) }"
     for name, model, what in (
-            ("cycle", parsed(one + "{ [first] a = Add (x, b)  [second] b = Relu (a)  [third] y = Neg (b) }"),
+            ("cycle", parsed(one + "{ [first] a = Add (x, b)  [second] b = Relu (a) "
+                                   "[third] y = Neg (b) }"),
              "two nodes that wait for each other"),
-            ("missing_input", parsed(one + "{ [lost] y = Add (x, nowhere) }"), "a value that nothing produces"),
-            ("missing_output", parsed(one + "{ [other] z = Relu (x) }"), "a graph output that nothing produces"),
+            ("missing_input", parsed(one + "{ [lost] y = Add (x, nowhere) }"),
+             "a value that nothing produces"),
+            ("missing_output", parsed(one + "{ [other] z = Relu (x) }"),
+             "a graph output that nothing produces"),
             ("duplicate_output", parsed(one + "{ [one] y = Relu (x)  [two] y = Neg (x) }"),
              "one name produced by two nodes"),
-            ("shape_mismatch", parsed("g (float[2, 4] x) => (float[2, 3] y) { [clash] y = MatMul (x, w) }",
+            ("shape_mismatch", parsed("g (float[2, 4] x) => (float[2, 3] y) "
+                                      "{ [clash] y = MatMul (x, w) }",
                                       {"w": np.ones((5, 3), F32)}), "MatMul of [2,4] with [5,3]"),
             ("type_mismatch", parsed(one + add, {"w": np.ones(4, I64)}), "Add of float and int64"),
             ("arity", parsed(one + "{ [alone] y = Add (x) }"), "Add with one input"),
             ("attribute_type", parsed(one + '{ [soft] y = Softmax <axis = "last"> (x) }'),
              "an attribute that is a string where an integer is due"),
-            ("attribute_missing", parsed(one + "{ [cast] y = Cast (x) }"), "Cast without the attribute 'to'"),
+            ("attribute_missing", parsed(one + "{ [cast] y = Cast (x) }"),
+             "Cast without the attribute 'to'"),
             ("initializer_short", changed(add, shorten, w4), "raw data two bytes short"),
-            ("initializer_negative", changed(add, negative, w4), "an initializer with a negative dimension"),
-            ("initializer_huge", changed(add, huge, w4), "dimensions whose product overflows 64 bits"),
+            ("initializer_negative", changed(add, negative, w4),
+             "an initializer with a negative dimension"),
+            ("initializer_huge", changed(add, huge, w4),
+             "dimensions whose product overflows 64 bits"),
             ("initializer_dtype", changed(add, dtype, w4), "a data type that does not exist"),
             ("future_opset", changed("{ y = Relu (x) }", later), "opset 999"),
             ("domain_not_imported", changed("{ [stray] y = Relu (x) }", unimported),
              "a node of a domain that the model does not import"),
-            ("no_op_type", changed("{ [blank] y = Relu (x) }", anonymous), "a node without an operator")):
+            ("no_op_type", changed("{ [blank] y = Relu (x) }", anonymous),
+             "a node without an operator")):
         w.bad(f"bad/{name}", model, what)
-    w.bad("bad/recursive_function", parsed("""g (float[n] x) => (float[n] y) { y = kelp.test.A (x) }
-        <domain: "kelp.test", opset_import: ["" : 17, "kelp.test" : 1]> A (a) => (b) { b = kelp.test.B (a) }
-        <domain: "kelp.test", opset_import: ["" : 17, "kelp.test" : 1]> B (a) => (b) { b = kelp.test.A (a) }
-        """, head=HEAD.replace('["" : 17]', '["" : 17, "kelp.test" : 1]')), "two functions that call each other")
-    w.bad("bad/deep", deep(3000), "If nested 3000 deep, hand-made: a reader that recurses must stop in time")
+    recursive = parsed("""g (float[n] x) => (float[n] y) { y = kelp.test.A (x) }
+        <domain: "kelp.test", opset_import: ["" : 17, "kelp.test" : 1]>
+        A (a) => (b) { b = kelp.test.B (a) }
+        <domain: "kelp.test", opset_import: ["" : 17, "kelp.test" : 1]>
+        B (a) => (b) { b = kelp.test.A (a) }
+        """, head=HEAD.replace('["" : 17]', '["" : 17, "kelp.test" : 1]'))
+    w.bad("bad/recursive_function", recursive, "two functions that call each other")
+    w.bad("bad/deep", deep(3000),
+          "If nested 3000 deep, hand-made: a reader that recurses must stop in time")
 
 
 def deep(levels):
@@ -526,12 +578,14 @@ def deep(levels):
 
 
 def main():
-    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ap = argparse.ArgumentParser(description=__doc__,
+                                 formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("--out", type=Path, default=Path(__file__).resolve().parent / "models")
     args = ap.parse_args()
     onnxruntime.set_default_logger_severity(3)
     writer = Writer(args.out)
-    for make in (mlp, dynamic_reshape, broadcast, logic, strings, int64_arithmetic, movement, floor, conv_pool,
+    for make in (mlp, dynamic_reshape, broadcast, logic, strings, int64_arithmetic, movement, floor,
+                 conv_pool,
                  attention_block, control_flow, external_data, uncovered, malformed):
         make(writer)
     writer.finish()
