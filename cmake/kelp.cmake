@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+# Functions that the rooms, tests and fuzzers are declared with.
+find_package(Threads REQUIRED)
+
+add_library(kelp_flags INTERFACE)
+target_compile_definitions(kelp_flags INTERFACE _GNU_SOURCE)
+target_include_directories(kelp_flags INTERFACE ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src)
+target_compile_options(kelp_flags INTERFACE
+  -Wall -Wextra -Werror -Wshadow -Wpointer-arith -Wvla -Wundef -Wformat=2
+  -Wimplicit-fallthrough -Wwrite-strings -fno-strict-aliasing -fno-math-errno -fno-trapping-math
+  $<$<COMPILE_LANGUAGE:C>:-Wstrict-prototypes> $<$<COMPILE_LANGUAGE:C>:-Wmissing-prototypes>
+  -ffile-prefix-map=${CMAKE_SOURCE_DIR}/=)
+if(CMAKE_BUILD_TYPE STREQUAL "Release")
+  target_compile_options(kelp_flags INTERFACE -ffunction-sections -fdata-sections -fno-semantic-interposition)
+  target_link_options(kelp_flags INTERFACE -Wl,--gc-sections -Wl,-O1)
+endif()
+target_link_libraries(kelp_flags INTERFACE Threads::Threads ${CMAKE_DL_LIBS} m)
+if(KELP_SANITIZE)
+  target_compile_options(kelp_flags INTERFACE -fsanitize=${KELP_SANITIZE} -fno-omit-frame-pointer -g -fno-sanitize-recover=undefined)
+  target_link_options(kelp_flags INTERFACE -fsanitize=${KELP_SANITIZE})
+endif()
+if(KELP_FUZZ)
+  target_compile_options(kelp_flags INTERFACE -fsanitize=fuzzer-no-link)
+  target_link_options(kelp_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+
+# kelp_room(NAME SOURCES … [DEPENDS rooms…] [LIBS libraries…]): a static library kelp_NAME.
+function(kelp_room name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LIBS" ${ARGN})
+  add_library(kelp_${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(kelp_${name} PUBLIC kelp_flags ${ARG_LIBS})
+  foreach(room IN LISTS ARG_DEPENDS)
+    target_link_libraries(kelp_${name} PUBLIC kelp_${room})
+  endforeach()
+endfunction()
+
+# kelp_test(NAME SOURCES … [LIBS …] [ARGS …] [ENV …]): a cmocka program, registered with CTest as NAME.
+function(kelp_test name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LIBS;ARGS;ENV" ${ARGN})
+  string(REPLACE "." "_" target test_${name})
+  add_executable(${target} ${ARG_SOURCES})
+  target_link_libraries(${target} PRIVATE ${ARG_LIBS} kelp_flags cmocka)
+  target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+  target_compile_definitions(${target} PRIVATE KELP_TEST_DATA="${CMAKE_SOURCE_DIR}/tests/data"
+    KELP_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  add_test(NAME ${name} COMMAND ${target} ${ARG_ARGS})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 300)
+  if(ARG_ENV)
+    set_tests_properties(${name} PROPERTIES ENVIRONMENT "${ARG_ENV}")
+  endif()
+endfunction()
+
+# kelp_fuzzer(NAME SOURCES … [LIBS …]): libFuzzer program with KELP_FUZZ, else a replay of tests/fuzz/corpus/NAME.
+function(kelp_fuzzer name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})
+  add_executable(fuzz_${name} ${ARG_SOURCES})
+  target_link_libraries(fuzz_${name} PRIVATE ${ARG_LIBS} kelp_flags)
+  target_include_directories(fuzz_${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+  target_compile_options(fuzz_${name} PRIVATE -Wno-missing-prototypes)
+  if(KELP_FUZZ)
+    target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
+  else()
+    target_sources(fuzz_${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests/support/replay_main.c)
+    add_test(NAME fuzz.${name} COMMAND fuzz_${name} ${CMAKE_SOURCE_DIR}/tests/fuzz/corpus/${name})
+    set_tests_properties(fuzz.${name} PROPERTIES TIMEOUT 300)
+  endif()
+endfunction()

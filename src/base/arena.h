@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A bump allocator: many small things, freed together. kelp_arena_clear keeps the chunks, so a cleared arena
+ * that is used the same way again allocates nothing. One thread at a time.
+ */
+#ifndef KELP_BASE_ARENA_H_
+#define KELP_BASE_ARENA_H_
+
+#include "base/str.h"
+
+#include <kelp/allocator.h>
+
+typedef struct kelp_arena_chunk kelp_arena_chunk;
+typedef struct kelp_arena {
+    kelp_allocator allocator;
+    kelp_arena_chunk *first;
+    kelp_arena_chunk *current;
+    size_t chunk_bytes;
+    size_t limit_bytes; /* of all chunks together; 0 is none */
+    size_t used_bytes;  /* given out since the last clear */
+    size_t total_bytes; /* held in chunks */
+} kelp_arena;
+
+/* Allocates nothing yet. `chunk_bytes` 0 takes 4 KiB. */
+void kelp_arena_init(kelp_arena *arena, kelp_allocator allocator, size_t chunk_bytes);
+void kelp_arena_deinit(kelp_arena *arena);
+/* Forgets what was given out, keeps the chunks. */
+void kelp_arena_clear(kelp_arena *arena);
+
+/* NULL when there is no memory, the limit is passed or the size overflows. Size 0 gives a unique non-NULL pointer. */
+void *kelp_arena_alloc(kelp_arena *arena, size_t size_bytes, size_t alignment);
+/* Zeroed array. */
+void *kelp_arena_array(kelp_arena *arena, size_t count, size_t element_bytes);
+char *kelp_arena_strndup(kelp_arena *arena, const char *text, size_t length);
+char *kelp_arena_printf(kelp_arena *arena, const char *format, ...) KELP_PRINTF(2, 3);
+
+/* View of the arena as an allocator; frees do nothing, growth copies. Valid while the arena stands still in memory. */
+kelp_allocator kelp_arena_allocator(kelp_arena *arena);
+
+#define KELP_ARENA_NEW(arena, type) ((type *)kelp_arena_array((arena), 1, sizeof(type)))
+#define KELP_ARENA_ARRAY(arena, count, type) \
+    ((type *)kelp_arena_array((arena), (count), sizeof(type)))
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Arithmetic on sizes that says when it overflowed instead of wrapping. */
+#ifndef KELP_BASE_CHECKED_H_
+#define KELP_BASE_CHECKED_H_
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+static inline bool kelp_size_add(size_t a, size_t b, size_t *out) {
+    return !__builtin_add_overflow(a, b, out);
+}
+
+static inline bool kelp_size_mul(size_t a, size_t b, size_t *out) {
+    return !__builtin_mul_overflow(a, b, out);
+}
+
+static inline bool kelp_i64_add(int64_t a, int64_t b, int64_t *out) {
+    return !__builtin_add_overflow(a, b, out);
+}
+
+static inline bool kelp_i64_mul(int64_t a, int64_t b, int64_t *out) {
+    return !__builtin_mul_overflow(a, b, out);
+}
+
+/* Rounds up to a power of two; false on overflow. */
+static inline bool kelp_size_align(size_t value, size_t alignment, size_t *out) {
+    size_t sum;
+    if (!kelp_size_add(value, alignment - 1, &sum))
+        return false;
+    *out = sum & ~(alignment - 1);
+    return true;
+}
+
+#define KELP_COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define KELP_MIN(a, b) ((a) < (b) ? (a) : (b))
+#define KELP_MAX(a, b) ((a) > (b) ? (a) : (b))
+#define KELP_LIKELY(x) __builtin_expect(!!(x), 1)
+#define KELP_UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+#endif

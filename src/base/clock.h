@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Monotonic and wall time in nanoseconds. */
+#ifndef KELP_BASE_CLOCK_H_
+#define KELP_BASE_CLOCK_H_
+
+#include <stdint.h>
+
+uint64_t kelp_now_ns(void);      /* CLOCK_MONOTONIC */
+uint64_t kelp_wall_now_ns(void); /* CLOCK_REALTIME, since 1970 */
+
+#endif

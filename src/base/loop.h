@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The event loop: epoll, timers, and a wake-up that any thread may call. One loop a thread; a codec never sees it.
+ * All functions but kelp_loop_post and kelp_loop_stop belong to the loop's thread (or to nobody while it is not running).
+ */
+#ifndef KELP_BASE_LOOP_H_
+#define KELP_BASE_LOOP_H_
+
+#include "base/queue.h"
+
+#include <kelp/allocator.h>
+
+typedef struct kelp_loop kelp_loop;
+
+#define KELP_LOOP_READ 1u
+#define KELP_LOOP_WRITE 2u
+#define KELP_LOOP_HANGUP 4u
+
+typedef struct kelp_loop_io kelp_loop_io;
+/* `events` is a set of KELP_LOOP_*. The callback may remove its own or any other io. */
+typedef void (*kelp_loop_io_fn)(kelp_loop_io *io, uint32_t events);
+struct kelp_loop_io { /* embedded by its owner */
+    int fd;
+    uint32_t events; /* as registered */
+    kelp_loop_io_fn fn;
+    void *userp;
+};
+
+typedef struct kelp_loop_timer kelp_loop_timer;
+typedef void (*kelp_loop_timer_fn)(kelp_loop_timer *timer);
+struct kelp_loop_timer { /* embedded by its owner; zero it before first use */
+    uint64_t deadline_ns;
+    kelp_loop_timer_fn fn;
+    void *userp;
+    size_t heap_index; /* 0 when not armed */
+};
+
+/* Work posted from another thread: runs on the loop's thread, in order of posting. Embedded by its owner. */
+typedef struct kelp_loop_task kelp_loop_task;
+struct kelp_loop_task {
+    kelp_queue_node node;
+    void (*fn)(kelp_loop_task *task);
+};
+
+kelp_status *kelp_loop_create(kelp_allocator allocator, kelp_loop **out) KELP_MUST_USE;
+void kelp_loop_destroy(kelp_loop *loop);
+/* Runs until kelp_loop_stop. */
+kelp_status *kelp_loop_run(kelp_loop *loop) KELP_MUST_USE;
+void kelp_loop_stop(kelp_loop *loop); /* any thread, and signal handlers */
+
+kelp_status *kelp_loop_add(kelp_loop *loop, kelp_loop_io *io, uint32_t events) KELP_MUST_USE;
+kelp_status *kelp_loop_modify(kelp_loop *loop, kelp_loop_io *io, uint32_t events) KELP_MUST_USE;
+void kelp_loop_remove(kelp_loop *loop, kelp_loop_io *io); /* does not close the fd */
+
+/* Arms or re-arms. */
+kelp_status *kelp_loop_timer_set(kelp_loop *loop, kelp_loop_timer *timer,
+                                 uint64_t deadline_ns) KELP_MUST_USE;
+void kelp_loop_timer_cancel(kelp_loop *loop, kelp_loop_timer *timer);
+
+/* Any thread; never fails, never allocates; one eventfd write when the loop's queue was empty. */
+void kelp_loop_post(kelp_loop *loop, kelp_loop_task *task);
+/* The time at which the current round of events began (cached kelp_now_ns). */
+uint64_t kelp_loop_now_ns(const kelp_loop *loop);
+
+#endif

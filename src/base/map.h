@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A hash map from strings to pointers (open addressing, insertion order kept for iteration). Keys are borrowed: the caller keeps them
+ * alive as long as the entry. One thread at a time.
+ */
+#ifndef KELP_BASE_MAP_H_
+#define KELP_BASE_MAP_H_
+
+#include "base/str.h"
+
+#include <kelp/allocator.h>
+
+typedef struct kelp_map_entry {
+    kelp_str key;
+    void *value;
+    uint64_t hash;
+    bool used;
+} kelp_map_entry;
+
+typedef struct kelp_map {
+    kelp_allocator allocator;
+    kelp_map_entry *entries; /* in order of insertion; removed ones have used == false */
+    size_t entry_count;      /* including removed ones */
+    size_t entry_capacity;
+    uint32_t *slots; /* index into entries + 1; 0 is empty, UINT32_MAX a tombstone */
+    size_t slot_count;
+    size_t count; /* live entries */
+} kelp_map;
+
+void kelp_map_init(kelp_map *map, kelp_allocator allocator);
+void kelp_map_deinit(kelp_map *map);
+void kelp_map_clear(kelp_map *map);
+/* true when found; out_value may be NULL. */
+bool kelp_map_find(const kelp_map *map, kelp_str key, void **out_value);
+/* The value, or NULL. */
+void *kelp_map_get(const kelp_map *map, kelp_str key);
+/* Inserts or replaces. */
+kelp_status *kelp_map_put(kelp_map *map, kelp_str key, void *value) KELP_MUST_USE;
+/* Returns the value that was there, or NULL. */
+void *kelp_map_remove(kelp_map *map, kelp_str key);
+
+/* for (kelp_map_entry *e = NULL; (e = kelp_map_next(&map, e));) */
+kelp_map_entry *kelp_map_next(const kelp_map *map, const kelp_map_entry *entry);
+
+#endif

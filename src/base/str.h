@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Byte slices that borrow, and number parsing that does not depend on the locale. */
+#ifndef KELP_BASE_STR_H_
+#define KELP_BASE_STR_H_
+
+#include <kelp/status.h>
+
+#include <string.h>
+
+typedef struct kelp_str {
+    const char *data; /* may be NULL when length is 0; not terminated */
+    size_t length;
+} kelp_str;
+
+#define KELP_STR(literal) ((kelp_str){(literal), sizeof(literal) - 1})
+/* For printf: "%.*s", KELP_STR_ARG(s) */
+#define KELP_STR_ARG(s) (int)((s).length > 65536 ? 65536 : (s).length), ((s).data ? (s).data : "")
+
+static inline kelp_str kelp_str_from(const char *text) {
+    return (kelp_str){text, text ? strlen(text) : 0};
+}
+
+static inline bool kelp_str_equal(kelp_str a, kelp_str b) {
+    return a.length == b.length && (a.length == 0 || memcmp(a.data, b.data, a.length) == 0);
+}
+
+static inline bool kelp_str_is(kelp_str a, const char *text) {
+    return kelp_str_equal(a, kelp_str_from(text));
+}
+
+static inline bool kelp_str_starts(kelp_str s, kelp_str prefix) {
+    return s.length >= prefix.length &&
+           (prefix.length == 0 || memcmp(s.data, prefix.data, prefix.length) == 0);
+}
+
+/* ASCII case-insensitive, as HTTP header names are compared. */
+bool kelp_str_equal_nocase(kelp_str a, kelp_str b);
+kelp_str kelp_str_trim(kelp_str s); /* spaces, tabs, CR, LF at both ends */
+
+/* Whole-slice decimal parsing; false on anything else or overflow. */
+bool kelp_parse_i64(kelp_str s, int64_t *out);
+bool kelp_parse_u64(kelp_str s, uint64_t *out);
+/* Decimal float as JSON and pbtxt have it, plus inf, -inf, nan, Infinity, -Infinity, NaN. Correctly rounded. Locale-free. */
+bool kelp_parse_f64(kelp_str s, double *out);
+/* Shortest text that reads back to the same value ("0.1", "1e+22", "3.0"); needs 32 bytes; returns length.
+ * Non-finite: NaN, Infinity, -Infinity. Locale-free. */
+size_t kelp_format_f64(double value, char *buffer);
+
+/* FNV-1a, 64 bits (offset cbf29ce484222325, prime 100000001b3; draft-eastlake-fnv). */
+uint64_t kelp_hash_bytes(const void *data, size_t length);
+uint64_t kelp_hash_str(kelp_str s);
+
+#endif
