@@ -296,7 +296,7 @@ TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_MessageSerializeToJson(
 /* ---- Server metrics ---------------------------------------------------------------------- */
 
 /* The formats that metrics can be written in. */
-typedef enum TRITONSERVER_metricformat_enum {
+typedef enum tritonserver_metricformat_enum {
     TRITONSERVER_METRIC_PROMETHEUS = 0
 } TRITONSERVER_MetricFormat;
 
