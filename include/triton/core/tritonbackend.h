@@ -215,7 +215,7 @@ TRITONBACKEND_DECLSPEC TRITONSERVER_Error *TRITONBACKEND_RequestOutputName(
 
 /* Asks the allocator where an output would be placed. 'name' and 'byte_size' may be NULL when not
  * known; '*memory_type' and '*memory_type_id' come in with the preference. UNAVAILABLE when the
- * allocator does not answer. */
+ * allocator has no query callback. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *TRITONBACKEND_RequestOutputBufferProperties(
     TRITONBACKEND_Request *request, const char *name, size_t *byte_size,
     TRITONSERVER_MemoryType *memory_type, int64_t *memory_type_id);
@@ -261,19 +261,19 @@ TRITONBACKEND_DECLSPEC TRITONSERVER_Error *TRITONBACKEND_ResponseNewFromFactory(
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *TRITONBACKEND_ResponseDelete(
     TRITONBACKEND_Response *response);
 
-/* Adds a string parameter to a response. INVALID_ARG for a name that is taken. */
+/* Adds a string parameter to a response; a name may occur more than once. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *TRITONBACKEND_ResponseSetStringParameter(
     TRITONBACKEND_Response *response, const char *name, const char *value);
 
-/* Adds an integer parameter to a response. INVALID_ARG for a name that is taken. */
+/* Adds an integer parameter to a response; a name may occur more than once. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *TRITONBACKEND_ResponseSetIntParameter(
     TRITONBACKEND_Response *response, const char *name, const int64_t value);
 
-/* Adds a boolean parameter to a response. INVALID_ARG for a name that is taken. */
+/* Adds a boolean parameter to a response; a name may occur more than once. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *TRITONBACKEND_ResponseSetBoolParameter(
     TRITONBACKEND_Response *response, const char *name, const bool value);
 
-/* Adds a floating-point parameter to a response. INVALID_ARG for a name that is taken. */
+/* Adds a floating-point parameter to a response; a name may occur more than once. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *TRITONBACKEND_ResponseSetDoubleParameter(
     TRITONBACKEND_Response *response, const char *name, const double value);
 

@@ -63,7 +63,8 @@ TRITONCACHE_DECLSPEC TRITONSERVER_Error *TRITONCACHE_CacheEntryBufferCount(
     TRITONCACHE_CacheEntry *entry, size_t *count);
 
 /* Appends a buffer to an entry. The attributes are copied; the bytes are not, and stay with whoever
- * calls until the call that the entry was handed to returns. */
+ * calls until the call that the entry was handed to returns. INVALID_ARG for an empty buffer and
+ * for one that is not in CPU memory. */
 TRITONCACHE_DECLSPEC TRITONSERVER_Error *TRITONCACHE_CacheEntryAddBuffer(
     TRITONCACHE_CacheEntry *entry, void *base, TRITONSERVER_BufferAttributes *buffer_attributes);
 
@@ -74,7 +75,7 @@ TRITONCACHE_DECLSPEC TRITONSERVER_Error *TRITONCACHE_CacheEntryGetBuffer(
     TRITONSERVER_BufferAttributes *buffer_attributes);
 
 /* Replaces a buffer's address, and its attributes unless they are NULL. INVALID_ARG when 'index' is
- * out of range. */
+ * out of range and for memory other than the CPU's. */
 TRITONCACHE_DECLSPEC TRITONSERVER_Error *TRITONCACHE_CacheEntrySetBuffer(
     TRITONCACHE_CacheEntry *entry, size_t index, void *new_base,
     TRITONSERVER_BufferAttributes *buffer_attributes);

@@ -73,23 +73,24 @@ typedef enum TRITONREPOAGENT_actiontype_enum {
 } TRITONREPOAGENT_ActionType;
 
 /* Gives where the model's files lie now, as an agent before this one may have left them; borrowed
- * for the current action. Allowed during LOAD only. */
+ * for the current action. */
 TRITONREPOAGENT_DECLSPEC TRITONSERVER_Error *TRITONREPOAGENT_ModelRepositoryLocation(
     TRITONREPOAGENT_Agent *agent, TRITONREPOAGENT_AgentModel *model,
     TRITONREPOAGENT_ArtifactType *artifact_type, const char **location);
 
-/* Makes a fresh folder for files of the model. It belongs to the agent until released or until the
- * model is unloaded. UNSUPPORTED for a type other than a folder of this machine. */
+/* Makes an empty folder for files of the model, or gives the one that was made before. It lasts
+ * until it is released or the model is unloaded. INVALID_ARG for a type other than a folder of this
+ * machine. */
 TRITONREPOAGENT_DECLSPEC TRITONSERVER_Error *TRITONREPOAGENT_ModelRepositoryLocationAcquire(
     TRITONREPOAGENT_Agent *agent, TRITONREPOAGENT_AgentModel *model,
     const TRITONREPOAGENT_ArtifactType artifact_type, const char **location);
 
-/* Removes a folder that was acquired, with what is in it. NOT_FOUND for any other path. */
+/* Removes a folder that was acquired, with what is in it. UNAVAILABLE when none was acquired. */
 TRITONREPOAGENT_DECLSPEC TRITONSERVER_Error *TRITONREPOAGENT_ModelRepositoryLocationRelease(
     TRITONREPOAGENT_Agent *agent, TRITONREPOAGENT_AgentModel *model, const char *location);
 
 /* Makes the server take the model's files from another place, which must stay until the model is
- * unloaded. Only inside TRITONREPOAGENT_ModelAction with LOAD. */
+ * unloaded. INVALID_ARG unless the current action is LOAD. */
 TRITONREPOAGENT_DECLSPEC TRITONSERVER_Error *TRITONREPOAGENT_ModelRepositoryUpdate(
     TRITONREPOAGENT_Agent *agent, TRITONREPOAGENT_AgentModel *model,
     const TRITONREPOAGENT_ArtifactType artifact_type, const char *location);

@@ -271,7 +271,7 @@ TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ResponseAllocatorSetBuffe
     TRITONSERVER_ResponseAllocatorBufferAttributesFn_t buffer_attributes_fn);
 
 /* Sets the callback that answers where an output would be allocated. Without one,
- * TRITONBACKEND_RequestOutputBufferProperties gives an error. */
+ * TRITONBACKEND_RequestOutputBufferProperties gives UNAVAILABLE. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ResponseAllocatorSetQueryFunction(
     TRITONSERVER_ResponseAllocator *allocator, TRITONSERVER_ResponseAllocatorQueryFn_t query_fn);
 
@@ -538,8 +538,8 @@ TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceRequestTimeoutMi
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceRequestSetTimeoutMicroseconds(
     TRITONSERVER_InferenceRequest *inference_request, uint64_t timeout_us);
 
-/* Adds an input, without data. 'shape' has 'dim_count' extents and is copied. ALREADY_EXISTS when
- * an input has that name. Whether it suits the model is checked on submission. */
+/* Adds an input, without data. 'shape' has 'dim_count' extents and is copied. INVALID_ARG when an
+ * input has that name. Whether it suits the model is checked on submission. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceRequestAddInput(
     TRITONSERVER_InferenceRequest *inference_request, const char *name,
     const TRITONSERVER_DataType datatype, const int64_t *shape, uint64_t dim_count);
@@ -607,19 +607,19 @@ TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceRequestSetRespon
     TRITONSERVER_ResponseAllocator *response_allocator, void *response_allocator_userp,
     TRITONSERVER_InferenceResponseCompleteFn_t response_fn, void *response_userp);
 
-/* Adds a string parameter for the backend. INVALID_ARG for a name that is taken. */
+/* Adds a string parameter for the backend; a name may occur more than once. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceRequestSetStringParameter(
     TRITONSERVER_InferenceRequest *request, const char *key, const char *value);
 
-/* Adds an integer parameter for the backend. INVALID_ARG for a name that is taken. */
+/* Adds an integer parameter for the backend; a name may occur more than once. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceRequestSetIntParameter(
     TRITONSERVER_InferenceRequest *request, const char *key, const int64_t value);
 
-/* Adds a boolean parameter for the backend. INVALID_ARG for a name that is taken. */
+/* Adds a boolean parameter for the backend; a name may occur more than once. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceRequestSetBoolParameter(
     TRITONSERVER_InferenceRequest *request, const char *key, const bool value);
 
-/* Adds a floating-point parameter for the backend. INVALID_ARG for a name that is taken. */
+/* Adds a floating-point parameter for the backend; a name may occur more than once. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceRequestSetDoubleParameter(
     TRITONSERVER_InferenceRequest *request, const char *key, const double value);
 
