@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks what a libtritonserver exports: all of the runtime's functions, and of Triton's names no other.
+"""Checks what a libtritonserver exports: the runtime's functions, and no other of Triton's names.
 
 A name that plugins define must not be exported: a look-up on a plugin's handle also searches the
 libraries that the plugin needs, and would find ours in place of what the plugin left out.

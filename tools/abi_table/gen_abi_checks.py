@@ -3,8 +3,8 @@
 """Writes a source file that compiles only while the public headers say what the ABI tables say.
 
 It asserts the type of every function and callback, the value of every enumerator, and the versions.
-Nothing in it is evaluated, so that it needs no library. In C a parameter of an enumeration cannot be
-told from one of its integer type; the C++ file tells them apart, and asserts C linkage too.
+Nothing in it is evaluated, so that it needs no library. In C a parameter of an enumeration cannot
+be told from one of its integer type; the C++ file tells them apart, and asserts C linkage too.
 
 usage: gen_abi_checks.py c|c++ TABLE_DIRECTORY OUT
 """
