@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The system heap as a kelp_allocator, and the typed helpers over any allocator. */
+#include "base/alloc.h"
+
+#include "base/checked.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* posix_memalign refuses alignments under a pointer's; realloc keeps no alignment beyond malloc's own. */
+static void *system_aligned(void *pointer, size_t old_size_bytes, size_t new_size_bytes,
+                            size_t alignment) {
+    void *fresh = NULL;
+    if (posix_memalign(&fresh, alignment, new_size_bytes) != 0)
+        return NULL;
+    if (pointer) {
+        memcpy(fresh, pointer, KELP_MIN(old_size_bytes, new_size_bytes));
+        free(pointer);
+    }
+    return fresh;
+}
+
+static void *system_realloc(void *userp, void *pointer, size_t old_size_bytes,
+                            size_t new_size_bytes, size_t alignment) {
+    (void)userp;
+    if (new_size_bytes == 0) {
+        free(pointer);
+        return NULL;
+    }
+    if (alignment > _Alignof(max_align_t))
+        return system_aligned(pointer, old_size_bytes, new_size_bytes, alignment);
+    return realloc(pointer, new_size_bytes);
+}
+
+kelp_allocator kelp_allocator_system(void) {
+    return (kelp_allocator){.realloc = system_realloc, .userp = NULL};
+}
+
+kelp_status *kelp_alloc_aligned(kelp_allocator allocator, size_t size_bytes, size_t alignment,
+                                void **out) {
+    *out = NULL;
+    if (size_bytes == 0)
+        return NULL;
+    void *pointer = allocator.realloc(allocator.userp, NULL, 0, size_bytes, alignment);
+    if (!pointer)
+        return kelp_status_oom();
+    *out = pointer;
+    return NULL;
+}
+
+kelp_status *kelp_alloc(kelp_allocator allocator, size_t size_bytes, void **out) {
+    return kelp_alloc_aligned(allocator, size_bytes, KELP_DEFAULT_ALIGNMENT, out);
+}
+
+kelp_status *kelp_alloc_zero(kelp_allocator allocator, size_t count, size_t element_bytes,
+                             void **out) {
+    size_t size_bytes;
+    *out = NULL;
+    if (!kelp_size_mul(count, element_bytes, &size_bytes))
+        return kelp_status_oom();
+    KELP_TRY(kelp_alloc(allocator, size_bytes, out));
+    if (*out)
+        memset(*out, 0, size_bytes);
+    return NULL;
+}
+
+void kelp_free_aligned(kelp_allocator allocator, void *pointer, size_t size_bytes,
+                       size_t alignment) {
+    if (pointer)
+        (void)allocator.realloc(allocator.userp, pointer, size_bytes, 0, alignment);
+}
+
+void kelp_free(kelp_allocator allocator, void *pointer, size_t size_bytes) {
+    kelp_free_aligned(allocator, pointer, size_bytes, KELP_DEFAULT_ALIGNMENT);
+}
+
+kelp_status *kelp_grow(kelp_allocator allocator, void **inout_items, size_t *inout_capacity,
+                       size_t needed, size_t item_bytes) {
+    if (needed <= *inout_capacity)
+        return NULL;
+    size_t capacity = KELP_MAX(*inout_capacity, (size_t)4);
+    while (capacity < needed) {
+        if (!kelp_size_mul(capacity, 2, &capacity))
+            capacity = needed;
+    }
+    size_t new_bytes;
+    if (!kelp_size_mul(capacity, item_bytes, &new_bytes))
+        return kelp_status_oom();
+    void *items = allocator.realloc(allocator.userp, *inout_items, *inout_capacity * item_bytes,
+                                    new_bytes, KELP_DEFAULT_ALIGNMENT);
+    if (!items)
+        return kelp_status_oom();
+    *inout_items = items;
+    *inout_capacity = capacity;
+    return NULL;
+}
+
+kelp_status *kelp_strdup(kelp_allocator allocator, const char *text, char **out) {
+    size_t size_bytes = strlen(text) + 1;
+    void *copy = NULL;
+    *out = NULL;
+    KELP_TRY(kelp_alloc(allocator, size_bytes, &copy));
+    memcpy(copy, text, size_bytes);
+    *out = copy;
+    return NULL;
+}
+
+void kelp_free_string(kelp_allocator allocator, char *text) {
+    if (text)
+        kelp_free(allocator, text, strlen(text) + 1);
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The bump allocator. Chunks form a list; `current` is the one given out from, those after it are empty. */
+#include "base/arena.h"
+
+#include "base/alloc.h"
+#include "base/checked.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+struct kelp_arena_chunk {
+    kelp_arena_chunk *next;
+    size_t capacity_bytes; /* of what follows this header */
+    size_t used_bytes;
+};
+
+#define DEFAULT_CHUNK_BYTES 4096u
+
+static unsigned char *chunk_data(kelp_arena_chunk *chunk) {
+    return (unsigned char *)(chunk + 1);
+}
+
+void kelp_arena_init(kelp_arena *arena, kelp_allocator allocator, size_t chunk_bytes) {
+    *arena = (kelp_arena){.allocator = allocator,
+                          .chunk_bytes = chunk_bytes ? chunk_bytes : DEFAULT_CHUNK_BYTES};
+}
+
+void kelp_arena_deinit(kelp_arena *arena) {
+    kelp_arena_chunk *chunk = arena->first;
+    while (chunk) {
+        kelp_arena_chunk *next = chunk->next;
+        kelp_free(arena->allocator, chunk, sizeof(*chunk) + chunk->capacity_bytes);
+        chunk = next;
+    }
+    arena->first = NULL;
+    arena->current = NULL;
+    arena->used_bytes = 0;
+    arena->total_bytes = 0;
+}
+
+void kelp_arena_clear(kelp_arena *arena) {
+    for (kelp_arena_chunk *chunk = arena->first; chunk; chunk = chunk->next)
+        chunk->used_bytes = 0;
+    arena->current = arena->first;
+    arena->used_bytes = 0;
+}
+
+/* Memory from one chunk; NULL when it is too full. */
+static void *chunk_alloc(kelp_arena_chunk *chunk, size_t size_bytes, size_t alignment) {
+    uintptr_t base = (uintptr_t)chunk_data(chunk);
+    size_t start;
+    size_t end;
+    if (!kelp_size_align(base + chunk->used_bytes, alignment, &start))
+        return NULL;
+    start -= base;
+    if (!kelp_size_add(start, size_bytes, &end) || end > chunk->capacity_bytes)
+        return NULL;
+    chunk->used_bytes = end;
+    return chunk_data(chunk) + start;
+}
+
+/* A chunk that surely holds the block, put after `current`, so that the emptied ones beyond stay usable. */
+static kelp_arena_chunk *chunk_add(kelp_arena *arena, size_t size_bytes, size_t alignment) {
+    size_t need;
+    size_t block;
+    size_t total;
+    if (!kelp_size_add(size_bytes, alignment - 1, &need))
+        return NULL;
+    size_t capacity = KELP_MAX(need, arena->chunk_bytes);
+    if (arena->limit_bytes) {
+        /* The last chunk under a limit may be a small one. */
+        size_t room = arena->limit_bytes > arena->total_bytes
+                          ? arena->limit_bytes - arena->total_bytes
+                          : 0;
+        if (room < sizeof(kelp_arena_chunk) || room - sizeof(kelp_arena_chunk) < need)
+            return NULL;
+        capacity = KELP_MIN(capacity, room - sizeof(kelp_arena_chunk));
+    }
+    if (!kelp_size_add(sizeof(kelp_arena_chunk), capacity, &block) ||
+        !kelp_size_add(arena->total_bytes, block, &total))
+        return NULL;
+    kelp_arena_chunk *chunk = arena->allocator.realloc(arena->allocator.userp, NULL, 0, block,
+                                                       KELP_DEFAULT_ALIGNMENT);
+    if (!chunk)
+        return NULL;
+    chunk->capacity_bytes = capacity;
+    chunk->used_bytes = 0;
+    kelp_arena_chunk **link = arena->current ? &arena->current->next : &arena->first;
+    chunk->next = *link;
+    *link = chunk;
+    arena->total_bytes = total;
+    return chunk;
+}
+
+void *kelp_arena_alloc(kelp_arena *arena, size_t size_bytes, size_t alignment) {
+    /* One byte at least, so that each pointer is its own. */
+    size_t wanted = size_bytes ? size_bytes : 1;
+    for (kelp_arena_chunk *chunk = arena->current; chunk; chunk = chunk->next) {
+        void *block = chunk_alloc(chunk, wanted, alignment);
+        if (block) {
+            arena->current = chunk;
+            arena->used_bytes += wanted;
+            return block;
+        }
+        /* Skipping an empty chunk would waste it until the next clear: put the new one before it. */
+        if (chunk->next && chunk->next->used_bytes == 0 &&
+            chunk->next->capacity_bytes < wanted)
+            break;
+    }
+    kelp_arena_chunk *chunk = chunk_add(arena, wanted, alignment);
+    if (!chunk)
+        return NULL;
+    void *block = chunk_alloc(chunk, wanted, alignment);
+    arena->current = chunk;
+    arena->used_bytes += wanted;
+    return block;
+}
+
+void *kelp_arena_array(kelp_arena *arena, size_t count, size_t element_bytes) {
+    size_t size_bytes;
+    if (!kelp_size_mul(count, element_bytes, &size_bytes))
+        return NULL;
+    void *block = kelp_arena_alloc(arena, size_bytes, KELP_DEFAULT_ALIGNMENT);
+    if (block)
+        memset(block, 0, size_bytes);
+    return block;
+}
+
+char *kelp_arena_strndup(kelp_arena *arena, const char *text, size_t length) {
+    size_t size_bytes;
+    if (!kelp_size_add(length, 1, &size_bytes))
+        return NULL;
+    char *copy = kelp_arena_alloc(arena, size_bytes, 1);
+    if (!copy)
+        return NULL;
+    if (length)
+        memcpy(copy, text, length);
+    copy[length] = '\0';
+    return copy;
+}
+
+char *kelp_arena_printf(kelp_arena *arena, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    int length = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    if (length < 0)
+        return NULL;
+    char *text = kelp_arena_alloc(arena, (size_t)length + 1, 1);
+    if (!text)
+        return NULL;
+    va_start(args, format);
+    (void)vsnprintf(text, (size_t)length + 1, format, args);
+    va_end(args);
+    return text;
+}
+
+static void *arena_realloc(void *userp, void *pointer, size_t old_size_bytes,
+                           size_t new_size_bytes, size_t alignment) {
+    if (new_size_bytes == 0)
+        return NULL;
+    if (pointer && new_size_bytes <= old_size_bytes)
+        return pointer;
+    void *fresh = kelp_arena_alloc(userp, new_size_bytes, alignment);
+    if (fresh && pointer)
+        memcpy(fresh, pointer, old_size_bytes);
+    return fresh;
+}
+
+kelp_allocator kelp_arena_allocator(kelp_arena *arena) {
+    return (kelp_allocator){.realloc = arena_realloc, .userp = arena};
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared libraries, through the system's loader. */
+#include "base/dl.h"
+
+#include <dlfcn.h>
+#include <link.h>
+
+kelp_status *kelp_dl_open(const char *path, kelp_dl *out) {
+    out->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!out->handle) {
+        const char *reason = dlerror();
+        return KELP_ERROR(KELP_NOT_FOUND, "cannot load shared library '%s': %s", path,
+                          reason ? reason : "the loader gave no reason");
+    }
+    return NULL;
+}
+
+void kelp_dl_close(kelp_dl *dl) {
+    if (dl->handle)
+        (void)dlclose(dl->handle);
+    dl->handle = NULL;
+}
+
+void *kelp_dl_symbol(const kelp_dl *dl, const char *name) {
+    return dl->handle ? dlsym(dl->handle, name) : NULL;
+}
+
+/* dlsym looks into the dependencies too: ask the loader whose the address is. */
+void *kelp_dl_own_symbol(const kelp_dl *dl, const char *name) {
+    void *address = kelp_dl_symbol(dl, name);
+    if (!address)
+        return NULL;
+    struct link_map *own = NULL;
+    struct link_map *owner = NULL;
+    Dl_info info;
+    if (dlinfo(dl->handle, RTLD_DI_LINKMAP, &own) != 0 ||
+        dladdr1(address, &info, (void **)&owner, RTLD_DL_LINKMAP) == 0)
+        return NULL;
+    return own == owner ? address : NULL;
+}

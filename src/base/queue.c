@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The queue of many producers and one consumer. Producers push onto a stack at `tail`; the consumer takes the
+ * whole stack in one swap, turns it round into `head`, and hands it out in the order it was pushed. So no
+ * producer is ever half-way, and a wake-up can not be lost.
+ *
+ * tail is NULL when the queue is empty, &stub when the consumer still holds items of its last swap, else the
+ * newest item. Thus a push sees by the value it replaces whether the queue was empty.
+ */
+#include "base/queue.h"
+
+void kelp_queue_init(kelp_queue *queue) {
+    atomic_init(&queue->tail, NULL);
+    atomic_init(&queue->stub.next, NULL);
+    queue->head = NULL;
+}
+
+bool kelp_queue_push(kelp_queue *queue, kelp_queue_node *node) {
+    kelp_queue_node *old = atomic_load_explicit(&queue->tail, memory_order_relaxed);
+    do {
+        atomic_store_explicit(&node->next, old, memory_order_relaxed);
+    } while (!atomic_compare_exchange_weak_explicit(&queue->tail, &old, node, memory_order_release,
+                                                    memory_order_relaxed));
+    return old == NULL;
+}
+
+/* The chain from the newest item to the oldest, turned round. It ends at NULL or at the stub. */
+static kelp_queue_node *reverse(kelp_queue_node *newest, const kelp_queue_node *stub) {
+    kelp_queue_node *oldest = NULL;
+    while (newest && newest != stub) {
+        kelp_queue_node *next = atomic_load_explicit(&newest->next, memory_order_relaxed);
+        atomic_store_explicit(&newest->next, oldest, memory_order_relaxed);
+        oldest = newest;
+        newest = next;
+    }
+    return oldest;
+}
+
+kelp_queue_node *kelp_queue_pop(kelp_queue *queue) {
+    if (!queue->head) {
+        if (!atomic_load_explicit(&queue->tail, memory_order_relaxed))
+            return NULL;
+        kelp_queue_node *newest =
+            atomic_exchange_explicit(&queue->tail, &queue->stub, memory_order_acquire);
+        queue->head = reverse(newest, &queue->stub);
+    }
+    kelp_queue_node *node = queue->head;
+    queue->head = atomic_load_explicit(&node->next, memory_order_relaxed);
+    if (!queue->head) {
+        /* The last item in hand: unless something was pushed meanwhile, the queue is empty now. */
+        kelp_queue_node *expected = &queue->stub;
+        (void)atomic_compare_exchange_strong_explicit(&queue->tail, &expected, NULL,
+                                                      memory_order_relaxed, memory_order_relaxed);
+    }
+    return node;
+}

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The worker pool. A region is open for workers to join while its caller still has chunks to take; once the
+ * caller runs out it closes the gate and waits only for those who had joined. A worker that wakes late finds
+ * the gate shut and sleeps again, so nobody ever waits for a thread that has nothing to do.
+ *
+ * Threads: kelp_pool_run from any; the fields under "the region" are written by the caller while the gate is
+ * shut and empty, and read by workers after they joined.
+ */
+#include "base/thread.h"
+
+#include "base/alloc.h"
+#include "base/checked.h"
+#include "base/clock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define SPIN_NS 50000u
+#define CACHE_LINE 64
+#define MAX_THREADS 4096
+#define CHUNKS_A_THREAD 4
+
+/* The gate: the low bits count the workers that are inside. */
+#define GATE_OPEN 0x10000u
+#define GATE_WAITED_FOR 0x20000u
+#define GATE_INSIDE 0xFFFFu
+
+typedef struct worker {
+    kelp_pool *pool;
+    pthread_t thread;
+    int index;
+} worker;
+
+struct kelp_pool {
+    kelp_allocator allocator;
+    int thread_count;
+    int started_count; /* workers that run; thread_count - 1 but while being made */
+    worker *workers;
+    atomic_flag busy;
+    atomic_bool stop;
+    /* the region */
+    kelp_range_fn fn;
+    void *userp;
+    int64_t count;
+    int64_t chunk;
+    int64_t chunk_count;
+    /* a line each, for these are what threads fight for */
+    _Alignas(CACHE_LINE) _Atomic int64_t next_chunk;
+    _Alignas(CACHE_LINE) _Atomic uint32_t gate;
+    _Alignas(CACHE_LINE) _Atomic uint32_t generation; /* counts regions; workers sleep on it */
+    _Atomic uint32_t sleeping;
+};
+
+static void futex_wait(_Atomic uint32_t *word, uint32_t expected) {
+    (void)syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, NULL, NULL, 0);
+}
+
+static void futex_wake(_Atomic uint32_t *word, int count) {
+    (void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
+}
+
+static inline void pause_cpu(void) {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield" ::: "memory");
+#endif
+}
+
+/* The spinning of both sides: true while it may go on. The clock is read once in 32 turns. */
+typedef struct spin {
+    uint64_t until_ns;
+    uint32_t turns;
+} spin;
+
+static bool spin_on(spin *inout_spin) {
+    pause_cpu();
+    if (inout_spin->turns++ % 32 != 0)
+        return true;
+    uint64_t now_ns = kelp_now_ns();
+    if (inout_spin->until_ns == 0)
+        inout_spin->until_ns = now_ns + SPIN_NS;
+    return now_ns < inout_spin->until_ns;
+}
+
+static void take_chunks(kelp_pool *pool, int worker_index) {
+    for (;;) {
+        int64_t i = atomic_fetch_add_explicit(&pool->next_chunk, 1, memory_order_relaxed);
+        if (i >= pool->chunk_count)
+            return;
+        int64_t begin = i * pool->chunk;
+        int64_t end = pool->count - begin > pool->chunk ? begin + pool->chunk : pool->count;
+        pool->fn(pool->userp, begin, end, worker_index);
+    }
+}
+
+static bool gate_enter(kelp_pool *pool) {
+    uint32_t gate = atomic_load_explicit(&pool->gate, memory_order_relaxed);
+    while (gate & GATE_OPEN) {
+        if (atomic_compare_exchange_weak_explicit(&pool->gate, &gate, gate + 1,
+                                                  memory_order_acquire, memory_order_relaxed))
+            return true;
+    }
+    return false;
+}
+
+static void gate_leave(kelp_pool *pool) {
+    uint32_t before = atomic_fetch_sub_explicit(&pool->gate, 1, memory_order_release);
+    if (before == (GATE_WAITED_FOR | 1u))
+        futex_wake(&pool->gate, 1);
+}
+
+/* Closes the gate and waits until the last worker has left. */
+static void gate_close(kelp_pool *pool) {
+    spin waiting = {0};
+    uint32_t gate = atomic_fetch_and_explicit(&pool->gate, ~GATE_OPEN, memory_order_acquire);
+    gate &= ~GATE_OPEN;
+    while ((gate & GATE_INSIDE) && spin_on(&waiting))
+        gate = atomic_load_explicit(&pool->gate, memory_order_acquire);
+    if ((gate & GATE_INSIDE) == 0)
+        return;
+    gate = atomic_fetch_or_explicit(&pool->gate, GATE_WAITED_FOR, memory_order_acquire) |
+           GATE_WAITED_FOR;
+    while (gate & GATE_INSIDE) {
+        futex_wait(&pool->gate, gate);
+        gate = atomic_load_explicit(&pool->gate, memory_order_acquire);
+    }
+}
+
+/* Waits for another region than `seen` and returns its number. */
+static uint32_t next_generation(kelp_pool *pool, uint32_t seen) {
+    spin waiting = {0};
+    for (;;) {
+        uint32_t now = atomic_load_explicit(&pool->generation, memory_order_acquire);
+        if (now != seen)
+            return now;
+        if (spin_on(&waiting))
+            continue;
+        /* Counted before the futex looks at the word, as the caller changes the word before it looks at the
+         * count: one of the two sees the other. */
+        atomic_fetch_add_explicit(&pool->sleeping, 1, memory_order_seq_cst);
+        while ((now = atomic_load_explicit(&pool->generation, memory_order_seq_cst)) == seen)
+            futex_wait(&pool->generation, seen);
+        atomic_fetch_sub_explicit(&pool->sleeping, 1, memory_order_relaxed);
+        return now;
+    }
+}
+
+static void *worker_main(void *userp) {
+    const worker *self = userp;
+    kelp_pool *pool = self->pool;
+    uint32_t seen = 0;
+    for (;;) {
+        seen = next_generation(pool, seen);
+        if (atomic_load_explicit(&pool->stop, memory_order_acquire))
+            return NULL;
+        if (gate_enter(pool)) {
+            take_chunks(pool, self->index);
+            gate_leave(pool);
+        }
+    }
+}
+
+static void announce(kelp_pool *pool, int wanted) {
+    atomic_fetch_add_explicit(&pool->generation, 1, memory_order_seq_cst);
+    if (atomic_load_explicit(&pool->sleeping, memory_order_seq_cst) != 0)
+        futex_wake(&pool->generation, wanted);
+}
+
+void kelp_pool_run(kelp_pool *pool, int64_t count, int64_t grain, kelp_range_fn fn, void *userp) {
+    if (count <= 0)
+        return;
+    grain = KELP_MAX(grain, 1);
+    if (!pool || pool->started_count == 0 || count <= grain ||
+        atomic_flag_test_and_set_explicit(&pool->busy, memory_order_acquire)) {
+        fn(userp, 0, count, 0);
+        return;
+    }
+    /* A few chunks for each thread even out what a slow one leaves. */
+    int64_t shares = (int64_t)pool->thread_count * CHUNKS_A_THREAD;
+    int64_t chunk = KELP_MAX(count / shares + (count % shares != 0), grain);
+    pool->fn = fn;
+    pool->userp = userp;
+    pool->count = count;
+    pool->chunk = chunk;
+    pool->chunk_count = count / chunk + (count % chunk != 0);
+    atomic_store_explicit(&pool->next_chunk, 0, memory_order_relaxed);
+    atomic_store_explicit(&pool->gate, GATE_OPEN, memory_order_release);
+    announce(pool, (int)KELP_MIN(pool->chunk_count - 1, pool->started_count));
+    take_chunks(pool, 0);
+    gate_close(pool);
+    atomic_flag_clear_explicit(&pool->busy, memory_order_release);
+}
+
+int kelp_pool_threads(const kelp_pool *pool) {
+    return pool ? pool->thread_count : 1;
+}
+
+void kelp_pool_destroy(kelp_pool *pool) {
+    if (!pool)
+        return;
+    kelp_allocator allocator = pool->allocator;
+    atomic_store_explicit(&pool->stop, true, memory_order_release);
+    announce(pool, INT_MAX);
+    for (int i = 0; i < pool->started_count; i++)
+        (void)pthread_join(pool->workers[i].thread, NULL);
+    kelp_free(allocator, pool->workers, (size_t)(pool->thread_count - 1) * sizeof(worker));
+    kelp_free_aligned(allocator, pool, sizeof(*pool), CACHE_LINE);
+}
+
+kelp_status *kelp_pool_create(kelp_allocator allocator, int thread_count, kelp_pool **out) {
+    void *memory = NULL;
+    void *workers = NULL;
+    *out = NULL;
+    if (thread_count < 0 || thread_count > MAX_THREADS)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "cannot make a thread pool: expected 0 to %d threads, found %d",
+                          MAX_THREADS, thread_count);
+    if (thread_count == 0)
+        thread_count = KELP_MIN(kelp_cpu_count(), MAX_THREADS);
+    KELP_TRY(kelp_alloc_aligned(allocator, sizeof(kelp_pool), CACHE_LINE, &memory));
+    memset(memory, 0, sizeof(kelp_pool));
+    kelp_pool *pool = memory;
+    pool->allocator = allocator;
+    pool->thread_count = thread_count;
+    atomic_flag_clear(&pool->busy);
+    kelp_status *status =
+        kelp_alloc_zero(allocator, (size_t)thread_count - 1, sizeof(worker), &workers);
+    pool->workers = workers;
+    for (int i = 0; !status && i < thread_count - 1; i++) {
+        char name[24];
+        pool->workers[i].pool = pool;
+        pool->workers[i].index = i + 1;
+        (void)snprintf(name, sizeof(name), "kelp-%d", i + 1);
+        status = kelp_thread_start(&pool->workers[i].thread, name, worker_main, &pool->workers[i]);
+        if (!status)
+            pool->started_count++;
+    }
+    if (status) {
+        kelp_pool_destroy(pool);
+        return status;
+    }
+    *out = pool;
+    return NULL;
+}
+
+kelp_status *kelp_thread_start(pthread_t *out, const char *name, void *(*fn)(void *),
+                               void *userp) {
+    int error = pthread_create(out, NULL, fn, userp);
+    if (error != 0) {
+        char text[128];
+        return KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "cannot start thread '%s': %s", name,
+                          strerror_r(error, text, sizeof(text)));
+    }
+    (void)pthread_setname_np(*out, name);
+    return NULL;
+}
+
+/* The CPUs that the scheduler may put this thread on; the set is grown until the kernel's fits. */
+static int affinity_count(void) {
+    for (int cpus = 1024; cpus <= 1024 * 1024; cpus *= 2) {
+        cpu_set_t *set = CPU_ALLOC(cpus);
+        if (!set)
+            break;
+        size_t set_bytes = CPU_ALLOC_SIZE(cpus);
+        CPU_ZERO_S(set_bytes, set);
+        int failed = sched_getaffinity(0, set_bytes, set);
+        int error = errno;
+        int count = failed ? 0 : CPU_COUNT_S(set_bytes, set);
+        CPU_FREE(set);
+        if (count > 0)
+            return count;
+        if (error != EINVAL)
+            break;
+    }
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    return online > 0 ? (int)online : 1;
+}
+
+/* A small file as text; false when it cannot be read whole. */
+static bool read_small(const char *path, char *buffer, size_t capacity) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    ssize_t got = read(fd, buffer, capacity - 1);
+    (void)close(fd);
+    if (got < 0)
+        return false;
+    buffer[got] = '\0';
+    return true;
+}
+
+/* "max 100000" or "150000 100000" (kernel documentation, cgroup-v2, cpu.max): CPUs rounded up; 0 for no quota. */
+static int quota_in(const char *folder) {
+    char path[PATH_MAX];
+    char text[64];
+    long long quota;
+    long long period;
+    int length = snprintf(path, sizeof(path), "/sys/fs/cgroup%s/cpu.max", folder);
+    if (length < 0 || (size_t)length >= sizeof(path) || !read_small(path, text, sizeof(text)) ||
+        sscanf(text, "%lld %lld", &quota, &period) != 2 || quota <= 0 || period <= 0)
+        return 0;
+    long long cpus = quota / period + (quota % period != 0);
+    return (int)KELP_MIN(cpus, INT_MAX);
+}
+
+/* The tightest quota of this process's cgroup and those above it; 0 for none. */
+static int cgroup_count(void) {
+    char text[PATH_MAX];
+    char *folder = text;
+    int tightest = 0;
+    if (!read_small("/proc/self/cgroup", text, sizeof(text)))
+        return 0;
+    if (strncmp(text, "0::", 3) != 0) {
+        folder = strstr(text, "\n0::");
+        if (!folder)
+            return 0;
+        folder++;
+    }
+    folder += 3;
+    folder[strcspn(folder, "\n")] = '\0';
+    for (;;) {
+        int quota = quota_in(strcmp(folder, "/") == 0 ? "" : folder);
+        if (quota && (tightest == 0 || quota < tightest))
+            tightest = quota;
+        char *slash = strrchr(folder, '/');
+        if (!slash)
+            return tightest;
+        *slash = '\0';
+    }
+}
+
+int kelp_cpu_count(void) {
+    int usable = affinity_count();
+    int quota = cgroup_count();
+    return quota && quota < usable ? quota : usable;
+}
