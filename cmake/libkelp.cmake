@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # libkelp.so: every room below the server, one library without global state.
-if(TARGET kelp_compute AND TARGET kelp_providers AND NOT TARGET kelp_shared)
+if(TARGET kelp_root AND NOT TARGET kelp_shared)
   add_library(kelp_shared SHARED ${CMAKE_SOURCE_DIR}/cmake/empty.c)
   set_target_properties(kelp_shared PROPERTIES OUTPUT_NAME kelp VERSION ${PROJECT_VERSION} SOVERSION 0)
   target_link_libraries(kelp_shared PRIVATE kelp_flags

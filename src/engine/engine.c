@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a graph to an engine: readiness, passes, kernels, packed weights. */
+#include "base/alloc.h"
+#include "engine/engine_internal.h"
+#include "graph/passes/passes.h"
+#include "opset/bridge.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+/* ---- memory ---- */
+static void *counting_realloc(void *userp, void *pointer, size_t old_bytes, size_t new_bytes,
+                              size_t alignment) {
+    kelp_engine *engine = userp;
+    void *result = engine->allocator.realloc(engine->allocator.userp, pointer, old_bytes,
+                                             new_bytes, alignment);
+    if (result != NULL || new_bytes == 0) {
+        atomic_fetch_add_explicit(&engine->packed_bytes, new_bytes, memory_order_relaxed);
+        atomic_fetch_sub_explicit(&engine->packed_bytes, old_bytes, memory_order_relaxed);
+    }
+    return result;
+}
+
+kelp_status *kelp_engine_own(kelp_engine *engine, size_t size_bytes, void **out) {
+    kelp_owned_block *block = NULL;
+    KELP_TRY(KELP_NEW(engine->allocator, kelp_owned_block, &block));
+    block->size_bytes = size_bytes ? size_bytes : 1;
+    kelp_status *status = kelp_alloc_aligned(engine->weights, block->size_bytes,
+                                             KELP_TENSOR_ALIGNMENT, &block->data);
+    if (status != NULL) {
+        kelp_free(engine->allocator, block, sizeof *block);
+        return status;
+    }
+    block->next = engine->owned;
+    engine->owned = block;
+    *out = block->data;
+    return NULL;
+}
+
+/* ---- inputs and outputs ---- */
+static void fill_io(kelp_io_info *info, const kelp_value *value) {
+    info->name = value->name;
+    info->dtype = value->dtype;
+    info->rank = value->rank;
+    for (int32_t i = 0; i < value->rank; i++) {
+        info->shape[i] = value->shape[i];
+        info->symbols[i] = value->symbols[i];
+    }
+}
+
+static kelp_status *collect_io(kelp_engine *engine) {
+    const kelp_block *main = engine->graph->main;
+    engine->input_count = main->input_count;
+    engine->output_count = main->output_count;
+    KELP_TRY(kelp_alloc_zero(engine->allocator, main->input_count, sizeof(kelp_io_info),
+                             (void **)&engine->inputs));
+    KELP_TRY(kelp_alloc_zero(engine->allocator, main->output_count, sizeof(kelp_io_info),
+                             (void **)&engine->outputs));
+    for (size_t i = 0; i < main->input_count; i++) {
+        const kelp_value *value = main->inputs[i];
+        if (value->kind != KELP_VALUE_TENSOR && value->kind != KELP_VALUE_UNKNOWN)
+            return KELP_ERROR(KELP_UNIMPLEMENTED,
+                              "input '%s' of model '%s' is not a tensor; the engine takes tensors",
+                              value->name, engine->graph->info.label);
+        fill_io(&engine->inputs[i], value);
+    }
+    for (size_t i = 0; i < main->output_count; i++) {
+        const kelp_value *value = main->outputs[i];
+        if (value->kind != KELP_VALUE_TENSOR && value->kind != KELP_VALUE_UNKNOWN)
+            return KELP_ERROR(KELP_UNIMPLEMENTED,
+                              "output '%s' of model '%s' is not a tensor; the engine gives tensors",
+                              value->name, engine->graph->info.label);
+        fill_io(&engine->outputs[i], value);
+    }
+    return NULL;
+}
+
+/* ---- kernels ---- */
+size_t kelp_element_alignment(kelp_dtype dtype) {
+    size_t bytes = kelp_dtype_bits(dtype) / 8;
+    return bytes > 16 || (bytes & (bytes - 1)) != 0 ? sizeof(void *) : bytes ? bytes : 1;
+}
+
+/* Kernels that need it see their constants at an aligned address; the others read the mapped file. */
+static kelp_status *align_constant(kelp_engine *engine, kelp_value *value) {
+    const kelp_tensor *old = value->constant;
+    if (((uintptr_t)old->data & (kelp_element_alignment(old->dtype) - 1)) == 0)
+        return NULL;
+    kelp_tensor *moved = KELP_ARENA_NEW(&engine->graph->arena, kelp_tensor);
+    if (moved == NULL)
+        return kelp_status_oom();
+    size_t bytes = kelp_tensor_bytes(old);
+    *moved = *old;
+    KELP_TRY(kelp_engine_own(engine, bytes, &moved->data));
+    memcpy(moved->data, old->data, bytes);
+    value->constant = moved;
+    return NULL;
+}
+
+static kelp_status *create_node(kelp_engine *engine, const kelp_node *node,
+                                kelp_engine_node *out) {
+    kelp_opset_match match;
+    if (!kelp_opset_find(engine->runtime->opsets, node, &match))
+        return KELP_ERROR(KELP_UNIMPLEMENTED,
+                          "no registered backend covers operator '%s::%s' version %lld of node '%s'",
+                          node->domain, node->op_type, (long long)node->opset_version, node->name);
+    out->node = node;
+    out->kernel = match.op->kernel ? match.op->kernel : &kelp_bridge_kernel;
+    for (size_t i = 0; i < node->input_count; i++) {
+        bool any_address = i < 32 && (out->kernel->unaligned_inputs >> i & 1) != 0;
+        if (node->inputs[i] != NULL && node->inputs[i]->constant != NULL && !any_address)
+            KELP_TRY(align_constant(engine, node->inputs[i]));
+    }
+    kelp_op_env env = {.allocator = engine->weights, .pool = engine->runtime->pool};
+    kelp_status *status = NULL;
+    if (match.op->kernel == NULL)
+        status = kelp_bridge_create(&match, node, engine->weights, &out->state);
+    else if (out->kernel->create != NULL)
+        status = out->kernel->create(node, &env, &out->state);
+    if (status != NULL)
+        return KELP_ANNOTATE(status, "cannot make operator %s of node '%s' in model '%s'",
+                             node->op_type, node->name, engine->graph->info.label);
+    return NULL;
+}
+
+static kelp_status *create_nodes(kelp_engine *engine) {
+    const kelp_block *main = engine->graph->main;
+    KELP_TRY(kelp_alloc_zero(engine->allocator, main->node_count, sizeof(kelp_engine_node),
+                             (void **)&engine->nodes));
+    engine->node_count = main->node_count;
+    for (size_t i = 0; i < main->node_count; i++)
+        KELP_TRY(create_node(engine, main->nodes[i], &engine->nodes[i]));
+    return NULL;
+}
+
+static kelp_status *build(kelp_engine *engine, const kelp_engine_options *options) {
+    KELP_TRY(kelp_opset_check_ready(engine->runtime->opsets, engine->source));
+    engine->nodes_loaded = engine->source->info.node_count;
+    KELP_TRY(kelp_graph_clone_for_engine(engine->source, &engine->graph));
+    kelp_block_remove_dead(engine->graph->main);
+    KELP_TRY(kelp_engine_fold_constants(engine));
+    kelp_block_remove_dead(engine->graph->main);
+    if (!options->disable_fusion) {
+        KELP_TRY(kelp_passes_run(engine->graph));
+        KELP_TRY(kelp_engine_fold_constants(engine));
+        kelp_block_remove_dead(engine->graph->main);
+    }
+    kelp_block_count_uses(engine->graph->main);
+    KELP_TRY(collect_io(engine));
+    return create_nodes(engine);
+}
+
+kelp_status *kelp_engine_create(kelp_runtime *runtime, kelp_graph *graph,
+                                const kelp_engine_options *given, kelp_engine **out) {
+    kelp_engine_options options = {0};
+    if (given != NULL)
+        memcpy(&options, given,
+               given->struct_size < sizeof options ? given->struct_size : sizeof options);
+    kelp_engine *engine = NULL;
+    KELP_TRY(KELP_NEW(runtime->allocator, kelp_engine, &engine));
+    atomic_init(&engine->references, 1);
+    engine->runtime = kelp_runtime_retain(runtime);
+    engine->allocator = runtime->allocator;
+    engine->weights = (kelp_allocator){counting_realloc, engine};
+    engine->source = kelp_graph_retain(graph);
+    engine->max_plans = options.max_plans ? options.max_plans : 16;
+    kelp_status *status = build(engine, &options);
+    if (status != NULL) {
+        kelp_engine_release(engine);
+        return status;
+    }
+    *out = engine;
+    return NULL;
+}
+
+kelp_engine *kelp_engine_retain(kelp_engine *engine) {
+    atomic_fetch_add_explicit(&engine->references, 1, memory_order_relaxed);
+    return engine;
+}
+
+void kelp_engine_release(kelp_engine *engine) {
+    if (engine == NULL ||
+        atomic_fetch_sub_explicit(&engine->references, 1, memory_order_acq_rel) != 1)
+        return;
+    for (size_t i = 0; i < engine->node_count; i++) {
+        const kelp_engine_node *node = &engine->nodes[i];
+        if (node->state != NULL && node->kernel->destroy != NULL)
+            node->kernel->destroy(node->state, engine->weights);
+    }
+    kelp_free(engine->allocator, engine->nodes, engine->node_count * sizeof *engine->nodes);
+    for (kelp_owned_block *block = engine->owned, *next; block != NULL; block = next) {
+        next = block->next;
+        kelp_free_aligned(engine->weights, block->data, block->size_bytes, KELP_TENSOR_ALIGNMENT);
+        kelp_free(engine->allocator, block, sizeof *block);
+    }
+    kelp_free(engine->allocator, engine->inputs, engine->input_count * sizeof *engine->inputs);
+    kelp_free(engine->allocator, engine->outputs, engine->output_count * sizeof *engine->outputs);
+    kelp_graph_release(engine->graph);
+    kelp_graph_release(engine->source);
+    kelp_runtime *runtime = engine->runtime;
+    kelp_free(engine->allocator, engine, sizeof *engine);
+    kelp_runtime_release(runtime);
+}
+
+/* ---- readers ---- */
+size_t kelp_engine_input_count(const kelp_engine *engine) {
+    return engine->input_count;
+}
+
+size_t kelp_engine_output_count(const kelp_engine *engine) {
+    return engine->output_count;
+}
+
+const kelp_io_info *kelp_engine_input(const kelp_engine *engine, size_t index) {
+    return index < engine->input_count ? &engine->inputs[index] : NULL;
+}
+
+const kelp_io_info *kelp_engine_output(const kelp_engine *engine, size_t index) {
+    return index < engine->output_count ? &engine->outputs[index] : NULL;
+}
+
+static size_t find_io(const kelp_io_info *items, size_t count, const char *name) {
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(items[i].name, name) == 0)
+            return i;
+    return SIZE_MAX;
+}
+
+size_t kelp_engine_find_input(const kelp_engine *engine, const char *name) {
+    return find_io(engine->inputs, engine->input_count, name);
+}
+
+size_t kelp_engine_find_output(const kelp_engine *engine, const char *name) {
+    return find_io(engine->outputs, engine->output_count, name);
+}
+
+kelp_engine_stats kelp_engine_get_stats(const kelp_engine *engine) {
+    size_t borrowed = 0;
+    const kelp_block *main = engine->graph->main;
+    for (size_t i = 0; i < main->value_count; i++) {
+        const kelp_value *value = main->values[i];
+        if (value->constant != NULL && value->use_count > 0)
+            borrowed += kelp_tensor_bytes(value->constant);
+    }
+    for (const kelp_owned_block *block = engine->owned; block != NULL; block = block->next)
+        borrowed -= borrowed < block->size_bytes ? borrowed : block->size_bytes;
+    return (kelp_engine_stats){.nodes_loaded = engine->nodes_loaded,
+                               .nodes_planned = engine->node_count,
+                               .weight_bytes_borrowed = borrowed,
+                               .weight_bytes_packed = atomic_load(&engine->packed_bytes)};
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What engine, plan and context share. */
+#ifndef KELP_ENGINE_INTERNAL_H_
+#define KELP_ENGINE_INTERNAL_H_
+
+#include "base/arena.h"
+#include "engine/runtime.h"
+#include "graph/ir.h"
+#include "opset/env.h"
+
+/* A node of the engine's graph, matched to its kernel. */
+typedef struct kelp_engine_node {
+    const kelp_node *node;
+    const kelp_op_kernel *kernel;
+    void *state; /* from kernel->create or the bridge */
+} kelp_engine_node;
+
+/* Memory that the engine owns for constants it folded or moved to an aligned place. */
+typedef struct kelp_owned_block {
+    struct kelp_owned_block *next;
+    void *data;
+    size_t size_bytes;
+} kelp_owned_block;
+
+struct kelp_engine {
+    _Atomic uint32_t references;
+    kelp_runtime *runtime;
+    kelp_allocator allocator;
+    kelp_allocator weights; /* counts what kernels pack */
+    _Atomic size_t packed_bytes;
+    kelp_graph *source;
+    kelp_graph *graph; /* the engine's own, after the passes */
+    kelp_engine_node *nodes;
+    size_t node_count;
+    kelp_owned_block *owned;
+    kelp_io_info *inputs, *outputs;
+    size_t input_count, output_count;
+    uint32_t max_plans;
+    size_t nodes_loaded;
+};
+
+/* Works out every node of the engine's main block whose inputs are all constant; the results become constants. */
+kelp_status *kelp_engine_fold_constants(kelp_engine *engine) KELP_MUST_USE;
+/* Memory for `size_bytes` that lives as long as the engine. */
+kelp_status *kelp_engine_own(kelp_engine *engine, size_t size_bytes, void **out) KELP_MUST_USE;
+
+/* ---- plans ---- */
+typedef enum kelp_storage {
+    KELP_STORAGE_NONE = 0,  /* never made (its steps were folded away) */
+    KELP_STORAGE_FIXED,     /* constant, or known since planning */
+    KELP_STORAGE_INPUT,     /* where the caller bound input `index` */
+    KELP_STORAGE_OUTPUT,    /* where output `index` goes */
+    KELP_STORAGE_WORKSPACE, /* at `offset` in the context's workspace */
+    KELP_STORAGE_DYNAMIC    /* placed while invoking */
+} kelp_storage;
+
+/* A value under a plan. Values that share bytes (views, in place) have the same root. */
+typedef struct kelp_plan_value {
+    kelp_tensor tensor; /* shape known unless `dynamic`; data is set when the plan is bound */
+    uint32_t root;      /* own id when it is its own */
+    kelp_storage storage; /* of a root */
+    uint32_t index;
+    size_t offset;
+    size_t bytes;       /* of a root: the most that any of its values needs */
+    uint32_t first, last; /* steps between which a root is alive */
+    bool dynamic;       /* shape known only while invoking */
+} kelp_plan_value;
+
+typedef struct kelp_step {
+    const kelp_engine_node *engine_node;
+    kelp_op_args args;
+    size_t scratch_offset;
+    bool dynamic;
+} kelp_step;
+
+typedef struct kelp_plan {
+    struct kelp_plan *next; /* most recently used first */
+    kelp_arena arena;       /* everything below lives here */
+    kelp_tensor *input_shapes; /* what it was made for */
+    kelp_plan_value *values;   /* by value id */
+    size_t value_count;
+    kelp_step *steps;
+    size_t step_count;
+    size_t workspace_bytes;
+    uint32_t *moving; /* values whose address changes with what the caller binds */
+    size_t moving_count;
+    const kelp_plan_value **copies; /* per output: NULL, or the value that is copied to it after the last step */
+    char *bound_workspace;          /* what data pointers were resolved against */
+    bool bound;
+    kelp_plan_stats stats;
+} kelp_plan;
+
+struct kelp_context {
+    kelp_engine *engine;
+    kelp_allocator allocator;
+    kelp_op_env env;
+    kelp_arena run_arena; /* cleared by each invoke */
+    _Atomic bool cancel;
+    kelp_tensor *inputs; /* as bound; dtype INVALID: not bound yet */
+    void **input_data;   /* where steps read it: as bound, or an aligned copy of this invoke */
+    struct kelp_bound_output {
+        void *user_data; /* NULL: own */
+        size_t user_bytes;
+        void *own_data;
+        size_t own_bytes;
+        void *target; /* where steps write it: user_data, or own_data when that is absent or misaligned */
+        kelp_tensor tensor; /* as kelp_context_output shows it */
+    } *outputs;
+    kelp_plan *plans; /* the first is current when `planned` */
+    size_t plan_count;
+    bool planned;
+    bool rebind; /* a binding changed since data pointers were resolved */
+    char *workspace;
+    size_t workspace_bytes;
+    kelp_profile_fn profile;
+    void *profile_userp;
+};
+
+/* Makes the plan for the context's bound input shapes. */
+kelp_status *kelp_plan_create(kelp_context *context, kelp_plan **out) KELP_MUST_USE;
+/* true when it was made for the shapes that are bound now. */
+bool kelp_plan_fits(const kelp_plan *plan, const kelp_context *context);
+/* Points every value at its place: the workspace, what the caller bound, or the output's target. */
+void kelp_plan_bind(kelp_plan *plan, kelp_context *context);
+void kelp_plan_destroy(kelp_plan *plan, kelp_allocator allocator);
+
+/* Bytes to which data of this type must be aligned for kernels. */
+size_t kelp_element_alignment(kelp_dtype dtype);
+
+/* ---- memory planner ---- */
+typedef struct kelp_interval {
+    size_t bytes;
+    uint32_t first, last; /* alive during steps first … last */
+    size_t offset;        /* out */
+} kelp_interval;
+/* Places the intervals so that no two that are alive at once overlap: largest first, each in the lowest gap that fits. Offsets are
+ * multiples of 64. `order` has room for `count` indexes. Source: "greedy by size", Pisarchyk and Lee, "Efficient Memory
+ * Management for Deep Neural Net Inference", 2020. */
+bool kelp_memory_plan(kelp_interval *intervals, size_t count, uint32_t *order, uint32_t *placed,
+                      size_t *out_total_bytes, size_t *out_lower_bound_bytes);
+
+#endif

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where activations lie in the workspace. */
+#include "base/checked.h"
+#include "engine/engine_internal.h"
+
+#include <stdlib.h>
+
+static size_t round_up(size_t bytes) {
+    return (bytes + 63) & ~(size_t)63;
+}
+
+static int compare_size(const void *a, const void *b, void *userp) {
+    const kelp_interval *intervals = userp;
+    const kelp_interval *x = &intervals[*(const uint32_t *)a], *y = &intervals[*(const uint32_t *)b];
+    if (x->bytes != y->bytes)
+        return x->bytes < y->bytes ? 1 : -1;
+    if (x->first != y->first)
+        return x->first < y->first ? -1 : 1;
+    return *(const uint32_t *)a < *(const uint32_t *)b ? -1 : 1;
+}
+
+static int compare_first(const void *a, const void *b, void *userp) {
+    const kelp_interval *intervals = userp;
+    const kelp_interval *x = &intervals[*(const uint32_t *)a], *y = &intervals[*(const uint32_t *)b];
+    return x->first < y->first ? -1 : x->first > y->first;
+}
+
+/* The most that lives at one step: no placement can be smaller. */
+static size_t lower_bound(const kelp_interval *intervals, size_t count, uint32_t *order) {
+    qsort_r(order, count, sizeof *order, compare_first, (void *)intervals);
+    size_t most = 0;
+    for (size_t i = 0; i < count; i++) {
+        /* a maximum begins where an interval begins */
+        uint32_t step = intervals[order[i]].first;
+        if (i + 1 < count && intervals[order[i + 1]].first == step)
+            continue;
+        size_t live = 0;
+        for (size_t k = 0; k <= i; k++)
+            if (intervals[order[k]].last >= step)
+                live += round_up(intervals[order[k]].bytes);
+        most = KELP_MAX(most, live);
+    }
+    return most;
+}
+
+/* Lowest offset at which `item` fits beside those of `placed` (sorted by offset) that live at the same time. */
+static size_t find_gap(const kelp_interval *intervals, const uint32_t *placed, size_t placed_count,
+                       const kelp_interval *item) {
+    size_t need = round_up(item->bytes), end = 0;
+    for (size_t i = 0; i < placed_count; i++) {
+        const kelp_interval *other = &intervals[placed[i]];
+        if (other->last < item->first || other->first > item->last)
+            continue;
+        if (other->offset >= end && other->offset - end >= need)
+            return end;
+        end = KELP_MAX(end, other->offset + round_up(other->bytes));
+    }
+    return end;
+}
+
+bool kelp_memory_plan(kelp_interval *intervals, size_t count, uint32_t *order, uint32_t *placed,
+                      size_t *out_total_bytes, size_t *out_lower_bound_bytes) {
+    size_t sum = 0, total = 0;
+    for (size_t i = 0; i < count; i++) {
+        order[i] = (uint32_t)i;
+        if (!kelp_size_add(sum, round_up(intervals[i].bytes), &sum) ||
+            intervals[i].bytes > SIZE_MAX / 4)
+            return false;
+    }
+    *out_lower_bound_bytes = lower_bound(intervals, count, order);
+    qsort_r(order, count, sizeof *order, compare_size, intervals);
+    for (size_t i = 0; i < count; i++) {
+        kelp_interval *item = &intervals[order[i]];
+        item->offset = find_gap(intervals, placed, i, item);
+        total = KELP_MAX(total, item->offset + round_up(item->bytes));
+        size_t at = i;
+        for (; at > 0 && intervals[placed[at - 1]].offset > item->offset; at--)
+            placed[at] = placed[at - 1];
+        placed[at] = order[i];
+    }
+    *out_total_bytes = total;
+    return true;
+}

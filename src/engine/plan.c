@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A plan: for one set of input shapes, which kernels run in which order, and where every byte lies.
+ *
+ * Nodes are walked once. Each is reshaped with what is known: shapes always, data where it is constant. What can be worked out now is (shape arithmetic
+ * vanishes), views and in-place results share their input's bytes, and what depends on data becomes a dynamic step that is reshaped again while invoking.
+ */
+#include "base/alloc.h"
+#include "base/checked.h"
+#include "engine/engine_internal.h"
+
+#include <string.h>
+
+/* Results worked out while planning stay below this; larger ones are recomputed by each invoke. */
+#define PLAN_FOLD_MAX_BYTES ((size_t)64 << 10)
+#define ALIVE_FOREVER UINT32_MAX
+
+typedef struct planner {
+    kelp_context *context;
+    kelp_engine *engine;
+    kelp_plan *plan;
+    uint32_t *remaining; /* uses still to come, by root */
+} planner;
+
+static kelp_plan_value *value_of(planner *p, const kelp_value *value) {
+    return &p->plan->values[value->id];
+}
+
+static kelp_plan_value *root_of(planner *p, const kelp_plan_value *value) {
+    return &p->plan->values[value->root];
+}
+
+static kelp_status *init_values(planner *p) {
+    kelp_plan *plan = p->plan;
+    const kelp_block *main = p->engine->graph->main;
+    plan->value_count = main->value_count;
+    plan->values = KELP_ARENA_ARRAY(&plan->arena, main->value_count + 1, kelp_plan_value);
+    p->remaining = KELP_ARENA_ARRAY(&plan->arena, main->value_count + 1, uint32_t);
+    plan->steps = KELP_ARENA_ARRAY(&plan->arena, p->engine->node_count + 1, kelp_step);
+    plan->input_shapes = KELP_ARENA_ARRAY(&plan->arena, main->input_count + 1, kelp_tensor);
+    plan->copies = KELP_ARENA_ARRAY(&plan->arena, main->output_count + 1, const kelp_plan_value *);
+    plan->moving = KELP_ARENA_ARRAY(&plan->arena, main->value_count + 1, uint32_t);
+    if (plan->values == NULL || p->remaining == NULL || plan->steps == NULL ||
+        plan->input_shapes == NULL || plan->copies == NULL || plan->moving == NULL)
+        return kelp_status_oom();
+    for (uint32_t id = 0; id < main->value_count; id++) {
+        kelp_plan_value *value = &plan->values[id];
+        value->root = id;
+        p->remaining[id] = main->values[id]->use_count;
+        if (main->values[id]->constant != NULL) {
+            value->tensor = *main->values[id]->constant;
+            value->storage = KELP_STORAGE_FIXED;
+            value->bytes = kelp_tensor_bytes(&value->tensor);
+        }
+    }
+    for (uint32_t i = 0; i < main->input_count; i++) {
+        kelp_plan_value *value = value_of(p, main->inputs[i]);
+        plan->input_shapes[i] = p->context->inputs[i];
+        value->tensor = p->context->inputs[i];
+        value->tensor.data = NULL; /* not known while planning */
+        value->storage = KELP_STORAGE_INPUT;
+        value->index = i;
+        value->bytes = kelp_tensor_bytes(&value->tensor);
+    }
+    return NULL;
+}
+
+/* Arrays of pointers into the plan's values; the kernel's own memory. */
+static kelp_status *init_args(planner *p, const kelp_engine_node *engine_node, kelp_op_args *args) {
+    const kelp_node *node = engine_node->node;
+    kelp_arena *arena = &p->plan->arena;
+    const kelp_tensor **inputs =
+        KELP_ARENA_ARRAY(arena, node->input_count + 1, const kelp_tensor *);
+    kelp_tensor **outputs = KELP_ARENA_ARRAY(arena, node->output_count + 1, kelp_tensor *);
+    void *memory = NULL;
+    if (engine_node->kernel->plan_bytes > 0) {
+        memory = kelp_arena_alloc(arena, engine_node->kernel->plan_bytes, KELP_TENSOR_ALIGNMENT);
+        if (memory != NULL)
+            memset(memory, 0, engine_node->kernel->plan_bytes);
+    }
+    if (inputs == NULL || outputs == NULL || (engine_node->kernel->plan_bytes > 0 && !memory))
+        return kelp_status_oom();
+    for (size_t i = 0; i < node->input_count; i++)
+        inputs[i] = node->inputs[i] ? &value_of(p, node->inputs[i])->tensor : NULL;
+    for (size_t i = 0; i < node->output_count; i++)
+        outputs[i] = node->outputs[i] ? &value_of(p, node->outputs[i])->tensor : NULL;
+    *args = (kelp_op_args){.node = node,
+                           .input_count = (int32_t)node->input_count,
+                           .output_count = (int32_t)node->output_count,
+                           .inputs = inputs,
+                           .outputs = outputs,
+                           .plan = memory,
+                           .env = &p->context->env};
+    return NULL;
+}
+
+static bool any_input_dynamic(planner *p, const kelp_node *node) {
+    for (size_t i = 0; i < node->input_count; i++)
+        if (node->inputs[i] != NULL && value_of(p, node->inputs[i])->dynamic)
+            return true;
+    return false;
+}
+
+/* ---- what can be worked out now ---- */
+static bool can_evaluate(planner *p, const kelp_engine_node *engine_node) {
+    const kelp_node *node = engine_node->node;
+    if ((engine_node->kernel->flags & KELP_OP_IMPURE) != 0)
+        return false;
+    size_t bytes = 0;
+    for (size_t i = 0; i < node->output_count; i++)
+        if (node->outputs[i] != NULL)
+            bytes += value_of(p, node->outputs[i])->bytes;
+    if (bytes > PLAN_FOLD_MAX_BYTES)
+        return false;
+    if ((engine_node->kernel->flags & KELP_OP_SHAPE_ONLY) != 0)
+        return true;
+    for (size_t i = 0; i < node->input_count; i++)
+        if (node->inputs[i] != NULL &&
+            root_of(p, value_of(p, node->inputs[i]))->storage != KELP_STORAGE_FIXED)
+            return false;
+    return true;
+}
+
+static kelp_status *evaluate(planner *p, const kelp_engine_node *engine_node, kelp_op_args *args) {
+    kelp_arena *arena = &p->plan->arena;
+    kelp_op_env env = p->context->env;
+    env.arena = arena;
+    env.cancel = NULL;
+    args->env = &env;
+    for (int32_t i = 0; i < args->output_count; i++) {
+        if (args->outputs[i] == NULL)
+            continue;
+        kelp_plan_value *value = value_of(p, engine_node->node->outputs[i]);
+        value->tensor.data = kelp_arena_alloc(arena, value->bytes, KELP_TENSOR_ALIGNMENT);
+        value->storage = KELP_STORAGE_FIXED;
+        if (value->tensor.data == NULL)
+            return kelp_status_oom();
+    }
+    if (args->scratch_bytes > 0) {
+        args->scratch = kelp_arena_alloc(arena, args->scratch_bytes, KELP_TENSOR_ALIGNMENT);
+        if (args->scratch == NULL)
+            return kelp_status_oom();
+    }
+    p->plan->stats.folded++;
+    return engine_node->kernel->invoke(engine_node->state, args);
+}
+
+/* ---- sharing bytes ---- */
+static bool only_output_zero(const kelp_op_args *args) {
+    for (int32_t i = 1; i < args->output_count; i++)
+        if (args->outputs[i] != NULL)
+            return false;
+    return args->output_count > 0 && args->outputs[0] != NULL;
+}
+
+static void share(planner *p, kelp_plan_value *output, kelp_plan_value *input) {
+    kelp_plan_value *root = root_of(p, input);
+    uint32_t own = output->root;
+    output->root = input->root;
+    p->remaining[input->root] += p->remaining[own];
+    if (root->storage == KELP_STORAGE_FIXED)
+        output->tensor.data = input->tensor.data;
+}
+
+static bool try_view(planner *p, const kelp_engine_node *engine_node, const kelp_op_args *args) {
+    if ((engine_node->kernel->flags & KELP_OP_VIEW) == 0 || !only_output_zero(args) ||
+        args->inputs[0] == NULL)
+        return false;
+    kelp_plan_value *input = value_of(p, engine_node->node->inputs[0]);
+    kelp_plan_value *output = value_of(p, engine_node->node->outputs[0]);
+    if (output->bytes != kelp_tensor_bytes(&input->tensor))
+        return false;
+    share(p, output, input);
+    p->plan->stats.views++;
+    return true;
+}
+
+static bool try_inplace(planner *p, const kelp_engine_node *engine_node, const kelp_op_args *args) {
+    static const uint32_t flags[2] = {KELP_OP_INPLACE_0, KELP_OP_INPLACE_1};
+    if (!only_output_zero(args))
+        return false;
+    kelp_plan_value *output = value_of(p, engine_node->node->outputs[0]);
+    for (int32_t k = 0; k < 2 && k < args->input_count; k++) {
+        if ((engine_node->kernel->flags & flags[k]) == 0 || args->inputs[k] == NULL)
+            continue;
+        kelp_plan_value *input = value_of(p, engine_node->node->inputs[k]);
+        /* the last use of bytes that this plan itself made */
+        if (root_of(p, input)->storage == KELP_STORAGE_WORKSPACE &&
+            p->remaining[input->root] == 1 && output->bytes == kelp_tensor_bytes(&input->tensor) &&
+            kelp_tensor_elements(&input->tensor) == kelp_tensor_elements(&output->tensor)) {
+            share(p, output, input);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- steps ---- */
+static void touch(planner *p, const kelp_node *node, uint32_t step) {
+    for (size_t i = 0; i < node->input_count; i++)
+        if (node->inputs[i] != NULL) {
+            kelp_plan_value *root = root_of(p, value_of(p, node->inputs[i]));
+            root->last = KELP_MAX(root->last, step);
+        }
+}
+
+static void consume(planner *p, const kelp_node *node) {
+    for (size_t i = 0; i < node->input_count; i++)
+        if (node->inputs[i] != NULL)
+            p->remaining[value_of(p, node->inputs[i])->root]--;
+}
+
+static void add_step(planner *p, const kelp_engine_node *engine_node, const kelp_op_args *args,
+                     bool dynamic) {
+    uint32_t index = (uint32_t)p->plan->step_count++;
+    p->plan->steps[index] = (kelp_step){.engine_node = engine_node, .args = *args,
+                                        .dynamic = dynamic};
+    const kelp_node *node = engine_node->node;
+    touch(p, node, index);
+    for (size_t i = 0; i < node->output_count; i++) {
+        if (node->outputs[i] == NULL)
+            continue;
+        kelp_plan_value *value = value_of(p, node->outputs[i]);
+        if (dynamic) {
+            value->dynamic = true;
+            value->storage = KELP_STORAGE_DYNAMIC;
+            continue;
+        }
+        kelp_plan_value *root = root_of(p, value);
+        if (root == value) {
+            value->storage = KELP_STORAGE_WORKSPACE;
+            value->first = index;
+        }
+        root->last = KELP_MAX(root->last, index);
+        p->plan->stats.activation_bytes += value->bytes;
+    }
+    if (dynamic)
+        p->plan->stats.dynamic_steps++;
+}
+
+static kelp_status *plan_node(planner *p, const kelp_engine_node *engine_node) {
+    const kelp_node *node = engine_node->node;
+    kelp_op_args args;
+    KELP_TRY(init_args(p, engine_node, &args));
+    if (any_input_dynamic(p, node)) {
+        add_step(p, engine_node, &args, true);
+        consume(p, node);
+        return NULL;
+    }
+    kelp_status *status = engine_node->kernel->reshape(engine_node->state, &args);
+    if (status == NULL && args.deferred) {
+        args.deferred = false;
+        args.scratch_bytes = 0;
+        add_step(p, engine_node, &args, true);
+        consume(p, node);
+        return NULL;
+    }
+    for (size_t i = 0; status == NULL && i < node->output_count; i++)
+        if (node->outputs[i] != NULL) {
+            kelp_plan_value *value = value_of(p, node->outputs[i]);
+            value->bytes = kelp_tensor_bytes(&value->tensor);
+        }
+    if (status == NULL) {
+        if (can_evaluate(p, engine_node))
+            status = evaluate(p, engine_node, &args);
+        else if (!try_view(p, engine_node, &args)) {
+            try_inplace(p, engine_node, &args);
+            add_step(p, engine_node, &args, false);
+        }
+    }
+    if (status != NULL)
+        return KELP_ANNOTATE(status, "node '%s' (%s) of model '%s'", node->name, node->op_type,
+                             p->engine->graph->info.label);
+    consume(p, node);
+    return NULL;
+}
+
+/* A root that is an output is written where the output goes; one that is an input, a constant or two outputs is copied. */
+static void claim_outputs(planner *p) {
+    const kelp_block *main = p->engine->graph->main;
+    for (uint32_t i = 0; i < main->output_count; i++) {
+        kelp_plan_value *value = value_of(p, main->outputs[i]);
+        kelp_plan_value *root = root_of(p, value);
+        size_t root_bytes = kelp_tensor_bytes(&root->tensor);
+        if (!value->dynamic && root->storage == KELP_STORAGE_WORKSPACE &&
+            root_bytes == value->bytes) {
+            root->storage = KELP_STORAGE_OUTPUT;
+            root->index = i;
+        } else {
+            p->plan->copies[i] = value;
+            root->last = ALIVE_FOREVER;
+        }
+    }
+}
+
+static kelp_status *place(planner *p) {
+    kelp_plan *plan = p->plan;
+    size_t most = plan->value_count + plan->step_count + 1, count = 0;
+    kelp_interval *intervals = NULL;
+    KELP_TRY(kelp_alloc_zero(p->context->allocator, most,
+                             sizeof *intervals + 2 * sizeof(uint32_t), (void **)&intervals));
+    uint32_t *order = (uint32_t *)(intervals + most), *placed = order + most;
+    for (size_t i = 0; i < plan->value_count; i++) {
+        const kelp_plan_value *value = &plan->values[i];
+        if (value->root == i && value->storage == KELP_STORAGE_WORKSPACE)
+            intervals[count++] = (kelp_interval){value->bytes, value->first, value->last, 0};
+    }
+    for (uint32_t i = 0; i < plan->step_count; i++)
+        if (plan->steps[i].args.scratch_bytes > 0)
+            intervals[count++] = (kelp_interval){plan->steps[i].args.scratch_bytes, i, i, 0};
+    bool fits = kelp_memory_plan(intervals, count, order, placed, &plan->workspace_bytes,
+                                 &plan->stats.workspace_lower_bound_bytes);
+    count = 0;
+    for (size_t i = 0; i < plan->value_count; i++) {
+        kelp_plan_value *value = &plan->values[i];
+        if (value->root == i && value->storage == KELP_STORAGE_WORKSPACE)
+            value->offset = intervals[count++].offset;
+    }
+    for (uint32_t i = 0; i < plan->step_count; i++)
+        if (plan->steps[i].args.scratch_bytes > 0)
+            plan->steps[i].scratch_offset = intervals[count++].offset;
+    kelp_free(p->context->allocator, intervals, most * (sizeof *intervals + 2 * sizeof(uint32_t)));
+    if (!fits)
+        return KELP_ERROR(KELP_RESOURCE_EXHAUSTED,
+                          "cannot plan model '%s': its activations exceed the address space",
+                          p->engine->graph->info.label);
+    plan->stats.workspace_bytes = plan->workspace_bytes;
+    plan->stats.steps = plan->step_count;
+    return NULL;
+}
+
+static void list_moving(planner *p) {
+    kelp_plan *plan = p->plan;
+    for (uint32_t i = 0; i < plan->value_count; i++) {
+        kelp_storage storage = root_of(p, &plan->values[i])->storage;
+        if (!plan->values[i].dynamic &&
+            (storage == KELP_STORAGE_INPUT || storage == KELP_STORAGE_OUTPUT))
+            plan->moving[plan->moving_count++] = i;
+    }
+}
+
+kelp_status *kelp_plan_create(kelp_context *context, kelp_plan **out) {
+    kelp_plan *plan = NULL;
+    KELP_TRY(KELP_NEW(context->allocator, kelp_plan, &plan));
+    kelp_arena_init(&plan->arena, context->allocator, 32 << 10);
+    planner p = {.context = context, .engine = context->engine, .plan = plan};
+    /* kernels that need memory which lives until invoke find none while planning, and defer */
+    context->env.arena = NULL;
+    kelp_status *status = init_values(&p);
+    for (size_t i = 0; status == NULL && i < p.engine->node_count; i++)
+        status = plan_node(&p, &p.engine->nodes[i]);
+    if (status == NULL) {
+        claim_outputs(&p);
+        list_moving(&p);
+        status = place(&p);
+    }
+    context->env.arena = &context->run_arena;
+    if (status != NULL) {
+        kelp_plan_destroy(plan, context->allocator);
+        return status;
+    }
+    *out = plan;
+    return NULL;
+}
+
+void kelp_plan_destroy(kelp_plan *plan, kelp_allocator allocator) {
+    if (plan == NULL)
+        return;
+    kelp_arena_deinit(&plan->arena);
+    kelp_free(allocator, plan, sizeof *plan);
+}
+
+bool kelp_plan_fits(const kelp_plan *plan, const kelp_context *context) {
+    for (size_t i = 0; i < context->engine->input_count; i++) {
+        const kelp_tensor *a = &plan->input_shapes[i], *b = &context->inputs[i];
+        if (a->rank != b->rank ||
+            (a->rank > 0 && memcmp(a->shape, b->shape, (size_t)a->rank * sizeof *a->shape) != 0))
+            return false;
+    }
+    return true;
+}
+
+/* ---- binding ---- */
+static void resolve(kelp_plan *plan, kelp_context *context, kelp_plan_value *value) {
+    const kelp_plan_value *root = &plan->values[value->root];
+    switch (root->storage) {
+    case KELP_STORAGE_INPUT:
+        value->tensor.data = context->input_data[root->index];
+        break;
+    case KELP_STORAGE_OUTPUT:
+        value->tensor.data = context->outputs[root->index].target;
+        break;
+    case KELP_STORAGE_WORKSPACE:
+        value->tensor.data = context->workspace + root->offset;
+        break;
+    case KELP_STORAGE_NONE:
+    case KELP_STORAGE_FIXED:
+    case KELP_STORAGE_DYNAMIC:
+        break;
+    }
+}
+
+void kelp_plan_bind(kelp_plan *plan, kelp_context *context) {
+    if (!plan->bound || plan->bound_workspace != context->workspace) {
+        for (size_t i = 0; i < plan->value_count; i++)
+            if (!plan->values[i].dynamic)
+                resolve(plan, context, &plan->values[i]);
+        for (size_t i = 0; i < plan->step_count; i++)
+            if (plan->steps[i].args.scratch_bytes > 0)
+                plan->steps[i].args.scratch = context->workspace + plan->steps[i].scratch_offset;
+        plan->bound_workspace = context->workspace;
+        plan->bound = true;
+        return;
+    }
+    for (size_t i = 0; i < plan->moving_count; i++)
+        resolve(plan, context, &plan->values[plan->moving[i]]);
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Gelu as exporters spell it: Erf(x / sqrt 2) + 1, times x, times 1/2, in any order of the products.
+ * Source: Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016.
+ */
+#include "graph/passes/passes.h"
+
+#include <math.h>
+
+/* x in x / sqrt(2) or x * (1 / sqrt(2)). */
+static kelp_value *match_scaled(const kelp_value *value) {
+    kelp_node *div = kelp_match_producer(value, "", "Div");
+    if (div != NULL && kelp_match_scalar_near(div->inputs[1], sqrt(2.0)))
+        return div->inputs[0];
+    kelp_node *mul = kelp_match_producer(value, "", "Mul");
+    for (int k = 0; mul != NULL && k < 2; k++)
+        if (kelp_match_scalar_near(mul->inputs[k], sqrt(0.5)))
+            return mul->inputs[1 - k];
+    return NULL;
+}
+
+/* Other factor of a product one of whose factors is `known`; NULL when it is none. */
+static kelp_value *other_input(const kelp_node *node, const kelp_value *known) {
+    if (node->inputs[0] == known)
+        return node->inputs[1];
+    return node->inputs[1] == known ? node->inputs[0] : NULL;
+}
+
+/* The value that holds gelu(x), where `sum` is 1 + erf(x / sqrt 2): (sum * x) * ½, (sum * ½) * x or sum * (x * ½). */
+static kelp_value *match_products(const kelp_value *sum, const kelp_value *x) {
+    kelp_node *first = kelp_value_only_user(sum);
+    if (first == NULL || kelp_match_producer(first->outputs[0], "", "Mul") != first)
+        return NULL;
+    kelp_value *other = other_input(first, sum);
+    kelp_node *half = kelp_match_producer(other, "", "Mul");
+    if (half != NULL && other_input(half, x) != NULL &&
+        kelp_match_scalar_near(other_input(half, x), 0.5))
+        return first->outputs[0];
+    bool by_x = other == x, by_half = kelp_match_scalar_near(other, 0.5);
+    kelp_node *second = kelp_value_only_user(first->outputs[0]);
+    if ((!by_x && !by_half) || second == NULL ||
+        kelp_match_producer(second->outputs[0], "", "Mul") != second)
+        return NULL;
+    other = other_input(second, first->outputs[0]);
+    if (by_x ? kelp_match_scalar_near(other, 0.5) : other == x)
+        return second->outputs[0];
+    return NULL;
+}
+
+kelp_status *kelp_pass_gelu(kelp_block *block) {
+    for (size_t i = 0; i < block->node_count; i++) {
+        kelp_node *erf = block->nodes[i];
+        if (erf->removed || kelp_match_producer(erf->outputs[0], "", "Erf") != erf)
+            continue;
+        kelp_value *x = match_scaled(erf->inputs[0]);
+        kelp_node *add = kelp_value_only_user(erf->outputs[0]);
+        if (x == NULL || x->dtype != KELP_F32 || add == NULL ||
+            kelp_match_producer(add->outputs[0], "", "Add") != add ||
+            !kelp_match_scalar_near(other_input(add, erf->outputs[0]), 1.0))
+            continue;
+        kelp_value *result = match_products(add->outputs[0], x);
+        if (result == NULL)
+            continue;
+        kelp_node *last = result->producer, *gelu = NULL;
+        kelp_value *output = NULL;
+        KELP_TRY(kelp_block_add_value(block, result->name, &output));
+        output->kind = KELP_VALUE_TENSOR;
+        output->dtype = x->dtype;
+        output->rank = result->rank;
+        KELP_TRY(kelp_block_insert_node(block, last, "Gelu", "", 20, last->name, &x, 1, &output, 1,
+                                        NULL, &gelu));
+        kelp_block_replace_uses(block, result, output);
+        last->removed = true;
+        kelp_block_sweep(block);
+        kelp_block_remove_dead(block);
+        kelp_block_count_uses(block);
+        i = 0;
+    }
+    return NULL;
+}

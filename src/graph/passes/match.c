@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What passes ask of the graph. */
+#include "graph/passes/passes.h"
+
+#include <math.h>
+#include <string.h>
+
+kelp_node *kelp_match_producer(const kelp_value *value, const char *domain, const char *op_type) {
+    if (value == NULL || value->producer == NULL)
+        return NULL;
+    kelp_node *node = value->producer;
+    if (node->removed || strcmp(node->op_type, op_type) != 0 || strcmp(node->domain, domain) != 0)
+        return NULL;
+    return node;
+}
+
+bool kelp_match_scalar(const kelp_value *value, double *out) {
+    if (value == NULL || value->constant == NULL || kelp_tensor_elements(value->constant) != 1)
+        return false;
+    const void *data = value->constant->data;
+    if (value->constant->dtype == KELP_F32) {
+        float number;
+        memcpy(&number, data, sizeof number);
+        *out = (double)number;
+        return true;
+    }
+    if (value->constant->dtype == KELP_F64) {
+        memcpy(out, data, sizeof *out);
+        return true;
+    }
+    return false;
+}
+
+bool kelp_match_scalar_near(const kelp_value *value, double expected) {
+    double found;
+    return kelp_match_scalar(value, &found) && fabs(found - expected) <= 1e-4 * fabs(expected);
+}
+
+bool kelp_match_i64s(const kelp_value *value, int64_t *out, size_t capacity, size_t *out_count) {
+    if (value == NULL || value->constant == NULL)
+        return false;
+    const kelp_tensor *tensor = value->constant;
+    int64_t count = kelp_tensor_elements(tensor);
+    if (count < 0 || (size_t)count > capacity)
+        return false;
+    for (int64_t i = 0; i < count; i++) {
+        if (tensor->dtype == KELP_I64) {
+            memcpy(&out[i], (const char *)tensor->data + 8 * i, 8);
+        } else if (tensor->dtype == KELP_I32) {
+            int32_t narrow;
+            memcpy(&narrow, (const char *)tensor->data + 4 * i, 4);
+            out[i] = narrow;
+        } else {
+            return false;
+        }
+    }
+    *out_count = (size_t)count;
+    return true;
+}
+
+bool kelp_used_once(const kelp_value *value) {
+    return value->use_count == 1 && !value->is_output;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Passes over an engine's graph. Each takes the main block, keeps its meaning, and leaves use counts fresh. Fused operators live in the domain "kelp" (KELP_DOMAIN), version 1;
+ * src/ops/fused.c says what each does.
+ */
+#ifndef KELP_GRAPH_PASSES_H_
+#define KELP_GRAPH_PASSES_H_
+
+#include "graph/ir.h"
+
+#define KELP_DOMAIN "kelp"
+
+/* All of them, in order. */
+kelp_status *kelp_passes_run(kelp_graph *graph) KELP_MUST_USE;
+
+/* x * 0.5 * (1 + erf(x / sqrt(2))), in the orders that exporters write it → Gelu. */
+kelp_status *kelp_pass_gelu(kelp_block *block) KELP_MUST_USE;
+/* (x - mean) / sqrt(variance + epsilon) * gamma + beta, spelled out → LayerNormalization. */
+kelp_status *kelp_pass_layer_norm(kelp_block *block) KELP_MUST_USE;
+/* Softmax(Q·Kᵀ·scale + mask)·V between the head-splitting reshapes and transposes → kelp::Attention. */
+kelp_status *kelp_pass_attention(kelp_block *block) KELP_MUST_USE;
+/* MatMul + constant bias (+ residual) (+ activation) → kelp::MatMulBias. */
+kelp_status *kelp_pass_matmul(kelp_block *block) KELP_MUST_USE;
+/* Add + LayerNormalization → kelp::SkipLayerNorm. */
+kelp_status *kelp_pass_skip_norm(kelp_block *block) KELP_MUST_USE;
+/* BatchNormalization into the convolution before it; Conv + activation → kelp::ConvAct. */
+kelp_status *kelp_pass_conv(kelp_block *block) KELP_MUST_USE;
+/* Identity, Dropout, Cast to the same type, Reshape of a Reshape …: nodes that say nothing. */
+kelp_status *kelp_pass_simplify(kelp_block *block) KELP_MUST_USE;
+
+/* ---- helpers of passes ---- */
+/* The node that makes `value`, when it is op_type of `domain` ("" ai.onnx); else NULL. */
+kelp_node *kelp_match_producer(const kelp_value *value, const char *domain, const char *op_type);
+/* true when `value` is a constant of one float element; *out is it as double. */
+bool kelp_match_scalar(const kelp_value *value, double *out);
+/* true when it is a constant scalar within 1e-4 relative of `expected`. */
+bool kelp_match_scalar_near(const kelp_value *value, double expected);
+/* The constant integers of an int64/int32 value; false when it is none or longer than capacity. */
+bool kelp_match_i64s(const kelp_value *value, int64_t *out, size_t capacity, size_t *out_count);
+/* The value is used once, and not as an output: the node that reads it may swallow it. */
+bool kelp_used_once(const kelp_value *value);
+
+#endif

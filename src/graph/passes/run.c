@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The passes in their order: idioms first, so that what they leave can be fused with its neighbours. */
+#include "graph/passes/passes.h"
+
+#include <string.h>
+
+kelp_status *kelp_passes_run(kelp_graph *graph) {
+    static kelp_status *(*const passes[])(kelp_block *) = {
+        kelp_pass_simplify, kelp_pass_gelu, kelp_pass_layer_norm, kelp_pass_attention,
+        kelp_pass_conv,     kelp_pass_matmul, kelp_pass_skip_norm,
+    };
+    kelp_block *block = graph->main;
+    for (size_t i = 0; i < sizeof passes / sizeof passes[0]; i++) {
+        kelp_block_count_uses(block);
+        KELP_TRY(passes[i](block));
+        kelp_block_sweep(block);
+        kelp_block_remove_dead(block);
+    }
+    kelp_block_count_uses(block);
+    return NULL;
+}

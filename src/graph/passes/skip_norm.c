@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* LayerNormalization(x + skip): the sum never goes to memory unless somebody else wants it. */
+#include "graph/passes/passes.h"
+
+static bool same_shape(const kelp_value *a, const kelp_value *b) {
+    if (a->rank < 1 || a->rank != b->rank)
+        return false;
+    for (int32_t i = 0; i < a->rank; i++)
+        /* equal open extents have the same name; without one they may broadcast */
+        if (a->shape[i] != b->shape[i] ||
+            (a->shape[i] < 0 && (a->symbols[i] == NULL || a->symbols[i] != b->symbols[i])))
+            return false;
+    return true;
+}
+
+kelp_status *kelp_pass_skip_norm(kelp_block *block) {
+    for (size_t i = 0; i < block->node_count; i++) {
+        kelp_node *norm = block->nodes[i];
+        if (norm->removed || kelp_match_producer(norm->outputs[0], "", "LayerNormalization") != norm)
+            continue;
+        kelp_value *sum = norm->inputs[0];
+        kelp_node *add = kelp_match_producer(sum, "", "Add");
+        int64_t axis = kelp_node_attr_i64(norm, "axis", -1);
+        if (add == NULL || sum->dtype != KELP_F32 || norm->input_count < 3 ||
+            norm->inputs[2] == NULL || (axis != -1 && axis != sum->rank - 1) ||
+            norm->output_count > 1 || add->inputs[0]->constant != NULL ||
+            add->inputs[1]->constant != NULL || !same_shape(add->inputs[0], add->inputs[1]))
+            continue;
+        kelp_value *inputs[4] = {add->inputs[0], add->inputs[1], norm->inputs[1], norm->inputs[2]};
+        bool keep_sum = !kelp_used_once(sum);
+        kelp_value *outputs[2] = {norm->outputs[0], sum};
+        kelp_node *fused = NULL;
+        KELP_TRY(kelp_block_insert_node(block, norm, "SkipLayerNorm", KELP_DOMAIN, 1, norm->name,
+                                        inputs, 4, outputs, keep_sum ? 2 : 1, NULL, &fused));
+        KELP_TRY(kelp_node_set_f32(fused, "epsilon", kelp_node_attr_f32(norm, "epsilon", 1e-5f)));
+        norm->removed = true;
+        add->removed = true;
+        kelp_block_sweep(block);
+        kelp_block_count_uses(block);
+        i = fused->index;
+    }
+    return NULL;
+}

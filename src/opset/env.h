@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What kelp_op_env is: the things a context lends to the operators it runs. */
+#ifndef KELP_OPSET_ENV_H_
+#define KELP_OPSET_ENV_H_
+
+#include "base/arena.h"
+#include "base/thread.h"
+
+#include <kelp/opset.h>
+
+struct kelp_op_env {
+    kelp_allocator allocator;
+    kelp_pool *pool;            /* NULL: the caller's thread alone */
+    const _Atomic bool *cancel; /* NULL: cannot be cancelled */
+    kelp_arena *arena;          /* behind kelp_op_env_alloc; NULL: there is none */
+};
+
+#endif

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The compute backends that are built in. */
+#ifndef KELP_PROVIDERS_H_
+#define KELP_PROVIDERS_H_
+
+#include <kelp/compute.h>
+
+/* ONNX models on Kelp's own engine. */
+const kelp_compute_backend *kelp_cpu_compute_backend(void);
+/* Real names, types and shapes, outputs of zeros: the provider to clone when writing one. */
+const kelp_compute_backend *kelp_null_compute_backend(void);
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The library root: the one place that knows every built-in backend and wires them to a runtime. */
+#include "engine/runtime.h"
+#include "ops/ops.h"
+#include "providers/providers.h"
+
+#include <kelp/compute.h>
+
+const char *kelp_version(void) {
+    return KELP_VERSION;
+}
+
+kelp_status *kelp_runtime_create(const kelp_runtime_options *options, kelp_runtime **out) {
+    kelp_runtime *runtime = NULL;
+    KELP_TRY(kelp_runtime_new(options, &runtime));
+    kelp_status *status = kelp_opset_register(runtime->opsets, kelp_cpu_opset_backend(), NULL);
+    if (status == NULL)
+        status = kelp_compute_register(runtime, kelp_cpu_compute_backend());
+    if (status == NULL)
+        status = kelp_compute_register(runtime, kelp_null_compute_backend());
+    if (status != NULL) {
+        kelp_runtime_release(runtime);
+        return status;
+    }
+    *out = runtime;
+    return NULL;
+}
