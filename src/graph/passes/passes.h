@@ -15,17 +15,15 @@ kelp_status *kelp_passes_run(kelp_graph *graph) KELP_MUST_USE;
 
 /* x * 0.5 * (1 + erf(x / sqrt(2))), in the orders that exporters write it → Gelu. */
 kelp_status *kelp_pass_gelu(kelp_block *block) KELP_MUST_USE;
-/* (x - mean) / sqrt(variance + epsilon) * gamma + beta, spelled out → LayerNormalization. */
-kelp_status *kelp_pass_layer_norm(kelp_block *block) KELP_MUST_USE;
 /* Softmax(Q·Kᵀ·scale + mask)·V between the head-splitting reshapes and transposes → kelp::Attention. */
 kelp_status *kelp_pass_attention(kelp_block *block) KELP_MUST_USE;
-/* MatMul + constant bias (+ residual) (+ activation) → kelp::MatMulBias. */
+/* MatMul + constant bias (+ activation) → kelp::MatMulBias. */
 kelp_status *kelp_pass_matmul(kelp_block *block) KELP_MUST_USE;
 /* Add + LayerNormalization → kelp::SkipLayerNorm. */
 kelp_status *kelp_pass_skip_norm(kelp_block *block) KELP_MUST_USE;
-/* BatchNormalization into the convolution before it; Conv + activation → kelp::ConvAct. */
+/* Conv + activation → kelp::ConvAct. */
 kelp_status *kelp_pass_conv(kelp_block *block) KELP_MUST_USE;
-/* Identity, Dropout, Cast to the same type, Reshape of a Reshape …: nodes that say nothing. */
+/* Identity, Dropout, Cast to the same type, Transpose that moves nothing: nodes that say nothing. */
 kelp_status *kelp_pass_simplify(kelp_block *block) KELP_MUST_USE;
 
 /* ---- helpers of passes ---- */

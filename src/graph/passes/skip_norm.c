@@ -2,15 +2,35 @@
 /* LayerNormalization(x + skip): the sum never goes to memory unless somebody else wants it. */
 #include "graph/passes/passes.h"
 
+#include <string.h>
+
+static bool same_extent(const kelp_value *a, const kelp_value *b, int32_t axis) {
+    if (a->shape[axis] != b->shape[axis])
+        return false;
+    if (a->shape[axis] >= 0)
+        return true;
+    /* equal open extents have the same name; without one they may broadcast */
+    return a->symbols[axis] != NULL && b->symbols[axis] != NULL &&
+           strcmp(a->symbols[axis], b->symbols[axis]) == 0;
+}
+
 static bool same_shape(const kelp_value *a, const kelp_value *b) {
     if (a->rank < 1 || a->rank != b->rank)
         return false;
     for (int32_t i = 0; i < a->rank; i++)
-        /* equal open extents have the same name; without one they may broadcast */
-        if (a->shape[i] != b->shape[i] ||
-            (a->shape[i] < 0 && (a->symbols[i] == NULL || a->symbols[i] != b->symbols[i])))
+        if (!same_extent(a, b, i))
             return false;
     return true;
+}
+
+/* true when a node between `first` and `last` reads the value: the fused node would come too late for it. */
+static bool read_between(const kelp_block *block, const kelp_value *value, const kelp_node *first,
+                         const kelp_node *last) {
+    for (size_t n = first->index + 1; n < last->index; n++)
+        for (size_t i = 0; i < block->nodes[n]->input_count; i++)
+            if (!block->nodes[n]->removed && block->nodes[n]->inputs[i] == value)
+                return true;
+    return false;
 }
 
 kelp_status *kelp_pass_skip_norm(kelp_block *block) {
@@ -26,8 +46,10 @@ kelp_status *kelp_pass_skip_norm(kelp_block *block) {
             norm->output_count > 1 || add->inputs[0]->constant != NULL ||
             add->inputs[1]->constant != NULL || !same_shape(add->inputs[0], add->inputs[1]))
             continue;
-        kelp_value *inputs[4] = {add->inputs[0], add->inputs[1], norm->inputs[1], norm->inputs[2]};
         bool keep_sum = !kelp_used_once(sum);
+        if (keep_sum && read_between(block, sum, add, norm))
+            continue;
+        kelp_value *inputs[4] = {add->inputs[0], add->inputs[1], norm->inputs[1], norm->inputs[2]};
         kelp_value *outputs[2] = {norm->outputs[0], sum};
         kelp_node *fused = NULL;
         KELP_TRY(kelp_block_insert_node(block, norm, "SkipLayerNorm", KELP_DOMAIN, 1, norm->name,

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Multi-head attention as exporters spell it:
+ *
+ *   q = Transpose(Reshape(Q, [0, 0, heads, size]), [0, 2, 1, 3]); v alike
+ *   k = the same, turned once more into [0, 2, 3, 1]
+ *   y = Reshape(Transpose(MatMul(Softmax(MatMul(q, k) * scale + mask), v), [0, 2, 1, 3]), [0, 0, heads * size])
+ *
+ * becomes kelp::Attention over Q, K, V as they are, [batch, sequence, heads * size].
+ * Source: Vaswani et al., "Attention Is All You Need", 2017.
+ */
+#include "graph/passes/passes.h"
+
+#include <string.h>
+
+static bool has_perm(const kelp_node *node, int64_t a, int64_t b, int64_t c, int64_t d) {
+    const int64_t *perm = NULL;
+    return kelp_node_attr_i64s(node, "perm", &perm) == 4 && perm[0] == a && perm[1] == b &&
+           perm[2] == c && perm[3] == d;
+}
+
+/* The tensor before its heads were split by a Reshape; NULL when `value` is no such reshape. */
+static kelp_value *match_split(const kelp_value *value, int64_t *out_heads, int64_t *out_size) {
+    kelp_node *reshape = kelp_match_producer(value, "", "Reshape");
+    int64_t shape[4];
+    size_t count = 0;
+    if (reshape == NULL || reshape->input_count < 2 ||
+        !kelp_match_i64s(reshape->inputs[1], shape, 4, &count) || count != 4 || shape[2] <= 0 ||
+        shape[3] <= 0)
+        return NULL;
+    kelp_value *input = reshape->inputs[0];
+    if (input->rank != 3 || input->shape[2] != shape[2] * shape[3] || input->dtype != KELP_F32 ||
+        (shape[1] != 0 && shape[1] != -1 && shape[1] != input->shape[1]))
+        return NULL;
+    *out_heads = shape[2];
+    *out_size = shape[3];
+    return input;
+}
+
+static kelp_value *match_heads(const kelp_value *value, bool transposed, int64_t *out_heads,
+                               int64_t *out_size) {
+    kelp_node *transpose = kelp_match_producer(value, "", "Transpose");
+    if (transpose == NULL)
+        return NULL;
+    if (transposed && has_perm(transpose, 0, 2, 3, 1))
+        return match_split(transpose->inputs[0], out_heads, out_size);
+    if (transposed) {
+        if (!has_perm(transpose, 0, 1, 3, 2))
+            return NULL;
+        transpose = kelp_match_producer(transpose->inputs[0], "", "Transpose");
+    }
+    if (transpose == NULL || !has_perm(transpose, 0, 2, 1, 3))
+        return NULL;
+    return match_split(transpose->inputs[0], out_heads, out_size);
+}
+
+typedef struct attention {
+    kelp_value *q, *k, *v, *mask;
+    int64_t heads, size;
+    double scale;
+} attention;
+
+/* MatMul(q, k), scaled before the mask is added or not at all. */
+static bool match_scores(kelp_value *value, attention *out) {
+    out->scale = 1.0;
+    kelp_node *div = kelp_match_producer(value, "", "Div");
+    kelp_node *mul = kelp_match_producer(value, "", "Mul");
+    double scalar;
+    if (div != NULL && kelp_used_once(value) && kelp_match_scalar(div->inputs[1], &scalar)) {
+        out->scale = 1.0 / scalar;
+        value = div->inputs[0];
+    } else if (mul != NULL && kelp_used_once(value)) {
+        int k = kelp_match_scalar(mul->inputs[0], &scalar) ? 0 : 1;
+        if (!kelp_match_scalar(mul->inputs[k], &scalar))
+            return false;
+        out->scale = scalar;
+        value = mul->inputs[1 - k];
+    }
+    kelp_node *matmul = kelp_match_producer(value, "", "MatMul");
+    if (matmul == NULL || !kelp_used_once(value))
+        return false;
+    int64_t heads = 0, size = 0;
+    out->q = match_heads(matmul->inputs[0], false, &out->heads, &out->size);
+    out->k = match_heads(matmul->inputs[1], true, &heads, &size);
+    return out->q != NULL && out->k != NULL && heads == out->heads && size == out->size;
+}
+
+static bool is_plain_mask(const kelp_value *mask) {
+    return mask->rank == 4 && mask->shape[1] == 1 && mask->dtype == KELP_F32;
+}
+
+/* `probabilities` = Softmax over the last axis of the scores. */
+static bool match_softmax(kelp_value *probabilities, attention *out) {
+    kelp_node *softmax = kelp_match_producer(probabilities, "", "Softmax");
+    if (softmax == NULL || !kelp_used_once(probabilities))
+        return false;
+    int64_t axis = kelp_node_attr_i64(softmax, "axis", softmax->opset_version < 13 ? 1 : -1);
+    if ((axis != -1 && axis != 3) || !kelp_used_once(softmax->inputs[0]))
+        return false;
+    kelp_node *add = kelp_match_producer(softmax->inputs[0], "", "Add");
+    for (int k = 0; add != NULL && k < 2; k++) {
+        out->mask = add->inputs[1 - k];
+        if (is_plain_mask(out->mask) && match_scores(add->inputs[k], out))
+            return true;
+    }
+    out->mask = NULL;
+    return add == NULL && match_scores(softmax->inputs[0], out);
+}
+
+/* The value after the heads were joined again; NULL when they are not. */
+static kelp_node *match_join(kelp_value *context, const attention *found) {
+    kelp_node *transpose = kelp_value_only_user(context);
+    if (transpose == NULL || kelp_match_producer(transpose->outputs[0], "", "Transpose") == NULL ||
+        !has_perm(transpose, 0, 2, 1, 3))
+        return NULL;
+    kelp_node *reshape = kelp_value_only_user(transpose->outputs[0]);
+    int64_t shape[3];
+    size_t count = 0;
+    if (reshape == NULL || kelp_match_producer(reshape->outputs[0], "", "Reshape") == NULL ||
+        reshape->inputs[0] != transpose->outputs[0] || reshape->input_count < 2 ||
+        !kelp_match_i64s(reshape->inputs[1], shape, 3, &count) || count != 3)
+        return NULL;
+    bool joins = shape[2] == found->heads * found->size ||
+                 (shape[2] == -1 && shape[0] == 0 && shape[1] == 0);
+    return joins ? reshape : NULL;
+}
+
+kelp_status *kelp_pass_attention(kelp_block *block) {
+    for (size_t i = 0; i < block->node_count; i++) {
+        kelp_node *matmul = block->nodes[i];
+        attention found = {0};
+        int64_t heads = 0, size = 0;
+        if (matmul->removed || matmul->output_count == 0 ||
+            kelp_match_producer(matmul->outputs[0], "", "MatMul") != matmul ||
+            !match_softmax(matmul->inputs[0], &found))
+            continue;
+        found.v = match_heads(matmul->inputs[1], false, &heads, &size);
+        if (found.v == NULL || heads != found.heads || size != found.size)
+            continue;
+        kelp_node *join = match_join(matmul->outputs[0], &found), *fused = NULL;
+        if (join == NULL)
+            continue;
+        kelp_value *inputs[4] = {found.q, found.k, found.v, found.mask};
+        kelp_value *outputs[1] = {join->outputs[0]};
+        KELP_TRY(kelp_block_insert_node(block, join, "Attention", KELP_DOMAIN, 1, join->name,
+                                        inputs, found.mask ? 4 : 3, outputs, 1, NULL, &fused));
+        KELP_TRY(kelp_node_set_i64(fused, "num_heads", found.heads));
+        KELP_TRY(kelp_node_set_f32(fused, "scale", (float)found.scale));
+        join->removed = true;
+        kelp_block_sweep(block);
+        kelp_block_remove_dead(block);
+        kelp_block_count_uses(block);
+        i = 0;
+    }
+    return NULL;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A convolution swallows the activation that follows it. */
+#include "graph/passes/passes.h"
+
+#include <string.h>
+
+static const char *activation_name(const kelp_node *node) {
+    if (strcmp(node->op_type, "Relu") == 0)
+        return "relu";
+    if (strcmp(node->op_type, "Sigmoid") == 0)
+        return "sigmoid";
+    return strcmp(node->op_type, "Tanh") == 0 ? "tanh" : NULL;
+}
+
+static kelp_status *copy_attributes(const kelp_node *from, kelp_node *to) {
+    static const char *const lists[] = {"dilations", "kernel_shape", "pads", "strides"};
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+        const int64_t *values = NULL;
+        size_t count = kelp_node_attr_i64s(from, lists[i], &values);
+        if (count > 0)
+            KELP_TRY(kelp_node_set_i64s(to, lists[i], values, count));
+    }
+    KELP_TRY(kelp_node_set_i64(to, "group", kelp_node_attr_i64(from, "group", 1)));
+    return kelp_node_set_string(to, "auto_pad",
+                                kelp_node_attr_string(from, "auto_pad", "NOTSET", NULL));
+}
+
+kelp_status *kelp_pass_conv(kelp_block *block) {
+    for (size_t i = 0; i < block->node_count; i++) {
+        kelp_node *conv = block->nodes[i], *fused = NULL;
+        if (conv->removed || conv->output_count == 0 ||
+            kelp_match_producer(conv->outputs[0], "", "Conv") != conv ||
+            conv->inputs[0]->dtype != KELP_F32 || !kelp_used_once(conv->outputs[0]))
+            continue;
+        kelp_node *next = kelp_value_only_user(conv->outputs[0]);
+        if (next == NULL || next->input_count != 1 || *next->domain != '\0' ||
+            activation_name(next) == NULL)
+            continue;
+        KELP_TRY(kelp_block_insert_node(block, next, "ConvAct", KELP_DOMAIN, 1, conv->name,
+                                        conv->inputs, conv->input_count, next->outputs, 1, NULL,
+                                        &fused));
+        KELP_TRY(copy_attributes(conv, fused));
+        KELP_TRY(kelp_node_set_string(fused, "activation", activation_name(next)));
+        conv->removed = true;
+        next->removed = true;
+        kelp_block_sweep(block);
+        kelp_block_count_uses(block);
+        i = 0;
+    }
+    return NULL;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A matrix product with constant weights swallows the bias and the activation that follow it. */
+#include "graph/passes/passes.h"
+
+#include <string.h>
+
+/* The name under which kelp::MatMulBias and kelp::ConvAct know an activation; NULL when they do not. */
+static const char *activation_name(const kelp_node *node) {
+    if (*node->domain != '\0')
+        return NULL;
+    if (strcmp(node->op_type, "Relu") == 0)
+        return "relu";
+    if (strcmp(node->op_type, "Tanh") == 0)
+        return "tanh";
+    if (strcmp(node->op_type, "Sigmoid") == 0)
+        return "sigmoid";
+    if (strcmp(node->op_type, "Gelu") == 0) {
+        size_t length = 0;
+        const char *form = kelp_node_attr_string(node, "approximate", "none", &length);
+        return strcmp(form, "tanh") == 0 ? "gelu_tanh" : "gelu";
+    }
+    return NULL;
+}
+
+static bool is_bias_for(const kelp_value *bias, const kelp_value *weights) {
+    int32_t rank = bias->rank;
+    return bias->constant != NULL && rank >= 1 && weights->rank >= 2 &&
+           kelp_tensor_elements(bias->constant) == weights->shape[weights->rank - 1] &&
+           bias->shape[rank - 1] == weights->shape[weights->rank - 1];
+}
+
+static kelp_status *fuse(kelp_block *block, kelp_node *matmul, kelp_node **out_last) {
+    kelp_value *product = matmul->outputs[0], *weights = matmul->inputs[1], *bias = NULL;
+    kelp_node *last = matmul;
+    const char *activation = "";
+    kelp_node *add = kelp_used_once(product) ? kelp_value_only_user(product) : NULL;
+    if (add != NULL && kelp_match_producer(add->outputs[0], "", "Add") == add) {
+        kelp_value *other = add->inputs[0] == product ? add->inputs[1] : add->inputs[0];
+        if (other != product && is_bias_for(other, weights) && other->rank <= product->rank) {
+            bias = other;
+            last = add;
+        }
+    }
+    kelp_node *next = kelp_used_once(last->outputs[0]) ? kelp_value_only_user(last->outputs[0]) : NULL;
+    if (next != NULL && next->input_count == 1 && activation_name(next) != NULL) {
+        activation = activation_name(next);
+        last = next;
+    }
+    *out_last = last;
+    if (last == matmul)
+        return NULL;
+    kelp_value *inputs[3] = {matmul->inputs[0], weights, bias};
+    kelp_value *outputs[1] = {last->outputs[0]};
+    kelp_node *fused = NULL;
+    KELP_TRY(kelp_block_insert_node(block, last, "MatMulBias", KELP_DOMAIN, 1, matmul->name, inputs,
+                                    bias ? 3 : 2, outputs, 1, NULL, &fused));
+    KELP_TRY(kelp_node_set_string(fused, "activation", activation));
+    matmul->removed = true;
+    if (bias != NULL)
+        add->removed = true;
+    last->removed = true;
+    return NULL;
+}
+
+kelp_status *kelp_pass_matmul(kelp_block *block) {
+    for (size_t i = 0; i < block->node_count; i++) {
+        kelp_node *matmul = block->nodes[i], *last = NULL;
+        if (matmul->removed || matmul->output_count == 0 ||
+            kelp_match_producer(matmul->outputs[0], "", "MatMul") != matmul)
+            continue;
+        const kelp_value *weights = matmul->inputs[1];
+        if (weights->constant == NULL || weights->rank != 2 || weights->dtype != KELP_F32 ||
+            matmul->inputs[0]->rank < 2)
+            continue;
+        KELP_TRY(fuse(block, matmul, &last));
+        if (last != matmul) {
+            kelp_block_sweep(block);
+            kelp_block_count_uses(block);
+            i = 0;
+        }
+    }
+    return NULL;
+}
