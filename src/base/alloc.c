@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* posix_memalign refuses alignments under a pointer's; realloc keeps no alignment beyond malloc's own. */
+/* posix_memalign refuses alignments under a pointer's; realloc keeps no alignment beyond malloc's
+ * own. */
 static void *system_aligned(void *pointer, size_t old_size_bytes, size_t new_size_bytes,
                             size_t alignment) {
     void *fresh = NULL;

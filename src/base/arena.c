@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bump allocator. Chunks form a list; `current` is the one given out from, those after it are empty. */
+/* The bump allocator. Chunks form a list; `current` is the one given out from, those after it are
+ * empty. */
 #include "base/arena.h"
 
 #include "base/alloc.h"
@@ -60,19 +61,15 @@ static void *chunk_alloc(kelp_arena_chunk *chunk, size_t size_bytes, size_t alig
     return chunk_data(chunk) + start;
 }
 
-/* A chunk that surely holds the block, put after `current`, so that the emptied ones beyond stay usable. */
-static kelp_arena_chunk *chunk_add(kelp_arena *arena, size_t size_bytes, size_t alignment) {
-    size_t need;
+/* A chunk of at least `need` bytes, put after `current`. */
+static kelp_arena_chunk *chunk_add(kelp_arena *arena, size_t need) {
     size_t block;
     size_t total;
-    if (!kelp_size_add(size_bytes, alignment - 1, &need))
-        return NULL;
     size_t capacity = KELP_MAX(need, arena->chunk_bytes);
     if (arena->limit_bytes) {
         /* The last chunk under a limit may be a small one. */
-        size_t room = arena->limit_bytes > arena->total_bytes
-                          ? arena->limit_bytes - arena->total_bytes
-                          : 0;
+        size_t room =
+            arena->limit_bytes > arena->total_bytes ? arena->limit_bytes - arena->total_bytes : 0;
         if (room < sizeof(kelp_arena_chunk) || room - sizeof(kelp_arena_chunk) < need)
             return NULL;
         capacity = KELP_MIN(capacity, room - sizeof(kelp_arena_chunk));
@@ -80,8 +77,8 @@ static kelp_arena_chunk *chunk_add(kelp_arena *arena, size_t size_bytes, size_t 
     if (!kelp_size_add(sizeof(kelp_arena_chunk), capacity, &block) ||
         !kelp_size_add(arena->total_bytes, block, &total))
         return NULL;
-    kelp_arena_chunk *chunk = arena->allocator.realloc(arena->allocator.userp, NULL, 0, block,
-                                                       KELP_DEFAULT_ALIGNMENT);
+    kelp_arena_chunk *chunk =
+        arena->allocator.realloc(arena->allocator.userp, NULL, 0, block, KELP_DEFAULT_ALIGNMENT);
     if (!chunk)
         return NULL;
     chunk->capacity_bytes = capacity;
@@ -93,26 +90,35 @@ static kelp_arena_chunk *chunk_add(kelp_arena *arena, size_t size_bytes, size_t 
     return chunk;
 }
 
+/* The chunk after `current` is empty. One that is too small gives way to a larger one, so that an
+ * arena whose use varies from one clear to the next does not collect chunks without end. */
+static kelp_arena_chunk *chunk_next(kelp_arena *arena, size_t size_bytes, size_t alignment) {
+    kelp_arena_chunk **link = arena->current ? &arena->current->next : &arena->first;
+    kelp_arena_chunk *next = *link;
+    size_t need;
+    if (!kelp_size_add(size_bytes, alignment - 1, &need))
+        return NULL;
+    if (next && need <= next->capacity_bytes)
+        return next;
+    if (next) {
+        *link = next->next;
+        arena->total_bytes -= sizeof(*next) + next->capacity_bytes;
+        kelp_free(arena->allocator, next, sizeof(*next) + next->capacity_bytes);
+    }
+    return chunk_add(arena, need);
+}
+
 void *kelp_arena_alloc(kelp_arena *arena, size_t size_bytes, size_t alignment) {
     /* One byte at least, so that each pointer is its own. */
     size_t wanted = size_bytes ? size_bytes : 1;
-    for (kelp_arena_chunk *chunk = arena->current; chunk; chunk = chunk->next) {
-        void *block = chunk_alloc(chunk, wanted, alignment);
-        if (block) {
-            arena->current = chunk;
-            arena->used_bytes += wanted;
-            return block;
-        }
-        /* Skipping an empty chunk would waste it until the next clear: put the new one before it. */
-        if (chunk->next && chunk->next->used_bytes == 0 &&
-            chunk->next->capacity_bytes < wanted)
-            break;
+    void *block = arena->current ? chunk_alloc(arena->current, wanted, alignment) : NULL;
+    if (!block) {
+        kelp_arena_chunk *chunk = chunk_next(arena, wanted, alignment);
+        if (!chunk)
+            return NULL;
+        arena->current = chunk;
+        block = chunk_alloc(chunk, wanted, alignment);
     }
-    kelp_arena_chunk *chunk = chunk_add(arena, wanted, alignment);
-    if (!chunk)
-        return NULL;
-    void *block = chunk_alloc(chunk, wanted, alignment);
-    arena->current = chunk;
     arena->used_bytes += wanted;
     return block;
 }
@@ -156,8 +162,8 @@ char *kelp_arena_printf(kelp_arena *arena, const char *format, ...) {
     return text;
 }
 
-static void *arena_realloc(void *userp, void *pointer, size_t old_size_bytes,
-                           size_t new_size_bytes, size_t alignment) {
+static void *arena_realloc(void *userp, void *pointer, size_t old_size_bytes, size_t new_size_bytes,
+                           size_t alignment) {
     if (new_size_bytes == 0)
         return NULL;
     if (pointer && new_size_bytes <= old_size_bytes)

@@ -25,7 +25,8 @@ void kelp_buf_clear(kelp_buf *buf) {
     buf->failed = false;
 }
 
-/* Capacity for `total` bytes; the limit is of what the text holds, so the terminator may go one beyond it. */
+/* Capacity for `total` bytes; the limit is of what the text holds, so the terminator may go one
+ * beyond it. */
 static bool buf_grow(kelp_buf *buf, size_t total) {
     if (total <= buf->capacity)
         return true;

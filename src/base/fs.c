@@ -104,27 +104,35 @@ static kelp_status *too_long(const char *path, size_t limit_bytes) {
                       limit_bytes);
 }
 
-/* Reads to the end, whatever fstat said: files under /proc say 0, and a file may grow meanwhile. */
-static kelp_status *read_all(int fd, const char *path, size_t limit_bytes, size_t hint_bytes,
+/* Reads to the end, whatever fstat said: files under /proc say 0, and a file may grow meanwhile.
+ * What goes beyond the expected length passes through `extra`, so that `out` is not grown merely to
+ * meet the end. */
+static kelp_status *read_all(int fd, const char *path, size_t limit_bytes, size_t expected_bytes,
                              kelp_buf *out) {
+    char extra[4096];
     size_t before = out->length;
-    size_t want = hint_bytes;
+    size_t left = expected_bytes;
     for (;;) {
-        /* One byte more than is expected, so that the end is met without another growth. */
-        char *to = kelp_buf_reserve(out, want + 1);
+        char *to = left ? kelp_buf_reserve(out, left) : extra;
         if (!to)
-            return kelp_status_oom();
-        ssize_t got = read(fd, to, want + 1);
+            return kelp_buf_status(out);
+        ssize_t got = read(fd, to, left ? left : sizeof(extra));
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
             return system_error("cannot read file", path, errno);
         if (got == 0)
             return NULL;
-        out->length += (size_t)got;
-        if (limit_bytes && out->length - before > limit_bytes)
+        if (limit_bytes && out->length - before + (size_t)got > limit_bytes)
             return too_long(path, limit_bytes);
-        want = (size_t)got <= want ? want - (size_t)got : 4095;
+        if (left) {
+            out->length += (size_t)got;
+            left -= (size_t)got;
+        } else {
+            kelp_buf_append(out, extra, (size_t)got);
+            if (out->failed)
+                return kelp_buf_status(out);
+        }
     }
 }
 

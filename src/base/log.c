@@ -64,7 +64,12 @@ static void put_text(writer *out, const char *text, size_t length) {
 /* Bytes of the well-formed UTF-8 sequence at `text` (RFC 3629, section 4); 0 when there is none. */
 static size_t utf8_length(const unsigned char *text, size_t left) {
     unsigned char lead = text[0];
-    size_t need = lead < 0x80 ? 1 : lead < 0xC2 ? 0 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : lead < 0xF5 ? 4 : 0;
+    size_t need = lead < 0x80   ? 1
+                  : lead < 0xC2 ? 0
+                  : lead < 0xE0 ? 2
+                  : lead < 0xF0 ? 3
+                  : lead < 0xF5 ? 4
+                                : 0;
     if (need == 0 || need > left)
         return 0;
     for (size_t i = 1; i < need; i++) {
@@ -92,7 +97,8 @@ static void put_escaped(writer *out, unsigned char c) {
     put_char(out, hex[c & 15]);
 }
 
-/* A JSON string (RFC 8259, section 7); bytes that are not UTF-8 become U+FFFD, so that the line stays valid. */
+/* A JSON string (RFC 8259, section 7); bytes that are not UTF-8 become U+FFFD, so that the line
+ * stays valid. */
 static void put_quoted(writer *out, const char *text, size_t length) {
     put_char(out, '"');
     for (size_t i = 0; i < length;) {
@@ -135,10 +141,11 @@ static void put_head(writer *out, kelp_log_format format, char letter, const cha
 static void put_json_head(writer *out, const char *level, const char *file, int line,
                           const struct tm *utc, int micros) {
     char head[160];
-    int used = snprintf(head, sizeof(head),
-                        "{\"time\":\"%04d-%02d-%02dT%02d:%02d:%02d.%06dZ\",\"level\":\"%s\",\"file\":",
-                        utc->tm_year + 1900, utc->tm_mon + 1, utc->tm_mday, utc->tm_hour,
-                        utc->tm_min, utc->tm_sec, micros, level);
+    int used =
+        snprintf(head, sizeof(head),
+                 "{\"time\":\"%04d-%02d-%02dT%02d:%02d:%02d.%06dZ\",\"level\":\"%s\",\"file\":",
+                 utc->tm_year + 1900, utc->tm_mon + 1, utc->tm_mday, utc->tm_hour, utc->tm_min,
+                 utc->tm_sec, micros, level);
     put_text(out, head, (size_t)used);
     put_quoted(out, file, strlen(file));
     used = snprintf(head, sizeof(head), ",\"line\":%d,\"thread\":%ld,\"message\":", line,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The string map. `entries` keeps the order of insertion; `slots` is a power of two of places that hold the
- * index of an entry. The entries' capacity is three quarters of the slots, so a probe always meets an empty one.
+ * The string map. `entries` keeps the order of insertion; `slots` is a power of two of places that
+ * hold the index of an entry. The entries' capacity is three quarters of the slots, so a probe
+ * always meets an empty one.
  */
 #include "base/map.h"
 
@@ -97,8 +98,7 @@ static kelp_status *make_room(kelp_map *map) {
     void *slots = NULL;
     void *entries = NULL;
     KELP_TRY(kelp_alloc(map->allocator, slot_count * sizeof(*map->slots), &slots));
-    kelp_status *status =
-        kelp_alloc(map->allocator, capacity * sizeof(*map->entries), &entries);
+    kelp_status *status = kelp_alloc(map->allocator, capacity * sizeof(*map->entries), &entries);
     if (status) {
         kelp_free(map->allocator, slots, slot_count * sizeof(*map->slots));
         return status;

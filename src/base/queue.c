@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The queue of many producers and one consumer. Producers push onto a stack at `tail`; the consumer takes the
- * whole stack in one swap, turns it round into `head`, and hands it out in the order it was pushed. So no
- * producer is ever half-way, and a wake-up can not be lost.
+ * The queue of many producers and one consumer. Producers push onto a stack at `tail`; the consumer
+ * takes the whole stack in one swap, turns it round into `head`, and hands it out in the order it
+ * was pushed. So no producer is ever half-way, and a wake-up can not be lost.
  *
- * tail is NULL when the queue is empty, &stub when the consumer still holds items of its last swap, else the
- * newest item. Thus a push sees by the value it replaces whether the queue was empty.
+ * tail is NULL when the queue is empty, &stub when the consumer still holds items of its last swap,
+ * else the newest item. Thus a push sees by the value it replaces whether the queue was empty.
  */
 #include "base/queue.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Statuses. A status, its message and its file name are one heap block: the file name is copied, because a
- * status may outlive the shared library that raised it. The heap is the C library's, so that a status can be
- * made where no allocator is at hand.
+ * Statuses. A status, its message and its file name are one heap block: the file name is copied,
+ * because a status may outlive the shared library that raised it. The heap is the C library's, so
+ * that a status can be made where no allocator is at hand.
  */
 #include <kelp/status.h>
 
@@ -15,7 +15,8 @@
 struct kelp_status {
     kelp_code code;
     int line;
-    bool is_static; /* not compared by address: each library that holds this file has an object of its own */
+    bool is_static; /* not compared by address: each library that holds this file has an object of
+                       its own */
     const char *message;
     const char *file;
     kelp_status *cause;
@@ -33,7 +34,8 @@ kelp_status *kelp_status_oom(void) {
     return (kelp_status *)(uintptr_t)&out_of_memory;
 }
 
-/* A block for a message of `message_length` bytes that the caller fills in; NULL when memory is short. */
+/* A block for a message of `message_length` bytes that the caller fills in; NULL when memory is
+ * short. */
 static kelp_status *block_new(kelp_code code, const char *file, int line, size_t message_length,
                               char **out_message) {
     if (!file)
@@ -147,7 +149,7 @@ const kelp_status *kelp_status_cause(const kelp_status *status) {
 }
 
 const char *kelp_status_file(const kelp_status *status) {
-    return status ? status->file : NULL;
+    return status ? status->file : "";
 }
 
 int kelp_status_line(const kelp_status *status) {

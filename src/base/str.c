@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Slices, numbers, hashes. The locale has no say here: what is handed to strtod holds no radix character (the
- * decimal point is folded into the exponent), and what printf returns is read digit by digit.
+ * Slices, numbers, hashes. The locale has no say here: what is handed to strtod holds no radix
+ * character (the decimal point is folded into the exponent), and what printf returns is read digit
+ * by digit.
  */
 #include "base/str.h"
 
@@ -67,18 +68,19 @@ bool kelp_parse_i64(kelp_str s, int64_t *out) {
     return true;
 }
 
-/* No double depends on more than 767 significant digits, beyond whether anything other than 0 follows. */
+/* No double depends on more than 767 significant digits, beyond whether anything other than 0
+ * follows. */
 #define KEPT_DIGITS 800
 #define EXPONENT_LIMIT 1000000
 
 /* A decimal number taken apart: 0.d1d2d3… without its point is digits x 10^exponent. */
 typedef struct decimal {
     bool negative;
-    uint64_t mantissa;     /* the first significant digits, at most 19 */
-    int64_t exponent;      /* of the digits as one whole number */
-    size_t digit_count;    /* significant ones, leading zeros left out */
-    kelp_str whole;        /* as written, before the point */
-    kelp_str fraction;     /* and after it */
+    uint64_t mantissa;  /* the first significant digits, at most 19 */
+    int64_t exponent;   /* of the digits as one whole number */
+    size_t digit_count; /* significant ones, leading zeros left out */
+    kelp_str whole;     /* as written, before the point */
+    kelp_str fraction;  /* and after it */
 } decimal;
 
 static kelp_str take_digits(kelp_str *inout_rest) {
@@ -142,7 +144,8 @@ static bool take_apart(kelp_str s, decimal *out) {
     return true;
 }
 
-/* The digits once more, for strtod: whole number, 'e', exponent; digits that no longer matter stand for "not 0". */
+/* The digits once more, for strtod: whole number, 'e', exponent; digits that no longer matter stand
+ * for "not 0". */
 static double parse_slowly(const decimal *number) {
     char text[KEPT_DIGITS + 32];
     size_t length = 0;
@@ -193,8 +196,8 @@ bool kelp_parse_f64(kelp_str s, double *out) {
         const char *name;
         double value;
     } words[] = {
-        {"inf", INFINITY},       {"-inf", -INFINITY},      {"nan", NAN},
-        {"Infinity", INFINITY},  {"-Infinity", -INFINITY}, {"NaN", NAN},
+        {"inf", INFINITY},      {"-inf", -INFINITY},      {"nan", NAN},
+        {"Infinity", INFINITY}, {"-Infinity", -INFINITY}, {"NaN", NAN},
     };
     if (s.length == 0)
         return false;
@@ -239,7 +242,8 @@ static size_t format_integer(double value, char *buffer) {
     return length + put_cstr(buffer + length, ".0");
 }
 
-/* The `precision` digits nearest to a positive value, trailing zeros dropped, and the power of ten of the first. */
+/* The `precision` digits nearest to a positive value, trailing zeros dropped, and the power of ten
+ * of the first. */
 static size_t nearest_digits(double value, int precision, char *out_digits, int *out_exponent) {
     char text[40];
     (void)snprintf(text, sizeof(text), "%.*e", precision - 1, value);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The worker pool. A region is open for workers to join while its caller still has chunks to take; once the
- * caller runs out it closes the gate and waits only for those who had joined. A worker that wakes late finds
- * the gate shut and sleeps again, so nobody ever waits for a thread that has nothing to do.
+ * The worker pool. A region is open for workers to join while its caller still has chunks to take;
+ * once the caller runs out it closes the gate and waits only for those who had joined. A worker
+ * that wakes late finds the gate shut and sleeps again, so nobody ever waits for a thread that has
+ * nothing to do.
  *
- * Threads: kelp_pool_run from any; the fields under "the region" are written by the caller while the gate is
- * shut and empty, and read by workers after they joined.
+ * Threads: kelp_pool_run from any; the fields under "the region" are written by the caller while
+ * the gate is shut and empty, and read by workers after they joined.
  */
 #include "base/thread.h"
 
@@ -146,8 +147,8 @@ static uint32_t next_generation(kelp_pool *pool, uint32_t seen) {
             return now;
         if (spin_on(&waiting))
             continue;
-        /* Counted before the futex looks at the word, as the caller changes the word before it looks at the
-         * count: one of the two sees the other. */
+        /* Counted before the futex looks at the word, as the caller changes the word before it
+         * looks at the count: one of the two sees the other. */
         atomic_fetch_add_explicit(&pool->sleeping, 1, memory_order_seq_cst);
         while ((now = atomic_load_explicit(&pool->generation, memory_order_seq_cst)) == seen)
             futex_wait(&pool->generation, seen);
@@ -254,8 +255,7 @@ kelp_status *kelp_pool_create(kelp_allocator allocator, int thread_count, kelp_p
     return NULL;
 }
 
-kelp_status *kelp_thread_start(pthread_t *out, const char *name, void *(*fn)(void *),
-                               void *userp) {
+kelp_status *kelp_thread_start(pthread_t *out, const char *name, void *(*fn)(void *), void *userp) {
     int error = pthread_create(out, NULL, fn, userp);
     if (error != 0) {
         char text[128];
@@ -300,7 +300,8 @@ static bool read_small(const char *path, char *buffer, size_t capacity) {
     return true;
 }
 
-/* "max 100000" or "150000 100000" (kernel documentation, cgroup-v2, cpu.max): CPUs rounded up; 0 for no quota. */
+/* "max 100000" or "150000 100000" (kernel documentation, cgroup-v2, cpu.max): CPUs rounded up; 0
+ * for no quota. */
 static int quota_in(const char *folder) {
     char path[PATH_MAX];
     char text[64];
