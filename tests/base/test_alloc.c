@@ -113,8 +113,7 @@ static void strings(void **state) {
     char *none;
     assert_null(kelp_strdup(allocator, "kelp", &text));
     assert_null(kelp_strdup(allocator, "", &empty));
-    assert_int_equal(kelp_status_code(kelp_strdup(allocator, "x", &none)),
-                     KELP_RESOURCE_EXHAUSTED);
+    assert_int_equal(kelp_status_code(kelp_strdup(allocator, "x", &none)), KELP_RESOURCE_EXHAUSTED);
     assert_null(none);
     assert_string_equal(text, "kelp");
     assert_string_equal(empty, "");

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The pool under one caller, under several, nested, and asleep between. Meant to be run under
+ * ThreadSanitizer too. */
+#include "base/thread.h"
+
+#include "base/checked.h"
+#include "support/failing_allocator.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <sched.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+
+#define ITEMS 10007
+
+typedef struct tally {
+    kelp_pool *pool;
+    unsigned char seen[ITEMS]; /* not atomic: two visits of one item are a race that TSan reports */
+    _Atomic int inside[64];    /* by worker */
+    _Atomic int worst;
+    int64_t count;
+    int64_t grain;
+    _Atomic int64_t short_chunks;
+} tally;
+
+static void visit(void *userp, int64_t begin, int64_t end, int worker) {
+    tally *into = userp;
+    if (atomic_fetch_add(&into->inside[worker], 1) != 0)
+        atomic_store(&into->worst, 1); /* one worker number used twice at once */
+    if (worker < 0 || worker >= kelp_pool_threads(into->pool) || begin >= end)
+        atomic_store(&into->worst, 2);
+    if (end - begin < into->grain && end != into->count)
+        atomic_fetch_add(&into->short_chunks, 1);
+    for (int64_t i = begin; i < end; i++)
+        into->seen[i]++;
+    atomic_fetch_sub(&into->inside[worker], 1);
+}
+
+static void run_and_check(kelp_pool *pool, tally *into, int64_t count, int64_t grain) {
+    memset(into, 0, sizeof(*into));
+    into->pool = pool;
+    into->count = count;
+    into->grain = grain;
+    kelp_pool_run(pool, count, grain, visit, into);
+    assert_int_equal(atomic_load(&into->worst), 0);
+    assert_int_equal(atomic_load(&into->short_chunks), 0);
+    for (int64_t i = 0; i < ITEMS; i++) {
+        if (into->seen[i] != (i < count))
+            fail_msg("item %d was visited %d times", (int)i, into->seen[i]);
+    }
+}
+
+static void every_item_once(void **state) {
+    (void)state;
+    static tally into;
+    for (int threads = 1; threads <= 9; threads += 2) {
+        kelp_pool *pool;
+        assert_null(kelp_pool_create(kelp_allocator_system(), threads, &pool));
+        assert_int_equal(kelp_pool_threads(pool), threads);
+        static const int64_t counts[] = {0, 1, 2, 7, 8, 100, 1000, ITEMS};
+        for (size_t i = 0; i < KELP_COUNT(counts); i++) {
+            run_and_check(pool, &into, counts[i], 1);
+            run_and_check(pool, &into, counts[i], 64);
+            run_and_check(pool, &into, counts[i], 1000000);
+        }
+        for (int i = 0; i < 200; i++)
+            run_and_check(pool, &into, 50 + i, 1);
+        kelp_pool_destroy(pool);
+    }
+    run_and_check(NULL, &into, 100, 1);
+    assert_int_equal(kelp_pool_threads(NULL), 1);
+    kelp_pool_destroy(NULL);
+}
+
+static void count_only(void *userp, int64_t begin, int64_t end, int worker) {
+    (void)worker;
+    atomic_fetch_add((_Atomic int64_t *)userp, end - begin);
+}
+
+static void huge_counts_do_not_overflow(void **state) {
+    (void)state;
+    kelp_pool *pool;
+    assert_null(kelp_pool_create(kelp_allocator_system(), 3, &pool));
+    _Atomic int64_t total = 0;
+    kelp_pool_run(pool, INT64_MAX, 1, count_only, &total);
+    assert_true(atomic_load(&total) == INT64_MAX);
+    atomic_store(&total, 0);
+    kelp_pool_run(pool, INT64_MAX, INT64_MAX / 2, count_only, &total);
+    assert_true(atomic_load(&total) == INT64_MAX);
+    kelp_pool_run(pool, -5, 1, count_only, &total);
+    assert_true(atomic_load(&total) == INT64_MAX);
+    kelp_pool_destroy(pool);
+}
+
+/* Workers sleep between regions: each of these starts from a pool at rest. */
+static void wakes_after_sleep(void **state) {
+    (void)state;
+    kelp_pool *pool;
+    assert_null(kelp_pool_create(kelp_allocator_system(), 4, &pool));
+    for (int i = 0; i < 20; i++) {
+        const struct timespec pause = {0, 1000000};
+        nanosleep(&pause, NULL);
+        _Atomic int64_t total = 0;
+        kelp_pool_run(pool, 1000, 1, count_only, &total);
+        assert_int_equal(atomic_load(&total), 1000);
+    }
+    kelp_pool_destroy(pool);
+}
+
+typedef struct rendezvous {
+    _Atomic int arrived;
+    int wanted;
+} rendezvous;
+
+/* Returns only when as many chunks run at once as there are threads: proof that workers do work. */
+static void meet(void *userp, int64_t begin, int64_t end, int worker) {
+    rendezvous *at = userp;
+    (void)end;
+    (void)worker;
+    (void)begin;
+    atomic_fetch_add(&at->arrived, 1);
+    while (atomic_load(&at->arrived) < at->wanted)
+        sched_yield();
+}
+
+static void workers_do_work(void **state) {
+    (void)state;
+    kelp_pool *pool;
+    assert_null(kelp_pool_create(kelp_allocator_system(), 4, &pool));
+    for (int i = 0; i < 50; i++) {
+        rendezvous at = {0, 4};
+        kelp_pool_run(pool, 4, 1, meet, &at);
+        assert_int_equal(atomic_load(&at.arrived), 4);
+    }
+    kelp_pool_destroy(pool);
+}
+
+typedef struct nest {
+    kelp_pool *pool;
+    _Atomic int64_t total;
+} nest;
+
+static void inner(void *userp, int64_t begin, int64_t end, int worker) {
+    nest *into = userp;
+    (void)worker;
+    for (int64_t i = begin; i < end; i++)
+        kelp_pool_run(into->pool, 10, 1, count_only, &into->total);
+}
+
+static void nested_regions_run_alone(void **state) {
+    (void)state;
+    nest into = {0};
+    assert_null(kelp_pool_create(kelp_allocator_system(), 3, &into.pool));
+    kelp_pool_run(into.pool, 100, 1, inner, &into);
+    assert_int_equal(atomic_load(&into.total), 1000);
+    kelp_pool_destroy(into.pool);
+}
+
+static void *caller(void *userp) {
+    kelp_pool *pool = userp;
+    uintptr_t wrong = 0;
+    for (int i = 0; i < 500; i++) {
+        _Atomic int64_t total = 0;
+        kelp_pool_run(pool, 64, 1, count_only, &total);
+        wrong += atomic_load(&total) != 64;
+    }
+    return (void *)wrong;
+}
+
+static void several_callers(void **state) {
+    (void)state;
+    kelp_pool *pool;
+    pthread_t threads[4];
+    assert_null(kelp_pool_create(kelp_allocator_system(), 3, &pool));
+    for (size_t i = 0; i < KELP_COUNT(threads); i++)
+        assert_null(kelp_thread_start(&threads[i], "caller", caller, pool));
+    for (size_t i = 0; i < KELP_COUNT(threads); i++) {
+        void *wrong;
+        pthread_join(threads[i], &wrong);
+        assert_null(wrong);
+    }
+    kelp_pool_destroy(pool);
+}
+
+static void memory_is_kept_straight(void **state) {
+    (void)state;
+    for (uint64_t n = 1;; n++) {
+        test_failing memory;
+        kelp_pool *pool;
+        test_failing_init(&memory, n);
+        kelp_status *status = kelp_pool_create(test_failing_allocator(&memory), 3, &pool);
+        bool failed = memory.failed;
+        assert_int_equal(failed, status != NULL);
+        assert_int_equal(failed, pool == NULL);
+        if (!failed) {
+            _Atomic int64_t total = 0;
+            uint64_t calls = memory.calls;
+            kelp_pool_run(pool, 100, 1, count_only, &total);
+            assert_int_equal(memory.calls, calls);
+        }
+        kelp_status_free(status);
+        kelp_pool_destroy(pool);
+        test_failing_check(&memory);
+        test_failing_deinit(&memory);
+        if (!failed)
+            break;
+    }
+}
+
+static void counts_of_threads(void **state) {
+    (void)state;
+    kelp_pool *pool;
+    assert_true(kelp_cpu_count() >= 1);
+    assert_null(kelp_pool_create(kelp_allocator_system(), 0, &pool));
+    assert_int_equal(kelp_pool_threads(pool), kelp_cpu_count());
+    kelp_pool_destroy(pool);
+    kelp_status *status = kelp_pool_create(kelp_allocator_system(), -1, &pool);
+    assert_int_equal(kelp_status_code(status), KELP_INVALID_ARGUMENT);
+    assert_null(pool);
+    kelp_status_free(status);
+    /* One CPU allowed is one CPU counted. */
+    cpu_set_t before;
+    cpu_set_t one;
+    assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
+    CPU_ZERO(&one);
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+        if (CPU_ISSET(cpu, &before)) {
+            CPU_SET(cpu, &one);
+            break;
+        }
+    }
+    assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+    assert_int_equal(kelp_cpu_count(), 1);
+    assert_int_equal(sched_setaffinity(0, sizeof(before), &before), 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_item_once),          cmocka_unit_test(huge_counts_do_not_overflow),
+        cmocka_unit_test(wakes_after_sleep),        cmocka_unit_test(workers_do_work),
+        cmocka_unit_test(nested_regions_run_alone), cmocka_unit_test(several_callers),
+        cmocka_unit_test(memory_is_kept_straight),  cmocka_unit_test(counts_of_threads),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
