@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading and completing the configuration of a model of the built-in `kelp` backend. */
+#include "server/builtin/kelp_config.h"
+
+#include <string.h>
+
+static kelp_status *from_error(TRITONSERVER_Error *error) {
+    return (kelp_status *)error; /* the same object */
+}
+
+/* A message as JSON, copied to the arena. Takes the message. */
+static kelp_status *read_message(TRITONSERVER_Message *take_message, kelp_arena *arena,
+                                 const char *name, kelp_json **out) {
+    const char *text = NULL;
+    size_t length = 0;
+    kelp_status *status =
+        from_error(TRITONSERVER_MessageSerializeToJson(take_message, &text, &length));
+    char *copy = status == NULL ? kelp_arena_strndup(arena, text, length) : NULL;
+    if (status == NULL && copy == NULL)
+        status = kelp_status_oom();
+    if (status == NULL)
+        status = kelp_json_parse(arena, name, copy, length, out);
+    TRITONSERVER_ErrorDelete(TRITONSERVER_MessageDelete(take_message));
+    return status;
+}
+
+static kelp_status *copy_string(kelp_arena *arena, const kelp_json *value, const char *fallback,
+                                const char **out) {
+    *out = fallback;
+    if (value == NULL || value->type != KELP_JSON_STRING || value->string.length == 0)
+        return NULL;
+    *out = kelp_arena_strndup(arena, value->string.data, value->string.length);
+    return *out != NULL ? NULL : kelp_status_oom();
+}
+
+static const kelp_json *parameter(const kelp_json *config, const char *name) {
+    return kelp_json_get(kelp_json_get(kelp_json_get(config, "parameters"), name), "string_value");
+}
+
+static kelp_status *read_threads(const kelp_builtin_config *config, int *out) {
+    const kelp_json *value = parameter(config->tree, "intra_op_threads");
+    int64_t threads = 0;
+    if (value != NULL && (!kelp_parse_i64(value->string, &threads) || threads < 0 || threads > 4096))
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "model '%s': parameter 'intra_op_threads' must be a number from 0 to 4096, "
+                          "found '%.*s'",
+                          config->model_name, KELP_STR_ARG(value->string));
+    *out = (int)threads;
+    return NULL;
+}
+
+/* "default-max-batch-size" of the command line's backend configuration; Triton's own default is 4. */
+static kelp_status *read_default_batch(TRITONBACKEND_Model *model, kelp_arena *arena,
+                                       int64_t *out) {
+    TRITONBACKEND_Backend *backend = NULL;
+    TRITONSERVER_Message *message = NULL;
+    const char *text = NULL;
+    size_t length = 0;
+    kelp_json *tree = NULL;
+    *out = 4;
+    KELP_TRY(from_error(TRITONBACKEND_ModelBackend(model, &backend)));
+    /* this message belongs to the backend */
+    KELP_TRY(from_error(TRITONBACKEND_BackendConfig(backend, &message)));
+    KELP_TRY(from_error(TRITONSERVER_MessageSerializeToJson(message, &text, &length)));
+    char *copy = kelp_arena_strndup(arena, text, length);
+    if (copy == NULL)
+        return kelp_status_oom();
+    KELP_TRY(kelp_json_parse(arena, "backend configuration", copy, length, &tree));
+    const kelp_json *value =
+        kelp_json_get(kelp_json_get(tree, "cmdline"), "default-max-batch-size");
+    if (value != NULL && value->type == KELP_JSON_STRING &&
+        (!kelp_parse_i64(value->string, out) || *out < 0 || *out > INT32_MAX))
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "backend option 'default-max-batch-size' must be a number, found '%.*s'",
+                          KELP_STR_ARG(value->string));
+    return NULL;
+}
+
+kelp_status *kelp_builtin_config_read(TRITONBACKEND_Model *model, kelp_arena *arena,
+                                      kelp_builtin_config *out) {
+    *out = (kelp_builtin_config){0};
+    TRITONSERVER_Message *message = NULL;
+    kelp_json *tree = NULL;
+    KELP_TRY(from_error(TRITONBACKEND_ModelName(model, &out->model_name)));
+    KELP_TRY(from_error(TRITONBACKEND_ModelConfig(model, 1, &message)));
+    KELP_TRY(read_message(message, arena, out->model_name, &tree));
+    out->tree = tree;
+    KELP_TRY(copy_string(arena, kelp_json_get(tree, "default_model_filename"), "model.onnx",
+                         &out->file_name));
+    KELP_TRY(copy_string(arena, parameter(tree, "provider"), "cpu", &out->provider));
+    KELP_TRY(read_threads(out, &out->threads));
+    const kelp_json *batch = kelp_json_get(tree, "max_batch_size");
+    out->max_batch_size = batch != NULL ? batch->i64 : 0;
+    const kelp_json *decoupled =
+        kelp_json_get(kelp_json_get(tree, "model_transaction_policy"), "decoupled");
+    out->decoupled = decoupled != NULL && decoupled->boolean;
+    return read_default_batch(model, arena, &out->default_max_batch_size);
+}
+
+/* ---- completing ---- */
+static bool has_items(const kelp_json *array) {
+    return array != NULL && array->type == KELP_JSON_ARRAY && array->count > 0;
+}
+
+/* Every input and output leaves its first extent open: requests can be put together along it. */
+static bool can_batch(const kelp_compute_metadata *metadata) {
+    for (size_t i = 0; i < metadata->input_count; i++)
+        if (metadata->inputs[i].rank < 1 || metadata->inputs[i].shape[0] >= 0)
+            return false;
+    for (size_t i = 0; i < metadata->output_count; i++)
+        if (metadata->outputs[i].rank < 1 || metadata->outputs[i].shape[0] >= 0)
+            return false;
+    return metadata->input_count > 0;
+}
+
+static kelp_status *write_tensors(const kelp_builtin_config *config, kelp_json_writer *writer,
+                                  const char *key, const kelp_io_info *tensors, size_t count,
+                                  bool batched) {
+    kelp_json_key(writer, key);
+    kelp_json_begin_array(writer);
+    for (size_t i = 0; i < count; i++) {
+        const kelp_io_info *info = &tensors[i];
+        const char *type = kelp_dtype_triton_name(info->dtype);
+        if (type == NULL)
+            return KELP_ERROR(KELP_UNIMPLEMENTED,
+                              "model '%s': %s '%s' has type %s, which the inference protocol lacks",
+                              config->model_name, key, info->name, kelp_dtype_name(info->dtype));
+        if (info->rank < 0)
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "model '%s': the number of dimensions of %s '%s' is not known; give "
+                              "its dims in config.pbtxt",
+                              config->model_name, key, info->name);
+        char type_name[32] = "TYPE_";
+        strncat(type_name, info->dtype == KELP_STRING ? "STRING" : type,
+                sizeof type_name - strlen(type_name) - 1);
+        kelp_json_begin_object(writer);
+        kelp_json_key(writer, "name");
+        kelp_json_put_cstr(writer, info->name);
+        kelp_json_key(writer, "data_type");
+        kelp_json_put_cstr(writer, type_name);
+        kelp_json_key(writer, "dims");
+        kelp_json_begin_array(writer);
+        for (int32_t axis = batched ? 1 : 0; axis < info->rank; axis++)
+            kelp_json_put_i64(writer, info->shape[axis]);
+        kelp_json_end_array(writer);
+        kelp_json_end_object(writer);
+    }
+    kelp_json_end_array(writer);
+    return NULL;
+}
+
+static kelp_status *complete(TRITONBACKEND_Model *model, kelp_builtin_config *config,
+                             const kelp_compute_metadata *metadata) {
+    bool inputs_given = has_items(kelp_json_get(config->tree, "input"));
+    bool outputs_given = has_items(kelp_json_get(config->tree, "output"));
+    if (inputs_given && outputs_given)
+        return NULL;
+    if (config->max_batch_size == 0 && !inputs_given && !outputs_given && can_batch(metadata))
+        config->max_batch_size = config->default_max_batch_size;
+    bool batched = config->max_batch_size > 0;
+    kelp_buf text;
+    kelp_json_writer writer;
+    kelp_buf_init(&text, kelp_allocator_system());
+    kelp_json_writer_init(&writer, &text);
+    kelp_json_begin_object(&writer);
+    kelp_json_key(&writer, "max_batch_size");
+    kelp_json_put_i64(&writer, config->max_batch_size);
+    kelp_status *status = NULL;
+    if (!inputs_given)
+        status = write_tensors(config, &writer, "input", metadata->inputs, metadata->input_count,
+                               batched);
+    if (status == NULL && !outputs_given)
+        status = write_tensors(config, &writer, "output", metadata->outputs,
+                               metadata->output_count, batched);
+    kelp_json_end_object(&writer);
+    if (status == NULL)
+        status = kelp_buf_status(&text);
+    TRITONSERVER_Message *message = NULL;
+    if (status == NULL)
+        status = from_error(
+            TRITONSERVER_MessageNewFromSerializedJson(&message, text.data, text.length));
+    if (status == NULL) {
+        status = from_error(TRITONBACKEND_ModelSetConfig(model, 1, message));
+        TRITONSERVER_ErrorDelete(TRITONSERVER_MessageDelete(message));
+    }
+    kelp_buf_deinit(&text);
+    return status;
+}
+
+/* ---- holding what is given against the model ---- */
+static kelp_status *list_names(kelp_arena *arena, const kelp_io_info *tensors, size_t count,
+                               const char **out) {
+    const char *list = count > 0 ? "" : "none";
+    for (size_t i = 0; i < count; i++) {
+        list = kelp_arena_printf(arena, "%s%s'%s'", list, i > 0 ? ", " : "", tensors[i].name);
+        if (list == NULL)
+            return kelp_status_oom();
+    }
+    *out = list;
+    return NULL;
+}
+
+static kelp_status *check_dims(const kelp_builtin_config *config, const char *kind,
+                               const kelp_json *tensor, const kelp_io_info *info) {
+    const kelp_json *dims = kelp_json_get(tensor, "dims");
+    const kelp_json *reshape = kelp_json_get(kelp_json_get(tensor, "reshape"), "shape");
+    if (reshape != NULL)
+        dims = reshape;
+    if (info->rank < 0 || dims == NULL || dims->type != KELP_JSON_ARRAY)
+        return NULL;
+    int64_t shape[KELP_MAX_RANK];
+    int32_t rank = 0;
+    if (config->max_batch_size > 0)
+        shape[rank++] = -1;
+    for (const kelp_json *dim = dims->child; dim != NULL && rank < KELP_MAX_RANK; dim = dim->next)
+        shape[rank++] = dim->i64;
+    bool fits = rank == info->rank;
+    for (int32_t i = 0; fits && i < rank; i++)
+        fits = shape[i] < 0 || info->shape[i] < 0 || shape[i] == info->shape[i];
+    if (fits)
+        return NULL;
+    char found[256], expected[256];
+    kelp_shape_format(rank, shape, found, sizeof found);
+    kelp_shape_format(info->rank, info->shape, expected, sizeof expected);
+    return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                      "model '%s', %s '%s': the configuration's dims%s give %s, the model has %s",
+                      config->model_name, kind, info->name,
+                      config->max_batch_size > 0 ? " with the batch dimension (max_batch_size > 0)"
+                                                 : "",
+                      found, expected);
+}
+
+static kelp_status *check_tensors(const kelp_builtin_config *config, kelp_arena *arena,
+                                  const char *kind, const kelp_io_info *tensors, size_t count) {
+    const kelp_json *list = kelp_json_get(config->tree, kind);
+    for (const kelp_json *tensor = list ? list->child : NULL; tensor; tensor = tensor->next) {
+        const kelp_json *name = kelp_json_get(tensor, "name"),
+                        *type = kelp_json_get(tensor, "data_type");
+        const kelp_io_info *info = NULL;
+        for (size_t i = 0; name != NULL && i < count; i++)
+            if (kelp_str_is(name->string, tensors[i].name))
+                info = &tensors[i];
+        if (info == NULL) {
+            const char *names = NULL;
+            KELP_TRY(list_names(arena, tensors, count, &names));
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "model '%s': the configuration's %s '%.*s' is not in the model, which "
+                              "has %s",
+                              config->model_name, kind,
+                              KELP_STR_ARG(name ? name->string : KELP_STR("")), names);
+        }
+        char type_name[32] = "";
+        if (type != NULL && type->string.length < sizeof type_name)
+            memcpy(type_name, type->string.data, type->string.length);
+        kelp_dtype given = kelp_dtype_parse(type_name);
+        if (given != info->dtype && info->dtype != KELP_DTYPE_INVALID)
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "model '%s', %s '%s': the configuration's data_type %s is not the "
+                              "model's %s",
+                              config->model_name, kind, info->name, type_name,
+                              kelp_dtype_name(info->dtype));
+        KELP_TRY(check_dims(config, kind, tensor, info));
+    }
+    return NULL;
+}
+
+kelp_status *kelp_builtin_config_complete(TRITONBACKEND_Model *model, kelp_arena *arena,
+                                          kelp_builtin_config *config,
+                                          const kelp_compute_metadata *metadata) {
+    bool asked = false;
+    KELP_TRY(check_tensors(config, arena, "input", metadata->inputs, metadata->input_count));
+    KELP_TRY(check_tensors(config, arena, "output", metadata->outputs, metadata->output_count));
+    KELP_TRY(from_error(TRITONBACKEND_ModelAutoCompleteConfig(model, &asked)));
+    return asked ? complete(model, config, metadata) : NULL;
+}

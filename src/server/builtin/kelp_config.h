@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the built-in `kelp` backend takes from a model's configuration, and what it adds to one that says too little. */
+#ifndef KELP_SERVER_BUILTIN_KELP_CONFIG_H_
+#define KELP_SERVER_BUILTIN_KELP_CONFIG_H_
+
+#include "base/json.h"
+
+#include <kelp/compute.h>
+#include <triton/core/tritonbackend.h>
+
+typedef struct kelp_builtin_config {
+    const char *model_name;
+    const char *file_name; /* inside the version's folder */
+    const char *provider;
+    int threads; /* 0: those of the backend */
+    int64_t max_batch_size;
+    int64_t default_max_batch_size; /* what a batching model without one gets */
+    bool decoupled;
+    const kelp_json *tree;
+} kelp_builtin_config;
+
+/* Everything lives in the arena. */
+kelp_status *kelp_builtin_config_read(TRITONBACKEND_Model *model, kelp_arena *arena,
+                                      kelp_builtin_config *out) KELP_MUST_USE;
+
+/* Holds the configuration against the model's inputs and outputs: what is missing is filled in (when the server asks for
+ * completion), what contradicts is an error that names model, tensor and field. Sets config->max_batch_size. */
+kelp_status *kelp_builtin_config_complete(TRITONBACKEND_Model *model, kelp_arena *arena,
+                                          kelp_builtin_config *config,
+                                          const kelp_compute_metadata *metadata) KELP_MUST_USE;
+
+#endif
