@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gzip and deflate through zlib, and base64. */
+#include "frontends/http/encoding.h"
+
+#include "base/alloc.h"
+#include "base/checked.h"
+
+#ifdef KELP_HAVE_ZLIB
+#include <zlib.h>
+#endif
+
+const char *kelp_http_coding_name(kelp_http_coding coding) {
+    switch (coding) {
+    case KELP_HTTP_GZIP:
+        return "gzip";
+    case KELP_HTTP_DEFLATE:
+        return "deflate";
+    case KELP_HTTP_IDENTITY:
+    case KELP_HTTP_CODING_UNKNOWN:
+        break;
+    }
+    return "identity";
+}
+
+kelp_http_coding kelp_http_coding_of(kelp_str value) {
+    value = kelp_str_trim(value);
+    if (!value.length || kelp_str_equal_nocase(value, KELP_STR("identity")))
+        return KELP_HTTP_IDENTITY;
+#ifdef KELP_HAVE_ZLIB
+    if (kelp_str_equal_nocase(value, KELP_STR("gzip")) ||
+        kelp_str_equal_nocase(value, KELP_STR("x-gzip")))
+        return KELP_HTTP_GZIP;
+    if (kelp_str_equal_nocase(value, KELP_STR("deflate")))
+        return KELP_HTTP_DEFLATE;
+#endif
+    return KELP_HTTP_CODING_UNKNOWN;
+}
+
+/* Splits "name;q=0.5" and gives the weight; 1 when there is none, 0 when it is malformed. */
+static double coding_weight(kelp_str item, kelp_str *out_name) {
+    const char *semicolon = item.length ? memchr(item.data, ';', item.length) : NULL;
+    *out_name = kelp_str_trim(item);
+    if (!semicolon)
+        return 1.0;
+    *out_name = kelp_str_trim((kelp_str){item.data, (size_t)(semicolon - item.data)});
+    kelp_str rest = {semicolon + 1, item.length - (size_t)(semicolon - item.data) - 1};
+    rest = kelp_str_trim(rest);
+    if (rest.length < 3 || (rest.data[0] | 0x20) != 'q' || rest.data[1] != '=')
+        return 0.0;
+    double weight;
+    if (!kelp_parse_f64((kelp_str){rest.data + 2, rest.length - 2}, &weight) ||
+        !(weight >= 0.0 && weight <= 1.0))
+        return 0.0;
+    return weight;
+}
+
+kelp_http_coding kelp_http_coding_accepted(kelp_str accept_encoding) {
+    kelp_http_coding best = KELP_HTTP_IDENTITY;
+    double best_weight = 0.0;
+    double identity_weight = 0.0;
+    size_t start = 0;
+    for (size_t i = 0; i <= accept_encoding.length; i++) {
+        if (i < accept_encoding.length && accept_encoding.data[i] != ',')
+            continue;
+        kelp_str name;
+        double weight = coding_weight((kelp_str){accept_encoding.data + start, i - start}, &name);
+        start = i + 1;
+        if (kelp_str_equal_nocase(name, KELP_STR("identity"))) {
+            identity_weight = weight;
+            continue;
+        }
+        kelp_http_coding coding = name.length ? kelp_http_coding_of(name) : KELP_HTTP_CODING_UNKNOWN;
+        if (coding == KELP_HTTP_CODING_UNKNOWN)
+            continue;
+        if (weight > best_weight ||
+            (weight == best_weight && weight > 0.0 && coding == KELP_HTTP_GZIP)) {
+            best = coding;
+            best_weight = weight;
+        }
+    }
+    return best_weight > 0.0 && best_weight >= identity_weight ? best : KELP_HTTP_IDENTITY;
+}
+
+#ifdef KELP_HAVE_ZLIB
+
+/* windowBits for deflateInit2 and inflateInit2: 15, and 16 more for the gzip wrapper. */
+static int window_bits(kelp_http_coding coding) {
+    return coding == KELP_HTTP_GZIP ? 15 + 16 : 15;
+}
+
+kelp_status *kelp_http_decode(kelp_http_coding coding, const char *data, size_t length,
+                              uint64_t limit_bytes, kelp_buf *out) {
+    z_stream stream = {0};
+    if (inflateInit2(&stream, window_bits(coding)) != Z_OK)
+        return kelp_status_oom();
+    kelp_status *status = NULL;
+    const char *name = kelp_http_coding_name(coding);
+    uint64_t produced = 0;
+    size_t given = 0;
+    int result = Z_OK;
+    while (result != Z_STREAM_END) {
+        if (stream.avail_in == 0 && given < length) {
+            size_t piece = KELP_MIN(length - given, (size_t)1 << 30);
+            stream.next_in = (Bytef *)(uintptr_t)(data + given);
+            stream.avail_in = (uInt)piece;
+            given += piece;
+        }
+        size_t room = out->capacity - out->length;
+        if (room < 4096)
+            room = KELP_MAX((size_t)16384, out->length);
+        if (room > (size_t)1 << 30)
+            room = (size_t)1 << 30;
+        uint64_t left = limit_bytes - produced;
+        if (room > left)
+            room = (size_t)left + 1;
+        char *space = kelp_buf_reserve(out, room);
+        if (!space) {
+            status = kelp_buf_status(out);
+            break;
+        }
+        stream.next_out = (Bytef *)space;
+        stream.avail_out = (uInt)room;
+        result = inflate(&stream, Z_NO_FLUSH);
+        size_t made = room - stream.avail_out;
+        out->length += made;
+        produced += made;
+        if (produced > limit_bytes) {
+            status = KELP_ERROR(KELP_OUT_OF_RANGE,
+                                "the %s request body is larger than %llu bytes when unpacked", name,
+                                (unsigned long long)limit_bytes);
+            break;
+        }
+        if (result != Z_OK && result != Z_STREAM_END) {
+            status = KELP_ERROR(KELP_INVALID_ARGUMENT, "the request body is not valid %s: %s", name,
+                                result == Z_BUF_ERROR ? "it ends too early"
+                                : stream.msg          ? stream.msg
+                                                      : "broken data");
+            break;
+        }
+    }
+    inflateEnd(&stream);
+    return status;
+}
+
+struct kelp_http_encoder {
+    kelp_allocator allocator;
+    kelp_buf *out;
+    z_stream stream;
+};
+
+kelp_status *kelp_http_encoder_create(kelp_allocator allocator, kelp_http_coding coding,
+                                      kelp_buf *out, kelp_http_encoder **out_encoder) {
+    kelp_http_encoder *encoder;
+    KELP_TRY(KELP_NEW(allocator, kelp_http_encoder, &encoder));
+    encoder->allocator = allocator;
+    encoder->out = out;
+    /* Level 1: a reply waits for this, and tensors compress badly at any level. */
+    if (deflateInit2(&encoder->stream, 1, Z_DEFLATED, window_bits(coding), 8,
+                     Z_DEFAULT_STRATEGY) != Z_OK) {
+        kelp_free(allocator, encoder, sizeof(*encoder));
+        return kelp_status_oom();
+    }
+    *out_encoder = encoder;
+    return NULL;
+}
+
+void kelp_http_encoder_destroy(kelp_http_encoder *encoder) {
+    if (!encoder)
+        return;
+    deflateEnd(&encoder->stream);
+    kelp_free(encoder->allocator, encoder, sizeof(*encoder));
+}
+
+static kelp_status *encoder_run(kelp_http_encoder *encoder, int flush) {
+    int result;
+    do {
+        char *space = kelp_buf_reserve(encoder->out, 16384);
+        if (!space)
+            return kelp_buf_status(encoder->out);
+        encoder->stream.next_out = (Bytef *)space;
+        encoder->stream.avail_out = 16384;
+        result = deflate(&encoder->stream, flush);
+        encoder->out->length += 16384 - encoder->stream.avail_out;
+    } while (encoder->stream.avail_out == 0 || (flush == Z_FINISH && result == Z_OK));
+    return NULL;
+}
+
+kelp_status *kelp_http_encoder_put(kelp_http_encoder *encoder, const void *data, size_t length) {
+    const char *cursor = data;
+    while (length > 0) {
+        size_t piece = KELP_MIN(length, (size_t)1 << 30);
+        encoder->stream.next_in = (Bytef *)(uintptr_t)cursor;
+        encoder->stream.avail_in = (uInt)piece;
+        KELP_TRY(encoder_run(encoder, Z_NO_FLUSH));
+        cursor += piece;
+        length -= piece;
+    }
+    return NULL;
+}
+
+kelp_status *kelp_http_encoder_end(kelp_http_encoder *encoder) {
+    return encoder_run(encoder, Z_FINISH);
+}
+
+#else /* without zlib no coding but identity is ever chosen, see kelp_http_coding_of */
+
+kelp_status *kelp_http_decode(kelp_http_coding coding, const char *data, size_t length,
+                              uint64_t limit_bytes, kelp_buf *out) {
+    (void)data, (void)length, (void)limit_bytes, (void)out;
+    return KELP_ERROR(KELP_UNIMPLEMENTED, "this build of Kelp cannot unpack %s: it has no zlib",
+                      kelp_http_coding_name(coding));
+}
+
+kelp_status *kelp_http_encoder_create(kelp_allocator allocator, kelp_http_coding coding,
+                                      kelp_buf *out, kelp_http_encoder **out_encoder) {
+    (void)allocator, (void)out, (void)out_encoder;
+    return KELP_ERROR(KELP_UNIMPLEMENTED, "this build of Kelp cannot compress as %s: it has no zlib",
+                      kelp_http_coding_name(coding));
+}
+
+void kelp_http_encoder_destroy(kelp_http_encoder *encoder) {
+    (void)encoder;
+}
+
+kelp_status *kelp_http_encoder_put(kelp_http_encoder *encoder, const void *data, size_t length) {
+    (void)encoder, (void)data, (void)length;
+    return NULL;
+}
+
+kelp_status *kelp_http_encoder_end(kelp_http_encoder *encoder) {
+    (void)encoder;
+    return NULL;
+}
+
+#endif
+
+static int base64_value(char c) {
+    if (c >= 'A' && c <= 'Z')
+        return c - 'A';
+    if (c >= 'a' && c <= 'z')
+        return c - 'a' + 26;
+    if (c >= '0' && c <= '9')
+        return c - '0' + 52;
+    return c == '+' ? 62 : c == '/' ? 63 : -1;
+}
+
+bool kelp_base64_decode(kelp_str in, char *out, size_t *out_length) {
+    while (in.length && in.data[in.length - 1] == '=')
+        in.length--;
+    uint32_t bits = 0;
+    unsigned have = 0;
+    size_t n = 0;
+    for (size_t i = 0; i < in.length; i++) {
+        int value = base64_value(in.data[i]);
+        if (value < 0) {
+            if (in.data[i] == '\n' || in.data[i] == '\r')
+                continue;
+            return false;
+        }
+        bits = bits << 6 | (uint32_t)value;
+        have += 6;
+        if (have >= 8) {
+            have -= 8;
+            out[n++] = (char)(unsigned char)(bits >> have);
+            bits &= (1u << have) - 1u;
+        }
+    }
+    *out_length = n;
+    return have < 6 && bits == 0;
+}

@@ -1,0 +1,507 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The reading half of HTTP/1.1: RFC 9112 sections 2 to 7. */
+#include "frontends/http/http1.h"
+
+#include "base/alloc.h"
+#include "base/checked.h"
+
+#define BODY_ALIGNMENT 64u
+#define BODY_KEEP_BYTES ((size_t)64 * 1024)
+#define BODY_STEP_BYTES ((size_t)1024 * 1024)
+
+/* ---- body ---- */
+
+void kelp_http1_body_init(kelp_http1_body *body, kelp_allocator allocator) {
+    *body = (kelp_http1_body){.allocator = allocator};
+}
+
+void kelp_http1_body_deinit(kelp_http1_body *body) {
+    kelp_free_aligned(body->allocator, body->base, body->capacity, BODY_ALIGNMENT);
+    body->base = NULL;
+    body->capacity = body->length = body->skew = 0;
+}
+
+void kelp_http1_body_clear(kelp_http1_body *body, size_t keep_bytes) {
+    if (body->capacity > keep_bytes)
+        kelp_http1_body_deinit(body);
+    body->length = body->skew = 0;
+}
+
+/* Room for `needed` bytes of body in all; what is there is kept. */
+static bool body_reserve(kelp_http1_body *body, size_t needed) {
+    size_t capacity;
+    if (!kelp_size_add(needed, body->skew, &capacity))
+        return false;
+    if (capacity <= body->capacity)
+        return true;
+    if (body->length == 0) { /* nothing to keep: never copy */
+        size_t skew = body->skew;
+        kelp_http1_body_deinit(body);
+        body->skew = skew;
+    }
+    char *grown = body->allocator.realloc(body->allocator.userp, body->base, body->capacity, capacity,
+                                          BODY_ALIGNMENT);
+    if (!grown)
+        return false;
+    body->base = grown;
+    body->capacity = capacity;
+    return true;
+}
+
+/* ---- life ---- */
+
+void kelp_http1_parser_init(kelp_http1_parser *parser, kelp_allocator allocator,
+                            const kelp_http1_limits *limits) {
+    *parser = (kelp_http1_parser){.allocator = allocator};
+    if (limits)
+        parser->limits = *limits;
+    if (!parser->limits.head_bytes)
+        parser->limits.head_bytes = (size_t)64 * 1024;
+    if (!parser->limits.header_count)
+        parser->limits.header_count = 128;
+    if (!parser->limits.body_bytes)
+        parser->limits.body_bytes = (uint64_t)64 * 1024 * 1024;
+    kelp_buf_init(&parser->head, allocator);
+    kelp_http1_body_init(&parser->body, allocator);
+    kelp_http1_parser_clear(parser);
+}
+
+void kelp_http1_parser_deinit(kelp_http1_parser *parser) {
+    kelp_buf_deinit(&parser->head);
+    kelp_http1_body_deinit(&parser->body);
+    kelp_free(parser->allocator, parser->headers,
+              parser->header_capacity * sizeof(*parser->headers));
+    parser->headers = NULL;
+    parser->header_capacity = 0;
+}
+
+void kelp_http1_parser_clear(kelp_http1_parser *parser) {
+    if (parser->head.capacity > BODY_KEEP_BYTES / 4)
+        kelp_buf_deinit(&parser->head);
+    kelp_buf_clear(&parser->head);
+    kelp_http1_body_clear(&parser->body, BODY_KEEP_BYTES);
+    parser->stage = KELP_HTTP1_STAGE_HEAD;
+    parser->request = (kelp_http1_request){0};
+    parser->body_limit_bytes = parser->limits.body_bytes;
+    parser->align_offset = 0;
+    parser->error_code = 0;
+    parser->error_text = NULL;
+    parser->line_bytes = parser->skipped_bytes = 0;
+    parser->remaining = 0;
+    parser->chunk_digits = 0;
+    parser->chunk_extension = parser->line_cr = false;
+}
+
+bool kelp_http1_parser_idle(const kelp_http1_parser *parser) {
+    return parser->stage == KELP_HTTP1_STAGE_HEAD && parser->head.length == 0;
+}
+
+static kelp_http1_event fail(kelp_http1_parser *parser, int code, const char *text) {
+    parser->stage = KELP_HTTP1_STAGE_FAILED;
+    parser->error_code = code;
+    parser->error_text = text;
+    return KELP_HTTP1_FAILED;
+}
+
+/* ---- head ---- */
+
+/* RFC 9110 section 5.6.2. */
+static bool is_token_char(unsigned char c) {
+    if ((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'))
+        return true;
+    return c != 0 && strchr("!#$%&'*+-.^_`|~", c) != NULL;
+}
+
+static bool is_token(kelp_str s) {
+    for (size_t i = 0; i < s.length; i++)
+        if (!is_token_char((unsigned char)s.data[i]))
+            return false;
+    return s.length > 0;
+}
+
+static bool is_field_value(kelp_str s) {
+    for (size_t i = 0; i < s.length; i++) {
+        unsigned char c = (unsigned char)s.data[i];
+        if ((c < 0x20 && c != '\t') || c == 0x7f)
+            return false;
+    }
+    return true;
+}
+
+static bool parse_target(kelp_http1_request *request, kelp_str target) {
+    for (size_t i = 0; i < target.length; i++) {
+        unsigned char c = (unsigned char)target.data[i];
+        if (c <= 0x20 || c == 0x7f)
+            return false;
+    }
+    if (kelp_str_starts(target, KELP_STR("http://")) ||
+        kelp_str_starts(target, KELP_STR("https://"))) {
+        const char *slash = memchr(target.data + 8, '/', target.length - 8);
+        size_t skip = slash ? (size_t)(slash - target.data) : target.length;
+        target.data += skip;
+        target.length -= skip;
+        if (!target.length)
+            target = KELP_STR("/");
+    }
+    const char *question = target.length ? memchr(target.data, '?', target.length) : NULL;
+    request->path = target;
+    if (question) {
+        request->path.length = (size_t)(question - target.data);
+        request->query = (kelp_str){question + 1, target.length - request->path.length - 1};
+    }
+    return request->path.length > 0 &&
+           (request->path.data[0] == '/' || kelp_str_is(request->path, "*"));
+}
+
+static kelp_http1_event parse_request_line(kelp_http1_parser *parser, kelp_str line) {
+    kelp_http1_request *request = &parser->request;
+    const char *first = memchr(line.data, ' ', line.length);
+    if (!first)
+        return fail(parser, 400, "the request line is not 'METHOD target HTTP/1.1'");
+    request->method = (kelp_str){line.data, (size_t)(first - line.data)};
+    kelp_str rest = {first + 1, line.length - request->method.length - 1};
+    const char *second = rest.length ? memchr(rest.data, ' ', rest.length) : NULL;
+    if (!is_token(request->method) || !second)
+        return fail(parser, 400, "the request line is not 'METHOD target HTTP/1.1'");
+    kelp_str target = {rest.data, (size_t)(second - rest.data)};
+    kelp_str version = {second + 1, rest.length - target.length - 1};
+    if (version.length != 8 || !kelp_str_starts(version, KELP_STR("HTTP/")) ||
+        version.data[6] != '.' || version.data[7] < '0' || version.data[7] > '9')
+        return fail(parser, 400, "the request line does not end in an HTTP version");
+    if (version.data[5] != '1')
+        return fail(parser, 505, "only HTTP/1.1 and HTTP/1.0 are spoken on this port");
+    request->minor = version.data[7] == '0' ? 0 : 1;
+    request->keep_alive = request->minor == 1;
+    if (!parse_target(request, target))
+        return fail(parser, 400, "the request target is malformed");
+    return KELP_HTTP1_MORE;
+}
+
+static kelp_http1_event add_header(kelp_http1_parser *parser, kelp_str line) {
+    kelp_http1_request *request = &parser->request;
+    if (line.data[0] == ' ' || line.data[0] == '\t')
+        return fail(parser, 400, "a header is folded over several lines");
+    const char *colon = memchr(line.data, ':', line.length);
+    if (!colon)
+        return fail(parser, 400, "a header line has no colon");
+    kelp_str name = {line.data, (size_t)(colon - line.data)};
+    kelp_str value = {colon + 1, line.length - name.length - 1};
+    if (!is_token(name))
+        return fail(parser, 400, "a header name has a character that is not allowed");
+    value = kelp_str_trim(value);
+    if (!is_field_value(value))
+        return fail(parser, 400, "a header value has a control character");
+    if (request->header_count >= parser->limits.header_count)
+        return fail(parser, 431, "the request has too many headers");
+    kelp_status *status = kelp_grow(parser->allocator, (void **)&parser->headers,
+                                    &parser->header_capacity, request->header_count + 1,
+                                    sizeof(*parser->headers));
+    if (status) {
+        kelp_status_free(status);
+        return fail(parser, 503, "out of memory");
+    }
+    parser->headers[request->header_count++] = (kelp_http1_header){name, value};
+    request->headers = parser->headers;
+    return KELP_HTTP1_MORE;
+}
+
+/* The headers that say where the message ends and what follows it. */
+static kelp_http1_event read_framing(kelp_http1_parser *parser) {
+    kelp_http1_request *request = &parser->request;
+    bool close = false;
+    for (size_t i = 0; i < request->header_count; i++) {
+        kelp_str name = request->headers[i].name;
+        kelp_str value = request->headers[i].value;
+        if (kelp_str_equal_nocase(name, KELP_STR("content-length"))) {
+            uint64_t length;
+            if (!value.length || value.data[0] < '0' || value.data[0] > '9' ||
+                !kelp_parse_u64(value, &length))
+                return fail(parser, 400, "Content-Length is not a number of bytes");
+            if (request->has_content_length && request->content_length != length)
+                return fail(parser, 400, "there are two Content-Length headers that differ");
+            request->has_content_length = true;
+            request->content_length = length;
+        } else if (kelp_str_equal_nocase(name, KELP_STR("transfer-encoding"))) {
+            if (request->chunked)
+                return fail(parser, 400, "Transfer-Encoding is given twice");
+            if (!kelp_str_equal_nocase(value, KELP_STR("chunked")))
+                return fail(parser, 501, "the only Transfer-Encoding that is understood is 'chunked'");
+            request->chunked = true;
+        } else if (kelp_str_equal_nocase(name, KELP_STR("connection"))) {
+            if (kelp_http1_has_token(value, "close"))
+                close = true;
+            else if (kelp_http1_has_token(value, "keep-alive"))
+                request->keep_alive = true;
+        } else if (kelp_str_equal_nocase(name, KELP_STR("expect"))) {
+            if (kelp_str_equal_nocase(value, KELP_STR("100-continue")) && request->minor == 1)
+                request->expect_continue = true;
+        }
+    }
+    /* RFC 9112 section 6.3: with both, the message is taken as chunked and the connection must not be used again. */
+    if (close || (request->chunked && (request->has_content_length || request->minor == 0)))
+        request->keep_alive = false;
+    return KELP_HTTP1_MORE;
+}
+
+static kelp_http1_event parse_head(kelp_http1_parser *parser) {
+    const char *cursor = parser->head.data;
+    const char *end = cursor + parser->head.length;
+    bool first = true;
+    while (cursor < end) {
+        const char *newline = memchr(cursor, '\n', (size_t)(end - cursor));
+        kelp_str line = {cursor, (size_t)(newline - cursor)};
+        cursor = newline + 1;
+        if (line.length && line.data[line.length - 1] == '\r')
+            line.length--;
+        if (!line.length)
+            break; /* the blank line at the end */
+        kelp_http1_event event =
+            first ? parse_request_line(parser, line) : add_header(parser, line);
+        if (event == KELP_HTTP1_FAILED)
+            return event;
+        first = false;
+    }
+    if (read_framing(parser) == KELP_HTTP1_FAILED)
+        return KELP_HTTP1_FAILED;
+    parser->stage = KELP_HTTP1_STAGE_BODY_START;
+    return KELP_HTTP1_HEAD;
+}
+
+/* Collects lines in parser->head until the blank one. */
+static kelp_http1_event feed_head(kelp_http1_parser *parser, const char *data, size_t length,
+                                  size_t *inout_used) {
+    size_t start = *inout_used; /* of the bytes not yet in head */
+    size_t at = start;
+    bool ended = false;
+    while (at < length && !ended) {
+        const char *newline = memchr(data + at, '\n', length - at);
+        size_t stop = newline ? (size_t)(newline - data) : length;
+        if (stop > at) {
+            parser->line_bytes += stop - at;
+            parser->line_cr = data[stop - 1] == '\r';
+        }
+        at = newline ? stop + 1 : stop;
+        if (!newline)
+            break;
+        bool blank = parser->line_bytes == 0 || (parser->line_bytes == 1 && parser->line_cr);
+        bool nothing = parser->head.length + (at - start) == parser->line_bytes + 1;
+        parser->line_bytes = 0;
+        parser->line_cr = false;
+        if (blank && nothing) { /* RFC 9112 section 2.2: blank lines before a request are ignored */
+            parser->skipped_bytes += parser->head.length + (at - start);
+            kelp_buf_clear(&parser->head);
+            start = at;
+            if (parser->skipped_bytes > 64)
+                return fail(parser, 400, "blank lines instead of a request");
+        } else if (blank) {
+            ended = true;
+        }
+    }
+    *inout_used = at;
+    if (at - start > parser->limits.head_bytes - parser->head.length)
+        return fail(parser, 431, "the request line and headers are too long");
+    kelp_buf_append(&parser->head, data + start, at - start);
+    if (parser->head.failed)
+        return fail(parser, 503, "out of memory");
+    return ended ? parse_head(parser) : KELP_HTTP1_MORE;
+}
+
+/* ---- body ---- */
+
+static kelp_http1_event begin_body(kelp_http1_parser *parser) {
+    const kelp_http1_request *request = &parser->request;
+    parser->body.skew =
+        (BODY_ALIGNMENT - parser->align_offset % BODY_ALIGNMENT) % BODY_ALIGNMENT;
+    if (request->chunked) {
+        parser->stage = KELP_HTTP1_STAGE_CHUNK_SIZE;
+        return KELP_HTTP1_MORE;
+    }
+    if (request->content_length > parser->body_limit_bytes)
+        return fail(parser, 413, "the request body is larger than the server takes");
+    if (request->content_length == 0) {
+        parser->stage = KELP_HTTP1_STAGE_COMPLETE;
+        return KELP_HTTP1_COMPLETE;
+    }
+    if (request->content_length > SIZE_MAX / 2 ||
+        !body_reserve(&parser->body, (size_t)request->content_length))
+        return fail(parser, 503, "out of memory for the request body");
+    parser->remaining = request->content_length;
+    parser->stage = KELP_HTTP1_STAGE_BODY;
+    return KELP_HTTP1_MORE;
+}
+
+/* Makes room for the chunk, a step at a time, so that a size that is only claimed costs little. */
+static bool reserve_chunk(kelp_http1_parser *parser) {
+    kelp_http1_body *body = &parser->body;
+    size_t room = body->capacity - KELP_MIN(body->capacity, body->skew + body->length);
+    if (room > 0)
+        return true;
+    size_t step = KELP_MAX(body->length, BODY_STEP_BYTES);
+    size_t more = parser->remaining < step ? (size_t)parser->remaining : step;
+    if (more < 4096)
+        more = 4096;
+    if (body->length > 4096 && more < body->length / 2)
+        more = body->length / 2; /* many small chunks: grow geometrically */
+    size_t needed;
+    return kelp_size_add(body->length, more, &needed) && body_reserve(body, needed);
+}
+
+static kelp_http1_event end_chunk_size(kelp_http1_parser *parser) {
+    if (parser->chunk_digits == 0)
+        return fail(parser, 400, "a chunk has no size");
+    parser->chunk_digits = 0;
+    parser->chunk_extension = false;
+    parser->line_cr = false;
+    if (parser->remaining == 0) {
+        parser->stage = KELP_HTTP1_STAGE_TRAILERS;
+        parser->line_bytes = 0;
+        return KELP_HTTP1_MORE;
+    }
+    if (parser->remaining > parser->body_limit_bytes ||
+        parser->body.length > parser->body_limit_bytes - parser->remaining)
+        return fail(parser, 413, "the request body is larger than the server takes");
+    parser->stage = KELP_HTTP1_STAGE_CHUNK_DATA;
+    return KELP_HTTP1_MORE;
+}
+
+/* chunk-size [ chunk-ext ] CRLF, a byte at a time. */
+static kelp_http1_event feed_chunk_size(kelp_http1_parser *parser, char c) {
+    if (c == '\n')
+        return end_chunk_size(parser);
+    if (parser->line_cr)
+        return fail(parser, 400, "a chunk size is not followed by CR LF");
+    if (c == '\r') {
+        parser->line_cr = true;
+        return KELP_HTTP1_MORE;
+    }
+    if (parser->chunk_extension) {
+        if (++parser->skipped_bytes > parser->limits.head_bytes)
+            return fail(parser, 431, "chunk extensions are too long");
+        return KELP_HTTP1_MORE;
+    }
+    if (c == ';' || c == ' ' || c == '\t') {
+        parser->chunk_extension = true;
+        return KELP_HTTP1_MORE;
+    }
+    unsigned digit;
+    if (c >= '0' && c <= '9')
+        digit = (unsigned)(c - '0');
+    else if ((c | 0x20) >= 'a' && (c | 0x20) <= 'f')
+        digit = (unsigned)((c | 0x20) - 'a') + 10;
+    else
+        return fail(parser, 400, "a chunk size is not a hexadecimal number");
+    if (parser->chunk_digits++ == 0)
+        parser->remaining = 0;
+    if (parser->chunk_digits > 16)
+        return fail(parser, 400, "a chunk size is too long");
+    parser->remaining = parser->remaining * 16 + digit;
+    return KELP_HTTP1_MORE;
+}
+
+static kelp_http1_event feed_trailer(kelp_http1_parser *parser, char c) {
+    if (c == '\n') {
+        bool blank = parser->line_bytes == 0 || (parser->line_bytes == 1 && parser->line_cr);
+        parser->line_bytes = 0;
+        parser->line_cr = false;
+        if (!blank)
+            return KELP_HTTP1_MORE;
+        parser->stage = KELP_HTTP1_STAGE_COMPLETE;
+        return KELP_HTTP1_COMPLETE;
+    }
+    parser->line_bytes++;
+    parser->line_cr = c == '\r';
+    if (++parser->skipped_bytes > parser->limits.head_bytes)
+        return fail(parser, 431, "the trailers are too long");
+    return KELP_HTTP1_MORE;
+}
+
+static kelp_http1_event feed_chunk_end(kelp_http1_parser *parser, char c) {
+    if (c == '\r' && !parser->line_cr) {
+        parser->line_cr = true;
+        return KELP_HTTP1_MORE;
+    }
+    if (c != '\n')
+        return fail(parser, 400, "a chunk is longer than its size says");
+    parser->line_cr = false;
+    parser->stage = KELP_HTTP1_STAGE_CHUNK_SIZE;
+    return KELP_HTTP1_MORE;
+}
+
+char *kelp_http1_body_space(kelp_http1_parser *parser, size_t *out_length) {
+    *out_length = 0;
+    if (parser->stage != KELP_HTTP1_STAGE_BODY && parser->stage != KELP_HTTP1_STAGE_CHUNK_DATA)
+        return NULL;
+    if (parser->stage == KELP_HTTP1_STAGE_CHUNK_DATA && !reserve_chunk(parser)) {
+        fail(parser, 503, "out of memory for the request body");
+        return NULL;
+    }
+    kelp_http1_body *body = &parser->body;
+    size_t room = body->capacity - body->skew - body->length;
+    *out_length = parser->remaining < room ? (size_t)parser->remaining : room;
+    return body->base + body->skew + body->length;
+}
+
+kelp_http1_event kelp_http1_body_commit(kelp_http1_parser *parser, size_t length) {
+    parser->body.length += length;
+    parser->remaining -= length;
+    if (parser->remaining > 0)
+        return KELP_HTTP1_MORE;
+    if (parser->stage == KELP_HTTP1_STAGE_CHUNK_DATA) {
+        parser->stage = KELP_HTTP1_STAGE_CHUNK_END;
+        return KELP_HTTP1_MORE;
+    }
+    parser->stage = KELP_HTTP1_STAGE_COMPLETE;
+    return KELP_HTTP1_COMPLETE;
+}
+
+static kelp_http1_event feed_body(kelp_http1_parser *parser, const char *data, size_t length,
+                                  size_t *inout_used) {
+    size_t room;
+    char *space = kelp_http1_body_space(parser, &room);
+    if (!space)
+        return KELP_HTTP1_FAILED;
+    size_t n = KELP_MIN(room, length - *inout_used);
+    if (n)
+        memcpy(space, data + *inout_used, n);
+    *inout_used += n;
+    return kelp_http1_body_commit(parser, n);
+}
+
+kelp_http1_event kelp_http1_feed(kelp_http1_parser *parser, const char *data, size_t length,
+                                 size_t *out_consumed) {
+    size_t used = 0;
+    kelp_http1_event event = KELP_HTTP1_MORE;
+    if (parser->stage == KELP_HTTP1_STAGE_BODY_START)
+        event = begin_body(parser);
+    if (parser->stage == KELP_HTTP1_STAGE_COMPLETE)
+        event = KELP_HTTP1_COMPLETE;
+    if (parser->stage == KELP_HTTP1_STAGE_FAILED)
+        event = KELP_HTTP1_FAILED;
+    while (event == KELP_HTTP1_MORE && used < length) {
+        switch (parser->stage) {
+        case KELP_HTTP1_STAGE_HEAD:
+            event = feed_head(parser, data, length, &used);
+            break;
+        case KELP_HTTP1_STAGE_BODY:
+        case KELP_HTTP1_STAGE_CHUNK_DATA:
+            event = feed_body(parser, data, length, &used);
+            break;
+        case KELP_HTTP1_STAGE_CHUNK_SIZE:
+            event = feed_chunk_size(parser, data[used++]);
+            break;
+        case KELP_HTTP1_STAGE_CHUNK_END:
+            event = feed_chunk_end(parser, data[used++]);
+            break;
+        case KELP_HTTP1_STAGE_TRAILERS:
+            event = feed_trailer(parser, data[used++]);
+            break;
+        case KELP_HTTP1_STAGE_BODY_START:
+        case KELP_HTTP1_STAGE_COMPLETE:
+        case KELP_HTTP1_STAGE_FAILED:
+            event = KELP_HTTP1_FAILED; /* not reached: these stages are dealt with above */
+            break;
+        }
+    }
+    *out_consumed = used;
+    return event;
+}
