@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Content codings and base64. */
+#include "frontends/http/encoding.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static kelp_http_coding accepted(const char *text) {
+    return kelp_http_coding_accepted(kelp_str_from(text));
+}
+
+static bool have_zlib(void) {
+    return kelp_http_coding_of(KELP_STR("gzip")) == KELP_HTTP_GZIP;
+}
+
+static void test_accept(void **state) {
+    (void)state;
+    if (!have_zlib())
+        skip();
+    assert_int_equal(accepted(""), KELP_HTTP_IDENTITY);
+    assert_int_equal(accepted("gzip"), KELP_HTTP_GZIP);
+    assert_int_equal(accepted("deflate, gzip"), KELP_HTTP_GZIP);
+    assert_int_equal(accepted("gzip;q=0.5, deflate;q=0.8"), KELP_HTTP_DEFLATE);
+    assert_int_equal(accepted("gzip;q=0"), KELP_HTTP_IDENTITY);
+    assert_int_equal(accepted("br, zstd"), KELP_HTTP_IDENTITY);
+    assert_int_equal(accepted("identity, gzip;q=0.5"), KELP_HTTP_IDENTITY);
+    assert_int_equal(accepted("gzip;q=nonsense"), KELP_HTTP_IDENTITY);
+}
+
+static void round_trip(kelp_http_coding coding) {
+    kelp_buf text, packed, back;
+    kelp_buf_init(&text, kelp_allocator_system());
+    kelp_buf_init(&packed, kelp_allocator_system());
+    kelp_buf_init(&back, kelp_allocator_system());
+    for (int i = 0; i < 50000; i++)
+        kelp_buf_printf(&text, "%d,", i);
+    kelp_http_encoder *encoder;
+    assert_null(kelp_http_encoder_create(kelp_allocator_system(), coding, &packed, &encoder));
+    assert_null(kelp_http_encoder_put(encoder, text.data, 1000));
+    assert_null(kelp_http_encoder_put(encoder, text.data + 1000, text.length - 1000));
+    assert_null(kelp_http_encoder_end(encoder));
+    kelp_http_encoder_destroy(encoder);
+    assert_true(packed.length < text.length);
+    assert_null(kelp_http_decode(coding, packed.data, packed.length, text.length, &back));
+    assert_int_equal(back.length, text.length);
+    assert_memory_equal(back.data, text.data, text.length);
+
+    kelp_buf_clear(&back); /* one byte too many */
+    kelp_status *status =
+        kelp_http_decode(coding, packed.data, packed.length, text.length - 1, &back);
+    assert_int_equal(kelp_status_code(status), KELP_OUT_OF_RANGE);
+    kelp_status_free(status);
+    kelp_buf_clear(&back); /* cut short */
+    status = kelp_http_decode(coding, packed.data, packed.length / 2, text.length, &back);
+    assert_int_equal(kelp_status_code(status), KELP_INVALID_ARGUMENT);
+    kelp_status_free(status);
+    kelp_buf_clear(&back); /* something else */
+    status = kelp_http_decode(coding, "{\"a\":1}", 7, 1000, &back);
+    assert_int_equal(kelp_status_code(status), KELP_INVALID_ARGUMENT);
+    kelp_status_free(status);
+    kelp_buf_deinit(&text);
+    kelp_buf_deinit(&packed);
+    kelp_buf_deinit(&back);
+}
+
+static void test_round_trip(void **state) {
+    (void)state;
+    if (!have_zlib())
+        skip();
+    round_trip(KELP_HTTP_GZIP);
+    round_trip(KELP_HTTP_DEFLATE);
+}
+
+static void test_base64(void **state) {
+    (void)state;
+    char out[16];
+    size_t n;
+    assert_true(kelp_base64_decode(KELP_STR("aGVsbG8="), out, &n));
+    assert_int_equal(n, 5);
+    assert_memory_equal(out, "hello", 5);
+    assert_true(kelp_base64_decode(KELP_STR("aGVsbG8"), out, &n));
+    assert_int_equal(n, 5);
+    assert_true(kelp_base64_decode(KELP_STR(""), out, &n));
+    assert_int_equal(n, 0);
+    assert_false(kelp_base64_decode(KELP_STR("a"), out, &n));
+    assert_false(kelp_base64_decode(KELP_STR("a*=="), out, &n));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_accept),
+        cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_base64),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
