@@ -82,6 +82,7 @@ static void test_simple(void **state) {
     check("\r\n\r\nGET / HTTP/1.1\r\n\r\n", "GET / |");
     check("GET http://host:8000/v2/models HTTP/1.1\r\n\r\n", "GET /v2/models |");
     check("GET http://host HTTP/1.1\r\n\r\n", "GET / |");
+    check("GET http:// HTTP/1.1\r\n\r\n", "GET / |");
     check("OPTIONS * HTTP/1.1\r\n\r\n", "OPTIONS * |");
 }
 

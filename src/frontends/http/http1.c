@@ -134,9 +134,11 @@ static bool parse_target(kelp_http1_request *request, kelp_str target) {
         if (c <= 0x20 || c == 0x7f)
             return false;
     }
-    if (kelp_str_starts(target, KELP_STR("http://")) ||
-        kelp_str_starts(target, KELP_STR("https://"))) {
-        const char *slash = memchr(target.data + 8, '/', target.length - 8);
+    size_t scheme = kelp_str_starts(target, KELP_STR("http://"))    ? 7
+                    : kelp_str_starts(target, KELP_STR("https://")) ? 8
+                                                                    : 0;
+    if (scheme) { /* absolute form, RFC 9112 section 3.2.2 */
+        const char *slash = memchr(target.data + scheme, '/', target.length - scheme);
         size_t skip = slash ? (size_t)(slash - target.data) : target.length;
         target.data += skip;
         target.length -= skip;
