@@ -123,8 +123,29 @@ static kelp_status *create_node(kelp_engine *engine, const kelp_node *node,
     return NULL;
 }
 
+/* Subgraphs run node by node, with whatever kernel: their constants are aligned once and for all. */
+static kelp_status *align_subgraphs(kelp_engine *engine, const kelp_node *node) {
+    for (const kelp_attr *attr = node->attributes; attr != NULL; attr = attr->next)
+        for (size_t k = 0; attr->blocks != NULL && k < attr->count; k++) {
+            kelp_block *block = attr->blocks[k];
+            for (size_t i = 0; i < block->value_count; i++)
+                if (block->values[i]->constant != NULL)
+                    KELP_TRY(align_constant(engine, block->values[i]));
+            for (size_t n = 0; n < block->node_count; n++) {
+                const kelp_node *inner = block->nodes[n];
+                for (size_t i = 0; i < inner->input_count; i++)
+                    if (inner->inputs[i] != NULL && inner->inputs[i]->constant != NULL)
+                        KELP_TRY(align_constant(engine, inner->inputs[i]));
+                KELP_TRY(align_subgraphs(engine, inner));
+            }
+        }
+    return NULL;
+}
+
 static kelp_status *create_nodes(kelp_engine *engine) {
     const kelp_block *main = engine->graph->main;
+    for (size_t i = 0; i < main->node_count; i++)
+        KELP_TRY(align_subgraphs(engine, main->nodes[i]));
     KELP_TRY(kelp_alloc_zero(engine->allocator, main->node_count, sizeof(kelp_engine_node),
                              (void **)&engine->nodes));
     engine->node_count = main->node_count;
@@ -138,6 +159,7 @@ static kelp_status *build(kelp_engine *engine, const kelp_engine_options *option
     engine->nodes_loaded = engine->source->info.node_count;
     KELP_TRY(kelp_graph_clone_for_engine(engine->source, &engine->graph));
     kelp_block_remove_dead(engine->graph->main);
+    KELP_TRY(kelp_pass_captures(engine->graph->main));
     KELP_TRY(kelp_engine_fold_constants(engine));
     kelp_block_remove_dead(engine->graph->main);
     if (!options->disable_fusion) {

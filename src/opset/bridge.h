@@ -14,10 +14,21 @@ extern const kelp_op_kernel kelp_bridge_kernel;
 kelp_status *kelp_bridge_create(const kelp_opset_match *match, const kelp_node *node,
                                 kelp_allocator allocator, void **out_state) KELP_MUST_USE;
 
-/* Runs a whole block one operator at a time, each by whoever covers it: what `execute_graph` falls back to. Outputs' data lives in the env. */
+/* What a subgraph reads from outside: values of outer blocks, and their tensors. */
+typedef struct kelp_captures {
+    const kelp_value *const *values;
+    const kelp_tensor *const *tensors;
+    size_t count;
+} kelp_captures;
+
+/* Runs a whole block one operator at a time, each by whoever covers it: what `execute_graph` falls back to, and how subgraphs of control flow run. `captures` may be NULL.
+ * Outputs' data lives in the env. */
 kelp_status *kelp_opset_walk_block(const kelp_opset_registry *registry, const kelp_op_env *env,
-                                   const kelp_block *block, const kelp_tensor *const *inputs,
+                                   const kelp_block *block, const kelp_captures *captures,
+                                   const kelp_tensor *const *inputs,
                                    kelp_tensor *outputs) KELP_MUST_USE;
 
+/* The captures of a node that owns subgraphs, among the tensors given for its inputs (see kelp_pass_captures). */
+kelp_captures kelp_node_captures(const kelp_node *node, const kelp_tensor *const *inputs);
 
 #endif

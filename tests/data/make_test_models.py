@@ -481,6 +481,18 @@ def uncovered(w):
           "an operator that ai.onnx never had")
 
 
+def custom(w):
+    """Valid, and covered only by a backend that a test registers itself."""
+    model = parsed("""custom_op (float[n] x) => (float[n] y) {
+        [first] a = Abs (x)
+        [mine] b = com.example.Twice <times = 3> (a)
+        [last] y = Neg (b)
+    }""", head=HEAD.replace('["" : 17]', '["" : 17, "com.example" : 2]'))
+    onnx.checker.check_model(model)
+    w.bad("custom_op", model, "valid, but com.example::Twice is covered by nobody until a test "
+          "registers a backend for it")
+
+
 def malformed(w):
     digits = REPO / "examples/models/digits/1/model.onnx"
     if not digits.is_file():
@@ -586,7 +598,7 @@ def main():
     writer = Writer(args.out)
     for make in (mlp, dynamic_reshape, broadcast, logic, strings, int64_arithmetic, movement, floor,
                  conv_pool,
-                 attention_block, control_flow, external_data, uncovered, malformed):
+                 attention_block, control_flow, external_data, uncovered, custom, malformed):
         make(writer)
     writer.finish()
     print(f"written: {args.out}, {len(writer.rows)} models")

@@ -13,6 +13,8 @@
 /* All of them, in order. */
 kelp_status *kelp_passes_run(kelp_graph *graph) KELP_MUST_USE;
 
+/* Values that subgraphs read from outside become inputs of the nodes that own them. Not part of kelp_passes_run: the engine always needs it. */
+kelp_status *kelp_pass_captures(kelp_block *block) KELP_MUST_USE;
 /* x * 0.5 * (1 + erf(x / sqrt(2))), in the orders that exporters write it → Gelu. */
 kelp_status *kelp_pass_gelu(kelp_block *block) KELP_MUST_USE;
 /* Softmax(Q·Kᵀ·scale + mask)·V between the head-splitting reshapes and transposes → kelp::Attention. */

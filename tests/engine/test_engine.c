@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The engine as an application uses it: load, bind, invoke; other shapes; outputs in the caller's memory; errors in words; no allocation once warm. */
+#include "support/failing_allocator.h"
+
+#include <kelp/engine.h>
+
+#include <math.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define DIGITS KELP_SOURCE_DIR "/examples/models/digits/1/model.onnx"
+#define MODELS KELP_TEST_DATA "/models/"
+
+#define ASSERT_OK(expr)                               \
+    do {                                              \
+        kelp_status *ok_ = (expr);                    \
+        if (ok_ != NULL) {                            \
+            char text_[2048];                         \
+            kelp_status_format(ok_, text_, sizeof text_); \
+            fail_msg("%s", text_);                    \
+        }                                             \
+    } while (0)
+
+static void expect_failure(kelp_status *status, kelp_code code, const char *part) {
+    char text[4096];
+    assert_non_null(status);
+    kelp_status_format(status, text, sizeof text);
+    if (strstr(text, part) == NULL)
+        fail_msg("expected '%s' in: %s", part, text);
+    assert_int_equal(kelp_status_code(status), code);
+    kelp_status_free(status);
+}
+
+typedef struct session {
+    kelp_runtime *runtime;
+    kelp_graph *graph;
+    kelp_engine *engine;
+    kelp_context *context;
+} session;
+
+static kelp_status *open_session(session *s, const char *path, kelp_allocator allocator,
+                                 int threads) {
+    kelp_runtime_options options = {
+        .struct_size = sizeof options, .allocator = allocator, .threads = threads};
+    *s = (session){0};
+    KELP_TRY(kelp_runtime_create(&options, &s->runtime));
+    KELP_TRY(kelp_graph_load_file(allocator, path, NULL, &s->graph));
+    KELP_TRY(kelp_engine_create(s->runtime, s->graph, NULL, &s->engine));
+    return kelp_context_create(s->engine, &s->context);
+}
+
+/* Parents first: children hold on to what they need. */
+static void close_session(session *s) {
+    kelp_runtime_release(s->runtime);
+    kelp_graph_release(s->graph);
+    kelp_engine_release(s->engine);
+    kelp_context_destroy(s->context);
+}
+
+static void picture(float *data, int64_t batch) {
+    for (int64_t i = 0; i < batch * 64; i++)
+        data[i] = (float)((i * 37 + i / 64 * 11) % 17) / 16.0f;
+}
+
+static kelp_status *bind_pictures(kelp_context *context, float *data, int64_t batch) {
+    kelp_tensor tensor;
+    const int64_t shape[4] = {batch, 1, 8, 8};
+    KELP_TRY(kelp_tensor_init(&tensor, KELP_F32, 4, shape, data));
+    return kelp_context_set_input(context, 0, &tensor);
+}
+
+static void digits_has_named_inputs_and_outputs(void **state) {
+    (void)state;
+    session s;
+    ASSERT_OK(open_session(&s, DIGITS, kelp_allocator_system(), 1));
+    assert_int_equal(kelp_engine_input_count(s.engine), 1);
+    assert_int_equal(kelp_engine_output_count(s.engine), 2);
+    const kelp_io_info *image = kelp_engine_input(s.engine, 0);
+    assert_string_equal(image->name, "image");
+    assert_int_equal(image->dtype, KELP_F32);
+    assert_int_equal(image->rank, 4);
+    assert_int_equal(image->shape[0], -1);
+    assert_string_equal(image->symbols[0], "batch");
+    assert_int_equal(image->shape[3], 8);
+    assert_int_equal(kelp_engine_find_output(s.engine, "digit"), 1);
+    assert_true(kelp_engine_find_output(s.engine, "nothing") == SIZE_MAX);
+    close_session(&s);
+}
+
+/* Each picture of a batch is answered as it is alone, whatever the batch; twice the same. */
+static void batches_agree_with_single_pictures(void **state) {
+    (void)state;
+    session s;
+    float pictures[7 * 64], alone[7][10];
+    picture(pictures, 7);
+    ASSERT_OK(open_session(&s, DIGITS, kelp_allocator_system(), 2));
+    for (int i = 0; i < 7; i++) {
+        ASSERT_OK(bind_pictures(s.context, pictures + i * 64, 1));
+        ASSERT_OK(kelp_context_invoke(s.context));
+        const kelp_tensor *probabilities = kelp_context_output(s.context, 0);
+        assert_int_equal(probabilities->rank, 2);
+        assert_int_equal(probabilities->shape[0], 1);
+        memcpy(alone[i], probabilities->data, sizeof alone[i]);
+        double sum = 0;
+        for (int k = 0; k < 10; k++)
+            sum += (double)alone[i][k];
+        assert_true(fabs(sum - 1.0) < 1e-5);
+    }
+    for (int round = 0; round < 2; round++) {
+        ASSERT_OK(bind_pictures(s.context, pictures, 7));
+        ASSERT_OK(kelp_context_invoke(s.context));
+        const kelp_tensor *probabilities = kelp_context_output(s.context, 0);
+        assert_int_equal(probabilities->shape[0], 7);
+        const float *found = probabilities->data;
+        for (int i = 0; i < 70; i++)
+            assert_true(fabsf(found[i] - alone[i / 10][i % 10]) < 1e-5f);
+    }
+    close_session(&s);
+}
+
+static void outputs_go_where_the_caller_wants(void **state) {
+    (void)state;
+    session s;
+    float pictures[2 * 64], own[20], room[21];
+    char unaligned[2 * 8 + 1];
+    picture(pictures, 2);
+    ASSERT_OK(open_session(&s, DIGITS, kelp_allocator_system(), 1));
+    ASSERT_OK(bind_pictures(s.context, pictures, 2));
+    ASSERT_OK(kelp_context_invoke(s.context));
+    memcpy(own, kelp_context_output(s.context, 0)->data, sizeof own);
+    int64_t digits[2];
+    memcpy(digits, kelp_context_output(s.context, 1)->data, sizeof digits);
+    room[20] = 42.0f;
+    ASSERT_OK(kelp_context_set_output(s.context, 0, room, 80));
+    ASSERT_OK(kelp_context_set_output(s.context, 1, unaligned + 1, 16));
+    ASSERT_OK(kelp_context_invoke(s.context));
+    assert_ptr_equal(kelp_context_output(s.context, 0)->data, room);
+    assert_memory_equal(room, own, sizeof own);
+    assert_memory_equal(unaligned + 1, digits, sizeof digits);
+    assert_true(room[20] == 42.0f);
+    ASSERT_OK(kelp_context_set_output(s.context, 0, room, 79));
+    expect_failure(kelp_context_invoke(s.context), KELP_OUT_OF_RANGE,
+                   "'probabilities' is too small: 80 bytes are needed, 79 were given");
+    ASSERT_OK(kelp_context_set_output(s.context, 0, NULL, 0));
+    ASSERT_OK(kelp_context_invoke(s.context));
+    assert_memory_equal(kelp_context_output(s.context, 0)->data, own, sizeof own);
+    close_session(&s);
+}
+
+static void inputs_may_lie_anywhere(void **state) {
+    (void)state;
+    session s;
+    float pictures[64], expected[10];
+    char bytes[64 * 4 + 1];
+    picture(pictures, 1);
+    memcpy(bytes + 1, pictures, sizeof pictures);
+    ASSERT_OK(open_session(&s, DIGITS, kelp_allocator_system(), 1));
+    ASSERT_OK(bind_pictures(s.context, pictures, 1));
+    ASSERT_OK(kelp_context_invoke(s.context));
+    memcpy(expected, kelp_context_output(s.context, 0)->data, sizeof expected);
+    kelp_tensor tensor;
+    const int64_t shape[4] = {1, 1, 8, 8};
+    ASSERT_OK(kelp_tensor_init(&tensor, KELP_F32, 4, shape, bytes + 1));
+    ASSERT_OK(kelp_context_set_input(s.context, 0, &tensor));
+    for (int i = 0; i < 3; i++) {
+        ASSERT_OK(kelp_context_invoke(s.context));
+        assert_memory_equal(kelp_context_output(s.context, 0)->data, expected, sizeof expected);
+    }
+    close_session(&s);
+}
+
+static void wrong_inputs_are_named(void **state) {
+    (void)state;
+    session s;
+    float data[64] = {0};
+    kelp_tensor tensor;
+    const int64_t shape[4] = {1, 1, 8, 7}, flat[1] = {64}, good[4] = {1, 1, 8, 8};
+    ASSERT_OK(open_session(&s, DIGITS, kelp_allocator_system(), 1));
+    expect_failure(kelp_context_invoke(s.context), KELP_FAILED_PRECONDITION,
+                   "input 'image' (float32) is not bound");
+    ASSERT_OK(kelp_tensor_init(&tensor, KELP_F32, 4, shape, data));
+    expect_failure(kelp_context_set_input(s.context, 0, &tensor), KELP_INVALID_ARGUMENT,
+                   "input 'image' has the wrong shape: expected [-1,1,8,8], found [1,1,8,7]");
+    ASSERT_OK(kelp_tensor_init(&tensor, KELP_F32, 1, flat, data));
+    expect_failure(kelp_context_set_input(s.context, 0, &tensor), KELP_INVALID_ARGUMENT,
+                   "expected [-1,1,8,8], found [64]");
+    ASSERT_OK(kelp_tensor_init(&tensor, KELP_I32, 4, good, data));
+    expect_failure(kelp_context_set_input(s.context, 0, &tensor), KELP_INVALID_ARGUMENT,
+                   "input 'image' has the wrong type: expected float32, found int32");
+    expect_failure(kelp_context_set_input(s.context, 1, &tensor), KELP_INVALID_ARGUMENT,
+                   "there is no input 1");
+    close_session(&s);
+}
+
+/* Shapes seen before cost no allocation, also when they alternate. */
+static void invoke_allocates_nothing_once_warm(void **state) {
+    (void)state;
+    test_failing memory;
+    session s;
+    float pictures[5 * 64];
+    picture(pictures, 5);
+    test_failing_init(&memory, 0);
+    ASSERT_OK(open_session(&s, DIGITS, test_failing_allocator(&memory), 2));
+    for (int64_t batch = 1; batch <= 5; batch++) {
+        ASSERT_OK(bind_pictures(s.context, pictures, batch));
+        ASSERT_OK(kelp_context_invoke(s.context));
+    }
+    uint64_t before = memory.calls;
+    for (int round = 0; round < 20; round++) {
+        ASSERT_OK(bind_pictures(s.context, pictures, round % 5 + 1));
+        ASSERT_OK(kelp_context_invoke(s.context));
+    }
+    assert_int_equal(memory.calls, before);
+    close_session(&s);
+    test_failing_check(&memory);
+    test_failing_deinit(&memory);
+}
+
+/* A context keeps a bounded number of plans: shapes without end do not grow memory. */
+static void shapes_without_end_do_not_grow_memory(void **state) {
+    (void)state;
+    test_failing memory;
+    session s;
+    static float pictures[64 * 64];
+    picture(pictures, 64);
+    test_failing_init(&memory, 0);
+    ASSERT_OK(open_session(&s, DIGITS, test_failing_allocator(&memory), 1));
+    size_t after_first = 0;
+    for (int round = 0; round < 4; round++) {
+        for (int64_t batch = 1; batch <= 64; batch++) {
+            ASSERT_OK(bind_pictures(s.context, pictures, batch));
+            ASSERT_OK(kelp_context_invoke(s.context));
+        }
+        if (round == 0)
+            after_first = memory.live_bytes;
+        assert_true(memory.live_bytes <= after_first);
+    }
+    close_session(&s);
+    test_failing_check(&memory);
+    test_failing_deinit(&memory);
+}
+
+/* Every allocation of load, create and invoke fails once: an error, nothing lost. */
+static void any_allocation_may_fail(void **state) {
+    (void)state;
+    float pictures[2 * 64];
+    picture(pictures, 2);
+    for (uint64_t n = 1;; n++) {
+        test_failing memory;
+        session s;
+        test_failing_init(&memory, n);
+        kelp_status *status = open_session(&s, DIGITS, test_failing_allocator(&memory), 2);
+        if (status == NULL)
+            status = bind_pictures(s.context, pictures, 2);
+        if (status == NULL)
+            status = kelp_context_invoke(s.context);
+        close_session(&s);
+        test_failing_check(&memory);
+        bool failed = memory.failed;
+        test_failing_deinit(&memory);
+        if (!failed) {
+            ASSERT_OK(status);
+            assert_true(n > 50);
+            break;
+        }
+        expect_failure(status, KELP_RESOURCE_EXHAUSTED, "");
+    }
+}
+
+/* ---- several contexts at once ---- */
+typedef struct job {
+    kelp_engine *engine;
+    const float *expected;
+    int64_t batch;
+    float *pictures;
+    bool agrees;
+} job;
+
+static void *run_job(void *userp) {
+    job *j = userp;
+    kelp_context *context = NULL;
+    kelp_status *status = kelp_context_create(j->engine, &context);
+    for (int i = 0; status == NULL && i < 30; i++) {
+        status = bind_pictures(context, j->pictures, j->batch);
+        if (status == NULL)
+            status = kelp_context_invoke(context);
+        const float *found = status ? NULL : kelp_context_output(context, 0)->data;
+        for (int64_t k = 0; found != NULL && k < j->batch * 10; k++)
+            j->agrees = j->agrees && fabsf(found[k] - j->expected[k]) < 1e-5f;
+    }
+    j->agrees = j->agrees && status == NULL;
+    kelp_status_free(status);
+    kelp_context_destroy(context);
+    return NULL;
+}
+
+static void contexts_in_threads_share_an_engine(void **state) {
+    (void)state;
+    session s;
+    float pictures[8 * 64], expected[80];
+    pthread_t threads[8];
+    job jobs[8];
+    picture(pictures, 8);
+    ASSERT_OK(open_session(&s, DIGITS, kelp_allocator_system(), 2));
+    ASSERT_OK(bind_pictures(s.context, pictures, 8));
+    ASSERT_OK(kelp_context_invoke(s.context));
+    memcpy(expected, kelp_context_output(s.context, 0)->data, sizeof expected);
+    for (int i = 0; i < 8; i++) {
+        jobs[i] = (job){s.engine, expected, i + 1, pictures, true};
+        assert_int_equal(pthread_create(&threads[i], NULL, run_job, &jobs[i]), 0);
+    }
+    for (int i = 0; i < 8; i++) {
+        pthread_join(threads[i], NULL);
+        assert_true(jobs[i].agrees);
+    }
+    close_session(&s);
+}
+
+/* ---- shape arithmetic and data-dependent shapes ---- */
+static void shape_arithmetic_vanishes_when_planned(void **state) {
+    (void)state;
+    session s;
+    ASSERT_OK(open_session(&s, MODELS "dynamic_reshape.onnx", kelp_allocator_system(), 1));
+    for (size_t i = 0; i < kelp_engine_input_count(s.engine); i++) {
+        const kelp_io_info *info = kelp_engine_input(s.engine, i);
+        int64_t shape[KELP_MAX_RANK];
+        for (int32_t axis = 0; axis < info->rank; axis++)
+            shape[axis] = info->shape[axis] < 0 ? 3 : info->shape[axis];
+        kelp_tensor tensor;
+        ASSERT_OK(kelp_tensor_init(&tensor, info->dtype, info->rank, shape, NULL));
+        tensor.data = calloc(1, kelp_tensor_bytes(&tensor) + 1);
+        ASSERT_OK(kelp_context_set_input(s.context, i, &tensor));
+    }
+    ASSERT_OK(kelp_context_prepare(s.context));
+    kelp_plan_stats stats = kelp_context_plan_stats(s.context);
+    assert_true(stats.folded > 0);
+    assert_int_equal(stats.dynamic_steps, 0);
+    assert_true(stats.workspace_bytes >= stats.workspace_lower_bound_bytes);
+    close_session(&s);
+}
+
+static void fusion_changes_no_answer(void **state) {
+    (void)state;
+    session s;
+    float pictures[3 * 64], fused[30];
+    picture(pictures, 3);
+    ASSERT_OK(open_session(&s, DIGITS, kelp_allocator_system(), 1));
+    ASSERT_OK(bind_pictures(s.context, pictures, 3));
+    ASSERT_OK(kelp_context_invoke(s.context));
+    memcpy(fused, kelp_context_output(s.context, 0)->data, sizeof fused);
+    kelp_engine_stats with = kelp_engine_get_stats(s.engine);
+    kelp_engine *plain = NULL;
+    kelp_context *context = NULL;
+    kelp_engine_options options = {.struct_size = sizeof options, .disable_fusion = 1};
+    ASSERT_OK(kelp_engine_create(s.runtime, s.graph, &options, &plain));
+    ASSERT_OK(kelp_context_create(plain, &context));
+    ASSERT_OK(bind_pictures(context, pictures, 3));
+    ASSERT_OK(kelp_context_invoke(context));
+    const float *found = kelp_context_output(context, 0)->data;
+    for (int i = 0; i < 30; i++)
+        assert_true(fabsf(found[i] - fused[i]) < 1e-6f);
+    assert_true(with.nodes_planned < kelp_engine_get_stats(plain).nodes_planned);
+    kelp_context_destroy(context);
+    kelp_engine_release(plain);
+    close_session(&s);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(digits_has_named_inputs_and_outputs),
+        cmocka_unit_test(batches_agree_with_single_pictures),
+        cmocka_unit_test(outputs_go_where_the_caller_wants),
+        cmocka_unit_test(inputs_may_lie_anywhere),
+        cmocka_unit_test(wrong_inputs_are_named),
+        cmocka_unit_test(invoke_allocates_nothing_once_warm),
+        cmocka_unit_test(shapes_without_end_do_not_grow_memory),
+        cmocka_unit_test(any_allocation_may_fail),
+        cmocka_unit_test(contexts_in_threads_share_an_engine),
+        cmocka_unit_test(shape_arithmetic_vanishes_when_planned),
+        cmocka_unit_test(fusion_changes_no_answer),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
