@@ -26,13 +26,14 @@ static void reply_health(kelp_http_call *call, TRITONSERVER_Error *take_error, c
 
 void kelp_v2_live(kelp_http_call *call) {
     bool live = false;
-    reply_health(call, TRITONSERVER_ServerIsLive(kelp_http_core(call->server), &live), "live", live);
+    TRITONSERVER_Error *error = TRITONSERVER_ServerIsLive(kelp_http_core(call->server), &live);
+    reply_health(call, error, "live", live);
 }
 
 void kelp_v2_ready(kelp_http_call *call) {
     bool ready = false;
-    reply_health(call, TRITONSERVER_ServerIsReady(kelp_http_core(call->server), &ready), "ready",
-                 ready);
+    TRITONSERVER_Error *error = TRITONSERVER_ServerIsReady(kelp_http_core(call->server), &ready);
+    reply_health(call, error, "ready", ready);
 }
 
 void kelp_v2_model_ready(kelp_http_call *call) {

@@ -296,12 +296,15 @@ static bool take_word(reader *r, const char *word) {
 }
 
 static kelp_status *read_bool(reader *r) {
+    size_t start = r->position;
     bool value = take_word(r, "true");
     if (!value && !take_word(r, "false")) {
         number n;
         KELP_TRY(read_number(r, &n));
-        if (!n.integral || n.overflow || n.magnitude > 1)
+        if (!n.integral || n.overflow || n.magnitude > 1) {
+            r->position = start;
             return wrong(r, "is not true or false");
+        }
         value = n.magnitude == 1;
     }
     if (r->found < r->capacity)
@@ -309,35 +312,42 @@ static kelp_status *read_bool(reader *r) {
     return NULL;
 }
 
-static kelp_status *read_numeric(reader *r) {
-    number n;
-    KELP_TRY(read_number(r, &n));
-    bool is_float = r->type == TRITONSERVER_TYPE_FP16 || r->type == TRITONSERVER_TYPE_BF16 ||
-                    r->type == TRITONSERVER_TYPE_FP32 || r->type == TRITONSERVER_TYPE_FP64;
-    if (!is_float && !n.integral)
+static kelp_status *store_integer(reader *r, const number *n) {
+    if (!n->integral)
         return wrong(r, "is not an integer");
-    if (r->found >= r->capacity)
-        return NULL; /* counted, for the message */
-    if (is_float)
-        return store_float(r, n.value);
     switch (r->type) {
     case TRITONSERVER_TYPE_INT8:
-        return store_signed(r, &n, 8);
+        return store_signed(r, n, 8);
     case TRITONSERVER_TYPE_INT16:
-        return store_signed(r, &n, 16);
+        return store_signed(r, n, 16);
     case TRITONSERVER_TYPE_INT32:
-        return store_signed(r, &n, 32);
+        return store_signed(r, n, 32);
     case TRITONSERVER_TYPE_INT64:
-        return store_signed(r, &n, 64);
+        return store_signed(r, n, 64);
     case TRITONSERVER_TYPE_UINT8:
-        return store_unsigned(r, &n, 8);
+        return store_unsigned(r, n, 8);
     case TRITONSERVER_TYPE_UINT16:
-        return store_unsigned(r, &n, 16);
+        return store_unsigned(r, n, 16);
     case TRITONSERVER_TYPE_UINT32:
-        return store_unsigned(r, &n, 32);
+        return store_unsigned(r, n, 32);
     default:
-        return store_unsigned(r, &n, 64);
+        return store_unsigned(r, n, 64);
     }
+}
+
+static kelp_status *read_numeric(reader *r) {
+    size_t start = r->position;
+    number n;
+    KELP_TRY(read_number(r, &n));
+    if (r->found >= r->capacity)
+        return NULL; /* counted, for the message */
+    size_t end = r->position;
+    r->position = start; /* where a message points */
+    bool is_float = r->type == TRITONSERVER_TYPE_FP16 || r->type == TRITONSERVER_TYPE_BF16 ||
+                    r->type == TRITONSERVER_TYPE_FP32 || r->type == TRITONSERVER_TYPE_FP64;
+    kelp_status *status = is_float ? store_float(r, n.value) : store_integer(r, &n);
+    r->position = end;
+    return status;
 }
 
 /* One string, decoded by the JSON reader and appended with its 4-byte little-endian length. */
