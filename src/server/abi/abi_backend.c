@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Backends and models as a backend sees them. */
+#include "server/abi/abi.h"
+#include "server/abi/log.h"
+#include "server/server.h"
+
+static kelp_backend *backend_of(TRITONBACKEND_Backend *handle) {
+    return (kelp_backend *)handle;
+}
+
+static kelp_model *model_of(TRITONBACKEND_Model *handle) {
+    return (kelp_model *)handle;
+}
+
+/* ---- backend ---- */
+
+TRITONSERVER_Error *TRITONBACKEND_BackendName(TRITONBACKEND_Backend *backend, const char **name) {
+    if (!backend || !name)
+        return kelp_abi_null(__func__, backend ? "name" : "backend");
+    *name = backend_of(backend)->name;
+    return NULL;
+}
+
+TRITONSERVER_Error *TRITONBACKEND_BackendConfig(TRITONBACKEND_Backend *backend,
+                                                TRITONSERVER_Message **backend_config) {
+    if (!backend || !backend_config)
+        return kelp_abi_null(__func__, backend ? "backend_config" : "backend");
+    *backend_config = (TRITONSERVER_Message *)backend_of(backend)->config;
+    return NULL;
+}
+
+TRITONSERVER_Error *TRITONBACKEND_BackendExecutionPolicy(TRITONBACKEND_Backend *backend,
+                                                         TRITONBACKEND_ExecutionPolicy *policy) {
+    if (!backend || !policy)
+        return kelp_abi_null(__func__, backend ? "policy" : "backend");
+    *policy = backend_of(backend)->policy;
+    return NULL;
+}
+
+TRITONSERVER_Error *TRITONBACKEND_BackendSetExecutionPolicy(TRITONBACKEND_Backend *backend,
+                                                            TRITONBACKEND_ExecutionPolicy policy) {
+    if (!backend)
+        return kelp_abi_null(__func__, "backend");
+    backend_of(backend)->policy = policy;
+    return NULL;
+}
+
+TRITONSERVER_Error *TRITONBACKEND_BackendArtifacts(TRITONBACKEND_Backend *backend,
+                                                   TRITONBACKEND_ArtifactType *artifact_type,
+                                                   const char **location) {
+    if (!backend || !artifact_type || !location)
+        return kelp_abi_null(__func__, backend ? "an output" : "backend");
+    *artifact_type = TRITONBACKEND_ARTIFACT_FILESYSTEM;
+    *location = backend_of(backend)->directory;
+    return NULL;
+}
+
+TRITONSERVER_Error *TRITONBACKEND_BackendMemoryManager(TRITONBACKEND_Backend *backend,
+                                                       TRITONBACKEND_MemoryManager **manager) {
+    if (!backend || !manager)
+        return kelp_abi_null(__func__, backend ? "manager" : "backend");
+    /* There is one heap; the handle only has to be something. */
+    *manager = (TRITONBACKEND_MemoryManager *)backend;
+    return NULL;
+}
+
+TRITONSERVER_Error *TRITONBACKEND_BackendState(TRITONBACKEND_Backend *backend, void **state) {
+    if (!backend || !state)
+        return kelp_abi_null(__func__, backend ? "state" : "backend");
+    *state = backend_of(backend)->state;
+    return NULL;
+}
+
+TRITONSERVER_Error *TRITONBACKEND_BackendSetState(TRITONBACKEND_Backend *backend, void *state) {
+    if (!backend)
+        return kelp_abi_null(__func__, "backend");
+    backend_of(backend)->state = state;
+    return NULL;
+}
+
+TRITONSERVER_Error *TRITONBACKEND_BackendAttributeAddPreferredInstanceGroup(
+    TRITONBACKEND_BackendAttribute *backend_attributes, const TRITONSERVER_InstanceGroupKind kind,
+    const uint64_t count, const uint64_t *device_ids, const uint64_t id_count) {
+    (void)device_ids; /* of GPUs, which this server has none of */
+    (void)id_count;
+    if (!backend_attributes)
+        return kelp_abi_null(__func__, "backend_attributes");
+    kelp_backend_attribute *attribute = (kelp_backend_attribute *)backend_attributes;
+    kelp_status *status =
+        kelp_grow(kelp_allocator_system(), (void **)&attribute->groups, &attribute->group_capacity,
+                  attribute->group_count + 1, sizeof *attribute->groups);
+    if (!status)
+        attribute->groups[attribute->group_count++] =
+            (kelp_preferred_group){.kind = kind, .count = count};
+    return kelp_to_error(status);
+}
+
+TRITONSERVER_Error *TRITONBACKEND_BackendAttributeSetParallelModelInstanceLoading(
+    TRITONBACKEND_BackendAttribute *backend_attributes, bool enabled) {
+    if (!backend_attributes)
+        return kelp_abi_null(__func__, "backend_attributes");
+    ((kelp_backend_attribute *)backend_attributes)->parallel_loading = enabled;
+    return NULL;
+}
+
+/* ---- model ---- */
+
+TRITONSERVER_Error *TRITONBACKEND_ModelName(TRITONBACKEND_Model *model, const char **name) {
+    if (!model || !name)
+        return kelp_abi_null(__func__, model ? "name" : "model");
+    *name = model_of(model)->name;
+    return NULL;
+}
+
+TRITONSERVER_Error *TRITONBACKEND_ModelVersion(TRITONBACKEND_Model *model, uint64_t *version) {
+    if (!model || !version)
+        return kelp_abi_null(__func__, model ? "version" : "model");
+    *version = (uint64_t)model_of(model)->version;
+    return NULL;
+}
+
+TRITONSERVER_Error *TRITONBACKEND_ModelRepository(TRITONBACKEND_Model *model,
+                                                  TRITONBACKEND_ArtifactType *artifact_type,
+                                                  const char **location) {
+    if (!model || !artifact_type || !location)
+        return kelp_abi_null(__func__, model ? "an output" : "model");
+    *artifact_type = TRITONBACKEND_ARTIFACT_FILESYSTEM;
+    *location = model_of(model)->directory;
+    return NULL;
+}
+
+static TRITONSERVER_Error *check_config_version(uint32_t version) {
+    if (version == 1)
+        return NULL;
+    return kelp_to_error(KELP_ERROR(
+        KELP_UNIMPLEMENTED, "model configuration version %u not supported, supported versions are: 1",
+        version));
+}
+
+TRITONSERVER_Error *TRITONBACKEND_ModelConfig(TRITONBACKEND_Model *model,
+                                              const uint32_t config_version,
+                                              TRITONSERVER_Message **model_config) {
+    if (!model || !model_config)
+        return kelp_abi_null(__func__, model ? "model_config" : "model");
+    TRITONSERVER_Error *error = check_config_version(config_version);
+    if (error)
+        return error;
+    const kelp_message *json = model_of(model)->config_json;
+    return kelp_to_error(
+        kelp_message_copy(json->text, json->length, (kelp_message **)model_config));
+}
+
+TRITONSERVER_Error *TRITONBACKEND_ModelAutoCompleteConfig(TRITONBACKEND_Model *model,
+                                                          bool *auto_complete_config) {
+    if (!model || !auto_complete_config)
+        return kelp_abi_null(__func__, model ? "auto_complete_config" : "model");
+    *auto_complete_config = model_of(model)->auto_complete;
+    return NULL;
+}
+
+TRITONSERVER_Error *TRITONBACKEND_ModelSetConfig(TRITONBACKEND_Model *model,
+                                                 const uint32_t config_version,
+                                                 TRITONSERVER_Message *model_config) {
+    if (!model || !model_config)
+        return kelp_abi_null(__func__, model ? "model_config" : "model");
+    TRITONSERVER_Error *error = check_config_version(config_version);
+    if (error)
+        return error;
+    const kelp_message *json = (const kelp_message *)model_config;
+    return kelp_to_error(kelp_model_complete_config(model_of(model), json->text, json->length));
+}
+
+TRITONSERVER_Error *TRITONBACKEND_ModelServer(TRITONBACKEND_Model *model,
+                                              TRITONSERVER_Server **server) {
+    if (!model || !server)
+        return kelp_abi_null(__func__, model ? "server" : "model");
+    *server = (TRITONSERVER_Server *)model_of(model)->server;
+    return NULL;
+}
+
+TRITONSERVER_Error *TRITONBACKEND_ModelBackend(TRITONBACKEND_Model *model,
+                                               TRITONBACKEND_Backend **backend) {
+    if (!model || !backend)
+        return kelp_abi_null(__func__, model ? "backend" : "model");
+    *backend = (TRITONBACKEND_Backend *)model_of(model)->backend;
+    return NULL;
+}
+
+TRITONSERVER_Error *TRITONBACKEND_ModelState(TRITONBACKEND_Model *model, void **state) {
+    if (!model || !state)
+        return kelp_abi_null(__func__, model ? "state" : "model");
+    *state = model_of(model)->state;
+    return NULL;
+}
+
+TRITONSERVER_Error *TRITONBACKEND_ModelSetState(TRITONBACKEND_Model *model, void *state) {
+    if (!model)
+        return kelp_abi_null(__func__, "model");
+    model_of(model)->state = state;
+    return NULL;
+}

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Responses, outputs and response factories as a backend makes them. */
+#include "server/abi/abi.h"
+#include "server/request/response.h"
+#include "server/server.h"
+
+#include <stdlib.h>
+
+/* ---- factories: a handle is a counted reference to the submission's factory ---- */
+
+TRITONSERVER_Error *TRITONBACKEND_ResponseFactoryNew(TRITONBACKEND_ResponseFactory **factory,
+                                                     TRITONBACKEND_Request *request) {
+    if (!factory || !request)
+        return kelp_abi_null(__func__, factory ? "request" : "factory");
+    kelp_factory *made = ((kelp_request *)request)->factory;
+    if (!made)
+        return kelp_to_error(KELP_ERROR(KELP_INTERNAL, "the request was not submitted"));
+    kelp_factory_retain(made);
+    kelp_factory_open(made);
+    *factory = (TRITONBACKEND_ResponseFactory *)made;
+    return NULL;
+}
+
+TRITONSERVER_Error *TRITONBACKEND_ResponseFactoryDelete(TRITONBACKEND_ResponseFactory *factory) {
+    if (factory) {
+        kelp_factory_close((kelp_factory *)factory);
+        kelp_factory_release((kelp_factory *)factory);
+    }
+    return NULL;
+}
+
+TRITONSERVER_Error *TRITONBACKEND_ResponseFactorySendFlags(TRITONBACKEND_ResponseFactory *factory,
+                                                           const uint32_t send_flags) {
+    if (!factory)
+        return kelp_abi_null(__func__, "factory");
+    kelp_factory_send_flags((kelp_factory *)factory, send_flags);
+    return NULL;
+}
+
+TRITONSERVER_Error *TRITONBACKEND_ResponseFactoryIsCancelled(TRITONBACKEND_ResponseFactory *factory,
+                                                             bool *is_cancelled) {
+    if (!factory || !is_cancelled)
+        return kelp_abi_null(__func__, factory ? "is_cancelled" : "factory");
+    *is_cancelled = atomic_load(&((kelp_factory *)factory)->cancelled);
+    return NULL;
+}
+
+/* ---- responses ---- */
+
+TRITONSERVER_Error *TRITONBACKEND_ResponseNew(TRITONBACKEND_Response **response,
+                                              TRITONBACKEND_Request *request) {
+    if (!response || !request)
+        return kelp_abi_null(__func__, response ? "request" : "response");
+    kelp_factory *factory = ((kelp_request *)request)->factory;
+    if (!factory)
+        return kelp_to_error(KELP_ERROR(KELP_INTERNAL, "the request was not submitted"));
+    return kelp_to_error(kelp_response_create(factory, (kelp_response **)response));
+}
+
+TRITONSERVER_Error *TRITONBACKEND_ResponseNewFromFactory(TRITONBACKEND_Response **response,
+                                                         TRITONBACKEND_ResponseFactory *factory) {
+    if (!response || !factory)
+        return kelp_abi_null(__func__, response ? "factory" : "response");
+    return kelp_to_error(
+        kelp_response_create((kelp_factory *)factory, (kelp_response **)response));
+}
+
+TRITONSERVER_Error *TRITONBACKEND_ResponseDelete(TRITONBACKEND_Response *response) {
+    if (response)
+        kelp_response_delete((kelp_response *)response);
+    return NULL;
+}
+
+static TRITONSERVER_Error *add_param(const char *function, TRITONBACKEND_Response *response,
+                                     const char *name, TRITONSERVER_ParameterType type,
+                                     kelp_param **out) {
+    if (!response || !name)
+        return kelp_abi_null(function, response ? "name" : "response");
+    return kelp_to_error(kelp_params_add(&((kelp_response *)response)->params, name, type, out));
+}
+
+TRITONSERVER_Error *TRITONBACKEND_ResponseSetStringParameter(TRITONBACKEND_Response *response,
+                                                             const char *name, const char *value) {
+    kelp_param *param = NULL;
+    if (!value)
+        return kelp_abi_null(__func__, "value");
+    TRITONSERVER_Error *error =
+        add_param(__func__, response, name, TRITONSERVER_PARAMETER_STRING, &param);
+    return error ? error : kelp_to_error(kelp_text_set(&param->string, value));
+}
+
+TRITONSERVER_Error *TRITONBACKEND_ResponseSetIntParameter(TRITONBACKEND_Response *response,
+                                                          const char *name, const int64_t value) {
+    kelp_param *param = NULL;
+    TRITONSERVER_Error *error =
+        add_param(__func__, response, name, TRITONSERVER_PARAMETER_INT, &param);
+    if (!error)
+        param->i64 = value;
+    return error;
+}
+
+TRITONSERVER_Error *TRITONBACKEND_ResponseSetBoolParameter(TRITONBACKEND_Response *response,
+                                                           const char *name, const bool value) {
+    kelp_param *param = NULL;
+    TRITONSERVER_Error *error =
+        add_param(__func__, response, name, TRITONSERVER_PARAMETER_BOOL, &param);
+    if (!error)
+        param->boolean = value;
+    return error;
+}
+
+TRITONSERVER_Error *TRITONBACKEND_ResponseSetDoubleParameter(TRITONBACKEND_Response *response,
+                                                             const char *name, const double value) {
+    kelp_param *param = NULL;
+    TRITONSERVER_Error *error =
+        add_param(__func__, response, name, TRITONSERVER_PARAMETER_DOUBLE, &param);
+    if (!error)
+        param->f64 = value;
+    return error;
+}
+
+TRITONSERVER_Error *TRITONBACKEND_ResponseOutput(TRITONBACKEND_Response *response,
+                                                 TRITONBACKEND_Output **output, const char *name,
+                                                 const TRITONSERVER_DataType datatype,
+                                                 const int64_t *shape, const uint32_t dims_count) {
+    if (!response || !output || !name || (!shape && dims_count))
+        return kelp_abi_null(__func__, !response ? "response"
+                                       : !output ? "output"
+                                       : !name   ? "name"
+                                                 : "shape");
+    return kelp_to_error(kelp_response_add_output((kelp_response *)response, name, datatype, shape,
+                                                  dims_count, (kelp_output **)output));
+}
+
+TRITONSERVER_Error *TRITONBACKEND_ResponseSend(TRITONBACKEND_Response *response,
+                                               const uint32_t send_flags,
+                                               TRITONSERVER_Error *error) {
+    if (!response)
+        return kelp_abi_null(__func__, "response");
+    return kelp_to_error(
+        kelp_response_send((kelp_response *)response, send_flags, kelp_from_error(error)));
+}
+
+/* ---- outputs ---- */
+
+TRITONSERVER_Error *TRITONBACKEND_OutputBuffer(TRITONBACKEND_Output *output, void **buffer,
+                                               const uint64_t buffer_byte_size,
+                                               TRITONSERVER_MemoryType *memory_type,
+                                               int64_t *memory_type_id) {
+    if (!output || !buffer || !memory_type || !memory_type_id)
+        return kelp_abi_null(__func__, output ? "an output" : "output");
+    kelp_output *out = (kelp_output *)output;
+    kelp_status *status =
+        kelp_output_allocate(out, buffer_byte_size, *memory_type, *memory_type_id, buffer);
+    if (!status) {
+        *memory_type = out->attributes.memory_type;
+        *memory_type_id = out->attributes.memory_type_id;
+    }
+    return kelp_to_error(status);
+}
+
+TRITONSERVER_Error *TRITONBACKEND_OutputBufferAttributes(
+    TRITONBACKEND_Output *output, TRITONSERVER_BufferAttributes **buffer_attributes) {
+    if (!output || !buffer_attributes)
+        return kelp_abi_null(__func__, output ? "buffer_attributes" : "output");
+    *buffer_attributes = (TRITONSERVER_BufferAttributes *)&((kelp_output *)output)->attributes;
+    return NULL;
+}
+
+static void describe(const kelp_output *output, TRITONSERVER_DataType *datatype,
+                     const int64_t **shape, uint64_t *dim_count) {
+    *datatype = output->datatype;
+    *shape = output->shape;
+    *dim_count = output->rank;
+}
+
+TRITONSERVER_Error *TRITONBACKEND_InferenceResponseOutputByName(TRITONBACKEND_Response *response,
+                                                                const char *name,
+                                                                TRITONSERVER_DataType *datatype,
+                                                                const int64_t **shape,
+                                                                uint64_t *dim_count) {
+    if (!response || !name || !datatype || !shape || !dim_count)
+        return kelp_abi_null(__func__, !response ? "response" : !name ? "name" : "an output");
+    const kelp_response *r = (const kelp_response *)response;
+    for (size_t i = 0; i < r->output_count; i++) {
+        if (strcmp(kelp_text_get(&r->outputs[i]->name), name) == 0) {
+            describe(r->outputs[i], datatype, shape, dim_count);
+            return NULL;
+        }
+    }
+    return kelp_to_error(KELP_ERROR(KELP_NOT_FOUND, "output name %s not found", name));
+}
+
+TRITONSERVER_Error *TRITONBACKEND_InferenceResponseOutput(
+    TRITONBACKEND_Response *response, const uint32_t index, const char **name,
+    TRITONSERVER_DataType *datatype, const int64_t **shape, uint64_t *dim_count) {
+    if (!response || !name || !datatype || !shape || !dim_count)
+        return kelp_abi_null(__func__, response ? "an output" : "response");
+    const kelp_response *r = (const kelp_response *)response;
+    if (index >= r->output_count)
+        return kelp_to_error(KELP_ERROR(KELP_INVALID_ARGUMENT,
+                                        "out of bounds index %u: response has %zu outputs", index,
+                                        r->output_count));
+    *name = kelp_text_get(&r->outputs[index]->name);
+    describe(r->outputs[index], datatype, shape, dim_count);
+    return NULL;
+}
+
+/* ---- memory ---- */
+
+TRITONSERVER_Error *TRITONBACKEND_MemoryManagerAllocate(TRITONBACKEND_MemoryManager *manager,
+                                                        void **buffer,
+                                                        const TRITONSERVER_MemoryType memory_type,
+                                                        const int64_t memory_type_id,
+                                                        const uint64_t byte_size) {
+    (void)manager;
+    (void)memory_type_id;
+    if (!buffer)
+        return kelp_abi_null(__func__, "buffer");
+    if (memory_type != TRITONSERVER_MEMORY_CPU)
+        return kelp_to_error(KELP_ERROR(KELP_UNIMPLEMENTED,
+                                        "memory of type %s is not available: this server has no GPU",
+                                        TRITONSERVER_MemoryTypeString(memory_type)));
+    /* The size is not known when it is freed, so this is the C library's own heap. */
+    *buffer = malloc(byte_size ? byte_size : 1);
+    return *buffer ? NULL
+                   : kelp_to_error(KELP_ERROR(KELP_UNAVAILABLE,
+                                              "failed to allocate %llu bytes of system memory",
+                                              (unsigned long long)byte_size));
+}
+
+TRITONSERVER_Error *TRITONBACKEND_MemoryManagerFree(TRITONBACKEND_MemoryManager *manager,
+                                                    void *buffer,
+                                                    const TRITONSERVER_MemoryType memory_type,
+                                                    const int64_t memory_type_id) {
+    (void)manager;
+    (void)memory_type_id;
+    if (memory_type != TRITONSERVER_MEMORY_CPU)
+        return kelp_to_error(KELP_ERROR(KELP_UNIMPLEMENTED,
+                                        "memory of type %s is not available: this server has no GPU",
+                                        TRITONSERVER_MemoryTypeString(memory_type)));
+    free(buffer);
+    return NULL;
+}

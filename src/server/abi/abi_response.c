@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Responses as whoever asked sees them. */
+#include "server/abi/abi.h"
+#include "server/request/response.h"
+#include "server/server.h"
+
+static kelp_response *of(TRITONSERVER_InferenceResponse *handle) {
+    return (kelp_response *)handle;
+}
+
+TRITONSERVER_Error *TRITONSERVER_InferenceResponseDelete(
+    TRITONSERVER_InferenceResponse *inference_response) {
+    if (inference_response)
+        kelp_response_delete(of(inference_response));
+    return NULL;
+}
+
+TRITONSERVER_Error *TRITONSERVER_InferenceResponseError(
+    TRITONSERVER_InferenceResponse *inference_response) {
+    if (!inference_response)
+        return kelp_abi_null(__func__, "inference_response");
+    return kelp_to_error(kelp_status_clone(of(inference_response)->error));
+}
+
+TRITONSERVER_Error *TRITONSERVER_InferenceResponseModel(
+    TRITONSERVER_InferenceResponse *inference_response, const char **model_name,
+    int64_t *model_version) {
+    if (!inference_response || !model_name || !model_version)
+        return kelp_abi_null(__func__, !inference_response ? "inference_response"
+                                       : !model_name       ? "model_name"
+                                                           : "model_version");
+    const kelp_model *model = of(inference_response)->factory->model;
+    *model_name = model->name;
+    *model_version = model->version;
+    return NULL;
+}
+
+TRITONSERVER_Error *TRITONSERVER_InferenceResponseId(
+    TRITONSERVER_InferenceResponse *inference_response, const char **request_id) {
+    if (!inference_response || !request_id)
+        return kelp_abi_null(__func__, inference_response ? "request_id" : "inference_response");
+    *request_id = kelp_text_get(&of(inference_response)->factory->id);
+    return NULL;
+}
+
+TRITONSERVER_Error *TRITONSERVER_InferenceResponseParameterCount(
+    TRITONSERVER_InferenceResponse *inference_response, uint32_t *count) {
+    if (!inference_response || !count)
+        return kelp_abi_null(__func__, inference_response ? "count" : "inference_response");
+    *count = (uint32_t)of(inference_response)->params.count;
+    return NULL;
+}
+
+static TRITONSERVER_Error *out_of_range(const char *what, uint32_t index, size_t count) {
+    return kelp_to_error(KELP_ERROR(KELP_INVALID_ARGUMENT,
+                                    "out of bounds index %u: response has %zu %s", index, count,
+                                    what));
+}
+
+TRITONSERVER_Error *TRITONSERVER_InferenceResponseParameter(
+    TRITONSERVER_InferenceResponse *inference_response, const uint32_t index, const char **name,
+    TRITONSERVER_ParameterType *type, const void **vvalue) {
+    if (!inference_response || !name || !type || !vvalue)
+        return kelp_abi_null(__func__, !inference_response ? "inference_response"
+                                       : !name             ? "name"
+                                       : !type             ? "type"
+                                                           : "vvalue");
+    const kelp_params *params = &of(inference_response)->params;
+    if (index >= params->count)
+        return out_of_range("parameters", index, params->count);
+    *name = kelp_text_get(&params->items[index].name);
+    *type = params->items[index].type;
+    *vvalue = kelp_param_value(&params->items[index]);
+    return NULL;
+}
+
+TRITONSERVER_Error *TRITONSERVER_InferenceResponseOutputCount(
+    TRITONSERVER_InferenceResponse *inference_response, uint32_t *count) {
+    if (!inference_response || !count)
+        return kelp_abi_null(__func__, inference_response ? "count" : "inference_response");
+    *count = (uint32_t)of(inference_response)->output_count;
+    return NULL;
+}
+
+TRITONSERVER_Error *TRITONSERVER_InferenceResponseOutput(
+    TRITONSERVER_InferenceResponse *inference_response, const uint32_t index, const char **name,
+    TRITONSERVER_DataType *datatype, const int64_t **shape, uint64_t *dim_count, const void **base,
+    size_t *byte_size, TRITONSERVER_MemoryType *memory_type, int64_t *memory_type_id,
+    void **userp) {
+    if (!inference_response || !name || !datatype || !shape || !dim_count || !base || !byte_size ||
+        !memory_type || !memory_type_id || !userp)
+        return kelp_abi_null(__func__, inference_response ? "an output" : "inference_response");
+    const kelp_response *response = of(inference_response);
+    if (index >= response->output_count)
+        return out_of_range("outputs", index, response->output_count);
+    const kelp_output *output = response->outputs[index];
+    *name = kelp_text_get(&output->name);
+    *datatype = output->datatype;
+    *shape = output->shape;
+    *dim_count = output->rank;
+    *base = output->buffer;
+    *byte_size = output->attributes.size_bytes;
+    *memory_type = output->attributes.memory_type;
+    *memory_type_id = output->attributes.memory_type_id;
+    *userp = output->buffer_userp;
+    return NULL;
+}
+
+TRITONSERVER_Error *TRITONSERVER_InferenceResponseOutputClassificationLabel(
+    TRITONSERVER_InferenceResponse *inference_response, const uint32_t index,
+    const size_t class_index, const char **label) {
+    if (!inference_response || !label)
+        return kelp_abi_null(__func__, inference_response ? "label" : "inference_response");
+    const kelp_response *response = of(inference_response);
+    if (index >= response->output_count)
+        return out_of_range("outputs", index, response->output_count);
+    *label = kelp_model_label(response->factory->model,
+                              kelp_text_get(&response->outputs[index]->name), class_index);
+    return NULL;
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finding, loading and counting backends; see backend.h. The process's list is under one lock, which loads take and requests do not. */
+#include "server/model/backend.h"
+
+#include "base/fs.h"
+#include "base/json.h"
+#include "server/abi/log.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
+static kelp_backend *list;
+
+/* {"cmdline":{…}}: what all backends are told, then what this one is. */
+static kelp_status *make_config(const char *name, const kelp_server_options *options,
+                                const char *backend_directory, kelp_message **out) {
+    kelp_buf json;
+    kelp_json_writer writer;
+    kelp_buf_init(&json, kelp_allocator_system());
+    kelp_json_writer_init(&writer, &json);
+    kelp_json_begin_object(&writer);
+    kelp_json_key(&writer, "cmdline");
+    kelp_json_begin_object(&writer);
+    const char *const defaults[][2] = {
+        {"auto-complete-config", options->strict_model_config ? "false" : "true"},
+        {"backend-directory", backend_directory},
+        {"min-compute-capability", "6.000000"},
+        {"default-max-batch-size", "4"},
+    };
+    for (size_t i = 0; i < sizeof defaults / sizeof defaults[0]; i++) {
+        const char *own = kelp_settings_get(&options->backend_config, name, defaults[i][0]);
+        const char *all = kelp_settings_get(&options->backend_config, "", defaults[i][0]);
+        kelp_json_key(&writer, defaults[i][0]);
+        kelp_json_put_cstr(&writer, own ? own : all ? all : defaults[i][1]);
+    }
+    for (size_t i = 0; i < options->backend_config.count; i++) {
+        const kelp_setting *setting = &options->backend_config.items[i];
+        bool written = false;
+        for (size_t k = 0; k < sizeof defaults / sizeof defaults[0]; k++)
+            written |= strcmp(defaults[k][0], setting->name) == 0;
+        bool overridden = setting->owner[0] == '\0' && name[0] &&
+                          kelp_settings_get(&options->backend_config, name, setting->name);
+        if (written || overridden || (setting->owner[0] && strcmp(setting->owner, name) != 0))
+            continue;
+        kelp_json_key(&writer, setting->name);
+        kelp_json_put_cstr(&writer, setting->value);
+    }
+    kelp_json_end_object(&writer);
+    kelp_json_end_object(&writer);
+    kelp_status *status = kelp_message_create(&json, out);
+    kelp_buf_deinit(&json);
+    return status;
+}
+
+/* A library that does not hold the name cannot give a request back, neither linked nor through dlsym. */
+static kelp_status *look_for_release(const char *path, bool *out_never_releases) {
+    static const char symbol[] = "TRITONBACKEND_RequestRelease";
+    kelp_mapping file;
+    KELP_TRY(kelp_fs_map(path, &file));
+    *out_never_releases =
+        !file.data || !memmem(file.data, file.size_bytes, symbol, sizeof symbol - 1);
+    kelp_fs_unmap(&file);
+    return NULL;
+}
+
+static void backend_free(kelp_backend *backend) {
+    kelp_allocator heap = kelp_allocator_system();
+    kelp_message_destroy(backend->config);
+    kelp_free(heap, backend->attribute.groups,
+              backend->attribute.group_capacity * sizeof *backend->attribute.groups);
+    kelp_free_string(heap, backend->name);
+    kelp_free_string(heap, backend->directory);
+    kelp_free_string(heap, backend->library);
+    kelp_free(heap, backend, sizeof *backend);
+}
+
+/* ISO C has no conversion from object to function pointers; POSIX promises that this one works. */
+#define BIND(field, symbol) (*(void **)(void *)&(field) = kelp_dl_own_symbol(&backend->dl, symbol))
+
+static kelp_status *bind_library(kelp_backend *backend) {
+    KELP_TRY(look_for_release(backend->library, &backend->never_releases));
+    KELP_TRY(kelp_dl_open(backend->library, &backend->dl));
+    BIND(backend->fn.initialize, "TRITONBACKEND_Initialize");
+    BIND(backend->fn.finalize, "TRITONBACKEND_Finalize");
+    BIND(backend->fn.model_init, "TRITONBACKEND_ModelInitialize");
+    BIND(backend->fn.model_fini, "TRITONBACKEND_ModelFinalize");
+    BIND(backend->fn.instance_init, "TRITONBACKEND_ModelInstanceInitialize");
+    BIND(backend->fn.instance_fini, "TRITONBACKEND_ModelInstanceFinalize");
+    BIND(backend->fn.execute, "TRITONBACKEND_ModelInstanceExecute");
+    BIND(backend->fn.attribute, "TRITONBACKEND_GetBackendAttribute");
+    BIND(backend->ready, "TRITONBACKEND_ModelInstanceReady");
+    if (!backend->fn.execute)
+        return KELP_ERROR(KELP_NOT_FOUND,
+                          "'%s' is no backend: it has no TRITONBACKEND_ModelInstanceExecute",
+                          backend->library);
+    return NULL;
+}
+
+static kelp_status *initialize(kelp_backend *backend) {
+    if (backend->fn.initialize)
+        KELP_TRY(kelp_from_error(backend->fn.initialize((TRITONBACKEND_Backend *)backend)));
+    if (backend->fn.attribute)
+        KELP_TRY(kelp_from_error(
+            backend->fn.attribute((TRITONBACKEND_Backend *)backend,
+                                  (TRITONBACKEND_BackendAttribute *)&backend->attribute)));
+    return NULL;
+}
+
+/* The loaded backend of that identity, or a new one; list_lock held. `builtin` NULL: `library` is a file. */
+static kelp_status *acquire_locked(const char *name, const char *library, const char *directory,
+                                   const kelp_builtin_backend *builtin,
+                                   const kelp_server_options *options,
+                                   const char *backend_directory, kelp_backend **out) {
+    kelp_allocator heap = kelp_allocator_system();
+    for (kelp_backend *known = list; known; known = known->next) {
+        if (strcmp(known->library, library) == 0) {
+            known->refs++;
+            *out = known;
+            return NULL;
+        }
+    }
+    kelp_backend *backend = NULL;
+    KELP_TRY(KELP_NEW(heap, kelp_backend, &backend));
+    kelp_status *status = kelp_strdup(heap, name, &backend->name);
+    if (!status)
+        status = kelp_strdup(heap, library, &backend->library);
+    if (!status)
+        status = kelp_strdup(heap, directory, &backend->directory);
+    if (!status)
+        status = make_config(name, options, backend_directory, &backend->config);
+    if (!status && builtin) {
+        backend->builtin = true;
+        backend->fn = *builtin;
+    } else if (!status) {
+        status = bind_library(backend);
+    }
+    if (!status)
+        status = initialize(backend);
+    if (status) {
+        backend_free(backend);
+        return status;
+    }
+    backend->refs = 1;
+    backend->next = list;
+    list = backend;
+    *out = backend;
+    return NULL;
+}
+
+void kelp_backend_retain(kelp_backend *backend) {
+    pthread_mutex_lock(&list_lock);
+    backend->refs++;
+    pthread_mutex_unlock(&list_lock);
+}
+
+void kelp_backend_release(kelp_backend *backend) {
+    if (!backend)
+        return;
+    pthread_mutex_lock(&list_lock);
+    if (--backend->refs > 0) {
+        pthread_mutex_unlock(&list_lock);
+        return;
+    }
+    for (kelp_backend **link = &list; *link; link = &(*link)->next) {
+        if (*link == backend) {
+            *link = backend->next;
+            break;
+        }
+    }
+    if (backend->fn.finalize)
+        kelp_server_log_status(
+            "failed to finalize a backend",
+            kelp_from_error(backend->fn.finalize((TRITONBACKEND_Backend *)backend)));
+    pthread_mutex_unlock(&list_lock);
+    backend_free(backend);
+}
+
+/* ---- finding the library ---- */
+
+static kelp_status *make_path(kelp_buf *path, const char *folder, const char *file) {
+    kelp_buf_clear(path);
+    kelp_buf_printf(path, "%s/%s", folder, file);
+    return kelp_buf_cstr(path) ? NULL : kelp_status_oom();
+}
+
+static kelp_status *acquire_file(const kelp_backend_query *query, const char *backend_directory,
+                                 kelp_backend **out) {
+    kelp_allocator heap = kelp_allocator_system();
+    kelp_buf own_folder, file, path, tried;
+    kelp_buf_init(&own_folder, heap);
+    kelp_buf_init(&file, heap);
+    kelp_buf_init(&path, heap);
+    kelp_buf_init(&tried, heap);
+    kelp_buf_printf(&own_folder, "%s/%s", backend_directory, query->name);
+    if (query->library && query->library[0])
+        kelp_buf_append_cstr(&file, query->library);
+    else
+        kelp_buf_printf(&file, "libtriton_%s.so", query->name);
+    const char *file_name = kelp_buf_cstr(&file);
+    const char *folders[] = {query->version_directory, query->model_directory,
+                             kelp_buf_cstr(&own_folder)};
+    kelp_status *status = file_name && folders[2] ? NULL : kelp_status_oom();
+    bool found = false;
+    for (size_t i = 0; i < 3 && !status && !found; i++) {
+        status = make_path(&path, folders[i], file_name);
+        if (status)
+            break;
+        if (kelp_fs_kind_of(path.data) != KELP_FS_FILE) {
+            kelp_buf_printf(&tried, "%s'%s' (%s)", tried.length ? ", " : "", path.data,
+                            kelp_fs_kind_of(folders[i]) == KELP_FS_DIRECTORY ? "no such file"
+                                                                              : "no such folder");
+            continue;
+        }
+        found = true;
+        status = acquire_locked(query->name, path.data, folders[i], NULL, query->options,
+                                backend_directory, out);
+        if (status)
+            status = KELP_ANNOTATE(status, "unable to load backend '%s' from '%s'", query->name,
+                                   path.data);
+    }
+    if (!status && !found)
+        status = KELP_ERROR(KELP_INVALID_ARGUMENT,
+                            "unable to find '%s' for backend '%s': tried %s; '%s' is none of the "
+                            "built-in backends",
+                            file_name, query->name, kelp_buf_cstr(&tried) ? tried.data : "",
+                            query->name);
+    kelp_buf_deinit(&own_folder);
+    kelp_buf_deinit(&file);
+    kelp_buf_deinit(&path);
+    kelp_buf_deinit(&tried);
+    return status;
+}
+
+kelp_status *kelp_backend_acquire(const kelp_backend_query *query, kelp_backend **out) {
+    const kelp_server_options *options = query->options;
+    const char *directory = kelp_settings_get(&options->backend_config, "", "backend-directory");
+    if (!directory)
+        directory = options->backend_directory;
+    if (!query->name[0] || strchr(query->name, '/') ||
+        (query->library && strchr(query->library, '/')))
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "'%s' is no name of a backend, or '%s' no name of its library",
+                          query->name, query->library ? query->library : "");
+    /* A configuration that names a library wants that file, also under a built-in backend's name. */
+    const kelp_builtin_backend *builtin =
+        query->library && query->library[0] ? NULL : kelp_builtin_find(query->name);
+    pthread_mutex_lock(&list_lock);
+    kelp_status *status;
+    if (builtin) {
+        char identity[64];
+        snprintf(identity, sizeof identity, "builtin:%s", builtin->name);
+        status = acquire_locked(query->name, identity, "", builtin, options, directory, out);
+    } else {
+        status = acquire_file(query, directory, out);
+    }
+    pthread_mutex_unlock(&list_lock);
+    return status;
+}

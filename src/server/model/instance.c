@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Instances of a model: made and initialized on the loading thread, run by the scheduler. */
+#include "base/clock.h"
+#include "base/json.h"
+#include "server/abi/log.h"
+#include "server/server.h"
+
+#include <stdio.h>
+
+/* {"POLICY":{settings}} */
+static kelp_status *make_host_policy(const kelp_server_options *options, const char *name,
+                                     kelp_message **out) {
+    kelp_buf json;
+    kelp_json_writer writer;
+    kelp_buf_init(&json, kelp_allocator_system());
+    kelp_json_writer_init(&writer, &json);
+    kelp_json_begin_object(&writer);
+    kelp_json_key(&writer, name);
+    kelp_json_begin_object(&writer);
+    for (size_t i = 0; i < options->host_policies.count; i++) {
+        const kelp_setting *setting = &options->host_policies.items[i];
+        if (strcmp(setting->owner, name) != 0)
+            continue;
+        kelp_json_key(&writer, setting->name);
+        kelp_json_put_cstr(&writer, setting->value);
+    }
+    kelp_json_end_object(&writer);
+    kelp_json_end_object(&writer);
+    kelp_status *status = kelp_message_create(&json, out);
+    kelp_buf_deinit(&json);
+    return status;
+}
+
+static kelp_status *create_instance(kelp_model *model, const kelp_config_instance_group *group,
+                                    int32_t index) {
+    kelp_allocator heap = kelp_allocator_system();
+    kelp_instance *instance = NULL;
+    KELP_TRY(KELP_NEW(heap, kelp_instance, &instance));
+    kelp_stats_init(&instance->stats);
+    model->instances[model->instance_count++] = instance;
+    instance->model = model;
+    instance->kind = group->kind;
+    instance->passive = group->passive;
+    instance->profiles = group->profiles;
+    instance->profile_count = group->profile_count;
+    char name[320];
+    snprintf(name, sizeof name, "%s_%d", group->name, index);
+    KELP_TRY(kelp_strdup(heap, name, &instance->name));
+    const char *policy = group->host_policy[0]                                    ? group->host_policy
+                         : group->kind == TRITONSERVER_INSTANCEGROUPKIND_MODEL ? "model"
+                                                                                  : "cpu";
+    KELP_TRY(make_host_policy(model->server->options, policy, &instance->host_policy));
+    if (model->backend->fn.instance_init)
+        KELP_TRY(kelp_from_error(
+            model->backend->fn.instance_init((TRITONBACKEND_ModelInstance *)instance)));
+    instance->initialized = true;
+    KELP_SERVER_LOG(KELP_LOG_VERBOSE, "created model instance named '%s' on device type '%s'",
+                    instance->name, TRITONSERVER_InstanceGroupKindString(instance->kind));
+    if (instance->passive)
+        return NULL;
+    return kelp_scheduler_add(&model->scheduler, instance);
+}
+
+kelp_status *kelp_model_create_instances(kelp_model *model) {
+    enum { MOST = 4096 };
+    const kelp_model_config *config = model->config;
+    size_t total = 0;
+    for (size_t i = 0; i < config->instance_group_count; i++) {
+        const kelp_config_instance_group *group = &config->instance_groups[i];
+        if (group->kind == TRITONSERVER_INSTANCEGROUPKIND_GPU)
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "instance group %s of model %s has kind KIND_GPU but no GPUs are "
+                              "available",
+                              group->name, model->name);
+        total += group->count > 0 ? (size_t)group->count : 0;
+        if (total > MOST)
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "model '%s' asks for more than %d instances", model->name, MOST);
+    }
+    KELP_TRY(kelp_alloc_zero(kelp_allocator_system(), total, sizeof *model->instances,
+                             (void **)&model->instances));
+    model->instance_capacity = total;
+    for (size_t i = 0; i < config->instance_group_count; i++)
+        for (int32_t k = 0; k < config->instance_groups[i].count; k++)
+            KELP_TRY(create_instance(model, &config->instance_groups[i], k));
+    for (size_t i = 0; i < model->instance_count; i++)
+        if (!model->instances[i]->passive)
+            return NULL;
+    return KELP_ERROR(KELP_INVALID_ARGUMENT, "model '%s' has no instance that executes",
+                      model->name);
+}
+
+void kelp_model_destroy_instances(kelp_model *model) {
+    kelp_allocator heap = kelp_allocator_system();
+    if (model->scheduling)
+        kelp_scheduler_stop(&model->scheduler, model->instances, model->instance_count);
+    for (size_t i = 0; i < model->instance_count; i++) {
+        kelp_instance *instance = model->instances[i];
+        if (instance->initialized && model->backend->fn.instance_fini)
+            kelp_server_log_status(
+                "failed to finalize a model instance",
+                kelp_from_error(
+                    model->backend->fn.instance_fini((TRITONBACKEND_ModelInstance *)instance)));
+        kelp_stats_deinit(&instance->stats);
+        kelp_message_destroy(instance->host_policy);
+        kelp_free_string(heap, instance->name);
+        kelp_free(heap, instance, sizeof *instance);
+    }
+    kelp_free(heap, model->instances, model->instance_capacity * sizeof *model->instances);
+    model->instances = NULL;
+    model->instance_count = model->instance_capacity = 0;
+}
+
+void kelp_instance_execute(kelp_instance *instance, kelp_request **requests, uint32_t count) {
+    kelp_model *model = instance->model;
+    kelp_backend *backend = model->backend;
+    for (uint32_t i = 0; i < count; i++)
+        atomic_store_explicit(&requests[i]->state, KELP_REQUEST_EXECUTING, memory_order_release);
+    TRITONSERVER_Error *error =
+        backend->fn.execute((TRITONBACKEND_ModelInstance *)instance,
+                            (TRITONBACKEND_Request **)(void *)requests, count);
+    if (error) {
+        for (uint32_t i = 0; i < count; i++) {
+            kelp_request_times times = {.request_start_ns = requests[i]->request_start_ns};
+            kelp_stats_request(&instance->stats, false, requests[i]->batch_size, &times);
+            kelp_request_fail(requests[i], kelp_from_error(error));
+        }
+        kelp_status_free(kelp_from_error(error));
+        return;
+    }
+    for (uint32_t i = 0; backend->never_releases && i < count; i++)
+        kelp_server_log_status("cannot release a request",
+                               kelp_request_release(requests[i], TRITONSERVER_REQUEST_RELEASE_ALL));
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Labels of classes: a text file an output, a line a class. Read when the model is loaded; never changed. */
+#include "base/arena.h"
+#include "base/fs.h"
+#include "server/model/model.h"
+
+typedef struct kelp_labels {
+    kelp_buf text;      /* the file, its line ends made NUL */
+    const char **lines; /* into text */
+    size_t count;
+    size_t capacity;
+} kelp_labels;
+
+static kelp_status *read_labels(const char *directory, const char *file_name, kelp_labels *out) {
+    enum { LARGEST_BYTES = 64 << 20 };
+    kelp_allocator heap = kelp_allocator_system();
+    char *path = NULL;
+    if (!kelp_fs_is_inside(file_name))
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "label file '%s' lies outside the model's folder",
+                          file_name);
+    KELP_TRY(kelp_fs_join(heap, directory, file_name, &path));
+    kelp_status *status = kelp_fs_read(path, LARGEST_BYTES, &out->text);
+    kelp_free_string(heap, path);
+    if (status)
+        return status;
+    char *text = (char *)(uintptr_t)kelp_buf_cstr(&out->text);
+    if (!text)
+        return kelp_status_oom();
+    while (*text) {
+        KELP_TRY(kelp_grow(heap, (void **)&out->lines, &out->capacity, out->count + 1,
+                           sizeof *out->lines));
+        char *end = strchr(text, '\n');
+        char *last = end ? end : text + strlen(text);
+        char *next = end ? end + 1 : last;
+        if (last > text && last[-1] == '\r')
+            last--;
+        *last = '\0';
+        out->lines[out->count++] = text;
+        text = next;
+    }
+    return NULL;
+}
+
+kelp_status *kelp_model_load_labels(kelp_model *model) {
+    kelp_allocator heap = kelp_allocator_system();
+    const kelp_model_config *config = model->config;
+    for (size_t i = 0; i < config->output_count; i++) {
+        if (!config->outputs[i].label_filename[0])
+            continue;
+        if (!model->labels) {
+            KELP_TRY(kelp_alloc_zero(heap, config->output_count, sizeof *model->labels,
+                                     (void **)&model->labels));
+            for (size_t k = 0; k < config->output_count; k++)
+                kelp_buf_init(&model->labels[k].text, heap);
+        }
+        KELP_TRY(read_labels(model->directory, config->outputs[i].label_filename,
+                             &model->labels[i]));
+    }
+    return NULL;
+}
+
+void kelp_model_free_labels(kelp_model *model) {
+    kelp_allocator heap = kelp_allocator_system();
+    if (!model->labels)
+        return;
+    for (size_t i = 0; i < model->config->output_count; i++) {
+        kelp_labels *labels = &model->labels[i];
+        kelp_buf_deinit(&labels->text);
+        kelp_free(heap, labels->lines, labels->capacity * sizeof *labels->lines);
+    }
+    kelp_free(heap, model->labels, model->config->output_count * sizeof *model->labels);
+    model->labels = NULL;
+}
+
+const char *kelp_model_label(const kelp_model *model, const char *output, size_t class_index) {
+    for (size_t i = 0; model->labels && i < model->config->output_count; i++)
+        if (strcmp(model->config->outputs[i].name, output) == 0)
+            return class_index < model->labels[i].count ? model->labels[i].lines[class_index]
+                                                        : NULL;
+    return NULL;
+}

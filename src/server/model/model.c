@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Loaded models: made, counted, retired, finalized; see model.h. */
+#include "server/model/model.h"
+
+#include "base/fs.h"
+#include "server/abi/log.h"
+#include "server/server.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static kelp_status *write_config(kelp_model *model) {
+    kelp_buf json;
+    kelp_message *message = NULL;
+    kelp_buf_init(&json, kelp_allocator_system());
+    kelp_status *status = kelp_model_config_to_json(model->config, 1, &json);
+    if (!status)
+        status = kelp_message_create(&json, &message);
+    kelp_buf_deinit(&json);
+    if (status)
+        return status;
+    kelp_message_destroy(model->config_json);
+    model->config_json = message;
+    return NULL;
+}
+
+kelp_status *kelp_model_complete_config(kelp_model *model, const char *json, size_t length) {
+    if (!model->initializing)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "the configuration of model '%s' can be set only while the model is "
+                          "initialized",
+                          model->name);
+    kelp_model_config *completed = NULL;
+    KELP_TRY(kelp_model_config_complete(model->config, json, length, &completed));
+    kelp_model_config_release(model->config);
+    model->config = completed;
+    return write_config(model);
+}
+
+static kelp_status *check_scheduling(const kelp_model *model) {
+    const char *what = NULL;
+    if (model->config->scheduling == KELP_SCHEDULING_ENSEMBLE)
+        what = "is an ensemble";
+    else if (model->config->scheduling == KELP_SCHEDULING_SEQUENCE)
+        what = "batches sequences";
+    if (what)
+        return KELP_ERROR(KELP_UNIMPLEMENTED, "model '%s' %s, which is not supported", model->name,
+                          what);
+    return NULL;
+}
+
+static kelp_status *acquire_backend(kelp_model *model) {
+    kelp_server *server = model->server;
+    const kelp_backend_query query = {.name = model->config->backend,
+                                      .library = model->config->runtime,
+                                      .version_directory = model->version_directory,
+                                      .model_directory = model->directory,
+                                      .options = server->options};
+    KELP_TRY(kelp_backend_acquire(&query, &model->backend));
+    KELP_TRY(kelp_server_keep_backend(server, model->backend));
+    kelp_model_config *preferred = NULL;
+    KELP_TRY(kelp_model_config_prefer(model->config, model->backend->attribute.groups,
+                                      model->backend->attribute.group_count, 0, &preferred));
+    kelp_model_config_release(model->config);
+    model->config = preferred;
+    return write_config(model);
+}
+
+static kelp_status *initialize(kelp_model *model) {
+    KELP_TRY(check_scheduling(model));
+    KELP_TRY(acquire_backend(model));
+    model->auto_complete = !model->server->options->strict_model_config;
+    if (model->backend->fn.model_init) {
+        model->initializing = true;
+        TRITONSERVER_Error *error =
+            model->backend->fn.model_init((TRITONBACKEND_Model *)model);
+        model->initializing = false;
+        KELP_TRY(kelp_from_error(error));
+    }
+    model->initialized = true;
+    KELP_TRY(check_scheduling(model));
+    KELP_TRY(kelp_model_config_validate(model->config));
+    model->decoupled = model->config->decoupled;
+    KELP_TRY(kelp_model_load_labels(model));
+    KELP_TRY(kelp_scheduler_init(&model->scheduler, model->backend->fn.inline_execute));
+    model->scheduling = true;
+    return kelp_model_create_instances(model);
+}
+
+kelp_status *kelp_model_create(kelp_server *server, const char *name, int64_t version,
+                               const char *directory, kelp_model_config *take_config,
+                               kelp_model **out) {
+    kelp_allocator heap = kelp_allocator_system();
+    kelp_model *model = NULL;
+    kelp_status *status = KELP_NEW(heap, kelp_model, &model);
+    if (status) {
+        kelp_model_config_release(take_config);
+        return status;
+    }
+    char number[24];
+    snprintf(number, sizeof number, "%" PRId64, version);
+    atomic_store(&model->refs, 1);
+    model->server = server;
+    kelp_server_retain(server);
+    model->version = version;
+    model->config = take_config;
+    status = kelp_strdup(heap, name, &model->name);
+    if (!status)
+        status = kelp_strdup(heap, directory, &model->directory);
+    if (!status)
+        status = kelp_fs_join(heap, directory, number, &model->version_directory);
+    if (!status)
+        status = initialize(model);
+    if (status) {
+        kelp_model_finalize(model);
+        kelp_model_release(model);
+        return status;
+    }
+    *out = model;
+    return NULL;
+}
+
+void kelp_model_finalize(kelp_model *model) {
+    kelp_model_destroy_instances(model);
+    if (model->initialized && model->backend->fn.model_fini)
+        kelp_server_log_status(
+            "failed to finalize a model",
+            kelp_from_error(model->backend->fn.model_fini((TRITONBACKEND_Model *)model)));
+    model->initialized = false;
+    if (model->scheduling)
+        kelp_scheduler_deinit(&model->scheduler);
+    model->scheduling = false;
+    kelp_backend_release(model->backend);
+    model->backend = NULL;
+}
+
+void kelp_model_retain(kelp_model *model) {
+    atomic_fetch_add_explicit(&model->refs, 1, memory_order_relaxed);
+}
+
+void kelp_model_release(kelp_model *model) {
+    if (atomic_fetch_sub_explicit(&model->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    kelp_allocator heap = kelp_allocator_system();
+    kelp_server *server = model->server;
+    kelp_model_free_labels(model);
+    kelp_message_destroy(model->config_json);
+    kelp_model_config_release(model->config);
+    kelp_free_string(heap, model->name);
+    kelp_free_string(heap, model->directory);
+    kelp_free_string(heap, model->version_directory);
+    kelp_free(heap, model, sizeof *model);
+    kelp_server_release(server);
+}
+
+bool kelp_model_enter(kelp_model *model) {
+    unsigned live = atomic_load_explicit(&model->live, memory_order_relaxed);
+    do {
+        if (live & KELP_MODEL_RETIRED)
+            return false;
+    } while (!atomic_compare_exchange_weak_explicit(&model->live, &live, live + 1,
+                                                    memory_order_acquire, memory_order_relaxed));
+    return true;
+}
+
+void kelp_model_leave(kelp_model *model) {
+    if (atomic_fetch_sub_explicit(&model->live, 1, memory_order_acq_rel) ==
+        (KELP_MODEL_RETIRED | 1u))
+        kelp_server_reap(model->server, model);
+}
+
+void kelp_model_retire(kelp_model *model) {
+    if (atomic_fetch_or_explicit(&model->live, KELP_MODEL_RETIRED, memory_order_acq_rel) == 0)
+        kelp_server_reap(model->server, model);
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One version of one model, loaded: its configuration, backend, instances and scheduler. What TRITONBACKEND_Model points at.
+ *
+ * Two counts. `refs` keeps the memory: requests (also idle ones), factories and the table hold some. `live` counts submissions that are
+ * not over; its top bit says that the model is retired and takes no more. When a retired model's count reaches 0 the server's
+ * reaper thread finalizes it: instances, then the model, then the backend's reference.
+ */
+#ifndef KELP_SERVER_MODEL_MODEL_H_
+#define KELP_SERVER_MODEL_MODEL_H_
+
+#include "base/arena.h"
+#include "server/model/backend.h"
+#include "server/model/config.h"
+#include "server/request/request.h"
+#include "server/scheduler/scheduler.h"
+#include "server/stats/stats.h"
+
+struct kelp_instance {
+    kelp_instance *next_free; /* scheduler's */
+    kelp_model *model;
+    char *name;
+    TRITONSERVER_InstanceGroupKind kind;
+    int32_t device_id;
+    bool passive;
+    bool initialized;
+    bool has_thread;
+    pthread_t thread;
+    void *state;
+    const char *const *profiles;
+    size_t profile_count;
+    kelp_message *host_policy;
+    kelp_stats stats;
+};
+
+#define KELP_MODEL_RETIRED 0x80000000u
+
+struct kelp_model {
+    kelp_model *next_retired;
+    kelp_server *server; /* a reference */
+    atomic_uint refs;
+    atomic_uint live;
+    char *name;
+    int64_t version;
+    char *directory;         /* of the model */
+    char *version_directory; /* of this version */
+    kelp_model_config *config;
+    kelp_message *config_json; /* as the backend and clients see it */
+    kelp_backend *backend;
+    bool initialized;     /* ModelInitialize succeeded */
+    bool scheduling;      /* the scheduler is there */
+    bool initializing;    /* inside it: ModelSetConfig is allowed */
+    bool auto_complete;
+    bool decoupled;
+    void *state;
+    kelp_instance **instances;
+    size_t instance_count;
+    size_t instance_capacity;
+    struct kelp_labels *labels; /* one an output of the configuration; NULL when no output has any */
+    kelp_scheduler scheduler;
+};
+
+/* Creates the model: backend, ModelInitialize with auto-completion, instances, scheduler. `take_config` is owned also on failure. */
+kelp_status *kelp_model_create(kelp_server *server, const char *name, int64_t version,
+                               const char *directory, kelp_model_config *take_config,
+                               kelp_model **out) KELP_MUST_USE;
+/* Stops instances and finalizes; the model is retired and idle. Not on a thread of the model. */
+void kelp_model_finalize(kelp_model *model);
+
+void kelp_model_retain(kelp_model *model);
+void kelp_model_release(kelp_model *model);
+
+/* false when the model is retired; else the submission counts until kelp_model_leave. */
+bool kelp_model_enter(kelp_model *model);
+void kelp_model_leave(kelp_model *model);
+/* No more submissions; the reaper gets it when the last is over. Once. */
+void kelp_model_retire(kelp_model *model);
+
+/* Replaces the configuration by the backend's completion (JSON). */
+kelp_status *kelp_model_complete_config(kelp_model *model, const char *json,
+                                        size_t length) KELP_MUST_USE;
+
+/* Runs requests on an instance and cleans up after a failure. The instance is not executing. */
+void kelp_instance_execute(kelp_instance *instance, kelp_request **requests, uint32_t count);
+
+/* ---- labels.c ---- */
+/* Reads the label files of the outputs. */
+kelp_status *kelp_model_load_labels(kelp_model *model) KELP_MUST_USE;
+void kelp_model_free_labels(kelp_model *model);
+/* The label of a class of an output, or NULL. */
+const char *kelp_model_label(const kelp_model *model, const char *output, size_t class_index);
+
+/* ---- instance.c ---- */
+kelp_status *kelp_model_create_instances(kelp_model *model) KELP_MUST_USE;
+void kelp_model_destroy_instances(kelp_model *model);
+
+#endif

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inputs and requested outputs of a request. Objects that are taken out of use are kept for the next use. */
+#include "server/request/request.h"
+
+#include "base/checked.h"
+
+static void data_clear(kelp_data *data) {
+    data->count = 0;
+    data->size_bytes = 0;
+}
+
+static void data_deinit(kelp_data *data) {
+    kelp_free(kelp_allocator_system(), data->blocks, data->capacity * sizeof *data->blocks);
+    *data = (kelp_data){0};
+}
+
+static void input_free(kelp_input *input) {
+    kelp_allocator heap = kelp_allocator_system();
+    kelp_text_deinit(&input->name);
+    data_deinit(&input->data);
+    for (size_t i = 0; i < input->policy_count; i++) {
+        kelp_text_deinit(&input->policies[i].policy);
+        data_deinit(&input->policies[i].data);
+    }
+    kelp_free(heap, input->policies, input->policy_capacity * sizeof *input->policies);
+    kelp_free(heap, input, sizeof *input);
+}
+
+kelp_input *kelp_request_find_input(const kelp_request *request, const char *name) {
+    for (size_t i = 0; i < request->input_count; i++)
+        if (strcmp(kelp_text_get(&request->inputs[i]->name), name) == 0)
+            return request->inputs[i];
+    return NULL;
+}
+
+kelp_status *kelp_request_get_input(const kelp_request *request, const char *name,
+                                    kelp_input **out) {
+    kelp_input *input = kelp_request_find_input(request, name);
+    if (!input)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          KELP_REQUEST_TAG "input '%s' does not exist in request",
+                          kelp_request_tag(request), name);
+    *out = input;
+    return NULL;
+}
+
+kelp_status *kelp_request_add_input(kelp_request *request, const char *name,
+                                    TRITONSERVER_DataType datatype, const int64_t *shape,
+                                    uint64_t rank, kelp_input **out) {
+    kelp_allocator heap = kelp_allocator_system();
+    if (kelp_request_find_input(request, name))
+        return KELP_ERROR(KELP_ALREADY_EXISTS,
+                          KELP_REQUEST_TAG "input '%s' already exists in request",
+                          kelp_request_tag(request), name);
+    if (rank > KELP_SERVER_MAX_RANK)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          KELP_REQUEST_TAG "input '%s' has %llu dimensions: expected at most %d",
+                          kelp_request_tag(request), name, (unsigned long long)rank,
+                          KELP_SERVER_MAX_RANK);
+    if (request->input_count == request->input_spare) {
+        KELP_TRY(kelp_grow(heap, (void **)&request->inputs, &request->input_capacity,
+                           request->input_count + 1, sizeof *request->inputs));
+        KELP_TRY(KELP_NEW(heap, kelp_input, &request->inputs[request->input_count]));
+        request->input_spare++;
+    }
+    kelp_input *input = request->inputs[request->input_count];
+    KELP_TRY(kelp_text_set(&input->name, name));
+    kelp_input_clear_data(input);
+    input->datatype = datatype;
+    input->given_rank = input->rank = (uint32_t)rank;
+    for (uint32_t i = 0; i < rank; i++)
+        input->given_shape[i] = input->shape[i] = shape[i];
+    request->input_count++;
+    if (out)
+        *out = input;
+    return NULL;
+}
+
+kelp_status *kelp_request_remove_input(kelp_request *request, const char *name) {
+    for (size_t i = 0; i < request->input_count; i++) {
+        kelp_input *input = request->inputs[i];
+        if (strcmp(kelp_text_get(&input->name), name) != 0)
+            continue;
+        memmove(&request->inputs[i], &request->inputs[i + 1],
+                (request->input_count - i - 1) * sizeof *request->inputs);
+        request->inputs[--request->input_count] = input;
+        request->raw_input = false;
+        return NULL;
+    }
+    return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                      KELP_REQUEST_TAG "input '%s' does not exist in request",
+                      kelp_request_tag(request), name);
+}
+
+void kelp_request_remove_inputs(kelp_request *request) {
+    request->input_count = 0;
+    request->raw_input = false;
+}
+
+void kelp_input_clear_data(kelp_input *input) {
+    data_clear(&input->data);
+    for (size_t i = 0; i < input->policy_count; i++)
+        data_clear(&input->policies[i].data);
+}
+
+static kelp_status *data_of_policy(kelp_input *input, const char *policy, kelp_data **out) {
+    for (size_t i = 0; i < input->policy_count; i++)
+        if (strcmp(kelp_text_get(&input->policies[i].policy), policy) == 0) {
+            *out = &input->policies[i].data;
+            return NULL;
+        }
+    KELP_TRY(kelp_grow(kelp_allocator_system(), (void **)&input->policies, &input->policy_capacity,
+                       input->policy_count + 1, sizeof *input->policies));
+    kelp_policy_data *entry = &input->policies[input->policy_count];
+    *entry = (kelp_policy_data){0};
+    KELP_TRY(kelp_text_set(&entry->policy, policy));
+    input->policy_count++;
+    *out = &entry->data;
+    return NULL;
+}
+
+kelp_status *kelp_input_append(kelp_input *input, const char *policy, const void *base,
+                               const kelp_buffer_attributes *attributes) {
+    kelp_data *data = &input->data;
+    if (policy)
+        KELP_TRY(data_of_policy(input, policy, &data));
+    if (attributes->size_bytes == 0)
+        return NULL;
+    size_t total;
+    if (!kelp_size_add(data->size_bytes, attributes->size_bytes, &total))
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "data of input '%s' is too large",
+                          kelp_text_get(&input->name));
+    KELP_TRY(kelp_grow(kelp_allocator_system(), (void **)&data->blocks, &data->capacity,
+                       data->count + 1, sizeof *data->blocks));
+    data->blocks[data->count++] = (kelp_data_block){.base = base, .attributes = *attributes};
+    data->size_bytes = total;
+    return NULL;
+}
+
+const kelp_data *kelp_input_data(const kelp_input *input, const char *policy) {
+    for (size_t i = 0; policy && i < input->policy_count; i++)
+        if (input->policies[i].data.count > 0 &&
+            strcmp(kelp_text_get(&input->policies[i].policy), policy) == 0)
+            return &input->policies[i].data;
+    return &input->data;
+}
+
+/* ---- outputs ---- */
+
+kelp_status *kelp_request_add_output(kelp_request *request, const char *name) {
+    size_t at = 0;
+    for (; at < request->output_count; at++) {
+        int order = strcmp(kelp_text_get(&request->outputs[at]), name);
+        if (order == 0)
+            return NULL;
+        if (order > 0)
+            break;
+    }
+    size_t old = request->output_capacity;
+    KELP_TRY(kelp_grow(kelp_allocator_system(), (void **)&request->outputs,
+                       &request->output_capacity, request->output_count + 1,
+                       sizeof *request->outputs));
+    if (request->output_capacity > old)
+        memset(&request->outputs[old], 0,
+               (request->output_capacity - old) * sizeof *request->outputs);
+    kelp_text text = request->outputs[request->output_count];
+    kelp_status *status = kelp_text_set(&text, name);
+    if (status) {
+        request->outputs[request->output_count] = text;
+        return status;
+    }
+    memmove(&request->outputs[at + 1], &request->outputs[at],
+            (request->output_count - at) * sizeof *request->outputs);
+    request->outputs[at] = text;
+    request->output_count++;
+    return NULL;
+}
+
+void kelp_request_remove_output(kelp_request *request, const char *name) {
+    for (size_t i = 0; i < request->output_count; i++) {
+        kelp_text text = request->outputs[i];
+        if (strcmp(kelp_text_get(&text), name) != 0)
+            continue;
+        memmove(&request->outputs[i], &request->outputs[i + 1],
+                (request->output_count - i - 1) * sizeof *request->outputs);
+        request->outputs[--request->output_count] = text;
+        return;
+    }
+}
+
+void kelp_request_free(kelp_request *request) {
+    kelp_allocator heap = kelp_allocator_system();
+    for (size_t i = 0; i < request->input_spare; i++)
+        input_free(request->inputs[i]);
+    kelp_free(heap, request->inputs, request->input_capacity * sizeof *request->inputs);
+    for (size_t i = 0; i < request->output_capacity; i++)
+        kelp_text_deinit(&request->outputs[i]);
+    kelp_free(heap, request->outputs, request->output_capacity * sizeof *request->outputs);
+    kelp_params_deinit(&request->params);
+    kelp_text_deinit(&request->id);
+    kelp_text_deinit(&request->correlation_string);
+    kelp_free(heap, request, sizeof *request);
+}

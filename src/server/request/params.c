@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Named parameters of a request or a response. */
+#include "server/request/params.h"
+
+void kelp_params_clear(kelp_params *params) {
+    params->count = 0;
+}
+
+void kelp_params_deinit(kelp_params *params) {
+    for (size_t i = 0; i < params->capacity; i++) {
+        kelp_text_deinit(&params->items[i].name);
+        kelp_text_deinit(&params->items[i].string);
+    }
+    kelp_free(kelp_allocator_system(), params->items, params->capacity * sizeof *params->items);
+    *params = (kelp_params){0};
+}
+
+kelp_status *kelp_params_add(kelp_params *params, const char *name, TRITONSERVER_ParameterType type,
+                             kelp_param **out) {
+    for (size_t i = 0; i < params->count; i++)
+        if (strcmp(kelp_text_get(&params->items[i].name), name) == 0)
+            return KELP_ERROR(KELP_INVALID_ARGUMENT, "parameter '%s' already exists", name);
+    size_t old = params->capacity;
+    KELP_TRY(kelp_grow(kelp_allocator_system(), (void **)&params->items, &params->capacity,
+                       params->count + 1, sizeof *params->items));
+    if (params->capacity > old)
+        memset(&params->items[old], 0, (params->capacity - old) * sizeof *params->items);
+    kelp_param *param = &params->items[params->count];
+    KELP_TRY(kelp_text_set(&param->name, name));
+    param->type = type;
+    params->count++;
+    *out = param;
+    return NULL;
+}
+
+const void *kelp_param_value(const kelp_param *param) {
+    switch (param->type) {
+    case TRITONSERVER_PARAMETER_STRING:
+        return kelp_text_get(&param->string);
+    case TRITONSERVER_PARAMETER_INT:
+        return &param->i64;
+    case TRITONSERVER_PARAMETER_BOOL:
+        return &param->boolean;
+    case TRITONSERVER_PARAMETER_DOUBLE:
+        return &param->f64;
+    case TRITONSERVER_PARAMETER_BYTES:
+        break;
+    }
+    return NULL;
+}

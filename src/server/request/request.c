@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The life of a request: made, submitted, released, deleted. Threads: see request.h. */
+#include "server/request/request.h"
+
+#include "base/clock.h"
+#include "server/abi/log.h"
+#include "server/server.h"
+#include "server/trace/trace.h"
+
+enum { POOLED = 128 }; /* requests that a stripe keeps */
+
+const char *kelp_request_tag(const kelp_request *request) {
+    const char *id = kelp_text_get(&request->id);
+    return id[0] ? id : "<id_unknown>";
+}
+
+static kelp_request_state state_of(const kelp_request *request) {
+    return (kelp_request_state)atomic_load_explicit(&request->state, memory_order_acquire);
+}
+
+static void set_state(kelp_request *request, kelp_request_state state) {
+    atomic_store_explicit(&request->state, (int)state, memory_order_release);
+}
+
+static const char *state_name(kelp_request_state state) {
+    static const char *const names[] = {"INITIALIZED", "PENDING", "EXECUTING", "RELEASED"};
+    return names[state];
+}
+
+/* Everything a new request has, apart from the memory that it keeps. */
+static void reset(kelp_request *request) {
+    request->next = NULL;
+    request->factory = NULL;
+    request->trace = NULL;
+    request->flags = 0;
+    request->correlation_is_string = false;
+    request->raw_input = false;
+    request->correlation_id = 0;
+    kelp_text_clear(&request->correlation_string);
+    request->priority = 0;
+    request->timeout_us = 0;
+    request->batch_size = 1;
+    kelp_text_clear(&request->id);
+    request->input_count = 0;
+    request->output_count = 0;
+    kelp_params_clear(&request->params);
+    request->release_fn = NULL;
+    request->response_fn = NULL;
+    request->allocator = NULL;
+    set_state(request, KELP_REQUEST_INITIALIZED);
+}
+
+kelp_status *kelp_request_create(kelp_server *server, const char *model_name, int64_t version,
+                                 kelp_request **out) {
+    kelp_model *model = NULL;
+    kelp_request *request = NULL;
+    KELP_TRY(kelp_server_check_ready(server));
+    KELP_TRY(kelp_server_find_model(server, model_name, version, &model, &request));
+    if (!request) {
+        kelp_status *status = KELP_NEW(kelp_allocator_system(), kelp_request, &request);
+        if (status) {
+            kelp_model_release(model);
+            return status;
+        }
+    }
+    reset(request);
+    request->model = model;
+    request->requested_version = version;
+    *out = request;
+    return NULL;
+}
+
+kelp_status *kelp_request_delete(kelp_request *request) {
+    kelp_request_state state = state_of(request);
+    if (state == KELP_REQUEST_PENDING || state == KELP_REQUEST_EXECUTING)
+        return KELP_ERROR(KELP_INTERNAL,
+                          KELP_REQUEST_TAG "cannot delete a request in state %s: it is the "
+                                           "server's until its release callback",
+                          kelp_request_tag(request), state_name(state));
+    kelp_model *model = request->model;
+    if (request->factory)
+        kelp_factory_release(request->factory);
+    request->factory = NULL;
+    kelp_stripe *stripe = kelp_server_stripe(model->server);
+    pthread_mutex_lock(&stripe->lock);
+    bool kept = stripe->request_count < POOLED;
+    if (kept) {
+        request->model = NULL;
+        request->next = stripe->requests;
+        stripe->requests = request;
+        stripe->request_count++;
+    }
+    pthread_mutex_unlock(&stripe->lock);
+    if (!kept)
+        kelp_request_free(request);
+    kelp_model_release(model);
+    return NULL;
+}
+
+/* Enters the model, or the one that has taken its place since the request was made. */
+static kelp_status *enter_model(kelp_server *server, kelp_request *request) {
+    if (kelp_model_enter(request->model))
+        return NULL;
+    for (int attempt = 0; attempt < 3; attempt++) {
+        kelp_model *model = NULL;
+        KELP_TRY(kelp_server_find_model(server, request->model->name, request->requested_version,
+                                        &model, NULL));
+        kelp_model_release(request->model);
+        request->model = model;
+        if (kelp_model_enter(model))
+            return NULL;
+    }
+    return KELP_ERROR(KELP_UNAVAILABLE,
+                      "Request for unknown model: '%s' version %lld is not at ready state",
+                      request->model->name, (long long)request->model->version);
+}
+
+kelp_status *kelp_request_submit(kelp_server *server, kelp_request *request, kelp_trace *trace) {
+    kelp_request_state state = state_of(request);
+    if (state != KELP_REQUEST_INITIALIZED && state != KELP_REQUEST_RELEASED)
+        return KELP_ERROR(KELP_INTERNAL,
+                          KELP_REQUEST_TAG "invalid request state transition from %s to PENDING",
+                          kelp_request_tag(request), state_name(state));
+    if (!request->response_fn || !request->allocator || !request->release_fn)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          KELP_REQUEST_TAG "the request has no %s callback",
+                          kelp_request_tag(request),
+                          request->release_fn ? "response" : "release");
+    KELP_TRY(kelp_server_check_ready(server));
+    if (request->model->server != server)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          KELP_REQUEST_TAG "the request was made for another server",
+                          kelp_request_tag(request));
+    KELP_TRY(enter_model(server, request));
+    kelp_factory *factory = NULL;
+    kelp_status *status = kelp_request_normalize(request);
+    if (!status && trace)
+        status = kelp_trace_begin(trace, request);
+    if (!status)
+        status = kelp_factory_create(request, &factory);
+    if (status) {
+        kelp_model_leave(request->model);
+        set_state(request, KELP_REQUEST_INITIALIZED);
+        return status;
+    }
+    if (request->factory)
+        kelp_factory_release(request->factory);
+    request->factory = factory;
+    factory->trace = trace;
+    request->trace = trace;
+    request->request_start_ns = request->queue_start_ns = kelp_now_ns();
+    if (trace) {
+        kelp_trace_report(trace, TRITONSERVER_TRACE_REQUEST_START, request->request_start_ns);
+        kelp_trace_report(trace, TRITONSERVER_TRACE_QUEUE_START, request->queue_start_ns);
+    }
+    set_state(request, KELP_REQUEST_PENDING);
+    kelp_scheduler_submit(&request->model->scheduler, request);
+    return NULL;
+}
+
+kelp_status *kelp_request_release(kelp_request *request, uint32_t flags) {
+    if (flags & TRITONSERVER_REQUEST_RELEASE_RESCHEDULE)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          KELP_REQUEST_TAG "cannot reschedule the request: model '%s' does not "
+                                           "batch sequences iteratively",
+                          kelp_request_tag(request), request->model->name);
+    int expected = KELP_REQUEST_EXECUTING;
+    if (!atomic_compare_exchange_strong(&request->state, &expected, KELP_REQUEST_RELEASED))
+        return KELP_ERROR(KELP_INTERNAL,
+                          KELP_REQUEST_TAG "invalid request state transition from %s to RELEASED",
+                          kelp_request_tag(request), state_name((kelp_request_state)expected));
+    /* The callback may delete or resubmit the request, so nothing of it is used afterwards. */
+    kelp_factory *factory = request->factory;
+    request->trace = NULL;
+    request->release_fn((TRITONSERVER_InferenceRequest *)request, TRITONSERVER_REQUEST_RELEASE_ALL,
+                        request->release_userp);
+    kelp_factory_close(factory);
+    return NULL;
+}
+
+void kelp_request_fail(kelp_request *request, const kelp_status *error) {
+    kelp_response *response = NULL;
+    kelp_status *status = kelp_response_create(request->factory, &response);
+    if (!status)
+        status = kelp_response_send(response, TRITONSERVER_RESPONSE_COMPLETE_FINAL, error);
+    /* Without a response the factory still answers with an error when it closes. */
+    kelp_server_log_status("cannot send an error response", status);
+    kelp_server_log_status("cannot release a request",
+                           kelp_request_release(request, TRITONSERVER_REQUEST_RELEASE_ALL));
+}

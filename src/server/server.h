@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The server object: options, repositories, the table of models, pools.
+ *
+ * Threads: the request path takes one lock, that of the calling thread's stripe, to look a model up and to take objects
+ * from the pool; threads do not meet there. Whoever changes the table takes all stripes. Loads and unloads of one model are serialized
+ * by its entry; those of different models run side by side.
+ *
+ * Memory: the server is counted. Its handle holds one reference and each model another, so that a request or response that
+ * outlives the handle finds what it needs.
+ */
+#ifndef KELP_SERVER_SERVER_H_
+#define KELP_SERVER_SERVER_H_
+
+#include "base/map.h"
+#include "server/abi/options.h"
+#include "server/model/model.h"
+#include "server/request/response.h"
+
+#define KELP_SERVER_NAME "triton" /* the default id; clients know it */
+#define KELP_SERVER_VERSION "0.1.0"
+#define KELP_SERVER_STRIPES 16
+
+typedef enum kelp_version_state {
+    KELP_VERSION_UNKNOWN,
+    KELP_VERSION_LOADING,
+    KELP_VERSION_READY,
+    KELP_VERSION_UNLOADING,
+    KELP_VERSION_UNAVAILABLE
+} kelp_version_state;
+
+typedef struct kelp_version {
+    int64_t number;
+    kelp_version_state state;
+    kelp_text reason;
+    kelp_model *model; /* while READY; written under all stripes */
+    const kelp_model *leaving; /* while UNLOADING: whose end makes the version UNAVAILABLE */
+} kelp_version;
+
+/* What the server knows of one model name. Lives as long as the server. */
+typedef struct kelp_entry {
+    char *name;
+    char *path; /* of the model's folder; changes when another repository takes over */
+    bool busy;  /* being loaded or unloaded; under the server's table lock */
+    bool present; /* in a repository when last looked */
+    char *override_config; /* JSON of a load with parameters, which plain loads keep to; NULL when none */
+    char *override_directory; /* a temporary folder with the files of such a load; NULL when none */
+    int64_t signature; /* of the files when loaded; what POLL and kept overrides compare */
+    kelp_version *versions; /* ascending */
+    size_t version_count;
+    size_t version_capacity;
+} kelp_entry;
+
+typedef struct kelp_stripe {
+    _Alignas(128) pthread_mutex_t lock;
+    kelp_request *requests;
+    kelp_response *responses;
+    kelp_factory *factories;
+    unsigned request_count, response_count, factory_count;
+} kelp_stripe;
+
+typedef enum kelp_server_state {
+    KELP_SERVER_STARTING,
+    KELP_SERVER_READY,
+    KELP_SERVER_STOPPING,
+    KELP_SERVER_STOPPED
+} kelp_server_state;
+
+struct kelp_server {
+    kelp_stripe stripes[KELP_SERVER_STRIPES];
+    atomic_uint refs;
+    _Atomic int state; /* kelp_server_state */
+    kelp_server_options *options;
+    pthread_mutex_t table_lock; /* entries' busy flags, version states, models in retirement; before the stripes */
+    pthread_cond_t table_changed;
+    kelp_map entries; /* name -> kelp_entry; read under one stripe, changed under table_lock and all of them */
+    kelp_string_list repositories;
+    kelp_backend **backends; /* held until the server goes, so that a reload does not finalize them */
+    size_t backend_count;
+    size_t backend_capacity;
+    kelp_model *retired; /* idle, waiting for the reaper */
+    size_t live_models;  /* published and not yet finalized; the server holds a reference to each */
+    pthread_t reaper;
+    bool reaper_running;
+    bool reaper_stop;
+};
+
+kelp_status *kelp_server_create(const kelp_server_options *options, kelp_server **out) KELP_MUST_USE;
+/* Refuses requests, waits for those in flight until the exit timeout, unloads all. INTERNAL when time ran out. */
+kelp_status *kelp_server_stop(kelp_server *server) KELP_MUST_USE;
+void kelp_server_retain(kelp_server *server);
+void kelp_server_release(kelp_server *server);
+
+/* UNAVAILABLE unless the server takes requests. */
+kelp_status *kelp_server_check_ready(const kelp_server *server) KELP_MUST_USE;
+
+/* ---- the calling thread's stripe ---- */
+kelp_stripe *kelp_server_stripe(kelp_server *server);
+void kelp_server_lock_all(kelp_server *server);
+void kelp_server_unlock_all(kelp_server *server);
+
+/* A reference to a READY version; -1 is the highest that is ready. With out_request not NULL also a pooled request, or
+ * NULL when the pool is empty. Messages as Triton's. */
+kelp_status *kelp_server_find_model(kelp_server *server, const char *name, int64_t version,
+                                    kelp_model **out, kelp_request **out_request) KELP_MUST_USE;
+
+/* ---- the table ---- */
+const char *kelp_version_state_name(kelp_version_state state);
+/* NULL when there is none; table_lock held. */
+kelp_entry *kelp_server_entry(kelp_server *server, const char *name);
+kelp_version *kelp_entry_version(kelp_entry *entry, int64_t number);
+
+/* Stops a version that serves; table_lock held, and let go of for a moment. */
+void kelp_version_retire(kelp_server *server, kelp_version *version);
+void kelp_entry_destroy(kelp_entry *entry);
+/* Holds the backend until the server goes, so that it is not finalized between two loads. */
+kelp_status *kelp_server_keep_backend(kelp_server *server, kelp_backend *backend) KELP_MUST_USE;
+
+/* A model has become idle and is retired: the reaper finalizes it. Any thread. */
+void kelp_server_reap(kelp_server *server, kelp_model *model);
+
+/* ---- lifecycle.c ---- */
+typedef struct kelp_load_options {
+    const char *config_json; /* NULL: the model's own */
+    const kelp_parameter *const *files; /* BYTES "file:PATH" */
+    size_t file_count;
+} kelp_load_options;
+/* Loads or reloads and waits; the versions that serve go on until the new ones are ready. `load` NULL: a plain load. */
+kelp_status *kelp_server_load(kelp_server *server, const char *name,
+                              const kelp_load_options *load) KELP_MUST_USE;
+/* Stops taking requests for the model; it goes when those in flight are done. */
+kelp_status *kelp_server_unload(kelp_server *server, const char *name) KELP_MUST_USE;
+/* Loads what the control mode asks for at the start. */
+kelp_status *kelp_server_load_startup(kelp_server *server) KELP_MUST_USE;
+/* Brings the table up to date with the repositories' folders: entries for new models, `present` for all. */
+kelp_status *kelp_server_scan(kelp_server *server) KELP_MUST_USE;
+/* POLL: loads what is new or changed, unloads what is gone. */
+kelp_status *kelp_server_poll(kelp_server *server) KELP_MUST_USE;
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Statistics of an instance, as Triton counts them: inferences only where the backend reports them, executions only where it reports
+ * a batch. Each instance has its own, so that instances do not share a cache line; a reader adds them up.
+ */
+#ifndef KELP_SERVER_STATS_STATS_H_
+#define KELP_SERVER_STATS_STATS_H_
+
+#include "base/json.h"
+
+#include <pthread.h>
+
+typedef struct kelp_duration {
+    uint64_t count;
+    uint64_t ns;
+} kelp_duration;
+
+typedef struct kelp_batch_stats {
+    uint64_t batch_size;
+    uint64_t count;
+    uint64_t input_ns, infer_ns, output_ns;
+} kelp_batch_stats;
+
+typedef struct kelp_response_stats {
+    kelp_duration compute_infer, compute_output, success, fail, empty, cancel;
+} kelp_response_stats;
+
+typedef struct kelp_stats {
+    pthread_mutex_t lock;
+    uint64_t last_inference_ms; /* since 1970 */
+    uint64_t inference_count;
+    uint64_t execution_count;
+    kelp_duration success, fail, queue, compute_input, compute_infer, compute_output;
+    kelp_batch_stats *batches; /* ascending batch_size */
+    size_t batch_count;
+    size_t batch_capacity;
+    kelp_response_stats *responses; /* by index of the response within its request */
+    size_t response_count;
+    size_t response_capacity;
+} kelp_stats;
+
+/* Times on the monotonic clock, in the order in which they pass. */
+typedef struct kelp_request_times {
+    uint64_t request_start_ns, queue_start_ns;
+    uint64_t execute_start_ns, compute_start_ns, compute_end_ns, execute_end_ns;
+} kelp_request_times;
+
+void kelp_stats_init(kelp_stats *stats);
+void kelp_stats_deinit(kelp_stats *stats);
+/* Any thread. */
+void kelp_stats_request(kelp_stats *stats, bool success, uint32_t batch_size,
+                        const kelp_request_times *times);
+kelp_status *kelp_stats_batch(kelp_stats *stats, uint64_t batch_size,
+                              const kelp_request_times *times) KELP_MUST_USE;
+/* `infer_ns` until output began (0 when it did not), `output_ns` after. */
+kelp_status *kelp_stats_response(kelp_stats *stats, uint64_t index, uint64_t start_ns,
+                                 uint64_t output_start_ns, uint64_t end_ns,
+                                 const kelp_status *error) KELP_MUST_USE;
+/* Adds `from` to `into` (which nobody else uses). */
+kelp_status *kelp_stats_add(kelp_stats *into, kelp_stats *from) KELP_MUST_USE;
+/* One element of "model_stats", as Triton prints it. */
+void kelp_stats_write(const kelp_stats *stats, const char *name, int64_t version,
+                      kelp_json_writer *writer);
+
+#endif
