@@ -47,7 +47,7 @@ struct kelp_http_thread {
     char *scratch;
     kelp_loop_task stop_task;
     kelp_loop_timer drain_timer;
-    uint32_t drain_round;
+    uint64_t give_up_ns; /* when stopping: what is not back by then stays */
     /* the pool of calls, shared with the threads that run callbacks */
     pthread_mutex_t mutex;
     pthread_cond_t all_back;
@@ -90,7 +90,7 @@ void kelp_http_connection_abort(kelp_http_connection *connection);
 
 /* The thread of the front-end that the caller is on, or NULL. */
 kelp_http_thread *kelp_http_current_thread(void);
-/* A connection has gone; ends the loop when the server stops and it was the last. */
+/* A connection has gone; ends the loop when the server stops and nothing is left to wait for. */
 void kelp_http_thread_connection_gone(kelp_http_thread *thread);
 
 #endif

@@ -19,6 +19,7 @@
 
 #define SECOND_NS UINT64_C(1000000000)
 #define ACCEPTS_A_WAKE 64
+#define CANCEL_GRACE_NS (2 * SECOND_NS) /* for models to notice that a request is cancelled */
 
 static _Thread_local kelp_http_thread *current_thread;
 
@@ -251,18 +252,43 @@ static void *thread_main(void *userp) {
     return NULL;
 }
 
-void kelp_http_thread_connection_gone(kelp_http_thread *thread) {
-    if (thread->stopping && !thread->connections)
+/* ---- stopping ---- */
+
+static void on_drain_timer(kelp_loop_timer *timer);
+
+static void set_drain_timer(kelp_http_thread *thread, uint64_t deadline_ns) {
+    thread->drain_timer.fn = on_drain_timer;
+    thread->drain_timer.userp = thread;
+    kelp_status *status = kelp_loop_timer_set(thread->loop, &thread->drain_timer, deadline_ns);
+    if (status) {
+        kelp_status_free(status);
         kelp_loop_stop(thread->loop);
+    }
+}
+
+/* Connections are gone, but models may still hold requests, and their callbacks post to this loop: it runs on until they have, or until the
+ * time is up. */
+void kelp_http_thread_connection_gone(kelp_http_thread *thread) {
+    if (!thread->stopping || thread->connections)
+        return;
+    pthread_mutex_lock(&thread->mutex);
+    size_t left = thread->outstanding;
+    pthread_mutex_unlock(&thread->mutex);
+    uint64_t now = kelp_now_ns();
+    if (left == 0 || now >= thread->give_up_ns)
+        kelp_loop_stop(thread->loop);
+    else
+        set_drain_timer(thread, now + SECOND_NS / 100);
 }
 
 static void on_drain_timer(kelp_loop_timer *timer) {
     kelp_http_thread *thread = timer->userp;
-    KELP_LOGF(&thread->server->options.logger, KELP_LOG_WARNING,
-              "closing HTTP connections whose requests did not finish in time");
+    if (thread->connections)
+        KELP_LOGF(&thread->server->options.logger, KELP_LOG_WARNING,
+                  "closing HTTP connections whose requests did not finish in time");
     while (thread->connections)
         kelp_http_connection_abort(thread->connections);
-    kelp_loop_stop(thread->loop);
+    kelp_http_thread_connection_gone(thread);
 }
 
 static void on_stop(kelp_loop_task *task);
@@ -276,6 +302,10 @@ static void on_stop(kelp_loop_task *task) {
     kelp_http_thread *thread =
         (kelp_http_thread *)((char *)task - offsetof(kelp_http_thread, stop_task));
     kelp_http_server *server = thread->server;
+    uint64_t deadline;
+    if (__builtin_add_overflow(kelp_now_ns(), server->drain_timeout_ns, &deadline) ||
+        __builtin_add_overflow(deadline, CANCEL_GRACE_NS, &thread->give_up_ns))
+        deadline = thread->give_up_ns = UINT64_MAX;
     thread->stopping = true;
     if (thread == &server->threads[0]) {
         kelp_loop_timer_cancel(thread->loop, &server->listen_timer);
@@ -292,20 +322,9 @@ static void on_stop(kelp_loop_task *task) {
         kelp_http_connection_drain(c);
         c = next;
     }
-    if (!thread->connections) {
-        kelp_loop_stop(thread->loop);
-        return;
-    }
-    thread->drain_timer.fn = on_drain_timer;
-    thread->drain_timer.userp = thread;
-    uint64_t deadline;
-    if (__builtin_add_overflow(kelp_loop_now_ns(thread->loop), server->drain_timeout_ns, &deadline))
-        deadline = UINT64_MAX;
-    kelp_status *status = kelp_loop_timer_set(thread->loop, &thread->drain_timer, deadline);
-    if (status) {
-        kelp_status_free(status);
-        on_drain_timer(&thread->drain_timer);
-    }
+    kelp_http_thread_connection_gone(thread);
+    if (thread->connections)
+        set_drain_timer(thread, deadline);
 }
 
 /* ---- life ---- */
@@ -417,7 +436,7 @@ kelp_status *kelp_http_server_stop(kelp_http_server *server, uint64_t timeout_ns
         thread->started = false;
     }
     /* Replies are out, but models may hold requests a moment longer. */
-    uint64_t deadline = kelp_now_ns() + KELP_MAX(KELP_MIN(timeout_ns, 2 * SECOND_NS), SECOND_NS / 10);
+    uint64_t deadline = kelp_now_ns() + SECOND_NS / 10;
     for (uint32_t i = 0; i < server->thread_count; i++)
         left += wait_for_calls(&server->threads[i], deadline);
     if (!left)
