@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "base/json.h"
+#include "frontends/http/float_text.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -523,14 +524,14 @@ static void write_element(kelp_buf *out, TRITONSERVER_DataType type, const unsig
         kelp_buf_append_i64(out, (int64_t)v.u64);
         break;
     case TRITONSERVER_TYPE_FP16:
-        kelp_buf_append_f64(out, (double)kelp_v2_float_from_half(v.u16));
+        kelp_http_append_float(out, kelp_v2_float_from_half(v.u16));
         break;
     case TRITONSERVER_TYPE_BF16:
         v.u32 = (uint32_t)v.u16 << 16;
-        kelp_buf_append_f64(out, (double)v.f32);
+        kelp_http_append_float(out, v.f32);
         break;
     case TRITONSERVER_TYPE_FP32:
-        kelp_buf_append_f64(out, (double)v.f32);
+        kelp_http_append_float(out, v.f32);
         break;
     default:
         kelp_buf_append_f64(out, v.f64);

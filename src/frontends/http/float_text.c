@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A float has 24 bits of mantissa, so for usual magnitudes value * 10^k fits a 128-bit integer exactly, and its decimal digits come by division
+ * instead of by printing and reading back. Large JSON replies are made of little else.
+ */
+#include "frontends/http/float_text.h"
+
+#include <math.h>
+
+#define SMALLEST 1.001e-4f /* below, and from LARGEST on, the general code decides on the notation */
+#define LARGEST 1e15f
+#define DIGITS 17 /* enough for any double */
+
+typedef unsigned __int128 wide;
+
+static const uint64_t powers[] = {
+    1u,
+    10u,
+    100u,
+    1000u,
+    10000u,
+    100000u,
+    1000000u,
+    10000000u,
+    100000000u,
+    1000000000u,
+    UINT64_C(10000000000),
+    UINT64_C(100000000000),
+    UINT64_C(1000000000000),
+    UINT64_C(10000000000000),
+    UINT64_C(100000000000000),
+    UINT64_C(1000000000000000),
+    UINT64_C(10000000000000000),
+    UINT64_C(100000000000000000),
+    UINT64_C(1000000000000000000),
+    UINT64_C(10000000000000000000),
+};
+
+static wide power_of_ten(int k) {
+    return k < 20 ? (wide)powers[k] : (wide)powers[19] * powers[k - 19];
+}
+
+/* value = mantissa * 2^-shift, with mantissa < 2^64. */
+typedef struct exact {
+    uint64_t mantissa;
+    int shift;
+    int top_bit; /* of the mantissa */
+} exact;
+
+static exact take_apart(float magnitude) {
+    uint32_t bits;
+    memcpy(&bits, &magnitude, sizeof(bits));
+    exact e = {(bits & 0x7fffffu) | 0x800000u, 150 - (int)(bits >> 23), 23};
+    if (e.shift < 0) { /* at most 2^50: still exact in 64 bits */
+        e.mantissa <<= -e.shift;
+        e.top_bit -= e.shift;
+        e.shift = 0;
+    }
+    return e;
+}
+
+/* The digits of the shortest of 15, 16 and 17 that reads back; *out_scale is k in digits = value * 10^k. */
+static uint64_t shortest_digits(exact e, int *out_scale) {
+    /* 10^k puts the value into [10^16, 10^17): the estimate from the binary exponent is right or one too large. */
+    int exponent = e.top_bit - e.shift;
+    int k = DIGITS - 1 - (int)floor((double)exponent * 0.30102999566398120);
+    wide scaled = (wide)e.mantissa * power_of_ten(k);
+    if ((scaled >> e.shift) >= powers[DIGITS]) {
+        k--;
+        scaled = (wide)e.mantissa * power_of_ten(k);
+    }
+    wide ten = power_of_ten(k);
+    for (int dropped = 2; dropped >= 0; dropped--) {
+        wide unit = (wide)powers[dropped] << e.shift;
+        wide digits = scaled / unit;
+        wide rest = scaled - digits * unit;
+        if (2 * rest > unit || (2 * rest == unit && (digits & 1))) {
+            digits++;
+            rest = unit - rest;
+        }
+        /* It reads back when it is nearer than half the distance to the next double: 2^(exponent - 53). At a power of two the next one below
+         * is half as far; half of that is asked for everywhere there. */
+        int half = 53 - e.top_bit + ((e.mantissa & (e.mantissa - 1)) == 0 ? 1 : 0);
+        bool near = half >= 0 ? rest << half < ten : rest < ten << -half;
+        if (near || dropped == 0) {
+            *out_scale = k - dropped;
+            return (uint64_t)digits;
+        }
+    }
+    return 0; /* not reached: 17 digits always do */
+}
+
+static size_t lay_out(uint64_t digits, int scale, char *text) {
+    while (digits % 10 == 0) {
+        digits /= 10;
+        scale--;
+    }
+    char reversed[24];
+    int count = 0;
+    for (; digits; digits /= 10)
+        reversed[count++] = (char)('0' + digits % 10);
+    size_t n = 0;
+    if (scale >= count) { /* 0.000ddd */
+        text[n++] = '0';
+        text[n++] = '.';
+        for (int i = count; i < scale; i++)
+            text[n++] = '0';
+        while (count > 0)
+            text[n++] = reversed[--count];
+        return n;
+    }
+    for (; count > (scale > 0 ? scale : 0);)
+        text[n++] = reversed[--count];
+    for (int i = scale; i < 0; i++)
+        text[n++] = '0';
+    text[n++] = '.';
+    if (count == 0)
+        text[n++] = '0';
+    while (count > 0)
+        text[n++] = reversed[--count];
+    return n;
+}
+
+void kelp_http_append_float(kelp_buf *out, float value) {
+    float magnitude = fabsf(value);
+    if (!(magnitude >= SMALLEST && magnitude < LARGEST)) {
+        kelp_buf_append_f64(out, (double)value);
+        return;
+    }
+    char *text = kelp_buf_reserve(out, 48);
+    if (!text)
+        return;
+    size_t n = 0;
+    if (value < 0)
+        text[n++] = '-';
+    int scale;
+    uint64_t digits = shortest_digits(take_apart(magnitude), &scale);
+    out->length += n + lay_out(digits, scale, text + n);
+}
