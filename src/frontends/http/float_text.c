@@ -70,9 +70,10 @@ static uint64_t shortest_digits(exact e, int *out_scale) {
         scaled = (wide)e.mantissa * power_of_ten(k);
     }
     wide ten = power_of_ten(k);
+    uint64_t whole = (uint64_t)(scaled >> e.shift);
     for (int dropped = 2; dropped >= 0; dropped--) {
         wide unit = (wide)powers[dropped] << e.shift;
-        wide digits = scaled / unit;
+        uint64_t digits = whole / powers[dropped];
         wide rest = scaled - digits * unit;
         if (2 * rest > unit || (2 * rest == unit && (digits & 1))) {
             digits++;
@@ -84,7 +85,7 @@ static uint64_t shortest_digits(exact e, int *out_scale) {
         bool near = half >= 0 ? rest << half < ten : rest < ten << -half;
         if (near || dropped == 0) {
             *out_scale = k - dropped;
-            return (uint64_t)digits;
+            return digits;
         }
     }
     return 0; /* not reached: 17 digits always do */
