@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #define PENDING_MAX_BYTES ((size_t)64 * 1024)
+#define PENDING_KEEP_BYTES ((size_t)4096)
 #define DIRECT_MIN_BYTES ((size_t)4096) /* of body, for which reading past the scratch buffer pays */
 #define READS_A_WAKE 64
 #define LINGER_NS UINT64_C(2000000000)
@@ -400,6 +401,8 @@ static void run(kelp_http_connection *c) {
     if (c->closed)
         return;
     if (c->lingering || c->pending_at == c->pending.length) {
+        if (c->pending.capacity > PENDING_KEEP_BYTES) /* an idle connection should cost little */
+            kelp_buf_deinit(&c->pending);
         kelp_buf_clear(&c->pending);
         c->pending_at = 0;
     }
