@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A backend whose conduct is chosen by the model's name, up to the first '-': what backends in the field get wrong, and the rarer
+ * things that they may do (answer later from a thread of their own, answer several times, complete a configuration).
+ */
+#include <triton/core/tritonbackend.h>
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static bool is(const char *name, const char *conduct) {
+    size_t length = strlen(conduct);
+    return strncmp(name, conduct, length) == 0 && (name[length] == '-' || name[length] == '\0');
+}
+
+static void drop(TRITONSERVER_Error *error) {
+    TRITONSERVER_ErrorDelete(error);
+}
+
+static const char *conduct_of(TRITONBACKEND_ModelInstance *instance) {
+    TRITONBACKEND_Model *model = NULL;
+    const char *name = "";
+    drop(TRITONBACKEND_ModelInstanceModel(instance, &model));
+    drop(TRITONBACKEND_ModelName(model, &name));
+    return name;
+}
+
+TRITONSERVER_Error *TRITONBACKEND_ModelInitialize(TRITONBACKEND_Model *model) {
+    static const char completed[] =
+        "{\"name\":\"complete\",\"backend\":\"misbehave\",\"max_batch_size\":4,"
+        "\"input\":[{\"name\":\"INPUT0\",\"data_type\":\"TYPE_INT32\",\"dims\":[2]}],"
+        "\"output\":[{\"name\":\"OUTPUT0\",\"data_type\":\"TYPE_INT32\",\"dims\":[2]}]}";
+    const char *name = "";
+    TRITONSERVER_Error *error = TRITONBACKEND_ModelName(model, &name);
+    if (error)
+        return error;
+    if (is(name, "init_error"))
+        return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_INVALID_ARG, "no model would please me");
+    if (is(name, "complete")) {
+        TRITONSERVER_Message *message = NULL;
+        bool complete = false;
+        error = TRITONBACKEND_ModelAutoCompleteConfig(model, &complete);
+        if (error || !complete)
+            return error;
+        error = TRITONSERVER_MessageNewFromSerializedJson(&message, completed,
+                                                          sizeof completed - 1);
+        if (!error)
+            error = TRITONBACKEND_ModelSetConfig(model, 1, message);
+        drop(TRITONSERVER_MessageDelete(message));
+    }
+    return error;
+}
+
+TRITONSERVER_Error *TRITONBACKEND_ModelInstanceInitialize(TRITONBACKEND_ModelInstance *instance) {
+    if (is(conduct_of(instance), "instance_error"))
+        return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_UNAVAILABLE, "no instance today");
+    return NULL;
+}
+
+/* A response with OUTPUT0 = {7, 8}. */
+static TRITONSERVER_Error *fill(TRITONBACKEND_Response *response) {
+    static const int64_t shape[] = {2};
+    static const int32_t values[] = {7, 8};
+    TRITONBACKEND_Output *output = NULL;
+    void *buffer = NULL, *again = NULL;
+    TRITONSERVER_MemoryType type = TRITONSERVER_MEMORY_CPU;
+    int64_t id = 0;
+    TRITONSERVER_Error *error = TRITONBACKEND_ResponseOutput(response, &output, "OUTPUT0",
+                                                             TRITONSERVER_TYPE_INT32, shape, 1);
+    if (!error)
+        error = TRITONBACKEND_OutputBuffer(output, &buffer, sizeof values, &type, &id);
+    if (error)
+        return error;
+    memcpy(buffer, values, sizeof values);
+    error = TRITONBACKEND_OutputBuffer(output, &again, sizeof values, &type, &id);
+    if (!error || TRITONSERVER_ErrorCode(error) != TRITONSERVER_ERROR_ALREADY_EXISTS)
+        abort(); /* the contract of a second call */
+    drop(error);
+    return NULL;
+}
+
+static void respond(TRITONBACKEND_Response *response, uint32_t flags) {
+    TRITONSERVER_Error *error = fill(response);
+    drop(TRITONBACKEND_ResponseSend(response, flags, error));
+    drop(error);
+}
+
+/* Three responses, then FINAL alone, long after the request is released. */
+static void *answer_later(void *userp) {
+    TRITONBACKEND_ResponseFactory *factory = userp;
+    for (int i = 0; i < 3; i++) {
+        TRITONBACKEND_Response *response = NULL;
+        nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+        drop(TRITONBACKEND_ResponseNewFromFactory(&response, factory));
+        drop(TRITONBACKEND_ResponseSetIntParameter(response, "index", i));
+        respond(response, 0);
+    }
+    drop(TRITONBACKEND_ResponseFactorySendFlags(factory, TRITONSERVER_RESPONSE_COMPLETE_FINAL));
+    drop(TRITONBACKEND_ResponseFactoryDelete(factory));
+    return NULL;
+}
+
+static void *wait_for_cancel(void *userp) {
+    TRITONBACKEND_ResponseFactory *factory = userp;
+    TRITONBACKEND_Response *response = NULL;
+    bool cancelled = false;
+    while (!cancelled) {
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        drop(TRITONBACKEND_ResponseFactoryIsCancelled(factory, &cancelled));
+    }
+    TRITONSERVER_Error *error = TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_CANCELLED, "given up");
+    drop(TRITONBACKEND_ResponseNewFromFactory(&response, factory));
+    drop(TRITONBACKEND_ResponseSend(response, TRITONSERVER_RESPONSE_COMPLETE_FINAL, error));
+    drop(error);
+    drop(TRITONBACKEND_ResponseFactoryDelete(factory));
+    return NULL;
+}
+
+static void detach(void *(*fn)(void *), TRITONBACKEND_Request *request) {
+    pthread_t thread;
+    TRITONBACKEND_ResponseFactory *factory = NULL;
+    drop(TRITONBACKEND_ResponseFactoryNew(&factory, request));
+    if (pthread_create(&thread, NULL, fn, factory) != 0)
+        abort();
+    pthread_detach(thread);
+}
+
+static void run(const char *conduct, TRITONBACKEND_Request *request) {
+    TRITONBACKEND_Response *response = NULL;
+    if (is(conduct, "decoupled"))
+        detach(answer_later, request);
+    else if (is(conduct, "cancel"))
+        detach(wait_for_cancel, request);
+    else if (is(conduct, "unsent")) {
+        drop(TRITONBACKEND_ResponseNew(&response, request));
+        drop(fill(response));
+        drop(TRITONBACKEND_ResponseDelete(response));
+    } else if (!is(conduct, "no_response")) {
+        drop(TRITONBACKEND_ResponseNew(&response, request));
+        respond(response, is(conduct, "no_final") ? 0 : TRITONSERVER_RESPONSE_COMPLETE_FINAL);
+    }
+    if (is(conduct, "reschedule")) {
+        TRITONSERVER_Error *error =
+            TRITONBACKEND_RequestRelease(request, TRITONSERVER_REQUEST_RELEASE_RESCHEDULE);
+        if (TRITONSERVER_ErrorCode(error) != TRITONSERVER_ERROR_INVALID_ARG)
+            abort();
+        drop(error);
+    }
+    drop(TRITONBACKEND_RequestRelease(request, TRITONSERVER_REQUEST_RELEASE_ALL));
+    if (is(conduct, "double_release"))
+        drop(TRITONBACKEND_RequestRelease(request, TRITONSERVER_REQUEST_RELEASE_ALL));
+}
+
+TRITONSERVER_Error *TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance *instance,
+                                                       TRITONBACKEND_Request **requests,
+                                                       const uint32_t request_count) {
+    const char *conduct = conduct_of(instance);
+    if (is(conduct, "fail"))
+        return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_INTERNAL, "the model has caught fire");
+    for (uint32_t i = 0; i < request_count; i++)
+        run(conduct, requests[i]);
+    return NULL;
+}

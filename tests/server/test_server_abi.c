@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The objects of the C API that need no server: errors, names, parameters, messages, attributes, options, log. */
+#include "server/support.h"
+
+#include <triton/core/tritonbackend.h>
+#include <unistd.h>
+
+static void test_versions(void **state) {
+    uint32_t major = 0, minor = 0;
+    (void)state;
+    ok(TRITONSERVER_ApiVersion(&major, &minor));
+    assert_int_equal(major, 1);
+    assert_int_equal(minor, 34);
+    ok(TRITONBACKEND_ApiVersion(&major, &minor));
+    assert_int_equal(minor, 19);
+    fails(TRITONSERVER_ApiVersion(NULL, &minor), TRITONSERVER_ERROR_INVALID_ARG, "major");
+}
+
+static void test_errors(void **state) {
+    static const char *const names[] = {"Unknown",     "Internal",    "Not found",
+                                        "Invalid argument", "Unavailable", "Unsupported",
+                                        "Already exists", "Cancelled"};
+    (void)state;
+    for (int i = 0; i < 8; i++) {
+        TRITONSERVER_Error *error = TRITONSERVER_ErrorNew((TRITONSERVER_Error_Code)i, "100% so");
+        assert_int_equal(TRITONSERVER_ErrorCode(error), i);
+        assert_string_equal(TRITONSERVER_ErrorCodeString(error), names[i]);
+        assert_string_equal(TRITONSERVER_ErrorMessage(error), "100% so");
+        TRITONSERVER_ErrorDelete(error);
+    }
+    TRITONSERVER_ErrorDelete(NULL);
+}
+
+static void test_names(void **state) {
+    (void)state;
+    for (int i = 1; i <= TRITONSERVER_TYPE_BF16; i++) {
+        const char *name = TRITONSERVER_DataTypeString((TRITONSERVER_DataType)i);
+        assert_int_equal(TRITONSERVER_StringToDataType(name), i);
+    }
+    assert_string_equal(TRITONSERVER_DataTypeString(TRITONSERVER_TYPE_FP32), "FP32");
+    assert_string_equal(TRITONSERVER_DataTypeString((TRITONSERVER_DataType)99), "<invalid>");
+    assert_int_equal(TRITONSERVER_DataTypeByteSize(TRITONSERVER_TYPE_FP64), 8);
+    assert_int_equal(TRITONSERVER_DataTypeByteSize(TRITONSERVER_TYPE_BYTES), 0);
+    assert_int_equal(TRITONSERVER_StringToDataType("float"), TRITONSERVER_TYPE_INVALID);
+    assert_string_equal(TRITONSERVER_MemoryTypeString(TRITONSERVER_MEMORY_CPU_PINNED), "CPU_PINNED");
+    assert_string_equal(TRITONSERVER_InstanceGroupKindString(TRITONSERVER_INSTANCEGROUPKIND_CPU),
+                        "CPU");
+    assert_string_equal(
+        TRITONSERVER_InferenceTraceActivityString(TRITONSERVER_TRACE_CUSTOM_ACTIVITY),
+        "CUSTOM_ACTIVITY");
+}
+
+static void test_messages(void **state) {
+    TRITONSERVER_Message *message = NULL;
+    const char *base = NULL;
+    size_t size = 0;
+    (void)state;
+    ok(TRITONSERVER_MessageNewFromSerializedJson(&message, "{\"a\":[1,2]}", 11));
+    ok(TRITONSERVER_MessageSerializeToJson(message, &base, &size));
+    assert_int_equal(size, 11);
+    assert_memory_equal(base, "{\"a\":[1,2]}", 11);
+    ok(TRITONSERVER_MessageDelete(message));
+    fails(TRITONSERVER_MessageNewFromSerializedJson(&message, "{\"a\":", 5),
+          TRITONSERVER_ERROR_INVALID_ARG, "");
+    ok(TRITONSERVER_MessageDelete(NULL));
+}
+
+static void test_buffer_attributes(void **state) {
+    TRITONSERVER_BufferAttributes *attributes = NULL;
+    TRITONSERVER_MemoryType type;
+    int64_t id = -1;
+    size_t size = 1;
+    void *handle = &size;
+    (void)state;
+    ok(TRITONSERVER_BufferAttributesNew(&attributes));
+    ok(TRITONSERVER_BufferAttributesByteSize(attributes, &size));
+    assert_int_equal(size, 0);
+    ok(TRITONSERVER_BufferAttributesCudaIpcHandle(attributes, &handle));
+    assert_null(handle);
+    ok(TRITONSERVER_BufferAttributesSetByteSize(attributes, 77));
+    ok(TRITONSERVER_BufferAttributesSetMemoryType(attributes, TRITONSERVER_MEMORY_GPU));
+    ok(TRITONSERVER_BufferAttributesSetMemoryTypeId(attributes, 3));
+    ok(TRITONSERVER_BufferAttributesMemoryType(attributes, &type));
+    ok(TRITONSERVER_BufferAttributesMemoryTypeId(attributes, &id));
+    ok(TRITONSERVER_BufferAttributesByteSize(attributes, &size));
+    assert_int_equal(type, TRITONSERVER_MEMORY_GPU);
+    assert_int_equal(id, 3);
+    assert_int_equal(size, 77);
+    ok(TRITONSERVER_BufferAttributesDelete(attributes));
+}
+
+static void test_options(void **state) {
+    TRITONSERVER_ServerOptions *options = NULL;
+    TRITONSERVER_Server *server = NULL;
+    (void)state;
+    ok(TRITONSERVER_ServerOptionsNew(&options));
+    ok(TRITONSERVER_ServerOptionsSetServerId(options, "kelp"));
+    ok(TRITONSERVER_ServerOptionsSetServerId(options, "kelp again"));
+    ok(TRITONSERVER_ServerOptionsSetCudaMemoryPoolByteSize(options, 0, 1 << 20));
+    ok(TRITONSERVER_ServerOptionsSetPinnedMemoryPoolByteSize(options, 0));
+    ok(TRITONSERVER_ServerOptionsSetMinSupportedComputeCapability(options, 7.5));
+    ok(TRITONSERVER_ServerOptionsSetBackendConfig(options, "", "default-max-batch-size", "8"));
+    ok(TRITONSERVER_ServerOptionsSetHostPolicy(options, "p", "numa-node", "0"));
+    fails(TRITONSERVER_ServerOptionsSetHostPolicy(options, "p", "colour", "blue"),
+          TRITONSERVER_ERROR_UNSUPPORTED, "colour");
+    fails(TRITONSERVER_ServerOptionsSetModelLoadDeviceLimit(
+              options, TRITONSERVER_INSTANCEGROUPKIND_GPU, 0, 1.5),
+          TRITONSERVER_ERROR_INVALID_ARG, "1.5");
+    fails(TRITONSERVER_ServerOptionsSetServerId(options, NULL), TRITONSERVER_ERROR_INVALID_ARG, "");
+    fails(TRITONSERVER_ServerNew(&server, options), TRITONSERVER_ERROR_INVALID_ARG,
+          "no model repository");
+    ok(TRITONSERVER_ServerOptionsDelete(options));
+}
+
+static void test_memory(void **state) {
+    void *buffer = NULL;
+    (void)state;
+    ok(TRITONBACKEND_MemoryManagerAllocate(NULL, &buffer, TRITONSERVER_MEMORY_CPU, 0, 64));
+    memset(buffer, 1, 64);
+    ok(TRITONBACKEND_MemoryManagerFree(NULL, buffer, TRITONSERVER_MEMORY_CPU, 0));
+    fails(TRITONBACKEND_MemoryManagerAllocate(NULL, &buffer, TRITONSERVER_MEMORY_GPU, 0, 64),
+          TRITONSERVER_ERROR_UNSUPPORTED, "GPU");
+}
+
+static void test_null_arguments(void **state) {
+    (void)state;
+    fails(TRITONSERVER_ServerNew(NULL, NULL), TRITONSERVER_ERROR_INVALID_ARG, "must not be NULL");
+    fails(TRITONSERVER_InferenceRequestNew(NULL, NULL, NULL, 1), TRITONSERVER_ERROR_INVALID_ARG,
+          "must not be NULL");
+    fails(TRITONSERVER_ServerInferAsync(NULL, NULL, NULL), TRITONSERVER_ERROR_INVALID_ARG, "server");
+    fails(TRITONSERVER_ServerMetadata(NULL, NULL), TRITONSERVER_ERROR_INVALID_ARG, "server");
+    fails(TRITONBACKEND_RequestInput(NULL, NULL, NULL), TRITONSERVER_ERROR_INVALID_ARG, "request");
+    fails(TRITONBACKEND_ResponseNew(NULL, NULL), TRITONSERVER_ERROR_INVALID_ARG, "response");
+    fails(TRITONBACKEND_RequestRelease(NULL, 1), TRITONSERVER_ERROR_INVALID_ARG, "request");
+    ok(TRITONSERVER_InferenceRequestDelete(NULL));
+    ok(TRITONSERVER_InferenceResponseDelete(NULL));
+    ok(TRITONSERVER_ServerDelete(NULL));
+    ok(TRITONBACKEND_ResponseFactoryDelete(NULL));
+}
+
+static void test_log_file(void **state) {
+    char path[] = "/tmp/kelp-test-log-XXXXXX", line[512] = "";
+    (void)state;
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
+    ok(TRITONSERVER_ServerOptionsSetLogInfo(NULL, true));
+    assert_true(TRITONSERVER_LogIsEnabled(TRITONSERVER_LOG_INFO));
+    assert_false(TRITONSERVER_LogIsEnabled(TRITONSERVER_LOG_VERBOSE));
+    ok(TRITONSERVER_ServerOptionsSetLogFile(NULL, path));
+    ok(TRITONSERVER_LogMessage(TRITONSERVER_LOG_INFO, "a.c", 12, "say \"it\"\nnow"));
+    ok(TRITONSERVER_LogMessage(TRITONSERVER_LOG_VERBOSE, "a.c", 13, "never"));
+    ok(TRITONSERVER_ServerOptionsSetLogFile(NULL, ""));
+    FILE *file = fopen(path, "r");
+    assert_non_null(fgets(line, sizeof line, file));
+    contains(line, "a.c:12] \"say \\\"it\\\"\\nnow\"");
+    assert_null(fgets(line, sizeof line, file));
+    fclose(file);
+    remove(path);
+    fails(TRITONSERVER_ServerOptionsSetLogFile(NULL, "/nowhere/at/all"),
+          TRITONSERVER_ERROR_INVALID_ARG, "/nowhere/at/all");
+    fails(TRITONSERVER_LogMessage((TRITONSERVER_LogLevel)9, "a.c", 1, "x"),
+          TRITONSERVER_ERROR_INVALID_ARG, "unknown log level");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_versions),       cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_names),          cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_buffer_attributes), cmocka_unit_test(test_options),
+        cmocka_unit_test(test_memory),         cmocka_unit_test(test_null_arguments),
+        cmocka_unit_test(test_log_file),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

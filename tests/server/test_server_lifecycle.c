@@ -1,0 +1,513 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Models come and go: control modes, versions, failures and their words, unloading under load, and what the server says of itself. */
+#include "server/support.h"
+
+static const server_setup explicit_mode = {.mode = TRITONSERVER_MODEL_CONTROL_EXPLICIT};
+
+static char *index_of(TRITONSERVER_Server *server, uint32_t flags) {
+    TRITONSERVER_Message *message = NULL;
+    ok(TRITONSERVER_ServerModelIndex(server, flags, &message));
+    return message_text(message);
+}
+
+static char *stats_of(TRITONSERVER_Server *server, const char *name) {
+    TRITONSERVER_Message *message = NULL;
+    ok(TRITONSERVER_ServerModelStatistics(server, name, -1, &message));
+    return message_text(message);
+}
+
+static bool ready(TRITONSERVER_Server *server) {
+    bool is = false;
+    ok(TRITONSERVER_ServerIsReady(server, &is));
+    return is;
+}
+
+static void infer_once(TRITONSERVER_Server *server, const char *model, float value) {
+    call c;
+    float a[16], b[16];
+    size_t size_bytes = 0;
+    call_init(&c, server, model, -1);
+    call_addsub(&c, a, b, value);
+    call_run(&c);
+    const float *sum = call_output(&c, "OUTPUT0", &size_bytes);
+    assert_true(sum[15] == value + 16);
+    call_deinit(&c);
+}
+
+static void test_none_mode(void **state) {
+    repo r;
+    bool live = false;
+    (void)state;
+    repo_make(&r);
+    repo_model(&r, "addsub", addsub_config);
+    repo_model(&r, "other", addsub_config);
+    TRITONSERVER_Server *server = server_start(&r, &(server_setup){0});
+    ok(TRITONSERVER_ServerIsLive(server, &live));
+    assert_true(live);
+    assert_true(ready(server));
+    fails(TRITONSERVER_ServerLoadModel(server, "addsub"), TRITONSERVER_ERROR_UNAVAILABLE,
+          "explicit model load / unload is not allowed if polling is enabled");
+    fails(TRITONSERVER_ServerUnloadModel(server, "addsub"), TRITONSERVER_ERROR_UNAVAILABLE,
+          "explicit model load / unload is not allowed if polling is enabled");
+    char *index = index_of(server, 0);
+    assert_string_equal(index, "[{\"name\":\"addsub\",\"version\":\"1\",\"state\":\"READY\"},"
+                               "{\"name\":\"other\",\"version\":\"1\",\"state\":\"READY\"}]");
+    free(index);
+    infer_once(server, "other", 2);
+    server_end(server);
+    repo_remove(&r);
+}
+
+static void test_explicit_mode(void **state) {
+    repo r;
+    (void)state;
+    repo_make(&r);
+    repo_model(&r, "addsub", addsub_config);
+    repo_model(&r, "started", addsub_config);
+    TRITONSERVER_Server *server =
+        server_start(&r, &(server_setup){.mode = TRITONSERVER_MODEL_CONTROL_EXPLICIT,
+                                         .startup = {"started"}});
+    char *index = index_of(server, 0);
+    assert_string_equal(index, "[{\"name\":\"addsub\"},{\"name\":\"started\",\"version\":\"1\","
+                               "\"state\":\"READY\"}]");
+    free(index);
+    ok(TRITONSERVER_ServerLoadModel(server, "addsub"));
+    infer_once(server, "addsub", 1);
+    ok(TRITONSERVER_ServerUnloadModel(server, "started"));
+    wait_for_index(server, "{\"name\":\"started\",\"version\":\"1\",\"state\":\"UNAVAILABLE\","
+                           "\"reason\":\"unloaded\"}");
+    index = index_of(server, TRITONSERVER_INDEX_FLAG_READY);
+    assert_string_equal(index, "[{\"name\":\"addsub\",\"version\":\"1\",\"state\":\"READY\"}]");
+    free(index);
+    assert_true(ready(server)); /* unloaded on purpose is no reason not to be */
+    fails(TRITONSERVER_ServerLoadModel(server, "nobody"), TRITONSERVER_ERROR_NOT_FOUND,
+          "failed to load 'nobody', failed to poll from model repository");
+    fails(TRITONSERVER_ServerUnloadModel(server, "nobody"), TRITONSERVER_ERROR_NOT_FOUND, "nobody");
+    fails(TRITONSERVER_ServerLoadModel(server, "../etc"), TRITONSERVER_ERROR_INVALID_ARG, "../etc");
+    TRITONSERVER_InferenceRequest *request = NULL;
+    fails(TRITONSERVER_InferenceRequestNew(&request, server, "started", -1),
+          TRITONSERVER_ERROR_NOT_FOUND, "'started' has no available versions");
+    fails(TRITONSERVER_InferenceRequestNew(&request, server, "started", 1),
+          TRITONSERVER_ERROR_UNAVAILABLE, "'started' version 1 is not at ready state");
+    server_end(server);
+    repo_remove(&r);
+}
+
+static void test_missing_library_names_every_path(void **state) {
+    repo r;
+    char path[600];
+    TRITONSERVER_Server *server = NULL;
+    (void)state;
+    repo_make(&r);
+    repo_model(&r, "lonely",
+               "backend: \"nowhere\" input [{ name: \"I\" data_type: TYPE_FP32 dims: [ 1 ] }] "
+               "output [{ name: \"O\" data_type: TYPE_FP32 dims: [ 1 ] }]");
+    TRITONSERVER_Error *error = server_try(&r, &(server_setup){0}, &server);
+    assert_non_null(error);
+    assert_null(server);
+    const char *text = TRITONSERVER_ErrorMessage(error);
+    contains(text, "load failed for model 'lonely': version 1 is at UNAVAILABLE state:");
+    snprintf(path, sizeof path, "'%s/lonely/1/libtriton_nowhere.so' (no such file)", r.path);
+    contains(text, path);
+    snprintf(path, sizeof path, "'%s/lonely/libtriton_nowhere.so' (no such file)", r.path);
+    contains(text, path);
+    contains(text, KELP_BACKENDS "/nowhere/libtriton_nowhere.so' (no such folder)");
+    TRITONSERVER_ErrorDelete(error);
+    /* A library that is none. */
+    repo_file(&r, "lonely/1/libtriton_nowhere.so", "not ELF");
+    fails(server_try(&r, &(server_setup){0}, &server), TRITONSERVER_ERROR_INTERNAL,
+          "unable to load backend 'nowhere' from");
+    /* Without exit_on_error the server runs, is not ready, and the index says why. */
+    repo_model(&r, "addsub", addsub_config);
+    server = server_start(&r, &(server_setup){.keep_on_error = true});
+    assert_false(ready(server));
+    infer_once(server, "addsub", 1);
+    wait_for_index(server, "{\"name\":\"lonely\",\"version\":\"1\",\"state\":\"UNAVAILABLE\","
+                           "\"reason\":\"unable to load backend");
+    server_end(server);
+    repo_remove(&r);
+}
+
+static void test_wrong_configs(void **state) {
+    repo r;
+    TRITONSERVER_Server *server = NULL;
+    (void)state;
+    repo_make(&r);
+    server = server_start(&r, &explicit_mode);
+    repo_model(&r, "m", "backend: \"addsub\"\nmax_batch_sise: 8\n");
+    fails(TRITONSERVER_ServerLoadModel(server, "m"), TRITONSERVER_ERROR_INVALID_ARG,
+          "config.pbtxt:2:1");
+    repo_model(&r, "m",
+               "backend: \"addsub\"\ninstance_group [{ kind: KIND_GPU gpus: [ 0 ] }]"
+               "input [{ name: \"I\" data_type: TYPE_FP32 dims: [ 1 ] }] "
+               "output [{ name: \"O\" data_type: TYPE_FP32 dims: [ 1 ] }]");
+    TRITONSERVER_Error *error = TRITONSERVER_ServerLoadModel(server, "m");
+    assert_non_null(error);
+    contains(TRITONSERVER_ErrorMessage(error), "GPU");
+    TRITONSERVER_ErrorDelete(error);
+    repo_drop(&r, "m/1");
+    repo_file(&r, "m/config.pbtxt", addsub_config);
+    error = TRITONSERVER_ServerLoadModel(server, "m");
+    assert_non_null(error); /* no version folder */
+    contains(TRITONSERVER_ErrorMessage(error), "m");
+    TRITONSERVER_ErrorDelete(error);
+    repo_version(&r, "m", "1");
+    ok(TRITONSERVER_ServerLoadModel(server, "m")); /* mended */
+    /* A reload that fails leaves what serves. */
+    repo_file(&r, "m/config.pbtxt", "nonsense {");
+    error = TRITONSERVER_ServerLoadModel(server, "m");
+    assert_non_null(error);
+    TRITONSERVER_ErrorDelete(error);
+    infer_once(server, "m", 4);
+    server_end(server);
+    repo_remove(&r);
+}
+
+static void test_versions(void **state) {
+    repo r;
+    call c;
+    float a[16], b[16];
+    const char *name = NULL;
+    int64_t version = 0;
+    char config[2048];
+    (void)state;
+    repo_make(&r);
+    repo_model(&r, "m", addsub_config);
+    repo_version(&r, "m", "3");
+    TRITONSERVER_Server *server = server_start(&r, &explicit_mode);
+    ok(TRITONSERVER_ServerLoadModel(server, "m"));
+    call_init(&c, server, "m", -1);
+    call_addsub(&c, a, b, 1);
+    call_run(&c);
+    ok(TRITONSERVER_InferenceResponseModel(c.response, &name, &version));
+    assert_int_equal(version, 3); /* the latest only */
+    snprintf(config, sizeof config, "%s\nversion_policy { all { } }\n", addsub_config);
+    repo_file(&r, "m/config.pbtxt", config);
+    repo_version(&r, "m", "10");
+    ok(TRITONSERVER_ServerLoadModel(server, "m"));
+    wait_for_index(server, "[{\"name\":\"m\",\"version\":\"1\",\"state\":\"READY\"},{\"name\":\"m\","
+                           "\"version\":\"3\",\"state\":\"READY\"},{\"name\":\"m\",\"version\":"
+                           "\"10\",\"state\":\"READY\"}]");
+    /* A request made before the reload goes to the model that took over. */
+    call_clear(&c);
+    call_run(&c);
+    ok(TRITONSERVER_InferenceResponseModel(c.response, &name, &version));
+    assert_int_equal(version, 10);
+    TRITONSERVER_Message *message = NULL;
+    ok(TRITONSERVER_ServerModelMetadata(server, "m", -1, &message));
+    char *text = message_text(message);
+    assert_string_equal(
+        text, "{\"name\":\"m\",\"versions\":[\"1\",\"3\",\"10\"],\"platform\":\"addsub\",\"inputs\":"
+              "[{\"name\":\"INPUT0\",\"datatype\":\"FP32\",\"shape\":[-1,16]},{\"name\":\"INPUT1\","
+              "\"datatype\":\"FP32\",\"shape\":[-1,16]}],\"outputs\":[{\"name\":\"OUTPUT0\","
+              "\"datatype\":\"FP32\",\"shape\":[-1,16]},{\"name\":\"OUTPUT1\",\"datatype\":\"FP32\","
+              "\"shape\":[-1,16]}]}");
+    free(text);
+    call_deinit(&c);
+    server_end(server);
+    repo_remove(&r);
+}
+
+static const char slow_config[] =
+    "backend: \"identity\"\n"
+    "input [ { name: \"INPUT0\" data_type: TYPE_INT32 dims: [ -1 ] } ]\n"
+    "output [ { name: \"OUTPUT0\" data_type: TYPE_INT32 dims: [ -1 ] } ]\n"
+    "instance_group [ { kind: KIND_CPU count: 2 } ]\n"
+    "parameters { key: \"execute_delay_ms\" value { string_value: \"150\" } }\n";
+
+static void test_unload_waits_for_requests(void **state) {
+    static const int64_t shape[] = {2};
+    static const int32_t data[] = {5, 6};
+    repo r;
+    call c[4];
+    size_t size_bytes = 0;
+    (void)state;
+    repo_make(&r);
+    repo_model(&r, "slow", slow_config);
+    TRITONSERVER_Server *server = server_start(&r, &explicit_mode);
+    ok(TRITONSERVER_ServerLoadModel(server, "slow"));
+    for (int i = 0; i < 4; i++) {
+        call_init(&c[i], server, "slow", -1);
+        call_input(&c[i], "INPUT0", TRITONSERVER_TYPE_INT32, shape, 1, data, sizeof data);
+        call_start(&c[i]);
+    }
+    ok(TRITONSERVER_ServerUnloadModel(server, "slow"));
+    wait_for_index(server, "\"state\":\"UNLOADING\"");
+    fails(TRITONSERVER_InferenceRequestDelete(c[3].request), TRITONSERVER_ERROR_INTERNAL,
+          "cannot delete a request in state");
+    fails(TRITONSERVER_ServerInferAsync(server, c[3].request, NULL), TRITONSERVER_ERROR_INTERNAL,
+          "invalid request state transition from");
+    for (int i = 0; i < 4; i++) {
+        call_wait(&c[i]);
+        assert_memory_equal(call_output(&c[i], "OUTPUT0", &size_bytes), data, sizeof data);
+    }
+    wait_for_index(server, "\"reason\":\"unloaded\"");
+    call_clear(&c[0]);
+    fails(TRITONSERVER_ServerInferAsync(server, c[0].request, NULL), TRITONSERVER_ERROR_NOT_FOUND,
+          "'slow' has no available versions");
+    ok(TRITONSERVER_ServerLoadModel(server, "slow"));
+    call_run(&c[0]);
+    for (int i = 0; i < 4; i++)
+        call_deinit(&c[i]);
+    server_end(server);
+    repo_remove(&r);
+}
+
+static void test_stop_lets_requests_finish(void **state) {
+    static const int64_t shape[] = {2};
+    static const int32_t data[] = {5, 6};
+    repo r;
+    call c;
+    bool live = true;
+    size_t size_bytes = 0;
+    TRITONSERVER_InferenceRequest *request = NULL;
+    (void)state;
+    repo_make(&r);
+    repo_model(&r, "slow", slow_config);
+    TRITONSERVER_Server *server = server_start(&r, &(server_setup){0});
+    call_init(&c, server, "slow", -1);
+    call_input(&c, "INPUT0", TRITONSERVER_TYPE_INT32, shape, 1, data, sizeof data);
+    call_start(&c);
+    ok(TRITONSERVER_ServerStop(server));
+    call_wait(&c);
+    assert_memory_equal(call_output(&c, "OUTPUT0", &size_bytes), data, sizeof data);
+    fails(TRITONSERVER_ServerIsLive(server, &live), TRITONSERVER_ERROR_UNAVAILABLE,
+          "Server exiting");
+    fails(TRITONSERVER_InferenceRequestNew(&request, server, "slow", -1),
+          TRITONSERVER_ERROR_UNAVAILABLE, "Server exiting");
+    call_deinit(&c);
+    server_end(server);
+    repo_remove(&r);
+}
+
+static void test_load_and_unload_many_times(void **state) {
+    repo r;
+    (void)state;
+    repo_make(&r);
+    repo_model(&r, "addsub", addsub_config);
+    TRITONSERVER_Server *server = server_start(&r, &explicit_mode);
+    for (int i = 0; i < 100; i++) {
+        ok(TRITONSERVER_ServerLoadModel(server, "addsub"));
+        infer_once(server, "addsub", (float)i);
+        if (i % 3)
+            ok(TRITONSERVER_ServerUnloadModel(server, "addsub"));
+    }
+    server_end(server);
+    repo_remove(&r);
+}
+
+/* ---- many threads ---- */
+
+typedef struct worker {
+    TRITONSERVER_Server *server;
+    int count;
+    float value;
+} worker;
+
+static void *work(void *userp) {
+    worker *w = userp;
+    call c;
+    float a[16], b[16];
+    size_t size_bytes = 0;
+    call_init(&c, w->server, "addsub", -1);
+    call_addsub(&c, a, b, w->value);
+    for (int i = 0; i < w->count; i++) {
+        call_run(&c);
+        const float *sum = call_output(&c, "OUTPUT0", &size_bytes);
+        assert_true(sum[3] == w->value + 4);
+        call_clear(&c);
+    }
+    call_deinit(&c);
+    return NULL;
+}
+
+static void test_instances_in_parallel_and_statistics(void **state) {
+    enum { THREADS = 6, EACH = 200 };
+    repo r;
+    char config[2048];
+    worker workers[THREADS];
+    pthread_t threads[THREADS];
+    (void)state;
+    repo_make(&r);
+    snprintf(config, sizeof config, "%s", addsub_config);
+    char *count = strstr(config, "count: 1");
+    count[7] = '3';
+    repo_model(&r, "addsub", config);
+    TRITONSERVER_Server *server = server_start(&r, &(server_setup){0});
+    char *stats = stats_of(server, "addsub");
+    assert_string_equal(
+        stats,
+        "{\"model_stats\":[{\"name\":\"addsub\",\"version\":\"1\",\"last_inference\":0,"
+        "\"inference_count\":0,\"execution_count\":0,\"inference_stats\":{\"success\":{\"count\":0,"
+        "\"ns\":0},\"fail\":{\"count\":0,\"ns\":0},\"queue\":{\"count\":0,\"ns\":0},"
+        "\"compute_input\":{\"count\":0,\"ns\":0},\"compute_infer\":{\"count\":0,\"ns\":0},"
+        "\"compute_output\":{\"count\":0,\"ns\":0},\"cache_hit\":{\"count\":0,\"ns\":0},"
+        "\"cache_miss\":{\"count\":0,\"ns\":0}},\"response_stats\":{},\"batch_stats\":[],"
+        "\"memory_usage\":[]}]}");
+    free(stats);
+    for (int i = 0; i < THREADS; i++) {
+        workers[i] = (worker){.server = server, .count = EACH, .value = (float)(10 * i)};
+        assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    stats = stats_of(server, "");
+    assert_int_equal(number_after(stats, "\"inference_count\":"), THREADS * EACH);
+    assert_int_equal(number_after(stats, "\"execution_count\":"), THREADS * EACH);
+    assert_int_equal(number_after(stats, "\"success\":{\"count\":"), THREADS * EACH);
+    assert_int_equal(number_after(stats, "\"queue\":{\"count\":"), THREADS * EACH);
+    assert_int_equal(number_after(stats, "\"fail\":{\"count\":"), 0);
+    contains(stats, "\"batch_stats\":[{\"batch_size\":1,\"compute_input\":{\"count\":1200,\"ns\":");
+    assert_true(number_after(stats, "\"last_inference\":") > 1000000000000);
+    assert_true(number_after(stats, "\"success\":{\"count\":1200,\"ns\":") > 0);
+    free(stats);
+    server_end(server);
+    repo_remove(&r);
+}
+
+static void *reload(void *userp) {
+    TRITONSERVER_Server *server = userp;
+    for (int i = 0; i < 30; i++)
+        ok(TRITONSERVER_ServerLoadModel(server, "addsub"));
+    return NULL;
+}
+
+static void test_reloads_under_load(void **state) {
+    enum { THREADS = 4 };
+    repo r;
+    worker workers[THREADS];
+    pthread_t threads[THREADS], loader[2];
+    (void)state;
+    repo_make(&r);
+    repo_model(&r, "addsub", addsub_config);
+    TRITONSERVER_Server *server = server_start(&r, &explicit_mode);
+    ok(TRITONSERVER_ServerLoadModel(server, "addsub"));
+    for (int i = 0; i < THREADS; i++) {
+        workers[i] = (worker){.server = server, .count = 300, .value = (float)i};
+        assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
+    }
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&loader[i], NULL, reload, server), 0);
+    for (int i = 0; i < 2; i++)
+        pthread_join(loader[i], NULL);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    server_end(server);
+    repo_remove(&r);
+}
+
+/* ---- overrides and polling ---- */
+
+static void test_config_override(void **state) {
+    static const char json[] =
+        "{\"name\":\"m\",\"backend\":\"addsub\",\"max_batch_size\":2,\"input\":[{\"name\":"
+        "\"INPUT0\",\"data_type\":\"TYPE_FP32\",\"dims\":[16]},{\"name\":\"INPUT1\",\"data_type\":"
+        "\"TYPE_FP32\",\"dims\":[16]}],\"output\":[{\"name\":\"OUTPUT0\",\"data_type\":"
+        "\"TYPE_FP32\",\"dims\":[16]},{\"name\":\"OUTPUT1\",\"data_type\":\"TYPE_FP32\",\"dims\":"
+        "[16]}]}";
+    repo r;
+    TRITONSERVER_Message *message = NULL;
+    (void)state;
+    repo_make(&r);
+    repo_model(&r, "m", addsub_config);
+    TRITONSERVER_Server *server = server_start(&r, &explicit_mode);
+    TRITONSERVER_Parameter *config =
+        TRITONSERVER_ParameterNew("config", TRITONSERVER_PARAMETER_STRING, json);
+    TRITONSERVER_Parameter *file = TRITONSERVER_ParameterBytesNew("file:1/data", "xyz", 3);
+    TRITONSERVER_Parameter *escape = TRITONSERVER_ParameterBytesNew("file:../data", "xyz", 3);
+    const TRITONSERVER_Parameter *both[] = {config, file}, *bad[] = {config, escape};
+    ok(TRITONSERVER_ServerLoadModelWithParameters(server, "m", both, 1));
+    for (int i = 0; i < 2; i++) {
+        ok(TRITONSERVER_ServerModelConfig(server, "m", -1, 1, &message));
+        char *text = message_text(message);
+        contains(text, "\"max_batch_size\":2");
+        free(text);
+        ok(TRITONSERVER_ServerLoadModel(server, "m")); /* a plain load keeps it */
+    }
+    ok(TRITONSERVER_ServerUnloadModel(server, "m"));
+    ok(TRITONSERVER_ServerLoadModel(server, "m"));
+    ok(TRITONSERVER_ServerModelConfig(server, "m", -1, 1, &message));
+    char *text = message_text(message);
+    contains(text, "\"max_batch_size\":8");
+    free(text);
+    fails(TRITONSERVER_ServerModelConfig(server, "m", -1, 2, &message),
+          TRITONSERVER_ERROR_UNSUPPORTED, "");
+    fails(TRITONSERVER_ServerLoadModelWithParameters(server, "m", &both[1], 1),
+          TRITONSERVER_ERROR_INVALID_ARG, "requires additional 'config' parameter");
+    fails(TRITONSERVER_ServerLoadModelWithParameters(server, "m", bad, 2),
+          TRITONSERVER_ERROR_INVALID_ARG, "outside");
+    ok(TRITONSERVER_ServerLoadModelWithParameters(server, "fresh", both, 2));
+    infer_once(server, "fresh", 1);
+    TRITONSERVER_ParameterDelete(config);
+    TRITONSERVER_ParameterDelete(file);
+    TRITONSERVER_ParameterDelete(escape);
+    server_end(server);
+    repo_remove(&r);
+}
+
+static void test_polling(void **state) {
+    repo r;
+    char config[2048];
+    (void)state;
+    repo_make(&r);
+    repo_model(&r, "m", addsub_config);
+    TRITONSERVER_Server *server =
+        server_start(&r, &(server_setup){.mode = TRITONSERVER_MODEL_CONTROL_POLL});
+    fails(TRITONSERVER_ServerLoadModel(server, "m"), TRITONSERVER_ERROR_UNAVAILABLE, "polling");
+    repo_model(&r, "n", addsub_config);
+    ok(TRITONSERVER_ServerPollModelRepository(server));
+    infer_once(server, "n", 1);
+    snprintf(config, sizeof config, "%s# longer\nversion_policy { all { } }\n", addsub_config);
+    repo_file(&r, "n/config.pbtxt", config);
+    repo_version(&r, "n", "2");
+    repo_drop(&r, "m");
+    ok(TRITONSERVER_ServerPollModelRepository(server));
+    wait_for_index(server, "{\"name\":\"n\",\"version\":\"2\",\"state\":\"READY\"}");
+    wait_for_index(server, "{\"name\":\"m\",\"version\":\"1\",\"state\":\"UNAVAILABLE\"");
+    server_end(server);
+    repo_remove(&r);
+}
+
+static void test_servers_share_a_backend(void **state) {
+    repo r;
+    (void)state;
+    repo_make(&r);
+    repo_model(&r, "addsub", addsub_config);
+    TRITONSERVER_Server *first = server_start(&r, &(server_setup){0});
+    TRITONSERVER_Server *second = server_start(&r, &(server_setup){0});
+    infer_once(first, "addsub", 1);
+    server_end(first);
+    infer_once(second, "addsub", 1);
+    server_end(second);
+    repo_remove(&r);
+}
+
+static void test_missing_repository(void **state) {
+    TRITONSERVER_Server *server = NULL;
+    (void)state;
+    repo r = {.path = "/tmp/kelp-there-is-no-such-folder"};
+    TRITONSERVER_Error *error = server_try(&r, &(server_setup){0}, &server);
+    assert_non_null(error);
+    contains(TRITONSERVER_ErrorMessage(error), "kelp-there-is-no-such-folder");
+    TRITONSERVER_ErrorDelete(error);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_none_mode),
+        cmocka_unit_test(test_explicit_mode),
+        cmocka_unit_test(test_missing_library_names_every_path),
+        cmocka_unit_test(test_wrong_configs),
+        cmocka_unit_test(test_versions),
+        cmocka_unit_test(test_unload_waits_for_requests),
+        cmocka_unit_test(test_stop_lets_requests_finish),
+        cmocka_unit_test(test_load_and_unload_many_times),
+        cmocka_unit_test(test_instances_in_parallel_and_statistics),
+        cmocka_unit_test(test_reloads_under_load),
+        cmocka_unit_test(test_config_override),
+        cmocka_unit_test(test_polling),
+        cmocka_unit_test(test_servers_share_a_backend),
+        cmocka_unit_test(test_missing_repository),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
