@@ -25,9 +25,19 @@ static void check(kelp_buf *out, float value) {
 
 static void test_special(void **state) {
     (void)state;
-    static const float values[] = {0.0f, -0.0f, 1.0f, -1.0f, 0.1f, 0.5f, 10.0f, 100.0f, 123456.789f, 16777216.0f,
-                                   1e-4f, 9.99e-5f, 1e14f, 999999986991104.0f, 1e15f, 1e16f, 3.4028235e38f, 1e-45f,
-                                   0.3f, 2.0f / 3.0f, 1.1f, 8388608.5f, 8388607.5f, 0.0001220703125f, NAN, INFINITY};
+    static const float values[] = {0.0f,          -0.0f,
+                                   1.0f,          -1.0f,
+                                   0.1f,          0.5f,
+                                   10.0f,         100.0f,
+                                   123456.789f,   16777216.0f,
+                                   1e-4f,         9.99e-5f,
+                                   1e14f,         999999986991104.0f,
+                                   1e15f,         1e16f,
+                                   3.4028235e38f, 1e-45f,
+                                   0.3f,          2.0f / 3.0f,
+                                   1.1f,          8388608.5f,
+                                   8388607.5f,    0.0001220703125f,
+                                   NAN,           INFINITY};
     kelp_buf out;
     kelp_buf_init(&out, kelp_allocator_system());
     for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
@@ -38,7 +48,9 @@ static void test_special(void **state) {
         check(&out, nextafterf(ldexpf(1.0f, e), INFINITY));
     }
     for (int e = -45; e < 39; e++)
-        check(&out, strtof((char[]){'1', 'e', e < 0 ? '-' : '+', (char)('0' + abs(e) / 10), (char)('0' + abs(e) % 10), 0}, NULL));
+        check(&out, strtof((char[]){'1', 'e', e < 0 ? '-' : '+', (char)('0' + abs(e) / 10),
+                                    (char)('0' + abs(e) % 10), 0},
+                           NULL));
     kelp_buf_deinit(&out);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The HTTP/1.1 parser and writer: what arrives in any pieces gives the same requests, and what is malformed is refused. */
+/* The HTTP/1.1 parser and writer: what arrives in any pieces gives the same requests, and what is
+ * malformed is refused. */
 #include "frontends/http/http1.h"
 
 #include <setjmp.h>
@@ -12,7 +13,8 @@
 
 #include <cmocka.h>
 
-/* Everything that a stream of bytes gave, as text: "METHOD path body|" for each request, then "!code" on failure. */
+/* Everything that a stream of bytes gave, as text: "METHOD path body|" for each request, then
+ * "!code" on failure. */
 static void drive(const char *bytes, size_t length, size_t step, const kelp_http1_limits *limits,
                   bool direct, kelp_buf *out) {
     kelp_http1_parser parser;
@@ -102,19 +104,23 @@ static void test_body(void **state) {
 
 static void test_pipelined(void **state) {
     (void)state;
-    check("POST /a HTTP/1.1\r\nContent-Length: 3\r\n\r\noneGET /b HTTP/1.1\r\n\r\n\r\nPOST /c HTTP/1.1\r\n"
+    check("POST /a HTTP/1.1\r\nContent-Length: 3\r\n\r\noneGET /b HTTP/1.1\r\n\r\n\r\nPOST /c "
+          "HTTP/1.1\r\n"
           "Transfer-Encoding: chunked\r\n\r\n3\r\ntwo\r\n0\r\n\r\nGET /d HTTP/1.1\r\n\r\n",
           "POST /a one|GET /b |POST /c two|GET /d |");
 }
 
 static void test_chunked(void **state) {
     (void)state;
-    check("POST /a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6;name=\"x\"\r\n world\r\n0\r\n\r\n",
+    check("POST /a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6;name=\"x\"\r\n "
+          "world\r\n0\r\n\r\n",
           "POST /a hello world|");
-    check("POST /a HTTP/1.1\r\nTransfer-Encoding: CHUNKED\r\n\r\nA \r\n0123456789\r\n00\r\nX: y\r\nZ: w\r\n\r\n",
+    check("POST /a HTTP/1.1\r\nTransfer-Encoding: CHUNKED\r\n\r\nA \r\n0123456789\r\n00\r\nX: "
+          "y\r\nZ: w\r\n\r\n",
           "POST /a 0123456789|");
     /* Content-Length too: chunked wins, and the connection closes. */
-    check("POST /a HTTP/1.1\r\nContent-Length: 99\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+    check("POST /a HTTP/1.1\r\nContent-Length: 99\r\nTransfer-Encoding: "
+          "chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
           "POST /a ok|close ");
 }
 
@@ -138,7 +144,8 @@ static void test_malformed(void **state) {
     check("POST / HTTP/1.1\r\nContent-Length: 99999999999999999999999\r\n\r\n", "!400");
     check("POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab", "!400");
     check("POST / HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", "!501");
-    check("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n", "!400");
+    check("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n",
+          "!400");
     check("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n\r\n", "!400");
     check("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\n", "!400");
     check("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabcd\r\n", "!400");
@@ -153,13 +160,19 @@ static void test_limits(void **state) {
     static const char *const cases[][2] = {
         {"GET / HTTP/1.1\r\nA: 1\r\nB: 2\r\nC: 3\r\n\r\n", "GET / |"},
         {"GET / HTTP/1.1\r\nA: 1\r\nB: 2\r\nC: 3\r\nD: 4\r\n\r\n", "!431"},
-        {"GET / HTTP/1.1\r\nA: 0123456789012345678901234567890123456789012345678901234567890123456789\r\n\r\n",
+        {"GET / HTTP/1.1\r\nA: "
+         "0123456789012345678901234567890123456789012345678901234567890123456789\r\n\r\n",
          "!431"},
-        {"GET /0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567", "!431"},
+        {"GET "
+         "/012345678901234567890123456789012345678901234567890123456789012345678901234567890123456"
+         "7",
+         "!431"},
         {"POST / HTTP/1.1\r\nContent-Length: 4\r\n\r\nabcd", "POST / abcd|"},
         {"POST / HTTP/1.1\r\nContent-Length: 5\r\n\r\nabcde", "!413"},
-        {"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n2\r\ncd\r\n0\r\n\r\n", "POST / abcd|"},
-        {"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n3\r\ncde\r\n0\r\n\r\n", "!413"},
+        {"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n2\r\ncd\r\n0\r\n\r\n",
+         "POST / abcd|"},
+        {"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n3\r\ncde\r\n0\r\n\r\n",
+         "!413"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         check_steps(cases[i][0], strlen(cases[i][0]), &limits, cases[i][1]);
@@ -210,7 +223,8 @@ static void test_headers(void **state) {
     (void)state;
     kelp_http1_parser parser;
     kelp_http1_parser_init(&parser, kelp_allocator_system(), NULL);
-    static const char text[] = "POST /m HTTP/1.1\r\nX-One:  spaced value \t\r\nExpect: 100-Continue\r\n"
+    static const char text[] = "POST /m HTTP/1.1\r\nX-One:  spaced value \t\r\nExpect: "
+                               "100-Continue\r\n"
                                "Empty:\r\nContent-Length: 1\r\n\r\n";
     size_t used;
     assert_int_equal(kelp_http1_feed(&parser, text, strlen(text), &used), KELP_HTTP1_HEAD);
@@ -244,12 +258,13 @@ static void test_reply(void **state) {
     kelp_http1_put_status(&out, 404);
     kelp_http1_put_header(&out, "Content-Type", "application/json");
     kelp_http1_end_head(&out, 1, true, 21);
-    assert_string_equal(kelp_buf_cstr(&out),
-                        "HTTP/1.1 404 Not Found\r\nContent-Type: application/json\r\nContent-Length: 21\r\n\r\n");
+    assert_string_equal(kelp_buf_cstr(&out), "HTTP/1.1 404 Not Found\r\nContent-Type: "
+                                             "application/json\r\nContent-Length: 21\r\n\r\n");
     kelp_buf_clear(&out);
     kelp_http1_put_status(&out, 200);
     kelp_http1_end_head(&out, 1, false, 0);
-    assert_string_equal(kelp_buf_cstr(&out), "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+    assert_string_equal(kelp_buf_cstr(&out), "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: "
+                                             "close\r\n\r\n");
     kelp_buf_clear(&out);
     kelp_http1_end_head(&out, 0, true, 0);
     assert_string_equal(kelp_buf_cstr(&out), "Content-Length: 0\r\nConnection: keep-alive\r\n\r\n");

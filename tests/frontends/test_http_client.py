@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The HTTP front-end as clients meet it: Triton's Python client, and raw sockets for what a library hides.
+"""The HTTP front-end as clients meet it: Triton's Python client,
+and raw sockets for what a library hides.
 
-    test_http_client.py --kelp PATH [unittest arguments]      starts `kelp serve` on models of this repository
-    test_http_client.py --url HOST:PORT [unittest arguments]  uses a server that is already up
+    test_http_client.py --kelp PATH [unittest arguments]
+        starts `kelp serve` on models of this repository
+    test_http_client.py --url HOST:PORT [unittest arguments]
+        uses a server that is already up
 
-The server must serve the models `digits` (examples/models) and `strings` (tests/data/models/string_identity.onnx).
+The server must serve the models `digits` (examples/models) and `strings`
+(tests/data/models/string_identity.onnx).
 """
 import argparse
 import gzip
@@ -110,14 +114,16 @@ def infer(body, model="digits", **headers):
 
 
 def digits(**changes):
-    tensor = {"name": "image", "datatype": "FP32", "shape": [3, 1, 8, 8], "data": IMAGES.ravel().tolist()}
+    tensor = {"name": "image", "datatype": "FP32", "shape": [3, 1, 8, 8],
+              "data": IMAGES.ravel().tolist()}
     tensor.update(changes)
     return {"inputs": [{k: v for k, v in tensor.items() if v is not None}]}
 
 
 class Case(unittest.TestCase):
     def near(self, found, expected=PROBABILITIES):
-        np.testing.assert_allclose(np.asarray(found, dtype=np.float32).reshape(expected.shape), expected,
+        np.testing.assert_allclose(np.asarray(found, dtype=np.float32).reshape(expected.shape),
+                                   expected,
                                    rtol=1e-4, atol=1e-6)
 
     def refused(self, reply, status, *words):
@@ -212,7 +218,8 @@ class Infer(Case):
                                            response_compression_algorithm=algorithm)
                 self.near(result.as_numpy("probabilities"))
         packed = gzip.compress(json.dumps(digits()).encode())
-        status, headers, body = infer(packed, Content_Encoding="gzip", Accept_Encoding="deflate;q=1, gzip;q=0.1")
+        status, headers, body = infer(packed, Content_Encoding="gzip",
+                                      Accept_Encoding="deflate;q=1, gzip;q=0.1")
         self.assertEqual((status, headers["content-encoding"]), (200, "deflate"))
         self.assertEqual(json.loads(zlib.decompress(body))["model_name"], "digits")
         self.refused(infer(packed[:-20], Content_Encoding="gzip"), 400, "gzip")
@@ -234,7 +241,8 @@ class Infer(Case):
 
     def test_members_in_any_order(self):
         text = json.dumps({"outputs": [{"name": "digit"}], "inputs": [
-            {"data": IMAGES.ravel().tolist(), "shape": [3, 1, 8, 8], "datatype": "FP32", "name": "image"}]})
+            {"data": IMAGES.ravel().tolist(), "shape": [3, 1, 8, 8], "datatype": "FP32",
+             "name": "image"}]})
         self.assertEqual(json.loads(infer(text.encode())[2])["outputs"],
                          [{"name": "digit", "datatype": "INT64", "shape": [3], "data": [3, 7, 4]}])
 
@@ -267,7 +275,8 @@ class Infer(Case):
                 self.assertEqual(found, values.tolist())
 
     def test_nan_and_infinity(self):
-        data = json.dumps(digits(shape=[1, 1, 8, 8], data=[float("nan"), float("-inf")] + [0.0] * 62))
+        data = json.dumps(digits(shape=[1, 1, 8, 8],
+                                 data=[float("nan"), float("-inf")] + [0.0] * 62))
         self.assertIn("NaN", data)
         self.assertEqual(infer(data.encode())[0], 200)
 
@@ -342,7 +351,8 @@ class Errors(Case):
         self.refused(infer(dict(digits(), parameters={"triton_x": 1})), 400, "triton_x")
         self.refused(infer(dict(digits(), parameters={"priority": -1})), 400, "priority")
         self.refused(infer(dict(digits(), parameters={"own": [1]})), 400, "own")
-        self.assertEqual(infer(dict(digits(), parameters={"own": 1, "b": True, "s": "x", "d": 0.5}))[0], 200)
+        self.assertEqual(infer(dict(digits(),
+                                    parameters={"own": 1, "b": True, "s": "x", "d": 0.5}))[0], 200)
         self.refused(infer(dict(digits(), outputs=[{"name": "nothing"}])), 400, "nothing")
 
     def test_too_large(self):
@@ -429,8 +439,10 @@ class Connections(Case):
             self.assertTrue(raw.at_end())
 
     def test_malformed(self):
-        for text, status in ((b"GARBAGE\r\n\r\n", 400), (b"GET / HTTP/1.1\r\nBad header\r\n\r\n", 400),
-                             (b"GET /" + b"a" * 70000, 431), (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505)):
+        for text, status in ((b"GARBAGE\r\n\r\n", 400),
+                             (b"GET / HTTP/1.1\r\nBad header\r\n\r\n", 400),
+                             (b"GET /" + b"a" * 70000, 431),
+                             (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505)):
             with Raw() as raw:
                 try:
                     raw.send(text)
@@ -477,12 +489,16 @@ class Connections(Case):
     def test_large_body(self):
         count = 4000
         images = np.tile(IMAGES[:1], (count, 1, 1, 1))
-        header = json.dumps({"inputs": [{"name": "image", "datatype": "FP32", "shape": list(images.shape),
+        header = json.dumps({"inputs": [{"name": "image", "datatype": "FP32",
+                                         "shape": list(images.shape),
                                          "parameters": {"binary_data_size": images.nbytes}}],
-                             "outputs": [{"name": "digit", "parameters": {"binary_data": True}}]}).encode()
-        status, headers, body = infer(header + images.tobytes(), Inference_Header_Content_Length=len(header))
+                             "outputs": [{"name": "digit",
+                                          "parameters": {"binary_data": True}}]}).encode()
+        status, headers, body = infer(header + images.tobytes(),
+                                      Inference_Header_Content_Length=len(header))
         self.assertEqual(status, 200, body[:200])
-        found = np.frombuffer(body[int(headers["inference-header-content-length"]):], dtype=np.int64)
+        found = np.frombuffer(body[int(headers["inference-header-content-length"]):],
+                              dtype=np.int64)
         self.assertEqual(found.tolist(), [3] * count)
 
 
@@ -499,7 +515,8 @@ class Server:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
         self.process = subprocess.Popen([kelp, "serve", "--model-repository", self.repository,
-                                         "--http-address", "127.0.0.1", "--http-port", str(self.port)])
+                                         "--http-address", "127.0.0.1", "--http-port",
+                                         str(self.port)])
 
     def wait(self):
         for _ in range(600):

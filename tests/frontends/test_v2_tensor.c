@@ -72,7 +72,8 @@ static void test_round_trips(void **state) {
                "[0.1,1.2345678901234567e+19,1e+300,Infinity]");
     round_trip(TRITONSERVER_TYPE_FP16, 3, "[0.5,65504,-0.1]", "[0.5,65504.0,-0.0999755859375]");
     round_trip(TRITONSERVER_TYPE_BF16, 2, "[1.5,-2]", "[1.5,-2.0]");
-    round_trip(TRITONSERVER_TYPE_BYTES, 3, "[\"\",\"a\\\"b\",\"\\u00e9\"]", "[\"\",\"a\\\"b\",\"\xc3\xa9\"]");
+    round_trip(TRITONSERVER_TYPE_BYTES, 3, "[\"\",\"a\\\"b\",\"\\u00e9\"]",
+               "[\"\",\"a\\\"b\",\"\xc3\xa9\"]");
     round_trip(TRITONSERVER_TYPE_INT32, 0, "[]", "[]");
     round_trip(TRITONSERVER_TYPE_INT32, 0, "[[],[]]", "[]");
     round_trip(TRITONSERVER_TYPE_INT32, 4, " [ [1, 2] ,\n[3,4 ]]", "[1,2,3,4]");

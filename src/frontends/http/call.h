@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A call: one HTTP request with its reply, from the moment that the request is complete until the last byte of the reply is
- * written and the server has let go of everything. Calls are pooled by thread, so that a warm server allocates nothing for small
- * requests.
+ * A call: one HTTP request with its reply, from the moment that the request is complete until the
+ * last byte of the reply is written and the server has let go of everything. Calls are pooled by
+ * thread, so that a warm server allocates nothing for small requests.
  *
- * References: one for the connection (dropped when the reply is written, or when the connection is gone and the response has come), one
- * until the server releases the inference request. A call belongs to its loop's thread, except for what the callbacks of the server
- * touch: `response`, `outputs`, `refs` and `task`.
+ * References: one for the connection (dropped when the reply is written, or when the connection is
+ * gone and the response has come), one until the server releases the inference request. A call
+ * belongs to its loop's thread, except for what the callbacks of the server touch: `response`,
+ * `outputs`, `refs` and `task`.
  */
 #ifndef KELP_FRONTENDS_HTTP_CALL_H_
 #define KELP_FRONTENDS_HTTP_CALL_H_
@@ -40,8 +41,8 @@ typedef struct kelp_http_output_wish {
 } kelp_http_output_wish;
 
 struct kelp_http_call {
-    kelp_loop_task task;   /* first: posted by the response callback */
-    kelp_http_call *next;  /* in the pool */
+    kelp_loop_task task;  /* first: posted by the response callback */
+    kelp_http_call *next; /* in the pool */
     kelp_allocator allocator;
     kelp_http_server *server;
     kelp_http_thread *thread;
@@ -54,9 +55,9 @@ struct kelp_http_call {
     /* the request */
     const kelp_http1_request *head; /* only while the handler runs */
     kelp_http1_body body;
-    kelp_buf unpacked;    /* the body when it came compressed */
-    kelp_arena arena;     /* what was decoded from the request */
-    const char *model;    /* percent-decoded, terminated; "" when the route has none */
+    kelp_buf unpacked;        /* the body when it came compressed */
+    kelp_arena arena;         /* what was decoded from the request */
+    const char *model;        /* percent-decoded, terminated; "" when the route has none */
     const char *version_text; /* digits, or "" */
     int64_t version;          /* -1 when the route has none */
     kelp_http_coding reply_coding;
@@ -137,7 +138,8 @@ void kelp_v2_infer(kelp_http_call *call);
 void kelp_v2_infer_cancel(kelp_http_call *call);
 
 /* ---- codecs ---- */
-/* Fills call->request, wishes and binary_default from the JSON text and the binary bytes behind it. */
+/* Fills call->request, wishes and binary_default from the JSON text and the binary bytes behind it.
+ */
 kelp_status *kelp_v2_decode_request(kelp_http_call *call, kelp_str json,
                                     kelp_str binary) KELP_MUST_USE;
 /* A body that is one input's bytes. */
@@ -147,12 +149,15 @@ kelp_status *kelp_v2_encode_response(kelp_http_call *call) KELP_MUST_USE;
 /* Replaces the reply's body by its compressed form when the client asked for one. */
 kelp_status *kelp_v2_compress_reply(kelp_http_call *call) KELP_MUST_USE;
 
-/* Bytes that requests without Inference-Header-Content-Length, and the JSON part of others, may have. */
+/* Bytes that requests without Inference-Header-Content-Length, and the JSON part of others, may
+ * have. */
 uint64_t kelp_http_max_input_size(const kelp_http_server *server);
 TRITONSERVER_Server *kelp_http_core(const kelp_http_server *server);
-/* The allocator that puts outputs into call->outputs; `userp` of the response callback is the call. */
+/* The allocator that puts outputs into call->outputs; `userp` of the response callback is the call.
+ */
 TRITONSERVER_ResponseAllocator *kelp_http_response_allocator(const kelp_http_server *server);
-/* The body of the request, unpacked when it was compressed; OUT_OF_RANGE, UNIMPLEMENTED, INVALID_ARGUMENT. */
+/* The body of the request, unpacked when it was compressed; OUT_OF_RANGE, UNIMPLEMENTED,
+ * INVALID_ARGUMENT. */
 kelp_status *kelp_http_call_body(kelp_http_call *call, kelp_str *out) KELP_MUST_USE;
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A connection: reads, feeds the parser, hands complete requests to the routes one at a time, and writes replies in order. All on one loop's
- * thread.
+ * A connection: reads, feeds the parser, hands complete requests to the routes one at a time, and
+ * writes replies in order. All on one loop's thread.
  *
- * While a request is in work the connection keeps reading, into `pending`, up to a limit: that is how pipelined requests wait, and how a client
- * that leaves is noticed.
+ * While a request is in work the connection keeps reading, into `pending`, up to a limit: that is
+ * how pipelined requests wait, and how a client that leaves is noticed.
  */
 #include "frontends/http/connection.h"
 
@@ -22,7 +22,7 @@
 
 #define PENDING_MAX_BYTES ((size_t)64 * 1024)
 #define PENDING_KEEP_BYTES ((size_t)4096)
-#define DIRECT_MIN_BYTES ((size_t)4096) /* of body, for which reading past the scratch buffer pays */
+#define DIRECT_MIN_BYTES ((size_t)4096) /* of body, for which bypassing the scratch buffer pays */
 #define READS_A_WAKE 64
 #define LINGER_NS UINT64_C(2000000000)
 #define IOV_MAX_PIECES 64
@@ -106,7 +106,8 @@ void kelp_http_connection_close(kelp_http_connection *c) {
 
 static void on_timer(kelp_loop_timer *timer);
 
-/* Ends the connection through the events that follow, so that callers deep inside keep their footing. */
+/* Ends the connection through the events that follow, so that callers deep inside keep their
+ * footing. */
 static void give_up(kelp_http_connection *c, kelp_status *take_status) {
     kelp_status_free(take_status);
     shutdown(c->io.fd, SHUT_RDWR);
@@ -170,7 +171,8 @@ static void reply_done(kelp_http_connection *c) {
     kelp_http1_parser_clear(&c->parser);
     c->reading_head = false;
     if (!c->keep_alive) {
-        /* Closing with unread bytes would reset the connection, and the client might lose the reply. */
+        /* Closing with unread bytes would reset the connection, and the client might lose the
+         * reply. */
         if (broken || unread)
             linger(c);
         else
@@ -289,7 +291,8 @@ static void start_request(kelp_http_connection *c) {
         return;
     kelp_http_call *call = c->call;
     c->keep_alive = c->parser.request.keep_alive;
-    /* The body goes with the call, which outlives the connection; its old memory is used for the next. */
+    /* The body goes with the call, which outlives the connection; its old memory is used for the
+     * next. */
     kelp_http1_body body = call->body;
     call->body = c->parser.body;
     c->parser.body = body;
@@ -395,8 +398,10 @@ static void run(kelp_http_connection *c) {
     if (c->running) /* a reply inside the loop below: it goes on by itself */
         return;
     c->running = true;
-    while (!c->closed && !c->lingering && !c->call && c->pending_at < c->pending.length)
-        c->pending_at += feed(c, c->pending.data + c->pending_at, c->pending.length - c->pending_at);
+    while (!c->closed && !c->lingering && !c->call && c->pending_at < c->pending.length) {
+        size_t used = feed(c, c->pending.data + c->pending_at, c->pending.length - c->pending_at);
+        c->pending_at += used;
+    }
     c->running = false;
     if (c->closed)
         return;
@@ -416,7 +421,8 @@ static void run(kelp_http_connection *c) {
 
 static void keep(kelp_http_connection *c, const char *data, size_t length) {
     if (c->pending_at) {
-        memmove(c->pending.data, c->pending.data + c->pending_at, c->pending.length - c->pending_at);
+        memmove(c->pending.data, c->pending.data + c->pending_at,
+                c->pending.length - c->pending_at);
         c->pending.length -= c->pending_at;
         c->pending_at = 0;
     }
@@ -527,7 +533,8 @@ void kelp_http_connection_adopt(kelp_loop_task *task) {
     kelp_http_connection *c = (kelp_http_connection *)task;
     kelp_http_thread *thread = c->thread;
     int on = 1;
-    setsockopt(c->io.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* fails on unix sockets; fine */
+    setsockopt(c->io.fd, IPPROTO_TCP, TCP_NODELAY, &on,
+               sizeof(on)); /* fails on unix sockets; fine */
     c->io.fn = on_io;
     c->io.userp = c;
     c->next = thread->connections;

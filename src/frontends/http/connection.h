@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connections and the threads that own them. Everything here runs on the loop's thread unless it says otherwise. */
+/* Connections and the threads that own them. Everything here runs on the loop's thread unless it
+ * says otherwise. */
 #ifndef KELP_FRONTENDS_HTTP_CONNECTION_H_
 #define KELP_FRONTENDS_HTTP_CONNECTION_H_
 

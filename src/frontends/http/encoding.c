@@ -69,7 +69,8 @@ kelp_http_coding kelp_http_coding_accepted(kelp_str accept_encoding) {
             identity_weight = weight;
             continue;
         }
-        kelp_http_coding coding = name.length ? kelp_http_coding_of(name) : KELP_HTTP_CODING_UNKNOWN;
+        kelp_http_coding coding =
+            name.length ? kelp_http_coding_of(name) : KELP_HTTP_CODING_UNKNOWN;
         if (coding == KELP_HTTP_CODING_UNKNOWN)
             continue;
         if (weight > best_weight ||
@@ -155,8 +156,8 @@ kelp_status *kelp_http_encoder_create(kelp_allocator allocator, kelp_http_coding
     encoder->allocator = allocator;
     encoder->out = out;
     /* Level 1: a reply waits for this, and tensors compress badly at any level. */
-    if (deflateInit2(&encoder->stream, 1, Z_DEFLATED, window_bits(coding), 8,
-                     Z_DEFAULT_STRATEGY) != Z_OK) {
+    if (deflateInit2(&encoder->stream, 1, Z_DEFLATED, window_bits(coding), 8, Z_DEFAULT_STRATEGY) !=
+        Z_OK) {
         kelp_free(allocator, encoder, sizeof(*encoder));
         return kelp_status_oom();
     }
@@ -214,7 +215,8 @@ kelp_status *kelp_http_decode(kelp_http_coding coding, const char *data, size_t 
 kelp_status *kelp_http_encoder_create(kelp_allocator allocator, kelp_http_coding coding,
                                       kelp_buf *out, kelp_http_encoder **out_encoder) {
     (void)allocator, (void)out, (void)out_encoder;
-    return KELP_ERROR(KELP_UNIMPLEMENTED, "this build of Kelp cannot compress as %s: it has no zlib",
+    return KELP_ERROR(KELP_UNIMPLEMENTED,
+                      "this build of Kelp cannot compress as %s: it has no zlib",
                       kelp_http_coding_name(coding));
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Content codings (RFC 9110 section 8.4): gzip and deflate (which means zlib's format), by zlib when the build has it.
- * Also base64 (RFC 4648 section 4), which the repository extension puts files in.
+ * Content codings (RFC 9110 section 8.4): gzip and deflate (which means zlib's format), by zlib
+ * when the build has it. Also base64 (RFC 4648 section 4), which the repository extension puts
+ * files in.
  */
 #ifndef KELP_FRONTENDS_HTTP_ENCODING_H_
 #define KELP_FRONTENDS_HTTP_ENCODING_H_
@@ -15,15 +16,17 @@ typedef enum kelp_http_coding {
     KELP_HTTP_CODING_UNKNOWN
 } kelp_http_coding;
 
-/* Of a Content-Encoding value; one coding only. UNKNOWN also for those that this build cannot do. */
+/* Of a Content-Encoding value; one coding only. UNKNOWN also for those that this build cannot do.
+ */
 kelp_http_coding kelp_http_coding_of(kelp_str value);
 /* "gzip", "deflate". */
 const char *kelp_http_coding_name(kelp_http_coding coding);
-/* The coding of the reply that an Accept-Encoding value prefers (weights respected; gzip before deflate when equal); IDENTITY when none
- * of ours is wanted. */
+/* The coding of the reply that an Accept-Encoding value prefers (weights respected; gzip before
+ * deflate when equal); IDENTITY when none of ours is wanted. */
 kelp_http_coding kelp_http_coding_accepted(kelp_str accept_encoding);
 
-/* Appends the decoded bytes to `out`; more than `limit_bytes` of them is OUT_OF_RANGE, broken data INVALID_ARGUMENT. */
+/* Appends the decoded bytes to `out`; more than `limit_bytes` of them is OUT_OF_RANGE, broken data
+ * INVALID_ARGUMENT. */
 kelp_status *kelp_http_decode(kelp_http_coding coding, const char *data, size_t length,
                               uint64_t limit_bytes, kelp_buf *out) KELP_MUST_USE;
 
@@ -36,7 +39,8 @@ kelp_status *kelp_http_encoder_put(kelp_http_encoder *encoder, const void *data,
                                    size_t length) KELP_MUST_USE;
 kelp_status *kelp_http_encoder_end(kelp_http_encoder *encoder) KELP_MUST_USE;
 
-/* Decodes padded or unpadded base64 into `out`, which has room for in.length bytes. False on a character that is none. */
+/* Decodes padded or unpadded base64 into `out`, which has room for in.length bytes. False on a
+ * character that is none. */
 bool kelp_base64_decode(kelp_str in, char *out, size_t *out_length);
 
 #endif

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A float has 24 bits of mantissa, so for usual magnitudes value * 10^k fits a 128-bit integer exactly, and its decimal digits come by division
- * instead of by printing and reading back. Large JSON replies are made of little else.
+ * A float has 24 bits of mantissa, so for usual magnitudes value * 10^k fits a 128-bit integer
+ * exactly, and its decimal digits come by division instead of by printing and reading back. Large
+ * JSON replies are made of little else.
  */
 #include "frontends/http/float_text.h"
 
 #include <math.h>
 
-#define SMALLEST 1.001e-4f /* below, and from LARGEST on, the general code decides on the notation */
+/* Below SMALLEST, and from LARGEST on, the general code decides on the notation. */
+#define SMALLEST 1.001e-4f
 #define LARGEST 1e15f
 #define DIGITS 17 /* enough for any double */
 
@@ -59,9 +61,11 @@ static exact take_apart(float magnitude) {
     return e;
 }
 
-/* The digits of the shortest of 15, 16 and 17 that reads back; *out_scale is k in digits = value * 10^k. */
+/* The digits of the shortest of 15, 16 and 17 that reads back; *out_scale is k in digits = value *
+ * 10^k. */
 static uint64_t shortest_digits(exact e, int *out_scale) {
-    /* 10^k puts the value into [10^16, 10^17): the estimate from the binary exponent is right or one too large. */
+    /* 10^k puts the value into [10^16, 10^17): the estimate from the binary exponent is right or
+     * one too large. */
     int exponent = e.top_bit - e.shift;
     int k = DIGITS - 1 - (int)floor((double)exponent * 0.30102999566398120);
     wide scaled = (wide)e.mantissa * power_of_ten(k);
@@ -79,8 +83,9 @@ static uint64_t shortest_digits(exact e, int *out_scale) {
             digits++;
             rest = unit - rest;
         }
-        /* It reads back when it is nearer than half the distance to the next double: 2^(exponent - 53). At a power of two the next one below
-         * is half as far; half of that is asked for everywhere there. */
+        /* It reads back when it is nearer than half the distance to the next double: 2^(exponent -
+         * 53). At a power of two the next one below is half as far; half of that is asked for
+         * everywhere there. */
         int half = 53 - e.top_bit + ((e.mantissa & (e.mantissa - 1)) == 0 ? 1 : 0);
         bool near = half >= 0 ? rest << half < ten : rest < ten << -half;
         if (near || dropped == 0) {

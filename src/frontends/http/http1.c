@@ -39,8 +39,8 @@ static bool body_reserve(kelp_http1_body *body, size_t needed) {
         kelp_http1_body_deinit(body);
         body->skew = skew;
     }
-    char *grown = body->allocator.realloc(body->allocator.userp, body->base, body->capacity, capacity,
-                                          BODY_ALIGNMENT);
+    char *grown = body->allocator.realloc(body->allocator.userp, body->base, body->capacity,
+                                          capacity, BODY_ALIGNMENT);
     if (!grown)
         return false;
     body->base = grown;
@@ -195,9 +195,9 @@ static kelp_http1_event add_header(kelp_http1_parser *parser, kelp_str line) {
         return fail(parser, 400, "a header value has a control character");
     if (request->header_count >= parser->limits.header_count)
         return fail(parser, 431, "the request has too many headers");
-    kelp_status *status = kelp_grow(parser->allocator, (void **)&parser->headers,
-                                    &parser->header_capacity, request->header_count + 1,
-                                    sizeof(*parser->headers));
+    kelp_status *status =
+        kelp_grow(parser->allocator, (void **)&parser->headers, &parser->header_capacity,
+                  request->header_count + 1, sizeof(*parser->headers));
     if (status) {
         kelp_status_free(status);
         return fail(parser, 503, "out of memory");
@@ -227,7 +227,8 @@ static kelp_http1_event read_framing(kelp_http1_parser *parser) {
             if (request->chunked)
                 return fail(parser, 400, "Transfer-Encoding is given twice");
             if (!kelp_str_equal_nocase(value, KELP_STR("chunked")))
-                return fail(parser, 501, "the only Transfer-Encoding that is understood is 'chunked'");
+                return fail(parser, 501,
+                            "the only Transfer-Encoding that is understood is 'chunked'");
             request->chunked = true;
         } else if (kelp_str_equal_nocase(name, KELP_STR("connection"))) {
             if (kelp_http1_has_token(value, "close"))
@@ -239,7 +240,8 @@ static kelp_http1_event read_framing(kelp_http1_parser *parser) {
                 request->expect_continue = true;
         }
     }
-    /* RFC 9112 section 6.3: with both, the message is taken as chunked and the connection must not be used again. */
+    /* RFC 9112 section 6.3: with both, the message is taken as chunked and the connection must not
+     * be used again. */
     if (close || (request->chunked && (request->has_content_length || request->minor == 0)))
         request->keep_alive = false;
     return KELP_HTTP1_MORE;
@@ -312,8 +314,7 @@ static kelp_http1_event feed_head(kelp_http1_parser *parser, const char *data, s
 
 static kelp_http1_event begin_body(kelp_http1_parser *parser) {
     const kelp_http1_request *request = &parser->request;
-    parser->body.skew =
-        (BODY_ALIGNMENT - parser->align_offset % BODY_ALIGNMENT) % BODY_ALIGNMENT;
+    parser->body.skew = (BODY_ALIGNMENT - parser->align_offset % BODY_ALIGNMENT) % BODY_ALIGNMENT;
     if (request->chunked) {
         parser->stage = KELP_HTTP1_STAGE_CHUNK_SIZE;
         return KELP_HTTP1_MORE;

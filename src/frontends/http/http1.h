@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * HTTP/1.1 messages (RFC 9110, RFC 9112) without I/O: bytes in, a request out; a reply in, bytes out.
+ * HTTP/1.1 messages (RFC 9110, RFC 9112) without I/O: bytes in, a request out; a reply in, bytes
+ * out.
  *
- * The parser is incremental: it may be fed one byte at a time, and it stops at the end of a request, so that pipelined
- * bytes stay with the caller. A body is collected in one buffer whose size is known from Content-Length, and the
- * caller may read from its socket straight into that buffer (kelp_http1_body_space, kelp_http1_body_commit).
- * One thread at a time.
+ * The parser is incremental: it may be fed one byte at a time, and it stops at the end of a
+ * request, so that pipelined bytes stay with the caller. A body is collected in one buffer whose
+ * size is known from Content-Length, and the caller may read from its socket straight into that
+ * buffer (kelp_http1_body_space, kelp_http1_body_commit). One thread at a time.
  *
- * What is more lenient than the RFC, because inference clients need it: Content-Length together with
- * "Transfer-Encoding: chunked" (chunked wins, and the connection closes after the reply), lines that end in LF alone, and no Host.
+ * What is more lenient than the RFC, because inference clients need it: Content-Length together
+ * with "Transfer-Encoding: chunked" (chunked wins, and the connection closes after the reply),
+ * lines that end in LF alone, and no Host.
  */
 #ifndef KELP_FRONTENDS_HTTP_HTTP1_H_
 #define KELP_FRONTENDS_HTTP_HTTP1_H_
@@ -23,7 +25,8 @@ typedef struct kelp_http1_header {
     kelp_str value; /* without the spaces around it */
 } kelp_http1_header;
 
-/* The head of a request; everything is borrowed from the parser and lives until kelp_http1_parser_clear. */
+/* The head of a request; everything is borrowed from the parser and lives until
+ * kelp_http1_parser_clear. */
 typedef struct kelp_http1_request {
     kelp_str method;
     kelp_str path;  /* raw: still percent-encoded, begins with '/' */
@@ -45,7 +48,8 @@ typedef struct kelp_http1_limits {
     uint64_t body_bytes;   /* 64 MiB; may be changed for a request at KELP_HTTP1_HEAD */
 } kelp_http1_limits;
 
-/* A body: `length` bytes at kelp_http1_body_data. The memory is base[0, capacity), 64-byte aligned. */
+/* A body: `length` bytes at kelp_http1_body_data. The memory is base[0, capacity), 64-byte aligned.
+ */
 typedef struct kelp_http1_body {
     kelp_allocator allocator;
     char *base;
@@ -65,7 +69,8 @@ static inline char *kelp_http1_body_data(const kelp_http1_body *body) {
 typedef enum kelp_http1_event {
     KELP_HTTP1_MORE,     /* all bytes were taken; the request goes on */
     KELP_HTTP1_HEAD,     /* the head is there: look at it, set limits for the body, feed the rest */
-    KELP_HTTP1_COMPLETE, /* the request is there; bytes that were not consumed belong to the next one */
+    KELP_HTTP1_COMPLETE, /* the request is there; bytes that were not consumed belong to the next
+                            one */
     KELP_HTTP1_FAILED    /* see error_code and error_text; the connection cannot go on */
 } kelp_http1_event;
 
@@ -112,8 +117,9 @@ void kelp_http1_parser_clear(kelp_http1_parser *parser);
 /* Nothing of a request has arrived yet. */
 bool kelp_http1_parser_idle(const kelp_http1_parser *parser);
 
-/* Takes bytes; *out_consumed says how many. After KELP_HTTP1_HEAD it must be called again, with 0 bytes if there are no more, since a
- * request without a body is complete at once. After COMPLETE and FAILED it takes nothing until cleared. */
+/* Takes bytes; *out_consumed says how many. After KELP_HTTP1_HEAD it must be called again, with 0
+ * bytes if there are no more, since a request without a body is complete at once. After COMPLETE
+ * and FAILED it takes nothing until cleared. */
 kelp_http1_event kelp_http1_feed(kelp_http1_parser *parser, const char *data, size_t length,
                                  size_t *out_consumed);
 /* Where body bytes may be read to directly, and how many; NULL when the parser is elsewhere. */
@@ -126,7 +132,8 @@ const kelp_str *kelp_http1_find(const kelp_http1_request *request, const char *n
 /* True when the comma-separated list `value` has `token` (any case). */
 bool kelp_http1_has_token(kelp_str value, const char *token);
 
-/* Decodes %XX into `out` (room for in.length bytes). False on a bad escape and on an encoded NUL. */
+/* Decodes %XX into `out` (room for in.length bytes). False on a bad escape and on an encoded NUL.
+ */
 bool kelp_http1_percent_decode(kelp_str in, char *out, size_t *out_length);
 
 /* ---- replies ---- */
@@ -135,7 +142,8 @@ const char *kelp_http1_reason(int code);
 void kelp_http1_put_status(kelp_buf *out, int code);
 void kelp_http1_put_header(kelp_buf *out, const char *name, const char *value);
 void kelp_http1_put_header_u64(kelp_buf *out, const char *name, uint64_t value);
-/* Connection and Content-Length where they are needed, and the blank line. `minor` is the request's. */
+/* Connection and Content-Length where they are needed, and the blank line. `minor` is the
+ * request's. */
 void kelp_http1_end_head(kelp_buf *out, int minor, bool keep_alive, uint64_t content_length);
 
 #endif

@@ -3,7 +3,8 @@
 #include "base/checked.h"
 #include "frontends/http/call.h"
 
-/* In a pattern '*' stands for one segment, the name of a model, and '#' for the digits of a version. */
+/* In a pattern '*' stands for one segment, the name of a model, and '#' for the digits of a
+ * version. */
 static const struct {
     const char *method;
     const char *pattern;
@@ -52,7 +53,8 @@ static bool match(const char *pattern, kelp_str path, kelp_str *out_model, kelp_
     return p == end;
 }
 
-/* Copies the parts of the path that a handler needs, percent-decoded, since the head goes away with the connection. */
+/* Copies the parts of the path that a handler needs, percent-decoded, since the head goes away with
+ * the connection. */
 static kelp_status *take_parts(kelp_http_call *call, kelp_str model, kelp_str version) {
     call->model = "";
     call->version = -1;

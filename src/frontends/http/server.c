@@ -45,14 +45,13 @@ uint16_t kelp_http_server_port(const kelp_http_server *server) {
 
 /* ---- outputs ---- */
 
-/* The model writes straight into memory of the call, from where it is sent. A thread of the model; one response at a time. */
-static TRITONSERVER_Error *allocate_output(TRITONSERVER_ResponseAllocator *allocator,
-                                           const char *tensor_name, size_t byte_size,
-                                           TRITONSERVER_MemoryType memory_type,
-                                           int64_t memory_type_id, void *userp, void **buffer,
-                                           void **buffer_userp,
-                                           TRITONSERVER_MemoryType *actual_memory_type,
-                                           int64_t *actual_memory_type_id) {
+/* The model writes straight into memory of the call, from where it is sent. A thread of the model;
+ * one response at a time. */
+static TRITONSERVER_Error *
+allocate_output(TRITONSERVER_ResponseAllocator *allocator, const char *tensor_name,
+                size_t byte_size, TRITONSERVER_MemoryType memory_type, int64_t memory_type_id,
+                void *userp, void **buffer, void **buffer_userp,
+                TRITONSERVER_MemoryType *actual_memory_type, int64_t *actual_memory_type_id) {
     (void)allocator, (void)memory_type, (void)memory_type_id;
     kelp_http_call *call = userp;
     *buffer = NULL;
@@ -89,7 +88,8 @@ static void on_listen_timer(kelp_loop_timer *timer) {
         kelp_status_free(kelp_loop_modify(thread->loop, &server->listen_io, KELP_LOOP_READ));
 }
 
-/* Out of descriptors or memory: the pending connection would wake the loop again at once, so look away for a moment. */
+/* Out of descriptors or memory: the pending connection would wake the loop again at once, so look
+ * away for a moment. */
 static void pause_accepting(kelp_http_server *server, int error) {
     kelp_http_thread *thread = &server->threads[0];
     KELP_LOGF(&server->options.logger, KELP_LOG_WARNING,
@@ -204,9 +204,9 @@ static kelp_status *listen_tcp(kelp_http_server *server, const char *address) {
     socklen_t length = sizeof(bound);
     if (getsockname(server->listen_fd, (struct sockaddr *)&bound, &length) != 0)
         return KELP_ERROR(KELP_INTERNAL, "cannot read back the HTTP port: %s", strerror(errno));
-    server->port = ntohs(bound.ss_family == AF_INET6
-                             ? ((const struct sockaddr_in6 *)&bound)->sin6_port
-                             : ((const struct sockaddr_in *)&bound)->sin_port);
+    server->port =
+        ntohs(bound.ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)&bound)->sin6_port
+                                          : ((const struct sockaddr_in *)&bound)->sin_port);
     return NULL;
 }
 
@@ -244,8 +244,8 @@ static void *thread_main(void *userp) {
     current_thread = thread;
     kelp_status *status = kelp_loop_run(thread->loop);
     if (status) {
-        KELP_LOGF(&thread->server->options.logger, KELP_LOG_ERROR,
-                  "an HTTP thread ended: %s", kelp_status_message(status));
+        KELP_LOGF(&thread->server->options.logger, KELP_LOG_ERROR, "an HTTP thread ended: %s",
+                  kelp_status_message(status));
         kelp_status_free(status);
     }
     current_thread = NULL;
@@ -266,8 +266,8 @@ static void set_drain_timer(kelp_http_thread *thread, uint64_t deadline_ns) {
     }
 }
 
-/* Connections are gone, but models may still hold requests, and their callbacks post to this loop: it runs on until they have, or until the
- * time is up. */
+/* Connections are gone, but models may still hold requests, and their callbacks post to this loop:
+ * it runs on until they have, or until the time is up. */
 void kelp_http_thread_connection_gone(kelp_http_thread *thread) {
     if (!thread->stopping || thread->connections)
         return;
@@ -363,7 +363,8 @@ static kelp_status *server_init(kelp_http_server *server, const char *address) {
         }
     }
     if (strncmp(address, "unix:", 5) == 0)
-        return listen_unix(server, address[5] == '/' && address[6] == '/' ? address + 7 : address + 5);
+        return listen_unix(server,
+                           address[5] == '/' && address[6] == '/' ? address + 7 : address + 5);
     return listen_tcp(server, address);
 }
 
@@ -404,7 +405,8 @@ kelp_status *kelp_http_server_start(kelp_http_server *server) {
     return NULL;
 }
 
-/* Waits until every call of the thread is back, at most until the deadline; returns how many are not. */
+/* Waits until every call of the thread is back, at most until the deadline; returns how many are
+ * not. */
 static size_t wait_for_calls(kelp_http_thread *thread, uint64_t deadline_ns) {
     struct timespec deadline = {(time_t)(deadline_ns / SECOND_NS), (long)(deadline_ns % SECOND_NS)};
     pthread_mutex_lock(&thread->mutex);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Everything but inference: health, metadata, configuration, statistics, the model repository, metrics. */
+/* Everything but inference: health, metadata, configuration, statistics, the model repository,
+ * metrics. */
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/json.h"
@@ -53,8 +54,7 @@ void kelp_v2_model_ready(kelp_http_call *call) {
 
 void kelp_v2_server_metadata(kelp_http_call *call) {
     TRITONSERVER_Message *message = NULL;
-    TRITONSERVER_Error *error =
-        TRITONSERVER_ServerMetadata(kelp_http_core(call->server), &message);
+    TRITONSERVER_Error *error = TRITONSERVER_ServerMetadata(kelp_http_core(call->server), &message);
     kelp_http_reply_message(call, error, message);
     kelp_http_call_finish(call);
 }
@@ -90,8 +90,8 @@ void kelp_v2_metrics(kelp_http_call *call) {
     kelp_status *status =
         kelp_http_status_of(TRITONSERVER_ServerMetrics(kelp_http_core(call->server), &metrics));
     if (!status) {
-        status = kelp_http_status_of(TRITONSERVER_MetricsFormatted(
-            metrics, TRITONSERVER_METRIC_PROMETHEUS, &text, &length));
+        status = kelp_http_status_of(
+            TRITONSERVER_MetricsFormatted(metrics, TRITONSERVER_METRIC_PROMETHEUS, &text, &length));
         if (!status) {
             kelp_buf_clear(&call->text);
             kelp_buf_append(&call->text, text, length);
@@ -149,15 +149,17 @@ static kelp_status *text_of(kelp_http_call *call, const char *name, kelp_str s, 
     return *out ? NULL : kelp_status_oom();
 }
 
-/* One member of "parameters" as the server takes it. The bytes of a file stay in the arena, which outlives the load. */
+/* One member of "parameters" as the server takes it. The bytes of a file stay in the arena, which
+ * outlives the load. */
 static kelp_status *make_parameter(kelp_http_call *call, const kelp_json *member,
                                    TRITONSERVER_Parameter **out) {
     const char *name, *text;
     KELP_TRY(text_of(call, "name", member->key, &name));
     if (strncmp(name, "file:", 5) == 0) {
         if (member->type != KELP_JSON_STRING)
-            return KELP_ERROR(KELP_INVALID_ARGUMENT, "parameter '%s': expected base64 text, found %s",
-                              name, kelp_json_type_name(member->type));
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "parameter '%s': expected base64 text, found %s", name,
+                              kelp_json_type_name(member->type));
         size_t length;
         char *bytes = kelp_arena_alloc(&call->arena, member->string.length, 16);
         if (!bytes)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inference: a call is decoded, submitted, and answered when the server's callback brings the response. Callbacks run on threads of models, or
- * on the loop's own thread inside TRITONSERVER_ServerInferAsync; only the latter goes on at once, all others post to the loop.
+ * Inference: a call is decoded, submitted, and answered when the server's callback brings the
+ * response. Callbacks run on threads of models, or on the loop's own thread inside
+ * TRITONSERVER_ServerInferAsync; only the latter goes on at once, all others post to the loop.
  */
 #include "frontends/http/connection.h"
 
@@ -11,9 +12,9 @@ static void complete(kelp_http_call *call) {
         kelp_http_call_unref(call);
         return;
     }
-    kelp_status *status = call->response
-                              ? kelp_v2_encode_response(call)
-                              : KELP_ERROR(KELP_INTERNAL, "model '%s' gave no response", call->model);
+    kelp_status *status =
+        call->response ? kelp_v2_encode_response(call)
+                       : KELP_ERROR(KELP_INTERNAL, "model '%s' gave no response", call->model);
     if (!status)
         status = kelp_v2_compress_reply(call);
     if (status)
@@ -57,7 +58,8 @@ static kelp_status *refuse_decoupled(kelp_http_call *call) {
         kelp_http_core(call->server), call->model, call->version, &flags, &detail));
     if (flags & TRITONSERVER_TXN_DECOUPLED)
         return KELP_ERROR(KELP_UNIMPLEMENTED,
-                          "model '%s' is decoupled: it may answer a request several times, which this "
+                          "model '%s' is decoupled: it may answer a request several times, which "
+                          "this "
                           "HTTP endpoint cannot carry",
                           call->model);
     return NULL;
@@ -70,11 +72,13 @@ static kelp_status *decode(kelp_http_call *call) {
     uint64_t json_length = body.length;
     if (value && !kelp_parse_u64(*value, &json_length))
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "Inference-Header-Content-Length: expected a number of bytes, found '%.*s'",
+                          "Inference-Header-Content-Length: expected a number of bytes, found "
+                          "'%.*s'",
                           KELP_STR_ARG(*value));
     if (json_length > body.length)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "Inference-Header-Content-Length is %llu, but the body has only %zu bytes",
+                          "Inference-Header-Content-Length is %llu, but the body has only %zu "
+                          "bytes",
                           (unsigned long long)json_length, body.length);
     if (value && json_length == 0)
         return kelp_v2_decode_raw(call, body);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inference requests: the JSON object, and the binary tensors behind it, become a TRITONSERVER_InferenceRequest. Nothing is copied that need
- * not be: binary tensors are handed to the server where they lie in the body.
+ * Inference requests: the JSON object, and the binary tensors behind it, become a
+ * TRITONSERVER_InferenceRequest. Nothing is copied that need not be: binary tensors are handed to
+ * the server where they lie in the body.
  *
- * Source: the inference protocol of KServe V2 with its binary tensor, classification and sequence extensions.
+ * Source: the inference protocol of KServe V2 with its binary tensor, classification and sequence
+ * extensions.
  */
 #include "base/checked.h"
 #include "base/json.h"
@@ -16,8 +18,8 @@
 typedef struct decoder {
     kelp_http_call *call;
     kelp_json_reader json;
-    kelp_str binary;      /* not yet taken */
-    uint32_t flags;       /* of the sequence */
+    kelp_str binary; /* not yet taken */
+    uint32_t flags;  /* of the sequence */
     size_t wish_capacity;
     kelp_http_output_wish *wishes;
     bool have_inputs;
@@ -78,14 +80,15 @@ static kelp_status *token_bool(const kelp_json_token *token, const char *what, b
     return NULL;
 }
 
-/* Moves the reader behind a value that was read by other means and ends at `end`. The reader is shown a null in its place, so that its grammar
- * goes on after the value; the colon is shown too where the reader has not yet passed it. */
+/* Moves the reader behind a value that was read by other means and ends at `end`. The reader is
+ * shown a null in its place, so that its grammar goes on after the value; the colon is shown too
+ * where the reader has not yet passed it. */
 static kelp_status *jump(kelp_json_reader *json, size_t end) {
     const char *text = json->text;
     size_t length = json->length;
     size_t at = json->position;
-    while (at < length && (text[at] == ' ' || text[at] == '\t' || text[at] == '\r' ||
-                           text[at] == '\n'))
+    while (at < length &&
+           (text[at] == ' ' || text[at] == '\t' || text[at] == '\r' || text[at] == '\n'))
         at++;
     kelp_str stand_in = at < length && text[at] == ':' ? KELP_STR(":null ") : KELP_STR("null ");
     kelp_json_token token;
@@ -127,7 +130,8 @@ static kelp_status *read_shape(decoder *d, input *in) {
         if (token.type != KELP_JSON_INT)
             return bad_type("the shape of an input", "integers", token.type);
         if (in->rank == MAX_RANK)
-            return KELP_ERROR(KELP_INVALID_ARGUMENT, "input '%s': a shape has at most %d dimensions",
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "input '%s': a shape has at most %d dimensions",
                               in->name ? in->name : "", MAX_RANK);
         in->shape[in->rank++] = token.i64;
     }
@@ -140,8 +144,8 @@ static kelp_status *read_input_data(decoder *d, input *in, size_t *inout_positio
     const char *shape = kelp_v2_shape_text(&d->call->arena, in->shape, in->rank);
     if (!kelp_v2_element_count(in->shape, in->rank, &count))
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "input '%s': shape %s has a negative extent or too many elements", in->name,
-                          shape);
+                          "input '%s': shape %s has a negative extent or too many elements",
+                          in->name, shape);
     return kelp_v2_read_data(&d->call->arena, in->name, in->type, count, shape, d->json.text,
                              d->json.length, inout_position, &in->data);
 }
@@ -198,7 +202,8 @@ static kelp_status *read_input_member(decoder *d, input *in, kelp_str key) {
     in->type = TRITONSERVER_StringToDataType(text);
     if (in->type == TRITONSERVER_TYPE_INVALID)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "input '%s': '%s' is not a datatype; those are BOOL, UINT8 to UINT64, INT8 to "
+                          "input '%s': '%s' is not a datatype; those are BOOL, UINT8 to UINT64, "
+                          "INT8 to "
                           "INT64, FP16, FP32, FP64, BF16 and BYTES",
                           in->name ? in->name : "", text);
     in->have_type = true;
@@ -209,7 +214,8 @@ static kelp_status *read_input_member(decoder *d, input *in, kelp_str key) {
 static kelp_status *take_binary(decoder *d, input *in) {
     if (in->binary_bytes > d->binary.length)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "input '%s': binary_data_size is %llu, but only %zu bytes are left behind "
+                          "input '%s': binary_data_size is %llu, but only %zu bytes are left "
+                          "behind "
                           "the JSON",
                           in->name, (unsigned long long)in->binary_bytes, d->binary.length);
     size_t size = (size_t)in->binary_bytes;
@@ -218,13 +224,14 @@ static kelp_status *take_binary(decoder *d, input *in) {
     const char *shape = kelp_v2_shape_text(&d->call->arena, in->shape, in->rank);
     if (!kelp_v2_element_count(in->shape, in->rank, &count))
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "input '%s': shape %s has a negative extent or too many elements", in->name,
-                          shape);
+                          "input '%s': shape %s has a negative extent or too many elements",
+                          in->name, shape);
     size_t expected;
-    if (element && (count > SIZE_MAX || !kelp_size_mul((size_t)count, element, &expected) ||
-                    expected != size))
+    if (element &&
+        (count > SIZE_MAX || !kelp_size_mul((size_t)count, element, &expected) || expected != size))
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "input '%s': expected %llu elements of %zu bytes for shape %s of %s, found "
+                          "input '%s': expected %llu elements of %zu bytes for shape %s of %s, "
+                          "found "
                           "%zu bytes",
                           in->name, (unsigned long long)count, element, shape,
                           TRITONSERVER_DataTypeString(in->type), size);
@@ -233,7 +240,8 @@ static kelp_status *take_binary(decoder *d, input *in) {
     d->binary.data += size;
     d->binary.length -= size;
     if (element > 1 && (uintptr_t)in->data.bytes % element != 0) {
-        /* Backends read elements in place; C wants them aligned. Only tensors behind an odd-sized one come here. */
+        /* Backends read elements in place; C wants them aligned. Only tensors behind an odd-sized
+         * one come here. */
         void *copy = kelp_arena_alloc(&d->call->arena, size, 64);
         if (!copy)
             return kelp_status_oom();
@@ -250,8 +258,9 @@ static kelp_status *add_input(decoder *d, input *in) {
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "input '%s' has no '%s'", in->name,
                           in->have_shape ? "datatype" : "shape");
     if (in->have_data == in->have_binary)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "input '%s' must have either 'data' or the parameter "
-                                                 "'binary_data_size', and has %s",
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "input '%s' must have either 'data' or the parameter "
+                          "'binary_data_size', and has %s",
                           in->name, in->have_data ? "both" : "neither");
     if (in->have_binary) {
         KELP_TRY(take_binary(d, in));
@@ -313,8 +322,9 @@ static kelp_status *read_output_parameters(decoder *d, output *out) {
             KELP_TRY(kelp_json_next(&d->json, &token));
             KELP_TRY(token_u64(&token, "classification", &out->classes));
             if (out->classes > MAX_CLASSES)
-                return KELP_ERROR(KELP_INVALID_ARGUMENT, "classification asks for %llu classes; at "
-                                                         "most %d are given",
+                return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                                  "classification asks for %llu classes; at "
+                                  "most %d are given",
                                   (unsigned long long)out->classes, MAX_CLASSES);
         } else if (kelp_str_starts(key, KELP_STR("shared_memory_"))) {
             return KELP_ERROR(KELP_UNIMPLEMENTED,
@@ -342,8 +352,8 @@ static kelp_status *add_wish(decoder *d, const output *out) {
         call->wishes = wishes;
         d->wish_capacity = capacity;
     }
-    d->wishes[call->wish_count++] = (kelp_http_output_wish){
-        out->name, out->have_binary, out->binary, (uint32_t)out->classes};
+    d->wishes[call->wish_count++] =
+        (kelp_http_output_wish){out->name, out->have_binary, out->binary, (uint32_t)out->classes};
     KELP_HTTP_TRY(TRITONSERVER_InferenceRequestAddRequestedOutput(call->request, out->name));
     return NULL;
 }
@@ -383,14 +393,14 @@ static kelp_status *set_sequence_id(decoder *d, const kelp_json_token *token) {
         return kelp_http_status_of(
             TRITONSERVER_InferenceRequestSetCorrelationIdString(request, text));
     }
-    uint64_t id;
+    uint64_t id = 0;
     KELP_TRY(token_u64(token, "sequence_id", &id));
     return kelp_http_status_of(TRITONSERVER_InferenceRequestSetCorrelationId(request, id));
 }
 
 static kelp_status *set_flag(decoder *d, const kelp_json_token *token, const char *name,
                              uint32_t flag) {
-    bool on;
+    bool on = false;
     KELP_TRY(token_bool(token, name, &on));
     d->flags = on ? d->flags | flag : d->flags & ~flag;
     return NULL;
@@ -437,7 +447,7 @@ static kelp_status *read_parameter(decoder *d, kelp_str key) {
         return token_bool(&token, name, &d->call->binary_default);
     bool priority = strcmp(name, "priority") == 0;
     if (priority || strcmp(name, "timeout") == 0) {
-        uint64_t value;
+        uint64_t value = 0;
         KELP_TRY(token_u64(&token, name, &value));
         return kelp_http_status_of(
             priority ? TRITONSERVER_InferenceRequestSetPriorityUInt64(request, value)
@@ -492,7 +502,8 @@ kelp_status *kelp_v2_decode_request(kelp_http_call *call, kelp_str json, kelp_st
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "the request has no 'inputs'");
     if (d.binary.length)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "%zu bytes behind the JSON belong to no input: the inputs' binary_data_size "
+                          "%zu bytes behind the JSON belong to no input: the inputs' "
+                          "binary_data_size "
                           "add up to %zu, and the body has %zu",
                           d.binary.length, binary.length - d.binary.length, binary.length);
     if (d.flags)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inference replies: JSON in the order id, model_name, model_version, parameters, outputs; then the outputs that the client wants in binary,
- * which are sent from where the model wrote them.
+ * Inference replies: JSON in the order id, model_name, model_version, parameters, outputs; then the
+ * outputs that the client wants in binary, which are sent from where the model wrote them.
  */
 #include "base/checked.h"
 #include "base/json.h"
@@ -57,8 +57,8 @@ static kelp_status *write_parameters(kelp_http_call *call, kelp_json_writer *jso
 static kelp_status *model_batches(kelp_http_call *call, bool *out) {
     uint32_t flags = 0;
     void *detail = NULL;
-    KELP_HTTP_TRY(TRITONSERVER_ServerModelBatchProperties(
-        kelp_http_core(call->server), call->model, call->version, &flags, &detail));
+    KELP_HTTP_TRY(TRITONSERVER_ServerModelBatchProperties(kelp_http_core(call->server), call->model,
+                                                          call->version, &flags, &detail));
     *out = (flags & TRITONSERVER_BATCH_FIRST_DIM) != 0;
     return NULL;
 }
@@ -93,7 +93,8 @@ static kelp_status *write_tensor(kelp_http_call *call, kelp_json_writer *json, c
         KELP_TRY(kelp_http_add_piece(call, t->bytes, t->size_bytes));
     } else {
         kelp_json_key(json, "data");
-        kelp_json_put_raw(json, KELP_STR("")); /* the comma is the writer's; the value is written below */
+        kelp_json_put_raw(json,
+                          KELP_STR("")); /* the comma is the writer's; the value is written below */
         KELP_TRY(kelp_v2_write_data(&call->text, t->name, t->type, t->bytes, t->size_bytes));
     }
     kelp_json_end_object(json);

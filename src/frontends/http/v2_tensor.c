@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tensor data between JSON text and bytes. Reading is one pass over the text without tokens: most JSON requests are a large array of numbers.
+ * Tensor data between JSON text and bytes. Reading is one pass over the text without tokens: most
+ * JSON requests are a large array of numbers.
  */
 #include "frontends/http/v2_tensor.h"
 
@@ -141,8 +142,8 @@ static kelp_status *slow_number(const reader *r, kelp_str token, number *out) {
 }
 
 static bool is_word_char(char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-           c == '+' || c == '-' || c == '.' || c == '_';
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '+' ||
+           c == '-' || c == '.' || c == '_';
 }
 
 /* NaN, Infinity, -Infinity; `out` is otherwise untouched. */
@@ -158,8 +159,9 @@ static bool read_literal(kelp_str token, double *out) {
     return true;
 }
 
-/* RFC 8259 section 6. Decimal digits are collected as an integer and a power of ten; when both are small the quotient or product of two
- * exact doubles is correctly rounded (Clinger 1990, the fast path), else the careful parser does it. */
+/* RFC 8259 section 6. Decimal digits are collected as an integer and a power of ten; when both are
+ * small the quotient or product of two exact doubles is correctly rounded (Clinger 1990, the fast
+ * path), else the careful parser does it. */
 static kelp_status *read_number(reader *r, number *out) {
     const char *start = r->text + r->position;
     const char *end = r->text + r->length;
@@ -221,10 +223,10 @@ static kelp_status *read_number(reader *r, number *out) {
     return status;
 }
 
-#define STORE(type_, value_)                                                       \
-    do {                                                                           \
-        type_ store_ = (type_)(value_);                                            \
-        memcpy(r->bytes + r->found * sizeof(store_), &store_, sizeof(store_));     \
+#define STORE(type_, value_)                                                                       \
+    do {                                                                                           \
+        type_ store_ = (type_)(value_);                                                            \
+        memcpy(r->bytes + r->found * sizeof(store_), &store_, sizeof(store_));                     \
     } while (0)
 
 static kelp_status *store_float(reader *r, double value) {
@@ -391,8 +393,8 @@ static kelp_status *read_element(reader *r) {
 /* Walks the arrays with a depth instead of recursion. */
 static kelp_status *read_arrays(reader *r) {
     unsigned depth = 0;
-    bool need_value = true;   /* after '[' or ',' */
-    bool may_close = false;   /* "[]" */
+    bool need_value = true; /* after '[' or ',' */
+    bool may_close = false; /* "[]" */
     do {
         skip_space(r);
         if (r->position >= r->length)
@@ -426,12 +428,17 @@ static kelp_status *read_arrays(reader *r) {
 kelp_status *kelp_v2_read_data(kelp_arena *arena, const char *input, TRITONSERVER_DataType type,
                                uint64_t count, const char *shape_text, const char *text,
                                size_t length, size_t *inout_position, kelp_v2_data *out) {
-    reader r = {.arena = arena, .input = input, .text = text, .length = length,
-                .position = *inout_position, .type = type};
+    reader r = {.arena = arena,
+                .input = input,
+                .text = text,
+                .length = length,
+                .position = *inout_position,
+                .type = type};
     kelp_buf_init(&r.strings, arena->allocator);
     r.element_bytes = TRITONSERVER_DataTypeByteSize(type);
     if (type != TRITONSERVER_TYPE_BYTES) {
-        /* A claimed shape costs no more memory than the text could fill: an element takes two bytes at least. */
+        /* A claimed shape costs no more memory than the text could fill: an element takes two bytes
+         * at least. */
         r.capacity = KELP_MIN(count, (uint64_t)(length - r.position) / 2 + 1);
         size_t size;
         if (!kelp_size_mul((size_t)r.capacity, r.element_bytes, &size))
@@ -442,9 +449,10 @@ kelp_status *kelp_v2_read_data(kelp_arena *arena, const char *input, TRITONSERVE
     }
     kelp_status *status = read_arrays(&r);
     if (!status && r.found != count)
-        status = KELP_ERROR(KELP_INVALID_ARGUMENT,
-                            "input '%s': expected %llu data elements for shape %s, found %llu", input,
-                            (unsigned long long)count, shape_text, (unsigned long long)r.found);
+        status =
+            KELP_ERROR(KELP_INVALID_ARGUMENT,
+                       "input '%s': expected %llu data elements for shape %s, found %llu", input,
+                       (unsigned long long)count, shape_text, (unsigned long long)r.found);
     if (!status && type == TRITONSERVER_TYPE_BYTES) {
         status = kelp_buf_status(&r.strings);
         out->size_bytes = r.strings.length;
@@ -469,16 +477,18 @@ static kelp_status *write_strings(kelp_buf *out, const char *output, const unsig
     size_t at = 0;
     while (at < size_bytes) {
         if (size_bytes - at < 4)
-            return KELP_ERROR(KELP_INTERNAL, "output '%s': %zu bytes are left where a length of 4 is due",
-                              output, size_bytes - at);
+            return KELP_ERROR(KELP_INTERNAL,
+                              "output '%s': %zu bytes are left where a length of 4 is due", output,
+                              size_bytes - at);
         uint32_t n = (uint32_t)bytes[at] | (uint32_t)bytes[at + 1] << 8 |
                      (uint32_t)bytes[at + 2] << 16 | (uint32_t)bytes[at + 3] << 24;
         if (at)
             kelp_buf_append_char(out, ',');
         at += 4;
         if (n > size_bytes - at)
-            return KELP_ERROR(KELP_INTERNAL, "output '%s': an element of %u bytes has only %zu left",
-                              output, n, size_bytes - at);
+            return KELP_ERROR(KELP_INTERNAL,
+                              "output '%s': an element of %u bytes has only %zu left", output, n,
+                              size_bytes - at);
         kelp_json_escape(out, (kelp_str){(const char *)bytes + at, n});
         at += n;
     }

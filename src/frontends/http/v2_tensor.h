@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensor data between JSON text and bytes, as the inference protocol has it ("data" arrays, flat or nested, row-major). */
+/* Tensor data between JSON text and bytes, as the inference protocol has it ("data" arrays, flat or
+ * nested, row-major). */
 #ifndef KELP_FRONTENDS_HTTP_V2_TENSOR_H_
 #define KELP_FRONTENDS_HTTP_V2_TENSOR_H_
 
@@ -21,16 +22,18 @@ typedef struct kelp_v2_data {
 } kelp_v2_data;
 
 /*
- * Reads the array that begins at text[*inout_position] as `count` elements of `type`, and moves the position behind it. FP16 and BF16 are
- * rounded from FP32. BYTES elements are strings. INVALID_ARGUMENT names `input` and says what was expected and found. The depth is bounded;
- * memory is at most proportional to the text.
+ * Reads the array that begins at text[*inout_position] as `count` elements of `type`, and moves the
+ * position behind it. FP16 and BF16 are rounded from FP32. BYTES elements are strings.
+ * INVALID_ARGUMENT names `input` and says what was expected and found. The depth is bounded; memory
+ * is at most proportional to the text.
  */
 kelp_status *kelp_v2_read_data(kelp_arena *arena, const char *input, TRITONSERVER_DataType type,
                                uint64_t count, const char *shape_text, const char *text,
                                size_t length, size_t *inout_position,
                                kelp_v2_data *out) KELP_MUST_USE;
 
-/* Appends a flat JSON array of the tensor's elements. BYTES are checked: INTERNAL when their lengths do not add up. */
+/* Appends a flat JSON array of the tensor's elements. BYTES are checked: INTERNAL when their
+ * lengths do not add up. */
 kelp_status *kelp_v2_write_data(kelp_buf *out, const char *output, TRITONSERVER_DataType type,
                                 const void *bytes, size_t size_bytes) KELP_MUST_USE;
 
