@@ -139,7 +139,7 @@ void kelp_http_append_float(kelp_buf *out, float value) {
     size_t n = 0;
     if (value < 0)
         text[n++] = '-';
-    int scale;
+    int scale = 0;
     uint64_t digits = shortest_digits(take_apart(magnitude), &scale);
     out->length += n + lay_out(digits, scale, text + n);
 }
