@@ -191,7 +191,8 @@ static kelp_status *describe_raw(kelp_request *request) {
 /* Sets batch_size from the first extent of the inputs, which must agree. */
 static kelp_status *read_batch_size(kelp_request *request) {
     const kelp_model *model = request->model;
-    int64_t batch = -1;
+    int64_t batch = 1; /* also when no input says: shape tensors only, or none at all */
+    bool seen = false;
     request->batch_size = 1;
     if (model->config->max_batch_size <= 0)
         return NULL;
@@ -206,16 +207,15 @@ static kelp_status *read_batch_size(kelp_request *request) {
                               KELP_REQUEST_TAG "input '%s' has no shape but model requires batch "
                                                "dimension for '%s'",
                               kelp_request_tag(request), name, model->name);
-        if (batch == -1)
+        if (!seen)
             batch = input->given_shape[0];
         else if (batch != input->given_shape[0])
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
                               KELP_REQUEST_TAG "input '%s' batch size does not match other inputs "
                                                "for '%s'",
                               kelp_request_tag(request), name, model->name);
+        seen = true;
     }
-    if (batch == -1)
-        batch = 1; /* no input says: shape tensors only, or none at all */
     if (batch < 1 || batch > model->config->max_batch_size)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           KELP_REQUEST_TAG "inference request batch-size must be <= %d for '%s'",
