@@ -257,10 +257,12 @@ kelp_status *kelp_http_call_body(kelp_http_call *call, kelp_str *out) {
     *out = (kelp_str){data ? data : "", call->body.length};
     if (coding == KELP_HTTP_IDENTITY)
         return NULL;
-    if (coding == KELP_HTTP_CODING_UNKNOWN)
+    if (coding == KELP_HTTP_CODING_UNKNOWN) {
+        call->tell_codings = true;
         return KELP_ERROR(KELP_UNIMPLEMENTED,
                           "Content-Encoding '%.*s' is not understood; gzip and deflate are",
                           KELP_STR_ARG(*value));
+    }
     KELP_TRY(kelp_http_decode(coding, out->data, out->length,
                               kelp_http_max_input_size(call->server), &call->unpacked));
     *out = (kelp_str){call->unpacked.data ? call->unpacked.data : "", call->unpacked.length};

@@ -75,6 +75,7 @@ struct kelp_http_call {
     const char *content_type; /* NULL when there is no body */
     const char *allow;        /* of a 405 */
     kelp_http_coding coding;  /* of the body as it is */
+    bool tell_codings;        /* the request's coding is unknown: say which are not */
     bool has_header_length;
     uint64_t header_length; /* Inference-Header-Content-Length */
     kelp_buf text;

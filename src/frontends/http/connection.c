@@ -244,7 +244,7 @@ static void write_head(kelp_http_connection *c) {
         kelp_http1_put_header(out, "Content-Encoding", kelp_http_coding_name(call->coding));
     if (call->allow)
         kelp_http1_put_header(out, "Allow", call->allow);
-    if (call->status == 501)
+    if (call->tell_codings)
         kelp_http1_put_header(out, "Accept-Encoding", "gzip, deflate");
     kelp_http1_end_head(out, c->parser.request.minor, c->keep_alive, length);
     c->reply_bytes = out->length + (c->bodyless ? 0 : length);

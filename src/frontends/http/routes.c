@@ -28,6 +28,7 @@ static const struct {
     {"POST", "/v2/repository/models/*/load", kelp_v2_repository_load},
     {"POST", "/v2/repository/models/*/unload", kelp_v2_repository_unload},
     {"GET", "/metrics", kelp_v2_metrics},
+    {"GET", "/metrics/", kelp_v2_metrics},
 };
 
 static bool match(const char *pattern, kelp_str path, kelp_str *out_model, kelp_str *out_version) {
