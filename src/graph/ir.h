@@ -16,6 +16,7 @@
 typedef struct kelp_attr {
     const char *name;
     kelp_attr_type type;
+    const char *ref; /* in a function: the attribute of the call that it stands for; else NULL */
     int64_t i;
     float f;
     kelp_string s;
@@ -72,9 +73,10 @@ struct kelp_block {
     size_t input_count;
     kelp_value **outputs;
     size_t output_count;
-    /* functions only: names of attributes with and without defaults */
+    /* functions only */
     const char *function_domain;
     const char *function_name;
+    kelp_attr *defaults;
 };
 
 typedef struct kelp_opset_import {
@@ -109,6 +111,9 @@ kelp_status *kelp_graph_clone_for_engine(kelp_graph *graph, kelp_graph **out) KE
  * `node`'s attributes; `inputs` give dtypes and shapes. */
 kelp_status *kelp_graph_of_node(kelp_allocator allocator, const kelp_node *node,
                                 const kelp_tensor *const *inputs, kelp_graph **out) KELP_MUST_USE;
+
+/* Fills in the types and shapes that the file leaves out, as far as the operators are known; what is declared stays. */
+kelp_status *kelp_block_infer(kelp_block *block) KELP_MUST_USE;
 
 /* ---- building and changing ---- arena memory; RESOURCE_EXHAUSTED when there is none. */
 kelp_status *kelp_block_new(kelp_graph *graph, kelp_block *parent, const char *name,

@@ -1,0 +1,527 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From ONNX structs to the IR: names become pointers, what does not resolve is an error that names it. */
+#include "graph/load.h"
+
+#include "base/alloc.h"
+#include "base/fs.h"
+#include "onnx/model.h"
+
+#include <string.h>
+
+typedef struct source {
+    kelp_mapping mapping;
+    kelp_onnx_file *files;
+    void (*release)(void *userp);
+    void *userp;
+} source;
+
+static void release_source(kelp_graph *graph) {
+    source *s = graph->source;
+    for (kelp_onnx_file *file = s->files; file != NULL; file = file->next)
+        kelp_fs_unmap(&file->mapping);
+    kelp_fs_unmap(&s->mapping);
+    if (s->release != NULL)
+        s->release(s->userp);
+}
+
+/* Names visible at a place: those of the block, then those of the blocks around it. */
+typedef struct scope {
+    const struct scope *parent;
+    kelp_block *block;
+    kelp_map names;
+    kelp_opset_import *imports;
+    size_t import_count;
+} scope;
+
+typedef struct loader {
+    kelp_graph *graph;
+    const char *label;
+} loader;
+
+static const char *copy(loader *l, kelp_str text) {
+    return kelp_arena_strndup(&l->graph->arena, text.data ? text.data : "", text.length);
+}
+
+#define LOAD_FAIL(...) return KELP_ERROR(KELP_INVALID_ARGUMENT, __VA_ARGS__)
+
+/* ---- values ---- */
+static kelp_status *define(loader *l, scope *s, kelp_str name, kelp_value **out) {
+    const char *owned = copy(l, name);
+    if (owned == NULL)
+        return kelp_status_oom();
+    if (kelp_map_find(&s->names, name, NULL))
+        LOAD_FAIL("%s: value '%s' of graph '%s' is defined twice", l->label, owned, s->block->name);
+    KELP_TRY(kelp_block_add_value(s->block, owned, out));
+    return kelp_map_put(&s->names, kelp_str_from((*out)->name), *out);
+}
+
+static kelp_value *resolve(const scope *s, kelp_str name) {
+    for (; s != NULL; s = s->parent) {
+        kelp_value *value = kelp_map_get(&s->names, name);
+        if (value != NULL)
+            return value;
+    }
+    return NULL;
+}
+
+static kelp_status *set_type(loader *l, kelp_value *value, const kelp_onnx_type *type) {
+    if (type->kind == KELP_VALUE_UNKNOWN || value->constant != NULL)
+        return NULL;
+    value->kind = type->kind;
+    value->dtype = type->dtype;
+    value->rank = type->rank;
+    for (int32_t i = 0; i < type->rank; i++) {
+        value->shape[i] = type->shape[i];
+        if (type->symbols[i].length > 0) {
+            value->symbols[i] = copy(l, type->symbols[i]);
+            if (value->symbols[i] == NULL)
+                return kelp_status_oom();
+        }
+    }
+    return NULL;
+}
+
+static kelp_status *set_constant(loader *l, kelp_value *value, const kelp_tensor *tensor) {
+    kelp_tensor *owned = KELP_ARENA_NEW(&l->graph->arena, kelp_tensor);
+    if (owned == NULL)
+        return kelp_status_oom();
+    *owned = *tensor;
+    value->constant = owned;
+    value->kind = KELP_VALUE_TENSOR;
+    value->dtype = tensor->dtype;
+    value->rank = tensor->rank;
+    memcpy(value->shape, tensor->shape, sizeof value->shape);
+    return NULL;
+}
+
+/* ---- attributes ---- */
+static kelp_status *load_graph(loader *l, const scope *outer, const kelp_onnx_graph *from,
+                               kelp_block *block);
+
+static kelp_status *load_strings(loader *l, const kelp_onnx_attr *from, kelp_attr *to) {
+    kelp_string *strings = KELP_ARENA_ARRAY(&l->graph->arena, from->count + 1, kelp_string);
+    if (strings == NULL)
+        return kelp_status_oom();
+    for (size_t i = 0; i < from->count; i++) {
+        kelp_str text = {from->strings[i].data, from->strings[i].length};
+        strings[i] = (kelp_string){copy(l, text), text.length};
+        if (strings[i].data == NULL)
+            return kelp_status_oom();
+    }
+    to->strings = strings;
+    return NULL;
+}
+
+static kelp_status *load_blocks(loader *l, const scope *s, const kelp_onnx_attr *from,
+                                kelp_attr *to) {
+    to->blocks = KELP_ARENA_ARRAY(&l->graph->arena, from->count + 1, kelp_block *);
+    if (to->blocks == NULL)
+        return kelp_status_oom();
+    for (size_t i = 0; i < from->count; i++) {
+        const char *name = copy(l, from->graphs[i].name);
+        if (name == NULL)
+            return kelp_status_oom();
+        KELP_TRY(kelp_block_new(l->graph, s->block, name, &to->blocks[i]));
+        KELP_TRY(load_graph(l, s, &from->graphs[i], to->blocks[i]));
+    }
+    return NULL;
+}
+
+static kelp_status *load_attr(loader *l, const scope *s, const kelp_onnx_attr *from,
+                              kelp_attr *to) {
+    kelp_arena *arena = &l->graph->arena;
+    to->name = copy(l, from->name);
+    to->ref = from->ref.length > 0 ? copy(l, from->ref) : NULL;
+    to->type = from->type;
+    to->i = from->i;
+    to->f = from->f;
+    to->s = (kelp_string){copy(l, from->s), from->s.length};
+    to->count = from->count;
+    if (to->name == NULL || to->s.data == NULL || (from->ref.length > 0 && to->ref == NULL))
+        return kelp_status_oom();
+    size_t bytes = from->ints != NULL ? from->count * 8 : from->count * 4;
+    void *numbers = NULL;
+    if (from->ints != NULL || from->floats != NULL) {
+        numbers = kelp_arena_alloc(arena, bytes + 8, 8);
+        if (numbers == NULL)
+            return kelp_status_oom();
+        if (bytes > 0)
+            memcpy(numbers, from->ints ? (const void *)from->ints : from->floats, bytes);
+    }
+    to->ints = from->ints ? numbers : NULL;
+    to->floats = from->floats ? numbers : NULL;
+    if (from->type == KELP_ATTR_STRINGS)
+        KELP_TRY(load_strings(l, from, to));
+    if (from->tensors != NULL) {
+        kelp_tensor *tensors = KELP_ARENA_ARRAY(arena, from->count + 1, kelp_tensor);
+        if (tensors == NULL)
+            return kelp_status_oom();
+        for (size_t i = 0; i < from->count; i++)
+            tensors[i] = from->tensors[i].tensor;
+        to->tensor = tensors;
+    }
+    return from->graphs != NULL ? load_blocks(l, s, from, to) : NULL;
+}
+
+static kelp_status *load_attrs(loader *l, const scope *s, const kelp_onnx_attr *from, size_t count,
+                               kelp_attr **out) {
+    kelp_attr **link = out;
+    *out = NULL;
+    for (size_t i = 0; i < count; i++) {
+        for (const kelp_attr *other = *out; other != NULL; other = other->next)
+            if (kelp_str_is(from[i].name, other->name))
+                LOAD_FAIL("%s: attribute '%s' is given twice in graph '%s'", l->label, other->name,
+                          s->block->name);
+        kelp_attr *attr = KELP_ARENA_NEW(&l->graph->arena, kelp_attr);
+        if (attr == NULL)
+            return kelp_status_oom();
+        KELP_TRY(load_attr(l, s, &from[i], attr));
+        *link = attr;
+        link = &attr->next;
+    }
+    return NULL;
+}
+
+/* ---- nodes ---- */
+static kelp_status *find_version(loader *l, const scope *s, const kelp_onnx_node *node,
+                                 const char *domain, int64_t *out) {
+    for (const scope *at = s; at != NULL; at = at->parent)
+        for (size_t i = 0; i < at->import_count; i++)
+            if (strcmp(at->imports[i].domain, domain) == 0) {
+                *out = at->imports[i].version;
+                return NULL;
+            }
+    LOAD_FAIL("%s: node '%.*s' (%.*s) is of domain '%s', which the model does not import", l->label,
+              KELP_STR_ARG(node->name), KELP_STR_ARG(node->op_type), domain);
+}
+
+static kelp_status *define_outputs(loader *l, scope *s, const kelp_onnx_node *nodes, size_t count) {
+    for (size_t n = 0; n < count; n++)
+        for (size_t i = 0; i < nodes[n].output_count; i++) {
+            kelp_value *value = NULL;
+            if (nodes[n].outputs[i].length > 0)
+                KELP_TRY(define(l, s, nodes[n].outputs[i], &value));
+        }
+    return NULL;
+}
+
+static kelp_status *load_node(loader *l, const scope *s, const kelp_onnx_node *from) {
+    kelp_arena *arena = &l->graph->arena;
+    const char *name = copy(l, from->name), *op_type = copy(l, from->op_type);
+    const char *domain = kelp_str_is(from->domain, "ai.onnx") ? "" : copy(l, from->domain);
+    kelp_value **inputs = KELP_ARENA_ARRAY(arena, from->input_count + 1, kelp_value *);
+    kelp_value **outputs = KELP_ARENA_ARRAY(arena, from->output_count + 1, kelp_value *);
+    int64_t version = 0;
+    kelp_attr *attributes = NULL;
+    if (name == NULL || op_type == NULL || domain == NULL || inputs == NULL || outputs == NULL)
+        return kelp_status_oom();
+    KELP_TRY(find_version(l, s, from, domain, &version));
+    for (size_t i = 0; i < from->input_count; i++) {
+        if (from->inputs[i].length == 0)
+            continue;
+        inputs[i] = resolve(s, from->inputs[i]);
+        if (inputs[i] == NULL)
+            LOAD_FAIL("%s: input '%.*s' of node '%s' (%s) in graph '%s' is made by nobody", l->label,
+                      KELP_STR_ARG(from->inputs[i]), name, op_type, s->block->name);
+    }
+    for (size_t i = 0; i < from->output_count; i++)
+        if (from->outputs[i].length > 0)
+            outputs[i] = kelp_map_get(&s->names, from->outputs[i]);
+    KELP_TRY(load_attrs(l, s, from->attrs, from->attr_count, &attributes));
+    l->graph->info.node_count++;
+    return kelp_block_add_node(s->block, op_type, domain, version, name, inputs, from->input_count,
+                               outputs, from->output_count, attributes, NULL);
+}
+
+/* ---- graphs ---- */
+static kelp_status *load_initializers(loader *l, scope *s, const kelp_onnx_graph *from) {
+    for (size_t i = 0; i < from->initializer_count; i++) {
+        kelp_value *value = NULL;
+        if (from->initializers[i].name.length == 0)
+            LOAD_FAIL("%s: graph.initializer[%zu]: name: expected one, found none", l->label, i);
+        KELP_TRY(define(l, s, from->initializers[i].name, &value));
+        KELP_TRY(set_constant(l, value, &from->initializers[i].tensor));
+        l->graph->info.parameter_count +=
+            (size_t)kelp_tensor_elements(&from->initializers[i].tensor);
+        l->graph->info.parameter_bytes += kelp_tensor_bytes(&from->initializers[i].tensor);
+    }
+    return NULL;
+}
+
+/* An input that has an initializer of its name is a constant: nobody has to give it. */
+static kelp_status *load_inputs(loader *l, scope *s, const kelp_onnx_graph *from) {
+    kelp_block *block = s->block;
+    block->inputs = KELP_ARENA_ARRAY(&l->graph->arena, from->input_count + 1, kelp_value *);
+    if (block->inputs == NULL)
+        return kelp_status_oom();
+    for (size_t i = 0; i < from->input_count; i++) {
+        kelp_value *value = kelp_map_get(&s->names, from->inputs[i].name);
+        if (value != NULL && value->constant != NULL)
+            continue;
+        if (from->inputs[i].name.length == 0)
+            LOAD_FAIL("%s: graph.input[%zu]: name: expected one, found none", l->label, i);
+        KELP_TRY(define(l, s, from->inputs[i].name, &value));
+        KELP_TRY(set_type(l, value, &from->inputs[i].type));
+        value->is_input = true;
+        block->inputs[block->input_count++] = value;
+    }
+    return NULL;
+}
+
+static kelp_status *load_outputs(loader *l, scope *s, const kelp_onnx_graph *from) {
+    kelp_block *block = s->block;
+    block->outputs = KELP_ARENA_ARRAY(&l->graph->arena, from->output_count + 1, kelp_value *);
+    if (block->outputs == NULL)
+        return kelp_status_oom();
+    for (size_t i = 0; i < from->value_count; i++) {
+        kelp_value *value = kelp_map_get(&s->names, from->values[i].name);
+        if (value != NULL)
+            KELP_TRY(set_type(l, value, &from->values[i].type));
+    }
+    for (size_t i = 0; i < from->output_count; i++) {
+        kelp_value *value = resolve(s, from->outputs[i].name);
+        if (value == NULL)
+            LOAD_FAIL("%s: output '%.*s' of graph '%s' is made by nobody", l->label,
+                      KELP_STR_ARG(from->outputs[i].name), block->name);
+        if (value->block == block) {
+            value->is_output = true;
+            if (!value->is_input)
+                KELP_TRY(set_type(l, value, &from->outputs[i].type));
+        }
+        block->outputs[block->output_count++] = value;
+    }
+    return NULL;
+}
+
+static kelp_status *load_into(loader *l, scope *s, const kelp_onnx_graph *from) {
+    KELP_TRY(load_initializers(l, s, from));
+    KELP_TRY(load_inputs(l, s, from));
+    KELP_TRY(define_outputs(l, s, from->nodes, from->node_count));
+    for (size_t n = 0; n < from->node_count; n++)
+        KELP_TRY(load_node(l, s, &from->nodes[n]));
+    KELP_TRY(load_outputs(l, s, from));
+    return kelp_block_sort(s->block);
+}
+
+static kelp_status *load_graph(loader *l, const scope *outer, const kelp_onnx_graph *from,
+                               kelp_block *block) {
+    if (from->sparse_count > 0)
+        return KELP_ERROR(KELP_UNIMPLEMENTED,
+                          "%s: graph '%s' has %zu sparse initializers, which Kelp does not read",
+                          l->label, block->name, from->sparse_count);
+    scope s = {.parent = outer, .block = block};
+    if (outer == NULL) {
+        s.imports = l->graph->imports;
+        s.import_count = l->graph->import_count;
+    }
+    kelp_map_init(&s.names, l->graph->allocator);
+    kelp_status *status = load_into(l, &s, from);
+    kelp_map_deinit(&s.names);
+    return status;
+}
+
+/* ---- functions ---- */
+static kelp_status *load_imports(loader *l, const kelp_onnx_import *from, size_t count,
+                                 kelp_opset_import **out) {
+    *out = KELP_ARENA_ARRAY(&l->graph->arena, count + 1, kelp_opset_import);
+    if (*out == NULL)
+        return kelp_status_oom();
+    for (size_t i = 0; i < count; i++) {
+        (*out)[i] = (kelp_opset_import){copy(l, from[i].domain), from[i].version};
+        if ((*out)[i].domain == NULL)
+            return kelp_status_oom();
+    }
+    return NULL;
+}
+
+static kelp_status *load_function_body(loader *l, scope *s, const kelp_onnx_function *from) {
+    kelp_block *block = s->block;
+    kelp_arena *arena = &l->graph->arena;
+    block->inputs = KELP_ARENA_ARRAY(arena, from->input_count + 1, kelp_value *);
+    block->outputs = KELP_ARENA_ARRAY(arena, from->output_count + 1, kelp_value *);
+    if (block->inputs == NULL || block->outputs == NULL)
+        return kelp_status_oom();
+    for (size_t i = 0; i < from->input_count; i++) {
+        KELP_TRY(define(l, s, from->inputs[i], &block->inputs[i]));
+        block->inputs[i]->is_input = true;
+        block->input_count++;
+    }
+    KELP_TRY(define_outputs(l, s, from->nodes, from->node_count));
+    for (size_t n = 0; n < from->node_count; n++)
+        KELP_TRY(load_node(l, s, &from->nodes[n]));
+    for (size_t i = 0; i < from->output_count; i++) {
+        block->outputs[i] = kelp_map_get(&s->names, from->outputs[i]);
+        if (block->outputs[i] == NULL)
+            LOAD_FAIL("%s: output '%.*s' of function '%s' is made by nobody", l->label,
+                      KELP_STR_ARG(from->outputs[i]), block->name);
+        block->outputs[i]->is_output = true;
+        block->output_count++;
+    }
+    KELP_TRY(load_attrs(l, s, from->defaults, from->default_count, &block->defaults));
+    return kelp_block_sort(block);
+}
+
+static kelp_status *load_function(loader *l, const kelp_onnx_function *from, kelp_block **out) {
+    scope s = {0};
+    const char *name = copy(l, from->name), *domain = copy(l, from->domain);
+    if (name == NULL || domain == NULL)
+        return kelp_status_oom();
+    const char *full = kelp_arena_printf(&l->graph->arena, "%s::%s", domain, name);
+    if (full == NULL)
+        return kelp_status_oom();
+    KELP_TRY(kelp_block_new(l->graph, NULL, full, &s.block));
+    s.block->function_name = name;
+    s.block->function_domain = domain;
+    KELP_TRY(load_imports(l, from->imports, from->import_count, &s.imports));
+    s.import_count = from->import_count;
+    kelp_map_init(&s.names, l->graph->allocator);
+    kelp_status *status = load_function_body(l, &s, from);
+    kelp_map_deinit(&s.names);
+    *out = s.block;
+    return status;
+}
+
+/* ---- the model ---- */
+static kelp_status *load_info(loader *l, const kelp_onnx_model *model) {
+    kelp_graph *graph = l->graph;
+    kelp_graph_info *info = &graph->info;
+    info->ir_version = model->ir_version;
+    info->model_version = model->model_version;
+    info->producer_name = copy(l, model->producer_name);
+    info->producer_version = copy(l, model->producer_version);
+    info->domain = copy(l, model->domain);
+    info->doc = copy(l, model->doc);
+    info->graph_name = copy(l, model->graph.name);
+    info->metadata_count = model->metadata_count;
+    graph->metadata = KELP_ARENA_ARRAY(&graph->arena, 2 * model->metadata_count + 1, const char *);
+    if (info->producer_name == NULL || info->producer_version == NULL || info->domain == NULL ||
+        info->doc == NULL || info->graph_name == NULL || graph->metadata == NULL)
+        return kelp_status_oom();
+    for (size_t i = 0; i < 2 * model->metadata_count; i++)
+        if ((graph->metadata[i] = copy(l, model->metadata[i])) == NULL)
+            return kelp_status_oom();
+    graph->main->name = info->graph_name;
+    return NULL;
+}
+
+static kelp_status *load_model(loader *l, const kelp_onnx_model *model) {
+    kelp_graph *graph = l->graph;
+    static const kelp_onnx_import first_opset = {{NULL, 0}, 1};
+    bool old = model->import_count == 0; /* IR versions before 3 know opset 1 alone */
+    KELP_TRY(load_info(l, model));
+    graph->import_count = old ? 1 : model->import_count;
+    KELP_TRY(load_imports(l, old ? &first_opset : model->imports, graph->import_count,
+                          &graph->imports));
+    if (model->graph.output_count == 0)
+        LOAD_FAIL("%s: graph.output: expected at least one, found none", l->label);
+    KELP_TRY(load_graph(l, NULL, &model->graph, graph->main));
+    graph->functions = KELP_ARENA_ARRAY(&graph->arena, model->function_count + 1, kelp_block *);
+    if (graph->functions == NULL)
+        return kelp_status_oom();
+    for (size_t i = 0; i < model->function_count; i++) {
+        KELP_TRY(load_function(l, &model->functions[i], &graph->functions[i]));
+        graph->function_count++;
+    }
+    kelp_block_count_uses(graph->main);
+    return kelp_block_infer(graph->main);
+}
+
+static kelp_graph_limits fill_limits(const kelp_graph_limits *given) {
+    kelp_graph_limits limits = given != NULL ? *given : (kelp_graph_limits){0};
+    if (limits.file_bytes == 0)
+        limits.file_bytes = (size_t)16 << 30;
+    if (limits.nodes == 0)
+        limits.nodes = (size_t)4 << 20;
+    if (limits.depth == 0)
+        limits.depth = 64;
+    if (limits.external_bytes == 0)
+        limits.external_bytes = (size_t)256 << 30;
+    return limits;
+}
+
+/* `graph` owns its source by now: whoever fails releases it. */
+static kelp_status *read_model(kelp_graph *graph, kelp_str bytes, const char *label,
+                               const char *directory, const kelp_graph_limits *limits) {
+    loader l = {graph, NULL};
+    graph->info.label = kelp_arena_strndup(&graph->arena, label, strlen(label));
+    if (graph->info.label == NULL)
+        return kelp_status_oom();
+    l.label = graph->info.label;
+    kelp_arena structs;
+    kelp_onnx_model model;
+    kelp_onnx_reader reader = {.arena = &structs,
+                               .data = &graph->arena,
+                               .label = l.label,
+                               .directory = directory,
+                               .limits = fill_limits(limits)};
+    if (bytes.length > reader.limits.file_bytes)
+        return KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "%s: %zu bytes are more than the limit of %zu",
+                          label, bytes.length, reader.limits.file_bytes);
+    kelp_arena_init(&structs, graph->allocator, 64 << 10);
+    kelp_status *status = kelp_onnx_read(&reader, bytes, &model);
+    ((source *)graph->source)->files = reader.files;
+    if (status == NULL)
+        status = load_model(&l, &model);
+    kelp_arena_deinit(&structs);
+    return status;
+}
+
+static kelp_status *new_graph(kelp_allocator allocator, kelp_mapping mapping,
+                              void (*release)(void *userp), void *userp, kelp_graph **out) {
+    kelp_graph *graph = NULL;
+    kelp_status *status = kelp_graph_new(allocator, &graph);
+    source *s = status == NULL ? KELP_ARENA_NEW(&graph->arena, source) : NULL;
+    if (s == NULL) {
+        kelp_fs_unmap(&mapping);
+        if (release != NULL)
+            release(userp);
+        kelp_graph_release(graph);
+        return status != NULL ? status : kelp_status_oom();
+    }
+    *s = (source){.mapping = mapping, .release = release, .userp = userp};
+    graph->source = s;
+    graph->release_source = release_source;
+    *out = graph;
+    return NULL;
+}
+
+kelp_status *kelp_graph_load_bytes(kelp_allocator allocator, const void *data, size_t size_bytes,
+                                   const char *label, const char *directory,
+                                   void (*release)(void *userp), void *userp,
+                                   const kelp_graph_limits *limits, kelp_graph **out) {
+    kelp_graph *graph = NULL;
+    KELP_TRY(new_graph(allocator, (kelp_mapping){0}, release, userp, &graph));
+    kelp_status *status =
+        read_model(graph, (kelp_str){data, size_bytes}, label, directory, limits);
+    if (status != NULL) {
+        kelp_graph_release(graph);
+        return status;
+    }
+    *out = graph;
+    return NULL;
+}
+
+kelp_status *kelp_graph_load_file(kelp_allocator allocator, const char *path,
+                                  const kelp_graph_limits *limits, kelp_graph **out) {
+    kelp_mapping mapping = {0};
+    kelp_graph *graph = NULL;
+    char *directory = NULL;
+    KELP_TRY(kelp_fs_map(path, &mapping));
+    kelp_str bytes = {mapping.data, mapping.size_bytes};
+    KELP_TRY(new_graph(allocator, mapping, NULL, NULL, &graph));
+    const char *slash = strrchr(path, '/');
+    kelp_status *status = kelp_strdup(allocator, slash ? path : ".", &directory);
+    if (status == NULL) {
+        if (slash != NULL)
+            directory[slash == path ? 1 : slash - path] = '\0';
+        status = read_model(graph, bytes, path, directory, limits);
+        /* the whole copy was allocated, and is freed whole */
+        kelp_free(allocator, directory, strlen(slash ? path : ".") + 1);
+    }
+    if (status != NULL) {
+        kelp_graph_release(graph);
+        return status;
+    }
+    *out = graph;
+    return NULL;
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An ONNX ModelProto as C structs. Strings and tensor data are borrowed from the bytes it was read from where they can be; the rest lives in the arena.
+ * Source: onnx.proto of release 1.23 (field numbers), docs/ExternalData.md.
+ */
+#ifndef KELP_ONNX_MODEL_H_
+#define KELP_ONNX_MODEL_H_
+
+#include "base/arena.h"
+#include "base/fs.h"
+
+#include <kelp/graph.h>
+
+typedef struct kelp_onnx_graph kelp_onnx_graph;
+
+typedef struct kelp_onnx_tensor {
+    kelp_str name;
+    kelp_tensor tensor;
+} kelp_onnx_tensor;
+
+typedef struct kelp_onnx_attr {
+    kelp_str name;
+    kelp_attr_type type;
+    kelp_str ref; /* name of the function's attribute that it stands for */
+    int64_t i;
+    float f;
+    kelp_str s;
+    size_t count;
+    int64_t *ints;
+    float *floats;
+    kelp_string *strings;
+    kelp_onnx_tensor *tensors; /* TENSOR: one */
+    kelp_onnx_graph *graphs;   /* GRAPH: one */
+} kelp_onnx_attr;
+
+typedef struct kelp_onnx_node {
+    kelp_str name, op_type, domain;
+    kelp_str *inputs, *outputs;
+    size_t input_count, output_count;
+    kelp_onnx_attr *attrs;
+    size_t attr_count;
+} kelp_onnx_node;
+
+typedef struct kelp_onnx_type {
+    kelp_value_kind kind;
+    kelp_dtype dtype;
+    int32_t rank; /* -1: no shape */
+    int64_t shape[KELP_MAX_RANK];
+    kelp_str symbols[KELP_MAX_RANK];
+} kelp_onnx_type;
+
+typedef struct kelp_onnx_value {
+    kelp_str name;
+    kelp_onnx_type type;
+} kelp_onnx_value;
+
+struct kelp_onnx_graph {
+    kelp_str name, doc;
+    kelp_onnx_node *nodes;
+    kelp_onnx_tensor *initializers;
+    kelp_onnx_value *inputs, *outputs, *values;
+    size_t node_count, initializer_count, input_count, output_count, value_count;
+    size_t sparse_count; /* sparse initializers, not read */
+    kelp_str first_sparse;
+};
+
+typedef struct kelp_onnx_import {
+    kelp_str domain;
+    int64_t version;
+} kelp_onnx_import;
+
+typedef struct kelp_onnx_function {
+    kelp_str name, domain;
+    kelp_str *inputs, *outputs, *attributes; /* attributes without a default */
+    size_t input_count, output_count, attribute_count;
+    kelp_onnx_attr *defaults; /* attributes with one */
+    size_t default_count;
+    kelp_onnx_node *nodes;
+    size_t node_count;
+    kelp_onnx_import *imports;
+    size_t import_count;
+} kelp_onnx_function;
+
+typedef struct kelp_onnx_model {
+    int64_t ir_version, model_version;
+    kelp_str producer_name, producer_version, domain, doc;
+    kelp_onnx_graph graph;
+    kelp_onnx_import *imports;
+    size_t import_count;
+    kelp_str *metadata; /* key, value, … */
+    size_t metadata_count;
+    kelp_onnx_function *functions;
+    size_t function_count;
+} kelp_onnx_model;
+
+/* Files that tensors lie in, mapped once each. */
+typedef struct kelp_onnx_file {
+    struct kelp_onnx_file *next;
+    kelp_str location;
+    kelp_mapping mapping;
+} kelp_onnx_file;
+
+typedef struct kelp_onnx_reader {
+    kelp_arena *arena; /* of the structs */
+    kelp_arena *data;  /* of decoded tensors and names of files: lives as long as the tensors */
+    const char *label;
+    const char *directory; /* of external data; NULL: there is none */
+    kelp_graph_limits limits;
+    kelp_onnx_file *files; /* the caller unmaps them, also after a failure */
+    size_t node_count;
+    size_t external_bytes;
+} kelp_onnx_reader;
+
+/* INVALID_ARGUMENT "LABEL: graph.node[3].attribute[0]: …". Needs no file but external ones. */
+kelp_status *kelp_onnx_read(kelp_onnx_reader *reader, kelp_str bytes,
+                            kelp_onnx_model *out) KELP_MUST_USE;
+
+/* ---- between the reader's files ---- */
+/* Where in the message the reader is: a chain on the stack, spelled out only for an error. */
+typedef struct kelp_onnx_place {
+    const struct kelp_onnx_place *parent;
+    const char *field;
+    int64_t index; /* -1: not repeated */
+    uint32_t depth;
+} kelp_onnx_place;
+
+kelp_status *kelp_onnx_error(const kelp_onnx_reader *reader, const kelp_onnx_place *place,
+                             kelp_code code, const char *format, ...) KELP_PRINTF(4, 5)
+    KELP_MUST_USE;
+kelp_onnx_place kelp_onnx_inside(const kelp_onnx_place *parent, const char *field, int64_t index);
+kelp_status *kelp_onnx_read_tensor(kelp_onnx_reader *reader, const kelp_onnx_place *place,
+                                   kelp_str bytes, kelp_onnx_tensor *out) KELP_MUST_USE;
+kelp_status *kelp_onnx_read_value(kelp_onnx_reader *reader, const kelp_onnx_place *place,
+                                  kelp_str bytes, kelp_onnx_value *out) KELP_MUST_USE;
+/* An array for the repeated field `number` of the message; NULL with count 0. */
+kelp_status *kelp_onnx_array(kelp_onnx_reader *reader, kelp_str message, uint32_t number,
+                             size_t item_bytes, void *out_items) KELP_MUST_USE;
+#endif

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * TensorProto: raw data is borrowed as it lies, typed fields are decoded into the arena, external data is mapped.
+ * Source: onnx.proto (TensorProto), docs/ExternalData.md.
+ */
+#include "base/checked.h"
+#include "onnx/model.h"
+#include "onnx/wire.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct raw_tensor {
+    int64_t dims[KELP_MAX_RANK];
+    int32_t rank;
+    uint64_t data_type;
+    kelp_str raw;
+    bool has_raw, external;
+    kelp_str location, offset, length;
+    size_t floats, int32s, int64s, doubles, uint64s, strings; /* elements of the typed fields */
+} raw_tensor;
+
+#define TENSOR_FAIL(...) \
+    return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT, __VA_ARGS__)
+
+static size_t count_varints(kelp_str bytes) {
+    size_t count = 0;
+    for (size_t i = 0; i < bytes.length; i++)
+        count += ((uint8_t)bytes.data[i] & 0x80) == 0;
+    return count;
+}
+
+static kelp_status *read_dims(kelp_onnx_reader *reader, const kelp_onnx_place *place,
+                              const kelp_field *field, raw_tensor *raw) {
+    kelp_wire packed = kelp_wire_of(field->bytes);
+    uint64_t value = field->value;
+    do {
+        if (field->type == KELP_WIRE_BYTES) {
+            if (packed.at == packed.end)
+                return NULL;
+            if (!kelp_wire_varint(&packed, &value))
+                TENSOR_FAIL("dims: malformed packed numbers");
+        }
+        if (raw->rank == KELP_MAX_RANK)
+            TENSOR_FAIL("dims: expected at most %d", KELP_MAX_RANK);
+        if ((int64_t)value < 0)
+            TENSOR_FAIL("dims[%d]: expected an extent, found %lld", raw->rank, (long long)value);
+        raw->dims[raw->rank++] = (int64_t)value;
+    } while (field->type == KELP_WIRE_BYTES);
+    return NULL;
+}
+
+static void read_external_entry(kelp_str bytes, raw_tensor *raw) {
+    kelp_wire wire = kelp_wire_of(bytes);
+    kelp_field field;
+    kelp_str key = {0}, value = {0};
+    while (kelp_wire_next(&wire, &field) == KELP_WIRE_FIELD) {
+        if (field.type == KELP_WIRE_BYTES && field.number == 1)
+            key = field.bytes;
+        else if (field.type == KELP_WIRE_BYTES && field.number == 2)
+            value = field.bytes;
+    }
+    if (kelp_str_is(key, "location"))
+        raw->location = value;
+    else if (kelp_str_is(key, "offset"))
+        raw->offset = value;
+    else if (kelp_str_is(key, "length"))
+        raw->length = value;
+}
+
+static void count_elements(const kelp_field *field, raw_tensor *raw) {
+    bool packed = field->type == KELP_WIRE_BYTES;
+    switch (field->number) {
+    case 4:
+        raw->floats += packed ? field->bytes.length / 4 : 1;
+        break;
+    case 5:
+        raw->int32s += packed ? count_varints(field->bytes) : 1;
+        break;
+    case 6:
+        raw->strings++;
+        break;
+    case 7:
+        raw->int64s += packed ? count_varints(field->bytes) : 1;
+        break;
+    case 10:
+        raw->doubles += packed ? field->bytes.length / 8 : 1;
+        break;
+    case 11:
+        raw->uint64s += packed ? count_varints(field->bytes) : 1;
+        break;
+    default:
+        break;
+    }
+}
+
+static kelp_status *scan(kelp_onnx_reader *reader, const kelp_onnx_place *place, kelp_str bytes,
+                         kelp_str *out_name, raw_tensor *raw) {
+    kelp_wire wire = kelp_wire_of(bytes);
+    kelp_field field;
+    kelp_wire_result result;
+    while ((result = kelp_wire_next(&wire, &field)) == KELP_WIRE_FIELD) {
+        bool is_bytes = field.type == KELP_WIRE_BYTES;
+        if (field.number == 1)
+            KELP_TRY(read_dims(reader, place, &field, raw));
+        else if (field.number == 2 && !is_bytes)
+            raw->data_type = field.value;
+        else if (field.number == 3 && is_bytes)
+            return kelp_onnx_error(reader, place, KELP_UNIMPLEMENTED,
+                                   "segment: tensors in segments are not read");
+        else if (field.number == 8 && is_bytes)
+            *out_name = field.bytes;
+        else if (field.number == 9 && is_bytes) {
+            raw->raw = field.bytes;
+            raw->has_raw = true;
+        } else if (field.number == 13 && is_bytes)
+            read_external_entry(field.bytes, raw);
+        else if (field.number == 14 && !is_bytes)
+            raw->external = field.value == 1;
+        else
+            count_elements(&field, raw);
+    }
+    if (result == KELP_WIRE_MALFORMED)
+        TENSOR_FAIL("malformed: expected a TensorProto");
+    return NULL;
+}
+
+/* ---- external data ---- */
+static kelp_status *map_file(kelp_onnx_reader *reader, const kelp_onnx_place *place,
+                             kelp_str location, const kelp_mapping **out) {
+    for (kelp_onnx_file *file = reader->files; file != NULL; file = file->next)
+        if (kelp_str_equal(file->location, location)) {
+            *out = &file->mapping;
+            return NULL;
+        }
+    char *name = kelp_arena_strndup(reader->arena, location.data, location.length);
+    if (name == NULL)
+        return kelp_status_oom();
+    if (strlen(name) != location.length || !kelp_fs_is_inside(name) || location.length == 0)
+        return kelp_onnx_error(reader, place, KELP_PERMISSION_DENIED,
+                               "external_data: location '%s' leads out of the model's folder", name);
+    if (reader->directory == NULL)
+        TENSOR_FAIL("external_data: location '%s', but the model came without a folder", name);
+    char *path = kelp_arena_printf(reader->arena, "%s/%s", reader->directory, name);
+    if (path == NULL)
+        return kelp_status_oom();
+    /* a link inside the folder may still lead out of it */
+    char *real = realpath(path, NULL), *base = realpath(reader->directory, NULL);
+    size_t length = base != NULL ? strlen(base) : 0;
+    bool inside = real == NULL || base == NULL ||
+                  (strncmp(real, base, length) == 0 && (real[length] == '/' || length == 1));
+    free(real);
+    free(base);
+    if (!inside)
+        return kelp_onnx_error(reader, place, KELP_PERMISSION_DENIED,
+                               "external_data: location '%s' links out of the model's folder", name);
+    kelp_onnx_file *file = KELP_ARENA_NEW(reader->data, kelp_onnx_file);
+    if (file == NULL)
+        return kelp_status_oom();
+    kelp_status *status = kelp_fs_map(path, &file->mapping);
+    if (status != NULL)
+        return KELP_ANNOTATE(status, "%s: cannot map external data '%s'", reader->label, name);
+    file->location = location;
+    file->next = reader->files;
+    reader->files = file;
+    *out = &file->mapping;
+    return NULL;
+}
+
+static kelp_status *find_external(kelp_onnx_reader *reader, const kelp_onnx_place *place,
+                                  raw_tensor *raw, size_t needed) {
+    const kelp_mapping *mapping = NULL;
+    uint64_t offset = 0, length = needed;
+    if (raw->offset.length > 0 && !kelp_parse_u64(raw->offset, &offset))
+        TENSOR_FAIL("external_data: offset: expected a number, found '%.*s'",
+                    KELP_STR_ARG(raw->offset));
+    if (raw->length.length > 0 && !kelp_parse_u64(raw->length, &length))
+        TENSOR_FAIL("external_data: length: expected a number, found '%.*s'",
+                    KELP_STR_ARG(raw->length));
+    if (length != needed)
+        TENSOR_FAIL("external_data: length: the shape needs %zu bytes, found %llu", needed,
+                    (unsigned long long)length);
+    KELP_TRY(map_file(reader, place, raw->location, &mapping));
+    if (offset > mapping->size_bytes || length > mapping->size_bytes - offset)
+        TENSOR_FAIL("external_data: bytes %llu to %llu are past the end of '%.*s' (%zu bytes)",
+                    (unsigned long long)offset, (unsigned long long)(offset + length),
+                    KELP_STR_ARG(raw->location), mapping->size_bytes);
+    reader->external_bytes += length;
+    if (reader->external_bytes > reader->limits.external_bytes)
+        return kelp_onnx_error(reader, place, KELP_RESOURCE_EXHAUSTED,
+                               "external data exceeds the limit of %zu bytes",
+                               reader->limits.external_bytes);
+    raw->raw = (kelp_str){(const char *)mapping->data + offset, (size_t)length};
+    raw->has_raw = true;
+    return NULL;
+}
+
+/* ---- typed fields ---- */
+/* Elements of 8, 16 or 32 bits come in int32_data, also floats of 16 and fewer bits, as their bits; packed sub-byte ones a byte each. */
+static size_t typed_count(const raw_tensor *raw, kelp_dtype dtype) {
+    switch (dtype) {
+    case KELP_F32:
+    case KELP_C64:
+        return raw->floats;
+    case KELP_F64:
+    case KELP_C128:
+        return raw->doubles;
+    case KELP_I64:
+        return raw->int64s;
+    case KELP_U32:
+    case KELP_U64:
+        return raw->uint64s;
+    case KELP_STRING:
+        return raw->strings;
+    default:
+        return raw->int32s;
+    }
+}
+
+static uint32_t typed_field(kelp_dtype dtype) {
+    switch (dtype) {
+    case KELP_F32:
+    case KELP_C64:
+        return 4;
+    case KELP_F64:
+    case KELP_C128:
+        return 10;
+    case KELP_I64:
+        return 7;
+    case KELP_U32:
+    case KELP_U64:
+        return 11;
+    case KELP_STRING:
+        return 6;
+    default:
+        return 5;
+    }
+}
+
+static void store(char *to, size_t item, size_t index, uint64_t value) {
+    memcpy(to + index * item, &value, item); /* little-endian: the low bytes come first */
+}
+
+static void decode_typed(kelp_str message, uint32_t number, size_t item, bool varints, char *to) {
+    kelp_wire wire = kelp_wire_of(message);
+    kelp_field field;
+    size_t index = 0;
+    while (kelp_wire_next(&wire, &field) == KELP_WIRE_FIELD) {
+        if (field.number != number)
+            continue;
+        if (number == 6) {
+            kelp_string text = {field.bytes.data, field.bytes.length};
+            memcpy(to + index++ * sizeof text, &text, sizeof text);
+        } else if (field.type != KELP_WIRE_BYTES) {
+            store(to, item, index++, field.value);
+        } else if (!varints) {
+            memcpy(to + index * item, field.bytes.data, field.bytes.length / item * item);
+            index += field.bytes.length / item;
+        } else {
+            kelp_wire packed = kelp_wire_of(field.bytes);
+            uint64_t value;
+            while (packed.at < packed.end && kelp_wire_varint(&packed, &value))
+                store(to, item, index++, value);
+        }
+    }
+}
+
+static kelp_status *read_typed(kelp_onnx_reader *reader, const kelp_onnx_place *place,
+                               kelp_str message, const raw_tensor *raw, kelp_tensor *tensor,
+                               size_t needed) {
+    bool complex_type = tensor->dtype == KELP_C64 || tensor->dtype == KELP_C128;
+    uint32_t bits = kelp_dtype_bits(tensor->dtype);
+    size_t elements = (size_t)kelp_tensor_elements(tensor);
+    size_t expected = complex_type ? 2 * elements : bits < 8 ? needed : elements;
+    size_t found = typed_count(raw, tensor->dtype);
+    if (found != expected)
+        TENSOR_FAIL("expected %zu values of %s, found %zu", expected,
+                    kelp_dtype_name(tensor->dtype), found);
+    size_t item = complex_type ? bits / 16 : bits < 8 ? 1 : bits / 8;
+    char *data = kelp_arena_alloc(reader->data, needed + 8, 64);
+    if (data == NULL)
+        return kelp_status_oom();
+    uint32_t number = typed_field(tensor->dtype);
+    /* in the message a uint32 is a varint like any other */
+    decode_typed(message, number, item, number == 5 || number == 7 || number == 11, data);
+    tensor->data = data;
+    return NULL;
+}
+
+kelp_status *kelp_onnx_read_tensor(kelp_onnx_reader *reader, const kelp_onnx_place *place,
+                                   kelp_str bytes, kelp_onnx_tensor *out) {
+    raw_tensor raw = {0};
+    int64_t elements;
+    size_t needed;
+    *out = (kelp_onnx_tensor){0};
+    KELP_TRY(scan(reader, place, bytes, &out->name, &raw));
+    kelp_dtype dtype = (kelp_dtype)(raw.data_type < KELP_DTYPE_COUNT ? raw.data_type : 0);
+    if (kelp_dtype_bits(dtype) == 0)
+        TENSOR_FAIL("tensor '%.*s': data_type: expected a data type, found %llu",
+                    KELP_STR_ARG(out->name), (unsigned long long)raw.data_type);
+    if (!kelp_shape_elements(raw.rank, raw.dims, &elements) ||
+        !kelp_dtype_bytes(dtype, elements, &needed))
+        TENSOR_FAIL("tensor '%.*s': dims: their product overflows", KELP_STR_ARG(out->name));
+    KELP_TRY(kelp_tensor_init(&out->tensor, dtype, raw.rank, raw.dims, NULL));
+    out->tensor.flags = KELP_TENSOR_READ_ONLY;
+    if (raw.external && dtype == KELP_STRING)
+        TENSOR_FAIL("tensor '%.*s': strings cannot be external data", KELP_STR_ARG(out->name));
+    if (raw.external)
+        KELP_TRY(find_external(reader, place, &raw, needed));
+    if (!raw.has_raw && needed == 0)
+        return NULL;
+    if (!raw.has_raw)
+        return read_typed(reader, place, bytes, &raw, &out->tensor, needed);
+    if (dtype == KELP_STRING || raw.raw.length != needed)
+        TENSOR_FAIL("tensor '%.*s': raw_data: expected %zu bytes of %s, found %zu",
+                    KELP_STR_ARG(out->name), needed, kelp_dtype_name(dtype), raw.raw.length);
+    union { /* marked read-only above */
+        const char *from;
+        void *to;
+    } data = {raw.raw.data};
+    out->tensor.data = data.to;
+    return NULL;
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ValueInfoProto and TypeProto: what a value is said to be. */
+#include "onnx/model.h"
+#include "onnx/wire.h"
+
+static kelp_status *malformed(const kelp_onnx_reader *reader, const kelp_onnx_place *place) {
+    return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
+                           "malformed: expected a protobuf message");
+}
+
+static kelp_status *read_dim(kelp_onnx_reader *reader, const kelp_onnx_place *place, kelp_str bytes,
+                             int64_t *out_extent, kelp_str *out_symbol) {
+    kelp_wire wire = kelp_wire_of(bytes);
+    kelp_field field;
+    kelp_wire_result result;
+    *out_extent = -1;
+    while ((result = kelp_wire_next(&wire, &field)) == KELP_WIRE_FIELD) {
+        if (field.number == 1 && field.type == KELP_WIRE_VARINT)
+            *out_extent = (int64_t)field.value;
+        else if (field.number == 2 && field.type == KELP_WIRE_BYTES)
+            *out_symbol = field.bytes;
+    }
+    if (result == KELP_WIRE_MALFORMED)
+        return malformed(reader, place);
+    if (*out_extent < -1)
+        return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
+                               "expected an extent, found %lld", (long long)*out_extent);
+    return NULL;
+}
+
+static kelp_status *read_shape(kelp_onnx_reader *reader, const kelp_onnx_place *place,
+                               kelp_str bytes, kelp_onnx_type *out) {
+    kelp_wire wire = kelp_wire_of(bytes);
+    kelp_field field;
+    kelp_wire_result result;
+    out->rank = 0;
+    while ((result = kelp_wire_next(&wire, &field)) == KELP_WIRE_FIELD) {
+        if (field.number != 1 || field.type != KELP_WIRE_BYTES)
+            continue;
+        kelp_onnx_place inner = kelp_onnx_inside(place, "shape.dim", out->rank);
+        if (out->rank == KELP_MAX_RANK)
+            return kelp_onnx_error(reader, &inner, KELP_INVALID_ARGUMENT,
+                                   "expected at most %d dimensions", KELP_MAX_RANK);
+        KELP_TRY(read_dim(reader, &inner, field.bytes, &out->shape[out->rank],
+                          &out->symbols[out->rank]));
+        out->rank++;
+    }
+    return result == KELP_WIRE_MALFORMED ? malformed(reader, place) : NULL;
+}
+
+static kelp_status *read_tensor_type(kelp_onnx_reader *reader, const kelp_onnx_place *place,
+                                     kelp_str bytes, kelp_onnx_type *out) {
+    kelp_wire wire = kelp_wire_of(bytes);
+    kelp_field field;
+    kelp_wire_result result;
+    while ((result = kelp_wire_next(&wire, &field)) == KELP_WIRE_FIELD) {
+        if (field.number == 1 && field.type == KELP_WIRE_VARINT) {
+            out->dtype = (kelp_dtype)(field.value < KELP_DTYPE_COUNT ? field.value : 0);
+            if (field.value != 0 && kelp_dtype_bits(out->dtype) == 0)
+                return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
+                                       "elem_type: expected a data type, found %llu",
+                                       (unsigned long long)field.value);
+        } else if (field.number == 2 && field.type == KELP_WIRE_BYTES) {
+            KELP_TRY(read_shape(reader, place, field.bytes, out));
+        }
+    }
+    return result == KELP_WIRE_MALFORMED ? malformed(reader, place) : NULL;
+}
+
+static kelp_status *read_type(kelp_onnx_reader *reader, const kelp_onnx_place *place,
+                              kelp_str bytes, kelp_onnx_type *out);
+
+/* sequence, optional: of what; only the innermost tensor's type is kept. */
+static kelp_status *read_container(kelp_onnx_reader *reader, const kelp_onnx_place *place,
+                                   kelp_str bytes, kelp_value_kind kind, kelp_onnx_type *out) {
+    kelp_wire wire = kelp_wire_of(bytes);
+    kelp_field field;
+    kelp_wire_result result;
+    while ((result = kelp_wire_next(&wire, &field)) == KELP_WIRE_FIELD) {
+        bool is_element = field.type == KELP_WIRE_BYTES &&
+                          field.number == (kind == KELP_VALUE_MAP ? 2u : 1u);
+        if (is_element) {
+            kelp_onnx_place inner = kelp_onnx_inside(place, "elem_type", -1);
+            KELP_TRY(read_type(reader, &inner, field.bytes, out));
+        }
+    }
+    out->kind = kind;
+    return result == KELP_WIRE_MALFORMED ? malformed(reader, place) : NULL;
+}
+
+static kelp_status *read_type(kelp_onnx_reader *reader, const kelp_onnx_place *place,
+                              kelp_str bytes, kelp_onnx_type *out) {
+    static const kelp_value_kind kinds[10] = {[1] = KELP_VALUE_TENSOR, [4] = KELP_VALUE_SEQUENCE,
+                                              [5] = KELP_VALUE_MAP,    [8] = KELP_VALUE_SPARSE,
+                                              [9] = KELP_VALUE_OPTIONAL};
+    if (place->depth > reader->limits.depth)
+        return kelp_onnx_error(reader, place, KELP_RESOURCE_EXHAUSTED,
+                               "types nest deeper than %u", reader->limits.depth);
+    kelp_wire wire = kelp_wire_of(bytes);
+    kelp_field field;
+    kelp_wire_result result;
+    while ((result = kelp_wire_next(&wire, &field)) == KELP_WIRE_FIELD) {
+        kelp_value_kind kind = field.number < 10 ? kinds[field.number] : KELP_VALUE_UNKNOWN;
+        if (kind == KELP_VALUE_UNKNOWN || field.type != KELP_WIRE_BYTES)
+            continue;
+        if (kind == KELP_VALUE_TENSOR || kind == KELP_VALUE_SPARSE) {
+            KELP_TRY(read_tensor_type(reader, place, field.bytes, out));
+            out->kind = kind;
+        } else {
+            KELP_TRY(read_container(reader, place, field.bytes, kind, out));
+        }
+    }
+    return result == KELP_WIRE_MALFORMED ? malformed(reader, place) : NULL;
+}
+
+kelp_status *kelp_onnx_read_value(kelp_onnx_reader *reader, const kelp_onnx_place *place,
+                                  kelp_str bytes, kelp_onnx_value *out) {
+    kelp_wire wire = kelp_wire_of(bytes);
+    kelp_field field;
+    kelp_wire_result result;
+    *out = (kelp_onnx_value){.type = {.rank = -1}};
+    while ((result = kelp_wire_next(&wire, &field)) == KELP_WIRE_FIELD) {
+        if (field.number == 1 && field.type == KELP_WIRE_BYTES) {
+            out->name = field.bytes;
+        } else if (field.number == 2 && field.type == KELP_WIRE_BYTES) {
+            kelp_onnx_place inner = kelp_onnx_inside(place, "type", -1);
+            KELP_TRY(read_type(reader, &inner, field.bytes, &out->type));
+        }
+    }
+    return result == KELP_WIRE_MALFORMED ? malformed(reader, place) : NULL;
+}
