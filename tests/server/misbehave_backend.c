@@ -55,9 +55,14 @@ TRITONSERVER_Error *TRITONBACKEND_ModelInitialize(TRITONBACKEND_Model *model) {
 }
 
 TRITONSERVER_Error *TRITONBACKEND_ModelInstanceInitialize(TRITONBACKEND_ModelInstance *instance) {
+    TRITONSERVER_BufferAttributes *usage = NULL;
     if (is(conduct_of(instance), "instance_error"))
         return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_UNAVAILABLE, "no instance today");
-    return NULL;
+    drop(TRITONSERVER_BufferAttributesNew(&usage));
+    drop(TRITONSERVER_BufferAttributesSetByteSize(usage, 1234));
+    TRITONSERVER_Error *error = TRITONBACKEND_ModelInstanceReportMemoryUsage(instance, &usage, 1);
+    drop(TRITONSERVER_BufferAttributesDelete(usage));
+    return error;
 }
 
 /* A response with OUTPUT0 = {7, 8}. */

@@ -81,6 +81,7 @@ static void test_execute_that_fails(void **state) {
     char *stats = message_text(message);
     assert_int_equal(number_after(stats, "\"fail\":{\"count\":"), 3);
     assert_int_equal(number_after(stats, "\"inference_count\":"), 0);
+    contains(stats, "\"memory_usage\":[{\"type\":\"CPU\",\"id\":0,\"byte_size\":1234}]");
     free(stats);
     close_model(*state, "fail", &c);
 }

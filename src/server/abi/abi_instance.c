@@ -149,6 +149,42 @@ TRITONSERVER_Error *TRITONBACKEND_ModelInstanceReportBatchStatistics(
     return kelp_to_error(kelp_stats_batch(&of(instance)->stats, batch_size, &times));
 }
 
+static TRITONSERVER_Error *report_usage(kelp_stats *stats, TRITONSERVER_BufferAttributes **usage,
+                                        uint32_t count) {
+    kelp_allocator heap = kelp_allocator_system();
+    kelp_memory_usage *list = NULL;
+    kelp_status *status = kelp_alloc_zero(heap, count, sizeof *list, (void **)&list);
+    for (uint32_t i = 0; i < count && !status; i++) {
+        const kelp_buffer_attributes *attributes = (const kelp_buffer_attributes *)usage[i];
+        if (!attributes)
+            status = KELP_ERROR(KELP_INVALID_ARGUMENT, "memory usage %u is NULL", i);
+        else
+            list[i] = (kelp_memory_usage){.type = attributes->memory_type,
+                                          .id = attributes->memory_type_id,
+                                          .size_bytes = attributes->size_bytes};
+    }
+    if (!status)
+        status = kelp_stats_set_usage(stats, list, count);
+    kelp_free(heap, list, count * sizeof *list);
+    return kelp_to_error(status);
+}
+
+TRITONSERVER_Error *TRITONBACKEND_ModelReportMemoryUsage(TRITONBACKEND_Model *model,
+                                                         TRITONSERVER_BufferAttributes **usage,
+                                                         uint32_t usage_size) {
+    if (!model || (!usage && usage_size))
+        return kelp_abi_null(__func__, model ? "usage" : "model");
+    return report_usage(&((kelp_model *)model)->stats, usage, usage_size);
+}
+
+TRITONSERVER_Error *TRITONBACKEND_ModelInstanceReportMemoryUsage(
+    TRITONBACKEND_ModelInstance *instance, TRITONSERVER_BufferAttributes **usage,
+    uint32_t usage_size) {
+    if (!instance || (!usage && usage_size))
+        return kelp_abi_null(__func__, instance ? "usage" : "instance");
+    return report_usage(&of(instance)->stats, usage, usage_size);
+}
+
 /* A report on one response; the setters fill it, the report enters it. */
 typedef struct response_report {
     kelp_instance *instance;

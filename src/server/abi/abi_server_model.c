@@ -190,6 +190,7 @@ static kelp_status *put_model_stats(kelp_json_writer *writer, kelp_model *model)
     if (!kelp_model_enter(model))
         return NULL; /* its instances are going */
     kelp_stats_init(&total);
+    status = kelp_stats_add(&total, &model->stats);
     for (size_t i = 0; i < model->instance_count && !status; i++)
         status = kelp_stats_add(&total, &model->instances[i]->stats);
     if (!status)

@@ -100,6 +100,7 @@ kelp_status *kelp_model_create(kelp_server *server, const char *name, int64_t ve
     char number[24];
     snprintf(number, sizeof number, "%" PRId64, version);
     atomic_store(&model->refs, 1);
+    kelp_stats_init(&model->stats);
     model->server = server;
     kelp_server_retain(server);
     model->version = version;
@@ -144,6 +145,7 @@ void kelp_model_release(kelp_model *model) {
     kelp_allocator heap = kelp_allocator_system();
     kelp_server *server = model->server;
     kelp_model_free_labels(model);
+    kelp_stats_deinit(&model->stats);
     kelp_message_destroy(model->config_json);
     kelp_model_config_release(model->config);
     kelp_free_string(heap, model->name);

@@ -58,6 +58,7 @@ struct kelp_model {
     size_t instance_capacity;
     struct kelp_labels *labels; /* one an output of the configuration; NULL when no output has any */
     kelp_scheduler scheduler;
+    kelp_stats stats; /* of the model itself: its memory; each instance has its own */
 };
 
 /* Creates the model: backend, ModelInitialize with auto-completion, instances, scheduler. `take_config` is owned also on failure. */

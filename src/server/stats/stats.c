@@ -18,6 +18,7 @@ void kelp_stats_deinit(kelp_stats *stats) {
     kelp_allocator heap = kelp_allocator_system();
     kelp_free(heap, stats->batches, stats->batch_capacity * sizeof *stats->batches);
     kelp_free(heap, stats->responses, stats->response_capacity * sizeof *stats->responses);
+    kelp_free(heap, stats->usage, stats->usage_capacity * sizeof *stats->usage);
     pthread_mutex_destroy(&stats->lock);
     memset(stats, 0, sizeof *stats);
 }
@@ -121,6 +122,31 @@ kelp_status *kelp_stats_response(kelp_stats *stats, uint64_t index, uint64_t sta
     return status;
 }
 
+/* Adds to the entry of that place, made when there is none; the lock is held. */
+static kelp_status *add_usage(kelp_stats *stats, const kelp_memory_usage *usage) {
+    for (size_t i = 0; i < stats->usage_count; i++) {
+        if (stats->usage[i].type == usage->type && stats->usage[i].id == usage->id) {
+            stats->usage[i].size_bytes += usage->size_bytes;
+            return NULL;
+        }
+    }
+    KELP_TRY(kelp_grow(kelp_allocator_system(), (void **)&stats->usage, &stats->usage_capacity,
+                       stats->usage_count + 1, sizeof *stats->usage));
+    stats->usage[stats->usage_count++] = *usage;
+    return NULL;
+}
+
+kelp_status *kelp_stats_set_usage(kelp_stats *stats, const kelp_memory_usage *usage,
+                                  size_t count) {
+    kelp_status *status = NULL;
+    pthread_mutex_lock(&stats->lock);
+    stats->usage_count = 0;
+    for (size_t i = 0; i < count && !status; i++)
+        status = add_usage(stats, &usage[i]);
+    pthread_mutex_unlock(&stats->lock);
+    return status;
+}
+
 static void add_duration(kelp_duration *into, const kelp_duration *from) {
     into->count += from->count;
     into->ns += from->ns;
@@ -146,6 +172,8 @@ static kelp_status *add_lists(kelp_stats *into, const kelp_stats *from) {
         add_duration(&entry->empty, &source->empty);
         add_duration(&entry->cancel, &source->cancel);
     }
+    for (size_t i = 0; i < from->usage_count; i++)
+        KELP_TRY(add_usage(into, &from->usage[i]));
     return NULL;
 }
 
@@ -242,6 +270,16 @@ void kelp_stats_write(const kelp_stats *stats, const char *name, int64_t version
     kelp_json_end_array(writer);
     kelp_json_key(writer, "memory_usage");
     kelp_json_begin_array(writer);
+    for (size_t i = 0; i < stats->usage_count; i++) {
+        kelp_json_begin_object(writer);
+        kelp_json_key(writer, "type");
+        kelp_json_put_cstr(writer, TRITONSERVER_MemoryTypeString(stats->usage[i].type));
+        kelp_json_key(writer, "id");
+        kelp_json_put_i64(writer, stats->usage[i].id);
+        kelp_json_key(writer, "byte_size");
+        kelp_json_put_u64(writer, stats->usage[i].size_bytes);
+        kelp_json_end_object(writer);
+    }
     kelp_json_end_array(writer);
     kelp_json_end_object(writer);
 }

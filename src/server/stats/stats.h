@@ -9,6 +9,7 @@
 #include "base/json.h"
 
 #include <pthread.h>
+#include <triton/core/tritonserver.h>
 
 typedef struct kelp_duration {
     uint64_t count;
@@ -25,6 +26,13 @@ typedef struct kelp_response_stats {
     kelp_duration compute_infer, compute_output, success, fail, empty, cancel;
 } kelp_response_stats;
 
+/* Memory that a model or an instance says it holds in one place. */
+typedef struct kelp_memory_usage {
+    TRITONSERVER_MemoryType type;
+    int64_t id;
+    uint64_t size_bytes;
+} kelp_memory_usage;
+
 typedef struct kelp_stats {
     pthread_mutex_t lock;
     uint64_t last_inference_ms; /* since 1970 */
@@ -37,6 +45,9 @@ typedef struct kelp_stats {
     kelp_response_stats *responses; /* by index of the response within its request */
     size_t response_count;
     size_t response_capacity;
+    kelp_memory_usage *usage;
+    size_t usage_count;
+    size_t usage_capacity;
 } kelp_stats;
 
 /* Times on the monotonic clock, in the order in which they pass. */
@@ -56,6 +67,9 @@ kelp_status *kelp_stats_batch(kelp_stats *stats, uint64_t batch_size,
 kelp_status *kelp_stats_response(kelp_stats *stats, uint64_t index, uint64_t start_ns,
                                  uint64_t output_start_ns, uint64_t end_ns,
                                  const kelp_status *error) KELP_MUST_USE;
+/* Replaces what was reported before. */
+kelp_status *kelp_stats_set_usage(kelp_stats *stats, const kelp_memory_usage *usage,
+                                  size_t count) KELP_MUST_USE;
 /* Adds `from` to `into` (which nobody else uses). */
 kelp_status *kelp_stats_add(kelp_stats *into, kelp_stats *from) KELP_MUST_USE;
 /* One element of "model_stats", as Triton prints it. */
