@@ -456,7 +456,7 @@ static void on_end(kelp_http_connection *c) {
     update_events(c);
 }
 
-/* One read; false when there is nothing more for now. */
+/* One read; false when there is nothing more to read. */
 static bool read_once(kelp_http_connection *c) {
     size_t room = 0;
     char *space = c->call || c->lingering ? NULL : kelp_http1_body_space(&c->parser, &room);
