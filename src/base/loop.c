@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The event loop: epoll for files, a binary heap for timers, an eventfd for posts and stops. */
+#include "base/loop.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#define EVENTS_A_ROUND 64
+
+struct kelp_loop {
+    kelp_allocator allocator;
+    int epoll_fd;
+    int wake_fd;
+    atomic_bool stopping;
+    kelp_queue posts;
+    kelp_loop_timer **timers; /* heap, from 1 */
+    size_t timer_count, timer_capacity;
+    uint64_t now_ns;
+    struct epoll_event events[EVENTS_A_ROUND];
+    int event_count, event_at; /* of the round under way */
+};
+
+static kelp_status *system_error(const char *what) {
+    int code = errno;
+    char text[128];
+    return KELP_ERROR(KELP_INTERNAL, "event loop: %s: %s", what,
+                      strerror_r(code, text, sizeof text));
+}
+
+kelp_status *kelp_loop_create(kelp_allocator allocator, kelp_loop **out) {
+    kelp_loop *loop = NULL;
+    KELP_TRY(KELP_NEW(allocator, kelp_loop, &loop));
+    loop->allocator = allocator;
+    kelp_queue_init(&loop->posts);
+    atomic_init(&loop->stopping, false);
+    loop->now_ns = kelp_now_ns();
+    loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    loop->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    struct epoll_event wake = {.events = EPOLLIN, .data = {.ptr = NULL}};
+    kelp_status *status = NULL;
+    if (loop->epoll_fd < 0 || loop->wake_fd < 0 ||
+        epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, loop->wake_fd, &wake) != 0)
+        status = system_error("cannot create");
+    if (status != NULL) {
+        kelp_loop_destroy(loop);
+        return status;
+    }
+    *out = loop;
+    return NULL;
+}
+
+void kelp_loop_destroy(kelp_loop *loop) {
+    if (loop == NULL)
+        return;
+    if (loop->epoll_fd >= 0)
+        close(loop->epoll_fd);
+    if (loop->wake_fd >= 0)
+        close(loop->wake_fd);
+    kelp_free(loop->allocator, loop->timers, loop->timer_capacity * sizeof *loop->timers);
+    kelp_free(loop->allocator, loop, sizeof *loop);
+}
+
+static void wake(kelp_loop *loop) {
+    uint64_t one = 1;
+    /* a full counter wakes as well */
+    while (write(loop->wake_fd, &one, sizeof one) < 0 && errno == EINTR) {
+    }
+}
+
+void kelp_loop_stop(kelp_loop *loop) {
+    atomic_store(&loop->stopping, true);
+    wake(loop);
+}
+
+void kelp_loop_post(kelp_loop *loop, kelp_loop_task *task) {
+    if (kelp_queue_push(&loop->posts, &task->node))
+        wake(loop);
+}
+
+uint64_t kelp_loop_now_ns(const kelp_loop *loop) {
+    return loop->now_ns;
+}
+
+/* ---- files ---- */
+static uint32_t to_epoll(uint32_t events) {
+    return (events & KELP_LOOP_READ ? EPOLLIN : 0u) | (events & KELP_LOOP_WRITE ? EPOLLOUT : 0u) |
+           EPOLLRDHUP;
+}
+
+static kelp_status *control(kelp_loop *loop, int operation, kelp_loop_io *io, uint32_t events) {
+    struct epoll_event event = {.events = to_epoll(events), .data = {.ptr = io}};
+    if (epoll_ctl(loop->epoll_fd, operation, io->fd, &event) != 0)
+        return system_error(operation == EPOLL_CTL_ADD ? "cannot add a file" : "cannot modify");
+    io->events = events;
+    return NULL;
+}
+
+kelp_status *kelp_loop_add(kelp_loop *loop, kelp_loop_io *io, uint32_t events) {
+    return control(loop, EPOLL_CTL_ADD, io, events);
+}
+
+kelp_status *kelp_loop_modify(kelp_loop *loop, kelp_loop_io *io, uint32_t events) {
+    return io->events == events ? NULL : control(loop, EPOLL_CTL_MOD, io, events);
+}
+
+void kelp_loop_remove(kelp_loop *loop, kelp_loop_io *io) {
+    struct epoll_event unused = {0};
+    epoll_ctl(loop->epoll_fd, EPOLL_CTL_DEL, io->fd, &unused);
+    /* events of this round that are still to come must not reach it */
+    for (int i = loop->event_at; i < loop->event_count; i++)
+        if (loop->events[i].data.ptr == io)
+            loop->events[i].events = 0;
+}
+
+/* ---- timers ---- */
+static void put_timer(kelp_loop *loop, size_t at, kelp_loop_timer *timer) {
+    loop->timers[at] = timer;
+    timer->heap_index = at;
+}
+
+static void sift_up(kelp_loop *loop, size_t at, kelp_loop_timer *timer) {
+    for (; at > 1 && loop->timers[at / 2]->deadline_ns > timer->deadline_ns; at /= 2)
+        put_timer(loop, at, loop->timers[at / 2]);
+    put_timer(loop, at, timer);
+}
+
+static void sift_down(kelp_loop *loop, size_t at, kelp_loop_timer *timer) {
+    for (size_t child; (child = 2 * at) <= loop->timer_count; at = child) {
+        if (child < loop->timer_count &&
+            loop->timers[child + 1]->deadline_ns < loop->timers[child]->deadline_ns)
+            child++;
+        if (loop->timers[child]->deadline_ns >= timer->deadline_ns)
+            break;
+        put_timer(loop, at, loop->timers[child]);
+    }
+    put_timer(loop, at, timer);
+}
+
+void kelp_loop_timer_cancel(kelp_loop *loop, kelp_loop_timer *timer) {
+    size_t at = timer->heap_index;
+    if (at == 0)
+        return;
+    timer->heap_index = 0;
+    kelp_loop_timer *last = loop->timers[loop->timer_count--];
+    if (last == timer)
+        return;
+    sift_down(loop, at, last);
+    sift_up(loop, last->heap_index, last);
+}
+
+kelp_status *kelp_loop_timer_set(kelp_loop *loop, kelp_loop_timer *timer, uint64_t deadline_ns) {
+    kelp_loop_timer_cancel(loop, timer);
+    KELP_TRY(kelp_grow(loop->allocator, (void **)&loop->timers, &loop->timer_capacity,
+                       loop->timer_count + 2, sizeof *loop->timers));
+    timer->deadline_ns = deadline_ns;
+    sift_up(loop, ++loop->timer_count, timer);
+    return NULL;
+}
+
+static void run_timers(kelp_loop *loop) {
+    while (loop->timer_count > 0 && loop->timers[1]->deadline_ns <= loop->now_ns) {
+        kelp_loop_timer *timer = loop->timers[1];
+        kelp_loop_timer_cancel(loop, timer);
+        timer->fn(timer);
+    }
+}
+
+/* ---- running ---- */
+static int wait_ms(const kelp_loop *loop) {
+    if (loop->timer_count == 0)
+        return -1;
+    uint64_t deadline = loop->timers[1]->deadline_ns, now = kelp_now_ns();
+    if (deadline <= now)
+        return 0;
+    uint64_t ms = (deadline - now + 999999) / 1000000;
+    return ms > 60000 ? 60000 : (int)ms;
+}
+
+static void drain_wakes(const kelp_loop *loop) {
+    uint64_t count;
+    while (read(loop->wake_fd, &count, sizeof count) < 0 && errno == EINTR) {
+    }
+}
+
+static void run_posts(kelp_loop *loop) {
+    for (kelp_queue_node *node; (node = kelp_queue_pop(&loop->posts)) != NULL;) {
+        kelp_loop_task *task = (kelp_loop_task *)(void *)node;
+        task->fn(task);
+    }
+}
+
+static void run_events(kelp_loop *loop, int count) {
+    loop->event_count = count;
+    for (loop->event_at = 0; loop->event_at < loop->event_count;) {
+        const struct epoll_event *event = &loop->events[loop->event_at++];
+        uint32_t bits = event->events;
+        if (bits == 0)
+            continue;
+        kelp_loop_io *io = event->data.ptr;
+        if (io == NULL) {
+            drain_wakes(loop);
+            continue;
+        }
+        uint32_t events = (bits & (EPOLLIN | EPOLLRDHUP) ? KELP_LOOP_READ : 0u) |
+                          (bits & EPOLLOUT ? KELP_LOOP_WRITE : 0u) |
+                          (bits & (EPOLLHUP | EPOLLERR | EPOLLRDHUP) ? KELP_LOOP_HANGUP : 0u);
+        io->fn(io, events);
+    }
+    loop->event_count = 0;
+}
+
+kelp_status *kelp_loop_run(kelp_loop *loop) {
+    while (!atomic_load(&loop->stopping)) {
+        int count = epoll_wait(loop->epoll_fd, loop->events, EVENTS_A_ROUND, wait_ms(loop));
+        if (count < 0 && errno != EINTR)
+            return system_error("cannot wait");
+        loop->now_ns = kelp_now_ns();
+        run_events(loop, count < 0 ? 0 : count);
+        run_posts(loop);
+        run_timers(loop);
+    }
+    run_posts(loop);
+    atomic_store(&loop->stopping, false);
+    return NULL;
+}
