@@ -163,13 +163,54 @@ static void test_log_file(void **state) {
           TRITONSERVER_ERROR_INVALID_ARG, "unknown log level");
 }
 
+static void test_metrics(void **state) {
+    static const double bounds[] = {1, 2.5};
+    TRITONSERVER_MetricFamily *family = NULL, *same = NULL, *histograms = NULL;
+    TRITONSERVER_Metric *counter = NULL, *twin = NULL, *histogram = NULL;
+    TRITONSERVER_MetricArgs *args = NULL;
+    double value = 0;
+    (void)state;
+    TRITONSERVER_Parameter *label =
+        TRITONSERVER_ParameterNew("who", TRITONSERVER_PARAMETER_STRING, "me \"too\"");
+    const TRITONSERVER_Parameter *labels[] = {label};
+    ok(TRITONSERVER_MetricFamilyNew(&family, TRITONSERVER_METRIC_KIND_COUNTER, "things", "Things"));
+    ok(TRITONSERVER_MetricFamilyNew(&same, TRITONSERVER_METRIC_KIND_COUNTER, "things", "Things"));
+    fails(TRITONSERVER_MetricFamilyNew(&same, TRITONSERVER_METRIC_KIND_GAUGE, "things", "Things"),
+          TRITONSERVER_ERROR_INVALID_ARG, "of another kind");
+    ok(TRITONSERVER_MetricNew(&counter, family, labels, 1));
+    ok(TRITONSERVER_MetricNew(&twin, same, labels, 1));
+    ok(TRITONSERVER_MetricIncrement(counter, 2));
+    ok(TRITONSERVER_MetricIncrement(twin, 0.5));
+    ok(TRITONSERVER_MetricValue(counter, &value));
+    assert_true(value == 2.5);
+    fails(TRITONSERVER_MetricIncrement(counter, -1), TRITONSERVER_ERROR_INVALID_ARG, "cannot fall");
+    fails(TRITONSERVER_MetricSet(counter, 1), TRITONSERVER_ERROR_UNSUPPORTED, "counter");
+    ok(TRITONSERVER_MetricFamilyDelete(same));
+    fails(TRITONSERVER_MetricFamilyDelete(family), TRITONSERVER_ERROR_INTERNAL, "metrics of it");
+    ok(TRITONSERVER_MetricFamilyNew(&histograms, TRITONSERVER_METRIC_KIND_HISTOGRAM, "spread", "S"));
+    fails(TRITONSERVER_MetricNew(&histogram, histograms, NULL, 0), TRITONSERVER_ERROR_INVALID_ARG,
+          "buckets");
+    ok(TRITONSERVER_MetricArgsNew(&args));
+    ok(TRITONSERVER_MetricArgsSetHistogram(args, bounds, 2));
+    ok(TRITONSERVER_MetricNewWithArgs(&histogram, histograms, NULL, 0, args));
+    ok(TRITONSERVER_MetricArgsDelete(args));
+    ok(TRITONSERVER_MetricObserve(histogram, 1));
+    ok(TRITONSERVER_MetricObserve(histogram, 9));
+    ok(TRITONSERVER_MetricDelete(histogram));
+    ok(TRITONSERVER_MetricFamilyDelete(histograms));
+    ok(TRITONSERVER_MetricDelete(counter));
+    ok(TRITONSERVER_MetricDelete(twin));
+    ok(TRITONSERVER_MetricFamilyDelete(family));
+    TRITONSERVER_ParameterDelete(label);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_versions),       cmocka_unit_test(test_errors),
         cmocka_unit_test(test_names),          cmocka_unit_test(test_messages),
         cmocka_unit_test(test_buffer_attributes), cmocka_unit_test(test_options),
         cmocka_unit_test(test_memory),         cmocka_unit_test(test_null_arguments),
-        cmocka_unit_test(test_log_file),
+        cmocka_unit_test(test_log_file),       cmocka_unit_test(test_metrics),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -321,6 +321,38 @@ static void *work(void *userp) {
     return NULL;
 }
 
+/* The page that a monitor reads: the server's own counters and a family of the application's. */
+static void check_metrics(TRITONSERVER_Server *server) {
+    static const double bounds[] = {1, 2.5};
+    TRITONSERVER_MetricFamily *family = NULL;
+    TRITONSERVER_Metric *metric = NULL;
+    TRITONSERVER_MetricArgs *args = NULL;
+    TRITONSERVER_Metrics *metrics = NULL;
+    const char *base = NULL;
+    size_t size = 0;
+    ok(TRITONSERVER_MetricFamilyNew(&family, TRITONSERVER_METRIC_KIND_HISTOGRAM, "spread", "S"));
+    ok(TRITONSERVER_MetricArgsNew(&args));
+    ok(TRITONSERVER_MetricArgsSetHistogram(args, bounds, 2));
+    ok(TRITONSERVER_MetricNewWithArgs(&metric, family, NULL, 0, args));
+    ok(TRITONSERVER_MetricArgsDelete(args));
+    ok(TRITONSERVER_MetricObserve(metric, 1));
+    ok(TRITONSERVER_MetricObserve(metric, 9));
+    ok(TRITONSERVER_ServerMetrics(server, &metrics));
+    ok(TRITONSERVER_MetricsFormatted(metrics, TRITONSERVER_METRIC_PROMETHEUS, &base, &size));
+    char *text = strndup(base, size);
+    contains(text, "# TYPE nv_inference_count counter\n"
+                   "nv_inference_count{model=\"addsub\",version=\"1\"} 1200\n");
+    contains(text, "nv_inference_request_failure{model=\"addsub\",version=\"1\",reason="
+                   "\"BACKEND\"} 0\n");
+    contains(text, "# HELP spread S\n# TYPE spread histogram\nspread_bucket{le=\"1\"} 1\n"
+                   "spread_bucket{le=\"2.5\"} 1\nspread_bucket{le=\"+Inf\"} 2\nspread_sum 10\n"
+                   "spread_count 2\n");
+    free(text);
+    ok(TRITONSERVER_MetricsDelete(metrics));
+    ok(TRITONSERVER_MetricDelete(metric));
+    ok(TRITONSERVER_MetricFamilyDelete(family));
+}
+
 static void test_instances_in_parallel_and_statistics(void **state) {
     enum { THREADS = 6, EACH = 200 };
     repo r;
@@ -361,6 +393,7 @@ static void test_instances_in_parallel_and_statistics(void **state) {
     assert_true(number_after(stats, "\"last_inference\":") > 1000000000000);
     assert_true(number_after(stats, "\"success\":{\"count\":1200,\"ns\":") > 0);
     free(stats);
+    check_metrics(server);
     server_end(server);
     repo_remove(&r);
 }
