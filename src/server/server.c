@@ -264,12 +264,13 @@ static void retire_all(kelp_server *server) {
 }
 
 /* true when all models are gone. */
-static bool wait_for_models(kelp_server *server) {
+static bool wait_for_models(kelp_server *server, unsigned *out_timeout_s) {
     struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += (time_t)server->options->exit_timeout_s;
-    pthread_mutex_lock(&server->table_lock);
     int result = 0;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    pthread_mutex_lock(&server->table_lock);
+    *out_timeout_s = server->options->exit_timeout_s;
+    until.tv_sec += (time_t)*out_timeout_s;
     while (server->live_models > 0 && result != ETIMEDOUT)
         result = pthread_cond_timedwait(&server->table_changed, &server->table_lock, &until);
     bool gone = server->live_models == 0;
@@ -282,11 +283,12 @@ kelp_status *kelp_server_stop(kelp_server *server) {
         return NULL;
     atomic_store(&server->state, KELP_SERVER_STOPPING);
     if (server->options) {
+        unsigned timeout_s = 0;
         retire_all(server);
-        if (!wait_for_models(server))
+        if (!wait_for_models(server, &timeout_s))
             return KELP_ERROR(KELP_INTERNAL,
                               "Exit timeout expired: requests are still in flight after %u s",
-                              server->options->exit_timeout_s);
+                              timeout_s);
     }
     stop_reaper(server);
     for (size_t i = 0; i < server->backend_count; i++)

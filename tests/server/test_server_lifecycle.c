@@ -253,6 +253,32 @@ static void test_unload_waits_for_requests(void **state) {
     repo_remove(&r);
 }
 
+static void test_cancelled_requests_leave_the_queue(void **state) {
+    static const int64_t shape[] = {2};
+    static const int32_t data[] = {5, 6};
+    repo r;
+    call c[4];
+    size_t size_bytes = 0;
+    (void)state;
+    repo_make(&r);
+    repo_model(&r, "slow", slow_config);
+    TRITONSERVER_Server *server = server_start(&r, &(server_setup){0});
+    for (int i = 0; i < 4; i++) {
+        call_init(&c[i], server, "slow", -1);
+        call_input(&c[i], "INPUT0", TRITONSERVER_TYPE_INT32, shape, 1, data, sizeof data);
+        call_start(&c[i]);
+    }
+    ok(TRITONSERVER_InferenceRequestCancel(c[3].request)); /* both instances are busy */
+    for (int i = 0; i < 4; i++)
+        call_wait(&c[i]);
+    call_output(&c[2], "OUTPUT0", &size_bytes);
+    call_fails(&c[3], TRITONSERVER_ERROR_CANCELLED, "Request cancelled");
+    for (int i = 0; i < 4; i++)
+        call_deinit(&c[i]);
+    server_end(server);
+    repo_remove(&r);
+}
+
 static void test_stop_lets_requests_finish(void **state) {
     static const int64_t shape[] = {2};
     static const int32_t data[] = {5, 6};
@@ -533,6 +559,7 @@ int main(void) {
         cmocka_unit_test(test_wrong_configs),
         cmocka_unit_test(test_versions),
         cmocka_unit_test(test_unload_waits_for_requests),
+        cmocka_unit_test(test_cancelled_requests_leave_the_queue),
         cmocka_unit_test(test_stop_lets_requests_finish),
         cmocka_unit_test(test_load_and_unload_many_times),
         cmocka_unit_test(test_instances_in_parallel_and_statistics),

@@ -163,6 +163,10 @@ static void test_cancellation_reaches_the_backend(void **state) {
     call c;
     open_model(*state, "cancel", CONFIG_OF("misbehave"), &c);
     call_start(&c);
+    pthread_mutex_lock(&c.lock);
+    while (!c.releases) /* the backend has it */
+        pthread_cond_wait(&c.changed, &c.lock);
+    pthread_mutex_unlock(&c.lock);
     ok(TRITONSERVER_InferenceRequestCancel(c.request));
     ok(TRITONSERVER_InferenceRequestIsCancelled(c.request, &cancelled));
     assert_true(cancelled);

@@ -66,31 +66,71 @@ static bool instances_ready(const kelp_model *model) {
     return true;
 }
 
+/* Models whose backends are to be asked, each with a reference: the table is not locked while they answer. */
+typedef struct model_list {
+    kelp_model **items;
+    size_t count;
+    size_t capacity;
+} model_list;
+
+/* Whether every version is ready or was unloaded on purpose; gathers those whose backend has a say. */
+static kelp_status *versions_ready(kelp_server *server, model_list *ask, bool *out_ready) {
+    kelp_status *status = NULL;
+    bool all = true;
+    pthread_mutex_lock(&server->table_lock);
+    for (kelp_map_entry *e = NULL; all && !status && (e = kelp_map_next(&server->entries, e));) {
+        const kelp_entry *entry = e->value;
+        for (size_t i = 0; i < entry->version_count && all && !status; i++) {
+            const kelp_version *version = &entry->versions[i];
+            if (!version->model) {
+                all = version->state == KELP_VERSION_UNAVAILABLE &&
+                      strcmp(kelp_text_get(&version->reason), "unloaded") == 0;
+            } else if (version->model->backend->ready) {
+                status = kelp_grow(kelp_allocator_system(), (void **)&ask->items, &ask->capacity,
+                                   ask->count + 1, sizeof *ask->items);
+                if (!status) {
+                    kelp_model_retain(version->model);
+                    ask->items[ask->count++] = version->model;
+                }
+            }
+        }
+    }
+    pthread_mutex_unlock(&server->table_lock);
+    *out_ready = all;
+    return status;
+}
+
+/* A model that is on its way out does not speak against the server. */
+static bool model_ready(kelp_model *model) {
+    if (!kelp_model_enter(model))
+        return true;
+    bool is = instances_ready(model);
+    kelp_model_leave(model);
+    return is;
+}
+
 TRITONSERVER_Error *TRITONSERVER_ServerIsReady(TRITONSERVER_Server *server, bool *ready) {
     if (!server || !ready)
         return kelp_abi_null(__func__, server ? "ready" : "server");
     kelp_server *s = of(server);
+    int state = atomic_load(&s->state);
     *ready = false;
-    if (atomic_load(&s->state) >= KELP_SERVER_STOPPING)
+    if (state >= KELP_SERVER_STOPPING)
         return kelp_to_error(KELP_ERROR(KELP_UNAVAILABLE, "Server exiting"));
-    if (atomic_load(&s->state) != KELP_SERVER_READY)
+    if (state != KELP_SERVER_READY)
         return NULL;
     bool all = true;
-    pthread_mutex_lock(&s->table_lock);
-    for (kelp_map_entry *e = NULL; s->options->strict_readiness && all &&
-                                   (e = kelp_map_next(&s->entries, e));) {
-        const kelp_entry *entry = e->value;
-        for (size_t i = 0; i < entry->version_count; i++) {
-            const kelp_version *version = &entry->versions[i];
-            all = all && (version->model ? instances_ready(version->model)
-                                         : version->state == KELP_VERSION_UNAVAILABLE &&
-                                               strcmp(kelp_text_get(&version->reason),
-                                                      "unloaded") == 0);
-        }
+    model_list ask = {0};
+    kelp_status *status = NULL;
+    if (s->options->strict_readiness)
+        status = versions_ready(s, &ask, &all);
+    for (size_t i = 0; i < ask.count; i++) {
+        all = all && model_ready(ask.items[i]);
+        kelp_model_release(ask.items[i]);
     }
-    pthread_mutex_unlock(&s->table_lock);
-    *ready = all;
-    return NULL;
+    kelp_free(kelp_allocator_system(), ask.items, ask.capacity * sizeof *ask.items);
+    *ready = all && !status;
+    return kelp_to_error(status);
 }
 
 TRITONSERVER_Error *TRITONSERVER_ServerModelIsReady(TRITONSERVER_Server *server,

@@ -111,11 +111,30 @@ void kelp_model_destroy_instances(kelp_model *model) {
     model->instance_count = model->instance_capacity = 0;
 }
 
+/* Answers those that were cancelled while they waited; returns how many are left to run. */
+static uint32_t drop_cancelled(kelp_instance *instance, kelp_request **requests, uint32_t count) {
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        kelp_request *request = requests[i];
+        atomic_store_explicit(&request->state, KELP_REQUEST_EXECUTING, memory_order_release);
+        if (!atomic_load_explicit(&request->factory->cancelled, memory_order_relaxed)) {
+            requests[kept++] = request;
+            continue;
+        }
+        kelp_request_times times = {.request_start_ns = request->request_start_ns};
+        kelp_stats_request(&instance->stats, false, request->batch_size, &times);
+        kelp_status *error = KELP_ERROR(KELP_CANCELLED, "Request cancelled");
+        kelp_request_fail(request, error);
+        kelp_status_free(error);
+    }
+    return kept;
+}
+
 void kelp_instance_execute(kelp_instance *instance, kelp_request **requests, uint32_t count) {
-    kelp_model *model = instance->model;
-    kelp_backend *backend = model->backend;
-    for (uint32_t i = 0; i < count; i++)
-        atomic_store_explicit(&requests[i]->state, KELP_REQUEST_EXECUTING, memory_order_release);
+    kelp_backend *backend = instance->model->backend;
+    count = drop_cancelled(instance, requests, count);
+    if (count == 0)
+        return;
     TRITONSERVER_Error *error =
         backend->fn.execute((TRITONBACKEND_ModelInstance *)instance,
                             (TRITONBACKEND_Request **)(void *)requests, count);
