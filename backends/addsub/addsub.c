@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The backend "addsub": OUTPUT0 = INPUT0 + INPUT1, OUTPUT1 = INPUT0 - INPUT1, for FP32 and INT32 tensors of any shape.
+ * The backend "addsub": OUTPUT0 = INPUT0 + INPUT1, OUTPUT1 = INPUT0 - INPUT1, for FP32 and INT32
+ * tensors of any shape.
  *
- * This is the example to start a backend from: it uses nothing but Triton's headers, loads in any server that speaks them,
- * and shows what each request is owed, which is exactly one response (or an error) and one release. The execute function
- * runs on the thread of its instance; it keeps no state.
+ * This is the example to start a backend from: it uses nothing but Triton's headers, loads in any
+ * server that speaks them, and shows what each request is owed, which is exactly one response (or
+ * an error) and one release. The execute function runs on the thread of its instance; it keeps no
+ * state.
  */
 #include <triton/core/tritonbackend.h>
 
@@ -20,7 +22,8 @@ static uint64_t now_ns(void) {
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* An input as one piece of memory. `owned` is the copy that was needed when the server has it in several pieces. */
+/* An input as one piece of memory. `owned` is the copy that was needed when the server has it in
+ * several pieces. */
 typedef struct input_view {
     TRITONSERVER_DataType datatype;
     const int64_t *shape;
@@ -107,8 +110,8 @@ static TRITONSERVER_Error *write_output(TRITONBACKEND_Response *response, const 
         TRITONBACKEND_ResponseOutput(response, &output, name, a->datatype, a->shape, a->rank);
     if (error)
         return error;
-    error = TRITONBACKEND_OutputBuffer(output, &buffer, a->size_bytes, &memory_type,
-                                       &memory_type_id);
+    error =
+        TRITONBACKEND_OutputBuffer(output, &buffer, a->size_bytes, &memory_type, &memory_type_id);
     if (error)
         return error;
     if (memory_type == TRITONSERVER_MEMORY_GPU)
@@ -161,14 +164,13 @@ static void run(TRITONBACKEND_ModelInstance *instance, TRITONBACKEND_Request *re
     bool success = !no_response && !error;
     log_error("cannot make a response", no_response);
     if (response)
-        log_error("cannot send a response",
-                  TRITONBACKEND_ResponseSend(response, TRITONSERVER_RESPONSE_COMPLETE_FINAL,
-                                             error));
+        log_error(
+            "cannot send a response",
+            TRITONBACKEND_ResponseSend(response, TRITONSERVER_RESPONSE_COMPLETE_FINAL, error));
     TRITONSERVER_ErrorDelete(error);
-    log_error("cannot report statistics",
-              TRITONBACKEND_ModelInstanceReportStatistics(instance, request, success, start_ns,
-                                                          compute_start_ns, compute_end_ns,
-                                                          now_ns()));
+    log_error("cannot report statistics", TRITONBACKEND_ModelInstanceReportStatistics(
+                                              instance, request, success, start_ns,
+                                              compute_start_ns, compute_end_ns, now_ns()));
     free(a.owned);
     free(b.owned);
     log_error("cannot release a request",

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The backend "identity": the output OUTPUTx is a copy of the input INPUTx, whatever type and shape. The model
- * parameter "execute_delay_ms" makes each execution wait, as a slow model would. Uses nothing but Triton's headers.
+ * The backend "identity": the output OUTPUTx is a copy of the input INPUTx, whatever type and
+ * shape. The model parameter "execute_delay_ms" makes each execution wait, as a slow model would.
+ * Uses nothing but Triton's headers.
  *
- * A model's state is read from its configuration once, in TRITONBACKEND_ModelInitialize, and never changes.
+ * A model's state is read from its configuration once, in TRITONBACKEND_ModelInitialize, and never
+ * changes.
  */
 #include <triton/core/tritonbackend.h>
 
@@ -33,7 +35,8 @@ static void log_error(const char *what, TRITONSERVER_Error *error) {
     TRITONSERVER_ErrorDelete(error);
 }
 
-/* The number in "execute_delay_ms":{"string_value":"N"} of a configuration, which the server prints compactly. */
+/* The number in "execute_delay_ms":{"string_value":"N"} of a configuration, which the server prints
+ * compactly. */
 static unsigned long find_delay(const char *json, size_t length) {
     static const char key[] = "\"execute_delay_ms\":{\"string_value\":\"";
     unsigned long value = 0;
@@ -91,8 +94,8 @@ static TRITONSERVER_Error *copy_tensor(TRITONBACKEND_Input *input, const char *o
     if (!error)
         error = TRITONBACKEND_ResponseOutput(response, &output, output_name, datatype, shape, rank);
     if (!error)
-        error = TRITONBACKEND_OutputBuffer(output, &buffer, size_bytes, &memory_type,
-                                           &memory_type_id);
+        error =
+            TRITONBACKEND_OutputBuffer(output, &buffer, size_bytes, &memory_type, &memory_type_id);
     for (uint32_t i = 0; i < count && !error; i++) {
         const void *piece = NULL;
         uint64_t piece_bytes = 0;
@@ -140,9 +143,9 @@ static void run(TRITONBACKEND_ModelInstance *instance, TRITONBACKEND_Request *re
     } else {
         error = answer(request, response);
         success = !error;
-        log_error("cannot send a response",
-                  TRITONBACKEND_ResponseSend(response, TRITONSERVER_RESPONSE_COMPLETE_FINAL,
-                                             error));
+        log_error(
+            "cannot send a response",
+            TRITONBACKEND_ResponseSend(response, TRITONSERVER_RESPONSE_COMPLETE_FINAL, error));
         TRITONSERVER_ErrorDelete(error);
     }
     uint64_t end_ns = now_ns();

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The server object: start, stop, look-up, pools, and the thread that finalizes models; see server.h. */
+/* The server object: start, stop, look-up, pools, and the thread that finalizes models; see
+ * server.h. */
 #include "server/server.h"
 
 #include "base/clock.h"

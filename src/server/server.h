@@ -2,12 +2,13 @@
 /*
  * The server object: options, repositories, the table of models, pools.
  *
- * Threads: the request path takes one lock, that of the calling thread's stripe, to look a model up and to take objects
- * from the pool; threads do not meet there. Whoever changes the table takes all stripes. Loads and unloads of one model are serialized
- * by its entry; those of different models run side by side.
+ * Threads: the request path takes one lock, that of the calling thread's stripe, to look a model up
+ * and to take objects from the pool; threads do not meet there. Whoever changes the table takes all
+ * stripes. Loads and unloads of one model are serialized by its entry; those of different models
+ * run side by side.
  *
- * Memory: the server is counted. Its handle holds one reference and each model another, so that a request or response that
- * outlives the handle finds what it needs.
+ * Memory: the server is counted. Its handle holds one reference and each model another, so that a
+ * request or response that outlives the handle finds what it needs.
  */
 #ifndef KELP_SERVER_SERVER_H_
 #define KELP_SERVER_SERVER_H_
@@ -33,20 +34,21 @@ typedef struct kelp_version {
     int64_t number;
     kelp_version_state state;
     kelp_text reason;
-    kelp_model *model; /* while READY; written under all stripes */
+    kelp_model *model;         /* while READY; written under all stripes */
     const kelp_model *leaving; /* while UNLOADING: whose end makes the version UNAVAILABLE */
 } kelp_version;
 
 /* What the server knows of one model name. Lives as long as the server. */
 typedef struct kelp_entry {
     char *name;
-    char *path; /* of the model's folder; changes when another repository takes over */
-    bool busy;  /* being loaded or unloaded; under the server's table lock */
-    bool present; /* in a repository when last looked */
-    char *override_config; /* JSON of a load with parameters, which plain loads keep to; NULL when none */
+    char *path;            /* of the model's folder; changes when another repository takes over */
+    bool busy;             /* being loaded or unloaded; under the server's table lock */
+    bool present;          /* in a repository when last looked */
+    char *override_config; /* JSON of a load with parameters, which plain loads keep to; NULL when
+                              none */
     char *override_directory; /* a temporary folder with the files of such a load; NULL when none */
-    int64_t signature; /* of the files when loaded; what POLL and kept overrides compare */
-    kelp_version *versions; /* ascending */
+    int64_t signature;        /* of the files when loaded; what POLL and kept overrides compare */
+    kelp_version *versions;   /* ascending */
     size_t version_count;
     size_t version_capacity;
 } kelp_entry;
@@ -71,11 +73,14 @@ struct kelp_server {
     atomic_uint refs;
     _Atomic int state; /* kelp_server_state */
     kelp_server_options *options;
-    pthread_mutex_t table_lock; /* entries' busy flags, version states, models in retirement; before the stripes */
+    pthread_mutex_t table_lock; /* entries' busy flags, version states, models in retirement; before
+                                   the stripes */
     pthread_cond_t table_changed;
-    kelp_map entries; /* name -> kelp_entry; read under one stripe, changed under table_lock and all of them */
+    kelp_map entries; /* name -> kelp_entry; read under one stripe, changed under table_lock and all
+                         of them */
     kelp_string_list repositories;
-    kelp_backend **backends; /* held until the server goes, so that a reload does not finalize them */
+    /* Held until the server goes, so that a reload does not finalize them. */
+    kelp_backend **backends;
     size_t backend_count;
     size_t backend_capacity;
     kelp_model *retired; /* idle, waiting for the reaper */
@@ -85,8 +90,10 @@ struct kelp_server {
     bool reaper_stop;
 };
 
-kelp_status *kelp_server_create(const kelp_server_options *options, kelp_server **out) KELP_MUST_USE;
-/* Refuses requests, waits for those in flight until the exit timeout, unloads all. INTERNAL when time ran out. */
+kelp_status *kelp_server_create(const kelp_server_options *options,
+                                kelp_server **out) KELP_MUST_USE;
+/* Refuses requests, waits for those in flight until the exit timeout, unloads all. INTERNAL when
+ * time ran out. */
 kelp_status *kelp_server_stop(kelp_server *server) KELP_MUST_USE;
 void kelp_server_retain(kelp_server *server);
 void kelp_server_release(kelp_server *server);
@@ -99,8 +106,8 @@ kelp_stripe *kelp_server_stripe(kelp_server *server);
 void kelp_server_lock_all(kelp_server *server);
 void kelp_server_unlock_all(kelp_server *server);
 
-/* A reference to a READY version; -1 is the highest that is ready. With out_request not NULL also a pooled request, or
- * NULL when the pool is empty. Messages as Triton's. */
+/* A reference to a READY version; -1 is the highest that is ready. With out_request not NULL also a
+ * pooled request, or NULL when the pool is empty. Messages as Triton's. */
 kelp_status *kelp_server_find_model(kelp_server *server, const char *name, int64_t version,
                                     kelp_model **out, kelp_request **out_request) KELP_MUST_USE;
 
@@ -121,18 +128,20 @@ void kelp_server_reap(kelp_server *server, kelp_model *model);
 
 /* ---- lifecycle.c ---- */
 typedef struct kelp_load_options {
-    const char *config_json; /* NULL: the model's own */
+    const char *config_json;            /* NULL: the model's own */
     const kelp_parameter *const *files; /* BYTES "file:PATH" */
     size_t file_count;
 } kelp_load_options;
-/* Loads or reloads and waits; the versions that serve go on until the new ones are ready. `load` NULL: a plain load. */
+/* Loads or reloads and waits; the versions that serve go on until the new ones are ready. `load`
+ * NULL: a plain load. */
 kelp_status *kelp_server_load(kelp_server *server, const char *name,
                               const kelp_load_options *load) KELP_MUST_USE;
 /* Stops taking requests for the model; it goes when those in flight are done. */
 kelp_status *kelp_server_unload(kelp_server *server, const char *name) KELP_MUST_USE;
 /* Loads what the control mode asks for at the start. */
 kelp_status *kelp_server_load_startup(kelp_server *server) KELP_MUST_USE;
-/* Brings the table up to date with the repositories' folders: entries for new models, `present` for all. */
+/* Brings the table up to date with the repositories' folders: entries for new models, `present` for
+ * all. */
 kelp_status *kelp_server_scan(kelp_server *server) KELP_MUST_USE;
 /* POLL: loads what is new or changed, unloads what is gone. */
 kelp_status *kelp_server_poll(kelp_server *server) KELP_MUST_USE;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A backend that answers nothing and gives nothing back, as some of those written without the helper library do. */
+/* A backend that answers nothing and gives nothing back, as some of those written without the
+ * helper library do. */
 #include <triton/core/tritonbackend.h>
 
 TRITONSERVER_Error *TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance *instance,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A backend whose conduct is chosen by the model's name, up to the first '-': what backends in the field get wrong, and the rarer
- * things that they may do (answer later from a thread of their own, answer several times, complete a configuration).
+ * A backend whose conduct is chosen by the model's name, up to the first '-': what backends in the
+ * field get wrong, and the rarer things that they may do (answer later from a thread of their own,
+ * answer several times, complete a configuration).
  */
 #include <triton/core/tritonbackend.h>
 
@@ -45,8 +46,8 @@ TRITONSERVER_Error *TRITONBACKEND_ModelInitialize(TRITONBACKEND_Model *model) {
         error = TRITONBACKEND_ModelAutoCompleteConfig(model, &complete);
         if (error || !complete)
             return error;
-        error = TRITONSERVER_MessageNewFromSerializedJson(&message, completed,
-                                                          sizeof completed - 1);
+        error =
+            TRITONSERVER_MessageNewFromSerializedJson(&message, completed, sizeof completed - 1);
         if (!error)
             error = TRITONBACKEND_ModelSetConfig(model, 1, message);
         drop(TRITONSERVER_MessageDelete(message));

@@ -7,13 +7,12 @@
 #include <time.h>
 #include <unistd.h>
 
-const char addsub_config[] =
-    "backend: \"addsub\"\nmax_batch_size: 8\n"
-    "input [ { name: \"INPUT0\" data_type: TYPE_FP32 dims: [ 16 ] },\n"
-    "        { name: \"INPUT1\" data_type: TYPE_FP32 dims: [ 16 ] } ]\n"
-    "output [ { name: \"OUTPUT0\" data_type: TYPE_FP32 dims: [ 16 ] },\n"
-    "         { name: \"OUTPUT1\" data_type: TYPE_FP32 dims: [ 16 ] } ]\n"
-    "instance_group [ { kind: KIND_CPU count: 1 } ]\n";
+const char addsub_config[] = "backend: \"addsub\"\nmax_batch_size: 8\n"
+                             "input [ { name: \"INPUT0\" data_type: TYPE_FP32 dims: [ 16 ] },\n"
+                             "        { name: \"INPUT1\" data_type: TYPE_FP32 dims: [ 16 ] } ]\n"
+                             "output [ { name: \"OUTPUT0\" data_type: TYPE_FP32 dims: [ 16 ] },\n"
+                             "         { name: \"OUTPUT1\" data_type: TYPE_FP32 dims: [ 16 ] } ]\n"
+                             "instance_group [ { kind: KIND_CPU count: 1 } ]\n";
 
 const char identity_config[] =
     "backend: \"identity\"\n"
@@ -82,8 +81,7 @@ void ok(TRITONSERVER_Error *error) {
 
 void fails(TRITONSERVER_Error *error, TRITONSERVER_Error_Code code, const char *text) {
     assert_non_null(error);
-    if (TRITONSERVER_ErrorCode(error) != code ||
-        !strstr(TRITONSERVER_ErrorMessage(error), text))
+    if (TRITONSERVER_ErrorCode(error) != code || !strstr(TRITONSERVER_ErrorMessage(error), text))
         fail_msg("expected code %d with '%s', got %d: %s", (int)code, text,
                  (int)TRITONSERVER_ErrorCode(error), TRITONSERVER_ErrorMessage(error));
     TRITONSERVER_ErrorDelete(error);
@@ -119,8 +117,8 @@ TRITONSERVER_Error *server_try(const repo *r, const server_setup *setup,
     ok(TRITONSERVER_ServerOptionsSetLogError(options, getenv("KELP_TEST_LOG") != NULL));
     ok(TRITONSERVER_ServerOptionsSetModelRepositoryPath(options, r->path));
     ok(TRITONSERVER_ServerOptionsSetModelControlMode(options, setup->mode));
-    ok(TRITONSERVER_ServerOptionsSetBackendDirectory(
-        options, setup->backends ? setup->backends : KELP_BACKENDS));
+    ok(TRITONSERVER_ServerOptionsSetBackendDirectory(options, setup->backends ? setup->backends
+                                                                              : KELP_BACKENDS));
     ok(TRITONSERVER_ServerOptionsSetExitOnError(options, !setup->keep_on_error));
     ok(TRITONSERVER_ServerOptionsSetStrictModelConfig(options, !setup->complete));
     if (setup->exit_timeout_s)
@@ -299,8 +297,8 @@ const void *call_output(call *c, const char *name, size_t *out_size_bytes) {
         TRITONSERVER_MemoryType memory;
         int64_t id = 0;
         void *userp = NULL;
-        ok(TRITONSERVER_InferenceResponseOutput(c->response, i, &found, &type, &shape, &rank,
-                                                &base, out_size_bytes, &memory, &id, &userp));
+        ok(TRITONSERVER_InferenceResponseOutput(c->response, i, &found, &type, &shape, &rank, &base,
+                                                out_size_bytes, &memory, &id, &userp));
         assert_ptr_equal(userp, c);
         if (strcmp(found, name) == 0)
             return base;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the server's tests share: a model repository in a temporary folder, a server over it, and requests that are waited
- * for. Everything goes through the public C API. Failures of the set-up end the test with the API's own message.
+ * What the server's tests share: a model repository in a temporary folder, a server over it, and
+ * requests that are waited for. Everything goes through the public C API. Failures of the set-up
+ * end the test with the API's own message.
  */
 #ifndef KELP_TESTS_SERVER_SUPPORT_H_
 #define KELP_TESTS_SERVER_SUPPORT_H_
@@ -41,10 +42,10 @@ extern const char identity_config[];
 typedef struct server_setup {
     TRITONSERVER_ModelControlMode mode;
     const char *startup[4];
-    bool keep_on_error; /* exit_on_error off */
-    bool complete;      /* strict_model_config off */
+    bool keep_on_error;      /* exit_on_error off */
+    bool complete;           /* strict_model_config off */
     unsigned exit_timeout_s; /* 0: 30 */
-    const char *backends; /* NULL: those of this build */
+    const char *backends;    /* NULL: those of this build */
 } server_setup;
 TRITONSERVER_Error *server_try(const repo *r, const server_setup *setup, TRITONSERVER_Server **out);
 TRITONSERVER_Server *server_start(const repo *r, const server_setup *setup);
@@ -92,7 +93,8 @@ void call_input(call *c, const char *name, TRITONSERVER_DataType type, const int
 const void *call_output(call *c, const char *name, size_t *out_size_bytes);
 /* Asserts that the response carries an error with that text. */
 void call_fails(call *c, TRITONSERVER_Error_Code code, const char *text);
-/* The usual request to a model of addsub_config, filled with `value` and 1. The arrays must outlive the call. */
+/* The usual request to a model of addsub_config, filled with `value` and 1. The arrays must outlive
+ * the call. */
 void call_addsub(call *c, float *a, float *b, float value);
 
 /* Waits (10 s at most) until the index of the server shows `text`. */

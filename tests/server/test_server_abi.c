@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The objects of the C API that need no server: errors, names, parameters, messages, attributes, options, log. */
+/* The objects of the C API that need no server: errors, names, parameters, messages, attributes,
+ * options, log. */
 #include "server/support.h"
 
 #include <triton/core/tritonbackend.h>
@@ -17,9 +18,9 @@ static void test_versions(void **state) {
 }
 
 static void test_errors(void **state) {
-    static const char *const names[] = {"Unknown",     "Internal",    "Not found",
+    static const char *const names[] = {"Unknown",          "Internal",    "Not found",
                                         "Invalid argument", "Unavailable", "Unsupported",
-                                        "Already exists", "Cancelled"};
+                                        "Already exists",   "Cancelled"};
     (void)state;
     for (int i = 0; i < 8; i++) {
         TRITONSERVER_Error *error = TRITONSERVER_ErrorNew((TRITONSERVER_Error_Code)i, "100% so");
@@ -42,7 +43,8 @@ static void test_names(void **state) {
     assert_int_equal(TRITONSERVER_DataTypeByteSize(TRITONSERVER_TYPE_FP64), 8);
     assert_int_equal(TRITONSERVER_DataTypeByteSize(TRITONSERVER_TYPE_BYTES), 0);
     assert_int_equal(TRITONSERVER_StringToDataType("float"), TRITONSERVER_TYPE_INVALID);
-    assert_string_equal(TRITONSERVER_MemoryTypeString(TRITONSERVER_MEMORY_CPU_PINNED), "CPU_PINNED");
+    assert_string_equal(TRITONSERVER_MemoryTypeString(TRITONSERVER_MEMORY_CPU_PINNED),
+                        "CPU_PINNED");
     assert_string_equal(TRITONSERVER_InstanceGroupKindString(TRITONSERVER_INSTANCEGROUPKIND_CPU),
                         "CPU");
     assert_string_equal(
@@ -127,7 +129,8 @@ static void test_null_arguments(void **state) {
     fails(TRITONSERVER_ServerNew(NULL, NULL), TRITONSERVER_ERROR_INVALID_ARG, "must not be NULL");
     fails(TRITONSERVER_InferenceRequestNew(NULL, NULL, NULL, 1), TRITONSERVER_ERROR_INVALID_ARG,
           "must not be NULL");
-    fails(TRITONSERVER_ServerInferAsync(NULL, NULL, NULL), TRITONSERVER_ERROR_INVALID_ARG, "server");
+    fails(TRITONSERVER_ServerInferAsync(NULL, NULL, NULL), TRITONSERVER_ERROR_INVALID_ARG,
+          "server");
     fails(TRITONSERVER_ServerMetadata(NULL, NULL), TRITONSERVER_ERROR_INVALID_ARG, "server");
     fails(TRITONBACKEND_RequestInput(NULL, NULL, NULL), TRITONSERVER_ERROR_INVALID_ARG, "request");
     fails(TRITONBACKEND_ResponseNew(NULL, NULL), TRITONSERVER_ERROR_INVALID_ARG, "response");
@@ -187,7 +190,8 @@ static void test_metrics(void **state) {
     fails(TRITONSERVER_MetricSet(counter, 1), TRITONSERVER_ERROR_UNSUPPORTED, "counter");
     ok(TRITONSERVER_MetricFamilyDelete(same));
     fails(TRITONSERVER_MetricFamilyDelete(family), TRITONSERVER_ERROR_INTERNAL, "metrics of it");
-    ok(TRITONSERVER_MetricFamilyNew(&histograms, TRITONSERVER_METRIC_KIND_HISTOGRAM, "spread", "S"));
+    ok(TRITONSERVER_MetricFamilyNew(&histograms, TRITONSERVER_METRIC_KIND_HISTOGRAM, "spread",
+                                    "S"));
     fails(TRITONSERVER_MetricNew(&histogram, histograms, NULL, 0), TRITONSERVER_ERROR_INVALID_ARG,
           "buckets");
     ok(TRITONSERVER_MetricArgsNew(&args));
@@ -206,11 +210,16 @@ static void test_metrics(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_versions),       cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_names),          cmocka_unit_test(test_messages),
-        cmocka_unit_test(test_buffer_attributes), cmocka_unit_test(test_options),
-        cmocka_unit_test(test_memory),         cmocka_unit_test(test_null_arguments),
-        cmocka_unit_test(test_log_file),       cmocka_unit_test(test_metrics),
+        cmocka_unit_test(test_versions),
+        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_buffer_attributes),
+        cmocka_unit_test(test_options),
+        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_null_arguments),
+        cmocka_unit_test(test_log_file),
+        cmocka_unit_test(test_metrics),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

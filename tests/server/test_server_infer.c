@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inference through the C API: right answers, and each kind of wrong request refused in words with the server unharmed. */
+/* Inference through the C API: right answers, and each kind of wrong request refused in words with
+ * the server unharmed. */
 #include "server/support.h"
 
 typedef struct world {
@@ -84,7 +85,8 @@ static void test_input_in_pieces(void **state) {
     call_init(&c, server_of(state), "addsub", -1);
     call_addsub(&c, a, b, 5);
     ok(TRITONSERVER_InferenceRequestRemoveInput(c.request, "INPUT0"));
-    ok(TRITONSERVER_InferenceRequestAddInput(c.request, "INPUT0", TRITONSERVER_TYPE_FP32, shape, 2));
+    ok(TRITONSERVER_InferenceRequestAddInput(c.request, "INPUT0", TRITONSERVER_TYPE_FP32, shape,
+                                             2));
     for (int i = 0; i < 16; i += 4)
         ok(TRITONSERVER_InferenceRequestAppendInputData(c.request, "INPUT0", a + i, 16,
                                                         TRITONSERVER_MEMORY_CPU, 0));
@@ -148,22 +150,23 @@ static void test_strings_and_nothing(void **state) {
 
 /* Submits and expects a refusal; the request stays the caller's and no callback runs. */
 static void refused(call *c, const char *text) {
-    fails(TRITONSERVER_ServerInferAsync(c->server, c->request, NULL), TRITONSERVER_ERROR_INVALID_ARG,
-          text);
+    fails(TRITONSERVER_ServerInferAsync(c->server, c->request, NULL),
+          TRITONSERVER_ERROR_INVALID_ARG, text);
     assert_int_equal(c->releases + c->responses + c->finals, 0);
 }
 
 static void test_wrong_shapes(void **state) {
     static const int64_t narrow[] = {1, 15}, flat[] = {16}, crowd[] = {9, 16}, empty[] = {0, 16},
-                         two[] = {2, 16}, negative[] = {-1, 16},
-                         huge[] = {1, INT64_MAX}, one[] = {1, 16};
+                         two[] = {2, 16}, negative[] = {-1, 16}, huge[] = {1, INT64_MAX},
+                         one[] = {1, 16};
     static const struct {
         const int64_t *shape;
         uint64_t rank;
         const char *text;
     } cases[] = {
-        {narrow, 2, "[request id: <id_unknown>] unexpected shape for input 'INPUT0' for model "
-                    "'addsub'. Expected [-1,16], got [1,15]. NOTE: Setting a non-zero"},
+        {narrow, 2,
+         "[request id: <id_unknown>] unexpected shape for input 'INPUT0' for model "
+         "'addsub'. Expected [-1,16], got [1,15]. NOTE: Setting a non-zero"},
         {flat, 1, "input 'INPUT1' batch size does not match other inputs for 'addsub'"},
         {crowd, 2, "inference request batch-size must be <= 8 for 'addsub'"},
         {empty, 2, "inference request batch-size must be <= 8 for 'addsub'"},
@@ -178,8 +181,8 @@ static void test_wrong_shapes(void **state) {
         call_init(&c, server_of(state), "addsub", -1);
         call_input(&c, "INPUT0", TRITONSERVER_TYPE_FP32, cases[i].shape, cases[i].rank, data,
                    sizeof data);
-        bool alone = cases[i].shape == crowd || cases[i].shape == empty ||
-                     cases[i].shape == negative;
+        bool alone =
+            cases[i].shape == crowd || cases[i].shape == empty || cases[i].shape == negative;
         call_input(&c, "INPUT1", TRITONSERVER_TYPE_FP32, alone ? cases[i].shape : one, 2, data,
                    sizeof data);
         refused(&c, cases[i].text);
@@ -205,8 +208,9 @@ static void test_wrong_inputs(void **state) {
     call_input(&c, "INPUT1", TRITONSERVER_TYPE_FP32, one, 2, data, sizeof data - 4);
     refused(&c, "input byte size mismatch for input 'INPUT1' for model 'addsub'. Expected 64, got "
                 "60");
-    fails(TRITONSERVER_InferenceRequestAddInput(c.request, "INPUT1", TRITONSERVER_TYPE_FP32, one, 2),
-          TRITONSERVER_ERROR_ALREADY_EXISTS, "input 'INPUT1' already exists in request");
+    fails(
+        TRITONSERVER_InferenceRequestAddInput(c.request, "INPUT1", TRITONSERVER_TYPE_FP32, one, 2),
+        TRITONSERVER_ERROR_ALREADY_EXISTS, "input 'INPUT1' already exists in request");
     fails(TRITONSERVER_InferenceRequestRemoveInput(c.request, "NOVEL"),
           TRITONSERVER_ERROR_INVALID_ARG, "input 'NOVEL' does not exist in request");
     ok(TRITONSERVER_InferenceRequestRemoveAllInputData(c.request, "INPUT1"));
@@ -229,13 +233,16 @@ static void test_wrong_strings(void **state) {
         size_t size_bytes;
         const char *text;
     } cases[] = {
-        {"\x01\0\0\0a", 5, "unexpected number of string elements 1 for inference input 'INPUT1' for "
-                           "model 'identity', expecting 2"},
-        {"\x01\0\0\0a\x09\0\0\0b", 10, "incomplete string data for inference input 'INPUT1' for "
-                                       "model 'identity', expecting string of length 9 but only 1 "
-                                       "bytes available"},
-        {"\x01\0\0\0a\x09\0", 7, "incomplete string length indicator for inference input 'INPUT1' "
-                                 "for model 'identity', expecting 4 bytes but only 2 bytes"},
+        {"\x01\0\0\0a", 5,
+         "unexpected number of string elements 1 for inference input 'INPUT1' for "
+         "model 'identity', expecting 2"},
+        {"\x01\0\0\0a\x09\0\0\0b", 10,
+         "incomplete string data for inference input 'INPUT1' for "
+         "model 'identity', expecting string of length 9 but only 1 "
+         "bytes available"},
+        {"\x01\0\0\0a\x09\0", 7,
+         "incomplete string length indicator for inference input 'INPUT1' "
+         "for model 'identity', expecting 4 bytes but only 2 bytes"},
         {"\xff\xff\xff\xff", 4, "expecting string of length 4294967295 but only 0 bytes"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

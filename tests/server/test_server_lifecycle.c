@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Models come and go: control modes, versions, failures and their words, unloading under load, and what the server says of itself. */
+/* Models come and go: control modes, versions, failures and their words, unloading under load, and
+ * what the server says of itself. */
 #include "server/support.h"
 
 static const server_setup explicit_mode = {.mode = TRITONSERVER_MODEL_CONTROL_EXPLICIT};
@@ -64,9 +65,8 @@ static void test_explicit_mode(void **state) {
     repo_make(&r);
     repo_model(&r, "addsub", addsub_config);
     repo_model(&r, "started", addsub_config);
-    TRITONSERVER_Server *server =
-        server_start(&r, &(server_setup){.mode = TRITONSERVER_MODEL_CONTROL_EXPLICIT,
-                                         .startup = {"started"}});
+    TRITONSERVER_Server *server = server_start(
+        &r, &(server_setup){.mode = TRITONSERVER_MODEL_CONTROL_EXPLICIT, .startup = {"started"}});
     char *index = index_of(server, 0);
     assert_string_equal(index, "[{\"name\":\"addsub\"},{\"name\":\"started\",\"version\":\"1\","
                                "\"state\":\"READY\"}]");
@@ -185,9 +185,10 @@ static void test_versions(void **state) {
     repo_file(&r, "m/config.pbtxt", config);
     repo_version(&r, "m", "10");
     ok(TRITONSERVER_ServerLoadModel(server, "m"));
-    wait_for_index(server, "[{\"name\":\"m\",\"version\":\"1\",\"state\":\"READY\"},{\"name\":\"m\","
-                           "\"version\":\"3\",\"state\":\"READY\"},{\"name\":\"m\",\"version\":"
-                           "\"10\",\"state\":\"READY\"}]");
+    wait_for_index(server,
+                   "[{\"name\":\"m\",\"version\":\"1\",\"state\":\"READY\"},{\"name\":\"m\","
+                   "\"version\":\"3\",\"state\":\"READY\"},{\"name\":\"m\",\"version\":"
+                   "\"10\",\"state\":\"READY\"}]");
     /* A request made before the reload goes to the model that took over. */
     call_clear(&c);
     call_run(&c);
@@ -197,11 +198,12 @@ static void test_versions(void **state) {
     ok(TRITONSERVER_ServerModelMetadata(server, "m", -1, &message));
     char *text = message_text(message);
     assert_string_equal(
-        text, "{\"name\":\"m\",\"versions\":[\"1\",\"3\",\"10\"],\"platform\":\"addsub\",\"inputs\":"
-              "[{\"name\":\"INPUT0\",\"datatype\":\"FP32\",\"shape\":[-1,16]},{\"name\":\"INPUT1\","
-              "\"datatype\":\"FP32\",\"shape\":[-1,16]}],\"outputs\":[{\"name\":\"OUTPUT0\","
-              "\"datatype\":\"FP32\",\"shape\":[-1,16]},{\"name\":\"OUTPUT1\",\"datatype\":\"FP32\","
-              "\"shape\":[-1,16]}]}");
+        text,
+        "{\"name\":\"m\",\"versions\":[\"1\",\"3\",\"10\"],\"platform\":\"addsub\",\"inputs\":"
+        "[{\"name\":\"INPUT0\",\"datatype\":\"FP32\",\"shape\":[-1,16]},{\"name\":\"INPUT1\","
+        "\"datatype\":\"FP32\",\"shape\":[-1,16]}],\"outputs\":[{\"name\":\"OUTPUT0\","
+        "\"datatype\":\"FP32\",\"shape\":[-1,16]},{\"name\":\"OUTPUT1\",\"datatype\":\"FP32\","
+        "\"shape\":[-1,16]}]}");
     free(text);
     call_deinit(&c);
     server_end(server);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Backends that do what they must not, or what is seldom done: whoever asked always gets an end, and the server goes on. */
+/* Backends that do what they must not, or what is seldom done: whoever asked always gets an end,
+ * and the server goes on. */
 #include "server/support.h"
 
-#define CONFIG_OF(backend)                                                                       \
-    "backend: \"" backend "\"\n"                                                                 \
-    "input [ { name: \"INPUT0\" data_type: TYPE_INT32 dims: [ 2 ] } ]\n"                          \
-    "output [ { name: \"OUTPUT0\" data_type: TYPE_INT32 dims: [ 2 ] } ]\n"                        \
+#define CONFIG_OF(backend)                                                                         \
+    "backend: \"" backend "\"\n"                                                                   \
+    "input [ { name: \"INPUT0\" data_type: TYPE_INT32 dims: [ 2 ] } ]\n"                           \
+    "output [ { name: \"OUTPUT0\" data_type: TYPE_INT32 dims: [ 2 ] } ]\n"                         \
     "instance_group [ { kind: KIND_CPU count: 1 } ]\n"
 
 static const int64_t shape[] = {2};
@@ -45,9 +46,10 @@ static void close_model(world *w, const char *name, call *c) {
     char gone[256];
     call_deinit(c);
     ok(TRITONSERVER_ServerUnloadModel(w->server, name));
-    snprintf(gone, sizeof gone,
-             "{\"name\":\"%s\",\"version\":\"1\",\"state\":\"UNAVAILABLE\",\"reason\":\"unloaded\"}",
-             name);
+    snprintf(
+        gone, sizeof gone,
+        "{\"name\":\"%s\",\"version\":\"1\",\"state\":\"UNAVAILABLE\",\"reason\":\"unloaded\"}",
+        name);
     wait_for_index(w->server, gone); /* nothing of it is left in flight */
 }
 
@@ -183,8 +185,8 @@ static void test_initialization_that_fails(void **state) {
           "please me");
     wait_for_index(w->server, "\"reason\":\"no model would please me\"");
     repo_model(&w->r, "instance_error", CONFIG_OF("misbehave"));
-    fails(TRITONSERVER_ServerLoadModel(w->server, "instance_error"),
-          TRITONSERVER_ERROR_UNAVAILABLE, "no instance today");
+    fails(TRITONSERVER_ServerLoadModel(w->server, "instance_error"), TRITONSERVER_ERROR_UNAVAILABLE,
+          "no instance today");
 }
 
 static void test_backend_completes_the_configuration(void **state) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of the C API share: the border between kelp_status and TRITONSERVER_Error, and the objects
- * that exist only at that border. A TRITONSERVER_Error is a kelp_status; only the pointer's type changes.
+ * What the files of the C API share: the border between kelp_status and TRITONSERVER_Error, and the
+ * objects that exist only at that border. A TRITONSERVER_Error is a kelp_status; only the pointer's
+ * type changes.
  */
 #ifndef KELP_SERVER_ABI_ABI_H_
 #define KELP_SERVER_ABI_ABI_H_
@@ -32,7 +33,8 @@ typedef struct kelp_message {
     size_t capacity;
 } kelp_message;
 
-/* Takes what the buffer holds (which is empty afterwards), or reports that the buffer had failed. */
+/* Takes what the buffer holds (which is empty afterwards), or reports that the buffer had failed.
+ */
 kelp_status *kelp_message_create(kelp_buf *take_json, kelp_message **out) KELP_MUST_USE;
 kelp_status *kelp_message_copy(const char *text, size_t length, kelp_message **out) KELP_MUST_USE;
 void kelp_message_destroy(kelp_message *message);

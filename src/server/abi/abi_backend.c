@@ -133,8 +133,8 @@ static TRITONSERVER_Error *check_config_version(uint32_t version) {
     if (version == 1)
         return NULL;
     return kelp_to_error(KELP_ERROR(
-        KELP_UNIMPLEMENTED, "model configuration version %u not supported, supported versions are: 1",
-        version));
+        KELP_UNIMPLEMENTED,
+        "model configuration version %u not supported, supported versions are: 1", version));
 }
 
 TRITONSERVER_Error *TRITONBACKEND_ModelConfig(TRITONBACKEND_Model *model,

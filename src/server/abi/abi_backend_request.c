@@ -135,9 +135,8 @@ TRITONSERVER_Error *TRITONBACKEND_RequestParameterCount(TRITONBACKEND_Request *r
 }
 
 static TRITONSERVER_Error *out_of_range(const char *what, uint32_t index, size_t count) {
-    return kelp_to_error(KELP_ERROR(KELP_INVALID_ARGUMENT,
-                                    "out of bounds index %u: request has %zu %s", index, count,
-                                    what));
+    return kelp_to_error(KELP_ERROR(
+        KELP_INVALID_ARGUMENT, "out of bounds index %u: request has %zu %s", index, count, what));
 }
 
 TRITONSERVER_Error *TRITONBACKEND_RequestParameter(TRITONBACKEND_Request *request,

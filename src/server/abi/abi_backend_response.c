@@ -61,8 +61,7 @@ TRITONSERVER_Error *TRITONBACKEND_ResponseNewFromFactory(TRITONBACKEND_Response 
                                                          TRITONBACKEND_ResponseFactory *factory) {
     if (!response || !factory)
         return kelp_abi_null(__func__, response ? "factory" : "response");
-    return kelp_to_error(
-        kelp_response_create((kelp_factory *)factory, (kelp_response **)response));
+    return kelp_to_error(kelp_response_create((kelp_factory *)factory, (kelp_response **)response));
 }
 
 TRITONSERVER_Error *TRITONBACKEND_ResponseDelete(TRITONBACKEND_Response *response) {
@@ -191,9 +190,11 @@ TRITONSERVER_Error *TRITONBACKEND_InferenceResponseOutputByName(TRITONBACKEND_Re
     return kelp_to_error(KELP_ERROR(KELP_NOT_FOUND, "output name %s not found", name));
 }
 
-TRITONSERVER_Error *TRITONBACKEND_InferenceResponseOutput(
-    TRITONBACKEND_Response *response, const uint32_t index, const char **name,
-    TRITONSERVER_DataType *datatype, const int64_t **shape, uint64_t *dim_count) {
+TRITONSERVER_Error *TRITONBACKEND_InferenceResponseOutput(TRITONBACKEND_Response *response,
+                                                          const uint32_t index, const char **name,
+                                                          TRITONSERVER_DataType *datatype,
+                                                          const int64_t **shape,
+                                                          uint64_t *dim_count) {
     if (!response || !name || !datatype || !shape || !dim_count)
         return kelp_abi_null(__func__, response ? "an output" : "response");
     const kelp_response *r = (const kelp_response *)response;
@@ -218,9 +219,9 @@ TRITONSERVER_Error *TRITONBACKEND_MemoryManagerAllocate(TRITONBACKEND_MemoryMana
     if (!buffer)
         return kelp_abi_null(__func__, "buffer");
     if (memory_type != TRITONSERVER_MEMORY_CPU)
-        return kelp_to_error(KELP_ERROR(KELP_UNIMPLEMENTED,
-                                        "memory of type %s is not available: this server has no GPU",
-                                        TRITONSERVER_MemoryTypeString(memory_type)));
+        return kelp_to_error(KELP_ERROR(
+            KELP_UNIMPLEMENTED, "memory of type %s is not available: this server has no GPU",
+            TRITONSERVER_MemoryTypeString(memory_type)));
     /* The size is not known when it is freed, so this is the C library's own heap. */
     *buffer = malloc(byte_size ? byte_size : 1);
     return *buffer ? NULL
@@ -236,9 +237,9 @@ TRITONSERVER_Error *TRITONBACKEND_MemoryManagerFree(TRITONBACKEND_MemoryManager 
     (void)manager;
     (void)memory_type_id;
     if (memory_type != TRITONSERVER_MEMORY_CPU)
-        return kelp_to_error(KELP_ERROR(KELP_UNIMPLEMENTED,
-                                        "memory of type %s is not available: this server has no GPU",
-                                        TRITONSERVER_MemoryTypeString(memory_type)));
+        return kelp_to_error(KELP_ERROR(
+            KELP_UNIMPLEMENTED, "memory of type %s is not available: this server has no GPU",
+            TRITONSERVER_MemoryTypeString(memory_type)));
     free(buffer);
     return NULL;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two exports that Triton's library has and its headers do not declare. Response caches are not supported. */
+/* Two exports that Triton's library has and its headers do not declare. Response caches are not
+ * supported. */
 #include "server/abi/abi.h"
 
 #include <triton/core/tritoncache.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The log of the process. INFO goes to standard output and the rest to standard error, unless a file is set. A line is one
- * write(2). The switches are atomics; the file's descriptor changes under a lock that writers to a file share.
+ * The log of the process. INFO goes to standard output and the rest to standard error, unless a
+ * file is set. A line is one write(2). The switches are atomics; the file's descriptor changes
+ * under a lock that writers to a file share.
  */
 #include "base/checked.h"
 #include "server/abi/abi.h"
@@ -156,8 +157,8 @@ TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetLogFile(TRITONSERVER_ServerOpti
         if (fd < 0) {
             char text[128] = "";
             const char *reason = strerror_r(errno, text, sizeof text);
-            return kelp_to_error(KELP_ERROR(KELP_INVALID_ARGUMENT,
-                                            "cannot open log file '%s': %s", file, reason));
+            return kelp_to_error(
+                KELP_ERROR(KELP_INVALID_ARGUMENT, "cannot open log file '%s': %s", file, reason));
         }
     }
     pthread_mutex_lock(&sink.file_lock);

@@ -46,8 +46,7 @@ TRITONSERVER_Error *TRITONSERVER_MetricArgsSetHistogram(TRITONSERVER_MetricArgs 
     kelp_allocator heap = kelp_allocator_system();
     metric_args *made = (metric_args *)args;
     double *bounds = NULL;
-    kelp_status *status =
-        kelp_alloc_zero(heap, buckets_count, sizeof *bounds, (void **)&bounds);
+    kelp_status *status = kelp_alloc_zero(heap, buckets_count, sizeof *bounds, (void **)&bounds);
     if (status)
         return kelp_to_error(status);
     for (uint64_t i = 0; i < buckets_count; i++)
@@ -85,8 +84,8 @@ TRITONSERVER_Error *TRITONSERVER_MetricNewWithArgs(TRITONSERVER_Metric **metric,
     kelp_metric_family *parent = (kelp_metric_family *)family;
     const metric_args *given = (const metric_args *)args;
     if (!given && kelp_metric_family_kind(parent) == TRITONSERVER_METRIC_KIND_HISTOGRAM)
-        return kelp_to_error(KELP_ERROR(KELP_INVALID_ARGUMENT,
-                                        "a histogram needs arguments with its buckets"));
+        return kelp_to_error(
+            KELP_ERROR(KELP_INVALID_ARGUMENT, "a histogram needs arguments with its buckets"));
     return kelp_to_error(kelp_metric_acquire(
         parent, (const kelp_parameter *const *)(const void *)labels, label_count,
         given ? given->bounds : NULL, given ? given->count : 0, (kelp_metric **)metric));

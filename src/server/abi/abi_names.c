@@ -96,10 +96,9 @@ const char *TRITONSERVER_InferenceTraceLevelString(TRITONSERVER_InferenceTraceLe
 const char *TRITONSERVER_InferenceTraceActivityString(
     TRITONSERVER_InferenceTraceActivity activity) {
     static const char *const names[] = {
-        "REQUEST_START",        "QUEUE_START",          "COMPUTE_START",
-        "COMPUTE_INPUT_END",    "COMPUTE_OUTPUT_START", "COMPUTE_END",
-        "REQUEST_END",          "TENSOR_QUEUE_INPUT",   "TENSOR_BACKEND_INPUT",
-        "TENSOR_BACKEND_OUTPUT", "CUSTOM_ACTIVITY",
+        "REQUEST_START",        "QUEUE_START",           "COMPUTE_START",   "COMPUTE_INPUT_END",
+        "COMPUTE_OUTPUT_START", "COMPUTE_END",           "REQUEST_END",     "TENSOR_QUEUE_INPUT",
+        "TENSOR_BACKEND_INPUT", "TENSOR_BACKEND_OUTPUT", "CUSTOM_ACTIVITY",
     };
     size_t index = (size_t)activity;
     return index < KELP_COUNT(names) ? names[index] : "<unknown>";

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The setters of server options. What has no effect here (GPU pools and the like) is accepted and kept. */
+/* The setters of server options. What has no effect here (GPU pools and the like) is accepted and
+ * kept. */
 #include "server/abi/options.h"
 
 #include <stdio.h>
@@ -44,8 +45,8 @@ TRITONSERVER_Error *TRITONSERVER_ServerOptionsDelete(TRITONSERVER_ServerOptions 
     return NULL;
 }
 
-TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetServerId(
-    TRITONSERVER_ServerOptions *options, const char *server_id) {
+TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetServerId(TRITONSERVER_ServerOptions *options,
+                                                          const char *server_id) {
     if (!options)
         return kelp_abi_null(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
@@ -76,8 +77,8 @@ TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetModelControlMode(
     return NULL;
 }
 
-TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetStartupModel(
-    TRITONSERVER_ServerOptions *options, const char *model_name) {
+TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetStartupModel(TRITONSERVER_ServerOptions *options,
+                                                              const char *model_name) {
     if (!options)
         return kelp_abi_null(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
@@ -161,16 +162,17 @@ TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetResponseCacheByteSize(
     return NULL;
 }
 
-TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetCacheConfig(
-    TRITONSERVER_ServerOptions *options, const char *cache_name, const char *config_json) {
+TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetCacheConfig(TRITONSERVER_ServerOptions *options,
+                                                             const char *cache_name,
+                                                             const char *config_json) {
     if (!options)
         return kelp_abi_null(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     return set_setting(__func__, &o->caches, cache_name, "config", config_json);
 }
 
-TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetCacheDirectory(
-    TRITONSERVER_ServerOptions *options, const char *cache_dir) {
+TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetCacheDirectory(TRITONSERVER_ServerOptions *options,
+                                                                const char *cache_dir) {
     if (!options)
         return kelp_abi_null(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
@@ -186,8 +188,8 @@ TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetMinSupportedComputeCapability(
     return NULL;
 }
 
-TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetExitOnError(
-    TRITONSERVER_ServerOptions *options, bool exit) {
+TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetExitOnError(TRITONSERVER_ServerOptions *options,
+                                                             bool exit) {
     if (!options)
         return kelp_abi_null(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
@@ -204,8 +206,8 @@ TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetStrictReadiness(
     return NULL;
 }
 
-TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetExitTimeout(
-    TRITONSERVER_ServerOptions *options, unsigned int timeout) {
+TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetExitTimeout(TRITONSERVER_ServerOptions *options,
+                                                             unsigned int timeout) {
     if (!options)
         return kelp_abi_null(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
@@ -258,8 +260,8 @@ TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetEnablePeerAccess(
     return NULL;
 }
 
-TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetMetrics(
-    TRITONSERVER_ServerOptions *options, bool metrics) {
+TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetMetrics(TRITONSERVER_ServerOptions *options,
+                                                         bool metrics) {
     if (!options)
         return kelp_abi_null(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
@@ -267,8 +269,8 @@ TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetMetrics(
     return NULL;
 }
 
-TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetGpuMetrics(
-    TRITONSERVER_ServerOptions *options, bool gpu_metrics) {
+TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetGpuMetrics(TRITONSERVER_ServerOptions *options,
+                                                            bool gpu_metrics) {
     if (!options)
         return kelp_abi_null(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
@@ -276,8 +278,8 @@ TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetGpuMetrics(
     return NULL;
 }
 
-TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetCpuMetrics(
-    TRITONSERVER_ServerOptions *options, bool cpu_metrics) {
+TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetCpuMetrics(TRITONSERVER_ServerOptions *options,
+                                                            bool cpu_metrics) {
     if (!options)
         return kelp_abi_null(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
@@ -326,18 +328,20 @@ TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetModelLoadDeviceLimit(
     return set_number(__func__, &o->device_limits, "GPU", device_id, fraction);
 }
 
-TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetBackendConfig(
-    TRITONSERVER_ServerOptions *options, const char *backend_name, const char *setting,
-    const char *value) {
+TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetBackendConfig(TRITONSERVER_ServerOptions *options,
+                                                               const char *backend_name,
+                                                               const char *setting,
+                                                               const char *value) {
     if (!options)
         return kelp_abi_null(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     return set_setting(__func__, &o->backend_config, backend_name, setting, value);
 }
 
-TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetHostPolicy(
-    TRITONSERVER_ServerOptions *options, const char *policy_name, const char *setting,
-    const char *value) {
+TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetHostPolicy(TRITONSERVER_ServerOptions *options,
+                                                            const char *policy_name,
+                                                            const char *setting,
+                                                            const char *value) {
     if (!options)
         return kelp_abi_null(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
@@ -352,8 +356,10 @@ TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetHostPolicy(
     return set_setting(__func__, &o->host_policies, policy_name, setting, value);
 }
 
-TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetMetricsConfig(
-    TRITONSERVER_ServerOptions *options, const char *name, const char *setting, const char *value) {
+TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetMetricsConfig(TRITONSERVER_ServerOptions *options,
+                                                               const char *name,
+                                                               const char *setting,
+                                                               const char *value) {
     if (!options)
         return kelp_abi_null(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;

@@ -29,8 +29,8 @@ TRITONSERVER_Error *TRITONSERVER_ServerInferAsync(TRITONSERVER_Server *server,
                                                   TRITONSERVER_InferenceTrace *trace) {
     if (!server || !inference_request)
         return kelp_abi_null(__func__, server ? "inference_request" : "server");
-    return kelp_to_error(kelp_request_submit((kelp_server *)server, of(inference_request),
-                                             (kelp_trace *)trace));
+    return kelp_to_error(
+        kelp_request_submit((kelp_server *)server, of(inference_request), (kelp_trace *)trace));
 }
 
 TRITONSERVER_Error *TRITONSERVER_InferenceRequestId(
@@ -86,9 +86,9 @@ TRITONSERVER_Error *TRITONSERVER_InferenceRequestCorrelationIdString(
         return kelp_abi_null(__func__, inference_request ? "correlation_id" : "inference_request");
     const kelp_request *request = of(inference_request);
     if (!request->correlation_is_string)
-        return kelp_to_error(KELP_ERROR(KELP_INVALID_ARGUMENT,
-                                        KELP_REQUEST_TAG "correlation ID in request is not a string",
-                                        kelp_request_tag(request)));
+        return kelp_to_error(KELP_ERROR(
+            KELP_INVALID_ARGUMENT, KELP_REQUEST_TAG "correlation ID in request is not a string",
+            kelp_request_tag(request)));
     *correlation_id = kelp_text_get(&request->correlation_string);
     return NULL;
 }

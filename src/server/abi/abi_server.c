@@ -66,14 +66,16 @@ static bool instances_ready(const kelp_model *model) {
     return true;
 }
 
-/* Models whose backends are to be asked, each with a reference: the table is not locked while they answer. */
+/* Models whose backends are to be asked, each with a reference: the table is not locked while they
+ * answer. */
 typedef struct model_list {
     kelp_model **items;
     size_t count;
     size_t capacity;
 } model_list;
 
-/* Whether every version is ready or was unloaded on purpose; gathers those whose backend has a say. */
+/* Whether every version is ready or was unloaded on purpose; gathers those whose backend has a say.
+ */
 static kelp_status *versions_ready(kelp_server *server, model_list *ask, bool *out_ready) {
     kelp_status *status = NULL;
     bool all = true;

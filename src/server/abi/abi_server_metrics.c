@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The server's metrics: the counters of each model under Triton's names, then those that others made. */
+/* The server's metrics: the counters of each model under Triton's names, then those that others
+ * made. */
 #include "server/abi/abi.h"
 #include "server/metrics/metrics.h"
 #include "server/server.h"
@@ -85,7 +86,8 @@ static kelp_status *collect(kelp_server *server, rows *list) {
     pthread_mutex_lock(&server->table_lock);
     for (kelp_map_entry *e = NULL; !status && (e = kelp_map_next(&server->entries, e));) {
         const kelp_entry *entry = e->value;
-        /* A model that is in the table has its instances: it is finalized only after it has left. */
+        /* A model that is in the table has its instances: it is finalized only after it has left.
+         */
         for (size_t i = 0; i < entry->version_count && !status; i++)
             if (entry->versions[i].model)
                 status = add_row(list, entry->versions[i].model);
@@ -145,8 +147,8 @@ TRITONSERVER_Error *TRITONSERVER_MetricsFormatted(TRITONSERVER_Metrics *metrics,
     if (!metrics || !base || !byte_size)
         return kelp_abi_null(__func__, metrics ? "an output" : "metrics");
     if (format != TRITONSERVER_METRIC_PROMETHEUS)
-        return kelp_to_error(KELP_ERROR(KELP_INVALID_ARGUMENT, "unknown metrics format '%d'",
-                                        (int)format));
+        return kelp_to_error(
+            KELP_ERROR(KELP_INVALID_ARGUMENT, "unknown metrics format '%d'", (int)format));
     *base = ((const kelp_message *)metrics)->text;
     *byte_size = ((const kelp_message *)metrics)->length;
     return NULL;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the server says of itself and its models: metadata, configuration, statistics, index. All as JSON messages. */
+/* What the server says of itself and its models: metadata, configuration, statistics, index. All as
+ * JSON messages. */
 #include "base/json.h"
 #include "server/abi/abi.h"
 #include "server/server.h"
@@ -43,12 +44,19 @@ static void put_version(kelp_json_writer *writer, int64_t version) {
 
 TRITONSERVER_Error *TRITONSERVER_ServerMetadata(TRITONSERVER_Server *server,
                                                 TRITONSERVER_Message **server_metadata) {
-    static const char *const extensions[] = {
-        "classification",       "sequence",           "model_repository",
-        "model_repository(unload_dependents)",        "schedule_policy",
-        "model_configuration",  "system_shared_memory", "cuda_shared_memory",
-        "binary_tensor_data",   "parameters",         "statistics",
-        "trace",                "logging"};
+    static const char *const extensions[] = {"classification",
+                                             "sequence",
+                                             "model_repository",
+                                             "model_repository(unload_dependents)",
+                                             "schedule_policy",
+                                             "model_configuration",
+                                             "system_shared_memory",
+                                             "cuda_shared_memory",
+                                             "binary_tensor_data",
+                                             "parameters",
+                                             "statistics",
+                                             "trace",
+                                             "logging"};
     if (!server || !server_metadata)
         return kelp_abi_null(__func__, server ? "server_metadata" : "server");
     composer c;
@@ -79,8 +87,7 @@ TRITONSERVER_Error *TRITONSERVER_ServerModelBatchProperties(TRITONSERVER_Server 
                                                             const int64_t model_version,
                                                             uint32_t *flags, void **voidp) {
     kelp_model *model = NULL;
-    TRITONSERVER_Error *error =
-        look_up(__func__, server, model_name, model_version, flags, &model);
+    TRITONSERVER_Error *error = look_up(__func__, server, model_name, model_version, flags, &model);
     if (error)
         return error;
     *flags = model->config->max_batch_size > 0 ? TRITONSERVER_BATCH_FIRST_DIM

@@ -90,7 +90,8 @@ TRITONSERVER_Error *TRITONSERVER_InferenceTraceReportActivity(TRITONSERVER_Infer
                                                               const char *name) {
     if (!trace || !name)
         return kelp_abi_null(__func__, trace ? "name" : "trace");
-    /* The callback has no room for the name, so it comes where a reader of the trace finds it: as the context. */
+    /* The callback has no room for the name, so it comes where a reader of the trace finds it: as
+     * the context. */
     kelp_status *status = kelp_text_set(&of(trace)->context, name);
     if (!status)
         kelp_trace_report(of(trace), TRITONSERVER_TRACE_CUSTOM_ACTIVITY, timestamp);

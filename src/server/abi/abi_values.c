@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The small value objects of the C API: parameters, messages, buffer attributes, response allocators. */
+/* The small value objects of the C API: parameters, messages, buffer attributes, response
+ * allocators. */
 #include "base/arena.h"
 #include "base/json.h"
 #include "server/abi/abi.h"

@@ -25,8 +25,7 @@ bool kelp_string_list_remove(kelp_string_list *list, const char *text) {
         if (strcmp(list->items[i], text) != 0)
             continue;
         kelp_free_string(kelp_allocator_system(), list->items[i]);
-        memmove(&list->items[i], &list->items[i + 1],
-                (list->count - i - 1) * sizeof *list->items);
+        memmove(&list->items[i], &list->items[i + 1], (list->count - i - 1) * sizeof *list->items);
         list->count--;
         return true;
     }
@@ -125,10 +124,9 @@ static owned owned_of(kelp_server_options *o) {
 }
 
 kelp_status *kelp_server_options_create(kelp_server_options **out) {
-    static char *const defaults[5] = {(char *)"triton", (char *)"",
-                                      (char *)"/opt/tritonserver/backends",
-                                      (char *)"/opt/tritonserver/repoagents",
-                                      (char *)"/opt/tritonserver/caches"};
+    static char *const defaults[5] = {
+        (char *)"triton", (char *)"", (char *)"/opt/tritonserver/backends",
+        (char *)"/opt/tritonserver/repoagents", (char *)"/opt/tritonserver/caches"};
     kelp_allocator heap = kelp_allocator_system();
     kelp_server_options *options = NULL;
     KELP_TRY(KELP_NEW(heap, kelp_server_options, &options));

@@ -20,7 +20,8 @@ void kelp_string_list_deinit(kelp_string_list *list);
 kelp_status *kelp_string_list_copy(const kelp_string_list *from,
                                    kelp_string_list *out) KELP_MUST_USE;
 
-/* (owner, setting) -> value, in the order in which they were first set; a later value replaces an earlier one. */
+/* (owner, setting) -> value, in the order in which they were first set; a later value replaces an
+ * earlier one. */
 typedef struct kelp_setting {
     char *owner; /* a backend, a host policy, a cache, a metric, a resource; may be "" */
     char *name;
@@ -50,10 +51,10 @@ typedef struct kelp_server_options {
     kelp_settings backend_config;
     kelp_settings host_policies;
     kelp_settings metrics_config;
-    kelp_settings caches;          /* (cache, "config") -> JSON */
-    kelp_settings rate_resources;  /* (resource, device) -> count */
-    kelp_settings device_limits;   /* (kind, device) -> fraction */
-    kelp_settings gpu;             /* pool sizes and the like: kept, without effect on a CPU */
+    kelp_settings caches;         /* (cache, "config") -> JSON */
+    kelp_settings rate_resources; /* (resource, device) -> count */
+    kelp_settings device_limits;  /* (kind, device) -> fraction */
+    kelp_settings gpu;            /* pool sizes and the like: kept, without effect on a CPU */
     TRITONSERVER_ModelControlMode control_mode;
     TRITONSERVER_RateLimitMode rate_limit_mode;
     bool strict_model_config;

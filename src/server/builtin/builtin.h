@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Built-in backends: a hidden static table with the signatures of Triton's plugin side, so that a built-in and a foreign backend are one
- * code path. Never exported TRITONBACKEND_* entry points: a dlsym on a plugin's handle also searches the plugin's dependencies,
- * and would find ours.
+ * Built-in backends: a hidden static table with the signatures of Triton's plugin side, so that a
+ * built-in and a foreign backend are one code path. Never exported TRITONBACKEND_* entry points: a
+ * dlsym on a plugin's handle also searches the plugin's dependencies, and would find ours.
  */
 #ifndef KELP_SERVER_BUILTIN_BUILTIN_H_
 #define KELP_SERVER_BUILTIN_BUILTIN_H_
@@ -11,8 +11,10 @@
 
 typedef struct kelp_builtin_backend {
     const char *name;           /* "kelp" */
-    const char *const *aliases; /* other values of `backend` or `platform` that mean this one; ends with NULL; may be NULL */
-    TRITONSERVER_Error *(*initialize)(TRITONBACKEND_Backend *backend); /* may be NULL, as all but execute */
+    const char *const *aliases; /* other values of `backend` or `platform` that mean this one; ends
+                                   with NULL; may be NULL */
+    TRITONSERVER_Error *(*initialize)(
+        TRITONBACKEND_Backend *backend); /* may be NULL, as all but execute */
     TRITONSERVER_Error *(*finalize)(TRITONBACKEND_Backend *backend);
     TRITONSERVER_Error *(*model_init)(TRITONBACKEND_Model *model);
     TRITONSERVER_Error *(*model_fini)(TRITONBACKEND_Model *model);
@@ -22,8 +24,9 @@ typedef struct kelp_builtin_backend {
                                    TRITONBACKEND_Request **requests, const uint32_t request_count);
     TRITONSERVER_Error *(*attribute)(TRITONBACKEND_Backend *backend,
                                      TRITONBACKEND_BackendAttribute *attributes);
-    /* execute neither blocks nor sleeps: it runs to completion on the thread that submits, and instances have no threads. A
-     * submission that finds every instance busy is queued and run by the thread that frees one. */
+    /* execute neither blocks nor sleeps: it runs to completion on the thread that submits, and
+     * instances have no threads. A submission that finds every instance busy is queued and run by
+     * the thread that frees one. */
     bool inline_execute;
 } kelp_builtin_backend;
 

@@ -54,8 +54,8 @@ static void number_add(atomic_number *number, double value) {
         memcpy(&sum, &old, sizeof sum);
         sum += value;
         memcpy(&bits, &sum, sizeof bits);
-    } while (!atomic_compare_exchange_weak_explicit(&number->bits, &old, bits,
-                                                    memory_order_relaxed, memory_order_relaxed));
+    } while (!atomic_compare_exchange_weak_explicit(&number->bits, &old, bits, memory_order_relaxed,
+                                                    memory_order_relaxed));
 }
 
 /* ---- families ---- */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Metrics that backends and applications make, as Triton's API defines them: one registry for the process, where a family of a
- * name exists once however many handles there are, and so does a series of labels within it. Any thread; values are atomics,
- * the registry's lock is taken only to make, delete and print.
+ * Metrics that backends and applications make, as Triton's API defines them: one registry for the
+ * process, where a family of a name exists once however many handles there are, and so does a
+ * series of labels within it. Any thread; values are atomics, the registry's lock is taken only to
+ * make, delete and print.
  */
 #ifndef KELP_SERVER_METRICS_METRICS_H_
 #define KELP_SERVER_METRICS_METRICS_H_
@@ -23,7 +24,8 @@ kelp_status *kelp_metric_family_acquire(TRITONSERVER_MetricKind kind, const char
 kelp_status *kelp_metric_family_release(kelp_metric_family *family) KELP_MUST_USE;
 TRITONSERVER_MetricKind kelp_metric_family_kind(const kelp_metric_family *family);
 
-/* A handle to the series of these labels (STRING parameters). `bounds` rise; only for histograms. */
+/* A handle to the series of these labels (STRING parameters). `bounds` rise; only for histograms.
+ */
 kelp_status *kelp_metric_acquire(kelp_metric_family *family, const kelp_parameter *const *labels,
                                  size_t label_count, const double *bounds, size_t bound_count,
                                  kelp_metric **out) KELP_MUST_USE;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finding, loading and counting backends; see backend.h. The process's list is under one lock, which loads take and requests do not. */
+/* Finding, loading and counting backends; see backend.h. The process's list is under one lock,
+ * which loads take and requests do not. */
 #include "server/model/backend.h"
 
 #include "base/fs.h"
@@ -55,7 +56,8 @@ static kelp_status *make_config(const char *name, const kelp_server_options *opt
     return status;
 }
 
-/* A library that does not hold the name cannot give a request back, neither linked nor through dlsym. */
+/* A library that does not hold the name cannot give a request back, neither linked nor through
+ * dlsym. */
 static kelp_status *look_for_release(const char *path, bool *out_never_releases) {
     static const char symbol[] = "TRITONBACKEND_RequestRelease";
     kelp_mapping file;
@@ -109,7 +111,8 @@ static kelp_status *initialize(kelp_backend *backend) {
     return NULL;
 }
 
-/* The loaded backend of that identity, or a new one; list_lock held. `builtin` NULL: `library` is a file. */
+/* The loaded backend of that identity, or a new one; list_lock held. `builtin` NULL: `library` is a
+ * file. */
 static kelp_status *acquire_locked(const char *name, const char *library, const char *directory,
                                    const kelp_builtin_backend *builtin,
                                    const kelp_server_options *options,
@@ -211,7 +214,7 @@ static kelp_status *acquire_file(const kelp_backend_query *query, const char *ba
         if (kelp_fs_kind_of(path.data) != KELP_FS_FILE) {
             kelp_buf_printf(&tried, "%s'%s' (%s)", tried.length ? ", " : "", path.data,
                             kelp_fs_kind_of(folders[i]) == KELP_FS_DIRECTORY ? "no such file"
-                                                                              : "no such folder");
+                                                                             : "no such folder");
             continue;
         }
         found = true;
@@ -244,7 +247,8 @@ kelp_status *kelp_backend_acquire(const kelp_backend_query *query, kelp_backend 
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "'%s' is no name of a backend, or '%s' no name of its library",
                           query->name, query->library ? query->library : "");
-    /* A configuration that names a library wants that file, also under a built-in backend's name. */
+    /* A configuration that names a library wants that file, also under a built-in backend's name.
+     */
     const kelp_builtin_backend *builtin =
         query->library && query->library[0] ? NULL : kelp_builtin_find(query->name);
     pthread_mutex_lock(&list_lock);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Backends: what runs models. A foreign one is a shared library with Triton's entry points, a built-in one a row of a hidden table;
- * both are the same function pointers from here on.
+ * Backends: what runs models. A foreign one is a shared library with Triton's entry points, a
+ * built-in one a row of a hidden table; both are the same function pointers from here on.
  *
- * Foreign backends are one a process and library file, as in Triton: servers share them. A library stays loaded once it is
- * (unloading code that has threads or thread-local destructors cannot be made safe); Finalize runs when the last server lets go.
+ * Foreign backends are one a process and library file, as in Triton: servers share them. A library
+ * stays loaded once it is (unloading code that has threads or thread-local destructors cannot be
+ * made safe); Finalize runs when the last server lets go.
  */
 #ifndef KELP_SERVER_MODEL_BACKEND_H_
 #define KELP_SERVER_MODEL_BACKEND_H_
@@ -37,7 +38,8 @@ struct kelp_backend {
     kelp_builtin_backend fn; /* the entry points, from either source */
     TRITONSERVER_Error *(*ready)(TRITONBACKEND_ModelInstance *instance);
     bool builtin;
-    bool never_releases; /* the library does not know TRITONBACKEND_RequestRelease: the server releases for it */
+    bool never_releases; /* the library does not know TRITONBACKEND_RequestRelease: the server
+                            releases for it */
     void *state;
     kelp_message *config;
     TRITONBACKEND_ExecutionPolicy policy;
@@ -53,8 +55,10 @@ typedef struct kelp_backend_query {
     const kelp_server_options *options;
 } kelp_backend_query;
 
-/* A reference to the backend, loaded and initialized. NOT_FOUND lists every path that was tried and why it did not serve. */
-kelp_status *kelp_backend_acquire(const kelp_backend_query *query, kelp_backend **out) KELP_MUST_USE;
+/* A reference to the backend, loaded and initialized. NOT_FOUND lists every path that was tried and
+ * why it did not serve. */
+kelp_status *kelp_backend_acquire(const kelp_backend_query *query,
+                                  kelp_backend **out) KELP_MUST_USE;
 void kelp_backend_retain(kelp_backend *backend);
 void kelp_backend_release(kelp_backend *backend);
 

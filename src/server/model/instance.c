@@ -46,9 +46,9 @@ static kelp_status *create_instance(kelp_model *model, const kelp_config_instanc
     char name[320];
     snprintf(name, sizeof name, "%s_%d", group->name, index);
     KELP_TRY(kelp_strdup(heap, name, &instance->name));
-    const char *policy = group->host_policy[0]                                    ? group->host_policy
+    const char *policy = group->host_policy[0]                                 ? group->host_policy
                          : group->kind == TRITONSERVER_INSTANCEGROUPKIND_MODEL ? "model"
-                                                                                  : "cpu";
+                                                                               : "cpu";
     KELP_TRY(make_host_policy(model->server->options, policy, &instance->host_policy));
     if (model->backend->fn.instance_init)
         KELP_TRY(kelp_from_error(
@@ -74,8 +74,8 @@ kelp_status *kelp_model_create_instances(kelp_model *model) {
                               group->name, model->name);
         total += group->count > 0 ? (size_t)group->count : 0;
         if (total > MOST)
-            return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                              "model '%s' asks for more than %d instances", model->name, MOST);
+            return KELP_ERROR(KELP_INVALID_ARGUMENT, "model '%s' asks for more than %d instances",
+                              model->name, MOST);
     }
     KELP_TRY(kelp_alloc_zero(kelp_allocator_system(), total, sizeof *model->instances,
                              (void **)&model->instances));
@@ -97,10 +97,9 @@ void kelp_model_destroy_instances(kelp_model *model) {
     for (size_t i = 0; i < model->instance_count; i++) {
         kelp_instance *instance = model->instances[i];
         if (instance->initialized && model->backend->fn.instance_fini)
-            kelp_server_log_status(
-                "failed to finalize a model instance",
-                kelp_from_error(
-                    model->backend->fn.instance_fini((TRITONBACKEND_ModelInstance *)instance)));
+            kelp_server_log_status("failed to finalize a model instance",
+                                   kelp_from_error(model->backend->fn.instance_fini(
+                                       (TRITONBACKEND_ModelInstance *)instance)));
         kelp_stats_deinit(&instance->stats);
         kelp_message_destroy(instance->host_policy);
         kelp_free_string(heap, instance->name);
@@ -135,9 +134,8 @@ void kelp_instance_execute(kelp_instance *instance, kelp_request **requests, uin
     count = drop_cancelled(instance, requests, count);
     if (count == 0)
         return;
-    TRITONSERVER_Error *error =
-        backend->fn.execute((TRITONBACKEND_ModelInstance *)instance,
-                            (TRITONBACKEND_Request **)(void *)requests, count);
+    TRITONSERVER_Error *error = backend->fn.execute(
+        (TRITONBACKEND_ModelInstance *)instance, (TRITONBACKEND_Request **)(void *)requests, count);
     if (error) {
         for (uint32_t i = 0; i < count; i++) {
             kelp_request_times times = {.request_start_ns = requests[i]->request_start_ns};

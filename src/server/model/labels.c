@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Labels of classes: a text file an output, a line a class. Read when the model is loaded; never changed. */
+/* Labels of classes: a text file an output, a line a class. Read when the model is loaded; never
+ * changed. */
 #include "base/arena.h"
 #include "base/fs.h"
 #include "server/model/model.h"
@@ -53,8 +54,8 @@ kelp_status *kelp_model_load_labels(kelp_model *model) {
             for (size_t k = 0; k < config->output_count; k++)
                 kelp_buf_init(&model->labels[k].text, heap);
         }
-        KELP_TRY(read_labels(model->directory, config->outputs[i].label_filename,
-                             &model->labels[i]));
+        KELP_TRY(
+            read_labels(model->directory, config->outputs[i].label_filename, &model->labels[i]));
     }
     return NULL;
 }

@@ -72,8 +72,7 @@ static kelp_status *initialize(kelp_model *model) {
     model->auto_complete = !model->server->options->strict_model_config;
     if (model->backend->fn.model_init) {
         model->initializing = true;
-        TRITONSERVER_Error *error =
-            model->backend->fn.model_init((TRITONBACKEND_Model *)model);
+        TRITONSERVER_Error *error = model->backend->fn.model_init((TRITONBACKEND_Model *)model);
         model->initializing = false;
         KELP_TRY(kelp_from_error(error));
     }

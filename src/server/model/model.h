@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One version of one model, loaded: its configuration, backend, instances and scheduler. What TRITONBACKEND_Model points at.
+ * One version of one model, loaded: its configuration, backend, instances and scheduler. What
+ * TRITONBACKEND_Model points at.
  *
- * Two counts. `refs` keeps the memory: requests (also idle ones), factories and the table hold some. `live` counts submissions that are
- * not over; its top bit says that the model is retired and takes no more. When a retired model's count reaches 0 the server's
- * reaper thread finalizes it: instances, then the model, then the backend's reference.
+ * Two counts. `refs` keeps the memory: requests (also idle ones), factories and the table hold
+ * some. `live` counts submissions that are not over; its top bit says that the model is retired and
+ * takes no more. When a retired model's count reaches 0 the server's reaper thread finalizes it:
+ * instances, then the model, then the backend's reference.
  */
 #ifndef KELP_SERVER_MODEL_MODEL_H_
 #define KELP_SERVER_MODEL_MODEL_H_
@@ -47,21 +49,23 @@ struct kelp_model {
     kelp_model_config *config;
     kelp_message *config_json; /* as the backend and clients see it */
     kelp_backend *backend;
-    bool initialized;     /* ModelInitialize succeeded */
-    bool scheduling;      /* the scheduler is there */
-    bool initializing;    /* inside it: ModelSetConfig is allowed */
+    bool initialized;  /* ModelInitialize succeeded */
+    bool scheduling;   /* the scheduler is there */
+    bool initializing; /* inside it: ModelSetConfig is allowed */
     bool auto_complete;
     bool decoupled;
     void *state;
     kelp_instance **instances;
     size_t instance_count;
     size_t instance_capacity;
-    struct kelp_labels *labels; /* one an output of the configuration; NULL when no output has any */
+    /* One an output of the configuration; NULL when no output has any. */
+    struct kelp_labels *labels;
     kelp_scheduler scheduler;
     kelp_stats stats; /* of the model itself: its memory; each instance has its own */
 };
 
-/* Creates the model: backend, ModelInitialize with auto-completion, instances, scheduler. `take_config` is owned also on failure. */
+/* Creates the model: backend, ModelInitialize with auto-completion, instances, scheduler.
+ * `take_config` is owned also on failure. */
 kelp_status *kelp_model_create(kelp_server *server, const char *name, int64_t version,
                                const char *directory, kelp_model_config *take_config,
                                kelp_model **out) KELP_MUST_USE;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Loading and unloading. A load makes all versions of a model first and publishes them together: what serves goes on until then,
- * and goes on for good when the load fails. Threads: any; one at a time for each entry (its busy flag).
+ * Loading and unloading. A load makes all versions of a model first and publishes them together:
+ * what serves goes on until then, and goes on for good when the load fails. Threads: any; one at a
+ * time for each entry (its busy flag).
  */
 #include "base/thread.h"
 #include "server/abi/log.h"
@@ -169,10 +170,9 @@ static void mark_loading(load *job) {
 /* Makes every version; a failure of one fails the load, and each failure is kept for the index. */
 static kelp_status *make_models(load *job) {
     kelp_allocator heap = kelp_allocator_system();
-    KELP_TRY(kelp_alloc_zero(heap, job->version_count, sizeof *job->models,
-                             (void **)&job->models));
-    KELP_TRY(kelp_alloc_zero(heap, job->version_count, sizeof *job->failures,
-                             (void **)&job->failures));
+    KELP_TRY(kelp_alloc_zero(heap, job->version_count, sizeof *job->models, (void **)&job->models));
+    KELP_TRY(
+        kelp_alloc_zero(heap, job->version_count, sizeof *job->failures, (void **)&job->failures));
     mark_loading(job);
     kelp_buf text;
     kelp_buf_init(&text, heap);
@@ -203,7 +203,8 @@ static kelp_status *make_models(load *job) {
     return status;
 }
 
-/* Puts the new models in place and retires those that served, also of versions no longer selected; table_lock held. */
+/* Puts the new models in place and retires those that served, also of versions no longer selected;
+ * table_lock held. */
 static void publish(load *job) {
     kelp_server *server = job->server;
     kelp_entry *entry = job->entry;
@@ -293,8 +294,8 @@ kelp_status *kelp_server_load(kelp_server *server, const char *name,
         status = KELP_ERROR(KELP_NOT_FOUND,
                             "failed to load '%s', failed to poll from model repository", name);
     if (!status && found && found->conflict)
-        status = KELP_ERROR(KELP_INVALID_ARGUMENT, "failed to load '%s': %s", name,
-                            found->conflict);
+        status =
+            KELP_ERROR(KELP_INVALID_ARGUMENT, "failed to load '%s': %s", name, found->conflict);
     if (!status)
         status = entry_get(server, name, &entry);
     if (!status)
@@ -338,9 +339,9 @@ kelp_status *kelp_server_unload(kelp_server *server, const char *name) {
 kelp_status *kelp_server_scan(kelp_server *server) {
     kelp_scan *scan = NULL;
     pthread_mutex_lock(&server->table_lock);
-    kelp_status *status = kelp_scan_repositories(
-        kelp_allocator_system(), (const char *const *)server->repositories.items,
-        server->repositories.count, &scan);
+    kelp_status *status = kelp_scan_repositories(kelp_allocator_system(),
+                                                 (const char *const *)server->repositories.items,
+                                                 server->repositories.count, &scan);
     if (!status) {
         for (kelp_map_entry *e = NULL; (e = kelp_map_next(&server->entries, e));)
             ((kelp_entry *)e->value)->present = false;
@@ -381,7 +382,8 @@ static void *load_some(void *userp) {
     return NULL;
 }
 
-/* Loads all of the list on several threads; `take_list->names` is freed. INTERNAL names all that failed. */
+/* Loads all of the list on several threads; `take_list->names` is freed. INTERNAL names all that
+ * failed. */
 static kelp_status *load_all(load_list *list) {
     enum { MOST = 64 };
     pthread_t threads[MOST];
@@ -465,8 +467,7 @@ kelp_status *kelp_server_poll(kelp_server *server) {
                 status = kelp_string_list_add(&gone, entry->name);
             continue;
         }
-        kelp_status *unreadable =
-            entry->path ? kelp_scan_signature(entry->path, &signature) : NULL;
+        kelp_status *unreadable = entry->path ? kelp_scan_signature(entry->path, &signature) : NULL;
         if (unreadable || !entry->path || signature != entry->signature) {
             kelp_status_free(unreadable); /* the load says what is wrong */
             status = kelp_string_list_add(&list.names, entry->name);

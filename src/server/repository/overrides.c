@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Load parameters; see overrides.h. Files go to a new folder under TMPDIR that only this user can read. */
+/* Load parameters; see overrides.h. Files go to a new folder under TMPDIR that only this user can
+ * read. */
 #include "server/repository/overrides.h"
 
 #include "base/fs.h"
@@ -34,7 +35,8 @@ void kelp_override_clear(kelp_entry *entry) {
     entry->override_directory = NULL;
 }
 
-/* Makes the folders that lead to `path`, which begins with the existing folder of `base_length` bytes. */
+/* Makes the folders that lead to `path`, which begins with the existing folder of `base_length`
+ * bytes. */
 static kelp_status *make_parents(char *path, size_t base_length) {
     for (char *slash = path + base_length + 1; (slash = strchr(slash, '/')); slash++) {
         *slash = '\0';

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inputs and requested outputs of a request. Objects that are taken out of use are kept for the next use. */
+/* Inputs and requested outputs of a request. Objects that are taken out of use are kept for the
+ * next use. */
 #include "server/request/request.h"
 
 #include "base/checked.h"

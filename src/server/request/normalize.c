@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The check of a request against its model, before it is queued. Message texts are those that Triton's users and tests know. Sizes are
- * computed in 64 bits with overflow checks: shapes come from the network.
+ * The check of a request against its model, before it is queued. Message texts are those that
+ * Triton's users and tests know. Sizes are computed in 64 bits with overflow checks: shapes come
+ * from the network.
  */
 #include "base/checked.h"
 #include "server/model/model.h"

@@ -23,7 +23,8 @@ typedef struct kelp_params {
 
 void kelp_params_clear(kelp_params *params);
 void kelp_params_deinit(kelp_params *params);
-/* A new parameter of that name; INVALID_ARGUMENT when there is one. The pointer is valid until the next add. */
+/* A new parameter of that name; INVALID_ARGUMENT when there is one. The pointer is valid until the
+ * next add. */
 kelp_status *kelp_params_add(kelp_params *params, const char *name, TRITONSERVER_ParameterType type,
                              kelp_param **out) KELP_MUST_USE;
 /* The value as the C API shows it: the text itself for STRING, else a pointer to the value. */

@@ -122,10 +122,8 @@ kelp_status *kelp_request_submit(kelp_server *server, kelp_request *request, kel
                           KELP_REQUEST_TAG "invalid request state transition from %s to PENDING",
                           kelp_request_tag(request), state_name(state));
     if (!request->response_fn || !request->allocator || !request->release_fn)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          KELP_REQUEST_TAG "the request has no %s callback",
-                          kelp_request_tag(request),
-                          request->release_fn ? "response" : "release");
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, KELP_REQUEST_TAG "the request has no %s callback",
+                          kelp_request_tag(request), request->release_fn ? "response" : "release");
     KELP_TRY(kelp_server_check_ready(server));
     if (request->model->server != server)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inference requests. A kelp_request is what both TRITONSERVER_InferenceRequest and TRITONBACKEND_Request point at.
+ * Inference requests. A kelp_request is what both TRITONSERVER_InferenceRequest and
+ * TRITONBACKEND_Request point at.
  *
- * Life: INITIALIZED (the caller's) -> PENDING (queued) -> EXECUTING (the backend's) -> RELEASED (the caller's again, who deletes
- * or resubmits it). A submission that fails leaves it INITIALIZED.
+ * Life: INITIALIZED (the caller's) -> PENDING (queued) -> EXECUTING (the backend's) -> RELEASED
+ * (the caller's again, who deletes or resubmits it). A submission that fails leaves it INITIALIZED.
  *
- * Threads: one at a time, apart from cancellation, which is the factory's atomic flag. Memory is kept from use to use, and
- * whole requests are pooled, so that a warm server submits without allocating.
+ * Threads: one at a time, apart from cancellation, which is the factory's atomic flag. Memory is
+ * kept from use to use, and whole requests are pooled, so that a warm server submits without
+ * allocating.
  */
 #ifndef KELP_SERVER_REQUEST_REQUEST_H_
 #define KELP_SERVER_REQUEST_REQUEST_H_
@@ -63,8 +65,8 @@ typedef enum kelp_request_state {
 
 typedef struct kelp_request kelp_request;
 struct kelp_request {
-    kelp_request *next; /* in a queue or a pool */
-    kelp_model *model;  /* a reference */
+    kelp_request *next;    /* in a queue or a pool */
+    kelp_model *model;     /* a reference */
     kelp_factory *factory; /* a reference; of the latest submission */
     kelp_trace *trace;     /* borrowed from the factory while submitted */
     int64_t requested_version;
@@ -82,7 +84,8 @@ struct kelp_request {
     size_t input_count;
     size_t input_spare; /* allocated objects */
     size_t input_capacity;
-    kelp_text *outputs; /* asked for, sorted, without repeats; those beyond output_count are spare */
+    /* Asked for, sorted, without repeats; those beyond output_count are spare. */
+    kelp_text *outputs;
     size_t output_count;
     size_t output_capacity;
     kelp_params params;
@@ -134,7 +137,8 @@ size_t kelp_request_output_count(const kelp_request *request);
 const char *kelp_request_output_name(const kelp_request *request, size_t index);
 
 /* ---- submission ---- */
-/* Checks the request against its model's configuration and sets batch_size and the shapes that the backend sees. */
+/* Checks the request against its model's configuration and sets batch_size and the shapes that the
+ * backend sees. */
 kelp_status *kelp_request_normalize(kelp_request *request) KELP_MUST_USE;
 /* On success request and trace are the server's. On failure both stay the caller's. */
 kelp_status *kelp_request_submit(kelp_server *server, kelp_request *request,
@@ -143,7 +147,8 @@ kelp_status *kelp_request_submit(kelp_server *server, kelp_request *request,
 /* ---- from the backend's side ---- */
 /* Gives an executing request back to whoever submitted it. INTERNAL when it is not executing. */
 kelp_status *kelp_request_release(kelp_request *request, uint32_t flags) KELP_MUST_USE;
-/* Answers with an error and releases; for the server's own refusals. The error stays the caller's. */
+/* Answers with an error and releases; for the server's own refusals. The error stays the caller's.
+ */
 void kelp_request_fail(kelp_request *request, const kelp_status *error);
 
 #endif

@@ -82,10 +82,9 @@ static void finish(kelp_factory *factory) {
     bool decoupled = factory->model->decoupled;
     if (atomic_load(&factory->response_count) == 0 && !decoupled) {
         kelp_response *response = NULL;
-        kelp_status *error =
-            KELP_ERROR(KELP_INTERNAL,
-                       "backend '%s' released the request for model '%s' without a response",
-                       factory->model->backend->name, factory->model->name);
+        kelp_status *error = KELP_ERROR(
+            KELP_INTERNAL, "backend '%s' released the request for model '%s' without a response",
+            factory->model->backend->name, factory->model->name);
         atomic_fetch_add(&factory->open, 1); /* so that sending does not come back here */
         kelp_status *status = kelp_response_create(factory, &response);
         if (!status)
@@ -109,7 +108,8 @@ void kelp_factory_close(kelp_factory *factory) {
     if (trace)
         kelp_trace_release(trace);
     kelp_model *model = factory->model;
-    kelp_model_retain(model); /* leaving wakes the reaper, and needs the model's memory until it is done */
+    kelp_model_retain(
+        model); /* leaving wakes the reaper, and needs the model's memory until it is done */
     kelp_factory_release(factory);
     kelp_model_leave(model);
     kelp_model_release(model);
@@ -264,13 +264,14 @@ kelp_status *kelp_output_allocate(kelp_output *output, uint64_t size_bytes,
         return KELP_ERROR(KELP_ALREADY_EXISTS, "allocated buffer for output '%s' already exists",
                           name);
     kelp_factory *factory = output->response->factory;
-    TRITONSERVER_ResponseAllocator *allocator = (TRITONSERVER_ResponseAllocator *)factory->allocator;
+    TRITONSERVER_ResponseAllocator *allocator =
+        (TRITONSERVER_ResponseAllocator *)factory->allocator;
     void *buffer = NULL, *buffer_userp = NULL;
     kelp_buffer_attributes attributes = {
         .size_bytes = size_bytes, .memory_type = memory_type, .memory_type_id = memory_type_id};
     KELP_TRY(kelp_from_error(factory->allocator->alloc_fn(
-        allocator, name, size_bytes, memory_type, memory_type_id, factory->allocator_userp,
-        &buffer, &buffer_userp, &attributes.memory_type, &attributes.memory_type_id)));
+        allocator, name, size_bytes, memory_type, memory_type_id, factory->allocator_userp, &buffer,
+        &buffer_userp, &attributes.memory_type, &attributes.memory_type_id)));
     if (!buffer && size_bytes)
         return KELP_ERROR(KELP_INTERNAL,
                           "the response allocator gave no buffer for output '%s' of %llu bytes",

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Responses and what makes them. A kelp_response is what both TRITONSERVER_InferenceResponse and TRITONBACKEND_Response point
- * at; a kelp_factory belongs to one submission of a request and outlives the request.
+ * Responses and what makes them. A kelp_response is what both TRITONSERVER_InferenceResponse and
+ * TRITONBACKEND_Response point at; a kelp_factory belongs to one submission of a request and
+ * outlives the request.
  *
- * A factory counts two things. `refs` keeps its memory. `open` counts what may still answer: the executing request, each
- * TRITONBACKEND_ResponseFactory, each response that is not sent. When it reaches 0 and nobody said FINAL, the server says
- * it: with an error when there was no response at all, so that no client waits for ever. The model is busy until then.
+ * A factory counts two things. `refs` keeps its memory. `open` counts what may still answer: the
+ * executing request, each TRITONBACKEND_ResponseFactory, each response that is not sent. When it
+ * reaches 0 and nobody said FINAL, the server says it: with an error when there was no response at
+ * all, so that no client waits for ever. The model is busy until then.
  *
  * Threads: a response belongs to one thread at a time; a factory's counters and flag are atomic.
  */
@@ -46,10 +48,10 @@ typedef struct kelp_output {
 } kelp_output;
 
 struct kelp_response {
-    kelp_response *next; /* in a pool */
+    kelp_response *next;   /* in a pool */
     kelp_factory *factory; /* a reference */
     bool sent;
-    kelp_status *error; /* owned */
+    kelp_status *error;    /* owned */
     kelp_output **outputs; /* those beyond output_count are spare */
     size_t output_count;
     size_t output_spare;
@@ -57,11 +59,13 @@ struct kelp_response {
     kelp_params params;
 };
 
-/* For one submission: `refs` is 2 (the request's and that of `open`), `open` 1 (the request). Model must be entered. */
+/* For one submission: `refs` is 2 (the request's and that of `open`), `open` 1 (the request). Model
+ * must be entered. */
 kelp_status *kelp_factory_create(kelp_request *request, kelp_factory **out) KELP_MUST_USE;
 void kelp_factory_retain(kelp_factory *factory);
 void kelp_factory_release(kelp_factory *factory);
-/* One more, one fewer who may answer. Closing the last one may call the response callback and lets the model go. */
+/* One more, one fewer who may answer. Closing the last one may call the response callback and lets
+ * the model go. */
 void kelp_factory_open(kelp_factory *factory);
 void kelp_factory_close(kelp_factory *factory);
 /* Takes back a submission that failed before anybody saw it: closes without answering. */

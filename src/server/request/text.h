@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A string that keeps its memory when it changes, so that a pooled object sets it without allocating. */
+/* A string that keeps its memory when it changes, so that a pooled object sets it without
+ * allocating. */
 #ifndef KELP_SERVER_REQUEST_TEXT_H_
 #define KELP_SERVER_REQUEST_TEXT_H_
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The default scheduler; see scheduler.h. Threads: submitters on any, each instance's own in run_instance. */
+/* The default scheduler; see scheduler.h. Threads: submitters on any, each instance's own in
+ * run_instance. */
 #include "server/scheduler/scheduler.h"
 
 #include "base/thread.h"

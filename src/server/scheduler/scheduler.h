@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The default scheduler: which instance runs a request, and on which thread. Its lock is the model's own.
+ * The default scheduler: which instance runs a request, and on which thread. Its lock is the
+ * model's own.
  *
- * Foreign backends: each instance has a thread, which takes requests from one queue in order of arrival; one hop a request. Built-in
- * backends that do not block: the submitting thread runs the request on a free instance; when none is free the request is queued and run by
- * the thread that frees one, so that an instance never idles beside a queue.
+ * Foreign backends: each instance has a thread, which takes requests from one queue in order of
+ * arrival; one hop a request. Built-in backends that do not block: the submitting thread runs the
+ * request on a free instance; when none is free the request is queued and run by the thread that
+ * frees one, so that an instance never idles beside a queue.
  */
 #ifndef KELP_SERVER_SCHEDULER_SCHEDULER_H_
 #define KELP_SERVER_SCHEDULER_SCHEDULER_H_

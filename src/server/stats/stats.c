@@ -60,8 +60,7 @@ static kelp_status *batch_entry(kelp_stats *stats, uint64_t batch_size, kelp_bat
         at++;
     if (at == stats->batch_count || stats->batches[at].batch_size != batch_size) {
         KELP_TRY(kelp_grow(kelp_allocator_system(), (void **)&stats->batches,
-                           &stats->batch_capacity, stats->batch_count + 1,
-                           sizeof *stats->batches));
+                           &stats->batch_capacity, stats->batch_count + 1, sizeof *stats->batches));
         memmove(&stats->batches[at + 1], &stats->batches[at],
                 (stats->batch_count - at) * sizeof *stats->batches);
         stats->batches[at] = (kelp_batch_stats){.batch_size = batch_size};
@@ -102,7 +101,9 @@ static kelp_status *response_entry(kelp_stats *stats, uint64_t index, kelp_respo
 kelp_status *kelp_stats_response(kelp_stats *stats, uint64_t index, uint64_t start_ns,
                                  uint64_t output_start_ns, uint64_t end_ns,
                                  const kelp_status *error) {
-    enum { MOST = 4096 }; /* later responses count as the last one, so that a long stream takes no memory */
+    enum {
+        MOST = 4096
+    }; /* later responses count as the last one, so that a long stream takes no memory */
     kelp_response_stats *entry = NULL;
     pthread_mutex_lock(&stats->lock);
     kelp_status *status = response_entry(stats, index < MOST ? index : MOST - 1, &entry);
@@ -136,8 +137,7 @@ static kelp_status *add_usage(kelp_stats *stats, const kelp_memory_usage *usage)
     return NULL;
 }
 
-kelp_status *kelp_stats_set_usage(kelp_stats *stats, const kelp_memory_usage *usage,
-                                  size_t count) {
+kelp_status *kelp_stats_set_usage(kelp_stats *stats, const kelp_memory_usage *usage, size_t count) {
     kelp_status *status = NULL;
     pthread_mutex_lock(&stats->lock);
     stats->usage_count = 0;

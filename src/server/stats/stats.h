@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Statistics of an instance, as Triton counts them: inferences only where the backend reports them, executions only where it reports
- * a batch. Each instance has its own, so that instances do not share a cache line; a reader adds them up.
+ * Statistics of an instance, as Triton counts them: inferences only where the backend reports them,
+ * executions only where it reports a batch. Each instance has its own, so that instances do not
+ * share a cache line; a reader adds them up.
  */
 #ifndef KELP_SERVER_STATS_STATS_H_
 #define KELP_SERVER_STATS_STATS_H_

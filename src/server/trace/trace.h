@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Traces of requests. A trace belongs to its maker until a submission takes it, and comes back through its release
- * callback when request and responses are over. Any thread reports to it.
+ * Traces of requests. A trace belongs to its maker until a submission takes it, and comes back
+ * through its release callback when request and responses are over. Any thread reports to it.
  */
 #ifndef KELP_SERVER_TRACE_TRACE_H_
 #define KELP_SERVER_TRACE_TRACE_H_
