@@ -146,8 +146,8 @@ static void log_error(const char *what, TRITONSERVER_Error *error) {
     TRITONSERVER_ErrorDelete(error);
 }
 
-/* One request: response, statistics, release. */
-static void run(TRITONBACKEND_ModelInstance *instance, TRITONBACKEND_Request *request) {
+/* One request: response, statistics, release. Returns the first extent of its tensors. */
+static uint64_t run(TRITONBACKEND_ModelInstance *instance, TRITONBACKEND_Request *request) {
     input_view a = {0}, b = {0};
     TRITONBACKEND_Response *response = NULL;
     uint64_t start_ns = now_ns();
@@ -171,10 +171,12 @@ static void run(TRITONBACKEND_ModelInstance *instance, TRITONBACKEND_Request *re
     log_error("cannot report statistics", TRITONBACKEND_ModelInstanceReportStatistics(
                                               instance, request, success, start_ns,
                                               compute_start_ns, compute_end_ns, now_ns()));
+    uint64_t extent = a.rank > 0 ? (uint64_t)a.shape[0] : 1;
     free(a.owned);
     free(b.owned);
     log_error("cannot release a request",
               TRITONBACKEND_RequestRelease(request, TRITONSERVER_REQUEST_RELEASE_ALL));
+    return extent;
 }
 
 TRITONSERVER_Error *TRITONBACKEND_Initialize(TRITONBACKEND_Backend *backend) {
@@ -189,15 +191,44 @@ TRITONSERVER_Error *TRITONBACKEND_Initialize(TRITONBACKEND_Backend *backend) {
     return NULL;
 }
 
+/* The state of a model is whether it batches: then the first extent of each tensor is the batch. */
+static char batches;
+
+TRITONSERVER_Error *TRITONBACKEND_ModelInitialize(TRITONBACKEND_Model *model) {
+    static const char unbatched[] = "\"max_batch_size\":0";
+    TRITONSERVER_Message *config = NULL;
+    const char *json = NULL;
+    size_t length = 0;
+    TRITONSERVER_Error *error = TRITONBACKEND_ModelConfig(model, 1, &config);
+    if (error)
+        return error;
+    error = TRITONSERVER_MessageSerializeToJson(config, &json, &length);
+    if (!error)
+        error = TRITONBACKEND_ModelSetState(
+            model, memmem(json, length, unbatched, sizeof unbatched - 1) ? NULL : &batches);
+    log_error("cannot delete a message", TRITONSERVER_MessageDelete(config));
+    return error;
+}
+
 TRITONSERVER_Error *TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance *instance,
                                                        TRITONBACKEND_Request **requests,
                                                        const uint32_t request_count) {
     uint64_t start_ns = now_ns();
-    for (uint32_t i = 0; i < request_count; i++)
-        run(instance, requests[i]);
+    uint64_t batch_size = 0;
+    TRITONBACKEND_Model *model = NULL;
+    void *state = NULL;
+    TRITONSERVER_Error *error = TRITONBACKEND_ModelInstanceModel(instance, &model);
+    if (!error)
+        error = TRITONBACKEND_ModelState(model, &state);
+    if (error)
+        return error; /* nothing was answered yet: the server answers all */
+    for (uint32_t i = 0; i < request_count; i++) {
+        uint64_t extent = run(instance, requests[i]);
+        batch_size += state ? extent : 1;
+    }
     uint64_t end_ns = now_ns();
     log_error("cannot report statistics",
-              TRITONBACKEND_ModelInstanceReportBatchStatistics(instance, request_count, start_ns,
+              TRITONBACKEND_ModelInstanceReportBatchStatistics(instance, batch_size, start_ns,
                                                                start_ns, end_ns, end_ns));
     return NULL;
 }

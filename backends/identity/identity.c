@@ -17,6 +17,7 @@
 
 typedef struct model_state {
     unsigned long delay_ms;
+    bool batches; /* the first extent of each tensor is the batch */
 } model_state;
 
 static uint64_t now_ns(void) {
@@ -35,15 +36,15 @@ static void log_error(const char *what, TRITONSERVER_Error *error) {
     TRITONSERVER_ErrorDelete(error);
 }
 
-/* The number in "execute_delay_ms":{"string_value":"N"} of a configuration, which the server prints
- * compactly. */
-static unsigned long find_delay(const char *json, size_t length) {
-    static const char key[] = "\"execute_delay_ms\":{\"string_value\":\"";
+/* The number that follows `key` in a configuration, which the server prints compactly; 0 without.
+ */
+static unsigned long number_after(const char *json, size_t length, const char *key) {
+    size_t key_length = strlen(key);
     unsigned long value = 0;
-    for (size_t i = 0; i + sizeof key - 1 < length; i++) {
-        if (memcmp(json + i, key, sizeof key - 1) != 0)
+    for (size_t i = 0; i + key_length < length; i++) {
+        if (memcmp(json + i, key, key_length) != 0)
             continue;
-        for (i += sizeof key - 1; i < length && json[i] >= '0' && json[i] <= '9'; i++)
+        for (i += key_length; i < length && json[i] >= '0' && json[i] <= '9'; i++)
             value = value * 10 + (unsigned long)(json[i] - '0');
         return value;
     }
@@ -62,7 +63,8 @@ TRITONSERVER_Error *TRITONBACKEND_ModelInitialize(TRITONBACKEND_Model *model) {
     if (!error && !state)
         error = TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_UNAVAILABLE, "out of memory");
     if (!error) {
-        state->delay_ms = find_delay(json, length);
+        state->delay_ms = number_after(json, length, "\"execute_delay_ms\":{\"string_value\":\"");
+        state->batches = number_after(json, length, "\"max_batch_size\":") > 0;
         error = TRITONBACKEND_ModelSetState(model, state);
     }
     log_error("cannot delete a message", TRITONSERVER_MessageDelete(config));
@@ -132,6 +134,18 @@ static TRITONSERVER_Error *answer(TRITONBACKEND_Request *request,
     return error;
 }
 
+/* How much of a batch the request makes up. */
+static uint64_t batch_of(TRITONBACKEND_Request *request) {
+    TRITONBACKEND_Input *input = NULL;
+    const int64_t *shape = NULL;
+    uint32_t rank = 0;
+    TRITONSERVER_Error *error = TRITONBACKEND_RequestInputByIndex(request, 0, &input);
+    if (!error)
+        error = TRITONBACKEND_InputProperties(input, NULL, NULL, &shape, &rank, NULL, NULL);
+    TRITONSERVER_ErrorDelete(error);
+    return rank > 0 ? (uint64_t)shape[0] : 1;
+}
+
 static void run(TRITONBACKEND_ModelInstance *instance, TRITONBACKEND_Request *request,
                 uint64_t start_ns) {
     TRITONBACKEND_Response *response = NULL;
@@ -168,16 +182,19 @@ TRITONSERVER_Error *TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstan
     if (error)
         return error; /* nothing was answered yet: the server answers all */
     unsigned long delay_ms = ((const model_state *)state)->delay_ms;
+    uint64_t batch_size = 0;
     if (delay_ms) {
         struct timespec delay = {.tv_sec = (time_t)(delay_ms / 1000),
                                  .tv_nsec = (long)(delay_ms % 1000) * 1000000};
         nanosleep(&delay, NULL);
     }
-    for (uint32_t i = 0; i < request_count; i++)
-        run(instance, requests[i], start_ns);
+    for (uint32_t i = 0; i < request_count; i++) {
+        batch_size += ((const model_state *)state)->batches ? batch_of(requests[i]) : 1;
+        run(instance, requests[i], start_ns); /* which gives the request back */
+    }
     uint64_t end_ns = now_ns();
     log_error("cannot report statistics",
-              TRITONBACKEND_ModelInstanceReportBatchStatistics(instance, request_count, start_ns,
+              TRITONBACKEND_ModelInstanceReportBatchStatistics(instance, batch_size, start_ns,
                                                                start_ns, end_ns, end_ns));
     return NULL;
 }

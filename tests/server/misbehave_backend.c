@@ -160,13 +160,45 @@ static void run(const char *conduct, TRITONBACKEND_Request *request) {
         drop(TRITONBACKEND_RequestRelease(request, TRITONSERVER_REQUEST_RELEASE_ALL));
 }
 
+/* The request whose id is "gate" holds its execution until it is cancelled, having made its
+ * response. */
+static void pass_gate(TRITONBACKEND_Request *request) {
+    const char *id = "";
+    TRITONBACKEND_Response *response = NULL;
+    bool cancelled = false;
+    drop(TRITONBACKEND_RequestId(request, &id));
+    if (strcmp(id, "gate") != 0)
+        return;
+    drop(TRITONBACKEND_ResponseNew(&response, request));
+    while (!cancelled) {
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        drop(TRITONBACKEND_RequestIsCancelled(request, &cancelled));
+    }
+    drop(TRITONBACKEND_ResponseDelete(response));
+}
+
+static uint64_t first_extent(TRITONBACKEND_Request *request) {
+    TRITONBACKEND_Input *input = NULL;
+    const int64_t *extents = NULL;
+    uint32_t rank = 0;
+    drop(TRITONBACKEND_RequestInput(request, "INPUT0", &input));
+    drop(TRITONBACKEND_InputProperties(input, NULL, NULL, &extents, &rank, NULL, NULL));
+    return rank > 1 ? (uint64_t)extents[0] : 1;
+}
+
 TRITONSERVER_Error *TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance *instance,
                                                        TRITONBACKEND_Request **requests,
                                                        const uint32_t request_count) {
     const char *conduct = conduct_of(instance);
     if (is(conduct, "fail"))
         return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_INTERNAL, "the model has caught fire");
-    for (uint32_t i = 0; i < request_count; i++)
+    uint64_t batch_size = 0;
+    for (uint32_t i = 0; i < request_count; i++) {
+        batch_size += first_extent(requests[i]);
+        if (is(conduct, "gate"))
+            pass_gate(requests[i]);
         run(conduct, requests[i]);
+    }
+    drop(TRITONBACKEND_ModelInstanceReportBatchStatistics(instance, batch_size, 1, 2, 3, 4));
     return NULL;
 }

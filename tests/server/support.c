@@ -199,6 +199,7 @@ static TRITONSERVER_Error *start_response(TRITONSERVER_ResponseAllocator *alloca
     (void)allocator;
     pthread_mutex_lock(&c->lock);
     c->starts++;
+    pthread_cond_broadcast(&c->changed);
     pthread_mutex_unlock(&c->lock);
     return NULL;
 }

@@ -210,100 +210,200 @@ static void test_versions(void **state) {
     repo_remove(&r);
 }
 
-static const char slow_config[] =
-    "backend: \"identity\"\n"
+/* ---- requests in flight: the one whose id is "gate" holds its execution until it is cancelled
+ * ---- */
+
+static const char gate_config[] =
+    "backend: \"misbehave\" max_batch_size: 4\n"
     "input [ { name: \"INPUT0\" data_type: TYPE_INT32 dims: [ -1 ] } ]\n"
     "output [ { name: \"OUTPUT0\" data_type: TYPE_INT32 dims: [ -1 ] } ]\n"
-    "instance_group [ { kind: KIND_CPU count: 2 } ]\n"
-    "parameters { key: \"execute_delay_ms\" value { string_value: \"150\" } }\n";
+    "instance_group [ { kind: KIND_CPU count: 1 } ]\n";
+
+static void gate_init(call *c, TRITONSERVER_Server *server, int64_t batch, int64_t extent) {
+    static const int32_t data[] = {1, 2, 3, 4};
+    const int64_t shape[] = {batch, extent};
+    call_init(c, server, "gate", -1);
+    call_input(c, "INPUT0", TRITONSERVER_TYPE_INT32, shape, 2, data,
+               (size_t)(batch * extent) * sizeof *data);
+}
+
+/* Starts the gate and waits until it is being executed. */
+static void gate_close(call *c, TRITONSERVER_Server *server) {
+    gate_init(c, server, 1, 2);
+    ok(TRITONSERVER_InferenceRequestSetId(c->request, "gate"));
+    call_start(c);
+    pthread_mutex_lock(&c->lock);
+    while (!c->starts)
+        pthread_cond_wait(&c->changed, &c->lock);
+    pthread_mutex_unlock(&c->lock);
+}
+
+static void gate_open(call *c) {
+    ok(TRITONSERVER_InferenceRequestCancel(c->request));
+    call_wait(c);
+}
+
+static void check_answer(call *c) {
+    static const int32_t expected[] = {7, 8};
+    size_t size_bytes = 0;
+    assert_memory_equal(call_output(c, "OUTPUT0", &size_bytes), expected, sizeof expected);
+}
+
+static const server_setup gate_setup = {.mode = TRITONSERVER_MODEL_CONTROL_EXPLICIT,
+                                        .startup = {"gate"},
+                                        .backends = KELP_TEST_BACKENDS};
 
 static void test_unload_waits_for_requests(void **state) {
-    static const int64_t shape[] = {2};
-    static const int32_t data[] = {5, 6};
     repo r;
-    call c[4];
-    size_t size_bytes = 0;
+    call gate, behind;
     (void)state;
     repo_make(&r);
-    repo_model(&r, "slow", slow_config);
-    TRITONSERVER_Server *server = server_start(&r, &explicit_mode);
-    ok(TRITONSERVER_ServerLoadModel(server, "slow"));
-    for (int i = 0; i < 4; i++) {
-        call_init(&c[i], server, "slow", -1);
-        call_input(&c[i], "INPUT0", TRITONSERVER_TYPE_INT32, shape, 1, data, sizeof data);
-        call_start(&c[i]);
-    }
-    ok(TRITONSERVER_ServerUnloadModel(server, "slow"));
+    repo_model(&r, "gate", gate_config);
+    TRITONSERVER_Server *server = server_start(&r, &gate_setup);
+    gate_close(&gate, server);
+    gate_init(&behind, server, 1, 2);
+    call_start(&behind);
+    ok(TRITONSERVER_ServerUnloadModel(server, "gate"));
     wait_for_index(server, "\"state\":\"UNLOADING\"");
-    fails(TRITONSERVER_InferenceRequestDelete(c[3].request), TRITONSERVER_ERROR_INTERNAL,
-          "cannot delete a request in state");
-    fails(TRITONSERVER_ServerInferAsync(server, c[3].request, NULL), TRITONSERVER_ERROR_INTERNAL,
-          "invalid request state transition from");
-    for (int i = 0; i < 4; i++) {
-        call_wait(&c[i]);
-        assert_memory_equal(call_output(&c[i], "OUTPUT0", &size_bytes), data, sizeof data);
-    }
+    fails(TRITONSERVER_InferenceRequestDelete(behind.request), TRITONSERVER_ERROR_INTERNAL,
+          "cannot delete a request in state PENDING");
+    fails(TRITONSERVER_InferenceRequestDelete(gate.request), TRITONSERVER_ERROR_INTERNAL,
+          "cannot delete a request in state EXECUTING");
+    fails(TRITONSERVER_ServerInferAsync(server, behind.request, NULL), TRITONSERVER_ERROR_INTERNAL,
+          "invalid request state transition from PENDING to PENDING");
+    gate_open(&gate);
+    call_wait(&behind);
+    check_answer(&gate);
+    check_answer(&behind);
     wait_for_index(server, "\"reason\":\"unloaded\"");
-    call_clear(&c[0]);
-    fails(TRITONSERVER_ServerInferAsync(server, c[0].request, NULL), TRITONSERVER_ERROR_NOT_FOUND,
-          "'slow' has no available versions");
-    ok(TRITONSERVER_ServerLoadModel(server, "slow"));
-    call_run(&c[0]);
-    for (int i = 0; i < 4; i++)
-        call_deinit(&c[i]);
+    call_clear(&behind);
+    fails(TRITONSERVER_ServerInferAsync(server, behind.request, NULL), TRITONSERVER_ERROR_NOT_FOUND,
+          "'gate' has no available versions");
+    ok(TRITONSERVER_ServerLoadModel(server, "gate"));
+    call_run(&behind);
+    check_answer(&behind);
+    call_deinit(&gate);
+    call_deinit(&behind);
     server_end(server);
     repo_remove(&r);
 }
 
 static void test_cancelled_requests_leave_the_queue(void **state) {
-    static const int64_t shape[] = {2};
-    static const int32_t data[] = {5, 6};
     repo r;
-    call c[4];
-    size_t size_bytes = 0;
+    call gate, kept, cancelled;
     (void)state;
     repo_make(&r);
-    repo_model(&r, "slow", slow_config);
-    TRITONSERVER_Server *server = server_start(&r, &(server_setup){0});
-    for (int i = 0; i < 4; i++) {
-        call_init(&c[i], server, "slow", -1);
-        call_input(&c[i], "INPUT0", TRITONSERVER_TYPE_INT32, shape, 1, data, sizeof data);
+    repo_model(&r, "gate", gate_config);
+    TRITONSERVER_Server *server = server_start(&r, &gate_setup);
+    gate_close(&gate, server);
+    gate_init(&kept, server, 1, 2);
+    gate_init(&cancelled, server, 1, 2);
+    call_start(&kept);
+    call_start(&cancelled);
+    ok(TRITONSERVER_InferenceRequestCancel(cancelled.request));
+    gate_open(&gate);
+    call_wait(&kept);
+    call_wait(&cancelled);
+    check_answer(&kept);
+    call_fails(&cancelled, TRITONSERVER_ERROR_CANCELLED, "Request cancelled");
+    call_deinit(&gate);
+    call_deinit(&kept);
+    call_deinit(&cancelled);
+    server_end(server);
+    repo_remove(&r);
+}
+
+static void test_dynamic_batching_and_its_queue(void **state) {
+    /* Three that make up a batch of 4, and one of another shape; then the queue is full. */
+    static const int64_t shapes[][2] = {{1, 2}, {2, 2}, {1, 2}, {1, 3}, {1, 2}};
+    repo r;
+    call gate, c[5];
+    char config[1024];
+    (void)state;
+    repo_make(&r);
+    snprintf(config, sizeof config,
+             "%sdynamic_batching { default_queue_policy { max_queue_size: 4 } }\n", gate_config);
+    repo_model(&r, "gate", config);
+    TRITONSERVER_Server *server = server_start(&r, &gate_setup);
+    gate_close(&gate, server);
+    for (int i = 0; i < 5; i++)
+        gate_init(&c[i], server, shapes[i][0], shapes[i][1]);
+    for (int i = 0; i < 4; i++)
         call_start(&c[i]);
-    }
-    ok(TRITONSERVER_InferenceRequestCancel(c[3].request)); /* both instances are busy */
-    for (int i = 0; i < 4; i++)
+    fails(TRITONSERVER_ServerInferAsync(server, c[4].request, NULL), TRITONSERVER_ERROR_UNAVAILABLE,
+          "Exceeds maximum queue size");
+    gate_open(&gate);
+    for (int i = 0; i < 4; i++) {
         call_wait(&c[i]);
-    call_output(&c[2], "OUTPUT0", &size_bytes);
-    call_fails(&c[3], TRITONSERVER_ERROR_CANCELLED, "Request cancelled");
-    for (int i = 0; i < 4; i++)
+        check_answer(&c[i]);
+    }
+    call_run(&c[4]); /* refused once, and good again */
+    check_answer(&c[4]);
+    call_deinit(&gate);
+    for (int i = 0; i < 5; i++)
         call_deinit(&c[i]);
+    char *stats = stats_of(server, "gate");
+    assert_int_equal(number_after(stats, "\"execution_count\":"), 4);
+    contains(stats, "{\"batch_size\":1,\"compute_input\":{\"count\":3,");
+    contains(stats, "{\"batch_size\":4,\"compute_input\":{\"count\":1,");
+    free(stats);
+    server_end(server);
+    repo_remove(&r);
+}
+
+static void test_requests_that_wait_too_long(void **state) {
+    repo r;
+    call gate, patient, hasty;
+    char config[1024];
+    (void)state;
+    repo_make(&r);
+    snprintf(config, sizeof config,
+             "%sdynamic_batching { default_queue_policy { default_timeout_microseconds: 3600000000 "
+             "allow_timeout_override: true timeout_action: REJECT } }\n",
+             gate_config);
+    repo_model(&r, "gate", config);
+    TRITONSERVER_Server *server = server_start(&r, &gate_setup);
+    gate_close(&gate, server);
+    gate_init(&patient, server, 1, 2);
+    gate_init(&hasty, server, 1, 2);
+    ok(TRITONSERVER_InferenceRequestSetTimeoutMicroseconds(hasty.request, 1));
+    call_start(&patient);
+    call_start(&hasty);
+    gate_open(&gate);
+    call_wait(&patient);
+    call_wait(&hasty);
+    check_answer(&patient);
+    call_fails(&hasty, TRITONSERVER_ERROR_UNAVAILABLE, "Request timeout expired");
+    call_deinit(&gate);
+    call_deinit(&patient);
+    call_deinit(&hasty);
     server_end(server);
     repo_remove(&r);
 }
 
 static void test_stop_lets_requests_finish(void **state) {
-    static const int64_t shape[] = {2};
-    static const int32_t data[] = {5, 6};
     repo r;
-    call c;
+    call gate, behind;
     bool live = true;
-    size_t size_bytes = 0;
     TRITONSERVER_InferenceRequest *request = NULL;
     (void)state;
     repo_make(&r);
-    repo_model(&r, "slow", slow_config);
-    TRITONSERVER_Server *server = server_start(&r, &(server_setup){0});
-    call_init(&c, server, "slow", -1);
-    call_input(&c, "INPUT0", TRITONSERVER_TYPE_INT32, shape, 1, data, sizeof data);
-    call_start(&c);
+    repo_model(&r, "gate", gate_config);
+    TRITONSERVER_Server *server = server_start(&r, &gate_setup);
+    gate_close(&gate, server);
+    gate_init(&behind, server, 1, 2);
+    call_start(&behind);
+    ok(TRITONSERVER_InferenceRequestCancel(gate.request));
     ok(TRITONSERVER_ServerStop(server));
-    call_wait(&c);
-    assert_memory_equal(call_output(&c, "OUTPUT0", &size_bytes), data, sizeof data);
+    call_wait(&gate);
+    call_wait(&behind);
+    check_answer(&behind);
     fails(TRITONSERVER_ServerIsLive(server, &live), TRITONSERVER_ERROR_UNAVAILABLE,
           "Server exiting");
-    fails(TRITONSERVER_InferenceRequestNew(&request, server, "slow", -1),
+    fails(TRITONSERVER_InferenceRequestNew(&request, server, "gate", -1),
           TRITONSERVER_ERROR_UNAVAILABLE, "Server exiting");
-    call_deinit(&c);
+    call_deinit(&gate);
+    call_deinit(&behind);
     server_end(server);
     repo_remove(&r);
 }
@@ -562,6 +662,8 @@ int main(void) {
         cmocka_unit_test(test_versions),
         cmocka_unit_test(test_unload_waits_for_requests),
         cmocka_unit_test(test_cancelled_requests_leave_the_queue),
+        cmocka_unit_test(test_dynamic_batching_and_its_queue),
+        cmocka_unit_test(test_requests_that_wait_too_long),
         cmocka_unit_test(test_stop_lets_requests_finish),
         cmocka_unit_test(test_load_and_unload_many_times),
         cmocka_unit_test(test_instances_in_parallel_and_statistics),

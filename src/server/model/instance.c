@@ -110,6 +110,14 @@ void kelp_model_destroy_instances(kelp_model *model) {
     model->instance_count = model->instance_capacity = 0;
 }
 
+void kelp_instance_refuse(kelp_instance *instance, kelp_request *request,
+                          const kelp_status *error) {
+    kelp_request_times times = {.request_start_ns = request->request_start_ns};
+    atomic_store_explicit(&request->state, KELP_REQUEST_EXECUTING, memory_order_release);
+    kelp_stats_request(&instance->stats, false, request->batch_size, &times);
+    kelp_request_fail(request, error);
+}
+
 /* Answers those that were cancelled while they waited; returns how many are left to run. */
 static uint32_t drop_cancelled(kelp_instance *instance, kelp_request **requests, uint32_t count) {
     uint32_t kept = 0;
@@ -120,10 +128,8 @@ static uint32_t drop_cancelled(kelp_instance *instance, kelp_request **requests,
             requests[kept++] = request;
             continue;
         }
-        kelp_request_times times = {.request_start_ns = request->request_start_ns};
-        kelp_stats_request(&instance->stats, false, request->batch_size, &times);
         kelp_status *error = KELP_ERROR(KELP_CANCELLED, "Request cancelled");
-        kelp_request_fail(request, error);
+        kelp_instance_refuse(instance, request, error);
         kelp_status_free(error);
     }
     return kept;

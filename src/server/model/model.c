@@ -81,7 +81,10 @@ static kelp_status *initialize(kelp_model *model) {
     KELP_TRY(kelp_model_config_validate(model->config));
     model->decoupled = model->config->decoupled;
     KELP_TRY(kelp_model_load_labels(model));
-    KELP_TRY(kelp_scheduler_init(&model->scheduler, model->backend->fn.inline_execute));
+    if (model->config->has_warmup)
+        KELP_SERVER_LOG(KELP_LOG_WARNING, "model '%s': model_warmup is not supported and ignored",
+                        model->name);
+    kelp_scheduler_init(&model->scheduler, model->config, model->backend->fn.inline_execute);
     model->scheduling = true;
     return kelp_model_create_instances(model);
 }

@@ -85,6 +85,8 @@ void kelp_model_retire(kelp_model *model);
 kelp_status *kelp_model_complete_config(kelp_model *model, const char *json,
                                         size_t length) KELP_MUST_USE;
 
+/* Answers a request that the instance will not run, with the error (which stays the caller's). */
+void kelp_instance_refuse(kelp_instance *instance, kelp_request *request, const kelp_status *error);
 /* Runs requests on an instance and cleans up after a failure. The instance is not executing. */
 void kelp_instance_execute(kelp_instance *instance, kelp_request **requests, uint32_t count);
 

@@ -141,8 +141,7 @@ kelp_status *kelp_request_submit(kelp_server *server, kelp_request *request, kel
         set_state(request, KELP_REQUEST_INITIALIZED);
         return status;
     }
-    if (request->factory)
-        kelp_factory_release(request->factory);
+    kelp_factory *earlier = request->factory;
     request->factory = factory;
     factory->trace = trace;
     request->trace = trace;
@@ -152,7 +151,17 @@ kelp_status *kelp_request_submit(kelp_server *server, kelp_request *request, kel
         kelp_trace_report(trace, TRITONSERVER_TRACE_QUEUE_START, request->queue_start_ns);
     }
     set_state(request, KELP_REQUEST_PENDING);
-    kelp_scheduler_submit(&request->model->scheduler, request);
+    status = kelp_scheduler_submit(&request->model->scheduler, request);
+    if (status) {
+        request->factory = earlier;
+        request->trace = factory->trace = NULL;
+        set_state(request, KELP_REQUEST_INITIALIZED);
+        kelp_factory_abandon(factory);
+        kelp_model_leave(request->model);
+        return status;
+    }
+    if (earlier)
+        kelp_factory_release(earlier);
     return NULL;
 }
 
