@@ -90,8 +90,7 @@ uint64_t kelp_loop_now_ns(const kelp_loop *loop) {
 
 /* ---- files ---- */
 static uint32_t to_epoll(uint32_t events) {
-    return (events & KELP_LOOP_READ ? EPOLLIN : 0u) | (events & KELP_LOOP_WRITE ? EPOLLOUT : 0u) |
-           EPOLLRDHUP;
+    return (events & KELP_LOOP_READ ? EPOLLIN : 0u) | (events & KELP_LOOP_WRITE ? EPOLLOUT : 0u);
 }
 
 static kelp_status *control(kelp_loop *loop, int operation, kelp_loop_io *io, uint32_t events) {
@@ -208,9 +207,9 @@ static void run_events(kelp_loop *loop, int count) {
             drain_wakes(loop);
             continue;
         }
-        uint32_t events = (bits & (EPOLLIN | EPOLLRDHUP) ? KELP_LOOP_READ : 0u) |
+        uint32_t events = (bits & EPOLLIN ? KELP_LOOP_READ : 0u) |
                           (bits & EPOLLOUT ? KELP_LOOP_WRITE : 0u) |
-                          (bits & (EPOLLHUP | EPOLLERR | EPOLLRDHUP) ? KELP_LOOP_HANGUP : 0u);
+                          (bits & (EPOLLHUP | EPOLLERR) ? KELP_LOOP_HANGUP : 0u);
         io->fn(io, events);
     }
     loop->event_count = 0;

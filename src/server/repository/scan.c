@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names and times in model repositories. */
+#include "server/repository/scan.h"
+
+#include "base/alloc.h"
+#include "base/fs.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define TREE_DEPTH_MAX 64
+
+/* ---- models ---- */
+static kelp_status *scan_new(kelp_allocator allocator, kelp_scan **out) {
+    KELP_TRY(KELP_NEW(allocator, kelp_scan, out));
+    (*out)->allocator = allocator;
+    kelp_arena_init(&(*out)->arena, allocator, 0);
+    return NULL;
+}
+
+void kelp_scan_destroy(kelp_scan *scan) {
+    if (scan == NULL)
+        return;
+    kelp_allocator allocator = scan->allocator;
+    kelp_arena_deinit(&scan->arena);
+    kelp_free(allocator, scan, sizeof *scan);
+}
+
+const kelp_scan_model *kelp_scan_find(const kelp_scan *scan, const char *name) {
+    for (size_t i = 0; i < scan->model_count; i++)
+        if (strcmp(scan->models[i].name, name) == 0)
+            return &scan->models[i];
+    return NULL;
+}
+
+static kelp_status *add_model(kelp_scan *scan, const char *repository, const char *name,
+                              size_t *capacity) {
+    char *path = kelp_arena_printf(&scan->arena, "%s/%s", repository, name);
+    if (path == NULL)
+        return kelp_status_oom();
+    if (kelp_fs_kind_of(path) != KELP_FS_DIRECTORY)
+        return NULL;
+    for (size_t i = 0; i < scan->model_count; i++) {
+        kelp_scan_model *other = &scan->models[i];
+        if (strcmp(other->name, name) != 0)
+            continue;
+        if (other->conflict == NULL)
+            other->conflict = kelp_arena_printf(
+                &scan->arena, "model '%s' lies in two repositories: '%s' and '%s'", name,
+                other->repository, repository);
+        return other->conflict != NULL ? NULL : kelp_status_oom();
+    }
+    if (scan->model_count == *capacity) {
+        size_t grown = *capacity ? *capacity * 2 : 16;
+        kelp_scan_model *models = KELP_ARENA_ARRAY(&scan->arena, grown, kelp_scan_model);
+        if (models == NULL)
+            return kelp_status_oom();
+        if (scan->model_count > 0)
+            memcpy(models, scan->models, scan->model_count * sizeof *models);
+        scan->models = models;
+        *capacity = grown;
+    }
+    const char *own_name = kelp_arena_strndup(&scan->arena, name, strlen(name));
+    const char *own_repository =
+        kelp_arena_strndup(&scan->arena, repository, strlen(repository));
+    if (own_name == NULL || own_repository == NULL)
+        return kelp_status_oom();
+    scan->models[scan->model_count++] = (kelp_scan_model){own_name, path, own_repository, NULL};
+    return NULL;
+}
+
+static int compare_models(const void *a, const void *b) {
+    return strcmp(((const kelp_scan_model *)a)->name, ((const kelp_scan_model *)b)->name);
+}
+
+static kelp_status *scan_one_repository(kelp_scan *scan, const char *repository,
+                                        size_t *capacity) {
+    kelp_fs_names names = {0};
+    kelp_status *status = kelp_fs_list(scan->allocator, repository, &names);
+    if (status != NULL)
+        return KELP_ANNOTATE(status, "cannot read model repository '%s'", repository);
+    for (size_t i = 0; status == NULL && i < names.count; i++)
+        if (names.items[i][0] != '.')
+            status = add_model(scan, repository, names.items[i], capacity);
+    kelp_fs_names_deinit(&names);
+    return status;
+}
+
+kelp_status *kelp_scan_repositories(kelp_allocator allocator, const char *const *repositories,
+                                    size_t count, kelp_scan **out) {
+    kelp_scan *scan = NULL;
+    size_t capacity = 0;
+    KELP_TRY(scan_new(allocator, &scan));
+    kelp_status *status = NULL;
+    for (size_t i = 0; status == NULL && i < count; i++)
+        status = scan_one_repository(scan, repositories[i], &capacity);
+    if (status != NULL) {
+        kelp_scan_destroy(scan);
+        return status;
+    }
+    if (scan->model_count > 1)
+        qsort(scan->models, scan->model_count, sizeof *scan->models, compare_models);
+    *out = scan;
+    return NULL;
+}
+
+kelp_status *kelp_scan_one(kelp_allocator allocator, const char *const *repositories, size_t count,
+                           const char *name, kelp_scan **out) {
+    if (*name == '\0' || strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
+        strchr(name, '/') != NULL)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "'%s' is no name of a model", name);
+    kelp_scan *scan = NULL;
+    size_t capacity = 0;
+    KELP_TRY(scan_new(allocator, &scan));
+    for (size_t i = 0; i < count; i++) {
+        kelp_status *status = add_model(scan, repositories[i], name, &capacity);
+        if (status != NULL) {
+            kelp_scan_destroy(scan);
+            return status;
+        }
+    }
+    *out = scan;
+    return NULL;
+}
+
+/* ---- versions ---- */
+static bool is_version(const char *name, int64_t *out) {
+    if (*name < '1' || *name > '9')
+        return false;
+    for (const char *c = name; *c != '\0'; c++)
+        if (*c < '0' || *c > '9')
+            return false;
+    return kelp_parse_i64(kelp_str_from(name), out);
+}
+
+static int compare_versions(const void *a, const void *b) {
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+kelp_status *kelp_scan_versions(kelp_allocator allocator, const char *model_directory,
+                                int64_t **out_versions, size_t *out_count) {
+    kelp_fs_names names = {0};
+    int64_t version, *versions = NULL;
+    size_t count = 0;
+    *out_versions = NULL;
+    *out_count = 0;
+    KELP_TRY(kelp_fs_list(allocator, model_directory, &names));
+    for (size_t i = 0; i < names.count; i++)
+        count += is_version(names.items[i], &version);
+    kelp_status *status = kelp_alloc_zero(allocator, count, sizeof *versions, (void **)&versions);
+    size_t found = 0;
+    for (size_t i = 0; status == NULL && i < names.count; i++) {
+        char *path = NULL;
+        if (!is_version(names.items[i], &version))
+            continue;
+        status = kelp_fs_join(allocator, model_directory, names.items[i], &path);
+        if (status == NULL && kelp_fs_kind_of(path) == KELP_FS_DIRECTORY)
+            versions[found++] = version;
+        kelp_free_string(allocator, path);
+    }
+    kelp_fs_names_deinit(&names);
+    if (status == NULL && found > 0 && found < count) {
+        int64_t *exact = NULL; /* freed by its count */
+        status = kelp_alloc_zero(allocator, found, sizeof *exact, (void **)&exact);
+        if (status == NULL)
+            memcpy(exact, versions, found * sizeof *exact);
+        kelp_free(allocator, versions, count * sizeof *versions);
+        versions = exact;
+        count = found;
+    }
+    if (status != NULL || found == 0) {
+        kelp_free(allocator, versions, count * sizeof *versions);
+        return status;
+    }
+    qsort(versions, found, sizeof *versions, compare_versions);
+    *out_versions = versions;
+    *out_count = found;
+    return NULL;
+}
+
+static bool selects(const kelp_version_policy *policy, const int64_t *versions, size_t count,
+                    size_t index) {
+    if (policy->kind == KELP_VERSIONS_ALL)
+        return true;
+    if (policy->kind == KELP_VERSIONS_LATEST)
+        return count - index <= policy->latest;
+    for (size_t i = 0; i < policy->version_count; i++)
+        if (policy->versions[i] == versions[index])
+            return true;
+    return false;
+}
+
+static void list_numbers(const int64_t *numbers, size_t count, char *out, size_t size) {
+    size_t length = 0;
+    snprintf(out, size, "none");
+    for (size_t i = 0; i < count && length + 24 < size; i++)
+        length += (size_t)snprintf(out + length, size - length, "%s%lld", i ? ", " : "",
+                                   (long long)numbers[i]);
+}
+
+kelp_status *kelp_scan_select(kelp_allocator allocator, const char *model_name,
+                              const kelp_version_policy *policy, const int64_t *versions,
+                              size_t count, int64_t **out_selected, size_t *out_selected_count,
+                              kelp_status **out_warning) {
+    char there[256], asked[256];
+    size_t selected = 0;
+    int64_t *items = NULL;
+    if (out_warning != NULL)
+        *out_warning = NULL;
+    for (size_t i = 0; i < count; i++)
+        selected += selects(policy, versions, count, i);
+    list_numbers(versions, count, there, sizeof there);
+    list_numbers(policy->versions, policy->version_count, asked, sizeof asked);
+    if (selected == 0)
+        return policy->kind == KELP_VERSIONS_SPECIFIC
+                   ? KELP_ERROR(KELP_NOT_FOUND,
+                                "model '%s' has none of the versions that its policy names (%s): "
+                                "found %s",
+                                model_name, asked, there)
+                   : KELP_ERROR(KELP_NOT_FOUND,
+                                "model '%s' has no version: expected a folder named by a number, "
+                                "such as '1'",
+                                model_name);
+    KELP_TRY(kelp_alloc_zero(allocator, selected, sizeof *items, (void **)&items));
+    size_t at = 0;
+    for (size_t i = 0; i < count; i++)
+        if (selects(policy, versions, count, i))
+            items[at++] = versions[i];
+    if (out_warning != NULL && policy->kind == KELP_VERSIONS_SPECIFIC &&
+        selected < policy->version_count)
+        *out_warning = KELP_ERROR(KELP_NOT_FOUND,
+                                  "model '%s' lacks some of the versions that its policy names (%s): "
+                                  "found %s",
+                                  model_name, asked, there);
+    *out_selected = items;
+    *out_selected_count = selected;
+    return NULL;
+}
+
+/* ---- times ---- */
+typedef void (*visit_fn)(void *userp, const char *path, const struct stat *info);
+
+static kelp_status *visit_tree(const char *path, uint32_t depth, visit_fn fn, void *userp) {
+    struct stat info;
+    kelp_fs_names names = {0};
+    if (stat(path, &info) != 0) {
+        /* something that went away, or a dangling link, inside the tree */
+        if (depth > 0)
+            return NULL;
+        return KELP_ERROR(KELP_NOT_FOUND, "cannot look at '%s': error %d", path, errno);
+    }
+    fn(userp, path, &info);
+    if (!S_ISDIR(info.st_mode) || depth >= TREE_DEPTH_MAX)
+        return NULL;
+    KELP_TRY(kelp_fs_list(kelp_allocator_system(), path, &names));
+    kelp_status *status = NULL;
+    for (size_t i = 0; status == NULL && i < names.count; i++) {
+        char *inner = NULL;
+        status = kelp_fs_join(kelp_allocator_system(), path, names.items[i], &inner);
+        if (status == NULL)
+            status = visit_tree(inner, depth + 1, fn, userp);
+        kelp_free_string(kelp_allocator_system(), inner);
+    }
+    kelp_fs_names_deinit(&names);
+    return status;
+}
+
+static int64_t time_of(const struct stat *info) {
+    return (int64_t)info->st_mtim.tv_sec * 1000000000 + info->st_mtim.tv_nsec;
+}
+
+static void note_newest(void *userp, const char *path, const struct stat *info) {
+    (void)path;
+    int64_t *newest = userp;
+    if (time_of(info) > *newest)
+        *newest = time_of(info);
+}
+
+kelp_status *kelp_scan_mtime_ns(const char *path, int64_t *out_mtime_ns) {
+    *out_mtime_ns = INT64_MIN;
+    return visit_tree(path, 0, note_newest, out_mtime_ns);
+}
+
+static void mix_signature(void *userp, const char *path, const struct stat *info) {
+    uint64_t *signature = userp;
+    uint64_t parts[4] = {*signature, kelp_hash_str(kelp_str_from(path)), (uint64_t)time_of(info),
+                         S_ISDIR(info->st_mode) ? 0 : (uint64_t)info->st_size};
+    *signature = kelp_hash_bytes(parts, sizeof parts);
+}
+
+kelp_status *kelp_scan_signature(const char *path, int64_t *out_signature) {
+    uint64_t signature = 0;
+    KELP_TRY(visit_tree(path, 0, mix_signature, &signature));
+    *out_signature = (int64_t)signature;
+    return NULL;
+}
