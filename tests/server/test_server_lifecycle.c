@@ -561,7 +561,7 @@ static void test_reloads_under_load(void **state) {
 
 static void test_config_override(void **state) {
     static const char json[] =
-        "{\"name\":\"m\",\"backend\":\"addsub\",\"max_batch_size\":2,\"input\":[{\"name\":"
+        "{\"backend\":\"addsub\",\"max_batch_size\":2,\"input\":[{\"name\":"
         "\"INPUT0\",\"data_type\":\"TYPE_FP32\",\"dims\":[16]},{\"name\":\"INPUT1\",\"data_type\":"
         "\"TYPE_FP32\",\"dims\":[16]}],\"output\":[{\"name\":\"OUTPUT0\",\"data_type\":"
         "\"TYPE_FP32\",\"dims\":[16]},{\"name\":\"OUTPUT1\",\"data_type\":\"TYPE_FP32\",\"dims\":"
