@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * kelp bench: load time, latency and peak memory of a model.
+ *
+ * Each number of threads is measured in a process of its own, so that peak memory is that run's
+ * alone; the child writes its result to a pipe.
+ */
+#include "cli/cli.h"
+
+#include "base/alloc.h"
+#include "base/checked.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "cli/inputs.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+typedef struct bench_options {
+    kelp_arg_list positionals;
+    const char *threads;
+    double seconds;
+    kelp_arg_list inputs;
+    kelp_arg_list shapes;
+    bool json;
+} bench_options;
+
+#define AT(member) offsetof(bench_options, member)
+static const kelp_arg_spec specs[] = {
+    {.name = "threads",
+     .letter = 't',
+     .kind = KELP_ARG_TEXT,
+     .offset = AT(threads),
+     .value = "N,N,…",
+     .help = "numbers of threads to measure, one after the other (1,2)"},
+    {.name = "seconds",
+     .kind = KELP_ARG_F64,
+     .offset = AT(seconds),
+     .value = "S",
+     .help = "how long to measure each (3); at least ten runs are made"},
+    {.name = "input",
+     .letter = 'i',
+     .kind = KELP_ARG_LIST,
+     .offset = AT(inputs),
+     .value = "NAME=@FILE|V,V,…",
+     .help = "an input; those that are not given are made up as by 'kelp run --random'"},
+    {.name = "shape",
+     .letter = 's',
+     .kind = KELP_ARG_LIST,
+     .offset = AT(shapes),
+     .value = "NAME=1x8x8",
+     .help = "shape of an input whose extents the model leaves open (1 each)"},
+    {.name = "json", .kind = KELP_ARG_BOOL, .offset = AT(json), .help = "print JSON"},
+};
+#undef AT
+
+#define MAX_RUNS 16
+#define MAX_SAMPLES (1u << 20)
+#define LEAST_SAMPLES 10u
+
+static void defaults(void *options) {
+    bench_options *o = options;
+    o->threads = "1,2";
+    o->seconds = 3;
+}
+
+typedef struct result {
+    int64_t threads;
+    uint64_t load_ns; /* file to ready */
+    uint64_t first_ns;
+    uint64_t median_ns, p90_ns, p99_ns;
+    uint64_t runs;
+    uint64_t peak_bytes;
+} result;
+
+static int smaller_first(const void *a, const void *b) {
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* A bar on a terminal, nothing elsewhere. */
+static void progress(int64_t threads, double done) {
+    if (!isatty(STDERR_FILENO))
+        return;
+    char bar[31];
+    int filled = (int)(done * 30);
+    for (int i = 0; i < 30; i++)
+        bar[i] = i < filled ? '#' : '.';
+    bar[30] = '\0';
+    fprintf(stderr, "\r%lld thread%s [%s] %3.0f %%", (long long)threads, threads == 1 ? "" : "s",
+            bar, done * 100);
+    if (done >= 1)
+        fprintf(stderr, "\r%60s\r", "");
+}
+
+static kelp_status *sample(const bench_options *o, kelp_context *context, uint64_t *samples,
+                           result *out) {
+    uint64_t began_ns = kelp_now_ns(), last_bar_ns = began_ns, now_ns = began_ns;
+    uint64_t limit_ns = (uint64_t)(o->seconds * 1e9);
+    size_t count = 0;
+    while (count < MAX_SAMPLES && (count < LEAST_SAMPLES || now_ns - began_ns < limit_ns)) {
+        uint64_t before_ns = kelp_now_ns();
+        KELP_TRY(kelp_context_invoke(context));
+        now_ns = kelp_now_ns();
+        samples[count++] = now_ns - before_ns;
+        if (now_ns - last_bar_ns > 100000000u) {
+            last_bar_ns = now_ns;
+            double done = limit_ns ? (double)(now_ns - began_ns) / (double)limit_ns : 0;
+            progress(out->threads, KELP_MIN(done, 0.99));
+        }
+    }
+    progress(out->threads, 1);
+    qsort(samples, count, sizeof *samples, smaller_first);
+    out->runs = count;
+    out->median_ns = samples[count / 2];
+    out->p90_ns = samples[count * 9 / 10];
+    out->p99_ns = samples[count * 99 / 100];
+    return NULL;
+}
+
+static kelp_status *measure(const bench_options *o, kelp_cli_model *model, kelp_inputs *inputs,
+                            result *out) {
+    uint64_t began_ns = kelp_now_ns();
+    KELP_TRY(kelp_cli_model_load(o->positionals.items[0], (int)out->threads, model));
+    KELP_TRY(kelp_cli_model_build(model, true));
+    out->load_ns = kelp_now_ns() - began_ns;
+    KELP_TRY(kelp_inputs_init(inputs, model->engine, &o->inputs, &o->shapes, KELP_FILL_RANDOM));
+    KELP_TRY(kelp_inputs_bind(inputs, model->context));
+    began_ns = kelp_now_ns();
+    KELP_TRY(kelp_context_invoke(model->context));
+    out->first_ns = kelp_now_ns() - began_ns;
+    uint64_t *samples;
+    size_t bytes = MAX_SAMPLES * sizeof *samples;
+    KELP_TRY(kelp_alloc(kelp_allocator_system(), bytes, (void **)&samples));
+    kelp_status *status = sample(o, model->context, samples, out);
+    kelp_free(kelp_allocator_system(), samples, bytes);
+    return status;
+}
+
+/* The child's life: prints its own failure, since a status does not cross processes. */
+static _Noreturn void child(const bench_options *o, result *out, int pipe_fd) {
+    kelp_cli_model model = {0};
+    kelp_inputs inputs = {0};
+    int code = kelp_cli_finish(measure(o, &model, &inputs, out));
+    kelp_cli_model_deinit(&model);
+    kelp_inputs_deinit(&inputs);
+    if (!code && write(pipe_fd, out, sizeof *out) != (ssize_t)sizeof *out)
+        code = KELP_EXIT_FAILURE;
+    _exit(code);
+}
+
+/* *out_failed: the child has said why. */
+static kelp_status *measure_apart(const bench_options *o, result *inout, bool *out_failed) {
+    int ends[2];
+    if (pipe(ends))
+        return KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "cannot make a pipe: %s", strerror(errno));
+    int64_t threads = inout->threads;
+    pid_t pid = fork();
+    if (pid == 0) {
+        close(ends[0]);
+        child(o, inout, ends[1]);
+    }
+    close(ends[1]);
+    ssize_t length = pid < 0 ? -1 : read(ends[0], inout, sizeof *inout);
+    close(ends[0]);
+    if (pid < 0)
+        return KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "cannot fork: %s", strerror(errno));
+    int code = 0;
+    struct rusage usage;
+    if (wait4(pid, &code, 0, &usage) != pid)
+        return KELP_ERROR(KELP_INTERNAL, "cannot wait for the measurement: %s", strerror(errno));
+    if (WIFSIGNALED(code))
+        return KELP_ERROR(KELP_INTERNAL, "the measurement with %lld threads ended by signal %d",
+                          (long long)threads, WTERMSIG(code));
+    *out_failed = WEXITSTATUS(code) != 0 || length != (ssize_t)sizeof *inout;
+    inout->peak_bytes = (uint64_t)usage.ru_maxrss * 1024;
+    return NULL;
+}
+
+static kelp_status *parse_threads(const char *text, result *results, size_t *out_count) {
+    *out_count = 0;
+    for (const char *at = text; *at;) {
+        size_t length = strcspn(at, ",");
+        int64_t threads;
+        if (*out_count == MAX_RUNS || !kelp_parse_i64((kelp_str){at, length}, &threads) ||
+            threads < 1 || threads > 1024)
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "option '--threads': expected at most %d numbers from 1 to 1024, "
+                              "found '%s'",
+                              MAX_RUNS, text);
+        results[(*out_count)++] = (result){.threads = threads};
+        at += length + (at[length] == ',');
+    }
+    return NULL;
+}
+
+static void put_text(const result *results, size_t count, kelp_buf *out) {
+    static const char *const heads[] = {"threads", "load", "first", "median",
+                                        "p90",     "p99",  "runs",  "peak memory"};
+    kelp_table table;
+    kelp_table_init(&table, KELP_COUNT(heads));
+    for (size_t i = 0; i < KELP_COUNT(heads); i++)
+        kelp_table_cell(&table, "%s", heads[i]);
+    for (size_t i = 0; i < count; i++) {
+        const result *r = &results[i];
+        const uint64_t durations[] = {r->load_ns, r->first_ns, r->median_ns, r->p90_ns, r->p99_ns};
+        char text[32];
+        kelp_table_cell(&table, "%lld", (long long)r->threads);
+        for (size_t d = 0; d < KELP_COUNT(durations); d++)
+            kelp_table_cell(&table, "%s", kelp_cli_duration(durations[d], text));
+        kelp_table_cell(&table, "%llu", (unsigned long long)r->runs);
+        kelp_table_cell(&table, "%s", kelp_cli_bytes(r->peak_bytes, text));
+    }
+    kelp_table_plain(&table, "", out);
+}
+
+static void put_json(const char *model, const result *results, size_t count, kelp_buf *out) {
+    kelp_json_writer w;
+    kelp_json_writer_init(&w, out);
+    kelp_json_begin_object(&w);
+    kelp_json_key(&w, "model");
+    kelp_json_put_cstr(&w, model);
+    kelp_json_key(&w, "results");
+    kelp_json_begin_array(&w);
+    for (size_t i = 0; i < count; i++) {
+        const result *r = &results[i];
+        const struct {
+            const char *key;
+            uint64_t value;
+        } members[] = {
+            {"threads", (uint64_t)r->threads},
+            {"load_ns", r->load_ns},
+            {"first_ns", r->first_ns},
+            {"median_ns", r->median_ns},
+            {"p90_ns", r->p90_ns},
+            {"p99_ns", r->p99_ns},
+            {"runs", r->runs},
+            {"peak_rss_bytes", r->peak_bytes},
+        };
+        kelp_json_begin_object(&w);
+        for (size_t m = 0; m < KELP_COUNT(members); m++) {
+            kelp_json_key(&w, members[m].key);
+            kelp_json_put_u64(&w, members[m].value);
+        }
+        kelp_json_end_object(&w);
+    }
+    kelp_json_end_array(&w);
+    kelp_json_end_object(&w);
+    kelp_buf_append_char(out, '\n');
+}
+
+static int run(const kelp_command *command, void *options) {
+    const bench_options *o = options;
+    result results[MAX_RUNS];
+    size_t count;
+    kelp_status *status = parse_threads(o->threads, results, &count);
+    if (!status && !(o->seconds >= 0 && o->seconds <= 3600))
+        status = KELP_ERROR(KELP_INVALID_ARGUMENT, "option '--seconds': expected 0 to 3600");
+    if (status)
+        return kelp_cli_usage(command, status);
+    for (size_t i = 0; i < count; i++) {
+        bool failed = false;
+        status = measure_apart(o, &results[i], &failed);
+        if (status)
+            return kelp_cli_finish(status);
+        if (failed)
+            return KELP_EXIT_FAILURE;
+    }
+    kelp_buf text;
+    kelp_buf_init(&text, kelp_allocator_system());
+    if (o->json)
+        put_json(o->positionals.items[0], results, count, &text);
+    else
+        put_text(results, count, &text);
+    int code = kelp_cli_finish(kelp_cli_print(&text));
+    kelp_buf_deinit(&text);
+    return code;
+}
+
+const kelp_command kelp_cmd_bench = {
+    .name = "bench",
+    .summary = "measure load time, latency and memory of a model",
+    .usage = "MODEL.onnx [options]",
+    .details = "Runs the model again and again on one set of inputs.",
+    .examples = "  kelp bench examples/models/digits/1/model.onnx\n"
+                "  kelp bench model.onnx --threads 1,2,4 --seconds 5 --shape ids=8x128 --json",
+    .positional = "MODEL.onnx",
+    .min_positionals = 1,
+    .max_positionals = 1,
+    .specs = specs,
+    .spec_count = KELP_COUNT(specs),
+    .options_bytes = sizeof(bench_options),
+    .defaults = defaults,
+    .run = run,
+};

@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kelp inspect: what a model is made of, whether Kelp can run it, and what memory that takes. */
+#include "cli/cli.h"
+
+#include "base/alloc.h"
+#include "base/arena.h"
+#include "base/checked.h"
+#include "base/json.h"
+#include "base/map.h"
+#include "cli/inputs.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+
+typedef struct inspect_options {
+    kelp_arg_list positionals;
+    kelp_arg_list shapes;
+    bool json;
+} inspect_options;
+
+static const kelp_arg_spec specs[] = {
+    {.name = "shape",
+     .letter = 's',
+     .kind = KELP_ARG_LIST,
+     .offset = offsetof(inspect_options, shapes),
+     .value = "NAME=1x8x8",
+     .help = "shape of an input for the memory plan (open extents are 1)"},
+    {.name = "json",
+     .kind = KELP_ARG_BOOL,
+     .offset = offsetof(inspect_options, json),
+     .help = "print JSON"},
+};
+
+/* One operator in one version, over all blocks. */
+typedef struct op_row {
+    const char *domain;
+    const char *op_type;
+    int64_t version;
+    size_t count;
+    const char *backend; /* NULL: nobody covers it */
+} op_row;
+
+typedef struct survey {
+    const kelp_graph *graph;
+    const kelp_opset_registry *registry;
+    kelp_arena arena;
+    kelp_map rows; /* "domain:op:version:covered" -> op_row */
+    size_t uncovered;
+} survey;
+
+/* A node that calls a function of the model is covered when the function's body is. */
+static bool is_function(const kelp_graph *graph, const kelp_node *node) {
+    size_t domain = strlen(kelp_node_domain(node));
+    for (size_t i = 0; i < kelp_graph_function_count(graph); i++) {
+        const char *name = kelp_block_name(kelp_graph_function(graph, i));
+        if (!strncmp(name, kelp_node_domain(node), domain) && !strncmp(name + domain, "::", 2) &&
+            !strcmp(name + domain + 2, kelp_node_op_type(node)))
+            return true;
+    }
+    return false;
+}
+
+static kelp_status *survey_node(survey *s, const kelp_node *node) {
+    kelp_opset_match match;
+    const char *backend = kelp_opset_find(s->registry, node, &match) ? match.backend->name
+                          : is_function(s->graph, node)              ? "function"
+                                                                     : NULL;
+    s->uncovered += backend == NULL;
+    char *key = kelp_arena_printf(&s->arena, "%s:%s:%lld:%d", kelp_node_domain(node),
+                                  kelp_node_op_type(node), (long long)kelp_node_opset_version(node),
+                                  backend != NULL);
+    if (!key)
+        return kelp_status_oom();
+    op_row *row = kelp_map_get(&s->rows, kelp_str_from(key));
+    if (!row) {
+        row = KELP_ARENA_NEW(&s->arena, op_row);
+        if (!row)
+            return kelp_status_oom();
+        *row = (op_row){.domain = kelp_node_domain(node),
+                        .op_type = kelp_node_op_type(node),
+                        .version = kelp_node_opset_version(node),
+                        .backend = backend};
+        KELP_TRY(kelp_map_put(&s->rows, kelp_str_from(key), row));
+    }
+    row->count++;
+    return NULL;
+}
+
+/* Depth is bounded by the loader's limit on nested subgraphs. */
+static kelp_status *survey_block(survey *s, const kelp_block *block) {
+    for (size_t i = 0; i < kelp_block_node_count(block); i++) {
+        const kelp_node *node = kelp_block_node(block, i);
+        KELP_TRY(survey_node(s, node));
+        for (size_t a = 0; a < kelp_node_attr_count(node); a++) {
+            const char *name = kelp_node_attr_name(node, a);
+            const kelp_block *inner = kelp_node_attr_type(node, name) == KELP_ATTR_GRAPH
+                                          ? kelp_node_attr_block(node, name)
+                                          : NULL;
+            if (inner)
+                KELP_TRY(survey_block(s, inner));
+        }
+    }
+    return NULL;
+}
+
+static kelp_status *survey_graph(survey *s) {
+    KELP_TRY(survey_block(s, kelp_graph_main(s->graph)));
+    for (size_t i = 0; i < kelp_graph_function_count(s->graph); i++)
+        KELP_TRY(survey_block(s, kelp_graph_function(s->graph, i)));
+    return NULL;
+}
+
+static int by_name(const void *a, const void *b) {
+    const op_row *x = *(op_row *const *)a, *y = *(op_row *const *)b;
+    int order = strcmp(x->domain, y->domain);
+    return order ? order : strcmp(x->op_type, y->op_type);
+}
+
+static kelp_status *sorted_rows(survey *s, op_row ***out) {
+    op_row **rows = KELP_ARENA_ARRAY(&s->arena, s->rows.count + 1, op_row *);
+    if (!rows)
+        return kelp_status_oom();
+    size_t count = 0;
+    for (kelp_map_entry *e = NULL; (e = kelp_map_next(&s->rows, e));)
+        rows[count++] = e->value;
+    qsort(rows, count, sizeof(op_row *), by_name);
+    *out = rows;
+    return NULL;
+}
+
+/* Shape with the names of open extents: "[batch,1,8,8]". */
+static void put_shape(const kelp_value *value, kelp_buf *out) {
+    int32_t rank = kelp_value_rank(value);
+    if (rank < 0) {
+        kelp_buf_append_cstr(out, "of any shape");
+        return;
+    }
+    kelp_buf_append_char(out, '[');
+    for (int32_t axis = 0; axis < rank; axis++) {
+        const char *symbol = NULL;
+        int64_t extent = kelp_value_dim(value, axis, &symbol);
+        kelp_buf_append_cstr(out, axis ? "," : "");
+        if (extent >= 0)
+            kelp_buf_append_i64(out, extent);
+        else
+            kelp_buf_append_cstr(out, symbol && *symbol ? symbol : "?");
+    }
+    kelp_buf_append_char(out, ']');
+}
+
+/* "float32", "sequence of float32", … */
+static const char *kind_prefix(const kelp_value *value) {
+    switch (kelp_value_kind_of(value)) {
+    case KELP_VALUE_SEQUENCE:
+        return "sequence of ";
+    case KELP_VALUE_OPTIONAL:
+        return "optional ";
+    case KELP_VALUE_MAP:
+        return "map of ";
+    case KELP_VALUE_SPARSE:
+        return "sparse ";
+    case KELP_VALUE_UNKNOWN:
+    case KELP_VALUE_TENSOR:
+        break;
+    }
+    return "";
+}
+
+typedef struct plan {
+    bool made;
+    kelp_engine_stats engine;
+    kelp_plan_stats stats;
+} plan;
+
+static kelp_status *make_plan(const inspect_options *o, kelp_cli_model *model, plan *out) {
+    kelp_inputs inputs = {0};
+    kelp_status *status = kelp_cli_model_build(model, true);
+    if (!status)
+        status = kelp_inputs_init(&inputs, model->engine, NULL, &o->shapes, KELP_FILL_ZERO);
+    if (!status)
+        status = kelp_inputs_bind(&inputs, model->context);
+    if (!status)
+        status = kelp_context_prepare(model->context);
+    if (!status) {
+        out->made = true;
+        out->engine = kelp_engine_get_stats(model->engine);
+        out->stats = kelp_context_plan_stats(model->context);
+    }
+    kelp_inputs_deinit(&inputs);
+    return status;
+}
+
+/* ---- for people ---- */
+
+static void text_values(const char *title, const kelp_block *block, bool inputs, kelp_buf *out) {
+    kelp_table table;
+    kelp_table_init(&table, 3);
+    size_t count = inputs ? kelp_block_input_count(block) : kelp_block_output_count(block);
+    for (size_t i = 0; i < count; i++) {
+        const kelp_value *value = inputs ? kelp_block_input(block, i) : kelp_block_output(block, i);
+        kelp_buf shape;
+        kelp_buf_init(&shape, kelp_allocator_system());
+        put_shape(value, &shape);
+        const char *text = kelp_buf_cstr(&shape);
+        kelp_table_cell(&table, "%s", kelp_value_name(value));
+        kelp_table_cell(&table, "%s%s", kind_prefix(value),
+                        kelp_dtype_name(kelp_value_dtype(value)));
+        kelp_table_cell(&table, "%s", text ? text : "?");
+        kelp_buf_deinit(&shape);
+    }
+    kelp_buf_printf(out, "%s\n", title);
+    kelp_table_plain(&table, "  ", out);
+}
+
+static void text_model(const kelp_graph *graph, kelp_buf *out) {
+    kelp_graph_info info = kelp_graph_get_info(graph);
+    char bytes[32];
+    kelp_buf_printf(out,
+                    "%s\n  graph       %s\n  producer    %s %s\n  IR version  %lld\n  opsets      ",
+                    info.label, info.graph_name, info.producer_name, info.producer_version,
+                    (long long)info.ir_version);
+    for (size_t i = 0; i < kelp_graph_opset_count(graph); i++) {
+        const char *domain;
+        int64_t version;
+        kelp_graph_opset(graph, i, &domain, &version);
+        kelp_buf_printf(out, "%s%s %lld", i ? ", " : "", *domain ? domain : "ai.onnx",
+                        (long long)version);
+    }
+    kelp_buf_printf(out, "\n  parameters  %zu (%s)\n  nodes       %zu\n", info.parameter_count,
+                    kelp_cli_bytes(info.parameter_bytes, bytes), info.node_count);
+    for (size_t i = 0; i < info.metadata_count; i++) {
+        const char *key, *value;
+        kelp_graph_metadata(graph, i, &key, &value);
+        kelp_buf_printf(out, "  %s: %.*s\n", key, (int)strcspn(value, "\r\n"), value);
+    }
+    text_values("inputs", kelp_graph_main(graph), true, out);
+    text_values("outputs", kelp_graph_main(graph), false, out);
+}
+
+static void text_operators(const survey *s, op_row *const *rows, kelp_buf *out) {
+    kelp_table table;
+    kelp_table_init(&table, 4);
+    for (size_t i = 0; i < s->rows.count; i++) {
+        kelp_table_cell(&table, "%s%s%s", rows[i]->domain, *rows[i]->domain ? "." : "",
+                        rows[i]->op_type);
+        kelp_table_cell(&table, "opset %lld", (long long)rows[i]->version);
+        kelp_table_cell(&table, "x%zu", rows[i]->count);
+        kelp_table_cell(&table, "%s", rows[i]->backend ? rows[i]->backend : "NOT COVERED");
+    }
+    kelp_buf_append_cstr(out, "operators\n");
+    kelp_table_plain(&table, "  ", out);
+}
+
+static void text_plan(const plan *p, kelp_buf *out) {
+    char a[32], b[32], c[32], d[32], e[32];
+    kelp_buf_printf(
+        out,
+        "plan\n  nodes       %zu loaded, %zu after folding and fusion\n"
+        "  steps       %zu kernels, %zu views, %zu folded, %zu with shapes that depend on data\n"
+        "  weights     %s borrowed from the file, %s packed\n"
+        "  workspace   %s (at least %s live at once; %s without reuse)\n",
+        p->engine.nodes_loaded, p->engine.nodes_planned, p->stats.steps, p->stats.views,
+        p->stats.folded, p->stats.dynamic_steps, kelp_cli_bytes(p->engine.weight_bytes_borrowed, a),
+        kelp_cli_bytes(p->engine.weight_bytes_packed, b),
+        kelp_cli_bytes(p->stats.workspace_bytes, c),
+        kelp_cli_bytes(p->stats.workspace_lower_bound_bytes, d),
+        kelp_cli_bytes(p->stats.activation_bytes, e));
+}
+
+/* ---- for programs ---- */
+
+static void json_u64(kelp_json_writer *w, const char *key, uint64_t value) {
+    kelp_json_key(w, key);
+    kelp_json_put_u64(w, value);
+}
+
+static void json_text(kelp_json_writer *w, const char *key, const char *value) {
+    kelp_json_key(w, key);
+    if (value)
+        kelp_json_put_cstr(w, value);
+    else
+        kelp_json_put_null(w);
+}
+
+static void json_value(kelp_json_writer *w, const kelp_value *value) {
+    kelp_json_begin_object(w);
+    json_text(w, "name", kelp_value_name(value));
+    kelp_json_key(w, "type");
+    char type[64];
+    snprintf(type, sizeof type, "%s%s", kind_prefix(value),
+             kelp_dtype_name(kelp_value_dtype(value)));
+    kelp_json_put_cstr(w, type);
+    kelp_json_key(w, "shape");
+    int32_t rank = kelp_value_rank(value);
+    if (rank < 0) {
+        kelp_json_put_null(w);
+    } else {
+        kelp_json_begin_array(w);
+        for (int32_t axis = 0; axis < rank; axis++) {
+            const char *symbol = NULL;
+            int64_t extent = kelp_value_dim(value, axis, &symbol);
+            if (extent < 0 && symbol && *symbol)
+                kelp_json_put_cstr(w, symbol);
+            else
+                kelp_json_put_i64(w, extent);
+        }
+        kelp_json_end_array(w);
+    }
+    kelp_json_end_object(w);
+}
+
+static void json_model(kelp_json_writer *w, const kelp_graph *graph) {
+    kelp_graph_info info = kelp_graph_get_info(graph);
+    const kelp_block *block = kelp_graph_main(graph);
+    json_text(w, "file", info.label);
+    json_text(w, "graph", info.graph_name);
+    json_text(w, "producer", info.producer_name);
+    json_text(w, "producer_version", info.producer_version);
+    kelp_json_key(w, "ir_version");
+    kelp_json_put_i64(w, info.ir_version);
+    kelp_json_key(w, "opsets");
+    kelp_json_begin_object(w);
+    for (size_t i = 0; i < kelp_graph_opset_count(graph); i++) {
+        const char *domain;
+        int64_t version;
+        kelp_graph_opset(graph, i, &domain, &version);
+        kelp_json_key(w, *domain ? domain : "ai.onnx");
+        kelp_json_put_i64(w, version);
+    }
+    kelp_json_end_object(w);
+    json_u64(w, "nodes", info.node_count);
+    json_u64(w, "parameters", info.parameter_count);
+    json_u64(w, "parameter_bytes", info.parameter_bytes);
+    kelp_json_key(w, "inputs");
+    kelp_json_begin_array(w);
+    for (size_t i = 0; i < kelp_block_input_count(block); i++)
+        json_value(w, kelp_block_input(block, i));
+    kelp_json_end_array(w);
+    kelp_json_key(w, "outputs");
+    kelp_json_begin_array(w);
+    for (size_t i = 0; i < kelp_block_output_count(block); i++)
+        json_value(w, kelp_block_output(block, i));
+    kelp_json_end_array(w);
+}
+
+static void json_operators(kelp_json_writer *w, const survey *s, op_row *const *rows) {
+    kelp_json_key(w, "operators");
+    kelp_json_begin_array(w);
+    for (size_t i = 0; i < s->rows.count; i++) {
+        kelp_json_begin_object(w);
+        json_text(w, "domain", *rows[i]->domain ? rows[i]->domain : "ai.onnx");
+        json_text(w, "op_type", rows[i]->op_type);
+        kelp_json_key(w, "opset");
+        kelp_json_put_i64(w, rows[i]->version);
+        json_u64(w, "count", rows[i]->count);
+        json_text(w, "covered_by", rows[i]->backend);
+        kelp_json_end_object(w);
+    }
+    kelp_json_end_array(w);
+}
+
+static void json_plan(kelp_json_writer *w, const plan *p) {
+    kelp_json_key(w, "plan");
+    if (!p->made) {
+        kelp_json_put_null(w);
+        return;
+    }
+    kelp_json_begin_object(w);
+    json_u64(w, "nodes_planned", p->engine.nodes_planned);
+    json_u64(w, "weight_bytes_borrowed", p->engine.weight_bytes_borrowed);
+    json_u64(w, "weight_bytes_packed", p->engine.weight_bytes_packed);
+    json_u64(w, "steps", p->stats.steps);
+    json_u64(w, "views", p->stats.views);
+    json_u64(w, "folded", p->stats.folded);
+    json_u64(w, "dynamic_steps", p->stats.dynamic_steps);
+    json_u64(w, "workspace_bytes", p->stats.workspace_bytes);
+    json_u64(w, "workspace_lower_bound_bytes", p->stats.workspace_lower_bound_bytes);
+    json_u64(w, "activation_bytes", p->stats.activation_bytes);
+    kelp_json_end_object(w);
+}
+
+static kelp_status *inspect(const inspect_options *o, kelp_cli_model *model, survey *s,
+                            kelp_buf *text) {
+    KELP_TRY(kelp_cli_model_load(o->positionals.items[0], 1, model));
+    s->graph = model->graph;
+    s->registry = kelp_runtime_opsets(model->runtime);
+    KELP_TRY(survey_graph(s));
+    op_row **rows = NULL;
+    KELP_TRY(sorted_rows(s, &rows));
+    kelp_status *not_ready = kelp_opset_check_ready(s->registry, model->graph);
+    plan p = {0};
+    if (!not_ready)
+        not_ready = make_plan(o, model, &p);
+    if (o->json) {
+        kelp_json_writer writer;
+        kelp_json_writer_init(&writer, text);
+        kelp_json_begin_object(&writer);
+        json_model(&writer, model->graph);
+        json_operators(&writer, s, rows);
+        kelp_json_key(&writer, "ready");
+        kelp_json_put_bool(&writer, p.made);
+        json_plan(&writer, &p);
+        kelp_json_end_object(&writer);
+        kelp_buf_append_char(text, '\n');
+    } else {
+        text_model(model->graph, text);
+        text_operators(s, rows, text);
+        if (p.made)
+            text_plan(&p, text);
+    }
+    kelp_status *printed = kelp_cli_print(text);
+    if (!not_ready)
+        return printed;
+    kelp_status_free(printed);
+    return KELP_ANNOTATE(not_ready, "'%s' cannot run", o->positionals.items[0]);
+}
+
+static int run(const kelp_command *command, void *options) {
+    (void)command;
+    kelp_allocator allocator = kelp_allocator_system();
+    kelp_cli_model model = {0};
+    survey s = {0};
+    kelp_arena_init(&s.arena, allocator, 0);
+    kelp_map_init(&s.rows, allocator);
+    kelp_buf text;
+    kelp_buf_init(&text, allocator);
+    kelp_status *status = inspect(options, &model, &s, &text);
+    kelp_buf_deinit(&text);
+    kelp_map_deinit(&s.rows);
+    kelp_arena_deinit(&s.arena);
+    kelp_cli_model_deinit(&model);
+    return kelp_cli_finish(status);
+}
+
+const kelp_command kelp_cmd_inspect = {
+    .name = "inspect",
+    .summary = "show what a model is made of and whether it can run",
+    .usage = "MODEL.onnx [options]",
+    .details =
+        "Inputs, outputs, opsets, operators with the backend that covers each, parameters and the "
+        "memory\n"
+        "plan. When a node is not covered, all such nodes are listed and the exit code is 1.",
+    .examples = "  kelp inspect examples/models/digits/1/model.onnx\n"
+                "  kelp inspect model.onnx --shape ids=8x128\n"
+                "  kelp inspect model.onnx --json",
+    .positional = "MODEL.onnx",
+    .min_positionals = 1,
+    .max_positionals = 1,
+    .specs = specs,
+    .spec_count = KELP_COUNT(specs),
+    .options_bytes = sizeof(inspect_options),
+    .run = run,
+};

@@ -1,0 +1,587 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * kelp serve: a model repository behind HTTP, with the flags of Triton's server.
+ *
+ * The main thread makes everything and then waits for SIGINT or SIGTERM, which are blocked before
+ * any other thread starts, so that only the signalfd sees them.
+ */
+#include "cli/cli.h"
+
+#include "base/alloc.h"
+#include "base/checked.h"
+#include "base/clock.h"
+#include "base/fs.h"
+#include "base/json.h"
+#include "frontends/http/server.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+typedef struct serve_options {
+    kelp_arg_list positionals;
+    kelp_arg_list repositories;
+    const char *control_mode;
+    kelp_arg_list load_models;
+    int64_t poll_secs;
+    bool strict_model_config;
+    bool disable_auto_complete;
+    const char *config_name;
+    bool exit_on_error;
+    int64_t exit_timeout_secs;
+    bool strict_readiness;
+    const char *id;
+    int64_t load_threads;
+    int64_t load_retries;
+    bool namespacing;
+    const char *backend_directory;
+    kelp_arg_list backend_config;
+    bool allow_http;
+    const char *http_address;
+    int64_t http_port;
+    int64_t http_threads;
+    bool reuse_port;
+    int64_t http_max_input_size;
+    bool allow_grpc;
+    bool allow_metrics;
+    int64_t log_verbose;
+    bool log_info, log_warning, log_error;
+    const char *log_format;
+    const char *log_file;
+} serve_options;
+
+#define AT(member) offsetof(serve_options, member)
+static const kelp_arg_spec specs[] = {
+    {.group = "Models",
+     .name = "model-repository",
+     .kind = KELP_ARG_LIST,
+     .offset = AT(repositories),
+     .value = "DIR",
+     .choices = "@dir",
+     .help = "folder of models, <model>/<version>/…; may be given several times"},
+    {.name = "model-store",
+     .kind = KELP_ARG_LIST,
+     .offset = AT(repositories),
+     .value = "DIR",
+     .choices = "@dir",
+     .help = "older name of --model-repository"},
+    {.name = "model-control-mode",
+     .kind = KELP_ARG_TEXT,
+     .offset = AT(control_mode),
+     .value = "MODE",
+     .choices = "none|explicit|poll",
+     .help = "none: load all models once (default); explicit: those of --load-model, then as "
+             "clients ask; poll: follow changes of the repository"},
+    {.name = "load-model",
+     .kind = KELP_ARG_LIST,
+     .offset = AT(load_models),
+     .value = "NAME",
+     .help = "model to load at the start under explicit control, * for all; may be given several "
+             "times"},
+    {.name = "repository-poll-secs",
+     .kind = KELP_ARG_I64,
+     .offset = AT(poll_secs),
+     .value = "N",
+     .min = 1,
+     .max = 86400,
+     .help = "seconds between two looks at the repository under poll control (15)"},
+    {.name = "strict-model-config",
+     .kind = KELP_ARG_BOOL,
+     .offset = AT(strict_model_config),
+     .help = "ask for a complete config.pbtxt instead of completing it from the model (false)"},
+    {.name = "disable-auto-complete-config",
+     .kind = KELP_ARG_BOOL,
+     .offset = AT(disable_auto_complete),
+     .help = "the same as --strict-model-config"},
+    {.name = "model-config-name",
+     .kind = KELP_ARG_TEXT,
+     .offset = AT(config_name),
+     .value = "NAME",
+     .help = "use configs/NAME.pbtxt of a model where there is one"},
+    {.name = "model-load-thread-count",
+     .kind = KELP_ARG_I64,
+     .offset = AT(load_threads),
+     .value = "N",
+     .min = 1,
+     .max = 256,
+     .help = "models loaded at once (4)"},
+    {.name = "model-load-retry-count",
+     .kind = KELP_ARG_I64,
+     .offset = AT(load_retries),
+     .value = "N",
+     .min = 0,
+     .max = 1000,
+     .help = "further attempts when a model does not load (0)"},
+    {.name = "model-namespacing",
+     .kind = KELP_ARG_BOOL,
+     .offset = AT(namespacing),
+     .help = "let two repositories hold models of one name (false)"},
+    {.group = "Backends",
+     .name = "backend-directory",
+     .kind = KELP_ARG_TEXT,
+     .offset = AT(backend_directory),
+     .value = "DIR",
+     .choices = "@dir",
+     .help = "folder of NAME/libtriton_NAME.so (../backends beside this program's folder, else "
+             "/opt/tritonserver/backends)"},
+    {.name = "backend-config",
+     .kind = KELP_ARG_LIST,
+     .offset = AT(backend_config),
+     .value = "[NAME,]KEY=VALUE",
+     .help = "setting handed to a backend, or to all; may be given several times"},
+    {.group = "Server",
+     .name = "id",
+     .kind = KELP_ARG_TEXT,
+     .offset = AT(id),
+     .value = "NAME",
+     .help = "name that the server reports"},
+    {.name = "exit-on-error",
+     .kind = KELP_ARG_BOOL,
+     .offset = AT(exit_on_error),
+     .help = "end when a model does not load at the start (true); false serves the others"},
+    {.name = "exit-timeout-secs",
+     .kind = KELP_ARG_I64,
+     .offset = AT(exit_timeout_secs),
+     .value = "N",
+     .min = 0,
+     .max = 86400,
+     .help = "seconds that requests in flight have to finish at the end (30)"},
+    {.name = "strict-readiness",
+     .kind = KELP_ARG_BOOL,
+     .offset = AT(strict_readiness),
+     .help = "ready only when all models are (true)"},
+    {.group = "HTTP",
+     .name = "allow-http",
+     .kind = KELP_ARG_BOOL,
+     .offset = AT(allow_http),
+     .help = "serve HTTP (true)"},
+    {.name = "http-address",
+     .kind = KELP_ARG_TEXT,
+     .offset = AT(http_address),
+     .value = "ADDRESS",
+     .help = "address to listen on, or unix:/path (0.0.0.0)"},
+    {.name = "http-port",
+     .kind = KELP_ARG_I64,
+     .offset = AT(http_port),
+     .value = "PORT",
+     .min = 0,
+     .max = 65535,
+     .help = "port to listen on, 0 for a free one (8000)"},
+    {.name = "http-thread-count",
+     .kind = KELP_ARG_I64,
+     .offset = AT(http_threads),
+     .value = "N",
+     .min = 1,
+     .max = 256,
+     .help = "event loops (CPUs, at most 8)"},
+    {.name = "reuse-http-port",
+     .kind = KELP_ARG_BOOL,
+     .offset = AT(reuse_port),
+     .help = "let several servers share the port (false)"},
+    {.name = "http-max-input-size",
+     .kind = KELP_ARG_I64,
+     .offset = AT(http_max_input_size),
+     .value = "BYTES",
+     .min = 1,
+     .max = INT64_MAX,
+     .help = "largest body without binary tensors (67108864)"},
+    {.name = "allow-grpc",
+     .kind = KELP_ARG_BOOL,
+     .offset = AT(allow_grpc),
+     .help = "serve gRPC (false; this build has none)"},
+    {.name = "allow-metrics",
+     .kind = KELP_ARG_BOOL,
+     .offset = AT(allow_metrics),
+     .help = "collect metrics (true)"},
+    {.group = "Log",
+     .name = "log-verbose",
+     .kind = KELP_ARG_I64,
+     .offset = AT(log_verbose),
+     .value = "LEVEL",
+     .min = 0,
+     .max = 9,
+     .help = "verbose messages up to this level (0)"},
+    {.name = "log-info",
+     .kind = KELP_ARG_BOOL,
+     .offset = AT(log_info),
+     .help = "messages of information (true)"},
+    {.name = "log-warning",
+     .kind = KELP_ARG_BOOL,
+     .offset = AT(log_warning),
+     .help = "warnings (true)"},
+    {.name = "log-error", .kind = KELP_ARG_BOOL, .offset = AT(log_error), .help = "errors (true)"},
+    {.name = "log-format",
+     .kind = KELP_ARG_TEXT,
+     .offset = AT(log_format),
+     .value = "FORMAT",
+     .choices = "default|ISO8601|json",
+     .help = "how a line of the log is written"},
+    {.name = "log-file",
+     .kind = KELP_ARG_TEXT,
+     .offset = AT(log_file),
+     .value = "FILE",
+     .choices = "@file",
+     .help = "where the log goes (stderr)"},
+};
+#undef AT
+
+static void defaults(void *options) {
+    serve_options *o = options;
+    o->control_mode = "none";
+    o->poll_secs = 15;
+    o->exit_on_error = true;
+    o->exit_timeout_secs = 30;
+    o->strict_readiness = true;
+    o->allow_http = true;
+    o->http_address = "0.0.0.0";
+    o->http_port = 8000;
+    o->load_threads = 4;
+    o->allow_metrics = true;
+    o->log_info = o->log_warning = o->log_error = true;
+    o->log_format = "default";
+}
+
+/* An error of Triton's API as a status that the caller owns. */
+static kelp_status *from_triton(TRITONSERVER_Error *take_error, const char *doing) {
+    if (!take_error)
+        return NULL;
+    kelp_status *status =
+        KELP_ERROR(KELP_INTERNAL, "%s: %s", doing, TRITONSERVER_ErrorMessage(take_error));
+    TRITONSERVER_ErrorDelete(take_error);
+    return status;
+}
+
+/* ../backends beside the folder of this program, when it is there: both an installation and a build
+ * have it so. */
+static kelp_status *default_backends(char **out) {
+    kelp_allocator allocator = kelp_allocator_system();
+    char program[4096];
+    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    for (int level = 0; level < 2 && length > 0; level++) {
+        while (length > 0 && program[length - 1] != '/')
+            length--;
+        length -= length > 0;
+    }
+    if (length > 0) {
+        program[length] = '\0';
+        KELP_TRY(kelp_fs_join(allocator, program, "backends", out));
+        if (kelp_fs_kind_of(*out) == KELP_FS_DIRECTORY)
+            return NULL;
+        kelp_free_string(allocator, *out);
+    }
+    return kelp_strdup(allocator, "/opt/tritonserver/backends", out);
+}
+
+/* "[NAME,]KEY=VALUE" */
+static kelp_status *set_backend_config(TRITONSERVER_ServerOptions *options, const char *text) {
+    kelp_allocator allocator = kelp_allocator_system();
+    char *copy;
+    KELP_TRY(kelp_strdup(allocator, text, &copy));
+    size_t size = strlen(text) + 1;
+    char *equals = strchr(copy, '=');
+    char *comma = strchr(copy, ',');
+    kelp_status *status = NULL;
+    if (!equals) {
+        status =
+            KELP_ERROR(KELP_INVALID_ARGUMENT,
+                       "option '--backend-config': expected [NAME,]KEY=VALUE, found '%s'", text);
+    } else {
+        *equals = '\0';
+        bool named = comma && comma < equals;
+        if (named)
+            *comma = '\0';
+        status = from_triton(TRITONSERVER_ServerOptionsSetBackendConfig(
+                                 options, named ? copy : "", named ? comma + 1 : copy, equals + 1),
+                             "option '--backend-config'");
+    }
+    kelp_free(allocator, copy, size);
+    return status;
+}
+
+static TRITONSERVER_ModelControlMode control_mode(const char *name) {
+    return !strcmp(name, "explicit") ? TRITONSERVER_MODEL_CONTROL_EXPLICIT
+           : !strcmp(name, "poll")   ? TRITONSERVER_MODEL_CONTROL_POLL
+                                     : TRITONSERVER_MODEL_CONTROL_NONE;
+}
+
+static TRITONSERVER_LogFormat log_format(const char *name) {
+    /* 2 is Kelp's own: lines of JSON. */
+    return !strcmp(name, "json")      ? (TRITONSERVER_LogFormat)KELP_LOG_JSON
+           : !strcmp(name, "ISO8601") ? TRITONSERVER_LOG_ISO8601
+                                      : TRITONSERVER_LOG_DEFAULT;
+}
+
+#define SET(call) KELP_TRY(from_triton((call), "cannot set the server's options"))
+
+static kelp_status *fill_log(const serve_options *o, TRITONSERVER_ServerOptions *options) {
+    SET(TRITONSERVER_ServerOptionsSetLogFormat(options, log_format(o->log_format)));
+    SET(TRITONSERVER_ServerOptionsSetLogInfo(options, o->log_info));
+    SET(TRITONSERVER_ServerOptionsSetLogWarn(options, o->log_warning));
+    SET(TRITONSERVER_ServerOptionsSetLogError(options, o->log_error));
+    SET(TRITONSERVER_ServerOptionsSetLogVerbose(options, (int)o->log_verbose));
+    if (o->log_file)
+        SET(TRITONSERVER_ServerOptionsSetLogFile(options, o->log_file));
+    return NULL;
+}
+
+static kelp_status *fill_options(const serve_options *o, TRITONSERVER_ServerOptions *options) {
+    KELP_TRY(fill_log(o, options));
+    for (size_t i = 0; i < o->repositories.count; i++)
+        SET(TRITONSERVER_ServerOptionsSetModelRepositoryPath(options, o->repositories.items[i]));
+    SET(TRITONSERVER_ServerOptionsSetModelControlMode(options, control_mode(o->control_mode)));
+    for (size_t i = 0; i < o->load_models.count; i++)
+        SET(TRITONSERVER_ServerOptionsSetStartupModel(options, o->load_models.items[i]));
+    SET(TRITONSERVER_ServerOptionsSetStrictModelConfig(options, o->strict_model_config ||
+                                                                    o->disable_auto_complete));
+    if (o->config_name)
+        SET(TRITONSERVER_ServerOptionsSetModelConfigName(options, o->config_name));
+    if (o->id)
+        SET(TRITONSERVER_ServerOptionsSetServerId(options, o->id));
+    SET(TRITONSERVER_ServerOptionsSetExitOnError(options, o->exit_on_error));
+    SET(TRITONSERVER_ServerOptionsSetExitTimeout(options, (unsigned)o->exit_timeout_secs));
+    SET(TRITONSERVER_ServerOptionsSetStrictReadiness(options, o->strict_readiness));
+    SET(TRITONSERVER_ServerOptionsSetModelLoadThreadCount(options, (unsigned)o->load_threads));
+    if (o->load_retries)
+        SET(TRITONSERVER_ServerOptionsSetModelLoadRetryCount(options, (unsigned)o->load_retries));
+    if (o->namespacing)
+        SET(TRITONSERVER_ServerOptionsSetModelNamespacing(options, true));
+    SET(TRITONSERVER_ServerOptionsSetMetrics(options, o->allow_metrics));
+    for (size_t i = 0; i < o->backend_config.count; i++)
+        KELP_TRY(set_backend_config(options, o->backend_config.items[i]));
+    char *backends = NULL;
+    if (!o->backend_directory)
+        KELP_TRY(default_backends(&backends));
+    kelp_status *status = from_triton(TRITONSERVER_ServerOptionsSetBackendDirectory(
+                                          options, backends ? backends : o->backend_directory),
+                                      "option '--backend-directory'");
+    kelp_free_string(kelp_allocator_system(), backends);
+    return status;
+}
+
+static kelp_status *make_core(const serve_options *o, TRITONSERVER_Server **out) {
+    TRITONSERVER_ServerOptions *options = NULL;
+    SET(TRITONSERVER_ServerOptionsNew(&options));
+    kelp_status *status = fill_options(o, options);
+    if (!status)
+        status = from_triton(TRITONSERVER_ServerNew(out, options), "cannot start the server");
+    TRITONSERVER_Error *error = TRITONSERVER_ServerOptionsDelete(options);
+    if (error)
+        TRITONSERVER_ErrorDelete(error);
+    return status;
+}
+
+static kelp_str member(const kelp_json *object, const char *key) {
+    const kelp_json *found = kelp_json_get(object, key);
+    return found && found->type == KELP_JSON_STRING ? found->string : KELP_STR("");
+}
+
+/* The table of models that Triton prints when it is up. */
+static kelp_status *append_models(TRITONSERVER_Server *core, kelp_arena *arena, kelp_buf *out) {
+    TRITONSERVER_Message *index = NULL;
+    KELP_TRY(from_triton(TRITONSERVER_ServerModelIndex(core, 0, &index), "cannot list the models"));
+    const char *text = NULL;
+    size_t length = 0;
+    kelp_json *models = NULL;
+    kelp_status *status = from_triton(TRITONSERVER_MessageSerializeToJson(index, &text, &length),
+                                      "cannot list the models");
+    if (!status)
+        status = kelp_json_parse(arena, "model index", text, length, &models);
+    if (!status) {
+        kelp_table table;
+        kelp_table_init(&table, 3);
+        kelp_table_cell(&table, "Model");
+        kelp_table_cell(&table, "Version");
+        kelp_table_cell(&table, "Status");
+        for (const kelp_json *model = models->child; model; model = model->next) {
+            kelp_str version = member(model, "version"), state = member(model, "state"),
+                     reason = member(model, "reason");
+            kelp_table_cell(&table, "%.*s", KELP_STR_ARG(member(model, "name")));
+            kelp_table_cell(&table, "%.*s", KELP_STR_ARG(version.length ? version : KELP_STR("-")));
+            kelp_table_cell(&table, "%.*s%s%.*s",
+                            KELP_STR_ARG(state.length ? state : KELP_STR("not loaded")),
+                            reason.length ? ": " : "", KELP_STR_ARG(reason));
+        }
+        kelp_table_framed(&table, out);
+    }
+    TRITONSERVER_Error *error = TRITONSERVER_MessageDelete(index);
+    if (error)
+        TRITONSERVER_ErrorDelete(error);
+    return status;
+}
+
+static kelp_status *announce(const serve_options *o, TRITONSERVER_Server *core,
+                             const kelp_http_server *http) {
+    kelp_arena arena;
+    kelp_arena_init(&arena, kelp_allocator_system(), 0);
+    kelp_buf text;
+    kelp_buf_init(&text, kelp_allocator_system());
+    kelp_status *status = append_models(core, &arena, &text);
+    if (!status && http) {
+        const char *address = o->http_address;
+        if (!strncmp(address, "unix:", 5))
+            kelp_buf_printf(&text, "HTTP  %s\n", address);
+        else if (!strcmp(address, "0.0.0.0") || !strcmp(address, "::"))
+            kelp_buf_printf(&text, "HTTP  http://127.0.0.1:%u (and every other address)\n",
+                            kelp_http_server_port(http));
+        else
+            kelp_buf_printf(
+                &text, strchr(address, ':') ? "HTTP  http://[%s]:%u\n" : "HTTP  http://%s:%u\n",
+                address, kelp_http_server_port(http));
+    }
+    if (!status)
+        status = kelp_cli_print(&text);
+    kelp_buf_deinit(&text);
+    kelp_arena_deinit(&arena);
+    return status;
+}
+
+/* The front-end has no log of its own: its lines go where the server's go. */
+static void log_to_core(void *userp, kelp_log_level level, const char *file, int line,
+                        const char *text, size_t length) {
+    static const TRITONSERVER_LogLevel levels[] = {TRITONSERVER_LOG_ERROR, TRITONSERVER_LOG_WARN,
+                                                   TRITONSERVER_LOG_INFO, TRITONSERVER_LOG_VERBOSE};
+    (void)userp;
+    char message[2048];
+    snprintf(message, sizeof message, "%.*s", (int)KELP_MIN(length, sizeof message - 1), text);
+    TRITONSERVER_Error *error =
+        TRITONSERVER_LogMessage(levels[(unsigned)level & 3u], file, line, message);
+    if (error)
+        TRITONSERVER_ErrorDelete(error);
+}
+
+static kelp_status *start_http(const serve_options *o, TRITONSERVER_Server *core,
+                               kelp_http_server **out) {
+    kelp_http_server_options options = {
+        .address = o->http_address,
+        .port = (uint16_t)o->http_port,
+        .threads = (uint32_t)o->http_threads,
+        .max_input_size_bytes = (uint64_t)o->http_max_input_size,
+        .reuse_port = o->reuse_port,
+        .logger = {.fn = log_to_core,
+                   .level = o->log_verbose ? KELP_LOG_VERBOSE : KELP_LOG_INFO,
+                   .verbosity = (int)o->log_verbose},
+    };
+    KELP_TRY(kelp_http_server_create(core, &options, out));
+    return kelp_http_server_start(*out);
+}
+
+/* Returns after SIGINT or SIGTERM; follows the repository meanwhile where that was asked for. */
+static kelp_status *wait_for_signal(const serve_options *o, TRITONSERVER_Server *core,
+                                    int signals) {
+    bool polls = !strcmp(o->control_mode, "poll");
+    for (;;) {
+        struct pollfd fd = {.fd = signals, .events = POLLIN};
+        int ready = poll(&fd, 1, polls ? (int)o->poll_secs * 1000 : -1);
+        struct signalfd_siginfo taken;
+        if (ready > 0 && read(signals, &taken, sizeof taken) == (ssize_t)sizeof taken)
+            return NULL;
+        if (ready < 0 && errno != EINTR)
+            return KELP_ERROR(KELP_INTERNAL, "cannot wait for signals: %s", strerror(errno));
+        if (ready == 0) {
+            TRITONSERVER_Error *error = TRITONSERVER_ServerPollModelRepository(core);
+            if (error) {
+                fprintf(stderr, "kelp: cannot poll the repository: %s\n",
+                        TRITONSERVER_ErrorMessage(error));
+                TRITONSERVER_ErrorDelete(error);
+            }
+        }
+    }
+}
+
+static kelp_status *block_signals(int *out_fd) {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    signal(SIGPIPE, SIG_IGN);
+    if (pthread_sigmask(SIG_BLOCK, &set, NULL) != 0)
+        return KELP_ERROR(KELP_INTERNAL, "cannot block signals");
+    *out_fd = signalfd(-1, &set, SFD_CLOEXEC);
+    if (*out_fd < 0)
+        return KELP_ERROR(KELP_INTERNAL, "cannot make a signal descriptor: %s", strerror(errno));
+    return NULL;
+}
+
+/* A second signal while requests are drained ends the process at once, as people who press Ctrl-C
+ * twice expect. */
+static void unblock_signals(void) {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+}
+
+/* Keeps the first failure and says the others. */
+static void keep_first(kelp_status **inout_first, kelp_status *take_next) {
+    if (!*inout_first)
+        *inout_first = take_next;
+    else
+        (void)kelp_cli_finish(take_next);
+}
+
+static int run(const kelp_command *command, void *options) {
+    const serve_options *o = options;
+    if (o->repositories.count == 0)
+        return kelp_cli_usage(
+            command, KELP_ERROR(KELP_INVALID_ARGUMENT, "option '--model-repository' is needed"));
+    if (o->allow_grpc)
+        return kelp_cli_usage(command, KELP_ERROR(KELP_UNIMPLEMENTED,
+                                                  "option '--allow-grpc': this build of kelp has "
+                                                  "no gRPC front-end; use HTTP"));
+    if (o->load_models.count && strcmp(o->control_mode, "explicit"))
+        return kelp_cli_usage(command,
+                              KELP_ERROR(KELP_INVALID_ARGUMENT, "option '--load-model' needs "
+                                                                "'--model-control-mode explicit'"));
+    int signals = -1;
+    TRITONSERVER_Server *core = NULL;
+    kelp_http_server *http = NULL;
+    kelp_status *status = block_signals(&signals);
+    if (!status)
+        status = make_core(o, &core);
+    if (!status && o->allow_http)
+        status = start_http(o, core, &http);
+    if (!status)
+        status = announce(o, core, http);
+    if (!status) {
+        status = wait_for_signal(o, core, signals);
+        unblock_signals();
+        fprintf(stderr, "kelp: stopping\n");
+    }
+    if (http)
+        keep_first(&status,
+                   kelp_http_server_stop(http, (uint64_t)o->exit_timeout_secs * 1000000000u));
+    if (core)
+        keep_first(&status, from_triton(TRITONSERVER_ServerStop(core), "cannot stop the server"));
+    kelp_http_server_destroy(http);
+    if (core)
+        keep_first(&status,
+                   from_triton(TRITONSERVER_ServerDelete(core), "cannot delete the server"));
+    if (signals >= 0)
+        close(signals);
+    return kelp_cli_finish(status);
+}
+
+const kelp_command kelp_cmd_serve = {
+    .name = "serve",
+    .summary = "serve a model repository over HTTP",
+    .usage = "--model-repository DIR [options]",
+    .details = "Speaks the KServe v2 protocol with Triton's extensions; flags have Triton's names. "
+               "SIGINT or\n"
+               "SIGTERM stops it: requests in flight finish first.",
+    .examples =
+        "  kelp serve --model-repository examples/models\n"
+        "  kelp serve --model-repository models --http-port 0 --exit-on-error=false\n"
+        "  kelp serve --model-repository models --model-control-mode explicit --load-model digits\n"
+        "  curl -s localhost:8000/v2/models/digits/infer -d @examples/requests/digits.json",
+    .positional = "",
+    .specs = specs,
+    .spec_count = KELP_COUNT(specs),
+    .options_bytes = sizeof(serve_options),
+    .defaults = defaults,
+    .run = run,
+};

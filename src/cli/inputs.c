@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inputs of a model from the words of a command line. */
+#include "cli/inputs.h"
+
+#include "base/alloc.h"
+#include "base/checked.h"
+#include "cli/show.h"
+
+#include <math.h>
+#include <stdio.h>
+
+/* "name=rest": the input's index and the rest. Names may hold '=', so the longest input that fits
+ * wins. */
+static kelp_status *find_input(const kelp_engine *engine, const char *option, const char *word,
+                               size_t *out_index, const char **out_rest) {
+    size_t longest = 0;
+    *out_rest = NULL;
+    size_t count = kelp_engine_input_count(engine);
+    for (size_t i = 0; i < count; i++) {
+        const char *name = kelp_engine_input(engine, i)->name;
+        size_t length = strlen(name);
+        if (length >= longest && !strncmp(word, name, length) && word[length] == '=') {
+            longest = length;
+            *out_index = i;
+            *out_rest = word + length + 1;
+        }
+    }
+    if (*out_rest)
+        return NULL;
+    if (!strchr(word, '='))
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "option '--%s': expected NAME=…, found '%s'",
+                          option, word);
+    kelp_buf names;
+    kelp_buf_init(&names, kelp_allocator_system());
+    for (size_t i = 0; i < count; i++)
+        kelp_buf_printf(&names, "%s'%s'", i ? ", " : "", kelp_engine_input(engine, i)->name);
+    const char *list = kelp_buf_cstr(&names);
+    kelp_status *status =
+        KELP_ERROR(KELP_INVALID_ARGUMENT, "option '--%s': the model has no input '%.*s'; it has %s",
+                   option, (int)strcspn(word, "="), word, list ? list : "others");
+    kelp_buf_deinit(&names);
+    return status;
+}
+
+typedef struct wanted_shape {
+    bool given;
+    int32_t rank;
+    int64_t extents[KELP_MAX_RANK];
+} wanted_shape;
+
+/* "1x8x8", "1,8,8" or "" for a scalar. */
+static kelp_status *parse_shape(const char *input, const char *text, wanted_shape *out) {
+    *out = (wanted_shape){.given = true};
+    for (const char *at = text; *at;) {
+        size_t digits = strcspn(at, "x,");
+        if (out->rank == KELP_MAX_RANK ||
+            !kelp_parse_i64((kelp_str){at, digits}, &out->extents[out->rank]) ||
+            out->extents[out->rank] < 0)
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "option '--shape': input '%s': expected extents like 1x3x224x224, "
+                              "found '%s'",
+                              input, text);
+        out->rank++;
+        at += digits + (at[digits] != '\0');
+    }
+    return NULL;
+}
+
+/* The declared shape with 1 for what is open, unless another was given. */
+static kelp_status *settle_shape(const kelp_io_info *info, const wanted_shape *wanted,
+                                 wanted_shape *out) {
+    if (wanted->given) {
+        *out = *wanted;
+        return NULL;
+    }
+    if (info->rank < 0)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "the model does not say how many dimensions input '%s' has: give "
+                          "'--shape %s=…'",
+                          info->name, info->name);
+    out->rank = info->rank;
+    for (int32_t axis = 0; axis < info->rank; axis++)
+        out->extents[axis] = info->shape[axis] < 0 ? 1 : info->shape[axis];
+    return NULL;
+}
+
+/* ---- elements from text ---- */
+
+static bool whole_fits(kelp_dtype dtype, int64_t value) {
+    unsigned bits = kelp_dtype_bits(dtype);
+    if (dtype == KELP_U8 || dtype == KELP_U16 || dtype == KELP_U32)
+        return value >= 0 && value < (int64_t)1 << bits;
+    return bits == 64 || (value >= -((int64_t)1 << (bits - 1)) && value < (int64_t)1 << (bits - 1));
+}
+
+static bool parse_whole(kelp_dtype dtype, kelp_str text, void *at) {
+    int64_t value;
+    uint64_t natural;
+    if (dtype == KELP_U64) {
+        if (!kelp_parse_u64(text, &natural))
+            return false;
+        memcpy(at, &natural, sizeof natural);
+        return true;
+    }
+    if (!kelp_parse_i64(text, &value) || !whole_fits(dtype, value))
+        return false;
+    /* Little-endian: the low bytes of the value are the narrow number. */
+    memcpy(at, &value, kelp_dtype_bits(dtype) / 8);
+    return true;
+}
+
+static bool parse_real(kelp_dtype dtype, kelp_str text, void *at) {
+    double value;
+    if (!kelp_parse_f64(text, &value))
+        return false;
+    float single = (float)value;
+    if (dtype == KELP_F64) {
+        memcpy(at, &value, sizeof value);
+    } else if (dtype == KELP_F32) {
+        memcpy(at, &single, sizeof single);
+    } else if (dtype == KELP_F16) {
+        uint16_t half = kelp_float_to_half(single);
+        memcpy(at, &half, sizeof half);
+    } else {
+        uint32_t bits;
+        memcpy(&bits, &single, sizeof bits);
+        /* Round to nearest, ties to even; a NaN keeps a bit of its fraction. */
+        uint16_t brain = isnan(single) ? (uint16_t)(bits >> 16 | 0x40)
+                                       : (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+        memcpy(at, &brain, sizeof brain);
+    }
+    return true;
+}
+
+static bool parse_element(kelp_dtype dtype, kelp_str text, void *data, size_t i) {
+    char *at = (char *)data + i * (kelp_dtype_bits(dtype) / 8);
+    switch (dtype) {
+    case KELP_STRING:
+        ((kelp_string *)data)[i] = (kelp_string){text.data, text.length};
+        return true;
+    case KELP_BOOL:
+        *at = kelp_str_is(text, "true") || kelp_str_is(text, "1");
+        return *at || kelp_str_is(text, "false") || kelp_str_is(text, "0");
+    case KELP_F16:
+    case KELP_F32:
+    case KELP_F64:
+    case KELP_BF16:
+        return parse_real(dtype, text, at);
+    case KELP_I8:
+    case KELP_U8:
+    case KELP_I16:
+    case KELP_U16:
+    case KELP_I32:
+    case KELP_U32:
+    case KELP_I64:
+    case KELP_U64:
+        return parse_whole(dtype, text, at);
+    default:
+        return false;
+    }
+}
+
+/* A shape for `count` elements where none was given: one open extent takes what the fixed ones
+ * leave. */
+static bool fit_shape(const kelp_io_info *info, int64_t count, wanted_shape *inout) {
+    if (info->rank < 0) {
+        *inout = (wanted_shape){.given = true, .rank = 1, .extents = {count}};
+        return true;
+    }
+    int64_t fixed = 1;
+    int32_t open = -1;
+    for (int32_t axis = 0; axis < info->rank; axis++) {
+        if (info->shape[axis] < 0) {
+            inout->extents[axis] = 1;
+            open = axis; /* the last one; those before are 1 */
+        } else {
+            inout->extents[axis] = info->shape[axis];
+            if (!kelp_i64_mul(fixed, info->shape[axis], &fixed))
+                return false;
+        }
+    }
+    inout->rank = info->rank;
+    inout->given = true;
+    if (open < 0 || fixed == 0)
+        return count == fixed;
+    inout->extents[open] = count / fixed;
+    return count % fixed == 0;
+}
+
+static kelp_status *parse_values(const kelp_io_info *info, const char *text,
+                                 const wanted_shape *wanted, kelp_array *out) {
+    int64_t count = *text ? 1 : 0, room;
+    for (const char *c = text; *c; c++)
+        count += *c == ',';
+    wanted_shape shape = *wanted;
+    char expected[256];
+    if (!shape.given && !fit_shape(info, count, &shape)) {
+        (void)kelp_shape_format(info->rank, info->shape, expected, sizeof expected);
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "option '--input': input '%s' has shape %s, into which %lld values do "
+                          "not fit; give '--shape %s=…'",
+                          info->name, expected, (long long)count, info->name);
+    }
+    if (!kelp_shape_elements(shape.rank, shape.extents, &room) || room != count) {
+        (void)kelp_shape_format(shape.rank, shape.extents, expected, sizeof expected);
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "option '--input': input '%s': shape %s does not hold %lld values",
+                          info->name, expected, (long long)count);
+    }
+    KELP_TRY(kelp_array_init(out, info->dtype, shape.rank, shape.extents));
+    for (int64_t i = 0; i < count; i++) {
+        size_t length = strcspn(text, ",");
+        kelp_str word = {text, length};
+        if (info->dtype != KELP_STRING)
+            word = kelp_str_trim(word);
+        if (!parse_element(info->dtype, word, out->data, (size_t)i))
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "option '--input': input '%s' (%s): value %lld is '%.*s'", info->name,
+                              kelp_dtype_name(info->dtype), (long long)i + 1, KELP_STR_ARG(word));
+        text += length + (text[length] != '\0');
+    }
+    return NULL;
+}
+
+/* ---- made-up elements ---- */
+
+/* Marsaglia's xorshift64* (Journal of Statistical Software 8, 14, 2003): the same numbers on every
+ * machine. */
+static uint64_t next_random(uint64_t *inout_state) {
+    uint64_t x = *inout_state;
+    x ^= x >> 12;
+    x ^= x << 25;
+    x ^= x >> 27;
+    *inout_state = x;
+    return x * 0x2545f4914f6cdd1dull;
+}
+
+static kelp_status *make_up(const kelp_io_info *info, const wanted_shape *wanted, kelp_fill fill,
+                            uint64_t *inout_state, kelp_array *out) {
+    wanted_shape shape = {0};
+    KELP_TRY(settle_shape(info, wanted, &shape));
+    KELP_TRY(kelp_array_init(out, info->dtype, shape.rank, shape.extents));
+    if (fill != KELP_FILL_RANDOM || kelp_dtype_bits(info->dtype) < 8)
+        return NULL;
+    int64_t count = kelp_tensor_elements(&out->tensor);
+    for (int64_t i = 0; i < count; i++) {
+        uint64_t random = next_random(inout_state);
+        char text[32];
+        bool real = info->dtype == KELP_F16 || info->dtype == KELP_F32 || info->dtype == KELP_F64 ||
+                    info->dtype == KELP_BF16;
+        if (info->dtype == KELP_STRING) {
+            ((kelp_string *)out->data)[i] =
+                random >> 63 ? (kelp_string){"kelp", 4} : (kelp_string){"", 0};
+            continue;
+        }
+        int length = real
+                         ? snprintf(text, sizeof text, "0.%06u", (unsigned)(random >> 32) % 1000000)
+                         : snprintf(text, sizeof text, "%u", (unsigned)(random >> 63));
+        if (!parse_element(info->dtype, (kelp_str){text, (size_t)length}, out->data, (size_t)i))
+            break; /* a type that has no numbers to make up stays zero */
+    }
+    return NULL;
+}
+
+/* ---- all of them ---- */
+
+static kelp_status *read_given(const kelp_engine *engine, const kelp_arg_list *values,
+                               const wanted_shape *shapes, kelp_inputs *out, bool *given) {
+    for (size_t i = 0; values && i < values->count; i++) {
+        size_t index = 0;
+        const char *rest;
+        KELP_TRY(find_input(engine, "input", values->items[i], &index, &rest));
+        const kelp_io_info *info = kelp_engine_input(engine, index);
+        if (given[index])
+            return KELP_ERROR(KELP_INVALID_ARGUMENT, "option '--input': input '%s' is given twice",
+                              info->name);
+        given[index] = true;
+        if (rest[0] != '@') {
+            KELP_TRY(parse_values(info, rest, &shapes[index], &out->arrays[index]));
+            continue;
+        }
+        kelp_status *status = kelp_npy_load(rest + 1, &out->arrays[index]);
+        if (status)
+            return KELP_ANNOTATE(status, "cannot read input '%s'", info->name);
+        const wanted_shape *shape = &shapes[index];
+        int64_t elements = 0;
+        kelp_tensor *tensor = &out->arrays[index].tensor;
+        if (shape->given && (!kelp_shape_elements(shape->rank, shape->extents, &elements) ||
+                             elements != kelp_tensor_elements(tensor)))
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "option '--shape': input '%s': '%s' does not hold as many elements",
+                              info->name, rest + 1);
+        if (shape->given)
+            KELP_TRY(
+                kelp_tensor_init(tensor, tensor->dtype, shape->rank, shape->extents, tensor->data));
+    }
+    return NULL;
+}
+
+static kelp_status *fill_inputs(const kelp_engine *engine, const kelp_arg_list *values,
+                                const kelp_arg_list *shape_words, kelp_fill fill,
+                                wanted_shape *shapes, bool *given, kelp_inputs *out) {
+    for (size_t i = 0; shape_words && i < shape_words->count; i++) {
+        size_t index = 0;
+        const char *rest;
+        KELP_TRY(find_input(engine, "shape", shape_words->items[i], &index, &rest));
+        KELP_TRY(parse_shape(kelp_engine_input(engine, index)->name, rest, &shapes[index]));
+    }
+    KELP_TRY(read_given(engine, values, shapes, out, given));
+    uint64_t state = 0x6b656c70;
+    for (size_t i = 0; i < out->count; i++) {
+        const kelp_io_info *info = kelp_engine_input(engine, i);
+        if (given[i])
+            continue;
+        if (fill == KELP_FILL_NONE) {
+            char shape[256] = "of any shape";
+            if (info->rank >= 0)
+                (void)kelp_shape_format(info->rank, info->shape, shape, sizeof shape);
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "input '%s' (%s %s) is missing: give '--input %s=@file.npy', values "
+                              "or '--random'",
+                              info->name, kelp_dtype_name(info->dtype), shape, info->name);
+        }
+        KELP_TRY(make_up(info, &shapes[i], fill, &state, &out->arrays[i]));
+    }
+    return NULL;
+}
+
+kelp_status *kelp_inputs_init(kelp_inputs *out, const kelp_engine *engine,
+                              const kelp_arg_list *values, const kelp_arg_list *shapes,
+                              kelp_fill fill) {
+    kelp_allocator allocator = kelp_allocator_system();
+    *out = (kelp_inputs){.count = kelp_engine_input_count(engine)};
+    wanted_shape *wanted = NULL;
+    bool *given = NULL;
+    kelp_status *status =
+        kelp_alloc_zero(allocator, out->count, sizeof *out->arrays, (void **)&out->arrays);
+    if (!status)
+        status = kelp_alloc_zero(allocator, out->count, sizeof *wanted, (void **)&wanted);
+    if (!status)
+        status = kelp_alloc_zero(allocator, out->count, sizeof *given, (void **)&given);
+    if (!status)
+        status = fill_inputs(engine, values, shapes, fill, wanted, given, out);
+    kelp_free(allocator, wanted, out->count * sizeof *wanted);
+    kelp_free(allocator, given, out->count * sizeof *given);
+    if (status)
+        kelp_inputs_deinit(out);
+    return status;
+}
+
+void kelp_inputs_deinit(kelp_inputs *inputs) {
+    for (size_t i = 0; inputs->arrays && i < inputs->count; i++)
+        kelp_array_deinit(&inputs->arrays[i]);
+    kelp_free(kelp_allocator_system(), inputs->arrays, inputs->count * sizeof *inputs->arrays);
+    *inputs = (kelp_inputs){0};
+}
+
+kelp_status *kelp_inputs_bind(const kelp_inputs *inputs, kelp_context *context) {
+    for (size_t i = 0; i < inputs->count; i++)
+        KELP_TRY(kelp_context_set_input(context, i, &inputs->arrays[i].tensor));
+    return NULL;
+}

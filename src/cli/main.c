@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The `kelp` program: finds the command, reads its command line and runs it. The commands are in
+ * cmd_*.c. */
+#include "cli/cli.h"
+
+#include "base/alloc.h"
+#include "base/checked.h"
+
+#include <stdlib.h>
+
+static const kelp_command *const commands[] = {
+    &kelp_cmd_serve, &kelp_cmd_run, &kelp_cmd_inspect, &kelp_cmd_bench, &kelp_cmd_completion,
+};
+
+const kelp_command *kelp_cli_command(size_t index) {
+    return index < KELP_COUNT(commands) ? commands[index] : NULL;
+}
+
+static const char *command_name(const void *userp, size_t i) {
+    (void)userp;
+    return i < KELP_COUNT(commands) ? commands[i]->name : NULL;
+}
+
+static const kelp_command *find_command(const char *name) {
+    for (size_t i = 0; i < KELP_COUNT(commands); i++) {
+        if (!strcmp(commands[i]->name, name))
+            return commands[i];
+    }
+    return NULL;
+}
+
+static void overview(kelp_buf *out) {
+    kelp_buf_printf(out,
+                    "kelp %s: runs and serves ONNX models\n\nUsage: kelp COMMAND [arguments]\n\n"
+                    "Commands:\n",
+                    kelp_version());
+    kelp_table table;
+    kelp_table_init(&table, 2);
+    for (size_t i = 0; i < KELP_COUNT(commands); i++) {
+        kelp_table_cell(&table, "%s", commands[i]->name);
+        kelp_table_cell(&table, "%s", commands[i]->summary);
+    }
+    kelp_table_cell(&table, "help");
+    kelp_table_cell(&table, "explain a command");
+    kelp_table_plain(&table, "  ", out);
+    kelp_buf_append_cstr(
+        out, "\nOptions:\n  --version  version of kelp\n  --help     this text\n\nExamples:\n"
+             "  kelp serve --model-repository examples/models\n"
+             "  kelp run examples/models/digits/1/model.onnx --input "
+             "image=@examples/requests/digits.npy\n"
+             "  kelp inspect examples/models/digits/1/model.onnx\n"
+             "  kelp help serve\n\n"
+             "Exit codes: 0 done, 1 it failed (the message says why), 2 the command line is "
+             "wrong.\n");
+}
+
+static int print_help(const kelp_command *command) {
+    kelp_buf text;
+    kelp_buf_init(&text, kelp_allocator_system());
+    if (command)
+        kelp_args_help(command, &text);
+    else
+        overview(&text);
+    int code = kelp_cli_finish(kelp_cli_print(&text));
+    kelp_buf_deinit(&text);
+    return code;
+}
+
+static int unknown_command(const char *name) {
+    const char *nearest = kelp_args_nearest(name, command_name, NULL);
+    if (nearest)
+        fprintf(stderr, "kelp: unknown command '%s'; did you mean '%s'?\n", name, nearest);
+    else
+        fprintf(stderr, "kelp: unknown command '%s'\n", name);
+    fprintf(stderr, "See 'kelp help'.\n");
+    return KELP_EXIT_USAGE;
+}
+
+static int run_command(const kelp_command *command, int argc, char **argv) {
+    kelp_allocator allocator = kelp_allocator_system();
+    void *options = NULL;
+    kelp_status *status = kelp_alloc_zero(allocator, 1, command->options_bytes, &options);
+    if (status)
+        return kelp_cli_finish(status);
+    if (command->defaults)
+        command->defaults(options);
+    bool help = false;
+    int code;
+    status = kelp_args_parse(command, argc, argv, options, &help);
+    if (status)
+        code = kelp_cli_usage(command, status);
+    else if (help)
+        code = print_help(command);
+    else
+        code = command->run(command, options);
+    kelp_args_deinit(command, options);
+    kelp_free(allocator, options, command->options_bytes);
+    return code;
+}
+
+static int help_command(int argc, char **argv) {
+    if (argc < 1)
+        return print_help(NULL);
+    const kelp_command *command = find_command(argv[0]);
+    return command ? print_help(command) : unknown_command(argv[0]);
+}
+
+int main(int argc, char **argv) {
+    if (argc < 2) {
+        (void)print_help(NULL);
+        return KELP_EXIT_USAGE;
+    }
+    const char *name = argv[1];
+    if (!strcmp(name, "--version") || !strcmp(name, "-V") || !strcmp(name, "version")) {
+        printf("kelp %s\n", kelp_version());
+        return fflush(stdout) ? KELP_EXIT_FAILURE : KELP_EXIT_OK;
+    }
+    if (!strcmp(name, "help") || !strcmp(name, "--help") || !strcmp(name, "-h"))
+        return help_command(argc - 2, argv + 2);
+    const kelp_command *command = find_command(name);
+    return command ? run_command(command, argc - 2, argv + 2) : unknown_command(name);
+}
