@@ -41,13 +41,13 @@ void repo_remove(repo *r) {
 }
 
 void repo_drop(const repo *r, const char *path) {
-    char full[600];
+    char full[1024];
     snprintf(full, sizeof full, "%s/%s", r->path, path);
     nftw(full, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 void repo_file(const repo *r, const char *path, const char *text) {
-    char full[600];
+    char full[1024];
     snprintf(full, sizeof full, "%s/%s", r->path, path);
     FILE *file = fopen(full, "w");
     assert_non_null(file);
@@ -56,7 +56,7 @@ void repo_file(const repo *r, const char *path, const char *text) {
 }
 
 void repo_version(const repo *r, const char *name, const char *version) {
-    char full[600];
+    char full[1024];
     snprintf(full, sizeof full, "%s/%s/%s", r->path, name, version);
     mkdir(full, 0755);
 }
