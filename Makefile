@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+# Kelp's front door: one command for each thing people do here. CMake and Ninja do the building, in build/.
+PREFIX ?= /usr/local
+DESTDIR ?=
+JOBS ?= $(shell nproc)
+FUZZ_SECONDS ?= 30
+export JOBS
+PYTHON_TEST = $(or $(KELP_VENV),build/venv)/bin/python
+
+.DEFAULT_GOAL := help
+.PHONY: help run demo build test check check-full asan ubsan tsan fuzz bench format install \
+	example-minilm completions clean
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS='	' read -r name text; do \
+		printf '  make %-16s %s\n' "$$name" "$$text"; done
+
+build: ## the release build, in build/release
+	@scripts/deps.sh run
+	@scripts/build.sh release $(if $(wildcard build/release/CMakeCache.txt),,-DKELP_TESTS=OFF)
+
+run: build ## serve examples/models, ask each model something, and go on serving
+	@scripts/demo.sh stay
+
+demo: build ## the same, and stop
+	@scripts/demo.sh
+
+test: ## build and run all tests
+	@scripts/deps.sh test
+	@scripts/build.sh release -DKELP_TESTS=ON
+	@python3 scripts/run_tests.py build/release $(if $(KELP_TALLY),--tally $(KELP_TALLY))
+
+check: ## all that CI does: tests, sanitizers, headers, format, includes
+	@scripts/deps.sh check
+	@scripts/check.sh
+
+check-full: ## check, and clang, valgrind and a minute of each fuzzer
+	@scripts/deps.sh check
+	@scripts/check.sh full
+
+asan: ## tests under AddressSanitizer and UndefinedBehaviorSanitizer
+	@scripts/deps.sh test
+	@scripts/build.sh asan -DKELP_TESTS=ON
+	@python3 scripts/run_tests.py build/asan -LE release
+
+ubsan: asan ## the same build finds both
+
+tsan: ## tests under ThreadSanitizer
+	@scripts/deps.sh test
+	@scripts/build.sh tsan -DKELP_TESTS=ON
+	@python3 scripts/run_tests.py build/tsan -LE 'release|python'
+
+fuzz: ## every fuzzer for FUZZ_SECONDS (30)
+	@scripts/deps.sh check
+	@scripts/fuzz.sh $(FUZZ_SECONDS)
+
+bench: build ## latency, load time and memory beside ONNX Runtime
+	@scripts/deps.sh test
+	@$(PYTHON_TEST) bench/models.py --kelp build/release/bin/kelp
+
+format: ## clang-format over all C sources
+	@git ls-files '*.c' '*.h' '*.inc' | xargs clang-format -i
+
+install: build ## install under PREFIX (/usr/local), with DESTDIR in front
+	@DESTDIR="$(DESTDIR)" cmake --install build/release --prefix "$(PREFIX)" --strip
+
+example-minilm: build ## make the sentence-embedding model, in examples-extra/models
+	@scripts/deps.sh test
+	@$(PYTHON_TEST) tools/make_minilm.py --out examples-extra/models/minilm/1/model.onnx
+	@echo "build/release/bin/kelp serve --model-repository examples-extra/models"
+
+completions: build ## write completions/ anew from the program's tables
+	@for shell in bash zsh fish; do build/release/bin/kelp completion $$shell >completions/kelp.$$shell; done
+
+clean: ## remove build/
+	@rm -rf build

@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Configures (once) and builds a folder under build/.
+#   scripts/build.sh NAME [cmake options…]     NAME: release, debug, asan, tsan, clang, fuzz
+# JOBS: how many compilers at once (all CPUs). KELP_VENV: Python of the tests (build/venv).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+name=$1
+shift
+options=()
+case "$name" in
+release) options=(-DCMAKE_BUILD_TYPE=Release) ;;
+debug) options=(-DCMAKE_BUILD_TYPE=Debug) ;;
+asan) options=(-DCMAKE_BUILD_TYPE=Debug -DKELP_SANITIZE=address,undefined "-DCMAKE_C_FLAGS=-O1") ;;
+tsan) options=(-DCMAKE_BUILD_TYPE=Debug -DKELP_SANITIZE=thread "-DCMAKE_C_FLAGS=-O1") ;;
+clang) options=(-DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER=clang) ;;
+fuzz) options=(-DCMAKE_BUILD_TYPE=Debug -DKELP_FUZZ=ON -DKELP_SANITIZE=address,undefined
+    -DCMAKE_C_COMPILER=clang "-DCMAKE_C_FLAGS=-O1") ;;
+*)
+    echo "scripts/build.sh: unknown build '$name'" >&2
+    exit 2
+    ;;
+esac
+python=${KELP_VENV:-$PWD/build/venv}/bin/python
+[ -x "$python" ] && options+=("-DKELP_PYTHON=$python")
+mkdir -p build
+log=build/$name.log
+# Ninja says what it compiles; of CMake only a failure is of interest.
+if ! cmake -G Ninja -S . -B "build/$name" "${options[@]}" "$@" >"$log" 2>&1; then
+    cat "$log" >&2
+    exit 1
+fi
+ninja -C "build/$name" -j "${JOBS:-$(nproc)}" --quiet

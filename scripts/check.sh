@@ -1,0 +1,117 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# All that CI checks beside the tests of the release build. Each step's output goes to build/check/STEP.log and is shown when
+# the step fails; the others still run. Ends with "N passed, N failed, N skipped" over steps and tests.
+#   scripts/check.sh [full]     full adds a build with clang, valgrind, and a minute of each fuzzer
+# KELP_TALLY: a file to add the counts to. KELP_NO_TESTS=1: the release build's tests have run already.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+mkdir -p build/check
+tally=build/check/tally
+: >"$tally"
+full=${1:-}
+
+step() {
+    local name=$1 began=$SECONDS
+    shift
+    if "$@" >"build/check/$name.log" 2>&1 </dev/null; then
+        echo "1 0 0" >>"$tally"
+        echo "ok      $name ($((SECONDS - began)) s)"
+    else
+        echo "0 1 0" >>"$tally"
+        echo "FAILED  $name ($((SECONDS - began)) s): build/check/$name.log ends with"
+        tail -n 60 "build/check/$name.log" | sed 's/^/        /'
+    fi
+}
+
+# Tests of a build; they count one by one, so the step itself does not.
+tests() {
+    local name=$1 began=$SECONDS
+    shift
+    if ! scripts/build.sh "$name" -DKELP_TESTS=ON >"build/check/$name.log" 2>&1 </dev/null; then
+        echo "0 1 0" >>"$tally"
+        echo "FAILED  $name does not build: build/check/$name.log ends with"
+        tail -n 60 "build/check/$name.log" | sed 's/^/        /'
+        return
+    fi
+    local code=0
+    python3 scripts/run_tests.py "build/$name" --tally "$tally" "$@" \
+        >>"build/check/$name.log" 2>&1 </dev/null || code=$?
+    if [ $code -eq 0 ]; then
+        echo "ok      $name ($((SECONDS - began)) s): $(tail -n 1 "build/check/$name.log")"
+    else
+        echo "FAILED  $name ($((SECONDS - began)) s): build/check/$name.log ends with"
+        tail -n 100 "build/check/$name.log" | sed 's/^/        /'
+    fi
+}
+
+formatted() {
+    git ls-files '*.c' '*.h' '*.inc' | grep -v '^tests/data/' |
+        xargs -P "${JOBS:-$(nproc)}" -n 20 clang-format --dry-run -Werror
+}
+
+# Every public header alone, twice, as C and as C++.
+headers() {
+    local header alone=build/check/alone
+    mkdir -p "$alone"
+    for header in $(git ls-files 'include/*.h'); do
+        printf '#include <%s>\n#include <%s>\n' "${header#include/}" "${header#include/}" \
+            >"$alone/header.c"
+        cp "$alone/header.c" "$alone/header.cpp"
+        gcc -std=c17 -Wall -Wextra -Werror -Wpedantic -Wstrict-prototypes -Iinclude \
+            -fsyntax-only "$alone/header.c" || return 1
+        g++ -std=c++17 -Wall -Wextra -Werror -Iinclude -fsyntax-only "$alone/header.cpp" ||
+            return 1
+    done
+}
+
+scripts_parse() {
+    local script
+    for script in scripts/*.sh .ci/run tests/e2e/*.sh completions/kelp.bash; do
+        bash -n "$script" || return 1
+    done
+    python3 -m compileall -q -f scripts tools tests/e2e bench
+}
+
+# The committed completion scripts are what the program prints.
+completions() {
+    local shell
+    for shell in bash zsh fish; do
+        build/release/bin/kelp completion "$shell" | cmp - "completions/kelp.$shell" || return 1
+    done
+}
+
+valgrind_run() {
+    local model=examples/models/digits/1/model.onnx
+    scripts/build.sh debug || return 1
+    valgrind --quiet --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite,indirect \
+        build/debug/bin/kelp run "$model" --input image=@examples/requests/digits.npy || return 1
+    valgrind --quiet --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite,indirect \
+        build/debug/bin/kelp inspect "$model"
+}
+
+step deps scripts/deps.sh check
+step includes python3 tools/check-includes
+step format formatted
+step headers headers
+step scripts scripts_parse
+if [ -z "${KELP_NO_TESTS:-}" ]; then
+    tests release
+else
+    step release scripts/build.sh release -DKELP_TESTS=ON
+fi
+step completions completions
+export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1:abort_on_error=0}
+export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1:halt_on_error=1}
+export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=0:second_deadlock_stack=1}
+tests asan -LE release
+tests tsan -LE 'release|python' -R '^(base|engine|opset|server|frontends|e2e|cli)'
+if [ "$full" = full ]; then
+    tests clang
+    step valgrind valgrind_run
+    step fuzz scripts/fuzz.sh 60
+fi
+
+[ -n "${KELP_TALLY:-}" ] && cat "$tally" >>"$KELP_TALLY"
+awk '{ p += $1; f += $2; s += $3 }
+     END { printf "%d passed, %d failed, %d skipped\n", p, f, s; exit f > 0 }' "$tally"

@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Says what is missing for a purpose and installs it with apt; does nothing when all is there.
+#   scripts/deps.sh [run|test|check]
+# KELP_VENV names the Python environment of the tests (build/venv).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+purpose=${1:-run}
+
+# Debian's package, and what shows that it is there: a command, a file, or a Python module.
+run_needs="gcc:command:gcc libc6-dev:file:/usr/include/stdio.h cmake:command:cmake
+    ninja-build:command:ninja python3:command:python3 pkg-config:command:pkg-config
+    curl:command:curl zlib1g-dev:file:/usr/include/zlib.h"
+# libxsmm is built for x86-64 only.
+case "$(uname -m)" in
+x86_64) run_needs="$run_needs libxsmm-dev:file:/usr/include/libxsmm.h" ;;
+esac
+test_needs="libcmocka-dev:file:/usr/include/cmocka.h python3-venv:module:ensurepip"
+check_needs="clang:command:clang clang-format:command:clang-format g++:command:g++
+    gdb:command:gdb valgrind:command:valgrind"
+case "$purpose" in
+run) needs=$run_needs ;;
+test) needs="$run_needs $test_needs" ;;
+check) needs="$run_needs $test_needs $check_needs" ;;
+*)
+    echo "usage: scripts/deps.sh [run|test|check]" >&2
+    exit 2
+    ;;
+esac
+
+there() {
+    case "$1" in
+    command) command -v "$2" >/dev/null ;;
+    file) [ -e "$2" ] || dpkg-query -W -f '${Status}' "$3" 2>/dev/null | grep -q '^install ok' ;;
+    module) command -v python3 >/dev/null && python3 -c "import $2" 2>/dev/null ;;
+    esac
+}
+
+missing=()
+for need in $needs; do
+    IFS=: read -r package kind what <<<"$need"
+    there "$kind" "$what" "$package" || missing+=("$package")
+done
+
+if [ ${#missing[@]} -gt 0 ]; then
+    echo "kelp: to $purpose, this machine lacks: ${missing[*]}"
+    if ! command -v apt-get >/dev/null; then
+        echo "kelp: there is no apt here; install them (Debian's names) by other means" >&2
+        exit 1
+    fi
+    as_root=()
+    if [ "$(id -u)" -ne 0 ]; then
+        if ! command -v sudo >/dev/null; then
+            echo "kelp: run as root: apt-get install ${missing[*]}" >&2
+            exit 1
+        fi
+        as_root=(sudo)
+    fi
+    echo "kelp: ${as_root[*]:-} apt-get install ${missing[*]}"
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get update -qq </dev/null
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+        apt-get install -y -qq --no-install-recommends "${missing[@]}" </dev/null
+fi
+
+# The Python environment of the tests, made again when its requirements change.
+if [ "$purpose" != run ] && [ -z "${KELP_VENV:-}" ]; then
+    if ! cmp -s tools/requirements-test.txt build/venv/requirements-test.txt; then
+        echo "kelp: making build/venv with $(grep -vc '^#' tools/requirements-test.txt) packages of tools/requirements-test.txt"
+        python3 -m venv build/venv
+        build/venv/bin/python -m pip install -q --disable-pip-version-check --no-input \
+            -r tools/requirements-test.txt
+        cp tools/requirements-test.txt build/venv/requirements-test.txt
+    fi
+fi

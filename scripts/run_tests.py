@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the tests of a build with CTest and prints "N passed, N failed, N skipped".
+
+    run_tests.py BUILD_FOLDER [--tally FILE] [ctest arguments…]
+
+A test that is skipped must be listed in tests/skips.txt (name, tab, reason), or counts as failed.
+--tally appends the counts to a file, for scripts that add up several runs.
+"""
+import argparse
+import os
+import subprocess
+import sys
+import xml.etree.ElementTree as xml
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+def allowed_skips():
+    skips = {}
+    with open(os.path.join(ROOT, "tests", "skips.txt"), encoding="utf-8") as file:
+        for line in file:
+            if line.strip() and not line.startswith("#"):
+                name, _, reason = line.rstrip("\n").partition("\t")
+                skips[name] = reason
+    return skips
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("build")
+    parser.add_argument("--tally")
+    options, rest = parser.parse_known_args()
+    report = os.path.join(os.path.abspath(options.build), "tests.xml")
+    if os.path.exists(report):
+        os.remove(report)
+    jobs = os.environ.get("JOBS") or str(os.cpu_count() or 1)
+    code = subprocess.call(["ctest", "--test-dir", options.build, "-j", jobs,
+                            "--output-on-failure", "--no-tests=error",
+                            "--output-junit", report] + rest, stdin=subprocess.DEVNULL)
+    if not os.path.exists(report):
+        print("the tests did not run", file=sys.stderr)
+        return code or 1
+    passed, failed, skipped = 0, [], []
+    for case in xml.parse(report).getroot().iter("testcase"):
+        status = case.get("status")
+        if status == "run":
+            passed += 1
+        elif status == "fail":
+            failed.append(case.get("name"))
+        else:  # notrun, disabled
+            skipped.append(case.get("name"))
+    skips = allowed_skips()
+    for name in skipped:
+        print(f"skipped: {name}: {skips.get(name, 'NOT LISTED in tests/skips.txt')}")
+    failed += [name for name in skipped if name not in skips]
+    skipped = [name for name in skipped if name in skips]
+    for name in failed:
+        print(f"failed: {name}")
+    if options.tally:
+        with open(options.tally, "a", encoding="utf-8") as file:
+            file.write(f"{passed} {len(failed)} {len(skipped)}\n")
+    print(f"{passed} passed, {len(failed)} failed, {len(skipped)} skipped")
+    return 1 if failed or code else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
