@@ -1,0 +1,207 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""kelp run, inspect, bench and help as their users meet them; `kelp run` gives ONNX Runtime's answers over tests/data/models.
+
+    test_cli.py --kelp PATH [unittest arguments]
+"""
+import glob
+import json
+import os
+import tempfile
+import unittest
+
+import numpy as np
+import onnxruntime
+
+import support
+from support import MODELS, ROOT, kelp
+
+DIGITS = os.path.join(ROOT, "examples", "models", "digits", "1", "model.onnx")
+DIGITS_NPY = os.path.join(ROOT, "examples", "requests", "digits.npy")
+
+
+def index(kind):
+    with open(os.path.join(MODELS, "index.tsv"), encoding="utf-8") as file:
+        rows = [line.split("\t") for line in file if line.strip() and not line.startswith("#")]
+    return [row[0] for row in rows if row[1].strip() == kind]
+
+
+def cases(folder):
+    """Each folder of input_*.npy and expected_*.npy of a model."""
+    if glob.glob(os.path.join(folder, "expected_*.npy")):
+        yield folder
+    for inner in sorted(glob.glob(os.path.join(folder, "*", ""))):
+        yield from cases(inner.rstrip("/"))
+
+
+def arrays(folder, prefix):
+    found = {}
+    for path in sorted(glob.glob(os.path.join(folder, f"{prefix}_*.npy"))):
+        found[os.path.basename(path)[len(prefix) + 1:-4]] = path
+    return found
+
+
+class Run(unittest.TestCase):
+    def compare(self, found, expected):
+        self.assertEqual(found.shape, expected.shape)
+        if expected.dtype.kind in "US" or found.dtype.kind in "USO":
+            self.assertEqual([as_text(x) for x in found.ravel()], [as_text(x) for x in expected.ravel()])
+            return
+        self.assertEqual(found.dtype, expected.dtype)
+        np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-5)
+
+    def test_models_as_onnx_runtime(self):
+        models = index("good")
+        self.assertTrue(models)
+        for model in models:
+            folders = list(cases(os.path.join(MODELS, model[:-len(".onnx")])))
+            self.assertTrue(folders, f"{model} has no expected answers")
+            for folder in folders:
+                with self.subTest(model=model, case=os.path.basename(folder)), tempfile.TemporaryDirectory() as out:
+                    words = []
+                    for name, path in arrays(folder, "input").items():
+                        words += ["--input", f"{name}=@{path}"]
+                    ended = kelp("run", os.path.join(MODELS, model), *words, "--output-dir", out)
+                    self.assertEqual(ended.returncode, 0, ended.stderr)
+                    for name, path in arrays(folder, "expected").items():
+                        self.compare(np.load(os.path.join(out, f"{name}.npy")), np.load(path))
+
+    def test_digits_as_onnx_runtime(self):
+        images = np.load(DIGITS_NPY)
+        peer = onnxruntime.InferenceSession(DIGITS, providers=["CPUExecutionProvider"])
+        expected = dict(zip(("probabilities", "digit"), peer.run(["probabilities", "digit"], {"image": images})))
+        for threads in (1, 2):
+            ended = kelp("run", DIGITS, "--input", f"image=@{DIGITS_NPY}", "--json", "--threads", threads)
+            self.assertEqual(ended.returncode, 0, ended.stderr)
+            for output in json.loads(ended.stdout)["outputs"]:
+                value = np.array(output["data"]).reshape(output["shape"])
+                np.testing.assert_allclose(value, expected[output["name"]], rtol=1e-3, atol=1e-5)
+
+    def test_fortran_order_is_transposed(self):
+        images = np.load(DIGITS_NPY)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "f.npy")
+            np.save(path, np.asfortranarray(images))
+            plain = kelp("run", DIGITS, "--input", f"image=@{DIGITS_NPY}", "--json")
+            fortran = kelp("run", DIGITS, "--input", f"image=@{path}", "--json")
+            self.assertEqual(plain.returncode, 0, plain.stderr)
+            self.assertEqual(fortran.stdout, plain.stdout)
+
+    def test_printed_for_people(self):
+        ended = kelp("run", DIGITS, "--input", f"image=@{DIGITS_NPY}", "--output", "digit")
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        self.assertRegex(ended.stdout, r"^digit  int64 \[3\]\n \[\d \d \d\]\n$")
+
+    def test_random_repeat_profile(self):
+        ended = kelp("run", DIGITS, "--random", "--shape", "image=2x1x8x8", "--repeat", 3, "--profile", "--output", "digit")
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        self.assertIn("int64 [2]", ended.stdout)
+        self.assertIn("3 runs in", ended.stderr)
+        self.assertIn("operator", ended.stderr)
+
+    def refuse(self, code, message, *words):
+        ended = kelp(*words)
+        self.assertEqual(ended.returncode, code, ended.stdout + ended.stderr)
+        self.assertIn(message, ended.stderr)
+        self.assertEqual(ended.stdout, "")
+
+    def test_wrong_words(self):
+        self.refuse(1, "'image' (float32 [-1,1,8,8]) is missing", "run", DIGITS)
+        self.refuse(1, "it has 'image'", "run", DIGITS, "--input", "picture=1")
+        self.refuse(1, "it has 'probabilities'", "run", DIGITS, "--random", "--output", "letter")
+        self.refuse(1, "/no/such.npy", "run", DIGITS, "--input", "image=@/no/such.npy")
+        self.refuse(1, "/no/such.onnx", "run", "/no/such.onnx")
+        self.refuse(1, "does not begin with", "run", DIGITS, "--input", f"image=@{DIGITS}")
+        self.refuse(1, "value 1 is 'a'", "run", DIGITS, "--shape", "image=1x1x1x1", "--input", "image=a")
+        self.refuse(2, "did you mean '--input'", "run", DIGITS, "--inputs", "image=1")
+        self.refuse(2, "missing argument", "run")
+        self.refuse(2, "did you mean 'serve'", "server")
+        self.refuse(2, "did you mean '--model-repository'", "serve", "--model-repo", "x")
+        self.refuse(2, "expected none|explicit|poll", "serve", "--model-control-mode", "all")
+        self.refuse(2, "needs a value", "serve", "--http-port")
+        self.refuse(2, "expected 0 to 65535", "serve", "--http-port", "70000")
+
+    def test_wrong_type_and_shape_of_an_input(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "x.npy")
+            np.save(path, np.zeros((1, 1, 8, 8)))
+            self.refuse(1, "image", "run", DIGITS, "--input", f"image=@{path}")
+            np.save(path, np.zeros((1, 2, 8, 8), dtype=np.float32))
+            self.refuse(1, "image", "run", DIGITS, "--input", f"image=@{path}")
+
+    def test_bad_models_are_refused_in_words(self):
+        models = index("bad")
+        self.assertTrue(models)
+        for model in models:
+            with self.subTest(model=model):
+                ended = kelp("run", os.path.join(MODELS, model), "--random")
+                self.assertEqual(ended.returncode, 1, ended.stdout + ended.stderr)
+                self.assertIn(os.path.basename(model), ended.stderr)
+
+
+def as_text(value):
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+class Inspect(unittest.TestCase):
+    def test_digits(self):
+        ended = kelp("inspect", DIGITS)
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        for word in ("image", "float32", "batch", "probabilities", "Conv", "parameters", "workspace", "ai.onnx"):
+            self.assertIn(word, ended.stdout)
+
+    def test_json(self):
+        ended = kelp("inspect", DIGITS, "--json", "--shape", "image=4x1x8x8")
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        found = json.loads(ended.stdout)
+        self.assertTrue(found["ready"])
+        self.assertEqual(found["inputs"][0]["name"], "image")
+        self.assertGreater(found["parameters"], 0)
+        self.assertGreater(found["plan"]["steps"], 0)
+        self.assertTrue(all(op["covered_by"] for op in found["operators"]))
+
+    def test_uncovered_operators(self):
+        ended = kelp("inspect", os.path.join(MODELS, "uncovered_op.onnx"))
+        self.assertEqual(ended.returncode, 1)
+        self.assertIn("NOT COVERED", ended.stdout)
+        with open(os.path.join(MODELS, "uncovered_op.tsv"), encoding="utf-8") as file:
+            for line in file:
+                if line.strip() and not line.startswith("#"):
+                    domain, op_type, version, node = line.split("\t")[:4]
+                    for word in (domain, op_type, version, node):
+                        self.assertIn(word, ended.stderr)
+
+
+class Others(unittest.TestCase):
+    def test_bench(self):
+        ended = kelp("bench", DIGITS, "--threads", "1,2", "--seconds", "0", "--json")
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        results = json.loads(ended.stdout)["results"]
+        self.assertEqual([result["threads"] for result in results], [1, 2])
+        for result in results:
+            self.assertGreaterEqual(result["runs"], 10)
+            self.assertGreater(result["peak_rss_bytes"], 0)
+            self.assertLessEqual(result["median_ns"], result["p99_ns"])
+        self.assertIn("median", kelp("bench", DIGITS, "--threads", "1", "--seconds", "0").stdout)
+
+    def test_help(self):
+        overview = kelp("help")
+        self.assertEqual(overview.returncode, 0)
+        for command in ("serve", "run", "inspect", "bench", "completion"):
+            self.assertIn(command, overview.stdout)
+            for words in ((command, "--help"), ("help", command)):
+                ended = kelp(*words)
+                self.assertEqual(ended.returncode, 0, ended.stderr)
+                self.assertIn("Examples:", ended.stdout)
+                self.assertIn("Exit codes:", ended.stdout)
+        self.assertEqual(kelp().returncode, 2)
+        self.assertRegex(kelp("--version").stdout, r"^kelp \d+\.\d+\.\d+\n$")
+
+    def test_completion(self):
+        for shell in ("bash", "zsh", "fish"):
+            self.assertIn("model-repository", kelp("completion", shell).stdout)
+        self.assertEqual(kelp("completion", "csh").returncode, 2)
+
+
+if __name__ == "__main__":
+    support.main()

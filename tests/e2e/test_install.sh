@@ -1,0 +1,121 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Installs a build in a temporary prefix and uses it as a stranger would: the program serves, a C program is compiled against it with
+# pkg-config and with find_package, nothing refers to the build, and all of it is small.
+#   test_install.sh BUILD_FOLDER SOURCE_FOLDER
+set -euo pipefail
+build=$1
+source=$2
+work=$(mktemp -d)
+server=
+finish() {
+    [ -z "$server" ] || kill -TERM "$server" 2>/dev/null || true
+    rm -rf "$work"
+}
+trap finish EXIT
+say() { echo "install: $*"; }
+fail() { echo "install: FAILED: $*" >&2; exit 1; }
+
+say "DESTDIR is put in front of the prefix"
+DESTDIR="$work/stage" cmake --install "$build" --prefix /opt/kelp --strip >"$work/install.log" ||
+    { cat "$work/install.log"; fail "cmake --install"; }
+# A prefix may be moved: what was staged for /opt/kelp is used where it lies.
+prefix=$work/moved
+mv "$work/stage/opt/kelp" "$prefix"
+
+for file in bin/kelp lib/libkelp.so lib/libtritonserver.so include/kelp/engine.h include/triton/core/tritonserver.h \
+    backends/addsub/libtriton_addsub.so lib/pkgconfig/kelp.pc lib/pkgconfig/tritonserver.pc lib/cmake/kelp/kelp-config.cmake \
+    share/man/man1/kelp.1 share/bash-completion/completions/kelp share/doc/kelp/LICENSE; do
+    [ -e "$prefix/$file" ] || fail "$file is not installed"
+done
+
+size=$(du -sb --apparent-size "$prefix" | cut -f1)
+say "everything takes $size bytes"
+[ "$size" -lt 12582912 ] || fail "more than 12 MB are installed: $(du -ab "$prefix" | sort -n | tail -n 15)"
+
+if grep -rlF "$build" "$prefix"; then fail "these files name the build folder"; fi
+
+cat >"$work/use.c" <<'C'
+#include <kelp/engine.h>
+#include <stdio.h>
+#include <triton/core/tritonserver.h>
+
+int main(int argc, char **argv) {
+    uint32_t major = 0, minor = 0;
+    TRITONSERVER_Error *error = TRITONSERVER_ApiVersion(&major, &minor);
+    kelp_runtime_options options = {.struct_size = sizeof options, .threads = 1};
+    kelp_runtime *runtime = NULL;
+    kelp_graph *graph = NULL;
+    kelp_engine *engine = NULL;
+    kelp_context *context = NULL;
+    float image[64] = {0};
+    const int64_t shape[4] = {1, 1, 8, 8};
+    kelp_tensor input;
+    kelp_status *status = kelp_runtime_create(&options, &runtime);
+    if (!status)
+        status = kelp_graph_load_file(kelp_allocator_system(), argc > 1 ? argv[1] : "", NULL, &graph);
+    if (!status)
+        status = kelp_engine_create(runtime, graph, NULL, &engine);
+    if (!status)
+        status = kelp_context_create(engine, &context);
+    if (!status)
+        status = kelp_tensor_init(&input, KELP_F32, 4, shape, image);
+    if (!status)
+        status = kelp_context_set_input(context, 0, &input);
+    if (!status)
+        status = kelp_context_invoke(context);
+    if (status || error) {
+        printf("failed: %s\n", status ? kelp_status_message(status) : TRITONSERVER_ErrorMessage(error));
+        return 1;
+    }
+    const kelp_tensor *digit = kelp_context_output(context, kelp_engine_find_output(engine, "digit"));
+    printf("kelp %s, Triton API %u.%u, digit %lld\n", kelp_version(), major, minor, (long long)*(int64_t *)digit->data);
+    kelp_context_destroy(context);
+    kelp_engine_release(engine);
+    kelp_graph_release(graph);
+    kelp_runtime_release(runtime);
+    return 0;
+}
+C
+model=$source/examples/models/digits/1/model.onnx
+
+say "a C program with pkg-config"
+export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
+# shellcheck disable=SC2046
+gcc -std=c17 -Wall -Wextra -Werror $(pkg-config --cflags kelp tritonserver) "$work/use.c" -o "$work/use" \
+    $(pkg-config --libs kelp tritonserver) || fail "pkg-config"
+LD_LIBRARY_PATH=$prefix/lib "$work/use" "$model"
+
+say "a C program with find_package"
+mkdir "$work/cmake"
+cat >"$work/cmake/CMakeLists.txt" <<'CMAKE'
+cmake_minimum_required(VERSION 3.20)
+project(use C)
+find_package(kelp 0.1 REQUIRED)
+add_executable(use ../use.c)
+target_link_libraries(use kelp::kelp kelp::tritonserver)
+CMAKE
+cmake -G Ninja -S "$work/cmake" -B "$work/cmake/build" "-DCMAKE_PREFIX_PATH=$prefix" >"$work/cmake.log" 2>&1 &&
+    ninja -C "$work/cmake/build" >>"$work/cmake.log" 2>&1 || { cat "$work/cmake.log"; fail "find_package"; }
+"$work/cmake/build/use" "$model"
+
+say "the installed program serves with the installed backends"
+env -u LD_LIBRARY_PATH "$prefix/bin/kelp" serve --model-repository "$source/examples/models" --http-address 127.0.0.1 \
+    --http-port 0 >"$work/serve.out" 2>"$work/serve.err" &
+server=$!
+url=
+for _ in $(seq 1 300); do
+    url=$(sed -n 's/^HTTP  \(http:[^ ]*\).*/\1/p' "$work/serve.out")
+    [ -n "$url" ] && break
+    kill -0 "$server" 2>/dev/null || { cat "$work/serve.err"; fail "kelp serve ended"; }
+    sleep 0.1
+done
+for name in digits addsub; do
+    curl -sS --fail-with-body -o "$work/answer" "$url/v2/models/$name/infer" -d "@$source/examples/requests/$name.json" ||
+        { cat "$work/answer"; fail "$name"; }
+done
+grep -q "$prefix/backends/addsub/libtriton_addsub.so" "/proc/$server/maps" || fail "the backend is not the installed one"
+kill -TERM "$server"
+wait "$server" || fail "kelp serve ended with $?"
+server=
+say "passed"

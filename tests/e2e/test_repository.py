@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What is wrong with a repository is said clearly, and the other models are served.
+
+    test_repository.py --kelp PATH [unittest arguments]
+"""
+import os
+import unittest
+
+import support
+from support import MODELS, ROOT, Repository, Server, kelp, read_json
+
+ADDSUB_CONFIG = os.path.join(ROOT, "examples", "models", "addsub", "config.pbtxt")
+
+
+def broken_repository():
+    repository = Repository()
+    repository.example("digits")
+    repository.example("addsub")
+    repository.add("uncovered", os.path.join(MODELS, "uncovered_op.onnx"))
+    repository.add("truncated", os.path.join(MODELS, "truncated.onnx"))
+    repository.add("badconfig", os.path.join(ROOT, "examples", "models", "digits", "1", "model.onnx"),
+                   'max_batch_size: 8\ninput [ { name: "image" data_type: TYPE_FP99 dims: [ 1, 8, 8 ] } ]\n')
+    with open(ADDSUB_CONFIG, encoding="utf-8") as file:
+        config = file.read().replace('"addsub"', '"nobody"', 1)
+    repository.add("nobackend", config=config.replace('backend: "addsub"', 'backend: "not_there"'))
+    return repository
+
+
+class Broken(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.repository = broken_repository()
+        cls.server = Server("--model-repository", cls.repository.path, "--exit-on-error=false",
+                            "--strict-readiness=false")
+        status, _, body = cls.server.call("POST", "/v2/repository/index", {})
+        if status != 200:
+            raise AssertionError(body)
+        cls.index = {model["name"]: model for model in support.json.loads(body)}
+
+    @classmethod
+    def tearDownClass(cls):
+        code = cls.server.stop()
+        cls.server.__exit__()
+        cls.repository.__exit__()
+        if code:
+            raise AssertionError(f"kelp serve ended with {code}")
+
+    def reason(self, model, *words):
+        self.assertEqual(self.index[model]["state"], "UNAVAILABLE", self.index[model])
+        for word in words:
+            self.assertIn(word, self.index[model]["reason"])
+            self.assertIn(word, self.server.output)
+        status, answer = self.server.infer(model, read_json("examples", "requests", "digits.json"))
+        self.assertIn(status, (400, 404, 503), answer)
+        self.assertIn(model, answer["error"])
+
+    def test_every_uncovered_operator_is_listed(self):
+        with open(os.path.join(MODELS, "uncovered_op.tsv"), encoding="utf-8") as file:
+            rows = [line.split("\t") for line in file if line.strip() and not line.startswith("#")]
+        self.assertTrue(rows)
+        for row in rows:
+            self.reason("uncovered", row[1])
+
+    def test_truncated_file(self):
+        self.reason("truncated", "model.onnx")
+
+    def test_wrong_config_says_where(self):
+        self.reason("badconfig", "config.pbtxt:2:", "TYPE_FP99")
+
+    def test_missing_backend(self):
+        self.reason("nobackend", "not_there")
+
+    def test_others_are_served(self):
+        for model in ("digits", "addsub"):
+            self.assertEqual(self.index[model]["state"], "READY")
+            status, answer = self.server.infer(model, read_json("examples", "requests", f"{model}.json"))
+            self.assertEqual(status, 200, answer)
+
+
+class Starting(unittest.TestCase):
+    def test_exit_on_error_is_the_default(self):
+        with Repository() as repository:
+            repository.add("truncated", os.path.join(MODELS, "truncated.onnx"))
+            ended = kelp("serve", "--model-repository", repository.path, "--http-port", "0")
+            self.assertEqual(ended.returncode, 1, ended.stderr)
+            self.assertIn("truncated", ended.stderr)
+
+    def test_repository_that_is_not_there(self):
+        ended = kelp("serve", "--model-repository", "/no/such/folder", "--http-port", "0")
+        self.assertEqual(ended.returncode, 1, ended.stderr)
+        self.assertIn("/no/such/folder", ended.stderr)
+
+    def test_port_in_use(self):
+        models = os.path.join(ROOT, "examples", "models")
+        with Server("--model-repository", models) as first:
+            ended = kelp("serve", "--model-repository", models, "--http-address", "127.0.0.1", "--http-port", first.port)
+            self.assertEqual(ended.returncode, 1, ended.stderr)
+            self.assertIn(str(first.port), ended.stderr)
+            self.assertEqual(first.stop(), 0)
+
+    def test_explicit_control(self):
+        with Server("--model-repository", os.path.join(ROOT, "examples", "models"), "--model-control-mode", "explicit",
+                    "--load-model", "digits") as server:
+            self.assertEqual(server.call("GET", "/v2/models/digits/ready")[0], 200)
+            self.assertNotEqual(server.call("GET", "/v2/models/addsub/ready")[0], 200)
+            self.assertEqual(server.call("POST", "/v2/repository/models/addsub/load", {})[0], 200)
+            self.assertEqual(server.call("GET", "/v2/models/addsub/ready")[0], 200)
+            self.assertEqual(server.call("POST", "/v2/repository/models/addsub/unload", {})[0], 200)
+            self.assertEqual(server.stop(), 0, server.log())
+
+
+if __name__ == "__main__":
+    support.main()

@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The example repository served by `kelp serve`, asked with Triton's client and with curl, answers as ONNX Runtime does; wrong
+requests get clear errors and the server goes on.
+
+    test_serve.py --kelp PATH [unittest arguments]
+"""
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+import unittest
+
+import numpy as np
+import onnxruntime
+import tritonclient.http as triton
+from tritonclient.utils import InferenceServerException
+
+import support
+from support import ROOT, Server, read_json
+
+DIGITS = os.path.join(ROOT, "examples", "models", "digits", "1", "model.onnx")
+
+
+class Serving(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server("--model-repository", os.path.join(ROOT, "examples", "models"))
+        cls.client = triton.InferenceServerClient(cls.server.url, connection_timeout=60, network_timeout=60)
+        cls.peer = onnxruntime.InferenceSession(DIGITS, providers=["CPUExecutionProvider"])
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.client.close()
+        code = cls.server.stop()
+        if code:
+            raise AssertionError(f"kelp serve ended with {code}:\n{cls.server.log()}")
+        cls.server.__exit__()
+
+    def test_table_of_models(self):
+        for model in ("digits", "addsub"):
+            self.assertRegex(self.server.output, rf"\| {model} +\| 1 +\| READY +\|")
+
+    def test_health_and_metadata(self):
+        self.assertTrue(self.client.is_server_live())
+        self.assertTrue(self.client.is_server_ready())
+        self.assertTrue(self.client.is_model_ready("digits"))
+        metadata = self.client.get_model_metadata("digits")
+        self.assertEqual(metadata["inputs"], [{"name": "image", "datatype": "FP32", "shape": [-1, 1, 8, 8]}])
+        self.assertEqual({output["name"] for output in metadata["outputs"]}, {"probabilities", "digit"})
+        index = {model["name"]: model["state"] for model in self.client.get_model_repository_index()}
+        self.assertEqual(index, {"digits": "READY", "addsub": "READY"})
+
+    def digits(self, images, binary):
+        given = triton.InferInput("image", images.shape, "FP32")
+        given.set_data_from_numpy(images, binary_data=binary)
+        wanted = [triton.InferRequestedOutput(name, binary_data=binary) for name in ("probabilities", "digit")]
+        return self.client.infer("digits", [given], outputs=wanted)
+
+    def test_digits_as_onnx_runtime(self):
+        random = np.random.default_rng(7)
+        for batch in (1, 2, 3, 17, 64, 1):
+            images = random.random((batch, 1, 8, 8), dtype=np.float32)
+            expected = dict(zip(("probabilities", "digit"), self.peer.run(["probabilities", "digit"], {"image": images})))
+            for binary in (False, True):
+                with self.subTest(batch=batch, binary=binary):
+                    answer = self.digits(images, binary)
+                    np.testing.assert_allclose(answer.as_numpy("probabilities"), expected["probabilities"], rtol=1e-3, atol=1e-5)
+                    np.testing.assert_array_equal(answer.as_numpy("digit"), expected["digit"])
+
+    def test_addsub(self):
+        random = np.random.default_rng(8)
+        a, b = random.random((2, 4, 16), dtype=np.float32)
+        inputs = []
+        for name, value in (("INPUT0", a), ("INPUT1", b)):
+            given = triton.InferInput(name, value.shape, "FP32")
+            given.set_data_from_numpy(value)
+            inputs.append(given)
+        answer = self.client.infer("addsub", inputs)
+        np.testing.assert_array_equal(answer.as_numpy("OUTPUT0"), a + b)
+        np.testing.assert_array_equal(answer.as_numpy("OUTPUT1"), a - b)
+
+    def test_curl_with_the_committed_requests(self):
+        for model in ("digits", "addsub"):
+            answer = subprocess.run(["curl", "-sS", "--fail-with-body", f"http://{self.server.url}/v2/models/{model}/infer", "-d",
+                                     "@" + os.path.join(ROOT, "examples", "requests", f"{model}.json")],
+                                    capture_output=True, text=True, check=False, timeout=support.PATIENCE_S)
+            self.assertEqual(answer.returncode, 0, answer.stdout + answer.stderr)
+            found = {output["name"]: output for output in json.loads(answer.stdout)["outputs"]}
+            for expected in read_json("examples", "requests", f"{model}.expected.json")["outputs"]:
+                output = found[expected["name"]]
+                self.assertEqual(output["datatype"], expected["datatype"])
+                self.assertEqual(output["shape"], expected["shape"])
+                np.testing.assert_allclose(np.array(output["data"]).ravel(), np.array(expected["data"]).ravel(), rtol=1e-3, atol=1e-5)
+
+    def expect_refusal(self, request, status, *words, model="digits"):
+        found, answer = self.server.infer(model, request)
+        self.assertEqual(found, status, answer)
+        for word in words:
+            self.assertIn(word, answer["error"])
+        self.assertTrue(self.client.is_server_ready())
+
+    def request(self, **changes):
+        request = read_json("examples", "requests", "digits.json")
+        request["inputs"][0].update(changes)
+        return request
+
+    def test_unknown_model(self):
+        found, answer = self.server.infer("nobody", self.request())
+        self.assertIn(found, (400, 404))
+        self.assertIn("nobody", answer["error"])
+        with self.assertRaises(InferenceServerException):
+            self.client.get_model_metadata("nobody")
+
+    def test_wrong_name(self):
+        self.expect_refusal(self.request(name="picture"), 400, "picture")
+
+    def test_wrong_type(self):
+        self.expect_refusal(self.request(datatype="INT64", data=[1] * 192), 400, "image")
+
+    def test_wrong_shape(self):
+        self.expect_refusal(self.request(shape=[3, 1, 4, 16]), 400, "image")
+
+    def test_too_little_data(self):
+        self.expect_refusal(self.request(data=[0.5] * 7), 400, "image")
+
+    def test_unknown_output(self):
+        request = self.request()
+        request["outputs"] = [{"name": "letter"}]
+        self.expect_refusal(request, 400, "letter")
+
+    def test_broken_json(self):
+        self.expect_refusal('{"inputs": [', 400)
+
+    def test_body_cut_short(self):
+        """The client goes away in the middle of a body: nothing is answered to it, others are served."""
+        with socket.create_connection(("127.0.0.1", self.server.port), timeout=60) as connection:
+            connection.sendall(b"POST /v2/models/digits/infer HTTP/1.1\r\nHost: x\r\nContent-Length: 5000\r\n\r\n{\"inputs\":")
+            connection.shutdown(socket.SHUT_WR)
+            connection.settimeout(60)
+            answer = connection.recv(4096)
+        self.assertNotIn(b" 200 ", answer.split(b"\r\n")[0])
+        self.assertTrue(self.client.is_server_ready())
+
+    def test_binary_body_shorter_than_it_says(self):
+        header = json.dumps({"inputs": [{"name": "image", "datatype": "FP32", "shape": [1, 1, 8, 8],
+                                         "parameters": {"binary_data_size": 256}}]}).encode()
+        status, _, body = self.server.call("POST", "/v2/models/digits/infer", header + b"\0" * 100,
+                                           Inference_Header_Content_Length=len(header))
+        self.assertEqual(status, 400, body)
+        self.assertTrue(self.client.is_server_ready())
+
+
+class Stopping(unittest.TestCase):
+    def test_signals_end_it_quickly_and_cleanly(self):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with self.subTest(signal=number), Server("--model-repository", os.path.join(ROOT, "examples", "models")) as server:
+                with socket.create_connection(("127.0.0.1", server.port), timeout=60):
+                    began = time.monotonic()
+                    self.assertEqual(server.stop(number), 0, server.log())
+                    # Triton waits for the exit timeout of 30 s while an idle connection is open.
+                    self.assertLess(time.monotonic() - began, 20)
+
+
+if __name__ == "__main__":
+    support.main()
