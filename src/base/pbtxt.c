@@ -288,13 +288,13 @@ static kelp_status *read_items(parser *p, open_message *stack, size_t *depth, ke
 static kelp_status *read_field(parser *p, open_message *stack, size_t *depth) {
     uint32_t line = p->line, column = p->column;
     open_message *into = &stack[*depth - 1];
-    kelp_str name;
+    kelp_str name = {0};
     kelp_pbtxt *field = NULL;
     KELP_TRY(read_name(p, &name));
     bool colon = take(p, ':');
-    if (!colon && !peek(p, '{') && !peek(p, '<'))
+    if (!colon && !peek(p, '{') && !peek(p, '<') && !peek(p, '['))
         return fail(p, "':' or '{' after a field's name");
-    if (colon && peek(p, '[')) {
+    if (peek(p, '[')) {
         kelp_pbtxt head = {.name = name, .line = line, .column = column};
         advance(p);
         skip_blanks(p);

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Cast, CastLike: between number types, and to and from text. Source: ONNX operator specification, Cast-25. */
+#include "ops/kernel.h"
+
+#include "tensor/convert.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef void (*cast_fn)(const void *from, void *to, int64_t count);
+
+typedef struct cast_job {
+    const char *from;
+    char *to;
+    size_t from_size, to_size;
+    cast_fn fn;
+} cast_job;
+
+/* What C leaves undefined (a float outside the integer's range) gets the answer that x86 gives for 64 bits, then wraps. */
+static int64_t to_integer(double x) {
+    return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN;
+}
+static uint64_t to_unsigned(double x) {
+    return x >= 0x1p63 && x < 0x1p64 ? (uint64_t)x : (uint64_t)to_integer(x);
+}
+
+#define READ_f32(p, i) ((const float *)(p))[i]
+#define READ_f64(p, i) ((const double *)(p))[i]
+#define READ_i8(p, i) ((const int8_t *)(p))[i]
+#define READ_i16(p, i) ((const int16_t *)(p))[i]
+#define READ_i32(p, i) ((const int32_t *)(p))[i]
+#define READ_i64(p, i) ((const int64_t *)(p))[i]
+#define READ_u8(p, i) ((const uint8_t *)(p))[i]
+#define READ_u16(p, i) ((const uint16_t *)(p))[i]
+#define READ_u32(p, i) ((const uint32_t *)(p))[i]
+#define READ_u64(p, i) ((const uint64_t *)(p))[i]
+#define READ_b8(p, i) (uint8_t)(((const uint8_t *)(p))[i] != 0)
+#define READ_f16(p, i) kelp_f16_to_f32(((const uint16_t *)(p))[i])
+#define READ_bf16(p, i) kelp_bf16_to_f32(((const uint16_t *)(p))[i])
+
+#define FLOAT_SOURCES(X) X(f32, float) X(f64, double) X(f16, float) X(bf16, float)
+#define INT_SOURCES(X) \
+    X(i8, int8_t) X(i16, int16_t) X(i32, int32_t) X(i64, int64_t) X(u8, uint8_t) X(u16, uint16_t) X(u32, uint32_t) X(u64, uint64_t) X(b8, uint8_t)
+
+#define CAST(source, type, target, to_type, expression)                              \
+    static void source##_to_##target(const void *from, void *to, int64_t count) {    \
+        for (int64_t i = 0; i < count; i++) {                                        \
+            type x = READ_##source(from, i);                                         \
+            ((to_type *)to)[i] = (to_type)(expression);                              \
+        }                                                                            \
+    }
+#define TO_ALL(source, type, integer)                         \
+    CAST(source, type, f32, float, x)                         \
+    CAST(source, type, f64, double, x)                        \
+    CAST(source, type, b8, uint8_t, x != 0)                 \
+    CAST(source, type, f16, uint16_t, kelp_f32_to_f16((float)x))   \
+    CAST(source, type, bf16, uint16_t, kelp_f32_to_bf16((float)x)) \
+    CAST(source, type, i8, int8_t, integer(x))                \
+    CAST(source, type, i16, int16_t, integer(x))              \
+    CAST(source, type, i32, int32_t, integer(x))              \
+    CAST(source, type, i64, int64_t, integer(x))              \
+    CAST(source, type, u8, uint8_t, integer(x))               \
+    CAST(source, type, u16, uint16_t, integer(x))             \
+    CAST(source, type, u32, uint32_t, integer(x))
+#define FROM_FLOAT(source, type) \
+    TO_ALL(source, type, to_integer) CAST(source, type, u64, uint64_t, to_unsigned((double)x))
+#define FROM_INT(source, type) TO_ALL(source, type, ) CAST(source, type, u64, uint64_t, x)
+FLOAT_SOURCES(FROM_FLOAT)
+INT_SOURCES(FROM_INT)
+
+static cast_fn find_cast(kelp_dtype from, kelp_dtype to) {
+#define ROW(source)                                                                          \
+    {[KELP_F32] = source##_to_f32,   [KELP_F64] = source##_to_f64, [KELP_BOOL] = source##_to_b8, \
+     [KELP_F16] = source##_to_f16,   [KELP_BF16] = source##_to_bf16, [KELP_I8] = source##_to_i8,   \
+     [KELP_I16] = source##_to_i16,   [KELP_I32] = source##_to_i32, [KELP_I64] = source##_to_i64,   \
+     [KELP_U8] = source##_to_u8,     [KELP_U16] = source##_to_u16, [KELP_U32] = source##_to_u32,   \
+     [KELP_U64] = source##_to_u64}
+    static const cast_fn table[KELP_BF16 + 1][KELP_BF16 + 1] = {
+        [KELP_F32] = ROW(f32),   [KELP_F64] = ROW(f64), [KELP_F16] = ROW(f16),
+        [KELP_BF16] = ROW(bf16), [KELP_BOOL] = ROW(b8), [KELP_I8] = ROW(i8),
+        [KELP_I16] = ROW(i16),   [KELP_I32] = ROW(i32), [KELP_I64] = ROW(i64),
+        [KELP_U8] = ROW(u8),     [KELP_U16] = ROW(u16), [KELP_U32] = ROW(u32),
+        [KELP_U64] = ROW(u64)};
+    return (int)from <= KELP_BF16 && (int)to <= KELP_BF16 ? table[from][to] : NULL;
+}
+
+static kelp_status *cast_reshape(kelp_op_args *args, kelp_dtype to) {
+    const kelp_tensor *x = args->inputs[0];
+    bool text = x->dtype == KELP_STRING || to == KELP_STRING;
+    kelp_dtype other = x->dtype == KELP_STRING ? to : x->dtype;
+    if (x->dtype != to && (text ? find_cast(other, KELP_F64) == NULL : find_cast(x->dtype, to) == NULL))
+        return KELP_ERROR(KELP_UNIMPLEMENTED, "operator '%s' from %s to %s (type %d) is not known",
+                          kelp_node_op_type(args->node), kelp_dtype_name(x->dtype),
+                          kelp_dtype_name(to), (int)to);
+    if (to == KELP_STRING && x->dtype != to) { /* text needs memory that lives until the invoke ends */
+        args->deferred = x->data == NULL && kelp_tensor_elements(x) > 0;
+        KELP_OPS_TRY_DEFER(args);
+    }
+    return kelp_ops_set(args, 0, to, x->rank, x->shape);
+}
+
+/* ---- text ---- */
+static kelp_status *format_all(kelp_op_args *args) {
+    const kelp_tensor *x = args->inputs[0];
+    kelp_string *out = args->outputs[0]->data;
+    int64_t count = kelp_tensor_elements(x);
+    for (int64_t i = 0; i < count; i++) {
+        char text[64];
+        int length;
+        if (kelp_ops_is_float(x->dtype)) {
+            double value = kelp_ops_read_f64(x, i);
+            if (isinf(value))
+                length = snprintf(text, sizeof text, value < 0 ? "-INF" : "INF");
+            else if (isnan(value))
+                length = snprintf(text, sizeof text, "NaN");
+            else
+                length = snprintf(text, sizeof text, "%.*g", x->dtype == KELP_F64 ? 17 : 8, value);
+        } else if (x->dtype == KELP_U64) {
+            length = snprintf(text, sizeof text, "%llu",
+                              (unsigned long long)kelp_ops_read_i64(x, i));
+        } else {
+            length = snprintf(text, sizeof text, "%lld", (long long)kelp_ops_read_i64(x, i));
+        }
+        char *copy = kelp_op_env_alloc(args->env, (size_t)length + 1);
+        if (copy == NULL)
+            return kelp_status_oom();
+        memcpy(copy, text, (size_t)length + 1);
+        out[i] = (kelp_string){copy, (size_t)length};
+    }
+    return NULL;
+}
+
+static kelp_status *parse_all(kelp_op_args *args) {
+    const kelp_string *in = args->inputs[0]->data;
+    kelp_tensor *out = args->outputs[0];
+    size_t size = kelp_ops_element_bytes(out->dtype);
+    int64_t count = kelp_tensor_elements(out);
+    for (int64_t i = 0; i < count; i++) {
+        char text[128], *end = text;
+        if (in[i].length < sizeof text) {
+            memcpy(text, in[i].data ? in[i].data : "", in[i].length);
+            text[in[i].length] = '\0';
+            double value = strtod(text, &end);
+            int64_t whole = kelp_ops_is_float(out->dtype) ? 0 : (int64_t)strtoll(text, NULL, 10);
+            char *to = (char *)out->data + (size_t)i * size;
+            if (kelp_ops_is_float(out->dtype) || value != (double)whole)
+                find_cast(KELP_F64, out->dtype)(&value, to, 1);
+            else
+                find_cast(KELP_I64, out->dtype)(&whole, to, 1);
+        }
+        if (end == text)
+            return KELP_ERROR(KELP_INVALID_ARGUMENT, "Cast: element %lld is not a number: '%.*s'",
+                              (long long)i, (int)KELP_MIN(in[i].length, (size_t)100), in[i].data);
+    }
+    return NULL;
+}
+
+static void cast_range(void *userp, int64_t begin, int64_t end, int worker) {
+    const cast_job *job = userp;
+    (void)worker;
+    job->fn(job->from + (size_t)begin * job->from_size, job->to + (size_t)begin * job->to_size,
+            end - begin);
+}
+
+static kelp_status *cast_invoke(const void *state, kelp_op_args *args) {
+    const kelp_tensor *x = args->inputs[0], *y = args->outputs[0];
+    (void)state;
+    if (x->dtype == y->dtype) {
+        kelp_ops_memcpy(args->env, y->data, x->data, kelp_tensor_bytes(x));
+        return NULL;
+    }
+    if (y->dtype == KELP_STRING)
+        return format_all(args);
+    if (x->dtype == KELP_STRING)
+        return parse_all(args);
+    cast_job job = {x->data, y->data, kelp_ops_element_bytes(x->dtype),
+                    kelp_ops_element_bytes(y->dtype), find_cast(x->dtype, y->dtype)};
+    kelp_op_parallel(args->env, kelp_tensor_elements(x), KELP_OPS_GRAIN, cast_range, &job);
+    return NULL;
+}
+
+static kelp_status *reshape_Cast(const void *state, kelp_op_args *args) {
+    (void)state;
+    KELP_TRY(kelp_ops_check(args, 1));
+    return cast_reshape(args, (kelp_dtype)kelp_node_attr_i64(args->node, "to", 0));
+}
+static kelp_status *reshape_CastLike(const void *state, kelp_op_args *args) {
+    (void)state;
+    KELP_TRY(kelp_ops_check(args, 2));
+    return cast_reshape(args, args->inputs[1]->dtype);
+}
+KELP_KERNEL(Cast, 0, 0, 0, reshape_Cast, cast_invoke);
+KELP_KERNEL(CastLike, 0, 0, 0, reshape_CastLike, cast_invoke);

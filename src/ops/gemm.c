@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Blocks of a product: each thread takes a block of C, runs over k in slices that keep the panel of B in cache, and finishes its rows.
+ * Source: Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication", 2008 (the blocking; nothing is packed).
+ */
+#include "ops/gemm.h"
+
+#define K_SLICE 512
+
+typedef struct blocking {
+    int64_t rows, columns; /* of a block */
+    int64_t down, across;  /* blocks of C */
+} blocking;
+
+static int64_t round_to(int64_t value, int64_t unit) {
+    return (value + unit - 1) / unit * unit;
+}
+
+/* Blocks of about 48 x 192: some 20 µs of work at k = 384, and several for each thread. */
+static blocking choose(const kelp_simd *simd, const kelp_gemm *g) {
+    blocking b = {round_to(48, simd->tile_rows), round_to(192, simd->tile_columns), 1, 1};
+    if (g->m <= simd->tile_rows) /* a row or a few: wide blocks, B is read once */
+        b.columns = round_to(256, simd->tile_columns);
+    b.down = (g->m + b.rows - 1) / b.rows;
+    b.across = (g->n + b.columns - 1) / b.columns;
+    return b;
+}
+
+static void run_block(const kelp_simd *simd, const kelp_gemm *g, int64_t row, int64_t column,
+                      int64_t rows, int64_t columns) {
+    const kelp_float_u *a = (const kelp_float_u *)g->a + row * g->lda;
+    const kelp_float_u *b = (const kelp_float_u *)g->b + column;
+    float *c = g->c + row * g->ldc + column;
+    for (int64_t k = 0; k < g->k || k == 0; k += K_SLICE) {
+        int64_t slice = KELP_MIN((int64_t)K_SLICE, g->k - k);
+        simd->gemm(&(kelp_gemm_block){.a = a + k,
+                                      .b = b + k * g->ldb,
+                                      .c = c,
+                                      .lda = g->lda,
+                                      .ldb = g->ldb,
+                                      .ldc = g->ldc,
+                                      .m = rows,
+                                      .n = columns,
+                                      .k = slice,
+                                      .accumulate = k > 0});
+    }
+    if (g->bias == NULL && g->row_bias == NULL && g->residual == NULL && g->act == KELP_ACT_NONE)
+        return;
+    for (int64_t i = 0; i < rows; i++)
+        simd->finish(c + i * g->ldc, g->bias != NULL ? g->bias + column : NULL,
+                     g->row_bias != NULL ? g->row_bias[row + i] : 0.0f,
+                     g->residual != NULL ? g->residual + (row + i) * g->ldc + column : NULL, columns,
+                     g->act);
+}
+
+typedef struct job_list {
+    const kelp_simd *simd;
+    const kelp_gemm *jobs;
+    blocking blocks; /* the jobs have one shape */
+} job_list;
+
+static void run_range(void *userp, int64_t begin, int64_t end, int worker) {
+    const job_list *list = userp;
+    int64_t each = list->blocks.down * list->blocks.across;
+    (void)worker;
+    for (int64_t at = begin; at < end; at++) {
+        const kelp_gemm *g = &list->jobs[at / each];
+        /* down first: neighbours share the panel of B */
+        int64_t block = at % each;
+        int64_t row = block % list->blocks.down * list->blocks.rows;
+        int64_t column = block / list->blocks.down * list->blocks.columns;
+        run_block(list->simd, g, row, column, KELP_MIN(list->blocks.rows, g->m - row),
+                  KELP_MIN(list->blocks.columns, g->n - column));
+    }
+}
+
+void kelp_gemm_run(const kelp_op_env *env, const kelp_gemm *jobs, int64_t count) {
+    if (count == 0 || jobs[0].m == 0 || jobs[0].n == 0)
+        return;
+    job_list list = {kelp_simd_get(), jobs, {0, 0, 0, 0}};
+    list.blocks = choose(list.simd, &jobs[0]);
+    int64_t blocks = list.blocks.down * list.blocks.across;
+    int64_t work = jobs[0].m * jobs[0].n * KELP_MAX((int64_t)1, jobs[0].k) / blocks;
+    /* some two million multiplications are 20 µs */
+    int64_t grain = KELP_MAX((int64_t)1, 1000000 / KELP_MAX((int64_t)1, work));
+    kelp_op_parallel(env, blocks * count, grain, run_range, &list);
+}
+
+void kelp_gemm_run_serial(const kelp_simd *simd, const kelp_gemm *job) {
+    if (job->m == 0 || job->n == 0)
+        return;
+    job_list list = {simd, job, choose(simd, job)};
+    run_range(&list, 0, list.blocks.down * list.blocks.across, 0);
+}
+
+bool kelp_act_parse(const char *name, kelp_act *out) {
+    static const struct {
+        const char *name;
+        kelp_act act;
+    } names[] = {{"", KELP_ACT_NONE},           {"relu", KELP_ACT_RELU},
+                 {"gelu", KELP_ACT_GELU},       {"gelu_tanh", KELP_ACT_GELU_TANH},
+                 {"tanh", KELP_ACT_TANH},       {"sigmoid", KELP_ACT_SIGMOID},
+                 {"silu", KELP_ACT_SILU}};
+    for (size_t i = 0; i < KELP_COUNT(names); i++)
+        if (strcmp(names[i].name, name) == 0) {
+            *out = names[i].act;
+            return true;
+        }
+    return false;
+}

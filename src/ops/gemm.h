@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Products of float matrices, shared among threads, with what follows them done while the result is in cache. */
+#ifndef KELP_OPS_GEMM_H_
+#define KELP_OPS_GEMM_H_
+
+#include "ops/kernel.h"
+#include "ops/simd/simd.h"
+
+/* C[m,n] = act(A[m,k] · B[k,n] + bias[n] + row_bias[m] + residual[m,n]), row-major; what is NULL is left out. A and B may lie at any address. */
+typedef struct kelp_gemm {
+    const void *a, *b;
+    float *c;
+    int64_t m, n, k, lda, ldb, ldc;
+    const float *bias, *row_bias, *residual; /* residual has ldc */
+    kelp_act act;
+} kelp_gemm;
+
+/* `count` products at once: all spread over the threads together. */
+void kelp_gemm_run(const kelp_op_env *env, const kelp_gemm *jobs, int64_t count);
+/* On the caller's thread alone. */
+void kelp_gemm_run_serial(const kelp_simd *simd, const kelp_gemm *job);
+
+/* "", "relu", "gelu", "gelu_tanh", "tanh", "sigmoid", "silu"; false for another name. */
+bool kelp_act_parse(const char *name, kelp_act *out);
+
+#endif

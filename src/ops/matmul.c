@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * MatMul with numpy's broadcasting, Gemm, and the fused MatMulBias (A, B, bias[, residual]; attribute activation).
+ * Constant weights are read where they lie, unless Gemm wants them turned. Source: ONNX operator specification.
+ */
+#include "ops/gemm.h"
+
+typedef struct matmul_plan {
+    int64_t m, n, k, batch;
+    int64_t batch_shape[KELP_MAX_RANK];
+    int32_t batch_rank;
+    int64_t a_strides[KELP_MAX_RANK], b_strides[KELP_MAX_RANK]; /* matrices; 0 where broadcast */
+    kelp_act act;
+} matmul_plan;
+
+/* Strides over the batch, in matrices. */
+static void batch_strides(const kelp_tensor *tensor, int32_t matrix_axes, const matmul_plan *p,
+                          int64_t *out) {
+    int32_t rank = tensor->rank - matrix_axes, shift = p->batch_rank - rank;
+    int64_t stride = 1;
+    for (int32_t i = p->batch_rank; i-- > 0;) {
+        int64_t extent = i >= shift ? tensor->shape[i - shift] : 1;
+        out[i] = extent == 1 ? 0 : stride;
+        stride *= extent;
+    }
+}
+
+/* One-dimensional operands are a row or a column that the result loses again. */
+static kelp_status *matmul_shapes(kelp_op_args *args) {
+    matmul_plan *p = args->plan;
+    KELP_TRY(kelp_ops_check(args, 2));
+    const kelp_tensor *a = args->inputs[0], *b = args->inputs[1];
+    if (a->dtype != b->dtype)
+        return kelp_ops_bad_shapes(args, a, b, "the types differ");
+    if (a->rank == 0 || b->rank == 0)
+        return kelp_ops_bad_shapes(args, a, b, "a scalar is no matrix");
+    int32_t a_axes = KELP_MIN(a->rank, 2), b_axes = KELP_MIN(b->rank, 2);
+    p->m = a->rank > 1 ? a->shape[a->rank - 2] : 1;
+    p->k = a->shape[a->rank - 1];
+    p->n = b->rank > 1 ? b->shape[b->rank - 1] : 1;
+    if (p->k != b->shape[b->rank > 1 ? b->rank - 2 : 0])
+        return kelp_ops_bad_shapes(args, a, b, "the inner extents differ");
+    int64_t shape[KELP_MAX_RANK];
+    int32_t rank = a->rank - a_axes;
+    memcpy(shape, a->shape, sizeof shape);
+    if (!kelp_ops_broadcast_shape(&rank, shape, b->rank - b_axes, b->shape))
+        return kelp_ops_bad_shapes(args, a, b, "the batch extents do not broadcast");
+    if (b->rank <= 2 && a->rank > 1) { /* one B for all rows of A: one large product */
+        p->m = kelp_ops_product(a->shape, 0, a->rank - 1);
+        p->batch_rank = 0;
+        p->batch = 1;
+    } else {
+        p->batch_rank = rank;
+        memcpy(p->batch_shape, shape, sizeof shape);
+        p->batch = kelp_ops_product(shape, 0, rank);
+        batch_strides(a, a_axes, p, p->a_strides);
+        batch_strides(b, b_axes, p, p->b_strides);
+    }
+    if (a->rank > 1)
+        shape[rank++] = a->shape[a->rank - 2];
+    if (b->rank > 1)
+        shape[rank++] = p->n;
+    return kelp_ops_set(args, 0, a->dtype, rank, shape);
+}
+
+static kelp_status *matmul_reshape(const void *state, kelp_op_args *args) {
+    (void)state;
+    KELP_TRY(matmul_shapes(args));
+    matmul_plan *p = args->plan;
+    switch (args->inputs[0]->dtype) {
+    case KELP_F32:
+        return kelp_ops_scratch(args, p->batch, sizeof(kelp_gemm), &(size_t){0});
+    case KELP_F64:
+    case KELP_I32:
+    case KELP_I64:
+    case KELP_U32:
+    case KELP_U64:
+        return NULL;
+    default:
+        return kelp_ops_bad_type(args, args->inputs[0]->dtype);
+    }
+}
+
+/* Where matrix number `index` of the batch begins in an operand, in matrices. */
+static int64_t batch_offset(const matmul_plan *p, const int64_t *strides, int64_t index) {
+    int64_t offset = 0;
+    for (int32_t i = p->batch_rank; i-- > 0;) {
+        offset += index % p->batch_shape[i] * strides[i];
+        index /= p->batch_shape[i];
+    }
+    return offset;
+}
+
+static void fill_job(const matmul_plan *p, const kelp_op_args *args, int64_t index,
+                     kelp_gemm *out) {
+    const char *a = args->inputs[0]->data, *b = args->inputs[1]->data;
+    *out = (kelp_gemm){
+        .a = a + batch_offset(p, p->a_strides, index) * p->m * p->k * (int64_t)sizeof(float),
+        .b = b + batch_offset(p, p->b_strides, index) * p->k * p->n * (int64_t)sizeof(float),
+        .c = (float *)args->outputs[0]->data + index * p->m * p->n,
+        .m = p->m,
+        .n = p->n,
+        .k = p->k,
+        .lda = p->k,
+        .ldb = p->n,
+        .ldc = p->n,
+        .act = p->act};
+}
+
+#define PRODUCT(name, type)                                                                     \
+    static void product_##name(const matmul_plan *p, const kelp_op_args *args) {                \
+        for (int64_t at = 0; at < p->batch; at++) {                                             \
+            const type *a = (const type *)args->inputs[0]->data +                               \
+                            batch_offset(p, p->a_strides, at) * p->m * p->k;                    \
+            const type *b = (const type *)args->inputs[1]->data +                               \
+                            batch_offset(p, p->b_strides, at) * p->k * p->n;                    \
+            type *c = (type *)args->outputs[0]->data + at * p->m * p->n;                        \
+            memset(c, 0, (size_t)(p->m * p->n) * sizeof *c);                                    \
+            for (int64_t i = 0; i < p->m; i++)                                                  \
+                for (int64_t k = 0; k < p->k; k++)                                              \
+                    for (int64_t j = 0; j < p->n; j++)                                          \
+                        c[i * p->n + j] =                                                       \
+                            (type)(c[i * p->n + j] + a[i * p->k + k] * b[k * p->n + j]);        \
+        }                                                                                       \
+    }
+PRODUCT(f64, double)
+/* unsigned arithmetic wraps as two's complement does, without undefined behaviour */
+PRODUCT(u32, uint32_t)
+PRODUCT(u64, uint64_t)
+
+static kelp_status *matmul_invoke(const void *state, kelp_op_args *args) {
+    const matmul_plan *p = args->plan;
+    kelp_gemm *jobs = args->scratch;
+    (void)state;
+    switch (args->inputs[0]->dtype) {
+    case KELP_F32:
+        for (int64_t i = 0; i < p->batch; i++)
+            fill_job(p, args, i, &jobs[i]);
+        kelp_gemm_run(args->env, jobs, p->batch);
+        return NULL;
+    case KELP_F64:
+        product_f64(p, args);
+        return NULL;
+    case KELP_I64:
+    case KELP_U64:
+        product_u64(p, args);
+        return NULL;
+    default:
+        product_u32(p, args);
+        return NULL;
+    }
+}
+KELP_KERNEL(MatMul, 0, sizeof(matmul_plan), 3, matmul_reshape, matmul_invoke);
+
+/* ---- MatMulBias ---- */
+static kelp_status *matmul_bias_reshape(const void *state, kelp_op_args *args) {
+    (void)state;
+    KELP_TRY(matmul_shapes(args));
+    matmul_plan *p = args->plan;
+    const kelp_tensor *bias = kelp_ops_in(args, 2), *residual = kelp_ops_in(args, 3);
+    if (args->inputs[0]->dtype != KELP_F32 || args->inputs[1]->rank != 2 ||
+        (bias != NULL && kelp_tensor_elements(bias) != p->n) ||
+        (residual != NULL && kelp_tensor_elements(residual) != p->m * p->n))
+        return kelp_ops_bad_shapes(args, args->inputs[0], args->inputs[1],
+                                   "expected float matrices, a bias of n and a residual like the "
+                                   "result");
+    if (!kelp_act_parse(kelp_node_attr_string(args->node, "activation", "", NULL), &p->act))
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "MatMulBias knows no activation '%s'",
+                          kelp_node_attr_string(args->node, "activation", "", NULL));
+    return NULL;
+}
+
+static kelp_status *matmul_bias_invoke(const void *state, kelp_op_args *args) {
+    const matmul_plan *p = args->plan;
+    kelp_gemm job;
+    (void)state;
+    fill_job(p, args, 0, &job);
+    job.bias = kelp_ops_in(args, 2) ? args->inputs[2]->data : NULL;
+    job.residual = kelp_ops_in(args, 3) ? args->inputs[3]->data : NULL;
+    kelp_gemm_run(args->env, &job, 1);
+    return NULL;
+}
+KELP_KERNEL(MatMulBias, 0, sizeof(matmul_plan), 2, matmul_bias_reshape, matmul_bias_invoke);
+
+/* ---- Gemm ---- */
+typedef struct gemm_plan {
+    int64_t m, n, k;
+    bool turn_a, turn_b;
+    size_t a_offset, b_offset; /* of turned copies in scratch */
+    int64_t c_row, c_column;   /* strides of C */
+} gemm_plan;
+
+static kelp_status *gemm_reshape(const void *state, kelp_op_args *args) {
+    gemm_plan *p = args->plan;
+    (void)state;
+    KELP_TRY(kelp_ops_check(args, 2));
+    const kelp_tensor *a = args->inputs[0], *b = args->inputs[1], *c = kelp_ops_in(args, 2);
+    if (a->dtype != KELP_F32 || b->dtype != KELP_F32)
+        return kelp_ops_bad_type(args, a->dtype);
+    if (a->rank != 2 || b->rank != 2)
+        return kelp_ops_bad_shapes(args, a, b, "expected two matrices");
+    p->turn_a = kelp_node_attr_i64(args->node, "transA", 0) != 0;
+    p->turn_b = kelp_node_attr_i64(args->node, "transB", 0) != 0;
+    p->m = a->shape[p->turn_a ? 1 : 0];
+    p->k = a->shape[p->turn_a ? 0 : 1];
+    p->n = b->shape[p->turn_b ? 0 : 1];
+    if (p->k != b->shape[p->turn_b ? 1 : 0])
+        return kelp_ops_bad_shapes(args, a, b, "the inner extents differ");
+    int64_t shape[2] = {p->m, p->n}, full[KELP_MAX_RANK] = {p->m, p->n};
+    int32_t rank = 2;
+    if (c != NULL && (c->rank > 2 || !kelp_ops_broadcast_shape(&rank, full, c->rank, c->shape) ||
+                      full[0] != p->m || full[1] != p->n))
+        return kelp_ops_bad_shapes(args, c, b, "C does not broadcast to the result");
+    if (c != NULL) {
+        int64_t columns = c->rank > 0 ? c->shape[c->rank - 1] : 1;
+        p->c_column = columns == 1 ? 0 : 1;
+        p->c_row = c->rank == 2 && c->shape[0] != 1 ? columns : 0;
+    }
+    if (p->turn_a)
+        KELP_TRY(kelp_ops_scratch(args, p->m * p->k, sizeof(float), &p->a_offset));
+    if (p->turn_b)
+        KELP_TRY(kelp_ops_scratch(args, p->n * p->k, sizeof(float), &p->b_offset));
+    return kelp_ops_set(args, 0, KELP_F32, 2, shape);
+}
+
+static const void *turned(const kelp_op_args *args, const kelp_tensor *tensor, size_t offset) {
+    float *to = (float *)(void *)((char *)args->scratch + offset);
+    int64_t shape[2] = {tensor->shape[1], tensor->shape[0]};
+    int64_t from[2] = {1, tensor->shape[1]}, strides[2] = {tensor->shape[0], 1};
+    kelp_ops_copy(args->env, sizeof(float), 2, shape, to, strides, tensor->data, from);
+    return to;
+}
+
+static kelp_status *gemm_invoke(const void *state, kelp_op_args *args) {
+    const gemm_plan *p = args->plan;
+    (void)state;
+    float alpha = kelp_node_attr_f32(args->node, "alpha", 1.0f);
+    float beta = kelp_node_attr_f32(args->node, "beta", 1.0f);
+    const kelp_tensor *c = kelp_ops_in(args, 2);
+    float *y = args->outputs[0]->data;
+    bool plain_bias = c != NULL && alpha == 1.0f && beta == 1.0f && p->c_row == 0 && p->c_column == 1;
+    kelp_gemm job = {
+        .a = p->turn_a ? turned(args, args->inputs[0], p->a_offset) : args->inputs[0]->data,
+        .b = p->turn_b ? turned(args, args->inputs[1], p->b_offset) : args->inputs[1]->data,
+        .c = y,
+        .m = p->m,
+        .n = p->n,
+        .k = p->k,
+        .lda = p->k,
+        .ldb = p->n,
+        .ldc = p->n,
+        .bias = plain_bias ? c->data : NULL};
+    kelp_gemm_run(args->env, &job, 1);
+    if (plain_bias || (c == NULL && alpha == 1.0f))
+        return NULL;
+    const float *add = c != NULL ? c->data : NULL;
+    for (int64_t i = 0; i < p->m; i++)
+        for (int64_t j = 0; j < p->n; j++) {
+            float extra = add != NULL ? beta * add[i * p->c_row + j * p->c_column] : 0.0f;
+            y[i * p->n + j] = alpha * y[i * p->n + j] + extra;
+        }
+    return NULL;
+}
+KELP_KERNEL(Gemm, 0, sizeof(gemm_plan), 3, gemm_reshape, gemm_invoke);

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Softmax, LogSoftmax, LayerNormalization, RMSNormalization, SkipLayerNorm, BatchNormalization. Source: ONNX operator specification. */
+#include "ops/kernel.h"
+#include "ops/simd/simd.h"
+
+#include <math.h>
+
+/* ---- Softmax ---- */
+typedef struct softmax_plan {
+    int64_t outer, extent, inner;
+    bool log;
+    const float *x;
+    float *y;
+} softmax_plan;
+
+/* Before version 13 the tensor is a matrix, split at the axis; from then on one axis alone. */
+static kelp_status *softmax_reshape(kelp_op_args *args, bool log) {
+    softmax_plan *p = args->plan;
+    int32_t axis = 0;
+    KELP_TRY(kelp_ops_check(args, 1));
+    const kelp_tensor *x = args->inputs[0];
+    bool matrix = kelp_ops_version(args) < 13;
+    if (x->dtype != KELP_F32)
+        return kelp_ops_bad_type(args, x->dtype);
+    KELP_TRY(kelp_ops_axis(args, kelp_node_attr_i64(args->node, "axis", matrix ? 1 : -1), x->rank,
+                           &axis));
+    p->log = log;
+    p->outer = kelp_ops_product(x->shape, 0, axis);
+    p->extent = matrix ? kelp_ops_product(x->shape, axis, x->rank) : x->shape[axis];
+    p->inner = matrix ? 1 : kelp_ops_product(x->shape, axis + 1, x->rank);
+    return kelp_ops_set_like(args, 0, x);
+}
+
+static void softmax_rows(void *userp, int64_t begin, int64_t end, int worker) {
+    const softmax_plan *p = userp;
+    const kelp_simd *simd = kelp_simd_get();
+    (void)worker;
+    for (int64_t i = begin; i < end; i++)
+        simd->softmax(p->x + i * p->extent, NULL, 1.0f, p->y + i * p->extent, p->extent, p->log);
+}
+
+/* Along an axis that is not the last. */
+static void softmax_columns(void *userp, int64_t begin, int64_t end, int worker) {
+    const softmax_plan *p = userp;
+    (void)worker;
+    for (int64_t at = begin; at < end; at++) {
+        const float *x = p->x + at / p->inner * p->extent * p->inner + at % p->inner;
+        float *y = p->y + (x - p->x);
+        float most = -INFINITY, sum = 0.0f;
+        for (int64_t k = 0; k < p->extent; k++)
+            most = fmaxf(most, x[k * p->inner]);
+        for (int64_t k = 0; k < p->extent; k++)
+            sum += expf(x[k * p->inner] - most);
+        float log_sum = logf(sum);
+        for (int64_t k = 0; k < p->extent; k++) {
+            float value = x[k * p->inner] - most;
+            y[k * p->inner] = p->log ? value - log_sum : expf(value) / sum;
+        }
+    }
+}
+
+static kelp_status *softmax_invoke(const void *state, kelp_op_args *args) {
+    softmax_plan *p = args->plan;
+    (void)state;
+    p->x = args->inputs[0]->data;
+    p->y = args->outputs[0]->data;
+    int64_t grain = KELP_OPS_GRAIN / 4 / KELP_MAX((int64_t)1, p->extent) + 1;
+    kelp_op_parallel(args->env, p->outer * p->inner, grain,
+                     p->inner == 1 ? softmax_rows : softmax_columns, p);
+    return NULL;
+}
+
+static kelp_status *reshape_Softmax(const void *state, kelp_op_args *args) {
+    (void)state;
+    return softmax_reshape(args, false);
+}
+
+static kelp_status *reshape_LogSoftmax(const void *state, kelp_op_args *args) {
+    (void)state;
+    return softmax_reshape(args, true);
+}
+KELP_KERNEL(Softmax, KELP_OP_INPLACE_0, sizeof(softmax_plan), 0, reshape_Softmax, softmax_invoke);
+KELP_KERNEL(LogSoftmax, KELP_OP_INPLACE_0, sizeof(softmax_plan), 0, reshape_LogSoftmax,
+            softmax_invoke);
+
+/* ---- layer norms ---- */
+typedef struct norm_plan {
+    int64_t rows, count;
+    float epsilon;
+    bool rms;
+    const float *x, *skip, *gamma, *beta;
+    float *y, *sum, *mean, *inverse;
+} norm_plan;
+
+static kelp_status *check_scale(const kelp_op_args *args, int32_t index, int64_t count) {
+    const kelp_tensor *scale = kelp_ops_in(args, index);
+    if (scale != NULL && (kelp_tensor_elements(scale) != count || scale->dtype != KELP_F32))
+        return kelp_ops_bad_shapes(args, args->inputs[0], scale,
+                                   "scale and bias must have the normalised extents");
+    return NULL;
+}
+
+static kelp_status *norm_reshape(kelp_op_args *args, int32_t scales, int64_t axis_attr, bool rms) {
+    norm_plan *p = args->plan;
+    int32_t axis = 0;
+    KELP_TRY(kelp_ops_check_inputs(args, scales + 1));
+    const kelp_tensor *x = args->inputs[0];
+    if (x->dtype != KELP_F32)
+        return kelp_ops_bad_type(args, x->dtype);
+    KELP_TRY(kelp_ops_axis(args, axis_attr, x->rank, &axis));
+    p->rows = kelp_ops_product(x->shape, 0, axis);
+    p->count = kelp_ops_product(x->shape, axis, x->rank);
+    p->epsilon = kelp_node_attr_f32(args->node, "epsilon", 1e-5f);
+    p->rms = rms;
+    KELP_TRY(check_scale(args, scales, p->count));
+    KELP_TRY(check_scale(args, scales + 1, p->count));
+    return kelp_ops_set_like(args, 0, x);
+}
+
+static void norm_rows(void *userp, int64_t begin, int64_t end, int worker) {
+    const norm_plan *p = userp;
+    const kelp_simd *simd = kelp_simd_get();
+    float mean, inverse;
+    (void)worker;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t at = i * p->count;
+        simd->layer_norm(p->x + at, p->skip != NULL ? p->skip + at : NULL, p->gamma, p->beta,
+                         p->epsilon, p->rms, p->sum != NULL ? p->sum + at : NULL, p->y + at,
+                         p->count, &mean, &inverse);
+        if (p->mean != NULL)
+            p->mean[i] = mean;
+        if (p->inverse != NULL)
+            p->inverse[i] = inverse;
+    }
+}
+
+static void *data_of(const kelp_tensor *tensor) {
+    return tensor != NULL ? tensor->data : NULL;
+}
+
+static kelp_status *norm_run(kelp_op_args *args, int32_t scales) {
+    norm_plan *p = args->plan;
+    p->x = args->inputs[0]->data;
+    p->skip = scales == 2 ? args->inputs[1]->data : NULL;
+    p->gamma = data_of(kelp_ops_in(args, scales));
+    p->beta = data_of(kelp_ops_in(args, scales + 1));
+    p->y = args->outputs[0]->data;
+    int64_t grain = KELP_OPS_GRAIN / 2 / KELP_MAX((int64_t)1, p->count) + 1;
+    kelp_op_parallel(args->env, p->rows, grain, norm_rows, p);
+    return NULL;
+}
+
+static kelp_status *statistics_shape(kelp_op_args *args, int32_t index) {
+    const kelp_tensor *x = args->inputs[0];
+    int64_t shape[KELP_MAX_RANK];
+    int32_t axis = 0;
+    KELP_TRY(kelp_ops_axis(args, kelp_node_attr_i64(args->node, "axis", -1), x->rank, &axis));
+    for (int32_t i = 0; i < x->rank; i++)
+        shape[i] = i < axis ? x->shape[i] : 1;
+    return kelp_ops_set(args, index, KELP_F32, x->rank, shape);
+}
+
+static kelp_status *layer_norm_reshape(const void *state, kelp_op_args *args) {
+    (void)state;
+    KELP_TRY(norm_reshape(args, 1, kelp_node_attr_i64(args->node, "axis", -1), false));
+    KELP_TRY(statistics_shape(args, 1));
+    return statistics_shape(args, 2);
+}
+
+static kelp_status *layer_norm_invoke(const void *state, kelp_op_args *args) {
+    norm_plan *p = args->plan;
+    (void)state;
+    p->mean = data_of(kelp_ops_out(args, 1));
+    p->inverse = data_of(kelp_ops_out(args, 2));
+    return norm_run(args, 1);
+}
+KELP_KERNEL(LayerNormalization, 0, sizeof(norm_plan), 0, layer_norm_reshape, layer_norm_invoke);
+
+static kelp_status *rms_norm_reshape(const void *state, kelp_op_args *args) {
+    (void)state;
+    return norm_reshape(args, 1, kelp_node_attr_i64(args->node, "axis", -1), true);
+}
+
+static kelp_status *rms_norm_invoke(const void *state, kelp_op_args *args) {
+    (void)state;
+    return norm_run(args, 1);
+}
+KELP_KERNEL(RMSNormalization, 0, sizeof(norm_plan), 0, rms_norm_reshape, rms_norm_invoke);
+
+/* kelp::SkipLayerNorm: y = LayerNormalization(x + skip), and, when wanted, x + skip. */
+static kelp_status *skip_norm_reshape(const void *state, kelp_op_args *args) {
+    (void)state;
+    KELP_TRY(norm_reshape(args, 2, -1, false));
+    const kelp_tensor *x = args->inputs[0], *skip = args->inputs[1];
+    if (kelp_tensor_elements(x) != kelp_tensor_elements(skip) || skip->dtype != KELP_F32)
+        return kelp_ops_bad_shapes(args, x, skip, "the shapes differ");
+    return kelp_ops_set_like(args, 1, x);
+}
+
+static kelp_status *skip_norm_invoke(const void *state, kelp_op_args *args) {
+    norm_plan *p = args->plan;
+    (void)state;
+    p->sum = data_of(kelp_ops_out(args, 1));
+    return norm_run(args, 2);
+}
+KELP_KERNEL(SkipLayerNorm, 0, sizeof(norm_plan), 0, skip_norm_reshape, skip_norm_invoke);
+
+/* ---- BatchNormalization, at inference ---- */
+typedef struct batch_norm_plan {
+    int64_t channels, inner;
+    const kelp_op_args *args;
+    float epsilon;
+} batch_norm_plan;
+
+static kelp_status *batch_norm_reshape(const void *state, kelp_op_args *args) {
+    batch_norm_plan *p = args->plan;
+    (void)state;
+    KELP_TRY(kelp_ops_check(args, 5));
+    const kelp_tensor *x = args->inputs[0];
+    if (x->dtype != KELP_F32)
+        return kelp_ops_bad_type(args, x->dtype);
+    if (kelp_node_attr_i64(args->node, "training_mode", 0) != 0)
+        return KELP_ERROR(KELP_UNIMPLEMENTED, "BatchNormalization in training mode");
+    p->channels = x->rank > 1 ? x->shape[1] : 1;
+    p->inner = x->rank > 1 ? kelp_ops_product(x->shape, 2, x->rank) : 1;
+    p->epsilon = kelp_node_attr_f32(args->node, "epsilon", 1e-5f);
+    for (int32_t i = 1; i < 5; i++)
+        if (kelp_tensor_elements(args->inputs[i]) != p->channels ||
+            args->inputs[i]->dtype != KELP_F32)
+            return kelp_ops_bad_shapes(args, x, args->inputs[i], "expected one value a channel");
+    return kelp_ops_set_like(args, 0, x);
+}
+
+static void batch_norm_rows(void *userp, int64_t begin, int64_t end, int worker) {
+    const batch_norm_plan *p = userp;
+    const kelp_op_args *args = p->args;
+    (void)worker;
+    for (int64_t at = begin; at < end; at++) {
+        int64_t c = at % p->channels;
+        float scale = ((const float *)args->inputs[1]->data)[c] /
+                      sqrtf(((const float *)args->inputs[4]->data)[c] + p->epsilon);
+        float shift = ((const float *)args->inputs[2]->data)[c] -
+                      ((const float *)args->inputs[3]->data)[c] * scale;
+        const float *x = (const float *)args->inputs[0]->data + at * p->inner;
+        float *y = (float *)args->outputs[0]->data + at * p->inner;
+        for (int64_t i = 0; i < p->inner; i++)
+            y[i] = x[i] * scale + shift;
+    }
+}
+
+static kelp_status *batch_norm_invoke(const void *state, kelp_op_args *args) {
+    batch_norm_plan *p = args->plan;
+    (void)state;
+    p->args = args;
+    int64_t rows = p->inner > 0 ? kelp_tensor_elements(args->inputs[0]) / p->inner : 0;
+    int64_t grain = KELP_OPS_GRAIN / KELP_MAX((int64_t)1, p->inner) + 1;
+    kelp_op_parallel(args->env, rows, grain, batch_norm_rows, p);
+    return NULL;
+}
+KELP_KERNEL(BatchNormalization, KELP_OP_INPLACE_0, sizeof(batch_norm_plan), 0, batch_norm_reshape,
+            batch_norm_invoke);

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which table of float loops this CPU runs. */
+#include "ops/simd/simd.h"
+
+#include "ops/ops.h"
+
+#include <stdatomic.h>
+
+static _Atomic int isa_limit = KELP_ISA_BEST;
+
+void kelp_cpu_isa_limit(kelp_cpu_isa most) {
+    atomic_store_explicit(&isa_limit, (int)most, memory_order_relaxed);
+}
+
+kelp_cpu_isa kelp_cpu_isa_level(void) {
+    int limit = atomic_load_explicit(&isa_limit, memory_order_relaxed);
+#if defined(__x86_64__)
+    if (limit >= KELP_ISA_AVX512 && __builtin_cpu_supports("avx512f") &&
+        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512dq"))
+        return KELP_ISA_AVX512;
+    if (limit >= KELP_ISA_AVX2 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        return KELP_ISA_AVX2;
+#else
+    (void)limit;
+#endif
+    return KELP_ISA_PORTABLE;
+}
+
+const kelp_simd *kelp_simd_get(void) {
+#if defined(__x86_64__)
+    switch (kelp_cpu_isa_level()) {
+    case KELP_ISA_AVX512:
+        return &kelp_simd_avx512;
+    case KELP_ISA_AVX2:
+        return &kelp_simd_avx2;
+    default:
+        break;
+    }
+#endif
+    return &kelp_simd_portable;
+}

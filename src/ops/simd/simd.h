@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The float loops that carry the weight, in one table for each instruction set. The loops are written once (kernels.inc)
+ * and compiled several times; which table is used is asked of the CPU when a kernel runs.
+ */
+#ifndef KELP_OPS_SIMD_H_
+#define KELP_OPS_SIMD_H_
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Functions of one float. KELP_ACT_NONE copies. */
+typedef enum kelp_act {
+    KELP_ACT_NONE = 0,
+    KELP_ACT_RELU,
+    KELP_ACT_GELU,      /* x/2 (1 + erf(x/√2)) */
+    KELP_ACT_GELU_TANH, /* its approximation by tanh */
+    KELP_ACT_TANH,
+    KELP_ACT_SIGMOID,
+    KELP_ACT_SILU,
+    KELP_ACT_EXP,
+    KELP_ACT_ERF,
+    KELP_ACT_SQRT,
+    KELP_ACT_COUNT
+} kelp_act;
+
+typedef enum kelp_bin {
+    KELP_BIN_ADD = 0,
+    KELP_BIN_SUB,
+    KELP_BIN_MUL,
+    KELP_BIN_DIV,
+    KELP_BIN_COUNT
+} kelp_bin;
+
+/* A weight may lie at any address. */
+typedef float kelp_float_u __attribute__((aligned(1), may_alias));
+
+/* One block of C[m,n] = A[m,k] · B[k,n], row-major; with `accumulate`, C += … */
+typedef struct kelp_gemm_block {
+    const kelp_float_u *a, *b;
+    float *c;
+    int64_t lda, ldb, ldc, m, n, k;
+    bool accumulate;
+} kelp_gemm_block;
+
+typedef struct kelp_simd {
+    const char *name;
+    int32_t tile_rows, tile_columns; /* of gemm: blocks of their multiples waste nothing */
+    void (*act[KELP_ACT_COUNT])(const float *x, float *y, int64_t count);
+    /* Strides are 0 or 1. y may be a or b. */
+    void (*bin[KELP_BIN_COUNT])(float *y, const float *a, const float *b, int64_t count,
+                                int a_stride, int b_stride);
+    void (*gemm)(const kelp_gemm_block *block);
+    /* y = act(y + bias + row_bias + residual) over one row; bias and residual may be NULL */
+    void (*finish)(float *y, const float *bias, float row_bias, const float *residual,
+                   int64_t count, kelp_act act);
+    /* Softmax of x + mask (may be NULL) scaled by `scale` before the mask: y = softmax(scale * x + mask); or its logarithm. */
+    void (*softmax)(const float *x, const float *mask, float scale, float *y, int64_t count,
+                    bool log);
+    /* y = (v - mean(v)) / sqrt(var(v) + epsilon) * gamma + beta, v = x + skip. skip, gamma, beta, sum may be NULL. `rms`: no mean. */
+    void (*layer_norm)(const float *x, const float *skip, const float *gamma, const float *beta,
+                       float epsilon, bool rms, float *sum, float *y, int64_t count,
+                       float *out_mean, float *out_inverse);
+    /* y[i] += w * x[i * stride] */
+    void (*axpy)(float *y, const float *x, float w, int64_t stride, int64_t count);
+} kelp_simd;
+
+/* The best table that the CPU can run, within kelp_cpu_isa_limit. Any thread. */
+const kelp_simd *kelp_simd_get(void);
+
+extern const kelp_simd kelp_simd_portable;
+#if defined(__x86_64__)
+extern const kelp_simd kelp_simd_avx2;
+extern const kelp_simd kelp_simd_avx512;
+#endif
+
+#endif

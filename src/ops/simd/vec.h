@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A vector of floats as wide as the instruction set of the file that includes this, on the compiler's vector types, so that one text serves all.
+ * Intrinsics stand only where the compiler has no other word: maximum, rounding, masks.
+ */
+#ifndef KELP_OPS_SIMD_VEC_H_
+#define KELP_OPS_SIMD_VEC_H_
+
+#include <stdint.h>
+#include <string.h>
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+#if defined(__AVX512F__)
+#define VEC_BYTES 64
+#elif defined(__AVX2__)
+#define VEC_BYTES 32
+#else
+#define VEC_BYTES 16
+#endif
+#define VEC_LANES (VEC_BYTES / 4)
+
+#define VEC_INLINE static inline __attribute__((always_inline))
+#if defined(__clang__)
+#define VEC_UNROLL _Pragma("unroll")
+#else
+#define VEC_UNROLL _Pragma("GCC unroll 16")
+#endif
+
+typedef float vf __attribute__((vector_size(VEC_BYTES)));
+typedef float vf_u __attribute__((vector_size(VEC_BYTES), aligned(1), may_alias));
+typedef int32_t vi __attribute__((vector_size(VEC_BYTES)));
+
+VEC_INLINE vf v_load(const void *p) {
+    return *(const vf_u *)p;
+}
+VEC_INLINE void v_store(void *p, vf x) {
+    *(vf_u *)p = x;
+}
+VEC_INLINE vf v_set(float x) {
+    return (vf){0} + x;
+}
+VEC_INLINE vf v_select(vi mask, vf a, vf b) {
+    return (vf)((mask & (vi)a) | (~mask & (vi)b));
+}
+VEC_INLINE vf v_abs(vf x) {
+    return (vf)((vi)x & 0x7fffffff);
+}
+
+#if defined(__AVX512F__)
+/* a NaN in b comes through, as in the portable text */
+VEC_INLINE vf v_max(vf a, vf b) {
+    return (vf)_mm512_max_ps((__m512)a, (__m512)b);
+}
+VEC_INLINE vf v_min(vf a, vf b) {
+    return (vf)_mm512_min_ps((__m512)a, (__m512)b);
+}
+VEC_INLINE vf v_sqrt(vf x) {
+    return (vf)_mm512_sqrt_ps((__m512)x);
+}
+VEC_INLINE vi v_round(vf x) {
+    return (vi)_mm512_cvtps_epi32((__m512)x);
+}
+VEC_INLINE vf v_load_n(const void *p, int64_t n) {
+    return (vf)_mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), p);
+}
+VEC_INLINE void v_store_n(void *p, vf x, int64_t n) {
+    _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), (__m512)x);
+}
+VEC_INLINE float v_sum(vf x) {
+    return _mm512_reduce_add_ps((__m512)x);
+}
+VEC_INLINE float v_largest(vf x) {
+    return _mm512_reduce_max_ps((__m512)x);
+}
+#elif defined(__AVX2__)
+VEC_INLINE vf v_max(vf a, vf b) {
+    return (vf)_mm256_max_ps((__m256)a, (__m256)b);
+}
+VEC_INLINE vf v_min(vf a, vf b) {
+    return (vf)_mm256_min_ps((__m256)a, (__m256)b);
+}
+VEC_INLINE vf v_sqrt(vf x) {
+    return (vf)_mm256_sqrt_ps((__m256)x);
+}
+VEC_INLINE vi v_round(vf x) {
+    return (vi)_mm256_cvtps_epi32((__m256)x);
+}
+VEC_INLINE __m256i v_mask(int64_t n) {
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n),
+                              _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+VEC_INLINE vf v_load_n(const void *p, int64_t n) {
+    return (vf)_mm256_maskload_ps(p, v_mask(n));
+}
+VEC_INLINE void v_store_n(void *p, vf x, int64_t n) {
+    _mm256_maskstore_ps(p, v_mask(n), (__m256)x);
+}
+#else
+VEC_INLINE vf v_max(vf a, vf b) {
+    return v_select((vi)(a > b), a, b);
+}
+VEC_INLINE vf v_min(vf a, vf b) {
+    return v_select((vi)(a < b), a, b);
+}
+VEC_INLINE vf v_sqrt(vf x) {
+    for (int i = 0; i < VEC_LANES; i++)
+        x[i] = __builtin_sqrtf(x[i]);
+    return x;
+}
+/* exact for |x| < 2^22, which is all that is asked */
+VEC_INLINE vi v_round(vf x) {
+    vf y = x + 0x1.8p23f;
+    return (vi)y - 0x4b400000;
+}
+VEC_INLINE vf v_load_n(const void *p, int64_t n) {
+    vf x = {0};
+    memcpy(&x, p, (size_t)n * 4);
+    return x;
+}
+VEC_INLINE void v_store_n(void *p, vf x, int64_t n) {
+    memcpy(p, &x, (size_t)n * 4);
+}
+#endif
+#if !defined(__AVX512F__)
+VEC_INLINE float v_sum(vf x) {
+    float sum = 0;
+    for (int i = 0; i < VEC_LANES; i++)
+        sum += x[i];
+    return sum;
+}
+VEC_INLINE float v_largest(vf x) {
+    float most = x[0];
+    for (int i = 1; i < VEC_LANES; i++)
+        most = x[i] > most ? x[i] : most;
+    return most;
+}
+#endif
+
+/* e^x: 2^n · e^r, |r| <= ln2 / 2, Taylor's series to the seventh power (relative error below 6e-9). */
+VEC_INLINE vf v_exp(vf x) {
+    x = v_min(v_set(89.0f), v_max(v_set(-104.0f), x));
+    vi n = v_round(x * 0x1.715476p+0f);
+    vf nf = __builtin_convertvector(n, vf);
+    vf r = x - nf * 0x1.62e4p-1f;
+    r = r - nf * 0x1.7f7d1cp-20f;
+    vf p = v_set(1.0f / 5040);
+    p = p * r + 1.0f / 720;
+    p = p * r + 1.0f / 120;
+    p = p * r + 1.0f / 24;
+    p = p * r + 1.0f / 6;
+    p = p * r + 0.5f;
+    p = p * r + 1.0f;
+    p = p * r + 1.0f;
+    /* in two steps, so that results near both ends of the range come out right */
+    vi half = n >> 1;
+    return p * (vf)((half + 127) << 23) * (vf)((n - half + 127) << 23);
+}
+
+/* Odd rational functions, fitted by iterated least squares; relative error below 4e-7. */
+VEC_INLINE vf v_erf(vf x) {
+    x = v_min(v_set(3.9f), v_max(v_set(-3.9f), x));
+    vf t = x * x;
+    vf p = v_set(0x1.1560fap-19f);
+    p = p * t + 0x1.2ae5a6p-12f;
+    p = p * t + 0x1.e9e7b2p-9f;
+    p = p * t + 0x1.af70a2p-5f;
+    p = p * t + 0x1.8467a6p-3f;
+    p = p * t + 0x1.20dd74p+0f;
+    vf q = v_set(0x1.410a84p-15f);
+    q = q * t + 0x1.2f5bcap-10f;
+    q = q * t + 0x1.e8aabap-7f;
+    q = q * t + 0x1.d22cfp-4f;
+    q = q * t + 0x1.00b858p-1f;
+    q = q * t + 1.0f;
+    return v_min(v_set(1.0f), v_max(v_set(-1.0f), x * p / q));
+}
+
+VEC_INLINE vf v_tanh(vf x) {
+    x = v_min(v_set(9.0f), v_max(v_set(-9.0f), x));
+    vf t = x * x;
+    vf p = v_set(0x1.cae1a2p-27f);
+    p = p * t + 0x1.59c53ep-16f;
+    p = p * t + 0x1.ca2d74p-9f;
+    p = p * t + 0x1.120b3ep-3f;
+    p = p * t + 1.0f;
+    vf q = v_set(0x1.a1837ap-21f);
+    q = q * t + 0x1.588754p-12f;
+    q = q * t + 0x1.a7f868p-6f;
+    q = q * t + 0x1.de5ae8p-2f;
+    q = q * t + 1.0f;
+    return v_min(v_set(1.0f), v_max(v_set(-1.0f), x * p / q));
+}
+
+VEC_INLINE vf v_sigmoid(vf x) {
+    return 1.0f / (1.0f + v_exp(-x));
+}
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Windows that slide over the spatial axes: what convolutions and pools share. */
+#ifndef KELP_OPS_WINDOW_H_
+#define KELP_OPS_WINDOW_H_
+
+#include "ops/kernel.h"
+
+#define KELP_WINDOW_AXES 3
+
+/* Up to three spatial axes; fewer are padded in front with extents of 1. */
+typedef struct kelp_window {
+    int32_t axes; /* as the operator has them */
+    int64_t in[KELP_WINDOW_AXES], out[KELP_WINDOW_AXES], kernel[KELP_WINDOW_AXES];
+    int64_t stride[KELP_WINDOW_AXES], dilation[KELP_WINDOW_AXES], before[KELP_WINDOW_AXES];
+    int64_t after[KELP_WINDOW_AXES];
+    int64_t in_size, out_size, kernel_size; /* products */
+} kelp_window;
+
+/* From input [N, C, spatial…], kernel extents (its spatial part) and the attributes strides, dilations, pads, auto_pad, ceil_mode. */
+kelp_status *kelp_window_init(kelp_window *window, const kelp_op_args *args,
+                              const kelp_tensor *input, const int64_t *kernel,
+                              int32_t axes) KELP_MUST_USE;
+/* Shape [N, channels, out spatial…]. */
+int32_t kelp_window_shape(const kelp_window *window, int64_t batch, int64_t channels,
+                          int64_t *out_shape);
+
+#endif
