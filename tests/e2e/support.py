@@ -143,7 +143,6 @@ def main():
     options, rest = parser.parse_known_args()
     if not options.kelp:
         parser.error("--kelp is needed")
-    # Test modules import this one by its name; when it is also __main__ there would be two.
     KELP = os.path.abspath(options.kelp)
     began = time.monotonic()
     program = unittest.main(module="__main__", argv=[sys.argv[0]] + rest, exit=False, verbosity=2)

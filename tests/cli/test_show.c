@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tensors as people and programs see them. */
+#include "base/checked.h"
+#include "cli/show.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+static void shown(kelp_dtype dtype, int32_t rank, const int64_t *shape, const void *data,
+                  const char *expected) {
+    kelp_tensor tensor;
+    assert_null(kelp_tensor_init(&tensor, dtype, rank, shape, (void *)(uintptr_t)data));
+    kelp_buf text;
+    kelp_buf_init(&text, kelp_allocator_system());
+    kelp_show_tensor("y", &tensor, &text);
+    assert_string_equal(kelp_buf_cstr(&text), expected);
+    kelp_buf_deinit(&text);
+}
+
+static void tables(void **state) {
+    (void)state;
+    const float numbers[4] = {1, -2.5f, 1e-7f, INFINITY};
+    shown(KELP_F32, 2, (int64_t[]){2, 2}, numbers,
+          "y  float32 [2,2]\n [[    1  -2.5]\n  [1e-07   inf]]\n");
+    shown(KELP_F32, 0, NULL, numbers, "y  float32 []\n 1\n");
+    shown(KELP_F32, 1, (int64_t[]){0}, NULL, "y  float32 [0]\n (no elements)\n");
+    const int64_t whole[3] = {3, -1, INT64_MIN};
+    shown(KELP_I64, 1, (int64_t[]){3}, whole,
+          "y  int64 [3]\n [                   3                   -1 -9223372036854775808]\n");
+    const uint8_t truth[2] = {1, 0};
+    shown(KELP_BOOL, 1, (int64_t[]){2}, truth, "y  bool [2]\n [ true false]\n");
+    const kelp_string words[2] = {{"a\"b", 3}, {"", 0}};
+    shown(KELP_STRING, 1, (int64_t[]){2}, words, "y  string [2]\n [\"a\\\"b\"     \"\"]\n");
+    const uint8_t nibbles[1] = {0x7f};
+    shown(KELP_I4, 1, (int64_t[]){2}, nibbles, "y  int4 [2]\n [-1  7]\n");
+    shown(KELP_U4, 1, (int64_t[]){2}, nibbles, "y  uint4 [2]\n [15  7]\n");
+}
+
+static void long_tensors_show_their_ends(void **state) {
+    (void)state;
+    static uint8_t bytes[2000];
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (uint8_t)(i % 7);
+    shown(KELP_U8, 1, (int64_t[]){2000}, bytes, "y  uint8 [2000]\n [0 1 2 ... 2 3 4]\n");
+    shown(KELP_U8, 3, (int64_t[]){10, 2, 100}, bytes,
+          "y  uint8 [10,2,100]\n"
+          " [[[0 1 2 ... 6 0 1]\n   [2 3 4 ... 1 2 3]]\n"
+          "  [[4 5 6 ... 3 4 5]\n   [6 0 1 ... 5 6 0]]\n"
+          "  [[1 2 3 ... 0 1 2]\n   [3 4 5 ... 2 3 4]]\n"
+          "  ...\n"
+          "  [[0 1 2 ... 6 0 1]\n   [2 3 4 ... 1 2 3]]\n"
+          "  [[4 5 6 ... 3 4 5]\n   [6 0 1 ... 5 6 0]]\n"
+          "  [[1 2 3 ... 0 1 2]\n   [3 4 5 ... 2 3 4]]]\n");
+}
+
+static void json(void **state) {
+    (void)state;
+    const float numbers[3] = {0.1f, NAN, 3};
+    kelp_tensor tensor;
+    assert_null(kelp_tensor_init(&tensor, KELP_F32, 1, (int64_t[]){3}, (void *)(uintptr_t)numbers));
+    kelp_buf text;
+    kelp_buf_init(&text, kelp_allocator_system());
+    kelp_json_writer writer;
+    kelp_json_writer_init(&writer, &text);
+    kelp_show_json("y", &tensor, &writer);
+    assert_string_equal(
+        kelp_buf_cstr(&text),
+        "{\"name\":\"y\",\"datatype\":\"FP32\",\"shape\":[3],\"data\":[0.100000001,NaN,3]}");
+    kelp_buf_deinit(&text);
+}
+
+/* Every half comes back from its float, and what lies between two goes to the nearer. */
+static void halves(void **state) {
+    (void)state;
+    for (unsigned bits = 0; bits < 0x10000; bits++) {
+        float value = kelp_half_to_float((uint16_t)bits);
+        if (!isnan(value))
+            assert_int_equal(kelp_float_to_half(value), bits);
+    }
+    assert_int_equal(kelp_float_to_half(1.0f + ldexpf(1, -11)), 0x3c00); /* a tie goes to even */
+    assert_int_equal(kelp_float_to_half(1.0f + 3 * ldexpf(1, -11)), 0x3c02);
+    assert_int_equal(kelp_float_to_half(65519.0f), 0x7bff);
+    assert_int_equal(kelp_float_to_half(65520.0f), 0x7c00);
+    assert_int_equal(kelp_float_to_half(-1e-10f), 0x8000);
+    assert_true(isnan(kelp_half_to_float(kelp_float_to_half(NAN))));
+    assert_true(kelp_bfloat_to_float(0x3f80) == 1.0f);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tables),
+        cmocka_unit_test(long_tensors_show_their_ends),
+        cmocka_unit_test(json),
+        cmocka_unit_test(halves),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
