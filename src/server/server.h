@@ -47,6 +47,7 @@ typedef struct kelp_entry {
     char *override_config; /* JSON of a load with parameters, which plain loads keep to; NULL when
                               none */
     char *override_directory; /* a temporary folder with the files of such a load; NULL when none */
+    kelp_text failure;        /* why the last load failed before a version was known */
     int64_t signature;        /* of the files when loaded; what POLL and kept overrides compare */
     kelp_version *versions;   /* ascending */
     size_t version_count;

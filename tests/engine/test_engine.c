@@ -265,7 +265,7 @@ static void any_allocation_may_fail(void **state) {
         test_failing_deinit(&memory);
         if (!failed) {
             ASSERT_OK(status);
-            assert_true(n > 50);
+            assert_true(n > 20);
             break;
         }
         expect_failure(status, KELP_RESOURCE_EXHAUSTED, "");

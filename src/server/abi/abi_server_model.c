@@ -275,6 +275,11 @@ static void put_entry(kelp_json_writer *writer, const kelp_entry *entry, bool on
     if (entry->version_count == 0 && entry->present && !only_ready) {
         kelp_json_begin_object(writer);
         put(writer, "name", entry->name);
+        if (kelp_text_get(&entry->failure)[0]) {
+            put(writer, "version", "");
+            put(writer, "state", kelp_version_state_name(KELP_VERSION_UNAVAILABLE));
+            put(writer, "reason", kelp_text_get(&entry->failure));
+        }
         kelp_json_end_object(writer);
     }
     for (size_t i = 0; i < entry->version_count; i++) {

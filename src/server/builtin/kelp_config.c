@@ -142,7 +142,19 @@ static kelp_status *write_tensors(const kelp_builtin_config *config, kelp_json_w
         kelp_json_begin_array(writer);
         for (int32_t axis = batched ? 1 : 0; axis < info->rank; axis++)
             kelp_json_put_i64(writer, info->shape[axis]);
+        /* dims may not be empty: one value a request is [ 1 ] to clients and [ ] to the model */
+        bool scalar = info->rank == (batched ? 1 : 0);
+        if (scalar)
+            kelp_json_put_i64(writer, 1);
         kelp_json_end_array(writer);
+        if (scalar && batched) {
+            kelp_json_key(writer, "reshape");
+            kelp_json_begin_object(writer);
+            kelp_json_key(writer, "shape");
+            kelp_json_begin_array(writer);
+            kelp_json_end_array(writer);
+            kelp_json_end_object(writer);
+        }
         kelp_json_end_object(writer);
     }
     kelp_json_end_array(writer);

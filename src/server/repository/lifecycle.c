@@ -19,6 +19,7 @@ void kelp_entry_destroy(kelp_entry *entry) {
     for (size_t i = 0; i < entry->version_count; i++)
         kelp_text_deinit(&entry->versions[i].reason);
     kelp_free(heap, entry->versions, entry->version_capacity * sizeof *entry->versions);
+    kelp_text_deinit(&entry->failure);
     kelp_override_clear(entry);
     kelp_free_string(heap, entry->name);
     kelp_free_string(heap, entry->path);
@@ -256,6 +257,13 @@ static void note_failure(load *job) {
     kelp_server_unlock_all(server);
 }
 
+/* A configuration that cannot be read leaves no version to blame. */
+static void note_early_failure(kelp_entry *entry, const kelp_status *status) {
+    char reason[2048];
+    kelp_status_format(status, reason, sizeof reason);
+    kelp_server_log_status("cannot keep a reason", kelp_text_set(&entry->failure, reason));
+}
+
 /* The whole load of an entry that this thread has begun. */
 static kelp_status *run_load(kelp_server *server, kelp_entry *entry, const char *path,
                              const kelp_load_options *options) {
@@ -266,10 +274,13 @@ static kelp_status *run_load(kelp_server *server, kelp_entry *entry, const char 
     if (!status)
         status = make_models(&job);
     pthread_mutex_lock(&server->table_lock);
+    kelp_text_clear(&entry->failure);
     if (status)
         note_failure(&job);
     else
         publish(&job);
+    if (status && entry->version_count == 0)
+        note_early_failure(entry, status);
     if (status && options)
         kelp_override_clear(entry); /* a plain load must not fail for it */
     pthread_mutex_unlock(&server->table_lock);
