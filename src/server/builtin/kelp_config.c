@@ -49,33 +49,6 @@ static kelp_status *read_threads(const kelp_builtin_config *config, int *out) {
     return NULL;
 }
 
-/* "default-max-batch-size" of the command line's backend configuration; Triton's own default is 4. */
-static kelp_status *read_default_batch(TRITONBACKEND_Model *model, kelp_arena *arena,
-                                       int64_t *out) {
-    TRITONBACKEND_Backend *backend = NULL;
-    TRITONSERVER_Message *message = NULL;
-    const char *text = NULL;
-    size_t length = 0;
-    kelp_json *tree = NULL;
-    *out = 4;
-    KELP_TRY(from_error(TRITONBACKEND_ModelBackend(model, &backend)));
-    /* this message belongs to the backend */
-    KELP_TRY(from_error(TRITONBACKEND_BackendConfig(backend, &message)));
-    KELP_TRY(from_error(TRITONSERVER_MessageSerializeToJson(message, &text, &length)));
-    char *copy = kelp_arena_strndup(arena, text, length);
-    if (copy == NULL)
-        return kelp_status_oom();
-    KELP_TRY(kelp_json_parse(arena, "backend configuration", copy, length, &tree));
-    const kelp_json *value =
-        kelp_json_get(kelp_json_get(tree, "cmdline"), "default-max-batch-size");
-    if (value != NULL && value->type == KELP_JSON_STRING &&
-        (!kelp_parse_i64(value->string, out) || *out < 0 || *out > INT32_MAX))
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "backend option 'default-max-batch-size' must be a number, found '%.*s'",
-                          KELP_STR_ARG(value->string));
-    return NULL;
-}
-
 kelp_status *kelp_builtin_config_read(TRITONBACKEND_Model *model, kelp_arena *arena,
                                       kelp_builtin_config *out) {
     *out = (kelp_builtin_config){0};
@@ -94,23 +67,12 @@ kelp_status *kelp_builtin_config_read(TRITONBACKEND_Model *model, kelp_arena *ar
     const kelp_json *decoupled =
         kelp_json_get(kelp_json_get(tree, "model_transaction_policy"), "decoupled");
     out->decoupled = decoupled != NULL && decoupled->boolean;
-    return read_default_batch(model, arena, &out->default_max_batch_size);
+    return NULL;
 }
 
 /* ---- completing ---- */
 static bool has_items(const kelp_json *array) {
     return array != NULL && array->type == KELP_JSON_ARRAY && array->count > 0;
-}
-
-/* Every input and output leaves its first extent open: requests can be put together along it. */
-static bool can_batch(const kelp_compute_metadata *metadata) {
-    for (size_t i = 0; i < metadata->input_count; i++)
-        if (metadata->inputs[i].rank < 1 || metadata->inputs[i].shape[0] >= 0)
-            return false;
-    for (size_t i = 0; i < metadata->output_count; i++)
-        if (metadata->outputs[i].rank < 1 || metadata->outputs[i].shape[0] >= 0)
-            return false;
-    return metadata->input_count > 0;
 }
 
 static kelp_status *write_tensors(const kelp_builtin_config *config, kelp_json_writer *writer,
@@ -147,7 +109,7 @@ static kelp_status *write_tensors(const kelp_builtin_config *config, kelp_json_w
         if (scalar)
             kelp_json_put_i64(writer, 1);
         kelp_json_end_array(writer);
-        if (scalar && batched) {
+        if (scalar) {
             kelp_json_key(writer, "reshape");
             kelp_json_begin_object(writer);
             kelp_json_key(writer, "shape");
@@ -167,8 +129,7 @@ static kelp_status *complete(TRITONBACKEND_Model *model, kelp_builtin_config *co
     bool outputs_given = has_items(kelp_json_get(config->tree, "output"));
     if (inputs_given && outputs_given)
         return NULL;
-    if (config->max_batch_size == 0 && !inputs_given && !outputs_given && can_batch(metadata))
-        config->max_batch_size = config->default_max_batch_size;
+    /* Without max_batch_size the model's own extents stand: an open first one takes any batch. */
     bool batched = config->max_batch_size > 0;
     kelp_buf text;
     kelp_json_writer writer;

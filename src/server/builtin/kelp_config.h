@@ -14,7 +14,6 @@ typedef struct kelp_builtin_config {
     const char *provider;
     int threads; /* 0: those of the backend */
     int64_t max_batch_size;
-    int64_t default_max_batch_size; /* what a batching model without one gets */
     bool decoupled;
     const kelp_json *tree;
 } kelp_builtin_config;
@@ -24,7 +23,7 @@ kelp_status *kelp_builtin_config_read(TRITONBACKEND_Model *model, kelp_arena *ar
                                       kelp_builtin_config *out) KELP_MUST_USE;
 
 /* Holds the configuration against the model's inputs and outputs: what is missing is filled in (when the server asks for
- * completion), what contradicts is an error that names model, tensor and field. Sets config->max_batch_size. */
+ * completion), what contradicts is an error that names model, tensor and field. */
 kelp_status *kelp_builtin_config_complete(TRITONBACKEND_Model *model, kelp_arena *arena,
                                           kelp_builtin_config *config,
                                           const kelp_compute_metadata *metadata) KELP_MUST_USE;

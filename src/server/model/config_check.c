@@ -35,9 +35,6 @@ static kelp_status *check_dims(const kelp_model_config *config, const char *kind
         CHECK_FAIL("%s: %s '%s': field 'reshape': expected as many elements as dims have (%lld), "
                    "found %lld",
                    config->source, kind, io->name, (long long)from, (long long)to);
-    if (io->has_reshape && io->reshape_rank == 0 && config->max_batch_size == 0)
-        CHECK_FAIL("%s: %s '%s': field 'reshape': an empty shape needs max_batch_size above 0",
-                   config->source, kind, io->name);
     return NULL;
 }
 
