@@ -53,9 +53,14 @@ static bool in_object(const kelp_json_reader *reader) {
 }
 
 static kelp_status *push(kelp_json_reader *reader, bool object) {
-    if (reader->depth == KELP_JSON_MAX_DEPTH)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "arrays and objects nest deeper than %d",
-                          KELP_JSON_MAX_DEPTH);
+    if (reader->depth == KELP_JSON_MAX_DEPTH) {
+        size_t line, column, at = reader->position;
+        kelp_json_where(reader->text, reader->length, at, &line, &column);
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "line %zu column %zu: expected arrays and objects at most %d deep, "
+                          "found '%c' below that",
+                          line, column, KELP_JSON_MAX_DEPTH, reader->text[at]);
+    }
     uint32_t at = reader->depth++;
     uint64_t bit = (uint64_t)1 << (at % 64);
     if (object)
@@ -236,7 +241,7 @@ static kelp_status *read_number(kelp_json_reader *reader, kelp_json_token *out) 
             return fail(reader, at, "a digit in the exponent");
     }
     reader->position = at;
-    if (integral && fits && !(negative && value > (uint64_t)1 << 63) && !(negative && value == 0))
+    if (integral && fits && !(negative && value > (uint64_t)1 << 63))
         return set_integer(out, negative, value);
     out->type = KELP_JSON_DOUBLE;
     if (!kelp_parse_f64((kelp_str){reader->text + begin, at - begin}, &out->f64))
@@ -284,8 +289,9 @@ static kelp_status *read_value(kelp_json_reader *reader, kelp_json_token *out) {
     kelp_status *status = NULL;
     if (c == '{' || c == '[') {
         out->type = c == '{' ? KELP_JSON_OBJECT : KELP_JSON_ARRAY;
+        KELP_TRY(push(reader, c == '{'));
         reader->position++;
-        return push(reader, c == '{');
+        return NULL;
     }
     bool infinite = c == '-' && reader->length - reader->position > 1 &&
                     reader->text[reader->position + 1] == 'I';

@@ -58,8 +58,7 @@ void kelp_json_reader_init(kelp_json_reader *reader, kelp_arena *arena, const ch
 kelp_status *kelp_json_next(kelp_json_reader *reader, kelp_json_token *out) KELP_MUST_USE;
 /* Skips the value that begins with the next token (whole arrays and objects). */
 kelp_status *kelp_json_skip(kelp_json_reader *reader) KELP_MUST_USE;
-/* Appends the numbers of the (nested, at most 100 deep) array that begins with the next token, row-major, as elements of `kelp_dtype dtype` to `out`;
- * see kelp_json_read_tensor in tensor/ for that; here only positions are kept. */
+/* Line and column, both from 1, of a byte of the text; columns count bytes. */
 void kelp_json_where(const char *text, size_t length, size_t offset, size_t *out_line,
                      size_t *out_column);
 
@@ -78,7 +77,8 @@ struct kelp_json {
     size_t count;      /* of children */
     size_t offset;     /* in the text */
 };
-/* Everything lives in the arena; strings may borrow from the text. `name` is the file or what to call the text in errors. */
+/* Everything lives in the arena; strings may borrow from the text. `name` is the file or what to call the text in
+ * errors: INVALID_ARGUMENT "NAME:LINE:COLUMN: …". */
 kelp_status *kelp_json_parse(kelp_arena *arena, const char *name, const char *text, size_t length,
                              kelp_json **out) KELP_MUST_USE;
 /* First member of that name, or NULL (also when `object` is NULL or no object). */

@@ -2,6 +2,8 @@
 /* JSON as a tree, for configuration. */
 #include "base/json.h"
 
+#include <stdio.h>
+
 typedef struct level {
     kelp_json *container;
     kelp_json *last;
@@ -60,11 +62,17 @@ kelp_status *kelp_json_parse(kelp_arena *arena, const char *name, const char *te
     kelp_json_reader reader;
     kelp_json_reader_init(&reader, arena, text, length);
     kelp_status *status = parse(arena, &reader, out);
-    if (status == NULL || status == kelp_status_oom())
+    if (status == NULL || kelp_status_code(status) != KELP_INVALID_ARGUMENT)
         return status;
-    kelp_status *named = kelp_status_new(kelp_status_code(status), kelp_status_file(status),
-                                         kelp_status_line(status), "%s: %s", name,
-                                         kelp_status_message(status));
+    /* The reader's place, written as compilers and editors know it. */
+    size_t line = 1, column = 1;
+    int place = 0;
+    const char *message = kelp_status_message(status);
+    if (sscanf(message, "line %zu column %zu: %n", &line, &column, &place) != 2)
+        place = 0;
+    kelp_status *named =
+        kelp_status_new(KELP_INVALID_ARGUMENT, kelp_status_file(status), kelp_status_line(status),
+                        "%s:%zu:%zu: %s", name, line, column, message + place);
     kelp_status_free(status);
     return named;
 }

@@ -27,6 +27,8 @@ static void open(kelp_json_writer *writer, char c) {
 static void close(kelp_json_writer *writer, char c) {
     kelp_buf_append_char(writer->out, c);
     writer->depth--;
+    /* Known without asking: below 64 deep a level shares its bit with one further up. */
+    writer->need_comma |= depth_bit(writer);
 }
 
 void kelp_json_begin_object(kelp_json_writer *writer) {
