@@ -13,6 +13,8 @@
 #include <unistd.h>
 
 #define EVENTS_A_ROUND 64
+/* Tasks that post further tasks must not keep files and timers waiting. */
+#define POSTS_A_ROUND 256
 
 struct kelp_loop {
     kelp_allocator allocator;
@@ -75,8 +77,10 @@ static void wake(kelp_loop *loop) {
 }
 
 void kelp_loop_stop(kelp_loop *loop) {
+    int kept = errno; /* a signal handler leaves it as it was */
     atomic_store(&loop->stopping, true);
     wake(loop);
+    errno = kept;
 }
 
 void kelp_loop_post(kelp_loop *loop, kelp_loop_task *task) {
@@ -164,7 +168,10 @@ kelp_status *kelp_loop_timer_set(kelp_loop *loop, kelp_loop_timer *timer, uint64
 }
 
 static void run_timers(kelp_loop *loop) {
-    while (loop->timer_count > 0 && loop->timers[1]->deadline_ns <= loop->now_ns) {
+    /* Counted, so that one which is armed anew for a time gone by runs in the next round. */
+    for (size_t left = loop->timer_count; left > 0; left--) {
+        if (loop->timer_count == 0 || loop->timers[1]->deadline_ns > loop->now_ns)
+            return;
         kelp_loop_timer *timer = loop->timers[1];
         kelp_loop_timer_cancel(loop, timer);
         timer->fn(timer);
@@ -188,11 +195,21 @@ static void drain_wakes(const kelp_loop *loop) {
     }
 }
 
+static bool run_post(kelp_loop *loop) {
+    kelp_queue_node *node = kelp_queue_pop(&loop->posts);
+    if (node == NULL)
+        return false;
+    kelp_loop_task *task = (kelp_loop_task *)(void *)node;
+    task->fn(task);
+    return true;
+}
+
 static void run_posts(kelp_loop *loop) {
-    for (kelp_queue_node *node; (node = kelp_queue_pop(&loop->posts)) != NULL;) {
-        kelp_loop_task *task = (kelp_loop_task *)(void *)node;
-        task->fn(task);
+    for (int i = 0; i < POSTS_A_ROUND; i++) {
+        if (!run_post(loop))
+            return;
     }
+    wake(loop); /* no post wakes a loop whose queue still holds some */
 }
 
 static void run_events(kelp_loop *loop, int count) {
@@ -210,7 +227,9 @@ static void run_events(kelp_loop *loop, int count) {
         uint32_t events = (bits & EPOLLIN ? KELP_LOOP_READ : 0u) |
                           (bits & EPOLLOUT ? KELP_LOOP_WRITE : 0u) |
                           (bits & (EPOLLHUP | EPOLLERR) ? KELP_LOOP_HANGUP : 0u);
-        io->fn(io, events);
+        events &= io->events | KELP_LOOP_HANGUP; /* it may have been modified in this round */
+        if (events != 0)
+            io->fn(io, events);
     }
     loop->event_count = 0;
 }
@@ -225,7 +244,8 @@ kelp_status *kelp_loop_run(kelp_loop *loop) {
         run_posts(loop);
         run_timers(loop);
     }
-    run_posts(loop);
+    while (run_post(loop)) { /* what was posted before the stop still runs */
+    }
     atomic_store(&loop->stopping, false);
     return NULL;
 }
