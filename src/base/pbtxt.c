@@ -2,6 +2,7 @@
 /* Protocol buffers' text format into a tree. Nesting is a chain of open messages, not recursion. */
 #include "base/pbtxt.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #define DEPTH_MAX 100
@@ -20,12 +21,24 @@ typedef struct open_message {
     kelp_pbtxt *list; /* when it is an item of a list: the first item, which carries the field's name */
 } open_message;
 
+static bool is_name_char(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
 static kelp_status *fail(const parser *p, const char *expected) {
     if (p->at == p->end)
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s:%u:%u: expected %s, found the end of the file",
                           p->file, p->line, p->column, expected);
-    return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s:%u:%u: expected %s, found '%c'", p->file, p->line,
-                      p->column, expected, *p->at);
+    unsigned char c = (unsigned char)*p->at;
+    if (c < 0x20 || c >= 0x7f)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s:%u:%u: expected %s, found byte 0x%02x", p->file,
+                          p->line, p->column, expected, c);
+    int length = 1; /* a word is shown whole */
+    while (is_name_char((char)c) && length < 64 && length < p->end - p->at &&
+           is_name_char(p->at[length]))
+        length++;
+    return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s:%u:%u: expected %s, found '%.*s'", p->file, p->line,
+                      p->column, expected, length, p->at);
 }
 
 static void advance(parser *p) {
@@ -63,10 +76,6 @@ static bool take(parser *p, char c) {
     return true;
 }
 
-static bool is_name_char(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
-
 /* ---- names ---- */
 static kelp_status *read_name(parser *p, kelp_str *out) {
     const char *begin = p->at;
@@ -77,12 +86,10 @@ static kelp_status *read_name(parser *p, kelp_str *out) {
             return fail(p, "']' after an extension's name");
         advance(p);
     } else {
+        if (p->at == p->end || !is_name_char(*begin) || (*begin >= '0' && *begin <= '9'))
+            return fail(p, "a field's name");
         while (p->at < p->end && is_name_char(*p->at))
             advance(p);
-        if (p->at == begin || (*begin >= '0' && *begin <= '9')) {
-            p->at = begin;
-            return fail(p, "a field's name");
-        }
     }
     *out = (kelp_str){begin, (size_t)(p->at - begin)};
     skip_blanks(p);
@@ -123,6 +130,21 @@ static char *put_utf8(char *to, uint32_t code) {
     return to;
 }
 
+/* Behind an escaped high surrogate: its low half, and both together as one code point. */
+static kelp_status *read_low_surrogate(parser *p, uint32_t *inout_value) {
+    int count = 0;
+    uint32_t low = 0;
+    if (*inout_value < 0xdc00 && p->end - p->at >= 6 && p->at[0] == '\\' && p->at[1] == 'u') {
+        advance(p);
+        advance(p);
+        low = read_digits(p, 16, 4, &count);
+    }
+    if (count != 4 || low < 0xdc00 || low > 0xdfff)
+        return fail(p, "both halves of a surrogate pair");
+    *inout_value = 0x10000 + ((*inout_value - 0xd800) << 10) + (low - 0xdc00);
+    return NULL;
+}
+
 /* Behind the backslash. */
 static kelp_status *read_escape(parser *p, char **to) {
     static const char letters[] = "abfnrtv?\\'\"", values[] = "\a\b\f\n\r\t\v?\\'\"";
@@ -145,6 +167,8 @@ static kelp_status *read_escape(parser *p, char **to) {
     uint32_t value = read_digits(p, 16, most, &count);
     if (most == 0 || count == 0 || (most > 2 && (count != most || value > 0x10ffff)))
         return fail(p, "an escape that the text format knows");
+    if (most > 2 && value >= 0xd800 && value < 0xe000)
+        KELP_TRY(read_low_surrogate(p, &value));
     if (most == 2)
         *(*to)++ = (char)value;
     else
@@ -152,14 +176,32 @@ static kelp_status *read_escape(parser *p, char **to) {
     return NULL;
 }
 
+/* Bytes between the quotes of the literals ahead: no escape is shorter than what it stands for. */
+static size_t measure_string(parser ahead) {
+    size_t length = 0;
+    while (peek(&ahead, '"') || peek(&ahead, '\'')) {
+        char quote = *ahead.at;
+        advance(&ahead);
+        for (; ahead.at < ahead.end && *ahead.at != quote; length++) {
+            if (*ahead.at == '\\' && ahead.end - ahead.at > 1) {
+                advance(&ahead);
+                length++;
+            }
+            if (*ahead.at == '\n')
+                return length;
+            advance(&ahead);
+        }
+        if (ahead.at == ahead.end)
+            return length;
+        advance(&ahead);
+        skip_blanks(&ahead);
+    }
+    return length;
+}
+
 /* Adjacent literals are one string. */
 static kelp_status *read_string(parser *p, kelp_str *out) {
-    /* an escape is never shorter than what it stands for, and the file is larger than its strings */
-    size_t most = 0;
-    for (const char *c = p->at; c < p->end && *c != '\n'; c++)
-        most++;
-    size_t length = 0, capacity = most + 8;
-    char *data = kelp_arena_alloc(p->arena, capacity, 1);
+    char *data = kelp_arena_alloc(p->arena, measure_string(*p) + 1, 1), *to = data;
     if (data == NULL)
         return kelp_status_oom();
     while (peek(p, '"') || peek(p, '\'')) {
@@ -168,15 +210,6 @@ static kelp_status *read_string(parser *p, kelp_str *out) {
         while (p->at < p->end && *p->at != quote) {
             if (*p->at == '\n')
                 return fail(p, "the closing quote of a string on its line");
-            if (length + 8 > capacity) { /* a literal on a further line */
-                char *larger = kelp_arena_alloc(p->arena, capacity * 2, 1);
-                if (larger == NULL)
-                    return kelp_status_oom();
-                memcpy(larger, data, length);
-                data = larger;
-                capacity *= 2;
-            }
-            char *to = data + length;
             if (*p->at == '\\') {
                 advance(p);
                 KELP_TRY(read_escape(p, &to));
@@ -184,14 +217,13 @@ static kelp_status *read_string(parser *p, kelp_str *out) {
                 *to++ = *p->at;
                 advance(p);
             }
-            length = (size_t)(to - data);
         }
         if (p->at == p->end)
             return fail(p, "the closing quote of a string");
         advance(p);
         skip_blanks(p);
     }
-    *out = (kelp_str){data, length};
+    *out = (kelp_str){data, (size_t)(to - data)};
     return NULL;
 }
 
@@ -212,9 +244,11 @@ static kelp_status *read_scalar(parser *p, kelp_str *out) {
     if (length == 0)
         return fail(p, "a value");
     if (negative) {
-        char *text = kelp_arena_printf(p->arena, "-%.*s", (int)length, begin);
+        char *text = kelp_arena_alloc(p->arena, length + 1, 1);
         if (text == NULL)
             return kelp_status_oom();
+        text[0] = '-';
+        memcpy(text + 1, begin, length);
         *out = (kelp_str){text, length + 1};
     } else {
         *out = (kelp_str){begin, length};
@@ -248,7 +282,7 @@ static kelp_status *read_value(parser *p, open_message *stack, size_t *depth, ke
                                kelp_pbtxt *list) {
     if (peek(p, '{') || peek(p, '<')) {
         field->type = KELP_PBTXT_MESSAGE;
-        if (*depth == DEPTH_MAX)
+        if (*depth > DEPTH_MAX) /* the root is one of them */
             return fail(p, "messages nested at most 100 deep");
         stack[*depth] = (open_message){field, NULL, peek(p, '{') ? '}' : '>', list};
         (*depth)++;
@@ -300,6 +334,8 @@ static kelp_status *read_field(parser *p, open_message *stack, size_t *depth) {
         skip_blanks(p);
         if (take(p, ']'))
             return NULL;
+        if (!colon && !peek(p, '{') && !peek(p, '<')) /* only messages go without a colon */
+            return fail(p, "'{' or ']' in a list without ':'");
         kelp_pbtxt *kept = KELP_ARENA_NEW(p->arena, kelp_pbtxt);
         if (kept == NULL)
             return kelp_status_oom();
@@ -316,13 +352,14 @@ static kelp_status *parse(parser *p, kelp_pbtxt *root) {
     skip_blanks(p);
     for (;;) {
         open_message *top = &stack[depth - 1];
+        size_t before = depth;
         if (p->at == p->end && depth == 1)
             return NULL;
         if (depth > 1 && peek(p, top->closing)) {
             kelp_pbtxt *list = top->list;
             advance(p);
             skip_blanks(p);
-            depth--;
+            before = --depth;
             if (list != NULL)
                 KELP_TRY(read_items(p, stack, &depth, list, true));
         } else if (p->at == p->end) {
@@ -330,8 +367,8 @@ static kelp_status *parse(parser *p, kelp_pbtxt *root) {
         } else {
             KELP_TRY(read_field(p, stack, &depth));
         }
-        if (!take(p, ','))
-            take(p, ';');
+        if (depth == before && !take(p, ',')) /* a field has ended */
+            (void)take(p, ';');
     }
 }
 
@@ -380,7 +417,9 @@ static bool read_magnitude(kelp_str text, uint64_t *out) {
 kelp_status *kelp_pbtxt_i64(const char *file, const kelp_pbtxt *field, int64_t min, int64_t max,
                             int64_t *out) {
     bool negative = field->text.length > 0 && field->text.data[0] == '-';
-    kelp_str digits = {field->text.data + negative, field->text.length - negative};
+    kelp_str digits = field->text;
+    if (negative)
+        digits = (kelp_str){digits.data + 1, digits.length - 1};
     uint64_t magnitude = 0;
     bool is_number = field->type == KELP_PBTXT_SCALAR && read_magnitude(digits, &magnitude);
     bool fits = is_number && magnitude <= (uint64_t)INT64_MAX + negative;
@@ -408,19 +447,31 @@ kelp_status *kelp_pbtxt_u64(const char *file, const kelp_pbtxt *field, uint64_t 
 }
 
 kelp_status *kelp_pbtxt_f64(const char *file, const kelp_pbtxt *field, double *out) {
+    if (field->type != KELP_PBTXT_SCALAR || field->text.length == 0)
+        return wrong(file, field, "a number");
     kelp_str text = field->text;
+    bool negative = text.data[0] == '-';
+    if (negative)
+        text = (kelp_str){text.data + 1, text.length - 1};
     bool is_hex = text.length > 1 && text.data[0] == '0' && (text.data[1] | 32) == 'x';
-    if (!is_hex && text.length > 1 && (text.data[text.length - 1] | 32) == 'f' &&
-        text.data[text.length - 2] != 'n')
-        text.length--; /* "1.5f" */
     uint64_t magnitude;
-    if (field->type == KELP_PBTXT_SCALAR && kelp_parse_f64(text, out))
-        return NULL;
-    if (field->type == KELP_PBTXT_SCALAR && is_hex && read_magnitude(text, &magnitude)) {
+    if (kelp_str_equal_nocase(text, KELP_STR("inf")) ||
+        kelp_str_equal_nocase(text, KELP_STR("infinity"))) {
+        *out = (double)INFINITY;
+    } else if (kelp_str_equal_nocase(text, KELP_STR("nan"))) {
+        *out = (double)NAN;
+    } else if (is_hex && read_magnitude(text, &magnitude)) {
         *out = (double)magnitude;
-        return NULL;
+    } else {
+        if (!is_hex && text.length > 1 && (text.data[text.length - 1] | 32) == 'f')
+            text.length--; /* "1.5f" */
+        bool begins = text.length > 0 && (text.data[0] == '.' || digit_value(text.data[0], 10) >= 0);
+        if (!begins || !kelp_parse_f64(text, out))
+            return wrong(file, field, "a number");
     }
-    return wrong(file, field, "a number");
+    if (negative)
+        *out = -*out;
+    return NULL;
 }
 
 kelp_status *kelp_pbtxt_bool(const char *file, const kelp_pbtxt *field, bool *out) {
