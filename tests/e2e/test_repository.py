@@ -22,7 +22,7 @@ def broken_repository():
     repository.add("badconfig", os.path.join(ROOT, "examples", "models", "digits", "1", "model.onnx"),
                    'max_batch_size: 8\ninput [ { name: "image" data_type: TYPE_FP99 dims: [ 1, 8, 8 ] } ]\n')
     with open(ADDSUB_CONFIG, encoding="utf-8") as file:
-        config = file.read().replace('"addsub"', '"nobody"', 1)
+        config = file.read().replace('"addsub"', '"nobackend"', 1)
     repository.add("nobackend", config=config.replace('backend: "addsub"', 'backend: "not_there"'))
     return repository
 
