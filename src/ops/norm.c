@@ -187,23 +187,88 @@ static kelp_status *rms_norm_invoke(const void *state, kelp_op_args *args) {
 }
 KELP_KERNEL(RMSNormalization, 0, sizeof(norm_plan), 0, rms_norm_reshape, rms_norm_invoke);
 
-/* kelp::SkipLayerNorm: y = LayerNormalization(x + skip), and, when wanted, x + skip. */
-static kelp_status *skip_norm_reshape(const void *state, kelp_op_args *args) {
-    (void)state;
-    KELP_TRY(norm_reshape(args, 2, -1, false));
+/* kelp::SkipLayerNorm: y = LayerNormalization(x + skip), and, when wanted, x + skip. The two broadcast; then the sum goes to memory first. */
+typedef struct skip_plan {
+    norm_plan norm; /* first: norm_rows reads it */
+    bool broadcast;
+    kelp_bcast walk;
+    size_t sum_offset;
+    const kelp_op_args *args;
+    float *total;
+} skip_plan;
+
+static kelp_status *skip_broadcast(kelp_op_args *args) {
+    skip_plan *p = args->plan;
     const kelp_tensor *x = args->inputs[0], *skip = args->inputs[1];
-    if (kelp_tensor_elements(x) != kelp_tensor_elements(skip) || skip->dtype != KELP_F32)
-        return kelp_ops_bad_shapes(args, x, skip, "the shapes differ");
+    int64_t shape[KELP_MAX_RANK];
+    int32_t rank = x->rank;
+    memcpy(shape, x->shape, sizeof shape);
+    if (!kelp_ops_broadcast_shape(&rank, shape, skip->rank, skip->shape) || rank < 1)
+        return kelp_ops_bad_shapes(args, x, skip, "the shapes do not broadcast");
+    kelp_bcast_init(&p->walk, rank, shape, args->inputs, 2);
+    p->broadcast = true;
+    p->norm.rows = kelp_ops_product(shape, 0, rank - 1);
+    p->norm.count = shape[rank - 1];
+    KELP_TRY(check_scale(args, 2, p->norm.count));
+    KELP_TRY(check_scale(args, 3, p->norm.count));
+    KELP_TRY(kelp_ops_scratch(args, p->norm.rows * p->norm.count, sizeof(float), &p->sum_offset));
+    KELP_TRY(kelp_ops_set(args, 0, KELP_F32, rank, shape));
+    return kelp_ops_set(args, 1, KELP_F32, rank, shape);
+}
+
+static kelp_status *skip_norm_reshape(const void *state, kelp_op_args *args) {
+    skip_plan *p = args->plan;
+    (void)state;
+    KELP_TRY(kelp_ops_check_inputs(args, 3));
+    const kelp_tensor *x = args->inputs[0], *skip = args->inputs[1];
+    if (skip->dtype != KELP_F32 || x->dtype != KELP_F32)
+        return kelp_ops_bad_type(args, skip->dtype);
+    p->norm.epsilon = kelp_node_attr_f32(args->node, "epsilon", 1e-5f);
+    if (x->rank != skip->rank ||
+        memcmp(x->shape, skip->shape, (size_t)x->rank * sizeof *x->shape) != 0)
+        return skip_broadcast(args);
+    KELP_TRY(norm_reshape(args, 2, -1, false));
     return kelp_ops_set_like(args, 1, x);
 }
 
-static kelp_status *skip_norm_invoke(const void *state, kelp_op_args *args) {
-    norm_plan *p = args->plan;
-    (void)state;
-    p->sum = data_of(kelp_ops_out(args, 1));
-    return norm_run(args, 2);
+static void add_rows(void *userp, int64_t begin, int64_t end, int worker) {
+    const skip_plan *p = userp;
+    const kelp_simd *simd = kelp_simd_get();
+    int64_t offsets[KELP_BCAST_MAX];
+    int last = p->walk.rank - 1;
+    (void)worker;
+    for (int64_t row = begin; row < end; row++) {
+        kelp_bcast_row(&p->walk, row, offsets);
+        simd->bin[KELP_BIN_ADD](p->total + row * p->walk.inner,
+                                (const float *)p->args->inputs[0]->data + offsets[0],
+                                (const float *)p->args->inputs[1]->data + offsets[1],
+                                p->walk.inner, last < 0 ? 0 : (int)p->walk.strides[0][last],
+                                last < 0 ? 0 : (int)p->walk.strides[1][last]);
+    }
 }
-KELP_KERNEL(SkipLayerNorm, 0, sizeof(norm_plan), 0, skip_norm_reshape, skip_norm_invoke);
+
+static kelp_status *skip_norm_invoke(const void *state, kelp_op_args *args) {
+    skip_plan *p = args->plan;
+    (void)state;
+    p->norm.sum = data_of(kelp_ops_out(args, 1));
+    if (!p->broadcast)
+        return norm_run(args, 2);
+    p->args = args;
+    p->total = p->norm.sum != NULL ? p->norm.sum
+                                   : (float *)(void *)((char *)args->scratch + p->sum_offset);
+    kelp_op_parallel(args->env, p->walk.outer,
+                     KELP_OPS_GRAIN / KELP_MAX((int64_t)1, p->walk.inner) + 1, add_rows, p);
+    p->norm.x = p->total;
+    p->norm.skip = NULL;
+    p->norm.sum = NULL;
+    p->norm.gamma = data_of(kelp_ops_in(args, 2));
+    p->norm.beta = data_of(kelp_ops_in(args, 3));
+    p->norm.y = args->outputs[0]->data;
+    kelp_op_parallel(args->env, p->norm.rows,
+                     KELP_OPS_GRAIN / 2 / KELP_MAX((int64_t)1, p->norm.count) + 1, norm_rows, p);
+    return NULL;
+}
+KELP_KERNEL(SkipLayerNorm, 0, sizeof(skip_plan), 0, skip_norm_reshape, skip_norm_invoke);
 
 /* ---- BatchNormalization, at inference ---- */
 typedef struct batch_norm_plan {

@@ -2,27 +2,6 @@
 /* LayerNormalization(x + skip): the sum never goes to memory unless somebody else wants it. */
 #include "graph/passes/passes.h"
 
-#include <string.h>
-
-static bool same_extent(const kelp_value *a, const kelp_value *b, int32_t axis) {
-    if (a->shape[axis] != b->shape[axis])
-        return false;
-    if (a->shape[axis] >= 0)
-        return true;
-    /* equal open extents have the same name; without one they may broadcast */
-    return a->symbols[axis] != NULL && b->symbols[axis] != NULL &&
-           strcmp(a->symbols[axis], b->symbols[axis]) == 0;
-}
-
-static bool same_shape(const kelp_value *a, const kelp_value *b) {
-    if (a->rank < 1 || a->rank != b->rank)
-        return false;
-    for (int32_t i = 0; i < a->rank; i++)
-        if (!same_extent(a, b, i))
-            return false;
-    return true;
-}
-
 /* true when a node between `first` and `last` reads the value: the fused node would come too late for it. */
 static bool read_between(const kelp_block *block, const kelp_value *value, const kelp_node *first,
                          const kelp_node *last) {
@@ -42,9 +21,9 @@ kelp_status *kelp_pass_skip_norm(kelp_block *block) {
         kelp_node *add = kelp_match_producer(sum, "", "Add");
         int64_t axis = kelp_node_attr_i64(norm, "axis", -1);
         if (add == NULL || sum->dtype != KELP_F32 || norm->input_count < 3 ||
-            norm->inputs[2] == NULL || (axis != -1 && axis != sum->rank - 1) ||
+            norm->inputs[2] == NULL || (axis != -1 && (sum->rank < 0 || axis != sum->rank - 1)) ||
             norm->output_count > 1 || add->inputs[0]->constant != NULL ||
-            add->inputs[1]->constant != NULL || !same_shape(add->inputs[0], add->inputs[1]))
+            add->inputs[1]->constant != NULL || add->inputs[0]->dtype != KELP_F32)
             continue;
         bool keep_sum = !kelp_used_once(sum);
         if (keep_sum && read_between(block, sum, add, norm))
