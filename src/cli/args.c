@@ -37,7 +37,9 @@ const char *kelp_args_nearest(const char *word, const char *(*next)(const void *
         const char *candidate = next(userp, i);
         if (!candidate)
             return nearest;
-        size_t distance = edit_distance(word, candidate);
+        /* A name that was begun is as near as can be. */
+        size_t distance =
+            length > 2 && !strncmp(word, candidate, length) ? 0 : edit_distance(word, candidate);
         if (distance < best) {
             best = distance;
             nearest = candidate;

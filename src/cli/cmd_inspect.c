@@ -258,7 +258,7 @@ static void text_plan(const plan *p, kelp_buf *out) {
         "plan\n  nodes       %zu loaded, %zu after folding and fusion\n"
         "  steps       %zu kernels, %zu views, %zu folded, %zu with shapes that depend on data\n"
         "  weights     %s borrowed from the file, %s packed\n"
-        "  workspace   %s (at least %s live at once; %s without reuse)\n",
+        "  workspace   %s (%s live at once; activations without reuse take %s)\n",
         p->engine.nodes_loaded, p->engine.nodes_planned, p->stats.steps, p->stats.views,
         p->stats.folded, p->stats.dynamic_steps, kelp_cli_bytes(p->engine.weight_bytes_borrowed, a),
         kelp_cli_bytes(p->engine.weight_bytes_packed, b),

@@ -131,6 +131,7 @@ static void errors_name_the_option(void **state) {
     (void)state;
     refuse(WORDS("--htp-port", "1"), "unknown option '--htp-port'; did you mean '--http-port'?");
     refuse(WORDS("--http_port=1"), "unknown option '--http_port'; did you mean '--http-port'?");
+    refuse(WORDS("--http"), "unknown option '--http'; did you mean '--http-port'?");
     refuse(WORDS("--zzzzzzzzzz"), "unknown option '--zzzzzzzzzz'");
     refuse(WORDS("-z"), "unknown option '-z'");
     refuse(WORDS("--http-port"), "option '--http-port' needs a value, PORT");
