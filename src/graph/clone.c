@@ -22,6 +22,7 @@ typedef struct scope {
 typedef struct cloner {
     const kelp_graph *from;
     kelp_graph *to;
+    size_t nodes, node_limit; /* functions that call functions twice grow like powers of two */
 } cloner;
 
 static kelp_value *lookup(const scope *s, const kelp_value *value) {
@@ -246,6 +247,10 @@ static kelp_status *inline_call(cloner *c, const scope *s, const kelp_node *call
 
 static kelp_status *clone_node(cloner *c, const scope *s, const kelp_node *from) {
     const kelp_block *function = find_function(c, from);
+    if (++c->nodes > c->node_limit)
+        return KELP_ERROR(KELP_RESOURCE_EXHAUSTED,
+                          "%s: with its functions inlined, the model has more than %zu nodes",
+                          c->from->info.label, c->node_limit);
     if (function != NULL)
         return inline_call(c, s, from, function);
     if (strcmp(from->op_type, "Constant") == 0 && *from->domain == '\0' &&
@@ -320,7 +325,9 @@ kelp_status *kelp_graph_clone_for_engine(kelp_graph *graph, kelp_graph **out) {
     clone->metadata = graph->metadata;
     clone->origin = kelp_graph_retain(graph);
     clone->main->name = graph->main->name;
-    cloner c = {graph, clone};
+    cloner c = {.from = graph,
+                .to = clone,
+                .node_limit = graph->node_limit ? graph->node_limit : (size_t)4 << 20};
     scope s = {.to = clone->main, .prefix = ""};
     kelp_status *status = map_values(&c, &s, graph->main);
     if (status == NULL)

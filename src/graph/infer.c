@@ -1,89 +1,236 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Types and shapes of what the file leaves out, one pass in order. What is declared wins; kernels check the real shapes anyway, so that an
- * operator unknown here costs a fusion at most.
+ * Types and shapes of what the file leaves out: one pass over a block in order, its subgraphs with it. What is declared and what follows must
+ * agree; of an open extent and a fixed one, the fixed one stays.
  */
 #include "graph/infer.h"
 
 #include <string.h>
 
-/* Operators whose result has another type than their first input. */
-static kelp_dtype output_dtype(const kelp_node *node, size_t index) {
-    static const char *const to_bool[] = {"Equal", "Greater", "Less", "GreaterOrEqual",
-                                          "LessOrEqual", "And", "Or", "Xor", "Not", "IsNaN",
-                                          "IsInf"};
-    static const char *const to_i64[] = {"Shape", "Size", "NonZero", "ArgMax", "ArgMin"};
-    for (size_t i = 0; i < sizeof to_bool / sizeof to_bool[0]; i++)
-        if (strcmp(node->op_type, to_bool[i]) == 0)
-            return KELP_BOOL;
-    for (size_t i = 0; i < sizeof to_i64 / sizeof to_i64[0]; i++)
-        if (strcmp(node->op_type, to_i64[i]) == 0)
-            return KELP_I64;
-    if (strcmp(node->op_type, "Cast") == 0)
-        return (kelp_dtype)kelp_node_attr_i64(node, "to", 0);
-    if (strcmp(node->op_type, "TopK") == 0 && index == 1)
-        return KELP_I64;
-    if (strcmp(node->op_type, "ConstantOfShape") == 0) {
-        const kelp_tensor *value = kelp_node_attr_tensor(node, "value");
-        return value != NULL ? value->dtype : KELP_F32;
-    }
-    static const char *const others[] = {"If",           "Loop",          "Scan",
-                                         "OneHot",       "QuantizeLinear", "DequantizeLinear",
-                                         "DynamicQuantizeLinear", "MatMulInteger", "ConvInteger",
-                                         "EyeLike",      "RandomNormal",  "RandomUniform",
-                                         "Multinomial",  "Bernoulli",     "SequenceAt",
-                                         "CastLike",     "BitCast",       "SequenceConstruct",
-                                         "MelWeightMatrix", "QLinearMatMul", "QLinearConv",
-                                         "Unique",       "Dropout",       "MaxPool"};
-    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
-        if (strcmp(node->op_type, others[i]) == 0)
-            return index == 0 && i >= sizeof others / sizeof others[0] - 3 && node->inputs[0] != NULL
-                       ? node->inputs[0]->dtype
-                       : KELP_DTYPE_INVALID;
-    size_t first = strcmp(node->op_type, "Where") == 0 ? 1 : 0;
-    return node->input_count > first && node->inputs[first] != NULL ? node->inputs[first]->dtype
-                                                                    : KELP_DTYPE_INVALID;
+#define INFER_FAIL(node, format, ...)                                                             \
+    return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: node '%s' (%s) in graph '%s': " format,         \
+                      (node)->block->graph->info.label, (node)->name, (node)->op_type,            \
+                      (node)->block->name, __VA_ARGS__)
+
+static const kelp_infer_rule *find_rule(const char *op_type) {
+    const kelp_infer_rule *const lists[] = {kelp_infer_elementwise, kelp_infer_movement,
+                                            kelp_infer_windows};
+    for (size_t l = 0; l < sizeof lists / sizeof lists[0]; l++)
+        for (const kelp_infer_rule *rule = lists[l]; rule->op_type != NULL; rule++)
+            if (strcmp(rule->op_type, op_type) == 0)
+                return rule;
+    return NULL;
 }
 
-static void take_shape(kelp_value *value, const kelp_dims *dims) {
+static kelp_status *contradiction(const kelp_node *node, const kelp_value *value,
+                                  const kelp_dims *dims) {
+    char declared[160], inferred[160];
+    kelp_shape_format(value->rank, value->shape, declared, sizeof declared);
+    kelp_shape_format(dims->rank, dims->shape, inferred, sizeof inferred);
+    INFER_FAIL(node, "output '%s' is declared with shape %s, but the operator gives %s",
+               value->name, declared, inferred);
+}
+
+static kelp_status *take_shape(const kelp_node *node, kelp_value *value, const kelp_dims *dims) {
     if (value->rank < 0) {
         value->rank = dims->rank;
         for (int32_t i = 0; i < dims->rank; i++) {
+            value->shape[i] = dims->shape[i] < 0 ? -1 : dims->shape[i];
+            value->symbols[i] = dims->shape[i] < 0 ? dims->symbols[i] : NULL;
+        }
+        return NULL;
+    }
+    if (value->rank != dims->rank)
+        return contradiction(node, value, dims);
+    for (int32_t i = 0; i < dims->rank; i++) {
+        if (value->shape[i] >= 0 && dims->shape[i] >= 0 && value->shape[i] != dims->shape[i])
+            return contradiction(node, value, dims);
+        if (value->shape[i] < 0 && dims->shape[i] >= 0) {
             value->shape[i] = dims->shape[i];
+            value->symbols[i] = NULL;
+        } else if (value->shape[i] < 0 && value->symbols[i] == NULL) {
             value->symbols[i] = dims->symbols[i];
         }
-        return;
     }
-    for (int32_t i = 0; value->rank == dims->rank && i < dims->rank; i++)
-        if (value->shape[i] < 0) {
-            /* a fixed extent says more than an open one, a name more than none */
-            value->shape[i] = dims->shape[i];
-            if (value->symbols[i] == NULL)
-                value->symbols[i] = dims->symbols[i];
-        }
+    return NULL;
 }
 
-static bool is_sequence_op(const kelp_node *node) {
-    return strstr(node->op_type, "Sequence") != NULL || strstr(node->op_type, "Optional") != NULL;
+static kelp_status *infer_shapes(const kelp_infer *infer, const kelp_node *node,
+                                 const kelp_onnx_schema *schema) {
+    const kelp_infer_rule *rule = find_rule(node->op_type);
+    kelp_infer_call call = {.infer = infer, .node = node, .version = schema->since};
+    size_t outputs = rule == NULL ? 0 : rule->all_outputs ? node->output_count : 1;
+    for (size_t i = 0; i < outputs && i < node->output_count; i++) {
+        kelp_dims dims = {.rank = -1};
+        kelp_value *value = node->outputs[i];
+        call.output = i;
+        if (value == NULL || (value->kind != KELP_VALUE_TENSOR && value->kind != KELP_VALUE_UNKNOWN))
+            continue;
+        if (rule->fn(&call, &dims)) {
+            value->kind = KELP_VALUE_TENSOR;
+            KELP_TRY(take_shape(node, value, &dims));
+        } else if (call.problem[0] != '\0') {
+            INFER_FAIL(node, "%s", call.problem);
+        }
+    }
+    return NULL;
+}
+
+static kelp_status *infer_constant(const kelp_node *node) {
+    const kelp_tensor *tensor = kelp_node_attr_tensor(node, "value");
+    kelp_value *value = node->output_count > 0 ? node->outputs[0] : NULL;
+    kelp_dims dims = {.rank = 0};
+    if (value == NULL)
+        return NULL;
+    if (tensor != NULL) {
+        dims.rank = tensor->rank;
+        memcpy(dims.shape, tensor->shape, sizeof dims.shape);
+        return take_shape(node, value, &dims);
+    }
+    for (const kelp_attr *attr = node->attributes; attr != NULL; attr = attr->next) {
+        bool list = attr->type == KELP_ATTR_INTS || attr->type == KELP_ATTR_FLOATS ||
+                    attr->type == KELP_ATTR_STRINGS;
+        bool one = attr->type == KELP_ATTR_INT || attr->type == KELP_ATTR_FLOAT ||
+                   attr->type == KELP_ATTR_STRING;
+        if (attr->ref != NULL || (!list && !one))
+            continue;
+        dims.rank = list ? 1 : 0;
+        dims.shape[0] = (int64_t)attr->count;
+        return take_shape(node, value, &dims);
+    }
+    return NULL;
+}
+
+/* ---- subgraphs ---- */
+static kelp_status *infer_block(const kelp_infer *parent, kelp_arena *arena, kelp_block *block);
+
+/* What a branch gives, as far as all branches agree. */
+static kelp_status *join_branch(const kelp_node *node, kelp_value *to, const kelp_value *from,
+                                bool first, kelp_dims *inout_dims) {
+    if (from->kind != KELP_VALUE_UNKNOWN)
+        KELP_TRY(kelp_infer_set_type(node, to, from->kind, from->dtype));
+    if (from->kind != KELP_VALUE_TENSOR)
+        inout_dims->rank = -1;
+    if (first && from->kind == KELP_VALUE_TENSOR) {
+        inout_dims->rank = from->rank;
+        memcpy(inout_dims->shape, from->shape, sizeof from->shape);
+        memcpy(inout_dims->symbols, from->symbols, sizeof from->symbols);
+    } else if (inout_dims->rank != from->rank) {
+        inout_dims->rank = -1;
+    }
+    for (int32_t i = 0; i < inout_dims->rank; i++)
+        if (inout_dims->shape[i] != from->shape[i]) {
+            inout_dims->shape[i] = -1;
+            inout_dims->symbols[i] = NULL;
+        }
+    return NULL;
+}
+
+static kelp_status *infer_if(const kelp_node *node) {
+    for (size_t i = 0; i < node->output_count; i++) {
+        kelp_value *value = node->outputs[i];
+        kelp_dims dims = {.rank = -1};
+        bool first = true;
+        for (const kelp_attr *attr = node->attributes; value && attr; attr = attr->next) {
+            if (attr->blocks == NULL || attr->count != 1)
+                continue;
+            const kelp_block *branch = attr->blocks[0];
+            if (branch->output_count != node->output_count)
+                INFER_FAIL(node, "branch '%s' gives %zu values, expected %zu", attr->name,
+                           branch->output_count, node->output_count);
+            KELP_TRY(join_branch(node, value, branch->outputs[i], first, &dims));
+            first = false;
+        }
+        if (value != NULL && dims.rank >= 0 && value->kind == KELP_VALUE_TENSOR)
+            KELP_TRY(take_shape(node, value, &dims));
+    }
+    return NULL;
+}
+
+static void take_type(kelp_value *to, const kelp_value *from) {
+    if (to->kind == KELP_VALUE_UNKNOWN)
+        to->kind = from->kind;
+    if (to->dtype == KELP_DTYPE_INVALID)
+        to->dtype = from->dtype;
+}
+
+/* The body's inputs: iteration, condition, what is carried. Shapes of what is carried may change from turn to turn. */
+static void give_loop_types(const kelp_node *node, kelp_block *body) {
+    static const kelp_dtype leading[2] = {KELP_I64, KELP_BOOL};
+    for (size_t i = 0; i < body->input_count; i++) {
+        if (i < 2) {
+            kelp_value typed = {.kind = KELP_VALUE_TENSOR, .dtype = leading[i]};
+            take_type(body->inputs[i], &typed);
+        } else if (i < node->input_count && node->inputs[i] != NULL) {
+            take_type(body->inputs[i], node->inputs[i]);
+        }
+    }
+}
+
+static kelp_status *infer_loop(const kelp_node *node, const kelp_block *body) {
+    if (body->output_count != node->output_count + 1)
+        INFER_FAIL(node, "body gives %zu values, expected %zu", body->output_count,
+                   node->output_count + 1);
+    for (size_t i = 0; i < node->output_count; i++)
+        if (node->outputs[i] != NULL)
+            KELP_TRY(kelp_infer_set_type(node, node->outputs[i], body->outputs[i + 1]->kind,
+                                         body->outputs[i + 1]->dtype));
+    return NULL;
+}
+
+static kelp_status *infer_subgraphs(const kelp_infer *infer, const kelp_node *node) {
+    kelp_block *body = NULL;
+    bool is_loop = strcmp(node->op_type, "Loop") == 0 && *node->domain == '\0';
+    for (const kelp_attr *attr = node->attributes; attr != NULL; attr = attr->next)
+        for (size_t k = 0; attr->blocks != NULL && k < attr->count; k++) {
+            body = attr->blocks[k];
+            if (is_loop)
+                give_loop_types(node, body);
+            KELP_TRY(infer_block(infer, infer->arena, body));
+        }
+    if (body == NULL || *node->domain != '\0')
+        return NULL;
+    if (strcmp(node->op_type, "If") == 0)
+        return infer_if(node);
+    return is_loop ? infer_loop(node, body) : NULL;
+}
+
+/* ---- blocks ---- */
+static bool calls_function(const kelp_node *node) {
+    const kelp_graph *graph = node->block->graph;
+    for (size_t i = 0; i < graph->function_count; i++)
+        if (strcmp(graph->functions[i]->function_name, node->op_type) == 0 &&
+            strcmp(graph->functions[i]->function_domain, node->domain) == 0)
+            return true;
+    return false;
+}
+
+static kelp_status *infer_block(const kelp_infer *parent, kelp_arena *arena, kelp_block *block) {
+    kelp_infer infer = {.parent = parent, .block = block, .arena = arena};
+    infer.contents = KELP_ARENA_ARRAY(arena, block->value_count + 1, kelp_content *);
+    if (infer.contents == NULL)
+        return kelp_status_oom();
+    for (size_t n = 0; n < block->node_count; n++) {
+        kelp_node *node = block->nodes[n];
+        const kelp_onnx_schema *schema =
+            kelp_onnx_schema_find(node->domain, node->op_type, node->opset_version);
+        KELP_TRY(infer_subgraphs(&infer, node));
+        if (schema == NULL || calls_function(node))
+            continue;
+        KELP_TRY(kelp_infer_types(node, schema));
+        if (*node->domain != '\0')
+            continue;
+        KELP_TRY(strcmp(node->op_type, "Constant") == 0 ? infer_constant(node)
+                                                        : infer_shapes(&infer, node, schema));
+        KELP_TRY(kelp_infer_note_content(&infer, node));
+    }
+    return NULL;
 }
 
 kelp_status *kelp_block_infer(kelp_block *block) {
-    for (size_t n = 0; n < block->node_count; n++) {
-        kelp_node *node = block->nodes[n];
-        if (*node->domain != '\0' || is_sequence_op(node))
-            continue;
-        for (size_t i = 0; i < node->output_count; i++) {
-            kelp_value *value = node->outputs[i];
-            if (value == NULL || value->dtype != KELP_DTYPE_INVALID)
-                continue;
-            value->dtype = output_dtype(node, i);
-            if (value->dtype != KELP_DTYPE_INVALID && value->kind == KELP_VALUE_UNKNOWN)
-                value->kind = KELP_VALUE_TENSOR;
-        }
-        kelp_infer_fn fn = kelp_infer_find(node->op_type);
-        kelp_dims dims = {.rank = -1};
-        if (fn != NULL && node->output_count > 0 && node->outputs[0] != NULL && fn(node, &dims))
-            take_shape(node->outputs[0], &dims);
-    }
-    return NULL;
+    kelp_arena arena;
+    kelp_arena_init(&arena, block->graph->allocator, 16 << 10);
+    kelp_status *status = infer_block(NULL, &arena, block);
+    kelp_arena_deinit(&arena);
+    return status;
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between the files of shape inference. */
+/* Between the files of type and shape inference. One thread. */
 #ifndef KELP_GRAPH_INFER_H_
 #define KELP_GRAPH_INFER_H_
 
 #include "graph/ir.h"
+#include "onnx/schema.h"
 
 /* A shape in the making: rank -1 is unknown; an extent -1 is open, with or without a name. */
 typedef struct kelp_dims {
@@ -12,9 +13,75 @@ typedef struct kelp_dims {
     const char *symbols[KELP_MAX_RANK];
 } kelp_dims;
 
-typedef bool (*kelp_infer_fn)(const kelp_node *node, kelp_dims *out);
+/* The elements of a small integer vector or scalar, as far as they are known before anything runs: shapes are computed with such. */
+typedef struct kelp_content {
+    int32_t rank; /* 0 or 1 */
+    size_t count;
+    struct {
+        bool known;
+        int64_t value;
+        const char *symbol; /* of an extent that is not known, or NULL */
+    } items[KELP_MAX_RANK];
+} kelp_content;
 
-/* The function that knows the shape of output 0 of this operator, or NULL. */
-kelp_infer_fn kelp_infer_find(const char *op_type);
+/* One block being inferred; those around it are its parents. */
+typedef struct kelp_infer {
+    const struct kelp_infer *parent;
+    kelp_block *block;
+    kelp_arena *arena;       /* goes with the inference */
+    kelp_content **contents; /* by value id; NULL items: not known */
+} kelp_infer;
+
+/* A question to an operator's shape function. */
+typedef struct kelp_infer_call {
+    const kelp_infer *infer;
+    const kelp_node *node;
+    int64_t version; /* since which opset version the operator is as it is */
+    size_t output;   /* which one is asked for */
+    char problem[192]; /* set when the inputs contradict each other */
+} kelp_infer_call;
+
+/* false: not known, or a problem. */
+typedef bool (*kelp_infer_fn)(kelp_infer_call *call, kelp_dims *out);
+
+typedef struct kelp_infer_rule {
+    const char *op_type;
+    kelp_infer_fn fn;
+    bool all_outputs; /* asked for every output; else for the first alone */
+} kelp_infer_rule;
+
+/* Rules by family; each list ends with a NULL name. */
+extern const kelp_infer_rule kelp_infer_elementwise[];
+extern const kelp_infer_rule kelp_infer_movement[];
+extern const kelp_infer_rule kelp_infer_windows[];
+
+/* ---- types (infer_type.c) ---- */
+/* Checks the inputs' types against the schema, and gives the outputs theirs. */
+kelp_status *kelp_infer_types(kelp_node *node, const kelp_onnx_schema *schema) KELP_MUST_USE;
+/* Gives a value the type; INVALID_ARGUMENT when another is declared. INVALID and UNKNOWN say nothing. */
+kelp_status *kelp_infer_set_type(const kelp_node *node, kelp_value *value, kelp_value_kind kind,
+                                 kelp_dtype dtype) KELP_MUST_USE;
+
+/* ---- contents (infer_content.c) ---- */
+/* What is known of a value's elements: constants, Constant nodes, and what infer_contents found. */
+bool kelp_infer_content(const kelp_infer *infer, const kelp_value *value, kelp_content *out);
+/* All elements known: their values. */
+bool kelp_infer_i64s(const kelp_infer *infer, const kelp_value *value, int64_t *out,
+                     size_t *out_count);
+/* Notes the contents of the node's first output when they follow from its inputs'. */
+kelp_status *kelp_infer_note_content(kelp_infer *infer, const kelp_node *node) KELP_MUST_USE;
+
+/* ---- helpers of shape functions (infer_shape.c) ---- */
+/* Fills the problem; returns false, so that a rule can return it. */
+bool kelp_infer_problem(kelp_infer_call *call, const char *format, ...) KELP_PRINTF(2, 3);
+bool kelp_dims_load(const kelp_node *node, size_t input, kelp_dims *out);
+void kelp_dims_copy(kelp_dims *to, int32_t at, const kelp_dims *from, int32_t axis);
+void kelp_dims_set(kelp_dims *to, int32_t at, int64_t extent);
+bool kelp_dims_broadcast(kelp_infer_call *call, kelp_dims *to, const kelp_dims *other);
+/* Turns a negative axis positive; a problem when it is out of range. */
+bool kelp_infer_axis(kelp_infer_call *call, int64_t *inout_axis, int32_t rank);
+/* Attribute `name`, or else the contents of input `input`; false when they are not known. Absent: count 0. */
+bool kelp_infer_list(const kelp_infer_call *call, const char *name, size_t input, int64_t *out,
+                     size_t *out_count);
 
 #endif

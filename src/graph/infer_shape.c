@@ -1,13 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shapes of the operators that most models are made of, with open extents and their names. */
+/* Shapes: helpers of all rules, and the rules of elementwise operators, products, reductions and recurrent layers. */
 #include "graph/infer.h"
-#include "graph/passes/passes.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
-static bool load_dims(const kelp_node *node, size_t index, kelp_dims *out) {
-    const kelp_value *value = index < node->input_count ? node->inputs[index] : NULL;
-    if (value == NULL || value->rank < 0)
+bool kelp_infer_problem(kelp_infer_call *call, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    vsnprintf(call->problem, sizeof call->problem, format, args);
+    va_end(args);
+    return false;
+}
+
+bool kelp_dims_load(const kelp_node *node, size_t input, kelp_dims *out) {
+    const kelp_value *value = input < node->input_count ? node->inputs[input] : NULL;
+    if (value == NULL || value->rank < 0 || value->kind != KELP_VALUE_TENSOR)
         return false;
     out->rank = value->rank;
     memcpy(out->shape, value->shape, sizeof out->shape);
@@ -15,382 +24,278 @@ static bool load_dims(const kelp_node *node, size_t index, kelp_dims *out) {
     return true;
 }
 
-static void copy_dim(kelp_dims *to, int32_t at, const kelp_dims *from, int32_t axis) {
+void kelp_dims_copy(kelp_dims *to, int32_t at, const kelp_dims *from, int32_t axis) {
     to->shape[at] = from->shape[axis];
     to->symbols[at] = from->symbols[axis];
 }
 
-static void set_dim(kelp_dims *to, int32_t at, int64_t extent) {
+void kelp_dims_set(kelp_dims *to, int32_t at, int64_t extent) {
     to->shape[at] = extent;
     to->symbols[at] = NULL;
 }
 
-static bool fix_axis(int64_t *axis, int32_t rank) {
-    if (*axis < 0)
-        *axis += rank;
-    return *axis >= 0 && *axis < rank;
+bool kelp_infer_axis(kelp_infer_call *call, int64_t *inout_axis, int32_t rank) {
+    int64_t axis = *inout_axis < 0 ? *inout_axis + rank : *inout_axis;
+    if (axis < 0 || axis >= rank)
+        return kelp_infer_problem(call, "axis %lld does not exist in a tensor of rank %d",
+                                  (long long)*inout_axis, rank);
+    *inout_axis = axis;
+    return true;
 }
 
-static bool same(const kelp_node *node, kelp_dims *out) {
-    return load_dims(node, 0, out);
+bool kelp_infer_list(const kelp_infer_call *call, const char *name, size_t input, int64_t *out,
+                     size_t *out_count) {
+    const int64_t *given = NULL;
+    size_t count = name != NULL ? kelp_node_attr_i64s(call->node, name, &given) : 0;
+    *out_count = 0;
+    if (count > KELP_MAX_RANK)
+        return false;
+    if (count > 0) {
+        memcpy(out, given, count * sizeof *out);
+        *out_count = count;
+        return true;
+    }
+    if (input >= call->node->input_count || call->node->inputs[input] == NULL)
+        return true;
+    return kelp_infer_i64s(call->infer, call->node->inputs[input], out, out_count);
+}
+
+/* ---- elementwise ---- */
+static bool same(kelp_infer_call *call, kelp_dims *out) {
+    return kelp_dims_load(call->node, 0, out);
+}
+
+static bool scalar(kelp_infer_call *call, kelp_dims *out) {
+    (void)call;
+    out->rank = 0;
+    return true;
 }
 
 /* NumPy's rules. Of an open extent and a fixed one above 1, the fixed one; of two open ones with one name, that. */
-static void broadcast_dim(kelp_dims *to, int32_t at, const kelp_dims *other, int32_t axis) {
+static bool broadcast_dim(kelp_dims *to, int32_t at, const kelp_dims *other, int32_t axis) {
     int64_t a = to->shape[at], b = other->shape[axis];
-    if (a == 1 || (a < 0 && b > 1))
-        copy_dim(to, at, other, axis);
+    if (a == 1 || (a < 0 && b >= 0 && b != 1))
+        kelp_dims_copy(to, at, other, axis);
     else if (a < 0 && b < 0 &&
              (to->symbols[at] == NULL || other->symbols[axis] == NULL ||
               strcmp(to->symbols[at], other->symbols[axis]) != 0))
         to->symbols[at] = NULL;
+    return a < 0 || b < 0 || a == b || a == 1 || b == 1;
 }
 
-static void broadcast(kelp_dims *to, const kelp_dims *other) {
+bool kelp_dims_broadcast(kelp_infer_call *call, kelp_dims *to, const kelp_dims *other) {
     kelp_dims longer = to->rank >= other->rank ? *to : *other;
-    const kelp_dims *shorter = to->rank >= other->rank ? other : to;
-    kelp_dims copy = *shorter;
-    int32_t shift = longer.rank - copy.rank;
-    for (int32_t i = 0; i < copy.rank; i++)
-        broadcast_dim(&longer, i + shift, &copy, i);
+    kelp_dims shorter = to->rank >= other->rank ? *other : *to;
+    int32_t shift = longer.rank - shorter.rank;
+    for (int32_t i = 0; i < shorter.rank; i++)
+        if (!broadcast_dim(&longer, i + shift, &shorter, i)) {
+            char a[96], b[96];
+            kelp_shape_format(to->rank, to->shape, a, sizeof a);
+            kelp_shape_format(other->rank, other->shape, b, sizeof b);
+            return kelp_infer_problem(call, "shapes %s and %s do not broadcast", a, b);
+        }
     *to = longer;
+    return true;
 }
 
-static bool broadcast_all(const kelp_node *node, kelp_dims *out) {
-    if (!load_dims(node, 0, out))
+static bool broadcast_all(kelp_infer_call *call, kelp_dims *out) {
+    if (!kelp_dims_load(call->node, 0, out))
         return false;
-    for (size_t i = 1; i < node->input_count; i++) {
+    /* before opset 7 (variadic ones: 8) the second input was fitted to the first */
+    if (call->version < 7)
+        return true;
+    for (size_t i = 1; i < call->node->input_count; i++) {
         kelp_dims other;
-        if (!load_dims(node, i, &other))
+        if (!kelp_dims_load(call->node, i, &other) || !kelp_dims_broadcast(call, out, &other))
             return false;
-        broadcast(out, &other);
     }
     return true;
 }
 
-static bool matmul(const kelp_node *node, kelp_dims *out) {
+/* ---- products ---- */
+static bool check_inner(kelp_infer_call *call, const kelp_dims *a, int32_t a_axis,
+                        const kelp_dims *b, int32_t b_axis) {
+    if (a->shape[a_axis] < 0 || b->shape[b_axis] < 0 || a->shape[a_axis] == b->shape[b_axis])
+        return true;
+    char left[96], right[96];
+    kelp_shape_format(a->rank, a->shape, left, sizeof left);
+    kelp_shape_format(b->rank, b->shape, right, sizeof right);
+    return kelp_infer_problem(call, "shapes %s and %s cannot be multiplied: %lld is not %lld", left,
+                              right, (long long)a->shape[a_axis], (long long)b->shape[b_axis]);
+}
+
+static bool multiply(kelp_infer_call *call, size_t left, size_t right, kelp_dims *out) {
     kelp_dims a, b;
-    if (!load_dims(node, 0, &a) || !load_dims(node, 1, &b) || a.rank < 2 || b.rank < 2)
+    if (!kelp_dims_load(call->node, left, &a) || !kelp_dims_load(call->node, right, &b))
+        return false;
+    if (a.rank < 1 || b.rank < 1)
+        return kelp_infer_problem(call, "a scalar cannot be multiplied as a matrix");
+    int32_t a_rank = a.rank, b_rank = b.rank;
+    if (!check_inner(call, &a, a_rank - 1, &b, b_rank > 1 ? b_rank - 2 : 0))
         return false;
     kelp_dims rows = a, columns = b;
-    a.rank -= 2;
-    b.rank -= 2;
+    a.rank = a_rank > 2 ? a_rank - 2 : 0;
+    b.rank = b_rank > 2 ? b_rank - 2 : 0;
     *out = a;
-    broadcast(out, &b);
-    copy_dim(out, out->rank++, &rows, rows.rank - 2);
-    copy_dim(out, out->rank++, &columns, columns.rank - 1);
+    if (!kelp_dims_broadcast(call, out, &b))
+        return false;
+    if (a_rank > 1)
+        kelp_dims_copy(out, out->rank++, &rows, a_rank - 2);
+    if (b_rank > 1)
+        kelp_dims_copy(out, out->rank++, &columns, b_rank - 1);
     return true;
 }
 
-static bool gemm(const kelp_node *node, kelp_dims *out) {
+static bool matmul(kelp_infer_call *call, kelp_dims *out) {
+    return multiply(call, 0, 1, out);
+}
+
+static bool qlinear_matmul(kelp_infer_call *call, kelp_dims *out) {
+    return multiply(call, 0, 3, out);
+}
+
+static bool gemm(kelp_infer_call *call, kelp_dims *out) {
     kelp_dims a, b;
-    if (!load_dims(node, 0, &a) || !load_dims(node, 1, &b) || a.rank != 2 || b.rank != 2)
+    int32_t rows = kelp_node_attr_i64(call->node, "transA", 0) ? 1 : 0;
+    int32_t columns = kelp_node_attr_i64(call->node, "transB", 0) ? 0 : 1;
+    if (!kelp_dims_load(call->node, 0, &a) || !kelp_dims_load(call->node, 1, &b))
+        return false;
+    if (a.rank != 2 || b.rank != 2)
+        return kelp_infer_problem(call, "expected two matrices, found ranks %d and %d", a.rank,
+                                  b.rank);
+    if (!check_inner(call, &a, 1 - rows, &b, 1 - columns))
         return false;
     out->rank = 2;
-    copy_dim(out, 0, &a, kelp_node_attr_i64(node, "transA", 0) ? 1 : 0);
-    copy_dim(out, 1, &b, kelp_node_attr_i64(node, "transB", 0) ? 0 : 1);
+    kelp_dims_copy(out, 0, &a, rows);
+    kelp_dims_copy(out, 1, &b, columns);
     return true;
 }
 
-static bool transpose(const kelp_node *node, kelp_dims *out) {
+/* ---- normalizations ---- */
+/* Y is like X; the means and deviations have 1 from `axis` on. */
+static bool layer_norm(kelp_infer_call *call, kelp_dims *out) {
+    int64_t axis = kelp_node_attr_i64(call->node, "axis", -1);
+    if (!kelp_dims_load(call->node, 0, out) || !kelp_infer_axis(call, &axis, out->rank))
+        return false;
+    for (int32_t i = (int32_t)axis; call->output > 0 && i < out->rank; i++)
+        kelp_dims_set(out, i, 1);
+    return true;
+}
+
+static bool dynamic_quantize(kelp_infer_call *call, kelp_dims *out) {
+    return call->output == 0 ? same(call, out) : scalar(call, out);
+}
+
+/* ---- reductions ---- */
+static bool reduce_marked(kelp_infer_call *call, const int64_t *axes, size_t count, bool keep,
+                          kelp_dims *out) {
     kelp_dims in;
-    const int64_t *perm = NULL;
-    size_t count = kelp_node_attr_i64s(node, "perm", &perm);
-    if (!load_dims(node, 0, &in) || (count != 0 && (int32_t)count != in.rank))
+    bool marked[KELP_MAX_RANK] = {false};
+    if (!kelp_dims_load(call->node, 0, &in))
         return false;
-    out->rank = in.rank;
-    for (int32_t i = 0; i < in.rank; i++) {
-        int64_t axis = count ? perm[i] : in.rank - 1 - i;
-        if (!fix_axis(&axis, in.rank))
-            return false;
-        copy_dim(out, i, &in, (int32_t)axis);
-    }
-    return true;
-}
-
-static bool reshape(const kelp_node *node, kelp_dims *out) {
-    kelp_dims in;
-    int64_t shape[KELP_MAX_RANK];
-    size_t count = 0;
-    if (node->input_count < 2 || !load_dims(node, 0, &in) ||
-        !kelp_match_i64s(node->inputs[1], shape, KELP_MAX_RANK, &count))
-        return false;
-    out->rank = (int32_t)count;
-    int64_t before = 1, after = 1;
-    int32_t open = -1;
-    for (int32_t i = 0; i < out->rank; i++) {
-        if (shape[i] == 0 && i < in.rank)
-            copy_dim(out, i, &in, i);
-        else
-            set_dim(out, i, shape[i]);
-        if (shape[i] == -1)
-            open = i;
-        else if (shape[i] != 0)
-            after *= shape[i];
-    }
-    /* the open extent, when all that is not copied is fixed */
-    bool known = true;
-    for (int32_t i = 0; i < in.rank; i++) {
-        if (i < out->rank && shape[i] == 0)
-            continue;
-        known = known && in.shape[i] >= 0;
-        before *= in.shape[i];
-    }
-    if (open >= 0 && known && after > 0)
-        out->shape[open] = before / after;
-    return true;
-}
-
-static bool read_axes(const kelp_node *node, int64_t *axes, size_t *count) {
-    const int64_t *given = NULL;
-    *count = kelp_node_attr_i64s(node, "axes", &given);
-    if (*count > KELP_MAX_RANK)
-        return false;
-    if (*count > 0)
-        memcpy(axes, given, *count * sizeof *axes);
-    if (*count == 0 && node->input_count > 1 && node->inputs[1] != NULL)
-        return kelp_match_i64s(node->inputs[1], axes, KELP_MAX_RANK, count);
-    return true;
-}
-
-static bool mark_axes(const int64_t *axes, size_t count, int32_t rank, bool *marked) {
     for (size_t i = 0; i < count; i++) {
         int64_t axis = axes[i];
-        if (!fix_axis(&axis, rank))
+        if (!kelp_infer_axis(call, &axis, in.rank))
             return false;
         marked[axis] = true;
     }
-    return true;
-}
-
-static bool unsqueeze(const kelp_node *node, kelp_dims *out) {
-    kelp_dims in;
-    int64_t axes[KELP_MAX_RANK];
-    size_t count = 0;
-    bool marked[KELP_MAX_RANK] = {false};
-    if (!load_dims(node, 0, &in) || !read_axes(node, axes, &count) ||
-        in.rank + (int32_t)count > KELP_MAX_RANK)
-        return false;
-    out->rank = in.rank + (int32_t)count;
-    if (!mark_axes(axes, count, out->rank, marked))
-        return false;
-    for (int32_t i = 0, from = 0; i < out->rank; i++) {
-        if (marked[i])
-            set_dim(out, i, 1);
-        else if (from < in.rank)
-            copy_dim(out, i, &in, from++);
+    out->rank = 0;
+    for (int32_t i = 0; i < in.rank; i++) {
+        if (count > 0 && !marked[i])
+            kelp_dims_copy(out, out->rank++, &in, i);
+        else if (keep)
+            kelp_dims_set(out, out->rank++, 1);
     }
     return true;
 }
 
-static bool squeeze(const kelp_node *node, kelp_dims *out) {
-    kelp_dims in;
+static bool reduce(kelp_infer_call *call, kelp_dims *out) {
     int64_t axes[KELP_MAX_RANK];
     size_t count = 0;
-    bool marked[KELP_MAX_RANK] = {false};
-    if (!load_dims(node, 0, &in) || !read_axes(node, axes, &count) || count == 0 ||
-        !mark_axes(axes, count, in.rank, marked))
-        return false;
-    out->rank = 0;
-    for (int32_t i = 0; i < in.rank; i++)
-        if (!marked[i])
-            copy_dim(out, out->rank++, &in, i);
-    return true;
-}
-
-static bool reduce(const kelp_node *node, kelp_dims *out) {
-    kelp_dims in;
-    int64_t axes[KELP_MAX_RANK];
-    size_t count = 0;
-    bool marked[KELP_MAX_RANK] = {false}, keep = kelp_node_attr_i64(node, "keepdims", 1) != 0;
-    if (!load_dims(node, 0, &in) || !read_axes(node, axes, &count))
-        return false;
-    if (count == 0 && kelp_node_attr_i64(node, "noop_with_empty_axes", 0) != 0) {
-        *out = in;
+    bool keep = kelp_node_attr_i64(call->node, "keepdims", 1) != 0;
+    if (!kelp_infer_list(call, "axes", 1, axes, &count)) {
+        /* the axes are computed: kept extents still tell the rank */
+        if (!keep || !kelp_dims_load(call->node, 0, out))
+            return false;
+        for (int32_t i = 0; i < out->rank; i++)
+            kelp_dims_set(out, i, -1);
         return true;
     }
-    for (int32_t i = 0; count == 0 && i < in.rank; i++)
-        marked[i] = true;
-    if (!mark_axes(axes, count, in.rank, marked))
+    if (count == 0 && kelp_node_attr_i64(call->node, "noop_with_empty_axes", 0) != 0)
+        return same(call, out);
+    return reduce_marked(call, axes, count, keep, out);
+}
+
+static bool arg_reduce(kelp_infer_call *call, kelp_dims *out) {
+    int64_t axis = kelp_node_attr_i64(call->node, "axis", 0);
+    return reduce_marked(call, &axis, 1, kelp_node_attr_i64(call->node, "keepdims", 1) != 0, out);
+}
+
+/* ---- recurrent layers ---- X [steps, batch, inputs] (layout 1: [batch, steps, inputs]); Y [steps, directions, batch, hidden]. */
+static bool recurrent(kelp_infer_call *call, kelp_dims *out) {
+    kelp_dims x, r;
+    if (!kelp_dims_load(call->node, 0, &x) || x.rank != 3)
         return false;
+    const char *direction = kelp_node_attr_string(call->node, "direction", "forward", NULL);
+    int64_t hidden = kelp_node_attr_i64(call->node, "hidden_size", -1);
+    if (hidden < 0 && kelp_dims_load(call->node, 2, &r) && r.rank == 3)
+        hidden = r.shape[2];
+    bool batch_first = kelp_node_attr_i64(call->node, "layout", 0) != 0;
+    int64_t directions = strcmp(direction, "bidirectional") == 0 ? 2 : 1;
+    int32_t steps_axis = batch_first ? 1 : 0, batch_axis = batch_first ? 0 : 1;
     out->rank = 0;
-    for (int32_t i = 0; i < in.rank; i++) {
-        if (!marked[i])
-            copy_dim(out, out->rank++, &in, i);
-        else if (keep)
-            set_dim(out, out->rank++, 1);
-    }
+    if (batch_first)
+        kelp_dims_copy(out, out->rank++, &x, batch_axis);
+    if (call->output == 0)
+        kelp_dims_copy(out, out->rank++, &x, steps_axis);
+    kelp_dims_set(out, out->rank++, directions);
+    if (!batch_first)
+        kelp_dims_copy(out, out->rank++, &x, batch_axis);
+    kelp_dims_set(out, out->rank++, hidden);
     return true;
 }
 
-static bool arg_reduce(const kelp_node *node, kelp_dims *out) {
-    kelp_dims in;
-    int64_t axis = kelp_node_attr_i64(node, "axis", 0);
-    if (!load_dims(node, 0, &in) || !fix_axis(&axis, in.rank))
-        return false;
-    out->rank = 0;
-    for (int32_t i = 0; i < in.rank; i++) {
-        if (i != axis)
-            copy_dim(out, out->rank++, &in, i);
-        else if (kelp_node_attr_i64(node, "keepdims", 1) != 0)
-            set_dim(out, out->rank++, 1);
-    }
-    return true;
-}
-
-static bool gather(const kelp_node *node, kelp_dims *out) {
-    kelp_dims data, indices;
-    int64_t axis = kelp_node_attr_i64(node, "axis", 0);
-    if (!load_dims(node, 0, &data) || !load_dims(node, 1, &indices) ||
-        !fix_axis(&axis, data.rank) || data.rank + indices.rank - 1 > KELP_MAX_RANK)
-        return false;
-    out->rank = 0;
-    for (int32_t i = 0; i < data.rank; i++) {
-        if (i != axis) {
-            copy_dim(out, out->rank++, &data, i);
-            continue;
-        }
-        for (int32_t k = 0; k < indices.rank; k++)
-            copy_dim(out, out->rank++, &indices, k);
-    }
-    return true;
-}
-
-static bool concat(const kelp_node *node, kelp_dims *out) {
-    int64_t axis = kelp_node_attr_i64(node, "axis", 0), sum = 0;
-    if (!load_dims(node, 0, out) || !fix_axis(&axis, out->rank))
-        return false;
-    for (size_t i = 0; i < node->input_count; i++) {
-        kelp_dims in;
-        if (!load_dims(node, i, &in) || in.rank != out->rank)
-            return false;
-        sum = sum < 0 || in.shape[axis] < 0 ? -1 : sum + in.shape[axis];
-        for (int32_t k = 0; k < out->rank; k++)
-            if (out->shape[k] < 0 && in.shape[k] >= 0)
-                copy_dim(out, k, &in, k);
-    }
-    set_dim(out, (int32_t)axis, sum);
-    return true;
-}
-
-static bool flatten(const kelp_node *node, kelp_dims *out) {
-    kelp_dims in;
-    int64_t axis = kelp_node_attr_i64(node, "axis", 1), extents[2] = {1, 1};
-    if (!load_dims(node, 0, &in))
-        return false;
-    if (axis < 0)
-        axis += in.rank;
-    for (int32_t i = 0; i < in.rank; i++) {
-        int64_t *extent = &extents[i < axis ? 0 : 1];
-        *extent = *extent < 0 || in.shape[i] < 0 ? -1 : *extent * in.shape[i];
-    }
-    out->rank = 2;
-    set_dim(out, 0, extents[0]);
-    set_dim(out, 1, extents[1]);
-    if (axis == 1)
-        copy_dim(out, 0, &in, 0);
-    return true;
-}
-
-static bool shape_of(const kelp_node *node, kelp_dims *out) {
-    kelp_dims in;
-    if (!load_dims(node, 0, &in))
-        return false;
-    int64_t start = kelp_node_attr_i64(node, "start", 0);
-    int64_t end = kelp_node_attr_i64(node, "end", in.rank);
-    start = start < 0 ? start + in.rank : start;
-    end = end < 0 ? end + in.rank : end > in.rank ? in.rank : end;
-    out->rank = 1;
-    set_dim(out, 0, end > start ? end - (start < 0 ? 0 : start) : 0);
-    return true;
-}
-
-/* ---- windows ---- */
-static int64_t window_extent(const kelp_node *node, int64_t in, int64_t kernel, size_t axis,
-                             size_t axes) {
-    const int64_t *strides = NULL, *dilations = NULL, *pads = NULL;
-    int64_t stride = kelp_node_attr_i64s(node, "strides", &strides) > axis ? strides[axis] : 1;
-    int64_t dilation =
-        kelp_node_attr_i64s(node, "dilations", &dilations) > axis ? dilations[axis] : 1;
-    bool has_pads = kelp_node_attr_i64s(node, "pads", &pads) == 2 * axes;
-    int64_t padding = has_pads ? pads[axis] + pads[axis + axes] : 0;
-    const char *auto_pad = kelp_node_attr_string(node, "auto_pad", "NOTSET", NULL);
-    if (in < 0 || kernel < 0 || stride <= 0)
-        return -1;
-    if (strncmp(auto_pad, "SAME", 4) == 0)
-        return (in + stride - 1) / stride;
-    int64_t room = in + (strcmp(auto_pad, "VALID") == 0 ? 0 : padding) - ((kernel - 1) * dilation + 1);
-    if (room < 0)
-        return -1;
-    bool ceil_mode = kelp_node_attr_i64(node, "ceil_mode", 0) != 0;
-    return ceil_mode ? -1 : room / stride + 1;
-}
-
-static bool conv(const kelp_node *node, kelp_dims *out) {
-    kelp_dims x, w;
-    if (!load_dims(node, 0, &x) || !load_dims(node, 1, &w) || x.rank < 3 || w.rank != x.rank)
-        return false;
-    out->rank = x.rank;
-    copy_dim(out, 0, &x, 0);
-    copy_dim(out, 1, &w, 0);
-    for (int32_t i = 2; i < x.rank; i++)
-        set_dim(out, i, window_extent(node, x.shape[i], w.shape[i], (size_t)i - 2,
-                                      (size_t)x.rank - 2));
-    return true;
-}
-
-static bool pool(const kelp_node *node, kelp_dims *out) {
-    kelp_dims x;
-    const int64_t *kernel = NULL;
-    size_t axes = kelp_node_attr_i64s(node, "kernel_shape", &kernel);
-    if (!load_dims(node, 0, &x) || x.rank != (int32_t)axes + 2)
-        return false;
-    *out = x;
-    for (size_t i = 0; i < axes; i++)
-        set_dim(out, (int32_t)i + 2, window_extent(node, x.shape[i + 2], kernel[i], i, axes));
-    return true;
-}
-
-static bool global_pool(const kelp_node *node, kelp_dims *out) {
-    if (!load_dims(node, 0, out))
-        return false;
-    for (int32_t i = 2; i < out->rank; i++)
-        set_dim(out, i, 1);
-    return true;
-}
-
-/* ---- the list ---- */
-static const struct {
-    const char *op_type;
-    kelp_infer_fn fn;
-} known[] = {
-    {"Abs", same}, {"Cast", same}, {"Ceil", same}, {"Clip", same}, {"Cos", same}, {"Elu", same},
-    {"Erf", same}, {"Exp", same}, {"Floor", same}, {"Gelu", same}, {"HardSigmoid", same},
-    {"HardSwish", same}, {"Identity", same}, {"LeakyRelu", same}, {"Log", same},
-    {"LogSoftmax", same}, {"Neg", same}, {"Not", same}, {"Reciprocal", same}, {"Relu", same},
-    {"Round", same}, {"Sigmoid", same}, {"Sign", same}, {"Sin", same}, {"Softmax", same},
-    {"Softplus", same}, {"Sqrt", same}, {"Tanh", same}, {"LayerNormalization", same},
-    {"RMSNormalization", same}, {"BatchNormalization", same}, {"InstanceNormalization", same},
-    {"Dropout", same}, {"CumSum", same}, {"Mish", same}, {"Selu", same}, {"Softsign", same},
-    {"Add", broadcast_all}, {"Sub", broadcast_all}, {"Mul", broadcast_all},
-    {"Div", broadcast_all}, {"Pow", broadcast_all}, {"Mod", broadcast_all},
-    {"Equal", broadcast_all}, {"Greater", broadcast_all}, {"Less", broadcast_all},
-    {"GreaterOrEqual", broadcast_all}, {"LessOrEqual", broadcast_all}, {"And", broadcast_all},
-    {"Or", broadcast_all}, {"Xor", broadcast_all}, {"Where", broadcast_all},
-    {"Min", broadcast_all}, {"Max", broadcast_all}, {"Mean", broadcast_all},
-    {"Sum", broadcast_all}, {"PRelu", same}, {"MatMul", matmul}, {"Gemm", gemm},
-    {"Transpose", transpose}, {"Reshape", reshape}, {"Unsqueeze", unsqueeze},
-    {"Squeeze", squeeze}, {"Gather", gather}, {"Concat", concat}, {"Flatten", flatten},
-    {"Shape", shape_of}, {"ReduceSum", reduce}, {"ReduceMean", reduce}, {"ReduceMax", reduce},
-    {"ReduceMin", reduce}, {"ReduceProd", reduce}, {"ReduceL2", reduce},
-    {"ReduceSumSquare", reduce}, {"ArgMax", arg_reduce}, {"ArgMin", arg_reduce}, {"Conv", conv},
-    {"MaxPool", pool}, {"AveragePool", pool}, {"GlobalAveragePool", global_pool},
-    {"GlobalMaxPool", global_pool},
+const kelp_infer_rule kelp_infer_elementwise[] = {
+    {"Abs", same, false}, {"Acos", same, false}, {"Acosh", same, false}, {"Asin", same, false},
+    {"Asinh", same, false}, {"Atan", same, false}, {"Atanh", same, false},
+    {"BatchNormalization", same, false}, {"Bernoulli", same, false},
+    {"BitwiseNot", same, false}, {"Cast", same, false}, {"CastLike", same, false},
+    {"Ceil", same, false}, {"Celu", same, false}, {"Clip", same, false}, {"Cos", same, false},
+    {"Cosh", same, false}, {"CumProd", same, false}, {"CumSum", same, false},
+    {"DequantizeLinear", same, false}, {"Dropout", same, true}, {"Elu", same, false},
+    {"Erf", same, false}, {"Exp", same, false}, {"EyeLike", same, false}, {"Floor", same, false},
+    {"Gelu", same, false}, {"GroupNormalization", same, false}, {"HardSigmoid", same, false},
+    {"HardSwish", same, false}, {"Hardmax", same, false}, {"Identity", same, false},
+    {"InstanceNormalization", same, false}, {"IsInf", same, false}, {"IsNaN", same, false},
+    {"LRN", same, false}, {"LeakyRelu", same, false}, {"Log", same, false},
+    {"LogSoftmax", same, false}, {"LpNormalization", same, false},
+    {"MeanVarianceNormalization", same, false}, {"Mish", same, false}, {"Neg", same, false},
+    {"Not", same, false}, {"PRelu", same, false}, {"QuantizeLinear", same, false},
+    {"RMSNormalization", same, false}, {"RandomNormalLike", same, false},
+    {"RandomUniformLike", same, false}, {"Reciprocal", same, false}, {"Relu", same, false},
+    {"ReverseSequence", same, false}, {"RotaryEmbedding", same, false}, {"Round", same, false},
+    {"ScatterElements", same, false}, {"ScatterND", same, false}, {"Scatter", same, false},
+    {"Selu", same, false}, {"Shrink", same, false}, {"Sigmoid", same, false},
+    {"Sign", same, false}, {"Sin", same, false}, {"Sinh", same, false}, {"Softmax", same, false},
+    {"Softplus", same, false}, {"Softsign", same, false}, {"Sqrt", same, false},
+    {"Swish", same, false}, {"Tan", same, false}, {"Tanh", same, false},
+    {"ThresholdedRelu", same, false}, {"Trilu", same, false},
+    {"DynamicQuantizeLinear", dynamic_quantize, true}, {"LayerNormalization", layer_norm, true},
+    {"Size", scalar, false}, {"Add", broadcast_all, false}, {"And", broadcast_all, false},
+    {"BitShift", broadcast_all, false}, {"BitwiseAnd", broadcast_all, false},
+    {"BitwiseOr", broadcast_all, false}, {"BitwiseXor", broadcast_all, false},
+    {"Div", broadcast_all, false}, {"Equal", broadcast_all, false},
+    {"Greater", broadcast_all, false}, {"GreaterOrEqual", broadcast_all, false},
+    {"Less", broadcast_all, false}, {"LessOrEqual", broadcast_all, false},
+    {"Max", broadcast_all, false}, {"Mean", broadcast_all, false}, {"Min", broadcast_all, false},
+    {"Mod", broadcast_all, false}, {"Mul", broadcast_all, false}, {"Or", broadcast_all, false},
+    {"Pow", broadcast_all, false}, {"Sub", broadcast_all, false}, {"Sum", broadcast_all, false},
+    {"Where", broadcast_all, false}, {"Xor", broadcast_all, false}, {"MatMul", matmul, false},
+    {"MatMulInteger", matmul, false}, {"QLinearMatMul", qlinear_matmul, false},
+    {"Gemm", gemm, false}, {"ArgMax", arg_reduce, false}, {"ArgMin", arg_reduce, false},
+    {"ReduceL1", reduce, false}, {"ReduceL2", reduce, false}, {"ReduceLogSum", reduce, false},
+    {"ReduceLogSumExp", reduce, false}, {"ReduceMax", reduce, false},
+    {"ReduceMean", reduce, false}, {"ReduceMin", reduce, false}, {"ReduceProd", reduce, false},
+    {"ReduceSum", reduce, false}, {"ReduceSumSquare", reduce, false}, {"GRU", recurrent, true},
+    {"LSTM", recurrent, true}, {"RNN", recurrent, true}, {NULL, NULL, false},
 };
-
-kelp_infer_fn kelp_infer_find(const char *op_type) {
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (strcmp(known[i].op_type, op_type) == 0)
-            return known[i].fn;
-    return NULL;
-}

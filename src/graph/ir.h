@@ -98,6 +98,7 @@ struct kelp_graph {
     kelp_graph *origin; /* a clone keeps the graph alive whose constants it borrows */
     void *source;       /* loader's: mappings, external files; freed by release_source */
     void (*release_source)(kelp_graph *graph);
+    size_t node_limit; /* that functions may be inlined to; 0 is the loader's default */
 };
 
 /* A graph with an empty main block; imports and metadata are not set. */

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/fs.h"
 #include "onnx/model.h"
+#include "onnx/schema.h"
 
 #include <string.h>
 
@@ -36,6 +37,8 @@ typedef struct scope {
 typedef struct loader {
     kelp_graph *graph;
     const char *label;
+    const kelp_onnx_model *model;
+    uint32_t depth; /* of calls, at most */
 } loader;
 
 static const char *copy(loader *l, kelp_str text) {
@@ -195,6 +198,23 @@ static kelp_status *find_version(loader *l, const scope *s, const kelp_onnx_node
               KELP_STR_ARG(node->name), KELP_STR_ARG(node->op_type), domain);
 }
 
+static bool is_function(const loader *l, kelp_str op_type, kelp_str domain) {
+    for (size_t i = 0; i < l->model->function_count; i++)
+        if (kelp_str_equal(l->model->functions[i].name, op_type) &&
+            kelp_str_equal(l->model->functions[i].domain, domain))
+            return true;
+    return false;
+}
+
+/* Operators without a schema (other domains, other versions) are for readiness to judge. */
+static kelp_status *check_schema(loader *l, const scope *s, const kelp_onnx_node *node,
+                                 const char *domain, const char *op_type, int64_t version) {
+    const kelp_onnx_schema *schema = kelp_onnx_schema_find(domain, op_type, version);
+    if (schema == NULL || is_function(l, node->op_type, kelp_str_from(domain)))
+        return NULL;
+    return kelp_onnx_check_node(l->label, s->block->name, node, schema);
+}
+
 static kelp_status *define_outputs(loader *l, scope *s, const kelp_onnx_node *nodes, size_t count) {
     for (size_t n = 0; n < count; n++)
         for (size_t i = 0; i < nodes[n].output_count; i++) {
@@ -216,6 +236,7 @@ static kelp_status *load_node(loader *l, const scope *s, const kelp_onnx_node *f
     if (name == NULL || op_type == NULL || domain == NULL || inputs == NULL || outputs == NULL)
         return kelp_status_oom();
     KELP_TRY(find_version(l, s, from, domain, &version));
+    KELP_TRY(check_schema(l, s, from, domain, op_type, version));
     for (size_t i = 0; i < from->input_count; i++) {
         if (from->inputs[i].length == 0)
             continue;
@@ -330,6 +351,13 @@ static kelp_status *load_imports(loader *l, const kelp_onnx_import *from, size_t
         (*out)[i] = (kelp_opset_import){copy(l, from[i].domain), from[i].version};
         if ((*out)[i].domain == NULL)
             return kelp_status_oom();
+        int64_t newest = kelp_onnx_newest((*out)[i].domain);
+        if (newest > 0 && from[i].version > newest)
+            return KELP_ERROR(KELP_UNIMPLEMENTED,
+                              "%s: opset_import[%zu]: domain '%s' version %lld: the newest that "
+                              "Kelp knows is %lld",
+                              l->label, i, *(*out)[i].domain ? (*out)[i].domain : "ai.onnx",
+                              (long long)from[i].version, (long long)newest);
     }
     return NULL;
 }
@@ -381,6 +409,70 @@ static kelp_status *load_function(loader *l, const kelp_onnx_function *from, kel
     return status;
 }
 
+/* ---- calls ---- */
+static const kelp_block *called(const kelp_graph *graph, const kelp_node *node, size_t *out_index) {
+    for (size_t i = 0; i < graph->function_count; i++)
+        if (strcmp(graph->functions[i]->function_name, node->op_type) == 0 &&
+            strcmp(graph->functions[i]->function_domain, node->domain) == 0) {
+            *out_index = i;
+            return graph->functions[i];
+        }
+    return NULL;
+}
+
+/* Depth first; `states` by function: 0 new, 1 being walked, 2 done. */
+static kelp_status *check_calls(const loader *l, const kelp_block *block, uint8_t *states,
+                                uint32_t depth) {
+    if (depth > l->depth)
+        return KELP_ERROR(KELP_RESOURCE_EXHAUSTED,
+                          "%s: functions and their subgraphs nest deeper than the limit of %u",
+                          l->label, l->depth);
+    for (size_t n = 0; n < block->node_count; n++) {
+        const kelp_node *node = block->nodes[n];
+        size_t index = 0;
+        const kelp_block *function = called(l->graph, node, &index);
+        if (function != NULL && states[index] == 1)
+            LOAD_FAIL("%s: node '%s' in '%s' calls function '%s', which is then in the middle of a "
+                      "call of itself",
+                      l->label, node->name, block->name, function->name);
+        if (function != NULL && states[index] == 0) {
+            states[index] = 1;
+            KELP_TRY(check_calls(l, function, states, depth + 1));
+            states[index] = 2;
+        }
+        for (const kelp_attr *attr = node->attributes; attr != NULL; attr = attr->next)
+            for (size_t k = 0; attr->blocks != NULL && k < attr->count; k++)
+                KELP_TRY(check_calls(l, attr->blocks[k], states, depth + 1));
+    }
+    return NULL;
+}
+
+static kelp_status *load_functions(loader *l, const kelp_onnx_model *model) {
+    kelp_graph *graph = l->graph;
+    uint8_t *states = KELP_ARENA_ARRAY(&graph->arena, model->function_count + 1, uint8_t);
+    graph->functions = KELP_ARENA_ARRAY(&graph->arena, model->function_count + 1, kelp_block *);
+    if (graph->functions == NULL || states == NULL)
+        return kelp_status_oom();
+    for (size_t i = 0; i < model->function_count; i++) {
+        size_t other = 0;
+        KELP_TRY(load_function(l, &model->functions[i], &graph->functions[i]));
+        kelp_node call = {.op_type = graph->functions[i]->function_name,
+                          .domain = graph->functions[i]->function_domain};
+        if (called(graph, &call, &other) != NULL)
+            LOAD_FAIL("%s: functions[%zu]: function '%s' is defined twice", l->label, i,
+                      graph->functions[i]->name);
+        graph->function_count++;
+    }
+    for (size_t i = 0; i < graph->function_count; i++) {
+        if (states[i] != 0)
+            continue;
+        states[i] = 1;
+        KELP_TRY(check_calls(l, graph->functions[i], states, 1));
+        states[i] = 2;
+    }
+    return NULL;
+}
+
 /* ---- the model ---- */
 static kelp_status *load_info(loader *l, const kelp_onnx_model *model) {
     kelp_graph *graph = l->graph;
@@ -415,13 +507,7 @@ static kelp_status *load_model(loader *l, const kelp_onnx_model *model) {
     if (model->graph.output_count == 0)
         LOAD_FAIL("%s: graph.output: expected at least one, found none", l->label);
     KELP_TRY(load_graph(l, NULL, &model->graph, graph->main));
-    graph->functions = KELP_ARENA_ARRAY(&graph->arena, model->function_count + 1, kelp_block *);
-    if (graph->functions == NULL)
-        return kelp_status_oom();
-    for (size_t i = 0; i < model->function_count; i++) {
-        KELP_TRY(load_function(l, &model->functions[i], &graph->functions[i]));
-        graph->function_count++;
-    }
+    KELP_TRY(load_functions(l, model));
     kelp_block_count_uses(graph->main);
     return kelp_block_infer(graph->main);
 }
@@ -442,7 +528,7 @@ static kelp_graph_limits fill_limits(const kelp_graph_limits *given) {
 /* `graph` owns its source by now: whoever fails releases it. */
 static kelp_status *read_model(kelp_graph *graph, kelp_str bytes, const char *label,
                                const char *directory, const kelp_graph_limits *limits) {
-    loader l = {graph, NULL};
+    loader l = {.graph = graph};
     graph->info.label = kelp_arena_strndup(&graph->arena, label, strlen(label));
     if (graph->info.label == NULL)
         return kelp_status_oom();
@@ -457,6 +543,9 @@ static kelp_status *read_model(kelp_graph *graph, kelp_str bytes, const char *la
     if (bytes.length > reader.limits.file_bytes)
         return KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "%s: %zu bytes are more than the limit of %zu",
                           label, bytes.length, reader.limits.file_bytes);
+    l.model = &model;
+    l.depth = reader.limits.depth;
+    graph->node_limit = reader.limits.nodes;
     kelp_arena_init(&structs, graph->allocator, 64 << 10);
     kelp_status *status = kelp_onnx_read(&reader, bytes, &model);
     ((source *)graph->source)->files = reader.files;

@@ -111,7 +111,7 @@ typedef struct kelp_onnx_reader {
     size_t external_bytes;
 } kelp_onnx_reader;
 
-/* INVALID_ARGUMENT "LABEL: graph.node[3].attribute[0]: …". Needs no file but external ones. */
+/* INVALID_ARGUMENT "LABEL: graph.node[3].attribute[0] 'axes': …". Needs no file but external ones. */
 kelp_status *kelp_onnx_read(kelp_onnx_reader *reader, kelp_str bytes,
                             kelp_onnx_model *out) KELP_MUST_USE;
 
@@ -122,6 +122,7 @@ typedef struct kelp_onnx_place {
     const char *field;
     int64_t index; /* -1: not repeated */
     uint32_t depth;
+    kelp_str name; /* of what is read, when it has one: told with the index */
 } kelp_onnx_place;
 
 kelp_status *kelp_onnx_error(const kelp_onnx_reader *reader, const kelp_onnx_place *place,

@@ -8,7 +8,7 @@
 
 /* ---- places and errors ---- */
 kelp_onnx_place kelp_onnx_inside(const kelp_onnx_place *parent, const char *field, int64_t index) {
-    return (kelp_onnx_place){parent, field, index, parent ? parent->depth + 1 : 0};
+    return (kelp_onnx_place){parent, field, index, parent ? parent->depth + 1 : 0, {NULL, 0}};
 }
 
 static void spell(kelp_buf *out, const kelp_onnx_place *place) {
@@ -23,6 +23,8 @@ static void spell(kelp_buf *out, const kelp_onnx_place *place) {
     kelp_buf_append_cstr(out, place->field);
     if (place->index >= 0)
         kelp_buf_printf(out, "[%lld]", (long long)place->index);
+    if (place->name.length > 0)
+        kelp_buf_printf(out, " '%.*s'", KELP_STR_ARG(place->name));
 }
 
 kelp_status *kelp_onnx_error(const kelp_onnx_reader *reader, const kelp_onnx_place *place,
@@ -66,6 +68,19 @@ static kelp_status *expect_number(const kelp_onnx_reader *reader, const kelp_onn
         return NULL;
     return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
                            "%s: expected a number, found wire type %u", name, field->type);
+}
+
+/* The fields of a message that are bytes, and those that are numbers, as bits; others are not looked at. */
+static kelp_status *expect_types(const kelp_onnx_reader *reader, const kelp_onnx_place *place,
+                                 const kelp_field *field, uint32_t bytes, uint32_t numbers) {
+    uint32_t bit = field->number < 32 ? 1u << field->number : 0;
+    bool wrong = ((bytes & bit) && field->type != KELP_WIRE_BYTES) ||
+                 ((numbers & bit) && field->type != KELP_WIRE_VARINT);
+    if (!wrong)
+        return NULL;
+    return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
+                           "field %u: expected %s, found wire type %u", field->number,
+                           bytes & bit ? "bytes" : "a number", field->type);
 }
 
 static kelp_status *check_end(const kelp_onnx_reader *reader, const kelp_onnx_place *place,
@@ -222,10 +237,15 @@ static kelp_status *read_attr(kelp_onnx_reader *reader, const kelp_onnx_place *p
     uint64_t type = 0;
     *out = (kelp_onnx_attr){0};
     while ((result = kelp_wire_next(&wire, &field)) == KELP_WIRE_FIELD) {
+        KELP_TRY(expect_types(reader, place, &field, 1u << 1 | 1u << 4 | 1u << 9 | 1u << 21,
+                              1u << 3 | 1u << 20));
         if (field.number == 1)
             out->name = field.bytes;
         else if (field.number == 2 && field.type == KELP_WIRE_I32)
             memcpy(&out->f, &field.value, sizeof out->f);
+        else if (field.number == 2)
+            return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
+                                   "f: expected a float, found wire type %u", field.type);
         else if (field.number == 3)
             out->i = (int64_t)field.value;
         else if (field.number == 4)
@@ -243,7 +263,9 @@ static kelp_status *read_attr(kelp_onnx_reader *reader, const kelp_onnx_place *p
                                "'%.*s': type: expected an attribute type, found %llu",
                                KELP_STR_ARG(out->name), (unsigned long long)type);
     out->type = type != 0 ? (kelp_attr_type)type : guess_type(message);
-    return read_attr_value(reader, place, message, out);
+    kelp_onnx_place named = *place;
+    named.name = out->name;
+    return read_attr_value(reader, &named, message, out);
 }
 
 /* ---- nodes ---- */
@@ -326,12 +348,16 @@ static kelp_status *read_graph(kelp_onnx_reader *reader, const kelp_onnx_place *
         return kelp_onnx_error(reader, NULL, KELP_RESOURCE_EXHAUSTED,
                                "graphs nest deeper than the limit of %u", reader->limits.depth);
     *out = (kelp_onnx_graph){0};
+    if (kelp_wire_count(message, 1) > reader->limits.nodes)
+        return kelp_onnx_error(reader, place, KELP_RESOURCE_EXHAUSTED,
+                               "the graph has more than %zu nodes", reader->limits.nodes);
     KELP_TRY(kelp_onnx_array(reader, message, 1, sizeof(kelp_onnx_node), &out->nodes));
     KELP_TRY(kelp_onnx_array(reader, message, 5, sizeof(kelp_onnx_tensor), &out->initializers));
     KELP_TRY(kelp_onnx_array(reader, message, 11, sizeof(kelp_onnx_value), &out->inputs));
     KELP_TRY(kelp_onnx_array(reader, message, 12, sizeof(kelp_onnx_value), &out->outputs));
     KELP_TRY(kelp_onnx_array(reader, message, 13, sizeof(kelp_onnx_value), &out->values));
     while ((result = kelp_wire_next(&wire, &field)) == KELP_WIRE_FIELD) {
+        KELP_TRY(expect_types(reader, place, &field, 1u << 2 | 1u << 10 | 1u << 15, 0));
         if (field.number == 2)
             out->name = field.bytes;
         else if (field.number == 10)
@@ -352,6 +378,9 @@ static kelp_status *read_pair(kelp_onnx_reader *reader, const kelp_onnx_place *p
     kelp_field field;
     kelp_wire_result result;
     while ((result = kelp_wire_next(&wire, &field)) == KELP_WIRE_FIELD) {
+        bool text = out_second != NULL;
+        KELP_TRY(expect_types(reader, place, &field, 1u << 1 | (text ? 1u << 2 : 0),
+                              text ? 0 : 1u << 2));
         if (field.number == 1)
             *out_first = field.bytes;
         else if (field.number == 2 && out_second != NULL)
@@ -380,6 +409,8 @@ static kelp_status *read_import(kelp_onnx_reader *reader, const kelp_onnx_place 
 static kelp_status *read_function_field(kelp_onnx_reader *reader, const kelp_onnx_place *place,
                                         const kelp_field *field, kelp_onnx_function *out) {
     kelp_onnx_place inner;
+    KELP_TRY(expect_types(reader, place, field,
+                          1u << 1 | 1u << 4 | 1u << 5 | 1u << 6 | 1u << 10, 0));
     switch (field->number) {
     case 1:
         out->name = field->bytes;
@@ -452,6 +483,7 @@ static kelp_status *read_model_field(kelp_onnx_reader *reader, const kelp_field 
         *strings[field->number] = field->bytes;
         return NULL;
     case 5:
+        KELP_TRY(expect_number(reader, NULL, field, "model_version"));
         out->model_version = (int64_t)field->value;
         return NULL;
     case 7:

@@ -148,17 +148,20 @@ static kelp_status *map_file(kelp_onnx_reader *reader, const kelp_onnx_place *pl
     /* a link inside the folder may still lead out of it */
     char *real = realpath(path, NULL), *base = realpath(reader->directory, NULL);
     size_t length = base != NULL ? strlen(base) : 0;
-    bool inside = real == NULL || base == NULL ||
-                  (strncmp(real, base, length) == 0 && (real[length] == '/' || length == 1));
+    bool inside = real == NULL || (base != NULL && strncmp(real, base, length) == 0 &&
+                                   (real[length] == '/' || length == 1));
+    char *target = real != NULL ? kelp_arena_strndup(reader->arena, real, strlen(real)) : path;
     free(real);
     free(base);
+    if (target == NULL)
+        return kelp_status_oom();
     if (!inside)
         return kelp_onnx_error(reader, place, KELP_PERMISSION_DENIED,
                                "external_data: location '%s' links out of the model's folder", name);
     kelp_onnx_file *file = KELP_ARENA_NEW(reader->data, kelp_onnx_file);
     if (file == NULL)
         return kelp_status_oom();
-    kelp_status *status = kelp_fs_map(path, &file->mapping);
+    kelp_status *status = kelp_fs_map(target, &file->mapping);
     if (status != NULL)
         return KELP_ANNOTATE(status, "%s: cannot map external data '%s'", reader->label, name);
     file->location = location;
@@ -183,15 +186,15 @@ static kelp_status *find_external(kelp_onnx_reader *reader, const kelp_onnx_plac
                     (unsigned long long)length);
     KELP_TRY(map_file(reader, place, raw->location, &mapping));
     if (offset > mapping->size_bytes || length > mapping->size_bytes - offset)
-        TENSOR_FAIL("external_data: bytes %llu to %llu are past the end of '%.*s' (%zu bytes)",
-                    (unsigned long long)offset, (unsigned long long)(offset + length),
+        TENSOR_FAIL("external_data: %llu bytes from offset %llu: '%.*s' has %zu bytes",
+                    (unsigned long long)length, (unsigned long long)offset,
                     KELP_STR_ARG(raw->location), mapping->size_bytes);
     reader->external_bytes += length;
     if (reader->external_bytes > reader->limits.external_bytes)
         return kelp_onnx_error(reader, place, KELP_RESOURCE_EXHAUSTED,
                                "external data exceeds the limit of %zu bytes",
                                reader->limits.external_bytes);
-    raw->raw = (kelp_str){(const char *)mapping->data + offset, (size_t)length};
+    raw->raw = (kelp_str){length > 0 ? (const char *)mapping->data + offset : NULL, (size_t)length};
     raw->has_raw = true;
     return NULL;
 }
@@ -242,7 +245,8 @@ static void store(char *to, size_t item, size_t index, uint64_t value) {
     memcpy(to + index * item, &value, item); /* little-endian: the low bytes come first */
 }
 
-static void decode_typed(kelp_str message, uint32_t number, size_t item, bool varints, char *to) {
+/* false when numbers are malformed; what was counted bounds what is written. */
+static bool decode_typed(kelp_str message, uint32_t number, size_t item, bool varints, char *to) {
     kelp_wire wire = kelp_wire_of(message);
     kelp_field field;
     size_t index = 0;
@@ -255,15 +259,21 @@ static void decode_typed(kelp_str message, uint32_t number, size_t item, bool va
         } else if (field.type != KELP_WIRE_BYTES) {
             store(to, item, index++, field.value);
         } else if (!varints) {
+            if (field.bytes.length % item != 0)
+                return false;
             memcpy(to + index * item, field.bytes.data, field.bytes.length / item * item);
             index += field.bytes.length / item;
         } else {
             kelp_wire packed = kelp_wire_of(field.bytes);
             uint64_t value;
-            while (packed.at < packed.end && kelp_wire_varint(&packed, &value))
+            while (packed.at < packed.end) {
+                if (!kelp_wire_varint(&packed, &value))
+                    return false;
                 store(to, item, index++, value);
+            }
         }
     }
+    return true;
 }
 
 static kelp_status *read_typed(kelp_onnx_reader *reader, const kelp_onnx_place *place,
@@ -283,7 +293,8 @@ static kelp_status *read_typed(kelp_onnx_reader *reader, const kelp_onnx_place *
         return kelp_status_oom();
     uint32_t number = typed_field(tensor->dtype);
     /* in the message a uint32 is a varint like any other */
-    decode_typed(message, number, item, number == 5 || number == 7 || number == 11, data);
+    if (!decode_typed(message, number, item, number == 5 || number == 7 || number == 11, data))
+        TENSOR_FAIL("malformed packed numbers of %s", kelp_dtype_name(tensor->dtype));
     tensor->data = data;
     return NULL;
 }
@@ -308,7 +319,7 @@ kelp_status *kelp_onnx_read_tensor(kelp_onnx_reader *reader, const kelp_onnx_pla
         TENSOR_FAIL("tensor '%.*s': strings cannot be external data", KELP_STR_ARG(out->name));
     if (raw.external)
         KELP_TRY(find_external(reader, place, &raw, needed));
-    if (!raw.has_raw && needed == 0)
+    if (!raw.has_raw && needed == 0 && typed_count(&raw, dtype) == 0)
         return NULL;
     if (!raw.has_raw)
         return read_typed(reader, place, bytes, &raw, &out->tensor, needed);

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Element types: variables of the operator's schema bound by its inputs; few operators name their result's type otherwise. */
+#include "graph/infer.h"
+
+#include <string.h>
+
+#define TYPE_FAIL(node, format, ...)                                                             \
+    return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: node '%s' (%s) in graph '%s': " format,        \
+                      (node)->block->graph->info.label, (node)->name, (node)->op_type,           \
+                      (node)->block->name, __VA_ARGS__)
+
+/* Variables a schema can have: ONNX's richest has 5, types spelled out count as well. */
+#define VARIABLES_MAX 16
+
+typedef struct binding {
+    kelp_value_kind kind;
+    kelp_dtype dtype;
+    const char *by; /* parameter that bound it */
+} binding;
+
+static const char *kind_prefix(kelp_value_kind kind) {
+    switch (kind) {
+    case KELP_VALUE_SEQUENCE:
+        return "sequence of ";
+    case KELP_VALUE_OPTIONAL:
+        return "optional ";
+    case KELP_VALUE_MAP:
+        return "map to ";
+    case KELP_VALUE_SPARSE:
+        return "sparse ";
+    default:
+        return "";
+    }
+}
+
+kelp_status *kelp_infer_set_type(const kelp_node *node, kelp_value *value, kelp_value_kind kind,
+                                 kelp_dtype dtype) {
+    if (kind != KELP_VALUE_UNKNOWN && value->kind == KELP_VALUE_UNKNOWN)
+        value->kind = kind;
+    if (dtype == KELP_DTYPE_INVALID)
+        return NULL;
+    if (value->dtype == KELP_DTYPE_INVALID)
+        value->dtype = dtype;
+    if (value->dtype != dtype)
+        TYPE_FAIL(node, "output '%s' is declared as %s, but the operator gives %s", value->name,
+                  kelp_dtype_name(value->dtype), kelp_dtype_name(dtype));
+    return NULL;
+}
+
+static bool allows(const kelp_onnx_type_set *set, kelp_value_kind kind, kelp_dtype dtype) {
+    uint32_t bit = dtype == KELP_DTYPE_INVALID ? UINT32_MAX : 1u << dtype;
+    switch (kind) {
+    case KELP_VALUE_TENSOR:
+        return (set->tensors & bit) != 0;
+    case KELP_VALUE_SEQUENCE:
+        return (set->sequences & bit) != 0 || (set->flags & KELP_ONNX_SET_MAPS) != 0;
+    case KELP_VALUE_OPTIONAL:
+        return (set->optionals & bit) != 0 || (set->flags & KELP_ONNX_SET_OPTIONAL_SEQUENCES) != 0;
+    case KELP_VALUE_MAP:
+        return (set->flags & KELP_ONNX_SET_MAP) != 0;
+    case KELP_VALUE_UNKNOWN:
+    case KELP_VALUE_SPARSE:
+        return true;
+    }
+    return true;
+}
+
+static kelp_status *bind_inputs(const kelp_node *node, const kelp_onnx_schema *schema,
+                                binding *bound) {
+    for (size_t i = 0; i < node->input_count; i++) {
+        const kelp_value *value = node->inputs[i];
+        const kelp_onnx_param *param = kelp_onnx_input_param(schema, i);
+        if (value == NULL || param == NULL || param->type >= VARIABLES_MAX)
+            continue;
+        const char *name = kelp_onnx_text(param->name);
+        if (!allows(kelp_onnx_param_types(schema, param), value->kind, value->dtype))
+            TYPE_FAIL(node, "input '%s' (%s) is a %s%s, which this operator does not take", name,
+                      value->name, kind_prefix(value->kind), kelp_dtype_name(value->dtype));
+        if ((param->flags & KELP_ONNX_HETEROGENEOUS) || value->dtype == KELP_DTYPE_INVALID ||
+            value->kind == KELP_VALUE_SPARSE)
+            continue;
+        binding *b = &bound[param->type];
+        if (b->dtype == KELP_DTYPE_INVALID)
+            *b = (binding){value->kind, value->dtype, name};
+        else if (b->dtype != value->dtype)
+            TYPE_FAIL(node, "input '%s' is %s, but '%s' is %s: expected the same type", name,
+                      kelp_dtype_name(value->dtype), b->by, kelp_dtype_name(b->dtype));
+    }
+    return NULL;
+}
+
+/* ---- what attributes and other inputs say ---- */
+typedef enum type_source {
+    FROM_ATTRIBUTE,          /* the data type that an attribute names, else the fallback */
+    FROM_ATTRIBUTE_OR_INPUT, /* else that of the input numbered `fallback` */
+    FROM_VALUE,              /* of the tensor in attribute 'value' */
+    FROM_INPUT,              /* of the input numbered `fallback` */
+    FROM_ZERO_POINT          /* QuantizeLinear */
+} type_source;
+
+static const struct {
+    const char *op_type, *attribute;
+    type_source source;
+    int fallback;
+} special[] = {
+    {"Cast", "to", FROM_ATTRIBUTE, KELP_DTYPE_INVALID},
+    {"BitCast", "to", FROM_ATTRIBUTE, KELP_DTYPE_INVALID},
+    {"ConstantOfShape", "value", FROM_VALUE, KELP_F32},
+    {"EyeLike", "dtype", FROM_ATTRIBUTE_OR_INPUT, 0},
+    {"Bernoulli", "dtype", FROM_ATTRIBUTE_OR_INPUT, 0},
+    {"RandomNormalLike", "dtype", FROM_ATTRIBUTE_OR_INPUT, 0},
+    {"RandomUniformLike", "dtype", FROM_ATTRIBUTE_OR_INPUT, 0},
+    {"RandomNormal", "dtype", FROM_ATTRIBUTE, KELP_F32},
+    {"RandomUniform", "dtype", FROM_ATTRIBUTE, KELP_F32},
+    {"Multinomial", "dtype", FROM_ATTRIBUTE, KELP_I32},
+    {"HannWindow", "output_datatype", FROM_ATTRIBUTE, KELP_F32},
+    {"HammingWindow", "output_datatype", FROM_ATTRIBUTE, KELP_F32},
+    {"BlackmanWindow", "output_datatype", FROM_ATTRIBUTE, KELP_F32},
+    {"MelWeightMatrix", "output_datatype", FROM_ATTRIBUTE, KELP_F32},
+    {"SequenceEmpty", "dtype", FROM_ATTRIBUTE, KELP_F32},
+    {"QuantizeLinear", "output_dtype", FROM_ZERO_POINT, 0},
+    {"DequantizeLinear", "output_dtype", FROM_ATTRIBUTE_OR_INPUT, 1},
+    {"SequenceConstruct", NULL, FROM_INPUT, 0},
+    {"SequenceAt", NULL, FROM_INPUT, 0},
+    {"ConcatFromSequence", NULL, FROM_INPUT, 0},
+    {"SplitToSequence", NULL, FROM_INPUT, 0},
+    {"Optional", NULL, FROM_INPUT, 0},
+    {"OptionalGetElement", NULL, FROM_INPUT, 0},
+};
+
+static kelp_dtype input_dtype(const kelp_node *node, size_t index) {
+    return index < node->input_count && node->inputs[index] != NULL ? node->inputs[index]->dtype
+                                                                    : KELP_DTYPE_INVALID;
+}
+
+static kelp_dtype attribute_dtype(const kelp_node *node, const char *name) {
+    int64_t number = kelp_node_attr_i64(node, name, 0);
+    return number > 0 && number < KELP_DTYPE_COUNT ? (kelp_dtype)number : KELP_DTYPE_INVALID;
+}
+
+/* true when the operator is one of these, also when the type stays unknown. */
+static bool special_dtype(const kelp_node *node, kelp_dtype *out) {
+    for (size_t i = 0; i < sizeof special / sizeof special[0]; i++) {
+        if (strcmp(node->op_type, special[i].op_type) != 0)
+            continue;
+        kelp_dtype named = special[i].attribute && special[i].source != FROM_VALUE
+                               ? attribute_dtype(node, special[i].attribute)
+                               : KELP_DTYPE_INVALID;
+        const kelp_tensor *value = kelp_node_attr_tensor(node, "value");
+        kelp_dtype other = KELP_DTYPE_INVALID;
+        switch (special[i].source) {
+        case FROM_ATTRIBUTE:
+            other = (kelp_dtype)special[i].fallback;
+            break;
+        case FROM_VALUE:
+            other = value != NULL ? value->dtype : (kelp_dtype)special[i].fallback;
+            break;
+        case FROM_ATTRIBUTE_OR_INPUT:
+        case FROM_INPUT:
+            other = input_dtype(node, (size_t)special[i].fallback);
+            break;
+        case FROM_ZERO_POINT:
+            other = node->input_count > 2 && node->inputs[2] != NULL ? input_dtype(node, 2)
+                                                                     : KELP_U8;
+            break;
+        }
+        *out = named != KELP_DTYPE_INVALID ? named : other;
+        return true;
+    }
+    return false;
+}
+
+/* A Constant's type is that of whichever attribute holds it. */
+static kelp_dtype constant_dtype(const kelp_node *node) {
+    static const struct {
+        const char *name;
+        kelp_dtype dtype;
+    } forms[] = {{"value_float", KELP_F32},   {"value_floats", KELP_F32},
+                 {"value_int", KELP_I64},     {"value_ints", KELP_I64},
+                 {"value_string", KELP_STRING}, {"value_strings", KELP_STRING}};
+    const kelp_tensor *tensor = kelp_node_attr_tensor(node, "value");
+    for (size_t i = 0; tensor == NULL && i < sizeof forms / sizeof forms[0]; i++)
+        if (kelp_node_find_attr(node, forms[i].name) != NULL)
+            return forms[i].dtype;
+    return tensor != NULL ? tensor->dtype : KELP_DTYPE_INVALID;
+}
+
+static kelp_value_kind only_kind(const kelp_onnx_type_set *set) {
+    bool sequences = set->sequences != 0 || (set->flags & KELP_ONNX_SET_MAPS);
+    bool optionals = set->optionals != 0 || (set->flags & KELP_ONNX_SET_OPTIONAL_SEQUENCES);
+    int kinds = (set->tensors != 0) + sequences + optionals + ((set->flags & KELP_ONNX_SET_MAP) != 0);
+    if (kinds != 1)
+        return KELP_VALUE_UNKNOWN;
+    return set->tensors ? KELP_VALUE_TENSOR
+           : sequences  ? KELP_VALUE_SEQUENCE
+           : optionals  ? KELP_VALUE_OPTIONAL
+                        : KELP_VALUE_MAP;
+}
+
+static kelp_dtype only_dtype(const kelp_onnx_type_set *set) {
+    uint32_t bits = set->tensors;
+    bool one = bits != 0 && (bits & (bits - 1)) == 0 && set->sequences == 0 &&
+               set->optionals == 0 && set->flags == 0;
+    return one ? (kelp_dtype)__builtin_ctz(bits) : KELP_DTYPE_INVALID;
+}
+
+/* Results of If, Loop and Scan are those of their bodies, which infer.c looks at. */
+static bool has_blocks(const kelp_node *node) {
+    for (const kelp_attr *attr = node->attributes; attr != NULL; attr = attr->next)
+        if (attr->blocks != NULL)
+            return true;
+    return false;
+}
+
+kelp_status *kelp_infer_types(kelp_node *node, const kelp_onnx_schema *schema) {
+    binding bound[VARIABLES_MAX] = {0};
+    kelp_dtype named = KELP_DTYPE_INVALID;
+    KELP_TRY(bind_inputs(node, schema, bound));
+    if (has_blocks(node))
+        return NULL;
+    bool is_special = special_dtype(node, &named);
+    if (strcmp(node->op_type, "Constant") == 0) {
+        is_special = true;
+        named = constant_dtype(node);
+    }
+    for (size_t i = 0; i < node->output_count; i++) {
+        const kelp_onnx_param *param = kelp_onnx_output_param(schema, i);
+        if (node->outputs[i] == NULL || param == NULL || param->type >= VARIABLES_MAX)
+            continue;
+        const kelp_onnx_type_set *set = kelp_onnx_param_types(schema, param);
+        kelp_value_kind kind = only_kind(set);
+        kelp_dtype dtype = only_dtype(set);
+        if (dtype == KELP_DTYPE_INVALID && is_special)
+            dtype = named;
+        else if (dtype == KELP_DTYPE_INVALID)
+            dtype = bound[param->type].dtype;
+        if (kind == KELP_VALUE_UNKNOWN)
+            kind = bound[param->type].kind;
+        KELP_TRY(kelp_infer_set_type(node, node->outputs[i], kind, dtype));
+    }
+    return NULL;
+}
