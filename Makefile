@@ -9,7 +9,7 @@ PYTHON_TEST = $(or $(KELP_VENV),build/venv)/bin/python
 
 .DEFAULT_GOAL := help
 .PHONY: help run demo build test check check-full asan ubsan tsan fuzz bench format install \
-	example-minilm completions clean
+	example-minilm cli-docs clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS='	' read -r name text; do \
@@ -69,8 +69,8 @@ example-minilm: build ## make the sentence-embedding model, in examples-extra/mo
 	@$(PYTHON_TEST) tools/make_minilm.py --out examples-extra/models/minilm/1/model.onnx
 	@echo "build/release/bin/kelp serve --model-repository examples-extra/models"
 
-completions: build ## write completions/ anew from the program's tables
-	@for shell in bash zsh fish; do build/release/bin/kelp completion $$shell >completions/kelp.$$shell; done
+cli-docs: build ## write docs/cli.md, docs/man/ and completions/ anew from the program's tables
+	@python3 scripts/gen_cli_docs.py build/release/bin/kelp
 
 clean: ## remove build/
 	@rm -rf build

@@ -73,14 +73,6 @@ scripts_parse() {
     python3 -m compileall -q -f scripts tools tests/e2e bench
 }
 
-# The committed completion scripts are what the program prints.
-completions() {
-    local shell
-    for shell in bash zsh fish; do
-        build/release/bin/kelp completion "$shell" | cmp - "completions/kelp.$shell" || return 1
-    done
-}
-
 valgrind_run() {
     local model=examples/models/digits/1/model.onnx
     scripts/build.sh debug || return 1
@@ -100,7 +92,7 @@ if [ -z "${KELP_NO_TESTS:-}" ]; then
 else
     step release scripts/build.sh release -DKELP_TESTS=ON
 fi
-step completions completions
+step cli-docs python3 scripts/gen_cli_docs.py build/release/bin/kelp --check
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1:abort_on_error=0}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1:halt_on_error=1}
 export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=0:second_deadlock_stack=1}

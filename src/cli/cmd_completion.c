@@ -38,7 +38,8 @@ static void bash_command(const kelp_command *command, kelp_buf *out) {
 }
 
 static void put_bash(kelp_buf *out) {
-    kelp_buf_append_cstr(out, "# bash completion for kelp; printed by 'kelp completion bash'\n"
+    kelp_buf_append_cstr(out, "# SPDX-License-Identifier: Apache-2.0\n# bash completion for kelp; "
+                              "printed by 'kelp completion bash'\n"
                               "_kelp() {\n"
                               "    local cur=\"${COMP_WORDS[COMP_CWORD]}\"\n"
                               "    local prev=\"${COMP_WORDS[COMP_CWORD-1]}\"\n"
@@ -101,7 +102,8 @@ static void zsh_command(const kelp_command *command, kelp_buf *out) {
 }
 
 static void put_zsh(kelp_buf *out) {
-    kelp_buf_append_cstr(out, "#compdef kelp\n# printed by 'kelp completion zsh'\n_kelp() {\n"
+    kelp_buf_append_cstr(out, "#compdef kelp\n# SPDX-License-Identifier: Apache-2.0\n# printed by "
+                              "'kelp completion zsh'\n_kelp() {\n"
                               "    if (( CURRENT == 2 )); then\n        local -a commands=(");
     for (size_t i = 0; kelp_cli_command(i); i++) {
         kelp_buf_printf(out, "\n            '%s:", kelp_cli_command(i)->name);
@@ -153,7 +155,8 @@ static void fish_command(const kelp_command *command, kelp_buf *out) {
 }
 
 static void put_fish(kelp_buf *out) {
-    kelp_buf_append_cstr(out, "# fish completion for kelp; printed by 'kelp completion fish'\n");
+    kelp_buf_append_cstr(out, "# SPDX-License-Identifier: Apache-2.0\n# fish completion for kelp; "
+                              "printed by 'kelp completion fish'\n");
     for (size_t i = 0; kelp_cli_command(i); i++)
         fish_command(kelp_cli_command(i), out);
     kelp_buf_append_cstr(out, "complete -c kelp -n __fish_use_subcommand -f -a help -d "

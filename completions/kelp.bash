@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+# bash completion for kelp; printed by 'kelp completion bash'
+_kelp() {
+    local cur="${COMP_WORDS[COMP_CWORD]}"
+    local prev="${COMP_WORDS[COMP_CWORD-1]}"
+    local options=""
+    COMPREPLY=()
+    if [ "$COMP_CWORD" -eq 1 ] || { [ "$COMP_CWORD" -eq 2 ] && [ "$prev" = help ]; }; then
+        COMPREPLY=($(compgen -W "help --version --help serve run inspect bench completion" -- "$cur"))
+        return
+    fi
+    case "${COMP_WORDS[1]}" in
+    serve)
+        case "$prev" in
+        --model-repository) COMPREPLY=($(compgen -d -- "$cur")); return ;;
+        --model-store) COMPREPLY=($(compgen -d -- "$cur")); return ;;
+        --model-control-mode) COMPREPLY=($(compgen -W "none explicit poll" -- "$cur")); return ;;
+        --backend-directory) COMPREPLY=($(compgen -d -- "$cur")); return ;;
+        --log-format) COMPREPLY=($(compgen -W "default ISO8601 json" -- "$cur")); return ;;
+        --log-file) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        esac
+        options="--help --model-repository --model-store --model-control-mode --load-model --repository-poll-secs --strict-model-config --disable-auto-complete-config --model-config-name --model-load-thread-count --model-load-retry-count --model-namespacing --backend-directory --backend-config --id --exit-on-error --exit-timeout-secs --strict-readiness --allow-http --http-address --http-port --http-thread-count --reuse-http-port --http-max-input-size --allow-grpc --allow-metrics --log-verbose --log-info --log-warning --log-error --log-format --log-file" ;;
+    run)
+        case "$prev" in
+        --output-dir) COMPREPLY=($(compgen -d -- "$cur")); return ;;
+        esac
+        options="--help --input --random --shape --output --output-dir --json --threads --repeat --profile --no-fusion" ;;
+    inspect)
+        case "$prev" in
+        esac
+        options="--help --shape --json" ;;
+    bench)
+        case "$prev" in
+        esac
+        options="--help --threads --seconds --input --shape --json" ;;
+    completion)
+        case "$prev" in
+        esac
+        options="--help" ;;
+    esac
+    case "$cur" in
+    -*) COMPREPLY=($(compgen -W "$options" -- "$cur")) ;;
+    *) COMPREPLY=($(compgen -f -- "$cur")) ;;
+    esac
+}
+complete -o filenames -F _kelp kelp

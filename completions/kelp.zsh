@@ -1,0 +1,85 @@
+#compdef kelp
+# SPDX-License-Identifier: Apache-2.0
+# printed by 'kelp completion zsh'
+_kelp() {
+    if (( CURRENT == 2 )); then
+        local -a commands=(
+            'serve:serve a model repository over HTTP'
+            'run:run a model once on given inputs'
+            'inspect:show what a model is made of and whether it can run'
+            'bench:measure load time, latency and memory of a model'
+            'completion:print completion for a shell'
+            'help:explain a command')
+        _describe command commands
+        return
+    fi
+    local command=$words[2]
+    shift words
+    (( CURRENT-- ))
+    case $command in
+    serve)
+        _arguments '--help[this text]' \
+            '*--model-repository=[folder of models, <model>/<version>/…; may be given several times]:DIR:_files -/' \
+            '*--model-store=[older name of --model-repository]:DIR:_files -/' \
+            '--model-control-mode=[none\: load all models once (default); explicit\: those of --load-model, then as clients ask; poll\: follow changes of the repository]:MODE:(none explicit poll)' \
+            '*--load-model=[model to load at the start under explicit control, * for all; may be given several times]:NAME: ' \
+            '--repository-poll-secs=[seconds between two looks at the repository under poll control (15)]:N: ' \
+            '--strict-model-config[ask for a complete config.pbtxt instead of completing it from the model (false)]' \
+            '--disable-auto-complete-config[the same as --strict-model-config]' \
+            '--model-config-name=[use configs/NAME.pbtxt of a model where there is one]:NAME: ' \
+            '--model-load-thread-count=[models loaded at once (4)]:N: ' \
+            '--model-load-retry-count=[further attempts when a model does not load (0)]:N: ' \
+            '--model-namespacing[let two repositories hold models of one name (false)]' \
+            '--backend-directory=[folder of NAME/libtriton_NAME.so (../backends beside this program'\''s folder, else /opt/tritonserver/backends)]:DIR:_files -/' \
+            '*--backend-config=[setting handed to a backend, or to all; may be given several times]:\[NAME,\]KEY=VALUE: ' \
+            '--id=[name that the server reports]:NAME: ' \
+            '--exit-on-error[end when a model does not load at the start (true); false serves the others]' \
+            '--exit-timeout-secs=[seconds that requests in flight have to finish at the end (30)]:N: ' \
+            '--strict-readiness[ready only when all models are (true)]' \
+            '--allow-http[serve HTTP (true)]' \
+            '--http-address=[address to listen on, or unix\:/path (0.0.0.0)]:ADDRESS: ' \
+            '--http-port=[port to listen on, 0 for a free one (8000)]:PORT: ' \
+            '--http-thread-count=[event loops (CPUs, at most 8)]:N: ' \
+            '--reuse-http-port[let several servers share the port (false)]' \
+            '--http-max-input-size=[largest body without binary tensors (67108864)]:BYTES: ' \
+            '--allow-grpc[serve gRPC (false; this build has none)]' \
+            '--allow-metrics[collect metrics (true)]' \
+            '--log-verbose=[verbose messages up to this level (0)]:LEVEL: ' \
+            '--log-info[messages of information (true)]' \
+            '--log-warning[warnings (true)]' \
+            '--log-error[errors (true)]' \
+            '--log-format=[how a line of the log is written]:FORMAT:(default ISO8601 json)' \
+            '--log-file=[where the log goes (stderr)]:FILE:_files' \
+            '*:file:_files' ;;
+    run)
+        _arguments '--help[this text]' \
+            '*--input=[an input\: a .npy file, or values separated by commas; may be given several times]:NAME=@FILE|V,V,…: ' \
+            '--random[make up the inputs that are not given\: floats in \[0,1), integers 0 or 1, the same each time]' \
+            '*--shape=[shape of an input whose extents the model leaves open (1 each)]:NAME=1x8x8: ' \
+            '*--output=[print only this output, or write it to a .npy file; may be given several times]:NAME\[=@FILE\]: ' \
+            '--output-dir=[write every output to DIR/NAME.npy]:DIR:_files -/' \
+            '--json[print outputs as JSON, all elements]' \
+            '--threads=[threads an operator may use (0\: all CPUs)]:N: ' \
+            '--repeat=[run so many times and say on stderr how long that took (1)]:N: ' \
+            '--profile[say on stderr which operators took the time of the last run]' \
+            '--no-fusion[run the graph as it is written]' \
+            '*:file:_files' ;;
+    inspect)
+        _arguments '--help[this text]' \
+            '*--shape=[shape of an input for the memory plan (open extents are 1)]:NAME=1x8x8: ' \
+            '--json[print JSON]' \
+            '*:file:_files' ;;
+    bench)
+        _arguments '--help[this text]' \
+            '--threads=[numbers of threads to measure, one after the other (1,2)]:N,N,…: ' \
+            '--seconds=[how long to measure each (3); at least ten runs are made]:S: ' \
+            '*--input=[an input; those that are not given are made up as by '\''kelp run --random'\'']:NAME=@FILE|V,V,…: ' \
+            '*--shape=[shape of an input whose extents the model leaves open (1 each)]:NAME=1x8x8: ' \
+            '--json[print JSON]' \
+            '*:file:_files' ;;
+    completion)
+        _arguments '--help[this text]' \
+            '*:file:_files' ;;
+    esac
+}
+if [ "$funcstack[1]" = _kelp ]; then _kelp "$@"; else compdef _kelp kelp; fi
