@@ -120,6 +120,7 @@ static const struct {
     {"SequenceEmpty", "dtype", FROM_ATTRIBUTE, KELP_F32},
     {"QuantizeLinear", "output_dtype", FROM_ZERO_POINT, 0},
     {"DequantizeLinear", "output_dtype", FROM_ATTRIBUTE_OR_INPUT, 1},
+    {"LayerNormalization", "stash_type", FROM_ATTRIBUTE, KELP_F32},
     {"SequenceConstruct", NULL, FROM_INPUT, 0},
     {"SequenceAt", NULL, FROM_INPUT, 0},
     {"ConcatFromSequence", NULL, FROM_INPUT, 0},
@@ -230,10 +231,10 @@ kelp_status *kelp_infer_types(kelp_node *node, const kelp_onnx_schema *schema) {
         const kelp_onnx_type_set *set = kelp_onnx_param_types(schema, param);
         kelp_value_kind kind = only_kind(set);
         kelp_dtype dtype = only_dtype(set);
+        if (dtype == KELP_DTYPE_INVALID)
+            dtype = bound[param->type].dtype;
         if (dtype == KELP_DTYPE_INVALID && is_special)
             dtype = named;
-        else if (dtype == KELP_DTYPE_INVALID)
-            dtype = bound[param->type].dtype;
         if (kind == KELP_VALUE_UNKNOWN)
             kind = bound[param->type].kind;
         KELP_TRY(kelp_infer_set_type(node, node->outputs[i], kind, dtype));

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Floating-point types of 4 to 8 bits: one description each, and one algorithm for all. */
+#include "tensor/convert.h"
+
+#include <math.h>
+
+typedef enum special {
+    FINITE,       /* neither infinity nor NaN */
+    IEEE,         /* the highest exponent is infinity and NaN */
+    ONES_ARE_NAN, /* all bits but the sign set: NaN; no infinity */
+    MINUS_IS_NAN  /* what would be -0 is NaN; no infinity */
+} special;
+
+typedef struct format {
+    int exponent_bits, mantissa_bits, bias;
+    special special;
+} format;
+
+static bool format_of(kelp_dtype dtype, format *out) {
+    switch (dtype) {
+    case KELP_F8E4M3FN:
+        *out = (format){4, 3, 7, ONES_ARE_NAN};
+        return true;
+    case KELP_F8E4M3FNUZ:
+        *out = (format){4, 3, 8, MINUS_IS_NAN};
+        return true;
+    case KELP_F8E5M2:
+        *out = (format){5, 2, 15, IEEE};
+        return true;
+    case KELP_F8E5M2FNUZ:
+        *out = (format){5, 2, 16, MINUS_IS_NAN};
+        return true;
+    case KELP_F6E2M3:
+        *out = (format){2, 3, 1, FINITE};
+        return true;
+    case KELP_F6E3M2:
+        *out = (format){3, 2, 3, FINITE};
+        return true;
+    case KELP_F4E2M1:
+        *out = (format){2, 1, 1, FINITE};
+        return true;
+    default:
+        return false;
+    }
+}
+
+float kelp_narrow_to_f32(kelp_dtype dtype, uint8_t code) {
+    format f;
+    if (dtype == KELP_F8E8M0)
+        return code == 0xff ? NAN : ldexpf(1.0f, code - 127);
+    if (!format_of(dtype, &f))
+        return NAN;
+    int width = f.exponent_bits + f.mantissa_bits, mantissa = code & ((1 << f.mantissa_bits) - 1);
+    int exponent = code >> f.mantissa_bits & ((1 << f.exponent_bits) - 1);
+    int magnitude = code & ((1 << width) - 1), highest = (1 << f.exponent_bits) - 1;
+    bool negative = code >> width & 1;
+    if ((f.special == ONES_ARE_NAN && magnitude == (1 << width) - 1) ||
+        (f.special == MINUS_IS_NAN && negative && magnitude == 0) ||
+        (f.special == IEEE && exponent == highest && mantissa != 0))
+        return NAN;
+    if (f.special == IEEE && exponent == highest)
+        return negative ? -INFINITY : INFINITY;
+    int whole = exponent == 0 ? mantissa : mantissa + (1 << f.mantissa_bits);
+    float value = ldexpf((float)whole, (exponent == 0 ? 1 : exponent) - f.bias - f.mantissa_bits);
+    return negative ? -value : value;
+}
+
+static uint8_t power_of_two(float value, bool saturate) {
+    int exponent;
+    if (isnan(value) || value < 0)
+        return 0xff;
+    if (isinf(value))
+        return saturate ? 0xfe : 0xff;
+    float fraction = frexpf(value, &exponent); /* in [0.5, 1) */
+    if (value == 0)
+        return 0;
+    if (fraction == 0.5f)
+        exponent--;
+    if (exponent > 127)
+        return saturate ? 0xfe : 0xff;
+    return (uint8_t)(exponent < -127 ? 0 : exponent + 127);
+}
+
+uint8_t kelp_f32_to_narrow(kelp_dtype dtype, float value, bool saturate) {
+    format f;
+    if (dtype == KELP_F8E8M0)
+        return power_of_two(value, saturate);
+    if (!format_of(dtype, &f))
+        return 0;
+    int width = f.exponent_bits + f.mantissa_bits, ones = (1 << width) - 1, exponent = 0;
+    int sign = signbit(value) ? 1 << width : 0;
+    int infinity = ((1 << f.exponent_bits) - 1) << f.mantissa_bits;
+    int largest = f.special == IEEE ? infinity - 1 : f.special == ONES_ARE_NAN ? ones - 1 : ones;
+    int no_number = f.special == IEEE           ? sign | infinity | 1 << (f.mantissa_bits - 1)
+              : f.special == ONES_ARE_NAN ? sign | ones
+              : f.special == MINUS_IS_NAN ? 1 << width
+                                          : sign | largest;
+    if (isnan(value))
+        return (uint8_t)no_number;
+    int code = ones + 1; /* more than any */
+    if (!isinf(value)) {
+        float magnitude = fabsf(value);
+        frexpf(magnitude, &exponent);
+        exponent = magnitude == 0 || exponent - 1 < 1 - f.bias ? 1 - f.bias : exponent - 1;
+        /* a scaled value near an integer number of steps: rintf rounds ties to even */
+        float steps = rintf(ldexpf(magnitude, f.mantissa_bits - exponent));
+        if (exponent + f.bias <= 1 << f.exponent_bits)
+            code = ((exponent + f.bias - 1) << f.mantissa_bits) + (int)steps;
+    }
+    if (code > largest)
+        return (uint8_t)(saturate || f.special == FINITE ? sign | largest
+                         : f.special == IEEE             ? sign | infinity
+                                                         : no_number);
+    return (uint8_t)(code == 0 && f.special == MINUS_IS_NAN ? 0 : sign | code);
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Narrow floats: every code there is, and values between two of them. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tensor/convert.h"
+
+static void halves_read_back(void **state) {
+    (void)state;
+    for (uint32_t code = 0; code < 0x10000; code++) {
+        float half = kelp_f16_to_f32((uint16_t)code), brain = kelp_bf16_to_f32((uint16_t)code);
+        if (isnan(half))
+            assert_true(isnan(kelp_f16_to_f32(kelp_f32_to_f16(half))));
+        else
+            assert_int_equal(kelp_f32_to_f16(half), code);
+        if (isnan(brain))
+            assert_true(isnan(kelp_bf16_to_f32(kelp_f32_to_bf16(brain))));
+        else
+            assert_int_equal(kelp_f32_to_bf16(brain), code);
+    }
+}
+
+static void halves_have_the_values_of_ieee(void **state) {
+    (void)state;
+    assert_true(kelp_f16_to_f32(0x3c00) == 1.0f);
+    assert_true(kelp_f16_to_f32(0xc000) == -2.0f);
+    assert_true(kelp_f16_to_f32(0x7bff) == 65504.0f);
+    assert_true(kelp_f16_to_f32(0x0001) == 0x1p-24f);
+    assert_true(kelp_f16_to_f32(0x7c00) == INFINITY);
+    assert_int_equal(kelp_f32_to_f16(65519.0f), 0x7bff);
+    assert_int_equal(kelp_f32_to_f16(65520.0f), 0x7c00);
+    assert_int_equal(kelp_f32_to_f16(0x1p-25f), 0x0000); /* half of the smallest: to even */
+    assert_int_equal(kelp_f32_to_f16(0x1.8p-25f), 0x0001);
+}
+
+/* Between two neighbours, the even one. */
+static void ties_go_to_even(void **state) {
+    (void)state;
+    for (uint32_t code = 0; code + 1 < 0x7c00; code++) {
+        float middle = (kelp_f16_to_f32((uint16_t)code) + kelp_f16_to_f32((uint16_t)(code + 1))) / 2;
+        assert_int_equal(kelp_f32_to_f16(middle), code + (code & 1));
+    }
+    assert_int_equal(kelp_f32_to_bf16(kelp_f32_from_bits(0x3f808000u)), 0x3f80);
+    assert_int_equal(kelp_f32_to_bf16(kelp_f32_from_bits(0x3f818000u)), 0x3f82);
+    assert_int_equal(kelp_f32_to_bf16(kelp_f32_from_bits(0x3f808001u)), 0x3f81);
+}
+
+static const struct {
+    kelp_dtype dtype;
+    int bits;
+    float largest, smallest;
+    uint8_t one;
+} kinds[] = {{KELP_F8E4M3FN, 8, 448.0f, 0x1p-9f, 0x38},
+             {KELP_F8E4M3FNUZ, 8, 240.0f, 0x1p-10f, 0x40},
+             {KELP_F8E5M2, 8, 57344.0f, 0x1p-16f, 0x3c},
+             {KELP_F8E5M2FNUZ, 8, 57344.0f, 0x1p-17f, 0x40},
+             {KELP_F6E2M3, 6, 7.5f, 0.125f, 0x08},
+             {KELP_F6E3M2, 6, 28.0f, 0.0625f, 0x0c},
+             {KELP_F4E2M1, 4, 6.0f, 0.5f, 0x02}};
+
+static void narrow_kinds_read_back(void **state) {
+    (void)state;
+    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
+        float largest = 0, smallest = INFINITY;
+        assert_true(kelp_narrow_to_f32(kinds[k].dtype, kinds[k].one) == 1.0f);
+        for (int code = 0; code < 1 << kinds[k].bits; code++) {
+            float value = kelp_narrow_to_f32(kinds[k].dtype, (uint8_t)code);
+            uint8_t back = kelp_f32_to_narrow(kinds[k].dtype, value, false);
+            if (isnan(value)) {
+                assert_true(isnan(kelp_narrow_to_f32(kinds[k].dtype, back)));
+                continue;
+            }
+            assert_int_equal(back, code);
+            if (!isinf(value) && value > largest)
+                largest = value;
+            if (value > 0 && value < smallest)
+                smallest = value;
+        }
+        assert_true(largest == kinds[k].largest);
+        assert_true(smallest == kinds[k].smallest);
+    }
+}
+
+static void what_is_too_large_saturates_or_is_marked(void **state) {
+    (void)state;
+    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
+        kelp_dtype dtype = kinds[k].dtype;
+        float clipped = kelp_narrow_to_f32(dtype, kelp_f32_to_narrow(dtype, -1e30f, true));
+        float marked = kelp_narrow_to_f32(dtype, kelp_f32_to_narrow(dtype, 1e30f, false));
+        assert_true(clipped == -kinds[k].largest);
+        if (dtype == KELP_F8E5M2)
+            assert_true(marked == INFINITY);
+        else if (kinds[k].bits == 8)
+            assert_true(isnan(marked));
+        else
+            assert_true(marked == kinds[k].largest);
+    }
+}
+
+static void narrow_ties_go_to_even(void **state) {
+    (void)state;
+    assert_int_equal(kelp_f32_to_narrow(KELP_F8E4M3FN, 464.0f, false), 0x7e);
+    assert_int_equal(kelp_f32_to_narrow(KELP_F8E4M3FN, 1.0625f, true), 0x38);
+    assert_int_equal(kelp_f32_to_narrow(KELP_F8E4M3FN, 1.1875f, true), 0x3a);
+    assert_int_equal(kelp_f32_to_narrow(KELP_F4E2M1, 2.5f, true), 0x04);
+    assert_int_equal(kelp_f32_to_narrow(KELP_F4E2M1, 5.0f, true), 0x06);
+    assert_int_equal(kelp_f32_to_narrow(KELP_F8E4M3FNUZ, -1e-30f, true), 0x00); /* has no -0 */
+}
+
+static void scales_are_powers_of_two(void **state) {
+    (void)state;
+    for (int code = 0; code < 255; code++)
+        assert_int_equal(
+            kelp_f32_to_narrow(KELP_F8E8M0, kelp_narrow_to_f32(KELP_F8E8M0, (uint8_t)code), true),
+            code);
+    assert_int_equal(kelp_f32_to_narrow(KELP_F8E8M0, 1.5f, true), 128);
+    assert_true(isnan(kelp_narrow_to_f32(KELP_F8E8M0, 0xff)));
+    assert_int_equal(kelp_f32_to_narrow(KELP_F8E8M0, NAN, true), 0xff);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(halves_read_back),
+        cmocka_unit_test(halves_have_the_values_of_ieee),
+        cmocka_unit_test(ties_go_to_even),
+        cmocka_unit_test(narrow_kinds_read_back),
+        cmocka_unit_test(what_is_too_large_saturates_or_is_marked),
+        cmocka_unit_test(narrow_ties_go_to_even),
+        cmocka_unit_test(scales_are_powers_of_two),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
