@@ -62,7 +62,7 @@ static const kelp_command command = {
     .options_bytes = sizeof(options),
 };
 
-#define WORDS(...) (char *[]){__VA_ARGS__}, (int)(sizeof((char *[]){__VA_ARGS__}) / sizeof(char *))
+#define WORDS(...) (char **)(const char *[]){__VA_ARGS__}, (int)(sizeof((char **)(const char *[]){__VA_ARGS__}) / sizeof(char *))
 
 static void accept(char **words, int count, options *out) {
     bool help = true;
@@ -150,7 +150,7 @@ static void help_shows_every_option(void **state) {
     (void)state;
     bool help = false;
     options o = {0};
-    assert_null(kelp_args_parse(&command, 1, (char *[]){"--help"}, &o, &help));
+    assert_null(kelp_args_parse(&command, 1, (char **)(const char *[]){"--help"}, &o, &help));
     assert_true(help);
     kelp_buf text;
     kelp_buf_init(&text, kelp_allocator_system());
