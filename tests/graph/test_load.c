@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From ONNX to the IR: order, names, captures, defaults, functions, files outside. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "graph/ir.h"
+#include "graph/support.h"
+
+static void add(pb *graph, const char *op_type, const char *inputs, const char *outputs) {
+    pb node = pb_node(op_type, inputs, outputs);
+    pb_add_node(graph, &node);
+}
+
+static void nodes_are_put_in_order(void **state) {
+    (void)state;
+    pb graph = {0};
+    add(&graph, "Exp", "b", "y");
+    add(&graph, "Neg", "a", "b");
+    add(&graph, "Abs", "x", "a");
+    pb_add_input(&graph, "x", "float32[n]");
+    pb_add_output(&graph, "y", "");
+    pb model = pb_model(&graph, 17);
+    kelp_graph *g = loaded(&model);
+    const kelp_block *block = kelp_graph_main(g);
+    assert_string_equal(kelp_node_op_type(kelp_block_node(block, 0)), "Abs");
+    assert_string_equal(kelp_node_op_type(kelp_block_node(block, 1)), "Neg");
+    assert_string_equal(kelp_node_op_type(kelp_block_node(block, 2)), "Exp");
+    expect_type(kelp_block_output(block, 0), "float32[n]");
+    assert_null(kelp_block_node(block, 3));
+    kelp_graph_release(g);
+}
+
+/* The branch reads a value of the outer graph that is made after the node in the file. */
+static void captures_are_waited_for(void **state) {
+    (void)state;
+    pb graph = {0}, inner = {0}, branch = pb_node("If", "c", "y");
+    add(&inner, "Neg", "late", "p");
+    pb_add_output(&inner, "p", "");
+    pb_attr_graph(&branch, "then_branch", &inner);
+    pb_attr_graph(&branch, "else_branch", &inner);
+    pb_add_node(&graph, &branch);
+    add(&graph, "Abs", "x", "late");
+    pb_add_input(&graph, "x", "float32[3]");
+    pb_add_input(&graph, "c", "bool[]");
+    pb_add_output(&graph, "y", "");
+    pb model = pb_model(&graph, 17);
+    kelp_graph *g = loaded(&model);
+    const kelp_block *block = kelp_graph_main(g);
+    assert_string_equal(kelp_node_op_type(kelp_block_node(block, 0)), "Abs");
+    const kelp_block *then_branch =
+        kelp_node_attr_block(kelp_block_node(block, 1), "then_branch");
+    assert_ptr_equal(kelp_node_input(kelp_block_node(then_branch, 0), 0), value_named(g, "late"));
+    assert_int_equal(value_named(g, "late")->use_count, 2);
+    kelp_graph_release(g);
+}
+
+static void a_node_cannot_wait_for_itself_through_its_body(void **state) {
+    (void)state;
+    pb graph = {0}, inner = {0}, branch = pb_node("If", "c", "y");
+    add(&inner, "Neg", "y", "p");
+    pb_add_output(&inner, "p", "");
+    pb_attr_graph(&branch, "then_branch", &inner);
+    pb_attr_graph(&branch, "else_branch", &inner);
+    pb_add_node(&graph, &branch);
+    pb_add_input(&graph, "c", "bool[]");
+    pb_add_output(&graph, "y", "");
+    pb model = pb_model(&graph, 17);
+    refused(&model, KELP_INVALID_ARGUMENT, "node 'If' (If)");
+}
+
+static void names_must_be_unique_and_made(void **state) {
+    (void)state;
+    pb graph = {0}, model;
+    add(&graph, "Abs", "x", "y");
+    pb_add_input(&graph, "x", "float32");
+    pb_add_input(&graph, "x", "float32");
+    pb_add_output(&graph, "y", "");
+    model = pb_model(&graph, 17);
+    refused(&model, KELP_INVALID_ARGUMENT, "value 'x' of graph '' is defined twice");
+    graph.length = 0;
+    add(&graph, "Abs", "x", "x");
+    pb_add_input(&graph, "x", "float32");
+    pb_add_output(&graph, "x", "");
+    model = pb_model(&graph, 17);
+    refused(&model, KELP_INVALID_ARGUMENT, "value 'x' of graph '' is defined twice");
+    graph.length = 0;
+    add(&graph, "Abs", "nobody", "y");
+    pb_add_output(&graph, "y", "");
+    model = pb_model(&graph, 17);
+    refused(&model, KELP_INVALID_ARGUMENT, "input 'nobody' of node 'Abs' (Abs)");
+    graph.length = 0;
+    add(&graph, "Abs", "x", "a");
+    pb_add_input(&graph, "x", "float32");
+    model = pb_model(&graph, 17);
+    refused(&model, KELP_INVALID_ARGUMENT, "graph.output: expected at least one");
+}
+
+static void an_initializer_is_the_default_of_its_input(void **state) {
+    (void)state;
+    pb graph = {0};
+    pb tensor = pb_tensor("w", KELP_F32, 1, (int64_t[]){2}, "\0\0\x80\x3f\0\0\0\x40", 8);
+    add(&graph, "Mul", "x w", "y");
+    pb_add_initializer(&graph, &tensor);
+    pb_add_input(&graph, "x", "float32[2]");
+    pb_add_input(&graph, "w", "float32[2]");
+    pb_add_output(&graph, "y", "");
+    pb model = pb_model(&graph, 17);
+    kelp_graph *g = loaded(&model);
+    const kelp_block *block = kelp_graph_main(g);
+    assert_int_equal(kelp_block_input_count(block), 1);
+    assert_string_equal(kelp_value_name(kelp_block_input(block, 0)), "x");
+    const kelp_tensor *constant = kelp_value_constant(value_named(g, "w"));
+    float found[2];
+    memcpy(found, constant->data, sizeof found);
+    assert_true(found[0] == 1.0f && found[1] == 2.0f);
+    assert_int_equal(kelp_graph_get_info(g).parameter_count, 2);
+    assert_int_equal(kelp_graph_get_info(g).parameter_bytes, 8);
+    kelp_graph_release(g);
+}
+
+static void attributes_are_read_by_type(void **state) {
+    (void)state;
+    pb graph = {0}, node = pb_node("Anything", "x -", "y - z");
+    pb_text(&node, 7, "com.example");
+    pb_attr_int(&node, "i", -7);
+    pb_attr_ints(&node, "list", 2, (int64_t[]){3, 4});
+    pb_attr_text(&node, "s", "text");
+    pb_add_node(&graph, &node);
+    pb_add_input(&graph, "x", "float32");
+    pb_add_output(&graph, "y", "");
+    pb model = pb_model(&graph, 17);
+    pb_import(&model, "com.example", 3);
+    kelp_graph *g = loaded(&model);
+    const kelp_node *n = kelp_block_node(kelp_graph_main(g), 0);
+    const int64_t *list = NULL;
+    size_t length = 0;
+    assert_string_equal(kelp_node_domain(n), "com.example");
+    assert_int_equal(kelp_node_opset_version(n), 3);
+    assert_int_equal(kelp_node_input_count(n), 2);
+    assert_null(kelp_node_input(n, 1));
+    assert_int_equal(kelp_node_output_count(n), 3);
+    assert_null(kelp_node_output(n, 1));
+    assert_int_equal(kelp_node_attr_count(n), 3);
+    assert_string_equal(kelp_node_attr_name(n, 2), "s");
+    assert_int_equal(kelp_node_attr_i64(n, "i", 0), -7);
+    assert_int_equal(kelp_node_attr_i64(n, "absent", 9), 9);
+    assert_int_equal(kelp_node_attr_i64s(n, "list", &list), 2);
+    assert_int_equal(list[1], 4);
+    assert_string_equal(kelp_node_attr_string(n, "s", "", &length), "text");
+    assert_int_equal(length, 4);
+    assert_string_equal(kelp_node_attr_string(n, "absent", "else", &length), "else");
+    assert_int_equal(kelp_node_attr_type(n, "list"), KELP_ATTR_INTS);
+    assert_int_equal(kelp_node_attr_type(n, "absent"), KELP_ATTR_NONE);
+    kelp_graph_release(g);
+}
+
+static void nodes_are_held_against_their_schema(void **state) {
+    (void)state;
+    static const struct {
+        const char *op_type, *inputs, *attr, *words;
+    } wrong[] = {
+        {"Abs", "x x", NULL, "expected at most 1 inputs, found 2"},
+        {"Add", "x", NULL, "'B' is missing"},
+        {"Gemm", "- x", NULL, "input 0 ('A') is required and left out"},
+        {"Concat", "x x", NULL, "attribute 'axis' (int) is required and missing"},
+        {"Abs", "x", "sharpness", "attribute 'sharpness' is unknown to this operator"},
+        {"Concat", "x x", "axis", "attribute 'axis': expected int, found string"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        pb graph = {0}, node = pb_node(wrong[i].op_type, wrong[i].inputs, "y");
+        if (wrong[i].attr != NULL)
+            pb_attr_text(&node, wrong[i].attr, "0");
+        pb_add_node(&graph, &node);
+        pb_add_input(&graph, "x", "float32[2,2]");
+        pb_add_output(&graph, "y", "");
+        pb model = pb_model(&graph, 17);
+        refused(&model, KELP_INVALID_ARGUMENT, wrong[i].words);
+    }
+    pb graph = {0}, clip = pb_node("Clip", "x - -", "y"); /* optional ones may be left out */
+    pb_add_node(&graph, &clip);
+    pb_add_input(&graph, "x", "float32");
+    pb_add_output(&graph, "y", "");
+    pb model = pb_model(&graph, 17);
+    kelp_graph_release(loaded(&model));
+}
+
+static void an_attribute_given_twice_is_refused(void **state) {
+    (void)state;
+    pb graph = {0}, node = pb_node("Concat", "x x", "y");
+    pb_attr_int(&node, "axis", 0);
+    pb_attr_int(&node, "axis", 1);
+    pb_add_node(&graph, &node);
+    pb_add_input(&graph, "x", "float32[2,2]");
+    pb_add_output(&graph, "y", "");
+    pb model = pb_model(&graph, 17);
+    refused(&model, KELP_INVALID_ARGUMENT, "attribute 'axis' is given twice");
+}
+
+static void sparse_initializers_are_refused_in_words(void **state) {
+    (void)state;
+    pb graph = {0}, sparse = {0};
+    add(&graph, "Abs", "x", "y");
+    pb_message(&graph, 15, &sparse);
+    pb_add_input(&graph, "x", "float32");
+    pb_add_output(&graph, "y", "");
+    pb model = pb_model(&graph, 17);
+    refused(&model, KELP_UNIMPLEMENTED, "1 sparse initializers");
+}
+
+/* ---- files outside ---- */
+static pb external_model(const char *location) {
+    pb graph = {0}, tensor = {0}, entry = {0};
+    pb_int(&tensor, 1, 4);
+    pb_int(&tensor, 2, KELP_U8);
+    pb_text(&tensor, 8, "w");
+    pb_text(&entry, 1, "location");
+    pb_text(&entry, 2, location);
+    pb_message(&tensor, 13, &entry);
+    pb_int(&tensor, 14, 1);
+    pb_add_initializer(&graph, &tensor);
+    add(&graph, "Identity", "w", "y");
+    pb_add_output(&graph, "y", "");
+    return pb_model(&graph, 17);
+}
+
+static void write_file(const char *path, const char *text) {
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    assert_int_equal(fputs(text, file) >= 0, 1);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void links_out_of_the_folder_are_refused(void **state) {
+    (void)state;
+    char root[] = "/tmp/kelp-load-XXXXXX", path[128], inside[128], secret[128], link_path[128];
+    assert_non_null(mkdtemp(root));
+    snprintf(path, sizeof path, "%s/model", root);
+    snprintf(inside, sizeof inside, "%s/model/inside", root);
+    snprintf(secret, sizeof secret, "%s/secret", root);
+    snprintf(link_path, sizeof link_path, "%s/model/link", root);
+    char command[300];
+    snprintf(command, sizeof command, "mkdir %s && ln -s ../secret %s", path, link_path);
+    assert_int_equal(system(command), 0);
+    write_file(secret, "1234");
+    write_file(inside, "5678");
+    static const struct {
+        const char *location;
+        kelp_code code;
+    } cases[] = {{"inside", KELP_OK},
+                 {"./inside", KELP_OK},
+                 {"link", KELP_PERMISSION_DENIED},
+                 {"../secret", KELP_PERMISSION_DENIED},
+                 {"", KELP_PERMISSION_DENIED},
+                 {"/etc/passwd", KELP_PERMISSION_DENIED},
+                 {"absent", KELP_NOT_FOUND}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        pb model = external_model(cases[i].location);
+        kelp_graph *graph = NULL;
+        kelp_status *status =
+            kelp_graph_load_bytes(kelp_allocator_system(), model.data, model.length, "m.onnx", path,
+                                  NULL, NULL, NULL, &graph);
+        assert_int_equal(kelp_status_code(status), cases[i].code);
+        if (status == NULL)
+            assert_memory_equal(kelp_value_constant(value_named(graph, "w"))->data, "5678", 4);
+        kelp_status_free(status);
+        kelp_graph_release(graph);
+    }
+    pb model = external_model("inside");
+    refused(&model, KELP_INVALID_ARGUMENT, "the model came without a folder");
+    unlink(link_path);
+    unlink(inside);
+    unlink(secret);
+    rmdir(path);
+    rmdir(root);
+}
+
+static void count_release(void *userp) {
+    ++*(int *)userp;
+}
+
+static void bytes_are_given_back_once(void **state) {
+    (void)state;
+    int released = 0;
+    kelp_graph *graph = NULL;
+    pb part = {0};
+    add(&part, "Abs", "x", "y");
+    pb_add_input(&part, "x", "float32");
+    pb_add_output(&part, "y", "");
+    pb model = pb_model(&part, 17);
+    assert_null(kelp_graph_load_bytes(kelp_allocator_system(), model.data, model.length, "m.onnx",
+                                      NULL, count_release, &released, NULL, &graph));
+    kelp_graph_release(kelp_graph_retain(graph));
+    assert_int_equal(released, 0);
+    kelp_graph_release(graph);
+    assert_int_equal(released, 1);
+    expect_words(kelp_graph_load_bytes(kelp_allocator_system(), "", 0, "m.onnx", NULL,
+                                       count_release, &released, NULL, &graph),
+                 KELP_INVALID_ARGUMENT, "m.onnx: empty");
+    assert_int_equal(released, 2);
+}
+
+static void limits_are_kept(void **state) {
+    (void)state;
+    pb graph = {0};
+    for (char c = 'a'; c < 'z'; c++)
+        add(&graph, "Abs", (char[]){c, 0}, (char[]){(char)(c + 1), 0});
+    pb_add_input(&graph, "a", "float32");
+    pb_add_output(&graph, "z", "");
+    pb model = pb_model(&graph, 17);
+    static const kelp_graph_limits limits[] = {{.file_bytes = 100}, {.nodes = 10}};
+    for (size_t i = 0; i < 2; i++) {
+        kelp_graph *g = NULL;
+        kelp_status *status =
+            kelp_graph_load_bytes(kelp_allocator_system(), model.data, model.length, "m.onnx", NULL,
+                                  NULL, NULL, &limits[i], &g);
+        expect_words(status, KELP_RESOURCE_EXHAUSTED, i == 0 ? "limit of 100" : "than 10 nodes");
+    }
+    kelp_graph *g = NULL;
+    expect_words(kelp_graph_load_file(kelp_allocator_system(), "/no/such/model.onnx", NULL, &g),
+                 KELP_NOT_FOUND, "/no/such/model.onnx");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nodes_are_put_in_order),
+        cmocka_unit_test(captures_are_waited_for),
+        cmocka_unit_test(a_node_cannot_wait_for_itself_through_its_body),
+        cmocka_unit_test(names_must_be_unique_and_made),
+        cmocka_unit_test(an_initializer_is_the_default_of_its_input),
+        cmocka_unit_test(attributes_are_read_by_type),
+        cmocka_unit_test(nodes_are_held_against_their_schema),
+        cmocka_unit_test(an_attribute_given_twice_is_refused),
+        cmocka_unit_test(sparse_initializers_are_refused_in_words),
+        cmocka_unit_test(links_out_of_the_folder_are_refused),
+        cmocka_unit_test(bytes_are_given_back_once),
+        cmocka_unit_test(limits_are_kept),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
