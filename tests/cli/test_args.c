@@ -62,7 +62,9 @@ static const kelp_command command = {
     .options_bytes = sizeof(options),
 };
 
-#define WORDS(...) (char **)(const char *[]){__VA_ARGS__}, (int)(sizeof((char **)(const char *[]){__VA_ARGS__}) / sizeof(char *))
+#define WORDS(...) \
+    (char **)(const char *[]){__VA_ARGS__}, \
+        (int)(sizeof((const char *[]){__VA_ARGS__}) / sizeof(char *))
 
 static void accept(char **words, int count, options *out) {
     bool help = true;
