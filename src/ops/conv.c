@@ -39,6 +39,11 @@ static kelp_status *conv_shapes(kelp_op_args *args) {
     p->in_channels = x->shape[1] / p->groups;
     p->out_channels = weights->shape[0] / p->groups;
     int32_t rank = kelp_window_shape(&p->w, p->batch, weights->shape[0], shape);
+    const kelp_tensor *residual = kelp_ops_in(args, 3);
+    if (residual != NULL &&
+        (residual->dtype != KELP_F32 || residual->rank != rank ||
+         memcmp(residual->shape, shape, (size_t)rank * sizeof *shape) != 0))
+        return kelp_ops_bad_shapes(args, x, residual, "the residual is not shaped like the result");
     return kelp_ops_set(args, 0, KELP_F32, rank, shape);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * MatMul with numpy's broadcasting, Gemm, and the fused MatMulBias (A, B, bias[, residual]; attribute activation).
- * Constant weights are read where they lie, unless Gemm wants them turned. Source: ONNX operator specification.
+ * MatMul with numpy's broadcasting, and the fused MatMulBias (A, B, bias[, residual]; attribute activation).
+ * Constant weights are read where they lie. Source: ONNX operator specification.
  */
 #include "ops/gemm.h"
 
@@ -108,11 +108,12 @@ static void fill_job(const matmul_plan *p, const kelp_op_args *args, int64_t ind
 }
 
 #define PRODUCT(name, type)                                                                     \
+    typedef type any_##name __attribute__((aligned(1), may_alias)); /* constants lie anywhere */ \
     static void product_##name(const matmul_plan *p, const kelp_op_args *args) {                \
         for (int64_t at = 0; at < p->batch; at++) {                                             \
-            const type *a = (const type *)args->inputs[0]->data +                               \
+            const any_##name *a = (const any_##name *)args->inputs[0]->data +                               \
                             batch_offset(p, p->a_strides, at) * p->m * p->k;                    \
-            const type *b = (const type *)args->inputs[1]->data +                               \
+            const any_##name *b = (const any_##name *)args->inputs[1]->data +                               \
                             batch_offset(p, p->b_strides, at) * p->k * p->n;                    \
             type *c = (type *)args->outputs[0]->data + at * p->m * p->n;                        \
             memset(c, 0, (size_t)(p->m * p->n) * sizeof *c);                                    \
@@ -159,8 +160,9 @@ static kelp_status *matmul_bias_reshape(const void *state, kelp_op_args *args) {
     matmul_plan *p = args->plan;
     const kelp_tensor *bias = kelp_ops_in(args, 2), *residual = kelp_ops_in(args, 3);
     if (args->inputs[0]->dtype != KELP_F32 || args->inputs[1]->rank != 2 ||
-        (bias != NULL && kelp_tensor_elements(bias) != p->n) ||
-        (residual != NULL && kelp_tensor_elements(residual) != p->m * p->n))
+        (bias != NULL && (kelp_tensor_elements(bias) != p->n || bias->dtype != KELP_F32)) ||
+        (residual != NULL &&
+         (kelp_tensor_elements(residual) != p->m * p->n || residual->dtype != KELP_F32)))
         return kelp_ops_bad_shapes(args, args->inputs[0], args->inputs[1],
                                    "expected float matrices, a bias of n and a residual like the "
                                    "result");
@@ -181,84 +183,3 @@ static kelp_status *matmul_bias_invoke(const void *state, kelp_op_args *args) {
     return NULL;
 }
 KELP_KERNEL(MatMulBias, 0, sizeof(matmul_plan), 2, matmul_bias_reshape, matmul_bias_invoke);
-
-/* ---- Gemm ---- */
-typedef struct gemm_plan {
-    int64_t m, n, k;
-    bool turn_a, turn_b;
-    size_t a_offset, b_offset; /* of turned copies in scratch */
-    int64_t c_row, c_column;   /* strides of C */
-} gemm_plan;
-
-static kelp_status *gemm_reshape(const void *state, kelp_op_args *args) {
-    gemm_plan *p = args->plan;
-    (void)state;
-    KELP_TRY(kelp_ops_check(args, 2));
-    const kelp_tensor *a = args->inputs[0], *b = args->inputs[1], *c = kelp_ops_in(args, 2);
-    if (a->dtype != KELP_F32 || b->dtype != KELP_F32)
-        return kelp_ops_bad_type(args, a->dtype);
-    if (a->rank != 2 || b->rank != 2)
-        return kelp_ops_bad_shapes(args, a, b, "expected two matrices");
-    p->turn_a = kelp_node_attr_i64(args->node, "transA", 0) != 0;
-    p->turn_b = kelp_node_attr_i64(args->node, "transB", 0) != 0;
-    p->m = a->shape[p->turn_a ? 1 : 0];
-    p->k = a->shape[p->turn_a ? 0 : 1];
-    p->n = b->shape[p->turn_b ? 0 : 1];
-    if (p->k != b->shape[p->turn_b ? 1 : 0])
-        return kelp_ops_bad_shapes(args, a, b, "the inner extents differ");
-    int64_t shape[2] = {p->m, p->n}, full[KELP_MAX_RANK] = {p->m, p->n};
-    int32_t rank = 2;
-    if (c != NULL && (c->rank > 2 || !kelp_ops_broadcast_shape(&rank, full, c->rank, c->shape) ||
-                      full[0] != p->m || full[1] != p->n))
-        return kelp_ops_bad_shapes(args, c, b, "C does not broadcast to the result");
-    if (c != NULL) {
-        int64_t columns = c->rank > 0 ? c->shape[c->rank - 1] : 1;
-        p->c_column = columns == 1 ? 0 : 1;
-        p->c_row = c->rank == 2 && c->shape[0] != 1 ? columns : 0;
-    }
-    if (p->turn_a)
-        KELP_TRY(kelp_ops_scratch(args, p->m * p->k, sizeof(float), &p->a_offset));
-    if (p->turn_b)
-        KELP_TRY(kelp_ops_scratch(args, p->n * p->k, sizeof(float), &p->b_offset));
-    return kelp_ops_set(args, 0, KELP_F32, 2, shape);
-}
-
-static const void *turned(const kelp_op_args *args, const kelp_tensor *tensor, size_t offset) {
-    float *to = (float *)(void *)((char *)args->scratch + offset);
-    int64_t shape[2] = {tensor->shape[1], tensor->shape[0]};
-    int64_t from[2] = {1, tensor->shape[1]}, strides[2] = {tensor->shape[0], 1};
-    kelp_ops_copy(args->env, sizeof(float), 2, shape, to, strides, tensor->data, from);
-    return to;
-}
-
-static kelp_status *gemm_invoke(const void *state, kelp_op_args *args) {
-    const gemm_plan *p = args->plan;
-    (void)state;
-    float alpha = kelp_node_attr_f32(args->node, "alpha", 1.0f);
-    float beta = kelp_node_attr_f32(args->node, "beta", 1.0f);
-    const kelp_tensor *c = kelp_ops_in(args, 2);
-    float *y = args->outputs[0]->data;
-    bool plain_bias = c != NULL && alpha == 1.0f && beta == 1.0f && p->c_row == 0 && p->c_column == 1;
-    kelp_gemm job = {
-        .a = p->turn_a ? turned(args, args->inputs[0], p->a_offset) : args->inputs[0]->data,
-        .b = p->turn_b ? turned(args, args->inputs[1], p->b_offset) : args->inputs[1]->data,
-        .c = y,
-        .m = p->m,
-        .n = p->n,
-        .k = p->k,
-        .lda = p->k,
-        .ldb = p->n,
-        .ldc = p->n,
-        .bias = plain_bias ? c->data : NULL};
-    kelp_gemm_run(args->env, &job, 1);
-    if (plain_bias || (c == NULL && alpha == 1.0f))
-        return NULL;
-    const float *add = c != NULL ? c->data : NULL;
-    for (int64_t i = 0; i < p->m; i++)
-        for (int64_t j = 0; j < p->n; j++) {
-            float extra = add != NULL ? beta * add[i * p->c_row + j * p->c_column] : 0.0f;
-            y[i * p->n + j] = alpha * y[i * p->n + j] + extra;
-        }
-    return NULL;
-}
-KELP_KERNEL(Gemm, 0, sizeof(gemm_plan), 3, gemm_reshape, gemm_invoke);

@@ -86,12 +86,13 @@ static kelp_status *to_space_invoke(const void *state, kelp_op_args *args) {
     return run(args, 6, by_depth ? deep : column, by_depth ? dcr : crd);
 }
 static kelp_status *to_depth_invoke(const void *state, kelp_op_args *args) {
-    static const int64_t perm[6] = {0, 3, 5, 1, 2, 4};
+    static const int64_t dcr[6] = {0, 3, 5, 1, 2, 4}, crd[6] = {0, 1, 3, 5, 2, 4};
     const int64_t *s = args->inputs[0]->shape;
     int64_t b = kelp_node_attr_i64(args->node, "blocksize", 0);
     int64_t shape[6] = {s[0], s[1], s[2] / b, b, s[3] / b, b};
+    bool by_depth = strcmp(kelp_node_attr_string(args->node, "mode", "DCR", NULL), "CRD") != 0;
     (void)state;
-    return run(args, 6, shape, perm);
+    return run(args, 6, shape, by_depth ? dcr : crd);
 }
 KELP_KERNEL(DepthToSpace, 0, 0, 1, blocks_reshape, to_space_invoke);
 KELP_KERNEL(SpaceToDepth, 0, 0, 1, blocks_reshape, to_depth_invoke);

@@ -150,14 +150,14 @@ static void reduce_range(void *userp, int64_t begin, int64_t end, int worker) {
             ((double *)p->y)[i] = finish(p, fold_f64(p, (const double *)p->x + at));
         else if (p->dtype == KELP_I64) {
             int64_t sum = fold_i64(p, (const int64_t *)p->x + at);
-            ((int64_t *)p->y)[i] = p->kind == RED_MEAN   ? sum / p->each
+            ((int64_t *)p->y)[i] = p->kind == RED_MEAN   ? sum / KELP_MAX((int64_t)1, p->each)
                                    : p->kind == RED_SUM ? sum
                                                         : (p->kind == RED_L2 || p->kind == RED_LOG_SUM
                                                                ? (int64_t)finish(p, (double)sum)
                                                                : sum);
         } else if (p->dtype == KELP_I32) {
             int64_t sum = fold_i32(p, (const int32_t *)p->x + at);
-            ((int32_t *)p->y)[i] = (int32_t)(p->kind == RED_MEAN ? sum / p->each
+            ((int32_t *)p->y)[i] = (int32_t)(p->kind == RED_MEAN ? sum / KELP_MAX((int64_t)1, p->each)
                                              : p->kind == RED_L2 || p->kind == RED_LOG_SUM
                                                  ? (int64_t)finish(p, (double)sum)
                                                  : sum);

@@ -134,11 +134,11 @@ static kelp_status *slice_reshape(const void *state, kelp_op_args *args) {
         if (step > 0) {
             start = clamp(start, 0, extent);
             end = clamp(end, 0, extent);
-            shape[axis] = end > start ? (end - start + step - 1) / step : 0;
+            shape[axis] = end > start ? (end - start - 1) / step + 1 : 0;
         } else {
             start = clamp(start, lists.starts[i] < -extent ? -1 : 0, extent - 1);
             end = clamp(end, -1, extent - 1);
-            shape[axis] = start > end ? (start - end - step - 1) / -step : 0;
+            shape[axis] = start > end ? (start - end - 1) / -step + 1 : 0;
         }
         p->starts[axis] = start;
         p->steps[axis] = step;
@@ -158,7 +158,7 @@ static kelp_status *slice_invoke(const void *state, kelp_op_args *args) {
     kelp_ops_strides(y->rank, y->shape, to);
     for (int32_t i = 0; i < x->rank; i++) {
         offset += p->starts[i] * from[i];
-        from[i] *= p->steps[i];
+        from[i] = y->shape[i] == 1 ? 0 : from[i] * p->steps[i]; /* a step may be larger than memory */
     }
     kelp_ops_copy(args->env, size, y->rank, y->shape, y->data, to,
                   (const char *)x->data + offset * (int64_t)size, from);

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The operator Gemm: Y = alpha · A' · B' + beta · C. Constant weights that must be turned are turned once, when the engine is made.
+ * Source: ONNX operator specification, Gemm-13.
+ */
+#include "base/alloc.h"
+#include "ops/gemm.h"
+
+typedef struct gemm_state {
+    float *turned_b; /* NULL: B is read where it lies, or turned by each invoke */
+    size_t bytes;
+} gemm_state;
+
+typedef struct gemm_plan {
+    int64_t m, n, k;
+    bool turn_a, turn_b;
+    size_t a_offset, b_offset; /* of turned copies in scratch */
+    int64_t c_row, c_column;   /* strides of C */
+} gemm_plan;
+
+static void turn(const kelp_op_env *env, const kelp_tensor *tensor, float *to) {
+    int64_t shape[2] = {tensor->shape[1], tensor->shape[0]};
+    int64_t from[2] = {1, tensor->shape[1]}, strides[2] = {tensor->shape[0], 1};
+    kelp_ops_copy(env, sizeof(float), 2, shape, to, strides, tensor->data, from);
+}
+
+static kelp_status *gemm_create(const kelp_node *node, const kelp_op_env *env, void **out_state) {
+    const kelp_value *value = kelp_node_input_count(node) > 1 ? kelp_node_input(node, 1) : NULL;
+    const kelp_tensor *b = value != NULL ? kelp_value_constant(value) : NULL;
+    gemm_state *state = NULL;
+    if (b == NULL || b->rank != 2 || b->dtype != KELP_F32 || kelp_tensor_bytes(b) == 0 ||
+        kelp_node_attr_i64(node, "transB", 0) == 0)
+        return NULL;
+    kelp_allocator allocator = kelp_op_env_allocator(env);
+    KELP_TRY(KELP_NEW(allocator, gemm_state, &state));
+    state->bytes = kelp_tensor_bytes(b);
+    kelp_status *status = kelp_alloc_aligned(allocator, state->bytes, 64, (void **)&state->turned_b);
+    if (status != NULL) {
+        kelp_free(allocator, state, sizeof *state);
+        return status;
+    }
+    turn(env, b, state->turned_b);
+    *out_state = state;
+    return NULL;
+}
+
+static void gemm_destroy(void *state, kelp_allocator allocator) {
+    gemm_state *s = state;
+    if (s == NULL)
+        return;
+    kelp_free_aligned(allocator, s->turned_b, s->bytes, 64);
+    kelp_free(allocator, s, sizeof *s);
+}
+
+static kelp_status *gemm_reshape(const void *state, kelp_op_args *args) {
+    gemm_plan *p = args->plan;
+    KELP_TRY(kelp_ops_check(args, 2));
+    const kelp_tensor *a = args->inputs[0], *b = args->inputs[1], *c = kelp_ops_in(args, 2);
+    if (a->dtype != KELP_F32 && a->dtype != KELP_F64 && a->dtype != KELP_I32 && a->dtype != KELP_I64)
+        return kelp_ops_bad_type(args, a->dtype);
+    if (a->dtype != b->dtype || (c != NULL && c->dtype != a->dtype))
+        return kelp_ops_bad_shapes(args, a, b, "the types differ");
+    if (a->rank != 2 || b->rank != 2)
+        return kelp_ops_bad_shapes(args, a, b, "expected two matrices");
+    p->turn_a = kelp_node_attr_i64(args->node, "transA", 0) != 0;
+    p->turn_b = kelp_node_attr_i64(args->node, "transB", 0) != 0;
+    p->m = a->shape[p->turn_a ? 1 : 0];
+    p->k = a->shape[p->turn_a ? 0 : 1];
+    p->n = b->shape[p->turn_b ? 0 : 1];
+    if (p->k != b->shape[p->turn_b ? 1 : 0])
+        return kelp_ops_bad_shapes(args, a, b, "the inner extents differ");
+    int64_t shape[2] = {p->m, p->n}, full[KELP_MAX_RANK] = {p->m, p->n};
+    int32_t rank = 2;
+    if (c != NULL && (c->rank > 2 || !kelp_ops_broadcast_shape(&rank, full, c->rank, c->shape) ||
+                      full[0] != p->m || full[1] != p->n))
+        return kelp_ops_bad_shapes(args, c, b, "C does not broadcast to the result");
+    if (c != NULL) {
+        int64_t columns = c->rank > 0 ? c->shape[c->rank - 1] : 1;
+        p->c_column = columns == 1 ? 0 : 1;
+        p->c_row = c->rank == 2 && c->shape[0] != 1 ? columns : 0;
+    }
+    if (p->turn_a && a->dtype == KELP_F32)
+        KELP_TRY(kelp_ops_scratch(args, p->m * p->k, sizeof(float), &p->a_offset));
+    if (p->turn_b && a->dtype == KELP_F32 && state == NULL)
+        KELP_TRY(kelp_ops_scratch(args, p->n * p->k, sizeof(float), &p->b_offset));
+    return kelp_ops_set(args, 0, a->dtype, 2, shape);
+}
+
+static const void *turned(const kelp_op_args *args, const kelp_tensor *tensor, size_t offset) {
+    float *to = (float *)(void *)((char *)args->scratch + offset);
+    turn(args->env, tensor, to);
+    return to;
+}
+
+static const void *matrix_b(const gemm_state *state, const kelp_op_args *args) {
+    const gemm_plan *p = args->plan;
+    if (!p->turn_b)
+        return args->inputs[1]->data;
+    return state != NULL ? state->turned_b : turned(args, args->inputs[1], p->b_offset);
+}
+
+static void gemm_f32(const gemm_state *state, const kelp_op_args *args, float alpha, float beta) {
+    const gemm_plan *p = args->plan;
+    const kelp_tensor *c = kelp_ops_in(args, 2);
+    float *y = args->outputs[0]->data;
+    bool plain_bias = c != NULL && alpha == 1.0f && beta == 1.0f && p->c_row == 0 &&
+                      kelp_tensor_elements(c) == p->n;
+    kelp_gemm job = {
+        .a = p->turn_a ? turned(args, args->inputs[0], p->a_offset) : args->inputs[0]->data,
+        .b = matrix_b(state, args),
+        .c = y,
+        .m = p->m,
+        .n = p->n,
+        .k = p->k,
+        .lda = p->k,
+        .ldb = p->n,
+        .ldc = p->n,
+        .bias = plain_bias ? c->data : NULL};
+    kelp_gemm_run(args->env, &job, 1);
+    if (plain_bias || (c == NULL && alpha == 1.0f))
+        return;
+    const float *add = c != NULL ? c->data : NULL;
+    for (int64_t i = 0; i < p->m; i++)
+        for (int64_t j = 0; j < p->n; j++) {
+            float extra = add != NULL ? beta * add[i * p->c_row + j * p->c_column] : 0.0f;
+            y[i * p->n + j] = alpha * y[i * p->n + j] + extra;
+        }
+}
+
+/* Types that are rare here: plain sums; integers wrap. */
+#define GEMM_PLAIN(suffix, type, wide)                                                            \
+    static void gemm_##suffix(const kelp_op_args *args, double alpha, double beta) {              \
+        const gemm_plan *p = args->plan;                                                          \
+        const type *a = args->inputs[0]->data, *b = args->inputs[1]->data;                        \
+        const type *c = kelp_ops_in(args, 2) != NULL ? args->inputs[2]->data : NULL;              \
+        type *y = args->outputs[0]->data;                                                         \
+        for (int64_t i = 0; i < p->m; i++)                                                        \
+            for (int64_t j = 0; j < p->n; j++) {                                                  \
+                wide sum = 0;                                                                     \
+                for (int64_t k = 0; k < p->k; k++)                                                \
+                    sum += (wide)a[p->turn_a ? k * p->m + i : i * p->k + k] *                     \
+                           (wide)b[p->turn_b ? j * p->k + k : k * p->n + j];                      \
+                type whole = (type)sum;                                                           \
+                type add = c != NULL ? c[i * p->c_row + j * p->c_column] : 0;                     \
+                if (alpha == 1 && beta == 1)                                                      \
+                    y[i * p->n + j] = (type)((wide)whole + (wide)add);                            \
+                else                                                                              \
+                    y[i * p->n + j] = (type)(alpha * (double)whole + beta * (double)add);         \
+            }                                                                                     \
+    }
+GEMM_PLAIN(f64, double, double)
+GEMM_PLAIN(i32, int32_t, uint32_t)
+GEMM_PLAIN(i64, int64_t, uint64_t)
+
+static kelp_status *gemm_invoke(const void *state, kelp_op_args *args) {
+    float alpha = kelp_node_attr_f32(args->node, "alpha", 1.0f);
+    float beta = kelp_node_attr_f32(args->node, "beta", 1.0f);
+    switch (args->outputs[0]->dtype) {
+    case KELP_F32:
+        gemm_f32(state, args, alpha, beta);
+        break;
+    case KELP_F64:
+        gemm_f64(args, (double)alpha, (double)beta);
+        break;
+    case KELP_I32:
+        gemm_i32(args, (double)alpha, (double)beta);
+        break;
+    default:
+        gemm_i64(args, (double)alpha, (double)beta);
+        break;
+    }
+    return NULL;
+}
+
+const kelp_op_kernel kelp_op_Gemm = {.struct_size = sizeof(kelp_op_kernel),
+                                     .plan_bytes = sizeof(gemm_plan),
+                                     .create = gemm_create,
+                                     .destroy = gemm_destroy,
+                                     .reshape = gemm_reshape,
+                                     .invoke = gemm_invoke};
