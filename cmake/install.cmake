@@ -32,11 +32,11 @@ write_basic_package_version_file(${CMAKE_BINARY_DIR}/kelp-config-version.cmake
 install(FILES ${CMAKE_SOURCE_DIR}/cmake/kelp-config.cmake ${CMAKE_BINARY_DIR}/kelp-config-version.cmake
   DESTINATION lib/cmake/kelp)
 
-file(GLOB man_pages ${CMAKE_SOURCE_DIR}/docs/man/*.1)
+file(GLOB man_pages CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/docs/man/*.1)
 install(FILES ${man_pages} DESTINATION share/man/man1)
 install(FILES ${CMAKE_SOURCE_DIR}/completions/kelp.bash DESTINATION share/bash-completion/completions RENAME kelp)
 install(FILES ${CMAKE_SOURCE_DIR}/completions/kelp.zsh DESTINATION share/zsh/site-functions RENAME _kelp)
 install(FILES ${CMAKE_SOURCE_DIR}/completions/kelp.fish DESTINATION share/fish/vendor_completions.d)
-file(GLOB documents ${CMAKE_SOURCE_DIR}/docs/*.md)
+file(GLOB documents CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/docs/*.md)
 install(FILES ${documents} ${CMAKE_SOURCE_DIR}/README.md ${CMAKE_SOURCE_DIR}/CHANGELOG.md
   ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION share/doc/kelp)
