@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Making graphs and changing them. Everything lives in the graph's arena; what is removed stays there until the graph goes. */
+/* Making graphs and changing them. Everything lives in the graph's arena; what is removed stays
+ * there until the graph goes. */
 #include "base/alloc.h"
 #include "graph/ir.h"
 
@@ -71,8 +72,8 @@ kelp_status *kelp_block_add_value(kelp_block *block, const char *name, kelp_valu
     kelp_value *value = KELP_ARENA_NEW(arena, kelp_value);
     if (value == NULL)
         return kelp_status_oom();
-    KELP_TRY(make_room(arena, (void ***)&block->values, block->value_count,
-                       &block->value_capacity));
+    KELP_TRY(
+        make_room(arena, (void ***)&block->values, block->value_count, &block->value_capacity));
     value->name = name;
     value->rank = -1;
     value->block = block;

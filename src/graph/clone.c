@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An engine's own copy of a graph: functions become their bodies, Constant nodes become constants. */
+/* An engine's own copy of a graph: functions become their bodies, Constant nodes become constants.
+ */
 #include "base/alloc.h"
 #include "graph/ir.h"
 
@@ -13,9 +14,9 @@ typedef struct scope {
     const struct scope *parent;
     const kelp_block *from;
     kelp_block *to;
-    kelp_value **map;        /* by id of the source block */
-    const kelp_node *call;   /* in a function's body: the call */
-    const char *prefix;      /* of names, so that two calls of a function do not collide */
+    kelp_value **map;      /* by id of the source block */
+    const kelp_node *call; /* in a function's body: the call */
+    const char *prefix;    /* of names, so that two calls of a function do not collide */
     uint32_t call_depth;
 } scope;
 
@@ -64,7 +65,8 @@ static kelp_status *map_values(cloner *c, scope *s, const kelp_block *from) {
 static kelp_status *clone_block(cloner *c, const scope *outer, const kelp_block *from,
                                 kelp_block **out);
 
-/* What a reference in a function's body stands for: the call's attribute, the function's default, or nothing. */
+/* What a reference in a function's body stands for: the call's attribute, the function's default,
+ * or nothing. */
 static const kelp_attr *follow_ref(const scope *s, const kelp_attr *attr) {
     while (attr != NULL && attr->ref != NULL) {
         while (s != NULL && s->call == NULL)
@@ -199,11 +201,12 @@ static kelp_status *inline_call(cloner *c, const scope *s, const kelp_node *call
                           "%s: function '%s' calls itself, or calls nest deeper than %d",
                           c->from->info.label, function->name, CALL_DEPTH_MAX);
     if (call->input_count > function->input_count || call->output_count > function->output_count)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "%s: node '%s' calls function '%s' with %zu inputs and %zu outputs, which "
-                          "has %zu and %zu",
-                          c->from->info.label, call->name, function->name, call->input_count,
-                          call->output_count, function->input_count, function->output_count);
+        return KELP_ERROR(
+            KELP_INVALID_ARGUMENT,
+            "%s: node '%s' calls function '%s' with %zu inputs and %zu outputs, which "
+            "has %zu and %zu",
+            c->from->info.label, call->name, function->name, call->input_count, call->output_count,
+            function->input_count, function->output_count);
     scope body = {.parent = s, .to = s->to, .call = call, .call_depth = s->call_depth + 1};
     KELP_TRY(map_values(c, &body, function));
     body.prefix = kelp_arena_printf(&c->to->arena, "%s%s/", s->prefix,
@@ -226,7 +229,8 @@ static kelp_status *inline_call(cloner *c, const scope *s, const kelp_node *call
         kelp_value *result = call->outputs[i] != NULL ? lookup(s, call->outputs[i]) : NULL;
         kelp_value *inner = body.map[function->outputs[i]->id];
         if (result != NULL && result != inner && inner->block == NULL)
-            return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: node '%s' leaves out input '%s' of "
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "%s: node '%s' leaves out input '%s' of "
                               "function '%s', which is one of its results",
                               c->from->info.label, call->name, function->outputs[i]->name,
                               function->name);
@@ -268,8 +272,9 @@ static kelp_status *clone_node(cloner *c, const scope *s, const kelp_node *from)
     for (size_t i = 0; i < from->output_count; i++)
         outputs[i] = from->outputs[i] != NULL ? lookup(s, from->outputs[i]) : NULL;
     KELP_TRY(clone_attrs(c, s, from->attributes, &attributes));
-    return kelp_block_add_node(s->to, from->op_type, from->domain, from->opset_version, name, inputs,
-                               from->input_count, outputs, from->output_count, attributes, NULL);
+    return kelp_block_add_node(s->to, from->op_type, from->domain, from->opset_version, name,
+                               inputs, from->input_count, outputs, from->output_count, attributes,
+                               NULL);
 }
 
 static kelp_status *clone_nodes(cloner *c, const scope *s) {
@@ -307,9 +312,7 @@ static kelp_status *clone_into(cloner *c, scope *s) {
 
 static kelp_status *clone_block(cloner *c, const scope *outer, const kelp_block *from,
                                 kelp_block **out) {
-    scope s = {.parent = outer,
-               .prefix = outer->prefix,
-               .call_depth = outer->call_depth};
+    scope s = {.parent = outer, .prefix = outer->prefix, .call_depth = outer->call_depth};
     KELP_TRY(map_values(c, &s, from));
     KELP_TRY(kelp_block_new(c->to, outer->to, from->name, &s.to));
     *out = s.to;

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Types and shapes of what the file leaves out: one pass over a block in order, its subgraphs with it. What is declared and what follows must
- * agree; of an open extent and a fixed one, the fixed one stays.
+ * Types and shapes of what the file leaves out: one pass over a block in order, its subgraphs with
+ * it. What is declared and what follows must agree; of an open extent and a fixed one, the fixed
+ * one stays.
  */
 #include "graph/infer.h"
 
 #include <string.h>
 
-#define INFER_FAIL(node, format, ...)                                                             \
-    return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: node '%s' (%s) in graph '%s': " format,         \
-                      (node)->block->graph->info.label, (node)->name, (node)->op_type,            \
+#define INFER_FAIL(node, format, ...)                                                     \
+    return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: node '%s' (%s) in graph '%s': " format, \
+                      (node)->block->graph->info.label, (node)->name, (node)->op_type,    \
                       (node)->block->name, __VA_ARGS__)
 
 static const kelp_infer_rule *find_rule(const char *op_type) {
     const kelp_infer_rule *const lists[] = {kelp_infer_elementwise, kelp_infer_movement,
-                                            kelp_infer_windows};
+                                            kelp_infer_windows, kelp_infer_others};
     for (size_t l = 0; l < sizeof lists / sizeof lists[0]; l++)
         for (const kelp_infer_rule *rule = lists[l]; rule->op_type != NULL; rule++)
             if (strcmp(rule->op_type, op_type) == 0)
@@ -64,7 +65,8 @@ static kelp_status *infer_shapes(const kelp_infer *infer, const kelp_node *node,
         kelp_dims dims = {.rank = -1};
         kelp_value *value = node->outputs[i];
         call.output = i;
-        if (value == NULL || (value->kind != KELP_VALUE_TENSOR && value->kind != KELP_VALUE_UNKNOWN))
+        if (value == NULL ||
+            (value->kind != KELP_VALUE_TENSOR && value->kind != KELP_VALUE_UNKNOWN))
             continue;
         if (rule->fn(&call, &dims)) {
             value->kind = KELP_VALUE_TENSOR;
@@ -154,7 +156,8 @@ static void take_type(kelp_value *to, const kelp_value *from) {
         to->dtype = from->dtype;
 }
 
-/* The body's inputs: iteration, condition, what is carried. Shapes of what is carried may change from turn to turn. */
+/* The body's inputs: iteration, condition, what is carried. Shapes of what is carried may change
+ * from turn to turn. */
 static void give_loop_types(const kelp_node *node, kelp_block *body) {
     static const kelp_dtype leading[2] = {KELP_I64, KELP_BOOL};
     for (size_t i = 0; i < body->input_count; i++) {

@@ -13,7 +13,8 @@ typedef struct kelp_dims {
     const char *symbols[KELP_MAX_RANK];
 } kelp_dims;
 
-/* The elements of a small integer vector or scalar, as far as they are known before anything runs: shapes are computed with such. */
+/* The elements of a small integer vector or scalar, as far as they are known before anything runs:
+ * shapes are computed with such. */
 typedef struct kelp_content {
     int32_t rank; /* 0 or 1 */
     size_t count;
@@ -36,8 +37,8 @@ typedef struct kelp_infer {
 typedef struct kelp_infer_call {
     const kelp_infer *infer;
     const kelp_node *node;
-    int64_t version; /* since which opset version the operator is as it is */
-    size_t output;   /* which one is asked for */
+    int64_t version;   /* since which opset version the operator is as it is */
+    size_t output;     /* which one is asked for */
     char problem[192]; /* set when the inputs contradict each other */
 } kelp_infer_call;
 
@@ -54,11 +55,13 @@ typedef struct kelp_infer_rule {
 extern const kelp_infer_rule kelp_infer_elementwise[];
 extern const kelp_infer_rule kelp_infer_movement[];
 extern const kelp_infer_rule kelp_infer_windows[];
+extern const kelp_infer_rule kelp_infer_others[];
 
 /* ---- types (infer_type.c) ---- */
 /* Checks the inputs' types against the schema, and gives the outputs theirs. */
 kelp_status *kelp_infer_types(kelp_node *node, const kelp_onnx_schema *schema) KELP_MUST_USE;
-/* Gives a value the type; INVALID_ARGUMENT when another is declared. INVALID and UNKNOWN say nothing. */
+/* Gives a value the type; INVALID_ARGUMENT when another is declared. INVALID and UNKNOWN say
+ * nothing. */
 kelp_status *kelp_infer_set_type(const kelp_node *node, kelp_value *value, kelp_value_kind kind,
                                  kelp_dtype dtype) KELP_MUST_USE;
 
@@ -80,7 +83,8 @@ void kelp_dims_set(kelp_dims *to, int32_t at, int64_t extent);
 bool kelp_dims_broadcast(kelp_infer_call *call, kelp_dims *to, const kelp_dims *other);
 /* Turns a negative axis positive; a problem when it is out of range. */
 bool kelp_infer_axis(kelp_infer_call *call, int64_t *inout_axis, int32_t rank);
-/* Attribute `name`, or else the contents of input `input`; false when they are not known. Absent: count 0. */
+/* Attribute `name`, or else the contents of input `input`; false when they are not known. Absent:
+ * count 0. */
 bool kelp_infer_list(const kelp_infer_call *call, const char *name, size_t input, int64_t *out,
                      size_t *out_count);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The contents of small integer vectors, where they are known before anything runs: a reshape's target is computed from Shape, Gather,
- * Concat and the like, and keeps the names of open extents on the way.
+ * The contents of small integer vectors, where they are known before anything runs: a reshape's
+ * target is computed from Shape, Gather, Concat and the like, and keeps the names of open extents
+ * on the way.
  */
 #include "graph/infer.h"
 
@@ -208,9 +209,9 @@ static bool arithmetic(const kelp_infer *infer, const kelp_node *node, kelp_cont
                           .count = a.count == 1 ? b.count : a.count};
     for (size_t i = 0; i < out->count; i++) {
         size_t at_a = a.count == 1 ? 0 : i, at_b = b.count == 1 ? 0 : i;
-        out->items[i].known =
-            a.items[at_a].known && b.items[at_b].known &&
-            calculate(node->op_type, a.items[at_a].value, b.items[at_b].value, &out->items[i].value);
+        out->items[i].known = a.items[at_a].known && b.items[at_b].known &&
+                              calculate(node->op_type, a.items[at_a].value, b.items[at_b].value,
+                                        &out->items[i].value);
     }
     return true;
 }
@@ -224,11 +225,11 @@ kelp_status *kelp_infer_note_content(kelp_infer *infer, const kelp_node *node) {
     static const struct {
         const char *op_type;
         bool (*fn)(const kelp_infer *infer, const kelp_node *node, kelp_content *out);
-    } rules[] = {{"Shape", shape_of},     {"Gather", gather},   {"Concat", concat},
-                 {"Slice", slice},        {"Identity", keep},   {"Cast", cast},
+    } rules[] = {{"Shape", shape_of},      {"Gather", gather},     {"Concat", concat},
+                 {"Slice", slice},         {"Identity", keep},     {"Cast", cast},
                  {"Unsqueeze", to_vector}, {"Squeeze", to_scalar}, {"Reshape", reshape},
-                 {"Add", arithmetic},     {"Sub", arithmetic},  {"Mul", arithmetic},
-                 {"Div", arithmetic},     {"Constant", constant}};
+                 {"Add", arithmetic},      {"Sub", arithmetic},    {"Mul", arithmetic},
+                 {"Div", arithmetic},      {"Constant", constant}};
     kelp_value *value = node->output_count > 0 ? node->outputs[0] : NULL;
     kelp_content content;
     if (value == NULL || value->block != infer->block ||

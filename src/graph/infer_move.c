@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shapes of the operators that move elements about: some read the shape itself from an input, whose contents are then asked for. */
+/* Shapes of the operators that move elements about: some read the shape itself from an input, whose
+ * contents are then asked for. */
 #include "graph/infer.h"
 
 #include "base/checked.h"
@@ -318,7 +319,8 @@ static bool concat(kelp_infer_call *call, kelp_dims *out) {
             sum = -1;
         for (int32_t k = 0; k < out->rank; k++) {
             if (k != axis && out->shape[k] >= 0 && in.shape[k] >= 0 && out->shape[k] != in.shape[k])
-                return kelp_infer_problem(call, "input %zu has extent %lld on axis %d, where %lld "
+                return kelp_infer_problem(call,
+                                          "input %zu has extent %lld on axis %d, where %lld "
                                           "is joined to",
                                           i, (long long)in.shape[k], k, (long long)out->shape[k]);
             if (out->shape[k] < 0 && in.shape[k] >= 0)

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Element types: variables of the operator's schema bound by its inputs; few operators name their result's type otherwise. */
+/* Element types: variables of the operator's schema bound by its inputs; few operators name their
+ * result's type otherwise. */
 #include "graph/infer.h"
 
 #include <string.h>
 
-#define TYPE_FAIL(node, format, ...)                                                             \
-    return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: node '%s' (%s) in graph '%s': " format,        \
-                      (node)->block->graph->info.label, (node)->name, (node)->op_type,           \
+#define TYPE_FAIL(node, format, ...)                                                      \
+    return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: node '%s' (%s) in graph '%s': " format, \
+                      (node)->block->graph->info.label, (node)->name, (node)->op_type,    \
                       (node)->block->name, __VA_ARGS__)
 
 /* Variables a schema can have: ONNX's richest has 5, types spelled out count as well. */
@@ -161,8 +162,8 @@ static bool special_dtype(const kelp_node *node, kelp_dtype *out) {
             other = input_dtype(node, (size_t)special[i].fallback);
             break;
         case FROM_ZERO_POINT:
-            other = node->input_count > 2 && node->inputs[2] != NULL ? input_dtype(node, 2)
-                                                                     : KELP_U8;
+            other =
+                node->input_count > 2 && node->inputs[2] != NULL ? input_dtype(node, 2) : KELP_U8;
             break;
         }
         *out = named != KELP_DTYPE_INVALID ? named : other;
@@ -176,8 +177,8 @@ static kelp_dtype constant_dtype(const kelp_node *node) {
     static const struct {
         const char *name;
         kelp_dtype dtype;
-    } forms[] = {{"value_float", KELP_F32},   {"value_floats", KELP_F32},
-                 {"value_int", KELP_I64},     {"value_ints", KELP_I64},
+    } forms[] = {{"value_float", KELP_F32},     {"value_floats", KELP_F32},
+                 {"value_int", KELP_I64},       {"value_ints", KELP_I64},
                  {"value_string", KELP_STRING}, {"value_strings", KELP_STRING}};
     const kelp_tensor *tensor = kelp_node_attr_tensor(node, "value");
     for (size_t i = 0; tensor == NULL && i < sizeof forms / sizeof forms[0]; i++)
@@ -189,7 +190,8 @@ static kelp_dtype constant_dtype(const kelp_node *node) {
 static kelp_value_kind only_kind(const kelp_onnx_type_set *set) {
     bool sequences = set->sequences != 0 || (set->flags & KELP_ONNX_SET_MAPS);
     bool optionals = set->optionals != 0 || (set->flags & KELP_ONNX_SET_OPTIONAL_SEQUENCES);
-    int kinds = (set->tensors != 0) + sequences + optionals + ((set->flags & KELP_ONNX_SET_MAP) != 0);
+    int kinds =
+        (set->tensors != 0) + sequences + optionals + ((set->flags & KELP_ONNX_SET_MAP) != 0);
     if (kinds != 1)
         return KELP_VALUE_UNKNOWN;
     return set->tensors ? KELP_VALUE_TENSOR

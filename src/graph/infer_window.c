@@ -128,7 +128,8 @@ static bool pool(kelp_infer_call *call, kelp_dims *out) {
     if (!kelp_dims_load(call->node, 0, &x))
         return false;
     if (x.rank != (int32_t)axes + 2)
-        return kelp_infer_problem(call, "a kernel of %zu axes for a tensor of rank %d", axes, x.rank);
+        return kelp_infer_problem(call, "a kernel of %zu axes for a tensor of rank %d", axes,
+                                  x.rank);
     window win = window_of(call->node, axes);
     *out = x;
     for (size_t i = 0; i < axes; i++)
@@ -161,10 +162,10 @@ static bool resize(kelp_infer_call *call, kelp_dims *out) {
     size_t size_count = 0, axis_count = 0;
     if (!kelp_dims_load(call->node, 0, out))
         return false;
-    bool plain = kelp_infer_list(call, "axes", SIZE_MAX, axes, &axis_count) && axis_count == 0 &&
-                 strcmp(kelp_node_attr_string(call->node, "keep_aspect_ratio_policy", "stretch",
-                                              NULL),
-                        "stretch") == 0;
+    bool plain =
+        kelp_infer_list(call, "axes", SIZE_MAX, axes, &axis_count) && axis_count == 0 &&
+        strcmp(kelp_node_attr_string(call->node, "keep_aspect_ratio_policy", "stretch", NULL),
+               "stretch") == 0;
     bool has_sizes = call->version >= 11 && kelp_infer_list(call, NULL, 3, sizes, &size_count) &&
                      (int32_t)size_count == out->rank;
     bool has_scales = read_scales(call->node, call->version >= 11 ? 2 : 1, scales, out->rank);
@@ -223,6 +224,7 @@ const kelp_infer_rule kelp_infer_windows[] = {
     {"GlobalMaxPool", global_pool, false},
     {"GlobalLpPool", global_pool, false},
     {"Resize", resize, false},
+    {"Upsample", resize, false},
     {"DepthToSpace", depth_to_space, false},
     {"SpaceToDepth", space_to_depth, false},
     {NULL, NULL, false},

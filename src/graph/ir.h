@@ -2,8 +2,9 @@
 /*
  * The intermediate representation behind kelp/graph.h: what passes and the engine see.
  *
- * Everything of one graph lives in its arena and is addressed by pointer; ids are dense within a block, so that the engine can use arrays.
- * A loaded graph is immutable. An engine works on a copy of its main block (kelp_graph_clone_for_engine), which passes may change.
+ * Everything of one graph lives in its arena and is addressed by pointer; ids are dense within a
+ * block, so that the engine can use arrays. A loaded graph is immutable. An engine works on a copy
+ * of its main block (kelp_graph_clone_for_engine), which passes may change.
  */
 #ifndef KELP_GRAPH_IR_H_
 #define KELP_GRAPH_IR_H_
@@ -40,7 +41,8 @@ struct kelp_value {
     kelp_block *block; /* where it is defined; an outer block for values that a subgraph captures */
     kelp_node *producer; /* NULL: input of its block or constant */
     uint32_t id;         /* dense in its block */
-    uint32_t use_count;  /* uses by nodes (subgraphs' captures count) and as block outputs; kept by kelp_block_count_uses */
+    uint32_t use_count;  /* uses by nodes (subgraphs' captures count) and as block outputs; kept by
+                            kelp_block_count_uses */
     bool is_input;
     bool is_output;
 };
@@ -104,16 +106,19 @@ struct kelp_graph {
 /* A graph with an empty main block; imports and metadata are not set. */
 kelp_status *kelp_graph_new(kelp_allocator allocator, kelp_graph **out) KELP_MUST_USE;
 
-/* A mutable copy for an engine: nodes, values and attributes are new, constants and strings are borrowed from `graph`, which the copy retains.
- * Calls of model-local functions are replaced by their bodies (recursion and missing functions are errors), also inside subgraphs. */
+/* A mutable copy for an engine: nodes, values and attributes are new, constants and strings are
+ * borrowed from `graph`, which the copy retains. Calls of model-local functions are replaced by
+ * their bodies (recursion and missing functions are errors), also inside subgraphs. */
 kelp_status *kelp_graph_clone_for_engine(kelp_graph *graph, kelp_graph **out) KELP_MUST_USE;
 
-/* A graph of one node whose inputs and outputs are the block's, so that a backend that only executes graphs can run one operator. Borrows
- * `node`'s attributes; `inputs` give dtypes and shapes. */
+/* A graph of one node whose inputs and outputs are the block's, so that a backend that only
+ * executes graphs can run one operator. Borrows `node`'s attributes; `inputs` give dtypes and
+ * shapes. */
 kelp_status *kelp_graph_of_node(kelp_allocator allocator, const kelp_node *node,
                                 const kelp_tensor *const *inputs, kelp_graph **out) KELP_MUST_USE;
 
-/* Fills in the types and shapes that the file leaves out, as far as the operators are known; what is declared stays. */
+/* Fills in the types and shapes that the file leaves out, as far as the operators are known; what
+ * is declared stays. */
 kelp_status *kelp_block_infer(kelp_block *block) KELP_MUST_USE;
 
 /* ---- building and changing ---- arena memory; RESOURCE_EXHAUSTED when there is none. */
@@ -141,15 +146,18 @@ kelp_status *kelp_node_set_string(kelp_node *node, const char *name,
                                   const char *value) KELP_MUST_USE;
 const kelp_attr *kelp_node_find_attr(const kelp_node *node, const char *name);
 
-/* Makes every use of `from` (nodes of this block and of nested ones, block outputs) use `to`. When `from` is a block output, `to` takes over its name and place. */
+/* Makes every use of `from` (nodes of this block and of nested ones, block outputs) use `to`. When
+ * `from` is a block output, `to` takes over its name and place. */
 void kelp_block_replace_uses(kelp_block *block, kelp_value *from, kelp_value *to);
 /* Recounts use_count of every value. */
 void kelp_block_count_uses(kelp_block *block);
 /* Removes nodes marked removed, renumbers node indexes. */
 void kelp_block_sweep(kelp_block *block);
-/* Removes nodes whose outputs nobody uses (pure ones all are, in ONNX, but for the random ones without use, which go too). Returns how many. */
+/* Removes nodes whose outputs nobody uses (pure ones all are, in ONNX, but for the random ones
+ * without use, which go too). Returns how many. */
 size_t kelp_block_remove_dead(kelp_block *block);
-/* The only node that uses `value`, when it is used exactly once and by a node of its block; else NULL. Needs fresh use counts. */
+/* The only node that uses `value`, when it is used exactly once and by a node of its block; else
+ * NULL. Needs fresh use counts. */
 kelp_node *kelp_value_only_user(const kelp_value *value);
 
 #endif

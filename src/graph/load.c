@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From ONNX structs to the IR: names become pointers, what does not resolve is an error that names it. */
+/* From ONNX structs to the IR: names become pointers, what does not resolve is an error that names
+ * it. */
 #include "graph/load.h"
 
 #include "base/alloc.h"
@@ -242,8 +243,8 @@ static kelp_status *load_node(loader *l, const scope *s, const kelp_onnx_node *f
             continue;
         inputs[i] = resolve(s, from->inputs[i]);
         if (inputs[i] == NULL)
-            LOAD_FAIL("%s: input '%.*s' of node '%s' (%s) in graph '%s' is made by nobody", l->label,
-                      KELP_STR_ARG(from->inputs[i]), name, op_type, s->block->name);
+            LOAD_FAIL("%s: input '%.*s' of node '%s' (%s) in graph '%s' is made by nobody",
+                      l->label, KELP_STR_ARG(from->inputs[i]), name, op_type, s->block->name);
     }
     for (size_t i = 0; i < from->output_count; i++)
         if (from->outputs[i].length > 0)
@@ -502,8 +503,8 @@ static kelp_status *load_model(loader *l, const kelp_onnx_model *model) {
     bool old = model->import_count == 0; /* IR versions before 3 know opset 1 alone */
     KELP_TRY(load_info(l, model));
     graph->import_count = old ? 1 : model->import_count;
-    KELP_TRY(load_imports(l, old ? &first_opset : model->imports, graph->import_count,
-                          &graph->imports));
+    KELP_TRY(
+        load_imports(l, old ? &first_opset : model->imports, graph->import_count, &graph->imports));
     if (model->graph.output_count == 0)
         LOAD_FAIL("%s: graph.output: expected at least one, found none", l->label);
     KELP_TRY(load_graph(l, NULL, &model->graph, graph->main));
@@ -580,8 +581,7 @@ kelp_status *kelp_graph_load_bytes(kelp_allocator allocator, const void *data, s
                                    const kelp_graph_limits *limits, kelp_graph **out) {
     kelp_graph *graph = NULL;
     KELP_TRY(new_graph(allocator, (kelp_mapping){0}, release, userp, &graph));
-    kelp_status *status =
-        read_model(graph, (kelp_str){data, size_bytes}, label, directory, limits);
+    kelp_status *status = read_model(graph, (kelp_str){data, size_bytes}, label, directory, limits);
     if (status != NULL) {
         kelp_graph_release(graph);
         return status;

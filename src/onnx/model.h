@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An ONNX ModelProto as C structs. Strings and tensor data are borrowed from the bytes it was read from where they can be; the rest lives in the arena.
- * Source: onnx.proto of release 1.23 (field numbers), docs/ExternalData.md.
+ * An ONNX ModelProto as C structs. Strings and tensor data are borrowed from the bytes it was read
+ * from where they can be; the rest lives in the arena. Source: onnx.proto of release 1.23 (field
+ * numbers), docs/ExternalData.md.
  */
 #ifndef KELP_ONNX_MODEL_H_
 #define KELP_ONNX_MODEL_H_
@@ -111,7 +112,8 @@ typedef struct kelp_onnx_reader {
     size_t external_bytes;
 } kelp_onnx_reader;
 
-/* INVALID_ARGUMENT "LABEL: graph.node[3].attribute[0] 'axes': …". Needs no file but external ones. */
+/* INVALID_ARGUMENT "LABEL: graph.node[3].attribute[0] 'axes': …". Needs no file but external ones.
+ */
 kelp_status *kelp_onnx_read(kelp_onnx_reader *reader, kelp_str bytes,
                             kelp_onnx_model *out) KELP_MUST_USE;
 
@@ -126,8 +128,8 @@ typedef struct kelp_onnx_place {
 } kelp_onnx_place;
 
 kelp_status *kelp_onnx_error(const kelp_onnx_reader *reader, const kelp_onnx_place *place,
-                             kelp_code code, const char *format, ...) KELP_PRINTF(4, 5)
-    KELP_MUST_USE;
+                             kelp_code code, const char *format, ...)
+    KELP_PRINTF(4, 5) KELP_MUST_USE;
 kelp_onnx_place kelp_onnx_inside(const kelp_onnx_place *parent, const char *field, int64_t index);
 kelp_status *kelp_onnx_read_tensor(kelp_onnx_reader *reader, const kelp_onnx_place *place,
                                    kelp_str bytes, kelp_onnx_tensor *out) KELP_MUST_USE;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ModelProto, GraphProto, NodeProto, AttributeProto, FunctionProto. Nested graphs recurse, bounded by the limits' depth. */
+/* ModelProto, GraphProto, NodeProto, AttributeProto, FunctionProto. Nested graphs recurse, bounded
+ * by the limits' depth. */
 #include "base/buf.h"
 #include "onnx/model.h"
 #include "onnx/wire.h"
@@ -37,9 +38,9 @@ kelp_status *kelp_onnx_error(const kelp_onnx_reader *reader, const kelp_onnx_pla
     va_start(args, format);
     kelp_status *what = kelp_status_newv(code, __FILE__, __LINE__, format, args);
     va_end(args);
-    kelp_status *status = kelp_status_new(code, __FILE__, __LINE__, "%s: %s%s%s", reader->label,
-                                          where ? where : "", where && *where ? ": " : "",
-                                          kelp_status_message(what));
+    kelp_status *status =
+        kelp_status_new(code, __FILE__, __LINE__, "%s: %s%s%s", reader->label, where ? where : "",
+                        where && *where ? ": " : "", kelp_status_message(what));
     kelp_status_free(what);
     kelp_buf_deinit(&text);
     return status;
@@ -70,7 +71,8 @@ static kelp_status *expect_number(const kelp_onnx_reader *reader, const kelp_onn
                            "%s: expected a number, found wire type %u", name, field->type);
 }
 
-/* The fields of a message that are bytes, and those that are numbers, as bits; others are not looked at. */
+/* The fields of a message that are bytes, and those that are numbers, as bits; others are not
+ * looked at. */
 static kelp_status *expect_types(const kelp_onnx_reader *reader, const kelp_onnx_place *place,
                                  const kelp_field *field, uint32_t bytes, uint32_t numbers) {
     uint32_t bit = field->number < 32 ? 1u << field->number : 0;
@@ -189,9 +191,9 @@ static kelp_attr_type guess_type(kelp_str message) {
     static const struct {
         uint32_t number;
         kelp_attr_type type;
-    } fields[] = {{5, KELP_ATTR_TENSOR}, {6, KELP_ATTR_GRAPH},   {7, KELP_ATTR_FLOATS},
-                  {8, KELP_ATTR_INTS},   {9, KELP_ATTR_STRINGS}, {10, KELP_ATTR_TENSORS},
-                  {11, KELP_ATTR_GRAPHS}, {4, KELP_ATTR_STRING}, {3, KELP_ATTR_INT},
+    } fields[] = {{5, KELP_ATTR_TENSOR},  {6, KELP_ATTR_GRAPH},   {7, KELP_ATTR_FLOATS},
+                  {8, KELP_ATTR_INTS},    {9, KELP_ATTR_STRINGS}, {10, KELP_ATTR_TENSORS},
+                  {11, KELP_ATTR_GRAPHS}, {4, KELP_ATTR_STRING},  {3, KELP_ATTR_INT},
                   {2, KELP_ATTR_FLOAT}};
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
         if (kelp_wire_count(message, fields[i].number) > 0)
@@ -257,7 +259,8 @@ static kelp_status *read_attr(kelp_onnx_reader *reader, const kelp_onnx_place *p
     }
     KELP_TRY(check_end(reader, place, result, "AttributeProto"));
     if (out->name.length == 0)
-        return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT, "name: expected one, found none");
+        return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
+                               "name: expected one, found none");
     if (type > KELP_ATTR_TYPE_PROTOS)
         return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
                                "'%.*s': type: expected an attribute type, found %llu",
@@ -296,8 +299,7 @@ static kelp_status *read_node(kelp_onnx_reader *reader, const kelp_onnx_place *p
         } else if (field.number == 7) {
             out->domain = field.bytes;
         } else if (field.number == 5) {
-            kelp_onnx_place inner =
-                kelp_onnx_inside(place, "attribute", (int64_t)out->attr_count);
+            kelp_onnx_place inner = kelp_onnx_inside(place, "attribute", (int64_t)out->attr_count);
             KELP_TRY(read_attr(reader, &inner, field.bytes, &out->attrs[out->attr_count++]));
         }
     }
@@ -311,10 +313,10 @@ static kelp_status *read_node(kelp_onnx_reader *reader, const kelp_onnx_place *p
 /* ---- graphs ---- */
 static kelp_status *read_graph_field(kelp_onnx_reader *reader, const kelp_onnx_place *place,
                                      const kelp_field *field, kelp_onnx_graph *out) {
-    static const char *const names[] = {[1] = "node",   [5] = "initializer", [11] = "input",
-                                        [12] = "output", [13] = "value_info"};
-    bool known = field->number == 1 || field->number == 5 ||
-                 (field->number >= 11 && field->number <= 13);
+    static const char *const names[] = {
+        [1] = "node", [5] = "initializer", [11] = "input", [12] = "output", [13] = "value_info"};
+    bool known =
+        field->number == 1 || field->number == 5 || (field->number >= 11 && field->number <= 13);
     if (!known)
         return NULL;
     size_t index = field->number == 1    ? out->node_count++
@@ -409,8 +411,8 @@ static kelp_status *read_import(kelp_onnx_reader *reader, const kelp_onnx_place 
 static kelp_status *read_function_field(kelp_onnx_reader *reader, const kelp_onnx_place *place,
                                         const kelp_field *field, kelp_onnx_function *out) {
     kelp_onnx_place inner;
-    KELP_TRY(expect_types(reader, place, field,
-                          1u << 1 | 1u << 4 | 1u << 5 | 1u << 6 | 1u << 10, 0));
+    KELP_TRY(
+        expect_types(reader, place, field, 1u << 1 | 1u << 4 | 1u << 5 | 1u << 6 | 1u << 10, 0));
     switch (field->number) {
     case 1:
         out->name = field->bytes;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * TensorProto: raw data is borrowed as it lies, typed fields are decoded into the arena, external data is mapped.
- * Source: onnx.proto (TensorProto), docs/ExternalData.md.
+ * TensorProto: raw data is borrowed as it lies, typed fields are decoded into the arena, external
+ * data is mapped. Source: onnx.proto (TensorProto), docs/ExternalData.md.
  */
 #include "base/checked.h"
 #include "onnx/model.h"
@@ -21,8 +21,7 @@ typedef struct raw_tensor {
     size_t floats, int32s, int64s, doubles, uint64s, strings; /* elements of the typed fields */
 } raw_tensor;
 
-#define TENSOR_FAIL(...) \
-    return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT, __VA_ARGS__)
+#define TENSOR_FAIL(...) return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT, __VA_ARGS__)
 
 static size_t count_varints(kelp_str bytes) {
     size_t count = 0;
@@ -139,7 +138,8 @@ static kelp_status *map_file(kelp_onnx_reader *reader, const kelp_onnx_place *pl
         return kelp_status_oom();
     if (strlen(name) != location.length || !kelp_fs_is_inside(name) || location.length == 0)
         return kelp_onnx_error(reader, place, KELP_PERMISSION_DENIED,
-                               "external_data: location '%s' leads out of the model's folder", name);
+                               "external_data: location '%s' leads out of the model's folder",
+                               name);
     if (reader->directory == NULL)
         TENSOR_FAIL("external_data: location '%s', but the model came without a folder", name);
     char *path = kelp_arena_printf(reader->arena, "%s/%s", reader->directory, name);
@@ -157,7 +157,8 @@ static kelp_status *map_file(kelp_onnx_reader *reader, const kelp_onnx_place *pl
         return kelp_status_oom();
     if (!inside)
         return kelp_onnx_error(reader, place, KELP_PERMISSION_DENIED,
-                               "external_data: location '%s' links out of the model's folder", name);
+                               "external_data: location '%s' links out of the model's folder",
+                               name);
     kelp_onnx_file *file = KELP_ARENA_NEW(reader->data, kelp_onnx_file);
     if (file == NULL)
         return kelp_status_oom();
@@ -200,7 +201,8 @@ static kelp_status *find_external(kelp_onnx_reader *reader, const kelp_onnx_plac
 }
 
 /* ---- typed fields ---- */
-/* Elements of 8, 16 or 32 bits come in int32_data, also floats of 16 and fewer bits, as their bits; packed sub-byte ones a byte each. */
+/* Elements of 8, 16 or 32 bits come in int32_data, also floats of 16 and fewer bits, as their bits;
+ * packed sub-byte ones a byte each. */
 static size_t typed_count(const raw_tensor *raw, kelp_dtype dtype) {
     switch (dtype) {
     case KELP_F32:

@@ -77,8 +77,8 @@ static kelp_status *read_container(kelp_onnx_reader *reader, const kelp_onnx_pla
     kelp_field field;
     kelp_wire_result result;
     while ((result = kelp_wire_next(&wire, &field)) == KELP_WIRE_FIELD) {
-        bool is_element = field.type == KELP_WIRE_BYTES &&
-                          field.number == (kind == KELP_VALUE_MAP ? 2u : 1u);
+        bool is_element =
+            field.type == KELP_WIRE_BYTES && field.number == (kind == KELP_VALUE_MAP ? 2u : 1u);
         if (is_element) {
             kelp_onnx_place inner = kelp_onnx_inside(place, "elem_type", -1);
             KELP_TRY(read_type(reader, &inner, field.bytes, out));
@@ -90,12 +90,14 @@ static kelp_status *read_container(kelp_onnx_reader *reader, const kelp_onnx_pla
 
 static kelp_status *read_type(kelp_onnx_reader *reader, const kelp_onnx_place *place,
                               kelp_str bytes, kelp_onnx_type *out) {
-    static const kelp_value_kind kinds[10] = {[1] = KELP_VALUE_TENSOR, [4] = KELP_VALUE_SEQUENCE,
-                                              [5] = KELP_VALUE_MAP,    [8] = KELP_VALUE_SPARSE,
+    static const kelp_value_kind kinds[10] = {[1] = KELP_VALUE_TENSOR,
+                                              [4] = KELP_VALUE_SEQUENCE,
+                                              [5] = KELP_VALUE_MAP,
+                                              [8] = KELP_VALUE_SPARSE,
                                               [9] = KELP_VALUE_OPTIONAL};
     if (place->depth > reader->limits.depth)
-        return kelp_onnx_error(reader, place, KELP_RESOURCE_EXHAUSTED,
-                               "types nest deeper than %u", reader->limits.depth);
+        return kelp_onnx_error(reader, place, KELP_RESOURCE_EXHAUSTED, "types nest deeper than %u",
+                               reader->limits.depth);
     kelp_wire wire = kelp_wire_of(bytes);
     kelp_field field;
     kelp_wire_result result;

@@ -59,9 +59,10 @@ const kelp_onnx_type_set *kelp_onnx_param_types(const kelp_onnx_schema *schema,
 }
 
 const char *kelp_attr_type_name(kelp_attr_type type) {
-    static const char *const names[] = {
-        "no value", "float",  "int",     "string", "tensor",        "graph",          "floats",    "ints",
-        "strings",  "tensors", "graphs", "sparse tensor", "sparse tensors", "type", "types"};
+    static const char *const names[] = {"no value",       "float",   "int",    "string",
+                                        "tensor",         "graph",   "floats", "ints",
+                                        "strings",        "tensors", "graphs", "sparse tensor",
+                                        "sparse tensors", "type",    "types"};
     size_t index = (size_t)type;
     return index < sizeof names / sizeof names[0] ? names[index] : "unknown type";
 }
@@ -72,8 +73,8 @@ typedef struct check {
     const kelp_onnx_node *node;
 } check;
 
-#define NODE_FAIL(c, format, ...)                                                                 \
-    return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: node '%.*s' (%.*s) in graph '%s': " format,     \
+#define NODE_FAIL(c, format, ...)                                                                  \
+    return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: node '%.*s' (%.*s) in graph '%s': " format,      \
                       (c)->label, KELP_STR_ARG((c)->node->name), KELP_STR_ARG((c)->node->op_type), \
                       (c)->graph_name, __VA_ARGS__)
 

@@ -31,7 +31,7 @@ typedef struct kelp_onnx_attr_schema {
 enum { KELP_ONNX_REQUIRED = 1, KELP_ONNX_HAS_DEFAULT = 2 };
 
 typedef struct kelp_onnx_schema {
-    uint16_t domain, name;                 /* into strings */
+    uint16_t domain, name;                  /* into strings */
     uint16_t inputs, outputs, attrs, types; /* first of each */
     uint8_t since;
     uint8_t input_count, output_count, attr_count, type_count;

@@ -16,7 +16,7 @@ enum { KELP_WIRE_VARINT = 0, KELP_WIRE_I64 = 1, KELP_WIRE_BYTES = 2, KELP_WIRE_I
 
 typedef struct kelp_field {
     uint32_t number;
-    uint32_t type; /* KELP_WIRE_* */
+    uint32_t type;  /* KELP_WIRE_* */
     uint64_t value; /* VARINT, I64, I32 */
     kelp_str bytes; /* BYTES */
 } kelp_field;
@@ -26,7 +26,11 @@ static inline kelp_wire kelp_wire_of(kelp_str bytes) {
     return (kelp_wire){data, bytes.length ? data + bytes.length : data};
 }
 
-typedef enum kelp_wire_result { KELP_WIRE_FIELD, KELP_WIRE_END, KELP_WIRE_MALFORMED } kelp_wire_result;
+typedef enum kelp_wire_result {
+    KELP_WIRE_FIELD,
+    KELP_WIRE_END,
+    KELP_WIRE_MALFORMED
+} kelp_wire_result;
 
 /* The next field; unknown group types are MALFORMED (ONNX has none). */
 kelp_wire_result kelp_wire_next(kelp_wire *wire, kelp_field *out);

@@ -92,9 +92,9 @@ uint8_t kelp_f32_to_narrow(kelp_dtype dtype, float value, bool saturate) {
     int infinity = ((1 << f.exponent_bits) - 1) << f.mantissa_bits;
     int largest = f.special == IEEE ? infinity - 1 : f.special == ONES_ARE_NAN ? ones - 1 : ones;
     int no_number = f.special == IEEE           ? sign | infinity | 1 << (f.mantissa_bits - 1)
-              : f.special == ONES_ARE_NAN ? sign | ones
-              : f.special == MINUS_IS_NAN ? 1 << width
-                                          : sign | largest;
+                    : f.special == ONES_ARE_NAN ? sign | ones
+                    : f.special == MINUS_IS_NAN ? 1 << width
+                                                : sign | largest;
     if (isnan(value))
         return (uint8_t)no_number;
     int code = ones + 1; /* more than any */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Narrow floating-point types to and from float. Rounding is to nearest, ties to even.
- * Source: IEEE 754-2019 binary16; bfloat16 as the high half of binary32; the 8-bit kinds: onnx/docs/technical/float8.md and the OCP 8-bit
- * Floating Point and Microscaling Formats specifications.
+ * Source: IEEE 754-2019 binary16; bfloat16 as the high half of binary32; the 8-bit kinds:
+ * onnx/docs/technical/float8.md and the OCP 8-bit Floating Point and Microscaling Formats
+ * specifications.
  */
 #ifndef KELP_TENSOR_CONVERT_H_
 #define KELP_TENSOR_CONVERT_H_
@@ -59,11 +60,13 @@ static inline uint16_t kelp_f32_to_f16(float value) {
     return (uint16_t)(sign | ((magnitude - 0x38000000u + 0xfffu + (magnitude >> 13 & 1u)) >> 13));
 }
 
-/* One element of KELP_F8E4M3FN … KELP_F8E8M0, KELP_F6E2M3, KELP_F6E3M2 or KELP_F4E2M1, in the low bits of `code`. Exact. NaN for another type. */
+/* One element of KELP_F8E4M3FN … KELP_F8E8M0, KELP_F6E2M3, KELP_F6E3M2 or KELP_F4E2M1, in the low
+ * bits of `code`. Exact. NaN for another type. */
 float kelp_narrow_to_f32(kelp_dtype dtype, uint8_t code);
 
-/* The reverse. What is too large becomes the largest number when `saturate`, or when the type has neither infinity nor NaN; else infinity, or NaN
- * where there is none. F8E8M0, which has powers of two alone, rounds up. 0 for another type. */
+/* The reverse. What is too large becomes the largest number when `saturate`, or when the type has
+ * neither infinity nor NaN; else infinity, or NaN where there is none. F8E8M0, which has powers of
+ * two alone, rounds up. 0 for another type. */
 uint8_t kelp_f32_to_narrow(kelp_dtype dtype, float value, bool saturate);
 
 #endif

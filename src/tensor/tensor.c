@@ -44,13 +44,15 @@ kelp_status *kelp_tensor_init(kelp_tensor *out, kelp_dtype dtype, int32_t rank,
                           KELP_MAX_RANK);
     if (kelp_dtype_bits(dtype) == 0)
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "a tensor of unknown type %d", (int)dtype);
-    if (!kelp_shape_elements(rank, shape, &elements) || !kelp_dtype_bytes(dtype, elements, &bytes)) {
+    if (!kelp_shape_elements(rank, shape, &elements) ||
+        !kelp_dtype_bytes(dtype, elements, &bytes)) {
         char text[256];
         kelp_shape_format(rank, shape, text, sizeof text);
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "a tensor of shape %s: extents must not be negative and its size must fit "
-                          "the address space",
-                          text);
+        return KELP_ERROR(
+            KELP_INVALID_ARGUMENT,
+            "a tensor of shape %s: extents must not be negative and its size must fit "
+            "the address space",
+            text);
     }
     out->data = data;
     out->dtype = dtype;

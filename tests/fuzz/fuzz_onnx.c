@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ONNX from untrusted bytes: read, checked, inferred, and cloned as an engine does, every description looked at. */
+/* ONNX from untrusted bytes: read, checked, inferred, and cloned as an engine does, every
+ * description looked at. */
 #include <kelp/graph.h>
 
 #include "graph/ir.h"

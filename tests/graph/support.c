@@ -52,10 +52,10 @@ void expect_type(const kelp_value *value, const char *type) {
     for (int32_t i = 0; i < rank; i++) {
         const char *symbol = NULL, *before = i == 0 ? "[" : ",";
         int64_t extent = kelp_value_dim(value, i, &symbol);
-        n += extent >= 0 ? snprintf(text + n, sizeof text - (size_t)n, "%s%lld", before,
-                                    (long long)extent)
-                         : snprintf(text + n, sizeof text - (size_t)n, "%s%s", before,
-                                    symbol ? symbol : "?");
+        n += extent >= 0
+                 ? snprintf(text + n, sizeof text - (size_t)n, "%s%lld", before, (long long)extent)
+                 : snprintf(text + n, sizeof text - (size_t)n, "%s%s", before,
+                            symbol ? symbol : "?");
     }
     if (rank >= 0)
         snprintf(text + n, sizeof text - (size_t)n, rank == 0 ? "[]" : "]");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An engine's copy: functions inlined with their attributes, Constant nodes folded, weights shared. */
+/* An engine's copy: functions inlined with their attributes, Constant nodes folded, weights shared.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,8 +22,10 @@ static kelp_graph *cloned(const pb *model) {
     return clone;
 }
 
-/* A function of one input that calls op_type on it twice over; of Concat it hands its attribute `along` on as the axis. */
-static pb function_of(const char *name, const char *op_type, const char *domain, bool with_default) {
+/* A function of one input that calls op_type on it twice over; of Concat it hands its attribute
+ * `along` on as the axis. */
+static pb function_of(const char *name, const char *op_type, const char *domain,
+                      bool with_default) {
     pb function = {0}, import = {0}, node = pb_node(op_type, "v v", "w"), attr = {0};
     pb_text(&function, 1, name);
     pb_text(&function, 10, "kelp.test");
@@ -106,7 +109,8 @@ static void functions_that_call_themselves_are_refused(void **state) {
     pb_add_node(&graph, &call);
     pb function = function_of("Twice", "Twice", "kelp.test", false);
     pb model = model_with(&graph, &function);
-    refused(&model, KELP_INVALID_ARGUMENT, "function 'kelp.test::Twice', which is then in the middle");
+    refused(&model, KELP_INVALID_ARGUMENT,
+            "function 'kelp.test::Twice', which is then in the middle");
 }
 
 /* Sixty functions, each of which calls the next one twice, would be 2^60 nodes. */
@@ -149,7 +153,8 @@ static void inlining_has_a_limit(void **state) {
 
 static void constant_nodes_become_constants(void **state) {
     (void)state;
-    pb graph = {0}, axes = pb_node("Constant", "", "axes"), node = pb_node("Unsqueeze", "x axes", "y");
+    pb graph = {0}, axes = pb_node("Constant", "", "axes"),
+       node = pb_node("Unsqueeze", "x axes", "y");
     pb_attr_ints(&axes, "value_ints", 2, (int64_t[]){0, -1});
     pb_add_node(&graph, &axes);
     pb_add_node(&graph, &node);

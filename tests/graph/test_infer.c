@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Types and shapes that follow from operators, with the names of open extents, and contradictions. */
+/* Types and shapes that follow from operators, with the names of open extents, and contradictions.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,13 +12,14 @@
 
 #include "graph/support.h"
 
-/* One operator: inputs a, b, c, d of these types ("" is none); attributes; y must come out as `expected`. "=1,-1" in place
- * of a type is an int64 constant vector, "=5!" a scalar. */
+/* One operator: inputs a, b, c, d of these types ("" is none); attributes; y must come out as
+ * `expected`. "=1,-1" in place of a type is an int64 constant vector, "=5!" a scalar. */
 typedef struct one {
     const char *op_type;
     const char *in[4];
     const char *expected;
-    const char *attr; /* "name=3" an int, "name=1,2" or "name=1," ints, "name:text" a string; several by blanks */
+    const char *attr; /* "name=3" an int, "name=1,2" or "name=1," ints, "name:text" a string;
+                         several by blanks */
     int opset;        /* 0: 18 */
 } one;
 
@@ -62,8 +64,8 @@ static pb model_of(const one *c, const char *declared) {
         if (*type == '=') {
             size_t count = read_numbers(type + 1, numbers);
             int64_t dims[1] = {(int64_t)count};
-            pb tensor = pb_tensor(names[i], KELP_I64, strchr(type, '!') ? 0 : 1, dims, numbers,
-                                  count * 8);
+            pb tensor =
+                pb_tensor(names[i], KELP_I64, strchr(type, '!') ? 0 : 1, dims, numbers, count * 8);
             pb_add_initializer(&graph, &tensor);
         } else if (*type != '\0') {
             pb_add_input(&graph, names[i], type);
@@ -93,15 +95,27 @@ static const one cases[] = {
     {"Gemm", {"float32[k,n]", "float32[10,k]"}, "float32[n,10]", "transA=1 transB=1", 0},
     {"Conv", {"float32[n,3,28,28]", "float32[8,3,5,5]"}, "float32[n,8,12,12]", "strides=2,2", 0},
     {"Conv", {"float32[n,3,h,28]", "float32[8,3,3,3]"}, "float32[n,8,?,28]", "pads=1,1,1,1", 0},
-    {"Conv", {"float32[1,4,9,9]", "float32[8,2,3,3]"}, "float32[1,8,5,5]",
-     "group=2 dilations=2,2", 0},
-    {"Conv", {"float32[1,3,7,7]", "float32[8,3,3,3]"}, "float32[1,8,4,4]",
-     "auto_pad:SAME_UPPER strides=2,2", 0},
-    {"ConvTranspose", {"float32[1,3,4,4]", "float32[3,6,3,3]"}, "float32[1,6,9,9]", "strides=2,2",
+    {"Conv",
+     {"float32[1,4,9,9]", "float32[8,2,3,3]"},
+     "float32[1,8,5,5]",
+     "group=2 dilations=2,2",
+     0},
+    {"Conv",
+     {"float32[1,3,7,7]", "float32[8,3,3,3]"},
+     "float32[1,8,4,4]",
+     "auto_pad:SAME_UPPER strides=2,2",
+     0},
+    {"ConvTranspose",
+     {"float32[1,3,4,4]", "float32[3,6,3,3]"},
+     "float32[1,6,9,9]",
+     "strides=2,2",
      0},
     {"MaxPool", {"float32[n,3,7,7]"}, "float32[n,3,3,3]", "kernel_shape=2,2 strides=2,2", 0},
-    {"MaxPool", {"float32[n,3,7,7]"}, "float32[n,3,4,4]",
-     "kernel_shape=2,2 strides=2,2 ceil_mode=1", 0},
+    {"MaxPool",
+     {"float32[n,3,7,7]"},
+     "float32[n,3,4,4]",
+     "kernel_shape=2,2 strides=2,2 ceil_mode=1",
+     0},
     {"GlobalAveragePool", {"float32[n,3,7,7]"}, "float32[n,3,1,1]", NULL, 0},
     {"Reshape", {"float32[n,3,4]", "=0,-1"}, "float32[n,12]", NULL, 0},
     {"Reshape", {"float32[n,s,384]", "=0,0,12,32"}, "float32[n,s,12,32]", NULL, 0},
@@ -145,9 +159,26 @@ static const one cases[] = {
     {"NonZero", {"float32[n,8]"}, "int64[2,?]", NULL, 0},
     {"DequantizeLinear", {"int8[n,3]", "float32[]"}, "float32[n,3]", NULL, 0},
     {"QuantizeLinear", {"float32[n,3]", "float32[]"}, "uint8[n,3]", NULL, 0},
-    {"LSTM", {"float32[s,n,4]", "float32[1,32,4]", "float32[1,32,8]"}, "float32[s,1,n,8]",
-     "hidden_size=8", 0},
+    {"LSTM",
+     {"float32[s,n,4]", "float32[1,32,4]", "float32[1,32,8]"},
+     "float32[s,1,n,8]",
+     "hidden_size=8",
+     0},
     {"SequenceConstruct", {"float32[n]", "float32[2]"}, "sequence of float32", NULL, 0},
+    {"Attention",
+     {"float32[b,8,q,64]", "float32[b,2,k,64]", "float32[b,2,k,32]"},
+     "float32[b,8,q,32]",
+     NULL,
+     23},
+    {"Attention",
+     {"float32[b,q,512]", "float32[b,k,128]", "float32[b,k,64]"},
+     "float32[b,q,256]",
+     "q_num_heads=8 kv_num_heads=2",
+     23},
+    {"Einsum", {"float32[b,i,4]", "float32[4,j]"}, "float32[b,j,i]", "equation:bik,kj->bji", 0},
+    {"GridSample", {"float32[n,3,8,8]", "float32[n,5,w,2]"}, "float32[n,3,5,w]", NULL, 0},
+    {"Unique", {"float32[4]"}, "float32[?]", NULL, 0},
+    {"Compress", {"float32[4,n]", "bool[4]"}, "float32[?,n]", "axis=0", 0},
     {"DepthToSpace", {"float32[1,8,2,3]"}, "float32[1,2,4,6]", "blocksize=2", 0},
 };
 
@@ -190,10 +221,10 @@ static void computed_shapes_keep_the_names_of_extents(void **state) {
     pb axes = pb_tensor("axes", KELP_I64, 1, (int64_t[]){1}, (int64_t[]){0}, 8);
     pb_add_initializer(&graph, &axes);
     static const char *const nodes[][3] = {
-        {"Shape", "x", "shape"},           {"Gather", "shape zero", "n"},
-        {"Gather", "shape first", "s"},    {"Unsqueeze", "n axes", "n1"},
-        {"Unsqueeze", "s axes", "s1"},     {"Concat", "n1 s1 three open", "target"},
-        {"Reshape", "x target", "y"},      {"ConstantOfShape", "target", "z"}};
+        {"Shape", "x", "shape"},        {"Gather", "shape zero", "n"},
+        {"Gather", "shape first", "s"}, {"Unsqueeze", "n axes", "n1"},
+        {"Unsqueeze", "s axes", "s1"},  {"Concat", "n1 s1 three open", "target"},
+        {"Reshape", "x target", "y"},   {"ConstantOfShape", "target", "z"}};
     pb_add_input(&graph, "x", "float32[n,s,12]");
     for (size_t i = 0; i < sizeof nodes / sizeof nodes[0]; i++) {
         pb node = pb_node(nodes[i][0], nodes[i][1], nodes[i][2]);

@@ -55,8 +55,7 @@ static void captures_are_waited_for(void **state) {
     kelp_graph *g = loaded(&model);
     const kelp_block *block = kelp_graph_main(g);
     assert_string_equal(kelp_node_op_type(kelp_block_node(block, 0)), "Abs");
-    const kelp_block *then_branch =
-        kelp_node_attr_block(kelp_block_node(block, 1), "then_branch");
+    const kelp_block *then_branch = kelp_node_attr_block(kelp_block_node(block, 1), "then_branch");
     assert_ptr_equal(kelp_node_input(kelp_block_node(then_branch, 0), 0), value_named(g, "late"));
     assert_int_equal(value_named(g, "late")->use_count, 2);
     kelp_graph_release(g);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every model of tests/data/models: good ones load and are cloned, wrong ones are refused with the right words. */
+/* Every model of tests/data/models: good ones load and are cloned, wrong ones are refused with the
+ * right words. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,14 +17,16 @@
 #define MODELS KELP_TEST_DATA "/models/"
 #define DIGITS KELP_SOURCE_DIR "/examples/models/digits/1/model.onnx"
 
-/* What is wrong, in the words of the refusal; the rest of the index loads (readiness judges operators that nobody covers). */
+/* What is wrong, in the words of the refusal; the rest of the index loads (readiness judges
+ * operators that nobody covers). */
 static const struct {
     const char *file, *words;
     kelp_code code;
 } wrong[] = {
     {"external_escape.onnx", "leads out of the model's folder", KELP_PERMISSION_DENIED},
     {"truncated.onnx", "cut short", KELP_INVALID_ARGUMENT},
-    {"bad/arity.onnx", "node 'alone' (Add) in graph 'g': expected 2 inputs, found 1: 'B' is missing",
+    {"bad/arity.onnx",
+     "node 'alone' (Add) in graph 'g': expected 2 inputs, found 1: 'B' is missing",
      KELP_INVALID_ARGUMENT},
     {"bad/attribute_missing.onnx", "attribute 'to' (int) is required and missing",
      KELP_INVALID_ARGUMENT},
@@ -122,8 +125,8 @@ static void the_digits_model_is_described(void **state) {
 static void external_data_is_mapped_beside_the_model(void **state) {
     (void)state;
     kelp_graph *graph = NULL;
-    assert_null(kelp_graph_load_file(kelp_allocator_system(), MODELS "external_data.onnx", NULL,
-                                     &graph));
+    assert_null(
+        kelp_graph_load_file(kelp_allocator_system(), MODELS "external_data.onnx", NULL, &graph));
     const kelp_block *block = kelp_graph_main(graph);
     size_t constants = 0;
     for (size_t i = 0; i < block->value_count; i++)

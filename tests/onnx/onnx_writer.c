@@ -140,8 +140,8 @@ pb pb_value(const char *name, const char *type) {
     return value;
 }
 
-pb pb_tensor(const char *name, kelp_dtype dtype, int32_t rank, const int64_t *dims, const void *data,
-             size_t length) {
+pb pb_tensor(const char *name, kelp_dtype dtype, int32_t rank, const int64_t *dims,
+             const void *data, size_t length) {
     pb tensor = {0};
     for (int32_t i = 0; i < rank; i++)
         pb_int(&tensor, 1, (uint64_t)dims[i]);

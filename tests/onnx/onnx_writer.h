@@ -27,11 +27,12 @@ void pb_attr_graph(pb *node, const char *name, const pb *graph);
 /* A function's attribute that stands for the call's. `type` is an attribute type's number. */
 void pb_attr_ref(pb *node, const char *name, const char *ref, uint32_t type);
 
-/* ValueInfoProto: "float32[2,n,?]" in words: dtype name, then a list of numbers, names and question marks; without a list the rank is open. */
+/* ValueInfoProto: "float32[2,n,?]" in words: dtype name, then a list of numbers, names and question
+ * marks; without a list the rank is open. */
 pb pb_value(const char *name, const char *type);
 /* TensorProto with raw data. */
-pb pb_tensor(const char *name, kelp_dtype dtype, int32_t rank, const int64_t *dims, const void *data,
-             size_t length);
+pb pb_tensor(const char *name, kelp_dtype dtype, int32_t rank, const int64_t *dims,
+             const void *data, size_t length);
 /* GraphProto parts. */
 void pb_add_node(pb *graph, const pb *node);
 void pb_add_input(pb *graph, const char *name, const char *type);

@@ -19,11 +19,11 @@ typedef struct fixture {
 
 static kelp_status *read_model(fixture *f, const pb *model) {
     kelp_arena_init(&f->arena, kelp_allocator_system(), 0);
-    f->reader = (kelp_onnx_reader){.arena = &f->arena,
-                                   .data = &f->arena,
-                                   .label = "m.onnx",
-                                   .limits = {.nodes = 1000, .depth = 8,
-                                              .external_bytes = 1 << 20}};
+    f->reader =
+        (kelp_onnx_reader){.arena = &f->arena,
+                           .data = &f->arena,
+                           .label = "m.onnx",
+                           .limits = {.nodes = 1000, .depth = 8, .external_bytes = 1 << 20}};
     return kelp_onnx_read(&f->reader, (kelp_str){model->data, model->length}, &f->model);
 }
 

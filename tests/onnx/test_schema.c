@@ -15,12 +15,21 @@ static void the_schema_in_force_is_found(void **state) {
         const char *domain, *op_type;
         int64_t version;
         int since; /* 0: none */
-    } cases[] = {{"", "Add", 1, 1},      {"", "Add", 6, 6},     {"", "Add", 12, 7},
-                 {"", "Add", 13, 13},    {"", "Add", 28, 14},   {"", "LayerNormalization", 16, 0},
-                 {"", "LayerNormalization", 17, 17}, {"", "Gelu", 19, 0}, {"", "Gelu", 20, 20},
-                 {"", "NoSuchOperator", 17, 0}, {"com.example", "Add", 1, 0},
-                 {"ai.onnx.ml", "LabelEncoder", 1, 1}, {"ai.onnx.ml", "LabelEncoder", 3, 2},
-                 {"", "Xor", 28, 7}, {"", "Abs", 28, 13}};
+    } cases[] = {{"", "Add", 1, 1},
+                 {"", "Add", 6, 6},
+                 {"", "Add", 12, 7},
+                 {"", "Add", 13, 13},
+                 {"", "Add", 28, 14},
+                 {"", "LayerNormalization", 16, 0},
+                 {"", "LayerNormalization", 17, 17},
+                 {"", "Gelu", 19, 0},
+                 {"", "Gelu", 20, 20},
+                 {"", "NoSuchOperator", 17, 0},
+                 {"com.example", "Add", 1, 0},
+                 {"ai.onnx.ml", "LabelEncoder", 1, 1},
+                 {"ai.onnx.ml", "LabelEncoder", 3, 2},
+                 {"", "Xor", 28, 7},
+                 {"", "Abs", 28, 13}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const kelp_onnx_schema *schema =
             kelp_onnx_schema_find(cases[i].domain, cases[i].op_type, cases[i].version);
@@ -35,8 +44,9 @@ static void every_schema_is_found_by_its_name_and_whole(void **state) {
     assert_true(kelp_onnx_schemas_count > 600);
     for (size_t i = 0; i < kelp_onnx_schemas_count; i++) {
         const kelp_onnx_schema *schema = &kelp_onnx_schemas[i];
-        assert_ptr_equal(schema, kelp_onnx_schema_find(kelp_onnx_text(schema->domain),
-                                                       kelp_onnx_text(schema->name), schema->since));
+        assert_ptr_equal(schema,
+                         kelp_onnx_schema_find(kelp_onnx_text(schema->domain),
+                                               kelp_onnx_text(schema->name), schema->since));
         assert_in_range(schema->type_count, 0, 16); /* that inference has room for */
         assert_true(schema->min_inputs <= schema->max_inputs);
         for (size_t k = 0; k < schema->input_count; k++) {

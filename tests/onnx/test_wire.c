@@ -59,13 +59,13 @@ static void what_is_not_a_field_is_malformed(void **state) {
         const char *bytes;
         size_t length;
     } wrong[] = {
-        {"\x00\x01", 2},                                             /* field 0 */
-        {"\x0b", 1},                                                 /* a group begins */
-        {"\x0f\x00", 2},                                             /* wire type 7 */
-        {"\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 12},    /* 11 bytes of one number */
-        {"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 11},        /* a length past all memory */
-        {"\x0d\x00\x00\x00", 4},                                     /* 3 of 4 bytes */
-        {"\x09\x00\x00\x00\x00\x00\x00\x00", 8},                     /* 7 of 8 bytes */
+        {"\x00\x01", 2},                                          /* field 0 */
+        {"\x0b", 1},                                              /* a group begins */
+        {"\x0f\x00", 2},                                          /* wire type 7 */
+        {"\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 12}, /* 11 bytes of one number */
+        {"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 11},     /* a length past all memory */
+        {"\x0d\x00\x00\x00", 4},                                  /* 3 of 4 bytes */
+        {"\x09\x00\x00\x00\x00\x00\x00\x00", 8},                  /* 7 of 8 bytes */
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         kelp_wire wire = kelp_wire_of((kelp_str){wrong[i].bytes, wrong[i].length});

@@ -42,7 +42,8 @@ static void halves_have_the_values_of_ieee(void **state) {
 static void ties_go_to_even(void **state) {
     (void)state;
     for (uint32_t code = 0; code + 1 < 0x7c00; code++) {
-        float middle = (kelp_f16_to_f32((uint16_t)code) + kelp_f16_to_f32((uint16_t)(code + 1))) / 2;
+        float middle =
+            (kelp_f16_to_f32((uint16_t)code) + kelp_f16_to_f32((uint16_t)(code + 1))) / 2;
         assert_int_equal(kelp_f32_to_f16(middle), code + (code & 1));
     }
     assert_int_equal(kelp_f32_to_bf16(kelp_f32_from_bits(0x3f808000u)), 0x3f80);
@@ -55,13 +56,11 @@ static const struct {
     int bits;
     float largest, smallest;
     uint8_t one;
-} kinds[] = {{KELP_F8E4M3FN, 8, 448.0f, 0x1p-9f, 0x38},
-             {KELP_F8E4M3FNUZ, 8, 240.0f, 0x1p-10f, 0x40},
-             {KELP_F8E5M2, 8, 57344.0f, 0x1p-16f, 0x3c},
-             {KELP_F8E5M2FNUZ, 8, 57344.0f, 0x1p-17f, 0x40},
-             {KELP_F6E2M3, 6, 7.5f, 0.125f, 0x08},
-             {KELP_F6E3M2, 6, 28.0f, 0.0625f, 0x0c},
-             {KELP_F4E2M1, 4, 6.0f, 0.5f, 0x02}};
+} kinds[] = {
+    {KELP_F8E4M3FN, 8, 448.0f, 0x1p-9f, 0x38},  {KELP_F8E4M3FNUZ, 8, 240.0f, 0x1p-10f, 0x40},
+    {KELP_F8E5M2, 8, 57344.0f, 0x1p-16f, 0x3c}, {KELP_F8E5M2FNUZ, 8, 57344.0f, 0x1p-17f, 0x40},
+    {KELP_F6E2M3, 6, 7.5f, 0.125f, 0x08},       {KELP_F6E3M2, 6, 28.0f, 0.0625f, 0x0c},
+    {KELP_F4E2M1, 4, 6.0f, 0.5f, 0x02}};
 
 static void narrow_kinds_read_back(void **state) {
     (void)state;
