@@ -8,7 +8,7 @@ export JOBS
 PYTHON_TEST = $(or $(KELP_VENV),build/venv)/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build test check check-full asan ubsan tsan fuzz bench format install \
+.PHONY: help run demo build debug test check check-full asan ubsan tsan fuzz bench format install \
 	example-minilm cli-docs clean
 
 help: ## this list
@@ -18,6 +18,10 @@ help: ## this list
 build: ## the release build, in build/release
 	@scripts/deps.sh run
 	@scripts/build.sh release $(if $(wildcard build/release/CMakeCache.txt),,-DKELP_TESTS=OFF)
+
+debug: ## a build for debuggers, in build/debug
+	@scripts/deps.sh run
+	@scripts/build.sh debug $(if $(wildcard build/debug/CMakeCache.txt),,-DKELP_TESTS=OFF)
 
 run: build ## serve examples/models, ask each model something, and go on serving
 	@scripts/demo.sh stay
