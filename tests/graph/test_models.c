@@ -60,7 +60,7 @@ static const struct {
 };
 
 static void check_model(const char *file) {
-    char path[1024];
+    char path[sizeof MODELS + 1024];
     kelp_graph *graph = NULL, *clone = NULL;
     snprintf(path, sizeof path, MODELS "%s", file);
     kelp_status *status = kelp_graph_load_file(kelp_allocator_system(), path, NULL, &graph);
