@@ -188,13 +188,19 @@ static bool is_digit(char c) {
     return c >= '0' && c <= '9';
 }
 
-/* A run of digits; their value as long as it fits. */
-static size_t scan_digits(const kelp_json_reader *reader, size_t at, uint64_t *value, bool *fits) {
-    for (; at < reader->length && is_digit(reader->text[at]); at++) {
-        uint64_t digit = (uint64_t)(reader->text[at] - '0');
-        *fits = *fits && !__builtin_mul_overflow(*value, 10u, value) &&
-                !__builtin_add_overflow(*value, digit, value);
-    }
+/* Powers of ten that a double holds exactly. */
+static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+#define LAST_POWER ((int64_t)(sizeof powers / sizeof powers[0]) - 1)
+#define DIGITS_THAT_FIT 19 /* whatever they are, in a uint64 */
+
+/* Appends a run of digits to a number; beyond DIGITS_THAT_FIT in all it wraps. */
+static inline size_t scan_digits(const kelp_json_reader *reader, size_t at, uint64_t *inout_value) {
+    uint64_t value = *inout_value;
+    for (; at < reader->length && is_digit(reader->text[at]); at++)
+        value = value * 10 + (uint64_t)(reader->text[at] - '0');
+    *inout_value = value;
     return at;
 }
 
@@ -212,41 +218,73 @@ static kelp_status *set_integer(kelp_json_token *out, bool negative, uint64_t va
     return NULL;
 }
 
+/* Behind the 'e': the power of ten; far beyond any double where it does not fit. */
+static kelp_status *read_exponent(const kelp_json_reader *reader, size_t *inout_at, int64_t *out) {
+    size_t at = *inout_at;
+    bool negative = at < reader->length && reader->text[at] == '-';
+    if (negative || (at < reader->length && reader->text[at] == '+'))
+        at++;
+    size_t first = at;
+    uint64_t value = 0;
+    at = scan_digits(reader, at, &value);
+    if (at == first)
+        return fail(reader, at, "a digit in the exponent");
+    if (at - first > DIGITS_THAT_FIT || value > INT32_MAX)
+        value = INT32_MAX;
+    *out = negative ? -(int64_t)value : (int64_t)value;
+    *inout_at = at;
+    return NULL;
+}
+
+/* One with a point, an exponent, or beyond 64 bits. When digits and power of ten are both exact
+ * doubles, their one rounding is the right one (Clinger, 1990); most numbers are like that. */
+static kelp_status *set_decimal(const kelp_json_reader *reader, size_t begin, bool exact,
+                                uint64_t digits, int64_t scale, kelp_json_token *out) {
+    out->type = KELP_JSON_DOUBLE;
+    if (exact && digits <= (uint64_t)1 << 53 && scale >= -LAST_POWER && scale <= LAST_POWER) {
+        double value = (double)digits;
+        value = scale < 0 ? value / powers[-scale] : value * powers[scale];
+        out->f64 = reader->text[begin] == '-' ? -value : value;
+        return NULL;
+    }
+    kelp_str text = {reader->text + begin, reader->position - begin};
+    return kelp_parse_f64(text, &out->f64) ? NULL : fail(reader, begin, "a number");
+}
+
 static kelp_status *read_number(kelp_json_reader *reader, kelp_json_token *out) {
-    size_t begin = reader->position, at = begin;
-    bool negative = reader->text[at] == '-', fits = true, integral = true;
-    uint64_t value = 0, unused = 0;
-    at += negative;
-    size_t digits = at;
-    at = scan_digits(reader, at, &value, &fits);
-    if (at == digits)
+    size_t begin = reader->position;
+    bool negative = reader->text[begin] == '-', integral = true;
+    uint64_t value = 0;
+    int64_t scale = 0;
+    size_t digits = begin + negative;
+    size_t at = scan_digits(reader, digits, &value), count = at - digits;
+    if (count == 0)
         return fail(reader, at, "a digit");
-    if (reader->text[digits] == '0' && at - digits > 1)
+    if (reader->text[digits] == '0' && count > 1)
         return fail(reader, digits + 1, "no digit after a leading zero");
+    kelp_str whole = {reader->text + digits, count};
     if (at < reader->length && reader->text[at] == '.') {
         integral = false;
         size_t first = ++at;
-        at = scan_digits(reader, at, &unused, &fits);
+        at = scan_digits(reader, at, &value);
         if (at == first)
             return fail(reader, at, "a digit after the point");
+        count += at - first;
+        scale = -(int64_t)(at - first);
     }
-    if (at < reader->length && (reader->text[at] == 'e' || reader->text[at] == 'E')) {
+    if (at < reader->length && (reader->text[at] | 0x20) == 'e') {
         integral = false;
+        int64_t exponent;
         at++;
-        if (at < reader->length && (reader->text[at] == '+' || reader->text[at] == '-'))
-            at++;
-        size_t first = at;
-        at = scan_digits(reader, at, &unused, &fits);
-        if (at == first)
-            return fail(reader, at, "a digit in the exponent");
+        KELP_TRY(read_exponent(reader, &at, &exponent));
+        scale += exponent;
     }
     reader->position = at;
-    if (integral && fits && !(negative && value > (uint64_t)1 << 63))
+    bool exact = count <= DIGITS_THAT_FIT;
+    if (integral && (exact || kelp_parse_u64(whole, &value)) &&
+        !(negative && value > (uint64_t)1 << 63))
         return set_integer(out, negative, value);
-    out->type = KELP_JSON_DOUBLE;
-    if (!kelp_parse_f64((kelp_str){reader->text + begin, at - begin}, &out->f64))
-        return fail(reader, begin, "a number");
-    return NULL;
+    return set_decimal(reader, begin, exact, value, scale, out);
 }
 
 /* ---- words ---- */

@@ -135,6 +135,42 @@ static void doubles(void **state) {
     kelp_arena_deinit(&arena);
 }
 
+/* Where the short way to a double ends, and just behind. */
+static void doubles_are_rounded_once(void **state) {
+    (void)state;
+    kelp_arena arena;
+    kelp_arena_init(&arena, kelp_allocator_system(), 0);
+    const kelp_json *at = parse(&arena, "[9007199254740992.0,9007199254740993.0,9007199254740995e0,"
+                                        "1e22,1e23,123e-22,123e-23,0.12345678901234567,"
+                                        "1234567890123456789.5,12345678901234567890.5,"
+                                        "0.00000000000000000000001,1e00000000000000000000002,"
+                                        "1e-99999999999999999999,0e99999999999999999999]")
+                              ->child;
+    static const double expected[] = {0x1p53,
+                                      0x1p53,
+                                      0x1p53 + 4,
+                                      1e22,
+                                      1e23,
+                                      123e-22,
+                                      123e-23,
+                                      0.12345678901234567,
+                                      1234567890123456789.5,
+                                      12345678901234567890.5,
+                                      1e-23,
+                                      100.0,
+                                      0.0,
+                                      0.0};
+    for (size_t i = 0; i < KELP_COUNT(expected); i++, at = at->next) {
+        assert_int_equal(at->type, KELP_JSON_DOUBLE);
+        if (at->f64 != expected[i])
+            fail_msg("number %zu: %.17g, expected %.17g", i, at->f64, expected[i]);
+    }
+    assert_null(at);
+    at = parse(&arena, "-0.0");
+    assert_true(at->type == KELP_JSON_DOUBLE && at->f64 == 0.0 && signbit(at->f64));
+    kelp_arena_deinit(&arena);
+}
+
 static void strings(void **state) {
     (void)state;
     kelp_arena arena;
@@ -323,6 +359,7 @@ int main(void) {
         cmocka_unit_test(skipping_whole_values),
         cmocka_unit_test(integers_are_exact),
         cmocka_unit_test(doubles),
+        cmocka_unit_test(doubles_are_rounded_once),
         cmocka_unit_test(strings),
         cmocka_unit_test(duplicate_keys_stay_in_order),
         cmocka_unit_test(errors_name_their_place),
