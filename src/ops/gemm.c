@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Blocks of a product: each thread takes a block of C, runs over k in slices that keep the panel of B in cache, and finishes its rows.
- * Source: Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication", 2008 (the blocking; nothing is packed).
+ * Blocks of a product: each thread takes a block of C, runs over k in slices that keep the panel of
+ * B in cache, and finishes its rows. Source: Goto and van de Geijn, "Anatomy of High-Performance
+ * Matrix Multiplication", 2008.
  */
 #include "ops/gemm.h"
 
-#define K_SLICE 512
+#define K_SLICE 384
 
 typedef struct blocking {
     int64_t rows, columns; /* of a block */
@@ -26,31 +27,61 @@ static blocking choose(const kelp_simd *simd, const kelp_gemm *g) {
     return b;
 }
 
+/* Where columns from `column` of rows from `k` of B lie, and how far apart its rows. */
+static const kelp_float_u *panel_at(const kelp_simd *simd, const kelp_gemm *g, int64_t k,
+                                    int64_t column, int64_t *out_stride) {
+    if (g->packed == NULL) {
+        *out_stride = g->ldb;
+        return (const kelp_float_u *)g->b + k * g->ldb + column;
+    }
+    *out_stride = simd->tile_columns;
+    return (const kelp_float_u *)g->packed + column * g->k + k * simd->tile_columns;
+}
+
 static void run_block(const kelp_simd *simd, const kelp_gemm *g, int64_t row, int64_t column,
                       int64_t rows, int64_t columns) {
     const kelp_float_u *a = (const kelp_float_u *)g->a + row * g->lda;
-    const kelp_float_u *b = (const kelp_float_u *)g->b + column;
     float *c = g->c + row * g->ldc + column;
+    int64_t width = g->packed != NULL ? simd->tile_columns : columns;
     for (int64_t k = 0; k < g->k || k == 0; k += K_SLICE) {
-        int64_t slice = KELP_MIN((int64_t)K_SLICE, g->k - k);
-        simd->gemm(&(kelp_gemm_block){.a = a + k,
-                                      .b = b + k * g->ldb,
-                                      .c = c,
-                                      .lda = g->lda,
-                                      .ldb = g->ldb,
-                                      .ldc = g->ldc,
-                                      .m = rows,
-                                      .n = columns,
-                                      .k = slice,
-                                      .accumulate = k > 0});
+        int64_t slice = KELP_MIN((int64_t)K_SLICE, g->k - k), stride;
+        for (int64_t j = 0; j < columns; j += width) {
+            const kelp_float_u *b = panel_at(simd, g, k, column + j, &stride);
+            simd->gemm(&(kelp_gemm_block){.a = a + k,
+                                          .b = b,
+                                          .c = c + j,
+                                          .lda = g->lda,
+                                          .ldb = stride,
+                                          .ldc = g->ldc,
+                                          .m = rows,
+                                          .n = KELP_MIN(width, columns - j),
+                                          .k = slice,
+                                          .accumulate = k > 0});
+        }
     }
     if (g->bias == NULL && g->row_bias == NULL && g->residual == NULL && g->act == KELP_ACT_NONE)
         return;
     for (int64_t i = 0; i < rows; i++)
         simd->finish(c + i * g->ldc, g->bias != NULL ? g->bias + column : NULL,
                      g->row_bias != NULL ? g->row_bias[row + i] : 0.0f,
-                     g->residual != NULL ? g->residual + (row + i) * g->ldc + column : NULL, columns,
-                     g->act);
+                     g->residual != NULL ? g->residual + (row + i) * g->ldc + column : NULL,
+                     columns, g->act);
+}
+
+bool kelp_gemm_packed_size(const kelp_simd *simd, int64_t k, int64_t n, size_t *out_floats) {
+    size_t columns = (size_t)round_to(n, simd->tile_columns);
+    return kelp_size_mul((size_t)k, columns, out_floats);
+}
+
+void kelp_gemm_pack(const kelp_simd *simd, const void *b, int64_t k, int64_t n, float *out) {
+    int64_t width = simd->tile_columns;
+    for (int64_t column = 0; column < n; column += width) {
+        size_t count = (size_t)KELP_MIN(width, n - column);
+        for (int64_t row = 0; row < k; row++, out += width) {
+            memcpy(out, (const kelp_float_u *)b + row * n + column, count * sizeof *out);
+            memset(out + count, 0, ((size_t)width - count) * sizeof *out);
+        }
+    }
 }
 
 typedef struct job_list {
@@ -97,9 +128,9 @@ bool kelp_act_parse(const char *name, kelp_act *out) {
     static const struct {
         const char *name;
         kelp_act act;
-    } names[] = {{"", KELP_ACT_NONE},           {"relu", KELP_ACT_RELU},
-                 {"gelu", KELP_ACT_GELU},       {"gelu_tanh", KELP_ACT_GELU_TANH},
-                 {"tanh", KELP_ACT_TANH},       {"sigmoid", KELP_ACT_SIGMOID},
+    } names[] = {{"", KELP_ACT_NONE},     {"relu", KELP_ACT_RELU},
+                 {"gelu", KELP_ACT_GELU}, {"gelu_tanh", KELP_ACT_GELU_TANH},
+                 {"tanh", KELP_ACT_TANH}, {"sigmoid", KELP_ACT_SIGMOID},
                  {"silu", KELP_ACT_SILU}};
     for (size_t i = 0; i < KELP_COUNT(names); i++)
         if (strcmp(names[i].name, name) == 0) {

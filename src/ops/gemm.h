@@ -1,19 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products of float matrices, shared among threads, with what follows them done while the result is in cache. */
+/* Products of float matrices, shared among threads, with what follows them done while the result is
+ * in cache. */
 #ifndef KELP_OPS_GEMM_H_
 #define KELP_OPS_GEMM_H_
 
 #include "ops/kernel.h"
 #include "ops/simd/simd.h"
 
-/* C[m,n] = act(A[m,k] · B[k,n] + bias[n] + row_bias[m] + residual[m,n]), row-major; what is NULL is left out. A and B may lie at any address. */
+/* C[m,n] = act(A[m,k] · B[k,n] + bias[n] + row_bias[m] + residual[m,n]), row-major; what is NULL is
+ * left out. A and B may lie at any address. */
 typedef struct kelp_gemm {
     const void *a, *b;
     float *c;
     int64_t m, n, k, lda, ldb, ldc;
     const float *bias, *row_bias, *residual; /* residual has ldc */
     kelp_act act;
+    const float *packed; /* not NULL: B in panels (kelp_gemm_pack), and `b` is not read */
 } kelp_gemm;
+
+/* B[k,n] in panels of as many columns as a tile has, each panel row by row without gaps, the last
+ * one filled up with zeros: constant weights are laid out so once, and then stream from memory.
+ * `simd` is the table that will run. Floats of the result; false when that overflows. */
+bool kelp_gemm_packed_size(const kelp_simd *simd, int64_t k, int64_t n, size_t *out_floats);
+void kelp_gemm_pack(const kelp_simd *simd, const void *b, int64_t k, int64_t n, float *out);
 
 /* `count` products at once: all spread over the threads together. */
 void kelp_gemm_run(const kelp_op_env *env, const kelp_gemm *jobs, int64_t count);

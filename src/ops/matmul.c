@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * MatMul with numpy's broadcasting, and the fused MatMulBias (A, B, bias[, residual]; attribute activation).
- * Constant weights are read where they lie. Source: ONNX operator specification.
+ * MatMul with numpy's broadcasting, and the fused MatMulBias (A, B, bias[, residual]; attribute
+ * activation). Constant float matrices are laid out in panels once, when the kernel is made.
+ * Source: ONNX operator specification.
  */
 #include "ops/gemm.h"
 
@@ -12,6 +13,53 @@ typedef struct matmul_plan {
     int64_t a_strides[KELP_MAX_RANK], b_strides[KELP_MAX_RANK]; /* matrices; 0 where broadcast */
     kelp_act act;
 } matmul_plan;
+
+/* ---- weights ---- */
+typedef struct matmul_weights {
+    const kelp_simd *simd; /* the table that they are laid out for */
+    size_t size_bytes;     /* of all, this struct included */
+    float panels[];
+} matmul_weights;
+
+/* Weights below this are read where they lie: they stay in cache, and so does the time to find
+ * them. */
+#define PACK_MIN_ELEMENTS 1024
+
+static kelp_status *matmul_create(const kelp_node *node, const kelp_op_env *env, void **out_state) {
+    const kelp_value *value = kelp_node_input(node, 1);
+    const kelp_tensor *b = value != NULL ? kelp_value_constant(value) : NULL;
+    const kelp_simd *simd = kelp_simd_get();
+    size_t floats;
+    if (b == NULL || b->rank != 2 || b->dtype != KELP_F32 ||
+        kelp_tensor_elements(b) < PACK_MIN_ELEMENTS)
+        return NULL;
+    size_t size_bytes;
+    if (!kelp_gemm_packed_size(simd, b->shape[0], b->shape[1], &floats) ||
+        !kelp_size_mul(floats, sizeof(float), &size_bytes) ||
+        !kelp_size_add(size_bytes, sizeof(matmul_weights), &size_bytes))
+        return NULL;
+    kelp_allocator allocator = kelp_op_env_allocator(env);
+    matmul_weights *weights = allocator.realloc(allocator.userp, NULL, 0, size_bytes, 64);
+    if (weights == NULL)
+        return kelp_status_oom();
+    weights->simd = simd;
+    weights->size_bytes = size_bytes;
+    kelp_gemm_pack(simd, b->data, b->shape[0], b->shape[1], weights->panels);
+    *out_state = weights;
+    return NULL;
+}
+
+static void matmul_destroy(void *state, kelp_allocator allocator) {
+    matmul_weights *weights = state;
+    if (weights != NULL)
+        allocator.realloc(allocator.userp, weights, weights->size_bytes, 0, 64);
+}
+
+/* NULL when there are none, or when the instruction set was limited since they were laid out. */
+static const float *panels_of(const void *state) {
+    const matmul_weights *weights = state;
+    return weights != NULL && weights->simd == kelp_simd_get() ? weights->panels : NULL;
+}
 
 /* Strides over the batch, in matrices. */
 static void batch_strides(const kelp_tensor *tensor, int32_t matrix_axes, const matmul_plan *p,
@@ -107,22 +155,22 @@ static void fill_job(const matmul_plan *p, const kelp_op_args *args, int64_t ind
         .act = p->act};
 }
 
-#define PRODUCT(name, type)                                                                     \
+#define PRODUCT(name, type)                                                                      \
     typedef type any_##name __attribute__((aligned(1), may_alias)); /* constants lie anywhere */ \
-    static void product_##name(const matmul_plan *p, const kelp_op_args *args) {                \
-        for (int64_t at = 0; at < p->batch; at++) {                                             \
-            const any_##name *a = (const any_##name *)args->inputs[0]->data +                               \
-                            batch_offset(p, p->a_strides, at) * p->m * p->k;                    \
-            const any_##name *b = (const any_##name *)args->inputs[1]->data +                               \
-                            batch_offset(p, p->b_strides, at) * p->k * p->n;                    \
-            type *c = (type *)args->outputs[0]->data + at * p->m * p->n;                        \
-            memset(c, 0, (size_t)(p->m * p->n) * sizeof *c);                                    \
-            for (int64_t i = 0; i < p->m; i++)                                                  \
-                for (int64_t k = 0; k < p->k; k++)                                              \
-                    for (int64_t j = 0; j < p->n; j++)                                          \
-                        c[i * p->n + j] =                                                       \
-                            (type)(c[i * p->n + j] + a[i * p->k + k] * b[k * p->n + j]);        \
-        }                                                                                       \
+    static void product_##name(const matmul_plan *p, const kelp_op_args *args) {                 \
+        for (int64_t at = 0; at < p->batch; at++) {                                              \
+            const any_##name *a = (const any_##name *)args->inputs[0]->data +                    \
+                                  batch_offset(p, p->a_strides, at) * p->m * p->k;               \
+            const any_##name *b = (const any_##name *)args->inputs[1]->data +                    \
+                                  batch_offset(p, p->b_strides, at) * p->k * p->n;               \
+            type *c = (type *)args->outputs[0]->data + at * p->m * p->n;                         \
+            memset(c, 0, (size_t)(p->m * p->n) * sizeof *c);                                     \
+            for (int64_t i = 0; i < p->m; i++)                                                   \
+                for (int64_t k = 0; k < p->k; k++)                                               \
+                    for (int64_t j = 0; j < p->n; j++)                                           \
+                        c[i * p->n + j] =                                                        \
+                            (type)(c[i * p->n + j] + a[i * p->k + k] * b[k * p->n + j]);         \
+        }                                                                                        \
     }
 PRODUCT(f64, double)
 /* unsigned arithmetic wraps as two's complement does, without undefined behaviour */
@@ -132,11 +180,12 @@ PRODUCT(u64, uint64_t)
 static kelp_status *matmul_invoke(const void *state, kelp_op_args *args) {
     const matmul_plan *p = args->plan;
     kelp_gemm *jobs = args->scratch;
-    (void)state;
     switch (args->inputs[0]->dtype) {
     case KELP_F32:
-        for (int64_t i = 0; i < p->batch; i++)
+        for (int64_t i = 0; i < p->batch; i++) {
             fill_job(p, args, i, &jobs[i]);
+            jobs[i].packed = panels_of(state);
+        }
         kelp_gemm_run(args->env, jobs, p->batch);
         return NULL;
     case KELP_F64:
@@ -151,7 +200,16 @@ static kelp_status *matmul_invoke(const void *state, kelp_op_args *args) {
         return NULL;
     }
 }
-KELP_KERNEL(MatMul, 0, sizeof(matmul_plan), 3, matmul_reshape, matmul_invoke);
+
+#define MATMUL_KERNEL(name, unaligned, reshape_fn, invoke_fn)                     \
+    const kelp_op_kernel kelp_op_##name = {.struct_size = sizeof(kelp_op_kernel), \
+                                           .plan_bytes = sizeof(matmul_plan),     \
+                                           .unaligned_inputs = (unaligned),       \
+                                           .create = matmul_create,               \
+                                           .destroy = matmul_destroy,             \
+                                           .reshape = (reshape_fn),               \
+                                           .invoke = (invoke_fn)}
+MATMUL_KERNEL(MatMul, 3, matmul_reshape, matmul_invoke);
 
 /* ---- MatMulBias ---- */
 static kelp_status *matmul_bias_reshape(const void *state, kelp_op_args *args) {
@@ -175,11 +233,11 @@ static kelp_status *matmul_bias_reshape(const void *state, kelp_op_args *args) {
 static kelp_status *matmul_bias_invoke(const void *state, kelp_op_args *args) {
     const matmul_plan *p = args->plan;
     kelp_gemm job;
-    (void)state;
     fill_job(p, args, 0, &job);
+    job.packed = panels_of(state);
     job.bias = kelp_ops_in(args, 2) ? args->inputs[2]->data : NULL;
     job.residual = kelp_ops_in(args, 3) ? args->inputs[3]->data : NULL;
     kelp_gemm_run(args->env, &job, 1);
     return NULL;
 }
-KELP_KERNEL(MatMulBias, 0, sizeof(matmul_plan), 2, matmul_bias_reshape, matmul_bias_invoke);
+MATMUL_KERNEL(MatMulBias, 2, matmul_bias_reshape, matmul_bias_invoke);
