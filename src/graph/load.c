@@ -46,6 +46,9 @@ static const char *copy(loader *l, kelp_str text) {
     return kelp_arena_strndup(&l->graph->arena, text.data ? text.data : "", text.length);
 }
 
+/* Of a model or function: they are compared with each other. A handful is usual. */
+#define IMPORTS_MAX 1024
+
 #define LOAD_FAIL(...) return KELP_ERROR(KELP_INVALID_ARGUMENT, __VA_ARGS__)
 
 /* ---- values ---- */
@@ -345,6 +348,8 @@ static kelp_status *load_graph(loader *l, const scope *outer, const kelp_onnx_gr
 /* ---- functions ---- */
 static kelp_status *load_imports(loader *l, const kelp_onnx_import *from, size_t count,
                                  kelp_opset_import **out) {
+    if (count > IMPORTS_MAX)
+        LOAD_FAIL("%s: opset_import: expected at most %d, found %zu", l->label, IMPORTS_MAX, count);
     *out = KELP_ARENA_ARRAY(&l->graph->arena, count + 1, kelp_opset_import);
     if (*out == NULL)
         return kelp_status_oom();
@@ -352,6 +357,13 @@ static kelp_status *load_imports(loader *l, const kelp_onnx_import *from, size_t
         (*out)[i] = (kelp_opset_import){copy(l, from[i].domain), from[i].version};
         if ((*out)[i].domain == NULL)
             return kelp_status_oom();
+        for (size_t k = 0; k < i; k++)
+            if (strcmp((*out)[k].domain, (*out)[i].domain) == 0 &&
+                from[k].version != from[i].version)
+                LOAD_FAIL("%s: opset_import[%zu]: domain '%s' version %lld, but opset_import[%zu] "
+                          "says %lld",
+                          l->label, i, (*out)[i].domain, (long long)from[i].version, k,
+                          (long long)from[k].version);
         int64_t newest = kelp_onnx_newest((*out)[i].domain);
         if (newest > 0 && from[i].version > newest)
             return KELP_ERROR(KELP_UNIMPLEMENTED,

@@ -71,7 +71,7 @@ typedef struct kelp_onnx_import {
 } kelp_onnx_import;
 
 typedef struct kelp_onnx_function {
-    kelp_str name, domain;
+    kelp_str name, domain, overload;         /* the name ends in ":overload" when there is one */
     kelp_str *inputs, *outputs, *attributes; /* attributes without a default */
     size_t input_count, output_count, attribute_count;
     kelp_onnx_attr *defaults; /* attributes with one */

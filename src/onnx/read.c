@@ -7,6 +7,9 @@
 
 #include <string.h>
 
+/* Of one node: names are compared with each other. The richest operator has 30. */
+#define ATTRIBUTES_MAX 4096
+
 /* ---- places and errors ---- */
 kelp_onnx_place kelp_onnx_inside(const kelp_onnx_place *parent, const char *field, int64_t index) {
     return (kelp_onnx_place){parent, field, index, parent ? parent->depth + 1 : 0, {NULL, 0}};
@@ -272,20 +275,45 @@ static kelp_status *read_attr(kelp_onnx_reader *reader, const kelp_onnx_place *p
 }
 
 /* ---- nodes ---- */
+/* Functions of one name are told apart by their overload: then it is part of the name here. */
+static kelp_status *add_overload(kelp_onnx_reader *reader, kelp_str overload,
+                                 kelp_str *inout_name) {
+    if (overload.length == 0)
+        return NULL;
+    size_t length = inout_name->length + 1 + overload.length;
+    char *full = kelp_arena_alloc(reader->arena, length, 1);
+    if (full == NULL)
+        return kelp_status_oom();
+    if (inout_name->length > 0)
+        memcpy(full, inout_name->data, inout_name->length);
+    full[inout_name->length] = ':';
+    memcpy(full + inout_name->length + 1, overload.data, overload.length);
+    *inout_name = (kelp_str){full, length};
+    return NULL;
+}
+
+static kelp_str plain_domain(kelp_str domain) {
+    return kelp_str_is(domain, "ai.onnx") ? (kelp_str){NULL, 0} : domain;
+}
+
 static kelp_status *read_node(kelp_onnx_reader *reader, const kelp_onnx_place *place,
                               kelp_str message, kelp_onnx_node *out) {
     kelp_wire wire = kelp_wire_of(message);
     kelp_field field;
     kelp_wire_result result;
+    kelp_str overload = {0};
     *out = (kelp_onnx_node){0};
     if (++reader->node_count > reader->limits.nodes)
         return kelp_onnx_error(reader, place, KELP_RESOURCE_EXHAUSTED,
                                "the model has more than %zu nodes", reader->limits.nodes);
     KELP_TRY(kelp_onnx_array(reader, message, 1, sizeof(kelp_str), &out->inputs));
     KELP_TRY(kelp_onnx_array(reader, message, 2, sizeof(kelp_str), &out->outputs));
+    if (kelp_wire_count(message, 5) > ATTRIBUTES_MAX)
+        return kelp_onnx_error(reader, place, KELP_RESOURCE_EXHAUSTED,
+                               "a node has more than %d attributes", ATTRIBUTES_MAX);
     KELP_TRY(kelp_onnx_array(reader, message, 5, sizeof(kelp_onnx_attr), &out->attrs));
     while ((result = kelp_wire_next(&wire, &field)) == KELP_WIRE_FIELD) {
-        if (field.number > 7)
+        if (field.number > 8)
             continue;
         KELP_TRY(expect_bytes(reader, place, &field, "field"));
         if (field.number == 1) {
@@ -297,7 +325,9 @@ static kelp_status *read_node(kelp_onnx_reader *reader, const kelp_onnx_place *p
         } else if (field.number == 4) {
             out->op_type = field.bytes;
         } else if (field.number == 7) {
-            out->domain = field.bytes;
+            out->domain = plain_domain(field.bytes);
+        } else if (field.number == 8) {
+            overload = field.bytes;
         } else if (field.number == 5) {
             kelp_onnx_place inner = kelp_onnx_inside(place, "attribute", (int64_t)out->attr_count);
             KELP_TRY(read_attr(reader, &inner, field.bytes, &out->attrs[out->attr_count++]));
@@ -307,7 +337,7 @@ static kelp_status *read_node(kelp_onnx_reader *reader, const kelp_onnx_place *p
     if (out->op_type.length == 0)
         return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
                                "op_type: expected one, found none");
-    return NULL;
+    return add_overload(reader, overload, &out->op_type);
 }
 
 /* ---- graphs ---- */
@@ -400,8 +430,7 @@ static kelp_status *read_import(kelp_onnx_reader *reader, const kelp_onnx_place 
     KELP_TRY(expect_bytes(reader, &inner, field, "message"));
     kelp_onnx_import *item = &items[(*inout_count)++];
     KELP_TRY(read_pair(reader, &inner, field->bytes, &item->domain, NULL, &item->version));
-    if (kelp_str_is(item->domain, "ai.onnx"))
-        item->domain = (kelp_str){0};
+    item->domain = plain_domain(item->domain);
     if (item->version <= 0)
         return kelp_onnx_error(reader, &inner, KELP_INVALID_ARGUMENT,
                                "version: expected 1 or more, found %lld", (long long)item->version);
@@ -411,8 +440,8 @@ static kelp_status *read_import(kelp_onnx_reader *reader, const kelp_onnx_place 
 static kelp_status *read_function_field(kelp_onnx_reader *reader, const kelp_onnx_place *place,
                                         const kelp_field *field, kelp_onnx_function *out) {
     kelp_onnx_place inner;
-    KELP_TRY(
-        expect_types(reader, place, field, 1u << 1 | 1u << 4 | 1u << 5 | 1u << 6 | 1u << 10, 0));
+    KELP_TRY(expect_types(reader, place, field,
+                          1u << 1 | 1u << 4 | 1u << 5 | 1u << 6 | 1u << 10 | 1u << 13, 0));
     switch (field->number) {
     case 1:
         out->name = field->bytes;
@@ -433,7 +462,10 @@ static kelp_status *read_function_field(kelp_onnx_reader *reader, const kelp_onn
     case 9:
         return read_import(reader, place, field, out->imports, &out->import_count);
     case 10:
-        out->domain = field->bytes;
+        out->domain = plain_domain(field->bytes);
+        return NULL;
+    case 13:
+        out->overload = field->bytes;
         return NULL;
     case 11:
         inner = kelp_onnx_inside(place, "attribute_proto", (int64_t)out->default_count);
@@ -462,7 +494,7 @@ static kelp_status *read_function(kelp_onnx_reader *reader, const kelp_onnx_plac
     if (out->name.length == 0)
         return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
                                "name: expected one, found none");
-    return NULL;
+    return add_overload(reader, out->overload, &out->name);
 }
 
 static kelp_status *read_model_field(kelp_onnx_reader *reader, const kelp_field *field,

@@ -85,6 +85,25 @@ static void functions_are_inlined_with_their_attributes(void **state) {
     }
 }
 
+static void overloads_are_told_apart(void **state) {
+    (void)state;
+    pb graph = {0}, call = pb_node("Twice", "x", "y");
+    pb_text(&call, 7, "kelp.test");
+    pb_text(&call, 8, "abs");
+    pb_add_node(&graph, &call);
+    pb plain = function_of("Twice", "Concat", "", true);
+    pb other = function_of("Twice", "Mul", "", false);
+    pb_text(&other, 13, "abs");
+    pb model = model_with(&graph, &plain);
+    pb_message(&model, 25, &other);
+    kelp_graph *clone = cloned(&model);
+    const kelp_block *block = kelp_graph_main(clone);
+    assert_string_equal(kelp_node_op_type(kelp_block_node(block, 0)), "Mul");
+    kelp_graph_release(clone);
+    pb_message(&model, 25, &other);
+    refused(&model, KELP_INVALID_ARGUMENT, "'kelp.test::Twice:abs' is defined twice");
+}
+
 static void two_calls_do_not_share_names(void **state) {
     (void)state;
     pb graph = {0}, first = pb_node("Twice", "x", "a"), second = pb_node("Twice", "a", "b");
@@ -201,6 +220,7 @@ static void one_node_becomes_a_graph(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(functions_are_inlined_with_their_attributes),
+        cmocka_unit_test(overloads_are_told_apart),
         cmocka_unit_test(two_calls_do_not_share_names),
         cmocka_unit_test(functions_that_call_themselves_are_refused),
         cmocka_unit_test(inlining_has_a_limit),

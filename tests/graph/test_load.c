@@ -203,6 +203,19 @@ static void an_attribute_given_twice_is_refused(void **state) {
     refused(&model, KELP_INVALID_ARGUMENT, "attribute 'axis' is given twice");
 }
 
+static void imports_must_agree(void **state) {
+    (void)state;
+    pb graph = {0};
+    add(&graph, "Abs", "x", "y");
+    pb_add_input(&graph, "x", "float32");
+    pb_add_output(&graph, "y", "");
+    pb model = pb_model(&graph, 17);
+    pb_import(&model, "ai.onnx", 17); /* the same again says nothing new */
+    kelp_graph_release(loaded(&model));
+    pb_import(&model, "", 18);
+    refused(&model, KELP_INVALID_ARGUMENT, "opset_import[2]: domain '' version 18");
+}
+
 static void sparse_initializers_are_refused_in_words(void **state) {
     (void)state;
     pb graph = {0}, sparse = {0};
@@ -337,6 +350,7 @@ int main(void) {
         cmocka_unit_test(attributes_are_read_by_type),
         cmocka_unit_test(nodes_are_held_against_their_schema),
         cmocka_unit_test(an_attribute_given_twice_is_refused),
+        cmocka_unit_test(imports_must_agree),
         cmocka_unit_test(sparse_initializers_are_refused_in_words),
         cmocka_unit_test(links_out_of_the_folder_are_refused),
         cmocka_unit_test(bytes_are_given_back_once),
