@@ -274,7 +274,7 @@ static kelp_status *read_number(kelp_json_reader *reader, kelp_json_token *out) 
     }
     if (at < reader->length && (reader->text[at] | 0x20) == 'e') {
         integral = false;
-        int64_t exponent;
+        int64_t exponent = 0;
         at++;
         KELP_TRY(read_exponent(reader, &at, &exponent));
         scale += exponent;
