@@ -38,6 +38,8 @@ int kelp_cli_usage(const kelp_command *command, kelp_status *take_status) {
 
 kelp_status *kelp_cli_print(kelp_buf *text) {
     KELP_TRY(kelp_buf_status(text));
+    if (!text->length)
+        return NULL;
     /* A reader that closed early (`| head`) has what it wanted. */
     bool written = text->length == 0 || fwrite(text->data, 1, text->length, stdout) == text->length;
     if (!written || fflush(stdout)) {
