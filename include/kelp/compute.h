@@ -2,10 +2,11 @@
 /*
  * kelp/compute.h: the interface between whoever runs models and whoever asks for them to be run.
  *
- * A compute backend reports capabilities and loads models from artifacts. A model is initialised, infers one item or a batch, is drained and reset,
- * and reports its inputs, outputs and preferences. Every provider (`cpu`, `null`, …) implements it, and the server serves it.
- * Life cycle: load → init → infer … → drain → reset → … → destroy.
- * Threads: a backend from any thread; a model from one thread at a time; fork a model for another thread: forks share weights.
+ * A compute backend reports capabilities and loads models from artifacts. A model is initialised,
+ * infers one item or a batch, is drained and reset, and reports its inputs, outputs and
+ * preferences. Every provider (`cpu`, `null`, …) implements it, and the server serves it. Life
+ * cycle: load → init → infer … → drain → reset → … → destroy. Threads: a backend from any thread; a
+ * model from one thread at a time; fork a model for another thread: forks share weights.
  */
 #ifndef KELP_COMPUTE_H_
 #define KELP_COMPUTE_H_
@@ -42,18 +43,19 @@ typedef struct kelp_compute_metadata {
 
 /* What a model is made of: a file, or bytes that are shared, not copied. */
 typedef struct kelp_artifact {
-    const char *path;  /* or NULL */
-    const void *data;  /* or NULL */
+    const char *path; /* or NULL */
+    const void *data; /* or NULL */
     size_t size_bytes;
-    const char *label; /* for messages; may be NULL */
+    const char *label;            /* for messages; may be NULL */
     void (*release)(void *userp); /* called once when nobody needs `data` any more; may be NULL */
     void *userp;
 } kelp_artifact;
 
 typedef struct kelp_compute_model kelp_compute_model;
 
-/* One item: tensors in the order of metadata's inputs and outputs. An output whose `data` is NULL is placed in the model's own memory, valid until its next
- * call; one that has data receives it there (its shape's bytes are the capacity). Shapes of outputs are set. */
+/* One item: tensors in the order of metadata's inputs and outputs. An output whose `data` is NULL
+ * is placed in the model's own memory, valid until its next call; one that has data receives it
+ * there (its shape's bytes are the capacity). Shapes of outputs are set. */
 typedef struct kelp_infer_item {
     const kelp_tensor *inputs;
     kelp_tensor *outputs;
@@ -61,8 +63,9 @@ typedef struct kelp_infer_item {
 } kelp_infer_item;
 
 typedef enum kelp_batch_mode {
-    KELP_BATCH_STOP_AT_FIRST = 0, /* the call's result is the first error; earlier outputs stay written, later items are untouched */
-    KELP_BATCH_EACH = 1           /* every item runs and has a status of its own; the call's result is NULL */
+    KELP_BATCH_STOP_AT_FIRST = 0, /* the call's result is the first error; earlier outputs stay
+                                     written, later items are untouched */
+    KELP_BATCH_EACH = 1 /* every item runs and has a status of its own; the call's result is NULL */
 } kelp_batch_mode;
 
 typedef struct kelp_compute_model_vtbl {
@@ -71,7 +74,8 @@ typedef struct kelp_compute_model_vtbl {
     kelp_status *(*infer_one)(kelp_compute_model *model, kelp_infer_item *item);
     kelp_status *(*infer_batch)(kelp_compute_model *model, kelp_infer_item *items, size_t count,
                                 kelp_batch_mode mode); /* NULL: loops over infer_one */
-    /* Shapes that the outputs will have for these inputs, without running: rank -1 where only running tells. */
+    /* Shapes that the outputs will have for these inputs, without running: rank -1 where only
+     * running tells. */
     kelp_status *(*infer_shapes)(kelp_compute_model *model, kelp_infer_item *item);
     kelp_status *(*drain)(kelp_compute_model *model);
     kelp_status *(*reset)(kelp_compute_model *model);

@@ -2,8 +2,9 @@
 /*
  * kelp/dlpack.h: the DLPack ABI, version 1.1, stated anew.
  *
- * Names, values and layouts are those of DLPack (dmlc/dlpack, specification "C API"), so that a program
- * may include either header, not both; the include guard is DLPack's own and makes the second one void.
+ * Names, values and layouts are those of DLPack (dmlc/dlpack, specification "C API"), so that a
+ * program may include either header, not both; the include guard is DLPack's own and makes the
+ * second one void.
  */
 #ifndef DLPACK_DLPACK_H_
 #define DLPACK_DLPACK_H_

@@ -2,12 +2,15 @@
 /*
  * kelp/opset.h: what a backend of operators implements.
  *
- * An opset backend declares which operators it covers and carries them out: one by one (`dispatch`), as whole graphs
- * (`execute_graph`), or, fastest, as kernels with phases (`kelp_op_kernel`). It may offer any of the three; what is missing is bridged:
- * an operator becomes a one-node graph, a graph is walked operator by operator. A table that offers none, or whose atomic opset
- * does not cover the floor below, is refused at registration.
+ * An opset backend declares which operators it covers and carries them out: one by one
+ * (`dispatch`), as whole graphs
+ * (`execute_graph`), or, fastest, as kernels with phases (`kelp_op_kernel`). It may offer any of
+ * the three; what is missing is bridged: an operator becomes a one-node graph, a graph is walked
+ * operator by operator. A table that offers none, or whose atomic opset does not cover the floor
+ * below, is refused at registration.
  *
- * Before an engine is ready, every node of every block, subgraph and function must be covered by a registered backend.
+ * Before an engine is ready, every node of every block, subgraph and function must be covered by a
+ * registered backend.
  *
  * Threads: backends are called from several threads at once, for different contexts.
  */
@@ -22,49 +25,59 @@ extern "C" {
 
 /* ---- what an operator may use while it runs ---- */
 typedef struct kelp_op_env kelp_op_env;
-/* Splits [0, count) over the context's threads in chunks of at least `grain`; returns when all are done. `worker` is unique among
- * those that run at once and less than kelp_op_env_threads. Small counts run inline. */
+/* Splits [0, count) over the context's threads in chunks of at least `grain`; returns when all are
+ * done. `worker` is unique among those that run at once and less than kelp_op_env_threads. Small
+ * counts run inline. */
 KELP_API void kelp_op_parallel(const kelp_op_env *env, int64_t count, int64_t grain,
                                void (*fn)(void *userp, int64_t begin, int64_t end, int worker),
                                void *userp);
 KELP_API int kelp_op_env_threads(const kelp_op_env *env);
 KELP_API bool kelp_op_env_cancelled(const kelp_op_env *env);
 KELP_API kelp_allocator kelp_op_env_allocator(const kelp_op_env *env);
-/* Memory that lives until the context's next invoke; 64-byte aligned; no heap call once warm. For strings and
- * data-dependent results. NULL when there is none. */
+/* Memory that lives until the context's next invoke; 64-byte aligned; no heap call once warm. For
+ * strings and data-dependent results. NULL when there is none. */
 KELP_API void *kelp_op_env_alloc(const kelp_op_env *env, size_t size_bytes);
 
 /* ---- kernels: create → reshape → (setup) → invoke ---- */
 
-/* One use of an operator. In reshape, inputs[i]->data is NULL unless the value is known already; shapes and dtypes are always
- * known. In invoke all data is there. Inputs left out are NULL, and so are outputs that nobody wants. */
+/* One use of an operator. In reshape, inputs[i]->data is NULL unless the value is known already;
+ * shapes and dtypes are always known. In invoke all data is there. Inputs left out are NULL, and so
+ * are outputs that nobody wants. */
 typedef struct kelp_op_args {
     const kelp_node *node;
     int32_t input_count;
     int32_t output_count;
     const kelp_tensor *const *inputs;
-    kelp_tensor *const *outputs; /* reshape sets dtype, rank, shape, strides (kelp_tensor_init with NULL data); invoke writes data */
-    void *plan;                  /* kernel->plan_bytes, zeroed before reshape, the same in invoke; this context's own */
-    void *scratch;               /* invoke: args->scratch_bytes, 64-byte aligned */
-    size_t scratch_bytes;        /* reshape sets it */
+    kelp_tensor *const *outputs; /* reshape sets dtype, rank, shape, strides (kelp_tensor_init with
+                                    NULL data); invoke writes data */
+    void *plan; /* kernel->plan_bytes, zeroed before reshape, the same in invoke; this context's own
+                 */
+    void *scratch;        /* invoke: args->scratch_bytes, 64-byte aligned */
+    size_t scratch_bytes; /* reshape sets it */
     const kelp_op_env *env;
-    bool deferred; /* reshape sets it when it needs the data of an input that is not known yet: it is then called again, with data, right
-                      before invoke */
+    bool deferred; /* reshape sets it when it needs the data of an input that is not known yet: it
+                      is then called again, with data, right before invoke */
 } kelp_op_args;
 
-#define KELP_OP_VIEW 1u         /* output 0 is input 0's bytes under another shape; invoke may be skipped, and must copy when called */
-#define KELP_OP_INPLACE_0 2u    /* output 0 may be written over input 0 when byte sizes are equal */
-#define KELP_OP_INPLACE_1 4u    /* … over input 1 */
-#define KELP_OP_SHAPE_ONLY 8u   /* outputs depend on the inputs' shapes alone (Shape, Size): known at plan time */
-#define KELP_OP_IMPURE 16u      /* random or otherwise not a function of its inputs: never folded or merged */
-#define KELP_OP_SERIAL 32u      /* never worth a second thread */
+#define KELP_OP_VIEW                                                                            \
+    1u /* output 0 is input 0's bytes under another shape; invoke may be skipped, and must copy \
+          when called */
+#define KELP_OP_INPLACE_0 2u /* output 0 may be written over input 0 when byte sizes are equal */
+#define KELP_OP_INPLACE_1 4u /* … over input 1 */
+#define KELP_OP_SHAPE_ONLY \
+    8u /* outputs depend on the inputs' shapes alone (Shape, Size): known at plan time */
+#define KELP_OP_IMPURE \
+    16u /* random or otherwise not a function of its inputs: never folded or merged */
+#define KELP_OP_SERIAL 32u /* never worth a second thread */
 
 typedef struct kelp_op_kernel {
     uint32_t struct_size; /* sizeof(kelp_op_kernel) */
     uint32_t flags;       /* KELP_OP_* */
     uint32_t plan_bytes;
-    uint32_t unaligned_inputs; /* bit i: a constant input i may lie at any address (else it is copied to an aligned place) */
-    /* Checks attributes and constants, packs weights. `*out_state` (may stay NULL) is shared by all contexts, read-only from then on. May be NULL. */
+    uint32_t unaligned_inputs; /* bit i: a constant input i may lie at any address (else it is
+                                  copied to an aligned place) */
+    /* Checks attributes and constants, packs weights. `*out_state` (may stay NULL) is shared by all
+     * contexts, read-only from then on. May be NULL. */
     kelp_status *(*create)(const kelp_node *node, const kelp_op_env *env, void **out_state);
     void (*destroy)(void *state, kelp_allocator allocator); /* may be NULL */
     kelp_status *(*reshape)(const void *state, kelp_op_args *args);
@@ -74,8 +87,8 @@ typedef struct kelp_op_kernel {
 /* ---- declaration ---- */
 typedef struct kelp_opset_op {
     const char *name;
-    int32_t since_version; /* first opset version of the domain that it covers */
-    int32_t until_version; /* last one, 0: open */
+    int32_t since_version;        /* first opset version of the domain that it covers */
+    int32_t until_version;        /* last one, 0: open */
     const kelp_op_kernel *kernel; /* NULL: through dispatch or execute_graph */
 } kelp_opset_op;
 
@@ -91,8 +104,10 @@ typedef struct kelp_opset {
 KELP_API const char *const *kelp_opset_floor(void);
 
 /* ---- results of dispatch ---- */
-typedef struct kelp_completion kelp_completion; /* the engine's handle for a result that comes later */
-/* Called once, from any thread, when an asynchronous dispatch ends; outputs as in dispatch; take_error NULL for success. */
+typedef struct kelp_completion
+    kelp_completion; /* the engine's handle for a result that comes later */
+/* Called once, from any thread, when an asynchronous dispatch ends; outputs as in dispatch;
+ * take_error NULL for success. */
 KELP_API void kelp_completion_done(kelp_completion *completion, kelp_status *take_error);
 
 typedef enum kelp_dispatch_result {
@@ -110,28 +125,34 @@ typedef struct kelp_opset_backend {
     const kelp_opset *(*atomic_opset)(void *self);
     /* Further opsets: newer versions of ai.onnx, own domains. May be NULL: none. */
     const kelp_opset *(*extension_opsets)(void *self, size_t *out_count);
-    /* Runs a whole block. inputs/outputs in the block's order; outputs' data comes from kelp_op_env_alloc or is borrowed from
-     * inputs. May be NULL. */
+    /* Runs a whole block. inputs/outputs in the block's order; outputs' data comes from
+     * kelp_op_env_alloc or is borrowed from inputs. May be NULL. */
     kelp_status *(*execute_graph)(void *self, const kelp_op_env *env, const kelp_block *block,
                                   const kelp_tensor *const *inputs, kelp_tensor *outputs);
-    /* Runs one node; otherwise as execute_graph. LATER only when `completion` is not NULL. May be NULL. */
+    /* Runs one node; otherwise as execute_graph. LATER only when `completion` is not NULL. May be
+     * NULL. */
     kelp_status *(*dispatch)(void *self, const kelp_op_env *env, const kelp_node *node,
                              const kelp_tensor *const *inputs, kelp_tensor *outputs,
                              kelp_completion *completion, kelp_dispatch_result *out_result);
-    /* Makes a tensor of bytes that came from elsewhere; they are the backend's from then on and freed with
-     * kelp_allocator `owner`. `type_hash`: kelp_hash of the declared type string. May be NULL: UNIMPLEMENTED. */
+    /* Makes a tensor of bytes that came from elsewhere; they are the backend's from then on and
+     * freed with kelp_allocator `owner`. `type_hash`: kelp_hash of the declared type string. May be
+     * NULL: UNIMPLEMENTED. */
     kelp_status *(*materialize)(void *self, uint64_t type_hash, kelp_allocator owner,
                                 void *take_bytes, size_t size_bytes, kelp_tensor *out);
     void (*destroy)(void *self); /* may be NULL */
 } kelp_opset_backend;
 
-/* ---- the registry ---- made first, then read by many threads; registering is not safe beside use. */
+/* ---- the registry ---- made first, then read by many threads; registering is not safe beside use.
+ */
 typedef struct kelp_opset_registry kelp_opset_registry;
 KELP_API kelp_status *kelp_opset_registry_create(kelp_allocator allocator,
                                                  kelp_opset_registry **out) KELP_MUST_USE;
 KELP_API void kelp_opset_registry_destroy(kelp_opset_registry *registry);
-/* A backend registered later is asked before those registered earlier. Refusals (INVALID_ARGUMENT): unknown ABI version, no way to execute
- * ("backend 'x' overrides neither execute_graph nor dispatch and has operators without a kernel: …"), floor not covered (lists the missing, in the floor's order). `backend` outlives the registry. */
+/* A backend registered later is asked before those registered earlier. Refusals (INVALID_ARGUMENT):
+ * unknown ABI version, no way to execute
+ * ("backend 'x' overrides neither execute_graph nor dispatch and has operators without a kernel:
+ * …"), floor not covered (lists the missing, in the floor's order). `backend` outlives the
+ * registry. */
 KELP_API kelp_status *kelp_opset_register(kelp_opset_registry *registry,
                                           const kelp_opset_backend *backend,
                                           void *self) KELP_MUST_USE;
@@ -145,12 +166,14 @@ typedef struct kelp_opset_match {
 KELP_API bool kelp_opset_find(const kelp_opset_registry *registry, const kelp_node *node,
                               kelp_opset_match *out);
 
-/* NULL when every node of every block, subgraph and function of the graph is covered; else UNIMPLEMENTED with one line for each
- * uncovered (domain, operator, version, node name, where it stands). */
+/* NULL when every node of every block, subgraph and function of the graph is covered; else
+ * UNIMPLEMENTED with one line for each uncovered (domain, operator, version, node name, where it
+ * stands). */
 KELP_API kelp_status *kelp_opset_check_ready(const kelp_opset_registry *registry,
                                              const kelp_graph *graph) KELP_MUST_USE;
 
-/* Runs one node now, whatever its backend offers (kernel, dispatch or one-node graph); outputs' data lives in the env. */
+/* Runs one node now, whatever its backend offers (kernel, dispatch or one-node graph); outputs'
+ * data lives in the env. */
 KELP_API kelp_status *kelp_opset_dispatch(const kelp_opset_match *match, const kelp_op_env *env,
                                           const kelp_node *node, const kelp_tensor *const *inputs,
                                           kelp_tensor *outputs) KELP_MUST_USE;

@@ -2,9 +2,9 @@
 /*
  * kelp/status.h: how every Kelp function reports failure.
  *
- * A status is a pointer. NULL is success and costs nothing. A failure carries a code, a message, the
- * source location that raised it and, optionally, the failure that caused it. The same object is what
- * Triton's C API calls TRITONSERVER_Error, so nothing is converted at that border.
+ * A status is a pointer. NULL is success and costs nothing. A failure carries a code, a message,
+ * the source location that raised it and, optionally, the failure that caused it. The same object
+ * is what Triton's C API calls TRITONSERVER_Error, so nothing is converted at that border.
  *
  * Threads: a status belongs to one thread at a time; it may be handed to another.
  * Out of memory never allocates: kelp_status_oom() is a static object, and freeing it does nothing.
@@ -55,16 +55,16 @@ typedef struct kelp_status kelp_status;
 
 /* Makes a failure. `code` is not KELP_OK. The message is formatted and copied. Returns the static
  * out-of-memory status when the failure itself cannot be allocated; never NULL. */
-KELP_API kelp_status *kelp_status_new(kelp_code code, const char *file, int line, const char *format,
-                                      ...) KELP_PRINTF(4, 5) KELP_MUST_USE;
+KELP_API kelp_status *kelp_status_new(kelp_code code, const char *file, int line,
+                                      const char *format, ...) KELP_PRINTF(4, 5) KELP_MUST_USE;
 KELP_API kelp_status *kelp_status_newv(kelp_code code, const char *file, int line,
                                        const char *format, va_list args) KELP_MUST_USE;
 
 /* The static out-of-memory status (code KELP_RESOURCE_EXHAUSTED). Free it or not, as you like. */
 KELP_API kelp_status *kelp_status_oom(void) KELP_MUST_USE;
 
-/* Puts a new failure above `take_cause`, which it then owns; the code is the cause's. NULL stays NULL. When
- * memory is short the cause itself is returned. */
+/* Puts a new failure above `take_cause`, which it then owns; the code is the cause's. NULL stays
+ * NULL. When memory is short the cause itself is returned. */
 KELP_API kelp_status *kelp_status_annotate(kelp_status *take_cause, const char *file, int line,
                                            const char *format, ...) KELP_PRINTF(4, 5) KELP_MUST_USE;
 
@@ -84,15 +84,16 @@ KELP_API int kelp_status_line(const kelp_status *status);
 /* "INVALID_ARGUMENT" and so on; "UNKNOWN" for a number that is none of the codes. */
 KELP_API const char *kelp_code_name(kelp_code code);
 
-/* Writes "message: cause: cause" (no file names) into `buffer`, always terminated. Returns the length that
- * the whole text has, as snprintf does. */
+/* Writes "message: cause: cause" (no file names) into `buffer`, always terminated. Returns the
+ * length that the whole text has, as snprintf does. */
 KELP_API size_t kelp_status_format(const kelp_status *status, char *buffer, size_t capacity);
 
 #define KELP_ERROR(code, ...) kelp_status_new((code), __FILE__, __LINE__, __VA_ARGS__)
 #define KELP_ANNOTATE(take_cause, ...) \
     kelp_status_annotate((take_cause), __FILE__, __LINE__, __VA_ARGS__)
 
-/* Returns the failure of `expr` from the enclosing function. The one macro that hides control flow. */
+/* Returns the failure of `expr` from the enclosing function. The one macro that hides control flow.
+ */
 #define KELP_TRY(expr)                        \
     do {                                      \
         kelp_status *kelp_try_ = (expr);      \

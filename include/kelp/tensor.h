@@ -2,9 +2,10 @@
 /*
  * kelp/tensor.h: element types and tensors.
  *
- * A kelp_tensor is a plain descriptor {dtype, shape, strides, data} over memory that somebody else owns; copying the
- * struct copies no elements. kelp_tensor_to_dl / _from_dl move between it and DLPack without touching data.
- * Strings (KELP_STRING) are an array of kelp_string and never leave as DLPack.
+ * A kelp_tensor is a plain descriptor {dtype, shape, strides, data} over memory that somebody else
+ * owns; copying the struct copies no elements. kelp_tensor_to_dl / _from_dl move between it and
+ * DLPack without touching data. Strings (KELP_STRING) are an array of kelp_string and never leave
+ * as DLPack.
  */
 #ifndef KELP_TENSOR_H_
 #define KELP_TENSOR_H_
@@ -51,21 +52,22 @@ typedef enum kelp_dtype {
 } kelp_dtype;
 #define KELP_DTYPE_COUNT 29
 
-/* Bits of one element: 2, 4, 6 (stored in 8), 8 … 128; of KELP_STRING the bits of kelp_string; 0 for an unknown type. Sub-byte elements are
- * packed from the low bits, rows are not padded. */
+/* Bits of one element: 2, 4, 6 (stored in 8), 8 … 128; of KELP_STRING the bits of kelp_string; 0
+ * for an unknown type. Sub-byte elements are packed from the low bits, rows are not padded. */
 KELP_API uint32_t kelp_dtype_bits(kelp_dtype dtype);
 
 /* "float32", "int64", "string", … ; "invalid" for an unknown type. */
 KELP_API const char *kelp_dtype_name(kelp_dtype dtype);
 
-/* The reverse of kelp_dtype_name; also accepts Triton's "FP32", "INT64", "BYTES", "TYPE_FP32" and ONNX's "FLOAT",
- * "INT64", "STRING". KELP_DTYPE_INVALID when none. */
+/* The reverse of kelp_dtype_name; also accepts Triton's "FP32", "INT64", "BYTES", "TYPE_FP32" and
+ * ONNX's "FLOAT", "INT64", "STRING". KELP_DTYPE_INVALID when none. */
 KELP_API kelp_dtype kelp_dtype_parse(const char *name);
 
 /* Triton's name ("FP32", "BYTES", …), NULL where Triton has no such type. */
 KELP_API const char *kelp_dtype_triton_name(kelp_dtype dtype);
 
-/* A string element: bytes, not terminated, may hold NUL. Who owns `data` is said where a tensor is made. */
+/* A string element: bytes, not terminated, may hold NUL. Who owns `data` is said where a tensor is
+ * made. */
 typedef struct kelp_string {
     const char *data;
     size_t length;
@@ -74,8 +76,8 @@ typedef struct kelp_string {
 /* No tensor of Kelp has more dimensions. */
 #define KELP_MAX_RANK 16
 
-/* One tensor. `shape` and `strides` hold `rank` values; strides count elements and are valid always.
- * `data` may be NULL when an extent is 0. */
+/* One tensor. `shape` and `strides` hold `rank` values; strides count elements and are valid
+ * always. `data` may be NULL when an extent is 0. */
 typedef struct kelp_tensor {
     void *data;
     kelp_dtype dtype;
@@ -87,15 +89,16 @@ typedef struct kelp_tensor {
 } kelp_tensor;
 #define KELP_TENSOR_READ_ONLY 1u
 
-/* Fills a compact row-major CPU descriptor over `data`. Fails with INVALID_ARGUMENT for rank > KELP_MAX_RANK, a
- * negative extent, an unknown type, or a size that does not fit size_t. */
+/* Fills a compact row-major CPU descriptor over `data`. Fails with INVALID_ARGUMENT for rank >
+ * KELP_MAX_RANK, a negative extent, an unknown type, or a size that does not fit size_t. */
 KELP_API kelp_status *kelp_tensor_init(kelp_tensor *out, kelp_dtype dtype, int32_t rank,
                                        const int64_t *shape, void *data) KELP_MUST_USE;
 
 /* Number of elements; 1 for rank 0. The descriptor is valid, so this cannot overflow. */
 KELP_API int64_t kelp_tensor_elements(const kelp_tensor *tensor);
 
-/* Bytes of a compact tensor with this type and shape; of KELP_STRING the bytes of its kelp_string array. */
+/* Bytes of a compact tensor with this type and shape; of KELP_STRING the bytes of its kelp_string
+ * array. */
 KELP_API size_t kelp_tensor_bytes(const kelp_tensor *tensor);
 
 /* Bytes of `elements` elements, checked. false when it overflows or the type is unknown. */
@@ -107,15 +110,16 @@ KELP_API bool kelp_shape_elements(int32_t rank, const int64_t *shape, int64_t *o
 /* true when row-major and without gaps. */
 KELP_API bool kelp_tensor_is_compact(const kelp_tensor *tensor);
 
-/* Describes the same memory as a DLTensor. `out` borrows `tensor`'s shape and strides arrays. UNIMPLEMENTED for
- * KELP_STRING. */
+/* Describes the same memory as a DLTensor. `out` borrows `tensor`'s shape and strides arrays.
+ * UNIMPLEMENTED for KELP_STRING. */
 KELP_API kelp_status *kelp_tensor_to_dl(const kelp_tensor *tensor, DLTensor *out) KELP_MUST_USE;
 
-/* Reads a DLTensor (any strides, byte_offset applied). UNIMPLEMENTED for lanes > 1 or a type that Kelp has not;
- * INVALID_ARGUMENT for rank > KELP_MAX_RANK or negative extents. */
+/* Reads a DLTensor (any strides, byte_offset applied). UNIMPLEMENTED for lanes > 1 or a type that
+ * Kelp has not; INVALID_ARGUMENT for rank > KELP_MAX_RANK or negative extents. */
 KELP_API kelp_status *kelp_tensor_from_dl(const DLTensor *dl, kelp_tensor *out) KELP_MUST_USE;
 
-/* Writes "[2,3,-1]" into `buffer`, always terminated; returns the length needed, as snprintf does. */
+/* Writes "[2,3,-1]" into `buffer`, always terminated; returns the length needed, as snprintf does.
+ */
 KELP_API size_t kelp_shape_format(int32_t rank, const int64_t *shape, char *buffer,
                                   size_t capacity);
 

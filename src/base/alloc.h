@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Typed helpers over kelp_allocator. Every block is freed with the size and alignment it was asked for with. */
+/* Typed helpers over kelp_allocator. Every block is freed with the size and alignment it was asked
+ * for with. */
 #ifndef KELP_BASE_ALLOC_H_
 #define KELP_BASE_ALLOC_H_
 
@@ -8,8 +9,9 @@
 #define KELP_DEFAULT_ALIGNMENT 16u
 #define KELP_TENSOR_ALIGNMENT 64u
 
-/* All of these: RESOURCE_EXHAUSTED when there is no memory or the product overflows. Memory from kelp_alloc_zero is zeroed.
- * A size of 0 gives NULL and no failure. Alignment is KELP_DEFAULT_ALIGNMENT unless given. */
+/* All of these: RESOURCE_EXHAUSTED when there is no memory or the product overflows. Memory from
+ * kelp_alloc_zero is zeroed. A size of 0 gives NULL and no failure. Alignment is
+ * KELP_DEFAULT_ALIGNMENT unless given. */
 kelp_status *kelp_alloc(kelp_allocator allocator, size_t size_bytes, void **out) KELP_MUST_USE;
 kelp_status *kelp_alloc_zero(kelp_allocator allocator, size_t count, size_t element_bytes,
                              void **out) KELP_MUST_USE;
@@ -19,7 +21,8 @@ void kelp_free(kelp_allocator allocator, void *pointer, size_t size_bytes);
 void kelp_free_aligned(kelp_allocator allocator, void *pointer, size_t size_bytes,
                        size_t alignment);
 
-/* Grows the array `*inout_items` (capacity `*inout_capacity` items) so that it holds at least `needed` items; doubles. */
+/* Grows the array `*inout_items` (capacity `*inout_capacity` items) so that it holds at least
+ * `needed` items; doubles. */
 kelp_status *kelp_grow(kelp_allocator allocator, void **inout_items, size_t *inout_capacity,
                        size_t needed, size_t item_bytes) KELP_MUST_USE;
 
@@ -28,7 +31,6 @@ kelp_status *kelp_strdup(kelp_allocator allocator, const char *text, char **out)
 void kelp_free_string(kelp_allocator allocator, char *text);
 
 /* kelp_alloc_zero of one `type`. */
-#define KELP_NEW(allocator, type, out) \
-    kelp_alloc_zero((allocator), 1, sizeof(type), (void **)(out))
+#define KELP_NEW(allocator, type, out) kelp_alloc_zero((allocator), 1, sizeof(type), (void **)(out))
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A bump allocator: many small things, freed together. kelp_arena_clear keeps the chunks, so a cleared arena
- * that is used the same way again allocates nothing. One thread at a time.
+ * A bump allocator: many small things, freed together. kelp_arena_clear keeps the chunks, so a
+ * cleared arena that is used the same way again allocates nothing. One thread at a time.
  */
 #ifndef KELP_BASE_ARENA_H_
 #define KELP_BASE_ARENA_H_
@@ -27,14 +27,16 @@ void kelp_arena_deinit(kelp_arena *arena);
 /* Forgets what was given out, keeps the chunks. */
 void kelp_arena_clear(kelp_arena *arena);
 
-/* NULL when there is no memory, the limit is passed or the size overflows. Size 0 gives a unique non-NULL pointer. */
+/* NULL when there is no memory, the limit is passed or the size overflows. Size 0 gives a unique
+ * non-NULL pointer. */
 void *kelp_arena_alloc(kelp_arena *arena, size_t size_bytes, size_t alignment);
 /* Zeroed array. */
 void *kelp_arena_array(kelp_arena *arena, size_t count, size_t element_bytes);
 char *kelp_arena_strndup(kelp_arena *arena, const char *text, size_t length);
 char *kelp_arena_printf(kelp_arena *arena, const char *format, ...) KELP_PRINTF(2, 3);
 
-/* View of the arena as an allocator; frees do nothing, growth copies. Valid while the arena stands still in memory. */
+/* View of the arena as an allocator; frees do nothing, growth copies. Valid while the arena stands
+ * still in memory. */
 kelp_allocator kelp_arena_allocator(kelp_arena *arena);
 
 #define KELP_ARENA_NEW(arena, type) ((type *)kelp_arena_array((arena), 1, sizeof(type)))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A growing byte buffer. Errors stick: once an append fails, `failed` is set, later appends do nothing, and
- * kelp_buf_status reports it once at the end, so that writers need no check a call.
+ * A growing byte buffer. Errors stick: once an append fails, `failed` is set, later appends do
+ * nothing, and kelp_buf_status reports it once at the end, so that writers need no check a call.
  */
 #ifndef KELP_BASE_BUF_H_
 #define KELP_BASE_BUF_H_
@@ -23,7 +23,8 @@ void kelp_buf_init(kelp_buf *buf, kelp_allocator allocator);
 void kelp_buf_deinit(kelp_buf *buf);
 void kelp_buf_clear(kelp_buf *buf); /* keeps the memory, forgets a failure */
 
-/* Makes room for `more_bytes` beyond length; returns where to write or NULL. The caller then adds to length. */
+/* Makes room for `more_bytes` beyond length; returns where to write or NULL. The caller then adds
+ * to length. */
 char *kelp_buf_reserve(kelp_buf *buf, size_t more_bytes);
 void kelp_buf_append(kelp_buf *buf, const void *data, size_t length);
 void kelp_buf_append_str(kelp_buf *buf, kelp_str s);
@@ -33,7 +34,8 @@ void kelp_buf_append_i64(kelp_buf *buf, int64_t value);
 void kelp_buf_append_u64(kelp_buf *buf, uint64_t value);
 void kelp_buf_append_f64(kelp_buf *buf, double value);
 void kelp_buf_printf(kelp_buf *buf, const char *format, ...) KELP_PRINTF(2, 3);
-/* Terminates (the NUL is not counted in length) and returns the text, or NULL when an append failed. */
+/* Terminates (the NUL is not counted in length) and returns the text, or NULL when an append
+ * failed. */
 const char *kelp_buf_cstr(kelp_buf *buf);
 /* NULL, or out of memory / limit passed. */
 kelp_status *kelp_buf_status(const kelp_buf *buf) KELP_MUST_USE;

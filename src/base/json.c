@@ -8,16 +8,16 @@
 enum { EXPECT_VALUE, EXPECT_FIRST, EXPECT_KEY, EXPECT_FIRST_KEY, EXPECT_COMMA, EXPECT_END };
 
 const char *kelp_json_type_name(kelp_json_type type) {
-    static const char *const names[] = {"null",     "a bool",    "a number",       "a number",
-                                        "a number", "a string",  "an array",       "an object",
-                                        "a key",    "']'",       "'}'",            "the end"};
+    static const char *const names[] = {"null",     "a bool",   "a number", "a number",
+                                        "a number", "a string", "an array", "an object",
+                                        "a key",    "']'",      "'}'",      "the end"};
     return (unsigned)type < sizeof names / sizeof names[0] ? names[type] : "nothing";
 }
 
 void kelp_json_reader_init(kelp_json_reader *reader, kelp_arena *arena, const char *text,
                            size_t length) {
-    *reader = (kelp_json_reader){
-        .text = text, .length = length, .arena = arena, .expect = EXPECT_VALUE};
+    *reader =
+        (kelp_json_reader){.text = text, .length = length, .arena = arena, .expect = EXPECT_VALUE};
 }
 
 void kelp_json_where(const char *text, size_t length, size_t offset, size_t *out_line,
@@ -41,8 +41,9 @@ static kelp_status *fail(const kelp_json_reader *reader, size_t offset, const ch
                           line, column, expected);
     unsigned char c = (unsigned char)reader->text[offset];
     if (c < 0x20 || c >= 0x7f)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "line %zu column %zu: expected %s, found byte 0x%02x",
-                          line, column, expected, c);
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "line %zu column %zu: expected %s, found byte 0x%02x", line, column,
+                          expected, c);
     return KELP_ERROR(KELP_INVALID_ARGUMENT, "line %zu column %zu: expected %s, found '%c'", line,
                       column, expected, c);
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * JSON (RFC 8259) as inference clients send it: duplicate keys kept in order, NaN and ±Infinity accepted and written, 64-bit integers
- * exact, NUL inside strings, any depth up to a limit without recursion.
+ * JSON (RFC 8259) as inference clients send it: duplicate keys kept in order, NaN and ±Infinity
+ * accepted and written, 64-bit integers exact, NUL inside strings, any depth up to a limit without
+ * recursion.
  *
- * Two readers. The pull reader (kelp_json_reader) walks tokens without building anything and allocates only through the arena, for
- * strings with escapes; the hot path uses it. The tree (kelp_json) is for configuration. Both report line and column.
+ * Two readers. The pull reader (kelp_json_reader) walks tokens without building anything and
+ * allocates only through the arena, for strings with escapes; the hot path uses it. The tree
+ * (kelp_json) is for configuration. Both report line and column.
  */
 #ifndef KELP_BASE_JSON_H_
 #define KELP_BASE_JSON_H_
@@ -54,7 +56,8 @@ typedef struct kelp_json_reader {
 
 void kelp_json_reader_init(kelp_json_reader *reader, kelp_arena *arena, const char *text,
                            size_t length);
-/* The next token; INVALID_ARGUMENT with line and column on a syntax error. After KELP_JSON_END stays there. */
+/* The next token; INVALID_ARGUMENT with line and column on a syntax error. After KELP_JSON_END
+ * stays there. */
 kelp_status *kelp_json_next(kelp_json_reader *reader, kelp_json_token *out) KELP_MUST_USE;
 /* Skips the value that begins with the next token (whole arrays and objects). */
 kelp_status *kelp_json_skip(kelp_json_reader *reader) KELP_MUST_USE;
@@ -71,14 +74,14 @@ struct kelp_json {
     uint64_t u64;
     double f64;
     kelp_str string;
-    kelp_str key;      /* when a member of an object */
-    kelp_json *child;  /* first item or member */
-    kelp_json *next;   /* sibling */
-    size_t count;      /* of children */
-    size_t offset;     /* in the text */
+    kelp_str key;     /* when a member of an object */
+    kelp_json *child; /* first item or member */
+    kelp_json *next;  /* sibling */
+    size_t count;     /* of children */
+    size_t offset;    /* in the text */
 };
-/* Everything lives in the arena; strings may borrow from the text. `name` is the file or what to call the text in
- * errors: INVALID_ARGUMENT "NAME:LINE:COLUMN: …". */
+/* Everything lives in the arena; strings may borrow from the text. `name` is the file or what to
+ * call the text in errors: INVALID_ARGUMENT "NAME:LINE:COLUMN: …". */
 kelp_status *kelp_json_parse(kelp_arena *arena, const char *name, const char *text, size_t length,
                              kelp_json **out) KELP_MUST_USE;
 /* First member of that name, or NULL (also when `object` is NULL or no object). */
@@ -104,6 +107,6 @@ void kelp_json_put_f64(kelp_json_writer *writer, double value); /* NaN, Infinity
 void kelp_json_put_bool(kelp_json_writer *writer, bool value);
 void kelp_json_put_null(kelp_json_writer *writer);
 void kelp_json_put_raw(kelp_json_writer *writer, kelp_str json); /* a value already in JSON */
-void kelp_json_escape(kelp_buf *out, kelp_str text);              /* with the quotes */
+void kelp_json_escape(kelp_buf *out, kelp_str text);             /* with the quotes */
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Log lines to a sink. The logger is a value held by a root object; libkelp has none of its own. Threads: a line is
- * written with one write(2), so lines of several threads never mix.
+ * Log lines to a sink. The logger is a value held by a root object; libkelp has none of its own.
+ * Threads: a line is written with one write(2), so lines of several threads never mix.
  */
 #ifndef KELP_BASE_LOG_H_
 #define KELP_BASE_LOG_H_
@@ -16,9 +16,11 @@ typedef enum kelp_log_level {
 } kelp_log_level;
 
 typedef enum kelp_log_format {
-    KELP_LOG_DEFAULT = 0, /* "I1121 05:04:01.123456 1234 file.c:12] \"message\"" , Triton's default */
+    KELP_LOG_DEFAULT =
+        0, /* "I1121 05:04:01.123456 1234 file.c:12] \"message\"" , Triton's default */
     KELP_LOG_ISO8601 = 1, /* "2026-11-21T05:04:01Z I 1234 file.c:12] \"message\"" */
-    KELP_LOG_JSON = 2     /* {"time":"…","level":"info","file":"…","line":12,"thread":1234,"message":"…"} */
+    KELP_LOG_JSON =
+        2 /* {"time":"…","level":"info","file":"…","line":12,"thread":1234,"message":"…"} */
 } kelp_log_format;
 
 /* `text` is one message, not terminated by a newline. Any thread. */
@@ -34,12 +36,12 @@ typedef struct kelp_logger {
 
 void kelp_log(const kelp_logger *logger, kelp_log_level level, const char *file, int line,
               const char *format, ...) KELP_PRINTF(5, 6);
-/* Formats one line (with newline) as `format` says; strings are JSON-escaped. Returns length needed, as snprintf does. */
+/* Formats one line (with newline) as `format` says; strings are JSON-escaped. Returns length
+ * needed, as snprintf does. */
 size_t kelp_log_format_line(kelp_log_format format, kelp_log_level level, const char *file,
                             int line, const char *text, size_t length, char *buffer,
                             size_t capacity);
 
-#define KELP_LOGF(logger, level, ...) \
-    kelp_log((logger), (level), __FILE__, __LINE__, __VA_ARGS__)
+#define KELP_LOGF(logger, level, ...) kelp_log((logger), (level), __FILE__, __LINE__, __VA_ARGS__)
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The event loop: epoll, timers, and a wake-up that any thread may call. One loop a thread; a codec never sees it.
- * All functions but kelp_loop_post and kelp_loop_stop belong to the loop's thread (or to nobody while it is not running).
+ * The event loop: epoll, timers, and a wake-up that any thread may call. One loop a thread; a codec
+ * never sees it. All functions but kelp_loop_post and kelp_loop_stop belong to the loop's thread
+ * (or to nobody while it is not running).
  */
 #ifndef KELP_BASE_LOOP_H_
 #define KELP_BASE_LOOP_H_
@@ -35,7 +36,8 @@ struct kelp_loop_timer { /* embedded by its owner; zero it before first use */
     size_t heap_index; /* 0 when not armed */
 };
 
-/* Work posted from another thread: runs on the loop's thread, in order of posting. Embedded by its owner. */
+/* Work posted from another thread: runs on the loop's thread, in order of posting. Embedded by its
+ * owner. */
 typedef struct kelp_loop_task kelp_loop_task;
 struct kelp_loop_task {
     kelp_queue_node node;

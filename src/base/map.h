@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A hash map from strings to pointers (open addressing, insertion order kept for iteration). Keys are borrowed: the caller keeps them
- * alive as long as the entry. One thread at a time.
+ * A hash map from strings to pointers (open addressing, insertion order kept for iteration). Keys
+ * are borrowed: the caller keeps them alive as long as the entry. One thread at a time.
  */
 #ifndef KELP_BASE_MAP_H_
 #define KELP_BASE_MAP_H_

@@ -18,7 +18,8 @@ typedef struct open_message {
     kelp_pbtxt *message;
     kelp_pbtxt *last;
     char closing;
-    kelp_pbtxt *list; /* when it is an item of a list: the first item, which carries the field's name */
+    kelp_pbtxt
+        *list; /* when it is an item of a list: the first item, which carries the field's name */
 } open_message;
 
 static bool is_name_char(char c) {
@@ -31,14 +32,14 @@ static kelp_status *fail(const parser *p, const char *expected) {
                           p->file, p->line, p->column, expected);
     unsigned char c = (unsigned char)*p->at;
     if (c < 0x20 || c >= 0x7f)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s:%u:%u: expected %s, found byte 0x%02x", p->file,
-                          p->line, p->column, expected, c);
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s:%u:%u: expected %s, found byte 0x%02x",
+                          p->file, p->line, p->column, expected, c);
     int length = 1; /* a word is shown whole */
     while (is_name_char((char)c) && length < 64 && length < p->end - p->at &&
            is_name_char(p->at[length]))
         length++;
-    return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s:%u:%u: expected %s, found '%.*s'", p->file, p->line,
-                      p->column, expected, length, p->at);
+    return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s:%u:%u: expected %s, found '%.*s'", p->file,
+                      p->line, p->column, expected, length, p->at);
 }
 
 static void advance(parser *p) {
@@ -235,10 +236,9 @@ static kelp_status *read_scalar(parser *p, kelp_str *out) {
         skip_blanks(p);
     }
     const char *begin = p->at;
-    while (p->at < p->end &&
-           (is_name_char(*p->at) || *p->at == '.' ||
-            ((*p->at == '+' || *p->at == '-') && p->at > begin && (begin[0] < 'A') &&
-             (p->at[-1] == 'e' || p->at[-1] == 'E'))))
+    while (p->at < p->end && (is_name_char(*p->at) || *p->at == '.' ||
+                              ((*p->at == '+' || *p->at == '-') && p->at > begin &&
+                               (begin[0] < 'A') && (p->at[-1] == 'e' || p->at[-1] == 'E'))))
         advance(p);
     size_t length = (size_t)(p->at - begin);
     if (length == 0)
@@ -298,7 +298,8 @@ static kelp_status *read_value(parser *p, open_message *stack, size_t *depth, ke
     return read_scalar(p, &field->text);
 }
 
-/* Further items of a list whose first field is `first`; stops behind ']' or at a message that it opened. */
+/* Further items of a list whose first field is `first`; stops behind ']' or at a message that it
+ * opened. */
 static kelp_status *read_items(parser *p, open_message *stack, size_t *depth, kelp_pbtxt *first,
                                bool behind_item) {
     open_message *into = &stack[*depth - 1];
@@ -386,9 +387,9 @@ kelp_status *kelp_pbtxt_parse(kelp_arena *arena, const char *file, const char *t
 /* ---- scalars, typed ---- */
 static kelp_status *wrong(const char *file, const kelp_pbtxt *field, const char *expected) {
     if (field->type == KELP_PBTXT_MESSAGE)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s:%u:%u: field '%.*s': expected %s, found a message",
-                          file, field->value_line, field->value_column, KELP_STR_ARG(field->name),
-                          expected);
+        return KELP_ERROR(
+            KELP_INVALID_ARGUMENT, "%s:%u:%u: field '%.*s': expected %s, found a message", file,
+            field->value_line, field->value_column, KELP_STR_ARG(field->name), expected);
     const char *quote = field->type == KELP_PBTXT_STRING ? "\"" : "'";
     return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s:%u:%u: field '%.*s': expected %s, found %s%.*s%s",
                       file, field->value_line, field->value_column, KELP_STR_ARG(field->name),
@@ -439,7 +440,8 @@ kelp_status *kelp_pbtxt_u64(const char *file, const kelp_pbtxt *field, uint64_t 
     uint64_t value = 0;
     if (field->type != KELP_PBTXT_SCALAR || !read_magnitude(field->text, &value) || value > max) {
         char expected[80];
-        snprintf(expected, sizeof expected, "a whole number from 0 to %llu", (unsigned long long)max);
+        snprintf(expected, sizeof expected, "a whole number from 0 to %llu",
+                 (unsigned long long)max);
         return wrong(file, field, expected);
     }
     *out = value;
@@ -465,7 +467,8 @@ kelp_status *kelp_pbtxt_f64(const char *file, const kelp_pbtxt *field, double *o
     } else {
         if (!is_hex && text.length > 1 && (text.data[text.length - 1] | 32) == 'f')
             text.length--; /* "1.5f" */
-        bool begins = text.length > 0 && (text.data[0] == '.' || digit_value(text.data[0], 10) >= 0);
+        bool begins =
+            text.length > 0 && (text.data[0] == '.' || digit_value(text.data[0], 10) >= 0);
         if (!begins || !kelp_parse_f64(text, out))
             return wrong(file, field, "a number");
     }
@@ -475,8 +478,8 @@ kelp_status *kelp_pbtxt_f64(const char *file, const kelp_pbtxt *field, double *o
 }
 
 kelp_status *kelp_pbtxt_bool(const char *file, const kelp_pbtxt *field, bool *out) {
-    static const char *const yes[] = {"true", "True", "t", "1"}, *const no[] = {"false", "False", "f",
-                                                                               "0"};
+    static const char *const yes[] = {"true", "True", "t", "1"}, *const no[] = {"false", "False",
+                                                                                "f", "0"};
     for (size_t i = 0; field->type == KELP_PBTXT_SCALAR && i < 4; i++)
         if (kelp_str_is(field->text, yes[i]) || kelp_str_is(field->text, no[i])) {
             *out = kelp_str_is(field->text, yes[i]);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Protocol buffers' text format (protobuf.dev, "Text Format Language Specification"), as a tree without a schema: the reader of a
- * message decides what each field means. Lists ("dims: [ 1, 2 ]"), nested messages in {} or <>, comments, adjacent strings, all escapes.
+ * Protocol buffers' text format (protobuf.dev, "Text Format Language Specification"), as a tree
+ * without a schema: the reader of a message decides what each field means. Lists ("dims: [ 1, 2
+ * ]"), nested messages in {} or <>, comments, adjacent strings, all escapes.
  */
 #ifndef KELP_BASE_PBTXT_H_
 #define KELP_BASE_PBTXT_H_
@@ -30,7 +31,8 @@ struct kelp_pbtxt {
 kelp_status *kelp_pbtxt_parse(kelp_arena *arena, const char *file, const char *text, size_t length,
                               kelp_pbtxt **out_root) KELP_MUST_USE;
 
-/* Scalars of one occurrence; the error names file, line, column and field ("… field 'max_batch_size': expected an int32, found 'x'"). */
+/* Scalars of one occurrence; the error names file, line, column and field ("… field
+ * 'max_batch_size': expected an int32, found 'x'"). */
 kelp_status *kelp_pbtxt_i64(const char *file, const kelp_pbtxt *field, int64_t min, int64_t max,
                             int64_t *out) KELP_MUST_USE;
 kelp_status *kelp_pbtxt_u64(const char *file, const kelp_pbtxt *field, uint64_t max,

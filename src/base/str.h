@@ -40,10 +40,11 @@ kelp_str kelp_str_trim(kelp_str s); /* spaces, tabs, CR, LF at both ends */
 /* Whole-slice decimal parsing; false on anything else or overflow. */
 bool kelp_parse_i64(kelp_str s, int64_t *out);
 bool kelp_parse_u64(kelp_str s, uint64_t *out);
-/* Decimal float as JSON and pbtxt have it, plus inf, -inf, nan, Infinity, -Infinity, NaN. Correctly rounded. Locale-free. */
+/* Decimal float as JSON and pbtxt have it, plus inf, -inf, nan, Infinity, -Infinity, NaN. Correctly
+ * rounded. Locale-free. */
 bool kelp_parse_f64(kelp_str s, double *out);
-/* Shortest text that reads back to the same value ("0.1", "1e+22", "3.0"); needs 32 bytes; returns length.
- * Non-finite: NaN, Infinity, -Infinity. Locale-free. */
+/* Shortest text that reads back to the same value ("0.1", "1e+22", "3.0"); needs 32 bytes; returns
+ * length. Non-finite: NaN, Infinity, -Infinity. Locale-free. */
 size_t kelp_format_f64(double value, char *buffer);
 
 /* FNV-1a, 64 bits (offset cbf29ce484222325, prime 100000001b3; draft-eastlake-fnv). */

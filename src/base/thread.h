@@ -2,9 +2,11 @@
 /*
  * Threads, and the pool that kernels run on.
  *
- * The pool runs one parallel region at a time for each caller: kelp_pool_run splits [0, count) into chunks taken by an atomic counter;
- * the caller works too. Workers spin at most 50 µs after the last region, then sleep in a futex, so an idle pool costs no CPU.
- * Several threads may call at once: a caller that finds the pool busy runs its region alone. A pool of 1 has no threads. No allocation a run.
+ * The pool runs one parallel region at a time for each caller: kelp_pool_run splits [0, count) into
+ * chunks taken by an atomic counter; the caller works too. Workers spin at most 50 µs after the
+ * last region, then sleep in a futex, so an idle pool costs no CPU. Several threads may call at
+ * once: a caller that finds the pool busy runs its region alone. A pool of 1 has no threads. No
+ * allocation a run.
  */
 #ifndef KELP_BASE_THREAD_H_
 #define KELP_BASE_THREAD_H_
@@ -18,17 +20,20 @@ typedef struct kelp_pool kelp_pool;
 /* Works on [begin, end). `worker` is 0 … thread_count - 1, unique among those that run at once. */
 typedef void (*kelp_range_fn)(void *userp, int64_t begin, int64_t end, int worker);
 
-/* `thread_count` counts the caller; 0 takes the number of usable CPUs (affinity and cgroup quota respected). */
+/* `thread_count` counts the caller; 0 takes the number of usable CPUs (affinity and cgroup quota
+ * respected). */
 kelp_status *kelp_pool_create(kelp_allocator allocator, int thread_count,
                               kelp_pool **out) KELP_MUST_USE;
 void kelp_pool_destroy(kelp_pool *pool);
 int kelp_pool_threads(const kelp_pool *pool); /* 1 for NULL */
-/* Runs fn over [0, count) in chunks of at least `grain`; inline when count <= grain or pool is NULL or busy. */
+/* Runs fn over [0, count) in chunks of at least `grain`; inline when count <= grain or pool is NULL
+ * or busy. */
 void kelp_pool_run(kelp_pool *pool, int64_t count, int64_t grain, kelp_range_fn fn, void *userp);
 
 int kelp_cpu_count(void);
 
-/* pthread wrappers that report failure as a status; `name` (at most 15 bytes) shows in debuggers. */
+/* pthread wrappers that report failure as a status; `name` (at most 15 bytes) shows in debuggers.
+ */
 kelp_status *kelp_thread_start(pthread_t *out, const char *name, void *(*fn)(void *),
                                void *userp) KELP_MUST_USE;
 

@@ -95,8 +95,8 @@ static kelp_status *check_item(const kelp_compute_metadata *metadata, const kelp
     }
     if (metadata->max_input_bytes > 0 && total > metadata->max_input_bytes)
         return KELP_ERROR(KELP_OUT_OF_RANGE,
-                          "the inputs have %zu bytes, more than the %zu that the model takes", total,
-                          metadata->max_input_bytes);
+                          "the inputs have %zu bytes, more than the %zu that the model takes",
+                          total, metadata->max_input_bytes);
     return NULL;
 }
 

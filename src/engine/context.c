@@ -16,8 +16,8 @@ kelp_status *kelp_context_create(kelp_engine *engine, kelp_context **out) {
     context->allocator = allocator;
     kelp_arena_init(&context->run_arena, allocator, 64 << 10);
     atomic_init(&context->cancel, false);
-    context->env = (kelp_op_env){allocator, engine->runtime->pool, &context->cancel,
-                                 &context->run_arena};
+    context->env =
+        (kelp_op_env){allocator, engine->runtime->pool, &context->cancel, &context->run_arena};
     kelp_status *status = kelp_alloc_zero(allocator, engine->input_count, sizeof *context->inputs,
                                           (void **)&context->inputs);
     if (status == NULL)
@@ -170,18 +170,19 @@ kelp_status *kelp_context_prepare(kelp_context *context) {
 
 /* ---- invoke ---- */
 static kelp_status *too_small(const kelp_context *context, size_t index, size_t needed) {
-    return KELP_ERROR(KELP_OUT_OF_RANGE,
-                      "the memory bound to output '%s' is too small: %zu bytes are needed, %zu were "
-                      "given",
-                      context->engine->outputs[index].name, needed,
-                      context->outputs[index].user_bytes);
+    return KELP_ERROR(
+        KELP_OUT_OF_RANGE,
+        "the memory bound to output '%s' is too small: %zu bytes are needed, %zu were "
+        "given",
+        context->engine->outputs[index].name, needed, context->outputs[index].user_bytes);
 }
 
 static bool is_aligned(const void *data, kelp_dtype dtype) {
     return ((uintptr_t)data & (kelp_element_alignment(dtype) - 1)) == 0;
 }
 
-/* Kernels read aligned data; a client's bytes may lie anywhere. The copy lives as long as this invoke, so that the next one binds again. */
+/* Kernels read aligned data; a client's bytes may lie anywhere. The copy lives as long as this
+ * invoke, so that the next one binds again. */
 static kelp_status *bind_inputs(kelp_context *context) {
     context->rebind = false;
     for (size_t i = 0; i < context->engine->input_count; i++) {
@@ -220,7 +221,8 @@ static kelp_status *bind_outputs(kelp_context *context) {
     return NULL;
 }
 
-/* A step whose shapes were not known: reshape with the data that is there now, and place its results. */
+/* A step whose shapes were not known: reshape with the data that is there now, and place its
+ * results. */
 static kelp_status *prepare_dynamic(kelp_context *context, kelp_step *step) {
     kelp_op_args *args = &step->args;
     const kelp_op_kernel *kernel = step->engine_node->kernel;
@@ -230,7 +232,8 @@ static kelp_status *prepare_dynamic(kelp_context *context, kelp_step *step) {
     args->deferred = false;
     KELP_TRY(kernel->reshape(step->engine_node->state, args));
     if (args->deferred)
-        return KELP_ERROR(KELP_INTERNAL, "the operator defers its shape although its data is there");
+        return KELP_ERROR(KELP_INTERNAL,
+                          "the operator defers its shape although its data is there");
     for (int32_t i = 0; i < args->output_count; i++) {
         if (args->outputs[i] == NULL)
             continue;

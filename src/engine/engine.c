@@ -12,8 +12,8 @@
 static void *counting_realloc(void *userp, void *pointer, size_t old_bytes, size_t new_bytes,
                               size_t alignment) {
     kelp_engine *engine = userp;
-    void *result = engine->allocator.realloc(engine->allocator.userp, pointer, old_bytes,
-                                             new_bytes, alignment);
+    void *result = engine->allocator.realloc(engine->allocator.userp, pointer, old_bytes, new_bytes,
+                                             alignment);
     if (result != NULL || new_bytes == 0) {
         atomic_fetch_add_explicit(&engine->packed_bytes, new_bytes, memory_order_relaxed);
         atomic_fetch_sub_explicit(&engine->packed_bytes, old_bytes, memory_order_relaxed);
@@ -25,8 +25,8 @@ kelp_status *kelp_engine_own(kelp_engine *engine, size_t size_bytes, void **out)
     kelp_owned_block *block = NULL;
     KELP_TRY(KELP_NEW(engine->allocator, kelp_owned_block, &block));
     block->size_bytes = size_bytes ? size_bytes : 1;
-    kelp_status *status = kelp_alloc_aligned(engine->weights, block->size_bytes,
-                                             KELP_TENSOR_ALIGNMENT, &block->data);
+    kelp_status *status =
+        kelp_alloc_aligned(engine->weights, block->size_bytes, KELP_TENSOR_ALIGNMENT, &block->data);
     if (status != NULL) {
         kelp_free(engine->allocator, block, sizeof *block);
         return status;
@@ -81,7 +81,8 @@ size_t kelp_element_alignment(kelp_dtype dtype) {
     return bytes > 16 || (bytes & (bytes - 1)) != 0 ? sizeof(void *) : bytes ? bytes : 1;
 }
 
-/* Kernels that need it see their constants at an aligned address; the others read the mapped file. */
+/* Kernels that need it see their constants at an aligned address; the others read the mapped file.
+ */
 static kelp_status *align_constant(kelp_engine *engine, kelp_value *value) {
     const kelp_tensor *old = value->constant;
     if (((uintptr_t)old->data & (kelp_element_alignment(old->dtype) - 1)) == 0)
@@ -97,13 +98,13 @@ static kelp_status *align_constant(kelp_engine *engine, kelp_value *value) {
     return NULL;
 }
 
-static kelp_status *create_node(kelp_engine *engine, const kelp_node *node,
-                                kelp_engine_node *out) {
+static kelp_status *create_node(kelp_engine *engine, const kelp_node *node, kelp_engine_node *out) {
     kelp_opset_match match;
     if (!kelp_opset_find(engine->runtime->opsets, node, &match))
-        return KELP_ERROR(KELP_UNIMPLEMENTED,
-                          "no registered backend covers operator '%s::%s' version %lld of node '%s'",
-                          node->domain, node->op_type, (long long)node->opset_version, node->name);
+        return KELP_ERROR(
+            KELP_UNIMPLEMENTED,
+            "no registered backend covers operator '%s::%s' version %lld of node '%s'",
+            node->domain, node->op_type, (long long)node->opset_version, node->name);
     out->node = node;
     out->kernel = match.op->kernel ? match.op->kernel : &kelp_bridge_kernel;
     for (size_t i = 0; i < node->input_count; i++) {
@@ -123,7 +124,8 @@ static kelp_status *create_node(kelp_engine *engine, const kelp_node *node,
     return NULL;
 }
 
-/* Subgraphs run node by node, with whatever kernel: their constants are aligned once and for all. */
+/* Subgraphs run node by node, with whatever kernel: their constants are aligned once and for all.
+ */
 static kelp_status *align_subgraphs(kelp_engine *engine, const kelp_node *node) {
     for (const kelp_attr *attr = node->attributes; attr != NULL; attr = attr->next)
         for (size_t k = 0; attr->blocks != NULL && k < attr->count; k++) {

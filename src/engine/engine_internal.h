@@ -39,7 +39,8 @@ struct kelp_engine {
     size_t nodes_loaded;
 };
 
-/* Works out every node of the engine's main block whose inputs are all constant; the results become constants. */
+/* Works out every node of the engine's main block whose inputs are all constant; the results become
+ * constants. */
 kelp_status *kelp_engine_fold_constants(kelp_engine *engine) KELP_MUST_USE;
 /* Memory for `size_bytes` that lives as long as the engine. */
 kelp_status *kelp_engine_own(kelp_engine *engine, size_t size_bytes, void **out) KELP_MUST_USE;
@@ -56,14 +57,14 @@ typedef enum kelp_storage {
 
 /* A value under a plan. Values that share bytes (views, in place) have the same root. */
 typedef struct kelp_plan_value {
-    kelp_tensor tensor; /* shape known unless `dynamic`; data is set when the plan is bound */
-    uint32_t root;      /* own id when it is its own */
+    kelp_tensor tensor;   /* shape known unless `dynamic`; data is set when the plan is bound */
+    uint32_t root;        /* own id when it is its own */
     kelp_storage storage; /* of a root */
     uint32_t index;
     size_t offset;
-    size_t bytes;       /* of a root: the most that any of its values needs */
+    size_t bytes;         /* of a root: the most that any of its values needs */
     uint32_t first, last; /* steps between which a root is alive */
-    bool dynamic;       /* shape known only while invoking */
+    bool dynamic;         /* shape known only while invoking */
 } kelp_plan_value;
 
 typedef struct kelp_step {
@@ -74,8 +75,8 @@ typedef struct kelp_step {
 } kelp_step;
 
 typedef struct kelp_plan {
-    struct kelp_plan *next; /* most recently used first */
-    kelp_arena arena;       /* everything below lives here */
+    struct kelp_plan *next;    /* most recently used first */
+    kelp_arena arena;          /* everything below lives here */
     kelp_tensor *input_shapes; /* what it was made for */
     kelp_plan_value *values;   /* by value id */
     size_t value_count;
@@ -84,8 +85,9 @@ typedef struct kelp_plan {
     size_t workspace_bytes;
     uint32_t *moving; /* values whose address changes with what the caller binds */
     size_t moving_count;
-    const kelp_plan_value **copies; /* per output: NULL, or the value that is copied to it after the last step */
-    char *bound_workspace;          /* what data pointers were resolved against */
+    const kelp_plan_value *
+        *copies; /* per output: NULL, or the value that is copied to it after the last step */
+    char *bound_workspace; /* what data pointers were resolved against */
     bool bound;
     kelp_plan_stats stats;
 } kelp_plan;
@@ -103,9 +105,10 @@ struct kelp_context {
         size_t user_bytes;
         void *own_data;
         size_t own_bytes;
-        void *target; /* where steps write it: user_data, or own_data when that is absent or misaligned */
+        void *target;       /* where steps write it: user_data, or own_data when that is absent or
+                               misaligned */
         kelp_tensor tensor; /* as kelp_context_output shows it */
-    } *outputs;
+    } * outputs;
     kelp_plan *plans; /* the first is current when `planned` */
     size_t plan_count;
     bool planned;
@@ -133,9 +136,10 @@ typedef struct kelp_interval {
     uint32_t first, last; /* alive during steps first … last */
     size_t offset;        /* out */
 } kelp_interval;
-/* Places the intervals so that no two that are alive at once overlap: largest first, each in the lowest gap that fits. Offsets are
- * multiples of 64. `order` has room for `count` indexes. Source: "greedy by size", Pisarchyk and Lee, "Efficient Memory
- * Management for Deep Neural Net Inference", 2020. */
+/* Places the intervals so that no two that are alive at once overlap: largest first, each in the
+ * lowest gap that fits. Offsets are multiples of 64. `order` has room for `count` indexes. Source:
+ * "greedy by size", Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference",
+ * 2020. */
 bool kelp_memory_plan(kelp_interval *intervals, size_t count, uint32_t *order, uint32_t *placed,
                       size_t *out_total_bytes, size_t *out_lower_bound_bytes);
 

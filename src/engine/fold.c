@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Constant folding: what does not depend on the inputs is worked out once, with the same kernels. */
+/* Constant folding: what does not depend on the inputs is worked out once, with the same kernels.
+ */
 #include "base/alloc.h"
 #include "engine/engine_internal.h"
 

@@ -11,7 +11,8 @@ static size_t round_up(size_t bytes) {
 
 static int compare_size(const void *a, const void *b, void *userp) {
     const kelp_interval *intervals = userp;
-    const kelp_interval *x = &intervals[*(const uint32_t *)a], *y = &intervals[*(const uint32_t *)b];
+    const kelp_interval *x = &intervals[*(const uint32_t *)a],
+                        *y = &intervals[*(const uint32_t *)b];
     if (x->bytes != y->bytes)
         return x->bytes < y->bytes ? 1 : -1;
     if (x->first != y->first)
@@ -21,7 +22,8 @@ static int compare_size(const void *a, const void *b, void *userp) {
 
 static int compare_first(const void *a, const void *b, void *userp) {
     const kelp_interval *intervals = userp;
-    const kelp_interval *x = &intervals[*(const uint32_t *)a], *y = &intervals[*(const uint32_t *)b];
+    const kelp_interval *x = &intervals[*(const uint32_t *)a],
+                        *y = &intervals[*(const uint32_t *)b];
     return x->first < y->first ? -1 : x->first > y->first;
 }
 
@@ -43,7 +45,8 @@ static size_t lower_bound(const kelp_interval *intervals, size_t count, uint32_t
     return most;
 }
 
-/* Lowest offset at which `item` fits beside those of `placed` (sorted by offset) that live at the same time. */
+/* Lowest offset at which `item` fits beside those of `placed` (sorted by offset) that live at the
+ * same time. */
 static size_t find_gap(const kelp_interval *intervals, const uint32_t *placed, size_t placed_count,
                        const kelp_interval *item) {
     size_t need = round_up(item->bytes), end = 0;

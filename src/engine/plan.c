@@ -2,8 +2,10 @@
 /*
  * A plan: for one set of input shapes, which kernels run in which order, and where every byte lies.
  *
- * Nodes are walked once. Each is reshaped with what is known: shapes always, data where it is constant. What can be worked out now is (shape arithmetic
- * vanishes), views and in-place results share their input's bytes, and what depends on data becomes a dynamic step that is reshaped again while invoking.
+ * Nodes are walked once. Each is reshaped with what is known: shapes always, data where it is
+ * constant. What can be worked out now is (shape arithmetic vanishes), views and in-place results
+ * share their input's bytes, and what depends on data becomes a dynamic step that is reshaped again
+ * while invoking.
  */
 #include "base/alloc.h"
 #include "base/checked.h"
@@ -213,8 +215,8 @@ static void consume(planner *p, const kelp_node *node) {
 static void add_step(planner *p, const kelp_engine_node *engine_node, const kelp_op_args *args,
                      bool dynamic) {
     uint32_t index = (uint32_t)p->plan->step_count++;
-    p->plan->steps[index] = (kelp_step){.engine_node = engine_node, .args = *args,
-                                        .dynamic = dynamic};
+    p->plan->steps[index] =
+        (kelp_step){.engine_node = engine_node, .args = *args, .dynamic = dynamic};
     const kelp_node *node = engine_node->node;
     touch(p, node, index);
     for (size_t i = 0; i < node->output_count; i++) {
@@ -275,7 +277,8 @@ static kelp_status *plan_node(planner *p, const kelp_engine_node *engine_node) {
     return NULL;
 }
 
-/* A root that is an output is written where the output goes; one that is an input, a constant or two outputs is copied. */
+/* A root that is an output is written where the output goes; one that is an input, a constant or
+ * two outputs is copied. */
 static void claim_outputs(planner *p) {
     const kelp_block *main = p->engine->graph->main;
     for (uint32_t i = 0; i < main->output_count; i++) {
@@ -297,8 +300,8 @@ static kelp_status *place(planner *p) {
     kelp_plan *plan = p->plan;
     size_t most = plan->value_count + plan->step_count + 1, count = 0;
     kelp_interval *intervals = NULL;
-    KELP_TRY(kelp_alloc_zero(p->context->allocator, most,
-                             sizeof *intervals + 2 * sizeof(uint32_t), (void **)&intervals));
+    KELP_TRY(kelp_alloc_zero(p->context->allocator, most, sizeof *intervals + 2 * sizeof(uint32_t),
+                             (void **)&intervals));
     uint32_t *order = (uint32_t *)(intervals + most), *placed = order + most;
     for (size_t i = 0; i < plan->value_count; i++) {
         const kelp_plan_value *value = &plan->values[i];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kelp::Attention: q, k, v as [batch, sequence, heads * size], an additive mask [batch or 1, 1, query or 1, key] or none; attributes num_heads and scale;
- * y = softmax(scale * q·kᵀ + mask)·v as [batch, query, heads * size]. Blocks of queries are worked on so that their scores stay in cache.
+ * kelp::Attention: q, k, v as [batch, sequence, heads * size], an additive mask [batch or 1, 1,
+ * query or 1, key] or none; attributes num_heads and scale; y = softmax(scale * q·kᵀ + mask)·v as
+ * [batch, query, heads * size]. Blocks of queries are worked on so that their scores stay in cache.
  * Source: Vaswani et al., "Attention Is All You Need", 2017.
  */
 #include "ops/gemm.h"
@@ -96,15 +97,16 @@ static void attend(const attention_plan *p, int64_t image, int64_t head, int64_t
 static void attention_range(void *userp, int64_t begin, int64_t end, int worker) {
     const attention_plan *p = userp;
     const kelp_op_args *args = p->args;
-    float *turned = (float *)(void *)((char *)args->scratch + p->offset) +
-                    (size_t)worker * p->worker_elements;
+    float *turned =
+        (float *)(void *)((char *)args->scratch + p->offset) + (size_t)worker * p->worker_elements;
     float *scores = turned + (p->keys * p->size + 15) / 16 * 16;
     int64_t last = -1;
     for (int64_t unit = begin; unit < end; unit++) {
         int64_t pair = unit / p->blocks, image = pair / p->heads, head = pair % p->heads;
         if (pair != last) /* blocks of one head share the turned keys */
-            turn_keys(p, (const float *)args->inputs[1]->data + image * p->keys * p->width +
-                             head * p->size,
+            turn_keys(p,
+                      (const float *)args->inputs[1]->data + image * p->keys * p->width +
+                          head * p->size,
                       turned);
         last = pair;
         attend(p, image, head, unit % p->blocks, turned, scores);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cast, CastLike: between number types, and to and from text. Source: ONNX operator specification, Cast-25. */
+/* Cast, CastLike: between number types, and to and from text. Source: ONNX operator specification,
+ * Cast-25. */
 #include "ops/kernel.h"
 
 #include "tensor/convert.h"
@@ -18,7 +19,8 @@ typedef struct cast_job {
     cast_fn fn;
 } cast_job;
 
-/* What C leaves undefined (a float outside the integer's range) gets the answer that x86 gives for 64 bits, then wraps. */
+/* What C leaves undefined (a float outside the integer's range) gets the answer that x86 gives for
+ * 64 bits, then wraps. */
 static int64_t to_integer(double x) {
     return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN;
 }
@@ -41,28 +43,30 @@ static uint64_t to_unsigned(double x) {
 #define READ_bf16(p, i) kelp_bf16_to_f32(((const uint16_t *)(p))[i])
 
 #define FLOAT_SOURCES(X) X(f32, float) X(f64, double) X(f16, float) X(bf16, float)
-#define INT_SOURCES(X) \
-    X(i8, int8_t) X(i16, int16_t) X(i32, int32_t) X(i64, int64_t) X(u8, uint8_t) X(u16, uint16_t) X(u32, uint32_t) X(u64, uint64_t) X(b8, uint8_t)
+#define INT_SOURCES(X)                                                              \
+    X(i8, int8_t)                                                                   \
+    X(i16, int16_t) X(i32, int32_t) X(i64, int64_t) X(u8, uint8_t) X(u16, uint16_t) \
+        X(u32, uint32_t) X(u64, uint64_t) X(b8, uint8_t)
 
-#define CAST(source, type, target, to_type, expression)                              \
-    static void source##_to_##target(const void *from, void *to, int64_t count) {    \
-        for (int64_t i = 0; i < count; i++) {                                        \
-            type x = READ_##source(from, i);                                         \
-            ((to_type *)to)[i] = (to_type)(expression);                              \
-        }                                                                            \
+#define CAST(source, type, target, to_type, expression)                           \
+    static void source##_to_##target(const void *from, void *to, int64_t count) { \
+        for (int64_t i = 0; i < count; i++) {                                     \
+            type x = READ_##source(from, i);                                      \
+            ((to_type *)to)[i] = (to_type)(expression);                           \
+        }                                                                         \
     }
-#define TO_ALL(source, type, integer)                         \
-    CAST(source, type, f32, float, x)                         \
-    CAST(source, type, f64, double, x)                        \
-    CAST(source, type, b8, uint8_t, x != 0)                 \
+#define TO_ALL(source, type, integer)                              \
+    CAST(source, type, f32, float, x)                              \
+    CAST(source, type, f64, double, x)                             \
+    CAST(source, type, b8, uint8_t, x != 0)                        \
     CAST(source, type, f16, uint16_t, kelp_f32_to_f16((float)x))   \
     CAST(source, type, bf16, uint16_t, kelp_f32_to_bf16((float)x)) \
-    CAST(source, type, i8, int8_t, integer(x))                \
-    CAST(source, type, i16, int16_t, integer(x))              \
-    CAST(source, type, i32, int32_t, integer(x))              \
-    CAST(source, type, i64, int64_t, integer(x))              \
-    CAST(source, type, u8, uint8_t, integer(x))               \
-    CAST(source, type, u16, uint16_t, integer(x))             \
+    CAST(source, type, i8, int8_t, integer(x))                     \
+    CAST(source, type, i16, int16_t, integer(x))                   \
+    CAST(source, type, i32, int32_t, integer(x))                   \
+    CAST(source, type, i64, int64_t, integer(x))                   \
+    CAST(source, type, u8, uint8_t, integer(x))                    \
+    CAST(source, type, u16, uint16_t, integer(x))                  \
     CAST(source, type, u32, uint32_t, integer(x))
 #define FROM_FLOAT(source, type) \
     TO_ALL(source, type, to_integer) CAST(source, type, u64, uint64_t, to_unsigned((double)x))
@@ -71,12 +75,14 @@ FLOAT_SOURCES(FROM_FLOAT)
 INT_SOURCES(FROM_INT)
 
 static cast_fn find_cast(kelp_dtype from, kelp_dtype to) {
-#define ROW(source)                                                                          \
-    {[KELP_F32] = source##_to_f32,   [KELP_F64] = source##_to_f64, [KELP_BOOL] = source##_to_b8, \
-     [KELP_F16] = source##_to_f16,   [KELP_BF16] = source##_to_bf16, [KELP_I8] = source##_to_i8,   \
-     [KELP_I16] = source##_to_i16,   [KELP_I32] = source##_to_i32, [KELP_I64] = source##_to_i64,   \
-     [KELP_U8] = source##_to_u8,     [KELP_U16] = source##_to_u16, [KELP_U32] = source##_to_u32,   \
-     [KELP_U64] = source##_to_u64}
+#define ROW(source)                                                                               \
+    {                                                                                             \
+        [KELP_F32] = source##_to_f32, [KELP_F64] = source##_to_f64, [KELP_BOOL] = source##_to_b8, \
+        [KELP_F16] = source##_to_f16, [KELP_BF16] = source##_to_bf16, [KELP_I8] = source##_to_i8, \
+        [KELP_I16] = source##_to_i16, [KELP_I32] = source##_to_i32, [KELP_I64] = source##_to_i64, \
+        [KELP_U8] = source##_to_u8, [KELP_U16] = source##_to_u16, [KELP_U32] = source##_to_u32,   \
+        [KELP_U64] = source##_to_u64                                                              \
+    }
     static const cast_fn table[KELP_BF16 + 1][KELP_BF16 + 1] = {
         [KELP_F32] = ROW(f32),   [KELP_F64] = ROW(f64), [KELP_F16] = ROW(f16),
         [KELP_BF16] = ROW(bf16), [KELP_BOOL] = ROW(b8), [KELP_I8] = ROW(i8),
@@ -90,11 +96,13 @@ static kelp_status *cast_reshape(kelp_op_args *args, kelp_dtype to) {
     const kelp_tensor *x = args->inputs[0];
     bool text = x->dtype == KELP_STRING || to == KELP_STRING;
     kelp_dtype other = x->dtype == KELP_STRING ? to : x->dtype;
-    if (x->dtype != to && (text ? find_cast(other, KELP_F64) == NULL : find_cast(x->dtype, to) == NULL))
+    if (x->dtype != to &&
+        (text ? find_cast(other, KELP_F64) == NULL : find_cast(x->dtype, to) == NULL))
         return KELP_ERROR(KELP_UNIMPLEMENTED, "operator '%s' from %s to %s (type %d) is not known",
                           kelp_node_op_type(args->node), kelp_dtype_name(x->dtype),
                           kelp_dtype_name(to), (int)to);
-    if (to == KELP_STRING && x->dtype != to) { /* text needs memory that lives until the invoke ends */
+    if (to == KELP_STRING &&
+        x->dtype != to) { /* text needs memory that lives until the invoke ends */
         args->deferred = x->data == NULL && kelp_tensor_elements(x) > 0;
         KELP_OPS_TRY_DEFER(args);
     }
@@ -118,8 +126,8 @@ static kelp_status *format_all(kelp_op_args *args) {
             else
                 length = snprintf(text, sizeof text, "%.*g", x->dtype == KELP_F64 ? 17 : 8, value);
         } else if (x->dtype == KELP_U64) {
-            length = snprintf(text, sizeof text, "%llu",
-                              (unsigned long long)kelp_ops_read_i64(x, i));
+            length =
+                snprintf(text, sizeof text, "%llu", (unsigned long long)kelp_ops_read_i64(x, i));
         } else {
             length = snprintf(text, sizeof text, "%lld", (long long)kelp_ops_read_i64(x, i));
         }

@@ -11,7 +11,8 @@ static kelp_status *clip_reshape(const void *state, kelp_op_args *args) {
     for (int32_t i = 1; i <= 2; i++) {
         const kelp_tensor *bound = kelp_ops_in(args, i);
         if (bound != NULL && (bound->dtype != x->dtype || kelp_tensor_elements(bound) != 1))
-            return kelp_ops_bad_shapes(args, bound, NULL, "a bound must be one value of the input's type");
+            return kelp_ops_bad_shapes(args, bound, NULL,
+                                       "a bound must be one value of the input's type");
     }
     if (x->dtype == KELP_STRING || x->dtype == KELP_BOOL || kelp_ops_element_bytes(x->dtype) == 0 ||
         kelp_ops_element_bytes(x->dtype) > 8)
@@ -25,20 +26,20 @@ typedef struct clip_job {
 } clip_job;
 
 /* as numpy: min(max(x, low), high), and a NaN stays */
-#define CLIP(suffix, type)                                                          \
+#define CLIP(suffix, type)                                                           \
     static void clip_##suffix(void *userp, int64_t begin, int64_t end, int worker) { \
-        const clip_job *job = userp;                                                \
-        const type *x = job->x;                                                     \
-        type *y = job->y;                                                           \
-        (void)worker;                                                               \
-        type low = job->low ? *(const type *)job->low : 0;                          \
-        type high = job->high ? *(const type *)job->high : 0;                       \
-        bool has_low = job->low != NULL, has_high = job->high != NULL;              \
-        for (int64_t i = begin; i < end; i++) {                                     \
-            type v = x[i];                                                          \
-            v = has_low && v < low ? low : v;                                       \
-            y[i] = has_high && v > high ? high : v;                                 \
-        }                                                                           \
+        const clip_job *job = userp;                                                 \
+        const type *x = job->x;                                                      \
+        type *y = job->y;                                                            \
+        (void)worker;                                                                \
+        type low = job->low ? *(const type *)job->low : 0;                           \
+        type high = job->high ? *(const type *)job->high : 0;                        \
+        bool has_low = job->low != NULL, has_high = job->high != NULL;               \
+        for (int64_t i = begin; i < end; i++) {                                      \
+            type v = x[i];                                                           \
+            v = has_low && v < low ? low : v;                                        \
+            y[i] = has_high && v > high ? high : v;                                  \
+        }                                                                            \
     }
 CLIP(f32, float)
 CLIP(f64, double)
@@ -52,7 +53,8 @@ CLIP(u32, uint32_t)
 CLIP(u64, uint64_t)
 
 static kelp_status *clip_invoke(const void *state, kelp_op_args *args) {
-    const kelp_tensor *x = args->inputs[0], *low = kelp_ops_in(args, 1), *high = kelp_ops_in(args, 2);
+    const kelp_tensor *x = args->inputs[0], *low = kelp_ops_in(args, 1),
+                      *high = kelp_ops_in(args, 2);
     float old_low = kelp_node_attr_f32(args->node, "min", -FLT_MAX);
     float old_high = kelp_node_attr_f32(args->node, "max", FLT_MAX);
     double wide_low = (double)old_low, wide_high = (double)old_high;
@@ -64,8 +66,8 @@ static kelp_status *clip_invoke(const void *state, kelp_op_args *args) {
         job.high = x->dtype == KELP_F64 ? (const void *)&wide_high : &old_high;
     }
     switch (x->dtype) {
-#define CASE(name, suffix)                                                                      \
-    case name:                                                                                  \
+#define CASE(name, suffix)                                                                         \
+    case name:                                                                                     \
         kelp_op_parallel(args->env, kelp_tensor_elements(x), KELP_OPS_GRAIN, clip_##suffix, &job); \
         return NULL;
         CASE(KELP_F32, f32)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * If and Loop over subgraphs, which run node by node with whatever backend covers each. Results live in the context's memory of this invoke.
- * Source: ONNX operator specification, If and Loop (versions 1 to 25).
+ * If and Loop over subgraphs, which run node by node with whatever backend covers each. Results
+ * live in the context's memory of this invoke. Source: ONNX operator specification, If and Loop
+ * (versions 1 to 25).
  */
 #include "ops/control.h"
 
@@ -30,8 +31,8 @@ static kelp_status *run_if(const kelp_opset_registry *registry, const kelp_op_en
     const char *name = condition ? "then_branch" : "else_branch";
     const kelp_block *branch = kelp_node_attr_block(node, name);
     if (branch == NULL || kelp_block_output_count(branch) < kelp_node_output_count(node))
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "node '%s' (If): %s %s", kelp_node_name(node), name,
-                          branch ? "has fewer outputs than the node" : "is missing");
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "node '%s' (If): %s %s", kelp_node_name(node),
+                          name, branch ? "has fewer outputs than the node" : "is missing");
     kelp_tensor *results =
         kelp_op_env_alloc(env, (kelp_block_output_count(branch) + 1) * sizeof *results);
     if (results == NULL)
@@ -88,7 +89,8 @@ static kelp_status *stack_scan(const loop *l, size_t index, kelp_tensor *out) {
         dtype = first->dtype;
         rank = first->rank;
         if (rank + 1 > KELP_MAX_RANK)
-            return KELP_ERROR(KELP_INVALID_ARGUMENT, "node '%s' (Loop): output %zu has too many axes",
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "node '%s' (Loop): output %zu has too many axes",
                               kelp_node_name(l->node), l->carried + index);
         memcpy(shape + 1, first->shape, (size_t)rank * sizeof *shape);
     }

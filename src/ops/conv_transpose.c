@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ConvTranspose in one to three dimensions: each output gathers the inputs that reach it. Source: ONNX operator specification, ConvTranspose-22. */
+/* ConvTranspose in one to three dimensions: each output gathers the inputs that reach it. Source:
+ * ONNX operator specification, ConvTranspose-22. */
 #include "ops/kernel.h"
 
 #define AXES 3
@@ -30,9 +31,10 @@ static kelp_status *init_axis(transposed *p, const kelp_op_args *args, size_t ax
     int64_t extra = list_at(args, "output_padding", axes, axis, 0);
     int64_t wanted = list_at(args, "output_shape", axes, axis, -1);
     if (in < 1 || in > most || kernel < 1 || kernel > most || stride < 1 || stride > most ||
-        dilation < 1 || dilation > most || before < 0 || before > most || after < 0 || after > most ||
-        extra < 0 || extra > most || wanted > most * most)
-        return kelp_ops_bad_shapes(args, x, w, "extents, strides, dilations or pads are out of range");
+        dilation < 1 || dilation > most || before < 0 || before > most || after < 0 ||
+        after > most || extra < 0 || extra > most || wanted > most * most)
+        return kelp_ops_bad_shapes(args, x, w,
+                                   "extents, strides, dilations or pads are out of range");
     int64_t reach = (kernel - 1) * dilation + 1, full = (in - 1) * stride + reach + extra;
     if (strcmp(auto_pad, "VALID") == 0)
         before = after = 0;
@@ -88,7 +90,8 @@ static kelp_status *transposed_reshape(const void *state, kelp_op_args *args) {
     return NULL;
 }
 
-/* Input coordinate that reaches output `out` through kernel position `tap` along an axis; -1 when none does. */
+/* Input coordinate that reaches output `out` through kernel position `tap` along an axis; -1 when
+ * none does. */
 static int64_t source(const transposed *p, int axis, int64_t out, int64_t tap) {
     int64_t at = out + p->before[axis] - tap * p->dilation[axis];
     if (at < 0 || at % p->stride[axis] != 0 || at / p->stride[axis] >= p->in[axis])
@@ -96,7 +99,8 @@ static int64_t source(const transposed *p, int axis, int64_t out, int64_t tap) {
     return at / p->stride[axis];
 }
 
-/* One plane of the output, one input channel and one kernel row after another; doubles are not needed: sums are short. */
+/* One plane of the output, one input channel and one kernel row after another; doubles are not
+ * needed: sums are short. */
 static void add_channel(const transposed *p, const float *x, const float *w, float *y) {
     for (int64_t a = 0; a < p->out[0]; a++)
         for (int64_t b = 0; b < p->out[1]; b++, y += p->out[2])

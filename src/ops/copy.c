@@ -23,14 +23,14 @@ void kelp_ops_strides(int32_t rank, const int64_t *shape, int64_t *out_strides) 
 }
 
 /* Plain data may lie at any address, so elements move through memcpy of a fixed size. */
-#define COPY_ROW(bits, type)                                                                  \
-    static void copy_row_##bits(char *to, int64_t to_stride, const char *from,                \
-                                int64_t from_stride, int64_t count) {                         \
-        for (int64_t i = 0; i < count; i++) {                                                 \
-            type value;                                                                       \
-            memcpy(&value, from + i * from_stride * (int64_t)sizeof value, sizeof value);     \
-            memcpy(to + i * to_stride * (int64_t)sizeof value, &value, sizeof value);         \
-        }                                                                                     \
+#define COPY_ROW(bits, type)                                                              \
+    static void copy_row_##bits(char *to, int64_t to_stride, const char *from,            \
+                                int64_t from_stride, int64_t count) {                     \
+        for (int64_t i = 0; i < count; i++) {                                             \
+            type value;                                                                   \
+            memcpy(&value, from + i * from_stride * (int64_t)sizeof value, sizeof value); \
+            memcpy(to + i * to_stride * (int64_t)sizeof value, &value, sizeof value);     \
+        }                                                                                 \
     }
 COPY_ROW(8, uint8_t)
 COPY_ROW(16, uint16_t)
@@ -63,7 +63,8 @@ static void copy_row(size_t size, char *to, int64_t to_stride, const char *from,
     }
 }
 
-/* Rows of the two innermost dimensions in tiles, so that both sides stay in cache when one of them is turned. */
+/* Rows of the two innermost dimensions in tiles, so that both sides stay in cache when one of them
+ * is turned. */
 static void copy_plane(const copy_job *job, char *to, const char *from) {
     enum { TILE = 16 };
     int32_t r = job->rank - 2;

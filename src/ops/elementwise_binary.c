@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Operators of two tensors (and Min, Max, Sum, Mean of many), element by element, broadcast as numpy does.
- * Integers wrap; integer division by zero gives zero. Source: ONNX operator specification, Broadcasting in ONNX.
+ * Operators of two tensors (and Min, Max, Sum, Mean of many), element by element, broadcast as
+ * numpy does. Integers wrap; integer division by zero gives zero. Source: ONNX operator
+ * specification, Broadcasting in ONNX.
  */
 #include "ops/kernel.h"
 #include "ops/simd/simd.h"
@@ -84,10 +85,9 @@ static kelp_status *binary_reshape(kelp_op_args *args, const binary_entry *table
     KELP_TRY(kelp_ops_check(args, 2));
     const kelp_tensor *a = args->inputs[0], *b = args->inputs[1];
     if (a->dtype != b->dtype)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "operator '%s' takes two tensors of one type: found %s and %s",
-                          kelp_node_op_type(args->node), kelp_dtype_name(a->dtype),
-                          kelp_dtype_name(b->dtype));
+        return KELP_ERROR(
+            KELP_INVALID_ARGUMENT, "operator '%s' takes two tensors of one type: found %s and %s",
+            kelp_node_op_type(args->node), kelp_dtype_name(a->dtype), kelp_dtype_name(b->dtype));
     p->fn = find_entry(table, a->dtype);
     p->simd = simd >= 0 && a->dtype == KELP_F32 ? kelp_simd_get()->bin[simd] : NULL;
     if (p->fn == NULL)
@@ -105,41 +105,50 @@ static kelp_status *binary_reshape(kelp_op_args *args, const binary_entry *table
     return kelp_ops_set(args, 0, out_dtype, rank, shape);
 }
 
-#define LOOP(op, suffix, type, out_type, expression)                                          \
-    static void op##_##suffix(void *to, const void *left, const void *right, int64_t count,   \
-                              int a_stride, int b_stride) {                                   \
-        const type *pa = left, *pb = right;                                                   \
-        out_type *out = to;                                                                   \
-        for (int64_t i = 0; i < count; i++) {                                                 \
-            type a = pa[i * a_stride], b = pb[i * b_stride];                                  \
-            (void)a, (void)b;                                                                 \
-            out[i] = (out_type)(expression);                                                  \
-        }                                                                                     \
+#define LOOP(op, suffix, type, out_type, expression)                                        \
+    static void op##_##suffix(void *to, const void *left, const void *right, int64_t count, \
+                              int a_stride, int b_stride) {                                 \
+        const type *pa = left, *pb = right;                                                 \
+        out_type *out = to;                                                                 \
+        for (int64_t i = 0; i < count; i++) {                                               \
+            type a = pa[i * a_stride], b = pb[i * b_stride];                                \
+            (void)a, (void)b;                                                               \
+            out[i] = (out_type)(expression);                                                \
+        }                                                                                   \
     }
-#define FLOATS(op, single, wide)           \
-    LOOP(op, f32, float, float, single)    \
+#define FLOATS(op, single, wide)        \
+    LOOP(op, f32, float, float, single) \
     LOOP(op, f64, double, double, wide)
-#define FLOAT_ROWS(op) {KELP_F32, op##_f32}, {KELP_F64, op##_f64}
-#define SIGNED(op, e)                     \
-    LOOP(op, i8, int8_t, int8_t, e)       \
-    LOOP(op, i16, int16_t, int16_t, e)    \
-    LOOP(op, i32, int32_t, int32_t, e)    \
+#define FLOAT_ROWS(op)      \
+    {KELP_F32, op##_f32}, { \
+        KELP_F64, op##_f64  \
+    }
+#define SIGNED(op, e)                  \
+    LOOP(op, i8, int8_t, int8_t, e)    \
+    LOOP(op, i16, int16_t, int16_t, e) \
+    LOOP(op, i32, int32_t, int32_t, e) \
     LOOP(op, i64, int64_t, int64_t, e)
-#define UNSIGNED(op, e)                   \
-    LOOP(op, u8, uint8_t, uint8_t, e)     \
-    LOOP(op, u16, uint16_t, uint16_t, e)  \
-    LOOP(op, u32, uint32_t, uint32_t, e)  \
+#define UNSIGNED(op, e)                  \
+    LOOP(op, u8, uint8_t, uint8_t, e)    \
+    LOOP(op, u16, uint16_t, uint16_t, e) \
+    LOOP(op, u32, uint32_t, uint32_t, e) \
     LOOP(op, u64, uint64_t, uint64_t, e)
-#define SIGNED_ROWS(op) {KELP_I8, op##_i8}, {KELP_I16, op##_i16}, {KELP_I32, op##_i32}, {KELP_I64, op##_i64}
-#define UNSIGNED_ROWS(op) {KELP_U8, op##_u8}, {KELP_U16, op##_u16}, {KELP_U32, op##_u32}, {KELP_U64, op##_u64}
+#define SIGNED_ROWS(op)                                               \
+    {KELP_I8, op##_i8}, {KELP_I16, op##_i16}, {KELP_I32, op##_i32}, { \
+        KELP_I64, op##_i64                                            \
+    }
+#define UNSIGNED_ROWS(op)                                             \
+    {KELP_U8, op##_u8}, {KELP_U16, op##_u16}, {KELP_U32, op##_u32}, { \
+        KELP_U64, op##_u64                                            \
+    }
 #define NUMBER_ROWS(op) FLOAT_ROWS(op), SIGNED_ROWS(op), UNSIGNED_ROWS(op)
 
-#define OPERATOR(name, simd, out_dtype, flags, ...)                                   \
+#define OPERATOR(name, simd, out_dtype, flags, ...)                                       \
     static const binary_entry name##_table[] = {__VA_ARGS__, {KELP_DTYPE_INVALID, NULL}}; \
-    static kelp_status *reshape_##name(const void *state, kelp_op_args *args) {       \
-        (void)state;                                                                  \
-        return binary_reshape(args, name##_table, simd, out_dtype);                   \
-    }                                                                                 \
+    static kelp_status *reshape_##name(const void *state, kelp_op_args *args) {           \
+        (void)state;                                                                      \
+        return binary_reshape(args, name##_table, simd, out_dtype);                       \
+    }                                                                                     \
     KELP_KERNEL(name, flags, sizeof(binary_plan), 0, reshape_##name, binary_invoke);
 #define INPLACE (KELP_OP_INPLACE_0 | KELP_OP_INPLACE_1)
 #define ARITHMETIC(name, simd) OPERATOR(name, simd, KELP_DTYPE_INVALID, INPLACE, NUMBER_ROWS(name))
@@ -170,24 +179,27 @@ LOOP(Xor, bool, uint8_t, uint8_t, (a != 0) ^ (b != 0))
 OPERATOR(Xor, -1, KELP_BOOL, INPLACE, {KELP_BOOL, Xor_bool})
 SIGNED(BitwiseAnd, a &b)
 UNSIGNED(BitwiseAnd, a &b)
-OPERATOR(BitwiseAnd, -1, KELP_DTYPE_INVALID, INPLACE, SIGNED_ROWS(BitwiseAnd), UNSIGNED_ROWS(BitwiseAnd))
+OPERATOR(BitwiseAnd, -1, KELP_DTYPE_INVALID, INPLACE, SIGNED_ROWS(BitwiseAnd),
+         UNSIGNED_ROWS(BitwiseAnd))
 SIGNED(BitwiseOr, a | b)
 UNSIGNED(BitwiseOr, a | b)
-OPERATOR(BitwiseOr, -1, KELP_DTYPE_INVALID, INPLACE, SIGNED_ROWS(BitwiseOr), UNSIGNED_ROWS(BitwiseOr))
+OPERATOR(BitwiseOr, -1, KELP_DTYPE_INVALID, INPLACE, SIGNED_ROWS(BitwiseOr),
+         UNSIGNED_ROWS(BitwiseOr))
 SIGNED(BitwiseXor, a ^ b)
 UNSIGNED(BitwiseXor, a ^ b)
-OPERATOR(BitwiseXor, -1, KELP_DTYPE_INVALID, INPLACE, SIGNED_ROWS(BitwiseXor), UNSIGNED_ROWS(BitwiseXor))
+OPERATOR(BitwiseXor, -1, KELP_DTYPE_INVALID, INPLACE, SIGNED_ROWS(BitwiseXor),
+         UNSIGNED_ROWS(BitwiseXor))
 
-#define COMPARE(name, op)                       \
-    LOOP(name, f32, float, uint8_t, a op b)     \
-    LOOP(name, f64, double, uint8_t, a op b)    \
-    LOOP(name, i8, int8_t, uint8_t, a op b)     \
-    LOOP(name, i16, int16_t, uint8_t, a op b)   \
-    LOOP(name, i32, int32_t, uint8_t, a op b)   \
-    LOOP(name, i64, int64_t, uint8_t, a op b)   \
-    LOOP(name, u8, uint8_t, uint8_t, a op b)    \
-    LOOP(name, u16, uint16_t, uint8_t, a op b)  \
-    LOOP(name, u32, uint32_t, uint8_t, a op b)  \
+#define COMPARE(name, op)                      \
+    LOOP(name, f32, float, uint8_t, a op b)    \
+    LOOP(name, f64, double, uint8_t, a op b)   \
+    LOOP(name, i8, int8_t, uint8_t, a op b)    \
+    LOOP(name, i16, int16_t, uint8_t, a op b)  \
+    LOOP(name, i32, int32_t, uint8_t, a op b)  \
+    LOOP(name, i64, int64_t, uint8_t, a op b)  \
+    LOOP(name, u8, uint8_t, uint8_t, a op b)   \
+    LOOP(name, u16, uint16_t, uint8_t, a op b) \
+    LOOP(name, u32, uint32_t, uint8_t, a op b) \
     LOOP(name, u64, uint64_t, uint8_t, a op b)
 COMPARE(Greater, >)
 OPERATOR(Greater, -1, KELP_BOOL, 0, NUMBER_ROWS(Greater))
@@ -203,10 +215,11 @@ static void Equal_string(void *to, const void *left, const void *right, int64_t 
     const kelp_string *a = left, *b = right;
     uint8_t *out = to;
     for (int64_t i = 0; i < count; i++, a += a_stride, b += b_stride)
-        out[i] = a->length == b->length &&
-                 (a->length == 0 || memcmp(a->data, b->data, a->length) == 0);
+        out[i] =
+            a->length == b->length && (a->length == 0 || memcmp(a->data, b->data, a->length) == 0);
 }
-OPERATOR(Equal, -1, KELP_BOOL, 0, NUMBER_ROWS(Equal), {KELP_BOOL, Equal_u8}, {KELP_STRING, Equal_string})
+OPERATOR(Equal, -1, KELP_BOOL, 0, NUMBER_ROWS(Equal), {KELP_BOOL, Equal_u8},
+         {KELP_STRING, Equal_string})
 
 FLOATS(PRelu, (a < 0 ? a * b : a), (a < 0 ? a * b : a))
 LOOP(PRelu, i32, int32_t, int32_t, (a < 0 ? (uint32_t)a * (uint32_t)b : (uint32_t)a))
@@ -217,7 +230,8 @@ OPERATOR(PRelu, -1, KELP_DTYPE_INVALID, KELP_OP_INPLACE_0, FLOAT_ROWS(PRelu), {K
          {KELP_I64, PRelu_i64}, {KELP_U32, PRelu_u32}, {KELP_U64, PRelu_u64})
 
 /* ---- Mod: the divisor's sign, or the dividend's with fmod ---- */
-#define MOD_FLOAT(x, fmod_fn) (b == 0 ? NAN : (x = fmod_fn(a, b), x != 0 && (x < 0) != (b < 0) ? x + b : x))
+#define MOD_FLOAT(x, fmod_fn) \
+    (b == 0 ? NAN : (x = fmod_fn(a, b), x != 0 && (x < 0) != (b < 0) ? x + b : x))
 static void Mod_f32(void *to, const void *left, const void *right, int64_t count, int a_stride,
                     int b_stride) {
     const float *pa = left, *pb = right;
@@ -296,7 +310,8 @@ static kelp_status *variadic_reshape(kelp_op_args *args, const binary_entry *tab
         const kelp_tensor *next = args->inputs[i];
         if (next->dtype != first->dtype ||
             !kelp_ops_broadcast_shape(&rank, shape, next->rank, next->shape))
-            return kelp_ops_bad_shapes(args, first, next, "types differ or shapes do not broadcast");
+            return kelp_ops_bad_shapes(args, first, next,
+                                       "types differ or shapes do not broadcast");
     }
     return kelp_ops_set(args, 0, first->dtype, rank, shape);
 }
@@ -356,7 +371,8 @@ static kelp_status *pow_reshape(const void *state, kelp_op_args *args) {
     memcpy(shape, a->shape, sizeof shape);
     if (!kelp_ops_broadcast_shape(&rank, shape, b->rank, b->shape))
         return kelp_ops_bad_shapes(args, a, b, "the shapes do not broadcast");
-    if (a->dtype != KELP_F32 && a->dtype != KELP_F64 && a->dtype != KELP_I32 && a->dtype != KELP_I64)
+    if (a->dtype != KELP_F32 && a->dtype != KELP_F64 && a->dtype != KELP_I32 &&
+        a->dtype != KELP_I64)
         return kelp_ops_bad_type(args, a->dtype);
     if (kelp_ops_element_bytes(b->dtype) == 0 || b->dtype == KELP_STRING)
         return kelp_ops_bad_type(args, b->dtype);
@@ -380,8 +396,10 @@ static void pow_one(const kelp_tensor *a, int64_t i, const kelp_tensor *b, int64
     switch (a->dtype) {
     case KELP_F32: {
         float x = ((const float *)a->data)[i];
-        ((float *)to)[k] = exponent == 2 ? x * x : exponent == 3 ? x * x * x
-                           : exponent == 0.5 ? sqrtf(x) : powf(x, (float)exponent);
+        ((float *)to)[k] = exponent == 2     ? x * x
+                           : exponent == 3   ? x * x * x
+                           : exponent == 0.5 ? sqrtf(x)
+                                             : powf(x, (float)exponent);
         break;
     }
     case KELP_F64:
@@ -389,9 +407,8 @@ static void pow_one(const kelp_tensor *a, int64_t i, const kelp_tensor *b, int64
         break;
     default: {
         int64_t x = kelp_ops_read_i64(a, i);
-        int64_t y = kelp_ops_is_float(b->dtype)
-                        ? (int64_t)pow((double)x, exponent)
-                        : integer_power(x, kelp_ops_read_i64(b, j));
+        int64_t y = kelp_ops_is_float(b->dtype) ? (int64_t)pow((double)x, exponent)
+                                                : integer_power(x, kelp_ops_read_i64(b, j));
         if (a->dtype == KELP_I32)
             ((int32_t *)to)[k] = (int32_t)y;
         else

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Operators of one tensor, element by element. The float ones that models spend time in come from the simd table; the others are plain loops.
- * Source: ONNX operator specification.
+ * Operators of one tensor, element by element. The float ones that models spend time in come from
+ * the simd table; the others are plain loops. Source: ONNX operator specification.
  */
 #include "ops/kernel.h"
 #include "ops/simd/simd.h"
@@ -62,39 +62,52 @@ static kelp_status *unary_reshape(kelp_op_args *args, const unary_entry *table, 
 }
 
 /* F: one loop for `type`; a and b are the plan's alpha and beta */
-#define LOOP(op, suffix, type, expression)                                                   \
+#define LOOP(op, suffix, type, expression)                                                      \
     static void op##_##suffix(const unary_plan *p, const void *from, void *to, int64_t count) { \
-        const type a = (type)p->alpha, b = (type)p->beta;                                    \
-        const type *in = from;                                                               \
-        type *out = to;                                                                      \
-        (void)a;                                                                             \
-        (void)b;                                                                             \
-        for (int64_t i = 0; i < count; i++) {                                                \
-            type x = in[i];                                                                  \
-            out[i] = (type)(expression);                                                     \
-        }                                                                                    \
+        const type a = (type)p->alpha, b = (type)p->beta;                                       \
+        const type *in = from;                                                                  \
+        type *out = to;                                                                         \
+        (void)a;                                                                                \
+        (void)b;                                                                                \
+        for (int64_t i = 0; i < count; i++) {                                                   \
+            type x = in[i];                                                                     \
+            out[i] = (type)(expression);                                                        \
+        }                                                                                       \
     }
 #define FLOATS(op, f32_expression, f64_expression) \
     LOOP(op, f32, float, f32_expression)           \
     LOOP(op, f64, double, f64_expression)
-#define FLOAT_ROWS(op) {KELP_F32, op##_f32}, {KELP_F64, op##_f64}
-#define SIGNED(op, e) LOOP(op, i8, int8_t, e) LOOP(op, i16, int16_t, e) LOOP(op, i32, int32_t, e) LOOP(op, i64, int64_t, e)
-#define SIGNED_ROWS(op) {KELP_I8, op##_i8}, {KELP_I16, op##_i16}, {KELP_I32, op##_i32}, {KELP_I64, op##_i64}
-#define UNSIGNED(op, e) LOOP(op, u8, uint8_t, e) LOOP(op, u16, uint16_t, e) LOOP(op, u32, uint32_t, e) LOOP(op, u64, uint64_t, e)
-#define UNSIGNED_ROWS(op) {KELP_U8, op##_u8}, {KELP_U16, op##_u16}, {KELP_U32, op##_u32}, {KELP_U64, op##_u64}
+#define FLOAT_ROWS(op)      \
+    {KELP_F32, op##_f32}, { \
+        KELP_F64, op##_f64  \
+    }
+#define SIGNED(op, e)       \
+    LOOP(op, i8, int8_t, e) \
+    LOOP(op, i16, int16_t, e) LOOP(op, i32, int32_t, e) LOOP(op, i64, int64_t, e)
+#define SIGNED_ROWS(op)                                               \
+    {KELP_I8, op##_i8}, {KELP_I16, op##_i16}, {KELP_I32, op##_i32}, { \
+        KELP_I64, op##_i64                                            \
+    }
+#define UNSIGNED(op, e)      \
+    LOOP(op, u8, uint8_t, e) \
+    LOOP(op, u16, uint16_t, e) LOOP(op, u32, uint32_t, e) LOOP(op, u64, uint64_t, e)
+#define UNSIGNED_ROWS(op)                                             \
+    {KELP_U8, op##_u8}, {KELP_U16, op##_u16}, {KELP_U32, op##_u32}, { \
+        KELP_U64, op##_u64                                            \
+    }
 
 /* An operator: its table of loops, its simd function or -1, its attributes. */
-#define OPERATOR(name, act, attributes, ...)                                                   \
-    static kelp_status *reshape_##name(const void *state, kelp_op_args *args) {                \
-        static const unary_entry table[] = {__VA_ARGS__, {KELP_DTYPE_INVALID, NULL}};          \
-        unary_plan *p = args->plan;                                                            \
-        const kelp_node *node = args->node;                                                    \
-        (void)state;                                                                           \
-        (void)node;                                                                            \
-        (void)p;                                                                               \
-        attributes;                                                                            \
-        return unary_reshape(args, table, act);                                                \
-    }                                                                                          \
+#define OPERATOR(name, act, attributes, ...)                                          \
+    static kelp_status *reshape_##name(const void *state, kelp_op_args *args) {       \
+        static const unary_entry table[] = {__VA_ARGS__, {KELP_DTYPE_INVALID, NULL}}; \
+        unary_plan *p = args->plan;                                                   \
+        const kelp_node *node = args->node;                                           \
+        (void)state;                                                                  \
+        (void)node;                                                                   \
+        (void)p;                                                                      \
+        attributes;                                                                   \
+        return unary_reshape(args, table, act);                                       \
+    }                                                                                 \
     KELP_KERNEL(name, KELP_OP_INPLACE_0, sizeof(unary_plan), 0, reshape_##name, unary_invoke);
 #define NOTHING (void)0
 #define ALPHA(value) p->alpha = kelp_node_attr_f32(node, "alpha", value)

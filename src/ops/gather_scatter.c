@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gather and scatter by element and by tuple of indices. Indices from -extent to extent - 1; others fail the invoke. Source: ONNX operator specification. */
+/* Gather and scatter by element and by tuple of indices. Indices from -extent to extent - 1; others
+ * fail the invoke. Source: ONNX operator specification. */
 #include "ops/kernel.h"
 
 static kelp_status *bad_index(const kelp_op_args *args, int64_t index, int64_t extent) {
@@ -37,7 +38,8 @@ static kelp_status *gather_elements_reshape(const void *state, kelp_op_args *arg
     return kelp_ops_set(args, 0, x->dtype, indices->rank, indices->shape);
 }
 
-/* Offset in `x` of element `k` of `indices`, whose coordinate along `axis` is replaced by the index. */
+/* Offset in `x` of element `k` of `indices`, whose coordinate along `axis` is replaced by the
+ * index. */
 static kelp_status *element_offset(const kelp_op_args *args, const kelp_tensor *x,
                                    const kelp_tensor *indices, int32_t axis, int64_t k,
                                    int64_t *out) {
@@ -85,7 +87,8 @@ static kelp_status *read_join(const kelp_op_args *args, join *out) {
         if (strcmp(name, names[i]) == 0) {
             *out = (join)i;
             kelp_dtype type = args->inputs[0]->dtype;
-            if (i > 0 && type != KELP_F32 && type != KELP_F64 && type != KELP_I32 && type != KELP_I64)
+            if (i > 0 && type != KELP_F32 && type != KELP_F64 && type != KELP_I32 &&
+                type != KELP_I64)
                 return kelp_ops_bad_type(args, type);
             return NULL;
         }
@@ -93,13 +96,13 @@ static kelp_status *read_join(const kelp_op_args *args, join *out) {
                       kelp_node_op_type(args->node), name);
 }
 
-#define JOIN(type)                                                                      \
-    do {                                                                                \
-        type a = *(type *)to, b = *(const type *)from;                                  \
-        *(type *)to = how == JOIN_ADD   ? (type)(a + b)                                 \
-                      : how == JOIN_MUL ? (type)(a * b)                                 \
-                      : how == JOIN_MIN ? KELP_MIN(a, b)                                \
-                                        : KELP_MAX(a, b);                               \
+#define JOIN(type)                                        \
+    do {                                                  \
+        type a = *(type *)to, b = *(const type *)from;    \
+        *(type *)to = how == JOIN_ADD   ? (type)(a + b)   \
+                      : how == JOIN_MUL ? (type)(a * b)   \
+                      : how == JOIN_MIN ? KELP_MIN(a, b)  \
+                                        : KELP_MAX(a, b); \
     } while (0)
 static void join_one(join how, kelp_dtype dtype, size_t size, void *to, const void *from) {
     if (how == JOIN_SET)
@@ -125,7 +128,8 @@ static kelp_status *scatter_elements_reshape(const void *state, kelp_op_args *ar
     KELP_TRY(kelp_ops_axis(args, kelp_node_attr_i64(args->node, "axis", 0), x->rank, &axis));
     if (x->rank != indices->rank || updates->rank != indices->rank || updates->dtype != x->dtype ||
         memcmp(updates->shape, indices->shape, (size_t)x->rank * sizeof *x->shape) != 0)
-        return kelp_ops_bad_shapes(args, indices, updates, "indices and updates must have one shape");
+        return kelp_ops_bad_shapes(args, indices, updates,
+                                   "indices and updates must have one shape");
     for (int32_t i = 0; i < x->rank; i++)
         if (i != axis && indices->shape[i] > x->shape[i])
             return kelp_ops_bad_shapes(args, x, indices, "the indices are larger than the data");
@@ -154,7 +158,8 @@ KELP_KERNEL(ScatterElements, KELP_OP_INPLACE_0, 0, 0, scatter_elements_reshape,
             scatter_elements_invoke);
 
 /* ---- GatherND, ScatterND ---- */
-/* Offset in slices of the tuple at `tuple` over axes [first, first + depth) of x; the caller adds the batch. */
+/* Offset in slices of the tuple at `tuple` over axes [first, first + depth) of x; the caller adds
+ * the batch. */
 static kelp_status *tuple_offset(const kelp_op_args *args, const kelp_tensor *x, int32_t first,
                                  const kelp_tensor *indices, int64_t tuple, int64_t depth,
                                  int64_t *out) {
@@ -218,10 +223,11 @@ static kelp_status *scatter_nd_reshape(const void *state, kelp_op_args *args) {
     int64_t depth = indices->rank > 0 ? indices->shape[indices->rank - 1] : 0;
     if (indices->rank < 1 || depth < 1 || depth > x->rank || updates->dtype != x->dtype ||
         updates->rank != indices->rank - 1 + x->rank - depth)
-        return kelp_ops_bad_shapes(args, indices, updates, "indices and updates do not fit the data");
+        return kelp_ops_bad_shapes(args, indices, updates,
+                                   "indices and updates do not fit the data");
     for (int32_t i = 0; i < updates->rank; i++) {
-        int64_t extent = i < indices->rank - 1 ? indices->shape[i]
-                                               : x->shape[i - (indices->rank - 1) + depth];
+        int64_t extent =
+            i < indices->rank - 1 ? indices->shape[i] : x->shape[i - (indices->rank - 1) + depth];
         if (updates->shape[i] != extent)
             return kelp_ops_bad_shapes(args, indices, updates, "the updates do not fit the data");
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The operator Gemm: Y = alpha · A' · B' + beta · C. Constant weights that must be turned are turned once, when the engine is made.
- * Source: ONNX operator specification, Gemm-13.
+ * The operator Gemm: Y = alpha · A' · B' + beta · C. Constant weights that must be turned are
+ * turned once, when the engine is made. Source: ONNX operator specification, Gemm-13.
  */
 #include "base/alloc.h"
 #include "ops/gemm.h"
@@ -34,7 +34,8 @@ static kelp_status *gemm_create(const kelp_node *node, const kelp_op_env *env, v
     kelp_allocator allocator = kelp_op_env_allocator(env);
     KELP_TRY(KELP_NEW(allocator, gemm_state, &state));
     state->bytes = kelp_tensor_bytes(b);
-    kelp_status *status = kelp_alloc_aligned(allocator, state->bytes, 64, (void **)&state->turned_b);
+    kelp_status *status =
+        kelp_alloc_aligned(allocator, state->bytes, 64, (void **)&state->turned_b);
     if (status != NULL) {
         kelp_free(allocator, state, sizeof *state);
         return status;
@@ -56,7 +57,8 @@ static kelp_status *gemm_reshape(const void *state, kelp_op_args *args) {
     gemm_plan *p = args->plan;
     KELP_TRY(kelp_ops_check(args, 2));
     const kelp_tensor *a = args->inputs[0], *b = args->inputs[1], *c = kelp_ops_in(args, 2);
-    if (a->dtype != KELP_F32 && a->dtype != KELP_F64 && a->dtype != KELP_I32 && a->dtype != KELP_I64)
+    if (a->dtype != KELP_F32 && a->dtype != KELP_F64 && a->dtype != KELP_I32 &&
+        a->dtype != KELP_I64)
         return kelp_ops_bad_type(args, a->dtype);
     if (a->dtype != b->dtype || (c != NULL && c->dtype != a->dtype))
         return kelp_ops_bad_shapes(args, a, b, "the types differ");
@@ -105,17 +107,17 @@ static void gemm_f32(const gemm_state *state, const kelp_op_args *args, float al
     float *y = args->outputs[0]->data;
     bool plain_bias = c != NULL && alpha == 1.0f && beta == 1.0f && p->c_row == 0 &&
                       kelp_tensor_elements(c) == p->n;
-    kelp_gemm job = {
-        .a = p->turn_a ? turned(args, args->inputs[0], p->a_offset) : args->inputs[0]->data,
-        .b = matrix_b(state, args),
-        .c = y,
-        .m = p->m,
-        .n = p->n,
-        .k = p->k,
-        .lda = p->k,
-        .ldb = p->n,
-        .ldc = p->n,
-        .bias = plain_bias ? c->data : NULL};
+    kelp_gemm job = {.a = p->turn_a ? turned(args, args->inputs[0], p->a_offset)
+                                    : args->inputs[0]->data,
+                     .b = matrix_b(state, args),
+                     .c = y,
+                     .m = p->m,
+                     .n = p->n,
+                     .k = p->k,
+                     .lda = p->k,
+                     .ldb = p->n,
+                     .ldc = p->n,
+                     .bias = plain_bias ? c->data : NULL};
     kelp_gemm_run(args->env, &job, 1);
     if (plain_bias || (c == NULL && alpha == 1.0f))
         return;
@@ -128,25 +130,25 @@ static void gemm_f32(const gemm_state *state, const kelp_op_args *args, float al
 }
 
 /* Types that are rare here: plain sums; integers wrap. */
-#define GEMM_PLAIN(suffix, type, wide)                                                            \
-    static void gemm_##suffix(const kelp_op_args *args, double alpha, double beta) {              \
-        const gemm_plan *p = args->plan;                                                          \
-        const type *a = args->inputs[0]->data, *b = args->inputs[1]->data;                        \
-        const type *c = kelp_ops_in(args, 2) != NULL ? args->inputs[2]->data : NULL;              \
-        type *y = args->outputs[0]->data;                                                         \
-        for (int64_t i = 0; i < p->m; i++)                                                        \
-            for (int64_t j = 0; j < p->n; j++) {                                                  \
-                wide sum = 0;                                                                     \
-                for (int64_t k = 0; k < p->k; k++)                                                \
-                    sum += (wide)a[p->turn_a ? k * p->m + i : i * p->k + k] *                     \
-                           (wide)b[p->turn_b ? j * p->k + k : k * p->n + j];                      \
-                type whole = (type)sum;                                                           \
-                type add = c != NULL ? c[i * p->c_row + j * p->c_column] : 0;                     \
-                if (alpha == 1 && beta == 1)                                                      \
-                    y[i * p->n + j] = (type)((wide)whole + (wide)add);                            \
-                else                                                                              \
-                    y[i * p->n + j] = (type)(alpha * (double)whole + beta * (double)add);         \
-            }                                                                                     \
+#define GEMM_PLAIN(suffix, type, wide)                                                    \
+    static void gemm_##suffix(const kelp_op_args *args, double alpha, double beta) {      \
+        const gemm_plan *p = args->plan;                                                  \
+        const type *a = args->inputs[0]->data, *b = args->inputs[1]->data;                \
+        const type *c = kelp_ops_in(args, 2) != NULL ? args->inputs[2]->data : NULL;      \
+        type *y = args->outputs[0]->data;                                                 \
+        for (int64_t i = 0; i < p->m; i++)                                                \
+            for (int64_t j = 0; j < p->n; j++) {                                          \
+                wide sum = 0;                                                             \
+                for (int64_t k = 0; k < p->k; k++)                                        \
+                    sum += (wide)a[p->turn_a ? k * p->m + i : i * p->k + k] *             \
+                           (wide)b[p->turn_b ? j * p->k + k : k * p->n + j];              \
+                type whole = (type)sum;                                                   \
+                type add = c != NULL ? c[i * p->c_row + j * p->c_column] : 0;             \
+                if (alpha == 1 && beta == 1)                                              \
+                    y[i * p->n + j] = (type)((wide)whole + (wide)add);                    \
+                else                                                                      \
+                    y[i * p->n + j] = (type)(alpha * (double)whole + beta * (double)add); \
+            }                                                                             \
     }
 GEMM_PLAIN(f64, double, double)
 GEMM_PLAIN(i32, int32_t, uint32_t)

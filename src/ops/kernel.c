@@ -7,7 +7,8 @@
 kelp_status *kelp_ops_check_inputs(const kelp_op_args *args, int32_t count) {
     for (int32_t i = 0; i < count; i++)
         if (kelp_ops_in(args, i) == NULL)
-            return KELP_ERROR(KELP_INVALID_ARGUMENT, "operator '%s' needs %d inputs: input %d is missing",
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "operator '%s' needs %d inputs: input %d is missing",
                               kelp_node_op_type(args->node), count, i);
     return NULL;
 }
@@ -66,11 +67,11 @@ kelp_status *kelp_ops_axis(const kelp_op_args *args, int64_t axis, int32_t rank,
 int64_t kelp_ops_read_i64(const kelp_tensor *tensor, int64_t index) {
     const char *data = tensor->data;
     switch (tensor->dtype) {
-#define CASE(type_name, type)                                         \
-    case type_name: {                                                 \
-        type value;                                                   \
+#define CASE(type_name, type)                                              \
+    case type_name: {                                                      \
+        type value;                                                        \
         memcpy(&value, data + (size_t)index * sizeof value, sizeof value); \
-        return (int64_t)value;                                        \
+        return (int64_t)value;                                             \
     }
         CASE(KELP_I64, int64_t)
         CASE(KELP_I32, int32_t)
@@ -114,11 +115,12 @@ kelp_status *kelp_ops_i64s(const kelp_op_args *args, const kelp_tensor *tensor, 
     int64_t count = kelp_tensor_elements(tensor);
     if ((tensor->dtype != KELP_I64 && tensor->dtype != KELP_I32) || tensor->rank > 1 ||
         count > (int64_t)capacity)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "operator '%s' expects a list of at most %zu int64 or int32: found %lld of "
-                          "%s, rank %d",
-                          kelp_node_op_type(args->node), capacity, (long long)count,
-                          kelp_dtype_name(tensor->dtype), tensor->rank);
+        return KELP_ERROR(
+            KELP_INVALID_ARGUMENT,
+            "operator '%s' expects a list of at most %zu int64 or int32: found %lld of "
+            "%s, rank %d",
+            kelp_node_op_type(args->node), capacity, (long long)count,
+            kelp_dtype_name(tensor->dtype), tensor->rank);
     for (int64_t i = 0; i < count; i++)
         out[i] = kelp_ops_read_i64(tensor, i);
     *out_count = (size_t)count;
@@ -173,7 +175,8 @@ kelp_status *kelp_ops_scratch(kelp_op_args *args, int64_t count, size_t element_
     size_t bytes, end;
     if (count < 0 || !kelp_size_mul((size_t)count, element_bytes, &bytes) ||
         !kelp_size_add(args->scratch_bytes, bytes, &end) || !kelp_size_align(end, 64, &end))
-        return KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "operator '%s' needs more memory than there can be",
+        return KELP_ERROR(KELP_RESOURCE_EXHAUSTED,
+                          "operator '%s' needs more memory than there can be",
                           kelp_node_op_type(args->node));
     *out_offset = args->scratch_bytes;
     args->scratch_bytes = end;

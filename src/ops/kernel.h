@@ -2,7 +2,8 @@
 /*
  * What the kernels share: checks, shapes, broadcasting, copies between strided layouts.
  *
- * Tensors that reach kernels are compact and row-major. Threads: everything here is called from reshape or invoke of one context.
+ * Tensors that reach kernels are compact and row-major. Threads: everything here is called from
+ * reshape or invoke of one context.
  */
 #ifndef KELP_OPS_KERNEL_H_
 #define KELP_OPS_KERNEL_H_
@@ -33,7 +34,8 @@ kelp_status *kelp_ops_bad_type(const kelp_op_args *args, kelp_dtype dtype) KELP_
 /* INVALID_ARGUMENT with the operator's name and shapes of inputs `a` and `b` (NULL: left out). */
 kelp_status *kelp_ops_bad_shapes(const kelp_op_args *args, const kelp_tensor *a,
                                  const kelp_tensor *b, const char *why) KELP_MUST_USE;
-/* true when the values of input `index` are needed by reshape and not there yet; then args->deferred is set. */
+/* true when the values of input `index` are needed by reshape and not there yet; then
+ * args->deferred is set. */
 bool kelp_ops_defer(kelp_op_args *args, int32_t index);
 /* Makes a negative axis positive; INVALID_ARGUMENT outside [-rank, rank). */
 kelp_status *kelp_ops_axis(const kelp_op_args *args, int64_t axis, int32_t rank,
@@ -45,8 +47,9 @@ kelp_status *kelp_ops_i64s(const kelp_op_args *args, const kelp_tensor *tensor, 
 int64_t kelp_ops_read_i64(const kelp_tensor *tensor, int64_t index);
 /* One element of any number type as double. */
 double kelp_ops_read_f64(const kelp_tensor *tensor, int64_t index);
-/* Axes from input `input` (when there) or attribute "axes", made positive, each at most once. `out_mask` has a bit for each axis;
- * `out_given` is false when there are none. Sets args->deferred when the input's data is not known. */
+/* Axes from input `input` (when there) or attribute "axes", made positive, each at most once.
+ * `out_mask` has a bit for each axis; `out_given` is false when there are none. Sets args->deferred
+ * when the input's data is not known. */
 kelp_status *kelp_ops_axes(kelp_op_args *args, int32_t input, int32_t rank, uint32_t *out_mask,
                            bool *out_given) KELP_MUST_USE;
 /* Product of extents [first, last). */
@@ -65,7 +68,8 @@ kelp_status *kelp_ops_scratch(kelp_op_args *args, int64_t count, size_t element_
 
 /* ---- broadcasting ---- */
 #define KELP_BCAST_MAX 3
-/* A walk over the output of a broadcast operator, extents merged where all operands allow it. The innermost stride of each operand is 0 or 1. */
+/* A walk over the output of a broadcast operator, extents merged where all operands allow it. The
+ * innermost stride of each operand is 0 or 1. */
 typedef struct kelp_bcast {
     int32_t rank, operands;
     int64_t shape[KELP_MAX_RANK];
@@ -83,8 +87,9 @@ void kelp_bcast_init(kelp_bcast *bcast, int32_t rank, const int64_t *shape,
 void kelp_bcast_row(const kelp_bcast *bcast, int64_t row, int64_t *out_offsets);
 
 /* ---- copies ---- */
-/* Copies an array of `rank` extents between two strided layouts (strides in elements, may be 0 or negative on the source side). Element size
- * 1, 2, 4, 8 or 16. Large ones are shared among threads. */
+/* Copies an array of `rank` extents between two strided layouts (strides in elements, may be 0 or
+ * negative on the source side). Element size 1, 2, 4, 8 or 16. Large ones are shared among threads.
+ */
 void kelp_ops_copy(const kelp_op_env *env, size_t element_bytes, int32_t rank, const int64_t *shape,
                    void *to, const int64_t *to_strides, const void *from,
                    const int64_t *from_strides);
@@ -103,7 +108,7 @@ void kelp_ops_memcpy(const kelp_op_env *env, void *to, const void *from, size_t 
             return NULL;         \
     } while (0)
 
-#define KELP_KERNEL(name, kernel_flags, plan, unaligned, reshape_fn, invoke_fn) \
+#define KELP_KERNEL(name, kernel_flags, plan, unaligned, reshape_fn, invoke_fn)   \
     const kelp_op_kernel kelp_op_##name = {.struct_size = sizeof(kelp_op_kernel), \
                                            .flags = (kernel_flags),               \
                                            .plan_bytes = (plan),                  \

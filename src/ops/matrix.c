@@ -80,7 +80,8 @@ KELP_KERNEL(EyeLike, KELP_OP_SHAPE_ONLY, 0, 1, eye_reshape, eye_invoke);
 static bool is_nonzero(const kelp_tensor *x, int64_t i) {
     if (x->dtype == KELP_STRING)
         return ((const kelp_string *)x->data)[i].length > 0;
-    return kelp_ops_is_float(x->dtype) ? kelp_ops_read_f64(x, i) != 0 : kelp_ops_read_i64(x, i) != 0;
+    return kelp_ops_is_float(x->dtype) ? kelp_ops_read_f64(x, i) != 0
+                                       : kelp_ops_read_i64(x, i) != 0;
 }
 static kelp_status *nonzero_reshape(const void *state, kelp_op_args *args) {
     (void)state;

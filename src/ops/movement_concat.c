@@ -72,8 +72,9 @@ static kelp_status *part_extent(kelp_op_args *args, int64_t total, int32_t index
     }
     int64_t parts = kelp_node_attr_i64(args->node, "num_outputs", args->output_count);
     if (parts < args->output_count || parts < 1)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "Split: num_outputs is %lld, but there are %d outputs",
-                          (long long)parts, args->output_count);
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "Split: num_outputs is %lld, but there are %d outputs", (long long)parts,
+                          args->output_count);
     int64_t each = (total + parts - 1) / parts;
     *out = KELP_MAX(0, KELP_MIN(each, total - index * each));
     return NULL;

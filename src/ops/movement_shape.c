@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operators that give a tensor another shape and leave its bytes alone. Source: ONNX operator specification. */
+/* Operators that give a tensor another shape and leave its bytes alone. Source: ONNX operator
+ * specification. */
 #include "ops/kernel.h"
 
 static kelp_status *copy_invoke(const void *state, kelp_op_args *args) {
@@ -16,7 +17,8 @@ static kelp_status *set_view(kelp_op_args *args, int32_t rank, const int64_t *sh
     if (!kelp_shape_elements(rank, shape, &count) || count != kelp_tensor_elements(x)) {
         kelp_tensor wanted = {.rank = rank};
         memcpy(wanted.shape, shape, (size_t)rank * sizeof *shape);
-        return kelp_ops_bad_shapes(args, x, &wanted, "the new shape has another number of elements");
+        return kelp_ops_bad_shapes(args, x, &wanted,
+                                   "the new shape has another number of elements");
     }
     return kelp_ops_set(args, 0, x->dtype, rank, shape);
 }
@@ -43,11 +45,13 @@ static kelp_status *reshape_Reshape(const void *state, kelp_op_args *args) {
     for (size_t i = 0; i < rank; i++) {
         if (shape[i] == 0 && !keep_zero) {
             if (i >= (size_t)x->rank)
-                return kelp_ops_bad_shapes(args, x, NULL, "a zero copies an extent that is not there");
+                return kelp_ops_bad_shapes(args, x, NULL,
+                                           "a zero copies an extent that is not there");
             shape[i] = x->shape[i];
         }
         if (shape[i] < -1 || (shape[i] == -1 && open != KELP_MAX_RANK))
-            return kelp_ops_bad_shapes(args, x, NULL, "the new shape has more than one open extent");
+            return kelp_ops_bad_shapes(args, x, NULL,
+                                       "the new shape has more than one open extent");
         if (shape[i] == -1)
             open = i;
         else if (!kelp_i64_mul(known, shape[i], &known))
@@ -155,8 +159,11 @@ static kelp_status *dropout_invoke(const void *state, kelp_op_args *args) {
     float one = 1.0f;
     double wide = 1.0;
     uint8_t yes = 1;
-    const void *value = mask->dtype == KELP_F32 ? (void *)&one : mask->dtype == KELP_F64 ? (void *)&wide : &yes;
-    kelp_ops_fill(mask->data, kelp_ops_element_bytes(mask->dtype), kelp_tensor_elements(mask), value);
+    const void *value = mask->dtype == KELP_F32   ? (void *)&one
+                        : mask->dtype == KELP_F64 ? (void *)&wide
+                                                  : &yes;
+    kelp_ops_fill(mask->data, kelp_ops_element_bytes(mask->dtype), kelp_tensor_elements(mask),
+                  value);
     return NULL;
 }
 KELP_KERNEL(Dropout, KELP_OP_VIEW, 0, 1, reshape_Dropout, dropout_invoke);

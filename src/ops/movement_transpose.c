@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Transpose, and what is a transpose under another shape: DepthToSpace, SpaceToDepth. Source: ONNX operator specification. */
+/* Transpose, and what is a transpose under another shape: DepthToSpace, SpaceToDepth. Source: ONNX
+ * operator specification. */
 #include "ops/kernel.h"
 
 static kelp_status *run(const kelp_op_args *args, int32_t rank, const int64_t *shape,
@@ -12,8 +13,8 @@ static kelp_status *run(const kelp_op_args *args, int32_t rank, const int64_t *s
         from[i] = in_strides[perm[i]];
     }
     kelp_ops_strides(rank, out, to);
-    kelp_ops_copy(args->env, kelp_ops_element_bytes(x->dtype), rank, out, args->outputs[0]->data, to,
-                  x->data, from);
+    kelp_ops_copy(args->env, kelp_ops_element_bytes(x->dtype), rank, out, args->outputs[0]->data,
+                  to, x->data, from);
     return NULL;
 }
 

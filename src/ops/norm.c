@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Softmax, LogSoftmax, LayerNormalization, RMSNormalization, SkipLayerNorm, BatchNormalization. Source: ONNX operator specification. */
+/* Softmax, LogSoftmax, LayerNormalization, RMSNormalization, SkipLayerNorm, BatchNormalization.
+ * Source: ONNX operator specification. */
 #include "ops/kernel.h"
 #include "ops/simd/simd.h"
 
@@ -187,7 +188,8 @@ static kelp_status *rms_norm_invoke(const void *state, kelp_op_args *args) {
 }
 KELP_KERNEL(RMSNormalization, 0, sizeof(norm_plan), 0, rms_norm_reshape, rms_norm_invoke);
 
-/* kelp::SkipLayerNorm: y = LayerNormalization(x + skip), and, when wanted, x + skip. The two broadcast; then the sum goes to memory first. */
+/* kelp::SkipLayerNorm: y = LayerNormalization(x + skip), and, when wanted, x + skip. The two
+ * broadcast; then the sum goes to memory first. */
 typedef struct skip_plan {
     norm_plan norm; /* first: norm_rows reads it */
     bool broadcast;
@@ -241,8 +243,8 @@ static void add_rows(void *userp, int64_t begin, int64_t end, int worker) {
         kelp_bcast_row(&p->walk, row, offsets);
         simd->bin[KELP_BIN_ADD](p->total + row * p->walk.inner,
                                 (const float *)p->args->inputs[0]->data + offsets[0],
-                                (const float *)p->args->inputs[1]->data + offsets[1],
-                                p->walk.inner, last < 0 ? 0 : (int)p->walk.strides[0][last],
+                                (const float *)p->args->inputs[1]->data + offsets[1], p->walk.inner,
+                                last < 0 ? 0 : (int)p->walk.strides[0][last],
                                 last < 0 ? 0 : (int)p->walk.strides[1][last]);
     }
 }

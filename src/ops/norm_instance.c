@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* InstanceNormalization: each channel of each image by its own mean and variance. Source: ONNX operator specification. */
+/* InstanceNormalization: each channel of each image by its own mean and variance. Source: ONNX
+ * operator specification. */
 #include "ops/kernel.h"
 
 #include <math.h>

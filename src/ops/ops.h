@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cpu opset backend: kernels of ai.onnx and of the fused operators that the engine's passes make. */
+/* The cpu opset backend: kernels of ai.onnx and of the fused operators that the engine's passes
+ * make. */
 #ifndef KELP_OPS_OPS_H_
 #define KELP_OPS_OPS_H_
 
 #include <kelp/opset.h>
 
-/* The backend's table. Register it with `self` = the kelp_opset_registry it is registered with: If and Loop look up the
- * operators of their subgraphs there. */
+/* The backend's table. Register it with `self` = the kelp_opset_registry it is registered with: If
+ * and Loop look up the operators of their subgraphs there. */
 const kelp_opset_backend *kelp_cpu_opset_backend(void);
 
 /* Instruction sets for which there are kernels, in rising order. */
@@ -17,7 +18,8 @@ typedef enum kelp_cpu_isa {
     KELP_ISA_BEST = 3
 } kelp_cpu_isa;
 
-/* Caps what kernels use from now on in this process; for tests and measurements. Set it before engines are made. */
+/* Caps what kernels use from now on in this process; for tests and measurements. Set it before
+ * engines are made. */
 void kelp_cpu_isa_limit(kelp_cpu_isa most);
 /* The level in use: what the CPU has, capped by the limit. Any thread. */
 kelp_cpu_isa kelp_cpu_isa_level(void);

@@ -27,7 +27,8 @@ typedef struct ranked {
     int64_t index;
 } ranked;
 
-/* The order that results have: the wanted end first, earlier elements before later ones; NaN counts as largest. */
+/* The order that results have: the wanted end first, earlier elements before later ones; NaN counts
+ * as largest. */
 static int ascending(const void *left, const void *right) {
     const ranked *a = left, *b = right;
     bool a_nan = isnan(a->value), b_nan = isnan(b->value);
@@ -80,7 +81,8 @@ static kelp_status *topk_reshape(const void *state, kelp_op_args *args) {
 }
 
 /* Moves the root of a heap down; the heap keeps at its root what comes last in the order. */
-static void sift(ranked *heap, int64_t count, int64_t at, int (*order)(const void *, const void *)) {
+static void sift(ranked *heap, int64_t count, int64_t at,
+                 int (*order)(const void *, const void *)) {
     for (int64_t child; (child = 2 * at + 1) < count; at = child) {
         if (child + 1 < count && order(&heap[child + 1], &heap[child]) > 0)
             child++;
@@ -127,9 +129,10 @@ static kelp_status *topk_invoke(const void *state, kelp_op_args *args) {
             if (is_float)
                 items[i].value = kelp_ops_read_f64(x, at);
             else /* the sign bit turned: unsigned order in signed numbers */
-                items[i].whole = x->dtype == KELP_U64 ? (int64_t)((uint64_t)kelp_ops_read_i64(x, at) ^
-                                                                  ((uint64_t)1 << 63))
-                                                      : kelp_ops_read_i64(x, at);
+                items[i].whole =
+                    x->dtype == KELP_U64
+                        ? (int64_t)((uint64_t)kelp_ops_read_i64(x, at) ^ ((uint64_t)1 << 63))
+                        : kelp_ops_read_i64(x, at);
         }
         select_first(items, p->extent, p->k, p->largest ? by_largest : by_smallest);
         for (int64_t i = 0; i < p->k; i++) {
@@ -152,8 +155,8 @@ static kelp_status *cumsum_reshape(const void *state, kelp_op_args *args) {
     (void)state;
     KELP_TRY(kelp_ops_check(args, 2));
     const kelp_tensor *x = args->inputs[0], *axis = args->inputs[1];
-    if (x->dtype != KELP_F32 && x->dtype != KELP_F64 && x->dtype != KELP_I32 && x->dtype != KELP_I64 &&
-        x->dtype != KELP_U32 && x->dtype != KELP_U64)
+    if (x->dtype != KELP_F32 && x->dtype != KELP_F64 && x->dtype != KELP_I32 &&
+        x->dtype != KELP_I64 && x->dtype != KELP_U32 && x->dtype != KELP_U64)
         return kelp_ops_bad_type(args, x->dtype);
     if (kelp_ops_defer(args, 1))
         return NULL;
@@ -165,23 +168,23 @@ static kelp_status *cumsum_reshape(const void *state, kelp_op_args *args) {
     return kelp_ops_set_like(args, 0, x);
 }
 
-#define CUMSUM(suffix, type, wide)                                                          \
-    static void cumsum_##suffix(void *userp, int64_t begin, int64_t end, int worker) {      \
-        const kelp_op_args *args = userp;                                                   \
-        const axis_plan *p = args->plan;                                                    \
-        (void)worker;                                                                       \
-        for (int64_t line = begin; line < end; line++) {                                    \
-            int64_t first = line / p->inner * p->extent * p->inner + line % p->inner;       \
-            const type *x = (const type *)args->inputs[0]->data + first;                    \
-            type *y = (type *)args->outputs[0]->data + first;                               \
-            wide sum = 0;                                                                   \
-            for (int64_t i = 0; i < p->extent; i++) {                                       \
-                int64_t at = (p->reverse ? p->extent - 1 - i : i) * p->inner;               \
-                wide value = (wide)x[at];                                                   \
-                y[at] = (type)(p->exclusive ? sum : sum + value);                           \
-                sum += value;                                                               \
-            }                                                                               \
-        }                                                                                   \
+#define CUMSUM(suffix, type, wide)                                                     \
+    static void cumsum_##suffix(void *userp, int64_t begin, int64_t end, int worker) { \
+        const kelp_op_args *args = userp;                                              \
+        const axis_plan *p = args->plan;                                               \
+        (void)worker;                                                                  \
+        for (int64_t line = begin; line < end; line++) {                               \
+            int64_t first = line / p->inner * p->extent * p->inner + line % p->inner;  \
+            const type *x = (const type *)args->inputs[0]->data + first;               \
+            type *y = (type *)args->outputs[0]->data + first;                          \
+            wide sum = 0;                                                              \
+            for (int64_t i = 0; i < p->extent; i++) {                                  \
+                int64_t at = (p->reverse ? p->extent - 1 - i : i) * p->inner;          \
+                wide value = (wide)x[at];                                              \
+                y[at] = (type)(p->exclusive ? sum : sum + value);                      \
+                sum += value;                                                          \
+            }                                                                          \
+        }                                                                              \
     }
 CUMSUM(f32, float, double)
 CUMSUM(f64, double, double)

@@ -72,7 +72,8 @@ static pooled pool_one(const kelp_window *w, const float *x, const int64_t *at) 
     return result;
 }
 
-/* The index of a maximum counts through the whole tensor; column-major turns the spatial axes around. */
+/* The index of a maximum counts through the whole tensor; column-major turns the spatial axes
+ * around. */
 static int64_t index_of(const pool_plan *p, int64_t plane, int64_t offset) {
     const kelp_window *w = &p->w;
     if (p->column_major) {

@@ -1,12 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reductions over axes, and ArgMax, ArgMin. Sums of floats run in double. Source: ONNX operator specification. */
+/* Reductions over axes, and ArgMax, ArgMin. Sums of floats run in double. Source: ONNX operator
+ * specification. */
 #include "ops/kernel.h"
 
 #include <float.h>
 #include <math.h>
 
 typedef enum reduction {
-    RED_SUM, RED_MEAN, RED_MAX, RED_MIN, RED_PROD, RED_L1, RED_L2, RED_SQUARES, RED_LOG_SUM,
+    RED_SUM,
+    RED_MEAN,
+    RED_MAX,
+    RED_MIN,
+    RED_PROD,
+    RED_L1,
+    RED_L2,
+    RED_SQUARES,
+    RED_LOG_SUM,
     RED_LOG_SUM_EXP
 } reduction;
 
@@ -68,41 +77,42 @@ static kelp_status *reduce_shapes(kelp_op_args *args) {
 }
 
 /* Of a sum over nothing 0, of a product 1, of a maximum the least value. */
-#define FOLD(name, type, wide, least, greatest)                                                \
-    static wide fold_##name(const reduce_plan *p, const type *x) {                             \
-        wide sum = p->kind == RED_PROD ? (wide)1 : p->kind == RED_MAX ? (wide)(least)          \
-                   : p->kind == RED_MIN ? (wide)(greatest) : (wide)0;                          \
-        int64_t inner = p->folded_rank > 0 ? p->folded[p->folded_rank - 1] : 1;                \
-        int64_t step = p->folded_rank > 0 ? p->folded_strides[p->folded_rank - 1] : 1;         \
-        for (int64_t row = 0; inner > 0 && row < p->each / inner; row++) {                     \
-            const type *at = x + offset_of(p->folded_rank - 1, p->folded, p->folded_strides,   \
-                                           row);                                               \
-            for (int64_t i = 0; i < inner; i++) {                                              \
-                wide value = (wide)at[i * step];                                               \
-                switch (p->kind) {                                                             \
-                case RED_MAX:                                                                  \
-                    sum = value > sum || value != value ? value : sum;                         \
-                    break;                                                                     \
-                case RED_MIN:                                                                  \
-                    sum = value < sum || value != value ? value : sum;                         \
-                    break;                                                                     \
-                case RED_PROD:                                                                 \
-                    sum *= value;                                                              \
-                    break;                                                                     \
-                case RED_L1:                                                                   \
-                    sum += value < 0 ? -value : value;                                         \
-                    break;                                                                     \
-                case RED_L2:                                                                   \
-                case RED_SQUARES:                                                              \
-                    sum += value * value;                                                      \
-                    break;                                                                     \
-                default:                                                                       \
-                    sum += value;                                                              \
-                    break;                                                                     \
-                }                                                                              \
-            }                                                                                  \
-        }                                                                                      \
-        return sum;                                                                            \
+#define FOLD(name, type, wide, least, greatest)                                                    \
+    static wide fold_##name(const reduce_plan *p, const type *x) {                                 \
+        wide sum = p->kind == RED_PROD  ? (wide)1                                                  \
+                   : p->kind == RED_MAX ? (wide)(least)                                            \
+                   : p->kind == RED_MIN ? (wide)(greatest)                                         \
+                                        : (wide)0;                                                 \
+        int64_t inner = p->folded_rank > 0 ? p->folded[p->folded_rank - 1] : 1;                    \
+        int64_t step = p->folded_rank > 0 ? p->folded_strides[p->folded_rank - 1] : 1;             \
+        for (int64_t row = 0; inner > 0 && row < p->each / inner; row++) {                         \
+            const type *at = x + offset_of(p->folded_rank - 1, p->folded, p->folded_strides, row); \
+            for (int64_t i = 0; i < inner; i++) {                                                  \
+                wide value = (wide)at[i * step];                                                   \
+                switch (p->kind) {                                                                 \
+                case RED_MAX:                                                                      \
+                    sum = value > sum || value != value ? value : sum;                             \
+                    break;                                                                         \
+                case RED_MIN:                                                                      \
+                    sum = value < sum || value != value ? value : sum;                             \
+                    break;                                                                         \
+                case RED_PROD:                                                                     \
+                    sum *= value;                                                                  \
+                    break;                                                                         \
+                case RED_L1:                                                                       \
+                    sum += value < 0 ? -value : value;                                             \
+                    break;                                                                         \
+                case RED_L2:                                                                       \
+                case RED_SQUARES:                                                                  \
+                    sum += value * value;                                                          \
+                    break;                                                                         \
+                default:                                                                           \
+                    sum += value;                                                                  \
+                    break;                                                                         \
+                }                                                                                  \
+            }                                                                                      \
+        }                                                                                          \
+        return sum;                                                                                \
     }
 FOLD(f32, float, double, -(double)INFINITY, (double)INFINITY)
 FOLD(f64, double, double, -(double)INFINITY, (double)INFINITY)
@@ -150,17 +160,19 @@ static void reduce_range(void *userp, int64_t begin, int64_t end, int worker) {
             ((double *)p->y)[i] = finish(p, fold_f64(p, (const double *)p->x + at));
         else if (p->dtype == KELP_I64) {
             int64_t sum = fold_i64(p, (const int64_t *)p->x + at);
-            ((int64_t *)p->y)[i] = p->kind == RED_MEAN   ? sum / KELP_MAX((int64_t)1, p->each)
-                                   : p->kind == RED_SUM ? sum
-                                                        : (p->kind == RED_L2 || p->kind == RED_LOG_SUM
-                                                               ? (int64_t)finish(p, (double)sum)
-                                                               : sum);
+            ((int64_t *)p->y)[i] =
+                p->kind == RED_MEAN ? sum / KELP_MAX((int64_t)1, p->each)
+                : p->kind == RED_SUM
+                    ? sum
+                    : (p->kind == RED_L2 || p->kind == RED_LOG_SUM ? (int64_t)finish(p, (double)sum)
+                                                                   : sum);
         } else if (p->dtype == KELP_I32) {
             int64_t sum = fold_i32(p, (const int32_t *)p->x + at);
-            ((int32_t *)p->y)[i] = (int32_t)(p->kind == RED_MEAN ? sum / KELP_MAX((int64_t)1, p->each)
-                                             : p->kind == RED_L2 || p->kind == RED_LOG_SUM
-                                                 ? (int64_t)finish(p, (double)sum)
-                                                 : sum);
+            ((int32_t *)p->y)[i] =
+                (int32_t)(p->kind == RED_MEAN ? sum / KELP_MAX((int64_t)1, p->each)
+                          : p->kind == RED_L2 || p->kind == RED_LOG_SUM
+                              ? (int64_t)finish(p, (double)sum)
+                              : sum);
         } else if (p->dtype == KELP_I8) {
             ((int8_t *)p->y)[i] = (int8_t)fold_i8(p, (const int8_t *)p->x + at);
         } else if (p->dtype == KELP_BOOL) {

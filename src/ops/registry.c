@@ -4,7 +4,8 @@
 #include "ops/control.h"
 #include "ops/ops.h"
 
-/* The newest opset of ai.onnx whose operators the kernels were written for; models of later ones are not ready. */
+/* The newest opset of ai.onnx whose operators the kernels were written for; models of later ones
+ * are not ready. */
 #define ONNX_VERSION 28
 
 #define OPS_AI_ONNX

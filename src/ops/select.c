@@ -158,7 +158,8 @@ static kelp_status *slice_invoke(const void *state, kelp_op_args *args) {
     kelp_ops_strides(y->rank, y->shape, to);
     for (int32_t i = 0; i < x->rank; i++) {
         offset += p->starts[i] * from[i];
-        from[i] = y->shape[i] == 1 ? 0 : from[i] * p->steps[i]; /* a step may be larger than memory */
+        from[i] =
+            y->shape[i] == 1 ? 0 : from[i] * p->steps[i]; /* a step may be larger than memory */
     }
     kelp_ops_copy(args->env, size, y->rank, y->shape, y->data, to,
                   (const char *)x->data + offset * (int64_t)size, from);
@@ -222,7 +223,8 @@ static kelp_status *where_invoke(const void *state, kelp_op_args *args) {
     (void)state;
     p->args = args;
     if (p->walk.inner > 0)
-        kelp_op_parallel(args->env, p->walk.outer, KELP_OPS_GRAIN / p->walk.inner + 1, where_rows, p);
+        kelp_op_parallel(args->env, p->walk.outer, KELP_OPS_GRAIN / p->walk.inner + 1, where_rows,
+                         p);
     return NULL;
 }
 KELP_KERNEL(Where, 0, sizeof(where_plan), 0, where_reshape, where_invoke);
@@ -284,9 +286,9 @@ static kelp_status *pad_reshape(const void *state, kelp_op_args *args) {
         if (strcmp(mode, modes[i]) == 0)
             found = i;
     if (found < 0)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "Pad: attribute 'mode': expected constant, edge, reflect or wrap, found '%s'",
-                          mode);
+        return KELP_ERROR(
+            KELP_INVALID_ARGUMENT,
+            "Pad: attribute 'mode': expected constant, edge, reflect or wrap, found '%s'", mode);
     p->mode = (pad_mode)found;
     KELP_TRY(read_pads(args, x->rank, p->before, after));
     KELP_OPS_TRY_DEFER(args);

@@ -58,8 +58,8 @@ static kelp_status *constant_reshape(const void *state, kelp_op_args *args) {
         return NULL;
     KELP_TRY(kelp_ops_i64s(args, args->inputs[0], shape, KELP_MAX_RANK, &rank));
     const kelp_tensor *value = kelp_node_attr_tensor(args->node, "value");
-    if (value != NULL && (kelp_tensor_elements(value) != 1 ||
-                          kelp_ops_element_bytes(value->dtype) == 0))
+    if (value != NULL &&
+        (kelp_tensor_elements(value) != 1 || kelp_ops_element_bytes(value->dtype) == 0))
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "ConstantOfShape: attribute 'value': expected one element");
     return kelp_ops_set(args, 0, value != NULL ? value->dtype : KELP_F32, (int32_t)rank, shape);
@@ -127,8 +127,8 @@ static kelp_status *range_invoke(const void *state, kelp_op_args *args) {
             real = kelp_ops_read_f64(args->inputs[0], 0) +
                    (double)i * kelp_ops_read_f64(args->inputs[2], 0);
         else
-            whole = kelp_ops_read_i64(args->inputs[0], 0) +
-                    i * kelp_ops_read_i64(args->inputs[2], 0);
+            whole =
+                kelp_ops_read_i64(args->inputs[0], 0) + i * kelp_ops_read_i64(args->inputs[2], 0);
         if (y->dtype == KELP_F32)
             ((float *)y->data)[i] = (float)real;
         else if (y->dtype == KELP_F64)
@@ -144,7 +144,8 @@ static kelp_status *range_invoke(const void *state, kelp_op_args *args) {
 }
 KELP_KERNEL(Range, 0, 0, 0, range_reshape, range_invoke);
 
-/* ---- Constant ---- becomes a constant when the graph is loaded; here for graphs that are walked node by node */
+/* ---- Constant ---- becomes a constant when the graph is loaded; here for graphs that are walked
+ * node by node */
 static kelp_status *literal_reshape(const void *state, kelp_op_args *args) {
     (void)state;
     const kelp_tensor *value = kelp_node_attr_tensor(args->node, "value");

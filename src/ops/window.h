@@ -16,7 +16,8 @@ typedef struct kelp_window {
     int64_t in_size, out_size, kernel_size; /* products */
 } kelp_window;
 
-/* From input [N, C, spatial…], kernel extents (its spatial part) and the attributes strides, dilations, pads, auto_pad, ceil_mode. */
+/* From input [N, C, spatial…], kernel extents (its spatial part) and the attributes strides,
+ * dilations, pads, auto_pad, ceil_mode. */
 kelp_status *kelp_window_init(kelp_window *window, const kelp_op_args *args,
                               const kelp_tensor *input, const int64_t *kernel,
                               int32_t axes) KELP_MUST_USE;

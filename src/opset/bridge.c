@@ -34,8 +34,8 @@ static kelp_status *dispatch_and_wait(const kelp_opset_match *match, const kelp_
     kelp_dispatch_result result = KELP_DISPATCH_IMMEDIATE;
     pthread_mutex_init(&completion.lock, NULL);
     pthread_cond_init(&completion.done_cond, NULL);
-    kelp_status *status = match->backend->dispatch(match->self, env, node, inputs, outputs,
-                                                   &completion, &result);
+    kelp_status *status =
+        match->backend->dispatch(match->self, env, node, inputs, outputs, &completion, &result);
     if (status == NULL && result == KELP_DISPATCH_LATER) {
         pthread_mutex_lock(&completion.lock);
         while (!completion.done)
@@ -74,8 +74,9 @@ static kelp_status *run_kernel(const kelp_op_kernel *kernel, const kelp_op_env *
         KELP_TRY(kernel->create(node, env, &state));
     kelp_status *status = kernel->reshape(state, &args);
     if (status == NULL && args.deferred)
-        status = KELP_ERROR(KELP_INTERNAL, "operator '%s' defers its shape although its data is there",
-                            kelp_node_op_type(node));
+        status =
+            KELP_ERROR(KELP_INTERNAL, "operator '%s' defers its shape although its data is there",
+                       kelp_node_op_type(node));
     for (size_t i = 0; status == NULL && i < output_count; i++) {
         if (wanted[i] == NULL)
             continue;
@@ -101,7 +102,8 @@ static kelp_status *run_as_graph(const kelp_opset_match *match, const kelp_op_en
                                  kelp_tensor *outputs) {
     kelp_graph *graph = NULL;
     KELP_TRY(kelp_graph_of_node(kelp_op_env_allocator(env), node, inputs, &graph));
-    /* the block's inputs are the node's that are there, its outputs those that are wanted, in order */
+    /* the block's inputs are the node's that are there, its outputs those that are wanted, in order
+     */
     size_t input_count = kelp_node_input_count(node), output_count = kelp_node_output_count(node);
     const kelp_tensor **present =
         kelp_op_env_alloc(env, (input_count ? input_count : 1) * sizeof *present);
@@ -178,8 +180,8 @@ static kelp_status *walk_node(const walk *w, const kelp_opset_registry *registry
         in[i] = value == NULL ? NULL : find_tensor(w, value);
         if (value != NULL && in[i] == NULL)
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                              "input '%s' of node '%s' (%s) has no value in block '%s'", value->name,
-                              node->name, node->op_type, w->block->name);
+                              "input '%s' of node '%s' (%s) has no value in block '%s'",
+                              value->name, node->name, node->op_type, w->block->name);
     }
     kelp_status *status = kelp_opset_dispatch(&match, w->env, node, in, out);
     if (status != NULL)
@@ -266,8 +268,8 @@ static kelp_status *bridge_reshape(const void *state, kelp_op_args *args) {
                               "(%s); a compact one is expected",
                               s->match.backend->name, i, kelp_node_name(s->node),
                               kelp_node_op_type(s->node));
-        KELP_TRY(kelp_tensor_init(args->outputs[i], result->dtype, result->rank, result->shape,
-                                  NULL));
+        KELP_TRY(
+            kelp_tensor_init(args->outputs[i], result->dtype, result->rank, result->shape, NULL));
     }
     return NULL;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Readiness: every node of every block, subgraph and function has somebody who can run it, or all that have not are named. */
+/* Readiness: every node of every block, subgraph and function has somebody who can run it, or all
+ * that have not are named. */
 #include "base/buf.h"
 #include "graph/ir.h"
 

@@ -7,11 +7,11 @@
 #include <string.h>
 
 static const char *const floor_ops[KELP_OPSET_FLOOR_COUNT] = {
-    "Add",        "Sub",       "Mul",       "Div",        "Neg",     "Abs",      "Sqrt",
-    "Pow",        "Exp",       "Log",       "MatMul",     "ReduceSum", "ReduceMean", "ReduceMax",
-    "ReduceMin",  "Reshape",   "Transpose", "Concat",     "Slice",   "Split",    "Squeeze",
-    "Unsqueeze",  "Identity",  "Cast",      "Equal",      "Greater", "Less",     "Where",
-    "Constant",   "Gather"};
+    "Add",        "Sub",       "Mul",       "Div",       "Neg",       "Abs",
+    "Sqrt",       "Pow",       "Exp",       "Log",       "MatMul",    "ReduceSum",
+    "ReduceMean", "ReduceMax", "ReduceMin", "Reshape",   "Transpose", "Concat",
+    "Slice",      "Split",     "Squeeze",   "Unsqueeze", "Identity",  "Cast",
+    "Equal",      "Greater",   "Less",      "Where",     "Constant",  "Gather"};
 
 typedef struct entry {
     const kelp_opset_backend *backend;
@@ -71,7 +71,8 @@ static const kelp_opset_op *find_op(const kelp_opset *opset, const char *domain,
     return NULL;
 }
 
-/* A name that some version of the opset covers: the floor asks for the operator, not for one version of it. */
+/* A name that some version of the opset covers: the floor asks for the operator, not for one
+ * version of it. */
 static bool has_name(const kelp_opset *opset, const char *name) {
     for (size_t i = 0; i < opset->op_count; i++)
         if (strcmp(opset->ops[i].name, name) == 0)
@@ -92,11 +93,12 @@ static kelp_status *check_floor(kelp_allocator allocator, const kelp_opset_backe
     }
     kelp_status *status = kelp_buf_status(&missing);
     if (status == NULL && count > 0)
-        status = KELP_ERROR(KELP_INVALID_ARGUMENT,
-                            "cannot register opset backend '%s': its atomic opset (domain '%s', "
-                            "version %d) misses %d of the %d operators that every backend covers: %s",
-                            backend->name, atomic->domain, atomic->version, count,
-                            KELP_OPSET_FLOOR_COUNT, kelp_buf_cstr(&missing));
+        status =
+            KELP_ERROR(KELP_INVALID_ARGUMENT,
+                       "cannot register opset backend '%s': its atomic opset (domain '%s', "
+                       "version %d) misses %d of the %d operators that every backend covers: %s",
+                       backend->name, atomic->domain, atomic->version, count,
+                       KELP_OPSET_FLOOR_COUNT, kelp_buf_cstr(&missing));
     kelp_buf_deinit(&missing);
     return status;
 }

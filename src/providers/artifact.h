@@ -5,7 +5,8 @@
 
 #include <kelp/compute.h>
 
-/* Takes the artifact's bytes over: `release` is called when the graph goes, also when this fails. */
+/* Takes the artifact's bytes over: `release` is called when the graph goes, also when this fails.
+ */
 kelp_status *kelp_artifact_load_graph(kelp_runtime *runtime, const kelp_artifact *artifact,
                                       kelp_graph **out) KELP_MUST_USE;
 

@@ -13,7 +13,8 @@ const char *kelp_version(void) {
 kelp_status *kelp_runtime_create(const kelp_runtime_options *options, kelp_runtime **out) {
     kelp_runtime *runtime = NULL;
     KELP_TRY(kelp_runtime_new(options, &runtime));
-    kelp_status *status = kelp_opset_register(runtime->opsets, kelp_cpu_opset_backend(), runtime->opsets);
+    kelp_status *status =
+        kelp_opset_register(runtime->opsets, kelp_cpu_opset_backend(), runtime->opsets);
     if (status == NULL)
         status = kelp_compute_register(runtime, kelp_cpu_compute_backend());
     if (status == NULL)

@@ -45,11 +45,11 @@ static void tokens_in_order(void **state) {
     (void)state;
     const char *text = " {\"a\":[1,-2.5,true],\"b\":{},\"c\":null,\"d\":[]} ";
     static const kelp_json_type expected[] = {
-        KELP_JSON_OBJECT,    KELP_JSON_KEY,       KELP_JSON_ARRAY,      KELP_JSON_INT,
-        KELP_JSON_DOUBLE,    KELP_JSON_BOOL,      KELP_JSON_ARRAY_END,  KELP_JSON_KEY,
-        KELP_JSON_OBJECT,    KELP_JSON_OBJECT_END, KELP_JSON_KEY,       KELP_JSON_NULL,
-        KELP_JSON_KEY,       KELP_JSON_ARRAY,     KELP_JSON_ARRAY_END,  KELP_JSON_OBJECT_END,
-        KELP_JSON_END,       KELP_JSON_END};
+        KELP_JSON_OBJECT, KELP_JSON_KEY,        KELP_JSON_ARRAY,     KELP_JSON_INT,
+        KELP_JSON_DOUBLE, KELP_JSON_BOOL,       KELP_JSON_ARRAY_END, KELP_JSON_KEY,
+        KELP_JSON_OBJECT, KELP_JSON_OBJECT_END, KELP_JSON_KEY,       KELP_JSON_NULL,
+        KELP_JSON_KEY,    KELP_JSON_ARRAY,      KELP_JSON_ARRAY_END, KELP_JSON_OBJECT_END,
+        KELP_JSON_END,    KELP_JSON_END};
     kelp_arena arena;
     kelp_json_reader reader;
     kelp_json_token token;
@@ -124,7 +124,7 @@ static void doubles(void **state) {
     const kelp_json *at = parse(&arena, "[0.1,1e2,-1.5E-3,1.7976931348623157e308,5e-324,1e400,"
                                         "Infinity,-Infinity,NaN]")
                               ->child;
-    static const double expected[] = {0.1,     100.0,    -1.5e-3,  DBL_MAX,
+    static const double expected[] = {0.1,    100.0,    -1.5e-3,  DBL_MAX,
                                       5e-324, INFINITY, INFINITY, -INFINITY};
     for (size_t i = 0; i < KELP_COUNT(expected); i++, at = at->next) {
         assert_int_equal(at->type, KELP_JSON_DOUBLE);
@@ -317,9 +317,10 @@ static void writer_puts_commas_and_quotes(void **state) {
     kelp_json_key(&writer, "d");
     kelp_json_put_string(&writer, KELP_STR("\x01\\\n\0/\x7f\xc3\xa9"));
     kelp_json_end_object(&writer);
-    assert_string_equal(kelp_buf_cstr(&out),
-                        "{\"a\\\"\":[-9223372036854775808,18446744073709551615,{},NaN,-Infinity,"
-                        "false],\"b\":null,\"c\":[1],\"d\":\"\\u0001\\\\\\n\\u0000/\x7f\xc3\xa9\"}");
+    assert_string_equal(
+        kelp_buf_cstr(&out),
+        "{\"a\\\"\":[-9223372036854775808,18446744073709551615,{},NaN,-Infinity,"
+        "false],\"b\":null,\"c\":[1],\"d\":\"\\u0001\\\\\\n\\u0000/\x7f\xc3\xa9\"}");
     kelp_buf_deinit(&out);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The event loop on real pipes, threads and signals: order of posts and timers, files removed in the
- * middle of a round, stops from anywhere. Nothing here depends on how fast the machine is. */
+/* The event loop on real pipes, threads and signals: order of posts and timers, files removed in
+ * the middle of a round, stops from anywhere. Nothing here depends on how fast the machine is. */
 #include "base/loop.h"
 
 #include "base/checked.h"
@@ -161,8 +161,7 @@ static void ring(kelp_loop_timer *timer) {
     if (alarm->order != NULL)
         alarm->order[(*alarm->count)++] = alarm->id;
     if (alarm->repeats-- > 0)
-        assert_null(
-            kelp_loop_timer_set(alarm->loop, timer, kelp_loop_now_ns(alarm->loop)));
+        assert_null(kelp_loop_timer_set(alarm->loop, timer, kelp_loop_now_ns(alarm->loop)));
     else if (alarm->stops)
         kelp_loop_stop(alarm->loop);
 }
@@ -269,8 +268,8 @@ static void posts_before_a_stop_run(void **state) {
     int next[1] = {0}, left = (int)KELP_COUNT(jobs) + 1;
     kelp_loop *loop = create();
     for (int i = 0; i < (int)KELP_COUNT(jobs); i++) {
-        jobs[i] = (job){
-            .task = {.fn = run_job}, .loop = loop, .number = i, .next = next, .left = &left};
+        jobs[i] =
+            (job){.task = {.fn = run_job}, .loop = loop, .number = i, .next = next, .left = &left};
         kelp_loop_post(loop, &jobs[i].task);
     }
     kelp_loop_stop(loop);

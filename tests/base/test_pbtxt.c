@@ -104,11 +104,12 @@ static void string_escapes(void **state) {
     (void)state;
     kelp_arena arena;
     kelp_arena_init(&arena, kelp_allocator_system(), 0);
-    kelp_pbtxt *root = parse(&arena, "s: '\\n\\t\\r\\\\\\'\\\"\\x41\\xfF\\101\\0' \"\\u00e9\\U0001F600"
-                                     "\\ud83d\\ude00\" s: ''");
-    assert_true(kelp_str_equal(root->child->text,
-                               KELP_STR("\n\t\r\\'\"A\xff"
-                                        "A\0\xc3\xa9\xf0\x9f\x98\x80\xf0\x9f\x98\x80")));
+    kelp_pbtxt *root =
+        parse(&arena, "s: '\\n\\t\\r\\\\\\'\\\"\\x41\\xfF\\101\\0' \"\\u00e9\\U0001F600"
+                      "\\ud83d\\ude00\" s: ''");
+    assert_true(
+        kelp_str_equal(root->child->text, KELP_STR("\n\t\r\\'\"A\xff"
+                                                   "A\0\xc3\xa9\xf0\x9f\x98\x80\xf0\x9f\x98\x80")));
     assert_int_equal(root->child->next->text.length, 0);
     kelp_arena_deinit(&arena);
 }
@@ -174,8 +175,9 @@ static void errors_name_their_place(void **state) {
         (void)snprintf(message, sizeof(message), "c.pbtxt:%s", cases[i].message);
         assert_refused(cases[i].text, strlen(cases[i].text), message);
     }
-    assert_refused("a\0: 1", 5, "c.pbtxt:1:2: expected ':' or '{' after a field's name, found byte "
-                                "0x00");
+    assert_refused("a\0: 1", 5,
+                   "c.pbtxt:1:2: expected ':' or '{' after a field's name, found byte "
+                   "0x00");
 }
 
 static void depth_has_a_limit(void **state) {
@@ -218,8 +220,8 @@ static void whole_numbers(void **state) {
     int64_t i = 0;
     uint64_t u = 0;
     kelp_arena_init(&arena, kelp_allocator_system(), 0);
-    assert_null(kelp_pbtxt_i64("c", value(&arena, "n: -9223372036854775808"), INT64_MIN, INT64_MAX,
-                               &i));
+    assert_null(
+        kelp_pbtxt_i64("c", value(&arena, "n: -9223372036854775808"), INT64_MIN, INT64_MAX, &i));
     assert_true(i == INT64_MIN);
     assert_null(kelp_pbtxt_i64("c", value(&arena, "n: 0x7F"), 0, 255, &i));
     assert_int_equal(i, 127);
@@ -251,9 +253,9 @@ static void other_scalars(void **state) {
     static const struct {
         const char *text;
         double expected;
-    } numbers[] = {{"n: 1.5f", 1.5},      {"n: -2F", -2.0},       {"n: 0x1F", 31.0},
-                   {"n: -0x10", -16.0},   {"n: inf", INFINITY},   {"n: -Infinity", -INFINITY},
-                   {"n: INF", INFINITY}, {"n: .25", 0.25},       {"n: 3.", 3.0},
+    } numbers[] = {{"n: 1.5f", 1.5},     {"n: -2F", -2.0},     {"n: 0x1F", 31.0},
+                   {"n: -0x10", -16.0},  {"n: inf", INFINITY}, {"n: -Infinity", -INFINITY},
+                   {"n: INF", INFINITY}, {"n: .25", 0.25},     {"n: 3.", 3.0},
                    {"n: 1e-2", 0.01},    {"n: 7", 7.0}};
     kelp_arena arena;
     double f = 0;
@@ -297,16 +299,11 @@ static void no_memory_is_a_status(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(model_configuration),
-        cmocka_unit_test(shapes_of_the_grammar),
-        cmocka_unit_test(string_escapes),
-        cmocka_unit_test(long_lines),
-        cmocka_unit_test(errors_name_their_place),
-        cmocka_unit_test(depth_has_a_limit),
-        cmocka_unit_test(places_of_fields),
-        cmocka_unit_test(whole_numbers),
-        cmocka_unit_test(other_scalars),
-        cmocka_unit_test(no_memory_is_a_status),
+        cmocka_unit_test(model_configuration),     cmocka_unit_test(shapes_of_the_grammar),
+        cmocka_unit_test(string_escapes),          cmocka_unit_test(long_lines),
+        cmocka_unit_test(errors_name_their_place), cmocka_unit_test(depth_has_a_limit),
+        cmocka_unit_test(places_of_fields),        cmocka_unit_test(whole_numbers),
+        cmocka_unit_test(other_scalars),           cmocka_unit_test(no_memory_is_a_status),
     };
     return cmocka_run_group_tests_name("base.pbtxt", tests, NULL, NULL);
 }

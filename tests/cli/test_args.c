@@ -62,7 +62,7 @@ static const kelp_command command = {
     .options_bytes = sizeof(options),
 };
 
-#define WORDS(...) \
+#define WORDS(...)                          \
     (char **)(const char *[]){__VA_ARGS__}, \
         (int)(sizeof((const char *[]){__VA_ARGS__}) / sizeof(char *))
 

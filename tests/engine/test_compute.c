@@ -108,8 +108,7 @@ static void a_batch_stops_or_goes_on(void **state) {
     ASSERT_OK(kelp_compute_infer_batch(model, items, 3, KELP_BATCH_EACH));
     assert_null(items[0].status);
     assert_null(items[2].status);
-    expect_failure(items[1].status, KELP_INVALID_ARGUMENT,
-                   "expected float32, found float64");
+    expect_failure(items[1].status, KELP_INVALID_ARGUMENT, "expected float32, found float64");
     assert_int_equal(outputs[2][0].rank, 2);
     kelp_compute_destroy(model);
     kelp_runtime_release(runtime);

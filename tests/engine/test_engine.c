@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The engine as an application uses it: load, bind, invoke; other shapes; outputs in the caller's memory; errors in words; no allocation once warm. */
+/* The engine as an application uses it: load, bind, invoke; other shapes; outputs in the caller's
+ * memory; errors in words; no allocation once warm. */
 #include "support/failing_allocator.h"
 
 #include <kelp/engine.h>
@@ -16,14 +17,14 @@
 #define DIGITS KELP_SOURCE_DIR "/examples/models/digits/1/model.onnx"
 #define MODELS KELP_TEST_DATA "/models/"
 
-#define ASSERT_OK(expr)                               \
-    do {                                              \
-        kelp_status *ok_ = (expr);                    \
-        if (ok_ != NULL) {                            \
-            char text_[2048];                         \
+#define ASSERT_OK(expr)                                   \
+    do {                                                  \
+        kelp_status *ok_ = (expr);                        \
+        if (ok_ != NULL) {                                \
+            char text_[2048];                             \
             kelp_status_format(ok_, text_, sizeof text_); \
-            fail_msg("%s", text_);                    \
-        }                                             \
+            fail_msg("%s", text_);                        \
+        }                                                 \
     } while (0)
 
 static void expect_failure(kelp_status *status, kelp_code code, const char *part) {

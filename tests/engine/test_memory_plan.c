@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The memory plan: what is alive at once never overlaps, and the total stays near what is needed. */
+/* The memory plan: what is alive at once never overlaps, and the total stays near what is needed.
+ */
 #include "engine/engine_internal.h"
 
 #include <setjmp.h>
@@ -48,7 +49,8 @@ static void random_lifetimes_never_overlap(void **state) {
             seed = seed * 1664525u + 1013904223u;
             uint32_t first = seed >> 24;
             seed = seed * 1664525u + 1013904223u;
-            intervals[i] = (kelp_interval){(seed >> 12) % 5000 + 1, first, first + (seed >> 8) % 9, 0};
+            intervals[i] =
+                (kelp_interval){(seed >> 12) % 5000 + 1, first, first + (seed >> 8) % 9, 0};
         }
         assert_true(kelp_memory_plan(intervals, MOST, order, placed, &total, &bound));
         check(intervals, MOST, total);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opset backends as their author meets them: what is refused, what readiness says, and the bridges between the three ways to execute. */
+/* Opset backends as their author meets them: what is refused, what readiness says, and the bridges
+ * between the three ways to execute. */
 #include <kelp/engine.h>
 
 #include <pthread.h>
@@ -9,14 +10,14 @@
 
 #include <cmocka.h>
 
-#define ASSERT_OK(expr)                                                            \
-    do {                                                                           \
-        kelp_status *ok_ = (expr);                                                 \
-        if (ok_ != NULL) {                                                         \
-            char text_[2048];                                                      \
-            kelp_status_format(ok_, text_, sizeof text_);                          \
-            fail_msg("%s", text_);                                                 \
-        }                                                                          \
+#define ASSERT_OK(expr)                                   \
+    do {                                                  \
+        kelp_status *ok_ = (expr);                        \
+        if (ok_ != NULL) {                                \
+            char text_[2048];                             \
+            kelp_status_format(ok_, text_, sizeof text_); \
+            fail_msg("%s", text_);                        \
+        }                                                 \
     } while (0)
 
 static void expect_failure(kelp_status *status, kelp_code code, const char *part) {
@@ -53,7 +54,8 @@ static const kelp_opset *extension_opsets(void *self, size_t *out_count) {
 
 static kelp_status *multiply(const kelp_op_env *env, const kelp_node *node, const kelp_tensor *x,
                              kelp_tensor *y) {
-    if (strcmp(kelp_node_op_type(node), "Abs") != 0 && strcmp(kelp_node_op_type(node), "Neg") != 0 &&
+    if (strcmp(kelp_node_op_type(node), "Abs") != 0 &&
+        strcmp(kelp_node_op_type(node), "Neg") != 0 &&
         strcmp(kelp_node_op_type(node), "Twice") != 0)
         return KELP_ERROR(KELP_UNIMPLEMENTED, "this test's backend has no %s",
                           kelp_node_op_type(node));

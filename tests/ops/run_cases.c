@@ -3,7 +3,8 @@
  * Runs the operator cases that gen_cases.py wrote, through the whole engine, and compares.
  *
  * usage: run_cases DIR [--isa 0|1|2] [--threads N] [--unsupported-ok] [--match TEXT]
- * A case whose operator nobody covers counts as failed unless --unsupported-ok. The last line sums up.
+ * A case whose operator nobody covers counts as failed unless --unsupported-ok. The last line sums
+ * up.
  */
 #include "ops/ops.h"
 #include "tensor/convert.h"
@@ -57,7 +58,8 @@ static void read_named(FILE *file, named *out) {
     out->name = read_text(file, &length);
     read_exactly(file, head, sizeof head);
     read_exactly(file, shape, head[1] * sizeof *shape);
-    kelp_status *status = kelp_tensor_init(&out->tensor, (kelp_dtype)head[0], (int32_t)head[1], shape, NULL);
+    kelp_status *status =
+        kelp_tensor_init(&out->tensor, (kelp_dtype)head[0], (int32_t)head[1], shape, NULL);
     if (status != NULL)
         exit(2);
     size_t bytes = kelp_tensor_bytes(&out->tensor);
@@ -82,7 +84,8 @@ static named *read_list(FILE *file, uint32_t *out_count) {
 static void free_list(named *list, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {
         kelp_string *strings = list[i].tensor.data;
-        for (int64_t k = 0; list[i].tensor.dtype == KELP_STRING && k < kelp_tensor_elements(&list[i].tensor); k++)
+        for (int64_t k = 0;
+             list[i].tensor.dtype == KELP_STRING && k < kelp_tensor_elements(&list[i].tensor); k++)
             free((void *)(uintptr_t)strings[k].data);
         free(list[i].tensor.data);
         free(list[i].name);
@@ -121,7 +124,8 @@ static bool same(const kelp_tensor *found, const kelp_tensor *expected, double r
     for (int64_t i = 0; i < kelp_tensor_elements(expected); i++) {
         bool good;
         if (expected->dtype == KELP_STRING) {
-            const kelp_string *x = (const kelp_string *)found->data + i, *y = (const kelp_string *)expected->data + i;
+            const kelp_string *x = (const kelp_string *)found->data + i,
+                              *y = (const kelp_string *)expected->data + i;
             good = x->length == y->length && memcmp(x->data, y->data, x->length) == 0;
             snprintf(why, room, "differs at %lld", (long long)i);
         } else if (is_float(expected->dtype)) {
@@ -140,7 +144,8 @@ static bool same(const kelp_tensor *found, const kelp_tensor *expected, double r
     return true;
 }
 
-static kelp_status *bind_and_invoke(const test_case *c, kelp_engine *engine, kelp_context *context) {
+static kelp_status *bind_and_invoke(const test_case *c, kelp_engine *engine,
+                                    kelp_context *context) {
     for (uint32_t i = 0; i < c->input_count; i++) {
         size_t index = kelp_engine_find_input(engine, c->inputs[i].name);
         if (index != SIZE_MAX)
@@ -165,8 +170,9 @@ static kelp_status *run(kelp_runtime *runtime, const char *model, const test_cas
         for (uint32_t i = 0; status == NULL && i < c->output_count; i++) {
             char text[1000];
             size_t index = kelp_engine_find_output(engine, c->outputs[i].name);
-            if (index != SIZE_MAX && !same(kelp_context_output(context, index), &c->outputs[i].tensor,
-                                           c->rtol, c->atol, text, sizeof text)) {
+            if (index != SIZE_MAX &&
+                !same(kelp_context_output(context, index), &c->outputs[i].tensor, c->rtol, c->atol,
+                      text, sizeof text)) {
                 snprintf(why, room, "output '%s' %s (round %d)", c->outputs[i].name, text, round);
                 break;
             }

@@ -19,8 +19,8 @@ static char *stats_of(TRITONSERVER_Server *server, const char *name) {
     return message_text(message);
 }
 
-/* Waits (10 s at most) until the model has executed so often, which a backend reports only after its
- * responses are out, and gives the statistics of then. */
+/* Waits (10 s at most) until the model has executed so often, which a backend reports only after
+ * its responses are out, and gives the statistics of then. */
 static char *stats_after(TRITONSERVER_Server *server, const char *name, long long executions) {
     for (int i = 0; i < 1000; i++) {
         char *stats = stats_of(server, name);

@@ -3,10 +3,10 @@
  * and the server goes on. */
 #include "server/support.h"
 
-#define CONFIG_OF(backend)                                                                         \
-    "backend: \"" backend "\"\n"                                                                   \
-    "input [ { name: \"INPUT0\" data_type: TYPE_INT32 dims: [ 2 ] } ]\n"                           \
-    "output [ { name: \"OUTPUT0\" data_type: TYPE_INT32 dims: [ 2 ] } ]\n"                         \
+#define CONFIG_OF(backend)                                                 \
+    "backend: \"" backend "\"\n"                                           \
+    "input [ { name: \"INPUT0\" data_type: TYPE_INT32 dims: [ 2 ] } ]\n"   \
+    "output [ { name: \"OUTPUT0\" data_type: TYPE_INT32 dims: [ 2 ] } ]\n" \
     "instance_group [ { kind: KIND_CPU count: 1 } ]\n"
 
 static const int64_t shape[] = {2};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs a fuzzer's entry on every file of the folders and files given: the corpus as a regression test. */
+/* Runs a fuzzer's entry on every file of the folders and files given: the corpus as a regression
+ * test. */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -59,32 +59,33 @@ TRITONCACHE_DECLSPEC TRITONSERVER_Error *TRITONCACHE_ApiVersion(uint32_t *major,
 /* ---- Entries ----------------------------------------------------------------------------- */
 
 /* Gives the number of buffers of an entry. */
-TRITONCACHE_DECLSPEC TRITONSERVER_Error *TRITONCACHE_CacheEntryBufferCount(
-    TRITONCACHE_CacheEntry *entry, size_t *count);
+TRITONCACHE_DECLSPEC TRITONSERVER_Error *
+TRITONCACHE_CacheEntryBufferCount(TRITONCACHE_CacheEntry *entry, size_t *count);
 
 /* Appends a buffer to an entry. The attributes are copied; the bytes are not, and stay with whoever
  * calls until the call that the entry was handed to returns. INVALID_ARG for an empty buffer and
  * for one that is not in CPU memory. */
-TRITONCACHE_DECLSPEC TRITONSERVER_Error *TRITONCACHE_CacheEntryAddBuffer(
-    TRITONCACHE_CacheEntry *entry, void *base, TRITONSERVER_BufferAttributes *buffer_attributes);
+TRITONCACHE_DECLSPEC TRITONSERVER_Error *
+TRITONCACHE_CacheEntryAddBuffer(TRITONCACHE_CacheEntry *entry, void *base,
+                                TRITONSERVER_BufferAttributes *buffer_attributes);
 
 /* Gives the address of a buffer and writes its attributes into 'buffer_attributes', an object of
  * the caller's. INVALID_ARG when 'index' is out of range. */
-TRITONCACHE_DECLSPEC TRITONSERVER_Error *TRITONCACHE_CacheEntryGetBuffer(
-    TRITONCACHE_CacheEntry *entry, size_t index, void **base,
-    TRITONSERVER_BufferAttributes *buffer_attributes);
+TRITONCACHE_DECLSPEC TRITONSERVER_Error *
+TRITONCACHE_CacheEntryGetBuffer(TRITONCACHE_CacheEntry *entry, size_t index, void **base,
+                                TRITONSERVER_BufferAttributes *buffer_attributes);
 
 /* Replaces a buffer's address, and its attributes unless they are NULL. INVALID_ARG when 'index' is
  * out of range and for memory other than the CPU's. */
-TRITONCACHE_DECLSPEC TRITONSERVER_Error *TRITONCACHE_CacheEntrySetBuffer(
-    TRITONCACHE_CacheEntry *entry, size_t index, void *new_base,
-    TRITONSERVER_BufferAttributes *buffer_attributes);
+TRITONCACHE_DECLSPEC TRITONSERVER_Error *
+TRITONCACHE_CacheEntrySetBuffer(TRITONCACHE_CacheEntry *entry, size_t index, void *new_base,
+                                TRITONSERVER_BufferAttributes *buffer_attributes);
 
 /* Copies between the entry's buffers and the server: on a lookup into the response that is being
  * made, on an insertion from the response into buffers that the cache has set. To be called while
  * the cache keeps those buffers from being changed or evicted. */
-TRITONCACHE_DECLSPEC TRITONSERVER_Error *TRITONCACHE_Copy(
-    TRITONCACHE_Allocator *allocator, TRITONCACHE_CacheEntry *entry);
+TRITONCACHE_DECLSPEC TRITONSERVER_Error *TRITONCACHE_Copy(TRITONCACHE_Allocator *allocator,
+                                                          TRITONCACHE_CacheEntry *entry);
 
 /* ---- Defined by the cache ---------------------------------------------------------------- */
 
@@ -92,8 +93,8 @@ TRITONCACHE_DECLSPEC TRITONSERVER_Error *TRITONCACHE_Copy(
 
 /* Called once to make '*cache' from its configuration, a JSON object. An error keeps the server
  * from starting. */
-TRITONCACHE_ISPEC TRITONSERVER_Error *TRITONCACHE_CacheInitialize(
-    TRITONCACHE_Cache **cache, const char *config);
+TRITONCACHE_ISPEC TRITONSERVER_Error *TRITONCACHE_CacheInitialize(TRITONCACHE_Cache **cache,
+                                                                  const char *config);
 
 /* Called once to free the cache. */
 TRITONCACHE_ISPEC TRITONSERVER_Error *TRITONCACHE_CacheFinalize(TRITONCACHE_Cache *cache);
@@ -101,15 +102,17 @@ TRITONCACHE_ISPEC TRITONSERVER_Error *TRITONCACHE_CacheFinalize(TRITONCACHE_Cach
 /* Called to store an entry, which describes the buffers and is borrowed for the call. The cache
  * makes room of its own, sets it as the entry's buffers, and fills it with TRITONCACHE_Copy.
  * ALREADY_EXISTS for a key that is taken. */
-TRITONCACHE_ISPEC TRITONSERVER_Error *TRITONCACHE_CacheInsert(
-    TRITONCACHE_Cache *cache, const char *key, TRITONCACHE_CacheEntry *entry,
-    TRITONCACHE_Allocator *allocator);
+TRITONCACHE_ISPEC TRITONSERVER_Error *TRITONCACHE_CacheInsert(TRITONCACHE_Cache *cache,
+                                                              const char *key,
+                                                              TRITONCACHE_CacheEntry *entry,
+                                                              TRITONCACHE_Allocator *allocator);
 
 /* Called to find an entry. The cache adds its buffers to 'entry', which comes in empty, and calls
  * TRITONCACHE_Copy. NOT_FOUND for a key that it has not. */
-TRITONCACHE_ISPEC TRITONSERVER_Error *TRITONCACHE_CacheLookup(
-    TRITONCACHE_Cache *cache, const char *key, TRITONCACHE_CacheEntry *entry,
-    TRITONCACHE_Allocator *allocator);
+TRITONCACHE_ISPEC TRITONSERVER_Error *TRITONCACHE_CacheLookup(TRITONCACHE_Cache *cache,
+                                                              const char *key,
+                                                              TRITONCACHE_CacheEntry *entry,
+                                                              TRITONCACHE_Allocator *allocator);
 
 #ifdef __cplusplus
 }

@@ -51,14 +51,14 @@ typedef struct TRITONREPOAGENT_AgentModel TRITONREPOAGENT_AgentModel;
 
 /* Gives the version that the server implements. An agent needs an equal major number and a minor
  * number that is at least its own. */
-TRITONREPOAGENT_DECLSPEC TRITONSERVER_Error *TRITONREPOAGENT_ApiVersion(
-    uint32_t *major, uint32_t *minor);
+TRITONREPOAGENT_DECLSPEC TRITONSERVER_Error *TRITONREPOAGENT_ApiVersion(uint32_t *major,
+                                                                        uint32_t *minor);
 
 /* ---- Where a model lies ------------------------------------------------------------------ */
 
 /* How the files of a model are given. */
 typedef enum TRITONREPOAGENT_artifacttype_enum {
-    TRITONREPOAGENT_ARTIFACT_FILESYSTEM = 0, /* a folder of this machine */
+    TRITONREPOAGENT_ARTIFACT_FILESYSTEM = 0,       /* a folder of this machine */
     TRITONREPOAGENT_ARTIFACT_REMOTE_FILESYSTEM = 1 /* a folder elsewhere, such as a bucket */
 } TRITONREPOAGENT_ArtifactType;
 
@@ -98,36 +98,38 @@ TRITONREPOAGENT_DECLSPEC TRITONSERVER_Error *TRITONREPOAGENT_ModelRepositoryUpda
 /* ---- What is known of a model ------------------------------------------------------------ */
 
 /* Gives the number of parameters that the model's configuration has for this agent. */
-TRITONREPOAGENT_DECLSPEC TRITONSERVER_Error *TRITONREPOAGENT_ModelParameterCount(
-    TRITONREPOAGENT_Agent *agent, TRITONREPOAGENT_AgentModel *model, uint32_t *count);
+TRITONREPOAGENT_DECLSPEC TRITONSERVER_Error *
+TRITONREPOAGENT_ModelParameterCount(TRITONREPOAGENT_Agent *agent, TRITONREPOAGENT_AgentModel *model,
+                                    uint32_t *count);
 
 /* Gives one parameter; a name may occur more than once. INVALID_ARG when 'index' is out of range.
  */
-TRITONREPOAGENT_DECLSPEC TRITONSERVER_Error *TRITONREPOAGENT_ModelParameter(
-    TRITONREPOAGENT_Agent *agent, TRITONREPOAGENT_AgentModel *model, const uint32_t index,
-    const char **parameter_name, const char **parameter_value);
+TRITONREPOAGENT_DECLSPEC TRITONSERVER_Error *
+TRITONREPOAGENT_ModelParameter(TRITONREPOAGENT_Agent *agent, TRITONREPOAGENT_AgentModel *model,
+                               const uint32_t index, const char **parameter_name,
+                               const char **parameter_value);
 
 /* Gives the model's configuration, not yet completed, as a message that the agent owns and deletes.
  * 'config_version' is 1; any other is UNSUPPORTED. */
-TRITONREPOAGENT_DECLSPEC TRITONSERVER_Error *TRITONREPOAGENT_ModelConfig(
-    TRITONREPOAGENT_Agent *agent, TRITONREPOAGENT_AgentModel *model, const uint32_t config_version,
-    TRITONSERVER_Message **model_config);
+TRITONREPOAGENT_DECLSPEC TRITONSERVER_Error *
+TRITONREPOAGENT_ModelConfig(TRITONREPOAGENT_Agent *agent, TRITONREPOAGENT_AgentModel *model,
+                            const uint32_t config_version, TRITONSERVER_Message **model_config);
 
 /* Gives the pointer set with TRITONREPOAGENT_ModelSetState, NULL before. */
-TRITONREPOAGENT_DECLSPEC TRITONSERVER_Error *TRITONREPOAGENT_ModelState(
-    TRITONREPOAGENT_AgentModel *model, void **state);
+TRITONREPOAGENT_DECLSPEC TRITONSERVER_Error *
+TRITONREPOAGENT_ModelState(TRITONREPOAGENT_AgentModel *model, void **state);
 
 /* Keeps a pointer of the agent's own, which it frees in TRITONREPOAGENT_ModelFinalize. */
-TRITONREPOAGENT_DECLSPEC TRITONSERVER_Error *TRITONREPOAGENT_ModelSetState(
-    TRITONREPOAGENT_AgentModel *model, void *state);
+TRITONREPOAGENT_DECLSPEC TRITONSERVER_Error *
+TRITONREPOAGENT_ModelSetState(TRITONREPOAGENT_AgentModel *model, void *state);
 
 /* Gives the pointer set with TRITONREPOAGENT_SetState, NULL before. */
-TRITONREPOAGENT_DECLSPEC TRITONSERVER_Error *TRITONREPOAGENT_State(
-    TRITONREPOAGENT_Agent *agent, void **state);
+TRITONREPOAGENT_DECLSPEC TRITONSERVER_Error *TRITONREPOAGENT_State(TRITONREPOAGENT_Agent *agent,
+                                                                   void **state);
 
 /* Keeps a pointer of the agent's own, which it frees in TRITONREPOAGENT_Finalize. */
-TRITONREPOAGENT_DECLSPEC TRITONSERVER_Error *TRITONREPOAGENT_SetState(
-    TRITONREPOAGENT_Agent *agent, void *state);
+TRITONREPOAGENT_DECLSPEC TRITONSERVER_Error *TRITONREPOAGENT_SetState(TRITONREPOAGENT_Agent *agent,
+                                                                      void *state);
 
 /* ---- Defined by the agent ---------------------------------------------------------------- */
 
@@ -140,18 +142,18 @@ TRITONREPOAGENT_ISPEC TRITONSERVER_Error *TRITONREPOAGENT_Initialize(TRITONREPOA
 TRITONREPOAGENT_ISPEC TRITONSERVER_Error *TRITONREPOAGENT_Finalize(TRITONREPOAGENT_Agent *agent);
 
 /* Called before the first action on a model. An error refuses the model. */
-TRITONREPOAGENT_ISPEC TRITONSERVER_Error *TRITONREPOAGENT_ModelInitialize(
-    TRITONREPOAGENT_Agent *agent, TRITONREPOAGENT_AgentModel *model);
+TRITONREPOAGENT_ISPEC TRITONSERVER_Error *
+TRITONREPOAGENT_ModelInitialize(TRITONREPOAGENT_Agent *agent, TRITONREPOAGENT_AgentModel *model);
 
 /* Called after the last action on a model. */
-TRITONREPOAGENT_ISPEC TRITONSERVER_Error *TRITONREPOAGENT_ModelFinalize(
-    TRITONREPOAGENT_Agent *agent, TRITONREPOAGENT_AgentModel *model);
+TRITONREPOAGENT_ISPEC TRITONSERVER_Error *
+TRITONREPOAGENT_ModelFinalize(TRITONREPOAGENT_Agent *agent, TRITONREPOAGENT_AgentModel *model);
 
 /* Called for each action on a model. An error during LOAD keeps the model from being loaded; during
  * any other action it is logged and has no effect. */
-TRITONREPOAGENT_ISPEC TRITONSERVER_Error *TRITONREPOAGENT_ModelAction(
-    TRITONREPOAGENT_Agent *agent, TRITONREPOAGENT_AgentModel *model,
-    const TRITONREPOAGENT_ActionType action_type);
+TRITONREPOAGENT_ISPEC TRITONSERVER_Error *
+TRITONREPOAGENT_ModelAction(TRITONREPOAGENT_Agent *agent, TRITONREPOAGENT_AgentModel *model,
+                            const TRITONREPOAGENT_ActionType action_type);
 
 #ifdef __cplusplus
 }

@@ -21,11 +21,11 @@ static bool is_float(TRITONSERVER_DataType type) {
            type == TRITONSERVER_TYPE_FP32 || type == TRITONSERVER_TYPE_FP64;
 }
 
-#define LOAD(type_, p_, at_)                                                                       \
-    ({                                                                                             \
-        type_ load_;                                                                               \
-        memcpy(&load_, (p_) + (at_) * sizeof(load_), sizeof(load_));                               \
-        load_;                                                                                     \
+#define LOAD(type_, p_, at_)                                         \
+    ({                                                               \
+        type_ load_;                                                 \
+        memcpy(&load_, (p_) + (at_) * sizeof(load_), sizeof(load_)); \
+        load_;                                                       \
     })
 
 static float bf16_value(uint16_t bits) {

@@ -223,10 +223,10 @@ static kelp_status *read_number(reader *r, number *out) {
     return status;
 }
 
-#define STORE(type_, value_)                                                                       \
-    do {                                                                                           \
-        type_ store_ = (type_)(value_);                                                            \
-        memcpy(r->bytes + r->found * sizeof(store_), &store_, sizeof(store_));                     \
+#define STORE(type_, value_)                                                   \
+    do {                                                                       \
+        type_ store_ = (type_)(value_);                                        \
+        memcpy(r->bytes + r->found * sizeof(store_), &store_, sizeof(store_)); \
     } while (0)
 
 static kelp_status *store_float(reader *r, double value) {

@@ -4,7 +4,8 @@
  *
  *   q = Transpose(Reshape(Q, [0, 0, heads, size]), [0, 2, 1, 3]); v alike
  *   k = the same, turned once more into [0, 2, 3, 1]
- *   y = Reshape(Transpose(MatMul(Softmax(MatMul(q, k) * scale + mask), v), [0, 2, 1, 3]), [0, 0, heads * size])
+ *   y = Reshape(Transpose(MatMul(Softmax(MatMul(q, k) * scale + mask), v), [0, 2, 1, 3]), [0, 0,
+ * heads * size])
  *
  * becomes kelp::Attention over Q, K, V as they are, [batch, sequence, heads * size].
  * Source: Vaswani et al., "Attention Is All You Need", 2017.

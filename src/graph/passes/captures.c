@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a subgraph reads from outside becomes an input of the node that owns it, after the node's own inputs. The attribute
- * "kelp.captures" says where they begin. So lifetimes, folding and memory planning see every use.
+ * What a subgraph reads from outside becomes an input of the node that owns it, after the node's
+ * own inputs. The attribute "kelp.captures" says where they begin. So lifetimes, folding and memory
+ * planning see every use.
  */
 #include "graph/passes/passes.h"
 
@@ -34,7 +35,8 @@ static kelp_status *capture(kelp_node *owner, const kelp_block *block, kelp_valu
     return add_capture(owner, value, first);
 }
 
-/* Innermost first: what an inner node captures from far outside, the nodes around it capture as well. */
+/* Innermost first: what an inner node captures from far outside, the nodes around it capture as
+ * well. */
 static kelp_status *capture_block(kelp_node *owner, kelp_block *block, size_t first) {
     KELP_TRY(kelp_pass_captures(block));
     for (size_t n = 0; n < block->node_count; n++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Gelu as exporters spell it: Erf(x / sqrt 2) + 1, times x, times 1/2, in any order of the products.
- * Source: Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016.
+ * Gelu as exporters spell it: Erf(x / sqrt 2) + 1, times x, times 1/2, in any order of the
+ * products. Source: Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016.
  */
 #include "graph/passes/passes.h"
 
@@ -26,7 +26,8 @@ static kelp_value *other_input(const kelp_node *node, const kelp_value *known) {
     return node->inputs[1] == known ? node->inputs[0] : NULL;
 }
 
-/* The value that holds gelu(x), where `sum` is 1 + erf(x / sqrt 2): (sum * x) * ½, (sum * ½) * x or sum * (x * ½). */
+/* The value that holds gelu(x), where `sum` is 1 + erf(x / sqrt 2): (sum * x) * ½, (sum * ½) * x or
+ * sum * (x * ½). */
 static kelp_value *match_products(const kelp_value *sum, const kelp_value *x) {
     kelp_node *first = kelp_value_only_user(sum);
     if (first == NULL || kelp_match_producer(first->outputs[0], "", "Mul") != first)

@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-/* The name under which kelp::MatMulBias and kelp::ConvAct know an activation; NULL when they do not. */
+/* The name under which kelp::MatMulBias and kelp::ConvAct know an activation; NULL when they do
+ * not. */
 static const char *activation_name(const kelp_node *node) {
     if (*node->domain != '\0')
         return NULL;
@@ -41,7 +42,8 @@ static kelp_status *fuse(kelp_block *block, kelp_node *matmul, kelp_node **out_l
             last = add;
         }
     }
-    kelp_node *next = kelp_used_once(last->outputs[0]) ? kelp_value_only_user(last->outputs[0]) : NULL;
+    kelp_node *next =
+        kelp_used_once(last->outputs[0]) ? kelp_value_only_user(last->outputs[0]) : NULL;
     if (next != NULL && next->input_count == 1 && activation_name(next) != NULL) {
         activation = activation_name(next);
         last = next;

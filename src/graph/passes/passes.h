@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Passes over an engine's graph. Each takes the main block, keeps its meaning, and leaves use counts fresh. Fused operators live in the domain "kelp" (KELP_DOMAIN), version 1;
- * src/ops/fused.c says what each does.
+ * Passes over an engine's graph. Each takes the main block, keeps its meaning, and leaves use
+ * counts fresh. Fused operators live in the domain "kelp" (KELP_DOMAIN), version 1; src/ops/fused.c
+ * says what each does.
  */
 #ifndef KELP_GRAPH_PASSES_H_
 #define KELP_GRAPH_PASSES_H_
@@ -13,11 +14,13 @@
 /* All of them, in order. */
 kelp_status *kelp_passes_run(kelp_graph *graph) KELP_MUST_USE;
 
-/* Values that subgraphs read from outside become inputs of the nodes that own them. Not part of kelp_passes_run: the engine always needs it. */
+/* Values that subgraphs read from outside become inputs of the nodes that own them. Not part of
+ * kelp_passes_run: the engine always needs it. */
 kelp_status *kelp_pass_captures(kelp_block *block) KELP_MUST_USE;
 /* x * 0.5 * (1 + erf(x / sqrt(2))), in the orders that exporters write it → Gelu. */
 kelp_status *kelp_pass_gelu(kelp_block *block) KELP_MUST_USE;
-/* Softmax(Q·Kᵀ·scale + mask)·V between the head-splitting reshapes and transposes → kelp::Attention. */
+/* Softmax(Q·Kᵀ·scale + mask)·V between the head-splitting reshapes and transposes →
+ * kelp::Attention. */
 kelp_status *kelp_pass_attention(kelp_block *block) KELP_MUST_USE;
 /* MatMul + constant bias (+ activation) → kelp::MatMulBias. */
 kelp_status *kelp_pass_matmul(kelp_block *block) KELP_MUST_USE;
@@ -25,7 +28,8 @@ kelp_status *kelp_pass_matmul(kelp_block *block) KELP_MUST_USE;
 kelp_status *kelp_pass_skip_norm(kelp_block *block) KELP_MUST_USE;
 /* Conv + activation → kelp::ConvAct. */
 kelp_status *kelp_pass_conv(kelp_block *block) KELP_MUST_USE;
-/* Identity, Dropout, Cast to the same type, Transpose that moves nothing: nodes that say nothing. */
+/* Identity, Dropout, Cast to the same type, Transpose that moves nothing: nodes that say nothing.
+ */
 kelp_status *kelp_pass_simplify(kelp_block *block) KELP_MUST_USE;
 
 /* ---- helpers of passes ---- */

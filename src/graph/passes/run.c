@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The passes in their order: idioms first, so that what they leave can be fused with its neighbours. */
+/* The passes in their order: idioms first, so that what they leave can be fused with its
+ * neighbours. */
 #include "graph/passes/passes.h"
 
 #include <string.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nodes that say nothing: Identity, Dropout at inference, Cast to the type that a value has already, Transpose that moves nothing. */
+/* Nodes that say nothing: Identity, Dropout at inference, Cast to the type that a value has
+ * already, Transpose that moves nothing. */
 #include "graph/passes/passes.h"
 
 #include <string.h>
@@ -37,7 +38,8 @@ kelp_status *kelp_pass_simplify(kelp_block *block) {
             !says_nothing(node))
             continue;
         kelp_value *input = node->inputs[0], *output = node->outputs[0];
-        /* an output keeps a producer of its own: an input or a constant cannot take over its name */
+        /* an output keeps a producer of its own: an input or a constant cannot take over its name
+         */
         if (output->is_output && (input->is_output || input->producer == NULL))
             continue;
         kelp_block_replace_uses(block, output, input);

@@ -2,7 +2,8 @@
 /* LayerNormalization(x + skip): the sum never goes to memory unless somebody else wants it. */
 #include "graph/passes/passes.h"
 
-/* true when a node between `first` and `last` reads the value: the fused node would come too late for it. */
+/* true when a node between `first` and `last` reads the value: the fused node would come too late
+ * for it. */
 static bool read_between(const kelp_block *block, const kelp_value *value, const kelp_node *first,
                          const kelp_node *last) {
     for (size_t n = first->index + 1; n < last->index; n++)
@@ -15,7 +16,8 @@ static bool read_between(const kelp_block *block, const kelp_value *value, const
 kelp_status *kelp_pass_skip_norm(kelp_block *block) {
     for (size_t i = 0; i < block->node_count; i++) {
         kelp_node *norm = block->nodes[i];
-        if (norm->removed || kelp_match_producer(norm->outputs[0], "", "LayerNormalization") != norm)
+        if (norm->removed ||
+            kelp_match_producer(norm->outputs[0], "", "LayerNormalization") != norm)
             continue;
         kelp_value *sum = norm->inputs[0];
         kelp_node *add = kelp_match_producer(sum, "", "Add");

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The float loops that carry the weight, in one table for each instruction set. The loops are written once (kernels.inc)
- * and compiled several times; which table is used is asked of the CPU when a kernel runs.
+ * The float loops that carry the weight, in one table for each instruction set. The loops are
+ * written once (kernels.inc) and compiled several times; which table is used is asked of the CPU
+ * when a kernel runs.
  */
 #ifndef KELP_OPS_SIMD_H_
 #define KELP_OPS_SIMD_H_
@@ -54,10 +55,12 @@ typedef struct kelp_simd {
     /* y = act(y + bias + row_bias + residual) over one row; bias and residual may be NULL */
     void (*finish)(float *y, const float *bias, float row_bias, const float *residual,
                    int64_t count, kelp_act act);
-    /* Softmax of x + mask (may be NULL) scaled by `scale` before the mask: y = softmax(scale * x + mask); or its logarithm. */
+    /* Softmax of x + mask (may be NULL) scaled by `scale` before the mask: y = softmax(scale * x +
+     * mask); or its logarithm. */
     void (*softmax)(const float *x, const float *mask, float scale, float *y, int64_t count,
                     bool log);
-    /* y = (v - mean(v)) / sqrt(var(v) + epsilon) * gamma + beta, v = x + skip. skip, gamma, beta, sum may be NULL. `rms`: no mean. */
+    /* y = (v - mean(v)) / sqrt(var(v) + epsilon) * gamma + beta, v = x + skip. skip, gamma, beta,
+     * sum may be NULL. `rms`: no mean. */
     void (*layer_norm)(const float *x, const float *skip, const float *gamma, const float *beta,
                        float epsilon, bool rms, float *sum, float *y, int64_t count,
                        float *out_mean, float *out_inverse);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A vector of floats as wide as the instruction set of the file that includes this, on the compiler's vector types, so that one text serves all.
- * Intrinsics stand only where the compiler has no other word: maximum, rounding, masks.
+ * A vector of floats as wide as the instruction set of the file that includes this, on the
+ * compiler's vector types, so that one text serves all. Intrinsics stand only where the compiler
+ * has no other word: maximum, rounding, masks.
  */
 #ifndef KELP_OPS_SIMD_VEC_H_
 #define KELP_OPS_SIMD_VEC_H_
@@ -88,8 +89,7 @@ VEC_INLINE vi v_round(vf x) {
     return (vi)_mm256_cvtps_epi32((__m256)x);
 }
 VEC_INLINE __m256i v_mask(int64_t n) {
-    return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n),
-                              _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
 VEC_INLINE vf v_load_n(const void *p, int64_t n) {
     return (vf)_mm256_maskload_ps(p, v_mask(n));
@@ -138,7 +138,8 @@ VEC_INLINE float v_largest(vf x) {
 }
 #endif
 
-/* e^x: 2^n · e^r, |r| <= ln2 / 2, Taylor's series to the seventh power (relative error below 6e-9). */
+/* e^x: 2^n · e^r, |r| <= ln2 / 2, Taylor's series to the seventh power (relative error below 6e-9).
+ */
 VEC_INLINE vf v_exp(vf x) {
     x = v_min(v_set(89.0f), v_max(v_set(-104.0f), x));
     vi n = v_round(x * 0x1.715476p+0f);

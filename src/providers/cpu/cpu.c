@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cpu provider: an ONNX model on Kelp's engine. A model is one context; forks are further contexts of the same engine. */
+/* The cpu provider: an ONNX model on Kelp's engine. A model is one context; forks are further
+ * contexts of the same engine. */
 #include "base/alloc.h"
 #include "providers/artifact.h"
 #include "providers/providers.h"

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The null provider: reads a model's real inputs and outputs, checks what it is given, and answers with zeros. It computes nothing, and says so in the log when a model
- * is loaded. It shows all that a provider needs: copy this file, and replace null_infer_one.
+ * The null provider: reads a model's real inputs and outputs, checks what it is given, and answers
+ * with zeros. It computes nothing, and says so in the log when a model is loaded. It shows all that
+ * a provider needs: copy this file, and replace null_infer_one.
  *
- * An open extent of an output takes the extent of the input axis with the same name ("batch"), else 1.
+ * An open extent of an output takes the extent of the input axis with the same name ("batch"),
+ * else 1.
  */
 #include "base/alloc.h"
 #include "engine/runtime.h"
@@ -46,8 +48,8 @@ static kelp_status *new_model(kelp_runtime *runtime, kelp_graph *graph, kelp_com
     kelp_status *status =
         kelp_alloc_zero(allocator, inputs + outputs, sizeof *model->io, (void **)&model->io);
     if (status == NULL)
-        status = kelp_alloc_zero(allocator, outputs, sizeof *model->memory,
-                                 (void **)&model->memory);
+        status =
+            kelp_alloc_zero(allocator, outputs, sizeof *model->memory, (void **)&model->memory);
     if (status == NULL)
         status = kelp_alloc_zero(allocator, outputs, sizeof *model->memory_bytes,
                                  (void **)&model->memory_bytes);
@@ -81,8 +83,8 @@ static int64_t open_extent(const null_model *model, const kelp_infer_item *item,
     return 1;
 }
 
-static kelp_status *output_shape(const null_model *model, const kelp_infer_item *item,
-                                 size_t index, kelp_tensor *out) {
+static kelp_status *output_shape(const null_model *model, const kelp_infer_item *item, size_t index,
+                                 kelp_tensor *out) {
     const kelp_io_info *info = &model->metadata.outputs[index];
     int64_t shape[KELP_MAX_RANK];
     for (int32_t axis = 0; axis < info->rank; axis++)

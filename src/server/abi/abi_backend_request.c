@@ -17,10 +17,11 @@ TRITONSERVER_Error *TRITONBACKEND_InputProperties(TRITONBACKEND_Input *input, co
                                                       dims_count, byte_size, buffer_count);
 }
 
-TRITONSERVER_Error *TRITONBACKEND_InputPropertiesForHostPolicy(
-    TRITONBACKEND_Input *input, const char *host_policy_name, const char **name,
-    TRITONSERVER_DataType *datatype, const int64_t **shape, uint32_t *dims_count,
-    uint64_t *byte_size, uint32_t *buffer_count) {
+TRITONSERVER_Error *
+TRITONBACKEND_InputPropertiesForHostPolicy(TRITONBACKEND_Input *input, const char *host_policy_name,
+                                           const char **name, TRITONSERVER_DataType *datatype,
+                                           const int64_t **shape, uint32_t *dims_count,
+                                           uint64_t *byte_size, uint32_t *buffer_count) {
     if (!input)
         return kelp_abi_null(__func__, "input");
     const kelp_input *in = (const kelp_input *)input;
@@ -79,9 +80,10 @@ TRITONSERVER_Error *TRITONBACKEND_InputBufferForHostPolicy(
     return NULL;
 }
 
-TRITONSERVER_Error *TRITONBACKEND_InputBufferAttributes(
-    TRITONBACKEND_Input *input, const uint32_t index, const void **buffer,
-    TRITONSERVER_BufferAttributes **buffer_attributes) {
+TRITONSERVER_Error *
+TRITONBACKEND_InputBufferAttributes(TRITONBACKEND_Input *input, const uint32_t index,
+                                    const void **buffer,
+                                    TRITONSERVER_BufferAttributes **buffer_attributes) {
     kelp_data_block *block = NULL;
     TRITONSERVER_Error *error = block_at(__func__, input, NULL, index, &block);
     if (error)
@@ -116,8 +118,9 @@ TRITONSERVER_Error *TRITONBACKEND_RequestCorrelationIdString(TRITONBACKEND_Reque
         (TRITONSERVER_InferenceRequest *)request, id);
 }
 
-TRITONSERVER_Error *TRITONBACKEND_InferenceRequestTimeoutMicroseconds(
-    TRITONBACKEND_Request *request, uint64_t *timeout) {
+TRITONSERVER_Error *
+TRITONBACKEND_InferenceRequestTimeoutMicroseconds(TRITONBACKEND_Request *request,
+                                                  uint64_t *timeout) {
     return TRITONSERVER_InferenceRequestTimeoutMicroseconds(
         (TRITONSERVER_InferenceRequest *)request, timeout);
 }
@@ -216,9 +219,10 @@ TRITONSERVER_Error *TRITONBACKEND_RequestOutputName(TRITONBACKEND_Request *reque
     return NULL;
 }
 
-TRITONSERVER_Error *TRITONBACKEND_RequestOutputBufferProperties(
-    TRITONBACKEND_Request *request, const char *name, size_t *byte_size,
-    TRITONSERVER_MemoryType *memory_type, int64_t *memory_type_id) {
+TRITONSERVER_Error *
+TRITONBACKEND_RequestOutputBufferProperties(TRITONBACKEND_Request *request, const char *name,
+                                            size_t *byte_size, TRITONSERVER_MemoryType *memory_type,
+                                            int64_t *memory_type_id) {
     if (!request || !memory_type || !memory_type_id)
         return kelp_abi_null(__func__, request ? "an output" : "request");
     kelp_request *r = of(request);

@@ -158,8 +158,9 @@ TRITONSERVER_Error *TRITONBACKEND_OutputBuffer(TRITONBACKEND_Output *output, voi
     return kelp_to_error(status);
 }
 
-TRITONSERVER_Error *TRITONBACKEND_OutputBufferAttributes(
-    TRITONBACKEND_Output *output, TRITONSERVER_BufferAttributes **buffer_attributes) {
+TRITONSERVER_Error *
+TRITONBACKEND_OutputBufferAttributes(TRITONBACKEND_Output *output,
+                                     TRITONSERVER_BufferAttributes **buffer_attributes) {
     if (!output || !buffer_attributes)
         return kelp_abi_null(__func__, output ? "buffer_attributes" : "output");
     *buffer_attributes = (TRITONSERVER_BufferAttributes *)&((kelp_output *)output)->attributes;

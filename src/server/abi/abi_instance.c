@@ -70,8 +70,9 @@ TRITONSERVER_Error *TRITONBACKEND_ModelInstanceProfileName(TRITONBACKEND_ModelIn
     return NULL;
 }
 
-TRITONSERVER_Error *TRITONBACKEND_ModelInstanceSecondaryDeviceCount(
-    TRITONBACKEND_ModelInstance *instance, uint32_t *count) {
+TRITONSERVER_Error *
+TRITONBACKEND_ModelInstanceSecondaryDeviceCount(TRITONBACKEND_ModelInstance *instance,
+                                                uint32_t *count) {
     if (!instance || !count)
         return kelp_abi_null(__func__, instance ? "count" : "instance");
     *count = 0; /* further devices are accelerators, which this server has none of */
@@ -177,9 +178,10 @@ TRITONSERVER_Error *TRITONBACKEND_ModelReportMemoryUsage(TRITONBACKEND_Model *mo
     return report_usage(&((kelp_model *)model)->stats, usage, usage_size);
 }
 
-TRITONSERVER_Error *TRITONBACKEND_ModelInstanceReportMemoryUsage(
-    TRITONBACKEND_ModelInstance *instance, TRITONSERVER_BufferAttributes **usage,
-    uint32_t usage_size) {
+TRITONSERVER_Error *
+TRITONBACKEND_ModelInstanceReportMemoryUsage(TRITONBACKEND_ModelInstance *instance,
+                                             TRITONSERVER_BufferAttributes **usage,
+                                             uint32_t usage_size) {
     if (!instance || (!usage && usage_size))
         return kelp_abi_null(__func__, instance ? "usage" : "instance");
     return report_usage(&of(instance)->stats, usage, usage_size);

@@ -93,8 +93,8 @@ const char *TRITONSERVER_InferenceTraceLevelString(TRITONSERVER_InferenceTraceLe
     return "<unknown>";
 }
 
-const char *TRITONSERVER_InferenceTraceActivityString(
-    TRITONSERVER_InferenceTraceActivity activity) {
+const char *
+TRITONSERVER_InferenceTraceActivityString(TRITONSERVER_InferenceTraceActivity activity) {
     static const char *const names[] = {
         "REQUEST_START",        "QUEUE_START",           "COMPUTE_START",   "COMPUTE_INPUT_END",
         "COMPUTE_OUTPUT_START", "COMPUTE_END",           "REQUEST_END",     "TENSOR_QUEUE_INPUT",

@@ -53,8 +53,9 @@ TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetServerId(TRITONSERVER_ServerOpt
     return set_string(__func__, &o->server_id, server_id);
 }
 
-TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetModelRepositoryPath(
-    TRITONSERVER_ServerOptions *options, const char *model_repository_path) {
+TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetModelRepositoryPath(TRITONSERVER_ServerOptions *options,
+                                                 const char *model_repository_path) {
     if (!options)
         return kelp_abi_null(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
@@ -65,8 +66,9 @@ TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetModelRepositoryPath(
     return kelp_to_error(kelp_string_list_add(&o->repositories, model_repository_path));
 }
 
-TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetModelControlMode(
-    TRITONSERVER_ServerOptions *options, TRITONSERVER_ModelControlMode mode) {
+TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetModelControlMode(TRITONSERVER_ServerOptions *options,
+                                              TRITONSERVER_ModelControlMode mode) {
     if (!options)
         return kelp_abi_null(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
@@ -89,8 +91,8 @@ TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetStartupModel(TRITONSERVER_Serve
     return kelp_to_error(kelp_string_list_add(&o->startup_models, model_name));
 }
 
-TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetStrictModelConfig(
-    TRITONSERVER_ServerOptions *options, bool strict) {
+TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetStrictModelConfig(TRITONSERVER_ServerOptions *options, bool strict) {
     if (!options)
         return kelp_abi_null(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
@@ -98,16 +100,18 @@ TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetStrictModelConfig(
     return NULL;
 }
 
-TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetModelConfigName(
-    TRITONSERVER_ServerOptions *options, const char *model_config_name) {
+TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetModelConfigName(TRITONSERVER_ServerOptions *options,
+                                             const char *model_config_name) {
     if (!options)
         return kelp_abi_null(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     return set_string(__func__, &o->model_config_name, model_config_name);
 }
 
-TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetRateLimiterMode(
-    TRITONSERVER_ServerOptions *options, TRITONSERVER_RateLimitMode mode) {
+TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetRateLimiterMode(TRITONSERVER_ServerOptions *options,
+                                             TRITONSERVER_RateLimitMode mode) {
     if (!options)
         return kelp_abi_null(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
@@ -118,17 +122,19 @@ TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetRateLimiterMode(
     return NULL;
 }
 
-TRITONSERVER_Error *TRITONSERVER_ServerOptionsAddRateLimiterResource(
-    TRITONSERVER_ServerOptions *options, const char *resource_name, const size_t resource_count,
-    const int device) {
+TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsAddRateLimiterResource(TRITONSERVER_ServerOptions *options,
+                                                 const char *resource_name,
+                                                 const size_t resource_count, const int device) {
     if (!options)
         return kelp_abi_null(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     return set_number(__func__, &o->rate_resources, resource_name, device, (double)resource_count);
 }
 
-TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetPinnedMemoryPoolByteSize(
-    TRITONSERVER_ServerOptions *options, uint64_t size) {
+TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetPinnedMemoryPoolByteSize(TRITONSERVER_ServerOptions *options,
+                                                      uint64_t size) {
     if (!options)
         return kelp_abi_null(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
@@ -136,8 +142,9 @@ TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetPinnedMemoryPoolByteSize(
     return NULL;
 }
 
-TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetCudaMemoryPoolByteSize(
-    TRITONSERVER_ServerOptions *options, int gpu_device, uint64_t size) {
+TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetCudaMemoryPoolByteSize(TRITONSERVER_ServerOptions *options,
+                                                    int gpu_device, uint64_t size) {
     if (!options)
         return kelp_abi_null(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
@@ -153,8 +160,9 @@ TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetCudaVirtualAddressSize(
                       (double)cuda_virtual_address_size);
 }
 
-TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetResponseCacheByteSize(
-    TRITONSERVER_ServerOptions *options, uint64_t size) {
+TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetResponseCacheByteSize(TRITONSERVER_ServerOptions *options,
+                                                   uint64_t size) {
     if (!options)
         return kelp_abi_null(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
@@ -179,8 +187,9 @@ TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetCacheDirectory(TRITONSERVER_Ser
     return set_string(__func__, &o->cache_directory, cache_dir);
 }
 
-TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetMinSupportedComputeCapability(
-    TRITONSERVER_ServerOptions *options, double cc) {
+TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetMinSupportedComputeCapability(TRITONSERVER_ServerOptions *options,
+                                                           double cc) {
     if (!options)
         return kelp_abi_null(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
@@ -197,8 +206,8 @@ TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetExitOnError(TRITONSERVER_Server
     return NULL;
 }
 
-TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetStrictReadiness(
-    TRITONSERVER_ServerOptions *options, bool strict) {
+TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetStrictReadiness(TRITONSERVER_ServerOptions *options, bool strict) {
     if (!options)
         return kelp_abi_null(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
@@ -215,8 +224,9 @@ TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetExitTimeout(TRITONSERVER_Server
     return NULL;
 }
 
-TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetBufferManagerThreadCount(
-    TRITONSERVER_ServerOptions *options, unsigned int thread_count) {
+TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetBufferManagerThreadCount(TRITONSERVER_ServerOptions *options,
+                                                      unsigned int thread_count) {
     if (!options)
         return kelp_abi_null(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
@@ -224,8 +234,9 @@ TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetBufferManagerThreadCount(
     return NULL;
 }
 
-TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetModelLoadThreadCount(
-    TRITONSERVER_ServerOptions *options, unsigned int thread_count) {
+TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetModelLoadThreadCount(TRITONSERVER_ServerOptions *options,
+                                                  unsigned int thread_count) {
     if (!options)
         return kelp_abi_null(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
@@ -233,8 +244,9 @@ TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetModelLoadThreadCount(
     return NULL;
 }
 
-TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetModelLoadRetryCount(
-    TRITONSERVER_ServerOptions *options, unsigned int retry_count) {
+TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetModelLoadRetryCount(TRITONSERVER_ServerOptions *options,
+                                                 unsigned int retry_count) {
     if (!options)
         return kelp_abi_null(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
@@ -242,8 +254,9 @@ TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetModelLoadRetryCount(
     return NULL;
 }
 
-TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetModelNamespacing(
-    TRITONSERVER_ServerOptions *options, bool enable_namespace) {
+TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetModelNamespacing(TRITONSERVER_ServerOptions *options,
+                                              bool enable_namespace) {
     if (!options)
         return kelp_abi_null(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
@@ -251,8 +264,9 @@ TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetModelNamespacing(
     return NULL;
 }
 
-TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetEnablePeerAccess(
-    TRITONSERVER_ServerOptions *options, bool enable_peer_access) {
+TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetEnablePeerAccess(TRITONSERVER_ServerOptions *options,
+                                              bool enable_peer_access) {
     if (!options)
         return kelp_abi_null(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
@@ -287,8 +301,9 @@ TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetCpuMetrics(TRITONSERVER_ServerO
     return NULL;
 }
 
-TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetMetricsInterval(
-    TRITONSERVER_ServerOptions *options, uint64_t metrics_interval_ms) {
+TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetMetricsInterval(TRITONSERVER_ServerOptions *options,
+                                             uint64_t metrics_interval_ms) {
     if (!options)
         return kelp_abi_null(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
@@ -296,25 +311,28 @@ TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetMetricsInterval(
     return NULL;
 }
 
-TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetBackendDirectory(
-    TRITONSERVER_ServerOptions *options, const char *backend_dir) {
+TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetBackendDirectory(TRITONSERVER_ServerOptions *options,
+                                              const char *backend_dir) {
     if (!options)
         return kelp_abi_null(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     return set_string(__func__, &o->backend_directory, backend_dir);
 }
 
-TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetRepoAgentDirectory(
-    TRITONSERVER_ServerOptions *options, const char *repoagent_dir) {
+TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetRepoAgentDirectory(TRITONSERVER_ServerOptions *options,
+                                                const char *repoagent_dir) {
     if (!options)
         return kelp_abi_null(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     return set_string(__func__, &o->repoagent_directory, repoagent_dir);
 }
 
-TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetModelLoadDeviceLimit(
-    TRITONSERVER_ServerOptions *options, const TRITONSERVER_InstanceGroupKind kind,
-    const int device_id, const double fraction) {
+TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetModelLoadDeviceLimit(TRITONSERVER_ServerOptions *options,
+                                                  const TRITONSERVER_InstanceGroupKind kind,
+                                                  const int device_id, const double fraction) {
     if (!options)
         return kelp_abi_null(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;

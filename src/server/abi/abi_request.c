@@ -8,9 +8,10 @@ static kelp_request *of(TRITONSERVER_InferenceRequest *handle) {
     return (kelp_request *)handle;
 }
 
-TRITONSERVER_Error *TRITONSERVER_InferenceRequestNew(
-    TRITONSERVER_InferenceRequest **inference_request, TRITONSERVER_Server *server,
-    const char *model_name, const int64_t model_version) {
+TRITONSERVER_Error *
+TRITONSERVER_InferenceRequestNew(TRITONSERVER_InferenceRequest **inference_request,
+                                 TRITONSERVER_Server *server, const char *model_name,
+                                 const int64_t model_version) {
     if (!inference_request || !server || !model_name)
         return kelp_abi_null(__func__, !inference_request ? "inference_request"
                                        : !server          ? "server"
@@ -19,8 +20,8 @@ TRITONSERVER_Error *TRITONSERVER_InferenceRequestNew(
                                              (kelp_request **)inference_request));
 }
 
-TRITONSERVER_Error *TRITONSERVER_InferenceRequestDelete(
-    TRITONSERVER_InferenceRequest *inference_request) {
+TRITONSERVER_Error *
+TRITONSERVER_InferenceRequestDelete(TRITONSERVER_InferenceRequest *inference_request) {
     return inference_request ? kelp_to_error(kelp_request_delete(of(inference_request))) : NULL;
 }
 
@@ -33,31 +34,34 @@ TRITONSERVER_Error *TRITONSERVER_ServerInferAsync(TRITONSERVER_Server *server,
         kelp_request_submit((kelp_server *)server, of(inference_request), (kelp_trace *)trace));
 }
 
-TRITONSERVER_Error *TRITONSERVER_InferenceRequestId(
-    TRITONSERVER_InferenceRequest *inference_request, const char **id) {
+TRITONSERVER_Error *
+TRITONSERVER_InferenceRequestId(TRITONSERVER_InferenceRequest *inference_request, const char **id) {
     if (!inference_request || !id)
         return kelp_abi_null(__func__, inference_request ? "id" : "inference_request");
     *id = kelp_text_get(&of(inference_request)->id);
     return NULL;
 }
 
-TRITONSERVER_Error *TRITONSERVER_InferenceRequestSetId(
-    TRITONSERVER_InferenceRequest *inference_request, const char *id) {
+TRITONSERVER_Error *
+TRITONSERVER_InferenceRequestSetId(TRITONSERVER_InferenceRequest *inference_request,
+                                   const char *id) {
     if (!inference_request || !id)
         return kelp_abi_null(__func__, inference_request ? "id" : "inference_request");
     return kelp_to_error(kelp_text_set(&of(inference_request)->id, id));
 }
 
-TRITONSERVER_Error *TRITONSERVER_InferenceRequestFlags(
-    TRITONSERVER_InferenceRequest *inference_request, uint32_t *flags) {
+TRITONSERVER_Error *
+TRITONSERVER_InferenceRequestFlags(TRITONSERVER_InferenceRequest *inference_request,
+                                   uint32_t *flags) {
     if (!inference_request || !flags)
         return kelp_abi_null(__func__, inference_request ? "flags" : "inference_request");
     *flags = of(inference_request)->flags;
     return NULL;
 }
 
-TRITONSERVER_Error *TRITONSERVER_InferenceRequestSetFlags(
-    TRITONSERVER_InferenceRequest *inference_request, uint32_t flags) {
+TRITONSERVER_Error *
+TRITONSERVER_InferenceRequestSetFlags(TRITONSERVER_InferenceRequest *inference_request,
+                                      uint32_t flags) {
     if (!inference_request)
         return kelp_abi_null(__func__, "inference_request");
     of(inference_request)->flags = flags;
@@ -66,8 +70,9 @@ TRITONSERVER_Error *TRITONSERVER_InferenceRequestSetFlags(
 
 /* ---- the sequence that a request belongs to ---- */
 
-TRITONSERVER_Error *TRITONSERVER_InferenceRequestCorrelationId(
-    TRITONSERVER_InferenceRequest *inference_request, uint64_t *correlation_id) {
+TRITONSERVER_Error *
+TRITONSERVER_InferenceRequestCorrelationId(TRITONSERVER_InferenceRequest *inference_request,
+                                           uint64_t *correlation_id) {
     if (!inference_request || !correlation_id)
         return kelp_abi_null(__func__, inference_request ? "correlation_id" : "inference_request");
     const kelp_request *request = of(inference_request);
@@ -80,8 +85,9 @@ TRITONSERVER_Error *TRITONSERVER_InferenceRequestCorrelationId(
     return NULL;
 }
 
-TRITONSERVER_Error *TRITONSERVER_InferenceRequestCorrelationIdString(
-    TRITONSERVER_InferenceRequest *inference_request, const char **correlation_id) {
+TRITONSERVER_Error *
+TRITONSERVER_InferenceRequestCorrelationIdString(TRITONSERVER_InferenceRequest *inference_request,
+                                                 const char **correlation_id) {
     if (!inference_request || !correlation_id)
         return kelp_abi_null(__func__, inference_request ? "correlation_id" : "inference_request");
     const kelp_request *request = of(inference_request);
@@ -93,8 +99,9 @@ TRITONSERVER_Error *TRITONSERVER_InferenceRequestCorrelationIdString(
     return NULL;
 }
 
-TRITONSERVER_Error *TRITONSERVER_InferenceRequestSetCorrelationId(
-    TRITONSERVER_InferenceRequest *inference_request, uint64_t correlation_id) {
+TRITONSERVER_Error *
+TRITONSERVER_InferenceRequestSetCorrelationId(TRITONSERVER_InferenceRequest *inference_request,
+                                              uint64_t correlation_id) {
     if (!inference_request)
         return kelp_abi_null(__func__, "inference_request");
     kelp_request *request = of(inference_request);
@@ -129,8 +136,8 @@ static TRITONSERVER_Error *not_submitted(const kelp_request *request) {
                                     kelp_request_tag(request)));
 }
 
-TRITONSERVER_Error *TRITONSERVER_InferenceRequestCancel(
-    TRITONSERVER_InferenceRequest *inference_request) {
+TRITONSERVER_Error *
+TRITONSERVER_InferenceRequestCancel(TRITONSERVER_InferenceRequest *inference_request) {
     if (!inference_request)
         return kelp_abi_null(__func__, "inference_request");
     kelp_request *request = of(inference_request);
@@ -140,8 +147,9 @@ TRITONSERVER_Error *TRITONSERVER_InferenceRequestCancel(
     return NULL;
 }
 
-TRITONSERVER_Error *TRITONSERVER_InferenceRequestIsCancelled(
-    TRITONSERVER_InferenceRequest *inference_request, bool *is_cancelled) {
+TRITONSERVER_Error *
+TRITONSERVER_InferenceRequestIsCancelled(TRITONSERVER_InferenceRequest *inference_request,
+                                         bool *is_cancelled) {
     if (!inference_request || !is_cancelled)
         return kelp_abi_null(__func__, inference_request ? "is_cancelled" : "inference_request");
     const kelp_request *request = of(inference_request);
@@ -153,37 +161,42 @@ TRITONSERVER_Error *TRITONSERVER_InferenceRequestIsCancelled(
 
 /* ---- priority and time ---- */
 
-TRITONSERVER_Error *TRITONSERVER_InferenceRequestPriority(
-    TRITONSERVER_InferenceRequest *inference_request, uint32_t *priority) {
+TRITONSERVER_Error *
+TRITONSERVER_InferenceRequestPriority(TRITONSERVER_InferenceRequest *inference_request,
+                                      uint32_t *priority) {
     if (!inference_request || !priority)
         return kelp_abi_null(__func__, inference_request ? "priority" : "inference_request");
     *priority = (uint32_t)of(inference_request)->priority;
     return NULL;
 }
 
-TRITONSERVER_Error *TRITONSERVER_InferenceRequestPriorityUInt64(
-    TRITONSERVER_InferenceRequest *inference_request, uint64_t *priority) {
+TRITONSERVER_Error *
+TRITONSERVER_InferenceRequestPriorityUInt64(TRITONSERVER_InferenceRequest *inference_request,
+                                            uint64_t *priority) {
     if (!inference_request || !priority)
         return kelp_abi_null(__func__, inference_request ? "priority" : "inference_request");
     *priority = of(inference_request)->priority;
     return NULL;
 }
 
-TRITONSERVER_Error *TRITONSERVER_InferenceRequestSetPriority(
-    TRITONSERVER_InferenceRequest *inference_request, uint32_t priority) {
+TRITONSERVER_Error *
+TRITONSERVER_InferenceRequestSetPriority(TRITONSERVER_InferenceRequest *inference_request,
+                                         uint32_t priority) {
     return TRITONSERVER_InferenceRequestSetPriorityUInt64(inference_request, priority);
 }
 
-TRITONSERVER_Error *TRITONSERVER_InferenceRequestSetPriorityUInt64(
-    TRITONSERVER_InferenceRequest *inference_request, uint64_t priority) {
+TRITONSERVER_Error *
+TRITONSERVER_InferenceRequestSetPriorityUInt64(TRITONSERVER_InferenceRequest *inference_request,
+                                               uint64_t priority) {
     if (!inference_request)
         return kelp_abi_null(__func__, "inference_request");
     of(inference_request)->priority = priority;
     return NULL;
 }
 
-TRITONSERVER_Error *TRITONSERVER_InferenceRequestTimeoutMicroseconds(
-    TRITONSERVER_InferenceRequest *inference_request, uint64_t *timeout_us) {
+TRITONSERVER_Error *
+TRITONSERVER_InferenceRequestTimeoutMicroseconds(TRITONSERVER_InferenceRequest *inference_request,
+                                                 uint64_t *timeout_us) {
     if (!inference_request || !timeout_us)
         return kelp_abi_null(__func__, inference_request ? "timeout_us" : "inference_request");
     *timeout_us = of(inference_request)->timeout_us;
@@ -234,8 +247,9 @@ static TRITONSERVER_Error *add_param(const char *function, TRITONSERVER_Inferenc
     return kelp_to_error(kelp_params_add(&of(handle)->params, key, type, out));
 }
 
-TRITONSERVER_Error *TRITONSERVER_InferenceRequestSetStringParameter(
-    TRITONSERVER_InferenceRequest *request, const char *key, const char *value) {
+TRITONSERVER_Error *
+TRITONSERVER_InferenceRequestSetStringParameter(TRITONSERVER_InferenceRequest *request,
+                                                const char *key, const char *value) {
     kelp_param *param = NULL;
     if (!value)
         return kelp_abi_null(__func__, "value");
@@ -244,8 +258,9 @@ TRITONSERVER_Error *TRITONSERVER_InferenceRequestSetStringParameter(
     return error ? error : kelp_to_error(kelp_text_set(&param->string, value));
 }
 
-TRITONSERVER_Error *TRITONSERVER_InferenceRequestSetIntParameter(
-    TRITONSERVER_InferenceRequest *request, const char *key, const int64_t value) {
+TRITONSERVER_Error *
+TRITONSERVER_InferenceRequestSetIntParameter(TRITONSERVER_InferenceRequest *request,
+                                             const char *key, const int64_t value) {
     kelp_param *param = NULL;
     TRITONSERVER_Error *error =
         add_param(__func__, request, key, TRITONSERVER_PARAMETER_INT, &param);
@@ -254,8 +269,9 @@ TRITONSERVER_Error *TRITONSERVER_InferenceRequestSetIntParameter(
     return error;
 }
 
-TRITONSERVER_Error *TRITONSERVER_InferenceRequestSetBoolParameter(
-    TRITONSERVER_InferenceRequest *request, const char *key, const bool value) {
+TRITONSERVER_Error *
+TRITONSERVER_InferenceRequestSetBoolParameter(TRITONSERVER_InferenceRequest *request,
+                                              const char *key, const bool value) {
     kelp_param *param = NULL;
     TRITONSERVER_Error *error =
         add_param(__func__, request, key, TRITONSERVER_PARAMETER_BOOL, &param);
@@ -264,8 +280,9 @@ TRITONSERVER_Error *TRITONSERVER_InferenceRequestSetBoolParameter(
     return error;
 }
 
-TRITONSERVER_Error *TRITONSERVER_InferenceRequestSetDoubleParameter(
-    TRITONSERVER_InferenceRequest *request, const char *key, const double value) {
+TRITONSERVER_Error *
+TRITONSERVER_InferenceRequestSetDoubleParameter(TRITONSERVER_InferenceRequest *request,
+                                                const char *key, const double value) {
     kelp_param *param = NULL;
     TRITONSERVER_Error *error =
         add_param(__func__, request, key, TRITONSERVER_PARAMETER_DOUBLE, &param);

@@ -10,9 +10,10 @@ static TRITONSERVER_Error *check(const char *function, TRITONSERVER_InferenceReq
     return NULL;
 }
 
-TRITONSERVER_Error *TRITONSERVER_InferenceRequestAddInput(
-    TRITONSERVER_InferenceRequest *inference_request, const char *name,
-    const TRITONSERVER_DataType datatype, const int64_t *shape, uint64_t dim_count) {
+TRITONSERVER_Error *
+TRITONSERVER_InferenceRequestAddInput(TRITONSERVER_InferenceRequest *inference_request,
+                                      const char *name, const TRITONSERVER_DataType datatype,
+                                      const int64_t *shape, uint64_t dim_count) {
     TRITONSERVER_Error *error = check(__func__, inference_request, name);
     if (error)
         return error;
@@ -22,8 +23,9 @@ TRITONSERVER_Error *TRITONSERVER_InferenceRequestAddInput(
                                                 shape, dim_count, NULL));
 }
 
-TRITONSERVER_Error *TRITONSERVER_InferenceRequestAddRawInput(
-    TRITONSERVER_InferenceRequest *inference_request, const char *name) {
+TRITONSERVER_Error *
+TRITONSERVER_InferenceRequestAddRawInput(TRITONSERVER_InferenceRequest *inference_request,
+                                         const char *name) {
     TRITONSERVER_Error *error = check(__func__, inference_request, name);
     if (error)
         return error;
@@ -40,16 +42,17 @@ TRITONSERVER_Error *TRITONSERVER_InferenceRequestAddRawInput(
     return kelp_to_error(status);
 }
 
-TRITONSERVER_Error *TRITONSERVER_InferenceRequestRemoveInput(
-    TRITONSERVER_InferenceRequest *inference_request, const char *name) {
+TRITONSERVER_Error *
+TRITONSERVER_InferenceRequestRemoveInput(TRITONSERVER_InferenceRequest *inference_request,
+                                         const char *name) {
     TRITONSERVER_Error *error = check(__func__, inference_request, name);
     if (error)
         return error;
     return kelp_to_error(kelp_request_remove_input((kelp_request *)inference_request, name));
 }
 
-TRITONSERVER_Error *TRITONSERVER_InferenceRequestRemoveAllInputs(
-    TRITONSERVER_InferenceRequest *inference_request) {
+TRITONSERVER_Error *
+TRITONSERVER_InferenceRequestRemoveAllInputs(TRITONSERVER_InferenceRequest *inference_request) {
     if (!inference_request)
         return kelp_abi_null(__func__, "inference_request");
     kelp_request_remove_inputs((kelp_request *)inference_request);
@@ -99,8 +102,9 @@ TRITONSERVER_Error *TRITONSERVER_InferenceRequestAppendInputDataWithBufferAttrib
                   (const kelp_buffer_attributes *)buffer_attributes);
 }
 
-TRITONSERVER_Error *TRITONSERVER_InferenceRequestRemoveAllInputData(
-    TRITONSERVER_InferenceRequest *inference_request, const char *name) {
+TRITONSERVER_Error *
+TRITONSERVER_InferenceRequestRemoveAllInputData(TRITONSERVER_InferenceRequest *inference_request,
+                                                const char *name) {
     TRITONSERVER_Error *error = check(__func__, inference_request, name);
     if (error)
         return error;
@@ -111,16 +115,18 @@ TRITONSERVER_Error *TRITONSERVER_InferenceRequestRemoveAllInputData(
     return kelp_to_error(status);
 }
 
-TRITONSERVER_Error *TRITONSERVER_InferenceRequestAddRequestedOutput(
-    TRITONSERVER_InferenceRequest *inference_request, const char *name) {
+TRITONSERVER_Error *
+TRITONSERVER_InferenceRequestAddRequestedOutput(TRITONSERVER_InferenceRequest *inference_request,
+                                                const char *name) {
     TRITONSERVER_Error *error = check(__func__, inference_request, name);
     if (error)
         return error;
     return kelp_to_error(kelp_request_add_output((kelp_request *)inference_request, name));
 }
 
-TRITONSERVER_Error *TRITONSERVER_InferenceRequestRemoveRequestedOutput(
-    TRITONSERVER_InferenceRequest *inference_request, const char *name) {
+TRITONSERVER_Error *
+TRITONSERVER_InferenceRequestRemoveRequestedOutput(TRITONSERVER_InferenceRequest *inference_request,
+                                                   const char *name) {
     TRITONSERVER_Error *error = check(__func__, inference_request, name);
     if (error)
         return error;

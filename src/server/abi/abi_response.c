@@ -8,23 +8,23 @@ static kelp_response *of(TRITONSERVER_InferenceResponse *handle) {
     return (kelp_response *)handle;
 }
 
-TRITONSERVER_Error *TRITONSERVER_InferenceResponseDelete(
-    TRITONSERVER_InferenceResponse *inference_response) {
+TRITONSERVER_Error *
+TRITONSERVER_InferenceResponseDelete(TRITONSERVER_InferenceResponse *inference_response) {
     if (inference_response)
         kelp_response_delete(of(inference_response));
     return NULL;
 }
 
-TRITONSERVER_Error *TRITONSERVER_InferenceResponseError(
-    TRITONSERVER_InferenceResponse *inference_response) {
+TRITONSERVER_Error *
+TRITONSERVER_InferenceResponseError(TRITONSERVER_InferenceResponse *inference_response) {
     if (!inference_response)
         return kelp_abi_null(__func__, "inference_response");
     return kelp_to_error(kelp_status_clone(of(inference_response)->error));
 }
 
-TRITONSERVER_Error *TRITONSERVER_InferenceResponseModel(
-    TRITONSERVER_InferenceResponse *inference_response, const char **model_name,
-    int64_t *model_version) {
+TRITONSERVER_Error *
+TRITONSERVER_InferenceResponseModel(TRITONSERVER_InferenceResponse *inference_response,
+                                    const char **model_name, int64_t *model_version) {
     if (!inference_response || !model_name || !model_version)
         return kelp_abi_null(__func__, !inference_response ? "inference_response"
                                        : !model_name       ? "model_name"
@@ -35,16 +35,18 @@ TRITONSERVER_Error *TRITONSERVER_InferenceResponseModel(
     return NULL;
 }
 
-TRITONSERVER_Error *TRITONSERVER_InferenceResponseId(
-    TRITONSERVER_InferenceResponse *inference_response, const char **request_id) {
+TRITONSERVER_Error *
+TRITONSERVER_InferenceResponseId(TRITONSERVER_InferenceResponse *inference_response,
+                                 const char **request_id) {
     if (!inference_response || !request_id)
         return kelp_abi_null(__func__, inference_response ? "request_id" : "inference_response");
     *request_id = kelp_text_get(&of(inference_response)->factory->id);
     return NULL;
 }
 
-TRITONSERVER_Error *TRITONSERVER_InferenceResponseParameterCount(
-    TRITONSERVER_InferenceResponse *inference_response, uint32_t *count) {
+TRITONSERVER_Error *
+TRITONSERVER_InferenceResponseParameterCount(TRITONSERVER_InferenceResponse *inference_response,
+                                             uint32_t *count) {
     if (!inference_response || !count)
         return kelp_abi_null(__func__, inference_response ? "count" : "inference_response");
     *count = (uint32_t)of(inference_response)->params.count;
@@ -56,9 +58,10 @@ static TRITONSERVER_Error *out_of_range(const char *what, uint32_t index, size_t
         KELP_INVALID_ARGUMENT, "out of bounds index %u: response has %zu %s", index, count, what));
 }
 
-TRITONSERVER_Error *TRITONSERVER_InferenceResponseParameter(
-    TRITONSERVER_InferenceResponse *inference_response, const uint32_t index, const char **name,
-    TRITONSERVER_ParameterType *type, const void **vvalue) {
+TRITONSERVER_Error *
+TRITONSERVER_InferenceResponseParameter(TRITONSERVER_InferenceResponse *inference_response,
+                                        const uint32_t index, const char **name,
+                                        TRITONSERVER_ParameterType *type, const void **vvalue) {
     if (!inference_response || !name || !type || !vvalue)
         return kelp_abi_null(__func__, !inference_response ? "inference_response"
                                        : !name             ? "name"
@@ -73,8 +76,9 @@ TRITONSERVER_Error *TRITONSERVER_InferenceResponseParameter(
     return NULL;
 }
 
-TRITONSERVER_Error *TRITONSERVER_InferenceResponseOutputCount(
-    TRITONSERVER_InferenceResponse *inference_response, uint32_t *count) {
+TRITONSERVER_Error *
+TRITONSERVER_InferenceResponseOutputCount(TRITONSERVER_InferenceResponse *inference_response,
+                                          uint32_t *count) {
     if (!inference_response || !count)
         return kelp_abi_null(__func__, inference_response ? "count" : "inference_response");
     *count = (uint32_t)of(inference_response)->output_count;

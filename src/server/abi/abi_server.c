@@ -162,9 +162,10 @@ TRITONSERVER_Error *TRITONSERVER_ServerModelIsReady(TRITONSERVER_Server *server,
 
 /* ---- repositories ---- */
 
-TRITONSERVER_Error *TRITONSERVER_ServerRegisterModelRepository(
-    TRITONSERVER_Server *server, const char *repository_path,
-    const TRITONSERVER_Parameter **name_mapping, const uint32_t mapping_count) {
+TRITONSERVER_Error *
+TRITONSERVER_ServerRegisterModelRepository(TRITONSERVER_Server *server, const char *repository_path,
+                                           const TRITONSERVER_Parameter **name_mapping,
+                                           const uint32_t mapping_count) {
     if (!server || !repository_path)
         return kelp_abi_null(__func__, server ? "repository_path" : "server");
     (void)name_mapping;
@@ -265,9 +266,10 @@ static kelp_status *read_parameters(const kelp_parameter **parameters, uint64_t 
     return NULL;
 }
 
-TRITONSERVER_Error *TRITONSERVER_ServerLoadModelWithParameters(
-    TRITONSERVER_Server *server, const char *model_name, const TRITONSERVER_Parameter **parameters,
-    const uint64_t parameter_count) {
+TRITONSERVER_Error *
+TRITONSERVER_ServerLoadModelWithParameters(TRITONSERVER_Server *server, const char *model_name,
+                                           const TRITONSERVER_Parameter **parameters,
+                                           const uint64_t parameter_count) {
     if (!server || !model_name || (!parameters && parameter_count))
         return kelp_abi_null(__func__, !server       ? "server"
                                        : !model_name ? "model_name"

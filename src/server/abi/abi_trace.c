@@ -138,8 +138,9 @@ TRITONSERVER_Error *TRITONSERVER_InferenceTraceRequestId(TRITONSERVER_InferenceT
     return NULL;
 }
 
-TRITONSERVER_Error *TRITONSERVER_InferenceTraceSpawnChildTrace(
-    TRITONSERVER_InferenceTrace *trace, TRITONSERVER_InferenceTrace **child_trace) {
+TRITONSERVER_Error *
+TRITONSERVER_InferenceTraceSpawnChildTrace(TRITONSERVER_InferenceTrace *trace,
+                                           TRITONSERVER_InferenceTrace **child_trace) {
     if (!trace || !child_trace)
         return kelp_abi_null(__func__, trace ? "child_trace" : "trace");
     const kelp_trace *parent = of(trace);

@@ -139,78 +139,86 @@ TRITONSERVER_Error *TRITONSERVER_MessageSerializeToJson(TRITONSERVER_Message *ha
 
 /* ---- buffer attributes ---- */
 
-TRITONSERVER_Error *TRITONSERVER_BufferAttributesNew(
-    TRITONSERVER_BufferAttributes **buffer_attributes) {
+TRITONSERVER_Error *
+TRITONSERVER_BufferAttributesNew(TRITONSERVER_BufferAttributes **buffer_attributes) {
     if (!buffer_attributes)
         return kelp_abi_null(__func__, "buffer_attributes");
     return kelp_to_error(
         KELP_NEW(kelp_allocator_system(), kelp_buffer_attributes, buffer_attributes));
 }
 
-TRITONSERVER_Error *TRITONSERVER_BufferAttributesDelete(
-    TRITONSERVER_BufferAttributes *buffer_attributes) {
+TRITONSERVER_Error *
+TRITONSERVER_BufferAttributesDelete(TRITONSERVER_BufferAttributes *buffer_attributes) {
     kelp_free(kelp_allocator_system(), buffer_attributes, sizeof(kelp_buffer_attributes));
     return NULL;
 }
 
-TRITONSERVER_Error *TRITONSERVER_BufferAttributesSetMemoryTypeId(
-    TRITONSERVER_BufferAttributes *buffer_attributes, int64_t memory_type_id) {
+TRITONSERVER_Error *
+TRITONSERVER_BufferAttributesSetMemoryTypeId(TRITONSERVER_BufferAttributes *buffer_attributes,
+                                             int64_t memory_type_id) {
     if (!buffer_attributes)
         return kelp_abi_null(__func__, "buffer_attributes");
     ((kelp_buffer_attributes *)buffer_attributes)->memory_type_id = memory_type_id;
     return NULL;
 }
 
-TRITONSERVER_Error *TRITONSERVER_BufferAttributesSetMemoryType(
-    TRITONSERVER_BufferAttributes *buffer_attributes, TRITONSERVER_MemoryType memory_type) {
+TRITONSERVER_Error *
+TRITONSERVER_BufferAttributesSetMemoryType(TRITONSERVER_BufferAttributes *buffer_attributes,
+                                           TRITONSERVER_MemoryType memory_type) {
     if (!buffer_attributes)
         return kelp_abi_null(__func__, "buffer_attributes");
     ((kelp_buffer_attributes *)buffer_attributes)->memory_type = memory_type;
     return NULL;
 }
 
-TRITONSERVER_Error *TRITONSERVER_BufferAttributesSetCudaIpcHandle(
-    TRITONSERVER_BufferAttributes *buffer_attributes, void *cuda_ipc_handle) {
+TRITONSERVER_Error *
+TRITONSERVER_BufferAttributesSetCudaIpcHandle(TRITONSERVER_BufferAttributes *buffer_attributes,
+                                              void *cuda_ipc_handle) {
     if (!buffer_attributes)
         return kelp_abi_null(__func__, "buffer_attributes");
     ((kelp_buffer_attributes *)buffer_attributes)->cuda_ipc_handle = cuda_ipc_handle;
     return NULL;
 }
 
-TRITONSERVER_Error *TRITONSERVER_BufferAttributesSetByteSize(
-    TRITONSERVER_BufferAttributes *buffer_attributes, size_t byte_size) {
+TRITONSERVER_Error *
+TRITONSERVER_BufferAttributesSetByteSize(TRITONSERVER_BufferAttributes *buffer_attributes,
+                                         size_t byte_size) {
     if (!buffer_attributes)
         return kelp_abi_null(__func__, "buffer_attributes");
     ((kelp_buffer_attributes *)buffer_attributes)->size_bytes = byte_size;
     return NULL;
 }
 
-TRITONSERVER_Error *TRITONSERVER_BufferAttributesMemoryTypeId(
-    TRITONSERVER_BufferAttributes *buffer_attributes, int64_t *memory_type_id) {
+TRITONSERVER_Error *
+TRITONSERVER_BufferAttributesMemoryTypeId(TRITONSERVER_BufferAttributes *buffer_attributes,
+                                          int64_t *memory_type_id) {
     if (!buffer_attributes || !memory_type_id)
         return kelp_abi_null(__func__, buffer_attributes ? "memory_type_id" : "buffer_attributes");
     *memory_type_id = ((kelp_buffer_attributes *)buffer_attributes)->memory_type_id;
     return NULL;
 }
 
-TRITONSERVER_Error *TRITONSERVER_BufferAttributesMemoryType(
-    TRITONSERVER_BufferAttributes *buffer_attributes, TRITONSERVER_MemoryType *memory_type) {
+TRITONSERVER_Error *
+TRITONSERVER_BufferAttributesMemoryType(TRITONSERVER_BufferAttributes *buffer_attributes,
+                                        TRITONSERVER_MemoryType *memory_type) {
     if (!buffer_attributes || !memory_type)
         return kelp_abi_null(__func__, buffer_attributes ? "memory_type" : "buffer_attributes");
     *memory_type = ((kelp_buffer_attributes *)buffer_attributes)->memory_type;
     return NULL;
 }
 
-TRITONSERVER_Error *TRITONSERVER_BufferAttributesCudaIpcHandle(
-    TRITONSERVER_BufferAttributes *buffer_attributes, void **cuda_ipc_handle) {
+TRITONSERVER_Error *
+TRITONSERVER_BufferAttributesCudaIpcHandle(TRITONSERVER_BufferAttributes *buffer_attributes,
+                                           void **cuda_ipc_handle) {
     if (!buffer_attributes || !cuda_ipc_handle)
         return kelp_abi_null(__func__, buffer_attributes ? "cuda_ipc_handle" : "buffer_attributes");
     *cuda_ipc_handle = ((kelp_buffer_attributes *)buffer_attributes)->cuda_ipc_handle;
     return NULL;
 }
 
-TRITONSERVER_Error *TRITONSERVER_BufferAttributesByteSize(
-    TRITONSERVER_BufferAttributes *buffer_attributes, size_t *byte_size) {
+TRITONSERVER_Error *
+TRITONSERVER_BufferAttributesByteSize(TRITONSERVER_BufferAttributes *buffer_attributes,
+                                      size_t *byte_size) {
     if (!buffer_attributes || !byte_size)
         return kelp_abi_null(__func__, buffer_attributes ? "byte_size" : "buffer_attributes");
     *byte_size = ((kelp_buffer_attributes *)buffer_attributes)->size_bytes;
@@ -219,10 +227,11 @@ TRITONSERVER_Error *TRITONSERVER_BufferAttributesByteSize(
 
 /* ---- response allocators ---- */
 
-TRITONSERVER_Error *TRITONSERVER_ResponseAllocatorNew(
-    TRITONSERVER_ResponseAllocator **allocator, TRITONSERVER_ResponseAllocatorAllocFn_t alloc_fn,
-    TRITONSERVER_ResponseAllocatorReleaseFn_t release_fn,
-    TRITONSERVER_ResponseAllocatorStartFn_t start_fn) {
+TRITONSERVER_Error *
+TRITONSERVER_ResponseAllocatorNew(TRITONSERVER_ResponseAllocator **allocator,
+                                  TRITONSERVER_ResponseAllocatorAllocFn_t alloc_fn,
+                                  TRITONSERVER_ResponseAllocatorReleaseFn_t release_fn,
+                                  TRITONSERVER_ResponseAllocatorStartFn_t start_fn) {
     if (!allocator || !alloc_fn || !release_fn)
         return kelp_abi_null(__func__, !allocator  ? "allocator"
                                        : !alloc_fn ? "alloc_fn"
@@ -247,16 +256,17 @@ TRITONSERVER_Error *TRITONSERVER_ResponseAllocatorSetBufferAttributesFunction(
     return NULL;
 }
 
-TRITONSERVER_Error *TRITONSERVER_ResponseAllocatorSetQueryFunction(
-    TRITONSERVER_ResponseAllocator *allocator, TRITONSERVER_ResponseAllocatorQueryFn_t query_fn) {
+TRITONSERVER_Error *
+TRITONSERVER_ResponseAllocatorSetQueryFunction(TRITONSERVER_ResponseAllocator *allocator,
+                                               TRITONSERVER_ResponseAllocatorQueryFn_t query_fn) {
     if (!allocator)
         return kelp_abi_null(__func__, "allocator");
     ((kelp_response_allocator *)allocator)->query_fn = query_fn;
     return NULL;
 }
 
-TRITONSERVER_Error *TRITONSERVER_ResponseAllocatorDelete(
-    TRITONSERVER_ResponseAllocator *allocator) {
+TRITONSERVER_Error *
+TRITONSERVER_ResponseAllocatorDelete(TRITONSERVER_ResponseAllocator *allocator) {
     kelp_free(kelp_allocator_system(), allocator, sizeof(kelp_response_allocator));
     return NULL;
 }

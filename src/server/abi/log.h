@@ -15,10 +15,10 @@ bool kelp_server_log_enabled(kelp_log_level level);
 /* 0 when verbose messages are off. */
 int kelp_server_log_verbosity(void);
 
-#define KELP_SERVER_LOG(level, ...)                                                                \
-    do {                                                                                           \
-        if (kelp_server_log_enabled(level))                                                        \
-            kelp_log(kelp_server_logger(), (level), __FILE__, __LINE__, __VA_ARGS__);              \
+#define KELP_SERVER_LOG(level, ...)                                                   \
+    do {                                                                              \
+        if (kelp_server_log_enabled(level))                                           \
+            kelp_log(kelp_server_logger(), (level), __FILE__, __LINE__, __VA_ARGS__); \
     } while (0)
 
 /* Logs a failure that has nobody to be handed to, and frees it; NULL is fine. */

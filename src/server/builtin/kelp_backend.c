@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The built-in `kelp` backend: models of any compute provider behind Triton's backend interface. The one place where compute and server meet.
+ * The built-in `kelp` backend: models of any compute provider behind Triton's backend interface.
+ * The one place where compute and server meet.
  *
- * A model is loaded once; each instance is a fork of it that shares the weights. Requests are executed one after another, outputs are written straight into the
- * response's buffers when their shapes are known before running.
+ * A model is loaded once; each instance is a fork of it that shares the weights. Requests are
+ * executed one after another, outputs are written straight into the response's buffers when their
+ * shapes are known before running.
  *
- * Model parameters (config.pbtxt, `parameters`): "provider" (cpu, null; default cpu), "intra_op_threads" (0: all usable CPUs).
+ * Model parameters (config.pbtxt, `parameters`): "provider" (cpu, null; default cpu),
+ * "intra_op_threads" (0: all usable CPUs).
  */
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -18,11 +21,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#define BACKEND_TRY(expr)                      \
-    do {                                       \
-        TRITONSERVER_Error *error_ = (expr);   \
-        if (__builtin_expect(!!error_, 0))     \
-            return error_;                     \
+#define BACKEND_TRY(expr)                    \
+    do {                                     \
+        TRITONSERVER_Error *error_ = (expr); \
+        if (__builtin_expect(!!error_, 0))   \
+            return error_;                   \
     } while (0)
 
 typedef struct model_state {
@@ -49,15 +52,16 @@ typedef struct instance_state {
     bool *wanted;      /* per output */
 } instance_state;
 
-/* A kelp_status is what TRITONSERVER_Error points to. Deeper causes become part of the message, because that is all that a client sees. */
+/* A kelp_status is what TRITONSERVER_Error points to. Deeper causes become part of the message,
+ * because that is all that a client sees. */
 static TRITONSERVER_Error *to_error(kelp_status *take_status) {
     if (take_status == NULL || kelp_status_cause(take_status) == NULL)
         return (TRITONSERVER_Error *)take_status;
     char text[4096];
     kelp_status_format(take_status, text, sizeof text);
-    kelp_status *flat = kelp_status_new(kelp_status_code(take_status),
-                                        kelp_status_file(take_status),
-                                        kelp_status_line(take_status), "%s", text);
+    kelp_status *flat =
+        kelp_status_new(kelp_status_code(take_status), kelp_status_file(take_status),
+                        kelp_status_line(take_status), "%s", text);
     kelp_status_free(take_status);
     return (TRITONSERVER_Error *)flat;
 }
@@ -263,7 +267,8 @@ static TRITONSERVER_Error *input_bytes(instance_state *state, TRITONBACKEND_Inpu
     if (byte_size == 0)
         return NULL;
     if (buffer_count == 1) {
-        BACKEND_TRY(TRITONBACKEND_InputBuffer(input, 0, &buffer, &length, &memory_type, &memory_id));
+        BACKEND_TRY(
+            TRITONBACKEND_InputBuffer(input, 0, &buffer, &length, &memory_type, &memory_id));
         if (memory_type != TRITONSERVER_MEMORY_GPU) {
             *out = buffer;
             return NULL;
@@ -273,7 +278,8 @@ static TRITONSERVER_Error *input_bytes(instance_state *state, TRITONBACKEND_Inpu
     char *to = state->gathered[index].data;
     for (uint32_t i = 0; i < buffer_count; i++) {
         memory_type = TRITONSERVER_MEMORY_CPU;
-        BACKEND_TRY(TRITONBACKEND_InputBuffer(input, i, &buffer, &length, &memory_type, &memory_id));
+        BACKEND_TRY(
+            TRITONBACKEND_InputBuffer(input, i, &buffer, &length, &memory_type, &memory_id));
         if (memory_type == TRITONSERVER_MEMORY_GPU)
             return to_error(KELP_ERROR(KELP_UNIMPLEMENTED, "input '%s' lies in GPU memory",
                                        state->model->metadata->inputs[index].name));
@@ -348,9 +354,9 @@ static TRITONSERVER_Error *read_input(instance_state *state, TRITONBACKEND_Reque
     if (tensor->dtype == KELP_STRING)
         return to_error(parse_strings(state, index, bytes, byte_size, tensor));
     if (byte_size < kelp_tensor_bytes(tensor))
-        return to_error(KELP_ERROR(KELP_INVALID_ARGUMENT,
-                                   "input '%s' has %llu bytes, expected %zu", info->name,
-                                   (unsigned long long)byte_size, kelp_tensor_bytes(tensor)));
+        return to_error(KELP_ERROR(KELP_INVALID_ARGUMENT, "input '%s' has %llu bytes, expected %zu",
+                                   info->name, (unsigned long long)byte_size,
+                                   kelp_tensor_bytes(tensor)));
     union { /* the engine only reads what is marked so */
         const char *from;
         void *to;
@@ -395,8 +401,8 @@ static TRITONSERVER_Error *open_output(instance_state *state, TRITONBACKEND_Resp
     BACKEND_TRY(
         TRITONBACKEND_OutputBuffer(output, out_buffer, byte_size, &memory_type, &memory_id));
     if (memory_type == TRITONSERVER_MEMORY_GPU)
-        return to_error(KELP_ERROR(KELP_UNIMPLEMENTED, "output '%s' was placed in GPU memory",
-                                   info->name));
+        return to_error(
+            KELP_ERROR(KELP_UNIMPLEMENTED, "output '%s' was placed in GPU memory", info->name));
     return NULL;
 }
 

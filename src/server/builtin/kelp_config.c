@@ -40,11 +40,13 @@ static const kelp_json *parameter(const kelp_json *config, const char *name) {
 static kelp_status *read_threads(const kelp_builtin_config *config, int *out) {
     const kelp_json *value = parameter(config->tree, "intra_op_threads");
     int64_t threads = 0;
-    if (value != NULL && (!kelp_parse_i64(value->string, &threads) || threads < 0 || threads > 4096))
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "model '%s': parameter 'intra_op_threads' must be a number from 0 to 4096, "
-                          "found '%.*s'",
-                          config->model_name, KELP_STR_ARG(value->string));
+    if (value != NULL &&
+        (!kelp_parse_i64(value->string, &threads) || threads < 0 || threads > 4096))
+        return KELP_ERROR(
+            KELP_INVALID_ARGUMENT,
+            "model '%s': parameter 'intra_op_threads' must be a number from 0 to 4096, "
+            "found '%.*s'",
+            config->model_name, KELP_STR_ARG(value->string));
     *out = (int)threads;
     return NULL;
 }
@@ -143,15 +145,15 @@ static kelp_status *complete(TRITONBACKEND_Model *model, kelp_builtin_config *co
         status = write_tensors(config, &writer, "input", metadata->inputs, metadata->input_count,
                                batched);
     if (status == NULL && !outputs_given)
-        status = write_tensors(config, &writer, "output", metadata->outputs,
-                               metadata->output_count, batched);
+        status = write_tensors(config, &writer, "output", metadata->outputs, metadata->output_count,
+                               batched);
     kelp_json_end_object(&writer);
     if (status == NULL)
         status = kelp_buf_status(&text);
     TRITONSERVER_Message *message = NULL;
     if (status == NULL)
-        status = from_error(
-            TRITONSERVER_MessageNewFromSerializedJson(&message, text.data, text.length));
+        status =
+            from_error(TRITONSERVER_MessageNewFromSerializedJson(&message, text.data, text.length));
     if (status == NULL) {
         status = from_error(TRITONBACKEND_ModelSetConfig(model, 1, message));
         TRITONSERVER_ErrorDelete(TRITONSERVER_MessageDelete(message));
@@ -216,11 +218,11 @@ static kelp_status *check_tensors(const kelp_builtin_config *config, kelp_arena 
         if (info == NULL) {
             const char *names = NULL;
             KELP_TRY(list_names(arena, tensors, count, &names));
-            return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                              "model '%s': the configuration's %s '%.*s' is not in the model, which "
-                              "has %s",
-                              config->model_name, kind,
-                              KELP_STR_ARG(name ? name->string : KELP_STR("")), names);
+            return KELP_ERROR(
+                KELP_INVALID_ARGUMENT,
+                "model '%s': the configuration's %s '%.*s' is not in the model, which "
+                "has %s",
+                config->model_name, kind, KELP_STR_ARG(name ? name->string : KELP_STR("")), names);
         }
         char type_name[32] = "";
         if (type != NULL && type->string.length < sizeof type_name)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the built-in `kelp` backend takes from a model's configuration, and what it adds to one that says too little. */
+/* What the built-in `kelp` backend takes from a model's configuration, and what it adds to one that
+ * says too little. */
 #ifndef KELP_SERVER_BUILTIN_KELP_CONFIG_H_
 #define KELP_SERVER_BUILTIN_KELP_CONFIG_H_
 
@@ -22,8 +23,9 @@ typedef struct kelp_builtin_config {
 kelp_status *kelp_builtin_config_read(TRITONBACKEND_Model *model, kelp_arena *arena,
                                       kelp_builtin_config *out) KELP_MUST_USE;
 
-/* Holds the configuration against the model's inputs and outputs: what is missing is filled in (when the server asks for
- * completion), what contradicts is an error that names model, tensor and field. */
+/* Holds the configuration against the model's inputs and outputs: what is missing is filled in
+ * (when the server asks for completion), what contradicts is an error that names model, tensor and
+ * field. */
 kelp_status *kelp_builtin_config_complete(TRITONBACKEND_Model *model, kelp_arena *arena,
                                           kelp_builtin_config *config,
                                           const kelp_compute_metadata *metadata) KELP_MUST_USE;

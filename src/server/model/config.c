@@ -37,8 +37,7 @@ void kelp_model_config_retain(kelp_model_config *config) {
 }
 
 void kelp_model_config_release(kelp_model_config *config) {
-    if (config == NULL ||
-        atomic_fetch_sub_explicit(&config->refs, 1, memory_order_acq_rel) != 1)
+    if (config == NULL || atomic_fetch_sub_explicit(&config->refs, 1, memory_order_acq_rel) != 1)
         return;
     kelp_allocator allocator = config->allocator;
     kelp_arena_deinit(config->arena);
@@ -119,8 +118,8 @@ static kelp_status *load_file(kelp_model_config *config, const kelp_config_load_
                               "model '%s' has no configuration: '%s' is missing, and "
                               "auto-completion is off",
                               options->model_name, path);
-        config->source = kelp_arena_printf(config->arena, "configuration of model '%s'",
-                                           options->model_name);
+        config->source =
+            kelp_arena_printf(config->arena, "configuration of model '%s'", options->model_name);
         return config->source != NULL ? NULL : kelp_status_oom();
     }
     config->source = path;
@@ -284,7 +283,8 @@ kelp_status *kelp_model_config_prefer(kelp_model_config *config, const kelp_pref
     kelp_config_given given;
     KELP_TRY(clone(config, &copy));
     kelp_config_value *group = kelp_config_get(copy->tree, "instance_group");
-    for (size_t i = 0; group != NULL && i < config->instance_group_count; i++, group = group->next) {
+    for (size_t i = 0; group != NULL && i < config->instance_group_count;
+         i++, group = group->next) {
         /* clones have every field set */
         if (!config->instance_groups[i].kind_given &&
             preferred->kind != TRITONSERVER_INSTANCEGROUPKIND_AUTO)

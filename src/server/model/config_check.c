@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What must hold of a configuration. Every message names the source, the tensor or group, and the field. */
+/* What must hold of a configuration. Every message names the source, the tensor or group, and the
+ * field. */
 #include "server/model/config_view.h"
 
 #include <string.h>
@@ -69,9 +70,10 @@ static kelp_status *check_groups(const kelp_model_config *config) {
             CHECK_FAIL("%s: instance group '%s': field 'count': expected at most 4096, found %d",
                        config->source, group->name, group->count);
         if (group->kind == TRITONSERVER_INSTANCEGROUPKIND_GPU)
-            CHECK_FAIL("%s: instance group '%s': kind KIND_GPU, but this server has no GPU; expected "
-                       "KIND_CPU, KIND_MODEL or KIND_AUTO",
-                       config->source, group->name);
+            CHECK_FAIL(
+                "%s: instance group '%s': kind KIND_GPU, but this server has no GPU; expected "
+                "KIND_CPU, KIND_MODEL or KIND_AUTO",
+                config->source, group->name);
     }
     return NULL;
 }
@@ -85,16 +87,18 @@ static kelp_status *check_scheduler(const kelp_model_config *config) {
     for (size_t i = 0; i < batching->preferred_count; i++) {
         int32_t size = batching->preferred_batch_sizes[i];
         if (size < 1 || size > (config->max_batch_size > 0 ? config->max_batch_size : INT32_MAX))
-            CHECK_FAIL("%s: field 'preferred_batch_size': expected 1 to max_batch_size (%d), found %d",
-                       config->source, config->max_batch_size, size);
+            CHECK_FAIL(
+                "%s: field 'preferred_batch_size': expected 1 to max_batch_size (%d), found %d",
+                config->source, config->max_batch_size, size);
     }
     if (batching->priority_levels > 0 &&
         (batching->default_priority_level == 0 ||
          batching->default_priority_level > batching->priority_levels))
-        CHECK_FAIL("%s: field 'default_priority_level': expected 1 to priority_levels (%llu), found "
-                   "%llu",
-                   config->source, (unsigned long long)batching->priority_levels,
-                   (unsigned long long)batching->default_priority_level);
+        CHECK_FAIL(
+            "%s: field 'default_priority_level': expected 1 to priority_levels (%llu), found "
+            "%llu",
+            config->source, (unsigned long long)batching->priority_levels,
+            (unsigned long long)batching->default_priority_level);
     return NULL;
 }
 
@@ -113,9 +117,10 @@ kelp_status *kelp_config_check(const kelp_model_config *config, bool complete) {
         CHECK_FAIL("%s: field 'max_batch_size': expected 0 or more, found %d", config->source,
                    config->max_batch_size);
     if (*config->backend == '\0' && !ensemble)
-        CHECK_FAIL("%s: no backend is given, and none follows from the model's files: set 'backend' "
-                   "(or 'platform') or name the file after its kind, such as model.onnx",
-                   config->source);
+        CHECK_FAIL(
+            "%s: no backend is given, and none follows from the model's files: set 'backend' "
+            "(or 'platform') or name the file after its kind, such as model.onnx",
+            config->source);
     if (ensemble && config->scheduling != KELP_SCHEDULING_ENSEMBLE)
         CHECK_FAIL("%s: platform 'ensemble' needs 'ensemble_scheduling' with its steps",
                    config->source);

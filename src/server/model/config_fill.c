@@ -23,10 +23,10 @@ static const struct known_backend {
     {"python", "", "model.py"},
 };
 
-#define FILL_TRY(pointer)                 \
-    do {                                  \
-        if ((pointer) == NULL)            \
-            return kelp_status_oom();     \
+#define FILL_TRY(pointer)             \
+    do {                              \
+        if ((pointer) == NULL)        \
+            return kelp_status_oom(); \
     } while (0)
 
 static bool is_set(const kelp_config_message *tree, const char *field) {
@@ -67,7 +67,8 @@ static kelp_status *fill_backend(kelp_model_config *config,
                                  const kelp_config_load_options *options) {
     const kelp_config_message *tree = config->tree;
     const struct known_backend *found = NULL;
-    if (kelp_config_get(tree, "ensemble_scheduling") != NULL || text_is(config, "platform", "ensemble"))
+    if (kelp_config_get(tree, "ensemble_scheduling") != NULL ||
+        text_is(config, "platform", "ensemble"))
         return set_text(config, "platform", "ensemble");
     for (size_t i = 0; found == NULL && i < KELP_COUNT(known); i++)
         if (is_set(tree, "platform") && *known[i].platform != '\0' &&
@@ -138,8 +139,8 @@ static kelp_status *fill_group(kelp_model_config *config, kelp_config_message *g
     if (name == NULL || kind == NULL || count == NULL)
         return kelp_status_oom();
     if (name->text.length == 0) {
-        const char *text = kelp_arena_printf(config->arena, "%.*s_%zu",
-                                             KELP_STR_ARG(model ? model->text : KELP_STR("")), index);
+        const char *text = kelp_arena_printf(
+            config->arena, "%.*s_%zu", KELP_STR_ARG(model ? model->text : KELP_STR("")), index);
         FILL_TRY(text);
         name->text = kelp_str_from(text);
     }
@@ -199,7 +200,8 @@ static kelp_status *fill_policies(kelp_model_config *config) {
     }
     kelp_config_message *sequence = kelp_config_sub(config->tree, "sequence_batching");
     if (sequence != NULL) {
-        kelp_config_value *idle = kelp_config_set(arena, sequence, "max_sequence_idle_microseconds");
+        kelp_config_value *idle =
+            kelp_config_set(arena, sequence, "max_sequence_idle_microseconds");
         FILL_TRY(idle);
         if (idle->i == 0)
             idle->i = 1000000;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Triton's model_config.proto as tables, and a message as a tree typed by them. Reading text, reading JSON and writing JSON follow the tables; nothing else knows
- * the fields by name but the typed view (config_view.c).
+ * Triton's model_config.proto as tables, and a message as a tree typed by them. Reading text,
+ * reading JSON and writing JSON follow the tables; nothing else knows the fields by name but the
+ * typed view (config_view.c).
  */
 #ifndef KELP_SERVER_MODEL_CONFIG_SCHEMA_H_
 #define KELP_SERVER_MODEL_CONFIG_SCHEMA_H_
@@ -22,9 +23,10 @@ typedef enum kelp_config_kind {
 } kelp_config_kind;
 
 #define KELP_CONFIG_REPEATED 1u
-#define KELP_CONFIG_MAP 2u         /* entries {key, value}; the key is a string or, with MAP_U64, a number */
+#define KELP_CONFIG_MAP \
+    2u /* entries {key, value}; the key is a string or, with MAP_U64, a number */
 #define KELP_CONFIG_MAP_U64 4u
-#define KELP_CONFIG_JSON_TEXT 8u   /* a 64-bit number that Triton prints as a string */
+#define KELP_CONFIG_JSON_TEXT 8u /* a 64-bit number that Triton prints as a string */
 
 typedef struct kelp_config_schema kelp_config_schema;
 typedef struct kelp_config_field {
@@ -62,14 +64,16 @@ kelp_config_message *kelp_config_message_new(kelp_arena *arena, const kelp_confi
 /* SIZE_MAX when there is none. */
 size_t kelp_config_field_index(const kelp_config_schema *schema, kelp_str name);
 kelp_config_value *kelp_config_get(const kelp_config_message *message, const char *field);
-/* The single value, made when it is not there; NULL when there is no memory. A MESSAGE gets an empty one. */
+/* The single value, made when it is not there; NULL when there is no memory. A MESSAGE gets an
+ * empty one. */
 kelp_config_value *kelp_config_set(kelp_arena *arena, kelp_config_message *message,
                                    const char *field);
 /* A further value of a repeated field or map. */
 kelp_config_value *kelp_config_add(kelp_arena *arena, kelp_config_message *message,
                                    const char *field);
 
-/* Everything lives in the arena, strings may borrow from the text. Unknown fields name the nearest known one. */
+/* Everything lives in the arena, strings may borrow from the text. Unknown fields name the nearest
+ * known one. */
 kelp_status *kelp_config_from_pbtxt(kelp_arena *arena, const char *file, const kelp_pbtxt *tree,
                                     kelp_config_message *out) KELP_MUST_USE;
 kelp_status *kelp_config_from_json(kelp_arena *arena, const char *name, const char *text,

@@ -87,9 +87,9 @@ static kelp_status *unknown_field(const char *where, const kelp_config_schema *s
             nearest = schema->fields[i].name;
         }
     }
-    return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: %s has no field '%.*s'%s%s%s", where, schema->name,
-                      KELP_STR_ARG(name), nearest ? "; did you mean '" : "", nearest ? nearest : "",
-                      nearest ? "'?" : "");
+    return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: %s has no field '%.*s'%s%s%s", where,
+                      schema->name, KELP_STR_ARG(name), nearest ? "; did you mean '" : "",
+                      nearest ? nearest : "", nearest ? "'?" : "");
 }
 
 static kelp_status *check_single(const char *where, const kelp_config_message *message,
@@ -98,14 +98,15 @@ static kelp_status *check_single(const char *where, const kelp_config_message *m
     if ((field->flags & (KELP_CONFIG_REPEATED | KELP_CONFIG_MAP)) != 0)
         return NULL;
     if (message->values[index] != NULL)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: field '%s' is given twice", where, field->name);
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: field '%s' is given twice", where,
+                          field->name);
     for (size_t i = 0; field->oneof != NULL && i < message->schema->field_count; i++) {
         const kelp_config_field *other = &message->schema->fields[i];
         if (message->values[i] != NULL && other->oneof != NULL &&
             strcmp(other->oneof, field->oneof) == 0)
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                              "%s: fields '%s' and '%s' exclude each other (%s)", where, other->name,
-                              field->name, field->oneof);
+                              "%s: fields '%s' and '%s' exclude each other (%s)", where,
+                              other->name, field->name, field->oneof);
     }
     return NULL;
 }
@@ -214,7 +215,8 @@ static kelp_status *text_entry(const text_reader *r, const kelp_config_field *fi
 }
 
 /* A later entry of a map replaces an earlier one of the same key, as protobuf does. */
-static void drop_older(kelp_config_message *message, size_t index, const kelp_config_value *newest) {
+static void drop_older(kelp_config_message *message, size_t index,
+                       const kelp_config_value *newest) {
     for (kelp_config_value **link = &message->values[index]; *link != newest;) {
         if (kelp_str_equal((*link)->key, newest->key))
             *link = (*link)->next;
@@ -280,7 +282,8 @@ static kelp_status *json_integer(const json_reader *r, const kelp_config_field *
         is_number = kelp_parse_i64(from->string, &value);
     if (field->kind == KELP_CONFIG_UINT64) {
         bits = from->u64;
-        is_number = (from->type == KELP_JSON_INT && from->i64 >= 0) || from->type == KELP_JSON_UINT ||
+        is_number = (from->type == KELP_JSON_INT && from->i64 >= 0) ||
+                    from->type == KELP_JSON_UINT ||
                     (from->type == KELP_JSON_STRING && kelp_parse_u64(from->string, &bits));
         value = (int64_t)bits;
         if (from->type == KELP_JSON_INT)

@@ -88,10 +88,10 @@ static bool view_io(kelp_arena *arena, const kelp_config_message *from, kelp_con
     to->rank = (uint32_t)rank;
     to->data_type = (TRITONSERVER_DataType)kelp_config_number(from, "data_type");
     /* the schema's order of types is TRITONSERVER_DataType's */
-    static const kelp_dtype dtypes[] = {KELP_DTYPE_INVALID, KELP_BOOL, KELP_U8,  KELP_U16, KELP_U32,
-                                        KELP_U64,           KELP_I8,   KELP_I16, KELP_I32, KELP_I64,
-                                        KELP_F16,           KELP_F32,  KELP_F64, KELP_STRING,
-                                        KELP_BF16};
+    static const kelp_dtype dtypes[] = {KELP_DTYPE_INVALID, KELP_BOOL,   KELP_U8,  KELP_U16,
+                                        KELP_U32,           KELP_U64,    KELP_I8,  KELP_I16,
+                                        KELP_I32,           KELP_I64,    KELP_F16, KELP_F32,
+                                        KELP_F64,           KELP_STRING, KELP_BF16};
     to->dtype = dtypes[to->data_type];
     to->has_reshape = reshape != NULL;
     if (reshape != NULL) {
@@ -158,7 +158,8 @@ static bool view_group(kelp_arena *arena, const kelp_config_message *from,
         !view_resources(arena, kelp_config_sub(from, "rate_limiter"), to))
         return false;
     for (size_t i = 0; i < profiles; i++, profile = profile->next)
-        if ((names[i] = kelp_arena_strndup(arena, profile->text.data, profile->text.length)) == NULL)
+        if ((names[i] = kelp_arena_strndup(arena, profile->text.data, profile->text.length)) ==
+            NULL)
             return false;
     to->profiles = names;
     to->profile_count = profiles;
@@ -297,16 +298,15 @@ kelp_status *kelp_config_view(kelp_model_config *config, const kelp_config_given
     config->has_warmup = kelp_config_get(tree, "model_warmup") != NULL;
     config->eager_batching =
         kelp_config_number(kelp_config_sub(tree, "optimization"), "eager_batching") != 0;
-    bool complete = config->name && config->platform && config->backend && config->runtime &&
-                    config->default_model_filename &&
-                    view_ios(arena, kelp_config_get(tree, "input"), &config->inputs,
-                             &config->input_count) &&
-                    view_ios(arena, kelp_config_get(tree, "output"), &config->outputs,
-                             &config->output_count) &&
-                    view_versions(config) && view_groups(config, given) && view_scheduler(config) &&
-                    copy_pairs(arena, kelp_config_get(tree, "parameters"), true,
-                               &config->parameters, &config->parameter_count) &&
-                    copy_pairs(arena, kelp_config_get(tree, "metric_tags"), false,
-                               &config->metric_tags, &config->metric_tag_count);
+    bool complete =
+        config->name && config->platform && config->backend && config->runtime &&
+        config->default_model_filename &&
+        view_ios(arena, kelp_config_get(tree, "input"), &config->inputs, &config->input_count) &&
+        view_ios(arena, kelp_config_get(tree, "output"), &config->outputs, &config->output_count) &&
+        view_versions(config) && view_groups(config, given) && view_scheduler(config) &&
+        copy_pairs(arena, kelp_config_get(tree, "parameters"), true, &config->parameters,
+                   &config->parameter_count) &&
+        copy_pairs(arena, kelp_config_get(tree, "metric_tags"), false, &config->metric_tags,
+                   &config->metric_tag_count);
     return complete ? NULL : kelp_status_oom();
 }

@@ -64,8 +64,7 @@ static kelp_status *add_model(kelp_scan *scan, const char *repository, const cha
         *capacity = grown;
     }
     const char *own_name = kelp_arena_strndup(&scan->arena, name, strlen(name));
-    const char *own_repository =
-        kelp_arena_strndup(&scan->arena, repository, strlen(repository));
+    const char *own_repository = kelp_arena_strndup(&scan->arena, repository, strlen(repository));
     if (own_name == NULL || own_repository == NULL)
         return kelp_status_oom();
     scan->models[scan->model_count++] = (kelp_scan_model){own_name, path, own_repository, NULL};
@@ -76,8 +75,7 @@ static int compare_models(const void *a, const void *b) {
     return strcmp(((const kelp_scan_model *)a)->name, ((const kelp_scan_model *)b)->name);
 }
 
-static kelp_status *scan_one_repository(kelp_scan *scan, const char *repository,
-                                        size_t *capacity) {
+static kelp_status *scan_one_repository(kelp_scan *scan, const char *repository, size_t *capacity) {
     kelp_fs_names names = {0};
     kelp_status *status = kelp_fs_list(scan->allocator, repository, &names);
     if (status != NULL)
@@ -232,10 +230,11 @@ kelp_status *kelp_scan_select(kelp_allocator allocator, const char *model_name,
             items[at++] = versions[i];
     if (out_warning != NULL && policy->kind == KELP_VERSIONS_SPECIFIC &&
         selected < policy->version_count)
-        *out_warning = KELP_ERROR(KELP_NOT_FOUND,
-                                  "model '%s' lacks some of the versions that its policy names (%s): "
-                                  "found %s",
-                                  model_name, asked, there);
+        *out_warning =
+            KELP_ERROR(KELP_NOT_FOUND,
+                       "model '%s' lacks some of the versions that its policy names (%s): "
+                       "found %s",
+                       model_name, asked, there);
     *out_selected = items;
     *out_selected_count = selected;
     return NULL;
