@@ -61,6 +61,7 @@ fuzz: ## every fuzzer for FUZZ_SECONDS (30)
 bench: build ## latency, load time and memory beside ONNX Runtime
 	@scripts/deps.sh test
 	@$(PYTHON_TEST) bench/models.py --kelp build/release/bin/kelp
+	@$(PYTHON_TEST) bench/serve.py --kelp build/release/bin/kelp
 
 format: ## clang-format over all C sources
 	@git ls-files '*.c' '*.h' '*.inc' | xargs clang-format -i
