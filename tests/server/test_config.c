@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Model configurations as their authors meet them: what is filled in, what is refused and where,
+ * what clients are shown. */
+#include "base/alloc.h"
+#include "server/model/backend.h"
+#include "server/model/config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static kelp_status *parse(const char *text, bool strict, kelp_model_config **out) {
+    kelp_config_load_options options = {.model_name = "m", .strict = strict};
+    return kelp_model_config_parse(kelp_allocator_system(), &options, "config.pbtxt", text,
+                                   strlen(text), out);
+}
+
+static kelp_model_config *accept(const char *text) {
+    kelp_model_config *config = NULL;
+    kelp_status *status = parse(text, false, &config);
+    if (status != NULL)
+        fail_msg("%s", kelp_status_message(status));
+    return config;
+}
+
+static void refuse(const char *text, bool strict, const char *part) {
+    kelp_model_config *config = NULL;
+    kelp_status *status = parse(text, strict, &config);
+    assert_non_null(status);
+    if (strstr(kelp_status_message(status), part) == NULL)
+        fail_msg("expected '%s' in: %s", part, kelp_status_message(status));
+    assert_int_equal(kelp_status_code(status), KELP_INVALID_ARGUMENT);
+    kelp_status_free(status);
+}
+
+static void shows(const kelp_model_config *config, const char *part) {
+    kelp_buf text;
+    kelp_buf_init(&text, kelp_allocator_system());
+    assert_null(kelp_model_config_to_json(config, 1, &text));
+    if (strstr(kelp_buf_cstr(&text), part) == NULL)
+        fail_msg("expected '%s' in: %s", part, kelp_buf_cstr(&text));
+    kelp_buf_deinit(&text);
+}
+
+#define ADDSUB                                                           \
+    "backend: \"addsub\" max_batch_size: 8\n"                            \
+    "input [ { name: \"INPUT0\" data_type: TYPE_FP32 dims: [ 16 ] },\n"  \
+    "        { name: \"INPUT1\" data_type: TYPE_FP32 dims: [ 16 ] } ]\n" \
+    "output { name: \"OUTPUT0\" data_type: TYPE_FP32 dims: 16 }\n"
+
+static void a_configuration_is_read_and_filled_in(void **state) {
+    (void)state;
+    kelp_model_config *config = accept(ADDSUB);
+    assert_string_equal(config->name, "m");
+    assert_string_equal(config->backend, "addsub");
+    assert_int_equal(config->max_batch_size, 8);
+    assert_int_equal(config->input_count, 2);
+    assert_string_equal(config->inputs[1].name, "INPUT1");
+    assert_int_equal(config->inputs[1].dtype, KELP_F32);
+    assert_int_equal(config->inputs[1].data_type, TRITONSERVER_TYPE_FP32);
+    assert_int_equal(config->inputs[1].dims[0], 16);
+    assert_int_equal(config->outputs[0].rank, 1);
+    assert_int_equal(config->instance_group_count, 1);
+    assert_int_equal(config->instance_groups[0].count, 1);
+    assert_int_equal(config->instance_groups[0].kind, TRITONSERVER_INSTANCEGROUPKIND_CPU);
+    assert_int_equal(config->version_policy.kind, KELP_VERSIONS_LATEST);
+    assert_int_equal(config->version_policy.latest, 1);
+    assert_false(config->instance_groups_given);
+    assert_null(kelp_model_config_validate(config));
+    kelp_model_config_release(config);
+}
+
+static void clients_see_every_default(void **state) {
+    (void)state;
+    kelp_model_config *config = accept(ADDSUB);
+    shows(config, "{\"name\":\"m\",\"platform\":\"\",\"backend\":\"addsub\",\"runtime\":\"\","
+                  "\"version_policy\":{\"latest\":{\"num_versions\":1}},\"max_batch_size\":8,"
+                  "\"input\":[{\"name\":\"INPUT0\",\"data_type\":\"TYPE_FP32\","
+                  "\"format\":\"FORMAT_NONE\",\"dims\":[16],\"is_shape_tensor\":false,"
+                  "\"allow_ragged_batch\":false,\"optional\":false,");
+    shows(config, "\"optimization\":{\"priority\":\"PRIORITY_DEFAULT\",\"input_pinned_memory\":"
+                  "{\"enable\":true},\"output_pinned_memory\":{\"enable\":true},"
+                  "\"gather_kernel_buffer_threshold\":0,\"eager_batching\":false}");
+    shows(config, "\"instance_group\":[{\"name\":\"m\",\"kind\":\"KIND_CPU\",\"count\":1,"
+                  "\"gpus\":[],\"secondary_devices\":[],\"profile\":[],\"passive\":false,"
+                  "\"host_policy\":\"\"}]");
+    shows(config, "\"parameters\":{},\"model_warmup\":[]}");
+    kelp_model_config_release(config);
+}
+
+static void schedulers_parameters_and_groups_are_understood(void **state) {
+    (void)state;
+    kelp_model_config *config = accept(
+        ADDSUB
+        "dynamic_batching { preferred_batch_size: [ 4, 8 ] max_queue_delay_microseconds: 100"
+        " priority_levels: 2 default_priority_level: 1"
+        " priority_queue_policy { key: 2 value { max_queue_size: 3 timeout_action: DELAY } } }\n"
+        "instance_group [ { count: 3 }, { name: \"x\" kind: KIND_MODEL } ]\n"
+        "parameters { key: \"a\" value { string_value: \"1\" } }\n"
+        "parameters: { key: 'a' value: { string_value: 'b' 'c' } }\n"
+        "model_transaction_policy { decoupled: true } response_cache { enable: True }\n"
+        "version_policy { specific { versions: [ 3, 1 ] } }");
+    assert_int_equal(config->scheduling, KELP_SCHEDULING_DYNAMIC);
+    assert_int_equal(config->dynamic_batching.preferred_batch_sizes[1], 8);
+    assert_int_equal(config->dynamic_batching.max_queue_delay_us, 100);
+    assert_int_equal(config->dynamic_batching.policy_count, 1);
+    assert_int_equal(config->dynamic_batching.policy_levels[0], 2);
+    assert_int_equal(config->dynamic_batching.policies[0].timeout_action, KELP_TIMEOUT_DELAY);
+    assert_int_equal(config->instance_group_count, 2);
+    assert_string_equal(config->instance_groups[0].name, "m_0");
+    assert_true(config->instance_groups[0].count_given);
+    assert_false(config->instance_groups[0].kind_given);
+    assert_int_equal(config->instance_groups[1].kind, TRITONSERVER_INSTANCEGROUPKIND_MODEL);
+    assert_string_equal(kelp_model_config_parameter(config, "a"), "bc");
+    assert_int_equal(config->parameter_count, 1);
+    assert_true(config->decoupled);
+    assert_true(config->response_cache);
+    assert_int_equal(config->version_policy.kind, KELP_VERSIONS_SPECIFIC);
+    assert_int_equal(config->version_policy.versions[0], 3);
+    kelp_model_config_release(config);
+}
+
+static void mistakes_are_shown_with_their_place(void **state) {
+    (void)state;
+    refuse("backend: \"b\"\nmax_batchsize: 1", false,
+           "config.pbtxt:2:1: ModelConfig has no field 'max_batchsize'; did you mean "
+           "'max_batch_size'?");
+    refuse("max_batch_size: many", false,
+           "config.pbtxt:1:17: field 'max_batch_size': expected a whole number from -2147483648 to "
+           "2147483647, found 'many'");
+    refuse("backend: \"b\" max_batch_size: -1", false, "expected 0 or more, found -1");
+    refuse("backend: \"b\"\nbackend: \"c\"", false,
+           "config.pbtxt:2:1: field 'backend' is given twice");
+    refuse("input { name: \"a\" data_type: TYPE_FP99 }", false, "TYPE_FP99");
+    refuse("input { name: \"a\" data_type: \"TYPE_FP32\" }", false,
+           "expected a name without quotes");
+    refuse("name: \"other\" backend: \"b\"", false, "expected 'm' (the model's folder)");
+    refuse("backend: \"b\" dynamic_batching { }\nsequence_batching { }", false,
+           "fields 'dynamic_batching' and 'sequence_batching' exclude each other");
+    refuse("max_batch_size: 1", false, "no backend is given");
+    refuse("backend: \"../b\"", false, "expected a name, found the path");
+    refuse(ADDSUB "input { name: \"INPUT0\" data_type: TYPE_FP32 dims: 1 }", false,
+           "input 'INPUT0' is given twice");
+    refuse("backend: \"b\" input { name: \"a\" data_type: TYPE_FP32 dims: [ 0 ] }", false,
+           "input 'a': field 'dims': expected extents above 0 or -1, found 0");
+    refuse("backend: \"b\" instance_group { kind: KIND_GPU }", false, "this server has no GPU");
+    refuse("backend: \"b\" instance_group { count: -2 }", false, "expected 1 or more, found -2");
+    refuse("backend: \"b\" input { name: \"a\" dims: 1 }", true,
+           "input 'a': field 'data_type' is missing");
+    refuse("platform: \"ensemble\"", false, "needs 'ensemble_scheduling'");
+    refuse("backend: \"b\" dynamic_batching { preferred_batch_size: 9 } max_batch_size: 8", false,
+           "expected 1 to max_batch_size (8), found 9");
+}
+
+static void a_backend_completes_what_is_missing(void **state) {
+    (void)state;
+    kelp_model_config *config = accept("backend: \"b\" instance_group { count: 2 }"), *completed;
+    const char *found = "{\"max_batch_size\":4,\"input\":[{\"name\":\"x\",\"data_type\":"
+                        "\"TYPE_STRING\",\"dims\":[\"-1\"]}],\"output\":[{\"name\":\"y\","
+                        "\"data_type\":\"TYPE_INT64\",\"dims\":[2]}],\"dynamic_batching\":{},"
+                        "\"backend\":\"never taken\"}";
+    assert_null(kelp_model_config_complete(config, found, strlen(found), &completed));
+    assert_string_equal(completed->backend, "b");
+    assert_int_equal(completed->max_batch_size, 4);
+    assert_int_equal(completed->inputs[0].dtype, KELP_STRING);
+    assert_int_equal(completed->inputs[0].dims[0], -1);
+    assert_int_equal(completed->scheduling, KELP_SCHEDULING_DYNAMIC);
+    assert_int_equal(completed->instance_groups[0].count, 2);
+    assert_true(completed->instance_groups[0].count_given);
+    assert_null(kelp_model_config_validate(completed));
+    assert_int_equal(config->input_count, 0);
+    kelp_status *status = kelp_model_config_complete(config, "{\"input\":3}", 11, &completed);
+    assert_non_null(status);
+    assert_non_null(strstr(kelp_status_message(status), "field 'input': expected an array"));
+    kelp_status_free(status);
+    kelp_model_config_release(completed);
+    kelp_model_config_release(config);
+}
+
+static void preferences_fill_only_what_was_not_said(void **state) {
+    (void)state;
+    kelp_model_config *config = accept("backend: \"b\" instance_group [ { count: 2 }, { } ]"), *out;
+    const kelp_preferred_group groups[] = {{TRITONSERVER_INSTANCEGROUPKIND_GPU, 9},
+                                           {TRITONSERVER_INSTANCEGROUPKIND_CPU, 5}};
+    assert_null(kelp_model_config_prefer(config, groups, 2, 0, &out));
+    assert_int_equal(out->instance_groups[0].count, 2);
+    assert_int_equal(out->instance_groups[1].count, 5);
+    assert_int_equal(out->instance_groups[1].kind, TRITONSERVER_INSTANCEGROUPKIND_CPU);
+    kelp_model_config_release(out);
+    assert_null(kelp_model_config_prefer(config, NULL, 0, 0, &out));
+    assert_ptr_equal(out, config);
+    kelp_model_config_release(out);
+    kelp_model_config_release(config);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_configuration_is_read_and_filled_in),
+        cmocka_unit_test(clients_see_every_default),
+        cmocka_unit_test(schedulers_parameters_and_groups_are_understood),
+        cmocka_unit_test(mistakes_are_shown_with_their_place),
+        cmocka_unit_test(a_backend_completes_what_is_missing),
+        cmocka_unit_test(preferences_fill_only_what_was_not_said),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
