@@ -125,7 +125,7 @@ KELP_API const kelp_value *kelp_node_output(const kelp_node *node,
                                             size_t index); /* NULL: left out */
 
 /* Attributes. Each reader gives `fallback` when the attribute is absent. One that is there with
- * another type makes the node invalid: kelp_node_check_attributes and the loader say so first, so
+ * another type makes the node invalid: the loader says so first, so
  * readers never see it. */
 typedef enum kelp_attr_type { /* numbers of onnx.AttributeProto.AttributeType */
                               KELP_ATTR_NONE = 0,

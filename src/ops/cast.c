@@ -43,7 +43,8 @@ static uint64_t to_unsigned(double x) {
 #define READ_bf16(p, i) kelp_bf16_to_f32(((const uint16_t *)(p))[i])
 
 #define FLOAT_SOURCES(X) X(f32, float) X(f64, double) X(f16, float) X(bf16, float)
-/* clang-format off: it does not come to rest on this list */
+/* the layout of this list never comes to rest by itself */
+/* clang-format off */
 #define INT_SOURCES(X)                                                              \
     X(i8, int8_t)                                                                   \
     X(i16, int16_t) X(i32, int32_t) X(i64, int64_t) X(u8, uint8_t) X(u16, uint16_t) \
