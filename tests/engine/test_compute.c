@@ -8,42 +8,24 @@
 
 #include <cmocka.h>
 
+#include "support/check_status.h"
+
 #define DIGITS KELP_SOURCE_DIR "/examples/models/digits/1/model.onnx"
-
-#define ASSERT_OK(expr)                                   \
-    do {                                                  \
-        kelp_status *ok_ = (expr);                        \
-        if (ok_ != NULL) {                                \
-            char text_[2048];                             \
-            kelp_status_format(ok_, text_, sizeof text_); \
-            fail_msg("%s", text_);                        \
-        }                                                 \
-    } while (0)
-
-static void expect_failure(kelp_status *status, kelp_code code, const char *part) {
-    char text[4096];
-    assert_non_null(status);
-    kelp_status_format(status, text, sizeof text);
-    if (strstr(text, part) == NULL)
-        fail_msg("expected '%s' in: %s", part, text);
-    assert_int_equal(kelp_status_code(status), code);
-    kelp_status_free(status);
-}
 
 static const char *provider;
 
 static void open_model(kelp_runtime **out_runtime, kelp_compute_model **out_model) {
     kelp_artifact artifact = {.path = DIGITS};
-    ASSERT_OK(kelp_runtime_create(NULL, out_runtime));
-    ASSERT_OK(kelp_compute_load(*out_runtime, provider, &artifact, out_model));
-    ASSERT_OK(kelp_compute_init(*out_model));
+    check_ok(kelp_runtime_create(NULL, out_runtime));
+    check_ok(kelp_compute_load(*out_runtime, provider, &artifact, out_model));
+    check_ok(kelp_compute_init(*out_model));
 }
 
 static void make_input(kelp_tensor *tensor, float *data, int64_t batch) {
     const int64_t shape[4] = {batch, 1, 8, 8};
     for (int64_t i = 0; i < batch * 64; i++)
         data[i] = (float)(i % 13) / 13.0f;
-    ASSERT_OK(kelp_tensor_init(tensor, KELP_F32, 4, shape, data));
+    check_ok(kelp_tensor_init(tensor, KELP_F32, 4, shape, data));
 }
 
 static void metadata_is_the_models(void **state) {
@@ -71,7 +53,7 @@ static void shapes_are_known_before_running(void **state) {
     open_model(&runtime, &model);
     make_input(&input, data, 3);
     kelp_infer_item item = {.inputs = &input, .outputs = outputs};
-    ASSERT_OK(kelp_compute_infer_shapes(model, &item));
+    check_ok(kelp_compute_infer_shapes(model, &item));
     assert_int_equal(outputs[0].rank, 2);
     assert_int_equal(outputs[0].shape[0], 3);
     assert_int_equal(outputs[0].shape[1], 10);
@@ -79,7 +61,7 @@ static void shapes_are_known_before_running(void **state) {
     float room[30];
     memset(room, 0xff, sizeof room);
     outputs[0].data = room;
-    ASSERT_OK(kelp_compute_infer_one(model, &item));
+    check_ok(kelp_compute_infer_one(model, &item));
     assert_ptr_equal(outputs[0].data, room);
     for (int i = 0; i < 30; i++)
         assert_true(room[i] >= 0.0f && room[i] <= 1.0f);
@@ -105,7 +87,7 @@ static void a_batch_stops_or_goes_on(void **state) {
                    KELP_INVALID_ARGUMENT, "item 1 of a batch of 3");
     assert_int_equal(outputs[0][0].rank, 2);
     assert_int_equal(outputs[2][0].rank, 0);
-    ASSERT_OK(kelp_compute_infer_batch(model, items, 3, KELP_BATCH_EACH));
+    check_ok(kelp_compute_infer_batch(model, items, 3, KELP_BATCH_EACH));
     assert_null(items[0].status);
     assert_null(items[2].status);
     expect_failure(items[1].status, KELP_INVALID_ARGUMENT, "expected float32, found float64");
@@ -122,18 +104,18 @@ static void forks_drain_and_reset(void **state) {
     kelp_tensor input, outputs[2] = {0}, again[2] = {0};
     open_model(&runtime, &model);
     make_input(&input, data, 1);
-    ASSERT_OK(kelp_compute_fork(model, &fork));
-    ASSERT_OK(kelp_compute_init(fork));
+    check_ok(kelp_compute_fork(model, &fork));
+    check_ok(kelp_compute_init(fork));
     kelp_infer_item item = {.inputs = &input, .outputs = outputs};
-    ASSERT_OK(kelp_compute_infer_one(model, &item));
+    check_ok(kelp_compute_infer_one(model, &item));
     float first[10];
     memcpy(first, outputs[0].data, sizeof first);
-    ASSERT_OK(kelp_compute_drain(model));
-    ASSERT_OK(kelp_compute_reset(model));
+    check_ok(kelp_compute_drain(model));
+    check_ok(kelp_compute_reset(model));
     kelp_compute_destroy(model);
     kelp_runtime_release(runtime); /* the fork keeps what it needs */
     kelp_infer_item second = {.inputs = &input, .outputs = again};
-    ASSERT_OK(kelp_compute_infer_one(fork, &second));
+    check_ok(kelp_compute_infer_one(fork, &second));
     assert_memory_equal(again[0].data, first, sizeof first);
     kelp_compute_destroy(fork);
 }
@@ -144,7 +126,7 @@ static void unknown_providers_and_artifacts_are_named(void **state) {
     kelp_compute_model *model = NULL;
     kelp_artifact artifact = {.path = DIGITS}, nothing = {0},
                   absent = {.path = KELP_TEST_DATA "/no-such-model.onnx"};
-    ASSERT_OK(kelp_runtime_create(NULL, &runtime));
+    check_ok(kelp_runtime_create(NULL, &runtime));
     expect_failure(kelp_compute_load(runtime, "abacus", &artifact, &model), KELP_NOT_FOUND,
                    "there is no compute backend 'abacus': found cpu, null");
     expect_failure(kelp_compute_load(runtime, provider, &nothing, &model), KELP_INVALID_ARGUMENT,

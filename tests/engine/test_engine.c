@@ -14,28 +14,10 @@
 
 #include <cmocka.h>
 
+#include "support/check_status.h"
+
 #define DIGITS KELP_SOURCE_DIR "/examples/models/digits/1/model.onnx"
 #define MODELS KELP_TEST_DATA "/models/"
-
-#define ASSERT_OK(expr)                                   \
-    do {                                                  \
-        kelp_status *ok_ = (expr);                        \
-        if (ok_ != NULL) {                                \
-            char text_[2048];                             \
-            kelp_status_format(ok_, text_, sizeof text_); \
-            fail_msg("%s", text_);                        \
-        }                                                 \
-    } while (0)
-
-static void expect_failure(kelp_status *status, kelp_code code, const char *part) {
-    char text[4096];
-    assert_non_null(status);
-    kelp_status_format(status, text, sizeof text);
-    if (strstr(text, part) == NULL)
-        fail_msg("expected '%s' in: %s", part, text);
-    assert_int_equal(kelp_status_code(status), code);
-    kelp_status_free(status);
-}
 
 typedef struct session {
     kelp_runtime *runtime;
@@ -78,7 +60,7 @@ static kelp_status *bind_pictures(kelp_context *context, float *data, int64_t ba
 static void digits_has_named_inputs_and_outputs(void **state) {
     (void)state;
     session s;
-    ASSERT_OK(open_session(&s, DIGITS, kelp_allocator_system(), 1));
+    check_ok(open_session(&s, DIGITS, kelp_allocator_system(), 1));
     assert_int_equal(kelp_engine_input_count(s.engine), 1);
     assert_int_equal(kelp_engine_output_count(s.engine), 2);
     const kelp_io_info *image = kelp_engine_input(s.engine, 0);
@@ -99,10 +81,10 @@ static void batches_agree_with_single_pictures(void **state) {
     session s;
     float pictures[7 * 64], alone[7][10];
     picture(pictures, 7);
-    ASSERT_OK(open_session(&s, DIGITS, kelp_allocator_system(), 2));
+    check_ok(open_session(&s, DIGITS, kelp_allocator_system(), 2));
     for (int i = 0; i < 7; i++) {
-        ASSERT_OK(bind_pictures(s.context, pictures + i * 64, 1));
-        ASSERT_OK(kelp_context_invoke(s.context));
+        check_ok(bind_pictures(s.context, pictures + i * 64, 1));
+        check_ok(kelp_context_invoke(s.context));
         const kelp_tensor *probabilities = kelp_context_output(s.context, 0);
         assert_int_equal(probabilities->rank, 2);
         assert_int_equal(probabilities->shape[0], 1);
@@ -113,8 +95,8 @@ static void batches_agree_with_single_pictures(void **state) {
         assert_true(fabs(sum - 1.0) < 1e-5);
     }
     for (int round = 0; round < 2; round++) {
-        ASSERT_OK(bind_pictures(s.context, pictures, 7));
-        ASSERT_OK(kelp_context_invoke(s.context));
+        check_ok(bind_pictures(s.context, pictures, 7));
+        check_ok(kelp_context_invoke(s.context));
         const kelp_tensor *probabilities = kelp_context_output(s.context, 0);
         assert_int_equal(probabilities->shape[0], 7);
         const float *found = probabilities->data;
@@ -130,25 +112,25 @@ static void outputs_go_where_the_caller_wants(void **state) {
     float pictures[2 * 64], own[20], room[21];
     char unaligned[2 * 8 + 1];
     picture(pictures, 2);
-    ASSERT_OK(open_session(&s, DIGITS, kelp_allocator_system(), 1));
-    ASSERT_OK(bind_pictures(s.context, pictures, 2));
-    ASSERT_OK(kelp_context_invoke(s.context));
+    check_ok(open_session(&s, DIGITS, kelp_allocator_system(), 1));
+    check_ok(bind_pictures(s.context, pictures, 2));
+    check_ok(kelp_context_invoke(s.context));
     memcpy(own, kelp_context_output(s.context, 0)->data, sizeof own);
     int64_t digits[2];
     memcpy(digits, kelp_context_output(s.context, 1)->data, sizeof digits);
     room[20] = 42.0f;
-    ASSERT_OK(kelp_context_set_output(s.context, 0, room, 80));
-    ASSERT_OK(kelp_context_set_output(s.context, 1, unaligned + 1, 16));
-    ASSERT_OK(kelp_context_invoke(s.context));
+    check_ok(kelp_context_set_output(s.context, 0, room, 80));
+    check_ok(kelp_context_set_output(s.context, 1, unaligned + 1, 16));
+    check_ok(kelp_context_invoke(s.context));
     assert_ptr_equal(kelp_context_output(s.context, 0)->data, room);
     assert_memory_equal(room, own, sizeof own);
     assert_memory_equal(unaligned + 1, digits, sizeof digits);
     assert_true(room[20] == 42.0f);
-    ASSERT_OK(kelp_context_set_output(s.context, 0, room, 79));
+    check_ok(kelp_context_set_output(s.context, 0, room, 79));
     expect_failure(kelp_context_invoke(s.context), KELP_OUT_OF_RANGE,
                    "'probabilities' is too small: 80 bytes are needed, 79 were given");
-    ASSERT_OK(kelp_context_set_output(s.context, 0, NULL, 0));
-    ASSERT_OK(kelp_context_invoke(s.context));
+    check_ok(kelp_context_set_output(s.context, 0, NULL, 0));
+    check_ok(kelp_context_invoke(s.context));
     assert_memory_equal(kelp_context_output(s.context, 0)->data, own, sizeof own);
     close_session(&s);
 }
@@ -160,16 +142,16 @@ static void inputs_may_lie_anywhere(void **state) {
     char bytes[64 * 4 + 1];
     picture(pictures, 1);
     memcpy(bytes + 1, pictures, sizeof pictures);
-    ASSERT_OK(open_session(&s, DIGITS, kelp_allocator_system(), 1));
-    ASSERT_OK(bind_pictures(s.context, pictures, 1));
-    ASSERT_OK(kelp_context_invoke(s.context));
+    check_ok(open_session(&s, DIGITS, kelp_allocator_system(), 1));
+    check_ok(bind_pictures(s.context, pictures, 1));
+    check_ok(kelp_context_invoke(s.context));
     memcpy(expected, kelp_context_output(s.context, 0)->data, sizeof expected);
     kelp_tensor tensor;
     const int64_t shape[4] = {1, 1, 8, 8};
-    ASSERT_OK(kelp_tensor_init(&tensor, KELP_F32, 4, shape, bytes + 1));
-    ASSERT_OK(kelp_context_set_input(s.context, 0, &tensor));
+    check_ok(kelp_tensor_init(&tensor, KELP_F32, 4, shape, bytes + 1));
+    check_ok(kelp_context_set_input(s.context, 0, &tensor));
     for (int i = 0; i < 3; i++) {
-        ASSERT_OK(kelp_context_invoke(s.context));
+        check_ok(kelp_context_invoke(s.context));
         assert_memory_equal(kelp_context_output(s.context, 0)->data, expected, sizeof expected);
     }
     close_session(&s);
@@ -181,16 +163,16 @@ static void wrong_inputs_are_named(void **state) {
     float data[64] = {0};
     kelp_tensor tensor;
     const int64_t shape[4] = {1, 1, 8, 7}, flat[1] = {64}, good[4] = {1, 1, 8, 8};
-    ASSERT_OK(open_session(&s, DIGITS, kelp_allocator_system(), 1));
+    check_ok(open_session(&s, DIGITS, kelp_allocator_system(), 1));
     expect_failure(kelp_context_invoke(s.context), KELP_FAILED_PRECONDITION,
                    "input 'image' (float32) is not bound");
-    ASSERT_OK(kelp_tensor_init(&tensor, KELP_F32, 4, shape, data));
+    check_ok(kelp_tensor_init(&tensor, KELP_F32, 4, shape, data));
     expect_failure(kelp_context_set_input(s.context, 0, &tensor), KELP_INVALID_ARGUMENT,
                    "input 'image' has the wrong shape: expected [-1,1,8,8], found [1,1,8,7]");
-    ASSERT_OK(kelp_tensor_init(&tensor, KELP_F32, 1, flat, data));
+    check_ok(kelp_tensor_init(&tensor, KELP_F32, 1, flat, data));
     expect_failure(kelp_context_set_input(s.context, 0, &tensor), KELP_INVALID_ARGUMENT,
                    "expected [-1,1,8,8], found [64]");
-    ASSERT_OK(kelp_tensor_init(&tensor, KELP_I32, 4, good, data));
+    check_ok(kelp_tensor_init(&tensor, KELP_I32, 4, good, data));
     expect_failure(kelp_context_set_input(s.context, 0, &tensor), KELP_INVALID_ARGUMENT,
                    "input 'image' has the wrong type: expected float32, found int32");
     expect_failure(kelp_context_set_input(s.context, 1, &tensor), KELP_INVALID_ARGUMENT,
@@ -206,15 +188,15 @@ static void invoke_allocates_nothing_once_warm(void **state) {
     float pictures[5 * 64];
     picture(pictures, 5);
     test_failing_init(&memory, 0);
-    ASSERT_OK(open_session(&s, DIGITS, test_failing_allocator(&memory), 2));
+    check_ok(open_session(&s, DIGITS, test_failing_allocator(&memory), 2));
     for (int64_t batch = 1; batch <= 5; batch++) {
-        ASSERT_OK(bind_pictures(s.context, pictures, batch));
-        ASSERT_OK(kelp_context_invoke(s.context));
+        check_ok(bind_pictures(s.context, pictures, batch));
+        check_ok(kelp_context_invoke(s.context));
     }
     uint64_t before = memory.calls;
     for (int round = 0; round < 20; round++) {
-        ASSERT_OK(bind_pictures(s.context, pictures, round % 5 + 1));
-        ASSERT_OK(kelp_context_invoke(s.context));
+        check_ok(bind_pictures(s.context, pictures, round % 5 + 1));
+        check_ok(kelp_context_invoke(s.context));
     }
     assert_int_equal(memory.calls, before);
     close_session(&s);
@@ -230,12 +212,12 @@ static void shapes_without_end_do_not_grow_memory(void **state) {
     static float pictures[64 * 64];
     picture(pictures, 64);
     test_failing_init(&memory, 0);
-    ASSERT_OK(open_session(&s, DIGITS, test_failing_allocator(&memory), 1));
+    check_ok(open_session(&s, DIGITS, test_failing_allocator(&memory), 1));
     size_t after_first = 0;
     for (int round = 0; round < 4; round++) {
         for (int64_t batch = 1; batch <= 64; batch++) {
-            ASSERT_OK(bind_pictures(s.context, pictures, batch));
-            ASSERT_OK(kelp_context_invoke(s.context));
+            check_ok(bind_pictures(s.context, pictures, batch));
+            check_ok(kelp_context_invoke(s.context));
         }
         if (round == 0)
             after_first = memory.live_bytes;
@@ -265,7 +247,7 @@ static void any_allocation_may_fail(void **state) {
         bool failed = memory.failed;
         test_failing_deinit(&memory);
         if (!failed) {
-            ASSERT_OK(status);
+            check_ok(status);
             assert_true(n > 20);
             break;
         }
@@ -307,9 +289,9 @@ static void contexts_in_threads_share_an_engine(void **state) {
     pthread_t threads[8];
     job jobs[8];
     picture(pictures, 8);
-    ASSERT_OK(open_session(&s, DIGITS, kelp_allocator_system(), 2));
-    ASSERT_OK(bind_pictures(s.context, pictures, 8));
-    ASSERT_OK(kelp_context_invoke(s.context));
+    check_ok(open_session(&s, DIGITS, kelp_allocator_system(), 2));
+    check_ok(bind_pictures(s.context, pictures, 8));
+    check_ok(kelp_context_invoke(s.context));
     memcpy(expected, kelp_context_output(s.context, 0)->data, sizeof expected);
     for (int i = 0; i < 8; i++) {
         jobs[i] = (job){s.engine, expected, i + 1, pictures, true};
@@ -326,20 +308,20 @@ static void contexts_in_threads_share_an_engine(void **state) {
 static void shape_arithmetic_vanishes_when_planned(void **state) {
     (void)state;
     session s;
-    ASSERT_OK(open_session(&s, MODELS "dynamic_reshape.onnx", kelp_allocator_system(), 1));
+    check_ok(open_session(&s, MODELS "dynamic_reshape.onnx", kelp_allocator_system(), 1));
     for (size_t i = 0; i < kelp_engine_input_count(s.engine); i++) {
         const kelp_io_info *info = kelp_engine_input(s.engine, i);
         int64_t shape[KELP_MAX_RANK];
         for (int32_t axis = 0; axis < info->rank; axis++)
             shape[axis] = info->shape[axis] < 0 ? 3 : info->shape[axis];
         kelp_tensor tensor;
-        ASSERT_OK(kelp_tensor_init(&tensor, info->dtype, info->rank, shape, NULL));
+        check_ok(kelp_tensor_init(&tensor, info->dtype, info->rank, shape, NULL));
         static int64_t zeros[1024];
         assert_true(kelp_tensor_bytes(&tensor) <= sizeof zeros);
         tensor.data = zeros;
-        ASSERT_OK(kelp_context_set_input(s.context, i, &tensor));
+        check_ok(kelp_context_set_input(s.context, i, &tensor));
     }
-    ASSERT_OK(kelp_context_prepare(s.context));
+    check_ok(kelp_context_prepare(s.context));
     kelp_plan_stats stats = kelp_context_plan_stats(s.context);
     assert_true(stats.folded > 0);
     assert_int_equal(stats.dynamic_steps, 0);
@@ -352,18 +334,18 @@ static void fusion_changes_no_answer(void **state) {
     session s;
     float pictures[3 * 64], fused[30];
     picture(pictures, 3);
-    ASSERT_OK(open_session(&s, DIGITS, kelp_allocator_system(), 1));
-    ASSERT_OK(bind_pictures(s.context, pictures, 3));
-    ASSERT_OK(kelp_context_invoke(s.context));
+    check_ok(open_session(&s, DIGITS, kelp_allocator_system(), 1));
+    check_ok(bind_pictures(s.context, pictures, 3));
+    check_ok(kelp_context_invoke(s.context));
     memcpy(fused, kelp_context_output(s.context, 0)->data, sizeof fused);
     kelp_engine_stats with = kelp_engine_get_stats(s.engine);
     kelp_engine *plain = NULL;
     kelp_context *context = NULL;
     kelp_engine_options options = {.struct_size = sizeof options, .disable_fusion = 1};
-    ASSERT_OK(kelp_engine_create(s.runtime, s.graph, &options, &plain));
-    ASSERT_OK(kelp_context_create(plain, &context));
-    ASSERT_OK(bind_pictures(context, pictures, 3));
-    ASSERT_OK(kelp_context_invoke(context));
+    check_ok(kelp_engine_create(s.runtime, s.graph, &options, &plain));
+    check_ok(kelp_context_create(plain, &context));
+    check_ok(bind_pictures(context, pictures, 3));
+    check_ok(kelp_context_invoke(context));
     const float *found = kelp_context_output(context, 0)->data;
     for (int i = 0; i < 30; i++)
         assert_true(fabsf(found[i] - fused[i]) < 1e-6f);

@@ -10,25 +10,7 @@
 
 #include <cmocka.h>
 
-#define ASSERT_OK(expr)                                   \
-    do {                                                  \
-        kelp_status *ok_ = (expr);                        \
-        if (ok_ != NULL) {                                \
-            char text_[2048];                             \
-            kelp_status_format(ok_, text_, sizeof text_); \
-            fail_msg("%s", text_);                        \
-        }                                                 \
-    } while (0)
-
-static void expect_failure(kelp_status *status, kelp_code code, const char *part) {
-    char text[4096];
-    assert_non_null(status);
-    kelp_status_format(status, text, sizeof text);
-    if (strstr(text, part) == NULL)
-        fail_msg("expected '%s' in: %s", part, text);
-    assert_int_equal(kelp_status_code(status), code);
-    kelp_status_free(status);
-}
+#include "support/check_status.h"
 
 /* ---- a backend for com.example::Twice: y = x * times ---- */
 static kelp_opset_op floor_table[KELP_OPSET_FLOOR_COUNT];
@@ -152,7 +134,7 @@ static kelp_opset_backend make_backend(void) {
 static void a_backend_that_cannot_execute_is_refused(void **state) {
     (void)state;
     kelp_opset_registry *registry = NULL;
-    ASSERT_OK(kelp_opset_registry_create(kelp_allocator_system(), &registry));
+    check_ok(kelp_opset_registry_create(kelp_allocator_system(), &registry));
     kelp_opset_backend backend = make_backend();
     expect_failure(kelp_opset_register(registry, &backend, NULL), KELP_INVALID_ARGUMENT,
                    "overrides neither execute_graph nor dispatch");
@@ -173,7 +155,7 @@ static const kelp_opset *short_opset(void *self) {
 static void a_floor_with_holes_is_refused_with_their_names(void **state) {
     (void)state;
     kelp_opset_registry *registry = NULL;
-    ASSERT_OK(kelp_opset_registry_create(kelp_allocator_system(), &registry));
+    check_ok(kelp_opset_registry_create(kelp_allocator_system(), &registry));
     kelp_opset_backend backend = make_backend();
     backend.dispatch = dispatch;
     backend.atomic_opset = short_opset;
@@ -185,7 +167,7 @@ static void a_floor_with_holes_is_refused_with_their_names(void **state) {
 static void another_abi_version_is_refused(void **state) {
     (void)state;
     kelp_opset_registry *registry = NULL;
-    ASSERT_OK(kelp_opset_registry_create(kelp_allocator_system(), &registry));
+    check_ok(kelp_opset_registry_create(kelp_allocator_system(), &registry));
     kelp_opset_backend backend = make_backend();
     backend.dispatch = dispatch;
     backend.abi_version = 99;
@@ -199,9 +181,9 @@ static void readiness_names_every_uncovered_node(void **state) {
     (void)state;
     kelp_runtime *runtime = NULL;
     kelp_graph *graph = NULL;
-    ASSERT_OK(kelp_runtime_create(NULL, &runtime));
-    ASSERT_OK(kelp_graph_load_file(kelp_allocator_system(),
-                                   KELP_TEST_DATA "/models/uncovered_op.onnx", NULL, &graph));
+    check_ok(kelp_runtime_create(NULL, &runtime));
+    check_ok(kelp_graph_load_file(kelp_allocator_system(),
+                                  KELP_TEST_DATA "/models/uncovered_op.onnx", NULL, &graph));
     kelp_status *status = kelp_opset_check_ready(kelp_runtime_opsets(runtime), graph);
     assert_non_null(status);
     assert_int_equal(kelp_status_code(status), KELP_UNIMPLEMENTED);
@@ -228,17 +210,17 @@ static kelp_status *run_custom(const kelp_opset_backend *backend, float *out) {
     kelp_graph *graph = NULL;
     kelp_engine *engine = NULL;
     kelp_context *context = NULL;
-    ASSERT_OK(kelp_runtime_create(NULL, &runtime));
-    ASSERT_OK(kelp_runtime_register_opset(runtime, backend, NULL));
-    ASSERT_OK(kelp_graph_load_file(kelp_allocator_system(), KELP_TEST_DATA "/models/custom_op.onnx",
-                                   NULL, &graph));
-    ASSERT_OK(kelp_engine_create(runtime, graph, NULL, &engine));
-    ASSERT_OK(kelp_context_create(engine, &context));
+    check_ok(kelp_runtime_create(NULL, &runtime));
+    check_ok(kelp_runtime_register_opset(runtime, backend, NULL));
+    check_ok(kelp_graph_load_file(kelp_allocator_system(), KELP_TEST_DATA "/models/custom_op.onnx",
+                                  NULL, &graph));
+    check_ok(kelp_engine_create(runtime, graph, NULL, &engine));
+    check_ok(kelp_context_create(engine, &context));
     float data[4] = {1.0f, -2.0f, 3.5f, -0.25f};
     int64_t shape[1] = {4};
     kelp_tensor input;
-    ASSERT_OK(kelp_tensor_init(&input, KELP_F32, 1, shape, data));
-    ASSERT_OK(kelp_context_set_input(context, 0, &input));
+    check_ok(kelp_tensor_init(&input, KELP_F32, 1, shape, data));
+    check_ok(kelp_context_set_input(context, 0, &input));
     kelp_status *status = kelp_context_invoke(context);
     if (status == NULL) /* and once more: nothing of the first run is in the way */
         status = kelp_context_invoke(context);
@@ -263,7 +245,7 @@ static void operators_run_through_dispatch(void **state) {
     kelp_opset_backend backend = make_backend();
     backend.dispatch = dispatch;
     dispatched = 0;
-    ASSERT_OK(run_custom(&backend, found));
+    check_ok(run_custom(&backend, found));
     check_custom(found);
     assert_true(dispatched > 0);
 }
@@ -274,7 +256,7 @@ static void operators_run_as_one_node_graphs(void **state) {
     kelp_opset_backend backend = make_backend();
     backend.execute_graph = execute_graph;
     executed = 0;
-    ASSERT_OK(run_custom(&backend, found));
+    check_ok(run_custom(&backend, found));
     check_custom(found);
     assert_true(executed > 0);
 }
@@ -285,7 +267,7 @@ static void results_may_come_later(void **state) {
     kelp_opset_backend backend = make_backend();
     backend.dispatch = dispatch_later;
     later_fails = false;
-    ASSERT_OK(run_custom(&backend, found));
+    check_ok(run_custom(&backend, found));
     join_later();
     check_custom(found);
 }
