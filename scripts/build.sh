@@ -18,7 +18,9 @@ tsan) options=(-DCMAKE_BUILD_TYPE=Debug -DKELP_SANITIZE=thread
     "-DCMAKE_C_FLAGS=-O1 -Wno-format-truncation") ;;
 clang) options=(-DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER=clang) ;;
 fuzz) options=(-DCMAKE_BUILD_TYPE=Debug -DKELP_FUZZ=ON -DKELP_SANITIZE=address,undefined
-    -DCMAKE_C_COMPILER=clang "-DCMAKE_C_FLAGS=-O1") ;;
+    -DCMAKE_C_COMPILER=clang "-DCMAKE_C_FLAGS=-O1"
+    # clang's sanitizers live in the program, so that shared libraries have symbols left open.
+    "-DCMAKE_C_STANDARD_LIBRARIES=-Wl,-z,undefs") ;;
 *)
     echo "scripts/build.sh: unknown build '$name'" >&2
     exit 2
