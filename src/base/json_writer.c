@@ -95,6 +95,10 @@ void kelp_json_put_raw(kelp_json_writer *writer, kelp_str json) {
 }
 
 void kelp_json_escape(kelp_buf *out, kelp_str text) {
+    if (text.length == 0) { /* there may be no address to reckon with */
+        kelp_buf_append_cstr(out, "\"\"");
+        return;
+    }
     size_t begin = 0;
     kelp_buf_append_char(out, '"');
     for (size_t i = 0; i < text.length; i++) {
