@@ -84,6 +84,46 @@ static int64_t index_of(const pool_plan *p, int64_t plane, int64_t offset) {
     return plane * w->in_size + offset;
 }
 
+/* ---- maxima without their places ---- a row at a time, so that the inner loop is one of vectors
+ */
+static void max_row(const kelp_window *w, const float *x, const int64_t *at, float *y) {
+    for (int64_t i = 0; i < w->out[2]; i++)
+        y[i] = -INFINITY;
+    for (int64_t a = 0; a < w->kernel[0]; a++)
+        for (int64_t b = 0; b < w->kernel[1]; b++) {
+            int64_t z = at[0] * w->stride[0] - w->before[0] + a * w->dilation[0];
+            int64_t r = at[1] * w->stride[1] - w->before[1] + b * w->dilation[1];
+            if (z < 0 || z >= w->in[0] || r < 0 || r >= w->in[1])
+                continue;
+            const float *row = x + (z * w->in[1] + r) * w->in[2];
+            for (int64_t c = 0; c < w->kernel[2]; c++) {
+                int64_t shift = c * w->dilation[2] - w->before[2], stride = w->stride[2];
+                int64_t first = shift < 0 ? (-shift + stride - 1) / stride : 0;
+                int64_t last = w->in[2] - shift <= 0 ? 0 : (w->in[2] - shift - 1) / stride + 1;
+                last = KELP_MIN(last, w->out[2]);
+                for (int64_t i = first; i < last; i++) {
+                    float value = row[i * stride + shift];
+                    /* a NaN wins, and stays */
+                    y[i] = value > y[i] || value != value ? value : y[i];
+                }
+            }
+        }
+}
+
+static void max_planes(void *userp, int64_t begin, int64_t end, int worker) {
+    const pool_plan *p = userp;
+    const kelp_window *w = &p->w;
+    int64_t at[2];
+    (void)worker;
+    for (int64_t plane = begin; plane < end; plane++) {
+        float *y = p->y + plane * w->out_size;
+        for (at[0] = 0; at[0] < w->out[0]; at[0]++)
+            for (at[1] = 0; at[1] < w->out[1]; at[1]++, y += w->out[2])
+                max_row(w, p->x + plane * w->in_size, at, y);
+    }
+}
+
+/* ---- averages, and maxima with their places ---- */
 static void pool_planes(void *userp, int64_t begin, int64_t end, int worker) {
     const pool_plan *p = userp;
     const kelp_window *w = &p->w;
@@ -115,7 +155,7 @@ static kelp_status *pool_invoke(const void *state, kelp_op_args *args) {
     p->indices = indices != NULL ? indices->data : NULL;
     int64_t work = p->w.out_size * p->w.kernel_size;
     kelp_op_parallel(args->env, p->planes, KELP_OPS_GRAIN / KELP_MAX((int64_t)1, work) + 1,
-                     pool_planes, p);
+                     p->average || p->indices != NULL ? pool_planes : max_planes, p);
     return NULL;
 }
 
