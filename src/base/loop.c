@@ -6,6 +6,7 @@
 #include "base/clock.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -21,6 +22,7 @@ struct kelp_loop {
     int epoll_fd;
     int wake_fd;
     atomic_bool stopping;
+    atomic_uint posting; /* threads inside kelp_loop_post() */
     kelp_queue posts;
     kelp_loop_timer **timers; /* heap, from 1 */
     size_t timer_count, timer_capacity;
@@ -42,6 +44,7 @@ kelp_status *kelp_loop_create(kelp_allocator allocator, kelp_loop **out) {
     loop->allocator = allocator;
     kelp_queue_init(&loop->posts);
     atomic_init(&loop->stopping, false);
+    atomic_init(&loop->posting, 0);
     loop->now_ns = kelp_now_ns();
     loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     loop->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -61,6 +64,9 @@ kelp_status *kelp_loop_create(kelp_allocator allocator, kelp_loop **out) {
 void kelp_loop_destroy(kelp_loop *loop) {
     if (loop == NULL)
         return;
+    /* A thread whose task has run already may still be on its way out of kelp_loop_post(). */
+    while (atomic_load_explicit(&loop->posting, memory_order_acquire) != 0)
+        sched_yield();
     if (loop->epoll_fd >= 0)
         close(loop->epoll_fd);
     if (loop->wake_fd >= 0)
@@ -84,8 +90,10 @@ void kelp_loop_stop(kelp_loop *loop) {
 }
 
 void kelp_loop_post(kelp_loop *loop, kelp_loop_task *task) {
+    atomic_fetch_add_explicit(&loop->posting, 1, memory_order_relaxed);
     if (kelp_queue_push(&loop->posts, &task->node))
         wake(loop);
+    atomic_fetch_sub_explicit(&loop->posting, 1, memory_order_release);
 }
 
 uint64_t kelp_loop_now_ns(const kelp_loop *loop) {

@@ -59,7 +59,8 @@ kelp_status *kelp_loop_timer_set(kelp_loop *loop, kelp_loop_timer *timer,
                                  uint64_t deadline_ns) KELP_MUST_USE;
 void kelp_loop_timer_cancel(kelp_loop *loop, kelp_loop_timer *timer);
 
-/* Any thread; never fails, never allocates; one eventfd write when the loop's queue was empty. */
+/* Any thread; never fails, never allocates; one eventfd write when the loop's queue was empty. The
+ * loop outlives the start of the call; kelp_loop_destroy waits for its end. */
 void kelp_loop_post(kelp_loop *loop, kelp_loop_task *task);
 /* The time at which the current round of events began (cached kelp_now_ns). */
 uint64_t kelp_loop_now_ns(const kelp_loop *loop);

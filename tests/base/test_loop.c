@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
@@ -278,6 +279,33 @@ static void posts_before_a_stop_run(void **state) {
     kelp_loop_destroy(loop);
 }
 
+static void run_and_stop(kelp_loop_task *task) {
+    kelp_loop_stop(((job *)(void *)task)->loop);
+}
+
+static void *post_and_leave(void *userp) {
+    job *self = userp;
+    kelp_loop_post(self->loop, &self->task);
+    return NULL;
+}
+
+/* The loop, awake by itself, may be destroyed as soon as a task has run, while its poster is on its
+ * way out. */
+static void destroyed_under_a_poster(void **state) {
+    (void)state;
+    for (int round = 0; round < 300; round++) {
+        kelp_loop *loop = create();
+        job posted = {.task = {.fn = run_and_stop}, .loop = loop};
+        alarm_clock busy = {.timer = {.fn = ring}, .loop = loop, .repeats = INT_MAX};
+        assert_null(kelp_loop_timer_set(loop, &busy.timer, 0));
+        pthread_t thread;
+        assert_int_equal(pthread_create(&thread, NULL, post_and_leave, &posted), 0);
+        assert_null(kelp_loop_run(loop));
+        kelp_loop_destroy(loop);
+        assert_int_equal(pthread_join(thread, NULL), 0);
+    }
+}
+
 typedef struct endless {
     kelp_loop_task task;
     kelp_loop *loop;
@@ -358,6 +386,7 @@ int main(void) {
         cmocka_unit_test(a_timer_due_at_once_does_not_starve_files),
         cmocka_unit_test(posts_from_threads_in_their_order),
         cmocka_unit_test(posts_before_a_stop_run),
+        cmocka_unit_test(destroyed_under_a_poster),
         cmocka_unit_test(a_task_that_posts_itself_does_not_starve_files),
         cmocka_unit_test(stop_from_a_signal_handler),
         cmocka_unit_test(stop_before_run_and_run_again),
