@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The cpu opset backend's tables, made of the one list. */
 #include "base/checked.h"
-#include "ops/control.h"
+#include "ops/control/control.h"
 #include "ops/ops.h"
 
 /* The newest opset of ai.onnx whose operators the kernels were written for; models of later ones

@@ -4,7 +4,7 @@
  * turned once, when the engine is made. Source: ONNX operator specification, Gemm-13.
  */
 #include "base/alloc.h"
-#include "ops/gemm.h"
+#include "ops/linear/gemm.h"
 
 typedef struct gemm_state {
     float *turned_b; /* NULL: B is read where it lies, or turned by each invoke */

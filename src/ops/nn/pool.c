@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* MaxPool, AveragePool and their global forms, over float. Source: ONNX operator specification. */
-#include "ops/window.h"
+#include "ops/nn/window.h"
 
 #include <math.h>
 

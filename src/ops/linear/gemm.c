@@ -4,7 +4,7 @@
  * B in cache, and finishes its rows. Source: Goto and van de Geijn, "Anatomy of High-Performance
  * Matrix Multiplication", 2008.
  */
-#include "ops/gemm.h"
+#include "ops/linear/gemm.h"
 
 #define K_SLICE 384
 

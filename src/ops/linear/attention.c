@@ -5,7 +5,7 @@
  * [batch, query, heads * size]. Blocks of queries are worked on so that their scores stay in cache.
  * Source: Vaswani et al., "Attention Is All You Need", 2017.
  */
-#include "ops/gemm.h"
+#include "ops/linear/gemm.h"
 
 #define QUERY_BLOCK 64
 

@@ -9,8 +9,8 @@
  * Simard, "High Performance Convolutional Neural Networks for Document Processing", 2006
  * (unrolling); ONNX operator specification.
  */
-#include "ops/gemm.h"
-#include "ops/window.h"
+#include "ops/linear/gemm.h"
+#include "ops/nn/window.h"
 
 typedef struct conv_plan {
     kelp_window w;

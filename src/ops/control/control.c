@@ -4,7 +4,7 @@
  * live in the context's memory of this invoke. Source: ONNX operator specification, If and Loop
  * (versions 1 to 25).
  */
-#include "ops/control.h"
+#include "ops/control/control.h"
 
 #include "opset/bridge.h"
 

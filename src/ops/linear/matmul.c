@@ -4,7 +4,7 @@
  * activation). Constant float matrices are laid out in panels once, when the kernel is made.
  * Source: ONNX operator specification.
  */
-#include "ops/gemm.h"
+#include "ops/linear/gemm.h"
 
 typedef struct matmul_plan {
     int64_t m, n, k, batch;

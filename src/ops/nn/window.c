@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Extents of sliding windows. Source: ONNX operator specification, Conv and MaxPool. */
-#include "ops/window.h"
+#include "ops/nn/window.h"
 
 static int64_t attr_at(const kelp_op_args *args, const char *name, size_t count, size_t index,
                        int64_t fallback) {

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the families of operator cases share: seeded values, writing of cases, references."""
+import os
+import struct
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+from onnx import TensorProto as T, helper, numpy_helper  # noqa: F401 (T for the families)
+from onnx.reference import ReferenceEvaluator
+
+rng = np.random.default_rng(20)
+
+
+def f32(*shape, low=-2.0, high=2.0):
+    return rng.uniform(low, high, shape).astype(np.float32)
+
+
+def i64(*values):
+    return np.array(values, np.int64)
+
+
+def as_proto(name, value):
+    """A TensorProto of a numpy array or scalar, or the TensorProto itself under that name."""
+    if isinstance(value, onnx.TensorProto):
+        proto = onnx.TensorProto()
+        proto.CopyFrom(value)
+    else:
+        value = np.asarray(value)
+        if value.dtype.kind in "US":
+            value = value.astype(object)
+        proto = numpy_helper.from_array(value)
+    proto.name = name
+    return proto
+
+
+def pack(data):
+    return struct.pack("<I", len(data)) + data
+
+
+class Writer:
+    def __init__(self, out):
+        self.out, self.names = out, []
+        os.makedirs(out, exist_ok=True)
+
+    def case(self, name, model, inputs, outputs, rtol, atol):
+        """inputs, outputs: pairs of a name and an array or TensorProto."""
+        self.names.append(name)
+        with open(os.path.join(self.out, name + ".onnx"), "wb") as file:
+            file.write(model.SerializeToString())
+        body = struct.pack("<dd", rtol, atol)
+        for group in (inputs, outputs):
+            body += struct.pack("<I", len(group))
+            for label, value in group:
+                body += pack(label.encode()) + pack(as_proto(label, value).SerializeToString())
+        with open(os.path.join(self.out, name + ".bin"), "wb") as file:
+            file.write(body)
+
+    def close(self):
+        with open(os.path.join(self.out, "cases.txt"), "w") as file:
+            file.write("".join(name + "\n" for name in self.names))
+
+
+def run_ort(model, feeds):
+    options = ort.SessionOptions()
+    options.log_severity_level = 3
+    return ort.InferenceSession(model.SerializeToString(), options).run(None, feeds)
+
+
+def run_onnx(model, feeds):
+    return ReferenceEvaluator(model).run(None, feeds)
+
+
+class Own:
+    """Cases of one node under a given opset; `constants` become initializers.
+
+    reference: "ort" (ONNX Runtime), "onnx" (ONNX's reference implementation), or the expected outputs themselves."""
+
+    def __init__(self, writer, family):
+        self.w, self.family, self.count = writer, family, 0
+
+    def add(self, op, inputs, opset=17, outputs=1, constants=(), rtol=1e-4, atol=1e-5, domain="", reference="ort", **attrs):
+        inputs = [a if a is None else np.asarray(a) for a in inputs]
+        names = [f"x{i}" if a is not None else "" for i, a in enumerate(inputs)]
+        outs = [f"y{i}" for i in range(outputs)]
+        node = helper.make_node(op, names, outs, domain=domain, **attrs)
+        feeds = [(n, a) for i, (n, a) in enumerate(zip(names, inputs)) if a is not None and i not in constants]
+        graph = helper.make_graph(
+            [node], op,
+            [helper.make_tensor_value_info(n, as_proto(n, a).data_type, [f"d{n}{k}" for k in range(a.ndim)]) for n, a in feeds],
+            [helper.make_empty_tensor_value_info(n) for n in outs],
+            [as_proto(names[i], inputs[i]) for i in constants])
+        imports = [helper.make_opsetid("", opset if not domain else 17)]
+        if domain:
+            imports.append(helper.make_opsetid(domain, opset))
+        model = helper.make_model(graph, opset_imports=imports, ir_version=8)
+        model = onnx.shape_inference.infer_shapes(model)
+        self.model(op, model, feeds, reference, rtol, atol)
+
+    def model(self, label, model, feeds, reference="ort", rtol=1e-4, atol=1e-5):
+        """A whole model. feeds: pairs of a name and an array."""
+        if isinstance(reference, str):
+            result = {"ort": run_ort, "onnx": run_onnx}[reference](model, dict(feeds))
+        else:
+            result = reference
+        outs = [o.name for o in model.graph.output]
+        self.count += 1
+        self.w.case(f"own_{self.family}_{self.count:03d}_{label.lower()}", model, feeds, list(zip(outs, result)), rtol, atol)

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What moves elements."""
+import numpy as np
+from common import f32, i64, numpy_helper, rng
+
+
+def movement(own):
+    x = f32(2, 3, 4, 5)
+    own.add("Reshape", [x, i64(0, -1, 5)])
+    own.add("Reshape", [x, i64(4, 30)], constants=(1,))
+    own.add("Transpose", [x])
+    for perm in ([0, 2, 1, 3], [3, 1, 0, 2], [0, 2, 3, 1], [0, 3, 1, 2]):
+        own.add("Transpose", [x], perm=perm)
+    own.add("Transpose", [f32(70, 130)])
+    own.add("Concat", [x, f32(2, 1, 4, 5), f32(2, 2, 4, 5)], axis=1)
+    own.add("Concat", [x, f32(2, 3, 4, 2)], axis=-1)
+    own.add("Concat", [np.array(["a"], object), np.array(["b", "cd"], object)], axis=0)
+    own.add("Split", [x], outputs=2, axis=2)
+    own.add("Split", [x, i64(1, 4)], outputs=2, axis=3)
+    own.add("Split", [x], outputs=2, axis=3, split=[2, 3], opset=11)
+    own.add("Split", [f32(7, 3)], outputs=3, axis=0, num_outputs=3, opset=18)
+    own.add("Slice", [x, i64(0, 1), i64(2, 3), i64(2, 3), i64(1, 1)])
+    own.add("Slice", [x, i64(-1, 4), i64(-100, 0), i64(1, 3), i64(-1, -2)])
+    own.add("Slice", [x, i64(1), i64(2 ** 62), i64(-1), i64(3)], constants=(1, 2, 3, 4))
+    own.add("Slice", [x], starts=[1, 0], ends=[3, -1], axes=[2, 3], opset=9)
+    own.add("Squeeze", [f32(1, 3, 1, 2), i64(0, -2)])
+    own.add("Squeeze", [f32(1, 3, 1, 2)], axes=[2], opset=11)
+    own.add("Squeeze", [f32(1, 3, 1, 2)])
+    own.add("Unsqueeze", [x, i64(0, -1)])
+    own.add("Unsqueeze", [x], axes=[1, 3], opset=11)
+    own.add("Flatten", [x], axis=2)
+    own.add("Flatten", [x], axis=-1)
+    own.add("Identity", [np.array(["x", ""], object)])
+    own.add("Expand", [f32(3, 1), i64(2, 1, 6)])
+    own.add("Tile", [x, i64(1, 2, 1, 3)])
+    own.add("Gather", [x, np.array([[0, -1], [2, 1]], np.int64)], axis=1)
+    own.add("Gather", [x, np.array(1, np.int32)], axis=3)
+    own.add("Gather", [np.array(["p", "q", "r"], object), i64(2, 0)])
+    own.add("GatherElements", [x, rng.integers(-3, 3, (2, 2, 4, 5))], axis=1)
+    own.add("GatherND", [x, rng.integers(0, 2, (4, 2))])
+    own.add("GatherND", [x, rng.integers(0, 3, (2, 6, 1))], batch_dims=1)
+    own.add("ScatterElements", [x, rng.integers(-3, 3, (2, 1, 4, 5)), f32(2, 1, 4, 5)], axis=1)
+    own.add("ScatterElements", [f32(6), i64(1, 1, 3), f32(3)], reduction="add", opset=16)
+    own.add("ScatterND", [x, np.array([[0, 1], [1, 2]], np.int64), f32(2, 4, 5)])
+    own.add("ScatterND", [f32(6), np.array([[1], [1]], np.int64), f32(2)], reduction="mul", opset=16)
+    for mode in ("constant", "edge", "reflect"):
+        own.add("Pad", [x, i64(0, 1, 2, 1, 0, 0, 1, 3)] + ([np.array(2.5, np.float32)] if mode == "constant" else []), mode=mode)
+    own.add("Pad", [x, i64(0, 0, -1, 1, 0, 0, 0, -2)])
+    own.add("Pad", [x], pads=[0, 1, 0, 0, 0, 0, 1, 0], value=1.5, opset=10)
+    own.add("Trilu", [f32(2, 4, 5)], upper=0)
+    own.add("Trilu", [f32(4, 6), np.array(2, np.int64)])
+    own.add("Trilu", [f32(4, 6), np.array(-1, np.int64)], upper=0)
+    own.add("DepthToSpace", [f32(2, 12, 3, 4)], blocksize=2)
+    own.add("DepthToSpace", [f32(2, 12, 3, 4)], blocksize=2, mode="CRD")
+    own.add("SpaceToDepth", [f32(2, 3, 6, 4)], blocksize=2)
+    own.add("Shape", [x], opset=15, start=1, end=-1)
+    own.add("Size", [x])
+    own.add("ConstantOfShape", [i64(2, 3)], value=numpy_helper.from_array(np.array([7], np.int32)))
+    own.add("Range", [np.array(1, np.int64), np.array(12, np.int64), np.array(3, np.int64)])
+    own.add("Range", [np.array(2, np.float32), np.array(-1, np.float32), np.array(-0.5, np.float32)])
+    own.add("NonZero", [np.array([[1, 0, 2], [0, 0, 3]], np.float32)])
+    own.add("EyeLike", [f32(3, 4)], k=1)
+    own.add("Dropout", [x], opset=13)
+
+
+def cases(own):
+    movement(own)
