@@ -38,7 +38,7 @@ check: ## all that CI does: tests, sanitizers, headers, format, includes
 	@scripts/deps.sh check
 	@scripts/check.sh
 
-check-full: ## check, and clang, valgrind and a minute of each fuzzer
+check-full: ## check, and clang, valgrind, the sentence embedding, a minute of each fuzzer
 	@scripts/deps.sh check
 	@scripts/check.sh full
 
@@ -58,8 +58,10 @@ fuzz: ## every fuzzer for FUZZ_SECONDS (30)
 	@scripts/deps.sh check
 	@scripts/fuzz.sh $(FUZZ_SECONDS)
 
-bench: build ## latency, load time and memory beside ONNX Runtime
-	@scripts/deps.sh test
+bench: build ## latency, load time and memory beside ONNX Runtime, products beside libxsmm
+	@scripts/deps.sh bench
+	@scripts/build.sh release && ninja -C build/release --quiet bench_gemm
+	@build/release/bench/bench_gemm
 	@$(PYTHON_TEST) bench/models.py --kelp build/release/bin/kelp
 	@$(PYTHON_TEST) bench/serve.py --kelp build/release/bin/kelp
 

@@ -7,5 +7,8 @@ if(TARGET kelp_root AND NOT TARGET kelp_shared)
     -Wl,--whole-archive kelp_root kelp_providers kelp_compute kelp_ops kelp_engine kelp_opset kelp_graph kelp_onnx kelp_tensor kelp_base
     -Wl,--no-whole-archive)
   target_include_directories(kelp_shared PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>)
-  target_link_options(kelp_shared PRIVATE -Wl,--no-undefined -Wl,--exclude-libs,libxsmm.a)
+  # Sanitizers live in the program, so that a library has symbols left open.
+  if(NOT KELP_SANITIZE AND NOT KELP_FUZZ)
+    target_link_options(kelp_shared PRIVATE -Wl,--no-undefined)
+  endif()
 endif()

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Says what is missing for a purpose and installs it with apt; does nothing when all is there.
-#   scripts/deps.sh [run|test|check]
+#   scripts/deps.sh [run|test|check|bench]
 # KELP_VENV names the Python environment of the tests (build/venv).
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -11,19 +11,19 @@ purpose=${1:-run}
 run_needs="gcc:command:gcc libc6-dev:file:/usr/include/stdio.h cmake:command:cmake
     ninja-build:command:ninja python3:command:python3 pkg-config:command:pkg-config
     curl:command:curl zlib1g-dev:file:/usr/include/zlib.h"
-# libxsmm is built for x86-64 only.
-case "$(uname -m)" in
-x86_64) run_needs="$run_needs libxsmm-dev:file:/usr/include/libxsmm.h" ;;
-esac
 test_needs="libcmocka-dev:file:/usr/include/cmocka.h python3-venv:module:ensurepip"
 check_needs="clang:command:clang clang-format:command:clang-format g++:command:g++
     gdb:command:gdb valgrind:command:valgrind"
+bench_needs=
+# libxsmm is built for x86-64 only.
+[ "$(uname -m)" != x86_64 ] || bench_needs="libxsmm-dev:file:/usr/include/libxsmm.h"
 case "$purpose" in
 run) needs=$run_needs ;;
 test) needs="$run_needs $test_needs" ;;
 check) needs="$run_needs $test_needs $check_needs" ;;
+bench) needs="$run_needs $test_needs $bench_needs" ;;
 *)
-    echo "usage: scripts/deps.sh [run|test|check]" >&2
+    echo "usage: scripts/deps.sh [run|test|check|bench]" >&2
     exit 2
     ;;
 esac

@@ -22,7 +22,8 @@ static blocking choose(const kelp_simd *simd, const kelp_gemm *g) {
     blocking b = {round_to(48, simd->tile_rows), round_to(192, simd->tile_columns), 1, 1};
     if (g->m <= simd->tile_rows) /* a row or a few: wide blocks, B is read once */
         b.columns = round_to(256, simd->tile_columns);
-    b.down = (g->m + b.rows - 1) / b.rows;
+    b.down = (g->m + b.rows + simd->tile_rows - 1) / (b.rows + simd->tile_rows);
+    b.rows = (g->m + b.down - 1) / KELP_MAX((int64_t)1, b.down); /* no small rest */
     b.across = (g->n + b.columns - 1) / b.columns;
     return b;
 }

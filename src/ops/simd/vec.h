@@ -39,8 +39,11 @@ VEC_INLINE vf v_load(const void *p) {
 VEC_INLINE void v_store(void *p, vf x) {
     *(vf_u *)p = x;
 }
+/* Keeps the compiler from deriving one pointer from another. */
+#define VEC_OPAQUE(pointer) __asm__("" : "+r"(pointer))
+
 VEC_INLINE vf v_set(float x) {
-    return (vf){0} + x;
+    return x - (vf){0}; /* folds to a broadcast; 0 + x would not, for the sake of -0 */
 }
 VEC_INLINE vf v_select(vi mask, vf a, vf b) {
     return (vf)((mask & (vi)a) | (~mask & (vi)b));
