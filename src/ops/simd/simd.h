@@ -64,6 +64,9 @@ typedef struct kelp_simd {
     void (*layer_norm)(const float *x, const float *skip, const float *gamma, const float *beta,
                        float epsilon, bool rms, float *sum, float *y, int64_t count,
                        float *out_mean, float *out_inverse);
+    /* out[j] = sum of a[i] * b[j * stride + i], i below `size` */
+    void (*dots)(const float *a, const float *b, int64_t stride, int64_t count, int64_t size,
+                 float *out);
     /* y[i] += w * x[i * stride] */
     void (*axpy)(float *y, const float *x, float w, int64_t stride, int64_t count);
 } kelp_simd;
