@@ -73,6 +73,24 @@ headers() {
     done
 }
 
+# A model without heap or library: here, and for arm64 under qemu-user.
+embedded() {
+    local flags="-std=c17 -O2 -Wall -Wextra -Werror -Wpedantic -Iinclude" out=build/check/embedded
+    mkdir -p "$out"
+    local compiler
+    for compiler in gcc aarch64-linux-gnu-gcc; do
+        # shellcheck disable=SC2086
+        "$compiler" $flags -c examples/embedded/main.c -o "$out/$compiler.o" || return 1
+        if nm -u "$out/$compiler.o" | grep -E 'alloc|free|kelp_'; then
+            echo "examples/embedded needs a heap or a library: $compiler"
+            return 1
+        fi
+        "$compiler" -static "$out/$compiler.o" -o "$out/$compiler" || return 1
+    done
+    "$out/gcc" >"$out/here.txt" && qemu-aarch64 "$out/aarch64-linux-gnu-gcc" >"$out/arm64.txt" &&
+        cmp "$out/here.txt" "$out/arm64.txt" && grep -q shake "$out/here.txt"
+}
+
 scripts_parse() {
     local script
     for script in scripts/*.sh .ci/run tests/e2e/*.sh completions/kelp.bash; do
@@ -112,6 +130,7 @@ step includes python3 tools/check-includes
 step format formatted
 step headers headers
 step scripts scripts_parse
+step embedded embedded
 if [ -z "${KELP_NO_TESTS:-}" ]; then
     tests release
 else

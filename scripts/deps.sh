@@ -13,7 +13,8 @@ run_needs="gcc:command:gcc libc6-dev:file:/usr/include/stdio.h cmake:command:cma
     curl:command:curl zlib1g-dev:file:/usr/include/zlib.h"
 test_needs="libcmocka-dev:file:/usr/include/cmocka.h python3-venv:module:ensurepip"
 check_needs="clang:command:clang clang-format:command:clang-format g++:command:g++
-    gdb:command:gdb valgrind:command:valgrind"
+    gdb:command:gdb valgrind:command:valgrind gcc-aarch64-linux-gnu:command:aarch64-linux-gnu-gcc
+    libc6-dev-arm64-cross:file:/usr/aarch64-linux-gnu/include/stdio.h qemu-user:command:qemu-aarch64"
 bench_needs=
 # libxsmm is built for x86-64 only.
 [ "$(uname -m)" != x86_64 ] || bench_needs="libxsmm-dev:file:/usr/include/libxsmm.h"

@@ -7,6 +7,18 @@
  * preferences. Every provider (`cpu`, `null`, …) implements it, and the server serves it. Life
  * cycle: load → init → infer … → drain → reset → … → destroy. Threads: a backend from any thread; a
  * model from one thread at a time; fork a model for another thread: forks share weights.
+ *
+ * Every call passes one set of checks (counts, dtypes, limits, placement) before a provider sees
+ * it, and none of them allocates once a model has run with tensors of the sizes at hand.
+ *
+ * Errors keep the kind that a provider gave:
+ *   INVALID_ARGUMENT     the artifact is malformed; an input's dtype, shape or count is wrong
+ *   OUT_OF_RANGE         a limit of the provider or model, or the room for an output, is exceeded
+ *   RESOURCE_EXHAUSTED   memory, or a stream's queue, is full
+ *   FAILED_PRECONDITION  before init, or beside a stream that owns the model
+ *   UNIMPLEMENTED        an operator, dtype or memory that the provider does not have
+ *   INTERNAL, UNAVAILABLE  the run itself failed
+ * The sources of the design: the traits ComputeBackend and ComputeModel of limen-core 0.1.
  */
 #ifndef KELP_COMPUTE_H_
 #define KELP_COMPUTE_H_
@@ -24,21 +36,46 @@ typedef enum kelp_memory_class {
     KELP_MEMORY_SHARED = 3
 } kelp_memory_class;
 
+/* ---- placement: where tensors lie, and whether a model can use them there ---- */
+/* One bit for each place. */
+typedef uint32_t kelp_placements;
+#define KELP_PLACED_HOST ((kelp_placements)1)
+#define KELP_PLACED_PINNED ((kelp_placements)2)
+#define KELP_PLACED_DEVICE(n) ((kelp_placements)4 << (n)) /* n from 0 to 15 */
+#define KELP_PLACED_SHARED ((kelp_placements)1 << 18)
+
+typedef enum kelp_placing {
+    KELP_PLACING_ZERO_COPY = 0, /* used where it lies */
+    KELP_PLACING_ADAPT = 1,     /* copied to compact host memory first, by Kelp */
+    KELP_PLACING_IMPOSSIBLE = 2 /* refused with UNIMPLEMENTED */
+} kelp_placing;
+
+/* The bit of a DLPack device; 0 for one that has none. A zeroed device is the host. */
+KELP_API kelp_placements kelp_placement_of(DLDevice device);
+/* The one place where it is decided. `accepted` 0 means the host. What the CPU can read (host,
+ * pinned, shared) is used where it lies by a model that accepts the host. Gaps between elements
+ * need a copy. */
+KELP_API kelp_placing kelp_compute_decide_placement(kelp_placements accepted,
+                                                    const kelp_tensor *tensor);
+
 typedef struct kelp_compute_capabilities {
-    bool device_streams;
-    size_t max_batch;    /* 0: no limit */
-    uint64_t dtype_mask; /* bit n: kelp_dtype n */
+    bool device_streams; /* models have `submit` */
+    size_t max_batch;    /* items a call; 0: no limit */
+    uint64_t dtype_mask; /* bit n: kelp_dtype n; a model with other inputs or outputs is refused */
 } kelp_compute_capabilities;
 
 typedef struct kelp_compute_metadata {
     kelp_memory_class preferred_input;
     kelp_memory_class preferred_output;
-    size_t max_input_bytes;  /* 0: no limit */
-    size_t max_output_bytes; /* 0: no limit */
+    size_t max_input_bytes;  /* of an item; 0: no limit */
+    size_t max_output_bytes; /* of an item; 0: no limit */
     size_t input_count;
     const kelp_io_info *inputs;
     size_t output_count;
     const kelp_io_info *outputs;
+    kelp_placements input_placements; /* accepted; 0: the host */
+    kelp_placements
+        output_placements; /* accepted for outputs that the caller places; 0: the host */
 } kelp_compute_metadata;
 
 /* What a model is made of: a file, or bytes that are shared, not copied. */
@@ -59,7 +96,7 @@ typedef struct kelp_compute_model kelp_compute_model;
 typedef struct kelp_infer_item {
     const kelp_tensor *inputs;
     kelp_tensor *outputs;
-    kelp_status *status; /* out, in KELP_BATCH_EACH mode; the caller frees it */
+    kelp_status *status; /* out, in KELP_BATCH_EACH mode and of a stream; the caller frees it */
 } kelp_infer_item;
 
 typedef enum kelp_batch_mode {
@@ -82,11 +119,17 @@ typedef struct kelp_compute_model_vtbl {
     const kelp_compute_metadata *(*metadata)(const kelp_compute_model *model);
     kelp_status *(*fork)(kelp_compute_model *model, kelp_compute_model **out);
     void (*destroy)(kelp_compute_model *model);
+    /* Begins an inference and returns; `done` is called once, from any thread, with the item's
+     * result, in the order of submission. With capability device_streams; else NULL, and a stream
+     * has a thread that calls infer_one. */
+    kelp_status *(*submit)(kelp_compute_model *model, kelp_infer_item *item,
+                           void (*done)(void *userp, kelp_status *take_status), void *userp);
 } kelp_compute_model_vtbl;
 
-/* Implementers put this first in their model. */
+/* Implementers put this first in their model, zeroed but for vtbl. */
 struct kelp_compute_model {
     const kelp_compute_model_vtbl *vtbl;
+    struct kelp_compute_state *state; /* Kelp's own */
 };
 
 #define KELP_COMPUTE_ABI_VERSION 1
@@ -115,8 +158,17 @@ KELP_API kelp_status *kelp_compute_load(kelp_runtime *runtime, const char *backe
 KELP_API kelp_status *kelp_compute_init(kelp_compute_model *model) KELP_MUST_USE;
 KELP_API kelp_status *kelp_compute_infer_one(kelp_compute_model *model,
                                              kelp_infer_item *item) KELP_MUST_USE;
+/* The provider's own infer_batch where it has one, else a loop over infer_one. Items that fail the
+ * checks are kept from the provider: in KELP_BATCH_STOP_AT_FIRST mode those before the first such
+ * item still run. */
 KELP_API kelp_status *kelp_compute_infer_batch(kelp_compute_model *model, kelp_infer_item *items,
                                                size_t count, kelp_batch_mode mode) KELP_MUST_USE;
+/* The same for a model of one input and one output, over two arrays; INVALID_ARGUMENT when they are
+ * of unequal length. Stops at the first error. */
+KELP_API kelp_status *kelp_compute_infer_arrays(kelp_compute_model *model,
+                                                const kelp_tensor *inputs, size_t input_count,
+                                                kelp_tensor *outputs,
+                                                size_t output_count) KELP_MUST_USE;
 KELP_API kelp_status *kelp_compute_infer_shapes(kelp_compute_model *model,
                                                 kelp_infer_item *item) KELP_MUST_USE;
 KELP_API kelp_status *kelp_compute_drain(kelp_compute_model *model) KELP_MUST_USE;
@@ -125,6 +177,35 @@ KELP_API const kelp_compute_metadata *kelp_compute_metadata_of(const kelp_comput
 KELP_API kelp_status *kelp_compute_fork(kelp_compute_model *model,
                                         kelp_compute_model **out) KELP_MUST_USE;
 KELP_API void kelp_compute_destroy(kelp_compute_model *model);
+
+/* ---- asynchronous: streams and events ---- */
+
+/* Says when one submission is done. Used again and again, for one submission at a time. */
+typedef struct kelp_compute_event kelp_compute_event;
+KELP_API kelp_status *kelp_compute_event_create(kelp_allocator allocator,
+                                                kelp_compute_event **out) KELP_MUST_USE;
+/* Waits for a submission that is under way. */
+KELP_API void kelp_compute_event_destroy(kelp_compute_event *event);
+/* Never submitted counts as done. Any thread. */
+KELP_API bool kelp_compute_event_done(kelp_compute_event *event);
+/* false when timeout_ns passed first; UINT64_MAX waits for ever. Any thread. */
+KELP_API bool kelp_compute_event_wait(kelp_compute_event *event, uint64_t timeout_ns);
+
+/* Runs what is submitted, in that order, beside the caller. A stream owns its model until it is
+ * destroyed: infer on the model is refused, drain waits for the stream. Fork the model for a second
+ * stream. */
+typedef struct kelp_compute_stream kelp_compute_stream;
+/* `capacity`: submissions that may wait; their room is made here. */
+KELP_API kelp_status *kelp_compute_stream_create(kelp_compute_model *model, size_t capacity,
+                                                 kelp_compute_stream **out) KELP_MUST_USE;
+/* Waits until all is done. The model is its owner's again. */
+KELP_API void kelp_compute_stream_destroy(kelp_compute_stream *stream);
+/* `item`, its tensors and `event` (may be NULL) stay valid until it is done; then item->status says
+ * how it went. Outputs placed by the model are valid until its next inference. An item that fails
+ * the checks is refused here. RESOURCE_EXHAUSTED when `capacity` submissions wait. One thread at a
+ * time. */
+KELP_API kelp_status *kelp_compute_submit(kelp_compute_stream *stream, kelp_infer_item *item,
+                                          kelp_compute_event *event) KELP_MUST_USE;
 
 #ifdef __cplusplus
 }
