@@ -9,12 +9,14 @@
 #define ONNX_VERSION 28
 
 #define OPS_AI_ONNX
+#define OPS_MICROSOFT
 #define OPS_KELP
 #define OP(name, since, until, kernel) extern const kelp_op_kernel kelp_op_##kernel;
 #define OP_DISPATCHED(name, since, until)
 #include "ops/ops.inc"
 #undef OP
 #undef OP_DISPATCHED
+#undef OPS_MICROSOFT
 #undef OPS_KELP
 
 #define OP(name, since, until, kernel) {#name, since, until, &kelp_op_##kernel},
@@ -23,6 +25,11 @@ static const kelp_opset_op onnx_ops[] = {
 #include "ops/ops.inc"
 };
 #undef OPS_AI_ONNX
+#define OPS_MICROSOFT
+static const kelp_opset_op microsoft_ops[] = {
+#include "ops/ops.inc"
+};
+#undef OPS_MICROSOFT
 #define OPS_KELP
 static const kelp_opset_op kelp_ops[] = {
 #include "ops/ops.inc"
@@ -32,7 +39,10 @@ static const kelp_opset_op kelp_ops[] = {
 #undef OP_DISPATCHED
 
 static const kelp_opset atomic = {"", ONNX_VERSION, onnx_ops, KELP_COUNT(onnx_ops)};
-static const kelp_opset extensions[] = {{"kelp", 1, kelp_ops, KELP_COUNT(kelp_ops)}};
+static const kelp_opset extensions[] = {
+    {"com.microsoft", 1, microsoft_ops, KELP_COUNT(microsoft_ops)},
+    {"kelp", 1, kelp_ops, KELP_COUNT(kelp_ops)},
+};
 
 static const kelp_opset *atomic_opset(void *self) {
     (void)self;
