@@ -25,6 +25,11 @@ static const kelp_opset_op onnx_ops[] = {
 #include "ops/ops.inc"
 };
 #undef OPS_AI_ONNX
+#define OPS_PREVIEW
+static const kelp_opset_op preview_ops[] = {
+#include "ops/ops.inc"
+};
+#undef OPS_PREVIEW
 #define OPS_MICROSOFT
 static const kelp_opset_op microsoft_ops[] = {
 #include "ops/ops.inc"
@@ -40,6 +45,7 @@ static const kelp_opset_op kelp_ops[] = {
 
 static const kelp_opset atomic = {"", ONNX_VERSION, onnx_ops, KELP_COUNT(onnx_ops)};
 static const kelp_opset extensions[] = {
+    {"ai.onnx.preview", 1, preview_ops, KELP_COUNT(preview_ops)},
     {"com.microsoft", 1, microsoft_ops, KELP_COUNT(microsoft_ops)},
     {"kelp", 1, kelp_ops, KELP_COUNT(kelp_ops)},
 };

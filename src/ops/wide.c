@@ -39,6 +39,15 @@ void kelp_ops_write_f32s(kelp_tensor *tensor, int64_t first, int64_t count, cons
     }
 }
 
+void kelp_ops_write_f64(kelp_tensor *tensor, int64_t index, double value) {
+    if (tensor->dtype == KELP_F64)
+        ((double *)tensor->data)[index] = value;
+    else if (tensor->dtype == KELP_F32)
+        ((float *)tensor->data)[index] = (float)value;
+    else
+        kelp_ops_write_f32s(tensor, index, 1, &(float){(float)value});
+}
+
 typedef struct convert_job {
     const kelp_tensor *from;
     float *wide;

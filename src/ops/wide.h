@@ -21,6 +21,9 @@ static inline float kelp_ops_round(kelp_dtype dtype, float value) {
 void kelp_ops_read_f32s(const kelp_tensor *tensor, int64_t first, int64_t count, float *out);
 void kelp_ops_write_f32s(kelp_tensor *tensor, int64_t first, int64_t count, const float *from);
 
+/* Element `index` of a floating-point tensor, rounded once. */
+void kelp_ops_write_f64(kelp_tensor *tensor, int64_t index, double value);
+
 /* Whole tensors, shared among the threads. */
 void kelp_ops_widen(const kelp_op_env *env, const kelp_tensor *from, float *to);
 void kelp_ops_narrow(const kelp_op_env *env, const float *from, kelp_tensor *to);

@@ -12,4 +12,9 @@ kelp_status *kelp_control_dispatch(void *self, const kelp_op_env *env, const kel
                                    const kelp_tensor *const *inputs, kelp_tensor *outputs,
                                    kelp_completion *completion, kelp_dispatch_result *out_result);
 
+/* FlexAttention, which runs subgraphs within its attention. */
+kelp_status *kelp_control_flex(void *self, const kelp_op_env *env, const kelp_node *node,
+                               const kelp_tensor *const *inputs,
+                               kelp_tensor *outputs) KELP_MUST_USE;
+
 #endif

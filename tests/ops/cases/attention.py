@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Attention and what stands around it in transformers; the normalizations of groups."""
+import numpy as np
+from common import f32, i64, rng
+
+
+def attention(own):
+    q, k, v = f32(2, 6, 70, 20), f32(2, 3, 150, 20), f32(2, 3, 150, 12)
+    add = lambda inputs, **attrs: own.add("Attention", inputs, opset=attrs.pop("opset", 24), **attrs)  # noqa: E731
+    add([q, k, v])
+    add([q, k, v], is_causal=1, scale=0.3)
+    add([q, k, v, f32(70, 150)], softcap=2.0)
+    add([q, k, v, rng.random((2, 1, 70, 150)) < 0.7], is_causal=1)
+    add([q, k, v, rng.random((6, 1, 150)) < 0.7], reference="onnx")
+    add([q, k, v, f32(2, 6, 70, 170), f32(2, 3, 20, 20), f32(2, 3, 20, 12)], outputs=3, is_causal=1)
+    add([f32(2, 5, 24), f32(2, 9, 12), f32(2, 9, 10)], q_num_heads=4, kv_num_heads=2)
+    add([f32(2, 1, 24), f32(2, 1, 12), f32(2, 1, 10), None, f32(2, 2, 33, 6), f32(2, 2, 33, 5)], q_num_heads=4, kv_num_heads=2,
+        outputs=3, is_causal=1)
+    add([f32(1, 2, 3, 131), f32(1, 2, 9, 131), f32(1, 2, 9, 3)])
+    for mode in range(4):
+        add([f32(2, 2, 7, 5), f32(2, 2, 9, 5), f32(2, 2, 9, 6), f32(7, 9)], outputs=4, qk_matmul_output_mode=mode, softcap=1.5 * (mode > 0),
+            reference="onnx")
+    lengths = i64(90, 150)
+    add([q, k, v, None, None, None, lengths], is_causal=1, reference="onnx")
+    add([q, k, v], opset=25, left_window_size=20, right_window_size=3, reference="onnx")
+    add([q, k, v, f32(70, 140), None, None, i64(140, 77)], opset=25, left_window_size=9, is_causal=1, reference="onnx")
+    for dtype in (np.float64, np.float16):
+        add([x.astype(dtype) for x in (q, k, v)], is_causal=1, reference="onnx", rtol=1e-3 if dtype == np.float64 else 2e-2, atol=1e-3)
+
+
+def rotary(own):
+    cos, sin = f32(50, 8, low=-1, high=1), f32(50, 8, low=-1, high=1)
+    at = rng.integers(0, 50, (2, 7))
+    for interleaved in (0, 1):
+        own.add("RotaryEmbedding", [f32(2, 3, 7, 16), cos, sin, at], opset=23, interleaved=interleaved)
+        own.add("RotaryEmbedding", [f32(2, 7, 60), cos, sin, at], opset=23, interleaved=interleaved, num_heads=3, rotary_embedding_dim=16)
+        own.add("RotaryEmbedding", [f32(2, 7, 48), at, cos, sin], opset=1, domain="com.microsoft", interleaved=interleaved)
+        own.add("RotaryEmbedding", [f32(2, 3, 7, 16), i64(11), cos, sin], opset=1, domain="com.microsoft", interleaved=interleaved)
+    own.add("RotaryEmbedding", [f32(2, 7, 60), at, cos, sin], opset=1, domain="com.microsoft", num_heads=3, rotary_embedding_dim=16)
+
+
+def lrn(x, size, alpha, beta, bias):  # ORT takes odd sizes alone; ONNX's reference leaves channels out
+    squares = np.stack([(x[:, max(0, c - (size - 1) // 2):c + size // 2 + 1] ** 2).sum(1) for c in range(x.shape[1])], 1)
+    return (x / (bias + alpha / size * squares) ** beta).astype(np.float32)
+
+
+def group_norms(own):
+    x = f32(3, 6, 7, 5)
+    own.add("GroupNormalization", [x, f32(3), f32(3)], opset=18, num_groups=3, epsilon=1e-2)
+    own.add("GroupNormalization", [x, f32(6), f32(6)], opset=21, num_groups=2)
+    own.add("GroupNormalization", [f32(2, 6), f32(6), f32(6)], opset=21, num_groups=2, reference="onnx")
+    for size in (1, 3):
+        own.add("LRN", [x], size=size, alpha=0.2, beta=0.75, bias=1.5)
+    own.add("LRN", [x], size=5, alpha=0.2, beta=0.6)
+    own.add("LRN", [x], size=4, alpha=0.2, beta=0.6, bias=2.0, reference=[lrn(x, 4, 0.2, 0.6, 2.0)])
+    own.add("MeanVarianceNormalization", [x])
+    own.add("MeanVarianceNormalization", [x], axes=[1, 3], reference="onnx")
+    for axis in (0, 1, -1):
+        own.add("LpNormalization", [x], axis=axis, p=2)
+        own.add("LpNormalization", [x], axis=axis, p=1)
+
+
+def cases(own):
+    attention(own)
+    rotary(own)
+    group_norms(own)
