@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Softmax, LogSoftmax, LayerNormalization, RMSNormalization, SkipLayerNorm, BatchNormalization.
  * Source: ONNX operator specification. */
-#include "ops/kernel.h"
 #include "ops/simd/simd.h"
+#include "ops/wide.h"
 
 #include <math.h>
 
@@ -12,6 +12,7 @@ typedef struct softmax_plan {
     bool log;
     const float *x;
     float *y;
+    const kelp_op_args *args;
 } softmax_plan;
 
 /* Before version 13 the tensor is a matrix, split at the axis; from then on one axis alone. */
@@ -21,7 +22,7 @@ static kelp_status *softmax_reshape(kelp_op_args *args, bool log) {
     KELP_TRY(kelp_ops_check(args, 1));
     const kelp_tensor *x = args->inputs[0];
     bool matrix = kelp_ops_version(args) < 13;
-    if (x->dtype != KELP_F32)
+    if (!kelp_ops_is_float(x->dtype))
         return kelp_ops_bad_type(args, x->dtype);
     KELP_TRY(kelp_ops_axis(args, kelp_node_attr_i64(args->node, "axis", matrix ? 1 : -1), x->rank,
                            &axis));
@@ -60,14 +61,40 @@ static void softmax_columns(void *userp, int64_t begin, int64_t end, int worker)
     }
 }
 
+/* Other types than float: each value in double. */
+static void softmax_typed(void *userp, int64_t begin, int64_t end, int worker) {
+    const softmax_plan *p = userp;
+    const kelp_tensor *x = p->args->inputs[0];
+    kelp_tensor *y = p->args->outputs[0];
+    (void)worker;
+    for (int64_t at = begin; at < end; at++) {
+        int64_t first = at / p->inner * p->extent * p->inner + at % p->inner;
+        double most = -INFINITY, sum = 0;
+        for (int64_t k = 0; k < p->extent; k++)
+            most = fmax(most, kelp_ops_read_f64(x, first + k * p->inner));
+        for (int64_t k = 0; k < p->extent; k++)
+            sum += exp(kelp_ops_read_f64(x, first + k * p->inner) - most);
+        double log_sum = log(sum);
+        for (int64_t k = 0; k < p->extent; k++) {
+            double value = kelp_ops_read_f64(x, first + k * p->inner) - most;
+            kelp_ops_write_f64(y, first + k * p->inner,
+                               p->log ? value - log_sum : exp(value) / sum);
+        }
+    }
+}
+
 static kelp_status *softmax_invoke(const void *state, kelp_op_args *args) {
     softmax_plan *p = args->plan;
     (void)state;
+    p->args = args;
     p->x = args->inputs[0]->data;
     p->y = args->outputs[0]->data;
     int64_t grain = KELP_OPS_GRAIN / 4 / KELP_MAX((int64_t)1, p->extent) + 1;
     kelp_op_parallel(args->env, p->outer * p->inner, grain,
-                     p->inner == 1 ? softmax_rows : softmax_columns, p);
+                     args->inputs[0]->dtype != KELP_F32 ? softmax_typed
+                     : p->inner == 1                    ? softmax_rows
+                                                        : softmax_columns,
+                     p);
     return NULL;
 }
 
@@ -88,14 +115,16 @@ KELP_KERNEL(LogSoftmax, KELP_OP_INPLACE_0, sizeof(softmax_plan), 0, reshape_LogS
 typedef struct norm_plan {
     int64_t rows, count;
     float epsilon;
-    bool rms;
+    bool rms, typed;
     const float *x, *skip, *gamma, *beta;
     float *y, *sum, *mean, *inverse;
+    size_t gamma_wide, beta_wide, row; /* of other types than float */
+    const kelp_op_args *args;
 } norm_plan;
 
 static kelp_status *check_scale(const kelp_op_args *args, int32_t index, int64_t count) {
     const kelp_tensor *scale = kelp_ops_in(args, index);
-    if (scale != NULL && (kelp_tensor_elements(scale) != count || scale->dtype != KELP_F32))
+    if (scale != NULL && (kelp_tensor_elements(scale) != count || !kelp_ops_is_float(scale->dtype)))
         return kelp_ops_bad_shapes(args, args->inputs[0], scale,
                                    "scale and bias must have the normalised extents");
     return NULL;
@@ -106,7 +135,7 @@ static kelp_status *norm_reshape(kelp_op_args *args, int32_t scales, int64_t axi
     int32_t axis = 0;
     KELP_TRY(kelp_ops_check_inputs(args, scales + 1));
     const kelp_tensor *x = args->inputs[0];
-    if (x->dtype != KELP_F32)
+    if (!kelp_ops_is_float(x->dtype))
         return kelp_ops_bad_type(args, x->dtype);
     KELP_TRY(kelp_ops_axis(args, axis_attr, x->rank, &axis));
     p->rows = kelp_ops_product(x->shape, 0, axis);
@@ -115,7 +144,61 @@ static kelp_status *norm_reshape(kelp_op_args *args, int32_t scales, int64_t axi
     p->rms = rms;
     KELP_TRY(check_scale(args, scales, p->count));
     KELP_TRY(check_scale(args, scales + 1, p->count));
-    return kelp_ops_set_like(args, 0, x);
+    KELP_TRY(kelp_ops_wide_plan(args, kelp_ops_in(args, scales), &p->gamma_wide));
+    KELP_TRY(kelp_ops_wide_plan(args, kelp_ops_in(args, scales + 1), &p->beta_wide));
+    kelp_dtype type = rms ? args->inputs[scales]->dtype : x->dtype;
+    p->typed = x->dtype != KELP_F32 || type != KELP_F32;
+    if (p->typed)
+        KELP_TRY(kelp_ops_scratch(args, (p->count + 7) / 8 * 8,
+                                  sizeof(double) * (size_t)kelp_op_env_threads(args->env),
+                                  &p->row));
+    return kelp_ops_set(args, 0, type, x->rank, x->shape);
+}
+
+/* A row of doubles over itself. */
+static void norm_doubles(const norm_plan *p, double *v, float *out_mean, float *out_inverse) {
+    double mean = 0, squares = 0;
+    for (int64_t i = 0; i < p->count && !p->rms; i++)
+        mean += v[i];
+    mean /= (double)p->count;
+    for (int64_t i = 0; i < p->count; i++)
+        squares += (v[i] - mean) * (v[i] - mean);
+    double inverse = 1.0 / sqrt(squares / (double)p->count + (double)p->epsilon);
+    const kelp_tensor *gamma = kelp_ops_in(p->args, 1), *beta = kelp_ops_in(p->args, 2);
+    for (int64_t i = 0; i < p->count; i++) {
+        v[i] = (v[i] - mean) * inverse * kelp_ops_read_f64(gamma, i);
+        v[i] += beta != NULL ? kelp_ops_read_f64(beta, i) : 0.0;
+    }
+    *out_mean = (float)mean;
+    *out_inverse = (float)inverse;
+}
+
+/* Rows of other types than float, through a row of this thread's own. */
+static void norm_rows_typed(void *userp, int64_t begin, int64_t end, int worker) {
+    const norm_plan *p = userp;
+    const kelp_tensor *x = p->args->inputs[0];
+    kelp_tensor *y = p->args->outputs[0];
+    double *wide =
+        (double *)(void *)((char *)p->args->scratch + p->row) + worker * ((p->count + 7) / 8 * 8);
+    float *row = (float *)(void *)wide, mean, inverse;
+    for (int64_t i = begin; i < end; i++) {
+        if (x->dtype == KELP_F64 || y->dtype == KELP_F64) {
+            for (int64_t j = 0; j < p->count; j++)
+                wide[j] = kelp_ops_read_f64(x, i * p->count + j);
+            norm_doubles(p, wide, &mean, &inverse);
+            for (int64_t j = 0; j < p->count; j++)
+                kelp_ops_write_f64(y, i * p->count + j, wide[j]);
+        } else {
+            kelp_ops_read_f32s(x, i * p->count, p->count, row);
+            kelp_simd_get()->layer_norm(row, NULL, p->gamma, p->beta, p->epsilon, p->rms, NULL, row,
+                                        p->count, &mean, &inverse);
+            kelp_ops_write_f32s(y, i * p->count, p->count, row);
+        }
+        if (p->mean != NULL)
+            p->mean[i] = mean;
+        if (p->inverse != NULL)
+            p->inverse[i] = inverse;
+    }
 }
 
 static void norm_rows(void *userp, int64_t begin, int64_t end, int worker) {
@@ -143,11 +226,12 @@ static kelp_status *norm_run(kelp_op_args *args, int32_t scales) {
     norm_plan *p = args->plan;
     p->x = args->inputs[0]->data;
     p->skip = scales == 2 ? args->inputs[1]->data : NULL;
-    p->gamma = data_of(kelp_ops_in(args, scales));
-    p->beta = data_of(kelp_ops_in(args, scales + 1));
+    p->args = args;
+    p->gamma = kelp_ops_wide_get(args, kelp_ops_in(args, scales), p->gamma_wide);
+    p->beta = kelp_ops_wide_get(args, kelp_ops_in(args, scales + 1), p->beta_wide);
     p->y = args->outputs[0]->data;
     int64_t grain = KELP_OPS_GRAIN / 2 / KELP_MAX((int64_t)1, p->count) + 1;
-    kelp_op_parallel(args->env, p->rows, grain, norm_rows, p);
+    kelp_op_parallel(args->env, p->rows, grain, p->typed ? norm_rows_typed : norm_rows, p);
     return NULL;
 }
 
@@ -223,8 +307,9 @@ static kelp_status *skip_norm_reshape(const void *state, kelp_op_args *args) {
     (void)state;
     KELP_TRY(kelp_ops_check_inputs(args, 3));
     const kelp_tensor *x = args->inputs[0], *skip = args->inputs[1];
-    if (skip->dtype != KELP_F32 || x->dtype != KELP_F32)
-        return kelp_ops_bad_type(args, skip->dtype);
+    for (int32_t i = 0; i < args->input_count && i < 4; i++)
+        if (args->inputs[i] != NULL && args->inputs[i]->dtype != KELP_F32)
+            return kelp_ops_bad_type(args, args->inputs[i]->dtype);
     p->norm.epsilon = kelp_node_attr_f32(args->node, "epsilon", 1e-5f);
     if (x->rank != skip->rank ||
         memcmp(x->shape, skip->shape, (size_t)x->rank * sizeof *x->shape) != 0)

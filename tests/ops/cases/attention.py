@@ -44,6 +44,15 @@ def lrn(x, size, alpha, beta, bias):  # ORT takes odd sizes alone; ONNX's refere
     return (x / (bias + alpha / size * squares) ** beta).astype(np.float32)
 
 
+def typed_rows(own):
+    for dtype, rtol in ((np.float64, 1e-9), (np.float16, 2e-3)):
+        x, n = f32(3, 4, 37).astype(dtype), 37
+        own.add("LayerNormalization", [x, f32(n).astype(dtype), f32(n).astype(dtype)], rtol=rtol, atol=1e-3 if rtol > 1e-6 else 1e-9)
+        own.add("Softmax", [x], rtol=rtol, reference="onnx")
+        own.add("LogSoftmax", [x], axis=1, rtol=max(rtol, 1e-6) * 5, reference="onnx")
+        own.add("RMSNormalization", [x, f32(n).astype(dtype)], opset=23, rtol=rtol, reference="onnx", atol=1e-3 if rtol > 1e-6 else 1e-6)
+
+
 def group_norms(own):
     x = f32(3, 6, 7, 5)
     own.add("GroupNormalization", [x, f32(3), f32(3)], opset=18, num_groups=3, epsilon=1e-2)
@@ -63,4 +72,5 @@ def group_norms(own):
 def cases(own):
     attention(own)
     rotary(own)
+    typed_rows(own)
     group_norms(own)
