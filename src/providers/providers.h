@@ -9,5 +9,7 @@
 const kelp_compute_backend *kelp_cpu_compute_backend(void);
 /* Real names, types and shapes, outputs of zeros: the provider to clone when writing one. */
 const kelp_compute_backend *kelp_null_compute_backend(void);
+/* ONNX models on ONNX Runtime, where its library is there. */
+const kelp_compute_backend *kelp_onnxruntime_compute_backend(void);
 
 #endif

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compute providers, one suite for each: life cycle, shapes, batches, forks, refusals. */
+/* Compute providers, one suite for each: life cycle, shapes, batches, forks, refusals. A shape that
+ * a provider knows only by running, and the words of a foreign library, are left out by capability.
+ */
 #include <kelp/compute.h>
 
 #include <setjmp.h>
@@ -54,12 +56,18 @@ static void shapes_are_known_before_running(void **state) {
     make_input(&input, data, 3);
     kelp_infer_item item = {.inputs = &input, .outputs = outputs};
     check_ok(kelp_compute_infer_shapes(model, &item));
-    assert_int_equal(outputs[0].rank, 2);
-    assert_int_equal(outputs[0].shape[0], 3);
-    assert_int_equal(outputs[0].shape[1], 10);
-    assert_int_equal(outputs[1].shape[0], 3);
     float room[30];
     memset(room, 0xff, sizeof room);
+    if (outputs[0].rank == -1) { /* only running tells */
+        const int64_t shape[2] = {3, 10};
+        check_ok(kelp_tensor_init(&outputs[0], KELP_F32, 2, shape, NULL));
+        outputs[1] = (kelp_tensor){0};
+    } else {
+        assert_int_equal(outputs[0].rank, 2);
+        assert_int_equal(outputs[0].shape[0], 3);
+        assert_int_equal(outputs[0].shape[1], 10);
+        assert_int_equal(outputs[1].shape[0], 3);
+    }
     outputs[0].data = room;
     check_ok(kelp_compute_infer_one(model, &item));
     assert_ptr_equal(outputs[0].data, room);
@@ -128,7 +136,7 @@ static void unknown_providers_and_artifacts_are_named(void **state) {
                   absent = {.path = KELP_TEST_DATA "/no-such-model.onnx"};
     check_ok(kelp_runtime_create(NULL, &runtime));
     expect_failure(kelp_compute_load(runtime, "abacus", &artifact, &model), KELP_NOT_FOUND,
-                   "there is no compute backend 'abacus': found cpu, null");
+                   "there is no compute backend 'abacus': found cpu, null, onnxruntime");
     expect_failure(kelp_compute_load(runtime, provider, &nothing, &model), KELP_INVALID_ARGUMENT,
                    "neither a path nor bytes");
     expect_failure(kelp_compute_load(runtime, provider, &absent, &model), KELP_NOT_FOUND,
@@ -148,7 +156,7 @@ static int suite(const char *name) {
     return cmocka_run_group_tests_name(name, tests, NULL, NULL);
 }
 
-int main(void) {
-    int failed = suite("cpu");
-    return failed + suite("null");
+/* The provider's name is the argument. */
+int main(int argc, char **argv) {
+    return argc == 2 ? suite(argv[1]) : 2;
 }
