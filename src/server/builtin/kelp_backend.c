@@ -7,7 +7,7 @@
  * executed one after another, outputs are written straight into the response's buffers when their
  * shapes are known before running.
  *
- * Model parameters (config.pbtxt, `parameters`): "provider" (cpu, null; default cpu),
+ * Model parameters (config.pbtxt, `parameters`): "provider" (cpu, onnxruntime, null; default cpu),
  * "intra_op_threads" (0: all usable CPUs).
  */
 #include "base/alloc.h"
