@@ -155,6 +155,7 @@ total=$(awk '{ p += $1; f += $2; s += $3 }
 # What the last whole run said is kept: see CONTRIBUTING.md.
 if [ "$full" = full ]; then
     {
+        echo "# SPDX-License-Identifier: Apache-2.0"
         echo "make check-full, $(date -u +%Y-%m-%d), commit $(git rev-parse --short HEAD)"
         cat "$summary"
         echo "$total"
