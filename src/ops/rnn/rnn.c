@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The operators RNN, GRU and LSTM. Constant weights are packed once, when the engine is made.
+ * float16 and bfloat16 are computed as floats. Source: ONNX operator specification.
+ */
+#include "ops/rnn/rnn.h"
+
+#include "base/alloc.h"
+#include "ops/linear/gemm.h"
+#include "ops/wide.h"
+
+#include <strings.h>
+
+typedef struct rnn_state {
+    float *packed; /* W of each direction, then R of each */
+    size_t floats;
+} rnn_state;
+
+typedef struct rnn_plan {
+    kelp_rnn rnn;
+    size_t x_turned, packed, scratch, wide[8], out_wide[3];
+} rnn_plan;
+
+enum { X, W, R, BIAS, LENGTHS, H, C, PEEPHOLES };
+
+static kelp_rnn_kind kind_of(const kelp_node *node) {
+    const char *op = kelp_node_op_type(node);
+    return strcmp(op, "LSTM") == 0 ? KELP_LSTM : strcmp(op, "GRU") == 0 ? KELP_GRU : KELP_RNN;
+}
+
+/* ---- packing ---- */
+typedef struct pack_sizes {
+    size_t w, r_first, r_rest; /* floats of one direction */
+} pack_sizes;
+
+static bool sizes_of(const kelp_rnn *rnn, pack_sizes *out, size_t *out_all) {
+    const kelp_simd *simd = kelp_simd_get();
+    int64_t width = rnn->gates * rnn->hidden,
+            first = rnn->kind == KELP_GRU ? 2 * rnn->hidden : width;
+    size_t each;
+    out->r_rest = 0;
+    return kelp_gemm_packed_size(simd, rnn->inputs, width, &out->w) &&
+           kelp_gemm_packed_size(simd, rnn->hidden, first, &out->r_first) &&
+           (first == width ||
+            kelp_gemm_packed_size(simd, rnn->hidden, rnn->hidden, &out->r_rest)) &&
+           kelp_size_add(out->w, out->r_first, &each) && kelp_size_add(each, out->r_rest, &each) &&
+           kelp_size_mul(each, (size_t)rnn->directions, out_all);
+}
+
+static void pack(const kelp_rnn *rnn, const void *w, const void *r, float *to) {
+    const kelp_simd *simd = kelp_simd_get();
+    int64_t n = rnn->hidden, width = rnn->gates * n, first = rnn->kind == KELP_GRU ? 2 * n : width;
+    pack_sizes sizes;
+    size_t all;
+    (void)sizes_of(rnn, &sizes, &all);
+    for (int64_t d = 0; d < rnn->directions; d++, to += sizes.w)
+        kelp_gemm_pack_turned(simd, (const kelp_float_u *)w + d * width * rnn->inputs, rnn->inputs,
+                              width, to);
+    for (int64_t d = 0; d < rnn->directions; d++) {
+        const kelp_float_u *from = (const kelp_float_u *)r + d * width * n;
+        kelp_gemm_pack_turned(simd, from, n, first, to);
+        to += sizes.r_first;
+        if (first < width)
+            kelp_gemm_pack_turned(simd, from + first * n, n, width - first, to);
+        to += sizes.r_rest;
+    }
+}
+
+static void use_packed(const kelp_rnn *rnn, const float *packed, kelp_rnn_data *data) {
+    pack_sizes sizes;
+    size_t all;
+    (void)sizes_of(rnn, &sizes, &all);
+    const float *r = packed + (size_t)rnn->directions * sizes.w;
+    for (int64_t d = 0; d < rnn->directions; d++) {
+        data->w[d] = packed + (size_t)d * sizes.w;
+        data->r[d] = r + (size_t)d * (sizes.r_first + sizes.r_rest);
+    }
+}
+
+static const kelp_tensor *constant(const kelp_node *node, size_t index) {
+    const kelp_value *value =
+        index < kelp_node_input_count(node) ? kelp_node_input(node, index) : NULL;
+    const kelp_tensor *tensor = value != NULL ? kelp_value_constant(value) : NULL;
+    return tensor != NULL && tensor->rank == 3 && tensor->dtype == KELP_F32 ? tensor : NULL;
+}
+
+static kelp_status *rnn_create(const kelp_node *node, const kelp_op_env *env, void **out_state) {
+    const kelp_tensor *w = constant(node, W), *r = constant(node, R);
+    kelp_rnn rnn = {.kind = kind_of(node)};
+    pack_sizes sizes;
+    rnn_state *state = NULL;
+    size_t all, bytes;
+    if (w == NULL || r == NULL || kelp_tensor_bytes(w) == 0)
+        return NULL;
+    rnn.gates = rnn.kind == KELP_LSTM ? 4 : rnn.kind == KELP_GRU ? 3 : 1;
+    rnn.directions = w->shape[0];
+    rnn.inputs = w->shape[2];
+    rnn.hidden = r->shape[2];
+    if (rnn.directions > 2 || w->shape[1] != rnn.gates * rnn.hidden || r->shape[0] != w->shape[0] ||
+        r->shape[1] != w->shape[1] || !sizes_of(&rnn, &sizes, &all) ||
+        !kelp_size_mul(all, sizeof(float), &bytes))
+        return NULL; /* reshape says what is wrong */
+    kelp_allocator allocator = kelp_op_env_allocator(env);
+    KELP_TRY(KELP_NEW(allocator, rnn_state, &state));
+    state->floats = all;
+    kelp_status *status = kelp_alloc_aligned(allocator, bytes, 64, (void **)&state->packed);
+    if (status != NULL) {
+        kelp_free(allocator, state, sizeof *state);
+        return status;
+    }
+    pack(&rnn, w->data, r->data, state->packed);
+    *out_state = state;
+    return NULL;
+}
+
+static void rnn_destroy(void *state, kelp_allocator allocator) {
+    rnn_state *s = state;
+    if (s == NULL)
+        return;
+    kelp_free_aligned(allocator, s->packed, s->floats * sizeof(float), 64);
+    kelp_free(allocator, s, sizeof *s);
+}
+
+/* ---- attributes ---- */
+static const struct {
+    const char *name;
+    bool takes_alpha, takes_beta;
+    float alpha, beta;
+} functions[] = {
+    [KELP_RNN_TANH] = {"Tanh", false, false, 0, 0},
+    [KELP_RNN_SIGMOID] = {"Sigmoid", false, false, 0, 0},
+    [KELP_RNN_RELU] = {"Relu", false, false, 0, 0},
+    [KELP_RNN_AFFINE] = {"Affine", true, true, 1.0f, 0},
+    [KELP_RNN_LEAKY_RELU] = {"LeakyRelu", true, false, 0.01f, 0},
+    [KELP_RNN_THRESHOLDED_RELU] = {"ThresholdedRelu", true, false, 1.0f, 0},
+    [KELP_RNN_SCALED_TANH] = {"ScaledTanh", true, true, 1.0f, 1.0f},
+    [KELP_RNN_HARD_SIGMOID] = {"HardSigmoid", true, true, 0.2f, 0.5f},
+    [KELP_RNN_ELU] = {"Elu", true, false, 1.0f, 0},
+    [KELP_RNN_SOFTSIGN] = {"Softsign", false, false, 0, 0},
+    [KELP_RNN_SOFTPLUS] = {"Softplus", false, false, 0, 0},
+};
+
+static kelp_status *function_of(const kelp_node *node, const kelp_string *name, kelp_rnn_act *out) {
+    for (size_t i = 0; i < KELP_COUNT(functions); i++)
+        if (strlen(functions[i].name) == name->length &&
+            strncasecmp(functions[i].name, name->data, name->length) == 0) {
+            *out = (kelp_rnn_act){(kelp_rnn_function)i, functions[i].alpha, functions[i].beta};
+            return NULL;
+        }
+    return KELP_ERROR(KELP_INVALID_ARGUMENT, "operator '%s': activation '%.*s' is unknown",
+                      kelp_node_op_type(node), (int)KELP_MIN(name->length, (size_t)64), name->data);
+}
+
+static kelp_status *read_activations(const kelp_node *node, kelp_rnn *rnn) {
+    static const kelp_rnn_function usual[3][3] = {
+        [KELP_RNN] = {KELP_RNN_TANH, KELP_RNN_TANH, KELP_RNN_TANH},
+        [KELP_GRU] = {KELP_RNN_SIGMOID, KELP_RNN_TANH, KELP_RNN_TANH},
+        [KELP_LSTM] = {KELP_RNN_SIGMOID, KELP_RNN_TANH, KELP_RNN_TANH}};
+    const kelp_string *names = NULL;
+    const float *alphas = NULL, *betas = NULL;
+    size_t each = rnn->kind == KELP_LSTM ? 3 : rnn->kind == KELP_GRU ? 2 : 1;
+    size_t count = kelp_node_attr_strings(node, "activations", &names), a = 0, b = 0;
+    size_t alpha_count = kelp_node_attr_f32s(node, "activation_alpha", &alphas);
+    size_t beta_count = kelp_node_attr_f32s(node, "activation_beta", &betas);
+    if (count != 0 && count < each * (size_t)rnn->directions)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "operator '%s' needs %zu activations: found %zu",
+                          kelp_node_op_type(node), each * (size_t)rnn->directions, count);
+    for (size_t d = 0; d < (size_t)rnn->directions; d++)
+        for (size_t i = 0; i < each; i++) {
+            kelp_rnn_act *act = &rnn->acts[d][i];
+            *act = (kelp_rnn_act){usual[rnn->kind][i], 0, 0};
+            if (count != 0)
+                KELP_TRY(function_of(node, &names[d * each + i], act));
+            if (functions[act->function].takes_alpha && a < alpha_count)
+                act->alpha = alphas[a++];
+            if (functions[act->function].takes_beta && b < beta_count)
+                act->beta = betas[b++];
+        }
+    return NULL;
+}
+
+static kelp_status *read_attributes(const kelp_node *node, kelp_rnn *rnn) {
+    const char *direction = kelp_node_attr_string(node, "direction", "forward", NULL);
+    rnn->kind = kind_of(node);
+    rnn->gates = rnn->kind == KELP_LSTM ? 4 : rnn->kind == KELP_GRU ? 3 : 1;
+    rnn->directions = strcmp(direction, "bidirectional") == 0 ? 2 : 1;
+    rnn->backward = strcmp(direction, "reverse") == 0;
+    if (rnn->directions == 1 && !rnn->backward && strcmp(direction, "forward") != 0)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "operator '%s': direction '%s' is unknown",
+                          kelp_node_op_type(node), direction);
+    rnn->linear_before_reset = kelp_node_attr_i64(node, "linear_before_reset", 0) != 0;
+    rnn->input_forget = kelp_node_attr_i64(node, "input_forget", 0) != 0;
+    rnn->clip = kelp_node_attr_f32(node, "clip", 0.0f);
+    return read_activations(node, rnn);
+}
+
+/* ---- shapes ---- */
+static bool has_shape(const kelp_tensor *tensor, int32_t rank, const int64_t *shape) {
+    return tensor == NULL || (tensor->rank == rank &&
+                              memcmp(tensor->shape, shape, (size_t)rank * sizeof *shape) == 0);
+}
+
+static kelp_status *check_shapes(const kelp_op_args *args, const kelp_rnn *rnn, bool batch_first) {
+    const kelp_tensor *x = args->inputs[X], *lengths = kelp_ops_in(args, LENGTHS);
+    int64_t width = rnn->gates * rnn->hidden;
+    int64_t states[3] = {rnn->directions, rnn->batch, rnn->hidden};
+    if (batch_first) {
+        states[0] = rnn->batch;
+        states[1] = rnn->directions;
+    }
+    if (!has_shape(args->inputs[W], 3, (int64_t[3]){rnn->directions, width, rnn->inputs}))
+        return kelp_ops_bad_shapes(args, x, args->inputs[W], "the weights do not fit");
+    if (!has_shape(args->inputs[R], 3, (int64_t[3]){rnn->directions, width, rnn->hidden}))
+        return kelp_ops_bad_shapes(args, x, args->inputs[R], "the recurrent weights do not fit");
+    if (!has_shape(kelp_ops_in(args, BIAS), 2, (int64_t[2]){rnn->directions, 2 * width}))
+        return kelp_ops_bad_shapes(args, x, args->inputs[BIAS], "the bias does not fit");
+    if (lengths != NULL &&
+        (lengths->dtype != KELP_I32 || !has_shape(lengths, 1, (int64_t[1]){rnn->batch})))
+        return kelp_ops_bad_shapes(args, x, lengths, "expected an int32 length for each sequence");
+    if (!has_shape(kelp_ops_in(args, H), 3, states))
+        return kelp_ops_bad_shapes(args, x, args->inputs[H], "the initial state does not fit");
+    if (!has_shape(kelp_ops_in(args, C), 3, states))
+        return kelp_ops_bad_shapes(args, x, args->inputs[C], "the initial cell does not fit");
+    if (!has_shape(kelp_ops_in(args, PEEPHOLES), 2, (int64_t[2]){rnn->directions, 3 * rnn->hidden}))
+        return kelp_ops_bad_shapes(args, x, args->inputs[PEEPHOLES], "the peepholes do not fit");
+    return NULL;
+}
+
+static kelp_status *set_outputs(kelp_op_args *args, kelp_rnn *rnn, bool batch_first) {
+    kelp_dtype dtype = args->inputs[X]->dtype;
+    int64_t n = rnn->hidden, d = rnn->directions, b = rnn->batch;
+    int64_t y[4] = {rnn->steps, d, b, n}, states[3] = {d, b, n};
+    rnn->y_step = d * b * n;
+    rnn->y_direction = rnn->h_direction = b * n;
+    rnn->y_batch = rnn->h_batch = n;
+    if (batch_first) {
+        memcpy(y, (int64_t[4]){b, rnn->steps, d, n}, sizeof y);
+        memcpy(states, (int64_t[3]){b, d, n}, sizeof states);
+        rnn->y_step = d * n;
+        rnn->y_direction = rnn->h_direction = n;
+        rnn->y_batch = rnn->steps * d * n;
+        rnn->h_batch = d * n;
+    }
+    KELP_TRY(kelp_ops_set(args, 0, dtype, 4, y));
+    KELP_TRY(kelp_ops_set(args, 1, dtype, 3, states));
+    return kelp_ops_set(args, 2, dtype, 3, states);
+}
+
+static kelp_status *reserve(kelp_op_args *args, rnn_plan *p, bool packed, bool batch_first) {
+    kelp_dtype dtype = args->inputs[X]->dtype;
+    size_t size = dtype == KELP_F64 ? 8 : 4, elements, all;
+    pack_sizes sizes;
+    for (int32_t i = 0; i < args->input_count && i < 8; i++)
+        if (dtype != KELP_F64 && i != LENGTHS && !(packed && (i == W || i == R)))
+            KELP_TRY(kelp_ops_wide_plan(args, args->inputs[i], &p->wide[i]));
+    for (int32_t i = 0; i < 3 && dtype != KELP_F64; i++)
+        KELP_TRY(kelp_ops_wide_plan(args, kelp_ops_out(args, i), &p->out_wide[i]));
+    if (batch_first)
+        KELP_TRY(kelp_ops_scratch(args, kelp_tensor_elements(args->inputs[X]), size, &p->x_turned));
+    if (!sizes_of(&p->rnn, &sizes, &all))
+        all = SIZE_MAX;
+    if (!packed && dtype != KELP_F64)
+        KELP_TRY(kelp_ops_scratch(args, 4, all, &p->packed)); /* 4 bytes a float */
+    if (!kelp_rnn_scratch(&p->rnn, &elements))
+        elements = SIZE_MAX;
+    return kelp_ops_scratch(args, (int64_t)size, elements, &p->scratch);
+}
+
+static kelp_status *rnn_reshape(const void *state, kelp_op_args *args) {
+    rnn_plan *p = args->plan;
+    kelp_rnn *rnn = &p->rnn;
+    KELP_TRY(kelp_ops_check_inputs(args, 3));
+    const kelp_tensor *x = args->inputs[X], *r = args->inputs[R];
+    bool batch_first = kelp_node_attr_i64(args->node, "layout", 0) != 0;
+    for (int32_t i = 0; i < args->input_count && i < 8; i++)
+        if (args->inputs[i] != NULL && i != LENGTHS &&
+            (!kelp_ops_is_float(x->dtype) || args->inputs[i]->dtype != x->dtype))
+            return kelp_ops_bad_type(args, args->inputs[i]->dtype);
+    KELP_TRY(read_attributes(args->node, rnn));
+    if (x->rank != 3 || r->rank != 3)
+        return kelp_ops_bad_shapes(args, x, r, "expected inputs and weights of rank 3");
+    rnn->steps = x->shape[batch_first ? 1 : 0];
+    rnn->batch = x->shape[batch_first ? 0 : 1];
+    rnn->inputs = x->shape[2];
+    rnn->hidden = r->shape[2];
+    KELP_TRY(check_shapes(args, rnn, batch_first));
+    KELP_TRY(set_outputs(args, rnn, batch_first));
+    return reserve(args, p, state != NULL, batch_first);
+}
+
+/* ---- invoke ---- */
+static void *at_offset(const kelp_op_args *args, size_t offset) {
+    return (char *)args->scratch + offset;
+}
+
+static const void *turned(const kelp_op_args *args, const rnn_plan *p, const void *x, size_t size) {
+    const kelp_rnn *rnn = &p->rnn;
+    int64_t shape[3] = {rnn->steps, rnn->batch, rnn->inputs};
+    int64_t to[3] = {rnn->batch * rnn->inputs, rnn->inputs, 1};
+    int64_t from[3] = {rnn->inputs, rnn->steps * rnn->inputs, 1};
+    void *out = at_offset(args, p->x_turned);
+    kelp_ops_copy(args->env, size, 3, shape, out, to, x, from);
+    return out;
+}
+
+static const void *operand(const kelp_op_args *args, const rnn_plan *p, int32_t index) {
+    const kelp_tensor *tensor = kelp_ops_in(args, index);
+    if (tensor == NULL)
+        return NULL;
+    return tensor->dtype == KELP_F64 ? tensor->data
+                                     : kelp_ops_wide_get(args, tensor, p->wide[index]);
+}
+
+static kelp_status *check_lengths(const kelp_op_args *args, const kelp_rnn *rnn) {
+    const kelp_tensor *lengths = kelp_ops_in(args, LENGTHS);
+    for (int64_t b = 0; b < rnn->batch && lengths != NULL; b++) {
+        int32_t length = ((const int32_t *)lengths->data)[b];
+        if (length < 0 || length > rnn->steps)
+            return KELP_ERROR(
+                KELP_INVALID_ARGUMENT, "operator '%s': sequence %lld of %lld steps has length %d",
+                kelp_node_op_type(args->node), (long long)b, (long long)rnn->steps, length);
+    }
+    return NULL;
+}
+
+static void use_weights(const rnn_state *state, const kelp_op_args *args, const rnn_plan *p,
+                        kelp_rnn_data *data) {
+    const kelp_rnn *rnn = &p->rnn;
+    if (state != NULL) {
+        use_packed(rnn, state->packed, data);
+    } else if (args->inputs[X]->dtype != KELP_F64) {
+        pack(rnn, operand(args, p, W), operand(args, p, R), at_offset(args, p->packed));
+        use_packed(rnn, at_offset(args, p->packed), data);
+    } else {
+        for (int64_t d = 0; d < rnn->directions; d++) {
+            int64_t rows = d * rnn->gates * rnn->hidden;
+            data->w[d] = (const double *)args->inputs[W]->data + rows * rnn->inputs;
+            data->r[d] = (const double *)args->inputs[R]->data + rows * rnn->hidden;
+        }
+    }
+}
+
+static kelp_status *rnn_invoke(const void *state, kelp_op_args *args) {
+    const rnn_plan *p = args->plan;
+    bool wide = args->inputs[X]->dtype == KELP_F64;
+    kelp_rnn_data data = {.scratch = at_offset(args, p->scratch)};
+    void *outs[3] = {0};
+    KELP_TRY(check_lengths(args, &p->rnn));
+    data.x = operand(args, p, X);
+    if (kelp_node_attr_i64(args->node, "layout", 0) != 0)
+        data.x = turned(args, p, data.x, wide ? 8 : 4);
+    use_weights(state, args, p, &data);
+    data.bias = operand(args, p, BIAS);
+    data.lengths = kelp_ops_in(args, LENGTHS) != NULL ? args->inputs[LENGTHS]->data : NULL;
+    data.h = operand(args, p, H);
+    data.c = operand(args, p, C);
+    data.peepholes = operand(args, p, PEEPHOLES);
+    for (int32_t i = 0; i < 3; i++)
+        if (kelp_ops_out(args, i) != NULL)
+            outs[i] = wide ? args->outputs[i]->data
+                           : kelp_ops_wide_put(args, args->outputs[i], p->out_wide[i]);
+    data.y = outs[0];
+    data.y_h = outs[1];
+    data.y_c = outs[2];
+    if (wide)
+        kelp_rnn_run_f64(args->env, &p->rnn, &data);
+    else
+        kelp_rnn_run_f32(args->env, &p->rnn, &data);
+    for (int32_t i = 0; i < 3 && !wide; i++)
+        kelp_ops_wide_finish(args, kelp_ops_out(args, i), p->out_wide[i]);
+    return NULL;
+}
+
+#define RNN_KERNEL(name)                                                          \
+    const kelp_op_kernel kelp_op_##name = {.struct_size = sizeof(kelp_op_kernel), \
+                                           .plan_bytes = sizeof(rnn_plan),        \
+                                           .create = rnn_create,                  \
+                                           .destroy = rnn_destroy,                \
+                                           .reshape = rnn_reshape,                \
+                                           .invoke = rnn_invoke}
+RNN_KERNEL(RNN);
+RNN_KERNEL(GRU);
+RNN_KERNEL(LSTM);

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Recurrent layers over floats, with packed weights. */
+#include "ops/linear/gemm.h"
+#include "ops/rnn/rnn.h"
+
+#include <math.h>
+
+#define REAL float
+#define RNN_RUN kelp_rnn_run_f32
+
+bool kelp_rnn_scratch(const kelp_rnn *rnn, size_t *out_elements) {
+    size_t rows, width, big, rest;
+    return kelp_size_mul((size_t)rnn->steps + 1, (size_t)rnn->batch, &rows) &&
+           kelp_size_mul((size_t)rnn->gates, (size_t)rnn->hidden, &width) &&
+           kelp_size_mul(rows, width, &big) &&
+           kelp_size_mul(3 * (size_t)rnn->batch, (size_t)rnn->hidden, &rest) &&
+           kelp_size_add(big, rest, &big) && kelp_size_add(big, width, &big) &&
+           kelp_size_mul(big, (size_t)rnn->directions, out_elements);
+}
+
+/* C = A · W (+ bias, + residual); `residual` has C's stride. */
+static void matrix(const kelp_op_env *env, const float *a, int64_t lda, const void *w, int64_t m,
+                   int64_t n, int64_t k, const float *bias, const float *residual, float *c,
+                   int64_t ldc) {
+    kelp_gemm job = {.a = a,
+                     .packed = w,
+                     .c = c,
+                     .m = m,
+                     .n = n,
+                     .k = k,
+                     .lda = lda,
+                     .ldb = n,
+                     .ldc = ldc,
+                     .bias = bias,
+                     .residual = residual};
+    if (env != NULL)
+        kelp_gemm_run(env, &job, 1);
+    else
+        kelp_gemm_run_serial(kelp_simd_get(), &job);
+}
+
+static const void *r_part(const kelp_rnn *rnn, const void *r) {
+    size_t floats = 0;
+    (void)kelp_gemm_packed_size(kelp_simd_get(), rnn->hidden, 2 * rnn->hidden, &floats);
+    return (const float *)r + floats;
+}
+
+static float one(const kelp_rnn_act *act, float x) {
+    switch (act->function) {
+    case KELP_RNN_AFFINE:
+        return act->alpha * x + act->beta;
+    case KELP_RNN_LEAKY_RELU:
+        return x >= 0 ? x : act->alpha * x;
+    case KELP_RNN_THRESHOLDED_RELU:
+        return x >= act->alpha ? x : 0.0f;
+    case KELP_RNN_SCALED_TANH:
+        return act->alpha * tanhf(act->beta * x);
+    case KELP_RNN_HARD_SIGMOID:
+        return fminf(fmaxf(act->alpha * x + act->beta, 0.0f), 1.0f);
+    case KELP_RNN_ELU:
+        return x >= 0 ? x : act->alpha * expm1f(x);
+    case KELP_RNN_SOFTSIGN:
+        return x / (1.0f + fabsf(x));
+    case KELP_RNN_SOFTPLUS:
+        return x > 0 ? x + log1pf(expf(-x)) : log1pf(expf(x));
+    case KELP_RNN_TANH:
+    case KELP_RNN_SIGMOID:
+    case KELP_RNN_RELU:
+        break;
+    }
+    return x;
+}
+
+static void act_vector(const kelp_rnn_act *act, float *x, int64_t count) {
+    const kelp_simd *simd = kelp_simd_get();
+    if (act->function == KELP_RNN_TANH)
+        simd->act[KELP_ACT_TANH](x, x, count);
+    else if (act->function == KELP_RNN_SIGMOID)
+        simd->act[KELP_ACT_SIGMOID](x, x, count);
+    else if (act->function == KELP_RNN_RELU)
+        simd->act[KELP_ACT_RELU](x, x, count);
+    else
+        for (int64_t i = 0; i < count; i++)
+            x[i] = one(act, x[i]);
+}
+
+struct rnn_pass;
+static void project(const kelp_op_env *env, const struct rnn_pass *passes, int64_t count);
+
+#include "ops/rnn/rnn.inc"
+
+/* The inputs' share of every step at once. */
+static void project(const kelp_op_env *env, const struct rnn_pass *passes, int64_t count) {
+    kelp_gemm jobs[2];
+    for (int64_t d = 0; d < count; d++) {
+        const kelp_rnn *rnn = passes[d].rnn;
+        int64_t width = rnn->gates * rnn->hidden;
+        jobs[d] = (kelp_gemm){.a = passes[d].data->x,
+                              .packed = passes[d].data->w[d],
+                              .c = passes[d].projected,
+                              .m = rnn->steps * rnn->batch,
+                              .n = width,
+                              .k = rnn->inputs,
+                              .lda = rnn->inputs,
+                              .ldb = width,
+                              .ldc = width,
+                              .bias = passes[d].bias};
+    }
+    kelp_gemm_run(env, jobs, count);
+}
