@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes operator cases for run_cases: models of one node (or few) with inputs and expected outputs.
 
-usage: gen_cases.py OUT own|node|all
+usage: gen_cases.py OUT own|node|data|light|all
 
 own:  ours, of every family in cases/, with seeded values; answers of ONNX Runtime or of ONNX's reference.
 node: the node tests of the onnx package.
+data: its other small tests: simple ones, and what PyTorch wrote long ago.
+light: its whole vision models, which take seconds; not part of all.
 OUT/cases.txt lists the cases, OUT/NAME.onnx is the model, OUT/NAME.bin holds, little-endian: rtol, atol (float64); the number of
 inputs, then for each the name and a TensorProto, both after their length (u32); the same for outputs.
 """
@@ -44,14 +46,55 @@ def write_node_tests(writer):
                     [(o.name, v) for o, v in zip(graph.output, outputs)], test.rtol, test.atol)
 
 
+def read_proto(path):
+    with open(path, "rb") as file:
+        return onnx.TensorProto.FromString(file.read())
+
+
+DATA = os.path.join(os.path.dirname(onnx.__file__), "backend", "test", "data")
+
+
+def write_light_tests(writer):
+    """Whole vision models whose weights are made by ConstantOfShape; the input is the one that ONNX's runner makes up."""
+    root = os.path.join(DATA, "light")
+    for name in sorted(os.listdir(root)):
+        if not name.endswith(".onnx"):
+            continue
+        model = onnx.load(os.path.join(root, name))
+        filled = {value.name for value in model.graph.initializer}
+        given = [value for value in model.graph.input if value.name not in filled]
+        shape = [dim.dim_value for dim in given[0].type.tensor_type.shape.dim]
+        count = np.prod(shape)
+        data = (np.arange(count).reshape(shape) / count).astype(np.float32)
+        wanted = read_proto(os.path.join(root, name[:-5] + "_output_0.pb"))
+        rtol = 2e-3 if "densenet" in name else 1e-3
+        writer.case(name[:-5], model, [(given[0].name, data)], [(model.graph.output[0].name, wanted)], rtol, 1e-7)
+
+
+def write_data_tests(writer):
+    for kind in ("simple", "pytorch-operator", "pytorch-converted"):
+        for name in sorted(os.listdir(os.path.join(DATA, kind))):
+            folder = os.path.join(DATA, kind, name)
+            data = os.path.join(folder, "test_data_set_0")
+            model = onnx.load(os.path.join(folder, "model.onnx"))
+            filled = {value.name for value in model.graph.initializer}
+            inputs = [value.name for value in model.graph.input if value.name not in filled]
+            if any(not value.type.HasField("tensor_type") for value in [*model.graph.input, *model.graph.output]):
+                continue
+            given = [(label, read_proto(os.path.join(data, f"input_{i}.pb"))) for i, label in enumerate(inputs)]
+            wanted = [(value.name, read_proto(os.path.join(data, f"output_{i}.pb")))
+                      for i, value in enumerate(model.graph.output)]
+            writer.case(f"{kind}_{name}", model, given, wanted, 1e-3, 1e-7)
+
+
 def main():
-    if len(sys.argv) != 3 or sys.argv[2] not in ("own", "node", "all"):
+    kinds = {"own": write_own, "node": write_node_tests, "data": write_data_tests, "light": write_light_tests}
+    if len(sys.argv) != 3 or sys.argv[2] not in (*kinds, "all"):
         raise SystemExit(__doc__)
     writer = Writer(sys.argv[1])
-    if sys.argv[2] != "node":
-        write_own(writer)
-    if sys.argv[2] != "own":
-        write_node_tests(writer)
+    for kind, write in kinds.items():
+        if sys.argv[2] == kind or (sys.argv[2] == "all" and kind != "light"):
+            write(writer)
     writer.close()
     print(f"{len(writer.names)} cases")
 

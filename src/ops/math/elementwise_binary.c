@@ -78,12 +78,31 @@ static binary_fn find_entry(const binary_entry *table, kelp_dtype dtype) {
     return NULL;
 }
 
+/* Before opset 7 the second operand was fitted to the first: its axes to those from attribute
+ * "axis" on, else to the last ones; PRelu's slope to the channels. */
+static void fit_second(const kelp_op_args *args, const kelp_tensor *a, kelp_tensor *inout_b) {
+    bool slope = strcmp(kelp_node_op_type(args->node), "PRelu") == 0;
+    int64_t axis = a->rank - inout_b->rank;
+    if (slope && inout_b->rank == 1 && a->rank > 2 && inout_b->shape[0] != 1)
+        axis = 1;
+    else if (kelp_node_attr_type(args->node, "axis") == KELP_ATTR_INT)
+        axis = kelp_node_attr_i64(args->node, "axis", axis);
+    if (axis < 0)
+        axis += a->rank;
+    for (int64_t trailing = a->rank - axis - inout_b->rank; axis >= 0 && trailing > 0; trailing--)
+        inout_b->shape[inout_b->rank++] = 1;
+    kelp_ops_strides(inout_b->rank, inout_b->shape, inout_b->strides);
+}
+
 /* `out_dtype` INVALID: the inputs' own. */
 static kelp_status *binary_reshape(kelp_op_args *args, const binary_entry *table, int simd,
                                    kelp_dtype out_dtype) {
     binary_plan *p = args->plan;
     KELP_TRY(kelp_ops_check(args, 2));
-    const kelp_tensor *a = args->inputs[0], *b = args->inputs[1];
+    kelp_tensor fitted = *args->inputs[1];
+    const kelp_tensor *a = args->inputs[0], *b = &fitted;
+    if (kelp_ops_version(args) < 7 && *kelp_node_domain(args->node) == '\0')
+        fit_second(args, a, &fitted);
     if (a->dtype != b->dtype)
         return KELP_ERROR(
             KELP_INVALID_ARGUMENT, "operator '%s' takes two tensors of one type: found %s and %s",
@@ -101,7 +120,7 @@ static kelp_status *binary_reshape(kelp_op_args *args, const binary_entry *table
         out_dtype = a->dtype;
     p->size = kelp_ops_element_bytes(a->dtype);
     p->out_size = kelp_ops_element_bytes(out_dtype);
-    kelp_bcast_init(&p->walk, rank, shape, args->inputs, 2);
+    kelp_bcast_init(&p->walk, rank, shape, (const kelp_tensor *const[]){a, b}, 2);
     return kelp_ops_set(args, 0, out_dtype, rank, shape);
 }
 

@@ -241,7 +241,8 @@ typedef struct pad_plan {
 static kelp_status *read_pads(kelp_op_args *args, int32_t rank, int64_t *before, int64_t *after) {
     int64_t pads[2 * KELP_MAX_RANK], axes[KELP_MAX_RANK];
     const int64_t *given = NULL;
-    size_t count = kelp_node_attr_i64s(args->node, "pads", &given), axis_count = 0;
+    const char *name = kelp_ops_version(args) < 2 ? "paddings" : "pads";
+    size_t count = kelp_node_attr_i64s(args->node, name, &given), axis_count = 0;
     if (count > 2 * KELP_MAX_RANK)
         return kelp_ops_bad_shapes(args, args->inputs[0], NULL, "too many pads");
     if (count > 0)

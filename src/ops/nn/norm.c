@@ -373,6 +373,12 @@ static kelp_status *batch_norm_reshape(const void *state, kelp_op_args *args) {
         return kelp_ops_bad_type(args, x->dtype);
     if (kelp_node_attr_i64(args->node, "training_mode", 0) != 0)
         return KELP_ERROR(KELP_UNIMPLEMENTED, "BatchNormalization in training mode");
+    if (kelp_ops_version(args) < 7 && kelp_node_attr_i64(args->node, "is_test", 0) == 0)
+        return KELP_ERROR(KELP_UNIMPLEMENTED,
+                          "BatchNormalization in training mode: attribute 'is_test' is 0");
+    if (kelp_ops_version(args) < 9 && kelp_node_attr_i64(args->node, "spatial", 1) == 0)
+        return KELP_ERROR(KELP_UNIMPLEMENTED,
+                          "BatchNormalization of each place by itself: attribute 'spatial' is 0");
     p->channels = x->rank > 1 ? x->shape[1] : 1;
     p->inner = x->rank > 1 ? kelp_ops_product(x->shape, 2, x->rank) : 1;
     p->epsilon = kelp_node_attr_f32(args->node, "epsilon", 1e-5f);

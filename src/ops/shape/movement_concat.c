@@ -154,15 +154,33 @@ static kelp_status *expand_invoke(const void *state, kelp_op_args *args) {
 KELP_KERNEL(Expand, 0, 0, 1, expand_reshape, expand_invoke);
 
 /* ---- Tile: each axis in two, repeats before extent ---- */
+/* Before opset 6: inputs "tiles" and "axis", one number each, of the tensor's own type. */
+static kelp_status *read_tiles(kelp_op_args *args, int64_t *repeats, size_t *out_count) {
+    const kelp_tensor *x = args->inputs[0];
+    int32_t axis;
+    KELP_TRY(kelp_ops_check(args, 3));
+    if (kelp_ops_defer(args, 1) || kelp_ops_defer(args, 2))
+        return NULL;
+    if (kelp_tensor_elements(args->inputs[1]) != 1 || kelp_tensor_elements(args->inputs[2]) != 1)
+        return kelp_ops_bad_shapes(args, args->inputs[1], args->inputs[2], "expected two numbers");
+    KELP_TRY(kelp_ops_axis(args, kelp_ops_read_i64(args->inputs[2], 0), x->rank, &axis));
+    for (int32_t i = 0; i < x->rank; i++)
+        repeats[i] = i == axis ? kelp_ops_read_i64(args->inputs[1], 0) : 1;
+    *out_count = (size_t)x->rank;
+    return NULL;
+}
+
 static kelp_status *tile_reshape(const void *state, kelp_op_args *args) {
     int64_t repeats[KELP_MAX_RANK], shape[KELP_MAX_RANK];
     size_t count = 0;
     (void)state;
     KELP_TRY(kelp_ops_check(args, 2));
     const kelp_tensor *x = args->inputs[0];
-    if (kelp_ops_defer(args, 1))
-        return NULL;
-    KELP_TRY(kelp_ops_i64s(args, args->inputs[1], repeats, KELP_MAX_RANK, &count));
+    if (kelp_ops_version(args) < 6)
+        KELP_TRY(read_tiles(args, repeats, &count));
+    else if (!kelp_ops_defer(args, 1))
+        KELP_TRY(kelp_ops_i64s(args, args->inputs[1], repeats, KELP_MAX_RANK, &count));
+    KELP_OPS_TRY_DEFER(args);
     if (kelp_ops_element_bytes(x->dtype) == 0)
         return kelp_ops_bad_type(args, x->dtype);
     if (count != (size_t)x->rank || x->rank * 2 > KELP_MAX_RANK)
