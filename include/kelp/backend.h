@@ -378,7 +378,7 @@ TRITONBACKEND_Response *kelp_backend_response_raw(const kelp_backend_response *r
 /* Adds an output and gives its memory to write to: row-major, in CPU memory, until the response is
  * sent. `out_data` is the address of a pointer of any type. KELP_STRING is INVALID_ARGUMENT, its
  * size being unknown: use kelp_backend_put. A shape with negative extents, a type that Triton has
- * not: INVALID_ARGUMENT. An output that is there already: ALREADY_EXISTS. */
+ * not: INVALID_ARGUMENT. */
 kelp_status *kelp_backend_output_data(kelp_backend_response *response, const char *name,
                                       kelp_dtype dtype, int32_t rank, const int64_t *shape,
                                       void **out_data) KELP_MUST_USE;
@@ -453,6 +453,11 @@ void kelp_backend_factory_destroy(kelp_backend_factory *take_factory);
 kelp_status *kelp_backend_gather(kelp_backend_request **requests, size_t request_count,
                                  const char *name, kelp_dtype dtype, int32_t rank,
                                  kelp_tensor *out) KELP_MUST_USE;
+
+/* The same for ragged batches (allow_ragged_batch): all elements of all requests, in a row. */
+kelp_status *kelp_backend_gather_flat(kelp_backend_request **requests, size_t request_count,
+                                      const char *name, kelp_dtype dtype,
+                                      kelp_tensor *out) KELP_MUST_USE;
 
 /* Splits an output of the whole batch, any strides, along the first dimension: each request that
  * wants it gets its part in the response that it is filling (kelp_backend_respond). With `like`,

@@ -17,56 +17,86 @@ static bool same_items(const kelp_backend_pieces *a, const kelp_backend_pieces *
     return true;
 }
 
-/* Bytes of all, and the first extents added up in `shape`. */
+/* What is joined: bytes of all, and the shape: first extents added up, or all elements. */
+typedef struct joined {
+    size_t size_bytes;
+    int32_t rank;
+    int64_t shape[KELP_MAX_RANK];
+} joined;
+
+static kelp_status *add_shape(const kelp_backend_pieces *first, const kelp_backend_pieces *pieces,
+                              bool flat, joined *inout) {
+    int64_t extent = pieces->rank > 0 ? pieces->shape[0] : 1;
+    if (!flat && pieces->rank < 1)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "input '%s' has no dimension to join along",
+                          pieces->name);
+    if (pieces->dtype != first->dtype || (!flat && !same_items(first, pieces)))
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "input '%s': requests of other types or shapes cannot be joined",
+                          pieces->name);
+    if ((flat && !kelp_shape_elements(pieces->rank, pieces->shape, &extent)) ||
+        !kelp_i64_add(inout->shape[0], extent, &inout->shape[0]) ||
+        !kelp_size_add(inout->size_bytes, (size_t)pieces->size_bytes, &inout->size_bytes))
+        return kelp_status_oom();
+    return NULL;
+}
+
 static kelp_status *measure(kelp_backend_request **requests, size_t count, const char *name,
-                            kelp_dtype dtype, int32_t rank, int64_t *shape,
-                            size_t *out_size_bytes) {
+                            kelp_dtype dtype, int32_t rank, bool flat, joined *out) {
     kelp_backend_pieces first = {0}, pieces;
-    size_t size_bytes = 0;
+    *out = (joined){.rank = 1};
     for (size_t i = 0; i < count; i++) {
         KELP_TRY(kelp_backend_pieces_init(&pieces, requests[i], name));
         KELP_TRY(kit_check("input", pieces.name, pieces.dtype, pieces.rank, dtype, rank));
-        if (pieces.rank < 1)
-            return KELP_ERROR(KELP_INVALID_ARGUMENT, "input '%s' has no dimension to join along",
-                              pieces.name);
-        if (i == 0) {
-            first = pieces;
-            memcpy(shape, pieces.shape, (size_t)pieces.rank * sizeof *shape);
-        } else if (!same_items(&first, &pieces)) {
-            return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                              "input '%s': requests of other types or shapes cannot be joined",
-                              pieces.name);
-        } else if (!kelp_i64_add(shape[0], pieces.shape[0], &shape[0])) {
-            return kelp_status_oom();
+        if (i == 0 && !flat) {
+            out->rank = pieces.rank;
+            for (int32_t d = 1; d < pieces.rank; d++)
+                out->shape[d] = pieces.shape[d];
         }
-        if (!kelp_size_add(size_bytes, (size_t)pieces.size_bytes, &size_bytes))
-            return kelp_status_oom();
+        if (i == 0)
+            first = pieces;
+        KELP_TRY(add_shape(&first, &pieces, flat, out));
     }
-    *out_size_bytes = size_bytes;
     return NULL;
+}
+
+static kelp_status *join(kelp_backend_request **requests, size_t count, const char *name,
+                         kelp_dtype dtype, int32_t rank, bool flat, kelp_tensor *out) {
+    joined j;
+    size_t filled = 0;
+    kelp_backend_pieces pieces;
+    KELP_TRY(measure(requests, count, name, dtype, rank, flat, &j));
+    char *data = kelp_backend_request_alloc(requests[0], j.size_bytes);
+    if (!data)
+        return kelp_status_oom();
+    for (size_t i = 0; i < count; i++) {
+        KELP_TRY(kelp_backend_pieces_init(&pieces, requests[i], name));
+        KELP_TRY(kelp_backend_pieces_copy(&pieces, data + filled, j.size_bytes - filled));
+        filled += (size_t)pieces.size_bytes;
+    }
+    return kit_tensor_from_wire(&requests[0]->arena, "input", pieces.name, pieces.dtype, j.rank,
+                                j.shape, data, j.size_bytes, out);
+}
+
+static kelp_status *no_requests(const char *name) {
+    return KELP_ERROR(KELP_INVALID_ARGUMENT, "input '%s': there are no requests to join", name);
 }
 
 kelp_status *kelp_backend_gather(kelp_backend_request **requests, size_t request_count,
                                  const char *name, kelp_dtype dtype, int32_t rank,
                                  kelp_tensor *out) {
-    int64_t shape[KELP_MAX_RANK];
-    size_t size_bytes = 0, filled = 0;
-    kelp_backend_pieces pieces;
     if (request_count == 0)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "input '%s': there are no requests to join", name);
+        return no_requests(name);
     if (request_count == 1)
         return kelp_backend_input(requests[0], name, dtype, rank, out);
-    KELP_TRY(measure(requests, request_count, name, dtype, rank, shape, &size_bytes));
-    char *joined = kelp_backend_request_alloc(requests[0], size_bytes);
-    if (!joined)
-        return kelp_status_oom();
-    for (size_t i = 0; i < request_count; i++) {
-        KELP_TRY(kelp_backend_pieces_init(&pieces, requests[i], name));
-        KELP_TRY(kelp_backend_pieces_copy(&pieces, joined + filled, size_bytes - filled));
-        filled += (size_t)pieces.size_bytes;
-    }
-    return kit_tensor_from_wire(&requests[0]->arena, "input", pieces.name, pieces.dtype,
-                                pieces.rank, shape, joined, size_bytes, out);
+    return join(requests, request_count, name, dtype, rank, false, out);
+}
+
+kelp_status *kelp_backend_gather_flat(kelp_backend_request **requests, size_t request_count,
+                                      const char *name, kelp_dtype dtype, kelp_tensor *out) {
+    if (request_count == 0)
+        return no_requests(name);
+    return join(requests, request_count, name, dtype, KELP_ANY_RANK, true, out);
 }
 
 /* ---- splitting ---- */

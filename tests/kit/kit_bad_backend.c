@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Libraries that refuse to load, each for one reason. */
+#include <kelp/backend.h>
+
+#include <stdlib.h>
+
+#if defined(BAD_EXECUTE)
+#define EXECUTE .execute = execute, .execute_one = execute_one
+#else
+#define EXECUTE .execute_one = execute_one
+#endif
+
+static kelp_status *execute_one(kelp_backend_instance *instance, kelp_backend_request *request) {
+    (void)instance;
+    (void)request;
+    return NULL;
+}
+
+#if defined(BAD_EXECUTE)
+static kelp_status *execute(kelp_backend_instance *instance, kelp_backend_request **requests,
+                            size_t request_count) {
+    (void)instance;
+    (void)requests;
+    (void)request_count;
+    return NULL;
+}
+#endif
+
+#if defined(BAD_CREATE)
+/* Half-built: what is left behind goes to destroy. */
+static kelp_status *create(kelp_backend_host *host, void **out_state) {
+    *out_state = malloc(100);
+    return KELP_ERROR(KELP_UNAVAILABLE, "no licence in '%s'",
+                      kelp_backend_host_setting(host, "licence", "the drawer"));
+}
+#endif
+
+static const kelp_backend_definition bad = {
+#if defined(BAD_SIZE)
+    .struct_size = 8,
+#else
+    .struct_size = sizeof bad,
+#endif
+    .name = "bad",
+#if defined(BAD_CREATE)
+    .create = create,
+    .destroy = free,
+#endif
+    EXECUTE,
+};
+KELP_TRITON_BACKEND(bad)

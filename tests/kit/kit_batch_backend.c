@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A backend on the kit that runs batches: joins INPUT0 of all requests, doubles it and splits it
+ * again. The model's name chooses what else. A request with the id "gate" holds its execution until
+ * it is cancelled, so that a test can have several requests in one batch.
+ */
+#include "kit_backend.h"
+
+#include <time.h>
+
+static kelp_status *pass_gate(kelp_backend_request *request) {
+    if (strcmp(kelp_backend_request_id(request), "gate") != 0)
+        return NULL;
+    while (!kelp_backend_request_is_cancelled(request))
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    return KELP_ERROR(KELP_CANCELLED, "the gate is open");
+}
+
+static kelp_status *twofold(kelp_backend_request **requests, size_t count, const char *like) {
+    kelp_tensor x, y;
+    kelp_backend_instance *instance = kelp_backend_request_instance(requests[0]);
+    if (like)
+        KELP_TRY(kelp_backend_gather_flat(requests, count, "INPUT0", KELP_I32, &x));
+    else
+        KELP_TRY(kelp_backend_gather(requests, count, "INPUT0", KELP_I32, 2, &x));
+    int64_t elements = kelp_tensor_elements(&x);
+    int32_t *out = kelp_backend_request_alloc(requests[0], kelp_tensor_bytes(&x) + 1);
+    if (!out)
+        return kelp_status_oom();
+    kelp_backend_compute_begins(instance);
+    for (int64_t i = 0; i < elements; i++)
+        out[i] = 2 * ((const int32_t *)x.data)[i];
+    kelp_backend_compute_ends(instance);
+    KELP_TRY(kelp_tensor_init(&y, KELP_I32, x.rank, x.shape, out));
+    return kelp_backend_scatter(requests, count, "OUTPUT0", like, &y);
+}
+
+/* What batch_input of the configuration asks for comes back as outputs of the first request. */
+static kelp_status *batch_inputs(kelp_backend_request **requests, size_t count) {
+    kelp_backend_model *model =
+        kelp_backend_instance_model(kelp_backend_request_instance(requests[0]));
+    kelp_backend_response *response;
+    kelp_tensor t;
+    const char *name;
+    KELP_TRY(kelp_backend_respond(requests[0], &response));
+    for (size_t i = 0; i < kelp_backend_batch_input_count(model); i++) {
+        KELP_TRY(kelp_backend_batch_input(requests, count, i, &name, &t));
+        KELP_TRY(kelp_backend_put_tensor(response, name, &t));
+    }
+    PROMISE(refused(kelp_backend_batch_input(requests, count, 99, &name, &t), KELP_OUT_OF_RANGE,
+                    "no batch_input 99"));
+    return NULL;
+}
+
+static kelp_status *execute(kelp_backend_instance *instance, kelp_backend_request **requests,
+                            size_t request_count) {
+    const char *name = kelp_backend_model_name(kelp_backend_instance_model(instance));
+    KELP_TRY(pass_gate(requests[0]));
+    if (strcmp(name, "fail") == 0 && request_count > 1) {
+        /* The second has its answer already; the others get the failure. */
+        kelp_backend_response *response;
+        KELP_TRY(twofold(&requests[1], 1, NULL));
+        KELP_TRY(kelp_backend_respond(requests[1], &response));
+        KELP_TRY(kelp_backend_send(response, KELP_BACKEND_FINAL, NULL));
+        return KELP_ERROR(KELP_INTERNAL, "the batch broke");
+    }
+    if (strcmp(name, "batch_input") == 0) {
+        KELP_TRY(batch_inputs(requests, request_count));
+        return twofold(requests, request_count, "INPUT0");
+    }
+    return twofold(requests, request_count, NULL);
+}
+
+static const kelp_backend_definition kitbatch = {
+    .struct_size = sizeof kitbatch, .name = "kitbatch", .execute = execute};
+KELP_TRITON_BACKEND(kitbatch)

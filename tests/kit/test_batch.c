@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Batches through the kit: joined, split, and the inputs that a configuration asks to be made. */
+#include "server/support.h"
+
+enum { CALLS = 3 };
+
+typedef struct world {
+    repo r;
+    TRITONSERVER_Server *server;
+    call gate, calls[CALLS];
+} world;
+
+static int set_up(void **state) {
+    world *w = calloc(1, sizeof *w);
+    repo_make(&w->r);
+    w->server = server_start(&w->r, &(server_setup){.mode = TRITONSERVER_MODEL_CONTROL_EXPLICIT,
+                                                    .backends = KELP_TEST_BACKENDS});
+    *state = w;
+    return 0;
+}
+
+static int tear_down(void **state) {
+    world *w = *state;
+    server_end(w->server);
+    repo_remove(&w->r);
+    free(w);
+    return 0;
+}
+
+static const char batch_config[] =
+    "backend: \"kitbatch\"\nmax_batch_size: 8\ndynamic_batching { }\n"
+    "input [ { name: \"INPUT0\" data_type: TYPE_INT32 dims: [ 2 ] } ]\n"
+    "output [ { name: \"OUTPUT0\" data_type: TYPE_INT32 dims: [ 2 ] } ]\n"
+    "instance_group [ { kind: KIND_CPU count: 1 } ]\n";
+
+/* Holds the instance, queues the calls, and lets them through together. */
+static void run_together(world *w, const char *name, const int64_t *shape, uint64_t rank,
+                         const void *data, size_t size_bytes) {
+    call_init(&w->gate, w->server, name, -1);
+    ok(TRITONSERVER_InferenceRequestSetId(w->gate.request, "gate"));
+    call_input(&w->gate, "INPUT0", TRITONSERVER_TYPE_INT32, shape, rank, data, size_bytes);
+    call_start(&w->gate);
+    /* The gate is in execution once it no longer waits: nothing tells, so a first request that
+     * joined it would only make a batch of one more. */
+    for (int i = 0; i < CALLS; i++)
+        call_start(&w->calls[i]);
+    ok(TRITONSERVER_InferenceRequestCancel(w->gate.request));
+    call_wait(&w->gate);
+    call_deinit(&w->gate);
+    for (int i = 0; i < CALLS; i++)
+        call_wait(&w->calls[i]);
+}
+
+static void test_join_and_split(void **state) {
+    world *w = *state;
+    static const int32_t values[] = {1, 2, 3, 4, 5, 6, 7, 8};
+    repo_model(&w->r, "batch", batch_config);
+    ok(TRITONSERVER_ServerLoadModel(w->server, "batch"));
+    for (int round = 0; round < 5; round++) {
+        for (int i = 0; i < CALLS; i++) { /* batches of 1, 2 and 3 */
+            int64_t shape[] = {i + 1, 2};
+            call_init(&w->calls[i], w->server, "batch", -1);
+            call_input(&w->calls[i], "INPUT0", TRITONSERVER_TYPE_INT32, shape, 2, values + i,
+                       (size_t)(i + 1) * 8);
+        }
+        run_together(w, "batch", (int64_t[]){1, 2}, 2, values, 8);
+        for (int i = 0; i < CALLS; i++) {
+            size_t size_bytes = 0;
+            TRITONSERVER_Error *error = TRITONSERVER_InferenceResponseError(w->calls[i].response);
+            if (error) { /* it was in one batch with the gate */
+                assert_int_equal(TRITONSERVER_ErrorCode(error), TRITONSERVER_ERROR_CANCELLED);
+                TRITONSERVER_ErrorDelete(error);
+            } else {
+                const int32_t *out = call_output(&w->calls[i], "OUTPUT0", &size_bytes);
+                assert_int_equal(size_bytes, (size_t)(i + 1) * 8);
+                for (int k = 0; k < 2 * (i + 1); k++)
+                    assert_int_equal(out[k], 2 * values[i + k]);
+            }
+            call_deinit(&w->calls[i]);
+        }
+    }
+}
+
+/* The failure of a batch is the answer of those that have none yet. */
+static void test_failure_of_a_batch(void **state) {
+    world *w = *state;
+    static const int32_t values[] = {1, 2};
+    repo_model(&w->r, "fail", batch_config);
+    ok(TRITONSERVER_ServerLoadModel(w->server, "fail"));
+    for (int i = 0; i < CALLS; i++) {
+        call_init(&w->calls[i], w->server, "fail", -1);
+        call_input(&w->calls[i], "INPUT0", TRITONSERVER_TYPE_INT32, (int64_t[]){1, 2}, 2, values,
+                   8);
+    }
+    run_together(w, "fail", (int64_t[]){1, 2}, 2, values, 8);
+    for (int i = 0; i < CALLS; i++) {
+        assert_int_equal(w->calls[i].responses, 1);
+        call_deinit(&w->calls[i]);
+    }
+}
+
+#define BATCH_INPUT(kind, name, type)                                           \
+    "batch_input [ { kind: " kind " target_name: \"" name "\" data_type: " type \
+    " source_input: \"INPUT0\" } ]\n"
+static const char ragged_config[] =
+    "backend: \"kitbatch\"\nmax_batch_size: 8\ndynamic_batching { }\n"
+    "input [ { name: \"INPUT0\" data_type: TYPE_INT32 dims: [ -1 ] allow_ragged_batch: true } ]\n"
+    "output [ { name: \"OUTPUT0\" data_type: TYPE_INT32 dims: [ -1 ] },\n"
+    "         { name: \"COUNT\" data_type: TYPE_INT32 dims: [ -1 ] },\n"
+    "         { name: \"SUM\" data_type: TYPE_INT32 dims: [ -1 ] },\n"
+    "         { name: \"ZERO\" data_type: TYPE_FP32 dims: [ -1 ] },\n"
+    "         { name: \"MAX\" data_type: TYPE_INT32 dims: [ -1 ] },\n"
+    "         { name: \"SHAPE\" data_type: TYPE_INT32 dims: [ -1 ] },\n"
+    "         { name: \"FLAT\" data_type: TYPE_INT64 dims: [ -1 ] } ]\n"
+    "instance_group [ { kind: KIND_CPU count: 1 } ]\n" BATCH_INPUT("BATCH_ELEMENT_COUNT", "COUNT",
+                                                                   "TYPE_INT32")
+        BATCH_INPUT("BATCH_ACCUMULATED_ELEMENT_COUNT", "SUM", "TYPE_INT32")
+            BATCH_INPUT("BATCH_ACCUMULATED_ELEMENT_COUNT_WITH_ZERO", "ZERO", "TYPE_FP32")
+                BATCH_INPUT("BATCH_MAX_ELEMENT_COUNT_AS_SHAPE", "MAX", "TYPE_INT32")
+                    BATCH_INPUT("BATCH_ITEM_SHAPE", "SHAPE", "TYPE_INT32")
+                        BATCH_INPUT("BATCH_ITEM_SHAPE_FLATTEN", "FLAT", "TYPE_INT64");
+
+/* The batch inputs of a batch that held the first `count` calls, of 1, 2 … elements. */
+static void check_batch_inputs(call *c, int count) {
+    size_t size_bytes = 0;
+    const int32_t *counts = call_output(c, "COUNT", &size_bytes);
+    assert_int_equal(size_bytes, (size_t)count * 4);
+    const int32_t *sums = call_output(c, "SUM", &size_bytes);
+    const float *zero = call_output(c, "ZERO", &size_bytes);
+    assert_int_equal(size_bytes, ((size_t)count + 1) * 4);
+    const int32_t *shapes = call_output(c, "SHAPE", &size_bytes);
+    assert_int_equal(size_bytes, (size_t)count * 4);
+    const int64_t *flat = call_output(c, "FLAT", &size_bytes);
+    assert_true(zero[0] == 0);
+    for (int i = 0; i < count; i++) {
+        int32_t sum = (i + 1) * (i + 2) / 2;
+        assert_int_equal(counts[i], i + 1);
+        assert_int_equal(sums[i], sum);
+        assert_true(zero[i + 1] == (float)sum);
+        assert_int_equal(shapes[i], i + 1);
+        assert_int_equal(flat[i], i + 1);
+    }
+    (void)call_output(c, "MAX", &size_bytes);
+    assert_int_equal(size_bytes, (size_t)count * 4);
+}
+
+static void test_ragged_batches(void **state) {
+    world *w = *state;
+    static const int32_t values[] = {1, 2, 3, 4, 5};
+    repo_model(&w->r, "batch_input", ragged_config);
+    ok(TRITONSERVER_ServerLoadModel(w->server, "batch_input"));
+    int largest = 0;
+    for (int round = 0; round < 50 && largest < CALLS; round++) {
+        int together = 0;
+        for (int i = 0; i < CALLS; i++) {
+            int64_t shape[] = {1, i + 1};
+            call_init(&w->calls[i], w->server, "batch_input", -1);
+            call_input(&w->calls[i], "INPUT0", TRITONSERVER_TYPE_INT32, shape, 2, values + i,
+                       (size_t)(i + 1) * 4);
+        }
+        run_together(w, "batch_input", (int64_t[]){1, 2}, 2, values, 8);
+        for (int i = 0; i < CALLS; i++) {
+            size_t size_bytes = 0;
+            TRITONSERVER_Error *error = TRITONSERVER_InferenceResponseError(w->calls[i].response);
+            bool failed = error != NULL;
+            TRITONSERVER_ErrorDelete(error);
+            if (failed)
+                continue; /* it was in one batch with the gate */
+            const int32_t *out = call_output(&w->calls[i], "OUTPUT0", &size_bytes);
+            assert_int_equal(size_bytes, (size_t)(i + 1) * 4);
+            for (int k = 0; k <= i; k++)
+                assert_int_equal(out[k], 2 * values[i + k]);
+            uint32_t count = 0;
+            ok(TRITONSERVER_InferenceResponseOutputCount(w->calls[i].response, &count));
+            if (i == 0 && count > 1) {
+                (void)call_output(&w->calls[0], "COUNT", &size_bytes);
+                check_batch_inputs(&w->calls[0], together = (int)(size_bytes / 4));
+            }
+        }
+        for (int i = 0; i < CALLS; i++)
+            call_deinit(&w->calls[i]);
+        largest = together > largest ? together : largest;
+    }
+    assert_int_equal(largest, CALLS); /* all three were in one batch, at least once */
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_join_and_split, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_failure_of_a_batch, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_ragged_batches, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

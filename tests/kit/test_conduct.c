@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What authors get wrong, and what the kit promises then: whoever asked has one answer, and nothing
+ * is left behind. */
+#include "server/support.h"
+
+#include <time.h>
+
+#define IO                                                                 \
+    "input [ { name: \"INPUT0\" data_type: TYPE_INT32 dims: [ 2 ] } ]\n"   \
+    "output [ { name: \"OUTPUT0\" data_type: TYPE_INT32 dims: [ 2 ] } ]\n" \
+    "instance_group [ { kind: KIND_CPU count: 1 } ]\n"
+#define ONE "backend: \"kitone\"\n" IO
+#define DECOUPLED "model_transaction_policy { decoupled: true }\n"
+
+static const int64_t shape[] = {2};
+static const int32_t data[] = {1, 2};
+
+typedef struct world {
+    repo r;
+    TRITONSERVER_Server *server;
+} world;
+
+static int set_up(void **state) {
+    world *w = calloc(1, sizeof *w);
+    repo_make(&w->r);
+    w->server = server_start(&w->r, &(server_setup){.mode = TRITONSERVER_MODEL_CONTROL_EXPLICIT,
+                                                    .complete = true,
+                                                    .backends = KELP_TEST_BACKENDS});
+    *state = w;
+    return 0;
+}
+
+static int tear_down(void **state) {
+    world *w = *state;
+    server_end(w->server);
+    repo_remove(&w->r);
+    free(w);
+    return 0;
+}
+
+static void load(world *w, const char *name, const char *config) {
+    repo_model(&w->r, name, config);
+    ok(TRITONSERVER_ServerLoadModel(w->server, name));
+}
+
+static void open_model(world *w, const char *name, const char *config, call *c) {
+    load(w, name, config);
+    call_init(c, w->server, name, -1);
+    call_input(c, "INPUT0", TRITONSERVER_TYPE_INT32, shape, 1, data, sizeof data);
+}
+
+static void close_model(world *w, const char *name, call *c) {
+    char gone[256];
+    call_deinit(c);
+    ok(TRITONSERVER_ServerUnloadModel(w->server, name));
+    snprintf(gone, sizeof gone, "{\"name\":\"%s\",\"version\":\"1\",\"state\":\"UNAVAILABLE\"",
+             name);
+    wait_for_index(w->server, gone); /* nothing of it is left in flight */
+}
+
+static void check_output(call *c, int32_t value) {
+    size_t size_bytes = 0;
+    const int32_t *out = call_output(c, "OUTPUT0", &size_bytes);
+    assert_int_equal(size_bytes, 8);
+    assert_int_equal(out[0], value);
+    assert_int_equal(out[1], value + 1);
+}
+
+static char *statistics(world *w, const char *name) {
+    TRITONSERVER_Message *message = NULL;
+    ok(TRITONSERVER_ServerModelStatistics(w->server, name, 1, &message));
+    return message_text(message);
+}
+
+/* An execution is counted when it is over, which may be after its last answer. */
+static void wait_for_executions(world *w, const char *name, long long count) {
+    long long found = -1;
+    for (int i = 0; i < 1000 && found != count; i++) {
+        char *stats = statistics(w, name);
+        found = number_after(stats, "\"execution_count\":");
+        free(stats);
+        if (found != count)
+            nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+    assert_int_equal(found, count);
+}
+
+/* Answered well, however odd the way. */
+static void test_answers(void **state) {
+    static const struct {
+        const char *name;
+        int32_t value;
+    } cases[] = {{"good", 7},    {"twice", 7}, {"error_after", 7}, {"release_twice", 7},
+                 {"dropped", 9}, {"late", 7},  {"factory", 7},     {"orphan", 7}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        call c;
+        open_model(*state, cases[i].name, ONE, &c);
+        for (int round = 0; round < 3; round++) {
+            call_run(&c);
+            assert_int_equal(c.responses, 1);
+            check_output(&c, cases[i].value);
+            call_clear(&c);
+        }
+        char *stats = statistics(*state, cases[i].name);
+        assert_int_equal(number_after(stats, "\"success\":{\"count\":"), 3);
+        free(stats);
+        wait_for_executions(*state, cases[i].name, 3);
+        close_model(*state, cases[i].name, &c);
+    }
+}
+
+/* Answered with an error that says what happened. */
+static void test_failures(void **state) {
+    static const struct {
+        const char *name;
+        TRITONSERVER_Error_Code code;
+        const char *text;
+    } cases[] = {
+        {"midway", TRITONSERVER_ERROR_UNAVAILABLE, "cannot go on: the disk is full"},
+        {"silent", TRITONSERVER_ERROR_INTERNAL,
+         "backend 'kitone' gave no answer to a request for model 'silent'"},
+        {"fail_twice", TRITONSERVER_ERROR_NOT_FOUND, "the first failure"},
+        {"late_forget", TRITONSERVER_ERROR_INTERNAL, "gave no answer"},
+        {"factory_forget", TRITONSERVER_ERROR_INTERNAL, "gave no answer"},
+        {"finish", TRITONSERVER_ERROR_INTERNAL, "gave no answer"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        call c;
+        open_model(*state, cases[i].name, ONE, &c);
+        for (int round = 0; round < 3; round++) {
+            call_run(&c);
+            assert_int_equal(c.responses, 1);
+            call_fails(&c, cases[i].code, cases[i].text);
+            call_clear(&c);
+        }
+        char *stats = statistics(*state, cases[i].name);
+        /* What is said through a factory comes after the request's own report. */
+        if (!strstr(cases[i].name, "factory"))
+            assert_int_equal(number_after(stats, "\"fail\":{\"count\":"), 3);
+        free(stats);
+        close_model(*state, cases[i].name, &c);
+    }
+}
+
+static void test_streams(void **state) {
+    static const struct {
+        const char *name;
+        unsigned responses;
+        const char *error;
+    } cases[] = {{"stream", 3, NULL},        {"stream_error", 4, "the stream broke"},
+                 {"two_factories", 1, NULL}, {"finish", 0, NULL},
+                 {"silent", 0, NULL},        {"factory_forget", 0, NULL}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        call c;
+        open_model(*state, cases[i].name, ONE DECOUPLED, &c);
+        for (int round = 0; round < 2; round++) {
+            call_run(&c);
+            assert_int_equal(c.responses, cases[i].responses);
+            if (cases[i].error)
+                call_fails(&c, TRITONSERVER_ERROR_INTERNAL, cases[i].error);
+            else if (cases[i].responses)
+                check_output(&c, 7);
+            call_clear(&c);
+        }
+        close_model(*state, cases[i].name, &c);
+    }
+}
+
+static void test_stream_statistics(void **state) {
+    call c;
+    open_model(*state, "stream", ONE DECOUPLED, &c);
+    call_run(&c);
+    char *stats = statistics(*state, "stream");
+    contains(stats, "\"response_stats\":{\"0\":");
+    contains(stats, "\"2\":{");
+    free(stats);
+    close_model(*state, "stream", &c);
+}
+
+static void test_cancellation(void **state) {
+    call c;
+    open_model(*state, "cancel", ONE, &c);
+    call_start(&c);
+    ok(TRITONSERVER_InferenceRequestCancel(c.request));
+    call_wait(&c);
+    fails(TRITONSERVER_InferenceResponseError(c.response), TRITONSERVER_ERROR_CANCELLED, "");
+    close_model(*state, "cancel", &c);
+}
+
+static void test_unload_waits_for_what_is_kept(void **state) {
+    world *w = *state;
+    call c;
+    open_model(w, "late", ONE, &c);
+    call_start(&c);
+    ok(TRITONSERVER_ServerUnloadModel(w->server, "late"));
+    call_wait(&c);
+    check_output(&c, 7);
+    wait_for_index(w->server, "\"name\":\"late\",\"version\":\"1\",\"state\":\"UNAVAILABLE\"");
+    call_deinit(&c);
+}
+
+static void test_models_that_do_not_load(void **state) {
+    world *w = *state;
+    repo_model(&w->r, "model_fails", ONE);
+    fails(TRITONSERVER_ServerLoadModel(w->server, "model_fails"), TRITONSERVER_ERROR_INVALID_ARG,
+          "no model would please me");
+    repo_model(&w->r, "instance_fails", ONE);
+    fails(TRITONSERVER_ServerLoadModel(w->server, "instance_fails"), TRITONSERVER_ERROR_UNAVAILABLE,
+          "no instance today");
+    repo_model(&w->r, "badcreate", "backend: \"kitbadcreate\"\n" IO);
+    fails(TRITONSERVER_ServerLoadModel(w->server, "badcreate"), TRITONSERVER_ERROR_UNAVAILABLE,
+          "no licence in 'the drawer'");
+    repo_model(&w->r, "badsize", "backend: \"kitbadsize\"\n" IO);
+    fails(TRITONSERVER_ServerLoadModel(w->server, "badsize"), TRITONSERVER_ERROR_INVALID_ARG,
+          "struct_size of its definition is 8");
+    repo_model(&w->r, "badexecute", "backend: \"kitbadexecute\"\n" IO);
+    fails(TRITONSERVER_ServerLoadModel(w->server, "badexecute"), TRITONSERVER_ERROR_INVALID_ARG,
+          "exactly one of execute and execute_one");
+}
+
+static void test_configuration(void **state) {
+    world *w = *state;
+    load(w, "config",
+         "backend: \"kitone\"\n"
+         "input [ { name: \"INPUT0\" data_type: TYPE_FP32 dims: [ -1, 3 ] },\n"
+         "        { name: \"INPUT1\" data_type: TYPE_STRING dims: [ 1 ] optional: true } ]\n"
+         "output [ { name: \"OUTPUT0\" data_type: TYPE_FP32 dims: [ 1 ] } ]\n"
+         "instance_group [ { kind: KIND_CPU count: 2 } ]\n"
+         "parameters { key: \"number\" value { string_value: \"12\" } }\n"
+         "parameters { key: \"yes\" value { string_value: \"yes\" } }\n"
+         "parameters { key: \"word\" value { string_value: \"x \\\"y\\\"\" } }\n");
+    load(w, "complete", "backend: \"kitone\"\n");
+    TRITONSERVER_Message *message = NULL;
+    ok(TRITONSERVER_ServerModelConfig(w->server, "complete", 1, 1, &message));
+    char *config = message_text(message);
+    contains(config, "\"max_batch_size\":4");
+    free(config);
+}
+
+static const char rich_config[] =
+    "backend: \"kitone\"\n"
+    "input [ { name: \"INPUT0\" data_type: TYPE_FP32 dims: [ 2, 3 ] },\n"
+    "        { name: \"INPUT1\" data_type: TYPE_STRING dims: [ 2 ] } ]\n"
+    "output [ { name: \"OUTPUT0\" data_type: TYPE_FP32 dims: [ 2, 2 ] },\n"
+    "         { name: \"OUTPUT1\" data_type: TYPE_STRING dims: [ 2 ] },\n"
+    "         { name: \"OUTPUT2\" data_type: TYPE_INT32 dims: [ 2, 2 ] } ]\n"
+    "instance_group [ { kind: KIND_CPU count: 1 } ]\n";
+
+static void rich_call(world *w, const char *name, call *c) {
+    static const int64_t matrix[] = {2, 3}, vector[] = {2};
+    static const float values[] = {0, 1, 2, 3, 4, 5};
+    static const char strings[] = "\3\0\0\0one\0\0\0\0";
+    load(w, name, rich_config);
+    call_init(c, w->server, name, -1);
+    ok(TRITONSERVER_InferenceRequestAddInput(c->request, "INPUT0", TRITONSERVER_TYPE_FP32, matrix,
+                                             2));
+    /* In three pieces, one of which is empty and one of which ends within an element. */
+    ok(TRITONSERVER_InferenceRequestAppendInputData(c->request, "INPUT0", values, 10,
+                                                    TRITONSERVER_MEMORY_CPU, 0));
+    ok(TRITONSERVER_InferenceRequestAppendInputData(c->request, "INPUT0", values, 0,
+                                                    TRITONSERVER_MEMORY_CPU, 0));
+    ok(TRITONSERVER_InferenceRequestAppendInputData(c->request, "INPUT0", (const char *)values + 10,
+                                                    14, TRITONSERVER_MEMORY_CPU, 0));
+    call_input(c, "INPUT1", TRITONSERVER_TYPE_BYTES, vector, 1, strings, 11);
+}
+
+static void test_inputs(void **state) {
+    call c;
+    rich_call(*state, "inputs", &c);
+    call_run(&c);
+    call_fails(&c, TRITONSERVER_ERROR_INTERNAL, "gave no answer"); /* it only looks */
+    close_model(*state, "inputs", &c);
+}
+
+static void test_outputs(void **state) {
+    static const float columns[] = {1, 2, 4, 5};
+    static const int32_t transposed[] = {1, 3, 2, 4};
+    size_t size_bytes = 0;
+    call c;
+    rich_call(*state, "outputs", &c);
+    call_run(&c);
+    const void *found = call_output(&c, "OUTPUT0", &size_bytes);
+    assert_int_equal(size_bytes, sizeof columns);
+    assert_memory_equal(found, columns, sizeof columns);
+    found = call_output(&c, "OUTPUT1", &size_bytes);
+    assert_int_equal(size_bytes, 11);
+    assert_memory_equal(found, "\1\0\0\0a\2\0\0\0bc", 11);
+    found = call_output(&c, "OUTPUT2", &size_bytes);
+    assert_memory_equal(found, transposed, sizeof transposed);
+    close_model(*state, "outputs", &c);
+}
+
+static void test_parameters(void **state) {
+    uint32_t count = 0;
+    const char *name = NULL;
+    TRITONSERVER_ParameterType type;
+    const void *value = NULL;
+    call c;
+    open_model(*state, "parameters", ONE, &c);
+    ok(TRITONSERVER_InferenceRequestSetIntParameter(c.request, "int", 7));
+    ok(TRITONSERVER_InferenceRequestSetDoubleParameter(c.request, "float", 1.5));
+    ok(TRITONSERVER_InferenceRequestSetBoolParameter(c.request, "flag", true));
+    ok(TRITONSERVER_InferenceRequestSetStringParameter(c.request, "text", "t"));
+    ok(TRITONSERVER_InferenceRequestSetId(c.request, "the id"));
+    ok(TRITONSERVER_InferenceRequestSetCorrelationId(c.request, 12));
+    ok(TRITONSERVER_InferenceRequestSetFlags(c.request, TRITONSERVER_REQUEST_FLAG_SEQUENCE_START));
+    ok(TRITONSERVER_InferenceRequestSetTimeoutMicroseconds(c.request, 99000000));
+    call_run(&c);
+    ok(TRITONSERVER_InferenceResponseError(c.response));
+    ok(TRITONSERVER_InferenceResponseParameterCount(c.response, &count));
+    assert_int_equal(count, 4);
+    ok(TRITONSERVER_InferenceResponseParameter(c.response, 0, &name, &type, &value));
+    assert_string_equal(name, "i");
+    assert_int_equal(*(const int64_t *)value, 42);
+    ok(TRITONSERVER_InferenceResponseParameter(c.response, 3, &name, &type, &value));
+    assert_string_equal((const char *)value, "text");
+    close_model(*state, "parameters", &c);
+}
+
+static void test_calls(void **state) {
+    world *w = *state;
+    static const char *const names[] = {"call", "call_many", "call_stream", "abandon"};
+    load(w, "good", ONE);
+    load(w, "midway", ONE);
+    load(w, "stream", ONE DECOUPLED);
+    load(w, "cancel", ONE);
+    for (int i = 0; i < 4; i++) {
+        call c;
+        open_model(w, names[i], ONE, &c);
+        for (int round = 0; round < 3; round++) {
+            call_run(&c);
+            check_output(&c, 7);
+            call_clear(&c);
+        }
+        close_model(w, names[i], &c);
+    }
+    call c;
+    open_model(w, "call_missing", ONE, &c);
+    call_run(&c);
+    fails(TRITONSERVER_InferenceResponseError(c.response), TRITONSERVER_ERROR_NOT_FOUND,
+          "cannot call model 'nowhere'");
+    close_model(w, "call_missing", &c);
+    open_model(w, "call_midway", ONE, &c);
+    call_run(&c);
+    call_fails(&c, TRITONSERVER_ERROR_UNAVAILABLE, "the disk is full");
+    close_model(w, "call_midway", &c);
+}
+
+static void test_cancellation_reaches_the_called(void **state) {
+    world *w = *state;
+    call c;
+    load(w, "cancel", ONE);
+    open_model(w, "call_cancel", ONE, &c);
+    call_start(&c);
+    ok(TRITONSERVER_InferenceRequestCancel(c.request));
+    call_wait(&c);
+    fails(TRITONSERVER_InferenceResponseError(c.response), TRITONSERVER_ERROR_CANCELLED, "");
+    close_model(w, "call_cancel", &c);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_answers, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_failures, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_streams, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_stream_statistics, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_cancellation, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_unload_waits_for_what_is_kept, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_models_that_do_not_load, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_configuration, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_inputs, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_outputs, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_parameters, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_calls, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_cancellation_reaches_the_called, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
