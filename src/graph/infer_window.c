@@ -177,7 +177,7 @@ static bool resize(kelp_infer_call *call, kelp_dims *out) {
             continue;
         else if (plain && has_scales && out->shape[i] >= 0 && scales[i] > 0 && scales[i] < 1e6f &&
                  out->shape[i] < INT32_MAX)
-            extent = (int64_t)floor((double)out->shape[i] * (double)scales[i]);
+            extent = (int64_t)floorf((float)out->shape[i] * scales[i]);
         kelp_dims_set(out, i, extent);
     }
     return true;

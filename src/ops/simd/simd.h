@@ -69,6 +69,12 @@ typedef struct kelp_simd {
                  float *out);
     /* y[i] += w * x[i * stride] */
     void (*axpy)(float *y, const float *x, float w, int64_t stride, int64_t count);
+    /* y[i] = Σ w[t * w_stride] * x[t * stride + i], t < taps */
+    void (*blend)(float *y, const float *x, int64_t stride, const float *w, int64_t w_stride,
+                  int64_t taps, int64_t count);
+    /* y[i] = Σ w[t * w_stride + i] * x[first[i] + t], t < taps */
+    void (*gather_blend)(float *y, const float *x, const int32_t *first, const float *w,
+                         int64_t w_stride, int64_t taps, int64_t count);
 } kelp_simd;
 
 /* The best table that the CPU can run, within kelp_cpu_isa_limit. Any thread. */

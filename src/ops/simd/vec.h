@@ -72,6 +72,9 @@ VEC_INLINE vf v_load_n(const void *p, int64_t n) {
 VEC_INLINE void v_store_n(void *p, vf x, int64_t n) {
     _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), (__m512)x);
 }
+VEC_INLINE vf v_gather(const float *p, const int32_t *at) {
+    return (vf)_mm512_i32gather_ps(_mm512_loadu_si512(at), p, 4);
+}
 VEC_INLINE float v_sum(vf x) {
     return _mm512_reduce_add_ps((__m512)x);
 }
@@ -90,6 +93,9 @@ VEC_INLINE vf v_sqrt(vf x) {
 }
 VEC_INLINE vi v_round(vf x) {
     return (vi)_mm256_cvtps_epi32((__m256)x);
+}
+VEC_INLINE vf v_gather(const float *p, const int32_t *at) {
+    return (vf)_mm256_i32gather_ps(p, _mm256_loadu_si256((const __m256i *)(const void *)at), 4);
 }
 VEC_INLINE __m256i v_mask(int64_t n) {
     return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
@@ -116,6 +122,12 @@ VEC_INLINE vf v_sqrt(vf x) {
 VEC_INLINE vi v_round(vf x) {
     vf y = x + 0x1.8p23f;
     return (vi)y - 0x4b400000;
+}
+VEC_INLINE vf v_gather(const float *p, const int32_t *at) {
+    vf x;
+    for (int i = 0; i < VEC_LANES; i++)
+        x[i] = p[at[i]];
+    return x;
 }
 VEC_INLINE vf v_load_n(const void *p, int64_t n) {
     vf x = {0};
