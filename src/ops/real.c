@@ -4,6 +4,8 @@
 
 #include "tensor/convert.h"
 
+#include <math.h>
+
 bool kelp_real_takes(kelp_dtype dtype) {
     switch (dtype) {
     case KELP_F32:
@@ -62,7 +64,7 @@ bool kelp_real_fits_f32(kelp_dtype dtype) {
         type *to = (type *)data + begin;                                                \
         for (int64_t i = 0; i < count; i++)                                             \
             to[i] = from[i] >= (REAL)(most)   ? (most)                                  \
-                    : from[i] > (REAL)(least) ? (type)from[i]                           \
+                    : from[i] > (REAL)(least) ? (type)ROUND(from[i])                    \
                                               : (from[i] != from[i] ? 0 : (type)least); \
         break;                                                                          \
     }
@@ -97,6 +99,7 @@ bool kelp_real_fits_f32(kelp_dtype dtype) {
         break;
 
 #define REAL float
+#define ROUND rintf
 void kelp_real_load_f32(kelp_dtype dtype, const void *data, int64_t begin, int64_t count,
                         float *out) {
     const uint16_t *halves = (const uint16_t *)data + begin;
@@ -117,8 +120,10 @@ void kelp_real_store_f32(kelp_dtype dtype, void *data, int64_t begin, int64_t co
     }
 }
 #undef REAL
+#undef ROUND
 
 #define REAL double
+#define ROUND rint
 void kelp_real_load_f64(kelp_dtype dtype, const void *data, int64_t begin, int64_t count,
                         double *out) {
     const uint16_t *halves = (const uint16_t *)data + begin;

@@ -17,7 +17,7 @@ void kelp_real_load_f32(kelp_dtype dtype, const void *data, int64_t begin, int64
                         float *out);
 void kelp_real_load_f64(kelp_dtype dtype, const void *data, int64_t begin, int64_t count,
                         double *out);
-/* The reverse. Integers are cut off towards zero and held within their range; NaN becomes 0. */
+/* The reverse. Integers are rounded, ties to even, and held within their range; NaN becomes 0. */
 void kelp_real_store_f32(kelp_dtype dtype, void *data, int64_t begin, int64_t count,
                          const float *from);
 void kelp_real_store_f64(kelp_dtype dtype, void *data, int64_t begin, int64_t count,
