@@ -87,6 +87,7 @@ static kelp_status *read_mask(kelp_op_args *args, const kelp_sdpa *s, const kelp
     out->head = strides[1];
     out->row = strides[2];
     out->flags = mask->dtype == KELP_BOOL;
+    out->dropped = -INFINITY;
     return NULL;
 }
 

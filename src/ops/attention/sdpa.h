@@ -15,12 +15,13 @@ typedef struct kelp_sdpa_view {
     int64_t batch, head, row;
 } kelp_sdpa_view;
 
-/* Added to the scores, of any number type; or, `flags`, a score is dropped where it is zero. Keys
+/* Added to the scores, of any number type; or `flags`: a score is dropped where it is zero. Keys
  * from `keys` on are dropped. Strides in elements, 0 where broadcast. */
 typedef struct kelp_sdpa_mask {
     const kelp_tensor *tensor; /* NULL: none */
     int64_t batch, head, row, keys;
     bool flags;
+    float dropped; /* what is added where a flag is zero, and to keys from `keys` on */
 } kelp_sdpa_mask;
 
 #define KELP_SDPA_MASKS 2
@@ -35,6 +36,7 @@ typedef struct kelp_sdpa {
     kelp_sdpa_mask masks[KELP_SDPA_MASKS];
     /* Query i stands at p = i + offset, and sees keys from p - left to p + right; negative: all. */
     int64_t offset, left, right;
+    const int64_t *offsets;    /* for each image, instead of `offset`; or NULL */
     const int64_t *key_counts; /* for each image, or NULL: all keys */
     bool from_end;             /* the last query stands at the last of key_counts */
     const float *sinks;        /* one score for each head that takes part and has no value */

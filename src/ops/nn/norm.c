@@ -261,13 +261,17 @@ static kelp_status *layer_norm_invoke(const void *state, kelp_op_args *args) {
 }
 KELP_KERNEL(LayerNormalization, 0, sizeof(norm_plan), 0, layer_norm_reshape, layer_norm_invoke);
 
+/* With ONNX Runtime's SimplifiedLayerNormalization, which has the statistic as output 1. */
 static kelp_status *rms_norm_reshape(const void *state, kelp_op_args *args) {
     (void)state;
-    return norm_reshape(args, 1, kelp_node_attr_i64(args->node, "axis", -1), true);
+    KELP_TRY(norm_reshape(args, 1, kelp_node_attr_i64(args->node, "axis", -1), true));
+    return statistics_shape(args, 1);
 }
 
 static kelp_status *rms_norm_invoke(const void *state, kelp_op_args *args) {
+    norm_plan *p = args->plan;
     (void)state;
+    p->inverse = data_of(kelp_ops_out(args, 1));
     return norm_run(args, 1);
 }
 KELP_KERNEL(RMSNormalization, 0, sizeof(norm_plan), 0, rms_norm_reshape, rms_norm_invoke);
