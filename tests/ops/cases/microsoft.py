@@ -36,6 +36,49 @@ def activations(own):
     ms(own, "QuickGelu", [x], alpha=0.7)
 
 
+def plain(q, k, v):
+    """softmax(q k' / sqrt(size)) v of [batch, length, heads, size]."""
+    scores = np.einsum("bqhd,bkhd->bhqk", q, k) / np.sqrt(q.shape[-1])
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    y = np.einsum("bhqk,bkhd->bqhd", weights / weights.sum(-1, keepdims=True), v)
+    return y.reshape(y.shape[0], y.shape[1], -1).astype(np.float32)
+
+
+def attention(own):
+    b, s, n, d = 2, 5, 3, 6
+    h = n * d
+    mha = lambda inputs, **attrs: ms(own, "MultiHeadAttention", inputs, num_heads=n, **attrs)  # noqa: E731
+    q, k, v = f32(b, s, h), f32(b, 8, h), f32(b, 8, n * 4)
+    mha([q, k, v])
+    mha([q, k, v, f32(2 * h + n * 4)], scale=0.3)
+    mha([q, k, v, None, np.array([3, 8], np.int32)])
+    mha([q, k, v, None, i32(b, 8)], mask_filter_value=-500.0)
+    mha([q, k, v, None, i32(b, s, 8), f32(1, n, s, 8)])
+    mha([q, k, v, None, None, f32(b, 1, s, 8)])
+    packed, pair = f32(b, s, n, 3, d), f32(b, 8, n, 2, d)  # ONNX Runtime has these on GPUs alone
+    mha([packed], reference=[plain(*(packed[:, :, :, i] for i in range(3)))])
+    mha([q, pair], reference=[plain(q.reshape(b, s, n, d), pair[:, :, :, 0], pair[:, :, :, 1])])
+    mha([q, f32(b, n, 8, d), f32(b, n, 8, d)])
+    mha([q, f32(b, s, h), f32(b, s, h), None, None, None, f32(b, n, 4, d), f32(b, n, 4, d)], outputs=3, unidirectional=1)
+    mha([q, f32(b, s, h), f32(b, s, h), f32(3 * h), None, f32(1, 1, s, 9), f32(b, n, 4, d), f32(b, n, 4, d)], outputs=3)
+    merged = lambda inputs, **attrs: ms(own, "Attention", inputs, num_heads=n, **attrs)  # noqa: E731
+    x, w, bias = f32(b, s, 7), f32(7, 3 * h), f32(3 * h)
+    merged([x, w, bias])
+    merged([x, w, bias, np.array([2, 5], np.int32)])
+    merged([x, w, bias, np.array([4, 5, 1, 0], np.int32)])
+    merged([x, w, bias, i32(b, s)], unidirectional=1)
+    merged([x, w, bias, i32(b, s, s)], scale=0.2)
+    merged([x, w, bias, i32(b, s + 4), f32(2, b, n, 4, d)], outputs=2, unidirectional=1)
+    merged([x, f32(7, 2 * h + 12), f32(2 * h + 12)], qkv_hidden_sizes=[h, h, 12])
+    merged([x, w, bias, None, None, f32(b, n, s, s)])
+    quantized = [rng.integers(0, 256, (b, s, 7)).astype(np.uint8), rng.integers(0, 256, (7, 3 * h)).astype(np.uint8), bias,
+                 np.float32(0.02), np.float32(0.01)]
+    zeros = [np.uint8(120), np.uint8(131)]
+    ms(own, "QAttention", [*quantized, None, *zeros], num_heads=n)
+    ms(own, "QAttention", [*quantized, np.array([2, 5], np.int32), *zeros, f32(2, b, n, 4, d)], num_heads=n, outputs=2, unidirectional=1)
+
+
 def cases(own):
+    attention(own)
     norms(own)
     activations(own)
