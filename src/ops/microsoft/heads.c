@@ -24,6 +24,7 @@ static void gather_range(void *userp, int64_t begin, int64_t end, int worker) {
             for (int64_t d = 0; d < h->size && bias != NULL; d++)
                 to[d] = from[d] + bias[d];
         }
+        memset(to, 0, (size_t)((h->room - past - h->fresh) * h->size) * sizeof *to);
     }
 }
 

@@ -7,7 +7,7 @@
 #include "ops/attention/sdpa.h"
 
 /* Keys or values (or queries) to be laid out as [batch, heads, room, size]: first the past's rows,
- * then the fresh ones. */
+ * then the fresh ones, then zeros. */
 typedef struct kelp_heads {
     int64_t batch, heads, fresh, size, past, room;
     kelp_sdpa_view from;    /* floats */

@@ -78,7 +78,40 @@ def attention(own):
     ms(own, "QAttention", [*quantized, np.array([2, 5], np.int32), *zeros, f32(2, b, n, 4, d)], num_heads=n, outputs=2, unidirectional=1)
 
 
+def group_query(own):
+    n, kv, d = 4, 2, 16
+    angles = rng.uniform(0, 6, (40, d // 2))
+    tables = [np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)]
+
+    def gqa(batch, fresh, past, lengths, rotary=0, outputs=3, extra=(), packed=False, room=None, **attrs):
+        total = max(lengths) + 1
+        width = n * d + (2 * kv * d if packed else 0)
+        cache = [None, None] if past is None else [f32(batch, kv, room or past, d) for _ in range(2)]
+        inputs = [f32(batch, fresh, width), *([None, None] if packed else [f32(batch, fresh, kv * d) for _ in range(2)]), *cache,
+                  np.array(lengths, np.int32), np.array(total, np.int32)]
+        tail = (tables if rotary else [None, None]) + list(extra)
+        while tail and tail[-1] is None:
+            tail.pop()
+        ms(own, "GroupQueryAttention", inputs + tail, outputs=outputs, num_heads=n, kv_num_heads=kv, do_rotary=rotary,
+           constants=(6,), **attrs)
+
+    gqa(2, 6, None, [5, 5])
+    gqa(2, 6, None, [5, 5], rotary=1, packed=True)
+    gqa(2, 1, 9, [9, 9], rotary=1, scale=0.4)
+    gqa(2, 1, 9, [9, 9], rotary=1, rotary_interleaved=1, softcap=1.5)
+    gqa(1, 3, 7, [9], rotary=1)
+    gqa(1, 3, 7, [9], rotary=1, extra=[i64(4, 9, 30).reshape(1, 3)])
+    gqa(2, 1, 12, [12, 12], extra=[None, f32(1, n, 1, 13)])
+    gqa(2, 6, None, [5, 5], extra=[None, f32(2, 1, 6, 6)])
+    for window in (1, 3, 20):
+        gqa(2, 8, None, [7, 7], local_window_size=window)
+        gqa(2, 1, 12, [12, 12], local_window_size=window, rotary=1)
+    gqa(2, 6, None, [5, 5], smooth_softmax=1)
+    gqa(2, 1, 12, [12, 12], extra=[None, None, f32(n)])
+
+
 def cases(own):
+    group_query(own)
     attention(own)
     norms(own)
     activations(own)
