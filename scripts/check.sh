@@ -145,6 +145,7 @@ tests tsan -R '^(base|engine|opset|server|frontends|e2e\.(serve|repository|http_
 if [ "$full" = full ]; then
     tests clang
     step minilm minilm
+    step zoo "$python" tests/zoo/test_zoo.py --runner build/release/tests/ops/ops_run_cases --models build/zoo
     step valgrind valgrind_run
     step fuzz scripts/fuzz.sh "${FUZZ_SECONDS:-60}"
 fi
