@@ -5,9 +5,8 @@
  * usage: run_cases DIR [--isa 0|1|2] [--threads N] [--missing FILE] [--match TEXT]
  * A case that fails must be listed in FILE (name, tab, why). The last line sums up.
  */
-#include "base/fs.h"
-#include "onnx/model.h"
 #include "ops/ops.h"
+#include "support/case_file.h"
 #include "tensor/convert.h"
 
 #include <kelp/engine.h>
@@ -16,83 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-typedef struct named {
-    const char *name;
-    kelp_tensor tensor;
-} named;
-
-/* What a case reads lies in its arena, borrowed from the mapped file. */
-typedef struct test_case {
-    kelp_arena arena;
-    kelp_mapping mapping;
-    double rtol, atol;
-    uint32_t input_count, output_count;
-    named *inputs, *outputs;
-} test_case;
-
-static void give_up(const char *what, kelp_status *status) {
-    fprintf(stderr, "%s: %s\n", what, status ? kelp_status_message(status) : "cut short");
-    exit(2);
-}
-
-static const char *take(kelp_str *rest, size_t size) {
-    if (rest->length < size)
-        give_up("a case file", NULL);
-    const char *at = rest->data;
-    rest->data += size;
-    rest->length -= size;
-    return at;
-}
-
-static uint32_t take_u32(kelp_str *rest) {
-    uint32_t value;
-    memcpy(&value, take(rest, sizeof value), sizeof value);
-    return value;
-}
-
-/* A TensorProto, with its elements copied to where an application's would lie. */
-static void read_tensor(test_case *c, kelp_str bytes, kelp_tensor *out) {
-    kelp_onnx_reader reader = {.arena = &c->arena, .data = &c->arena, .label = "case"};
-    kelp_onnx_place place = {.field = "tensor", .index = -1};
-    kelp_onnx_tensor read;
-    reader.limits = (kelp_graph_limits){.file_bytes = bytes.length, .depth = 8};
-    kelp_status *status = kelp_onnx_read_tensor(&reader, &place, bytes, &read);
-    if (status != NULL)
-        give_up("a case's tensor", status);
-    *out = read.tensor;
-    size_t size = kelp_tensor_bytes(out);
-    void *copy = kelp_arena_alloc(&c->arena, size + 64, 64);
-    if (copy == NULL)
-        exit(2);
-    if (size > 0)
-        memcpy(copy, out->data, size);
-    out->data = copy;
-}
-
-static named *read_list(test_case *c, kelp_str *rest, uint32_t *out_count) {
-    *out_count = take_u32(rest);
-    named *list = kelp_arena_alloc(&c->arena, (*out_count + 1) * sizeof *list, 16);
-    for (uint32_t i = 0; list != NULL && i < *out_count; i++) {
-        size_t length = take_u32(rest);
-        list[i].name = kelp_arena_strndup(&c->arena, take(rest, length), length);
-        size_t size = take_u32(rest);
-        read_tensor(c, (kelp_str){take(rest, size), size}, &list[i].tensor);
-    }
-    return list;
-}
-
-static void read_case(test_case *c, const char *path) {
-    kelp_arena_init(&c->arena, kelp_allocator_system(), 65536);
-    kelp_status *status = kelp_fs_map(path, &c->mapping);
-    if (status != NULL)
-        give_up(path, status);
-    kelp_str rest = {c->mapping.data, c->mapping.size_bytes};
-    memcpy(&c->rtol, take(&rest, 8), 8);
-    memcpy(&c->atol, take(&rest, 8), 8);
-    c->inputs = read_list(c, &rest, &c->input_count);
-    c->outputs = read_list(c, &rest, &c->output_count);
-}
 
 static bool is_float(kelp_dtype dtype) {
     return dtype == KELP_F32 || dtype == KELP_F64 || dtype == KELP_F16 || dtype == KELP_BF16 ||
@@ -213,9 +135,9 @@ typedef struct totals {
 static void run_case(kelp_runtime *runtime, const char *directory, const char *name,
                      const char *missing, totals *sums) {
     char path[4096], why[2048] = "";
-    test_case c = {0};
+    test_case c;
     snprintf(path, sizeof path, "%s/%s.bin", directory, name);
-    read_case(&c, path);
+    test_case_read(&c, path);
     snprintf(path, sizeof path, "%s/%s.onnx", directory, name);
     kelp_status *status = run(runtime, path, &c, why, sizeof why);
     if (status != NULL)
@@ -233,15 +155,16 @@ static void run_case(kelp_runtime *runtime, const char *directory, const char *n
         printf("FAILED %s: %s\n", name, why);
     }
     kelp_status_free(status);
-    kelp_fs_unmap(&c.mapping);
-    kelp_arena_deinit(&c.arena);
+    test_case_free(&c);
 }
 
 static char *read_text(const char *path) {
     kelp_mapping mapping = {0};
     kelp_status *status = path ? kelp_fs_map(path, &mapping) : NULL;
-    if (status != NULL)
-        give_up(path, status);
+    if (status != NULL) {
+        fprintf(stderr, "%s\n", kelp_status_message(status));
+        exit(2);
+    }
     char *text = calloc(1, mapping.size_bytes + 1);
     if (text == NULL)
         exit(2);
