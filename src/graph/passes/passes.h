@@ -26,6 +26,8 @@ kelp_status *kelp_pass_attention(kelp_block *block) KELP_MUST_USE;
 kelp_status *kelp_pass_matmul(kelp_block *block) KELP_MUST_USE;
 /* Add + LayerNormalization → kelp::SkipLayerNorm. */
 kelp_status *kelp_pass_skip_norm(kelp_block *block) KELP_MUST_USE;
+/* Conv + BatchNormalization, or Mul or Add of a constant a channel → Conv of other weights. */
+kelp_status *kelp_pass_affine(kelp_block *block) KELP_MUST_USE;
 /* Conv + activation → kelp::ConvAct. */
 kelp_status *kelp_pass_conv(kelp_block *block) KELP_MUST_USE;
 /* Identity, Dropout, Cast to the same type, Transpose that moves nothing: nodes that say nothing.

@@ -7,7 +7,7 @@
 
 kelp_status *kelp_passes_run(kelp_graph *graph) {
     static kelp_status *(*const passes[])(kelp_block *) = {
-        kelp_pass_simplify, kelp_pass_gelu,   kelp_pass_attention,
+        kelp_pass_simplify, kelp_pass_gelu,   kelp_pass_attention, kelp_pass_affine,
         kelp_pass_conv,     kelp_pass_matmul, kelp_pass_skip_norm,
     };
     kelp_block *block = graph->main;

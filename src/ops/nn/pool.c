@@ -168,4 +168,3 @@ static kelp_status *pool_invoke(const void *state, kelp_op_args *args) {
 POOL(MaxPool, false, false)
 POOL(AveragePool, true, false)
 POOL(GlobalMaxPool, false, true)
-POOL(GlobalAveragePool, true, true)

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A convolution of constant weights swallows what scales and shifts its channels: a
+ * BatchNormalization at inference, or Mul and Add with one constant a channel. The new weights are
+ * the graph's own; sums are kept in double.
+ */
+#include "base/checked.h"
+#include "graph/passes/passes.h"
+
+#include <math.h>
+#include <string.h>
+
+/* y[c] = scale[c] · x[c] + shift[c] */
+typedef struct affine {
+    double *scale, *shift;
+    int64_t channels;
+} affine;
+
+static bool is_f32(const kelp_value *value) {
+    return value != NULL && value->constant != NULL && value->constant->dtype == KELP_F32;
+}
+
+static double f32_at(const kelp_tensor *tensor, int64_t index) {
+    float value; /* weights lie at any address */
+    memcpy(&value, (const char *)tensor->data + (size_t)index * sizeof value, sizeof value);
+    return (double)value;
+}
+
+/* One constant for all, or one a channel: extents but the channels' are 1. */
+static bool channel_constant(const kelp_value *value, int32_t rank, int64_t channels) {
+    if (!is_f32(value) || value->constant->rank > rank)
+        return false;
+    const kelp_tensor *tensor = value->constant;
+    for (int32_t axis = 0; axis < tensor->rank; axis++) {
+        bool channel_axis = axis + rank - tensor->rank == 1;
+        if (tensor->shape[axis] != 1 && !(channel_axis && tensor->shape[axis] == channels))
+            return false;
+    }
+    return true;
+}
+
+static double channel_at(const kelp_tensor *tensor, int64_t channel) {
+    return f32_at(tensor, kelp_tensor_elements(tensor) == 1 ? 0 : channel);
+}
+
+static bool take_batch_norm(const kelp_node *node, affine *out) {
+    int64_t version = node->opset_version;
+    if (node->input_count < 5 || kelp_node_attr_i64(node, "training_mode", 0) != 0 ||
+        (version < 7 && kelp_node_attr_i64(node, "is_test", 0) == 0) ||
+        (version < 9 && kelp_node_attr_i64(node, "spatial", 1) == 0))
+        return false;
+    for (size_t i = 1; i < node->output_count; i++) {
+        if (node->outputs[i] != NULL && node->outputs[i]->use_count > 0)
+            return false;
+    }
+    for (size_t i = 1; i < 5; i++) {
+        if (!is_f32(node->inputs[i]) ||
+            kelp_tensor_elements(node->inputs[i]->constant) != out->channels)
+            return false;
+    }
+    double epsilon = (double)kelp_node_attr_f32(node, "epsilon", 1e-5f);
+    for (int64_t c = 0; c < out->channels; c++) {
+        double scale = f32_at(node->inputs[1]->constant, c) /
+                       sqrt(f32_at(node->inputs[4]->constant, c) + epsilon);
+        out->scale[c] = scale;
+        out->shift[c] =
+            f32_at(node->inputs[2]->constant, c) - scale * f32_at(node->inputs[3]->constant, c);
+    }
+    return true;
+}
+
+/* Mul or Add; the version is one that broadcasts as numpy does. */
+static bool take_binary(const kelp_node *node, const kelp_value *x, int32_t rank, affine *out) {
+    bool product = strcmp(node->op_type, "Mul") == 0;
+    const kelp_value *other = node->inputs[0] == x ? node->inputs[1] : node->inputs[0];
+    if (node->opset_version < 7 || !channel_constant(other, rank, out->channels))
+        return false;
+    for (int64_t c = 0; c < out->channels; c++) {
+        double value = channel_at(other->constant, c);
+        out->scale[c] = product ? value : 1;
+        out->shift[c] = product ? 0 : value;
+    }
+    return true;
+}
+
+static bool take(const kelp_node *node, const kelp_value *x, int32_t rank, affine *out) {
+    if (*node->domain != '\0' || node->input_count < 2)
+        return false;
+    if (strcmp(node->op_type, "BatchNormalization") == 0)
+        return node->inputs[0] == x && take_batch_norm(node, out);
+    if (strcmp(node->op_type, "Mul") == 0 || strcmp(node->op_type, "Add") == 0)
+        return node->input_count == 2 && take_binary(node, x, rank, out);
+    return false;
+}
+
+static kelp_status *new_constant(kelp_block *block, const char *name, const kelp_tensor *like,
+                                 kelp_value **out, float **out_data) {
+    kelp_arena *arena = &block->graph->arena;
+    KELP_TRY(kelp_block_add_value(block, name, out));
+    kelp_tensor *tensor = KELP_ARENA_NEW(arena, kelp_tensor);
+    *out_data = kelp_arena_alloc(arena, kelp_tensor_bytes(like), 64);
+    if (tensor == NULL || *out_data == NULL)
+        return KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "no memory for the weights of '%s'", name);
+    KELP_TRY(kelp_tensor_init(tensor, KELP_F32, like->rank, like->shape, *out_data));
+    (*out)->constant = tensor;
+    (*out)->kind = KELP_VALUE_TENSOR;
+    (*out)->dtype = KELP_F32;
+    (*out)->rank = like->rank;
+    memcpy((*out)->shape, like->shape, sizeof like->shape);
+    return NULL;
+}
+
+/* The convolution's weights and bias with `change` applied after them. */
+static kelp_status *apply(kelp_block *block, kelp_node *conv, const affine *change,
+                          kelp_value **out_weights, kelp_value **out_bias) {
+    const kelp_tensor *old = conv->inputs[1]->constant;
+    const kelp_tensor *old_bias =
+        conv->input_count > 2 && conv->inputs[2] != NULL ? conv->inputs[2]->constant : NULL;
+    int64_t each = change->channels > 0 ? kelp_tensor_elements(old) / change->channels : 0;
+    kelp_tensor row = {0};
+    float *weights, *bias;
+    KELP_TRY(kelp_tensor_init(&row, KELP_F32, 1, &change->channels, NULL));
+    KELP_TRY(new_constant(block, conv->inputs[1]->name, old, out_weights, &weights));
+    KELP_TRY(new_constant(block, conv->outputs[0]->name, &row, out_bias, &bias));
+    for (int64_t c = 0; c < change->channels; c++) {
+        for (int64_t i = 0; i < each; i++)
+            weights[c * each + i] = (float)(f32_at(old, c * each + i) * change->scale[c]);
+        double before = old_bias != NULL ? f32_at(old_bias, c) : 0;
+        bias[c] = (float)(before * change->scale[c] + change->shift[c]);
+    }
+    return NULL;
+}
+
+/* NULL when nothing follows that can be swallowed. */
+static kelp_node *follower(kelp_node *conv, affine *change) {
+    if (conv->removed || conv->output_count == 0 || conv->input_count < 2 ||
+        kelp_match_producer(conv->outputs[0], "", "Conv") != conv || !is_f32(conv->inputs[1]) ||
+        (conv->input_count > 2 && conv->inputs[2] != NULL && !is_f32(conv->inputs[2])) ||
+        !kelp_used_once(conv->outputs[0]))
+        return NULL;
+    kelp_node *next = kelp_value_only_user(conv->outputs[0]);
+    const kelp_tensor *weights = conv->inputs[1]->constant;
+    if (next == NULL || weights->rank < 3)
+        return NULL;
+    change->channels = weights->shape[0];
+    return next;
+}
+
+static kelp_status *swallow(kelp_block *block, kelp_node *conv, kelp_node *next,
+                            const affine *change) {
+    kelp_node *fused = NULL;
+    kelp_value *weights = NULL, *bias = NULL;
+    KELP_TRY(apply(block, conv, change, &weights, &bias));
+    kelp_value *inputs[3] = {conv->inputs[0], weights, bias};
+    KELP_TRY(kelp_block_insert_node(block, next, "Conv", "", conv->opset_version, conv->name,
+                                    inputs, 3, next->outputs, 1, conv->attributes, &fused));
+    conv->removed = true;
+    next->removed = true;
+    return NULL;
+}
+
+kelp_status *kelp_pass_affine(kelp_block *block) {
+    kelp_arena room;
+    kelp_status *status = NULL;
+    kelp_arena_init(&room, block->graph->allocator, 0);
+    for (size_t i = 0; status == NULL && i < block->node_count; i++) {
+        affine change = {0};
+        kelp_node *next = follower(block->nodes[i], &change);
+        if (next == NULL)
+            continue;
+        kelp_arena_clear(&room);
+        change.scale = KELP_ARENA_ARRAY(&room, (size_t)change.channels, double);
+        change.shift = KELP_ARENA_ARRAY(&room, (size_t)change.channels, double);
+        if (change.scale == NULL || change.shift == NULL) {
+            status = KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "no memory to fold '%s'", next->name);
+            break;
+        }
+        if (!take(next, block->nodes[i]->outputs[0], block->nodes[i]->inputs[1]->constant->rank,
+                  &change))
+            continue;
+        status = swallow(block, block->nodes[i], next, &change);
+        if (status == NULL) {
+            kelp_block_sweep(block);
+            kelp_block_count_uses(block);
+            i = i > 0 ? i - 1 : 0; /* the fused node may swallow the next one */
+        }
+    }
+    kelp_arena_deinit(&room);
+    return status;
+}
