@@ -6,7 +6,7 @@ _kelp() {
     local options=""
     COMPREPLY=()
     if [ "$COMP_CWORD" -eq 1 ] || { [ "$COMP_CWORD" -eq 2 ] && [ "$prev" = help ]; }; then
-        COMPREPLY=($(compgen -W "help --version --help serve run inspect bench completion" -- "$cur"))
+        COMPREPLY=($(compgen -W "help --version --help serve run inspect bench new completion" -- "$cur"))
         return
     fi
     case "${COMP_WORDS[1]}" in
@@ -16,10 +16,11 @@ _kelp() {
         --model-store) COMPREPLY=($(compgen -d -- "$cur")); return ;;
         --model-control-mode) COMPREPLY=($(compgen -W "none explicit poll" -- "$cur")); return ;;
         --backend-directory) COMPREPLY=($(compgen -d -- "$cur")); return ;;
+        --with-backend) COMPREPLY=($(compgen -f -- "$cur")); return ;;
         --log-format) COMPREPLY=($(compgen -W "default ISO8601 json" -- "$cur")); return ;;
         --log-file) COMPREPLY=($(compgen -f -- "$cur")); return ;;
         esac
-        options="--help --model-repository --model-store --model-control-mode --load-model --repository-poll-secs --strict-model-config --disable-auto-complete-config --model-config-name --model-load-thread-count --model-load-retry-count --model-namespacing --backend-directory --backend-config --id --exit-on-error --exit-timeout-secs --strict-readiness --allow-http --http-address --http-port --http-thread-count --reuse-http-port --http-max-input-size --allow-grpc --allow-metrics --log-verbose --log-info --log-warning --log-error --log-format --log-file" ;;
+        options="--help --model-repository --model-store --model-control-mode --load-model --repository-poll-secs --strict-model-config --disable-auto-complete-config --model-config-name --model-load-thread-count --model-load-retry-count --model-namespacing --backend-directory --backend-config --with-backend --id --exit-on-error --exit-timeout-secs --strict-readiness --allow-http --http-address --http-port --http-thread-count --reuse-http-port --http-max-input-size --allow-grpc --allow-metrics --log-verbose --log-info --log-warning --log-error --log-format --log-file" ;;
     run)
         case "$prev" in
         --output-dir) COMPREPLY=($(compgen -d -- "$cur")); return ;;
@@ -33,6 +34,11 @@ _kelp() {
         case "$prev" in
         esac
         options="--help --threads --seconds --input --shape --json" ;;
+    new)
+        case "$prev" in
+        --dir) COMPREPLY=($(compgen -d -- "$cur")); return ;;
+        esac
+        options="--help --dir" ;;
     completion)
         case "$prev" in
         esac

@@ -8,6 +8,7 @@ _kelp() {
             'run:run a model once on given inputs'
             'inspect:show what a model is made of and whether it can run'
             'bench:measure load time, latency and memory of a model'
+            'new:make the project of a backend in C'
             'completion:print completion for a shell'
             'help:explain a command')
         _describe command commands
@@ -32,6 +33,7 @@ _kelp() {
             '--model-namespacing[let two repositories hold models of one name (false)]' \
             '--backend-directory=[folder of NAME/libtriton_NAME.so (../backends beside this program'\''s folder, else /opt/tritonserver/backends)]:DIR:_files -/' \
             '*--backend-config=[setting handed to a backend, or to all; may be given several times]:\[NAME,\]KEY=VALUE: ' \
+            '*--with-backend=[libtriton_NAME.so to serve a model NAME on, with the config.pbtxt of its folder or the one above; may be given several times]:LIBRARY:_files' \
             '--id=[name that the server reports]:NAME: ' \
             '--exit-on-error[end when a model does not load at the start (true); false serves the others]' \
             '--exit-timeout-secs=[seconds that requests in flight have to finish at the end (30)]:N: ' \
@@ -76,6 +78,10 @@ _kelp() {
             '*--input=[an input; those that are not given are made up as by '\''kelp run --random'\'']:NAME=@FILE|V,V,…: ' \
             '*--shape=[shape of an input whose extents the model leaves open (1 each)]:NAME=1x8x8: ' \
             '--json[print JSON]' \
+            '*:file:_files' ;;
+    new)
+        _arguments '--help[this text]' \
+            '--dir=[folder of the project (NAME, in the working folder); made when it is not there]:DIR:_files -/' \
             '*:file:_files' ;;
     completion)
         _arguments '--help[this text]' \

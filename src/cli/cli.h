@@ -17,6 +17,7 @@ extern const kelp_command kelp_cmd_serve;
 extern const kelp_command kelp_cmd_run;
 extern const kelp_command kelp_cmd_inspect;
 extern const kelp_command kelp_cmd_bench;
+extern const kelp_command kelp_cmd_new;
 extern const kelp_command kelp_cmd_completion;
 
 /* All commands in the order of help; NULL after the last. */

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/fs.h"
 #include "base/json.h"
+#include "cli/with_backend.h"
 #include "frontends/http/server.h"
 
 #include <errno.h>
@@ -40,6 +41,8 @@ typedef struct serve_options {
     bool namespacing;
     const char *backend_directory;
     kelp_arg_list backend_config;
+    kelp_arg_list with_backends;
+    char *with_repository; /* of the models made up for with_backends */
     bool allow_http;
     const char *http_address;
     int64_t http_port;
@@ -133,6 +136,13 @@ static const kelp_arg_spec specs[] = {
      .offset = AT(backend_config),
      .value = "[NAME,]KEY=VALUE",
      .help = "setting handed to a backend, or to all; may be given several times"},
+    {.name = "with-backend",
+     .kind = KELP_ARG_LIST,
+     .offset = AT(with_backends),
+     .value = "LIBRARY",
+     .choices = "@file",
+     .help = "libtriton_NAME.so to serve a model NAME on, with the config.pbtxt of its folder or "
+             "the one above; may be given several times"},
     {.group = "Server",
      .name = "id",
      .kind = KELP_ARG_TEXT,
@@ -332,6 +342,8 @@ static kelp_status *fill_options(const serve_options *o, TRITONSERVER_ServerOpti
     KELP_TRY(fill_log(o, options));
     for (size_t i = 0; i < o->repositories.count; i++)
         SET(TRITONSERVER_ServerOptionsSetModelRepositoryPath(options, o->repositories.items[i]));
+    if (o->with_repository)
+        SET(TRITONSERVER_ServerOptionsSetModelRepositoryPath(options, o->with_repository));
     SET(TRITONSERVER_ServerOptionsSetModelControlMode(options, control_mode(o->control_mode)));
     for (size_t i = 0; i < o->load_models.count; i++)
         SET(TRITONSERVER_ServerOptionsSetStartupModel(options, o->load_models.items[i]));
@@ -525,8 +537,8 @@ static void keep_first(kelp_status **inout_first, kelp_status *take_next) {
 }
 
 static int run(const kelp_command *command, void *options) {
-    const serve_options *o = options;
-    if (o->repositories.count == 0)
+    serve_options *o = options;
+    if (o->repositories.count == 0 && o->with_backends.count == 0)
         return kelp_cli_usage(
             command, KELP_ERROR(KELP_INVALID_ARGUMENT, "option '--model-repository' is needed"));
     if (o->allow_grpc)
@@ -541,6 +553,8 @@ static int run(const kelp_command *command, void *options) {
     TRITONSERVER_Server *core = NULL;
     kelp_http_server *http = NULL;
     kelp_status *status = block_signals(&signals);
+    if (!status && o->with_backends.count)
+        status = kelp_with_backend_make(&o->with_backends, &o->with_repository);
     if (!status)
         status = make_core(o, &core);
     if (!status && o->allow_http)
@@ -561,6 +575,7 @@ static int run(const kelp_command *command, void *options) {
     if (core)
         keep_first(&status,
                    from_triton(TRITONSERVER_ServerDelete(core), "cannot delete the server"));
+    kelp_with_backend_remove(o->with_repository);
     if (signals >= 0)
         close(signals);
     return kelp_cli_finish(status);
@@ -577,6 +592,7 @@ const kelp_command kelp_cmd_serve = {
         "  kelp serve --model-repository examples/models\n"
         "  kelp serve --model-repository models --http-port 0 --exit-on-error=false\n"
         "  kelp serve --model-repository models --model-control-mode explicit --load-model digits\n"
+        "  kelp serve --with-backend build/libtriton_my_backend.so\n"
         "  curl -s localhost:8000/v2/models/digits/infer -d @examples/requests/digits.json",
     .positional = "",
     .specs = specs,

@@ -187,7 +187,7 @@ class Others(unittest.TestCase):
     def test_help(self):
         overview = kelp("help")
         self.assertEqual(overview.returncode, 0)
-        for command in ("serve", "run", "inspect", "bench", "completion"):
+        for command in ("serve", "run", "inspect", "bench", "new", "completion"):
             self.assertIn(command, overview.stdout)
             for words in ((command, "--help"), ("help", command)):
                 ended = kelp(*words)

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See with_backend.h. */
+#include "cli/with_backend.h"
+
+#include "base/alloc.h"
+#include "base/checked.h"
+#include "base/fs.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static kelp_status *failed(const char *doing, const char *path) {
+    return KELP_ERROR(KELP_INTERNAL, "cannot %s '%s': %s", doing, path, strerror(errno));
+}
+
+/* What is made for one library. Paths are of PATH_MAX at most, as realpath gives them. */
+typedef struct place {
+    char library[PATH_MAX];
+    char folder[PATH_MAX]; /* where the configuration is looked for */
+    char name[256];
+    kelp_buf model; /* the folder of the model */
+    kelp_buf path;  /* scratch */
+} place;
+
+/* NAME of "…/libtriton_NAME.so". */
+static kelp_status *find_name(place *p, const char *given) {
+    static const char prefix[] = "libtriton_", suffix[] = ".so";
+    if (!realpath(given, p->library))
+        return KELP_ERROR(KELP_NOT_FOUND, "option '--with-backend': '%s': %s", given,
+                          strerror(errno));
+    /* A link may have the name that its target has not. */
+    const char *slash = strrchr(given, '/');
+    const char *file = slash ? slash + 1 : given;
+    size_t length = strlen(file), around = sizeof prefix - 1 + sizeof suffix - 1;
+    if (length <= around || length - around >= sizeof p->name ||
+        strncmp(file, prefix, sizeof prefix - 1) || strcmp(file + length - 3, suffix))
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "option '--with-backend': expected a file named libtriton_NAME.so, found "
+                          "'%s'",
+                          given);
+    memcpy(p->name, file + sizeof prefix - 1, length - around);
+    p->name[length - around] = '\0';
+    strcpy(p->folder, p->library);
+    return NULL;
+}
+
+/* Cuts the last part off a path. */
+static void up(char *path) {
+    char *slash = strrchr(path, '/');
+    if (slash)
+        *slash = '\0';
+}
+
+static const char *joined(kelp_buf *out, const char *folder, const char *name) {
+    kelp_buf_clear(out);
+    kelp_buf_printf(out, "%s/%s", folder, name);
+    return kelp_buf_cstr(out);
+}
+
+static kelp_status *link_into(place *p, const char *target, const char *name) {
+    const char *path = joined(&p->path, kelp_buf_cstr(&p->model), name);
+    KELP_TRY(kelp_buf_status(&p->path));
+    return symlink(target, path) == 0 ? NULL : failed("link", path);
+}
+
+/* The numbered folders beside the configuration are the versions of the model. */
+static kelp_status *link_versions(place *p) {
+    kelp_fs_names names;
+    kelp_buf target;
+    KELP_TRY(kelp_fs_list(kelp_allocator_system(), p->folder, &names));
+    kelp_buf_init(&target, kelp_allocator_system());
+    kelp_status *status = NULL;
+    size_t linked = 0;
+    for (size_t i = 0; i < names.count && !status; i++) {
+        const char *name = names.items[i];
+        if (strspn(name, "0123456789") != strlen(name))
+            continue;
+        const char *path = joined(&target, p->folder, name);
+        status = kelp_buf_status(&target);
+        if (status || kelp_fs_kind_of(path) != KELP_FS_DIRECTORY)
+            continue;
+        status = link_into(p, path, name);
+        linked++;
+    }
+    kelp_buf_deinit(&target);
+    kelp_fs_names_deinit(&names);
+    if (status || linked)
+        return status;
+    const char *path = joined(&p->path, kelp_buf_cstr(&p->model), "1");
+    KELP_TRY(kelp_buf_status(&p->path));
+    return mkdir(path, 0700) == 0 ? NULL : failed("make", path);
+}
+
+static kelp_status *write_config(place *p) {
+    kelp_buf text;
+    kelp_buf_init(&text, kelp_allocator_system());
+    kelp_buf_printf(&text, "backend: \"%s\"\n", p->name);
+    kelp_status *status = kelp_buf_status(&text);
+    const char *path = joined(&p->path, kelp_buf_cstr(&p->model), "config.pbtxt");
+    if (!status)
+        status = kelp_buf_status(&p->path);
+    if (!status)
+        status = kelp_fs_write(path, text.data, text.length);
+    kelp_buf_deinit(&text);
+    return status;
+}
+
+static kelp_status *place_config(place *p) {
+    for (int level = 0; level < 2; level++) {
+        up(p->folder);
+        const char *path = joined(&p->path, p->folder, "config.pbtxt");
+        KELP_TRY(kelp_buf_status(&p->path));
+        if (kelp_fs_kind_of(path) != KELP_FS_FILE)
+            continue;
+        char *target;
+        KELP_TRY(kelp_strdup(kelp_allocator_system(), path, &target));
+        kelp_status *status = link_into(p, target, "config.pbtxt");
+        kelp_free_string(kelp_allocator_system(), target);
+        return status ? status : link_versions(p);
+    }
+    KELP_TRY(write_config(p));
+    const char *path = joined(&p->path, kelp_buf_cstr(&p->model), "1");
+    KELP_TRY(kelp_buf_status(&p->path));
+    return mkdir(path, 0700) == 0 ? NULL : failed("make", path);
+}
+
+static kelp_status *place_model(place *p, const char *repository) {
+    char file[300];
+    const char *model = joined(&p->model, repository, p->name);
+    KELP_TRY(kelp_buf_status(&p->model));
+    if (mkdir(model, 0700) != 0)
+        return errno == EEXIST ? KELP_ERROR(KELP_ALREADY_EXISTS,
+                                            "option '--with-backend': two libraries are named "
+                                            "libtriton_%s.so",
+                                            p->name)
+                               : failed("make", model);
+    snprintf(file, sizeof file, "libtriton_%s.so", p->name);
+    KELP_TRY(link_into(p, p->library, file));
+    return place_config(p);
+}
+
+kelp_status *kelp_with_backend_make(const kelp_arg_list *libraries, char **out_path) {
+    const char *base = getenv("TMPDIR");
+    kelp_buf path;
+    place *p = NULL;
+    kelp_buf_init(&path, kelp_allocator_system());
+    kelp_buf_printf(&path, "%s/kelp-serve-XXXXXX", base && *base ? base : P_tmpdir);
+    const char *template = kelp_buf_cstr(&path);
+    kelp_status *status = kelp_buf_status(&path);
+    if (!status)
+        status = kelp_strdup(kelp_allocator_system(), template, out_path);
+    kelp_buf_deinit(&path);
+    if (status)
+        return status;
+    if (!mkdtemp(*out_path)) {
+        status = failed("make", *out_path);
+        kelp_free_string(kelp_allocator_system(), *out_path);
+        *out_path = NULL;
+        return status;
+    }
+    KELP_TRY(KELP_NEW(kelp_allocator_system(), place, &p));
+    kelp_buf_init(&p->model, kelp_allocator_system());
+    kelp_buf_init(&p->path, kelp_allocator_system());
+    for (size_t i = 0; i < libraries->count && !status; i++) {
+        status = find_name(p, libraries->items[i]);
+        if (!status)
+            status = place_model(p, *out_path);
+    }
+    kelp_buf_deinit(&p->model);
+    kelp_buf_deinit(&p->path);
+    kelp_free(kelp_allocator_system(), p, sizeof *p);
+    return status;
+}
+
+/* Links are removed, not followed. */
+static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *where) {
+    (void)info;
+    (void)kind;
+    (void)where;
+    return remove(path);
+}
+
+void kelp_with_backend_remove(char *take_path) {
+    if (!take_path)
+        return;
+    nftw(take_path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    kelp_free_string(kelp_allocator_system(), take_path);
+}

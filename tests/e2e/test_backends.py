@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The example backends over HTTP."""
+import json
+import struct
+import time
+import unittest
+
+import support
+
+IO = """
+backend: "{backend}"
+input [ {inputs} ]
+output [ {outputs} ]
+"""
+
+
+def io(name, kind, dims):
+    return f'{{ name: "{name}" data_type: TYPE_{kind} dims: {dims} }}'
+
+
+def config(backend, inputs, outputs, more=""):
+    return IO.format(backend=backend, inputs=", ".join(io(*i) for i in inputs), outputs=", ".join(io(*o) for o in outputs)) + more
+
+
+def tensor(name, kind, shape, data):
+    return {"name": name, "datatype": kind, "shape": shape, "data": data}
+
+
+PAIR = [("INPUT0", "FP32", [4]), ("INPUT1", "FP32", [4])]
+
+
+class Backends(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.repository = support.Repository()
+        add = cls.repository.add
+        add("identity", config=config("identity", [("INPUT0", "INT64", [-1]), ("INPUT1", "STRING", [-1])],
+                                      [("OUTPUT0", "INT64", [-1]), ("OUTPUT1", "STRING", [-1])]))
+        add("slow", config=config("identity", [("INPUT0", "INT64", [-1])], [("OUTPUT0", "INT64", [-1])],
+                                  'parameters { key: "execute_delay_ms" value { string_value: "30" } }'))
+        add("addsub", config=config("addsub", PAIR, [("OUTPUT0", "FP32", [4]), ("OUTPUT1", "FP32", [4])]))
+        add("pipeline", config=config("pipeline", PAIR, [("OUTPUT", "FP32", [4])]))
+        add("accumulator", config=config("accumulator", [("INPUT", "FP32", [1])], [("OUTPUT", "FP32", [1]), ("COUNT", "INT64", [1])]))
+        add("repeat", config=config("repeat", [("IN", "INT32", [-1])], [("OUT", "INT32", [1]), ("IDX", "UINT32", [1])],
+                                    "model_transaction_policy { decoupled: true }"))
+        cls.server = support.Server("--model-repository", cls.repository.path)
+
+    @classmethod
+    def tearDownClass(cls):
+        code = cls.server.stop()
+        cls.server.__exit__()
+        cls.repository.__exit__()
+        assert code == 0, code
+
+    def outputs(self, model, request):
+        status, answer = self.server.infer(model, request)
+        self.assertEqual(status, 200, answer)
+        return {output["name"]: output["data"] for output in answer["outputs"]}
+
+    def test_identity(self):
+        words = ["", "Kelp", "größer"]
+        found = self.outputs("identity", {"inputs": [tensor("INPUT0", "INT64", [2], [-(2 ** 63), 2 ** 63 - 1]),
+                                                     tensor("INPUT1", "BYTES", [3], words)]})
+        self.assertEqual(found, {"OUTPUT0": [-(2 ** 63), 2 ** 63 - 1], "OUTPUT1": words})
+
+    def test_identity_echoes_parameters(self):
+        status, answer = self.server.infer("identity", {
+            "parameters": {"echo": True, "mood": "good", "level": 7, "ratio": 0.5},
+            "outputs": [{"name": "OUTPUT0"}],
+            "inputs": [tensor("INPUT0", "INT64", [1], [1]), tensor("INPUT1", "BYTES", [1], ["x"])]})
+        self.assertEqual(status, 200, answer)
+        self.assertEqual([output["name"] for output in answer["outputs"]], ["OUTPUT0"])
+        for name, value in (("echo", True), ("mood", "good"), ("level", 7), ("ratio", 0.5)):
+            self.assertEqual(answer["parameters"][name], value)
+
+    def test_identity_takes_its_time(self):
+        began = time.monotonic()
+        self.outputs("slow", {"inputs": [tensor("INPUT0", "INT64", [1], [1])]})
+        self.assertGreaterEqual(time.monotonic() - began, 0.03)
+
+    def test_addsub_in_binary(self):
+        data = struct.pack("<8f", 1, 2, 3, 4, 10, 20, 30, 40)
+        header = ('{"inputs":[{"name":"INPUT0","datatype":"FP32","shape":[4],"parameters":{"binary_data_size":16}},'
+                  '{"name":"INPUT1","datatype":"FP32","shape":[4],"parameters":{"binary_data_size":16}}]}').encode()
+        status, _, body = self.server.call("POST", "/v2/models/addsub/infer", header + data,
+                                           inference_header_content_length=len(header))
+        self.assertEqual(status, 200, body)
+        self.assertIn(b"11.0,22.0,33.0,44.0", body)
+        self.assertIn(b"-9.0,-18.0,-27.0,-36.0", body)
+
+    def test_pipeline(self):
+        inputs = [tensor("INPUT0", "FP32", [4], [5, 4, 3, 2]), tensor("INPUT1", "FP32", [4], [1, 2, 3, 4])]
+        self.assertEqual(self.outputs("pipeline", {"inputs": inputs}), {"OUTPUT": [24, 12, 0, -12]})
+
+    def test_accumulator(self):
+        def add(sequence, value, **flags):
+            return self.outputs("accumulator", {"parameters": {"sequence_id": sequence, **flags},
+                                                "inputs": [tensor("INPUT", "FP32", [1], [value])]})
+        self.assertEqual(add(1, 1, sequence_start=True), {"OUTPUT": [1], "COUNT": [1]})
+        self.assertEqual(add("one", 100, sequence_start=True), {"OUTPUT": [100], "COUNT": [1]})
+        self.assertEqual(add(1, 2), {"OUTPUT": [3], "COUNT": [2]})
+        self.assertEqual(add(1, 3, sequence_end=True), {"OUTPUT": [6], "COUNT": [3]})
+        self.assertEqual(add(1, 4, sequence_start=True), {"OUTPUT": [4], "COUNT": [1]})
+        status, answer = self.server.infer("accumulator", {"inputs": [tensor("INPUT", "FP32", [1], [1])]})
+        self.assertEqual(status, 400)
+        self.assertIn("no sequence id", answer["error"])
+
+    def test_repeat_is_decoupled(self):
+        """One request with one answer is what HTTP has; the front-end says so, and the server goes on."""
+        status, answer = self.server.infer("repeat", {"inputs": [tensor("IN", "INT32", [2], [1, 2])]})
+        self.assertGreaterEqual(status, 400, answer)
+        self.assertIn("decoupled", answer["error"])
+
+    def test_statistics_come_by_themselves(self):
+        inputs = [tensor("INPUT0", "FP32", [4], [0, 0, 0, 0]), tensor("INPUT1", "FP32", [4], [0, 0, 0, 0])]
+        self.outputs("addsub", {"inputs": inputs})
+        _, _, body = self.server.call("GET", "/v2/models/addsub/stats")
+        stats = json.loads(body)["model_stats"][0]
+        self.assertGreaterEqual(stats["inference_count"], 1)
+        self.assertGreater(stats["inference_stats"]["compute_infer"]["ns"], 0)
+
+
+if __name__ == "__main__":
+    support.main()

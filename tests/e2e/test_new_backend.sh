@@ -1,0 +1,102 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# A backend from nothing, against an installed Kelp: the project of `kelp new` builds, passes its own test, and is served, also when it
+# is built with pkg-config, in an address sanitizer, and without a configuration; and what it must refuse it refuses.
+#   test_new_backend.sh BUILD_FOLDER
+set -euo pipefail
+build=$1
+work=$(mktemp -d)
+server=
+finish() {
+    [ -z "$server" ] || kill -TERM "$server" 2>/dev/null || true
+    rm -rf "$work"
+}
+trap finish EXIT
+say() { echo "new: $*"; }
+fail() { echo "new: FAILED: $*" >&2; exit 1; }
+
+prefix=$work/kelp
+cmake --install "$build" --prefix "$prefix" --strip >"$work/log" || { cat "$work/log"; fail "cmake --install"; }
+export PATH=$prefix/bin:$PATH
+export TMPDIR=$work/tmp
+mkdir "$TMPDIR"
+cd "$work"
+
+say "the project is made, builds and passes its own test"
+kelp new backend my_scale >out
+grep -q "kelp serve --with-backend build/libtriton_my_scale.so" out || fail "it does not say what is next"
+grep -rq "@NAME@" my_scale && fail "a name was not filled in"
+grep -rqE "SPDX|Apache" my_scale && fail "the project has Kelp's licence"
+# The prefix is found through PATH.
+cmake -G Ninja -S my_scale -B my_scale/build >log 2>&1 && cmake --build my_scale/build >>log 2>&1 || { cat log; fail "build"; }
+ctest --test-dir my_scale/build --output-on-failure >log 2>&1 || { cat log; fail "its test"; }
+[ -z "$(ls "$TMPDIR")" ] || fail "the server left $(ls "$TMPDIR")"
+
+say "with pkg-config alone"
+mkdir plain
+# shellcheck disable=SC2046
+gcc -std=c17 -Wall -Wextra -Werror -shared -fPIC -o plain/libtriton_my_scale.so my_scale/my_scale.c \
+    $(PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --cflags --libs kelp-backend) || fail "pkg-config"
+cp my_scale/config.pbtxt plain
+KELP=kelp my_scale/test.sh plain/libtriton_my_scale.so >log 2>&1 || { cat log; fail "plain"; }
+
+say "as C++, and with clang"
+if command -v g++ >/dev/null; then
+    # shellcheck disable=SC2046
+    g++ -std=c++17 -Wall -fsyntax-only -x c++ - $(PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --cflags kelp-backend) \
+        <<<'#include <kelp/backend.h>' || fail "g++"
+fi
+if command -v clang >/dev/null; then
+    clang -std=c17 -Wall -Wextra -Werror -fsyntax-only -I"$prefix/include" my_scale/my_scale.c || fail "clang"
+fi
+
+say "without a configuration the backend is asked, and says nothing: the answer says so"
+mkdir bare
+cp plain/libtriton_my_scale.so bare
+if kelp serve --with-backend bare/libtriton_my_scale.so --http-port 0 >out 2>&1; then fail "a model without inputs is served"; fi
+grep -q "my_scale" out || { cat out; fail "the failure does not name the model"; }
+
+say "several libraries at once, beside a repository"
+mkdir -p repository
+cp -r "$prefix/backends/addsub/libtriton_addsub.so" plain/
+kelp new backend other --dir deep >/dev/null
+gcc -std=c17 -shared -fPIC -o deep/libtriton_other.so deep/other.c -I"$prefix/include" -L"$prefix/lib" -lkelp_backend -ltritonserver
+kelp serve --with-backend plain/libtriton_my_scale.so --with-backend deep/libtriton_other.so --model-repository repository \
+    --http-address 127.0.0.1 --http-port 0 >out 2>err &
+server=$!
+url=
+for _ in $(seq 1 300); do
+    url=$(sed -n 's/^HTTP  \(http:[^ ]*\).*/\1/p' out)
+    [ -n "$url" ] && break
+    kill -0 "$server" 2>/dev/null || { cat out err; fail "kelp serve ended"; }
+    sleep 0.1
+done
+for name in my_scale other; do
+    answer=$(curl -sS "$url/v2/models/$name/infer" -d '{"inputs":[{"name":"INPUT","datatype":"FP32","shape":[1,1],"data":[21]}]}')
+    grep -q '"data":\[42.0\]' <<<"$answer" || fail "$name: $answer"
+done
+kill -TERM "$server"
+wait "$server" || fail "kelp serve ended with $?"
+server=
+[ -z "$(ls "$TMPDIR")" ] || fail "the server left $(ls "$TMPDIR")"
+
+say "refusals"
+refused() {
+    local code=$1 text=$2
+    shift 2
+    set +e
+    "$@" >out 2>&1
+    local found=$?
+    set -e
+    { [ "$found" -eq "$code" ] && grep -qF "$text" out; } || { cat out; fail "$*: ended with $found, expected $code and '$text'"; }
+}
+refused 1 "is there already" kelp new backend my_scale
+refused 2 "cannot be named 'My-scale'" kelp new backend My-scale
+refused 2 "another meaning" kelp new backend python
+refused 2 "'model' cannot be made new" kelp new model x
+refused 1 "cannot make folder" kelp new backend x --dir no/such/folder
+refused 1 "nowhere/libtriton_x.so" kelp serve --with-backend nowhere/libtriton_x.so --http-port 0
+refused 1 "libtriton_NAME.so" kelp serve --with-backend my_scale/my_scale.c --http-port 0
+refused 1 "two libraries" kelp serve --with-backend plain/libtriton_my_scale.so --with-backend bare/libtriton_my_scale.so --http-port 0
+[ -z "$(ls "$TMPDIR")" ] || fail "the server left $(ls "$TMPDIR")"
+say "passed"
