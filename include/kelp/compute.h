@@ -24,6 +24,7 @@
 #define KELP_COMPUTE_H_
 
 #include <kelp/engine.h>
+#include <kelp/event.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -180,17 +181,6 @@ KELP_API void kelp_compute_destroy(kelp_compute_model *model);
 
 /* ---- asynchronous: streams and events ---- */
 
-/* Says when one submission is done. Used again and again, for one submission at a time. */
-typedef struct kelp_compute_event kelp_compute_event;
-KELP_API kelp_status *kelp_compute_event_create(kelp_allocator allocator,
-                                                kelp_compute_event **out) KELP_MUST_USE;
-/* Waits for a submission that is under way. */
-KELP_API void kelp_compute_event_destroy(kelp_compute_event *event);
-/* Never submitted counts as done. Any thread. */
-KELP_API bool kelp_compute_event_done(kelp_compute_event *event);
-/* false when timeout_ns passed first; UINT64_MAX waits for ever. Any thread. */
-KELP_API bool kelp_compute_event_wait(kelp_compute_event *event, uint64_t timeout_ns);
-
 /* Runs what is submitted, in that order, beside the caller. A stream owns its model until it is
  * destroyed: infer on the model is refused, drain waits for the stream. Fork the model for a second
  * stream. */
@@ -205,7 +195,7 @@ KELP_API void kelp_compute_stream_destroy(kelp_compute_stream *stream);
  * the checks is refused here. RESOURCE_EXHAUSTED when `capacity` submissions wait. One thread at a
  * time. */
 KELP_API kelp_status *kelp_compute_submit(kelp_compute_stream *stream, kelp_infer_item *item,
-                                          kelp_compute_event *event) KELP_MUST_USE;
+                                          kelp_event *event) KELP_MUST_USE;
 
 #ifdef __cplusplus
 }

@@ -4,97 +4,14 @@
  * the provider has no submit of its own, a thread takes them in order. One mutex guards the ring.
  */
 #include "base/alloc.h"
-#include "base/clock.h"
+#include "base/event.h"
 #include "base/thread.h"
 #include "compute/state.h"
-
-#include <errno.h>
-
-/* ---- events ---- */
-struct kelp_compute_event {
-    kelp_allocator allocator;
-    pthread_mutex_t mutex;
-    pthread_cond_t changed;
-    bool pending;
-};
-
-static kelp_status *make_lock(pthread_mutex_t *mutex, pthread_cond_t *changed) {
-    pthread_condattr_t attributes;
-    if (pthread_condattr_init(&attributes) != 0)
-        return KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "no memory for a condition variable");
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    int failed = pthread_cond_init(changed, &attributes);
-    pthread_condattr_destroy(&attributes);
-    if (failed != 0)
-        return KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "no memory for a condition variable");
-    if (pthread_mutex_init(mutex, NULL) != 0) {
-        pthread_cond_destroy(changed);
-        return KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "no memory for a mutex");
-    }
-    return NULL;
-}
-
-kelp_status *kelp_compute_event_create(kelp_allocator allocator, kelp_compute_event **out) {
-    kelp_compute_event *event = NULL;
-    KELP_TRY(KELP_NEW(allocator, kelp_compute_event, &event));
-    event->allocator = allocator;
-    kelp_status *status = make_lock(&event->mutex, &event->changed);
-    if (status != NULL) {
-        kelp_free(allocator, event, sizeof *event);
-        return status;
-    }
-    *out = event;
-    return NULL;
-}
-
-void kelp_compute_event_destroy(kelp_compute_event *event) {
-    if (event == NULL)
-        return;
-    kelp_compute_event_wait(event, UINT64_MAX);
-    kelp_allocator allocator = event->allocator;
-    pthread_cond_destroy(&event->changed);
-    pthread_mutex_destroy(&event->mutex);
-    kelp_free(allocator, event, sizeof *event);
-}
-
-bool kelp_compute_event_done(kelp_compute_event *event) {
-    pthread_mutex_lock(&event->mutex);
-    bool done = !event->pending;
-    pthread_mutex_unlock(&event->mutex);
-    return done;
-}
-
-bool kelp_compute_event_wait(kelp_compute_event *event, uint64_t timeout_ns) {
-    uint64_t now = kelp_now_ns();
-    uint64_t deadline = timeout_ns > UINT64_MAX - now ? UINT64_MAX : now + timeout_ns;
-    struct timespec until = {.tv_sec = (time_t)(deadline / 1000000000u),
-                             .tv_nsec = (long)(deadline % 1000000000u)};
-    int code = 0;
-    pthread_mutex_lock(&event->mutex);
-    while (event->pending && code != ETIMEDOUT)
-        code = deadline == UINT64_MAX
-                   ? pthread_cond_wait(&event->changed, &event->mutex)
-                   : pthread_cond_timedwait(&event->changed, &event->mutex, &until);
-    bool done = !event->pending;
-    pthread_mutex_unlock(&event->mutex);
-    return done;
-}
-
-/* Wakes under the mutex: whoever waited may destroy the event at once. */
-static void set_pending(kelp_compute_event *event, bool pending) {
-    if (event == NULL)
-        return;
-    pthread_mutex_lock(&event->mutex);
-    event->pending = pending;
-    if (!pending)
-        pthread_cond_broadcast(&event->changed);
-    pthread_mutex_unlock(&event->mutex);
-}
 
 /* ---- streams ---- */
 typedef struct submission {
     kelp_infer_item *item;
-    kelp_compute_event *event;
+    kelp_event *event;
 } submission;
 
 struct kelp_compute_stream {
@@ -116,7 +33,7 @@ static void finish_first(kelp_compute_stream *stream, kelp_status *take_status) 
     stream->first = (stream->first + 1) % stream->capacity;
     stream->count--;
     /* the event before the stream: who waits for the stream may destroy the event */
-    set_pending(done.event, false);
+    kelp_event_set_pending(done.event, false);
     pthread_cond_broadcast(&stream->changed);
     pthread_mutex_unlock(&stream->mutex);
 }
@@ -125,7 +42,8 @@ static void finish_first(kelp_compute_stream *stream, kelp_status *take_status) 
 static void withdraw_last(kelp_compute_stream *stream) {
     pthread_mutex_lock(&stream->mutex);
     stream->count--;
-    set_pending(stream->ring[(stream->first + stream->count) % stream->capacity].event, false);
+    kelp_event_set_pending(stream->ring[(stream->first + stream->count) % stream->capacity].event,
+                           false);
     pthread_cond_broadcast(&stream->changed);
     pthread_mutex_unlock(&stream->mutex);
 }
@@ -174,7 +92,7 @@ kelp_status *kelp_compute_stream_create(kelp_compute_model *model, size_t capaci
         kelp_alloc_zero(allocator, capacity, sizeof *stream->ring, (void **)&stream->ring);
     stream->capacity = status == NULL ? capacity : 0;
     if (status == NULL)
-        status = make_lock(&stream->mutex, &stream->changed);
+        status = kelp_lock_init(&stream->mutex, &stream->changed);
     if (status != NULL) {
         kelp_free(allocator, stream->ring, stream->capacity * sizeof *stream->ring);
         kelp_free(allocator, stream, sizeof *stream);
@@ -215,7 +133,7 @@ void kelp_compute_stream_destroy(kelp_compute_stream *stream) {
 }
 
 kelp_status *kelp_compute_submit(kelp_compute_stream *stream, kelp_infer_item *item,
-                                 kelp_compute_event *event) {
+                                 kelp_event *event) {
     bool adapt;
     KELP_TRY(kelp_compute_check_item(stream->model, item, &adapt));
     if (adapt && !stream->threaded)
@@ -223,14 +141,14 @@ kelp_status *kelp_compute_submit(kelp_compute_stream *stream, kelp_infer_item *i
                           "compute backend '%s' runs by itself, and takes inputs where they lie: "
                           "one has gaps or lies elsewhere",
                           stream->model->state->backend->name);
-    if (event != NULL && !kelp_compute_event_done(event))
+    if (event != NULL && !kelp_event_done(event))
         return KELP_ERROR(KELP_FAILED_PRECONDITION,
                           "the event stands for another submission that is under way");
     pthread_mutex_lock(&stream->mutex);
     bool full = stream->count == stream->capacity;
     if (!full) {
         item->status = NULL;
-        set_pending(event, true);
+        kelp_event_set_pending(event, true);
         stream->ring[(stream->first + stream->count) % stream->capacity] =
             (submission){item, event};
         stream->count++;

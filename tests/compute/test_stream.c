@@ -17,7 +17,7 @@ typedef struct session {
     kelp_runtime *runtime;
     kelp_compute_model *model;
     kelp_compute_stream *stream;
-    kelp_compute_event *events[COUNT];
+    kelp_event *events[COUNT];
     kelp_infer_item items[COUNT];
     kelp_tensor in[COUNT], out[COUNT];
     float data[COUNT], results[COUNT];
@@ -35,7 +35,7 @@ static void begin(session *s, const char *name, kelp_allocator allocator, size_t
     check_ok(kelp_compute_init(s->model));
     check_ok(kelp_compute_stream_create(s->model, capacity, &s->stream));
     for (int i = 0; i < COUNT; i++) {
-        check_ok(kelp_compute_event_create(allocator, &s->events[i]));
+        check_ok(kelp_event_create(allocator, &s->events[i]));
         s->data[i] = (float)i;
         check_ok(kelp_tensor_init(&s->in[i], KELP_F32, 1, &one, &s->data[i]));
         check_ok(kelp_tensor_init(&s->out[i], KELP_F32, 1, &one, &s->results[i]));
@@ -48,7 +48,7 @@ static void end(session *s) {
     kelp_compute_destroy(s->model);
     kelp_runtime_release(s->runtime);
     for (int i = 0; i < COUNT; i++)
-        kelp_compute_event_destroy(s->events[i]);
+        kelp_event_destroy(s->events[i]);
 }
 
 /* Submitted work is done in order, drain waits for all of it, and the errors stay with the items.
@@ -56,14 +56,14 @@ static void end(session *s) {
 static void runs_all(const char *provider) {
     session s;
     begin(&s, provider, kelp_allocator_system(), COUNT);
-    assert_true(kelp_compute_event_done(s.events[0])); /* never submitted */
+    assert_true(kelp_event_done(s.events[0])); /* never submitted */
     s.data[3] = -1;
     for (int i = 0; i < COUNT; i++)
         check_ok(kelp_compute_submit(s.stream, &s.items[i], s.events[i]));
     check_ok(kelp_compute_drain(s.model));
     assert_int_equal(test_small.drains, 1);
     for (int i = 0; i < COUNT; i++) {
-        assert_true(kelp_compute_event_done(s.events[i]));
+        assert_true(kelp_event_done(s.events[i]));
         if (i == 3) {
             expect_failure(s.items[i].status, KELP_UNAVAILABLE, "told to fail");
         } else {
@@ -93,13 +93,13 @@ static void a_full_stream_refuses(void **state) {
     check_ok(kelp_compute_submit(s.stream, &s.items[1], NULL));
     expect_failure(kelp_compute_submit(s.stream, &s.items[2], s.events[2]), KELP_RESOURCE_EXHAUSTED,
                    "2 submissions wait already");
-    assert_true(kelp_compute_event_done(s.events[2]));
-    assert_false(kelp_compute_event_done(s.events[0]));
-    assert_false(kelp_compute_event_wait(s.events[0], 1000000));
+    assert_true(kelp_event_done(s.events[2]));
+    assert_false(kelp_event_done(s.events[0]));
+    assert_false(kelp_event_wait(s.events[0], 1000000));
     expect_failure(kelp_compute_submit(s.stream, &s.items[3], s.events[0]),
                    KELP_FAILED_PRECONDITION, "another submission");
     test_small_open();
-    assert_true(kelp_compute_event_wait(s.events[0], UINT64_MAX));
+    assert_true(kelp_event_wait(s.events[0], UINT64_MAX));
     check_ok(s.items[0].status);
     end(&s); /* waits for the second */
     check_ok(s.items[1].status);
@@ -144,7 +144,7 @@ static void what_fails_the_checks_is_refused_at_once(void **state) {
     s.in[1].strides[0] = 2;
     expect_failure(kelp_compute_submit(s.stream, &s.items[1], s.events[1]), KELP_UNIMPLEMENTED,
                    "takes inputs where they lie");
-    assert_true(kelp_compute_event_done(s.events[0]));
+    assert_true(kelp_event_done(s.events[0]));
     end(&s);
 }
 
@@ -158,7 +158,7 @@ static void warm_submissions_allocate_nothing(void **state) {
     for (int round = 0; round < 50; round++) {
         for (int i = 0; i < COUNT; i++)
             check_ok(kelp_compute_submit(s.stream, &s.items[i], s.events[i]));
-        assert_true(kelp_compute_event_wait(s.events[COUNT - 1], UINT64_MAX));
+        assert_true(kelp_event_wait(s.events[COUNT - 1], UINT64_MAX));
         check_ok(kelp_compute_drain(s.model));
     }
     assert_int_equal(memory.calls, before);
