@@ -2,16 +2,18 @@
 /* float16 and bfloat16 operands as floats. */
 #include "ops/wide.h"
 
+typedef uint16_t any_u16 __attribute__((aligned(1), may_alias)); /* constants lie anywhere */
+
 void kelp_ops_read_f32s(const kelp_tensor *tensor, int64_t first, int64_t count, float *out) {
     const char *data = tensor->data;
     if (tensor->dtype == KELP_F32) {
         memcpy(out, data + first * 4, (size_t)count * 4);
     } else if (tensor->dtype == KELP_F16) {
-        const uint16_t *from = (const uint16_t *)(const void *)data + first;
+        const any_u16 *from = (const any_u16 *)data + first;
         for (int64_t i = 0; i < count; i++)
             out[i] = kelp_f16_to_f32(from[i]);
     } else if (tensor->dtype == KELP_BF16) {
-        const uint16_t *from = (const uint16_t *)(const void *)data + first;
+        const any_u16 *from = (const any_u16 *)data + first;
         for (int64_t i = 0; i < count; i++)
             out[i] = kelp_bf16_to_f32(from[i]);
     } else {

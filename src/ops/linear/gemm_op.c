@@ -5,6 +5,7 @@
  */
 #include "base/alloc.h"
 #include "ops/linear/gemm.h"
+#include "ops/widened.h"
 
 typedef struct gemm_state {
     float *turned_b; /* NULL: B is read where it lies, or turned by each invoke */
@@ -174,9 +175,10 @@ static kelp_status *gemm_invoke(const void *state, kelp_op_args *args) {
     return NULL;
 }
 
+KELP_WIDENED_PHASES(gemm, sizeof(gemm_plan), gemm_reshape, gemm_invoke)
 const kelp_op_kernel kelp_op_Gemm = {.struct_size = sizeof(kelp_op_kernel),
-                                     .plan_bytes = sizeof(gemm_plan),
+                                     .plan_bytes = KELP_WIDENED_PLAN(sizeof(gemm_plan)),
                                      .create = gemm_create,
                                      .destroy = gemm_destroy,
-                                     .reshape = gemm_reshape,
-                                     .invoke = gemm_invoke};
+                                     .reshape = gemm_reshape_any,
+                                     .invoke = gemm_invoke_any};

@@ -5,6 +5,7 @@
  * Source: ONNX operator specification.
  */
 #include "ops/linear/gemm.h"
+#include "ops/widened.h"
 
 typedef struct matmul_plan {
     int64_t m, n, k, batch;
@@ -201,15 +202,16 @@ static kelp_status *matmul_invoke(const void *state, kelp_op_args *args) {
     }
 }
 
-#define MATMUL_KERNEL(name, unaligned, reshape_fn, invoke_fn)                     \
-    const kelp_op_kernel kelp_op_##name = {.struct_size = sizeof(kelp_op_kernel), \
-                                           .plan_bytes = sizeof(matmul_plan),     \
-                                           .unaligned_inputs = (unaligned),       \
-                                           .create = matmul_create,               \
-                                           .destroy = matmul_destroy,             \
-                                           .reshape = (reshape_fn),               \
+#define MATMUL_KERNEL(name, unaligned, reshape_fn, invoke_fn)                                    \
+    const kelp_op_kernel kelp_op_##name = {.struct_size = sizeof(kelp_op_kernel),                \
+                                           .plan_bytes = KELP_WIDENED_PLAN(sizeof(matmul_plan)), \
+                                           .unaligned_inputs = (unaligned),                      \
+                                           .create = matmul_create,                              \
+                                           .destroy = matmul_destroy,                            \
+                                           .reshape = (reshape_fn),                              \
                                            .invoke = (invoke_fn)}
-MATMUL_KERNEL(MatMul, 3, matmul_reshape, matmul_invoke);
+KELP_WIDENED_PHASES(matmul, sizeof(matmul_plan), matmul_reshape, matmul_invoke)
+MATMUL_KERNEL(MatMul, 3, matmul_reshape_any, matmul_invoke_any);
 
 /* ---- MatMulBias ---- */
 static kelp_status *matmul_bias_reshape(const void *state, kelp_op_args *args) {
@@ -240,4 +242,5 @@ static kelp_status *matmul_bias_invoke(const void *state, kelp_op_args *args) {
     kelp_gemm_run(args->env, &job, 1);
     return NULL;
 }
-MATMUL_KERNEL(MatMulBias, 2, matmul_bias_reshape, matmul_bias_invoke);
+KELP_WIDENED_PHASES(bias, sizeof(matmul_plan), matmul_bias_reshape, matmul_bias_invoke)
+MATMUL_KERNEL(MatMulBias, 2, bias_reshape_any, bias_invoke_any);

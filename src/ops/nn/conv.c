@@ -11,6 +11,7 @@
  */
 #include "ops/linear/gemm.h"
 #include "ops/nn/window.h"
+#include "ops/widened.h"
 
 typedef struct conv_plan {
     kelp_window w;
@@ -257,5 +258,6 @@ static kelp_status *conv_invoke(const void *state, kelp_op_args *args) {
                          grain / p->strip + 1, conv_strips, p);
     return NULL;
 }
-KELP_KERNEL(Conv, 0, sizeof(conv_plan), 2, conv_reshape, conv_invoke);
-KELP_KERNEL(ConvAct, 0, sizeof(conv_plan), 2, conv_reshape, conv_invoke);
+KELP_WIDENED_PHASES(conv, sizeof(conv_plan), conv_reshape, conv_invoke)
+KELP_KERNEL(Conv, 0, KELP_WIDENED_PLAN(sizeof(conv_plan)), 2, conv_reshape_any, conv_invoke_any);
+KELP_KERNEL(ConvAct, 0, KELP_WIDENED_PLAN(sizeof(conv_plan)), 2, conv_reshape_any, conv_invoke_any);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ConvTranspose in one to three dimensions: each output gathers the inputs that reach it. Source:
  * ONNX operator specification, ConvTranspose-22. */
-#include "ops/kernel.h"
+#include "ops/linear/gemm.h"
+#include "ops/widened.h"
 
 #define AXES 3
 
@@ -150,4 +151,6 @@ static kelp_status *transposed_invoke(const void *state, kelp_op_args *args) {
         kelp_op_parallel(args->env, p->batch * p->groups * p->out_channels, 1, planes, p);
     return NULL;
 }
-KELP_KERNEL(ConvTranspose, 0, sizeof(transposed), 0, transposed_reshape, transposed_invoke);
+KELP_WIDENED_PHASES(transposed, sizeof(transposed), transposed_reshape, transposed_invoke)
+KELP_KERNEL(ConvTranspose, 0, KELP_WIDENED_PLAN(sizeof(transposed)), 0, transposed_reshape_any,
+            transposed_invoke_any);

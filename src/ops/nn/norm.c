@@ -3,6 +3,7 @@
  * Source: ONNX operator specification. */
 #include "ops/simd/simd.h"
 #include "ops/wide.h"
+#include "ops/widened.h"
 
 #include <math.h>
 
@@ -419,5 +420,6 @@ static kelp_status *batch_norm_invoke(const void *state, kelp_op_args *args) {
     kelp_op_parallel(args->env, rows, grain, batch_norm_rows, p);
     return NULL;
 }
-KELP_KERNEL(BatchNormalization, KELP_OP_INPLACE_0, sizeof(batch_norm_plan), 0, batch_norm_reshape,
-            batch_norm_invoke);
+KELP_WIDENED_PHASES(batch_norm, sizeof(batch_norm_plan), batch_norm_reshape, batch_norm_invoke)
+KELP_KERNEL(BatchNormalization, KELP_OP_INPLACE_0, KELP_WIDENED_PLAN(sizeof(batch_norm_plan)), 0,
+            batch_norm_reshape_any, batch_norm_invoke_any);

@@ -24,5 +24,16 @@ def products(own):
     own.add("Gemm", [f32(4, 5).astype(np.float64), f32(5, 3).astype(np.float64)], alpha=0.25)
 
 
+def halves(own):
+    """float16: computed as floats, rounded once, as ONNX Runtime does on a CPU."""
+    half = lambda *shape: f32(*shape).astype(np.float16)  # noqa: E731
+    own.add("MatMul", [half(3, 7, 20), half(20, 5)], rtol=2e-3, atol=1e-2)
+    own.add("MatMul", [half(3, 7, 20), half(20, 50)], constants=(1,), rtol=2e-3, atol=1e-2)
+    own.add("Gemm", [half(7, 20), half(5, 20), half(5)], transB=1, alpha=0.5, constants=(1, 2), rtol=2e-3, atol=1e-2)
+    own.add("Conv", [half(2, 4, 9, 8), half(6, 2, 3, 3), half(6)], group=2, pads=[1, 1, 0, 1], constants=(1, 2), rtol=2e-3, atol=1e-2)
+    own.add("BatchNormalization", [half(2, 5, 4, 3), half(5), half(5), half(5), np.abs(half(5))], opset=15, rtol=4e-3, atol=1e-2)
+
+
 def cases(own):
+    halves(own)
     products(own)
