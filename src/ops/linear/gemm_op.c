@@ -5,6 +5,7 @@
  */
 #include "base/alloc.h"
 #include "ops/linear/gemm.h"
+#include "ops/microsoft/fused_act.h"
 #include "ops/widened.h"
 
 typedef struct gemm_state {
@@ -182,3 +183,27 @@ const kelp_op_kernel kelp_op_Gemm = {.struct_size = sizeof(kelp_op_kernel),
                                      .destroy = gemm_destroy,
                                      .reshape = gemm_reshape_any,
                                      .invoke = gemm_invoke_any};
+
+/* com.microsoft FusedGemm: float alone. */
+static kelp_status *fused_reshape(const void *state, kelp_op_args *args) {
+    kelp_fused_act act;
+    KELP_TRY(kelp_fused_act_read(args->node, &act));
+    KELP_TRY(gemm_reshape(state, args));
+    return args->outputs[0]->dtype == KELP_F32 ? NULL
+                                               : kelp_ops_bad_type(args, args->outputs[0]->dtype);
+}
+static kelp_status *fused_invoke(const void *state, kelp_op_args *args) {
+    kelp_fused_act act;
+    KELP_TRY(kelp_fused_act_read(args->node, &act));
+    KELP_TRY(gemm_invoke(state, args));
+    kelp_fused_act_run(args->env, act, args->outputs[0]->data,
+                       kelp_tensor_elements(args->outputs[0]));
+    return NULL;
+}
+KELP_WIDENED_PHASES(fused, sizeof(gemm_plan), fused_reshape, fused_invoke)
+const kelp_op_kernel kelp_op_MsFusedGemm = {.struct_size = sizeof(kelp_op_kernel),
+                                            .plan_bytes = KELP_WIDENED_PLAN(sizeof(gemm_plan)),
+                                            .create = gemm_create,
+                                            .destroy = gemm_destroy,
+                                            .reshape = fused_reshape_any,
+                                            .invoke = fused_invoke_any};

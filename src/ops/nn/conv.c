@@ -10,6 +10,7 @@
  * (unrolling); ONNX operator specification.
  */
 #include "ops/linear/gemm.h"
+#include "ops/microsoft/fused_act.h"
 #include "ops/nn/window.h"
 #include "ops/widened.h"
 
@@ -58,7 +59,9 @@ static kelp_status *conv_reshape(const void *state, kelp_op_args *args) {
     conv_plan *p = args->plan;
     (void)state;
     KELP_TRY(conv_shapes(args));
-    if (!kelp_act_parse(kelp_node_attr_string(args->node, "activation", "", NULL), &p->act))
+    bool fused = strcmp(kelp_node_domain(args->node), "kelp") == 0;
+    if (fused &&
+        !kelp_act_parse(kelp_node_attr_string(args->node, "activation", "", NULL), &p->act))
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "ConvAct knows no activation '%s'",
                           kelp_node_attr_string(args->node, "activation", "", NULL));
     p->pointwise = p->w.kernel_size == 1;
@@ -261,3 +264,21 @@ static kelp_status *conv_invoke(const void *state, kelp_op_args *args) {
 KELP_WIDENED_PHASES(conv, sizeof(conv_plan), conv_reshape, conv_invoke)
 KELP_KERNEL(Conv, 0, KELP_WIDENED_PLAN(sizeof(conv_plan)), 2, conv_reshape_any, conv_invoke_any);
 KELP_KERNEL(ConvAct, 0, KELP_WIDENED_PLAN(sizeof(conv_plan)), 2, conv_reshape_any, conv_invoke_any);
+
+/* com.microsoft FusedConv: its own names of activations, and a residual Z before them. */
+static kelp_status *fused_reshape(const void *state, kelp_op_args *args) {
+    kelp_fused_act act;
+    KELP_TRY(kelp_fused_act_read(args->node, &act));
+    return conv_reshape(state, args);
+}
+static kelp_status *fused_invoke(const void *state, kelp_op_args *args) {
+    kelp_fused_act act;
+    KELP_TRY(kelp_fused_act_read(args->node, &act));
+    KELP_TRY(conv_invoke(state, args));
+    kelp_fused_act_run(args->env, act, args->outputs[0]->data,
+                       kelp_tensor_elements(args->outputs[0]));
+    return NULL;
+}
+KELP_WIDENED_PHASES(fused, sizeof(conv_plan), fused_reshape, fused_invoke)
+KELP_KERNEL(MsFusedConv, 0, KELP_WIDENED_PLAN(sizeof(conv_plan)), 2, fused_reshape_any,
+            fused_invoke_any);

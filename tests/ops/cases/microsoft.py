@@ -110,7 +110,23 @@ def group_query(own):
     gqa(2, 1, 12, [12, 12], extra=[None, None, f32(n)])
 
 
+def products(own):
+    ms(own, "FusedMatMul", [f32(2, 3, 4, 5), f32(2, 3, 6, 5)], transB=1, alpha=0.125)
+    ms(own, "FusedMatMul", [f32(3, 5, 4), f32(5, 6)], transA=1)
+    ms(own, "FusedMatMul", [f32(7, 2, 3, 4), f32(2, 3, 4, 6)], transBatchA=1)
+    ms(own, "FusedMatMul", [f32(4, 2, 3, 7), f32(4, 2, 3, 6)], transBatchA=1, transA=1, transBatchB=1, alpha=2.0)
+    ms(own, "FusedMatMul", [f32(4, 5), f32(6, 5)], transB=1, constants=(1,))
+    for act, more in (("Relu", {}), ("Tanh", {}), ("LeakyRelu", {"activation_alpha": 0.2})):
+        ms(own, "FusedGemm", [f32(4, 5), f32(6, 5), f32(6)], transB=1, alpha=0.5, activation=act, constants=(1, 2), **more)
+    x, w = f32(2, 4, 9, 8), f32(6, 4, 3, 3)
+    for act, params in (("Relu", []), ("Sigmoid", []), ("LeakyRelu", [0.2]), ("Clip", [-0.5, 1.5]), ("HardSigmoid", [0.3, 0.4])):
+        more = {"activation_params": params} if params else {}
+        ms(own, "FusedConv", [x, w, f32(6)], pads=[1, 1, 1, 1], activation=act, constants=(1, 2), **more)
+    ms(own, "FusedConv", [x, w, f32(6), f32(2, 6, 7, 6)], activation="Relu", constants=(1, 2))
+
+
 def cases(own):
+    products(own)
     group_query(own)
     attention(own)
     norms(own)
