@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gather, Slice, Where, Pad. Source: ONNX operator specification. */
+/* Gather, Slice, Where. Source: ONNX operator specification. */
 #include "ops/kernel.h"
 
 /* ---- Gather ---- */
@@ -168,8 +168,11 @@ static kelp_status *slice_invoke(const void *state, kelp_op_args *args) {
 KELP_KERNEL(Slice, 0, sizeof(slice_plan), 1, slice_reshape, slice_invoke);
 
 /* ---- Where ---- */
+#define WHERE_PIECE 16384 /* elements of a row that one thread takes at once */
+
 typedef struct where_plan {
     kelp_bcast walk;
+    int64_t pieces; /* of a row */
     size_t size;
     const kelp_op_args *args;
 } where_plan;
@@ -196,25 +199,80 @@ static kelp_status *where_reshape(const void *state, kelp_op_args *args) {
     return kelp_ops_set(args, 0, x->dtype, rank, shape);
 }
 
+/* Both sides are read, so that the choice is one of vectors. */
+#define CHOOSE(type)                                              \
+    do {                                                          \
+        const type *a = (const type *)(const void *)x;            \
+        const type *b = (const type *)(const void *)y;            \
+        type *out = (type *)(void *)to;                           \
+        type first = *a, second = *b;                             \
+        if (steps[0] != 0 && steps[1] != 0 && steps[2] != 0) {    \
+            for (int64_t i = 0; i < count; i++) {                 \
+                type one = a[i], other = b[i];                    \
+                out[i] = c[i] ? one : other;                      \
+            }                                                     \
+        } else if (steps[0] != 0 && steps[1] != 0) {              \
+            for (int64_t i = 0; i < count; i++) {                 \
+                type one = a[i];                                  \
+                out[i] = c[i] ? one : second;                     \
+            }                                                     \
+        } else if (steps[0] != 0 && steps[2] != 0) {              \
+            for (int64_t i = 0; i < count; i++) {                 \
+                type other = b[i];                                \
+                out[i] = c[i] ? first : other;                    \
+            }                                                     \
+        } else if (steps[0] != 0) {                               \
+            for (int64_t i = 0; i < count; i++)                   \
+                out[i] = c[i] ? first : second;                   \
+        } else if ((*c ? steps[1] : steps[2]) != 0) {             \
+            memcpy(out, *c ? a : b, (size_t)count * sizeof *out); \
+        } else {                                                  \
+            for (int64_t i = 0; i < count; i++)                   \
+                out[i] = *c ? first : second;                     \
+        }                                                         \
+    } while (0)
+
+static void choose(size_t size, const uint8_t *c, const char *x, const char *y, char *to,
+                   const int64_t *steps, int64_t count) {
+    switch (size) {
+    case 1:
+        CHOOSE(uint8_t);
+        return;
+    case 2:
+        CHOOSE(uint16_t);
+        return;
+    case 4:
+        CHOOSE(uint32_t);
+        return;
+    case 8:
+        CHOOSE(uint64_t);
+        return;
+    default:
+        for (int64_t i = 0; i < count; i++)
+            memcpy(to + (size_t)i * size,
+                   c[i * steps[0]] ? x + (size_t)(i * steps[1]) * size
+                                   : y + (size_t)(i * steps[2]) * size,
+                   size);
+    }
+}
+
 static void where_rows(void *userp, int64_t begin, int64_t end, int worker) {
     const where_plan *p = userp;
     const kelp_op_args *args = p->args;
-    int64_t offsets[KELP_BCAST_MAX], last = p->walk.rank > 0 ? p->walk.rank - 1 : 0;
-    int64_t steps[KELP_BCAST_MAX];
+    int64_t offsets[KELP_BCAST_MAX], steps[KELP_BCAST_MAX];
     (void)worker;
     for (int k = 0; k < 3; k++)
-        steps[k] = p->walk.rank > 0 ? p->walk.strides[k][last] : 0;
-    for (int64_t row = begin; row < end; row++) {
+        steps[k] = p->walk.strides[k][p->walk.rank - 1];
+    for (int64_t unit = begin; unit < end; unit++) {
+        int64_t row = unit / p->pieces, at = unit % p->pieces * WHERE_PIECE;
         kelp_bcast_row(&p->walk, row, offsets);
-        const uint8_t *c = (const uint8_t *)args->inputs[0]->data + offsets[0];
-        const char *x = (const char *)args->inputs[1]->data + offsets[1] * (int64_t)p->size;
-        const char *y = (const char *)args->inputs[2]->data + offsets[2] * (int64_t)p->size;
-        char *to = (char *)args->outputs[0]->data + row * p->walk.inner * (int64_t)p->size;
-        for (int64_t i = 0; i < p->walk.inner; i++)
-            memcpy(to + (size_t)i * p->size,
-                   c[i * steps[0]] ? x + i * steps[1] * (int64_t)p->size
-                                   : y + i * steps[2] * (int64_t)p->size,
-                   p->size);
+        for (int k = 0; k < 3; k++)
+            offsets[k] += at * steps[k];
+        choose(p->size, (const uint8_t *)args->inputs[0]->data + offsets[0],
+               (const char *)args->inputs[1]->data + (size_t)offsets[1] * p->size,
+               (const char *)args->inputs[2]->data + (size_t)offsets[2] * p->size,
+               (char *)args->outputs[0]->data + (size_t)(row * p->walk.inner + at) * p->size, steps,
+               KELP_MIN((int64_t)WHERE_PIECE, p->walk.inner - at));
     }
 }
 
@@ -222,131 +280,12 @@ static kelp_status *where_invoke(const void *state, kelp_op_args *args) {
     where_plan *p = args->plan;
     (void)state;
     p->args = args;
-    if (p->walk.inner > 0)
-        kelp_op_parallel(args->env, p->walk.outer, KELP_OPS_GRAIN / p->walk.inner + 1, where_rows,
-                         p);
+    if (p->walk.inner == 0)
+        return NULL;
+    p->pieces = (p->walk.inner + WHERE_PIECE - 1) / WHERE_PIECE;
+    int64_t piece = KELP_MIN((int64_t)WHERE_PIECE, p->walk.inner);
+    kelp_op_parallel(args->env, p->walk.outer * p->pieces, 2 * KELP_OPS_GRAIN / piece + 1,
+                     where_rows, p);
     return NULL;
 }
 KELP_KERNEL(Where, 0, sizeof(where_plan), 0, where_reshape, where_invoke);
-
-/* ---- Pad ---- */
-typedef enum pad_mode { PAD_CONSTANT, PAD_EDGE, PAD_REFLECT, PAD_WRAP } pad_mode;
-
-typedef struct pad_plan {
-    int64_t before[KELP_MAX_RANK];
-    pad_mode mode;
-    size_t size;
-} pad_plan;
-
-static kelp_status *read_pads(kelp_op_args *args, int32_t rank, int64_t *before, int64_t *after) {
-    int64_t pads[2 * KELP_MAX_RANK], axes[KELP_MAX_RANK];
-    const int64_t *given = NULL;
-    const char *name = kelp_ops_version(args) < 2 ? "paddings" : "pads";
-    size_t count = kelp_node_attr_i64s(args->node, name, &given), axis_count = 0;
-    if (count > 2 * KELP_MAX_RANK)
-        return kelp_ops_bad_shapes(args, args->inputs[0], NULL, "too many pads");
-    if (count > 0)
-        memcpy(pads, given, count * sizeof *pads);
-    if (kelp_ops_in(args, 1) != NULL) {
-        if (kelp_ops_defer(args, 1))
-            return NULL;
-        KELP_TRY(kelp_ops_i64s(args, args->inputs[1], pads, 2 * KELP_MAX_RANK, &count));
-    }
-    for (int32_t i = 0; i < rank; i++)
-        axes[i] = i;
-    axis_count = (size_t)rank;
-    if (kelp_ops_in(args, 3) != NULL) {
-        if (kelp_ops_defer(args, 3))
-            return NULL;
-        KELP_TRY(kelp_ops_i64s(args, args->inputs[3], axes, KELP_MAX_RANK, &axis_count));
-    }
-    if (count != 2 * axis_count)
-        return kelp_ops_bad_shapes(args, args->inputs[0], NULL, "expected two pads for each axis");
-    for (size_t i = 0; i < axis_count; i++) {
-        int32_t axis = 0;
-        KELP_TRY(kelp_ops_axis(args, axes[i], rank, &axis));
-        before[axis] = pads[i];
-        after[axis] = pads[i + axis_count];
-    }
-    return NULL;
-}
-
-static kelp_status *pad_reshape(const void *state, kelp_op_args *args) {
-    pad_plan *p = args->plan;
-    int64_t after[KELP_MAX_RANK] = {0}, shape[KELP_MAX_RANK];
-    static const char *const modes[] = {"constant", "edge", "reflect", "wrap"};
-    (void)state;
-    KELP_TRY(kelp_ops_check(args, 1));
-    const kelp_tensor *x = args->inputs[0];
-    p->size = kelp_ops_element_bytes(x->dtype);
-    if (p->size == 0 || x->dtype == KELP_STRING)
-        return kelp_ops_bad_type(args, x->dtype);
-    const char *mode = kelp_node_attr_string(args->node, "mode", "constant", NULL);
-    int found = -1;
-    for (int i = 0; i < 4; i++)
-        if (strcmp(mode, modes[i]) == 0)
-            found = i;
-    if (found < 0)
-        return KELP_ERROR(
-            KELP_INVALID_ARGUMENT,
-            "Pad: attribute 'mode': expected constant, edge, reflect or wrap, found '%s'", mode);
-    p->mode = (pad_mode)found;
-    KELP_TRY(read_pads(args, x->rank, p->before, after));
-    KELP_OPS_TRY_DEFER(args);
-    for (int32_t i = 0; i < x->rank; i++) {
-        if (!kelp_i64_add(x->shape[i], p->before[i], &shape[i]) ||
-            !kelp_i64_add(shape[i], after[i], &shape[i]) || shape[i] < 0)
-            return kelp_ops_bad_shapes(args, x, NULL, "the pads leave a negative extent");
-        if (p->mode != PAD_CONSTANT && x->shape[i] == 0 && shape[i] > 0)
-            return kelp_ops_bad_shapes(args, x, NULL, "there is nothing to repeat");
-    }
-    return kelp_ops_set(args, 0, x->dtype, x->rank, shape);
-}
-
-/* Where an output position comes from along an axis; -1 is the padding. */
-static int64_t pad_source(pad_mode mode, int64_t at, int64_t extent) {
-    if (at >= 0 && at < extent)
-        return at;
-    if (mode == PAD_EDGE)
-        return at < 0 ? 0 : extent - 1;
-    if (mode == PAD_WRAP)
-        return (at % extent + extent) % extent;
-    if (mode == PAD_CONSTANT)
-        return -1;
-    if (extent == 1)
-        return 0;
-    int64_t period = 2 * (extent - 1), folded = (at % period + period) % period;
-    return folded < extent ? folded : period - folded;
-}
-
-static kelp_status *pad_invoke(const void *state, kelp_op_args *args) {
-    const pad_plan *p = args->plan;
-    const kelp_tensor *x = args->inputs[0], *y = args->outputs[0], *fill = kelp_ops_in(args, 2);
-    int64_t strides[KELP_MAX_RANK], index[KELP_MAX_RANK] = {0};
-    uint64_t value[2] = {0, 0};
-    (void)state;
-    if (fill != NULL && fill->dtype == x->dtype && fill->data != NULL)
-        memcpy(value, fill->data, p->size);
-    else if (kelp_node_attr_type(args->node, "value") == KELP_ATTR_FLOAT && x->dtype == KELP_F32) {
-        float number = kelp_node_attr_f32(args->node, "value", 0.0f);
-        memcpy(value, &number, sizeof number);
-    }
-    kelp_ops_strides(x->rank, x->shape, strides);
-    int64_t count = kelp_tensor_elements(y);
-    for (int64_t at = 0; at < count; at++) {
-        int64_t offset = 0;
-        bool inside = true;
-        for (int32_t i = 0; i < y->rank; i++) {
-            int64_t source = pad_source(p->mode, index[i] - p->before[i], x->shape[i]);
-            inside = inside && source >= 0;
-            offset += source * strides[i];
-        }
-        memcpy((char *)y->data + (size_t)at * p->size,
-               inside ? (const char *)x->data + offset * (int64_t)p->size : (const char *)value,
-               p->size);
-        for (int32_t i = y->rank; i-- > 0 && ++index[i] == y->shape[i];)
-            index[i] = 0;
-    }
-    return NULL;
-}
-KELP_KERNEL(Pad, 0, sizeof(pad_plan), 1, pad_reshape, pad_invoke);

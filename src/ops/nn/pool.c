@@ -1,58 +1,220 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MaxPool, AveragePool and their global forms, over float. Source: ONNX operator specification. */
+/*
+ * MaxPool, AveragePool, LpPool and their global forms. A row of outputs is made in two steps: the
+ * rows of the window are combined over the whole width, then neighbours along the row. Arithmetic
+ * is in float (types of 16 bits and less are converted, a plane at a time); doubles, and maxima
+ * whose places are asked for, go one output after another. Source: ONNX operator specification.
+ */
 #include "ops/nn/window.h"
+#include "ops/real.h"
+#include "ops/simd/simd.h"
 
 #include <math.h>
+
+typedef enum pool_kind { POOL_MAX, POOL_AVERAGE, POOL_LP } pool_kind;
 
 typedef struct pool_plan {
     kelp_window w;
     int64_t planes;
-    bool average, count_padding;
-    const float *x;
-    float *y;
-    int64_t *indices;
-    bool column_major;
+    pool_kind kind;
+    double p; /* of POOL_LP */
+    bool count_padding, column_major, by_one;
+    int64_t buffer_elements; /* a worker's: input plane, output plane, a row */
+    size_t counts_offset, buffer_offset;
+    const kelp_simd *simd;
+    const kelp_op_args *args;
 } pool_plan;
 
-static kelp_status *pool_reshape(kelp_op_args *args, bool average, bool global) {
-    pool_plan *p = args->plan;
-    int64_t shape[KELP_MAX_RANK], whole[KELP_MAX_RANK];
-    const int64_t *kernel = whole;
-    KELP_TRY(kelp_ops_check_inputs(args, 1));
-    const kelp_tensor *x = args->inputs[0];
-    if (x->dtype != KELP_F32)
-        return kelp_ops_bad_type(args, x->dtype);
-    if (x->rank < 3)
-        return kelp_ops_bad_shapes(args, x, NULL, "expected batch, channels and spatial axes");
-    for (int32_t i = 2; i < x->rank; i++)
-        whole[i - 2] = x->shape[i];
-    if (!global && kelp_node_attr_i64s(args->node, "kernel_shape", &kernel) != (size_t)x->rank - 2)
-        return kelp_ops_bad_shapes(args, x, NULL, "kernel_shape needs one extent a spatial axis");
-    KELP_TRY(kelp_window_init(&p->w, args, x, kernel, x->rank - 2));
-    p->planes = x->shape[0] * x->shape[1];
-    p->average = average;
-    p->count_padding = kelp_node_attr_i64(args->node, "count_include_pad", 0) != 0;
-    p->column_major = kelp_node_attr_i64(args->node, "storage_order", 0) != 0;
-    int32_t rank = kelp_window_shape(&p->w, x->shape[0], x->shape[1], shape);
-    KELP_TRY(kelp_ops_set(args, 0, KELP_F32, rank, shape));
-    return average ? NULL : kelp_ops_set(args, 1, KELP_I64, rank, shape);
+/* Global pools see all spatial axes as one. */
+static kelp_status *global_window(kelp_window *w, const kelp_op_args *args, const kelp_tensor *x) {
+    *w = (kelp_window){.axes = 1, .out_size = 1};
+    for (int i = 0; i < KELP_WINDOW_AXES; i++)
+        w->in[i] = w->out[i] = w->kernel[i] = w->stride[i] = w->dilation[i] = 1;
+    w->in[2] = w->kernel[2] = w->in_size = w->kernel_size = kelp_ops_product(x->shape, 2, x->rank);
+    if (w->in_size == 0)
+        return kelp_ops_bad_shapes(args, x, NULL, "there is nothing to pool");
+    return NULL;
 }
 
-/* How many kernel positions lie inside the padded input, along an axis. */
-static int64_t covered(const kelp_window *w, int axis, int64_t at) {
+static kelp_status *pool_buffers(pool_plan *p, kelp_op_args *args) {
+    const kelp_window *w = &p->w;
+    bool f32 = args->inputs[0]->dtype == KELP_F32;
+    p->by_one = args->inputs[0]->dtype == KELP_F64 || kelp_ops_out(args, 1) != NULL;
+    int64_t all = 0;
+    p->buffer_elements = w->in[2];
+    if (p->kind == POOL_LP || !f32 || p->by_one)
+        p->buffer_elements += w->in_size + w->out_size;
+    if (!kelp_i64_mul(p->buffer_elements, kelp_op_env_threads(args->env), &all))
+        return kelp_ops_bad_shapes(args, args->inputs[0], NULL, "the input is too large");
+    KELP_TRY(
+        kelp_ops_scratch(args, all, p->by_one ? sizeof(double) : sizeof(float), &p->buffer_offset));
+    return kelp_ops_scratch(args, w->out[0] + w->out[1] + w->out[2], sizeof(float),
+                            &p->counts_offset);
+}
+
+static kelp_status *pool_reshape(kelp_op_args *args, pool_kind kind, bool global) {
+    pool_plan *p = args->plan;
+    int64_t shape[KELP_MAX_RANK];
+    const int64_t *kernel = NULL;
+    KELP_TRY(kelp_ops_check_inputs(args, 1));
+    const kelp_tensor *x = args->inputs[0];
+    bool small = x->dtype == KELP_I8 || x->dtype == KELP_U8;
+    if (!kelp_ops_is_float(x->dtype) && !(small && kind == POOL_MAX))
+        return kelp_ops_bad_type(args, x->dtype);
+    if (x->rank < (global ? 2 : 3))
+        return kelp_ops_bad_shapes(args, x, NULL, "expected batch, channels and spatial axes");
+    p->planes = x->shape[0] * x->shape[1];
+    p->kind = kind;
+    p->p = kelp_node_attr_type(args->node, "p") == KELP_ATTR_FLOAT
+               ? (double)kelp_node_attr_f32(args->node, "p", 2.0f)
+               : (double)kelp_node_attr_i64(args->node, "p", 2);
+    p->count_padding = kelp_node_attr_i64(args->node, "count_include_pad", 0) != 0;
+    p->column_major = kelp_node_attr_i64(args->node, "storage_order", 0) != 0;
+    int32_t rank = x->rank;
+    if (global) {
+        KELP_TRY(global_window(&p->w, args, x));
+        for (int32_t i = 0; i < rank; i++)
+            shape[i] = i < 2 ? x->shape[i] : 1;
+    } else {
+        if (kelp_node_attr_i64s(args->node, "kernel_shape", &kernel) != (size_t)x->rank - 2)
+            return kelp_ops_bad_shapes(args, x, NULL,
+                                       "kernel_shape needs one extent a spatial axis");
+        KELP_TRY(kelp_window_init(&p->w, args, x, kernel, x->rank - 2));
+        rank = kelp_window_shape(&p->w, x->shape[0], x->shape[1], shape);
+    }
+    KELP_TRY(kelp_ops_set(args, 0, x->dtype, rank, shape));
+    if (kind == POOL_MAX)
+        KELP_TRY(kelp_ops_set(args, 1, KELP_I64, rank, shape));
+    return pool_buffers(p, args);
+}
+
+/* How many kernel positions count along an axis: those inside the input, or inside the padded
+ * input. */
+static int64_t counted(const pool_plan *p, int axis, int64_t at) {
+    const kelp_window *w = &p->w;
     int64_t begin = at * w->stride[axis] - w->before[axis], count = 0;
-    for (int64_t k = 0; k < w->kernel[axis]; k++)
-        count += begin + k * w->dilation[axis] < w->in[axis] + w->after[axis];
+    int64_t most = w->in[axis] + (p->count_padding ? w->after[axis] : 0);
+    for (int64_t k = 0; k < w->kernel[axis]; k++) {
+        int64_t place = begin + k * w->dilation[axis];
+        count += place < most && (place >= 0 || p->count_padding);
+    }
     return count;
 }
 
+static void fill_counts(const pool_plan *p, float *counts) {
+    for (int axis = 0; axis < KELP_WINDOW_AXES; axis++)
+        for (int64_t at = 0; at < p->w.out[axis]; at++)
+            *counts++ = (float)counted(p, axis, at);
+}
+
+/* ---- a row at a time ---- */
+static void combine_rows(const pool_plan *p, const float *x, const int64_t *at, float *row) {
+    const kelp_window *w = &p->w;
+    bool first = true;
+    for (int64_t a = 0; a < w->kernel[0]; a++)
+        for (int64_t b = 0; b < w->kernel[1]; b++) {
+            int64_t z = at[0] * w->stride[0] - w->before[0] + a * w->dilation[0];
+            int64_t r = at[1] * w->stride[1] - w->before[1] + b * w->dilation[1];
+            if (z < 0 || z >= w->in[0] || r < 0 || r >= w->in[1])
+                continue;
+            const float *from = x + (z * w->in[1] + r) * w->in[2];
+            if (first)
+                memcpy(row, from, (size_t)w->in[2] * sizeof *row);
+            else
+                p->simd->gather_up(row, from, 1, w->in[2], p->kind == POOL_MAX);
+            first = false;
+        }
+    for (int64_t i = 0; first && i < w->in[2]; i++)
+        row[i] = p->kind == POOL_MAX ? -INFINITY : 0.0f;
+}
+
+static void combine_along(const pool_plan *p, const float *row, float *y) {
+    const kelp_window *w = &p->w;
+    for (int64_t i = 0; i < w->out[2]; i++)
+        y[i] = p->kind == POOL_MAX ? -INFINITY : 0.0f;
+    for (int64_t c = 0; c < w->kernel[2]; c++) {
+        int64_t shift = c * w->dilation[2] - w->before[2], stride = w->stride[2];
+        int64_t first = shift < 0 ? (-shift + stride - 1) / stride : 0;
+        int64_t last = w->in[2] - shift <= 0 ? 0 : (w->in[2] - shift - 1) / stride + 1;
+        last = KELP_MIN(last, w->out[2]);
+        if (first < last)
+            p->simd->gather_up(y + first, row + first * stride + shift, stride, last - first,
+                               p->kind == POOL_MAX);
+    }
+}
+
+static void pool_plane(const pool_plan *p, const float *x, float *row, float *y) {
+    const kelp_window *w = &p->w;
+    const float *counts =
+        (const float *)(const void *)((const char *)p->args->scratch + p->counts_offset);
+    int64_t at[2];
+    bool single = w->kernel[0] * w->kernel[1] == 1, whole = w->kernel[2] == w->in_size;
+    if (whole && w->out_size == 1 && w->before[2] == 0) {
+        y[0] = p->simd->reduce(x, w->in_size, p->kind == POOL_MAX);
+        if (p->kind == POOL_AVERAGE)
+            y[0] /= counts[0] * counts[1] * counts[2];
+        return;
+    }
+    for (at[0] = 0; at[0] < w->out[0]; at[0]++)
+        for (at[1] = 0; at[1] < w->out[1]; at[1]++, y += w->out[2]) {
+            int64_t r = at[1] * w->stride[1] - w->before[1];
+            int64_t z = at[0] * w->stride[0] - w->before[0];
+            bool inside = single && z >= 0 && z < w->in[0] && r >= 0 && r < w->in[1];
+            if (!inside)
+                combine_rows(p, x, at, row);
+            combine_along(p, inside ? x + (z * w->in[1] + r) * w->in[2] : row, y);
+            float others = counts[at[0]] * counts[w->out[0] + at[1]];
+            const float *along = counts + w->out[0] + w->out[1];
+            for (int64_t i = 0; p->kind == POOL_AVERAGE && i < w->out[2]; i++)
+                y[i] /= others * along[i];
+        }
+}
+
+static void power(const pool_plan *p, float *x, int64_t count, double exponent) {
+    for (int64_t i = 0; i < count; i++) {
+        float value = fabsf(x[i]);
+        if (exponent == 2)
+            x[i] = value * value;
+        else if (exponent == 0.5)
+            x[i] = sqrtf(value);
+        else
+            x[i] = exponent == 1 ? value : (float)pow((double)value, exponent);
+    }
+    (void)p;
+}
+
+static void plane_range(void *userp, int64_t begin, int64_t end, int worker) {
+    const pool_plan *p = userp;
+    const kelp_window *w = &p->w;
+    const kelp_tensor *x = p->args->inputs[0], *y = p->args->outputs[0];
+    float *row = (float *)(void *)((char *)p->args->scratch + p->buffer_offset) +
+                 (int64_t)worker * p->buffer_elements;
+    float *input = row + w->in[2], *output = input + w->in_size;
+    for (int64_t plane = begin; plane < end; plane++) {
+        if (x->dtype == KELP_F32 && p->kind != POOL_LP) {
+            pool_plane(p, (const float *)x->data + plane * w->in_size, row,
+                       (float *)y->data + plane * w->out_size);
+            continue;
+        }
+        kelp_real_load_f32(x->dtype, x->data, plane * w->in_size, w->in_size, input);
+        if (p->kind == POOL_LP)
+            power(p, input, w->in_size, p->p);
+        pool_plane(p, input, row, output);
+        if (p->kind == POOL_LP)
+            power(p, output, w->out_size, 1 / p->p);
+        kelp_real_store_f32(y->dtype, y->data, plane * w->out_size, w->out_size, output);
+    }
+}
+
+/* ---- one output after another ---- */
 typedef struct pooled {
-    float sum, most;
-    int64_t index, count;
+    double sum, most;
+    int64_t index;
 } pooled;
 
-static pooled pool_one(const kelp_window *w, const float *x, const int64_t *at) {
-    pooled result = {0.0f, -INFINITY, -1, 0};
+static pooled pool_one(const pool_plan *p, const double *x, const int64_t *at) {
+    const kelp_window *w = &p->w;
+    pooled result = {0, -INFINITY, -1};
     for (int64_t a = 0; a < w->kernel[0]; a++)
         for (int64_t b = 0; b < w->kernel[1]; b++)
             for (int64_t c = 0; c < w->kernel[2]; c++) {
@@ -62,10 +224,11 @@ static pooled pool_one(const kelp_window *w, const float *x, const int64_t *at) 
                 if (i < 0 || i >= w->in[0] || j < 0 || j >= w->in[1] || k < 0 || k >= w->in[2])
                     continue;
                 int64_t offset = (i * w->in[1] + j) * w->in[2] + k;
-                result.sum += x[offset];
-                result.count++;
-                if (x[offset] > result.most || result.index < 0 || x[offset] != x[offset]) {
-                    result.most = x[offset];
+                double value = x[offset];
+                if (p->kind != POOL_MAX)
+                    result.sum += p->kind == POOL_LP ? pow(fabs(value), p->p) : value;
+                if (value > result.most || result.index < 0 || value != value) {
+                    result.most = value;
                     result.index = offset;
                 }
             }
@@ -84,87 +247,61 @@ static int64_t index_of(const pool_plan *p, int64_t plane, int64_t offset) {
     return plane * w->in_size + offset;
 }
 
-/* ---- maxima without their places ---- a row at a time, so that the inner loop is one of vectors
- */
-static void max_row(const kelp_window *w, const float *x, const int64_t *at, float *y) {
-    for (int64_t i = 0; i < w->out[2]; i++)
-        y[i] = -INFINITY;
-    for (int64_t a = 0; a < w->kernel[0]; a++)
-        for (int64_t b = 0; b < w->kernel[1]; b++) {
-            int64_t z = at[0] * w->stride[0] - w->before[0] + a * w->dilation[0];
-            int64_t r = at[1] * w->stride[1] - w->before[1] + b * w->dilation[1];
-            if (z < 0 || z >= w->in[0] || r < 0 || r >= w->in[1])
-                continue;
-            const float *row = x + (z * w->in[1] + r) * w->in[2];
-            for (int64_t c = 0; c < w->kernel[2]; c++) {
-                int64_t shift = c * w->dilation[2] - w->before[2], stride = w->stride[2];
-                int64_t first = shift < 0 ? (-shift + stride - 1) / stride : 0;
-                int64_t last = w->in[2] - shift <= 0 ? 0 : (w->in[2] - shift - 1) / stride + 1;
-                last = KELP_MIN(last, w->out[2]);
-                for (int64_t i = first; i < last; i++) {
-                    float value = row[i * stride + shift];
-                    /* a NaN wins, and stays */
-                    y[i] = value > y[i] || value != value ? value : y[i];
-                }
-            }
-        }
-}
-
-static void max_planes(void *userp, int64_t begin, int64_t end, int worker) {
+static void one_range(void *userp, int64_t begin, int64_t end, int worker) {
     const pool_plan *p = userp;
     const kelp_window *w = &p->w;
-    int64_t at[2];
-    (void)worker;
-    for (int64_t plane = begin; plane < end; plane++) {
-        float *y = p->y + plane * w->out_size;
-        for (at[0] = 0; at[0] < w->out[0]; at[0]++)
-            for (at[1] = 0; at[1] < w->out[1]; at[1]++, y += w->out[2])
-                max_row(w, p->x + plane * w->in_size, at, y);
-    }
-}
-
-/* ---- averages, and maxima with their places ---- */
-static void pool_planes(void *userp, int64_t begin, int64_t end, int worker) {
-    const pool_plan *p = userp;
-    const kelp_window *w = &p->w;
+    const kelp_tensor *x = p->args->inputs[0], *y = kelp_ops_out(p->args, 0);
+    const kelp_tensor *indices = p->kind == POOL_MAX ? kelp_ops_out(p->args, 1) : NULL;
+    const float *counts =
+        (const float *)(const void *)((const char *)p->args->scratch + p->counts_offset);
+    double *input = (double *)(void *)((char *)p->args->scratch + p->buffer_offset) +
+                    (int64_t)worker * p->buffer_elements;
     int64_t at[3];
-    (void)worker;
     for (int64_t plane = begin; plane < end; plane++) {
         int64_t to = plane * w->out_size;
-        for (at[0] = 0; at[0] < w->out[0]; at[0]++)
-            for (at[1] = 0; at[1] < w->out[1]; at[1]++)
-                for (at[2] = 0; at[2] < w->out[2]; at[2]++, to++) {
-                    pooled r = pool_one(w, p->x + plane * w->in_size, at);
-                    int64_t count = r.count;
-                    if (p->average && p->count_padding)
-                        count = covered(w, 0, at[0]) * covered(w, 1, at[1]) * covered(w, 2, at[2]);
-                    if (p->y != NULL)
-                        p->y[to] = p->average ? r.sum / (float)count : r.most;
-                    if (p->indices != NULL)
-                        p->indices[to] = index_of(p, plane, r.index);
-                }
+        kelp_real_load_f64(x->dtype, x->data, plane * w->in_size, w->in_size, input);
+        for (int64_t i = 0; i < w->out_size; i++, to++) {
+            at[0] = i / w->out[2] / w->out[1];
+            at[1] = i / w->out[2] % w->out[1];
+            at[2] = i % w->out[2];
+            pooled r = pool_one(p, input, at);
+            double value = p->kind == POOL_MAX ? r.most : r.sum;
+            if (p->kind == POOL_LP)
+                value = pow(value, 1 / p->p);
+            if (p->kind == POOL_AVERAGE)
+                value /= (double)counts[at[0]] * (double)counts[w->out[0] + at[1]] *
+                         (double)counts[w->out[0] + w->out[1] + at[2]];
+            if (y != NULL)
+                kelp_real_store_f64(y->dtype, y->data, to, 1, &value);
+            if (indices != NULL)
+                ((int64_t *)indices->data)[to] = index_of(p, plane, r.index);
+        }
     }
 }
 
 static kelp_status *pool_invoke(const void *state, kelp_op_args *args) {
     pool_plan *p = args->plan;
-    const kelp_tensor *y = kelp_ops_out(args, 0), *indices = kelp_ops_out(args, 1);
     (void)state;
-    p->x = args->inputs[0]->data;
-    p->y = y != NULL ? y->data : NULL;
-    p->indices = indices != NULL ? indices->data : NULL;
-    int64_t work = p->w.out_size * p->w.kernel_size;
-    kelp_op_parallel(args->env, p->planes, KELP_OPS_GRAIN / KELP_MAX((int64_t)1, work) + 1,
-                     p->average || p->indices != NULL ? pool_planes : max_planes, p);
+    if (p->planes * p->w.out_size == 0)
+        return NULL;
+    p->args = args;
+    p->simd = kelp_simd_get();
+    fill_counts(p, (float *)(void *)((char *)args->scratch + p->counts_offset));
+    int64_t work = p->w.in_size + p->w.out_size * (p->by_one ? p->w.kernel_size : 4);
+    kelp_op_parallel(args->env, p->planes, KELP_OPS_GRAIN * 2 / KELP_MAX((int64_t)1, work) + 1,
+                     p->by_one ? one_range : plane_range, p);
     return NULL;
 }
 
-#define POOL(name, average, global)                                             \
+#define POOL(name, kind, global)                                                \
     static kelp_status *reshape_##name(const void *state, kelp_op_args *args) { \
         (void)state;                                                            \
-        return pool_reshape(args, average, global);                             \
+        return pool_reshape(args, kind, global);                                \
     }                                                                           \
     KELP_KERNEL(name, 0, sizeof(pool_plan), 0, reshape_##name, pool_invoke);
-POOL(MaxPool, false, false)
-POOL(AveragePool, true, false)
-POOL(GlobalMaxPool, false, true)
+POOL(MaxPool, POOL_MAX, false)
+POOL(AveragePool, POOL_AVERAGE, false)
+POOL(LpPool, POOL_LP, false)
+POOL(GlobalMaxPool, POOL_MAX, true)
+POOL(GlobalAveragePool, POOL_AVERAGE, true)
+POOL(GlobalLpPool, POOL_LP, true)

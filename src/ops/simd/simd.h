@@ -69,6 +69,10 @@ typedef struct kelp_simd {
                  float *out);
     /* y[i] += w * x[i * stride] */
     void (*axpy)(float *y, const float *x, float w, int64_t stride, int64_t count);
+    /* y[i] += x[i * stride], or the greater of both; a NaN stays */
+    void (*gather_up)(float *y, const float *x, int64_t stride, int64_t count, bool most);
+    /* Sum, or maximum, of one or more. */
+    float (*reduce)(const float *x, int64_t count, bool most);
     /* y[i] = Σ w[t * w_stride] * x[t * stride + i], t < taps */
     void (*blend)(float *y, const float *x, int64_t stride, const float *w, int64_t w_stride,
                   int64_t taps, int64_t count);

@@ -153,6 +153,26 @@ VEC_INLINE float v_largest(vf x) {
 }
 #endif
 
+/* Every second float of two vectors: x[0], x[2], … */
+VEC_INLINE vf v_even(vf a, vf b) {
+#if VEC_LANES == 16
+    return __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+#elif VEC_LANES == 8
+    return __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14);
+#else
+    return __builtin_shufflevector(a, b, 0, 2, 4, 6);
+#endif
+}
+/* VEC_LANES floats `stride` (1 or 2) apart; reads up to the last alone when `stride` is 1, one
+ * float more when it is 2. */
+VEC_INLINE vf v_load_stride(const float *p, int64_t stride) {
+    return stride == 1 ? v_load(p) : v_even(v_load(p), v_load(p + VEC_LANES));
+}
+/* The greater; a NaN on either side stays. */
+VEC_INLINE vf v_most(vf a, vf b) {
+    return v_select((vi)(a != a), a, v_max(a, b));
+}
+
 /* e^x: 2^n · e^r, |r| <= ln2 / 2, Taylor's series to the seventh power (relative error below 6e-9).
  */
 VEC_INLINE vf v_exp(vf x) {
