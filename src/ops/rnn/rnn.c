@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The operators RNN, GRU and LSTM. Constant weights are packed once, when the engine is made.
+ * The operators RNN, GRU and LSTM, and com.microsoft DynamicQuantizeLSTM, whose integers are taken
+ * as the numbers they stand for. Constant weights are packed once, when the engine is made.
  * float16 and bfloat16 are computed as floats. Source: ONNX operator specification.
  */
 #include "ops/rnn/rnn.h"
@@ -21,11 +22,16 @@ typedef struct rnn_plan {
     size_t x_turned, packed, scratch, wide[8], out_wide[3];
 } rnn_plan;
 
-enum { X, W, R, BIAS, LENGTHS, H, C, PEEPHOLES };
+enum { X, W, R, BIAS, LENGTHS, H, C, PEEPHOLES, W_SCALE, W_ZERO, R_SCALE, R_ZERO };
 
 static kelp_rnn_kind kind_of(const kelp_node *node) {
     const char *op = kelp_node_op_type(node);
-    return strcmp(op, "LSTM") == 0 ? KELP_LSTM : strcmp(op, "GRU") == 0 ? KELP_GRU : KELP_RNN;
+    return strstr(op, "LSTM") != NULL ? KELP_LSTM : strcmp(op, "GRU") == 0 ? KELP_GRU : KELP_RNN;
+}
+
+/* DynamicQuantizeLSTM: weights of 8 bits, turned: [directions, inputs, gates * hidden]. */
+static bool is_quantized(const kelp_node *node) {
+    return kelp_node_op_type(node)[0] == 'D';
 }
 
 /* ---- packing ---- */
@@ -66,6 +72,34 @@ static void pack(const kelp_rnn *rnn, const void *w, const void *r, float *to) {
     }
 }
 
+/* (q - zero) * scale; both are one a direction, or one a column of each. */
+static void pack_integers(const kelp_rnn *rnn, const kelp_tensor *q, const kelp_tensor *scale,
+                          const kelp_tensor *zero, int64_t direction, int64_t rows, float *to) {
+    int64_t columns = rnn->gates * rnn->hidden, width = kelp_simd_get()->tile_columns;
+    bool many_scales = kelp_tensor_elements(scale) > rnn->directions;
+    bool many_zeros = kelp_tensor_elements(zero) > rnn->directions;
+    for (int64_t first = 0; first < columns; first += width)
+        for (int64_t row = 0; row < rows; row++)
+            for (int64_t j = first; j < first + width; j++, to++) {
+                int64_t at = direction * columns + j;
+                *to = 0;
+                if (j < columns)
+                    *to = (float)(kelp_ops_read_i64(q, (direction * rows + row) * columns + j) -
+                                  kelp_ops_read_i64(zero, many_zeros ? at : direction)) *
+                          (float)kelp_ops_read_f64(scale, many_scales ? at : direction);
+            }
+}
+
+static void pack_quantized(const kelp_rnn *rnn, const kelp_tensor *const *in, float *to) {
+    pack_sizes sizes;
+    size_t all;
+    (void)sizes_of(rnn, &sizes, &all);
+    for (int64_t d = 0; d < rnn->directions; d++, to += sizes.w)
+        pack_integers(rnn, in[W], in[W_SCALE], in[W_ZERO], d, rnn->inputs, to);
+    for (int64_t d = 0; d < rnn->directions; d++, to += sizes.r_first)
+        pack_integers(rnn, in[R], in[R_SCALE], in[R_ZERO], d, rnn->hidden, to);
+}
+
 static void use_packed(const kelp_rnn *rnn, const float *packed, kelp_rnn_data *data) {
     pack_sizes sizes;
     size_t all;
@@ -77,28 +111,54 @@ static void use_packed(const kelp_rnn *rnn, const float *packed, kelp_rnn_data *
     }
 }
 
-static const kelp_tensor *constant(const kelp_node *node, size_t index) {
+static const kelp_tensor *constant(const kelp_node *node, size_t index, bool any) {
     const kelp_value *value =
         index < kelp_node_input_count(node) ? kelp_node_input(node, index) : NULL;
     const kelp_tensor *tensor = value != NULL ? kelp_value_constant(value) : NULL;
-    return tensor != NULL && tensor->rank == 3 && tensor->dtype == KELP_F32 ? tensor : NULL;
+    return tensor != NULL && (any || (tensor->rank == 3 && tensor->dtype == KELP_F32)) ? tensor
+                                                                                       : NULL;
+}
+
+static bool is_byte(const kelp_tensor *tensor) {
+    return tensor->dtype == KELP_U8 || tensor->dtype == KELP_I8;
+}
+
+/* Weights of 8 bits, with scales and zeros of one a direction or one a column. */
+static bool are_parameters(const kelp_tensor *const *in, const kelp_tensor *w) {
+    int64_t each = w->shape[0] * w->shape[2];
+    for (int i = W_SCALE; i <= R_ZERO; i++) {
+        int64_t count = in[i] != NULL ? kelp_tensor_elements(in[i]) : 0;
+        if (count != w->shape[0] && count != each)
+            return false;
+    }
+    return is_byte(in[W]) && is_byte(in[R]) && is_byte(in[W_ZERO]) && is_byte(in[R_ZERO]) &&
+           in[W_SCALE]->dtype == KELP_F32 && in[R_SCALE]->dtype == KELP_F32;
 }
 
 static kelp_status *rnn_create(const kelp_node *node, const kelp_op_env *env, void **out_state) {
-    const kelp_tensor *w = constant(node, W), *r = constant(node, R);
+    const kelp_tensor *in[R_ZERO + 1] = {0};
+    bool quantized = is_quantized(node);
+    for (size_t i = 0; i <= R_ZERO; i++) {
+        in[i] = constant(node, i, quantized);
+        if (quantized && i >= W_SCALE && in[i] == NULL)
+            return NULL;
+    }
+    const kelp_tensor *w = in[W], *r = in[R];
     kelp_rnn rnn = {.kind = kind_of(node)};
     pack_sizes sizes;
     rnn_state *state = NULL;
     size_t all, bytes;
-    if (w == NULL || r == NULL || kelp_tensor_bytes(w) == 0)
+    if (w == NULL || r == NULL || kelp_tensor_bytes(w) == 0 || w->rank != 3 || r->rank != 3 ||
+        (quantized && !are_parameters(in, w)))
         return NULL;
     rnn.gates = rnn.kind == KELP_LSTM ? 4 : rnn.kind == KELP_GRU ? 3 : 1;
     rnn.directions = w->shape[0];
-    rnn.inputs = w->shape[2];
-    rnn.hidden = r->shape[2];
-    if (rnn.directions > 2 || w->shape[1] != rnn.gates * rnn.hidden || r->shape[0] != w->shape[0] ||
-        r->shape[1] != w->shape[1] || !sizes_of(&rnn, &sizes, &all) ||
-        !kelp_size_mul(all, sizeof(float), &bytes))
+    int row = quantized ? 2 : 1; /* the axis of gates */
+    rnn.inputs = w->shape[3 - row];
+    rnn.hidden = r->shape[3 - row];
+    if (rnn.directions > 2 || w->shape[row] != rnn.gates * rnn.hidden ||
+        r->shape[0] != w->shape[0] || r->shape[row] != w->shape[row] ||
+        !sizes_of(&rnn, &sizes, &all) || !kelp_size_mul(all, sizeof(float), &bytes))
         return NULL; /* reshape says what is wrong */
     kelp_allocator allocator = kelp_op_env_allocator(env);
     KELP_TRY(KELP_NEW(allocator, rnn_state, &state));
@@ -108,7 +168,10 @@ static kelp_status *rnn_create(const kelp_node *node, const kelp_op_env *env, vo
         kelp_free(allocator, state, sizeof *state);
         return status;
     }
-    pack(&rnn, w->data, r->data, state->packed);
+    if (quantized)
+        pack_quantized(&rnn, in, state->packed);
+    else
+        pack(&rnn, w->data, r->data, state->packed);
     *out_state = state;
     return NULL;
 }
@@ -208,9 +271,15 @@ static kelp_status *check_shapes(const kelp_op_args *args, const kelp_rnn *rnn, 
         states[0] = rnn->batch;
         states[1] = rnn->directions;
     }
-    if (!has_shape(args->inputs[W], 3, (int64_t[3]){rnn->directions, width, rnn->inputs}))
+    int64_t w[3] = {rnn->directions, width, rnn->inputs};
+    int64_t r[3] = {rnn->directions, width, rnn->hidden};
+    if (rnn->quantizes) {
+        memcpy(w + 1, (int64_t[2]){rnn->inputs, width}, 2 * sizeof *w);
+        memcpy(r + 1, (int64_t[2]){rnn->hidden, width}, 2 * sizeof *r);
+    }
+    if (!has_shape(args->inputs[W], 3, w))
         return kelp_ops_bad_shapes(args, x, args->inputs[W], "the weights do not fit");
-    if (!has_shape(args->inputs[R], 3, (int64_t[3]){rnn->directions, width, rnn->hidden}))
+    if (!has_shape(args->inputs[R], 3, r))
         return kelp_ops_bad_shapes(args, x, args->inputs[R], "the recurrent weights do not fit");
     if (!has_shape(kelp_ops_in(args, BIAS), 2, (int64_t[2]){rnn->directions, 2 * width}))
         return kelp_ops_bad_shapes(args, x, args->inputs[BIAS], "the bias does not fit");
@@ -251,11 +320,12 @@ static kelp_status *reserve(kelp_op_args *args, rnn_plan *p, bool packed, bool b
     size_t size = dtype == KELP_F64 ? 8 : 4, elements, all;
     pack_sizes sizes;
     for (int32_t i = 0; i < args->input_count && i < 8; i++)
-        if (dtype != KELP_F64 && i != LENGTHS && !(packed && (i == W || i == R)))
+        if (dtype != KELP_F64 && i != LENGTHS &&
+            !((packed || p->rnn.quantizes) && (i == W || i == R)))
             KELP_TRY(kelp_ops_wide_plan(args, args->inputs[i], &p->wide[i]));
     for (int32_t i = 0; i < 3 && dtype != KELP_F64; i++)
         KELP_TRY(kelp_ops_wide_plan(args, kelp_ops_out(args, i), &p->out_wide[i]));
-    if (batch_first)
+    if (batch_first || p->rnn.quantizes)
         KELP_TRY(kelp_ops_scratch(args, kelp_tensor_elements(args->inputs[X]), size, &p->x_turned));
     if (!sizes_of(&p->rnn, &sizes, &all))
         all = SIZE_MAX;
@@ -269,11 +339,12 @@ static kelp_status *reserve(kelp_op_args *args, rnn_plan *p, bool packed, bool b
 static kelp_status *rnn_reshape(const void *state, kelp_op_args *args) {
     rnn_plan *p = args->plan;
     kelp_rnn *rnn = &p->rnn;
+    rnn->quantizes = is_quantized(args->node);
     KELP_TRY(kelp_ops_check_inputs(args, 3));
     const kelp_tensor *x = args->inputs[X], *r = args->inputs[R];
     bool batch_first = kelp_node_attr_i64(args->node, "layout", 0) != 0;
     for (int32_t i = 0; i < args->input_count && i < 8; i++)
-        if (args->inputs[i] != NULL && i != LENGTHS &&
+        if (args->inputs[i] != NULL && i != LENGTHS && !(rnn->quantizes && (i == W || i == R)) &&
             (!kelp_ops_is_float(x->dtype) || args->inputs[i]->dtype != x->dtype))
             return kelp_ops_bad_type(args, args->inputs[i]->dtype);
     KELP_TRY(read_attributes(args->node, rnn));
@@ -282,8 +353,12 @@ static kelp_status *rnn_reshape(const void *state, kelp_op_args *args) {
     rnn->steps = x->shape[batch_first ? 1 : 0];
     rnn->batch = x->shape[batch_first ? 0 : 1];
     rnn->inputs = x->shape[2];
-    rnn->hidden = r->shape[2];
+    rnn->hidden = r->shape[rnn->quantizes ? 1 : 2];
     KELP_TRY(check_shapes(args, rnn, batch_first));
+    if (rnn->quantizes && (x->dtype != KELP_F32 || args->input_count <= R_ZERO ||
+                           !are_parameters(args->inputs, args->inputs[W])))
+        return kelp_ops_bad_shapes(args, x, args->inputs[W],
+                                   "expected float inputs, weights of 8 bits, scales and zeros");
     KELP_TRY(set_outputs(args, rnn, batch_first));
     return reserve(args, p, state != NULL, batch_first);
 }
@@ -328,6 +403,9 @@ static void use_weights(const rnn_state *state, const kelp_op_args *args, const 
     const kelp_rnn *rnn = &p->rnn;
     if (state != NULL) {
         use_packed(rnn, state->packed, data);
+    } else if (rnn->quantizes) {
+        pack_quantized(rnn, args->inputs, at_offset(args, p->packed));
+        use_packed(rnn, at_offset(args, p->packed), data);
     } else if (args->inputs[X]->dtype != KELP_F64) {
         pack(rnn, operand(args, p, W), operand(args, p, R), at_offset(args, p->packed));
         use_packed(rnn, at_offset(args, p->packed), data);
@@ -349,6 +427,11 @@ static kelp_status *rnn_invoke(const void *state, kelp_op_args *args) {
     data.x = operand(args, p, X);
     if (kelp_node_attr_i64(args->node, "layout", 0) != 0)
         data.x = turned(args, p, data.x, wide ? 8 : 4);
+    if (p->rnn.quantizes) {
+        kelp_rnn_quantize(data.x, at_offset(args, p->x_turned),
+                          kelp_tensor_elements(args->inputs[X]));
+        data.x = at_offset(args, p->x_turned);
+    }
     use_weights(state, args, p, &data);
     data.bias = operand(args, p, BIAS);
     data.lengths = kelp_ops_in(args, LENGTHS) != NULL ? args->inputs[LENGTHS]->data : NULL;
@@ -381,3 +464,4 @@ static kelp_status *rnn_invoke(const void *state, kelp_op_args *args) {
 RNN_KERNEL(RNN);
 RNN_KERNEL(GRU);
 RNN_KERNEL(LSTM);
+RNN_KERNEL(MsDynamicQuantizeLSTM);

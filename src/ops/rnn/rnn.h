@@ -36,7 +36,9 @@ typedef struct kelp_rnn {
     int64_t gates; /* 1, 3 or 4; weights have gates * hidden rows */
     bool backward; /* the first direction */
     bool linear_before_reset, input_forget;
-    float clip; /* 0: none */
+    bool quantizes; /* inputs, and each step's state, go through 8 bits on their way to the weights
+                     */
+    float clip;     /* 0: none */
     kelp_rnn_act acts[2][3];
     int64_t y_step, y_direction, y_batch; /* strides */
     int64_t h_direction, h_batch;         /* of states, given and left */
@@ -56,6 +58,8 @@ typedef struct kelp_rnn_data {
     void *scratch;
 } kelp_rnn_data;
 
+/* What `quantizes` does to an array; y may be x. */
+void kelp_rnn_quantize(const float *x, float *y, int64_t count);
 /* Elements of scratch; false when that overflows. */
 bool kelp_rnn_scratch(const kelp_rnn *rnn, size_t *out_elements);
 void kelp_rnn_run_f32(const kelp_op_env *env, const kelp_rnn *rnn, const kelp_rnn_data *data);

@@ -39,6 +39,23 @@ static void matrix(const kelp_op_env *env, const float *a, int64_t lda, const vo
         kelp_gemm_run_serial(kelp_simd_get(), &job);
 }
 
+/* To the nearest of 256 numbers between the least and the most, zero among them, and back. */
+void kelp_rnn_quantize(const float *x, float *y, int64_t count) {
+    float least = 0, most = 0;
+    for (int64_t i = 0; i < count; i++) {
+        least = fminf(least, x[i]);
+        most = fmaxf(most, x[i]);
+    }
+    float scale = most == least ? 1.0f : (most - least) / 255.0f;
+    float zero = rintf(fminf(fmaxf(-least / scale, 0.0f), 255.0f));
+    for (int64_t i = 0; i < count; i++)
+        y[i] = (fminf(fmaxf(rintf(x[i] / scale) + zero, 0.0f), 255.0f) - zero) * scale;
+}
+
+static void quantize(const float *x, float *y, int64_t count) {
+    kelp_rnn_quantize(x, y, count);
+}
+
 static const void *r_part(const kelp_rnn *rnn, const void *r) {
     size_t floats = 0;
     (void)kelp_gemm_packed_size(kelp_simd_get(), rnn->hidden, 2 * rnn->hidden, &floats);

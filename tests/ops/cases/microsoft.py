@@ -125,7 +125,19 @@ def products(own):
     ms(own, "FusedConv", [x, w, f32(6), f32(2, 6, 7, 6)], activation="Relu", constants=(1, 2))
 
 
+def quantized_lstm(own):
+    for direction, count in (("forward", 1), ("reverse", 1), ("bidirectional", 2)):
+        for columns in (1, 4 * 9):
+            scales = [f32(count, columns, low=0.002, high=0.01) if columns > 1 else f32(count, low=0.002, high=0.01) for _ in range(2)]
+            w, r = (rng.integers(0, 256, (count, n, 36)).astype(np.uint8) for n in (5, 9))
+            zero = np.full(scales[0].shape, 128, np.uint8)
+            ms(own, "DynamicQuantizeLSTM", [f32(6, 2, 5), w, r, f32(count, 72), None, f32(count, 2, 9), f32(count, 2, 9), None,
+                                            scales[0], zero, scales[1], zero],
+               outputs=3, hidden_size=9, direction=direction, constants=(1, 2, 8, 9, 10, 11), rtol=1e-3, atol=1e-3)
+
+
 def cases(own):
+    quantized_lstm(own)
     products(own)
     group_query(own)
     attention(own)
