@@ -67,6 +67,9 @@ typedef struct kelp_simd {
     /* out[j] = sum of a[i] * b[j * stride + i], i below `size` */
     void (*dots)(const float *a, const float *b, int64_t stride, int64_t count, int64_t size,
                  float *out);
+    /* low[i] = (low half of from[i] - zero) * scale, and so the high halves */
+    void (*nibbles)(const uint8_t *from, int64_t bytes, float zero, float scale, float *low,
+                    float *high);
     /* y[i] += w * x[i * stride] */
     void (*axpy)(float *y, const float *x, float w, int64_t stride, int64_t count);
     /* y[i] += x[i * stride], or the greater of both; a NaN stays */

@@ -136,7 +136,21 @@ def quantized_lstm(own):
                outputs=3, hidden_size=9, direction=direction, constants=(1, 2, 8, 9, 10, 11), rtol=1e-3, atol=1e-3)
 
 
+def packed_products(own):
+    for bits, k, n, block in ((4, 64, 7, 32), (4, 100, 9, 16), (8, 96, 5, 32), (4, 256, 33, 128)):
+        blocks = -(-k // block)
+        b = rng.integers(0, 256, (n, blocks, block * bits // 8)).astype(np.uint8)
+        scales = f32(n, blocks, low=0.01, high=0.1)
+        zeros = rng.integers(0, 256, (n, -(-blocks * bits // 8))).astype(np.uint8)
+        for m in (1, 5):
+            a, more = f32(2, m, k), {"N": n, "K": k, "bits": bits, "block_size": block, "atol": 1e-4, "accuracy_level": 1}
+            ms(own, "MatMulNBits", [a, b, scales], constants=(1, 2), **more)
+            ms(own, "MatMulNBits", [a, b, scales, zeros], constants=(1, 2, 3), **more)
+    ms(own, "MatMulNBits", [a, b, scales, None, None, f32(n)], constants=(1, 2, 5), **more)
+
+
 def cases(own):
+    packed_products(own)
     quantized_lstm(own)
     products(own)
     group_query(own)

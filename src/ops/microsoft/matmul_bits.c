@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * com.microsoft MatMulNBits: A · Bᵀ with B in blocks of 2, 4 or 8 bits. Rows of B are unpacked a
+ * few at a time, into cache, so that memory gives no more than the packed bytes; numbers of four
+ * bits come out as all low halves of a block, then all high ones, and A is laid out likewise.
+ * Source: ONNX Runtime, ContribOperators.md.
+ */
+#include "ops/linear/gemm.h"
+#include "ops/widened.h"
+
+enum { A, B, SCALES, ZEROS, GROUPS, BIAS };
+#define ROWS 4
+
+typedef struct bits_plan {
+    int64_t m, n, k, bits, block, blocks, padded; /* padded: blocks * block */
+    size_t a_turned, room;
+    const kelp_op_args *args;
+    const float *a;
+} bits_plan;
+
+static kelp_status *check_operands(kelp_op_args *args, const bits_plan *p) {
+    const kelp_tensor *b = args->inputs[B], *scales = args->inputs[SCALES];
+    const kelp_tensor *zeros = kelp_ops_in(args, ZEROS), *bias = kelp_ops_in(args, BIAS);
+    int64_t rows = p->n, packed = (p->blocks * p->bits + 7) / 8;
+    if (b->dtype != KELP_U8 || kelp_tensor_elements(b) != rows * p->padded * p->bits / 8 ||
+        scales->dtype != KELP_F32 || kelp_tensor_elements(scales) != rows * p->blocks)
+        return kelp_ops_bad_shapes(args, b, scales,
+                                   "B and its scales do not fit N, K, bits and "
+                                   "block_size");
+    if (zeros != NULL &&
+        !(zeros->dtype == KELP_U8 && kelp_tensor_elements(zeros) == rows * packed) &&
+        !(zeros->dtype == KELP_F32 && kelp_tensor_elements(zeros) == rows * p->blocks))
+        return kelp_ops_bad_shapes(args, b, zeros, "the zero points do not fit");
+    if (bias != NULL && (bias->dtype != KELP_F32 || kelp_tensor_elements(bias) != rows))
+        return kelp_ops_bad_shapes(args, b, bias, "the bias does not fit");
+    if (kelp_ops_in(args, GROUPS) != NULL)
+        return KELP_ERROR(KELP_UNIMPLEMENTED,
+                          "operator 'MatMulNBits': g_idx, which is deprecated, is not carried out");
+    return NULL;
+}
+
+static kelp_status *bits_reshape(const void *state, kelp_op_args *args) {
+    bits_plan *p = args->plan;
+    (void)state;
+    KELP_TRY(kelp_ops_check(args, 3));
+    const kelp_tensor *a = args->inputs[A];
+    p->n = kelp_node_attr_i64(args->node, "N", 0);
+    p->k = kelp_node_attr_i64(args->node, "K", 0);
+    p->bits = kelp_node_attr_i64(args->node, "bits", 4);
+    p->block = kelp_node_attr_i64(args->node, "block_size", 0);
+    if ((p->bits != 2 && p->bits != 4 && p->bits != 8) || p->block < 16 || p->block > 1 << 20 ||
+        (p->block & (p->block - 1)) != 0 || p->n < 1 || p->k < 1)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "operator 'MatMulNBits': bits %lld and block_size %lld with N %lld and K "
+                          "%lld are not possible",
+                          (long long)p->bits, (long long)p->block, (long long)p->n,
+                          (long long)p->k);
+    if (a->dtype != KELP_F32)
+        return kelp_ops_bad_type(args, a->dtype);
+    if (a->rank < 1 || a->shape[a->rank - 1] != p->k)
+        return kelp_ops_bad_shapes(args, a, args->inputs[B], "A's last extent must be K");
+    p->m = kelp_ops_product(a->shape, 0, a->rank - 1);
+    p->blocks = (p->k + p->block - 1) / p->block;
+    p->padded = p->blocks * p->block;
+    KELP_TRY(check_operands(args, p));
+    KELP_TRY(kelp_ops_scratch(args, p->m * p->padded, sizeof(float), &p->a_turned));
+    KELP_TRY(kelp_ops_scratch(args, ROWS * p->padded + 16,
+                              sizeof(float) * (size_t)kelp_op_env_threads(args->env), &p->room));
+    int64_t shape[KELP_MAX_RANK];
+    memcpy(shape, a->shape, sizeof shape);
+    shape[a->rank - 1] = p->n;
+    return kelp_ops_set(args, 0, KELP_F32, a->rank, shape);
+}
+
+static void lay_out(void *userp, int64_t begin, int64_t end, int worker) {
+    const bits_plan *p = userp;
+    uintptr_t writable = (uintptr_t)p->a;
+    (void)worker;
+    for (int64_t row = begin; row < end; row++) {
+        const float *from = (const float *)p->args->inputs[A]->data + row * p->k;
+        float *to = (float *)writable + row * p->padded;
+        memset(to + p->padded - p->block, 0, (size_t)p->block * sizeof *to);
+        for (int64_t i = 0; i < p->k; i++) {
+            int64_t first = i / p->block * p->block, at = i - first;
+            if (p->bits == 4)
+                at = at / 2 + at % 2 * (p->block / 2);
+            to[first + at] = from[i];
+        }
+    }
+}
+
+static float zero_of(const bits_plan *p, int64_t row, int64_t block) {
+    const kelp_tensor *zeros = kelp_ops_in(p->args, ZEROS);
+    if (zeros == NULL)
+        return (float)(1 << (p->bits - 1));
+    if (zeros->dtype == KELP_F32)
+        return ((const float *)zeros->data)[row * p->blocks + block];
+    int64_t bit = block * p->bits;
+    const uint8_t *bytes =
+        (const uint8_t *)zeros->data + row * ((p->blocks * p->bits + 7) / 8) + bit / 8;
+    return (float)(*bytes >> (bit % 8) & ((1 << p->bits) - 1));
+}
+
+static void unpack_row(const bits_plan *p, const kelp_simd *simd, int64_t row, float *to) {
+    int64_t bytes = p->block * p->bits / 8;
+    const uint8_t *from = (const uint8_t *)p->args->inputs[B]->data + row * p->blocks * bytes;
+    const float *scales = (const float *)p->args->inputs[SCALES]->data + row * p->blocks;
+    for (int64_t b = 0; b < p->blocks; b++, from += bytes, to += p->block) {
+        float zero = zero_of(p, row, b), scale = scales[b];
+        if (p->bits == 4) {
+            simd->nibbles(from, bytes, zero, scale, to, to + bytes);
+        } else if (p->bits == 8) {
+            for (int64_t i = 0; i < bytes; i++)
+                to[i] = ((float)from[i] - zero) * scale;
+        } else {
+            for (int64_t i = 0; i < p->block; i++)
+                to[i] = ((float)(from[i / 4] >> (2 * (i % 4)) & 3) - zero) * scale;
+        }
+    }
+}
+
+static void bits_range(void *userp, int64_t begin, int64_t end, int worker) {
+    const bits_plan *p = userp;
+    const kelp_simd *simd = kelp_simd_get();
+    const kelp_tensor *bias = kelp_ops_in(p->args, BIAS);
+    float *rows =
+        (float *)(void *)((char *)p->args->scratch + p->room) + worker * (ROWS * p->padded + 16);
+    float *y = p->args->outputs[0]->data;
+    for (int64_t unit = begin; unit < end; unit++) {
+        int64_t first = unit * ROWS, count = KELP_MIN((int64_t)ROWS, p->n - first);
+        for (int64_t j = 0; j < count; j++)
+            unpack_row(p, simd, first + j, rows + j * p->padded);
+        for (int64_t i = 0; i < p->m; i++) {
+            float *out = y + i * p->n + first;
+            simd->dots(p->a + i * p->padded, rows, p->padded, count, p->padded, out);
+            for (int64_t j = 0; j < count && bias != NULL; j++)
+                out[j] += ((const float *)bias->data)[first + j];
+        }
+    }
+}
+
+static kelp_status *bits_invoke(const void *state, kelp_op_args *args) {
+    bits_plan *p = args->plan;
+    (void)state;
+    p->args = args;
+    p->a = (const float *)(void *)((char *)args->scratch + p->a_turned);
+    kelp_op_parallel(args->env, p->m, KELP_OPS_GRAIN / p->padded + 1, lay_out, p);
+    int64_t work = ROWS * p->padded * (p->m + 1);
+    kelp_op_parallel(args->env, (p->n + ROWS - 1) / ROWS, 100000 / work + 1, bits_range, p);
+    return NULL;
+}
+KELP_WIDENED_PHASES(bits, sizeof(bits_plan), bits_reshape, bits_invoke)
+KELP_KERNEL(MsMatMulNBits, 0, KELP_WIDENED_PLAN(sizeof(bits_plan)), 0, bits_reshape_any,
+            bits_invoke_any);
