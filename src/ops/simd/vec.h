@@ -75,6 +75,10 @@ VEC_INLINE void v_store_n(void *p, vf x, int64_t n) {
 VEC_INLINE vf v_gather(const float *p, const int32_t *at) {
     return (vf)_mm512_i32gather_ps(_mm512_loadu_si512(at), p, 4);
 }
+/* VEC_LANES bytes as integers */
+VEC_INLINE vi v_bytes(const void *p) {
+    return (vi)_mm512_cvtepu8_epi32(_mm_loadu_si128(p));
+}
 VEC_INLINE float v_sum(vf x) {
     return _mm512_reduce_add_ps((__m512)x);
 }
@@ -97,6 +101,9 @@ VEC_INLINE vi v_round(vf x) {
 VEC_INLINE vf v_gather(const float *p, const int32_t *at) {
     return (vf)_mm256_i32gather_ps(p, _mm256_loadu_si256((const __m256i *)(const void *)at), 4);
 }
+VEC_INLINE vi v_bytes(const void *p) {
+    return (vi)_mm256_cvtepu8_epi32(_mm_loadl_epi64(p));
+}
 VEC_INLINE __m256i v_mask(int64_t n) {
     return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
@@ -107,6 +114,13 @@ VEC_INLINE void v_store_n(void *p, vf x, int64_t n) {
     _mm256_maskstore_ps(p, v_mask(n), (__m256)x);
 }
 #else
+VEC_INLINE vi v_bytes(const void *p) {
+    const uint8_t *bytes = p;
+    vi x;
+    for (int i = 0; i < VEC_LANES; i++)
+        x[i] = bytes[i];
+    return x;
+}
 VEC_INLINE vf v_max(vf a, vf b) {
     return v_select((vi)(a > b), a, b);
 }
