@@ -123,6 +123,10 @@ static kelp_status *place_config(place *p) {
         kelp_free_string(kelp_allocator_system(), target);
         return status ? status : link_versions(p);
     }
+    fprintf(stderr,
+            "kelp: no config.pbtxt beside '%s' nor one folder above: the backend is asked to "
+            "describe its model\n",
+            p->library);
     KELP_TRY(write_config(p));
     const char *path = joined(&p->path, kelp_buf_cstr(&p->model), "1");
     KELP_TRY(kelp_buf_status(&p->path));

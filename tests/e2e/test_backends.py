@@ -1,8 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The example backends over HTTP."""
+"""The example backends over HTTP: in `kelp serve`, or, with KELP_NVIDIA_WHEEL set to a folder that the wheel nvidia-pytriton 0.7.0 is
+unpacked in, in NVIDIA's executable on NVIDIA's library. The same files, the same requests, the same answers."""
 import json
+import os
+import signal
+import socket
 import struct
+import subprocess
+import tempfile
 import time
 import unittest
 
@@ -30,6 +36,52 @@ def tensor(name, kind, shape, data):
 PAIR = [("INPUT0", "FP32", [4]), ("INPUT1", "FP32", [4])]
 
 
+class NvidiaServer(support.Server):
+    """NVIDIA's executable, with what `support.Server` has of ours."""
+
+    def __init__(self, wheel, repository):  # pylint: disable=super-init-not-called
+        wheel = os.path.abspath(wheel)
+        program = os.path.join(wheel, "pytriton", "tritonserver", "bin", "tritonserver")
+        libraries = os.path.join(wheel, "nvidia_pytriton.libs")
+        os.chmod(program, 0o755)
+        # The wheel renamed the library; a backend asks for its real name.
+        self.names = tempfile.TemporaryDirectory()
+        renamed = [name for name in os.listdir(libraries) if name.startswith("libtritonserver-")]
+        os.symlink(os.path.join(libraries, renamed[0]), os.path.join(self.names.name, "libtritonserver.so"))
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.errors = tempfile.TemporaryFile()
+        self.process = subprocess.Popen(
+            [program, "--model-repository", repository, "--http-address", "127.0.0.1", "--http-port", str(self.port),
+             "--backend-directory", os.path.join(os.path.dirname(os.path.dirname(support.KELP)), "backends"),
+             "--allow-grpc", "false", "--allow-metrics", "false"],
+            env={**os.environ, "LD_LIBRARY_PATH": f"{libraries}:{self.names.name}"},
+            stdout=subprocess.DEVNULL, stderr=self.errors, stdin=subprocess.DEVNULL)
+        end = time.monotonic() + support.PATIENCE_S
+        while not self.is_ready():
+            if self.process.poll() is not None or time.monotonic() > end:
+                raise AssertionError(f"NVIDIA's server is not ready:\n{self.log()}")
+            time.sleep(0.05)
+
+    def is_ready(self):
+        try:
+            return self.call("GET", "/v2/health/ready")[0] == 200
+        except OSError:
+            return False
+
+    def stop(self, how=signal.SIGTERM):
+        self.process.send_signal(how)
+        return self.process.wait(support.PATIENCE_S)
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        self.errors.close()
+        self.names.cleanup()
+
+
 class Backends(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -44,7 +96,8 @@ class Backends(unittest.TestCase):
         add("accumulator", config=config("accumulator", [("INPUT", "FP32", [1])], [("OUTPUT", "FP32", [1]), ("COUNT", "INT64", [1])]))
         add("repeat", config=config("repeat", [("IN", "INT32", [-1])], [("OUT", "INT32", [1]), ("IDX", "UINT32", [1])],
                                     "model_transaction_policy { decoupled: true }"))
-        cls.server = support.Server("--model-repository", cls.repository.path)
+        wheel = os.environ.get("KELP_NVIDIA_WHEEL")
+        cls.server = NvidiaServer(wheel, cls.repository.path) if wheel else support.Server("--model-repository", cls.repository.path)
 
     @classmethod
     def tearDownClass(cls):

@@ -54,7 +54,8 @@ say "without a configuration the backend is asked, and says nothing: the answer 
 mkdir bare
 cp plain/libtriton_my_scale.so bare
 if kelp serve --with-backend bare/libtriton_my_scale.so --http-port 0 >out 2>&1; then fail "a model without inputs is served"; fi
-grep -q "my_scale" out || { cat out; fail "the failure does not name the model"; }
+grep -q "no config.pbtxt beside '.*libtriton_my_scale.so'" out || { cat out; fail "it does not say what is missing"; }
+grep -q "model 'my_scale'" out || { cat out; fail "the failure does not name the model"; }
 
 say "several libraries at once, beside a repository"
 mkdir -p repository

@@ -199,6 +199,38 @@ static void test_unload_waits_for_what_is_kept(void **state) {
     call_deinit(&c);
 }
 
+/* Several instances, many requests in flight, answers from other threads; the model is unloaded
+ * meanwhile. */
+static void test_many_at_once(void **state) {
+    enum { MANY = 64 };
+    world *w = *state;
+    static const char *const names[] = {"late",    "factory", "orphan",     "good",
+                                        "dropped", "call",    "call_stream"};
+    static call calls[MANY];
+    load(w, "stream", ONE DECOUPLED);
+    for (size_t n = 0; n < sizeof names / sizeof names[0]; n++) {
+        char config[1024];
+        snprintf(config, sizeof config, "%s", ONE);
+        *strstr(config, "count: 1") = '\0';
+        strcat(config, "count: 4 } ]\n");
+        load(w, names[n], config);
+        if (strcmp(names[n], "call") == 0)
+            load(w, "good", ONE);
+        for (int i = 0; i < MANY; i++) {
+            call_init(&calls[i], w->server, names[n], -1);
+            call_input(&calls[i], "INPUT0", TRITONSERVER_TYPE_INT32, shape, 1, data, sizeof data);
+        }
+        for (int i = 0; i < MANY; i++)
+            call_start(&calls[i]);
+        ok(TRITONSERVER_ServerUnloadModel(w->server, names[n]));
+        for (int i = 0; i < MANY; i++) {
+            call_wait(&calls[i]);
+            check_output(&calls[i], strcmp(names[n], "dropped") ? 7 : 9);
+            call_deinit(&calls[i]);
+        }
+    }
+}
+
 static void test_models_that_do_not_load(void **state) {
     world *w = *state;
     repo_model(&w->r, "model_fails", ONE);
@@ -366,6 +398,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_stream_statistics, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_cancellation, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_unload_waits_for_what_is_kept, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_many_at_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_models_that_do_not_load, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_configuration, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_inputs, set_up, tear_down),
