@@ -11,7 +11,7 @@
  */
 #include "ops/linear/gemm.h"
 #include "ops/microsoft/fused_act.h"
-#include "ops/nn/window.h"
+#include "ops/nn/unroll.h"
 #include "ops/widened.h"
 
 typedef struct conv_plan {
@@ -19,8 +19,9 @@ typedef struct conv_plan {
     int64_t batch, groups, in_channels, out_channels; /* channels a group */
     kelp_act act;
     bool pointwise, depthwise;
-    int64_t strip;                         /* output rows that are unrolled together */
-    size_t matrix_offset, matrix_elements; /* per worker */
+    int64_t strip, images; /* output rows, and images, that are unrolled together */
+    int64_t matrix_elements, plane_elements, product_elements; /* per worker */
+    size_t matrix_offset;
     const kelp_op_args *args;
     const kelp_simd *simd;
 } conv_plan;
@@ -55,6 +56,32 @@ static kelp_status *conv_shapes(kelp_op_args *args) {
     return kelp_ops_set(args, 0, KELP_F32, rank, shape);
 }
 
+/* Wide enough to fill the tiles of the product, small enough for the cache: some rows of a large
+ * image, or several small images side by side. */
+static kelp_status *conv_reserve(conv_plan *p, kelp_op_args *args) {
+    const kelp_window *w = &p->w;
+    int64_t depth = p->in_channels * w->kernel_size, width = KELP_MAX((int64_t)1, w->out[2]);
+    int64_t wanted = KELP_MAX((int64_t)1, 256 / width);
+    int64_t fitting = KELP_MAX((int64_t)1, 131072 / KELP_MAX((int64_t)1, depth * width));
+    p->strip = KELP_MAX((int64_t)1, KELP_MIN(w->out[1], KELP_MIN(wanted, fitting)));
+    p->images = 1;
+    if (p->strip == w->out[1] && w->out[0] == 1) {
+        int64_t size = KELP_MAX((int64_t)1, w->out_size), threads = kelp_op_env_threads(args->env);
+        p->images = KELP_MIN(192 / size, 131072 / KELP_MAX((int64_t)1, depth * size));
+        p->images = KELP_MIN(p->images, (p->batch + threads - 1) / threads);
+        p->images = KELP_MAX((int64_t)1, p->images);
+    }
+    int64_t columns = p->images * p->strip * w->out[2], all = 0;
+    p->product_elements = p->images > 1 ? p->out_channels * columns : 0;
+    p->plane_elements = kelp_unroll_plane(w, p->strip, p->images);
+    if (!kelp_i64_mul(depth, columns + KELP_UNROLL_SLACK, &p->matrix_elements) ||
+        !kelp_i64_add(p->matrix_elements, p->product_elements + p->plane_elements, &all) ||
+        !kelp_i64_mul(all, kelp_op_env_threads(args->env), &all))
+        return kelp_ops_bad_shapes(args, args->inputs[0], args->inputs[1],
+                                   "the kernel is too large");
+    return kelp_ops_scratch(args, all, sizeof(float), &p->matrix_offset);
+}
+
 static kelp_status *conv_reshape(const void *state, kelp_op_args *args) {
     conv_plan *p = args->plan;
     (void)state;
@@ -71,58 +98,10 @@ static kelp_status *conv_reshape(const void *state, kelp_op_args *args) {
     p->depthwise = p->in_channels == 1 && p->out_channels <= 4;
     if (p->pointwise || p->depthwise)
         return NULL;
-    /* wide enough to fill the tiles of the product, small enough for the cache */
-    int64_t depth = p->in_channels * p->w.kernel_size;
-    int64_t wanted = KELP_MAX((int64_t)1, 256 / KELP_MAX((int64_t)1, p->w.out[2]));
-    int64_t fitting = KELP_MAX((int64_t)1, 131072 / KELP_MAX((int64_t)1, depth * p->w.out[2]));
-    p->strip = KELP_MAX((int64_t)1, KELP_MIN(p->w.out[1], KELP_MIN(wanted, fitting)));
-    p->matrix_elements = (size_t)(depth * p->strip * p->w.out[2]);
-    return kelp_ops_scratch(args, (int64_t)p->matrix_elements * kelp_op_env_threads(args->env),
-                            sizeof(float), &p->matrix_offset);
+    return conv_reserve(p, args);
 }
 
 /* ---- unrolled ---- */
-
-/* One row of output positions under one kernel position. */
-static void unroll_row(const kelp_window *w, const float *x, const int64_t *at, const int64_t *tap,
-                       float *to) {
-    int64_t z = at[0] * w->stride[0] - w->before[0] + tap[0] * w->dilation[0];
-    int64_t y = at[1] * w->stride[1] - w->before[1] + tap[1] * w->dilation[1];
-    int64_t shift = tap[2] * w->dilation[2] - w->before[2], count = w->out[2];
-    if (z < 0 || z >= w->in[0] || y < 0 || y >= w->in[1]) {
-        memset(to, 0, (size_t)count * sizeof *to);
-        return;
-    }
-    const float *row = x + (z * w->in[1] + y) * w->in[2];
-    if (w->stride[2] == 1) {
-        int64_t first = KELP_MIN(count, KELP_MAX((int64_t)0, -shift));
-        int64_t last = KELP_MAX(first, KELP_MIN(count, w->in[2] - shift));
-        memset(to, 0, (size_t)first * sizeof *to);
-        memcpy(to + first, row + first + shift, (size_t)(last - first) * sizeof *to);
-        memset(to + last, 0, (size_t)(count - last) * sizeof *to);
-        return;
-    }
-    for (int64_t i = 0; i < count; i++) {
-        int64_t source = i * w->stride[2] + shift;
-        to[i] = source >= 0 && source < w->in[2] ? row[source] : 0.0f;
-    }
-}
-
-/* `rows` output rows from `at`, side by side. */
-static void unroll(const conv_plan *p, const float *x, const int64_t *at, int64_t rows,
-                   float *matrix) {
-    const kelp_window *w = &p->w;
-    int64_t tap[3], row[2] = {at[0], 0};
-    for (int64_t c = 0; c < p->in_channels; c++)
-        for (tap[0] = 0; tap[0] < w->kernel[0]; tap[0]++)
-            for (tap[1] = 0; tap[1] < w->kernel[1]; tap[1]++)
-                for (tap[2] = 0; tap[2] < w->kernel[2]; tap[2]++)
-                    for (row[1] = at[1]; row[1] < at[1] + rows; row[1]++) {
-                        unroll_row(w, x + c * w->in_size, row, tap, matrix);
-                        matrix += w->out[2];
-                    }
-}
-
 static const float *residual_of(const kelp_op_args *args) {
     const kelp_tensor *residual = kelp_ops_in(args, 3);
     return residual != NULL ? residual->data : NULL;
@@ -137,36 +116,69 @@ static int64_t strips_of(const conv_plan *p) {
     return (p->w.out[1] + p->strip - 1) / p->strip;
 }
 
-/* A unit is one strip of one group of one image. */
+/* From a product of several images to where they lie, with what follows it. */
+static void scatter(const conv_plan *p, const float *product, int64_t to, int64_t group,
+                    int64_t images) {
+    const kelp_op_args *args = p->args;
+    const float *bias = bias_of(args), *residual = residual_of(args);
+    int64_t size = p->w.out_size, step = p->groups * p->out_channels * size;
+    float *y = (float *)args->outputs[0]->data + to;
+    for (int64_t c = 0; c < p->out_channels; c++) {
+        p->simd->copy_rows(y + c * size, step, product + c * images * size, size, images, size);
+        for (int64_t i = 0; i < images && residual != NULL; i++) {
+            int64_t at = i * step + c * size;
+            p->simd->finish(y + at, NULL, bias != NULL ? bias[group * p->out_channels + c] : 0.0f,
+                            residual + to + at, size, p->act);
+        }
+    }
+}
+
+/* A unit is one strip of one group of one image, or of some images that are small. */
 static void conv_strips(void *userp, int64_t begin, int64_t end, int worker) {
     const conv_plan *p = userp;
     const kelp_op_args *args = p->args;
     const kelp_window *w = &p->w;
+    const float *bias = bias_of(args), *residual = residual_of(args);
     float *matrix = (float *)(void *)((char *)args->scratch + p->matrix_offset) +
-                    (size_t)worker * p->matrix_elements;
+                    worker * (p->matrix_elements + p->product_elements + p->plane_elements);
+    float *product = matrix + p->matrix_elements, *plane = product + p->product_elements;
     int64_t strips = strips_of(p), depth = p->in_channels * w->kernel_size;
     for (int64_t unit = begin; unit < end; unit++) {
-        int64_t image = unit / strips / w->out[0], group = image % p->groups;
-        int64_t at[2] = {unit / strips % w->out[0], unit % strips * p->strip};
-        int64_t rows = KELP_MIN(p->strip, w->out[1] - at[1]);
-        const float *x = (const float *)args->inputs[0]->data + image * p->in_channels * w->in_size;
-        int64_t to =
-            image * p->out_channels * w->out_size + (at[0] * w->out[1] + at[1]) * w->out[2];
-        unroll(p, x, at, rows, matrix);
-        kelp_gemm job = {
-            .a = (const kelp_float_u *)args->inputs[1]->data + group * p->out_channels * depth,
-            .b = matrix,
-            .c = (float *)args->outputs[0]->data + to,
-            .m = p->out_channels,
-            .n = rows * w->out[2],
-            .k = depth,
-            .lda = depth,
-            .ldb = rows * w->out[2],
-            .ldc = w->out_size,
-            .row_bias = bias_of(args) != NULL ? bias_of(args) + group * p->out_channels : NULL,
-            .residual = residual_of(args) != NULL ? residual_of(args) + to : NULL,
-            .act = p->act};
+        int64_t group = unit / strips / w->out[0] % p->groups;
+        int64_t image = unit / strips / w->out[0] / p->groups * p->images;
+        int64_t images = KELP_MIN(p->images, p->batch - image);
+        kelp_unroll u = {.w = w, .simd = p->simd, .channels = p->in_channels, .images = images};
+        u.x = (const float *)args->inputs[0]->data +
+              (image * p->groups + group) * p->in_channels * w->in_size;
+        u.image_step = p->groups * p->in_channels * w->in_size;
+        u.depth = unit / strips % w->out[0];
+        u.row = unit % strips * p->strip;
+        u.rows = KELP_MIN(p->strip, w->out[1] - u.row);
+        u.matrix = matrix;
+        u.plane = plane;
+        int64_t columns = images * u.rows * w->out[2];
+        int64_t to = (image * p->groups + group) * p->out_channels * w->out_size +
+                     (u.depth * w->out[1] + u.row) * w->out[2];
+        u.ld = columns + KELP_UNROLL_SLACK;
+        kelp_unroll_run(&u);
+        kelp_gemm job = {.a = (const kelp_float_u *)args->inputs[1]->data +
+                              group * p->out_channels * depth,
+                         .b = matrix,
+                         .c = images > 1 ? product : (float *)args->outputs[0]->data + to,
+                         .m = p->out_channels,
+                         .n = columns,
+                         .k = depth,
+                         .lda = depth,
+                         .ldb = u.ld,
+                         .ldc = images > 1 ? columns : w->out_size};
+        if (images == 1 || residual == NULL) {
+            job.row_bias = bias != NULL ? bias + group * p->out_channels : NULL;
+            job.residual = residual != NULL ? residual + to : NULL;
+            job.act = p->act;
+        }
         kelp_gemm_run_serial(p->simd, &job);
+        if (images > 1)
+            scatter(p, product, to, group, images);
     }
 }
 
@@ -257,8 +269,10 @@ static kelp_status *conv_invoke(const void *state, kelp_op_args *args) {
     if (p->depthwise)
         kelp_op_parallel(args->env, rows * p->out_channels, grain * 4, depthwise_rows, p);
     else
-        kelp_op_parallel(args->env, p->batch * p->groups * p->w.out[0] * strips_of(p),
-                         grain / p->strip + 1, conv_strips, p);
+        kelp_op_parallel(args->env,
+                         (p->batch + p->images - 1) / p->images * p->groups * p->w.out[0] *
+                             strips_of(p),
+                         grain / p->strip / p->images + 1, conv_strips, p);
     return NULL;
 }
 KELP_WIDENED_PHASES(conv, sizeof(conv_plan), conv_reshape, conv_invoke)

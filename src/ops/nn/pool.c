@@ -19,6 +19,7 @@ typedef struct pool_plan {
     pool_kind kind;
     double p; /* of POOL_LP */
     bool count_padding, column_major, by_one;
+    bool halves;             /* maxima of 2 x 2, 2 apart, that cover the image */
     int64_t buffer_elements; /* a worker's: input plane, output plane, a row */
     size_t counts_offset, buffer_offset;
     const kelp_simd *simd;
@@ -39,6 +40,10 @@ static kelp_status *global_window(kelp_window *w, const kelp_op_args *args, cons
 static kelp_status *pool_buffers(pool_plan *p, kelp_op_args *args) {
     const kelp_window *w = &p->w;
     bool f32 = args->inputs[0]->dtype == KELP_F32;
+    p->halves = p->kind == POOL_MAX && w->kernel[0] == 1 && w->in[0] == 1 && w->out[0] == 1;
+    for (int i = 1; i < KELP_WINDOW_AXES; i++)
+        p->halves = p->halves && w->kernel[i] == 2 && w->stride[i] == 2 && w->dilation[i] == 1 &&
+                    w->before[i] == 0 && 2 * w->out[i] == w->in[i];
     p->by_one = args->inputs[0]->dtype == KELP_F64 || kelp_ops_out(args, 1) != NULL;
     int64_t all = 0;
     p->buffer_elements = w->in[2];
@@ -153,6 +158,10 @@ static void pool_plane(const pool_plan *p, const float *x, float *row, float *y)
         y[0] = p->simd->reduce(x, w->in_size, p->kind == POOL_MAX);
         if (p->kind == POOL_AVERAGE)
             y[0] /= counts[0] * counts[1] * counts[2];
+        return;
+    }
+    if (p->halves) {
+        p->simd->halve(y, x, w->out[1], w->in[2]);
         return;
     }
     for (at[0] = 0; at[0] < w->out[0]; at[0]++)

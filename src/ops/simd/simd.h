@@ -72,6 +72,15 @@ typedef struct kelp_simd {
                     float *high);
     /* y[i] += w * x[i * stride] */
     void (*axpy)(float *y, const float *x, float w, int64_t stride, int64_t count);
+    /* Copies `rows` rows of `width` floats, steps apart. */
+    void (*copy_rows)(float *to, int64_t to_step, const float *from, int64_t from_step,
+                      int64_t rows, int64_t width);
+    /* Rows of `width` floats, `stride` apart in `from`, one behind the other in `to`; `rows` of
+     * each of `images`. Reads up to 31 floats, and writes up to 15, behind the last. */
+    void (*spread)(float *to, const float *from, int64_t images, int64_t image_step, int64_t rows,
+                   int64_t row_step, int64_t width, int64_t stride);
+    /* Maxima of 2 x 2 windows, 2 apart, of an image `width` wide: `rows` of width / 2. */
+    void (*halve)(float *y, const float *x, int64_t rows, int64_t width);
     /* y[i] += x[i * stride], or the greater of both; a NaN stays */
     void (*gather_up)(float *y, const float *x, int64_t stride, int64_t count, bool most);
     /* Sum, or maximum, of one or more. */

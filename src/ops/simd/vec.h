@@ -177,6 +177,15 @@ VEC_INLINE vf v_even(vf a, vf b) {
     return __builtin_shufflevector(a, b, 0, 2, 4, 6);
 #endif
 }
+VEC_INLINE vf v_odd(vf a, vf b) {
+#if VEC_LANES == 16
+    return __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+#elif VEC_LANES == 8
+    return __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15);
+#else
+    return __builtin_shufflevector(a, b, 1, 3, 5, 7);
+#endif
+}
 /* VEC_LANES floats `stride` (1 or 2) apart; reads up to the last alone when `stride` is 1, one
  * float more when it is 2. */
 VEC_INLINE vf v_load_stride(const float *p, int64_t stride) {
