@@ -79,11 +79,12 @@ class Own:
     def __init__(self, writer, family):
         self.w, self.family, self.count = writer, family, 0
 
-    def add(self, op, inputs, opset=17, outputs=1, constants=(), rtol=1e-4, atol=1e-5, domain="", reference="ort", **attrs):
+    def add(self, op, inputs, opset=17, outputs=1, constants=(), rtol=1e-4, atol=1e-5, domain="", reference="ort", attributes=None, **attrs):
         inputs = [a if a is None else np.asarray(a) for a in inputs]
         names = [f"x{i}" if a is not None else "" for i, a in enumerate(inputs)]
         outs = [f"y{i}" for i in range(outputs)]
         node = helper.make_node(op, names, outs, domain=domain, **attrs)
+        node.attribute.extend(helper.make_attribute(k, v) for k, v in (attributes or {}).items())
         feeds = [(n, a) for i, (n, a) in enumerate(zip(names, inputs)) if a is not None and i not in constants]
         graph = helper.make_graph(
             [node], op,

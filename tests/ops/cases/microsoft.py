@@ -5,7 +5,9 @@ from common import f32, i64, rng  # noqa: F401
 
 
 def ms(own, op, inputs, **attrs):
-    own.add(op, inputs, opset=1, domain="com.microsoft", **attrs)
+    version = attrs.pop("opset", None)  # QLinearSoftmax has an attribute of that name
+    more = {} if version is None else {"attributes": {"opset": version}}
+    own.add(op, inputs, opset=1, domain="com.microsoft", **attrs, **more)
 
 
 def i32(*shape, low=0, high=2):
@@ -149,7 +151,30 @@ def packed_products(own):
     ms(own, "MatMulNBits", [a, b, scales, None, None, f32(n)], constants=(1, 2, 5), **more)
 
 
+def quantized(own):
+    for dtype, zeros in ((np.uint8, (120, 131, 117)), (np.int8, (3, -7, 11))):
+        byte = lambda *shape: rng.integers(np.iinfo(dtype).min, np.iinfo(dtype).max + 1, shape).astype(dtype)  # noqa: B023,E731
+        s, z = [np.float32(v) for v in (0.0213457, 0.0131173, 0.0302711)], [dtype(v) for v in zeros]
+        a, b = byte(2, 3, 5), byte(3, 1)
+        ms(own, "QLinearAdd", [a, s[0], z[0], byte(2, 3, 5), s[1], z[1], s[2], z[2]])
+        ms(own, "QLinearAdd", [a, s[0], z[0], b, s[1], z[1], s[2], z[2]], constants=(1, 2, 4, 5, 6, 7))
+        ms(own, "QLinearMul", [a, s[0], z[0], b, s[1], z[1], s[2], z[2]])
+        ms(own, "QLinearSigmoid", [byte(300), s[0], z[0], np.float32(1 / 256), dtype(np.iinfo(dtype).min)])
+        ms(own, "QLinearLeakyRelu", [byte(300), s[0], z[0], s[1], z[1]], alpha=0.2)
+        ms(own, "QLinearConcat", [s[2], z[2], byte(2, 3, 4), s[0], z[0], byte(2, 5, 4), s[1], z[1], byte(2, 1, 4), s[2], z[2]], axis=1)
+        ms(own, "QLinearSoftmax", [byte(3, 4, 17), s[0], z[0], np.float32(1 / 256), dtype(np.iinfo(dtype).min)], axis=-1, opset=13,
+           constants=(1, 2, 3, 4))
+        x = byte(2, 3, 7, 9)
+        ms(own, "QLinearGlobalAveragePool", [x, s[0], z[0], s[1], z[1]])
+        ms(own, "QLinearGlobalAveragePool", [x, s[0], z[0], s[1], z[1]], channels_last=1)
+        ms(own, "QLinearAveragePool", [x, s[0], z[0], s[1], z[1]], kernel_shape=[3, 2], strides=[2, 1], pads=[1, 0, 1, 1])
+        ms(own, "QLinearAveragePool", [x, s[0], z[0], s[1], z[1]], kernel_shape=[3, 2], pads=[1, 0, 1, 1], count_include_pad=1)
+        ms(own, "QLinearAveragePool", [x, s[0], z[0], s[1], z[1]], kernel_shape=[3, 2], channels_last=1)
+        ms(own, "NhwcMaxPool", [x], kernel_shape=[3, 2], strides=[2, 2], pads=[1, 0, 1, 1])
+
+
 def cases(own):
+    quantized(own)
     packed_products(own)
     quantized_lstm(own)
     products(own)
