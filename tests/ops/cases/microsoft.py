@@ -173,7 +173,24 @@ def quantized(own):
         ms(own, "NhwcMaxPool", [x], kernel_shape=[3, 2], strides=[2, 2], pads=[1, 0, 1, 1])
 
 
+def quantized_products(own):
+    u8 = lambda *shape: rng.integers(0, 256, shape).astype(np.uint8)  # noqa: E731
+    i8 = lambda *shape: rng.integers(-128, 128, shape).astype(np.int8)  # noqa: E731
+    s, t = np.float32(0.0213457), np.float32(0.0131173)
+    za, zb = np.uint8(117), np.uint8(130)
+    ms(own, "MatMulIntegerToFloat", [u8(2, 4, 300), u8(300, 7), s, t, za, zb], constants=(1, 3, 5), atol=1e-3)
+    ms(own, "MatMulIntegerToFloat", [u8(2, 4, 30), i8(30, 7), s, f32(7, low=0.01, high=0.1), za, i8(7), f32(7)], atol=1e-3)
+    ms(own, "MatMulIntegerToFloat", [u8(2, 4, 5), u8(2, 5, 6), s, t], atol=1e-3)
+    ms(own, "DynamicQuantizeMatMul", [f32(2, 4, 30), u8(30, 7), t, zb, f32(7)], constants=(1, 2, 3), atol=1e-3)
+    ms(own, "DynamicQuantizeMatMul", [f32(5, 30), i8(30, 7), f32(7, low=0.01, high=0.1)], atol=1e-3)
+    c = rng.integers(-500, 500, 6).astype(np.int32)
+    ms(own, "QGemm", [u8(4, 9), s, za, u8(9, 6), t, zb, c, np.float32(0.1), np.uint8(99)], constants=(3, 4, 5, 6))
+    ms(own, "QGemm", [u8(4, 9), s, za, i8(6, 9), f32(6, low=0.01, high=0.1), i8(6), c], transB=1, atol=1e-3, constants=(3, 4, 5))
+    ms(own, "QGemm", [u8(9, 4), s, za, u8(9, 6), t, zb], transA=1, atol=1e-3)
+
+
 def cases(own):
+    quantized_products(own)
     quantized(own)
     packed_products(own)
     quantized_lstm(own)
