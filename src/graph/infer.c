@@ -181,20 +181,45 @@ static kelp_status *infer_loop(const kelp_node *node, const kelp_block *body) {
     return NULL;
 }
 
+/* The body's inputs are the node's, states whole and the others a slice at a time (Scan-8 gives a
+ * batch's part of each); only types are taken. */
+static void give_scan_types(const kelp_node *node, kelp_block *body) {
+    size_t first = node->opset_version < 9 ? 1 : 0;
+    for (size_t i = 0; i < body->input_count; i++)
+        if (first + i < node->input_count && node->inputs[first + i] != NULL)
+            take_type(body->inputs[i], node->inputs[first + i]);
+}
+
+static kelp_status *infer_scan(const kelp_node *node, const kelp_block *body) {
+    if (body->output_count < node->output_count)
+        INFER_FAIL(node, "body gives %zu values, expected %zu", body->output_count,
+                   node->output_count);
+    for (size_t i = 0; i < node->output_count; i++)
+        if (node->outputs[i] != NULL)
+            KELP_TRY(kelp_infer_set_type(node, node->outputs[i], body->outputs[i]->kind,
+                                         body->outputs[i]->dtype));
+    return NULL;
+}
+
 static kelp_status *infer_subgraphs(const kelp_infer *infer, const kelp_node *node) {
     kelp_block *body = NULL;
     bool is_loop = strcmp(node->op_type, "Loop") == 0 && *node->domain == '\0';
+    bool is_scan = strcmp(node->op_type, "Scan") == 0 && *node->domain == '\0';
     for (const kelp_attr *attr = node->attributes; attr != NULL; attr = attr->next)
         for (size_t k = 0; attr->blocks != NULL && k < attr->count; k++) {
             body = attr->blocks[k];
             if (is_loop)
                 give_loop_types(node, body);
+            if (is_scan)
+                give_scan_types(node, body);
             KELP_TRY(infer_block(infer, infer->arena, body));
         }
     if (body == NULL || *node->domain != '\0')
         return NULL;
     if (strcmp(node->op_type, "If") == 0)
         return infer_if(node);
+    if (is_scan)
+        return infer_scan(node, body);
     return is_loop ? infer_loop(node, body) : NULL;
 }
 

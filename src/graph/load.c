@@ -330,10 +330,6 @@ static kelp_status *load_into(loader *l, scope *s, const kelp_onnx_graph *from) 
 
 static kelp_status *load_graph(loader *l, const scope *outer, const kelp_onnx_graph *from,
                                kelp_block *block) {
-    if (from->sparse_count > 0)
-        return KELP_ERROR(KELP_UNIMPLEMENTED,
-                          "%s: graph '%s' has %zu sparse initializers, which Kelp does not read",
-                          l->label, block->name, from->sparse_count);
     scope s = {.parent = outer, .block = block};
     if (outer == NULL) {
         s.imports = l->graph->imports;

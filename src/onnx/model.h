@@ -61,8 +61,6 @@ struct kelp_onnx_graph {
     kelp_onnx_tensor *initializers;
     kelp_onnx_value *inputs, *outputs, *values;
     size_t node_count, initializer_count, input_count, output_count, value_count;
-    size_t sparse_count; /* sparse initializers, not read */
-    kelp_str first_sparse;
 };
 
 typedef struct kelp_onnx_import {
@@ -132,6 +130,9 @@ kelp_status *kelp_onnx_error(const kelp_onnx_reader *reader, const kelp_onnx_pla
     KELP_PRINTF(4, 5) KELP_MUST_USE;
 kelp_onnx_place kelp_onnx_inside(const kelp_onnx_place *parent, const char *field, int64_t index);
 kelp_status *kelp_onnx_read_tensor(kelp_onnx_reader *reader, const kelp_onnx_place *place,
+                                   kelp_str bytes, kelp_onnx_tensor *out) KELP_MUST_USE;
+/* A SparseTensorProto as a dense tensor, zeros between its values. */
+kelp_status *kelp_onnx_read_sparse(kelp_onnx_reader *reader, const kelp_onnx_place *place,
                                    kelp_str bytes, kelp_onnx_tensor *out) KELP_MUST_USE;
 kelp_status *kelp_onnx_read_value(kelp_onnx_reader *reader, const kelp_onnx_place *place,
                                   kelp_str bytes, kelp_onnx_value *out) KELP_MUST_USE;

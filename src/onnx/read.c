@@ -189,6 +189,28 @@ static kelp_status *read_graphs(kelp_onnx_reader *reader, const kelp_onnx_place 
     return NULL;
 }
 
+/* From here on it is a tensor: Constant's "sparse_value" reads as its "value". */
+static kelp_status *read_sparse(kelp_onnx_reader *reader, const kelp_onnx_place *place,
+                                kelp_str message, kelp_onnx_attr *out) {
+    kelp_wire wire = kelp_wire_of(message);
+    kelp_field field;
+    KELP_TRY(kelp_onnx_array(reader, message, 22, sizeof(kelp_onnx_tensor), &out->tensors));
+    if (out->tensors == NULL)
+        return NULL;
+    while (kelp_wire_next(&wire, &field) == KELP_WIRE_FIELD) {
+        if (field.number != 22)
+            continue;
+        kelp_onnx_place inner = kelp_onnx_inside(place, "sparse_tensor", -1);
+        KELP_TRY(expect_bytes(reader, &inner, &field, "tensor"));
+        KELP_TRY(kelp_onnx_read_sparse(reader, &inner, field.bytes, &out->tensors[0]));
+    }
+    out->count = 1;
+    out->type = KELP_ATTR_TENSOR;
+    if (kelp_str_is(out->name, "sparse_value"))
+        out->name = kelp_str_from("value");
+    return NULL;
+}
+
 /* Files written before IR version 2 leave the type out; then the field that is there tells it. */
 static kelp_attr_type guess_type(kelp_str message) {
     static const struct {
@@ -221,10 +243,11 @@ static kelp_status *read_attr_value(kelp_onnx_reader *reader, const kelp_onnx_pl
         return read_numbers(reader, place, message, 8, out);
     case KELP_ATTR_STRINGS:
         return read_strings(reader, message, out);
+    case KELP_ATTR_SPARSE_TENSOR:
+        return read_sparse(reader, place, message, out);
     case KELP_ATTR_FLOAT:
     case KELP_ATTR_INT:
     case KELP_ATTR_STRING:
-    case KELP_ATTR_SPARSE_TENSOR:
     case KELP_ATTR_SPARSE_TENSORS:
     case KELP_ATTR_TYPE_PROTO:
     case KELP_ATTR_TYPE_PROTOS:
@@ -370,6 +393,14 @@ static kelp_status *read_graph_field(kelp_onnx_reader *reader, const kelp_onnx_p
     }
 }
 
+static kelp_status *read_sparse_initializer(kelp_onnx_reader *reader, const kelp_onnx_place *place,
+                                            const kelp_field *field, kelp_onnx_graph *out) {
+    kelp_onnx_place inner =
+        kelp_onnx_inside(place, "sparse_initializer", (int64_t)out->initializer_count);
+    return kelp_onnx_read_sparse(reader, &inner, field->bytes,
+                                 &out->initializers[out->initializer_count++]);
+}
+
 static kelp_status *read_graph(kelp_onnx_reader *reader, const kelp_onnx_place *place,
                                kelp_str message, kelp_onnx_graph *out) {
     kelp_wire wire = kelp_wire_of(message);
@@ -384,7 +415,10 @@ static kelp_status *read_graph(kelp_onnx_reader *reader, const kelp_onnx_place *
         return kelp_onnx_error(reader, place, KELP_RESOURCE_EXHAUSTED,
                                "the graph has more than %zu nodes", reader->limits.nodes);
     KELP_TRY(kelp_onnx_array(reader, message, 1, sizeof(kelp_onnx_node), &out->nodes));
-    KELP_TRY(kelp_onnx_array(reader, message, 5, sizeof(kelp_onnx_tensor), &out->initializers));
+    size_t initializers = kelp_wire_count(message, 5) + kelp_wire_count(message, 15);
+    out->initializers = KELP_ARENA_ARRAY(reader->arena, initializers + 1, kelp_onnx_tensor);
+    if (out->initializers == NULL)
+        return kelp_status_oom();
     KELP_TRY(kelp_onnx_array(reader, message, 11, sizeof(kelp_onnx_value), &out->inputs));
     KELP_TRY(kelp_onnx_array(reader, message, 12, sizeof(kelp_onnx_value), &out->outputs));
     KELP_TRY(kelp_onnx_array(reader, message, 13, sizeof(kelp_onnx_value), &out->values));
@@ -395,7 +429,7 @@ static kelp_status *read_graph(kelp_onnx_reader *reader, const kelp_onnx_place *
         else if (field.number == 10)
             out->doc = field.bytes;
         else if (field.number == 15)
-            out->sparse_count++;
+            KELP_TRY(read_sparse_initializer(reader, place, &field, out));
         else
             KELP_TRY(read_graph_field(reader, place, &field, out));
     }

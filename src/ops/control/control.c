@@ -201,6 +201,8 @@ kelp_status *kelp_control_dispatch(void *self, const kelp_op_env *env, const kel
         return run_loop(self, env, node, inputs, outputs);
     if (strcmp(kelp_node_op_type(node), "FlexAttention") == 0)
         return kelp_control_flex(self, env, node, inputs, outputs);
+    if (strcmp(kelp_node_op_type(node), "Scan") == 0)
+        return kelp_control_scan(self, env, node, inputs, outputs);
     return KELP_ERROR(KELP_INTERNAL, "operator '%s' is not dispatched by the cpu backend",
                       kelp_node_op_type(node));
 }

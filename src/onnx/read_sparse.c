@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * SparseTensorProto: made dense as it is read, so that nothing above knows of it. Source:
+ * onnx.proto (SparseTensorProto): values [NNZ]; indices [NNZ] in row-major order, or [NNZ, rank].
+ */
+#include "onnx/model.h"
+#include "onnx/wire.h"
+
+#include <string.h>
+
+/* A few bytes can ask for any size: what is larger is refused. */
+#define DENSE_MAX_BYTES ((size_t)256 << 20)
+
+#define SPARSE_FAIL(...) return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT, __VA_ARGS__)
+
+typedef struct sparse {
+    kelp_onnx_tensor values, indices;
+    bool has_values, has_indices;
+    int64_t dims[KELP_MAX_RANK];
+    int32_t rank;
+} sparse;
+
+static kelp_status *read_dims(kelp_onnx_reader *reader, const kelp_onnx_place *place,
+                              const kelp_field *field, sparse *s) {
+    kelp_wire packed = kelp_wire_of(field->bytes);
+    uint64_t value = field->value;
+    do {
+        if (field->type == KELP_WIRE_BYTES) {
+            if (packed.at == packed.end)
+                return NULL;
+            if (!kelp_wire_varint(&packed, &value))
+                SPARSE_FAIL("dims: malformed packed numbers");
+        }
+        if (s->rank == KELP_MAX_RANK)
+            SPARSE_FAIL("dims: expected at most %d", KELP_MAX_RANK);
+        s->dims[s->rank++] = (int64_t)value;
+    } while (field->type == KELP_WIRE_BYTES);
+    return NULL;
+}
+
+static kelp_status *read_fields(kelp_onnx_reader *reader, const kelp_onnx_place *place,
+                                kelp_str bytes, sparse *s) {
+    kelp_wire wire = kelp_wire_of(bytes);
+    kelp_field field;
+    kelp_wire_result result;
+    while ((result = kelp_wire_next(&wire, &field)) == KELP_WIRE_FIELD) {
+        if (field.number == 3) {
+            KELP_TRY(read_dims(reader, place, &field, s));
+        } else if ((field.number == 1 || field.number == 2) && field.type == KELP_WIRE_BYTES) {
+            bool values = field.number == 1;
+            kelp_onnx_place inner = kelp_onnx_inside(place, values ? "values" : "indices", -1);
+            KELP_TRY(kelp_onnx_read_tensor(reader, &inner, field.bytes,
+                                           values ? &s->values : &s->indices));
+            *(values ? &s->has_values : &s->has_indices) = true;
+        }
+    }
+    if (result == KELP_WIRE_MALFORMED || !s->has_values || !s->has_indices)
+        SPARSE_FAIL("malformed: expected a SparseTensorProto with values and indices");
+    return NULL;
+}
+
+static kelp_status *check(kelp_onnx_reader *reader, const kelp_onnx_place *place, const sparse *s) {
+    const kelp_tensor *values = &s->values.tensor, *indices = &s->indices.tensor;
+    uint32_t bits = kelp_dtype_bits(values->dtype);
+    if (values->rank != 1 || values->dtype == KELP_STRING || bits < 8)
+        SPARSE_FAIL("values: expected a vector of numbers of whole bytes, found rank %d of %s",
+                    values->rank, kelp_dtype_name(values->dtype));
+    bool linear = indices->rank == 1 && indices->shape[0] == values->shape[0];
+    bool spread =
+        indices->rank == 2 && indices->shape[0] == values->shape[0] && indices->shape[1] == s->rank;
+    if (indices->dtype != KELP_I64 || (!linear && !spread))
+        SPARSE_FAIL("indices: expected int64 [%lld] or [%lld,%d]", (long long)values->shape[0],
+                    (long long)values->shape[0], s->rank);
+    return NULL;
+}
+
+static kelp_status *scatter(kelp_onnx_reader *reader, const kelp_onnx_place *place, const sparse *s,
+                            kelp_tensor *dense) {
+    const kelp_tensor *indices = &s->indices.tensor;
+    const char *index_bytes = indices->data, *values = s->values.tensor.data;
+    size_t item = kelp_dtype_bits(dense->dtype) / 8;
+    int64_t elements = kelp_tensor_elements(dense);
+    for (int64_t i = 0; i < s->values.tensor.shape[0]; i++) {
+        int64_t at = 0;
+        for (int32_t k = 0; k < (indices->rank == 1 ? 1 : s->rank); k++) {
+            int64_t index, extent = indices->rank == 1 ? elements : s->dims[k];
+            size_t number = indices->rank == 1 ? (size_t)i : (size_t)(i * s->rank + k);
+            memcpy(&index, index_bytes + number * sizeof index, sizeof index);
+            if (index < 0 || index >= extent)
+                SPARSE_FAIL("indices: index %lld of value %lld is outside [0, %lld)",
+                            (long long)index, (long long)i, (long long)extent);
+            at = indices->rank == 1 ? index : at * extent + index;
+        }
+        memcpy((char *)dense->data + (size_t)at * item, values + (size_t)i * item, item);
+    }
+    return NULL;
+}
+
+kelp_status *kelp_onnx_read_sparse(kelp_onnx_reader *reader, const kelp_onnx_place *place,
+                                   kelp_str bytes, kelp_onnx_tensor *out) {
+    sparse s = {0};
+    KELP_TRY(read_fields(reader, place, bytes, &s));
+    KELP_TRY(check(reader, place, &s));
+    out->name = s.values.name;
+    kelp_status *status =
+        kelp_tensor_init(&out->tensor, s.values.tensor.dtype, s.rank, s.dims, NULL);
+    if (status != NULL)
+        return KELP_ANNOTATE(status, "%s: sparse tensor '%.*s'", reader->label,
+                             KELP_STR_ARG(out->name));
+    size_t size = kelp_tensor_bytes(&out->tensor);
+    if (size > DENSE_MAX_BYTES)
+        return kelp_onnx_error(reader, place, KELP_RESOURCE_EXHAUSTED,
+                               "dims: the dense tensor takes %zu bytes; at most %zu are made", size,
+                               DENSE_MAX_BYTES);
+    out->tensor.flags = KELP_TENSOR_READ_ONLY;
+    out->tensor.data = kelp_arena_alloc(reader->data, size + 8, 64);
+    if (out->tensor.data == NULL)
+        return kelp_status_oom();
+    memset(out->tensor.data, 0, size + 8);
+    return scatter(reader, place, &s, &out->tensor);
+}
