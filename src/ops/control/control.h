@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operators that own subgraphs: If, Loop and Scan. They are dispatched, not planned: which branch runs
- * and how often depends on data. */
+/* Operators that own subgraphs: If, Loop and Scan. They are dispatched, not planned: which branch
+ * runs and how often depends on data. */
 #ifndef KELP_OPS_CONTROL_H_
 #define KELP_OPS_CONTROL_H_
 
