@@ -2,7 +2,13 @@
 """Scan in all directions and along all axes; sparse constants and initializers."""
 import numpy as np
 import onnx
-from common import T, f32, helper, i64, numpy_helper
+from common import T, helper, i64, numpy_helper
+
+rng = np.random.default_rng(21)
+
+
+def f32(*shape):
+    return rng.uniform(-2, 2, shape).astype(np.float32)
 
 
 def value(name, *shape):
