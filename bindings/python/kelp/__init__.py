@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kelp, an inference runtime in C, from Python.
+
+    import kelp
+    session = kelp.InferenceSession("model.onnx")     # ONNX Runtime's names where they mean the same
+    outputs = session.run(None, {"x": array})
+
+    with kelp.Server("models/") as server:            # a model repository, served in this process
+        outputs = server.infer("digits", {"image": image})
+
+Arrays are numpy's, or anything with DLPack or the buffer protocol; they are read and written where they lie. Failures are KelpError.
+"""
+from . import _kelp
+from ._error import Code, KelpError, TritonException
+from ._kelp import DLTensor
+from ._session import (GraphOptimizationLevel, InferenceSession, IOBinding, ModelMetadata, NodeArg, RunOptions, SessionOptions,
+                       get_available_providers, get_device)
+
+__version__ = _kelp.__version__
+
+__all__ = ["Code", "DLTensor", "GraphOptimizationLevel", "IOBinding", "InferenceSession", "KelpError", "ModelMetadata", "NodeArg",
+           "RunOptions", "Server", "SessionOptions", "TritonException", "__version__", "backend", "get_available_providers",
+           "get_device", "runtime"]
+
+
+def __getattr__(name):
+    """Parts that not everybody needs are loaded when they are first used."""
+    import importlib
+    if name == "Server":
+        return importlib.import_module("._serving", __name__).Server
+    if name in ("backend", "runtime"):
+        return importlib.import_module(f".{name}", __name__)
+    raise AttributeError(f"module 'kelp' has no attribute '{name}'")

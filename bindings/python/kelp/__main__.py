@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The program `kelp`, for `python -m kelp` and for the command that pip puts on the path."""
+import os
+import sys
+
+from . import _native
+
+
+def main():
+    """Becomes the program."""
+    path = _native.program()
+    os.execv(path, [path] + sys.argv[1:])
+
+
+if __name__ == "__main__":
+    main()

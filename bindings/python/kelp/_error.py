@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""KelpError, and the codes it carries."""
+import enum
+
+__all__ = ["Code", "KelpError", "TritonException"]
+
+
+class Code(enum.IntEnum):
+    """Why something failed: the seventeen codes of gRPC."""
+
+    OK = 0
+    CANCELLED = 1
+    UNKNOWN = 2
+    INVALID_ARGUMENT = 3
+    DEADLINE_EXCEEDED = 4
+    NOT_FOUND = 5
+    ALREADY_EXISTS = 6
+    PERMISSION_DENIED = 7
+    RESOURCE_EXHAUSTED = 8
+    FAILED_PRECONDITION = 9
+    ABORTED = 10
+    OUT_OF_RANGE = 11
+    UNIMPLEMENTED = 12
+    INTERNAL = 13
+    UNAVAILABLE = 14
+    DATA_LOSS = 15
+    UNAUTHENTICATED = 16
+
+
+class KelpError(RuntimeError):
+    """A failure of Kelp.
+
+    code: a `Code`.
+    message: what failed, without its causes.
+    cause: the KelpError under it, or None.
+    paths: where a library of kernels was looked for, when one is missing.
+
+    >>> import kelp
+    >>> try:
+    ...     kelp.InferenceSession("nowhere.onnx")
+    ... except kelp.KelpError as error:
+    ...     print(error.code.name)
+    NOT_FOUND
+    """
+
+    def __init__(self, message, code=Code.UNKNOWN, cause=None, paths=()):
+        super().__init__(message)
+        self.message = message
+        self.code = Code(code)
+        self.cause = cause
+        self.paths = list(paths)
+
+    def __str__(self):
+        return self.message if self.cause is None else f"{self.message}: {self.cause}"
+
+    def __reduce__(self):
+        return type(self), (self.message, self.code, self.cause, self.paths)
+
+
+TritonException = KelpError

@@ -1,0 +1,491 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * kelp.DLTensor: a tensor as DLPack describes it, over memory that somebody else owns. It comes
+ * from an address, an array or a DLPack capsule of either name, and leaves as any of them; elements
+ * are not copied. Source: DLPack 1.1, "Python Specification".
+ */
+#include "kpy.h"
+
+#include <string.h>
+
+PyTypeObject *kpy_dltensor_type;
+
+/* ---- in ---- */
+static void release_managed(PyObject *holder) {
+    const char *name = PyCapsule_GetName(holder);
+    if (name && !strcmp(name, "kelp_versioned")) {
+        DLManagedTensorVersioned *managed = PyCapsule_GetPointer(holder, name);
+        if (managed && managed->deleter)
+            managed->deleter(managed);
+    } else {
+        DLManagedTensor *managed = PyCapsule_GetPointer(holder, name);
+        if (managed && managed->deleter)
+            managed->deleter(managed);
+    }
+}
+
+static int adopt(kpy_dltensor *self, const kelp_tensor *tensor) {
+    self->dtype = tensor->dtype;
+    self->read_only = tensor->flags & KELP_TENSOR_READ_ONLY;
+    kelp_status *status = kelp_tensor_to_dl(tensor, &self->dl);
+    if (status)
+        return kpy_raise(status), -1;
+    memcpy(self->extents, tensor->shape, sizeof self->extents);
+    memcpy(self->steps, tensor->strides, sizeof self->steps);
+    self->dl.shape = self->extents;
+    self->dl.strides = self->steps;
+    Py_ssize_t size = (Py_ssize_t)(kelp_dtype_bits(self->dtype) + 7) / 8;
+    for (int32_t i = 0; i < tensor->rank; i++) {
+        self->buffer_shape[i] = (Py_ssize_t)tensor->shape[i];
+        self->buffer_strides[i] = (Py_ssize_t)tensor->strides[i] * size;
+    }
+    return 0;
+}
+
+/* Takes what is in the capsule, which is then used up. */
+static int consume(kpy_dltensor *self, PyObject *capsule) {
+    const char *name = PyCapsule_CheckExact(capsule) ? PyCapsule_GetName(capsule) : NULL;
+    kelp_tensor tensor;
+    kelp_status *status;
+    if (name && !strcmp(name, "dltensor_versioned")) {
+        DLManagedTensorVersioned *managed = PyCapsule_GetPointer(capsule, name);
+        if (managed->version.major != DLPACK_MAJOR_VERSION) {
+            kpy_fail(KELP_UNIMPLEMENTED, "a DLPack tensor has version %u.%u: expected 1.x",
+                     managed->version.major, managed->version.minor);
+            return -1;
+        }
+        status = kelp_tensor_from_dl(&managed->dl_tensor, &tensor);
+        if (status)
+            return kpy_raise(status), -1;
+        if (managed->flags & DLPACK_FLAG_BITMASK_READ_ONLY)
+            tensor.flags |= KELP_TENSOR_READ_ONLY;
+        self->managed = PyCapsule_New(managed, "kelp_versioned", release_managed);
+        if (self->managed == NULL)
+            return -1;
+        (void)PyCapsule_SetName(capsule, "used_dltensor_versioned");
+    } else if (name && !strcmp(name, "dltensor")) {
+        DLManagedTensor *managed = PyCapsule_GetPointer(capsule, name);
+        status = kelp_tensor_from_dl(&managed->dl_tensor, &tensor);
+        if (status)
+            return kpy_raise(status), -1;
+        self->managed = PyCapsule_New(managed, "kelp_legacy", release_managed);
+        if (self->managed == NULL)
+            return -1;
+        (void)PyCapsule_SetName(capsule, "used_dltensor");
+    } else {
+        kpy_fail(
+            KELP_INVALID_ARGUMENT,
+            "a capsule is named '%s': expected 'dltensor' or 'dltensor_versioned' (each can be "
+            "used once)",
+            name ? name : "");
+        return -1;
+    }
+    (void)PyCapsule_SetDestructor(capsule, NULL);
+    return adopt(self, &tensor);
+}
+
+static PyObject *ask_dlpack(PyObject *object) {
+    PyObject *method = PyObject_GetAttrString(object, "__dlpack__");
+    if (method == NULL)
+        return NULL;
+    PyObject *none = PyTuple_New(0);
+    PyObject *words = Py_BuildValue("{s:(ii)}", "max_version", 1, 1);
+    PyObject *capsule = none && words ? PyObject_Call(method, none, words) : NULL;
+    if (capsule == NULL && PyErr_ExceptionMatches(PyExc_TypeError)) {
+        PyErr_Clear(); /* a producer from before version 1.0 */
+        capsule = PyObject_CallNoArgs(method);
+    }
+    Py_XDECREF(none);
+    Py_XDECREF(words);
+    Py_DECREF(method);
+    return capsule;
+}
+
+PyObject *kpy_dltensor_import(PyObject *object) {
+    PyObject *capsule = PyCapsule_CheckExact(object) ? Py_NewRef(object) : ask_dlpack(object);
+    if (capsule == NULL)
+        return NULL;
+    kpy_dltensor *self = (kpy_dltensor *)kpy_dltensor_type->tp_alloc(kpy_dltensor_type, 0);
+    if (self != NULL && consume(self, capsule))
+        Py_CLEAR(self);
+    Py_DECREF(capsule);
+    return (PyObject *)self;
+}
+
+static int read_sequence(PyObject *object, int64_t *out, int32_t *out_count, const char *what) {
+    PyObject *items = PySequence_Fast(object, "shape and strides are sequences of integers");
+    if (items == NULL)
+        return -1;
+    Py_ssize_t count = PySequence_Fast_GET_SIZE(items);
+    if (count > KELP_MAX_RANK)
+        kpy_fail(KELP_INVALID_ARGUMENT, "%s has %zd values: at most %d are possible", what, count,
+                 KELP_MAX_RANK);
+    for (Py_ssize_t i = 0; !PyErr_Occurred() && i < count; i++)
+        out[i] = PyLong_AsLongLong(PySequence_Fast_GET_ITEM(items, i));
+    *out_count = (int32_t)count;
+    Py_DECREF(items);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+static int from_address(kpy_dltensor *self, PyObject *data, PyObject *shape, PyObject *dtype,
+                        PyObject *strides) {
+    int64_t extents[KELP_MAX_RANK], steps[KELP_MAX_RANK];
+    int32_t rank = 0, step_count = 0;
+    kelp_tensor tensor;
+    if (shape == Py_None || dtype == Py_None) {
+        kpy_fail(KELP_INVALID_ARGUMENT, "a DLTensor at an address needs shape and dtype");
+        return -1;
+    }
+    void *address = PyLong_AsVoidPtr(data);
+    if (PyErr_Occurred() || read_sequence(shape, extents, &rank, "shape"))
+        return -1;
+    kelp_dtype type = kpy_numpy_parse_dtype(dtype);
+    if (type == KELP_DTYPE_INVALID)
+        return -1;
+    kelp_status *status = kelp_tensor_init(&tensor, type, rank, extents, address);
+    if (status)
+        return kpy_raise(status), -1;
+    if (address == NULL && kelp_tensor_elements(&tensor) > 0) {
+        kpy_fail(KELP_INVALID_ARGUMENT, "a DLTensor of %lld elements has the address 0",
+                 (long long)kelp_tensor_elements(&tensor));
+        return -1;
+    }
+    if (strides != Py_None) {
+        if (read_sequence(strides, steps, &step_count, "strides"))
+            return -1;
+        if (step_count != rank) {
+            kpy_fail(KELP_INVALID_ARGUMENT, "shape has %d values and strides %d", (int)rank,
+                     (int)step_count);
+            return -1;
+        }
+        memcpy(tensor.strides, steps, (size_t)rank * sizeof *steps);
+    }
+    return adopt(self, &tensor);
+}
+
+static int check_device(PyObject *device) {
+    const char *name = PyUnicode_Check(device) ? PyUnicode_AsUTF8(device) : NULL;
+    if (name && (!strcmp(name, "cpu") || !strcmp(name, "cpu:0")))
+        return 0;
+    if (!PyErr_Occurred())
+        kpy_fail(KELP_UNIMPLEMENTED, "device %R is not here: expected 'cpu'", device);
+    return -1;
+}
+
+static PyObject *dltensor_new(PyTypeObject *type, PyObject *args, PyObject *words) {
+    static char *names[] = {"data", "shape", "dtype", "device", "strides", "owner", NULL};
+    PyObject *data, *shape = Py_None, *dtype = Py_None, *device = NULL, *strides = Py_None;
+    PyObject *owner = NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, words, "O|OOO$OO", names, &data, &shape, &dtype, &device,
+                                     &strides, &owner))
+        return NULL;
+    if (device != NULL && check_device(device))
+        return NULL;
+    kpy_dltensor *self;
+    if (PyLong_Check(data)) {
+        self = (kpy_dltensor *)type->tp_alloc(type, 0);
+        if (self != NULL && from_address(self, data, shape, dtype, strides))
+            Py_CLEAR(self);
+        if (self != NULL)
+            self->owner = Py_XNewRef(owner);
+        return (PyObject *)self;
+    }
+    if (PyCapsule_CheckExact(data))
+        return kpy_dltensor_import(data);
+    kpy_view view;
+    if (kpy_view_strided(&view, data, false, "the array"))
+        return NULL;
+    self = (kpy_dltensor *)type->tp_alloc(type, 0);
+    if (self != NULL && view.heap != NULL) {
+        kpy_fail(KELP_UNIMPLEMENTED, "%s elements of numpy cannot be seen as a DLTensor",
+                 kelp_dtype_name(view.tensor.dtype));
+        Py_CLEAR(self);
+    }
+    if (self != NULL && adopt(self, &view.tensor))
+        Py_CLEAR(self);
+    if (self != NULL) /* a memoryview keeps a buffer, an array keeps itself */
+        self->owner = view.has_buffer ? PyMemoryView_FromObject(data) : Py_NewRef(view.owner);
+    kpy_view_deinit(&view);
+    return (PyObject *)self;
+}
+
+static void dltensor_dealloc(PyObject *object) {
+    kpy_dltensor *self = (kpy_dltensor *)object;
+    PyTypeObject *type = Py_TYPE(object);
+    Py_XDECREF(self->owner);
+    Py_XDECREF(self->managed);
+    type->tp_free(object);
+    Py_DECREF(type);
+}
+
+/* ---- out ---- */
+typedef struct exported {
+    union {
+        DLManagedTensorVersioned versioned;
+        DLManagedTensor legacy;
+    } u;
+    PyObject *tensor;
+} exported;
+
+static void free_export(exported *e) {
+    PyGILState_STATE state = PyGILState_Ensure(); /* a consumer may let go on any thread */
+    Py_DECREF(e->tensor);
+    PyGILState_Release(state);
+    PyMem_RawFree(e);
+}
+
+static void free_versioned(DLManagedTensorVersioned *managed) {
+    free_export(managed->manager_ctx);
+}
+
+static void free_legacy(DLManagedTensor *managed) {
+    free_export(managed->manager_ctx);
+}
+
+static void drop_capsule(PyObject *capsule) {
+    if (PyCapsule_IsValid(capsule, "dltensor_versioned") ||
+        PyCapsule_IsValid(capsule, "dltensor")) {
+        DLManagedTensor *managed = PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule));
+        if (!strcmp(PyCapsule_GetName(capsule), "dltensor"))
+            managed->deleter(managed);
+        else
+            free_versioned((DLManagedTensorVersioned *)managed);
+    }
+}
+
+static PyObject *export(kpy_dltensor *self, bool versioned) {
+    if (self->read_only && !versioned) {
+        PyErr_SetString(PyExc_BufferError,
+                        "the tensor is read-only, which only DLPack 1.0 can say");
+        return NULL;
+    }
+    exported *e = PyMem_RawCalloc(1, sizeof *e);
+    if (e == NULL)
+        return PyErr_NoMemory();
+    e->tensor = Py_NewRef((PyObject *)self);
+    if (versioned) {
+        e->u.versioned =
+            (DLManagedTensorVersioned){.version = {DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION},
+                                       .manager_ctx = e,
+                                       .deleter = free_versioned,
+                                       .flags = self->read_only ? DLPACK_FLAG_BITMASK_READ_ONLY : 0,
+                                       .dl_tensor = self->dl};
+    } else {
+        e->u.legacy = (DLManagedTensor){self->dl, e, free_legacy};
+    }
+    PyObject *capsule =
+        PyCapsule_New(e, versioned ? "dltensor_versioned" : "dltensor", drop_capsule);
+    if (capsule == NULL)
+        free_export(e);
+    return capsule;
+}
+
+PyDoc_STRVAR(dlpack_doc,
+             "__dlpack__(*, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
+             "A capsule 'dltensor_versioned' for consumers of DLPack 1.0 or later, else "
+             "'dltensor'. Nothing is copied.");
+static PyObject *dltensor_dlpack(PyObject *object, PyObject *args, PyObject *words) {
+    static char *names[] = {"stream", "max_version", "dl_device", "copy", NULL};
+    PyObject *stream = Py_None, *version = Py_None, *device = Py_None, *copy = Py_None;
+    if (!PyArg_ParseTupleAndKeywords(args, words, "|$OOOO", names, &stream, &version, &device,
+                                     &copy))
+        return NULL;
+    if (copy == Py_True) {
+        PyErr_SetString(PyExc_BufferError, "a copy is not made: copy=True is not supported");
+        return NULL;
+    }
+    long major = 0;
+    if (version != Py_None) {
+        PyObject *first = PySequence_GetItem(version, 0);
+        major = first ? PyLong_AsLong(first) : -1;
+        Py_XDECREF(first);
+        if (PyErr_Occurred())
+            return NULL;
+    }
+    return export((kpy_dltensor *)object, major >= 1);
+}
+
+static PyObject *dltensor_dlpack_device(PyObject *object, PyObject *args) {
+    (void)args;
+    const kpy_dltensor *self = (const kpy_dltensor *)object;
+    return Py_BuildValue("(ii)", (int)self->dl.device.device_type, (int)self->dl.device.device_id);
+}
+
+PyDoc_STRVAR(numpy_doc, "numpy()\n--\n\nThe tensor as a numpy array over the same memory.");
+static PyObject *dltensor_numpy(PyObject *object, PyObject *args) {
+    (void)args;
+    kpy_dltensor *self = (kpy_dltensor *)object;
+    if (self->dl.device.device_type != kDLCPU)
+        return kpy_fail(KELP_UNIMPLEMENTED, "numpy reads memory of the CPU only");
+    if (kelp_dtype_bits(self->dtype) < 8)
+        return kpy_fail(KELP_UNIMPLEMENTED, "numpy has no packed %s elements",
+                        kelp_dtype_name(self->dtype));
+    return kpy_numpy_over(self->dtype, self->dl.ndim, self->buffer_shape, self->buffer_strides,
+                          (char *)self->dl.data + self->dl.byte_offset, !self->read_only, object);
+}
+
+static PyObject *dltensor_array(PyObject *object, PyObject *args, PyObject *words) {
+    static char *names[] = {"dtype", "copy", NULL};
+    PyObject *dtype = Py_None, *copy = Py_None;
+    if (!PyArg_ParseTupleAndKeywords(args, words, "|OO", names, &dtype, &copy))
+        return NULL;
+    PyObject *array = dltensor_numpy(object, NULL);
+    if (array != NULL && dtype != Py_None)
+        Py_SETREF(array, PyObject_CallMethod(array, "astype", "O", dtype));
+    if (array != NULL && copy == Py_True)
+        Py_SETREF(array, PyObject_CallMethod(array, "copy", NULL));
+    return array;
+}
+
+static const char *buffer_format(kelp_dtype dtype) {
+    static const char *const formats[KELP_DTYPE_COUNT] = {
+        [KELP_F32] = "f", [KELP_U8] = "B",  [KELP_I8] = "b",   [KELP_U16] = "H",  [KELP_I16] = "h",
+        [KELP_I32] = "i", [KELP_I64] = "q", [KELP_BOOL] = "?", [KELP_F16] = "e",  [KELP_F64] = "d",
+        [KELP_U32] = "I", [KELP_U64] = "Q", [KELP_C64] = "Zf", [KELP_C128] = "Zd"};
+    return formats[dtype];
+}
+
+static int dltensor_getbuffer(PyObject *object, Py_buffer *buffer, int flags) {
+    kpy_dltensor *self = (kpy_dltensor *)object;
+    kelp_tensor tensor;
+    kelp_status *status = kelp_tensor_from_dl(&self->dl, &tensor);
+    kelp_status_free(status);
+    bool compact = status == NULL && kelp_tensor_is_compact(&tensor);
+    const char *why = self->dl.device.device_type != kDLCPU ? "it is not in memory of the CPU"
+                      : !buffer_format(self->dtype)         ? "buffers have no such element type"
+                      : self->read_only && (flags & PyBUF_WRITABLE) ? "the tensor is read-only"
+                      : !compact && (flags & PyBUF_STRIDES) != PyBUF_STRIDES
+                          ? "the tensor is not contiguous"
+                      : !compact && (flags & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS
+                          ? "the tensor is not contiguous"
+                          : NULL;
+    if (why) {
+        buffer->obj = NULL;
+        PyErr_SetString(PyExc_BufferError, why);
+        return -1;
+    }
+    Py_ssize_t size = kelp_dtype_bits(self->dtype) / 8;
+    *buffer = (Py_buffer){.buf = tensor.data,
+                          .obj = Py_NewRef(object),
+                          .len = (Py_ssize_t)kelp_tensor_elements(&tensor) * size,
+                          .itemsize = size,
+                          .readonly = self->read_only,
+                          .ndim = self->dl.ndim,
+                          .format = (char *)buffer_format(self->dtype),
+                          .shape = self->buffer_shape,
+                          .strides = self->buffer_strides};
+    return 0;
+}
+
+/* ---- attributes ---- */
+static PyObject *tuple_of(const int64_t *values, int32_t count) {
+    PyObject *tuple = PyTuple_New(count);
+    for (int32_t i = 0; tuple && i < count; i++) {
+        PyObject *value = PyLong_FromLongLong(values[i]);
+        if (value == NULL)
+            Py_CLEAR(tuple);
+        else
+            PyTuple_SET_ITEM(tuple, i, value);
+    }
+    return tuple;
+}
+
+static PyObject *get_data(PyObject *object, void *closure) {
+    (void)closure;
+    const DLTensor *dl = &((kpy_dltensor *)object)->dl;
+    return PyLong_FromVoidPtr((char *)dl->data + dl->byte_offset);
+}
+static PyObject *get_shape(PyObject *object, void *closure) {
+    (void)closure;
+    const kpy_dltensor *self = (const kpy_dltensor *)object;
+    return tuple_of(self->extents, self->dl.ndim);
+}
+static PyObject *get_strides(PyObject *object, void *closure) {
+    (void)closure;
+    const kpy_dltensor *self = (const kpy_dltensor *)object;
+    return tuple_of(self->steps, self->dl.ndim);
+}
+static PyObject *get_dtype(PyObject *object, void *closure) {
+    (void)closure;
+    return PyUnicode_FromString(kelp_dtype_name(((kpy_dltensor *)object)->dtype));
+}
+static PyObject *get_device(PyObject *object, void *closure) {
+    (void)closure;
+    const DLDevice device = ((kpy_dltensor *)object)->dl.device;
+    if (device.device_type == kDLCPU)
+        return PyUnicode_FromString("cpu");
+    return PyUnicode_FromFormat("device type %d:%d", (int)device.device_type,
+                                (int)device.device_id);
+}
+static PyObject *get_ndim(PyObject *object, void *closure) {
+    (void)closure;
+    return PyLong_FromLong(((kpy_dltensor *)object)->dl.ndim);
+}
+static PyObject *get_read_only(PyObject *object, void *closure) {
+    (void)closure;
+    return PyBool_FromLong(((kpy_dltensor *)object)->read_only);
+}
+/* Address of the DLTensor struct itself, for ctypes and cffi. */
+static PyObject *get_pointer(PyObject *object, void *closure) {
+    (void)closure;
+    return PyLong_FromVoidPtr(&((kpy_dltensor *)object)->dl);
+}
+
+static PyObject *dltensor_repr(PyObject *object) {
+    const kpy_dltensor *self = (const kpy_dltensor *)object;
+    char shape[256];
+    kelp_shape_format(self->dl.ndim, self->extents, shape, sizeof shape);
+    return PyUnicode_FromFormat("DLTensor(%s, %s%s)", kelp_dtype_name(self->dtype), shape,
+                                self->read_only ? ", read-only" : "");
+}
+
+static PyMethodDef dltensor_methods[] = {
+    {"__dlpack__", (PyCFunction)(void (*)(void))dltensor_dlpack, METH_VARARGS | METH_KEYWORDS,
+     dlpack_doc},
+    {"__dlpack_device__", dltensor_dlpack_device, METH_NOARGS, "(device type, device number)"},
+    {"__array__", (PyCFunction)(void (*)(void))dltensor_array, METH_VARARGS | METH_KEYWORDS,
+     "The tensor as a numpy array over the same memory."},
+    {"numpy", dltensor_numpy, METH_NOARGS, numpy_doc},
+    {NULL, NULL, 0, NULL},
+};
+static PyGetSetDef dltensor_getset[] = {
+    {"data", get_data, NULL, "Address of the first element.", NULL},
+    {"shape", get_shape, NULL, "Extents.", NULL},
+    {"strides", get_strides, NULL, "Elements from one index to the next, for each axis.", NULL},
+    {"dtype", get_dtype, NULL, "Name of the element type: 'float32', …", NULL},
+    {"device", get_device, NULL, "Where the memory is: 'cpu'.", NULL},
+    {"ndim", get_ndim, NULL, "Number of axes.", NULL},
+    {"read_only", get_read_only, NULL, "Whether the memory must not be written.", NULL},
+    {"pointer", get_pointer, NULL, "Address of the DLTensor struct.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+PyDoc_STRVAR(dltensor_doc,
+             "DLTensor(data, shape=None, dtype=None, device='cpu', *, strides=None, owner=None)\n"
+             "--\n\n"
+             "A tensor over memory that somebody else owns; nothing is copied.\n\n"
+             "data: an address (then shape and dtype are needed, strides count elements, and the\n"
+             "    memory lives as long as `owner`, or as you see to it), an array, anything with\n"
+             "    __dlpack__ or the buffer protocol, or a DLPack capsule.\n"
+             "dtype: 'float32', numpy.float32, a numpy dtype, or Triton's 'FP32'.\n\n"
+             ">>> import numpy, kelp\n"
+             ">>> a = numpy.arange(6, dtype='float32').reshape(2, 3)\n"
+             ">>> t = kelp.DLTensor(data=a.ctypes.data, shape=a.shape, dtype=a.dtype)\n"
+             ">>> t, t.data == a.ctypes.data\n"
+             "(DLTensor(float32, [2,3]), True)\n"
+             ">>> numpy.from_dlpack(t)[1]\n"
+             "array([3., 4., 5.], dtype=float32)\n");
+static PyType_Slot dltensor_slots[] = {
+    {Py_tp_new, dltensor_new},         {Py_tp_dealloc, dltensor_dealloc},
+    {Py_tp_methods, dltensor_methods}, {Py_tp_getset, dltensor_getset},
+    {Py_tp_repr, dltensor_repr},       {Py_bf_getbuffer, dltensor_getbuffer},
+    {Py_tp_doc, (void *)dltensor_doc}, {0, NULL},
+};
+static PyType_Spec dltensor_spec = {.name = "kelp.DLTensor",
+                                    .basicsize = sizeof(kpy_dltensor),
+                                    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
+                                    .slots = dltensor_slots};
+
+int kpy_dltensor_ready(PyObject *module) {
+    kpy_dltensor_type = (PyTypeObject *)PyType_FromSpec(&dltensor_spec);
+    return kpy_dltensor_type ? PyModule_AddType(module, kpy_dltensor_type) : -1;
+}

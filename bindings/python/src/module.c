@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kelp._kelp: the parts of the Python package that are in C, and how failures become KelpError. */
+#include "kpy.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <stdarg.h>
+#include <string.h>
+
+static PyObject *error_type; /* kelp._error.KelpError */
+
+static PyObject *make_error(const kelp_status *status) {
+    const kelp_status *under = kelp_status_cause(status);
+    PyObject *cause = under ? make_error(under) : Py_NewRef(Py_None);
+    if (cause == NULL)
+        return NULL;
+    PyObject *error = PyObject_CallFunction(error_type, "siN", kelp_status_message(status),
+                                            (int)kelp_status_code(status), cause);
+    return error;
+}
+
+PyObject *kpy_raise(kelp_status *take_status) {
+    PyObject *error = make_error(take_status);
+    kelp_status_free(take_status);
+    if (error != NULL) {
+        PyErr_SetObject(error_type, error);
+        Py_DECREF(error);
+    }
+    return NULL;
+}
+
+PyObject *kpy_fail(kelp_code code, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    PyObject *text = PyUnicode_FromFormatV(format, args);
+    va_end(args);
+    PyObject *error = text ? PyObject_CallFunction(error_type, "Oi", text, (int)code) : NULL;
+    Py_XDECREF(text);
+    if (error != NULL) {
+        PyErr_SetObject(error_type, error);
+        Py_DECREF(error);
+    }
+    return NULL;
+}
+
+/* ---- what is mapped ---- */
+static int add_library(struct dl_phdr_info *info, size_t size, void *userp) {
+    (void)size;
+    PyObject *path =
+        info->dlpi_name && *info->dlpi_name ? PyUnicode_DecodeFSDefault(info->dlpi_name) : NULL;
+    int failed = path ? PyList_Append(userp, path) : 0;
+    Py_XDECREF(path);
+    return failed;
+}
+
+PyDoc_STRVAR(mapped_doc, "mapped_libraries()\n--\n\nPaths of the shared libraries that are mapped "
+                         "into this process.");
+static PyObject *mapped_libraries(PyObject *self, PyObject *args) {
+    (void)self, (void)args;
+    PyObject *list = PyList_New(0);
+    if (list != NULL && dl_iterate_phdr(add_library, list))
+        Py_CLEAR(list);
+    return list;
+}
+
+PyDoc_STRVAR(where_doc, "library_path()\n--\n\nPath of the libkelp.so that is used.");
+static PyObject *library_path(PyObject *self, PyObject *args) {
+    (void)self, (void)args;
+    Dl_info info;
+    void *address;
+    const char *(*function)(void) = kelp_version;
+    memcpy(&address, &function, sizeof address);
+    if (!dladdr(address, &info) || info.dli_fname == NULL)
+        return kpy_fail(KELP_INTERNAL, "the path of libkelp.so is not known");
+    return PyUnicode_DecodeFSDefault(info.dli_fname);
+}
+
+static PyMethodDef methods[] = {
+    {"mapped_libraries", mapped_libraries, METH_NOARGS, mapped_doc},
+    {"library_path", library_path, METH_NOARGS, where_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    .m_base = PyModuleDef_HEAD_INIT,
+    .m_name = "kelp._kelp",
+    .m_doc = "The parts of the package kelp that are in C.",
+    .m_size = -1,
+    .m_methods = methods,
+};
+
+PyMODINIT_FUNC PyInit__kelp(void);
+PyMODINIT_FUNC PyInit__kelp(void) {
+    if (error_type == NULL) {
+        PyObject *errors = PyImport_ImportModule("kelp._error");
+        error_type = errors ? PyObject_GetAttrString(errors, "KelpError") : NULL;
+        Py_XDECREF(errors);
+        if (error_type == NULL)
+            return NULL;
+    }
+    if (kpy_numpy_init())
+        return NULL;
+    PyObject *module = PyModule_Create(&definition);
+    if (module != NULL && (PyModule_AddStringConstant(module, "__version__", kelp_version()) ||
+                           kpy_dltensor_ready(module) || kpy_session_ready(module)))
+        Py_CLEAR(module);
+    return module;
+}

@@ -1,0 +1,655 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runtime and Session. A session keeps contexts for as many runs as happen at once; a run takes
+ * one, binds the arrays where they lie, lets numpy allocate the outputs, and invokes without the
+ * GIL, so that the engine writes straight into the arrays that are returned.
+ */
+#include "kpy.h"
+
+#include <string.h>
+
+PyTypeObject *kpy_runtime_type;
+
+/* ---- runtime ---- */
+static PyObject *runtime_new(PyTypeObject *type, PyObject *args, PyObject *words) {
+    static char *names[] = {"threads", NULL};
+    int threads = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, words, "|i", names, &threads))
+        return NULL;
+    kpy_runtime *self = (kpy_runtime *)type->tp_alloc(type, 0);
+    if (self == NULL)
+        return NULL;
+    kelp_runtime_options options = {.struct_size = sizeof options, .threads = threads};
+    kelp_status *status;
+    Py_BEGIN_ALLOW_THREADS;
+    status = kelp_runtime_create(&options, &self->runtime);
+    Py_END_ALLOW_THREADS;
+    if (status != NULL) {
+        self->runtime = NULL;
+        Py_DECREF(self);
+        return kpy_raise(status);
+    }
+    return (PyObject *)self;
+}
+
+static void runtime_dealloc(PyObject *object) {
+    PyTypeObject *type = Py_TYPE(object);
+    kelp_runtime_release(((kpy_runtime *)object)->runtime);
+    type->tp_free(object);
+    Py_DECREF(type);
+}
+
+static PyObject *runtime_threads(PyObject *object, void *closure) {
+    (void)closure;
+    return PyLong_FromLong(kelp_runtime_threads(((kpy_runtime *)object)->runtime));
+}
+
+static PyGetSetDef runtime_getset[] = {
+    {"threads", runtime_threads, NULL, "Threads an operator may use, the caller's counted.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+static PyType_Slot runtime_slots[] = {
+    {Py_tp_new, runtime_new},
+    {Py_tp_dealloc, runtime_dealloc},
+    {Py_tp_getset, runtime_getset},
+    {Py_tp_doc, (void *)"Runtime(threads=0)\n--\n\nThreads and operators; 0: all CPUs."},
+    {0, NULL},
+};
+static PyType_Spec runtime_spec = {.name = "kelp._kelp.Runtime",
+                                   .basicsize = sizeof(kpy_runtime),
+                                   .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+                                   .slots = runtime_slots};
+
+/* ---- session ---- */
+typedef struct pooled {
+    kelp_context *context;
+    uint64_t shapes; /* of the run before */
+} pooled;
+
+typedef struct session {
+    PyObject_HEAD PyObject *runtime;
+    kelp_graph *graph;
+    kelp_engine *engine;
+    size_t input_count, output_count;
+    PyObject *input_names, *output_names; /* tuples of str */
+    PyObject *input_labels;               /* "input 'x'", for messages */
+    PyObject *output_index;               /* dict: name to number */
+    pooled *pool;
+    size_t pool_count, pool_capacity;
+} session;
+
+static void release_bytes(void *userp) {
+    PyGILState_STATE state = PyGILState_Ensure();
+    Py_DECREF((PyObject *)userp);
+    PyGILState_Release(state);
+}
+
+static kelp_status *load(session *self, const char *path, PyObject *bytes, const char *label,
+                         const char *directory, uint32_t disable_fusion) {
+    kelp_runtime *runtime = ((kpy_runtime *)self->runtime)->runtime;
+    kelp_allocator allocator = kelp_runtime_allocator(runtime);
+    kelp_engine_options options = {.struct_size = sizeof options, .disable_fusion = disable_fusion};
+    const char *data = bytes ? PyBytes_AS_STRING(bytes) : NULL;
+    size_t size = bytes ? (size_t)PyBytes_GET_SIZE(bytes) : 0;
+    kelp_status *status;
+    Py_XINCREF(bytes);
+    Py_BEGIN_ALLOW_THREADS;
+    status = bytes ? kelp_graph_load_bytes(allocator, data, size, label, directory, release_bytes,
+                                           bytes, NULL, &self->graph)
+                   : kelp_graph_load_file(allocator, path, NULL, &self->graph);
+    if (status == NULL)
+        status = kelp_engine_create(runtime, self->graph, &options, &self->engine);
+    Py_END_ALLOW_THREADS;
+    return status;
+}
+
+static int name_values(session *self) {
+    self->input_count = kelp_engine_input_count(self->engine);
+    self->output_count = kelp_engine_output_count(self->engine);
+    self->input_names = PyTuple_New((Py_ssize_t)self->input_count);
+    self->input_labels = PyTuple_New((Py_ssize_t)self->input_count);
+    self->output_names = PyTuple_New((Py_ssize_t)self->output_count);
+    self->output_index = PyDict_New();
+    if (!self->input_names || !self->input_labels || !self->output_names || !self->output_index)
+        return -1;
+    for (size_t i = 0; i < self->input_count; i++) {
+        const char *name = kelp_engine_input(self->engine, i)->name;
+        PyObject *text = PyUnicode_InternFromString(name);
+        PyObject *label = PyUnicode_FromFormat("input '%s'", name);
+        if (!text || !label || !PyUnicode_AsUTF8(label))
+            return Py_XDECREF(text), Py_XDECREF(label), -1;
+        PyTuple_SET_ITEM(self->input_names, (Py_ssize_t)i, text);
+        PyTuple_SET_ITEM(self->input_labels, (Py_ssize_t)i, label);
+    }
+    for (size_t i = 0; i < self->output_count; i++) {
+        PyObject *text = PyUnicode_InternFromString(kelp_engine_output(self->engine, i)->name);
+        PyObject *number = PyLong_FromSize_t(i);
+        int failed = !text || !number || PyDict_SetItem(self->output_index, text, number);
+        Py_XDECREF(number);
+        if (failed)
+            return Py_XDECREF(text), -1;
+        PyTuple_SET_ITEM(self->output_names, (Py_ssize_t)i, text);
+    }
+    return 0;
+}
+
+static PyObject *session_new(PyTypeObject *type, PyObject *args, PyObject *words) {
+    (void)args, (void)words;
+    return type->tp_alloc(type, 0);
+}
+
+PyDoc_STRVAR(open_doc, "_open(path, bytes, runtime, label, directory, disable_fusion)\n--\n\n"
+                       "Loads the model: a path, or bytes, which are borrowed.");
+static PyObject *session_open(PyObject *object, PyObject *args) {
+    session *self = (session *)object;
+    PyObject *path = NULL, *bytes, *runtime;
+    const char *label, *directory;
+    int disable_fusion;
+    if (!PyArg_ParseTuple(args, "O&OO!zzp", PyUnicode_FSConverter, &path, &bytes, kpy_runtime_type,
+                          &runtime, &label, &directory, &disable_fusion))
+        return NULL;
+    if (self->engine != NULL) {
+        Py_DECREF(path);
+        return kpy_fail(KELP_FAILED_PRECONDITION, "the session has a model already");
+    }
+    if (bytes != Py_None && !PyBytes_Check(bytes)) {
+        Py_DECREF(path);
+        return kpy_fail(KELP_INVALID_ARGUMENT, "a model is a path or bytes, not '%s'",
+                        Py_TYPE(bytes)->tp_name);
+    }
+    self->runtime = Py_NewRef(runtime);
+    kelp_status *status = load(self, PyBytes_AS_STRING(path), bytes == Py_None ? NULL : bytes,
+                               label, directory, (uint32_t)disable_fusion);
+    Py_DECREF(path);
+    if (status != NULL)
+        return kpy_raise(status);
+    if (name_values(self))
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static void session_dealloc(PyObject *object) {
+    session *self = (session *)object;
+    PyTypeObject *type = Py_TYPE(object);
+    PyObject_GC_UnTrack(object);
+    for (size_t i = 0; i < self->pool_count; i++)
+        kelp_context_destroy(self->pool[i].context);
+    PyMem_Free(self->pool);
+    kelp_engine_release(self->engine);
+    kelp_graph_release(self->graph);
+    Py_XDECREF(self->runtime);
+    Py_XDECREF(self->input_names);
+    Py_XDECREF(self->input_labels);
+    Py_XDECREF(self->output_names);
+    Py_XDECREF(self->output_index);
+    type->tp_free(object);
+    Py_DECREF(type);
+}
+
+static int session_traverse(PyObject *object, visitproc visit, void *arg) {
+    Py_VISIT(Py_TYPE(object));
+    Py_VISIT(((session *)object)->runtime);
+    return 0;
+}
+
+/* ---- a run ---- */
+#define FEW 8
+
+typedef struct run {
+    session *self;
+    pooled place;
+    kpy_view *views; /* of the inputs, then of the outputs that are written in place */
+    size_t view_count;
+    const size_t *wanted; /* numbers of outputs, in order */
+    size_t wanted_count;
+    PyObject **arrays; /* for each wanted output; NULL: copied after the run */
+    kpy_view few[2 * FEW];
+    PyObject *few_arrays[FEW];
+} run;
+
+static int take_context(session *self, pooled *out) {
+    if (self->pool_count > 0) {
+        *out = self->pool[--self->pool_count];
+        return 0;
+    }
+    *out = (pooled){0};
+    kelp_status *status = kelp_context_create(self->engine, &out->context);
+    return status ? (kpy_raise(status), -1) : 0;
+}
+
+static void give_context(session *self, pooled place) {
+    if (self->pool_count == self->pool_capacity) {
+        size_t capacity = self->pool_capacity ? 2 * self->pool_capacity : 4;
+        pooled *more = PyMem_Realloc(self->pool, capacity * sizeof *more);
+        if (more == NULL) {
+            kelp_context_destroy(place.context);
+            return;
+        }
+        self->pool = more;
+        self->pool_capacity = capacity;
+    }
+    self->pool[self->pool_count++] = place;
+}
+
+static PyObject *names_of(PyObject *tuple) {
+    PyObject *comma = PyUnicode_FromString("', '");
+    PyObject *text = comma ? PyUnicode_Join(comma, tuple) : NULL;
+    Py_XDECREF(comma);
+    return text;
+}
+
+static int refuse_feed(session *self, PyObject *feed) {
+    PyObject *key, *value, *names = names_of(self->input_names);
+    Py_ssize_t at = 0;
+    while (names && PyDict_Next(feed, &at, &key, &value)) {
+        int known = PySequence_Contains(self->input_names, key);
+        if (known < 0)
+            break;
+        if (known == 0) {
+            kpy_fail(KELP_INVALID_ARGUMENT, "the model has no input %R; it has '%U'", key, names);
+            break;
+        }
+    }
+    Py_XDECREF(names);
+    return -1;
+}
+
+static int bind_inputs(run *r, PyObject *feed, uint64_t *out_shapes) {
+    session *self = r->self;
+    uint64_t shapes = 1469598103934665603u;
+    for (size_t i = 0; i < self->input_count; i++) {
+        PyObject *name = PyTuple_GET_ITEM(self->input_names, (Py_ssize_t)i);
+        PyObject *object = PyDict_GetItemWithError(feed, name);
+        if (object == NULL) {
+            if (PyErr_Occurred())
+                return -1;
+            const kelp_io_info *info = kelp_engine_input(self->engine, i);
+            char shape[256];
+            kelp_shape_format(info->rank, info->shape, shape, sizeof shape);
+            kpy_fail(KELP_INVALID_ARGUMENT, "input '%s' is missing: expected %s %s", info->name,
+                     kelp_dtype_name(info->dtype), shape);
+            return -1;
+        }
+        kpy_view *view = &r->views[r->view_count];
+        const char *label = PyUnicode_AsUTF8(PyTuple_GET_ITEM(self->input_labels, (Py_ssize_t)i));
+        if (kpy_view_init(view, object, kelp_engine_input(self->engine, i)->dtype, false, label))
+            return -1;
+        r->view_count++;
+        kelp_status *status = kelp_context_set_input(r->place.context, i, &view->tensor);
+        if (status != NULL)
+            return kpy_raise(status), -1;
+        for (int32_t d = 0; d < view->tensor.rank; d++)
+            shapes = (shapes ^ (uint64_t)view->tensor.shape[d]) * 1099511628211u;
+        shapes = (shapes ^ 0x9e37u) * 1099511628211u;
+    }
+    if (PyDict_GET_SIZE(feed) != (Py_ssize_t)self->input_count)
+        return refuse_feed(self, feed);
+    *out_shapes = shapes;
+    return 0;
+}
+
+/* Binding an output to the caller's array. */
+static int bind_into(run *r, size_t index, PyObject *into) {
+    const kelp_io_info *info = kelp_engine_output(r->self->engine, index);
+    const kelp_tensor *tensor = kelp_context_output(r->place.context, index);
+    kpy_view *view = &r->views[r->view_count];
+    if (kpy_view_init(view, into, info->dtype, true, info->name))
+        return -1;
+    r->view_count++;
+    if (view->tensor.dtype != tensor->dtype) {
+        kpy_fail(KELP_INVALID_ARGUMENT, "output '%s' is %s: the array given for it is %s",
+                 info->name, kelp_dtype_name(tensor->dtype), kelp_dtype_name(view->tensor.dtype));
+        return -1;
+    }
+    bool same = tensor->rank < 0 || tensor->rank == view->tensor.rank;
+    for (int32_t i = 0; same && i < tensor->rank; i++)
+        same = tensor->shape[i] == view->tensor.shape[i];
+    if (!same) {
+        char is[256], given[256];
+        kelp_shape_format(tensor->rank, tensor->shape, is, sizeof is);
+        kelp_shape_format(view->tensor.rank, view->tensor.shape, given, sizeof given);
+        kpy_fail(KELP_INVALID_ARGUMENT, "output '%s' is of shape %s: the array given for it is %s",
+                 info->name, is, given);
+        return -1;
+    }
+    kelp_status *status = kelp_context_set_output(r->place.context, index, view->tensor.data,
+                                                  kelp_tensor_bytes(&view->tensor));
+    return status ? (kpy_raise(status), -1) : 0;
+}
+
+static int bind_outputs(run *r, PyObject **into) {
+    kelp_context *context = r->place.context;
+    kelp_status *status = NULL;
+    for (size_t i = 0; r->wanted_count != r->self->output_count && i < r->self->output_count; i++) {
+        status = kelp_context_set_output(context, i, NULL, 0);
+        if (status != NULL)
+            return kpy_raise(status), -1;
+    }
+    for (size_t w = 0; w < r->wanted_count; w++) {
+        const kelp_tensor *tensor = kelp_context_output(context, r->wanted[w]);
+        void *data = NULL;
+        if (into != NULL && into[w] != NULL) {
+            if (bind_into(r, r->wanted[w], into[w]))
+                return -1;
+            r->arrays[w] = Py_NewRef(into[w]);
+            continue;
+        }
+        if (tensor->rank >= 0 && tensor->dtype != KELP_STRING &&
+            kelp_dtype_bits(tensor->dtype) >= 8) {
+            PyObject *array = kpy_numpy_empty(tensor->dtype, tensor->rank, tensor->shape);
+            if (array == NULL)
+                return -1;
+            if (kpy_is_array(array)) {
+                r->arrays[w] = array;
+                data = ((kpy_array *)array)->data;
+            } else {
+                Py_DECREF(array); /* copied afterwards */
+            }
+        }
+        status = kelp_context_set_output(context, r->wanted[w], data,
+                                         data ? kelp_tensor_bytes(tensor) : 0);
+        if (status != NULL)
+            return kpy_raise(status), -1;
+    }
+    return 0;
+}
+
+static PyObject *collect(run *r) {
+    PyObject *list = PyList_New((Py_ssize_t)r->wanted_count);
+    for (size_t w = 0; list != NULL && w < r->wanted_count; w++) {
+        PyObject *array = r->arrays[w];
+        r->arrays[w] = NULL;
+        if (array == NULL)
+            array = kpy_tensor_copy(kelp_context_output(r->place.context, r->wanted[w]));
+        if (array == NULL)
+            Py_CLEAR(list);
+        else
+            PyList_SET_ITEM(list, (Py_ssize_t)w, array);
+    }
+    return list;
+}
+
+static PyObject *run_bound(run *r, PyObject *feed, PyObject **into) {
+    uint64_t shapes;
+    if (bind_inputs(r, feed, &shapes))
+        return NULL;
+    kelp_status *status;
+    if (shapes == r->place.shapes) { /* planned already: it takes no time */
+        status = kelp_context_prepare(r->place.context);
+    } else {
+        Py_BEGIN_ALLOW_THREADS;
+        status = kelp_context_prepare(r->place.context);
+        Py_END_ALLOW_THREADS;
+        r->place.shapes = shapes;
+    }
+    if (status != NULL)
+        return kpy_raise(status);
+    if (bind_outputs(r, into))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    status = kelp_context_invoke(r->place.context);
+    Py_END_ALLOW_THREADS;
+    return status ? kpy_raise(status) : collect(r);
+}
+
+static PyObject *run_session(session *self, const size_t *wanted, size_t wanted_count,
+                             PyObject *feed, PyObject **into) {
+    if (self->engine == NULL)
+        return kpy_fail(KELP_FAILED_PRECONDITION, "the session has no model");
+    if (!PyDict_Check(feed)) {
+        PyErr_Format(PyExc_TypeError, "inputs are a dict of names to arrays, not '%s'",
+                     Py_TYPE(feed)->tp_name);
+        return NULL;
+    }
+    run r;
+    r.self = self;
+    r.view_count = 0;
+    r.wanted = wanted;
+    r.wanted_count = wanted_count;
+    r.views = r.few;
+    r.arrays = r.few_arrays;
+    if (take_context(self, &r.place))
+        return NULL;
+    PyObject *result = NULL;
+    size_t most = self->input_count + wanted_count;
+    if (most > 2 * FEW)
+        r.views = PyMem_Malloc(most * sizeof *r.views);
+    if (wanted_count > FEW)
+        r.arrays = PyMem_Malloc(wanted_count * sizeof *r.arrays);
+    if (r.views == NULL || r.arrays == NULL) {
+        PyErr_NoMemory();
+    } else {
+        memset(r.arrays, 0, wanted_count * sizeof *r.arrays);
+        result = run_bound(&r, feed, into);
+        for (size_t i = 0; i < r.view_count; i++)
+            kpy_view_deinit(&r.views[i]);
+        for (size_t i = 0; i < wanted_count; i++)
+            Py_XDECREF(r.arrays[i]);
+    }
+    if (r.views != r.few)
+        PyMem_Free(r.views);
+    if (r.arrays != r.few_arrays)
+        PyMem_Free(r.arrays);
+    give_context(self, r.place);
+    return result;
+}
+
+/* Numbers of the outputs named; `few` has room for FEW of them. The caller frees *out unless it is
+ * `few`. */
+static int find_outputs(session *self, PyObject *names, size_t *few, size_t **out, size_t *count) {
+    if (self->engine == NULL)
+        return kpy_fail(KELP_FAILED_PRECONDITION, "the session has no model"), -1;
+    PyObject *items = names == Py_None ? Py_NewRef(self->output_names)
+                                       : PySequence_Fast(names, "output names are a list of str");
+    if (items == NULL)
+        return -1;
+    *count = (size_t)PySequence_Fast_GET_SIZE(items);
+    *out = *count > FEW ? PyMem_Malloc(*count * sizeof **out) : few;
+    if (*out == NULL) {
+        Py_DECREF(items);
+        return PyErr_NoMemory(), -1;
+    }
+    for (size_t i = 0; i < *count; i++) {
+        (*out)[i] = i;
+        if (names == Py_None)
+            continue;
+        PyObject *name = PySequence_Fast_GET_ITEM(items, (Py_ssize_t)i);
+        PyObject *number = PyDict_GetItemWithError(self->output_index, name);
+        if (number != NULL) {
+            (*out)[i] = PyLong_AsSize_t(number);
+            continue;
+        }
+        PyObject *all = PyErr_Occurred() ? NULL : names_of(self->output_names);
+        if (all != NULL)
+            kpy_fail(KELP_INVALID_ARGUMENT, "the model has no output %R; it has '%U'", name, all);
+        Py_XDECREF(all);
+        Py_DECREF(items);
+        if (*out != few)
+            PyMem_Free(*out);
+        return -1;
+    }
+    Py_DECREF(items);
+    return 0;
+}
+
+static int read_run_words(PyObject *const *args, Py_ssize_t count, PyObject *words,
+                          PyObject **values) {
+    static const char *const names[3] = {"output_names", "input_feed", "run_options"};
+    if (count > 3) {
+        PyErr_Format(PyExc_TypeError, "run takes at most 3 arguments, %zd were given", count);
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < count; i++)
+        values[i] = args[i];
+    for (Py_ssize_t i = 0; words != NULL && i < PyTuple_GET_SIZE(words); i++) {
+        PyObject *word = PyTuple_GET_ITEM(words, i);
+        int at = 0;
+        while (at < 3 && PyUnicode_CompareWithASCIIString(word, names[at]))
+            at++;
+        if (at == 3 || at < count) {
+            PyErr_Format(PyExc_TypeError, "run has no argument '%U', or it is given twice", word);
+            return -1;
+        }
+        values[at] = args[count + i];
+    }
+    if (values[1] == NULL) {
+        PyErr_SetString(PyExc_TypeError, "run needs 'input_feed', a dict of names to arrays");
+        return -1;
+    }
+    return 0;
+}
+
+PyDoc_STRVAR(run_doc,
+             "run(output_names, input_feed, run_options=None)\n--\n\n"
+             "Runs the model; any number of threads may do so at once.\n\n"
+             "output_names: a list of names, or None for all outputs.\n"
+             "input_feed: a dict of every input's name to an array of its dtype and shape: numpy,\n"
+             "    or anything with __dlpack__ or the buffer protocol; lists and numbers are\n"
+             "    converted. Arrays that are not contiguous are copied, others are read in place.\n"
+             "Returns a list of numpy arrays, which the engine has written directly; strings come\n"
+             "as arrays of str objects.");
+static PyObject *session_run(PyObject *object, PyObject *const *args, Py_ssize_t count,
+                             PyObject *words) {
+    session *self = (session *)object;
+    PyObject *values[3] = {Py_None, NULL, NULL};
+    size_t few[FEW], *wanted, wanted_count;
+    if (read_run_words(args, count, words, values) ||
+        find_outputs(self, values[0], few, &wanted, &wanted_count))
+        return NULL;
+    PyObject *result = run_session(self, wanted, wanted_count, values[1], NULL);
+    if (wanted != few)
+        PyMem_Free(wanted);
+    return result;
+}
+
+PyDoc_STRVAR(run_into_doc,
+             "run_into(output_feed, input_feed)\n--\n\n"
+             "As run, with the outputs written into arrays of yours.\n\n"
+             "output_feed: a dict of outputs' names to contiguous arrays that can be written, of\n"
+             "    the output's dtype and shape; None in place of an array makes a new one.\n"
+             "Returns the arrays, in the order of the dict.");
+static PyObject *session_run_into(PyObject *object, PyObject *args, PyObject *words) {
+    static char *names[] = {"output_feed", "input_feed", NULL};
+    session *self = (session *)object;
+    PyObject *outputs, *feed;
+    if (!PyArg_ParseTupleAndKeywords(args, words, "O!O!", names, &PyDict_Type, &outputs,
+                                     &PyDict_Type, &feed))
+        return NULL;
+    size_t few[FEW], *wanted, wanted_count;
+    PyObject *keys = PyDict_Keys(outputs), *values = PyDict_Values(outputs), *result = NULL;
+    if (keys && values && !find_outputs(self, keys, few, &wanted, &wanted_count)) {
+        PyObject **into = PyMem_Calloc(wanted_count + 1, sizeof *into);
+        if (into == NULL) {
+            PyErr_NoMemory();
+        } else {
+            for (size_t i = 0; i < wanted_count; i++) {
+                into[i] = PyList_GET_ITEM(values, (Py_ssize_t)i);
+                if (into[i] == Py_None)
+                    into[i] = NULL;
+            }
+            result = run_session(self, wanted, wanted_count, feed, into);
+        }
+        PyMem_Free(into);
+        if (wanted != few)
+            PyMem_Free(wanted);
+    }
+    Py_XDECREF(keys);
+    Py_XDECREF(values);
+    return result;
+}
+
+/* ---- what the model is ---- */
+static PyObject *describe(const kelp_io_info *info) {
+    PyObject *shape = info->rank < 0 ? Py_NewRef(Py_None) : PyList_New(info->rank);
+    for (int32_t i = 0; shape != NULL && i < info->rank; i++) {
+        PyObject *extent = info->shape[i] >= 0 ? PyLong_FromLongLong(info->shape[i])
+                           : info->symbols[i] && *info->symbols[i]
+                               ? PyUnicode_FromString(info->symbols[i])
+                               : Py_NewRef(Py_None);
+        if (extent == NULL)
+            Py_CLEAR(shape);
+        else
+            PyList_SET_ITEM(shape, i, extent);
+    }
+    return shape ? Py_BuildValue("(ssN)", info->name, kelp_dtype_name(info->dtype), shape) : NULL;
+}
+
+PyDoc_STRVAR(io_doc, "_io()\n--\n\nInputs and outputs: lists of (name, dtype, shape).");
+static PyObject *session_io(PyObject *object, PyObject *args) {
+    (void)args;
+    session *self = (session *)object;
+    PyObject *inputs = PyList_New(0), *outputs = PyList_New(0);
+    for (size_t i = 0; inputs && outputs && i < self->input_count + self->output_count; i++) {
+        bool in = i < self->input_count;
+        PyObject *item = describe(in ? kelp_engine_input(self->engine, i)
+                                     : kelp_engine_output(self->engine, i - self->input_count));
+        int failed = item ? PyList_Append(in ? inputs : outputs, item) : -1;
+        Py_XDECREF(item);
+        if (failed)
+            Py_CLEAR(inputs);
+    }
+    if (inputs == NULL || outputs == NULL) {
+        Py_XDECREF(inputs);
+        Py_XDECREF(outputs);
+        return NULL;
+    }
+    return Py_BuildValue("(NN)", inputs, outputs);
+}
+
+PyDoc_STRVAR(meta_doc, "_meta()\n--\n\nWhat the model says about itself, as a dict.");
+static PyObject *session_meta(PyObject *object, PyObject *args) {
+    (void)args;
+    session *self = (session *)object;
+    kelp_graph_info info = kelp_graph_get_info(self->graph);
+    kelp_engine_stats stats = kelp_engine_get_stats(self->engine);
+    PyObject *custom = PyDict_New();
+    for (size_t i = 0; custom != NULL && i < info.metadata_count; i++) {
+        const char *key, *value;
+        kelp_graph_metadata(self->graph, i, &key, &value);
+        PyObject *text = PyUnicode_FromString(value);
+        if (text == NULL || PyDict_SetItemString(custom, key, text))
+            Py_CLEAR(custom);
+        Py_XDECREF(text);
+    }
+    return custom ? Py_BuildValue(
+                        "{ss,ss,ss,ss,sL,sL,sn,sn,sn,sN}", "producer_name", info.producer_name,
+                        "graph_name", info.graph_name, "domain", info.domain, "description",
+                        info.doc, "version", (long long)info.model_version, "ir_version",
+                        (long long)info.ir_version, "node_count", (Py_ssize_t)info.node_count,
+                        "planned_node_count", (Py_ssize_t)stats.nodes_planned, "parameter_count",
+                        (Py_ssize_t)info.parameter_count, "custom_metadata_map", custom)
+                  : NULL;
+}
+
+static PyMethodDef session_methods[] = {
+    {"_open", session_open, METH_VARARGS, open_doc},
+    {"run", (PyCFunction)(void (*)(void))session_run, METH_FASTCALL | METH_KEYWORDS, run_doc},
+    {"run_into", (PyCFunction)(void (*)(void))session_run_into, METH_VARARGS | METH_KEYWORDS,
+     run_into_doc},
+    {"_io", session_io, METH_NOARGS, io_doc},
+    {"_meta", session_meta, METH_NOARGS, meta_doc},
+    {NULL, NULL, 0, NULL},
+};
+static PyType_Slot session_slots[] = {
+    {Py_tp_new, session_new},
+    {Py_tp_dealloc, session_dealloc},
+    {Py_tp_traverse, session_traverse},
+    {Py_tp_methods, session_methods},
+    {Py_tp_doc, (void *)"The part of InferenceSession that is in C."},
+    {0, NULL},
+};
+static PyType_Spec session_spec = {.name = "kelp._kelp.Session",
+                                   .basicsize = sizeof(session),
+                                   .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE |
+                                            Py_TPFLAGS_HAVE_GC,
+                                   .slots = session_slots};
+
+int kpy_session_ready(PyObject *module) {
+    kpy_runtime_type = (PyTypeObject *)PyType_FromSpec(&runtime_spec);
+    PyTypeObject *type = (PyTypeObject *)PyType_FromSpec(&session_spec);
+    if (!kpy_runtime_type || !type || PyModule_AddType(module, kpy_runtime_type))
+        return -1;
+    int failed = PyModule_AddType(module, type);
+    Py_DECREF(type);
+    return failed;
+}
