@@ -1,0 +1,305 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Sessions of the Python package: answers beside ONNX Runtime's, every element type, memory that is not copied, and errors in words."""
+import array
+import gc
+import json
+import threading
+import unittest
+import weakref
+
+import kelp
+import ml_dtypes
+import numpy as np
+import onnxruntime
+from onnx import TensorProto as T
+from support import DIGITS, MODELS, ROOT, identity, main, model
+
+
+class Sessions(unittest.TestCase):
+    def test_digits_as_onnx_runtime(self):
+        image = np.load(ROOT + "/examples/requests/digits.npy")
+        ours, theirs = kelp.InferenceSession(DIGITS), onnxruntime.InferenceSession(DIGITS)
+        for a, b in zip(ours.run(None, {"image": image}), theirs.run(None, {"image": image})):
+            self.assertEqual((a.dtype, a.shape), (b.dtype, b.shape))
+            np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+
+    def test_descriptions_as_onnx_runtime(self):
+        for path in (DIGITS, MODELS + "/string_identity.onnx", MODELS + "/dynamic_reshape.onnx", MODELS + "/mlp_f32.onnx"):
+            ours, theirs = kelp.InferenceSession(path), onnxruntime.InferenceSession(path)
+            for a, b in zip(ours.get_inputs() + ours.get_outputs(), theirs.get_inputs() + theirs.get_outputs(), strict=True):
+                self.assertEqual((a.name, a.type), (b.name, b.type))
+                if a.shape != b.shape:
+                    # where ONNX Runtime knows no name, Kelp may have worked out an extent
+                    self.assertEqual(len(a.shape), len(b.shape), (path, a, b.shape))
+            self.assertEqual(ours.get_modelmeta().graph_name, theirs.get_modelmeta().graph_name)
+            self.assertEqual(ours.get_modelmeta().custom_metadata_map, theirs.get_modelmeta().custom_metadata_map)
+
+    def test_bytes_and_output_names(self):
+        with open(DIGITS, "rb") as file:
+            session = kelp.InferenceSession(file.read(), providers=["CPUExecutionProvider"])
+        gc.collect()
+        image = np.load(ROOT + "/examples/requests/digits.npy")
+        digit, = session.run(["digit"], {"image": image})
+        both = session.run(["digit", "probabilities"], {"image": image})
+        self.assertEqual(digit.tolist(), both[0].tolist())
+        self.assertEqual(both[1].argmax(axis=-1).ravel().tolist(), digit.ravel().tolist())
+        self.assertEqual(len(session.run(output_names=None, input_feed={"image": image}, run_options=kelp.RunOptions())), 2)
+        with open(ROOT + "/examples/requests/digits.expected.json", encoding="utf-8") as file:
+            expected = {o["name"]: o["data"] for o in json.load(file)["outputs"]}
+        self.assertEqual(digit.ravel().tolist(), expected["digit"])
+
+    def test_every_type(self):
+        for onnx_type, dtype in ((T.FLOAT, "f4"), (T.DOUBLE, "f8"), (T.FLOAT16, "f2"), (T.INT8, "i1"), (T.INT16, "i2"),
+                                 (T.INT32, "i4"), (T.INT64, "i8"), (T.UINT8, "u1"), (T.UINT16, "u2"), (T.UINT32, "u4"),
+                                 (T.UINT64, "u8"), (T.BOOL, "?"), (T.COMPLEX64, "c8"), (T.COMPLEX128, "c16"),
+                                 (T.BFLOAT16, ml_dtypes.bfloat16), (T.FLOAT8E4M3FN, ml_dtypes.float8_e4m3fn),
+                                 (T.FLOAT8E5M2, ml_dtypes.float8_e5m2), (T.FLOAT8E4M3FNUZ, ml_dtypes.float8_e4m3fnuz),
+                                 (T.FLOAT8E5M2FNUZ, ml_dtypes.float8_e5m2fnuz), (T.INT4, ml_dtypes.int4),
+                                 (T.UINT4, ml_dtypes.uint4)):
+            x = np.array([0, 1, 2, 1, 0], dtype=dtype)
+            with self.subTest(dtype=x.dtype):
+                y, = kelp.InferenceSession(identity(onnx_type)).run(None, {"x": x})
+                self.assertEqual(y.dtype, x.dtype)
+                self.assertEqual(y.tolist(), x.tolist())
+
+    def test_negative_int4(self):
+        x = np.array([[-8, -1, 7], [3, -5, 0]], dtype=ml_dtypes.int4)
+        y, = kelp.InferenceSession(identity(T.INT4, ("a", "b"))).run(None, {"x": x})
+        self.assertEqual(y.astype(int).tolist(), x.astype(int).tolist())
+
+    def test_strings(self):
+        session = kelp.InferenceSession(identity(T.STRING, ("a", "b")))
+        words = np.array([["Kelp", ""], ["Größe ✓", "a\0b"]], dtype=object)
+        y, = session.run(None, {"x": words})
+        self.assertEqual((y.dtype, y.tolist()), (np.dtype("O"), words.tolist()))
+        for given in (words.astype(str)[:, :1], np.array([[b"bytes", b"too"]]), [["list", "of"], ["lists", "!"]]):
+            y, = session.run(None, {"x": given})
+            expected = [[i.decode() if isinstance(i, bytes) else i for i in row] for row in np.asarray(given).tolist()]
+            self.assertEqual(y.tolist(), expected)
+        with self.assertRaisesRegex(kelp.KelpError, "element 1 of a string array is of type 'int'"):
+            session.run(None, {"x": np.array([["a", 3]], dtype=object)})
+
+    def test_shapes_that_depend_on_data(self):
+        session = kelp.InferenceSession(model("NonZero", [("x", T.FLOAT, ("n",))], [("y", T.INT64, (1, "m"))]))
+        for values in ([0, 1, 0, 2], [0], [], [1, 1, 1]):
+            x = np.array(values, dtype="f4")
+            self.assertEqual(session.run(None, {"x": x})[0].tolist(), [np.flatnonzero(x).tolist()])
+
+    def test_scalars_lists_and_empty(self):
+        add = kelp.InferenceSession(model("Add", [("a", T.FLOAT, None), ("b", T.FLOAT, None)], [("c", T.FLOAT, None)]))
+        self.assertEqual(add.run(None, {"a": 2, "b": [1, 2]})[0].tolist(), [3, 4])
+        zero_rank = add.run(None, {"a": np.float32(1), "b": np.array(2, "f4")})[0]
+        self.assertEqual((zero_rank.shape, float(zero_rank)), ((), 3.0))
+        self.assertEqual(add.run(None, {"a": np.zeros((0, 3), "f4"), "b": np.zeros(3, "f4")})[0].shape, (0, 3))
+
+    def test_options(self):
+        options = kelp.SessionOptions()
+        options.intra_op_num_threads = 1
+        options.graph_optimization_level = kelp.GraphOptimizationLevel.ORT_DISABLE_ALL
+        options.add_session_config_entry("session.something", "1")
+        plain, fused = kelp.InferenceSession(DIGITS, options), kelp.InferenceSession(DIGITS)
+        self.assertGreater(plain.get_modelmeta().planned_node_count, fused.get_modelmeta().planned_node_count)
+        self.assertEqual(plain.get_providers(), ["CPUExecutionProvider"])
+
+    def test_many_threads(self):
+        session = kelp.InferenceSession(DIGITS)
+        images = np.random.default_rng(1).random((32, 1, 1, 8, 8), dtype="f4")
+        expected = [session.run(None, {"image": image})[0] for image in images]
+        wrong = []
+
+        def work(begin):
+            for i in range(200):
+                k = (begin + i) % 32
+                if not np.array_equal(session.run(None, {"image": images[k]})[0], expected[k]):
+                    wrong.append(k)
+        threads = [threading.Thread(target=work, args=(8 * t,)) for t in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+
+    def test_nothing_leaks(self):
+        x = np.zeros(4, "f4")
+        session = kelp.InferenceSession(identity(T.FLOAT))
+        for _ in range(3):
+            y, = session.run(None, {"x": x})
+            self.assertIsNot(y, x)
+        class Kept(np.ndarray):
+            pass
+        kept = np.ones(4, "f4").view(Kept)
+        ref = weakref.ref(kept)
+        session.run(None, {"x": kept})
+        del kept
+        gc.collect()
+        self.assertIsNone(ref())
+
+
+class Memory(unittest.TestCase):
+    """Addresses prove that nothing is copied."""
+
+    def test_outputs_are_written_in_place(self):
+        session = kelp.InferenceSession(model("Relu", [("x", T.FLOAT, (2, 3))], [("y", T.FLOAT, (2, 3))]))
+        y = np.zeros((2, 3), "f4")
+        address = y.ctypes.data
+        result, = session.run_into({"y": y}, {"x": np.full((2, 3), 5, "f4")})
+        self.assertIs(result, y)
+        self.assertEqual((y.ctypes.data, y.tolist()), (address, [[5] * 3] * 2))
+        binding = session.io_binding()
+        x = np.full((2, 3), -1, "f4")
+        binding.bind_cpu_input("x", x)
+        binding.bind_output("y", "cpu", 0, np.float32, (2, 3), y.ctypes.data)
+        session.run_with_iobinding(binding)
+        self.assertEqual(y.tolist(), [[0] * 3] * 2)
+        x[:] = 7
+        session.run_with_iobinding(binding)
+        self.assertEqual(y.tolist(), [[7] * 3] * 2)
+        self.assertEqual(binding.copy_outputs_to_cpu()[0].ctypes.data, y.ctypes.data)
+
+    def test_outputs_that_cannot_be_written(self):
+        session = kelp.InferenceSession(model("Relu", [("x", T.FLOAT, (2, 3))], [("y", T.FLOAT, (2, 3))]))
+        feed = {"x": np.zeros((2, 3), "f4")}
+        read_only = np.zeros((2, 3), "f4")
+        read_only.flags.writeable = False
+        for given, words in ((read_only, "read-only"), (np.zeros((3, 2), "f4").T, "not contiguous"),
+                             (np.zeros((2, 3), "f8"), "output 'y' is float32.* is float64"),
+                             (np.zeros((3, 2), "f4"), r"of shape \[2,3\].* is \[3,2\]"), ([1, 2], "no array")):
+            with self.assertRaisesRegex(kelp.KelpError, words):
+                session.run_into({"y": given}, feed)
+
+    def test_inputs_of_many_kinds(self):
+        session = kelp.InferenceSession(model("Neg", [("x", T.FLOAT, ("a", "b"))], [("y", T.FLOAT, ("a", "b"))]))
+        x = np.arange(6, dtype="f4").reshape(2, 3)
+        read_only = x.copy()
+        read_only.flags.writeable = False
+        for given in (x, read_only, np.asfortranarray(x), x[::-1], x[:, ::2], kelp.DLTensor(x), kelp.DLTensor(x[:, ::2]),
+                      memoryview(x), memoryview(x)[::-1], LegacyProducer(x), kelp.DLTensor(read_only)):
+            y, = session.run(None, {"x": given})
+            self.assertEqual(y.tolist(), (-np.asarray(getattr(given, "values", given))).tolist())
+        y, = kelp.InferenceSession(identity(T.DOUBLE)).run(None, {"x": array.array("d", [1, 2])})
+        self.assertEqual(y.tolist(), [1, 2])
+        with self.assertRaisesRegex(kelp.KelpError, "foreign byte order"):
+            session.run(None, {"x": x.astype(">f4")})
+
+    def test_dlpack_both_ways(self):
+        x = np.arange(12, dtype="f4").reshape(3, 4)[:, 1:3]
+        t = kelp.DLTensor(x)
+        self.assertEqual((t.data, t.shape, t.strides, t.dtype, t.device, t.ndim, t.read_only),
+                         (x.ctypes.data, (3, 2), (4, 1), "float32", "cpu", 2, False))
+        for back in (np.from_dlpack(t), np.asarray(t), t.numpy(), kelp.DLTensor(t.__dlpack__()).numpy(),
+                     kelp.DLTensor(t.__dlpack__(max_version=(1, 1))).numpy()):
+            self.assertEqual(back.ctypes.data, x.ctypes.data)
+            self.assertEqual(back.tolist(), x.tolist())
+        self.assertIn('"dltensor"', repr(t.__dlpack__()))
+        self.assertIn('"dltensor_versioned"', repr(t.__dlpack__(max_version=(1, 0))))
+        self.assertEqual(t.__dlpack_device__(), (1, 0))
+        view = memoryview(t)
+        self.assertEqual((view.shape, view.strides, view.format, view.readonly), ((3, 2), (16, 4), "f", False))
+
+    def test_capsules_are_used_once(self):
+        t = kelp.DLTensor(np.zeros(3))
+        capsule = t.__dlpack__()
+        kelp.DLTensor(capsule)
+        with self.assertRaisesRegex(kelp.KelpError, "each can be used once"):
+            kelp.DLTensor(capsule)
+
+    def test_dlpack_keeps_and_lets_go(self):
+        x = np.zeros(5).view(type("A", (np.ndarray,), {}))
+        ref = weakref.ref(x)
+        y = np.from_dlpack(kelp.DLTensor(x))
+        capsule = kelp.DLTensor(x).__dlpack__()
+        del x
+        gc.collect()
+        self.assertIsNotNone(ref())
+        del y, capsule
+        gc.collect()
+        self.assertIsNone(ref())
+
+    def test_read_only_leaves_read_only(self):
+        x = np.zeros(3)
+        x.flags.writeable = False
+        t = kelp.DLTensor(x)
+        self.assertTrue(t.read_only)
+        self.assertFalse(t.numpy().flags.writeable)
+        self.assertFalse(np.from_dlpack(t).flags.writeable)
+        with self.assertRaisesRegex(BufferError, "read-only"):
+            t.__dlpack__()
+
+    def test_addresses(self):
+        a = np.arange(6, dtype="f4")
+        t = kelp.DLTensor(data=a.ctypes.data, shape=(3,), dtype=a.dtype, device="cpu", strides=(2,), owner=a)
+        self.assertEqual(np.asarray(t).tolist(), [0, 2, 4])
+        self.assertEqual(kelp.DLTensor(a.ctypes.data, (6,), "FP32").dtype, "float32")
+        self.assertEqual(kelp.DLTensor(a.ctypes.data, (6,), np.float32).dtype, "float32")
+        for arguments, words in (((0, (2,), "float32"), "address 0"), ((8, (-1,), "float32"), "-1"), ((8,), "needs shape and dtype"),
+                                 ((8, (1,), "float32", "cuda"), "'cuda' is not here"),
+                                 ((8, (1,) * 17, "float32"), "at most 16")):
+            with self.assertRaisesRegex(kelp.KelpError, words):
+                kelp.DLTensor(*arguments)
+
+    def test_bfloat16_dlpack(self):
+        x = np.array([1, 2, 3], dtype=ml_dtypes.bfloat16)
+        t = kelp.DLTensor(x)
+        self.assertEqual((t.dtype, t.data, t.numpy().dtype), ("bfloat16", x.ctypes.data, x.dtype))
+        self.assertEqual(kelp.DLTensor(t.__dlpack__()).dtype, "bfloat16")
+
+
+class LegacyProducer:
+    """An array from before DLPack 1.0."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def __dlpack__(self):
+        return self.values.__dlpack__()
+
+    def __dlpack_device__(self):
+        return self.values.__dlpack_device__()
+
+
+class Errors(unittest.TestCase):
+    def refused(self, code, words, function, *arguments):
+        with self.assertRaisesRegex(kelp.KelpError, words) as caught:
+            function(*arguments)
+        self.assertEqual(caught.exception.code, code)
+        return caught.exception
+
+    def test_models(self):
+        self.refused(kelp.Code.NOT_FOUND, "nowhere.onnx", kelp.InferenceSession, "nowhere.onnx")
+        self.refused(kelp.Code.INVALID_ARGUMENT, "model", kelp.InferenceSession, b"no model")
+        error = self.refused(kelp.Code.UNIMPLEMENTED, "", kelp.InferenceSession, MODELS + "/uncovered_op.onnx")
+        self.assertIs(kelp.TritonException, type(error))
+        self.assertTrue(error.message)
+        self.refused(kelp.Code.NOT_FOUND, "no provider 'TPU'", kelp.InferenceSession, DIGITS, None, ["TPU"])
+        self.assertRaises(TypeError, kelp.InferenceSession, 3.5)
+
+    def test_feeds(self):
+        session = kelp.InferenceSession(DIGITS)
+        image = np.zeros((1, 1, 8, 8), "f4")
+        bad = kelp.Code.INVALID_ARGUMENT
+        self.refused(bad, r"input 'image' is missing: expected float32 \[-1,1,8,8\]", session.run, None, {})
+        self.refused(bad, "no input 'x'; it has 'image'", session.run, None, {"image": image, "x": image})
+        self.refused(bad, "no output 'x'; it has 'probabilities', 'digit'", session.run, ["x"], {"image": image})
+        self.refused(bad, "expected float32, found float64", session.run, None, {"image": image.astype("f8")})
+        self.refused(bad, r"expected \[-1,1,8,8\], found \[1,1,8,9\]", session.run, None, {"image": np.zeros((1, 1, 8, 9), "f4")})
+        self.refused(bad, "datetime64", session.run, None, {"image": np.zeros(3, "M8[s]")})
+        self.assertRaises(TypeError, session.run, None, [image])
+        self.assertRaises(TypeError, session.run)
+        self.assertRaises(TypeError, session.run, None, {"image": image}, wrong=1)
+        self.assertEqual(len(session.run(None, {"image": image})), 2)
+
+    def test_a_failure_while_running_has_a_cause(self):
+        session = kelp.InferenceSession(model("Gather", [("x", T.FLOAT, ("n",)), ("i", T.INT64, ("m",))], [("y", T.FLOAT, ("m",))]))
+        error = self.refused(kelp.Code.OUT_OF_RANGE, "Gather", session.run, None, {"x": np.zeros(3, "f4"), "i": np.array([9])})
+        self.assertIsInstance(error.cause, kelp.KelpError)
+        self.assertEqual(str(error), f"{error.message}: {error.cause}")
+
+    def test_pickled(self):
+        import pickle
+        error = pickle.loads(pickle.dumps(kelp.KelpError("a", kelp.Code.NOT_FOUND, kelp.KelpError("b"), ["/x"])))
+        self.assertEqual((str(error), error.code, error.paths), ("a: b", kelp.Code.NOT_FOUND, ["/x"]))
+
+
+if __name__ == "__main__":
+    main()
