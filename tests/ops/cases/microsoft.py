@@ -189,7 +189,17 @@ def quantized_products(own):
     ms(own, "QGemm", [u8(9, 4), s, za, u8(9, 6), t, zb], transA=1, atol=1e-3)
 
 
+def matrices(own):
+    ms(own, "Inverse", [f32(2, 3, 6, 6) + 4 * np.eye(6, dtype=np.float32)], rtol=1e-3)
+    ms(own, "CDist", [f32(7, 5), f32(4, 5)])
+    ms(own, "CDist", [f32(7, 5), f32(4, 5)], metric="euclidean")
+    ms(own, "Trilu", [f32(2, 5, 6), np.array(1, np.int64)], upper=0)
+    ms(own, "Pad", [f32(3, 4), i64(1, 0, 2, 1), np.float32([1.5])], mode="constant")
+    ms(own, "Pad", [f32(3, 4), i64(1, 0, 2, 1)], mode="edge", constants=(1,))
+
+
 def cases(own):
+    matrices(own)
     quantized_products(own)
     quantized(own)
     packed_products(own)
