@@ -46,7 +46,7 @@ typedef struct kelp_sdpa {
     kelp_tensor *scores;
     int32_t scores_stage;
     /* set by plan */
-    int64_t blocks;
+    int64_t blocks, stride; /* of rows of scores */
     size_t worker_elements;
     void *scratch; /* set before run */
 } kelp_sdpa;

@@ -85,14 +85,15 @@ void kelp_gemm_pack(const kelp_simd *simd, const void *b, int64_t k, int64_t n, 
     }
 }
 
-void kelp_gemm_pack_turned(const kelp_simd *simd, const void *b, int64_t k, int64_t n, float *out) {
+void kelp_gemm_pack_turned(const kelp_simd *simd, const void *b, int64_t stride, int64_t k,
+                           int64_t n, float *out) {
     int64_t width = simd->tile_columns;
     for (int64_t column = 0; column < n; column += width, out += k * width) {
         int64_t count = KELP_MIN(width, n - column);
         if (count < width)
             memset(out, 0, (size_t)(k * width) * sizeof *out);
         for (int64_t j = 0; j < count; j++) {
-            const kelp_float_u *from = (const kelp_float_u *)b + (column + j) * k;
+            const kelp_float_u *from = (const kelp_float_u *)b + (column + j) * stride;
             for (int64_t row = 0; row < k; row++)
                 out[row * width + j] = from[row];
         }

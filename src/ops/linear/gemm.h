@@ -23,8 +23,9 @@ typedef struct kelp_gemm {
  * `simd` is the table that will run. Floats of the result; false when that overflows. */
 bool kelp_gemm_packed_size(const kelp_simd *simd, int64_t k, int64_t n, size_t *out_floats);
 void kelp_gemm_pack(const kelp_simd *simd, const void *b, int64_t k, int64_t n, float *out);
-/* The same of B as it lies turned, [n,k]. */
-void kelp_gemm_pack_turned(const kelp_simd *simd, const void *b, int64_t k, int64_t n, float *out);
+/* The same of B as it lies turned, [n,k] with rows `stride` apart. */
+void kelp_gemm_pack_turned(const kelp_simd *simd, const void *b, int64_t stride, int64_t k,
+                           int64_t n, float *out);
 
 /* `count` products at once: all spread over the threads together. */
 void kelp_gemm_run(const kelp_op_env *env, const kelp_gemm *jobs, int64_t count);

@@ -61,13 +61,13 @@ static void pack(const kelp_rnn *rnn, const void *w, const void *r, float *to) {
     (void)sizes_of(rnn, &sizes, &all);
     for (int64_t d = 0; d < rnn->directions; d++, to += sizes.w)
         kelp_gemm_pack_turned(simd, (const kelp_float_u *)w + d * width * rnn->inputs, rnn->inputs,
-                              width, to);
+                              rnn->inputs, width, to);
     for (int64_t d = 0; d < rnn->directions; d++) {
         const kelp_float_u *from = (const kelp_float_u *)r + d * width * n;
-        kelp_gemm_pack_turned(simd, from, n, first, to);
+        kelp_gemm_pack_turned(simd, from, n, n, first, to);
         to += sizes.r_first;
         if (first < width)
-            kelp_gemm_pack_turned(simd, from + first * n, n, width - first, to);
+            kelp_gemm_pack_turned(simd, from + first * n, n, n, width - first, to);
         to += sizes.r_rest;
     }
 }
