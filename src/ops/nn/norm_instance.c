@@ -2,7 +2,7 @@
 /* InstanceNormalization and GroupNormalization: channels, or groups of them, of each image by their
  * own mean and variance. Source: ONNX operator specification; Wu and He, "Group Normalization",
  * 2018. */
-#include "ops/kernel.h"
+#include "ops/simd/simd.h"
 #include "ops/wide.h"
 
 #include <math.h>
@@ -18,16 +18,11 @@ typedef struct group_plan {
 static void moments(const kelp_tensor *x, int64_t first, int64_t count, double *out_mean,
                     double *out_variance) {
     double mean = 0, variance = 0;
-    const float *f = x->dtype == KELP_F32 ? (const float *)x->data + first : NULL;
-    if (f != NULL)
-        for (int64_t i = 0; i < count; i++)
-            mean += (double)f[i];
-    else
-        for (int64_t i = 0; i < count; i++)
-            mean += kelp_ops_read_f64(x, first + i);
+    for (int64_t i = first; i < first + count; i++)
+        mean += kelp_ops_read_f64(x, i);
     mean /= (double)count;
-    for (int64_t i = 0; i < count; i++) {
-        double d = (f != NULL ? (double)f[i] : kelp_ops_read_f64(x, first + i)) - mean;
+    for (int64_t i = first; i < first + count; i++) {
+        double d = kelp_ops_read_f64(x, i) - mean;
         variance += d * d;
     }
     *out_mean = mean;
@@ -36,18 +31,9 @@ static void moments(const kelp_tensor *x, int64_t first, int64_t count, double *
 
 static void affine(const kelp_op_args *args, int64_t first, int64_t count, double factor,
                    double shift) {
-    const kelp_tensor *from = args->inputs[0];
-    kelp_tensor *to = args->outputs[0];
-    if (from->dtype != KELP_F32) {
-        for (int64_t i = first; i < first + count; i++)
-            kelp_ops_write_f64(to, i, kelp_ops_read_f64(from, i) * factor + shift);
-        return;
-    }
-    const float *x = (const float *)from->data + first;
-    float *y = (float *)to->data + first;
-    float f = (float)factor, s = (float)shift;
-    for (int64_t i = 0; i < count; i++)
-        y[i] = x[i] * f + s;
+    for (int64_t i = first; i < first + count; i++)
+        kelp_ops_write_f64(args->outputs[0], i,
+                           kelp_ops_read_f64(args->inputs[0], i) * factor + shift);
 }
 
 static kelp_status *group_reshape(kelp_op_args *args, int64_t groups, bool of_group) {
@@ -74,13 +60,35 @@ static kelp_status *group_reshape(kelp_op_args *args, int64_t groups, bool of_gr
     return kelp_ops_set_like(args, 0, x);
 }
 
+/* Floats, by the vectors of layer norms: to mean 0 and variance 1, then channel by channel. */
+static void group_floats(const group_plan *p, const kelp_simd *simd, int64_t group) {
+    const kelp_op_args *args = p->args;
+    int64_t count = p->channels * p->inner;
+    const float *x = (const float *)args->inputs[0]->data + group * count;
+    float *y = (float *)args->outputs[0]->data + group * count, mean, inverse;
+    simd->layer_norm(x, NULL, NULL, NULL, (float)p->epsilon, false, NULL, y, count, &mean,
+                     &inverse);
+    for (int64_t c = 0; c < p->channels; c++, y += p->inner) {
+        int64_t index = p->of_group ? group % p->groups : group % p->groups * p->channels + c;
+        float scale = (float)kelp_ops_read_f64(args->inputs[1], index);
+        float shift = (float)kelp_ops_read_f64(args->inputs[2], index);
+        simd->bin[KELP_BIN_MUL](y, y, &scale, p->inner, 1, 0);
+        simd->bin[KELP_BIN_ADD](y, y, &shift, p->inner, 1, 0);
+    }
+}
+
 static void group_range(void *userp, int64_t begin, int64_t end, int worker) {
     const group_plan *p = userp;
     const kelp_op_args *args = p->args;
     int64_t count = p->channels * p->inner;
+    bool floats = args->inputs[0]->dtype == KELP_F32;
     (void)worker;
     for (int64_t at = begin; at < end; at++) {
         double mean, variance;
+        if (floats) {
+            group_floats(p, kelp_simd_get(), at);
+            continue;
+        }
         moments(args->inputs[0], at * count, count, &mean, &variance);
         for (int64_t c = 0; c < p->channels; c++) {
             int64_t index = p->of_group ? at % p->groups : at % p->groups * p->channels + c;
