@@ -8,7 +8,7 @@ export JOBS
 PYTHON_TEST = $(or $(KELP_VENV),build/venv)/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build debug test check check-full asan ubsan tsan fuzz bench format install \
+.PHONY: help run demo build debug test check check-full asan ubsan tsan nvidia fuzz bench format install \
 	example-minilm cli-docs clean
 
 help: ## this list
@@ -53,6 +53,10 @@ tsan: ## tests under ThreadSanitizer
 	@scripts/deps.sh test
 	@scripts/build.sh tsan -DKELP_TESTS=ON
 	@python3 scripts/run_tests.py build/tsan -LE 'release'
+
+nvidia: ## fetch NVIDIA's server into build/nvidia; `make test` then runs our backends in it as well
+	@scripts/deps.sh test
+	@scripts/nvidia.sh
 
 fuzz: ## every fuzzer for FUZZ_SECONDS (30)
 	@scripts/deps.sh check

@@ -78,7 +78,8 @@ typedef struct kelp_backend_definition {
     kelp_status *(*instance_create)(kelp_backend_instance *instance, void **out_state);
     void (*instance_destroy)(void *state);
 
-    /* Whether the instance can run requests; a failure says why not. */
+    /* Whether the instance can run requests; a failure says why not. On any thread, also while it
+     * executes. */
     kelp_status *(*ready)(kelp_backend_instance *instance);
 
     /* Runs requests, on the thread of the instance, one call at a time. When it returns, each

@@ -3,12 +3,17 @@
  * strides. */
 #include "kit/kit.h"
 
+/* As clients spell it. */
+static const char *type_name(kelp_dtype dtype) {
+    const char *name = kelp_dtype_triton_name(dtype);
+    return name ? name : kelp_dtype_name(dtype);
+}
+
 kelp_status *kit_check(const char *what, const char *name, kelp_dtype dtype, int64_t rank,
                        kelp_dtype expected_dtype, int32_t expected_rank) {
     if (expected_dtype != KELP_DTYPE_INVALID && dtype != expected_dtype)
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s '%s': expected type %s, found %s", what, name,
-                          kelp_dtype_triton_name(expected_dtype) ?: kelp_dtype_name(expected_dtype),
-                          kelp_dtype_triton_name(dtype) ?: kelp_dtype_name(dtype));
+                          type_name(expected_dtype), type_name(dtype));
     if (expected_rank != KELP_ANY_RANK && rank != expected_rank)
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s '%s': expected %d dimensions, found %lld",
                           what, name, expected_rank, (long long)rank);
@@ -23,8 +28,7 @@ static kelp_status *bad_size(const char *what, const char *name, uint64_t found,
     char shape[256];
     kelp_shape_format(tensor->rank, tensor->shape, shape, sizeof shape);
     return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s '%s': %llu bytes do not make up %s elements %s%s",
-                      what, name, (unsigned long long)found,
-                      kelp_dtype_triton_name(tensor->dtype) ?: "?", shape, why);
+                      what, name, (unsigned long long)found, type_name(tensor->dtype), shape, why);
 }
 
 /* Splits the wire's form of strings. */

@@ -165,6 +165,18 @@ class Backends(unittest.TestCase):
         self.assertGreaterEqual(status, 400, answer)
         self.assertIn("decoupled", answer["error"])
 
+    def test_repeat_streams(self):
+        """Where the front-end has a stream, it carries every answer, and then ends."""
+        status, _, body = self.server.call("POST", "/v2/models/repeat/generate_stream", {"IN": [5, 6, 7]})
+        if status in (404, 405, 501):
+            self.skipTest("this front-end has no generate_stream")
+        self.assertEqual(status, 200, body)
+        events = [json.loads(line[len(b"data: "):]) for line in body.splitlines() if line.startswith(b"data: ")]
+        self.assertEqual([(event["IDX"], event["OUT"]) for event in events], [(0, 5), (1, 6), (2, 7)])
+        _, _, body = self.server.call("GET", "/v2/models/repeat/stats")
+        stats = json.loads(body)["model_stats"][0]
+        self.assertEqual(sorted(stats["response_stats"]), ["0", "1", "2"])
+
     def test_statistics_come_by_themselves(self):
         inputs = [tensor("INPUT0", "FP32", [4], [0, 0, 0, 0]), tensor("INPUT1", "FP32", [4], [0, 0, 0, 0])]
         self.outputs("addsub", {"inputs": inputs})

@@ -378,6 +378,65 @@ static void test_calls(void **state) {
     close_model(w, "call_midway", &c);
 }
 
+typedef struct traces {
+    pthread_mutex_t lock;
+    unsigned released;
+    uint64_t root, child_parent; /* ids */
+} traces;
+
+static void on_activity(TRITONSERVER_InferenceTrace *trace,
+                        TRITONSERVER_InferenceTraceActivity activity, uint64_t timestamp_ns,
+                        void *userp) {
+    (void)trace;
+    (void)activity;
+    (void)timestamp_ns;
+    (void)userp;
+}
+
+static void on_trace_release(TRITONSERVER_InferenceTrace *trace, void *userp) {
+    traces *t = userp;
+    uint64_t parent = 0;
+    ok(TRITONSERVER_InferenceTraceParentId(trace, &parent));
+    pthread_mutex_lock(&t->lock);
+    if (parent)
+        t->child_parent = parent;
+    t->released++;
+    pthread_mutex_unlock(&t->lock);
+    ok(TRITONSERVER_InferenceTraceDelete(trace));
+}
+
+/* What a request asks of another model shows up under it in a trace. */
+static void test_calls_are_traced(void **state) {
+    world *w = *state;
+    static traces t = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    TRITONSERVER_InferenceTrace *trace = NULL;
+    call c;
+    load(w, "good", ONE);
+    open_model(w, "call", ONE, &c);
+    ok(TRITONSERVER_InferenceTraceNew(&trace, TRITONSERVER_TRACE_LEVEL_TIMESTAMPS, 0, on_activity,
+                                      on_trace_release, &t));
+    ok(TRITONSERVER_InferenceTraceId(trace, &t.root));
+    ok(TRITONSERVER_ServerInferAsync(w->server, c.request, trace));
+    call_wait(&c);
+    check_output(&c, 7);
+    close_model(w, "call", &c);
+    pthread_mutex_lock(&t.lock);
+    assert_int_equal(t.released, 2);
+    assert_int_equal(t.child_parent, t.root);
+    pthread_mutex_unlock(&t.lock);
+}
+
+static void test_readiness(void **state) {
+    world *w = *state;
+    bool is_ready = true;
+    load(w, "unready", ONE);
+    ok(TRITONSERVER_ServerModelIsReady(w->server, "unready", 1, &is_ready));
+    assert_false(is_ready);
+    load(w, "good", ONE);
+    ok(TRITONSERVER_ServerModelIsReady(w->server, "good", 1, &is_ready));
+    assert_true(is_ready);
+}
+
 static void test_cancellation_reaches_the_called(void **state) {
     world *w = *state;
     call c;
@@ -405,6 +464,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_outputs, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_parameters, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_calls, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_calls_are_traced, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_readiness, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_cancellation_reaches_the_called, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
