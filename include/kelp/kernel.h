@@ -243,6 +243,18 @@ KELP_API kelp_status *kelp_kernel_submit(const kelp_kernel *kernel, kelp_kernel_
 /* Of the last submission; waits for it. Given once, then NULL. */
 KELP_API kelp_status *kelp_kernel_session_result(kelp_kernel_session *session) KELP_MUST_USE;
 
+/* ---- as operators of ONNX ---- */
+struct kelp_opset_backend;
+/* The library's kernels with a signature as operators of version 1 of the domain that has the
+ * library's name: inputs are the tensors that are read, outputs those that are written, attributes
+ * the scalars, all in the signature's order; an operator's outputs take their shapes from the names
+ * in the signature, so that a kernel with an output of an open extent is left out. Register the
+ * backend with kelp_runtime_register_opset; both live as long as the registry. NOT_FOUND: no kernel
+ * of the library can be an operator. */
+KELP_API kelp_status *kelp_kernel_library_opset(kelp_kernel_library *library,
+                                                const struct kelp_opset_backend **out_backend,
+                                                void **out_self) KELP_MUST_USE;
+
 #ifdef __cplusplus
 }
 #endif

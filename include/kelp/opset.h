@@ -121,7 +121,8 @@ typedef struct kelp_opset_backend {
     uint32_t abi_version; /* KELP_OPSET_ABI_VERSION */
     uint32_t struct_size; /* sizeof(kelp_opset_backend) */
     const char *name;
-    /* At least the floor of ai.onnx. The declaration lives as long as the backend. */
+    /* At least the floor of ai.onnx. The declaration lives as long as the backend. NULL: a backend
+     * of extension opsets alone, which another backend's floor stands under. */
     const kelp_opset *(*atomic_opset)(void *self);
     /* Further opsets: newer versions of ai.onnx, own domains. May be NULL: none. */
     const kelp_opset *(*extension_opsets)(void *self, size_t *out_count);

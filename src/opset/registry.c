@@ -118,20 +118,25 @@ kelp_status *kelp_opset_register(kelp_opset_registry *registry, const kelp_opset
                           "version %d",
                           backend->abi_version, KELP_OPSET_ABI_VERSION);
     if (backend->struct_size < sizeof *backend || backend->name == NULL ||
-        backend->atomic_opset == NULL)
+        (backend->atomic_opset == NULL && backend->extension_opsets == NULL))
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "cannot register an opset backend: its table has %u bytes (expected at "
-                          "least %zu), name '%s' and %s atomic_opset",
+                          "least %zu), name '%s' and %s",
                           backend->struct_size, sizeof *backend,
                           backend->name ? backend->name : "(none)",
-                          backend->atomic_opset ? "an" : "no");
-    entry e = {.backend = backend, .self = self};
-    e.atomic = backend->atomic_opset(self);
-    if (e.atomic == NULL)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "cannot register opset backend '%s': it declares no atomic opset",
-                          backend->name);
-    KELP_TRY(check_floor(registry->allocator, backend, e.atomic));
+                          backend->atomic_opset || backend->extension_opsets
+                              ? "opsets"
+                              : "neither atomic_opset nor extension_opsets");
+    static const kelp_opset no_opset = {.domain = ""};
+    entry e = {.backend = backend, .self = self, .atomic = &no_opset};
+    if (backend->atomic_opset != NULL) {
+        e.atomic = backend->atomic_opset(self);
+        if (e.atomic == NULL)
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "cannot register opset backend '%s': it declares no atomic opset",
+                              backend->name);
+        KELP_TRY(check_floor(registry->allocator, backend, e.atomic));
+    }
     if (backend->extension_opsets != NULL)
         e.extensions = backend->extension_opsets(self, &e.extension_count);
     if (backend->execute_graph == NULL && backend->dispatch == NULL) {

@@ -496,6 +496,15 @@ def custom(w):
           "registers a backend for it")
 
 
+def toolbox(w):
+    """Operators that are kernels of examples/kernels/toolbox.c: a blurred picture, and the picture added."""
+    names = [helper.make_tensor_value_info(n, TensorProto.FLOAT, ["h", "w"]) for n in "xy"]
+    graph = helper.make_graph([helper.make_node("box_blur", ["x"], ["b"], domain="toolbox", radius=1),
+                               helper.make_node("add", ["b", "x"], ["y"], domain="toolbox")], "toolbox", names[:1], names[1:])
+    model = helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("toolbox", 1)])
+    (w.out / "toolbox_ops.onnx").write_bytes(model.SerializeToString())
+
+
 def malformed(w):
     digits = REPO / "examples/models/digits/1/model.onnx"
     if not digits.is_file():
@@ -601,7 +610,7 @@ def main():
     writer = Writer(args.out)
     for make in (mlp, dynamic_reshape, broadcast, logic, strings, int64_arithmetic, movement, floor,
                  conv_pool,
-                 attention_block, control_flow, external_data, uncovered, custom, malformed):
+                 attention_block, control_flow, external_data, uncovered, custom, toolbox, malformed):
         make(writer)
     writer.finish()
     print(f"written: {args.out}, {len(writer.rows)} models")

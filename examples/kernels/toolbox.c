@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Kernels in C, with signatures: add, a box blur, a histogram, a sort, and a slow sum that answers
+ * later. Nothing about neural networks is needed.
+ *
+ *     cc -std=c17 -O2 -fPIC -shared -I include examples/kernels/toolbox.c -o libtoolbox.so
+ */
+#include <kelp/kernel.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int64_t elements(const DLTensor *tensor) {
+    int64_t count = 1;
+    for (int32_t i = 0; i < tensor->ndim; i++)
+        count *= tensor->shape[i];
+    return count;
+}
+
+static void *data_of(const DLTensor *tensor) {
+    return (char *)tensor->data + tensor->byte_offset;
+}
+
+/* ---- add ---- */
+static kelp_code add(const kelp_kernel_context *context, const kelp_kernel_arg *args) {
+    float *y = data_of(args[0].as.tensor);
+    const float *a = data_of(args[1].as.tensor), *b = data_of(args[2].as.tensor);
+    int64_t count = elements(args[0].as.tensor);
+    (void)context;
+    for (int64_t i = 0; i < count; i++)
+        y[i] = a[i] + b[i];
+    return KELP_OK;
+}
+
+/* ---- box_blur: rows, then columns; threads share the rows ---- */
+typedef struct blur_job {
+    const float *from;
+    float *to;
+    int64_t height, width, radius;
+} blur_job;
+
+/* Means along a line of `count` values that lie `step` apart; edges use what is there. */
+static void blur_line(const float *from, float *to, int64_t count, int64_t step, int64_t radius) {
+    double sum = 0;
+    int64_t first = 0, last = -1; /* the window's ends */
+    for (int64_t i = 0; i < count; i++) {
+        while (last < i + radius && last + 1 < count)
+            sum += (double)from[++last * step];
+        while (first < i - radius)
+            sum -= (double)from[first++ * step];
+        to[i * step] = (float)(sum / (double)(last - first + 1));
+    }
+}
+
+static void blur_rows(void *userp, int64_t begin, int64_t end, int worker) {
+    const blur_job *job = userp;
+    (void)worker;
+    for (int64_t row = begin; row < end; row++)
+        blur_line(job->from + row * job->width, job->to + row * job->width, job->width, 1,
+                  job->radius);
+}
+
+static void blur_columns(void *userp, int64_t begin, int64_t end, int worker) {
+    const blur_job *job = userp;
+    (void)worker;
+    for (int64_t column = begin; column < end; column++)
+        blur_line(job->from + column, job->to + column, job->height, job->width, job->radius);
+}
+
+static kelp_code box_blur(const kelp_kernel_context *context, const kelp_kernel_arg *args) {
+    const DLTensor *image = args[1].as.tensor;
+    int64_t height = image->shape[0], width = image->shape[1], radius = args[2].as.i;
+    if (radius < 0) {
+        context->fail(context, "radius must not be negative");
+        return KELP_INVALID_ARGUMENT;
+    }
+    float *between = context->scratch(context, (size_t)(height * width) * sizeof *between);
+    if (between == NULL)
+        return KELP_RESOURCE_EXHAUSTED;
+    blur_job rows = {data_of(image), between, height, width, radius};
+    blur_job columns = {between, data_of(args[0].as.tensor), height, width, radius};
+    context->parallel(context, height, 64, blur_rows, &rows);
+    context->parallel(context, width, 64, blur_columns, &columns);
+    return KELP_OK;
+}
+
+/* ---- histogram ---- */
+static kelp_code histogram(const kelp_kernel_context *context, const kelp_kernel_arg *args) {
+    int64_t *bins = data_of(args[0].as.tensor);
+    const uint8_t *image = data_of(args[1].as.tensor);
+    int64_t count = elements(args[1].as.tensor);
+    (void)context;
+    memset(bins, 0, 256 * sizeof *bins);
+    for (int64_t i = 0; i < count; i++)
+        bins[image[i]]++;
+    return KELP_OK;
+}
+
+/* ---- sort ---- */
+static int by_value(const void *a, const void *b) {
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static kelp_code sort(const kelp_kernel_context *context, const kelp_kernel_arg *args) {
+    (void)context;
+    qsort(data_of(args[0].as.tensor), (size_t)args[0].as.tensor->shape[0], sizeof(int64_t),
+          by_value);
+    return KELP_OK;
+}
+
+/* ---- later_sum: a thread answers ---- */
+typedef struct later_job {
+    const kelp_kernel_context *context;
+    kelp_kernel_completion *completion;
+    double *sum;
+    const double *values;
+    int64_t count;
+} later_job;
+
+static void *later_main(void *userp) {
+    later_job *job = userp;
+    double sum = 0;
+    for (int64_t i = 0; i < job->count; i++)
+        sum += job->values[i];
+    *job->sum = sum;
+    bool finite = sum - sum == 0;
+    job->context->complete(job->completion, finite ? KELP_OK : KELP_OUT_OF_RANGE,
+                           "the sum is not finite");
+    free(job);
+    return NULL;
+}
+
+static kelp_code later_sum(const kelp_kernel_context *context, const kelp_kernel_arg *args) {
+    pthread_t thread;
+    later_job *job = malloc(sizeof *job);
+    if (job == NULL)
+        return KELP_RESOURCE_EXHAUSTED;
+    *job = (later_job){context, context->later(context), data_of(args[0].as.tensor),
+                       data_of(args[1].as.tensor), args[1].as.tensor->shape[0]};
+    if (job->completion == NULL || pthread_create(&thread, NULL, later_main, job) != 0) {
+        free(job);
+        return KELP_RESOURCE_EXHAUSTED;
+    }
+    pthread_detach(thread);
+    return KELP_OK;
+}
+
+static const kelp_kernel_def kernels[] = {
+    {.name = "add",
+     .signature = "out y: float32[...s], a: float32[...s], b: float32[...s]",
+     .fn = add,
+     .summary = "element by element"},
+    {.name = "box_blur",
+     .signature = "out y: float32[h, w], x: float32[h, w], radius: int32",
+     .fn = box_blur,
+     .summary = "the mean over a square of 2*radius+1"},
+    {.name = "histogram",
+     .signature = "out bins: int64[256], image: uint8[...]",
+     .fn = histogram,
+     .summary = "how often each byte occurs"},
+    {.name = "sort",
+     .signature = "inout values: int64[n]",
+     .fn = sort,
+     .summary = "in place, rising"},
+    {.name = "later_sum",
+     .signature = "out sum: float64[], values: float64[n]",
+     .fn = later_sum,
+     .flags = KELP_KERNEL_ASYNC,
+     .summary = "the sum, by a thread of its own"},
+};
+KELP_KERNEL_LIBRARY("toolbox", kernels)

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Signatures of kernels: read once, then checked at every call without allocating. */
+#ifndef KELP_KERNEL_SIGNATURE_H_
+#define KELP_KERNEL_SIGNATURE_H_
+
+#include "base/arena.h"
+
+#include <kelp/kernel.h>
+
+#define KELP_SIGNATURE_PARAMS 32
+#define KELP_SIGNATURE_SYMBOLS 32
+
+/* An extent: a number (>= 0), any (-1), or symbol n (-2 - n). */
+typedef int64_t kelp_signature_extent;
+
+typedef struct kelp_signature_param {
+    const char *name;
+    kelp_param_direction direction;
+    kelp_arg_kind kind;
+    kelp_dtype dtype;   /* INVALID: any, or a letter */
+    DLDataType dl;      /* of dtype */
+    int letter;         /* 0 … 25, or -1 */
+    bool strided;       /* gaps between elements are fine */
+    bool leading;       /* "..." comes first */
+    int leading_symbol; /* or -1 */
+    int32_t extent_count;
+    kelp_signature_extent *extents;
+} kelp_signature_param;
+
+typedef struct kelp_signature {
+    int32_t count;
+    int32_t symbol_count, leading_count;
+    kelp_signature_param *params;
+    const char *symbols[KELP_SIGNATURE_SYMBOLS]; /* names of extents */
+    const char *leadings[KELP_SIGNATURE_SYMBOLS];
+} kelp_signature;
+
+/* What names stand for in one call. */
+typedef struct kelp_signature_binding {
+    int64_t extents[KELP_SIGNATURE_SYMBOLS]; /* -1: not known yet */
+    const int64_t *leadings[KELP_SIGNATURE_SYMBOLS];
+    int32_t leading_ranks[KELP_SIGNATURE_SYMBOLS]; /* -1: not known yet */
+    DLDataType letters[26];                        /* lanes 0: not known yet */
+} kelp_signature_binding;
+
+/* INVALID_ARGUMENT with the place in the text. Names lie in the arena. */
+kelp_status *kelp_signature_parse(kelp_arena *arena, const char *text,
+                                  kelp_signature *out) KELP_MUST_USE;
+void kelp_signature_begin(const kelp_signature *signature, kelp_signature_binding *out);
+/* One tensor against its parameter; what its names stand for is bound. */
+kelp_status *kelp_signature_check_tensor(const kelp_signature *signature, int32_t index,
+                                         const DLTensor *tensor,
+                                         kelp_signature_binding *inout) KELP_MUST_USE;
+/* All arguments of a call; `device` is where tensors must lie. */
+kelp_status *kelp_signature_check(const kelp_signature *signature, const kelp_kernel_arg *args,
+                                  int32_t count, DLDevice device) KELP_MUST_USE;
+/* Shape of parameter `index` as far as it is bound; false when some extent or the dtype is not. */
+bool kelp_signature_shape(const kelp_signature *signature, int32_t index,
+                          const kelp_signature_binding *binding, int32_t *out_rank,
+                          int64_t *out_shape, DLDataType *out_dtype);
+
+#endif

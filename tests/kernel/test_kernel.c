@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Kernel libraries as their users meet them: found, called, refused, asynchronous, as operators. */
+#include "support/failing_allocator.h"
+
+#include <kelp/engine.h>
+#include <kelp/kernel.h>
+#include <kelp/opset.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "support/check_status.h"
+
+static const char *folder;
+
+typedef struct fixture {
+    kelp_kernel_registry *registry;
+    kelp_kernel_session *session;
+    kelp_kernel_library *library;
+} fixture;
+
+static kelp_status *open_library(fixture *f, const char *path, const char *name,
+                                 kelp_allocator allocator) {
+    kelp_kernel_registry_options options = {
+        .struct_size = sizeof options, .threads = 2, .allocator = allocator, .search_path = path};
+    memset(f, 0, sizeof *f);
+    KELP_TRY(kelp_kernel_registry_create(&options, &f->registry));
+    KELP_TRY(kelp_kernel_session_create(f->registry, NULL, &f->session));
+    return kelp_kernel_registry_open(f->registry, name, &f->library);
+}
+
+static void close_library(fixture *f) {
+    kelp_kernel_session_destroy(f->session);
+    kelp_kernel_registry_release(f->registry);
+}
+
+static void begin(fixture *f, const char *name) {
+    check_ok(open_library(f, folder, name, kelp_allocator_system()));
+}
+
+static const kelp_kernel *find(fixture *f, const char *name) {
+    const kelp_kernel *kernel = NULL;
+    check_ok(kelp_kernel_library_find(f->library, name, &kernel));
+    return kernel;
+}
+
+static DLTensor tensor_of(void *data, uint8_t code, uint8_t bits, int32_t rank, int64_t *shape) {
+    return (DLTensor){.data = data,
+                      .device = {kDLCPU, 0},
+                      .ndim = rank,
+                      .dtype = {code, bits, 1},
+                      .shape = shape};
+}
+
+static kelp_kernel_arg tensor_arg(DLTensor *tensor) {
+    return (kelp_kernel_arg){.kind = KELP_ARG_TENSOR, .as.tensor = tensor};
+}
+
+/* ---- the class in C++, known by get_function_ptr alone ---- */
+static void a_class_by_its_function(void **state) {
+    (void)state;
+    fixture f;
+    float a[] = {1, 2, 3, 4}, b[] = {5, 6, 7, 8}, y[4] = {0};
+    int64_t four = 4;
+    begin(&f, "custom_add");
+    assert_string_equal(kelp_kernel_library_name(f.library), "custom_add");
+    assert_non_null(strstr(kelp_kernel_library_path(f.library), "libcustom_add_backend.so"));
+    assert_string_equal(kelp_kernel_library_device(f.library, 0), "cpu");
+    assert_null(kelp_kernel_library_device(f.library, 1));
+    assert_non_null(kelp_kernel_library_function(f.library, "add"));
+    assert_null(kelp_kernel_library_function(f.library, "subtract"));
+    DLTensor ta = tensor_of(a, kDLFloat, 32, 1, &four), tb = tensor_of(b, kDLFloat, 32, 1, &four),
+             ty = tensor_of(y, kDLFloat, 32, 1, &four);
+    const kelp_kernel *add = find(&f, "add");
+    assert_int_equal(kelp_kernel_param_count(add), -1);
+    kelp_kernel_arg args[] = {
+        tensor_arg(&ty), tensor_arg(&ta), tensor_arg(&tb), {.kind = KELP_ARG_INT, .as.i = 4}};
+    check_ok(kelp_kernel_call(add, f.session, args, 4));
+    for (int i = 0; i < 4; i++)
+        assert_true(y[i] == a[i] + b[i]);
+    /* the function itself, with the context */
+    void (*bare)(const kelp_kernel_context *, DLTensor *, DLTensor *, DLTensor *, uint32_t);
+    void *address = kelp_kernel_library_function(f.library, "add");
+    memcpy(&bare, &address, sizeof bare);
+    memset(y, 0, sizeof y);
+    bare(kelp_kernel_session_context(f.session), &ty, &ta, &tb, 4);
+    assert_true(y[3] == 12);
+    const kelp_kernel *none = NULL;
+    expect_failure(kelp_kernel_library_find(f.library, "subtract", &none), KELP_NOT_FOUND,
+                   "has no kernel 'subtract': it has 'add'");
+    close_library(&f);
+}
+
+/* ---- the library in C, with signatures ---- */
+static void kernels_with_signatures(void **state) {
+    (void)state;
+    fixture f;
+    float a[6] = {1, 2, 3, 4, 5, 6}, b[6] = {1, 1, 1, 1, 1, 1}, y[6];
+    int64_t shape[2] = {2, 3};
+    begin(&f, "toolbox");
+    assert_int_equal(kelp_kernel_library_count(f.library), 5);
+    const kelp_kernel *add = find(&f, "add");
+    assert_int_equal(kelp_kernel_param_count(add), 3);
+    assert_string_equal(kelp_kernel_param_at(add, 0).name, "y");
+    assert_int_equal(kelp_kernel_param_at(add, 0).direction, KELP_PARAM_OUT);
+    assert_int_equal(kelp_kernel_param_at(add, 1).dtype, KELP_F32);
+    DLTensor ta = tensor_of(a, kDLFloat, 32, 2, shape), tb = tensor_of(b, kDLFloat, 32, 2, shape),
+             ty = tensor_of(y, kDLFloat, 32, 2, shape);
+    kelp_kernel_arg args[] = {tensor_arg(&ty), tensor_arg(&ta), tensor_arg(&tb)};
+    check_ok(kelp_kernel_call(add, f.session, args, 3));
+    assert_true(y[5] == 7);
+    tb.dtype.bits = 64;
+    expect_failure(kelp_kernel_call(add, f.session, args, 3), KELP_INVALID_ARGUMENT,
+                   "cannot call kernel 'add' of library 'toolbox': argument 'b' has the wrong "
+                   "type: expected float32, found float64");
+    /* an error of the kernel's own, with its words */
+    kelp_kernel_arg blur[] = {tensor_arg(&ty), tensor_arg(&ta), {.kind = KELP_ARG_INT, .as.i = -1}};
+    expect_failure(kelp_kernel_call(find(&f, "box_blur"), f.session, blur, 3),
+                   KELP_INVALID_ARGUMENT,
+                   "kernel 'box_blur' of library 'toolbox' failed: radius must not be negative");
+    blur[2].as.i = 1;
+    check_ok(kelp_kernel_call(find(&f, "box_blur"), f.session, blur, 3));
+    assert_true(y[0] == 3); /* the mean of 1 2 4 5 */
+    int64_t values[5] = {3, -1, 2, 9, 0}, five = 5;
+    DLTensor tv = tensor_of(values, kDLInt, 64, 1, &five);
+    kelp_kernel_arg sort[] = {tensor_arg(&tv)};
+    check_ok(kelp_kernel_call(find(&f, "sort"), f.session, sort, 1));
+    for (int i = 1; i < 5; i++)
+        assert_true(values[i - 1] <= values[i]);
+    close_library(&f);
+}
+
+static void asynchronous(void **state) {
+    (void)state;
+    fixture f;
+    double values[3] = {1, 2, 3.5}, sum = 0;
+    int64_t three = 3;
+    kelp_event *event = NULL;
+    begin(&f, "toolbox");
+    check_ok(kelp_event_create(kelp_allocator_system(), &event));
+    DLTensor tv = tensor_of(values, kDLFloat, 64, 1, &three),
+             ts = tensor_of(&sum, kDLFloat, 64, 0, NULL);
+    kelp_kernel_arg args[] = {tensor_arg(&ts), tensor_arg(&tv)};
+    for (int i = 0; i < 20; i++) {
+        sum = 0;
+        check_ok(kelp_kernel_submit(find(&f, "later_sum"), f.session, args, 2, event));
+        assert_true(kelp_event_wait(event, UINT64_MAX));
+        check_ok(kelp_kernel_session_result(f.session));
+        assert_true(sum == 6.5);
+    }
+    sum = 0;
+    check_ok(kelp_kernel_call(find(&f, "later_sum"), f.session, args, 2)); /* waits */
+    assert_true(sum == 6.5);
+    values[0] = 1.0 / 0.0;
+    expect_failure(kelp_kernel_call(find(&f, "later_sum"), f.session, args, 2), KELP_OUT_OF_RANGE,
+                   "the sum is not finite");
+    check_ok(kelp_kernel_submit(find(&f, "later_sum"), f.session, args, 2, event));
+    close_library(&f); /* waits for what is under way */
+    assert_true(kelp_event_done(event));
+    kelp_event_destroy(event);
+}
+
+/* ---- resources of a session ---- */
+static char order[8];
+static void note(void *resource) {
+    strcat(order, resource);
+}
+
+static void resources_go_newest_first(void **state) {
+    (void)state;
+    fixture f;
+    begin(&f, "toolbox");
+    order[0] = '\0';
+    const kelp_kernel_context *context = kelp_kernel_session_context(f.session);
+    char one[] = "1", two[] = "2", three[] = "3";
+    assert_true(context->own(context, note, one));
+    assert_true(context->own(context, note, two));
+    assert_true(context->own(context, note, three));
+    assert_string_equal(order, "");
+    close_library(&f);
+    assert_string_equal(order, "321");
+}
+
+/* ---- by address, as a JIT's functions are ---- */
+static void scale(double *unused, DLTensor *tensor, float by, int32_t times) {
+    (void)unused;
+    for (int64_t i = 0; i < tensor->shape[0]; i++)
+        ((float *)tensor->data)[i] *= by * (float)times;
+}
+
+static int64_t last_seen;
+static void see(int64_t value, double other) {
+    last_seen = value + (int64_t)other;
+}
+
+static void functions_by_address(void **state) {
+    (void)state;
+    fixture f;
+    kelp_kernel_library *own = NULL;
+    const kelp_kernel *kernel = NULL;
+    float x[3] = {1, 2, 3};
+    int64_t three = 3;
+    void *address;
+    begin(&f, "toolbox");
+    check_ok(kelp_kernel_registry_add(f.registry, "mine", &own));
+    expect_failure(kelp_kernel_registry_add(f.registry, "mine", &own), KELP_ALREADY_EXISTS, "mine");
+    void (*typed)(double *, DLTensor *, float, int32_t) = scale;
+    memcpy(&address, &typed, sizeof address);
+    check_ok(kelp_kernel_library_register(
+        own, "scale", address, "inout x: float32[n], by: float32, times: int32", true, &kernel));
+    DLTensor tx = tensor_of(x, kDLFloat, 32, 1, &three);
+    kelp_kernel_arg args[] = {
+        tensor_arg(&tx), {.kind = KELP_ARG_FLOAT, .as.f = 0.5}, {.kind = KELP_ARG_INT, .as.i = 4}};
+    check_ok(kelp_kernel_call(kernel, f.session, args, 3));
+    assert_true(x[2] == 6);
+    args[0].flags = KELP_ARG_READ_ONLY;
+    expect_failure(kelp_kernel_call(kernel, f.session, args, 3), KELP_INVALID_ARGUMENT,
+                   "argument 'x' is read-only");
+    void (*bare)(int64_t, double) = see;
+    memcpy(&address, &bare, sizeof address);
+    check_ok(kelp_kernel_library_register(own, "see", address, NULL, false, &kernel));
+    kelp_kernel_arg numbers[] = {{.kind = KELP_ARG_INT, .as.i = -3},
+                                 {.kind = KELP_ARG_FLOAT, .as.f = 10.25}};
+    check_ok(kelp_kernel_call(kernel, f.session, numbers, 2));
+    assert_int_equal(last_seen, 7);
+    assert_ptr_equal(kelp_kernel_library_function(own, "see"), address);
+    expect_failure(kelp_kernel_library_register(own, "see", address, NULL, false, &kernel),
+                   KELP_ALREADY_EXISTS, "has a kernel 'see' already");
+    expect_failure(
+        kelp_kernel_library_register(own, "bad", address, "x float32[n]", false, &kernel),
+        KELP_INVALID_ARGUMENT, "malformed at character");
+    close_library(&f);
+}
+
+/* ---- what is not found, and why ---- */
+static void a_missing_library_says_where_it_looked(void **state) {
+    (void)state;
+    fixture f;
+    char path[4096];
+    snprintf(path, sizeof path, "/no/such/folder:%s", folder);
+    kelp_status *status = open_library(&f, path, "absent", kelp_allocator_system());
+    char text[4096];
+    kelp_status_format(status, text, sizeof text);
+    assert_int_equal(kelp_status_code(status), KELP_NOT_FOUND);
+    assert_non_null(strstr(text, "/no/such/folder/libabsent_backend.so: no such file"));
+    assert_non_null(strstr(text, "/libabsent.so: no such file"));
+    assert_non_null(strstr(text, folder));
+    kelp_status_free(status);
+    close_library(&f);
+    begin(&f, "toolbox");
+    close_library(&f);
+}
+
+static void paths_of_the_environment(void **state) {
+    (void)state;
+    fixture f;
+    setenv("KELP_BACKEND_PATH", "/nowhere", 1);
+    setenv("TRITON_BACKEND_PATH", folder, 1);
+    check_ok(open_library(&f, NULL, "toolbox", kelp_allocator_system()));
+    close_library(&f);
+    char file[4096];
+    snprintf(file, sizeof file, "%s/libtoolbox.so", folder);
+    setenv("KELP_BACKEND_PATH", file, 1); /* a file is an entry as well */
+    unsetenv("TRITON_BACKEND_PATH");
+    check_ok(open_library(&f, NULL, "toolbox", kelp_allocator_system()));
+    close_library(&f);
+    unsetenv("KELP_BACKEND_PATH");
+}
+
+static void wrong_libraries_are_refused_in_words(void **state) {
+    (void)state;
+    static const struct {
+        const char *file, *words;
+    } rows[] = {
+        {"libmistake_1.so", "its table is none of Kelp's"},
+        {"libmistake_2.so", "built for plugin interface version 99"},
+        {"libmistake_3.so", "its table has 8 bytes"},
+        {"libmistake_4.so", "holds no kernels"},
+        {"libmistake_5.so", "found 'float33'"},
+        {"libmistake_6.so", "failed to initialize: the device is on fire"},
+        {"no_such_file.so", "no such file"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        fixture f;
+        char path[4096];
+        snprintf(path, sizeof path, "%s/%s", folder, rows[i].file);
+        kelp_status *status = open_library(&f, "", path, kelp_allocator_system());
+        char text[2048];
+        kelp_status_format(status, text, sizeof text);
+        if (status == NULL || strstr(text, rows[i].words) == NULL ||
+            strstr(text, rows[i].file) == NULL)
+            fail_msg("expected '%s' in: %s", rows[i].words, text);
+        kelp_status_free(status);
+        assert_int_equal(kelp_kernel_registry_count(f.registry), 0);
+        close_library(&f);
+    }
+}
+
+static void a_file_for_another_machine(void **state) {
+    (void)state;
+    fixture f;
+    unsigned char head[64] = {0x7f, 'E', 'L', 'F', 2, 1, 1};
+    char path[] = "/tmp/kelp-kernel-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    FILE *file = fdopen(fd, "wb");
+    head[18] = 8; /* MIPS */
+    assert_int_equal(fwrite(head, 1, sizeof head, file), sizeof head);
+    fclose(file);
+    expect_failure(open_library(&f, "", path, kelp_allocator_system()), KELP_INVALID_ARGUMENT,
+                   "it is for another machine, and this process is");
+    close_library(&f);
+    file = fopen(path, "wb");
+    assert_int_equal(fwrite("not at all a library", 1, 20, file), 20);
+    fclose(file);
+    expect_failure(open_library(&f, "", path, kelp_allocator_system()), KELP_INVALID_ARGUMENT,
+                   "it is no shared library");
+    close_library(&f);
+    remove(path);
+}
+
+static void another_name_is_not_taken(void **state) {
+    (void)state;
+    fixture f;
+    kelp_status *status = open_library(&f, folder, "mistake_7", kelp_allocator_system());
+    expect_failure(status, KELP_NOT_FOUND, "it calls itself 'somebody_else'");
+    close_library(&f);
+}
+
+/* ---- as operators ---- */
+static void kernels_are_operators(void **state) {
+    (void)state;
+    fixture f;
+    const kelp_opset_backend *backend = NULL;
+    void *self = NULL;
+    kelp_runtime *runtime = NULL;
+    kelp_graph *graph = NULL;
+    kelp_engine *engine = NULL;
+    kelp_context *context = NULL;
+    float x[12];
+    const int64_t shape[2] = {3, 4};
+    kelp_tensor input;
+    begin(&f, "toolbox");
+    check_ok(kelp_kernel_library_opset(f.library, &backend, &self));
+    check_ok(kelp_runtime_create(NULL, &runtime));
+    check_ok(kelp_graph_load_file(kelp_allocator_system(),
+                                  KELP_TEST_DATA "/models/toolbox_ops.onnx", NULL, &graph));
+    expect_failure(kelp_engine_create(runtime, graph, NULL, &engine), KELP_UNIMPLEMENTED,
+                   "toolbox::box_blur");
+    check_ok(kelp_runtime_register_opset(runtime, backend, self));
+    check_ok(kelp_engine_create(runtime, graph, NULL, &engine));
+    check_ok(kelp_context_create(engine, &context));
+    for (int i = 0; i < 12; i++)
+        x[i] = (float)i;
+    check_ok(kelp_tensor_init(&input, KELP_F32, 2, shape, x));
+    for (int round = 0; round < 2; round++) {
+        check_ok(kelp_context_set_input(context, 0, &input));
+        check_ok(kelp_context_invoke(context));
+        const kelp_tensor *y = kelp_context_output(context, 0);
+        assert_int_equal(y->rank, 2);
+        /* blur, then add the picture itself */
+        assert_true(((const float *)y->data)[0] == (0 + 1 + 4 + 5) / 4.0f + 0);
+        assert_true(((const float *)y->data)[5] == 5 + 5);
+    }
+    kelp_context_destroy(context);
+    kelp_engine_release(engine);
+    kelp_graph_release(graph);
+    kelp_runtime_release(runtime);
+    close_library(&f);
+}
+
+/* ---- memory ---- */
+static kelp_status *scenario(kelp_allocator allocator) {
+    fixture f;
+    float x[6] = {1, 2, 3, 4, 5, 6}, y[6];
+    int64_t shape[2] = {2, 3};
+    const kelp_kernel *blur = NULL;
+    kelp_status *status = open_library(&f, folder, "toolbox", allocator);
+    if (status == NULL)
+        status = kelp_kernel_library_find(f.library, "box_blur", &blur);
+    DLTensor tx = tensor_of(x, kDLFloat, 32, 2, shape), ty = tensor_of(y, kDLFloat, 32, 2, shape);
+    kelp_kernel_arg args[] = {tensor_arg(&ty), tensor_arg(&tx), {.kind = KELP_ARG_INT, .as.i = 1}};
+    if (status == NULL)
+        status = kelp_kernel_call(blur, f.session, args, 3);
+    close_library(&f);
+    return status;
+}
+
+static void any_allocation_may_fail(void **state) {
+    (void)state;
+    for (uint64_t n = 1;; n++) {
+        test_failing memory;
+        test_failing_init(&memory, n);
+        kelp_status *status = scenario(test_failing_allocator(&memory));
+        test_failing_check(&memory);
+        bool failed = memory.failed;
+        test_failing_deinit(&memory);
+        if (!failed) {
+            check_ok(status);
+            break;
+        }
+        kelp_status_free(status); /* NULL where only words about another file were lost */
+    }
+}
+
+static void warm_calls_allocate_nothing(void **state) {
+    (void)state;
+    fixture f;
+    test_failing memory;
+    float x[6] = {1, 2, 3, 4, 5, 6}, y[6];
+    int64_t shape[2] = {2, 3};
+    test_failing_init(&memory, 0);
+    check_ok(open_library(&f, folder, "toolbox", test_failing_allocator(&memory)));
+    const kelp_kernel *blur = find(&f, "box_blur");
+    DLTensor tx = tensor_of(x, kDLFloat, 32, 2, shape), ty = tensor_of(y, kDLFloat, 32, 2, shape);
+    kelp_kernel_arg args[] = {tensor_arg(&ty), tensor_arg(&tx), {.kind = KELP_ARG_INT, .as.i = 1}};
+    check_ok(kelp_kernel_call(blur, f.session, args, 3));
+    uint64_t before = memory.calls;
+    for (int i = 0; i < 100; i++)
+        check_ok(kelp_kernel_call(blur, f.session, args, 3));
+    assert_int_equal(memory.calls, before);
+    close_library(&f);
+    test_failing_check(&memory);
+    test_failing_deinit(&memory);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_class_by_its_function),
+        cmocka_unit_test(kernels_with_signatures),
+        cmocka_unit_test(asynchronous),
+        cmocka_unit_test(resources_go_newest_first),
+        cmocka_unit_test(functions_by_address),
+        cmocka_unit_test(a_missing_library_says_where_it_looked),
+        cmocka_unit_test(paths_of_the_environment),
+        cmocka_unit_test(wrong_libraries_are_refused_in_words),
+        cmocka_unit_test(a_file_for_another_machine),
+        cmocka_unit_test(another_name_is_not_taken),
+        cmocka_unit_test(kernels_are_operators),
+        cmocka_unit_test(any_allocation_may_fail),
+        cmocka_unit_test(warm_calls_allocate_nothing),
+    };
+    folder = getenv("KERNEL_FOLDER");
+    return folder ? cmocka_run_group_tests_name("kernel.kernel", tests, NULL, NULL) : 2;
+}
