@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kelp.Server: a model repository served in this process, through Triton's server API."""
+import asyncio
+import atexit
+import concurrent.futures
+import ctypes
+import json
+import math
+import os
+import queue
+import struct
+import sys
+import weakref
+
+import numpy
+
+from . import _kelp, _native
+from ._error import Code, KelpError
+
+__all__ = ["Server"]
+
+
+def map_library():
+    """Maps our libtritonserver.so globally, so that backends find its symbols; refuses when another one is there."""
+    ours = _native.triton_library()
+    for path in _kelp.mapped_libraries():
+        if os.path.basename(path).startswith("libtritonserver.so") and os.path.realpath(path) != os.path.realpath(ours):
+            raise KelpError(f"another libtritonserver.so is mapped into this process: '{path}'. Two servers cannot share a process, "
+                            f"because backends find their symbols by name; expected '{ours}'", Code.FAILED_PRECONDITION)
+    ctypes.CDLL(ours, mode=ctypes.RTLD_GLOBAL)
+
+
+map_library()
+from . import _server  # noqa: E402 (it links the library that was mapped just before)
+
+TRITON_TYPES = {"bool": "BOOL", "uint8": "UINT8", "uint16": "UINT16", "uint32": "UINT32", "uint64": "UINT64", "int8": "INT8",
+                "int16": "INT16", "int32": "INT32", "int64": "INT64", "float16": "FP16", "float32": "FP32", "float64": "FP64",
+                "bfloat16": "BF16"}
+NUMPY_TYPES = {triton: name for name, triton in TRITON_TYPES.items()}
+CONTROL = {"none": 0, "poll": 1, "explicit": 2}
+SEQUENCE_START, SEQUENCE_END = 1, 2
+OPEN = weakref.WeakSet()
+
+
+def encode_strings(array):
+    """Strings as Triton has them: each led by its length in 4 bytes."""
+    parts = []
+    for item in array.ravel().tolist():
+        data = item if isinstance(item, bytes) else str(item).encode()
+        parts += (struct.pack("<I", len(data)), data)
+    return b"".join(parts)
+
+
+def decode_strings(data, count):
+    """str objects; bytes where they are no text."""
+    items = numpy.empty(count, dtype=object)
+    at = 0
+    for i in range(count):
+        length, = struct.unpack_from("<I", data, at)
+        at += 4
+        item = bytes(data[at:at + length])
+        at += length
+        try:
+            items[i] = item.decode()
+        except UnicodeDecodeError:
+            items[i] = item
+    return items
+
+
+def encode(name, value):
+    """(name, Triton's type, shape, buffer); the buffer is the array's own memory where it is contiguous."""
+    array = numpy.asarray(value)
+    if array.dtype.kind in "OUS":
+        return name, "BYTES", array.shape, encode_strings(array)
+    triton = TRITON_TYPES.get(array.dtype.name)
+    if triton is None or not array.dtype.isnative:
+        raise KelpError(f"input '{name}': Triton has no type for elements of numpy's '{array.dtype}'", Code.INVALID_ARGUMENT)
+    array = numpy.ascontiguousarray(array)
+    return name, triton, numpy.shape(value) if array.ndim == 0 else array.shape, array.reshape(-1).view("u1")
+
+
+def numpy_dtype(name, triton):
+    """numpy's dtype for one of Triton's types."""
+    if triton == "BF16":
+        try:
+            import ml_dtypes
+        except ImportError:
+            raise KelpError(f"output '{name}' is BF16, which numpy has only with the package ml_dtypes", Code.UNIMPLEMENTED) from None
+        return numpy.dtype(ml_dtypes.bfloat16)
+    return numpy.dtype(NUMPY_TYPES[triton])
+
+
+def decode(result):
+    """A dict of names to arrays over the memory that the model wrote; raises what is an error."""
+    if isinstance(result, BaseException):
+        raise result
+    outputs = {}
+    for name, triton, shape, memory in result:
+        if triton == "BYTES":
+            outputs[name] = decode_strings(memoryview(memory), math.prod(shape)).reshape(shape)
+        else:
+            outputs[name] = numpy.frombuffer(memory, dtype=numpy_dtype(name, triton)).reshape(shape)
+    return outputs
+
+
+class Future(concurrent.futures.Future):
+    """A concurrent.futures.Future that can also be awaited."""
+
+    def __await__(self):
+        return asyncio.wrap_future(self).__await__()
+
+
+class Server:
+    """Serves model repositories in this process.
+
+    repositories: a path, or a list of them.
+    control: "none" loads all models at the start; "explicit" those in `models` and those that are loaded later; "poll" follows changes.
+    backends: folder of NAME/libtriton_NAME.so; the package's own when None.
+    strict_config: every model must have a complete config.pbtxt; else what is missing is taken from the model.
+    exit_on_error: whether a model that cannot be loaded fails the start.
+    log: whether the server writes what it does to stderr.
+
+    >>> import numpy, kelp
+    >>> with kelp.Server("examples/models", control="explicit", models=["digits"]) as server:
+    ...     outputs = server.infer("digits", {"image": numpy.zeros((1, 1, 8, 8), "float32")})
+    >>> outputs["probabilities"].shape
+    (1, 10)
+    """
+
+    _core = None
+
+    def __init__(self, repositories, *, control="none", models=(), backends=None, server_id=None, strict_config=False,
+                 exit_on_error=True, exit_timeout=30, log=False, verbose=0):
+        if control not in CONTROL:
+            raise KelpError(f"control is '{control}': expected one of {', '.join(CONTROL)}", Code.INVALID_ARGUMENT)
+        if isinstance(repositories, (str, os.PathLike)):
+            repositories = [repositories]
+        backends = os.fspath(backends) if backends else _native.folder("backends")
+        self._core = _server.Server([os.fspath(path) for path in repositories], list(models), CONTROL[control], backends, server_id,
+                                    strict_config, verbose, log, exit_timeout, exit_on_error)
+        OPEN.add(self)
+
+    def close(self):
+        """Waits for what is under way, unloads the models, and stops. May be called twice; not from a callback of a future."""
+        if self._core is not None:
+            self._core.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def __del__(self):
+        if not sys.is_finalizing():
+            self.close()
+
+    @property
+    def live(self):
+        """Whether the server runs."""
+        return self._core.state("live", None, -1)
+
+    @property
+    def ready(self):
+        """Whether the server takes requests."""
+        return self._core.state("ready", None, -1)
+
+    def model_ready(self, model, version=-1):
+        """Whether a model takes requests; version -1 is the newest."""
+        return self._core.state("model", model, version)
+
+    @property
+    def models(self):
+        """The models of the repositories: a list of dicts with 'name' and, once known, 'version', 'state', 'reason'."""
+        return json.loads(self._core.message("index", "", -1))
+
+    def metadata(self, model=None, version=-1):
+        """What a model takes and gives (KServe's document of it), or what the server is."""
+        return json.loads(self._core.message("metadata" if model else "server", model or "", version))
+
+    def config(self, model, version=-1):
+        """A model's configuration, completed."""
+        return json.loads(self._core.message("config", model, version))
+
+    def statistics(self, model="", version=-1):
+        """How often and how long models ran."""
+        return json.loads(self._core.message("t", model, version))
+
+    def metrics(self):
+        """Metrics in Prometheus' text format."""
+        return self._core.metrics()
+
+    def load(self, model, config=None):
+        """Loads a model, or loads it anew; needs control="explicit". config: a dict in place of the model's config.pbtxt."""
+        self._core.load(model, None if config is None else json.dumps(config))
+
+    def unload(self, model, dependents=False):
+        """Unloads a model; needs control="explicit"."""
+        self._core.unload(model, dependents)
+
+    def _submit(self, callback, model, inputs, outputs, version=-1, request_id=None, sequence_id=None, sequence_start=False,
+                sequence_end=False, priority=0, timeout_us=0, parameters=None):
+        return self._core.infer(model, version, [encode(name, value) for name, value in inputs.items()], list(outputs or ()),
+                                dict(parameters or {}), callback, request_id, sequence_id,
+                                SEQUENCE_START * bool(sequence_start) | SEQUENCE_END * bool(sequence_end), priority, timeout_us)
+
+    def infer(self, model, inputs, outputs=None, **options):
+        """Runs a model and waits for its answer, with the GIL released.
+
+        inputs: a dict of names to arrays; contiguous ones are read in place. Strings: arrays of str or bytes.
+        outputs: names of the outputs wanted; all when None.
+        options: version, request_id, sequence_id (an int or str), sequence_start, sequence_end, priority, timeout_us, parameters (a dict
+            for the backend).
+        Returns a dict of names to numpy arrays.
+        """
+        results = self._submit(None, model, inputs, outputs, **options)
+        if len(results) != 1:
+            raise KelpError(f"model '{model}' gave {len(results)} responses where one was expected: use infer_stream",
+                            Code.FAILED_PRECONDITION)
+        return decode(results[0])
+
+    def infer_async(self, model, inputs, outputs=None, **options):
+        """As infer, without waiting: a concurrent.futures.Future, which can also be awaited. Do not change the inputs until it is done."""
+        future = Future()
+        future.set_running_or_notify_cancel()
+        kept = []
+
+        def on_result(result, final):
+            if result is not None:
+                kept.append(result)
+            if not final:
+                return
+            try:
+                if len(kept) != 1:
+                    raise KelpError(f"model '{model}' gave {len(kept)} responses where one was expected: use infer_stream",
+                                    Code.FAILED_PRECONDITION)
+                future.set_result(decode(kept[0]))
+            except BaseException as error:
+                future.set_exception(error)
+        self._submit(on_result, model, inputs, outputs, **options)
+        return future
+
+    def infer_stream(self, model, inputs, outputs=None, **options):
+        """As infer, for models that answer any number of times: yields a dict for each response as it comes."""
+        arrived = queue.SimpleQueue()
+        self._submit(lambda result, final: arrived.put((result, final)), model, inputs, outputs, **options)
+
+        def responses():
+            final = False
+            while not final:
+                result, final = arrived.get()
+                if result is not None:
+                    yield decode(result)
+        return responses()
+
+
+# Threads of a server must not outlive the interpreter.
+@atexit.register
+def close_all():
+    """Closes the servers that are still open."""
+    for server in list(OPEN):
+        server.close()

@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""kelp.Server: repositories in process, answers now and later, backends in C, and what is refused."""
+import asyncio
+import gc
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import kelp
+import numpy as np
+from onnx import TensorProto as T
+from support import DIGITS, ROOT, identity, main
+
+IMAGE = np.load(ROOT + "/examples/requests/digits.npy")
+
+
+class Served(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp(prefix="kelp-python-")
+        for name in ("digits", "addsub"):
+            shutil.copytree(ROOT + "/examples/models/" + name, f"{cls.folder}/{name}")
+        for name, onnx_type in (("text", T.STRING), ("bf16", T.BFLOAT16), ("half", T.FLOAT16), ("flags", T.BOOL)):
+            os.makedirs(f"{cls.folder}/{name}/1")
+            with open(f"{cls.folder}/{name}/1/model.onnx", "wb") as file:
+                file.write(identity(onnx_type))
+        cls.server = kelp.Server(cls.folder, server_id="tests")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.close()
+        shutil.rmtree(cls.folder)
+
+    def test_what_is_there(self):
+        server = self.server
+        self.assertTrue(server.live and server.ready and server.model_ready("digits"))
+        self.assertEqual({m["name"]: m["state"] for m in server.models},
+                         dict.fromkeys(("digits", "addsub", "text", "bf16", "half", "flags"), "READY"))
+        self.assertEqual(server.metadata()["name"], "tests")
+        self.assertEqual(server.metadata("digits")["inputs"][0]["name"], "image")
+        self.assertEqual(server.config("addsub")["max_batch_size"], 8)
+        with self.assertRaises(kelp.KelpError):
+            server.metadata("nothing")
+
+    def test_same_answers_as_a_session(self):
+        expected = kelp.InferenceSession(DIGITS).run(None, {"image": IMAGE})
+        outputs = self.server.infer("digits", {"image": IMAGE}, request_id="7")
+        for name, array in zip(("probabilities", "digit"), expected):
+            self.assertEqual((outputs[name].dtype, outputs[name].tolist()), (array.dtype, array.tolist()))
+        self.assertTrue(outputs["digit"].flags.writeable)
+        self.assertEqual(outputs["probabilities"].ctypes.data % 64, 0)
+        self.assertEqual(list(self.server.infer("digits", {"image": IMAGE}, ["digit"])), ["digit"])
+        self.assertGreaterEqual(self.server.statistics("digits")["model_stats"][0]["inference_count"], 2)
+
+    def test_outputs_outlive_the_server(self):
+        with kelp.Server(self.folder, control="explicit", models=["digits"]) as server:
+            digit = server.infer("digits", {"image": IMAGE})["digit"]
+        del server
+        gc.collect()
+        self.assertEqual(digit.tolist(), kelp.InferenceSession(DIGITS).run(["digit"], {"image": IMAGE})[0].tolist())
+
+    def test_a_backend_in_c(self):
+        a, b = np.arange(32, dtype="f4").reshape(2, 16), np.full((2, 16), 3, "f4")
+        outputs = self.server.infer("addsub", {"INPUT0": a, "INPUT1": b})
+        self.assertEqual(outputs["OUTPUT0"].tolist(), (a + b).tolist())
+        self.assertEqual(outputs["OUTPUT1"].tolist(), (a - b).tolist())
+
+    def test_types(self):
+        import ml_dtypes
+        for model, x in (("text", np.array(["a", "Größe", ""], dtype=object)), ("bf16", np.array([1, -2], dtype=ml_dtypes.bfloat16)),
+                         ("half", np.array([1.5, 2], "f2")), ("flags", np.array([True, False]))):
+            y = self.server.infer(model, {"x": x})["y"]
+            self.assertEqual((y.dtype, y.tolist()), (x.dtype, x.tolist()))
+
+    def test_later(self):
+        images = np.random.default_rng(2).random((40, 1, 1, 8, 8), dtype="f4")
+        session = kelp.InferenceSession(DIGITS)
+        futures = [self.server.infer_async("digits", {"image": image}) for image in images]
+        for image, future in zip(images, futures):
+            self.assertEqual(future.result(60)["digit"].tolist(), session.run(["digit"], {"image": image})[0].tolist())
+
+        async def gather():
+            return await asyncio.gather(*(self.server.infer_async("digits", {"image": image}) for image in images[:4]))
+        self.assertEqual(len(asyncio.run(gather())), 4)
+        self.assertEqual(len(list(self.server.infer_stream("digits", {"image": images[0]}))), 1)
+
+    def test_failures(self):
+        with self.assertRaisesRegex(kelp.KelpError, "nothing") as caught:
+            self.server.infer("nothing", {"image": IMAGE})
+        self.assertEqual(caught.exception.code, kelp.Code.NOT_FOUND)
+        for function in (self.server.infer, self.server.infer_async):
+            with self.assertRaises(kelp.KelpError) as caught:
+                answer = function("digits", {"image": IMAGE.astype("f8")})
+                answer.result(60)
+            self.assertEqual(caught.exception.code, kelp.Code.INVALID_ARGUMENT)
+        with self.assertRaisesRegex(kelp.KelpError, "no type for elements of numpy's 'complex64'"):
+            self.server.infer("digits", {"image": np.zeros(1, "c8")})
+        with self.assertRaisesRegex(kelp.KelpError, "control is 'often'"):
+            kelp.Server(self.folder, control="often")
+        with self.assertRaises(kelp.KelpError):
+            kelp.Server("nowhere/at/all")
+        self.assertRaises(kelp.KelpError, self.server.load, "digits")
+
+
+class Life(unittest.TestCase):
+    def test_explicit_control(self):
+        with kelp.Server(ROOT + "/examples/models", control="explicit") as server:
+            self.assertEqual([m for m in server.models if m.get("state") == "READY"], [])
+            server.load("digits")
+            self.assertTrue(server.model_ready("digits"))
+            server.unload("digits")
+        server.close()
+        with self.assertRaisesRegex(kelp.KelpError, "closed"):
+            server.infer("digits", {"image": IMAGE})
+
+    def test_requests_under_way_when_closed(self):
+        server = kelp.Server(ROOT + "/examples/models", control="explicit", models=["digits"])
+        futures = [server.infer_async("digits", {"image": IMAGE}) for _ in range(20)]
+        server.close()
+        self.assertEqual(len([future.result(60) for future in futures]), 20)
+
+    def run_python(self, text):
+        return subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=300, check=False, cwd=ROOT)
+
+    def test_left_open_at_exit(self):
+        ended = self.run_python("import kelp, numpy\n"
+                                "s = kelp.Server('examples/models', control='explicit', models=['digits'])\n"
+                                "f = s.infer_async('digits', {'image': numpy.zeros((1, 1, 8, 8), 'f4')})\n")
+        self.assertEqual((ended.returncode, ended.stderr), (0, ""))
+
+    def test_symbols_are_global(self):
+        ended = self.run_python("import kelp, ctypes\n"
+                                "kelp.Server\n"
+                                "print(bool(ctypes.CDLL(None).TRITONSERVER_ServerNew))\n")
+        self.assertEqual((ended.stdout, ended.stderr), ("True\n", ""))
+
+    def test_a_foreign_library_is_refused(self):
+        with tempfile.TemporaryDirectory() as folder:
+            foreign = folder + "/libtritonserver.so"
+            with open(folder + "/a.c", "w", encoding="utf-8") as file:
+                file.write("int TRITONSERVER_ServerNew(void) { return 0; }\n")
+            subprocess.run(["cc", "-shared", "-fPIC", "-o", foreign, folder + "/a.c"], check=True)
+            ended = self.run_python("import kelp, ctypes\n"
+                                    f"ctypes.CDLL({foreign!r})\n"
+                                    "try:\n    kelp.Server('examples/models')\n"
+                                    "except kelp.KelpError as error:\n    print(error.code.name, error)\n")
+        self.assertIn("FAILED_PRECONDITION another libtritonserver.so is mapped into this process: '" + foreign, ended.stdout)
+
+
+if __name__ == "__main__":
+    main()
