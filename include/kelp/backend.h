@@ -417,7 +417,7 @@ kelp_status *kelp_backend_set_bool(kelp_backend_response *response, const char *
 /* Sends a response, which is gone then, whatever is returned. `take_error` is NULL, or a failure
  * that the response carries instead of its outputs. The response of a model that is not decoupled
  * is final in any case. FAILED_PRECONDITION when the request has had its final answer, which stays.
- */
+ * Threads that answer one request together see to it themselves that the final one is sent last. */
 kelp_status *kelp_backend_send(kelp_backend_response *take_response, uint32_t flags,
                                kelp_status *take_error) KELP_MUST_USE;
 

@@ -9,7 +9,9 @@
 
 #include <errno.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 typedef struct new_options {
     kelp_arg_list positionals;
@@ -106,11 +108,35 @@ static kelp_status *write_project(const char *directory, const char *name, kelp_
     return NULL;
 }
 
+/* Where this program is installed: its prefix, when CMake finds the package there; false from a
+ * build folder, which has none. */
+static bool find_prefix(char *out, size_t capacity) {
+    char package[4200];
+    ssize_t length = readlink("/proc/self/exe", out, capacity - 1);
+    for (int level = 0; level < 2 && length > 0; level++) {
+        while (length > 0 && out[length - 1] != '/')
+            length--;
+        length -= length > 0;
+    }
+    if (length <= 0)
+        return false;
+    out[length] = '\0';
+    snprintf(package, sizeof package, "%s/lib/cmake/kelp/kelp-config.cmake", out);
+    return kelp_fs_kind_of(package) == KELP_FS_FILE;
+}
+
 static void say_what_next(const char *directory, const char *name, kelp_buf *out) {
+    char prefix[4096];
+    bool installed = find_prefix(prefix, sizeof prefix);
     kelp_buf_clear(out);
     kelp_buf_printf(out, "Backend '%s' is in %s. Next:\n\n", name, directory);
-    kelp_buf_printf(out, "  cd %s\n  cmake -S . -B build", directory);
-    kelp_buf_append_cstr(out, " && cmake --build build\n  ctest --test-dir build\n");
+    if (!installed)
+        kelp_buf_append_cstr(out,
+                             "  make install PREFIX=...    (in Kelp's sources: this kelp is not "
+                             "installed)\n");
+    kelp_buf_printf(out, "  cd %s\n  cmake -S . -B build -DCMAKE_PREFIX_PATH=%s\n", directory,
+                    installed ? prefix : "...");
+    kelp_buf_append_cstr(out, "  cmake --build build\n  ctest --test-dir build\n");
     kelp_buf_printf(out, "  kelp serve --with-backend build/libtriton_%s.so\n", name);
 }
 

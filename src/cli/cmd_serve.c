@@ -338,6 +338,25 @@ static kelp_status *fill_log(const serve_options *o, TRITONSERVER_ServerOptions 
     return NULL;
 }
 
+/* Under explicit control nothing is loaded that is not named: the models of --with-backend are. */
+static kelp_status *start_with_backends(const serve_options *o,
+                                        TRITONSERVER_ServerOptions *options) {
+    kelp_fs_names names;
+    if (!o->with_repository || strcmp(o->control_mode, "explicit"))
+        return NULL;
+    for (size_t i = 0; i < o->load_models.count; i++) {
+        if (!strcmp(o->load_models.items[i], "*")) /* stands for all, and stands alone */
+            return NULL;
+    }
+    KELP_TRY(kelp_fs_list(kelp_allocator_system(), o->with_repository, &names));
+    kelp_status *status = NULL;
+    for (size_t i = 0; i < names.count && !status; i++)
+        status = from_triton(TRITONSERVER_ServerOptionsSetStartupModel(options, names.items[i]),
+                             "option '--with-backend'");
+    kelp_fs_names_deinit(&names);
+    return status;
+}
+
 static kelp_status *fill_options(const serve_options *o, TRITONSERVER_ServerOptions *options) {
     KELP_TRY(fill_log(o, options));
     for (size_t i = 0; i < o->repositories.count; i++)
@@ -347,6 +366,7 @@ static kelp_status *fill_options(const serve_options *o, TRITONSERVER_ServerOpti
     SET(TRITONSERVER_ServerOptionsSetModelControlMode(options, control_mode(o->control_mode)));
     for (size_t i = 0; i < o->load_models.count; i++)
         SET(TRITONSERVER_ServerOptionsSetStartupModel(options, o->load_models.items[i]));
+    KELP_TRY(start_with_backends(o, options));
     SET(TRITONSERVER_ServerOptionsSetStrictModelConfig(options, o->strict_model_config ||
                                                                     o->disable_auto_complete));
     if (o->config_name)

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # A backend from nothing, against an installed Kelp: the project of `kelp new` builds, passes its own test, and is served, also when it
 # is built with pkg-config, in an address sanitizer, and without a configuration; and what it must refuse it refuses.
-#   test_new_backend.sh BUILD_FOLDER
+#   test_new_backend.sh BUILD_FOLDER SOURCE_FOLDER
 set -euo pipefail
 build=$1
+source=$2
 work=$(mktemp -d)
 server=
 finish() {
@@ -25,6 +26,7 @@ cd "$work"
 say "the project is made, builds and passes its own test"
 kelp new backend my_scale >out
 grep -q "kelp serve --with-backend build/libtriton_my_scale.so" out || fail "it does not say what is next"
+grep -q "CMAKE_PREFIX_PATH=$prefix\$" out || fail "it does not say where Kelp is"
 grep -rq "@NAME@" my_scale && fail "a name was not filled in"
 grep -rqE "SPDX|Apache" my_scale && fail "the project has Kelp's licence"
 # The prefix is found through PATH.
@@ -80,6 +82,22 @@ kill -TERM "$server"
 wait "$server" || fail "kelp serve ended with $?"
 server=
 [ -z "$(ls "$TMPDIR")" ] || fail "the server left $(ls "$TMPDIR")"
+
+say "under explicit control the backends are there too, and others only when they are asked for"
+cp -r "$source/examples/models/digits" repository/
+kelp serve --with-backend plain/libtriton_my_scale.so --model-repository repository --model-control-mode explicit \
+    --http-address 127.0.0.1 --http-port 0 >out 2>err &
+server=$!
+for _ in $(seq 1 300); do
+    grep -q "^HTTP" out && break
+    kill -0 "$server" 2>/dev/null || { cat out err; fail "kelp serve ended"; }
+    sleep 0.1
+done
+grep -qE "my_scale +\| 1 +\| READY" out || { cat out; fail "my_scale is not ready"; }
+grep -qE "digits +\| . +\| READY" out && fail "digits was loaded"
+kill -TERM "$server"
+wait "$server" || fail "kelp serve ended with $?"
+server=
 
 say "refusals"
 refused() {
