@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ConvTranspose in one to three dimensions: each output gathers the inputs that reach it. Source:
- * ONNX operator specification, ConvTranspose-22. */
+/*
+ * ConvTranspose in one to three dimensions: the weights, turned, are multiplied by some rows of the
+ * input, and what comes out is added to where it belongs, row by row. Source: ONNX operator
+ * specification, ConvTranspose-22.
+ */
 #include "ops/linear/gemm.h"
 #include "ops/widened.h"
 
@@ -10,8 +13,55 @@ typedef struct transposed {
     int64_t in[AXES], out[AXES], kernel[AXES], stride[AXES], dilation[AXES], before[AXES];
     int64_t batch, groups, in_channels, out_channels; /* channels a group */
     int64_t in_size, out_size, kernel_size;
+    int64_t block, strip; /* output channels, and input rows, that are multiplied at once */
+    int64_t product_elements, row_elements; /* of a worker */
+    size_t weights_offset, buffer_offset;
+    const float *weights; /* [group, output channel, kernel position, input channel] */
     const kelp_op_args *args;
+    const kelp_simd *simd;
 } transposed;
+
+/* Weights that are known beforehand, turned once. */
+typedef struct turned {
+    size_t size_bytes; /* of all, this struct included */
+    float weights[];
+} turned;
+
+/* [groups x input channels, outputs] to [groups, outputs, input channels]; outputs are channels and
+ * kernel positions. */
+static void turn(const kelp_float_u *from, int64_t groups, int64_t inputs, int64_t outputs,
+                 float *to) {
+    for (int64_t g = 0; g < groups; g++, from += inputs * outputs, to += inputs * outputs)
+        for (int64_t i = 0; i < inputs; i++)
+            for (int64_t o = 0; o < outputs; o++)
+                to[o * inputs + i] = from[i * outputs + o];
+}
+
+static kelp_status *transposed_create(const kelp_node *node, const kelp_op_env *env,
+                                      void **out_state) {
+    const kelp_value *value = kelp_node_input_count(node) > 1 ? kelp_node_input(node, 1) : NULL;
+    const kelp_tensor *w = value != NULL ? kelp_value_constant(value) : NULL;
+    int64_t groups = kelp_node_attr_i64(node, "group", 1);
+    size_t size_bytes;
+    if (w == NULL || w->dtype != KELP_F32 || w->rank < 3 || groups < 1 ||
+        w->shape[0] % groups != 0 || kelp_tensor_elements(w) == 0 ||
+        !kelp_size_add(kelp_tensor_bytes(w), sizeof(turned), &size_bytes))
+        return NULL;
+    kelp_allocator allocator = kelp_op_env_allocator(env);
+    turned *state = allocator.realloc(allocator.userp, NULL, 0, size_bytes, 64);
+    if (state == NULL)
+        return kelp_status_oom();
+    state->size_bytes = size_bytes;
+    turn(w->data, groups, w->shape[0] / groups, kelp_ops_product(w->shape, 1, w->rank),
+         state->weights);
+    *out_state = state;
+    return NULL;
+}
+
+static void transposed_destroy(void *state, kelp_allocator allocator) {
+    if (state != NULL)
+        allocator.realloc(allocator.userp, state, ((turned *)state)->size_bytes, 0, 64);
+}
 
 static int64_t list_at(const kelp_op_args *args, const char *name, size_t count, size_t index,
                        int64_t fallback) {
@@ -59,9 +109,26 @@ static kelp_status *init_axis(transposed *p, const kelp_op_args *args, size_t ax
     return NULL;
 }
 
+/* Some fifty rows and two hundred columns of the product at once. */
+static kelp_status *transposed_reserve(const turned *state, transposed *p, kelp_op_args *args) {
+    const kelp_tensor *x = args->inputs[0], *w = args->inputs[1];
+    int64_t width = KELP_MAX((int64_t)1, p->in[2]), columns, all = 0;
+    p->block = KELP_MAX((int64_t)1, KELP_MIN(p->out_channels, 48 / p->kernel_size));
+    p->strip = KELP_MAX((int64_t)1, KELP_MIN(p->in[1], 192 / width));
+    p->row_elements = p->out[2] + p->stride[2];
+    columns = p->strip * p->in[2];
+    if (!kelp_i64_mul(p->block * columns, p->kernel_size, &p->product_elements) ||
+        !kelp_i64_add(p->product_elements, p->row_elements, &all) ||
+        !kelp_i64_mul(all, kelp_op_env_threads(args->env), &all))
+        return kelp_ops_bad_shapes(args, x, w, "the kernel is too large");
+    if (state == NULL)
+        KELP_TRY(
+            kelp_ops_scratch(args, kelp_tensor_elements(w), sizeof(float), &p->weights_offset));
+    return kelp_ops_scratch(args, all, sizeof(float), &p->buffer_offset);
+}
+
 static kelp_status *transposed_reshape(const void *state, kelp_op_args *args) {
     transposed *p = args->plan;
-    (void)state;
     KELP_TRY(kelp_ops_check(args, 2));
     const kelp_tensor *x = args->inputs[0], *w = args->inputs[1], *bias = kelp_ops_in(args, 2);
     if (x->dtype != KELP_F32 || w->dtype != KELP_F32 || (bias != NULL && bias->dtype != KELP_F32))
@@ -88,69 +155,135 @@ static kelp_status *transposed_reshape(const void *state, kelp_op_args *args) {
     p->kernel_size = kelp_ops_product(p->kernel, 0, AXES);
     KELP_TRY(kelp_ops_set(args, 0, KELP_F32, x->rank, shape));
     p->out_size = kelp_ops_product(p->out, 0, AXES);
-    return NULL;
+    return transposed_reserve(state, p, args);
 }
 
-/* Input coordinate that reaches output `out` through kernel position `tap` along an axis; -1 when
- * none does. */
-static int64_t source(const transposed *p, int axis, int64_t out, int64_t tap) {
-    int64_t at = out + p->before[axis] - tap * p->dilation[axis];
-    if (at < 0 || at % p->stride[axis] != 0 || at / p->stride[axis] >= p->in[axis])
-        return -1;
-    return at / p->stride[axis];
+/* Adds what one kernel column made of an input row to an output row. Where outputs lie further
+ * apart than 1, those of each remainder are gathered first, side by side, in `row`. */
+static void add_row(const transposed *p, const float *from, int64_t tap, float *y, float *row) {
+    int64_t stride = p->stride[2], at = tap * p->dilation[2] - p->before[2];
+    int64_t rest = (at % stride + stride) % stride, shift = (at - rest) / stride;
+    int64_t most = (p->out[2] - rest + stride - 1) / stride; /* outputs of this remainder */
+    int64_t first = KELP_MAX((int64_t)0, -shift), last = KELP_MIN(p->in[2], most - shift);
+    float *to = stride == 1 ? y : row + rest * (p->row_elements / stride);
+    if (first < last)
+        p->simd->gather_up(to + shift + first, from + first, 1, last - first, false);
 }
 
-/* One plane of the output, one input channel and one kernel row after another; doubles are not
- * needed: sums are short. */
-static void add_channel(const transposed *p, const float *x, const float *w, float *y) {
-    for (int64_t a = 0; a < p->out[0]; a++)
-        for (int64_t b = 0; b < p->out[1]; b++, y += p->out[2])
-            for (int64_t ka = 0; ka < p->kernel[0]; ka++)
-                for (int64_t kb = 0; kb < p->kernel[1]; kb++) {
-                    int64_t i = source(p, 0, a, ka), j = source(p, 1, b, kb);
-                    if (i < 0 || j < 0)
-                        continue;
-                    const float *row = x + (i * p->in[1] + j) * p->in[2];
-                    const float *taps = w + (ka * p->kernel[1] + kb) * p->kernel[2];
-                    for (int64_t kc = 0; kc < p->kernel[2]; kc++)
-                        for (int64_t k = 0; k < p->in[2]; k++) {
-                            int64_t c = k * p->stride[2] + kc * p->dilation[2] - p->before[2];
-                            if (c >= 0 && c < p->out[2])
-                                y[c] += row[k] * taps[kc];
-                        }
-                }
+static void merge_row(const transposed *p, const float *row, float *y) {
+    int64_t stride = p->stride[2], step = p->row_elements / stride;
+    if (stride == 2) {
+        const float *odd = row + step;
+        for (int64_t i = 0; i < p->out[2] / 2; i++) {
+            y[2 * i] += row[i];
+            y[2 * i + 1] += odd[i];
+        }
+        if (p->out[2] % 2 == 1)
+            y[p->out[2] - 1] += row[p->out[2] / 2];
+        return;
+    }
+    for (int64_t rest = 0; rest < stride; rest++)
+        for (int64_t i = 0; i * stride + rest < p->out[2]; i++)
+            y[i * stride + rest] += row[rest * step + i];
 }
 
-static void planes(void *userp, int64_t begin, int64_t end, int worker) {
+/* The product of input rows [first, first + rows) of plane `depth` for one output channel. */
+static void add_rows(const transposed *p, const float *product, int64_t depth, int64_t first,
+                     int64_t rows, float *plane, float *row) {
+    int64_t ld = rows * p->in[2], reach = (p->kernel[1] - 1) * p->dilation[1];
+    int64_t top = KELP_MAX((int64_t)0, first * p->stride[1] - p->before[1]);
+    int64_t bottom =
+        KELP_MIN(p->out[1] - 1, (first + rows - 1) * p->stride[1] - p->before[1] + reach);
+    for (int64_t a = 0; a < p->kernel[0]; a++) {
+        int64_t z = depth * p->stride[0] + a * p->dilation[0] - p->before[0];
+        if (z < 0 || z >= p->out[0])
+            continue;
+        for (int64_t o = top; o <= bottom; o++) {
+            float *y = plane + (z * p->out[1] + o) * p->out[2];
+            if (p->stride[2] > 1)
+                memset(row, 0, (size_t)p->row_elements * sizeof *row);
+            for (int64_t b = 0; b < p->kernel[1]; b++) {
+                int64_t at = o + p->before[1] - b * p->dilation[1];
+                int64_t source = at / p->stride[1] - first;
+                if (at < 0 || at % p->stride[1] != 0 || source < 0 || source >= rows)
+                    continue;
+                const float *from =
+                    product + (a * p->kernel[1] + b) * p->kernel[2] * ld + source * p->in[2];
+                for (int64_t c = 0; c < p->kernel[2]; c++)
+                    add_row(p, from + c * ld, c, y, row);
+            }
+            if (p->stride[2] > 1)
+                merge_row(p, row, y);
+        }
+    }
+}
+
+/* A unit is some output channels of one group of one image. */
+static void transposed_units(void *userp, int64_t begin, int64_t end, int worker) {
     const transposed *p = userp;
     const kelp_tensor *bias = kelp_ops_in(p->args, 2);
-    int64_t channels = p->groups * p->out_channels;
-    (void)worker;
-    for (int64_t plane = begin; plane < end; plane++) {
-        int64_t image = plane / channels, channel = plane % channels;
-        int64_t group = channel / p->out_channels, first = group * p->in_channels;
-        float *y = (float *)p->args->outputs[0]->data + plane * p->out_size;
-        float start = bias != NULL ? ((const float *)bias->data)[channel] : 0.0f;
-        for (int64_t i = 0; i < p->out_size; i++)
-            y[i] = start;
-        for (int64_t c = first; c < first + p->in_channels; c++)
-            add_channel(p,
-                        (const float *)p->args->inputs[0]->data +
-                            (image * p->groups * p->in_channels + c) * p->in_size,
-                        (const float *)p->args->inputs[1]->data +
-                            (c * p->out_channels + channel % p->out_channels) * p->kernel_size,
-                        y);
+    int64_t blocks = (p->out_channels + p->block - 1) / p->block;
+    float *product = (float *)(void *)((char *)p->args->scratch + p->buffer_offset) +
+                     worker * (p->product_elements + p->row_elements);
+    for (int64_t unit = begin; unit < end; unit++) {
+        int64_t group = unit / blocks % p->groups, image = unit / blocks / p->groups;
+        int64_t first = group * p->out_channels + unit % blocks * p->block;
+        int64_t channels = KELP_MIN(p->block, (group + 1) * p->out_channels - first);
+        const float *x = (const float *)p->args->inputs[0]->data +
+                         (image * p->groups + group) * p->in_channels * p->in_size;
+        float *y = (float *)p->args->outputs[0]->data +
+                   (image * p->groups * p->out_channels + first) * p->out_size;
+        for (int64_t c = 0; c < channels; c++) {
+            float start = bias != NULL ? ((const float *)bias->data)[first + c] : 0.0f;
+            kelp_ops_fill(y + c * p->out_size, sizeof start, p->out_size, &start);
+        }
+        for (int64_t at = 0; at < p->in[0] * p->in[1];) {
+            int64_t depth = at / p->in[1], top = at % p->in[1];
+            int64_t rows = KELP_MIN(p->strip, p->in[1] - top);
+            kelp_gemm job = {.a = p->weights + first * p->kernel_size * p->in_channels,
+                             .b = x + at * p->in[2],
+                             .c = product,
+                             .m = channels * p->kernel_size,
+                             .n = rows * p->in[2],
+                             .k = p->in_channels,
+                             .lda = p->in_channels,
+                             .ldb = p->in_size,
+                             .ldc = rows * p->in[2]};
+            kelp_gemm_run_serial(p->simd, &job);
+            for (int64_t c = 0; c < channels; c++)
+                add_rows(p, product + c * p->kernel_size * job.ldc, depth, top, rows,
+                         y + c * p->out_size, product + p->product_elements);
+            at += rows;
+        }
     }
 }
 
 static kelp_status *transposed_invoke(const void *state, kelp_op_args *args) {
     transposed *p = args->plan;
-    (void)state;
+    const turned *known = state;
     p->args = args;
-    if (kelp_tensor_elements(args->outputs[0]) > 0)
-        kelp_op_parallel(args->env, p->batch * p->groups * p->out_channels, 1, planes, p);
+    p->simd = kelp_simd_get();
+    if (kelp_tensor_elements(args->outputs[0]) == 0)
+        return NULL;
+    if (known != NULL) {
+        p->weights = known->weights;
+    } else {
+        float *to = (float *)(void *)((char *)args->scratch + p->weights_offset);
+        turn(args->inputs[1]->data, p->groups, p->in_channels, p->out_channels * p->kernel_size,
+             to);
+        p->weights = to;
+    }
+    int64_t blocks = (p->out_channels + p->block - 1) / p->block;
+    int64_t work = p->block * p->kernel_size * p->in_channels * p->in_size;
+    kelp_op_parallel(args->env, p->batch * p->groups * blocks,
+                     1000000 / KELP_MAX((int64_t)1, work) + 1, transposed_units, p);
     return NULL;
 }
 KELP_WIDENED_PHASES(transposed, sizeof(transposed), transposed_reshape, transposed_invoke)
-KELP_KERNEL(ConvTranspose, 0, KELP_WIDENED_PLAN(sizeof(transposed)), 0, transposed_reshape_any,
-            transposed_invoke_any);
+const kelp_op_kernel kelp_op_ConvTranspose = {.struct_size = sizeof(kelp_op_kernel),
+                                              .plan_bytes = KELP_WIDENED_PLAN(sizeof(transposed)),
+                                              .unaligned_inputs = 2,
+                                              .create = transposed_create,
+                                              .destroy = transposed_destroy,
+                                              .reshape = transposed_reshape_any,
+                                              .invoke = transposed_invoke_any};
