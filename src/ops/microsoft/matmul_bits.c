@@ -9,11 +9,13 @@
 #include "ops/widened.h"
 
 enum { A, B, SCALES, ZEROS, GROUPS, BIAS };
-#define ROWS 4
+#define FEW 4 /* so many rows of A multiply halves straight away */
 
 typedef struct bits_plan {
     int64_t m, n, k, bits, block, blocks, padded; /* padded: blocks * block */
-    size_t a_turned, room;
+    int64_t tile, worker_elements; /* rows of B at once; floats of a worker's scratch */
+    bool direct;
+    size_t a_turned, sums, room;
     const kelp_op_args *args;
     const float *a;
 } bits_plan;
@@ -64,7 +66,13 @@ static kelp_status *bits_reshape(const void *state, kelp_op_args *args) {
     p->padded = p->blocks * p->block;
     KELP_TRY(check_operands(args, p));
     KELP_TRY(kelp_ops_scratch(args, p->m * p->padded, sizeof(float), &p->a_turned));
-    KELP_TRY(kelp_ops_scratch(args, ROWS * p->padded + 16,
+    const kelp_simd *simd = kelp_simd_get();
+    p->tile = simd->tile_columns;
+    p->direct = p->bits == 4 && p->m <= FEW && p->block / 2 % (simd->tile_columns / 2) == 0;
+    if (!kelp_i64_mul(2 * p->tile, p->padded, &p->worker_elements))
+        return kelp_ops_bad_shapes(args, a, args->inputs[B], "K is too large");
+    KELP_TRY(kelp_ops_scratch(args, p->direct ? p->m * p->blocks : 0, sizeof(float), &p->sums));
+    KELP_TRY(kelp_ops_scratch(args, p->direct ? 0 : p->worker_elements,
                               sizeof(float) * (size_t)kelp_op_env_threads(args->env), &p->room));
     int64_t shape[KELP_MAX_RANK];
     memcpy(shape, a->shape, sizeof shape);
@@ -119,23 +127,86 @@ static void unpack_row(const bits_plan *p, const kelp_simd *simd, int64_t row, f
     }
 }
 
-static void bits_range(void *userp, int64_t begin, int64_t end, int worker) {
+static void add_bias(const bits_plan *p, int64_t first, int64_t count, float *y) {
+    const kelp_tensor *bias = kelp_ops_in(p->args, BIAS);
+    for (int64_t i = 0; i < p->m && bias != NULL; i++)
+        for (int64_t j = first; j < first + count; j++)
+            y[i * p->n + j] += ((const float *)bias->data)[j];
+}
+
+static void tile_range(void *userp, int64_t begin, int64_t end, int worker) {
     const bits_plan *p = userp;
     const kelp_simd *simd = kelp_simd_get();
-    const kelp_tensor *bias = kelp_ops_in(p->args, BIAS);
     float *rows =
-        (float *)(void *)((char *)p->args->scratch + p->room) + worker * (ROWS * p->padded + 16);
-    float *y = p->args->outputs[0]->data;
+        (float *)(void *)((char *)p->args->scratch + p->room) + worker * p->worker_elements;
+    float *panel = rows + p->tile * p->padded, *y = p->args->outputs[0]->data;
     for (int64_t unit = begin; unit < end; unit++) {
-        int64_t first = unit * ROWS, count = KELP_MIN((int64_t)ROWS, p->n - first);
+        int64_t first = unit * p->tile, count = KELP_MIN(p->tile, p->n - first);
         for (int64_t j = 0; j < count; j++)
             unpack_row(p, simd, first + j, rows + j * p->padded);
-        for (int64_t i = 0; i < p->m; i++) {
-            float *out = y + i * p->n + first;
-            simd->dots(p->a + i * p->padded, rows, p->padded, count, p->padded, out);
-            for (int64_t j = 0; j < count && bias != NULL; j++)
-                out[j] += ((const float *)bias->data)[first + j];
+        if (p->m > FEW) {
+            kelp_gemm_pack_turned(simd, rows, p->padded, p->padded, count, panel);
+            kelp_gemm_run_serial(simd, &(kelp_gemm){.a = p->a,
+                                                    .packed = panel,
+                                                    .c = y + first,
+                                                    .m = p->m,
+                                                    .n = count,
+                                                    .k = p->padded,
+                                                    .lda = p->padded,
+                                                    .ldb = count,
+                                                    .ldc = p->n});
+        } else {
+            for (int64_t i = 0; i < p->m; i++)
+                simd->dots(p->a + i * p->padded, rows, p->padded, count, p->padded,
+                           y + i * p->n + first);
         }
+        add_bias(p, first, count, y);
+    }
+}
+
+/* The sum over blocks of scale times zero point times A's sum. */
+static float zeros_of(const bits_plan *p, const kelp_simd *simd, int64_t row, const float *scales,
+                      const float *sums) {
+    enum { CHUNK = 256 };
+    float scaled[CHUNK], all = 0, part;
+    if (kelp_ops_in(p->args, ZEROS) == NULL) {
+        simd->dots(scales, sums, 0, 1, p->blocks, &all);
+        return all * zero_of(p, row, 0);
+    }
+    for (int64_t first = 0; first < p->blocks; first += CHUNK) {
+        int64_t count = KELP_MIN((int64_t)CHUNK, p->blocks - first);
+        for (int64_t b = 0; b < count; b++)
+            scaled[b] = scales[first + b] * zero_of(p, row, first + b);
+        simd->dots(scaled, sums + first, 0, 1, count, &part);
+        all += part;
+    }
+    return all;
+}
+
+static void direct_range(void *userp, int64_t begin, int64_t end, int worker) {
+    const bits_plan *p = userp;
+    const kelp_simd *simd = kelp_simd_get();
+    const float *sums = (const float *)(const void *)((const char *)p->args->scratch + p->sums);
+    float *y = p->args->outputs[0]->data;
+    int64_t bytes = p->block / 2;
+    (void)worker;
+    for (int64_t row = begin; row < end; row++) {
+        const uint8_t *from = (const uint8_t *)p->args->inputs[B]->data + row * p->blocks * bytes;
+        const float *scales = (const float *)p->args->inputs[SCALES]->data + row * p->blocks;
+        for (int64_t i = 0; i < p->m; i++) {
+            float whole = simd->nibble_dot(from, scales, p->a + i * p->padded, p->blocks, bytes);
+            y[i * p->n + row] = whole - zeros_of(p, simd, row, scales, sums + i * p->blocks);
+        }
+    }
+    add_bias(p, begin, end - begin, y);
+}
+
+static void sum_blocks(const bits_plan *p) {
+    float *sums = (float *)(void *)((char *)p->args->scratch + p->sums);
+    for (int64_t i = 0; i < p->m * p->blocks; i++) {
+        sums[i] = 0;
+        for (int64_t k = 0; k < p->block; k++)
+            sums[i] += p->a[i * p->block + k];
     }
 }
 
@@ -145,8 +216,14 @@ static kelp_status *bits_invoke(const void *state, kelp_op_args *args) {
     p->args = args;
     p->a = (const float *)(void *)((char *)args->scratch + p->a_turned);
     kelp_op_parallel(args->env, p->m, KELP_OPS_GRAIN / p->padded + 1, lay_out, p);
-    int64_t work = ROWS * p->padded * (p->m + 1);
-    kelp_op_parallel(args->env, (p->n + ROWS - 1) / ROWS, 100000 / work + 1, bits_range, p);
+    if (p->direct) {
+        sum_blocks(p);
+        kelp_op_parallel(args->env, p->n, 200000 / (p->padded * KELP_MAX(p->m, (int64_t)1)) + 1,
+                         direct_range, p);
+        return NULL;
+    }
+    int64_t work = p->tile * p->padded * (p->m + 1);
+    kelp_op_parallel(args->env, (p->n + p->tile - 1) / p->tile, 100000 / work + 1, tile_range, p);
     return NULL;
 }
 KELP_WIDENED_PHASES(bits, sizeof(bits_plan), bits_reshape, bits_invoke)

@@ -70,6 +70,11 @@ typedef struct kelp_simd {
     /* low[i] = (low half of from[i] - zero) * scale, and so the high halves */
     void (*nibbles)(const uint8_t *from, int64_t bytes, float zero, float scale, float *low,
                     float *high);
+    /* The sum over blocks of `bytes` bytes, a multiple of tile_columns / 2, of scales[b] times the
+     * sum of halves times a: of each block first those of the low halves, then those of the high.
+     */
+    float (*nibble_dot)(const uint8_t *from, const float *scales, const float *a, int64_t blocks,
+                        int64_t bytes);
     /* y[i] += w * x[i * stride] */
     void (*axpy)(float *y, const float *x, float w, int64_t stride, int64_t count);
     /* Copies `rows` rows of `width` floats, steps apart. */
