@@ -13,6 +13,9 @@ typedef struct kelp_quant {
     int32_t zero, least, most;
 } kelp_quant;
 
+/* To the nearest whole number, ties to even, below 2^22: in place of a call of rintf. */
+#define KELP_QUANT_ROUND(x) (((x) + 0x1.8p23f) - 0x1.8p23f)
+
 static inline bool kelp_quant_is(kelp_dtype dtype) {
     return dtype == KELP_U8 || dtype == KELP_I8;
 }
@@ -27,7 +30,8 @@ static inline int32_t kelp_quant_get(const kelp_tensor *tensor, int64_t index) {
 }
 /* The byte of a number that counts scales: to nearest, ties to even. */
 static inline uint8_t kelp_quant_byte(const kelp_quant *q, float scales) {
-    float value = rintf(scales) + (float)q->zero;
+    scales = scales < -65536.0f ? -65536.0f : scales > 65536.0f ? 65536.0f : scales;
+    float value = KELP_QUANT_ROUND(scales) + (float)q->zero;
     value = value < (float)q->least ? (float)q->least : value;
     return (uint8_t)(int32_t)(value > (float)q->most ? (float)q->most : value);
 }

@@ -215,9 +215,13 @@ static float quantize_all(const float *x, int64_t count, float *to) {
         most = x[i] > most ? x[i] : most;
     }
     float scale = most == least ? 1.0f : (most - least) / 255.0f;
-    float zero = rintf(fminf(fmaxf(-least / scale, 0.0f), 255.0f));
-    for (int64_t i = 0; i < count; i++)
-        to[i] = fminf(fmaxf(rintf(x[i] / scale) + zero, 0.0f), 255.0f) - zero;
+    float zero = KELP_QUANT_ROUND(-least / scale);
+    zero = zero > 255.0f ? 255.0f : zero;
+    for (int64_t i = 0; i < count; i++) {
+        float v = KELP_QUANT_ROUND(x[i] / scale) + zero;
+        v = v < 0.0f ? 0.0f : v;
+        to[i] = (v > 255.0f ? 255.0f : v) - zero;
+    }
     return scale;
 }
 

@@ -45,6 +45,13 @@ static bool sizes_of(const kelp_rnn *rnn, pack_sizes *out, size_t *out_all) {
             first = rnn->kind == KELP_GRU ? 2 * rnn->hidden : width;
     size_t each;
     out->r_rest = 0;
+    if (rnn->quantizes) { /* two floats a column, and bytes in panels */
+        int64_t panel = 2 * simd->tile_columns, columns = (width + panel - 1) / panel * panel;
+        out->r_first = 2 * (size_t)width + (size_t)(rnn->hidden * (columns / 4));
+        return kelp_gemm_packed_size(simd, rnn->inputs, width, &out->w) &&
+               kelp_size_add(out->w, out->r_first, &each) &&
+               kelp_size_mul(each, (size_t)rnn->directions, out_all);
+    }
     return kelp_gemm_packed_size(simd, rnn->inputs, width, &out->w) &&
            kelp_gemm_packed_size(simd, rnn->hidden, first, &out->r_first) &&
            (first == width ||
@@ -72,6 +79,11 @@ static void pack(const kelp_rnn *rnn, const void *w, const void *r, float *to) {
     }
 }
 
+static int64_t byte_at(const kelp_tensor *q, int64_t index) {
+    return q->dtype == KELP_I8 ? ((const int8_t *)q->data)[index]
+                               : ((const uint8_t *)q->data)[index];
+}
+
 /* (q - zero) * scale; both are one a direction, or one a column of each. */
 static void pack_integers(const kelp_rnn *rnn, const kelp_tensor *q, const kelp_tensor *scale,
                           const kelp_tensor *zero, int64_t direction, int64_t rows, float *to) {
@@ -84,10 +96,31 @@ static void pack_integers(const kelp_rnn *rnn, const kelp_tensor *q, const kelp_
                 int64_t at = direction * columns + j;
                 *to = 0;
                 if (j < columns)
-                    *to = (float)(kelp_ops_read_i64(q, (direction * rows + row) * columns + j) -
+                    *to = (float)(byte_at(q, (direction * rows + row) * columns + j) -
                                   kelp_ops_read_i64(zero, many_zeros ? at : direction)) *
                           (float)kelp_ops_read_f64(scale, many_scales ? at : direction);
             }
+}
+
+/* Bytes without sign, so that both types go one way. */
+static void pack_bytes(const kelp_rnn *rnn, const kelp_tensor *q, const kelp_tensor *scale,
+                       const kelp_tensor *zero, int64_t direction, float *to) {
+    int64_t n = rnn->hidden, columns = rnn->gates * n, panel = 2 * kelp_simd_get()->tile_columns;
+    bool many_scales = kelp_tensor_elements(scale) > rnn->directions;
+    bool many_zeros = kelp_tensor_elements(zero) > rnn->directions;
+    int64_t shift = q->dtype == KELP_I8 ? 128 : 0;
+    for (int64_t j = 0; j < columns; j++) {
+        int64_t at = direction * columns + j;
+        to[j] = (float)kelp_ops_read_f64(scale, many_scales ? at : direction);
+        to[columns + j] = (float)(kelp_ops_read_i64(zero, many_zeros ? at : direction) + shift);
+    }
+    uint8_t *bytes = (uint8_t *)(to + 2 * columns);
+    for (int64_t first = 0; first < columns; first += panel)
+        for (int64_t row = 0; row < n; row++)
+            for (int64_t j = first; j < first + panel; j++)
+                *bytes++ = j < columns
+                               ? (uint8_t)(byte_at(q, (direction * n + row) * columns + j) + shift)
+                               : 0;
 }
 
 static void pack_quantized(const kelp_rnn *rnn, const kelp_tensor *const *in, float *to) {
@@ -97,7 +130,7 @@ static void pack_quantized(const kelp_rnn *rnn, const kelp_tensor *const *in, fl
     for (int64_t d = 0; d < rnn->directions; d++, to += sizes.w)
         pack_integers(rnn, in[W], in[W_SCALE], in[W_ZERO], d, rnn->inputs, to);
     for (int64_t d = 0; d < rnn->directions; d++, to += sizes.r_first)
-        pack_integers(rnn, in[R], in[R_SCALE], in[R_ZERO], d, rnn->hidden, to);
+        pack_bytes(rnn, in[R], in[R_SCALE], in[R_ZERO], d, to);
 }
 
 static void use_packed(const kelp_rnn *rnn, const float *packed, kelp_rnn_data *data) {
@@ -144,7 +177,7 @@ static kelp_status *rnn_create(const kelp_node *node, const kelp_op_env *env, vo
             return NULL;
     }
     const kelp_tensor *w = in[W], *r = in[R];
-    kelp_rnn rnn = {.kind = kind_of(node)};
+    kelp_rnn rnn = {.kind = kind_of(node), .quantizes = quantized};
     pack_sizes sizes;
     rnn_state *state = NULL;
     size_t all, bytes;

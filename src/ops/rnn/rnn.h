@@ -46,7 +46,8 @@ typedef struct kelp_rnn {
 
 /* Operands; elements are of the run's type. Weights of floats are packed (kelp_gemm_pack_turned):
  * of W gates * hidden columns; of R the same, but for GRU first two gates, then the third. Those of
- * doubles lie as the operator has them. What is NULL is left out. */
+ * doubles lie as the operator has them. R of a run that quantizes: a scale and a zero point for
+ * each column, as floats, then bytes in panels (byte_product). What is NULL is left out. */
 typedef struct kelp_rnn_data {
     const void *x; /* [steps, batch, inputs] */
     const void *w[2], *r[2];

@@ -5,6 +5,9 @@
 
 #include <math.h>
 
+/* To the nearest whole number, ties to even, below 2^22: in place of a call of rintf. */
+#define KELP_ROUND(x) (((x) + 0x1.8p23f) - 0x1.8p23f)
+
 #define REAL float
 #define RNN_RUN kelp_rnn_run_f32
 
@@ -43,17 +46,36 @@ static void matrix(const kelp_op_env *env, const float *a, int64_t lda, const vo
 void kelp_rnn_quantize(const float *x, float *y, int64_t count) {
     float least = 0, most = 0;
     for (int64_t i = 0; i < count; i++) {
-        least = fminf(least, x[i]);
-        most = fmaxf(most, x[i]);
+        least = x[i] < least ? x[i] : least;
+        most = x[i] > most ? x[i] : most;
     }
     float scale = most == least ? 1.0f : (most - least) / 255.0f;
-    float zero = rintf(fminf(fmaxf(-least / scale, 0.0f), 255.0f));
-    for (int64_t i = 0; i < count; i++)
-        y[i] = (fminf(fmaxf(rintf(x[i] / scale) + zero, 0.0f), 255.0f) - zero) * scale;
+    float zero = KELP_ROUND(-least / scale);
+    zero = zero > 255.0f ? 255.0f : zero;
+    for (int64_t i = 0; i < count; i++) {
+        float v = KELP_ROUND(x[i] / scale) + zero;
+        v = v < 0.0f ? 0.0f : v;
+        y[i] = ((v > 255.0f ? 255.0f : v) - zero) * scale;
+    }
 }
 
 static void quantize(const float *x, float *y, int64_t count) {
     kelp_rnn_quantize(x, y, count);
+}
+
+/* All rows of states times R of bytes, and what the inputs gave. */
+static void byte_matrix(const kelp_rnn *rnn, const float *a, const void *r, const float *residual,
+                        float *c) {
+    int64_t k = rnn->hidden, n = rnn->gates * k;
+    const float *scales = r, *zeros = scales + n;
+    for (int64_t i = 0; i < rnn->batch; i++, a += k, residual += n, c += n) {
+        float sum = 0;
+        for (int64_t p = 0; p < k; p++)
+            sum += a[p];
+        kelp_simd_get()->byte_product(a, (const uint8_t *)(zeros + n), k, n, c);
+        for (int64_t j = 0; j < n; j++)
+            c[j] = (c[j] - zeros[j] * sum) * scales[j] + residual[j];
+    }
 }
 
 static const void *r_part(const kelp_rnn *rnn, const void *r) {

@@ -24,6 +24,11 @@ static void quantize(const double *x, double *y, int64_t count) {
     memcpy(y, x, (size_t)count * sizeof *y); /* no operator quantizes doubles */
 }
 
+static void byte_matrix(const kelp_rnn *rnn, const double *a, const void *r, const double *residual,
+                        double *c) {
+    (void)rnn, (void)a, (void)r, (void)residual, (void)c;
+}
+
 static const void *r_part(const kelp_rnn *rnn, const void *r) {
     return (const double *)r + 2 * rnn->hidden * rnn->hidden;
 }

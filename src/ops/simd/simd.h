@@ -70,6 +70,9 @@ typedef struct kelp_simd {
     /* low[i] = (low half of from[i] - zero) * scale, and so the high halves */
     void (*nibbles)(const uint8_t *from, int64_t bytes, float zero, float scale, float *low,
                     float *high);
+    /* c[j] = the sum of a[i] * b[i][j], i below k, j below n; b in panels of 2 * tile_columns, the
+     * last one filled up. */
+    void (*byte_product)(const float *a, const uint8_t *panels, int64_t k, int64_t n, float *c);
     /* The sum over blocks of `bytes` bytes, a multiple of tile_columns / 2, of scales[b] times the
      * sum of halves times a: of each block first those of the low halves, then those of the high.
      */
