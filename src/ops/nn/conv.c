@@ -11,6 +11,7 @@
  */
 #include "ops/linear/gemm.h"
 #include "ops/microsoft/fused_act.h"
+#include "ops/nn/frame.h"
 #include "ops/nn/unroll.h"
 #include "ops/widened.h"
 
@@ -18,8 +19,8 @@ typedef struct conv_plan {
     kelp_window w;
     int64_t batch, groups, in_channels, out_channels; /* channels a group */
     kelp_act act;
-    bool pointwise, depthwise;
-    int64_t strip, images; /* output rows, and images, that are unrolled together */
+    bool pointwise, depthwise, framed; /* framed: depthwise, over two axes at most */
+    int64_t strip, images;             /* output rows, and images, that are unrolled together */
     int64_t matrix_elements, plane_elements, product_elements; /* per worker */
     size_t matrix_offset;
     const kelp_op_args *args;
@@ -82,6 +83,17 @@ static kelp_status *conv_reserve(conv_plan *p, kelp_op_args *args) {
     return kelp_ops_scratch(args, all, sizeof(float), &p->matrix_offset);
 }
 
+static kelp_status *depthwise_reserve(conv_plan *p, kelp_op_args *args) {
+    int64_t all = 0;
+    p->strip = kelp_frame_strip(&p->w);
+    p->plane_elements = kelp_frame_floats(&p->w, p->strip);
+    if (p->plane_elements < 0 ||
+        !kelp_i64_mul(p->plane_elements, kelp_op_env_threads(args->env), &all))
+        return kelp_ops_bad_shapes(args, args->inputs[0], args->inputs[1],
+                                   "the kernel is too large");
+    return kelp_ops_scratch(args, all, sizeof(float), &p->matrix_offset);
+}
+
 static kelp_status *conv_reshape(const void *state, kelp_op_args *args) {
     conv_plan *p = args->plan;
     (void)state;
@@ -96,9 +108,10 @@ static kelp_status *conv_reshape(const void *state, kelp_op_args *args) {
         p->pointwise =
             p->pointwise && p->w.stride[i] == 1 && p->w.before[i] == 0 && p->w.after[i] == 0;
     p->depthwise = p->in_channels == 1 && p->out_channels <= 4;
-    if (p->pointwise || p->depthwise)
-        return NULL;
-    return conv_reserve(p, args);
+    p->framed = p->depthwise && kelp_frame_fits(&p->w);
+    if (p->framed)
+        return depthwise_reserve(p, args);
+    return p->pointwise || p->depthwise ? NULL : conv_reserve(p, args);
 }
 
 /* ---- unrolled ---- */
@@ -228,6 +241,31 @@ static void depthwise_rows(void *userp, int64_t begin, int64_t end, int worker) 
     }
 }
 
+/* A unit is a strip of rows of one output channel. */
+static void depthwise_strips(void *userp, int64_t begin, int64_t end, int worker) {
+    const conv_plan *p = userp;
+    const kelp_op_args *args = p->args;
+    const kelp_window *w = &p->w;
+    const float *bias = bias_of(args), *residual = residual_of(args);
+    float *frame =
+        (float *)(void *)((char *)args->scratch + p->matrix_offset) + worker * p->plane_elements;
+    int64_t strips = strips_of(p), channels = p->groups * p->out_channels;
+    for (int64_t unit = begin; unit < end; unit++) {
+        int64_t plane = unit / strips, channel = plane % channels;
+        int64_t first = unit % strips * p->strip, rows = KELP_MIN(p->strip, w->out[1] - first);
+        int64_t input = plane / channels * p->groups + channel / p->out_channels;
+        int64_t to = plane * w->out_size + first * w->out[2];
+        kelp_slide s = {.op = KELP_SLIDE_WEIGHTED, .y = (float *)args->outputs[0]->data + to};
+        s.w = (const kelp_float_u *)args->inputs[1]->data + channel * w->kernel_size;
+        kelp_frame_fill(w, p->simd, (const float *)args->inputs[0]->data + input * w->in_size,
+                        first, rows, 0.0f, frame, &s);
+        p->simd->slide(&s);
+        if (bias != NULL || residual != NULL || p->act != KELP_ACT_NONE)
+            p->simd->finish(s.y, NULL, bias != NULL ? bias[channel] : 0.0f,
+                            residual != NULL ? residual + to : NULL, rows * w->out[2], p->act);
+    }
+}
+
 /* ---- kernels of one ---- */
 static void pointwise(const conv_plan *p) {
     const kelp_op_args *args = p->args;
@@ -266,7 +304,10 @@ static kelp_status *conv_invoke(const void *state, kelp_op_args *args) {
     }
     int64_t work = p->in_channels * p->w.kernel_size * p->w.out[2] * p->out_channels;
     int64_t grain = 1000000 / KELP_MAX((int64_t)1, work) + 1;
-    if (p->depthwise)
+    if (p->framed)
+        kelp_op_parallel(args->env, p->batch * p->groups * p->out_channels * strips_of(p),
+                         grain * 4 / p->strip + 1, depthwise_strips, p);
+    else if (p->depthwise)
         kelp_op_parallel(args->env, rows * p->out_channels, grain * 4, depthwise_rows, p);
     else
         kelp_op_parallel(args->env,

@@ -5,7 +5,7 @@
  * is in float (types of 16 bits and less are converted, a plane at a time); doubles, and maxima
  * whose places are asked for, go one output after another. Source: ONNX operator specification.
  */
-#include "ops/nn/window.h"
+#include "ops/nn/frame.h"
 #include "ops/real.h"
 #include "ops/simd/simd.h"
 
@@ -19,7 +19,9 @@ typedef struct pool_plan {
     pool_kind kind;
     double p; /* of POOL_LP */
     bool count_padding, column_major, by_one;
-    bool halves;             /* maxima of 2 x 2, 2 apart, that cover the image */
+    bool halves; /* maxima of 2 x 2, 2 apart, that cover the image */
+    bool framed; /* a small window over two axes at most: all its taps at once */
+    int64_t strip, frame_elements;
     int64_t buffer_elements; /* a worker's: input plane, output plane, a row */
     size_t counts_offset, buffer_offset;
     const kelp_simd *simd;
@@ -46,7 +48,15 @@ static kelp_status *pool_buffers(pool_plan *p, kelp_op_args *args) {
                     w->before[i] == 0 && 2 * w->out[i] == w->in[i];
     p->by_one = args->inputs[0]->dtype == KELP_F64 || kelp_ops_out(args, 1) != NULL;
     int64_t all = 0;
-    p->buffer_elements = w->in[2];
+    p->framed = !p->halves && kelp_frame_fits(w) && w->kernel_size <= 25 && w->out_size > 0;
+    if (p->framed) {
+        p->strip = kelp_frame_strip(w);
+        p->frame_elements = kelp_frame_floats(w, p->strip);
+        if (p->frame_elements < 0)
+            return kelp_ops_bad_shapes(args, args->inputs[0], NULL, "the input is too large");
+    }
+    /* a row of inputs, or of factors */
+    p->buffer_elements = KELP_MAX(w->in[2], w->out[2]) + p->frame_elements;
     if (p->kind == POOL_LP || !f32 || p->by_one)
         p->buffer_elements += w->in_size + w->out_size;
     if (!kelp_i64_mul(p->buffer_elements, kelp_op_env_threads(args->env), &all))
@@ -148,6 +158,36 @@ static void combine_along(const pool_plan *p, const float *row, float *y) {
     }
 }
 
+/* The mean's divisors of a row of outputs, turned to factors, made anew where they change. */
+static void average_rows(const pool_plan *p, const float *counts, int64_t first, int64_t rows,
+                         float *factors, float *y) {
+    const kelp_window *w = &p->w;
+    const float *along = counts + w->out[0] + w->out[1];
+    float before = 0.0f;
+    for (int64_t r = first; r < first + rows; r++, y += w->out[2]) {
+        float others = counts[0] * counts[w->out[0] + r];
+        for (int64_t i = 0; i < w->out[2] && others != before; i++)
+            factors[i] = 1.0f / (others * along[i]);
+        before = others;
+        p->simd->bin[KELP_BIN_MUL](y, y, factors, w->out[2], 1, 1);
+    }
+}
+
+static void pool_framed(const pool_plan *p, const float *counts, const float *x, float *row,
+                        float *y) {
+    const kelp_window *w = &p->w;
+    float *frame = row + KELP_MAX(w->in[2], w->out[2]);
+    bool most = p->kind == POOL_MAX;
+    for (int64_t first = 0; first < w->out[1]; first += p->strip) {
+        int64_t rows = KELP_MIN(p->strip, w->out[1] - first);
+        kelp_slide s = {.op = most ? KELP_SLIDE_MOST : KELP_SLIDE_SUM, .y = y + first * w->out[2]};
+        kelp_frame_fill(w, p->simd, x, first, rows, most ? -INFINITY : 0.0f, frame, &s);
+        p->simd->slide(&s);
+        if (p->kind == POOL_AVERAGE)
+            average_rows(p, counts, first, rows, row, s.y);
+    }
+}
+
 static void pool_plane(const pool_plan *p, const float *x, float *row, float *y) {
     const kelp_window *w = &p->w;
     const float *counts =
@@ -162,6 +202,10 @@ static void pool_plane(const pool_plan *p, const float *x, float *row, float *y)
     }
     if (p->halves) {
         p->simd->halve(y, x, w->out[1], w->in[2]);
+        return;
+    }
+    if (p->framed) {
+        pool_framed(p, counts, x, row, y);
         return;
     }
     for (at[0] = 0; at[0] < w->out[0]; at[0]++)
@@ -198,7 +242,8 @@ static void plane_range(void *userp, int64_t begin, int64_t end, int worker) {
     const kelp_tensor *x = p->args->inputs[0], *y = p->args->outputs[0];
     float *row = (float *)(void *)((char *)p->args->scratch + p->buffer_offset) +
                  (int64_t)worker * p->buffer_elements;
-    float *input = row + w->in[2], *output = input + w->in_size;
+    float *input = row + KELP_MAX(w->in[2], w->out[2]) + p->frame_elements;
+    float *output = input + w->in_size;
     for (int64_t plane = begin; plane < end; plane++) {
         if (x->dtype == KELP_F32 && p->kind != POOL_LP) {
             pool_plane(p, (const float *)x->data + plane * w->in_size, row,

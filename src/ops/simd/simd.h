@@ -44,6 +44,18 @@ typedef struct kelp_gemm_block {
     bool accumulate;
 } kelp_gemm_block;
 
+/* A window that slides over a frame, whose borders are there: rows of `width` outputs, row_step
+ * floats of the frame apart; taps are tap_row_step and tap_step apart. */
+typedef enum kelp_slide_op { KELP_SLIDE_WEIGHTED, KELP_SLIDE_SUM, KELP_SLIDE_MOST } kelp_slide_op;
+typedef struct kelp_slide {
+    kelp_slide_op op;
+    float *y;
+    const float *x;
+    const kelp_float_u *w; /* of KELP_SLIDE_WEIGHTED: one a tap */
+    int64_t rows, width, row_step, stride;
+    int64_t tap_rows, taps, tap_row_step, tap_step;
+} kelp_slide;
+
 typedef struct kelp_simd {
     const char *name;
     int32_t tile_rows, tile_columns; /* of gemm: blocks of their multiples waste nothing */
@@ -87,6 +99,8 @@ typedef struct kelp_simd {
      * each of `images`. Reads up to 31 floats, and writes up to 15, behind the last. */
     void (*spread)(float *to, const float *from, int64_t images, int64_t image_step, int64_t rows,
                    int64_t row_step, int64_t width, int64_t stride);
+    /* Reads up to 31 floats behind the frame. A NaN stays a maximum. */
+    void (*slide)(const kelp_slide *s);
     /* Maxima of 2 x 2 windows, 2 apart, of an image `width` wide: `rows` of width / 2. */
     void (*halve)(float *y, const float *x, int64_t rows, int64_t width);
     /* y[i] += x[i * stride], or the greater of both; a NaN stays */

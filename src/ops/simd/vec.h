@@ -193,7 +193,12 @@ VEC_INLINE vf v_load_stride(const float *p, int64_t stride) {
 }
 /* The greater; a NaN on either side stays. */
 VEC_INLINE vf v_most(vf a, vf b) {
+#if defined(__AVX512F__)
+    __mmask16 none = _mm512_cmp_ps_mask((__m512)a, (__m512)a, _CMP_UNORD_Q);
+    return (vf)_mm512_mask_mov_ps((__m512)v_max(a, b), none, (__m512)a);
+#else
     return v_select((vi)(a != a), a, v_max(a, b));
+#endif
 }
 
 /* e^x: 2^n · e^r, |r| <= ln2 / 2, Taylor's series to the seventh power (relative error below 6e-9).

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Images with their padding around them, a strip of output rows at a time, so that a window slides
+ * without conditions. */
+#ifndef KELP_OPS_FRAME_H_
+#define KELP_OPS_FRAME_H_
+
+#include "ops/nn/window.h"
+#include "ops/simd/simd.h"
+
+#define KELP_FRAME_SLACK 64 /* floats behind a frame that vectors read */
+
+/* Whether the window moves over two axes at most. */
+bool kelp_frame_fits(const kelp_window *w);
+/* Output rows of a strip: some 32 KiB of input. */
+int64_t kelp_frame_strip(const kelp_window *w);
+/* Floats of a strip's frame, slack included; -1 when too large. */
+int64_t kelp_frame_floats(const kelp_window *w, int64_t rows);
+/* Lays out what output rows [first, first + rows) of the plane at x read, `border` around it, and
+ * describes the window over it; op, y, w are left to the caller. */
+void kelp_frame_fill(const kelp_window *w, const kelp_simd *simd, const float *x, int64_t first,
+                     int64_t rows, float border, float *frame, kelp_slide *out);
+
+#endif
