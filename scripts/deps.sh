@@ -12,10 +12,11 @@ run_needs="gcc:command:gcc libc6-dev:file:/usr/include/stdio.h cmake:command:cma
     ninja-build:command:ninja python3:command:python3 pkg-config:command:pkg-config
     curl:command:curl zlib1g-dev:file:/usr/include/zlib.h
     libffi-dev:file:/usr/include/$(uname -m)-linux-gnu/ffi.h"
-# The first five are libraries that ImageDecoder finds when an image comes.
+# The first six are libraries that ImageDecoder and RegexFullMatch find when they are needed.
 test_needs="libturbojpeg0:file:/usr/lib/libturbojpeg.so.0 libpng16-16:file:/usr/lib/libpng16.so.16
     libwebp7:file:/usr/lib/libwebp.so.7 libtiff6:file:/usr/lib/libtiff.so.6
-    libopenjp2-7:file:/usr/lib/libopenjp2.so.7 g++:command:g++
+    libopenjp2-7:file:/usr/lib/libopenjp2.so.7 libpcre2-8-0:file:/usr/lib/libpcre2-8.so.0
+    g++:command:g++
     libcmocka-dev:file:/usr/include/cmocka.h python3-venv:module:ensurepip"
 check_needs="clang:command:clang clang-format:command:clang-format
     gdb:command:gdb valgrind:command:valgrind gcc-aarch64-linux-gnu:command:aarch64-linux-gnu-gcc

@@ -9,6 +9,7 @@
 #define ONNX_VERSION 28
 
 #define OPS_AI_ONNX
+#define OPS_ML
 #define OPS_MICROSOFT
 #define OPS_KELP
 #define OP(name, since, until, kernel) extern const kelp_op_kernel kelp_op_##kernel;
@@ -16,6 +17,7 @@
 #include "ops/ops.inc"
 #undef OP
 #undef OP_DISPATCHED
+#undef OPS_ML
 #undef OPS_MICROSOFT
 #undef OPS_KELP
 
@@ -25,6 +27,11 @@ static const kelp_opset_op onnx_ops[] = {
 #include "ops/ops.inc"
 };
 #undef OPS_AI_ONNX
+#define OPS_ML
+static const kelp_opset_op ml_ops[] = {
+#include "ops/ops.inc"
+};
+#undef OPS_ML
 #define OPS_PREVIEW
 static const kelp_opset_op preview_ops[] = {
 #include "ops/ops.inc"
@@ -45,6 +52,7 @@ static const kelp_opset_op kelp_ops[] = {
 
 static const kelp_opset atomic = {"", ONNX_VERSION, onnx_ops, KELP_COUNT(onnx_ops)};
 static const kelp_opset extensions[] = {
+    {"ai.onnx.ml", 5, ml_ops, KELP_COUNT(ml_ops)},
     {"ai.onnx.preview", 1, preview_ops, KELP_COUNT(preview_ops)},
     {"com.microsoft", 1, microsoft_ops, KELP_COUNT(microsoft_ops)},
     {"kelp", 1, kelp_ops, KELP_COUNT(kelp_ops)},

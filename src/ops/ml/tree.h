@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tree ensembles in one form, whichever attributes they come from. */
+#ifndef KELP_OPS_ML_TREE_H_
+#define KELP_OPS_ML_TREE_H_
+
+#include "ops/ml/ml.h"
+
+typedef enum kelp_tree_mode { /* numbers of TreeEnsemble-5's nodes_modes */
+                              KELP_TREE_LEQ = 0,
+                              KELP_TREE_LT = 1,
+                              KELP_TREE_GTE = 2,
+                              KELP_TREE_GT = 3,
+                              KELP_TREE_EQ = 4,
+                              KELP_TREE_NEQ = 5,
+                              KELP_TREE_MEMBER = 6,
+                              KELP_TREE_LEAF = 7
+} kelp_tree_mode;
+
+/* A branch: nodes to go on with. A leaf: `yes` is its first weight, `no` how many it has. */
+typedef struct kelp_tree_node {
+    double split;
+    int32_t feature;
+    int32_t yes, no;
+    int32_t members, member_count; /* of MEMBER, in the ensemble's list */
+    uint8_t mode;                  /* kelp_tree_mode */
+    uint8_t missing_is_yes;
+} kelp_tree_node;
+
+typedef struct kelp_tree_weight {
+    double weight;
+    int32_t target;
+} kelp_tree_weight;
+
+typedef enum kelp_tree_aggregate { /* numbers of TreeEnsemble-5 */
+                                   KELP_TREE_AVERAGE = 0,
+                                   KELP_TREE_SUM = 1,
+                                   KELP_TREE_MIN = 2,
+                                   KELP_TREE_MAX = 3
+} kelp_tree_aggregate;
+
+typedef struct kelp_trees {
+    kelp_ml_state head;
+    kelp_tree_node *nodes;
+    size_t node_count;
+    int32_t *roots;
+    size_t root_count;
+    kelp_tree_weight *weights;
+    const double *members;
+    size_t targets;
+    int64_t features; /* columns that the nodes read */
+    kelp_tree_aggregate aggregate;
+    kelp_ml_transform transform;
+    const double *base;
+    size_t base_count;
+    kelp_ml_labels labels; /* classifiers */
+    bool binary, positive; /* classifiers: one column of weights for two classes; none below 0 */
+    const kelp_node *node;
+} kelp_trees;
+
+/* From attributes nodes_* and PREFIX_* ("class", "target") of versions 1 to 3, or of 5 (prefix
+ * NULL). Every index is in range and no node is reached twice. */
+kelp_status *kelp_trees_read_old(kelp_trees *trees, const kelp_node *node,
+                                 const char *prefix) KELP_MUST_USE;
+kelp_status *kelp_trees_read(kelp_trees *trees, const kelp_node *node) KELP_MUST_USE;
+/* INVALID_ARGUMENT when a node can be reached twice, which is when there is a cycle too. */
+kelp_status *kelp_trees_check(kelp_trees *trees) KELP_MUST_USE;
+/* Sums (or what the aggregate is) of a row over all trees; `seen[t]` says whether any leaf spoke of
+ * target t. */
+void kelp_trees_row(const kelp_trees *trees, const double *row, double *scores, bool *seen);
+
+#endif

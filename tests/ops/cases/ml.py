@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ai.onnx.ml: random ensembles of all node modes, vector machines of all kernels, encoders. Answers of ONNX Runtime, or of NumPy
+where ONNX Runtime departs from the specification."""
+import numpy as np
+from common import helper, i64
+
+rng = np.random.default_rng(22)
+MODES = ["BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ"]
+
+
+def f32(*shape, low=-2.0, high=2.0):
+    return rng.uniform(low, high, shape).astype(np.float32)
+
+
+class Forest:
+    """Attributes of random trees; every leaf has a weight for one target, or for all."""
+
+    def __init__(self, trees, depth, features, targets, modes=("BRANCH_LEQ",), per_leaf=1, low=-1.0, only=None):
+        self.a = {k: [] for k in ("treeids", "nodeids", "featureids", "values", "modes", "truenodeids", "falsenodeids",
+                                  "missing_value_tracks_true")}
+        self.w = {k: [] for k in ("treeids", "nodeids", "ids", "weights")}
+        self.features, self.targets, self.modes, self.per_leaf, self.low, self.only = features, targets, modes, per_leaf, low, only
+        for t in range(trees):
+            self.next = 0
+            self.grow(t, depth)
+
+    def node(self, t, mode, yes, no):
+        values = (t, self.next, int(rng.integers(self.features)), float(np.round(rng.uniform(-2, 2), 1)), mode, yes, no,
+                  int(rng.integers(2)))
+        for k, v in zip(self.a, values):
+            self.a[k].append(v)
+        self.next += 1
+
+    def grow(self, t, depth):
+        me, at = self.next, len(self.a["nodeids"])
+        if depth == 0 or (depth < 3 and rng.random() < 0.2):
+            self.node(t, "LEAF", 0, 0)
+            ids = [self.only] if self.only is not None else rng.permutation(self.targets)[:self.per_leaf]
+            for i in ids:
+                for k, v in zip(self.w, (t, me, int(i), float(np.float32(rng.uniform(self.low, 1))))):
+                    self.w[k].append(v)
+            return me
+        self.node(t, str(rng.choice(self.modes)), 0, 0)
+        self.a["truenodeids"][at] = self.grow(t, depth - 1)
+        self.a["falsenodeids"][at] = self.grow(t, depth - 1)
+        return me
+
+    def attrs(self, prefix):
+        return {f"nodes_{k}": v for k, v in self.a.items()} | {f"{prefix}_{k}": v for k, v in self.w.items()}
+
+
+def rows(n, c):
+    x = np.round(f32(n, c), 1)
+    x[rng.random((n, c)) < 0.05] = np.nan
+    return x
+
+
+def regressors(own):
+    x = rows(37, 6)
+    for aggregate in ("SUM", "AVERAGE", "MIN", "MAX"):
+        for targets, modes in ((1, MODES), (3, MODES[:1])):
+            forest = Forest(5, 5, 6, targets, modes, per_leaf=targets)
+            own.add("TreeEnsembleRegressor", [x], domain="ai.onnx.ml", opset=3, n_targets=targets, aggregate_function=aggregate,
+                    base_values=[float(v) for v in f32(targets)], **forest.attrs("target"))
+    for transform in ("SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO"):
+        own.add("TreeEnsembleRegressor", [x], domain="ai.onnx.ml", opset=1, n_targets=3, post_transform=transform,
+                **Forest(4, 3, 6, 3, per_leaf=3).attrs("target"))
+    forest = Forest(40, 6, 6, 1, ("BRANCH_LT",))
+    own.add("TreeEnsembleRegressor", [x.astype(np.float64)], domain="ai.onnx.ml", opset=1, n_targets=1, **forest.attrs("target"))
+
+
+def classifiers(own):
+    x = rows(41, 5)
+    strings = ["one", "two", "three"]
+    for transform in ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO"):
+        forest = Forest(6, 4, 5, 3, MODES, per_leaf=3)
+        own.add("TreeEnsembleClassifier", [x], domain="ai.onnx.ml", opset=3, outputs=2, post_transform=transform,
+                classlabels_strings=strings, **forest.attrs("class"))
+        own.add("TreeEnsembleClassifier", [x], domain="ai.onnx.ml", opset=1, outputs=2, post_transform=transform,
+                classlabels_int64s=[7, 3, 5], base_values=[0.5, -0.25, 0.125], **forest.attrs("class"))
+        for low in (-1.0, 0.0):
+            for only in (0, 1):
+                forest = Forest(1 if low == 0 else 5, 4, 5, 2, MODES[:2], low=low, only=only)
+                own.add("TreeEnsembleClassifier", [x], domain="ai.onnx.ml", opset=1, outputs=2, post_transform=transform,
+                        classlabels_int64s=[0, 1], **forest.attrs("class"))
+        forest = Forest(5, 4, 5, 2, MODES, per_leaf=2)
+        own.add("TreeEnsembleClassifier", [x], domain="ai.onnx.ml", opset=1, outputs=2, post_transform=transform,
+                classlabels_strings=["no", "yes"], **forest.attrs("class"))
+
+
+def linear(own):
+    x = f32(11, 5)
+    for transform in ("NONE", "SOFTMAX", "LOGISTIC"):
+        own.add("LinearRegressor", [x], domain="ai.onnx.ml", opset=1, targets=3, coefficients=f32(15).tolist(),
+                intercepts=f32(3).tolist(), post_transform=transform)
+        own.add("LinearClassifier", [x], domain="ai.onnx.ml", opset=1, outputs=2, coefficients=f32(20).tolist(),
+                intercepts=f32(4).tolist(), classlabels_ints=[4, 5, 6, 7], post_transform=transform)
+        own.add("LinearClassifier", [x], domain="ai.onnx.ml", opset=1, outputs=2, coefficients=f32(10).tolist(),
+                intercepts=f32(2).tolist(), classlabels_strings=["a", "b"], post_transform=transform)
+    own.add("LinearRegressor", [f32(5)[None]], domain="ai.onnx.ml", opset=1, targets=1, coefficients=f32(5).tolist())
+
+
+def machines(own):
+    x = f32(13, 4)
+    for kernel in ("LINEAR", "POLY", "RBF", "SIGMOID"):
+        common = {"kernel_type": kernel, "kernel_params": [0.3, 0.5, 2.0], "domain": "ai.onnx.ml", "opset": 1}
+        own.add("SVMRegressor", [x], coefficients=f32(6).tolist(), support_vectors=f32(24).tolist(), n_supports=6, rho=[0.7], **common)
+        own.add("SVMRegressor", [x], coefficients=f32(6).tolist(), support_vectors=f32(24).tolist(), n_supports=6, rho=[0.1],
+                one_class=1, **common)
+        for classes, per in ((2, [3, 4]), (3, [2, 3, 2]), (4, [2, 1, 2, 3])):
+            n, pairs = sum(per), classes * (classes - 1) // 2
+            attrs = dict(coefficients=f32(n * (classes - 1)).tolist(), support_vectors=f32(n * 4).tolist(), vectors_per_class=per,
+                         rho=f32(pairs).tolist(), outputs=2, classlabels_ints=list(range(3, 3 + classes)), **common)
+            own.add("SVMClassifier", [x], **attrs)
+            own.add("SVMClassifier", [x], prob_a=f32(pairs).tolist(), prob_b=f32(pairs).tolist(), **attrs)
+
+
+def encoders(own):
+    ml = {"domain": "ai.onnx.ml", "opset": 2}
+    words = np.array([["x", "b", "a"], ["c", "", "b"]], object)
+    own.add("LabelEncoder", [words], keys_strings=["a", "b", "c"], values_int64s=[5, 6, 7], default_int64=42, **ml)
+    own.add("LabelEncoder", [words], keys_strings=["a", "b", "c"], values_floats=[0.5, 1.5, 2.5], default_float=-7.0, **ml)
+    own.add("LabelEncoder", [i64(3, 1, 2, 9)], keys_int64s=[1, 2, 3], values_strings=["i", "ii", "iii"], **ml)
+    own.add("LabelEncoder", [np.array([1.5, np.nan, 0.0], np.float32)], keys_floats=[np.nan, 1.5], values_strings=["n", "o"],
+            default_string="none", **ml)
+    own.add("LabelEncoder", [words], domain="ai.onnx.ml", opset=1, classes_strings=["b", "a"],
+            reference=[np.array([[-1, 0, 1], [-1, -1, 0]])])
+    own.add("CategoryMapper", [words], domain="ai.onnx.ml", opset=1, cats_strings=["a", "b", "c"], cats_int64s=[9, 8, 7], default_int64=3)
+    own.add("CategoryMapper", [i64(9, 1, 7)], domain="ai.onnx.ml", opset=1, cats_strings=["a", "b", "c"], cats_int64s=[9, 8, 7],
+            default_string="?")
+    own.add("OneHotEncoder", [i64(1, 5, 3)], domain="ai.onnx.ml", opset=1, cats_int64s=[3, 4, 5], zeros=1)
+    own.add("OneHotEncoder", [np.array([["b", "z"]], object)], domain="ai.onnx.ml", opset=1, cats_strings=["a", "b"])
+    own.add("OneHotEncoder", [np.array([3, 4, 7], np.float32)], domain="ai.onnx.ml", opset=1, cats_int64s=[3, 4, 5], zeros=1)
+
+
+def features(own):
+    ml = {"domain": "ai.onnx.ml", "opset": 1}
+    x = f32(4, 5)
+    own.add("ArrayFeatureExtractor", [x, i64(3, 0, 3)], **ml)
+    own.add("ArrayFeatureExtractor", [np.array([["a", "b"], ["c", "d"]], object), i64(1)], **ml)
+    own.add("ArrayFeatureExtractor", [f32(2, 3, 4), i64(1, 2)], **ml)
+    own.add("FeatureVectorizer", [x, f32(4, 2)], inputdimensions=[5, 2], **ml)
+    own.add("FeatureVectorizer", [f32(4, 3), f32(4, 2)], inputdimensions=[2, 4], **ml)
+    for dtype in (np.float32, np.float64, np.int64, np.int32):
+        y = rng.integers(-3, 4, (4, 3)).astype(dtype)
+        own.add("Scaler", [y], offset=[0.5, 1.0, -2.0], scale=[2.0, 0.25, 3.0], **ml)
+        own.add("Scaler", [y], offset=[0.5], scale=[2.0], **ml)
+        for norm in ("MAX", "L1", "L2"):
+            own.add("Normalizer", [y], norm=norm, **ml)
+    own.add("Binarizer", [x], threshold=0.25, **ml)
+    own.add("Imputer", [np.array([[1, np.nan], [np.nan, 2]], np.float32)], imputed_value_floats=[7.0, 8.0],
+            replaced_value_float=float("nan"), **ml)
+    own.add("Imputer", [np.array([[1, 5], [5, 2]], np.int64)], imputed_value_int64s=[9], replaced_value_int64=5, **ml)
+
+
+def tree_5(own):
+    """TreeEnsemble: members, both leaves; the answer by hand."""
+    x = np.array([[1.2, 3.4, -0.12, 1.66, 4.14, 1.77], [0.5, 3.0, 2.0, 0.0, 1.0, 1.0]], np.float64)
+    own.add("TreeEnsemble", [x], domain="ai.onnx.ml", opset=5, n_targets=2, aggregate_function=1, post_transform=0, tree_roots=[0],
+            nodes_featureids=[0, 1], nodes_modes=helper.make_tensor("m", 2, (2,), [0, 6]),
+            nodes_splits=helper.make_tensor("s", 11, (2,), [1.0, 0.0]), nodes_truenodeids=[0, 1], nodes_trueleafs=[1, 1],
+            nodes_falsenodeids=[1, 2], nodes_falseleafs=[0, 1], leaf_targetids=[0, 1, 0],
+            leaf_weights=helper.make_tensor("w", 11, (3,), [5.23, 12.12, -12.23]),
+            membership_values=helper.make_tensor("v", 11, (3,), [3.4, 7.0, np.nan]), reference=[np.array([[0, 12.12], [5.23, 0]])])
+
+
+def cases(own):
+    regressors(own)
+    classifiers(own)
+    linear(own)
+    machines(own)
+    encoders(own)
+    features(own)
+    tree_5(own)
