@@ -295,7 +295,7 @@ static size_t classify(const svm *s, const svm_room *r, int64_t columns) {
     run_pairs(s, r, columns);
     if (s->prob_count > 0) {
         probabilities(s, r);
-        class = largest(r->scores, s->classes);
+        class = largest(r->votes, s->classes);
         kelp_ml_transform_apply(s->transform, r->scores, s->classes);
         return class;
     }

@@ -83,9 +83,10 @@ def classifiers(own):
                 forest = Forest(1 if low == 0 else 5, 4, 5, 2, MODES[:2], low=low, only=only)
                 own.add("TreeEnsembleClassifier", [x], domain="ai.onnx.ml", opset=1, outputs=2, post_transform=transform,
                         classlabels_int64s=[0, 1], **forest.attrs("class"))
+        # both classes have weights: the greater sum wins (ONNX Runtime looks at the second alone)
         forest = Forest(5, 4, 5, 2, MODES, per_leaf=2)
-        own.add("TreeEnsembleClassifier", [x], domain="ai.onnx.ml", opset=1, outputs=2, post_transform=transform,
-                classlabels_strings=["no", "yes"], **forest.attrs("class"))
+        own.add("TreeEnsembleClassifier", [np.nan_to_num(x)], domain="ai.onnx.ml", opset=1, outputs=2, post_transform=transform,
+                classlabels_strings=["no", "yes"], reference="onnx", **forest.attrs("class"))
 
 
 def linear(own):
@@ -122,7 +123,7 @@ def encoders(own):
     own.add("LabelEncoder", [words], keys_strings=["a", "b", "c"], values_floats=[0.5, 1.5, 2.5], default_float=-7.0, **ml)
     own.add("LabelEncoder", [i64(3, 1, 2, 9)], keys_int64s=[1, 2, 3], values_strings=["i", "ii", "iii"], **ml)
     own.add("LabelEncoder", [np.array([1.5, np.nan, 0.0], np.float32)], keys_floats=[np.nan, 1.5], values_strings=["n", "o"],
-            default_string="none", **ml)
+            default_string="none", reference=[np.array(["o", "n", "none"], object)], **ml)
     own.add("LabelEncoder", [words], domain="ai.onnx.ml", opset=1, classes_strings=["b", "a"],
             reference=[np.array([[-1, 0, 1], [-1, -1, 0]])])
     own.add("CategoryMapper", [words], domain="ai.onnx.ml", opset=1, cats_strings=["a", "b", "c"], cats_int64s=[9, 8, 7], default_int64=3)

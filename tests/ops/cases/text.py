@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators on text: answers of ONNX Runtime, where it has the operator, or as the specification says."""
+import numpy as np
+
+
+def text(*values):
+    return np.array(values, object)
+
+
+def normalizer(own):
+    x = text("Äpfel", "ΔΟΚΙΜΗ", "Привет", "the", "THE", "ÿ")
+    for attrs, expected in [
+            ({"case_change_action": "LOWER", "stopwords": ["The"]}, ["äpfel", "δοκιμη", "привет", "ÿ"]),
+            ({"case_change_action": "UPPER", "stopwords": ["the"], "is_case_sensitive": 1},
+             ["ÄPFEL", "ΔΟΚΙΜΗ", "ПРИВЕТ", "THE", "Ÿ"]),
+            ({"stopwords": ["привет", "THE"]}, ["Äpfel", "ΔΟΚΙΜΗ", "ÿ"])]:
+        own.add("StringNormalizer", [x], opset=10, reference=[text(*expected)], **attrs)
+        own.add("StringNormalizer", [x[None]], opset=10, reference=[text(*expected)[None]], **attrs)
+
+
+def tfidf(own):
+    common = dict(min_gram_length=1, max_gram_length=3, max_skip_count=2, ngram_counts=[0, 3, 7], ngram_indexes=[2, 0, 1, 5, 3, 4])
+    for mode in ("TF", "IDF", "TFIDF"):
+        for weights in (None, [0.5, 1.5, 2.0, 3.0, 0.25, 1.0]):
+            attrs = common | {"mode": mode} | ({"weights": weights} if weights else {})
+            pool = [2, 3, 5, 2, 3, 5, 2, 2, 3, 5]
+            own.add("TfIdfVectorizer", [np.array([[2, 3, 5, 2, 3], [5, 5, 2, 9, 3]], np.int64)], opset=9, pool_int64s=pool, **attrs)
+            own.add("TfIdfVectorizer", [text("b", "c", "e", "b", "z", "c", "e")], opset=9, pool_strings=[" abcdef"[i] for i in pool], **attrs)
+
+
+def regex(own):
+    x = text("www.google.com", "a\nb", "", "ünï", "aaa")
+    for pattern in (r"www\.[a-z]+\.(com|org)", "a.b", "(?s)a.b", "[[:alpha:]]*", "a|aa", "(?i)AAA", r"\pL+"):
+        own.add("RegexFullMatch", [x], opset=20, pattern=pattern)
+
+
+def split_and_join(own):
+    x = text("a b  c", " lead", "trail ", "", "one")
+    for attrs in ({}, {"maxsplit": 1}, {"delimiter": " "}, {"delimiter": " ", "maxsplit": 1}, {"delimiter": "  "}):
+        own.add("StringSplit", [x], opset=20, outputs=2, reference="onnx", **attrs)
+    own.add("StringConcat", [x[:, None], text("x", "", "zz")], opset=20)
+    own.add("StringConcat", [np.array("pre", object), x], opset=20)
+
+
+def cases(own):
+    normalizer(own)
+    tfidf(own)
+    regex(own)
+    split_and_join(own)
