@@ -321,11 +321,11 @@ void kelp_backend_fail(kelp_backend_request *request, kelp_status *take_status);
 bool kelp_backend_has_input(const kelp_backend_request *request, const char *name);
 
 /* An input as one read-only tensor in CPU memory, row-major: in place where the server has it in
- * one piece, else put together in the request's memory. KELP_STRING gives an array of kelp_string
- * whose bytes stay where they are. `dtype` KELP_DTYPE_INVALID takes any type, `rank` KELP_ANY_RANK
- * any rank (the batch counts). INVALID_ARGUMENT, with what was expected and found, when the input
- * is missing, of another type or rank, or its bytes do not make up its shape; UNIMPLEMENTED in GPU
- * memory. Borrowed until the request is released. */
+ * one piece at an address for the type, else put together in the request's memory. KELP_STRING
+ * gives an array of kelp_string whose bytes stay where they are. `dtype` KELP_DTYPE_INVALID takes
+ * any type, `rank` KELP_ANY_RANK any rank (the batch counts). INVALID_ARGUMENT, with what was
+ * expected and found, when the input is missing, of another type or rank, or its bytes do not make
+ * up its shape; UNIMPLEMENTED in GPU memory. Borrowed until the request is released. */
 kelp_status *kelp_backend_input(kelp_backend_request *request, const char *name, kelp_dtype dtype,
                                 int32_t rank, kelp_tensor *out) KELP_MUST_USE;
 

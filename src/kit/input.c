@@ -64,13 +64,19 @@ kelp_status *kelp_backend_pieces_copy(kelp_backend_pieces *pieces, void *buffer,
     }
 }
 
-/* All bytes of an input: in place when they are one piece. */
+/* What an address of elements must be a multiple of; strings are read byte by byte. */
+static uintptr_t alignment_of(kelp_dtype dtype) {
+    return dtype == KELP_STRING ? 1 : KELP_MAX(kelp_dtype_bits(dtype) / 8, 1u);
+}
+
+/* All bytes of an input: in place when they are one piece, which the elements of a type can be read
+ * from; within the body of an HTTP request they may begin anywhere. */
 static kelp_status *contiguous(kelp_backend_request *request, kelp_backend_pieces *pieces,
                                const void **out) {
     const void *first;
     size_t first_bytes;
     KELP_TRY(kelp_backend_pieces_next(pieces, &first, &first_bytes));
-    if (first_bytes == pieces->size_bytes) {
+    if (first_bytes == pieces->size_bytes && (uintptr_t)first % alignment_of(pieces->dtype) == 0) {
         *out = first;
         return NULL;
     }

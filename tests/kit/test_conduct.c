@@ -304,6 +304,21 @@ static void test_inputs(void **state) {
     close_model(*state, "inputs", &c);
 }
 
+/* In one piece, but where no float can be read from. */
+static void test_input_at_an_odd_address(void **state) {
+    static _Alignas(8) char odd[32];
+    const float values[] = {0, 1, 2, 3, 4, 5};
+    call c;
+    memcpy(odd + 1, values, sizeof values);
+    rich_call(*state, "inputs", &c);
+    ok(TRITONSERVER_InferenceRequestRemoveAllInputData(c.request, "INPUT0"));
+    ok(TRITONSERVER_InferenceRequestAppendInputData(c.request, "INPUT0", odd + 1, sizeof values,
+                                                    TRITONSERVER_MEMORY_CPU, 0));
+    call_run(&c);
+    call_fails(&c, TRITONSERVER_ERROR_INTERNAL, "gave no answer"); /* it only looks */
+    close_model(*state, "inputs", &c);
+}
+
 static void test_outputs(void **state) {
     static const float columns[] = {1, 2, 4, 5};
     static const int32_t transposed[] = {1, 3, 2, 4};
@@ -461,6 +476,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_models_that_do_not_load, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_configuration, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_inputs, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_input_at_an_odd_address, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_outputs, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_parameters, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_calls, set_up, tear_down),
