@@ -6,7 +6,7 @@ _kelp() {
     local options=""
     COMPREPLY=()
     if [ "$COMP_CWORD" -eq 1 ] || { [ "$COMP_CWORD" -eq 2 ] && [ "$prev" = help ]; }; then
-        COMPREPLY=($(compgen -W "help --version --help serve run inspect bench new completion" -- "$cur"))
+        COMPREPLY=($(compgen -W "help --version --help serve run inspect bench kernels new completion" -- "$cur"))
         return
     fi
     case "${COMP_WORDS[1]}" in
@@ -34,6 +34,10 @@ _kelp() {
         case "$prev" in
         esac
         options="--help --threads --seconds --input --shape --json" ;;
+    kernels)
+        case "$prev" in
+        esac
+        options="--help --library --json" ;;
     new)
         case "$prev" in
         --dir) COMPREPLY=($(compgen -d -- "$cur")); return ;;

@@ -8,6 +8,7 @@ _kelp() {
             'run:run a model once on given inputs'
             'inspect:show what a model is made of and whether it can run'
             'bench:measure load time, latency and memory of a model'
+            'kernels:list libraries of kernels and what they take'
             'new:make the project of a backend in C'
             'completion:print completion for a shell'
             'help:explain a command')
@@ -77,6 +78,11 @@ _kelp() {
             '--seconds=[how long to measure each (3); at least ten runs are made]:S: ' \
             '*--input=[an input; those that are not given are made up as by '\''kelp run --random'\'']:NAME=@FILE|V,V,…: ' \
             '*--shape=[shape of an input whose extents the model leaves open (1 each)]:NAME=1x8x8: ' \
+            '--json[print JSON]' \
+            '*:file:_files' ;;
+    kernels)
+        _arguments '--help[this text]' \
+            '*--library=[only this library, by its name or its file; may be given several times]:NAME|FILE: ' \
             '--json[print JSON]' \
             '*:file:_files' ;;
     new)

@@ -85,7 +85,7 @@ static bool is_choice(const char *choices, const char *text) {
 static kelp_status *set_value(const kelp_arg_spec *spec, const char *text, void *options) {
     void *member = (char *)options + spec->offset;
     switch (spec->kind) {
-    case KELP_ARG_BOOL:
+    case KELP_OPTION_BOOL:
         if (!parse_bool(text, member))
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
                               "option '--%s': expected true or false, found '%s'", spec->name,
@@ -112,13 +112,13 @@ static kelp_status *set_value(const kelp_arg_spec *spec, const char *text, void 
         memcpy(member, &value, sizeof value);
         return NULL;
     }
-    case KELP_ARG_TEXT:
+    case KELP_OPTION_TEXT:
         if (spec->choices && spec->choices[0] != '@' && !is_choice(spec->choices, text))
             return KELP_ERROR(KELP_INVALID_ARGUMENT, "option '--%s': expected %s, found '%s'",
                               spec->name, spec->choices, text);
         memcpy(member, &text, sizeof text);
         return NULL;
-    case KELP_ARG_LIST:
+    case KELP_OPTION_LIST:
         return list_add(member, text);
     }
     return KELP_ERROR(KELP_INTERNAL, "option '--%s' has no known kind", spec->name);
@@ -180,7 +180,7 @@ static kelp_status *parse_option(const kelp_command *command, int argc, char **a
             value = word + 2 + (word[2] == '=');
     }
     const char *following = *inout_at + 1 < argc ? argv[*inout_at + 1] : NULL;
-    if (!value && spec->kind == KELP_ARG_BOOL) {
+    if (!value && spec->kind == KELP_OPTION_BOOL) {
         bool ignored;
         value = following && parse_bool(following, &ignored) ? following : "true";
         *inout_at += value == following;
@@ -225,7 +225,7 @@ static void list_deinit(kelp_arg_list *list) {
 void kelp_args_deinit(const kelp_command *command, void *options) {
     list_deinit(options);
     for (size_t i = 0; i < command->spec_count; i++) {
-        if (command->specs[i].kind == KELP_ARG_LIST)
+        if (command->specs[i].kind == KELP_OPTION_LIST)
             list_deinit((kelp_arg_list *)((char *)options + command->specs[i].offset));
     }
 }

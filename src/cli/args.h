@@ -11,13 +11,13 @@
 
 #include "base/buf.h"
 
-typedef enum kelp_arg_kind {
-    KELP_ARG_BOOL, /* bool */
-    KELP_ARG_I64,  /* int64_t in [min, max] */
-    KELP_ARG_F64,  /* double */
-    KELP_ARG_TEXT, /* const char *, one of `choices` when there are some */
-    KELP_ARG_LIST  /* kelp_arg_list, may be repeated */
-} kelp_arg_kind;
+typedef enum kelp_option_kind {
+    KELP_OPTION_BOOL, /* bool */
+    KELP_ARG_I64,     /* int64_t in [min, max] */
+    KELP_ARG_F64,     /* double */
+    KELP_OPTION_TEXT, /* const char *, one of `choices` when there are some */
+    KELP_OPTION_LIST  /* kelp_arg_list, may be repeated */
+} kelp_option_kind;
 
 typedef struct kelp_arg_list {
     const char **items;
@@ -28,7 +28,7 @@ typedef struct kelp_arg_list {
 typedef struct kelp_arg_spec {
     const char *name; /* without "--" */
     char letter;      /* short form, or 0 */
-    kelp_arg_kind kind;
+    kelp_option_kind kind;
     size_t offset;       /* of its member in the options' struct */
     const char *value;   /* what stands for the value in help; NULL for a boolean */
     const char *choices; /* "a|b|c" or NULL; "@file" and "@dir" are for completion only */

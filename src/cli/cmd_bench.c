@@ -33,7 +33,7 @@ typedef struct bench_options {
 static const kelp_arg_spec specs[] = {
     {.name = "threads",
      .letter = 't',
-     .kind = KELP_ARG_TEXT,
+     .kind = KELP_OPTION_TEXT,
      .offset = AT(threads),
      .value = "N,N,…",
      .help = "numbers of threads to measure, one after the other (1,2)"},
@@ -44,17 +44,17 @@ static const kelp_arg_spec specs[] = {
      .help = "how long to measure each (3); at least ten runs are made"},
     {.name = "input",
      .letter = 'i',
-     .kind = KELP_ARG_LIST,
+     .kind = KELP_OPTION_LIST,
      .offset = AT(inputs),
      .value = "NAME=@FILE|V,V,…",
      .help = "an input; those that are not given are made up as by 'kelp run --random'"},
     {.name = "shape",
      .letter = 's',
-     .kind = KELP_ARG_LIST,
+     .kind = KELP_OPTION_LIST,
      .offset = AT(shapes),
      .value = "NAME=1x8x8",
      .help = "shape of an input whose extents the model leaves open (1 each)"},
-    {.name = "json", .kind = KELP_ARG_BOOL, .offset = AT(json), .help = "print JSON"},
+    {.name = "json", .kind = KELP_OPTION_BOOL, .offset = AT(json), .help = "print JSON"},
 };
 #undef AT
 

@@ -78,11 +78,12 @@ static void zsh_command(const kelp_command *command, kelp_buf *out) {
     kelp_buf_printf(out, "    %s)\n        _arguments '--help[this text]'", command->name);
     for (size_t i = 0; i < command->spec_count; i++) {
         const kelp_arg_spec *spec = &command->specs[i];
-        kelp_buf_printf(out, " \\\n            '%s--%s%s[", spec->kind == KELP_ARG_LIST ? "*" : "",
-                        spec->name, spec->kind == KELP_ARG_BOOL ? "" : "=");
+        kelp_buf_printf(out, " \\\n            '%s--%s%s[",
+                        spec->kind == KELP_OPTION_LIST ? "*" : "", spec->name,
+                        spec->kind == KELP_OPTION_BOOL ? "" : "=");
         zsh_help(spec->help, out);
         kelp_buf_append_char(out, ']');
-        if (spec->kind != KELP_ARG_BOOL) {
+        if (spec->kind != KELP_OPTION_BOOL) {
             kelp_buf_append_char(out, ':');
             zsh_help(spec->value, out);
             kelp_buf_append_char(out, ':');
@@ -141,7 +142,7 @@ static void fish_command(const kelp_command *command, kelp_buf *out) {
                         command->name, spec->name);
         if (spec->letter)
             kelp_buf_printf(out, " -s %c", spec->letter);
-        if (spec->kind != KELP_ARG_BOOL)
+        if (spec->kind != KELP_OPTION_BOOL)
             kelp_buf_append_cstr(out, " -r");
         if (spec->choices && spec->choices[0] != '@') {
             kelp_buf_append_cstr(out, " -f -a '");

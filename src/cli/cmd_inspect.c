@@ -21,12 +21,12 @@ typedef struct inspect_options {
 static const kelp_arg_spec specs[] = {
     {.name = "shape",
      .letter = 's',
-     .kind = KELP_ARG_LIST,
+     .kind = KELP_OPTION_LIST,
      .offset = offsetof(inspect_options, shapes),
      .value = "NAME=1x8x8",
      .help = "shape of an input for the memory plan (open extents are 1)"},
     {.name = "json",
-     .kind = KELP_ARG_BOOL,
+     .kind = KELP_OPTION_BOOL,
      .offset = offsetof(inspect_options, json),
      .help = "print JSON"},
 };

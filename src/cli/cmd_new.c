@@ -21,7 +21,7 @@ typedef struct new_options {
 static const kelp_arg_spec specs[] = {
     {.name = "dir",
      .letter = 'd',
-     .kind = KELP_ARG_TEXT,
+     .kind = KELP_OPTION_TEXT,
      .offset = offsetof(new_options, directory),
      .value = "DIR",
      .choices = "@dir",

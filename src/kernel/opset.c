@@ -95,7 +95,7 @@ static kelp_status *set_tensor(op_call *call, int32_t index, const kelp_tensor *
 static kelp_status *set_inputs(op_call *call) {
     const kelp_signature *s = &call->kernel->signature;
     size_t next = 0, given = kelp_node_input_count(call->node);
-    kelp_signature_begin(s, &call->binding);
+    kelp_signature_begin(&call->binding);
     for (int32_t i = 0; i < s->count; i++) {
         const kelp_signature_param *p = &s->params[i];
         if (p->kind != KELP_ARG_TENSOR) {

@@ -170,7 +170,7 @@ static kelp_status *read_type(reader *r, kelp_signature_param *p) {
     snprintf(name, sizeof name, "%.*s", KELP_STR_ARG(type));
     if (type.length == 1 && isupper((unsigned char)type.data[0]))
         p->letter = type.data[0] - 'A';
-    else if (!word_is(type, "any"))
+    if (p->letter < 0 && !word_is(type, "any"))
         p->dtype = kelp_dtype_parse(name);
     if (p->letter < 0 && p->dtype == KELP_DTYPE_INVALID && !word_is(type, "any"))
         SIGNATURE_FAIL(r, "expected a type, 'any' or a capital letter, found '%s'", name);
@@ -227,17 +227,16 @@ kelp_status *kelp_signature_parse(kelp_arena *arena, const char *text, kelp_sign
 }
 
 /* ---- checking ---- */
-void kelp_signature_begin(const kelp_signature *signature, kelp_signature_binding *out) {
-    for (int32_t i = 0; i < signature->symbol_count; i++)
-        out->extents[i] = -1;
-    for (int32_t i = 0; i < signature->leading_count; i++)
-        out->leading_ranks[i] = -1;
-    memset(out->letters, 0, sizeof out->letters);
+static inline bool same_type(DLDataType a, DLDataType b) {
+    uint32_t x, y;
+    _Static_assert(sizeof a == sizeof x, "one word");
+    memcpy(&x, &a, sizeof x);
+    memcpy(&y, &b, sizeof y);
+    return x == y;
 }
 
-static bool same_type(DLDataType a, DLDataType b) {
-    return a.code == b.code && a.bits == b.bits && a.lanes == b.lanes;
-}
+/* Errors are rare: kept out of the way of what is checked at every call. */
+#define COLD __attribute__((cold, noinline))
 
 static const char *type_text(DLDataType type, char *buffer, size_t room) {
     kelp_tensor tensor;
@@ -250,15 +249,16 @@ static const char *type_text(DLDataType type, char *buffer, size_t room) {
     return buffer;
 }
 
-static kelp_status *bad_type(const kelp_signature_param *p, DLDataType expected, DLDataType found) {
+COLD static kelp_status *bad_type(const kelp_signature_param *p, DLDataType expected,
+                                  DLDataType found) {
     char a[64], b[64];
     return KELP_ERROR(KELP_INVALID_ARGUMENT,
                       "argument '%s' has the wrong type: expected %s, found %s", p->name,
                       type_text(expected, a, sizeof a), type_text(found, b, sizeof b));
 }
 
-static kelp_status *bad_shape(const kelp_signature *s, const kelp_signature_param *p,
-                              const DLTensor *tensor, const char *why, int64_t expected) {
+COLD static kelp_status *bad_shape(const kelp_signature *s, const kelp_signature_param *p,
+                                   const DLTensor *tensor, const char *why, int64_t expected) {
     char found[256], detail[96] = "";
     (void)s;
     kelp_shape_format(tensor->ndim, tensor->shape, found, sizeof found);
@@ -268,7 +268,7 @@ static kelp_status *bad_shape(const kelp_signature *s, const kelp_signature_para
                       found, why, detail);
 }
 
-static bool is_compact(const DLTensor *tensor) {
+static inline bool is_compact(const DLTensor *tensor) {
     int64_t step = 1;
     if (tensor->strides == NULL)
         return true;
@@ -280,13 +280,35 @@ static bool is_compact(const DLTensor *tensor) {
     return true;
 }
 
-static kelp_status *check_leading(const kelp_signature *s, const kelp_signature_param *p,
-                                  const DLTensor *tensor, kelp_signature_binding *b) {
+COLD static kelp_status *bad_leading(const kelp_signature *s, const kelp_signature_param *p,
+                                     const DLTensor *tensor, const kelp_signature_binding *b) {
+    char text[160], shape[128];
+    int at = p->leading_symbol;
+    kelp_shape_format(b->leading_ranks[at], b->leadings[at], shape, sizeof shape);
+    snprintf(text, sizeof text, "it to begin with %s, as '...%s' does elsewhere", shape,
+             s->leadings[at]);
+    return bad_shape(s, p, tensor, text, -1);
+}
+
+COLD static kelp_status *bad_extent(const kelp_signature *s, const kelp_signature_param *p,
+                                    const DLTensor *tensor, int32_t axis, int64_t extent,
+                                    int64_t expected) {
+    char text[96];
+    if (extent <= -2)
+        snprintf(text, sizeof text, "extent '%s' of axis %d to be", s->symbols[-2 - extent], axis);
+    else
+        snprintf(text, sizeof text, "axis %d to be", axis);
+    return bad_shape(s, p, tensor, text, expected);
+}
+
+static inline kelp_status *check_leading(const kelp_signature *s, const kelp_signature_param *p,
+                                         const DLTensor *tensor, kelp_signature_binding *b) {
     int32_t rank = tensor->ndim - p->extent_count;
     int at = p->leading_symbol;
     if (at < 0)
         return NULL;
-    if (b->leading_ranks[at] < 0) {
+    if ((b->leadings_known >> at & 1) == 0) {
+        b->leadings_known |= (uint32_t)1 << at;
         b->leading_ranks[at] = rank;
         b->leadings[at] = tensor->shape;
         return NULL;
@@ -294,17 +316,11 @@ static kelp_status *check_leading(const kelp_signature *s, const kelp_signature_
     bool same = b->leading_ranks[at] == rank;
     for (int32_t i = 0; same && i < rank; i++)
         same = b->leadings[at][i] == tensor->shape[i];
-    if (same)
-        return NULL;
-    char text[160], shape[128];
-    kelp_shape_format(b->leading_ranks[at], b->leadings[at], shape, sizeof shape);
-    snprintf(text, sizeof text, "it to begin with %s, as '...%s' does elsewhere", shape,
-             s->leadings[at]);
-    return bad_shape(s, p, tensor, text, -1);
+    return same ? NULL : bad_leading(s, p, tensor, b);
 }
 
-static kelp_status *check_extents(const kelp_signature *s, const kelp_signature_param *p,
-                                  const DLTensor *tensor, kelp_signature_binding *b) {
+static inline kelp_status *check_extents(const kelp_signature *s, const kelp_signature_param *p,
+                                         const DLTensor *tensor, kelp_signature_binding *b) {
     int32_t first = tensor->ndim - p->extent_count;
     if (p->leading ? first < 0 : first != 0)
         return bad_shape(s, p, tensor, p->leading ? "rank of at least" : "rank", p->extent_count);
@@ -313,34 +329,33 @@ static kelp_status *check_extents(const kelp_signature *s, const kelp_signature_
     for (int32_t i = 0; i < p->extent_count; i++) {
         int64_t found = tensor->shape[first + i], expected = p->extents[i];
         if (expected <= -2) {
-            int64_t *bound = &b->extents[-2 - expected];
-            if (*bound < 0)
+            int at = (int)(-2 - expected);
+            int64_t *bound = &b->extents[at];
+            if ((b->extents_known >> at & 1) == 0) {
+                b->extents_known |= (uint32_t)1 << at;
                 *bound = found;
-            if (*bound != found) {
-                char text[96];
-                snprintf(text, sizeof text, "extent '%s' of axis %d to be",
-                         s->symbols[-2 - expected], first + i);
-                return bad_shape(s, p, tensor, text, *bound);
             }
+            if (*bound != found)
+                return bad_extent(s, p, tensor, first + i, expected, *bound);
         } else if (expected >= 0 && found != expected) {
-            char text[64];
-            snprintf(text, sizeof text, "axis %d to be", first + i);
-            return bad_shape(s, p, tensor, text, expected);
+            return bad_extent(s, p, tensor, first + i, expected, expected);
         }
     }
     return NULL;
 }
 
-kelp_status *kelp_signature_check_tensor(const kelp_signature *signature, int32_t index,
-                                         const DLTensor *tensor, kelp_signature_binding *inout) {
+static inline kelp_status *check_tensor(const kelp_signature *signature, int32_t index,
+                                        const DLTensor *tensor, kelp_signature_binding *inout) {
     const kelp_signature_param *p = &signature->params[index];
     if (tensor->ndim < 0 || tensor->ndim > KELP_MAX_RANK)
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "argument '%s' has rank %d: expected 0 to %d",
                           p->name, tensor->ndim, KELP_MAX_RANK);
     if (p->letter >= 0) {
         DLDataType *bound = &inout->letters[p->letter];
-        if (bound->lanes == 0)
+        if ((inout->letters_known >> p->letter & 1) == 0) {
+            inout->letters_known |= (uint32_t)1 << p->letter;
             *bound = tensor->dtype;
+        }
         if (!same_type(*bound, tensor->dtype))
             return bad_type(p, *bound, tensor->dtype);
     } else if (p->dtype != KELP_DTYPE_INVALID && !same_type(p->dl, tensor->dtype)) {
@@ -354,12 +369,17 @@ kelp_status *kelp_signature_check_tensor(const kelp_signature *signature, int32_
     return NULL;
 }
 
-static kelp_status *check_tensor_arg(const kelp_signature *s, int32_t index,
-                                     const kelp_kernel_arg *arg, DLDevice device,
-                                     kelp_signature_binding *binding) {
+kelp_status *kelp_signature_check_tensor(const kelp_signature *signature, int32_t index,
+                                         const DLTensor *tensor, kelp_signature_binding *inout) {
+    return check_tensor(signature, index, tensor, inout);
+}
+
+static inline kelp_status *check_tensor_arg(const kelp_signature *s, int32_t index,
+                                            const kelp_kernel_arg *arg, DLDevice device,
+                                            kelp_signature_binding *binding) {
     const kelp_signature_param *p = &s->params[index];
     const DLTensor *tensor = arg->as.tensor;
-    KELP_TRY(kelp_signature_check_tensor(s, index, tensor, binding));
+    KELP_TRY(check_tensor(s, index, tensor, binding));
     if (p->direction != KELP_PARAM_IN && (arg->flags & KELP_ARG_READ_ONLY) != 0)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "argument '%s' is read-only, and the kernel writes it", p->name);
@@ -405,7 +425,7 @@ kelp_status *kelp_signature_check(const kelp_signature *signature, const kelp_ke
     if (count != signature->count)
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "the kernel takes %d arguments: found %d",
                           signature->count, count);
-    kelp_signature_begin(signature, &binding);
+    kelp_signature_begin(&binding);
     for (int32_t i = 0; i < count; i++) {
         const kelp_signature_param *p = &signature->params[i];
         bool number = p->kind == KELP_ARG_FLOAT && args[i].kind == KELP_ARG_INT;
@@ -426,11 +446,11 @@ bool kelp_signature_shape(const kelp_signature *signature, int32_t index,
                           int64_t *out_shape, DLDataType *out_dtype) {
     const kelp_signature_param *p = &signature->params[index];
     *out_rank = 0;
-    *out_dtype = p->letter >= 0 ? binding->letters[p->letter] : p->dl;
-    if (out_dtype->lanes == 0)
+    if (p->letter >= 0 ? (binding->letters_known >> p->letter & 1) == 0 : p->dl.lanes == 0)
         return false;
+    *out_dtype = p->letter >= 0 ? binding->letters[p->letter] : p->dl;
     if (p->leading) {
-        if (p->leading_symbol < 0 || binding->leading_ranks[p->leading_symbol] < 0 ||
+        if (p->leading_symbol < 0 || (binding->leadings_known >> p->leading_symbol & 1) == 0 ||
             binding->leading_ranks[p->leading_symbol] + p->extent_count > KELP_MAX_RANK)
             return false;
         *out_rank = binding->leading_ranks[p->leading_symbol];
@@ -439,8 +459,10 @@ bool kelp_signature_shape(const kelp_signature *signature, int32_t index,
     }
     for (int32_t i = 0; i < p->extent_count; i++) {
         int64_t extent = p->extents[i];
-        if (extent <= -2)
-            extent = binding->extents[-2 - extent];
+        if (extent <= -2) {
+            int at = (int)(-2 - extent);
+            extent = (binding->extents_known >> at & 1) != 0 ? binding->extents[at] : -1;
+        }
         if (extent < 0)
             return false;
         out_shape[(*out_rank)++] = extent;

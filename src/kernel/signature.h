@@ -37,16 +37,19 @@ typedef struct kelp_signature {
 
 /* What names stand for in one call. */
 typedef struct kelp_signature_binding {
-    int64_t extents[KELP_SIGNATURE_SYMBOLS]; /* -1: not known yet */
+    uint32_t extents_known, leadings_known, letters_known; /* a bit for each */
+    int64_t extents[KELP_SIGNATURE_SYMBOLS];
     const int64_t *leadings[KELP_SIGNATURE_SYMBOLS];
-    int32_t leading_ranks[KELP_SIGNATURE_SYMBOLS]; /* -1: not known yet */
-    DLDataType letters[26];                        /* lanes 0: not known yet */
+    int32_t leading_ranks[KELP_SIGNATURE_SYMBOLS];
+    DLDataType letters[26];
 } kelp_signature_binding;
 
 /* INVALID_ARGUMENT with the place in the text. Names lie in the arena. */
 kelp_status *kelp_signature_parse(kelp_arena *arena, const char *text,
                                   kelp_signature *out) KELP_MUST_USE;
-void kelp_signature_begin(const kelp_signature *signature, kelp_signature_binding *out);
+static inline void kelp_signature_begin(kelp_signature_binding *out) {
+    out->extents_known = out->leadings_known = out->letters_known = 0;
+}
 /* One tensor against its parameter; what its names stand for is bound. */
 kelp_status *kelp_signature_check_tensor(const kelp_signature *signature, int32_t index,
                                          const DLTensor *tensor,

@@ -20,7 +20,7 @@ typedef struct options {
 
 static const kelp_arg_spec specs[] = {
     {.name = "exit-on-error",
-     .kind = KELP_ARG_BOOL,
+     .kind = KELP_OPTION_BOOL,
      .offset = offsetof(options, flag),
      .help = "a flag"},
     {.name = "http-port",
@@ -37,13 +37,13 @@ static const kelp_arg_spec specs[] = {
      .value = "S",
      .help = "a real number"},
     {.name = "mode",
-     .kind = KELP_ARG_TEXT,
+     .kind = KELP_OPTION_TEXT,
      .offset = offsetof(options, mode),
      .value = "MODE",
      .choices = "none|all",
      .help = "a choice"},
     {.name = "input",
-     .kind = KELP_ARG_LIST,
+     .kind = KELP_OPTION_LIST,
      .offset = offsetof(options, words),
      .value = "WORD",
      .help = "words, with a help text that is long enough to be broken into a second line when it "
