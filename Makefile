@@ -64,9 +64,10 @@ fuzz: ## every fuzzer for FUZZ_SECONDS (30)
 
 bench: build ## latency, load time and memory beside ONNX Runtime, products beside libxsmm
 	@scripts/deps.sh bench
-	@scripts/build.sh release && ninja -C build/release --quiet bench_gemm bench_compute bench_session
+	@scripts/build.sh release && ninja -C build/release --quiet bench_gemm bench_compute bench_session bench_kernel
 	@build/release/bench/bench_gemm
 	@build/release/bench/bench_compute
+	@build/release/bench/bench_kernel build/release/tests/kernel/libraries
 	@$(PYTHON_TEST) tools/make_add.py build/add.onnx
 	@$(PYTHON_TEST) tests/compute/with_onnxruntime.py build/release/bench/bench_session build/add.onnx
 	@$(PYTHON_TEST) bench/models.py --kelp build/release/bin/kelp

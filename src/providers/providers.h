@@ -11,5 +11,7 @@ const kelp_compute_backend *kelp_cpu_compute_backend(void);
 const kelp_compute_backend *kelp_null_compute_backend(void);
 /* ONNX models on ONNX Runtime, where its library is there. */
 const kelp_compute_backend *kelp_onnxruntime_compute_backend(void);
+/* One kernel of a library as a model. */
+const kelp_compute_backend *kelp_kernels_compute_backend(void);
 
 #endif

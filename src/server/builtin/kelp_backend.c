@@ -8,6 +8,7 @@
  * shapes are known before running.
  *
  * Model parameters (config.pbtxt, `parameters`): "provider" (cpu, onnxruntime, null; default cpu),
+ * "kernel_library" and "kernel" (a kernel is the model; further parameters are its scalars),
  * "intra_op_threads" (0: all usable CPUs).
  */
 #include "base/alloc.h"
@@ -142,6 +143,9 @@ static TRITONSERVER_Error *load(TRITONBACKEND_Model *model, const kelp_builtin_c
         state->runtime = kelp_runtime_retain(shared);
     }
     kelp_artifact artifact = {.path = file, .label = name};
+    if (config->kernel != NULL)
+        artifact = (kelp_artifact){
+            .data = config->kernel, .size_bytes = strlen(config->kernel), .label = name};
     if (status == NULL)
         status = kelp_compute_load(state->runtime, config->provider, &artifact, &state->model);
     if (status == NULL)

@@ -51,6 +51,38 @@ static kelp_status *read_threads(const kelp_builtin_config *config, int *out) {
     return NULL;
 }
 
+/* "kernel_library" and "kernel" name what runs; the other parameters are the kernel's scalars. */
+static kelp_status *read_kernel(kelp_arena *arena, kelp_builtin_config *config) {
+    const kelp_json *library = parameter(config->tree, "kernel_library");
+    const kelp_json *kernel = parameter(config->tree, "kernel");
+    const kelp_json *all = kelp_json_get(config->tree, "parameters");
+    if (library == NULL && kernel == NULL)
+        return NULL;
+    if (library == NULL || kernel == NULL)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "model '%s': parameters 'kernel_library' and 'kernel' belong together: "
+                          "'%s' is missing",
+                          config->model_name, library == NULL ? "kernel_library" : "kernel");
+    kelp_buf text;
+    kelp_buf_init(&text, arena->allocator);
+    kelp_buf_printf(&text, "%.*s\n%.*s", KELP_STR_ARG(library->string),
+                    KELP_STR_ARG(kernel->string));
+    for (const kelp_json *one = all != NULL ? all->child : NULL; one != NULL; one = one->next) {
+        kelp_str name = one->key;
+        const kelp_json *value = kelp_json_get(one, "string_value");
+        if (value != NULL && value != library && value != kernel)
+            kelp_buf_printf(&text, "\n%.*s=%.*s", KELP_STR_ARG(name), KELP_STR_ARG(value->string));
+    }
+    kelp_status *status = kelp_buf_status(&text);
+    if (status == NULL) {
+        config->kernel = kelp_arena_strndup(arena, text.data, text.length);
+        config->provider = "kernels";
+        status = config->kernel != NULL ? NULL : kelp_status_oom();
+    }
+    kelp_buf_deinit(&text);
+    return status;
+}
+
 kelp_status *kelp_builtin_config_read(TRITONBACKEND_Model *model, kelp_arena *arena,
                                       kelp_builtin_config *out) {
     *out = (kelp_builtin_config){0};
@@ -63,6 +95,7 @@ kelp_status *kelp_builtin_config_read(TRITONBACKEND_Model *model, kelp_arena *ar
     KELP_TRY(copy_string(arena, kelp_json_get(tree, "default_model_filename"), "model.onnx",
                          &out->file_name));
     KELP_TRY(copy_string(arena, parameter(tree, "provider"), "cpu", &out->provider));
+    KELP_TRY(read_kernel(arena, out));
     KELP_TRY(read_threads(out, &out->threads));
     const kelp_json *batch = kelp_json_get(tree, "max_batch_size");
     out->max_batch_size = batch != NULL ? batch->i64 : 0;

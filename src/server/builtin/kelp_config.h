@@ -13,7 +13,8 @@ typedef struct kelp_builtin_config {
     const char *model_name;
     const char *file_name; /* inside the version's folder */
     const char *provider;
-    int threads; /* 0: those of the backend */
+    const char *kernel; /* the text of provider "kernels"; NULL: the model is a file */
+    int threads;        /* 0: those of the backend */
     int64_t max_batch_size;
     bool decoupled;
     const kelp_json *tree;
