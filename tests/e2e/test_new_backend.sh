@@ -44,9 +44,34 @@ KELP=kelp my_scale/test.sh plain/libtriton_my_scale.so >log 2>&1 || { cat log; f
 
 say "as C++, and with clang"
 if command -v g++ >/dev/null; then
+    mkdir cpp
+    cat >cpp/my_scale.cpp <<'CPP'
+#include <kelp/backend.h>
+static kelp_status *execute(kelp_backend_instance *, kelp_backend_request *request) {
+    kelp_tensor x;
+    kelp_backend_response *response;
+    float *y;
+    KELP_TRY(kelp_backend_input(request, "INPUT", KELP_F32, KELP_ANY_RANK, &x));
+    KELP_TRY(kelp_backend_respond(request, &response));
+    KELP_TRY(kelp_backend_output(response, "OUTPUT", KELP_F32, x.rank, x.shape, &y));
+    for (int64_t i = 0; i < kelp_tensor_elements(&x); i++)
+        y[i] = 2 * static_cast<const float *>(x.data)[i];
+    return nullptr;
+}
+static const kelp_backend_definition my_scale = [] {
+    kelp_backend_definition definition{};
+    definition.struct_size = sizeof definition;
+    definition.name = "my_scale";
+    definition.execute_one = execute;
+    return definition;
+}();
+KELP_TRITON_BACKEND(my_scale)
+CPP
     # shellcheck disable=SC2046
-    g++ -std=c++17 -Wall -fsyntax-only -x c++ - $(PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --cflags kelp-backend) \
-        <<<'#include <kelp/backend.h>' || fail "g++"
+    g++ -std=c++17 -Wall -Wextra -Werror -shared -fPIC -o cpp/libtriton_my_scale.so cpp/my_scale.cpp \
+        $(PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --cflags --libs kelp-backend) || fail "g++"
+    cp my_scale/config.pbtxt cpp
+    KELP=kelp my_scale/test.sh cpp/libtriton_my_scale.so >log 2>&1 || { cat log; fail "C++"; }
 fi
 if command -v clang >/dev/null; then
     clang -std=c17 -Wall -Wextra -Werror -fsyntax-only -I"$prefix/include" my_scale/my_scale.c || fail "clang"
