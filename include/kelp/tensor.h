@@ -48,8 +48,11 @@ typedef enum kelp_dtype {
     KELP_U2 = 25,
     KELP_I2 = 26,
     KELP_F6E2M3 = 27,
-    KELP_F6E3M2 = 28
+    KELP_F6E3M2 = 28,
+    /* Kelp's own: each element is a kelp_tensor, see KELP_LIST below. */
+    KELP_LIST = 64
 } kelp_dtype;
+/* Of the element types that ONNX numbers; KELP_LIST is none of them. */
 #define KELP_DTYPE_COUNT 29
 
 /* Bits of one element: 2, 4, 6 (stored in 8), 8 … 128; of KELP_STRING the bits of kelp_string; 0
@@ -72,6 +75,16 @@ typedef struct kelp_string {
     const char *data;
     size_t length;
 } kelp_string;
+
+/*
+ * ONNX's sequences, optionals and maps are tensors of KELP_LIST, whose elements are kelp_tensor
+ * descriptors; the rank says which:
+ *   a sequence of n elements has shape [n], an optional [0,1] (empty) or [1,1], a map [2,1,1]: two
+ *   vectors, keys and values.
+ * Elements are compact, in host memory, and may be lists themselves. Those that an operator made
+ * have their data in the context's memory until its next invoke, or borrow it from the context's
+ * inputs. A list never leaves as DLPack, and no server protocol carries one.
+ */
 
 /* No tensor of Kelp has more dimensions. */
 #define KELP_MAX_RANK 16

@@ -264,6 +264,13 @@ static kelp_status *make_up(const kelp_io_info *info, const wanted_shape *wanted
 
 /* ---- all of them ---- */
 
+static kelp_status *refuse_list(const kelp_io_info *info) {
+    const char *kind = info->rank == 1 ? "a sequence" : info->rank == 2 ? "an optional" : "a map";
+    return KELP_ERROR(KELP_UNIMPLEMENTED,
+                      "input '%s' is %s: the command line gives tensors only; use the C API",
+                      info->name, kind);
+}
+
 static kelp_status *read_given(const kelp_engine *engine, const kelp_arg_list *values,
                                const wanted_shape *shapes, kelp_inputs *out, bool *given) {
     for (size_t i = 0; values && i < values->count; i++) {
@@ -271,6 +278,8 @@ static kelp_status *read_given(const kelp_engine *engine, const kelp_arg_list *v
         const char *rest;
         KELP_TRY(find_input(engine, "input", values->items[i], &index, &rest));
         const kelp_io_info *info = kelp_engine_input(engine, index);
+        if (info->dtype == KELP_LIST)
+            return refuse_list(info);
         if (given[index])
             return KELP_ERROR(KELP_INVALID_ARGUMENT, "option '--input': input '%s' is given twice",
                               info->name);
@@ -310,6 +319,8 @@ static kelp_status *fill_inputs(const kelp_engine *engine, const kelp_arg_list *
     uint64_t state = 0x6b656c70;
     for (size_t i = 0; i < out->count; i++) {
         const kelp_io_info *info = kelp_engine_input(engine, i);
+        if (info->dtype == KELP_LIST)
+            return refuse_list(info);
         if (given[i])
             continue;
         if (fill == KELP_FILL_NONE) {

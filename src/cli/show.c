@@ -231,8 +231,30 @@ static void show_axis(shown *s, int32_t axis, size_t base) {
     kelp_buf_append_char(s->out, ']');
 }
 
+/* Sequences, optionals and maps: what they hold, each under its own name. */
+static void show_list(const char *name, const kelp_tensor *list, kelp_buf *out) {
+    const kelp_tensor *items = list->data;
+    const char *kind = list->rank == 1 ? "sequence" : list->rank == 2 ? "optional" : "map";
+    kelp_buf_printf(out, "%s  %s", name, kind);
+    if (list->rank == 1)
+        kelp_buf_printf(out, " of %" PRId64, list->shape[0]);
+    kelp_buf_append_cstr(out, list->shape[0] > 0 ? "\n" : ", empty\n");
+    for (int64_t i = 0; i < list->shape[0]; i++) {
+        char label[512];
+        if (list->rank == 3)
+            snprintf(label, sizeof label, "%s.%s", name, i ? "values" : "keys");
+        else
+            snprintf(label, sizeof label, "%s[%" PRId64 "]", name, i);
+        kelp_show_tensor(label, &items[i], out);
+    }
+}
+
 void kelp_show_tensor(const char *name, const kelp_tensor *tensor, kelp_buf *out) {
     char shape[512];
+    if (tensor->dtype == KELP_LIST) {
+        show_list(name, tensor, out);
+        return;
+    }
     (void)kelp_shape_format(tensor->rank, tensor->shape, shape, sizeof shape);
     kelp_buf_printf(out, "%s  %s %s\n ", name, kelp_dtype_name(tensor->dtype), shape);
     int64_t elements = kelp_tensor_elements(tensor);
@@ -267,6 +289,8 @@ static void put_json(const kelp_tensor *tensor, size_t i, kelp_json_writer *writ
         kelp_json_put_u64(writer, ((const uint64_t *)tensor->data)[i]);
     } else if (tensor->dtype == KELP_BOOL) {
         kelp_json_put_bool(writer, ((const uint8_t *)tensor->data)[i]);
+    } else if (tensor->dtype == KELP_LIST) {
+        kelp_show_json("", (const kelp_tensor *)tensor->data + i, writer);
     } else if (tensor->dtype == KELP_STRING) {
         kelp_string s = ((const kelp_string *)tensor->data)[i];
         kelp_json_put_string(writer, (kelp_str){s.data, s.length});

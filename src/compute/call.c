@@ -14,7 +14,7 @@ static kelp_status *refuse_type(const kelp_compute_backend *backend, const char 
 }
 
 static bool in_mask(uint64_t mask, kelp_dtype dtype) {
-    return dtype == KELP_DTYPE_INVALID || (unsigned)dtype >= 64 || (mask >> dtype & 1) != 0;
+    return dtype == KELP_DTYPE_INVALID || ((unsigned)dtype < 64 && (mask >> dtype & 1) != 0);
 }
 
 static kelp_status *check_types(const kelp_compute_backend *backend, uint64_t mask,

@@ -71,6 +71,45 @@ static kelp_status *check_shape(const kelp_io_info *info, const kelp_tensor *ten
                       found);
 }
 
+static bool is_aligned(const void *data, kelp_dtype dtype) {
+    return ((uintptr_t)data & (kelp_element_alignment(dtype) - 1)) == 0;
+}
+
+/* Lists within lists go no deeper: an optional sequence of maps of vectors. */
+#define LIST_MAX_DEPTH 4
+
+/* Elements of a list are read where they lie, so that each must be as kernels need it. `dtype` is
+ * the innermost type, INVALID where none is declared. */
+static kelp_status *check_list(const kelp_io_info *info, const kelp_tensor *list, kelp_dtype dtype,
+                               int depth) {
+    if (list->rank < 1 || list->rank > 3 || (list->rank == 2 && list->shape[0] > 1) ||
+        (list->rank == 3 && list->shape[0] != 2) || depth > LIST_MAX_DEPTH)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "input '%s': a list is a sequence [n], an optional [0,1] or [1,1], or a "
+                          "map [2,1,1], at most %d deep",
+                          info->name, LIST_MAX_DEPTH);
+    for (int64_t i = 0; i < list->shape[0]; i++) {
+        const kelp_tensor *item = (const kelp_tensor *)list->data + i;
+        bool fits = kelp_dtype_bits(item->dtype) > 0 && kelp_tensor_is_compact(item) &&
+                    item->device.device_type == kDLCPU && is_aligned(item->data, item->dtype) &&
+                    (item->data != NULL || kelp_tensor_elements(item) == 0);
+        if (!fits)
+            return KELP_ERROR(
+                KELP_INVALID_ARGUMENT,
+                "input '%s': element %lld of the list must be compact, aligned to its "
+                "type and in host memory",
+                info->name, (long long)i);
+        if (item->dtype == KELP_LIST)
+            KELP_TRY(check_list(info, item, dtype, depth + 1));
+        else if (dtype != KELP_DTYPE_INVALID && item->dtype != dtype && list->rank != 3)
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "input '%s': element %lld has the wrong type: expected %s, found %s",
+                              info->name, (long long)i, kelp_dtype_name(dtype),
+                              kelp_dtype_name(item->dtype));
+    }
+    return NULL;
+}
+
 kelp_status *kelp_context_set_input(kelp_context *context, size_t index,
                                     const kelp_tensor *tensor) {
     const kelp_io_info *info = kelp_engine_input(context->engine, index);
@@ -89,6 +128,8 @@ kelp_status *kelp_context_set_input(kelp_context *context, size_t index,
                           info->name, (int)tensor->device.device_type);
     if (tensor->data == NULL && kelp_tensor_elements(tensor) > 0)
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "input '%s' has no data", info->name);
+    if (tensor->dtype == KELP_LIST)
+        KELP_TRY(check_list(info, tensor, context->engine->graph->main->inputs[index]->dtype, 1));
     context->inputs[index] = *tensor;
     context->planned = context->planned && kelp_plan_fits(context->plans, context);
     context->rebind = true;
@@ -175,10 +216,6 @@ static kelp_status *too_small(const kelp_context *context, size_t index, size_t 
         "the memory bound to output '%s' is too small: %zu bytes are needed, %zu were "
         "given",
         context->engine->outputs[index].name, needed, context->outputs[index].user_bytes);
-}
-
-static bool is_aligned(const void *data, kelp_dtype dtype) {
-    return ((uintptr_t)data & (kelp_element_alignment(dtype) - 1)) == 0;
 }
 
 /* Kernels read aligned data; a client's bytes may lie anywhere. The copy lives as long as this

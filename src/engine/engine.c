@@ -38,14 +38,29 @@ kelp_status *kelp_engine_own(kelp_engine *engine, size_t size_bytes, void **out)
 }
 
 /* ---- inputs and outputs ---- */
-static void fill_io(kelp_io_info *info, const kelp_value *value) {
+static kelp_status *fill_io(const kelp_engine *engine, const char *what, kelp_io_info *info,
+                            const kelp_value *value) {
+    static const int32_t ranks[] = {
+        [KELP_VALUE_SEQUENCE] = 1, [KELP_VALUE_OPTIONAL] = 2, [KELP_VALUE_MAP] = 3};
     info->name = value->name;
+    if (value->kind == KELP_VALUE_SPARSE)
+        return KELP_ERROR(KELP_UNIMPLEMENTED,
+                          "%s '%s' of model '%s' is a sparse tensor; the engine takes dense ones",
+                          what, value->name, engine->graph->info.label);
+    if (value->kind != KELP_VALUE_TENSOR && value->kind != KELP_VALUE_UNKNOWN) {
+        info->dtype = KELP_LIST;
+        info->rank = ranks[value->kind];
+        info->shape[0] = value->kind == KELP_VALUE_MAP ? 2 : -1;
+        info->shape[1] = info->shape[2] = 1;
+        return NULL;
+    }
     info->dtype = value->dtype;
     info->rank = value->rank;
     for (int32_t i = 0; i < value->rank; i++) {
         info->shape[i] = value->shape[i];
         info->symbols[i] = value->symbols[i];
     }
+    return NULL;
 }
 
 static kelp_status *collect_io(kelp_engine *engine) {
@@ -56,22 +71,10 @@ static kelp_status *collect_io(kelp_engine *engine) {
                              (void **)&engine->inputs));
     KELP_TRY(kelp_alloc_zero(engine->allocator, main->output_count, sizeof(kelp_io_info),
                              (void **)&engine->outputs));
-    for (size_t i = 0; i < main->input_count; i++) {
-        const kelp_value *value = main->inputs[i];
-        if (value->kind != KELP_VALUE_TENSOR && value->kind != KELP_VALUE_UNKNOWN)
-            return KELP_ERROR(KELP_UNIMPLEMENTED,
-                              "input '%s' of model '%s' is not a tensor; the engine takes tensors",
-                              value->name, engine->graph->info.label);
-        fill_io(&engine->inputs[i], value);
-    }
-    for (size_t i = 0; i < main->output_count; i++) {
-        const kelp_value *value = main->outputs[i];
-        if (value->kind != KELP_VALUE_TENSOR && value->kind != KELP_VALUE_UNKNOWN)
-            return KELP_ERROR(KELP_UNIMPLEMENTED,
-                              "output '%s' of model '%s' is not a tensor; the engine gives tensors",
-                              value->name, engine->graph->info.label);
-        fill_io(&engine->outputs[i], value);
-    }
+    for (size_t i = 0; i < main->input_count; i++)
+        KELP_TRY(fill_io(engine, "input", &engine->inputs[i], main->inputs[i]));
+    for (size_t i = 0; i < main->output_count; i++)
+        KELP_TRY(fill_io(engine, "output", &engine->outputs[i], main->outputs[i]));
     return NULL;
 }
 

@@ -46,8 +46,12 @@ static const dtype_info infos[KELP_DTYPE_COUNT] = {
     [KELP_F6E3M2] = {8, "float6_e3m2", "FLOAT6E3M2", NULL, kDLFloat6_e3m2fn, false},
 };
 
+static const dtype_info list_info = {8 * sizeof(kelp_tensor), "list", "", NULL, 0, false};
+
 static const dtype_info *info_of(kelp_dtype dtype) {
     unsigned index = (unsigned)dtype;
+    if (dtype == KELP_LIST)
+        return &list_info;
     return &infos[index < KELP_DTYPE_COUNT ? index : 0];
 }
 

@@ -9,7 +9,7 @@ node: the node tests of the onnx package.
 data: its other small tests: simple ones, and what PyTorch wrote long ago.
 light: its whole vision models, which take seconds; not part of all.
 OUT/cases.txt lists the cases, OUT/NAME.onnx is the model, OUT/NAME.bin holds, little-endian: rtol, atol (float64); the number of
-inputs, then for each the name and a TensorProto, both after their length (u32); the same for outputs.
+inputs, then for each the name after its length (u32) and the value (see common.as_value); the same for outputs.
 """
 import importlib
 import os
@@ -29,26 +29,23 @@ def write_own(writer):
             importlib.import_module(name[:-3]).cases(Own(writer, name[:-3]))
 
 
-def is_tensor(value):
-    return isinstance(value, (onnx.TensorProto, np.ndarray, np.generic, int, float, str))
-
-
 def write_node_tests(writer):
     from onnx.backend.test import loader
     for test in loader.load_model_tests(kind="node"):
         if test.model is None or not test.data_sets:
             raise SystemExit(f"{test.name} has no data")
         inputs, outputs = test.data_sets[0]
-        if not all(map(is_tensor, inputs)) or not all(map(is_tensor, outputs)):
-            continue
         graph = test.model.graph
         writer.case(test.name, test.model, [(i.name, v) for i, v in zip(graph.input, inputs)],
                     [(o.name, v) for o, v in zip(graph.output, outputs)], test.rtol, test.atol)
 
 
-def read_proto(path):
+def read_proto(path, kind=None):
     with open(path, "rb") as file:
-        return onnx.TensorProto.FromString(file.read())
+        data = file.read()
+    if kind is not None and kind.WhichOneof("value") == "sequence_type":
+        return onnx.numpy_helper.to_list(onnx.SequenceProto.FromString(data))
+    return onnx.TensorProto.FromString(data)
 
 
 DATA = os.path.join(os.path.dirname(onnx.__file__), "backend", "test", "data")
@@ -78,11 +75,9 @@ def write_data_tests(writer):
             data = os.path.join(folder, "test_data_set_0")
             model = onnx.load(os.path.join(folder, "model.onnx"))
             filled = {value.name for value in model.graph.initializer}
-            inputs = [value.name for value in model.graph.input if value.name not in filled]
-            if any(not value.type.HasField("tensor_type") for value in [*model.graph.input, *model.graph.output]):
-                continue
-            given = [(label, read_proto(os.path.join(data, f"input_{i}.pb"))) for i, label in enumerate(inputs)]
-            wanted = [(value.name, read_proto(os.path.join(data, f"output_{i}.pb")))
+            inputs = [value for value in model.graph.input if value.name not in filled]
+            given = [(value.name, read_proto(os.path.join(data, f"input_{i}.pb"), value.type)) for i, value in enumerate(inputs)]
+            wanted = [(value.name, read_proto(os.path.join(data, f"output_{i}.pb"), value.type))
                       for i, value in enumerate(model.graph.output)]
             writer.case(f"{kind}_{name}", model, given, wanted, 1e-3, 1e-7)
 

@@ -47,14 +47,30 @@ static void read_tensor(test_case *c, kelp_str bytes, kelp_tensor *out) {
     out->data = copy;
 }
 
+/* A TensorProto, or a list whose kind is its rank (see kelp/tensor.h) and its elements. */
+static void read_value(test_case *c, kelp_str *rest, kelp_tensor *out) {
+    int32_t kind = (int32_t)take_u32(rest);
+    uint32_t count = take_u32(rest);
+    if (kind == 0) {
+        read_tensor(c, (kelp_str){take(rest, count), count}, out);
+        return;
+    }
+    kelp_tensor *items = kelp_arena_alloc(&c->arena, (count + 1) * sizeof *items, 64);
+    for (uint32_t i = 0; items != NULL && i < count; i++)
+        read_value(c, rest, &items[i]);
+    kelp_status *status =
+        kelp_tensor_init(out, KELP_LIST, kind, (const int64_t[]){count, 1, 1}, items);
+    if (status != NULL)
+        give_up("a case's list", status);
+}
+
 static test_named *read_list(test_case *c, kelp_str *rest, uint32_t *out_count) {
     *out_count = take_u32(rest);
     test_named *list = kelp_arena_alloc(&c->arena, (*out_count + 1) * sizeof *list, 16);
     for (uint32_t i = 0; list != NULL && i < *out_count; i++) {
         size_t length = take_u32(rest);
         list[i].name = kelp_arena_strndup(&c->arena, take(rest, length), length);
-        size_t size = take_u32(rest);
-        read_tensor(c, (kelp_str){take(rest, size), size}, &list[i].tensor);
+        read_value(c, rest, &list[i].tensor);
     }
     return list;
 }

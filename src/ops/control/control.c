@@ -7,6 +7,7 @@
 #include "ops/control/control.h"
 
 #include "opset/bridge.h"
+#include "ops/sequence/sequence.h"
 
 #include <string.h>
 
@@ -203,6 +204,10 @@ kelp_status *kelp_control_dispatch(void *self, const kelp_op_env *env, const kel
         return kelp_control_flex(self, env, node, inputs, outputs);
     if (strcmp(kelp_node_op_type(node), "Scan") == 0)
         return kelp_control_scan(self, env, node, inputs, outputs);
+    bool found = false;
+    KELP_TRY(kelp_list_dispatch(self, env, node, inputs, outputs, &found));
+    if (found)
+        return NULL;
     return KELP_ERROR(KELP_INTERNAL, "operator '%s' is not dispatched by the cpu backend",
                       kelp_node_op_type(node));
 }

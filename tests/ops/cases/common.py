@@ -38,21 +38,43 @@ def pack(data):
     return struct.pack("<I", len(data)) + data
 
 
+def as_value(label, value, kind):
+    """The bytes of a case's value of a TypeProto: 0 and a TensorProto after its length, or 1 (sequence), 2 (optional), 3 (map: keys,
+    values) and the elements after their count."""
+    what = kind.WhichOneof("value") if kind is not None else None
+    if what == "optional_type":
+        element = kind.optional_type.elem_type
+        if isinstance(value, list) and element.WhichOneof("value") == "tensor_type":
+            value = value[0] if value else None
+        items = [] if value is None else [as_value("", value, element)]
+        return struct.pack("<II", 2, len(items)) + b"".join(items)
+    if what == "sequence_type" or isinstance(value, list):
+        element = kind.sequence_type.elem_type if what == "sequence_type" else None
+        return struct.pack("<II", 1, len(value)) + b"".join(as_value("", item, element) for item in value)
+    if isinstance(value, dict):
+        values = list(value.values())
+        floats = any(isinstance(item, float) for item in values)
+        sides = [np.array(list(value)), np.array(values, np.float32) if floats else np.array(values)]
+        return struct.pack("<II", 3, 2) + b"".join(as_value("", side, None) for side in sides)
+    return struct.pack("<I", 0) + pack(as_proto(label, value).SerializeToString())
+
+
 class Writer:
     def __init__(self, out):
         self.out, self.names = out, []
         os.makedirs(out, exist_ok=True)
 
     def case(self, name, model, inputs, outputs, rtol, atol):
-        """inputs, outputs: pairs of a name and an array or TensorProto."""
+        """inputs, outputs: pairs of a name and an array, TensorProto, list (sequence), dict (map) or None (empty optional)."""
         self.names.append(name)
         with open(os.path.join(self.out, name + ".onnx"), "wb") as file:
             file.write(model.SerializeToString())
         body = struct.pack("<dd", rtol, atol)
+        types = {value.name: value.type for value in [*model.graph.input, *model.graph.output]}
         for group in (inputs, outputs):
             body += struct.pack("<I", len(group))
             for label, value in group:
-                body += pack(label.encode()) + pack(as_proto(label, value).SerializeToString())
+                body += pack(label.encode()) + as_value(label, value, types.get(label))
         with open(os.path.join(self.out, name + ".bin"), "wb") as file:
             file.write(body)
 
