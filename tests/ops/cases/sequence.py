@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sequences, optionals and maps; answers of ONNX Runtime, or as the specification says."""
+import numpy as np
+from common import T, helper, i64, numpy_helper
+
+rng = np.random.default_rng(23)
+
+
+def f32(*shape):
+    return rng.uniform(-2, 2, shape).astype(np.float32)
+
+
+def tensor(name, kind=T.FLOAT, shape=None):
+    return helper.make_tensor_value_info(name, kind, shape)
+
+
+def sequence(name, kind=T.FLOAT):
+    return helper.make_tensor_sequence_value_info(name, kind, None)
+
+
+def optional(name):
+    return helper.make_value_info(name, helper.make_optional_type_proto(helper.make_tensor_type_proto(T.FLOAT, None)))
+
+
+def model(own, label, nodes, inputs, outputs, feeds, reference="ort", opset=17, constants=(), domains=()):
+    graph = helper.make_graph(nodes, label, inputs, outputs, [numpy_helper.from_array(v, n) for n, v in constants])
+    imports = [helper.make_opsetid("", opset), *[helper.make_opsetid(d, 1) for d in domains]]
+    own.model(label, helper.make_model(graph, opset_imports=imports, ir_version=8), feeds, reference)
+
+
+def positions(own):
+    """Negative positions; what is taken out, put in and asked for."""
+    a, b, c = f32(2, 3), f32(4), f32(1, 2)
+    nodes = [helper.make_node("SequenceConstruct", ["a", "b"], ["s0"]),
+             helper.make_node("SequenceInsert", ["s0", "c", "p"], ["s1"]),
+             helper.make_node("SequenceInsert", ["s1", "c"], ["s2"]),
+             helper.make_node("SequenceErase", ["s2", "q"], ["s3"]),
+             helper.make_node("SequenceErase", ["s3"], ["s4"]),
+             helper.make_node("SequenceAt", ["s3", "p"], ["y"]),
+             helper.make_node("SequenceLength", ["s3"], ["n"])]
+    for p, q in ((-1, 0), (1, -2), (-2, 2)):
+        model(own, "positions", nodes, [tensor(n) for n in "abc"], [sequence("s2"), sequence("s4"), tensor("y"), tensor("n", T.INT64)],
+              [("a", a), ("b", b), ("c", c)], constants=[("p", np.array(p, np.int64)), ("q", np.array(q, np.int32))])
+
+
+def reused_memory(own):
+    """What was put into a sequence stays although the place where it was computed is used again."""
+    nodes = [helper.make_node("Abs", ["x"], ["a"]), helper.make_node("SequenceConstruct", ["a", "x"], ["s0"]),
+             helper.make_node("Neg", ["a"], ["b"]), helper.make_node("SequenceInsert", ["s0", "b"], ["s1"]),
+             helper.make_node("Exp", ["b"], ["c"]), helper.make_node("Sin", ["c"], ["d"]),
+             helper.make_node("Optional", ["d"], ["o"]), helper.make_node("Cos", ["d"], ["e"]),
+             helper.make_node("OptionalGetElement", ["o"], ["got"]), helper.make_node("SequenceInsert", ["s1", "e"], ["s2"]),
+             helper.make_node("ConcatFromSequence", ["s2"], ["y"], axis=-1, new_axis=1)]
+    x = f32(300, 7)
+    a = np.abs(x)
+    d = np.sin(np.exp(-a))
+    model(own, "reused", nodes, [tensor("x", shape=(300, 7))], [sequence("s2"), tensor("y"), tensor("got")], [("x", x)],
+          [[a, x, -a, np.cos(d)], np.stack([a, x, -a, np.cos(d)], -1), d], opset=18)
+
+
+def splits(own):
+    x = f32(3, 7, 2)
+    for axis, split, attrs in [(1, i64(2, 0, 5), {}), (-2, np.array(3, np.int32), {}), (0, None, {}), (2, None, {"keepdims": 0}),
+                               (1, np.array(7, np.int64), {"keepdims": 0})]:
+        inputs = ["x"] + (["split"] if split is not None else [])
+        nodes = [helper.make_node("SplitToSequence", inputs, ["s"], axis=axis, **attrs),
+                 helper.make_node("SequenceLength", ["s"], ["n"])]
+        model(own, "split", nodes, [tensor("x", shape=x.shape)], [sequence("s"), tensor("n", T.INT64)], [("x", x)],
+              constants=[("split", split)] if split is not None else [],
+              reference=[[x], np.array(1)] if split is not None and attrs else "ort")  # keepdims says nothing beside a split
+    for axis in (0, 1, -1):
+        nodes = [helper.make_node("SequenceConstruct", ["x", "x"], ["s"]),
+                 helper.make_node("ConcatFromSequence", ["s"], ["y"], axis=axis),
+                 helper.make_node("ConcatFromSequence", ["s"], ["z"], axis=axis, new_axis=1)]
+        model(own, "concat", nodes, [tensor("x", shape=x.shape)], [tensor("y"), tensor("z")], [("x", x)])
+
+
+def loops(own):
+    """A sequence that grows in a Loop, and is what a branch of If gives."""
+    body = helper.make_graph(
+        [helper.make_node("Cast", ["i"], ["factor"], to=T.FLOAT), helper.make_node("Mul", ["x", "factor"], ["m"]),
+         helper.make_node("SequenceInsert", ["s", "m"], ["s1"]), helper.make_node("Identity", ["go"], ["go1"])],
+        "body", [tensor("i", T.INT64, ()), tensor("go", T.BOOL, ()), sequence("s")], [tensor("go1", T.BOOL, ()), sequence("s1")])
+    then = helper.make_graph([helper.make_node("Identity", ["all"], ["t"])], "then", [], [sequence("t")])
+    other = helper.make_graph([helper.make_node("SequenceConstruct", ["x"], ["e"])], "else", [], [sequence("e")])
+    nodes = [helper.make_node("SequenceEmpty", [], ["none"]),
+             helper.make_node("Loop", ["count", "", "none"], ["all"], body=body),
+             helper.make_node("If", ["which"], ["y"], then_branch=then, else_branch=other)]
+    for which in (True, False):
+        model(own, "loop", nodes, [tensor("x", shape=(2, 3)), tensor("which", T.BOOL, ())], [sequence("y"), sequence("all")],
+              [("x", f32(2, 3)), ("which", np.array(which))], constants=[("count", np.array(5, np.int64))])
+
+
+def optionals(own):
+    nodes = [helper.make_node("OptionalHasElement", ["o"], ["has"]), helper.make_node("Identity", ["o"], ["same"])]
+    for value in (f32(2, 3), None):
+        model(own, "optional", nodes, [optional("o")], [tensor("has", T.BOOL), optional("same")], [("o", value)],
+              [np.array(value is not None), value], opset=18)
+
+
+def maps(own):
+    def map_type(key, kind):
+        return helper.make_map_type_proto(key, helper.make_tensor_type_proto(kind, []))
+
+    for attrs, key in [({"classlabels_strings": ["a", "b", "c"]}, T.STRING), ({"classlabels_int64s": [3, 4, 9]}, T.INT64)]:
+        out = helper.make_value_info("z", helper.make_sequence_type_proto(map_type(key, T.FLOAT)))
+        model(own, "zipmap", [helper.make_node("ZipMap", ["x"], ["z"], domain="ai.onnx.ml", **attrs)],
+              [tensor("x", shape=(4, 3))], [out], [("x", f32(4, 3))], domains=["ai.onnx.ml"])
+    for value, key, kind, attrs in [
+            ({"b": 1.5, "z": 2.5, "a": 3.5}, T.STRING, T.FLOAT, {"string_vocabulary": ["a", "b", "c"]}),
+            ({4: 1.5, 2: 2.5}, T.INT64, T.FLOAT, {"int64_vocabulary": [2, 3, 4]})]:
+        node = helper.make_node("DictVectorizer", ["x"], ["y"], domain="ai.onnx.ml", **attrs)
+        model(own, "dictvectorizer", [node], [helper.make_value_info("x", map_type(key, kind))], [tensor("y")], [("x", value)],
+              domains=["ai.onnx.ml"])
+    for value, kind, to, attrs, answer in [
+            ({1: 0.5, 3: 2.5, 0: 7.5}, T.FLOAT, T.FLOAT, {}, "ort"),
+            ({1: 0.5, 3: 2.5, 0: 7.5}, T.FLOAT, T.INT64, {"cast_to": "TO_INT64"}, "ort"),
+            ({1: "2.5", 3: "7"}, T.STRING, T.FLOAT, {"map_form": "SPARSE", "max_map": 5}, [np.array([[0, 2.5, 0, 7, 0]], np.float32)]),
+            ({1: "x", 3: "y"}, T.STRING, T.STRING, {"cast_to": "TO_STRING", "map_form": "SPARSE", "max_map": 3},
+             [np.array([["", "x", ""]], object)])]:
+        node = helper.make_node("CastMap", ["x"], ["y"], domain="ai.onnx.ml", **attrs)
+        model(own, "castmap", [node], [helper.make_value_info("x", map_type(T.INT64, kind))], [tensor("y", to)], [("x", value)],
+              domains=["ai.onnx.ml"], reference=answer)
+
+
+def cases(own):
+    positions(own)
+    reused_memory(own)
+    splits(own)
+    loops(own)
+    optionals(own)
+    maps(own)
