@@ -11,6 +11,7 @@
  */
 #include "ops/linear/gemm.h"
 #include "ops/microsoft/fused_act.h"
+#include "ops/nn/conv_lanes.h"
 #include "ops/nn/frame.h"
 #include "ops/nn/unroll.h"
 #include "ops/widened.h"
@@ -20,7 +21,9 @@ typedef struct conv_plan {
     int64_t batch, groups, in_channels, out_channels; /* channels a group */
     kelp_act act;
     bool pointwise, depthwise, framed; /* framed: depthwise, over two axes at most */
-    int64_t strip, images;             /* output rows, and images, that are unrolled together */
+    bool lanes;
+
+    int64_t strip, images; /* output rows, and images, that are unrolled together */
     int64_t matrix_elements, plane_elements, product_elements; /* per worker */
     size_t matrix_offset;
     const kelp_op_args *args;
@@ -83,6 +86,17 @@ static kelp_status *conv_reserve(conv_plan *p, kelp_op_args *args) {
     return kelp_ops_scratch(args, all, sizeof(float), &p->matrix_offset);
 }
 
+static kelp_status *lanes_reserve(conv_plan *p, kelp_op_args *args, const kelp_simd *simd) {
+    int64_t all = 0;
+    p->simd = simd;
+    p->matrix_elements = kelp_conv_lanes_floats(&p->w, simd, p->in_channels, p->out_channels);
+    if (p->matrix_elements < 0 ||
+        !kelp_i64_mul(p->matrix_elements, kelp_op_env_threads(args->env), &all))
+        return kelp_ops_bad_shapes(args, args->inputs[0], args->inputs[1],
+                                   "the kernel is too large");
+    return kelp_ops_scratch(args, all, sizeof(float), &p->matrix_offset);
+}
+
 static kelp_status *depthwise_reserve(conv_plan *p, kelp_op_args *args) {
     int64_t all = 0;
     p->strip = kelp_frame_strip(&p->w);
@@ -111,6 +125,11 @@ static kelp_status *conv_reshape(const void *state, kelp_op_args *args) {
     p->framed = p->depthwise && kelp_frame_fits(&p->w);
     if (p->framed)
         return depthwise_reserve(p, args);
+    const kelp_simd *simd = kelp_simd_get();
+    p->lanes = p->groups == 1 && !p->pointwise && kelp_ops_in(args, 3) == NULL &&
+               kelp_conv_lanes_pays(&p->w, simd, p->batch, p->in_channels, p->out_channels);
+    if (p->lanes)
+        return lanes_reserve(p, args, simd);
     return p->pointwise || p->depthwise ? NULL : conv_reserve(p, args);
 }
 
@@ -290,10 +309,31 @@ static void pointwise(const conv_plan *p) {
     }
 }
 
+static void conv_lanes(const conv_plan *p) {
+    const kelp_op_args *args = p->args;
+    kelp_conv_lanes job = {.w = &p->w,
+                           .simd = p->simd,
+                           .batch = p->batch,
+                           .in_channels = p->in_channels,
+                           .out_channels = p->out_channels,
+                           .x = args->inputs[0]->data,
+                           .weights = args->inputs[1]->data,
+                           .bias = bias_of(args),
+                           .act = p->act,
+                           .y = args->outputs[0]->data,
+                           .buffer = (float *)(void *)((char *)args->scratch + p->matrix_offset),
+                           .buffer_floats = p->matrix_elements};
+    kelp_conv_lanes_run(args->env, &job);
+}
+
 static kelp_status *conv_invoke(const void *state, kelp_op_args *args) {
     conv_plan *p = args->plan;
     (void)state;
     p->args = args;
+    if (p->lanes) { /* with the instruction set that memory was counted for */
+        conv_lanes(p);
+        return NULL;
+    }
     p->simd = kelp_simd_get();
     int64_t rows = p->w.out[0] * p->w.out[1] * p->batch * p->groups;
     if (kelp_tensor_elements(args->outputs[0]) == 0)

@@ -56,6 +56,18 @@ typedef struct kelp_slide {
     int64_t tap_rows, taps, tap_row_step, tap_step;
 } kelp_slide;
 
+/* A convolution at one output position of tile_columns images side by side: y[m * y_step + image] =
+ * Σ w[m * depth + c * kernel + tap] * x[(c * plane + offset) * tile_columns + image], over channels
+ * and the taps that lie inside. */
+typedef struct kelp_lanes {
+    const kelp_float_u *w;
+    const float *x;
+    float *y;
+    int64_t m, depth, channels, kernel, plane, y_step;
+    int64_t taps;
+    const int32_t *tap_index, *tap_offset;
+} kelp_lanes;
+
 typedef struct kelp_simd {
     const char *name;
     int32_t tile_rows, tile_columns; /* of gemm: blocks of their multiples waste nothing */
@@ -64,6 +76,10 @@ typedef struct kelp_simd {
     void (*bin[KELP_BIN_COUNT])(float *y, const float *a, const float *b, int64_t count,
                                 int a_stride, int b_stride);
     void (*gemm)(const kelp_gemm_block *block);
+    void (*lanes)(const kelp_lanes *lanes);
+    /* to[c * to_step + r] = from[r * from_step + c] */
+    void (*turn)(float *to, int64_t to_step, const float *from, int64_t from_step, int64_t rows,
+                 int64_t columns);
     /* y = act(y + bias + row_bias + residual) over one row; bias and residual may be NULL */
     void (*finish)(float *y, const float *bias, float row_bias, const float *residual,
                    int64_t count, kelp_act act);

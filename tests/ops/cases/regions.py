@@ -82,7 +82,23 @@ def padding(own):
         own.add("Where", [c[:, :, :1], a, b], reference=[np.where(c[:, :, :1], a, b)])
 
 
+def small_images(own):
+    """Many at once, so that they share vectors; the last vector is filled in part."""
+    for batch in (32, 37, 61):
+        own.add("Conv", [f32(batch, 9, 4, 5), f32(13, 9, 3, 3), f32(13)], pads=[1, 1, 1, 1], rtol=1e-3, atol=1e-4)
+        own.add("Conv", [f32(batch, 8, 5, 3), f32(11, 8, 3, 3)], pads=[2, 1, 1, 2], strides=[2, 1], rtol=1e-3, atol=1e-4)
+        own.add("Conv", [f32(batch, 6, 7, 7), f32(8, 3, 3, 3)], pads=[0, 1, 1, 0], group=2, rtol=1e-3, atol=1e-4)
+    own.add("Conv", [f32(3, 5, 40), f32(7, 5, 5)], pads=[2, 1], strides=[3], rtol=1e-3, atol=1e-4)
+    for k, stride in ((3, 1), (3, 2), (5, 1), (5, 3), (2, 2)):
+        own.add("Conv", [f32(2, 5, 23, 37), f32(5, 1, k, k), f32(5)], group=5, pads=[1, 2, 0, 1], strides=[stride, stride])
+        own.add("Conv", [f32(1, 4, 12, 50), f32(8, 1, k, k)], group=4, dilations=[2, 2], strides=[1, stride])
+    own.add("ConvTranspose", [f32(2, 6, 9, 21), f32(6, 5, 4, 3), f32(10)], group=2, strides=[3, 2], pads=[1, 0, 2, 1], dilations=[1, 2], rtol=1e-3, atol=1e-4)
+    own.add("ConvTranspose", [f32(1, 8, 60, 70), f32(8, 60, 2, 2), f32(60)], strides=[2, 2], constants=(1, 2), rtol=1e-3, atol=1e-4)
+    own.add("ConvTranspose", [f32(1, 3, 3, 4, 5), f32(3, 2, 3, 2, 3)], strides=[2, 1, 2], pads=[1, 0, 1, 0, 1, 0])
+
+
 def cases(own):
+    small_images(own)
     pools(own)
     regions(own)
     suppression(own)
