@@ -8,21 +8,25 @@
  *
  * Second part, for users: a registry finds libraries by name and calls their kernels; arguments are
  * checked against the signature before the kernel runs. Kernels without a signature, as in
- * libraries that only have get_function_ptr, are called as they are, through libffi.
+ * libraries that only have get_function_ptr, are called as they are, where need be through libffi.
  *
- * Signatures: parameters separated by commas, each
+ * Signatures: parameters separated by commas; a scalar, then a tensor:
  *
- *     [out|inout] NAME: TYPE            a scalar: int32 uint32 int64 uint64 float32 float64 bool
- * string [out|inout] NAME: TYPE[SHAPE]     a tensor
+ *     NAME: TYPE                        int32 uint32 int64 uint64 float32 float64 bool string
+ *     [out|inout] NAME: [strided] TYPE[SHAPE]
  *
  * TYPE of a tensor is a name of kelp_dtype_name, `any`, or a capital letter, which stands for one
  * type throughout. SHAPE lists extents: a number; a name, which stands for one extent throughout;
  * `?` for any. A first `...`, or `...NAME`, stands for any number of leading extents, the same ones
- * wherever the NAME is. Tensors marked out or inout are written and must not be read-only.
+ * wherever the NAME is. An integer with the name of an extent has that extent's value. Tensors
+ * marked out or inout are written and must not be read-only; they are compact unless `strided`.
  *
  *     "out y: T[...s], a: T[...s], b: T[...s]"         element by element
- *     "out hist: int64[bins], image: uint8[h, w]"      a histogram
+ *     "out hist: int64[bins], image: uint8[h, w], bins: int64"
  *     "out y: float32[h, w], x: float32[h, w], radius: int32"
+ *
+ * A function that is registered by its address takes DLTensor pointers; a `*` before TYPE gives it
+ * the address of the first element instead, as what a JIT makes has it: "out y: *float32[n]".
  *
  * Threads: a registry and its libraries from any thread; a context from one at a time.
  */
@@ -199,6 +203,12 @@ KELP_API kelp_status *kelp_kernel_library_register(kelp_kernel_library *library,
                                                    void *function, const char *signature,
                                                    bool with_context,
                                                    const kelp_kernel **out) KELP_MUST_USE;
+
+/* A kernel of this program, as a library would declare it. `def` and what it points to are copied,
+ * but for the summary, which outlives the registry. ALREADY_EXISTS when the name is taken. */
+KELP_API kelp_status *kelp_kernel_library_define(kelp_kernel_library *library,
+                                                 const kelp_kernel_def *def,
+                                                 const kelp_kernel **out) KELP_MUST_USE;
 
 KELP_API const char *kelp_kernel_name(const kelp_kernel *kernel);
 KELP_API const char *kelp_kernel_signature(const kelp_kernel *kernel); /* "" when there is none */

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct kernels_options {
     kelp_arg_list libraries;
@@ -101,6 +102,21 @@ static kelp_status *open_all(kelp_kernel_registry *registry, const kernels_optio
     return NULL;
 }
 
+/* What libraries print while they come and go is no result: it goes to stderr. Returns what stdout
+ * was, for the second call. */
+static int divert_stdout(int saved) {
+    fflush(stdout);
+    if (saved < 0) {
+        saved = dup(STDOUT_FILENO);
+        if (saved >= 0)
+            (void)dup2(STDERR_FILENO, STDOUT_FILENO);
+        return saved;
+    }
+    (void)dup2(saved, STDOUT_FILENO);
+    close(saved);
+    return -1;
+}
+
 static int run(const kelp_command *command, void *options) {
     const kernels_options *o = options;
     kelp_kernel_registry_options settings = {
@@ -109,6 +125,7 @@ static int run(const kelp_command *command, void *options) {
     kelp_buf text;
     (void)command;
     kelp_buf_init(&text, kelp_allocator_system());
+    int out = divert_stdout(-1);
     kelp_status *status = kelp_kernel_registry_create(&settings, &registry);
     if (status == NULL)
         status = open_all(registry, o);
@@ -127,10 +144,12 @@ static int run(const kelp_command *command, void *options) {
     else if (count == 0)
         kelp_buf_append_cstr(&text, "no kernel library is found: name folders in "
                                     "KELP_BACKEND_PATH, or a file with --library\n");
+    kelp_kernel_registry_release(registry);
+    if (out >= 0)
+        divert_stdout(out);
     if (status == NULL)
         status = kelp_cli_print(&text);
     kelp_buf_deinit(&text);
-    kelp_kernel_registry_release(registry);
     return kelp_cli_finish(status);
 }
 

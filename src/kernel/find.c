@@ -4,6 +4,7 @@
 
 #include "base/fs.h"
 
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,6 +74,25 @@ static bool list(const kelp_kernel_registry *registry, const char *text, const c
     return false;
 }
 
+static const char anchor; /* of this library */
+
+/* Beside libkelp.so, wherever that lies; where it would be installed, when it is part of a program.
+ */
+static bool in_default_folder(const kelp_kernel_registry *registry, const char *name,
+                              candidate_fn fn, void *userp) {
+    char folder[4096];
+    Dl_info info;
+    const char *slash = NULL;
+    if (dladdr((const void *)&anchor, &info) != 0 && info.dli_fname != NULL &&
+        strstr(info.dli_fname, "libkelp.so") != NULL)
+        slash = strrchr(info.dli_fname, '/');
+    int length = slash == NULL ? snprintf(folder, sizeof folder, "%s", KELP_KERNEL_FOLDER)
+                               : snprintf(folder, sizeof folder, "%.*s/kelp/kernels",
+                                          (int)(slash - info.dli_fname), info.dli_fname);
+    return length > 0 && (size_t)length < sizeof folder &&
+           entry(registry, folder, (size_t)length, name, fn, userp);
+}
+
 void kelp_kernel_candidates(const kelp_kernel_registry *registry, const char *name, candidate_fn fn,
                             void *userp) {
     if (registry->search_path != NULL) {
@@ -81,5 +101,5 @@ void kelp_kernel_candidates(const kelp_kernel_registry *registry, const char *na
     }
     if (!list(registry, getenv("KELP_BACKEND_PATH"), name, fn, userp) &&
         !list(registry, getenv("TRITON_BACKEND_PATH"), name, fn, userp))
-        list(registry, KELP_KERNEL_FOLDER, name, fn, userp);
+        in_default_folder(registry, name, fn, userp);
 }

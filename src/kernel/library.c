@@ -284,14 +284,19 @@ kelp_status *kelp_kernel_library_find(kelp_kernel_library *library, const char *
     return status;
 }
 
-static kelp_status *register_locked(kelp_kernel_library *library, const char *name, void *function,
-                                    const char *signature, bool with_context,
-                                    const kelp_kernel **out) {
+static kelp_status *check_name_free(const kelp_kernel_library *library, const char *name) {
     for (size_t i = 0; i < library->kernel_count; i++) {
         if (strcmp(library->kernels[i]->name, name) == 0)
             return KELP_ERROR(KELP_ALREADY_EXISTS, "library '%s' has a kernel '%s' already",
                               library->name, name);
     }
+    return NULL;
+}
+
+static kelp_status *register_locked(kelp_kernel_library *library, const char *name, void *function,
+                                    const char *signature, bool with_context,
+                                    const kelp_kernel **out) {
+    KELP_TRY(check_name_free(library, name));
     kelp_kernel *kernel = NULL;
     KELP_TRY(add_kernel(library, name, signature, &kernel));
     kernel->raw = function;
@@ -307,6 +312,27 @@ kelp_status *kelp_kernel_library_register(kelp_kernel_library *library, const ch
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "kernel '%s' has no address", name);
     pthread_mutex_lock(&library->registry->mutex);
     kelp_status *status = register_locked(library, name, function, signature, with_context, out);
+    pthread_mutex_unlock(&library->registry->mutex);
+    return status;
+}
+
+kelp_status *kelp_kernel_library_define(kelp_kernel_library *library, const kelp_kernel_def *def,
+                                        const kelp_kernel **out) {
+    if (def->fn == NULL || def->name == NULL || def->signature == NULL)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "kernel '%s' has no %s: expected name, signature and function",
+                          def->name ? def->name : "", def->fn == NULL ? "function" : "signature");
+    pthread_mutex_lock(&library->registry->mutex);
+    kelp_status *status = check_name_free(library, def->name);
+    kelp_kernel *kernel = NULL;
+    if (status == NULL)
+        status = add_kernel(library, def->name, def->signature, &kernel);
+    if (status == NULL) {
+        kernel->fn = def->fn;
+        kernel->flags = def->flags;
+        kernel->summary = def->summary != NULL ? def->summary : "";
+        *out = kernel;
+    }
     pthread_mutex_unlock(&library->registry->mutex);
     return status;
 }

@@ -21,7 +21,9 @@ typedef struct op_call {
 static kelp_status *scalar_of(void *userp, const kelp_signature_param *p, kelp_kernel_arg *out) {
     const kelp_node *node = ((op_call *)userp)->node;
     kelp_attr_type type = kelp_node_attr_type(node, p->name);
-    if (p->kind == KELP_ARG_INT && type == KELP_ATTR_INT)
+    if (p->symbol >= 0 && type == KELP_ATTR_NONE)
+        out->kind = 0;
+    else if (p->kind == KELP_ARG_INT && type == KELP_ATTR_INT)
         out->as.i = kelp_node_attr_i64(node, p->name, 0);
     else if (p->kind == KELP_ARG_FLOAT && type == KELP_ATTR_FLOAT)
         out->as.f = (double)kelp_node_attr_f32(node, p->name, 0);

@@ -12,6 +12,8 @@ bool kelp_kernel_shapes_follow(const kelp_kernel *kernel) {
         return false;
     for (int32_t i = 0; i < s->count; i++) {
         const kelp_signature_param *p = &s->params[i];
+        if (p->symbol >= 0)
+            symbols[p->symbol] = true;
         if (p->kind != KELP_ARG_TENSOR || p->direction == KELP_PARAM_OUT)
             continue;
         if (p->letter >= 0)
@@ -56,6 +58,32 @@ static kelp_status *set_tensor(bound *b, int32_t index, const kelp_tensor *tenso
     return NULL;
 }
 
+/* An integer that stands for an extent is left to fill_counters when nobody gives it. */
+static kelp_status *set_scalar(bound *b, int32_t index) {
+    const kelp_signature *s = &b->run->kernel->signature;
+    const kelp_signature_param *p = &s->params[index];
+    b->args[index].kind = (uint32_t)p->kind;
+    KELP_TRY(b->run->scalar(b->run->userp, p, &b->args[index]));
+    bool given = b->args[index].kind != 0;
+    b->args[index].kind = (uint32_t)p->kind;
+    return given && p->symbol >= 0
+               ? kelp_signature_bind_counter(s, index, b->args[index].as.i, &b->binding)
+               : NULL;
+}
+
+static kelp_status *fill_counters(bound *b) {
+    const kelp_signature *s = &b->run->kernel->signature;
+    for (int32_t i = 0; i < s->counter_count; i++) {
+        const kelp_signature_param *p = &s->params[s->counters[i]];
+        if ((b->binding.extents_known >> p->symbol & 1) == 0)
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "'%s' is not given, and no input has an extent of that name",
+                              p->name);
+        b->args[s->counters[i]].as.i = b->binding.extents[p->symbol];
+    }
+    return NULL;
+}
+
 static kelp_status *set_inputs(bound *b) {
     const kelp_signature *s = &b->run->kernel->signature;
     size_t next = 0, given = b->run->input_count;
@@ -63,8 +91,7 @@ static kelp_status *set_inputs(bound *b) {
     for (int32_t i = 0; i < s->count; i++) {
         const kelp_signature_param *p = &s->params[i];
         if (p->kind != KELP_ARG_TENSOR) {
-            b->args[i].kind = (uint32_t)p->kind;
-            KELP_TRY(b->run->scalar(b->run->userp, p, &b->args[i]));
+            KELP_TRY(set_scalar(b, i));
             continue;
         }
         if (p->direction == KELP_PARAM_OUT)
@@ -75,7 +102,7 @@ static kelp_status *set_inputs(bound *b) {
         KELP_TRY(kelp_signature_check_tensor(s, i, &b->tensors[i], &b->binding));
     }
     return next == given
-               ? NULL
+               ? fill_counters(b)
                : KELP_ERROR(KELP_INVALID_ARGUMENT, "it takes %zu inputs: found %zu", next, given);
 }
 

@@ -13,6 +13,8 @@ typedef struct kelp_kernel_run {
     size_t input_count;
     kelp_tensor *outputs; /* those that are written; described here */
     size_t output_count;  /* fewer than there are: nobody wants the rest */
+    /* Sets the value; out->kind 0 says that nobody gives it, which is fine for an integer that
+     * stands for an extent (param->symbol >= 0). */
     kelp_status *(*scalar)(void *userp, const kelp_signature_param *param, kelp_kernel_arg *out);
     /* Memory for output `index`; NULL: there is none. */
     void *(*memory)(void *userp, size_t index, size_t size_bytes);

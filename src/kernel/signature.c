@@ -160,6 +160,7 @@ static kelp_status *read_scalar(reader *r, kelp_str type, kelp_signature_param *
 }
 
 static kelp_status *read_type(reader *r, kelp_signature_param *p) {
+    p->data_only = take(r, '*');
     kelp_str type = read_word(r);
     char name[32];
     if (word_is(type, "strided")) {
@@ -174,8 +175,11 @@ static kelp_status *read_type(reader *r, kelp_signature_param *p) {
         p->dtype = kelp_dtype_parse(name);
     if (p->letter < 0 && p->dtype == KELP_DTYPE_INVALID && !word_is(type, "any"))
         SIGNATURE_FAIL(r, "expected a type, 'any' or a capital letter, found '%s'", name);
-    if (!take(r, '['))
+    if (!take(r, '[')) {
+        if (p->data_only)
+            SIGNATURE_FAIL(r, "expected '[' after '*%s': only a tensor has elements", name);
         return read_scalar(r, type, p);
+    }
     p->kind = KELP_ARG_TENSOR;
     if (p->dtype == KELP_STRING)
         SIGNATURE_FAIL(r, "tensors of strings do not travel as DLPack");
@@ -201,6 +205,18 @@ static kelp_status *read_param(reader *r, kelp_signature_param *p) {
     return read_type(r, p);
 }
 
+static void find_counters(kelp_signature *s, kelp_signature_param *params) {
+    for (int32_t i = 0; i < s->count; i++) {
+        for (int32_t k = 0; params[i].kind == KELP_ARG_INT && k < s->symbol_count; k++) {
+            if (strcmp(s->symbols[k], params[i].name) == 0) {
+                params[i].symbol = k;
+                s->counters[s->counter_count++] = i;
+                break;
+            }
+        }
+    }
+}
+
 kelp_status *kelp_signature_parse(kelp_arena *arena, const char *text, kelp_signature *out) {
     kelp_signature_param params[KELP_SIGNATURE_PARAMS];
     reader r = {text, text, arena, out};
@@ -209,7 +225,7 @@ kelp_status *kelp_signature_parse(kelp_arena *arena, const char *text, kelp_sign
     while (*r.at != '\0') {
         if (out->count == KELP_SIGNATURE_PARAMS)
             SIGNATURE_FAIL(&r, "expected at most %d parameters", KELP_SIGNATURE_PARAMS);
-        params[out->count] = (kelp_signature_param){.leading_symbol = -1};
+        params[out->count] = (kelp_signature_param){.leading_symbol = -1, .symbol = -1};
         KELP_TRY(read_param(&r, &params[out->count]));
         out->count++;
         if (take(&r, ','))
@@ -218,6 +234,7 @@ kelp_status *kelp_signature_parse(kelp_arena *arena, const char *text, kelp_sign
         if (*r.at != '\0')
             SIGNATURE_FAIL(&r, "expected ',' or the end, found '%c'", *r.at);
     }
+    find_counters(out, params);
     out->params = KELP_ARENA_ARRAY(arena, (size_t)out->count, kelp_signature_param);
     if (out->params == NULL)
         return KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "no memory for a signature");
@@ -374,6 +391,22 @@ kelp_status *kelp_signature_check_tensor(const kelp_signature *signature, int32_
     return check_tensor(signature, index, tensor, inout);
 }
 
+/* At a multiple of the element's size, of 8 at most. */
+static inline bool is_aligned(const DLTensor *tensor) {
+    uint32_t bytes = (uint32_t)tensor->dtype.bits * tensor->dtype.lanes / 8;
+    uintptr_t mask = bytes >= 8 ? 7 : bytes >= 4 ? 3 : bytes >= 2 ? 1 : 0;
+    return (((uintptr_t)tensor->data + tensor->byte_offset) & mask) == 0;
+}
+
+COLD static kelp_status *bad_address(const kelp_signature_param *p, const DLTensor *tensor) {
+    char text[64];
+    return KELP_ERROR(
+        KELP_INVALID_ARGUMENT,
+        "argument '%s' lies at an address where no %s may lie: expected a multiple of "
+        "its size",
+        p->name, type_text(tensor->dtype, text, sizeof text));
+}
+
 static inline kelp_status *check_tensor_arg(const kelp_signature *s, int32_t index,
                                             const kelp_kernel_arg *arg, DLDevice device,
                                             kelp_signature_binding *binding) {
@@ -390,6 +423,8 @@ static inline kelp_status *check_tensor_arg(const kelp_signature *s, int32_t ind
                           "type %d, id %d",
                           p->name, (int)device.device_type, device.device_id,
                           (int)tensor->device.device_type, tensor->device.device_id);
+    if (!is_aligned(tensor))
+        return bad_address(p, tensor);
     if (tensor->data == NULL) {
         for (int32_t axis = 0; axis < tensor->ndim; axis++) {
             if (tensor->shape[axis] == 0)
@@ -411,6 +446,29 @@ static kelp_status *check_int(const kelp_signature_param *p, int64_t value) {
     return fits ? NULL
                 : KELP_ERROR(KELP_INVALID_ARGUMENT, "argument '%s' is %lld, which is no %s",
                              p->name, (long long)value, kelp_dtype_name(p->dtype));
+}
+
+COLD static kelp_status *bad_counter(const kelp_signature_param *p, int64_t value,
+                                     int64_t expected) {
+    if (value < 0)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "argument '%s' is %lld, and no extent is negative",
+                          p->name, (long long)value);
+    return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                      "argument '%s' is %lld: expected %lld, which is the extent '%s' of the "
+                      "tensors",
+                      p->name, (long long)value, (long long)expected, p->name);
+}
+
+kelp_status *kelp_signature_bind_counter(const kelp_signature *signature, int32_t index,
+                                         int64_t value, kelp_signature_binding *inout) {
+    const kelp_signature_param *p = &signature->params[index];
+    int64_t *bound = &inout->extents[p->symbol];
+    bool known = (inout->extents_known >> p->symbol & 1) != 0;
+    if (value < 0 || (known && *bound != value))
+        return bad_counter(p, value, *bound);
+    inout->extents_known |= (uint32_t)1 << p->symbol;
+    *bound = value;
+    return NULL;
 }
 
 static const char *kind_name(uint32_t kind) {
@@ -438,6 +496,9 @@ kelp_status *kelp_signature_check(const kelp_signature *signature, const kelp_ke
         else if (p->kind == KELP_ARG_INT)
             KELP_TRY(check_int(p, args[i].as.i));
     }
+    for (int32_t i = 0; i < signature->counter_count; i++)
+        KELP_TRY(kelp_signature_bind_counter(signature, signature->counters[i],
+                                             args[signature->counters[i]].as.i, &binding));
     return NULL;
 }
 

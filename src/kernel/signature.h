@@ -21,6 +21,8 @@ typedef struct kelp_signature_param {
     DLDataType dl;      /* of dtype */
     int letter;         /* 0 … 25, or -1 */
     bool strided;       /* gaps between elements are fine */
+    bool data_only;     /* "*": a bare function is given the first element's address */
+    int symbol;         /* of an integer with an extent's name, which has its value; or -1 */
     bool leading;       /* "..." comes first */
     int leading_symbol; /* or -1 */
     int32_t extent_count;
@@ -33,6 +35,8 @@ typedef struct kelp_signature {
     kelp_signature_param *params;
     const char *symbols[KELP_SIGNATURE_SYMBOLS]; /* names of extents */
     const char *leadings[KELP_SIGNATURE_SYMBOLS];
+    int32_t counter_count; /* parameters with a symbol */
+    int32_t counters[KELP_SIGNATURE_PARAMS];
 } kelp_signature;
 
 /* What names stand for in one call. */
@@ -53,6 +57,10 @@ static inline void kelp_signature_begin(kelp_signature_binding *out) {
 /* One tensor against its parameter; what its names stand for is bound. */
 kelp_status *kelp_signature_check_tensor(const kelp_signature *signature, int32_t index,
                                          const DLTensor *tensor,
+                                         kelp_signature_binding *inout) KELP_MUST_USE;
+/* An integer with an extent's name stands for that extent. */
+kelp_status *kelp_signature_bind_counter(const kelp_signature *signature, int32_t index,
+                                         int64_t value,
                                          kelp_signature_binding *inout) KELP_MUST_USE;
 /* All arguments of a call; `device` is where tensors must lie. */
 kelp_status *kelp_signature_check(const kelp_signature *signature, const kelp_kernel_arg *args,

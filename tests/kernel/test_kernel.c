@@ -2,6 +2,7 @@
 /* Kernel libraries as their users meet them: found, called, refused, asynchronous, as operators. */
 #include "support/failing_allocator.h"
 
+#include <kelp/compute.h>
 #include <kelp/engine.h>
 #include <kelp/kernel.h>
 #include <kelp/opset.h>
@@ -237,6 +238,108 @@ static void functions_by_address(void **state) {
     close_library(&f);
 }
 
+/* What numba's cfunc makes: addresses of elements, and as many parameters as one likes. */
+static void saxpy(float *y, const float *x, float alpha, int64_t n) {
+    for (int64_t i = 0; i < n; i++)
+        y[i] += alpha * x[i];
+}
+
+static int64_t seen[10];
+static void ten(int8_t a, uint8_t b, int32_t c, uint32_t d, int64_t e, const char *f, int64_t g,
+                int64_t h, int64_t i, int32_t j) {
+    const int64_t all[10] = {a, b, c, d, e, f[0], g, h, i, j};
+    memcpy(seen, all, sizeof seen);
+}
+
+static void addresses_of_elements(void **state) {
+    (void)state;
+    fixture f;
+    kelp_kernel_library *own = NULL;
+    const kelp_kernel *kernel = NULL;
+    float x[4] = {9, 1, 2, 3}, y[3] = {10, 20, 30};
+    int64_t three = 3;
+    begin(&f, "toolbox");
+    check_ok(kelp_kernel_registry_add(f.registry, "mine", &own));
+    check_ok(kelp_kernel_library_register(
+        own, "saxpy", (void *)saxpy,
+        "inout y: *float32[n], x: *float32[n], alpha: float32, n: int64", false, &kernel));
+    DLTensor tx = tensor_of(x, kDLFloat, 32, 1, &three), ty = tensor_of(y, kDLFloat, 32, 1, &three);
+    tx.byte_offset = 4; /* its first element is x[1] */
+    kelp_kernel_arg args[] = {tensor_arg(&ty),
+                              tensor_arg(&tx),
+                              {.kind = KELP_ARG_FLOAT, .as.f = 2},
+                              {.kind = KELP_ARG_INT, .as.i = 3}};
+    check_ok(kelp_kernel_call(kernel, f.session, args, 4));
+    assert_true(y[0] == 12 && y[1] == 24 && y[2] == 36);
+    args[3].as.i = 4; /* it would write past the end */
+    expect_failure(kelp_kernel_call(kernel, f.session, args, 4), KELP_INVALID_ARGUMENT,
+                   "argument 'n' is 4: expected 3");
+    check_ok(kelp_kernel_library_register(own, "ten", (void *)ten, NULL, false, &kernel));
+    kelp_kernel_arg many[10];
+    for (int i = 0; i < 10; i++)
+        many[i] = (kelp_kernel_arg){.kind = KELP_ARG_INT, .as.i = i % 2 ? i : -i};
+    many[5] = (kelp_kernel_arg){.kind = KELP_ARG_STRING, .as.s = "A"};
+    many[1].as.i = 200;
+    many[3].as.i = 4000000000;
+    many[9].as.i = -9;
+    check_ok(kelp_kernel_call(kernel, f.session, many, 10));
+    const int64_t expected[10] = {0, 200, -2, 4000000000, -4, 'A', -6, 7, -8, -9};
+    assert_memory_equal(seen, expected, sizeof seen);
+    close_library(&f);
+}
+
+/* ---- kernels of the program's own ---- */
+static kelp_code fill(const kelp_kernel_context *context, const kelp_kernel_arg *args) {
+    (void)context;
+    for (int64_t i = 0; i < args[0].as.tensor->shape[0]; i++)
+        ((int64_t *)args[0].as.tensor->data)[i] = args[1].as.i;
+    return KELP_OK;
+}
+
+static void own_kernels(void **state) {
+    (void)state;
+    fixture f;
+    kelp_kernel_library *own = NULL;
+    const kelp_kernel *kernel = NULL;
+    int64_t x[2] = {0}, two = 2;
+    const kelp_kernel_def def = {
+        .name = "fill", .signature = "out x: int64[n], value: int64", .fn = fill};
+    begin(&f, "toolbox");
+    check_ok(kelp_kernel_registry_add(f.registry, "mine", &own));
+    check_ok(kelp_kernel_library_define(own, &def, &kernel));
+    expect_failure(kelp_kernel_library_define(own, &def, &kernel), KELP_ALREADY_EXISTS, "'fill'");
+    const kelp_kernel_def empty = {.name = "fill", .signature = ""};
+    expect_failure(kelp_kernel_library_define(own, &empty, &kernel), KELP_INVALID_ARGUMENT,
+                   "has no function");
+    DLTensor tx = tensor_of(x, kDLInt, 64, 1, &two);
+    kelp_kernel_arg args[] = {tensor_arg(&tx), {.kind = KELP_ARG_INT, .as.i = 7}};
+    check_ok(kelp_kernel_call(kernel, f.session, args, 2));
+    assert_int_equal(x[1], 7);
+    close_library(&f);
+}
+
+/* Two libraries in C++ at once, and two registries with the same one: each has its own object. */
+static void classes_do_not_meet(void **state) {
+    (void)state;
+    fixture f, g;
+    kelp_kernel_library *other = NULL;
+    begin(&f, "custom_add");
+    begin(&g, "custom_add");
+    check_ok(kelp_kernel_registry_open(f.registry, "other_class", &other));
+    assert_string_equal(kelp_kernel_library_name(other), "other_class");
+    assert_non_null(kelp_kernel_library_function(other, "nothing"));
+    assert_null(kelp_kernel_library_function(other, "add"));
+    assert_null(kelp_kernel_library_function(other, "throw"));
+    assert_non_null(kelp_kernel_library_function(f.library, "add"));
+    assert_int_equal(setenv("OTHER_CLASS_THROWS", "1", 1), 0);
+    expect_failure(kelp_kernel_registry_open(g.registry, "other_class", &other), KELP_NOT_FOUND,
+                   "failed to initialize: no device is good enough");
+    assert_int_equal(unsetenv("OTHER_CLASS_THROWS"), 0);
+    close_library(&f);
+    assert_non_null(kelp_kernel_library_function(g.library, "add")); /* its object is alive */
+    close_library(&g);
+}
+
 /* ---- what is not found, and why ---- */
 static void a_missing_library_says_where_it_looked(void **state) {
     (void)state;
@@ -374,6 +477,47 @@ static void kernels_are_operators(void **state) {
     close_library(&f);
 }
 
+/* An integer that stands for an extent makes an output's shape, or is what the inputs say. */
+static kelp_status *infer_counting(kelp_runtime *runtime, const char *text, const kelp_tensor *in,
+                                   kelp_tensor *out, float *copy) {
+    char artifact_text[4096];
+    snprintf(artifact_text, sizeof artifact_text, "%s/libcounting.so\n%s", folder, text);
+    kelp_artifact artifact = {
+        .data = artifact_text, .size_bytes = strlen(artifact_text), .label = "counting"};
+    kelp_compute_model *model = NULL;
+    kelp_infer_item item = {.inputs = in, .outputs = out};
+    *out = (kelp_tensor){0};
+    KELP_TRY(kelp_compute_load(runtime, "kernels", &artifact, &model));
+    kelp_status *status = kelp_compute_init(model);
+    if (status == NULL)
+        status = kelp_compute_infer_one(model, &item);
+    if (status == NULL)
+        memcpy(copy, out->data, kelp_tensor_bytes(out));
+    kelp_compute_destroy(model);
+    return status;
+}
+
+static void counting_models(void **state) {
+    (void)state;
+    kelp_runtime *runtime = NULL;
+    kelp_tensor in, out;
+    float x[2] = {1, 2}, y[8];
+    check_ok(kelp_runtime_create(NULL, &runtime));
+    check_ok(kelp_tensor_init(&in, KELP_F32, 1, (const int64_t[]){2}, x));
+    check_ok(infer_counting(runtime, "repeat\nn=3\n", &in, &out, y));
+    assert_int_equal(out.shape[0], 3);
+    assert_int_equal(out.shape[1], 2);
+    assert_true(y[5] == 2);
+    expect_failure(infer_counting(runtime, "repeat\n", &in, &out, y), KELP_INVALID_ARGUMENT,
+                   "'n' is not given, and no input has an extent of that name");
+    check_ok(infer_counting(runtime, "twice\n", &in, &out, y)); /* the input says 2 */
+    assert_int_equal(out.shape[0], 2);
+    assert_true(y[1] == 4);
+    expect_failure(infer_counting(runtime, "twice\nn=3\n", &in, &out, y), KELP_INVALID_ARGUMENT,
+                   "argument 'n' is 3: expected 2");
+    kelp_runtime_release(runtime);
+}
+
 /* ---- memory ---- */
 static kelp_status *scenario(kelp_allocator allocator) {
     fixture f;
@@ -436,12 +580,16 @@ int main(void) {
         cmocka_unit_test(asynchronous),
         cmocka_unit_test(resources_go_newest_first),
         cmocka_unit_test(functions_by_address),
+        cmocka_unit_test(addresses_of_elements),
+        cmocka_unit_test(own_kernels),
+        cmocka_unit_test(classes_do_not_meet),
         cmocka_unit_test(a_missing_library_says_where_it_looked),
         cmocka_unit_test(paths_of_the_environment),
         cmocka_unit_test(wrong_libraries_are_refused_in_words),
         cmocka_unit_test(a_file_for_another_machine),
         cmocka_unit_test(another_name_is_not_taken),
         cmocka_unit_test(kernels_are_operators),
+        cmocka_unit_test(counting_models),
         cmocka_unit_test(any_allocation_may_fail),
         cmocka_unit_test(warm_calls_allocate_nothing),
     };

@@ -58,6 +58,7 @@ static void what_is_refused(void **state) {
     refuse("y: string[n]", "do not travel as DLPack");
     refuse("y: int8[99999999999999999999]", "expected a number");
     refuse("a: int32,, b: int32", "the name of a parameter");
+    refuse("a: *int8", "only a tensor has elements");
     refuse("a: int8[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]", "at most 16 extents");
 }
 
@@ -148,12 +149,38 @@ static void names_stand_for_one_thing(void **state) {
     kelp_arena_deinit(&c.arena);
 }
 
+/* An integer with the name of an extent. */
+static void integers_that_count(void **state) {
+    (void)state;
+    call c;
+    begin(&c, "out y: float32[h, w], x: float32[h, w], w: int64");
+    check_refused(&c, 3, "argument 'w' is 5: expected 3, which is the extent 'w'");
+    c.args[2].as.i = 3;
+    check_ok(kelp_signature_check(&c.signature, c.args, 3, cpu));
+    c.args[2].as.i = -1;
+    check_refused(&c, 3, "no extent is negative");
+    kelp_arena_deinit(&c.arena);
+}
+
+static void where_elements_lie(void **state) {
+    (void)state;
+    call c;
+    begin(&c, "out y: float32[h, w], x: T[h, w]");
+    c.b.byte_offset = 4;
+    check_ok(kelp_signature_check(&c.signature, c.args, 2, cpu));
+    c.b.byte_offset = 2;
+    check_refused(&c, 2, "argument 'x' lies at an address where no float32 may lie");
+    c.b.byte_offset = 0;
+    c.a.byte_offset = 1;
+    check_refused(&c, 2, "argument 'y' lies at an address");
+    kelp_arena_deinit(&c.arena);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_read),
-        cmocka_unit_test(what_is_refused),
-        cmocka_unit_test(arguments),
-        cmocka_unit_test(names_stand_for_one_thing),
+        cmocka_unit_test(what_is_read),        cmocka_unit_test(what_is_refused),
+        cmocka_unit_test(arguments),           cmocka_unit_test(names_stand_for_one_thing),
+        cmocka_unit_test(integers_that_count), cmocka_unit_test(where_elements_lie),
     };
     return cmocka_run_group_tests_name("kernel.signature", tests, NULL, NULL);
 }

@@ -106,6 +106,9 @@ static kelp_status *scalar_of(void *userp, const kelp_signature_param *p, kelp_k
                     : KELP_ERROR(KELP_INVALID_ARGUMENT, "parameter '%s' is '%.*s': expected %s",
                                  p->name, KELP_STR_ARG(s->value), kelp_dtype_name(p->dtype));
     }
+    out->kind = 0;
+    if (p->symbol >= 0) /* the tensors may tell */
+        return NULL;
     return KELP_ERROR(KELP_INVALID_ARGUMENT, "parameter '%s' (%s) is missing", p->name,
                       kelp_dtype_name(p->dtype));
 }

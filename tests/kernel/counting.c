@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Kernels with integers that stand for extents. */
+#include <kelp/kernel.h>
+
+static kelp_code repeat(const kelp_kernel_context *context, const kelp_kernel_arg *args) {
+    float *y = args[0].as.tensor->data;
+    const float *x = args[1].as.tensor->data;
+    int64_t width = args[1].as.tensor->shape[0];
+    (void)context;
+    for (int64_t i = 0; i < args[2].as.i * width; i++)
+        y[i] = x[i % width];
+    return KELP_OK;
+}
+
+static kelp_code twice(const kelp_kernel_context *context, const kelp_kernel_arg *args) {
+    float *y = args[0].as.tensor->data;
+    const float *x = args[1].as.tensor->data;
+    (void)context;
+    for (int64_t i = 0; i < args[2].as.i; i++)
+        y[i] = 2 * x[i];
+    return KELP_OK;
+}
+
+static const kelp_kernel_def kernels[] = {
+    {.name = "repeat", .signature = "out y: float32[n, k], x: float32[k], n: int64", .fn = repeat},
+    {.name = "twice", .signature = "out y: float32[n], x: float32[n], n: uint32", .fn = twice},
+};
+KELP_KERNEL_LIBRARY("counting", kernels)
