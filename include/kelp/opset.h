@@ -69,6 +69,8 @@ typedef struct kelp_op_args {
 #define KELP_OP_IMPURE \
     16u /* random or otherwise not a function of its inputs: never folded or merged */
 #define KELP_OP_SERIAL 32u /* never worth a second thread */
+#define KELP_OP_LISTS \
+    64u /* takes inputs of KELP_LIST; without it such a node is refused before its reshape */
 
 typedef struct kelp_op_kernel {
     uint32_t struct_size; /* sizeof(kelp_op_kernel) */

@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "engine/engine_internal.h"
+#include "opset/bridge.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -267,6 +268,7 @@ static kelp_status *prepare_dynamic(kelp_context *context, kelp_step *step) {
         memset(args->plan, 0, kernel->plan_bytes);
     args->scratch_bytes = 0;
     args->deferred = false;
+    KELP_TRY(kelp_opset_check_lists(kernel, args));
     KELP_TRY(kernel->reshape(step->engine_node->state, args));
     if (args->deferred)
         return KELP_ERROR(KELP_INTERNAL,

@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "engine/engine_internal.h"
+#include "opset/bridge.h"
 
 #include <string.h>
 
@@ -249,7 +250,9 @@ static kelp_status *plan_node(planner *p, const kelp_engine_node *engine_node) {
         consume(p, node);
         return NULL;
     }
-    kelp_status *status = engine_node->kernel->reshape(engine_node->state, &args);
+    kelp_status *status = kelp_opset_check_lists(engine_node->kernel, &args);
+    if (status == NULL)
+        status = engine_node->kernel->reshape(engine_node->state, &args);
     if (status == NULL && args.deferred) {
         args.deferred = false;
         args.scratch_bytes = 0;

@@ -49,6 +49,16 @@ static kelp_status *dispatch_and_wait(const kelp_opset_match *match, const kelp_
 }
 
 /* ---- kernel, run once ---- */
+kelp_status *kelp_opset_check_lists(const kelp_op_kernel *kernel, const kelp_op_args *args) {
+    for (int32_t i = 0; (kernel->flags & KELP_OP_LISTS) == 0 && i < args->input_count; i++)
+        if (args->inputs[i] != NULL && args->inputs[i]->dtype == KELP_LIST)
+            return KELP_ERROR(
+                KELP_INVALID_ARGUMENT,
+                "input %d of %s is a sequence, an optional or a map: expected a tensor", i,
+                kelp_node_op_type(args->node));
+    return NULL;
+}
+
 static kelp_status *run_kernel(const kelp_op_kernel *kernel, const kelp_op_env *env,
                                const kelp_node *node, const kelp_tensor *const *inputs,
                                kelp_tensor *outputs) {
@@ -70,6 +80,7 @@ static kelp_status *run_kernel(const kelp_op_kernel *kernel, const kelp_op_env *
                          .plan = plan,
                          .env = env};
     void *state = NULL;
+    KELP_TRY(kelp_opset_check_lists(kernel, &args));
     if (kernel->create != NULL)
         KELP_TRY(kernel->create(node, env, &state));
     kelp_status *status = kernel->reshape(state, &args);
@@ -286,7 +297,7 @@ static kelp_status *bridge_invoke(const void *state, kelp_op_args *args) {
 }
 
 const kelp_op_kernel kelp_bridge_kernel = {.struct_size = sizeof(kelp_op_kernel),
-                                           .flags = KELP_OP_IMPURE,
+                                           .flags = KELP_OP_IMPURE | KELP_OP_LISTS,
                                            .plan_bytes = sizeof(bridge_plan),
                                            .unaligned_inputs = 0,
                                            .create = NULL,

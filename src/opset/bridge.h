@@ -35,4 +35,8 @@ kelp_status *kelp_opset_walk_block(const kelp_opset_registry *registry, const ke
  * kelp_pass_captures). */
 kelp_captures kelp_node_captures(const kelp_node *node, const kelp_tensor *const *inputs);
 
+/* INVALID_ARGUMENT when an input is a list (KELP_LIST) and the kernel does not take lists. */
+kelp_status *kelp_opset_check_lists(const kelp_op_kernel *kernel,
+                                    const kelp_op_args *args) KELP_MUST_USE;
+
 #endif

@@ -3,6 +3,7 @@
  * Runs the operator cases that gen_cases.py wrote, through the whole engine, and compares.
  *
  * usage: run_cases DIR [--isa 0|1|2] [--threads N] [--missing FILE] [--match TEXT]
+ * A case whose only output is "!refused" must fail, with its text in the message.
  * A case that fails must be listed in FILE (name, tab, why). The last line sums up.
  */
 #include "ops/ops.h"
@@ -138,6 +139,24 @@ static bool listed(const char *missing, const char *name) {
     return false;
 }
 
+/* Clears `why` when the case was to be refused and was, with the text that it names. */
+static void judge_refusal(const test_case *c, const kelp_status *status, char *why, size_t room) {
+    if (c->output_count != 1 || strcmp(c->outputs[0].name, "!refused") != 0)
+        return;
+    const kelp_string *text = c->outputs[0].tensor.data;
+    char found[2048];
+    if (status == NULL) {
+        snprintf(why, room, "was not refused; expected '%.*s'", (int)text->length, text->data);
+        return;
+    }
+    kelp_status_format(status, found, sizeof found);
+    if (memmem(found, strlen(found), text->data, text->length) != NULL)
+        *why = '\0';
+    else
+        snprintf(why, room, "was refused, expected with '%.*s', found '%.1500s'", (int)text->length,
+                 text->data, found);
+}
+
 typedef struct totals {
     int passed, failed, missing, found;
 } totals;
@@ -152,6 +171,7 @@ static void run_case(kelp_runtime *runtime, const char *directory, const char *n
     kelp_status *status = run(runtime, path, &c, why, sizeof why);
     if (status != NULL)
         kelp_status_format(status, why, sizeof why);
+    judge_refusal(&c, status, why, sizeof why);
     bool may_fail = listed(missing, name);
     if (*why == '\0') {
         sums->passed++;

@@ -46,7 +46,11 @@ static const char *kind_name(int32_t rank) {
 kelp_status *kelp_list_expect(const kelp_list_call *call, size_t index, int32_t rank,
                               const kelp_tensor **out) {
     const kelp_tensor *input = kelp_list_in(call, index);
-    if (input == NULL || input->dtype != KELP_LIST || input->rank != rank)
+    /* views give lists other shapes; only the three kinds are lists here */
+    bool fits = input != NULL && input->dtype == KELP_LIST && input->rank == rank &&
+                (rank < 2 || input->shape[1] == 1) &&
+                (rank < 3 || (input->shape[0] == 2 && input->shape[2] == 1));
+    if (!fits)
         KELP_LIST_FAIL(call, "input %zu: expected a %s, found %s", index, kind_name(rank),
                        input == NULL               ? "none"
                        : input->dtype != KELP_LIST ? "a tensor"
@@ -156,7 +160,7 @@ static kelp_status *optional(const kelp_list_call *call) {
 }
 
 static bool is_optional(const kelp_tensor *input) {
-    return input->dtype == KELP_LIST && input->rank == 2;
+    return input->dtype == KELP_LIST && input->rank == 2 && input->shape[1] == 1;
 }
 
 static kelp_status *has_element(const kelp_list_call *call) {

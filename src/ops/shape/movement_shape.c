@@ -133,7 +133,7 @@ static kelp_status *reshape_Identity(const void *state, kelp_op_args *args) {
     KELP_TRY(kelp_ops_check(args, 1));
     return kelp_ops_set_like(args, 0, args->inputs[0]);
 }
-KELP_KERNEL(Identity, KELP_OP_VIEW, 0, 1, reshape_Identity, copy_invoke);
+KELP_KERNEL(Identity, KELP_OP_VIEW | KELP_OP_LISTS, 0, 1, reshape_Identity, copy_invoke);
 
 static kelp_status *reshape_Dropout(const void *state, kelp_op_args *args) {
     (void)state;

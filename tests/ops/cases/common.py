@@ -120,6 +120,19 @@ class Own:
         model = onnx.shape_inference.infer_shapes(model)
         self.model(op, model, feeds, reference, rtol, atol)
 
+    def refuse(self, op, inputs, why, opset=17, outputs=1, domain="", **attrs):
+        """A node that must be refused, with `why` in the message."""
+        inputs = [np.asarray(a) for a in inputs]
+        names, outs = [f"x{i}" for i in range(len(inputs))], [f"y{i}" for i in range(outputs)]
+        graph = helper.make_graph(
+            [helper.make_node(op, names, outs, domain=domain, **attrs)], op,
+            [helper.make_tensor_value_info(n, as_proto(n, a).data_type, a.shape) for n, a in zip(names, inputs)],
+            [helper.make_empty_tensor_value_info(n) for n in outs])
+        imports = [helper.make_opsetid("", 17 if domain else opset), *([helper.make_opsetid(domain, opset)] if domain else [])]
+        self.count += 1
+        self.w.case(f"own_{self.family}_{self.count:03d}_{op.lower()}_refused", helper.make_model(graph, opset_imports=imports, ir_version=8),
+                    list(zip(names, inputs)), [("!refused", np.array([why], object))], 0, 0)
+
     def model(self, label, model, feeds, reference="ort", rtol=1e-4, atol=1e-5):
         """A whole model. feeds: pairs of a name and an array."""
         if isinstance(reference, str):
@@ -127,5 +140,7 @@ class Own:
         else:
             result = reference
         outs = [o.name for o in model.graph.output]
+        if result and isinstance(result[0], tuple):  # ("!refused", why)
+            outs, result = [result[0][0]], [np.array([result[0][1]], object)]
         self.count += 1
         self.w.case(f"own_{self.family}_{self.count:03d}_{label.lower()}", model, feeds, list(zip(outs, result)), rtol, atol)

@@ -165,7 +165,40 @@ def tree_5(own):
             membership_values=helper.make_tensor("v", 11, (3,), [3.4, 7.0, np.nan]), reference=[np.array([[0, 12.12], [5.23, 0]])])
 
 
+def refusals(own):
+    x, ml = f32(3, 4), {"domain": "ai.onnx.ml", "opset": 3}
+    tree = Forest(1, 3, 4, 1).attrs("target")
+
+    def changed(name, at, value):
+        return tree | {name: [*tree[name][:at], value, *tree[name][at + 1:]]}
+
+    last = tree["nodes_modes"].index("LEAF") - 1  # a branch
+    for why, attrs in [
+            ("has no node 999", changed("nodes_truenodeids", last, 999)),
+            ("can be reached in two ways", changed("nodes_falsenodeids", last, 0)),
+            ("'BRANCH_UP' is not a mode", changed("nodes_modes", 0, "BRANCH_UP")),
+            ("-1 is not a column", changed("nodes_featureids", 0, -1)),
+            ("the trees read column 17", changed("nodes_featureids", 0, 17)),
+            ("has node 0 twice", changed("nodes_nodeids", 1, 0)),
+            ("7 is outside [0, 1)", changed("target_ids", 0, 7)),
+            ("post_transform: expected NONE", tree | {"post_transform": "SOFT"}),
+            ("aggregate_function: expected", tree | {"aggregate_function": "MEDIAN"}),
+            ("expected", tree | {"nodes_values": tree["nodes_values"][:-1]})]:
+        own.refuse("TreeEnsembleRegressor", [x], why, n_targets=1, **(ml | attrs))
+    own.refuse("LinearRegressor", [x], "coefficients: expected 8", targets=2, coefficients=[1.0] * 7, **ml)
+    own.refuse("LinearClassifier", [x], "expected one of attributes", outputs=2, coefficients=[1.0] * 8, **ml)
+    own.refuse("SVMRegressor", [x], "kernel_type: expected", kernel_type="CUBE", coefficients=[1.0], rho=[0.0], **ml)
+    own.refuse("SVMClassifier", [x], "do not go together", outputs=2, classlabels_ints=[1, 2], coefficients=[1.0] * 3, rho=[0.0],
+               support_vectors=[1.0] * 8, vectors_per_class=[1, 1], **ml)
+    own.refuse("Normalizer", [x], "norm: expected MAX", norm="L3", **ml)
+    own.refuse("Scaler", [x], "offset: expected 1 or 4", offset=[1.0, 2.0], scale=[1.0], **ml)
+    own.refuse("ArrayFeatureExtractor", [x, i64(4)], "index 4 is outside [0, 4)", **ml)
+    own.refuse("OneHotEncoder", [i64(3)], "none of the 2 categories", cats_int64s=[1, 2], zeros=0, **ml)
+    own.refuse("LabelEncoder", [i64(3)], "2 keys, but 1 values", keys_int64s=[1, 2], values_int64s=[5], **ml)
+
+
 def cases(own):
+    refusals(own)
     regressors(own)
     classifiers(own)
     linear(own)

@@ -123,7 +123,19 @@ def maps(own):
               domains=["ai.onnx.ml"], reference=answer)
 
 
+def refusals(own):
+    x = f32(4, 3)
+    own.refuse("SplitToSequence", [x, i64(1, 2)], "parts of 3 in all, the axis has 4")
+    own.refuse("SplitToSequence", [x, i64(5, -1)], "split[0] is 5")
+    own.refuse("SplitToSequence", [x], "axis 2 is outside", axis=2)
+    for position in (2, -3):
+        graph = [helper.make_node("SequenceConstruct", ["x", "x"], ["s"]), helper.make_node("SequenceAt", ["s", "p"], ["y"])]
+        model(own, "at_refused", graph, [tensor("x", shape=(4, 3))], [tensor("y")], [("x", x)],
+              [("!refused", f"position {position} is outside the sequence of 2")], constants=[("p", np.array(position))])
+
+
 def cases(own):
+    refusals(own)
     positions(own)
     reused_memory(own)
     splits(own)

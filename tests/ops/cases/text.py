@@ -42,7 +42,19 @@ def split_and_join(own):
     own.add("StringConcat", [np.array("pre", object), x], opset=20)
 
 
+def refusals(own):
+    x = text("a", "b")
+    own.refuse("RegexFullMatch", [x], "pattern '(a' is wrong", opset=20, pattern="(a")
+    own.refuse("StringNormalizer", [x], "case_change_action: expected", case_change_action="TITLE")
+    own.refuse("StringNormalizer", [x[:, None]], "expected [C] or [1,C]")
+    tfidf = dict(mode="TF", min_gram_length=1, max_gram_length=1, max_skip_count=0, ngram_counts=[0], ngram_indexes=[0, 1])
+    own.refuse("TfIdfVectorizer", [x], "the pool has 1 n-grams", pool_strings=["a"], **tfidf)
+    own.refuse("TfIdfVectorizer", [x], "mode: expected", pool_strings=["a", "b"], **(tfidf | {"mode": "BM25"}))
+    own.refuse("TfIdfVectorizer", [x], "ngram_counts[0]", pool_strings=["a", "b"], **(tfidf | {"ngram_counts": [3]}))
+
+
 def cases(own):
+    refusals(own)
     normalizer(own)
     tfidf(own)
     regex(own)
