@@ -186,6 +186,26 @@ VEC_INLINE vf v_odd(vf a, vf b) {
     return __builtin_shufflevector(a, b, 1, 3, 5, 7);
 #endif
 }
+/* The first halves of both, and the second ones. */
+VEC_INLINE vf v_firsts(vf a, vf b) {
+#if VEC_LANES == 16
+    return __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23);
+#elif VEC_LANES == 8
+    return __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11);
+#else
+    return __builtin_shufflevector(a, b, 0, 1, 4, 5);
+#endif
+}
+VEC_INLINE vf v_seconds(vf a, vf b) {
+#if VEC_LANES == 16
+    return __builtin_shufflevector(a, b, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30,
+                                   31);
+#elif VEC_LANES == 8
+    return __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15);
+#else
+    return __builtin_shufflevector(a, b, 2, 3, 6, 7);
+#endif
+}
 /* VEC_LANES floats `stride` (1 or 2) apart; reads up to the last alone when `stride` is 1, one
  * float more when it is 2. */
 VEC_INLINE vf v_load_stride(const float *p, int64_t stride) {

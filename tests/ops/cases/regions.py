@@ -24,6 +24,8 @@ def pools(own):
     for dtype in (np.int8, np.uint8):
         own.add("MaxPool", [rng.integers(-90 if dtype == np.int8 else 0, 90, (1, 2, 9, 21)).astype(dtype)], opset=12, kernel_shape=[3, 3], strides=[2, 1], pads=[1, 1, 0, 1])
     own.add("MaxPool", [f32(1, 2, 5, 6)], outputs=2, kernel_shape=[2, 3], strides=[2, 1], storage_order=1)
+    for extents in ((8, 8), (10, 4), (6, 8), (12, 40), (2, 2)):
+        own.add("MaxPool", [f32(3, 5, *extents)], kernel_shape=[2, 2], strides=[2, 2])
     own.add("MaxPool", [f32(1, 3, 31)], kernel_shape=[4], strides=[2])
     own.add("MaxUnpool", [f32(1, 1, 2, 3), i64(0, 3, 5, 12, 15, 17).reshape(1, 1, 2, 3)], opset=11, kernel_shape=[2, 2], strides=[2, 2])
 
