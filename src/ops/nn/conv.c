@@ -12,6 +12,7 @@
 #include "ops/linear/gemm.h"
 #include "ops/microsoft/fused_act.h"
 #include "ops/nn/conv_lanes.h"
+#include "ops/nn/conv_wide.h"
 #include "ops/nn/frame.h"
 #include "ops/nn/unroll.h"
 #include "ops/widened.h"
@@ -36,8 +37,10 @@ static kelp_status *conv_shapes(kelp_op_args *args) {
     KELP_TRY(kelp_ops_check(args, 2));
     const kelp_tensor *x = args->inputs[0], *weights = args->inputs[1],
                       *bias = kelp_ops_in(args, 2);
-    if (x->dtype != KELP_F32 || weights->dtype != KELP_F32)
-        return kelp_ops_bad_type(args, x->dtype);
+    kelp_dtype dtype = x->dtype;
+    bool wide = dtype == KELP_F64 && kelp_node_domain(args->node)[0] == '\0';
+    if ((dtype != KELP_F32 && !wide) || weights->dtype != dtype)
+        return kelp_ops_bad_type(args, dtype);
     if (weights->rank != x->rank || x->rank < 3)
         return kelp_ops_bad_shapes(args, x, weights,
                                    "expected as many axes in both, three or more");
@@ -46,8 +49,7 @@ static kelp_status *conv_shapes(kelp_op_args *args) {
     if (p->groups < 1 || x->shape[1] % p->groups != 0 || weights->shape[0] % p->groups != 0 ||
         weights->shape[1] != x->shape[1] / p->groups)
         return kelp_ops_bad_shapes(args, x, weights, "the channels do not fit the groups");
-    if (bias != NULL &&
-        (kelp_tensor_elements(bias) != weights->shape[0] || bias->dtype != KELP_F32))
+    if (bias != NULL && (kelp_tensor_elements(bias) != weights->shape[0] || bias->dtype != dtype))
         return kelp_ops_bad_shapes(args, weights, bias, "expected one bias an output channel");
     p->batch = x->shape[0];
     p->in_channels = x->shape[1] / p->groups;
@@ -57,7 +59,7 @@ static kelp_status *conv_shapes(kelp_op_args *args) {
     if (residual != NULL && (residual->dtype != KELP_F32 || residual->rank != rank ||
                              memcmp(residual->shape, shape, (size_t)rank * sizeof *shape) != 0))
         return kelp_ops_bad_shapes(args, x, residual, "the residual is not shaped like the result");
-    return kelp_ops_set(args, 0, KELP_F32, rank, shape);
+    return kelp_ops_set(args, 0, dtype, rank, shape);
 }
 
 /* Wide enough to fill the tiles of the product, small enough for the cache: some rows of a large
@@ -112,6 +114,8 @@ static kelp_status *conv_reshape(const void *state, kelp_op_args *args) {
     conv_plan *p = args->plan;
     (void)state;
     KELP_TRY(conv_shapes(args));
+    if (args->inputs[0]->dtype == KELP_F64)
+        return NULL;
     bool fused = strcmp(kelp_node_domain(args->node), "kelp") == 0;
     if (fused &&
         !kelp_act_parse(kelp_node_attr_string(args->node, "activation", "", NULL), &p->act))
@@ -330,6 +334,11 @@ static kelp_status *conv_invoke(const void *state, kelp_op_args *args) {
     conv_plan *p = args->plan;
     (void)state;
     p->args = args;
+    if (args->inputs[0]->dtype == KELP_F64) {
+        kelp_conv_wide_run(
+            &(kelp_conv_wide){&p->w, args, p->batch, p->groups, p->in_channels, p->out_channels});
+        return NULL;
+    }
     if (p->lanes) { /* with the instruction set that memory was counted for */
         conv_lanes(p);
         return NULL;

@@ -5,6 +5,7 @@
  * specification, ConvTranspose-22.
  */
 #include "ops/linear/gemm.h"
+#include "ops/nn/conv_wide.h"
 #include "ops/widened.h"
 
 #define AXES 3
@@ -131,8 +132,10 @@ static kelp_status *transposed_reshape(const void *state, kelp_op_args *args) {
     transposed *p = args->plan;
     KELP_TRY(kelp_ops_check(args, 2));
     const kelp_tensor *x = args->inputs[0], *w = args->inputs[1], *bias = kelp_ops_in(args, 2);
-    if (x->dtype != KELP_F32 || w->dtype != KELP_F32 || (bias != NULL && bias->dtype != KELP_F32))
-        return kelp_ops_bad_type(args, x->dtype != KELP_F32 ? x->dtype : w->dtype);
+    kelp_dtype dtype = x->dtype;
+    if ((dtype != KELP_F32 && dtype != KELP_F64) || w->dtype != dtype ||
+        (bias != NULL && bias->dtype != dtype))
+        return kelp_ops_bad_type(args, w->dtype);
     p->groups = kelp_node_attr_i64(args->node, "group", 1);
     if (x->rank < 3 || x->rank > AXES + 2 || w->rank != x->rank || p->groups < 1 ||
         x->shape[1] % p->groups != 0 || w->shape[0] != x->shape[1])
@@ -153,9 +156,9 @@ static kelp_status *transposed_reshape(const void *state, kelp_op_args *args) {
     }
     p->in_size = kelp_ops_product(p->in, 0, AXES);
     p->kernel_size = kelp_ops_product(p->kernel, 0, AXES);
-    KELP_TRY(kelp_ops_set(args, 0, KELP_F32, x->rank, shape));
+    KELP_TRY(kelp_ops_set(args, 0, dtype, x->rank, shape));
     p->out_size = kelp_ops_product(p->out, 0, AXES);
-    return transposed_reserve(state, p, args);
+    return dtype == KELP_F64 ? NULL : transposed_reserve(state, p, args);
 }
 
 /* Adds what one kernel column made of an input row to an output row. Where outputs lie further
@@ -258,6 +261,23 @@ static void transposed_units(void *userp, int64_t begin, int64_t end, int worker
     }
 }
 
+static void invoke_wide(const transposed *p) {
+    kelp_window w = {.axes = AXES,
+                     .in_size = p->in_size,
+                     .out_size = p->out_size,
+                     .kernel_size = p->kernel_size};
+    for (int i = 0; i < AXES; i++) {
+        w.in[i] = p->in[i];
+        w.out[i] = p->out[i];
+        w.kernel[i] = p->kernel[i];
+        w.stride[i] = p->stride[i];
+        w.dilation[i] = p->dilation[i];
+        w.before[i] = p->before[i];
+    }
+    kelp_conv_wide_transposed_run(
+        &(kelp_conv_wide){&w, p->args, p->batch, p->groups, p->in_channels, p->out_channels});
+}
+
 static kelp_status *transposed_invoke(const void *state, kelp_op_args *args) {
     transposed *p = args->plan;
     const turned *known = state;
@@ -265,6 +285,10 @@ static kelp_status *transposed_invoke(const void *state, kelp_op_args *args) {
     p->simd = kelp_simd_get();
     if (kelp_tensor_elements(args->outputs[0]) == 0)
         return NULL;
+    if (args->inputs[0]->dtype == KELP_F64) {
+        invoke_wide(p);
+        return NULL;
+    }
     if (known != NULL) {
         p->weights = known->weights;
     } else {

@@ -96,6 +96,11 @@ def small_images(own):
         own.add("Conv", [f32(1, 4, 12, 50), f32(8, 1, k, k)], group=4, dilations=[2, 2], strides=[1, stride])
     own.add("ConvTranspose", [f32(2, 6, 9, 21), f32(6, 5, 4, 3), f32(10)], group=2, strides=[3, 2], pads=[1, 0, 2, 1], dilations=[1, 2], rtol=1e-3, atol=1e-4)
     own.add("ConvTranspose", [f32(1, 8, 60, 70), f32(8, 60, 2, 2), f32(60)], strides=[2, 2], constants=(1, 2), rtol=1e-3, atol=1e-4)
+    for dtype in (np.float64, np.float16):
+        near = {"rtol": 1e-9, "atol": 1e-9} if dtype == np.float64 else {"rtol": 5e-3, "atol": 5e-3}
+        image, kernel = f32(2, 4, 7, 5).astype(dtype), f32(6, 2, 3, 2).astype(dtype)
+        own.add("Conv", [image, kernel, f32(6).astype(dtype)], group=2, pads=[1, 0, 2, 1], strides=[2, 1], dilations=[1, 2], reference="onnx", **near)
+        own.add("ConvTranspose", [image, f32(4, 3, 3, 2).astype(dtype), f32(3).astype(dtype)], pads=[1, 0, 0, 1], strides=[2, 3], reference="onnx", **near)
     own.add("ConvTranspose", [f32(1, 3, 3, 4, 5), f32(3, 2, 3, 2, 3)], strides=[2, 1, 2], pads=[1, 0, 1, 0, 1, 0])
 
 
