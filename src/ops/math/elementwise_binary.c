@@ -288,9 +288,14 @@ KELP_KERNEL(Mod, INPLACE, sizeof(binary_plan), 0, reshape_Mod, binary_invoke);
 /* ---- BitShift ---- */
 UNSIGNED(ShiftLeft, (b >= 8 * sizeof a ? 0 : (uint64_t)a << b))
 UNSIGNED(ShiftRight, (b >= 8 * sizeof a ? 0 : (uint64_t)a >> b))
+/* Signed ones keep their sign to the right; what leaves to the left is lost. */
+SIGNED(ShiftLeft, (b < 0 || b >= 8 * (int64_t)sizeof a ? 0 : (uint64_t)a << b))
+SIGNED(ShiftRight, (b < 0 || b >= 8 * (int64_t)sizeof a ? (a < 0 ? -1 : 0) : a >> b))
 static kelp_status *reshape_BitShift(const void *state, kelp_op_args *args) {
-    static const binary_entry left[] = {UNSIGNED_ROWS(ShiftLeft), {KELP_DTYPE_INVALID, NULL}};
-    static const binary_entry right[] = {UNSIGNED_ROWS(ShiftRight), {KELP_DTYPE_INVALID, NULL}};
+    static const binary_entry left[] = {
+        UNSIGNED_ROWS(ShiftLeft), SIGNED_ROWS(ShiftLeft), {KELP_DTYPE_INVALID, NULL}};
+    static const binary_entry right[] = {
+        UNSIGNED_ROWS(ShiftRight), SIGNED_ROWS(ShiftRight), {KELP_DTYPE_INVALID, NULL}};
     const char *direction = kelp_node_attr_string(args->node, "direction", "", NULL);
     (void)state;
     if (strcmp(direction, "LEFT") != 0 && strcmp(direction, "RIGHT") != 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operators along one axis: TopK, CumSum, Hardmax. Source: ONNX operator specification. */
+/* Operators along one axis: TopK, CumSum, CumProd, Hardmax. Source: ONNX operator specification. */
 #include "ops/kernel.h"
 
 #include <math.h>
@@ -168,8 +168,8 @@ static kelp_status *cumsum_reshape(const void *state, kelp_op_args *args) {
     return kelp_ops_set_like(args, 0, x);
 }
 
-#define CUMSUM(suffix, type, wide)                                                     \
-    static void cumsum_##suffix(void *userp, int64_t begin, int64_t end, int worker) { \
+#define CUMULATE(name, suffix, type, wide, start, step)                                \
+    static void name##_##suffix(void *userp, int64_t begin, int64_t end, int worker) { \
         const kelp_op_args *args = userp;                                              \
         const axis_plan *p = args->plan;                                               \
         (void)worker;                                                                  \
@@ -177,19 +177,23 @@ static kelp_status *cumsum_reshape(const void *state, kelp_op_args *args) {
             int64_t first = line / p->inner * p->extent * p->inner + line % p->inner;  \
             const type *x = (const type *)args->inputs[0]->data + first;               \
             type *y = (type *)args->outputs[0]->data + first;                          \
-            wide sum = 0;                                                              \
+            wide sum = start;                                                          \
             for (int64_t i = 0; i < p->extent; i++) {                                  \
                 int64_t at = (p->reverse ? p->extent - 1 - i : i) * p->inner;          \
                 wide value = (wide)x[at];                                              \
-                y[at] = (type)(p->exclusive ? sum : sum + value);                      \
-                sum += value;                                                          \
+                y[at] = (type)(p->exclusive ? sum : sum step value);                   \
+                sum = sum step value;                                                  \
             }                                                                          \
         }                                                                              \
     }
-CUMSUM(f32, float, double)
-CUMSUM(f64, double, double)
-CUMSUM(u32, uint32_t, uint32_t) /* signed numbers have the same bits, and wrap */
-CUMSUM(u64, uint64_t, uint64_t)
+CUMULATE(cumsum, f32, float, double, 0, +)
+CUMULATE(cumsum, f64, double, double, 0, +)
+CUMULATE(cumsum, u32, uint32_t, uint32_t, 0, +) /* signed numbers have the same bits, and wrap */
+CUMULATE(cumsum, u64, uint64_t, uint64_t, 0, +)
+CUMULATE(cumprod, f32, float, double, 1, *)
+CUMULATE(cumprod, f64, double, double, 1, *)
+CUMULATE(cumprod, u32, uint32_t, uint32_t, 1, *)
+CUMULATE(cumprod, u64, uint64_t, uint64_t, 1, *)
 
 static kelp_status *cumsum_invoke(const void *state, kelp_op_args *args) {
     const axis_plan *p = args->plan;
@@ -205,6 +209,21 @@ static kelp_status *cumsum_invoke(const void *state, kelp_op_args *args) {
     return NULL;
 }
 KELP_KERNEL(CumSum, KELP_OP_INPLACE_0, sizeof(axis_plan), 0, cumsum_reshape, cumsum_invoke);
+
+static kelp_status *cumprod_invoke(const void *state, kelp_op_args *args) {
+    const axis_plan *p = args->plan;
+    kelp_dtype dtype = args->inputs[0]->dtype;
+    (void)state;
+    if (p->extent > 0)
+        kelp_op_parallel(args->env, p->outer * p->inner, KELP_OPS_GRAIN / p->extent + 1,
+                         dtype == KELP_F32                        ? cumprod_f32
+                         : dtype == KELP_F64                      ? cumprod_f64
+                         : dtype == KELP_I32 || dtype == KELP_U32 ? cumprod_u32
+                                                                  : cumprod_u64,
+                         args);
+    return NULL;
+}
+KELP_KERNEL(CumProd, KELP_OP_INPLACE_0, sizeof(axis_plan), 0, cumsum_reshape, cumprod_invoke);
 
 /* ---- Hardmax: one where the first of the largest values is, zero elsewhere ---- */
 static kelp_status *hardmax_reshape(const void *state, kelp_op_args *args) {
