@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ONNX's own convention for runtimes (onnx.backend.base), so that what is written for it runs on Kelp.
+
+>>> import numpy, onnx, kelp.backend
+>>> prepared = kelp.backend.prepare(onnx.load("examples/models/digits/1/model.onnx"))
+>>> [array.shape for array in prepared.run([numpy.zeros((3, 1, 8, 8), "float32")])]
+[(3, 10), (3,)]
+"""
+import numpy
+import onnx
+from onnx import helper
+from onnx.backend.base import Backend, BackendRep, namedtupledict
+
+from ._session import InferenceSession, SessionOptions
+
+__all__ = ["KelpBackend", "KelpBackendRep", "is_compatible", "prepare", "run_model", "run_node", "supports_device"]
+
+
+class KelpBackendRep(BackendRep):
+    """A model that is ready to run."""
+
+    def __init__(self, session):
+        self.session = session
+        self._inputs = [item.name for item in session.get_inputs()]
+        self._outputs = [item.name for item in session.get_outputs()]
+
+    def run(self, inputs, **kwargs):
+        """Outputs as a named tuple. inputs: a list in the model's order, a dict by name, or the only array."""
+        if isinstance(inputs, dict):
+            feed = inputs
+        elif isinstance(inputs, (list, tuple)):
+            feed = dict(zip(self._inputs, inputs))
+        else:
+            feed = {self._inputs[0]: inputs}
+        return namedtupledict("Outputs", self._outputs)(*self.session.run(None, feed))
+
+
+class KelpBackend(Backend):
+    """Kelp by ONNX's convention."""
+
+    @classmethod
+    def supports_device(cls, device):
+        """Whether it runs on 'CPU' or the like."""
+        return device.split(":")[0].upper() == "CPU"
+
+    @classmethod
+    def is_compatible(cls, model, device="CPU", **kwargs):
+        """Whether Kelp can run the model."""
+        from ._error import KelpError
+        try:
+            cls.prepare(model, device)
+        except KelpError:
+            return False
+        return True
+
+    @classmethod
+    def prepare(cls, model, device="CPU", **kwargs):
+        """A KelpBackendRep of a model: a ModelProto, its bytes, or a path. threads: how many an operator may use."""
+        if not cls.supports_device(device):
+            raise ValueError(f"device '{device}' is not here: expected 'CPU'")
+        options = SessionOptions()
+        options.intra_op_num_threads = kwargs.get("threads", 0)
+        if isinstance(model, onnx.ModelProto):
+            model = model.SerializeToString()
+        return KelpBackendRep(InferenceSession(model, options))
+
+    @classmethod
+    def run_model(cls, model, inputs, device="CPU", **kwargs):
+        """Prepares and runs once."""
+        return cls.prepare(model, device, **kwargs).run(inputs)
+
+    @classmethod
+    def run_node(cls, node, inputs, device="CPU", outputs_info=None, **kwargs):
+        """Runs one node. inputs: arrays in the node's order, or a dict by name; outputs_info: (dtype, shape) of each output, where the
+        types cannot be worked out."""
+        names = [name for name in node.input if name]
+        arrays = [numpy.asarray(a) for a in ([inputs[name] for name in names] if isinstance(inputs, dict) else inputs)]
+        given = [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+                 for name, array in zip(names, arrays)]
+        if outputs_info is not None:
+            results = [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(numpy.dtype(dtype)), shape)
+                       for name, (dtype, shape) in zip(node.output, outputs_info)]
+        else:
+            results = [helper.make_empty_tensor_value_info(name) for name in node.output if name]
+        opset = kwargs.get("opset_version", onnx.defs.onnx_opset_version())
+        graph = helper.make_graph([node], "one_node", given, results)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid(node.domain, opset)], ir_version=10)
+        if outputs_info is None:
+            model = onnx.shape_inference.infer_shapes(model)
+        return cls.run_model(model, dict(zip(names, arrays)), device)
+
+
+prepare = KelpBackend.prepare
+run_model = KelpBackend.run_model
+run_node = KelpBackend.run_node
+supports_device = KelpBackend.supports_device
+is_compatible = KelpBackend.is_compatible

@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The code in docs/python.md runs, the examples in docstrings are true, and the stubs name what there is."""
+import ast
+import contextlib
+import doctest
+import importlib
+import io
+import os
+import re
+import unittest
+
+import kelp
+import kelp.backend
+from support import ROOT, main
+
+PACKAGE = os.path.dirname(kelp.__file__)
+
+
+class Documents(unittest.TestCase):
+    def test_tutorial(self):
+        with open(ROOT + "/docs/python.md", encoding="utf-8") as file:
+            text = file.read()
+        blocks = re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
+        self.assertGreater(len(blocks), 5)
+        names, printed = {}, io.StringIO()
+        for block in blocks:
+            line = text[:text.index(block)].count("\n")
+            with contextlib.redirect_stdout(printed):
+                exec(compile("\n" * line + block, "docs/python.md", "exec"), names)
+        self.assertIn("it is a", printed.getvalue())
+
+    def test_docstrings(self):
+        tried = 0
+        for name in ("kelp", "kelp._kelp", "kelp._session", "kelp._error", "kelp._serving", "kelp.backend", *MORE):
+            module = importlib.import_module(name)
+            finder = doctest.DocTestFinder(exclude_empty=True)
+            tests = finder.find(module, name)
+            if name == "kelp._kelp":
+                tests = [doctest.DocTestParser().get_doctest(kelp.DLTensor.__doc__, {}, "DLTensor", None, 0)]
+            for test in tests:
+                result = doctest.DocTestRunner(verbose=False).run(test)
+                self.assertEqual(result.failed, 0, test.name)
+                tried += result.attempted
+        self.assertGreater(tried, 12)
+
+    def test_everything_has_a_docstring(self):
+        for name in kelp.__all__:
+            thing = getattr(kelp, name)
+            if name != "__version__":
+                self.assertTrue(thing.__doc__, name)
+            for word, member in vars(thing).items() if isinstance(thing, type) else ():
+                if not word.startswith("_") and callable(member):
+                    self.assertTrue(member.__doc__, f"{name}.{word}")
+
+    def test_stubs(self):
+        self.assertTrue(os.path.exists(PACKAGE + "/py.typed"))
+        for file in sorted(f for f in os.listdir(PACKAGE) if f.endswith(".pyi")):
+            with open(os.path.join(PACKAGE, file), encoding="utf-8") as opened:
+                tree = ast.parse(opened.read(), file)
+            name = "kelp" if file == "__init__.pyi" else "kelp." + file[:-4]
+            module = importlib.import_module(name)
+            for node in tree.body:
+                if isinstance(node, (ast.ClassDef, ast.FunctionDef)):
+                    thing = getattr(module, node.name)
+                    for member in node.body if isinstance(node, ast.ClassDef) else ():
+                        if isinstance(member, ast.FunctionDef):
+                            self.assertTrue(hasattr(thing, member.name), f"{file}: {node.name}.{member.name}")
+            if file == "__init__.pyi":
+                said = {node.name for node in tree.body if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
+                missing = set(kelp.__all__) - said - {"__version__", "backend", "runtime", "TritonException"}
+                self.assertEqual(missing, set())
+
+
+MORE = ("kelp.runtime",) if os.path.exists(PACKAGE + "/runtime.py") else ()
+
+if __name__ == "__main__":
+    main()
