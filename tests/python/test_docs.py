@@ -28,11 +28,11 @@ class Documents(unittest.TestCase):
             line = text[:text.index(block)].count("\n")
             with contextlib.redirect_stdout(printed):
                 exec(compile("\n" * line + block, "docs/python.md", "exec"), names)
-        self.assertIn("it is a", printed.getvalue())
+        self.assertIn("they are", printed.getvalue())
 
     def test_docstrings(self):
         tried = 0
-        for name in ("kelp", "kelp._kelp", "kelp._session", "kelp._error", "kelp._serving", "kelp.backend", *MORE):
+        for name in ("kelp", "kelp._kelp", "kelp._session", "kelp._error", "kelp._serving", "kelp.backend", "kelp.runtime"):
             module = importlib.import_module(name)
             finder = doctest.DocTestFinder(exclude_empty=True)
             tests = finder.find(module, name)
@@ -61,7 +61,7 @@ class Documents(unittest.TestCase):
             name = "kelp" if file == "__init__.pyi" else "kelp." + file[:-4]
             module = importlib.import_module(name)
             for node in tree.body:
-                if isinstance(node, (ast.ClassDef, ast.FunctionDef)):
+                if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and not node.name.startswith("_"):
                     thing = getattr(module, node.name)
                     for member in node.body if isinstance(node, ast.ClassDef) else ():
                         if isinstance(member, ast.FunctionDef):
@@ -71,8 +71,6 @@ class Documents(unittest.TestCase):
                 missing = set(kelp.__all__) - said - {"__version__", "backend", "runtime", "TritonException"}
                 self.assertEqual(missing, set())
 
-
-MORE = ("kelp.runtime",) if os.path.exists(PACKAGE + "/runtime.py") else ()
 
 if __name__ == "__main__":
     main()

@@ -102,4 +102,7 @@ typedef struct kpy_runtime {
 extern PyTypeObject *kpy_runtime_type;
 int kpy_session_ready(PyObject *module);
 
+/* ---- kernels (kernel.c) ---- */
+int kpy_kernel_ready(PyObject *module);
+
 #endif

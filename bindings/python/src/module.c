@@ -101,8 +101,9 @@ PyMODINIT_FUNC PyInit__kelp(void) {
     if (kpy_numpy_init())
         return NULL;
     PyObject *module = PyModule_Create(&definition);
-    if (module != NULL && (PyModule_AddStringConstant(module, "__version__", kelp_version()) ||
-                           kpy_dltensor_ready(module) || kpy_session_ready(module)))
+    if (module != NULL &&
+        (PyModule_AddStringConstant(module, "__version__", kelp_version()) ||
+         kpy_dltensor_ready(module) || kpy_session_ready(module) || kpy_kernel_ready(module)))
         Py_CLEAR(module);
     return module;
 }
