@@ -127,9 +127,8 @@ class Runtime:
             try:
                 found = Backend(self._registry.open(os.fspath(name)), self)
             except KelpError as error:
-                # every path that was tried is quoted in the message
-                error.paths = list(dict.fromkeys(re.findall(r"'(/?[^']*\.so)'|^\s*(?:- )?(/\S+\.so)", str(error), re.M)))
-                error.paths = [a or b for a, b in error.paths]
+                # the message has a line for each path that was tried
+                error.paths = re.findall(r"^  (.+?): ", str(error), re.M)
                 raise
             self._backends[name] = found
         return found

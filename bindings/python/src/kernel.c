@@ -344,11 +344,8 @@ static int set_argument(kernel *self, call *c, Py_ssize_t i, PyObject *object) {
         c->args[i] = (kelp_kernel_arg){.kind = KELP_ARG_STRING, .as.s = PyUnicode_AsUTF8(object)};
         return c->args[i].as.s ? 0 : -1;
     }
-    PyObject *item = PyObject_GetAttrString(object, "dtype"); /* a number of numpy's */
-    bool number = item != NULL && PyNumber_Check(object) && !PyObject_CheckBuffer(object);
-    Py_XDECREF(item);
-    PyErr_Clear();
-    return number ? set_number(self, c, i, object) : set_other(self, c, i, object);
+    return kpy_is_numpy_scalar(object) ? set_number(self, c, i, object)
+                                       : set_other(self, c, i, object);
 }
 
 static PyObject *run(kernel *self, kelp_kernel_session *session, PyObject *const *args,

@@ -35,6 +35,8 @@ typedef struct kpy_array {
 /* Loads numpy once. */
 int kpy_numpy_init(void);
 bool kpy_is_array(PyObject *object);
+/* A number of numpy's, such as numpy.float32(1). */
+bool kpy_is_numpy_scalar(PyObject *object);
 /* Borrowed dtype object of a type; NULL with an exception where numpy has none (bfloat16 and the
  * like need the package ml_dtypes). Strings: object. */
 PyObject *kpy_numpy_dtype(kelp_dtype dtype);

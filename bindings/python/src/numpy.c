@@ -19,6 +19,7 @@ static struct {
     bool loaded;
     PyObject *module;
     PyTypeObject *array_type;
+    PyTypeObject *scalar_type;        /* numpy.generic: numbers */
     new_from_descr_fn new_from_descr; /* NULL: the ABI is another */
     set_base_fn set_base;
     PyObject *empty, *ascontiguousarray, *asarray;
@@ -83,10 +84,12 @@ int kpy_numpy_init(void) {
     if (np.module == NULL)
         return -1;
     np.array_type = (PyTypeObject *)PyObject_GetAttrString(np.module, "ndarray");
+    np.scalar_type = (PyTypeObject *)PyObject_GetAttrString(np.module, "generic");
     np.empty = PyObject_GetAttrString(np.module, "empty");
     np.ascontiguousarray = PyObject_GetAttrString(np.module, "ascontiguousarray");
     np.asarray = PyObject_GetAttrString(np.module, "asarray");
-    if (!np.array_type || !np.empty || !np.ascontiguousarray || !np.asarray || load_dtypes())
+    if (!np.array_type || !np.scalar_type || !np.empty || !np.ascontiguousarray || !np.asarray ||
+        load_dtypes())
         return -1;
     load_table();
     np.loaded = true;
@@ -96,6 +99,10 @@ int kpy_numpy_init(void) {
 bool kpy_is_array(PyObject *object) {
     return np.new_from_descr != NULL &&
            (Py_TYPE(object) == np.array_type || PyObject_TypeCheck(object, np.array_type));
+}
+
+bool kpy_is_numpy_scalar(PyObject *object) {
+    return PyObject_TypeCheck(object, np.scalar_type);
 }
 
 /* The types that numpy has only with the package ml_dtypes; they are found when first needed. */

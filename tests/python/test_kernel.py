@@ -1,0 +1,203 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Named kernels from Python: the example of a C++ class, typed kernels in C, functions by address, and their failures."""
+import ctypes
+import os
+import subprocess
+import sys
+import threading
+import unittest
+
+import kelp
+import kelp.runtime as rt
+import numpy as np
+from support import ROOT, main
+
+FOLDER = os.path.join(os.environ["KELP_BUILD"], "tests", "kernel", "libraries")
+EXAMPLE = '''
+import kelp.runtime as rt
+import numpy as np
+runtime = rt.get_runtime()
+try:
+    custom_backend = runtime.get_backend("custom_add")
+except rt.TritonException as e:
+    print(f"Failed to get custom backend: {e}")
+    exit()
+a = np.array([1.0, 2.0, 3.0, 4.0], dtype=np.float32)
+b = np.array([5.0, 6.0, 7.0, 8.0], dtype=np.float32)
+output = np.empty_like(a)
+a_dl = rt.DLTensor(data=a.ctypes.data, shape=a.shape, dtype=a.dtype, device="cpu")
+b_dl = rt.DLTensor(data=b.ctypes.data, shape=b.shape, dtype=b.dtype, device="cpu")
+output_dl = rt.DLTensor(data=output.ctypes.data, shape=output.shape, dtype=output.dtype, device="cpu")
+add_fn = custom_backend.get_function_ptr("add")
+num_elements = np.prod(a.shape).item()
+custom_backend.execute_kernel("add", output_dl, a_dl, b_dl, num_elements)
+print("Output:", output)
+for call in (lambda: add_fn(runtime.get_context(), output_dl, a_dl, b_dl, num_elements),
+             lambda: runtime.invoke_kernel(add_fn, [runtime.get_context(), output_dl, a_dl, b_dl, num_elements]),
+             lambda: custom_backend.add(output, a, b, num_elements)):
+    output[:] = 0
+    call()
+    assert output.tolist() == [6, 8, 10, 12], output
+'''
+
+
+class Example(unittest.TestCase):
+    def run_example(self, **more):
+        environment = {key: value for key, value in os.environ.items() if not key.endswith("_BACKEND_PATH")}
+        return subprocess.run([sys.executable, "-c", EXAMPLE], env={**environment, **more}, capture_output=True, text=True, timeout=300,
+                              check=False)
+
+    def test_it_runs(self):
+        for name in ("TRITON_BACKEND_PATH", "KELP_BACKEND_PATH"):
+            ended = self.run_example(**{name: FOLDER})
+            self.assertEqual((ended.returncode, ended.stdout), (0, "Output: [ 6.  8. 10. 12.]\n"), ended.stderr)
+            self.assertIn("CustomAddBackend initialized", ended.stderr)
+
+    def test_it_is_missing(self):
+        ended = self.run_example(KELP_BACKEND_PATH="/nowhere/kernels")
+        self.assertIn("Failed to get custom backend: there is no kernel library 'custom_add'", ended.stdout)
+        self.assertIn("/nowhere/kernels/libcustom_add_backend.so: no such file", ended.stdout)
+
+
+class Toolbox(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.runtime = rt.Runtime(FOLDER)
+        cls.toolbox = cls.runtime.get_backend("toolbox")
+
+    def test_what_it_has(self):
+        self.assertEqual(self.toolbox.kernels, ["add", "box_blur", "histogram", "sort", "later_sum"])
+        self.assertEqual((self.toolbox.name, self.toolbox.path), ("toolbox", FOLDER + "/libtoolbox.so"))
+        self.assertEqual(self.toolbox.get_supported_devices(), ["cpu"])
+        self.assertEqual(self.toolbox.sort.signature, "inout values: int64[n]")
+        self.assertIn("sort", dir(self.toolbox))
+        self.assertIs(self.toolbox, self.runtime.get_backend("toolbox"))
+
+    def test_arrays_are_written_in_place(self):
+        a, b = np.arange(12, dtype="f4").reshape(3, 4), np.ones((3, 4), "f4")
+        y = np.empty((3, 4), "f4")
+        address = y.ctypes.data
+        self.assertIsNone(self.toolbox.add(y, a, b))
+        self.assertEqual((y.ctypes.data, y.tolist()), (address, (a + b).tolist()))
+        self.toolbox.add(rt.DLTensor(y), memoryview(a), rt.DLTensor(b).__dlpack__ and rt.DLTensor(b))
+        values = np.array([3, 1, 2])
+        self.toolbox.sort(values)
+        self.assertEqual(values.tolist(), [1, 2, 3])
+
+    def test_more_than_arithmetic(self):
+        image = np.random.default_rng(3).integers(0, 255, (90, 160), dtype="u1")
+        bins = np.empty(256, "i8")
+        self.toolbox.histogram(bins, image)
+        self.assertEqual(bins.tolist(), np.bincount(image.ravel(), minlength=256).tolist())
+        blurred = np.empty((90, 160), "f4")
+        self.toolbox.box_blur(blurred, image.astype("f4"), 2)
+        self.assertAlmostEqual(float(blurred[45, 80]), float(image[43:48, 78:83].mean()), places=3)
+        total = np.empty((), "f8")
+        self.toolbox.later_sum(total, np.arange(1000.0))
+        self.assertEqual(float(total), 499500.0)
+
+    def test_many_threads(self):
+        a = np.arange(1000, dtype="f4")
+        wrong = []
+
+        def work(k):
+            y = np.empty_like(a)
+            for _ in range(300):
+                self.toolbox.add(y, a, np.full_like(a, k))
+                if y[7] != 7 + k:
+                    wrong.append(k)
+        threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+
+    def refused(self, words, function, *arguments, kind=kelp.KelpError):
+        with self.assertRaisesRegex(kind, words):
+            function(*arguments)
+
+    def test_arguments_are_checked(self):
+        add, a, y = self.toolbox.add, np.ones((2, 3), "f4"), np.zeros((2, 3), "f4")
+        read_only = np.zeros((2, 3), "f4")
+        read_only.flags.writeable = False
+        self.refused("'a'.*float32.*float64", add, y, a.astype("f8"), a)
+        self.refused("'b'", add, y, a, a[:1])
+        self.refused("read-only", add, read_only, a, a)
+        self.refused("gaps", add, y, np.asfortranarray(a), a)
+        self.refused("3", add, y, a)
+        self.refused("'toolbox'", add, y, a, 3)
+        self.refused("of type 'list'", add, y, a, [1], kind=TypeError)
+        self.refused("by place only", lambda: add(y, a, b=a), kind=TypeError)
+        self.refused("foreign byte order", add, y, a.astype(">f4"), a)
+        self.refused("radius must not be negative", self.toolbox.box_blur, y, a, -1)
+        self.assertEqual(y.tolist(), np.zeros((2, 3)).tolist())
+        self.refused("no_such", self.toolbox.execute_kernel, "no_such")
+        self.assertFalse(hasattr(self.toolbox, "no_such"))
+        untyped = self.runtime.get_backend("custom_add")
+        self.refused("gaps", untyped.add, np.zeros(2, "f4"), np.zeros(4, "f4")[::2], np.zeros(2, "f4"), 2)
+
+    def test_a_missing_library_says_where_it_looked(self):
+        with self.assertRaises(rt.TritonException) as caught:
+            rt.Runtime("/nowhere:" + FOLDER).get_backend("missing")
+        self.assertEqual(caught.exception.code, kelp.Code.NOT_FOUND)
+        self.assertEqual(caught.exception.paths[:2], ["/nowhere/libmissing_backend.so", "/nowhere/libmissing.so"])
+        self.assertIn(FOLDER + "/libmissing.so", caught.exception.paths)
+        with self.assertRaises(kelp.KelpError):
+            self.runtime.get_backend(f"{FOLDER}/libmistake_1.so")
+
+    def test_contexts(self):
+        context = self.runtime.get_context()
+        y = np.empty((4, 4), "f4")
+        for _ in range(3):
+            self.toolbox.box_blur(context, y, np.ones((4, 4), "f4"), 1)
+        self.assertEqual(y.tolist(), np.ones((4, 4)).tolist())
+        self.assertGreater(context.address, 0)
+        self.refused("another runtime", self.toolbox.add, rt.Runtime(FOLDER).get_context(), y, y, y)
+
+
+class ByAddress(unittest.TestCase):
+    def test_ctypes(self):
+        mine = rt.Runtime("").add_backend("mine")
+        called = []
+        function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int32, ctypes.c_double)(lambda *words: called.append(words))
+        address = ctypes.cast(function, ctypes.c_void_p).value
+        kernel = mine.register("note", address, "x: float32[n], k: int32, f: float64")
+        x = np.zeros(3, "f4")
+        tensor = rt.DLTensor(x)
+        mine.note(tensor, 7, 2)
+        kernel(tensor, np.int64(-1), np.float32(0.5))
+        self.assertEqual(called, [(tensor.pointer, 7, 2.0), (tensor.pointer, -1, 0.5)])
+        with self.assertRaises(kelp.KelpError):
+            mine.register("wrong", address, "x: nothing")
+        untyped = mine.register("untyped", address)
+        self.assertEqual((untyped.signature, kernel.address), ("", address))
+
+    def test_numba(self):
+        try:
+            from numba import carray, cfunc, types
+            from numba.extending import intrinsic
+        except ImportError:
+            return  # the same path is tested with ctypes above
+
+        @intrinsic
+        def pointer(context, address):
+            def code(cg, builder, signature, arguments):
+                return builder.inttoptr(arguments[0], cg.get_value_type(types.voidptr))
+            return types.voidptr(address), code
+
+        @cfunc(types.void(types.CPointer(types.int64), types.int64))
+        def double(tensor, n):  # a DLTensor begins with the address of its data
+            values = carray(pointer(tensor[0]), n, np.float64)
+            for i in range(n):
+                values[i] *= 2
+        mine = rt.Runtime("").add_backend("jit")
+        mine.register("double", double, "inout x: float64[n], n: int64")
+        x = np.arange(4.0)
+        mine.double(x, 4)
+        self.assertEqual(x.tolist(), [0, 2, 4, 6])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The wheel that pip builds is whole: it holds what it needs, and what it installs runs away from the sources."""
+import glob
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+import zipfile
+
+from support import DIGITS, ROOT, main
+
+BUILD = os.environ["KELP_BUILD"]
+CODE = """
+import kelp, numpy, sys
+image = numpy.load(sys.argv[1] + "/examples/requests/digits.npy")
+digit, = kelp.InferenceSession(sys.argv[1] + "/examples/models/digits/1/model.onnx").run(["digit"], {"image": image})
+with kelp.Server(sys.argv[1] + "/examples/models", control="explicit", models=["digits"]) as server:
+    assert server.infer("digits", {"image": image})["digit"].tolist() == digit.tolist()
+import kelp.runtime, kelp._kelp, os
+assert os.path.dirname(kelp._kelp.library_path()) == os.path.join(os.path.dirname(kelp.__file__), "lib"), kelp._kelp.library_path()
+print(digit.tolist(), kelp.__version__)
+"""
+
+
+def run(*words, **options):
+    ended = subprocess.run(words, capture_output=True, text=True, check=False, **options)
+    if ended.returncode:
+        raise AssertionError(f"{words}\n{ended.stdout[-4000:]}\n{ended.stderr[-4000:]}")
+    return ended.stdout
+
+
+class Wheel(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp(prefix="kelp-wheel-")
+        environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+        # the folder of the build is kept, so that the next test compiles what has changed only
+        run(sys.executable, "-m", "pip", "wheel", ROOT, "--no-build-isolation", "--no-deps", "--no-index", "--disable-pip-version-check",
+            "-q", "-w", cls.folder, f"--config-settings=build-dir={BUILD}/wheel", env=environment)
+        cls.wheel, = glob.glob(cls.folder + "/kelp_runtime-*.whl")
+        cls.site = cls.folder + "/site"
+        run(sys.executable, "-m", "pip", "install", "--no-deps", "--no-index", "-q", "--disable-pip-version-check", "--target", cls.site,
+            cls.wheel, env=environment)
+        cls.environment = {**environment, "PYTHONPATH": cls.site}
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.folder)
+
+    def test_contents(self):
+        with zipfile.ZipFile(self.wheel) as wheel:
+            names = {info.filename: info.file_size for info in wheel.infolist()}
+        for name in ("__init__.py", "__init__.pyi", "py.typed", "runtime.py", "backend.py", "bin/kelp", "lib/libkelp.so.0",
+                     "lib/libtritonserver.so", "kernels/README"):
+            self.assertIn("kelp/" + name, names)
+        self.assertFalse([name for name in names if name.split("/")[0] not in ("kelp",) and ".dist-info/" not in name])
+        self.assertLess(sum(names.values()), 12 << 20)
+        # no library is looked for where it was built
+        for name in ("bin/kelp", "lib/libkelp.so.0", "lib/libtritonserver.so", "_kelp*.so", "_server*.so"):
+            path, = glob.glob(f"{self.site}/kelp/{name}")
+            with open(path, "rb") as file:
+                data = file.read()
+            self.assertNotIn(BUILD.encode(), data)
+            self.assertNotIn(ROOT.encode() + b"/", data)
+
+    def test_program(self):
+        for words in ([self.site + "/bin/kelp"], [sys.executable, "-m", "kelp"]):
+            self.assertRegex(run(*words, "--version", env=self.environment, cwd="/"), r"^kelp \d+\.\d+\.\d+\n$")
+        self.assertIn("digit", run(self.site + "/bin/kelp", "run", DIGITS, "--random", env=self.environment))
+
+    def test_package(self):
+        self.assertRegex(run(sys.executable, "-c", CODE, ROOT, env=self.environment, cwd="/"), r"^\[.*\] \d+\.\d+\.\d+\n$")
+
+    def test_version(self):
+        version = run(sys.executable, "-c", "import kelp; print(kelp.__version__)", env=self.environment, cwd="/").strip()
+        self.assertIn(f"kelp_runtime-{version}-", self.wheel)
+
+
+if __name__ == "__main__":
+    main()
