@@ -17,7 +17,8 @@ test_needs="libturbojpeg0:file:/usr/lib/libturbojpeg.so.0 libpng16-16:file:/usr/
     libwebp7:file:/usr/lib/libwebp.so.7 libtiff6:file:/usr/lib/libtiff.so.6
     libopenjp2-7:file:/usr/lib/libopenjp2.so.7 libpcre2-8-0:file:/usr/lib/libpcre2-8.so.0
     g++:command:g++
-    libcmocka-dev:file:/usr/include/cmocka.h python3-venv:module:ensurepip"
+    libcmocka-dev:file:/usr/include/cmocka.h python3-venv:module:ensurepip
+    python3-dev:header:Python.h"
 check_needs="clang:command:clang clang-format:command:clang-format
     gdb:command:gdb valgrind:command:valgrind gcc-aarch64-linux-gnu:command:aarch64-linux-gnu-gcc
     libc6-dev-arm64-cross:file:/usr/aarch64-linux-gnu/include/stdio.h qemu-user:command:qemu-aarch64"
@@ -39,6 +40,8 @@ there() {
     case "$1" in
     command) command -v "$2" >/dev/null ;;
     file) [ -e "$2" ] || dpkg-query -W -f '${Status}' "$3" 2>/dev/null | grep -q '^install ok' ;;
+    header) command -v python3 >/dev/null && python3 -c \
+        "import os, sys, sysconfig; sys.exit(not os.path.exists(sysconfig.get_path('include') + '/$2'))" ;;
     module) command -v python3 >/dev/null && python3 -c "import $2" 2>/dev/null ;;
     esac
 }
