@@ -72,6 +72,9 @@ bench: build ## latency, load time and memory beside ONNX Runtime, products besi
 	@$(PYTHON_TEST) tests/compute/with_onnxruntime.py build/release/bench/bench_session build/add.onnx
 	@$(PYTHON_TEST) bench/models.py --kelp build/release/bin/kelp
 	@$(PYTHON_TEST) bench/serve.py --kelp build/release/bin/kelp
+	@scripts/build.sh release -DKELP_TESTS=ON
+	@PYTHONPATH=build/release/python $(PYTHON_TEST) bench/python_overhead.py
+	@PYTHONPATH=build/release/python $(PYTHON_TEST) bench/python_calls.py --kernels build/release/tests/kernel/libraries
 
 format: ## clang-format over all C sources
 	@git ls-files '*.c' '*.h' '*.inc' | xargs clang-format -i

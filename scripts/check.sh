@@ -96,7 +96,7 @@ scripts_parse() {
     for script in scripts/*.sh .ci/run tests/e2e/*.sh completions/kelp.bash; do
         bash -n "$script" || return 1
     done
-    python3 -m compileall -q -f scripts tools tests/e2e bench
+    python3 -m compileall -q -f scripts tools tests/e2e tests/python bindings/python bench
 }
 
 valgrind_run() {
@@ -136,6 +136,7 @@ if [ -z "${KELP_NO_TESTS:-}" ]; then
 else
     step release scripts/build.sh release -DKELP_TESTS=ON
 fi
+step wheel env "KELP_BUILD=$PWD/build/release" "$python" tests/python/test_wheel.py
 step cli-docs python3 scripts/gen_cli_docs.py build/release/bin/kelp --check
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1:abort_on_error=0}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1:halt_on_error=1}

@@ -5,6 +5,7 @@ import ctypes
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 import unittest
 
@@ -96,6 +97,16 @@ class Toolbox(unittest.TestCase):
         total = np.empty((), "f8")
         self.toolbox.later_sum(total, np.arange(1000.0))
         self.assertEqual(float(total), 499500.0)
+
+    def test_a_picture_before_and_after(self):
+        with tempfile.TemporaryDirectory() as folder:
+            script = ROOT + "/examples/kernels/blur_picture.py"
+            ended = subprocess.run([sys.executable, script, "--size", "640x360", "--out", folder], capture_output=True, text=True, check=False,
+                                   env={**os.environ, "KELP_BACKEND_PATH": FOLDER}, timeout=300)
+            self.assertEqual(ended.returncode, 0, ended.stderr)
+            for name in ("before", "after"):
+                with open(f"{folder}/{name}.png", "rb") as file:
+                    self.assertEqual(file.read()[1:4], b"PNG")
 
     def test_many_threads(self):
         a = np.arange(1000, dtype="f4")

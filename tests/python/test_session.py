@@ -101,6 +101,8 @@ class Sessions(unittest.TestCase):
         plain, fused = kelp.InferenceSession(DIGITS, options), kelp.InferenceSession(DIGITS)
         self.assertGreater(plain.get_modelmeta().planned_node_count, fused.get_modelmeta().planned_node_count)
         self.assertEqual(plain.get_providers(), ["CPUExecutionProvider"])
+        with self.assertWarnsRegex(UserWarning, "no provider 'CUDAExecutionProvider': the model runs on the CPU"):
+            kelp.InferenceSession(DIGITS, providers=["CUDAExecutionProvider", ("CPUExecutionProvider", {})])
 
     def test_many_threads(self):
         session = kelp.InferenceSession(DIGITS)

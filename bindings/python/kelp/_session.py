@@ -3,6 +3,7 @@
 import enum
 import os
 import threading
+import warnings
 
 import numpy
 
@@ -125,10 +126,15 @@ class ModelMetadata:
 
 
 def check_providers(providers):
-    for provider in providers or ():
-        name = provider[0] if isinstance(provider, tuple) else provider
-        if name not in PROVIDERS:
-            raise KelpError(f"there is no provider '{name}': expected one of {', '.join(get_available_providers())}", Code.NOT_FOUND)
+    """The first that is here is used; those before it are said to be missing, as ONNX Runtime does."""
+    if not providers:
+        return
+    names = [provider[0] if isinstance(provider, tuple) else provider for provider in providers]
+    if not any(name in PROVIDERS for name in names):
+        raise KelpError(f"there is no provider '{names[0]}': expected one of {', '.join(get_available_providers())}", Code.NOT_FOUND)
+    missing = [name for name in names if name not in PROVIDERS]
+    if missing:
+        warnings.warn(f"there is no provider {', '.join(map(repr, missing))}: the model runs on the CPU", stacklevel=3)
 
 
 class InferenceSession(_kelp.Session):
@@ -136,7 +142,7 @@ class InferenceSession(_kelp.Session):
 
     path_or_bytes: path of an ONNX file, which is mapped, or the bytes of one.
     sess_options: a SessionOptions.
-    providers: ["CPUExecutionProvider"], which is also the default.
+    providers: ["CPUExecutionProvider"], which is also the default; others in the list are skipped with a warning.
 
     Any number of threads may call `run` of one session at once; the GIL is released while the model runs.
 

@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Filters a picture with a kernel in C, from Python: the blur of toolbox.c on a picture of 4K, which is written before and after.
+
+    cc -std=c17 -O2 -fPIC -shared -I include examples/kernels/toolbox.c -o libtoolbox.so
+    KELP_BACKEND_PATH=. blur_picture.py [--size 3840x2160] [--radius 12] [--out FOLDER]
+
+Writes FOLDER/before.png and FOLDER/after.png, in shades of grey.
+"""
+import argparse
+import os
+import struct
+import time
+import zlib
+
+import kelp.runtime as rt
+import numpy as np
+
+
+def write_png(path, grey):
+    """An array of bytes, height x width, as a PNG file (Portable Network Graphics, third edition)."""
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    height, width = grey.shape
+    rows = np.zeros((height, width + 1), dtype=np.uint8)  # each row is led by its filter, 0
+    rows[:, 1:] = grey
+    with open(path, "wb") as file:
+        file.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0))
+                   + chunk(b"IDAT", zlib.compress(rows.tobytes(), 1)) + chunk(b"IEND", b""))
+
+
+def picture(width, height):
+    """Rings and squares, with edges that show what a filter does."""
+    y, x = np.mgrid[0:height, 0:width].astype("float32")
+    rings = np.sin(np.hypot(x - width / 2, y - height / 2) / 14) > 0
+    squares = ((x // 96).astype(int) + (y // 96).astype(int)) % 2 == 0
+    return (np.where(squares, 90, 10) + np.where(rings, 140, 0)).astype("float32")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--size", default="3840x2160")
+    parser.add_argument("--radius", type=int, default=12)
+    parser.add_argument("--out", default=".")
+    options = parser.parse_args()
+    width, height = map(int, options.size.split("x"))
+    before = picture(width, height)
+    after = np.empty_like(before)
+    toolbox = rt.get_runtime().get_backend("toolbox")
+    begin = time.perf_counter()
+    toolbox.box_blur(after, before, options.radius)
+    print(f"{width} x {height}, a square of {2 * options.radius + 1}: {1000 * (time.perf_counter() - begin):.1f} ms")
+    for name, values in (("before", before), ("after", after)):
+        write_png(os.path.join(options.out, name + ".png"), values.astype(np.uint8))
+
+
+if __name__ == "__main__":
+    main()
