@@ -407,15 +407,24 @@ static void keep_response(job *self, TRITONSERVER_InferenceResponse *response) {
     self->responses[self->response_count++] = response;
 }
 
+/* The exception that is set, as an object. */
+static PyObject *raised(void) {
+#if PY_VERSION_HEX >= 0x030c0000
+    return PyErr_GetRaisedException();
+#else
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_NormalizeException(&type, &value, &trace);
+    Py_XDECREF(type);
+    Py_XDECREF(trace);
+    return value;
+#endif
+}
+
 static void hand_over(job *self, TRITONSERVER_InferenceResponse *response, bool final) {
     PyObject *result = response ? result_of(response) : Py_NewRef(Py_None);
-    if (result == NULL) { /* out of memory: the exception is the result */
-        PyObject *type, *trace;
-        PyErr_Fetch(&type, &result, &trace);
-        PyErr_NormalizeException(&type, &result, &trace);
-        Py_XDECREF(type);
-        Py_XDECREF(trace);
-    }
+    if (result == NULL)
+        result = raised();
     PyObject *done = PyObject_CallFunctionObjArgs(self->callback, result ? result : Py_None,
                                                   final ? Py_True : Py_False, NULL);
     if (done == NULL)
