@@ -11,9 +11,28 @@ static kelp_status *describe(const kelp_kernel_session *session, const kelp_kern
                       session->fail_text[0] != '\0' ? session->fail_text : kelp_code_name(code));
 }
 
+static kelp_status *wrong_device(const kelp_kernel_session *session, const kelp_kernel *kernel) {
+    kelp_buf names;
+    kelp_buf_init(&names, session->registry->allocator);
+    for (size_t i = 0; kelp_kernel_library_device(kernel->library, i) != NULL; i++)
+        kelp_buf_printf(&names, "%s%s", i > 0 ? ", " : "",
+                        kelp_kernel_library_device(kernel->library, i));
+    const char *text = kelp_buf_cstr(&names);
+    kelp_status *status = KELP_ERROR(
+        KELP_INVALID_ARGUMENT,
+        "cannot call kernel '%s' of library '%s': the session is for device type %d, and the "
+        "library supports %s",
+        kernel->name, kernel->library->name, (int)session->context.device.device_type,
+        text != NULL ? text : "others");
+    kelp_buf_deinit(&names);
+    return status;
+}
+
 /* Runs the kernel; what it began may still be under way afterwards. */
 static kelp_status *run(const kelp_kernel *kernel, kelp_kernel_session *session,
                         const kelp_kernel_arg *args, int32_t count) {
+    if ((kernel->devices >> session->context.device.device_type & 1) == 0)
+        return wrong_device(session, kernel);
     if (kernel->typed) {
         kelp_status *status =
             kelp_signature_check(&kernel->signature, args, count, session->context.device);

@@ -20,6 +20,7 @@ struct kelp_kernel {
     kelp_kernel_fn fn;        /* or: */
     void *raw;                /* a bare function, called through libffi */
     bool with_context;        /* raw takes the context's address first */
+    uint32_t devices;         /* bit n: DLDeviceType n is supported */
     uint32_t flags;
 };
 
@@ -96,6 +97,8 @@ void kelp_kernel_candidates(const kelp_kernel_registry *registry, const char *na
                             bool (*fn)(void *userp, const char *path), void *userp);
 
 /* ---- session.c ---- */
+/* DLPack's number of a device's name; 0 for an unknown one. */
+int kelp_kernel_device_type(const char *name);
 /* A session for the CPU, that the registry keeps. */
 kelp_status *kelp_kernel_take_session(kelp_kernel_registry *registry,
                                       kelp_kernel_session **out) KELP_MUST_USE;

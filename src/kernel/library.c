@@ -80,6 +80,16 @@ static kelp_status *query(const kelp_dl *dl, const kelp_plugin **out) {
 }
 
 /* ---- kernels ---- */
+/* Functions that a program registers are trusted to know where their tensors lie. */
+static uint32_t device_bits(const kelp_kernel_library *library) {
+    uint32_t bits = 0;
+    if (library->def == NULL)
+        return UINT32_MAX;
+    for (size_t i = 0; kelp_kernel_library_device(library, i) != NULL; i++)
+        bits |= (uint32_t)1 << kelp_kernel_device_type(kelp_kernel_library_device(library, i));
+    return bits;
+}
+
 static kelp_status *add_kernel(kelp_kernel_library *library, const char *name,
                                const char *signature, kelp_kernel **out) {
     kelp_kernel_registry *registry = library->registry;
@@ -90,6 +100,7 @@ static kelp_status *add_kernel(kelp_kernel_library *library, const char *name,
     kernel->library = library;
     kernel->name = kelp_arena_strndup(&registry->arena, name, strlen(name));
     kernel->summary = "";
+    kernel->devices = device_bits(library);
     kernel->signature_text = "";
     if (kernel->name == NULL)
         return kelp_status_oom();

@@ -148,6 +148,13 @@ kelp_status *kelp_kernel_call_raw(const kelp_kernel *kernel, const kelp_kernel_c
         put(&call, (uint64_t)(uintptr_t)context);
     for (int32_t i = 0; i < count; i++) {
         const kelp_kernel_arg *arg = &args[i];
+        if (arg->kind == KELP_ARG_TENSOR && arg->as.tensor != NULL && params == NULL &&
+            arg->as.tensor->device.device_type != context->device.device_type)
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "kernel '%s': argument %d lies on another device: expected type %d, "
+                              "found type %d",
+                              kernel->name, i, (int)context->device.device_type,
+                              (int)arg->as.tensor->device.device_type);
         if (arg->kind == KELP_ARG_TENSOR && arg->as.tensor != NULL)
             put_tensor(&call, arg->as.tensor, params != NULL && params[i].data_only, i);
         else if (arg->kind == KELP_ARG_STRING)

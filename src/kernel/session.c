@@ -92,8 +92,7 @@ static bool session_own(const kelp_kernel_context *context, void (*release)(void
     return true;
 }
 
-/* DLPack's number of a device's name; 0 for an unknown one. */
-static int device_type(const char *name) {
+int kelp_kernel_device_type(const char *name) {
     static const struct {
         const char *name;
         int type;
@@ -113,7 +112,7 @@ kelp_status *kelp_kernel_session_create(kelp_kernel_registry *registry,
     kelp_kernel_session *session = NULL;
     if (config == NULL)
         config = &cpu;
-    if (device_type(config->device) == 0)
+    if (kelp_kernel_device_type(config->device) == 0)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "there is no device '%s': expected cpu, cuda, rocm, vulkan, metal or "
                           "opencl",
@@ -127,7 +126,7 @@ kelp_status *kelp_kernel_session_create(kelp_kernel_registry *registry,
     session->context = (kelp_kernel_context){
         .struct_size = sizeof session->context,
         .threads = registry->threads,
-        .device = {(DLDeviceType)device_type(config->device), config->id},
+        .device = {(DLDeviceType)kelp_kernel_device_type(config->device), config->id},
         .stream = config->stream,
         .scratch = session_scratch,
         .parallel = session_parallel,

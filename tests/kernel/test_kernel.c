@@ -340,6 +340,31 @@ static void classes_do_not_meet(void **state) {
     close_library(&g);
 }
 
+static void devices(void **state) {
+    (void)state;
+    fixture f;
+    const kelp_device_config cuda = {.device = "cuda"};
+    kelp_kernel_session *session = NULL;
+    const kelp_kernel *kernel = NULL;
+    int64_t two = 2;
+    float x[2] = {1, 2};
+    begin(&f, "custom_add");
+    check_ok(kelp_kernel_session_create(f.registry, &cuda, &session));
+    DLTensor tx = tensor_of(x, kDLFloat, 32, 1, &two);
+    kelp_kernel_arg args[] = {
+        tensor_arg(&tx), tensor_arg(&tx), tensor_arg(&tx), {.kind = KELP_ARG_INT, .as.i = 2}};
+    kernel = find(&f, "add");
+    expect_failure(kelp_kernel_call(kernel, session, args, 4), KELP_INVALID_ARGUMENT,
+                   "the session is for device type 2, and the library supports cpu");
+    check_ok(kelp_kernel_call(kernel, f.session, args, 4));
+    assert_true(x[1] == 4);
+    tx.device.device_type = kDLCUDA;
+    expect_failure(kelp_kernel_call(kernel, f.session, args, 4), KELP_INVALID_ARGUMENT,
+                   "argument 0 lies on another device: expected type 1, found type 2");
+    kelp_kernel_session_destroy(session);
+    close_library(&f);
+}
+
 /* ---- what is not found, and why ---- */
 static void a_missing_library_says_where_it_looked(void **state) {
     (void)state;
@@ -583,6 +608,7 @@ int main(void) {
         cmocka_unit_test(addresses_of_elements),
         cmocka_unit_test(own_kernels),
         cmocka_unit_test(classes_do_not_meet),
+        cmocka_unit_test(devices),
         cmocka_unit_test(a_missing_library_says_where_it_looked),
         cmocka_unit_test(paths_of_the_environment),
         cmocka_unit_test(wrong_libraries_are_refused_in_words),
