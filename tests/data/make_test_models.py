@@ -496,6 +496,24 @@ def custom(w):
           "registers a backend for it")
 
 
+def lists(w):
+    """A sequence goes in and comes out longer; kelp.run cannot give one."""
+    model = parsed("""lists (seq(float[n]) s, float[n] x) => (seq(float[n]) longer, float[m] joined) {
+        a = Abs (x)
+        longer = SequenceInsert (s, a)
+        joined = ConcatFromSequence <axis = 0> (longer)
+    }""")
+    onnx.checker.check_model(model)
+    (w.out / "lists.onnx").write_bytes(model.SerializeToString())
+    w.note("lists.onnx", "lists", "takes and gives a sequence")
+    model = parsed("""gives_lists (float[2, 2] x) => (seq(float[n]) parts) {
+        parts = SplitToSequence <axis = 0, keepdims = 0> (x)
+    }""")
+    onnx.checker.check_model(model)
+    (w.out / "gives_lists.onnx").write_bytes(model.SerializeToString())
+    w.note("gives_lists.onnx", "lists", "gives a sequence")
+
+
 def toolbox(w):
     """Operators that are kernels of examples/kernels/toolbox.c: a blurred picture, and the picture added."""
     names = [helper.make_tensor_value_info(n, TensorProto.FLOAT, ["h", "w"]) for n in "xy"]
@@ -610,7 +628,7 @@ def main():
     writer = Writer(args.out)
     for make in (mlp, dynamic_reshape, broadcast, logic, strings, int64_arithmetic, movement, floor,
                  conv_pool,
-                 attention_block, control_flow, external_data, uncovered, custom, toolbox, malformed):
+                 attention_block, control_flow, external_data, uncovered, custom, lists, toolbox, malformed):
         make(writer)
     writer.finish()
     print(f"written: {args.out}, {len(writer.rows)} models")

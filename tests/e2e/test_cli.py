@@ -129,6 +129,14 @@ class Run(unittest.TestCase):
             np.save(path, np.zeros((1, 2, 8, 8), dtype=np.float32))
             self.refuse(1, "image", "run", DIGITS, "--input", f"image=@{path}")
 
+    def test_lists_are_shown_and_not_taken(self):
+        ended = kelp("run", os.path.join(MODELS, "gives_lists.onnx"), "--input", "x=1,2,3,4")
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        for words in ("parts  sequence of 2", "parts[0]  float32 [2]", "parts[1]  float32 [2]"):
+            self.assertIn(words, ended.stdout)
+        self.assertIn("sequence of float32", kelp("inspect", os.path.join(MODELS, "gives_lists.onnx")).stdout)
+        self.refuse(1, "input 's' is a sequence", "run", os.path.join(MODELS, "lists.onnx"), "--random")
+
     def test_bad_models_are_refused_in_words(self):
         models = index("bad")
         self.assertTrue(models)

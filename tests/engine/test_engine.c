@@ -135,6 +135,63 @@ static void outputs_go_where_the_caller_wants(void **state) {
     close_session(&s);
 }
 
+/* A sequence of two and a tensor go in; a sequence of three comes out, and what is joined of it. */
+static void sequences_go_in_and_out(void **state) {
+    (void)state;
+    session s;
+    float data[3][2] = {{1, 2}, {3, 4}, {-5, 6}};
+    const int64_t two = 2;
+    kelp_tensor items[2], list, x;
+    check_ok(open_session(&s, MODELS "lists.onnx", kelp_allocator_system(), 1));
+    assert_int_equal(kelp_engine_input(s.engine, 0)->dtype, KELP_LIST);
+    assert_int_equal(kelp_engine_input(s.engine, 0)->rank, 1);
+    for (int i = 0; i < 2; i++)
+        check_ok(kelp_tensor_init(&items[i], KELP_F32, 1, &two, data[i]));
+    check_ok(kelp_tensor_init(&list, KELP_LIST, 1, &two, items));
+    check_ok(kelp_tensor_init(&x, KELP_F32, 1, &two, data[2]));
+    check_ok(kelp_context_set_input(s.context, 0, &list));
+    check_ok(kelp_context_set_input(s.context, 1, &x));
+    for (int round = 0; round < 2; round++) {
+        check_ok(kelp_context_invoke(s.context));
+        const kelp_tensor *longer = kelp_context_output(s.context, 0);
+        const kelp_tensor *joined = kelp_context_output(s.context, 1);
+        const float expected[6] = {1, 2, 3, 4, 5, 6};
+        assert_int_equal(longer->dtype, KELP_LIST);
+        assert_int_equal(longer->shape[0], 3);
+        for (int i = 0; i < 3; i++)
+            assert_memory_equal(((const kelp_tensor *)longer->data)[i].data, expected + 2 * i, 8);
+        assert_int_equal(joined->shape[0], 6);
+        assert_memory_equal(joined->data, expected, sizeof expected);
+    }
+    close_session(&s);
+}
+
+static void lists_that_are_none_are_refused(void **state) {
+    (void)state;
+    session s;
+    float data[4] = {1, 2, 3, 4};
+    const int64_t two = 2;
+    kelp_tensor items[2], list, x;
+    check_ok(open_session(&s, MODELS "lists.onnx", kelp_allocator_system(), 1));
+    check_ok(kelp_tensor_init(&x, KELP_F32, 1, &two, data));
+    expect_failure(kelp_context_set_input(s.context, 0, &x), KELP_INVALID_ARGUMENT,
+                   "input 's' has the wrong type: expected list, found float32");
+    check_ok(kelp_tensor_init(&list, KELP_LIST, 1, &two, items));
+    items[0] = x;
+    check_ok(kelp_tensor_init(&items[1], KELP_I32, 1, &two, data));
+    expect_failure(kelp_context_set_input(s.context, 0, &list), KELP_INVALID_ARGUMENT,
+                   "element 1 has the wrong type: expected float32, found int32");
+    check_ok(kelp_tensor_init(&items[1], KELP_F32, 1, &two, (char *)data + 1));
+    expect_failure(kelp_context_set_input(s.context, 0, &list), KELP_INVALID_ARGUMENT,
+                   "element 1 of the list must be compact, aligned");
+    check_ok(kelp_tensor_init(&items[1], KELP_F32, 1, &two, NULL));
+    expect_failure(kelp_context_set_input(s.context, 0, &list), KELP_INVALID_ARGUMENT,
+                   "element 1 of the list must be");
+    DLTensor dl;
+    expect_failure(kelp_tensor_to_dl(&list, &dl), KELP_UNIMPLEMENTED, "list");
+    close_session(&s);
+}
+
 static void inputs_may_lie_anywhere(void **state) {
     (void)state;
     session s;
@@ -360,6 +417,8 @@ int main(void) {
         cmocka_unit_test(digits_has_named_inputs_and_outputs),
         cmocka_unit_test(batches_agree_with_single_pictures),
         cmocka_unit_test(outputs_go_where_the_caller_wants),
+        cmocka_unit_test(sequences_go_in_and_out),
+        cmocka_unit_test(lists_that_are_none_are_refused),
         cmocka_unit_test(inputs_may_lie_anywhere),
         cmocka_unit_test(wrong_inputs_are_named),
         cmocka_unit_test(invoke_allocates_nothing_once_warm),

@@ -89,13 +89,9 @@ static kelp_status *classifier_reshape(const void *state, kelp_op_args *args) {
 static size_t linear_class(double *scores, size_t targets, const kelp_ml_labels *labels,
                            kelp_ml_transform transform) {
     if (targets == 1 && labels->count == 2) {
-        double s = scores[0];
-        bool logistic = transform == KELP_ML_LOGISTIC;
-        scores[1] = logistic ? kelp_ml_logistic(s) : s;
-        scores[0] = logistic ? kelp_ml_logistic(-s) : -s;
-        if (transform != KELP_ML_LOGISTIC)
-            kelp_ml_transform_apply(transform, scores, 2);
-        return s > 0;
+        bool second = scores[0] > 0;
+        kelp_ml_second_score(transform, false, scores[0], scores);
+        return second;
     }
     size_t best = 0;
     for (size_t t = 1; t < targets; t++)

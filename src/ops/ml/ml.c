@@ -48,6 +48,12 @@ double kelp_ml_logistic(double x) {
     return x < 0 ? 1.0 - v : v;
 }
 
+void kelp_ml_second_score(kelp_ml_transform transform, bool negate, double score, double *out) {
+    bool logistic = transform == KELP_ML_LOGISTIC;
+    out[0] = logistic ? kelp_ml_logistic(-score) : negate ? -score : 1.0 - score;
+    out[1] = logistic ? kelp_ml_logistic(score) : score;
+}
+
 /* Winitzki's approximation of the inverse error function, as the field computes probit. */
 static double inverse_erf(double x) {
     double sign = x < 0 ? -1.0 : 1.0, log_part = log((1 - x) * (1 + x));

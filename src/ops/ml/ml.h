@@ -35,6 +35,9 @@ typedef enum kelp_ml_transform {
 kelp_status *kelp_ml_transform_read(const kelp_node *node, kelp_ml_transform *out) KELP_MUST_USE;
 void kelp_ml_transform_apply(kelp_ml_transform transform, double *inout_scores, size_t count);
 double kelp_ml_logistic(double x);
+/* Both classes' scores when there is one for the second alone: -score or 1 - score before it; of
+ * transforms, only LOGISTIC is made. As ONNX Runtime does. */
+void kelp_ml_second_score(kelp_ml_transform transform, bool negate, double score, double *out);
 
 /* Labels of classes: strings or numbers, whichever attribute is there. */
 typedef struct kelp_ml_labels {

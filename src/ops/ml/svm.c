@@ -305,9 +305,7 @@ static size_t classify(const svm *s, const svm_room *r, int64_t columns) {
         kelp_ml_transform_apply(s->transform, r->scores, score_count(s));
         return class;
     }
-    r->scores[0] = -r->pairs[0];
-    r->scores[1] = r->pairs[0];
-    kelp_ml_transform_apply(s->transform, r->scores, 2);
+    kelp_ml_second_score(s->transform, s->transform == KELP_ML_NONE, r->pairs[0], r->scores);
     return class;
 }
 

@@ -226,13 +226,7 @@ static size_t decide(const kelp_trees *t, double *s, const bool *seen, size_t *o
         kelp_ml_transform_apply(t->transform, s, count);
         return count;
     }
-    if (t->transform == KELP_ML_LOGISTIC) {
-        s[1] = kelp_ml_logistic(s[0]);
-        s[0] = kelp_ml_logistic(-s[0]);
-    } else {
-        s[1] = s[0];
-        s[0] = t->positive ? 1.0 - s[0] : -s[0];
-    }
+    kelp_ml_second_score(t->transform, !t->positive, s[0], s);
     return 2;
 }
 

@@ -116,6 +116,20 @@ def machines(own):
             own.add("SVMClassifier", [x], prob_a=f32(pairs).tolist(), prob_b=f32(pairs).tolist(), **attrs)
 
 
+def two_classes(own):
+    """A score for the second class alone; transforms."""
+    x = f32(13, 4)
+    for transform in ("NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO"):
+        common = {"domain": "ai.onnx.ml", "opset": 1, "outputs": 2, "post_transform": transform}
+        for classes, per in ((2, [3, 4]), (3, [2, 3, 2])):
+            own.add("SVMClassifier", [x], coefficients=f32(7 * (classes - 1)).tolist(), support_vectors=f32(28).tolist(),
+                    vectors_per_class=per, rho=f32(classes * (classes - 1) // 2).tolist(), kernel_type="RBF",
+                    kernel_params=[0.3, 0.5, 2.0], classlabels_strings=["a", "b", "c"][:classes], **common)
+        own.add("SVMClassifier", [x], coefficients=f32(12).tolist(), rho=[0.25], kernel_type="LINEAR", kernel_params=[1.0, 0.0, 1.0],
+                classlabels_ints=[5, 6, 7], **common)
+        own.add("LinearClassifier", [x], coefficients=f32(4).tolist(), intercepts=[0.2], classlabels_ints=[3, 9], **common)
+
+
 def encoders(own):
     ml = {"domain": "ai.onnx.ml", "opset": 2}
     words = np.array([["x", "b", "a"], ["c", "", "b"]], object)
@@ -203,6 +217,7 @@ def cases(own):
     classifiers(own)
     linear(own)
     machines(own)
+    two_classes(own)
     encoders(own)
     features(own)
     tree_5(own)
