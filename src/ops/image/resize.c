@@ -88,6 +88,12 @@ static kelp_status *read_scales(kelp_op_args *args, int32_t input, wishes *w) {
     const kelp_tensor *scales = kelp_ops_in(args, input);
     const float *given = NULL;
     int64_t count = (int64_t)kelp_node_attr_f32s(args->node, "scales", &given);
+    const float first[4] = {1.0f, 1.0f, kelp_node_attr_f32(args->node, "height_scale", 0.0f),
+                            kelp_node_attr_f32(args->node, "width_scale", 0.0f)};
+    if (first[2] != 0) { /* Upsample's first version */
+        given = first;
+        count = 4;
+    }
     if (scales != NULL) {
         if (kelp_ops_defer(args, input))
             return NULL;

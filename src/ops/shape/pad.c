@@ -19,7 +19,9 @@ typedef struct pad_plan {
 static kelp_status *read_pads(kelp_op_args *args, int32_t rank, int64_t *before, int64_t *after) {
     int64_t pads[2 * KELP_MAX_RANK], axes[KELP_MAX_RANK];
     const int64_t *given = NULL;
-    size_t count = kelp_node_attr_i64s(args->node, "pads", &given), axis_count = 0;
+    size_t axis_count = 0, count = kelp_node_attr_i64s(args->node, "pads", &given);
+    if (count == 0) /* the first version's name */
+        count = kelp_node_attr_i64s(args->node, "paddings", &given);
     if (count > 2 * KELP_MAX_RANK)
         return kelp_ops_bad_shapes(args, args->inputs[0], NULL, "too many pads");
     if (count > 0)

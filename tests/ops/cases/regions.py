@@ -74,6 +74,9 @@ def padding(own):
         own.add("Pad", [y, pads, np.array(3, dtype)], opset=13)
     own.add("Pad", [x, i64(-1, 2, 1, -2), None, i64(1, 3)], opset=18)
     own.add("Pad", [x, i64(3, 1, 0, 0), np.float32(2.5), i64(0, 2)], opset=18)
+    own.add("Pad", [x], opset=1, paddings=[0, 0, 1, 2, 0, 0, 2, 0], value=1.5,
+            reference=[np.pad(x, [(0, 0), (0, 0), (1, 2), (2, 0)], constant_values=1.5)])
+    own.add("Upsample", [x], opset=1, height_scale=2.0, width_scale=3.0, mode="nearest", reference=[x.repeat(2, 2).repeat(3, 3)])
     own.add("Pad", [x], opset=2, pads=[0, 0, 1, 2, 0, 0, 2, 0], value=1.5)
     for dtype in (np.float32, np.uint8, np.int64, np.float16):
         a, b = (f32(3, 1, 70) * 20).astype(dtype), (f32(4, 70) * 20).astype(dtype)
