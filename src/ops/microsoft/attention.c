@@ -4,6 +4,7 @@
  * attention with one cache for keys and values. QAttention's integers are taken as the numbers they
  * stand for. Source: ONNX Runtime, ContribOperators.md.
  */
+#include "base/alloc.h"
 #include "ops/linear/gemm.h"
 #include "ops/microsoft/heads.h"
 #include "ops/wide.h"
@@ -29,6 +30,93 @@ static const kelp_tensor *at_place(const kelp_op_args *args, int32_t place) {
     return place >= 0 ? kelp_ops_in(args, place) : NULL;
 }
 
+/* The numbers that integers stand for; the scale may be one, or one a column. */
+static void dequantize(const kelp_tensor *x, const kelp_tensor *scale, const kelp_tensor *zero,
+                       int64_t columns, float *to) {
+    int64_t count = kelp_tensor_elements(x);
+    bool many_scales = kelp_tensor_elements(scale) > 1;
+    bool many_zeros = zero != NULL && kelp_tensor_elements(zero) > 1;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t column = i % columns;
+        double z = zero != NULL ? kelp_ops_read_f64(zero, many_zeros ? column : 0) : 0;
+        to[i] = (float)((kelp_ops_read_f64(x, i) - z) *
+                        kelp_ops_read_f64(scale, many_scales ? column : 0));
+    }
+}
+
+/* ---- constant weights, in panels ---- */
+typedef struct merged_state {
+    float *packed;
+    size_t bytes;
+} merged_state;
+
+static const kelp_tensor *constant(const kelp_node *node, int32_t index) {
+    const kelp_value *value = index >= 0 && (size_t)index < kelp_node_input_count(node)
+                                  ? kelp_node_input(node, (size_t)index)
+                                  : NULL;
+    return value != NULL ? kelp_value_constant(value) : NULL;
+}
+
+static kelp_status *pack_weights(const kelp_tensor *w, const kelp_tensor *scale,
+                                 const kelp_tensor *zero, kelp_allocator allocator,
+                                 merged_state *state) {
+    const kelp_simd *simd = kelp_simd_get();
+    int64_t k = w->shape[0], n = w->shape[1];
+    size_t floats, plain_bytes;
+    float *plain = NULL;
+    if (!kelp_gemm_packed_size(simd, k, n, &floats) ||
+        !kelp_size_mul(floats, sizeof(float), &state->bytes) ||
+        !kelp_size_mul((size_t)kelp_tensor_elements(w), sizeof(float), &plain_bytes))
+        return kelp_status_oom();
+    KELP_TRY(kelp_alloc_aligned(allocator, plain_bytes, 64, (void **)&plain));
+    if (scale != NULL)
+        dequantize(w, scale, zero, n, plain);
+    else
+        kelp_ops_read_f32s(w, 0, k * n, plain);
+    kelp_status *status = kelp_alloc_aligned(allocator, state->bytes, 64, (void **)&state->packed);
+    if (status == NULL)
+        kelp_gemm_pack(simd, plain, k, n, state->packed);
+    kelp_free_aligned(allocator, plain, plain_bytes, 64);
+    return status;
+}
+
+static bool is_one_or(const kelp_tensor *x, int64_t count) {
+    return x == NULL || kelp_tensor_elements(x) == 1 || kelp_tensor_elements(x) == count;
+}
+
+static kelp_status *merged_create(const kelp_node *node, const kelp_op_env *env, void **out_state) {
+    bool quantized = kelp_node_op_type(node)[0] == 'Q';
+    const input_places *places = quantized ? &quantized_places : &plain_places;
+    const kelp_tensor *w = constant(node, 1), *scale = constant(node, places->w_scale);
+    const kelp_tensor *zero = constant(node, places->w_zero);
+    bool has_zero = quantized && (size_t)places->w_zero < kelp_node_input_count(node) &&
+                    kelp_node_input(node, (size_t)places->w_zero) != NULL;
+    merged_state *state = NULL;
+    if (w == NULL || w->rank != 2 || kelp_tensor_elements(w) == 0 ||
+        kelp_ops_is_float(w->dtype) == quantized || (quantized && scale == NULL) ||
+        (has_zero && zero == NULL) || !is_one_or(scale, w->shape[1]) ||
+        !is_one_or(zero, w->shape[1]))
+        return NULL; /* read as they come; reshape says what is wrong */
+    kelp_allocator allocator = kelp_op_env_allocator(env);
+    KELP_TRY(KELP_NEW(allocator, merged_state, &state));
+    kelp_status *status = pack_weights(w, scale, zero, allocator, state);
+    if (status != NULL) {
+        kelp_free(allocator, state, sizeof *state);
+        return status;
+    }
+    *out_state = state;
+    return NULL;
+}
+
+static void merged_destroy(void *state, kelp_allocator allocator) {
+    merged_state *s = state;
+    if (s == NULL)
+        return;
+    kelp_free_aligned(allocator, s->packed, s->bytes, 64);
+    kelp_free(allocator, s, sizeof *s);
+}
+
+/* ---- shapes ---- */
 static kelp_status *read_sizes(kelp_op_args *args, merged_plan *p, const input_places *places) {
     const kelp_tensor *x = args->inputs[0], *w = args->inputs[1];
     const kelp_tensor *bias = at_place(args, places->bias);
@@ -79,13 +167,15 @@ static kelp_status *check_attributes(const kelp_op_args *args) {
     return NULL;
 }
 
-static kelp_status *reserve(kelp_op_args *args, merged_plan *p, const input_places *places) {
+static kelp_status *reserve(kelp_op_args *args, merged_plan *p, const input_places *places,
+                            bool packed) {
     kelp_sdpa *s = &p->s;
     const kelp_tensor *present = kelp_ops_out(args, 1);
     int64_t rows = s->batch * s->queries;
     size_t bytes;
     KELP_TRY(kelp_ops_wide_plan(args, args->inputs[0], &p->x_wide));
-    KELP_TRY(kelp_ops_wide_plan(args, args->inputs[1], &p->w_wide));
+    if (!packed)
+        KELP_TRY(kelp_ops_wide_plan(args, args->inputs[1], &p->w_wide));
     KELP_TRY(kelp_ops_wide_plan(args, at_place(args, places->bias), &p->bias_wide));
     KELP_TRY(kelp_ops_scratch(args, rows * p->width, 4, &p->qkv));
     if ((p->past > 0 || present != NULL) && (present == NULL || present->dtype != KELP_F32)) {
@@ -98,7 +188,8 @@ static kelp_status *reserve(kelp_op_args *args, merged_plan *p, const input_plac
     return kelp_ops_scratch(args, 1, bytes, &p->scratch);
 }
 
-static kelp_status *merged_reshape(kelp_op_args *args, const input_places *places) {
+static kelp_status *merged_reshape(const void *state, kelp_op_args *args,
+                                   const input_places *places) {
     merged_plan *p = args->plan;
     kelp_sdpa *s = &p->s;
     KELP_TRY(kelp_ops_check(args, places->x_scale >= 0 ? 5 : 2));
@@ -123,38 +214,28 @@ static kelp_status *merged_reshape(kelp_op_args *args, const input_places *place
     int64_t present[5] = {2, s->batch, s->heads, s->keys, s->size};
     KELP_TRY(kelp_ops_set(args, 0, dtype, 3, y));
     KELP_TRY(kelp_ops_set(args, 1, dtype, 5, present));
-    return reserve(args, p, places);
+    return reserve(args, p, places, state != NULL);
 }
 
 static float *at_offset(const kelp_op_args *args, size_t offset) {
     return (float *)(void *)((char *)args->scratch + offset);
 }
 
-/* The numbers that integers stand for; the scale may be one, or one a column. */
-static void dequantize(const kelp_tensor *x, const kelp_tensor *scale, const kelp_tensor *zero,
-                       int64_t columns, float *to) {
-    int64_t count = kelp_tensor_elements(x);
-    bool many_scales = kelp_tensor_elements(scale) > 1;
-    bool many_zeros = zero != NULL && kelp_tensor_elements(zero) > 1;
-    for (int64_t i = 0; i < count; i++) {
-        int64_t column = i % columns;
-        double z = zero != NULL ? kelp_ops_read_f64(zero, many_zeros ? column : 0) : 0;
-        to[i] = (float)((kelp_ops_read_f64(x, i) - z) *
-                        kelp_ops_read_f64(scale, many_scales ? column : 0));
-    }
-}
-
-static void project(const kelp_op_args *args, const merged_plan *p, const input_places *places) {
-    const float *x, *w;
+static void project(const merged_state *state, const kelp_op_args *args, const merged_plan *p,
+                    const input_places *places) {
+    const float *x, *w = NULL;
     if (places->x_scale >= 0) {
         dequantize(args->inputs[0], args->inputs[places->x_scale], at_place(args, places->x_zero),
                    p->inputs, at_offset(args, p->x_wide));
-        dequantize(args->inputs[1], args->inputs[places->w_scale], at_place(args, places->w_zero),
-                   p->width, at_offset(args, p->w_wide));
         x = at_offset(args, p->x_wide);
-        w = at_offset(args, p->w_wide);
     } else {
         x = kelp_ops_wide_get(args, args->inputs[0], p->x_wide);
+    }
+    if (state == NULL && places->x_scale >= 0) {
+        dequantize(args->inputs[1], args->inputs[places->w_scale], at_place(args, places->w_zero),
+                   p->width, at_offset(args, p->w_wide));
+        w = at_offset(args, p->w_wide);
+    } else if (state == NULL) {
         w = kelp_ops_wide_get(args, args->inputs[1], p->w_wide);
     }
     kelp_gemm job = {.a = x,
@@ -165,7 +246,8 @@ static void project(const kelp_op_args *args, const merged_plan *p, const input_
                      .k = p->inputs,
                      .lda = p->inputs,
                      .ldb = p->width,
-                     .ldc = p->width};
+                     .ldc = p->width,
+                     .packed = state != NULL ? state->packed : NULL};
     job.bias = kelp_ops_wide_get(args, at_place(args, places->bias), p->bias_wide);
     kelp_gemm_run(args->env, &job, 1);
 }
@@ -198,11 +280,11 @@ static void join(const kelp_op_args *args, const merged_plan *p, const input_pla
         kelp_ops_narrow(args->env, to, present);
 }
 
-static kelp_status *merged_run(kelp_op_args *args, const input_places *places) {
+static kelp_status *merged_run(const void *state, kelp_op_args *args, const input_places *places) {
     merged_plan *p = args->plan;
     kelp_sdpa s = p->s;
     const float *qkv = at_offset(args, p->qkv);
-    project(args, p, places);
+    project(state, args, p, places);
     s.q = (kelp_sdpa_view){qkv, s.queries * p->width, s.size, p->width};
     s.k = s.v = s.q;
     s.k.data = qkv + p->sizes[0];
@@ -222,20 +304,23 @@ static kelp_status *merged_run(kelp_op_args *args, const input_places *places) {
 }
 
 static kelp_status *plain_reshape(const void *state, kelp_op_args *args) {
-    (void)state;
-    return merged_reshape(args, &plain_places);
+    return merged_reshape(state, args, &plain_places);
 }
 static kelp_status *plain_invoke(const void *state, kelp_op_args *args) {
-    (void)state;
-    return merged_run(args, &plain_places);
+    return merged_run(state, args, &plain_places);
 }
 static kelp_status *quantized_reshape(const void *state, kelp_op_args *args) {
-    (void)state;
-    return merged_reshape(args, &quantized_places);
+    return merged_reshape(state, args, &quantized_places);
 }
 static kelp_status *quantized_invoke(const void *state, kelp_op_args *args) {
-    (void)state;
-    return merged_run(args, &quantized_places);
+    return merged_run(state, args, &quantized_places);
 }
-KELP_KERNEL(MsAttention, 0, sizeof(merged_plan), 0, plain_reshape, plain_invoke);
-KELP_KERNEL(MsQAttention, 0, sizeof(merged_plan), 0, quantized_reshape, quantized_invoke);
+#define MERGED_KERNEL(name, prefix)                                               \
+    const kelp_op_kernel kelp_op_##name = {.struct_size = sizeof(kelp_op_kernel), \
+                                           .plan_bytes = sizeof(merged_plan),     \
+                                           .create = merged_create,               \
+                                           .destroy = merged_destroy,             \
+                                           .reshape = prefix##_reshape,           \
+                                           .invoke = prefix##_invoke}
+MERGED_KERNEL(MsAttention, plain);
+MERGED_KERNEL(MsQAttention, quantized);

@@ -66,6 +66,7 @@ def attention(own):
     merged = lambda inputs, **attrs: ms(own, "Attention", inputs, num_heads=n, **attrs)  # noqa: E731
     x, w, bias = f32(b, s, 7), f32(7, 3 * h), f32(3 * h)
     merged([x, w, bias])
+    merged([x, w, bias], constants=(1, 2))
     merged([x, w, bias, np.array([2, 5], np.int32)])
     merged([x, w, bias, np.array([4, 5, 1, 0], np.int32)])
     merged([x, w, bias, i32(b, s)], unidirectional=1)
@@ -77,6 +78,7 @@ def attention(own):
                  np.float32(0.02), np.float32(0.01)]
     zeros = [np.uint8(120), np.uint8(131)]
     ms(own, "QAttention", [*quantized, None, *zeros], num_heads=n)
+    ms(own, "QAttention", [*quantized, None, *zeros], num_heads=n, constants=(1, 2, 3, 4, 6, 7))
     ms(own, "QAttention", [*quantized, np.array([2, 5], np.int32), *zeros, f32(2, b, n, 4, d)], num_heads=n, outputs=2, unidirectional=1)
 
 
