@@ -71,6 +71,9 @@ typedef struct kelp_op_args {
 #define KELP_OP_SERIAL 32u /* never worth a second thread */
 #define KELP_OP_LISTS \
     64u /* takes inputs of KELP_LIST; without it such a node is refused before its reshape */
+#define KELP_OP_STATE_OPTIONAL                                                                    \
+    128u /* create only prepares constants: reshape and invoke do without its state, and one that \
+           runs a single time is not prepared */
 
 typedef struct kelp_op_kernel {
     uint32_t struct_size; /* sizeof(kelp_op_kernel) */

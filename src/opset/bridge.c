@@ -81,7 +81,7 @@ static kelp_status *run_kernel(const kelp_op_kernel *kernel, const kelp_op_env *
                          .env = env};
     void *state = NULL;
     KELP_TRY(kelp_opset_check_lists(kernel, &args));
-    if (kernel->create != NULL)
+    if (kernel->create != NULL && (kernel->flags & KELP_OP_STATE_OPTIONAL) == 0)
         KELP_TRY(kernel->create(node, env, &state));
     kelp_status *status = kernel->reshape(state, &args);
     if (status == NULL && args.deferred)

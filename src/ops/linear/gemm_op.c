@@ -178,6 +178,7 @@ static kelp_status *gemm_invoke(const void *state, kelp_op_args *args) {
 
 KELP_WIDENED_PHASES(gemm, sizeof(gemm_plan), gemm_reshape, gemm_invoke)
 const kelp_op_kernel kelp_op_Gemm = {.struct_size = sizeof(kelp_op_kernel),
+                                     .flags = KELP_OP_STATE_OPTIONAL,
                                      .plan_bytes = KELP_WIDENED_PLAN(sizeof(gemm_plan)),
                                      .create = gemm_create,
                                      .destroy = gemm_destroy,
@@ -202,6 +203,7 @@ static kelp_status *fused_invoke(const void *state, kelp_op_args *args) {
 }
 KELP_WIDENED_PHASES(fused, sizeof(gemm_plan), fused_reshape, fused_invoke)
 const kelp_op_kernel kelp_op_MsFusedGemm = {.struct_size = sizeof(kelp_op_kernel),
+                                            .flags = KELP_OP_STATE_OPTIONAL,
                                             .plan_bytes = KELP_WIDENED_PLAN(sizeof(gemm_plan)),
                                             .create = gemm_create,
                                             .destroy = gemm_destroy,

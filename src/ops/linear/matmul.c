@@ -204,6 +204,7 @@ static kelp_status *matmul_invoke(const void *state, kelp_op_args *args) {
 
 #define MATMUL_KERNEL(name, unaligned, reshape_fn, invoke_fn)                                    \
     const kelp_op_kernel kelp_op_##name = {.struct_size = sizeof(kelp_op_kernel),                \
+                                           .flags = KELP_OP_STATE_OPTIONAL,                      \
                                            .plan_bytes = KELP_WIDENED_PLAN(sizeof(matmul_plan)), \
                                            .unaligned_inputs = (unaligned),                      \
                                            .create = matmul_create,                              \

@@ -317,6 +317,7 @@ static kelp_status *quantized_invoke(const void *state, kelp_op_args *args) {
 }
 #define MERGED_KERNEL(name, prefix)                                               \
     const kelp_op_kernel kelp_op_##name = {.struct_size = sizeof(kelp_op_kernel), \
+                                           .flags = KELP_OP_STATE_OPTIONAL,       \
                                            .plan_bytes = sizeof(merged_plan),     \
                                            .create = merged_create,               \
                                            .destroy = merged_destroy,             \

@@ -302,6 +302,7 @@ static kelp_status *product_invoke(const void *state, kelp_op_args *args) {
 
 #define PRODUCT_KERNEL(name)                                                      \
     const kelp_op_kernel kelp_op_##name = {.struct_size = sizeof(kelp_op_kernel), \
+                                           .flags = KELP_OP_STATE_OPTIONAL,       \
                                            .plan_bytes = sizeof(product_plan),    \
                                            .create = product_create,              \
                                            .destroy = product_destroy,            \

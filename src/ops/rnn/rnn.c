@@ -19,6 +19,7 @@ typedef struct rnn_state {
 
 typedef struct rnn_plan {
     kelp_rnn rnn;
+    bool plain;
     size_t x_turned, packed, scratch, wide[8], out_wide[3];
 } rnn_plan;
 
@@ -362,7 +363,9 @@ static kelp_status *reserve(kelp_op_args *args, rnn_plan *p, bool packed, bool b
         KELP_TRY(kelp_ops_scratch(args, kelp_tensor_elements(args->inputs[X]), size, &p->x_turned));
     if (!sizes_of(&p->rnn, &sizes, &all))
         all = SIZE_MAX;
-    if (!packed && dtype != KELP_F64)
+    /* weights that are read a few times are not worth a copy */
+    p->plain = !packed && !p->rnn.quantizes && p->rnn.steps * p->rnn.batch <= 8;
+    if (!packed && dtype != KELP_F64 && !p->plain)
         KELP_TRY(kelp_ops_scratch(args, 4, all, &p->packed)); /* 4 bytes a float */
     if (!kelp_rnn_scratch(&p->rnn, &elements))
         elements = SIZE_MAX;
@@ -431,6 +434,15 @@ static kelp_status *check_lengths(const kelp_op_args *args, const kelp_rnn *rnn)
     return NULL;
 }
 
+static void use_plain(const kelp_rnn *rnn, const float *w, const float *r, kelp_rnn_data *data) {
+    data->plain = true;
+    for (int64_t d = 0; d < rnn->directions; d++) {
+        int64_t rows = d * rnn->gates * rnn->hidden;
+        data->w[d] = w + rows * rnn->inputs;
+        data->r[d] = r + rows * rnn->hidden;
+    }
+}
+
 static void use_weights(const rnn_state *state, const kelp_op_args *args, const rnn_plan *p,
                         kelp_rnn_data *data) {
     const kelp_rnn *rnn = &p->rnn;
@@ -440,6 +452,10 @@ static void use_weights(const rnn_state *state, const kelp_op_args *args, const 
         pack_quantized(rnn, args->inputs, at_offset(args, p->packed));
         use_packed(rnn, at_offset(args, p->packed), data);
     } else if (args->inputs[X]->dtype != KELP_F64) {
+        if (p->plain) {
+            use_plain(rnn, operand(args, p, W), operand(args, p, R), data);
+            return;
+        }
         pack(rnn, operand(args, p, W), operand(args, p, R), at_offset(args, p->packed));
         use_packed(rnn, at_offset(args, p->packed), data);
     } else {
@@ -489,6 +505,7 @@ static kelp_status *rnn_invoke(const void *state, kelp_op_args *args) {
 
 #define RNN_KERNEL(name)                                                          \
     const kelp_op_kernel kelp_op_##name = {.struct_size = sizeof(kelp_op_kernel), \
+                                           .flags = KELP_OP_STATE_OPTIONAL,       \
                                            .plan_bytes = sizeof(rnn_plan),        \
                                            .create = rnn_create,                  \
                                            .destroy = rnn_destroy,                \

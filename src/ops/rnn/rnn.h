@@ -51,6 +51,7 @@ typedef struct kelp_rnn {
 typedef struct kelp_rnn_data {
     const void *x; /* [steps, batch, inputs] */
     const void *w[2], *r[2];
+    bool plain;       /* float weights lie as the operator has them: for a few rows, once */
     const void *bias; /* [directions, 2 * gates * hidden] */
     const int32_t *lengths;
     const void *h, *c;

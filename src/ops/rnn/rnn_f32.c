@@ -21,27 +21,6 @@ bool kelp_rnn_scratch(const kelp_rnn *rnn, size_t *out_elements) {
            kelp_size_mul(big, (size_t)rnn->directions, out_elements);
 }
 
-/* C = A · W (+ bias, + residual); `residual` has C's stride. */
-static void matrix(const kelp_op_env *env, const float *a, int64_t lda, const void *w, int64_t m,
-                   int64_t n, int64_t k, const float *bias, const float *residual, float *c,
-                   int64_t ldc) {
-    kelp_gemm job = {.a = a,
-                     .packed = w,
-                     .c = c,
-                     .m = m,
-                     .n = n,
-                     .k = k,
-                     .lda = lda,
-                     .ldb = n,
-                     .ldc = ldc,
-                     .bias = bias,
-                     .residual = residual};
-    if (env != NULL)
-        kelp_gemm_run(env, &job, 1);
-    else
-        kelp_gemm_run_serial(kelp_simd_get(), &job);
-}
-
 /* To the nearest of 256 numbers between the least and the most, zero among them, and back. */
 void kelp_rnn_quantize(const float *x, float *y, int64_t count) {
     float least = 0, most = 0;
@@ -76,12 +55,6 @@ static void byte_matrix(const kelp_rnn *rnn, const float *a, const void *r, cons
         for (int64_t j = 0; j < n; j++)
             c[j] = (c[j] - zeros[j] * sum) * scales[j] + residual[j];
     }
-}
-
-static const void *r_part(const kelp_rnn *rnn, const void *r) {
-    size_t floats = 0;
-    (void)kelp_gemm_packed_size(kelp_simd_get(), rnn->hidden, 2 * rnn->hidden, &floats);
-    return (const float *)r + floats;
 }
 
 static float one(const kelp_rnn_act *act, float x) {
@@ -124,9 +97,60 @@ static void act_vector(const kelp_rnn_act *act, float *x, int64_t count) {
 }
 
 struct rnn_pass;
+static void matrix(const struct rnn_pass *pass, const float *a, int64_t lda, const void *w,
+                   int64_t m, int64_t n, int64_t k, const float *bias, const float *residual,
+                   float *c, int64_t ldc);
+static const void *r_part(const struct rnn_pass *pass, const void *r);
 static void project(const kelp_op_env *env, const struct rnn_pass *passes, int64_t count);
 
 #include "ops/rnn/rnn.inc"
+
+/* The same of weights as they lie, a dot product each. */
+static void plain_matrix(const float *a, int64_t lda, const void *w, int64_t m, int64_t n,
+                         int64_t k, const float *bias, const float *residual, float *c,
+                         int64_t ldc) {
+    for (int64_t i = 0; i < m; i++) {
+        float *y = c + i * ldc;
+        kelp_simd_get()->dots(a + i * lda, w, k, n, k, y);
+        for (int64_t j = 0; j < n && bias != NULL; j++)
+            y[j] += bias[j];
+        for (int64_t j = 0; j < n && residual != NULL; j++)
+            y[j] += residual[i * ldc + j];
+    }
+}
+
+/* C = A · W (+ bias, + residual); `residual` has C's stride. */
+static void matrix(const struct rnn_pass *pass, const float *a, int64_t lda, const void *w,
+                   int64_t m, int64_t n, int64_t k, const float *bias, const float *residual,
+                   float *c, int64_t ldc) {
+    if (pass->data->plain) {
+        plain_matrix(a, lda, w, m, n, k, bias, residual, c, ldc);
+        return;
+    }
+    kelp_gemm job = {.a = a,
+                     .packed = w,
+                     .c = c,
+                     .m = m,
+                     .n = n,
+                     .k = k,
+                     .lda = lda,
+                     .ldb = n,
+                     .ldc = ldc,
+                     .bias = bias,
+                     .residual = residual};
+    if (pass->env != NULL)
+        kelp_gemm_run(pass->env, &job, 1);
+    else
+        kelp_gemm_run_serial(kelp_simd_get(), &job);
+}
+
+static const void *r_part(const struct rnn_pass *pass, const void *r) {
+    int64_t n = pass->rnn->hidden;
+    size_t floats = (size_t)(2 * n * n);
+    if (!pass->data->plain)
+        (void)kelp_gemm_packed_size(kelp_simd_get(), n, 2 * n, &floats);
+    return (const float *)r + floats;
+}
 
 /* The inputs' share of every step at once. */
 static void project(const kelp_op_env *env, const struct rnn_pass *passes, int64_t count) {
@@ -134,6 +158,12 @@ static void project(const kelp_op_env *env, const struct rnn_pass *passes, int64
     for (int64_t d = 0; d < count; d++) {
         const kelp_rnn *rnn = passes[d].rnn;
         int64_t width = rnn->gates * rnn->hidden;
+        if (passes[d].data->plain) {
+            plain_matrix(passes[d].data->x, rnn->inputs, passes[d].data->w[d],
+                         rnn->steps * rnn->batch, width, rnn->inputs, passes[d].bias, NULL,
+                         passes[d].projected, width);
+            continue;
+        }
         jobs[d] = (kelp_gemm){.a = passes[d].data->x,
                               .packed = passes[d].data->w[d],
                               .c = passes[d].projected,
@@ -145,5 +175,6 @@ static void project(const kelp_op_env *env, const struct rnn_pass *passes, int64
                               .ldc = width,
                               .bias = passes[d].bias};
     }
-    kelp_gemm_run(env, jobs, count);
+    if (!passes[0].data->plain)
+        kelp_gemm_run(env, jobs, count);
 }

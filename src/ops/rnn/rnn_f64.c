@@ -7,10 +7,12 @@
 #define REAL double
 #define RNN_RUN kelp_rnn_run_f64
 
-static void matrix(const kelp_op_env *env, const double *a, int64_t lda, const void *w, int64_t m,
-                   int64_t n, int64_t k, const double *bias, const double *residual, double *c,
-                   int64_t ldc) {
-    (void)env;
+struct rnn_pass;
+
+static void matrix(const struct rnn_pass *pass, const double *a, int64_t lda, const void *w,
+                   int64_t m, int64_t n, int64_t k, const double *bias, const double *residual,
+                   double *c, int64_t ldc) {
+    (void)pass;
     for (int64_t i = 0; i < m; i++)
         for (int64_t j = 0; j < n; j++) {
             double sum = bias != NULL ? bias[j] : 0.0;
@@ -27,10 +29,6 @@ static void quantize(const double *x, double *y, int64_t count) {
 static void byte_matrix(const kelp_rnn *rnn, const double *a, const void *r, const double *residual,
                         double *c) {
     (void)rnn, (void)a, (void)r, (void)residual, (void)c;
-}
-
-static const void *r_part(const kelp_rnn *rnn, const void *r) {
-    return (const double *)r + 2 * rnn->hidden * rnn->hidden;
 }
 
 static double one(const kelp_rnn_act *act, double x) {
@@ -67,16 +65,22 @@ static void act_vector(const kelp_rnn_act *act, double *x, int64_t count) {
         x[i] = one(act, x[i]);
 }
 
-struct rnn_pass;
+static const void *r_part(const struct rnn_pass *pass, const void *r);
 static void project(const kelp_op_env *env, const struct rnn_pass *passes, int64_t count);
 
 #include "ops/rnn/rnn.inc"
 
+static const void *r_part(const struct rnn_pass *pass, const void *r) {
+    return (const double *)r + 2 * pass->rnn->hidden * pass->rnn->hidden;
+}
+
 static void project(const kelp_op_env *env, const struct rnn_pass *passes, int64_t count) {
+    (void)env;
     for (int64_t d = 0; d < count; d++) {
         const kelp_rnn *rnn = passes[d].rnn;
         int64_t width = rnn->gates * rnn->hidden;
-        matrix(env, passes[d].data->x, rnn->inputs, passes[d].data->w[d], rnn->steps * rnn->batch,
-               width, rnn->inputs, passes[d].bias, NULL, passes[d].projected, width);
+        matrix(&passes[d], passes[d].data->x, rnn->inputs, passes[d].data->w[d],
+               rnn->steps * rnn->batch, width, rnn->inputs, passes[d].bias, NULL,
+               passes[d].projected, width);
     }
 }

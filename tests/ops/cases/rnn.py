@@ -40,6 +40,7 @@ def layers(own, op):
         own.add(op, operands(op, 7, 3, 4, 5, count), opset=14, outputs=n, constants=(1, 2, 3), **attrs)
         own.add(op, operands(op, 7, 3, 4, 5, count, lengths=[7, 2, 4]), opset=14, outputs=n, **attrs)
         own.add(op, operands(op, 4, 2, 3, 5, count)[:3], opset=7, outputs=n, constants=(1, 2), **attrs)
+        own.add(op, operands(op, 3, 2, 4, 5, count, lengths=[3, 1]), opset=14, outputs=n, **attrs)  # so few steps that nothing is packed
         turned(own, op, operands(op, 6, 3, 4, 5, count), n, **attrs)
         own.add(op, operands(op, 6, 1, 4, 5, count), opset=22, outputs=n, constants=(1, 2), clip=0.5, **attrs)
     own.add(op, operands(op, 9, 2, 70, 130, 2), opset=14, outputs=n, constants=(1, 2, 3), hidden_size=130, direction="bidirectional",
