@@ -87,7 +87,7 @@ def group_query(own):
     angles = rng.uniform(0, 6, (40, d // 2))
     tables = [np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)]
 
-    def gqa(batch, fresh, past, lengths, rotary=0, outputs=3, extra=(), packed=False, room=None, **attrs):
+    def gqa(batch, fresh, past, lengths, rotary=0, outputs=3, extra=(), packed=False, room=None, constant=True, **attrs):
         total = max(lengths) + 1
         width = n * d + (2 * kv * d if packed else 0)
         cache = [None, None] if past is None else [f32(batch, kv, room or past, d) for _ in range(2)]
@@ -97,7 +97,7 @@ def group_query(own):
         while tail and tail[-1] is None:
             tail.pop()
         ms(own, "GroupQueryAttention", inputs + tail, outputs=outputs, num_heads=n, kv_num_heads=kv, do_rotary=rotary,
-           constants=(6,), **attrs)
+           constants=(6,) if constant else (), **attrs)
 
     gqa(2, 6, None, [5, 5])
     gqa(2, 6, None, [5, 5], rotary=1, packed=True)
@@ -111,6 +111,7 @@ def group_query(own):
         gqa(2, 8, None, [7, 7], local_window_size=window)
         gqa(2, 1, 12, [12, 12], local_window_size=window, rotary=1)
     gqa(2, 6, None, [5, 5], smooth_softmax=1)
+    gqa(2, 1, 9, [9, 9], rotary=1, constant=False)
     gqa(2, 1, 12, [12, 12], extra=[None, None, f32(n)])
 
 
@@ -196,6 +197,8 @@ def matrices(own):
     ms(own, "CDist", [f32(7, 5), f32(4, 5)])
     ms(own, "CDist", [f32(7, 5), f32(4, 5)], metric="euclidean")
     ms(own, "Trilu", [f32(2, 5, 6), np.array(1, np.int64)], upper=0)
+    ms(own, "Unique", [rng.integers(-4, 5, 40).astype(np.float32)], outputs=3)
+    ms(own, "Unique", [np.float32([3])], outputs=3)
     ms(own, "Pad", [f32(3, 4), i64(1, 0, 2, 1), np.float32([1.5])], mode="constant")
     ms(own, "Pad", [f32(3, 4), i64(1, 0, 2, 1)], mode="edge", constants=(1,))
 
