@@ -24,7 +24,8 @@ static kelp_status *check_operands(kelp_op_args *args, const bits_plan *p) {
     const kelp_tensor *b = args->inputs[B], *scales = args->inputs[SCALES];
     const kelp_tensor *zeros = kelp_ops_in(args, ZEROS), *bias = kelp_ops_in(args, BIAS);
     int64_t rows = p->n, packed = (p->blocks * p->bits + 7) / 8;
-    if (b->dtype != KELP_U8 || kelp_tensor_elements(b) != rows * p->padded * p->bits / 8 ||
+    if (b->dtype != KELP_U8 ||
+        kelp_tensor_elements(b) != rows * p->blocks * (p->block * p->bits / 8) ||
         scales->dtype != KELP_F32 || kelp_tensor_elements(scales) != rows * p->blocks)
         return kelp_ops_bad_shapes(args, b, scales,
                                    "B and its scales do not fit N, K, bits and "
@@ -51,7 +52,8 @@ static kelp_status *bits_reshape(const void *state, kelp_op_args *args) {
     p->bits = kelp_node_attr_i64(args->node, "bits", 4);
     p->block = kelp_node_attr_i64(args->node, "block_size", 0);
     if ((p->bits != 2 && p->bits != 4 && p->bits != 8) || p->block < 16 || p->block > 1 << 20 ||
-        (p->block & (p->block - 1)) != 0 || p->n < 1 || p->k < 1)
+        (p->block & (p->block - 1)) != 0 || p->n < 1 || p->k < 1 || p->n > INT32_MAX ||
+        p->k > INT32_MAX)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "operator 'MatMulNBits': bits %lld and block_size %lld with N %lld and K "
                           "%lld are not possible",
