@@ -6,6 +6,7 @@
  */
 #include "ops/kernel.h"
 #include "ops/simd/simd.h"
+#include "ops/widened.h"
 
 #include <math.h>
 
@@ -162,13 +163,18 @@ static kelp_status *binary_reshape(kelp_op_args *args, const binary_entry *table
     }
 #define NUMBER_ROWS(op) FLOAT_ROWS(op), SIGNED_ROWS(op), UNSIGNED_ROWS(op)
 
+/* The operator takes float16 and bfloat16 as well, through floats. */
+#define WIDENED(name, flags, reshape_fn, invoke_fn)                                         \
+    KELP_WIDENED_PHASES(name, sizeof(binary_plan), reshape_fn, invoke_fn)                   \
+    KELP_KERNEL(name, flags, KELP_WIDENED_PLAN(sizeof(binary_plan)), 0, name##_reshape_any, \
+                name##_invoke_any);
 #define OPERATOR(name, simd, out_dtype, flags, ...)                                       \
     static const binary_entry name##_table[] = {__VA_ARGS__, {KELP_DTYPE_INVALID, NULL}}; \
     static kelp_status *reshape_##name(const void *state, kelp_op_args *args) {           \
         (void)state;                                                                      \
         return binary_reshape(args, name##_table, simd, out_dtype);                       \
     }                                                                                     \
-    KELP_KERNEL(name, flags, sizeof(binary_plan), 0, reshape_##name, binary_invoke);
+    WIDENED(name, flags, reshape_##name, binary_invoke)
 #define INPLACE (KELP_OP_INPLACE_0 | KELP_OP_INPLACE_1)
 #define ARITHMETIC(name, simd) OPERATOR(name, simd, KELP_DTYPE_INVALID, INPLACE, NUMBER_ROWS(name))
 
@@ -283,7 +289,7 @@ static kelp_status *reshape_Mod(const void *state, kelp_op_args *args) {
     (void)state;
     return binary_reshape(args, fmod_form ? truncated : floored, -1, KELP_DTYPE_INVALID);
 }
-KELP_KERNEL(Mod, INPLACE, sizeof(binary_plan), 0, reshape_Mod, binary_invoke);
+WIDENED(Mod, INPLACE, reshape_Mod, binary_invoke)
 
 /* ---- BitShift ---- */
 UNSIGNED(ShiftLeft, (b >= 8 * sizeof a ? 0 : (uint64_t)a << b))
@@ -378,7 +384,7 @@ static kelp_status *mean_invoke(const void *state, kelp_op_args *args) {
         (void)state;                                                            \
         return variadic_reshape(args, table, simd);                             \
     }                                                                           \
-    KELP_KERNEL(name, 0, sizeof(binary_plan), 0, reshape_##name, invoke);
+    WIDENED(name, 0, reshape_##name, invoke)
 VARIADIC(Min, Min_table, -1, variadic_invoke)
 VARIADIC(Max, Max_table, -1, variadic_invoke)
 VARIADIC(Sum, float_add, KELP_BIN_ADD, variadic_invoke)
@@ -464,4 +470,4 @@ static kelp_status *pow_invoke(const void *state, kelp_op_args *args) {
         kelp_op_parallel(args->env, p->walk.outer, 4096 / p->walk.inner + 1, pow_rows, args);
     return NULL;
 }
-KELP_KERNEL(Pow, KELP_OP_INPLACE_0, sizeof(binary_plan), 0, pow_reshape, pow_invoke);
+WIDENED(Pow, KELP_OP_INPLACE_0, pow_reshape, pow_invoke)

@@ -5,6 +5,7 @@
  */
 #include "ops/kernel.h"
 #include "ops/simd/simd.h"
+#include "ops/widened.h"
 
 #include <math.h>
 
@@ -97,6 +98,11 @@ static kelp_status *unary_reshape(kelp_op_args *args, const unary_entry *table, 
     }
 
 /* An operator: its table of loops, its simd function or -1, its attributes. */
+/* The operator takes float16 and bfloat16 as well, through floats. */
+#define WIDENED(name)                                                              \
+    KELP_WIDENED_PHASES(name, sizeof(unary_plan), reshape_##name, unary_invoke)    \
+    KELP_KERNEL(name, KELP_OP_INPLACE_0, KELP_WIDENED_PLAN(sizeof(unary_plan)), 0, \
+                name##_reshape_any, name##_invoke_any);
 #define OPERATOR(name, act, attributes, ...)                                          \
     static kelp_status *reshape_##name(const void *state, kelp_op_args *args) {       \
         static const unary_entry table[] = {__VA_ARGS__, {KELP_DTYPE_INVALID, NULL}}; \
@@ -108,7 +114,7 @@ static kelp_status *unary_reshape(kelp_op_args *args, const unary_entry *table, 
         attributes;                                                                   \
         return unary_reshape(args, table, act);                                       \
     }                                                                                 \
-    KELP_KERNEL(name, KELP_OP_INPLACE_0, sizeof(unary_plan), 0, reshape_##name, unary_invoke);
+    WIDENED(name)
 #define NOTHING (void)0
 #define ALPHA(value) p->alpha = kelp_node_attr_f32(node, "alpha", value)
 #define ALPHA_BETA(one, two) \
@@ -202,7 +208,7 @@ static kelp_status *reshape_Gelu(const void *state, kelp_op_args *args) {
                           "Gelu: attribute 'approximate' is '%s': expected 'none' or 'tanh'", form);
     return unary_reshape(args, none, KELP_ACT_GELU);
 }
-KELP_KERNEL(Gelu, KELP_OP_INPLACE_0, sizeof(unary_plan), 0, reshape_Gelu, unary_invoke);
+WIDENED(Gelu)
 
 /* ---- IsNaN, IsInf: bool results ---- */
 static kelp_status *test_reshape(const void *state, kelp_op_args *args) {
