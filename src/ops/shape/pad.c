@@ -102,6 +102,13 @@ static int64_t pad_source(pad_mode mode, int64_t at, int64_t extent) {
 }
 
 static void fill(const pad_plan *p, char *to, int64_t count) {
+    if (p->bytes == sizeof(uint32_t) && count < 16) { /* the sides of most images */
+        uint32_t value;
+        memcpy(&value, p->value, sizeof value);
+        for (int64_t i = 0; i < count; i++)
+            ((uint32_t *)(void *)to)[i] = value;
+        return;
+    }
     if (count > 0)
         kelp_ops_fill(to, p->size, count * (int64_t)(p->bytes / p->size), p->value);
 }
@@ -126,15 +133,19 @@ static void pad_rows(void *userp, int64_t begin, int64_t end, int worker) {
     int64_t first = KELP_MIN(out, KELP_MAX((int64_t)0, before));
     int64_t last = KELP_MAX(first, KELP_MIN(out, before + in));
     (void)worker;
+    int64_t index[KELP_MAX_RANK], rest = begin;
+    for (int32_t i = p->last - 1; i >= 0; rest /= y->shape[i--])
+        index[i] = rest % y->shape[i];
     for (int64_t row = begin; row < end; row++) {
-        int64_t rest = row, from = 0;
+        int64_t from = 0;
         bool inside = true;
-        for (int32_t i = p->last - 1; i >= 0; i--) {
-            int64_t at = pad_source(p->mode, rest % y->shape[i] - p->before[i], x->shape[i]);
-            rest /= y->shape[i];
+        for (int32_t i = 0; i < p->last; i++) {
+            int64_t at = pad_source(p->mode, index[i] - p->before[i], x->shape[i]);
             inside = inside && at >= 0;
             from += at * p->strides[i];
         }
+        for (int32_t i = p->last; i-- > 0 && ++index[i] == y->shape[i];)
+            index[i] = 0;
         char *to = (char *)y->data + (size_t)(row * out) * p->bytes;
         if (!inside) {
             fill(p, to, out);
