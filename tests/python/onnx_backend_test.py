@@ -4,8 +4,8 @@
 
     onnx_backend_test.py [unittest's arguments]
 
-Cases that tests/ops/missing_cases.tsv lists, and those whose values are no tensors, are expected to fail; every other must pass. A case that
-is expected to fail and passes is an error: the lists are to be shortened then.
+Cases that tests/ops/missing_cases.tsv lists, and what ONNX's runner cannot compare, are expected to fail; every other must pass. A case
+that is expected to fail and passes is an error: the list is to be shortened then.
 """
 import os
 import re
@@ -19,27 +19,18 @@ from support import ROOT
 # Kinds of cases that are not of nodes alone: models to be fetched, and the like.
 KINDS = ("OnnxBackendNodeModelTest", "OnnxBackendSimpleModelTest")
 
+# ONNX's runner asks for the length of each element of a sequence, which an element of rank 0 has not; tests/ops compares that case.
+NOT_COMPARED = {"test_loop16_seq_none"}
+
 
 def missing():
     with open(os.path.join(ROOT, "tests", "ops", "missing_cases.tsv"), encoding="utf-8") as file:
         return {line.split("\t")[0] for line in file if line.strip() and not line.startswith("#")}
 
 
-def not_tensors():
-    """Cases that take or give sequences, optionals or maps."""
-    from onnx.backend.test.loader import load_model_tests
-    names = set()
-    for case in load_model_tests(kind="node"):
-        model = case.model or onnx.load(os.path.join(case.model_dir, "model.onnx"))
-        values = list(model.graph.input) + list(model.graph.output)
-        if any(value.type.WhichOneof("value") != "tensor_type" for value in values):
-            names.add(case.name)
-    return names
-
-
 def main():
     runner = onnx.backend.test.runner.Runner(kelp.backend.KelpBackend, __name__)
-    expected = missing() | not_tensors()
+    expected = missing() | NOT_COMPARED
     for name in sorted(expected):
         runner.xfail(f"^{re.escape(name)}_cpu$")
     suite, loader = unittest.TestSuite(), unittest.TestLoader()

@@ -247,6 +247,23 @@ class Memory(unittest.TestCase):
         self.assertEqual(kelp.DLTensor(t.__dlpack__()).dtype, "bfloat16")
 
 
+class Lists(unittest.TestCase):
+    def test_sequences(self):
+        session, x = kelp.InferenceSession(MODELS + "/lists.onnx"), np.float32([1, -2])
+        for given in ([], [x], (x, x + 1)):
+            longer, joined = session.run(None, {"s": given, "x": x})
+            self.assertIs(type(longer), list)
+            np.testing.assert_array_equal(longer, [*given, np.abs(x)])
+            np.testing.assert_array_equal(joined, np.concatenate([*given, np.abs(x)]))
+
+    def test_what_is_no_sequence(self):
+        session, x = kelp.InferenceSession(MODELS + "/lists.onnx"), np.float32([1, -2])
+        for given, words in ((x, "expected a list of arrays, found 'numpy.ndarray'"), (None, "found 'NoneType'"), ({1: 2}, "found 'dict'"),
+                             ([x, np.int32([1])], "element 1 has the wrong type: expected float32, found int32")):
+            with self.assertRaisesRegex(kelp.KelpError, words):
+                session.run(None, {"s": given, "x": x})
+
+
 class LegacyProducer:
     """An array from before DLPack 1.0."""
 

@@ -74,8 +74,14 @@ int kpy_view_init(kpy_view *view, PyObject *object, kelp_dtype expected, bool wr
 void kpy_view_deinit(kpy_view *view);
 /* As kpy_view_init, keeping strides as they are (for kernels, which see them). */
 int kpy_view_strided(kpy_view *view, PyObject *object, bool writable, const char *what);
-/* A numpy array of a tensor's elements, copied. Strings become str. */
+/* A numpy array of a tensor's elements, copied. Strings become str; lists what kpy_list_copy says.
+ */
 PyObject *kpy_tensor_copy(const kelp_tensor *tensor);
+/* ---- sequences, optionals, maps (list.c) ---- */
+/* Looks at a list of arrays (`rank` 1), None or what an optional holds (2), or a dict (3). */
+int kpy_view_list(kpy_view *view, PyObject *object, int32_t rank, const char *what);
+/* A list, None or the element, or a dict, of copies. */
+PyObject *kpy_list_copy(const kelp_tensor *list);
 /* Packed elements (2 and 4 bits) to one a byte, as ml_dtypes has them, and back. */
 void kpy_unpack(kelp_dtype dtype, int64_t count, const uint8_t *packed, uint8_t *bytes);
 void kpy_pack(kelp_dtype dtype, int64_t count, const uint8_t *bytes, uint8_t *packed);

@@ -263,16 +263,18 @@ static int bind_inputs(run *r, PyObject *feed, uint64_t *out_shapes) {
         if (object == NULL) {
             if (PyErr_Occurred())
                 return -1;
-            const kelp_io_info *info = kelp_engine_input(self->engine, i);
+            const kelp_io_info *missing = kelp_engine_input(self->engine, i);
             char shape[256];
-            kelp_shape_format(info->rank, info->shape, shape, sizeof shape);
-            kpy_fail(KELP_INVALID_ARGUMENT, "input '%s' is missing: expected %s %s", info->name,
-                     kelp_dtype_name(info->dtype), shape);
+            kelp_shape_format(missing->rank, missing->shape, shape, sizeof shape);
+            kpy_fail(KELP_INVALID_ARGUMENT, "input '%s' is missing: expected %s %s", missing->name,
+                     kelp_dtype_name(missing->dtype), shape);
             return -1;
         }
         kpy_view *view = &r->views[r->view_count];
         const char *label = PyUnicode_AsUTF8(PyTuple_GET_ITEM(self->input_labels, (Py_ssize_t)i));
-        if (kpy_view_init(view, object, kelp_engine_input(self->engine, i)->dtype, false, label))
+        const kelp_io_info *info = kelp_engine_input(self->engine, i);
+        if (info->dtype == KELP_LIST ? kpy_view_list(view, object, info->rank, label)
+                                     : kpy_view_init(view, object, info->dtype, false, label))
             return -1;
         r->view_count++;
         kelp_status *status = kelp_context_set_input(r->place.context, i, &view->tensor);
@@ -334,7 +336,7 @@ static int bind_outputs(run *r, PyObject **into) {
             r->arrays[w] = Py_NewRef(into[w]);
             continue;
         }
-        if (tensor->rank >= 0 && tensor->dtype != KELP_STRING &&
+        if (tensor->rank >= 0 && tensor->dtype != KELP_STRING && tensor->dtype != KELP_LIST &&
             kelp_dtype_bits(tensor->dtype) >= 8) {
             PyObject *array = kpy_numpy_empty(tensor->dtype, tensor->rank, tensor->shape);
             if (array == NULL)

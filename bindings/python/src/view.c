@@ -327,6 +327,8 @@ static PyObject *copy_strings(const kelp_tensor *tensor) {
 PyObject *kpy_tensor_copy(const kelp_tensor *tensor) {
     if (tensor->dtype == KELP_STRING)
         return copy_strings(tensor);
+    if (tensor->dtype == KELP_LIST)
+        return kpy_list_copy(tensor);
     PyObject *array = kpy_numpy_empty(tensor->dtype, tensor->rank, tensor->shape);
     if (array == NULL)
         return NULL;
