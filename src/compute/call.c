@@ -7,6 +7,12 @@
 /* ---- life ---- */
 static kelp_status *refuse_type(const kelp_compute_backend *backend, const char *what,
                                 const kelp_io_info *info) {
+    if (info->dtype == KELP_LIST)
+        return KELP_ERROR(
+            KELP_UNIMPLEMENTED,
+            "compute backend '%s' cannot run the model: its %s '%s' is a sequence, an "
+            "optional or a map; only tensors can be served",
+            backend->name, what, info->name);
     return KELP_ERROR(KELP_UNIMPLEMENTED,
                       "compute backend '%s' cannot run the model: its %s '%s' is of %s, which the "
                       "backend does not have",
