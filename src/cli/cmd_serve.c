@@ -41,6 +41,9 @@ typedef struct serve_options {
     bool namespacing;
     const char *backend_directory;
     kelp_arg_list backend_config;
+    kelp_arg_list cache_config;
+    const char *cache_directory;
+    const char *repoagent_directory;
     kelp_arg_list with_backends;
     char *with_repository; /* of the models made up for with_backends */
     bool allow_http;
@@ -143,6 +146,25 @@ static const kelp_arg_spec specs[] = {
      .choices = "@file",
      .help = "libtriton_NAME.so to serve a model NAME on, with the config.pbtxt of its folder or "
              "the one above; may be given several times"},
+    {.group = "Caches and agents",
+     .name = "cache-config",
+     .kind = KELP_ARG_LIST,
+     .offset = AT(cache_config),
+     .value = "NAME,KEY=VALUE",
+     .help = "keep answers of models that enable response_cache in cache NAME, with this setting; "
+             "local,size=BYTES is the one built in; may be given several times"},
+    {.name = "cache-directory",
+     .kind = KELP_ARG_TEXT,
+     .offset = AT(cache_directory),
+     .value = "DIR",
+     .choices = "@dir",
+     .help = "folder of NAME/libtritoncache_NAME.so (/opt/tritonserver/caches)"},
+    {.name = "repoagent-directory",
+     .kind = KELP_ARG_TEXT,
+     .offset = AT(repoagent_directory),
+     .value = "DIR",
+     .choices = "@dir",
+     .help = "folder of NAME/libtritonrepoagent_NAME.so (/opt/tritonserver/repoagents)"},
     {.group = "Server",
      .name = "id",
      .kind = KELP_OPTION_TEXT,
@@ -315,6 +337,54 @@ static kelp_status *set_backend_config(TRITONSERVER_ServerOptions *options, cons
     return status;
 }
 
+/* The settings of all "NAME,KEY=VALUE" as one object for that cache; INVALID_ARGUMENT for another
+ * cache's. */
+static kelp_status *set_caches(const kelp_arg_list *list, TRITONSERVER_ServerOptions *options) {
+    if (list->count == 0)
+        return NULL;
+    kelp_str name = {0};
+    kelp_buf json, owner;
+    kelp_json_writer writer;
+    kelp_buf_init(&json, kelp_allocator_system());
+    kelp_buf_init(&owner, kelp_allocator_system());
+    kelp_json_writer_init(&writer, &json);
+    kelp_json_begin_object(&writer);
+    kelp_status *status = NULL;
+    for (size_t i = 0; i < list->count && !status; i++) {
+        const char *text = list->items[i];
+        const char *comma = strchr(text, ','), *equals = comma ? strchr(comma, '=') : NULL;
+        kelp_str mine = {text, comma ? (size_t)(comma - text) : 0};
+        if (!equals || mine.length == 0)
+            status =
+                KELP_ERROR(KELP_INVALID_ARGUMENT,
+                           "option '--cache-config': expected NAME,KEY=VALUE, found '%s'", text);
+        else if (name.length && !kelp_str_equal(name, mine))
+            status = KELP_ERROR(KELP_INVALID_ARGUMENT,
+                                "option '--cache-config': '%s' names a second cache", text);
+        if (status)
+            break;
+        name = mine;
+        kelp_buf key;
+        kelp_buf_init(&key, kelp_allocator_system());
+        kelp_buf_append(&key, comma + 1, (size_t)(equals - comma - 1));
+        if (kelp_buf_cstr(&key))
+            kelp_json_key(&writer, key.data);
+        kelp_buf_deinit(&key);
+        kelp_json_put_cstr(&writer, equals + 1);
+    }
+    kelp_json_end_object(&writer);
+    kelp_buf_append_str(&owner, name);
+    if (!status && (!kelp_buf_cstr(&json) || !kelp_buf_cstr(&owner)))
+        status = kelp_status_oom();
+    if (!status)
+        status =
+            from_triton(TRITONSERVER_ServerOptionsSetCacheConfig(options, owner.data, json.data),
+                        "option '--cache-config'");
+    kelp_buf_deinit(&json);
+    kelp_buf_deinit(&owner);
+    return status;
+}
+
 static TRITONSERVER_ModelControlMode control_mode(const char *name) {
     return !strcmp(name, "explicit") ? TRITONSERVER_MODEL_CONTROL_EXPLICIT
            : !strcmp(name, "poll")   ? TRITONSERVER_MODEL_CONTROL_POLL
@@ -387,6 +457,11 @@ static kelp_status *fill_options(const serve_options *o, TRITONSERVER_ServerOpti
     SET(TRITONSERVER_ServerOptionsSetMetrics(options, o->allow_metrics));
     for (size_t i = 0; i < o->backend_config.count; i++)
         KELP_TRY(set_backend_config(options, o->backend_config.items[i]));
+    KELP_TRY(set_caches(&o->cache_config, options));
+    if (o->cache_directory)
+        SET(TRITONSERVER_ServerOptionsSetCacheDirectory(options, o->cache_directory));
+    if (o->repoagent_directory)
+        SET(TRITONSERVER_ServerOptionsSetRepoAgentDirectory(options, o->repoagent_directory));
     char *backends = NULL;
     if (!o->backend_directory)
         KELP_TRY(default_backends(&backends));

@@ -193,6 +193,7 @@ static kelp_status *start(kelp_server *server, const kelp_server_options *option
     KELP_TRY(kelp_string_list_copy(&server->options->repositories, &server->repositories));
     if (server->repositories.count == 0)
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "no model repository is given");
+    KELP_TRY(kelp_cache_open(server->options, &server->cache));
     KELP_TRY(kelp_thread_start(&server->reaper, "kelp-reaper", reap, server));
     server->reaper_running = true;
     return kelp_server_load_startup(server);
@@ -295,6 +296,8 @@ kelp_status *kelp_server_stop(kelp_server *server) {
     for (size_t i = 0; i < server->backend_count; i++)
         kelp_backend_release(server->backends[i]);
     server->backend_count = 0;
+    kelp_cache_close(server->cache);
+    server->cache = NULL;
     atomic_store(&server->state, KELP_SERVER_STOPPED);
     return NULL;
 }

@@ -15,6 +15,7 @@
 
 #include "base/map.h"
 #include "server/abi/options.h"
+#include "server/cache/cache.h"
 #include "server/model/model.h"
 #include "server/request/response.h"
 
@@ -74,6 +75,7 @@ struct kelp_server {
     atomic_uint refs;
     _Atomic int state; /* kelp_server_state */
     kelp_server_options *options;
+    kelp_cache *cache;          /* NULL when none is configured; until the server goes */
     pthread_mutex_t table_lock; /* entries' busy flags, version states, models in retirement; before
                                    the stripes */
     pthread_cond_t table_changed;

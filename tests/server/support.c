@@ -121,6 +121,12 @@ TRITONSERVER_Error *server_try(const repo *r, const server_setup *setup,
                                                                               : KELP_BACKENDS));
     ok(TRITONSERVER_ServerOptionsSetExitOnError(options, !setup->keep_on_error));
     ok(TRITONSERVER_ServerOptionsSetStrictModelConfig(options, !setup->complete));
+    if (setup->cache)
+        ok(TRITONSERVER_ServerOptionsSetCacheConfig(options, setup->cache, setup->cache_config));
+    if (setup->caches)
+        ok(TRITONSERVER_ServerOptionsSetCacheDirectory(options, setup->caches));
+    if (setup->agents)
+        ok(TRITONSERVER_ServerOptionsSetRepoAgentDirectory(options, setup->agents));
     if (setup->exit_timeout_s)
         ok(TRITONSERVER_ServerOptionsSetExitTimeout(options, setup->exit_timeout_s));
     for (size_t i = 0; i < 4 && setup->startup[i]; i++)

@@ -46,6 +46,10 @@ typedef struct server_setup {
     bool complete;           /* strict_model_config off */
     unsigned exit_timeout_s; /* 0: 30 */
     const char *backends;    /* NULL: those of this build */
+    const char *cache;       /* NULL: none */
+    const char *cache_config;
+    const char *caches; /* folder; NULL: the usual one */
+    const char *agents; /* folder; NULL: the usual one */
 } server_setup;
 TRITONSERVER_Error *server_try(const repo *r, const server_setup *setup, TRITONSERVER_Server **out);
 TRITONSERVER_Server *server_start(const repo *r, const server_setup *setup);

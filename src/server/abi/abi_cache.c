@@ -1,22 +1,104 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two exports that Triton's library has and its headers do not declare. Response caches are not
- * supported. */
-#include "server/abi/abi.h"
-
-#include <triton/core/tritoncache.h>
+/* What a cache calls: entries and copies. Two of these Triton's library exports without declaring
+ * them. */
+#include "server/cache/cache.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
 EXPORT TRITONSERVER_Error *TRITONCACHE_CacheEntryNew(TRITONCACHE_CacheEntry **entry);
 EXPORT TRITONSERVER_Error *TRITONCACHE_CacheEntryDelete(TRITONCACHE_CacheEntry *entry);
 
+static kelp_cache_entry *of(TRITONCACHE_CacheEntry *entry) {
+    return (kelp_cache_entry *)entry;
+}
+
 TRITONSERVER_Error *TRITONCACHE_CacheEntryNew(TRITONCACHE_CacheEntry **entry) {
     if (!entry)
         return kelp_abi_null(__func__, "entry");
-    return kelp_to_error(KELP_ERROR(KELP_UNIMPLEMENTED, "%s is not supported", __func__));
+    return kelp_to_error(
+        KELP_NEW(kelp_allocator_system(), kelp_cache_entry, (kelp_cache_entry **)entry));
 }
 
 TRITONSERVER_Error *TRITONCACHE_CacheEntryDelete(TRITONCACHE_CacheEntry *entry) {
-    (void)entry;
-    return kelp_to_error(KELP_ERROR(KELP_UNIMPLEMENTED, "%s is not supported", __func__));
+    if (entry) {
+        kelp_cache_entry_deinit(of(entry));
+        kelp_free(kelp_allocator_system(), entry, sizeof(kelp_cache_entry));
+    }
+    return NULL;
+}
+
+TRITONSERVER_Error *TRITONCACHE_CacheEntryBufferCount(TRITONCACHE_CacheEntry *entry,
+                                                      size_t *count) {
+    if (!entry || !count)
+        return kelp_abi_null(__func__, entry ? "count" : "entry");
+    *count = of(entry)->count;
+    return NULL;
+}
+
+static kelp_status *check_memory(const kelp_buffer_attributes *attributes) {
+    if (attributes->memory_type == TRITONSERVER_MEMORY_GPU)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "a cache entry's buffer is in GPU memory: only the CPU's is supported");
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONCACHE_CacheEntryAddBuffer(TRITONCACHE_CacheEntry *entry, void *base,
+                                TRITONSERVER_BufferAttributes *buffer_attributes) {
+    const kelp_buffer_attributes *attributes = (const kelp_buffer_attributes *)buffer_attributes;
+    if (!entry || !base || !attributes)
+        return kelp_abi_null(__func__, !entry ? "entry" : !base ? "base" : "buffer_attributes");
+    if (attributes->size_bytes == 0)
+        return kelp_to_error(KELP_ERROR(KELP_INVALID_ARGUMENT, "a cache entry's buffer is empty"));
+    kelp_status *status = check_memory(attributes);
+    return kelp_to_error(status ? status : kelp_cache_entry_add(of(entry), base, attributes));
+}
+
+static kelp_status *buffer_at(kelp_cache_entry *entry, size_t index, kelp_cache_buffer **out) {
+    if (index >= entry->count)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "out of bounds index %zu: the cache entry has %zu buffers", index,
+                          entry->count);
+    *out = &entry->buffers[index];
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONCACHE_CacheEntryGetBuffer(TRITONCACHE_CacheEntry *entry, size_t index, void **base,
+                                TRITONSERVER_BufferAttributes *buffer_attributes) {
+    if (!entry || !base || !buffer_attributes)
+        return kelp_abi_null(__func__, !entry ? "entry" : !base ? "base" : "buffer_attributes");
+    kelp_cache_buffer *buffer = NULL;
+    kelp_status *status = buffer_at(of(entry), index, &buffer);
+    if (status)
+        return kelp_to_error(status);
+    *base = buffer->base;
+    *(kelp_buffer_attributes *)buffer_attributes = buffer->attributes;
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONCACHE_CacheEntrySetBuffer(TRITONCACHE_CacheEntry *entry, size_t index, void *new_base,
+                                TRITONSERVER_BufferAttributes *buffer_attributes) {
+    if (!entry || !new_base)
+        return kelp_abi_null(__func__, entry ? "new_base" : "entry");
+    const kelp_buffer_attributes *attributes = (const kelp_buffer_attributes *)buffer_attributes;
+    kelp_cache_buffer *buffer = NULL;
+    kelp_status *status = buffer_at(of(entry), index, &buffer);
+    if (!status && attributes)
+        status = check_memory(attributes);
+    if (status)
+        return kelp_to_error(status);
+    buffer->base = new_base;
+    if (attributes)
+        buffer->attributes = *attributes;
+    return NULL;
+}
+
+TRITONSERVER_Error *TRITONCACHE_Copy(TRITONCACHE_Allocator *allocator,
+                                     TRITONCACHE_CacheEntry *entry) {
+    if (!allocator || !entry)
+        return kelp_abi_null(__func__, allocator ? "entry" : "allocator");
+    kelp_cache_copier *copier = (kelp_cache_copier *)allocator;
+    return kelp_to_error(copier->copy(copier, of(entry)));
 }

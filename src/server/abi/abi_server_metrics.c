@@ -46,6 +46,15 @@ static const family families[] = {
      COUNT(compute_infer.ns), true},
     {"nv_inference_compute_output_duration_us", "Time spent on outputs, in microseconds",
      COUNT(compute_output.ns), true},
+    {"nv_cache_num_hits_per_model", "Requests that the response cache answered",
+     COUNT(cache_hit.count), false},
+    {"nv_cache_num_misses_per_model", "Requests that the response cache did not answer",
+     COUNT(cache_miss.count), false},
+    {"nv_cache_hit_duration_per_model", "Time of look-ups that found a response, in microseconds",
+     COUNT(cache_hit.ns), true},
+    {"nv_cache_miss_duration_per_model",
+     "Time of look-ups that found none and of storing the response, in microseconds",
+     COUNT(cache_miss.ns), true},
 };
 
 static kelp_status *add_row(rows *list, kelp_model *model) {
@@ -64,6 +73,8 @@ static kelp_status *add_row(rows *list, kelp_model *model) {
     kelp_metrics_write_label(&text, ",", "version", version);
     kelp_buf_append_char(&text, '}');
     kelp_status *status = kelp_buf_cstr(&text) ? NULL : kelp_status_oom();
+    if (!status)
+        status = kelp_stats_add(&added->stats, &model->stats);
     for (size_t i = 0; i < model->instance_count && !status; i++)
         status = kelp_stats_add(&added->stats, &model->instances[i]->stats);
     size_t length;

@@ -4,6 +4,7 @@
 
 #include "base/fs.h"
 #include "server/abi/log.h"
+#include "server/repository/scan.h"
 #include "server/server.h"
 
 #include <inttypes.h>
@@ -66,6 +67,29 @@ static kelp_status *acquire_backend(kelp_model *model) {
     return write_config(model);
 }
 
+/* Answers of other files or another configuration must not be taken for this model's. */
+static kelp_status *prepare_cache(kelp_model *model) {
+    if (!model->config->response_cache)
+        return NULL;
+    if (model->decoupled)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "model '%s': response_cache cannot be enabled for a decoupled model",
+                          model->name);
+    if (!model->server->cache) {
+        KELP_SERVER_LOG(KELP_LOG_WARNING,
+                        "model '%s' enables response_cache, but the server has no cache: it is "
+                        "served without",
+                        model->name);
+        return NULL;
+    }
+    int64_t signature = 0;
+    KELP_TRY(kelp_scan_signature(model->directory, &signature));
+    model->fingerprint =
+        kelp_hash_bytes(model->config_json->text, model->config_json->length) ^ (uint64_t)signature;
+    model->cached = true;
+    return NULL;
+}
+
 static kelp_status *initialize(kelp_model *model) {
     KELP_TRY(check_scheduling(model));
     KELP_TRY(acquire_backend(model));
@@ -84,6 +108,7 @@ static kelp_status *initialize(kelp_model *model) {
     if (model->config->has_warmup)
         KELP_SERVER_LOG(KELP_LOG_WARNING, "model '%s': model_warmup is not supported and ignored",
                         model->name);
+    KELP_TRY(prepare_cache(model));
     kelp_scheduler_init(&model->scheduler, model->config, model->backend->fn.inline_execute);
     model->scheduling = true;
     return kelp_model_create_instances(model);

@@ -54,6 +54,8 @@ struct kelp_model {
     bool initializing; /* inside it: ModelSetConfig is allowed */
     bool auto_complete;
     bool decoupled;
+    bool cached;          /* its answers are looked up in and kept for the server's cache */
+    uint64_t fingerprint; /* of files and configuration, when cached */
     void *state;
     kelp_instance **instances;
     size_t instance_count;

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "server/abi/log.h"
+#include "server/cache/cached.h"
 #include "server/server.h"
 #include "server/trace/trace.h"
 
@@ -115,6 +116,21 @@ static kelp_status *enter_model(kelp_server *server, kelp_request *request) {
                       request->model->name, (long long)request->model->version);
 }
 
+/* true when it is over. */
+static bool answer_from_cache(kelp_request *request) {
+    kelp_response *response = NULL;
+    kelp_cached_find(request, &response);
+    if (!response)
+        return false;
+    set_state(request, KELP_REQUEST_EXECUTING);
+    kelp_server_log_status(
+        "cannot send a cached response",
+        kelp_response_send(response, TRITONSERVER_RESPONSE_COMPLETE_FINAL, NULL));
+    kelp_server_log_status("cannot release a request",
+                           kelp_request_release(request, TRITONSERVER_REQUEST_RELEASE_ALL));
+    return true;
+}
+
 kelp_status *kelp_request_submit(kelp_server *server, kelp_request *request, kelp_trace *trace) {
     kelp_request_state state = state_of(request);
     if (state != KELP_REQUEST_INITIALIZED && state != KELP_REQUEST_RELEASED)
@@ -151,6 +167,11 @@ kelp_status *kelp_request_submit(kelp_server *server, kelp_request *request, kel
         kelp_trace_report(trace, TRITONSERVER_TRACE_QUEUE_START, request->queue_start_ns);
     }
     set_state(request, KELP_REQUEST_PENDING);
+    if (request->model->cached && answer_from_cache(request)) {
+        if (earlier)
+            kelp_factory_release(earlier);
+        return NULL;
+    }
     status = kelp_scheduler_submit(&request->model->scheduler, request);
     if (status) {
         request->factory = earlier;

@@ -3,6 +3,7 @@
 #include "server/request/response.h"
 
 #include "server/abi/log.h"
+#include "server/cache/cached.h"
 #include "server/model/reshape.h"
 #include "server/server.h"
 #include "server/trace/trace.h"
@@ -42,6 +43,7 @@ kelp_status *kelp_factory_create(kelp_request *request, kelp_factory **out) {
     factory->response_fn = request->response_fn;
     factory->response_userp = request->response_userp;
     factory->trace = NULL;
+    atomic_store_explicit(&factory->ticket, NULL, memory_order_relaxed);
     *out = factory;
     return NULL;
 }
@@ -59,6 +61,7 @@ void kelp_factory_release(kelp_factory *factory) {
     if (atomic_fetch_sub_explicit(&factory->refs, 1, memory_order_acq_rel) != 1)
         return;
     kelp_model *model = factory->model;
+    kelp_cache_ticket_destroy(atomic_exchange(&factory->ticket, NULL));
     kelp_stripe *stripe = kelp_server_stripe(model->server);
     pthread_mutex_lock(&stripe->lock);
     bool kept = stripe->factory_count < POOLED;
@@ -213,6 +216,7 @@ kelp_status *kelp_response_send(kelp_response *take_response, uint32_t flags,
         return KELP_ERROR(KELP_INTERNAL, "the response was sent before");
     if (error)
         response->error = kelp_status_clone(error);
+    kelp_cached_store(response, flags);
     response->sent = true;
     atomic_fetch_add_explicit(&factory->response_count, 1, memory_order_relaxed);
     if (flags & TRITONSERVER_RESPONSE_COMPLETE_FINAL)
@@ -225,9 +229,9 @@ kelp_status *kelp_response_send(kelp_response *take_response, uint32_t flags,
 
 /* ---- outputs ---- */
 
-kelp_status *kelp_response_add_output(kelp_response *response, const char *name,
-                                      TRITONSERVER_DataType datatype, const int64_t *shape,
-                                      uint32_t rank, kelp_output **out) {
+kelp_status *kelp_response_restore_output(kelp_response *response, const char *name,
+                                          TRITONSERVER_DataType datatype, const int64_t *shape,
+                                          uint32_t rank, kelp_output **out) {
     kelp_allocator heap = kelp_allocator_system();
     if (rank > KELP_SERVER_MAX_RANK)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
@@ -246,7 +250,6 @@ kelp_status *kelp_response_add_output(kelp_response *response, const char *name,
     output->rank = rank;
     for (uint32_t i = 0; i < rank; i++)
         output->shape[i] = shape[i];
-    KELP_TRY(kelp_output_reshape(response->factory->model, output));
     output->allocated = false;
     output->buffer = NULL;
     output->buffer_userp = NULL;
@@ -254,6 +257,16 @@ kelp_status *kelp_response_add_output(kelp_response *response, const char *name,
     response->output_count++;
     *out = output;
     return NULL;
+}
+
+kelp_status *kelp_response_add_output(kelp_response *response, const char *name,
+                                      TRITONSERVER_DataType datatype, const int64_t *shape,
+                                      uint32_t rank, kelp_output **out) {
+    KELP_TRY(kelp_response_restore_output(response, name, datatype, shape, rank, out));
+    kelp_status *status = kelp_output_reshape(response->factory->model, *out);
+    if (status)
+        response->output_count--;
+    return status;
 }
 
 kelp_status *kelp_output_allocate(kelp_output *output, uint64_t size_bytes,

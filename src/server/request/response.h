@@ -30,7 +30,8 @@ struct kelp_factory {
     TRITONSERVER_InferenceResponseCompleteFn_t response_fn;
     void *response_userp;
     kelp_text id;
-    kelp_trace *trace; /* owned: given back with the last reference */
+    kelp_trace *trace;                          /* owned: given back with the last reference */
+    _Atomic(struct kelp_cache_ticket *) ticket; /* owned; NULL unless the answer is to be cached */
 };
 
 typedef struct kelp_response kelp_response;
@@ -86,6 +87,10 @@ void kelp_factory_send_flags(kelp_factory *factory, uint32_t flags);
 kelp_status *kelp_response_add_output(kelp_response *response, const char *name,
                                       TRITONSERVER_DataType datatype, const int64_t *shape,
                                       uint32_t rank, kelp_output **out) KELP_MUST_USE;
+/* The same for an output of the shape that clients see, as it was stored. */
+kelp_status *kelp_response_restore_output(kelp_response *response, const char *name,
+                                          TRITONSERVER_DataType datatype, const int64_t *shape,
+                                          uint32_t rank, kelp_output **out) KELP_MUST_USE;
 /* Runs the allocator; ALREADY_EXISTS on a second call. */
 kelp_status *kelp_output_allocate(kelp_output *output, uint64_t size_bytes,
                                   TRITONSERVER_MemoryType memory_type, int64_t memory_type_id,

@@ -53,6 +53,23 @@ void kelp_stats_request(kelp_stats *stats, bool success, uint32_t batch_size,
     pthread_mutex_unlock(&stats->lock);
 }
 
+void kelp_stats_cache_hit(kelp_stats *stats, uint64_t request_start_ns, uint64_t lookup_ns) {
+    uint64_t now_ns = kelp_now_ns();
+    uint64_t now_ms = kelp_wall_now_ns() / 1000000;
+    pthread_mutex_lock(&stats->lock);
+    if (now_ms > stats->last_inference_ms)
+        stats->last_inference_ms = now_ms;
+    add(&stats->success, span(request_start_ns, now_ns));
+    add(&stats->cache_hit, lookup_ns);
+    pthread_mutex_unlock(&stats->lock);
+}
+
+void kelp_stats_cache_miss(kelp_stats *stats, uint64_t spent_ns) {
+    pthread_mutex_lock(&stats->lock);
+    add(&stats->cache_miss, spent_ns);
+    pthread_mutex_unlock(&stats->lock);
+}
+
 /* The entry of that batch size, in order; the lock is held. */
 static kelp_status *batch_entry(kelp_stats *stats, uint64_t batch_size, kelp_batch_stats **out) {
     size_t at = 0;
@@ -189,6 +206,8 @@ kelp_status *kelp_stats_add(kelp_stats *into, kelp_stats *from) {
     add_duration(&into->compute_input, &from->compute_input);
     add_duration(&into->compute_infer, &from->compute_infer);
     add_duration(&into->compute_output, &from->compute_output);
+    add_duration(&into->cache_hit, &from->cache_hit);
+    add_duration(&into->cache_miss, &from->cache_miss);
     kelp_status *status = add_lists(into, from);
     pthread_mutex_unlock(&from->lock);
     return status;
@@ -251,8 +270,8 @@ void kelp_stats_write(const kelp_stats *stats, const char *name, int64_t version
     write_pair(writer, "compute_input", &stats->compute_input);
     write_pair(writer, "compute_infer", &stats->compute_infer);
     write_pair(writer, "compute_output", &stats->compute_output);
-    write_duration(writer, "cache_hit", 0, 0);
-    write_duration(writer, "cache_miss", 0, 0);
+    write_pair(writer, "cache_hit", &stats->cache_hit);
+    write_pair(writer, "cache_miss", &stats->cache_miss);
     kelp_json_end_object(writer);
     write_responses(stats, writer);
     kelp_json_key(writer, "batch_stats");

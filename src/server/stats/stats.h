@@ -40,6 +40,7 @@ typedef struct kelp_stats {
     uint64_t inference_count;
     uint64_t execution_count;
     kelp_duration success, fail, queue, compute_input, compute_infer, compute_output;
+    kelp_duration cache_hit, cache_miss;
     kelp_batch_stats *batches; /* ascending batch_size */
     size_t batch_count;
     size_t batch_capacity;
@@ -62,6 +63,10 @@ void kelp_stats_deinit(kelp_stats *stats);
 /* Any thread. */
 void kelp_stats_request(kelp_stats *stats, bool success, uint32_t batch_size,
                         const kelp_request_times *times);
+/* A request that the cache answered: a success that is no inference. */
+void kelp_stats_cache_hit(kelp_stats *stats, uint64_t request_start_ns, uint64_t lookup_ns);
+/* What looking up and storing took for a request that it did not. */
+void kelp_stats_cache_miss(kelp_stats *stats, uint64_t spent_ns);
 kelp_status *kelp_stats_batch(kelp_stats *stats, uint64_t batch_size,
                               const kelp_request_times *times) KELP_MUST_USE;
 /* `infer_ns` until output began (0 when it did not), `output_ns` after. */

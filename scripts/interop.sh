@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Runs tests/interop: real parts of other projects, brought by package clients into build/interop and build/nvidia, on our library.
+# Exits 77, with the reason in words, when they cannot be brought.
+#   scripts/interop.sh [test_NAME.py…]     all without a name; needs build/release
+set -uo pipefail
+cd "$(dirname "$0")/.."
+venv=build/interop/venv
+python=$venv/bin/python
+if ! "$python" -c 'import numpy, tritonclient.grpc, tritonclient.http' 2>/dev/null; then
+    python3 -m venv "$venv" &&
+        "$python" -m pip install -q --disable-pip-version-check --no-input 'numpy==1.26.*' 'tritonclient[grpc,http]' || {
+        echo "skipped: pip cannot bring numpy 1.26 and tritonclient"
+        exit 77
+    }
+fi
+KELP_VENV=$venv scripts/nvidia.sh || {
+    echo "skipped: pip cannot bring the wheel nvidia-pytriton 0.7.0"
+    exit 77
+}
+[ $# -gt 0 ] || set -- tests/interop/test_*.py
+failed=0 skipped=0 passed=0
+for test in "$@"; do
+    echo "== $test"
+    "$python" "$test"
+    case $? in
+    0) passed=$((passed + 1)) ;;
+    77) skipped=$((skipped + 1)) ;;
+    *) failed=$((failed + 1)) ;;
+    esac
+done
+echo "interop: $passed passed, $failed failed, $skipped skipped"
+[ $failed -eq 0 ] || exit 1
+[ $passed -gt 0 ] || exit 77

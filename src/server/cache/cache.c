@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Entries, and finding and loading the cache; see cache.h. */
+#include "server/cache/cache.h"
+
+#include "base/fs.h"
+#include "server/abi/log.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void kelp_cache_entry_init(kelp_cache_entry *entry) {
+    memset(entry, 0, sizeof *entry);
+}
+
+void kelp_cache_entry_deinit(kelp_cache_entry *entry) {
+    kelp_free(kelp_allocator_system(), entry->buffers, entry->capacity * sizeof *entry->buffers);
+    kelp_cache_entry_init(entry);
+}
+
+kelp_status *kelp_cache_entry_add(kelp_cache_entry *entry, void *base,
+                                  const kelp_buffer_attributes *attributes) {
+    KELP_TRY(kelp_grow(kelp_allocator_system(), (void **)&entry->buffers, &entry->capacity,
+                       entry->count + 1, sizeof *entry->buffers));
+    entry->buffers[entry->count++] = (kelp_cache_buffer){.base = base, .attributes = *attributes};
+    return NULL;
+}
+
+/* ISO C has no conversion from object to function pointers; POSIX promises that this one works. */
+#define BIND(field, symbol)                                                             \
+    if (!(*(void **)(void *)&cache->fn.field = kelp_dl_own_symbol(&cache->dl, symbol))) \
+    return KELP_ERROR(KELP_NOT_FOUND, "'%s' is no cache: it has no %s", path, symbol)
+
+static kelp_status *bind_library(kelp_cache *cache, const char *path) {
+    KELP_TRY(kelp_dl_open(path, &cache->dl));
+    BIND(initialize, "TRITONCACHE_CacheInitialize");
+    BIND(finalize, "TRITONCACHE_CacheFinalize");
+    BIND(lookup, "TRITONCACHE_CacheLookup");
+    BIND(insert, "TRITONCACHE_CacheInsert");
+    return NULL;
+}
+
+static kelp_status *open_named(kelp_cache *cache, const char *directory, const char *name,
+                               const char *config) {
+    kelp_buf path;
+    kelp_buf_init(&path, kelp_allocator_system());
+    kelp_buf_printf(&path, "%s/%s/libtritoncache_%s.so", directory, name, name);
+    kelp_status *status = kelp_buf_cstr(&path) ? NULL : kelp_status_oom();
+    bool found = !status && kelp_fs_kind_of(path.data) == KELP_FS_FILE;
+    bool local = strcmp(name, "local") == 0;
+    if (!status && found)
+        status = bind_library(cache, path.data);
+    else if (!status && local)
+        cache->fn = kelp_cache_local;
+    else if (!status)
+        status = KELP_ERROR(KELP_NOT_FOUND,
+                            "unable to find cache '%s': no file '%s', and it is not the built-in "
+                            "cache 'local'",
+                            name, path.data);
+    if (!status) {
+        KELP_SERVER_LOG(KELP_LOG_INFO, "response cache '%s' from %s", name,
+                        found ? path.data : "the server itself");
+        status = kelp_from_error(cache->fn.initialize(&cache->handle, config));
+        if (status)
+            status = KELP_ANNOTATE(status, "cannot make the response cache '%s'", name);
+    }
+    kelp_buf_deinit(&path);
+    return status;
+}
+
+kelp_status *kelp_cache_open(const kelp_server_options *options, kelp_cache **out) {
+    const kelp_setting *chosen = options->caches.count ? &options->caches.items[0] : NULL;
+    *out = NULL;
+    if (!chosen && !options->response_cache_bytes)
+        return NULL;
+    for (size_t i = 1; i < options->caches.count; i++)
+        if (strcmp(options->caches.items[i].owner, chosen->owner) != 0)
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "caches '%s' and '%s' are configured: a server has one",
+                              chosen->owner, options->caches.items[i].owner);
+    const char *name = chosen ? chosen->owner : "local";
+    if (!name[0] || strchr(name, '/'))
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "'%s' is no name of a cache", name);
+    char size[64];
+    snprintf(size, sizeof size, "{\"size\": %llu}",
+             (unsigned long long)options->response_cache_bytes);
+    kelp_cache *cache = NULL;
+    KELP_TRY(KELP_NEW(kelp_allocator_system(), kelp_cache, &cache));
+    kelp_status *status =
+        open_named(cache, options->cache_directory, name, chosen ? chosen->value : size);
+    if (status) {
+        kelp_cache_close(cache);
+        return status;
+    }
+    *out = cache;
+    return NULL;
+}
+
+void kelp_cache_close(kelp_cache *cache) {
+    if (!cache)
+        return;
+    if (cache->handle)
+        kelp_server_log_status("failed to finalize the response cache",
+                               kelp_from_error(cache->fn.finalize(cache->handle)));
+    /* A cache is closed once a process; its code stays, as that of backends does. */
+    kelp_free(kelp_allocator_system(), cache, sizeof *cache);
+}

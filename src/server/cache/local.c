@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The cache that is built in: a table in this process's memory, bounded in bytes; what was not used
+ * for the longest time makes room. Configuration: {"size": BYTES}, a number or its text.
+ *
+ * Threads: any. One lock over the table, held for pointers only: bytes are copied outside it, on
+ * nodes that a count keeps.
+ */
+#include "base/json.h"
+#include "base/map.h"
+#include "server/cache/cache.h"
+#include "server/metrics/metrics.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct node {
+    struct node *newer, *older;
+    unsigned refs; /* the table's and those of lookups under way; under the lock */
+    char *key;
+    void **bases;
+    size_t *sizes;
+    size_t buffer_count;
+    uint64_t size_bytes; /* all that it takes */
+} node;
+
+typedef struct local {
+    pthread_mutex_t lock;
+    kelp_map nodes;
+    node *newest, *oldest;
+    uint64_t size_bytes, limit_bytes;
+    kelp_metric_family *family;
+    kelp_metric *used; /* share of the limit */
+} local;
+
+static local *of(TRITONCACHE_Cache *cache) {
+    return (local *)cache;
+}
+
+static void node_free(node *n) {
+    kelp_allocator heap = kelp_allocator_system();
+    for (size_t i = 0; n->bases && i < n->buffer_count; i++)
+        kelp_free(heap, n->bases[i], n->sizes[i]);
+    kelp_free(heap, n->bases, n->buffer_count * sizeof *n->bases);
+    kelp_free(heap, n->sizes, n->buffer_count * sizeof *n->sizes);
+    kelp_free_string(heap, n->key);
+    kelp_free(heap, n, sizeof *n);
+}
+
+static void unlink_node(local *l, node *n) {
+    *(n->newer ? &n->newer->older : &l->newest) = n->older;
+    *(n->older ? &n->older->newer : &l->oldest) = n->newer;
+}
+
+static void link_newest(local *l, node *n) {
+    n->newer = NULL;
+    n->older = l->newest;
+    *(l->newest ? &l->newest->newer : &l->oldest) = n;
+    l->newest = n;
+}
+
+static bool let_go(node *n) {
+    return --n->refs == 0;
+}
+
+static void drop_oldest(local *l) {
+    node *n = l->oldest;
+    unlink_node(l, n);
+    kelp_map_remove(&l->nodes, kelp_str_from(n->key));
+    l->size_bytes -= n->size_bytes;
+    if (let_go(n))
+        node_free(n);
+}
+
+static void report_use(local *l, uint64_t size_bytes) {
+    if (l->used)
+        kelp_status_free(kelp_metric_set(l->used, (double)size_bytes / (double)l->limit_bytes));
+}
+
+static TRITONSERVER_Error *local_finalize(TRITONCACHE_Cache *cache) {
+    local *l = of(cache);
+    while (l->oldest)
+        drop_oldest(l);
+    if (l->used)
+        kelp_metric_release(l->used);
+    if (l->family)
+        kelp_status_free(kelp_metric_family_release(l->family));
+    kelp_map_deinit(&l->nodes);
+    pthread_mutex_destroy(&l->lock);
+    kelp_free(kelp_allocator_system(), l, sizeof *l);
+    return NULL;
+}
+
+static kelp_status *read_size(const char *config, uint64_t *out_bytes) {
+    kelp_arena arena;
+    kelp_json *json = NULL;
+    kelp_arena_init(&arena, kelp_allocator_system(), 0);
+    kelp_status *status =
+        kelp_json_parse(&arena, "configuration of cache 'local'", config, strlen(config), &json);
+    const kelp_json *size = status ? NULL : kelp_json_get(json, "size");
+    *out_bytes = 0;
+    if (size && (size->type == KELP_JSON_INT || size->type == KELP_JSON_UINT) &&
+        (size->type == KELP_JSON_UINT || size->i64 > 0)) {
+        *out_bytes = size->u64;
+    } else if (size && size->type == KELP_JSON_STRING && size->string.length < 20) {
+        char digits[24] = "", *end = digits;
+        memcpy(digits, size->string.data, size->string.length);
+        if (digits[0] >= '0' && digits[0] <= '9')
+            *out_bytes = strtoull(digits, &end, 10);
+        if (*end)
+            *out_bytes = 0;
+    }
+    if (!status && *out_bytes == 0)
+        status =
+            KELP_ERROR(KELP_INVALID_ARGUMENT,
+                       "cache 'local': expected \"size\": a number of bytes, found '%s'", config);
+    kelp_arena_deinit(&arena);
+    return status;
+}
+
+static TRITONSERVER_Error *local_initialize(TRITONCACHE_Cache **cache, const char *config) {
+    local *l = NULL;
+    uint64_t limit_bytes = 0;
+    kelp_status *status = read_size(config, &limit_bytes);
+    if (!status)
+        status = KELP_NEW(kelp_allocator_system(), local, &l);
+    if (status)
+        return kelp_to_error(status);
+    l->limit_bytes = limit_bytes;
+    pthread_mutex_init(&l->lock, NULL);
+    kelp_map_init(&l->nodes, kelp_allocator_system());
+    status =
+        kelp_metric_family_acquire(TRITONSERVER_METRIC_KIND_GAUGE, "nv_cache_util",
+                                   "Share of the response cache that is used, 0 to 1", &l->family);
+    if (!status)
+        status = kelp_metric_acquire(l->family, NULL, 0, NULL, 0, &l->used);
+    if (status) {
+        TRITONSERVER_ErrorDelete(local_finalize((TRITONCACHE_Cache *)l));
+        return kelp_to_error(status);
+    }
+    *cache = (TRITONCACHE_Cache *)l;
+    return NULL;
+}
+
+static TRITONSERVER_Error *local_lookup(TRITONCACHE_Cache *cache, const char *key,
+                                        TRITONCACHE_CacheEntry *entry,
+                                        TRITONCACHE_Allocator *allocator) {
+    local *l = of(cache);
+    pthread_mutex_lock(&l->lock);
+    node *n = kelp_map_get(&l->nodes, kelp_str_from(key));
+    if (n) {
+        n->refs++;
+        unlink_node(l, n);
+        link_newest(l, n);
+    }
+    pthread_mutex_unlock(&l->lock);
+    if (!n)
+        return kelp_to_error(KELP_ERROR(KELP_NOT_FOUND, "key '%s' is not in the cache", key));
+    kelp_status *status = NULL;
+    for (size_t i = 0; i < n->buffer_count && !status; i++) {
+        const kelp_buffer_attributes attributes = {.size_bytes = n->sizes[i]};
+        status = kelp_cache_entry_add((kelp_cache_entry *)entry, n->bases[i], &attributes);
+    }
+    if (!status)
+        status = kelp_from_error(TRITONCACHE_Copy(allocator, entry));
+    pthread_mutex_lock(&l->lock);
+    bool last = let_go(n);
+    pthread_mutex_unlock(&l->lock);
+    if (last)
+        node_free(n);
+    return kelp_to_error(status);
+}
+
+/* A node with room for the entry's bytes, which the entry then points at. */
+static kelp_status *make_node(const char *key, kelp_cache_entry *entry, node **out) {
+    kelp_allocator heap = kelp_allocator_system();
+    node *n = NULL;
+    KELP_TRY(KELP_NEW(heap, node, &n));
+    *out = n;
+    n->refs = 1;
+    n->size_bytes = sizeof *n + strlen(key) + 1;
+    KELP_TRY(kelp_strdup(heap, key, &n->key));
+    KELP_TRY(kelp_alloc_zero(heap, entry->count, sizeof *n->bases, (void **)&n->bases));
+    n->buffer_count = entry->count;
+    KELP_TRY(kelp_alloc_zero(heap, entry->count, sizeof *n->sizes, (void **)&n->sizes));
+    for (size_t i = 0; i < entry->count; i++) {
+        size_t size_bytes = entry->buffers[i].attributes.size_bytes;
+        KELP_TRY(kelp_alloc(heap, size_bytes, &n->bases[i]));
+        n->sizes[i] = size_bytes;
+        n->size_bytes += size_bytes + sizeof *n->bases + sizeof *n->sizes;
+        entry->buffers[i].base = n->bases[i];
+    }
+    return NULL;
+}
+
+/* true when the table has taken the node. */
+static bool put(local *l, node *n, kelp_status **out_status) {
+    bool taken = false;
+    pthread_mutex_lock(&l->lock);
+    if (kelp_map_get(&l->nodes, kelp_str_from(n->key))) {
+        *out_status = KELP_ERROR(KELP_ALREADY_EXISTS, "key '%s' is in the cache already", n->key);
+    } else if (!(*out_status = kelp_map_put(&l->nodes, kelp_str_from(n->key), n))) {
+        taken = true;
+        link_newest(l, n);
+        l->size_bytes += n->size_bytes;
+        while (l->size_bytes > l->limit_bytes)
+            drop_oldest(l);
+    }
+    uint64_t size_bytes = l->size_bytes;
+    pthread_mutex_unlock(&l->lock);
+    report_use(l, size_bytes);
+    return taken;
+}
+
+static TRITONSERVER_Error *local_insert(TRITONCACHE_Cache *cache, const char *key,
+                                        TRITONCACHE_CacheEntry *entry,
+                                        TRITONCACHE_Allocator *allocator) {
+    local *l = of(cache);
+    kelp_cache_entry *given = (kelp_cache_entry *)entry;
+    uint64_t total_bytes = sizeof(node) + strlen(key) + 1;
+    for (size_t i = 0; i < given->count; i++) {
+        uint64_t more = given->buffers[i].attributes.size_bytes + sizeof(void *) + sizeof(size_t);
+        total_bytes = more > UINT64_MAX - total_bytes ? UINT64_MAX : total_bytes + more;
+    }
+    if (total_bytes > l->limit_bytes)
+        return kelp_to_error(KELP_ERROR(
+            KELP_INVALID_ARGUMENT, "an entry of %llu bytes does not fit the cache of %llu",
+            (unsigned long long)total_bytes, (unsigned long long)l->limit_bytes));
+    node *n = NULL;
+    kelp_status *status = make_node(key, given, &n);
+    if (!status)
+        status = kelp_from_error(TRITONCACHE_Copy(allocator, entry));
+    if (n && (status || !put(l, n, &status)))
+        node_free(n);
+    return kelp_to_error(status);
+}
+
+const kelp_cache_functions kelp_cache_local = {local_initialize, local_finalize, local_lookup,
+                                               local_insert};

@@ -1,0 +1,197 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""NVIDIA's own tritonserver executable (2.51.0, from the wheel nvidia-pytriton 0.7.0) on top of our libtritonserver.so: HTTP, gRPC and
+metrics answer, tritonclient infers, loads, unloads and streams, SIGTERM ends it with 0."""
+import os
+import queue
+import shutil
+import tempfile
+import unittest
+
+import interop
+
+interop.need_nvidia()
+import numpy as np  # noqa: E402
+import tritonclient.grpc as grpcclient  # noqa: E402
+import tritonclient.http as httpclient  # noqa: E402
+from tritonclient.utils import InferenceServerException  # noqa: E402
+
+ADDSUB = """
+backend: "addsub" max_batch_size: 8
+input [ { name: "INPUT0" data_type: TYPE_FP32 dims: [ 16 ] }, { name: "INPUT1" data_type: TYPE_FP32 dims: [ 16 ] } ]
+output [ { name: "OUTPUT0" data_type: TYPE_FP32 dims: [ 16 ] }, { name: "OUTPUT1" data_type: TYPE_FP32 dims: [ 16 ] } ]
+"""
+REPEAT = """
+backend: "repeat" model_transaction_policy { decoupled: true }
+input [ { name: "IN" data_type: TYPE_INT32 dims: [ -1 ] } ]
+output [ { name: "OUT" data_type: TYPE_INT32 dims: [ 1 ] }, { name: "IDX" data_type: TYPE_UINT32 dims: [ 1 ] } ]
+"""
+TEXT = """
+backend: "identity"
+input [ { name: "INPUT0" data_type: TYPE_STRING dims: [ -1 ] } ]
+output [ { name: "OUTPUT0" data_type: TYPE_STRING dims: [ -1 ] } ]
+"""
+# For NVIDIA's python backend.
+STREAM = '''
+import numpy as np
+import triton_python_backend_utils as pb_utils
+
+
+class TritonPythonModel:
+    def execute(self, requests):
+        for request in requests:
+            sender = request.get_response_sender()
+            for value in pb_utils.get_input_tensor_by_name(request, "IN").as_numpy():
+                sender.send(pb_utils.InferenceResponse([pb_utils.Tensor("OUT", np.array([value], dtype=np.int32))]))
+            sender.send(flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
+        return None
+'''
+STREAM_CONFIG = """
+backend: "python" model_transaction_policy { decoupled: true }
+input [ { name: "IN" data_type: TYPE_INT32 dims: [ -1 ] } ]
+output [ { name: "OUT" data_type: TYPE_INT32 dims: [ 1 ] } ]
+"""
+
+
+class NvidiaExecutable(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        staged = os.path.join(cls.folder.name, "staged")
+        repository = os.path.join(cls.folder.name, "models")
+        environment = interop.stage(staged)
+        interop.write_model(repository, "addsub", ADDSUB)
+        interop.write_model(repository, "repeat", REPEAT)
+        interop.write_model(repository, "text", TEXT)
+        interop.write_model(repository, "stream", STREAM_CONFIG, {"1/model.py": STREAM})
+        shutil.copytree(os.path.join(interop.EXAMPLES, "digits"), os.path.join(repository, "digits"))
+        cls.ports = interop.free_ports(3)
+        cls.server = interop.Server(
+            interop.nvidia_command(staged, repository, cls.ports, "--model-control-mode", "explicit", "--load-model", "addsub",
+                                   "--load-model", "repeat", "--load-model", "digits"), environment).wait_ready(cls.ports[0])
+        cls.http = httpclient.InferenceServerClient(f"127.0.0.1:{cls.ports[0]}")
+        cls.grpc = grpcclient.InferenceServerClient(f"127.0.0.1:{cls.ports[1]}")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.http.close()
+        cls.grpc.close()
+        code = cls.server.stop()
+        log = cls.server.text()
+        cls.folder.cleanup()
+        assert code == 0, f"exit code {code} after SIGTERM:\n{log}"
+
+    def addsub(self, module, client):
+        a = np.arange(16, dtype=np.float32).reshape(1, 16)
+        b = np.ones((1, 16), dtype=np.float32)
+        inputs = [module.InferInput("INPUT0", [1, 16], "FP32"), module.InferInput("INPUT1", [1, 16], "FP32")]
+        inputs[0].set_data_from_numpy(a)
+        inputs[1].set_data_from_numpy(b)
+        answer = client.infer("addsub", inputs, request_id="one")
+        np.testing.assert_array_equal(answer.as_numpy("OUTPUT0"), a + b)
+        np.testing.assert_array_equal(answer.as_numpy("OUTPUT1"), a - b)
+
+    def test_library_is_ours(self):
+        with open(f"/proc/{self.server.process.pid}/maps", encoding="utf-8") as file:
+            maps = file.read()
+        self.assertIn(os.path.realpath(interop.LIBRARY), maps)
+        self.assertNotIn("nvidia_pytriton.libs/libtritonserver", maps)
+
+    def test_infer_http(self):
+        self.addsub(httpclient, self.http)
+
+    def test_infer_grpc(self):
+        self.addsub(grpcclient, self.grpc)
+
+    def test_onnx_model(self):
+        about = self.grpc.get_model_metadata("digits").inputs[0]
+        name = about.name
+        image = np.zeros([max(extent, 1) for extent in about.shape], dtype=np.float32)
+        given = grpcclient.InferInput(name, list(image.shape), "FP32")
+        given.set_data_from_numpy(image)
+        answer = self.grpc.infer("digits", [given])
+        self.assertTrue(answer.get_response().outputs)
+
+    def test_stream(self):
+        self.assertEqual(self.stream("repeat", [4, 5, 6]), [4, 5, 6])
+
+    def test_stream_from_python(self):
+        self.grpc.load_model("stream")
+        self.assertEqual(self.stream("stream", list(range(20))), list(range(20)))
+        self.grpc.unload_model("stream")
+
+    def stream(self, model, numbers):
+        answers = queue.Queue()
+        with grpcclient.InferenceServerClient(f"127.0.0.1:{self.ports[1]}") as client:
+            client.start_stream(callback=lambda result, error: answers.put(error or result))
+            given = grpcclient.InferInput("IN", [len(numbers)], "INT32")
+            given.set_data_from_numpy(np.array(numbers, dtype=np.int32))
+            client.async_stream_infer(model, [given], enable_empty_final_response=True)
+            values, final = [], False
+            while not final:
+                answer = answers.get(timeout=20)
+                self.assertNotIsInstance(answer, InferenceServerException, answer)
+                response = answer.get_response()
+                final = response.parameters["triton_final_response"].bool_param
+                if response.outputs:
+                    values.extend(answer.as_numpy("OUT").tolist())
+            client.stop_stream()
+        return values
+
+    def test_load_and_unload(self):
+        for client in (self.http, self.grpc):
+            client.load_model("text")
+            self.assertTrue(client.is_model_ready("text"))
+            module = httpclient if client is self.http else grpcclient
+            given = module.InferInput("INPUT0", [2], "BYTES")
+            given.set_data_from_numpy(np.array([b"kelp", b""], dtype=np.object_))
+            self.assertEqual(client.infer("text", [given]).as_numpy("OUTPUT0").tolist(), [b"kelp", b""])
+            client.unload_model("text")
+            with self.assertRaises(InferenceServerException):
+                client.infer("text", [given])
+
+    def test_errors(self):
+        with self.assertRaisesRegex(InferenceServerException, "unknown model"):
+            self.grpc.infer("nobody", [])
+        with self.assertRaisesRegex(InferenceServerException, "expected 2 inputs"):
+            self.http.infer("addsub", [httpclient.InferInput("INPUT0", [1, 16], "FP32").set_data_from_numpy(
+                np.zeros((1, 16), dtype=np.float32))])
+
+    def test_metadata_config_index_statistics(self):
+        self.addsub(httpclient, self.http)
+        self.assertEqual(self.http.get_server_metadata()["name"], "triton")
+        self.assertEqual(self.http.get_model_config("addsub")["max_batch_size"], 8)
+        self.assertEqual(self.grpc.get_model_config("addsub").config.max_batch_size, 8)
+        self.assertEqual([d.name for d in self.grpc.get_model_metadata("addsub").outputs], ["OUTPUT0", "OUTPUT1"])
+        names = {model["name"] for model in self.http.get_model_repository_index()}
+        self.assertEqual(names, {"addsub", "repeat", "text", "digits", "stream"})
+        statistics = self.grpc.get_inference_statistics("addsub").model_stats[0]
+        self.assertGreaterEqual(statistics.inference_count, 1)
+        self.assertGreaterEqual(statistics.inference_stats.success.count, 1)
+
+    def test_metrics(self):
+        self.addsub(httpclient, self.http)
+        text = interop.get(self.ports[2], "/metrics")
+        self.assertIn('nv_inference_request_success{model="addsub",version="1"}', text)
+
+    def test_trace_and_log_settings(self):
+        self.assertIn("trace_level", self.http.get_trace_settings())
+        self.http.update_trace_settings(model_name="addsub", settings={"trace_rate": "3"})
+        self.assertEqual(self.grpc.get_trace_settings("addsub").settings["trace_rate"].value[0], "3")
+        self.assertIn("log_verbose_level", self.http.get_log_settings())
+        self.http.update_log_settings({"log_verbose_level": 1})
+        self.http.update_log_settings({"log_verbose_level": 0})
+
+    def test_cancelled_stream_leaves_the_server_well(self):
+        client = grpcclient.InferenceServerClient(f"127.0.0.1:{self.ports[1]}")
+        client.start_stream(callback=lambda result, error: None)
+        given = grpcclient.InferInput("IN", [3], "INT32")
+        given.set_data_from_numpy(np.array([4, 5, 6], dtype=np.int32))
+        client.async_stream_infer("repeat", [given])
+        client.stop_stream(cancel_requests=True)
+        client.close()
+        self.addsub(grpcclient, self.grpc)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=["test_nvidia_executable.py"] + interop.REST, verbosity=2)

@@ -1,0 +1,203 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""NVIDIA's python backend and local cache, from the wheel nvidia-pytriton 0.7.0, in `kelp serve`: a model in Python, one
+that asks an ONNX model from inside (BLS), asynchronously too; unloading ends the model's process; cached answers come from the cache."""
+import os
+import shutil
+import tempfile
+import time
+import unittest
+
+import interop
+
+interop.need_nvidia()
+import numpy as np  # noqa: E402
+import tritonclient.http as httpclient  # noqa: E402
+from tritonclient.utils import InferenceServerException  # noqa: E402
+
+if np.lib.NumpyVersion(np.__version__) >= "2.0.0":
+    interop.skip("the stub of NVIDIA's python backend needs numpy 1.26")
+
+PLAIN = '''
+import json
+import numpy as np
+import triton_python_backend_utils as pb_utils
+
+
+class TritonPythonModel:
+    def initialize(self, args):
+        self.config = json.loads(args["model_config"])
+        self.factor = int(self.config["parameters"]["factor"]["string_value"])
+
+    def execute(self, requests):
+        answers = []
+        for request in requests:
+            given = pb_utils.get_input_tensor_by_name(request, "IN").as_numpy()
+            if (given < 0).any():
+                answers.append(pb_utils.InferenceResponse(error=pb_utils.TritonError("a negative number")))
+                continue
+            answers.append(pb_utils.InferenceResponse([pb_utils.Tensor("OUT", given * np.float32(self.factor))]))
+        return answers
+
+    def finalize(self):
+        print("bye")
+'''
+PLAIN_CONFIG = """
+backend: "python" max_batch_size: 4
+input [ { name: "IN" data_type: TYPE_FP32 dims: [ -1 ] } ]
+output [ { name: "OUT" data_type: TYPE_FP32 dims: [ -1 ] } ]
+parameters { key: "factor" value { string_value: "3" } }
+instance_group [ { kind: KIND_CPU count: 1 } ]
+"""
+BLS = '''
+import asyncio
+import numpy as np
+import triton_python_backend_utils as pb_utils
+
+
+class TritonPythonModel:
+    async def execute(self, requests):
+        answers = []
+        for request in requests:
+            image = pb_utils.get_input_tensor_by_name(request, "IMAGE").as_numpy()
+
+            def ask():
+                return pb_utils.InferenceRequest(model_name="digits", requested_output_names=["@OUT@"],
+                                                 inputs=[pb_utils.Tensor("@IN@", image)])
+            both = await asyncio.gather(ask().async_exec(), ask().async_exec())
+            first = both[0]
+            failed = [answer.error() for answer in both if answer.has_error()]
+            if failed:
+                answers.append(pb_utils.InferenceResponse(error=failed[0]))
+                continue
+            one = pb_utils.get_output_tensor_by_name(first, "@OUT@").as_numpy()
+            two = pb_utils.get_output_tensor_by_name(both[1], "@OUT@").as_numpy()
+            answers.append(pb_utils.InferenceResponse([pb_utils.Tensor("SCORES", (one + two) / 2)]))
+        return answers
+'''
+BLS_SYNC = BLS.replace("async def", "def").replace("await asyncio.gather(ask().async_exec(), ask().async_exec())", "[ask().exec(), ask().exec()]")
+BLS_CONFIG = """
+backend: "python"
+input [ { name: "IMAGE" data_type: TYPE_FP32 dims: [ -1, -1, -1, -1 ] } ]
+output [ { name: "SCORES" data_type: TYPE_FP32 dims: [ -1, -1 ] } ]
+"""
+# No config.pbtxt: the model says what it is (auto_complete_config).
+SELF = PLAIN.replace("    def initialize", '''    @staticmethod
+    def auto_complete_config(config):
+        config.add_input({"name": "IN", "data_type": "TYPE_FP32", "dims": [-1]})
+        config.add_output({"name": "OUT", "data_type": "TYPE_FP32", "dims": [-1]})
+        config.set_max_batch_size(0)
+        return config
+
+    def initialize''').replace('int(self.config["parameters"]["factor"]["string_value"])', "2")
+CACHED_CONFIG = PLAIN_CONFIG + "response_cache { enable: true }\n"
+
+
+def infer(client, model, name, values, output):
+    given = httpclient.InferInput(name, list(values.shape), {"float32": "FP32", "int32": "INT32"}[str(values.dtype)])
+    given.set_data_from_numpy(values)
+    return client.infer(model, [given]).as_numpy(output)
+
+
+def statistics(client, model):
+    return client.get_inference_statistics(model)["model_stats"][0]
+
+
+class NvidiaPython(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        staged = os.path.join(cls.folder.name, "staged")
+        cls.repository = os.path.join(cls.folder.name, "models")
+        environment = interop.stage(staged)
+        shutil.copytree(os.path.join(interop.EXAMPLES, "digits"), os.path.join(cls.repository, "digits"))
+        interop.write_model(cls.repository, "plain", PLAIN_CONFIG, {"1/model.py": PLAIN})
+        interop.write_model(cls.repository, "cached", CACHED_CONFIG, {"1/model.py": PLAIN})
+        interop.write_model(cls.repository, "self", 'backend: "python"\n', {"1/model.py": SELF})
+        cls.ports = interop.free_ports(3)
+        cls.server = interop.Server(
+            interop.kelp_command(staged, cls.repository, cls.ports, "--model-control-mode", "explicit", "--load-model", "digits",
+                                 "--load-model", "plain", "--load-model", "self", "--load-model", "cached",
+                                 "--cache-config", "local,size=1048576"), environment).wait_ready(cls.ports[0])
+        cls.http = httpclient.InferenceServerClient(f"127.0.0.1:{cls.ports[0]}")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.http.close()
+        code = cls.server.stop()
+        log = cls.server.text()
+        cls.folder.cleanup()
+        assert code == 0, f"exit code {code} after SIGTERM:\n{log}"
+
+    def test_plain(self):
+        values = np.arange(6, dtype=np.float32).reshape(2, 3)
+        np.testing.assert_array_equal(infer(self.http, "plain", "IN", values, "OUT"), values * 3)
+
+    def test_error_of_the_model(self):
+        with self.assertRaisesRegex(InferenceServerException, "a negative number"):
+            infer(self.http, "plain", "IN", -np.ones((1, 2), dtype=np.float32), "OUT")
+
+    def test_statistics(self):
+        values = np.ones((2, 3), dtype=np.float32)
+        before = statistics(self.http, "plain")["inference_count"]
+        infer(self.http, "plain", "IN", values, "OUT")
+        for _ in range(100):
+            after = statistics(self.http, "plain")["inference_count"]
+            if after == before + 2:
+                break
+            time.sleep(0.02)
+        self.assertEqual(after, before + 2)
+
+    def test_config_of_its_own(self):
+        values = np.arange(4, dtype=np.float32)
+        np.testing.assert_array_equal(infer(self.http, "self", "IN", values, "OUT"), values * 2)
+
+    def test_sub_inference(self):
+        about = self.http.get_model_metadata("digits")
+        names = {"@IN@": about["inputs"][0]["name"], "@OUT@": about["outputs"][0]["name"]}
+        image = np.random.default_rng(1).random([max(extent, 1) for extent in about["inputs"][0]["shape"]], dtype=np.float32)
+        direct = infer(self.http, "digits", names["@IN@"], image, names["@OUT@"])
+        for name, code in (("bls", BLS), ("bls_sync", BLS_SYNC)):
+            for mark, text in names.items():
+                code = code.replace(mark, text)
+            interop.write_model(self.repository, name, BLS_CONFIG, {"1/model.py": code})
+            self.http.load_model(name)
+            answer = infer(self.http, name, "IMAGE", image, "SCORES")
+            np.testing.assert_allclose(answer.reshape(-1), direct.reshape(-1), rtol=1e-6)
+            self.http.unload_model(name)
+
+    def test_unload_ends_the_process(self):
+        interop.write_model(self.repository, "brief", PLAIN_CONFIG, {"1/model.py": PLAIN})
+        self.http.load_model("brief")
+        self.assertEqual(len(self.server.children("/brief/")), 1)
+        infer(self.http, "brief", "IN", np.ones((1, 2), dtype=np.float32), "OUT")
+        self.http.unload_model("brief")
+        for _ in range(200):
+            if not self.server.children("/brief/"):
+                break
+            time.sleep(0.05)
+        self.assertEqual(self.server.children("/brief/"), [])
+
+    def test_failure_to_load_is_told(self):
+        interop.write_model(self.repository, "broken", PLAIN_CONFIG, {"1/model.py": "import nothing_of_this_name\n"})
+        with self.assertRaisesRegex(InferenceServerException, "nothing_of_this_name"):
+            self.http.load_model("broken")
+
+    def test_cache_of_nvidia(self):
+        with open(f"/proc/{self.server.process.pid}/maps", encoding="utf-8") as file:
+            self.assertIn("libtritoncache_local.so", file.read())
+        values = np.arange(6, dtype=np.float32).reshape(2, 3)
+        for _ in range(3):
+            np.testing.assert_array_equal(infer(self.http, "cached", "IN", values, "OUT"), values * 3)
+        with self.assertRaises(InferenceServerException):
+            infer(self.http, "cached", "IN", -values - 1, "OUT")
+        with self.assertRaises(InferenceServerException):
+            infer(self.http, "cached", "IN", -values - 1, "OUT")
+        counted = statistics(self.http, "cached")["inference_stats"]
+        self.assertEqual(counted["cache_hit"]["count"], 2)
+        self.assertEqual(counted["cache_miss"]["count"], 3)
+        self.assertIn('nv_cache_num_hits_per_model{model="cached",version="1"} 2', interop.get(self.ports[0], "/metrics"))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=["test_nvidia_python.py"] + interop.REST, verbosity=2)

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Answers from the cache: the built-in one and one from a shared library, what is kept and what is
+ * not, and what statistics and metrics say of it. */
+#include "server/support.h"
+
+#include <triton/core/tritoncache.h>
+
+#define ENABLED "response_cache { enable: true }\n"
+
+static TRITONSERVER_Server *start(repo *r, const char *cache, const char *config) {
+    char text[2048];
+    snprintf(text, sizeof text, "%s" ENABLED, addsub_config);
+    repo_make(r);
+    repo_model(r, "cached", text);
+    repo_model(r, "plain", addsub_config);
+    return server_start(r, &(server_setup){.mode = TRITONSERVER_MODEL_CONTROL_EXPLICIT,
+                                           .startup = {"cached", "plain"},
+                                           .cache = cache,
+                                           .cache_config = config,
+                                           .caches = KELP_TEST_BACKENDS});
+}
+
+static void end(TRITONSERVER_Server *server, repo *r) {
+    server_end(server);
+    repo_remove(r);
+}
+
+static void ask(TRITONSERVER_Server *server, const char *model, float value) {
+    call c;
+    float a[16], b[16];
+    size_t size_bytes = 0;
+    call_init(&c, server, model, -1);
+    call_addsub(&c, a, b, value);
+    call_run(&c);
+    const float *sum = call_output(&c, "OUTPUT0", &size_bytes);
+    assert_int_equal(size_bytes, 64);
+    assert_true(sum[15] == value + 16);
+    const float *difference = call_output(&c, "OUTPUT1", &size_bytes);
+    assert_true(difference[15] == value + 14);
+    assert_int_equal(c.responses, 1);
+    assert_int_equal(c.finals, 1);
+    assert_int_equal(c.releases, 1);
+    call_deinit(&c);
+}
+
+/* Hits and misses as the model's statistics say. */
+static void expect(TRITONSERVER_Server *server, const char *model, long long hits,
+                   long long misses) {
+    TRITONSERVER_Message *message = NULL;
+    ok(TRITONSERVER_ServerModelStatistics(server, model, -1, &message));
+    char *text = message_text(message);
+    const char *hit = strstr(text, "\"cache_hit\"");
+    assert_non_null(hit);
+    assert_int_equal(number_after(hit, "\"count\":"), hits);
+    const char *miss = strstr(text, "\"cache_miss\"");
+    assert_non_null(miss);
+    assert_int_equal(number_after(miss, "\"count\":"), misses);
+    free(text);
+}
+
+static void test_hit_and_miss(void **state) {
+    repo r;
+    (void)state;
+    TRITONSERVER_Server *server = start(&r, "local", "{\"size\":\"1048576\"}");
+    ask(server, "cached", 1);
+    expect(server, "cached", 0, 1);
+    ask(server, "cached", 1);
+    ask(server, "cached", 1);
+    expect(server, "cached", 2, 1);
+    ask(server, "cached", 2);
+    expect(server, "cached", 2, 2);
+    ask(server, "plain", 1);
+    ask(server, "plain", 1);
+    expect(server, "plain", 0, 0);
+    TRITONSERVER_Metrics *metrics = NULL;
+    const char *text = NULL;
+    size_t length = 0;
+    ok(TRITONSERVER_ServerMetrics(server, &metrics));
+    ok(TRITONSERVER_MetricsFormatted(metrics, TRITONSERVER_METRIC_PROMETHEUS, &text, &length));
+    contains(text, "nv_cache_num_hits_per_model{model=\"cached\",version=\"1\"} 2");
+    contains(text, "nv_cache_num_misses_per_model{model=\"cached\",version=\"1\"} 2");
+    contains(text, "nv_cache_util");
+    contains(text, "nv_inference_request_success{model=\"cached\",version=\"1\"} 4");
+    ok(TRITONSERVER_MetricsDelete(metrics));
+    end(server, &r);
+}
+
+/* The same request object, again and again. */
+static void test_request_reused(void **state) {
+    repo r;
+    call c;
+    float a[16], b[16];
+    (void)state;
+    TRITONSERVER_Server *server = start(&r, "local", "{\"size\":65536}");
+    call_init(&c, server, "cached", -1);
+    call_addsub(&c, a, b, 5);
+    for (int i = 0; i < 5; i++) {
+        size_t size_bytes = 0;
+        call_run(&c);
+        const float *sum = call_output(&c, "OUTPUT0", &size_bytes);
+        assert_true(sum[0] == 6);
+        call_clear(&c);
+    }
+    expect(server, "cached", 4, 1);
+    call_deinit(&c);
+    end(server, &r);
+}
+
+/* A cache too small for all keeps what was used last, and never grows. */
+static void test_bounded(void **state) {
+    repo r;
+    (void)state;
+    TRITONSERVER_Server *server = start(&r, "local", "{\"size\":2500}");
+    ask(server, "cached", 1);
+    ask(server, "cached", 2);
+    ask(server, "cached", 1); /* now 2 is the one not used for the longest time */
+    expect(server, "cached", 1, 2);
+    for (int i = 3; i < 40; i++) {
+        ask(server, "cached", (float)i);
+        ask(server, "cached", 1);
+    }
+    expect(server, "cached", 38, 39);
+    ask(server, "cached", 2);
+    expect(server, "cached", 38, 40);
+    end(server, &r);
+    server = start(&r, "local", "{\"size\":100}"); /* nothing fits */
+    ask(server, "cached", 1);
+    ask(server, "cached", 1);
+    expect(server, "cached", 0, 2);
+    end(server, &r);
+}
+
+/* Other files or another configuration are another model. */
+static void test_reload_forgets(void **state) {
+    repo r;
+    char text[2048];
+    (void)state;
+    TRITONSERVER_Server *server = start(&r, "local", "{\"size\":1048576}");
+    ask(server, "cached", 1);
+    ask(server, "cached", 1);
+    snprintf(text, sizeof text,
+             "%s" ENABLED "parameters { key: \"a\" value { string_value: \"b\" } }\n",
+             addsub_config);
+    repo_file(&r, "cached/config.pbtxt", text);
+    ok(TRITONSERVER_ServerLoadModel(server, "cached"));
+    ask(server, "cached", 1);
+    expect(server, "cached", 0, 1);
+    end(server, &r);
+}
+
+static void test_errors_are_not_kept(void **state) {
+    repo r;
+    (void)state;
+    repo_make(&r);
+    repo_model(&r, "fail",
+               "backend: \"misbehave\"\n"
+               "input [ { name: \"INPUT0\" data_type: TYPE_INT32 dims: [ 2 ] } ]\n"
+               "output [ { name: \"OUTPUT0\" data_type: TYPE_INT32 dims: [ 2 ] } ]\n" ENABLED);
+    TRITONSERVER_Server *server =
+        server_start(&r, &(server_setup){.backends = KELP_TEST_BACKENDS,
+                                         .cache = "local",
+                                         .cache_config = "{\"size\":65536}"});
+    for (int i = 0; i < 3; i++) {
+        call c;
+        const int64_t shape[] = {2};
+        const int32_t data[] = {1, 2};
+        call_init(&c, server, "fail", -1);
+        call_input(&c, "INPUT0", TRITONSERVER_TYPE_INT32, shape, 1, data, sizeof data);
+        call_run(&c);
+        TRITONSERVER_Error *error = TRITONSERVER_InferenceResponseError(c.response);
+        assert_non_null(error);
+        TRITONSERVER_ErrorDelete(error);
+        call_deinit(&c);
+    }
+    expect(server, "fail", 0, 3);
+    end(server, &r);
+}
+
+static void test_library(void **state) {
+    repo r;
+    (void)state;
+    TRITONSERVER_Server *server = start(&r, "collide", "{}");
+    ask(server, "cached", 1);
+    ask(server, "cached", 1);
+    expect(server, "cached", 1, 1);
+    ask(server, "cached", 2); /* the cache gives the answer to 1, which is not taken */
+    expect(server, "cached", 1, 2);
+    ask(server, "cached", 2);
+    expect(server, "cached", 2, 2);
+    end(server, &r);
+}
+
+static void test_refusals(void **state) {
+    repo r;
+    TRITONSERVER_Server *server = NULL;
+    (void)state;
+    repo_make(&r);
+    repo_model(&r, "plain", addsub_config);
+    server_setup setup = {.cache = "nobody", .cache_config = "{}", .caches = KELP_TEST_BACKENDS};
+    fails(server_try(&r, &setup, &server), TRITONSERVER_ERROR_NOT_FOUND,
+          "nobody/libtritoncache_nobody.so");
+    setup.cache = "collide";
+    setup.cache_config = "{\"refuse\":\"1\"}";
+    fails(server_try(&r, &setup, &server), TRITONSERVER_ERROR_INVALID_ARG, "this cache refuses");
+    setup.cache = "local";
+    static const char *const wrong[] = {"{}", "{\"size\":-1}", "{\"size\":\"many\"}",
+                                        "{\"size\":\"12x\"}", "{\"size\":\"\"}"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        setup.cache_config = wrong[i];
+        fails(server_try(&r, &setup, &server), TRITONSERVER_ERROR_INVALID_ARG, "\"size\"");
+    }
+    repo_model(&r, "stream",
+               "backend: \"addsub\" model_transaction_policy { decoupled: true }\n"
+               "input [ { name: \"INPUT0\" data_type: TYPE_FP32 dims: [ 16 ] },\n"
+               "        { name: \"INPUT1\" data_type: TYPE_FP32 dims: [ 16 ] } ]\n"
+               "output [ { name: \"OUTPUT0\" data_type: TYPE_FP32 dims: [ 16 ] },\n"
+               "         { name: \"OUTPUT1\" data_type: TYPE_FP32 dims: [ 16 ] } ]\n" ENABLED);
+    setup.cache_config = "{\"size\":4096}";
+    fails(server_try(&r, &setup, &server), TRITONSERVER_ERROR_INTERNAL, "decoupled");
+    repo_remove(&r);
+}
+
+static void test_entries(void **state) {
+    TRITONCACHE_CacheEntry *entry = NULL;
+    TRITONSERVER_BufferAttributes *attributes = NULL;
+    extern TRITONSERVER_Error *TRITONCACHE_CacheEntryNew(TRITONCACHE_CacheEntry **);
+    extern TRITONSERVER_Error *TRITONCACHE_CacheEntryDelete(TRITONCACHE_CacheEntry *);
+    char bytes[4];
+    void *base = NULL;
+    size_t count = 9;
+    (void)state;
+    ok(TRITONSERVER_BufferAttributesNew(&attributes));
+    ok(TRITONCACHE_CacheEntryNew(&entry));
+    ok(TRITONCACHE_CacheEntryBufferCount(entry, &count));
+    assert_int_equal(count, 0);
+    fails(TRITONCACHE_CacheEntryAddBuffer(entry, bytes, attributes), TRITONSERVER_ERROR_INVALID_ARG,
+          "empty");
+    fails(TRITONCACHE_CacheEntryAddBuffer(entry, NULL, attributes), TRITONSERVER_ERROR_INVALID_ARG,
+          "base");
+    ok(TRITONSERVER_BufferAttributesSetByteSize(attributes, sizeof bytes));
+    ok(TRITONSERVER_BufferAttributesSetMemoryType(attributes, TRITONSERVER_MEMORY_GPU));
+    fails(TRITONCACHE_CacheEntryAddBuffer(entry, bytes, attributes), TRITONSERVER_ERROR_INVALID_ARG,
+          "GPU");
+    ok(TRITONSERVER_BufferAttributesSetMemoryType(attributes, TRITONSERVER_MEMORY_CPU));
+    ok(TRITONCACHE_CacheEntryAddBuffer(entry, bytes, attributes));
+    ok(TRITONCACHE_CacheEntrySetBuffer(entry, 0, bytes + 1, NULL));
+    ok(TRITONCACHE_CacheEntryGetBuffer(entry, 0, &base, attributes));
+    assert_ptr_equal(base, bytes + 1);
+    fails(TRITONCACHE_CacheEntryGetBuffer(entry, 1, &base, attributes),
+          TRITONSERVER_ERROR_INVALID_ARG, "out of bounds");
+    fails(TRITONCACHE_CacheEntryBufferCount(NULL, &count), TRITONSERVER_ERROR_INVALID_ARG, "entry");
+    fails(TRITONCACHE_Copy(NULL, entry), TRITONSERVER_ERROR_INVALID_ARG, "allocator");
+    ok(TRITONCACHE_CacheEntryDelete(entry));
+    ok(TRITONSERVER_BufferAttributesDelete(attributes));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_hit_and_miss),
+        cmocka_unit_test(test_request_reused),
+        cmocka_unit_test(test_bounded),
+        cmocka_unit_test(test_reload_forgets),
+        cmocka_unit_test(test_errors_are_not_kept),
+        cmocka_unit_test(test_library),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_entries),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
