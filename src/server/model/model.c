@@ -4,6 +4,7 @@
 
 #include "base/fs.h"
 #include "server/abi/log.h"
+#include "server/repository/agents.h"
 #include "server/repository/scan.h"
 #include "server/server.h"
 
@@ -160,6 +161,8 @@ void kelp_model_finalize(kelp_model *model) {
     model->scheduling = false;
     kelp_backend_release(model->backend);
     model->backend = NULL;
+    kelp_agent_chain_release(model->agents);
+    model->agents = NULL;
 }
 
 void kelp_model_retain(kelp_model *model) {
@@ -199,6 +202,7 @@ void kelp_model_leave(kelp_model *model) {
 }
 
 void kelp_model_retire(kelp_model *model) {
+    kelp_agent_chain_unload(model->agents);
     if (atomic_fetch_or_explicit(&model->live, KELP_MODEL_RETIRED, memory_order_acq_rel) == 0)
         kelp_server_reap(model->server, model);
 }

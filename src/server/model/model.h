@@ -49,9 +49,10 @@ struct kelp_model {
     kelp_model_config *config;
     kelp_message *config_json; /* as the backend and clients see it */
     kelp_backend *backend;
-    bool initialized;  /* ModelInitialize succeeded */
-    bool scheduling;   /* the scheduler is there */
-    bool initializing; /* inside it: ModelSetConfig is allowed */
+    struct kelp_agent_chain *agents; /* a reference; NULL when the model has no agents */
+    bool initialized;                /* ModelInitialize succeeded */
+    bool scheduling;                 /* the scheduler is there */
+    bool initializing;               /* inside it: ModelSetConfig is allowed */
     bool auto_complete;
     bool decoupled;
     bool cached;          /* its answers are looked up in and kept for the server's cache */

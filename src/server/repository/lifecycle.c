@@ -6,6 +6,7 @@
  */
 #include "base/thread.h"
 #include "server/abi/log.h"
+#include "server/repository/agents.h"
 #include "server/repository/overrides.h"
 #include "server/repository/scan.h"
 #include "server/server.h"
@@ -96,6 +97,7 @@ typedef struct load {
     kelp_entry *entry;
     const char *directory; /* of the model's files: the repository's, or an override's */
     kelp_model_config *config;
+    kelp_agent_chain *agents; /* NULL when the configuration names none */
     int64_t *versions;
     size_t version_count;
     kelp_model **models;    /* as versions; NULL where it failed */
@@ -119,6 +121,7 @@ static void load_deinit(load *job) {
         kelp_free(heap, job->failures, job->version_count * sizeof *job->failures);
     if (job->versions)
         kelp_free(heap, job->versions, job->version_count * sizeof *job->versions);
+    kelp_agent_chain_release(job->agents);
     kelp_model_config_release(job->config);
 }
 
@@ -149,6 +152,25 @@ static kelp_status *read_model(load *job) {
         KELP_SERVER_LOG(KELP_LOG_WARNING, "%s", kelp_status_message(warning));
         kelp_status_free(warning);
     }
+    return status;
+}
+
+/* Lets the agents have their say; the model is read again where they put its files elsewhere. */
+static kelp_status *run_agents(load *job) {
+    const char *location = NULL;
+    KELP_TRY(kelp_agent_chain_load(job->server->options, job->config, job->directory, &job->agents,
+                                   &location));
+    if (strcmp(location, job->directory) == 0)
+        return NULL;
+    int64_t signature = job->signature; /* polling looks at the repository's own files */
+    kelp_free(kelp_allocator_system(), job->versions, job->version_count * sizeof *job->versions);
+    job->versions = NULL;
+    job->version_count = 0;
+    kelp_model_config_release(job->config);
+    job->config = NULL;
+    job->directory = location;
+    kelp_status *status = read_model(job);
+    job->signature = signature;
     return status;
 }
 
@@ -212,6 +234,8 @@ static void publish(load *job) {
     for (size_t i = 0; i < job->version_count; i++) {
         kelp_version *version = kelp_entry_version(entry, job->versions[i]);
         kelp_model *old = version->model;
+        job->models[i]->agents = job->agents;
+        kelp_agent_chain_retain(job->agents);
         kelp_server_lock_all(server);
         version->model = job->models[i];
         version->state = KELP_VERSION_READY;
@@ -272,7 +296,13 @@ static kelp_status *run_load(kelp_server *server, kelp_entry *entry, const char 
     if (!status)
         status = read_model(&job);
     if (!status)
+        status = run_agents(&job);
+    if (!status)
         status = make_models(&job);
+    if (status)
+        kelp_agent_chain_fail(job.agents);
+    else
+        kelp_agent_chain_complete(job.agents);
     pthread_mutex_lock(&server->table_lock);
     kelp_text_clear(&entry->failure);
     if (status)

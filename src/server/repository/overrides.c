@@ -20,8 +20,7 @@ static int remove_one(const char *path, const struct stat *info, int kind, struc
     return remove(path);
 }
 
-static void remove_tree(const char *path) {
-    /* What is left in a temporary folder harms nobody, so a failure is not reported. */
+void kelp_remove_tree(const char *path) {
     (void)nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
@@ -30,7 +29,7 @@ void kelp_override_clear(kelp_entry *entry) {
     kelp_free_string(heap, entry->override_config);
     entry->override_config = NULL;
     if (entry->override_directory)
-        remove_tree(entry->override_directory);
+        kelp_remove_tree(entry->override_directory);
     kelp_free_string(heap, entry->override_directory);
     entry->override_directory = NULL;
 }

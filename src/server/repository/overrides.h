@@ -14,6 +14,9 @@
 kelp_status *kelp_override_apply(kelp_server *server, kelp_entry *entry, const char *path,
                                  const kelp_load_options *options,
                                  const char **out_directory) KELP_MUST_USE;
+/* Removes a temporary folder with all in it. What stays harms nobody, so a failure is not reported.
+ */
+void kelp_remove_tree(const char *path);
 /* Forgets overrides and removes their files. */
 void kelp_override_clear(kelp_entry *entry);
 

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a repository agent calls. */
+#include "server/repository/agents.h"
+
+static kelp_agent_model *of(TRITONREPOAGENT_AgentModel *model) {
+    return (kelp_agent_model *)model;
+}
+
+static TRITONSERVER_Error *check_type(TRITONREPOAGENT_ArtifactType type) {
+    if (type == TRITONREPOAGENT_ARTIFACT_FILESYSTEM)
+        return NULL;
+    return kelp_to_error(KELP_ERROR(
+        KELP_INVALID_ARGUMENT, "unexpected artifact type '%d': expected FILESYSTEM", (int)type));
+}
+
+TRITONSERVER_Error *TRITONREPOAGENT_ModelRepositoryLocation(
+    TRITONREPOAGENT_Agent *agent, TRITONREPOAGENT_AgentModel *model,
+    TRITONREPOAGENT_ArtifactType *artifact_type, const char **location) {
+    (void)agent;
+    if (!model || !artifact_type || !location)
+        return kelp_abi_null(__func__, !model           ? "model"
+                                       : !artifact_type ? "artifact_type"
+                                                        : "location");
+    *artifact_type = TRITONREPOAGENT_ARTIFACT_FILESYSTEM;
+    *location = of(model)->location;
+    return NULL;
+}
+
+TRITONSERVER_Error *TRITONREPOAGENT_ModelRepositoryLocationAcquire(
+    TRITONREPOAGENT_Agent *agent, TRITONREPOAGENT_AgentModel *model,
+    const TRITONREPOAGENT_ArtifactType artifact_type, const char **location) {
+    (void)agent;
+    if (!model || !location)
+        return kelp_abi_null(__func__, model ? "location" : "model");
+    TRITONSERVER_Error *error = check_type(artifact_type);
+    return error ? error : kelp_to_error(kelp_agent_acquire_folder(of(model), location));
+}
+
+TRITONSERVER_Error *TRITONREPOAGENT_ModelRepositoryLocationRelease(
+    TRITONREPOAGENT_Agent *agent, TRITONREPOAGENT_AgentModel *model, const char *location) {
+    (void)agent;
+    if (!model || !location)
+        return kelp_abi_null(__func__, model ? "location" : "model");
+    if (!of(model)->acquired || strcmp(of(model)->acquired, location) != 0)
+        return kelp_to_error(
+            KELP_ERROR(KELP_UNAVAILABLE, "location '%s' was not acquired for the model", location));
+    kelp_agent_release_folder(of(model));
+    return NULL;
+}
+
+TRITONSERVER_Error *TRITONREPOAGENT_ModelRepositoryUpdate(
+    TRITONREPOAGENT_Agent *agent, TRITONREPOAGENT_AgentModel *model,
+    const TRITONREPOAGENT_ArtifactType artifact_type, const char *location) {
+    (void)agent;
+    if (!model || !location)
+        return kelp_abi_null(__func__, model ? "location" : "model");
+    TRITONSERVER_Error *error = check_type(artifact_type);
+    if (error)
+        return error;
+    if (!of(model)->loading)
+        return kelp_to_error(KELP_ERROR(KELP_INVALID_ARGUMENT,
+                                        "the location of a model's files can be changed only "
+                                        "during the action LOAD"));
+    char *copy = NULL;
+    kelp_status *status = kelp_strdup(kelp_allocator_system(), location, &copy);
+    if (status)
+        return kelp_to_error(status);
+    kelp_free_string(kelp_allocator_system(), of(model)->location);
+    of(model)->location = copy;
+    return NULL;
+}
+
+TRITONSERVER_Error *TRITONREPOAGENT_ModelParameterCount(TRITONREPOAGENT_Agent *agent,
+                                                        TRITONREPOAGENT_AgentModel *model,
+                                                        uint32_t *count) {
+    (void)agent;
+    if (!model || !count)
+        return kelp_abi_null(__func__, model ? "count" : "model");
+    *count = (uint32_t)of(model)->parameter_count;
+    return NULL;
+}
+
+TRITONSERVER_Error *TRITONREPOAGENT_ModelParameter(TRITONREPOAGENT_Agent *agent,
+                                                   TRITONREPOAGENT_AgentModel *model,
+                                                   const uint32_t index,
+                                                   const char **parameter_name,
+                                                   const char **parameter_value) {
+    (void)agent;
+    if (!model || !parameter_name || !parameter_value)
+        return kelp_abi_null(__func__, model ? "an output" : "model");
+    if (index >= of(model)->parameter_count)
+        return kelp_to_error(KELP_ERROR(KELP_INVALID_ARGUMENT,
+                                        "out of bounds index %u: the agent has %zu parameters",
+                                        index, of(model)->parameter_count));
+    *parameter_name = of(model)->parameters[index].key;
+    *parameter_value = of(model)->parameters[index].value;
+    return NULL;
+}
+
+TRITONSERVER_Error *TRITONREPOAGENT_ModelConfig(TRITONREPOAGENT_Agent *agent,
+                                                TRITONREPOAGENT_AgentModel *model,
+                                                const uint32_t config_version,
+                                                TRITONSERVER_Message **model_config) {
+    (void)agent;
+    if (!model || !model_config)
+        return kelp_abi_null(__func__, model ? "model_config" : "model");
+    kelp_buf json;
+    kelp_buf_init(&json, kelp_allocator_system());
+    kelp_status *status = kelp_model_config_to_json(of(model)->config, config_version, &json);
+    if (!status)
+        status = kelp_message_create(&json, (kelp_message **)model_config);
+    kelp_buf_deinit(&json);
+    return kelp_to_error(status);
+}
+
+TRITONSERVER_Error *TRITONREPOAGENT_ModelState(TRITONREPOAGENT_AgentModel *model, void **state) {
+    if (!model || !state)
+        return kelp_abi_null(__func__, model ? "state" : "model");
+    *state = of(model)->state;
+    return NULL;
+}
+
+TRITONSERVER_Error *TRITONREPOAGENT_ModelSetState(TRITONREPOAGENT_AgentModel *model, void *state) {
+    if (!model)
+        return kelp_abi_null(__func__, "model");
+    of(model)->state = state;
+    return NULL;
+}
+
+TRITONSERVER_Error *TRITONREPOAGENT_State(TRITONREPOAGENT_Agent *agent, void **state) {
+    if (!agent || !state)
+        return kelp_abi_null(__func__, agent ? "state" : "agent");
+    *state = ((kelp_agent *)agent)->state;
+    return NULL;
+}
+
+TRITONSERVER_Error *TRITONREPOAGENT_SetState(TRITONREPOAGENT_Agent *agent, void *state) {
+    if (!agent)
+        return kelp_abi_null(__func__, "agent");
+    ((kelp_agent *)agent)->state = state;
+    return NULL;
+}

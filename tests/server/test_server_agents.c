@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Repository agents: which actions they see and when, what they can refuse, and files that they put
+ * in place of the model's own. */
+#include "server/support.h"
+
+#include <sys/stat.h>
+#include <time.h>
+#include <triton/core/tritonrepoagent.h>
+
+/* A model with an agent; `parameters` is the inside of its list of them. */
+static void model(const repo *r, const char *name, const char *parameters) {
+    char text[4096];
+    snprintf(text, sizeof text,
+             "%smodel_repository_agents { agents [ { name: \"relocate\" parameters [ { key: "
+             "\"log\" value: \"%s.log\" } %s ] } ] }\n",
+             addsub_config, r->path, parameters);
+    repo_model(r, name, text);
+}
+
+static TRITONSERVER_Server *start(const repo *r) {
+    return server_start(r, &(server_setup){.mode = TRITONSERVER_MODEL_CONTROL_EXPLICIT,
+                                           .agents = KELP_TEST_BACKENDS});
+}
+
+/* Waits (10 s at most) until the agent has seen these actions. */
+static void saw(const repo *r, const char *actions) {
+    char path[300], text[256] = "";
+    snprintf(path, sizeof path, "%s.log", r->path);
+    for (int i = 0; i < 1000; i++) {
+        FILE *file = fopen(path, "r");
+        if (file && !fgets(text, sizeof text, file))
+            text[0] = '\0';
+        if (file)
+            fclose(file);
+        if (strcmp(text, actions) == 0)
+            break;
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+    assert_string_equal(text, actions);
+}
+
+static void end(TRITONSERVER_Server *server, repo *r) {
+    char path[300];
+    server_end(server);
+    snprintf(path, sizeof path, "%s.log", r->path);
+    remove(path);
+    repo_remove(r);
+}
+
+static void ask(TRITONSERVER_Server *server, const char *name) {
+    call c;
+    float a[16], b[16];
+    size_t size_bytes = 0;
+    call_init(&c, server, name, -1);
+    call_addsub(&c, a, b, 3);
+    call_run(&c);
+    const float *sum = call_output(&c, "OUTPUT0", &size_bytes);
+    assert_true(sum[0] == 4);
+    call_deinit(&c);
+}
+
+static void test_actions(void **state) {
+    repo r;
+    (void)state;
+    repo_make(&r);
+    model(&r, "seen", "");
+    TRITONSERVER_Server *server = start(&r);
+    ok(TRITONSERVER_ServerLoadModel(server, "seen"));
+    saw(&r, "0 1 ");
+    ask(server, "seen");
+    ok(TRITONSERVER_ServerUnloadModel(server, "seen"));
+    saw(&r, "0 1 3 4 ");
+    ok(TRITONSERVER_ServerLoadModel(server, "seen"));
+    ok(TRITONSERVER_ServerLoadModel(server, "seen")); /* the new one is there before the old goes */
+    saw(&r, "0 1 3 4 0 1 0 1 3 4 ");
+    end(server, &r);
+}
+
+static void test_refusal(void **state) {
+    repo r;
+    (void)state;
+    repo_make(&r);
+    model(&r, "refused", ", { key: \"refuse\" value: \"not on my watch\" }");
+    model(&r, "changed", ", { key: \"sum\" value: \"294\" }");
+    repo_file(&r, "changed/1/weights", "abc");
+    TRITONSERVER_Server *server = start(&r);
+    fails(TRITONSERVER_ServerLoadModel(server, "refused"), TRITONSERVER_ERROR_UNAVAILABLE,
+          "not on my watch");
+    saw(&r, "0 ");
+    ok(TRITONSERVER_ServerLoadModel(server, "changed"));
+    repo_file(&r, "changed/1/weights", "abd");
+    fails(TRITONSERVER_ServerLoadModel(server, "changed"), TRITONSERVER_ERROR_INVALID_ARG,
+          "the weights were changed");
+    ask(server, "changed"); /* what served goes on */
+    end(server, &r);
+}
+
+/* A model that does not load after all. */
+static void test_load_fails(void **state) {
+    repo r;
+    (void)state;
+    repo_make(&r);
+    model(&r, "broken", ", { key: \"move\" value: \"platform: 7\" }");
+    TRITONSERVER_Server *server = start(&r);
+    fails(TRITONSERVER_ServerLoadModel(server, "broken"), TRITONSERVER_ERROR_INVALID_ARG,
+          "platform");
+    saw(&r, "0 2 ");
+    end(server, &r);
+}
+
+static void test_files_are_replaced(void **state) {
+    repo r;
+    TRITONSERVER_Message *message = NULL;
+    (void)state;
+    repo_make(&r);
+    model(
+        &r, "moved",
+        ", { key: \"move\" value: \"parameters { key: 'moved' value { string_value: 'yes' } }\" }");
+    TRITONSERVER_Server *server = start(&r);
+    ok(TRITONSERVER_ServerLoadModel(server, "moved"));
+    ask(server, "moved");
+    ok(TRITONSERVER_ServerModelConfig(server, "moved", -1, 1, &message));
+    char *text = message_text(message);
+    contains(text, "\"moved\":{\"string_value\":\"yes\"}");
+    free(text);
+    end(server, &r);
+}
+
+static void test_unknown_agent(void **state) {
+    repo r;
+    char text[2048];
+    (void)state;
+    repo_make(&r);
+    snprintf(text, sizeof text, "%smodel_repository_agents { agents [ { name: \"nobody\" } ] }\n",
+             addsub_config);
+    repo_model(&r, "lost", text);
+    TRITONSERVER_Server *server = start(&r);
+    fails(TRITONSERVER_ServerLoadModel(server, "lost"), TRITONSERVER_ERROR_NOT_FOUND,
+          "nobody/libtritonrepoagent_nobody.so");
+    end(server, &r);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_actions),       cmocka_unit_test(test_refusal),
+        cmocka_unit_test(test_load_fails),    cmocka_unit_test(test_files_are_replaced),
+        cmocka_unit_test(test_unknown_agent),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
