@@ -3,9 +3,10 @@
  * The server object: options, repositories, the table of models, pools.
  *
  * Threads: the request path takes one lock, that of the calling thread's stripe, to look a model up
- * and to take objects from the pool; threads do not meet there. Whoever changes the table takes all
- * stripes. Loads and unloads of one model are serialized by its entry; those of different models
- * run side by side.
+ * and to take objects from the pool. What was taken goes back there, from the thread that ends the
+ * request, so that only those two meet: else one thread's pool would run dry while another's fills.
+ * Whoever changes the table takes all stripes. Loads and unloads of one model are serialized by its
+ * entry; those of different models run side by side.
  *
  * Memory: the server is counted. Its handle holds one reference and each model another, so that a
  * request or response that outlives the handle finds what it needs.

@@ -65,6 +65,7 @@ kelp_status *kelp_request_create(kelp_server *server, const char *model_name, in
         }
     }
     reset(request);
+    request->home = kelp_server_stripe(server);
     request->model = model;
     request->requested_version = version;
     *out = request;
@@ -82,7 +83,7 @@ kelp_status *kelp_request_delete(kelp_request *request) {
     if (request->factory)
         kelp_factory_release(request->factory);
     request->factory = NULL;
-    kelp_stripe *stripe = kelp_server_stripe(model->server);
+    kelp_stripe *stripe = request->home;
     pthread_mutex_lock(&stripe->lock);
     bool kept = stripe->request_count < POOLED;
     if (kept) {

@@ -24,6 +24,7 @@ typedef struct kelp_model kelp_model;
 typedef struct kelp_instance kelp_instance;
 typedef struct kelp_factory kelp_factory;
 typedef struct kelp_trace kelp_trace;
+typedef struct kelp_stripe kelp_stripe;
 
 typedef struct kelp_data_block {
     const void *base;
@@ -66,6 +67,7 @@ typedef enum kelp_request_state {
 typedef struct kelp_request kelp_request;
 struct kelp_request {
     kelp_request *next;    /* in a queue or a pool */
+    kelp_stripe *home;     /* whose pool it goes back to, from whatever thread */
     kelp_model *model;     /* a reference */
     kelp_factory *factory; /* a reference; of the latest submission */
     kelp_trace *trace;     /* borrowed from the factory while submitted */

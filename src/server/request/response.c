@@ -30,6 +30,7 @@ kelp_status *kelp_factory_create(kelp_request *request, kelp_factory **out) {
         return status;
     }
     factory->next = NULL;
+    factory->home = stripe;
     factory->model = request->model;
     kelp_model_retain(factory->model);
     atomic_store_explicit(&factory->refs, 2, memory_order_relaxed);
@@ -62,7 +63,7 @@ void kelp_factory_release(kelp_factory *factory) {
         return;
     kelp_model *model = factory->model;
     kelp_cache_ticket_destroy(atomic_exchange(&factory->ticket, NULL));
-    kelp_stripe *stripe = kelp_server_stripe(model->server);
+    kelp_stripe *stripe = factory->home;
     pthread_mutex_lock(&stripe->lock);
     bool kept = stripe->factory_count < POOLED;
     if (kept) {
@@ -143,6 +144,7 @@ kelp_status *kelp_response_create(kelp_factory *factory, kelp_response **out) {
     if (!response)
         KELP_TRY(KELP_NEW(kelp_allocator_system(), kelp_response, &response));
     response->next = NULL;
+    response->home = stripe;
     response->factory = factory;
     response->sent = false;
     response->error = NULL;
@@ -181,7 +183,7 @@ void kelp_response_delete(kelp_response *response) {
     kelp_status_free(response->error);
     response->error = NULL;
     response->factory = NULL;
-    kelp_stripe *stripe = kelp_server_stripe(factory->model->server);
+    kelp_stripe *stripe = response->home;
     pthread_mutex_lock(&stripe->lock);
     bool kept = stripe->response_count < POOLED;
     if (kept) {

@@ -18,6 +18,7 @@
 
 struct kelp_factory {
     kelp_factory *next; /* in a pool */
+    kelp_stripe *home;  /* whose pool it goes back to */
     kelp_model *model;  /* a reference */
     atomic_uint refs;
     atomic_uint open;
@@ -50,6 +51,7 @@ typedef struct kelp_output {
 
 struct kelp_response {
     kelp_response *next;   /* in a pool */
+    kelp_stripe *home;     /* whose pool it goes back to */
     kelp_factory *factory; /* a reference */
     bool sent;
     kelp_status *error;    /* owned */

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Cost of a request in process, from C: 64-byte identity, one by one and pipelined, on each library
+ * given, in one run and interleaved, so that a busy machine is busy for all.
+ *
+ *   inproc BACKENDS REQUESTS LIBRARY…     folder of identity/libtriton_identity.so
+ *
+ * Each library is measured in a process of its own: two of them cannot be in one. Prints, for the
+ * median of the rounds, nanoseconds of CPU of the whole process, nanoseconds of wall clock and
+ * calls of malloc, calloc, realloc and posix_memalign a request.
+ */
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <triton/core/tritonserver.h>
+#include <unistd.h>
+
+enum { ROUNDS = 5, DEPTH = 32 };
+
+/* ---- allocations: this program's definitions are those of the whole process ---- */
+static atomic_ullong allocations;
+extern void *__libc_malloc(size_t);
+extern void *__libc_calloc(size_t, size_t);
+extern void *__libc_realloc(void *, size_t);
+extern void *__libc_memalign(size_t, size_t);
+void *malloc(size_t size) {
+    atomic_fetch_add_explicit(&allocations, 1, memory_order_relaxed);
+    return __libc_malloc(size);
+}
+void *calloc(size_t count, size_t size) {
+    atomic_fetch_add_explicit(&allocations, 1, memory_order_relaxed);
+    return __libc_calloc(count, size);
+}
+void *realloc(void *old, size_t size) {
+    atomic_fetch_add_explicit(&allocations, 1, memory_order_relaxed);
+    return __libc_realloc(old, size);
+}
+int posix_memalign(void **out, size_t alignment, size_t size) {
+    atomic_fetch_add_explicit(&allocations, 1, memory_order_relaxed);
+    *out = __libc_memalign(alignment, size);
+    return *out ? 0 : 12;
+}
+
+/* ---- the library ---- */
+#define FUNCTIONS(X)                                                                             \
+    X(ServerOptionsNew)                                                                          \
+    X(ServerOptionsDelete) X(ServerOptionsSetModelRepositoryPath)                                \
+        X(ServerOptionsSetBackendDirectory) X(ServerOptionsSetStrictModelConfig)                 \
+            X(ServerOptionsSetLogInfo) X(ServerOptionsSetLogWarn) X(ServerOptionsSetLogError)    \
+                X(ServerNew) X(ServerDelete) X(ServerInferAsync) X(InferenceRequestNew)          \
+                    X(InferenceRequestDelete) X(InferenceRequestAddInput)                        \
+                        X(InferenceRequestAppendInputData) X(InferenceRequestSetReleaseCallback) \
+                            X(InferenceRequestSetResponseCallback) X(InferenceResponseDelete)    \
+                                X(InferenceResponseError) X(ResponseAllocatorNew) X(ErrorMessage)
+#define DECLARE(name) static __typeof__(TRITONSERVER_##name) *name;
+FUNCTIONS(DECLARE)
+
+static void *library;
+static void *need(const char *name) {
+    void *found = dlsym(library, name);
+    if (!found) {
+        fprintf(stderr, "no %s: %s\n", name, dlerror());
+        exit(1);
+    }
+    return found;
+}
+#define BIND(name) *(void **)(void *)&name = need("TRITONSERVER_" #name);
+
+static void ok(TRITONSERVER_Error *error) {
+    if (error) {
+        fprintf(stderr, "%s\n", ErrorMessage(error));
+        exit(1);
+    }
+}
+
+/* ---- requests ---- */
+static TRITONSERVER_Server *server;
+static TRITONSERVER_ResponseAllocator *allocator;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static unsigned in_flight;
+static char data[64];
+
+typedef struct slot {
+    _Alignas(64) char answer[64];
+    atomic_int parts; /* response and release that are still to come */
+} slot;
+static slot slots[DEPTH];
+static slot *idle[DEPTH];
+static unsigned idle_count;
+
+static void part_done(slot *s) {
+    if (atomic_fetch_sub(&s->parts, 1) != 1)
+        return;
+    pthread_mutex_lock(&lock);
+    idle[idle_count++] = s;
+    in_flight--;
+    pthread_cond_signal(&changed);
+    pthread_mutex_unlock(&lock);
+}
+
+static TRITONSERVER_Error *allocate(TRITONSERVER_ResponseAllocator *a, const char *name,
+                                    size_t size, TRITONSERVER_MemoryType type, int64_t id,
+                                    void *userp, void **buffer, void **buffer_userp,
+                                    TRITONSERVER_MemoryType *actual, int64_t *actual_id) {
+    (void)a, (void)name, (void)size, (void)type, (void)id;
+    *buffer = ((slot *)userp)->answer;
+    *buffer_userp = NULL;
+    *actual = TRITONSERVER_MEMORY_CPU;
+    *actual_id = 0;
+    return NULL;
+}
+
+static TRITONSERVER_Error *give_back(TRITONSERVER_ResponseAllocator *a, void *buffer,
+                                     void *buffer_userp, size_t size, TRITONSERVER_MemoryType type,
+                                     int64_t id) {
+    (void)a, (void)buffer, (void)buffer_userp, (void)size, (void)type, (void)id;
+    return NULL;
+}
+
+static void released(TRITONSERVER_InferenceRequest *request, const uint32_t flags, void *userp) {
+    (void)flags;
+    ok(InferenceRequestDelete(request));
+    part_done(userp);
+}
+
+static void answered(TRITONSERVER_InferenceResponse *response, const uint32_t flags, void *userp) {
+    if (response) {
+        ok(InferenceResponseError(response));
+        ok(InferenceResponseDelete(response));
+    }
+    if (flags & TRITONSERVER_RESPONSE_COMPLETE_FINAL)
+        part_done(userp);
+}
+
+static void submit(unsigned depth) {
+    static const int64_t shape[] = {16};
+    TRITONSERVER_InferenceRequest *request = NULL;
+    pthread_mutex_lock(&lock);
+    while (in_flight >= depth)
+        pthread_cond_wait(&changed, &lock);
+    in_flight++;
+    slot *s = idle[--idle_count];
+    pthread_mutex_unlock(&lock);
+    atomic_store(&s->parts, 2);
+    ok(InferenceRequestNew(&request, server, "identity", -1));
+    ok(InferenceRequestAddInput(request, "INPUT0", TRITONSERVER_TYPE_INT32, shape, 1));
+    ok(InferenceRequestAppendInputData(request, "INPUT0", data, sizeof data,
+                                       TRITONSERVER_MEMORY_CPU, 0));
+    ok(InferenceRequestSetReleaseCallback(request, released, s));
+    ok(InferenceRequestSetResponseCallback(request, allocator, s, answered, s));
+    ok(ServerInferAsync(server, request, NULL));
+}
+
+static void run(unsigned count, unsigned depth) {
+    for (unsigned i = 0; i < count; i++)
+        submit(depth);
+    pthread_mutex_lock(&lock);
+    while (in_flight)
+        pthread_cond_wait(&changed, &lock);
+    pthread_mutex_unlock(&lock);
+}
+
+typedef struct figures {
+    double cpu_ns, wall_ns, allocations;
+} figures;
+
+static double cpu_ns(void) {
+    struct rusage use;
+    getrusage(RUSAGE_SELF, &use);
+    return (double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) * 1e9 +
+           (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec) * 1e3;
+}
+
+static double now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
+}
+
+static figures measure(unsigned count, unsigned depth) {
+    run(count / 10 + 100, depth);
+    double cpu = cpu_ns(), wall = now_ns();
+    unsigned long long made = atomic_load(&allocations);
+    run(count, depth);
+    return (figures){(cpu_ns() - cpu) / count, (now_ns() - wall) / count,
+                     (double)(atomic_load(&allocations) - made) / count};
+}
+
+static void start(const char *path, const char *repository, const char *backends) {
+    TRITONSERVER_ServerOptions *options = NULL;
+    library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+    if (!library) {
+        fprintf(stderr, "%s\n", dlerror());
+        exit(1);
+    }
+    FUNCTIONS(BIND)
+    ok(ServerOptionsNew(&options));
+    ok(ServerOptionsSetModelRepositoryPath(options, repository));
+    ok(ServerOptionsSetBackendDirectory(options, backends));
+    ok(ServerOptionsSetStrictModelConfig(options, true));
+    ok(ServerOptionsSetLogInfo(options, false));
+    ok(ServerOptionsSetLogWarn(options, false));
+    ok(ServerOptionsSetLogError(options, false));
+    ok(ServerNew(&server, options));
+    ok(ServerOptionsDelete(options));
+    ok(ResponseAllocatorNew(&allocator, allocate, give_back, NULL));
+    for (idle_count = 0; idle_count < DEPTH; idle_count++)
+        idle[idle_count] = &slots[idle_count];
+}
+
+/* In a child, which writes its two rows to `out`. */
+static void child(const char *path, const char *repository, const char *backends, unsigned count,
+                  int out) {
+    if (!freopen("/dev/null", "w", stdout))
+        exit(1);
+    start(path, repository, backends);
+    figures rows[2] = {measure(count, 1), measure(count, DEPTH)};
+    if (write(out, rows, sizeof rows) != (ssize_t)sizeof rows)
+        exit(1);
+    ok(ServerDelete(server));
+    _exit(0);
+}
+
+static void write_repository(char *folder, size_t size) {
+    char path[512];
+    snprintf(folder, size, "/tmp/kelp-inproc-XXXXXX");
+    if (!mkdtemp(folder))
+        exit(1);
+    snprintf(path, sizeof path, "%s/identity", folder);
+    mkdir(path, 0700);
+    snprintf(path, sizeof path, "%s/identity/1", folder);
+    mkdir(path, 0700);
+    snprintf(path, sizeof path, "%s/identity/config.pbtxt", folder);
+    FILE *file = fopen(path, "w");
+    if (!file)
+        exit(1);
+    fputs("backend: \"identity\"\n"
+          "input [ { name: \"INPUT0\" data_type: TYPE_INT32 dims: [ 16 ] } ]\n"
+          "output [ { name: \"OUTPUT0\" data_type: TYPE_INT32 dims: [ 16 ] } ]\n"
+          "instance_group [ { kind: KIND_CPU count: 1 } ]\n",
+          file);
+    fclose(file);
+}
+
+static int by_cpu(const void *a, const void *b) {
+    double x = ((const figures *)a)->cpu_ns, y = ((const figures *)b)->cpu_ns;
+    return (x > y) - (x < y);
+}
+
+int main(int argc, char **argv) {
+    enum { MOST = 8 };
+    static figures all[MOST][2][ROUNDS];
+    char repository[64];
+    if (argc < 4 || argc - 3 > MOST) {
+        fprintf(stderr, "usage: inproc BACKENDS REQUESTS LIBRARY...\n");
+        return 2;
+    }
+    unsigned count = (unsigned)strtoul(argv[2], NULL, 10);
+    write_repository(repository, sizeof repository);
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 3; i < argc; i++) {
+            int pipes[2], code = 0;
+            figures rows[2];
+            if (pipe(pipes) != 0)
+                return 1;
+            pid_t pid = fork();
+            if (pid == 0)
+                child(argv[i], repository, argv[1], count, pipes[1]);
+            close(pipes[1]);
+            bool whole = read(pipes[0], rows, sizeof rows) == (ssize_t)sizeof rows;
+            close(pipes[0]);
+            waitpid(pid, &code, 0);
+            if (!whole)
+                return 1;
+            all[i - 3][0][round] = rows[0];
+            all[i - 3][1][round] = rows[1];
+        }
+    }
+    for (int i = 3; i < argc; i++) {
+        for (int k = 0; k < 2; k++) {
+            qsort(all[i - 3][k], ROUNDS, sizeof(figures), by_cpu);
+            const figures *middle = &all[i - 3][k][ROUNDS / 2];
+            printf("%-10s %8.0f ns CPU %8.0f ns wall %6.2f allocations  %s\n",
+                   k ? "pipelined" : "one by one", middle->cpu_ns, middle->wall_ns,
+                   middle->allocations, argv[i]);
+        }
+    }
+    return 0;
+}
