@@ -26,6 +26,7 @@
 enum { ROUNDS = 5, DEPTH = 32 };
 
 /* ---- allocations: this program's definitions are those of the whole process ---- */
+#pragma GCC visibility push(default)
 static atomic_ullong allocations;
 extern void *__libc_malloc(size_t);
 extern void *__libc_calloc(size_t, size_t);
@@ -48,18 +49,19 @@ int posix_memalign(void **out, size_t alignment, size_t size) {
     *out = __libc_memalign(alignment, size);
     return *out ? 0 : 12;
 }
+#pragma GCC visibility pop
 
 /* ---- the library ---- */
-#define FUNCTIONS(X)                                                                             \
-    X(ServerOptionsNew)                                                                          \
-    X(ServerOptionsDelete) X(ServerOptionsSetModelRepositoryPath)                                \
-        X(ServerOptionsSetBackendDirectory) X(ServerOptionsSetStrictModelConfig)                 \
-            X(ServerOptionsSetLogInfo) X(ServerOptionsSetLogWarn) X(ServerOptionsSetLogError)    \
-                X(ServerNew) X(ServerDelete) X(ServerInferAsync) X(InferenceRequestNew)          \
-                    X(InferenceRequestDelete) X(InferenceRequestAddInput)                        \
-                        X(InferenceRequestAppendInputData) X(InferenceRequestSetReleaseCallback) \
-                            X(InferenceRequestSetResponseCallback) X(InferenceResponseDelete)    \
-                                X(InferenceResponseError) X(ResponseAllocatorNew) X(ErrorMessage)
+#define FUNCTIONS(X)                                                                               \
+    X(ServerOptionsNew)                                                                            \
+    X(ServerOptionsDelete)                                                                         \
+    X(ServerOptionsSetModelRepositoryPath) X(ServerOptionsSetBackendDirectory)                     \
+        X(ServerOptionsSetStrictModelConfig) X(ServerOptionsSetLogInfo) X(ServerOptionsSetLogWarn) \
+            X(ServerOptionsSetLogError) X(ServerNew) X(ServerDelete) X(ServerInferAsync)           \
+                X(InferenceRequestNew) X(InferenceRequestDelete) X(InferenceRequestAddInput)       \
+                    X(InferenceRequestAppendInputData) X(InferenceRequestSetReleaseCallback)       \
+                        X(InferenceRequestSetResponseCallback) X(InferenceResponseDelete)          \
+                            X(InferenceResponseError) X(ResponseAllocatorNew) X(ErrorMessage)
 #define DECLARE(name) static __typeof__(TRITONSERVER_##name) *name;
 FUNCTIONS(DECLARE)
 
