@@ -52,16 +52,17 @@ int posix_memalign(void **out, size_t alignment, size_t size) {
 #pragma GCC visibility pop
 
 /* ---- the library ---- */
-#define FUNCTIONS(X)                                                                               \
-    X(ServerOptionsNew)                                                                            \
-    X(ServerOptionsDelete)                                                                         \
-    X(ServerOptionsSetModelRepositoryPath) X(ServerOptionsSetBackendDirectory)                     \
-        X(ServerOptionsSetStrictModelConfig) X(ServerOptionsSetLogInfo) X(ServerOptionsSetLogWarn) \
-            X(ServerOptionsSetLogError) X(ServerNew) X(ServerDelete) X(ServerInferAsync)           \
-                X(InferenceRequestNew) X(InferenceRequestDelete) X(InferenceRequestAddInput)       \
-                    X(InferenceRequestAppendInputData) X(InferenceRequestSetReleaseCallback)       \
-                        X(InferenceRequestSetResponseCallback) X(InferenceResponseDelete)          \
-                            X(InferenceResponseError) X(ResponseAllocatorNew) X(ErrorMessage)
+/* clang-format off */
+#define FUNCTIONS(X) \
+    X(ServerOptionsNew) X(ServerOptionsDelete) X(ServerOptionsSetModelRepositoryPath) \
+    X(ServerOptionsSetBackendDirectory) X(ServerOptionsSetStrictModelConfig) \
+    X(ServerOptionsSetLogInfo) X(ServerOptionsSetLogWarn) X(ServerOptionsSetLogError) \
+    X(ServerNew) X(ServerDelete) X(ServerInferAsync) \
+    X(InferenceRequestNew) X(InferenceRequestDelete) X(InferenceRequestAddInput) \
+    X(InferenceRequestAppendInputData) X(InferenceRequestSetReleaseCallback) \
+    X(InferenceRequestSetResponseCallback) X(InferenceResponseDelete) X(InferenceResponseError) \
+    X(ResponseAllocatorNew) X(ErrorMessage)
+/* clang-format on */
 #define DECLARE(name) static __typeof__(TRITONSERVER_##name) *name;
 FUNCTIONS(DECLARE)
 
