@@ -95,12 +95,117 @@ static cast_fn find_cast(kelp_dtype from, kelp_dtype to) {
     return (int)from <= KELP_BF16 && (int)to <= KELP_BF16 ? table[from][to] : NULL;
 }
 
+/* ---- elements one by one: every pair that the table lacks ---- */
+typedef struct element_rule { /* how narrow floats are made */
+    bool saturate;
+    char round_mode; /* of F8E8M0: 'u'p, 'd'own, 'n'earest */
+} element_rule;
+
+static bool is_narrow(kelp_dtype dtype) {
+    return dtype >= KELP_F8E4M3FN && dtype <= KELP_F6E3M2;
+}
+static bool is_packed_int(kelp_dtype dtype) {
+    return dtype == KELP_U4 || dtype == KELP_I4 || dtype == KELP_U2 || dtype == KELP_I2;
+}
+static bool is_castable(kelp_dtype dtype) {
+    return is_narrow(dtype) || find_cast(dtype, KELP_F64) != NULL;
+}
+static bool is_real(kelp_dtype dtype) {
+    return kelp_ops_is_float(dtype) || (is_narrow(dtype) && !is_packed_int(dtype));
+}
+
+/* Bits that an element takes: those of 6 bits stand in 8. */
+static uint32_t stored_bits(kelp_dtype dtype) {
+    uint32_t bits = kelp_dtype_bits(dtype);
+    return bits == 6 ? 8 : bits;
+}
+
+static double read_narrow(const kelp_tensor *x, int64_t index) {
+    uint32_t bits = stored_bits(x->dtype), per_byte = 8 / bits;
+    uint32_t shift = (uint32_t)(index % per_byte) * bits;
+    int code = ((const uint8_t *)x->data)[index / per_byte] >> shift & ((1 << bits) - 1);
+    if (!is_packed_int(x->dtype))
+        return (double)kelp_narrow_to_f32(x->dtype, (uint8_t)code);
+    bool negative = (x->dtype == KELP_I4 || x->dtype == KELP_I2) && code >> (bits - 1) != 0;
+    return negative ? code - (1 << bits) : code;
+}
+
+static double read_real(const kelp_tensor *x, int64_t index) {
+    return is_narrow(x->dtype) ? read_narrow(x, index) : kelp_ops_read_f64(x, index);
+}
+static int64_t read_whole(const kelp_tensor *x, int64_t index) {
+    return is_narrow(x->dtype) ? (int64_t)read_narrow(x, index) : kelp_ops_read_i64(x, index);
+}
+
+/* The exponent of binary32 is the code; the sign is dropped. */
+static uint8_t to_e8m0(float value, const element_rule *rule) {
+    uint32_t bits = kelp_f32_bits(value), code = bits >> 23 & 0xffu, rest = bits & 0x7fffffu;
+    bool half = rest > 0x400000u || (rest == 0x400000u && code > 0);
+    if (code == 0xff)
+        return 0xff;
+    if ((rule->round_mode == 'u' && rest != 0) || (rule->round_mode == 'n' && half))
+        code += code == 0xfe && rule->saturate ? 0 : 1;
+    return (uint8_t)code;
+}
+
+static void write_code(kelp_tensor *y, int64_t index, uint32_t code) {
+    uint32_t bits = stored_bits(y->dtype), per_byte = 8 / bits, mask = (1u << bits) - 1;
+    uint32_t shift = (uint32_t)(index % per_byte) * bits;
+    uint8_t *byte = (uint8_t *)y->data + index / per_byte;
+    uint32_t kept = shift == 0 ? 0 : *byte & ~(mask << shift); /* the first clears the rest */
+    *byte = (uint8_t)(kept | (code & mask) << shift);
+}
+
+static void write_real(kelp_tensor *y, int64_t index, double value, const element_rule *rule) {
+    if (!is_narrow(y->dtype))
+        find_cast(KELP_F64, y->dtype)(
+            &value, (char *)y->data + (size_t)index * kelp_ops_element_bytes(y->dtype), 1);
+    else if (is_packed_int(y->dtype))
+        write_code(y, index, (uint32_t)to_integer(value));
+    else if (y->dtype == KELP_F8E8M0)
+        write_code(y, index, to_e8m0((float)value, rule));
+    else
+        write_code(y, index, kelp_f32_to_narrow(y->dtype, (float)value, rule->saturate));
+}
+static void write_whole(kelp_tensor *y, int64_t index, int64_t value, const element_rule *rule) {
+    if (is_packed_int(y->dtype))
+        write_code(y, index, (uint32_t)value);
+    else if (is_narrow(y->dtype))
+        write_real(y, index, (double)value, rule);
+    else
+        find_cast(KELP_I64, y->dtype)(
+            &value, (char *)y->data + (size_t)index * kelp_ops_element_bytes(y->dtype), 1);
+}
+
+/* On one thread: neighbours share bytes. */
+static void cast_elements(const kelp_tensor *x, kelp_tensor *y, const element_rule *rule) {
+    int64_t count = kelp_tensor_elements(x);
+    for (int64_t i = 0; i < count; i++) {
+        if (is_real(x->dtype) || x->dtype == KELP_U64)
+            write_real(y, i, read_real(x, i), rule);
+        else
+            write_whole(y, i, read_whole(x, i), rule);
+    }
+}
+
+static kelp_status *rule_of(const kelp_op_args *args, element_rule *out) {
+    const char *mode = kelp_node_attr_string(args->node, "round_mode", "up", NULL);
+    out->saturate = kelp_node_attr_i64(args->node, "saturate", 1) != 0;
+    out->round_mode = mode[0];
+    if (strcmp(mode, "up") != 0 && strcmp(mode, "down") != 0 && strcmp(mode, "nearest") != 0)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "operator '%s': round_mode is '%s', expected up, down or nearest",
+                          kelp_node_op_type(args->node), mode);
+    return NULL;
+}
+
 static kelp_status *cast_reshape(kelp_op_args *args, kelp_dtype to) {
     const kelp_tensor *x = args->inputs[0];
     bool text = x->dtype == KELP_STRING || to == KELP_STRING;
     kelp_dtype other = x->dtype == KELP_STRING ? to : x->dtype;
-    if (x->dtype != to &&
-        (text ? find_cast(other, KELP_F64) == NULL : find_cast(x->dtype, to) == NULL))
+    element_rule rule;
+    KELP_TRY(rule_of(args, &rule));
+    if (x->dtype != to && !(is_castable(other) && (text || is_castable(to))))
         return KELP_ERROR(KELP_UNIMPLEMENTED, "operator '%s' from %s to %s (type %d) is not known",
                           kelp_node_op_type(args->node), kelp_dtype_name(x->dtype),
                           kelp_dtype_name(to), (int)to);
@@ -120,8 +225,8 @@ static kelp_status *format_all(kelp_op_args *args) {
     for (int64_t i = 0; i < count; i++) {
         char text[64];
         int length;
-        if (kelp_ops_is_float(x->dtype)) {
-            double value = kelp_ops_read_f64(x, i);
+        if (is_real(x->dtype)) {
+            double value = read_real(x, i);
             if (isinf(value))
                 length = snprintf(text, sizeof text, value < 0 ? "-INF" : "INF");
             else if (isnan(value))
@@ -132,7 +237,7 @@ static kelp_status *format_all(kelp_op_args *args) {
             length =
                 snprintf(text, sizeof text, "%llu", (unsigned long long)kelp_ops_read_i64(x, i));
         } else {
-            length = snprintf(text, sizeof text, "%lld", (long long)kelp_ops_read_i64(x, i));
+            length = snprintf(text, sizeof text, "%lld", (long long)read_whole(x, i));
         }
         char *copy = kelp_op_env_alloc(args->env, (size_t)length + 1);
         if (copy == NULL)
@@ -143,10 +248,9 @@ static kelp_status *format_all(kelp_op_args *args) {
     return NULL;
 }
 
-static kelp_status *parse_all(kelp_op_args *args) {
+static kelp_status *parse_all(kelp_op_args *args, const element_rule *rule) {
     const kelp_string *in = args->inputs[0]->data;
     kelp_tensor *out = args->outputs[0];
-    size_t size = kelp_ops_element_bytes(out->dtype);
     int64_t count = kelp_tensor_elements(out);
     for (int64_t i = 0; i < count; i++) {
         char text[128], *end = text;
@@ -154,12 +258,11 @@ static kelp_status *parse_all(kelp_op_args *args) {
             memcpy(text, in[i].data ? in[i].data : "", in[i].length);
             text[in[i].length] = '\0';
             double value = strtod(text, &end);
-            int64_t whole = kelp_ops_is_float(out->dtype) ? 0 : (int64_t)strtoll(text, NULL, 10);
-            char *to = (char *)out->data + (size_t)i * size;
-            if (kelp_ops_is_float(out->dtype) || value != (double)whole)
-                find_cast(KELP_F64, out->dtype)(&value, to, 1);
+            int64_t whole = is_real(out->dtype) ? 0 : (int64_t)strtoll(text, NULL, 10);
+            if (is_real(out->dtype) || value != (double)whole)
+                write_real(out, i, value, rule);
             else
-                find_cast(KELP_I64, out->dtype)(&whole, to, 1);
+                write_whole(out, i, whole, rule);
         }
         if (end == text)
             return KELP_ERROR(KELP_INVALID_ARGUMENT, "Cast: element %lld is not a number: '%.*s'",
@@ -176,8 +279,11 @@ static void cast_range(void *userp, int64_t begin, int64_t end, int worker) {
 }
 
 static kelp_status *cast_invoke(const void *state, kelp_op_args *args) {
-    const kelp_tensor *x = args->inputs[0], *y = args->outputs[0];
+    const kelp_tensor *x = args->inputs[0];
+    kelp_tensor *y = args->outputs[0];
+    element_rule rule;
     (void)state;
+    KELP_TRY(rule_of(args, &rule));
     if (x->dtype == y->dtype) {
         kelp_ops_memcpy(args->env, y->data, x->data, kelp_tensor_bytes(x));
         return NULL;
@@ -185,7 +291,11 @@ static kelp_status *cast_invoke(const void *state, kelp_op_args *args) {
     if (y->dtype == KELP_STRING)
         return format_all(args);
     if (x->dtype == KELP_STRING)
-        return parse_all(args);
+        return parse_all(args, &rule);
+    if (find_cast(x->dtype, y->dtype) == NULL) {
+        cast_elements(x, y, &rule);
+        return NULL;
+    }
     cast_job job = {x->data, y->data, kelp_ops_element_bytes(x->dtype),
                     kelp_ops_element_bytes(y->dtype), find_cast(x->dtype, y->dtype)};
     kelp_op_parallel(args->env, kelp_tensor_elements(x), KELP_OPS_GRAIN, cast_range, &job);
