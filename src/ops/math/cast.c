@@ -164,8 +164,10 @@ static void write_real(kelp_tensor *y, int64_t index, double value, const elemen
         write_code(y, index, (uint32_t)to_integer(value));
     else if (y->dtype == KELP_F8E8M0)
         write_code(y, index, to_e8m0((float)value, rule));
-    else if (isnan(value) && kelp_dtype_bits(y->dtype) < 8) /* no NaN there: zero, sign turned */
-        write_code(y, index, signbit(value) ? 0 : 1u << (kelp_dtype_bits(y->dtype) - 1));
+    else if (isnan(value) && y->dtype == KELP_F4E2M1) /* no NaN there: zero, sign turned */
+        write_code(y, index, signbit(value) ? 0 : 0x8);
+    else if (isnan(value) && (y->dtype == KELP_F6E2M3 || y->dtype == KELP_F6E3M2))
+        write_code(y, index, signbit(value) ? 0 : 0x20);
     else
         write_code(y, index, kelp_f32_to_narrow(y->dtype, (float)value, rule->saturate));
 }
