@@ -28,6 +28,15 @@ static void wait_ms(uint32_t ms) {
     nanosleep(&delay, NULL);
 }
 
+/* Looks up from time to time: nobody waits a minute for a client that has gone. */
+static void wait_for_next(const work *w, uint32_t ms) {
+    while (ms > 0 && !kelp_backend_factory_is_cancelled(w->factory)) {
+        uint32_t slice = ms < 10 ? ms : 10;
+        wait_ms(slice);
+        ms -= slice;
+    }
+}
+
 static kelp_status *send_one(const work *w, size_t index) {
     static const int64_t one[] = {1};
     uint32_t number = (uint32_t)index;
@@ -44,7 +53,7 @@ static void *stream(void *userp) {
     kelp_status *status = NULL;
     for (size_t i = 0; i < w->count && !status; i++) {
         if (w->delays_ms)
-            wait_ms(w->delays_ms[i]);
+            wait_for_next(w, w->delays_ms[i]);
         if (kelp_backend_factory_is_cancelled(w->factory))
             break;
         status = send_one(w, i);

@@ -2,6 +2,8 @@
 /* The example backends, as a user of the in-process API sees them. */
 #include "server/support.h"
 
+#include <unistd.h>
+
 #define F32 TRITONSERVER_TYPE_FP32
 
 static const char pair_config[] =
@@ -147,6 +149,7 @@ static void test_repeat_ends_when_the_client_gives_up(void **state) {
     call_input(&c, "IN", TRITONSERVER_TYPE_INT32, (int64_t[]){2}, 1, values, 8);
     call_input(&c, "DELAY", TRITONSERVER_TYPE_UINT32, (int64_t[]){2}, 1, delays, 8);
     call_start(&c);
+    usleep(20000); /* by then it waits for the second answer's time */
     ok(TRITONSERVER_InferenceRequestCancel(c.request));
     call_wait(&c); /* not a minute from now */
     call_deinit(&c);
