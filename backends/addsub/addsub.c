@@ -43,5 +43,9 @@ static kelp_status *execute(kelp_backend_instance *instance, kelp_backend_reques
 }
 
 static const kelp_backend_definition addsub = {
-    .struct_size = sizeof addsub, .name = "addsub", .execute_one = execute};
+    .struct_size = sizeof addsub,
+    .name = "addsub",
+    .flags = KELP_BACKEND_DOES_NOT_BLOCK,
+    .execute_one = execute,
+};
 KELP_TRITON_BACKEND(addsub)

@@ -41,6 +41,14 @@ static kelp_status *instance_create(kelp_backend_instance *instance, void **out_
     return NULL;
 }
 
+static bool may_block(kelp_backend_model *handle, kelp_backend_request *request) {
+    const model *m = kelp_backend_model_state(handle);
+    int64_t delay_ms = 0;
+    kelp_status *status = kelp_backend_request_i64(request, "delay_ms", 0, &delay_ms);
+    kelp_status_free(status); /* execution says it again, as the answer */
+    return m->execute_delay_ms > 0 || delay_ms > 0;
+}
+
 /* In small steps, so that it ends soon after the request is cancelled. */
 static kelp_status *wait_as_asked(kelp_backend_request *request) {
     int64_t left_ms = 0;
@@ -114,9 +122,11 @@ static kelp_status *execute(kelp_backend_instance *instance, kelp_backend_reques
 static const kelp_backend_definition identity = {
     .struct_size = sizeof identity,
     .name = "identity",
+    .flags = KELP_BACKEND_DOES_NOT_BLOCK,
     .model_create = model_create,
     .model_destroy = free,
     .instance_create = instance_create,
+    .may_block = may_block,
     .execute = execute,
 };
 KELP_TRITON_BACKEND(identity)

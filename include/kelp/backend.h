@@ -56,6 +56,10 @@ typedef struct kelp_backend_value kelp_backend_value;     /* a node of a configu
 #define KELP_BACKEND_PARALLEL_LOADING 1u
 /* All instances on one GPU share a thread (TRITONBACKEND_EXECUTION_DEVICE_BLOCKING). */
 #define KELP_BACKEND_DEVICE_BLOCKING 2u
+/* Executions neither sleep nor wait: not for time, locks held long, files, sockets, nor other
+ * models. Kelp's server then runs them on the thread that submits, an event loop perhaps, which
+ * costs no change of thread; other servers do as ever. */
+#define KELP_BACKEND_DOES_NOT_BLOCK 4u
 
 /* What a backend is. Exactly one of `execute` and `execute_one` is given, every other function may
  * be NULL. A create function that fails may leave a half-built object in `*out_state`: the destroy
@@ -82,7 +86,14 @@ typedef struct kelp_backend_definition {
      * executes. */
     kelp_status *(*ready)(kelp_backend_instance *instance);
 
-    /* Runs requests, on the thread of the instance, one call at a time. When it returns, each
+    /* With KELP_BACKEND_DOES_NOT_BLOCK: whether this request would block all the same (or only take
+     * long), so that it is left to a thread of the server. Called when the request is submitted, on
+     * any thread, also while others execute. The request can be read here, and only here: it has no
+     * instance. NULL: none would. */
+    bool (*may_block)(kelp_backend_model *model, kelp_backend_request *request);
+
+    /* Runs requests, on the thread of the instance or (see above) on one that submits, one call at
+     * a time. When it returns, each
      * request that was neither released nor kept (kelp_backend_keep) is completed: on success its
      * response is sent if that was not done; on failure the status is its answer, unless it has had
      * its final one. Then it is released. */
@@ -125,7 +136,17 @@ typedef struct kelp_backend_definition {
                                                            TRITONBACKEND_Request **requests_,      \
                                                            const uint32_t request_count_) {        \
         return kelp_backend_entry_execute(instance_, requests_, request_count_);                   \
+    }                                                                                              \
+    bool KELP_BACKEND_MayBlock(TRITONBACKEND_Model *model_, TRITONBACKEND_Request *request_) {     \
+        return kelp_backend_entry_may_block(&(definition), model_, request_);                      \
     }
+
+/* An entry point that Kelp's server looks for in the library itself, beside Triton's: whether the
+ * execution of a request may block; it is executed on the submitting thread when not. With
+ * `request` NULL: whether any may, so that there is no need to ask. Called after ModelInitialize of
+ * the model, on any thread, also while it executes. Libraries without the kit may define it too. */
+TRITONBACKEND_ISPEC bool KELP_BACKEND_MayBlock(TRITONBACKEND_Model *model,
+                                               TRITONBACKEND_Request *request);
 
 /* Called by what KELP_TRITON_BACKEND generates, with the contracts of the entry points. */
 TRITONSERVER_Error *kelp_backend_entry_initialize(const kelp_backend_definition *definition,
@@ -141,6 +162,8 @@ TRITONSERVER_Error *kelp_backend_entry_instance_ready(TRITONBACKEND_ModelInstanc
 TRITONSERVER_Error *kelp_backend_entry_execute(TRITONBACKEND_ModelInstance *instance,
                                                TRITONBACKEND_Request **requests,
                                                uint32_t request_count);
+bool kelp_backend_entry_may_block(const kelp_backend_definition *definition,
+                                  TRITONBACKEND_Model *model, TRITONBACKEND_Request *request);
 
 /* ---- Statuses, errors, log --------------------------------------------------------------- */
 

@@ -221,6 +221,23 @@ TRITONSERVER_Error *kelp_backend_entry_instance_ready(TRITONBACKEND_ModelInstanc
 
 /* ---- execution ---- */
 
+bool kelp_backend_entry_may_block(const kelp_backend_definition *definition,
+                                  TRITONBACKEND_Model *raw, TRITONBACKEND_Request *raw_request) {
+    void *model = NULL;
+    if (!(definition->flags & KELP_BACKEND_DOES_NOT_BLOCK))
+        return true;
+    if (!definition->may_block || !raw_request)
+        return false;
+    if (!kit_ok(TRITONBACKEND_ModelState(raw, &model)) || !model)
+        return true;
+    kelp_backend_request request = {.raw = raw_request};
+    request.batch = kit_request_batch(model, raw_request);
+    kelp_arena_init(&request.arena, kelp_allocator_system(), 0);
+    bool may_block = definition->may_block(model, &request);
+    kelp_arena_deinit(&request.arena);
+    return may_block;
+}
+
 /* Opens an account for each request. All or none. */
 static kelp_status *open_batch(kelp_backend_instance *instance, TRITONBACKEND_Request **raws,
                                size_t count, uint64_t start_ns) {

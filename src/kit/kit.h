@@ -100,6 +100,9 @@ struct kelp_backend_factory {
     atomic_uint refs;
 };
 
+/* The extent of a request's batch, 1 without batches. */
+int64_t kit_request_batch(const kelp_backend_model *model, TRITONBACKEND_Request *raw);
+
 /* Starts an account of a request in `instance`, held by the request and by the execution; NULL when
  * memory is short. */
 kelp_backend_request *kit_request_open(kelp_backend_instance *instance, TRITONBACKEND_Request *raw,

@@ -29,7 +29,7 @@ void kit_request_free(kelp_backend_request *request) {
 }
 
 /* What the first input says: all inputs have the same batch. */
-static int64_t batch_of(const kelp_backend_model *model, TRITONBACKEND_Request *raw) {
+int64_t kit_request_batch(const kelp_backend_model *model, TRITONBACKEND_Request *raw) {
     TRITONBACKEND_Input *input = NULL;
     const int64_t *shape = NULL;
     uint32_t rank = 0;
@@ -50,7 +50,7 @@ kelp_backend_request *kit_request_open(kelp_backend_instance *instance, TRITONBA
     request->instance = instance;
     request->pending = (kelp_backend_response){.request = request};
     request->own_factory = NULL;
-    request->batch = batch_of(instance->model, raw);
+    request->batch = kit_request_batch(instance->model, raw);
     request->kept = false;
     request->start_ns = request->begin_ns = start_ns;
     atomic_init(&request->holds, 2);

@@ -85,6 +85,11 @@ static TRITONSERVER_Error *fill(TRITONBACKEND_Response *response) {
     if (!error || TRITONSERVER_ErrorCode(error) != TRITONSERVER_ERROR_ALREADY_EXISTS)
         abort(); /* the contract of a second call */
     drop(error);
+    error = TRITONBACKEND_ResponseOutput(response, &output, "OUTPUT0", TRITONSERVER_TYPE_INT32,
+                                         shape, 1);
+    if (!error || TRITONSERVER_ErrorCode(error) != TRITONSERVER_ERROR_ALREADY_EXISTS)
+        abort(); /* clients find an output by its name */
+    drop(error);
     return NULL;
 }
 

@@ -301,7 +301,8 @@ TRITONBACKEND_ResponseSetDoubleParameter(TRITONBACKEND_Response *response, const
                                          const double value);
 
 /* Adds an output; its buffer comes from TRITONBACKEND_OutputBuffer. 'shape' is copied. The output
- * belongs to the response and is borrowed until that is sent. */
+ * belongs to the response and is borrowed until that is sent. ALREADY_EXISTS when the response has
+ * one of that name. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_ResponseOutput(TRITONBACKEND_Response *response, TRITONBACKEND_Output **output,
                              const char *name, const TRITONSERVER_DataType datatype,

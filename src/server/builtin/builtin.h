@@ -24,9 +24,8 @@ typedef struct kelp_builtin_backend {
                                    TRITONBACKEND_Request **requests, const uint32_t request_count);
     TRITONSERVER_Error *(*attribute)(TRITONBACKEND_Backend *backend,
                                      TRITONBACKEND_BackendAttribute *attributes);
-    /* execute neither blocks nor sleeps: it runs to completion on the thread that submits, and
-     * instances have no threads. A submission that finds every instance busy is queued and run by
-     * the thread that frees one. */
+    /* execute neither blocks nor sleeps: it runs to completion on the thread that submits (see
+     * scheduler.h). */
     bool inline_execute;
 } kelp_builtin_backend;
 

@@ -94,6 +94,7 @@ static kelp_status *bind_library(kelp_backend *backend) {
     BIND(backend->fn.execute, "TRITONBACKEND_ModelInstanceExecute");
     BIND(backend->fn.attribute, "TRITONBACKEND_GetBackendAttribute");
     BIND(backend->ready, "TRITONBACKEND_ModelInstanceReady");
+    BIND(backend->may_block, "KELP_BACKEND_MayBlock");
     if (!backend->fn.execute)
         return KELP_ERROR(KELP_NOT_FOUND,
                           "'%s' is no backend: it has no TRITONBACKEND_ModelInstanceExecute",

@@ -37,6 +37,8 @@ struct kelp_backend {
     kelp_dl dl;
     kelp_builtin_backend fn; /* the entry points, from either source */
     TRITONSERVER_Error *(*ready)(TRITONBACKEND_ModelInstance *instance);
+    /* Kelp's own entry point, of libraries made with its kit; see kelp/backend.h. */
+    bool (*may_block)(TRITONBACKEND_Model *model, TRITONBACKEND_Request *request);
     bool builtin;
     bool never_releases; /* the library does not know TRITONBACKEND_RequestRelease: the server
                             releases for it */

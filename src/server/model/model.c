@@ -91,6 +91,26 @@ static kelp_status *prepare_cache(kelp_model *model) {
     return NULL;
 }
 
+/* As the configuration says, else as the backend says. */
+static kelp_status *choose_execution(kelp_model *model, kelp_execution *out) {
+    static const char key[] = "kelp_execute_on";
+    const char *where = kelp_model_config_parameter(model->config, key);
+    const kelp_backend *backend = model->backend;
+    *out = (kelp_execution){0};
+    if (where && strcmp(where, "caller") == 0)
+        out->on_caller = true;
+    else if (where && strcmp(where, "instance") != 0)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "model '%s': parameter '%s': expected caller or instance, found '%s'",
+                          model->name, key, where);
+    else if (!where && backend->fn.inline_execute)
+        out->on_caller = true;
+    else if (!where && backend->may_block &&
+             !backend->may_block((TRITONBACKEND_Model *)model, NULL))
+        *out = (kelp_execution){.on_caller = true, .may_block = backend->may_block};
+    return NULL;
+}
+
 static kelp_status *initialize(kelp_model *model) {
     KELP_TRY(check_scheduling(model));
     KELP_TRY(acquire_backend(model));
@@ -110,7 +130,9 @@ static kelp_status *initialize(kelp_model *model) {
         KELP_SERVER_LOG(KELP_LOG_WARNING, "model '%s': model_warmup is not supported and ignored",
                         model->name);
     KELP_TRY(prepare_cache(model));
-    kelp_scheduler_init(&model->scheduler, model->config, model->backend->fn.inline_execute);
+    kelp_execution execution;
+    KELP_TRY(choose_execution(model, &execution));
+    kelp_scheduler_init(&model->scheduler, model->config, execution);
     model->scheduling = true;
     return kelp_model_create_instances(model);
 }

@@ -19,7 +19,7 @@
 #include "server/stats/stats.h"
 
 struct kelp_instance {
-    kelp_instance *next_free; /* scheduler's */
+    kelp_instance *next_free, *next_threadless; /* scheduler's */
     kelp_model *model;
     char *name;
     TRITONSERVER_InstanceGroupKind kind;

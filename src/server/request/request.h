@@ -76,6 +76,7 @@ struct kelp_request {
     uint32_t flags;
     bool correlation_is_string;
     bool raw_input; /* the only input, whose type and shape the model decides */
+    bool may_block; /* when it is executed, so its backend says; set on submission */
     uint64_t correlation_id;
     kelp_text correlation_string;
     uint64_t priority;

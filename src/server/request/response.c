@@ -264,6 +264,9 @@ kelp_status *kelp_response_restore_output(kelp_response *response, const char *n
 kelp_status *kelp_response_add_output(kelp_response *response, const char *name,
                                       TRITONSERVER_DataType datatype, const int64_t *shape,
                                       uint32_t rank, kelp_output **out) {
+    for (size_t i = 0; i < response->output_count; i++)
+        if (strcmp(kelp_text_get(&response->outputs[i]->name), name) == 0)
+            return KELP_ERROR(KELP_ALREADY_EXISTS, "the response has an output '%s' already", name);
     KELP_TRY(kelp_response_restore_output(response, name, datatype, shape, rank, out));
     kelp_status *status = kelp_output_reshape(response->factory->model, *out);
     if (status)

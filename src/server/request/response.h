@@ -86,6 +86,7 @@ kelp_status *kelp_response_send(kelp_response *take_response, uint32_t flags,
 /* Flags without a response. */
 void kelp_factory_send_flags(kelp_factory *factory, uint32_t flags);
 
+/* ALREADY_EXISTS when there is one of that name. */
 kelp_status *kelp_response_add_output(kelp_response *response, const char *name,
                                       TRITONSERVER_DataType datatype, const int64_t *shape,
                                       uint32_t rank, kelp_output **out) KELP_MUST_USE;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The default scheduler; see scheduler.h. Threads: submitters on any, each instance's own in
- * run_instance. */
+ * run_instance, those that help submitters in help. */
 #include "server/scheduler/scheduler.h"
 
 #include "base/clock.h"
@@ -9,10 +9,17 @@
 
 /* Requests that one execution takes at most. */
 enum { MOST_JOINED = 256 };
+/* Executions of a submitting thread that are inside each other: a request in the callback of
+ * another, and so on. A few, for models that are chained; stacks are finite. */
+enum { DEEPEST = 4 };
+/* What a submitting thread runs of others beside its own request: executions, and until when. */
+enum { MOST_OTHERS = 32, LONGEST_OTHERS_NS = 200000 };
+
+static _Thread_local unsigned depth; /* executions on this thread that are under way */
 
 void kelp_scheduler_init(kelp_scheduler *scheduler, const kelp_model_config *config,
-                         bool run_inline) {
-    *scheduler = (kelp_scheduler){.run_inline = run_inline};
+                         kelp_execution execution) {
+    *scheduler = (kelp_scheduler){.execution = execution};
     if (config->scheduling == KELP_SCHEDULING_DYNAMIC) {
         kelp_queue_rules *rules = &scheduler->rules;
         const kelp_queue_policy *policy = &config->dynamic_batching.default_queue_policy;
@@ -78,16 +85,16 @@ static bool joinable(const kelp_request *a, const kelp_request *b) {
     return true;
 }
 
-/* Takes the first request and, where the rules say so, those behind it that fit. The lock is held.
- */
-static uint32_t take(kelp_scheduler *scheduler, kelp_request **out) {
-    kelp_request *first = pop(scheduler);
+/* Takes the first request and, where the rules say so, those behind it that fit; none that may
+ * block, unless they are wanted too. The lock is held. */
+static uint32_t take(kelp_scheduler *scheduler, bool blocking, kelp_request **out) {
     uint32_t count = 0;
-    if (!first)
+    if (!scheduler->head || (scheduler->head->may_block && !blocking))
         return 0;
+    kelp_request *first = pop(scheduler);
     uint64_t batch = first->batch_size;
     out[count++] = first;
-    while (count < MOST_JOINED && scheduler->head &&
+    while (count < MOST_JOINED && scheduler->head && (blocking || !scheduler->head->may_block) &&
            batch + scheduler->head->batch_size <= scheduler->rules.max_batch &&
            joinable(first, scheduler->head)) {
         batch += scheduler->head->batch_size;
@@ -130,13 +137,14 @@ static void run(kelp_scheduler *scheduler, kelp_instance *instance, kelp_request
         kelp_instance_execute(instance, requests, kept);
 }
 
+/* The thread of an instance that executes nowhere else. */
 static void *run_instance(void *userp) {
     kelp_instance *instance = userp;
     kelp_scheduler *scheduler = &instance->model->scheduler;
     kelp_request *requests[MOST_JOINED];
     pthread_mutex_lock(&scheduler->lock);
     for (;;) {
-        uint32_t count = take(scheduler, requests);
+        uint32_t count = take(scheduler, true, requests);
         if (count) {
             pthread_mutex_unlock(&scheduler->lock);
             run(scheduler, instance, requests, count);
@@ -153,11 +161,111 @@ static void *run_instance(void *userp) {
     return NULL;
 }
 
+/* ---- on the submitting thread ---- */
+
+static kelp_instance *take_free(kelp_scheduler *scheduler) {
+    kelp_instance *instance = scheduler->free;
+    if (instance)
+        scheduler->free = instance->next_free;
+    return instance;
+}
+
+static void *help(void *userp);
+
+/* Sees to it that a thread takes what is queued, or is about to be; the lock is held. Threads that
+ * are awake look at the queue before they sleep. */
+static kelp_status *call_help(kelp_scheduler *scheduler) {
+    kelp_instance *instance = scheduler->threadless;
+    if (scheduler->sleeping > 0) {
+        pthread_cond_signal(&scheduler->wake);
+        return NULL;
+    }
+    if (!instance)
+        return NULL;
+    KELP_TRY(kelp_thread_start(&instance->thread, "kelp-instance", help, scheduler));
+    instance->has_thread = true;
+    scheduler->threadless = instance->next_threadless;
+    return NULL;
+}
+
+/* Gives an instance back, and what is queued to somebody else; false when there is nobody, and the
+ * instance stays taken. The lock is held. */
+static bool give_back(kelp_scheduler *scheduler, kelp_instance *instance) {
+    if (scheduler->head) {
+        kelp_status *status = call_help(scheduler);
+        if (status) {
+            kelp_status_free(status);
+            return false;
+        }
+    }
+    instance->next_free = scheduler->free;
+    scheduler->free = instance;
+    if (scheduler->stopping)
+        pthread_cond_broadcast(&scheduler->wake);
+    return true;
+}
+
+/* A thread for what submitting threads do not run, on whichever instance is free. */
+static void *help(void *userp) {
+    kelp_scheduler *scheduler = userp;
+    kelp_request *requests[MOST_JOINED];
+    pthread_mutex_lock(&scheduler->lock);
+    for (;;) {
+        kelp_instance *instance = scheduler->head ? take_free(scheduler) : NULL;
+        if (instance) {
+            uint32_t count = take(scheduler, true, requests);
+            /* Two that were queued may have woken this thread only. */
+            if (scheduler->head && scheduler->free)
+                kelp_status_free(call_help(scheduler)); /* else this one comes back for it */
+            pthread_mutex_unlock(&scheduler->lock);
+            run(scheduler, instance, requests, count);
+            pthread_mutex_lock(&scheduler->lock);
+            instance->next_free = scheduler->free;
+            scheduler->free = instance;
+            continue;
+        }
+        if (scheduler->stopping)
+            break;
+        scheduler->sleeping++;
+        pthread_cond_wait(&scheduler->wake, &scheduler->lock);
+        scheduler->sleeping--;
+    }
+    pthread_mutex_unlock(&scheduler->lock);
+    return NULL;
+}
+
+/* Whether a submitting thread that began then has done enough for others. */
+static bool enough(uint64_t begin_ns, unsigned executions) {
+    return executions >= MOST_OTHERS || kelp_now_ns() - begin_ns >= LONGEST_OTHERS_NS;
+}
+
+static void run_here(kelp_scheduler *scheduler, kelp_instance *instance, kelp_request *request) {
+    kelp_request *requests[MOST_JOINED] = {request};
+    uint64_t begin_ns = request->queue_start_ns;
+    uint32_t count = 1;
+    depth++;
+    for (unsigned executions = 0; count; executions++) {
+        run(scheduler, instance, requests, count);
+        pthread_mutex_lock(&scheduler->lock);
+        count = 0;
+        if (scheduler->head && !enough(begin_ns, executions))
+            count = take(scheduler, false, requests);
+        if (!count && !give_back(scheduler, instance))
+            count = take(scheduler, true, requests);
+        pthread_mutex_unlock(&scheduler->lock);
+    }
+    depth--;
+}
+
+/* ---- instances, submission ---- */
+
 kelp_status *kelp_scheduler_add(kelp_scheduler *scheduler, kelp_instance *instance) {
-    if (scheduler->run_inline) {
+    if (scheduler->execution.on_caller) {
         pthread_mutex_lock(&scheduler->lock);
         instance->next_free = scheduler->free;
         scheduler->free = instance;
+        instance->next_threadless = scheduler->threadless;
+        scheduler->threadless = instance;
         pthread_mutex_unlock(&scheduler->lock);
         return NULL;
     }
@@ -176,9 +284,9 @@ void kelp_scheduler_stop(kelp_scheduler *scheduler, kelp_instance **instances, s
             pthread_join(instances[i]->thread, NULL);
         instances[i]->has_thread = false;
     }
-    /* A thread that ran inline may still hold the lock after it had ended the last request. */
+    /* A submitting thread may still hold an instance after it had ended the last request. */
     pthread_mutex_lock(&scheduler->lock);
-    while (scheduler->run_inline) {
+    while (scheduler->execution.on_caller) {
         size_t idle = 0;
         for (kelp_instance *instance = scheduler->free; instance; instance = instance->next_free)
             idle++;
@@ -189,45 +297,41 @@ void kelp_scheduler_stop(kelp_scheduler *scheduler, kelp_instance **instances, s
             break;
         pthread_cond_wait(&scheduler->wake, &scheduler->lock);
     }
-    scheduler->free = NULL;
+    scheduler->free = scheduler->threadless = NULL;
     pthread_mutex_unlock(&scheduler->lock);
 }
 
-static void run_inline(kelp_scheduler *scheduler, kelp_instance *instance, kelp_request *request) {
-    kelp_request *requests[MOST_JOINED] = {request};
-    uint32_t count = 1;
-    while (count) {
-        run(scheduler, instance, requests, count);
-        pthread_mutex_lock(&scheduler->lock);
-        count = take(scheduler, requests);
-        if (!count) {
-            instance->next_free = scheduler->free;
-            scheduler->free = instance;
-            if (scheduler->stopping)
-                pthread_cond_broadcast(&scheduler->wake);
-        }
-        pthread_mutex_unlock(&scheduler->lock);
+/* Queues a request for a thread of the scheduler; the lock is held. */
+static kelp_status *queue(kelp_scheduler *scheduler, kelp_request *request) {
+    const kelp_queue_rules *rules = &scheduler->rules;
+    if (rules->max_queued && scheduler->queued >= rules->max_queued)
+        return KELP_ERROR(KELP_UNAVAILABLE, KELP_REQUEST_TAG "Exceeds maximum queue size",
+                          kelp_request_tag(request));
+    /* Inside the lock: outside it the request, and with it the model, may already be gone. */
+    if (!scheduler->execution.on_caller) {
+        if (scheduler->sleeping > 0)
+            pthread_cond_signal(&scheduler->wake);
+    } else if (scheduler->free) {
+        KELP_TRY(call_help(scheduler));
     }
+    push(scheduler, request);
+    return NULL;
 }
 
 kelp_status *kelp_scheduler_submit(kelp_scheduler *scheduler, kelp_request *request) {
-    const kelp_queue_rules *rules = &scheduler->rules;
+    const kelp_execution *execution = &scheduler->execution;
+    kelp_instance *instance = NULL;
+    kelp_status *status = NULL;
+    request->may_block =
+        execution->may_block && execution->may_block((TRITONBACKEND_Model *)request->model,
+                                                     (TRITONBACKEND_Request *)request);
     pthread_mutex_lock(&scheduler->lock);
-    kelp_instance *instance = scheduler->run_inline ? scheduler->free : NULL;
-    if (instance) {
-        scheduler->free = instance->next_free;
-    } else if (rules->max_queued && scheduler->queued >= rules->max_queued) {
-        pthread_mutex_unlock(&scheduler->lock);
-        return KELP_ERROR(KELP_UNAVAILABLE, KELP_REQUEST_TAG "Exceeds maximum queue size",
-                          kelp_request_tag(request));
-    } else {
-        push(scheduler, request);
-        /* Inside the lock: outside it the request, and with it the model, may already be gone. */
-        if (scheduler->sleeping > 0)
-            pthread_cond_signal(&scheduler->wake);
-    }
+    if (execution->on_caller && !request->may_block && !scheduler->head && depth < DEEPEST)
+        instance = take_free(scheduler);
+    if (!instance)
+        status = queue(scheduler, request);
     pthread_mutex_unlock(&scheduler->lock);
     if (instance)
-        run_inline(scheduler, instance, request);
-    return NULL;
+        run_here(scheduler, instance, request);
+    return status;
 }

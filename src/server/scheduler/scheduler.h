@@ -3,10 +3,16 @@
  * The default scheduler: which instance runs a request, and on which thread. Its lock is the
  * model's own.
  *
- * Foreign backends: each instance has a thread, which takes requests from one queue in order of
- * arrival; one hop a request. Built-in backends that do not block: the submitting thread runs the
- * request on a free instance; when none is free the request is queued and run by the thread that
- * frees one, so that an instance never idles beside a queue.
+ * Backends that may block: each instance has a thread, which takes requests from one queue in order
+ * of arrival; one hop a request.
+ *
+ * Backends that do not: the submitting thread runs the request on a free instance, without a hop.
+ * What cannot be run there is queued: when no instance is free, when others wait already, when this
+ * very request may block, or when the submission comes from inside executions on this thread that
+ * are nested deep (a response callback that submits the next request would else recurse without
+ * end). A thread that frees an instance runs what waits, but only so much: a submission must
+ * return. The rest goes to threads of the scheduler, at most one an instance, which are started
+ * when they are first needed. So an instance never idles beside a queue.
  */
 #ifndef KELP_SERVER_SCHEDULER_SCHEDULER_H_
 #define KELP_SERVER_SCHEDULER_SCHEDULER_H_
@@ -26,27 +32,37 @@ typedef struct kelp_queue_rules {
     bool reject_on_timeout; /* else it is served late */
 } kelp_queue_rules;
 
+/* Whether a request may block, as its backend says. Any thread. */
+typedef bool (*kelp_may_block_fn)(TRITONBACKEND_Model *model, TRITONBACKEND_Request *request);
+
+/* Where requests are executed. */
+typedef struct kelp_execution {
+    bool on_caller;              /* on the submitting thread, when that can be */
+    kelp_may_block_fn may_block; /* those that cannot; NULL: all can */
+} kelp_execution;
+
 typedef struct kelp_scheduler {
     pthread_mutex_t lock;
     pthread_cond_t wake;
     kelp_request *head, *tail;
-    kelp_instance *free; /* inline: instances that nobody runs */
-    unsigned sleeping;   /* threads that wait for work */
+    kelp_instance *free;       /* on_caller: instances that nobody runs */
+    kelp_instance *threadless; /* on_caller: whose threads are not started */
+    unsigned sleeping;         /* threads that wait for work */
     uint32_t queued;
     kelp_queue_rules rules;
-    bool run_inline;
+    kelp_execution execution;
     bool stopping;
 } kelp_scheduler;
 
 void kelp_scheduler_init(kelp_scheduler *scheduler, const struct kelp_model_config *config,
-                         bool run_inline);
+                         kelp_execution execution);
 void kelp_scheduler_deinit(kelp_scheduler *scheduler);
-/* Adds an instance and, unless inline, starts its thread. */
+/* Adds an instance and, unless on_caller, starts its thread. */
 kelp_status *kelp_scheduler_add(kelp_scheduler *scheduler, kelp_instance *instance) KELP_MUST_USE;
 /* Ends and joins the threads; the queue is empty. */
 void kelp_scheduler_stop(kelp_scheduler *scheduler, kelp_instance **instances, size_t count);
 /* Takes the request, which is PENDING. It may be over when this returns. UNAVAILABLE, and it is not
- * taken, when the queue is full. */
+ * taken, when the queue is full; RESOURCE_EXHAUSTED when it needs a thread and there is none. */
 kelp_status *kelp_scheduler_submit(kelp_scheduler *scheduler, kelp_request *request) KELP_MUST_USE;
 
 #endif

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * On which thread a request is executed: that of the caller for backends that say they do not
+ * block, without callbacks that nest without end and without callers that never come back; else one
+ * of the server. The test tells by the thread that runs the callbacks.
+ */
+#include "server/support.h"
+
+#include <stdatomic.h>
+
+#define IO                                                                \
+    "input [ { name: \"INPUT0\" data_type: TYPE_INT32 dims: [ -1 ] } ]\n" \
+    "output [ { name: \"OUTPUT0\" data_type: TYPE_INT32 dims: [ -1 ] } ]\n"
+#define INSTANCES(count) "instance_group [ { kind: KIND_CPU count: " #count " } ]\n"
+#define IDENTITY(count) "backend: \"identity\"\n" IO INSTANCES(count)
+#define EXECUTE_ON(where) \
+    "parameters { key: \"kelp_execute_on\" value { string_value: \"" where "\" } }\n"
+
+static const int64_t shape[] = {2};
+static const int32_t data[] = {1, 2};
+
+typedef struct world {
+    repo r;
+    TRITONSERVER_Server *server;
+} world;
+
+static void open_world(world *w, const char *backends) {
+    repo_make(&w->r);
+    w->server = server_start(
+        &w->r, &(server_setup){.mode = TRITONSERVER_MODEL_CONTROL_EXPLICIT, .backends = backends});
+}
+
+static int set_up(void **state) {
+    *state = calloc(1, sizeof(world));
+    open_world(*state, NULL);
+    return 0;
+}
+
+/* With the backends that are made for tests, none of which says anything. */
+static int set_up_silent(void **state) {
+    *state = calloc(1, sizeof(world));
+    open_world(*state, KELP_TEST_BACKENDS);
+    return 0;
+}
+
+static int tear_down(void **state) {
+    world *w = *state;
+    server_end(w->server);
+    repo_remove(&w->r);
+    free(w);
+    return 0;
+}
+
+static void load(world *w, const char *name, const char *config) {
+    repo_model(&w->r, name, config);
+    ok(TRITONSERVER_ServerLoadModel(w->server, name));
+}
+
+static void unload(world *w, const char *name) {
+    char gone[256];
+    ok(TRITONSERVER_ServerUnloadModel(w->server, name));
+    snprintf(gone, sizeof gone, "{\"name\":\"%s\",\"version\":\"1\",\"state\":\"UNAVAILABLE\"",
+             name);
+    wait_for_index(w->server, gone);
+}
+
+/* ---- which thread ---- */
+
+typedef struct seen {
+    call c;
+    pthread_t responder; /* after the call is over */
+} seen;
+
+static void note(TRITONSERVER_InferenceResponse *response, const uint32_t flags, void *userp) {
+    seen *s = userp;
+    if (response)
+        ok(TRITONSERVER_InferenceResponseDelete(response));
+    pthread_mutex_lock(&s->c.lock);
+    s->responder = pthread_self();
+    s->c.finals += flags & TRITONSERVER_RESPONSE_COMPLETE_FINAL;
+    pthread_cond_broadcast(&s->c.changed);
+    pthread_mutex_unlock(&s->c.lock);
+}
+
+static void seen_init(seen *s, world *w, const char *model) {
+    call_init(&s->c, w->server, model, -1);
+    ok(TRITONSERVER_InferenceRequestSetResponseCallback(s->c.request, s->c.allocator, &s->c, note,
+                                                        s));
+    call_input(&s->c, "INPUT0", TRITONSERVER_TYPE_INT32, shape, 1, data, sizeof data);
+}
+
+/* Whether a request to the model is executed by the caller. */
+static bool runs_here(world *w, const char *model, int64_t delay_ms) {
+    seen s;
+    seen_init(&s, w, model);
+    if (delay_ms)
+        ok(TRITONSERVER_InferenceRequestSetIntParameter(s.c.request, "delay_ms", delay_ms));
+    call_start(&s.c);
+    pthread_mutex_lock(&s.c.lock);
+    bool over = s.c.finals == 1 && s.c.releases == 1;
+    pthread_mutex_unlock(&s.c.lock);
+    call_wait(&s.c);
+    bool here = pthread_equal(s.responder, pthread_self());
+    if (here)
+        assert_true(over);
+    call_deinit(&s.c);
+    return here;
+}
+
+static void test_a_backend_that_does_not_block(void **state) {
+    world *w = *state;
+    load(w, "one", IDENTITY(1));
+    load(w, "three", IDENTITY(3));
+    for (int i = 0; i < 5; i++) {
+        assert_true(runs_here(w, "one", 0));
+        assert_true(runs_here(w, "three", 0));
+    }
+}
+
+/* A delay is asked for by request or model; the next request comes back to the caller. */
+static void test_requests_that_block(void **state) {
+    world *w = *state;
+    load(w, "one", IDENTITY(1));
+    load(w, "slow",
+         IDENTITY(2) "parameters { key: \"execute_delay_ms\" value { string_value: \"1\" } }\n");
+    for (int i = 0; i < 3; i++) {
+        assert_false(runs_here(w, "one", 1));
+        assert_false(runs_here(w, "slow", 0));
+    }
+    /* The instance is given back after the answer, so the first of these may find it taken. */
+    bool here = false;
+    for (int i = 0; i < 1000 && !here; i++)
+        here = runs_here(w, "one", 0);
+    assert_true(here);
+}
+
+/* Two that block run side by side on two instances, though neither thread was there before. */
+static void test_instances_that_block(void **state) {
+    world *w = *state;
+    seen s[2];
+    load(w, "two", IDENTITY(2));
+    for (int i = 0; i < 2; i++) {
+        seen_init(&s[i], w, "two");
+        ok(TRITONSERVER_InferenceRequestSetIntParameter(s[i].c.request, "delay_ms", 3600000));
+        call_start(&s[i].c);
+    }
+    /* Only one that executes sees this and ends; one that waited would not be begun. */
+    for (int i = 2; i-- > 0;) {
+        ok(TRITONSERVER_InferenceRequestCancel(s[i].c.request));
+        call_wait(&s[i].c);
+        assert_false(pthread_equal(s[i].responder, pthread_self()));
+        call_deinit(&s[i].c);
+    }
+    unload(w, "two");
+}
+
+static void test_the_configuration_decides(void **state) {
+    world *w = *state;
+    load(w, "here", IDENTITY(1) EXECUTE_ON("caller"));
+    load(w, "there", IDENTITY(1) EXECUTE_ON("instance"));
+    repo_model(&w->r, "wrong", IDENTITY(1) EXECUTE_ON("moon"));
+    fails(TRITONSERVER_ServerLoadModel(w->server, "wrong"), TRITONSERVER_ERROR_INVALID_ARG,
+          "parameter 'kelp_execute_on': expected caller or instance, found 'moon'");
+    assert_true(runs_here(w, "here", 0));
+    assert_true(runs_here(w, "here", 1)); /* whoever writes that has to know */
+    assert_false(runs_here(w, "there", 0));
+}
+
+static void test_a_backend_that_says_nothing(void **state) {
+    world *w = *state;
+    load(w, "good", "backend: \"misbehave\"\n" IO INSTANCES(1));
+    load(w, "good-here", "backend: \"misbehave\"\n" IO INSTANCES(1) EXECUTE_ON("caller"));
+    assert_false(runs_here(w, "good", 0));
+    assert_true(runs_here(w, "good-here", 0));
+}
+
+/* ---- callbacks that submit ---- */
+
+static _Thread_local unsigned nested; /* submissions on this thread that have not returned */
+
+/* One request that is submitted again whenever it is over. */
+typedef struct chain {
+    call c;
+    atomic_uint links, deepest;
+    unsigned at_least;
+    atomic_bool returned; /* the first submission has */
+    bool over;            /* under the call's lock */
+} chain;
+
+static void submit(chain *ch) {
+    nested++;
+    if (nested > atomic_load(&ch->deepest))
+        atomic_store(&ch->deepest, nested);
+    call_start(&ch->c);
+    nested--;
+}
+
+static void drop(TRITONSERVER_InferenceResponse *response, const uint32_t flags, void *userp) {
+    (void)flags;
+    (void)userp;
+    if (response) {
+        ok(TRITONSERVER_InferenceResponseError(response));
+        ok(TRITONSERVER_InferenceResponseDelete(response));
+    }
+}
+
+static void next_link(TRITONSERVER_InferenceRequest *request, const uint32_t flags, void *userp) {
+    chain *ch = userp;
+    (void)request;
+    (void)flags;
+    /* For ever, unless the submission that began it returns. */
+    if (atomic_fetch_add(&ch->links, 1) < ch->at_least || !atomic_load(&ch->returned)) {
+        submit(ch);
+        return;
+    }
+    pthread_mutex_lock(&ch->c.lock);
+    ch->over = true;
+    pthread_cond_broadcast(&ch->c.changed);
+    pthread_mutex_unlock(&ch->c.lock);
+}
+
+static void chain_start(chain *ch, world *w, const char *model, unsigned at_least) {
+    *ch = (chain){.at_least = at_least};
+    call_init(&ch->c, w->server, model, -1);
+    ok(TRITONSERVER_InferenceRequestSetResponseCallback(ch->c.request, ch->c.allocator, &ch->c,
+                                                        drop, ch));
+    ok(TRITONSERVER_InferenceRequestSetReleaseCallback(ch->c.request, next_link, ch));
+    call_input(&ch->c, "INPUT0", TRITONSERVER_TYPE_INT32, shape, 1, data, sizeof data);
+    submit(ch);
+    atomic_store(&ch->returned, true);
+}
+
+static void chain_end(chain *ch) {
+    pthread_mutex_lock(&ch->c.lock);
+    while (!ch->over)
+        pthread_cond_wait(&ch->c.changed, &ch->c.lock);
+    pthread_mutex_unlock(&ch->c.lock);
+    assert_in_range(atomic_load(&ch->deepest), 1, 8);
+    call_deinit(&ch->c);
+}
+
+static void test_a_callback_that_submits_the_next(void **state) {
+    world *w = *state;
+    chain one, nine;
+    load(w, "one", IDENTITY(1));
+    load(w, "nine", IDENTITY(9));
+    chain_start(&one, w, "one", 5000);
+    chain_start(&nine, w, "nine", 5000);
+    chain_end(&one);
+    chain_end(&nine);
+    unload(w, "one");
+    unload(w, "nine");
+}
+
+/* ---- all at once ---- */
+
+typedef struct crowd {
+    world *w;
+    const char *model;
+    int64_t delay_ms;
+    unsigned count;
+} crowd;
+
+static void *ask(void *userp) {
+    const crowd *me = userp;
+    int32_t values[2] = {(int32_t)me->count, (int32_t)me->delay_ms};
+    size_t size_bytes = 0;
+    call c;
+    call_init(&c, me->w->server, me->model, -1);
+    call_input(&c, "INPUT0", TRITONSERVER_TYPE_INT32, shape, 1, values, sizeof values);
+    if (me->delay_ms)
+        ok(TRITONSERVER_InferenceRequestSetIntParameter(c.request, "delay_ms", me->delay_ms));
+    for (unsigned i = 0; i < me->count; i++) {
+        values[0]++;
+        call_run(&c);
+        assert_memory_equal(call_output(&c, "OUTPUT0", &size_bytes), values, sizeof values);
+        call_clear(&c);
+    }
+    call_deinit(&c);
+    return NULL;
+}
+
+static void crowd_asks(world *w, const char *model) {
+    crowd crowds[] = {
+        {w, model, 0, 2000}, {w, model, 0, 2000}, {w, model, 1, 20}, {w, model, 1, 20}};
+    pthread_t threads[4];
+    chain ch;
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, ask, &crowds[i]), 0);
+    chain_start(&ch, w, model, 1000);
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    chain_end(&ch);
+}
+
+static void test_callers_chains_and_delays_together(void **state) {
+    world *w = *state;
+    load(w, "one", IDENTITY(1));
+    load(w, "two", IDENTITY(2));
+    crowd_asks(w, "one");
+    crowd_asks(w, "two");
+}
+
+/* The model goes when what is under way is over, wherever that runs. */
+static void test_unload_in_flight(void **state) {
+    world *w = *state;
+    for (int round = 0; round < 10; round++) {
+        seen s[6];
+        load(w, "two", IDENTITY(2));
+        for (int i = 0; i < 6; i++) {
+            seen_init(&s[i], w, "two");
+            if (i % 3 < 2)
+                ok(TRITONSERVER_InferenceRequestSetIntParameter(s[i].c.request, "delay_ms", 2));
+            call_start(&s[i].c);
+        }
+        unload(w, "two");
+        for (int i = 0; i < 6; i++) {
+            call_wait(&s[i].c);
+            call_deinit(&s[i].c);
+        }
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_a_backend_that_does_not_block, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_requests_that_block, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_instances_that_block, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_the_configuration_decides, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_backend_that_says_nothing, set_up_silent, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_callback_that_submits_the_next, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_callers_chains_and_delays_together, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_unload_in_flight, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
