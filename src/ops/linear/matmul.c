@@ -4,14 +4,12 @@
  * activation). Constant float matrices are laid out in panels once, when the kernel is made.
  * Source: ONNX operator specification.
  */
+#include "ops/linear/batch.h"
 #include "ops/linear/gemm.h"
 #include "ops/widened.h"
 
 typedef struct matmul_plan {
-    int64_t m, n, k, batch;
-    int64_t batch_shape[KELP_MAX_RANK];
-    int32_t batch_rank;
-    int64_t a_strides[KELP_MAX_RANK], b_strides[KELP_MAX_RANK]; /* matrices; 0 where broadcast */
+    kelp_batch b;
     kelp_act act;
 } matmul_plan;
 
@@ -62,53 +60,15 @@ static const float *panels_of(const void *state) {
     return weights != NULL && weights->simd == kelp_simd_get() ? weights->panels : NULL;
 }
 
-/* Strides over the batch, in matrices. */
-static void batch_strides(const kelp_tensor *tensor, int32_t matrix_axes, const matmul_plan *p,
-                          int64_t *out) {
-    int32_t rank = tensor->rank - matrix_axes, shift = p->batch_rank - rank;
-    int64_t stride = 1;
-    for (int32_t i = p->batch_rank; i-- > 0;) {
-        int64_t extent = i >= shift ? tensor->shape[i - shift] : 1;
-        out[i] = extent == 1 ? 0 : stride;
-        stride *= extent;
-    }
-}
-
-/* One-dimensional operands are a row or a column that the result loses again. */
 static kelp_status *matmul_shapes(kelp_op_args *args) {
     matmul_plan *p = args->plan;
+    int64_t shape[KELP_MAX_RANK];
+    int32_t rank = 0;
     KELP_TRY(kelp_ops_check(args, 2));
     const kelp_tensor *a = args->inputs[0], *b = args->inputs[1];
     if (a->dtype != b->dtype)
         return kelp_ops_bad_shapes(args, a, b, "the types differ");
-    if (a->rank == 0 || b->rank == 0)
-        return kelp_ops_bad_shapes(args, a, b, "a scalar is no matrix");
-    int32_t a_axes = KELP_MIN(a->rank, 2), b_axes = KELP_MIN(b->rank, 2);
-    p->m = a->rank > 1 ? a->shape[a->rank - 2] : 1;
-    p->k = a->shape[a->rank - 1];
-    p->n = b->rank > 1 ? b->shape[b->rank - 1] : 1;
-    if (p->k != b->shape[b->rank > 1 ? b->rank - 2 : 0])
-        return kelp_ops_bad_shapes(args, a, b, "the inner extents differ");
-    int64_t shape[KELP_MAX_RANK];
-    int32_t rank = a->rank - a_axes;
-    memcpy(shape, a->shape, sizeof shape);
-    if (!kelp_ops_broadcast_shape(&rank, shape, b->rank - b_axes, b->shape))
-        return kelp_ops_bad_shapes(args, a, b, "the batch extents do not broadcast");
-    if (b->rank <= 2 && a->rank > 1) { /* one B for all rows of A: one large product */
-        p->m = kelp_ops_product(a->shape, 0, a->rank - 1);
-        p->batch_rank = 0;
-        p->batch = 1;
-    } else {
-        p->batch_rank = rank;
-        memcpy(p->batch_shape, shape, sizeof shape);
-        p->batch = kelp_ops_product(shape, 0, rank);
-        batch_strides(a, a_axes, p, p->a_strides);
-        batch_strides(b, b_axes, p, p->b_strides);
-    }
-    if (a->rank > 1)
-        shape[rank++] = a->shape[a->rank - 2];
-    if (b->rank > 1)
-        shape[rank++] = p->n;
+    KELP_TRY(kelp_batch_init(&p->b, args, a, b, &rank, shape));
     return kelp_ops_set(args, 0, a->dtype, rank, shape);
 }
 
@@ -118,7 +78,7 @@ static kelp_status *matmul_reshape(const void *state, kelp_op_args *args) {
     matmul_plan *p = args->plan;
     switch (args->inputs[0]->dtype) {
     case KELP_F32:
-        return kelp_ops_scratch(args, p->batch, sizeof(kelp_gemm), &(size_t){0});
+        return kelp_ops_scratch(args, p->b.batch, sizeof(kelp_gemm), &(size_t){0});
     case KELP_F64:
     case KELP_I32:
     case KELP_I64:
@@ -130,48 +90,39 @@ static kelp_status *matmul_reshape(const void *state, kelp_op_args *args) {
     }
 }
 
-/* Where matrix number `index` of the batch begins in an operand, in matrices. */
-static int64_t batch_offset(const matmul_plan *p, const int64_t *strides, int64_t index) {
-    int64_t offset = 0;
-    for (int32_t i = p->batch_rank; i-- > 0;) {
-        offset += index % p->batch_shape[i] * strides[i];
-        index /= p->batch_shape[i];
-    }
-    return offset;
-}
-
 static void fill_job(const matmul_plan *p, const kelp_op_args *args, int64_t index,
                      kelp_gemm *out) {
     const char *a = args->inputs[0]->data, *b = args->inputs[1]->data;
-    *out = (kelp_gemm){
-        .a = a + batch_offset(p, p->a_strides, index) * p->m * p->k * (int64_t)sizeof(float),
-        .b = b + batch_offset(p, p->b_strides, index) * p->k * p->n * (int64_t)sizeof(float),
-        .c = (float *)args->outputs[0]->data + index * p->m * p->n,
-        .m = p->m,
-        .n = p->n,
-        .k = p->k,
-        .lda = p->k,
-        .ldb = p->n,
-        .ldc = p->n,
-        .act = p->act};
+    *out = (kelp_gemm){.a = a + kelp_batch_offset(&p->b, p->b.a_strides, index) * p->b.m * p->b.k *
+                                    (int64_t)sizeof(float),
+                       .b = b + kelp_batch_offset(&p->b, p->b.b_strides, index) * p->b.k * p->b.n *
+                                    (int64_t)sizeof(float),
+                       .c = (float *)args->outputs[0]->data + index * p->b.m * p->b.n,
+                       .m = p->b.m,
+                       .n = p->b.n,
+                       .k = p->b.k,
+                       .lda = p->b.k,
+                       .ldb = p->b.n,
+                       .ldc = p->b.n,
+                       .act = p->act};
 }
 
-#define PRODUCT(name, type)                                                                      \
-    typedef type any_##name __attribute__((aligned(1), may_alias)); /* constants lie anywhere */ \
-    static void product_##name(const matmul_plan *p, const kelp_op_args *args) {                 \
-        for (int64_t at = 0; at < p->batch; at++) {                                              \
-            const any_##name *a = (const any_##name *)args->inputs[0]->data +                    \
-                                  batch_offset(p, p->a_strides, at) * p->m * p->k;               \
-            const any_##name *b = (const any_##name *)args->inputs[1]->data +                    \
-                                  batch_offset(p, p->b_strides, at) * p->k * p->n;               \
-            type *c = (type *)args->outputs[0]->data + at * p->m * p->n;                         \
-            memset(c, 0, (size_t)(p->m * p->n) * sizeof *c);                                     \
-            for (int64_t i = 0; i < p->m; i++)                                                   \
-                for (int64_t k = 0; k < p->k; k++)                                               \
-                    for (int64_t j = 0; j < p->n; j++)                                           \
-                        c[i * p->n + j] =                                                        \
-                            (type)(c[i * p->n + j] + a[i * p->k + k] * b[k * p->n + j]);         \
-        }                                                                                        \
+#define PRODUCT(name, type)                                                                       \
+    typedef type any_##name __attribute__((aligned(1), may_alias)); /* constants lie anywhere */  \
+    static void product_##name(const matmul_plan *p, const kelp_op_args *args) {                  \
+        for (int64_t at = 0; at < p->b.batch; at++) {                                             \
+            const any_##name *a = (const any_##name *)args->inputs[0]->data +                     \
+                                  kelp_batch_offset(&p->b, p->b.a_strides, at) * p->b.m * p->b.k; \
+            const any_##name *b = (const any_##name *)args->inputs[1]->data +                     \
+                                  kelp_batch_offset(&p->b, p->b.b_strides, at) * p->b.k * p->b.n; \
+            type *c = (type *)args->outputs[0]->data + at * p->b.m * p->b.n;                      \
+            memset(c, 0, (size_t)(p->b.m * p->b.n) * sizeof *c);                                  \
+            for (int64_t i = 0; i < p->b.m; i++)                                                  \
+                for (int64_t k = 0; k < p->b.k; k++)                                              \
+                    for (int64_t j = 0; j < p->b.n; j++)                                          \
+                        c[i * p->b.n + j] =                                                       \
+                            (type)(c[i * p->b.n + j] + a[i * p->b.k + k] * b[k * p->b.n + j]);    \
+        }                                                                                         \
     }
 PRODUCT(f64, double)
 /* unsigned arithmetic wraps as two's complement does, without undefined behaviour */
@@ -183,11 +134,11 @@ static kelp_status *matmul_invoke(const void *state, kelp_op_args *args) {
     kelp_gemm *jobs = args->scratch;
     switch (args->inputs[0]->dtype) {
     case KELP_F32:
-        for (int64_t i = 0; i < p->batch; i++) {
+        for (int64_t i = 0; i < p->b.batch; i++) {
             fill_job(p, args, i, &jobs[i]);
             jobs[i].packed = panels_of(state);
         }
-        kelp_gemm_run(args->env, jobs, p->batch);
+        kelp_gemm_run(args->env, jobs, p->b.batch);
         return NULL;
     case KELP_F64:
         product_f64(p, args);
@@ -221,9 +172,9 @@ static kelp_status *matmul_bias_reshape(const void *state, kelp_op_args *args) {
     matmul_plan *p = args->plan;
     const kelp_tensor *bias = kelp_ops_in(args, 2), *residual = kelp_ops_in(args, 3);
     if (args->inputs[0]->dtype != KELP_F32 || args->inputs[1]->rank != 2 ||
-        (bias != NULL && (kelp_tensor_elements(bias) != p->n || bias->dtype != KELP_F32)) ||
+        (bias != NULL && (kelp_tensor_elements(bias) != p->b.n || bias->dtype != KELP_F32)) ||
         (residual != NULL &&
-         (kelp_tensor_elements(residual) != p->m * p->n || residual->dtype != KELP_F32)))
+         (kelp_tensor_elements(residual) != p->b.m * p->b.n || residual->dtype != KELP_F32)))
         return kelp_ops_bad_shapes(args, args->inputs[0], args->inputs[1],
                                    "expected float matrices, a bias of n and a residual like the "
                                    "result");

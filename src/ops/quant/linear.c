@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear: scales and zero points for the whole
+ * QuantizeLinear, DequantizeLinear: scales and zero points for the whole
  * tensor, along an axis, or for blocks of one. Source: ONNX operator specification.
  */
 #include "ops/real.h"
@@ -212,45 +212,3 @@ static kelp_status *dequantize_invoke(const void *state, kelp_op_args *args) {
     return NULL;
 }
 KELP_KERNEL(DequantizeLinear, 0, sizeof(linear_plan), 0, dequantize_reshape, dequantize_invoke);
-
-/* ---- DynamicQuantizeLinear: uint8, the range taken from the values and zero ---- */
-static kelp_status *dynamic_reshape(const void *state, kelp_op_args *args) {
-    (void)state;
-    KELP_TRY(kelp_ops_check_inputs(args, 1));
-    const kelp_tensor *x = args->inputs[0];
-    if (x->dtype != KELP_F32)
-        return kelp_ops_bad_type(args, x->dtype);
-    KELP_TRY(kelp_ops_set(args, 0, KELP_U8, x->rank, x->shape));
-    if (kelp_ops_out(args, 1) != NULL)
-        KELP_TRY(kelp_ops_set(args, 1, KELP_F32, 0, NULL));
-    if (kelp_ops_out(args, 2) != NULL)
-        KELP_TRY(kelp_ops_set(args, 2, KELP_U8, 0, NULL));
-    return NULL;
-}
-
-static kelp_status *dynamic_invoke(const void *state, kelp_op_args *args) {
-    const float *x = args->inputs[0]->data;
-    int64_t count = kelp_tensor_elements(args->inputs[0]);
-    float low = 0, high = 0;
-    (void)state;
-    for (int64_t i = 0; i < count; i++) {
-        low = x[i] < low ? x[i] : low;
-        high = x[i] > high ? x[i] : high;
-    }
-    float scale = (high - low) / 255.0f;
-    float zero = scale != 0 ? rintf(0.0f - low / scale) : 0;
-    zero = zero < 0 ? 0 : zero > 255 ? 255 : zero;
-    if (kelp_ops_out(args, 0) != NULL) {
-        uint8_t *y = args->outputs[0]->data;
-        for (int64_t i = 0; i < count; i++) {
-            float value = (scale != 0 ? rintf(x[i] / scale) : 0) + zero;
-            y[i] = (uint8_t)(value < 0 ? 0 : value > 255 ? 255 : value);
-        }
-    }
-    if (kelp_ops_out(args, 1) != NULL)
-        *(float *)args->outputs[1]->data = scale;
-    if (kelp_ops_out(args, 2) != NULL)
-        *(uint8_t *)args->outputs[2]->data = (uint8_t)zero;
-    return NULL;
-}
-KELP_KERNEL(DynamicQuantizeLinear, 0, 0, 0, dynamic_reshape, dynamic_invoke);
