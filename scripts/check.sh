@@ -100,7 +100,7 @@ scripts_parse() {
     for script in scripts/*.sh .ci/run tests/e2e/*.sh completions/kelp.bash; do
         bash -n "$script" || return 1
     done
-    python3 -m compileall -q -f scripts tools tests/e2e tests/interop tests/python bindings/python bench
+    python3 -m compileall -q -f scripts tools tests/e2e tests/interop tests/python tests/rust bindings/python bench
 }
 
 valgrind_run() {
@@ -152,6 +152,7 @@ if [ "$full" = full ]; then
     step minilm minilm
     step zoo "$python" tests/zoo/test_zoo.py --runner build/release/tests/ops/ops_run_cases --models build/zoo
     step interop scripts/interop.sh
+    step rust scripts/rust.sh
     step valgrind valgrind_run
     step fuzz scripts/fuzz.sh "${FUZZ_SECONDS:-60}"
 fi

@@ -121,10 +121,18 @@ static void test_releases(void **state) {
 }
 
 static void test_backend_that_forgets_everything(void **state) {
+    TRITONSERVER_Message *message = NULL;
     call c;
     open_model(*state, "forgetful", CONFIG_OF("forgetful"), &c);
     call_run(&c);
     call_fails(&c, TRITONSERVER_ERROR_INTERNAL, "without a response");
+    /* It cannot report either, so the server counts. */
+    ok(TRITONSERVER_ServerModelStatistics(((world *)*state)->server, "forgetful", 1, &message));
+    char *stats = message_text(message);
+    assert_int_equal(number_after(stats, "\"execution_count\":"), 1);
+    assert_int_equal(number_after(stats, "\"fail\":{\"count\":"), 1);
+    assert_int_equal(number_after(stats, "\"inference_count\":"), 0);
+    free(stats);
     close_model(*state, "forgetful", &c);
 }
 

@@ -56,14 +56,17 @@ static kelp_status *make_config(const char *name, const kelp_server_options *opt
     return status;
 }
 
-/* A library that does not hold the name cannot give a request back, neither linked nor through
+/* A library that does not hold the name of a function cannot call it, neither linked nor through
  * dlsym. */
-static kelp_status *look_for_release(const char *path, bool *out_never_releases) {
-    static const char symbol[] = "TRITONBACKEND_RequestRelease";
+static bool names(const kelp_mapping *file, const char *symbol) {
+    return file->data && memmem(file->data, file->size_bytes, symbol, strlen(symbol));
+}
+
+static kelp_status *look_for_duties(const char *path, kelp_backend *backend) {
     kelp_mapping file;
     KELP_TRY(kelp_fs_map(path, &file));
-    *out_never_releases =
-        !file.data || !memmem(file.data, file.size_bytes, symbol, sizeof symbol - 1);
+    backend->never_releases = !names(&file, "TRITONBACKEND_RequestRelease");
+    backend->never_reports = !names(&file, "TRITONBACKEND_ModelInstanceReportStatistics");
     kelp_fs_unmap(&file);
     return NULL;
 }
@@ -83,7 +86,7 @@ static void backend_free(kelp_backend *backend) {
 #define BIND(field, symbol) (*(void **)(void *)&(field) = kelp_dl_own_symbol(&backend->dl, symbol))
 
 static kelp_status *bind_library(kelp_backend *backend) {
-    KELP_TRY(look_for_release(backend->library, &backend->never_releases));
+    KELP_TRY(look_for_duties(backend->library, backend));
     KELP_TRY(kelp_dl_open(backend->library, &backend->dl));
     BIND(backend->fn.initialize, "TRITONBACKEND_Initialize");
     BIND(backend->fn.finalize, "TRITONBACKEND_Finalize");

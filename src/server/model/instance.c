@@ -135,22 +135,52 @@ static uint32_t drop_cancelled(kelp_instance *instance, kelp_request **requests,
     return kept;
 }
 
+/* Marks requests to be counted when they are released; the size of the batch. */
+static uint64_t begin_counting(kelp_instance *instance, kelp_request **requests, uint32_t count,
+                               uint64_t now_ns) {
+    uint64_t batch_size = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        requests[i]->execute_start_ns = now_ns;
+        requests[i]->counted_by = instance;
+        batch_size += requests[i]->batch_size;
+    }
+    return batch_size;
+}
+
+static void count_batch(kelp_instance *instance, uint64_t batch_size, uint64_t start_ns) {
+    uint64_t now_ns = kelp_now_ns();
+    kelp_request_times times = {.execute_start_ns = start_ns,
+                                .compute_start_ns = start_ns,
+                                .compute_end_ns = now_ns,
+                                .execute_end_ns = now_ns};
+    kelp_server_log_status("cannot count an execution",
+                           kelp_stats_batch(&instance->stats, batch_size, &times));
+}
+
 void kelp_instance_execute(kelp_instance *instance, kelp_request **requests, uint32_t count) {
     kelp_backend *backend = instance->model->backend;
+    uint64_t batch_size = 0, start_ns = 0;
     count = drop_cancelled(instance, requests, count);
     if (count == 0)
         return;
+    if (backend->never_reports) {
+        start_ns = kelp_now_ns();
+        batch_size = begin_counting(instance, requests, count, start_ns);
+    }
     TRITONSERVER_Error *error = backend->fn.execute(
         (TRITONBACKEND_ModelInstance *)instance, (TRITONBACKEND_Request **)(void *)requests, count);
     if (error) {
         for (uint32_t i = 0; i < count; i++) {
             kelp_request_times times = {.request_start_ns = requests[i]->request_start_ns};
+            requests[i]->counted_by = NULL;
             kelp_stats_request(&instance->stats, false, requests[i]->batch_size, &times);
             kelp_request_fail(requests[i], kelp_from_error(error));
         }
         kelp_status_free(kelp_from_error(error));
         return;
     }
+    if (backend->never_reports)
+        count_batch(instance, batch_size, start_ns);
     for (uint32_t i = 0; backend->never_releases && i < count; i++)
         kelp_server_log_status("cannot release a request",
                                kelp_request_release(requests[i], TRITONSERVER_REQUEST_RELEASE_ALL));

@@ -187,6 +187,21 @@ kelp_status *kelp_request_submit(kelp_server *server, kelp_request *request, kel
     return NULL;
 }
 
+/* Counts a request of a backend that cannot report, by what was answered. */
+static void count(const kelp_request *request) {
+    const kelp_factory *factory = request->factory;
+    uint64_t now_ns = kelp_now_ns();
+    kelp_request_times times = {.request_start_ns = request->request_start_ns,
+                                .queue_start_ns = request->queue_start_ns,
+                                .execute_start_ns = request->execute_start_ns,
+                                .compute_start_ns = request->execute_start_ns,
+                                .compute_end_ns = now_ns,
+                                .execute_end_ns = now_ns};
+    bool success = !atomic_load(&factory->failed) &&
+                   (atomic_load(&factory->response_count) > 0 || factory->model->decoupled);
+    kelp_stats_request(&request->counted_by->stats, success, request->batch_size, &times);
+}
+
 kelp_status *kelp_request_release(kelp_request *request, uint32_t flags) {
     if (flags & TRITONSERVER_REQUEST_RELEASE_RESCHEDULE)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
@@ -201,6 +216,9 @@ kelp_status *kelp_request_release(kelp_request *request, uint32_t flags) {
     /* The callback may delete or resubmit the request, so nothing of it is used afterwards. */
     kelp_factory *factory = request->factory;
     request->trace = NULL;
+    if (request->counted_by)
+        count(request);
+    request->counted_by = NULL;
     request->release_fn((TRITONSERVER_InferenceRequest *)request, TRITONSERVER_REQUEST_RELEASE_ALL,
                         request->release_userp);
     kelp_factory_close(factory);
@@ -209,8 +227,12 @@ kelp_status *kelp_request_release(kelp_request *request, uint32_t flags) {
 
 void kelp_request_fail(kelp_request *request, const kelp_status *error) {
     kelp_response *response = NULL;
-    kelp_status *status = kelp_response_create(request->factory, &response);
-    if (!status)
+    kelp_status *status = NULL;
+    /* A backend may fail after it has answered some of a batch: an answer is not taken back. */
+    bool answered = atomic_load(&request->factory->final_sent);
+    if (!answered)
+        status = kelp_response_create(request->factory, &response);
+    if (!status && !answered)
         status = kelp_response_send(response, TRITONSERVER_RESPONSE_COMPLETE_FINAL, error);
     /* Without a response the factory still answers with an error when it closes. */
     kelp_server_log_status("cannot send an error response", status);

@@ -100,7 +100,8 @@ struct kelp_request {
     void *response_userp;
     uint64_t request_start_ns; /* monotonic */
     uint64_t queue_start_ns;
-    uint64_t execute_start_ns;
+    uint64_t execute_start_ns; /* valid while `counted_by` is set */
+    kelp_instance *counted_by; /* whose statistics the server sees to, as the backend cannot */
 };
 
 /* A request of the caller's for a model that is ready. */

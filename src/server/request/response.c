@@ -38,6 +38,7 @@ kelp_status *kelp_factory_create(kelp_request *request, kelp_factory **out) {
     atomic_store_explicit(&factory->cancelled, false, memory_order_relaxed);
     atomic_store_explicit(&factory->final_sent, false, memory_order_relaxed);
     atomic_store_explicit(&factory->response_count, 0, memory_order_relaxed);
+    atomic_store_explicit(&factory->failed, false, memory_order_relaxed);
     atomic_store_explicit(&factory->reported_count, 0, memory_order_relaxed);
     factory->allocator = request->allocator;
     factory->allocator_userp = request->allocator_userp;
@@ -216,8 +217,10 @@ kelp_status *kelp_response_send(kelp_response *take_response, uint32_t flags,
     kelp_factory *factory = response->factory;
     if (response->sent)
         return KELP_ERROR(KELP_INTERNAL, "the response was sent before");
-    if (error)
+    if (error) {
         response->error = kelp_status_clone(error);
+        atomic_store_explicit(&factory->failed, true, memory_order_relaxed);
+    }
     kelp_cached_store(response, flags);
     response->sent = true;
     atomic_fetch_add_explicit(&factory->response_count, 1, memory_order_relaxed);

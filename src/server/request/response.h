@@ -25,6 +25,7 @@ struct kelp_factory {
     atomic_bool cancelled;
     atomic_bool final_sent;
     atomic_ullong response_count; /* sent */
+    atomic_bool failed;           /* one of them carried an error */
     atomic_ullong reported_count; /* of which statistics were reported */
     kelp_response_allocator *allocator;
     void *allocator_userp;

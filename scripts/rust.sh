@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Builds backends with the crate triton-rs 0.2.0 of crates.io (tests/rust/triton_rs) and runs them in `kelp serve`. Its bindings are made
+# by bindgen, which needs a libclang of its time: that of the Python wheel libclang 16.0.6. All of it lies in build/triton-rs.
+# Exits 77, with the reason in words, when cargo is missing or the parts cannot be brought.
+#   scripts/rust.sh     needs build/release; KELP_VENV: Python of the tests (build/venv)
+set -uo pipefail
+cd "$(dirname "$0")/.."
+PATH=$PATH:${CARGO_HOME:-$HOME/.cargo}/bin
+command -v cargo >/dev/null || {
+    echo "skipped: cargo is missing"
+    exit 77
+}
+python=${KELP_VENV:-build/venv}/bin/python
+[ -x "$python" ] || python=python3
+folder=build/triton-rs
+library=$folder/libclang/libclang-16.0.6.data/platlib/clang/native
+if [ ! -e "$library/libclang.so" ]; then
+    mkdir -p "$folder" && "$python" -m pip download -q --disable-pip-version-check --no-input --no-deps --only-binary :all: \
+        --dest "$folder" libclang==16.0.6 && "$python" -m zipfile -e "$folder"/libclang-16.0.6-*.whl "$folder/libclang" || {
+        echo "skipped: pip cannot bring the wheel libclang 16.0.6"
+        exit 77
+    }
+fi
+manifest=tests/rust/triton_rs/Cargo.toml
+export CARGO_TARGET_DIR=$folder/target
+cargo fetch --locked --manifest-path "$manifest" || {
+    echo "skipped: cargo cannot bring the crate triton-rs 0.2.0"
+    exit 77
+}
+LIBCLANG_PATH=$PWD/$library BINDGEN_EXTRA_CLANG_ARGS="-I$(gcc -print-file-name=include)" \
+    cargo build --release --locked --manifest-path "$manifest" || exit 1
+"$python" tests/rust/test_triton_rs.py --kelp "${KELP_BIN:-build/release/bin/kelp}" --libraries "$CARGO_TARGET_DIR/release"
