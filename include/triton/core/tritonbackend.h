@@ -505,8 +505,9 @@ TRITONBACKEND_ModelInstanceReportMemoryUsage(TRITONBACKEND_ModelInstance *instan
 /* ---- Statistics -------------------------------------------------------------------------- */
 
 /* Reports how one request went, with times on the monotonic clock; to be called before the request
- * is released. Without it the request is not counted as an inference, unless the library does not
- * even contain this name: then the server counts. */
+ * is released. Without it the request is not counted as an inference, unless the library
+ * contains the names of neither this function nor
+ * TRITONBACKEND_ModelInstanceReportBatchStatistics: then the server counts. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *TRITONBACKEND_ModelInstanceReportStatistics(
     TRITONBACKEND_ModelInstance *instance, TRITONBACKEND_Request *request, const bool success,
     const uint64_t exec_start_ns, const uint64_t compute_start_ns, const uint64_t compute_end_ns,

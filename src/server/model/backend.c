@@ -66,7 +66,8 @@ static kelp_status *look_for_duties(const char *path, kelp_backend *backend) {
     kelp_mapping file;
     KELP_TRY(kelp_fs_map(path, &file));
     backend->never_releases = !names(&file, "TRITONBACKEND_RequestRelease");
-    backend->never_reports = !names(&file, "TRITONBACKEND_ModelInstanceReportStatistics");
+    backend->never_reports = !names(&file, "TRITONBACKEND_ModelInstanceReportStatistics") &&
+                             !names(&file, "TRITONBACKEND_ModelInstanceReportBatchStatistics");
     kelp_fs_unmap(&file);
     return NULL;
 }

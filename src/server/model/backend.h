@@ -42,7 +42,7 @@ struct kelp_backend {
     bool builtin;
     bool never_releases; /* the library does not know TRITONBACKEND_RequestRelease: the server
                             releases for it */
-    bool never_reports;  /* nor TRITONBACKEND_ModelInstanceReportStatistics: the server counts */
+    bool never_reports;  /* nor a function that reports statistics: the server counts */
     void *state;
     kelp_message *config;
     TRITONBACKEND_ExecutionPolicy policy;
