@@ -90,15 +90,25 @@ static kelp_status *align_constant(kelp_engine *engine, kelp_value *value) {
     const kelp_tensor *old = value->constant;
     if (((uintptr_t)old->data & (kelp_element_alignment(old->dtype) - 1)) == 0)
         return NULL;
-    kelp_tensor *moved = KELP_ARENA_NEW(&engine->graph->arena, kelp_tensor);
-    if (moved == NULL)
+    kelp_arena *arena = &engine->graph->arena;
+    const kelp_tensor **key = KELP_ARENA_NEW(arena, const kelp_tensor *);
+    kelp_tensor *moved = KELP_ARENA_NEW(arena, kelp_tensor);
+    if (moved == NULL || key == NULL)
         return kelp_status_oom();
+    *key = old;
+    kelp_str name = {(const char *)key, sizeof *key};
+    void *before = kelp_map_get(&engine->moved, name);
+    if (before != NULL) { /* bodies that read an outer constant share it */
+        value->constant = before;
+        return NULL;
+    }
     size_t bytes = kelp_tensor_bytes(old);
     *moved = *old;
     KELP_TRY(kelp_engine_own(engine, bytes, &moved->data));
-    memcpy(moved->data, old->data, bytes);
+    if (bytes > 0)
+        memcpy(moved->data, old->data, bytes);
     value->constant = moved;
-    return NULL;
+    return kelp_map_put(&engine->moved, name, moved);
 }
 
 static kelp_status *create_node(kelp_engine *engine, const kelp_node *node, kelp_engine_node *out) {
@@ -127,36 +137,69 @@ static kelp_status *create_node(kelp_engine *engine, const kelp_node *node, kelp
     return NULL;
 }
 
-/* Subgraphs run node by node, with whatever kernel: their constants are aligned once and for all.
- */
-static kelp_status *align_subgraphs(kelp_engine *engine, const kelp_node *node) {
-    for (const kelp_attr *attr = node->attributes; attr != NULL; attr = attr->next)
+static kelp_status *create_program(kelp_engine *engine, const kelp_block *block,
+                                   kelp_program **out);
+
+static kelp_status *create_bodies(kelp_engine *engine, kelp_program *program,
+                                  kelp_engine_node *node) {
+    bool is_if = strcmp(node->node->op_type, "If") == 0 && *node->node->domain == '\0';
+    size_t count = 0;
+    for (const kelp_attr *attr = node->node->attributes; attr != NULL; attr = attr->next)
+        count += attr->blocks != NULL ? attr->count : 0;
+    if (count == 0)
+        return NULL;
+    kelp_program **bodies = KELP_ARENA_ARRAY(&engine->graph->arena, count, kelp_program *);
+    if (bodies == NULL)
+        return kelp_status_oom();
+    node->bodies = bodies;
+    for (const kelp_attr *attr = node->node->attributes; attr != NULL; attr = attr->next)
         for (size_t k = 0; attr->blocks != NULL && k < attr->count; k++) {
-            kelp_block *block = attr->blocks[k];
-            for (size_t i = 0; i < block->value_count; i++)
-                if (block->values[i]->constant != NULL)
-                    KELP_TRY(align_constant(engine, block->values[i]));
-            for (size_t n = 0; n < block->node_count; n++) {
-                const kelp_node *inner = block->nodes[n];
-                for (size_t i = 0; i < inner->input_count; i++)
-                    if (inner->inputs[i] != NULL && inner->inputs[i]->constant != NULL)
-                        KELP_TRY(align_constant(engine, inner->inputs[i]));
-                KELP_TRY(align_subgraphs(engine, inner));
-            }
+            kelp_program **body = &bodies[node->body_count++];
+            KELP_TRY(create_program(engine, attr->blocks[k], body));
+            if (!is_if)
+                continue;
+            (*body)->value_offset = program->value_total;
+            program->value_total += (*body)->value_total;
+            program->node_total += (*body)->node_total;
         }
     return NULL;
 }
 
-static kelp_status *create_nodes(kelp_engine *engine) {
-    const kelp_block *main = engine->graph->main;
-    for (size_t i = 0; i < main->node_count; i++)
-        KELP_TRY(align_subgraphs(engine, main->nodes[i]));
-    KELP_TRY(kelp_alloc_zero(engine->allocator, main->node_count, sizeof(kelp_engine_node),
-                             (void **)&engine->nodes));
-    engine->node_count = main->node_count;
-    for (size_t i = 0; i < main->node_count; i++)
-        KELP_TRY(create_node(engine, main->nodes[i], &engine->nodes[i]));
+/* `*out` is set first, so that what was made before a failure is destroyed with the engine. */
+static kelp_status *create_program(kelp_engine *engine, const kelp_block *block,
+                                   kelp_program **out) {
+    kelp_program *program = KELP_ARENA_NEW(&engine->graph->arena, kelp_program);
+    if (program == NULL)
+        return kelp_status_oom();
+    *out = program;
+    program->nodes =
+        KELP_ARENA_ARRAY(&engine->graph->arena, block->node_count + 1, kelp_engine_node);
+    if (program->nodes == NULL)
+        return kelp_status_oom();
+    program->block = block;
+    program->value_total = block->value_count;
+    program->node_total = block->node_count;
+    for (size_t i = 0; i < block->node_count; i++) {
+        kelp_engine_node *node = &program->nodes[program->node_count++];
+        node->node = block->nodes[i];
+        KELP_TRY(create_bodies(engine, program, node));
+        KELP_TRY(create_node(engine, block->nodes[i], node));
+    }
+    /* kernels align what nodes read; an output may be a constant too */
+    for (size_t i = 0; i < block->output_count; i++)
+        if (block->outputs[i]->constant != NULL)
+            KELP_TRY(align_constant(engine, block->outputs[i]));
     return NULL;
+}
+
+static void destroy_program(kelp_engine *engine, const kelp_program *program) {
+    for (size_t i = 0; program != NULL && i < program->node_count; i++) {
+        const kelp_engine_node *node = &program->nodes[i];
+        for (size_t k = 0; k < node->body_count; k++)
+            destroy_program(engine, node->bodies[k]);
+        if (node->state != NULL && node->kernel->destroy != NULL)
+            node->kernel->destroy(node->state, engine->weights);
+    }
 }
 
 static kelp_status *build(kelp_engine *engine, const kelp_engine_options *options) {
@@ -168,13 +211,13 @@ static kelp_status *build(kelp_engine *engine, const kelp_engine_options *option
     KELP_TRY(kelp_engine_fold_constants(engine));
     kelp_block_remove_dead(engine->graph->main);
     if (!options->disable_fusion) {
-        KELP_TRY(kelp_passes_run(engine->graph));
+        KELP_TRY(kelp_passes_run(engine->graph->main));
         KELP_TRY(kelp_engine_fold_constants(engine));
         kelp_block_remove_dead(engine->graph->main);
     }
     kelp_block_count_uses(engine->graph->main);
     KELP_TRY(collect_io(engine));
-    return create_nodes(engine);
+    return create_program(engine, engine->graph->main, &engine->program);
 }
 
 kelp_status *kelp_engine_create(kelp_runtime *runtime, kelp_graph *graph,
@@ -189,9 +232,11 @@ kelp_status *kelp_engine_create(kelp_runtime *runtime, kelp_graph *graph,
     engine->runtime = kelp_runtime_retain(runtime);
     engine->allocator = runtime->allocator;
     engine->weights = (kelp_allocator){counting_realloc, engine};
+    kelp_map_init(&engine->moved, engine->allocator);
     engine->source = kelp_graph_retain(graph);
     engine->max_plans = options.max_plans ? options.max_plans : 16;
     kelp_status *status = build(engine, &options);
+    kelp_map_deinit(&engine->moved);
     if (status != NULL) {
         kelp_engine_release(engine);
         return status;
@@ -209,12 +254,7 @@ void kelp_engine_release(kelp_engine *engine) {
     if (engine == NULL ||
         atomic_fetch_sub_explicit(&engine->references, 1, memory_order_acq_rel) != 1)
         return;
-    for (size_t i = 0; i < engine->node_count; i++) {
-        const kelp_engine_node *node = &engine->nodes[i];
-        if (node->state != NULL && node->kernel->destroy != NULL)
-            node->kernel->destroy(node->state, engine->weights);
-    }
-    kelp_free(engine->allocator, engine->nodes, engine->node_count * sizeof *engine->nodes);
+    destroy_program(engine, engine->program);
     for (kelp_owned_block *block = engine->owned, *next; block != NULL; block = next) {
         next = block->next;
         kelp_free_aligned(engine->weights, block->data, block->size_bytes, KELP_TENSOR_ALIGNMENT);
@@ -261,18 +301,26 @@ size_t kelp_engine_find_output(const kelp_engine *engine, const char *name) {
     return find_io(engine->outputs, engine->output_count, name);
 }
 
-kelp_engine_stats kelp_engine_get_stats(const kelp_engine *engine) {
-    size_t borrowed = 0;
-    const kelp_block *main = engine->graph->main;
-    for (size_t i = 0; i < main->value_count; i++) {
-        const kelp_value *value = main->values[i];
+/* Nodes and constants of a block and of those inside it. */
+static void count_program(const kelp_program *program, size_t *inout_nodes, size_t *inout_bytes) {
+    *inout_nodes += program->node_count;
+    for (size_t i = 0; i < program->block->value_count; i++) {
+        const kelp_value *value = program->block->values[i];
         if (value->constant != NULL && value->use_count > 0)
-            borrowed += kelp_tensor_bytes(value->constant);
+            *inout_bytes += kelp_tensor_bytes(value->constant);
     }
+    for (size_t i = 0; i < program->node_count; i++)
+        for (size_t k = 0; k < program->nodes[i].body_count; k++)
+            count_program(program->nodes[i].bodies[k], inout_nodes, inout_bytes);
+}
+
+kelp_engine_stats kelp_engine_get_stats(const kelp_engine *engine) {
+    size_t borrowed = 0, nodes = 0;
+    count_program(engine->program, &nodes, &borrowed);
     for (const kelp_owned_block *block = engine->owned; block != NULL; block = block->next)
         borrowed -= borrowed < block->size_bytes ? borrowed : block->size_bytes;
     return (kelp_engine_stats){.nodes_loaded = engine->nodes_loaded,
-                               .nodes_planned = engine->node_count,
+                               .nodes_planned = nodes,
                                .weight_bytes_borrowed = borrowed,
                                .weight_bytes_packed = atomic_load(&engine->packed_bytes)};
 }

@@ -12,8 +12,20 @@
 typedef struct kelp_engine_node {
     const kelp_node *node;
     const kelp_op_kernel *kernel;
-    void *state; /* from kernel->create or the bridge */
+    void *state;                        /* from kernel->create or the bridge */
+    struct kelp_program *const *bodies; /* of the node's blocks, in the attributes' order */
+    size_t body_count;
 } kelp_engine_node;
+
+/* A block with its kernels, shared by all contexts: what plans are made of. A plan takes in the
+ * branches of an If whose condition is known; their values and nodes are counted along. */
+typedef struct kelp_program {
+    const kelp_block *block;
+    kelp_engine_node *nodes;
+    size_t node_count;
+    size_t value_total, node_total; /* with those of branches, theirs included */
+    size_t value_offset;            /* of a branch: where its values begin, after the parent's */
+} kelp_program;
 
 /* Memory that the engine owns for constants it folded or moved to an aligned place. */
 typedef struct kelp_owned_block {
@@ -30,8 +42,8 @@ struct kelp_engine {
     _Atomic size_t packed_bytes;
     kelp_graph *source;
     kelp_graph *graph; /* the engine's own, after the passes */
-    kelp_engine_node *nodes;
-    size_t node_count;
+    kelp_program *program;
+    kelp_map moved; /* while it is built: constants copied to an aligned place */
     kelp_owned_block *owned;
     kelp_io_info *inputs, *outputs;
     size_t input_count, output_count;
@@ -39,9 +51,12 @@ struct kelp_engine {
     size_t nodes_loaded;
 };
 
-/* Works out every node of the engine's main block whose inputs are all constant; the results become
- * constants. */
+/* Works out every node whose inputs are all constant, in the main block and in bodies; the results
+ * become constants. An If whose condition is constant becomes its branch. */
 kelp_status *kelp_engine_fold_constants(kelp_engine *engine) KELP_MUST_USE;
+/* true when `node` is an If and the condition (may be NULL) tells which branch it takes. */
+bool kelp_engine_known_branch(const kelp_node *node, const kelp_tensor *condition,
+                              kelp_block **out_branch);
 /* Memory for `size_bytes` that lives as long as the engine. */
 kelp_status *kelp_engine_own(kelp_engine *engine, size_t size_bytes, void **out) KELP_MUST_USE;
 
@@ -77,27 +92,28 @@ typedef struct kelp_step {
 typedef struct kelp_plan {
     struct kelp_plan *next;    /* most recently used first */
     kelp_arena arena;          /* everything below lives here */
-    kelp_tensor *input_shapes; /* what it was made for */
-    kelp_plan_value *values;   /* by value id */
+    kelp_tensor *input_shapes; /* what it was made for; `data` where it was made for that too */
+    uint64_t wants;            /* inputs whose data would leave fewer steps to invoke (bit i) */
+    uint64_t given;            /* inputs that it was made for the data of */
+    kelp_plan_value *values;   /* by value id; of branches taken in, at their offsets */
     size_t value_count;
     kelp_step *steps;
     size_t step_count;
     size_t workspace_bytes;
     uint32_t *moving; /* values whose address changes with what the caller binds */
     size_t moving_count;
-    const kelp_plan_value *
-        *copies; /* per output: NULL, or the value that is copied to it after the last step */
+    const kelp_plan_value **outputs; /* of the block */
+    bool *open;   /* per output: its shape hangs on data, here or in the plan without them */
+    bool *copies; /* per output: it is copied to its place after the last step */
     char *bound_workspace; /* what data pointers were resolved against */
     bool bound;
     kelp_plan_stats stats;
 } kelp_plan;
 
-struct kelp_context {
-    kelp_engine *engine;
-    kelp_allocator allocator;
-    kelp_op_env env;
-    kelp_arena run_arena; /* cleared by each invoke */
-    _Atomic bool cancel;
+/* A program in one context: what is bound to it, its plans, its memory. */
+typedef struct kelp_frame {
+    kelp_context *context;
+    const kelp_program *program;
     kelp_tensor *inputs; /* as bound; dtype INVALID: not bound yet */
     void **input_data;   /* where steps read it: as bound, or an aligned copy of this invoke */
     struct kelp_bound_output {
@@ -112,19 +128,47 @@ struct kelp_context {
     kelp_plan *plans; /* the first is current when `planned` */
     size_t plan_count;
     bool planned;
-    bool rebind; /* a binding changed since data pointers were resolved */
+    bool hidden;     /* outputs that hang on data are shown without a shape */
+    bool rebind;     /* a binding changed since data pointers were resolved */
+    uint32_t credit; /* what plans for data may still cost, see frame.c */
     char *workspace;
     size_t workspace_bytes;
+} kelp_frame;
+
+struct kelp_context {
+    kelp_engine *engine;
+    kelp_allocator allocator;
+    kelp_op_env env;
+    kelp_arena run_arena; /* cleared by each invoke */
+    _Atomic bool cancel;
+    kelp_frame main;
     kelp_profile_fn profile;
     void *profile_userp;
 };
 
-/* Makes the plan for the context's bound input shapes. */
-kelp_status *kelp_plan_create(kelp_context *context, kelp_plan **out) KELP_MUST_USE;
-/* true when it was made for the shapes that are bound now. */
-bool kelp_plan_fits(const kelp_plan *plan, const kelp_context *context);
+/* ---- frames ---- */
+kelp_status *kelp_frame_init(kelp_frame *frame, kelp_context *context,
+                             const kelp_program *program) KELP_MUST_USE;
+void kelp_frame_deinit(kelp_frame *frame);
+/* Plans for the shapes that are bound, unless there is such a plan. */
+kelp_status *kelp_frame_prepare(kelp_frame *frame) KELP_MUST_USE;
+/* Runs the program on what is bound; outputs[i].tensor is then the result. */
+kelp_status *kelp_frame_run(kelp_frame *frame) KELP_MUST_USE;
+/* Shows outputs whose shapes hang on data as open, also under a plan made for data. */
+void kelp_frame_hide_open(kelp_frame *frame);
+/* Adds to an error which node it is about, and in which graphs that stands. */
+kelp_status *kelp_frame_name_node(const kelp_frame *frame, const kelp_node *node,
+                                  kelp_status *take_status) KELP_MUST_USE;
+/* true when kernels may read data of this type there. */
+bool kelp_is_aligned(const void *data, kelp_dtype dtype);
+
+/* Makes the plan for the frame's bound input shapes, and for the data of inputs in `given`. */
+kelp_status *kelp_plan_create(kelp_frame *frame, uint64_t given, kelp_plan **out) KELP_MUST_USE;
+/* true when it was made for the shapes, and as far as it was made for it, the data that are bound
+ * now. */
+bool kelp_plan_fits(const kelp_plan *plan, const kelp_frame *frame);
 /* Points every value at its place: the workspace, what the caller bound, or the output's target. */
-void kelp_plan_bind(kelp_plan *plan, kelp_context *context);
+void kelp_plan_bind(kelp_plan *plan, kelp_frame *frame);
 void kelp_plan_destroy(kelp_plan *plan, kelp_allocator allocator);
 
 /* Bytes to which data of this type must be aligned for kernels. */

@@ -3,6 +3,7 @@
  */
 #include "base/alloc.h"
 #include "engine/engine_internal.h"
+#include "graph/passes/passes.h"
 
 #include <string.h>
 
@@ -99,26 +100,73 @@ static kelp_status *fold_node(kelp_engine *engine, const kelp_op_env *env, kelp_
     return NULL;
 }
 
+static kelp_status *fold_block(kelp_engine *engine, kelp_op_env *env, kelp_block *block);
+
+/* A body folds by itself; the branch of an If whose condition is known takes the node's place, and
+ * is walked next. */
+static kelp_status *fold_bodies(kelp_engine *engine, kelp_op_env *env, kelp_node *node) {
+    bool has_blocks = false;
+    for (const kelp_attr *attr = node->attributes; attr != NULL; attr = attr->next)
+        has_blocks = has_blocks || attr->blocks != NULL;
+    if (!has_blocks)
+        return NULL;
+    kelp_node_share_constants(node);
+    kelp_block *branch = NULL;
+    const kelp_value *condition = node->input_count > 0 ? node->inputs[0] : NULL;
+    if (condition != NULL && kelp_engine_known_branch(node, condition->constant, &branch))
+        return kelp_node_take_branch(node, branch);
+    for (kelp_attr *attr = node->attributes; attr != NULL; attr = attr->next)
+        for (size_t k = 0; attr->blocks != NULL && k < attr->count; k++)
+            KELP_TRY(fold_block(engine, env, attr->blocks[k]));
+    return NULL;
+}
+
+static kelp_status *fold_block(kelp_engine *engine, kelp_op_env *env, kelp_block *block) {
+    for (size_t i = 0; i < block->node_count; i++) {
+        kelp_node *node = block->nodes[i];
+        kelp_opset_match match;
+        if (node->removed)
+            continue;
+        KELP_TRY(fold_bodies(engine, env, node));
+        if (node->removed) {
+            i--; /* the branch stands where the node stood */
+            continue;
+        }
+        if (!kelp_opset_find(engine->runtime->opsets, node, &match) || !is_foldable(node, &match))
+            continue;
+        KELP_TRY(fold_node(engine, env, node, &match));
+        kelp_arena_clear(env->arena);
+        if (env->arena->total_bytes > (size_t)64
+                                          << 20) { /* do not carry a large one's room along */
+            kelp_arena_deinit(env->arena);
+            kelp_arena_init(env->arena, engine->allocator, 64 << 10);
+        }
+    }
+    kelp_block_sweep(block);
+    return NULL;
+}
+
+bool kelp_engine_known_branch(const kelp_node *node, const kelp_tensor *condition,
+                              kelp_block **out_branch) {
+    if (strcmp(node->op_type, "If") != 0 || *node->domain != '\0' || condition == NULL ||
+        condition->data == NULL || condition->dtype != KELP_BOOL ||
+        kelp_tensor_elements(condition) != 1)
+        return false;
+    bool taken = *(const uint8_t *)condition->data != 0;
+    const kelp_attr *attr = kelp_node_find_attr(node, taken ? "then_branch" : "else_branch");
+    if (attr == NULL || attr->blocks == NULL || attr->count != 1 ||
+        attr->blocks[0]->output_count < node->output_count)
+        return false;
+    *out_branch = attr->blocks[0];
+    return true;
+}
+
 kelp_status *kelp_engine_fold_constants(kelp_engine *engine) {
-    kelp_block *main = engine->graph->main;
     kelp_arena arena;
     kelp_arena_init(&arena, engine->allocator, 64 << 10);
     kelp_op_env env = {
         .allocator = engine->allocator, .pool = engine->runtime->pool, .arena = &arena};
-    kelp_status *status = NULL;
-    for (size_t i = 0; status == NULL && i < main->node_count; i++) {
-        kelp_node *node = main->nodes[i];
-        kelp_opset_match match;
-        if (!kelp_opset_find(engine->runtime->opsets, node, &match) || !is_foldable(node, &match))
-            continue;
-        status = fold_node(engine, &env, node, &match);
-        kelp_arena_clear(&arena);
-        if (arena.total_bytes > (size_t)64 << 20) { /* do not carry a large constant's room along */
-            kelp_arena_deinit(&arena);
-            kelp_arena_init(&arena, engine->allocator, 64 << 10);
-        }
-    }
+    kelp_status *status = fold_block(engine, &env, engine->graph->main);
     kelp_arena_deinit(&arena);
-    kelp_block_sweep(main);
     return status;
 }

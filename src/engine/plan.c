@@ -18,54 +18,110 @@
 #define PLAN_FOLD_MAX_BYTES ((size_t)64 << 10)
 #define ALIVE_FOREVER UINT32_MAX
 
+/* More elements than extents or a condition have: data that no plan is made for. */
+#define GIVEN_MAX_ELEMENTS 16
+/* In a mask of inputs: one whose data no plan is made for. */
+#define NEVER_GIVEN ((uint64_t)1 << 63)
+
 typedef struct planner {
+    kelp_frame *frame;
     kelp_context *context;
     kelp_engine *engine;
     kelp_plan *plan;
+    size_t base;         /* where the values of the block that is walked begin */
+    uint32_t *same;      /* by value: the one it is another name of, of a block around it or inside;
+                            its own id when it is none */
     uint32_t *remaining; /* uses still to come, by root */
+    uint64_t *from;      /* by value: inputs whose data it is made of */
 } planner;
 
-static kelp_plan_value *value_of(planner *p, const kelp_value *value) {
-    return &p->plan->values[value->id];
+static size_t index_of(const planner *p, const kelp_value *value) {
+    return p->same[p->base + value->id];
 }
 
-static kelp_plan_value *root_of(planner *p, const kelp_plan_value *value) {
+static kelp_plan_value *value_of(const planner *p, const kelp_value *value) {
+    return &p->plan->values[index_of(p, value)];
+}
+
+static kelp_plan_value *root_of(const planner *p, const kelp_plan_value *value) {
     return &p->plan->values[value->root];
 }
 
-static kelp_status *init_values(planner *p) {
-    kelp_plan *plan = p->plan;
-    const kelp_block *main = p->engine->graph->main;
-    plan->value_count = main->value_count;
-    plan->values = KELP_ARENA_ARRAY(&plan->arena, main->value_count + 1, kelp_plan_value);
-    p->remaining = KELP_ARENA_ARRAY(&plan->arena, main->value_count + 1, uint32_t);
-    plan->steps = KELP_ARENA_ARRAY(&plan->arena, p->engine->node_count + 1, kelp_step);
-    plan->input_shapes = KELP_ARENA_ARRAY(&plan->arena, main->input_count + 1, kelp_tensor);
-    plan->copies = KELP_ARENA_ARRAY(&plan->arena, main->output_count + 1, const kelp_plan_value *);
-    plan->moving = KELP_ARENA_ARRAY(&plan->arena, main->value_count + 1, uint32_t);
-    if (plan->values == NULL || p->remaining == NULL || plan->steps == NULL ||
-        plan->input_shapes == NULL || plan->copies == NULL || plan->moving == NULL)
-        return kelp_status_oom();
-    for (uint32_t id = 0; id < main->value_count; id++) {
-        kelp_plan_value *value = &plan->values[id];
-        value->root = id;
-        p->remaining[id] = main->values[id]->use_count;
-        if (main->values[id]->constant != NULL) {
-            value->tensor = *main->values[id]->constant;
+/* A block is entered: its constants are known. */
+static void enter(planner *p, const kelp_program *program, size_t base) {
+    p->base = base;
+    for (size_t i = 0; i < program->block->value_count; i++) {
+        const kelp_value *from = program->block->values[i];
+        kelp_plan_value *value = &p->plan->values[base + i];
+        p->remaining[base + i] = from->use_count;
+        if (from->constant != NULL) {
+            value->tensor = *from->constant;
             value->storage = KELP_STORAGE_FIXED;
             value->bytes = kelp_tensor_bytes(&value->tensor);
         }
     }
-    for (uint32_t i = 0; i < main->input_count; i++) {
-        kelp_plan_value *value = value_of(p, main->inputs[i]);
-        plan->input_shapes[i] = p->context->inputs[i];
-        value->tensor = p->context->inputs[i];
-        value->tensor.data = NULL; /* not known while planning */
-        value->storage = KELP_STORAGE_INPUT;
+}
+
+static bool may_be_given(const kelp_tensor *tensor) {
+    bool counts =
+        tensor->dtype == KELP_I64 || tensor->dtype == KELP_I32 || tensor->dtype == KELP_BOOL;
+    return counts && tensor->data != NULL && kelp_tensor_elements(tensor) <= GIVEN_MAX_ELEMENTS;
+}
+
+static kelp_status *init_inputs(planner *p) {
+    kelp_plan *plan = p->plan;
+    const kelp_block *block = p->frame->program->block;
+    for (uint32_t i = 0; i < block->input_count; i++) {
+        kelp_plan_value *value = value_of(p, block->inputs[i]);
+        kelp_tensor *shape = &plan->input_shapes[i];
+        *shape = p->frame->inputs[i];
+        size_t bytes = kelp_tensor_bytes(shape);
+        bool given = i < 63 && (plan->given >> i & 1) != 0;
+        if (given) {
+            void *copy = kelp_arena_alloc(&plan->arena, bytes, KELP_TENSOR_ALIGNMENT);
+            if (copy == NULL)
+                return kelp_status_oom();
+            memcpy(copy, shape->data, bytes);
+            shape->data = copy;
+        } else {
+            p->from[index_of(p, block->inputs[i])] =
+                i < 63 && may_be_given(shape) ? (uint64_t)1 << i : NEVER_GIVEN;
+            shape->data = NULL; /* not known while planning */
+        }
+        value->tensor = *shape;
+        value->storage = given ? KELP_STORAGE_FIXED : KELP_STORAGE_INPUT;
         value->index = i;
-        value->bytes = kelp_tensor_bytes(&value->tensor);
+        value->bytes = bytes;
     }
     return NULL;
+}
+
+static kelp_status *init_plan(planner *p) {
+    kelp_plan *plan = p->plan;
+    const kelp_program *program = p->frame->program;
+    const kelp_block *block = program->block;
+    kelp_arena *arena = &plan->arena;
+    plan->value_count = program->value_total;
+    plan->values = KELP_ARENA_ARRAY(arena, plan->value_count + 1, kelp_plan_value);
+    p->remaining = KELP_ARENA_ARRAY(arena, plan->value_count + 1, uint32_t);
+    p->same = KELP_ARENA_ARRAY(arena, plan->value_count + 1, uint32_t);
+    p->from = KELP_ARENA_ARRAY(arena, plan->value_count + 1, uint64_t);
+    plan->steps = KELP_ARENA_ARRAY(arena, program->node_total + 1, kelp_step);
+    plan->input_shapes = KELP_ARENA_ARRAY(arena, block->input_count + 1, kelp_tensor);
+    plan->copies = KELP_ARENA_ARRAY(arena, block->output_count + 1, bool);
+    plan->open = KELP_ARENA_ARRAY(arena, block->output_count + 1, bool);
+    plan->outputs = KELP_ARENA_ARRAY(arena, block->output_count + 1, const kelp_plan_value *);
+    plan->moving = KELP_ARENA_ARRAY(arena, plan->value_count + 1, uint32_t);
+    if (plan->values == NULL || p->remaining == NULL || p->same == NULL || p->from == NULL ||
+        plan->steps == NULL || plan->input_shapes == NULL || plan->copies == NULL ||
+        plan->open == NULL || plan->outputs == NULL || plan->moving == NULL)
+        return kelp_status_oom();
+    for (uint32_t id = 0; id < plan->value_count; id++) {
+        plan->values[id].root = id;
+        p->same[id] = id;
+    }
+    enter(p, program, 0);
+    return init_inputs(p);
 }
 
 /* Arrays of pointers into the plan's values; the kernel's own memory. */
@@ -102,6 +158,42 @@ static bool any_input_dynamic(planner *p, const kelp_node *node) {
         if (node->inputs[i] != NULL && value_of(p, node->inputs[i])->dynamic)
             return true;
     return false;
+}
+
+/* ---- whose data a value is made of ---- */
+static void note_sources(planner *p, const kelp_engine_node *engine_node, bool dynamic) {
+    const kelp_node *node = engine_node->node;
+    uint64_t from = 0;
+    for (size_t i = 0; i < node->input_count; i++)
+        if (node->inputs[i] != NULL)
+            from |= p->from[index_of(p, node->inputs[i])];
+    if ((engine_node->kernel->flags & KELP_OP_SHAPE_ONLY) != 0 && !dynamic)
+        from = 0;
+    if ((engine_node->kernel->flags & KELP_OP_IMPURE) != 0)
+        from |= NEVER_GIVEN;
+    for (size_t i = 0; i < node->output_count; i++)
+        if (node->outputs[i] != NULL)
+            p->from[index_of(p, node->outputs[i])] = from;
+}
+
+/* A step waits for data: would it be known if some inputs were given? Extents and conditions are
+ * integers and bools; an If waits for its condition alone. */
+static void note_want(planner *p, const kelp_engine_node *engine_node) {
+    const kelp_node *node = engine_node->node;
+    uint64_t wants = 0;
+    bool is_if = strcmp(node->op_type, "If") == 0 && *node->domain == '\0';
+    if (engine_node->kernel == &kelp_bridge_kernel && !is_if)
+        return; /* dispatched, whatever is known */
+    for (size_t i = 0; i < node->input_count && (i == 0 || !is_if); i++) {
+        const kelp_plan_value *value = node->inputs[i] ? value_of(p, node->inputs[i]) : NULL;
+        if (value == NULL || value->tensor.data != NULL)
+            continue;
+        kelp_dtype dtype = value->tensor.dtype;
+        if (value->dynamic || dtype == KELP_I64 || dtype == KELP_I32 || dtype == KELP_BOOL)
+            wants |= p->from[index_of(p, node->inputs[i])];
+    }
+    if ((wants & NEVER_GIVEN) == 0)
+        p->plan->wants |= wants;
 }
 
 /* ---- what can be worked out now ---- */
@@ -241,41 +333,105 @@ static void add_step(planner *p, const kelp_engine_node *engine_node, const kelp
         p->plan->stats.dynamic_steps++;
 }
 
+static void add_dynamic(planner *p, const kelp_engine_node *engine_node, kelp_op_args *args) {
+    args->deferred = false;
+    args->scratch_bytes = 0;
+    note_want(p, engine_node);
+    note_sources(p, engine_node, true);
+    add_step(p, engine_node, args, true);
+    consume(p, engine_node->node);
+}
+
+static kelp_status *plan_node(planner *p, const kelp_engine_node *engine_node);
+
+/* The branch of an If: its nodes are planned as the outer block's, captures and results are other
+ * names of outer values. */
+static kelp_status *plan_branch(planner *p, const kelp_engine_node *engine_node,
+                                const kelp_program *program) {
+    const kelp_node *node = engine_node->node;
+    const kelp_block *branch = program->block;
+    size_t outer = p->base, inner = outer + program->value_offset;
+    size_t first = node->input_count - branch->input_count;
+    enter(p, program, inner);
+    for (size_t i = 0; i < branch->input_count; i++) {
+        uint32_t id = p->same[outer + node->inputs[first + i]->id];
+        p->same[inner + branch->inputs[i]->id] = id;
+        p->remaining[p->plan->values[id].root] += branch->inputs[i]->use_count;
+    }
+    for (size_t i = 0; i < program->node_count; i++)
+        KELP_TRY(plan_node(p, &program->nodes[i]));
+    for (size_t i = 0; i < node->output_count; i++) {
+        if (node->outputs[i] == NULL)
+            continue;
+        uint32_t id = p->same[inner + branch->outputs[i]->id];
+        p->same[outer + node->outputs[i]->id] = id;
+        p->remaining[p->plan->values[id].root] += node->outputs[i]->use_count;
+    }
+    for (size_t i = 0; i < branch->output_count; i++) /* that the branch gives it is no use more */
+        p->remaining[value_of(p, branch->outputs[i])->root]--;
+    p->base = outer;
+    consume(p, node);
+    p->plan->stats.folded++;
+    return NULL;
+}
+
+static kelp_status *plan_if(planner *p, const kelp_engine_node *engine_node, bool *out_planned) {
+    const kelp_node *node = engine_node->node;
+    kelp_block *branch = NULL;
+    const kelp_plan_value *condition =
+        node->input_count > 0 && node->inputs[0] != NULL ? value_of(p, node->inputs[0]) : NULL;
+    *out_planned = condition != NULL && !condition->dynamic &&
+                   root_of(p, condition)->storage == KELP_STORAGE_FIXED &&
+                   kelp_engine_known_branch(node, &condition->tensor, &branch);
+    for (size_t k = 0; *out_planned && k < engine_node->body_count; k++)
+        if (engine_node->bodies[k]->block == branch)
+            return plan_branch(p, engine_node, engine_node->bodies[k]);
+    return NULL;
+}
+
+static kelp_status *plan_known(planner *p, const kelp_engine_node *engine_node,
+                               kelp_op_args *args) {
+    const kelp_node *node = engine_node->node;
+    for (size_t i = 0; i < node->output_count; i++)
+        if (node->outputs[i] != NULL) {
+            kelp_plan_value *value = value_of(p, node->outputs[i]);
+            value->bytes = kelp_tensor_bytes(&value->tensor);
+        }
+    note_sources(p, engine_node, false);
+    if (can_evaluate(p, engine_node))
+        return evaluate(p, engine_node, args);
+    if (!try_view(p, engine_node, args)) {
+        try_inplace(p, engine_node, args);
+        add_step(p, engine_node, args, false);
+    }
+    return NULL;
+}
+
 static kelp_status *plan_node(planner *p, const kelp_engine_node *engine_node) {
     const kelp_node *node = engine_node->node;
     kelp_op_args args;
+    bool planned = false;
+    if (engine_node->body_count > 0) {
+        KELP_TRY(plan_if(p, engine_node, &planned));
+        if (planned)
+            return NULL;
+    }
     KELP_TRY(init_args(p, engine_node, &args));
     if (any_input_dynamic(p, node)) {
-        add_step(p, engine_node, &args, true);
-        consume(p, node);
+        add_dynamic(p, engine_node, &args);
         return NULL;
     }
     kelp_status *status = kelp_opset_check_lists(engine_node->kernel, &args);
     if (status == NULL)
         status = engine_node->kernel->reshape(engine_node->state, &args);
     if (status == NULL && args.deferred) {
-        args.deferred = false;
-        args.scratch_bytes = 0;
-        add_step(p, engine_node, &args, true);
-        consume(p, node);
+        add_dynamic(p, engine_node, &args);
         return NULL;
     }
-    for (size_t i = 0; status == NULL && i < node->output_count; i++)
-        if (node->outputs[i] != NULL) {
-            kelp_plan_value *value = value_of(p, node->outputs[i]);
-            value->bytes = kelp_tensor_bytes(&value->tensor);
-        }
-    if (status == NULL) {
-        if (can_evaluate(p, engine_node))
-            status = evaluate(p, engine_node, &args);
-        else if (!try_view(p, engine_node, &args)) {
-            try_inplace(p, engine_node, &args);
-            add_step(p, engine_node, &args, false);
-        }
-    }
+    if (status == NULL)
+        status = plan_known(p, engine_node, &args);
     if (status != NULL)
-        return KELP_ANNOTATE(status, "node '%s' (%s) of model '%s'", node->name, node->op_type,
-                             p->engine->graph->info.label);
+        return kelp_frame_name_node(p->frame, node, status);
     consume(p, node);
     return NULL;
 }
@@ -283,9 +439,11 @@ static kelp_status *plan_node(planner *p, const kelp_engine_node *engine_node) {
 /* A root that is an output is written where the output goes; one that is an input, a constant or
  * two outputs is copied. */
 static void claim_outputs(planner *p) {
-    const kelp_block *main = p->engine->graph->main;
-    for (uint32_t i = 0; i < main->output_count; i++) {
-        kelp_plan_value *value = value_of(p, main->outputs[i]);
+    const kelp_block *block = p->frame->program->block;
+    for (uint32_t i = 0; i < block->output_count; i++) {
+        kelp_plan_value *value = value_of(p, block->outputs[i]);
+        p->plan->outputs[i] = value;
+        p->plan->open[i] = value->dynamic;
         kelp_plan_value *root = root_of(p, value);
         size_t root_bytes = kelp_tensor_bytes(&root->tensor);
         if (!value->dynamic && root->storage == KELP_STORAGE_WORKSPACE &&
@@ -293,7 +451,7 @@ static void claim_outputs(planner *p) {
             root->storage = KELP_STORAGE_OUTPUT;
             root->index = i;
         } else {
-            p->plan->copies[i] = value;
+            p->plan->copies[i] = true;
             root->last = ALIVE_FOREVER;
         }
     }
@@ -345,22 +503,28 @@ static void list_moving(planner *p) {
     }
 }
 
-kelp_status *kelp_plan_create(kelp_context *context, kelp_plan **out) {
+kelp_status *kelp_plan_create(kelp_frame *frame, uint64_t given, kelp_plan **out) {
+    kelp_context *context = frame->context;
+    const kelp_program *program = frame->program;
     kelp_plan *plan = NULL;
     KELP_TRY(KELP_NEW(context->allocator, kelp_plan, &plan));
     kelp_arena_init(&plan->arena, context->allocator, 32 << 10);
-    planner p = {.context = context, .engine = context->engine, .plan = plan};
+    plan->given = given;
+    planner p = {.frame = frame, .context = context, .engine = context->engine, .plan = plan};
     /* kernels that need memory which lives until invoke find none while planning, and defer */
+    kelp_arena *arena = context->env.arena;
     context->env.arena = NULL;
-    kelp_status *status = init_values(&p);
-    for (size_t i = 0; status == NULL && i < p.engine->node_count; i++)
-        status = plan_node(&p, &p.engine->nodes[i]);
+    kelp_status *status = init_plan(&p);
+    for (size_t i = 0; status == NULL && i < program->node_count; i++)
+        status = plan_node(&p, &program->nodes[i]);
     if (status == NULL) {
         claim_outputs(&p);
         list_moving(&p);
         status = place(&p);
     }
-    context->env.arena = &context->run_arena;
+    context->env.arena = arena;
+    if (given != 0) /* what these data do not settle, no data do */
+        plan->wants = 0;
     if (status != NULL) {
         kelp_plan_destroy(plan, context->allocator);
         return status;
@@ -376,28 +540,31 @@ void kelp_plan_destroy(kelp_plan *plan, kelp_allocator allocator) {
     kelp_free(allocator, plan, sizeof *plan);
 }
 
-bool kelp_plan_fits(const kelp_plan *plan, const kelp_context *context) {
-    for (size_t i = 0; i < context->engine->input_count; i++) {
-        const kelp_tensor *a = &plan->input_shapes[i], *b = &context->inputs[i];
-        if (a->rank != b->rank ||
+bool kelp_plan_fits(const kelp_plan *plan, const kelp_frame *frame) {
+    for (size_t i = 0; i < frame->program->block->input_count; i++) {
+        const kelp_tensor *a = &plan->input_shapes[i], *b = &frame->inputs[i];
+        if (a->rank != b->rank || a->dtype != b->dtype ||
             (a->rank > 0 && memcmp(a->shape, b->shape, (size_t)a->rank * sizeof *a->shape) != 0))
+            return false;
+        size_t bytes = a->data != NULL ? kelp_tensor_bytes(a) : 0;
+        if (bytes > 0 && memcmp(a->data, b->data, bytes) != 0)
             return false;
     }
     return true;
 }
 
 /* ---- binding ---- */
-static void resolve(kelp_plan *plan, kelp_context *context, kelp_plan_value *value) {
+static void resolve(kelp_plan *plan, const kelp_frame *frame, kelp_plan_value *value) {
     const kelp_plan_value *root = &plan->values[value->root];
     switch (root->storage) {
     case KELP_STORAGE_INPUT:
-        value->tensor.data = context->input_data[root->index];
+        value->tensor.data = frame->input_data[root->index];
         break;
     case KELP_STORAGE_OUTPUT:
-        value->tensor.data = context->outputs[root->index].target;
+        value->tensor.data = frame->outputs[root->index].target;
         break;
     case KELP_STORAGE_WORKSPACE:
-        value->tensor.data = context->workspace + root->offset;
+        value->tensor.data = frame->workspace + root->offset;
         break;
     case KELP_STORAGE_NONE:
     case KELP_STORAGE_FIXED:
@@ -406,18 +573,18 @@ static void resolve(kelp_plan *plan, kelp_context *context, kelp_plan_value *val
     }
 }
 
-void kelp_plan_bind(kelp_plan *plan, kelp_context *context) {
-    if (!plan->bound || plan->bound_workspace != context->workspace) {
+void kelp_plan_bind(kelp_plan *plan, kelp_frame *frame) {
+    if (!plan->bound || plan->bound_workspace != frame->workspace) {
         for (size_t i = 0; i < plan->value_count; i++)
             if (!plan->values[i].dynamic)
-                resolve(plan, context, &plan->values[i]);
+                resolve(plan, frame, &plan->values[i]);
         for (size_t i = 0; i < plan->step_count; i++)
             if (plan->steps[i].args.scratch_bytes > 0)
-                plan->steps[i].args.scratch = context->workspace + plan->steps[i].scratch_offset;
-        plan->bound_workspace = context->workspace;
+                plan->steps[i].args.scratch = frame->workspace + plan->steps[i].scratch_offset;
+        plan->bound_workspace = frame->workspace;
         plan->bound = true;
         return;
     }
     for (size_t i = 0; i < plan->moving_count; i++)
-        resolve(plan, context, &plan->values[plan->moving[i]]);
+        resolve(plan, frame, &plan->values[plan->moving[i]]);
 }

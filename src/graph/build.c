@@ -3,6 +3,7 @@
  * there until the graph goes. */
 #include "base/alloc.h"
 #include "graph/ir.h"
+#include "graph/passes/passes.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -155,6 +156,35 @@ kelp_status *kelp_block_insert_node(kelp_block *block, kelp_node *before, const 
     return NULL;
 }
 
+kelp_status *kelp_block_insert_nodes(kelp_block *block, size_t at, kelp_node *const *nodes,
+                                     size_t count) {
+    size_t moved = block->node_count - at, total = block->node_count + count;
+    kelp_node **grown = KELP_ARENA_ARRAY(&block->graph->arena, total + 8, kelp_node *);
+    if (grown == NULL)
+        return kelp_status_oom();
+    if (at > 0)
+        memcpy(grown, block->nodes, at * sizeof *grown);
+    if (count > 0)
+        memcpy(grown + at, nodes, count * sizeof *grown);
+    if (moved > 0)
+        memcpy(grown + at + count, block->nodes + at, moved * sizeof *grown);
+    block->nodes = grown;
+    block->node_count = total;
+    block->node_capacity = total + 8;
+    for (size_t i = at; i < total; i++)
+        grown[i]->index = i;
+    return NULL;
+}
+
+kelp_status *kelp_block_adopt_value(kelp_block *block, kelp_value *value) {
+    KELP_TRY(make_room(&block->graph->arena, (void ***)&block->values, block->value_count,
+                       &block->value_capacity));
+    value->block = block;
+    value->id = (uint32_t)block->value_count;
+    block->values[block->value_count++] = value;
+    return NULL;
+}
+
 /* ---- attributes ---- */
 static kelp_status *set_attr(kelp_node *node, const char *name, kelp_attr value) {
     kelp_arena *arena = &node->block->graph->arena;
@@ -273,6 +303,8 @@ static void drop_uses(const kelp_node *node) {
     for (size_t i = 0; i < node->input_count; i++)
         if (node->inputs[i] != NULL)
             node->inputs[i]->use_count--;
+    if (kelp_node_find_attr(node, "kelp.captures") != NULL)
+        return; /* its blocks use their own values */
     for (kelp_attr *attr = node->attributes; attr != NULL; attr = attr->next)
         for (size_t k = 0; attr->blocks != NULL && k < attr->count; k++) {
             const kelp_block *inner = attr->blocks[k];
@@ -283,12 +315,24 @@ static void drop_uses(const kelp_node *node) {
         }
 }
 
+/* Before captures are inputs, what is dead inside cannot be told: uses cross blocks. */
+static void remove_dead_inside(kelp_node *node) {
+    if (kelp_node_find_attr(node, "kelp.captures") == NULL)
+        return;
+    for (kelp_attr *attr = node->attributes; attr != NULL; attr = attr->next)
+        for (size_t k = 0; attr->blocks != NULL && k < attr->count; k++)
+            kelp_block_remove_dead(attr->blocks[k]);
+    kelp_node_drop_captures(node);
+}
+
 size_t kelp_block_remove_dead(kelp_block *block) {
     size_t removed = 0;
     kelp_block_count_uses(block);
     /* backwards: a node's users come after it */
     for (size_t n = block->node_count; n-- > 0;) {
         kelp_node *node = block->nodes[n];
+        if (!node->removed && is_used(node))
+            remove_dead_inside(node);
         if (node->removed || is_used(node))
             continue;
         node->removed = true;

@@ -45,6 +45,8 @@ struct kelp_value {
                             kelp_block_count_uses */
     bool is_input;
     bool is_output;
+    kelp_value *local; /* kelp_pass_captures: what stands for it in block `local_in` */
+    const kelp_block *local_in;
 };
 
 struct kelp_node {
@@ -138,6 +140,11 @@ kelp_status *kelp_block_insert_node(kelp_block *block, kelp_node *before, const 
                                     kelp_value *const *inputs, size_t input_count,
                                     kelp_value *const *outputs, size_t output_count,
                                     kelp_attr *attributes, kelp_node **out) KELP_MUST_USE;
+/* Places nodes of another block at index `at`; their `block` stays the caller's to set. */
+kelp_status *kelp_block_insert_nodes(kelp_block *block, size_t at, kelp_node *const *nodes,
+                                     size_t count) KELP_MUST_USE;
+/* A value of another block becomes this one's, under a new id. */
+kelp_status *kelp_block_adopt_value(kelp_block *block, kelp_value *value) KELP_MUST_USE;
 kelp_status *kelp_node_set_i64(kelp_node *node, const char *name, int64_t value) KELP_MUST_USE;
 kelp_status *kelp_node_set_f32(kelp_node *node, const char *name, float value) KELP_MUST_USE;
 kelp_status *kelp_node_set_i64s(kelp_node *node, const char *name, const int64_t *values,
@@ -154,7 +161,8 @@ void kelp_block_count_uses(kelp_block *block);
 /* Removes nodes marked removed, renumbers node indexes. */
 void kelp_block_sweep(kelp_block *block);
 /* Removes nodes whose outputs nobody uses (pure ones all are, in ONNX, but for the random ones
- * without use, which go too). Returns how many. */
+ * without use, which go too), in subgraphs too once these stand for themselves
+ * (kelp_pass_captures). Returns how many of this block's. */
 size_t kelp_block_remove_dead(kelp_block *block);
 /* The only node that uses `value`, when it is used exactly once and by a node of its block; else
  * NULL. Needs fresh use counts. */

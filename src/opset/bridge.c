@@ -169,9 +169,6 @@ static const kelp_tensor *find_tensor(const walk *w, const kelp_value *value) {
         return value->constant;
     if (value->block == w->block)
         return w->tensors[value->id];
-    for (size_t i = 0; w->captures != NULL && i < w->captures->count; i++)
-        if (w->captures->values[i] == value)
-            return w->captures->tensors[i];
     return NULL;
 }
 
@@ -212,8 +209,9 @@ kelp_status *kelp_opset_walk_block(const kelp_opset_registry *registry, const ke
     if (w.tensors == NULL)
         return kelp_status_oom();
     memset(w.tensors, 0, (block->value_count + 1) * sizeof *w.tensors);
+    size_t own = block->input_count - (captures != NULL ? captures->count : 0);
     for (size_t i = 0; i < block->input_count; i++)
-        w.tensors[block->inputs[i]->id] = inputs[i];
+        w.tensors[block->inputs[i]->id] = i < own ? inputs[i] : captures->tensors[i - own];
     for (size_t n = 0; n < block->node_count; n++)
         KELP_TRY(walk_node(&w, registry, block->nodes[n]));
     for (size_t i = 0; i < block->output_count; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Passes over an engine's graph. Each takes the main block, keeps its meaning, and leaves use
+ * Passes over an engine's graph. Each takes a block, keeps its meaning, and leaves use
  * counts fresh. Fused operators live in the domain "kelp" (KELP_DOMAIN), version 1; src/ops/fused.c
  * says what each does.
  */
@@ -11,12 +11,21 @@
 
 #define KELP_DOMAIN "kelp"
 
-/* All of them, in order. */
-kelp_status *kelp_passes_run(kelp_graph *graph) KELP_MUST_USE;
+/* All of them, in order, on the block and on those of its nodes. */
+kelp_status *kelp_passes_run(kelp_block *block) KELP_MUST_USE;
 
-/* Values that subgraphs read from outside become inputs of the nodes that own them. Not part of
- * kelp_passes_run: the engine always needs it. */
+/* Values that subgraphs read from outside become inputs of the nodes that own them and of their
+ * blocks. Not part of kelp_passes_run: the engine always needs it, once. */
 kelp_status *kelp_pass_captures(kelp_block *block) KELP_MUST_USE;
+/* Index of the node's first capture; the count of its inputs when it has none. */
+size_t kelp_node_first_capture(const kelp_node *node);
+/* Captures that have become constant are constants of the blocks, and no inputs any more. */
+void kelp_node_share_constants(kelp_node *node);
+/* Captures that no block uses go. Needs fresh use counts. */
+void kelp_node_drop_captures(kelp_node *node);
+/* Puts the nodes of `branch`, a block of the If `node` that stands for itself, in the node's
+ * place; the node is removed (to be swept). */
+kelp_status *kelp_node_take_branch(kelp_node *node, kelp_block *branch) KELP_MUST_USE;
 /* x * 0.5 * (1 + erf(x / sqrt(2))), in the orders that exporters write it → Gelu. */
 kelp_status *kelp_pass_gelu(kelp_block *block) KELP_MUST_USE;
 /* Softmax(Q·Kᵀ·scale + mask)·V between the head-splitting reshapes and transposes →

@@ -5,12 +5,11 @@
 
 #include <string.h>
 
-kelp_status *kelp_passes_run(kelp_graph *graph) {
+kelp_status *kelp_passes_run(kelp_block *block) {
     static kelp_status *(*const passes[])(kelp_block *) = {
         kelp_pass_simplify, kelp_pass_gelu,   kelp_pass_attention, kelp_pass_affine,
         kelp_pass_conv,     kelp_pass_matmul, kelp_pass_skip_norm,
     };
-    kelp_block *block = graph->main;
     for (size_t i = 0; i < sizeof passes / sizeof passes[0]; i++) {
         kelp_block_count_uses(block);
         KELP_TRY(passes[i](block));
@@ -18,5 +17,9 @@ kelp_status *kelp_passes_run(kelp_graph *graph) {
         kelp_block_remove_dead(block);
     }
     kelp_block_count_uses(block);
+    for (size_t n = 0; n < block->node_count; n++)
+        for (kelp_attr *attr = block->nodes[n]->attributes; attr != NULL; attr = attr->next)
+            for (size_t k = 0; attr->blocks != NULL && k < attr->count; k++)
+                KELP_TRY(kelp_passes_run(attr->blocks[k]));
     return NULL;
 }

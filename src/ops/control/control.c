@@ -159,7 +159,8 @@ static kelp_status *run_loop(const kelp_opset_registry *registry, const kelp_op_
         (size_t)kelp_node_attr_i64(node, "kelp.captures", (int64_t)kelp_node_input_count(node));
     size_t carried = own_inputs < 2 ? 0 : own_inputs - 2;
     const kelp_block *body = kelp_node_attr_block(node, "body");
-    if (body == NULL || kelp_block_input_count(body) != 2 + carried ||
+    if (body == NULL ||
+        kelp_block_input_count(body) != 2 + carried + kelp_node_input_count(node) - own_inputs ||
         kelp_block_output_count(body) < 1 + carried)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "node '%s' (Loop): its body must take %zu inputs and give at least %zu "

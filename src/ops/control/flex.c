@@ -142,7 +142,8 @@ static kelp_status *modify(const flex *f, const char *name) {
     int64_t shape[4] = {f->batch, f->heads, f->queries, f->keys};
     if (block == NULL)
         return NULL;
-    if (kelp_block_input_count(block) != 1 || kelp_block_output_count(block) != 1)
+    if (kelp_block_input_count(block) != 1 + kelp_node_captures(f->node, f->inputs).count ||
+        kelp_block_output_count(block) != 1)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "node '%s' (FlexAttention): %s must have one input and one output",
                           kelp_node_name(f->node), name);

@@ -104,7 +104,8 @@ static kelp_status *read_shape_of_scan(scan *s, const kelp_tensor *const *inputs
     s->scans = (size_t)scans;
     s->states = own - first - s->scans;
     size_t body_outputs = kelp_block_output_count(s->body);
-    if (kelp_block_input_count(s->body) != s->states + s->scans || body_outputs < s->states)
+    if (kelp_block_input_count(s->body) != s->states + s->scans + s->captures.count ||
+        body_outputs < s->states)
         SCAN_FAIL(s, "its body must take %zu inputs and give at least %zu outputs",
                   s->states + s->scans, s->states);
     s->results = body_outputs - s->states;

@@ -217,7 +217,7 @@ static kelp_status *map(const kelp_list_call *call) {
     KELP_TRY(kelp_list_expect(call, 0, 1, &list));
     if (m.body != NULL)
         m.outputs = kelp_block_output_count(m.body);
-    if (m.body == NULL || kelp_block_input_count(m.body) != call->input_count ||
+    if (m.body == NULL || kelp_block_input_count(m.body) != call->input_count + m.captures.count ||
         m.outputs < kelp_node_output_count(call->node))
         KELP_LIST_FAIL(call, "its body must take %zu inputs and give at least %zu outputs",
                        call->input_count, kelp_node_output_count(call->node));

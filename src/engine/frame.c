@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A frame: a program in one context. Plans of recent shapes are kept; a plan that leaves steps
+ * whose shapes hang on a few integers that are bound (a sampling rate that chooses a branch, the
+ * extents of a Reshape) is followed by one made for those integers, as long as they repeat.
+ */
+#include "base/alloc.h"
+#include "base/checked.h"
+#include "base/clock.h"
+#include "engine/engine_internal.h"
+#include "opset/bridge.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+/* A plan for data costs DATA_PLAN_COST, a run that finds one gives 1 back, up to DATA_PLAN_CREDIT:
+ * data that never repeat are soon planned for no more. */
+#define DATA_PLAN_COST 4u
+#define DATA_PLAN_CREDIT 32u
+
+bool kelp_is_aligned(const void *data, kelp_dtype dtype) {
+    return ((uintptr_t)data & (kelp_element_alignment(dtype) - 1)) == 0;
+}
+
+kelp_status *kelp_frame_init(kelp_frame *frame, kelp_context *context,
+                             const kelp_program *program) {
+    kelp_allocator allocator = context->allocator;
+    size_t inputs = program->block->input_count, outputs = program->block->output_count;
+    frame->context = context;
+    frame->program = program;
+    frame->credit = DATA_PLAN_CREDIT;
+    KELP_TRY(kelp_alloc_zero(allocator, inputs, sizeof *frame->inputs, (void **)&frame->inputs));
+    KELP_TRY(
+        kelp_alloc_zero(allocator, inputs, sizeof *frame->input_data, (void **)&frame->input_data));
+    return kelp_alloc_zero(allocator, outputs, sizeof *frame->outputs, (void **)&frame->outputs);
+}
+
+void kelp_frame_deinit(kelp_frame *frame) {
+    if (frame->context == NULL)
+        return;
+    kelp_allocator allocator = frame->context->allocator;
+    size_t inputs = frame->program->block->input_count;
+    size_t outputs = frame->program->block->output_count;
+    for (kelp_plan *plan = frame->plans, *next; plan != NULL; plan = next) {
+        next = plan->next;
+        kelp_plan_destroy(plan, allocator);
+    }
+    for (size_t i = 0; frame->outputs != NULL && i < outputs; i++)
+        kelp_free_aligned(allocator, frame->outputs[i].own_data, frame->outputs[i].own_bytes,
+                          KELP_TENSOR_ALIGNMENT);
+    kelp_free(allocator, frame->outputs, outputs * sizeof *frame->outputs);
+    kelp_free(allocator, frame->inputs, inputs * sizeof *frame->inputs);
+    kelp_free(allocator, frame->input_data, inputs * sizeof *frame->input_data);
+    kelp_free_aligned(allocator, frame->workspace, frame->workspace_bytes, KELP_TENSOR_ALIGNMENT);
+}
+
+/* ---- prepare ---- */
+/* Makes a plan that fits what is bound the current one: the one that is there, or a new one. */
+static kelp_status *use_plan(kelp_frame *frame, uint64_t given) {
+    kelp_plan **link = &frame->plans;
+    for (; *link != NULL; link = &(*link)->next)
+        if ((*link)->given == given && kelp_plan_fits(*link, frame))
+            break;
+    kelp_plan *plan = *link;
+    if (plan != NULL) {
+        *link = plan->next;
+    } else {
+        KELP_TRY(kelp_plan_create(frame, given, &plan));
+        for (size_t i = 0; given != 0 && i < frame->program->block->output_count; i++)
+            plan->open[i] = frame->plans->open[i]; /* it follows the plan without data */
+        frame->plan_count++;
+    }
+    plan->next = frame->plans;
+    frame->plans = plan;
+    if (frame->plan_count > frame->context->engine->max_plans) { /* not used for longest */
+        for (link = &plan->next; (*link)->next != NULL; link = &(*link)->next) {
+        }
+        kelp_plan_destroy(*link, frame->context->allocator);
+        *link = NULL;
+        frame->plan_count--;
+    }
+    return NULL;
+}
+
+static kelp_status *grow(kelp_frame *frame, void **inout_data, size_t *inout_bytes, size_t needed) {
+    if (needed <= *inout_bytes)
+        return NULL;
+    void *data = NULL;
+    KELP_TRY(kelp_alloc_aligned(frame->context->allocator, needed, KELP_TENSOR_ALIGNMENT, &data));
+    kelp_free_aligned(frame->context->allocator, *inout_data, *inout_bytes, KELP_TENSOR_ALIGNMENT);
+    *inout_data = data;
+    *inout_bytes = needed;
+    return NULL;
+}
+
+/* The current plan gets its workspace and shows its outputs. */
+static kelp_status *adopt_plan(kelp_frame *frame) {
+    const kelp_plan *plan = frame->plans;
+    const kelp_block *block = frame->program->block;
+    frame->rebind = true;
+    KELP_TRY(
+        grow(frame, (void **)&frame->workspace, &frame->workspace_bytes, plan->workspace_bytes));
+    for (size_t i = 0; i < block->output_count; i++) {
+        const kelp_plan_value *value = plan->outputs[i];
+        kelp_tensor *shown = &frame->outputs[i].tensor;
+        *shown = value->tensor;
+        shown->data = NULL;
+    }
+    frame->hidden = false;
+    if (plan->given == 0)
+        kelp_frame_hide_open(frame);
+    return NULL;
+}
+
+void kelp_frame_hide_open(kelp_frame *frame) {
+    const kelp_block *block = frame->program->block;
+    for (size_t i = 0; i < block->output_count; i++)
+        if (frame->plans->open[i]) {
+            frame->outputs[i].tensor = (kelp_tensor){.dtype = block->outputs[i]->dtype, .rank = -1};
+            frame->hidden = true;
+        }
+}
+
+kelp_status *kelp_frame_prepare(kelp_frame *frame) {
+    if (frame->planned)
+        return NULL;
+    KELP_TRY(use_plan(frame, 0));
+    KELP_TRY(adopt_plan(frame));
+    frame->planned = true;
+    return NULL;
+}
+
+/* ---- invoke ---- */
+/* The current plan fits the shapes; it must fit the data it was made for, and one that would gain
+ * by data is followed by one that knows them. */
+static kelp_status *choose_by_data(kelp_frame *frame) {
+    const kelp_plan *plan = frame->plans;
+    uint64_t wants = plan->wants | plan->given;
+    if (KELP_LIKELY(wants == 0))
+        return NULL;
+    if (plan->given != 0 && kelp_plan_fits(plan, frame)) {
+        frame->credit += frame->credit < DATA_PLAN_CREDIT;
+        return frame->hidden ? adopt_plan(frame) : NULL;
+    }
+    for (const kelp_plan *other = frame->plans; other != NULL; other = other->next)
+        if (other->given == wants && kelp_plan_fits(other, frame)) {
+            frame->credit += frame->credit < DATA_PLAN_CREDIT;
+            KELP_TRY(use_plan(frame, wants));
+            return adopt_plan(frame);
+        }
+    if (frame->credit >= DATA_PLAN_COST) {
+        frame->credit -= DATA_PLAN_COST;
+        KELP_TRY(use_plan(frame, wants));
+        return adopt_plan(frame);
+    }
+    if (plan->given == 0)
+        return NULL;
+    KELP_TRY(use_plan(frame, 0));
+    return adopt_plan(frame);
+}
+
+static kelp_status *too_small(const kelp_frame *frame, size_t index, size_t needed) {
+    return KELP_ERROR(
+        KELP_OUT_OF_RANGE,
+        "the memory bound to output '%s' is too small: %zu bytes are needed, %zu were "
+        "given",
+        frame->program->block->outputs[index]->name, needed, frame->outputs[index].user_bytes);
+}
+
+/* Kernels read aligned data; a client's bytes may lie anywhere. The copy lives as long as this
+ * invoke, so that the next one binds again. */
+static kelp_status *bind_inputs(kelp_frame *frame) {
+    frame->rebind = false;
+    for (size_t i = 0; i < frame->program->block->input_count; i++) {
+        const kelp_tensor *input = &frame->inputs[i];
+        frame->input_data[i] = input->data;
+        if (kelp_is_aligned(input->data, input->dtype))
+            continue;
+        size_t bytes = kelp_tensor_bytes(input);
+        void *copy = kelp_op_env_alloc(&frame->context->env, bytes ? bytes : 1);
+        if (copy == NULL)
+            return kelp_status_oom();
+        memcpy(copy, input->data, bytes);
+        frame->input_data[i] = copy;
+        frame->rebind = true;
+    }
+    return NULL;
+}
+
+static kelp_status *bind_outputs(kelp_frame *frame) {
+    const kelp_plan *plan = frame->plans;
+    for (size_t i = 0; i < frame->program->block->output_count; i++) {
+        struct kelp_bound_output *output = &frame->outputs[i];
+        if (plan->copies[i])
+            continue;
+        size_t bytes = kelp_tensor_bytes(&output->tensor);
+        if (output->user_data != NULL && output->user_bytes < bytes)
+            return too_small(frame, i, bytes);
+        if (output->user_data != NULL && kelp_is_aligned(output->user_data, output->tensor.dtype)) {
+            output->target = output->user_data;
+            continue;
+        }
+        KELP_TRY(grow(frame, &output->own_data, &output->own_bytes, bytes ? bytes : 1));
+        output->target = output->own_data;
+    }
+    return NULL;
+}
+
+/* A step whose shapes were not known: reshape with the data that is there now, and place its
+ * results. */
+static kelp_status *prepare_dynamic(kelp_context *context, kelp_step *step) {
+    kelp_op_args *args = &step->args;
+    const kelp_op_kernel *kernel = step->engine_node->kernel;
+    if (kernel->plan_bytes > 0)
+        memset(args->plan, 0, kernel->plan_bytes);
+    args->scratch_bytes = 0;
+    args->deferred = false;
+    KELP_TRY(kelp_opset_check_lists(kernel, args));
+    KELP_TRY(kernel->reshape(step->engine_node->state, args));
+    if (args->deferred)
+        return KELP_ERROR(KELP_INTERNAL,
+                          "the operator defers its shape although its data is there");
+    for (int32_t i = 0; i < args->output_count; i++) {
+        if (args->outputs[i] == NULL)
+            continue;
+        size_t bytes = kelp_tensor_bytes(args->outputs[i]);
+        args->outputs[i]->data = kelp_op_env_alloc(&context->env, bytes ? bytes : 1);
+        if (args->outputs[i]->data == NULL)
+            return kelp_status_oom();
+    }
+    args->scratch = NULL;
+    if (args->scratch_bytes > 0) {
+        args->scratch = kelp_op_env_alloc(&context->env, args->scratch_bytes);
+        if (args->scratch == NULL)
+            return kelp_status_oom();
+    }
+    return NULL;
+}
+
+kelp_status *kelp_frame_name_node(const kelp_frame *frame, const kelp_node *node,
+                                  kelp_status *status) {
+    const kelp_block *block = frame->program->block;
+    for (; node->block != block && node->block->owner != NULL; node = node->block->owner)
+        status = KELP_ANNOTATE(status, "node '%s' (%s) of graph '%s'", node->name, node->op_type,
+                               node->block->name);
+    bool is_main = block->owner == NULL;
+    return KELP_ANNOTATE(status, "node '%s' (%s) of %s '%s'", node->name, node->op_type,
+                         is_main ? "model" : "graph",
+                         is_main ? frame->context->engine->graph->info.label : block->name);
+}
+
+static kelp_status *run_step(kelp_frame *frame, kelp_step *step) {
+    kelp_status *status = step->dynamic ? prepare_dynamic(frame->context, step) : NULL;
+    if (status == NULL)
+        status = step->engine_node->kernel->invoke(step->engine_node->state, &step->args);
+    return KELP_LIKELY(status == NULL) ? NULL
+                                       : kelp_frame_name_node(frame, step->args.node, status);
+}
+
+static kelp_status *deliver(kelp_frame *frame) {
+    const kelp_plan *plan = frame->plans;
+    for (size_t i = 0; i < frame->program->block->output_count; i++) {
+        struct kelp_bound_output *output = &frame->outputs[i];
+        const void *from = output->target;
+        if (plan->copies[i]) {
+            output->tensor = plan->outputs[i]->tensor;
+            from = output->tensor.data;
+        }
+        size_t bytes = kelp_tensor_bytes(&output->tensor);
+        if (output->user_data != NULL && output->user_bytes < bytes)
+            return too_small(frame, i, bytes);
+        if (output->user_data == NULL && plan->copies[i])
+            KELP_TRY(grow(frame, &output->own_data, &output->own_bytes, bytes ? bytes : 1));
+        void *to = output->user_data ? output->user_data : output->own_data;
+        if (to != from && bytes > 0)
+            memcpy(to, from, bytes);
+        output->tensor.data = to;
+        output->tensor.flags = 0;
+    }
+    return NULL;
+}
+
+static kelp_status *bind(kelp_frame *frame) {
+    if (!frame->rebind)
+        return NULL;
+    kelp_status *status = bind_outputs(frame);
+    if (status == NULL)
+        status = bind_inputs(frame);
+    if (status != NULL) {
+        frame->rebind = true;
+        return status;
+    }
+    kelp_plan_bind(frame->plans, frame);
+    return NULL;
+}
+
+kelp_status *kelp_frame_run(kelp_frame *frame) {
+    kelp_context *context = frame->context;
+    KELP_TRY(kelp_frame_prepare(frame));
+    KELP_TRY(choose_by_data(frame));
+    KELP_TRY(bind(frame));
+    const kelp_plan *plan = frame->plans;
+    for (size_t i = 0; i < plan->step_count; i++) {
+        if (KELP_UNLIKELY(atomic_load_explicit(&context->cancel, memory_order_relaxed)))
+            return KELP_ERROR(KELP_CANCELLED, "the invocation of model '%s' was cancelled",
+                              context->engine->graph->info.label);
+        uint64_t begin = context->profile ? kelp_now_ns() : 0;
+        KELP_TRY(run_step(frame, &plan->steps[i]));
+        if (context->profile != NULL)
+            context->profile(context->profile_userp, i, plan->steps[i].args.node->op_type,
+                             plan->steps[i].args.node->name, kelp_now_ns() - begin);
+    }
+    return deliver(frame);
+}
