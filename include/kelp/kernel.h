@@ -244,6 +244,14 @@ KELP_API const kelp_kernel_context *kelp_kernel_session_context(kelp_kernel_sess
  * has run then. Allocates nothing once warm. */
 KELP_API kelp_status *kelp_kernel_call(const kelp_kernel *kernel, kelp_kernel_session *session,
                                        const kelp_kernel_arg *args, int32_t count) KELP_MUST_USE;
+/* The types and shapes of what the kernel would write, without calling it. `args` as for a call,
+ * but those of tensors marked `out` are ignored, and an integer that stands for an extent may be
+ * left out (kind 0) where a tensor tells. `out_tensors` has room for every tensor that is written,
+ * in the signature's order; their data is NULL. INVALID_ARGUMENT where a shape does not follow,
+ * FAILED_PRECONDITION for a kernel without a signature. */
+KELP_API kelp_status *kelp_kernel_infer_shapes(const kelp_kernel *kernel,
+                                               const kelp_kernel_arg *args, int32_t count,
+                                               kelp_tensor *out_tensors) KELP_MUST_USE;
 /* The same without waiting: arguments stay valid until `event` is done; kelp_kernel_session_result
  * then gives the outcome. One at a time a session. A kernel that is not asynchronous has run when
  * this returns. */

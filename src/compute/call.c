@@ -160,6 +160,8 @@ static kelp_status *check_outputs(const kelp_compute_model *model, const kelp_in
 }
 
 static kelp_status *check_owner(const kelp_compute_model *model) {
+    if (!model->state->ready)
+        return KELP_ERROR(KELP_FAILED_PRECONDITION, "the model is used before init");
     return model->state->stream == NULL
                ? NULL
                : KELP_ERROR(KELP_FAILED_PRECONDITION,
@@ -303,7 +305,9 @@ kelp_status *kelp_compute_infer_shapes(kelp_compute_model *model, kelp_infer_ite
 
 /* ---- the rest ---- */
 kelp_status *kelp_compute_init(kelp_compute_model *model) {
-    return model->vtbl->init(model);
+    KELP_TRY(model->vtbl->init(model));
+    model->state->ready = true;
+    return NULL;
 }
 
 kelp_status *kelp_compute_drain(kelp_compute_model *model) {

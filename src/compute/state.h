@@ -13,6 +13,7 @@ struct kelp_compute_state {
     kelp_compute_capabilities capabilities;
     kelp_arena staging;          /* adapted inputs of the call under way */
     kelp_compute_stream *stream; /* owns the model; or NULL */
+    bool ready;                  /* init has succeeded */
 };
 
 /* Checks and then runs the item, whoever owns the model. */

@@ -36,9 +36,10 @@ static kelp_status *scalar_of(void *userp, const kelp_signature_param *p, kelp_k
     return NULL;
 }
 
-static void *memory_of(void *userp, size_t index, size_t size_bytes) {
+static kelp_status *memory_of(void *userp, size_t index, size_t size_bytes, void **out) {
     (void)index;
-    return kelp_op_env_alloc(((op_call *)userp)->env, size_bytes > 0 ? size_bytes : 1);
+    *out = kelp_op_env_alloc(((op_call *)userp)->env, size_bytes > 0 ? size_bytes : 1);
+    return *out != NULL ? NULL : kelp_status_oom();
 }
 
 static kelp_status *dispatch(void *self, const kelp_op_env *env, const kelp_node *node,

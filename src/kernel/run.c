@@ -106,16 +106,14 @@ static kelp_status *set_inputs(bound *b) {
                : KELP_ERROR(KELP_INVALID_ARGUMENT, "it takes %zu inputs: found %zu", next, given);
 }
 
-static kelp_status *describe(const bound *b, int32_t index, kelp_tensor *out) {
-    const kelp_kernel *kernel = b->run->kernel;
+static kelp_status *describe(const kelp_kernel *kernel, const kelp_signature_binding *binding,
+                             const kelp_kernel_arg *args, int32_t index, kelp_tensor *out) {
     int64_t shape[KELP_MAX_RANK];
     int32_t rank;
     DLDataType type;
-    if (kernel->signature.params[index].direction == KELP_PARAM_INOUT) {
-        *out = b->copies[index];
-        return NULL;
-    }
-    if (!kelp_signature_shape(&kernel->signature, index, &b->binding, &rank, shape, &type))
+    if (kernel->signature.params[index].direction == KELP_PARAM_INOUT)
+        return kelp_tensor_from_dl(args[index].as.tensor, out);
+    if (!kelp_signature_shape(&kernel->signature, index, binding, &rank, shape, &type))
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "the shape of output '%s' does not follow from the inputs",
                           kernel->signature.params[index].name);
@@ -124,13 +122,11 @@ static kelp_status *describe(const bound *b, int32_t index, kelp_tensor *out) {
 }
 
 static kelp_status *make_output(bound *b, int32_t index, size_t number, kelp_tensor *out) {
-    KELP_TRY(describe(b, index, out));
+    KELP_TRY(describe(b->run->kernel, &b->binding, b->args, index, out));
     const void *before = out->data;
     size_t bytes = kelp_tensor_bytes(out);
-    out->data = b->run->memory(b->run->userp, number, bytes);
-    if (out->data == NULL)
-        return KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "no memory for output '%s' of %zu bytes",
-                          b->run->kernel->signature.params[index].name, bytes);
+    out->data = NULL;
+    KELP_TRY(b->run->memory(b->run->userp, number, bytes, &out->data));
     if (b->run->kernel->signature.params[index].direction == KELP_PARAM_INOUT && bytes > 0)
         memcpy(out->data, before, bytes);
     return set_tensor(b, index, out);
@@ -162,4 +158,60 @@ kelp_status *kelp_kernel_run_on_tensors(const kelp_kernel_run *run) {
         return KELP_ANNOTATE(status, "cannot call kernel '%s' of library '%s'", run->kernel->name,
                              run->kernel->library->name);
     return kelp_kernel_call(run->kernel, run->session, b.args, run->kernel->signature.count);
+}
+
+/* ---- shapes alone ---- */
+static kelp_status *bind_argument(const kelp_signature *s, int32_t index,
+                                  const kelp_kernel_arg *arg, kelp_signature_binding *inout) {
+    const kelp_signature_param *p = &s->params[index];
+    if (p->kind == KELP_ARG_TENSOR && p->direction == KELP_PARAM_OUT)
+        return NULL;
+    if (p->kind == KELP_ARG_TENSOR && (arg->kind != KELP_ARG_TENSOR || arg->as.tensor == NULL))
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "argument '%s' is missing: expected a tensor",
+                          p->name);
+    if (p->kind == KELP_ARG_TENSOR)
+        return kelp_signature_check_tensor(s, index, arg->as.tensor, inout);
+    return arg->kind == KELP_ARG_INT && p->symbol >= 0
+               ? kelp_signature_bind_counter(s, index, arg->as.i, inout)
+               : NULL;
+}
+
+static kelp_status *infer_shapes(const kelp_kernel *kernel, const kelp_kernel_arg *args,
+                                 int32_t count, kelp_tensor *outputs) {
+    const kelp_signature *s = &kernel->signature;
+    kelp_signature_binding binding;
+    if (!kernel->typed)
+        return KELP_ERROR(KELP_FAILED_PRECONDITION, "it has no signature");
+    if (count != s->count)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "it takes %d arguments: found %d", (int)s->count,
+                          (int)count);
+    kelp_signature_begin(&binding);
+    for (int32_t i = 0; i < count; i++)
+        KELP_TRY(bind_argument(s, i, &args[i], &binding));
+    for (int32_t i = 0; i < count; i++) {
+        if (s->params[i].kind != KELP_ARG_TENSOR || s->params[i].direction == KELP_PARAM_IN)
+            continue;
+        KELP_TRY(describe(kernel, &binding, args, i, outputs));
+        (outputs++)->data = NULL;
+    }
+    return NULL;
+}
+
+kelp_status *kelp_kernel_infer_shapes(const kelp_kernel *kernel, const kelp_kernel_arg *args,
+                                      int32_t count, kelp_tensor *out_tensors) {
+    return KELP_ANNOTATE(infer_shapes(kernel, args, count, out_tensors),
+                         "cannot tell the shapes of kernel '%s' of library '%s'", kernel->name,
+                         kernel->library->name);
+}
+
+kelp_status *kelp_kernel_shapes_on_tensors(const kelp_kernel_run *run) {
+    bound b;
+    b.run = run;
+    for (int32_t i = 0; i < run->kernel->signature.count; i++)
+        b.args[i] = (kelp_kernel_arg){0};
+    kelp_status *status = set_inputs(&b);
+    if (status == NULL)
+        status = infer_shapes(run->kernel, b.args, run->kernel->signature.count, run->outputs);
+    return KELP_ANNOTATE(status, "cannot call kernel '%s' of library '%s'", run->kernel->name,
+                         run->kernel->library->name);
 }

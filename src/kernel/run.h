@@ -16,11 +16,13 @@ typedef struct kelp_kernel_run {
     /* Sets the value; out->kind 0 says that nobody gives it, which is fine for an integer that
      * stands for an extent (param->symbol >= 0). */
     kelp_status *(*scalar)(void *userp, const kelp_signature_param *param, kelp_kernel_arg *out);
-    /* Memory for output `index`; NULL: there is none. */
-    void *(*memory)(void *userp, size_t index, size_t size_bytes);
+    /* Memory for output `index`, of at least one byte; its error is the call's. */
+    kelp_status *(*memory)(void *userp, size_t index, size_t size_bytes, void **out);
     void *userp;
 } kelp_kernel_run;
 kelp_status *kelp_kernel_run_on_tensors(const kelp_kernel_run *run) KELP_MUST_USE;
+/* The types and shapes that all its outputs would have, without data; `memory` is not asked. */
+kelp_status *kelp_kernel_shapes_on_tensors(const kelp_kernel_run *run) KELP_MUST_USE;
 
 /* true when the kernel has a signature, writes something, and the shape and type of all that it
  * writes follow from what it reads. */

@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compute providers, one suite for each: life cycle, shapes, batches, forks, refusals. A shape that
- * a provider knows only by running, and the words of a foreign library, are left out by capability.
+/*
+ * Compute providers, one suite for each: artifacts, life cycle, shapes, placement, batches,
+ * streams, forks, refusals. The arguments are the provider's name, and for the one that runs
+ * kernels a library. A shape that a provider knows only by running, and the words of a foreign
+ * library, are left out by capability. What every provider is given is a model of one input of
+ * float32.
  */
 #include <kelp/compute.h>
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -14,20 +21,91 @@
 
 #define DIGITS KELP_SOURCE_DIR "/examples/models/digits/1/model.onnx"
 
-static const char *provider;
+/* What a provider is tried with: items of 64 elements to `out_extent` values between 0 and 1. */
+static struct subject {
+    const char *provider, *path, *input, *output;
+    int32_t rank;   /* of the input, whose first extent is the batch */
+    size_t outputs; /* the first is float32, a second int64 */
+    int64_t out_extent;
+    char *bytes; /* of the file at `path` */
+    size_t size_bytes;
+} subject;
 
 static void open_model(kelp_runtime **out_runtime, kelp_compute_model **out_model) {
-    kelp_artifact artifact = {.path = DIGITS};
+    kelp_artifact artifact = {.path = subject.path};
     check_ok(kelp_runtime_create(NULL, out_runtime));
-    check_ok(kelp_compute_load(*out_runtime, provider, &artifact, out_model));
+    check_ok(kelp_compute_load(*out_runtime, subject.provider, &artifact, out_model));
     check_ok(kelp_compute_init(*out_model));
 }
 
+static void close_model(kelp_runtime *runtime, kelp_compute_model *model) {
+    kelp_compute_destroy(model);
+    kelp_runtime_release(runtime);
+}
+
 static void make_input(kelp_tensor *tensor, float *data, int64_t batch) {
-    const int64_t shape[4] = {batch, 1, 8, 8};
+    const int64_t image[4] = {batch, 1, 8, 8}, rows[2] = {batch, 64};
     for (int64_t i = 0; i < batch * 64; i++)
         data[i] = (float)(i % 13) / 13.0f;
-    check_ok(kelp_tensor_init(tensor, KELP_F32, 4, shape, data));
+    check_ok(
+        kelp_tensor_init(tensor, KELP_F32, subject.rank, subject.rank == 4 ? image : rows, data));
+}
+
+static void count_release(void *userp) {
+    ++*(int *)userp;
+}
+
+/* Bytes are shared until nobody needs them, and then let go of once, whatever became of them. */
+static void bytes_are_released_once(void **state) {
+    (void)state;
+    kelp_runtime *runtime;
+    kelp_compute_model *model = NULL;
+    float data[64];
+    kelp_tensor input, outputs[2] = {0};
+    int released = 0;
+    static const char rubbish[] = "no model, nor the name of one";
+    kelp_artifact good = {.data = subject.bytes,
+                          .size_bytes = subject.size_bytes,
+                          .label = "good.bin",
+                          .release = count_release,
+                          .userp = &released},
+                  bad = good;
+    bad.data = rubbish;
+    bad.size_bytes = sizeof rubbish - 1;
+    bad.label = "bad.bin";
+    check_ok(kelp_runtime_create(NULL, &runtime));
+    expect_failure(kelp_compute_load(runtime, subject.provider, &bad, &model),
+                   KELP_INVALID_ARGUMENT, "bad.bin");
+    assert_int_equal(released, 1);
+    expect_failure(kelp_compute_load(runtime, "abacus", &good, &model), KELP_NOT_FOUND, "abacus");
+    assert_int_equal(released, 2);
+    check_ok(kelp_compute_load(runtime, subject.provider, &good, &model));
+    check_ok(kelp_compute_init(model));
+    make_input(&input, data, 1);
+    kelp_infer_item item = {.inputs = &input, .outputs = outputs};
+    check_ok(kelp_compute_infer_one(model, &item));
+    assert_int_equal(outputs[0].rank, 2);
+    close_model(runtime, model);
+    assert_int_equal(released, 3);
+}
+
+static void nothing_runs_before_init(void **state) {
+    (void)state;
+    kelp_runtime *runtime;
+    kelp_compute_model *model, *fork = NULL;
+    float data[64];
+    kelp_tensor input, outputs[2] = {0};
+    open_model(&runtime, &model);
+    make_input(&input, data, 1);
+    check_ok(kelp_compute_fork(model, &fork));
+    kelp_infer_item item = {.inputs = &input, .outputs = outputs};
+    expect_failure(kelp_compute_infer_one(fork, &item), KELP_FAILED_PRECONDITION, "before init");
+    expect_failure(kelp_compute_infer_batch(fork, &item, 1, KELP_BATCH_EACH),
+                   KELP_FAILED_PRECONDITION, "before init");
+    check_ok(kelp_compute_init(fork));
+    check_ok(kelp_compute_infer_one(fork, &item));
+    kelp_compute_destroy(fork);
+    close_model(runtime, model);
 }
 
 static void metadata_is_the_models(void **state) {
@@ -37,13 +115,16 @@ static void metadata_is_the_models(void **state) {
     open_model(&runtime, &model);
     const kelp_compute_metadata *metadata = kelp_compute_metadata_of(model);
     assert_int_equal(metadata->input_count, 1);
-    assert_int_equal(metadata->output_count, 2);
-    assert_string_equal(metadata->inputs[0].name, "image");
-    assert_string_equal(metadata->outputs[0].name, "probabilities");
-    assert_int_equal(metadata->outputs[1].dtype, KELP_I64);
+    assert_int_equal(metadata->output_count, subject.outputs);
+    assert_string_equal(metadata->inputs[0].name, subject.input);
+    assert_int_equal(metadata->inputs[0].dtype, KELP_F32);
+    assert_int_equal(metadata->inputs[0].rank, subject.rank);
+    assert_int_equal(metadata->inputs[0].shape[0], -1);
+    assert_string_equal(metadata->outputs[0].name, subject.output);
+    if (subject.outputs == 2)
+        assert_int_equal(metadata->outputs[1].dtype, KELP_I64);
     assert_int_equal(metadata->preferred_input, KELP_MEMORY_HOST);
-    kelp_compute_destroy(model);
-    kelp_runtime_release(runtime);
+    close_model(runtime, model);
 }
 
 static void shapes_are_known_before_running(void **state) {
@@ -56,26 +137,101 @@ static void shapes_are_known_before_running(void **state) {
     make_input(&input, data, 3);
     kelp_infer_item item = {.inputs = &input, .outputs = outputs};
     check_ok(kelp_compute_infer_shapes(model, &item));
-    float room[30];
+    float room[3 * 64];
+    int64_t count = 3 * subject.out_extent;
     memset(room, 0xff, sizeof room);
     if (outputs[0].rank == -1) { /* only running tells */
-        const int64_t shape[2] = {3, 10};
+        const int64_t shape[2] = {3, subject.out_extent};
         check_ok(kelp_tensor_init(&outputs[0], KELP_F32, 2, shape, NULL));
         outputs[1] = (kelp_tensor){0};
     } else {
         assert_int_equal(outputs[0].rank, 2);
         assert_int_equal(outputs[0].shape[0], 3);
-        assert_int_equal(outputs[0].shape[1], 10);
-        assert_int_equal(outputs[1].shape[0], 3);
+        assert_int_equal(outputs[0].shape[1], subject.out_extent);
+        assert_null(outputs[0].data);
+        if (subject.outputs == 2)
+            assert_int_equal(outputs[1].shape[0], 3);
     }
     outputs[0].data = room;
     check_ok(kelp_compute_infer_one(model, &item));
     assert_ptr_equal(outputs[0].data, room);
-    for (int i = 0; i < 30; i++)
+    for (int64_t i = 0; i < count; i++)
         assert_true(room[i] >= 0.0f && room[i] <= 1.0f);
-    assert_non_null(outputs[1].data);
-    kelp_compute_destroy(model);
-    kelp_runtime_release(runtime);
+    if (subject.outputs == 2)
+        assert_non_null(outputs[1].data);
+    close_model(runtime, model);
+}
+
+/* Copied where there are gaps, refused where no one can read or write, too large for the room. */
+static void tensors_lie_anywhere_that_can_be_read(void **state) {
+    (void)state;
+    kelp_runtime *runtime;
+    kelp_compute_model *model;
+    float data[64], wide[128] = {0}, first[64], room[1];
+    kelp_tensor input, gaps, outputs[2] = {0};
+    open_model(&runtime, &model);
+    make_input(&input, data, 1);
+    for (int i = 0; i < 64; i++)
+        wide[2 * i] = data[i];
+    kelp_infer_item item = {.inputs = &input, .outputs = outputs};
+    check_ok(kelp_compute_infer_one(model, &item));
+    size_t bytes = (size_t)subject.out_extent * sizeof *first;
+    memcpy(first, outputs[0].data, bytes);
+
+    gaps = input;
+    gaps.data = wide;
+    for (int32_t axis = subject.rank - 1, step = 2; axis >= 0; axis--) {
+        gaps.strides[axis] = step;
+        step *= (int32_t)gaps.shape[axis];
+    }
+    memset(outputs, 0, sizeof outputs);
+    item.inputs = &gaps;
+    check_ok(kelp_compute_infer_one(model, &item));
+    assert_memory_equal(outputs[0].data, first, bytes);
+
+    gaps = input;
+    gaps.device = (DLDevice){kDLCUDA, 0};
+    expect_failure(kelp_compute_infer_one(model, &item), KELP_UNIMPLEMENTED, subject.input);
+    const int64_t one = 1;
+    memset(outputs, 0, sizeof outputs);
+    check_ok(kelp_tensor_init(&outputs[0], KELP_F32, 1, &one, room));
+    item.inputs = &input;
+    expect_failure(kelp_compute_infer_one(model, &item), KELP_OUT_OF_RANGE, subject.output);
+    close_model(runtime, model);
+}
+
+/* Beside the caller, in order, with the results that a call gives. */
+static void streams_give_what_calls_give(void **state) {
+    (void)state;
+    enum { COUNT = 4 };
+    kelp_runtime *runtime;
+    kelp_compute_model *model;
+    kelp_compute_stream *stream = NULL;
+    float data[64], rooms[COUNT][64], first[64];
+    kelp_tensor input, outputs[2] = {0}, later[COUNT][2] = {0};
+    kelp_infer_item items[COUNT];
+    open_model(&runtime, &model);
+    make_input(&input, data, 1);
+    kelp_infer_item item = {.inputs = &input, .outputs = outputs};
+    check_ok(kelp_compute_infer_one(model, &item));
+    size_t bytes = (size_t)subject.out_extent * sizeof *first;
+    memcpy(first, outputs[0].data, bytes);
+    check_ok(kelp_compute_stream_create(model, COUNT, &stream));
+    expect_failure(kelp_compute_infer_one(model, &item), KELP_FAILED_PRECONDITION, "stream");
+    for (int i = 0; i < COUNT; i++) {
+        const int64_t shape[2] = {1, subject.out_extent};
+        check_ok(kelp_tensor_init(&later[i][0], KELP_F32, 2, shape, rooms[i]));
+        items[i] = (kelp_infer_item){.inputs = &input, .outputs = later[i]};
+        check_ok(kelp_compute_submit(stream, &items[i], NULL));
+    }
+    check_ok(kelp_compute_drain(model));
+    for (int i = 0; i < COUNT; i++) {
+        check_ok(items[i].status);
+        assert_memory_equal(rooms[i], first, bytes);
+    }
+    kelp_compute_stream_destroy(stream);
+    check_ok(kelp_compute_infer_one(model, &item));
+    close_model(runtime, model);
 }
 
 static void a_batch_stops_or_goes_on(void **state) {
@@ -100,8 +256,7 @@ static void a_batch_stops_or_goes_on(void **state) {
     assert_null(items[2].status);
     expect_failure(items[1].status, KELP_INVALID_ARGUMENT, "expected float32, found float64");
     assert_int_equal(outputs[2][0].rank, 2);
-    kelp_compute_destroy(model);
-    kelp_runtime_release(runtime);
+    close_model(runtime, model);
 }
 
 static void forks_drain_and_reset(void **state) {
@@ -116,15 +271,16 @@ static void forks_drain_and_reset(void **state) {
     check_ok(kelp_compute_init(fork));
     kelp_infer_item item = {.inputs = &input, .outputs = outputs};
     check_ok(kelp_compute_infer_one(model, &item));
-    float first[10];
-    memcpy(first, outputs[0].data, sizeof first);
+    float first[64];
+    size_t bytes = (size_t)subject.out_extent * sizeof *first;
+    memcpy(first, outputs[0].data, bytes);
     check_ok(kelp_compute_drain(model));
     check_ok(kelp_compute_reset(model));
     kelp_compute_destroy(model);
     kelp_runtime_release(runtime); /* the fork keeps what it needs */
     kelp_infer_item second = {.inputs = &input, .outputs = again};
     check_ok(kelp_compute_infer_one(fork, &second));
-    assert_memory_equal(again[0].data, first, sizeof first);
+    assert_memory_equal(again[0].data, first, bytes);
     kelp_compute_destroy(fork);
 }
 
@@ -132,31 +288,76 @@ static void unknown_providers_and_artifacts_are_named(void **state) {
     (void)state;
     kelp_runtime *runtime = NULL;
     kelp_compute_model *model = NULL;
-    kelp_artifact artifact = {.path = DIGITS}, nothing = {0},
+    kelp_artifact artifact = {.path = subject.path}, nothing = {0},
                   absent = {.path = KELP_TEST_DATA "/no-such-model.onnx"};
     check_ok(kelp_runtime_create(NULL, &runtime));
     expect_failure(kelp_compute_load(runtime, "abacus", &artifact, &model), KELP_NOT_FOUND,
                    "there is no compute backend 'abacus': found cpu, null, onnxruntime, kernels");
-    expect_failure(kelp_compute_load(runtime, provider, &nothing, &model), KELP_INVALID_ARGUMENT,
-                   "neither a path nor bytes");
-    expect_failure(kelp_compute_load(runtime, provider, &absent, &model), KELP_NOT_FOUND,
+    expect_failure(kelp_compute_load(runtime, subject.provider, &nothing, &model),
+                   KELP_INVALID_ARGUMENT, "neither a path nor bytes");
+    expect_failure(kelp_compute_load(runtime, subject.provider, &absent, &model), KELP_NOT_FOUND,
                    "no-such-model.onnx");
     kelp_runtime_release(runtime);
 }
 
+static int read_bytes(const char *path) {
+    FILE *file = fopen(path, "rb");
+    if (file == NULL || fseek(file, 0, SEEK_END) != 0)
+        return -1;
+    long size = ftell(file);
+    rewind(file);
+    subject.bytes = malloc((size_t)size);
+    subject.size_bytes = subject.bytes ? fread(subject.bytes, 1, (size_t)size, file) : 0;
+    fclose(file);
+    return subject.size_bytes == (size_t)size ? 0 : -1;
+}
+
+/* The blur of the example library, as a model in a file: each line of a picture is an item. */
+static int write_kernel_model(const char *library) {
+    static char path[] = "kernel_model_XXXXXX";
+    int written = -1, made = mkstemp(path);
+    FILE *file = made >= 0 ? fdopen(made, "w") : NULL;
+    if (file != NULL) {
+        written = fprintf(file, "%s\nbox_blur\nradius=0\n", library);
+        written = fclose(file) == 0 ? written : -1;
+    }
+    subject.path = path;
+    return written;
+}
+
 static int suite(const char *name) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bytes_are_released_once),
+        cmocka_unit_test(nothing_runs_before_init),
         cmocka_unit_test(metadata_is_the_models),
         cmocka_unit_test(shapes_are_known_before_running),
+        cmocka_unit_test(tensors_lie_anywhere_that_can_be_read),
+        cmocka_unit_test(streams_give_what_calls_give),
         cmocka_unit_test(a_batch_stops_or_goes_on),
         cmocka_unit_test(forks_drain_and_reset),
         cmocka_unit_test(unknown_providers_and_artifacts_are_named),
     };
-    provider = name;
     return cmocka_run_group_tests_name(name, tests, NULL, NULL);
 }
 
-/* The provider's name is the argument. */
 int main(int argc, char **argv) {
-    return argc == 2 ? suite(argv[1]) : 2;
+    if (argc != 2 && argc != 3)
+        return 2;
+    subject = (struct subject){.path = DIGITS,
+                               .input = "image",
+                               .output = "probabilities",
+                               .rank = 4,
+                               .outputs = 2,
+                               .out_extent = 10};
+    if (argc == 3)
+        subject = (struct subject){
+            .input = "x", .output = "y", .rank = 2, .outputs = 1, .out_extent = 64};
+    subject.provider = argv[1];
+    int code = argc == 3 && write_kernel_model(argv[2]) < 0 ? 2 : read_bytes(subject.path);
+    if (code == 0)
+        code = suite(subject.provider);
+    if (argc == 3)
+        unlink(subject.path);
+    free(subject.bytes);
+    return code;
 }

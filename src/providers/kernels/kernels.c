@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernels provider: a model that is one kernel of a library. Its artifact is text: the
- * library's name or file on the first line, the kernel's on the second, then NAME=VALUE for each
- * scalar. Inputs and outputs are the tensors of the signature.
+ * The kernels provider: a model that is one kernel of a library. Its artifact is text, as bytes or
+ * in a file: the library's name or file on the first line, the kernel's on the second, then
+ * NAME=VALUE for each scalar. Inputs and outputs are the tensors of the signature.
  */
 #include "base/alloc.h"
+#include "base/fs.h"
 #include "base/str.h"
 #include "engine/runtime.h"
 #include "kernel/run.h"
@@ -39,6 +40,8 @@ typedef struct kernels_model {
 
 static const kelp_compute_model_vtbl model_vtbl;
 
+#define TEXT_LIMIT_BYTES (64u << 10)
+
 /* ---- the artifact ---- */
 static kelp_str next_line(kelp_str *rest) {
     const char *end = rest->length > 0 ? memchr(rest->data, '\n', rest->length) : NULL;
@@ -68,13 +71,15 @@ static kelp_status *read_scalar(kernels_model *model, kelp_str line) {
     return NULL;
 }
 
-static kelp_status *read_artifact(kernels_model *model, const kelp_artifact *artifact) {
+static kelp_status *read_text(kernels_model *model, kelp_str text) {
     const char *library_name = NULL, *kernel_name = NULL;
     kelp_kernel_library *library = NULL;
-    kelp_str rest = {artifact->data, artifact->data != NULL ? artifact->size_bytes : 0};
-    if (artifact->data == NULL)
+    kelp_str rest = text;
+    if (text.length == 0 || memchr(text.data, '\0', text.length) != NULL ||
+        memchr(text.data, '\n', text.length) == NULL)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "a model of provider 'kernels' is given as text, not as a file");
+                          "a model of provider 'kernels' is text: a library on the first line, a "
+                          "kernel on the second, then NAME=VALUE for each scalar");
     KELP_TRY(keep(model, next_line(&rest), &library_name));
     KELP_TRY(keep(model, next_line(&rest), &kernel_name));
     while (rest.length > 0)
@@ -167,8 +172,8 @@ static void kernels_destroy(kelp_compute_model *base) {
 }
 
 /* `registry` NULL: a new one. */
-static kelp_status *new_model(kelp_runtime *runtime, kelp_kernel_registry *registry,
-                              const kelp_artifact *artifact, kelp_compute_model **out) {
+static kelp_status *new_model(kelp_runtime *runtime, kelp_kernel_registry *registry, kelp_str text,
+                              kelp_compute_model **out) {
     kelp_allocator allocator = kelp_runtime_allocator(runtime);
     kelp_kernel_registry_options options = {.struct_size = sizeof options,
                                             .threads = kelp_runtime_threads(runtime),
@@ -184,14 +189,13 @@ static kelp_status *new_model(kelp_runtime *runtime, kelp_kernel_registry *regis
     else
         status = kelp_kernel_registry_create(&options, &model->registry);
     if (status == NULL) {
-        model->text = kelp_arena_strndup(&model->arena, artifact->data ? artifact->data : "",
-                                         artifact->data ? artifact->size_bytes : 0);
+        model->text = kelp_arena_strndup(&model->arena, text.length ? text.data : "", text.length);
         status = model->text != NULL ? NULL : kelp_status_oom();
     }
     if (status == NULL)
         status = kelp_kernel_session_create(model->registry, NULL, &model->session);
     if (status == NULL)
-        status = read_artifact(model, artifact);
+        status = read_text(model, text);
     if (status == NULL)
         status = describe_all(model);
     if (status != NULL) {
@@ -209,8 +213,8 @@ static kelp_status *kernels_nothing(kelp_compute_model *base) {
 
 static kelp_status *kernels_fork(kelp_compute_model *base, kelp_compute_model **out) {
     kernels_model *model = (kernels_model *)base;
-    kelp_artifact artifact = {.data = model->text, .size_bytes = strlen(model->text)};
-    return new_model(model->runtime, model->registry, &artifact, out);
+    return new_model(model->runtime, model->registry, (kelp_str){model->text, strlen(model->text)},
+                     out);
 }
 
 static const kelp_compute_metadata *kernels_metadata(const kelp_compute_model *base) {
@@ -219,42 +223,53 @@ static const kelp_compute_metadata *kernels_metadata(const kelp_compute_model *b
 
 /* ---- inference ---- */
 /* The caller's place, when it is large enough; else the model's own. */
-static void *memory_of(void *userp, size_t index, size_t size_bytes) {
+static kelp_status *memory_of(void *userp, size_t index, size_t size_bytes, void **out) {
     kernels_model *model = userp;
     kelp_allocator allocator = kelp_runtime_allocator(model->runtime);
-    if (model->item->outputs[index].data != NULL)
-        return kelp_tensor_bytes(&model->item->outputs[index]) >= size_bytes
-                   ? model->item->outputs[index].data
-                   : NULL;
+    const kelp_tensor *place = &model->item->outputs[index];
+    *out = place->data;
+    if (place->data != NULL)
+        return kelp_tensor_bytes(place) >= size_bytes
+                   ? NULL
+                   : KELP_ERROR(KELP_OUT_OF_RANGE,
+                                "the memory for output '%s' is too small: %zu bytes are needed, "
+                                "%zu were given",
+                                model->outputs[index].name, size_bytes, kelp_tensor_bytes(place));
     if (model->memory[index].size_bytes < size_bytes || model->memory[index].data == NULL) {
         void *grown = NULL;
-        kelp_status *status = kelp_alloc(allocator, size_bytes > 0 ? size_bytes : 1, &grown);
-        if (status != NULL) {
-            kelp_status_free(status);
-            return NULL;
-        }
+        KELP_TRY(kelp_alloc(allocator, size_bytes > 0 ? size_bytes : 1, &grown));
         kelp_free(allocator, model->memory[index].data, model->memory[index].size_bytes);
         model->memory[index].data = grown;
         model->memory[index].size_bytes = size_bytes > 0 ? size_bytes : 1;
     }
-    return model->memory[index].data;
+    *out = model->memory[index].data;
+    return NULL;
+}
+
+static kelp_kernel_run run_of(kernels_model *model, kelp_infer_item *item, kelp_tensor *results) {
+    for (size_t i = 0; i < model->metadata.input_count; i++)
+        model->given[i] = &item->inputs[i];
+    model->item = item;
+    return (kelp_kernel_run){.kernel = model->kernel,
+                             .session = model->session,
+                             .inputs = model->given,
+                             .input_count = model->metadata.input_count,
+                             .outputs = results,
+                             .output_count = model->metadata.output_count,
+                             .scalar = scalar_of,
+                             .memory = memory_of,
+                             .userp = model};
+}
+
+static kelp_status *kernels_infer_shapes(kelp_compute_model *base, kelp_infer_item *item) {
+    kelp_kernel_run run = run_of((kernels_model *)base, item, item->outputs);
+    return kelp_kernel_shapes_on_tensors(&run);
 }
 
 static kelp_status *kernels_infer_one(kelp_compute_model *base, kelp_infer_item *item) {
     kernels_model *model = (kernels_model *)base;
     kelp_tensor results[KELP_SIGNATURE_PARAMS];
-    for (size_t i = 0; i < model->metadata.input_count; i++)
-        model->given[i] = &item->inputs[i];
-    model->item = item;
-    kelp_kernel_run run = {.kernel = model->kernel,
-                           .session = model->session,
-                           .inputs = model->given,
-                           .input_count = model->metadata.input_count,
-                           .outputs = results,
-                           .output_count = model->metadata.output_count,
-                           .scalar = scalar_of,
-                           .memory = memory_of,
-                           .userp = model};
+    kelp_kernel_run run = run_of(model, item, results);
     KELP_TRY(kelp_kernel_run_on_tensors(&run));
     memcpy(item->outputs, results, model->metadata.output_count * sizeof *results);
     return NULL;
@@ -264,6 +279,7 @@ static const kelp_compute_model_vtbl model_vtbl = {
     .struct_size = sizeof(kelp_compute_model_vtbl),
     .init = kernels_nothing,
     .infer_one = kernels_infer_one,
+    .infer_shapes = kernels_infer_shapes,
     .drain = kernels_nothing,
     .reset = kernels_nothing,
     .metadata = kernels_metadata,
@@ -279,7 +295,19 @@ static kelp_compute_capabilities kernels_capabilities(void *self) {
 static kelp_status *kernels_load(void *self, kelp_runtime *runtime, const kelp_artifact *artifact,
                                  kelp_compute_model **out) {
     (void)self;
-    kelp_status *status = new_model(runtime, NULL, artifact, out);
+    kelp_buf text;
+    kelp_buf_init(&text, kelp_runtime_allocator(runtime));
+    kelp_status *status = NULL;
+    if (artifact->data != NULL)
+        status = new_model(runtime, NULL, (kelp_str){artifact->data, artifact->size_bytes}, out);
+    else if ((status = kelp_fs_read(artifact->path, TEXT_LIMIT_BYTES, &text)) == NULL)
+        status = new_model(runtime, NULL, (kelp_str){text.data, text.length}, out);
+    kelp_buf_deinit(&text);
+    if (status != NULL)
+        status = KELP_ANNOTATE(status, "cannot load '%s'",
+                               artifact->label  ? artifact->label
+                               : artifact->path ? artifact->path
+                                                : "(bytes)");
     if (artifact->release != NULL) /* the text was copied */
         artifact->release(artifact->userp);
     return status;
