@@ -173,6 +173,13 @@ KELP_API void kelp_kernel_registry_release(kelp_kernel_registry *registry);
  * NOT_FOUND lists every path that was tried and why it was not taken. */
 KELP_API kelp_status *kelp_kernel_registry_open(kelp_kernel_registry *registry, const char *name,
                                                 kelp_kernel_library **out) KELP_MUST_USE;
+/* The same, telling `tried` (may be NULL) about each file that was looked at and not taken, in
+ * order, with the reason, which is borrowed. It is called before this returns, on the caller's
+ * thread, and must not use the registry. */
+KELP_API kelp_status *
+kelp_kernel_registry_search(kelp_kernel_registry *registry, const char *name,
+                            void (*tried)(void *userp, const char *path, const kelp_status *why),
+                            void *userp, kelp_kernel_library **out) KELP_MUST_USE;
 /* An empty library of our own, for functions that are registered by address. ALREADY_EXISTS. */
 KELP_API kelp_status *kelp_kernel_registry_add(kelp_kernel_registry *registry, const char *name,
                                                kelp_kernel_library **out) KELP_MUST_USE;
@@ -228,6 +235,16 @@ typedef struct kelp_kernel_param {
 /* -1 without a signature. */
 KELP_API int32_t kelp_kernel_param_count(const kelp_kernel *kernel);
 KELP_API kelp_kernel_param kelp_kernel_param_at(const kelp_kernel *kernel, int32_t index);
+
+/* What a signature says about the shape of a tensor. */
+typedef struct kelp_kernel_shape {
+    int32_t rank;                     /* extents below; -1: a scalar, or no such parameter */
+    bool leading;                     /* any number of extents come before them: "..." */
+    const char *leading_name;         /* "...NAME"; or NULL */
+    int64_t extents[KELP_MAX_RANK];   /* -1: what a name stands for, or any */
+    const char *names[KELP_MAX_RANK]; /* or NULL */
+} kelp_kernel_shape;
+KELP_API kelp_kernel_shape kelp_kernel_param_shape(const kelp_kernel *kernel, int32_t index);
 
 /* What calls share: scratch memory, a device, resources. */
 typedef struct kelp_kernel_session kelp_kernel_session;

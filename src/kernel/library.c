@@ -370,3 +370,20 @@ kelp_kernel_param kelp_kernel_param_at(const kelp_kernel *kernel, int32_t index)
     const kelp_signature_param *p = &kernel->signature.params[index];
     return (kelp_kernel_param){p->name, p->kind, p->direction, p->dtype};
 }
+
+kelp_kernel_shape kelp_kernel_param_shape(const kelp_kernel *kernel, int32_t index) {
+    const kelp_signature *s = &kernel->signature;
+    kelp_kernel_shape shape = {.rank = -1};
+    if (!kernel->typed || index < 0 || index >= s->count ||
+        s->params[index].kind != KELP_ARG_TENSOR)
+        return shape;
+    const kelp_signature_param *p = &s->params[index];
+    shape.rank = p->extent_count;
+    shape.leading = p->leading;
+    shape.leading_name = p->leading_symbol >= 0 ? s->leadings[p->leading_symbol] : NULL;
+    for (int32_t i = 0; i < p->extent_count; i++) {
+        shape.extents[i] = p->extents[i] >= 0 ? p->extents[i] : -1;
+        shape.names[i] = p->extents[i] <= -2 ? s->symbols[-2 - p->extents[i]] : NULL;
+    }
+    return shape;
+}

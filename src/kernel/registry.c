@@ -94,6 +94,8 @@ typedef struct search {
     const char *name; /* NULL: every library */
     kelp_kernel_library *found;
     kelp_buf tried; /* a line for each file that was not taken */
+    void (*tell)(void *userp, const char *path, const kelp_status *why); /* or NULL */
+    void *userp;
 } search;
 
 static bool try_file(void *userp, const char *path) {
@@ -102,15 +104,17 @@ static bool try_file(void *userp, const char *path) {
     if (status == NULL)
         return s->name != NULL;
     char text[1024];
+    if (s->tell != NULL)
+        s->tell(s->userp, path, status);
     kelp_status_format(status, text, sizeof text);
     kelp_buf_printf(&s->tried, "\n  %s: %s", path, text);
     kelp_status_free(status);
     return false;
 }
 
-static kelp_status *open_by_name(kelp_kernel_registry *registry, const char *name,
-                                 kelp_kernel_library **out) {
-    search s = {.registry = registry, .name = name};
+static kelp_status *open_by_name(search s, kelp_kernel_library **out) {
+    kelp_kernel_registry *registry = s.registry;
+    const char *name = s.name;
     for (size_t i = 0; i < registry->count; i++) {
         if (strcmp(registry->libraries[i]->name, name) == 0) {
             *out = registry->libraries[i];
@@ -134,14 +138,24 @@ static kelp_status *open_by_name(kelp_kernel_registry *registry, const char *nam
 
 kelp_status *kelp_kernel_registry_open(kelp_kernel_registry *registry, const char *name,
                                        kelp_kernel_library **out) {
+    return kelp_kernel_registry_search(registry, name, NULL, NULL, out);
+}
+
+kelp_status *kelp_kernel_registry_search(kelp_kernel_registry *registry, const char *name,
+                                         void (*tried)(void *userp, const char *path,
+                                                       const kelp_status *why),
+                                         void *userp, kelp_kernel_library **out) {
+    search s = {.registry = registry, .name = name, .tell = tried, .userp = userp};
     kelp_status *status;
     pthread_mutex_lock(&registry->mutex);
     if (strchr(name, '/') != NULL) {
         status = kelp_kernel_library_load(registry, name, NULL, out);
+        if (status != NULL && tried != NULL)
+            tried(userp, name, status);
         if (status != NULL)
             status = KELP_ANNOTATE(status, "cannot open kernel library '%s'", name);
     } else {
-        status = open_by_name(registry, name, out);
+        status = open_by_name(s, out);
     }
     pthread_mutex_unlock(&registry->mutex);
     return status;

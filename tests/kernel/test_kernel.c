@@ -452,6 +452,81 @@ static void a_file_for_another_machine(void **state) {
     remove(path);
 }
 
+typedef struct told {
+    size_t count;
+    char last[4096];
+    kelp_code code;
+} told;
+
+static void tell(void *userp, const char *path, const kelp_status *why) {
+    told *t = userp;
+    t->count++;
+    snprintf(t->last, sizeof t->last, "%s", path);
+    t->code = kelp_status_code(why);
+}
+
+static void what_was_tried_can_be_had_apart(void **state) {
+    (void)state;
+    fixture f;
+    told t = {0};
+    char path[4096];
+    begin(&f, "toolbox");
+    snprintf(path, sizeof path, "%s/absent/libabsent.so", folder);
+    expect_failure(kelp_kernel_registry_search(f.registry, "absent", tell, &t, &f.library),
+                   KELP_NOT_FOUND, path);
+    assert_int_equal(t.count, 4);
+    assert_string_equal(t.last, path);
+    assert_int_equal(t.code, KELP_NOT_FOUND);
+    expect_failure(kelp_kernel_registry_search(f.registry, "./absent.so", tell, &t, &f.library),
+                   KELP_NOT_FOUND, "./absent.so");
+    assert_string_equal(t.last, "./absent.so");
+    close_library(&f);
+}
+
+/* What a host needs to call a kernel that it has never seen: parameters, and what they make. */
+static void signatures_can_be_read(void **state) {
+    (void)state;
+    fixture f;
+    float x[6] = {0};
+    int64_t shape[2] = {2, 3};
+    kelp_tensor y;
+    begin(&f, "toolbox");
+    const kelp_kernel *blur = find(&f, "box_blur"), *add = find(&f, "add");
+    kelp_kernel_shape found = kelp_kernel_param_shape(blur, 0);
+    assert_int_equal(found.rank, 2);
+    assert_false(found.leading);
+    assert_string_equal(found.names[1], "w");
+    assert_int_equal(found.extents[1], -1);
+    assert_int_equal(kelp_kernel_param_shape(blur, 2).rank, -1);
+    assert_int_equal(kelp_kernel_param_shape(blur, 9).rank, -1);
+    found = kelp_kernel_param_shape(add, 0);
+    assert_int_equal(found.rank, 0);
+    assert_true(found.leading);
+    assert_string_equal(found.leading_name, "s");
+    assert_int_equal(kelp_kernel_param_shape(find(&f, "histogram"), 0).extents[0], 256);
+
+    DLTensor image = tensor_of(x, kDLFloat, 32, 2, shape);
+    kelp_kernel_arg args[3] = {{0}, tensor_arg(&image), {0}};
+    check_ok(kelp_kernel_infer_shapes(blur, args, 3, &y));
+    assert_int_equal(y.dtype, KELP_F32);
+    assert_int_equal(y.rank, 2);
+    assert_int_equal(y.shape[1], 3);
+    assert_null(y.data);
+    expect_failure(kelp_kernel_infer_shapes(blur, args, 2, &y), KELP_INVALID_ARGUMENT,
+                   "it takes 3 arguments: found 2");
+    args[1].kind = 0;
+    expect_failure(kelp_kernel_infer_shapes(blur, args, 3, &y), KELP_INVALID_ARGUMENT,
+                   "argument 'x' is missing");
+    args[1] = tensor_arg(&image);
+    image.dtype.bits = 64;
+    expect_failure(kelp_kernel_infer_shapes(blur, args, 3, &y), KELP_INVALID_ARGUMENT,
+                   "expected float32, found float64");
+    check_ok(kelp_kernel_registry_open(f.registry, "custom_add", &f.library));
+    expect_failure(kelp_kernel_infer_shapes(find(&f, "add"), args, 3, &y), KELP_FAILED_PRECONDITION,
+                   "no signature");
+    close_library(&f);
+}
+
 static void another_name_is_not_taken(void **state) {
     (void)state;
     fixture f;
@@ -613,6 +688,8 @@ int main(void) {
         cmocka_unit_test(paths_of_the_environment),
         cmocka_unit_test(wrong_libraries_are_refused_in_words),
         cmocka_unit_test(a_file_for_another_machine),
+        cmocka_unit_test(what_was_tried_can_be_had_apart),
+        cmocka_unit_test(signatures_can_be_read),
         cmocka_unit_test(another_name_is_not_taken),
         cmocka_unit_test(kernels_are_operators),
         cmocka_unit_test(counting_models),

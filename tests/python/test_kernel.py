@@ -3,6 +3,7 @@
 """Named kernels from Python: the example of a C++ class, typed kernels in C, functions by address, and their failures."""
 import ctypes
 import os
+import pickle
 import subprocess
 import sys
 import tempfile
@@ -155,8 +156,20 @@ class Toolbox(unittest.TestCase):
         self.assertEqual(caught.exception.code, kelp.Code.NOT_FOUND)
         self.assertEqual(caught.exception.paths[:2], ["/nowhere/libmissing_backend.so", "/nowhere/libmissing.so"])
         self.assertIn(FOLDER + "/libmissing.so", caught.exception.paths)
-        with self.assertRaises(kelp.KelpError):
+        self.assertEqual(list(caught.exception.tried), caught.exception.paths)
+        self.assertEqual(caught.exception.tried["/nowhere/libmissing.so"], "no such file")
+        self.assertEqual(pickle.loads(pickle.dumps(caught.exception)).tried, caught.exception.tried)
+        with self.assertRaises(kelp.KelpError) as caught:
             self.runtime.get_backend(f"{FOLDER}/libmistake_1.so")
+        self.assertIn("its table is none of Kelp's", caught.exception.tried[f"{FOLDER}/libmistake_1.so"])
+
+    def test_parameters_can_be_read(self):
+        y, x, radius = self.toolbox.box_blur.parameters
+        self.assertEqual(y, {"name": "y", "direction": "out", "dtype": "float32", "shape": ["h", "w"]})
+        self.assertEqual((x["direction"], radius["dtype"], radius["shape"]), ("in", "int32", None))
+        self.assertEqual([p["shape"] for p in self.toolbox.histogram.parameters], [[256], ["..."]])
+        self.assertEqual(self.toolbox.add.parameters[0]["shape"], ["...s"])
+        self.assertIsNone(self.runtime.get_backend("custom_add").add.parameters)
 
     def test_contexts(self):
         context = self.runtime.get_context()
@@ -186,11 +199,36 @@ class ByAddress(unittest.TestCase):
         self.assertEqual((untyped.signature, kernel.address), ("", address))
 
     def test_numba(self):
-        try:
-            from numba import carray, cfunc, types
-            from numba.extending import intrinsic
-        except ImportError:
-            return  # the same path is tested with ctypes above
+        from numba import carray, cfunc, types
+
+        @cfunc(types.void(types.CPointer(types.float64), types.int64))
+        def double(values, n):
+            for i in range(n):
+                values[i] *= 2
+
+        @cfunc(types.void(types.CPointer(types.float32), types.CPointer(types.float32), types.int64, types.int64, types.float32))
+        def threshold(y, x, h, w, limit):
+            source, target = carray(x, (h, w)), carray(y, (h, w))
+            for row in range(h):
+                for column in range(w):
+                    target[row, column] = 1 if source[row, column] > limit else 0
+        mine = rt.Runtime("").add_backend("jit")
+        mine.register("double", double, "inout values: *float64[n], n: int64")
+        x = np.arange(4.0)
+        mine.double(x, 4)
+        self.assertEqual(x.tolist(), [0, 2, 4, 6])
+        mine.register("threshold", threshold, "out y: *float32[h, w], x: *float32[h, w], h: int64, w: int64, limit: float32")
+        picture = np.random.default_rng(3).random((5, 7), "f4")
+        marks = np.empty_like(picture)
+        mine.threshold(marks, picture, 5, 7, 0.5)
+        self.assertEqual(marks.tolist(), (picture > 0.5).astype("f4").tolist())
+        with self.assertRaises(kelp.KelpError) as caught:  # a wrong extent never reaches the function
+            mine.threshold(marks, picture, 5, 8, 0.5)
+        self.assertIn("'w'", str(caught.exception))
+
+    def test_numba_with_descriptions(self):
+        from numba import carray, cfunc, types
+        from numba.extending import intrinsic
 
         @intrinsic
         def pointer(context, address):
@@ -208,6 +246,12 @@ class ByAddress(unittest.TestCase):
         x = np.arange(4.0)
         mine.double(x, 4)
         self.assertEqual(x.tolist(), [0, 2, 4, 6])
+
+    def test_the_comparison_runs(self):
+        ended = subprocess.run([sys.executable, f"{ROOT}/bench/python_calls.py", "--kernels", FOLDER, "--rounds", "3", "--calls", "20"],
+                               stdout=subprocess.PIPE, text=True, check=True)
+        for name in ("kelp, checked", "kelp, untyped", "ctypes", "cffi", "tvm-ffi", "numpy ufunc"):
+            self.assertRegex(ended.stdout, rf"(?m)^{name} +\d+ ns$")
 
 
 if __name__ == "__main__":

@@ -40,7 +40,9 @@ class KelpError(RuntimeError):
     message: str
     cause: KelpError | None
     paths: list[str]
-    def __init__(self, message: str, code: int = ..., cause: KelpError | None = None, paths: Sequence[str] = ()) -> None: ...
+    tried: dict[str, str]
+    def __init__(self, message: str, code: int = ..., cause: KelpError | None = None, paths: Sequence[str] = (),
+                 tried: Mapping[str, str] | Sequence[tuple[str, str]] = ()) -> None: ...
 
 TritonException = KelpError
 

@@ -33,7 +33,7 @@ class KelpError(RuntimeError):
     code: a `Code`.
     message: what failed, without its causes.
     cause: the KelpError under it, or None.
-    paths: where a library of kernels was looked for, when one is missing.
+    paths: where a library of kernels was looked for, when one is missing; tried: a dict of them to why each was not taken.
 
     >>> import kelp
     >>> try:
@@ -43,18 +43,19 @@ class KelpError(RuntimeError):
     NOT_FOUND
     """
 
-    def __init__(self, message, code=Code.UNKNOWN, cause=None, paths=()):
+    def __init__(self, message, code=Code.UNKNOWN, cause=None, paths=(), tried=()):
         super().__init__(message)
         self.message = message
         self.code = Code(code)
         self.cause = cause
         self.paths = list(paths)
+        self.tried = dict(tried)
 
     def __str__(self):
         return self.message if self.cause is None else f"{self.message}: {self.cause}"
 
     def __reduce__(self):
-        return type(self), (self.message, self.code, self.cause, self.paths)
+        return type(self), (self.message, self.code, self.cause, self.paths, self.tried)
 
 
 TritonException = KelpError

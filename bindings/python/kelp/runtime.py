@@ -19,7 +19,6 @@ called with 3
 ['show']
 """
 import os
-import re
 import threading
 
 from . import _kelp, _native
@@ -120,15 +119,16 @@ class Runtime:
     def get_backend(self, name):
         """The library of that name, or (with a '/') in that file; loaded the first time.
 
-        A KelpError of code NOT_FOUND has in `paths` every path that was tried.
+        A KelpError has in `paths` every path that was tried, and in `tried` why each was not taken.
         """
         found = self._backends.get(name)
         if found is None:
+            tried = []
             try:
-                found = Backend(self._registry.open(os.fspath(name)), self)
+                found = Backend(self._registry.open(os.fspath(name), tried), self)
             except KelpError as error:
-                # the message has a line for each path that was tried
-                error.paths = re.findall(r"^  (.+?): ", str(error), re.M)
+                error.tried = dict(tried)
+                error.paths = list(error.tried)
                 raise
             self._backends[name] = found
         return found

@@ -8,6 +8,7 @@
 
 #include <kelp/kernel.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 #include <structmember.h>
 
@@ -108,16 +109,61 @@ static PyObject *wrap_library(registry *owner, kelp_kernel_library *found) {
     return (PyObject *)made;
 }
 
+/* Files that were not taken. Filled without the GIL: whoever holds it may wait for the registry. */
+typedef struct tried_files {
+    char **texts; /* a path, its reason, a path, … */
+    size_t count, capacity;
+} tried_files;
+
+static void keep_tried(void *userp, const char *path, const kelp_status *why) {
+    tried_files *self = userp;
+    char reason[1024];
+    kelp_status_format(why, reason, sizeof reason);
+    if (self->count == self->capacity) {
+        size_t capacity = self->capacity ? 2 * self->capacity : 16;
+        char **more = PyMem_RawRealloc(self->texts, capacity * sizeof *more);
+        if (more == NULL)
+            return; /* the message has them as well */
+        self->texts = more;
+        self->capacity = capacity;
+    }
+    self->texts[self->count++] = strdup(path);
+    self->texts[self->count++] = strdup(reason);
+}
+
+/* Moves them into a list of (path, reason). */
+static int give_tried(tried_files *take, PyObject *list) {
+    int failed = 0;
+    for (size_t i = 0; i < take->count; i += 2) {
+        char *path = take->texts[i], *reason = take->texts[i + 1];
+        PyObject *pair = !failed && path && reason
+                             ? Py_BuildValue("(Ns)", PyUnicode_DecodeFSDefault(path), reason)
+                             : NULL;
+        failed = failed || pair == NULL || PyList_Append(list, pair);
+        Py_XDECREF(pair);
+        free(path);
+        free(reason);
+    }
+    PyMem_RawFree(take->texts);
+    return failed;
+}
+
 static PyObject *registry_open(PyObject *object, PyObject *args) {
     registry *self = (registry *)object;
     const char *name;
+    PyObject *list;
+    tried_files tried = {0};
     kelp_kernel_library *found = NULL;
     kelp_status *status;
-    if (!PyArg_ParseTuple(args, "s", &name))
+    if (!PyArg_ParseTuple(args, "sO!", &name, &PyList_Type, &list))
         return NULL;
     Py_BEGIN_ALLOW_THREADS;
-    status = kelp_kernel_registry_open(self->registry, name, &found);
+    status = kelp_kernel_registry_search(self->registry, name, keep_tried, &tried, &found);
     Py_END_ALLOW_THREADS;
+    if (give_tried(&tried, list)) {
+        kelp_status_free(status);
+        return NULL;
+    }
     return status ? kpy_raise(status) : wrap_library(self, found);
 }
 
@@ -165,7 +211,9 @@ static PyObject *registry_context(PyObject *object, PyObject *args) {
 }
 
 static PyMethodDef registry_methods[] = {
-    {"open", registry_open, METH_VARARGS, "open(name): the library of that name, or in that file"},
+    {"open", registry_open, METH_VARARGS,
+     "open(name, tried): the library of that name, or in that file; the list `tried` gets (path,\n"
+     "reason) for each file that was not taken"},
     {"add", registry_add, METH_VARARGS, "add(name): an empty library for functions by address"},
     {"scan", registry_scan, METH_NOARGS, "Opens every library on the search path; their names."},
     {"context", registry_context, METH_NOARGS, "A context for calls."},
@@ -449,6 +497,48 @@ static PyObject *kernel_address(PyObject *object, void *closure) {
         Py_RETURN_NONE;
     return PyLong_FromVoidPtr(function);
 }
+
+static PyObject *param_shape(const kelp_kernel *found, int32_t index) {
+    kelp_kernel_shape shape = kelp_kernel_param_shape(found, index);
+    if (shape.rank < 0)
+        Py_RETURN_NONE;
+    PyObject *list = PyList_New(0);
+    for (int32_t i = shape.leading ? -1 : 0; list != NULL && i < shape.rank; i++) {
+        PyObject *item =
+            i < 0 ? PyUnicode_FromFormat("...%s", shape.leading_name ? shape.leading_name : "")
+            : shape.names[i]        ? PyUnicode_FromString(shape.names[i])
+            : shape.extents[i] >= 0 ? PyLong_FromLongLong(shape.extents[i])
+                                    : Py_NewRef(Py_None);
+        if (item == NULL || PyList_Append(list, item))
+            Py_CLEAR(list);
+        Py_XDECREF(item);
+    }
+    return list;
+}
+
+static PyObject *kernel_parameters(PyObject *object, void *closure) {
+    static const char *const directions[] = {"in", "out", "inout"};
+    (void)closure;
+    const kelp_kernel *found = ((kernel *)object)->kernel;
+    int32_t count = kelp_kernel_param_count(found);
+    if (count < 0)
+        Py_RETURN_NONE;
+    PyObject *list = PyList_New(0);
+    for (int32_t i = 0; list != NULL && i < count; i++) {
+        kelp_kernel_param p = kelp_kernel_param_at(found, i);
+        PyObject *shape = param_shape(found, i);
+        PyObject *item =
+            shape ? Py_BuildValue("{ss,ss,sz,sN}", "name", p.name, "direction",
+                                  directions[p.direction], "dtype",
+                                  p.dtype ? kelp_dtype_name(p.dtype) : NULL, "shape", shape)
+                  : NULL;
+        if (item == NULL || PyList_Append(list, item))
+            Py_CLEAR(list);
+        Py_XDECREF(item);
+    }
+    return list;
+}
+
 static PyObject *kernel_repr(PyObject *object) {
     const kelp_kernel *found = ((kernel *)object)->kernel;
     const char *signature = kelp_kernel_signature(found);
@@ -465,6 +555,11 @@ static PyGetSetDef kernel_getset[] = {
     {"signature", kernel_signature, NULL, "What it takes, in words; '' when it does not say.",
      NULL},
     {"summary", kernel_summary, NULL, "A line about it.", NULL},
+    {"parameters", kernel_parameters, NULL,
+     "What it takes: a list of dicts of name, direction ('in', 'out', 'inout'), dtype (None: any)\n"
+     "and shape (numbers, names, None for any, a first '...NAME'; None: a scalar). None when it\n"
+     "does not say.",
+     NULL},
     {"address", kernel_address, NULL, "Address of the bare function, or None.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
