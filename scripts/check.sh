@@ -153,6 +153,7 @@ if [ "$full" = full ]; then
     step zoo "$python" tests/zoo/test_zoo.py --runner build/release/tests/ops/ops_run_cases --models build/zoo
     step interop scripts/interop.sh
     step rust scripts/rust.sh
+    step perf_analyzer scripts/perf_analyzer.sh
     step valgrind valgrind_run
     step fuzz scripts/fuzz.sh "${FUZZ_SECONDS:-60}"
 fi

@@ -1,0 +1,123 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Runs NVIDIA's perf_analyzer 2.60.0 on our library in its own process (--service-kind=triton_c_api), and against `kelp serve` over
+# HTTP, and checks that every request was answered. Exits 77, with the reason in words, when it cannot be brought.
+# It needs glibc 2.38: where the system's is older, Debian 13's C and C++ libraries are unpacked beside it (nothing is installed).
+# pip has to be told the platform: on an older glibc it picks the 0.1.0 of another project of that name.
+#   scripts/perf_analyzer.sh [ARGUMENT…]     more arguments for perf_analyzer; needs build/release
+# KELP_BUILD: the build to use (build/release).
+set -uo pipefail
+cd "$(dirname "$0")/.."
+root=$PWD
+build=$(realpath "${KELP_BUILD:-build/release}")
+folder=$root/build/perf_analyzer
+program=$folder/perf_analyzer/bin/perf_analyzer
+
+skip() {
+    echo "skipped: $1"
+    exit 77
+}
+
+[ "$(uname -m)" = x86_64 ] || skip "perf_analyzer 2.60.0 is brought for x86-64 only"
+mkdir -p "$folder"
+
+if [ ! -x "$program" ]; then
+    python=${KELP_VENV:-build/venv}/bin/python
+    [ -x "$python" ] || python=python3
+    "$python" -m pip download -q --disable-pip-version-check --no-input --no-deps --only-binary :all: \
+        --platform manylinux_2_38_x86_64 --dest "$folder" perf-analyzer==2.60.0 ||
+        skip "pip cannot bring perf-analyzer 2.60.0"
+    python3 -m zipfile -e "$folder"/perf_analyzer-2.60.0-*.whl "$folder" || exit 1
+    chmod +x "$program"
+fi
+
+# Debian 13's libraries, from wherever this system's own packages come from.
+bring_libraries() {
+    local apt=$folder/apt uri package
+    command -v apt-get >/dev/null || return 1
+    uri=$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' 'Origin: Debian' 'Label: Debian' | head -n 1)
+    [ -n "$uri" ] || return 1
+    mkdir -p "$apt"/{state/lists/partial,cache/archives/partial,sources,packages}
+    printf 'Types: deb\nURIs: %s\nSuites: trixie\nComponents: main\nSigned-By: %s\n' "$uri" \
+        /usr/share/keyrings/debian-archive-keyring.gpg >"$apt/sources/trixie.sources"
+    local options=(-q -o "Dir::Etc::sourcelist=/dev/null" -o "Dir::Etc::sourceparts=$apt/sources"
+        -o "Dir::State=$apt/state" -o "Dir::State::status=/dev/null" -o "Dir::Cache=$apt/cache")
+    apt-get "${options[@]}" update || return 1
+    (cd "$apt/packages" && apt-get "${options[@]}" download libc6 libstdc++6 libgcc-s1) || return 1
+    for package in "$apt"/packages/*.deb; do
+        dpkg-deb -x "$package" "$folder/libraries.new" || return 1
+    done
+    mv "$folder/libraries.new" "$folder/libraries"
+    rm -rf "$apt"
+}
+
+run=("$program")
+if ! "$program" --version >/dev/null 2>&1; then
+    newer=$folder/libraries/usr/lib/x86_64-linux-gnu
+    if [ ! -d "$newer" ]; then
+        bring_libraries >"$folder/libraries.log" 2>&1 ||
+            skip "this system's C library is older than 2.38, and apt cannot bring Debian 13's: $(tail -n 1 "$folder/libraries.log")"
+    fi
+    run=("$newer/ld-linux-x86-64.so.2" --library-path "$newer:/lib/x86_64-linux-gnu:/usr/lib/x86_64-linux-gnu" "$program")
+    "${run[@]}" --version >/dev/null || skip "perf_analyzer does not start"
+fi
+
+work=$(mktemp -d)
+server=
+trap '[ -z "$server" ] || kill "$server" 2>/dev/null; rm -rf "$work"' EXIT
+mkdir -p "$work/triton/lib" "$work/triton/repoagents" "$work/models/identity/1" "$work/models/strings/1"
+ln -s "$build/src/server/libtritonserver.so" "$work/triton/lib/"
+ln -s "$build/backends" "$work/triton/backends"
+cat >"$work/models/identity/config.pbtxt" <<END
+backend: "identity"
+max_batch_size: 8
+input [ { name: "INPUT0" data_type: TYPE_FP32 dims: [ 16 ] } ]
+output [ { name: "OUTPUT0" data_type: TYPE_FP32 dims: [ 16 ] } ]
+END
+cat >"$work/models/strings/config.pbtxt" <<END
+backend: "identity"
+input [ { name: "INPUT0" data_type: TYPE_STRING dims: [ -1 ] } ]
+output [ { name: "OUTPUT0" data_type: TYPE_STRING dims: [ -1 ] } ]
+END
+
+failed=0 passed=0
+# measure NAME ARGUMENT…: a fixed number of requests; the table that it writes must tell of a throughput, and of a server that counted.
+measure() {
+    local name=$1
+    shift
+    echo "== $name"
+    if timeout 120 "${run[@]}" "$@" --request-count 5000 -f "$work/table.csv" </dev/null >"$work/out" 2>&1 &&
+        ! grep -Eiq '\berror|fail' "$work/out" &&
+        awk -F, 'NR > 1 && $2 > 0 { n++ } END { exit n < 1 }' "$work/table.csv"; then
+        grep -E '^Request concurrency|Throughput|Avg latency|Execution count|Successful request' "$work/out"
+        passed=$((passed + 1))
+    else
+        cat "$work/out"
+        echo "FAILED: $name"
+        failed=$((failed + 1))
+    fi
+    rm -f "$work/table.csv"
+}
+
+in_process=(--service-kind=triton_c_api "--triton-server-directory=$work/triton" "--model-repository=$work/models")
+measure "in process" -m identity "${in_process[@]}" --concurrency-range 2 "$@"
+measure "in process, batches" -m identity -b 8 "${in_process[@]}" "$@"
+measure "in process, strings" -m strings --shape INPUT0:4 --string-length 20 "${in_process[@]}" "$@"
+
+"$build/bin/kelp" serve --model-repository "$work/models" --backend-directory "$build/backends" \
+    --http-address 127.0.0.1 --http-port 0 </dev/null >"$work/server" 2>&1 &
+server=$!
+port=
+for _ in $(seq 100); do
+    port=$(sed -nE 's/.*127\.0\.0\.1:([0-9]+).*/\1/p' "$work/server" | head -n 1)
+    [ -n "$port" ] && break
+    sleep 0.1
+done
+measure "kelp serve over HTTP" -m identity -u "127.0.0.1:$port" -i http --concurrency-range 4 "$@"
+kill "$server" && wait "$server"
+code=$?
+server=
+[ $code -eq 0 ] || { echo "FAILED: kelp serve ended with $code"; failed=$((failed + 1)); }
+
+echo "perf_analyzer: $passed passed, $failed failed"
+[ $failed -eq 0 ]
