@@ -91,15 +91,17 @@ bool kelp_real_fits_f32(kelp_dtype dtype) {
         break;                                             \
     case KELP_F16:                                         \
         for (int64_t i = 0; i < count; i++)                \
-            halves[i] = kelp_f32_to_f16((float)from[i]);   \
+            halves[i] = TO_F16(from[i]);   \
         break;                                             \
     case KELP_BF16:                                        \
         for (int64_t i = 0; i < count; i++)                \
-            halves[i] = kelp_f32_to_bf16((float)from[i]);  \
+            halves[i] = TO_BF16(from[i]);  \
         break;
 
 #define REAL float
 #define ROUND rintf
+#define TO_F16 kelp_f32_to_f16
+#define TO_BF16 kelp_f32_to_bf16
 void kelp_real_load_f32(kelp_dtype dtype, const void *data, int64_t begin, int64_t count,
                         float *out) {
     const uint16_t *halves = (const uint16_t *)data + begin;
@@ -121,9 +123,13 @@ void kelp_real_store_f32(kelp_dtype dtype, void *data, int64_t begin, int64_t co
 }
 #undef REAL
 #undef ROUND
+#undef TO_F16
+#undef TO_BF16
 
 #define REAL double
 #define ROUND rint
+#define TO_F16 kelp_f64_to_f16
+#define TO_BF16 kelp_f64_to_bf16
 void kelp_real_load_f64(kelp_dtype dtype, const void *data, int64_t begin, int64_t count,
                         double *out) {
     const uint16_t *halves = (const uint16_t *)data + begin;

@@ -10,6 +10,7 @@
 
 #define OPS_AI_ONNX
 #define OPS_ML
+#define OPS_TRAINING
 #define OPS_MICROSOFT
 #define OPS_KELP
 #define OP(name, since, until, kernel) extern const kelp_op_kernel kelp_op_##kernel;
@@ -18,6 +19,7 @@
 #undef OP
 #undef OP_DISPATCHED
 #undef OPS_ML
+#undef OPS_TRAINING
 #undef OPS_MICROSOFT
 #undef OPS_KELP
 
@@ -37,6 +39,11 @@ static const kelp_opset_op preview_ops[] = {
 #include "ops/ops.inc"
 };
 #undef OPS_PREVIEW
+#define OPS_TRAINING
+static const kelp_opset_op training_ops[] = {
+#include "ops/ops.inc"
+};
+#undef OPS_TRAINING
 #define OPS_MICROSOFT
 static const kelp_opset_op microsoft_ops[] = {
 #include "ops/ops.inc"
@@ -54,6 +61,7 @@ static const kelp_opset atomic = {"", ONNX_VERSION, onnx_ops, KELP_COUNT(onnx_op
 static const kelp_opset extensions[] = {
     {"ai.onnx.ml", 5, ml_ops, KELP_COUNT(ml_ops)},
     {"ai.onnx.preview", 1, preview_ops, KELP_COUNT(preview_ops)},
+    {"ai.onnx.preview.training", 1, training_ops, KELP_COUNT(training_ops)},
     {"com.microsoft", 1, microsoft_ops, KELP_COUNT(microsoft_ops)},
     {"kelp", 1, kelp_ops, KELP_COUNT(kelp_ops)},
 };

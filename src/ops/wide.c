@@ -47,7 +47,7 @@ void kelp_ops_write_f64(kelp_tensor *tensor, int64_t index, double value) {
     else if (tensor->dtype == KELP_F32)
         ((float *)tensor->data)[index] = (float)value;
     else
-        kelp_ops_write_f32s(tensor, index, 1, &(float){(float)value});
+        kelp_ops_write_f32s(tensor, index, 1, &(float){kelp_f64_to_f32_odd(value)});
 }
 
 typedef struct convert_job {

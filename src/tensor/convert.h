@@ -60,6 +60,26 @@ static inline uint16_t kelp_f32_to_f16(float value) {
     return (uint16_t)(sign | ((magnitude - 0x38000000u + 0xfffu + (magnitude >> 13 & 1u)) >> 13));
 }
 
+/* A double cut to binary32 so that a further rounding, to a type of at most 22 bits, gives what one
+ * rounding of the double would: what is lost leaves its mark in the last bit (rounding to odd).
+ * Source: Boldo and Melquiond, "Emulation of a FMA and correctly rounded sums", 2008. */
+static inline float kelp_f64_to_f32_odd(double value) {
+    float near = (float)value;
+    double back = (double)near;
+    if (back == value || value != value)
+        return near;
+    uint32_t bits = kelp_f32_bits(near);
+    if ((back < 0 ? -back : back) > (value < 0 ? -value : value))
+        bits--; /* toward zero; infinity becomes the largest number */
+    return kelp_f32_from_bits(bits | 1u);
+}
+static inline uint16_t kelp_f64_to_f16(double value) {
+    return kelp_f32_to_f16(kelp_f64_to_f32_odd(value));
+}
+static inline uint16_t kelp_f64_to_bf16(double value) {
+    return kelp_f32_to_bf16(kelp_f64_to_f32_odd(value));
+}
+
 /* One element of KELP_F8E4M3FN … KELP_F8E8M0, KELP_F6E2M3, KELP_F6E3M2 or KELP_F4E2M1, in the low
  * bits of `code`. Exact. NaN for another type. */
 float kelp_narrow_to_f32(kelp_dtype dtype, uint8_t code);

@@ -27,7 +27,8 @@ static bool says_nothing(const kelp_node *node) {
     if (strcmp(node->op_type, "Dropout") == 0)
         /* with a mask output, or a training switch, it has something to say */
         return (node->output_count < 2 || node->outputs[1] == NULL) &&
-               (node->input_count < 3 || node->inputs[2] == NULL);
+               (node->input_count < 3 || node->inputs[2] == NULL) &&
+               (node->opset_version >= 7 || kelp_node_attr_i64(node, "is_test", 0) != 0);
     return false;
 }
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Softmax, LogSoftmax, LayerNormalization, RMSNormalization, SkipLayerNorm, BatchNormalization.
- * Source: ONNX operator specification. */
+/* Softmax, LogSoftmax, LayerNormalization, RMSNormalization, SkipLayerNorm. Source: ONNX operator
+ * specification. */
 #include "ops/simd/simd.h"
 #include "ops/wide.h"
-#include "ops/widened.h"
 
 #include <math.h>
 
@@ -361,65 +360,3 @@ static kelp_status *skip_norm_invoke(const void *state, kelp_op_args *args) {
     return NULL;
 }
 KELP_KERNEL(SkipLayerNorm, 0, sizeof(skip_plan), 0, skip_norm_reshape, skip_norm_invoke);
-
-/* ---- BatchNormalization, at inference ---- */
-typedef struct batch_norm_plan {
-    int64_t channels, inner;
-    const kelp_op_args *args;
-    float epsilon;
-} batch_norm_plan;
-
-static kelp_status *batch_norm_reshape(const void *state, kelp_op_args *args) {
-    batch_norm_plan *p = args->plan;
-    (void)state;
-    KELP_TRY(kelp_ops_check(args, 5));
-    const kelp_tensor *x = args->inputs[0];
-    if (x->dtype != KELP_F32)
-        return kelp_ops_bad_type(args, x->dtype);
-    if (kelp_node_attr_i64(args->node, "training_mode", 0) != 0)
-        return KELP_ERROR(KELP_UNIMPLEMENTED, "BatchNormalization in training mode");
-    if (kelp_ops_version(args) < 7 && kelp_node_attr_i64(args->node, "is_test", 0) == 0)
-        return KELP_ERROR(KELP_UNIMPLEMENTED,
-                          "BatchNormalization in training mode: attribute 'is_test' is 0");
-    if (kelp_ops_version(args) < 9 && kelp_node_attr_i64(args->node, "spatial", 1) == 0)
-        return KELP_ERROR(KELP_UNIMPLEMENTED,
-                          "BatchNormalization of each place by itself: attribute 'spatial' is 0");
-    p->channels = x->rank > 1 ? x->shape[1] : 1;
-    p->inner = x->rank > 1 ? kelp_ops_product(x->shape, 2, x->rank) : 1;
-    p->epsilon = kelp_node_attr_f32(args->node, "epsilon", 1e-5f);
-    for (int32_t i = 1; i < 5; i++)
-        if (kelp_tensor_elements(args->inputs[i]) != p->channels ||
-            args->inputs[i]->dtype != KELP_F32)
-            return kelp_ops_bad_shapes(args, x, args->inputs[i], "expected one value a channel");
-    return kelp_ops_set_like(args, 0, x);
-}
-
-static void batch_norm_rows(void *userp, int64_t begin, int64_t end, int worker) {
-    const batch_norm_plan *p = userp;
-    const kelp_op_args *args = p->args;
-    (void)worker;
-    for (int64_t at = begin; at < end; at++) {
-        int64_t c = at % p->channels;
-        float scale = ((const float *)args->inputs[1]->data)[c] /
-                      sqrtf(((const float *)args->inputs[4]->data)[c] + p->epsilon);
-        float shift = ((const float *)args->inputs[2]->data)[c] -
-                      ((const float *)args->inputs[3]->data)[c] * scale;
-        const float *x = (const float *)args->inputs[0]->data + at * p->inner;
-        float *y = (float *)args->outputs[0]->data + at * p->inner;
-        for (int64_t i = 0; i < p->inner; i++)
-            y[i] = x[i] * scale + shift;
-    }
-}
-
-static kelp_status *batch_norm_invoke(const void *state, kelp_op_args *args) {
-    batch_norm_plan *p = args->plan;
-    (void)state;
-    p->args = args;
-    int64_t rows = p->inner > 0 ? kelp_tensor_elements(args->inputs[0]) / p->inner : 0;
-    int64_t grain = KELP_OPS_GRAIN / KELP_MAX((int64_t)1, p->inner) + 1;
-    kelp_op_parallel(args->env, rows, grain, batch_norm_rows, p);
-    return NULL;
-}
-KELP_WIDENED_PHASES(batch_norm, sizeof(batch_norm_plan), batch_norm_reshape, batch_norm_invoke)
-KELP_KERNEL(BatchNormalization, KELP_OP_INPLACE_0, KELP_WIDENED_PLAN(sizeof(batch_norm_plan)), 0,
-            batch_norm_reshape_any, batch_norm_invoke_any);

@@ -127,43 +127,10 @@ static kelp_status *reshape_Flatten(const void *state, kelp_op_args *args) {
 }
 KELP_KERNEL(Flatten, KELP_OP_VIEW, 0, 1, reshape_Flatten, copy_invoke);
 
-/* ---- Identity, Dropout at inference ---- */
+/* ---- Identity ---- */
 static kelp_status *reshape_Identity(const void *state, kelp_op_args *args) {
     (void)state;
     KELP_TRY(kelp_ops_check(args, 1));
     return kelp_ops_set_like(args, 0, args->inputs[0]);
 }
 KELP_KERNEL(Identity, KELP_OP_VIEW | KELP_OP_LISTS, 0, 1, reshape_Identity, copy_invoke);
-
-static kelp_status *reshape_Dropout(const void *state, kelp_op_args *args) {
-    (void)state;
-    KELP_TRY(kelp_ops_check_inputs(args, 1));
-    const kelp_tensor *training = kelp_ops_in(args, 2), *x = args->inputs[0];
-    const kelp_tensor *ratio = kelp_ops_in(args, 1);
-    if (training != NULL) {
-        if (kelp_ops_defer(args, 2) || kelp_ops_defer(args, 1))
-            return NULL;
-        if (kelp_tensor_elements(training) == 1 && kelp_ops_read_i64(training, 0) != 0 &&
-            (ratio == NULL || kelp_tensor_elements(ratio) != 1 || kelp_ops_read_f64(ratio, 0) != 0))
-            return KELP_ERROR(KELP_UNIMPLEMENTED, "Dropout: training_mode is not carried out");
-    }
-    KELP_TRY(kelp_ops_set_like(args, 0, x));
-    return kelp_ops_set(args, 1, kelp_ops_version(args) < 10 ? x->dtype : KELP_BOOL, x->rank,
-                        x->shape);
-}
-static kelp_status *dropout_invoke(const void *state, kelp_op_args *args) {
-    KELP_TRY(copy_invoke(state, args));
-    const kelp_tensor *mask = kelp_ops_out(args, 1);
-    if (mask == NULL)
-        return NULL;
-    float one = 1.0f;
-    double wide = 1.0;
-    uint8_t yes = 1;
-    const void *value = mask->dtype == KELP_F32   ? (void *)&one
-                        : mask->dtype == KELP_F64 ? (void *)&wide
-                                                  : &yes;
-    kelp_ops_fill(mask->data, kelp_ops_element_bytes(mask->dtype), kelp_tensor_elements(mask),
-                  value);
-    return NULL;
-}
-KELP_KERNEL(Dropout, KELP_OP_VIEW, 0, 1, reshape_Dropout, dropout_invoke);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shape, Size, ConstantOfShape, Range. Source: ONNX operator specification. */
 #include "ops/kernel.h"
+#include "ops/wide.h"
 
 #include <math.h>
 
@@ -91,7 +92,7 @@ static kelp_status *range_reshape(const void *state, kelp_op_args *args) {
     }
     kelp_dtype dtype = args->inputs[0]->dtype;
     int64_t count = 0;
-    if (dtype == KELP_F32 || dtype == KELP_F64) {
+    if (kelp_ops_is_float(dtype)) {
         double start = kelp_ops_read_f64(args->inputs[0], 0);
         double limit = kelp_ops_read_f64(args->inputs[1], 0);
         double delta = kelp_ops_read_f64(args->inputs[2], 0);
@@ -117,9 +118,26 @@ static kelp_status *range_reshape(const void *state, kelp_op_args *args) {
     return kelp_ops_set(args, 0, dtype, 1, &count);
 }
 
+/* 16-bit floats are made in the type that attribute stash_type names (float, or double) and rounded
+ * once. */
+static void range_halves(const kelp_op_args *args) {
+    kelp_tensor *y = args->outputs[0];
+    double start = kelp_ops_read_f64(args->inputs[0], 0);
+    double delta = kelp_ops_read_f64(args->inputs[2], 0);
+    bool wide = kelp_node_attr_i64(args->node, "stash_type", KELP_F32) == KELP_F64;
+    for (int64_t i = 0; i < y->shape[0]; i++) {
+        double value = start + (double)i * delta;
+        kelp_ops_write_f64(y, i, wide ? value : (double)((float)start + (float)i * (float)delta));
+    }
+}
+
 static kelp_status *range_invoke(const void *state, kelp_op_args *args) {
     const kelp_tensor *y = args->outputs[0];
     (void)state;
+    if (y->dtype == KELP_F16 || y->dtype == KELP_BF16) {
+        range_halves(args);
+        return NULL;
+    }
     for (int64_t i = 0; i < y->shape[0]; i++) {
         int64_t whole = 0;
         double real = 0;
