@@ -86,9 +86,8 @@ double kelp_draw_normal(kelp_draw *draw) {
 
 /* A binomial number of one trial by inversion, of the rarer of the two outcomes. */
 bool kelp_draw_event(kelp_draw *draw, double probability) {
-    if (!(probability > 0))
-        return false;
-    double rarer = probability <= 0.5 ? probability : 1 - fmin(probability, 1);
+    probability = probability > 0 ? fmin(probability, 1) : 0;
+    double rarer = probability <= 0.5 ? probability : 1 - probability;
     double none = exp(log(1 - rarer));
     bool happened;
     for (;;) {
