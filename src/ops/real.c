@@ -91,11 +91,11 @@ bool kelp_real_fits_f32(kelp_dtype dtype) {
         break;                                             \
     case KELP_F16:                                         \
         for (int64_t i = 0; i < count; i++)                \
-            halves[i] = TO_F16(from[i]);   \
+            halves[i] = TO_F16(from[i]);                   \
         break;                                             \
     case KELP_BF16:                                        \
         for (int64_t i = 0; i < count; i++)                \
-            halves[i] = TO_BF16(from[i]);  \
+            halves[i] = TO_BF16(from[i]);                  \
         break;
 
 #define REAL float
