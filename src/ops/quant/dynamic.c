@@ -53,10 +53,12 @@ void kelp_quantize_dynamic(const kelp_op_env *env, const float *x, int64_t count
         most = KELP_MAX(most, job.most[i]);
     }
     float scale = (most - least) / 255.0f;
-    float zero = scale != 0 ? rintf(0.0f - least / scale) : 0;
+    if (scale == 0)
+        scale = 1.0f; /* all are 0 */
+    float zero = rintf(0.0f - least / scale);
     zero = zero > 0 ? zero : 0;
     job.zero = (int32_t)(zero > 255 ? 255 : zero);
-    job.scale = scale != 0 ? scale : 1.0f; /* all are 0 then */
+    job.scale = scale;
     if (y != NULL)
         kelp_op_parallel(env, count, 2 * KELP_OPS_GRAIN, quantize_range, &job);
     *out_scale = scale;

@@ -4,6 +4,7 @@
  * tensor, along an axis, or for blocks of one. Source: ONNX operator specification.
  */
 #include "ops/real.h"
+#include "ops/simd/int8.h"
 #include "ops/wide.h"
 
 #include <math.h>
@@ -85,6 +86,8 @@ typedef struct linear_plan {
     int64_t inner, extent, block, scales; /* `scales`: along the axis; 0: one for all */
     bool saturate;
     kelp_dtype precision; /* of the division; INVALID: the scale's */
+    bool fast;            /* plain types, which go by vectors */
+    size_t zeros;         /* scratch: zero points as int32 */
 } linear_plan;
 
 static int64_t scale_index(const linear_plan *p, int64_t at) {
@@ -94,6 +97,52 @@ static int64_t scale_index(const linear_plan *p, int64_t at) {
     if (p->block == 0)
         return place;
     return (at / p->inner / p->extent * p->scales + place / p->block) * p->inner + at % p->inner;
+}
+
+/* Elements from `at` on that have one scale, or scales one behind the other (*out_stride 1). */
+static int64_t run_at(const linear_plan *p, int64_t at, int64_t end, int *out_stride) {
+    int64_t length = end - at, place, inside;
+    *out_stride = 0;
+    if (p->scales == 0)
+        return length;
+    place = at / p->inner % p->extent;
+    inside = p->inner - at % p->inner;
+    if (p->inner > 1) {
+        *out_stride = p->block > 0;
+    } else if (p->block == 0) {
+        *out_stride = 1;
+        inside = p->extent - place;
+    } else {
+        inside = KELP_MIN(p->block - place % p->block, p->extent - place);
+    }
+    return KELP_MIN(length, inside);
+}
+
+/* Zero points as int32; NULL when there are none. */
+static const int32_t *zeros_of(const kelp_op_args *args) {
+    const linear_plan *p = args->plan;
+    return kelp_ops_in(args, 2) != NULL ? (int32_t *)(void *)((char *)args->scratch + p->zeros)
+                                        : NULL;
+}
+
+static void widen_zeros(const kelp_op_args *args) {
+    const linear_plan *p = args->plan;
+    const kelp_tensor *zero = kelp_ops_in(args, 2);
+    int32_t *to = (int32_t *)(void *)((char *)args->scratch + p->zeros);
+    for (int64_t i = 0; zero != NULL && i < kelp_tensor_elements(zero); i++)
+        to[i] = (int32_t)kelp_ops_read_i64(zero, i);
+}
+
+static bool is_vector_type(kelp_dtype dtype) {
+    return dtype == KELP_U8 || dtype == KELP_I8 || dtype == KELP_U16 || dtype == KELP_I16;
+}
+
+static kelp_status *plan_fast(kelp_op_args *args, linear_plan *p, bool fast) {
+    const kelp_tensor *zero = kelp_ops_in(args, 2);
+    p->fast = fast && args->inputs[1]->dtype == KELP_F32;
+    if (!p->fast || zero == NULL)
+        return NULL;
+    return kelp_ops_scratch(args, kelp_tensor_elements(zero), sizeof(int32_t), &p->zeros);
 }
 
 static kelp_status *read_layout(const kelp_op_args *args, linear_plan *p) {
@@ -141,7 +190,29 @@ static kelp_status *quantize_reshape(const void *state, kelp_op_args *args) {
     if (!is_narrow_float(to) && !range_of(to, &low, &high))
         return kelp_ops_bad_type(args, to);
     KELP_TRY(read_layout(args, p));
+    bool single = p->precision == KELP_DTYPE_INVALID || p->precision == KELP_F32;
+    KELP_TRY(plan_fast(args, p, single && x->dtype == KELP_F32 && is_vector_type(to)));
     return kelp_ops_set(args, 0, to, x->rank, x->shape);
+}
+
+static void quantize_runs(void *userp, int64_t begin, int64_t end, int worker) {
+    const kelp_op_args *args = userp;
+    const linear_plan *p = args->plan;
+    const kelp_int8 *loops = kelp_int8_get();
+    const int32_t *zeros = zeros_of(args);
+    kelp_tensor *y = args->outputs[0];
+    size_t each = kelp_ops_element_bytes(y->dtype);
+    (void)worker;
+    for (int64_t i = begin, length; i < end; i += length) {
+        kelp_quantize_run run = {.x = (const float *)args->inputs[0]->data + i,
+                                 .y = (char *)y->data + (size_t)i * each,
+                                 .dtype = y->dtype};
+        int64_t at = scale_index(p, i);
+        run.count = length = run_at(p, i, end, &run.stride);
+        run.scale = (const float *)args->inputs[1]->data + at;
+        run.zero = zeros != NULL ? zeros + at : NULL;
+        loops->quantize(&run);
+    }
 }
 
 static void quantize_range(void *userp, int64_t begin, int64_t end, int worker) {
@@ -160,10 +231,14 @@ static void quantize_range(void *userp, int64_t begin, int64_t end, int worker) 
 }
 
 static kelp_status *quantize_invoke(const void *state, kelp_op_args *args) {
+    const linear_plan *p = args->plan;
     (void)state;
     /* elements of packed types share bytes: chunks begin at whole ones */
     int64_t count = kelp_tensor_elements(args->inputs[0]);
-    if (kelp_dtype_bits(args->outputs[0]->dtype) < 8)
+    if (p->fast) {
+        widen_zeros(args);
+        kelp_op_parallel(args->env, count, 2 * KELP_OPS_GRAIN, quantize_runs, args);
+    } else if (kelp_dtype_bits(args->outputs[0]->dtype) < 8)
         quantize_range(args, 0, count, 0);
     else
         kelp_op_parallel(args->env, count, KELP_OPS_GRAIN / 8, quantize_range, args);
@@ -187,7 +262,30 @@ static kelp_status *dequantize_reshape(const void *state, kelp_op_args *args) {
     if (to != KELP_DTYPE_INVALID && !kelp_ops_is_float(to))
         return kelp_ops_bad_type(args, to);
     KELP_TRY(read_layout(args, p));
-    return kelp_ops_set(args, 0, to != KELP_DTYPE_INVALID ? to : scale->dtype, x->rank, x->shape);
+    to = to != KELP_DTYPE_INVALID ? to : scale->dtype;
+    KELP_TRY(
+        plan_fast(args, p, to == KELP_F32 && (is_vector_type(x->dtype) || x->dtype == KELP_I32)));
+    return kelp_ops_set(args, 0, to, x->rank, x->shape);
+}
+
+static void dequantize_runs(void *userp, int64_t begin, int64_t end, int worker) {
+    const kelp_op_args *args = userp;
+    const linear_plan *p = args->plan;
+    const kelp_int8 *loops = kelp_int8_get();
+    const int32_t *zeros = zeros_of(args);
+    const kelp_tensor *x = args->inputs[0];
+    size_t each = kelp_ops_element_bytes(x->dtype);
+    (void)worker;
+    for (int64_t i = begin, length; i < end; i += length) {
+        kelp_dequantize_run run = {.x = (const char *)x->data + (size_t)i * each,
+                                   .y = (float *)args->outputs[0]->data + i,
+                                   .dtype = x->dtype};
+        int64_t at = scale_index(p, i);
+        run.count = length = run_at(p, i, end, &run.stride);
+        run.scale = (const float *)args->inputs[1]->data + at;
+        run.zero = zeros != NULL ? zeros + at : NULL;
+        loops->dequantize(&run);
+    }
 }
 
 static void dequantize_range(void *userp, int64_t begin, int64_t end, int worker) {
@@ -206,9 +304,15 @@ static void dequantize_range(void *userp, int64_t begin, int64_t end, int worker
 }
 
 static kelp_status *dequantize_invoke(const void *state, kelp_op_args *args) {
+    const linear_plan *p = args->plan;
+    int64_t count = kelp_tensor_elements(args->inputs[0]);
     (void)state;
-    kelp_op_parallel(args->env, kelp_tensor_elements(args->inputs[0]), KELP_OPS_GRAIN / 8,
-                     dequantize_range, args);
+    if (p->fast) {
+        widen_zeros(args);
+        kelp_op_parallel(args->env, count, 2 * KELP_OPS_GRAIN, dequantize_runs, args);
+    } else {
+        kelp_op_parallel(args->env, count, KELP_OPS_GRAIN / 8, dequantize_range, args);
+    }
     return NULL;
 }
 KELP_KERNEL(DequantizeLinear, 0, sizeof(linear_plan), 0, dequantize_reshape, dequantize_invoke);

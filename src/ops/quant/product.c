@@ -119,6 +119,15 @@ static void finish_row(const kelp_int8 *loops, const kelp_int8_product *g, int64
                                              .zero = &f->out_zero});
 }
 
+static void turn_block(const kelp_int8 *loops, const kelp_int8_product *g, int64_t row,
+                       int64_t column, int64_t rows, int64_t columns, const float *from) {
+    if (kelp_ops_element_bytes(g->finish.dtype) == 1)
+        loops->turn(row_of(g, column, row), g->ldy, (const uint8_t *)from, columns, rows, columns,
+                    0);
+    else
+        kelp_simd_get()->turn(row_of(g, column, row), g->ldy, from, columns, rows, columns);
+}
+
 void kelp_int8_product_block(const kelp_int8 *loops, const kelp_int8_product *g, int64_t row,
                              int64_t column, int64_t rows, int64_t columns) {
     int32_t sums[12 * KELP_INT8_BLOCK_COLUMNS], row_sums[12] = {0};
@@ -146,13 +155,18 @@ void kelp_int8_product_block(const kelp_int8 *loops, const kelp_int8_product *g,
                        to);
         }
     }
-    if (!g->turned)
-        return;
-    if (each == 1)
-        loops->turn(row_of(g, column, row), g->ldy, (const uint8_t *)turned, columns, rows, columns,
-                    0);
-    else
-        kelp_simd_get()->turn(row_of(g, column, row), g->ldy, turned, columns, rows, columns);
+    if (g->turned)
+        turn_block(loops, g, row, column, rows, columns, turned);
+}
+
+void kelp_int8_product_finish(const kelp_int8 *loops, const kelp_int8_product *g, int64_t row,
+                              int64_t column, int64_t rows, int64_t columns, const int32_t *sums) {
+    float turned[KELP_INT8_BLOCK_ROWS * KELP_INT8_TURNED_COLUMNS];
+    size_t each = kelp_ops_element_bytes(g->finish.dtype);
+    for (int64_t i = 0; i < rows; i++)
+        finish_row(loops, g, row + i, 0, column, sums + i * columns, columns,
+                   (char *)turned + (size_t)(i * columns) * each);
+    turn_block(loops, g, row, column, rows, columns, turned);
 }
 
 /* ---- threads ---- */

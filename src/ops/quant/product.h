@@ -69,6 +69,10 @@ void kelp_int8_products_run(const kelp_op_env *env, const kelp_int8_product *job
 /* A block on the caller's thread; `column` is a multiple of 16. */
 void kelp_int8_product_block(const kelp_int8 *loops, const kelp_int8_product *g, int64_t row,
                              int64_t column, int64_t rows, int64_t columns);
+/* What becomes of sums [rows][columns] that were made elsewhere, of a turned product without zero
+ * points of B. */
+void kelp_int8_product_finish(const kelp_int8 *loops, const kelp_int8_product *g, int64_t row,
+                              int64_t column, int64_t rows, int64_t columns, const int32_t *sums);
 
 /* Bytes from `from` (U8 or I8) as unsigned ones: a copy with the top bit turned, on all threads. */
 void kelp_int8_flip(const kelp_op_env *env, const void *from, uint8_t *to, int64_t count);
