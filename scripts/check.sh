@@ -121,6 +121,15 @@ valgrind_run() {
     done
 }
 
+# The tables that TensorRT is called through, against headers that cargo brings.
+tensorrt_tables() {
+    if ! command -v cargo >/dev/null || ! command -v clang++ >/dev/null; then
+        echo "cargo or clang++ is missing"
+        return 77
+    fi
+    python3 tools/trt_tables.py --check
+}
+
 # The sentence embedding, with its real weights.
 minilm() {
     local model=build/check/minilm/1/model.onnx
@@ -154,6 +163,8 @@ if [ "$full" = full ]; then
     step interop scripts/interop.sh
     step rust scripts/rust.sh
     step perf_analyzer scripts/perf_analyzer.sh
+    step tensorrt scripts/tensorrt.sh
+    step tensorrt-tables tensorrt_tables
     step valgrind valgrind_run
     step fuzz scripts/fuzz.sh "${FUZZ_SECONDS:-60}"
 fi
