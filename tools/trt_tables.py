@@ -64,8 +64,8 @@ SCALARS = {"void": "void", "bool": "bool", "int": "int", "int32_t": "int32_t", "
                "SerializationFlags")},
            "nvonnxparser::OnnxParserFlags": "uint32_t"}
 HEADER = """/* SPDX-License-Identifier: Apache-2.0 */
-/* {} Written by tools/trt_tables.py; change that instead. */
 /* clang-format off */
+/* {} Written by tools/trt_tables.py; change that instead. */
 """
 
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Slots of the interfaces that Kelp implements and the library calls. Slot 0 is getAPILanguage everywhere. Written by tools/trt_tables.py; change that instead. */
 /* clang-format off */
+/* Slots of the interfaces that Kelp implements and the library calls. Slot 0 is getAPILanguage everywhere. Written by tools/trt_tables.py; change that instead. */
 #ifndef KELP_PROVIDERS_TENSORRT_TABLES_SLOTS_H_
 #define KELP_PROVIDERS_TENSORRT_TABLES_SLOTS_H_
 
