@@ -7,27 +7,27 @@ import doctest
 import importlib
 import io
 import os
-import re
+import sys
 import unittest
 
 import kelp
 import kelp.backend
 from support import ROOT, main
 
+sys.path.insert(0, ROOT + "/tests/support")
+import shown  # noqa: E402 (it lies beside what tests in C share)
+
 PACKAGE = os.path.dirname(kelp.__file__)
 
 
 class Documents(unittest.TestCase):
     def test_tutorial(self):
-        with open(ROOT + "/docs/python.md", encoding="utf-8") as file:
-            text = file.read()
-        blocks = re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
+        blocks = [block for block in shown.blocks(ROOT + "/docs/python.md") if block[0] == "python"]
         self.assertGreater(len(blocks), 5)
         names, printed = {}, io.StringIO()
-        for block in blocks:
-            line = text[:text.index(block)].count("\n")
+        for _, block, line in blocks:
             with contextlib.redirect_stdout(printed):
-                exec(compile("\n" * line + block, "docs/python.md", "exec"), names)
+                exec(compile("\n" * (line - 1) + block, "docs/python.md", "exec"), names)
         self.assertIn("they are", printed.getvalue())
 
     def test_docstrings(self):

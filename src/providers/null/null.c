@@ -54,7 +54,7 @@ static kelp_status *new_model(kelp_runtime *runtime, kelp_graph *graph, kelp_com
         status = kelp_alloc_zero(allocator, outputs, sizeof *model->memory_bytes,
                                  (void **)&model->memory_bytes);
     if (status != NULL) {
-        kelp_compute_destroy(&model->base);
+        model_vtbl.destroy(&model->base);
         return status;
     }
     for (size_t i = 0; i < inputs; i++)

@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What documents show, taken out of them and run, so that it holds.
+
+    shown.py DOCUMENT NAME OUT                    writes the block of C or C++ whose first line names it
+    shown.py DOCUMENT --run --build FOLDER        saves every named block, runs the blocks of sh in order, and compares what they print
+                                                  with the block of text that follows (in which … stands for anything)
+
+Commands run in a folder of their own that looks like the root of a clone after `make build`, with FOLDER as build/release and its
+program `kelp` on the path.
+"""
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def blocks(document):
+    """(language, text, number of its first line) of each fenced block."""
+    with open(document, encoding="utf-8") as file:
+        text = file.read()
+    return [(found[1], found[2], text.count("\n", 0, found.start()) + 2)
+            for found in re.finditer(r"^```(\w*)\n(.*?)^```$", text, re.M | re.S)]
+
+
+def sources(document):
+    """Name to text of the blocks of C and C++; a first line such as /* add.c: what it is */ names one."""
+    found = {}
+    for language, text, line in blocks(document):
+        named = re.match(r"/\* ([\w.]+)", text)
+        if language in ("c", "cpp") and named:
+            if named[1] in found:
+                sys.exit(f"{document}:{line}: there are two blocks '{named[1]}'")
+            found[named[1]] = text
+    return found
+
+
+def write(path, text):
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def matches(expected, printed):
+    pattern = re.escape(expected.strip()).replace("…", ".*")
+    return re.fullmatch(pattern, printed.strip(), re.S) is not None
+
+
+def run(document, build):
+    """Returns how many commands' outputs were compared."""
+    path, compared = os.path.join(os.path.abspath(build), "bin") + ":" + os.environ["PATH"], 0
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("include", "examples", "tests"):
+            os.symlink(os.path.join(ROOT, name), os.path.join(folder, name))
+        os.mkdir(os.path.join(folder, "build"))
+        os.symlink(os.path.abspath(build), os.path.join(folder, "build", "release"))
+        for name, text in sources(document).items():
+            write(os.path.join(folder, name), text)
+        printed = None
+        for language, text, line in blocks(document):
+            if language == "sh":
+                ended = subprocess.run(["bash", "-euo", "pipefail", "-c", text], cwd=folder, stdin=subprocess.DEVNULL,
+                                       stdout=subprocess.PIPE, text=True, env=dict(os.environ, PATH=path), check=False)
+                printed = ended.stdout
+                if ended.returncode != 0:
+                    sys.exit(f"{document}:{line}: the commands failed with {ended.returncode}:\n{text}\n{printed}")
+            elif language == "text" and printed is not None:
+                compared += 1
+                if not matches(text, printed):
+                    sys.exit(f"{document}:{line}: the document says\n{text}\nand it is\n{printed}")
+            if language != "sh":
+                printed = None
+    return compared
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("document")
+    parser.add_argument("name", nargs="?")
+    parser.add_argument("out", nargs="?")
+    parser.add_argument("--run", action="store_true")
+    parser.add_argument("--build")
+    options = parser.parse_args()
+    if options.run:
+        compared = run(options.document, options.build)
+        if compared == 0:
+            sys.exit(f"{options.document}: no block of sh is followed by a block of text")
+        print(f"{options.document}: {len(sources(options.document))} sources, {compared} outputs as shown")
+        return
+    found = sources(options.document).get(options.name)
+    if found is None:
+        sys.exit(f"{options.document}: no block of C begins with '/* {options.name}'")
+    write(options.out, found)
+
+
+if __name__ == "__main__":
+    main()
