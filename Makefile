@@ -68,6 +68,7 @@ bench: build ## latency, load time and memory beside ONNX Runtime, products besi
 	@build/release/bench/bench_gemm
 	@build/release/bench/bench_compute
 	@build/release/bench/bench_kernel build/release/tests/kernel/libraries
+	@scripts/bench_inproc.sh
 	@$(PYTHON_TEST) tools/make_add.py build/add.onnx
 	@$(PYTHON_TEST) tests/compute/with_onnxruntime.py build/release/bench/bench_session build/add.onnx
 	@$(PYTHON_TEST) bench/models.py --kelp build/release/bin/kelp

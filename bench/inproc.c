@@ -3,11 +3,14 @@
  * Cost of a request in process, from C: 64-byte identity, one by one and pipelined, on each library
  * given, in one run and interleaved, so that a busy machine is busy for all.
  *
- *   inproc BACKENDS REQUESTS LIBRARY…     folder of identity/libtriton_identity.so
+ *   inproc [--on-instance] BACKENDS REQUESTS LIBRARY…     folder of identity/libtriton_identity.so
  *
- * Each library is measured in a process of its own: two of them cannot be in one. Prints, for the
- * median of the rounds, nanoseconds of CPU of the whole process, nanoseconds of wall clock and
- * calls of malloc, calloc, realloc and posix_memalign a request.
+ * Each library is measured in a process of its own: two of them cannot be in one. The program waits
+ * in the same way whichever it is: on a condition variable, when as many requests are under way as
+ * there may be (1 or 32). Prints medians of the rounds, with the least and the most: nanoseconds of
+ * CPU of the whole process, nanoseconds of wall clock, and calls of malloc, calloc, realloc and
+ * posix_memalign a request. --on-instance has Kelp execute on the instance's thread, as it does for
+ * backends that do not say that they do not block.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -233,7 +236,7 @@ static void child(const char *path, const char *repository, const char *backends
     _exit(0);
 }
 
-static void write_repository(char *folder, size_t size) {
+static void write_repository(char *folder, size_t size, bool on_instance) {
     char path[512];
     snprintf(folder, size, "/tmp/kelp-inproc-XXXXXX");
     if (!mkdtemp(folder))
@@ -251,24 +254,49 @@ static void write_repository(char *folder, size_t size) {
           "output [ { name: \"OUTPUT0\" data_type: TYPE_INT32 dims: [ 16 ] } ]\n"
           "instance_group [ { kind: KIND_CPU count: 1 } ]\n",
           file);
+    if (on_instance)
+        fputs("parameters { key: \"kelp_execute_on\" value { string_value: \"instance\" } }\n",
+              file);
     fclose(file);
 }
 
-static int by_cpu(const void *a, const void *b) {
-    double x = ((const figures *)a)->cpu_ns, y = ((const figures *)b)->cpu_ns;
+static int ascending(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
+}
+
+/* Sorts, and gives the median. */
+static double middle(double values[ROUNDS]) {
+    qsort(values, ROUNDS, sizeof values[0], ascending);
+    return values[ROUNDS / 2];
+}
+
+static void print_row(const char *what, const figures rounds[ROUNDS], const char *path) {
+    double cpu[ROUNDS], wall[ROUNDS], made[ROUNDS];
+    for (int i = 0; i < ROUNDS; i++) {
+        cpu[i] = rounds[i].cpu_ns;
+        wall[i] = rounds[i].wall_ns;
+        made[i] = rounds[i].allocations;
+    }
+    double cpu_ns = middle(cpu), wall_ns = middle(wall);
+    printf("%-10s %7.0f ns CPU (%.0f..%.0f) %7.0f ns wall (%.0f..%.0f) %6.2f allocations  %s\n",
+           what, cpu_ns, cpu[0], cpu[ROUNDS - 1], wall_ns, wall[0], wall[ROUNDS - 1], middle(made),
+           path);
 }
 
 int main(int argc, char **argv) {
     enum { MOST = 8 };
     static figures all[MOST][2][ROUNDS];
     char repository[64];
+    bool on_instance = argc > 1 && strcmp(argv[1], "--on-instance") == 0;
+    argc -= on_instance;
+    argv += on_instance;
     if (argc < 4 || argc - 3 > MOST) {
-        fprintf(stderr, "usage: inproc BACKENDS REQUESTS LIBRARY...\n");
+        fprintf(stderr, "usage: inproc [--on-instance] BACKENDS REQUESTS LIBRARY...\n");
         return 2;
     }
     unsigned count = (unsigned)strtoul(argv[2], NULL, 10);
-    write_repository(repository, sizeof repository);
+    write_repository(repository, sizeof repository, on_instance);
     for (int round = 0; round < ROUNDS; round++) {
         for (int i = 3; i < argc; i++) {
             int pipes[2], code = 0;
@@ -289,13 +317,8 @@ int main(int argc, char **argv) {
         }
     }
     for (int i = 3; i < argc; i++) {
-        for (int k = 0; k < 2; k++) {
-            qsort(all[i - 3][k], ROUNDS, sizeof(figures), by_cpu);
-            const figures *middle = &all[i - 3][k][ROUNDS / 2];
-            printf("%-10s %8.0f ns CPU %8.0f ns wall %6.2f allocations  %s\n",
-                   k ? "pipelined" : "one by one", middle->cpu_ns, middle->wall_ns,
-                   middle->allocations, argv[i]);
-        }
+        print_row("one by one", all[i - 3][0], argv[i]);
+        print_row("pipelined", all[i - 3][1], argv[i]);
     }
     return 0;
 }

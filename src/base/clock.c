@@ -17,3 +17,11 @@ uint64_t kelp_now_ns(void) {
 uint64_t kelp_wall_now_ns(void) {
     return read_ns(CLOCK_REALTIME);
 }
+
+uint64_t kelp_wall_about_ns(void) {
+#ifdef CLOCK_REALTIME_COARSE
+    return read_ns(CLOCK_REALTIME_COARSE);
+#else
+    return read_ns(CLOCK_REALTIME);
+#endif
+}

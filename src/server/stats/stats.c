@@ -36,7 +36,7 @@ static void add(kelp_duration *duration, uint64_t ns) {
 void kelp_stats_request(kelp_stats *stats, bool success, uint32_t batch_size,
                         const kelp_request_times *times) {
     uint64_t now_ns = kelp_now_ns();
-    uint64_t now_ms = kelp_wall_now_ns() / 1000000;
+    uint64_t now_ms = kelp_wall_about_ns() / 1000000;
     pthread_mutex_lock(&stats->lock);
     if (now_ms > stats->last_inference_ms)
         stats->last_inference_ms = now_ms;
@@ -55,7 +55,7 @@ void kelp_stats_request(kelp_stats *stats, bool success, uint32_t batch_size,
 
 void kelp_stats_cache_hit(kelp_stats *stats, uint64_t request_start_ns, uint64_t lookup_ns) {
     uint64_t now_ns = kelp_now_ns();
-    uint64_t now_ms = kelp_wall_now_ns() / 1000000;
+    uint64_t now_ms = kelp_wall_about_ns() / 1000000;
     pthread_mutex_lock(&stats->lock);
     if (now_ms > stats->last_inference_ms)
         stats->last_inference_ms = now_ms;
