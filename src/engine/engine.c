@@ -206,6 +206,7 @@ static kelp_status *build(kelp_engine *engine, const kelp_engine_options *option
     KELP_TRY(kelp_opset_check_ready(engine->runtime->opsets, engine->source));
     engine->nodes_loaded = engine->source->info.node_count;
     KELP_TRY(kelp_graph_clone_for_engine(engine->source, &engine->graph));
+    KELP_TRY(kelp_pass_gradient(engine->graph->main));
     kelp_block_remove_dead(engine->graph->main);
     KELP_TRY(kelp_pass_captures(engine->graph->main));
     KELP_TRY(kelp_engine_fold_constants(engine));

@@ -26,6 +26,9 @@ void kelp_node_drop_captures(kelp_node *node);
 /* Puts the nodes of `branch`, a block of the If `node` that stands for itself, in the node's
  * place; the node is removed (to be swept). */
 kelp_status *kelp_node_take_branch(kelp_node *node, kelp_block *branch) KELP_MUST_USE;
+/* ai.onnx.preview.training Gradient → the nodes that compute it. Nor is this one part of
+ * kelp_passes_run. */
+kelp_status *kelp_pass_gradient(kelp_block *block) KELP_MUST_USE;
 /* x * 0.5 * (1 + erf(x / sqrt(2))), in the orders that exporters write it → Gelu. */
 kelp_status *kelp_pass_gelu(kelp_block *block) KELP_MUST_USE;
 /* Softmax(Q·Kᵀ·scale + mask)·V between the head-splitting reshapes and transposes →

@@ -205,6 +205,11 @@ kelp_status *kelp_control_dispatch(void *self, const kelp_op_env *env, const kel
         return kelp_control_flex(self, env, node, inputs, outputs);
     if (strcmp(kelp_node_op_type(node), "Scan") == 0)
         return kelp_control_scan(self, env, node, inputs, outputs);
+    if (strcmp(kelp_node_op_type(node), "Gradient") == 0) /* of the main graph it is written out */
+        return KELP_ERROR(KELP_UNIMPLEMENTED,
+                          "node '%s' (Gradient) stands in a subgraph: only those of the main graph "
+                          "are carried out",
+                          kelp_node_name(node));
     bool found = false;
     KELP_TRY(kelp_list_dispatch(self, env, node, inputs, outputs, &found));
     if (found)
