@@ -20,6 +20,7 @@ kelp_status *kelp_tape_emit(kelp_tape *tape, const char *domain, const char *op_
                             kelp_value *const *inputs, size_t input_count, kelp_value **out,
                             kelp_node **out_node) {
     kelp_node *node = NULL;
+    kelp_value *value = NULL; /* `out` may be one of the inputs */
     const char *name =
         kelp_arena_printf(&tape->block->graph->arena, "%s_%zu", tape->gradient->outputs[0]->name,
                           tape->block->value_count);
