@@ -31,78 +31,12 @@ void kelp_server_unlock_all(kelp_server *server) {
         pthread_mutex_unlock(&server->stripes[i].lock);
 }
 
-/* ---- look-up ---- */
-
 kelp_status *kelp_server_check_ready(const kelp_server *server) {
     int state = atomic_load_explicit(&server->state, memory_order_acquire);
     if (state == KELP_SERVER_READY)
         return NULL;
     return KELP_ERROR(KELP_UNAVAILABLE,
                       state == KELP_SERVER_STARTING ? "Server not ready" : "Server exiting");
-}
-
-const char *kelp_version_state_name(kelp_version_state state) {
-    static const char *const names[] = {"UNKNOWN", "LOADING", "READY", "UNLOADING", "UNAVAILABLE"};
-    return names[state];
-}
-
-kelp_entry *kelp_server_entry(kelp_server *server, const char *name) {
-    return kelp_map_get(&server->entries, kelp_str_from(name));
-}
-
-kelp_version *kelp_entry_version(kelp_entry *entry, int64_t number) {
-    for (size_t i = 0; entry && i < entry->version_count; i++)
-        if (entry->versions[i].number == number)
-            return &entry->versions[i];
-    return NULL;
-}
-
-/* The highest version that is ready. */
-static kelp_version *latest_ready(kelp_entry *entry) {
-    for (size_t i = entry->version_count; i-- > 0;)
-        if (entry->versions[i].model)
-            return &entry->versions[i];
-    return NULL;
-}
-
-static kelp_status *not_found(const char *name, int64_t version, const kelp_entry *entry,
-                              const kelp_version *found) {
-    static const char prefix[] = "Request for unknown model: ";
-    if (!entry || entry->version_count == 0)
-        return KELP_ERROR(KELP_NOT_FOUND, "%s'%s' is not found", prefix, name);
-    if (version == -1)
-        return KELP_ERROR(KELP_NOT_FOUND, "%s'%s' has no available versions", prefix, name);
-    if (!found)
-        return KELP_ERROR(KELP_NOT_FOUND, "%s'%s' version %lld is not found", prefix, name,
-                          (long long)version);
-    return KELP_ERROR(KELP_UNAVAILABLE, "%s'%s' version %lld is not at ready state", prefix, name,
-                      (long long)version);
-}
-
-kelp_status *kelp_server_find_model(kelp_server *server, const char *name, int64_t version,
-                                    kelp_model **out, kelp_request **out_request) {
-    kelp_status *status = NULL;
-    kelp_stripe *stripe = kelp_server_stripe(server);
-    pthread_mutex_lock(&stripe->lock);
-    kelp_entry *entry = kelp_server_entry(server, name);
-    kelp_version *found = NULL;
-    if (entry)
-        found = version == -1 ? latest_ready(entry) : kelp_entry_version(entry, version);
-    if (found && found->model) {
-        kelp_model_retain(found->model);
-        *out = found->model;
-        if (out_request) {
-            *out_request = stripe->requests;
-            if (stripe->requests) {
-                stripe->requests = stripe->requests->next;
-                stripe->request_count--;
-            }
-        }
-    } else {
-        status = not_found(name, version, entry, found);
-    }
-    pthread_mutex_unlock(&stripe->lock);
-    return status;
 }
 
 kelp_status *kelp_server_keep_backend(kelp_server *server, kelp_backend *backend) {
@@ -136,8 +70,7 @@ void kelp_server_reap(kelp_server *server, kelp_model *model) {
 
 /* The version that was waiting for this model's end is unavailable now; table_lock held. */
 static void mark_unloaded(kelp_server *server, const kelp_model *model) {
-    kelp_version *version =
-        kelp_entry_version(kelp_server_entry(server, model->name), model->version);
+    kelp_version *version = kelp_entry_version(model->entry, model->version);
     if (!version || version->leaving != model)
         return;
     kelp_server_lock_all(server);
@@ -230,8 +163,7 @@ kelp_status *kelp_server_create(const kelp_server_options *options, kelp_server 
 static kelp_version *next_serving(kelp_server *server) {
     for (;;) {
         bool busy = false;
-        for (kelp_map_entry *e = NULL; (e = kelp_map_next(&server->entries, e));) {
-            kelp_entry *entry = e->value;
+        for (kelp_entry *entry = server->first_entry; entry; entry = entry->next) {
             busy |= entry->busy;
             for (size_t i = 0; i < entry->version_count; i++)
                 if (entry->versions[i].model)
@@ -332,10 +264,13 @@ void kelp_server_release(kelp_server *server) {
         free_pools(&server->stripes[i]);
         pthread_mutex_destroy(&server->stripes[i].lock);
     }
-    for (kelp_map_entry *e = NULL; (e = kelp_map_next(&server->entries, e));)
-        kelp_entry_destroy(e->value);
+    for (kelp_entry *entry = server->first_entry, *next; entry; entry = next) {
+        next = entry->next;
+        kelp_entry_destroy(entry);
+    }
     kelp_map_deinit(&server->entries);
     kelp_string_list_deinit(&server->repositories);
+    kelp_settings_deinit(&server->mappings);
     kelp_free(heap, server->backends, server->backend_capacity * sizeof *server->backends);
     kelp_server_options_destroy(server->options);
     pthread_cond_destroy(&server->table_changed);

@@ -40,10 +40,18 @@ typedef struct kelp_version {
     const kelp_model *leaving; /* while UNLOADING: whose end makes the version UNAVAILABLE */
 } kelp_version;
 
-/* What the server knows of one model name. Lives as long as the server. */
-typedef struct kelp_entry {
+/* What the server knows of one model: of one name or, with namespaces, of one name in one
+ * repository. Lives as long as the server. */
+typedef struct kelp_entry kelp_entry;
+struct kelp_entry {
+    kelp_entry *next;       /* of all, in the order in which they became known */
+    kelp_entry *next_space; /* of the same name, in another namespace */
     char *name;
+    char *space;           /* the namespace, a repository; "" without namespaces */
     char *path;            /* of the model's folder; changes when another repository takes over */
+    bool wanted;           /* asked for and not unloaded since: what makes a name ambiguous;
+                              written under all stripes */
+    bool conflict;         /* lies in two repositories that are no namespaces */
     bool busy;             /* being loaded or unloaded; under the server's table lock */
     bool present;          /* in a repository when last looked */
     char *override_config; /* JSON of a load with parameters, which plain loads keep to; NULL when
@@ -54,7 +62,7 @@ typedef struct kelp_entry {
     kelp_version *versions;   /* ascending */
     size_t version_count;
     size_t version_capacity;
-} kelp_entry;
+};
 
 typedef struct kelp_stripe {
     _Alignas(128) pthread_mutex_t lock;
@@ -80,9 +88,11 @@ struct kelp_server {
     pthread_mutex_t table_lock; /* entries' busy flags, version states, models in retirement; before
                                    the stripes */
     pthread_cond_t table_changed;
-    kelp_map entries; /* name -> kelp_entry; read under one stripe, changed under table_lock and all
-                         of them */
+    kelp_map entries; /* name -> the first kelp_entry of that name; read under one stripe, changed
+                         under table_lock and all of them */
+    kelp_entry *first_entry, *last_entry;
     kelp_string_list repositories;
+    kelp_settings mappings; /* (repository, folder) -> the name that it is served under */
     /* Held until the server goes, so that a reload does not finalize them. */
     kelp_backend **backends;
     size_t backend_count;
@@ -110,16 +120,24 @@ kelp_stripe *kelp_server_stripe(kelp_server *server);
 void kelp_server_lock_all(kelp_server *server);
 void kelp_server_unlock_all(kelp_server *server);
 
+/* ---- table.c ---- */
 /* A reference to a READY version; -1 is the highest that is ready. With out_request not NULL also a
- * pooled request, or NULL when the pool is empty. Messages as Triton's. */
+ * pooled request, or NULL when the pool is empty. INVALID_ARGUMENT when models of several
+ * namespaces have the name, unless it says which: "NAMESPACE::NAME". Messages as Triton's. */
 kelp_status *kelp_server_find_model(kelp_server *server, const char *name, int64_t version,
                                     kelp_model **out, kelp_request **out_request) KELP_MUST_USE;
-
-/* ---- the table ---- */
+/* The same where the entry is known. */
+kelp_status *kelp_server_find_version(kelp_server *server, kelp_entry *entry, int64_t version,
+                                      kelp_model **out) KELP_MUST_USE;
 const char *kelp_version_state_name(kelp_version_state state);
 /* NULL when there is none; table_lock held. */
-kelp_entry *kelp_server_entry(kelp_server *server, const char *name);
+kelp_entry *kelp_server_entry(kelp_server *server, const char *name, const char *space);
+/* The same, made when there is none. */
+kelp_status *kelp_server_entry_get(kelp_server *server, const char *name, const char *space,
+                                   kelp_entry **out) KELP_MUST_USE;
 kelp_version *kelp_entry_version(kelp_entry *entry, int64_t number);
+/* "NAME" or "NAMESPACE::NAME": how messages call it. */
+const char *kelp_entry_format(const kelp_entry *entry, char *out, size_t size);
 
 /* Stops a version that serves; table_lock held, and let go of for a moment. */
 void kelp_version_retire(kelp_server *server, kelp_version *version);

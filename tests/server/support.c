@@ -121,6 +121,9 @@ TRITONSERVER_Error *server_try(const repo *r, const server_setup *setup,
                                                                               : KELP_BACKENDS));
     ok(TRITONSERVER_ServerOptionsSetExitOnError(options, !setup->keep_on_error));
     ok(TRITONSERVER_ServerOptionsSetStrictModelConfig(options, !setup->complete));
+    if (setup->second_repository)
+        ok(TRITONSERVER_ServerOptionsSetModelRepositoryPath(options, setup->second_repository));
+    ok(TRITONSERVER_ServerOptionsSetModelNamespacing(options, setup->namespaces));
     if (setup->cache)
         ok(TRITONSERVER_ServerOptionsSetCacheConfig(options, setup->cache, setup->cache_config));
     if (setup->caches)

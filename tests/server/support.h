@@ -50,6 +50,8 @@ typedef struct server_setup {
     const char *cache_config;
     const char *caches; /* folder; NULL: the usual one */
     const char *agents; /* folder; NULL: the usual one */
+    const char *second_repository;
+    bool namespaces;
 } server_setup;
 TRITONSERVER_Error *server_try(const repo *r, const server_setup *setup, TRITONSERVER_Server **out);
 TRITONSERVER_Server *server_start(const repo *r, const server_setup *setup);

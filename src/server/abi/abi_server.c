@@ -80,8 +80,8 @@ static kelp_status *versions_ready(kelp_server *server, model_list *ask, bool *o
     kelp_status *status = NULL;
     bool all = true;
     pthread_mutex_lock(&server->table_lock);
-    for (kelp_map_entry *e = NULL; all && !status && (e = kelp_map_next(&server->entries, e));) {
-        const kelp_entry *entry = e->value;
+    for (const kelp_entry *entry = server->first_entry; entry && all && !status;
+         entry = entry->next) {
         for (size_t i = 0; i < entry->version_count && all && !status; i++) {
             const kelp_version *version = &entry->versions[i];
             if (!version->model) {
@@ -162,23 +162,51 @@ TRITONSERVER_Error *TRITONSERVER_ServerModelIsReady(TRITONSERVER_Server *server,
 
 /* ---- repositories ---- */
 
+/* false when it was not registered; table_lock held. */
+static bool forget_repository(kelp_server *server, const char *path) {
+    kelp_settings_remove(&server->mappings, path);
+    return kelp_string_list_remove(&server->repositories, path);
+}
+
+static bool is_mapped_to(const kelp_settings *mappings, const char *name) {
+    for (size_t i = 0; i < mappings->count; i++)
+        if (strcmp(mappings->items[i].value, name) == 0)
+            return true;
+    return false;
+}
+
+/* Each parameter is named by a folder of the repository and holds the name to serve it under;
+ * table_lock held. */
+static kelp_status *add_mappings(kelp_server *server, const char *repository,
+                                 const kelp_parameter **mappings, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) {
+        const kelp_parameter *mapping = mappings[i];
+        if (!mapping || mapping->type != TRITONSERVER_PARAMETER_STRING)
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "name mapping %u of repository '%s': expected a STRING parameter", i,
+                              repository);
+        if (is_mapped_to(&server->mappings, mapping->string))
+            return KELP_ERROR(KELP_ALREADY_EXISTS,
+                              "failed to register '%s', there is a conflicting mapping for '%s'",
+                              repository, mapping->string);
+        KELP_TRY(kelp_settings_set(&server->mappings, repository, mapping->name, mapping->string));
+    }
+    return NULL;
+}
+
 TRITONSERVER_Error *
 TRITONSERVER_ServerRegisterModelRepository(TRITONSERVER_Server *server, const char *repository_path,
                                            const TRITONSERVER_Parameter **name_mapping,
                                            const uint32_t mapping_count) {
-    if (!server || !repository_path)
-        return kelp_abi_null(__func__, server ? "repository_path" : "server");
-    (void)name_mapping;
+    if (!server || !repository_path || (!name_mapping && mapping_count))
+        return kelp_abi_null(__func__, !server            ? "server"
+                                       : !repository_path ? "repository_path"
+                                                          : "name_mapping");
     kelp_server *s = of(server);
     if (s->options->control_mode != TRITONSERVER_MODEL_CONTROL_EXPLICIT)
         return kelp_to_error(KELP_ERROR(KELP_UNIMPLEMENTED,
                                         "repository registration is not allowed if model control "
                                         "mode is not EXPLICIT"));
-    if (mapping_count > 0)
-        return kelp_to_error(KELP_ERROR(KELP_UNIMPLEMENTED,
-                                        "repository '%s' cannot be registered with other names for "
-                                        "its models",
-                                        repository_path));
     if (kelp_fs_kind_of(repository_path) != KELP_FS_DIRECTORY)
         return kelp_to_error(
             KELP_ERROR(KELP_INVALID_ARGUMENT, "repository '%s' is no folder", repository_path));
@@ -188,6 +216,12 @@ TRITONSERVER_ServerRegisterModelRepository(TRITONSERVER_Server *server, const ch
             ? KELP_ERROR(KELP_ALREADY_EXISTS, "model repository '%s' has already been registered",
                          repository_path)
             : kelp_string_list_add(&s->repositories, repository_path);
+    if (!status) {
+        status = add_mappings(s, repository_path, (const kelp_parameter **)(void *)name_mapping,
+                              mapping_count);
+        if (status)
+            forget_repository(s, repository_path);
+    }
     pthread_mutex_unlock(&s->table_lock);
     return kelp_to_error(status);
 }
@@ -202,7 +236,7 @@ TRITONSERVER_Error *TRITONSERVER_ServerUnregisterModelRepository(TRITONSERVER_Se
                                         "repository unregistration is not allowed if model control "
                                         "mode is not EXPLICIT"));
     pthread_mutex_lock(&s->table_lock);
-    bool removed = kelp_string_list_remove(&s->repositories, repository_path);
+    bool removed = forget_repository(s, repository_path);
     pthread_mutex_unlock(&s->table_lock);
     return removed ? NULL
                    : kelp_to_error(KELP_ERROR(KELP_NOT_FOUND,

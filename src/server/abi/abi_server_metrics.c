@@ -71,6 +71,8 @@ static kelp_status *add_row(rows *list, kelp_model *model) {
     kelp_buf_append_char(&text, '{');
     kelp_metrics_write_label(&text, "", "model", model->name);
     kelp_metrics_write_label(&text, ",", "version", version);
+    if (model->entry->space[0])
+        kelp_metrics_write_label(&text, ",", "namespace", model->entry->space);
     kelp_buf_append_char(&text, '}');
     kelp_status *status = kelp_buf_cstr(&text) ? NULL : kelp_status_oom();
     if (!status)
@@ -95,8 +97,7 @@ static void rows_deinit(rows *list) {
 static kelp_status *collect(kelp_server *server, rows *list) {
     kelp_status *status = NULL;
     pthread_mutex_lock(&server->table_lock);
-    for (kelp_map_entry *e = NULL; !status && (e = kelp_map_next(&server->entries, e));) {
-        const kelp_entry *entry = e->value;
+    for (const kelp_entry *entry = server->first_entry; entry && !status; entry = entry->next) {
         /* A model that is in the table has its instances: it is finalized only after it has left.
          */
         for (size_t i = 0; i < entry->version_count && !status; i++)

@@ -136,12 +136,12 @@ static void put_tensors(kelp_json_writer *writer, const char *key, const kelp_co
 }
 
 /* Every version that is ready, ascending. */
-static void put_versions(kelp_json_writer *writer, kelp_server *server, const char *name) {
+static void put_versions(kelp_json_writer *writer, kelp_server *server, const kelp_model *model) {
     kelp_json_key(writer, "versions");
     kelp_json_begin_array(writer);
     pthread_mutex_lock(&server->table_lock);
-    const kelp_entry *entry = kelp_server_entry(server, name);
-    for (size_t i = 0; entry && i < entry->version_count; i++)
+    const kelp_entry *entry = model->entry;
+    for (size_t i = 0; i < entry->version_count; i++)
         if (entry->versions[i].model)
             put_version(writer, entry->versions[i].number);
     pthread_mutex_unlock(&server->table_lock);
@@ -161,8 +161,8 @@ TRITONSERVER_Error *TRITONSERVER_ServerModelMetadata(TRITONSERVER_Server *server
     composer c;
     kelp_json_writer *writer = begin(&c);
     kelp_json_begin_object(writer);
-    put(writer, "name", model_name);
-    put_versions(writer, of(server), model_name);
+    put(writer, "name", model->name);
+    put_versions(writer, of(server), model);
     put(writer, "platform", config->platform[0] ? config->platform : config->backend);
     put_tensors(writer, "inputs", config->inputs, config->input_count, config->max_batch_size > 0);
     put_tensors(writer, "outputs", config->outputs, config->output_count,
@@ -230,15 +230,17 @@ static kelp_status *add_models(const kelp_entry *entry, int64_t version, model_l
 static kelp_status *find_models(kelp_server *server, const char *name, int64_t version,
                                 model_list *list) {
     kelp_status *status = NULL;
+    const kelp_entry *only = NULL;
     if (name[0]) {
-        kelp_model *model = NULL; /* for the error of an unknown name or version */
+        kelp_model *model = NULL;
         KELP_TRY(kelp_server_find_model(server, name, version, &model, NULL));
+        only = model->entry;
         kelp_model_release(model);
     }
     pthread_mutex_lock(&server->table_lock);
-    for (kelp_map_entry *e = NULL; !status && (e = kelp_map_next(&server->entries, e));)
-        if (!name[0] || kelp_str_is(e->key, name))
-            status = add_models(e->value, version, list);
+    for (const kelp_entry *entry = server->first_entry; entry && !status; entry = entry->next)
+        if (!only || entry == only)
+            status = add_models(entry, version, list);
     pthread_mutex_unlock(&server->table_lock);
     return status;
 }
@@ -275,7 +277,10 @@ static void put_entry(kelp_json_writer *writer, const kelp_entry *entry, bool on
     if (entry->version_count == 0 && entry->present && !only_ready) {
         kelp_json_begin_object(writer);
         put(writer, "name", entry->name);
-        if (kelp_text_get(&entry->failure)[0]) {
+        if (entry->conflict) {
+            put(writer, "state", kelp_version_state_name(KELP_VERSION_UNAVAILABLE));
+            put(writer, "reason", "model appears in two or more repositories");
+        } else if (kelp_text_get(&entry->failure)[0]) {
             put(writer, "version", "");
             put(writer, "state", kelp_version_state_name(KELP_VERSION_UNAVAILABLE));
             put(writer, "reason", kelp_text_get(&entry->failure));
@@ -310,8 +315,8 @@ TRITONSERVER_Error *TRITONSERVER_ServerModelIndex(TRITONSERVER_Server *server, u
     kelp_json_writer *writer = begin(&c);
     kelp_json_begin_array(writer);
     pthread_mutex_lock(&s->table_lock);
-    for (kelp_map_entry *e = NULL; (e = kelp_map_next(&s->entries, e));)
-        put_entry(writer, e->value, only_ready);
+    for (const kelp_entry *entry = s->first_entry; entry; entry = entry->next)
+        put_entry(writer, entry, only_ready);
     pthread_mutex_unlock(&s->table_lock);
     kelp_json_end_array(writer);
     return finish(&c, status, model_index);

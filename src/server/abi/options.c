@@ -87,13 +87,28 @@ const char *kelp_settings_get(const kelp_settings *settings, const char *owner, 
     return setting ? setting->value : NULL;
 }
 
+static void setting_deinit(kelp_setting *setting) {
+    kelp_allocator heap = kelp_allocator_system();
+    kelp_free_string(heap, setting->owner);
+    kelp_free_string(heap, setting->name);
+    kelp_free_string(heap, setting->value);
+}
+
+void kelp_settings_remove(kelp_settings *settings, const char *owner) {
+    size_t kept = 0;
+    for (size_t i = 0; i < settings->count; i++) {
+        if (strcmp(settings->items[i].owner, owner) == 0)
+            setting_deinit(&settings->items[i]);
+        else
+            settings->items[kept++] = settings->items[i];
+    }
+    settings->count = kept;
+}
+
 void kelp_settings_deinit(kelp_settings *settings) {
     kelp_allocator heap = kelp_allocator_system();
-    for (size_t i = 0; i < settings->count; i++) {
-        kelp_free_string(heap, settings->items[i].owner);
-        kelp_free_string(heap, settings->items[i].name);
-        kelp_free_string(heap, settings->items[i].value);
-    }
+    for (size_t i = 0; i < settings->count; i++)
+        setting_deinit(&settings->items[i]);
     kelp_free(heap, settings->items, settings->capacity * sizeof *settings->items);
     *settings = (kelp_settings){0};
 }

@@ -37,6 +37,8 @@ kelp_status *kelp_settings_set(kelp_settings *settings, const char *owner, const
                                const char *value) KELP_MUST_USE;
 /* NULL when not set. */
 const char *kelp_settings_get(const kelp_settings *settings, const char *owner, const char *name);
+/* All that belong to the owner. */
+void kelp_settings_remove(kelp_settings *settings, const char *owner);
 void kelp_settings_deinit(kelp_settings *settings);
 kelp_status *kelp_settings_copy(const kelp_settings *from, kelp_settings *out) KELP_MUST_USE;
 

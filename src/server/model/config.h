@@ -185,7 +185,8 @@ typedef struct kelp_model_config {
 typedef struct kelp_config_load_options {
     const char *model_directory; /* with its version folders; may be NULL for
                                     kelp_model_config_parse */
-    const char *model_name;      /* the folder's name, as clients know the model */
+    const char *model_name;      /* as clients know the model: the folder's name, mostly */
+    const char *folder_name;     /* what the configuration may call it as well; NULL: only that */
     const char *config_name;     /* not NULL or "": configs/NAME.pbtxt is preferred
                                     over config.pbtxt */
     const char *override_json;   /* not NULL: this is the configuration, the file is

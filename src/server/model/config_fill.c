@@ -100,7 +100,8 @@ static kelp_status *fill_name(kelp_model_config *config, const kelp_config_load_
     if (options->model_name == NULL)
         return NULL;
     const kelp_config_value *name = kelp_config_get(config->tree, "name");
-    if (name != NULL && name->text.length > 0 && !kelp_str_is(name->text, options->model_name))
+    if (name != NULL && name->text.length > 0 && !kelp_str_is(name->text, options->model_name) &&
+        !(options->folder_name != NULL && kelp_str_is(name->text, options->folder_name)))
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "%s: field 'name': expected '%s' (the model's folder) or nothing, found "
                           "'%.*s'",
@@ -146,10 +147,11 @@ static kelp_status *fill_group(kelp_model_config *config, kelp_config_message *g
     }
     if (kind->i == KIND_AUTO)
         kind->i = gpu_count > 0 || kelp_config_get(group, "gpus") != NULL ? KIND_GPU : KIND_CPU;
-    /* on a CPU an ONNX model runs on two instances, as with Triton's ONNX Runtime backend */
-    bool onnx = text_is(config, "backend", "onnxruntime") || text_is(config, "backend", "kelp");
+    /* as Triton has it for these backends on a CPU */
+    bool two = text_is(config, "backend", "onnxruntime") || text_is(config, "backend", "kelp") ||
+               text_is(config, "backend", "tensorflow");
     if (count->i == 0)
-        count->i = kind->i == KIND_CPU && onnx ? 2 : 1;
+        count->i = kind->i == KIND_CPU && two ? 2 : 1;
     return NULL;
 }
 

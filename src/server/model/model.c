@@ -137,7 +137,7 @@ static kelp_status *initialize(kelp_model *model) {
     return kelp_model_create_instances(model);
 }
 
-kelp_status *kelp_model_create(kelp_server *server, const char *name, int64_t version,
+kelp_status *kelp_model_create(kelp_server *server, kelp_entry *entry, int64_t version,
                                const char *directory, kelp_model_config *take_config,
                                kelp_model **out) {
     kelp_allocator heap = kelp_allocator_system();
@@ -155,7 +155,8 @@ kelp_status *kelp_model_create(kelp_server *server, const char *name, int64_t ve
     kelp_server_retain(server);
     model->version = version;
     model->config = take_config;
-    status = kelp_strdup(heap, name, &model->name);
+    model->entry = entry;
+    status = kelp_strdup(heap, entry->name, &model->name);
     if (!status)
         status = kelp_strdup(heap, directory, &model->directory);
     if (!status)

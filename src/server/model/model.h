@@ -39,7 +39,8 @@ struct kelp_instance {
 
 struct kelp_model {
     kelp_model *next_retired;
-    kelp_server *server; /* a reference */
+    kelp_server *server;      /* a reference */
+    struct kelp_entry *entry; /* the server's */
     atomic_uint refs;
     atomic_uint live;
     char *name;
@@ -67,9 +68,9 @@ struct kelp_model {
     kelp_stats stats; /* of the model itself: its memory; each instance has its own */
 };
 
-/* Creates the model: backend, ModelInitialize with auto-completion, instances, scheduler.
- * `take_config` is owned also on failure. */
-kelp_status *kelp_model_create(kelp_server *server, const char *name, int64_t version,
+/* Creates the model that the entry names: backend, ModelInitialize with auto-completion, instances,
+ * scheduler. `take_config` is owned also on failure. */
+kelp_status *kelp_model_create(kelp_server *server, struct kelp_entry *entry, int64_t version,
                                const char *directory, kelp_model_config *take_config,
                                kelp_model **out) KELP_MUST_USE;
 /* Stops instances and finalizes; the model is retired and idle. Not on a thread of the model. */

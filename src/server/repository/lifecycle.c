@@ -23,29 +23,9 @@ void kelp_entry_destroy(kelp_entry *entry) {
     kelp_text_deinit(&entry->failure);
     kelp_override_clear(entry);
     kelp_free_string(heap, entry->name);
+    kelp_free_string(heap, entry->space);
     kelp_free_string(heap, entry->path);
     kelp_free(heap, entry, sizeof *entry);
-}
-
-/* The entry of that name, made when there is none; table_lock held. */
-static kelp_status *entry_get(kelp_server *server, const char *name, kelp_entry **out) {
-    kelp_allocator heap = kelp_allocator_system();
-    kelp_entry *entry = kelp_server_entry(server, name);
-    if (!entry) {
-        KELP_TRY(KELP_NEW(heap, kelp_entry, &entry));
-        kelp_status *status = kelp_strdup(heap, name, &entry->name);
-        if (!status) {
-            kelp_server_lock_all(server);
-            status = kelp_map_put(&server->entries, kelp_str_from(entry->name), entry);
-            kelp_server_unlock_all(server);
-        }
-        if (status) {
-            kelp_entry_destroy(entry);
-            return status;
-        }
-    }
-    *out = entry;
-    return NULL;
 }
 
 static kelp_status *set_path(kelp_entry *entry, const char *path) {
@@ -96,6 +76,7 @@ typedef struct load {
     kelp_server *server;
     kelp_entry *entry;
     const char *directory; /* of the model's files: the repository's, or an override's */
+    const char *folder;    /* its name in the repository, which the configuration may use */
     kelp_model_config *config;
     kelp_agent_chain *agents; /* NULL when the configuration names none */
     int64_t *versions;
@@ -133,6 +114,7 @@ static kelp_status *read_model(load *job) {
     const kelp_config_load_options config_options = {
         .model_directory = job->directory,
         .model_name = job->entry->name,
+        .folder_name = job->folder,
         .config_name = options->model_config_name,
         .override_json = json,
         .override_length = json ? strlen(json) : 0,
@@ -204,7 +186,7 @@ static kelp_status *make_models(load *job) {
         for (unsigned attempt = 0; attempt <= job->server->options->model_load_retries; attempt++) {
             kelp_status_free(job->failures[i]);
             kelp_model_config_retain(job->config);
-            job->failures[i] = kelp_model_create(job->server, job->entry->name, job->versions[i],
+            job->failures[i] = kelp_model_create(job->server, job->entry, job->versions[i],
                                                  job->directory, job->config, &job->models[i]);
             if (!job->failures[i])
                 break;
@@ -219,8 +201,10 @@ static kelp_status *make_models(load *job) {
             code = kelp_status_code(job->failures[i]);
     }
     kelp_status *status = NULL;
+    char name[1024];
     if (code != KELP_OK)
-        status = KELP_ERROR(code, "load failed for model '%s': %s", job->entry->name,
+        status = KELP_ERROR(code, "load failed for model '%s': %s",
+                            kelp_entry_format(job->entry, name, sizeof name),
                             kelp_buf_cstr(&text) ? text.data : "");
     kelp_buf_deinit(&text);
     return status;
@@ -291,7 +275,8 @@ static void note_early_failure(kelp_entry *entry, const kelp_status *status) {
 /* The whole load of an entry that this thread has begun. */
 static kelp_status *run_load(kelp_server *server, kelp_entry *entry, const char *path,
                              const kelp_load_options *options) {
-    load job = {.server = server, .entry = entry};
+    const char *slash = strrchr(path, '/');
+    load job = {.server = server, .entry = entry, .folder = slash ? slash + 1 : path};
     kelp_status *status = kelp_override_apply(server, entry, path, options, &job.directory);
     if (!status)
         status = read_model(&job);
@@ -321,56 +306,134 @@ static kelp_status *run_load(kelp_server *server, kelp_entry *entry, const char 
     return status;
 }
 
-kelp_status *kelp_server_load(kelp_server *server, const char *name,
-                              const kelp_load_options *options) {
+/* ---- one name ---- */
+
+static void set_wanted(kelp_server *server, kelp_entry *entry, bool wanted) {
+    kelp_server_lock_all(server);
+    entry->wanted = wanted;
+    kelp_server_unlock_all(server);
+}
+
+/* Loads the model that was found, or (found NULL) one that consists of its override's files;
+ * table_lock held, and let go of while loading. */
+static kelp_status *load_found(kelp_server *server, const char *name, const kelp_scan_model *found,
+                               const kelp_load_options *options) {
     kelp_entry *entry = NULL;
-    kelp_scan *scan = NULL;
+    const char *space = found && server->options->model_namespacing ? found->repository : "";
+    if (found && found->conflict)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "failed to load '%s': %s", name, found->conflict);
+    KELP_TRY(kelp_server_entry_get(server, name, space, &entry));
+    KELP_TRY(entry_begin(server, entry));
+    entry->present = found != NULL;
+    bool wanted = entry->wanted;
+    set_wanted(server, entry, true);
+    kelp_status *status = found ? set_path(entry, found->path) : NULL;
+    pthread_mutex_unlock(&server->table_lock);
+    if (!status)
+        status = run_load(server, entry, found ? found->path : "", options);
     pthread_mutex_lock(&server->table_lock);
+    if (status && entry->version_count == 0)
+        set_wanted(server, entry, wanted); /* there is no model to mistake another for */
+    entry_end(server, entry);
+    return status;
+}
+
+/* The places to look for models; out_mappings is the caller's to free. table_lock held. */
+static kelp_status *places_of(kelp_server *server, kelp_scan_places *out,
+                              kelp_scan_mapping **out_mappings) {
+    const kelp_settings *mappings = &server->mappings;
+    KELP_TRY(kelp_alloc_zero(kelp_allocator_system(), mappings->count, sizeof **out_mappings,
+                             (void **)out_mappings));
+    for (size_t i = 0; i < mappings->count; i++)
+        (*out_mappings)[i] = (kelp_scan_mapping){.repository = mappings->items[i].owner,
+                                                 .folder = mappings->items[i].name,
+                                                 .name = mappings->items[i].value};
+    *out = (kelp_scan_places){.repositories = (const char *const *)server->repositories.items,
+                              .repository_count = server->repositories.count,
+                              .mappings = *out_mappings,
+                              .mapping_count = mappings->count,
+                              .namespaces = server->options->model_namespacing};
+    return NULL;
+}
+
+/* What the repositories hold: of one name, or (NULL) all. table_lock held. */
+static kelp_status *look(kelp_server *server, const char *name, kelp_scan **out) {
+    kelp_allocator heap = kelp_allocator_system();
+    kelp_scan_mapping *mappings = NULL;
+    kelp_scan_places places;
+    KELP_TRY(places_of(server, &places, &mappings));
     kelp_status *status =
-        kelp_scan_one(kelp_allocator_system(), (const char *const *)server->repositories.items,
-                      server->repositories.count, name, &scan);
-    const kelp_scan_model *found = status ? NULL : kelp_scan_find(scan, name);
-    bool has_files = options && options->file_count > 0;
-    if (!status && !found && !has_files)
-        status = KELP_ERROR(KELP_NOT_FOUND,
-                            "failed to load '%s', failed to poll from model repository", name);
-    if (!status && found && found->conflict)
-        status =
-            KELP_ERROR(KELP_INVALID_ARGUMENT, "failed to load '%s': %s", name, found->conflict);
-    if (!status)
-        status = entry_get(server, name, &entry);
-    if (!status)
-        status = entry_begin(server, entry);
-    if (!status) {
-        entry->present = found != NULL;
-        if (found)
-            status = set_path(entry, found->path);
-        pthread_mutex_unlock(&server->table_lock);
-        if (!status)
-            status = run_load(server, entry, found ? found->path : "", options);
-        pthread_mutex_lock(&server->table_lock);
-        entry_end(server, entry);
+        name ? kelp_scan_one(heap, &places, name, out) : kelp_scan_repositories(heap, &places, out);
+    kelp_free(heap, mappings, places.mapping_count * sizeof *mappings);
+    return status;
+}
+
+/* Keeps the first failure, and the words of the others. */
+static kelp_status *join(kelp_status *first, kelp_status *next) {
+    if (!first || !next)
+        return first ? first : next;
+    kelp_status *both = KELP_ERROR(kelp_status_code(first), "%s\n%s", kelp_status_message(first),
+                                   kelp_status_message(next));
+    kelp_status_free(first);
+    kelp_status_free(next);
+    return both;
+}
+
+/* Loads the models of that name: all of them, or (only_space not NULL) that of one namespace. */
+static kelp_status *load_named(kelp_server *server, const char *name, const char *only_space,
+                               const kelp_load_options *options) {
+    kelp_scan *scan = NULL;
+    bool has_files = options && options->file_count > 0, found = false;
+    pthread_mutex_lock(&server->table_lock);
+    kelp_status *status = look(server, name, &scan);
+    /* The files of an override belong to no repository, and so to no namespace. */
+    size_t count =
+        status || (has_files && server->options->model_namespacing) ? 0 : scan->model_count;
+    for (size_t i = 0; i < count; i++) {
+        if (only_space && server->options->model_namespacing &&
+            strcmp(scan->models[i].repository, only_space) != 0)
+            continue;
+        found = true;
+        status = join(status, load_found(server, name, &scan->models[i], options));
     }
+    if (!status && !found)
+        status = has_files ? load_found(server, name, NULL, options)
+                           : KELP_ERROR(KELP_NOT_FOUND,
+                                        "failed to load '%s', failed to poll from model repository",
+                                        name);
     pthread_mutex_unlock(&server->table_lock);
     kelp_scan_destroy(scan);
     return status;
 }
 
+kelp_status *kelp_server_load(kelp_server *server, const char *name,
+                              const kelp_load_options *options) {
+    return load_named(server, name, NULL, options);
+}
+
+static kelp_status *unload_entry(kelp_server *server, kelp_entry *entry) {
+    KELP_TRY(entry_begin(server, entry));
+    for (size_t i = 0; i < entry->version_count; i++)
+        if (entry->versions[i].model)
+            kelp_version_retire(server, &entry->versions[i]);
+    kelp_override_clear(entry);
+    set_wanted(server, entry, false);
+    entry_end(server, entry);
+    return NULL;
+}
+
 kelp_status *kelp_server_unload(kelp_server *server, const char *name) {
-    pthread_mutex_lock(&server->table_lock);
-    kelp_entry *entry = kelp_server_entry(server, name);
     kelp_status *status = NULL;
-    if (!entry || entry->version_count == 0)
-        status = KELP_ERROR(KELP_NOT_FOUND, "failed to unload '%s': the model is not known", name);
-    if (!status)
-        status = entry_begin(server, entry);
-    if (!status) {
-        for (size_t i = 0; i < entry->version_count; i++)
-            if (entry->versions[i].model)
-                kelp_version_retire(server, &entry->versions[i]);
-        kelp_override_clear(entry);
-        entry_end(server, entry);
+    bool known = false;
+    pthread_mutex_lock(&server->table_lock);
+    for (kelp_entry *entry = server->first_entry; entry; entry = entry->next) {
+        if (strcmp(entry->name, name) != 0 || entry->version_count == 0)
+            continue;
+        known = true;
+        status = join(status, unload_entry(server, entry));
     }
+    if (!known)
+        status = KELP_ERROR(KELP_NOT_FOUND, "failed to unload '%s': the model is not known", name);
     pthread_mutex_unlock(&server->table_lock);
     return status;
 }
@@ -380,17 +443,19 @@ kelp_status *kelp_server_unload(kelp_server *server, const char *name) {
 kelp_status *kelp_server_scan(kelp_server *server) {
     kelp_scan *scan = NULL;
     pthread_mutex_lock(&server->table_lock);
-    kelp_status *status = kelp_scan_repositories(kelp_allocator_system(),
-                                                 (const char *const *)server->repositories.items,
-                                                 server->repositories.count, &scan);
+    kelp_status *status = look(server, NULL, &scan);
     if (!status) {
-        for (kelp_map_entry *e = NULL; (e = kelp_map_next(&server->entries, e));)
-            ((kelp_entry *)e->value)->present = false;
+        for (kelp_entry *entry = server->first_entry; entry; entry = entry->next)
+            entry->present = entry->conflict = false;
         for (size_t i = 0; i < scan->model_count && !status; i++) {
+            const kelp_scan_model *found = &scan->models[i];
+            const char *space = server->options->model_namespacing ? found->repository : "";
             kelp_entry *entry = NULL;
-            status = entry_get(server, scan->models[i].name, &entry);
-            if (!status)
+            status = kelp_server_entry_get(server, found->name, space, &entry);
+            if (!status) {
                 entry->present = true;
+                entry->conflict = found->conflict != NULL;
+            }
         }
     }
     pthread_mutex_unlock(&server->table_lock);
@@ -401,6 +466,7 @@ kelp_status *kelp_server_scan(kelp_server *server) {
 typedef struct load_list {
     kelp_server *server;
     kelp_string_list names;
+    kelp_string_list spaces; /* as names; empty when each name means all namespaces */
     atomic_size_t next;
     pthread_mutex_t lock;
     kelp_buf failures;
@@ -411,7 +477,8 @@ static void *load_some(void *userp) {
     load_list *list = userp;
     size_t index;
     while ((index = atomic_fetch_add(&list->next, 1)) < list->names.count) {
-        kelp_status *status = kelp_server_load(list->server, list->names.items[index], NULL);
+        const char *space = list->spaces.count ? list->spaces.items[index] : NULL;
+        kelp_status *status = load_named(list->server, list->names.items[index], space, NULL);
         if (!status)
             continue;
         pthread_mutex_lock(&list->lock);
@@ -423,8 +490,17 @@ static void *load_some(void *userp) {
     return NULL;
 }
 
-/* Loads all of the list on several threads; `take_list->names` is freed. INTERNAL names all that
- * failed. */
+static void list_deinit(load_list *list) {
+    kelp_string_list_deinit(&list->names);
+    kelp_string_list_deinit(&list->spaces);
+}
+
+static kelp_status *list_add(load_list *list, const kelp_entry *entry) {
+    KELP_TRY(kelp_string_list_add(&list->names, entry->name));
+    return kelp_string_list_add(&list->spaces, entry->space);
+}
+
+/* Loads all of the list, which is freed, on several threads. INTERNAL names all that failed. */
 static kelp_status *load_all(load_list *list) {
     enum { MOST = 64 };
     pthread_t threads[MOST];
@@ -447,18 +523,18 @@ static kelp_status *load_all(load_list *list) {
         status = KELP_ERROR(KELP_INTERNAL, "failed to load all models: %s",
                             kelp_buf_cstr(&list->failures) ? list->failures.data : "");
     kelp_buf_deinit(&list->failures);
-    kelp_string_list_deinit(&list->names);
+    list_deinit(list);
     pthread_mutex_destroy(&list->lock);
     return status;
 }
 
-static kelp_status *add_present(kelp_server *server, kelp_string_list *names) {
+static kelp_status *add_present(load_list *list) {
     kelp_status *status = NULL;
-    pthread_mutex_lock(&server->table_lock);
-    for (kelp_map_entry *e = NULL; !status && (e = kelp_map_next(&server->entries, e));)
-        if (((kelp_entry *)e->value)->present)
-            status = kelp_string_list_add(names, ((kelp_entry *)e->value)->name);
-    pthread_mutex_unlock(&server->table_lock);
+    pthread_mutex_lock(&list->server->table_lock);
+    for (kelp_entry *entry = list->server->first_entry; entry && !status; entry = entry->next)
+        if (entry->present)
+            status = list_add(list, entry);
+    pthread_mutex_unlock(&list->server->table_lock);
     return status;
 }
 
@@ -476,11 +552,11 @@ kelp_status *kelp_server_load_startup(kelp_server *server) {
         all = true;
     }
     if (all)
-        status = add_present(server, &list.names);
+        status = add_present(&list);
     else
         status = kelp_string_list_copy(startup, &list.names);
     if (status) {
-        kelp_string_list_deinit(&list.names);
+        list_deinit(&list);
         return status;
     }
     status = load_all(&list);
@@ -491,35 +567,34 @@ kelp_status *kelp_server_load_startup(kelp_server *server) {
     return status;
 }
 
+/* Whether the model's files have changed since they were loaded; table_lock held. */
+static bool has_changed(const kelp_entry *entry) {
+    int64_t signature = 0;
+    if (!entry->path)
+        return true;
+    kelp_status *unreadable = kelp_scan_signature(entry->path, &signature);
+    bool changed = unreadable || signature != entry->signature;
+    kelp_status_free(unreadable); /* the load says what is wrong */
+    return changed;
+}
+
 kelp_status *kelp_server_poll(kelp_server *server) {
     load_list list = {.server = server};
-    kelp_string_list gone = {0};
     KELP_TRY(kelp_server_scan(server));
     kelp_status *status = NULL;
     pthread_mutex_lock(&server->table_lock);
-    for (kelp_map_entry *e = NULL; !status && (e = kelp_map_next(&server->entries, e));) {
-        kelp_entry *entry = e->value;
+    for (kelp_entry *entry = server->first_entry; entry && !status; entry = entry->next) {
         bool serves = false;
         for (size_t i = 0; i < entry->version_count; i++)
             serves |= entry->versions[i].model != NULL;
-        int64_t signature = 0;
-        if (!entry->present) {
-            if (serves)
-                status = kelp_string_list_add(&gone, entry->name);
-            continue;
-        }
-        kelp_status *unreadable = entry->path ? kelp_scan_signature(entry->path, &signature) : NULL;
-        if (unreadable || !entry->path || signature != entry->signature) {
-            kelp_status_free(unreadable); /* the load says what is wrong */
-            status = kelp_string_list_add(&list.names, entry->name);
-        }
+        if ((!entry->present || entry->conflict) && serves)
+            status = unload_entry(server, entry);
+        else if (entry->present && (entry->conflict || has_changed(entry)))
+            status = list_add(&list, entry);
     }
     pthread_mutex_unlock(&server->table_lock);
-    for (size_t i = 0; i < gone.count && !status; i++)
-        status = kelp_server_unload(server, gone.items[i]);
-    kelp_string_list_deinit(&gone);
     if (status) {
-        kelp_string_list_deinit(&list.names);
+        list_deinit(&list);
         return status;
     }
     return load_all(&list);

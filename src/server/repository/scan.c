@@ -29,23 +29,29 @@ void kelp_scan_destroy(kelp_scan *scan) {
     kelp_free(allocator, scan, sizeof *scan);
 }
 
-const kelp_scan_model *kelp_scan_find(const kelp_scan *scan, const char *name) {
-    for (size_t i = 0; i < scan->model_count; i++)
-        if (strcmp(scan->models[i].name, name) == 0)
-            return &scan->models[i];
+/* What a folder is served as: NULL when it is not mapped. */
+static const char *mapped_name(const kelp_scan_places *places, const char *repository,
+                               const char *folder) {
+    for (size_t i = 0; i < places->mapping_count; i++)
+        if (strcmp(places->mappings[i].repository, repository) == 0 &&
+            strcmp(places->mappings[i].folder, folder) == 0)
+            return places->mappings[i].name;
     return NULL;
 }
 
-static kelp_status *add_model(kelp_scan *scan, const char *repository, const char *name,
+/* Adds a folder, when it is one, under a name. */
+static kelp_status *add_model(kelp_scan *scan, const kelp_scan_places *places,
+                              const char *repository, const char *folder, const char *name,
                               size_t *capacity) {
-    char *path = kelp_arena_printf(&scan->arena, "%s/%s", repository, name);
+    char *path = kelp_arena_printf(&scan->arena, "%s/%s", repository, folder);
     if (path == NULL)
         return kelp_status_oom();
     if (kelp_fs_kind_of(path) != KELP_FS_DIRECTORY)
         return NULL;
     for (size_t i = 0; i < scan->model_count; i++) {
         kelp_scan_model *other = &scan->models[i];
-        if (strcmp(other->name, name) != 0)
+        if (strcmp(other->name, name) != 0 ||
+            (places->namespaces && strcmp(other->repository, repository) != 0))
             continue;
         if (other->conflict == NULL)
             other->conflict = kelp_arena_printf(
@@ -72,29 +78,36 @@ static kelp_status *add_model(kelp_scan *scan, const char *repository, const cha
 }
 
 static int compare_models(const void *a, const void *b) {
-    return strcmp(((const kelp_scan_model *)a)->name, ((const kelp_scan_model *)b)->name);
+    const kelp_scan_model *left = a, *right = b;
+    int order = strcmp(left->name, right->name);
+    return order ? order : strcmp(left->repository, right->repository);
 }
 
-static kelp_status *scan_one_repository(kelp_scan *scan, const char *repository, size_t *capacity) {
+static kelp_status *scan_one_repository(kelp_scan *scan, const kelp_scan_places *places,
+                                        const char *repository, size_t *capacity) {
     kelp_fs_names names = {0};
     kelp_status *status = kelp_fs_list(scan->allocator, repository, &names);
     if (status != NULL)
         return KELP_ANNOTATE(status, "cannot read model repository '%s'", repository);
-    for (size_t i = 0; status == NULL && i < names.count; i++)
-        if (names.items[i][0] != '.')
-            status = add_model(scan, repository, names.items[i], capacity);
+    for (size_t i = 0; status == NULL && i < names.count; i++) {
+        const char *folder = names.items[i];
+        const char *name = mapped_name(places, repository, folder);
+        if (folder[0] != '.')
+            status =
+                add_model(scan, places, repository, folder, name != NULL ? name : folder, capacity);
+    }
     kelp_fs_names_deinit(&names);
     return status;
 }
 
-kelp_status *kelp_scan_repositories(kelp_allocator allocator, const char *const *repositories,
-                                    size_t count, kelp_scan **out) {
+kelp_status *kelp_scan_repositories(kelp_allocator allocator, const kelp_scan_places *places,
+                                    kelp_scan **out) {
     kelp_scan *scan = NULL;
     size_t capacity = 0;
     KELP_TRY(scan_new(allocator, &scan));
     kelp_status *status = NULL;
-    for (size_t i = 0; status == NULL && i < count; i++)
-        status = scan_one_repository(scan, repositories[i], &capacity);
+    for (size_t i = 0; status == NULL && i < places->repository_count; i++)
+        status = scan_one_repository(scan, places, places->repositories[i], &capacity);
     if (status != NULL) {
         kelp_scan_destroy(scan);
         return status;
@@ -105,20 +118,31 @@ kelp_status *kelp_scan_repositories(kelp_allocator allocator, const char *const 
     return NULL;
 }
 
-kelp_status *kelp_scan_one(kelp_allocator allocator, const char *const *repositories, size_t count,
+kelp_status *kelp_scan_one(kelp_allocator allocator, const kelp_scan_places *places,
                            const char *name, kelp_scan **out) {
     if (*name == '\0' || strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
         strchr(name, '/') != NULL)
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "'%s' is no name of a model", name);
     kelp_scan *scan = NULL;
+    kelp_status *status = NULL;
     size_t capacity = 0;
+    bool mapped = false;
     KELP_TRY(scan_new(allocator, &scan));
-    for (size_t i = 0; i < count; i++) {
-        kelp_status *status = add_model(scan, repositories[i], name, &capacity);
-        if (status != NULL) {
-            kelp_scan_destroy(scan);
-            return status;
-        }
+    for (size_t i = 0; i < places->mapping_count && status == NULL; i++) {
+        const kelp_scan_mapping *mapping = &places->mappings[i];
+        if (strcmp(mapping->name, name) != 0)
+            continue;
+        mapped = true;
+        status = add_model(scan, places, mapping->repository, mapping->folder, name, &capacity);
+    }
+    for (size_t i = 0; i < places->repository_count && status == NULL && !mapped; i++) {
+        const char *repository = places->repositories[i];
+        if (mapped_name(places, repository, name) == NULL)
+            status = add_model(scan, places, repository, name, name, &capacity);
+    }
+    if (status != NULL) {
+        kelp_scan_destroy(scan);
+        return status;
     }
     *out = scan;
     return NULL;

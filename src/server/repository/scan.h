@@ -11,33 +11,47 @@
 #include "server/model/config.h"
 
 typedef struct kelp_scan_model {
-    const char *name;       /* of the folder */
-    const char *path;       /* REPOSITORY/NAME */
+    const char *name;       /* that it is served under: the folder's, or what it is mapped to */
+    const char *path;       /* REPOSITORY/FOLDER */
     const char *repository; /* as given */
     const char *conflict;   /* NULL; else why the model cannot be served: it lies in
-                               two repositories */
+                               two repositories, and these are no namespaces */
 } kelp_scan_model;
+
+/* A folder whose model is served under another name. */
+typedef struct kelp_scan_mapping {
+    const char *repository;
+    const char *folder;
+    const char *name;
+} kelp_scan_mapping;
+
+/* Where to look. */
+typedef struct kelp_scan_places {
+    const char *const *repositories;
+    size_t repository_count;
+    const kelp_scan_mapping *mappings;
+    size_t mapping_count;
+    bool namespaces; /* one name in two repositories is two models */
+} kelp_scan_places;
 
 typedef struct kelp_scan {
     kelp_allocator allocator;
     kelp_arena arena;
-    kelp_scan_model *models; /* sorted by name, each name once */
+    kelp_scan_model *models; /* sorted by name, each name once; with namespaces once a repository */
     size_t model_count;
 } kelp_scan;
 
 /* Lists the folders of the repositories (links to folders too; names that begin
  * with '.' are left out). A repository that is missing or cannot be read fails
  * the scan, NOT_FOUND or PERMISSION_DENIED. */
-kelp_status *kelp_scan_repositories(kelp_allocator allocator, const char *const *repositories,
-                                    size_t count, kelp_scan **out) KELP_MUST_USE;
+kelp_status *kelp_scan_repositories(kelp_allocator allocator, const kelp_scan_places *places,
+                                    kelp_scan **out) KELP_MUST_USE;
 /* The same for one name, without listing: model_count is 0 when no repository
- * has it. A name that is empty, "." or "..", or holds a '/' is
- * INVALID_ARGUMENT. */
-kelp_status *kelp_scan_one(kelp_allocator allocator, const char *const *repositories, size_t count,
+ * has it. A folder mapped to the name goes before those that are called so. A
+ * name that is empty, "." or "..", or holds a '/' is INVALID_ARGUMENT. */
+kelp_status *kelp_scan_one(kelp_allocator allocator, const kelp_scan_places *places,
                            const char *name, kelp_scan **out) KELP_MUST_USE;
 void kelp_scan_destroy(kelp_scan *scan);
-/* NULL when there is none. */
-const kelp_scan_model *kelp_scan_find(const kelp_scan *scan, const char *name);
 
 /* The version folders of a model, ascending: names of digits that do not begin
  * with 0 and fit an int64; anything else is not a version. Free with

@@ -105,8 +105,8 @@ static kelp_status *enter_model(kelp_server *server, kelp_request *request) {
         return NULL;
     for (int attempt = 0; attempt < 3; attempt++) {
         kelp_model *model = NULL;
-        KELP_TRY(kelp_server_find_model(server, request->model->name, request->requested_version,
-                                        &model, NULL));
+        KELP_TRY(kelp_server_find_version(server, request->model->entry, request->requested_version,
+                                          &model));
         kelp_model_release(request->model);
         request->model = model;
         if (kelp_model_enter(model))
