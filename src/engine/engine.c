@@ -209,11 +209,16 @@ static kelp_status *build(kelp_engine *engine, const kelp_engine_options *option
     KELP_TRY(kelp_pass_gradient(engine->graph->main));
     kelp_block_remove_dead(engine->graph->main);
     KELP_TRY(kelp_pass_captures(engine->graph->main));
-    KELP_TRY(kelp_engine_fold_constants(engine));
+    /* weights stay integers until those passes have seen them that multiply integers */
+    KELP_TRY(
+        kelp_engine_fold_constants(engine, options->disable_fusion ? NULL : "DequantizeLinear"));
     kelp_block_remove_dead(engine->graph->main);
     if (!options->disable_fusion) {
+        KELP_TRY(kelp_passes_run_quant(engine->graph->main));
+        KELP_TRY(kelp_engine_fold_constants(engine, NULL));
+        kelp_block_remove_dead(engine->graph->main);
         KELP_TRY(kelp_passes_run(engine->graph->main));
-        KELP_TRY(kelp_engine_fold_constants(engine));
+        KELP_TRY(kelp_engine_fold_constants(engine, NULL));
         kelp_block_remove_dead(engine->graph->main);
     }
     kelp_block_count_uses(engine->graph->main);

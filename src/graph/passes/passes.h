@@ -14,6 +14,10 @@
 /* All of them, in order, on the block and on those of its nodes. */
 kelp_status *kelp_passes_run(kelp_block *block) KELP_MUST_USE;
 
+/* Those that have to see constant weights before they are dequantized: folding leaves
+ * DequantizeLinear alone until they have run. */
+kelp_status *kelp_passes_run_quant(kelp_block *block) KELP_MUST_USE;
+
 /* Values that subgraphs read from outside become inputs of the nodes that own them and of their
  * blocks. Not part of kelp_passes_run: the engine always needs it, once. */
 kelp_status *kelp_pass_captures(kelp_block *block) KELP_MUST_USE;
@@ -42,6 +46,10 @@ kelp_status *kelp_pass_skip_norm(kelp_block *block) KELP_MUST_USE;
 kelp_status *kelp_pass_affine(kelp_block *block) KELP_MUST_USE;
 /* Conv + activation → kelp::ConvAct. */
 kelp_status *kelp_pass_conv(kelp_block *block) KELP_MUST_USE;
+/* MatMul, Gemm or Conv between DequantizeLinear and QuantizeLinear → kelp::QMatMul, kelp::QConv. */
+kelp_status *kelp_pass_quant(kelp_block *block) KELP_MUST_USE;
+/* DynamicQuantizeLinear, MatMulInteger or ConvInteger, Cast, Mul → the same. */
+kelp_status *kelp_pass_quant_dynamic(kelp_block *block) KELP_MUST_USE;
 /* Identity, Dropout, Cast to the same type, Transpose that moves nothing: nodes that say nothing.
  */
 kelp_status *kelp_pass_simplify(kelp_block *block) KELP_MUST_USE;

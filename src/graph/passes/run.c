@@ -3,14 +3,10 @@
  * neighbours. */
 #include "graph/passes/passes.h"
 
-#include <string.h>
+typedef kelp_status *(*pass_fn)(kelp_block *block);
 
-kelp_status *kelp_passes_run(kelp_block *block) {
-    static kelp_status *(*const passes[])(kelp_block *) = {
-        kelp_pass_simplify, kelp_pass_gelu,   kelp_pass_attention, kelp_pass_affine,
-        kelp_pass_conv,     kelp_pass_matmul, kelp_pass_skip_norm,
-    };
-    for (size_t i = 0; i < sizeof passes / sizeof passes[0]; i++) {
+static kelp_status *run(kelp_block *block, const pass_fn *passes, size_t count) {
+    for (size_t i = 0; i < count; i++) {
         kelp_block_count_uses(block);
         KELP_TRY(passes[i](block));
         kelp_block_sweep(block);
@@ -20,6 +16,20 @@ kelp_status *kelp_passes_run(kelp_block *block) {
     for (size_t n = 0; n < block->node_count; n++)
         for (kelp_attr *attr = block->nodes[n]->attributes; attr != NULL; attr = attr->next)
             for (size_t k = 0; attr->blocks != NULL && k < attr->count; k++)
-                KELP_TRY(kelp_passes_run(attr->blocks[k]));
+                KELP_TRY(run(attr->blocks[k], passes, count));
     return NULL;
+}
+
+kelp_status *kelp_passes_run_quant(kelp_block *block) {
+    static const pass_fn passes[] = {kelp_pass_simplify, kelp_pass_gelu, kelp_pass_quant,
+                                     kelp_pass_quant_dynamic};
+    return run(block, passes, sizeof passes / sizeof passes[0]);
+}
+
+kelp_status *kelp_passes_run(kelp_block *block) {
+    static const pass_fn passes[] = {
+        kelp_pass_simplify, kelp_pass_gelu,   kelp_pass_attention, kelp_pass_affine,
+        kelp_pass_conv,     kelp_pass_matmul, kelp_pass_skip_norm,
+    };
+    return run(block, passes, sizeof passes / sizeof passes[0]);
 }

@@ -2,13 +2,12 @@
 /*
  * MatMulInteger, QLinearMatMul, and kelp::QMatMul, which passes make (A, its scale and zero point,
  * B, its scale and zero point, bias, scale and zero point of a rounding, addend, scale and zero
- * point of the result; attribute activation; a float A is quantized as DynamicQuantizeLinear does).
- * Constant B is laid out once. Source: ONNX operator specification.
+ * point of the result; attribute activation). Constant B is laid out once. Source: ONNX operator
+ * specification.
  */
 #include "base/alloc.h"
 #include "ops/linear/batch.h"
 #include "ops/linear/gemm.h"
-#include "ops/quant/dynamic.h"
 #include "ops/quant/epilogue.h"
 #include "ops/quant/rows.h"
 
@@ -25,8 +24,7 @@ typedef struct product_state {
 typedef struct product_plan {
     kelp_batch b;
     kelp_act act;
-    bool dynamic; /* A is float */
-    bool rows;    /* scales that the fast way does not take */
+    bool rows; /* scales that the fast way does not take */
     kelp_rows_floats floats;
     size_t jobs, flipped, weights, weights_bytes, a_zeros, finish, sums;
     const kelp_op_args *args;
@@ -139,13 +137,11 @@ static kelp_status *product_shapes(kelp_op_args *args, const void *state, int32_
     KELP_TRY(kelp_ops_check(args, places->b + 1));
     const kelp_tensor *a = args->inputs[0], *b = args->inputs[places->b];
     KELP_TRY(kelp_batch_init(&p->b, args, a, b, out_rank, out_shape));
-    p->dynamic = a->dtype == KELP_F32 && places == &fused_places;
-    if (!is_byte(a->dtype) && !p->dynamic)
+    if (!is_byte(a->dtype))
         return kelp_ops_bad_type(args, a->dtype);
     if (!is_byte(b->dtype))
         return kelp_ops_bad_type(args, b->dtype);
-    if (!p->dynamic)
-        KELP_TRY(check_zeros(args, places));
+    KELP_TRY(check_zeros(args, places));
     return reserve(args, places, p, state);
 }
 
@@ -184,13 +180,6 @@ static const uint8_t *unsigned_a(const kelp_op_args *args, const product_plan *p
     const kelp_int8_places *places = places_of(args->node);
     const kelp_tensor *a = args->inputs[0], *scale = kelp_int8_place(args, places->a_scale);
     *out_scale = scale != NULL ? kelp_int8_scale(scale, 0) : 1.0f;
-    if (p->dynamic) {
-        uint8_t zero;
-        kelp_quantize_dynamic(args->env, a->data, kelp_tensor_elements(a),
-                              at_offset(args, p->flipped), out_scale, &zero);
-        *out_zero = zero;
-        return at_offset(args, p->flipped);
-    }
     *out_zero = kelp_int8_zero(kelp_int8_place(args, places->a_zero), 0);
     if (a->dtype == KELP_U8)
         return a->data;
