@@ -65,26 +65,23 @@ float kelp_narrow_to_f32(kelp_dtype dtype, uint8_t code) {
     return negative ? -value : value;
 }
 
-static uint8_t power_of_two(float value, bool saturate) {
-    int exponent;
-    if (isnan(value) || value < 0)
+/* The exponent of binary32 is the code, and the sign is dropped. Below the normal numbers of
+ * binary32 there is one power more, 2^-127, whose code is 0. */
+uint8_t kelp_f32_to_e8m0(float value, bool saturate, char round_mode) {
+    uint32_t bits = kelp_f32_bits(value), code = bits >> 23 & 0xffu, rest = bits & 0x7fffffu;
+    if (code == 0xff)
         return 0xff;
-    if (isinf(value))
-        return saturate ? 0xfe : 0xff;
-    float fraction = frexpf(value, &exponent); /* in [0.5, 1) */
-    if (value == 0)
-        return 0;
-    if (fraction == 0.5f)
-        exponent--;
-    if (exponent > 127)
-        return saturate ? 0xfe : 0xff;
-    return (uint8_t)(exponent < -127 ? 0 : exponent + 127);
+    uint32_t exact = code > 0 ? 0 : 0x400000u; /* the rest at which the value is the code's */
+    bool half = code > 0 ? rest >= 0x400000u : rest > 0x600000u;
+    if ((round_mode == 'u' && rest > exact) || (round_mode == 'n' && half))
+        code += code == 0xfe && saturate ? 0 : 1;
+    return (uint8_t)code;
 }
 
 uint8_t kelp_f32_to_narrow(kelp_dtype dtype, float value, bool saturate) {
     format f;
     if (dtype == KELP_F8E8M0)
-        return power_of_two(value, saturate);
+        return kelp_f32_to_e8m0(value, saturate, 'u');
     if (!format_of(dtype, &f))
         return 0;
     int width = f.exponent_bits + f.mantissa_bits, ones = (1 << width) - 1, exponent = 0;
@@ -94,7 +91,7 @@ uint8_t kelp_f32_to_narrow(kelp_dtype dtype, float value, bool saturate) {
     int no_number = f.special == IEEE           ? sign | infinity | 1 << (f.mantissa_bits - 1)
                     : f.special == ONES_ARE_NAN ? sign | ones
                     : f.special == MINUS_IS_NAN ? 1 << width
-                                                : sign | largest;
+                                                : sign ^ 1 << width; /* zero, its sign turned */
     if (isnan(value))
         return (uint8_t)no_number;
     int code = ones + 1; /* more than any */

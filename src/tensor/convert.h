@@ -85,8 +85,13 @@ static inline uint16_t kelp_f64_to_bf16(double value) {
 float kelp_narrow_to_f32(kelp_dtype dtype, uint8_t code);
 
 /* The reverse. What is too large becomes the largest number when `saturate`, or when the type has
- * neither infinity nor NaN; else infinity, or NaN where there is none. F8E8M0, which has powers of
+ * neither infinity nor NaN; else infinity, or NaN where there is none. A NaN becomes a zero of the
+ * other sign where the type has none, as the standard's tests have it. F8E8M0, which has powers of
  * two alone, rounds up. 0 for another type. */
 uint8_t kelp_f32_to_narrow(kelp_dtype dtype, float value, bool saturate);
+
+/* To F8E8M0, 'u'p, 'd'own or to the 'n'earest, ties up: the power of two of the magnitude. Infinity
+ * and NaN are NaN; so is what rounds beyond the largest, unless `saturate`. */
+uint8_t kelp_f32_to_e8m0(float value, bool saturate, char round_mode);
 
 #endif

@@ -120,6 +120,39 @@ static void scales_are_powers_of_two(void **state) {
     assert_int_equal(kelp_f32_to_narrow(KELP_F8E8M0, 1.5f, true), 128);
     assert_true(isnan(kelp_narrow_to_f32(KELP_F8E8M0, 0xff)));
     assert_int_equal(kelp_f32_to_narrow(KELP_F8E8M0, NAN, true), 0xff);
+    assert_int_equal(kelp_f32_to_narrow(KELP_F8E8M0, -1.5f, true), 128); /* the sign is dropped */
+    assert_int_equal(kelp_f32_to_narrow(KELP_F8E8M0, INFINITY, true), 0xff);
+    assert_int_equal(kelp_f32_to_e8m0(1.5f, true, 'd'), 127);
+    assert_int_equal(kelp_f32_to_e8m0(1.5f, true, 'n'), 128);
+    assert_int_equal(kelp_f32_to_e8m0(1.49f, true, 'n'), 127);
+    assert_int_equal(kelp_f32_to_e8m0(0x1.8p127f, true, 'u'), 0xfe);
+    assert_int_equal(kelp_f32_to_e8m0(0x1.8p127f, false, 'u'), 0xff);
+    assert_int_equal(kelp_f32_to_e8m0(0x1.8p-127f, true, 'u'), 1);
+    assert_int_equal(kelp_f32_to_e8m0(0, true, 'u'), 0);
+}
+
+static void a_nan_without_a_code_is_a_zero_of_the_other_sign(void **state) {
+    (void)state;
+    assert_int_equal(kelp_f32_to_narrow(KELP_F4E2M1, NAN, true), 0x08);
+    assert_int_equal(kelp_f32_to_narrow(KELP_F4E2M1, -NAN, true), 0x00);
+    assert_int_equal(kelp_f32_to_narrow(KELP_F6E2M3, NAN, true), 0x20);
+    assert_int_equal(kelp_f32_to_narrow(KELP_F6E3M2, -NAN, false), 0x00);
+}
+
+static void a_double_rounds_once(void **state) {
+    (void)state;
+    /* a little above a tie of the narrow type, which float would make the tie itself */
+    assert_int_equal(kelp_f64_to_f16(1 + 0x1p-11 + 0x1p-40), 0x3c01);
+    assert_int_equal(kelp_f64_to_f16(1 + 0x1p-11), 0x3c00);
+    assert_int_equal(kelp_f64_to_f16(1 + 0x3p-11 - 0x1p-40), 0x3c01);
+    assert_int_equal(kelp_f64_to_bf16(1 + 0x1p-8 + 0x1p-40), 0x3f81);
+    assert_int_equal(kelp_f64_to_bf16(-(1 + 0x1p-8 + 0x1p-40)), 0xbf81);
+    assert_int_equal(kelp_f64_to_bf16(0x1.fep127), 0x7f7f);
+    assert_int_equal(kelp_f64_to_bf16(1e300), 0x7f80);
+    assert_int_equal(kelp_f64_to_f16(-1e300), 0xfc00);
+    assert_int_equal(kelp_f64_to_f16(1e-300), 0);
+    assert_true(isnan(kelp_f16_to_f32(kelp_f64_to_f16((double)NAN))));
+    assert_true(kelp_f64_to_f32_odd(0.5) == 0.5f && isinf(kelp_f64_to_f32_odd((double)INFINITY)));
 }
 
 int main(void) {
@@ -130,6 +163,8 @@ int main(void) {
         cmocka_unit_test(narrow_kinds_read_back),
         cmocka_unit_test(what_is_too_large_saturates_or_is_marked),
         cmocka_unit_test(narrow_ties_go_to_even),
+        cmocka_unit_test(a_nan_without_a_code_is_a_zero_of_the_other_sign),
+        cmocka_unit_test(a_double_rounds_once),
         cmocka_unit_test(scales_are_powers_of_two),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

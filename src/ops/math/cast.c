@@ -42,6 +42,27 @@ static uint64_t to_unsigned(double x) {
 #define READ_f16(p, i) kelp_f16_to_f32(((const uint16_t *)(p))[i])
 #define READ_bf16(p, i) kelp_bf16_to_f32(((const uint16_t *)(p))[i])
 
+/* On the way to 16 bits: a float from which rounding again gives what rounding once would. */
+#define CUT_f32(x) (x)
+#define CUT_f16(x) (x)
+#define CUT_bf16(x) (x)
+#define CUT_f64(x) kelp_f64_to_f32_odd(x)
+#define CUT_b8(x) (float)(x)
+#define CUT_i8(x) (float)(x)
+#define CUT_u8(x) (float)(x)
+#define CUT_i16(x) (float)(x)
+#define CUT_u16(x) (float)(x)
+#define CUT_i32(x) kelp_f64_to_f32_odd((double)(x))
+#define CUT_u32(x) kelp_f64_to_f32_odd((double)(x))
+#define CUT_i64(x) \
+    kelp_f64_to_f32_odd(cut_whole((x) < 0 ? 0 - (uint64_t)(x) : (uint64_t)(x), (x) < 0))
+#define CUT_u64(x) kelp_f64_to_f32_odd(cut_whole(x, false))
+static double cut_whole(uint64_t magnitude, bool negative) {
+    if (magnitude >> 53 != 0) /* what a double lacks leaves its mark in the last bit that it has */
+        magnitude = (magnitude & ~(uint64_t)0x7ff) | ((magnitude & 0x7ff) != 0 ? 0x800 : 0);
+    return negative ? -(double)magnitude : (double)magnitude;
+}
+
 #define FLOAT_SOURCES(X) X(f32, float) X(f64, double) X(f16, float) X(bf16, float)
 /* the layout of this list never comes to rest by itself */
 /* clang-format off */
@@ -58,18 +79,18 @@ static uint64_t to_unsigned(double x) {
             ((to_type *)to)[i] = (to_type)(expression);                           \
         }                                                                         \
     }
-#define TO_ALL(source, type, integer)                              \
-    CAST(source, type, f32, float, x)                              \
-    CAST(source, type, f64, double, x)                             \
-    CAST(source, type, b8, uint8_t, x != 0)                        \
-    CAST(source, type, f16, uint16_t, kelp_f32_to_f16((float)x))   \
-    CAST(source, type, bf16, uint16_t, kelp_f32_to_bf16((float)x)) \
-    CAST(source, type, i8, int8_t, integer(x))                     \
-    CAST(source, type, i16, int16_t, integer(x))                   \
-    CAST(source, type, i32, int32_t, integer(x))                   \
-    CAST(source, type, i64, int64_t, integer(x))                   \
-    CAST(source, type, u8, uint8_t, integer(x))                    \
-    CAST(source, type, u16, uint16_t, integer(x))                  \
+#define TO_ALL(source, type, integer)                                     \
+    CAST(source, type, f32, float, x)                                     \
+    CAST(source, type, f64, double, x)                                    \
+    CAST(source, type, b8, uint8_t, x != 0)                               \
+    CAST(source, type, f16, uint16_t, kelp_f32_to_f16(CUT_##source(x)))   \
+    CAST(source, type, bf16, uint16_t, kelp_f32_to_bf16(CUT_##source(x))) \
+    CAST(source, type, i8, int8_t, integer(x))                            \
+    CAST(source, type, i16, int16_t, integer(x))                          \
+    CAST(source, type, i32, int32_t, integer(x))                          \
+    CAST(source, type, i64, int64_t, integer(x))                          \
+    CAST(source, type, u8, uint8_t, integer(x))                           \
+    CAST(source, type, u16, uint16_t, integer(x))                         \
     CAST(source, type, u32, uint32_t, integer(x))
 #define FROM_FLOAT(source, type) \
     TO_ALL(source, type, to_integer) CAST(source, type, u64, uint64_t, to_unsigned((double)x))
@@ -137,17 +158,6 @@ static int64_t read_whole(const kelp_tensor *x, int64_t index) {
     return is_narrow(x->dtype) ? (int64_t)read_narrow(x, index) : kelp_ops_read_i64(x, index);
 }
 
-/* The exponent of binary32 is the code; the sign is dropped. */
-static uint8_t to_e8m0(float value, const element_rule *rule) {
-    uint32_t bits = kelp_f32_bits(value), code = bits >> 23 & 0xffu, rest = bits & 0x7fffffu;
-    bool half = rest > 0x400000u || (rest == 0x400000u && code > 0);
-    if (code == 0xff)
-        return 0xff;
-    if ((rule->round_mode == 'u' && rest != 0) || (rule->round_mode == 'n' && half))
-        code += code == 0xfe && rule->saturate ? 0 : 1;
-    return (uint8_t)code;
-}
-
 static void write_code(kelp_tensor *y, int64_t index, uint32_t code) {
     uint32_t bits = stored_bits(y->dtype), per_byte = 8 / bits, mask = (1u << bits) - 1;
     uint32_t shift = (uint32_t)(index % per_byte) * bits;
@@ -163,13 +173,11 @@ static void write_real(kelp_tensor *y, int64_t index, double value, const elemen
     else if (is_packed_int(y->dtype))
         write_code(y, index, (uint32_t)to_integer(value));
     else if (y->dtype == KELP_F8E8M0)
-        write_code(y, index, to_e8m0((float)value, rule));
-    else if (isnan(value) && y->dtype == KELP_F4E2M1) /* no NaN there: zero, sign turned */
-        write_code(y, index, signbit(value) ? 0 : 0x8);
-    else if (isnan(value) && (y->dtype == KELP_F6E2M3 || y->dtype == KELP_F6E3M2))
-        write_code(y, index, signbit(value) ? 0 : 0x20);
+        write_code(y, index,
+                   kelp_f32_to_e8m0(kelp_f64_to_f32_odd(value), rule->saturate, rule->round_mode));
     else
-        write_code(y, index, kelp_f32_to_narrow(y->dtype, (float)value, rule->saturate));
+        write_code(y, index,
+                   kelp_f32_to_narrow(y->dtype, kelp_f64_to_f32_odd(value), rule->saturate));
 }
 static void write_whole(kelp_tensor *y, int64_t index, int64_t value, const element_rule *rule) {
     if (is_packed_int(y->dtype))

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Element by element, casts."""
+from fractions import Fraction
+
+import ml_dtypes
 import numpy as np
 from common import T, f32, rng
 
@@ -62,5 +65,30 @@ def elements(own):
     own.add("CastLike", [numbers, np.zeros(1, np.int32)], opset=15)
 
 
+def nearest(values, dtype):
+    """Each number, exact, as the nearest of the type's positive finite ones, of two equally near the one of even code."""
+    bits = 8 * np.dtype(dtype).itemsize
+    codes = np.arange(2 ** (bits - 1)).astype(f"uint{bits}")
+    numbers = codes.view(dtype).astype(np.float64)
+    held = [(Fraction(float(n)), int(c)) for n, c in zip(numbers, codes) if np.isfinite(n)]
+    picked = [min(held, key=lambda item: (abs(item[0] - Fraction(v)), item[1] & 1))[1] for v in values]
+    return np.array(picked, f"uint{bits}").view(dtype)
+
+
+def rounded_once(own):
+    """Doubles and integers beside a tie of the narrow type, by less than float32 can tell."""
+    for dtype, digits, to in ((np.float16, 10, T.FLOAT16), (ml_dtypes.bfloat16, 7, T.BFLOAT16),
+                              (ml_dtypes.float8_e4m3fn, 3, T.FLOAT8E4M3FN), (ml_dtypes.float8_e5m2, 2, T.FLOAT8E5M2)):
+        ties = [1 + (2 * k + 1) * 2.0 ** -(digits + 1) for k in range(3)]
+        x = [t + side * 2.0 ** -45 for t in ties for side in (-1, 0, 1)] + [3.1, 7.25]
+        own.add("Cast", [np.array(x)], opset=19, reference=[nearest(x, dtype)], rtol=0, atol=0, to=to)
+    whole = [2 ** 30 + 2 ** 22 + 1, 2 ** 30 + 2 ** 22, 2 ** 30 + 2 ** 22 - 1, 12345]
+    for kind in (np.int32, np.uint32, np.int64, np.uint64):
+        more = [2 ** 62 + 2 ** 54 + 1, 2 ** 62 + 2 ** 54] if kind in (np.int64, np.uint64) else []
+        own.add("Cast", [np.array(whole + more, kind)], opset=19, reference=[nearest(whole + more, ml_dtypes.bfloat16)], rtol=0, atol=0,
+                to=T.BFLOAT16)
+
+
 def cases(own):
     elements(own)
+    rounded_once(own)
