@@ -115,9 +115,9 @@ static void test_rows(void **state) {
     for (int t = 0; kelp_int8_at(t) != NULL; t++) {
         kelp_int8_row r = {.sums = sums,
                            .count = COUNT,
-                           .a_zero = 7,
+                           .shift = 5,
                            .row_sum = 11,
-                           .balance = balance,
+                           .offset = balance,
                            .b_zero = zeros,
                            .scale = scale,
                            .bias = bias,
@@ -129,7 +129,7 @@ static void test_rows(void **state) {
         kelp_int8_at(t)->to_floats(&r, floats);
         kelp_int8_at(t)->to_bytes(&r, 50, bytes);
         for (int i = 0; i < COUNT; i++) {
-            int32_t whole = sums[i] - 7 * balance[i] - 11 * zeros[i];
+            int32_t whole = sums[i] - 5 - balance[i] - 11 * zeros[i];
             volatile float product = (float)whole * scale[i];
             float y = rintf(product + bias[i]);
             y = y < -50.0f ? -50.0f : y > 77.0f ? 77.0f : y;

@@ -373,7 +373,8 @@ static void prepare(const void *state, kelp_op_args *args, const kelp_int8_place
         .b = {.k = p->row_bytes,
               .n = p->shape.groups * p->shape.out_channels,
               .balance = p->b.balance,
-              .zeros = p->b.zeros},
+              .zeros = p->b.zeros,
+              .zero = p->b.zero},
         .finish = {.dtype = KELP_I32},
         .ldy = p->w.out_size,
         .turned = true};

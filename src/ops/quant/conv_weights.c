@@ -77,7 +77,7 @@ void kelp_int8_conv_weights_lay(const kelp_int8 *loops, const kelp_int8_conv_sha
     uint8_t *turned = (uint8_t *)memory + all;
     int32_t *balance = (int32_t *)(void *)(turned + turned_bytes), *zeros = balance + s->groups * n;
     bool any = false;
-    *out = (kelp_int8_conv_weights){panels, each, balance, NULL};
+    *out = (kelp_int8_conv_weights){panels, each, balance, NULL, 0};
     if (s->depthwise) {
         lay_depthwise(s, weights, panels, balance);
         return;
@@ -102,9 +102,10 @@ void kelp_int8_conv_weights_lay(const kelp_int8 *loops, const kelp_int8_conv_sha
         kelp_int8_weights_lay(loops, &matrix, panels + (size_t)g * each, &laid);
         for (int64_t j = 0; j < n; j++) {
             balance[g * n + j] = laid.balance[j];
-            zeros[g * n + j] = laid.zeros != NULL ? laid.zeros[j] : 0;
-            any = any || zeros[g * n + j] != 0;
+            zeros[g * n + j] = laid.zeros != NULL ? laid.zeros[j] : laid.zero;
+            any = any || zeros[g * n + j] != zeros[0];
         }
     }
     out->zeros = any ? zeros : NULL;
+    out->zero = zeros[0];
 }

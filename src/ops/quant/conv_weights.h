@@ -15,6 +15,7 @@ typedef struct kelp_int8_conv_weights {
     const int8_t *panels; /* of each group; of a depthwise one w[tap][channel] */
     size_t group_bytes;
     const int32_t *balance, *zeros; /* of all output channels; see kelp_int8_weights */
+    int32_t zero;
 } kelp_int8_conv_weights;
 
 /* From weights [out channels, channels of a group, spatial…] and their zero points (NULL: 0), whose

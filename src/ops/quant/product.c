@@ -67,12 +67,12 @@ void kelp_int8_weights_lay(const kelp_int8 *loops, const kelp_int8_matrix *b, vo
                            : b->zero->dtype == KELP_I8 ? ((const int8_t *)b->zero->data)[at]
                                                        : ((const uint8_t *)b->zero->data)[at];
             zeros[j] = zero - flip;
-            any = any || zeros[j] != 0;
+            any = any || zeros[j] != zeros[0];
             /* as unsigned: the sums of long rows wrap around, which the products do as well */
             balance[j] = (int32_t)((uint32_t)balance[j] - (uint32_t)b->k * (uint32_t)zeros[j]);
         }
     }
-    *out = (kelp_int8_weights){b->k, b->n, memory, balance, any ? zeros : NULL};
+    *out = (kelp_int8_weights){b->k, b->n, memory, balance, any ? zeros : NULL, zeros[0]};
 }
 
 /* ---- blocks ---- */
@@ -81,16 +81,27 @@ static void *row_of(const kelp_int8_product *g, int64_t row, int64_t column) {
     return (char *)g->y + (size_t)(row * g->ldy + column) * each;
 }
 
+/* Of a block's columns: what A's zero point takes off, when it is one for all rows. */
+static const int32_t *offsets_of(const kelp_int8_product *g, int64_t column, int64_t columns,
+                                 int32_t *room) {
+    if (g->a_zeros != NULL || g->a_zero == 0)
+        return NULL;
+    for (int64_t j = 0; j < columns; j++)
+        room[j] = (int32_t)((uint32_t)g->b.balance[column + j] * (uint32_t)g->a_zero);
+    return room;
+}
+
 static void finish_row(const kelp_int8 *loops, const kelp_int8_product *g, int64_t row,
-                       int32_t row_sum, int64_t column, const int32_t *sums, int64_t columns,
-                       void *to) {
+                       int32_t row_sum, int64_t column, const int32_t *offset, const int32_t *sums,
+                       int64_t columns, void *to) {
     const kelp_int8_finish *f = &g->finish;
     float line[KELP_INT8_BLOCK_COLUMNS];
+    int32_t room[KELP_INT8_BLOCK_COLUMNS];
     kelp_int8_row r = {.sums = sums,
                        .count = columns,
-                       .a_zero = g->a_zeros != NULL ? g->a_zeros[row] : g->a_zero,
+                       .offset = offset,
+                       .shift = (int32_t)((uint32_t)g->b.zero * (uint32_t)row_sum),
                        .row_sum = row_sum,
-                       .balance = g->b.balance + column,
                        .b_zero = g->b.zeros != NULL ? g->b.zeros + column : NULL,
                        .scale = f->scale != NULL ? f->scale + column : NULL,
                        .bias = f->bias != NULL ? f->bias + column : NULL,
@@ -98,6 +109,14 @@ static void finish_row(const kelp_int8 *loops, const kelp_int8_product *g, int64
                        .step = f->step,
                        .least = f->least,
                        .most = f->most};
+    if (r.b_zero != NULL)
+        r.shift = 0;
+    if (g->a_zeros != NULL) {
+        kelp_int8_product one = *g;
+        one.a_zero = g->a_zeros[row];
+        one.a_zeros = NULL;
+        r.offset = offsets_of(&one, column, columns, room);
+    }
     if (f->dtype == KELP_I32) {
         loops->to_ints(&r, to);
         return;
@@ -131,6 +150,8 @@ static void turn_block(const kelp_int8 *loops, const kelp_int8_product *g, int64
 void kelp_int8_product_block(const kelp_int8 *loops, const kelp_int8_product *g, int64_t row,
                              int64_t column, int64_t rows, int64_t columns) {
     int32_t sums[12 * KELP_INT8_BLOCK_COLUMNS], row_sums[12] = {0};
+    int32_t room[KELP_INT8_BLOCK_COLUMNS];
+    const int32_t *offset = offsets_of(g, column, columns, room);
     float turned[KELP_INT8_BLOCK_ROWS * KELP_INT8_TURNED_COLUMNS];
     size_t each = kelp_ops_element_bytes(g->finish.dtype);
     int64_t width = round_to(columns, COLUMNS);
@@ -146,13 +167,13 @@ void kelp_int8_product_block(const kelp_int8 *loops, const kelp_int8_product *g,
                                  .panels = width / COLUMNS,
                                  .k = g->b.k};
         loops->product(&block);
-        if (g->b.zeros != NULL)
+        if (g->b.zeros != NULL || g->b.zero != 0)
             loops->row_sums(block.a, g->lda, block.m, g->b.k, row_sums);
         for (int64_t i = 0; i < block.m; i++) {
             void *to = g->turned ? (char *)turned + (size_t)((first + i) * columns) * each
                                  : row_of(g, row + first + i, column);
-            finish_row(loops, g, row + first + i, row_sums[i], column, sums + i * width, columns,
-                       to);
+            finish_row(loops, g, row + first + i, row_sums[i], column, offset, sums + i * width,
+                       columns, to);
         }
     }
     if (g->turned)
@@ -162,9 +183,11 @@ void kelp_int8_product_block(const kelp_int8 *loops, const kelp_int8_product *g,
 void kelp_int8_product_finish(const kelp_int8 *loops, const kelp_int8_product *g, int64_t row,
                               int64_t column, int64_t rows, int64_t columns, const int32_t *sums) {
     float turned[KELP_INT8_BLOCK_ROWS * KELP_INT8_TURNED_COLUMNS];
+    int32_t room[KELP_INT8_BLOCK_COLUMNS];
+    const int32_t *offset = offsets_of(g, column, columns, room);
     size_t each = kelp_ops_element_bytes(g->finish.dtype);
     for (int64_t i = 0; i < rows; i++)
-        finish_row(loops, g, row + i, 0, column, sums + i * columns, columns,
+        finish_row(loops, g, row + i, 0, column, offset, sums + i * columns, columns,
                    (char *)turned + (size_t)(i * columns) * each);
     turn_block(loops, g, row, column, rows, columns, turned);
 }

@@ -25,7 +25,8 @@ typedef struct kelp_int8_weights {
     int64_t k, n;
     const int8_t *panels;
     const int32_t *balance; /* of a column: the sum of its elements less their zero points */
-    const int32_t *zeros;   /* of a column; NULL when all are 0 */
+    const int32_t *zeros;   /* of a column; NULL when all are `zero` */
+    int32_t zero;
 } kelp_int8_weights;
 
 /* Bytes that the laid out matrix takes; false when that overflows. */

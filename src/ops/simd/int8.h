@@ -25,15 +25,16 @@ typedef struct kelp_int8_block {
 } kelp_int8_block;
 
 /* What becomes of a row of sums, each of a column: less what the zero points add, to
- *   y = (sum - a_zero * balance - b_zero * row_sum) * scale + bias
+ *   y = (sum - offset - shift - b_zero * row_sum) * scale + bias
  *   y = max(least, min(most, round(y))) * step        when step is not 0
  *   y = y + addend
  * Pointers may be NULL: nothing is added, and without scale the sum stays an integer. */
 typedef struct kelp_int8_row {
     const int32_t *sums;
     int64_t count;
-    int32_t a_zero, row_sum;
-    const int32_t *balance, *b_zero;
+    const int32_t *offset;
+    int32_t shift, row_sum;
+    const int32_t *b_zero;
     const float *scale, *bias, *addend;
     float step, least, most;
 } kelp_int8_row;
