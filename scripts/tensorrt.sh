@@ -7,45 +7,59 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 build=$(realpath "${1:-build/release}")
 home=build/tensorrt
+mkdir -p "$home/work"
 versions="1.7.1.116 1.6.1.120 1.5.0.114"
 unknown="1.4.0.76" # of another layout: it must be refused
+enterprise="11.4.0.106"  # its runtime; the whole of it is not on the usual package index
+
+# bring PACKAGE VERSION FILE: into build/tensorrt/PACKAGE-VERSION, unless FILE is there already.
 bring() {
-    local version=$1 into=$home/$1
-    [ -e "$into/tensorrt_rtx_libs/libtensorrt_rtx.so.1" ] && return 0
-    mkdir -p "$home"
+    local into=$home/$1-$2
+    [ -e "$into/$3" ] && return 0
     [ -x "$home/venv/bin/pip" ] || python3 -m venv "$home/venv" || return 1
     "$home/venv/bin/python" -m pip install -q --disable-pip-version-check --no-input --no-deps \
-        --target "$into" "tensorrt-rtx-cu12-libs==$version"
+        --target "$into" "$1==$2" && [ -e "$into/$3" ] && return 0
+    echo "skipped: pip cannot bring $1 $2"
+    skipped=$((skipped + 1))
+    return 1
 }
+
+# count COMMAND…: whether it succeeded.
+count() {
+    if "$@"; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+    fi
+}
+
+with() {
+    (cd "$home/work" && env -u KELP_TENSORRT_LIBRARY -u KELP_TENSORRT_PATH -u KELP_TENSORRT_TABLE "$@" \
+        "$build/tests/providers/test_tensorrt_ahead")
+}
+
+refused() {
+    local said
+    said=$(with "$1")
+    echo "$said"
+    [[ $said == *"$2"* ]]
+}
+
 passed=0 failed=0 skipped=0
 for version in $versions; do
-    if ! bring "$version"; then
-        echo "skipped: pip cannot bring tensorrt-rtx-cu12-libs $version"
-        skipped=$((skipped + 1))
-        continue
-    fi
-    mkdir -p "$home/work"
+    bring tensorrt-rtx-cu12-libs "$version" tensorrt_rtx_libs/libtensorrt_rtx.so.1 || continue
     echo "== TensorRT-RTX $version"
-    if (cd "$home/work" && env -u KELP_TENSORRT_LIBRARY -u KELP_TENSORRT_TABLE \
-        KELP_TENSORRT_PATH="$PWD/../$version" "$build/tests/providers/test_tensorrt_ahead"); then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-    fi
+    count with "KELP_TENSORRT_PATH=$PWD/$home/tensorrt-rtx-cu12-libs-$version"
 done
-if bring "$unknown"; then
+if bring tensorrt-rtx-cu12-libs $unknown tensorrt_rtx_libs/libtensorrt_rtx.so.1; then
     echo "== TensorRT-RTX $unknown, which is refused"
-    said=$(env -u KELP_TENSORRT_LIBRARY -u KELP_TENSORRT_TABLE KELP_TENSORRT_PATH="$home/$unknown" \
-        "$build/tests/providers/test_tensorrt_ahead")
-    echo "$said"
-    if [[ $said == *"it is TensorRT-RTX 1.4.0, and Kelp knows how to call"* ]]; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-    fi
-else
-    echo "skipped: pip cannot bring tensorrt-rtx-cu12-libs $unknown"
-    skipped=$((skipped + 1))
+    count refused "KELP_TENSORRT_PATH=$PWD/$home/tensorrt-rtx-cu12-libs-$unknown" \
+        "it is TensorRT-RTX 1.4.0, and Kelp knows how to call"
+fi
+library=tensorrt_lean_libs/libnvinfer_lean.so.11
+if bring tensorrt-lean-cu12-libs $enterprise $library; then
+    echo "== TensorRT $enterprise, the runtime"
+    count with "KELP_TENSORRT_LIBRARY=$PWD/$home/tensorrt-lean-cu12-libs-$enterprise/$library"
 fi
 echo "tensorrt: $passed passed, $failed failed, $skipped skipped"
 [ $failed -eq 0 ] || exit 1

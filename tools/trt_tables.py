@@ -359,8 +359,8 @@ def write_calls(methods):
                         for found in re.findall(r"\btrt_\w+", kind)
                         if found not in {"trt_dims", "trt_weights", "trt_permutation", "trt_stream", "trt_event"}
                         and not found.startswith(tuple(ENUM_TYPES))})
-    text = HEADER.format("A typed C function for each method of TensorRT's objects. A method that the library's version lacks\n"
-                         " * does nothing and gives zeros; trt_has tells.")
+    text = HEADER.format("A typed C function for each method of TensorRT's objects. A method that the library's version lacks,\n"
+                         " * or of no object (NULL), does nothing and gives zeros; trt_has tells.")
     text += '#ifndef KELP_PROVIDERS_TENSORRT_TABLES_CALLS_H_\n#define KELP_PROVIDERS_TENSORRT_TABLES_CALLS_H_\n\n'
     text += '#include "providers/tensorrt/methods.h"\n\n/* Objects of the library. A layer of any kind is a trt_layer as well (trt_as_layer). */\n'
     text += "".join(f"typedef struct {name} {name};\n" for name in handles) + "\n"

@@ -22,13 +22,18 @@ static kelp_status *made(trt_log *log, const void *object, const char *what) {
     return trt_log_failure(log, KELP_UNAVAILABLE, "TensorRT: cannot make %s", what);
 }
 
+/* The runtime-only library of 11.4 adds an offset to the NULL that it means to answer. */
+static void *real_object(void *object) {
+    return (uintptr_t)object >= 4096 ? object : NULL;
+}
+
 kelp_status *trt_create_builder(const trt_library *library, trt_log *log, trt_builder **out) {
     *out = NULL;
     if (library->create_builder == NULL)
         return KELP_ERROR(KELP_UNIMPLEMENTED, "'%s' only runs engines: it has no builder",
                           library->path);
     trt_log_clear(log);
-    *out = library->create_builder(trt_log_logger(log), library->version);
+    *out = real_object(library->create_builder(trt_log_logger(log), library->version));
     KELP_TRY(made(log, *out, "a builder"));
     trt_builder_set_error_recorder(library->methods, *out, trt_log_recorder(log));
     return NULL;
@@ -36,7 +41,7 @@ kelp_status *trt_create_builder(const trt_library *library, trt_log *log, trt_bu
 
 kelp_status *trt_create_runtime(const trt_library *library, trt_log *log, trt_runtime **out) {
     trt_log_clear(log);
-    *out = library->create_runtime(trt_log_logger(log), library->version);
+    *out = real_object(library->create_runtime(trt_log_logger(log), library->version));
     KELP_TRY(made(log, *out, "a runtime"));
     trt_runtime_set_error_recorder(library->methods, *out, trt_log_recorder(log));
     return NULL;
@@ -45,7 +50,7 @@ kelp_status *trt_create_runtime(const trt_library *library, trt_log *log, trt_ru
 kelp_status *trt_create_refitter(const trt_library *library, trt_log *log, trt_engine *engine,
                                  trt_refitter **out) {
     trt_log_clear(log);
-    *out = library->create_refitter(engine, trt_log_logger(log), library->version);
+    *out = real_object(library->create_refitter(engine, trt_log_logger(log), library->version));
     KELP_TRY(made(log, *out, "a refitter"));
     trt_refitter_set_error_recorder(library->methods, *out, trt_log_recorder(log));
     return NULL;

@@ -87,15 +87,18 @@ bool trt_has_value(const trt_methods *m, const char *name);
 
 #define TRT_AS(type, pointer) ((type)(uintptr_t)(pointer))
 
+/* The part that implements an object; NULL for none. */
 static inline void *trt_self(const void *object, size_t offset) {
-    return offset == 0 ? (void *)(uintptr_t)object
-                       : *(void *const *)(const void *)((const char *)object + offset);
+    return object == NULL || offset == 0
+               ? (void *)(uintptr_t)object
+               : *(void *const *)(const void *)((const char *)object + offset);
 }
 
-/* The address of a method of `self` (what trt_self gave); NULL when the version has none. */
+/* The address of a method of `self` (what trt_self gave); NULL when the version has none, or there
+ * is no object, since the library answered an earlier call with NULL. */
 static inline void *trt_slot(const trt_methods *m, const void *self, trt_method method) {
     uint8_t slot = m->slots[method];
-    return slot != TRT_NO_SLOT ? (*(void *const *const *)self)[slot] : NULL;
+    return slot != TRT_NO_SLOT && self != NULL ? (*(void *const *const *)self)[slot] : NULL;
 }
 
 #endif

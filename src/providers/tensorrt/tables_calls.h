@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* clang-format off */
-/* A typed C function for each method of TensorRT's objects. A method that the library's version lacks
- * does nothing and gives zeros; trt_has tells. Written by tools/trt_tables.py; change that instead. */
+/* A typed C function for each method of TensorRT's objects. A method that the library's version lacks,
+ * or of no object (NULL), does nothing and gives zeros; trt_has tells. Written by tools/trt_tables.py; change that instead. */
 #ifndef KELP_PROVIDERS_TENSORRT_TABLES_CALLS_H_
 #define KELP_PROVIDERS_TENSORRT_TABLES_CALLS_H_
 

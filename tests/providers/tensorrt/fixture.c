@@ -2,6 +2,8 @@
 /* See fixture.h. */
 #include "fixture.h"
 
+#include "providers/tensorrt/cuda.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -84,4 +86,13 @@ void build_engine(build *b) {
 const uint8_t *engine_data(const build *b, size_t *out_size) {
     *out_size = trt_memory_size(b->m, b->engine);
     return trt_memory_data(b->m, b->engine);
+}
+
+void needs_no_gpu(void) {
+    trt_cuda *cuda = NULL;
+    kelp_status *status = trt_cuda_open(kelp_allocator_system(), &cuda);
+    trt_cuda_destroy(cuda);
+    if (status == NULL)
+        skip();
+    kelp_status_free(status);
 }

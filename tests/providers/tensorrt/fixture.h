@@ -28,7 +28,11 @@ void add_profile(build *b, const char *input, trt_dims min, trt_dims opt, trt_di
 void build_engine(build *b);
 const uint8_t *engine_data(const build *b, size_t *out_size);
 
+/* Skips the running test when this machine has a GPU: it is about machines without. */
+void needs_no_gpu(void);
+
 int run_network_tests(void);
 int run_onnx_tests(void);
+int run_layer_tests(void);
 
 #endif

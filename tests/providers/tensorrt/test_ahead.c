@@ -113,6 +113,7 @@ static void several_compute_capabilities_build(void **state) {
 
 static void refused_compute_capabilities_are_told(void **state) {
     (void)state;
+    needs_no_gpu(); /* "current" is none of them */
     const int turing[] = {75}, current[] = {TRT_COMPUTE_CAPABILITY_CURRENT}, unknown[] = {42};
     build b;
     build_begin(&b);
@@ -160,6 +161,7 @@ static void flags_that_need_no_gpu_build(void **state) {
 
 static void flags_that_need_a_gpu_are_told(void **state) {
     (void)state;
+    needs_no_gpu();
     expect_failure(build_with_flag(TRT_BUILDER_FLAG_REFIT), KELP_INTERNAL, "CUDA");
     expect_failure(build_with_flag(TRT_BUILDER_FLAG_STRIP_PLAN), KELP_INTERNAL, "CUDA");
     expect_failure(build_with_flag(TRT_BUILDER_FLAG_VERSION_COMPATIBLE), KELP_UNAVAILABLE, "lean");
@@ -234,6 +236,7 @@ static void progress_is_seen_and_cancels(void **state) {
 /* ---- running, where there is nothing to run on ---- */
 static void running_without_a_gpu_is_told(void **state) {
     (void)state;
+    needs_no_gpu();
     build b;
     size_t size;
     trt_runtime *runtime;
@@ -306,6 +309,31 @@ int run_network_tests(void) {
     return cmocka_run_group_tests_name("networks", tests, NULL, NULL);
 }
 
+/* ---- the enterprise flavour's runtime, which looks for a GPU at once ---- */
+static void enterprise_without_a_gpu_is_told(void **state) {
+    (void)state;
+    needs_no_gpu();
+    trt_log *log;
+    trt_runtime *runtime;
+    trt_builder *builder;
+    assert_string_equal(library->methods->name, "enterprise-11.4");
+    check_ok(trt_log_create(kelp_allocator_system(), TRT_SEVERITY_VERBOSE, NULL, NULL, &log));
+    expect_failure(trt_create_runtime(library, log, &runtime), KELP_UNAVAILABLE,
+                   "CUDA initialization failure");
+    assert_null(runtime);
+    expect_failure(trt_create_builder(library, log, &builder), KELP_UNIMPLEMENTED,
+                   "only runs engines");
+    expect_failure(trt_require(library, TRT_M_runtime_cache_serialize), KELP_UNIMPLEMENTED,
+                   "TensorRT 11.4.0 has no IRuntimeCache::serialize (those that have it: rtx-1.5, "
+                   "rtx-1.6, rtx-1.7)");
+    trt_log_destroy(log);
+}
+
+static int run_enterprise_tests(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(enterprise_without_a_gpu_is_told)};
+    return cmocka_run_group_tests_name("enterprise", tests, NULL, NULL);
+}
+
 int main(void) {
     kelp_status *status = trt_library_open(kelp_allocator_system(), NULL, &library);
     if (status != NULL) {
@@ -317,7 +345,9 @@ int main(void) {
     char text[4200];
     trt_library_describe(library, text, sizeof text);
     printf("%s\n", text);
-    int failed = run_network_tests() + run_onnx_tests();
+    int failed = library->flavour == TRT_FLAVOUR_ENTERPRISE
+                     ? run_enterprise_tests()
+                     : run_network_tests() + run_layer_tests() + run_onnx_tests();
     trt_library_destroy(library);
     return failed != 0;
 }

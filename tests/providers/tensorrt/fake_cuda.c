@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A driver of one device whose memory is the host's: what is put into a stream is done at once, but
+ * during a capture, when it is counted and left undone. */
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXPORT __attribute__((visibility("default")))
+#define OUT_OF_MEMORY 2
+#define INVALID_VALUE 1
+
+static int live, capturing, captured, launched;
+static char a_context, a_stream, a_graph;
+
+/* For the test: blocks, streams and events that were made and not yet let go. */
+EXPORT int fake_cuda_live(void);
+EXPORT int fake_cuda_launched(void);
+int fake_cuda_live(void) {
+    return live;
+}
+int fake_cuda_launched(void) {
+    return launched;
+}
+
+#define DRIVER(name, ...)         \
+    EXPORT int name(__VA_ARGS__); \
+    int name(__VA_ARGS__)
+
+DRIVER(cuInit, unsigned flags) {
+    const char *code = getenv("FAKE_CUDA_INIT");
+    return flags == 0 ? (code != NULL ? atoi(code) : 0) : INVALID_VALUE;
+}
+DRIVER(cuDriverGetVersion, int *out) {
+    *out = 12080;
+    return 0;
+}
+DRIVER(cuGetErrorName, int code, const char **out) {
+    *out = code == OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR_OTHER";
+    return 0;
+}
+DRIVER(cuGetErrorString, int code, const char **out) {
+    *out = code == OUT_OF_MEMORY ? "out of memory" : "something else";
+    return 0;
+}
+DRIVER(cuDeviceGetCount, int *out) {
+    *out = 1;
+    return 0;
+}
+DRIVER(cuDeviceGet, int *out, int ordinal) {
+    *out = 40 + ordinal;
+    return ordinal == 0 ? 0 : INVALID_VALUE;
+}
+DRIVER(cuDeviceGetName, char *out, int length, int device) {
+    strncpy(out, "Fake 9000", (size_t)length);
+    return device == 40 ? 0 : INVALID_VALUE;
+}
+DRIVER(cuDeviceTotalMem_v2, size_t *out, int device) {
+    *out = 1u << 30;
+    return device == 40 ? 0 : INVALID_VALUE;
+}
+DRIVER(cuDeviceGetAttribute, int *out, int attribute, int device) {
+    *out = attribute == 75 ? 8 : attribute == 76 ? 6 : -1;
+    return device == 40 ? 0 : INVALID_VALUE;
+}
+DRIVER(cuDevicePrimaryCtxRetain, void **out, int device) {
+    *out = &a_context;
+    live++;
+    return device == 40 ? 0 : INVALID_VALUE;
+}
+DRIVER(cuDevicePrimaryCtxRelease_v2, int device) {
+    live--;
+    return device == 40 ? 0 : INVALID_VALUE;
+}
+DRIVER(cuCtxSetCurrent, void *context) {
+    return context == &a_context ? 0 : INVALID_VALUE;
+}
+DRIVER(cuMemAlloc_v2, uint64_t *out, size_t size) {
+    if (size > 1u << 30)
+        return OUT_OF_MEMORY;
+    *out = (uint64_t)(uintptr_t)malloc(size);
+    live++;
+    return 0;
+}
+DRIVER(cuMemFree_v2, uint64_t pointer) {
+    free((void *)(uintptr_t)pointer);
+    live--;
+    return 0;
+}
+DRIVER(cuMemAllocHost_v2, void **out, size_t size) {
+    *out = malloc(size);
+    live++;
+    return 0;
+}
+DRIVER(cuMemFreeHost, void *pointer) {
+    free(pointer);
+    live--;
+    return 0;
+}
+DRIVER(cuMemGetInfo_v2, size_t *free_bytes, size_t *total_bytes) {
+    *free_bytes = 1u << 29;
+    *total_bytes = 1u << 30;
+    return 0;
+}
+static int put(void *to, const void *from, size_t size, void *stream) {
+    if (stream != &a_stream)
+        return INVALID_VALUE;
+    if (capturing)
+        captured++;
+    else
+        memcpy(to, from, size);
+    return 0;
+}
+DRIVER(cuMemcpyHtoDAsync_v2, uint64_t to, const void *from, size_t size, void *stream) {
+    return put((void *)(uintptr_t)to, from, size, stream);
+}
+DRIVER(cuMemcpyDtoHAsync_v2, void *to, uint64_t from, size_t size, void *stream) {
+    return put(to, (const void *)(uintptr_t)from, size, stream);
+}
+DRIVER(cuMemcpyDtoDAsync_v2, uint64_t to, uint64_t from, size_t size, void *stream) {
+    return put((void *)(uintptr_t)to, (const void *)(uintptr_t)from, size, stream);
+}
+DRIVER(cuMemsetD8Async, uint64_t to, unsigned char value, size_t count, void *stream) {
+    memset((void *)(uintptr_t)to, value, count);
+    return stream == &a_stream ? 0 : INVALID_VALUE;
+}
+DRIVER(cuStreamCreate, void **out, unsigned flags) {
+    *out = &a_stream;
+    live++;
+    return flags == 1 ? 0 : INVALID_VALUE;
+}
+DRIVER(cuStreamSynchronize, void *stream) {
+    return stream == &a_stream ? 0 : INVALID_VALUE;
+}
+DRIVER(cuStreamDestroy_v2, void *stream) {
+    live--;
+    return stream == &a_stream ? 0 : INVALID_VALUE;
+}
+DRIVER(cuStreamWaitEvent, void *stream, void *event, unsigned flags) {
+    return stream == &a_stream && event != NULL && flags == 0 ? 0 : INVALID_VALUE;
+}
+DRIVER(cuEventCreate, void **out, unsigned flags) {
+    *out = malloc(1);
+    live++;
+    return flags == 0 ? 0 : INVALID_VALUE;
+}
+DRIVER(cuEventRecord, void *event, void *stream) {
+    return event != NULL && stream == &a_stream ? 0 : INVALID_VALUE;
+}
+DRIVER(cuEventSynchronize, void *event) {
+    return event != NULL ? 0 : INVALID_VALUE;
+}
+DRIVER(cuEventElapsedTime, float *out, void *begin, void *end) {
+    *out = 1.5f;
+    return begin != end ? 0 : INVALID_VALUE;
+}
+DRIVER(cuEventDestroy_v2, void *event) {
+    free(event);
+    live--;
+    return 0;
+}
+DRIVER(cuStreamBeginCapture_v2, void *stream, int mode) {
+    capturing = 1;
+    captured = 0;
+    return stream == &a_stream && mode == 1 ? 0 : INVALID_VALUE;
+}
+DRIVER(cuStreamEndCapture, void *stream, void **out) {
+    if (!capturing)
+        return INVALID_VALUE;
+    capturing = 0;
+    *out = &a_graph;
+    live++;
+    return stream == &a_stream ? 0 : INVALID_VALUE;
+}
+DRIVER(cuGraphInstantiateWithFlags, void **out, void *graph, uint64_t flags) {
+    *out = &captured;
+    live++;
+    return graph == &a_graph && flags == 0 ? 0 : INVALID_VALUE;
+}
+DRIVER(cuGraphLaunch, void *graph, void *stream) {
+    launched += captured;
+    return graph == &captured && stream == &a_stream ? 0 : INVALID_VALUE;
+}
+DRIVER(cuGraphDestroy, void *graph) {
+    live--;
+    return graph == &a_graph ? 0 : INVALID_VALUE;
+}
+DRIVER(cuGraphExecDestroy, void *graph) {
+    live--;
+    return graph == &captured ? 0 : INVALID_VALUE;
+}
