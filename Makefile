@@ -9,7 +9,7 @@ PYTHON_TEST = $(or $(KELP_VENV),build/venv)/bin/python
 
 .DEFAULT_GOAL := help
 .PHONY: help run demo build debug test check check-full asan ubsan tsan nvidia fuzz bench format install \
-	example-minilm cli-docs clean
+	example-minilm cli-docs operator-docs clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS='	' read -r name text; do \
@@ -90,6 +90,11 @@ example-minilm: build ## make the sentence-embedding model, in examples-extra/mo
 
 cli-docs: build ## write docs/cli.md, docs/man/ and completions/ anew from the program's tables
 	@python3 scripts/gen_cli_docs.py build/release/bin/kelp
+
+operator-docs: build ## write docs/operators.md anew from the list of operators and their test cases
+	@scripts/deps.sh test
+	@$(PYTHON_TEST) -W ignore tests/ops/gen_cases.py build/release/tests/ops/cases all
+	@$(PYTHON_TEST) scripts/gen_operator_docs.py build/release/bin/kelp build/release/tests/ops/cases
 
 clean: ## remove build/
 	@rm -rf build

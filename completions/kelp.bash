@@ -6,7 +6,7 @@ _kelp() {
     local options=""
     COMPREPLY=()
     if [ "$COMP_CWORD" -eq 1 ] || { [ "$COMP_CWORD" -eq 2 ] && [ "$prev" = help ]; }; then
-        COMPREPLY=($(compgen -W "help --version --help serve run inspect bench kernels new completion" -- "$cur"))
+        COMPREPLY=($(compgen -W "help --version --help serve run inspect bench kernels ops new completion" -- "$cur"))
         return
     fi
     case "${COMP_WORDS[1]}" in
@@ -40,6 +40,10 @@ _kelp() {
         case "$prev" in
         esac
         options="--help --library --json" ;;
+    ops)
+        case "$prev" in
+        esac
+        options="--help --domain --json" ;;
     new)
         case "$prev" in
         --dir) COMPREPLY=($(compgen -d -- "$cur")); return ;;

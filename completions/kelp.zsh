@@ -9,6 +9,7 @@ _kelp() {
             'inspect:show what a model is made of and whether it can run'
             'bench:measure load time, latency and memory of a model'
             'kernels:list libraries of kernels and what they take'
+            'ops:list operators, their versions and how they are carried out'
             'new:make the project of a backend in C'
             'completion:print completion for a shell'
             'help:explain a command')
@@ -86,6 +87,11 @@ _kelp() {
     kernels)
         _arguments '--help[this text]' \
             '*--library=[only this library, by its name or its file; may be given several times]:NAME|FILE: ' \
+            '--json[print JSON]' \
+            '*:file:_files' ;;
+    ops)
+        _arguments '--help[this text]' \
+            '--domain=[only this domain\: ai.onnx, ai.onnx.ml, com.microsoft, …]:NAME: ' \
             '--json[print JSON]' \
             '*:file:_files' ;;
     new)

@@ -151,6 +151,7 @@ else
 fi
 step wheel env "KELP_BUILD=$PWD/build/release" "$python" tests/python/test_wheel.py
 step cli-docs python3 scripts/gen_cli_docs.py build/release/bin/kelp --check
+step operator-docs "$python" scripts/gen_operator_docs.py build/release/bin/kelp build/release/tests/ops/cases --check
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1:abort_on_error=0}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1:halt_on_error=1}
 export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=0:second_deadlock_stack=1}

@@ -172,6 +172,14 @@ typedef struct kelp_opset_match {
 KELP_API bool kelp_opset_find(const kelp_opset_registry *registry, const kelp_node *node,
                               kelp_opset_match *out);
 
+/* What was declared: the opsets of all backends, one after another; false past the last. */
+typedef struct kelp_opset_declared {
+    const kelp_opset_backend *backend;
+    const kelp_opset *opset;
+} kelp_opset_declared;
+KELP_API bool kelp_opset_registry_at(const kelp_opset_registry *registry, size_t index,
+                                     kelp_opset_declared *out);
+
 /* NULL when every node of every block, subgraph and function of the graph is covered; else
  * UNIMPLEMENTED with one line for each uncovered (domain, operator, version, node name, where it
  * stands). */

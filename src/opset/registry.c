@@ -172,3 +172,17 @@ bool kelp_opset_find(const kelp_opset_registry *registry, const kelp_node *node,
     }
     return false;
 }
+
+bool kelp_opset_registry_at(const kelp_opset_registry *registry, size_t index,
+                            kelp_opset_declared *out) {
+    for (size_t i = 0; i < registry->count; i++) {
+        const entry *e = &registry->entries[i];
+        if (index <= e->extension_count) {
+            *out = (kelp_opset_declared){e->backend,
+                                         index == 0 ? e->atomic : &e->extensions[index - 1]};
+            return true;
+        }
+        index -= e->extension_count + 1;
+    }
+    return false;
+}

@@ -192,10 +192,21 @@ class Others(unittest.TestCase):
             self.assertLessEqual(result["median_ns"], result["p99_ns"])
         self.assertIn("median", kelp("bench", DIGITS, "--threads", "1", "--seconds", "0").stdout)
 
+    def test_ops_is_the_list_of_operators(self):
+        with open(os.path.join(ROOT, "src", "ops", "ops.inc"), encoding="utf-8") as file:
+            named = [line.split("(")[1].split(",")[0] for line in file if line.startswith(("OP(", "OP_DISPATCHED("))]
+        listed = json.loads(kelp("ops", "--json").stdout)
+        self.assertEqual(sorted(entry["name"] for entry in listed), sorted(named))
+        softmax = kelp("ops", "Softmax", "--domain", "ai.onnx").stdout.split()
+        self.assertEqual(softmax[:4], ["ai.onnx", "Softmax", "1+", "cpu"])
+        self.assertEqual(len(kelp("ops", "--domain", "ai.onnx.preview.training").stdout.splitlines()), 4)
+        ended = kelp("ops", "Sofmax")
+        self.assertEqual((ended.returncode, ended.stderr), (1, "kelp: there is no operator 'Sofmax'\n"))
+
     def test_help(self):
         overview = kelp("help")
         self.assertEqual(overview.returncode, 0)
-        for command in ("serve", "run", "inspect", "bench", "new", "completion"):
+        for command in ("serve", "run", "inspect", "bench", "ops", "new", "completion"):
             self.assertIn(command, overview.stdout)
             for words in ((command, "--help"), ("help", command)):
                 ended = kelp(*words)
