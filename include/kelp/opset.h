@@ -57,6 +57,9 @@ typedef struct kelp_op_args {
     const kelp_op_env *env;
     bool deferred; /* reshape sets it when it needs the data of an input that is not known yet: it
                       is then called again, with data, right before invoke */
+    bool placed;   /* reshape sets it when, called again with data, it made the results already:
+                      outputs have data (env memory, or the operator's own until it is called
+                      again), and invoke is left out */
 } kelp_op_args;
 
 #define KELP_OP_VIEW                                                                            \

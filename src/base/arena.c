@@ -47,6 +47,23 @@ void kelp_arena_clear(kelp_arena *arena) {
     arena->used_bytes = 0;
 }
 
+kelp_arena_mark kelp_arena_get_mark(const kelp_arena *arena) {
+    const kelp_arena_chunk *chunk = arena->current;
+    return (kelp_arena_mark){arena->current, chunk ? chunk->used_bytes : 0, arena->used_bytes};
+}
+
+void kelp_arena_go_back(kelp_arena *arena, kelp_arena_mark mark) {
+    if (mark.chunk == NULL) { /* it was empty */
+        kelp_arena_clear(arena);
+        return;
+    }
+    for (kelp_arena_chunk *chunk = mark.chunk; chunk != arena->current; chunk = chunk->next)
+        chunk->next->used_bytes = 0;
+    arena->current = mark.chunk;
+    mark.chunk->used_bytes = mark.chunk_used_bytes;
+    arena->used_bytes = mark.used_bytes;
+}
+
 /* Memory from one chunk; NULL when it is too full. */
 static void *chunk_alloc(kelp_arena_chunk *chunk, size_t size_bytes, size_t alignment) {
     uintptr_t base = (uintptr_t)chunk_data(chunk);

@@ -27,6 +27,14 @@ void kelp_arena_deinit(kelp_arena *arena);
 /* Forgets what was given out, keeps the chunks. */
 void kelp_arena_clear(kelp_arena *arena);
 
+/* What was given out since a mark is forgotten by going back to it; marks nest. */
+typedef struct kelp_arena_mark {
+    kelp_arena_chunk *chunk;
+    size_t chunk_used_bytes, used_bytes;
+} kelp_arena_mark;
+kelp_arena_mark kelp_arena_get_mark(const kelp_arena *arena);
+void kelp_arena_go_back(kelp_arena *arena, kelp_arena_mark mark);
+
 /* NULL when there is no memory, the limit is passed or the size overflows. Size 0 gives a unique
  * non-NULL pointer. */
 void *kelp_arena_alloc(kelp_arena *arena, size_t size_bytes, size_t alignment);

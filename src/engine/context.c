@@ -14,8 +14,6 @@ kelp_status *kelp_context_create(kelp_engine *engine, kelp_context **out) {
     context->allocator = allocator;
     kelp_arena_init(&context->run_arena, allocator, 64 << 10);
     atomic_init(&context->cancel, false);
-    context->env =
-        (kelp_op_env){allocator, engine->runtime->pool, &context->cancel, &context->run_arena};
     kelp_status *status = kelp_frame_init(&context->main, context, engine->program);
     if (status != NULL) {
         kelp_context_destroy(context);
@@ -107,14 +105,7 @@ kelp_status *kelp_context_set_input(kelp_context *context, size_t index,
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "input '%s' has no data", info->name);
     if (tensor->dtype == KELP_LIST)
         KELP_TRY(check_list(info, tensor, context->engine->graph->main->inputs[index]->dtype, 1));
-    kelp_frame *frame = &context->main;
-    bool same = frame->inputs[index].rank == tensor->rank &&
-                frame->inputs[index].dtype == tensor->dtype &&
-                (tensor->rank == 0 || memcmp(frame->inputs[index].shape, tensor->shape,
-                                             (size_t)tensor->rank * sizeof *tensor->shape) == 0);
-    frame->planned = frame->planned && same;
-    frame->inputs[index] = *tensor;
-    frame->rebind = true;
+    kelp_frame_bind(&context->main, index, tensor);
     return NULL;
 }
 

@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "engine/runtime.h"
 #include "graph/ir.h"
+#include "opset/body.h"
 #include "opset/env.h"
 
 /* A node of the engine's graph, matched to its kernel. */
@@ -108,6 +109,7 @@ typedef struct kelp_plan {
     bool *copies; /* per output: it is copied to its place after the last step */
     char *bound_workspace; /* what data pointers were resolved against */
     bool bound;
+    struct kelp_engine_body *bodies; /* of its nodes that own blocks */
     kelp_plan_stats stats;
 } kelp_plan;
 
@@ -115,6 +117,9 @@ typedef struct kelp_plan {
 typedef struct kelp_frame {
     kelp_context *context;
     const kelp_program *program;
+    kelp_op_env env;     /* what kernels see */
+    kelp_body *body;     /* that it is behind; NULL: the main block's */
+    uint64_t given;      /* inputs whose data are known while planning */
     kelp_tensor *inputs; /* as bound; dtype INVALID: not bound yet */
     void **input_data;   /* where steps read it: as bound, or an aligned copy of this invoke */
     struct kelp_bound_output {
@@ -122,6 +127,8 @@ typedef struct kelp_frame {
         size_t user_bytes;
         void *own_data;
         size_t own_bytes;
+        void *other_data; /* of a body's carried output: what it gave in the run before */
+        size_t other_bytes;
         void *target;       /* where steps write it: user_data, or own_data when that is absent or
                                misaligned */
         kelp_tensor tensor; /* as kelp_context_output shows it */
@@ -139,13 +146,27 @@ typedef struct kelp_frame {
 struct kelp_context {
     kelp_engine *engine;
     kelp_allocator allocator;
-    kelp_op_env env;
-    kelp_arena run_arena; /* cleared by each invoke */
+    kelp_arena run_arena; /* cleared by each invoke; a body's run takes back what it took, unless
+                             lists or strings came out, which lie there */
     _Atomic bool cancel;
     kelp_frame main;
     kelp_profile_fn profile;
     void *profile_userp;
 };
+
+/* A block of a node under a plan. */
+typedef struct kelp_engine_body {
+    kelp_body body;
+    kelp_frame frame;
+    struct kelp_engine_body *next; /* of the plan */
+} kelp_engine_body;
+
+/* The bodies of a node, for the planner: `given` has a bit for each input of the node whose data
+ * are known. They go with the plan. */
+kelp_status *kelp_bodies_create(kelp_context *context, kelp_plan *plan,
+                                const kelp_engine_node *engine_node, uint64_t given,
+                                kelp_body **out) KELP_MUST_USE;
+void kelp_bodies_destroy(kelp_plan *plan);
 
 /* ---- frames ---- */
 kelp_status *kelp_frame_init(kelp_frame *frame, kelp_context *context,
@@ -153,6 +174,8 @@ kelp_status *kelp_frame_init(kelp_frame *frame, kelp_context *context,
 void kelp_frame_deinit(kelp_frame *frame);
 /* Plans for the shapes that are bound, unless there is such a plan. */
 kelp_status *kelp_frame_prepare(kelp_frame *frame) KELP_MUST_USE;
+/* Binds an input: its plan may have to be another one. */
+void kelp_frame_bind(kelp_frame *frame, size_t index, const kelp_tensor *tensor);
 /* Runs the program on what is bound; outputs[i].tensor is then the result. */
 kelp_status *kelp_frame_run(kelp_frame *frame) KELP_MUST_USE;
 /* Shows outputs whose shapes hang on data as open, also under a plan made for data. */

@@ -29,10 +29,19 @@ kelp_status *kelp_frame_init(kelp_frame *frame, kelp_context *context,
     frame->context = context;
     frame->program = program;
     frame->credit = DATA_PLAN_CREDIT;
+    frame->env = (kelp_op_env){.allocator = allocator,
+                               .pool = context->engine->runtime->pool,
+                               .cancel = &context->cancel,
+                               .arena = &context->run_arena};
     KELP_TRY(kelp_alloc_zero(allocator, inputs, sizeof *frame->inputs, (void **)&frame->inputs));
     KELP_TRY(
         kelp_alloc_zero(allocator, inputs, sizeof *frame->input_data, (void **)&frame->input_data));
     return kelp_alloc_zero(allocator, outputs, sizeof *frame->outputs, (void **)&frame->outputs);
+}
+
+static void free_output(kelp_allocator allocator, struct kelp_bound_output *output) {
+    kelp_free_aligned(allocator, output->own_data, output->own_bytes, KELP_TENSOR_ALIGNMENT);
+    kelp_free_aligned(allocator, output->other_data, output->other_bytes, KELP_TENSOR_ALIGNMENT);
 }
 
 void kelp_frame_deinit(kelp_frame *frame) {
@@ -46,12 +55,22 @@ void kelp_frame_deinit(kelp_frame *frame) {
         kelp_plan_destroy(plan, allocator);
     }
     for (size_t i = 0; frame->outputs != NULL && i < outputs; i++)
-        kelp_free_aligned(allocator, frame->outputs[i].own_data, frame->outputs[i].own_bytes,
-                          KELP_TENSOR_ALIGNMENT);
+        free_output(allocator, &frame->outputs[i]);
     kelp_free(allocator, frame->outputs, outputs * sizeof *frame->outputs);
     kelp_free(allocator, frame->inputs, inputs * sizeof *frame->inputs);
     kelp_free(allocator, frame->input_data, inputs * sizeof *frame->input_data);
     kelp_free_aligned(allocator, frame->workspace, frame->workspace_bytes, KELP_TENSOR_ALIGNMENT);
+}
+
+/* ---- bind ---- */
+void kelp_frame_bind(kelp_frame *frame, size_t index, const kelp_tensor *tensor) {
+    kelp_tensor *bound = &frame->inputs[index];
+    bool same = bound->rank == tensor->rank && bound->dtype == tensor->dtype &&
+                (tensor->rank <= 0 || memcmp(bound->shape, tensor->shape,
+                                             (size_t)tensor->rank * sizeof *tensor->shape) == 0);
+    frame->planned = frame->planned && same;
+    *bound = *tensor;
+    frame->rebind = true;
 }
 
 /* ---- prepare ---- */
@@ -66,7 +85,7 @@ static kelp_status *use_plan(kelp_frame *frame, uint64_t given) {
         *link = plan->next;
     } else {
         KELP_TRY(kelp_plan_create(frame, given, &plan));
-        for (size_t i = 0; given != 0 && i < frame->program->block->output_count; i++)
+        for (size_t i = 0; given != frame->given && i < frame->program->block->output_count; i++)
             plan->open[i] = frame->plans->open[i]; /* it follows the plan without data */
         frame->plan_count++;
     }
@@ -124,7 +143,7 @@ void kelp_frame_hide_open(kelp_frame *frame) {
 kelp_status *kelp_frame_prepare(kelp_frame *frame) {
     if (frame->planned)
         return NULL;
-    KELP_TRY(use_plan(frame, 0));
+    KELP_TRY(use_plan(frame, frame->given));
     KELP_TRY(adopt_plan(frame));
     frame->planned = true;
     return NULL;
@@ -133,10 +152,18 @@ kelp_status *kelp_frame_prepare(kelp_frame *frame) {
 /* ---- invoke ---- */
 /* The current plan fits the shapes; it must fit the data it was made for, and one that would gain
  * by data is followed by one that knows them. */
+static kelp_status *switch_plan(kelp_frame *frame, uint64_t given) {
+    frame->planned = false;
+    KELP_TRY(use_plan(frame, given));
+    KELP_TRY(adopt_plan(frame));
+    frame->planned = true;
+    return NULL;
+}
+
 static kelp_status *choose_by_data(kelp_frame *frame) {
     const kelp_plan *plan = frame->plans;
     uint64_t wants = plan->wants | plan->given;
-    if (KELP_LIKELY(wants == 0))
+    if (KELP_LIKELY(wants == 0) || frame->body != NULL)
         return NULL;
     if (plan->given != 0 && kelp_plan_fits(plan, frame)) {
         frame->credit += frame->credit < DATA_PLAN_CREDIT;
@@ -145,18 +172,13 @@ static kelp_status *choose_by_data(kelp_frame *frame) {
     for (const kelp_plan *other = frame->plans; other != NULL; other = other->next)
         if (other->given == wants && kelp_plan_fits(other, frame)) {
             frame->credit += frame->credit < DATA_PLAN_CREDIT;
-            KELP_TRY(use_plan(frame, wants));
-            return adopt_plan(frame);
+            return switch_plan(frame, wants);
         }
     if (frame->credit >= DATA_PLAN_COST) {
         frame->credit -= DATA_PLAN_COST;
-        KELP_TRY(use_plan(frame, wants));
-        return adopt_plan(frame);
+        return switch_plan(frame, wants);
     }
-    if (plan->given == 0)
-        return NULL;
-    KELP_TRY(use_plan(frame, 0));
-    return adopt_plan(frame);
+    return plan->given == 0 ? NULL : switch_plan(frame, 0);
 }
 
 static kelp_status *too_small(const kelp_frame *frame, size_t index, size_t needed) {
@@ -177,7 +199,7 @@ static kelp_status *bind_inputs(kelp_frame *frame) {
         if (kelp_is_aligned(input->data, input->dtype))
             continue;
         size_t bytes = kelp_tensor_bytes(input);
-        void *copy = kelp_op_env_alloc(&frame->context->env, bytes ? bytes : 1);
+        void *copy = kelp_op_env_alloc(&frame->env, bytes ? bytes : 1);
         if (copy == NULL)
             return kelp_status_oom();
         memcpy(copy, input->data, bytes);
@@ -185,6 +207,31 @@ static kelp_status *bind_inputs(kelp_frame *frame) {
         frame->rebind = true;
     }
     return NULL;
+}
+
+/* Output `i` of a body is its input `*out_input` in the next run. */
+static bool is_carried(const kelp_frame *frame, size_t i, size_t *out_input) {
+    const kelp_body *body = frame->body;
+    if (body == NULL || i < body->first_output || i - body->first_output >= body->carried)
+        return false;
+    *out_input = body->first_input + (i - body->first_output);
+    return true;
+}
+
+/* The frame's own memory for an output. What is carried alternates between two places: one is read
+ * while the other is written. */
+static kelp_status *own_place(kelp_frame *frame, size_t i, size_t bytes) {
+    struct kelp_bound_output *output = &frame->outputs[i];
+    size_t input;
+    if (is_carried(frame, i, &input)) {
+        void *data = output->own_data;
+        size_t had = output->own_bytes;
+        output->own_data = output->other_data;
+        output->own_bytes = output->other_bytes;
+        output->other_data = data;
+        output->other_bytes = had;
+    }
+    return grow(frame, &output->own_data, &output->own_bytes, bytes ? bytes : 1);
 }
 
 static kelp_status *bind_outputs(kelp_frame *frame) {
@@ -200,7 +247,7 @@ static kelp_status *bind_outputs(kelp_frame *frame) {
             output->target = output->user_data;
             continue;
         }
-        KELP_TRY(grow(frame, &output->own_data, &output->own_bytes, bytes ? bytes : 1));
+        KELP_TRY(own_place(frame, i, bytes));
         output->target = output->own_data;
     }
     return NULL;
@@ -208,29 +255,32 @@ static kelp_status *bind_outputs(kelp_frame *frame) {
 
 /* A step whose shapes were not known: reshape with the data that is there now, and place its
  * results. */
-static kelp_status *prepare_dynamic(kelp_context *context, kelp_step *step) {
+static kelp_status *prepare_dynamic(const kelp_frame *frame, kelp_step *step) {
     kelp_op_args *args = &step->args;
     const kelp_op_kernel *kernel = step->engine_node->kernel;
     if (kernel->plan_bytes > 0)
         memset(args->plan, 0, kernel->plan_bytes);
     args->scratch_bytes = 0;
     args->deferred = false;
+    args->placed = false;
     KELP_TRY(kelp_opset_check_lists(kernel, args));
     KELP_TRY(kernel->reshape(step->engine_node->state, args));
     if (args->deferred)
         return KELP_ERROR(KELP_INTERNAL,
                           "the operator defers its shape although its data is there");
+    if (args->placed)
+        return NULL;
     for (int32_t i = 0; i < args->output_count; i++) {
         if (args->outputs[i] == NULL)
             continue;
         size_t bytes = kelp_tensor_bytes(args->outputs[i]);
-        args->outputs[i]->data = kelp_op_env_alloc(&context->env, bytes ? bytes : 1);
+        args->outputs[i]->data = kelp_op_env_alloc(&frame->env, bytes ? bytes : 1);
         if (args->outputs[i]->data == NULL)
             return kelp_status_oom();
     }
     args->scratch = NULL;
     if (args->scratch_bytes > 0) {
-        args->scratch = kelp_op_env_alloc(&context->env, args->scratch_bytes);
+        args->scratch = kelp_op_env_alloc(&frame->env, args->scratch_bytes);
         if (args->scratch == NULL)
             return kelp_status_oom();
     }
@@ -250,15 +300,27 @@ kelp_status *kelp_frame_name_node(const kelp_frame *frame, const kelp_node *node
 }
 
 static kelp_status *run_step(kelp_frame *frame, kelp_step *step) {
-    kelp_status *status = step->dynamic ? prepare_dynamic(frame->context, step) : NULL;
-    if (status == NULL)
+    kelp_status *status = step->dynamic ? prepare_dynamic(frame, step) : NULL;
+    if (status == NULL && !step->args.placed)
         status = step->engine_node->kernel->invoke(step->engine_node->state, &step->args);
     return KELP_LIKELY(status == NULL) ? NULL
                                        : kelp_frame_name_node(frame, step->args.node, status);
 }
 
-static kelp_status *deliver(kelp_frame *frame) {
+/* A carried value that is the body's input as it was: it stays where it is. */
+static bool stays(const kelp_frame *frame, size_t i) {
     const kelp_plan *plan = frame->plans;
+    const kelp_plan_value *value = plan->outputs[i], *root = &plan->values[value->root];
+    size_t input;
+    return plan->copies[i] && !value->dynamic && root->storage == KELP_STORAGE_INPUT &&
+           is_carried(frame, i, &input) && root->index == input &&
+           frame->input_data[input] == frame->inputs[input].data &&
+           frame->outputs[i].user_data == NULL;
+}
+
+static kelp_status *deliver(kelp_frame *frame, bool *out_keeps) {
+    const kelp_plan *plan = frame->plans;
+    *out_keeps = false;
     for (size_t i = 0; i < frame->program->block->output_count; i++) {
         struct kelp_bound_output *output = &frame->outputs[i];
         const void *from = output->target;
@@ -266,16 +328,20 @@ static kelp_status *deliver(kelp_frame *frame) {
             output->tensor = plan->outputs[i]->tensor;
             from = output->tensor.data;
         }
+        output->tensor.flags = 0;
+        *out_keeps =
+            *out_keeps || output->tensor.dtype == KELP_LIST || output->tensor.dtype == KELP_STRING;
+        if (stays(frame, i))
+            continue;
         size_t bytes = kelp_tensor_bytes(&output->tensor);
         if (output->user_data != NULL && output->user_bytes < bytes)
             return too_small(frame, i, bytes);
         if (output->user_data == NULL && plan->copies[i])
-            KELP_TRY(grow(frame, &output->own_data, &output->own_bytes, bytes ? bytes : 1));
+            KELP_TRY(own_place(frame, i, bytes));
         void *to = output->user_data ? output->user_data : output->own_data;
         if (to != from && bytes > 0)
             memcpy(to, from, bytes);
         output->tensor.data = to;
-        output->tensor.flags = 0;
     }
     return NULL;
 }
@@ -296,19 +362,26 @@ static kelp_status *bind(kelp_frame *frame) {
 
 kelp_status *kelp_frame_run(kelp_frame *frame) {
     kelp_context *context = frame->context;
+    kelp_arena_mark mark = kelp_arena_get_mark(&context->run_arena);
+    bool keeps = false;
     KELP_TRY(kelp_frame_prepare(frame));
     KELP_TRY(choose_by_data(frame));
     KELP_TRY(bind(frame));
+    bool profiled =
+        context->profile != NULL && frame->body == NULL; /* a body's time is its node's */
     const kelp_plan *plan = frame->plans;
     for (size_t i = 0; i < plan->step_count; i++) {
         if (KELP_UNLIKELY(atomic_load_explicit(&context->cancel, memory_order_relaxed)))
             return KELP_ERROR(KELP_CANCELLED, "the invocation of model '%s' was cancelled",
                               context->engine->graph->info.label);
-        uint64_t begin = context->profile ? kelp_now_ns() : 0;
+        uint64_t begin = profiled ? kelp_now_ns() : 0;
         KELP_TRY(run_step(frame, &plan->steps[i]));
-        if (context->profile != NULL)
+        if (profiled)
             context->profile(context->profile_userp, i, plan->steps[i].args.node->op_type,
                              plan->steps[i].args.node->name, kelp_now_ns() - begin);
     }
-    return deliver(frame);
+    KELP_TRY(deliver(frame, &keeps));
+    if (frame->body != NULL && !keeps)
+        kelp_arena_go_back(&context->run_arena, mark);
+    return NULL;
 }

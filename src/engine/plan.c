@@ -149,7 +149,7 @@ static kelp_status *init_args(planner *p, const kelp_engine_node *engine_node, k
                            .inputs = inputs,
                            .outputs = outputs,
                            .plan = memory,
-                           .env = &p->context->env};
+                           .env = &p->frame->env};
     return NULL;
 }
 
@@ -202,9 +202,12 @@ static bool can_evaluate(planner *p, const kelp_engine_node *engine_node) {
     if ((engine_node->kernel->flags & KELP_OP_IMPURE) != 0)
         return false;
     size_t bytes = 0;
-    for (size_t i = 0; i < node->output_count; i++)
-        if (node->outputs[i] != NULL)
-            bytes += value_of(p, node->outputs[i])->bytes;
+    for (size_t i = 0; i < node->output_count; i++) {
+        const kelp_plan_value *value = node->outputs[i] ? value_of(p, node->outputs[i]) : NULL;
+        if (value != NULL && value->tensor.dtype == KELP_STRING && p->frame->body != NULL)
+            return false; /* texts a body gives may outlive its plan */
+        bytes += value != NULL ? value->bytes : 0;
+    }
     if (bytes > PLAN_FOLD_MAX_BYTES)
         return false;
     if ((engine_node->kernel->flags & KELP_OP_SHAPE_ONLY) != 0)
@@ -218,7 +221,7 @@ static bool can_evaluate(planner *p, const kelp_engine_node *engine_node) {
 
 static kelp_status *evaluate(planner *p, const kelp_engine_node *engine_node, kelp_op_args *args) {
     kelp_arena *arena = &p->plan->arena;
-    kelp_op_env env = p->context->env;
+    kelp_op_env env = p->frame->env;
     env.arena = arena;
     env.cancel = NULL;
     args->env = &env;
@@ -310,6 +313,8 @@ static void add_step(planner *p, const kelp_engine_node *engine_node, const kelp
     uint32_t index = (uint32_t)p->plan->step_count++;
     p->plan->steps[index] =
         (kelp_step){.engine_node = engine_node, .args = *args, .dynamic = dynamic};
+    if (args->env != &p->frame->env)
+        ((kelp_op_env *)args->env)->arena = &p->context->run_arena;
     const kelp_node *node = engine_node->node;
     touch(p, node, index);
     for (size_t i = 0; i < node->output_count; i++) {
@@ -331,6 +336,26 @@ static void add_step(planner *p, const kelp_engine_node *engine_node, const kelp
     }
     if (dynamic)
         p->plan->stats.dynamic_steps++;
+}
+
+/* The node's blocks are made ready, with an env that lists them. */
+static kelp_status *add_bodies(planner *p, const kelp_engine_node *engine_node,
+                               kelp_op_args *args) {
+    const kelp_node *node = engine_node->node;
+    kelp_op_env *env = KELP_ARENA_NEW(&p->plan->arena, kelp_op_env);
+    uint64_t given = 0;
+    if (env == NULL)
+        return kelp_status_oom();
+    for (size_t i = 0; i < node->input_count && i < 63; i++) {
+        const kelp_plan_value *value = node->inputs[i] ? value_of(p, node->inputs[i]) : NULL;
+        if (value != NULL && !value->dynamic && root_of(p, value)->storage == KELP_STORAGE_FIXED &&
+            may_be_given(&value->tensor))
+            given |= (uint64_t)1 << i;
+    }
+    *env = p->frame->env; /* without memory, while planning */
+    KELP_TRY(kelp_bodies_create(p->context, p->plan, engine_node, given, &env->bodies));
+    args->env = env;
+    return NULL;
 }
 
 static void add_dynamic(planner *p, const kelp_engine_node *engine_node, kelp_op_args *args) {
@@ -417,6 +442,8 @@ static kelp_status *plan_node(planner *p, const kelp_engine_node *engine_node) {
             return NULL;
     }
     KELP_TRY(init_args(p, engine_node, &args));
+    if (engine_node->body_count > 0)
+        KELP_TRY(add_bodies(p, engine_node, &args));
     if (any_input_dynamic(p, node)) {
         add_dynamic(p, engine_node, &args);
         return NULL;
@@ -512,8 +539,7 @@ kelp_status *kelp_plan_create(kelp_frame *frame, uint64_t given, kelp_plan **out
     plan->given = given;
     planner p = {.frame = frame, .context = context, .engine = context->engine, .plan = plan};
     /* kernels that need memory which lives until invoke find none while planning, and defer */
-    kelp_arena *arena = context->env.arena;
-    context->env.arena = NULL;
+    frame->env.arena = NULL;
     kelp_status *status = init_plan(&p);
     for (size_t i = 0; status == NULL && i < program->node_count; i++)
         status = plan_node(&p, &program->nodes[i]);
@@ -522,8 +548,8 @@ kelp_status *kelp_plan_create(kelp_frame *frame, uint64_t given, kelp_plan **out
         list_moving(&p);
         status = place(&p);
     }
-    context->env.arena = arena;
-    if (given != 0) /* what these data do not settle, no data do */
+    frame->env.arena = &context->run_arena;
+    if (given != 0 || frame->body != NULL) /* what these data do not settle, no data do */
         plan->wants = 0;
     if (status != NULL) {
         kelp_plan_destroy(plan, context->allocator);
@@ -536,6 +562,7 @@ kelp_status *kelp_plan_create(kelp_frame *frame, uint64_t given, kelp_plan **out
 void kelp_plan_destroy(kelp_plan *plan, kelp_allocator allocator) {
     if (plan == NULL)
         return;
+    kelp_bodies_destroy(plan);
     kelp_arena_deinit(&plan->arena);
     kelp_free(allocator, plan, sizeof *plan);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operator → one-node graph, graph → operators, and both as a kernel. */
+/* Operator → one-node graph, and as a kernel. */
 #include "opset/bridge.h"
 
 #include "base/alloc.h"
@@ -148,80 +148,6 @@ kelp_status *kelp_opset_dispatch(const kelp_opset_match *match, const kelp_op_en
     if (match->backend->dispatch != NULL)
         return dispatch_and_wait(match, env, node, inputs, outputs);
     return run_as_graph(match, env, node, inputs, outputs);
-}
-
-/* ---- graph → operators ---- */
-kelp_captures kelp_node_captures(const kelp_node *node, const kelp_tensor *const *inputs) {
-    size_t first = (size_t)kelp_node_attr_i64(node, "kelp.captures", (int64_t)node->input_count);
-    return (kelp_captures){(const kelp_value *const *)node->inputs + first, inputs + first,
-                           node->input_count - first};
-}
-
-typedef struct walk {
-    const kelp_op_env *env;
-    const kelp_block *block;
-    const kelp_captures *captures;
-    const kelp_tensor **tensors; /* by value id of the block */
-} walk;
-
-static const kelp_tensor *find_tensor(const walk *w, const kelp_value *value) {
-    if (value->constant != NULL)
-        return value->constant;
-    if (value->block == w->block)
-        return w->tensors[value->id];
-    return NULL;
-}
-
-static kelp_status *walk_node(const walk *w, const kelp_opset_registry *registry,
-                              const kelp_node *node) {
-    kelp_opset_match match;
-    if (!kelp_opset_find(registry, node, &match))
-        return KELP_ERROR(KELP_UNIMPLEMENTED, "no backend covers operator '%s::%s' (node '%s')",
-                          node->domain, node->op_type, node->name);
-    const kelp_tensor **in = kelp_op_env_alloc(w->env, (node->input_count + 1) * sizeof *in);
-    kelp_tensor *out = kelp_op_env_alloc(w->env, (node->output_count + 1) * sizeof *out);
-    if (in == NULL || out == NULL)
-        return kelp_status_oom();
-    memset(out, 0, (node->output_count + 1) * sizeof *out);
-    for (size_t i = 0; i < node->input_count; i++) {
-        const kelp_value *value = node->inputs[i];
-        in[i] = value == NULL ? NULL : find_tensor(w, value);
-        if (value != NULL && in[i] == NULL)
-            return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                              "input '%s' of node '%s' (%s) has no value in block '%s'",
-                              value->name, node->name, node->op_type, w->block->name);
-    }
-    kelp_status *status = kelp_opset_dispatch(&match, w->env, node, in, out);
-    if (status != NULL)
-        return KELP_ANNOTATE(status, "node '%s' (%s) of block '%s'", node->name, node->op_type,
-                             w->block->name);
-    for (size_t i = 0; i < node->output_count; i++)
-        if (node->outputs[i] != NULL)
-            w->tensors[node->outputs[i]->id] = &out[i];
-    return NULL;
-}
-
-kelp_status *kelp_opset_walk_block(const kelp_opset_registry *registry, const kelp_op_env *env,
-                                   const kelp_block *block, const kelp_captures *captures,
-                                   const kelp_tensor *const *inputs, kelp_tensor *outputs) {
-    walk w = {env, block, captures, NULL};
-    w.tensors = kelp_op_env_alloc(env, (block->value_count + 1) * sizeof *w.tensors);
-    if (w.tensors == NULL)
-        return kelp_status_oom();
-    memset(w.tensors, 0, (block->value_count + 1) * sizeof *w.tensors);
-    size_t own = block->input_count - (captures != NULL ? captures->count : 0);
-    for (size_t i = 0; i < block->input_count; i++)
-        w.tensors[block->inputs[i]->id] = i < own ? inputs[i] : captures->tensors[i - own];
-    for (size_t n = 0; n < block->node_count; n++)
-        KELP_TRY(walk_node(&w, registry, block->nodes[n]));
-    for (size_t i = 0; i < block->output_count; i++) {
-        const kelp_tensor *tensor = find_tensor(&w, block->outputs[i]);
-        if (tensor == NULL)
-            return KELP_ERROR(KELP_INVALID_ARGUMENT, "output '%s' of block '%s' is never made",
-                              block->outputs[i]->name, block->name);
-        outputs[i] = *tensor;
-    }
-    return NULL;
 }
 
 /* ---- as a kernel ---- */

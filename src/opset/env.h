@@ -13,6 +13,7 @@ struct kelp_op_env {
     kelp_pool *pool;            /* NULL: the caller's thread alone */
     const _Atomic bool *cancel; /* NULL: cannot be cancelled */
     kelp_arena *arena;          /* behind kelp_op_env_alloc; NULL: there is none */
+    struct kelp_body *bodies;   /* of the node that is run, see body.h */
 };
 
 #endif

@@ -1,24 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operators that own subgraphs: If, Loop and Scan. They are dispatched, not planned: which branch
- * runs and how often depends on data. */
+/* Operators that own subgraphs: If, Loop, Scan, FlexAttention. Their blocks are planned by the
+ * engine (opset/body.h); what is left here is when they run, and on what. */
 #ifndef KELP_OPS_CONTROL_H_
 #define KELP_OPS_CONTROL_H_
 
-#include <kelp/opset.h>
+#include "base/alloc.h"
+#include "ops/kernel.h"
+#include "opset/env.h"
 
-/* The `dispatch` of the cpu opset backend; `self` is the kelp_opset_registry whose backends run the
- * subgraphs' nodes. */
+/* The `dispatch` of the cpu opset backend: operators on lists, and FlexAttention. */
 kelp_status *kelp_control_dispatch(void *self, const kelp_op_env *env, const kelp_node *node,
                                    const kelp_tensor *const *inputs, kelp_tensor *outputs,
                                    kelp_completion *completion, kelp_dispatch_result *out_result);
 
 /* FlexAttention, which runs subgraphs within its attention. */
-kelp_status *kelp_control_flex(void *self, const kelp_op_env *env, const kelp_node *node,
+kelp_status *kelp_control_flex(const kelp_op_env *env, const kelp_node *node,
                                const kelp_tensor *const *inputs,
                                kelp_tensor *outputs) KELP_MUST_USE;
-/* Scan, all versions. */
-kelp_status *kelp_control_scan(const kelp_opset_registry *registry, const kelp_op_env *env,
-                               const kelp_node *node, const kelp_tensor *const *inputs,
-                               kelp_tensor *outputs) KELP_MUST_USE;
+
+/* A condition; INVALID_ARGUMENT when it is not one bool. */
+kelp_status *kelp_control_bool(const kelp_node *node, const kelp_tensor *tensor,
+                               bool *out) KELP_MUST_USE;
+/* true when every input has its data, and memory that lives until invoke is there: the operator
+ * may run while it is reshaped. */
+bool kelp_control_has_data(const kelp_op_args *args);
 
 #endif

@@ -7,12 +7,11 @@
 #include "ops/control/control.h"
 #include "ops/linear/gemm.h"
 #include "ops/wide.h"
-#include "opset/bridge.h"
+#include "opset/body.h"
 
 #include <math.h>
 
 typedef struct flex {
-    const kelp_opset_registry *registry;
     const kelp_op_env *env;
     const kelp_node *node;
     const kelp_tensor *const *inputs;
@@ -138,12 +137,14 @@ static void product_range(void *userp, int64_t begin, int64_t end, int worker) {
 
 /* Scores or probabilities through a subgraph, when the node has it. */
 static kelp_status *modify(const flex *f, const char *name) {
-    const kelp_block *block = kelp_node_attr_block(f->node, name);
     int64_t shape[4] = {f->batch, f->heads, f->queries, f->keys};
-    if (block == NULL)
+    if (kelp_node_attr_block(f->node, name) == NULL)
         return NULL;
-    if (kelp_block_input_count(block) != 1 + kelp_node_captures(f->node, f->inputs).count ||
-        kelp_block_output_count(block) != 1)
+    kelp_body *body = NULL;
+    KELP_TRY(kelp_env_body(f->env, f->node, name, &body));
+    size_t own = kelp_node_own_inputs(f->node), all = kelp_node_input_count(f->node);
+    if (kelp_block_input_count(body->block) != 1 + all - own ||
+        kelp_block_output_count(body->block) != 1)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "node '%s' (FlexAttention): %s must have one input and one output",
                           kelp_node_name(f->node), name);
@@ -153,9 +154,14 @@ static kelp_status *modify(const flex *f, const char *name) {
     if (in.data == NULL)
         return kelp_status_oom();
     write_all(f, f->scores, &in);
-    const kelp_tensor *given[1] = {&in};
-    kelp_captures captures = kelp_node_captures(f->node, f->inputs);
-    KELP_TRY(kelp_opset_walk_block(f->registry, f->env, block, &captures, given, &out));
+    const kelp_tensor **given = kelp_op_env_alloc(f->env, (1 + all - own) * sizeof *given);
+    if (given == NULL)
+        return kelp_status_oom();
+    given[0] = &in;
+    for (size_t i = own; i < all; i++)
+        given[1 + i - own] = f->inputs[i];
+    out = (kelp_tensor){.data = NULL};
+    KELP_TRY(kelp_body_run(body, given, &out));
     if (out.dtype != in.dtype || out.rank != 4 || memcmp(out.shape, shape, sizeof shape) != 0)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "node '%s' (FlexAttention): %s changes the type or the shape",
@@ -229,9 +235,9 @@ static kelp_status *attend(flex *f) {
     return NULL;
 }
 
-kelp_status *kelp_control_flex(void *self, const kelp_op_env *env, const kelp_node *node,
+kelp_status *kelp_control_flex(const kelp_op_env *env, const kelp_node *node,
                                const kelp_tensor *const *inputs, kelp_tensor *outputs) {
-    flex f = {.registry = self, .env = env, .node = node, .inputs = inputs};
+    flex f = {.env = env, .node = node, .inputs = inputs};
     if (kelp_node_input_count(node) < 3 || inputs[0] == NULL || inputs[1] == NULL ||
         inputs[2] == NULL)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,

@@ -181,30 +181,26 @@ static kelp_status *get_element(const kelp_list_call *call) {
 }
 
 /* ---- SequenceMap ---- */
-typedef struct mapping {
-    const kelp_block *body;
-    size_t outputs;
-    kelp_captures captures;
-} mapping;
-
-static kelp_status *map_one(const kelp_list_call *call, const mapping *m, int64_t index) {
+static kelp_status *map_one(const kelp_list_call *call, kelp_body *body, int64_t index) {
+    size_t all = kelp_node_input_count(call->node), outputs = kelp_block_output_count(body->block);
     const kelp_tensor **in;
     kelp_tensor *results;
-    KELP_TRY(kelp_list_alloc(call, (int64_t)call->input_count, sizeof *in, &in));
-    KELP_TRY(kelp_list_alloc(call, (int64_t)m->outputs, sizeof *results, &results));
-    for (size_t i = 0; i < call->input_count; i++) {
+    KELP_TRY(kelp_list_alloc(call, (int64_t)all, sizeof *in, &in));
+    KELP_TRY(kelp_list_alloc(call, (int64_t)outputs, sizeof *results, &results));
+    memset(results, 0, outputs * sizeof *results);
+    for (size_t i = 0; i < all; i++) {
         const kelp_tensor *input = call->inputs[i];
         if (input == NULL)
             KELP_LIST_FAIL(call, "input %zu is missing", i);
         in[i] = input;
-        if (input->dtype == KELP_LIST && input->rank == 1) {
+        if (input->dtype == KELP_LIST && input->rank == 1 && i < call->input_count) {
             if (index >= input->shape[0])
                 KELP_LIST_FAIL(call, "input %zu has %lld elements, input 0 has %lld", i,
                                (long long)input->shape[0], (long long)call->inputs[0]->shape[0]);
             in[i] = &kelp_list_items(input)[index];
         }
     }
-    KELP_TRY(kelp_opset_walk_block(call->registry, call->env, m->body, &m->captures, in, results));
+    KELP_TRY(kelp_body_run(body, in, results));
     for (size_t i = 0; i < kelp_node_output_count(call->node); i++)
         KELP_TRY(kelp_list_own(call, &results[i], kelp_list_items(&call->outputs[i]) + index));
     return NULL;
@@ -212,13 +208,11 @@ static kelp_status *map_one(const kelp_list_call *call, const mapping *m, int64_
 
 static kelp_status *map(const kelp_list_call *call) {
     const kelp_tensor *list = NULL;
-    mapping m = {.body = kelp_node_attr_block(call->node, "body"),
-                 .captures = kelp_node_captures(call->node, call->inputs)};
+    kelp_body *body = NULL;
     KELP_TRY(kelp_list_expect(call, 0, 1, &list));
-    if (m.body != NULL)
-        m.outputs = kelp_block_output_count(m.body);
-    if (m.body == NULL || kelp_block_input_count(m.body) != call->input_count + m.captures.count ||
-        m.outputs < kelp_node_output_count(call->node))
+    KELP_TRY(kelp_env_body(call->env, call->node, "body", &body));
+    if (kelp_block_input_count(body->block) != kelp_node_input_count(call->node) ||
+        kelp_block_output_count(body->block) < kelp_node_output_count(call->node))
         KELP_LIST_FAIL(call, "its body must take %zu inputs and give at least %zu outputs",
                        call->input_count, kelp_node_output_count(call->node));
     for (size_t i = 0; i < kelp_node_output_count(call->node); i++)
@@ -227,7 +221,7 @@ static kelp_status *map(const kelp_list_call *call) {
         if (kelp_op_env_cancelled(call->env))
             return KELP_ERROR(KELP_CANCELLED, "node '%s' (SequenceMap) was cancelled",
                               kelp_node_name(call->node));
-        KELP_TRY(map_one(call, &m, i));
+        KELP_TRY(map_one(call, body, i));
     }
     return NULL;
 }
@@ -254,12 +248,11 @@ static const struct {
     {"DictVectorizer", kelp_list_vectorize},
 };
 
-kelp_status *kelp_list_dispatch(const kelp_opset_registry *registry, const kelp_op_env *env,
-                                const kelp_node *node, const kelp_tensor *const *inputs,
-                                kelp_tensor *outputs, bool *out_found) {
-    kelp_list_call call = {registry, env, node, inputs, 0, outputs};
-    call.input_count =
-        (size_t)kelp_node_attr_i64(node, "kelp.captures", (int64_t)kelp_node_input_count(node));
+kelp_status *kelp_list_dispatch(const kelp_op_env *env, const kelp_node *node,
+                                const kelp_tensor *const *inputs, kelp_tensor *outputs,
+                                bool *out_found) {
+    kelp_list_call call = {env, node, inputs, 0, outputs};
+    call.input_count = kelp_node_own_inputs(node);
     for (size_t i = 0; i < KELP_COUNT(operators); i++)
         if (strcmp(operators[i].op_type, kelp_node_op_type(node)) == 0) {
             *out_found = true;

@@ -9,12 +9,11 @@
 #ifndef KELP_OPS_SEQUENCE_H_
 #define KELP_OPS_SEQUENCE_H_
 
-#include "opset/bridge.h"
+#include "opset/body.h"
 #include "ops/kernel.h"
 
 /* One call: as kelp_opset_backend.dispatch. */
 typedef struct kelp_list_call {
-    const kelp_opset_registry *registry;
     const kelp_op_env *env;
     const kelp_node *node;
     const kelp_tensor *const *inputs;
@@ -23,9 +22,9 @@ typedef struct kelp_list_call {
 } kelp_list_call;
 
 /* Runs the operator, if it is one of these; `out_found` says so. */
-kelp_status *kelp_list_dispatch(const kelp_opset_registry *registry, const kelp_op_env *env,
-                                const kelp_node *node, const kelp_tensor *const *inputs,
-                                kelp_tensor *outputs, bool *out_found) KELP_MUST_USE;
+kelp_status *kelp_list_dispatch(const kelp_op_env *env, const kelp_node *node,
+                                const kelp_tensor *const *inputs, kelp_tensor *outputs,
+                                bool *out_found) KELP_MUST_USE;
 
 #define KELP_LIST_FAIL(call, format, ...)                               \
     return KELP_ERROR(KELP_INVALID_ARGUMENT, "node '%s' (%s): " format, \
