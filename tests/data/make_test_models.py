@@ -414,6 +414,38 @@ def control_flow(w):
            "If whose branches read the outer graph, and a function that the model brings along")
 
 
+def bodies(w):
+    """Branches and loops whose answers a few lines of C give: see tests/engine/test_bodies.c."""
+    turn = "int64 i, bool go, float[{}] a"
+    model = parsed("""bodies (float[n, 3] x, int64 count, int64 rate, float limit)
+                           => (float[n, 3] y, float[c, n, 3] rows, float[m, 3] grown, float[n, 3] sum)
+        <float one = {1.0}, float two = {2.0}, int64 sixteen = {16}, int64 pair = {2}, int64 none = {0}, bool yes = {1}> {
+        fast = Equal (rate, sixteen)
+        h = If (fast) <then_branch = add () => (float[n, 3] t) { t = Add (x, one) },
+                       else_branch = mul () => (float[n, 3] e) { d = Mul (x, two)  e = Neg (d) }>
+        y, rows = Loop <body = alternate (TURN) => (bool next, float[n, 3] b, float[n, 3] row) {
+            odd = Mod (i, pair)
+            even = Equal (odd, none)
+            b = If (even) <then_branch = plus () => (float[n, 3] p) { p = Add (a, x) },
+                           else_branch = minus () => (float[n, 3] q) { q = Sub (a, h) }>
+            row = Mul (b, two)
+            next = Identity (go)
+        }> (count, yes, h)
+        grown = Loop <body = longer (LONG) => (bool next, float[k, 3] b) {
+            b = Concat <axis = 0> (a, x)
+            next = Identity (go)
+        }> (count, yes, x)
+        sum = Loop <body = until (TURN) => (bool next, float[n, 3] b) {
+            b = Add (a, x)
+            s = ReduceSum <keepdims = 0> (b)
+            next = Less (s, limit)
+        }> (count, yes, x)
+    }""".replace("TURN", turn.format("n, 3")).replace("LONG", turn.format("m, 3")))
+    onnx.checker.check_model(model)
+    (w.out / "bodies.onnx").write_bytes(model.SerializeToString())
+    w.note("bodies.onnx", "bodies", "If and Loop, nested, over what graphs around them hold")
+
+
 def external_data(w):
     r = rng_of("external")
     weight = r.standard_normal((8, 4), F32)
@@ -628,7 +660,7 @@ def main():
     writer = Writer(args.out)
     for make in (mlp, dynamic_reshape, broadcast, logic, strings, int64_arithmetic, movement, floor,
                  conv_pool,
-                 attention_block, control_flow, external_data, uncovered, custom, lists, toolbox, malformed):
+                 attention_block, control_flow, bodies, external_data, uncovered, custom, lists, toolbox, malformed):
         make(writer)
     writer.finish()
     print(f"written: {args.out}, {len(writer.rows)} models")

@@ -82,7 +82,148 @@ def sparse_constants(own):
             own.model("sparse_" + kind, model, [("x", x)], [x @ dense])
 
 
+BODY_INPUTS = [helper.make_tensor_value_info("i", T.INT64, ()), helper.make_tensor_value_info("go", T.BOOL, ())]
+
+
+def tensor(name, kind=T.FLOAT, shape=None):
+    return helper.make_tensor_value_info(name, kind, shape)
+
+
+def graph_model(own, label, nodes, inputs, outputs, feeds, constants=(), reference="ort", opset=17):
+    graph = helper.make_graph(nodes, label, inputs, outputs, [numpy_helper.from_array(np.asarray(v), n) for n, v in constants])
+    own.model(label, helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8), feeds, reference)
+
+
+def loop(inputs, outputs, nodes, carried, results, go=None):
+    """A Loop of these nodes. carried: pairs of what goes in and what comes out, results: what is stacked."""
+    body = helper.make_graph(
+        nodes + ([] if go else [helper.make_node("Identity", ["go"], ["go1"])]), "turn", BODY_INPUTS + [tensor(a) for a, _ in carried],
+        [tensor(go or "go1", T.BOOL)] + [tensor(b) for _, b in carried] + [tensor(r) for r in results])
+    return helper.make_node("Loop", inputs, outputs, name="loop", body=body)
+
+
+def branches(condition, output, then, other, name=""):
+    """An If; each branch is nodes of which the last gives the result."""
+    made = [helper.make_graph(nodes, name, [], [tensor(nodes[-1].output[0])]) for name, nodes in (("yes", then), ("no", other))]
+    return helper.make_node("If", [condition], [output], name=name, then_branch=made[0], else_branch=made[1])
+
+
+def nested(own):
+    """An If in a Loop in an If; weights and values of every graph around; values that change places."""
+    choose = [helper.make_node("Mod", ["i", "two"], ["odd"]), helper.make_node("Equal", ["odd", "zero"], ["even"]),
+              branches("even", "next",
+                       [helper.make_node("MatMul", ["a", "w"], ["m"]), helper.make_node("Relu", ["m"], ["t"])],
+                       [helper.make_node("Sub", ["a", "outer"], ["d"]), helper.make_node("Mul", ["d", "scale"], ["e"])])]
+    inner = loop(["count", "", "x", "y"], ["p", "q", "all"], choose + [helper.make_node("Identity", ["b"], ["b1"])],
+                 [("a", "b1"), ("b", "next")], ["odd_f"])
+    inner.attribute[0].g.node.append(helper.make_node("Cast", ["odd"], ["odd_f"], to=T.FLOAT))
+    then = helper.make_graph([inner, helper.make_node("Add", ["p", "q"], ["s"])], "then", [], [tensor("s"), tensor("all")])
+    other = helper.make_graph(
+        [helper.make_node("Neg", ["x"], ["n"]), helper.make_node("Identity", ["none"], ["none1"])], "else", [], [tensor("n"), tensor("none1")])
+    nodes = [helper.make_node("Mul", ["x", "y"], ["outer"]),
+             helper.make_node("If", ["which"], ["z", "odds"], then_branch=then, else_branch=other)]
+    constants = [("w", f32(3, 3)), ("scale", f32(3)), ("two", np.int64(2)), ("zero", np.int64(0)), ("none", f32(0))]
+    for which in (True, False):
+        for count in (0, 1, 2, 5):
+            graph_model(own, "nested", nodes,
+                        [tensor("x", shape=(4, 3)), tensor("y", shape=(4, 3)), tensor("which", T.BOOL, ()), tensor("count", T.INT64, ())],
+                        [tensor("z"), tensor("odds")],
+                        [("x", f32(4, 3)), ("y", f32(4, 3)), ("which", np.array(which)), ("count", np.array(count, np.int64))], constants)
+
+
+def loops(own):
+    x, more = f32(2, 3), f32(1, 3)
+    sizes = [tensor("x", shape=("n", 3)), tensor("count", T.INT64, ())]
+    for count in (0, 1, 3, 20):
+        feeds = [("x", x), ("count", np.array(count, np.int64))]
+        # what is carried grows: another shape each turn
+        graph_model(own, "grows", [loop(["count", "", "x"], ["y"], [helper.make_node("Concat", ["a", "more"], ["a1"], axis=0)], [("a", "a1")], [])],
+                    sizes, [tensor("y")], feeds, [("more", more)])
+        # shapes stay, results are stacked; one that is passed through, one that is constant
+        nodes = [helper.make_node("Sin", ["a"], ["s"]), helper.make_node("Add", ["s", "keep"], ["a1"]),
+                 helper.make_node("ReduceSum", ["a1"], ["r"], keepdims=0), helper.make_node("Shape", ["a"], ["n"]),
+                 helper.make_node("Identity", ["keep"], ["keep1"])]
+        stacked = loop(["count", "", "x", "x"], ["y", "k", "rows", "sums", "shapes"], nodes, [("a", "a1"), ("keep", "keep1")], ["s", "r", "n"])
+        body = stacked.attribute[0].g
+        for output, kind, shape in zip(body.output[3:], (T.FLOAT, T.FLOAT, T.INT64), ((2, 3), (), (2,))):
+            output.CopyFrom(tensor(output.name, kind, shape))
+        outputs = [tensor("y"), tensor("k"), tensor("rows"), tensor("sums"), tensor("shapes", T.INT64)]
+        graph_model(own, "stacked", [stacked], sizes, outputs, feeds)
+        constant = [("count", np.array(count, np.int64))]
+        graph_model(own, "planned", [stacked], sizes[:1], outputs, feeds[:1], constant)
+        # the result is used after its source's memory is: the loop may not lend it
+        lent = [helper.make_node("Abs", ["x"], ["h"]), stacked, helper.make_node("Exp", ["h"], ["e"]), helper.make_node("Neg", ["e"], ["f"]),
+                helper.make_node("Add", ["y", "f"], ["out"])]
+        stacked.input[2] = "h"
+        graph_model(own, "lent", lent, sizes, [tensor("out"), tensor("k")], feeds)
+        graph_model(own, "lent_planned", lent, sizes[:1], [tensor("out"), tensor("k")], feeds[:1], constant)
+        stacked.input[2] = "x"
+
+
+def leaves_early(own):
+    """Until the sum passes a limit; and one that never begins."""
+    nodes = [helper.make_node("Add", ["a", "x"], ["a1"]), helper.make_node("ReduceSum", ["a1"], ["r"], keepdims=0),
+             helper.make_node("Less", ["r", "limit"], ["less"])]
+    model = [helper.make_node("Less", ["start", "limit"], ["go0"]), loop(["", "go0", "x"], ["y", "sums"], nodes, [("a", "a1")], ["r"], go="less")]
+    model[1].attribute[0].g.output[2].CopyFrom(tensor("r", shape=()))
+    x = np.abs(f32(2, 2))
+    for start, limit in ((0, 40), (0, 1), (5, 1)):
+        graph_model(own, "early", model, [tensor("x", shape=(2, 2)), tensor("start", shape=()), tensor("limit", shape=())],
+                    [tensor("y"), tensor("sums")], [("x", x), ("start", np.array(start, np.float32)), ("limit", np.array(limit, np.float32))])
+
+
+def conditions(own):
+    """Conditions that constants, shapes or small integers decide, and branches of different shapes."""
+    for x in (f32(2, 3), f32(4, 3)):
+        for rate in (8, 16):
+            nodes = [helper.make_node("Shape", ["x"], ["shape"]), helper.make_node("Gather", ["shape", "zero"], ["n"]),
+                     helper.make_node("Equal", ["n", "two"], ["small"]), helper.make_node("Equal", ["rate", "sixteen"], ["fast"]),
+                     branches("small", "a", [helper.make_node("Concat", ["x", "x"], ["t"], axis=0)],
+                              [branches("fast", "e", [helper.make_node("Slice", ["x", "one", "many"], ["tt"])],
+                                        [helper.make_node("Neg", ["x"], ["ee"])])]),
+                     branches("fast", "b", [helper.make_node("MatMul", ["a", "w"], ["t2"])], [helper.make_node("ReduceSum", ["a"], ["e2"])]),
+                     branches("yes", "c", [helper.make_node("Identity", ["b"], ["t3"])], [helper.make_node("Neg", ["b"], ["e3"])]),
+                     branches("fast", "d", [helper.make_node("Add", ["a", "a"], ["t4"])], [helper.make_node("Mul", ["a", "a"], ["e4"])])]
+            constants = [("zero", np.int64(0)), ("two", np.int64(2)), ("sixteen", np.int64(16)), ("one", i64(1)), ("many", i64(100)),
+                         ("w", f32(3, 2)), ("yes", np.array(True))]
+            graph_model(own, "condition", nodes, [tensor("x", shape=("n", 3)), tensor("rate", T.INT64, ())],
+                        [tensor("a"), tensor("b"), tensor("c"), tensor("d")], [("x", x), ("rate", np.array(rate, np.int64))], constants)
+
+
+def list_bodies(own):
+    """A sequence that a branch in a Loop lets grow, longer than plans are kept; SequenceMap that reads from outside."""
+    sequence = helper.make_tensor_sequence_value_info
+    grow = helper.make_graph([helper.make_node("SequenceInsert", ["s", "m"], ["t"])], "yes", [], [sequence("t", T.FLOAT, None)])
+    keep = helper.make_graph([helper.make_node("Identity", ["s"], ["e"])], "no", [], [sequence("e", T.FLOAT, None)])
+    body = helper.make_graph(
+        [helper.make_node("Cast", ["i"], ["f"], to=T.FLOAT), helper.make_node("Mul", ["x", "f"], ["m"]),
+         helper.make_node("Mod", ["i", "three"], ["r"]), helper.make_node("Cast", ["r"], ["b"], to=T.BOOL),
+         helper.make_node("If", ["b"], ["s1"], then_branch=grow, else_branch=keep), helper.make_node("Identity", ["go"], ["go1"])],
+        "turn", BODY_INPUTS + [sequence("s", T.FLOAT, None)], [tensor("go1", T.BOOL), sequence("s1", T.FLOAT, None)])
+    nodes = [helper.make_node("SequenceEmpty", [], ["none"]), helper.make_node("Loop", ["count", "", "none"], ["all"], body=body),
+             helper.make_node("ConcatFromSequence", ["all"], ["y"], axis=0)]
+    x, count = f32(2, 3), 70
+    expected = np.concatenate([x * np.float32(i) for i in range(count) if i % 3])
+    graph_model(own, "list_branch", nodes, [tensor("x", shape=(2, 3)), tensor("count", T.INT64, ())], [tensor("y")],
+                [("x", x), ("count", np.array(count, np.int64))], [("three", np.int64(3))], reference=[expected])
+
+
+def refused_inside(own):
+    """Errors name the way to the node: graphs around it, then itself."""
+    bad = loop(["count", "", "x"], ["y"], [branches("go", "a1", [helper.make_node("Concat", ["a", "other"], ["t"], name="joined", axis=1)],
+                                                     [helper.make_node("Neg", ["a"], ["e"])], "choice")], [("a", "a1")], [])
+    for why in ("node 'joined' (Concat)", "node 'choice' (If) of graph 'turn'", "node 'loop' (Loop) of model"):
+        graph_model(own, "refused_inside", [bad], [tensor("x", shape=(2, 3)), tensor("other", shape=("m", "k")), tensor("count", T.INT64, ())],
+                    [tensor("y")], [("x", f32(2, 3)), ("other", f32(3, 3)), ("count", np.array(2, np.int64))], reference=[("!refused", why)])
+
+
 def cases(own):
+    nested(own)
+    loops(own)
+    leaves_early(own)
+    conditions(own)
+    list_bodies(own)
+    refused_inside(own)
     scans(own)
     scan_8(own)
     sparse_constants(own)
