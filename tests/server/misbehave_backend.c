@@ -130,16 +130,147 @@ static void *wait_for_cancel(void *userp) {
     return NULL;
 }
 
-static void detach(void *(*fn)(void *), TRITONBACKEND_Request *request) {
+static void start(void *(*fn)(void *), void *userp) {
     pthread_t thread;
-    TRITONBACKEND_ResponseFactory *factory = NULL;
-    drop(TRITONBACKEND_ResponseFactoryNew(&factory, request));
-    if (pthread_create(&thread, NULL, fn, factory) != 0)
+    if (pthread_create(&thread, NULL, fn, userp) != 0)
         abort();
     pthread_detach(thread);
 }
 
+static void detach(void *(*fn)(void *), TRITONBACKEND_Request *request) {
+    TRITONBACKEND_ResponseFactory *factory = NULL;
+    drop(TRITONBACKEND_ResponseFactoryNew(&factory, request));
+    start(fn, factory);
+}
+
+/* What must be refused, and is in words. */
+static void refused(TRITONSERVER_Error *error) {
+    if (!error || TRITONSERVER_ErrorCode(error) != TRITONSERVER_ERROR_INTERNAL ||
+        TRITONSERVER_ErrorMessage(error)[0] == '\0')
+        abort();
+    drop(error);
+}
+
+static void allowed(TRITONSERVER_Error *error) {
+    if (error)
+        abort();
+}
+
+/* Everything that can be done to a response after it was sent, by a backend that kept the pointer.
+ */
+static void touch(TRITONBACKEND_Response *response, TRITONBACKEND_Output *output) {
+    static const int64_t shape[] = {2};
+    TRITONBACKEND_Output *another = NULL;
+    TRITONSERVER_MemoryType type = TRITONSERVER_MEMORY_CPU;
+    int64_t id = 0;
+    void *buffer = NULL;
+    refused(TRITONBACKEND_ResponseSend(response, TRITONSERVER_RESPONSE_COMPLETE_FINAL, NULL));
+    refused(TRITONBACKEND_ResponseSetIntParameter(response, "late", 1));
+    refused(TRITONBACKEND_ResponseOutput(response, &another, "OUTPUT0", TRITONSERVER_TYPE_INT32,
+                                         shape, 1));
+    refused(TRITONBACKEND_OutputBuffer(output, &buffer, 8, &type, &id));
+    refused(TRITONBACKEND_ResponseDelete(response));
+}
+
+/* The response is held by whoever asked while it is touched: nobody else gets its memory. */
+static void send_and_touch(TRITONBACKEND_Request *request) {
+    static const int64_t shape[] = {2};
+    TRITONBACKEND_Response *response = NULL;
+    TRITONBACKEND_Output *output = NULL;
+    TRITONSERVER_MemoryType type = TRITONSERVER_MEMORY_CPU;
+    int64_t id = 0;
+    void *buffer = NULL;
+    allowed(TRITONBACKEND_ResponseNew(&response, request));
+    allowed(TRITONBACKEND_ResponseOutput(response, &output, "OUTPUT0", TRITONSERVER_TYPE_INT32,
+                                         shape, 1));
+    allowed(TRITONBACKEND_OutputBuffer(output, &buffer, 8, &type, &id));
+    memcpy(buffer, (const int32_t[]){7, 8}, 8);
+    allowed(TRITONBACKEND_ResponseSend(response, TRITONSERVER_RESPONSE_COMPLETE_FINAL, NULL));
+    touch(response, output);
+}
+
+/* A second answer, in each way, after the final one. */
+static void answer_again(TRITONBACKEND_Request *request) {
+    TRITONBACKEND_ResponseFactory *factory = NULL;
+    TRITONBACKEND_Response *first = NULL, *second = NULL, *third = NULL;
+    allowed(TRITONBACKEND_ResponseFactoryNew(&factory, request));
+    allowed(TRITONBACKEND_ResponseNew(&first, request));
+    allowed(TRITONBACKEND_ResponseNew(&second, request));
+    allowed(TRITONBACKEND_ResponseNewFromFactory(&third, factory));
+    respond(first, TRITONSERVER_RESPONSE_COMPLETE_FINAL);
+    allowed(fill(second));
+    refused(TRITONBACKEND_ResponseSend(second, TRITONSERVER_RESPONSE_COMPLETE_FINAL, NULL));
+    refused(TRITONBACKEND_ResponseSend(third, 0, NULL));
+    refused(TRITONBACKEND_ResponseFactorySendFlags(factory, TRITONSERVER_RESPONSE_COMPLETE_FINAL));
+    allowed(TRITONBACKEND_ResponseFactoryDelete(factory));
+}
+
+/* Use of the request, and of a factory, after both were given back. */
+static void use_after_release(TRITONBACKEND_Request *request) {
+    TRITONBACKEND_ResponseFactory *factory = NULL, *another = NULL;
+    TRITONBACKEND_Response *response = NULL;
+    allowed(TRITONBACKEND_ResponseFactoryNew(&factory, request));
+    allowed(TRITONBACKEND_ResponseNew(&response, request));
+    respond(response, TRITONSERVER_RESPONSE_COMPLETE_FINAL);
+    allowed(TRITONBACKEND_RequestRelease(request, TRITONSERVER_REQUEST_RELEASE_ALL));
+    refused(TRITONBACKEND_ResponseNew(&response, request));
+    refused(TRITONBACKEND_ResponseFactoryNew(&another, request));
+    allowed(TRITONBACKEND_ResponseFactoryDelete(factory));
+    refused(TRITONBACKEND_ResponseFactoryDelete(factory));
+    refused(TRITONBACKEND_ResponseNewFromFactory(&response, factory));
+    refused(TRITONBACKEND_ResponseFactorySendFlags(factory, TRITONSERVER_RESPONSE_COMPLETE_FINAL));
+}
+
+/* Answers and releases on another thread, long after Execute returned. */
+static void *respond_and_release(void *userp) {
+    TRITONBACKEND_Request *request = userp;
+    TRITONBACKEND_Response *response = NULL;
+    nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+    allowed(TRITONBACKEND_ResponseNew(&response, request));
+    respond(response, TRITONSERVER_RESPONSE_COMPLETE_FINAL);
+    allowed(TRITONBACKEND_RequestRelease(request, TRITONSERVER_REQUEST_RELEASE_ALL));
+    return NULL;
+}
+
+/* One of several threads that answer one request, none of which knows who is last. */
+static void *answer_some(void *userp) {
+    TRITONBACKEND_ResponseFactory *factory = userp;
+    for (int i = 0; i < 5; i++) {
+        TRITONBACKEND_Response *response = NULL;
+        allowed(TRITONBACKEND_ResponseNewFromFactory(&response, factory));
+        respond(response, 0);
+    }
+    allowed(TRITONBACKEND_ResponseFactoryDelete(factory));
+    return NULL;
+}
+
+/* Conduct that sees to the release itself; false when it is none of these. */
+static bool run_odd(const char *conduct, TRITONBACKEND_Request *request) {
+    if (is(conduct, "elsewhere")) {
+        start(respond_and_release, request);
+        return true;
+    }
+    if (is(conduct, "use_after")) {
+        use_after_release(request);
+        return true;
+    }
+    if (is(conduct, "crowd")) {
+        for (int i = 0; i < 4; i++)
+            detach(answer_some, request);
+    } else if (is(conduct, "touch")) {
+        send_and_touch(request);
+    } else if (is(conduct, "again")) {
+        answer_again(request);
+    } else {
+        return false;
+    }
+    drop(TRITONBACKEND_RequestRelease(request, TRITONSERVER_REQUEST_RELEASE_ALL));
+    return true;
+}
+
 static void run(const char *conduct, TRITONBACKEND_Request *request) {
+    if (run_odd(conduct, request))
+        return;
     TRITONBACKEND_Response *response = NULL;
     if (is(conduct, "decoupled"))
         detach(answer_later, request);
@@ -160,6 +291,8 @@ static void run(const char *conduct, TRITONBACKEND_Request *request) {
             abort();
         drop(error);
     }
+    if (is(conduct, "answer_then_fail"))
+        return; /* and Execute fails, with the request still the server's to release */
     drop(TRITONBACKEND_RequestRelease(request, TRITONSERVER_REQUEST_RELEASE_ALL));
     if (is(conduct, "double_release"))
         drop(TRITONBACKEND_RequestRelease(request, TRITONSERVER_REQUEST_RELEASE_ALL));
@@ -204,6 +337,8 @@ TRITONSERVER_Error *TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstan
             pass_gate(requests[i]);
         run(conduct, requests[i]);
     }
+    if (is(conduct, "answer_then_fail") || is(conduct, "release_then_fail"))
+        return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_INTERNAL, "too late to say so");
     drop(TRITONBACKEND_ModelInstanceReportBatchStatistics(instance, batch_size, 1, 2, 3, 4));
     return NULL;
 }

@@ -121,6 +121,10 @@ TRITONSERVER_Error *server_try(const repo *r, const server_setup *setup,
                                                                               : KELP_BACKENDS));
     ok(TRITONSERVER_ServerOptionsSetExitOnError(options, !setup->keep_on_error));
     ok(TRITONSERVER_ServerOptionsSetStrictModelConfig(options, !setup->complete));
+    if (setup->backend_setting[0])
+        ok(TRITONSERVER_ServerOptionsSetBackendConfig(options, setup->backend_setting[0],
+                                                      setup->backend_setting[1],
+                                                      setup->backend_setting[2]));
     if (setup->second_repository)
         ok(TRITONSERVER_ServerOptionsSetModelRepositoryPath(options, setup->second_repository));
     ok(TRITONSERVER_ServerOptionsSetModelNamespacing(options, setup->namespaces));

@@ -51,6 +51,7 @@ typedef struct server_setup {
     const char *caches; /* folder; NULL: the usual one */
     const char *agents; /* folder; NULL: the usual one */
     const char *second_repository;
+    const char *backend_setting[3]; /* backend, setting, value */
     bool namespaces;
 } server_setup;
 TRITONSERVER_Error *server_try(const repo *r, const server_setup *setup, TRITONSERVER_Server **out);

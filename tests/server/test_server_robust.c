@@ -3,6 +3,8 @@
  * and the server goes on. */
 #include "server/support.h"
 
+#include <dlfcn.h>
+
 #define CONFIG_OF(backend)                                                 \
     "backend: \"" backend "\"\n"                                           \
     "input [ { name: \"INPUT0\" data_type: TYPE_INT32 dims: [ 2 ] } ]\n"   \
@@ -117,6 +119,168 @@ static void test_releases(void **state) {
         call_run(&c);
         check_output(&c);
         close_model(*state, names[i], &c);
+    }
+}
+
+/* Odd ways to one answer, which comes once whatever else the backend tries; what it tries is
+ * refused, or the backend ends the test. */
+static void test_one_answer_whatever_is_tried(void **state) {
+    static const char *const names[] = {
+        "touch", "again", "use_after", "elsewhere", "answer_then_fail", "release_then_fail"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        call c;
+        open_model(*state, names[i], CONFIG_OF("misbehave"), &c);
+        for (int round = 0; round < 5; round++) {
+            call_run(&c);
+            check_output(&c);
+            assert_int_equal(c.responses, 1);
+            call_clear(&c);
+        }
+        close_model(*state, names[i], &c);
+    }
+}
+
+/* Whoever asked gives the request back for good inside its callback, and Execute then fails. */
+static void delete_request(TRITONSERVER_InferenceRequest *request, const uint32_t flags,
+                           void *userp) {
+    call *c = userp;
+    (void)flags;
+    ok(TRITONSERVER_InferenceRequestDelete(request));
+    pthread_mutex_lock(&c->lock);
+    c->releases++;
+    pthread_cond_broadcast(&c->changed);
+    pthread_mutex_unlock(&c->lock);
+}
+
+static void test_failure_after_the_request_is_gone(void **state) {
+    world *w = *state;
+    call c;
+    open_model(w, "release_then_fail-gone", CONFIG_OF("misbehave"), &c);
+    ok(TRITONSERVER_InferenceRequestSetReleaseCallback(c.request, delete_request, &c));
+    call_run(&c);
+    check_output(&c);
+    fails(TRITONSERVER_InferenceRequestDelete(c.request), TRITONSERVER_ERROR_INTERNAL,
+          "deleted before");
+    fails(TRITONSERVER_ServerInferAsync(w->server, c.request, NULL), TRITONSERVER_ERROR_INTERNAL,
+          "deleted before");
+    TRITONSERVER_InferenceResponse *response = c.response;
+    call_clear(&c);
+    fails(TRITONSERVER_InferenceResponseDelete(response), TRITONSERVER_ERROR_INTERNAL,
+          "deleted before");
+    ok(TRITONSERVER_InferenceRequestNew(&c.request, w->server, "release_then_fail-gone", -1));
+    close_model(w, "release_then_fail-gone", &c);
+}
+
+static void test_several_threads_answer(void **state) {
+    call c;
+    open_model(*state, "crowd",
+               CONFIG_OF("misbehave") "model_transaction_policy { decoupled: true }\n", &c);
+    for (int round = 0; round < 5; round++) {
+        call_run(&c);
+        assert_int_equal(c.responses, 20);
+        check_output(&c);
+        call_clear(&c);
+    }
+    /* Unloaded while they answer. */
+    call_start(&c);
+    ok(TRITONSERVER_ServerUnloadModel(((world *)*state)->server, "crowd"));
+    call_wait(&c);
+    assert_int_equal(c.responses, 20);
+    call_clear(&c);
+    call_deinit(&c);
+    wait_for_index(((world *)*state)->server, "{\"name\":\"crowd\",\"version\":\"1\",\"state\":"
+                                              "\"UNAVAILABLE\",\"reason\":\"unloaded\"}");
+}
+
+/* ---- a backend that fails at each entry point ---- */
+
+typedef struct unlucky_counts {
+    int initialized, finalized, models, models_gone, instances, instances_gone, executions, held;
+} unlucky_counts;
+
+/* The backend stays mapped once it was loaded, so its counts can be read after it was finalized. */
+static unlucky_counts *unlucky(void) {
+    static unlucky_counts *seen;
+    if (!seen) {
+        void *library =
+            dlopen(KELP_TEST_BACKENDS "/unlucky/libtriton_unlucky.so", RTLD_LAZY | RTLD_NOLOAD);
+        assert_non_null(library);
+        seen = dlsym(library, "unlucky_seen");
+        dlclose(library);
+        assert_non_null(seen);
+    }
+    return seen;
+}
+
+static TRITONSERVER_Server *unlucky_server(repo *r, const char *fail_at) {
+    repo_make(r);
+    repo_model(r, "m",
+               "backend: \"unlucky\"\n"
+               "input [ { name: \"INPUT0\" data_type: TYPE_INT32 dims: [ 2 ] } ]\n"
+               "output [ { name: \"OUTPUT0\" data_type: TYPE_INT32 dims: [ 2 ] } ]\n"
+               "instance_group [ { kind: KIND_CPU count: 2 } ]\n");
+    return server_start(r, &(server_setup){.mode = TRITONSERVER_MODEL_CONTROL_EXPLICIT,
+                                           .backends = KELP_TEST_BACKENDS,
+                                           .backend_setting = {"unlucky", "fail_at", fail_at}});
+}
+
+/* Nothing is held, and whatever was begun was ended. */
+static void unlucky_end(TRITONSERVER_Server *server, repo *r) {
+    server_end(server);
+    repo_remove(r);
+    const unlucky_counts *seen = unlucky();
+    assert_int_equal(seen->held, 0);
+    assert_int_equal(seen->initialized, seen->finalized);
+    assert_int_equal(seen->models, seen->models_gone);
+    assert_int_equal(seen->instances, seen->instances_gone);
+}
+
+static void test_load_fails_at_each_entry_point(void **state) {
+    static const char *const points[] = {"initialize", "attribute", "model", "instance",
+                                         "second_instance"};
+    (void)state;
+    for (size_t i = 0; i < sizeof points / sizeof points[0]; i++) {
+        repo r;
+        char reason[128];
+        TRITONSERVER_Server *server = unlucky_server(&r, points[i]);
+        for (int round = 0; round < 3; round++)
+            fails(TRITONSERVER_ServerLoadModel(server, "m"), TRITONSERVER_ERROR_UNAVAILABLE,
+                  points[i]);
+        snprintf(reason, sizeof reason, "%s\"}", points[i]);
+        wait_for_index(server, reason);
+        unlucky_end(server, &r);
+        if (i < 2)
+            assert_int_equal(unlucky()->models, 0);
+    }
+    assert_int_equal(unlucky()->executions, 0);
+}
+
+static void test_work_fails_at_each_entry_point(void **state) {
+    static const char *const points[] = {"nowhere",       "execute",    "ready",
+                                         "instance_gone", "model_gone", "finalize"};
+    (void)state;
+    for (size_t i = 0; i < sizeof points / sizeof points[0]; i++) {
+        repo r;
+        call c;
+        bool ready = false, unready = strcmp(points[i], "ready") == 0;
+        TRITONSERVER_Server *server = unlucky_server(&r, points[i]);
+        ok(TRITONSERVER_ServerLoadModel(server, "m"));
+        ok(TRITONSERVER_ServerModelIsReady(server, "m", 1, &ready));
+        assert_int_equal(ready, !unready);
+        ok(TRITONSERVER_ServerIsReady(server, &ready));
+        assert_int_equal(ready, !unready);
+        call_init(&c, server, "m", -1);
+        call_input(&c, "INPUT0", TRITONSERVER_TYPE_INT32, shape, 1, data, sizeof data);
+        call_run(&c);
+        if (strcmp(points[i], "execute") == 0)
+            call_fails(&c, TRITONSERVER_ERROR_UNAVAILABLE, "execute");
+        else
+            ok(TRITONSERVER_InferenceResponseError(c.response));
+        call_deinit(&c);
+        ok(TRITONSERVER_ServerLoadModel(server, "m")); /* again */
+        ok(TRITONSERVER_ServerUnloadModel(server, "m"));
+        wait_for_index(server, "\"reason\":\"unloaded\"");
+        unlucky_end(server, &r);
     }
 }
 
@@ -260,6 +424,83 @@ static void on_trace_release(TRITONSERVER_InferenceTrace *trace, void *userp) {
     pthread_mutex_unlock(&seen->lock);
 }
 
+/* The tensors that a trace of that level is shown, and that REQUEST_END comes before the owner's
+ * callback. */
+typedef struct tensors_seen {
+    call c;
+    unsigned inputs, outputs, wrong, ends_at_release;
+    bool ended, released;
+} tensors_seen;
+
+static void on_end(TRITONSERVER_InferenceTrace *trace, TRITONSERVER_InferenceTraceActivity activity,
+                   uint64_t timestamp_ns, void *userp) {
+    tensors_seen *seen = userp;
+    (void)trace;
+    (void)timestamp_ns;
+    if (activity == TRITONSERVER_TRACE_REQUEST_END)
+        seen->ended = true;
+}
+
+static void on_tensor(TRITONSERVER_InferenceTrace *trace,
+                      TRITONSERVER_InferenceTraceActivity activity, const char *name,
+                      TRITONSERVER_DataType datatype, const void *base, size_t byte_size,
+                      const int64_t *extents, uint64_t dim_count,
+                      TRITONSERVER_MemoryType memory_type, int64_t memory_type_id, void *userp) {
+    static const int32_t answer[] = {7, 8};
+    tensors_seen *seen = userp;
+    bool input = activity == TRITONSERVER_TRACE_TENSOR_QUEUE_INPUT;
+    const void *expected = input ? (const void *)data : (const void *)answer;
+    (void)trace;
+    (void)memory_type_id;
+    seen->inputs += input;
+    seen->outputs += activity == TRITONSERVER_TRACE_TENSOR_BACKEND_OUTPUT;
+    seen->wrong += strcmp(name, input ? "INPUT0" : "OUTPUT0") != 0 ||
+                   datatype != TRITONSERVER_TYPE_INT32 || byte_size != 8 || dim_count != 1 ||
+                   extents[0] != 2 || memory_type != TRITONSERVER_MEMORY_CPU ||
+                   memcmp(base, expected, 8) != 0;
+}
+
+static void on_tensors_release(TRITONSERVER_InferenceTrace *trace, void *userp) {
+    ((tensors_seen *)userp)->released = true;
+    ok(TRITONSERVER_InferenceTraceDelete(trace));
+}
+
+static void on_request_release(TRITONSERVER_InferenceRequest *request, const uint32_t flags,
+                               void *userp) {
+    tensors_seen *seen = userp;
+    (void)request;
+    (void)flags;
+    pthread_mutex_lock(&seen->c.lock);
+    seen->ends_at_release = seen->ended;
+    seen->c.releases++;
+    pthread_cond_broadcast(&seen->c.changed);
+    pthread_mutex_unlock(&seen->c.lock);
+}
+
+static void test_trace_shows_tensors(void **state) {
+    world *w = *state;
+    tensors_seen seen = {0};
+    TRITONSERVER_InferenceTrace *trace = NULL;
+    open_model(w, "good-tensors", CONFIG_OF("misbehave"), &seen.c);
+    /* In two pieces, which the trace is shown as one. */
+    ok(TRITONSERVER_InferenceRequestRemoveAllInputData(seen.c.request, "INPUT0"));
+    for (int i = 0; i < 2; i++)
+        ok(TRITONSERVER_InferenceRequestAppendInputData(seen.c.request, "INPUT0", &data[i], 4,
+                                                        TRITONSERVER_MEMORY_CPU, 0));
+    ok(TRITONSERVER_InferenceRequestSetReleaseCallback(seen.c.request, on_request_release, &seen));
+    ok(TRITONSERVER_InferenceTraceTensorNew(
+        &trace, TRITONSERVER_TRACE_LEVEL_TIMESTAMPS | TRITONSERVER_TRACE_LEVEL_TENSORS, 0, on_end,
+        on_tensor, on_tensors_release, &seen));
+    ok(TRITONSERVER_ServerInferAsync(w->server, seen.c.request, trace));
+    call_wait(&seen.c);
+    assert_int_equal(seen.inputs, 1);
+    assert_int_equal(seen.outputs, 1);
+    assert_int_equal(seen.wrong, 0);
+    assert_true(seen.ends_at_release);
+    close_model(w, "good-tensors", &seen.c);
+    assert_true(seen.released);
+}
+
 static void test_trace_comes_back(void **state) {
     world *w = *state;
     trace_seen seen = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
@@ -270,6 +511,8 @@ static void test_trace_comes_back(void **state) {
                                       on_trace_release, &seen));
     ok(TRITONSERVER_ServerInferAsync(w->server, c.request, trace));
     call_wait(&c);
+    assert_int_equal(seen.releases, 0); /* the response may still be asked for it */
+    call_clear(&c);
     pthread_mutex_lock(&seen.lock);
     while (!seen.releases)
         pthread_cond_wait(&seen.changed, &seen.lock);
@@ -286,6 +529,11 @@ int main(void) {
         cmocka_unit_test(test_no_answer_becomes_an_error),
         cmocka_unit_test(test_no_final_is_said_by_the_server),
         cmocka_unit_test(test_releases),
+        cmocka_unit_test(test_one_answer_whatever_is_tried),
+        cmocka_unit_test(test_failure_after_the_request_is_gone),
+        cmocka_unit_test(test_several_threads_answer),
+        cmocka_unit_test(test_load_fails_at_each_entry_point),
+        cmocka_unit_test(test_work_fails_at_each_entry_point),
         cmocka_unit_test(test_backend_that_forgets_everything),
         cmocka_unit_test(test_decoupled_answers),
         cmocka_unit_test(test_cancellation_reaches_the_backend),
@@ -293,6 +541,7 @@ int main(void) {
         cmocka_unit_test(test_backend_completes_the_configuration),
         cmocka_unit_test(test_exit_timeout),
         cmocka_unit_test(test_trace_comes_back),
+        cmocka_unit_test(test_trace_shows_tensors),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

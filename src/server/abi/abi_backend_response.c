@@ -8,33 +8,56 @@
 
 /* ---- factories: a handle is a counted reference to the submission's factory ---- */
 
+/* The submission that a request's backend answers; none before it or after its release. */
+static TRITONSERVER_Error *factory_of(TRITONBACKEND_Request *handle, kelp_factory **out) {
+    const kelp_request *request = (const kelp_request *)handle;
+    if (!request->factory || atomic_load(&request->state) != KELP_REQUEST_EXECUTING)
+        return kelp_to_error(KELP_ERROR(
+            KELP_INTERNAL, KELP_REQUEST_TAG "the request is not being executed: it was released",
+            kelp_request_tag(request)));
+    *out = request->factory;
+    return NULL;
+}
+
+/* Whether anybody may still answer through it: not when it was deleted. */
+static TRITONSERVER_Error *check_factory(const char *function,
+                                         TRITONBACKEND_ResponseFactory *factory) {
+    if (!factory)
+        return kelp_abi_null(function, "factory");
+    if (atomic_load(&((kelp_factory *)factory)->open) == 0)
+        return kelp_to_error(KELP_ERROR(KELP_INTERNAL, "the response factory was deleted before"));
+    return NULL;
+}
+
 TRITONSERVER_Error *TRITONBACKEND_ResponseFactoryNew(TRITONBACKEND_ResponseFactory **factory,
                                                      TRITONBACKEND_Request *request) {
     if (!factory || !request)
         return kelp_abi_null(__func__, factory ? "request" : "factory");
-    kelp_factory *made = ((kelp_request *)request)->factory;
-    if (!made)
-        return kelp_to_error(KELP_ERROR(KELP_INTERNAL, "the request was not submitted"));
+    kelp_factory *made = NULL;
+    TRITONSERVER_Error *error = factory_of(request, &made);
+    if (error)
+        return error;
+    if (!kelp_factory_open(made))
+        return kelp_to_error(KELP_ERROR(KELP_INTERNAL, "the request is over"));
     kelp_factory_retain(made);
-    kelp_factory_open(made);
     *factory = (TRITONBACKEND_ResponseFactory *)made;
     return NULL;
 }
 
 TRITONSERVER_Error *TRITONBACKEND_ResponseFactoryDelete(TRITONBACKEND_ResponseFactory *factory) {
-    if (factory) {
-        kelp_factory_close((kelp_factory *)factory);
-        kelp_factory_release((kelp_factory *)factory);
-    }
+    TRITONSERVER_Error *error = factory ? check_factory(__func__, factory) : NULL;
+    if (!factory || error)
+        return error;
+    kelp_factory_close((kelp_factory *)factory);
+    kelp_factory_release((kelp_factory *)factory);
     return NULL;
 }
 
 TRITONSERVER_Error *TRITONBACKEND_ResponseFactorySendFlags(TRITONBACKEND_ResponseFactory *factory,
                                                            const uint32_t send_flags) {
-    if (!factory)
-        return kelp_abi_null(__func__, "factory");
-    kelp_factory_send_flags((kelp_factory *)factory, send_flags);
-    return NULL;
+    TRITONSERVER_Error *error = check_factory(__func__, factory);
+    return error ? error
+                 : kelp_to_error(kelp_factory_send_flags((kelp_factory *)factory, send_flags));
 }
 
 TRITONSERVER_Error *TRITONBACKEND_ResponseFactoryIsCancelled(TRITONBACKEND_ResponseFactory *factory,
@@ -51,23 +74,35 @@ TRITONSERVER_Error *TRITONBACKEND_ResponseNew(TRITONBACKEND_Response **response,
                                               TRITONBACKEND_Request *request) {
     if (!response || !request)
         return kelp_abi_null(__func__, response ? "request" : "response");
-    kelp_factory *factory = ((kelp_request *)request)->factory;
-    if (!factory)
-        return kelp_to_error(KELP_ERROR(KELP_INTERNAL, "the request was not submitted"));
-    return kelp_to_error(kelp_response_create(factory, (kelp_response **)response));
+    kelp_factory *factory = NULL;
+    TRITONSERVER_Error *error = factory_of(request, &factory);
+    return error ? error : kelp_to_error(kelp_response_create(factory, (kelp_response **)response));
 }
 
 TRITONSERVER_Error *TRITONBACKEND_ResponseNewFromFactory(TRITONBACKEND_Response **response,
                                                          TRITONBACKEND_ResponseFactory *factory) {
     if (!response || !factory)
         return kelp_abi_null(__func__, response ? "factory" : "response");
+    TRITONSERVER_Error *error = check_factory(__func__, factory);
+    if (error)
+        return error;
     return kelp_to_error(kelp_response_create((kelp_factory *)factory, (kelp_response **)response));
 }
 
+/* A response that was sent is whoever asked's, or deleted. */
+static TRITONSERVER_Error *check_unsent(TRITONBACKEND_Response *handle) {
+    const kelp_response *response = (const kelp_response *)handle;
+    if (response->factory && !response->sent)
+        return NULL;
+    return kelp_to_error(KELP_ERROR(
+        KELP_INTERNAL, "the response is not the backend's any more: it was sent before"));
+}
+
 TRITONSERVER_Error *TRITONBACKEND_ResponseDelete(TRITONBACKEND_Response *response) {
-    if (response)
+    TRITONSERVER_Error *error = response ? check_unsent(response) : NULL;
+    if (response && !error)
         kelp_response_delete((kelp_response *)response);
-    return NULL;
+    return error;
 }
 
 static TRITONSERVER_Error *add_param(const char *function, TRITONBACKEND_Response *response,
@@ -75,6 +110,9 @@ static TRITONSERVER_Error *add_param(const char *function, TRITONBACKEND_Respons
                                      kelp_param **out) {
     if (!response || !name)
         return kelp_abi_null(function, response ? "name" : "response");
+    TRITONSERVER_Error *error = check_unsent(response);
+    if (error)
+        return error;
     return kelp_to_error(kelp_params_add(&((kelp_response *)response)->params, name, type, out));
 }
 
@@ -127,6 +165,9 @@ TRITONSERVER_Error *TRITONBACKEND_ResponseOutput(TRITONBACKEND_Response *respons
                                        : !output ? "output"
                                        : !name   ? "name"
                                                  : "shape");
+    TRITONSERVER_Error *error = check_unsent(response);
+    if (error)
+        return error;
     return kelp_to_error(kelp_response_add_output((kelp_response *)response, name, datatype, shape,
                                                   dims_count, (kelp_output **)output));
 }
@@ -134,8 +175,10 @@ TRITONSERVER_Error *TRITONBACKEND_ResponseOutput(TRITONBACKEND_Response *respons
 TRITONSERVER_Error *TRITONBACKEND_ResponseSend(TRITONBACKEND_Response *response,
                                                const uint32_t send_flags,
                                                TRITONSERVER_Error *error) {
-    if (!response)
-        return kelp_abi_null(__func__, "response");
+    TRITONSERVER_Error *refused =
+        response ? check_unsent(response) : kelp_abi_null(__func__, "response");
+    if (refused)
+        return refused;
     return kelp_to_error(
         kelp_response_send((kelp_response *)response, send_flags, kelp_from_error(error)));
 }
@@ -149,6 +192,9 @@ TRITONSERVER_Error *TRITONBACKEND_OutputBuffer(TRITONBACKEND_Output *output, voi
     if (!output || !buffer || !memory_type || !memory_type_id)
         return kelp_abi_null(__func__, output ? "an output" : "output");
     kelp_output *out = (kelp_output *)output;
+    TRITONSERVER_Error *error = check_unsent((TRITONBACKEND_Response *)out->response);
+    if (error)
+        return error;
     kelp_status *status =
         kelp_output_allocate(out, buffer_byte_size, *memory_type, *memory_type_id, buffer);
     if (!status) {

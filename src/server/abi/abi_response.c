@@ -10,8 +10,11 @@ static kelp_response *of(TRITONSERVER_InferenceResponse *handle) {
 
 TRITONSERVER_Error *
 TRITONSERVER_InferenceResponseDelete(TRITONSERVER_InferenceResponse *inference_response) {
-    if (inference_response)
-        kelp_response_delete(of(inference_response));
+    if (!inference_response)
+        return NULL;
+    if (!of(inference_response)->factory)
+        return kelp_to_error(KELP_ERROR(KELP_INTERNAL, "the response was deleted before"));
+    kelp_response_delete(of(inference_response));
     return NULL;
 }
 

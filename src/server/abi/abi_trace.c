@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Traces: identity, context, and the way back to their maker. */
-#include "base/clock.h"
+#include "base/buf.h"
 #include "server/abi/abi.h"
+#include "server/abi/log.h"
 #include "server/server.h"
 #include "server/trace/trace.h"
 
@@ -39,8 +40,62 @@ kelp_status *kelp_trace_begin(kelp_trace *trace, const kelp_request *request) {
     return NULL;
 }
 
+static bool wants_tensors(const kelp_trace *trace) {
+    return trace->tensor_fn && ((unsigned)trace->level & TRITONSERVER_TRACE_LEVEL_TENSORS);
+}
+
+/* An input in one piece: its only block, or a copy of all in `inout_copy`, which is the caller's to
+ * free. */
+static kelp_status *in_one_piece(const kelp_input *input, kelp_buf *inout_copy,
+                                 const void **out_base) {
+    const kelp_data *data = &input->data;
+    if (data->count <= 1) {
+        *out_base = data->count ? data->blocks[0].base : NULL;
+        return NULL;
+    }
+    kelp_buf_clear(inout_copy);
+    for (size_t i = 0; i < data->count; i++)
+        kelp_buf_append(inout_copy, data->blocks[i].base, data->blocks[i].attributes.size_bytes);
+    *out_base = kelp_buf_cstr(inout_copy);
+    return *out_base ? NULL : kelp_status_oom();
+}
+
+void kelp_trace_inputs(kelp_trace *trace, const kelp_request *request) {
+    if (!wants_tensors(trace))
+        return;
+    kelp_buf copy;
+    kelp_buf_init(&copy, kelp_allocator_system());
+    for (size_t i = 0; i < request->input_count; i++) {
+        const kelp_input *input = request->inputs[i];
+        const void *base = NULL;
+        kelp_status *status = in_one_piece(input, &copy, &base);
+        if (status) {
+            kelp_server_log_status("cannot trace an input", status);
+            continue;
+        }
+        const kelp_buffer_attributes *where =
+            input->data.count == 1 ? &input->data.blocks[0].attributes : NULL;
+        trace->tensor_fn((TRITONSERVER_InferenceTrace *)trace,
+                         TRITONSERVER_TRACE_TENSOR_QUEUE_INPUT, kelp_text_get(&input->name),
+                         input->datatype, base, input->data.size_bytes, input->shape, input->rank,
+                         where ? where->memory_type : TRITONSERVER_MEMORY_CPU,
+                         where ? where->memory_type_id : 0, trace->userp);
+    }
+    kelp_buf_deinit(&copy);
+}
+
+void kelp_trace_outputs(kelp_trace *trace, const kelp_response *response) {
+    for (size_t i = 0; wants_tensors(trace) && i < response->output_count; i++) {
+        const kelp_output *output = response->outputs[i];
+        trace->tensor_fn((TRITONSERVER_InferenceTrace *)trace,
+                         TRITONSERVER_TRACE_TENSOR_BACKEND_OUTPUT, kelp_text_get(&output->name),
+                         output->datatype, output->buffer, output->attributes.size_bytes,
+                         output->shape, output->rank, output->attributes.memory_type,
+                         output->attributes.memory_type_id, trace->userp);
+    }
+}
+
 void kelp_trace_release(kelp_trace *trace) {
-    kelp_trace_report(trace, TRITONSERVER_TRACE_REQUEST_END, kelp_now_ns());
     trace->release_fn((TRITONSERVER_InferenceTrace *)trace, trace->userp);
 }
 

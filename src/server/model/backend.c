@@ -116,6 +116,13 @@ static kelp_status *initialize(kelp_backend *backend) {
     return NULL;
 }
 
+static void finalize(kelp_backend *backend) {
+    if (backend->fn.finalize)
+        kelp_server_log_status(
+            "failed to finalize a backend",
+            kelp_from_error(backend->fn.finalize((TRITONBACKEND_Backend *)backend)));
+}
+
 /* The loaded backend of that identity, or a new one; list_lock held. `builtin` NULL: `library` is a
  * file. */
 static kelp_status *acquire_locked(const char *name, const char *library, const char *directory,
@@ -145,8 +152,11 @@ static kelp_status *acquire_locked(const char *name, const char *library, const 
     } else if (!status) {
         status = bind_library(backend);
     }
+    bool begun = !status;
     if (!status)
         status = initialize(backend);
+    if (status && begun)
+        finalize(backend); /* see instance.c */
     if (status) {
         backend_free(backend);
         return status;
@@ -178,10 +188,7 @@ void kelp_backend_release(kelp_backend *backend) {
             break;
         }
     }
-    if (backend->fn.finalize)
-        kelp_server_log_status(
-            "failed to finalize a backend",
-            kelp_from_error(backend->fn.finalize((TRITONBACKEND_Backend *)backend)));
+    finalize(backend);
     pthread_mutex_unlock(&list_lock);
     backend_free(backend);
 }

@@ -50,6 +50,8 @@ static kelp_status *create_instance(kelp_model *model, const kelp_config_instanc
                          : group->kind == TRITONSERVER_INSTANCEGROUPKIND_MODEL ? "model"
                                                                                : "cpu";
     KELP_TRY(make_host_policy(model->server->options, policy, &instance->host_policy));
+    /* As Triton does it, whose backends keep their state also when they fail afterwards. */
+    instance->begun = true;
     if (model->backend->fn.instance_init)
         KELP_TRY(kelp_from_error(
             model->backend->fn.instance_init((TRITONBACKEND_ModelInstance *)instance)));
@@ -96,7 +98,7 @@ void kelp_model_destroy_instances(kelp_model *model) {
         kelp_scheduler_stop(&model->scheduler, model->instances, model->instance_count);
     for (size_t i = 0; i < model->instance_count; i++) {
         kelp_instance *instance = model->instances[i];
-        if (instance->initialized && model->backend->fn.instance_fini)
+        if (instance->begun && model->backend->fn.instance_fini)
             kelp_server_log_status("failed to finalize a model instance",
                                    kelp_from_error(model->backend->fn.instance_fini(
                                        (TRITONBACKEND_ModelInstance *)instance)));
@@ -157,8 +159,23 @@ static void count_batch(kelp_instance *instance, uint64_t batch_size, uint64_t s
                            kelp_stats_batch(&instance->stats, batch_size, &times));
 }
 
+/* Answers what Execute left when it failed. Requests that it had released all the same are their
+ * owners' again, who may have deleted them: the submissions say which. */
+static void fail_all(kelp_instance *instance, kelp_request **requests, kelp_factory **factories,
+                     uint32_t count, const kelp_status *error) {
+    for (uint32_t i = 0; i < count; i++) {
+        if (atomic_load_explicit(&factories[i]->released, memory_order_acquire))
+            continue;
+        kelp_request_times times = {.request_start_ns = requests[i]->request_start_ns};
+        requests[i]->counted_by = NULL;
+        kelp_stats_request(&instance->stats, false, requests[i]->batch_size, &times);
+        kelp_request_fail(requests[i], error);
+    }
+}
+
 void kelp_instance_execute(kelp_instance *instance, kelp_request **requests, uint32_t count) {
     kelp_backend *backend = instance->model->backend;
+    kelp_factory *factories[KELP_SCHEDULER_MOST_JOINED];
     uint64_t batch_size = 0, start_ns = 0;
     count = drop_cancelled(instance, requests, count);
     if (count == 0)
@@ -167,21 +184,21 @@ void kelp_instance_execute(kelp_instance *instance, kelp_request **requests, uin
         start_ns = kelp_now_ns();
         batch_size = begin_counting(instance, requests, count, start_ns);
     }
-    TRITONSERVER_Error *error = backend->fn.execute(
-        (TRITONBACKEND_ModelInstance *)instance, (TRITONBACKEND_Request **)(void *)requests, count);
-    if (error) {
-        for (uint32_t i = 0; i < count; i++) {
-            kelp_request_times times = {.request_start_ns = requests[i]->request_start_ns};
-            requests[i]->counted_by = NULL;
-            kelp_stats_request(&instance->stats, false, requests[i]->batch_size, &times);
-            kelp_request_fail(requests[i], kelp_from_error(error));
-        }
-        kelp_status_free(kelp_from_error(error));
-        return;
+    for (uint32_t i = 0; i < count; i++) {
+        factories[i] = requests[i]->factory;
+        kelp_factory_retain(factories[i]);
     }
-    if (backend->never_reports)
+    kelp_status *error =
+        kelp_from_error(backend->fn.execute((TRITONBACKEND_ModelInstance *)instance,
+                                            (TRITONBACKEND_Request **)(void *)requests, count));
+    if (error)
+        fail_all(instance, requests, factories, count, error);
+    else if (backend->never_reports)
         count_batch(instance, batch_size, start_ns);
-    for (uint32_t i = 0; backend->never_releases && i < count; i++)
+    for (uint32_t i = 0; !error && backend->never_releases && i < count; i++)
         kelp_server_log_status("cannot release a request",
                                kelp_request_release(requests[i], TRITONSERVER_REQUEST_RELEASE_ALL));
+    for (uint32_t i = 0; i < count; i++)
+        kelp_factory_release(factories[i]);
+    kelp_status_free(error);
 }

@@ -115,13 +115,13 @@ static kelp_status *initialize(kelp_model *model) {
     KELP_TRY(check_scheduling(model));
     KELP_TRY(acquire_backend(model));
     model->auto_complete = !model->server->options->strict_model_config;
+    model->begun = true; /* see instance.c */
     if (model->backend->fn.model_init) {
         model->initializing = true;
         TRITONSERVER_Error *error = model->backend->fn.model_init((TRITONBACKEND_Model *)model);
         model->initializing = false;
         KELP_TRY(kelp_from_error(error));
     }
-    model->initialized = true;
     KELP_TRY(check_scheduling(model));
     KELP_TRY(kelp_model_config_validate(model->config));
     model->decoupled = model->config->decoupled;
@@ -174,11 +174,11 @@ kelp_status *kelp_model_create(kelp_server *server, kelp_entry *entry, int64_t v
 
 void kelp_model_finalize(kelp_model *model) {
     kelp_model_destroy_instances(model);
-    if (model->initialized && model->backend->fn.model_fini)
+    if (model->begun && model->backend->fn.model_fini)
         kelp_server_log_status(
             "failed to finalize a model",
             kelp_from_error(model->backend->fn.model_fini((TRITONBACKEND_Model *)model)));
-    model->initialized = false;
+    model->begun = false;
     if (model->scheduling)
         kelp_scheduler_deinit(&model->scheduler);
     model->scheduling = false;

@@ -25,6 +25,7 @@ struct kelp_instance {
     TRITONSERVER_InstanceGroupKind kind;
     int32_t device_id;
     bool passive;
+    bool begun; /* ModelInstanceInitialize was called, so ModelInstanceFinalize will be */
     bool initialized;
     bool has_thread;
     pthread_t thread;
@@ -51,7 +52,7 @@ struct kelp_model {
     kelp_message *config_json; /* as the backend and clients see it */
     kelp_backend *backend;
     struct kelp_agent_chain *agents; /* a reference; NULL when the model has no agents */
-    bool initialized;                /* ModelInitialize succeeded */
+    bool begun;                      /* ModelInitialize was called, so ModelFinalize will be */
     bool scheduling;                 /* the scheduler is there */
     bool initializing;               /* inside it: ModelSetConfig is allowed */
     bool auto_complete;

@@ -16,7 +16,9 @@ static const char batch_note[] =
     "configuration docs for more info on max_batch_size.";
 
 size_t kelp_request_output_count(const kelp_request *request) {
-    return request->output_count ? request->output_count : request->model->config->output_count;
+    if (request->output_count || !request->model)
+        return request->output_count;
+    return request->model->config->output_count;
 }
 
 const char *kelp_request_output_name(const kelp_request *request, size_t index) {

@@ -80,6 +80,8 @@ kelp_status *kelp_request_delete(kelp_request *request) {
                                            "server's until its release callback",
                           kelp_request_tag(request), state_name(state));
     kelp_model *model = request->model;
+    if (!model)
+        return KELP_ERROR(KELP_INTERNAL, "the request was deleted before");
     if (request->factory)
         kelp_factory_release(request->factory);
     request->factory = NULL;
@@ -138,6 +140,8 @@ kelp_status *kelp_request_submit(kelp_server *server, kelp_request *request, kel
         return KELP_ERROR(KELP_INTERNAL,
                           KELP_REQUEST_TAG "invalid request state transition from %s to PENDING",
                           kelp_request_tag(request), state_name(state));
+    if (!request->model)
+        return KELP_ERROR(KELP_INTERNAL, "the request was deleted before");
     if (!request->response_fn || !request->allocator || !request->release_fn)
         return KELP_ERROR(KELP_INVALID_ARGUMENT, KELP_REQUEST_TAG "the request has no %s callback",
                           kelp_request_tag(request), request->release_fn ? "response" : "release");
@@ -167,6 +171,8 @@ kelp_status *kelp_request_submit(kelp_server *server, kelp_request *request, kel
         kelp_trace_report(trace, TRITONSERVER_TRACE_REQUEST_START, request->request_start_ns);
         kelp_trace_report(trace, TRITONSERVER_TRACE_QUEUE_START, request->queue_start_ns);
     }
+    if (trace)
+        kelp_trace_inputs(trace, request);
     set_state(request, KELP_REQUEST_PENDING);
     if (request->model->cached && answer_from_cache(request)) {
         if (earlier)
@@ -215,7 +221,10 @@ kelp_status *kelp_request_release(kelp_request *request, uint32_t flags) {
                           kelp_request_tag(request), state_name((kelp_request_state)expected));
     /* The callback may delete or resubmit the request, so nothing of it is used afterwards. */
     kelp_factory *factory = request->factory;
+    if (request->trace)
+        kelp_trace_report(request->trace, TRITONSERVER_TRACE_REQUEST_END, kelp_now_ns());
     request->trace = NULL;
+    atomic_store_explicit(&factory->released, true, memory_order_release);
     if (request->counted_by)
         count(request);
     request->counted_by = NULL;

@@ -45,6 +45,8 @@ kelp_status *kelp_factory_create(kelp_request *request, kelp_factory **out) {
     factory->response_fn = request->response_fn;
     factory->response_userp = request->response_userp;
     factory->trace = NULL;
+    atomic_store_explicit(&factory->trace_users, 1, memory_order_relaxed);
+    atomic_store_explicit(&factory->released, false, memory_order_relaxed);
     atomic_store_explicit(&factory->ticket, NULL, memory_order_relaxed);
     *out = factory;
     return NULL;
@@ -78,8 +80,30 @@ void kelp_factory_release(kelp_factory *factory) {
     kelp_model_release(model);
 }
 
-void kelp_factory_open(kelp_factory *factory) {
-    atomic_fetch_add_explicit(&factory->open, 1, memory_order_relaxed);
+bool kelp_factory_open(kelp_factory *factory) {
+    unsigned open = atomic_load_explicit(&factory->open, memory_order_relaxed);
+    do {
+        if (open == 0)
+            return false;
+    } while (!atomic_compare_exchange_weak_explicit(&factory->open, &open, open + 1,
+                                                    memory_order_relaxed, memory_order_relaxed));
+    return true;
+}
+
+static kelp_status *is_over(const kelp_factory *factory) {
+    return KELP_ERROR(KELP_INTERNAL,
+                      "the request for model '%s' has had its final response: nothing can follow",
+                      factory->model->name);
+}
+
+/* One user fewer of the trace, which the last one gives back. */
+static void leave_trace(kelp_factory *factory) {
+    if (!factory->trace ||
+        atomic_fetch_sub_explicit(&factory->trace_users, 1, memory_order_acq_rel) != 1)
+        return;
+    kelp_trace *trace = factory->trace;
+    factory->trace = NULL;
+    kelp_trace_release(trace);
 }
 
 /* Says FINAL for a backend that did not: as an error when it had not answered at all. */
@@ -100,7 +124,8 @@ static void finish(kelp_factory *factory) {
             return;
         kelp_server_log_status("cannot send an error response", status);
     }
-    kelp_factory_send_flags(factory, TRITONSERVER_RESPONSE_COMPLETE_FINAL);
+    kelp_server_log_status("cannot end a request",
+                           kelp_factory_send_flags(factory, TRITONSERVER_RESPONSE_COMPLETE_FINAL));
 }
 
 void kelp_factory_close(kelp_factory *factory) {
@@ -108,10 +133,7 @@ void kelp_factory_close(kelp_factory *factory) {
         return;
     if (!atomic_load_explicit(&factory->final_sent, memory_order_relaxed))
         finish(factory);
-    kelp_trace *trace = factory->trace;
-    factory->trace = NULL;
-    if (trace)
-        kelp_trace_release(trace);
+    leave_trace(factory);
     kelp_model *model = factory->model;
     kelp_model_retain(
         model); /* leaving wakes the reaper, and needs the model's memory until it is done */
@@ -125,15 +147,25 @@ void kelp_factory_abandon(kelp_factory *factory) {
     kelp_factory_release(factory);
 }
 
-void kelp_factory_send_flags(kelp_factory *factory, uint32_t flags) {
+/* false when FINAL was said before. */
+static bool may_send(kelp_factory *factory, uint32_t flags) {
     if (flags & TRITONSERVER_RESPONSE_COMPLETE_FINAL)
-        atomic_store_explicit(&factory->final_sent, true, memory_order_relaxed);
+        return !atomic_exchange_explicit(&factory->final_sent, true, memory_order_relaxed);
+    return !atomic_load_explicit(&factory->final_sent, memory_order_relaxed);
+}
+
+kelp_status *kelp_factory_send_flags(kelp_factory *factory, uint32_t flags) {
+    if (!may_send(factory, flags))
+        return is_over(factory);
     factory->response_fn(NULL, flags, factory->response_userp);
+    return NULL;
 }
 
 /* ---- response ---- */
 
 kelp_status *kelp_response_create(kelp_factory *factory, kelp_response **out) {
+    if (!kelp_factory_open(factory))
+        return is_over(factory);
     kelp_stripe *stripe = kelp_server_stripe(factory->model->server);
     pthread_mutex_lock(&stripe->lock);
     kelp_response *response = stripe->responses;
@@ -142,8 +174,12 @@ kelp_status *kelp_response_create(kelp_factory *factory, kelp_response **out) {
         stripe->response_count--;
     }
     pthread_mutex_unlock(&stripe->lock);
-    if (!response)
-        KELP_TRY(KELP_NEW(kelp_allocator_system(), kelp_response, &response));
+    kelp_status *status =
+        response ? NULL : KELP_NEW(kelp_allocator_system(), kelp_response, &response);
+    if (status) {
+        kelp_factory_close(factory);
+        return status;
+    }
     response->next = NULL;
     response->home = stripe;
     response->factory = factory;
@@ -152,7 +188,8 @@ kelp_status *kelp_response_create(kelp_factory *factory, kelp_response **out) {
     response->output_count = 0;
     kelp_params_clear(&response->params);
     kelp_factory_retain(factory);
-    kelp_factory_open(factory);
+    if (factory->trace)
+        atomic_fetch_add_explicit(&factory->trace_users, 1, memory_order_relaxed);
     if (factory->allocator->start_fn)
         kelp_server_log_status(
             "response allocation start failed",
@@ -181,6 +218,7 @@ void kelp_response_delete(kelp_response *response) {
     kelp_factory *factory = response->factory;
     bool sent = response->sent;
     release_buffers(response);
+    leave_trace(factory);
     kelp_status_free(response->error);
     response->error = NULL;
     response->factory = NULL;
@@ -217,6 +255,11 @@ kelp_status *kelp_response_send(kelp_response *take_response, uint32_t flags,
     kelp_factory *factory = response->factory;
     if (response->sent)
         return KELP_ERROR(KELP_INTERNAL, "the response was sent before");
+    if (!may_send(factory, flags)) {
+        kelp_status *status = is_over(factory);
+        kelp_response_delete(response);
+        return status;
+    }
     if (error) {
         response->error = kelp_status_clone(error);
         atomic_store_explicit(&factory->failed, true, memory_order_relaxed);
@@ -224,8 +267,8 @@ kelp_status *kelp_response_send(kelp_response *take_response, uint32_t flags,
     kelp_cached_store(response, flags);
     response->sent = true;
     atomic_fetch_add_explicit(&factory->response_count, 1, memory_order_relaxed);
-    if (flags & TRITONSERVER_RESPONSE_COMPLETE_FINAL)
-        atomic_store_explicit(&factory->final_sent, true, memory_order_relaxed);
+    if (factory->trace)
+        kelp_trace_outputs(factory->trace, response);
     factory->response_fn((TRITONSERVER_InferenceResponse *)response, flags,
                          factory->response_userp);
     kelp_factory_close(factory);

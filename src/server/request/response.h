@@ -32,7 +32,10 @@ struct kelp_factory {
     TRITONSERVER_InferenceResponseCompleteFn_t response_fn;
     void *response_userp;
     kelp_text id;
-    kelp_trace *trace;                          /* owned: given back with the last reference */
+    kelp_trace
+        *trace; /* owned: given back when the submission is over and its responses are gone */
+    atomic_uint trace_users;
+    atomic_bool released;                       /* the request is its owner's again */
     _Atomic(struct kelp_cache_ticket *) ticket; /* owned; NULL unless the answer is to be cached */
 };
 
@@ -70,22 +73,25 @@ void kelp_factory_retain(kelp_factory *factory);
 void kelp_factory_release(kelp_factory *factory);
 /* One more, one fewer who may answer. Closing the last one may call the response callback and lets
  * the model go. */
-void kelp_factory_open(kelp_factory *factory);
+/* false when the submission is over: nobody can answer any more. */
+bool kelp_factory_open(kelp_factory *factory);
 void kelp_factory_close(kelp_factory *factory);
 /* Takes back a submission that failed before anybody saw it: closes without answering. */
 void kelp_factory_abandon(kelp_factory *factory);
 void kelp_factory_free(kelp_factory *factory); /* for the pool */
 
-/* A response that counts as open. Runs the allocator's start callback. */
+/* A response that counts as open. Runs the allocator's start callback. INTERNAL when the submission
+ * is over. */
 kelp_status *kelp_response_create(kelp_factory *factory, kelp_response **out) KELP_MUST_USE;
 /* Gives buffers back through the allocator. A response that was not sent stops counting as open. */
 void kelp_response_delete(kelp_response *response);
 void kelp_response_free(kelp_response *response); /* for the pool */
-/* Hands the response to the callback, who owns it then. `error` is copied. */
+/* Hands the response to the callback, who owns it then. `error` is copied. After FINAL nothing is
+ * handed on: the response is deleted, and INTERNAL says so. */
 kelp_status *kelp_response_send(kelp_response *take_response, uint32_t flags,
                                 const kelp_status *error) KELP_MUST_USE;
 /* Flags without a response. */
-void kelp_factory_send_flags(kelp_factory *factory, uint32_t flags);
+kelp_status *kelp_factory_send_flags(kelp_factory *factory, uint32_t flags) KELP_MUST_USE;
 
 /* ALREADY_EXISTS when there is one of that name. */
 kelp_status *kelp_response_add_output(kelp_response *response, const char *name,

@@ -7,8 +7,6 @@
 #include "base/thread.h"
 #include "server/model/model.h"
 
-/* Requests that one execution takes at most. */
-enum { MOST_JOINED = 256 };
 /* Executions of a submitting thread that are inside each other: a request in the callback of
  * another, and so on. A few, for models that are chained; stacks are finite. */
 enum { DEEPEST = 4 };
@@ -94,7 +92,8 @@ static uint32_t take(kelp_scheduler *scheduler, bool blocking, kelp_request **ou
     kelp_request *first = pop(scheduler);
     uint64_t batch = first->batch_size;
     out[count++] = first;
-    while (count < MOST_JOINED && scheduler->head && (blocking || !scheduler->head->may_block) &&
+    while (count < KELP_SCHEDULER_MOST_JOINED && scheduler->head &&
+           (blocking || !scheduler->head->may_block) &&
            batch + scheduler->head->batch_size <= scheduler->rules.max_batch &&
            joinable(first, scheduler->head)) {
         batch += scheduler->head->batch_size;
@@ -141,7 +140,7 @@ static void run(kelp_scheduler *scheduler, kelp_instance *instance, kelp_request
 static void *run_instance(void *userp) {
     kelp_instance *instance = userp;
     kelp_scheduler *scheduler = &instance->model->scheduler;
-    kelp_request *requests[MOST_JOINED];
+    kelp_request *requests[KELP_SCHEDULER_MOST_JOINED];
     pthread_mutex_lock(&scheduler->lock);
     for (;;) {
         uint32_t count = take(scheduler, true, requests);
@@ -208,7 +207,7 @@ static bool give_back(kelp_scheduler *scheduler, kelp_instance *instance) {
 /* A thread for what submitting threads do not run, on whichever instance is free. */
 static void *help(void *userp) {
     kelp_scheduler *scheduler = userp;
-    kelp_request *requests[MOST_JOINED];
+    kelp_request *requests[KELP_SCHEDULER_MOST_JOINED];
     pthread_mutex_lock(&scheduler->lock);
     for (;;) {
         kelp_instance *instance = scheduler->head ? take_free(scheduler) : NULL;
@@ -240,7 +239,7 @@ static bool enough(uint64_t begin_ns, unsigned executions) {
 }
 
 static void run_here(kelp_scheduler *scheduler, kelp_instance *instance, kelp_request *request) {
-    kelp_request *requests[MOST_JOINED] = {request};
+    kelp_request *requests[KELP_SCHEDULER_MOST_JOINED] = {request};
     uint64_t begin_ns = request->queue_start_ns;
     uint32_t count = 1;
     depth++;

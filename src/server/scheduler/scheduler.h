@@ -23,6 +23,9 @@
 
 struct kelp_model_config;
 
+/* Requests that one execution takes at most. */
+#define KELP_SCHEDULER_MOST_JOINED 256
+
 /* What `dynamic_batching` in the configuration says of the queue; all zero without it. */
 typedef struct kelp_queue_rules {
     uint32_t max_batch;     /* extents of a batch that requests are joined to; 0 joins none */
