@@ -83,6 +83,20 @@ static kelp_status *fail_twice(kelp_backend_request *request) {
     return KELP_ERROR(KELP_INTERNAL, "the third failure");
 }
 
+/* There is no state outside a sequence: refused in words, and the request is answered still. */
+static kelp_status *put_state(kelp_backend_request *request) {
+    int32_t values[] = {1, 2};
+    const kelp_tensor tensor = {.dtype = KELP_I32,
+                                .rank = 1,
+                                .shape = {2},
+                                .strides = {1},
+                                .device = {kDLCPU, 0},
+                                .data = values};
+    PROMISE(refused(kelp_backend_put_state(request, "STATE", &tensor), KELP_UNIMPLEMENTED,
+                    "TRITONBACKEND_StateNew is not supported"));
+    return answer(request, 7);
+}
+
 /* ---- later, from other threads ---- */
 
 static void detach(void *(*fn)(void *), void *userp) {
@@ -323,6 +337,7 @@ static kelp_status *conduct_of(const char *name, kelp_backend_request *request) 
            : is(name, "inputs")        ? check_inputs(request)
            : is(name, "outputs")       ? check_outputs(request)
            : is(name, "parameters")    ? check_parameters(request)
+           : is(name, "state")         ? put_state(request)
            : is(name, "call")          ? call_and_wait(request, "good", 1)
            : is(name, "call_missing")  ? call_and_wait(request, "nowhere", 1)
            : is(name, "call_midway")   ? call_and_wait(request, "midway", 1)

@@ -90,8 +90,9 @@ static void test_answers(void **state) {
     static const struct {
         const char *name;
         int32_t value;
-    } cases[] = {{"good", 7},    {"twice", 7}, {"error_after", 7}, {"release_twice", 7},
-                 {"dropped", 9}, {"late", 7},  {"factory", 7},     {"orphan", 7}};
+    } cases[] = {{"good", 7},          {"twice", 7},   {"error_after", 7},
+                 {"release_twice", 7}, {"dropped", 9}, {"late", 7},
+                 {"factory", 7},       {"orphan", 7},  {"state", 7}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         call c;
         open_model(*state, cases[i].name, ONE, &c);
