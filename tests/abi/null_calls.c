@@ -27,6 +27,16 @@ void null_calls_take(TRITONSERVER_Error *error) {
     TRITONSERVER_ErrorDelete(error);
 }
 
+/* NULL, or what is wrong with the call. */
+static const char *try_call(const null_call *call) {
+    wordless = NULL;
+    memset(null_calls_blank, 0, sizeof null_calls_blank);
+    if (sigsetjmp(crashed, 1))
+        return "it crashes";
+    call->fn();
+    return wordless;
+}
+
 int main(void) {
     struct sigaction action = {.sa_handler = on_crash, .sa_flags = SA_NODEFER};
     size_t failed = 0;
@@ -34,15 +44,10 @@ int main(void) {
     sigaction(SIGBUS, &action, NULL);
     sigaction(SIGABRT, &action, NULL);
     for (size_t i = 0; i < null_call_count; i++) {
-        wordless = NULL;
-        memset(null_calls_blank, 0, sizeof null_calls_blank);
-        if (sigsetjmp(crashed, 1))
-            wordless = "it crashes";
-        else
-            null_calls[i].fn();
-        if (wordless)
-            printf("not ok: %s: %s\n", null_calls[i].what, wordless);
-        failed += wordless != NULL;
+        const char *wrong = try_call(&null_calls[i]);
+        if (wrong)
+            printf("not ok: %s: %s\n", null_calls[i].what, wrong);
+        failed += wrong != NULL;
     }
     printf("%zu calls, %zu refused\n", null_call_count, errors);
     printf("%zu passed, %zu failed\n", null_call_count - failed, failed);
