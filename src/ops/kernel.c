@@ -88,6 +88,11 @@ int64_t kelp_ops_read_i64(const kelp_tensor *tensor, int64_t index) {
     }
 }
 
+static bool is_whole(kelp_dtype dtype) {
+    return dtype == KELP_BOOL || dtype == KELP_I8 || dtype == KELP_I16 || dtype == KELP_I32 ||
+           dtype == KELP_I64 || dtype == KELP_U8 || dtype == KELP_U16 || dtype == KELP_U32;
+}
+
 double kelp_ops_read_f64(const kelp_tensor *tensor, int64_t index) {
     const char *data = tensor->data;
     if (tensor->dtype == KELP_F32) {
@@ -105,9 +110,12 @@ double kelp_ops_read_f64(const kelp_tensor *tensor, int64_t index) {
         memcpy(&bits, data + (size_t)index * 2, 2);
         return (double)(tensor->dtype == KELP_F16 ? kelp_f16_to_f32(bits) : kelp_bf16_to_f32(bits));
     }
-    return kelp_ops_element_bytes(tensor->dtype) == 0 || tensor->dtype == KELP_STRING
-               ? 0
-               : (double)kelp_ops_read_i64(tensor, index);
+    if ((tensor->dtype >= KELP_F8E4M3FN && tensor->dtype <= KELP_F8E5M2FNUZ) ||
+        tensor->dtype == KELP_F8E8M0)
+        return (double)kelp_narrow_to_f32(tensor->dtype, ((const uint8_t *)data)[index]);
+    if (tensor->dtype == KELP_U64)
+        return (double)(uint64_t)kelp_ops_read_i64(tensor, index);
+    return is_whole(tensor->dtype) ? (double)kelp_ops_read_i64(tensor, index) : 0;
 }
 
 kelp_status *kelp_ops_i64s(const kelp_op_args *args, const kelp_tensor *tensor, int64_t *out,

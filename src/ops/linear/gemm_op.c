@@ -60,7 +60,7 @@ static kelp_status *gemm_reshape(const void *state, kelp_op_args *args) {
     KELP_TRY(kelp_ops_check(args, 2));
     const kelp_tensor *a = args->inputs[0], *b = args->inputs[1], *c = kelp_ops_in(args, 2);
     if (a->dtype != KELP_F32 && a->dtype != KELP_F64 && a->dtype != KELP_I32 &&
-        a->dtype != KELP_I64)
+        a->dtype != KELP_I64 && a->dtype != KELP_U32 && a->dtype != KELP_U64)
         return kelp_ops_bad_type(args, a->dtype);
     if (a->dtype != b->dtype || (c != NULL && c->dtype != a->dtype))
         return kelp_ops_bad_shapes(args, a, b, "the types differ");
@@ -155,6 +155,8 @@ static void gemm_f32(const gemm_state *state, const kelp_op_args *args, float al
 GEMM_PLAIN(f64, double, double)
 GEMM_PLAIN(i32, int32_t, uint32_t)
 GEMM_PLAIN(i64, int64_t, uint64_t)
+GEMM_PLAIN(u32, uint32_t, uint32_t)
+GEMM_PLAIN(u64, uint64_t, uint64_t)
 
 static kelp_status *gemm_invoke(const void *state, kelp_op_args *args) {
     float alpha = kelp_node_attr_f32(args->node, "alpha", 1.0f);
@@ -168,6 +170,12 @@ static kelp_status *gemm_invoke(const void *state, kelp_op_args *args) {
         break;
     case KELP_I32:
         gemm_i32(args, (double)alpha, (double)beta);
+        break;
+    case KELP_U32:
+        gemm_u32(args, (double)alpha, (double)beta);
+        break;
+    case KELP_U64:
+        gemm_u64(args, (double)alpha, (double)beta);
         break;
     default:
         gemm_i64(args, (double)alpha, (double)beta);

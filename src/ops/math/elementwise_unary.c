@@ -190,8 +190,25 @@ OPERATOR(HardSigmoid, -1, ALPHA_BETA(0.2f, 0.5f), FLOAT_ROWS(HardSigmoid))
 FLOATS(Swish, x / (1 + expf(-a * x)), x / (1 + exp(-a * x)))
 OPERATOR(Swish, -1, ALPHA(1.0f), FLOAT_ROWS(Swish))
 FLOATS(Shrink, (x < -b ? x + a : x > b ? x - a : 0), (x < -b ? x + a : x > b ? x - a : 0))
+/* of integers in double, cut off */
+#define SHRINK_WHOLE(suffix, type)                                     \
+    LOOP(Shrink, suffix, type,                                         \
+         ((double)x < -(double)p->beta  ? (double)x + (double)p->alpha \
+          : (double)x > (double)p->beta ? (double)x - (double)p->alpha \
+                                        : 0))
+SHRINK_WHOLE(i8, int8_t)
+SHRINK_WHOLE(i16, int16_t)
+SHRINK_WHOLE(i32, int32_t)
+SHRINK_WHOLE(i64, int64_t)
+SHRINK_WHOLE(u8, uint8_t)
+SHRINK_WHOLE(u16, uint16_t)
+SHRINK_WHOLE(u32, uint32_t)
+SHRINK_WHOLE(u64, uint64_t)
 OPERATOR(Shrink, -1, p->alpha = kelp_node_attr_f32(node, "bias", 0.0f);
-         p->beta = kelp_node_attr_f32(node, "lambd", 0.5f), FLOAT_ROWS(Shrink))
+         p->beta = kelp_node_attr_f32(node, "lambd", 0.5f), FLOAT_ROWS(Shrink),
+         {KELP_I8, Shrink_i8}, {KELP_I16, Shrink_i16}, {KELP_I32, Shrink_i32},
+         {KELP_I64, Shrink_i64}, {KELP_U8, Shrink_u8}, {KELP_U16, Shrink_u16},
+         {KELP_U32, Shrink_u32}, {KELP_U64, Shrink_u64})
 
 /* ---- Gelu: two forms ---- */
 FLOATS(Gelu, 0.5f * x * (1 + erff(x * 0.70710678f)), 0.5 * x * (1 + erf(x * M_SQRT1_2)))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reductions over axes, and ArgMax, ArgMin. Sums of floats run in double. Source: ONNX operator
  * specification. */
-#include "ops/kernel.h"
+#include "ops/real.h"
 #include "ops/widened.h"
 
 #include <float.h>
@@ -101,7 +101,7 @@ static kelp_status *reduce_shapes(kelp_op_args *args) {
                     sum *= value;                                                                  \
                     break;                                                                         \
                 case RED_L1:                                                                       \
-                    sum += value < 0 ? -value : value;                                             \
+                    sum += value > 0 ? value : -value;                                             \
                     break;                                                                         \
                 case RED_L2:                                                                       \
                 case RED_SQUARES:                                                                  \
@@ -119,6 +119,8 @@ FOLD(f32, float, double, -(double)INFINITY, (double)INFINITY)
 FOLD(f64, double, double, -(double)INFINITY, (double)INFINITY)
 FOLD(i32, int32_t, int64_t, INT32_MIN, INT32_MAX)
 FOLD(i64, int64_t, int64_t, INT64_MIN, INT64_MAX)
+FOLD(u32, uint32_t, uint64_t, 0, UINT32_MAX)
+FOLD(u64, uint64_t, uint64_t, 0, UINT64_MAX)
 FOLD(i8, int8_t, int64_t, INT8_MIN, INT8_MAX)
 FOLD(u8, uint8_t, int64_t, 0, UINT8_MAX)
 FOLD(bool, uint8_t, int64_t, 0, 1)
@@ -128,8 +130,8 @@ static double fold_exp(const reduce_plan *p, int64_t offset) {
     for (int pass = 0; pass < 2; pass++)
         for (int64_t i = 0; i < p->each; i++) {
             int64_t at = offset + offset_of(p->folded_rank, p->folded, p->folded_strides, i);
-            double value = p->dtype == KELP_F32 ? (double)((const float *)p->x)[at]
-                                                : ((const double *)p->x)[at];
+            double value;
+            kelp_real_load_f64(p->dtype, p->x, at, 1, &value);
             if (pass == 0)
                 most = value > most ? value : most;
             else
@@ -146,16 +148,23 @@ static double finish(const reduce_plan *p, double sum) {
     return p->kind == RED_LOG_SUM ? log(sum) : sum;
 }
 
+static uint64_t finish_whole(const reduce_plan *p, uint64_t sum) {
+    if (p->kind == RED_MEAN)
+        return sum / (uint64_t)KELP_MAX((int64_t)1, p->each);
+    return p->kind == RED_L2 || p->kind == RED_LOG_SUM ? (uint64_t)finish(p, (double)sum) : sum;
+}
+
 static void reduce_range(void *userp, int64_t begin, int64_t end, int worker) {
     const reduce_plan *p = userp;
     (void)worker;
     for (int64_t i = begin; i < end; i++) {
         int64_t at = offset_of(p->kept_rank, p->kept, p->kept_strides, i);
-        if (p->kind == RED_LOG_SUM_EXP && p->dtype == KELP_F32)
-            ((float *)p->y)[i] = (float)fold_exp(p, at);
-        else if (p->kind == RED_LOG_SUM_EXP)
-            ((double *)p->y)[i] = fold_exp(p, at);
-        else if (p->dtype == KELP_F32)
+        if (p->kind == RED_LOG_SUM_EXP) {
+            double value = fold_exp(p, at);
+            if (!kelp_ops_is_float(p->dtype)) /* cut off, as the other integers are */
+                value = trunc(value);
+            kelp_real_store_f64(p->dtype, p->y, i, 1, &value);
+        } else if (p->dtype == KELP_F32)
             ((float *)p->y)[i] = (float)finish(p, fold_f32(p, (const float *)p->x + at));
         else if (p->dtype == KELP_F64)
             ((double *)p->y)[i] = finish(p, fold_f64(p, (const double *)p->x + at));
@@ -174,6 +183,11 @@ static void reduce_range(void *userp, int64_t begin, int64_t end, int worker) {
                           : p->kind == RED_L2 || p->kind == RED_LOG_SUM
                               ? (int64_t)finish(p, (double)sum)
                               : sum);
+        } else if (p->dtype == KELP_U32) {
+            ((uint32_t *)p->y)[i] =
+                (uint32_t)finish_whole(p, fold_u32(p, (const uint32_t *)p->x + at));
+        } else if (p->dtype == KELP_U64) {
+            ((uint64_t *)p->y)[i] = finish_whole(p, fold_u64(p, (const uint64_t *)p->x + at));
         } else if (p->dtype == KELP_I8) {
             ((int8_t *)p->y)[i] = (int8_t)fold_i8(p, (const int8_t *)p->x + at);
         } else if (p->dtype == KELP_BOOL) {
@@ -193,9 +207,8 @@ static kelp_status *reduce_reshape(kelp_op_args *args, reduction kind) {
     bool narrow = p->dtype == KELP_I8 || p->dtype == KELP_U8 || p->dtype == KELP_BOOL;
     bool order = kind == RED_MAX || kind == RED_MIN;
     bool number = p->dtype == KELP_F32 || p->dtype == KELP_F64 || p->dtype == KELP_I32 ||
-                  p->dtype == KELP_I64;
-    if ((!number && !(narrow && order)) ||
-        (kind == RED_LOG_SUM_EXP && !kelp_ops_is_float(p->dtype)))
+                  p->dtype == KELP_I64 || p->dtype == KELP_U32 || p->dtype == KELP_U64;
+    if (!number && !(narrow && order))
         return kelp_ops_bad_type(args, p->dtype);
     return NULL;
 }
@@ -262,6 +275,23 @@ static kelp_status *arg_reshape(const void *state, kelp_op_args *args) {
     return kelp_ops_set(args, 0, KELP_I64, rank, shape);
 }
 
+/* Whether element `next` takes the place of `best`. 64-bit integers are compared exactly; a NaN is
+ * chosen before any number, as by numpy. */
+static bool wins(const kelp_tensor *x, int64_t next, int64_t best, bool most, bool last) {
+    double a = kelp_ops_read_f64(x, next), b = kelp_ops_read_f64(x, best);
+    int order = (a > b) - (a < b);
+    if (a != a || b != b)
+        return a != a && (b == b || last);
+    if (order == 0 && x->dtype == KELP_I64) {
+        int64_t p = kelp_ops_read_i64(x, next), q = kelp_ops_read_i64(x, best);
+        order = (p > q) - (p < q);
+    } else if (order == 0 && x->dtype == KELP_U64) {
+        uint64_t p = (uint64_t)kelp_ops_read_i64(x, next), q = (uint64_t)kelp_ops_read_i64(x, best);
+        order = (p > q) - (p < q);
+    }
+    return (most ? order > 0 : order < 0) || (last && order == 0);
+}
+
 static void choose(const arg_plan *p, const kelp_op_args *args, bool most) {
     const kelp_tensor *x = args->inputs[0];
     int64_t *y = args->outputs[0]->data;
@@ -269,14 +299,9 @@ static void choose(const arg_plan *p, const kelp_op_args *args, bool most) {
     for (int64_t o = 0; o < p->outer; o++)
         for (int64_t i = 0; i < p->inner; i++) {
             int64_t base = o * p->extent * p->inner + i, best = 0;
-            double value = kelp_ops_read_f64(x, base);
             for (int64_t k = 1; k < p->extent; k++) {
-                double next = kelp_ops_read_f64(x, base + k * p->inner);
-                bool better = most ? next > value : next < value;
-                if (better || (last && next == value)) {
+                if (wins(x, base + k * p->inner, base + best * p->inner, most, last))
                     best = k;
-                    value = next;
-                }
             }
             y[o * p->inner + i] = best;
         }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Gather and scatter by element and by tuple of indices. Indices from -extent to extent - 1; others
  * fail the invoke. Source: ONNX operator specification. */
-#include "ops/kernel.h"
+#include "ops/real.h"
+
+#include <math.h>
 
 static kelp_status *bad_index(const kelp_op_args *args, int64_t index, int64_t extent) {
     return KELP_ERROR(KELP_INVALID_ARGUMENT,
@@ -86,35 +88,75 @@ static kelp_status *read_join(const kelp_op_args *args, join *out) {
     for (size_t i = 0; i < KELP_COUNT(names); i++)
         if (strcmp(name, names[i]) == 0) {
             *out = (join)i;
-            kelp_dtype type = args->inputs[0]->dtype;
-            if (i > 0 && type != KELP_F32 && type != KELP_F64 && type != KELP_I32 &&
-                type != KELP_I64)
-                return kelp_ops_bad_type(args, type);
+            if (i > 0 && !kelp_real_takes(args->inputs[0]->dtype))
+                return kelp_ops_bad_type(args, args->inputs[0]->dtype);
             return NULL;
         }
     return KELP_ERROR(KELP_INVALID_ARGUMENT, "operator '%s': reduction '%s' is not known",
                       kelp_node_op_type(args->node), name);
 }
 
-#define JOIN(type)                                        \
-    do {                                                  \
-        type a = *(type *)to, b = *(const type *)from;    \
-        *(type *)to = how == JOIN_ADD   ? (type)(a + b)   \
-                      : how == JOIN_MUL ? (type)(a * b)   \
-                      : how == JOIN_MIN ? KELP_MIN(a, b)  \
-                                        : KELP_MAX(a, b); \
+#define JOIN(type, wide)                                            \
+    do {                                                            \
+        type a = *(type *)to, b = *(const type *)from;              \
+        *(type *)to = how == JOIN_ADD   ? (type)((wide)a + (wide)b) \
+                      : how == JOIN_MUL ? (type)((wide)a * (wide)b) \
+                      : how == JOIN_MIN ? KELP_MIN(a, b)            \
+                                        : KELP_MAX(a, b);           \
     } while (0)
+/* Of 16-bit floats and bool, one at a time; of bool the sum is "or". */
+static void join_rare(join how, kelp_dtype dtype, void *to, const void *from) {
+    float a, b;
+    kelp_real_load_f32(dtype, to, 0, 1, &a);
+    kelp_real_load_f32(dtype, from, 0, 1, &b);
+    a = how == JOIN_ADD   ? a + b
+        : how == JOIN_MUL ? a * b
+        : how == JOIN_MIN ? fminf(a, b)
+                          : fmaxf(a, b);
+    kelp_real_store_f32(dtype, to, 0, 1, &a);
+}
+
+/* Integers wrap. */
 static void join_one(join how, kelp_dtype dtype, size_t size, void *to, const void *from) {
-    if (how == JOIN_SET)
+    if (how == JOIN_SET) {
         memcpy(to, from, size);
-    else if (dtype == KELP_F32)
-        JOIN(float);
-    else if (dtype == KELP_F64)
-        JOIN(double);
-    else if (dtype == KELP_I32)
-        JOIN(int32_t);
-    else
-        JOIN(int64_t);
+        return;
+    }
+    switch (dtype) {
+    case KELP_F32:
+        JOIN(float, float);
+        break;
+    case KELP_F64:
+        JOIN(double, double);
+        break;
+    case KELP_I8:
+        JOIN(int8_t, uint32_t);
+        break;
+    case KELP_I16:
+        JOIN(int16_t, uint32_t);
+        break;
+    case KELP_I32:
+        JOIN(int32_t, uint32_t);
+        break;
+    case KELP_I64:
+        JOIN(int64_t, uint64_t);
+        break;
+    case KELP_U8:
+        JOIN(uint8_t, uint32_t);
+        break;
+    case KELP_U16:
+        JOIN(uint16_t, uint32_t);
+        break;
+    case KELP_U32:
+        JOIN(uint32_t, uint32_t);
+        break;
+    case KELP_U64:
+        JOIN(uint64_t, uint64_t);
+        break;
+    default:
+        join_rare(how, dtype, to, from);
+        break;
+    }
 }
 
 /* ---- ScatterElements ---- */
