@@ -125,6 +125,9 @@ typedef struct kelp_compute_model_vtbl {
      * has a thread that calls infer_one. */
     kelp_status *(*submit)(kelp_compute_model *model, kelp_infer_item *item,
                            void (*done)(void *userp, kelp_status *take_status), void *userp);
+    /* From now on `fn` (NULL: nobody) is asked now and then during an inference, as
+     * kelp_context_set_interrupt says. May be NULL: an inference runs to its end. */
+    void (*set_interrupt)(kelp_compute_model *model, kelp_interrupt_fn fn, void *userp);
 } kelp_compute_model_vtbl;
 
 /* Implementers put this first in their model, zeroed but for vtbl. */
@@ -175,6 +178,10 @@ KELP_API kelp_status *kelp_compute_infer_shapes(kelp_compute_model *model,
 KELP_API kelp_status *kelp_compute_drain(kelp_compute_model *model) KELP_MUST_USE;
 KELP_API kelp_status *kelp_compute_reset(kelp_compute_model *model) KELP_MUST_USE;
 KELP_API const kelp_compute_metadata *kelp_compute_metadata_of(const kelp_compute_model *model);
+/* Who is asked during an inference whether to give it up: true ends it with CANCELLED, where the
+ * provider can (`cpu`, between operators); else it runs to its end. Forks have none. */
+KELP_API void kelp_compute_set_interrupt(kelp_compute_model *model, kelp_interrupt_fn fn,
+                                         void *userp);
 KELP_API kelp_status *kelp_compute_fork(kelp_compute_model *model,
                                         kelp_compute_model **out) KELP_MUST_USE;
 KELP_API void kelp_compute_destroy(kelp_compute_model *model);

@@ -56,6 +56,10 @@ typedef struct kelp_engine_options { /* zeroed fields take the defaults */
     uint32_t struct_size;            /* sizeof(kelp_engine_options) */
     uint32_t disable_fusion;         /* 1: run the graph as written, folded only */
     uint32_t max_plans;              /* shapes whose plan a context keeps [16] */
+    /* Told how many of the graph's operators are made, whose weights are packed then, from the
+     * thread that creates; false gives up: CANCELLED. [none] */
+    bool (*progress)(void *userp, size_t done, size_t total);
+    void *progress_userp;
 } kelp_engine_options;
 /* Retains runtime and graph. UNIMPLEMENTED lists every uncovered node; INVALID_ARGUMENT names the
  * node that is wrong. */
@@ -112,6 +116,11 @@ KELP_API kelp_status *kelp_context_invoke(kelp_context *context) KELP_MUST_USE;
 KELP_API const kelp_tensor *kelp_context_output(const kelp_context *context, size_t index);
 /* From any thread: the invoke under way returns CANCELLED at the next node. */
 KELP_API void kelp_context_cancel(kelp_context *context);
+/* Asked before each node and round of a loop, as a rule on the invoking thread, until invoke
+ * returns: true ends it with CANCELLED. Keep it cheap. NULL: nobody is asked. Not during an invoke.
+ */
+typedef bool (*kelp_interrupt_fn)(void *userp);
+KELP_API void kelp_context_set_interrupt(kelp_context *context, kelp_interrupt_fn fn, void *userp);
 
 typedef struct kelp_plan_stats {        /* of the current plan */
     size_t steps;                       /* kernels that invoke calls */

@@ -4,6 +4,8 @@
 #include "base/arena.h"
 #include "compute/state.h"
 
+#include <stddef.h>
+
 /* ---- life ---- */
 static kelp_status *refuse_type(const kelp_compute_backend *backend, const char *what,
                                 const kelp_io_info *info) {
@@ -320,6 +322,12 @@ kelp_status *kelp_compute_reset(kelp_compute_model *model) {
     if (model->state->stream != NULL)
         kelp_compute_stream_wait(model->state->stream);
     return model->vtbl->reset(model);
+}
+
+void kelp_compute_set_interrupt(kelp_compute_model *model, kelp_interrupt_fn fn, void *userp) {
+    size_t known = offsetof(kelp_compute_model_vtbl, set_interrupt);
+    if (model->vtbl->struct_size > known && model->vtbl->set_interrupt != NULL)
+        model->vtbl->set_interrupt(model, fn, userp);
 }
 
 const kelp_compute_metadata *kelp_compute_metadata_of(const kelp_compute_model *model) {

@@ -13,7 +13,7 @@ kelp_status *kelp_context_create(kelp_engine *engine, kelp_context **out) {
     context->engine = kelp_engine_retain(engine);
     context->allocator = allocator;
     kelp_arena_init(&context->run_arena, allocator, 64 << 10);
-    atomic_init(&context->cancel, false);
+    atomic_init(&context->stop.cancel, false);
     kelp_status *status = kelp_frame_init(&context->main, context, engine->program);
     if (status != NULL) {
         kelp_context_destroy(context);
@@ -142,7 +142,7 @@ kelp_status *kelp_context_invoke(kelp_context *context) {
     if (!context->main.planned)
         KELP_TRY(check_bound(context));
     kelp_arena_clear(&context->run_arena);
-    atomic_store_explicit(&context->cancel, false, memory_order_relaxed);
+    atomic_store_explicit(&context->stop.cancel, false, memory_order_relaxed);
     return kelp_frame_run(&context->main);
 }
 
@@ -152,7 +152,12 @@ const kelp_tensor *kelp_context_output(const kelp_context *context, size_t index
 }
 
 void kelp_context_cancel(kelp_context *context) {
-    atomic_store_explicit(&context->cancel, true, memory_order_relaxed);
+    atomic_store_explicit(&context->stop.cancel, true, memory_order_relaxed);
+}
+
+void kelp_context_set_interrupt(kelp_context *context, kelp_interrupt_fn fn, void *userp) {
+    context->stop.interrupt = fn;
+    context->stop.interrupt_userp = userp;
 }
 
 kelp_plan_stats kelp_context_plan_stats(const kelp_context *context) {

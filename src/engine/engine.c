@@ -165,6 +165,14 @@ static kelp_status *create_bodies(kelp_engine *engine, kelp_program *program,
     return NULL;
 }
 
+static kelp_status *tell_progress(const kelp_engine *engine, size_t done, size_t total) {
+    const kelp_engine_options *options = engine->options;
+    return options->progress == NULL || options->progress(options->progress_userp, done, total)
+               ? NULL
+               : KELP_ERROR(KELP_CANCELLED, "making model '%s' ready was cancelled",
+                            engine->graph->info.label);
+}
+
 /* `*out` is set first, so that what was made before a failure is destroyed with the engine. */
 static kelp_status *create_program(kelp_engine *engine, const kelp_block *block,
                                    kelp_program **out) {
@@ -180,6 +188,8 @@ static kelp_status *create_program(kelp_engine *engine, const kelp_block *block,
     program->value_total = block->value_count;
     program->node_total = block->node_count;
     for (size_t i = 0; i < block->node_count; i++) {
+        if (block == engine->graph->main)
+            KELP_TRY(tell_progress(engine, i, block->node_count));
         kelp_engine_node *node = &program->nodes[program->node_count++];
         node->node = block->nodes[i];
         KELP_TRY(create_bodies(engine, program, node));
@@ -223,7 +233,9 @@ static kelp_status *build(kelp_engine *engine, const kelp_engine_options *option
     }
     kelp_block_count_uses(engine->graph->main);
     KELP_TRY(collect_io(engine));
-    return create_program(engine, engine->graph->main, &engine->program);
+    KELP_TRY(create_program(engine, engine->graph->main, &engine->program));
+    size_t all = engine->graph->main->node_count;
+    return tell_progress(engine, all, all);
 }
 
 kelp_status *kelp_engine_create(kelp_runtime *runtime, kelp_graph *graph,
@@ -241,7 +253,9 @@ kelp_status *kelp_engine_create(kelp_runtime *runtime, kelp_graph *graph,
     kelp_map_init(&engine->moved, engine->allocator);
     engine->source = kelp_graph_retain(graph);
     engine->max_plans = options.max_plans ? options.max_plans : 16;
+    engine->options = &options;
     kelp_status *status = build(engine, &options);
+    engine->options = NULL;
     kelp_map_deinit(&engine->moved);
     if (status != NULL) {
         kelp_engine_release(engine);

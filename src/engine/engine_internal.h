@@ -45,6 +45,7 @@ struct kelp_engine {
     kelp_graph *graph; /* the engine's own, after the passes */
     kelp_program *program;
     kelp_map moved; /* while it is built: constants copied to an aligned place */
+    const kelp_engine_options *options; /* while it is built */
     kelp_owned_block *owned;
     kelp_io_info *inputs, *outputs;
     size_t input_count, output_count;
@@ -148,7 +149,7 @@ struct kelp_context {
     kelp_allocator allocator;
     kelp_arena run_arena; /* cleared by each invoke; a body's run takes back what it took, unless
                              lists or strings came out, which lie there */
-    _Atomic bool cancel;
+    kelp_op_stop stop;
     kelp_frame main;
     kelp_profile_fn profile;
     void *profile_userp;

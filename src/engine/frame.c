@@ -31,7 +31,7 @@ kelp_status *kelp_frame_init(kelp_frame *frame, kelp_context *context,
     frame->credit = DATA_PLAN_CREDIT;
     frame->env = (kelp_op_env){.allocator = allocator,
                                .pool = context->engine->runtime->pool,
-                               .cancel = &context->cancel,
+                               .stop = &context->stop,
                                .arena = &context->run_arena};
     KELP_TRY(kelp_alloc_zero(allocator, inputs, sizeof *frame->inputs, (void **)&frame->inputs));
     KELP_TRY(
@@ -371,7 +371,7 @@ kelp_status *kelp_frame_run(kelp_frame *frame) {
         context->profile != NULL && frame->body == NULL; /* a body's time is its node's */
     const kelp_plan *plan = frame->plans;
     for (size_t i = 0; i < plan->step_count; i++) {
-        if (KELP_UNLIKELY(atomic_load_explicit(&context->cancel, memory_order_relaxed)))
+        if (KELP_UNLIKELY(kelp_op_env_cancelled(&frame->env)))
             return KELP_ERROR(KELP_CANCELLED, "the invocation of model '%s' was cancelled",
                               context->engine->graph->info.label);
         uint64_t begin = profiled ? kelp_now_ns() : 0;

@@ -223,7 +223,7 @@ static kelp_status *evaluate(planner *p, const kelp_engine_node *engine_node, ke
     kelp_arena *arena = &p->plan->arena;
     kelp_op_env env = p->frame->env;
     env.arena = arena;
-    env.cancel = NULL;
+    env.stop = NULL;
     args->env = &env;
     for (int32_t i = 0; i < args->output_count; i++) {
         if (args->outputs[i] == NULL)

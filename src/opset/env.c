@@ -23,7 +23,9 @@ int kelp_op_env_threads(const kelp_op_env *env) {
 }
 
 bool kelp_op_env_cancelled(const kelp_op_env *env) {
-    return env->cancel != NULL && atomic_load_explicit(env->cancel, memory_order_relaxed);
+    const kelp_op_stop *stop = env->stop;
+    return stop != NULL && (atomic_load_explicit(&stop->cancel, memory_order_relaxed) ||
+                            (stop->interrupt != NULL && stop->interrupt(stop->interrupt_userp)));
 }
 
 kelp_allocator kelp_op_env_allocator(const kelp_op_env *env) {

@@ -286,6 +286,34 @@ static void forks_drain_and_reset(void **state) {
     kelp_compute_destroy(fork);
 }
 
+static bool yes(void *userp) {
+    ++*(int *)userp;
+    return true;
+}
+
+/* Where the provider can be asked to give up, it does, and can run again. */
+static void an_inference_can_be_given_up(void **state) {
+    (void)state;
+    kelp_runtime *runtime;
+    kelp_compute_model *model;
+    float data[64];
+    int asked = 0;
+    kelp_tensor input, outputs[2] = {0};
+    open_model(&runtime, &model);
+    make_input(&input, data, 1);
+    kelp_infer_item item = {.inputs = &input, .outputs = outputs};
+    kelp_compute_set_interrupt(model, yes, &asked);
+    if (model->vtbl->set_interrupt != NULL) {
+        expect_failure(kelp_compute_infer_one(model, &item), KELP_CANCELLED, "was cancelled");
+        assert_true(asked > 0);
+        check_ok(kelp_compute_reset(model));
+        expect_failure(kelp_compute_infer_one(model, &item), KELP_CANCELLED, "was cancelled");
+    }
+    kelp_compute_set_interrupt(model, NULL, NULL);
+    check_ok(kelp_compute_infer_one(model, &item));
+    close_model(runtime, model);
+}
+
 /* Of the calls that hand out a model, none leaves one behind when it fails. */
 static kelp_status *whole_life(kelp_allocator allocator) {
     kelp_runtime_options options = {
@@ -386,6 +414,7 @@ static int suite(const char *name) {
         cmocka_unit_test(streams_give_what_calls_give),
         cmocka_unit_test(a_batch_stops_or_goes_on),
         cmocka_unit_test(forks_drain_and_reset),
+        cmocka_unit_test(an_inference_can_be_given_up),
         cmocka_unit_test(memory_that_fails_is_an_error),
         cmocka_unit_test(unknown_providers_and_artifacts_are_named),
     };

@@ -57,6 +57,65 @@ static kelp_status *bind_pictures(kelp_context *context, float *data, int64_t ba
     return kelp_context_set_input(context, 0, &tensor);
 }
 
+typedef struct watch {
+    size_t asked, stop_at; /* 0: never */
+    size_t done, total;
+} watch;
+
+static bool stop_at(void *userp) {
+    watch *w = userp;
+    return ++w->asked == w->stop_at;
+}
+
+static bool told(void *userp, size_t done, size_t total) {
+    watch *w = userp;
+    w->asked++;
+    assert_true(done >= w->done && done <= total);
+    w->done = done;
+    w->total = total;
+    return w->asked != w->stop_at;
+}
+
+/* Whoever waits may be asked between nodes whether to go on; what was stopped can run again. */
+static void an_invoke_can_be_interrupted(void **state) {
+    (void)state;
+    session s;
+    float data[64];
+    watch w = {0};
+    check_ok(open_session(&s, DIGITS, kelp_allocator_system(), 1));
+    picture(data, 1);
+    check_ok(bind_pictures(s.context, data, 1));
+    kelp_context_set_interrupt(s.context, stop_at, &w);
+    check_ok(kelp_context_invoke(s.context));
+    assert_true(w.asked > 1);
+    w = (watch){.stop_at = w.asked};
+    expect_failure(kelp_context_invoke(s.context), KELP_CANCELLED, "was cancelled");
+    check_ok(kelp_context_invoke(s.context));
+    kelp_context_set_interrupt(s.context, NULL, NULL);
+    check_ok(kelp_context_invoke(s.context));
+    close_session(&s);
+}
+
+static void making_an_engine_tells_how_far_it_is(void **state) {
+    (void)state;
+    session s;
+    watch w = {0};
+    kelp_engine_options options = {
+        .struct_size = sizeof options, .progress = told, .progress_userp = &w};
+    kelp_engine *engine = NULL;
+    check_ok(open_session(&s, DIGITS, kelp_allocator_system(), 1));
+    check_ok(kelp_engine_create(s.runtime, s.graph, &options, &engine));
+    kelp_engine_release(engine);
+    assert_true(w.total > 1);
+    assert_int_equal(w.done, w.total);
+    for (size_t n = w.asked; n > 0; n--) {
+        w = (watch){.stop_at = n};
+        expect_failure(kelp_engine_create(s.runtime, s.graph, &options, &engine), KELP_CANCELLED,
+                       "was cancelled");
+    }
+    close_session(&s);
+}
+
 static void digits_has_named_inputs_and_outputs(void **state) {
     (void)state;
     session s;
@@ -415,6 +474,8 @@ static void fusion_changes_no_answer(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(digits_has_named_inputs_and_outputs),
+        cmocka_unit_test(an_invoke_can_be_interrupted),
+        cmocka_unit_test(making_an_engine_tells_how_far_it_is),
         cmocka_unit_test(batches_agree_with_single_pictures),
         cmocka_unit_test(outputs_go_where_the_caller_wants),
         cmocka_unit_test(sequences_go_in_and_out),

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tests of the Python package share: where things are, and models of one node."""
 import os
+import signal
 import sys
+import threading
+import time
 import unittest
 
 import onnx
@@ -21,6 +24,36 @@ def model(op, inputs, outputs, opset=21, domain="", **attributes):
     return made.SerializeToString()
 
 
+def endless():
+    """Bytes of a model that adds 1 to 0 `rounds` times, one by one: with enough rounds, until it is stopped."""
+    body = helper.make_graph([helper.make_node("Add", ["v", "one"], ["w"]), helper.make_node("Identity", ["go"], ["on"])], "body",
+                             [helper.make_tensor_value_info(*i) for i in (("i", 7, ()), ("go", 9, ()), ("v", 7, ()))],
+                             [helper.make_tensor_value_info(*o) for o in (("on", 9, ()), ("w", 7, ()))],
+                             initializer=[helper.make_tensor("one", 7, (), [1])])
+    graph = helper.make_graph([helper.make_node("Loop", ["rounds", "", "zero"], ["count"], body=body)], "endless",
+                              [helper.make_tensor_value_info("rounds", 7, ())], [helper.make_tensor_value_info("count", 7, ())],
+                              initializer=[helper.make_tensor("zero", 7, (), [0])])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10).SerializeToString()
+
+
+class Interrupt:
+    """A context: Ctrl-C arrives a moment after it is entered, as a KeyboardInterrupt that it expects, and soon."""
+
+    def __init__(self, test):
+        self.test = test
+
+    def __enter__(self):
+        self.timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+        self.timer.start()
+        self.begin = time.monotonic()
+
+    def __exit__(self, kind, *_):
+        self.timer.join()
+        self.test.assertIs(kind, KeyboardInterrupt)
+        self.test.assertLess(time.monotonic() - self.begin, 30)  # what it stops would go on for hours
+        return True
+
+
 def identity(dtype, shape=("n",)):
     """x to y, unchanged, of an ONNX element type."""
     return model("Identity", [("x", dtype, shape)], [("y", dtype, shape)])
@@ -32,4 +65,4 @@ def main():
     sys.exit(0 if ended.result.wasSuccessful() else 1)
 
 
-__all__ = ["DIGITS", "MODELS", "ROOT", "identity", "main", "model", "onnx"]
+__all__ = ["DIGITS", "Interrupt", "MODELS", "ROOT", "endless", "identity", "main", "model", "onnx"]

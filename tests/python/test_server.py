@@ -5,6 +5,7 @@ import asyncio
 import gc
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -13,7 +14,7 @@ import unittest
 import kelp
 import numpy as np
 from onnx import TensorProto as T
-from support import DIGITS, ROOT, identity, main
+from support import DIGITS, Interrupt, ROOT, endless, identity, main
 
 IMAGE = np.load(ROOT + "/examples/requests/digits.npy")
 
@@ -122,6 +123,35 @@ class Life(unittest.TestCase):
         futures = [server.infer_async("digits", {"image": IMAGE}) for _ in range(20)]
         server.close()
         self.assertEqual(len([future.result(60) for future in futures]), 20)
+
+    def test_ctrl_c(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.makedirs(folder + "/slow/1")
+            with open(folder + "/slow/config.pbtxt", "w", encoding="utf-8") as file:
+                file.write('backend: "identity"\ninput [ { name: "INPUT" data_type: TYPE_FP32 dims: [ -1 ] } ]\n'
+                           'output [ { name: "OUTPUT" data_type: TYPE_FP32 dims: [ -1 ] } ]\n')
+            x = np.arange(3, dtype="f4")
+            with kelp.Server(folder) as server:
+                self.assertEqual(server.infer("slow", {"INPUT": x})["OUTPUT"].tolist(), [0, 1, 2])
+                for _ in range(2):
+                    with Interrupt(self):
+                        server.infer("slow", {"INPUT": x}, parameters={"delay_ms": 3600_000})
+                with Interrupt(self):
+                    server.infer_async("slow", {"INPUT": x}, parameters={"delay_ms": 1000}).result()
+                self.assertEqual(server.infer("slow", {"INPUT": x})["OUTPUT"].tolist(), [0, 1, 2])
+
+    def test_ctrl_c_while_the_engine_runs(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.makedirs(folder + "/endless/1")
+            with open(folder + "/endless/1/model.onnx", "wb") as file:
+                file.write(endless())
+            with kelp.Server(folder) as server:
+                handler = signal.getsignal(signal.SIGINT)
+                for _ in range(2):
+                    with Interrupt(self):
+                        server.infer("endless", {"rounds": np.array(1 << 40)})
+                self.assertIs(signal.getsignal(signal.SIGINT), handler)
+                self.assertEqual(server.infer("endless", {"rounds": np.array(7)})["count"].tolist(), [7])
 
     def run_python(self, text):
         return subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=300, check=False, cwd=ROOT)

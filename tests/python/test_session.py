@@ -4,7 +4,10 @@
 import array
 import gc
 import json
+import os
+import signal
 import threading
+import time
 import unittest
 import weakref
 
@@ -13,7 +16,7 @@ import ml_dtypes
 import numpy as np
 import onnxruntime
 from onnx import TensorProto as T
-from support import DIGITS, MODELS, ROOT, identity, main, model
+from support import DIGITS, Interrupt, MODELS, ROOT, endless, identity, main, model
 
 
 class Sessions(unittest.TestCase):
@@ -136,6 +139,103 @@ class Sessions(unittest.TestCase):
         del kept
         gc.collect()
         self.assertIsNone(ref())
+
+
+HOURS = {"rounds": np.array(1 << 40)}
+
+
+class Stopping(unittest.TestCase):
+    def setUp(self):
+        self.session = kelp.InferenceSession(endless())
+
+    def test_it_counts(self):
+        self.assertEqual(self.session.run(None, {"rounds": np.array(1000)})[0].tolist(), 1000)
+
+    def test_ctrl_c(self):
+        for _ in range(2):
+            with Interrupt(self):
+                self.session.run(None, HOURS)
+        with Interrupt(self):
+            self.session.run_into({"count": np.array(0)}, HOURS)
+        self.test_it_counts()
+
+    def test_a_handler_that_does_not_raise(self):
+        """It runs while the model does, and the model goes on; it may use the session itself."""
+        seen = []
+        before = signal.signal(signal.SIGALRM, lambda *_: (seen.append(self.session.run(None, {"rounds": np.array(3)})[0].tolist()),
+                                                           setattr(options, "terminate", len(seen) == 3)))
+        options = kelp.RunOptions()
+        signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
+        try:
+            with self.assertRaises(kelp.KelpError) as caught:
+                self.session.run(None, HOURS, options)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+        self.assertEqual((caught.exception.code, seen[:3]), (kelp.Code.CANCELLED, [3, 3, 3]))
+
+    def test_terminate(self):
+        options = kelp.RunOptions()
+        options.logid = "the long one"
+        self.assertEqual(self.session.run(None, {"rounds": np.array(5)}, options)[0].tolist(), 5)
+        caught = []
+
+        def work():
+            try:
+                self.session.run(None, HOURS, run_options=options)
+            except kelp.KelpError as error:
+                caught.append(error)
+        threads = [threading.Thread(target=work) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        time.sleep(0.05)
+        options.terminate = True
+        for thread in threads:
+            thread.join(60)
+        self.assertEqual([error.code for error in caught], [kelp.Code.CANCELLED] * 3)
+        self.assertIn("the run 'the long one' was ended by its RunOptions", str(caught[0]))
+        with self.assertRaisesRegex(kelp.KelpError, "terminate is True"):
+            self.session.run(None, {"rounds": np.array(5)}, options)
+        options.terminate = False
+        self.assertEqual(self.session.run(None, {"rounds": np.array(5)}, options)[0].tolist(), 5)
+
+    def test_what_is_logged(self):
+        options = kelp.RunOptions()
+        options.logid = "seven"
+        digits = kelp.InferenceSession(DIGITS)
+        feed = {"image": np.zeros((1, 1, 8, 8), "f4")}
+        with self.assertLogs("kelp", "DEBUG") as logged:
+            digits.run(None, feed, options)  # severity 2: nothing
+            options.log_severity_level = 1
+            digits.run(None, feed, options)
+        self.assertEqual(len(logged.output), 1)
+        self.assertRegex(logged.output[0], r"^INFO:kelp:run 'seven': \d+ operators took [\d.]+ ms$")
+        options.log_severity_level = 0
+        with self.assertLogs("kelp", "DEBUG") as logged:
+            digits.run(None, feed, options)
+        self.assertGreater(len(logged.output), 3)
+        self.assertRegex(logged.output[0], r"^DEBUG:kelp:run 'seven': \w+ '.*' took [\d.]+ ms$")
+
+    def test_options_of_another_kind(self):
+        for wrong in ({}, "fast", onnxruntime.RunOptions()):
+            with self.assertRaisesRegex(TypeError, "run_options is a kelp.RunOptions or None, not "):
+                self.session.run(None, {"rounds": np.array(1)}, wrong)
+
+    def test_after_a_fork(self):
+        """The thread that looks for signals is made anew."""
+        self.test_it_counts()
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                fresh = kelp.InferenceSession(endless())
+                threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+                fresh.run(None, HOURS)
+            except KeyboardInterrupt:
+                code = 0
+            finally:
+                os._exit(code)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
 
 
 class Memory(unittest.TestCase):

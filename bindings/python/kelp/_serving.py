@@ -211,7 +211,7 @@ class Server:
         outputs: names of the outputs wanted; all when None.
         options: version, request_id, sequence_id (an int or str), sequence_start, sequence_end, priority, timeout_us, parameters (a dict
             for the backend).
-        Returns a dict of names to numpy arrays.
+        Returns a dict of names to numpy arrays. Ctrl-C cancels the request and interrupts the wait.
         """
         results = self._submit(None, model, inputs, outputs, **options)
         if len(results) != 1:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """InferenceSession and its options, by ONNX Runtime's names where they mean the same."""
 import enum
+import logging
 import os
 import threading
 import warnings
@@ -88,14 +89,46 @@ class SessionOptions:
         return self._entries[key]
 
 
-class RunOptions:
-    """Options of a run: ONNX Runtime's, which may be set and change nothing here."""
+class RunOptions(_kelp.RunOptions):
+    """Options of a run; one object may serve many runs.
+
+    terminate: True ends the runs under way with these options, from whichever thread it is set, and those that begin, before their next
+        operator: KelpError of code CANCELLED.
+    logid: names the run in what is logged and in that error.
+    log_severity_level: what is told to logging.getLogger("kelp"): at 1 (info) and below how long a run took, at 0 (verbose) each operator.
+
+    log_verbosity_level and config entries are ONNX Runtime's; they may be set, and change nothing here.
+
+    >>> import kelp, numpy
+    >>> options = kelp.RunOptions()
+    >>> options.terminate = True
+    >>> try:
+    ...     kelp.InferenceSession("examples/models/digits/1/model.onnx").run(None, {"image": numpy.zeros((1, 1, 8, 8), "float32")}, options)
+    ... except kelp.KelpError as error:
+    ...     print(error.code.name)
+    CANCELLED
+    """
 
     def __init__(self):
         self.logid = ""
         self.log_severity_level = 2
         self.log_verbosity_level = 0
-        self.terminate = False
+        self._entries = {}
+
+    def add_run_config_entry(self, key, value):
+        """Keeps an entry; none changes anything here."""
+        self._entries[str(key)] = str(value)
+
+    def get_run_config_entry(self, key):
+        """The entry that was kept; KeyError when there is none."""
+        return self._entries[key]
+
+    def _finished(self, nodes):
+        logger, who = logging.getLogger("kelp"), f"run '{self.logid}'" if self.logid else "run"
+        if self.log_severity_level <= 0:
+            for op_type, name, duration_ns in nodes:
+                logger.debug("%s: %s '%s' took %.3f ms", who, op_type, name, duration_ns / 1e6)
+        logger.info("%s: %d operators took %.3f ms", who, len(nodes), sum(node[2] for node in nodes) / 1e6)
 
 
 class NodeArg:
@@ -204,7 +237,7 @@ class InferenceSession(_kelp.Session):
 
     def run_with_iobinding(self, iobinding, run_options=None):
         """Runs with what is bound."""
-        iobinding._run()
+        iobinding._run(run_options)
 
 
 class IOBinding:
@@ -245,5 +278,5 @@ class IOBinding:
         """The outputs of the last run, as numpy arrays, in the order they were bound."""
         return [numpy.asarray(array) for array in self._results]
 
-    def _run(self):
-        self._results = self._session.run_into(self._outputs, self._inputs)
+    def _run(self, options):
+        self._results = self._session.run_into(self._outputs, self._inputs, options)

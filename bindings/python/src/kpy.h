@@ -103,6 +103,26 @@ int kpy_dltensor_ready(PyObject *module);
 /* Takes an object with __dlpack__ as a DLTensor. */
 PyObject *kpy_dltensor_import(PyObject *object);
 
+/* ---- stopping what is under way (interrupt.c) ---- */
+/* Begin releases the GIL, end takes it again. Between them kpy_watch_stops is asked, which may take
+ * it to run Python's signal handlers. */
+typedef struct kpy_watch {
+    PyThreadState *thread;
+    const _Atomic bool *terminate; /* of RunOptions; or NULL */
+    bool main;                     /* the thread that runs signal handlers */
+    _Atomic bool raised;
+} kpy_watch;
+void kpy_watch_begin(kpy_watch *watch, const _Atomic bool *terminate);
+/* A kelp_interrupt_fn; `userp` is the watch. */
+bool kpy_watch_stops(void *userp);
+/* true when a signal handler raised: its exception is set, and the call fails with that. */
+bool kpy_watch_end(kpy_watch *watch);
+/* Of a RunOptions, None or NULL; -1 with TypeError for anything else. */
+int kpy_run_options(PyObject *object, const _Atomic bool **out);
+int kpy_interrupt_ready(PyObject *module);
+/* Identity of the thread that runs signal handlers, as threading.get_ident() has it. */
+PyObject *kpy_main_thread(PyObject *self, PyObject *args);
+
 /* ---- runtime and session (session.c) ---- */
 typedef struct kpy_runtime {
     PyObject_HEAD kelp_runtime *runtime;

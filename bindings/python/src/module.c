@@ -77,6 +77,8 @@ static PyObject *library_path(PyObject *self, PyObject *args) {
 
 static PyMethodDef methods[] = {
     {"mapped_libraries", mapped_libraries, METH_NOARGS, mapped_doc},
+    {"main_thread", kpy_main_thread, METH_NOARGS,
+     "main_thread()\n--\n\nIdentity of the thread that runs signal handlers."},
     {"library_path", library_path, METH_NOARGS, where_doc},
     {NULL, NULL, 0, NULL},
 };
@@ -101,9 +103,9 @@ PyMODINIT_FUNC PyInit__kelp(void) {
     if (kpy_numpy_init())
         return NULL;
     PyObject *module = PyModule_Create(&definition);
-    if (module != NULL &&
-        (PyModule_AddStringConstant(module, "__version__", kelp_version()) ||
-         kpy_dltensor_ready(module) || kpy_session_ready(module) || kpy_kernel_ready(module)))
+    if (module != NULL && (PyModule_AddStringConstant(module, "__version__", kelp_version()) ||
+                           kpy_dltensor_ready(module) || kpy_interrupt_ready(module) ||
+                           kpy_session_ready(module) || kpy_kernel_ready(module)))
         Py_CLEAR(module);
     return module;
 }

@@ -9,11 +9,17 @@
 
 #include <triton/core/tritonserver.h>
 
+#include <errno.h>
 #include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <time.h>
 
 static PyObject *error_type;
 static PyTypeObject *buffer_type;
+static pthread_t main_thread; /* Python's, which runs its signal handlers */
 
 /* The code of KelpError for one of Triton's. */
 static int code_of(TRITONSERVER_Error_Code code) {
@@ -310,6 +316,7 @@ typedef struct job {
     TRITONSERVER_InferenceResponse **responses; /* for who waits */
     size_t response_count;
     bool released, final, out_of_memory;
+    bool abandoned; /* who waited was interrupted: the last callback frees it */
 } job;
 
 static void job_free(job *self) { /* with the GIL */
@@ -385,7 +392,7 @@ static void on_release(TRITONSERVER_InferenceRequest *request, const uint32_t fl
     job *self = userp;
     pthread_mutex_lock(&self->lock);
     self->released = true;
-    bool last = self->final && self->callback != NULL;
+    bool last = self->final && (self->callback != NULL || self->abandoned);
     pthread_cond_signal(&self->changed);
     pthread_mutex_unlock(&self->lock);
     if (last) {
@@ -442,8 +449,14 @@ static void on_response(TRITONSERVER_InferenceResponse *response, const uint32_t
         if (response != NULL)
             keep_response(self, response);
         self->final = self->final || final;
+        bool nobody = self->abandoned && self->released && self->final;
         pthread_cond_signal(&self->changed);
         pthread_mutex_unlock(&self->lock);
+        if (!nobody)
+            return;
+        PyGILState_STATE held = PyGILState_Ensure();
+        job_free(self);
+        PyGILState_Release(held);
         return;
     }
     PyGILState_STATE state = PyGILState_Ensure();
@@ -558,14 +571,122 @@ static int fill(job *self, server *owner, const request_words *w) {
                : 0;
 }
 
-/* Waits until the request is back and the last response is there; a list of results. */
-static PyObject *wait_for(job *self) {
+/* ---- Ctrl-C while the model runs on the caller's thread ---- */
+/* Python notices a signal when its main thread returns from here. Until then a handler before
+ * Python's own wakes a thread that cancels the request, which the engine sees between operators. */
+static struct sigaction pythons;
+static sem_t interrupted;
+static pthread_mutex_t current_lock = PTHREAD_MUTEX_INITIALIZER;
+static TRITONSERVER_InferenceRequest *current;
+static _Atomic bool wanted; /* Ctrl-C came since `current` was set */
+static bool canceller_runs;
+
+static void on_interrupt(int number, siginfo_t *info, void *context) {
+    int saved = errno;
+    atomic_store(&wanted, true);
+    (void)sem_post(&interrupted);
+    if (pythons.sa_flags & SA_SIGINFO)
+        pythons.sa_sigaction(number, info, context);
+    else
+        pythons.sa_handler(number);
+    errno = saved;
+}
+
+static void *canceller_main(void *userp) {
+    (void)userp;
+    for (;;) {
+        while (sem_wait(&interrupted) != 0) {
+        }
+        pthread_mutex_lock(&current_lock);
+        if (current != NULL && atomic_load(&wanted))
+            ignore(TRITONSERVER_InferenceRequestCancel(current));
+        pthread_mutex_unlock(&current_lock);
+    }
+    return NULL;
+}
+
+static void forget_canceller(void) { /* a child has one thread */
+    canceller_runs = false;
+    current = NULL;
+    pthread_mutex_init(&current_lock, NULL);
+    main_thread = pthread_self();
+}
+
+static bool need_canceller(void) {
+    pthread_t thread;
+    sigset_t all, before;
+    if (canceller_runs)
+        return true;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    canceller_runs = sem_init(&interrupted, 0, 0) == 0 &&
+                     pthread_create(&thread, NULL, canceller_main, NULL) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (canceller_runs)
+        pthread_detach(thread);
+    return canceller_runs;
+}
+
+static void set_current(TRITONSERVER_InferenceRequest *request) {
+    pthread_mutex_lock(&current_lock);
+    current = request;
+    atomic_store(&wanted, false);
+    pthread_mutex_unlock(&current_lock);
+}
+
+/* As TRITONSERVER_ServerInferAsync; `waits`: Ctrl-C is looked for meanwhile. With the GIL. */
+static TRITONSERVER_Error *submit(TRITONSERVER_Server *core, TRITONSERVER_InferenceRequest *request,
+                                  bool waits) {
+    struct sigaction ours = {.sa_sigaction = on_interrupt, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    TRITONSERVER_Error *error;
+    bool watched = waits && current == NULL && pthread_equal(pthread_self(), main_thread) &&
+                   need_canceller() && sigaction(SIGINT, NULL, &pythons) == 0 &&
+                   ((pythons.sa_flags & SA_SIGINFO) ||
+                    (pythons.sa_handler != SIG_DFL && pythons.sa_handler != SIG_IGN));
+    if (watched) {
+        set_current(request); /* first: what arrives from then on is about this one */
+        (void)sigaction(SIGINT, &ours, NULL);
+    }
+    Py_BEGIN_ALLOW_THREADS;
+    error = TRITONSERVER_ServerInferAsync(core, request, NULL);
+    Py_END_ALLOW_THREADS;
+    if (watched) {
+        (void)sigaction(SIGINT, &pythons, NULL);
+        set_current(NULL);
+    }
+    return error;
+}
+
+/* Waits, for a while: whether the request is back and the last response is there. */
+static bool wait_a_while(job *self) {
+    struct timespec until;
+    bool done;
+    (void)clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += 50000000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    int late = 0;
     Py_BEGIN_ALLOW_THREADS;
     pthread_mutex_lock(&self->lock);
-    while (!self->released || !self->final)
-        pthread_cond_wait(&self->changed, &self->lock);
+    while (!(done = self->released && self->final) && !late)
+        late = pthread_cond_timedwait(&self->changed, &self->lock, &until);
     pthread_mutex_unlock(&self->lock);
     Py_END_ALLOW_THREADS;
+    return done;
+}
+
+/* A signal handler raised. The backend may take its time to notice: nobody waits for it. */
+static void abandon(job *take_self) {
+    ignore(TRITONSERVER_InferenceRequestCancel(take_self->request));
+    pthread_mutex_lock(&take_self->lock);
+    take_self->abandoned = true;
+    bool done = take_self->released && take_self->final;
+    pthread_mutex_unlock(&take_self->lock);
+    if (done)
+        job_free(take_self);
+}
+
+static PyObject *results_of(job *self) {
     if (self->out_of_memory)
         return PyErr_NoMemory();
     PyObject *list = PyList_New((Py_ssize_t)self->response_count);
@@ -578,6 +699,22 @@ static PyObject *wait_for(job *self) {
             PyList_SET_ITEM(list, (Py_ssize_t)i, result);
     }
     return list;
+}
+
+/* Frees the job, or leaves it to its callbacks. A list of results; NULL with an exception, which
+ * may be what a signal handler raised. */
+static PyObject *wait_for(job *take_self) {
+    bool done = false;
+    while (!done) {
+        if (PyErr_CheckSignals()) {
+            abandon(take_self);
+            return NULL;
+        }
+        done = wait_a_while(take_self);
+    }
+    PyObject *result = results_of(take_self);
+    job_free(take_self);
+    return result;
 }
 
 PyDoc_STRVAR(
@@ -607,19 +744,13 @@ static PyObject *server_infer(PyObject *object, PyObject *args) {
         return NULL;
     }
     bool waits = self->callback == NULL;
-    TRITONSERVER_Error *error;
-    Py_BEGIN_ALLOW_THREADS;
-    error = TRITONSERVER_ServerInferAsync(core, self->request, NULL);
-    Py_END_ALLOW_THREADS;
-    if (check(error)) { /* no callback runs */
+    if (check(submit(core, self->request, waits))) { /* no callback runs */
         job_free(self);
         return NULL;
     }
     if (!waits)
         Py_RETURN_NONE;
-    PyObject *result = wait_for(self);
-    job_free(self);
-    return result;
+    return wait_for(self);
 }
 
 static PyMethodDef server_methods[] = {
@@ -651,6 +782,13 @@ static struct PyModuleDef definition = {.m_base = PyModuleDef_HEAD_INIT,
 
 PyMODINIT_FUNC PyInit__server(void);
 PyMODINIT_FUNC PyInit__server(void) {
+    PyObject *native = PyImport_ImportModule("kelp._kelp");
+    PyObject *ident = native ? PyObject_CallMethod(native, "main_thread", NULL) : NULL;
+    main_thread = (pthread_t)(ident ? PyLong_AsUnsignedLong(ident) : 0);
+    Py_XDECREF(ident);
+    Py_XDECREF(native);
+    if (PyErr_Occurred() || pthread_atfork(NULL, NULL, forget_canceller))
+        return NULL;
     PyObject *errors = PyImport_ImportModule("kelp._error");
     error_type = errors ? PyObject_GetAttrString(errors, "KelpError") : NULL;
     Py_XDECREF(errors);

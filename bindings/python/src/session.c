@@ -6,6 +6,7 @@
  */
 #include "kpy.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 PyTypeObject *kpy_runtime_type;
@@ -76,6 +77,8 @@ typedef struct session {
     PyObject *output_index;               /* dict: name to number */
     pooled *pool;
     size_t pool_count, pool_capacity;
+    kpy_watch loading;
+    _Atomic size_t done, total; /* operators made, while it is loaded */
 } session;
 
 static void release_bytes(void *userp) {
@@ -84,23 +87,36 @@ static void release_bytes(void *userp) {
     PyGILState_Release(state);
 }
 
-static kelp_status *load(session *self, const char *path, PyObject *bytes, const char *label,
-                         const char *directory, uint32_t disable_fusion) {
+/* Asked for every node, without the GIL. */
+static bool on_progress(void *userp, size_t done, size_t total) {
+    session *self = userp;
+    atomic_store_explicit(&self->total, total, memory_order_relaxed);
+    atomic_store_explicit(&self->done, done, memory_order_relaxed);
+    return !kpy_watch_stops(&self->loading);
+}
+
+static int load(session *self, const char *path, PyObject *bytes, const char *label,
+                const char *directory, uint32_t disable_fusion) {
     kelp_runtime *runtime = ((kpy_runtime *)self->runtime)->runtime;
     kelp_allocator allocator = kelp_runtime_allocator(runtime);
-    kelp_engine_options options = {.struct_size = sizeof options, .disable_fusion = disable_fusion};
+    kelp_engine_options options = {.struct_size = sizeof options,
+                                   .disable_fusion = disable_fusion,
+                                   .progress = on_progress,
+                                   .progress_userp = self};
     const char *data = bytes ? PyBytes_AS_STRING(bytes) : NULL;
     size_t size = bytes ? (size_t)PyBytes_GET_SIZE(bytes) : 0;
     kelp_status *status;
     Py_XINCREF(bytes);
-    Py_BEGIN_ALLOW_THREADS;
+    kpy_watch_begin(&self->loading, NULL);
     status = bytes ? kelp_graph_load_bytes(allocator, data, size, label, directory, release_bytes,
                                            bytes, NULL, &self->graph)
                    : kelp_graph_load_file(allocator, path, NULL, &self->graph);
     if (status == NULL)
         status = kelp_engine_create(runtime, self->graph, &options, &self->engine);
-    Py_END_ALLOW_THREADS;
-    return status;
+    if (!kpy_watch_end(&self->loading))
+        return status ? (kpy_raise(status), -1) : 0;
+    kelp_status_free(status);
+    return -1;
 }
 
 static int name_values(session *self) {
@@ -158,12 +174,10 @@ static PyObject *session_open(PyObject *object, PyObject *args) {
                         Py_TYPE(bytes)->tp_name);
     }
     self->runtime = Py_NewRef(runtime);
-    kelp_status *status = load(self, PyBytes_AS_STRING(path), bytes == Py_None ? NULL : bytes,
-                               label, directory, (uint32_t)disable_fusion);
+    int failed = load(self, PyBytes_AS_STRING(path), bytes == Py_None ? NULL : bytes, label,
+                      directory, (uint32_t)disable_fusion);
     Py_DECREF(path);
-    if (status != NULL)
-        return kpy_raise(status);
-    if (name_values(self))
+    if (failed || name_values(self))
         return NULL;
     Py_RETURN_NONE;
 }
@@ -203,6 +217,8 @@ typedef struct run {
     const size_t *wanted; /* numbers of outputs, in order */
     size_t wanted_count;
     PyObject **arrays; /* for each wanted output; NULL: copied after the run */
+    PyObject *options; /* a RunOptions, or NULL */
+    const _Atomic bool *terminate;
     kpy_view few[2 * FEW];
     PyObject *few_arrays[FEW];
 } run;
@@ -371,6 +387,101 @@ static PyObject *collect(run *r) {
     return list;
 }
 
+static int fail_run(const run *r, kelp_status *take_status) {
+    bool terminated = r->terminate != NULL && atomic_load(r->terminate) &&
+                      kelp_status_code(take_status) == KELP_CANCELLED;
+    PyObject *id = terminated ? PyObject_GetAttrString(r->options, "logid") : NULL;
+    const char *text = id ? PyUnicode_AsUTF8(id) : NULL;
+    PyErr_Clear();
+    kelp_status *status =
+        terminated
+            ? KELP_ANNOTATE(take_status,
+                            "the run%s%s%s was ended by its RunOptions, whose "
+                            "terminate is True",
+                            text && *text ? " '" : "", text ? text : "", text && *text ? "'" : "")
+            : take_status;
+    Py_XDECREF(id);
+    kpy_raise(status);
+    return -1;
+}
+
+/* ---- what RunOptions has logged ---- */
+typedef struct noted {
+    const char *op_type, *name; /* live as long as the engine */
+    uint64_t duration_ns;
+} noted;
+typedef struct notes {
+    noted *items;
+    size_t count, capacity;
+} notes;
+
+static void note(void *userp, size_t step, const char *op_type, const char *name,
+                 uint64_t duration_ns) {
+    notes *n = userp;
+    (void)step;
+    if (n->count == n->capacity) {
+        size_t capacity = n->capacity ? 2 * n->capacity : 64;
+        noted *more = PyMem_RawRealloc(n->items, capacity * sizeof *more);
+        if (more == NULL)
+            return;
+        n->items = more;
+        n->capacity = capacity;
+    }
+    n->items[n->count++] = (noted){op_type, name, duration_ns};
+}
+
+/* Hands a run's nodes to options._finished; takes the notes. -1 with an exception. */
+static int tell_options(const run *r, notes *take_notes) {
+    PyObject *list = PyList_New(0);
+    for (size_t i = 0; list != NULL && i < take_notes->count; i++) {
+        const noted *n = &take_notes->items[i];
+        PyObject *item =
+            Py_BuildValue("(ssK)", n->op_type, n->name, (unsigned long long)n->duration_ns);
+        if (item == NULL || PyList_Append(list, item))
+            Py_CLEAR(list);
+        Py_XDECREF(item);
+    }
+    PyMem_RawFree(take_notes->items);
+    PyObject *done = list ? PyObject_CallMethod(r->options, "_finished", "O", list) : NULL;
+    Py_XDECREF(list);
+    Py_XDECREF(done);
+    return done != NULL ? 0 : -1;
+}
+
+/* Whether the options want to be told what ran: severity 0 or 1 (verbose, info). */
+static int wants_notes(const run *r) {
+    if (r->terminate == NULL)
+        return 0;
+    PyObject *level = PyObject_GetAttrString(r->options, "log_severity_level");
+    long severity = level ? PyLong_AsLong(level) : -1;
+    Py_XDECREF(level);
+    return PyErr_Occurred() ? -1 : severity <= 1;
+}
+
+static int invoke(run *r) {
+    kpy_watch watch;
+    notes taken = {0};
+    int wants = wants_notes(r);
+    if (wants < 0)
+        return -1;
+    if (wants)
+        kelp_context_set_profiler(r->place.context, note, &taken);
+    kpy_watch_begin(&watch, r->terminate);
+    bool asks = watch.main || watch.terminate != NULL;
+    kelp_context_set_interrupt(r->place.context, asks ? kpy_watch_stops : NULL, &watch);
+    kelp_status *status = kelp_context_invoke(r->place.context);
+    bool raised = kpy_watch_end(&watch);
+    if (wants)
+        kelp_context_set_profiler(r->place.context, NULL, NULL);
+    if (status == NULL && !raised)
+        return wants ? tell_options(r, &taken) : 0;
+    PyMem_RawFree(taken.items);
+    if (!raised)
+        return fail_run(r, status);
+    kelp_status_free(status);
+    return -1;
+}
+
 static PyObject *run_bound(run *r, PyObject *feed, PyObject **into) {
     uint64_t shapes;
     if (bind_inputs(r, feed, &shapes))
@@ -388,14 +499,14 @@ static PyObject *run_bound(run *r, PyObject *feed, PyObject **into) {
         return kpy_raise(status);
     if (bind_outputs(r, into))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS;
-    status = kelp_context_invoke(r->place.context);
-    Py_END_ALLOW_THREADS;
-    return status ? kpy_raise(status) : collect(r);
+    return invoke(r) ? NULL : collect(r);
 }
 
 static PyObject *run_session(session *self, const size_t *wanted, size_t wanted_count,
-                             PyObject *feed, PyObject **into) {
+                             PyObject *feed, PyObject **into, PyObject *options) {
+    run r;
+    if (kpy_run_options(options, &r.terminate))
+        return NULL;
     if (self->engine == NULL)
         return kpy_fail(KELP_FAILED_PRECONDITION, "the session has no model");
     if (!PyDict_Check(feed)) {
@@ -403,7 +514,7 @@ static PyObject *run_session(session *self, const size_t *wanted, size_t wanted_
                      Py_TYPE(feed)->tp_name);
         return NULL;
     }
-    run r;
+    r.options = options;
     r.self = self;
     r.view_count = 0;
     r.wanted = wanted;
@@ -508,6 +619,7 @@ PyDoc_STRVAR(run_doc,
              "input_feed: a dict of every input's name to an array of its dtype and shape: numpy,\n"
              "    or anything with __dlpack__ or the buffer protocol; lists and numbers are\n"
              "    converted. Arrays that are not contiguous are copied, others are read in place.\n"
+             "run_options: a RunOptions; its terminate ends the run. Ctrl-C does, too.\n"
              "Returns a list of numpy arrays, which the engine has written directly; strings come\n"
              "as arrays of str objects.");
 static PyObject *session_run(PyObject *object, PyObject *const *args, Py_ssize_t count,
@@ -518,24 +630,24 @@ static PyObject *session_run(PyObject *object, PyObject *const *args, Py_ssize_t
     if (read_run_words(args, count, words, values) ||
         find_outputs(self, values[0], few, &wanted, &wanted_count))
         return NULL;
-    PyObject *result = run_session(self, wanted, wanted_count, values[1], NULL);
+    PyObject *result = run_session(self, wanted, wanted_count, values[1], NULL, values[2]);
     if (wanted != few)
         PyMem_Free(wanted);
     return result;
 }
 
 PyDoc_STRVAR(run_into_doc,
-             "run_into(output_feed, input_feed)\n--\n\n"
+             "run_into(output_feed, input_feed, run_options=None)\n--\n\n"
              "As run, with the outputs written into arrays of yours.\n\n"
              "output_feed: a dict of outputs' names to contiguous arrays that can be written, of\n"
              "    the output's dtype and shape; None in place of an array makes a new one.\n"
              "Returns the arrays, in the order of the dict.");
 static PyObject *session_run_into(PyObject *object, PyObject *args, PyObject *words) {
-    static char *names[] = {"output_feed", "input_feed", NULL};
+    static char *names[] = {"output_feed", "input_feed", "run_options", NULL};
     session *self = (session *)object;
-    PyObject *outputs, *feed;
-    if (!PyArg_ParseTupleAndKeywords(args, words, "O!O!", names, &PyDict_Type, &outputs,
-                                     &PyDict_Type, &feed))
+    PyObject *outputs, *feed, *options = NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, words, "O!O!|O", names, &PyDict_Type, &outputs,
+                                     &PyDict_Type, &feed, &options))
         return NULL;
     size_t few[FEW], *wanted, wanted_count;
     PyObject *keys = PyDict_Keys(outputs), *values = PyDict_Values(outputs), *result = NULL;
@@ -549,7 +661,7 @@ static PyObject *session_run_into(PyObject *object, PyObject *args, PyObject *wo
                 if (into[i] == Py_None)
                     into[i] = NULL;
             }
-            result = run_session(self, wanted, wanted_count, feed, into);
+            result = run_session(self, wanted, wanted_count, feed, into, options);
         }
         PyMem_Free(into);
         if (wanted != few)
@@ -598,6 +710,14 @@ static PyObject *session_io(PyObject *object, PyObject *args) {
     return Py_BuildValue("(NN)", inputs, outputs);
 }
 
+PyDoc_STRVAR(progress_doc, "_progress()\n--\n\nOperators made so far, of how many.");
+static PyObject *session_progress(PyObject *object, PyObject *args) {
+    (void)args;
+    session *self = (session *)object;
+    return Py_BuildValue("(nn)", (Py_ssize_t)atomic_load(&self->done),
+                         (Py_ssize_t)atomic_load(&self->total));
+}
+
 PyDoc_STRVAR(meta_doc, "_meta()\n--\n\nWhat the model says about itself, as a dict.");
 static PyObject *session_meta(PyObject *object, PyObject *args) {
     (void)args;
@@ -629,6 +749,7 @@ static PyMethodDef session_methods[] = {
     {"run_into", (PyCFunction)(void (*)(void))session_run_into, METH_VARARGS | METH_KEYWORDS,
      run_into_doc},
     {"_io", session_io, METH_NOARGS, io_doc},
+    {"_progress", session_progress, METH_NOARGS, progress_doc},
     {"_meta", session_meta, METH_NOARGS, meta_doc},
     {NULL, NULL, 0, NULL},
 };

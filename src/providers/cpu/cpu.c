@@ -11,6 +11,8 @@ typedef struct cpu_model {
     kelp_engine *engine;
     kelp_context *context; /* made by init */
     kelp_compute_metadata metadata;
+    kelp_interrupt_fn interrupt; /* asked by the context */
+    void *interrupt_userp;
 } cpu_model;
 
 static const kelp_compute_model_vtbl model_vtbl;
@@ -33,9 +35,23 @@ static kelp_status *new_model(kelp_allocator allocator, kelp_engine *engine, cpu
     return NULL;
 }
 
+static kelp_status *new_context(cpu_model *model, kelp_context **out) {
+    KELP_TRY(kelp_context_create(model->engine, out));
+    kelp_context_set_interrupt(*out, model->interrupt, model->interrupt_userp);
+    return NULL;
+}
+
 static kelp_status *cpu_init(kelp_compute_model *base) {
     cpu_model *model = (cpu_model *)base;
-    return model->context != NULL ? NULL : kelp_context_create(model->engine, &model->context);
+    return model->context != NULL ? NULL : new_context(model, &model->context);
+}
+
+static void cpu_set_interrupt(kelp_compute_model *base, kelp_interrupt_fn fn, void *userp) {
+    cpu_model *model = (cpu_model *)base;
+    model->interrupt = fn;
+    model->interrupt_userp = userp;
+    if (model->context != NULL)
+        kelp_context_set_interrupt(model->context, fn, userp);
 }
 
 static kelp_status *bind_inputs(cpu_model *model, const kelp_infer_item *item) {
@@ -81,7 +97,7 @@ static kelp_status *cpu_drain(kelp_compute_model *base) {
 static kelp_status *cpu_reset(kelp_compute_model *base) {
     cpu_model *model = (cpu_model *)base;
     kelp_context *fresh = NULL;
-    KELP_TRY(kelp_context_create(model->engine, &fresh));
+    KELP_TRY(new_context(model, &fresh));
     kelp_context_destroy(model->context);
     model->context = fresh;
     return NULL;
@@ -116,6 +132,7 @@ static const kelp_compute_model_vtbl model_vtbl = {
     .metadata = cpu_metadata,
     .fork = cpu_fork,
     .destroy = cpu_destroy,
+    .set_interrupt = cpu_set_interrupt,
 };
 
 static kelp_compute_capabilities cpu_capabilities(void *self) {

@@ -48,9 +48,10 @@ typedef struct instance_state {
     TRITONBACKEND_ModelInstance *handle;
     kelp_compute_model *compute;
     kelp_tensor *inputs, *outputs;
-    scratch *gathered; /* per input */
-    scratch *packed;   /* per output: strings on their way out */
-    bool *wanted;      /* per output */
+    scratch *gathered;              /* per input */
+    scratch *packed;                /* per output: strings on their way out */
+    bool *wanted;                   /* per output */
+    TRITONBACKEND_Request *request; /* that runs */
 } instance_state;
 
 /* A kelp_status is what TRITONSERVER_Error points to. Deeper causes become part of the message,
@@ -203,6 +204,14 @@ static void instance_destroy(instance_state *state) {
     kelp_free(allocator, state, sizeof *state);
 }
 
+/* Nobody waits for a run whose request was cancelled. */
+static bool is_cancelled(void *userp) {
+    bool cancelled = false;
+    TRITONSERVER_ErrorDelete(
+        TRITONBACKEND_RequestIsCancelled(((instance_state *)userp)->request, &cancelled));
+    return cancelled;
+}
+
 static kelp_status *instance_create(model_state *model, instance_state **out) {
     kelp_allocator allocator = model->allocator;
     size_t inputs = model->metadata->input_count, outputs = model->metadata->output_count;
@@ -227,6 +236,8 @@ static kelp_status *instance_create(model_state *model, instance_state **out) {
         status = kelp_compute_fork(model->model, &state->compute);
     if (status == NULL)
         status = kelp_compute_init(state->compute);
+    if (status == NULL)
+        kelp_compute_set_interrupt(state->compute, is_cancelled, state);
     if (status != NULL) {
         instance_destroy(state);
         return status;
@@ -475,6 +486,7 @@ static TRITONSERVER_Error *run(instance_state *state, TRITONBACKEND_Request *req
     BACKEND_TRY(to_error(kelp_compute_infer_shapes(state->compute, &item)));
     BACKEND_TRY(place_outputs(state, response, &placed));
     times->compute_begin = kelp_now_ns();
+    state->request = request;
     kelp_status *status = kelp_compute_infer_one(state->compute, &item);
     times->compute_end = kelp_now_ns();
     BACKEND_TRY(to_error(status));
