@@ -251,8 +251,8 @@ LOOP(PRelu, i32, int32_t, int32_t, (a < 0 ? (uint32_t)a * (uint32_t)b : (uint32_
 LOOP(PRelu, i64, int64_t, int64_t, (a < 0 ? (uint64_t)a * (uint64_t)b : (uint64_t)a))
 LOOP(PRelu, u32, uint32_t, uint32_t, a)
 LOOP(PRelu, u64, uint64_t, uint64_t, a)
-OPERATOR(PRelu, -1, KELP_DTYPE_INVALID, KELP_OP_INPLACE_0, FLOAT_ROWS(PRelu), {KELP_I32, PRelu_i32},
-         {KELP_I64, PRelu_i64}, {KELP_U32, PRelu_u32}, {KELP_U64, PRelu_u64})
+OPERATOR(PRelu, KELP_BIN_PRELU, KELP_DTYPE_INVALID, KELP_OP_INPLACE_0, FLOAT_ROWS(PRelu),
+         {KELP_I32, PRelu_i32}, {KELP_I64, PRelu_i64}, {KELP_U32, PRelu_u32}, {KELP_U64, PRelu_u64})
 
 /* ---- Mod: the divisor's sign, or the dividend's with fmod ---- */
 #define MOD_FLOAT(x, fmod_fn) \
@@ -448,6 +448,18 @@ static void pow_one(const kelp_tensor *a, int64_t i, const kelp_tensor *b, int64
     }
 }
 
+/* A row of floats to one exponent that needs no logarithm. */
+static bool pow_easily(const float *x, double exponent, float *y, int64_t count) {
+    const kelp_simd *simd = kelp_simd_get();
+    if (exponent == 0.5)
+        simd->act[KELP_ACT_SQRT](x, y, count);
+    else if (exponent == 2)
+        simd->bin[KELP_BIN_MUL](y, x, x, count, 1, 1);
+    else
+        return false;
+    return true;
+}
+
 static void pow_rows(void *userp, int64_t begin, int64_t end, int worker) {
     const kelp_op_args *args = userp;
     const binary_plan *p = args->plan;
@@ -456,6 +468,12 @@ static void pow_rows(void *userp, int64_t begin, int64_t end, int worker) {
     for (int64_t row = begin; row < end; row++) {
         int64_t at[KELP_BCAST_MAX];
         kelp_bcast_row(&p->walk, row, at);
+        if (args->inputs[0]->dtype == KELP_F32 && p->walk.strides[0][last] == 1 &&
+            p->walk.strides[1][last] == 0 &&
+            pow_easily((const float *)args->inputs[0]->data + at[0],
+                       kelp_ops_read_f64(args->inputs[1], at[1]),
+                       (float *)args->outputs[0]->data + row * p->walk.inner, p->walk.inner))
+            continue;
         for (int64_t i = 0; i < p->walk.inner; i++)
             pow_one(args->inputs[0], at[0] + i * p->walk.strides[0][last], args->inputs[1],
                     at[1] + i * p->walk.strides[1][last], args->outputs[0]->data,

@@ -12,6 +12,7 @@
 #include "ops/linear/gemm.h"
 #include "ops/microsoft/fused_act.h"
 #include "ops/nn/conv_lanes.h"
+#include "ops/nn/conv_narrow.h"
 #include "ops/nn/conv_wide.h"
 #include "ops/nn/frame.h"
 #include "ops/nn/unroll.h"
@@ -23,6 +24,7 @@ typedef struct conv_plan {
     kelp_act act;
     bool pointwise, depthwise, framed; /* framed: depthwise, over two axes at most */
     bool lanes;
+    const float *panels; /* not NULL: few output positions, see conv_narrow.h */
 
     int64_t strip, images; /* output rows, and images, that are unrolled together */
     int64_t matrix_elements, plane_elements, product_elements; /* per worker */
@@ -99,6 +101,15 @@ static kelp_status *lanes_reserve(conv_plan *p, kelp_op_args *args, const kelp_s
     return kelp_ops_scratch(args, all, sizeof(float), &p->matrix_offset);
 }
 
+static kelp_status *narrow_reserve(conv_plan *p, kelp_op_args *args, const kelp_simd *simd) {
+    p->simd = simd;
+    p->matrix_elements = kelp_conv_narrow_floats(&p->w, p->batch, p->in_channels, p->out_channels);
+    if (p->matrix_elements < 0)
+        return kelp_ops_bad_shapes(args, args->inputs[0], args->inputs[1],
+                                   "the kernel is too large");
+    return kelp_ops_scratch(args, p->matrix_elements, sizeof(float), &p->matrix_offset);
+}
+
 static kelp_status *depthwise_reserve(conv_plan *p, kelp_op_args *args) {
     int64_t all = 0;
     p->strip = kelp_frame_strip(&p->w);
@@ -112,7 +123,6 @@ static kelp_status *depthwise_reserve(conv_plan *p, kelp_op_args *args) {
 
 static kelp_status *conv_reshape(const void *state, kelp_op_args *args) {
     conv_plan *p = args->plan;
-    (void)state;
     KELP_TRY(conv_shapes(args));
     if (args->inputs[0]->dtype == KELP_F64)
         return NULL;
@@ -130,6 +140,12 @@ static kelp_status *conv_reshape(const void *state, kelp_op_args *args) {
     if (p->framed)
         return depthwise_reserve(p, args);
     const kelp_simd *simd = kelp_simd_get();
+    if (p->groups == 1 && kelp_ops_in(args, 3) == NULL &&
+        kelp_conv_narrow_pays(p->batch * p->w.out_size, p->in_channels * p->w.kernel_size,
+                              p->out_channels))
+        p->panels = kelp_conv_narrow_panels(state, simd);
+    if (p->panels != NULL)
+        return narrow_reserve(p, args, simd);
     p->lanes = p->groups == 1 && !p->pointwise && kelp_ops_in(args, 3) == NULL &&
                kelp_conv_lanes_pays(&p->w, simd, p->batch, p->in_channels, p->out_channels);
     if (p->lanes)
@@ -330,6 +346,22 @@ static void conv_lanes(const conv_plan *p) {
     kelp_conv_lanes_run(args->env, &job);
 }
 
+static void conv_narrow(const conv_plan *p) {
+    const kelp_op_args *args = p->args;
+    kelp_conv_narrow job = {.w = &p->w,
+                            .simd = p->simd,
+                            .batch = p->batch,
+                            .in_channels = p->in_channels,
+                            .out_channels = p->out_channels,
+                            .x = args->inputs[0]->data,
+                            .panels = p->panels,
+                            .bias = bias_of(args),
+                            .act = p->act,
+                            .y = args->outputs[0]->data,
+                            .buffer = (float *)(void *)((char *)args->scratch + p->matrix_offset)};
+    kelp_conv_narrow_run(args->env, &job);
+}
+
 static kelp_status *conv_invoke(const void *state, kelp_op_args *args) {
     conv_plan *p = args->plan;
     (void)state;
@@ -341,6 +373,10 @@ static kelp_status *conv_invoke(const void *state, kelp_op_args *args) {
     }
     if (p->lanes) { /* with the instruction set that memory was counted for */
         conv_lanes(p);
+        return NULL;
+    }
+    if (p->panels != NULL) {
+        conv_narrow(p);
         return NULL;
     }
     p->simd = kelp_simd_get();
@@ -366,8 +402,17 @@ static kelp_status *conv_invoke(const void *state, kelp_op_args *args) {
     return NULL;
 }
 KELP_WIDENED_PHASES(conv, sizeof(conv_plan), conv_reshape, conv_invoke)
-KELP_KERNEL(Conv, 0, KELP_WIDENED_PLAN(sizeof(conv_plan)), 2, conv_reshape_any, conv_invoke_any);
-KELP_KERNEL(ConvAct, 0, KELP_WIDENED_PLAN(sizeof(conv_plan)), 2, conv_reshape_any, conv_invoke_any);
+#define CONV_KERNEL(name)                                                                      \
+    const kelp_op_kernel kelp_op_##name = {.struct_size = sizeof(kelp_op_kernel),              \
+                                           .flags = KELP_OP_STATE_OPTIONAL,                    \
+                                           .plan_bytes = KELP_WIDENED_PLAN(sizeof(conv_plan)), \
+                                           .unaligned_inputs = 2,                              \
+                                           .create = kelp_conv_state_create,                   \
+                                           .destroy = kelp_conv_state_destroy,                 \
+                                           .reshape = conv_reshape_any,                        \
+                                           .invoke = conv_invoke_any}
+CONV_KERNEL(Conv);
+CONV_KERNEL(ConvAct);
 
 /* com.microsoft FusedConv: its own names of activations, and a residual Z before them. */
 static kelp_status *fused_reshape(const void *state, kelp_op_args *args) {

@@ -30,6 +30,7 @@ typedef enum kelp_bin {
     KELP_BIN_SUB,
     KELP_BIN_MUL,
     KELP_BIN_DIV,
+    KELP_BIN_PRELU, /* a < 0 ? a * b : a */
     KELP_BIN_COUNT
 } kelp_bin;
 

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Convolutions of few output positions (a frame of sound, the last layers of a small network): the
+ * positions are the rows of a product whose columns are the output channels, so that vectors are
+ * full. Constant weights are turned for it once, when the first plan asks for it. */
+#ifndef KELP_OPS_CONV_NARROW_H_
+#define KELP_OPS_CONV_NARROW_H_
+
+#include "ops/nn/window.h"
+#include "ops/simd/simd.h"
+
+/* Behind a Conv whose weights are constant: shared by all contexts. */
+typedef struct kelp_conv_state kelp_conv_state;
+kelp_status *kelp_conv_state_create(const kelp_node *node, const kelp_op_env *env,
+                                    void **out_state) KELP_MUST_USE;
+void kelp_conv_state_destroy(void *state, kelp_allocator allocator);
+
+/* Whether that pays, for `positions` output positions of all images. */
+bool kelp_conv_narrow_pays(int64_t positions, int64_t depth, int64_t out_channels);
+/* The weights turned, for the current instruction set; NULL when they are not constant or there is
+ * no memory: then the convolution runs another way. Any thread. */
+const float *kelp_conv_narrow_panels(const kelp_conv_state *state, const kelp_simd *simd);
+
+typedef struct kelp_conv_narrow {
+    const kelp_window *w;
+    const kelp_simd *simd;
+    int64_t batch, in_channels, out_channels;
+    const float *x, *panels, *bias; /* bias may be NULL */
+    kelp_act act;
+    float *y, *buffer; /* kelp_conv_narrow_floats */
+} kelp_conv_narrow;
+/* -1 when too much. */
+int64_t kelp_conv_narrow_floats(const kelp_window *w, int64_t batch, int64_t in_channels,
+                                int64_t out_channels);
+void kelp_conv_narrow_run(const kelp_op_env *env, const kelp_conv_narrow *job);
+
+#endif
