@@ -160,6 +160,8 @@ tests tsan -R '^(base|engine|opset|kernel|compute|server|kit|frontends|e2e\.(ser
 if [ "$full" = full ]; then
     tests clang
     step minilm minilm
+    step onnx-suite env PYTHONPATH=build/release/python "$python" -W ignore tests/python/onnx_backend_test.py --light
+    grep ' cases, ' build/check/onnx-suite.log | while read -r line; do say "        $line"; done
     step zoo "$python" tests/zoo/test_zoo.py --runner build/release/tests/ops/ops_run_cases --models build/zoo
     step interop scripts/interop.sh
     step rust scripts/rust.sh

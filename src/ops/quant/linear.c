@@ -153,7 +153,7 @@ static kelp_status *read_layout(const kelp_op_args *args, linear_plan *p) {
     p->saturate = kelp_node_attr_i64(args->node, "saturate", 1) != 0;
     p->scales = 0;
     p->precision = (kelp_dtype)kelp_node_attr_i64(args->node, "precision", 0);
-    if (!kelp_ops_is_float(scale->dtype))
+    if (!kelp_ops_is_float(scale->dtype) && scale->dtype != KELP_F8E8M0 && scale->dtype != KELP_I32)
         return kelp_ops_bad_type(args, scale->dtype);
     if (zero != NULL && (kelp_tensor_elements(zero) != kelp_tensor_elements(scale)))
         return kelp_ops_bad_shapes(args, scale, zero, "a zero point belongs to each scale");
@@ -262,7 +262,10 @@ static kelp_status *dequantize_reshape(const void *state, kelp_op_args *args) {
     if (to != KELP_DTYPE_INVALID && !kelp_ops_is_float(to))
         return kelp_ops_bad_type(args, to);
     KELP_TRY(read_layout(args, p));
-    to = to != KELP_DTYPE_INVALID ? to : scale->dtype;
+    if (to == KELP_DTYPE_INVALID) /* scales that are powers of two are no type of results */
+        to = scale->dtype == KELP_F8E8M0 ? KELP_F32 : scale->dtype;
+    if (!kelp_ops_is_float(to))
+        return kelp_ops_bad_type(args, to);
     KELP_TRY(
         plan_fast(args, p, to == KELP_F32 && (is_vector_type(x->dtype) || x->dtype == KELP_I32)));
     return kelp_ops_set(args, 0, to, x->rank, x->shape);

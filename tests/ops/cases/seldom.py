@@ -3,7 +3,7 @@
 import ml_dtypes
 import numpy as np
 
-from common import f32, i64, rng
+from common import T, f32, helper, i64, rng
 
 HALVES = (np.float16, ml_dtypes.bfloat16)
 WHOLE = (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64)
@@ -69,7 +69,27 @@ def chosen(own):
     own.add("ArgMin", [ties], opset=13, axis=1, keepdims=0, select_last_index=1, reference=[i64(3)])
 
 
+def scaled_by_powers(own):
+    """Blocks of 4 with scales of F8E8M0, as microscaling formats have them; whole numbers as scales."""
+    scale = np.array([[0.5, 4], [1, 0.125], [2, 16]], np.float32)
+    x = f32(3, 8, low=-12, high=12)
+    spread = scale.repeat(4, axis=1)
+    for dtype, largest in ((ml_dtypes.float8_e4m3fn, 448), (ml_dtypes.float4_e2m1fn, 6)):
+        wanted = np.clip(x / spread, -largest, largest).astype(dtype)
+        kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+        powers = scale.astype(ml_dtypes.float8_e8m0fnu)
+        own.add("QuantizeLinear", [x, powers], opset=28, reference=[wanted], axis=1, block_size=4, output_dtype=kind)
+        own.add("DequantizeLinear", [wanted, powers], opset=28, reference=[wanted.astype(np.float32) * spread], axis=1, block_size=4,
+                output_dtype=T.FLOAT)
+        own.add("DequantizeLinear", [wanted, powers], opset=28, axis=1, block_size=4, output_dtype=T.FLOAT16,
+                reference=[(wanted.astype(np.float32) * spread).astype(np.float16)])
+    whole = rng.integers(-900, 900, (4, 5)).astype(np.int32)
+    own.add("QuantizeLinear", [whole, np.array(7, np.int32), np.array(3, np.int8)], opset=28,
+            reference=[np.clip(np.rint(whole / 7) + 3, -128, 127).astype(np.int8)])
+
+
 def cases(own):
+    scaled_by_powers(own)
     halves(own)
     whole(own)
     scattered(own)
