@@ -12,13 +12,13 @@ versions="1.7.1.116 1.6.1.120 1.5.0.114"
 unknown="1.4.0.76" # of another layout: it must be refused
 enterprise="11.4.0.106"  # its runtime; the whole of it is not on the usual package index
 
-# bring PACKAGE VERSION FILE: into build/tensorrt/PACKAGE-VERSION, unless FILE is there already.
+# bring PACKAGE VERSION FILE [pip's options…]: into build/tensorrt/PACKAGE-VERSION, unless FILE is there already.
 bring() {
     local into=$home/$1-$2
     [ -e "$into/$3" ] && return 0
     [ -x "$home/venv/bin/pip" ] || python3 -m venv "$home/venv" || return 1
     "$home/venv/bin/python" -m pip install -q --disable-pip-version-check --no-input --no-deps \
-        --target "$into" "$1==$2" && [ -e "$into/$3" ] && return 0
+        --target "$into" "${@:4}" "$1==$2" && [ -e "$into/$3" ] && return 0
     echo "skipped: pip cannot bring $1 $2"
     skipped=$((skipped + 1))
     return 1
@@ -60,6 +60,23 @@ library=tensorrt_lean_libs/libnvinfer_lean.so.11
 if bring tensorrt-lean-cu12-libs $enterprise $library; then
     echo "== TensorRT $enterprise, the runtime"
     count with "KELP_TENSORRT_LIBRARY=$PWD/$home/tensorrt-lean-cu12-libs-$enterprise/$library"
+fi
+# The same tables serve arm64: a short walk through NVIDIA's library for it, under qemu-user.
+arm64() {
+    local program=$home/work/smoke-arm64
+    aarch64-linux-gnu-gcc -std=c17 -O2 -D_GNU_SOURCE -Iinclude -Isrc -o "$program" tests/providers/tensorrt/smoke.c \
+        src/providers/tensorrt/*.c src/tensor/*.c src/base/*.c -lm -lpthread -ldl &&
+        env -u KELP_TENSORRT_LIBRARY -u KELP_TENSORRT_TABLE KELP_TENSORRT_PATH="$1" \
+            qemu-aarch64 -L /usr/aarch64-linux-gnu "$program" tests/data/models/mlp_f32.onnx
+}
+newest=${versions%% *}
+if ! command -v aarch64-linux-gnu-gcc >/dev/null || ! command -v qemu-aarch64 >/dev/null; then
+    echo "skipped: arm64 needs aarch64-linux-gnu-gcc and qemu-aarch64"
+    skipped=$((skipped + 1))
+elif bring tensorrt-rtx-cu13-libs "$newest" tensorrt_rtx_libs/libtensorrt_rtx.so.1 \
+    --platform manylinux_2_35_aarch64 --only-binary=:all:; then
+    echo "== TensorRT-RTX $newest on arm64"
+    count arm64 "$PWD/$home/tensorrt-rtx-cu13-libs-$newest"
 fi
 echo "tensorrt: $passed passed, $failed failed, $skipped skipped"
 [ $failed -eq 0 ] || exit 1

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "support/check_status.h"
+#include "support/failing_allocator.h"
 
 /* What a C++ caller does: through the table in front of the object. */
 #define SLOT(object, slot) ((*(void *const *const *)(const void *)(object))[slot])
@@ -266,6 +267,54 @@ static void every_path_tried_is_listed(void **state) {
     }
 }
 
+/* ---- memory ---- */
+static kelp_status *log_and_look(kelp_allocator allocator) {
+    trt_log *log = NULL;
+    trt_library *library = NULL;
+    char *warnings = NULL;
+    KELP_TRY(trt_log_create(allocator, TRT_SEVERITY_INFO, NULL, NULL, &log));
+    /* A message that finds no room is counted, not lost. */
+    say(log, TRT_SEVERITY_WARNING, "beware");
+    record(log, TRT_ERROR_CODE_INVALID_STATE, "bad");
+    kelp_status *status = trt_log_warnings(log, &warnings);
+    if (status == NULL) {
+        bool all = strcmp(warnings, "beware\nbad") == 0;
+        if (!all)
+            assert_non_null(strstr(warnings, "and "));
+        kelp_free_string(allocator, warnings);
+        if (!all)
+            status = kelp_status_oom();
+    }
+    trt_log_destroy(log);
+    if (status != NULL)
+        return status;
+    trt_library_options options = {.path = "/nowhere/libtensorrt_rtx.so.1"};
+    status = trt_library_open(allocator, &options, &library);
+    assert_null(library);
+    if (kelp_status_code(status) != KELP_NOT_FOUND)
+        return status;
+    kelp_status_free(status);
+    return NULL;
+}
+
+static void failing_memory_is_told(void **state) {
+    (void)state;
+    for (uint64_t n = 1;; n++) {
+        test_failing memory;
+        test_failing_init(&memory, n);
+        kelp_status *status = log_and_look(test_failing_allocator(&memory));
+        test_failing_check(&memory);
+        bool failed = memory.failed;
+        test_failing_deinit(&memory);
+        if (!failed) {
+            assert_null(status);
+            break;
+        }
+        assert_int_equal(kelp_status_code(status), KELP_RESOURCE_EXHAUSTED);
+        kelp_status_free(status);
+    }
+}
+
 /* ---- values ---- */
 static void dims_and_types_convert(void **state) {
     (void)state;
@@ -306,6 +355,7 @@ int main(void) {
         cmocka_unit_test(progress_cancels),
         cmocka_unit_test(output_memory_is_asked_for),
         cmocka_unit_test(every_path_tried_is_listed),
+        cmocka_unit_test(failing_memory_is_told),
         cmocka_unit_test(dims_and_types_convert),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
