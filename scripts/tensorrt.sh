@@ -7,7 +7,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 build=$(realpath "${1:-build/release}")
 home=build/tensorrt
-mkdir -p "$home/work"
+mkdir -p "$home/run"
 versions="1.7.1.116 1.6.1.120 1.5.0.114"
 unknown="1.4.0.76" # of another layout: it must be refused
 enterprise="11.4.0.106"  # its runtime; the whole of it is not on the usual package index
@@ -34,7 +34,7 @@ count() {
 }
 
 with() {
-    (cd "$home/work" && env -u KELP_TENSORRT_LIBRARY -u KELP_TENSORRT_PATH -u KELP_TENSORRT_TABLE "$@" \
+    (cd "$home/run" && env -u KELP_TENSORRT_LIBRARY -u KELP_TENSORRT_PATH -u KELP_TENSORRT_TABLE "$@" \
         "$build/tests/providers/test_tensorrt_ahead")
 }
 
@@ -63,7 +63,7 @@ if bring tensorrt-lean-cu12-libs $enterprise $library; then
 fi
 # The same tables serve arm64: a short walk through NVIDIA's library for it, under qemu-user.
 arm64() {
-    local program=$home/work/smoke-arm64
+    local program=$home/run/smoke-arm64
     aarch64-linux-gnu-gcc -std=c17 -O2 -D_GNU_SOURCE -Iinclude -Isrc -o "$program" tests/providers/tensorrt/smoke.c \
         src/providers/tensorrt/*.c src/tensor/*.c src/base/*.c -lm -lpthread -ldl &&
         env -u KELP_TENSORRT_LIBRARY -u KELP_TENSORRT_TABLE KELP_TENSORRT_PATH="$1" \
