@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Builds backends with the crate triton-rs 0.2.0 of crates.io (tests/rust/triton_rs) and runs them in `kelp serve`. Its bindings are made
-# by bindgen, which needs a libclang of its time: that of the Python wheel libclang 16.0.6. All of it lies in build/triton-rs.
+# by bindgen, which needs a libclang of its time: that of the Python wheel libclang 16.0.6. All of it lies in build/triton-rs. Then, where
+# scripts/nvidia.sh has brought it, runs backends of our own crate in NVIDIA's server; `make test` runs them in ours.
 # Exits 77, with the reason in words, when cargo is missing or the parts cannot be brought.
 #   scripts/rust.sh     needs build/release; KELP_VENV: Python of the tests (build/venv)
 set -uo pipefail
@@ -30,4 +31,7 @@ cargo fetch --locked --manifest-path "$manifest" || {
 }
 LIBCLANG_PATH=$PWD/$library BINDGEN_EXTRA_CLANG_ARGS="-I$(gcc -print-file-name=include)" \
     cargo build --release --locked --manifest-path "$manifest" || exit 1
-"$python" tests/rust/test_triton_rs.py --kelp "${KELP_BIN:-build/release/bin/kelp}" --libraries "$CARGO_TARGET_DIR/release"
+kelp=${KELP_BIN:-build/release/bin/kelp}
+"$python" tests/rust/test_triton_rs.py --kelp "$kelp" --libraries "$CARGO_TARGET_DIR/release" || exit 1
+[ -x build/nvidia/pytriton/tritonserver/bin/tritonserver ] || exit 0
+KELP_NVIDIA_WHEEL=build/nvidia "$python" tests/rust/test_rust.py --kelp "$kelp" --work build/release/tests/rust

@@ -145,7 +145,7 @@ static const kelp_arg_spec specs[] = {
      .value = "LIBRARY",
      .choices = "@file",
      .help = "libtriton_NAME.so to serve a model NAME on, with the config.pbtxt of its folder or "
-             "the one above; may be given several times"},
+             "one of the two above; may be given several times"},
     {.group = "Caches and agents",
      .name = "cache-config",
      .kind = KELP_OPTION_LIST,

@@ -111,7 +111,8 @@ static kelp_status *write_config(place *p) {
 }
 
 static kelp_status *place_config(place *p) {
-    for (int level = 0; level < 2; level++) {
+    /* Two above, because cargo puts libraries into target/release. */
+    for (int level = 0; level < 3; level++) {
         up(p->folder);
         const char *path = joined(&p->path, p->folder, "config.pbtxt");
         KELP_TRY(kelp_buf_status(&p->path));
@@ -123,10 +124,11 @@ static kelp_status *place_config(place *p) {
         kelp_free_string(kelp_allocator_system(), target);
         return status ? status : link_versions(p);
     }
-    fprintf(stderr,
-            "kelp: no config.pbtxt beside '%s' nor one folder above: the backend is asked to "
-            "describe its model\n",
-            p->library);
+    fprintf(
+        stderr,
+        "kelp: no config.pbtxt beside '%s' nor up to two folders above: the backend is asked to "
+        "describe its model\n",
+        p->library);
     KELP_TRY(write_config(p));
     const char *path = joined(&p->path, kelp_buf_cstr(&p->model), "1");
     KELP_TRY(kelp_buf_status(&p->path));

@@ -9,7 +9,7 @@
 #include "cli/args.h"
 
 /* Makes the repository, with a model NAME for each library 'libtriton_NAME.so' of the list: a link
- * to the library, and 'config.pbtxt' from the library's folder or the one above (with the numbered
+ * to the library, and 'config.pbtxt' from the library's folder or the two above (with the numbered
  * folders beside it), else a configuration that names the backend and leaves the rest to it.
  * `*out_path` is the caller's (kelp_free_string), and set also on failure when there is something
  * to remove. INVALID_ARGUMENT, NOT_FOUND naming the library. */

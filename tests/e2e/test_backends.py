@@ -39,7 +39,7 @@ PAIR = [("INPUT0", "FP32", [4]), ("INPUT1", "FP32", [4])]
 class NvidiaServer(support.Server):
     """NVIDIA's executable, with what `support.Server` has of ours."""
 
-    def __init__(self, wheel, repository):  # pylint: disable=super-init-not-called
+    def __init__(self, wheel, repository, *words):  # pylint: disable=super-init-not-called
         wheel = os.path.abspath(wheel)
         program = os.path.join(wheel, "pytriton", "tritonserver", "bin", "tritonserver")
         libraries = os.path.join(wheel, "nvidia_pytriton.libs")
@@ -55,7 +55,7 @@ class NvidiaServer(support.Server):
         self.process = subprocess.Popen(
             [program, "--model-repository", repository, "--http-address", "127.0.0.1", "--http-port", str(self.port),
              "--backend-directory", os.path.join(os.path.dirname(os.path.dirname(support.KELP)), "backends"),
-             "--allow-grpc", "false", "--allow-metrics", "false"],
+             "--allow-grpc", "false", "--allow-metrics", "false", *words],
             env={**os.environ, "LD_LIBRARY_PATH": f"{libraries}:{self.names.name}"},
             stdout=subprocess.DEVNULL, stderr=self.errors, stdin=subprocess.DEVNULL)
         end = time.monotonic() + support.PATIENCE_S
