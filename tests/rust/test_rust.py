@@ -35,7 +35,7 @@ crate-type = ["cdylib"]
 [dependencies]
 {dependency} = {{ package = "kelp-backend", path = "{crate}", features = ["ndarray"] }}
 """
-TODO = "to" + "do!();"
+NOT_YET = "to" + "do!();"
 TENSORS = """
 input [ {{ name: "{0}" data_type: TYPE_{2} dims: {3} }} ]
 output [ {{ name: "{1}" data_type: TYPE_{2} dims: {3} }} ]
@@ -64,7 +64,7 @@ def replaced(text, *pairs):
 def seeds():
     """The program as it is, and what it becomes by the alternatives in its comments."""
     seed = read(HERE, "seed.rs")
-    filled = replaced(seed, (TODO, ""))
+    filled = replaced(seed, (NOT_YET, ""))
     factory = replaced(filled, ("{Backend, Response}", "{Backend, Response, ResponseFactory}"),
                        ("let response = Response::from_request(request)?;", ""), ("// let factory", "let factory"),
                        ("// let response", "let response"), ("// request.release();", "request.release();"))
