@@ -4,7 +4,7 @@ if(TARGET kelp_root AND NOT TARGET kelp_shared)
   add_library(kelp_shared SHARED ${CMAKE_SOURCE_DIR}/cmake/empty.c)
   set_target_properties(kelp_shared PROPERTIES OUTPUT_NAME kelp VERSION ${PROJECT_VERSION} SOVERSION 0)
   target_link_libraries(kelp_shared PRIVATE kelp_flags
-    -Wl,--whole-archive kelp_root kelp_providers kelp_compute kelp_kernel kelp_ops kelp_engine kelp_opset kelp_graph kelp_onnx kelp_tensor kelp_base
+    -Wl,--whole-archive kelp_root kelp_providers kelp_compute kelp_kernel kelp_ops kelp_builder kelp_engine kelp_opset kelp_graph kelp_onnx kelp_tensor kelp_base
     -Wl,--no-whole-archive)
   target_include_directories(kelp_shared PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>)
   # Sanitizers live in the program, so that a library has symbols left open.

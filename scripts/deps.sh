@@ -11,6 +11,7 @@ purpose=${1:-run}
 run_needs="gcc:command:gcc libc6-dev:file:/usr/include/stdio.h cmake:command:cmake
     ninja-build:command:ninja python3:command:python3 pkg-config:command:pkg-config
     curl:command:curl zlib1g-dev:file:/usr/include/zlib.h
+    libxxhash-dev:file:/usr/include/xxhash.h
     libffi-dev:file:/usr/include/$(uname -m)-linux-gnu/ffi.h"
 # The first six are libraries that ImageDecoder and RegexFullMatch find when they are needed.
 test_needs="libturbojpeg0:file:/usr/lib/libturbojpeg.so.0 libpng16-16:file:/usr/lib/libpng16.so.16

@@ -3,9 +3,9 @@
  * kelp/engine.h: runtime → engine → context → bind → invoke.
  *
  *   kelp_runtime   threads, allocator, log, operators; one a program is enough, several are fine
- *   kelp_engine    a graph that was checked, folded, fused and matched to kernels; weights are
- * packed once; shared by contexts kelp_context   one stream of invocations: shapes, memory plan,
- * workspace
+ *   kelp_engine    a graph that was checked, folded, fused and matched to kernels, or a plan that a
+ *                  builder made (kelp/builder.h); weights are packed once and shared by contexts
+ *   kelp_context   one stream of invocations: shapes, memory plan, workspace
  *
  * Children retain their parents: destroy in any order. Phases: create (engine) → set shapes →
  * prepare (plans memory; only when a shape changed) → invoke. Invoke makes no allocation of its own
@@ -15,6 +15,7 @@
 #ifndef KELP_ENGINE_H_
 #define KELP_ENGINE_H_
 
+#include <kelp/event.h>
 #include <kelp/graph.h>
 #include <kelp/opset.h>
 
@@ -69,6 +70,47 @@ KELP_API kelp_status *kelp_engine_create(kelp_runtime *runtime, kelp_graph *grap
 KELP_API kelp_engine *kelp_engine_retain(kelp_engine *engine);
 KELP_API void kelp_engine_release(kelp_engine *engine);
 
+/* ---- plans: engines that were built ahead of time ---- */
+/* Whether the first bytes are those of a plan that one of the runtime's providers made. */
+KELP_API bool kelp_plan_is_known(const kelp_runtime *runtime, const void *data, size_t size_bytes);
+/* Loads a plan. A cpu plan is mapped, and its weights are used where they lie. INVALID_ARGUMENT
+ * says what is wrong with one that was cut short or altered; FAILED_PRECONDITION which version or
+ * processor it was made for; what the library of another provider said is in the message. */
+KELP_API kelp_status *kelp_engine_load_file(kelp_runtime *runtime, const char *path,
+                                            kelp_engine **out) KELP_MUST_USE;
+/* Bytes are borrowed until the engine goes; then `release(userp)` is called (may be NULL; also when
+ * this fails). They must be aligned to 64 bytes for their weights not to be copied. */
+KELP_API kelp_status *kelp_engine_load(kelp_runtime *runtime, const void *data, size_t size_bytes,
+                                       const char *label, void (*release)(void *userp), void *userp,
+                                       kelp_engine **out) KELP_MUST_USE;
+/* "cpu" also for engines that were made of a graph. */
+KELP_API const char *kelp_engine_provider_name(const kelp_engine *engine);
+
+/* Optimisation profiles that it was built with. */
+KELP_API size_t kelp_engine_profile_count(const kelp_engine *engine);
+/* Bounds of an input: false when the profile does not bound it. `which`: 0 min, 1 opt, 2 max. */
+KELP_API bool kelp_engine_profile_shape(const kelp_engine *engine, size_t profile, size_t input,
+                                        int which, kelp_shape *out);
+/* Bytes of activations and scratch that a context needs for the largest shapes of a profile (0 when
+ * there is none and all shapes are fixed). FAILED_PRECONDITION when open extents have no bound. */
+KELP_API kelp_status *kelp_engine_workspace_bytes(const kelp_engine *engine, size_t profile,
+                                                  size_t *out) KELP_MUST_USE;
+/* What is inside, as text for people or JSON for tools, handed to `write` piece by piece. */
+KELP_API kelp_status *kelp_engine_inspect(const kelp_engine *engine, bool json,
+                                          void (*write)(void *userp, const char *text,
+                                                        size_t length),
+                                          void *userp) KELP_MUST_USE;
+
+/* Weights that can be exchanged; SIZE_MAX never, NULL past the end. */
+KELP_API size_t kelp_engine_refittable_count(const kelp_engine *engine);
+KELP_API const char *kelp_engine_refittable(const kelp_engine *engine, size_t index);
+/* Exchanges weights by name; their data is copied. All or none: NOT_FOUND lists what can be
+ * exchanged, INVALID_ARGUMENT has the shape and type that are expected. No context of the engine
+ * may run meanwhile; afterwards each gives what a rebuilt engine gives. */
+KELP_API kelp_status *kelp_engine_refit(kelp_engine *engine, const kelp_weights *weights,
+                                        size_t count) KELP_MUST_USE;
+
+/* ---- inputs and outputs ---- */
 /* Inputs and outputs. `shape[i]` is -1 where not fixed; rank -1: unknown. */
 typedef struct kelp_io_info {
     const char *name;
@@ -107,6 +149,21 @@ KELP_API kelp_status *kelp_context_set_input(kelp_context *context, size_t index
  * the context's own memory (the default). Invoke fails with OUT_OF_RANGE when it is too small. */
 KELP_API kelp_status *kelp_context_set_output(kelp_context *context, size_t index, void *data,
                                               size_t capacity_bytes) KELP_MUST_USE;
+/* Holds the context to the shapes of a profile (0 from the start when there is one). Inputs that do
+ * not fit are refused with the bounds. OUT_OF_RANGE when there is none of that number. */
+KELP_API kelp_status *kelp_context_set_profile(kelp_context *context, size_t profile) KELP_MUST_USE;
+/* Memory for activations, 64-byte aligned, the caller's until the context goes or gets other; NULL:
+ * the context's own (the default). Invoke fails with RESOURCE_EXHAUSTED when it is too small. */
+KELP_API kelp_status *kelp_context_set_workspace(kelp_context *context, void *data,
+                                                 size_t size_bytes) KELP_MUST_USE;
+/* Asked for the place of an output once its size is known, in each invoke; its memory is the
+ * caller's. NULL from it is RESOURCE_EXHAUSTED. A NULL function: as kelp_context_set_output says.
+ */
+typedef void *(*kelp_output_allocator)(void *userp, size_t index, const kelp_tensor *output,
+                                       size_t size_bytes);
+KELP_API kelp_status *kelp_context_set_output_allocator(kelp_context *context, size_t index,
+                                                        kelp_output_allocator fn,
+                                                        void *userp) KELP_MUST_USE;
 /* Plans for the bound input shapes; invoke does it when it was not called. After it
  * kelp_context_output gives the outputs' shapes, but for those that depend on data (rank -1). */
 KELP_API kelp_status *kelp_context_prepare(kelp_context *context) KELP_MUST_USE;
@@ -121,6 +178,34 @@ KELP_API void kelp_context_cancel(kelp_context *context);
  */
 typedef bool (*kelp_interrupt_fn)(void *userp);
 KELP_API void kelp_context_set_interrupt(kelp_context *context, kelp_interrupt_fn fn, void *userp);
+
+/* ---- streams ---- */
+/* Runs what is enqueued, in that order, beside the caller. Threads: any may enqueue. */
+typedef struct kelp_stream kelp_stream;
+KELP_API kelp_status *kelp_stream_create(kelp_runtime *runtime, kelp_stream **out) KELP_MUST_USE;
+/* A stream of a device's library (a CUstream), for engines of its provider; borrowed. */
+KELP_API kelp_status *kelp_stream_wrap(kelp_runtime *runtime, void *native_stream,
+                                       kelp_stream **out) KELP_MUST_USE;
+/* Waits for all that was enqueued. */
+KELP_API void kelp_stream_destroy(kelp_stream *stream);
+/* The same; returns the first failure since the last call. */
+KELP_API kelp_status *kelp_stream_synchronize(kelp_stream *stream) KELP_MUST_USE;
+/* Invokes the context as it is bound now, on the stream. Until `event` (may be NULL) is done the
+ * context and what is bound belong to the stream. RESOURCE_EXHAUSTED when 1,024 runs wait. */
+KELP_API kelp_status *kelp_context_enqueue(kelp_context *context, kelp_stream *stream,
+                                           kelp_event *event) KELP_MUST_USE;
+
+/* ---- captured graphs: record once, replay without dispatch ---- */
+typedef struct kelp_capture kelp_capture;
+/* Records the run for the shapes and addresses that are bound: a flat list of kernel calls. It
+ * stands as long as neither is changed. FAILED_PRECONDITION names a node whose shape depends on
+ * data. */
+KELP_API kelp_status *kelp_context_capture(kelp_context *context, kelp_capture **out) KELP_MUST_USE;
+/* Reads inputs and writes outputs where they were bound; the same bytes as kelp_context_invoke. One
+ * thread at a time with its context. FAILED_PRECONDITION once the context was bound anew. */
+KELP_API kelp_status *kelp_capture_replay(kelp_capture *capture) KELP_MUST_USE;
+KELP_API size_t kelp_capture_step_count(const kelp_capture *capture);
+KELP_API void kelp_capture_destroy(kelp_capture *capture);
 
 typedef struct kelp_plan_stats {        /* of the current plan */
     size_t steps;                       /* kernels that invoke calls */

@@ -81,6 +81,21 @@ KELP_API const kelp_status *kelp_status_cause(const kelp_status *status);
 KELP_API const char *kelp_status_file(const kelp_status *status);
 KELP_API int kelp_status_line(const kelp_status *status);
 
+/* Which part of the builder and engine interfaces failed; NONE elsewhere. An annotation has its
+ * cause's; setting it on NULL or on the out-of-memory status does nothing. */
+typedef enum kelp_domain {
+    KELP_DOMAIN_NONE = 0,
+    KELP_DOMAIN_BUILDER = 1,
+    KELP_DOMAIN_NETWORK = 2,
+    KELP_DOMAIN_ENGINE = 3,
+    KELP_DOMAIN_RUNTIME = 4,
+    KELP_DOMAIN_DEVICE = 5,
+    KELP_DOMAIN_PARAMETER = 6
+} kelp_domain;
+KELP_API kelp_domain kelp_status_domain(const kelp_status *status);
+KELP_API void kelp_status_set_domain(kelp_status *status, kelp_domain domain);
+KELP_API const char *kelp_domain_name(kelp_domain domain); /* "builder"; "" for NONE */
+
 /* "INVALID_ARGUMENT" and so on; "UNKNOWN" for a number that is none of the codes. */
 KELP_API const char *kelp_code_name(kelp_code code);
 

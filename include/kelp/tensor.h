@@ -102,6 +102,20 @@ typedef struct kelp_tensor {
 } kelp_tensor;
 #define KELP_TENSOR_READ_ONLY 1u
 
+/* A shape by itself. */
+typedef struct kelp_shape {
+    int32_t rank;
+    int64_t d[KELP_MAX_RANK];
+} kelp_shape;
+
+/* `count` elements at `data`, borrowed. `name` says what they are for. A zeroed struct: none. */
+typedef struct kelp_weights {
+    kelp_dtype dtype;
+    const void *data;
+    int64_t count;
+    const char *name;
+} kelp_weights;
+
 /* Fills a compact row-major CPU descriptor over `data`. Fails with INVALID_ARGUMENT for rank >
  * KELP_MAX_RANK, a negative extent, an unknown type, or a size that does not fit size_t. */
 KELP_API kelp_status *kelp_tensor_init(kelp_tensor *out, kelp_dtype dtype, int32_t rank,

@@ -14,6 +14,7 @@
 
 struct kelp_status {
     kelp_code code;
+    kelp_domain domain;
     int line;
     bool is_static; /* not compared by address: each library that holds this file has an object of
                        its own */
@@ -103,6 +104,7 @@ kelp_status *kelp_status_annotate(kelp_status *take_cause, const char *file, int
     if (!status)
         return take_cause;
     status->cause = take_cause;
+    status->domain = take_cause->domain;
     return status;
 }
 
@@ -130,6 +132,7 @@ kelp_status *kelp_status_clone(const kelp_status *status) {
             return kelp_status_oom();
         }
         memcpy(message, status->message, length + 1);
+        copy->domain = status->domain;
         *link = copy;
         link = &copy->cause;
     }
@@ -154,6 +157,21 @@ const char *kelp_status_file(const kelp_status *status) {
 
 int kelp_status_line(const kelp_status *status) {
     return status ? status->line : 0;
+}
+
+kelp_domain kelp_status_domain(const kelp_status *status) {
+    return status ? status->domain : KELP_DOMAIN_NONE;
+}
+
+void kelp_status_set_domain(kelp_status *status, kelp_domain domain) {
+    if (status && !status->is_static)
+        status->domain = domain;
+}
+
+const char *kelp_domain_name(kelp_domain domain) {
+    static const char *const names[] = {"",        "builder", "network",  "engine",
+                                        "runtime", "device",  "parameter"};
+    return (unsigned)domain < KELP_COUNT(names) ? names[(unsigned)domain] : "";
 }
 
 const char *kelp_code_name(kelp_code code) {

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A context: bind, prepare, invoke. One thread at a time. */
 #include "base/alloc.h"
+#include "base/checked.h"
 #include "engine/engine_internal.h"
+
+#include <kelp/engine_provider.h>
 
 #include <stdatomic.h>
 #include <string.h>
@@ -14,7 +17,10 @@ kelp_status *kelp_context_create(kelp_engine *engine, kelp_context **out) {
     context->allocator = allocator;
     kelp_arena_init(&context->run_arena, allocator, 64 << 10);
     atomic_init(&context->stop.cancel, false);
-    kelp_status *status = kelp_frame_init(&context->main, context, engine->program);
+    context->core = kelp_engine_retain(kelp_engine_current(engine));
+    kelp_status *status = engine->vtbl != NULL
+                              ? kelp_foreign_create(context)
+                              : kelp_frame_init(&context->main, context, context->core->program);
     if (status != NULL) {
         kelp_context_destroy(context);
         return status;
@@ -28,8 +34,11 @@ void kelp_context_destroy(kelp_context *context) {
         return;
     kelp_engine *engine = context->engine;
     kelp_allocator allocator = context->allocator;
+    kelp_captures_orphan(context);
     kelp_frame_deinit(&context->main);
+    kelp_foreign_destroy(context);
     kelp_arena_deinit(&context->run_arena);
+    kelp_engine_release(context->core);
     kelp_free(allocator, context, sizeof *context);
     kelp_engine_release(engine);
 }
@@ -96,6 +105,10 @@ kelp_status *kelp_context_set_input(kelp_context *context, size_t index,
                           "input '%s' has the wrong type: expected %s, found %s", info->name,
                           kelp_dtype_name(info->dtype), kelp_dtype_name(tensor->dtype));
     KELP_TRY(check_shape(info, tensor));
+    if (context->engine->profile_count > 0)
+        KELP_TRY(kelp_engine_check_profile(context->engine, context->shapes, index, tensor));
+    if (context->engine->vtbl != NULL)
+        return kelp_foreign_set_input(context, index, tensor);
     if (!kelp_tensor_is_compact(tensor) || tensor->device.device_type != kDLCPU)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "input '%s' must be compact and in host memory: found strides or device "
@@ -114,9 +127,53 @@ kelp_status *kelp_context_set_output(kelp_context *context, size_t index, void *
     if (index >= context->engine->output_count)
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "there is no output %zu: the model has %zu", index,
                           context->engine->output_count);
+    if (context->engine->vtbl != NULL)
+        return kelp_foreign_set_output(context, index, data, capacity_bytes);
     context->main.outputs[index].user_data = data;
     context->main.outputs[index].user_bytes = data ? capacity_bytes : 0;
+    context->main.outputs[index].place = NULL;
     context->main.rebind = true;
+    context->main.stamp++;
+    return NULL;
+}
+
+kelp_status *kelp_context_set_output_allocator(kelp_context *context, size_t index,
+                                               kelp_output_allocator fn, void *userp) {
+    KELP_TRY(kelp_context_set_output(context, index, NULL, 0));
+    if (context->engine->vtbl != NULL)
+        return fn == NULL ? NULL : kelp_foreign_missing(context->engine, "output allocators");
+    context->main.outputs[index].place = fn;
+    context->main.outputs[index].place_userp = userp;
+    return NULL;
+}
+
+kelp_status *kelp_context_set_workspace(kelp_context *context, void *data, size_t size_bytes) {
+    if (context->engine->vtbl != NULL)
+        return kelp_foreign_missing(context->engine, "a workspace of the caller's");
+    if (((uintptr_t)data & (KELP_TENSOR_ALIGNMENT - 1)) != 0)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "a workspace is aligned to %u bytes: found %p",
+                          KELP_TENSOR_ALIGNMENT, data);
+    context->main.user_workspace = data;
+    context->main.user_workspace_bytes = data != NULL ? size_bytes : 0;
+    context->main.planned = false;
+    context->main.stamp++;
+    return NULL;
+}
+
+kelp_status *kelp_context_set_profile(kelp_context *context, size_t profile) {
+    const kelp_engine *engine = context->engine;
+    if (profile >= engine->profile_count)
+        return KELP_ERROR(KELP_OUT_OF_RANGE, "there is no profile %zu: the engine has %zu", profile,
+                          engine->profile_count);
+    if (engine->vtbl != NULL) {
+        if (engine->vtbl->set_profile == NULL)
+            return kelp_foreign_missing(engine, "profiles");
+        KELP_TRY(engine->vtbl->set_profile(context->foreign, profile));
+    }
+    context->shapes = profile;
+    for (size_t i = 0; engine->vtbl == NULL && i < engine->input_count; i++)
+        context->main.inputs[i].dtype = KELP_DTYPE_INVALID; /* bound under other bounds */
+    context->main.planned = false;
     return NULL;
 }
 
@@ -130,7 +187,21 @@ static kelp_status *check_bound(const kelp_context *context) {
     return NULL;
 }
 
+/* After a refit, kernels and constants are others. */
+static void notice_refit(kelp_context *context) {
+    kelp_engine *current = kelp_engine_current(context->engine), *before = context->core;
+    if (KELP_LIKELY(current == before))
+        return;
+    kelp_frame_forget(&context->main);
+    context->core = kelp_engine_retain(current);
+    context->main.program = current->program;
+    kelp_engine_release(before);
+}
+
 kelp_status *kelp_context_prepare(kelp_context *context) {
+    if (context->engine->vtbl != NULL)
+        return kelp_foreign_prepare(context);
+    notice_refit(context);
     KELP_TRY(check_bound(context));
     KELP_TRY(kelp_frame_prepare(&context->main));
     if (context->main.plans->given != 0)
@@ -139,6 +210,9 @@ kelp_status *kelp_context_prepare(kelp_context *context) {
 }
 
 kelp_status *kelp_context_invoke(kelp_context *context) {
+    if (KELP_UNLIKELY(context->engine->vtbl != NULL))
+        return kelp_foreign_invoke(context);
+    notice_refit(context);
     if (!context->main.planned)
         KELP_TRY(check_bound(context));
     kelp_arena_clear(&context->run_arena);
@@ -148,7 +222,10 @@ kelp_status *kelp_context_invoke(kelp_context *context) {
 
 /* ---- readers ---- */
 const kelp_tensor *kelp_context_output(const kelp_context *context, size_t index) {
-    return index < context->engine->output_count ? &context->main.outputs[index].tensor : NULL;
+    if (index >= context->engine->output_count)
+        return NULL;
+    return context->foreign_outputs != NULL ? &context->foreign_outputs[index]
+                                            : &context->main.outputs[index].tensor;
 }
 
 void kelp_context_cancel(kelp_context *context) {

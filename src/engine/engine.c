@@ -5,6 +5,8 @@
 #include "graph/passes/passes.h"
 #include "opset/bridge.h"
 
+#include <kelp/engine_provider.h>
+
 #include <stdatomic.h>
 #include <string.h>
 
@@ -212,18 +214,21 @@ static void destroy_program(kelp_engine *engine, const kelp_program *program) {
     }
 }
 
-static kelp_status *build(kelp_engine *engine, const kelp_engine_options *options) {
+static kelp_status *build(kelp_engine *engine, const kelp_engine_options *options,
+                          const kelp_engine_origin *origin) {
     KELP_TRY(kelp_opset_check_ready(engine->runtime->opsets, engine->source));
     engine->nodes_loaded = engine->source->info.node_count;
     KELP_TRY(kelp_graph_clone_for_engine(engine->source, &engine->graph));
     KELP_TRY(kelp_pass_gradient(engine->graph->main));
     kelp_block_remove_dead(engine->graph->main);
     KELP_TRY(kelp_pass_captures(engine->graph->main));
-    /* weights stay integers until those passes have seen them that multiply integers */
-    KELP_TRY(
-        kelp_engine_fold_constants(engine, options->disable_fusion ? NULL : "DequantizeLinear"));
-    kelp_block_remove_dead(engine->graph->main);
-    if (!options->disable_fusion) {
+    if (!origin->prepared) {
+        /* weights stay integers until those passes have seen them that multiply integers */
+        KELP_TRY(kelp_engine_fold_constants(engine,
+                                            options->disable_fusion ? NULL : "DequantizeLinear"));
+        kelp_block_remove_dead(engine->graph->main);
+    }
+    if (!options->disable_fusion && !origin->prepared) {
         KELP_TRY(kelp_passes_run_quant(engine->graph->main));
         KELP_TRY(kelp_engine_fold_constants(engine, NULL));
         kelp_block_remove_dead(engine->graph->main);
@@ -238,23 +243,33 @@ static kelp_status *build(kelp_engine *engine, const kelp_engine_options *option
     return tell_progress(engine, all, all);
 }
 
-kelp_status *kelp_engine_create(kelp_runtime *runtime, kelp_graph *graph,
-                                const kelp_engine_options *given, kelp_engine **out) {
-    kelp_engine_options options = {0};
-    if (given != NULL)
-        memcpy(&options, given,
-               given->struct_size < sizeof options ? given->struct_size : sizeof options);
+kelp_status *kelp_engine_new(kelp_runtime *runtime, kelp_engine **out) {
     kelp_engine *engine = NULL;
     KELP_TRY(KELP_NEW(runtime->allocator, kelp_engine, &engine));
     atomic_init(&engine->references, 1);
     engine->runtime = kelp_runtime_retain(runtime);
     engine->allocator = runtime->allocator;
     engine->weights = (kelp_allocator){counting_realloc, engine};
+    kelp_arena_init(&engine->arena, engine->allocator, 4 << 10);
+    *out = engine;
+    return NULL;
+}
+
+kelp_status *kelp_engine_make(kelp_runtime *runtime, kelp_graph *graph,
+                              const kelp_engine_options *given, const kelp_engine_origin *origin,
+                              kelp_engine **out) {
+    kelp_engine_options options = {0};
+    if (given != NULL)
+        memcpy(&options, given,
+               given->struct_size < sizeof options ? given->struct_size : sizeof options);
+    kelp_engine *engine = NULL;
+    KELP_TRY(kelp_engine_new(runtime, &engine));
     kelp_map_init(&engine->moved, engine->allocator);
     engine->source = kelp_graph_retain(graph);
     engine->max_plans = options.max_plans ? options.max_plans : 16;
     engine->options = &options;
-    kelp_status *status = build(engine, &options);
+    engine->no_fusion = options.disable_fusion != 0;
+    kelp_status *status = build(engine, &options, origin);
     engine->options = NULL;
     kelp_map_deinit(&engine->moved);
     if (status != NULL) {
@@ -263,6 +278,11 @@ kelp_status *kelp_engine_create(kelp_runtime *runtime, kelp_graph *graph,
     }
     *out = engine;
     return NULL;
+}
+
+kelp_status *kelp_engine_create(kelp_runtime *runtime, kelp_graph *graph,
+                                const kelp_engine_options *options, kelp_engine **out) {
+    return kelp_engine_make(runtime, graph, options, &(kelp_engine_origin){0}, out);
 }
 
 kelp_engine *kelp_engine_retain(kelp_engine *engine) {
@@ -274,16 +294,20 @@ void kelp_engine_release(kelp_engine *engine) {
     if (engine == NULL ||
         atomic_fetch_sub_explicit(&engine->references, 1, memory_order_acq_rel) != 1)
         return;
+    if (engine->vtbl != NULL && engine->vtbl->destroy_engine != NULL)
+        engine->vtbl->destroy_engine(engine->foreign);
+    kelp_engine_release(engine->refitted);
     destroy_program(engine, engine->program);
     for (kelp_owned_block *block = engine->owned, *next; block != NULL; block = next) {
         next = block->next;
         kelp_free_aligned(engine->weights, block->data, block->size_bytes, KELP_TENSOR_ALIGNMENT);
         kelp_free(engine->allocator, block, sizeof *block);
     }
-    kelp_free(engine->allocator, engine->inputs, engine->input_count * sizeof *engine->inputs);
-    kelp_free(engine->allocator, engine->outputs, engine->output_count * sizeof *engine->outputs);
     kelp_graph_release(engine->graph);
     kelp_graph_release(engine->source);
+    kelp_free(engine->allocator, engine->inputs, engine->input_count * sizeof *engine->inputs);
+    kelp_free(engine->allocator, engine->outputs, engine->output_count * sizeof *engine->outputs);
+    kelp_arena_deinit(&engine->arena);
     kelp_runtime *runtime = engine->runtime;
     kelp_free(engine->allocator, engine, sizeof *engine);
     kelp_runtime_release(runtime);

@@ -51,7 +51,56 @@ struct kelp_engine {
     size_t input_count, output_count;
     uint32_t max_plans;
     size_t nodes_loaded;
+    /* of plans */
+    kelp_arena arena; /* profiles and names */
+    struct kelp_engine_profile *profiles;
+    size_t profile_count;
+    const char **refittable;
+    size_t refittable_count;
+    struct kelp_engine *refitted; /* the one that contexts run since the last refit, or NULL */
+    bool no_fusion;
+    /* of another provider; then nothing above but inputs, outputs and profiles is there */
+    const struct kelp_engine_vtbl *vtbl; /* NULL: our own */
+    const char *provider;
+    void *foreign;
 };
+
+/* Bounds of the inputs, in their order; rank -1 where the profile gives none. */
+typedef struct kelp_engine_profile {
+    kelp_shape (*bounds)[3];
+} kelp_engine_profile;
+
+/* Where a plan differs from a graph that is made into an engine. */
+typedef struct kelp_engine_origin {
+    bool prepared; /* the passes have run already */
+} kelp_engine_origin;
+kelp_status *kelp_engine_make(kelp_runtime *runtime, kelp_graph *graph,
+                              const kelp_engine_options *options, const kelp_engine_origin *origin,
+                              kelp_engine **out) KELP_MUST_USE;
+/* An engine without anything inside; released as any other. */
+kelp_status *kelp_engine_new(kelp_runtime *runtime, kelp_engine **out) KELP_MUST_USE;
+/* INVALID_ARGUMENT with the bounds when the shape is not one of the profile's. */
+kelp_status *kelp_engine_check_profile(const kelp_engine *engine, size_t profile, size_t input,
+                                       const kelp_tensor *tensor) KELP_MUST_USE;
+/* The one that contexts run: the engine itself, or what the last refit made. */
+static inline kelp_engine *kelp_engine_current(kelp_engine *engine) {
+    return engine->refitted != NULL ? engine->refitted : engine;
+}
+
+/* The context goes: its captures cannot be replayed any more. */
+void kelp_captures_orphan(kelp_context *context);
+
+/* ---- contexts of other providers (foreign.c) ---- */
+kelp_status *kelp_foreign_create(kelp_context *context) KELP_MUST_USE;
+void kelp_foreign_destroy(kelp_context *context);
+kelp_status *kelp_foreign_set_input(kelp_context *context, size_t index,
+                                    const kelp_tensor *tensor) KELP_MUST_USE;
+kelp_status *kelp_foreign_set_output(kelp_context *context, size_t index, void *data,
+                                     size_t capacity_bytes) KELP_MUST_USE;
+kelp_status *kelp_foreign_prepare(kelp_context *context) KELP_MUST_USE;
+kelp_status *kelp_foreign_invoke(kelp_context *context) KELP_MUST_USE;
+/* What is not in the provider's table. */
+kelp_status *kelp_foreign_missing(const kelp_engine *engine, const char *call) KELP_MUST_USE;
 
 /* Works out every node whose inputs are all constant, in the main block and in bodies; the results
  * become constants. An If whose condition is constant becomes its branch. Operators
@@ -130,8 +179,10 @@ typedef struct kelp_frame {
         size_t own_bytes;
         void *other_data; /* of a body's carried output: what it gave in the run before */
         size_t other_bytes;
-        void *target;       /* where steps write it: user_data, or own_data when that is absent or
-                               misaligned */
+        void *target; /* where steps write it: user_data, or own_data when that is absent or
+                         misaligned */
+        kelp_output_allocator place; /* asked in each invoke, when there is one */
+        void *place_userp;
         kelp_tensor tensor; /* as kelp_context_output shows it */
     } * outputs;
     kelp_plan *plans; /* the first is current when `planned` */
@@ -140,8 +191,12 @@ typedef struct kelp_frame {
     bool hidden;     /* outputs that hang on data are shown without a shape */
     bool rebind;     /* a binding changed since data pointers were resolved */
     uint32_t credit; /* what plans for data may still cost, see frame.c */
-    char *workspace;
-    size_t workspace_bytes;
+    uint32_t stamp;  /* changes with what is bound and with the plan */
+    char *workspace; /* own_workspace or the caller's */
+    char *own_workspace;
+    size_t own_workspace_bytes;
+    char *user_workspace;
+    size_t user_workspace_bytes;
 } kelp_frame;
 
 struct kelp_context {
@@ -153,6 +208,11 @@ struct kelp_context {
     kelp_frame main;
     kelp_profile_fn profile;
     void *profile_userp;
+    size_t shapes;          /* the optimisation profile that it is held to */
+    kelp_engine *core;      /* whose program the plans are of; counted */
+    kelp_capture *captures; /* runs that were recorded; they learn when the context goes */
+    void *foreign;          /* another provider's context */
+    kelp_tensor *foreign_outputs;
 };
 
 /* A block of a node under a plan. */
@@ -179,6 +239,11 @@ kelp_status *kelp_frame_prepare(kelp_frame *frame) KELP_MUST_USE;
 void kelp_frame_bind(kelp_frame *frame, size_t index, const kelp_tensor *tensor);
 /* Runs the program on what is bound; outputs[i].tensor is then the result. */
 kelp_status *kelp_frame_run(kelp_frame *frame) KELP_MUST_USE;
+/* What kelp_frame_run does before its steps, and after them. */
+kelp_status *kelp_frame_begin(kelp_frame *frame) KELP_MUST_USE;
+kelp_status *kelp_frame_deliver(kelp_frame *frame) KELP_MUST_USE;
+/* Drops plans and memory; what is bound stays. */
+void kelp_frame_forget(kelp_frame *frame);
 /* Shows outputs whose shapes hang on data as open, also under a plan made for data. */
 void kelp_frame_hide_open(kelp_frame *frame);
 /* Adds to an error which node it is about, and in which graphs that stands. */

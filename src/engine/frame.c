@@ -50,16 +50,28 @@ void kelp_frame_deinit(kelp_frame *frame) {
     kelp_allocator allocator = frame->context->allocator;
     size_t inputs = frame->program->block->input_count;
     size_t outputs = frame->program->block->output_count;
-    for (kelp_plan *plan = frame->plans, *next; plan != NULL; plan = next) {
-        next = plan->next;
-        kelp_plan_destroy(plan, allocator);
-    }
+    kelp_frame_forget(frame);
     for (size_t i = 0; frame->outputs != NULL && i < outputs; i++)
         free_output(allocator, &frame->outputs[i]);
     kelp_free(allocator, frame->outputs, outputs * sizeof *frame->outputs);
     kelp_free(allocator, frame->inputs, inputs * sizeof *frame->inputs);
     kelp_free(allocator, frame->input_data, inputs * sizeof *frame->input_data);
-    kelp_free_aligned(allocator, frame->workspace, frame->workspace_bytes, KELP_TENSOR_ALIGNMENT);
+}
+
+void kelp_frame_forget(kelp_frame *frame) {
+    kelp_allocator allocator = frame->context->allocator;
+    for (kelp_plan *plan = frame->plans, *next; plan != NULL; plan = next) {
+        next = plan->next;
+        kelp_plan_destroy(plan, allocator);
+    }
+    kelp_free_aligned(allocator, frame->own_workspace, frame->own_workspace_bytes,
+                      KELP_TENSOR_ALIGNMENT);
+    frame->plans = NULL;
+    frame->plan_count = 0;
+    frame->planned = false;
+    frame->workspace = frame->own_workspace = NULL;
+    frame->own_workspace_bytes = 0;
+    frame->stamp++;
 }
 
 /* ---- bind ---- */
@@ -71,6 +83,7 @@ void kelp_frame_bind(kelp_frame *frame, size_t index, const kelp_tensor *tensor)
     frame->planned = frame->planned && same;
     *bound = *tensor;
     frame->rebind = true;
+    frame->stamp++;
 }
 
 /* ---- prepare ---- */
@@ -112,13 +125,26 @@ static kelp_status *grow(kelp_frame *frame, void **inout_data, size_t *inout_byt
     return NULL;
 }
 
+static kelp_status *give_workspace(kelp_frame *frame, size_t needed) {
+    frame->workspace = frame->user_workspace;
+    if (frame->workspace == NULL) {
+        KELP_TRY(grow(frame, (void **)&frame->own_workspace, &frame->own_workspace_bytes, needed));
+        frame->workspace = frame->own_workspace;
+    } else if (frame->user_workspace_bytes < needed) {
+        return KELP_ERROR(KELP_RESOURCE_EXHAUSTED,
+                          "the workspace is too small: %zu bytes are needed, %zu were given",
+                          needed, frame->user_workspace_bytes);
+    }
+    return NULL;
+}
+
 /* The current plan gets its workspace and shows its outputs. */
 static kelp_status *adopt_plan(kelp_frame *frame) {
     const kelp_plan *plan = frame->plans;
     const kelp_block *block = frame->program->block;
     frame->rebind = true;
-    KELP_TRY(
-        grow(frame, (void **)&frame->workspace, &frame->workspace_bytes, plan->workspace_bytes));
+    frame->stamp++;
+    KELP_TRY(give_workspace(frame, plan->workspace_bytes));
     for (size_t i = 0; i < block->output_count; i++) {
         const kelp_plan_value *value = plan->outputs[i];
         kelp_tensor *shown = &frame->outputs[i].tensor;
@@ -189,6 +215,21 @@ static kelp_status *too_small(const kelp_frame *frame, size_t index, size_t need
         frame->program->block->outputs[index]->name, needed, frame->outputs[index].user_bytes);
 }
 
+/* Asks for the output's place. The next invoke asks again. */
+static kelp_status *place_output(kelp_frame *frame, size_t index) {
+    struct kelp_bound_output *output = &frame->outputs[index];
+    size_t bytes = kelp_tensor_bytes(&output->tensor);
+    if (output->place == NULL)
+        return NULL;
+    output->user_data = output->place(output->place_userp, index, &output->tensor, bytes);
+    output->user_bytes = bytes;
+    if (output->user_data == NULL && bytes > 0)
+        return KELP_ERROR(KELP_RESOURCE_EXHAUSTED,
+                          "the allocator of output '%s' has no memory for %zu bytes",
+                          frame->program->block->outputs[index]->name, bytes);
+    return NULL;
+}
+
 /* Kernels read aligned data; a client's bytes may lie anywhere. The copy lives as long as this
  * invoke, so that the next one binds again. */
 static kelp_status *bind_inputs(kelp_frame *frame) {
@@ -240,6 +281,7 @@ static kelp_status *bind_outputs(kelp_frame *frame) {
         struct kelp_bound_output *output = &frame->outputs[i];
         if (plan->copies[i])
             continue;
+        KELP_TRY(place_output(frame, i));
         size_t bytes = kelp_tensor_bytes(&output->tensor);
         if (output->user_data != NULL && output->user_bytes < bytes)
             return too_small(frame, i, bytes);
@@ -327,12 +369,14 @@ static kelp_status *deliver(kelp_frame *frame, bool *out_keeps) {
         if (plan->copies[i]) {
             output->tensor = plan->outputs[i]->tensor;
             from = output->tensor.data;
+            KELP_TRY(place_output(frame, i));
         }
         output->tensor.flags = 0;
         *out_keeps =
             *out_keeps || output->tensor.dtype == KELP_LIST || output->tensor.dtype == KELP_STRING;
         if (stays(frame, i))
             continue;
+        frame->rebind = frame->rebind || output->place != NULL;
         size_t bytes = kelp_tensor_bytes(&output->tensor);
         if (output->user_data != NULL && output->user_bytes < bytes)
             return too_small(frame, i, bytes);
@@ -360,13 +404,22 @@ static kelp_status *bind(kelp_frame *frame) {
     return NULL;
 }
 
+kelp_status *kelp_frame_begin(kelp_frame *frame) {
+    KELP_TRY(kelp_frame_prepare(frame));
+    KELP_TRY(choose_by_data(frame));
+    return bind(frame);
+}
+
+kelp_status *kelp_frame_deliver(kelp_frame *frame) {
+    bool keeps = false;
+    return deliver(frame, &keeps);
+}
+
 kelp_status *kelp_frame_run(kelp_frame *frame) {
     kelp_context *context = frame->context;
     kelp_arena_mark mark = kelp_arena_get_mark(&context->run_arena);
     bool keeps = false;
-    KELP_TRY(kelp_frame_prepare(frame));
-    KELP_TRY(choose_by_data(frame));
-    KELP_TRY(bind(frame));
+    KELP_TRY(kelp_frame_begin(frame));
     bool profiled =
         context->profile != NULL && frame->body == NULL; /* a body's time is its node's */
     const kelp_plan *plan = frame->plans;

@@ -69,6 +69,8 @@ void kelp_runtime_release(kelp_runtime *runtime) {
     kelp_opset_registry_destroy(runtime->opsets);
     kelp_free(runtime->allocator, runtime->compute,
               runtime->compute_capacity * sizeof *runtime->compute);
+    kelp_free(runtime->allocator, runtime->providers,
+              runtime->provider_capacity * sizeof *runtime->providers);
     kelp_free(runtime->allocator, runtime, sizeof(runtime_box));
 }
 

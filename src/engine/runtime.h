@@ -9,6 +9,7 @@
 #include <kelp/engine.h>
 
 struct kelp_compute_backend;
+struct kelp_engine_provider;
 
 struct kelp_runtime {
     _Atomic uint32_t references;
@@ -19,6 +20,8 @@ struct kelp_runtime {
     kelp_opset_registry *opsets;
     const struct kelp_compute_backend **compute; /* table of src/compute */
     size_t compute_count, compute_capacity;
+    const struct kelp_engine_provider **providers; /* table of src/builder */
+    size_t provider_count, provider_capacity;
 };
 
 /* A runtime without backends; the library root adds those that are built in. */

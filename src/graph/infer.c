@@ -104,7 +104,8 @@ static kelp_status *infer_constant(const kelp_node *node) {
 }
 
 /* ---- subgraphs ---- */
-static kelp_status *infer_block(const kelp_infer *parent, kelp_arena *arena, kelp_block *block);
+static kelp_status *infer_block(const kelp_infer *parent, kelp_arena *arena, kelp_block *block,
+                                size_t first);
 
 /* What a branch gives, as far as all branches agree. */
 static kelp_status *join_branch(const kelp_node *node, kelp_value *to, const kelp_value *from,
@@ -212,7 +213,7 @@ static kelp_status *infer_subgraphs(const kelp_infer *infer, const kelp_node *no
                 give_loop_types(node, body);
             if (is_scan)
                 give_scan_types(node, body);
-            KELP_TRY(infer_block(infer, infer->arena, body));
+            KELP_TRY(infer_block(infer, infer->arena, body, 0));
         }
     if (body == NULL || *node->domain != '\0')
         return NULL;
@@ -233,7 +234,9 @@ static bool calls_function(const kelp_node *node) {
     return false;
 }
 
-static kelp_status *infer_block(const kelp_infer *parent, kelp_arena *arena, kelp_block *block) {
+/* Of nodes before `first`, whose types and shapes are settled, only the contents are noted. */
+static kelp_status *infer_block(const kelp_infer *parent, kelp_arena *arena, kelp_block *block,
+                                size_t first) {
     kelp_infer infer = {.parent = parent, .block = block, .arena = arena};
     infer.contents = KELP_ARENA_ARRAY(arena, block->value_count + 1, kelp_content *);
     if (infer.contents == NULL)
@@ -242,23 +245,30 @@ static kelp_status *infer_block(const kelp_infer *parent, kelp_arena *arena, kel
         kelp_node *node = block->nodes[n];
         const kelp_onnx_schema *schema =
             kelp_onnx_schema_find(node->domain, node->op_type, node->opset_version);
-        KELP_TRY(infer_subgraphs(&infer, node));
+        if (n >= first)
+            KELP_TRY(infer_subgraphs(&infer, node));
         if (schema == NULL || calls_function(node))
             continue;
-        KELP_TRY(kelp_infer_types(node, schema));
+        if (n >= first)
+            KELP_TRY(kelp_infer_types(node, schema));
         if (*node->domain != '\0')
             continue;
-        KELP_TRY(strcmp(node->op_type, "Constant") == 0 ? infer_constant(node)
-                                                        : infer_shapes(&infer, node, schema));
+        if (n >= first)
+            KELP_TRY(strcmp(node->op_type, "Constant") == 0 ? infer_constant(node)
+                                                            : infer_shapes(&infer, node, schema));
         KELP_TRY(kelp_infer_note_content(&infer, node));
     }
     return NULL;
 }
 
 kelp_status *kelp_block_infer(kelp_block *block) {
+    return kelp_block_infer_from(block, 0);
+}
+
+kelp_status *kelp_block_infer_from(kelp_block *block, size_t first) {
     kelp_arena arena;
     kelp_arena_init(&arena, block->graph->allocator, 16 << 10);
-    kelp_status *status = infer_block(NULL, &arena, block);
+    kelp_status *status = infer_block(NULL, &arena, block, first);
     kelp_arena_deinit(&arena);
     return status;
 }

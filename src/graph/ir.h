@@ -122,6 +122,8 @@ kelp_status *kelp_graph_of_node(kelp_allocator allocator, const kelp_node *node,
 /* Fills in the types and shapes that the file leaves out, as far as the operators are known; what
  * is declared stays. */
 kelp_status *kelp_block_infer(kelp_block *block) KELP_MUST_USE;
+/* The same when the nodes before index `first` have been inferred already. */
+kelp_status *kelp_block_infer_from(kelp_block *block, size_t first) KELP_MUST_USE;
 
 /* ---- building and changing ---- arena memory; RESOURCE_EXHAUSTED when there is none. */
 kelp_status *kelp_block_new(kelp_graph *graph, kelp_block *parent, const char *name,

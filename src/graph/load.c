@@ -2,6 +2,7 @@
 /* From ONNX structs to the IR: names become pointers, what does not resolve is an error that names
  * it. */
 #include "graph/load.h"
+#include "graph/save.h"
 
 #include "base/alloc.h"
 #include "base/fs.h"
@@ -40,6 +41,7 @@ typedef struct loader {
     const char *label;
     const kelp_onnx_model *model;
     uint32_t depth; /* of calls, at most */
+    bool in_parts;  /* written by kelp_graph_save */
 } loader;
 
 static const char *copy(loader *l, kelp_str text) {
@@ -202,6 +204,16 @@ static kelp_status *find_version(loader *l, const scope *s, const kelp_onnx_node
               KELP_STR_ARG(node->name), KELP_STR_ARG(node->op_type), domain);
 }
 
+/* A node in parts may be of another version than the model imports. */
+static void take_version(const loader *l, kelp_onnx_node *node, int64_t *inout_version) {
+    for (size_t i = 0; l->in_parts && i < node->attr_count; i++)
+        if (kelp_str_is(node->attrs[i].name, KELP_OPSET_ATTRIBUTE)) {
+            *inout_version = node->attrs[i].i;
+            node->attrs[i] = node->attrs[--node->attr_count];
+            return;
+        }
+}
+
 static bool is_function(const loader *l, kelp_str op_type, kelp_str domain) {
     for (size_t i = 0; i < l->model->function_count; i++)
         if (kelp_str_equal(l->model->functions[i].name, op_type) &&
@@ -229,7 +241,7 @@ static kelp_status *define_outputs(loader *l, scope *s, const kelp_onnx_node *no
     return NULL;
 }
 
-static kelp_status *load_node(loader *l, const scope *s, const kelp_onnx_node *from) {
+static kelp_status *load_node(loader *l, const scope *s, kelp_onnx_node *from) {
     kelp_arena *arena = &l->graph->arena;
     const char *name = copy(l, from->name), *op_type = copy(l, from->op_type);
     const char *domain = kelp_str_is(from->domain, "ai.onnx") ? "" : copy(l, from->domain);
@@ -240,6 +252,7 @@ static kelp_status *load_node(loader *l, const scope *s, const kelp_onnx_node *f
     if (name == NULL || op_type == NULL || domain == NULL || inputs == NULL || outputs == NULL)
         return kelp_status_oom();
     KELP_TRY(find_version(l, s, from, domain, &version));
+    take_version(l, from, &version);
     KELP_TRY(check_schema(l, s, from, domain, op_type, version));
     for (size_t i = 0; i < from->input_count; i++) {
         if (from->inputs[i].length == 0)
@@ -536,7 +549,8 @@ static kelp_graph_limits fill_limits(const kelp_graph_limits *given) {
 
 /* `graph` owns its source by now: whoever fails releases it. */
 static kelp_status *read_model(kelp_graph *graph, kelp_str bytes, const char *label,
-                               const char *directory, const kelp_graph_limits *limits) {
+                               const char *directory, const kelp_graph_limits *limits,
+                               kelp_onnx_file *weights) {
     loader l = {.graph = graph};
     graph->info.label = kelp_arena_strndup(&graph->arena, label, strlen(label));
     if (graph->info.label == NULL)
@@ -548,6 +562,7 @@ static kelp_status *read_model(kelp_graph *graph, kelp_str bytes, const char *la
                                .data = &graph->arena,
                                .label = l.label,
                                .directory = directory,
+                               .files = weights,
                                .limits = fill_limits(limits)};
     if (bytes.length > reader.limits.file_bytes)
         return KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "%s: %zu bytes are more than the limit of %zu",
@@ -557,7 +572,9 @@ static kelp_status *read_model(kelp_graph *graph, kelp_str bytes, const char *la
     graph->node_limit = reader.limits.nodes;
     kelp_arena_init(&structs, graph->allocator, 64 << 10);
     kelp_status *status = kelp_onnx_read(&reader, bytes, &model);
-    ((source *)graph->source)->files = reader.files;
+    /* weights of a model in parts are not ours to unmap, and there are no files beside them */
+    ((source *)graph->source)->files = weights != NULL ? NULL : reader.files;
+    l.in_parts = weights != NULL;
     if (status == NULL)
         status = load_model(&l, &model);
     kelp_arena_deinit(&structs);
@@ -589,7 +606,24 @@ kelp_status *kelp_graph_load_bytes(kelp_allocator allocator, const void *data, s
                                    const kelp_graph_limits *limits, kelp_graph **out) {
     kelp_graph *graph = NULL;
     KELP_TRY(new_graph(allocator, (kelp_mapping){0}, release, userp, &graph));
-    kelp_status *status = read_model(graph, (kelp_str){data, size_bytes}, label, directory, limits);
+    kelp_status *status =
+        read_model(graph, (kelp_str){data, size_bytes}, label, directory, limits, NULL);
+    if (status != NULL) {
+        kelp_graph_release(graph);
+        return status;
+    }
+    *out = graph;
+    return NULL;
+}
+
+kelp_status *kelp_graph_load_parts(kelp_allocator allocator, kelp_str model, kelp_str weights,
+                                   const char *label, void (*release)(void *userp), void *userp,
+                                   kelp_graph **out) {
+    kelp_graph *graph = NULL;
+    kelp_onnx_file file = {.location = kelp_str_from(KELP_WEIGHTS_LOCATION),
+                           .mapping = {weights.data, weights.length}};
+    KELP_TRY(new_graph(allocator, (kelp_mapping){0}, release, userp, &graph));
+    kelp_status *status = read_model(graph, model, label, NULL, NULL, &file);
     if (status != NULL) {
         kelp_graph_release(graph);
         return status;
@@ -611,7 +645,7 @@ kelp_status *kelp_graph_load_file(kelp_allocator allocator, const char *path,
     if (status == NULL) {
         if (slash != NULL)
             directory[slash == path ? 1 : slash - path] = '\0';
-        status = read_model(graph, bytes, path, directory, limits);
+        status = read_model(graph, bytes, path, directory, limits, NULL);
         /* the whole copy was allocated, and is freed whole */
         kelp_free(allocator, directory, strlen(slash ? path : ".") + 1);
     }

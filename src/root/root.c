@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The library root: the one place that knows every built-in backend and wires them to a runtime. */
+#include "builder/providers.h"
 #include "engine/runtime.h"
 #include "ops/ops.h"
 #include "providers/providers.h"
@@ -23,6 +24,8 @@ kelp_status *kelp_runtime_create(const kelp_runtime_options *options, kelp_runti
         status = kelp_compute_register(runtime, kelp_onnxruntime_compute_backend());
     if (status == NULL)
         status = kelp_compute_register(runtime, kelp_kernels_compute_backend());
+    if (status == NULL)
+        status = kelp_engine_provider_register(runtime, kelp_cpu_engine_provider());
     if (status != NULL) {
         kelp_runtime_release(runtime);
         return status;

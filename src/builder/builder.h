@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Builders and configurations. */
+#ifndef KELP_BUILDER_BUILDER_H_
+#define KELP_BUILDER_BUILDER_H_
+
+#include "engine/runtime.h"
+
+#include <kelp/engine_provider.h>
+
+struct kelp_builder {
+    _Atomic uint32_t references;
+    kelp_runtime *runtime;
+    const kelp_engine_provider *provider;
+};
+
+/* Checks a configuration's profiles against the network's inputs. */
+kelp_status *kelp_builder_check_profiles(const kelp_builder *builder, const kelp_network *network,
+                                         const kelp_builder_config *config) KELP_MUST_USE;
+
+#endif

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Configurations: what a builder is told. */
+#include "base/alloc.h"
+#include "base/checked.h"
+#include "builder/builder.h"
+#include "builder/network.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#define PROFILES_MAX 16
+#define POOL_COUNT 3
+
+typedef struct profile {
+    kelp_profile_shape *shapes;
+    size_t count, capacity;
+} profile;
+
+struct kelp_builder_config {
+    _Atomic uint32_t references;
+    kelp_builder *builder;
+    kelp_allocator allocator;
+    kelp_arena arena; /* names */
+    uint32_t flags;
+    size_t limits[POOL_COUNT];
+    int level;
+    int capabilities[32];
+    size_t capability_count;
+    void *timing;
+    size_t timing_bytes;
+    kelp_progress_fn progress;
+    void *progress_userp;
+    profile profiles[PROFILES_MAX];
+    size_t profile_count;
+};
+
+static kelp_status *wrong(kelp_status *status) {
+    kelp_status_set_domain(status, KELP_DOMAIN_PARAMETER);
+    return status;
+}
+
+kelp_status *kelp_builder_create_config(kelp_builder *builder, kelp_builder_config **out) {
+    kelp_builder_config *config = NULL;
+    kelp_allocator allocator = builder->runtime->allocator;
+    KELP_TRY(KELP_NEW(allocator, kelp_builder_config, &config));
+    atomic_init(&config->references, 1);
+    config->builder = kelp_builder_retain(builder);
+    config->allocator = allocator;
+    config->level = 3;
+    kelp_arena_init(&config->arena, allocator, 1 << 10);
+    *out = config;
+    return NULL;
+}
+
+kelp_builder_config *kelp_builder_config_retain(kelp_builder_config *config) {
+    atomic_fetch_add_explicit(&config->references, 1, memory_order_relaxed);
+    return config;
+}
+
+void kelp_builder_config_release(kelp_builder_config *config) {
+    if (config == NULL ||
+        atomic_fetch_sub_explicit(&config->references, 1, memory_order_acq_rel) != 1)
+        return;
+    kelp_builder *builder = config->builder;
+    for (size_t i = 0; i < config->profile_count; i++)
+        kelp_free(config->allocator, config->profiles[i].shapes,
+                  config->profiles[i].capacity * sizeof(kelp_profile_shape));
+    kelp_free(config->allocator, config->timing, config->timing_bytes);
+    kelp_arena_deinit(&config->arena);
+    kelp_free(config->allocator, config, sizeof *config);
+    kelp_builder_release(builder);
+}
+
+/* ---- flags, limits ---- */
+kelp_status *kelp_builder_config_set_flags(kelp_builder_config *config, uint32_t flags) {
+    static const char *const names[] = {"FP16",
+                                        "BF16",
+                                        "INT8",
+                                        "FP8",
+                                        "TF32",
+                                        "REFIT",
+                                        "REFIT_INDIVIDUAL",
+                                        "STRIP_WEIGHTS",
+                                        "WEIGHT_STREAMING",
+                                        "VERSION_COMPATIBLE",
+                                        "DISABLE_FUSION",
+                                        "MONITOR_MEMORY",
+                                        "DETAILED"};
+    uint32_t unknown = flags & ~config->builder->provider->flags;
+    for (uint32_t bit = 0; unknown != 0; bit++, unknown >>= 1)
+        if ((unknown & 1u) != 0)
+            return wrong(KELP_ERROR(KELP_UNIMPLEMENTED,
+                                    "provider '%s' has no builder flag %s (bit %u)",
+                                    config->builder->provider->name,
+                                    bit < KELP_COUNT(names) ? names[bit] : "of that number", bit));
+    config->flags = flags;
+    return NULL;
+}
+
+uint32_t kelp_builder_config_flags(const kelp_builder_config *config) {
+    return config->flags;
+}
+
+kelp_status *kelp_builder_config_set_memory_limit(kelp_builder_config *config,
+                                                  kelp_memory_pool pool, size_t size_bytes) {
+    if ((unsigned)pool >= POOL_COUNT)
+        return wrong(KELP_ERROR(KELP_INVALID_ARGUMENT, "there is no memory pool %d", (int)pool));
+    config->limits[pool] = size_bytes;
+    return NULL;
+}
+
+size_t kelp_builder_config_memory_limit(const kelp_builder_config *config, kelp_memory_pool pool) {
+    return (unsigned)pool < POOL_COUNT ? config->limits[pool] : 0;
+}
+
+kelp_status *kelp_builder_config_set_optimization_level(kelp_builder_config *config, int level) {
+    if (level < 0 || level > 5)
+        return wrong(KELP_ERROR(KELP_INVALID_ARGUMENT,
+                                "optimisation level: expected 0 to 5, found %d", level));
+    config->level = level;
+    return NULL;
+}
+
+int kelp_builder_config_optimization_level(const kelp_builder_config *config) {
+    return config->level;
+}
+
+kelp_status *kelp_builder_config_add_compute_capability(kelp_builder_config *config,
+                                                        int capability) {
+    const kelp_engine_provider *provider = config->builder->provider;
+    if (!provider->has_devices)
+        return wrong(KELP_ERROR(KELP_INVALID_ARGUMENT,
+                                "provider '%s' has no devices to choose a compute capability of",
+                                provider->name));
+    if (capability < 10 || capability > 999)
+        return wrong(KELP_ERROR(KELP_INVALID_ARGUMENT,
+                                "compute capability: expected 10 * major + minor, found %d",
+                                capability));
+    if (config->capability_count == KELP_COUNT(config->capabilities))
+        return wrong(KELP_ERROR(KELP_OUT_OF_RANGE, "at most %zu compute capabilities",
+                                KELP_COUNT(config->capabilities)));
+    config->capabilities[config->capability_count++] = capability;
+    return NULL;
+}
+
+size_t kelp_builder_config_capabilities(const kelp_builder_config *config, const int **out) {
+    *out = config->capabilities;
+    return config->capability_count;
+}
+
+/* ---- timing cache, progress ---- */
+kelp_status *kelp_builder_config_store_timing_cache(kelp_builder_config *config, const void *data,
+                                                    size_t size_bytes) {
+    void *copy = NULL;
+    if (size_bytes > 0) {
+        KELP_TRY(kelp_alloc(config->allocator, size_bytes, &copy));
+        memcpy(copy, data, size_bytes);
+    }
+    kelp_free(config->allocator, config->timing, config->timing_bytes);
+    config->timing = copy;
+    config->timing_bytes = size_bytes;
+    return NULL;
+}
+
+kelp_status *kelp_builder_config_set_timing_cache(kelp_builder_config *config, const void *data,
+                                                  size_t size_bytes) {
+    return kelp_builder_config_store_timing_cache(config, data, size_bytes);
+}
+
+const void *kelp_builder_config_timing_cache(const kelp_builder_config *config,
+                                             size_t *out_size_bytes) {
+    *out_size_bytes = config->timing_bytes;
+    return config->timing;
+}
+
+void kelp_builder_config_set_progress(kelp_builder_config *config, kelp_progress_fn fn,
+                                      void *userp) {
+    config->progress = fn;
+    config->progress_userp = userp;
+}
+
+bool kelp_builder_config_progress(kelp_builder_config *config, const char *phase,
+                                  const char *parent, int step, int steps) {
+    return config->progress == NULL ||
+           config->progress(config->progress_userp, phase, parent, step, steps);
+}
+
+/* ---- profiles ---- */
+kelp_status *kelp_builder_config_add_profile(kelp_builder_config *config, size_t *out_index) {
+    if (config->profile_count == PROFILES_MAX)
+        return wrong(
+            KELP_ERROR(KELP_OUT_OF_RANGE, "at most %d optimisation profiles", PROFILES_MAX));
+    *out_index = config->profile_count++;
+    return NULL;
+}
+
+static kelp_status *entry_of(kelp_builder_config *config, size_t index, const char *input,
+                             kelp_profile_selector selector, size_t count,
+                             kelp_profile_shape **out) {
+    if (index >= config->profile_count)
+        return wrong(KELP_ERROR(KELP_OUT_OF_RANGE, "profile %zu: there are %zu", index,
+                                config->profile_count));
+    if ((unsigned)selector > KELP_PROFILE_MAX || count > KELP_MAX_RANK)
+        return wrong(KELP_ERROR(KELP_INVALID_ARGUMENT,
+                                "profile %zu, input '%s': selector %d with %zu numbers is none",
+                                index, input, (int)selector, count));
+    profile *p = &config->profiles[index];
+    for (size_t i = 0; i < p->count; i++)
+        if (strcmp(p->shapes[i].input, input) == 0) {
+            *out = &p->shapes[i];
+            return NULL;
+        }
+    const char *name = kelp_arena_strndup(&config->arena, input, strlen(input));
+    if (name == NULL)
+        return kelp_status_oom();
+    KELP_TRY(kelp_grow(config->allocator, (void **)&p->shapes, &p->capacity, p->count + 1,
+                       sizeof *p->shapes));
+    p->shapes[p->count] = (kelp_profile_shape){.input = name};
+    for (int i = 0; i < 3; i++)
+        p->shapes[p->count].shapes[i].rank = p->shapes[p->count].values[i].rank = -1;
+    *out = &p->shapes[p->count++];
+    return NULL;
+}
+
+kelp_status *kelp_builder_config_set_profile_shape(kelp_builder_config *config, size_t index,
+                                                   const char *input,
+                                                   kelp_profile_selector selector, int32_t rank,
+                                                   const int64_t *shape) {
+    kelp_profile_shape *entry = NULL;
+    KELP_TRY(entry_of(config, index, input, selector, rank < 0 ? SIZE_MAX : (size_t)rank, &entry));
+    for (int32_t i = 0; i < rank; i++)
+        if (shape[i] < 0)
+            return wrong(KELP_ERROR(KELP_INVALID_ARGUMENT,
+                                    "profile %zu, input '%s': axis %d has %lld elements", index,
+                                    input, i, (long long)shape[i]));
+    entry->has_shape = true;
+    entry->shapes[selector].rank = rank;
+    for (int32_t i = 0; i < rank; i++)
+        entry->shapes[selector].d[i] = shape[i];
+    return NULL;
+}
+
+kelp_status *kelp_builder_config_set_profile_values(kelp_builder_config *config, size_t index,
+                                                    const char *input,
+                                                    kelp_profile_selector selector,
+                                                    const int64_t *values, size_t count) {
+    kelp_profile_shape *entry = NULL;
+    KELP_TRY(entry_of(config, index, input, selector, count, &entry));
+    entry->has_values = true;
+    entry->values[selector].rank = (int32_t)count;
+    for (size_t i = 0; i < count; i++)
+        entry->values[selector].d[i] = values[i];
+    return NULL;
+}
+
+size_t kelp_builder_config_profile_count(const kelp_builder_config *config) {
+    return config->profile_count;
+}
+
+size_t kelp_builder_config_profile(const kelp_builder_config *config, size_t index,
+                                   const kelp_profile_shape **out) {
+    *out = index < config->profile_count ? config->profiles[index].shapes : NULL;
+    return index < config->profile_count ? config->profiles[index].count : 0;
+}
+
+/* ---- profiles against a network ---- */
+static kelp_status *check_bounds(const kelp_shape bounds[3], size_t index, const char *input,
+                                 const char *what) {
+    for (int s = 0; s < 3; s++)
+        if (bounds[s].rank < 0)
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "profile %zu, input '%s': the %s %s is missing", index, input,
+                              s == 0   ? "smallest"
+                              : s == 1 ? "usual"
+                                       : "largest",
+                              what);
+    if (bounds[0].rank != bounds[1].rank || bounds[1].rank != bounds[2].rank)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "profile %zu, input '%s': %s of %d, %d and %d numbers", index, input,
+                          what, bounds[0].rank, bounds[1].rank, bounds[2].rank);
+    for (int32_t i = 0; i < bounds[0].rank; i++)
+        if (bounds[0].d[i] > bounds[1].d[i] || bounds[1].d[i] > bounds[2].d[i])
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "profile %zu, input '%s', %s %d: %lld, %lld, %lld is not in order",
+                              index, input, what, i, (long long)bounds[0].d[i],
+                              (long long)bounds[1].d[i], (long long)bounds[2].d[i]);
+    return NULL;
+}
+
+static kelp_status *check_entry(const kelp_network *network, const kelp_profile_shape *entry,
+                                size_t index) {
+    const kelp_value *input = NULL;
+    for (size_t i = 0; i < network->input_count; i++)
+        if (strcmp(network->inputs[i]->name, entry->input) == 0)
+            input = network->inputs[i]->draft;
+    if (input == NULL)
+        return KELP_ERROR(KELP_NOT_FOUND, "profile %zu: network '%s' has no input '%s'", index,
+                          network->name, entry->input);
+    if (entry->has_values)
+        KELP_TRY(check_bounds(entry->values, index, entry->input, "value"));
+    if (!entry->has_shape)
+        return NULL;
+    KELP_TRY(check_bounds(entry->shapes, index, entry->input, "shape"));
+    char declared[160], found[160];
+    kelp_shape_format(input->rank, input->shape, declared, sizeof declared);
+    bool fits = input->rank < 0 || input->rank == entry->shapes[0].rank;
+    for (int s = 0; s < 3; s++)
+        for (int32_t i = 0; fits && i < input->rank; i++)
+            fits = input->shape[i] < 0 || input->shape[i] == entry->shapes[s].d[i];
+    kelp_shape_format(entry->shapes[2].rank, entry->shapes[2].d, found, sizeof found);
+    if (!fits)
+        return KELP_ERROR(
+            KELP_INVALID_ARGUMENT,
+            "profile %zu, input '%s': the network declares %s, the profile goes up to "
+            "%s",
+            index, entry->input, declared, found);
+    return NULL;
+}
+
+kelp_status *kelp_builder_check_profiles(const kelp_builder *builder, const kelp_network *network,
+                                         const kelp_builder_config *config) {
+    for (size_t p = 0; p < config->profile_count; p++)
+        for (size_t i = 0; i < config->profiles[p].count; i++)
+            KELP_TRY(check_entry(network, &config->profiles[p].shapes[i], p));
+    for (size_t i = 0; builder->provider->needs_profiles && i < network->input_count; i++) {
+        const kelp_value *input = network->inputs[i]->draft;
+        bool open = false;
+        for (int32_t d = 0; d < input->rank; d++)
+            open = open || input->shape[d] < 0;
+        if (open && config->profile_count == 0)
+            return KELP_ERROR(KELP_FAILED_PRECONDITION,
+                              "input '%s' has open extents: provider '%s' needs an optimisation "
+                              "profile for it",
+                              network->inputs[i]->name, builder->provider->name);
+    }
+    return NULL;
+}

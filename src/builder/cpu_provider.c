@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The cpu as a provider of engines: a plan is the graph after the passes, with its weights. */
+#include "base/alloc.h"
+#include "builder/builder.h"
+#include "builder/network.h"
+#include "builder/providers.h"
+#include "engine/plan_file.h"
+#include "graph/save.h"
+
+#include <string.h>
+
+static kelp_status *cancelled(void) {
+    return KELP_ERROR(KELP_CANCELLED, "the build was cancelled by its progress callback");
+}
+
+/* ---- what can be refitted ---- */
+static bool is_marked(const kelp_network *network, const char *name) {
+    for (size_t i = 0; i < network->refittable_count; i++)
+        if (strcmp(network->refittable[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* Constants of the main block that have a name, the only one of that name. */
+static kelp_status *list_refittable(const kelp_network *network, const kelp_graph *graph,
+                                    uint32_t flags, kelp_arena *arena, kelp_plan_contents *out) {
+    const kelp_block *main = graph->main;
+    const char **names = KELP_ARENA_ARRAY(arena, main->value_count + 1, const char *);
+    if (names == NULL)
+        return kelp_status_oom();
+    for (size_t i = 0; i < main->value_count; i++) {
+        const kelp_value *value = main->values[i];
+        bool named = value->constant != NULL && value->use_count > 0 && value->name[0] != '\0' &&
+                     value->constant->dtype != KELP_STRING && value->producer == NULL;
+        if (named && ((flags & KELP_BUILD_REFIT) != 0 || is_marked(network, value->name)))
+            names[out->refittable_count++] = value->name;
+    }
+    for (size_t i = 0; i < network->refittable_count; i++) {
+        bool found = false;
+        for (size_t k = 0; !found && k < out->refittable_count; k++)
+            found = strcmp(names[k], network->refittable[i]) == 0;
+        if (!found)
+            return KELP_ERROR(KELP_NOT_FOUND,
+                              "network '%s' has no weights '%s' that could be refitted",
+                              network->name, network->refittable[i]);
+    }
+    out->refittable = names;
+    return NULL;
+}
+
+/* ---- build ---- */
+/* What the largest shapes of every profile take, against the limit. */
+static kelp_status *check_workspace(kelp_engine *engine, const kelp_builder_config *config,
+                                    const char *plan, size_t length) {
+    size_t limit = kelp_builder_config_memory_limit(config, KELP_POOL_WORKSPACE), needed = 0;
+    kelp_engine *loaded = NULL;
+    if (limit == 0)
+        return NULL;
+    /* the plan's own profiles are asked, so it is loaded as its user will */
+    KELP_TRY(kelp_plan_file_load(engine->runtime, plan, length, "the plan", NULL, NULL, &loaded));
+    size_t count = kelp_engine_profile_count(loaded);
+    kelp_status *status = NULL;
+    for (size_t i = 0; status == NULL && i < (count > 0 ? count : 1); i++) {
+        status = kelp_engine_workspace_bytes(loaded, i, &needed);
+        if (status == NULL && needed > limit)
+            status = KELP_ERROR(KELP_RESOURCE_EXHAUSTED,
+                                "profile %zu needs a workspace of %zu bytes, the limit is %zu", i,
+                                needed, limit);
+    }
+    kelp_engine_release(loaded);
+    return status;
+}
+
+static kelp_status *write_plan(kelp_runtime *runtime, const kelp_network *network,
+                               kelp_graph *graph, kelp_builder_config *config, kelp_buf *out) {
+    uint32_t flags = kelp_builder_config_flags(config);
+    bool refits = (flags & (KELP_BUILD_REFIT | KELP_BUILD_REFIT_INDIVIDUAL)) != 0;
+    kelp_engine_options options = {.struct_size = sizeof options,
+                                   .disable_fusion = (flags & KELP_BUILD_DISABLE_FUSION) != 0};
+    kelp_plan_contents contents = {.name = network->name,
+                                   .graph = graph,
+                                   .no_fusion = options.disable_fusion != 0,
+                                   .config = config};
+    kelp_engine *engine = NULL;
+    kelp_arena arena;
+    if (!kelp_builder_config_progress(config, "optimise", "build", 1, 3))
+        return cancelled();
+    KELP_TRY(kelp_engine_make(runtime, graph, &options, &(kelp_engine_origin){0}, &engine));
+    kelp_arena_init(&arena, runtime->allocator, 4 << 10);
+    kelp_status *status = NULL;
+    if (refits) {
+        status = list_refittable(network, graph, flags, &arena, &contents);
+    } else {
+        contents.graph = engine->graph;
+        contents.prepared = true;
+    }
+    if (status == NULL && !kelp_builder_config_progress(config, "serialise", "build", 2, 3))
+        status = cancelled();
+    if (status == NULL)
+        status = kelp_plan_file_write(&contents, out);
+    if (status == NULL)
+        status = check_workspace(engine, config, out->data, out->length);
+    kelp_arena_deinit(&arena);
+    kelp_engine_release(engine);
+    return status;
+}
+
+typedef struct owned_bytes {
+    kelp_allocator allocator;
+    char *data;
+    size_t capacity;
+} owned_bytes;
+
+static void free_bytes(void *userp) {
+    owned_bytes *owned = userp;
+    kelp_allocator allocator = owned->allocator;
+    kelp_free(allocator, owned->data, owned->capacity);
+    kelp_free(allocator, owned, sizeof *owned);
+}
+
+kelp_status *kelp_blob_of(kelp_buf *buf, kelp_blob **out) {
+    owned_bytes *owned = NULL;
+    size_t length = 0;
+    KELP_TRY(KELP_NEW(buf->allocator, owned_bytes, &owned));
+    owned->allocator = buf->allocator;
+    owned->data = kelp_buf_take(buf, &length, &owned->capacity);
+    return kelp_blob_wrap(owned->allocator, owned->data, length, free_bytes, owned, out);
+}
+
+static kelp_status *cpu_build(void *self, kelp_runtime *runtime, const kelp_network *network,
+                              kelp_builder_config *config, kelp_blob **out_plan) {
+    kelp_graph *graph = NULL;
+    kelp_buf plan;
+    (void)self;
+    if (!kelp_builder_config_progress(config, "lower", "build", 0, 3))
+        return cancelled();
+    KELP_TRY(kelp_network_lower(network, &graph));
+    kelp_buf_init(&plan, runtime->allocator);
+    kelp_status *status = write_plan(runtime, network, graph, config, &plan);
+    if (status == NULL && !kelp_builder_config_progress(config, "done", "build", 3, 3))
+        status = cancelled();
+    if (status == NULL)
+        status = kelp_blob_of(&plan, out_plan);
+    kelp_buf_deinit(&plan);
+    kelp_graph_release(graph);
+    return status;
+}
+
+static kelp_status *cpu_supports(void *self, kelp_runtime *runtime, const kelp_network *network) {
+    (void)self;
+    return network->parsed != NULL ? kelp_opset_check_ready(runtime->opsets, network->parsed)
+                                   : NULL;
+}
+
+static bool cpu_recognises(void *self, const void *data, size_t size_bytes) {
+    (void)self;
+    return kelp_plan_file_is(data, size_bytes);
+}
+
+static kelp_status *cpu_load(void *self, kelp_runtime *runtime, const void *data, size_t size_bytes,
+                             const char *label, void (*release)(void *userp), void *userp,
+                             kelp_engine **out) {
+    (void)self;
+    return kelp_plan_file_load(runtime, data, size_bytes, label, release, userp, out);
+}
+
+const kelp_engine_provider *kelp_cpu_engine_provider(void) {
+    static const kelp_engine_provider provider = {
+        .abi_version = KELP_ENGINE_PROVIDER_ABI_VERSION,
+        .struct_size = sizeof provider,
+        .name = "cpu",
+        .flags = KELP_BUILD_FP16 | KELP_BUILD_BF16 | KELP_BUILD_INT8 | KELP_BUILD_FP8 |
+                 KELP_BUILD_TF32 | KELP_BUILD_REFIT | KELP_BUILD_REFIT_INDIVIDUAL |
+                 KELP_BUILD_WEIGHT_STREAMING | KELP_BUILD_DISABLE_FUSION |
+                 KELP_BUILD_MONITOR_MEMORY | KELP_BUILD_DETAILED,
+        .supports = cpu_supports,
+        .build = cpu_build,
+        .recognises = cpu_recognises,
+        .load = cpu_load,
+    };
+    return &provider;
+}
+
+/* ---- ONNX ---- */
+kelp_status *kelp_network_to_onnx(const kelp_network *network, kelp_blob **out) {
+    kelp_graph *graph = NULL;
+    kelp_buf model;
+    KELP_TRY(kelp_network_lower(network, &graph));
+    kelp_buf_init(&model, network->allocator);
+    kelp_status *status = kelp_graph_save(graph, NULL, &model);
+    if (status == NULL)
+        status = kelp_blob_of(&model, out);
+    kelp_buf_deinit(&model);
+    kelp_graph_release(graph);
+    return status;
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Layers that quantise, that detect, and that stand between devices. */
+#include "builder/emit.h"
+
+#include <string.h>
+
+/* ---- quantize, dequantize ---- */
+static bool is_quantized(kelp_dtype dtype) {
+    switch (dtype) {
+    case KELP_I8:
+    case KELP_U8:
+    case KELP_I16:
+    case KELP_U16:
+    case KELP_I4:
+    case KELP_U4:
+    case KELP_F8E4M3FN:
+    case KELP_F8E5M2:
+    case KELP_F4E2M1:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static kelp_status *check_scale(const kelp_emit *e, size_t input, int32_t axis) {
+    KELP_TRY(kelp_emit_check_float(e, 1));
+    KELP_TRY(kelp_emit_check_rank(e, 1, 0, 1));
+    if (e->inputs[1]->rank == 1)
+        KELP_TRY(kelp_emit_check_axis(e, input, axis));
+    return NULL;
+}
+
+kelp_status *kelp_emit_QUANTIZE(kelp_emit *e) {
+    const kelp_layer_params *p = &e->layer->params;
+    kelp_value *y = NULL;
+    kelp_node *node = NULL;
+    KELP_TRY(kelp_emit_check_float(e, 0));
+    KELP_TRY(check_scale(e, 0, p->quantize.axis));
+    if (!is_quantized(p->quantize.to))
+        return kelp_emit_fail(e, "%s is no quantised type", kelp_dtype_name(p->quantize.to));
+    KELP_TRY(kelp_emit_node(e, "QuantizeLinear", e->inputs, 3, &y, &node));
+    KELP_TRY(kelp_node_set_i64(node, "axis", p->quantize.axis));
+    KELP_TRY(kelp_node_set_i64(node, "output_dtype", p->quantize.to));
+    kelp_emit_result(e, y);
+    return NULL;
+}
+
+kelp_status *kelp_network_add_quantize(kelp_network *network, kelp_net_tensor *input,
+                                       kelp_net_tensor *scale, kelp_net_tensor *zero_point,
+                                       int32_t axis, kelp_dtype to, kelp_layer **out) {
+    kelp_net_tensor *inputs[3] = {input, scale, zero_point};
+    kelp_layer_params params = {.quantize = {axis, to}};
+    return kelp_network_append(network, KELP_LAYER_QUANTIZE, inputs, 3, 2, &params, NULL, out);
+}
+
+kelp_status *kelp_emit_DEQUANTIZE(kelp_emit *e) {
+    const kelp_layer_params *p = &e->layer->params;
+    kelp_value *y = NULL;
+    kelp_node *node = NULL;
+    if (!is_quantized(e->inputs[0]->dtype) && e->inputs[0]->dtype != KELP_I32)
+        return kelp_emit_fail(e, "%s is no quantised type", kelp_dtype_name(e->inputs[0]->dtype));
+    if (!kelp_emit_is_float(p->quantize.to))
+        return kelp_emit_fail(e, "the result is floating-point, found %s",
+                              kelp_dtype_name(p->quantize.to));
+    KELP_TRY(check_scale(e, 0, p->quantize.axis));
+    KELP_TRY(kelp_emit_node(e, "DequantizeLinear", e->inputs, 3, &y, &node));
+    KELP_TRY(kelp_node_set_i64(node, "axis", p->quantize.axis));
+    if (e->inputs[1]->dtype != p->quantize.to)
+        KELP_TRY(kelp_emit_cast(e, y, p->quantize.to, &y));
+    kelp_emit_result(e, y);
+    return NULL;
+}
+
+kelp_status *kelp_network_add_dequantize(kelp_network *network, kelp_net_tensor *input,
+                                         kelp_net_tensor *scale, kelp_net_tensor *zero_point,
+                                         int32_t axis, kelp_dtype to, kelp_layer **out) {
+    kelp_net_tensor *inputs[3] = {input, scale, zero_point};
+    kelp_layer_params params = {.quantize = {axis, to}};
+    return kelp_network_append(network, KELP_LAYER_DEQUANTIZE, inputs, 3, 2, &params, NULL, out);
+}
+
+/* ---- dynamic quantize ---- */
+/* [… n …] as [… n/block, block …] */
+static void split_shape(const kelp_value *x, int32_t axis, int64_t block, int64_t *out) {
+    for (int32_t i = 0; i <= x->rank; i++)
+        out[i] = i < axis        ? 0
+                 : i == axis     ? x->shape[axis] / block
+                 : i == axis + 1 ? block
+                                 : x->shape[i - 1];
+}
+
+kelp_status *kelp_emit_DYNAMIC_QUANTIZE(kelp_emit *e) {
+    const kelp_layer_params *p = &e->layer->params;
+    const kelp_value *x = e->inputs[0];
+    int32_t axis = p->dynamic_quantize.axis;
+    int64_t block = p->dynamic_quantize.block, shape[KELP_MAX_RANK + 1], inner = axis + 1;
+    double largest = p->dynamic_quantize.to == KELP_F4E2M1 ? 6.0 : 448.0;
+    kelp_value *y = NULL, *split = NULL, *axes = NULL, *scale = NULL, *limit = NULL, *wide = NULL,
+               *whole = NULL, *blocks = NULL, *low = NULL, *high = NULL, *flat = NULL, *tiny = NULL;
+    kelp_node *node = NULL;
+    KELP_TRY(kelp_emit_check_float(e, 0));
+    KELP_TRY(kelp_emit_check_axis(e, 0, axis));
+    if (p->dynamic_quantize.to != KELP_F4E2M1 && p->dynamic_quantize.to != KELP_F8E4M3FN)
+        return kelp_emit_fail(e, "the data is float4e2m1 or float8e4m3fn, found %s",
+                              kelp_dtype_name(p->dynamic_quantize.to));
+    for (int32_t i = axis; i < x->rank; i++)
+        if (x->shape[i] < 0)
+            return kelp_emit_fail(e, "axis %d must be fixed", i);
+    if (x->rank < 1 || x->rank >= KELP_MAX_RANK || block < 1 || x->shape[axis] % block != 0)
+        return kelp_emit_fail(e, "%lld elements of axis %d cannot be split into blocks of %lld",
+                              x->rank > axis ? (long long)x->shape[axis] : -1, axis,
+                              (long long)block);
+    split_shape(x, axis, block, shape);
+    KELP_TRY(kelp_emit_1(e, "Shape", e->inputs[0], &whole));
+    KELP_TRY(kelp_emit_i64s(e, shape, (size_t)x->rank + 1, &split));
+    KELP_TRY(kelp_emit_cast(e, e->inputs[0], KELP_F32, &y));
+    KELP_TRY(kelp_emit_2(e, "Reshape", y, split, &blocks));
+    KELP_TRY(kelp_emit_1(e, "Abs", blocks, &y));
+    KELP_TRY(kelp_emit_i64s(e, &inner, 1, &axes));
+    kelp_value *inputs[2] = {y, axes};
+    KELP_TRY(kelp_emit_node(e, "ReduceMax", inputs, 2, &scale, &node));
+    KELP_TRY(kelp_emit_scalar(e, KELP_F32, largest, &limit));
+    KELP_TRY(kelp_emit_2(e, "Div", scale, limit, &scale));
+    KELP_TRY(kelp_emit_cast(e, scale, p->dynamic_quantize.scale_dtype, &scale));
+    /* what is stored divides; a block of zeros has a scale of 0 */
+    KELP_TRY(kelp_emit_cast(e, scale, KELP_F32, &wide));
+    KELP_TRY(kelp_emit_scalar(e, KELP_F32, 1e-30, &tiny));
+    KELP_TRY(kelp_emit_2(e, "Max", wide, tiny, &wide));
+    KELP_TRY(kelp_emit_2(e, "Div", blocks, wide, &y));
+    KELP_TRY(kelp_emit_scalar(e, KELP_F32, -largest, &low));
+    KELP_TRY(kelp_emit_scalar(e, KELP_F32, largest, &high));
+    KELP_TRY(kelp_emit_3(e, "Clip", y, low, high, &y));
+    KELP_TRY(kelp_emit_2(e, "Reshape", y, whole, &y));
+    KELP_TRY(kelp_emit_cast(e, y, p->dynamic_quantize.to, &y));
+    KELP_TRY(kelp_emit_2(e, "Squeeze", scale, axes, &flat));
+    kelp_emit_result(e, y);
+    kelp_emit_result(e, flat);
+    return NULL;
+}
+
+kelp_status *kelp_network_add_dynamic_quantize(kelp_network *network, kelp_net_tensor *input,
+                                               int32_t axis, int64_t block, kelp_dtype to,
+                                               kelp_dtype scale_dtype, kelp_layer **out) {
+    kelp_layer_params params = {.dynamic_quantize = {axis, block, to, scale_dtype}};
+    return kelp_network_append(network, KELP_LAYER_DYNAMIC_QUANTIZE, &input, 1, 1, &params, NULL,
+                               out);
+}
+
+/* ---- non-maximum suppression ---- */
+kelp_status *kelp_emit_NMS(kelp_emit *e) {
+    const kelp_layer_params *p = &e->layer->params;
+    kelp_value *inputs[5] = {e->inputs[0], e->inputs[1], e->inputs[2], e->inputs[3], e->inputs[4]};
+    kelp_value *y = NULL, *shape = NULL, *zero = NULL, *count = NULL;
+    int64_t one = 1;
+    kelp_node *node = NULL;
+    KELP_TRY(kelp_emit_check_rank(e, 0, 3, 3));
+    KELP_TRY(kelp_emit_check_rank(e, 1, 3, 3));
+    KELP_TRY(kelp_emit_check_index(e, 2));
+    if (p->nms.topk > 0 && (e->inputs[0]->rank != 3 || e->inputs[0]->shape[1] < 0 ||
+                            e->inputs[0]->shape[1] > p->nms.topk))
+        return kelp_emit_fail(e, "a limit of %lld candidates is below the number of boxes",
+                              (long long)p->nms.topk);
+    KELP_TRY(kelp_emit_i64s(e, &one, 1, &shape));
+    KELP_TRY(kelp_emit_cast(e, inputs[2], KELP_I64, &inputs[2]));
+    for (int i = 2; i < 5; i++)
+        if (inputs[i] != NULL)
+            KELP_TRY(kelp_emit_2(e, "Reshape", inputs[i], shape, &inputs[i]));
+    KELP_TRY(kelp_emit_node(e, "NonMaxSuppression", inputs, 5, &y, &node));
+    KELP_TRY(kelp_node_set_i64(node, "center_point_box", p->nms.centers));
+    KELP_TRY(kelp_emit_1(e, "Shape", y, &shape));
+    KELP_TRY(kelp_emit_i64(e, 0, &zero));
+    KELP_TRY(kelp_emit_2(e, "Gather", shape, zero, &count));
+    KELP_TRY(kelp_emit_cast(e, y, KELP_I32, &y));
+    KELP_TRY(kelp_emit_cast(e, count, KELP_I32, &count));
+    kelp_emit_result(e, y);
+    kelp_emit_result(e, count);
+    return NULL;
+}
+
+kelp_status *kelp_network_add_nms(kelp_network *network, kelp_net_tensor *boxes,
+                                  kelp_net_tensor *scores, kelp_net_tensor *max_per_class,
+                                  const kelp_nms *given, kelp_layer **out) {
+    kelp_nms options = {.struct_size = 0};
+    if (given != NULL)
+        memcpy(&options, given,
+               given->struct_size < sizeof options ? given->struct_size : sizeof options);
+    kelp_net_tensor *inputs[5] = {boxes, scores, max_per_class, options.iou_threshold,
+                                  options.score_threshold};
+    kelp_layer_params params = {.nms = {options.centers, options.topk}};
+    return kelp_network_append(network, KELP_LAYER_NMS, inputs, 5, 3, &params, NULL, out);
+}
+
+/* ---- collectives: among one rank, every one of them gives what it got ---- */
+kelp_status *kelp_emit_COLLECTIVE(kelp_emit *e) {
+    const kelp_layer_params *p = &e->layer->params;
+    kelp_value *y = NULL;
+    if ((unsigned)p->collective.op > KELP_COLLECTIVE_REDUCE_SCATTER || p->collective.ranks < 1 ||
+        p->collective.root < 0 || p->collective.root >= p->collective.ranks)
+        return kelp_emit_fail(e, "operation %d with root %d of %d ranks is none",
+                              (int)p->collective.op, p->collective.root, p->collective.ranks);
+    if (p->collective.ranks != 1)
+        return KELP_ERROR(
+            KELP_UNIMPLEMENTED,
+            "layer '%s' (DistCollective): this provider is one rank, %d are asked for",
+            e->layer->name, p->collective.ranks);
+    KELP_TRY(kelp_emit_1(e, "Identity", e->inputs[0], &y));
+    kelp_emit_result(e, y);
+    return NULL;
+}
+
+kelp_status *kelp_network_add_collective(kelp_network *network, kelp_net_tensor *input,
+                                         kelp_collective op, kelp_reduce reduce, int32_t root,
+                                         int32_t ranks, kelp_layer **out) {
+    kelp_layer_params params = {.collective = {op, reduce, root, ranks}};
+    return kelp_network_append(network, KELP_LAYER_COLLECTIVE, &input, 1, 1, &params, NULL, out);
+}

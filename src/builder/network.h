@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a network is: layers with their parameters, in the order they were added, and a draft of the
+ * graph they stand for, from which types and shapes come. Providers read the layers.
+ */
+#ifndef KELP_BUILDER_NETWORK_H_
+#define KELP_BUILDER_NETWORK_H_
+
+#include "base/map.h"
+#include "graph/ir.h"
+
+#include <kelp/builder.h>
+
+struct kelp_net_tensor {
+    kelp_network *network;
+    const char *name;
+    kelp_layer *producer; /* INPUT and PARSED layers too */
+    uint32_t output_index;
+    uint32_t id;       /* dense in its network */
+    kelp_value *draft; /* types and shapes */
+    bool is_output;
+};
+
+/* Loops and conditionals: layers that depend on their boundary belong to them. */
+typedef struct kelp_region {
+    struct kelp_region *parent; /* NULL: the network itself */
+    uint32_t index;             /* in the order of making: inner ones come later */
+    kelp_loop *loop;            /* one of the two */
+    kelp_conditional *conditional;
+} kelp_region;
+
+struct kelp_loop {
+    kelp_region region;
+    kelp_network *network;
+    kelp_net_tensor *trip_count, *condition;
+    kelp_layer *first; /* recurrences, iterators and outputs, linked by next_in_region */
+};
+
+struct kelp_conditional {
+    kelp_region region;
+    kelp_network *network;
+    kelp_net_tensor *condition;
+    kelp_layer *first; /* inputs and outputs */
+};
+
+typedef struct kelp_window_params {
+    kelp_shape window; /* spatial extents of the kernel */
+    int64_t maps;      /* of convolutions */
+    kelp_weights kernel, bias;
+    kelp_window options; /* defaults filled in */
+    kelp_pooling pooling;
+} kelp_window_params;
+
+/* What a layer was added with. Tensors among the options are inputs of the layer; which input is
+ * which is said here. */
+typedef union kelp_layer_params {
+    struct {
+        kelp_shape dims;
+        kelp_weights weights;
+    } constant;
+    struct {
+        kelp_activation type;
+        float alpha, beta;
+    } activation;
+    kelp_unary unary;
+    kelp_elementwise elementwise; /* inputs a, b */
+    struct {
+        kelp_scale_mode mode;
+        kelp_weights shift, scale, power;
+        int32_t axis;
+    } scale;
+    kelp_dtype cast;
+    kelp_window_params window; /* inputs: input, kernel, bias (the latter may be NULL) */
+    struct {
+        int64_t window;
+        float alpha, beta, k;
+    } lrn;
+    struct {
+        kelp_shape pre, post;
+    } padding;
+    kelp_resize resize; /* inputs: input, shape */
+    struct {
+        kelp_interpolation mode;
+        bool align_corners;
+        kelp_sample_mode outside;
+    } grid_sample;
+    kelp_shuffle shuffle; /* inputs: input, shape */
+    int32_t axis;         /* concatenation, one hot, cumulative (see flags), dequantize … */
+    struct {
+        kelp_shape start, size, stride;
+        kelp_sample_mode mode;
+    } slice;         /* inputs: input, start, size, stride, fill */
+    kelp_shape axes; /* squeeze, unsqueeze: the constant's values; inputs: input, axes */
+    struct {
+        kelp_gather_mode mode;
+        int32_t axis, batch_dims;
+    } gather;
+    struct {
+        kelp_scatter_mode mode;
+        int32_t axis;
+    } scatter;
+    kelp_dtype indices; /* non zero */
+    struct {
+        int32_t batch, sequence;
+    } reverse_sequence;
+    struct {
+        kelp_shape dims;
+        kelp_fill op;
+        kelp_fill_options options;
+    } fill;              /* inputs: shape, start, delta */
+    const char *message; /* assertion */
+    struct {
+        kelp_reduce op;
+        uint32_t axes;
+        bool keep_dims;
+    } reduce;
+    uint32_t axes_mask; /* softmax */
+    struct {
+        bool largest;
+        int64_t k;
+        uint32_t axes;
+        kelp_dtype indices;
+    } topk; /* inputs: input, k */
+    struct {
+        int32_t axis;
+        bool exclusive, reverse;
+    } cumulative;
+    struct {
+        uint32_t axes;
+        float epsilon;
+        int64_t groups;
+    } normalization; /* inputs: input, scale, bias */
+    struct {
+        kelp_matrix_op a, b;
+    } matrix;
+    const char *equation; /* einsum */
+    struct {
+        bool causal, no_softmax;
+    } attention; /* inputs: query, key, value, mask */
+    struct {
+        bool interleaved;
+        int64_t rotary_dims;
+    } rotary; /* inputs: input, cos, sin, positions */
+    struct {
+        kelp_activation activation;
+        bool swish;
+        float alpha, beta;
+    } moe; /* inputs: hidden, experts, scores, gate, up, down, gate_bias, up_bias, down_bias */
+    struct {
+        int32_t axis;
+        kelp_dtype to;
+    } quantize; /* and dequantize; inputs: input, scale, zero point */
+    struct {
+        int32_t axis;
+        int64_t block;
+        kelp_dtype to, scale_dtype;
+    } dynamic_quantize;
+    struct {
+        bool centers;
+        int64_t topk;
+    } nms; /* inputs: boxes, scores, max, iou, score threshold */
+    struct {
+        kelp_collective op;
+        kelp_reduce reduce;
+        int32_t root, ranks;
+    } collective;
+    struct {
+        int32_t axis;
+        bool reverse;
+    } iterator;
+    struct {
+        kelp_loop_output kind;
+        int32_t axis;
+    } loop_output;
+} kelp_layer_params;
+
+struct kelp_layer {
+    kelp_network *network;
+    kelp_layer_type type;
+    const char *name;
+    uint32_t index;
+    kelp_net_tensor **inputs; /* NULL items: left out */
+    uint32_t input_count;
+    kelp_net_tensor **outputs;
+    uint32_t output_count;
+    kelp_layer_params params;
+    kelp_region *region;   /* where it runs; NULL: the network itself */
+    kelp_region *boundary; /* of recurrences, iterators, inputs and outputs: whose they are */
+    kelp_layer *next_in_region;
+};
+
+struct kelp_network {
+    _Atomic uint32_t references;
+    kelp_builder *builder;
+    kelp_allocator allocator;
+    kelp_arena arena; /* everything below */
+    const char *name;
+    kelp_layer **layers;
+    size_t layer_count, layer_capacity;
+    kelp_net_tensor **tensors; /* by id */
+    size_t tensor_count, tensor_capacity;
+    kelp_net_tensor **inputs, **outputs;
+    size_t input_count, input_capacity, output_count, output_capacity;
+    const char **refittable;
+    size_t refittable_count, refittable_capacity;
+    uint32_t region_count;
+    kelp_graph *parsed;      /* an ONNX model that the network starts from, or NULL */
+    const char *source_path; /* of it; NULL: bytes */
+    const void *source_data;
+    size_t source_bytes;
+    kelp_graph *draft; /* every layer in one block, for types and shapes */
+};
+
+/* ---- making networks ---- */
+kelp_status *kelp_network_new(kelp_builder *builder, kelp_allocator allocator, kelp_graph *parsed,
+                              kelp_network **out) KELP_MUST_USE;
+/* Room for `count` more pointers in an arena array. */
+kelp_status *kelp_network_make_room(kelp_network *network, void *inout_items, size_t count,
+                                    size_t *inout_capacity) KELP_MUST_USE;
+
+/* Appends a layer whose params and inputs are set: emits it into the draft, infers, and makes its
+ * output tensors. Nothing is left when it fails. Of `inputs` the first `required` are there, the
+ * others may be NULL. */
+kelp_status *kelp_network_append(kelp_network *network, kelp_layer_type type,
+                                 kelp_net_tensor *const *inputs, size_t input_count,
+                                 size_t required, const kelp_layer_params *params,
+                                 kelp_region *boundary, kelp_layer **out) KELP_MUST_USE;
+
+/* Works out where a layer runs, from its inputs; nests regions that must be. true when something
+ * changed. */
+bool kelp_network_place(kelp_layer *layer);
+/* The region nests in that of the tensor. true when something changed. */
+bool kelp_region_nest(kelp_region *region, const kelp_net_tensor *tensor);
+
+/* "layer 3 'conv1' (Convolution)": for messages. */
+kelp_status *kelp_layer_error(const kelp_layer *layer, const char *format, ...)
+    KELP_PRINTF(2, 3) KELP_MUST_USE;
+
+/* ---- lowering to a graph (lower.c) ---- */
+/* The network as a graph that an engine can be made of: loops and conditionals are subgraphs, what
+ * is marked are outputs, weights are constants with their names. Weights are borrowed from the
+ * network, which must outlive the graph. */
+kelp_status *kelp_network_lower(const kelp_network *network, kelp_graph **out) KELP_MUST_USE;
+
+#endif

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is inside an engine, as text or JSON. */
+#include "base/alloc.h"
+#include "base/json.h"
+#include "engine/engine_internal.h"
+
+#include <kelp/engine_provider.h>
+
+#include <string.h>
+
+static void put_dims(kelp_json_writer *json, int32_t rank, const int64_t *shape) {
+    if (rank < 0) {
+        kelp_json_put_null(json);
+        return;
+    }
+    kelp_json_begin_array(json);
+    for (int32_t i = 0; i < rank; i++)
+        kelp_json_put_i64(json, shape[i]);
+    kelp_json_end_array(json);
+}
+
+static void put_value(kelp_json_writer *json, const kelp_value *value) {
+    kelp_json_begin_object(json);
+    kelp_json_key(json, "name");
+    kelp_json_put_cstr(json, value->name != NULL ? value->name : "");
+    kelp_json_key(json, "type");
+    kelp_json_put_cstr(json, kelp_dtype_name(value->dtype));
+    kelp_json_key(json, "shape");
+    put_dims(json, value->rank, value->shape);
+    if (value->constant != NULL) {
+        kelp_json_key(json, "weight_bytes");
+        kelp_json_put_u64(json, kelp_tensor_bytes(value->constant));
+    }
+    kelp_json_end_object(json);
+}
+
+static void put_io(kelp_json_writer *json, const char *key, const kelp_io_info *items,
+                   size_t count) {
+    kelp_json_key(json, key);
+    kelp_json_begin_array(json);
+    for (size_t i = 0; i < count; i++) {
+        kelp_json_begin_object(json);
+        kelp_json_key(json, "name");
+        kelp_json_put_cstr(json, items[i].name);
+        kelp_json_key(json, "type");
+        kelp_json_put_cstr(json, kelp_dtype_name(items[i].dtype));
+        kelp_json_key(json, "shape");
+        put_dims(json, items[i].rank, items[i].shape);
+        kelp_json_end_object(json);
+    }
+    kelp_json_end_array(json);
+}
+
+static void put_profiles(kelp_json_writer *json, const kelp_engine *engine) {
+    static const char *const names[] = {"min", "opt", "max"};
+    kelp_shape shape;
+    kelp_json_key(json, "profiles");
+    kelp_json_begin_array(json);
+    for (size_t p = 0; p < engine->profile_count; p++) {
+        kelp_json_begin_object(json);
+        for (size_t i = 0; i < engine->input_count; i++) {
+            if (!kelp_engine_profile_shape(engine, p, i, 0, &shape))
+                continue;
+            kelp_json_key(json, engine->inputs[i].name);
+            kelp_json_begin_object(json);
+            for (int which = 0; which < 3; which++) {
+                kelp_json_key(json, names[which]);
+                kelp_engine_profile_shape(engine, p, i, which, &shape);
+                put_dims(json, shape.rank, shape.d);
+            }
+            kelp_json_end_object(json);
+        }
+        kelp_json_end_object(json);
+    }
+    kelp_json_end_array(json);
+}
+
+static void put_layers(kelp_json_writer *json, const kelp_block *block) {
+    kelp_json_key(json, "layers");
+    kelp_json_begin_array(json);
+    for (size_t n = 0; n < block->node_count; n++) {
+        const kelp_node *node = block->nodes[n];
+        kelp_json_begin_object(json);
+        kelp_json_key(json, "name");
+        kelp_json_put_cstr(json, node->name);
+        kelp_json_key(json, "type");
+        kelp_json_put_cstr(json, node->op_type);
+        if (*node->domain != '\0') {
+            kelp_json_key(json, "domain");
+            kelp_json_put_cstr(json, node->domain);
+        }
+        kelp_json_key(json, "inputs");
+        kelp_json_begin_array(json);
+        for (size_t i = 0; i < node->input_count; i++)
+            if (node->inputs[i] != NULL)
+                put_value(json, node->inputs[i]);
+        kelp_json_end_array(json);
+        kelp_json_key(json, "outputs");
+        kelp_json_begin_array(json);
+        for (size_t i = 0; i < node->output_count; i++)
+            if (node->outputs[i] != NULL)
+                put_value(json, node->outputs[i]);
+        kelp_json_end_array(json);
+        kelp_json_end_object(json);
+    }
+    kelp_json_end_array(json);
+}
+
+static void write_json(const kelp_engine *engine, kelp_buf *out) {
+    kelp_json_writer json;
+    kelp_engine_stats stats = kelp_engine_get_stats(engine);
+    kelp_json_writer_init(&json, out);
+    kelp_json_begin_object(&json);
+    kelp_json_key(&json, "provider");
+    kelp_json_put_cstr(&json, kelp_engine_provider_name(engine));
+    kelp_json_key(&json, "name");
+    kelp_json_put_cstr(&json, engine->graph->info.graph_name);
+    put_io(&json, "inputs", engine->inputs, engine->input_count);
+    put_io(&json, "outputs", engine->outputs, engine->output_count);
+    put_profiles(&json, engine);
+    kelp_json_key(&json, "weight_bytes_borrowed");
+    kelp_json_put_u64(&json, stats.weight_bytes_borrowed);
+    kelp_json_key(&json, "weight_bytes_packed");
+    kelp_json_put_u64(&json, stats.weight_bytes_packed);
+    kelp_json_key(&json, "refittable");
+    kelp_json_begin_array(&json);
+    for (size_t i = 0; i < engine->refittable_count; i++)
+        kelp_json_put_cstr(&json, engine->refittable[i]);
+    kelp_json_end_array(&json);
+    put_layers(&json, engine->graph->main);
+    kelp_json_end_object(&json);
+    kelp_buf_append_char(out, '\n');
+}
+
+static void write_values(kelp_buf *out, kelp_value *const *values, size_t count) {
+    char shape[160];
+    for (size_t i = 0; i < count; i++) {
+        if (values[i] == NULL)
+            continue;
+        kelp_shape_format(values[i]->rank, values[i]->shape, shape, sizeof shape);
+        kelp_buf_printf(out, " %s%s%s", values[i]->constant != NULL ? "*" : "",
+                        kelp_dtype_name(values[i]->dtype), values[i]->rank < 0 ? "[?]" : shape);
+    }
+}
+
+static void write_text(const kelp_engine *engine, kelp_buf *out) {
+    static const char *const names[] = {"min", "opt", "max"};
+    const kelp_block *block = engine->graph->main;
+    kelp_engine_stats stats = kelp_engine_get_stats(engine);
+    char text[160];
+    kelp_shape shape;
+    kelp_buf_printf(out,
+                    "engine '%s', provider %s: %zu layers, %zu bytes of weights in place, %zu "
+                    "packed, %zu refittable\n",
+                    engine->graph->info.graph_name, kelp_engine_provider_name(engine),
+                    stats.nodes_planned, stats.weight_bytes_borrowed, stats.weight_bytes_packed,
+                    engine->refittable_count);
+    for (size_t p = 0; p < engine->profile_count; p++)
+        for (size_t i = 0; i < engine->input_count; i++) {
+            if (!kelp_engine_profile_shape(engine, p, i, 0, &shape))
+                continue;
+            kelp_buf_printf(out, "profile %zu, %s:", p, engine->inputs[i].name);
+            for (int which = 0; which < 3; which++) {
+                kelp_engine_profile_shape(engine, p, i, which, &shape);
+                kelp_shape_format(shape.rank, shape.d, text, sizeof text);
+                kelp_buf_printf(out, " %s %s", names[which], text);
+            }
+            kelp_buf_append_char(out, '\n');
+        }
+    for (size_t n = 0; n < block->node_count; n++) {
+        const kelp_node *node = block->nodes[n];
+        kelp_buf_printf(out, "%5zu %-20s %s:", n, node->op_type, node->name);
+        write_values(out, node->inputs, node->input_count);
+        kelp_buf_append_cstr(out, " ->");
+        write_values(out, node->outputs, node->output_count);
+        kelp_buf_append_char(out, '\n');
+    }
+}
+
+kelp_status *kelp_engine_inspect(const kelp_engine *engine, bool json,
+                                 void (*write)(void *userp, const char *text, size_t length),
+                                 void *userp) {
+    kelp_buf out;
+    if (engine->vtbl != NULL)
+        return engine->vtbl->inspect != NULL
+                   ? engine->vtbl->inspect(engine->foreign, json, write, userp)
+                   : kelp_foreign_missing(engine, "inspector");
+    kelp_buf_init(&out, engine->allocator);
+    if (json)
+        write_json(engine, &out);
+    else
+        write_text(engine, &out);
+    kelp_status *status = kelp_buf_status(&out);
+    if (status == NULL)
+        write(userp, out.data, out.length);
+    kelp_buf_deinit(&out);
+    return status;
+}
+
+const char *kelp_engine_provider_name(const kelp_engine *engine) {
+    return engine->provider != NULL ? engine->provider : "cpu";
+}

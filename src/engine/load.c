@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plans of any provider: which one reads the bytes, and where they come from. */
+#include "base/alloc.h"
+#include "base/fs.h"
+#include "engine/engine_internal.h"
+
+#include <kelp/engine_provider.h>
+
+static const kelp_engine_provider *reader_of(const kelp_runtime *runtime, const void *data,
+                                             size_t size_bytes) {
+    for (size_t i = 0; i < runtime->provider_count; i++)
+        if (runtime->providers[i]->recognises(runtime->providers[i]->self, data, size_bytes))
+            return runtime->providers[i];
+    return NULL;
+}
+
+bool kelp_plan_is_known(const kelp_runtime *runtime, const void *data, size_t size_bytes) {
+    return reader_of(runtime, data, size_bytes) != NULL;
+}
+
+static kelp_status *in_domain(kelp_status *status) {
+    if (kelp_status_domain(status) == KELP_DOMAIN_NONE)
+        kelp_status_set_domain(status, KELP_DOMAIN_RUNTIME);
+    return status;
+}
+
+kelp_status *kelp_engine_load(kelp_runtime *runtime, const void *data, size_t size_bytes,
+                              const char *label, void (*release)(void *userp), void *userp,
+                              kelp_engine **out) {
+    const kelp_engine_provider *provider = reader_of(runtime, data, size_bytes);
+    const char *name = label != NULL ? label : "plan";
+    if (provider != NULL)
+        return in_domain(
+            provider->load(provider->self, runtime, data, size_bytes, name, release, userp, out));
+    if (release != NULL)
+        release(userp);
+    return in_domain(KELP_ERROR(KELP_INVALID_ARGUMENT,
+                                "%s: none of the %zu engine providers knows this as its plan (%zu "
+                                "bytes)",
+                                name, runtime->provider_count, size_bytes));
+}
+
+typedef struct mapped_plan {
+    kelp_allocator allocator;
+    kelp_mapping mapping;
+} mapped_plan;
+
+static void unmap_plan(void *userp) {
+    mapped_plan *plan = userp;
+    kelp_fs_unmap(&plan->mapping);
+    kelp_free(plan->allocator, plan, sizeof *plan);
+}
+
+kelp_status *kelp_engine_load_file(kelp_runtime *runtime, const char *path, kelp_engine **out) {
+    mapped_plan *plan = NULL;
+    KELP_TRY(KELP_NEW(runtime->allocator, mapped_plan, &plan));
+    plan->allocator = runtime->allocator;
+    kelp_status *status = kelp_fs_map(path, &plan->mapping);
+    if (status != NULL) {
+        kelp_free(plan->allocator, plan, sizeof *plan);
+        return in_domain(status);
+    }
+    return kelp_engine_load(runtime, plan->mapping.data, plan->mapping.size_bytes, path, unmap_plan,
+                            plan, out);
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Optimisation profiles: the shapes that an engine was built for. */
+#include "engine/engine_internal.h"
+
+#include <kelp/engine_provider.h>
+
+#include <stdio.h>
+
+size_t kelp_engine_profile_count(const kelp_engine *engine) {
+    return engine->profile_count;
+}
+
+bool kelp_engine_profile_shape(const kelp_engine *engine, size_t profile, size_t input, int which,
+                               kelp_shape *out) {
+    if (profile >= engine->profile_count || input >= engine->input_count || which < 0 ||
+        which > 2 || engine->profiles[profile].bounds == NULL)
+        return false;
+    *out = engine->profiles[profile].bounds[input][which];
+    return out->rank >= 0;
+}
+
+/* Other profiles that would take the shape: the message tells. */
+static bool fits(const kelp_engine *engine, size_t profile, size_t input,
+                 const kelp_tensor *tensor) {
+    kelp_shape low, high;
+    if (!kelp_engine_profile_shape(engine, profile, input, 0, &low) ||
+        !kelp_engine_profile_shape(engine, profile, input, 2, &high))
+        return true;
+    bool inside = low.rank == tensor->rank;
+    for (int32_t i = 0; inside && i < low.rank; i++)
+        inside = tensor->shape[i] >= low.d[i] && tensor->shape[i] <= high.d[i];
+    return inside;
+}
+
+kelp_status *kelp_engine_check_profile(const kelp_engine *engine, size_t profile, size_t input,
+                                       const kelp_tensor *tensor) {
+    kelp_shape low = {.rank = 0}, high = {.rank = 0};
+    char least[160], most[160], found[160], other[64] = "";
+    if (fits(engine, profile, input, tensor))
+        return NULL;
+    kelp_engine_profile_shape(engine, profile, input, 0, &low);
+    kelp_engine_profile_shape(engine, profile, input, 2, &high);
+    kelp_shape_format(low.rank, low.d, least, sizeof least);
+    kelp_shape_format(high.rank, high.d, most, sizeof most);
+    kelp_shape_format(tensor->rank, tensor->shape, found, sizeof found);
+    for (size_t i = 0; i < engine->profile_count && *other == '\0'; i++)
+        if (i != profile && fits(engine, i, input, tensor))
+            snprintf(other, sizeof other, "; profile %zu takes it", i);
+    return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                      "input '%s' has the wrong shape for profile %zu: expected from %s to %s, "
+                      "found %s%s",
+                      engine->inputs[input].name, profile, least, most, found, other);
+}
+
+/* The shape to plan the most memory for. */
+static kelp_status *largest(const kelp_engine *engine, size_t profile, size_t input,
+                            kelp_tensor *out) {
+    const kelp_io_info *info = &engine->inputs[input];
+    kelp_shape shape = {.rank = info->rank};
+    if (!kelp_engine_profile_shape(engine, profile, input, 2, &shape)) {
+        for (int32_t i = 0; i < info->rank; i++) {
+            shape.d[i] = info->shape[i];
+            if (info->shape[i] < 0)
+                return KELP_ERROR(KELP_FAILED_PRECONDITION,
+                                  "input '%s' has an open axis %d: give it an optimisation profile",
+                                  info->name, i);
+        }
+        if (info->rank < 0)
+            return KELP_ERROR(KELP_FAILED_PRECONDITION, "input '%s' has no known rank", info->name);
+    }
+    return kelp_tensor_init(out, info->dtype, shape.rank, shape.d, NULL);
+}
+
+kelp_status *kelp_engine_workspace_bytes(const kelp_engine *engine, size_t profile, size_t *out) {
+    kelp_context *context = NULL;
+    if (engine->vtbl != NULL)
+        return engine->vtbl->workspace_bytes != NULL
+                   ? engine->vtbl->workspace_bytes(engine->foreign, profile, out)
+                   : kelp_foreign_missing(engine, "known workspace");
+    if (profile > 0 && profile >= engine->profile_count)
+        return KELP_ERROR(KELP_OUT_OF_RANGE, "there is no profile %zu: the engine has %zu", profile,
+                          engine->profile_count);
+    kelp_engine *shared = (kelp_engine *)(uintptr_t)engine; /* counted, not changed */
+    KELP_TRY(kelp_context_create(shared, &context));
+    kelp_status *status = NULL;
+    for (size_t i = 0; status == NULL && i < engine->input_count; i++)
+        status = largest(engine, profile, i, &context->main.inputs[i]);
+    if (status == NULL)
+        status = kelp_context_prepare(context);
+    if (status == NULL)
+        *out = kelp_context_plan_stats(context).workspace_bytes;
+    kelp_context_destroy(context);
+    return status;
+}

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The IR as an ONNX ModelProto. Messages are written from the inside out, each into a buffer of its
+ * own. Source: onnx.proto of release 1.23 (field numbers).
+ */
+#include "graph/save.h"
+
+#include "graph/passes/passes.h"
+#include "onnx/write.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct saver {
+    const kelp_graph *graph;
+    kelp_allocator allocator;
+    kelp_buf *weights;
+    kelp_map names;    /* taken ones -> the value */
+    kelp_map blocks;   /* address of a block -> its number + 1 */
+    kelp_map captures; /* address of a value that stands for an outer one -> that one */
+    kelp_map places;   /* a tensor's bytes -> where they are in `weights`, + 1 */
+    kelp_arena arena;  /* of keys */
+} saver;
+
+static kelp_status *save_graph(saver *s, const kelp_block *block, kelp_buf *out);
+
+/* ---- names ---- */
+static void *get_by_address(const kelp_map *map, const void *address) {
+    return kelp_map_get(map, (kelp_str){(const char *)&address, sizeof address});
+}
+
+static kelp_status *put_by_address(saver *s, kelp_map *map, const void *address, void *value) {
+    const void **key = kelp_arena_alloc(&s->arena, sizeof *key, sizeof *key);
+    if (key == NULL)
+        return kelp_status_oom();
+    *key = address;
+    return kelp_map_put(map, (kelp_str){(const char *)key, sizeof *key}, value);
+}
+
+/* A block's number, for names that nobody gave. */
+static kelp_status *number_of(saver *s, const kelp_block *block, size_t *out) {
+    void *found = get_by_address(&s->blocks, block);
+    if (found == NULL) {
+        found = (void *)(s->blocks.count + 1);
+        KELP_TRY(put_by_address(s, &s->blocks, block, found));
+    }
+    *out = (size_t)found - 1;
+    return NULL;
+}
+
+/* `buffer` is for a name that is made up. */
+static kelp_status *name_of(saver *s, const kelp_value *value, char *buffer, size_t capacity,
+                            const char **out) {
+    const kelp_value *outer = NULL;
+    while ((outer = get_by_address(&s->captures, value)) != NULL)
+        value = outer;
+    bool keeps = value->name != NULL && value->name[0] != '\0' && value->name[0] != '#' &&
+                 (value->is_input || value->is_output || value->constant != NULL);
+    if (keeps) {
+        const kelp_value *owner = kelp_map_get(&s->names, kelp_str_from(value->name));
+        if (owner == NULL) {
+            void *taken = (void *)(uintptr_t)value;
+            KELP_TRY(kelp_map_put(&s->names, kelp_str_from(value->name), taken));
+            owner = value;
+        }
+        *out = value->name;
+        if (owner == value)
+            return NULL;
+    }
+    size_t number = 0;
+    KELP_TRY(number_of(s, value->block, &number));
+    snprintf(buffer, capacity, "#%zu.%" PRIu32, number, value->id);
+    *out = buffer;
+    return NULL;
+}
+
+static kelp_status *put_name(saver *s, kelp_buf *out, uint32_t field, const kelp_value *value) {
+    char buffer[48];
+    const char *name = "";
+    if (value != NULL)
+        KELP_TRY(name_of(s, value, buffer, sizeof buffer, &name));
+    kelp_wire_put_text(out, field, name);
+    return NULL;
+}
+
+/* ---- tensors ---- */
+static void put_external(kelp_buf *out, const char *key, const char *value, kelp_buf *entry) {
+    kelp_wire_put_text(entry, 1, key);
+    kelp_wire_put_text(entry, 2, value);
+    kelp_wire_put_message(out, 13, entry);
+}
+
+/* Where the bytes lie in `weights`; bodies share constants with what is around them. */
+static kelp_status *place_bytes(saver *s, const kelp_tensor *tensor, size_t bytes, size_t *out) {
+    static const char zeros[64];
+    struct {
+        const void *data;
+        size_t bytes;
+    } range = {tensor->data, bytes}, *key = NULL;
+    void *found = kelp_map_get(&s->places, (kelp_str){(const char *)&range, sizeof range});
+    if (found == NULL) {
+        kelp_buf_append(s->weights, zeros, (64 - s->weights->length % 64) % 64);
+        found = (void *)(s->weights->length + 1);
+        key = kelp_arena_alloc(&s->arena, sizeof range, sizeof(void *));
+        if (key == NULL)
+            return kelp_status_oom();
+        memcpy(key, &range, sizeof range);
+        KELP_TRY(kelp_map_put(&s->places, (kelp_str){(const char *)key, sizeof range}, found));
+        kelp_buf_append(s->weights, tensor->data, bytes);
+    }
+    *out = (size_t)found - 1;
+    return NULL;
+}
+
+static kelp_status *save_bytes(saver *s, const kelp_tensor *tensor, kelp_buf *out) {
+    size_t bytes = kelp_tensor_bytes(tensor), offset = 0;
+    kelp_buf entry;
+    char number[32];
+    if (s->weights == NULL || bytes < 64) {
+        kelp_wire_put_bytes(out, 9, tensor->data, bytes);
+        return NULL;
+    }
+    KELP_TRY(place_bytes(s, tensor, bytes, &offset));
+    kelp_buf_init(&entry, s->allocator);
+    kelp_wire_put_i64(out, 14, 1);
+    put_external(out, "location", KELP_WEIGHTS_LOCATION, &entry);
+    snprintf(number, sizeof number, "%zu", offset);
+    put_external(out, "offset", number, &entry);
+    snprintf(number, sizeof number, "%zu", bytes);
+    put_external(out, "length", number, &entry);
+    kelp_buf_deinit(&entry);
+    return NULL;
+}
+
+static kelp_status *save_tensor(saver *s, const kelp_tensor *tensor, kelp_buf *out) {
+    for (int32_t i = 0; i < tensor->rank; i++)
+        kelp_wire_put_i64(out, 1, tensor->shape[i]);
+    kelp_wire_put_i64(out, 2, tensor->dtype);
+    if (tensor->dtype != KELP_STRING)
+        return save_bytes(s, tensor, out);
+    const kelp_string *strings = tensor->data;
+    for (int64_t i = 0; i < kelp_tensor_elements(tensor); i++)
+        kelp_wire_put_bytes(out, 6, strings[i].data, strings[i].length);
+    return NULL;
+}
+
+/* ---- types ---- */
+static void save_type(const saver *s, const kelp_value *value, kelp_buf *out) {
+    static const uint32_t fields[] = {[KELP_VALUE_SEQUENCE] = 4, [KELP_VALUE_OPTIONAL] = 9};
+    kelp_buf tensor, shape, dim, type;
+    kelp_buf_init(&tensor, s->allocator);
+    kelp_buf_init(&shape, s->allocator);
+    kelp_buf_init(&dim, s->allocator);
+    kelp_buf_init(&type, s->allocator);
+    kelp_wire_put_i64(&tensor, 1, value->dtype);
+    for (int32_t i = 0; i < value->rank; i++) {
+        if (value->shape[i] >= 0)
+            kelp_wire_put_i64(&dim, 1, value->shape[i]);
+        else if (value->symbols[i] != NULL)
+            kelp_wire_put_text(&dim, 2, value->symbols[i]);
+        kelp_wire_put_message(&shape, 1, &dim);
+    }
+    if (value->rank >= 0)
+        kelp_wire_put_message(&tensor, 2, &shape);
+    if (value->kind == KELP_VALUE_SEQUENCE || value->kind == KELP_VALUE_OPTIONAL) {
+        kelp_wire_put_message(&type, 1, &tensor); /* TypeProto.tensor_type */
+        kelp_wire_put_message(&dim, 1, &type);    /* elem_type */
+        kelp_wire_put_message(out, fields[value->kind], &dim);
+    } else {
+        kelp_wire_put_message(out, 1, &tensor);
+    }
+    kelp_buf_deinit(&tensor);
+    kelp_buf_deinit(&shape);
+    kelp_buf_deinit(&dim);
+    kelp_buf_deinit(&type);
+}
+
+static kelp_status *save_value(saver *s, const kelp_value *value, uint32_t field, kelp_buf *out) {
+    kelp_buf info, type;
+    kelp_buf_init(&info, s->allocator);
+    kelp_buf_init(&type, s->allocator);
+    kelp_status *status = put_name(s, &info, 1, value);
+    if (value->kind != KELP_VALUE_UNKNOWN && value->kind != KELP_VALUE_MAP &&
+        value->dtype != KELP_DTYPE_INVALID) {
+        save_type(s, value, &type);
+        kelp_wire_put_message(&info, 2, &type);
+    }
+    kelp_wire_put_message(out, field, &info);
+    kelp_buf_deinit(&info);
+    kelp_buf_deinit(&type);
+    return status;
+}
+
+/* ---- attributes and nodes ---- */
+static kelp_status *save_attr(saver *s, const kelp_attr *attr, kelp_buf *out) {
+    kelp_status *status = NULL;
+    kelp_buf inner;
+    kelp_buf_init(&inner, s->allocator);
+    kelp_wire_put_text(out, 1, attr->name);
+    kelp_wire_put_i64(out, 20, attr->type);
+    if (attr->ref != NULL)
+        kelp_wire_put_text(out, 21, attr->ref);
+    if (attr->type == KELP_ATTR_FLOAT)
+        kelp_wire_put_f32(out, 2, attr->f);
+    if (attr->type == KELP_ATTR_INT)
+        kelp_wire_put_i64(out, 3, attr->i);
+    if (attr->type == KELP_ATTR_STRING)
+        kelp_wire_put_bytes(out, 4, attr->s.data, attr->s.length);
+    for (size_t i = 0; i < attr->count; i++) {
+        if (attr->floats != NULL)
+            kelp_wire_put_f32(out, 7, attr->floats[i]);
+        if (attr->ints != NULL)
+            kelp_wire_put_i64(out, 8, attr->ints[i]);
+        if (attr->strings != NULL)
+            kelp_wire_put_bytes(out, 9, attr->strings[i].data, attr->strings[i].length);
+        if (attr->tensor != NULL && status == NULL) {
+            status = save_tensor(s, &attr->tensor[i], &inner);
+            kelp_wire_put_message(out, attr->type == KELP_ATTR_TENSOR ? 5 : 10, &inner);
+        }
+        if (attr->blocks != NULL && status == NULL) {
+            status = save_graph(s, attr->blocks[i], &inner);
+            kelp_wire_put_message(out, attr->type == KELP_ATTR_GRAPH ? 6 : 11, &inner);
+        }
+    }
+    kelp_buf_deinit(&inner);
+    return status;
+}
+
+static kelp_status *save_version(saver *s, const kelp_node *node, kelp_buf *out, kelp_buf *inner) {
+    if (kelp_graph_opset_version(s->graph, node->domain) == node->opset_version)
+        return NULL;
+    if (s->weights == NULL)
+        return KELP_ERROR(KELP_UNIMPLEMENTED,
+                          "node '%s' (%s) is of opset version %lld, the model imports %lld of "
+                          "domain '%s': ONNX has one",
+                          node->name, node->op_type, (long long)node->opset_version,
+                          (long long)kelp_graph_opset_version(s->graph, node->domain),
+                          node->domain);
+    kelp_attr version = {
+        .name = KELP_OPSET_ATTRIBUTE, .type = KELP_ATTR_INT, .i = node->opset_version};
+    KELP_TRY(save_attr(s, &version, inner));
+    kelp_wire_put_message(out, 5, inner);
+    return NULL;
+}
+
+/* Inside a body, the inputs that stand for outer values are called as those are. */
+static kelp_status *note_captures(saver *s, const kelp_node *node, size_t first) {
+    for (const kelp_attr *attr = node->attributes; attr != NULL; attr = attr->next)
+        for (size_t k = 0; attr->blocks != NULL && k < attr->count; k++) {
+            const kelp_block *block = attr->blocks[k];
+            for (size_t i = first; i < node->input_count; i++) {
+                const kelp_value *local =
+                    block->inputs[block->input_count - (node->input_count - i)];
+                KELP_TRY(put_by_address(s, &s->captures, local, node->inputs[i]));
+            }
+        }
+    return NULL;
+}
+
+static kelp_status *save_node_into(saver *s, const kelp_node *node, kelp_buf *out,
+                                   kelp_buf *inner) {
+    size_t inputs = kelp_node_first_capture(node);
+    KELP_TRY(note_captures(s, node, inputs));
+    for (size_t i = 0; i < inputs; i++)
+        KELP_TRY(put_name(s, out, 1, node->inputs[i]));
+    for (size_t i = 0; i < node->output_count; i++)
+        KELP_TRY(put_name(s, out, 2, node->outputs[i]));
+    kelp_wire_put_text(out, 3, node->name);
+    kelp_wire_put_text(out, 4, node->op_type);
+    if (*node->domain != '\0')
+        kelp_wire_put_text(out, 7, node->domain);
+    for (const kelp_attr *attr = node->attributes; attr != NULL; attr = attr->next) {
+        if (strcmp(attr->name, "kelp.captures") == 0)
+            continue;
+        KELP_TRY(save_attr(s, attr, inner));
+        kelp_wire_put_message(out, 5, inner);
+    }
+    return save_version(s, node, out, inner);
+}
+
+static kelp_status *save_node(saver *s, const kelp_node *node, kelp_buf *out) {
+    kelp_buf message, inner;
+    kelp_buf_init(&message, s->allocator);
+    kelp_buf_init(&inner, s->allocator);
+    kelp_status *status = save_node_into(s, node, &message, &inner);
+    kelp_wire_put_message(out, 1, &message);
+    kelp_buf_deinit(&message);
+    kelp_buf_deinit(&inner);
+    return status;
+}
+
+/* ---- blocks ---- */
+/* All its outputs are constants by now. */
+static bool is_folded(const kelp_node *node) {
+    size_t known = 0;
+    for (size_t i = 0; i < node->output_count; i++)
+        known += node->outputs[i] == NULL || node->outputs[i]->constant != NULL;
+    return known == node->output_count;
+}
+
+static kelp_status *save_constant(saver *s, const kelp_value *value, kelp_buf *out) {
+    kelp_buf message;
+    kelp_buf_init(&message, s->allocator);
+    kelp_status *status = put_name(s, &message, 8, value);
+    if (status == NULL)
+        status = save_tensor(s, value->constant, &message);
+    kelp_wire_put_message(out, 5, &message);
+    kelp_buf_deinit(&message);
+    return status;
+}
+
+static kelp_status *save_graph(saver *s, const kelp_block *block, kelp_buf *out) {
+    /* those that keep their names claim them first */
+    char buffer[48];
+    const char *name = NULL;
+    const kelp_node *owner = block->owner;
+    size_t captures = owner != NULL ? owner->input_count - kelp_node_first_capture(owner) : 0;
+    size_t own_inputs = block->input_count - captures;
+    for (size_t i = 0; i < own_inputs; i++)
+        KELP_TRY(name_of(s, block->inputs[i], buffer, sizeof buffer, &name));
+    for (size_t i = 0; i < block->output_count; i++)
+        KELP_TRY(name_of(s, block->outputs[i], buffer, sizeof buffer, &name));
+    kelp_wire_put_text(out, 2, block->name != NULL ? block->name : "");
+    for (size_t i = 0; i < block->value_count; i++) {
+        const kelp_value *value = block->values[i];
+        if (value->constant != NULL && (value->use_count > 0 || value->is_output))
+            KELP_TRY(save_constant(s, value, out));
+    }
+    for (size_t n = 0; n < block->node_count; n++)
+        if (!block->nodes[n]->removed && !is_folded(block->nodes[n]))
+            KELP_TRY(save_node(s, block->nodes[n], out));
+    for (size_t i = 0; i < own_inputs; i++)
+        KELP_TRY(save_value(s, block->inputs[i], 11, out));
+    for (size_t i = 0; i < block->output_count; i++)
+        KELP_TRY(save_value(s, block->outputs[i], 12, out));
+    for (size_t i = 0; i < block->value_count; i++) {
+        const kelp_value *value = block->values[i];
+        if (!value->is_input && !value->is_output && value->constant == NULL &&
+            value->producer != NULL && !value->producer->removed && value->use_count > 0)
+            KELP_TRY(save_value(s, value, 13, out));
+    }
+    return kelp_buf_status(out);
+}
+
+static kelp_status *save_model(saver *s, kelp_buf *out) {
+    const kelp_graph *graph = s->graph;
+    kelp_buf message;
+    kelp_buf_init(&message, s->allocator);
+    bool has_kelp = kelp_graph_opset_version(graph, "kelp") != 0;
+    kelp_wire_put_i64(out, 1, graph->info.ir_version > 0 ? graph->info.ir_version : 10);
+    kelp_wire_put_text(out, 2, graph->info.producer_name);
+    kelp_wire_put_text(out, 3, graph->info.producer_version);
+    kelp_wire_put_text(out, 4, graph->info.domain);
+    kelp_wire_put_i64(out, 5, graph->info.model_version);
+    for (size_t i = 0; i < graph->import_count + (has_kelp || s->weights == NULL ? 0 : 1); i++) {
+        bool own = i == graph->import_count;
+        kelp_wire_put_text(&message, 1, own ? "kelp" : graph->imports[i].domain);
+        kelp_wire_put_i64(&message, 2, own ? 1 : graph->imports[i].version);
+        kelp_wire_put_message(out, 8, &message);
+    }
+    for (size_t i = 0; i < graph->info.metadata_count; i++) {
+        kelp_wire_put_text(&message, 1, graph->metadata[2 * i]);
+        kelp_wire_put_text(&message, 2, graph->metadata[2 * i + 1]);
+        kelp_wire_put_message(out, 14, &message);
+    }
+    kelp_status *status = save_graph(s, graph->main, &message);
+    kelp_wire_put_message(out, 7, &message);
+    kelp_buf_deinit(&message);
+    return status != NULL ? status : kelp_buf_status(out);
+}
+
+kelp_status *kelp_graph_save(const kelp_graph *graph, kelp_buf *weights, kelp_buf *out) {
+    saver s = {.graph = graph, .allocator = out->allocator, .weights = weights};
+    kelp_map_init(&s.names, s.allocator);
+    kelp_map_init(&s.blocks, s.allocator);
+    kelp_map_init(&s.captures, s.allocator);
+    kelp_map_init(&s.places, s.allocator);
+    kelp_arena_init(&s.arena, s.allocator, 1 << 10);
+    kelp_status *status = save_model(&s, out);
+    if (status == NULL && weights != NULL)
+        status = kelp_buf_status(weights);
+    kelp_map_deinit(&s.names);
+    kelp_map_deinit(&s.blocks);
+    kelp_map_deinit(&s.captures);
+    kelp_map_deinit(&s.places);
+    kelp_arena_deinit(&s.arena);
+    return status;
+}

@@ -1,0 +1,497 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plans as an application uses them: built, saved, loaded, held to profiles, refitted, captured,
+ * put on streams; and refused when they are not what was written. */
+#include "builder/support.h"
+
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define DIGITS KELP_SOURCE_DIR "/examples/models/digits/1/model.onnx"
+
+static const float weights[12] = {0.5f, -1, 2, 0.25f, 1, -0.5f, 3, 1, 0, 2, -2, 1};
+static const float bias[3] = {0.1f, -0.2f, 0.3f};
+
+/* relu(x · weights + bias), x [batch,4] */
+static void make_network(bench *b, int batch) {
+    kelp_net_tensor *x = NULL;
+    kelp_layer *w = NULL, *product = NULL, *shift = NULL, *sum = NULL, *result = NULL;
+    check_ok(kelp_network_add_input(b->network, "x", KELP_F32, dims(2, batch, 4), &x));
+    check_ok(kelp_network_add_constant(b->network, dims(2, 4, 3),
+                                       (kelp_weights){KELP_F32, weights, 12, "fc.weights"}, &w));
+    check_ok(kelp_network_add_matrix_multiply(b->network, x, KELP_MATRIX_NONE, out_of(w),
+                                              KELP_MATRIX_NONE, &product));
+    check_ok(kelp_network_add_constant(b->network, dims(2, 1, 3),
+                                       (kelp_weights){KELP_F32, bias, 3, "fc.bias"}, &shift));
+    check_ok(kelp_network_add_elementwise(b->network, out_of(product), out_of(shift),
+                                          KELP_ELEMENTWISE_SUM, &sum));
+    check_ok(
+        kelp_network_add_activation(b->network, out_of(sum), KELP_ACTIVATION_RELU, 0, 0, &result));
+    check_ok(kelp_net_tensor_set_name(out_of(result), "y"));
+    check_ok(kelp_network_mark_output(b->network, out_of(result)));
+}
+
+static void expected(const float *x, const float *w, const float *shift, int rows, float *out) {
+    for (int r = 0; r < rows; r++)
+        for (int c = 0; c < 3; c++) {
+            float sum = 0;
+            for (int k = 0; k < 4; k++)
+                sum += x[r * 4 + k] * w[k * 3 + c];
+            sum += shift[c];
+            out[r * 3 + c] = sum > 0 ? sum : 0;
+        }
+}
+
+static void check_run(kelp_context *context, int rows, const float *w, const float *shift) {
+    float x[32], wanted[24];
+    for (int i = 0; i < rows * 4; i++)
+        x[i] = (float)((i * 7) % 5) - 1.5f;
+    bind(context, 0, KELP_F32, dims(2, rows, 4), x);
+    check_ok(kelp_context_invoke(context));
+    const kelp_tensor *y = kelp_context_output(context, 0);
+    assert_int_equal(y->shape[0], rows);
+    expected(x, w, shift, rows, wanted);
+    for (int i = 0; i < rows * 3; i++)
+        assert_float_equal(((const float *)y->data)[i], wanted[i], 1e-5);
+}
+
+static void set_profile(bench *b, size_t index, int least, int usual, int most) {
+    const int64_t shapes[3][2] = {{least, 4}, {usual, 4}, {most, 4}};
+    for (int i = 0; i < 3; i++)
+        check_ok(kelp_builder_config_set_profile_shape(b->config, index, "x",
+                                                       (kelp_profile_selector)i, 2, shapes[i]));
+}
+
+static void add_profile(bench *b, int least, int usual, int most) {
+    size_t index = 0;
+    check_ok(kelp_builder_config_add_profile(b->config, &index));
+    set_profile(b, index, least, usual, most);
+}
+
+static void a_plan_is_saved_and_loaded(void **state) {
+    bench b;
+    kelp_blob *plan = NULL, *again = NULL;
+    char path[] = "plan-XXXXXX";
+    (void)state;
+    bench_open(&b);
+    make_network(&b, -1);
+    check_ok(kelp_builder_build(b.builder, b.network, b.config, &plan));
+    check_ok(kelp_builder_build(b.builder, b.network, b.config, &again));
+    assert_int_equal(kelp_blob_size(plan), kelp_blob_size(again));
+    assert_memory_equal(kelp_blob_data(plan), kelp_blob_data(again), kelp_blob_size(plan));
+    close(mkstemp(path));
+    check_ok(kelp_blob_save(plan, path));
+    kelp_blob_release(plan);
+    kelp_blob_release(again);
+    assert_true(kelp_plan_is_known(b.runtime, "KELPPLAN........", 16));
+    assert_false(kelp_plan_is_known(b.runtime, "something else..", 16));
+    check_ok(kelp_engine_load_file(b.runtime, path, &b.engine));
+    unlink(path);
+    assert_string_equal(kelp_engine_input(b.engine, 0)->name, "x");
+    assert_string_equal(kelp_engine_output(b.engine, 0)->name, "y");
+    assert_int_equal(kelp_engine_input(b.engine, 0)->shape[0], -1);
+    assert_string_equal(kelp_engine_provider_name(b.engine), "cpu");
+    check_ok(kelp_context_create(b.engine, &b.context));
+    check_run(b.context, 2, weights, bias);
+    check_run(b.context, 5, weights, bias);
+    bench_close(&b);
+}
+
+/* Whoever made it may go first. */
+static void parents_may_go_first(void **state) {
+    bench b;
+    (void)state;
+    bench_open(&b);
+    make_network(&b, 3);
+    bench_build(&b);
+    kelp_runtime_release(b.runtime);
+    kelp_builder_release(b.builder);
+    kelp_engine_release(b.engine);
+    check_run(b.context, 3, weights, bias);
+    kelp_builder_config_release(b.config);
+    kelp_context_destroy(b.context);
+    kelp_network_release(b.network);
+}
+
+static void contexts_are_held_to_profiles(void **state) {
+    bench b;
+    kelp_shape shape;
+    float x[64] = {0};
+    kelp_tensor tensor;
+    const int64_t three[2] = {3, 4};
+    size_t small = 0, large = 0;
+    (void)state;
+    bench_open(&b);
+    make_network(&b, -1);
+    add_profile(&b, 1, 1, 2);
+    add_profile(&b, 3, 4, 8);
+    bench_build(&b);
+    assert_int_equal(kelp_engine_profile_count(b.engine), 2);
+    assert_true(kelp_engine_profile_shape(b.engine, 1, 0, 2, &shape));
+    assert_int_equal(shape.d[0], 8);
+    check_run(b.context, 2, weights, bias);
+    check_ok(kelp_tensor_init(&tensor, KELP_F32, 2, three, x));
+    expect_failure(kelp_context_set_input(b.context, 0, &tensor), KELP_INVALID_ARGUMENT,
+                   "profile 0: expected from [1,4] to [2,4], found [3,4]; profile 1 takes it");
+    check_ok(kelp_context_set_profile(b.context, 1));
+    expect_failure(kelp_context_invoke(b.context), KELP_FAILED_PRECONDITION, "'x'");
+    check_run(b.context, 3, weights, bias);
+    expect_failure(kelp_context_set_profile(b.context, 2), KELP_OUT_OF_RANGE, "the engine has 2");
+    check_ok(kelp_engine_workspace_bytes(b.engine, 0, &small));
+    check_ok(kelp_engine_workspace_bytes(b.engine, 1, &large));
+    assert_true(small <= large);
+    bench_close(&b);
+}
+
+static void wrong_profiles_are_refused(void **state) {
+    bench b;
+    kelp_blob *plan = NULL;
+    size_t index = 0;
+    (void)state;
+    bench_open(&b);
+    make_network(&b, -1);
+    add_profile(&b, 4, 2, 8);
+    expect_failure(kelp_builder_build(b.builder, b.network, b.config, &plan), KELP_INVALID_ARGUMENT,
+                   "4, 2, 8 is not in order");
+    set_profile(&b, 0, 1, 2, 8);
+    check_ok(kelp_builder_config_add_profile(b.config, &index));
+    const int64_t wide[2] = {2, 5};
+    check_ok(
+        kelp_builder_config_set_profile_shape(b.config, index, "x", KELP_PROFILE_MIN, 2, wide));
+    expect_failure(kelp_builder_build(b.builder, b.network, b.config, &plan), KELP_INVALID_ARGUMENT,
+                   "the usual shape is missing");
+    expect_failure(kelp_builder_config_add_compute_capability(b.config, 86), KELP_INVALID_ARGUMENT,
+                   "no devices");
+    kelp_status *status = kelp_builder_config_set_flags(b.config, KELP_BUILD_VERSION_COMPATIBLE);
+    assert_int_equal(kelp_status_domain(status), KELP_DOMAIN_PARAMETER);
+    expect_failure(status, KELP_UNIMPLEMENTED, "VERSION_COMPATIBLE");
+    bench_close(&b);
+}
+
+static void a_limit_on_the_workspace_is_kept(void **state) {
+    bench b;
+    kelp_blob *plan = NULL;
+    kelp_layer *layer = NULL;
+    kelp_net_tensor *x = NULL;
+    (void)state;
+    bench_open(&b);
+    check_ok(kelp_network_add_input(b.network, "x", KELP_F32, dims(2, 64, 64), &x));
+    check_ok(kelp_network_add_softmax(b.network, x, 2, &layer));
+    check_ok(kelp_network_add_softmax(b.network, out_of(layer), 1, &layer));
+    check_ok(kelp_network_add_reduce(b.network, out_of(layer), KELP_REDUCE_SUM, 3, false, &layer));
+    check_ok(kelp_network_mark_output(b.network, out_of(layer)));
+    check_ok(kelp_builder_config_set_memory_limit(b.config, KELP_POOL_WORKSPACE, 1024));
+    expect_failure(kelp_builder_build(b.builder, b.network, b.config, &plan),
+                   KELP_RESOURCE_EXHAUSTED, "the limit is 1024");
+    check_ok(kelp_builder_config_set_memory_limit(b.config, KELP_POOL_WORKSPACE, 1 << 20));
+    bench_build(&b);
+    size_t needed = 0;
+    check_ok(kelp_engine_workspace_bytes(b.engine, 0, &needed));
+    assert_true(needed >= 64 * 64 * 4);
+    static _Alignas(64) char memory[1 << 20];
+    static float xs[64 * 64];
+    bind(b.context, 0, KELP_F32, dims(2, 64, 64), xs);
+    check_ok(kelp_context_set_workspace(b.context, memory, 64));
+    expect_failure(kelp_context_invoke(b.context), KELP_RESOURCE_EXHAUSTED,
+                   "the workspace is too small");
+    memset(memory, 0, sizeof memory);
+    check_ok(kelp_context_set_workspace(b.context, memory, sizeof memory));
+    check_ok(kelp_context_invoke(b.context));
+    char unused[4096] = {0};
+    assert_memory_not_equal(memory, unused, sizeof unused);
+    assert_float_equal(*(const float *)kelp_context_output(b.context, 0)->data, 64, 1e-3);
+    bench_close(&b);
+}
+
+static bool stop_at_once(void *userp, const char *phase, const char *parent, int step, int steps) {
+    (void)phase, (void)parent, (void)step, (void)steps;
+    return ++*(int *)userp < 2;
+}
+
+static void a_build_can_be_cancelled(void **state) {
+    bench b;
+    kelp_blob *plan = NULL;
+    int calls = 0;
+    (void)state;
+    bench_open(&b);
+    make_network(&b, 1);
+    kelp_builder_config_set_progress(b.config, stop_at_once, &calls);
+    expect_failure(kelp_builder_build(b.builder, b.network, b.config, &plan), KELP_CANCELLED,
+                   "cancelled by its progress callback");
+    assert_int_equal(calls, 2);
+    bench_close(&b);
+}
+
+static void a_refit_equals_a_rebuild(void **state) {
+    bench b;
+    static const float other[12] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, shift[3] = {9, 8, 7};
+    const kelp_weights both[2] = {{KELP_F32, other, 12, "fc.weights"},
+                                  {KELP_F32, shift, 3, "fc.bias"}};
+    kelp_weights wrong = {KELP_F32, other, 11, "fc.weights"};
+    (void)state;
+    bench_open(&b);
+    make_network(&b, -1);
+    check_ok(kelp_builder_config_set_flags(b.config, KELP_BUILD_REFIT));
+    bench_build(&b);
+    assert_int_equal(kelp_engine_refittable_count(b.engine), 2);
+    check_run(b.context, 2, weights, bias);
+    expect_failure(kelp_engine_refit(b.engine, &wrong, 1), KELP_INVALID_ARGUMENT,
+                   "expected float32 [4,3] (12), found float32 (11)");
+    wrong = (kelp_weights){KELP_F32, other, 12, "fc.weight"};
+    expect_failure(kelp_engine_refit(b.engine, &wrong, 1), KELP_NOT_FOUND,
+                   "there are 'fc.weights', 'fc.bias'");
+    check_run(b.context, 2, weights, bias);
+    check_ok(kelp_engine_refit(b.engine, both, 1));
+    check_run(b.context, 2, other, bias);
+    check_ok(kelp_engine_refit(b.engine, both + 1, 1));
+    check_run(b.context, 3, other, shift);
+    bench_close(&b);
+}
+
+static void only_marked_weights_are_refitted(void **state) {
+    bench b;
+    (void)state;
+    bench_open(&b);
+    make_network(&b, 1);
+    check_ok(kelp_network_mark_refittable(b.network, "fc.bias"));
+    check_ok(kelp_builder_config_set_flags(b.config, KELP_BUILD_REFIT_INDIVIDUAL));
+    bench_build(&b);
+    assert_int_equal(kelp_engine_refittable_count(b.engine), 1);
+    assert_string_equal(kelp_engine_refittable(b.engine, 0), "fc.bias");
+    kelp_weights refused = {KELP_F32, weights, 12, "fc.weights"};
+    expect_failure(kelp_engine_refit(b.engine, &refused, 1), KELP_NOT_FOUND, "'fc.bias'");
+    bench_close(&b);
+}
+
+static void a_captured_run_gives_the_same_bytes(void **state) {
+    bench b;
+    kelp_capture *capture = NULL;
+    float x[8] = {1, 2, 3, 4, -1, 0.5f, 2, 8}, first[6], y[6];
+    (void)state;
+    bench_open(&b);
+    make_network(&b, -1);
+    bench_build(&b);
+    bind(b.context, 0, KELP_F32, dims(2, 2, 4), x);
+    check_ok(kelp_context_set_output(b.context, 0, y, sizeof y));
+    check_ok(kelp_context_capture(b.context, &capture));
+    assert_true(kelp_capture_step_count(capture) >= 1);
+    for (int turn = 0; turn < 3; turn++) {
+        x[turn] += 3;
+        check_ok(kelp_context_invoke(b.context));
+        memcpy(first, y, sizeof y);
+        memset(y, 0, sizeof y);
+        check_ok(kelp_capture_replay(capture));
+        assert_memory_equal(y, first, sizeof y);
+    }
+    bind(b.context, 0, KELP_F32, dims(2, 1, 4), x);
+    expect_failure(kelp_capture_replay(capture), KELP_FAILED_PRECONDITION, "bound anew");
+    kelp_context_destroy(b.context);
+    b.context = NULL;
+    expect_failure(kelp_capture_replay(capture), KELP_FAILED_PRECONDITION, "is gone");
+    kelp_capture_destroy(capture);
+    bench_close(&b);
+}
+
+static void *place(void *userp, size_t index, const kelp_tensor *output, size_t size_bytes) {
+    void **memory = userp;
+    assert_int_equal(index, 0);
+    assert_int_equal(output->rank, 2);
+    assert_int_equal(size_bytes, kelp_tensor_bytes(output));
+    free(*memory);
+    *memory = malloc(size_bytes);
+    return *memory;
+}
+
+static void outputs_are_placed_by_an_allocator(void **state) {
+    bench b;
+    void *memory = NULL;
+    (void)state;
+    bench_open(&b);
+    make_network(&b, -1);
+    bench_build(&b);
+    check_ok(kelp_context_set_output_allocator(b.context, 0, place, &memory));
+    for (int rows = 1; rows < 4; rows++) {
+        check_run(b.context, rows, weights, bias);
+        assert_ptr_equal(kelp_context_output(b.context, 0)->data, memory);
+    }
+    free(memory);
+    bench_close(&b);
+}
+
+static void streams_run_in_order(void **state) {
+    bench b;
+    kelp_stream *stream = NULL;
+    kelp_event *event = NULL;
+    kelp_context *second = NULL;
+    float x[4] = {1, 2, 3, 4}, y[3] = {0};
+    (void)state;
+    bench_open(&b);
+    make_network(&b, 1);
+    bench_build(&b);
+    check_ok(kelp_context_create(b.engine, &second));
+    check_ok(kelp_stream_create(b.runtime, &stream));
+    check_ok(kelp_event_create(kelp_allocator_system(), &event));
+    bind(b.context, 0, KELP_F32, dims(2, 1, 4), x);
+    check_ok(kelp_context_set_output(b.context, 0, y, sizeof y));
+    for (int i = 0; i < 100; i++)
+        check_ok(kelp_context_enqueue(b.context, stream, i == 99 ? event : NULL));
+    assert_true(kelp_event_wait(event, UINT64_MAX));
+    check_ok(kelp_stream_synchronize(stream));
+    float wanted[3];
+    expected(x, weights, bias, 1, wanted);
+    for (int i = 0; i < 3; i++)
+        assert_float_equal(y[i], wanted[i], 1e-5);
+    check_ok(kelp_context_enqueue(second, stream, NULL)); /* nothing is bound */
+    expect_failure(kelp_stream_synchronize(stream), KELP_FAILED_PRECONDITION, "is not bound");
+    check_ok(kelp_stream_synchronize(stream));
+    kelp_stream_destroy(stream);
+    kelp_event_destroy(event);
+    kelp_context_destroy(second);
+    bench_close(&b);
+}
+
+typedef struct altered {
+    size_t offset;
+    char flip;
+    kelp_code code;
+    const char *message;
+} altered;
+
+static void plans_that_were_altered_are_refused(void **state) {
+    bench b;
+    kelp_blob *plan = NULL;
+    kelp_engine *engine = NULL;
+    (void)state;
+    bench_open(&b);
+    make_network(&b, 1);
+    check_ok(kelp_builder_build(b.builder, b.network, b.config, &plan));
+    size_t size = kelp_blob_size(plan);
+    char *bytes = NULL;
+    assert_int_equal(posix_memalign((void **)&bytes, 64, size + 64), 0);
+    const altered cases[] = {
+        {8, 8, KELP_FAILED_PRECONDITION, "version 9"},
+        {20, 5, KELP_FAILED_PRECONDITION, "byte order"},
+        {33, 'y', KELP_INVALID_ARGUMENT, "head was altered"},
+        {70, 1, KELP_INVALID_ARGUMENT, "head was altered"},
+        {200, 'x', KELP_INVALID_ARGUMENT, "section 0 (information) was altered"},
+        {500, 77, KELP_INVALID_ARGUMENT, "section 1 (graph) was altered"},
+        {size - 1, 77, KELP_INVALID_ARGUMENT, "was altered"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        memcpy(bytes, kelp_blob_data(plan), size);
+        bytes[cases[i].offset] = (char)(bytes[cases[i].offset] ^ cases[i].flip);
+        expect_failure(kelp_engine_load(b.runtime, bytes, size, "p", NULL, NULL, &engine),
+                       cases[i].code, cases[i].message);
+    }
+    memcpy(bytes, kelp_blob_data(plan), size);
+    for (size_t length = 8; length < size; length += 61)
+        expect_failure(kelp_engine_load(b.runtime, bytes, length, "p", NULL, NULL, &engine),
+                       KELP_INVALID_ARGUMENT, "cut short");
+    expect_failure(kelp_engine_load(b.runtime, bytes, size + 1, "p", NULL, NULL, &engine),
+                   KELP_INVALID_ARGUMENT, "bytes behind it");
+    check_ok(kelp_engine_load(b.runtime, bytes, size, "p", NULL, NULL, &engine));
+    kelp_engine_release(engine);
+    free(bytes);
+    kelp_blob_release(plan);
+    bench_close(&b);
+}
+
+/* A plan of a file gives what the file gives, bit for bit. */
+static void an_onnx_model_becomes_a_plan(void **state) {
+    bench b;
+    kelp_network *network = NULL;
+    kelp_layer *layer = NULL;
+    kelp_blob *plan = NULL;
+    kelp_graph *graph = NULL;
+    kelp_engine *direct = NULL;
+    kelp_context *context = NULL;
+    float picture[64];
+    (void)state;
+    bench_open(&b);
+    for (int i = 0; i < 64; i++)
+        picture[i] = (float)(i * 37 % 17) / 16.0f;
+    check_ok(kelp_builder_parse_file(b.builder, DIGITS, &network));
+    assert_int_equal(kelp_network_input_count(network), 1);
+    kelp_net_tensor *y = kelp_network_output(network, 0);
+    check_ok(kelp_network_add_topk(network, y, true, 1, NULL, 2, KELP_I32, &layer));
+    check_ok(kelp_net_tensor_set_name(kelp_layer_output(layer, 1), "best"));
+    check_ok(kelp_network_mark_output(network, kelp_layer_output(layer, 1)));
+    check_ok(kelp_builder_build(b.builder, network, b.config, &plan));
+    check_ok(kelp_engine_load(b.runtime, kelp_blob_data(plan), kelp_blob_size(plan), "digits",
+                              free_plan, plan, &b.engine));
+    check_ok(kelp_context_create(b.engine, &b.context));
+    check_ok(kelp_graph_load_file(kelp_allocator_system(), DIGITS, NULL, &graph));
+    check_ok(kelp_engine_create(b.runtime, graph, NULL, &direct));
+    check_ok(kelp_context_create(direct, &context));
+    bind(b.context, 0, KELP_F32, dims(4, 1, 1, 8, 8), picture);
+    bind(context, 0, KELP_F32, dims(4, 1, 1, 8, 8), picture);
+    check_ok(kelp_context_invoke(b.context));
+    check_ok(kelp_context_invoke(context));
+    const kelp_tensor *ours = kelp_context_output(b.context, 0),
+                      *theirs = kelp_context_output(context, 0);
+    assert_int_equal(kelp_tensor_bytes(ours), kelp_tensor_bytes(theirs));
+    assert_memory_equal(ours->data, theirs->data, kelp_tensor_bytes(ours));
+    int best = 0;
+    for (int i = 1; i < 10; i++)
+        if (((const float *)theirs->data)[i] > ((const float *)theirs->data)[best])
+            best = i;
+    assert_string_equal(kelp_engine_output(b.engine, 2)->name, "best");
+    assert_int_equal(*(const int32_t *)kelp_context_output(b.context, 2)->data, best);
+    kelp_context_destroy(context);
+    kelp_engine_release(direct);
+    kelp_graph_release(graph);
+    kelp_network_release(network);
+    bench_close(&b);
+}
+
+static void append(void *userp, const char *text, size_t length) {
+    char *all = userp;
+    strncat(all, text, length);
+}
+
+static void an_engine_tells_what_is_inside(void **state) {
+    bench b;
+    static char text[16384];
+    (void)state;
+    bench_open(&b);
+    make_network(&b, -1);
+    add_profile(&b, 1, 2, 4);
+    bench_build(&b);
+    check_ok(kelp_engine_inspect(b.engine, false, append, text));
+    assert_non_null(strstr(text, "profile 0, x: min [1,4] opt [2,4] max [4,4]"));
+    *text = '\0';
+    check_ok(kelp_engine_inspect(b.engine, true, append, text));
+    assert_non_null(strstr(text, "\"profiles\":[{\"x\":{\"min\":[1,4]"));
+    bench_close(&b);
+}
+
+static void providers_are_named(void **state) {
+    bench b;
+    kelp_builder *builder = NULL;
+    (void)state;
+    bench_open(&b);
+    expect_failure(kelp_builder_create(b.runtime, "gpu", &builder), KELP_NOT_FOUND, "'cpu'");
+    assert_string_equal(kelp_builder_provider(b.builder), "cpu");
+    bench_close(&b);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_plan_is_saved_and_loaded),
+        cmocka_unit_test(parents_may_go_first),
+        cmocka_unit_test(contexts_are_held_to_profiles),
+        cmocka_unit_test(wrong_profiles_are_refused),
+        cmocka_unit_test(a_limit_on_the_workspace_is_kept),
+        cmocka_unit_test(a_build_can_be_cancelled),
+        cmocka_unit_test(a_refit_equals_a_rebuild),
+        cmocka_unit_test(only_marked_weights_are_refitted),
+        cmocka_unit_test(a_captured_run_gives_the_same_bytes),
+        cmocka_unit_test(outputs_are_placed_by_an_allocator),
+        cmocka_unit_test(streams_run_in_order),
+        cmocka_unit_test(plans_that_were_altered_are_refused),
+        cmocka_unit_test(an_onnx_model_becomes_a_plan),
+        cmocka_unit_test(an_engine_tells_what_is_inside),
+        cmocka_unit_test(providers_are_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Networks as an application puts them together: shapes and errors when a layer is added, loops and
+ * conditionals, results of a run. */
+#include "builder/support.h"
+
+static kelp_net_tensor *input(bench *b, const char *name, kelp_dtype dtype, kelp_shape shape) {
+    kelp_net_tensor *tensor = NULL;
+    check_ok(kelp_network_add_input(b->network, name, dtype, shape, &tensor));
+    return tensor;
+}
+
+static kelp_net_tensor *constant_i32(bench *b, const int32_t *value) {
+    kelp_layer *layer = NULL;
+    kelp_weights weights = {KELP_I32, value, 1, NULL};
+    check_ok(kelp_network_add_constant(b->network, dims(0), weights, &layer));
+    return out_of(layer);
+}
+
+static void layers_know_their_shapes(void **state) {
+    bench b;
+    kelp_layer *layer = NULL;
+    static const float kernel[8 * 3 * 3 * 3];
+    (void)state;
+    bench_open(&b);
+    kelp_net_tensor *x = input(&b, "x", KELP_F32, dims(4, -1, 3, 10, 12));
+    kelp_window window = {.struct_size = sizeof window,
+                          .stride = {2, 2},
+                          .pre_padding = {1, 1},
+                          .post_padding = {1, 1}};
+    check_ok(kelp_network_add_convolution(b.network, x, 8, dims(2, 3, 3),
+                                          (kelp_weights){KELP_F32, kernel, 216, NULL},
+                                          (kelp_weights){0}, &window, &layer));
+    check_shape_is(out_of(layer), dims(4, -1, 8, 5, 6));
+    assert_string_equal(kelp_layer_type_name(kelp_layer_type_of(layer)), "Convolution");
+    check_ok(
+        kelp_network_add_reduce(b.network, out_of(layer), KELP_REDUCE_AVERAGE, 0xc, false, &layer));
+    check_shape_is(out_of(layer), dims(2, -1, 8));
+    check_ok(kelp_network_add_topk(b.network, out_of(layer), true, 3, NULL, 2, KELP_I32, &layer));
+    assert_int_equal(kelp_layer_output_count(layer), 2);
+    assert_int_equal(kelp_net_tensor_dtype(kelp_layer_output(layer, 1)), KELP_I32);
+    check_shape_is(kelp_layer_output(layer, 1), dims(2, -1, 3));
+    assert_int_equal(kelp_network_layer_count(b.network), 4);
+    bench_close(&b);
+}
+
+static void what_does_not_fit_is_said_when_it_is_added(void **state) {
+    bench b;
+    kelp_layer *layer = NULL;
+    (void)state;
+    bench_open(&b);
+    kelp_net_tensor *x = input(&b, "x", KELP_F32, dims(2, 3, 4));
+    kelp_net_tensor *y = input(&b, "y", KELP_F32, dims(2, 5, 4));
+    kelp_net_tensor *n = input(&b, "n", KELP_I32, dims(2, 3, 4));
+    size_t before = kelp_network_layer_count(b.network);
+    expect_failure(kelp_network_add_elementwise(b.network, x, y, KELP_ELEMENTWISE_SUM, &layer),
+                   KELP_INVALID_ARGUMENT, "shapes [3,4] of 'x' and [5,4] of 'y' do not fit");
+    expect_failure(kelp_network_add_elementwise(b.network, x, n, KELP_ELEMENTWISE_SUM, &layer),
+                   KELP_INVALID_ARGUMENT, "float32 and int32");
+    expect_failure(kelp_network_add_matrix_multiply(b.network, x, KELP_MATRIX_NONE, y,
+                                                    KELP_MATRIX_NONE, &layer),
+                   KELP_INVALID_ARGUMENT, "4 against 5");
+    expect_failure(kelp_network_add_softmax(b.network, x, 1u << 5, &layer), KELP_INVALID_ARGUMENT,
+                   "axis 5 is none of 'x'");
+    expect_failure(kelp_network_add_unary(b.network, NULL, KELP_UNARY_EXP, &layer),
+                   KELP_INVALID_ARGUMENT, "input 0 is NULL");
+    static const float few[5];
+    expect_failure(kelp_network_add_constant(b.network, dims(2, 2, 3),
+                                             (kelp_weights){KELP_F32, few, 5, NULL}, &layer),
+                   KELP_INVALID_ARGUMENT, "shape [2,3] takes 6 weights, 5 were given");
+    kelp_status *status = kelp_network_add_slice(b.network, x, dims(2, 0, 2), dims(2, 3, 3),
+                                                 dims(2, 1, 1), NULL, &layer);
+    assert_int_equal(kelp_status_domain(status), KELP_DOMAIN_NETWORK);
+    expect_failure(status, KELP_INVALID_ARGUMENT,
+                   "axis 1 has 4 elements; the slice goes from 2 to 4");
+    expect_failure(kelp_network_add_input(b.network, "x", KELP_F32, dims(1, 1), &x),
+                   KELP_ALREADY_EXISTS, "'x'");
+    assert_int_equal(kelp_network_layer_count(b.network), before);
+    expect_failure(kelp_builder_build(b.builder, b.network, b.config, NULL),
+                   KELP_FAILED_PRECONDITION, "has no output");
+    bench_close(&b);
+}
+
+static void tensors_of_another_network_are_refused(void **state) {
+    bench a, b;
+    kelp_layer *layer = NULL;
+    (void)state;
+    bench_open(&a);
+    bench_open(&b);
+    kelp_net_tensor *x = input(&a, "x", KELP_F32, dims(1, 4));
+    expect_failure(kelp_network_add_unary(b.network, x, KELP_UNARY_EXP, &layer),
+                   KELP_INVALID_ARGUMENT, "is of another network");
+    expect_failure(kelp_network_mark_output(b.network, x), KELP_INVALID_ARGUMENT, "not of network");
+    bench_close(&a);
+    bench_close(&b);
+}
+
+/* sum over i of (i-th slice * factor), counted, with every step stacked */
+static void a_counted_loop_runs(void **state) {
+    bench b;
+    kelp_loop *loop = NULL;
+    kelp_layer *sum = NULL, *slice = NULL, *next = NULL, *last = NULL, *steps = NULL;
+    static const int32_t three = 3;
+    (void)state;
+    bench_open(&b);
+    kelp_net_tensor *x = input(&b, "x", KELP_F32, dims(2, 3, 2));
+    kelp_net_tensor *start = input(&b, "start", KELP_F32, dims(1, 2));
+    check_ok(kelp_network_add_loop(b.network, &loop));
+    check_ok(kelp_loop_set_trip_count(loop, constant_i32(&b, &three)));
+    check_ok(kelp_loop_add_recurrence(loop, start, &sum));
+    check_ok(kelp_loop_add_iterator(loop, x, 0, false, &slice));
+    check_shape_is(out_of(slice), dims(1, 2));
+    check_ok(kelp_network_add_elementwise(b.network, out_of(sum), out_of(slice),
+                                          KELP_ELEMENTWISE_SUM, &next));
+    expect_failure(kelp_network_mark_output(b.network, out_of(next)), KELP_INVALID_ARGUMENT,
+                   "inside a loop");
+    check_ok(kelp_recurrence_set_next(sum, out_of(next)));
+    check_ok(kelp_loop_add_output(loop, out_of(sum), KELP_LOOP_LAST_VALUE, 0, &last));
+    check_ok(kelp_loop_add_output(loop, out_of(next), KELP_LOOP_REVERSE, 1, &steps));
+    check_ok(kelp_network_mark_output(b.network, out_of(last)));
+    check_ok(kelp_network_mark_output(b.network, out_of(steps)));
+    bench_build(&b);
+    float xs[6] = {1, 2, 10, 20, 100, 200}, starts[2] = {0.5f, 0.25f};
+    bind(b.context, 0, KELP_F32, dims(2, 3, 2), xs);
+    bind(b.context, 1, KELP_F32, dims(1, 2), starts);
+    check_ok(kelp_context_invoke(b.context));
+    const float *total = kelp_context_output(b.context, 0)->data;
+    assert_float_equal(total[0], 111.5f, 0);
+    assert_float_equal(total[1], 222.25f, 0);
+    const kelp_tensor *stacked = kelp_context_output(b.context, 1);
+    assert_int_equal(stacked->rank, 2);
+    assert_int_equal(stacked->shape[0], 2);
+    assert_int_equal(stacked->shape[1], 3);
+    const float expected[6] = {111.5f, 11.5f, 1.5f, 222.25f, 22.25f, 2.25f};
+    assert_memory_equal(stacked->data, expected, sizeof expected);
+    bench_close(&b);
+}
+
+/* doubles while below a limit: the condition is looked at before each turn */
+static void a_loop_runs_while_a_condition_holds(void **state) {
+    bench b;
+    kelp_loop *loop = NULL;
+    kelp_layer *value = NULL, *below = NULL, *twice = NULL, *last = NULL;
+    (void)state;
+    bench_open(&b);
+    kelp_net_tensor *start = input(&b, "start", KELP_F32, dims(0));
+    kelp_net_tensor *limit = input(&b, "limit", KELP_F32, dims(0));
+    check_ok(kelp_network_add_loop(b.network, &loop));
+    check_ok(kelp_loop_add_recurrence(loop, start, &value));
+    check_ok(kelp_network_add_elementwise(b.network, out_of(value), limit, KELP_ELEMENTWISE_LESS,
+                                          &below));
+    check_ok(kelp_loop_set_condition(loop, out_of(below)));
+    check_ok(kelp_network_add_elementwise(b.network, out_of(value), out_of(value),
+                                          KELP_ELEMENTWISE_SUM, &twice));
+    check_ok(kelp_recurrence_set_next(value, out_of(twice)));
+    check_ok(kelp_loop_add_output(loop, out_of(value), KELP_LOOP_LAST_VALUE, 0, &last));
+    check_ok(kelp_network_mark_output(b.network, out_of(last)));
+    bench_build(&b);
+    const float cases[3][3] = {{3, 40, 48}, {50, 40, 50}, {20, 40, 40}};
+    for (int i = 0; i < 3; i++) {
+        float from = cases[i][0], to = cases[i][1];
+        bind(b.context, 0, KELP_F32, dims(0), &from);
+        bind(b.context, 1, KELP_F32, dims(0), &to);
+        check_ok(kelp_context_invoke(b.context));
+        assert_float_equal(*(const float *)kelp_context_output(b.context, 0)->data, cases[i][2], 0);
+    }
+    bench_close(&b);
+}
+
+/* Branches of different shapes: only the one that is taken runs. */
+static void a_conditional_runs_one_branch(void **state) {
+    bench b;
+    kelp_conditional *conditional = NULL;
+    kelp_layer *inside = NULL, *negative = NULL, *sum = NULL, *result = NULL;
+    (void)state;
+    bench_open(&b);
+    kelp_net_tensor *condition = input(&b, "condition", KELP_BOOL, dims(0));
+    kelp_net_tensor *x = input(&b, "x", KELP_F32, dims(1, 3));
+    check_ok(kelp_network_add_conditional(b.network, condition, &conditional));
+    check_ok(kelp_conditional_add_input(conditional, x, &inside));
+    check_ok(kelp_network_add_unary(b.network, out_of(inside), KELP_UNARY_NEG, &negative));
+    check_ok(kelp_network_add_reduce(b.network, out_of(inside), KELP_REDUCE_SUM, 1, true, &sum));
+    check_ok(kelp_conditional_add_output(conditional, out_of(negative), out_of(sum), &result));
+    check_shape_is(out_of(result), dims(1, -1));
+    check_ok(kelp_network_mark_output(b.network, out_of(result)));
+    bench_build(&b);
+    float xs[3] = {1, 2, 4};
+    bool yes = true, no = false;
+    bind(b.context, 1, KELP_F32, dims(1, 3), xs);
+    bind(b.context, 0, KELP_BOOL, dims(0), &yes);
+    check_ok(kelp_context_invoke(b.context));
+    const kelp_tensor *output = kelp_context_output(b.context, 0);
+    assert_int_equal(output->shape[0], 3);
+    assert_float_equal(((const float *)output->data)[2], -4, 0);
+    bind(b.context, 0, KELP_BOOL, dims(0), &no);
+    check_ok(kelp_context_invoke(b.context));
+    output = kelp_context_output(b.context, 0);
+    assert_int_equal(output->shape[0], 1);
+    assert_float_equal(((const float *)output->data)[0], 7, 0);
+    bench_close(&b);
+}
+
+/* A loop in a loop: rows summed, then their running product. */
+static void loops_nest(void **state) {
+    bench b;
+    kelp_loop *outer = NULL, *inner = NULL;
+    kelp_layer *product = NULL, *row = NULL, *sum = NULL, *item = NULL, *next = NULL, *rows = NULL,
+               *times = NULL, *last = NULL, *zero = NULL;
+    static const int32_t two = 2, three = 3;
+    static const float nothing = 0;
+    (void)state;
+    bench_open(&b);
+    kelp_net_tensor *x = input(&b, "x", KELP_F32, dims(2, 2, 3));
+    kelp_net_tensor *one = input(&b, "one", KELP_F32, dims(0));
+    check_ok(kelp_network_add_loop(b.network, &outer));
+    check_ok(kelp_loop_set_trip_count(outer, constant_i32(&b, &two)));
+    check_ok(kelp_loop_add_recurrence(outer, one, &product));
+    check_ok(kelp_loop_add_iterator(outer, x, 0, false, &row));
+    check_ok(kelp_network_add_constant(b.network, dims(0),
+                                       (kelp_weights){KELP_F32, &nothing, 1, NULL}, &zero));
+    check_ok(kelp_network_add_loop(b.network, &inner));
+    check_ok(kelp_loop_set_trip_count(inner, constant_i32(&b, &three)));
+    check_ok(kelp_loop_add_recurrence(inner, out_of(zero), &sum));
+    check_ok(kelp_loop_add_iterator(inner, out_of(row), 0, true, &item));
+    check_ok(kelp_network_add_elementwise(b.network, out_of(sum), out_of(item),
+                                          KELP_ELEMENTWISE_SUM, &next));
+    check_ok(kelp_recurrence_set_next(sum, out_of(next)));
+    check_ok(kelp_loop_add_output(inner, out_of(sum), KELP_LOOP_LAST_VALUE, 0, &rows));
+    check_ok(kelp_network_add_elementwise(b.network, out_of(product), out_of(rows),
+                                          KELP_ELEMENTWISE_PROD, &times));
+    check_ok(kelp_recurrence_set_next(product, out_of(times)));
+    check_ok(kelp_loop_add_output(outer, out_of(product), KELP_LOOP_LAST_VALUE, 0, &last));
+    check_ok(kelp_network_mark_output(b.network, out_of(last)));
+    bench_build(&b);
+    float xs[6] = {1, 2, 3, 4, 5, 6}, ones = 1;
+    bind(b.context, 0, KELP_F32, dims(2, 2, 3), xs);
+    bind(b.context, 1, KELP_F32, dims(0), &ones);
+    check_ok(kelp_context_invoke(b.context));
+    assert_float_equal(*(const float *)kelp_context_output(b.context, 0)->data, 90, 0);
+    bench_close(&b);
+}
+
+static void an_assertion_fails_the_run(void **state) {
+    bench b;
+    kelp_layer *layer = NULL;
+    (void)state;
+    bench_open(&b);
+    kelp_net_tensor *x = input(&b, "x", KELP_F32, dims(1, 2));
+    kelp_net_tensor *holds = input(&b, "holds", KELP_BOOL, dims(0));
+    check_ok(kelp_network_add_assertion(b.network, holds, "x was measured", &layer));
+    check_ok(kelp_network_add_unary(b.network, x, KELP_UNARY_NEG, &layer));
+    check_ok(kelp_network_mark_output(b.network, out_of(layer)));
+    bench_build(&b);
+    float xs[2] = {1, 2};
+    bool yes = true, no = false;
+    bind(b.context, 0, KELP_F32, dims(1, 2), xs);
+    bind(b.context, 1, KELP_BOOL, dims(0), &yes);
+    check_ok(kelp_context_invoke(b.context));
+    bind(b.context, 1, KELP_BOOL, dims(0), &no);
+    expect_failure(kelp_context_invoke(b.context), KELP_FAILED_PRECONDITION, "x was measured");
+    static const uint8_t never = 0;
+    kelp_layer *constant = NULL;
+    check_ok(kelp_network_add_constant(b.network, dims(0),
+                                       (kelp_weights){KELP_BOOL, &never, 1, NULL}, &constant));
+    expect_failure(kelp_network_add_assertion(b.network, out_of(constant), "known", &layer),
+                   KELP_INVALID_ARGUMENT, "the assertion does not hold: known");
+    bench_close(&b);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(layers_know_their_shapes),
+        cmocka_unit_test(what_does_not_fit_is_said_when_it_is_added),
+        cmocka_unit_test(tensors_of_another_network_are_refused),
+        cmocka_unit_test(a_counted_loop_runs),
+        cmocka_unit_test(a_loop_runs_while_a_condition_holds),
+        cmocka_unit_test(a_conditional_runs_one_branch),
+        cmocka_unit_test(loops_nest),
+        cmocka_unit_test(an_assertion_fails_the_run),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
