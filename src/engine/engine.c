@@ -230,10 +230,10 @@ static kelp_status *build(kelp_engine *engine, const kelp_engine_options *option
     }
     if (!options->disable_fusion && !origin->prepared) {
         KELP_TRY(kelp_passes_run_quant(engine->graph->main));
-        KELP_TRY(kelp_engine_fold_constants(engine, NULL));
+        KELP_TRY(kelp_engine_fold_constants(engine, false));
         kelp_block_remove_dead(engine->graph->main);
         KELP_TRY(kelp_passes_run(engine->graph->main));
-        KELP_TRY(kelp_engine_fold_constants(engine, NULL));
+        KELP_TRY(kelp_engine_fold_constants(engine, false));
         kelp_block_remove_dead(engine->graph->main);
     }
     kelp_block_count_uses(engine->graph->main);

@@ -103,9 +103,9 @@ kelp_status *kelp_foreign_invoke(kelp_context *context) KELP_MUST_USE;
 kelp_status *kelp_foreign_missing(const kelp_engine *engine, const char *call) KELP_MUST_USE;
 
 /* Works out every node whose inputs are all constant, in the main block and in bodies; the results
- * become constants. An If whose condition is constant becomes its branch. Operators
- * named `keep` (NULL: none) stay. */
-kelp_status *kelp_engine_fold_constants(kelp_engine *engine, const char *keep) KELP_MUST_USE;
+ * become constants. An If whose condition is constant becomes its branch. With
+ * `keep_bytes` weights of 8 bits stay. */
+kelp_status *kelp_engine_fold_constants(kelp_engine *engine, bool keep_bytes) KELP_MUST_USE;
 /* true when `node` is an If and the condition (may be NULL) tells which branch it takes. */
 bool kelp_engine_known_branch(const kelp_node *node, const kelp_tensor *condition,
                               kelp_block **out_branch);

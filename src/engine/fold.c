@@ -100,13 +100,23 @@ static kelp_status *fold_node(kelp_engine *engine, const kelp_op_env *env, kelp_
     return NULL;
 }
 
+/* The first step from 8-bit weights to floats. */
+static bool widens_bytes(const kelp_node *node) {
+    if (strcmp(node->op_type, "DequantizeLinear") == 0)
+        return true;
+    const kelp_tensor *x =
+        node->input_count == 1 && node->inputs[0] != NULL ? node->inputs[0]->constant : NULL;
+    return strcmp(node->op_type, "Cast") == 0 && x != NULL &&
+           (x->dtype == KELP_U8 || x->dtype == KELP_I8) && x->rank >= 2;
+}
+
 static kelp_status *fold_block(kelp_engine *engine, kelp_op_env *env, kelp_block *block,
-                               const char *keep);
+                               bool keep_bytes);
 
 /* A body folds by itself; the branch of an If whose condition is known takes the node's place, and
  * is walked next. */
 static kelp_status *fold_bodies(kelp_engine *engine, kelp_op_env *env, kelp_node *node,
-                                const char *keep) {
+                                bool keep_bytes) {
     bool has_blocks = false;
     for (const kelp_attr *attr = node->attributes; attr != NULL; attr = attr->next)
         has_blocks = has_blocks || attr->blocks != NULL;
@@ -119,25 +129,25 @@ static kelp_status *fold_bodies(kelp_engine *engine, kelp_op_env *env, kelp_node
         return kelp_node_take_branch(node, branch);
     for (kelp_attr *attr = node->attributes; attr != NULL; attr = attr->next)
         for (size_t k = 0; attr->blocks != NULL && k < attr->count; k++)
-            KELP_TRY(fold_block(engine, env, attr->blocks[k], keep));
+            KELP_TRY(fold_block(engine, env, attr->blocks[k], keep_bytes));
     return NULL;
 }
 
 static kelp_status *fold_block(kelp_engine *engine, kelp_op_env *env, kelp_block *block,
-                               const char *keep) {
+                               bool keep_bytes) {
     for (size_t i = 0; i < block->node_count; i++) {
         kelp_node *node = block->nodes[i];
         kelp_opset_match match;
         if (node->removed)
             continue;
-        KELP_TRY(fold_bodies(engine, env, node, keep));
+        KELP_TRY(fold_bodies(engine, env, node, keep_bytes));
         if (node->removed) {
             i--; /* the branch stands where the node stood */
             continue;
         }
         if (!kelp_opset_find(engine->runtime->opsets, node, &match) || !is_foldable(node, &match))
             continue;
-        if (keep != NULL && strcmp(node->op_type, keep) == 0)
+        if (keep_bytes && widens_bytes(node))
             continue;
         KELP_TRY(fold_node(engine, env, node, &match));
         kelp_arena_clear(env->arena);
@@ -166,12 +176,12 @@ bool kelp_engine_known_branch(const kelp_node *node, const kelp_tensor *conditio
     return true;
 }
 
-kelp_status *kelp_engine_fold_constants(kelp_engine *engine, const char *keep) {
+kelp_status *kelp_engine_fold_constants(kelp_engine *engine, bool keep_bytes) {
     kelp_arena arena;
     kelp_arena_init(&arena, engine->allocator, 64 << 10);
     kelp_op_env env = {
         .allocator = engine->allocator, .pool = engine->runtime->pool, .arena = &arena};
-    kelp_status *status = fold_block(engine, &env, engine->graph->main, keep);
+    kelp_status *status = fold_block(engine, &env, engine->graph->main, keep_bytes);
     kelp_arena_deinit(&arena);
     return status;
 }

@@ -14,8 +14,8 @@
 /* All of them, in order, on the block and on those of its nodes. */
 kelp_status *kelp_passes_run(kelp_block *block) KELP_MUST_USE;
 
-/* Those that have to see constant weights before they are dequantized: folding leaves
- * DequantizeLinear alone until they have run. */
+/* Those that have to see constant weights of 8 bits: folding leaves their way to floats alone until
+ * they have run. */
 kelp_status *kelp_passes_run_quant(kelp_block *block) KELP_MUST_USE;
 
 /* Values that subgraphs read from outside become inputs of the nodes that own them and of their
@@ -50,6 +50,8 @@ kelp_status *kelp_pass_conv(kelp_block *block) KELP_MUST_USE;
 kelp_status *kelp_pass_quant(kelp_block *block) KELP_MUST_USE;
 /* DynamicQuantizeLinear, MatMulInteger or ConvInteger, Cast, Mul → the same. */
 kelp_status *kelp_pass_quant_dynamic(kelp_block *block) KELP_MUST_USE;
+/* Large constant weights of 8 bits that floats are multiplied with stay so → kelp::WeightMatMul. */
+kelp_status *kelp_pass_weights(kelp_block *block) KELP_MUST_USE;
 /* Identity, Dropout, Cast to the same type, Transpose that moves nothing: nodes that say nothing.
  */
 kelp_status *kelp_pass_simplify(kelp_block *block) KELP_MUST_USE;

@@ -177,11 +177,15 @@ static void follow_activation(kelp_quant_chain *c) {
     }
 }
 
+void kelp_quant_follow_floats(kelp_quant_chain *c, int64_t columns) {
+    follow_add(c, columns);
+    follow_activation(c);
+}
+
 void kelp_quant_follow(kelp_quant_chain *c, int64_t columns) {
     if (follow_rounding(c))
         return;
-    follow_add(c, columns);
-    follow_activation(c);
+    kelp_quant_follow_floats(c, columns);
     kelp_node *quantize = kelp_quant_next(c);
     if (quantize != NULL && c->inputs[KELP_Q_Y] == NULL && is_quantize(quantize, result(c))) {
         c->inputs[KELP_Q_Y] = quantize->inputs[1];
@@ -310,14 +314,11 @@ static bool start_conv(kelp_node *node, kelp_quant_chain *c) {
     return bias == NULL || c->inputs[KELP_Q_BIAS] != bias || bias->dtype == KELP_F32;
 }
 
-kelp_status *kelp_quant_replace(kelp_block *block, kelp_quant_chain *c, const char *op_type,
-                                kelp_attr *attributes) {
-    size_t count = KELP_Q_INPUTS;
+kelp_status *kelp_quant_replace_by(kelp_block *block, kelp_quant_chain *c, const char *op_type,
+                                   kelp_value *const *inputs, size_t count, kelp_attr *attributes) {
     kelp_node *fused = NULL;
-    while (c->inputs[count - 1] == NULL)
-        count--;
     KELP_TRY(kelp_block_insert_node(block, c->last, op_type, KELP_DOMAIN, 1, c->swallowed[0]->name,
-                                    c->inputs, count, c->last->outputs, 1, attributes, &fused));
+                                    inputs, count, c->last->outputs, 1, attributes, &fused));
     if (c->activation != NULL)
         KELP_TRY(kelp_node_set_string(fused, "activation", c->activation));
     for (size_t i = 0; i < c->count; i++)
@@ -325,6 +326,14 @@ kelp_status *kelp_quant_replace(kelp_block *block, kelp_quant_chain *c, const ch
     kelp_block_sweep(block);
     kelp_block_count_uses(block);
     return NULL;
+}
+
+kelp_status *kelp_quant_replace(kelp_block *block, kelp_quant_chain *c, const char *op_type,
+                                kelp_attr *attributes) {
+    size_t count = KELP_Q_INPUTS;
+    while (c->inputs[count - 1] == NULL)
+        count--;
+    return kelp_quant_replace_by(block, c, op_type, c->inputs, count, attributes);
 }
 
 static kelp_status *fuse(kelp_block *block, kelp_node *node, bool *out_done) {

@@ -41,8 +41,14 @@ void kelp_quant_take(kelp_quant_chain *chain, kelp_node *node);
 kelp_node *kelp_quant_next(const kelp_quant_chain *chain);
 /* Takes what may follow: rounding, an Add of `columns` constants (0: none), activation, bytes. */
 void kelp_quant_follow(kelp_quant_chain *chain, int64_t columns);
+/* An Add of `columns` constants, which becomes the addend, and an activation alone. */
+void kelp_quant_follow_floats(kelp_quant_chain *chain, int64_t columns);
 /* Puts `op_type` in the chain's place; a convolution keeps `attributes`. */
 kelp_status *kelp_quant_replace(kelp_block *block, kelp_quant_chain *chain, const char *op_type,
                                 kelp_attr *attributes) KELP_MUST_USE;
+/* The same with `count` inputs of its own. */
+kelp_status *kelp_quant_replace_by(kelp_block *block, kelp_quant_chain *chain, const char *op_type,
+                                   kelp_value *const *inputs, size_t count,
+                                   kelp_attr *attributes) KELP_MUST_USE;
 
 #endif

@@ -22,7 +22,7 @@ static kelp_status *run(kelp_block *block, const pass_fn *passes, size_t count) 
 
 kelp_status *kelp_passes_run_quant(kelp_block *block) {
     static const pass_fn passes[] = {kelp_pass_simplify, kelp_pass_gelu, kelp_pass_quant,
-                                     kelp_pass_quant_dynamic};
+                                     kelp_pass_quant_dynamic, kelp_pass_weights};
     return run(block, passes, sizeof passes / sizeof passes[0]);
 }
 

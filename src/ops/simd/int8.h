@@ -15,6 +15,8 @@
  * column. Both are filled up with zeros. All tables read this layout. */
 #define KELP_INT8_COLUMNS 16
 #define KELP_INT8_DEPTH 4
+/* Columns of panels whose bytes become floats. */
+#define KELP_INT8_WIDE_COLUMNS 32
 
 /* c[i][j] = the sum of a[i][p] * b[p][j], a unsigned, b signed; c has panels * 16 columns. */
 typedef struct kelp_int8_block {
@@ -78,6 +80,11 @@ typedef struct kelp_int8 {
     void (*to_bytes)(const kelp_int8_row *row, int32_t zero, uint8_t *y);
     void (*quantize)(const kelp_quantize_run *run);
     void (*dequantize)(const kelp_dequantize_run *run);
+    /* to[r][j] = (from[r][j] - zero[j]) * scale[j], rows of KELP_INT8_WIDE_COLUMNS; zero may be
+     * NULL
+     */
+    void (*widen)(const int8_t *from, int64_t rows, const float *scale, const float *zero,
+                  float *to);
     /* The least and the most of `count` floats and of what *inout_… hold; NaN is left out. */
     void (*range)(const float *x, int64_t count, float *inout_least, float *inout_most);
     /* to[c * to_step + r] = from[r * from_step + c] ^ flip, of bytes */

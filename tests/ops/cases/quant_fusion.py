@@ -48,13 +48,13 @@ class Chain:
         scale = np.broadcast_to(np.float32(x_scale) * self.scale, (count,)).copy()
         return self.node(DEQUANTIZE, self.constant(value), self.constant(scale), self.constant(np.zeros(count, np.int32)), axis=0)
 
-    def done(self, label, last, atol, kind=T.FLOAT, opset=17):
+    def done(self, label, last, atol, opset=17, reference="ort"):
         self.nodes.append(helper.make_node("Identity", [last], ["y"]))
         graph = helper.make_graph(
             self.nodes, label, [helper.make_tensor_value_info("x", T.FLOAT, [None] * self.x.ndim)],
             [helper.make_empty_tensor_value_info("y")], [numpy_helper.from_array(v, n) for n, v in self.constants.items()])
-        self.own.model(label, helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8), [("x", self.x)],
-                       rtol=1e-5, atol=atol)
+        self.own.model(label, helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10), [("x", self.x)],
+                       reference, rtol=1e-5, atol=atol)
 
 
 def products(own):
@@ -134,7 +134,39 @@ def dynamic(own):
             c.done("dynamic_conv", c.node("Add", y, c.constant(f32(1, 9, 1, 1))), 1e-4)
 
 
+def weights(own):
+    """Weights alone are integers. ONNX Runtime quantizes the other operand of some of these, which the model does not say."""
+    for m, k, n in [(1, 300, 260), (17, 256, 259), (203, 401, 170)]:
+        for kind, zero in ((np.int8, 0), (np.int8, 5), (np.uint8, 131)):
+            for axis in (None, 1):
+                c = Chain(own, f32(2, m, k))
+                limits = np.iinfo(kind)
+                w = c.constant(rng.integers(limits.min, limits.max + 1, (k, n), kind))
+                count = () if axis is None else (n,)
+                scale = c.constant(np.asarray(f32(*count, low=0.001, high=0.002), np.float32))
+                w = c.node(DEQUANTIZE, w, scale, c.constant(np.full(count, zero, kind)), **({} if axis is None else {"axis": axis}))
+                y = c.node("MatMul", "x", w)
+                if axis is not None:
+                    y = c.node("Add", c.constant(f32(n)), y)
+                c.done("weight_matmul", c.node("Relu", y) if zero else y, 2e-4, opset=21, reference="onnx")
+        c = Chain(own, f32(m, k))
+        w = c.node("Cast", c.constant(rng.integers(-128, 128, (k, n), np.int8)), to=T.FLOAT)
+        w = c.node("Mul", w, c.constant(f32(1, n, low=0.001, high=0.002)))
+        y = c.node("Add", c.node("MatMul", "x", w), c.constant(f32(n)))
+        c.done("cast_matmul", c.node("Tanh", y), 2e-4)
+        # scales of rows stay with the weights, which become floats
+        c = Chain(own, f32(m, k))
+        w = c.node("Mul", c.node("Cast", c.constant(rng.integers(-128, 128, (k, n), np.int8)), to=T.FLOAT), c.constant(f32(k, 1) * 0.001))
+        c.done("cast_matmul_rows", c.node("MatMul", "x", w), 2e-4)
+    for rank in (1, 2):
+        c = Chain(own, np.abs(f32(*([7, 3][:rank]), low=0, high=1099)))
+        table = c.node("Cast", c.constant(rng.integers(-128, 128, (1100, 1000), np.int8)), to=T.FLOAT)
+        table = c.node("Mul", table, c.constant(f32(1100, 1)))
+        c.done("cast_gather", c.node("Gather", table, c.node("Cast", "x", to=T.INT64)), 0)
+
+
 def cases(own):
+    weights(own)
     products(own)
     convolutions(own)
     dynamic(own)

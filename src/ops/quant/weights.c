@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * kelp::WeightMatMul, which passes make: float A times constant weights that stay 8-bit integers in
+ * memory (A, W [k, n], scale and zero point of the whole or of columns, bias; attribute
+ * activation). A slice of a panel becomes floats in cache, and serves all rows from there. The
+ * weights are a quarter of the floats that would come from memory, and of those that would be kept.
+ */
+#include "base/alloc.h"
+#include "ops/linear/gemm.h"
+#include "ops/simd/int8.h"
+
+#define WIDTH KELP_INT8_WIDE_COLUMNS
+#define SLICE 192 /* rows of a panel that are floats at once: 24 KiB */
+#define ROWS 192
+
+enum { A, W, SCALE, ZERO, BIAS };
+
+typedef struct weights_state {
+    size_t size_bytes;
+    int64_t k, n, panels;
+    bool has_zeros;
+    float *scale, *zero; /* of panels * WIDTH columns */
+    int8_t *bytes;       /* panels of [k][WIDTH] */
+} weights_state;
+
+typedef struct weights_plan {
+    int64_t m, rows, down;
+    kelp_act act;
+    const kelp_op_args *args;
+    const weights_state *state;
+} weights_plan;
+
+static const kelp_tensor *constant(const kelp_node *node, size_t index) {
+    const kelp_value *value =
+        index < kelp_node_input_count(node) ? kelp_node_input(node, index) : NULL;
+    return value != NULL ? kelp_value_constant(value) : NULL;
+}
+
+static bool is_row(const kelp_tensor *tensor, int64_t n) {
+    return kelp_tensor_elements(tensor) == 1 || kelp_tensor_elements(tensor) == n;
+}
+
+static kelp_status *check_constants(const kelp_node *node) {
+    const kelp_tensor *w = constant(node, W), *scale = constant(node, SCALE),
+                      *zero = constant(node, ZERO);
+    bool good = w != NULL && w->rank == 2 && (w->dtype == KELP_I8 || w->dtype == KELP_U8) &&
+                scale != NULL && scale->dtype == KELP_F32 && is_row(scale, w->shape[1]);
+    if (good && zero != NULL)
+        good = zero->dtype == w->dtype && is_row(zero, w->shape[1]);
+    return good ? NULL
+                : KELP_ERROR(KELP_INVALID_ARGUMENT,
+                             "operator 'WeightMatMul' expects constant 8-bit weights [k, n] with "
+                             "scales and zero points of the whole or of columns");
+}
+
+/* Scales, zero points, bytes: one behind the other. */
+static kelp_status *new_state(kelp_allocator allocator, int64_t k, int64_t n, weights_state **out) {
+    int64_t panels = (n + WIDTH - 1) / WIDTH;
+    size_t columns, bytes, numbers;
+    if (!kelp_size_mul((size_t)panels, WIDTH, &columns) ||
+        !kelp_size_mul(columns, (size_t)k, &bytes) ||
+        !kelp_size_mul(columns, 2 * sizeof(float), &numbers) ||
+        !kelp_size_add(bytes, numbers, &bytes) || !kelp_size_add(bytes, 64, &bytes) ||
+        !kelp_size_add(bytes, sizeof(weights_state), &bytes))
+        return kelp_status_oom();
+    weights_state *state = NULL;
+    KELP_TRY(kelp_alloc_aligned(allocator, bytes, 64, (void **)&state));
+    float *scale = (float *)(void *)((char *)state + (sizeof *state + 63) / 64 * 64);
+    *state = (weights_state){.size_bytes = bytes,
+                             .k = k,
+                             .n = n,
+                             .panels = panels,
+                             .scale = scale,
+                             .zero = scale + columns,
+                             .bytes = (int8_t *)(scale + 2 * columns)};
+    *out = state;
+    return NULL;
+}
+
+static kelp_status *weights_create(const kelp_node *node, const kelp_op_env *env,
+                                   void **out_state) {
+    const kelp_tensor *w = constant(node, W), *scale = constant(node, SCALE),
+                      *zero = constant(node, ZERO);
+    weights_state *s = NULL;
+    KELP_TRY(check_constants(node));
+    int64_t k = w->shape[0], n = w->shape[1];
+    KELP_TRY(new_state(kelp_op_env_allocator(env), k, n, &s));
+    uint8_t flip = w->dtype == KELP_U8 ? 0x80 : 0;
+    for (int64_t j = 0; j < s->panels * WIDTH; j++) {
+        s->scale[j] =
+            j < n ? (float)kelp_ops_read_f64(scale, kelp_tensor_elements(scale) > 1 ? j : 0) : 0;
+        int64_t at = zero != NULL && kelp_tensor_elements(zero) > 1 ? j : 0;
+        s->zero[j] =
+            zero != NULL && j < n ? (float)(kelp_ops_read_i64(zero, at) - flip) : (float)-flip;
+        s->has_zeros = s->has_zeros || s->zero[j] != 0;
+    }
+    int8_t *to = s->bytes;
+    for (int64_t panel = 0; panel < s->panels; panel++) {
+        size_t count = (size_t)KELP_MIN((int64_t)WIDTH, n - panel * WIDTH);
+        const uint8_t *from = (const uint8_t *)w->data + panel * WIDTH;
+        for (int64_t i = 0; i < k; i++, to += WIDTH, from += n) {
+            memcpy(to, from, count);
+            memset(to + count, flip, WIDTH - count);
+            for (int j = 0; flip != 0 && j < WIDTH; j++)
+                to[j] = (int8_t)((uint8_t)to[j] ^ flip);
+        }
+    }
+    *out_state = s;
+    return NULL;
+}
+
+static void weights_destroy(void *state, kelp_allocator allocator) {
+    weights_state *s = state;
+    if (s != NULL)
+        kelp_free_aligned(allocator, s, s->size_bytes, 64);
+}
+
+static kelp_status *weights_reshape(const void *state, kelp_op_args *args) {
+    const weights_state *s = state;
+    weights_plan *p = args->plan;
+    KELP_TRY(kelp_ops_check(args, 3));
+    const kelp_tensor *a = args->inputs[A], *bias = kelp_ops_in(args, BIAS);
+    int64_t shape[KELP_MAX_RANK];
+    if (a->dtype != KELP_F32)
+        return kelp_ops_bad_type(args, a->dtype);
+    if (a->rank < 1 || a->shape[a->rank - 1] != s->k)
+        return kelp_ops_bad_shapes(args, a, args->inputs[W], "the inner extents differ");
+    if (bias != NULL && (bias->dtype != KELP_F32 || kelp_tensor_elements(bias) != s->n))
+        return kelp_ops_bad_shapes(args, args->inputs[W], bias, "expected a bias of n");
+    if (!kelp_act_parse(kelp_node_attr_string(args->node, "activation", "", NULL), &p->act))
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "WeightMatMul knows no activation '%s'",
+                          kelp_node_attr_string(args->node, "activation", "", NULL));
+    p->m = kelp_ops_product(a->shape, 0, a->rank - 1);
+    p->down = (p->m + ROWS - 1) / ROWS;
+    p->rows = p->down > 0 ? (p->m + p->down - 1) / p->down : 1;
+    memcpy(shape, a->shape, sizeof a->shape);
+    shape[a->rank - 1] = s->n;
+    return kelp_ops_set(args, 0, KELP_F32, a->rank, shape);
+}
+
+/* A unit is some rows of a panel's columns. */
+static void weights_range(void *userp, int64_t begin, int64_t end, int worker) {
+    const weights_plan *p = userp;
+    const weights_state *s = p->state;
+    const kelp_tensor *bias = kelp_ops_in(p->args, BIAS);
+    const kelp_simd *simd = kelp_simd_get();
+    const kelp_int8 *loops = kelp_int8_get();
+    float slice[SLICE * WIDTH] __attribute__((aligned(64)));
+    (void)worker;
+    for (int64_t unit = begin; unit < end; unit++) {
+        int64_t column = unit / p->down * WIDTH, row = unit % p->down * p->rows;
+        int64_t rows = KELP_MIN(p->rows, p->m - row),
+                count = KELP_MIN((int64_t)WIDTH, s->n - column);
+        const float *a = (const float *)p->args->inputs[A]->data + row * s->k;
+        float *c = (float *)p->args->outputs[0]->data + row * s->n + column;
+        for (int64_t k = 0; k < s->k || k == 0; k += SLICE) {
+            int64_t depth = KELP_MIN((int64_t)SLICE, s->k - k);
+            loops->widen(s->bytes + column * s->k + k * WIDTH, depth, s->scale + column,
+                         s->has_zeros ? s->zero + column : NULL, slice);
+            simd->gemm(&(kelp_gemm_block){.a = a + k,
+                                          .b = slice,
+                                          .c = c,
+                                          .lda = s->k,
+                                          .ldb = WIDTH,
+                                          .ldc = s->n,
+                                          .m = rows,
+                                          .n = count,
+                                          .k = depth,
+                                          .accumulate = k > 0});
+        }
+        if (bias == NULL && p->act == KELP_ACT_NONE)
+            continue;
+        for (int64_t i = 0; i < rows; i++)
+            simd->finish(c + i * s->n, bias != NULL ? (const float *)bias->data + column : NULL,
+                         0.0f, NULL, count, p->act);
+    }
+}
+
+static kelp_status *weights_invoke(const void *state, kelp_op_args *args) {
+    weights_plan *p = args->plan;
+    p->args = args;
+    p->state = state;
+    int64_t work = WIDTH * p->state->k * (p->rows + 8);
+    kelp_op_parallel(args->env, p->down * p->state->panels,
+                     1000000 / KELP_MAX((int64_t)1, work) + 1, weights_range, p);
+    return NULL;
+}
+
+const kelp_op_kernel kelp_op_WeightMatMul = {.struct_size = sizeof(kelp_op_kernel),
+                                             .plan_bytes = sizeof(weights_plan),
+                                             .unaligned_inputs = 2,
+                                             .create = weights_create,
+                                             .destroy = weights_destroy,
+                                             .reshape = weights_reshape,
+                                             .invoke = weights_invoke};
