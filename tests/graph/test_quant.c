@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the passes over quantized operators make of graphs, and what they leave alone. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "graph/passes/passes.h"
+
+typedef struct model {
+    kelp_graph *graph;
+    kelp_block *block;
+} model;
+
+static model make(void) {
+    model m = {0};
+    assert_null(kelp_graph_new(kelp_allocator_system(), &m.graph));
+    m.block = m.graph->main;
+    return m;
+}
+
+static kelp_value *value(model *m, kelp_dtype dtype, int32_t rank) {
+    kelp_value *v = NULL;
+    assert_null(kelp_block_add_value(m->block, "v", &v));
+    v->kind = KELP_VALUE_TENSOR;
+    v->dtype = dtype;
+    v->rank = rank;
+    for (int32_t i = 0; i < rank; i++)
+        v->shape[i] = -1;
+    return v;
+}
+
+/* Zeros but for the first element, a float 1 or a byte `first`. */
+static kelp_value *constant(model *m, kelp_dtype dtype, int32_t rank, int64_t a, int64_t b,
+                            uint8_t first) {
+    int64_t shape[2] = {a, b};
+    kelp_value *v = value(m, dtype, rank);
+    kelp_tensor *tensor = KELP_ARENA_NEW(&m->graph->arena, kelp_tensor);
+    assert_null(kelp_tensor_init(tensor, dtype, rank, shape, NULL));
+    tensor->data = kelp_arena_alloc(&m->graph->arena, kelp_tensor_bytes(tensor), 64);
+    memset(tensor->data, 0, kelp_tensor_bytes(tensor));
+    if (dtype == KELP_F32)
+        *(float *)tensor->data = 1.0f;
+    else
+        *(uint8_t *)tensor->data = first;
+    v->constant = tensor;
+    memcpy(v->shape, tensor->shape, sizeof v->shape);
+    return v;
+}
+
+static kelp_value *node(model *m, const char *op, kelp_dtype dtype, kelp_value *a, kelp_value *b,
+                        kelp_value *c) {
+    kelp_value *inputs[3] = {a, b, c}, *out = value(m, dtype, a->rank);
+    assert_null(kelp_block_add_node(m->block, op, "", 17, op, inputs,
+                                    c   ? 3
+                                    : b ? 2
+                                        : 1,
+                                    &out, 1, NULL, NULL));
+    return out;
+}
+
+static kelp_value *quantize(model *m, kelp_value *x, uint8_t zero) {
+    return node(m, "QuantizeLinear", KELP_U8, x, constant(m, KELP_F32, 0, 1, 1, 0),
+                constant(m, KELP_U8, 0, 1, 1, zero));
+}
+
+static kelp_value *dequantize(model *m, kelp_value *x, uint8_t zero) {
+    return node(m, "DequantizeLinear", KELP_F32, x, constant(m, KELP_F32, 0, 1, 1, 0),
+                constant(m, x->dtype, 0, 1, 1, zero));
+}
+
+static void set_output(model *m, kelp_value *y) {
+    m->block->outputs = KELP_ARENA_ARRAY(&m->graph->arena, 1, kelp_value *);
+    m->block->outputs[0] = y;
+    m->block->output_count = 1;
+    y->is_output = true;
+}
+
+/* Names of the nodes that are left, in order. */
+static void expect(model *m, const char *wanted) {
+    char found[256] = "";
+    assert_null(kelp_passes_run_quant(m->block));
+    for (size_t i = 0; i < m->block->node_count; i++) {
+        strcat(found, i > 0 ? " " : "");
+        strcat(found, m->block->nodes[i]->op_type);
+    }
+    assert_string_equal(found, wanted);
+    kelp_graph_release(m->graph);
+}
+
+static kelp_value *weights(model *m, int64_t k, int64_t n) {
+    return dequantize(m, constant(m, KELP_I8, 2, k, n, 3), 0);
+}
+
+static void products_between_roundings_become_one(void **state) {
+    (void)state;
+    model m = make();
+    kelp_value *x = dequantize(&m, quantize(&m, value(&m, KELP_F32, 2), 7), 7);
+    kelp_value *y = quantize(&m, node(&m, "MatMul", KELP_F32, x, weights(&m, 4, 6), NULL), 9);
+    set_output(&m, dequantize(&m, y, 9));
+    expect(&m, "QuantizeLinear QMatMul DequantizeLinear");
+}
+
+static void a_rounding_on_the_way_is_kept_inside(void **state) {
+    (void)state;
+    model m = make();
+    kelp_value *x = dequantize(&m, quantize(&m, value(&m, KELP_F32, 2), 7), 7);
+    kelp_value *y = node(&m, "MatMul", KELP_F32, x, weights(&m, 4, 6), NULL);
+    y = dequantize(&m, quantize(&m, y, 9), 9);
+    y = node(&m, "Add", KELP_F32, y, constant(&m, KELP_F32, 1, 6, 1, 0), NULL);
+    set_output(&m, quantize(&m, node(&m, "Relu", KELP_F32, y, NULL, NULL), 9));
+    expect(&m, "QuantizeLinear QMatMul");
+}
+
+static void bytes_that_another_product_reads_stay_bytes(void **state) {
+    (void)state;
+    model m = make();
+    kelp_value *x = dequantize(&m, quantize(&m, value(&m, KELP_F32, 2), 7), 7);
+    kelp_value *y = node(&m, "MatMul", KELP_F32, x, weights(&m, 4, 6), NULL);
+    y = dequantize(&m, quantize(&m, y, 9), 9);
+    set_output(&m, node(&m, "MatMul", KELP_F32, y, weights(&m, 6, 2), NULL));
+    expect(&m, "QuantizeLinear QMatMul QMatMul");
+}
+
+static void other_scales_are_no_rounding(void **state) {
+    (void)state;
+    model m = make();
+    kelp_value *x = dequantize(&m, quantize(&m, value(&m, KELP_F32, 2), 7), 7);
+    kelp_value *y = node(&m, "MatMul", KELP_F32, x, weights(&m, 4, 6), NULL);
+    y = dequantize(&m, quantize(&m, y, 9), 8); /* comes back with another zero point */
+    set_output(&m, node(&m, "Relu", KELP_F32, y, NULL, NULL));
+    expect(&m, "QuantizeLinear QMatMul DequantizeLinear Relu");
+}
+
+static void float_products_stay(void **state) {
+    (void)state;
+    model m = make();
+    kelp_value *x = value(&m, KELP_F32, 2);
+    /* small weights: they are folded to floats later */
+    set_output(&m, node(&m, "MatMul", KELP_F32, x, weights(&m, 4, 6), NULL));
+    expect(&m, "DequantizeLinear MatMul");
+}
+
+static void large_weights_stay_bytes(void **state) {
+    (void)state;
+    model m = make();
+    kelp_value *y =
+        node(&m, "MatMul", KELP_F32, value(&m, KELP_F32, 2), weights(&m, 256, 300), NULL);
+    y = node(&m, "Add", KELP_F32, y, constant(&m, KELP_F32, 1, 300, 1, 0), NULL);
+    set_output(&m, node(&m, "Tanh", KELP_F32, y, NULL, NULL));
+    expect(&m, "WeightMatMul");
+}
+
+static void what_is_quantized_as_it_comes_is_multiplied_as_integers(void **state) {
+    (void)state;
+    model m = make();
+    kelp_value *x = value(&m, KELP_F32, 2), *out[3];
+    out[0] = value(&m, KELP_U8, 2);
+    out[1] = value(&m, KELP_F32, 0);
+    out[2] = value(&m, KELP_U8, 0);
+    assert_null(kelp_block_add_node(m.block, "DynamicQuantizeLinear", "", 17, "d", &x, 1, out, 3,
+                                    NULL, NULL));
+    kelp_value *y =
+        node(&m, "MatMulInteger", KELP_I32, out[0], constant(&m, KELP_I8, 2, 4, 6, 1), out[2]);
+    y = node(&m, "Cast", KELP_F32, y, NULL, NULL);
+    assert_null(kelp_node_set_i64(y->producer, "to", KELP_F32));
+    kelp_value *scale = node(&m, "Mul", KELP_F32, out[1], constant(&m, KELP_F32, 0, 1, 1, 0), NULL);
+    y = node(&m, "Mul", KELP_F32, y, scale, NULL);
+    set_output(&m, node(&m, "Add", KELP_F32, y, constant(&m, KELP_F32, 1, 6, 1, 0), NULL));
+    expect(&m, "DynamicQuantizeLinear QMatMul");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(products_between_roundings_become_one),
+        cmocka_unit_test(a_rounding_on_the_way_is_kept_inside),
+        cmocka_unit_test(bytes_that_another_product_reads_stay_bytes),
+        cmocka_unit_test(other_scales_are_no_rounding),
+        cmocka_unit_test(float_products_stay),
+        cmocka_unit_test(large_weights_stay_bytes),
+        cmocka_unit_test(what_is_quantized_as_it_comes_is_multiplied_as_integers),
+    };
+    return cmocka_run_group_tests_name("quant", tests, NULL, NULL);
+}
