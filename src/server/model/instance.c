@@ -55,12 +55,13 @@ static kelp_status *create_instance(kelp_model *model, const kelp_config_instanc
     if (model->backend->fn.instance_init)
         KELP_TRY(kelp_from_error(
             model->backend->fn.instance_init((TRITONBACKEND_ModelInstance *)instance)));
-    instance->initialized = true;
     KELP_SERVER_LOG(KELP_LOG_VERBOSE, "created model instance named '%s' on device type '%s'",
                     instance->name, TRITONSERVER_InstanceGroupKindString(instance->kind));
-    if (instance->passive)
-        return NULL;
-    return kelp_scheduler_add(&model->scheduler, instance);
+    if (!instance->passive)
+        KELP_TRY(kelp_scheduler_add(&model->scheduler, instance,
+                                    model->config->has_warmup ? kelp_instance_warm_up : NULL));
+    instance->initialized = true;
+    return NULL;
 }
 
 kelp_status *kelp_model_create_instances(kelp_model *model) {

@@ -126,9 +126,6 @@ static kelp_status *initialize(kelp_model *model) {
     KELP_TRY(kelp_model_config_validate(model->config));
     model->decoupled = model->config->decoupled;
     KELP_TRY(kelp_model_load_labels(model));
-    if (model->config->has_warmup)
-        KELP_SERVER_LOG(KELP_LOG_WARNING, "model '%s': model_warmup is not supported and ignored",
-                        model->name);
     KELP_TRY(prepare_cache(model));
     kelp_execution execution;
     KELP_TRY(choose_execution(model, &execution));

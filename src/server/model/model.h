@@ -25,9 +25,10 @@ struct kelp_instance {
     TRITONSERVER_InstanceGroupKind kind;
     int32_t device_id;
     bool passive;
-    bool begun; /* ModelInstanceInitialize was called, so ModelInstanceFinalize will be */
-    bool initialized;
+    bool begun;       /* ModelInstanceInitialize was called, so ModelInstanceFinalize will be */
+    bool initialized; /* and, unless it is passive, the scheduler has it */
     bool has_thread;
+    struct kelp_instance_start *start; /* what its own thread does first; NULL: nothing */
     pthread_t thread;
     void *state;
     const char *const *profiles;
@@ -94,6 +95,10 @@ kelp_status *kelp_model_complete_config(kelp_model *model, const char *json,
 void kelp_instance_refuse(kelp_instance *instance, kelp_request *request, const kelp_status *error);
 /* Runs requests on an instance and cleans up after a failure. The instance is not executing. */
 void kelp_instance_execute(kelp_instance *instance, kelp_request **requests, uint32_t count);
+
+/* ---- warmup.c ---- */
+/* Runs the samples of the configuration on the instance, which executes nothing else. */
+kelp_status *kelp_instance_warm_up(kelp_instance *instance) KELP_MUST_USE;
 
 /* ---- labels.c ---- */
 /* Reads the label files of the outputs. */

@@ -72,6 +72,35 @@ kelp_status *kelp_request_create(kelp_server *server, const char *model_name, in
     return NULL;
 }
 
+kelp_status *kelp_request_create_for(kelp_model *model, kelp_request **out) {
+    kelp_request *request = NULL;
+    KELP_TRY(KELP_NEW(kelp_allocator_system(), kelp_request, &request));
+    reset(request);
+    request->home = kelp_server_stripe(model->server);
+    kelp_model_retain(model);
+    request->model = model;
+    request->requested_version = model->version;
+    *out = request;
+    return NULL;
+}
+
+kelp_status *kelp_request_begin(kelp_request *request) {
+    kelp_factory *factory = NULL;
+    if (!kelp_model_enter(request->model))
+        return KELP_ERROR(KELP_UNAVAILABLE, "model '%s' is being unloaded", request->model->name);
+    kelp_status *status = kelp_factory_create(request, &factory);
+    if (status) {
+        kelp_model_leave(request->model);
+        return status;
+    }
+    if (request->factory)
+        kelp_factory_release(request->factory);
+    request->factory = factory;
+    request->request_start_ns = request->queue_start_ns = kelp_now_ns();
+    set_state(request, KELP_REQUEST_EXECUTING);
+    return NULL;
+}
+
 kelp_status *kelp_request_delete(kelp_request *request) {
     kelp_request_state state = state_of(request);
     if (state == KELP_REQUEST_PENDING || state == KELP_REQUEST_EXECUTING)

@@ -107,6 +107,10 @@ struct kelp_request {
 /* A request of the caller's for a model that is ready. */
 kelp_status *kelp_request_create(kelp_server *server, const char *model_name, int64_t version,
                                  kelp_request **out) KELP_MUST_USE;
+/* One for a model that need not be ready, with callbacks and inputs to be set by the caller. */
+kelp_status *kelp_request_create_for(kelp_model *model, kelp_request **out) KELP_MUST_USE;
+/* Makes it ready to be executed past the queue. */
+kelp_status *kelp_request_begin(kelp_request *request) KELP_MUST_USE;
 /* INTERNAL, and the request stays, while it is submitted. */
 kelp_status *kelp_request_delete(kelp_request *request) KELP_MUST_USE;
 /* Frees the memory of a request that is in no pool (for the pool). */

@@ -136,13 +136,31 @@ static void run(kelp_scheduler *scheduler, kelp_instance *instance, kelp_request
         kelp_instance_execute(instance, requests, kept);
 }
 
+/* What an instance's thread does first; false when it failed, and nothing follows. */
+static bool begin(kelp_instance *instance) {
+    kelp_scheduler *scheduler = &instance->model->scheduler;
+    kelp_instance_start *start = instance->start;
+    if (!start)
+        return true;
+    kelp_status *status = start->fn(instance);
+    bool usable = !status;
+    pthread_mutex_lock(&scheduler->lock);
+    start->status = status;
+    start->over = true;
+    instance->start = NULL; /* it is the waiting thread's, and gone when that wakes */
+    pthread_cond_broadcast(&scheduler->wake);
+    pthread_mutex_unlock(&scheduler->lock);
+    return usable;
+}
+
 /* The thread of an instance that executes nowhere else. */
 static void *run_instance(void *userp) {
     kelp_instance *instance = userp;
     kelp_scheduler *scheduler = &instance->model->scheduler;
     kelp_request *requests[KELP_SCHEDULER_MOST_JOINED];
+    bool usable = begin(instance);
     pthread_mutex_lock(&scheduler->lock);
-    for (;;) {
+    while (usable) {
         uint32_t count = take(scheduler, true, requests);
         if (count) {
             pthread_mutex_unlock(&scheduler->lock);
@@ -258,8 +276,12 @@ static void run_here(kelp_scheduler *scheduler, kelp_instance *instance, kelp_re
 
 /* ---- instances, submission ---- */
 
-kelp_status *kelp_scheduler_add(kelp_scheduler *scheduler, kelp_instance *instance) {
+kelp_status *kelp_scheduler_add(kelp_scheduler *scheduler, kelp_instance *instance,
+                                kelp_status *(*fn)(kelp_instance *instance)) {
+    kelp_instance_start start = {.fn = fn};
     if (scheduler->execution.on_caller) {
+        if (fn)
+            KELP_TRY(fn(instance));
         pthread_mutex_lock(&scheduler->lock);
         instance->next_free = scheduler->free;
         scheduler->free = instance;
@@ -268,9 +290,15 @@ kelp_status *kelp_scheduler_add(kelp_scheduler *scheduler, kelp_instance *instan
         pthread_mutex_unlock(&scheduler->lock);
         return NULL;
     }
+    if (fn)
+        instance->start = &start;
     KELP_TRY(kelp_thread_start(&instance->thread, "kelp-instance", run_instance, instance));
     instance->has_thread = true;
-    return NULL;
+    pthread_mutex_lock(&scheduler->lock);
+    while (fn && !start.over)
+        pthread_cond_wait(&scheduler->wake, &scheduler->lock);
+    pthread_mutex_unlock(&scheduler->lock);
+    return start.status;
 }
 
 void kelp_scheduler_stop(kelp_scheduler *scheduler, kelp_instance **instances, size_t count) {

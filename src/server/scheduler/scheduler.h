@@ -60,8 +60,18 @@ typedef struct kelp_scheduler {
 void kelp_scheduler_init(kelp_scheduler *scheduler, const struct kelp_model_config *config,
                          kelp_execution execution);
 void kelp_scheduler_deinit(kelp_scheduler *scheduler);
-/* Adds an instance and, unless on_caller, starts its thread. */
-kelp_status *kelp_scheduler_add(kelp_scheduler *scheduler, kelp_instance *instance) KELP_MUST_USE;
+/* What the thread of an instance does before it executes requests, and what came of it. */
+typedef struct kelp_instance_start {
+    kelp_status *(*fn)(kelp_instance *instance);
+    kelp_status *status;
+    bool over; /* under the scheduler's lock; `wake` says when */
+} kelp_instance_start;
+
+/* Adds an instance and, unless on_caller, starts its thread. `fn` (may be NULL) runs first, on the
+ * thread that will execute or, on_caller, on this one; its failure is returned, and the instance
+ * then executes nothing. */
+kelp_status *kelp_scheduler_add(kelp_scheduler *scheduler, kelp_instance *instance,
+                                kelp_status *(*fn)(kelp_instance *instance)) KELP_MUST_USE;
 /* Ends and joins the threads; the queue is empty. */
 void kelp_scheduler_stop(kelp_scheduler *scheduler, kelp_instance **instances, size_t count);
 /* Takes the request, which is PENDING. It may be over when this returns. UNAVAILABLE, and it is not

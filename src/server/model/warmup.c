@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Samples that an instance runs before its model is ready (`model_warmup`): so many requests of one
+ * batch element at once, so many times, past the scheduler. They count in the statistics; their
+ * answers are dropped, and an error fails the load. Thread: the one that will execute, where the
+ * instance has one of its own; else the loading one.
+ */
+#include "base/arena.h"
+#include "base/checked.h"
+#include "base/fs.h"
+#include "server/abi/log.h"
+#include "server/model/config_view.h"
+#include "server/model/model.h"
+#include "server/request/response.h"
+#include "server/server.h"
+
+/* ---- what the requests of one execution report to ---- */
+
+typedef struct flight {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    uint32_t pending; /* releases and final answers to come */
+    kelp_status *error;
+} flight;
+
+static void note(flight *f, bool over, kelp_status *take_error) {
+    pthread_mutex_lock(&f->lock);
+    if (take_error && !f->error)
+        f->error = take_error;
+    else
+        kelp_status_free(take_error);
+    f->pending -= over;
+    if (f->pending == 0)
+        pthread_cond_broadcast(&f->changed);
+    pthread_mutex_unlock(&f->lock);
+}
+
+static void on_release(TRITONSERVER_InferenceRequest *request, uint32_t flags, void *userp) {
+    (void)request;
+    (void)flags;
+    note(userp, true, NULL);
+}
+
+static void on_response(TRITONSERVER_InferenceResponse *handle, uint32_t flags, void *userp) {
+    kelp_response *response = (kelp_response *)handle;
+    kelp_status *error = NULL;
+    if (response) {
+        if (response->error)
+            error = kelp_status_clone(response->error);
+        kelp_response_delete(response);
+    }
+    note(userp, (flags & TRITONSERVER_RESPONSE_COMPLETE_FINAL) != 0, error);
+}
+
+static TRITONSERVER_Error *allocate(TRITONSERVER_ResponseAllocator *allocator, const char *name,
+                                    size_t size_bytes, TRITONSERVER_MemoryType type, int64_t id,
+                                    void *userp, void **buffer, void **buffer_userp,
+                                    TRITONSERVER_MemoryType *actual_type, int64_t *actual_id) {
+    (void)allocator, (void)name, (void)type, (void)id, (void)userp;
+    *buffer = NULL;
+    *buffer_userp = NULL;
+    *actual_type = TRITONSERVER_MEMORY_CPU;
+    *actual_id = 0;
+    return size_bytes ? kelp_to_error(kelp_alloc(kelp_allocator_system(), size_bytes, buffer))
+                      : NULL;
+}
+
+static TRITONSERVER_Error *give_back(TRITONSERVER_ResponseAllocator *allocator, void *buffer,
+                                     void *buffer_userp, size_t size_bytes,
+                                     TRITONSERVER_MemoryType type, int64_t id) {
+    (void)allocator, (void)buffer_userp, (void)type, (void)id;
+    kelp_free(kelp_allocator_system(), buffer, size_bytes);
+    return NULL;
+}
+
+static kelp_response_allocator heap_allocator = {.alloc_fn = allocate, .release_fn = give_back};
+
+/* ---- the data of a sample ---- */
+
+typedef struct sample_input {
+    const char *name;
+    TRITONSERVER_DataType datatype;
+    int64_t shape[KELP_SERVER_MAX_RANK];
+    uint64_t rank;
+    const void *data;
+    size_t size_bytes;
+    kelp_mapping file;
+} sample_input;
+
+typedef struct sample {
+    kelp_arena arena;
+    const char *name;
+    sample_input *inputs;
+    size_t input_count;
+    uint32_t requests, times;
+} sample;
+
+static kelp_status *read_shape(const kelp_model *model, const kelp_config_value *value,
+                               sample_input *out) {
+    const kelp_config_io *io = kelp_model_config_input(model->config, value->key);
+    uint32_t element = TRITONSERVER_DataTypeByteSize(out->datatype);
+    int64_t size_bytes = element ? element : 4; /* a string of nothing is its length */
+    if (io && model->config->max_batch_size > 0 && !io->is_shape_tensor)
+        out->shape[out->rank++] = 1;
+    for (const kelp_config_value *dim = kelp_config_get(value->message, "dims"); dim;
+         dim = dim->next) {
+        if (dim->i < 0 || out->rank == KELP_SERVER_MAX_RANK ||
+            !kelp_i64_mul(size_bytes, dim->i, &size_bytes))
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "input '%s': expected every dimension to be given, found %lld",
+                              out->name, (long long)dim->i);
+        out->shape[out->rank++] = dim->i;
+    }
+    out->size_bytes = (size_t)size_bytes;
+    return NULL;
+}
+
+static kelp_status *read_file(const kelp_model *model, kelp_str file, sample_input *out) {
+    kelp_allocator heap = kelp_allocator_system();
+    char *relative = NULL, *path = NULL;
+    kelp_buf text;
+    kelp_buf_init(&text, heap);
+    kelp_buf_printf(&text, "warmup/%.*s", KELP_STR_ARG(file));
+    const char *joined = kelp_buf_cstr(&text);
+    kelp_status *status = joined ? kelp_strdup(heap, joined, &relative) : kelp_status_oom();
+    kelp_buf_deinit(&text);
+    if (!status && !kelp_fs_is_inside(relative + sizeof "warmup"))
+        status = KELP_ERROR(KELP_INVALID_ARGUMENT, "input '%s': '%s' lies outside the model",
+                            out->name, relative);
+    if (!status)
+        status = kelp_fs_join(heap, model->directory, relative, &path);
+    if (!status)
+        status = kelp_fs_map(path, &out->file);
+    if (!status && out->datatype == TRITONSERVER_TYPE_BYTES)
+        out->size_bytes = out->file.size_bytes;
+    else if (!status && out->file.size_bytes < out->size_bytes)
+        status =
+            KELP_ERROR(KELP_INVALID_ARGUMENT, "input '%s': expected %zu bytes, '%s' has only %zu",
+                       out->name, out->size_bytes, relative, out->file.size_bytes);
+    out->data = out->file.data;
+    kelp_free_string(heap, relative);
+    kelp_free_string(heap, path);
+    return status;
+}
+
+/* Zeros, or bytes of which no two runs are told that they differ. */
+static kelp_status *make_data(kelp_arena *arena, bool random, sample_input *out) {
+    unsigned char *data = KELP_ARENA_ARRAY(arena, out->size_bytes + 1, unsigned char);
+    uint64_t state = 0x9e3779b97f4a7c15u;
+    if (!data)
+        return kelp_status_oom();
+    memset(data, 0, out->size_bytes);
+    random = random && out->datatype != TRITONSERVER_TYPE_BYTES;
+    for (size_t i = 0; random && i < out->size_bytes; i++) {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        data[i] = (unsigned char)(out->datatype == TRITONSERVER_TYPE_BOOL ? state & 1 : state);
+    }
+    out->data = data;
+    return NULL;
+}
+
+static kelp_status *read_input(const kelp_model *model, kelp_arena *arena,
+                               const kelp_config_value *value, sample_input *out) {
+    const kelp_config_value *file = kelp_config_get(value->message, "input_data_file");
+    const kelp_config_value *random = kelp_config_get(value->message, "random_data");
+    out->name = kelp_arena_strndup(arena, value->key.data, value->key.length);
+    out->datatype = (TRITONSERVER_DataType)kelp_config_number(value->message, "data_type");
+    if (!out->name)
+        return kelp_status_oom();
+    KELP_TRY(read_shape(model, value, out));
+    if (file)
+        return read_file(model, file->text, out);
+    if (!random && !kelp_config_get(value->message, "zero_data"))
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "input '%s': expected zero_data, random_data or input_data_file",
+                          out->name);
+    return make_data(arena, random != NULL, out);
+}
+
+static kelp_status *read_sample(const kelp_model *model, const kelp_config_message *setting,
+                                sample *out) {
+    const kelp_config_value *first = kelp_config_get(setting, "inputs");
+    size_t count = 0;
+    out->name = kelp_config_text(&out->arena, setting, "name");
+    out->requests = (uint32_t)kelp_config_number(setting, "batch_size");
+    out->times = (uint32_t)kelp_config_number(setting, "count");
+    if (out->times == 0)
+        out->times = 1;
+    for (const kelp_config_value *value = first; value; value = value->next)
+        count++;
+    out->inputs = KELP_ARENA_ARRAY(&out->arena, count + 1, sample_input);
+    if (!out->inputs || !out->name)
+        return kelp_status_oom();
+    memset(out->inputs, 0, (count + 1) * sizeof *out->inputs);
+    if (out->requests > KELP_SCHEDULER_MOST_JOINED)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "expected a batch_size of at most %d, found %u",
+                          KELP_SCHEDULER_MOST_JOINED, out->requests);
+    for (const kelp_config_value *value = first; value; value = value->next)
+        KELP_TRY(read_input(model, &out->arena, value, &out->inputs[out->input_count++]));
+    return NULL;
+}
+
+static void sample_deinit(sample *s) {
+    for (size_t i = 0; i < s->input_count; i++)
+        kelp_fs_unmap(&s->inputs[i].file);
+    kelp_arena_deinit(&s->arena);
+}
+
+/* ---- its execution ---- */
+
+static kelp_status *fill_request(const sample *s, kelp_request *request, flight *f) {
+    request->release_fn = on_release;
+    request->release_userp = f;
+    request->response_fn = on_response;
+    request->response_userp = f;
+    request->allocator = &heap_allocator;
+    for (size_t i = 0; i < s->input_count; i++) {
+        const sample_input *from = &s->inputs[i];
+        const kelp_buffer_attributes attributes = {.size_bytes = from->size_bytes};
+        kelp_input *input = NULL;
+        KELP_TRY(kelp_request_add_input(request, from->name, from->datatype, from->shape,
+                                        from->rank, &input));
+        KELP_TRY(kelp_input_append(input, NULL, from->data, &attributes));
+    }
+    return kelp_request_normalize(request);
+}
+
+static kelp_status *execute(kelp_instance *instance, kelp_request **requests, uint32_t count,
+                            flight *f) {
+    for (uint32_t i = 0; i < count; i++) {
+        kelp_status *status = kelp_request_begin(requests[i]);
+        if (!status) {
+            f->pending += 2;
+            continue;
+        }
+        while (i-- > 0)
+            kelp_instance_refuse(instance, requests[i], status);
+        return status;
+    }
+    kelp_instance_execute(instance, requests, count);
+    pthread_mutex_lock(&f->lock);
+    while (f->pending > 0)
+        pthread_cond_wait(&f->changed, &f->lock);
+    kelp_status *error = f->error;
+    f->error = NULL;
+    pthread_mutex_unlock(&f->lock);
+    return error;
+}
+
+static kelp_status *run_sample(kelp_instance *instance, const sample *s, flight *f) {
+    kelp_request *requests[KELP_SCHEDULER_MOST_JOINED];
+    uint32_t made = 0;
+    kelp_status *status = NULL;
+    while (made < s->requests && !status) {
+        status = kelp_request_create_for(instance->model, &requests[made]);
+        if (!status)
+            status = fill_request(s, requests[made++], f);
+    }
+    for (uint32_t i = 0; i < s->times && !status; i++) {
+        kelp_request *order[KELP_SCHEDULER_MOST_JOINED];
+        memcpy(order, requests, made * sizeof *order);
+        status = execute(instance, order, made, f);
+    }
+    while (made-- > 0)
+        kelp_server_log_status("cannot delete a request of a sample",
+                               kelp_request_delete(requests[made]));
+    return status;
+}
+
+kelp_status *kelp_instance_warm_up(kelp_instance *instance) {
+    flight f = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+    const kelp_model *model = instance->model;
+    kelp_status *status = NULL;
+    for (const kelp_config_value *value = kelp_config_get(model->config->tree, "model_warmup");
+         value && !status; value = value->next) {
+        sample s = {0};
+        kelp_arena_init(&s.arena, kelp_allocator_system(), 0);
+        status = read_sample(model, value->message, &s);
+        if (!status && s.requests > 0)
+            status = run_sample(instance, &s, &f);
+        if (status)
+            status = KELP_ANNOTATE(status, "failed to run warmup sample '%s' on instance '%s'",
+                                   s.name ? s.name : "", instance->name);
+        sample_deinit(&s);
+    }
+    kelp_status_free(f.error);
+    pthread_cond_destroy(&f.changed);
+    pthread_mutex_destroy(&f.lock);
+    return status;
+}
