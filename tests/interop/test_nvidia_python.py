@@ -114,10 +114,16 @@ class NvidiaPython(unittest.TestCase):
         interop.write_model(cls.repository, "plain", PLAIN_CONFIG, {"1/model.py": PLAIN})
         interop.write_model(cls.repository, "cached", CACHED_CONFIG, {"1/model.py": PLAIN})
         interop.write_model(cls.repository, "self", 'backend: "python"\n', {"1/model.py": SELF})
+        # A backend of its own that is written in Python: the models of it hold no code.
+        os.makedirs(os.path.join(staged, "backends", "scale"))
+        with open(os.path.join(staged, "backends", "scale", "model.py"), "w", encoding="utf-8") as file:
+            file.write(PLAIN)
+        interop.write_model(cls.repository, "scaled", PLAIN_CONFIG.replace('"python"', '"scale"').replace('"3"', '"7"'), {})
+        os.makedirs(os.path.join(cls.repository, "scaled", "1"), exist_ok=True)
         cls.ports = interop.free_ports(3)
         cls.server = interop.Server(
             interop.kelp_command(staged, cls.repository, cls.ports, "--model-control-mode", "explicit", "--load-model", "digits",
-                                 "--load-model", "plain", "--load-model", "self", "--load-model", "cached",
+                                 "--load-model", "plain", "--load-model", "self", "--load-model", "cached", "--load-model", "scaled",
                                  "--cache-config", "local,size=1048576"), environment).wait_ready(cls.ports[0])
         cls.http = httpclient.InferenceServerClient(f"127.0.0.1:{cls.ports[0]}")
 
@@ -132,6 +138,11 @@ class NvidiaPython(unittest.TestCase):
     def test_plain(self):
         values = np.arange(6, dtype=np.float32).reshape(2, 3)
         np.testing.assert_array_equal(infer(self.http, "plain", "IN", values, "OUT"), values * 3)
+
+    def test_backend_written_in_python(self):
+        values = np.arange(6, dtype=np.float32).reshape(2, 3)
+        np.testing.assert_array_equal(infer(self.http, "scaled", "IN", values, "OUT"), values * 7)
+        self.assertEqual(self.http.get_model_config("scaled")["runtime"], "model.py")
 
     def test_error_of_the_model(self):
         with self.assertRaisesRegex(InferenceServerException, "a negative number"):

@@ -3,7 +3,9 @@
  * what the server says of itself. */
 #include "server/support.h"
 
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 static const server_setup explicit_mode = {.mode = TRITONSERVER_MODEL_CONTROL_EXPLICIT};
 
@@ -141,6 +143,63 @@ static void test_missing_library_names_every_path(void **state) {
                            "\"reason\":\"unable to load backend");
     server_end(server);
     repo_remove(&r);
+}
+
+/* A backend written in Python: its model.py, run by the library of "python". Any library will do
+ * here. */
+static void test_backend_of_a_script(void **state) {
+    repo r, backends;
+    char path[600];
+    call c;
+    TRITONSERVER_Message *message = NULL;
+    static const int64_t shape[] = {2};
+    static const int32_t data[] = {1, 2};
+    static const char *const names[] = {"good", "good-2"};
+    (void)state;
+    repo_make(&r);
+    repo_make(&backends);
+    for (int i = 0; i < 2; i++) {
+        char config[1024];
+        snprintf(config, sizeof config,
+                 "backend: \"mine%d\" %s"
+                 "input [ { name: \"INPUT0\" data_type: TYPE_INT32 dims: [ 2 ] } ]\n"
+                 "output [ { name: \"OUTPUT0\" data_type: TYPE_INT32 dims: [ 2 ] } ]\n",
+                 i, i ? "runtime: \"model.py\"\n" : "");
+        repo_model(&r, names[i], config);
+    }
+    TRITONSERVER_Server *server =
+        server_start(&r, &(server_setup){.mode = TRITONSERVER_MODEL_CONTROL_EXPLICIT,
+                                         .backends = backends.path});
+    snprintf(path, sizeof path, "'%s/mine0/model.py' (no such folder)", backends.path);
+    fails(TRITONSERVER_ServerLoadModel(server, "good"), TRITONSERVER_ERROR_INVALID_ARG, path);
+    snprintf(path, sizeof path, "%s/mine0", backends.path);
+    mkdir(path, 0755);
+    snprintf(path, sizeof path, "%s/mine1", backends.path);
+    mkdir(path, 0755);
+    repo_file(&backends, "mine0/model.py", "");
+    repo_file(&backends, "mine1/model.py", "");
+    snprintf(path, sizeof path, "'%s/python/libtriton_python.so' (no such folder)", backends.path);
+    fails(TRITONSERVER_ServerLoadModel(server, "good"), TRITONSERVER_ERROR_INVALID_ARG, path);
+    snprintf(path, sizeof path, "%s/python", backends.path);
+    mkdir(path, 0755);
+    snprintf(path, sizeof path, "%s/python/libtriton_python.so", backends.path);
+    assert_int_equal(symlink(KELP_TEST_BACKENDS "/misbehave/libtriton_misbehave.so", path), 0);
+    for (int i = 0; i < 2; i++) {
+        ok(TRITONSERVER_ServerLoadModel(server, names[i]));
+        call_init(&c, server, names[i], -1);
+        call_input(&c, "INPUT0", TRITONSERVER_TYPE_INT32, shape, 1, data, sizeof data);
+        call_run(&c);
+        size_t size_bytes = 0;
+        call_output(&c, "OUTPUT0", &size_bytes);
+        call_deinit(&c);
+        ok(TRITONSERVER_ServerModelConfig(server, names[i], -1, 1, &message));
+        char *config = message_text(message);
+        contains(config, "\"runtime\":\"model.py\"");
+        free(config);
+    }
+    server_end(server);
+    repo_remove(&r);
+    repo_remove(&backends);
 }
 
 static void test_wrong_configs(void **state) {
@@ -673,6 +732,7 @@ int main(void) {
         cmocka_unit_test(test_none_mode),
         cmocka_unit_test(test_explicit_mode),
         cmocka_unit_test(test_missing_library_names_every_path),
+        cmocka_unit_test(test_backend_of_a_script),
         cmocka_unit_test(test_wrong_configs),
         cmocka_unit_test(test_versions),
         cmocka_unit_test(test_unload_waits_for_requests),

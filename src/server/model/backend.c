@@ -79,6 +79,7 @@ static void backend_free(kelp_backend *backend) {
               backend->attribute.group_capacity * sizeof *backend->attribute.groups);
     kelp_free_string(heap, backend->name);
     kelp_free_string(heap, backend->directory);
+    kelp_free_string(heap, backend->identity);
     kelp_free_string(heap, backend->library);
     kelp_free(heap, backend, sizeof *backend);
 }
@@ -125,13 +126,13 @@ static void finalize(kelp_backend *backend) {
 
 /* The loaded backend of that identity, or a new one; list_lock held. `builtin` NULL: `library` is a
  * file. */
-static kelp_status *acquire_locked(const char *name, const char *library, const char *directory,
-                                   const kelp_builtin_backend *builtin,
+static kelp_status *acquire_locked(const char *name, const char *identity, const char *library,
+                                   const char *directory, const kelp_builtin_backend *builtin,
                                    const kelp_server_options *options,
                                    const char *backend_directory, kelp_backend **out) {
     kelp_allocator heap = kelp_allocator_system();
     for (kelp_backend *known = list; known; known = known->next) {
-        if (strcmp(known->library, library) == 0) {
+        if (strcmp(known->identity, identity) == 0) {
             known->refs++;
             *out = known;
             return NULL;
@@ -140,6 +141,8 @@ static kelp_status *acquire_locked(const char *name, const char *library, const 
     kelp_backend *backend = NULL;
     KELP_TRY(KELP_NEW(heap, kelp_backend, &backend));
     kelp_status *status = kelp_strdup(heap, name, &backend->name);
+    if (!status)
+        status = kelp_strdup(heap, identity, &backend->identity);
     if (!status)
         status = kelp_strdup(heap, library, &backend->library);
     if (!status)
@@ -195,57 +198,115 @@ void kelp_backend_release(kelp_backend *backend) {
 
 /* ---- finding the library ---- */
 
-static kelp_status *make_path(kelp_buf *path, const char *folder, const char *file) {
-    kelp_buf_clear(path);
-    kelp_buf_printf(path, "%s/%s", folder, file);
-    return kelp_buf_cstr(path) ? NULL : kelp_status_oom();
+/* What was looked for: the place where it was found, and in words all where it was not. */
+typedef struct search {
+    const kelp_backend_query *query;
+    const char *backend_directory;
+    char *own_folder; /* BACKENDS/NAME */
+    kelp_buf path;
+    kelp_buf tried;
+} search;
+
+static kelp_status *search_init(search *s, const kelp_backend_query *query,
+                                const char *backend_directory) {
+    kelp_allocator heap = kelp_allocator_system();
+    *s = (search){.query = query, .backend_directory = backend_directory};
+    kelp_buf_init(&s->path, heap);
+    kelp_buf_init(&s->tried, heap);
+    return kelp_fs_join(heap, backend_directory, query->name, &s->own_folder);
+}
+
+static void search_deinit(search *s) {
+    kelp_free_string(kelp_allocator_system(), s->own_folder);
+    kelp_buf_deinit(&s->path);
+    kelp_buf_deinit(&s->tried);
+}
+
+/* Whether the folder has the file, whose path is s->path then. */
+static kelp_status *look(search *s, const char *folder, const char *file, bool *out_found) {
+    kelp_buf_clear(&s->path);
+    kelp_buf_printf(&s->path, "%s/%s", folder, file);
+    if (!kelp_buf_cstr(&s->path))
+        return kelp_status_oom();
+    *out_found = kelp_fs_kind_of(s->path.data) == KELP_FS_FILE;
+    if (!*out_found)
+        kelp_buf_printf(&s->tried, "%s'%s' (%s)", s->tried.length ? ", " : "", s->path.data,
+                        kelp_fs_kind_of(folder) == KELP_FS_DIRECTORY ? "no such file"
+                                                                     : "no such folder");
+    return NULL;
+}
+
+/* The first of the folders that has the file; NULL when none has. */
+static kelp_status *look_in(search *s, const char *const *folders, size_t count, const char *file,
+                            const char **out_folder) {
+    bool found = false;
+    *out_folder = NULL;
+    for (size_t i = 0; i < count && !found; i++) {
+        KELP_TRY(look(s, folders[i], file, &found));
+        if (found)
+            *out_folder = folders[i];
+    }
+    return NULL;
+}
+
+/* A backend that is written in Python: BACKENDS/NAME/model.py, run by the library of the backend
+ * "python". It is a backend of its own for each name. */
+static kelp_status *acquire_python(search *s, kelp_backend **out) {
+    const kelp_backend_query *query = s->query;
+    bool found = false;
+    const char *folder = NULL;
+    char *identity = NULL, *shared = NULL;
+    KELP_TRY(look(s, s->own_folder, "model.py", &found));
+    if (!found)
+        return NULL;
+    kelp_allocator heap = kelp_allocator_system();
+    kelp_status *status = kelp_strdup(heap, s->path.data, &identity);
+    if (!status)
+        status = kelp_fs_join(heap, s->backend_directory, "python", &shared);
+    const char *folders[] = {query->version_directory, query->model_directory, s->own_folder,
+                             shared};
+    if (!status)
+        status = look_in(s, folders, 4, "libtriton_python.so", &folder);
+    if (!status && folder)
+        status = acquire_locked(query->name, identity, s->path.data, s->own_folder, NULL,
+                                query->options, s->backend_directory, out);
+    if (!status && *out)
+        (*out)->python_based = true;
+    kelp_free_string(heap, identity);
+    kelp_free_string(heap, shared);
+    return status;
 }
 
 static kelp_status *acquire_file(const kelp_backend_query *query, const char *backend_directory,
                                  kelp_backend **out) {
-    kelp_allocator heap = kelp_allocator_system();
-    kelp_buf own_folder, file, path, tried;
-    kelp_buf_init(&own_folder, heap);
-    kelp_buf_init(&file, heap);
-    kelp_buf_init(&path, heap);
-    kelp_buf_init(&tried, heap);
-    kelp_buf_printf(&own_folder, "%s/%s", backend_directory, query->name);
-    if (query->library && query->library[0])
-        kelp_buf_append_cstr(&file, query->library);
-    else
-        kelp_buf_printf(&file, "libtriton_%s.so", query->name);
-    const char *file_name = kelp_buf_cstr(&file);
-    const char *folders[] = {query->version_directory, query->model_directory,
-                             kelp_buf_cstr(&own_folder)};
-    kelp_status *status = file_name && folders[2] ? NULL : kelp_status_oom();
-    bool found = false;
-    for (size_t i = 0; i < 3 && !status && !found; i++) {
-        status = make_path(&path, folders[i], file_name);
-        if (status)
-            break;
-        if (kelp_fs_kind_of(path.data) != KELP_FS_FILE) {
-            kelp_buf_printf(&tried, "%s'%s' (%s)", tried.length ? ", " : "", path.data,
-                            kelp_fs_kind_of(folders[i]) == KELP_FS_DIRECTORY ? "no such file"
-                                                                             : "no such folder");
-            continue;
-        }
-        found = true;
-        status = acquire_locked(query->name, path.data, folders[i], NULL, query->options,
-                                backend_directory, out);
-        if (status)
-            status = KELP_ANNOTATE(status, "unable to load backend '%s' from '%s'", query->name,
-                                   path.data);
+    search s;
+    char default_name[300];
+    const char *file = query->library, *folder = NULL;
+    bool given = file && file[0], python = given && strcmp(file, "model.py") == 0;
+    *out = NULL;
+    kelp_status *status = search_init(&s, query, backend_directory);
+    if (!given) {
+        snprintf(default_name, sizeof default_name, "libtriton_%s.so", query->name);
+        file = default_name;
     }
-    if (!status && !found)
-        status = KELP_ERROR(KELP_INVALID_ARGUMENT,
-                            "unable to find '%s' for backend '%s': tried %s; '%s' is none of the "
-                            "built-in backends",
-                            file_name, query->name, kelp_buf_cstr(&tried) ? tried.data : "",
-                            query->name);
-    kelp_buf_deinit(&own_folder);
-    kelp_buf_deinit(&file);
-    kelp_buf_deinit(&path);
-    kelp_buf_deinit(&tried);
+    const char *folders[] = {query->version_directory, query->model_directory, s.own_folder};
+    if (!status && !python)
+        status = look_in(&s, folders, 3, file, &folder);
+    if (!status && folder)
+        status = acquire_locked(query->name, s.path.data, s.path.data, folder, NULL, query->options,
+                                backend_directory, out);
+    else if (!status && (python || !given))
+        status = acquire_python(&s, out);
+    if (status)
+        status = KELP_ANNOTATE(status, "unable to load backend '%s' from '%s'", query->name,
+                               s.path.data ? s.path.data : "");
+    else if (!*out)
+        status =
+            KELP_ERROR(KELP_INVALID_ARGUMENT,
+                       "unable to find '%s' for backend '%s': tried %s; '%s' is none of the "
+                       "built-in backends",
+                       file, query->name, kelp_buf_cstr(&s.tried) ? s.tried.data : "", query->name);
+    search_deinit(&s);
     return status;
 }
 
@@ -268,7 +329,7 @@ kelp_status *kelp_backend_acquire(const kelp_backend_query *query, kelp_backend 
     if (builtin) {
         char identity[64];
         snprintf(identity, sizeof identity, "builtin:%s", builtin->name);
-        status = acquire_locked(query->name, identity, "", builtin, options, directory, out);
+        status = acquire_locked(query->name, identity, "", "", builtin, options, directory, out);
     } else {
         status = acquire_file(query, directory, out);
     }

@@ -32,14 +32,16 @@ struct kelp_backend {
     kelp_backend *next; /* in the process's list */
     unsigned refs;      /* under the list's lock */
     char *name;
-    char *directory; /* of the library; "" for a built-in one */
-    char *library;   /* path of the library; "builtin:NAME" for a built-in one: the identity */
+    char *directory; /* of the library, or of the model.py; "" for a built-in one */
+    char *library;   /* its path; "" for a built-in one */
+    char *identity;  /* that path, or that of the model.py; "builtin:NAME" */
     kelp_dl dl;
     kelp_builtin_backend fn; /* the entry points, from either source */
     TRITONSERVER_Error *(*ready)(TRITONBACKEND_ModelInstance *instance);
     /* Kelp's own entry point, of libraries made with its kit; see kelp/backend.h. */
     bool (*may_block)(TRITONBACKEND_Model *model, TRITONBACKEND_Request *request);
     bool builtin;
+    bool python_based;   /* its code is a model.py, which the library runs */
     bool never_releases; /* the library does not know TRITONBACKEND_RequestRelease: the server
                             releases for it */
     bool never_reports;  /* nor a function that reports statistics: the server counts */

@@ -4,6 +4,7 @@
 
 #include "base/fs.h"
 #include "server/abi/log.h"
+#include "server/model/config_schema.h"
 #include "server/repository/agents.h"
 #include "server/repository/scan.h"
 #include "server/server.h"
@@ -65,6 +66,14 @@ static kelp_status *acquire_backend(kelp_model *model) {
                                       model->backend->attribute.group_count, 0, &preferred));
     kelp_model_config_release(model->config);
     model->config = preferred;
+    if (model->backend->python_based) {
+        /* Which tells the library of "python" that the code is the backend's, not the model's. */
+        kelp_config_value *runtime = kelp_config_set(preferred->arena, preferred->tree, "runtime");
+        if (!runtime)
+            return kelp_status_oom();
+        runtime->text = KELP_STR("model.py");
+        preferred->runtime = "model.py";
+    }
     return write_config(model);
 }
 
