@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A backend that notes what it is told, for a test in the same process to read. It refuses a
+ * version whose folder holds a file "bad". OUTPUT0 has the type, shape and bytes of INPUT0.
+ */
+#include "server/probe_backend.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+EXPORT probe_notes probe_seen;
+
+static void must(TRITONSERVER_Error *error) {
+    if (error) {
+        fprintf(stderr, "probe: %s\n", TRITONSERVER_ErrorMessage(error));
+        abort();
+    }
+}
+
+static void note_message(TRITONSERVER_Message *message, char *out, size_t size) {
+    const char *base = NULL;
+    size_t length = 0;
+    must(TRITONSERVER_MessageSerializeToJson(message, &base, &length));
+    snprintf(out, size, "%.*s", (int)length, base);
+}
+
+TRITONSERVER_Error *TRITONBACKEND_Initialize(TRITONBACKEND_Backend *backend) {
+    TRITONSERVER_Message *config = NULL;
+    TRITONBACKEND_ArtifactType type;
+    const char *location = NULL;
+    must(TRITONBACKEND_BackendConfig(backend, &config));
+    note_message(config, probe_seen.backend_config, sizeof probe_seen.backend_config);
+    must(TRITONBACKEND_BackendArtifacts(backend, &type, &location));
+    snprintf(probe_seen.artifacts, sizeof probe_seen.artifacts, "%s", location);
+    return NULL;
+}
+
+TRITONSERVER_Error *TRITONBACKEND_ModelInitialize(TRITONBACKEND_Model *model) {
+    TRITONBACKEND_ArtifactType type;
+    const char *location = NULL;
+    uint64_t version = 0;
+    char path[600];
+    must(TRITONBACKEND_ModelRepository(model, &type, &location));
+    must(TRITONBACKEND_ModelVersion(model, &version));
+    must(TRITONBACKEND_ModelAutoCompleteConfig(model, &probe_seen.auto_complete));
+    snprintf(path, sizeof path, "%s/%llu/bad", location, (unsigned long long)version);
+    probe_seen.models++;
+    if (access(path, F_OK) == 0)
+        return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_INTERNAL, "a bad version");
+    return NULL;
+}
+
+TRITONSERVER_Error *TRITONBACKEND_ModelFinalize(TRITONBACKEND_Model *model) {
+    (void)model;
+    probe_seen.finalize_thread = pthread_self();
+    return NULL;
+}
+
+TRITONSERVER_Error *TRITONBACKEND_ModelInstanceInitialize(TRITONBACKEND_ModelInstance *instance) {
+    TRITONSERVER_Message *policy = NULL;
+    const char *name = NULL;
+    bool passive = false;
+    must(TRITONBACKEND_ModelInstanceName(instance, &name));
+    must(TRITONBACKEND_ModelInstanceIsPassive(instance, &passive));
+    must(TRITONBACKEND_ModelInstanceHostPolicy(instance, &policy));
+    note_message(policy, probe_seen.host_policy, sizeof probe_seen.host_policy);
+    snprintf(probe_seen.instance, sizeof probe_seen.instance, "%s", name);
+    probe_seen.instances++;
+    probe_seen.passive += passive;
+    probe_seen.initialize_thread = pthread_self();
+    return NULL;
+}
+
+static void note_parameters(TRITONBACKEND_Request *request) {
+    char *at = probe_seen.parameters, *end = at + sizeof probe_seen.parameters;
+    uint32_t count = 0;
+    must(TRITONBACKEND_RequestParameterCount(request, &count));
+    *at = '\0';
+    for (uint32_t i = 0; i < count; i++) {
+        const char *name = NULL;
+        TRITONSERVER_ParameterType type;
+        const void *value = NULL;
+        must(TRITONBACKEND_RequestParameter(request, i, &name, &type, &value));
+        size_t room = (size_t)(end - at);
+        if (type == TRITONSERVER_PARAMETER_STRING)
+            at += snprintf(at, room, "%s=%s;", name, (const char *)value);
+        else if (type == TRITONSERVER_PARAMETER_INT)
+            at += snprintf(at, room, "%s=%lld;", name, (long long)*(const int64_t *)value);
+        else if (type == TRITONSERVER_PARAMETER_BOOL)
+            at += snprintf(at, room, "%s=%d;", name, *(const bool *)value);
+        else
+            at += snprintf(at, room, "%s=%g;", name, *(const double *)value);
+    }
+}
+
+static void note_outputs(TRITONBACKEND_Request *request) {
+    uint32_t count = 0;
+    TRITONSERVER_MemoryType type = TRITONSERVER_MEMORY_GPU;
+    int64_t id = 5;
+    size_t size_bytes = 64;
+    must(TRITONBACKEND_RequestOutputCount(request, &count));
+    probe_seen.outputs[0] = '\0';
+    for (uint32_t i = 0; i < count; i++) {
+        const char *name = NULL;
+        must(TRITONBACKEND_RequestOutputName(request, i, &name));
+        strcat(strcat(probe_seen.outputs, name), ";");
+    }
+    /* There are none without the allocator's query function. */
+    TRITONSERVER_ErrorDelete(
+        TRITONBACKEND_RequestOutputBufferProperties(request, "OUTPUT0", &size_bytes, &type, &id));
+    probe_seen.preferred = type;
+    probe_seen.preferred_id = id;
+}
+
+static void note_request(TRITONBACKEND_Request *request) {
+    const char *text = NULL;
+    probe_seen.request = request;
+    must(TRITONBACKEND_RequestId(request, &text));
+    snprintf(probe_seen.id, sizeof probe_seen.id, "%s", text);
+    must(TRITONBACKEND_RequestCorrelationId(request, &probe_seen.correlation));
+    must(TRITONBACKEND_RequestFlags(request, &probe_seen.flags));
+    must(TRITONBACKEND_InferenceRequestTimeoutMicroseconds(request, &probe_seen.timeout_us));
+    must(TRITONBACKEND_RequestInputCount(request, &probe_seen.inputs));
+    note_parameters(request);
+    note_outputs(request);
+}
+
+static void note_input(TRITONBACKEND_Input *input, TRITONBACKEND_ModelInstance *instance,
+                       const int64_t **out_shape, uint32_t *out_rank) {
+    const char *policy = strstr(probe_seen.host_policy, "{\"") + 2;
+    char name[64] = "";
+    const void *buffer = NULL;
+    uint64_t size_bytes = 0;
+    TRITONSERVER_MemoryType type = TRITONSERVER_MEMORY_CPU;
+    int64_t id = 0;
+    (void)instance;
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(policy, "\""), policy);
+    must(TRITONBACKEND_InputPropertiesForHostPolicy(input, name, NULL, &probe_seen.datatype,
+                                                    out_shape, out_rank, &probe_seen.size_bytes,
+                                                    &probe_seen.buffers));
+    probe_seen.rank = *out_rank;
+    memcpy(probe_seen.shape, *out_shape, *out_rank * sizeof **out_shape);
+    probe_seen.length = 0;
+    for (uint32_t i = 0; i < probe_seen.buffers; i++) {
+        must(TRITONBACKEND_InputBufferForHostPolicy(input, name, i, &buffer, &size_bytes, &type,
+                                                    &id));
+        if (probe_seen.length + size_bytes > sizeof probe_seen.data)
+            abort();
+        memcpy(probe_seen.data + probe_seen.length, buffer, size_bytes);
+        probe_seen.length += size_bytes;
+    }
+}
+
+TRITONSERVER_Error *TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance *instance,
+                                                       TRITONBACKEND_Request **requests,
+                                                       const uint32_t request_count) {
+    probe_seen.execute_thread = pthread_self();
+    for (uint32_t i = 0; i < request_count; i++) {
+        TRITONBACKEND_Input *input = NULL;
+        TRITONBACKEND_Response *response = NULL;
+        TRITONBACKEND_Output *output = NULL;
+        const int64_t *shape = NULL;
+        uint32_t rank = 0;
+        TRITONSERVER_MemoryType type = TRITONSERVER_MEMORY_CPU;
+        int64_t id = 0;
+        void *buffer = NULL;
+        note_request(requests[i]);
+        must(TRITONBACKEND_RequestInput(requests[i], "INPUT0", &input));
+        note_input(input, instance, &shape, &rank);
+        must(TRITONBACKEND_ResponseNew(&response, requests[i]));
+        must(TRITONBACKEND_ResponseOutput(response, &output, "OUTPUT0", probe_seen.datatype, shape,
+                                          rank));
+        must(TRITONBACKEND_OutputBuffer(output, &buffer, probe_seen.length, &type, &id));
+        memcpy(buffer, probe_seen.data, probe_seen.length);
+        probe_seen.response = response;
+        must(TRITONBACKEND_ResponseSend(response, TRITONSERVER_RESPONSE_COMPLETE_FINAL, NULL));
+        must(TRITONBACKEND_RequestRelease(requests[i], TRITONSERVER_REQUEST_RELEASE_ALL));
+    }
+    return NULL;
+}

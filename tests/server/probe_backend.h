@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the backend "probe" notes of its latest calls. */
+#ifndef KELP_TESTS_SERVER_PROBE_BACKEND_H_
+#define KELP_TESTS_SERVER_PROBE_BACKEND_H_
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <triton/core/tritonbackend.h>
+
+typedef struct probe_notes {
+    char backend_config[2048], artifacts[512], host_policy[512], instance[64];
+    bool auto_complete;
+    unsigned models, instances, passive;
+    pthread_t initialize_thread, execute_thread, finalize_thread;
+    TRITONBACKEND_Request *request;
+    TRITONBACKEND_Response *response;
+    char id[64], parameters[256], outputs[256];
+    uint64_t correlation, timeout_us;
+    uint32_t flags, inputs;
+    TRITONSERVER_MemoryType preferred; /* of OUTPUT0 */
+    int64_t preferred_id;
+    TRITONSERVER_DataType datatype; /* of INPUT0, as its shape, size and data */
+    int64_t shape[8];
+    uint32_t rank, buffers;
+    uint64_t size_bytes, length;
+    char data[1024];
+} probe_notes;
+
+#endif

@@ -1,0 +1,533 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What Triton's documentation promises to backends and front-ends, seen from both sides at once:
+ * the backend "probe" notes what it is told. */
+#include "server/support.h"
+
+#include "server/probe_backend.h"
+
+#include <dlfcn.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MODEL                                                             \
+    "backend: \"probe\"\n"                                                \
+    "input [ { name: \"INPUT0\" data_type: TYPE_INT32 dims: [ 2 ] } ]\n"  \
+    "output [ { name: \"OUTPUT0\" data_type: TYPE_INT32 dims: [ 2 ] },\n" \
+    "         { name: \"EXTRA\" data_type: TYPE_INT32 dims: [ 2 ] } ]\n"
+
+static const int64_t two[] = {2};
+static const int32_t data[] = {1, 2};
+
+typedef struct world {
+    repo r;
+    TRITONSERVER_Server *server;
+} world;
+
+static int set_up(void **state) {
+    world *w = calloc(1, sizeof *w);
+    repo_make(&w->r);
+    w->server = server_start(&w->r, &(server_setup){.mode = TRITONSERVER_MODEL_CONTROL_EXPLICIT,
+                                                    .backends = KELP_TEST_BACKENDS,
+                                                    .backend_setting = {"probe", "own", "yes"}});
+    *state = w;
+    return 0;
+}
+
+static int tear_down(void **state) {
+    world *w = *state;
+    server_end(w->server);
+    repo_remove(&w->r);
+    free(w);
+    return 0;
+}
+
+static probe_notes *seen(void) {
+    static probe_notes *notes;
+    if (!notes) {
+        void *library =
+            dlopen(KELP_TEST_BACKENDS "/probe/libtriton_probe.so", RTLD_LAZY | RTLD_NOLOAD);
+        assert_non_null(library);
+        notes = dlsym(library, "probe_seen");
+        dlclose(library);
+        assert_non_null(notes);
+    }
+    return notes;
+}
+
+static void load(world *w, const char *name, const char *config) {
+    repo_model(&w->r, name, config);
+    ok(TRITONSERVER_ServerLoadModel(w->server, name));
+}
+
+static void open_model(world *w, const char *name, const char *config, call *c) {
+    load(w, name, config);
+    call_init(c, w->server, name, -1);
+}
+
+static void put_data(call *c) {
+    call_input(c, "INPUT0", TRITONSERVER_TYPE_INT32, two, 1, data, sizeof data);
+}
+
+/* ---- handles ---- */
+
+static void test_handles_are_the_same_on_both_sides(void **state) {
+    call c;
+    open_model(*state, "handles", MODEL, &c);
+    put_data(&c);
+    call_run(&c);
+    assert_ptr_equal(seen()->request, c.request);
+    assert_ptr_equal(seen()->response, c.response);
+    call_deinit(&c);
+}
+
+static void test_each_error_is_the_callers_own(void **state) {
+    call c;
+    open_model(*state, "fail",
+               "backend: \"misbehave\"\n"
+               "input [ { name: \"INPUT0\" data_type: TYPE_INT32 dims: [ 2 ] } ]\n"
+               "output [ { name: \"OUTPUT0\" data_type: TYPE_INT32 dims: [ 2 ] } ]\n",
+               &c);
+    put_data(&c);
+    call_run(&c);
+    TRITONSERVER_Error *first = TRITONSERVER_InferenceResponseError(c.response);
+    TRITONSERVER_Error *second = TRITONSERVER_InferenceResponseError(c.response);
+    assert_non_null(first);
+    assert_ptr_not_equal(first, second);
+    TRITONSERVER_ErrorDelete(first);
+    assert_string_equal(TRITONSERVER_ErrorMessage(second), "the model has caught fire");
+    TRITONSERVER_ErrorDelete(second);
+    call_deinit(&c);
+}
+
+/* ---- what a backend is told ---- */
+
+static void test_configuration_of_a_backend(void **state) {
+    load(*state, "config", MODEL);
+    contains(seen()->backend_config, "{\"cmdline\":{");
+    contains(seen()->backend_config, "\"auto-complete-config\":\"false\"");
+    contains(seen()->backend_config, "\"backend-directory\":\"" KELP_TEST_BACKENDS "\"");
+    contains(seen()->backend_config, "\"min-compute-capability\":\"");
+    contains(seen()->backend_config, "\"default-max-batch-size\":\"4\"");
+    contains(seen()->backend_config, "\"own\":\"yes\"");
+    assert_string_equal(seen()->artifacts, KELP_TEST_BACKENDS "/probe");
+    assert_false(seen()->auto_complete);
+}
+
+static TRITONSERVER_Error *prefer(TRITONSERVER_ResponseAllocator *allocator, void *userp,
+                                  const char *name, size_t *size_bytes,
+                                  TRITONSERVER_MemoryType *type, int64_t *id) {
+    (void)allocator;
+    (void)userp;
+    assert_string_equal(name, "OUTPUT0");
+    assert_int_equal(*size_bytes, 64);
+    *type = TRITONSERVER_MEMORY_CPU_PINNED;
+    *id = 3;
+    return NULL;
+}
+
+static void test_request_of_a_backend(void **state) {
+    call c;
+    open_model(*state, "request", MODEL, &c);
+    put_data(&c);
+    ok(TRITONSERVER_InferenceRequestSetId(c.request, "an id"));
+    ok(TRITONSERVER_InferenceRequestSetCorrelationId(c.request, 77));
+    ok(TRITONSERVER_InferenceRequestSetFlags(c.request, TRITONSERVER_REQUEST_FLAG_SEQUENCE_START));
+    ok(TRITONSERVER_InferenceRequestSetTimeoutMicroseconds(c.request, 1234567));
+    ok(TRITONSERVER_InferenceRequestSetStringParameter(c.request, "text", "a b"));
+    ok(TRITONSERVER_InferenceRequestSetIntParameter(c.request, "number", -5));
+    ok(TRITONSERVER_InferenceRequestSetBoolParameter(c.request, "yes", true));
+    ok(TRITONSERVER_InferenceRequestSetDoubleParameter(c.request, "half", 0.5));
+    ok(TRITONSERVER_ResponseAllocatorSetQueryFunction(c.allocator, prefer));
+    call_run(&c);
+    assert_string_equal(seen()->id, "an id");
+    assert_int_equal(seen()->correlation, 77);
+    assert_int_equal(seen()->flags, TRITONSERVER_REQUEST_FLAG_SEQUENCE_START);
+    assert_int_equal(seen()->timeout_us, 1234567);
+    assert_string_equal(seen()->parameters, "text=a b;number=-5;yes=1;half=0.5;");
+    assert_int_equal(seen()->preferred, TRITONSERVER_MEMORY_CPU_PINNED);
+    assert_int_equal(seen()->preferred_id, 3);
+    assert_int_equal(seen()->inputs, 1);
+    assert_string_equal(seen()->outputs, "OUTPUT0;EXTRA;"); /* none asked for: all */
+    call_clear(&c);
+    ok(TRITONSERVER_InferenceRequestAddRequestedOutput(c.request, "OUTPUT0"));
+    ok(TRITONSERVER_InferenceRequestAddRequestedOutput(c.request, "EXTRA"));
+    ok(TRITONSERVER_InferenceRequestAddRequestedOutput(c.request, "OUTPUT0"));
+    call_run(&c);
+    assert_string_equal(seen()->outputs, "EXTRA;OUTPUT0;"); /* a sorted set */
+    call_deinit(&c);
+}
+
+static void test_threads(void **state) {
+    world *w = *state;
+    call c;
+    open_model(w, "threads", MODEL "instance_group [ { kind: KIND_CPU } ]\n", &c);
+    put_data(&c);
+    assert_true(pthread_equal(seen()->initialize_thread, pthread_self()));
+    call_run(&c);
+    assert_false(pthread_equal(seen()->execute_thread, pthread_self()));
+    call_deinit(&c);
+    ok(TRITONSERVER_ServerUnloadModel(w->server, "threads"));
+    wait_for_index(w->server, "{\"name\":\"threads\",\"version\":\"1\",\"state\":\"UNAVAILABLE\"");
+    assert_false(pthread_equal(seen()->finalize_thread, pthread_self()));
+    assert_false(pthread_equal(seen()->finalize_thread, seen()->execute_thread));
+}
+
+static void test_passive_instances(void **state) {
+    world *w = *state;
+    unsigned before = seen()->instances, passive = seen()->passive;
+    call c;
+    open_model(w, "passive",
+               MODEL "instance_group [ { name: \"a\" kind: KIND_CPU count: 1 },\n"
+                     "{ name: \"b\" kind: KIND_CPU count: 2 passive: true } ]\n",
+               &c);
+    assert_int_equal(seen()->instances - before, 3);
+    assert_int_equal(seen()->passive - passive, 2);
+    assert_string_equal(seen()->instance, "b_1");
+    put_data(&c);
+    for (int i = 0; i < 20; i++) {
+        call_run(&c);
+        call_clear(&c);
+    }
+    call_deinit(&c);
+    repo_model(&w->r, "only", MODEL "instance_group [ { kind: KIND_CPU passive: true } ]\n");
+    fails(TRITONSERVER_ServerLoadModel(w->server, "only"), TRITONSERVER_ERROR_INVALID_ARG,
+          "no instance that executes");
+}
+
+static void test_data_for_a_host_policy(void **state) {
+    static const int32_t others[] = {8, 9};
+    call c;
+    open_model(*state, "policy",
+               MODEL "instance_group [ { kind: KIND_CPU host_policy: \"near\" } ]\n", &c);
+    contains(seen()->host_policy, "{\"near\":{");
+    put_data(&c);
+    ok(TRITONSERVER_InferenceRequestAppendInputDataWithHostPolicy(
+        c.request, "INPUT0", others, sizeof others, TRITONSERVER_MEMORY_CPU, 0, "near"));
+    ok(TRITONSERVER_InferenceRequestAppendInputDataWithHostPolicy(
+        c.request, "INPUT0", data, sizeof data, TRITONSERVER_MEMORY_CPU, 0, "far"));
+    call_run(&c);
+    assert_memory_equal(seen()->data, others, sizeof others);
+    call_deinit(&c);
+}
+
+/* ---- shapes ---- */
+
+static void test_reshape(void **state) {
+    static const int64_t three_four[] = {3, 4};
+    static const int32_t twelve[12] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+    call c;
+    open_model(*state, "reshape",
+               "backend: \"probe\" max_batch_size: 4\n"
+               "input [ { name: \"INPUT0\" data_type: TYPE_INT32 dims: [ 4 ] reshape { shape: [ "
+               "2, 2 ] } } ]\n"
+               "output [ { name: \"OUTPUT0\" data_type: TYPE_INT32 dims: [ 4 ] reshape { shape: [ "
+               "2, 2 ] } } ]\n",
+               &c);
+    call_input(&c, "INPUT0", TRITONSERVER_TYPE_INT32, three_four, 2, twelve, sizeof twelve);
+    call_run(&c);
+    assert_int_equal(seen()->rank, 3);
+    assert_int_equal(seen()->shape[0], 3);
+    assert_int_equal(seen()->shape[1], 2);
+    assert_int_equal(seen()->shape[2], 2);
+    const char *name = NULL;
+    TRITONSERVER_DataType type;
+    const int64_t *shape = NULL;
+    uint64_t rank = 0;
+    const void *base = NULL;
+    size_t size_bytes = 0;
+    TRITONSERVER_MemoryType memory;
+    int64_t id = 0;
+    void *userp = NULL;
+    ok(TRITONSERVER_InferenceResponseOutput(c.response, 0, &name, &type, &shape, &rank, &base,
+                                            &size_bytes, &memory, &id, &userp));
+    assert_int_equal(rank, 2); /* as clients know it */
+    assert_int_equal(shape[0], 3);
+    assert_int_equal(shape[1], 4);
+    assert_memory_equal(base, twelve, sizeof twelve);
+    call_deinit(&c);
+}
+
+static void test_raw_input_is_described(void **state) {
+    call c;
+    static const int32_t six[] = {1, 2, 3, 4, 5, 6};
+    open_model(*state, "raw",
+               "backend: \"probe\" max_batch_size: 8\n"
+               "input [ { name: \"INPUT0\" data_type: TYPE_INT32 dims: [ -1, 2 ] } ]\n"
+               "output [ { name: \"OUTPUT0\" data_type: TYPE_INT32 dims: [ -1, 2 ] } ]\n",
+               &c);
+    ok(TRITONSERVER_InferenceRequestAddRawInput(c.request, "whatever"));
+    fails(TRITONSERVER_InferenceRequestAddRawInput(c.request, "more"),
+          TRITONSERVER_ERROR_INVALID_ARG, "");
+    ok(TRITONSERVER_InferenceRequestAppendInputData(c.request, "whatever", six, sizeof six,
+                                                    TRITONSERVER_MEMORY_CPU, 0));
+    call_run(&c);
+    assert_int_equal(seen()->datatype, TRITONSERVER_TYPE_INT32);
+    assert_int_equal(seen()->rank, 3);
+    assert_int_equal(seen()->shape[0], 1);
+    assert_int_equal(seen()->shape[1], 3);
+    assert_int_equal(seen()->shape[2], 2);
+    call_deinit(&c);
+}
+
+static void test_optional_inputs(void **state) {
+    call c;
+    open_model(*state, "optional",
+               "backend: \"probe\"\n"
+               "input [ { name: \"INPUT0\" data_type: TYPE_INT32 dims: [ 2 ] },\n"
+               "        { name: \"MORE\" data_type: TYPE_INT32 dims: [ 2 ] optional: true } ]\n"
+               "output [ { name: \"OUTPUT0\" data_type: TYPE_INT32 dims: [ 2 ] } ]\n",
+               &c);
+    call_input(&c, "MORE", TRITONSERVER_TYPE_INT32, two, 1, data, sizeof data);
+    fails(TRITONSERVER_ServerInferAsync(c.server, c.request, NULL), TRITONSERVER_ERROR_INVALID_ARG,
+          "expected number of inputs between 1 and 2 but got 1 inputs for model 'optional'");
+    put_data(&c);
+    call_run(&c);
+    assert_int_equal(seen()->inputs, 2);
+    call_clear(&c);
+    ok(TRITONSERVER_InferenceRequestRemoveInput(c.request, "MORE"));
+    call_run(&c);
+    assert_int_equal(seen()->inputs, 1);
+    call_deinit(&c);
+}
+
+/* A string may go on in the next buffer, its length may not. */
+static void test_strings_in_pieces(void **state) {
+    static const char bytes[] = "\x05\0\0\0hello\x01\0\0\0!";
+    static const struct {
+        size_t cut;
+        bool good;
+    } cases[] = {{4, true}, {6, true}, {9, true}, {2, false}, {11, false}};
+    call c;
+    open_model(*state, "strings",
+               "backend: \"probe\"\n"
+               "input [ { name: \"INPUT0\" data_type: TYPE_STRING dims: [ 2 ] } ]\n"
+               "output [ { name: \"OUTPUT0\" data_type: TYPE_STRING dims: [ 2 ] } ]\n",
+               &c);
+    ok(TRITONSERVER_InferenceRequestAddInput(c.request, "INPUT0", TRITONSERVER_TYPE_BYTES, two, 1));
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        ok(TRITONSERVER_InferenceRequestRemoveAllInputData(c.request, "INPUT0"));
+        ok(TRITONSERVER_InferenceRequestAppendInputData(c.request, "INPUT0", bytes, cases[i].cut,
+                                                        TRITONSERVER_MEMORY_CPU, 0));
+        ok(TRITONSERVER_InferenceRequestAppendInputData(c.request, "INPUT0", bytes + cases[i].cut,
+                                                        sizeof bytes - 1 - cases[i].cut,
+                                                        TRITONSERVER_MEMORY_CPU, 0));
+        if (!cases[i].good) {
+            fails(TRITONSERVER_ServerInferAsync(c.server, c.request, NULL),
+                  TRITONSERVER_ERROR_INVALID_ARG, "incomplete string length indicator");
+            continue;
+        }
+        call_run(&c);
+        assert_int_equal(seen()->buffers, 2);
+        assert_memory_equal(seen()->data, bytes, sizeof bytes - 1);
+        call_clear(&c);
+    }
+    call_deinit(&c);
+}
+
+/* ---- versions and overrides ---- */
+
+static void test_folders_that_are_no_versions(void **state) {
+    static const char *const names[] = {"01", "x", "-3", "2x", "99999999999999999999", "0"};
+    world *w = *state;
+    unsigned before = seen()->models;
+    repo_model(&w->r, "folders", MODEL "version_policy { all { } }\n");
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        repo_version(&w->r, "folders", names[i]);
+    ok(TRITONSERVER_ServerLoadModel(w->server, "folders"));
+    assert_int_equal(seen()->models - before, 1);
+}
+
+static void test_one_bad_version_fails_the_load(void **state) {
+    world *w = *state;
+    TRITONSERVER_InferenceRequest *request = NULL;
+    repo_model(&w->r, "bad", MODEL "version_policy { all { } }\n");
+    repo_version(&w->r, "bad", "2");
+    repo_file(&w->r, "bad/2/bad", "");
+    fails(TRITONSERVER_ServerLoadModel(w->server, "bad"), TRITONSERVER_ERROR_INTERNAL,
+          "version 2 is at UNAVAILABLE state: a bad version");
+    fails(TRITONSERVER_InferenceRequestNew(&request, w->server, "bad", 1),
+          TRITONSERVER_ERROR_UNAVAILABLE, "not at ready state");
+    repo_drop(&w->r, "bad/2/bad");
+    ok(TRITONSERVER_ServerLoadModel(w->server, "bad"));
+    /* Which goes on serving when the next load fails. */
+    repo_version(&w->r, "bad", "3");
+    repo_file(&w->r, "bad/3/bad", "");
+    fails(TRITONSERVER_ServerLoadModel(w->server, "bad"), TRITONSERVER_ERROR_INTERNAL,
+          "version 3 is at UNAVAILABLE state: a bad version");
+    ok(TRITONSERVER_InferenceRequestNew(&request, w->server, "bad", 2));
+    ok(TRITONSERVER_InferenceRequestDelete(request));
+}
+
+static void has(TRITONSERVER_Server *server, const char *model, const char *part) {
+    TRITONSERVER_Message *message = NULL;
+    ok(TRITONSERVER_ServerModelConfig(server, model, -1, 1, &message));
+    char *text = message_text(message);
+    contains(text, part);
+    free(text);
+}
+
+static void test_overrides_end(void **state) {
+    static const char json[] =
+        "{\"backend\":\"probe\",\"max_batch_size\":3,\"input\":[{\"name\":\"INPUT0\",\"data_type\":"
+        "\"TYPE_INT32\",\"dims\":[2]}],\"output\":[{\"name\":\"OUTPUT0\",\"data_type\":"
+        "\"TYPE_INT32\",\"dims\":[2]}]}";
+    world *w = *state;
+    load(w, "override", MODEL);
+    TRITONSERVER_Parameter *config =
+        TRITONSERVER_ParameterNew("config", TRITONSERVER_PARAMETER_STRING, json);
+    TRITONSERVER_Parameter *bad = TRITONSERVER_ParameterBytesNew("file:1/bad", "x", 1);
+    TRITONSERVER_Parameter *file = TRITONSERVER_ParameterBytesNew("file:7/data", "x", 1);
+    const TRITONSERVER_Parameter *only[] = {config}, *whole[] = {config, file},
+                                 *failing[] = {config, bad};
+    /* It is kept, until a file of the model is newer. */
+    ok(TRITONSERVER_ServerLoadModelWithParameters(w->server, "override", only, 1));
+    ok(TRITONSERVER_ServerLoadModel(w->server, "override"));
+    has(w->server, "override", "\"max_batch_size\":3");
+    repo_file(&w->r, "override/1/new", "a new file");
+    ok(TRITONSERVER_ServerLoadModel(w->server, "override"));
+    has(w->server, "override", "\"max_batch_size\":0");
+    /* Files replace the whole folder, versions too, until the next plain load. */
+    ok(TRITONSERVER_ServerLoadModelWithParameters(w->server, "override", whole, 2));
+    wait_for_index(w->server, "{\"name\":\"override\",\"version\":\"7\",\"state\":\"READY\"}");
+    wait_for_index(w->server, "{\"name\":\"override\",\"version\":\"1\",\"state\":\"UNAVAILABLE\"");
+    ok(TRITONSERVER_ServerLoadModel(w->server, "override"));
+    has(w->server, "override", "\"max_batch_size\":0");
+    wait_for_index(w->server, "{\"name\":\"override\",\"version\":\"1\",\"state\":\"READY\"}");
+    /* One that fails leaves what serves. */
+    fails(TRITONSERVER_ServerLoadModelWithParameters(w->server, "override", failing, 2),
+          TRITONSERVER_ERROR_INTERNAL, "a bad version");
+    has(w->server, "override", "\"max_batch_size\":0");
+    ok(TRITONSERVER_ServerLoadModel(w->server, "override"));
+    TRITONSERVER_ParameterDelete(config);
+    TRITONSERVER_ParameterDelete(bad);
+    TRITONSERVER_ParameterDelete(file);
+}
+
+/* ---- options ---- */
+
+static void test_star_is_alone(void **state) {
+    world *w = *state;
+    TRITONSERVER_Server *server = NULL;
+    fails(server_try(&w->r,
+                     &(server_setup){.mode = TRITONSERVER_MODEL_CONTROL_EXPLICIT,
+                                     .startup = {"*", "handles"},
+                                     .backends = KELP_TEST_BACKENDS},
+                     &server),
+          TRITONSERVER_ERROR_INVALID_ARG, "'*' must be the ONLY startup model");
+}
+
+/* A server of which nothing is said but its repository. */
+static void test_defaults(void **state) {
+    repo r;
+    TRITONSERVER_ServerOptions *options = NULL;
+    TRITONSERVER_Server *server = NULL;
+    (void)state;
+    repo_make(&r);
+    repo_model(&r, "m", MODEL);
+    ok(TRITONSERVER_ServerOptionsNew(&options));
+    ok(TRITONSERVER_ServerOptionsSetModelRepositoryPath(options, r.path));
+    ok(TRITONSERVER_ServerOptionsSetLogError(options, false));
+    TRITONSERVER_Error *error = TRITONSERVER_ServerNew(&server, options);
+    assert_non_null(error); /* exit_on_error */
+    contains(TRITONSERVER_ErrorMessage(error),
+             "'/opt/tritonserver/backends/probe/libtriton_probe.so'");
+    TRITONSERVER_ErrorDelete(error);
+    repo_file(&r, "m/config.pbtxt", "backend: \"probe\"\n");
+    error = TRITONSERVER_ServerNew(&server, options);
+    assert_non_null(error); /* strict: a whole configuration is expected */
+    assert_null(strstr(TRITONSERVER_ErrorMessage(error), "libtriton_probe"));
+    TRITONSERVER_ErrorDelete(error);
+    ok(TRITONSERVER_ServerOptionsDelete(options));
+    repo_remove(&r);
+}
+
+/* ---- log ---- */
+
+static void read_text(FILE *file, char *out, size_t size) {
+    rewind(file);
+    size_t length = fread(out, 1, size - 1, file);
+    out[length] = '\0';
+    fclose(file);
+}
+
+/* Information goes to standard output, the rest to standard error. */
+static void test_where_the_log_goes(void **state) {
+    char out[512], err[512];
+    FILE *files[] = {tmpfile(), tmpfile()};
+    int saved[] = {dup(1), dup(2)};
+    (void)state;
+    fflush(NULL);
+    dup2(fileno(files[0]), 1);
+    dup2(fileno(files[1]), 2);
+    ok(TRITONSERVER_ServerOptionsSetLogInfo(NULL, true));
+    ok(TRITONSERVER_ServerOptionsSetLogWarn(NULL, true));
+    ok(TRITONSERVER_LogMessage(TRITONSERVER_LOG_INFO, "a.c", 1, "news"));
+    ok(TRITONSERVER_LogMessage(TRITONSERVER_LOG_WARN, "a.c", 2, "trouble"));
+    ok(TRITONSERVER_ServerOptionsSetLogInfo(NULL, false));
+    ok(TRITONSERVER_ServerOptionsSetLogWarn(NULL, false));
+    fflush(NULL);
+    dup2(saved[0], 1);
+    dup2(saved[1], 2);
+    close(saved[0]);
+    close(saved[1]);
+    read_text(files[0], out, sizeof out);
+    read_text(files[1], err, sizeof err);
+    contains(out, "a.c:1] \"news\"");
+    assert_null(strstr(out, "trouble"));
+    contains(err, "a.c:2] \"trouble\"");
+    assert_null(strstr(err, "news"));
+}
+
+/* ---- traces ---- */
+
+static void drop_trace(TRITONSERVER_InferenceTrace *trace, void *userp) {
+    (void)userp;
+    ok(TRITONSERVER_InferenceTraceDelete(trace));
+}
+
+static void test_trace_ids(void **state) {
+    TRITONSERVER_InferenceTrace *first = NULL, *second = NULL, *child = NULL;
+    uint64_t id = 0, next = 0, parent = 7;
+    (void)state;
+    ok(TRITONSERVER_InferenceTraceNew(&first, TRITONSERVER_TRACE_LEVEL_TIMESTAMPS, 0, NULL,
+                                      drop_trace, NULL));
+    ok(TRITONSERVER_InferenceTraceNew(&second, TRITONSERVER_TRACE_LEVEL_TIMESTAMPS, 0, NULL,
+                                      drop_trace, NULL));
+    ok(TRITONSERVER_InferenceTraceId(first, &id));
+    ok(TRITONSERVER_InferenceTraceId(second, &next));
+    assert_true(id >= 1);
+    assert_int_equal(next, id + 1);
+    ok(TRITONSERVER_InferenceTraceParentId(first, &parent));
+    assert_int_equal(parent, 0);
+    ok(TRITONSERVER_InferenceTraceSpawnChildTrace(first, &child));
+    ok(TRITONSERVER_InferenceTraceParentId(child, &parent));
+    assert_int_equal(parent, id);
+    ok(TRITONSERVER_InferenceTraceDelete(first));
+    ok(TRITONSERVER_InferenceTraceDelete(second));
+    ok(TRITONSERVER_InferenceTraceDelete(child));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_handles_are_the_same_on_both_sides),
+        cmocka_unit_test(test_each_error_is_the_callers_own),
+        cmocka_unit_test(test_configuration_of_a_backend),
+        cmocka_unit_test(test_request_of_a_backend),
+        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_passive_instances),
+        cmocka_unit_test(test_data_for_a_host_policy),
+        cmocka_unit_test(test_reshape),
+        cmocka_unit_test(test_raw_input_is_described),
+        cmocka_unit_test(test_optional_inputs),
+        cmocka_unit_test(test_strings_in_pieces),
+        cmocka_unit_test(test_folders_that_are_no_versions),
+        cmocka_unit_test(test_one_bad_version_fails_the_load),
+        cmocka_unit_test(test_overrides_end),
+        cmocka_unit_test(test_star_is_alone),
+        cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_where_the_log_goes),
+        cmocka_unit_test(test_trace_ids),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
