@@ -32,7 +32,7 @@ class Documents(unittest.TestCase):
 
     def test_docstrings(self):
         tried = 0
-        for name in ("kelp", "kelp._kelp", "kelp._session", "kelp._error", "kelp._serving", "kelp.backend", "kelp.runtime"):
+        for name in ("kelp", "kelp._kelp", "kelp._session", "kelp._error", "kelp._serving", "kelp._progress", "kelp.backend", "kelp.runtime"):
             module = importlib.import_module(name)
             finder = doctest.DocTestFinder(exclude_empty=True)
             tests = finder.find(module, name)

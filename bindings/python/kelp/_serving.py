@@ -16,6 +16,7 @@ import numpy
 
 from . import _kelp, _native
 from ._error import Code, KelpError
+from ._progress import Progress
 
 __all__ = ["Server"]
 
@@ -103,6 +104,18 @@ def decode(result):
     return outputs
 
 
+def what_is_loaded(paths, models, control):
+    """In words, for people who wait."""
+    names = list(models)
+    if control != "explicit":
+        for path in paths:
+            try:
+                names += (entry.name for entry in os.scandir(path) if entry.is_dir())
+            except OSError:
+                pass  # the server says it
+    return names[0] if len(names) == 1 else f"{len(names)} models"
+
+
 class Future(concurrent.futures.Future):
     """A concurrent.futures.Future that can also be awaited."""
 
@@ -119,6 +132,8 @@ class Server:
     strict_config: every model must have a complete config.pbtxt; else what is missing is taken from the model.
     exit_on_error: whether a model that cannot be loaded fails the start.
     log: whether the server writes what it does to stderr.
+    progress: whether a bar is drawn on stderr when models take a while to load; None: in a terminal or notebook, unless KELP_NO_PROGRESS
+        is set or the server logs.
 
     >>> import numpy, kelp
     >>> with kelp.Server("examples/models", control="explicit", models=["digits"]) as server:
@@ -130,14 +145,17 @@ class Server:
     _core = None
 
     def __init__(self, repositories, *, control="none", models=(), backends=None, server_id=None, strict_config=False,
-                 exit_on_error=True, exit_timeout=30, log=False, verbose=0):
+                 exit_on_error=True, exit_timeout=30, log=False, verbose=0, progress=None):
         if control not in CONTROL:
             raise KelpError(f"control is '{control}': expected one of {', '.join(CONTROL)}", Code.INVALID_ARGUMENT)
         if isinstance(repositories, (str, os.PathLike)):
             repositories = [repositories]
         backends = os.fspath(backends) if backends else _native.folder("backends")
-        self._core = _server.Server([os.fspath(path) for path in repositories], list(models), CONTROL[control], backends, server_id,
-                                    strict_config, verbose, log, exit_timeout, exit_on_error)
+        paths, models = [os.fspath(path) for path in repositories], list(models)
+        self._show = False if progress is None and (log or verbose) else progress
+        with Progress("loading " + what_is_loaded(paths, models, control), asked=self._show):
+            self._core = _server.Server(paths, models, CONTROL[control], backends, server_id, strict_config, verbose, log, exit_timeout,
+                                        exit_on_error)
         OPEN.add(self)
 
     def close(self):
@@ -192,7 +210,8 @@ class Server:
 
     def load(self, model, config=None):
         """Loads a model, or loads it anew; needs control="explicit". config: a dict in place of the model's config.pbtxt."""
-        self._core.load(model, None if config is None else json.dumps(config))
+        with Progress(f"loading {model}", asked=self._show):
+            self._core.load(model, None if config is None else json.dumps(config))
 
     def unload(self, model, dependents=False):
         """Unloads a model; needs control="explicit"."""

@@ -10,6 +10,7 @@ import numpy
 
 from . import _kelp
 from ._error import Code, KelpError
+from ._progress import Progress
 
 __all__ = ["GraphOptimizationLevel", "IOBinding", "InferenceSession", "ModelMetadata", "NodeArg", "RunOptions", "SessionOptions",
            "get_available_providers", "get_device"]
@@ -176,6 +177,7 @@ class InferenceSession(_kelp.Session):
     path_or_bytes: path of an ONNX file, which is mapped, or the bytes of one.
     sess_options: a SessionOptions.
     providers: ["CPUExecutionProvider"], which is also the default; others in the list are skipped with a warning.
+    progress: whether a bar is drawn on stderr when loading takes a while; None: in a terminal or notebook, unless KELP_NO_PROGRESS is set.
 
     Any number of threads may call `run` of one session at once; the GIL is released while the model runs.
 
@@ -188,20 +190,26 @@ class InferenceSession(_kelp.Session):
     ((2, 10), (2,))
     """
 
-    def __init__(self, path_or_bytes, sess_options=None, providers=None, provider_options=None, **_):
+    def __init__(self, path_or_bytes, sess_options=None, providers=None, provider_options=None, *, progress=None, **_):
         check_providers(providers)
         options = sess_options or SessionOptions()
         plain = int(options.graph_optimization_level) == GraphOptimizationLevel.ORT_DISABLE_ALL
         runtime = shared_runtime(int(options.intra_op_num_threads))
         if isinstance(path_or_bytes, (str, os.PathLike)):
-            self._open(path_or_bytes, None, runtime, None, None, plain)
+            with Progress(f"loading {os.fspath(path_or_bytes)}", self._fraction, progress):
+                self._open(path_or_bytes, None, runtime, None, None, plain)
         else:
             data = path_or_bytes if isinstance(path_or_bytes, bytes) else bytes(path_or_bytes)
-            self._open("", data, runtime, "model", None, plain)
+            with Progress("loading a model", self._fraction, progress):
+                self._open("", data, runtime, "model", None, plain)
         inputs, outputs = self._io()
         self._inputs = [NodeArg(*item) for item in inputs]
         self._outputs = [NodeArg(*item) for item in outputs]
         self._options = options
+
+    def _fraction(self):
+        done, total = self._progress()
+        return done / total if total else 0
 
     def get_inputs(self):
         """The inputs, a list of NodeArg."""
