@@ -14,6 +14,21 @@ static bool is_noop_transpose(const kelp_node *node) {
     return count > 0;
 }
 
+/* A mask that somebody reads, or a training switch that is not off, says something. */
+static bool is_noop_dropout(const kelp_node *node) {
+    const kelp_value *mask = node->output_count > 1 ? node->outputs[1] : NULL;
+    const kelp_value *training = node->input_count > 2 ? node->inputs[2] : NULL;
+    if (mask != NULL && (mask->use_count > 0 || mask->is_output))
+        return false;
+    if (node->opset_version < 7)
+        return kelp_node_attr_i64(node, "is_test", 0) != 0;
+    if (training == NULL || node->opset_version < 12)
+        return true;
+    const kelp_tensor *off = training->constant;
+    return off != NULL && off->dtype == KELP_BOOL && kelp_tensor_elements(off) == 1 &&
+           *(const uint8_t *)off->data == 0;
+}
+
 static bool says_nothing(const kelp_node *node) {
     if (*node->domain != '\0' || node->input_count == 0 || node->inputs[0] == NULL)
         return false;
@@ -25,10 +40,7 @@ static bool says_nothing(const kelp_node *node) {
         return node->inputs[0]->dtype != KELP_DTYPE_INVALID &&
                kelp_node_attr_i64(node, "to", 0) == (int64_t)node->inputs[0]->dtype;
     if (strcmp(node->op_type, "Dropout") == 0)
-        /* with a mask output, or a training switch, it has something to say */
-        return (node->output_count < 2 || node->outputs[1] == NULL) &&
-               (node->input_count < 3 || node->inputs[2] == NULL) &&
-               (node->opset_version >= 7 || kelp_node_attr_i64(node, "is_test", 0) != 0);
+        return is_noop_dropout(node);
     return false;
 }
 

@@ -55,6 +55,8 @@ def dropout(own):
         own.add("Dropout", [x, r, np.array(True)], opset=13, constants=(1, 2), reference=dropped(x, ratio)[:1], rtol=2e-3, seed=17)
         own.add("Dropout", [x, r, np.array(False)], opset=13, outputs=2, reference=[x, np.ones(x.shape, bool)], seed=17)
         own.add("Dropout", [x], opset=7, outputs=2, reference=[x, np.ones_like(x)])
+        own.add("Dropout", [x, r, np.array(False)], opset=13, constants=(1, 2), reference=[x])
+        own.add("Dropout", [x], opset=6, is_test=1, reference=[x])
     narrow = rng.uniform(-2, 2, (4, 6)).astype(ml_dtypes.float8_e4m3fn)
     kept = np.random.RandomState(6).uniform(0, 1, narrow.shape) >= 0.5
     wanted = np.where(kept, narrow.astype(np.float32) * 2, 0).astype(narrow.dtype)
