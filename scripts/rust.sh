@@ -34,4 +34,4 @@ LIBCLANG_PATH=$PWD/$library BINDGEN_EXTRA_CLANG_ARGS="-I$(gcc -print-file-name=i
 kelp=${KELP_BIN:-build/release/bin/kelp}
 "$python" tests/rust/test_triton_rs.py --kelp "$kelp" --libraries "$CARGO_TARGET_DIR/release" || exit 1
 [ -x build/nvidia/pytriton/tritonserver/bin/tritonserver ] || exit 0
-KELP_NVIDIA_WHEEL=build/nvidia "$python" tests/rust/test_rust.py --kelp "$kelp" --work build/release/tests/rust
+KELP_NVIDIA_WHEEL=build/nvidia "$python" tests/rust/test_rust.py --kelp "$kelp" --work build/rust

@@ -66,6 +66,7 @@ fn ask(model: &Model<Loud>, request: &Request) -> Result<InferenceRequest, Error
     call.add_output("OUT")?;
     call.set_id("asked");
     call.set_parameter("do", text(request, "then")?)?;
+    call.set_parameter("gate", text(request, "gate")?)?;
     Ok(call)
 }
 
@@ -136,6 +137,16 @@ fn conduct(instance: &mut Instance, request: Request) -> Result<(), Error> {
             echo(&request, &response).unwrap();
             response.send().unwrap();
         })),
+        // Answers when a file exists.
+        "wait" => drop(thread::spawn(move || {
+            let gate = text(&request, "gate").unwrap();
+            while !std::path::Path::new(&gate).exists() && !request.is_cancelled() {
+                thread::sleep(std::time::Duration::from_millis(1));
+            }
+            let response = Response::from_request(&request).unwrap();
+            echo(&request, &response).unwrap();
+            response.send().unwrap();
+        })),
         "later_panic" => drop(thread::spawn(move || {
             let _request = request;
             panic!("in a thread");
@@ -175,6 +186,19 @@ fn conduct(instance: &mut Instance, request: Request) -> Result<(), Error> {
                 Some(answer) => forward(answer, Response::from_factory(factory.take().unwrap()).unwrap()).unwrap(),
                 None => assert!(factory.is_none()),
             })?;
+        }
+        // Answers, while the call goes on.
+        "call_and_answer" => {
+            let goes = Loud("a call");
+            ask(&model, &request)?.start_with(move |answer| {
+                let _ = &goes;
+                if let Some(Err(error)) = answer {
+                    log!(Warn, "conduct: {error}");
+                }
+            })?;
+            let response = Response::from_request(&request)?;
+            echo(&request, &response)?;
+            response.send()?;
         }
         "call_drop" => drop(ask(&model, &request)?.start()?),
         _ => {

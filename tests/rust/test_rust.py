@@ -3,7 +3,9 @@
 """Backends with the crate bindings/rust, built by cargo and asked over HTTP: in `kelp serve`, or, with KELP_NVIDIA_WHEEL set to a folder
 that the wheel nvidia-pytriton 0.7.0 is unpacked in, in NVIDIA's executable on NVIDIA's library.
 
-    test_rust.py --kelp PATH --work FOLDER [--cargo CARGO] [unittest arguments]
+    test_rust.py --kelp PATH --work FOLDER [--cargo CARGO] [--libraries FOLDER:FOLDER] [unittest arguments]
+
+--libraries: where libtritonserver.so and what it needs lie, to link the crate's own tests with; without it they do not run.
 
 Exits 77, with the reason in words, when cargo is missing or cannot bring the crate ndarray.
 """
@@ -13,6 +15,7 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 import time
 import unittest
 
@@ -87,7 +90,7 @@ def lay_out(work):
     for name in ("scale", "stream"):
         programs[name] = (shown(f"triton_{name}/src/lib.rs"), "kelp-backend")
     members = ", ".join(f'"{name}"' for name in programs)
-    write(f'[workspace]\nresolver = "2"\nmembers = [{members}]\n', work, "Cargo.toml")
+    write(f'[workspace]\nresolver = "2"\nmembers = [{members}]\n[profile.dev]\ndebug = false\n', work, "Cargo.toml")
     crate = os.path.relpath(CRATE, os.path.join(work, "conduct"))
     for name, (text, dependency) in programs.items():
         write(text, work, name, "src", "lib.rs")
@@ -119,7 +122,7 @@ def prepare():
     if code and "lock file" not in text:
         print(text + "\nskipped: cargo cannot bring the crate ndarray")
         sys.exit(77)
-    code, text = cargo("build", "--release", "--locked", folder=work)
+    code, text = cargo("build", "--locked", folder=work)
     print(text)
     if code:
         sys.exit(1)
@@ -139,13 +142,20 @@ class Crate(unittest.TestCase):
         ran = subprocess.run([sys.executable, os.path.join(CRATE, "make_sys.py"), "--check"], capture_output=True, text=True, check=False)
         self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
 
-    @unittest.skipIf(WHEEL, "does not depend on the server")
+    @unittest.skipIf(WHEEL or not shutil.which("cargo-fmt"), "no cargo fmt, or does not depend on the server")
+    def test_format(self):
+        code, text = cargo("fmt", "--check", folder=CRATE)
+        self.assertEqual(code, 0, text)
+
     def test_tests_and_examples_of_the_pages(self):
+        if not OPTIONS["--libraries"]:
+            self.skipTest("linked with a library that needs no sanitizer")
         folders = OPTIONS["--libraries"].split(":")
         flags = f"-L native={folders[0]} -C link-arg=-ltritonserver"
         code, text = cargo("test", "--all-features", "--locked", folder=CRATE, RUSTFLAGS=flags, RUSTDOCFLAGS=flags,
                            LD_LIBRARY_PATH=OPTIONS["--libraries"], CARGO_TARGET_DIR=os.path.join(OPTIONS["--work"], "tests"))
         self.assertEqual(code, 0, text)
+        self.assertNotIn("FAILED", text)
         self.assertGreaterEqual(sum(map(int, re.findall(r"(\d+) passed", text))), 14, text)
         self.assertNotIn("warning", text)
 
@@ -157,7 +167,7 @@ class Programs(unittest.TestCase):
 
     def add(self, model, library, config):
         self.repository.add(model, config=f'backend: "{library}"\n' + re.sub(r"^backend:.*\n", "", config, flags=re.M))
-        shutil.copy(os.path.join(OPTIONS["--work"], "target", "release", f"libtriton_{library}.so"),
+        shutil.copy(os.path.join(OPTIONS["--work"], "target", "debug", f"libtriton_{library}.so"),
                     os.path.join(self.repository.path, model))
 
     def conduct(self, model="conduct", more=""):
@@ -224,7 +234,7 @@ class Programs(unittest.TestCase):
         project = os.path.join(self.repository.path, "scale")
         library = os.path.join(project, "target", "release", "libtriton_scale.so")
         os.makedirs(os.path.dirname(library))
-        shutil.copy(os.path.join(OPTIONS["--work"], "target", "release", "libtriton_scale.so"), library)
+        shutil.copy(os.path.join(OPTIONS["--work"], "target", "debug", "libtriton_scale.so"), library)
         write(shown("triton_scale/config.pbtxt"), project, "config.pbtxt")
         server = support.Server("--with-backend", library)
         self.addCleanup(server.__exit__)
@@ -304,6 +314,35 @@ class Programs(unittest.TestCase):
                 self.fails(server, "conduct", "nowhere", do=what, whom="nowhere")
         self.ends(server)
 
+    def states(self, server):
+        return {model["name"]: model["state"] for model in json.loads(server.call("POST", "/v2/repository/index", {})[2])}
+
+    @unittest.skipIf(WHEEL, "models are loaded by name")
+    def test_unloading_waits(self):
+        """For requests that are kept, and for calls that are under way though the request that made them is over."""
+        self.conduct("held")
+        self.conduct("other")
+        gate = os.path.join(self.repository.path, "gate")
+        server = self.serve("--model-control-mode", "explicit", "--load-model", "held", "--load-model", "other")
+        answers = []
+        thread = threading.Thread(target=lambda: answers.append(self.ask(server, "held", [5], do="wait", gate=gate)))
+        thread.start()
+        self.answer(server, "held", [1], do="call_and_answer", whom="other", then="wait", gate=gate)
+        self.until("not begun", lambda: self.stats(server, "held")["execution_count"] == 2)
+        for name in ("held", "other"):
+            self.assertEqual(server.call("POST", f"/v2/repository/models/{name}/unload", {})[0], 200)
+        time.sleep(0.1)
+        self.assertEqual(answers, [])
+        self.assertNotIn("a model goes", server.log())
+        self.assertNotIn("a call goes", server.log())
+        write("", gate)
+        thread.join(support.PATIENCE_S)
+        self.assertEqual((answers[0][0], answers[0][1]["outputs"][0]["data"]), (200, [5]))
+        self.until("not unloaded", lambda: set(self.states(server).values()) == {"UNAVAILABLE"})
+        self.until("states stay", lambda: server.log().count("a model goes") == 2)
+        self.assertIn("a call goes", server.log())
+        self.ends(server)
+
     @unittest.skipIf(WHEEL, "models are loaded by name")
     def test_loading_and_unloading(self):
         """Failures are told, states go, and a panic while they do is survived."""
@@ -325,10 +364,7 @@ class Programs(unittest.TestCase):
         self.answer(server, "good", [1], do="later")
         for name in ("bomb", "good", "unready"):
             self.assertEqual(server.call("POST", f"/v2/repository/models/{name}/unload", {})[0], 200)
-
-        def states():
-            return [model["state"] for model in json.loads(server.call("POST", "/v2/repository/index", {})[2])]
-        self.until("not unloaded", lambda: set(states()) == {"UNAVAILABLE"})
+        self.until("not unloaded", lambda: set(self.states(server).values()) == {"UNAVAILABLE"})
         self.until(server.log(), lambda: server.log().count("an instance goes") == 5 and server.log().count("a model goes") == 3)  # one never got instances
         self.assertIn("the backend panicked: in a drop", server.log())
         self.assertIn("mild", server.log())

@@ -205,8 +205,10 @@ pub(crate) fn panic_error(payload: Box<dyn Any + Send>) -> Error {
         .map(|text| text.to_string())
         .or_else(|| payload.downcast_ref::<String>().cloned())
         .unwrap_or_default();
-    // Dropping what was thrown may panic as well.
-    std::mem::forget(payload);
+    // What was thrown may panic when it is dropped. What that throws is left alone.
+    if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        std::mem::forget(another);
+    }
     Error::internal(format!("the backend panicked: {text}"))
 }
 

@@ -41,6 +41,40 @@
 //!   its hands: an input in shared memory changes when the client writes to it meanwhile.
 //! - Sending after the final answer is refused in words.
 //!
+//! What is borrowed cannot outlive its request:
+//!
+//! ```compile_fail,E0505
+//! # use kelp_backend::{Error, Request};
+//! fn first(request: Request) -> Result<f32, Error> {
+//!     let data: &[f32] = request.get_input("IN")?.slice()?;
+//!     drop(request);
+//!     Ok(data[0])
+//! }
+//! ```
+//!
+//! A request goes to another thread, but is not shared with it:
+//!
+//! ```compile_fail,E0277
+//! # use kelp_backend::Request;
+//! fn share(request: &Request) {
+//!     std::thread::scope(|scope| {
+//!         scope.spawn(|| request.is_cancelled());
+//!     });
+//! }
+//! ```
+//!
+//! Nor can a response be filled while its output is written in place:
+//!
+//! ```compile_fail,E0502
+//! # use kelp_backend::{Error, Response};
+//! fn fill(response: &mut Response) -> Result<(), Error> {
+//!     let output = response.output::<f32>("A", &[1])?;
+//!     response.add_output("B", &[1], &[0.0f32])?;
+//!     output[0] = 1.0;
+//!     Ok(())
+//! }
+//! ```
+//!
 //! # Several answers, later, from elsewhere
 //!
 //! A [`ResponseFactory`] makes responses on any thread, also after the request is given back:
