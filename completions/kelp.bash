@@ -27,11 +27,11 @@ _kelp() {
         case "$prev" in
         --output-dir) COMPREPLY=($(compgen -d -- "$cur")); return ;;
         esac
-        options="--help --input --random --shape --output --output-dir --json --threads --repeat --profile --no-fusion" ;;
+        options="--help --input --random --shape --output --output-dir --json --threads --repeat --profile --no-fusion --providers" ;;
     inspect)
         case "$prev" in
         esac
-        options="--help --shape --json" ;;
+        options="--help --shape --providers --json" ;;
     bench)
         case "$prev" in
         esac

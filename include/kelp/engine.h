@@ -61,6 +61,11 @@ typedef struct kelp_engine_options { /* zeroed fields take the defaults */
      * thread that creates; false gives up: CANCELLED. [none] */
     bool (*progress)(void *userp, size_t done, size_t total);
     void *progress_userp;
+    /* Who runs the model, in order of preference: "onnxruntime,cpu". Each takes what it covers of
+     * what those before it left (see kelp/opset.h, whole subgraphs); nobody else is asked. NULL:
+     * every registered backend that is not KELP_OPSET_BY_NAME, each for what Kelp's own kernels do
+     * not cover or what its cost_ns says. NOT_FOUND lists the names there are. */
+    const char *providers;
 } kelp_engine_options;
 /* Retains runtime and graph. UNIMPLEMENTED lists every uncovered node; INVALID_ARGUMENT names the
  * node that is wrong. */
@@ -134,6 +139,16 @@ typedef struct kelp_engine_stats {
     size_t weight_bytes_packed; /* copied or packed by kernels */
 } kelp_engine_stats;
 KELP_API kelp_engine_stats kelp_engine_get_stats(const kelp_engine *engine);
+
+/* What was handed over whole (kelp/opset.h). `body` lives as long as the engine. */
+typedef struct kelp_subgraph_info {
+    const char *name;     /* of the BackendSubgraph node */
+    const char *provider; /* whose it is */
+    const kelp_block *body;
+} kelp_subgraph_info;
+KELP_API size_t kelp_engine_subgraph_count(const kelp_engine *engine);
+/* Zeroed when there is none of that index. */
+KELP_API kelp_subgraph_info kelp_engine_subgraph(const kelp_engine *engine, size_t index);
 
 /* ---- context ---- */
 typedef struct kelp_context kelp_context;

@@ -123,11 +123,35 @@ typedef enum kelp_dispatch_result {
     KELP_DISPATCH_LATER = 1      /* outputs will be set when kelp_completion_done is called */
 } kelp_dispatch_result;
 
+/* ---- whole subgraphs ----
+ * While an engine is made, its main block is parted: a connected, convex set of nodes (no path
+ * leaves it and comes back) that a backend covers, and whose cost is worth it, becomes one node
+ * kelp::BackendSubgraph whose attribute `body` is the graph of those nodes; inputs and outputs have
+ * the names that the values have in the model. The nodes inside are the backend's alone: they are
+ * neither folded, fused nor dispatched. Nodes that own subgraphs themselves stay outside. */
+#define KELP_SUBGRAPH_OP "BackendSubgraph"
+#define KELP_SUBGRAPH_DOMAIN "kelp"
+
+/* A set of nodes that may become a subgraph. Estimates are of what shapes are known. */
+typedef struct kelp_opset_region {
+    uint32_t struct_size; /* sizeof(kelp_opset_region) */
+    uint32_t required; /* nodes that no later provider covers: without them the model cannot run */
+    const kelp_node *const *nodes; /* in an order in which every value is made before it is used */
+    size_t node_count;
+    size_t input_count, output_count; /* values that cross its border */
+    size_t border_bytes;              /* of those values, as far as their shapes are fixed */
+    size_t constant_bytes;            /* of weights, which cross once */
+    double operations;                /* arithmetic, a multiply-add counted as two */
+    double elsewhere_ns;              /* what Kelp's own kernels would take for it, on one thread */
+} kelp_opset_region;
+
+typedef struct kelp_opset_registry kelp_opset_registry;
+
 /* ---- the table ---- */
 #define KELP_OPSET_ABI_VERSION 1
 typedef struct kelp_opset_backend {
     uint32_t abi_version; /* KELP_OPSET_ABI_VERSION */
-    uint32_t struct_size; /* sizeof(kelp_opset_backend) */
+    uint32_t struct_size; /* sizeof(kelp_opset_backend) where its author compiled it */
     const char *name;
     /* At least the floor of ai.onnx. The declaration lives as long as the backend. NULL: a backend
      * of extension opsets alone, which another backend's floor stands under. */
@@ -149,11 +173,38 @@ typedef struct kelp_opset_backend {
     kelp_status *(*materialize)(void *self, uint64_t type_hash, kelp_allocator owner,
                                 void *take_bytes, size_t size_bytes, kelp_tensor *out);
     void (*destroy)(void *self); /* may be NULL */
+
+    /* ---- appended: read when struct_size reaches them; all may be NULL ---- */
+    uint32_t flags; /* KELP_OPSET_* */
+    /* true for a node that it covers besides those of its opsets, which is how a backend says so
+     * whose coverage is no list. Such nodes reach it in subgraphs only. */
+    bool (*covers)(void *self, const kelp_node *node);
+    /* What the region would take here, transfers included, in nanoseconds; negative: not wanted.
+     * It is taken when that is less than region->elsewhere_ns, or when it has required nodes; in
+     * the latter case a region that costs too much is cut down to those. NULL: a backend that the
+     * engine's options name takes all it covers, any other takes the required nodes. */
+    double (*cost_ns)(void *self, const kelp_opset_region *region);
+    /* Makes a subgraph ready, once an engine. `graph` has the body as its main block, may be
+     * retained, and stands until release_subgraph; constants are borrowed from the engine.
+     * `*out_state` (may stay NULL) is shared by contexts. UNIMPLEMENTED gives the nodes back, to
+     * whom else covers them; any other error is the engine's. */
+    kelp_status *(*prepare_subgraph)(void *self, const kelp_op_env *env, kelp_graph *graph,
+                                     void **out_state);
+    /* Runs it; otherwise as dispatch. NULL: execute_graph. A backend with neither is never given a
+     * subgraph: its nodes are dispatched one by one. */
+    kelp_status *(*run_subgraph)(void *self, void *state, const kelp_op_env *env,
+                                 const kelp_block *body, const kelp_tensor *const *inputs,
+                                 kelp_tensor *outputs, kelp_completion *completion,
+                                 kelp_dispatch_result *out_result);
+    void (*release_subgraph)(void *self, void *state);
+    /* Frees what `materialize` made. A backend that has one has both. */
+    void (*release_tensor)(void *self, kelp_tensor *tensor);
 } kelp_opset_backend;
+/* Its operators and subgraphs are asked for only by engines whose options name it. */
+#define KELP_OPSET_BY_NAME 1u
 
 /* ---- the registry ---- made first, then read by many threads; registering is not safe beside use.
  */
-typedef struct kelp_opset_registry kelp_opset_registry;
 KELP_API kelp_status *kelp_opset_registry_create(kelp_allocator allocator,
                                                  kelp_opset_registry **out) KELP_MUST_USE;
 KELP_API void kelp_opset_registry_destroy(kelp_opset_registry *registry);
@@ -171,6 +222,7 @@ typedef struct kelp_opset_match {
     const kelp_opset_backend *backend;
     void *self;
     const kelp_opset_op *op;
+    kelp_opset_registry *registry; /* that it was found in */
 } kelp_opset_match;
 KELP_API bool kelp_opset_find(const kelp_opset_registry *registry, const kelp_node *node,
                               kelp_opset_match *out);
@@ -182,6 +234,14 @@ typedef struct kelp_opset_declared {
 } kelp_opset_declared;
 KELP_API bool kelp_opset_registry_at(const kelp_opset_registry *registry, size_t index,
                                      kelp_opset_declared *out);
+
+/* Results that may be under way at once, of all backends together: one more is refused with
+ * RESOURCE_EXHAUSTED before it is dispatched. 0: the default. Not beside use. */
+#define KELP_OPSET_MAX_PENDING 10000
+KELP_API void kelp_opset_set_max_pending(kelp_opset_registry *registry, uint32_t max_pending);
+/* Registered under this name, or NULL. Several of one name: the last. */
+KELP_API const kelp_opset_backend *kelp_opset_by_name(const kelp_opset_registry *registry,
+                                                      const char *name, void **out_self);
 
 /* NULL when every node of every block, subgraph and function of the graph is covered; else
  * UNIMPLEMENTED with one line for each uncovered (domain, operator, version, node name, where it

@@ -94,7 +94,9 @@ kelp_status *kelp_cli_model_load(const char *path, int threads, kelp_cli_model *
 }
 
 kelp_status *kelp_cli_model_build(kelp_cli_model *inout_model, bool fusion) {
-    kelp_engine_options options = {.struct_size = sizeof options, .disable_fusion = !fusion};
+    kelp_engine_options options = {.struct_size = sizeof options,
+                                   .disable_fusion = !fusion,
+                                   .providers = inout_model->providers};
     KELP_TRY(kelp_engine_create(inout_model->runtime, inout_model->graph, &options,
                                 &inout_model->engine));
     return kelp_context_create(inout_model->engine, &inout_model->context);

@@ -39,6 +39,7 @@ const char *kelp_cli_duration(uint64_t duration_ns, char *buffer);
 
 /* ---- a model that a command works on ---- */
 typedef struct kelp_cli_model {
+    const char *providers; /* as kelp_engine_options has it; set by the command before build */
     kelp_runtime *runtime;
     kelp_graph *graph;
     kelp_engine *engine;   /* NULL until kelp_cli_model_build */

@@ -15,6 +15,7 @@
 typedef struct inspect_options {
     kelp_arg_list positionals;
     kelp_arg_list shapes;
+    const char *providers;
     bool json;
 } inspect_options;
 
@@ -25,6 +26,11 @@ static const kelp_arg_spec specs[] = {
      .offset = offsetof(inspect_options, shapes),
      .value = "NAME=1x8x8",
      .help = "shape of an input for the memory plan (open extents are 1)"},
+    {.name = "providers",
+     .kind = KELP_OPTION_TEXT,
+     .offset = offsetof(inspect_options, providers),
+     .value = "NAME,NAME,…",
+     .help = "who would run the model, in order of preference; shows which parts each takes"},
     {.name = "json",
      .kind = KELP_OPTION_BOOL,
      .offset = offsetof(inspect_options, json),
@@ -174,6 +180,7 @@ typedef struct plan {
 
 static kelp_status *make_plan(const inspect_options *o, kelp_cli_model *model, plan *out) {
     kelp_inputs inputs = {0};
+    model->providers = o->providers;
     kelp_status *status = kelp_cli_model_build(model, true);
     if (!status)
         status = kelp_inputs_init(&inputs, model->engine, NULL, &o->shapes, KELP_FILL_ZERO);
@@ -265,6 +272,30 @@ static void text_plan(const plan *p, kelp_buf *out) {
         kelp_cli_bytes(p->stats.workspace_bytes, c),
         kelp_cli_bytes(p->stats.workspace_lower_bound_bytes, d),
         kelp_cli_bytes(p->stats.activation_bytes, e));
+}
+
+/* Names of a body's inputs or outputs. */
+static void text_names(const kelp_block *body, bool inputs, kelp_buf *out) {
+    size_t count = inputs ? kelp_block_input_count(body) : kelp_block_output_count(body);
+    for (size_t i = 0; i < count; i++)
+        kelp_buf_printf(
+            out, "%s%s", i ? ", " : "",
+            kelp_value_name(inputs ? kelp_block_input(body, i) : kelp_block_output(body, i)));
+}
+
+static void text_parts(const kelp_engine *engine, kelp_buf *out) {
+    size_t count = kelp_engine_subgraph_count(engine);
+    if (count > 0)
+        kelp_buf_append_cstr(out, "parts handed over whole\n");
+    for (size_t i = 0; i < count; i++) {
+        kelp_subgraph_info part = kelp_engine_subgraph(engine, i);
+        kelp_buf_printf(out, "  %s  %s, %zu nodes: ", part.name, part.provider,
+                        kelp_block_node_count(part.body));
+        text_names(part.body, true, out);
+        kelp_buf_append_cstr(out, " -> ");
+        text_names(part.body, false, out);
+        kelp_buf_append_char(out, '\n');
+    }
 }
 
 /* ---- for programs ---- */
@@ -359,6 +390,33 @@ static void json_operators(kelp_json_writer *w, const survey *s, op_row *const *
     kelp_json_end_array(w);
 }
 
+static void json_names(kelp_json_writer *w, const char *key, const kelp_block *body, bool inputs) {
+    size_t count = inputs ? kelp_block_input_count(body) : kelp_block_output_count(body);
+    kelp_json_key(w, key);
+    kelp_json_begin_array(w);
+    for (size_t i = 0; i < count; i++)
+        kelp_json_put_cstr(
+            w, kelp_value_name(inputs ? kelp_block_input(body, i) : kelp_block_output(body, i)));
+    kelp_json_end_array(w);
+}
+
+static void json_parts(kelp_json_writer *w, const kelp_engine *engine) {
+    size_t count = engine != NULL ? kelp_engine_subgraph_count(engine) : 0;
+    kelp_json_key(w, "parts");
+    kelp_json_begin_array(w);
+    for (size_t i = 0; i < count; i++) {
+        kelp_subgraph_info part = kelp_engine_subgraph(engine, i);
+        kelp_json_begin_object(w);
+        json_text(w, "name", part.name);
+        json_text(w, "provider", part.provider);
+        json_u64(w, "nodes", kelp_block_node_count(part.body));
+        json_names(w, "inputs", part.body, true);
+        json_names(w, "outputs", part.body, false);
+        kelp_json_end_object(w);
+    }
+    kelp_json_end_array(w);
+}
+
 static void json_plan(kelp_json_writer *w, const plan *p) {
     kelp_json_key(w, "plan");
     if (!p->made) {
@@ -387,7 +445,8 @@ static kelp_status *inspect(const inspect_options *o, kelp_cli_model *model, sur
     KELP_TRY(survey_graph(s));
     op_row **rows = NULL;
     KELP_TRY(sorted_rows(s, &rows));
-    kelp_status *not_ready = kelp_opset_check_ready(s->registry, model->graph);
+    kelp_status *not_ready =
+        o->providers != NULL ? NULL : kelp_opset_check_ready(s->registry, model->graph);
     plan p = {0};
     if (!not_ready)
         not_ready = make_plan(o, model, &p);
@@ -400,6 +459,7 @@ static kelp_status *inspect(const inspect_options *o, kelp_cli_model *model, sur
         kelp_json_key(&writer, "ready");
         kelp_json_put_bool(&writer, p.made);
         json_plan(&writer, &p);
+        json_parts(&writer, model->engine);
         kelp_json_end_object(&writer);
         kelp_buf_append_char(text, '\n');
     } else {
@@ -407,6 +467,8 @@ static kelp_status *inspect(const inspect_options *o, kelp_cli_model *model, sur
         text_operators(s, rows, text);
         if (p.made)
             text_plan(&p, text);
+        if (p.made)
+            text_parts(model->engine, text);
     }
     kelp_status *printed = kelp_cli_print(text);
     if (!not_ready)

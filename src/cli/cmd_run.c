@@ -27,6 +27,7 @@ typedef struct run_options {
     bool json;
     bool profile;
     bool no_fusion;
+    const char *providers;
 } run_options;
 
 #define AT(member) offsetof(run_options, member)
@@ -90,6 +91,11 @@ static const kelp_arg_spec specs[] = {
      .kind = KELP_OPTION_BOOL,
      .offset = AT(no_fusion),
      .help = "run the graph as it is written"},
+    {.name = "providers",
+     .kind = KELP_OPTION_TEXT,
+     .offset = AT(providers),
+     .value = "NAME,NAME,…",
+     .help = "who runs the model, in order of preference: each takes the parts that it covers"},
 };
 #undef AT
 
@@ -288,6 +294,7 @@ static kelp_status *invoke(const run_options *o, kelp_context *context) {
 static kelp_status *run_model(const run_options *o, kelp_cli_model *model, kelp_inputs *inputs,
                               kelp_buf *text) {
     KELP_TRY(kelp_cli_model_load(o->positionals.items[0], (int)o->threads, model));
+    model->providers = o->providers;
     KELP_TRY(kelp_cli_model_build(model, !o->no_fusion));
     if (o->output_dir && mkdir(o->output_dir, 0777) &&
         kelp_fs_kind_of(o->output_dir) != KELP_FS_DIRECTORY)

@@ -115,12 +115,17 @@ static kelp_status *align_constant(kelp_engine *engine, kelp_value *value) {
 
 static kelp_status *create_node(kelp_engine *engine, const kelp_node *node, kelp_engine_node *out) {
     kelp_opset_match match;
-    if (!kelp_opset_find(engine->runtime->opsets, node, &match))
+    out->node = node;
+    if (kelp_is_subgraph_node(node)) {
+        out->kernel = &kelp_subgraph_kernel;
+        out->state = kelp_partition_find(&engine->partition, node);
+        return NULL;
+    }
+    if (!kelp_opset_choice_find(&engine->partition.choice, node, &match))
         return KELP_ERROR(
             KELP_UNIMPLEMENTED,
             "no registered backend covers operator '%s::%s' version %lld of node '%s'",
             node->domain, node->op_type, (long long)node->opset_version, node->name);
-    out->node = node;
     out->kernel = match.op->kernel ? match.op->kernel : &kelp_bridge_kernel;
     for (size_t i = 0; i < node->input_count; i++) {
         bool any_address = i < 32 && (out->kernel->unaligned_inputs >> i & 1) != 0;
@@ -148,7 +153,7 @@ static kelp_status *create_bodies(kelp_engine *engine, kelp_program *program,
     size_t count = 0;
     for (const kelp_attr *attr = node->node->attributes; attr != NULL; attr = attr->next)
         count += attr->blocks != NULL ? attr->count : 0;
-    if (count == 0)
+    if (count == 0 || kelp_is_subgraph_node(node->node))
         return NULL;
     kelp_program **bodies = KELP_ARENA_ARRAY(&engine->graph->arena, count, kelp_program *);
     if (bodies == NULL)
@@ -214,9 +219,25 @@ static void destroy_program(kelp_engine *engine, const kelp_program *program) {
     }
 }
 
+/* Before fusion, whose operators are Kelp's own. */
+static kelp_status *part(kelp_engine *engine) {
+    kelp_op_env env = {.allocator = engine->weights, .pool = engine->runtime->pool};
+    return kelp_partition_run(&engine->partition, engine->graph, &env, &engine->runtime->logger);
+}
+
+/* Fused operators are no use to providers among which nobody has them. */
+static bool fuses(const kelp_engine *engine, const kelp_engine_options *options) {
+    kelp_node fused = {.op_type = "MatMulBias", .domain = KELP_DOMAIN, .opset_version = 1};
+    kelp_opset_match match;
+    return !options->disable_fusion &&
+           kelp_opset_choice_find(&engine->partition.choice, &fused, &match);
+}
+
 static kelp_status *build(kelp_engine *engine, const kelp_engine_options *options,
                           const kelp_engine_origin *origin) {
-    KELP_TRY(kelp_opset_check_ready(engine->runtime->opsets, engine->source));
+    KELP_TRY(kelp_partition_init(&engine->partition, engine->allocator, engine->runtime->opsets,
+                                 options->providers));
+    KELP_TRY(kelp_opset_check_choice(&engine->partition.choice, engine->source, false));
     engine->nodes_loaded = engine->source->info.node_count;
     KELP_TRY(kelp_graph_clone_for_engine(engine->source, &engine->graph));
     KELP_TRY(kelp_pass_gradient(engine->graph->main));
@@ -228,7 +249,9 @@ static kelp_status *build(kelp_engine *engine, const kelp_engine_options *option
                                             options->disable_fusion ? NULL : "DequantizeLinear"));
         kelp_block_remove_dead(engine->graph->main);
     }
-    if (!options->disable_fusion && !origin->prepared) {
+    if (!origin->prepared)
+        KELP_TRY(part(engine));
+    if (fuses(engine, options) && !origin->prepared) {
         KELP_TRY(kelp_passes_run_quant(engine->graph->main));
         KELP_TRY(kelp_engine_fold_constants(engine, false));
         kelp_block_remove_dead(engine->graph->main);
@@ -298,6 +321,7 @@ void kelp_engine_release(kelp_engine *engine) {
         engine->vtbl->destroy_engine(engine->foreign);
     kelp_engine_release(engine->refitted);
     destroy_program(engine, engine->program);
+    kelp_partition_deinit(&engine->partition);
     for (kelp_owned_block *block = engine->owned, *next; block != NULL; block = next) {
         next = block->next;
         kelp_free_aligned(engine->weights, block->data, block->size_bytes, KELP_TENSOR_ALIGNMENT);
@@ -356,6 +380,19 @@ static void count_program(const kelp_program *program, size_t *inout_nodes, size
     for (size_t i = 0; i < program->node_count; i++)
         for (size_t k = 0; k < program->nodes[i].body_count; k++)
             count_program(program->nodes[i].bodies[k], inout_nodes, inout_bytes);
+}
+
+size_t kelp_engine_subgraph_count(const kelp_engine *engine) {
+    return engine->partition.count;
+}
+
+kelp_subgraph_info kelp_engine_subgraph(const kelp_engine *engine, size_t index) {
+    const kelp_subgraph *item = engine->partition.first;
+    for (; item != NULL && index > 0; index--)
+        item = item->next;
+    if (item == NULL)
+        return (kelp_subgraph_info){0};
+    return (kelp_subgraph_info){item->node->name, item->entry->backend->name, item->graph->main};
 }
 
 kelp_engine_stats kelp_engine_get_stats(const kelp_engine *engine) {

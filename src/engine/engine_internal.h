@@ -8,6 +8,7 @@
 #include "graph/ir.h"
 #include "opset/body.h"
 #include "opset/env.h"
+#include "opset/partition.h"
 
 /* A node of the engine's graph, matched to its kernel. */
 typedef struct kelp_engine_node {
@@ -42,7 +43,8 @@ struct kelp_engine {
     kelp_allocator weights; /* counts what kernels pack */
     _Atomic size_t packed_bytes;
     kelp_graph *source;
-    kelp_graph *graph; /* the engine's own, after the passes */
+    kelp_graph *graph;        /* the engine's own, after the passes */
+    kelp_partition partition; /* what other backends run whole */
     kelp_program *program;
     kelp_map moved; /* while it is built: constants copied to an aligned place */
     const kelp_engine_options *options; /* while it is built */

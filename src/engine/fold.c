@@ -120,7 +120,7 @@ static kelp_status *fold_bodies(kelp_engine *engine, kelp_op_env *env, kelp_node
     bool has_blocks = false;
     for (const kelp_attr *attr = node->attributes; attr != NULL; attr = attr->next)
         has_blocks = has_blocks || attr->blocks != NULL;
-    if (!has_blocks)
+    if (!has_blocks || kelp_is_subgraph_node(node))
         return NULL;
     kelp_node_share_constants(node);
     kelp_block *branch = NULL;

@@ -182,7 +182,9 @@ static void note_want(planner *p, const kelp_engine_node *engine_node) {
     const kelp_node *node = engine_node->node;
     uint64_t wants = 0;
     bool is_if = strcmp(node->op_type, "If") == 0 && *node->domain == '\0';
-    if (engine_node->kernel == &kelp_bridge_kernel && !is_if)
+    if ((engine_node->kernel == &kelp_bridge_kernel ||
+         engine_node->kernel == &kelp_subgraph_kernel) &&
+        !is_if)
         return; /* dispatched, whatever is known */
     for (size_t i = 0; i < node->input_count && (i == 0 || !is_if); i++) {
         const kelp_plan_value *value = node->inputs[i] ? value_of(p, node->inputs[i]) : NULL;

@@ -6,18 +6,11 @@
 #include "base/arena.h"
 #include "graph/ir.h"
 #include "opset/env.h"
+#include "opset/registry.h"
 
-#include <pthread.h>
 #include <string.h>
 
 /* ---- waiting for an asynchronous dispatch ---- */
-struct kelp_completion {
-    pthread_mutex_t lock;
-    pthread_cond_t done_cond;
-    bool done;
-    kelp_status *error;
-};
-
 void kelp_completion_done(kelp_completion *completion, kelp_status *take_error) {
     pthread_mutex_lock(&completion->lock);
     completion->error = take_error;
@@ -27,24 +20,38 @@ void kelp_completion_done(kelp_completion *completion, kelp_status *take_error) 
     pthread_mutex_unlock(&completion->lock);
 }
 
+void kelp_completion_init(kelp_completion *completion) {
+    *completion = (kelp_completion){.done = false};
+    pthread_mutex_init(&completion->lock, NULL);
+    pthread_cond_init(&completion->done_cond, NULL);
+}
+
+kelp_status *kelp_completion_wait(kelp_completion *completion) {
+    pthread_mutex_lock(&completion->lock);
+    while (!completion->done)
+        pthread_cond_wait(&completion->done_cond, &completion->lock);
+    pthread_mutex_unlock(&completion->lock);
+    return completion->error;
+}
+
+void kelp_completion_deinit(kelp_completion *completion) {
+    pthread_cond_destroy(&completion->done_cond);
+    pthread_mutex_destroy(&completion->lock);
+}
+
 static kelp_status *dispatch_and_wait(const kelp_opset_match *match, const kelp_op_env *env,
                                       const kelp_node *node, const kelp_tensor *const *inputs,
                                       kelp_tensor *outputs) {
-    kelp_completion completion = {.done = false};
+    kelp_completion completion;
     kelp_dispatch_result result = KELP_DISPATCH_IMMEDIATE;
-    pthread_mutex_init(&completion.lock, NULL);
-    pthread_cond_init(&completion.done_cond, NULL);
+    KELP_TRY(kelp_opset_begin_pending(match->registry));
+    kelp_completion_init(&completion);
     kelp_status *status =
         match->backend->dispatch(match->self, env, node, inputs, outputs, &completion, &result);
-    if (status == NULL && result == KELP_DISPATCH_LATER) {
-        pthread_mutex_lock(&completion.lock);
-        while (!completion.done)
-            pthread_cond_wait(&completion.done_cond, &completion.lock);
-        pthread_mutex_unlock(&completion.lock);
-        status = completion.error;
-    }
-    pthread_cond_destroy(&completion.done_cond);
-    pthread_mutex_destroy(&completion.lock);
+    if (status == NULL && result == KELP_DISPATCH_LATER)
+        status = kelp_completion_wait(&completion);
+    kelp_completion_deinit(&completion);
+    kelp_opset_end_pending(match->registry);
     return status;
 }
 

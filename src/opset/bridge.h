@@ -8,6 +8,20 @@
 
 #include <kelp/opset.h>
 
+#include <pthread.h>
+
+/* A result that comes later, on its caller's stack. */
+struct kelp_completion {
+    pthread_mutex_t lock;
+    pthread_cond_t done_cond;
+    bool done;
+    kelp_status *error;
+};
+void kelp_completion_init(kelp_completion *completion);
+/* The error it ended with. */
+kelp_status *kelp_completion_wait(kelp_completion *completion) KELP_MUST_USE;
+void kelp_completion_deinit(kelp_completion *completion);
+
 /* A kernel for an operator that its backend only dispatches or executes as a graph. Its state is
  * made by kelp_bridge_create, not by the kernel's own create. Outputs depend on data, so reshape
  * runs the operator and invoke hands the result over. */

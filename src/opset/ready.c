@@ -3,8 +3,7 @@
  * that have not are named. */
 #include "base/buf.h"
 #include "graph/ir.h"
-
-#include <kelp/opset.h>
+#include "opset/partition.h"
 
 #include <string.h>
 
@@ -12,8 +11,9 @@
 #define LISTED_MAX 200
 
 typedef struct walk {
-    const kelp_opset_registry *registry;
+    const kelp_opset_choice *choice;
     const kelp_graph *graph;
+    bool alone;
     kelp_buf lines;
     size_t missing;
 } walk;
@@ -37,12 +37,22 @@ static void describe_place(kelp_buf *out, const kelp_block *block) {
     kelp_buf_printf(out, "%s '%s'", block->function_name ? "function" : "graph", block->name);
 }
 
+static bool is_covered(const walk *w, const kelp_node *node) {
+    kelp_opset_match match;
+    if (is_function(w->graph, node) || kelp_opset_choice_find(w->choice, node, &match))
+        return true;
+    for (size_t i = 0; !w->alone && i < w->choice->count; i++)
+        if (kelp_opset_entry_covers(w->choice->entries[i], node))
+            return true;
+    return false;
+}
+
 static void check_block(walk *w, const kelp_block *block) {
     for (size_t i = 0; i < block->node_count; i++) {
         const kelp_node *node = block->nodes[i];
-        kelp_opset_match match;
-        if (!is_function(w->graph, node) && !kelp_opset_find(w->registry, node, &match) &&
-            w->missing++ < LISTED_MAX) {
+        if (w->alone && kelp_is_subgraph_node(node))
+            continue; /* somebody has taken it */
+        if (!is_covered(w, node) && w->missing++ < LISTED_MAX) {
             kelp_buf_printf(&w->lines, "\n  %s::%s version %lld, node '%s', in ",
                             *node->domain ? node->domain : "ai.onnx", node->op_type,
                             (long long)node->opset_version, node->name);
@@ -55,8 +65,9 @@ static void check_block(walk *w, const kelp_block *block) {
     }
 }
 
-kelp_status *kelp_opset_check_ready(const kelp_opset_registry *registry, const kelp_graph *graph) {
-    walk w = {.registry = registry, .graph = graph};
+kelp_status *kelp_opset_check_choice(const kelp_opset_choice *choice, const kelp_graph *graph,
+                                     bool alone) {
+    walk w = {.choice = choice, .graph = graph, .alone = alone};
     kelp_buf_init(&w.lines, graph->allocator);
     check_block(&w, graph->main);
     for (size_t i = 0; i < graph->function_count; i++)
@@ -68,10 +79,23 @@ kelp_status *kelp_opset_check_ready(const kelp_opset_registry *registry, const k
         status = kelp_buf_status(&w.lines);
         if (status == NULL)
             status = KELP_ERROR(KELP_UNIMPLEMENTED,
-                                "model '%s' is not ready: no registered backend covers %zu of its "
+                                "model '%s' is not ready: no %s backend covers %zu of its "
                                 "nodes:%s",
-                                graph->info.label, w.missing, kelp_buf_cstr(&w.lines));
+                                graph->info.label, choice->named ? "chosen" : "registered",
+                                w.missing, kelp_buf_cstr(&w.lines));
     }
     kelp_buf_deinit(&w.lines);
+    return status;
+}
+
+kelp_status *kelp_opset_check_ready(const kelp_opset_registry *registry, const kelp_graph *graph) {
+    kelp_arena arena;
+    kelp_opset_choice choice;
+    kelp_arena_init(&arena, graph->allocator, 0);
+    kelp_status *status =
+        kelp_opset_choose((kelp_opset_registry *)(uintptr_t)registry, NULL, &arena, &choice);
+    if (status == NULL)
+        status = kelp_opset_check_choice(&choice, graph, false);
+    kelp_arena_deinit(&arena);
     return status;
 }

@@ -2,8 +2,11 @@
 /* The opset backends that a runtime knows, what each may not lack, and who covers a node. */
 #include "base/alloc.h"
 #include "base/buf.h"
+#include "base/checked.h"
 #include "opset/bridge.h"
+#include "opset/registry.h"
 
+#include <stddef.h>
 #include <string.h>
 
 static const char *const floor_ops[KELP_OPSET_FLOOR_COUNT] = {
@@ -13,20 +16,6 @@ static const char *const floor_ops[KELP_OPSET_FLOOR_COUNT] = {
     "Slice",      "Split",     "Squeeze",   "Unsqueeze", "Identity",  "Cast",
     "Equal",      "Greater",   "Less",      "Where",     "Constant",  "Gather"};
 
-typedef struct entry {
-    const kelp_opset_backend *backend;
-    void *self;
-    const kelp_opset *atomic;
-    const kelp_opset *extensions;
-    size_t extension_count;
-} entry;
-
-struct kelp_opset_registry {
-    kelp_allocator allocator;
-    entry *entries;
-    size_t count, capacity;
-};
-
 const char *const *kelp_opset_floor(void) {
     return floor_ops;
 }
@@ -34,6 +23,7 @@ const char *const *kelp_opset_floor(void) {
 kelp_status *kelp_opset_registry_create(kelp_allocator allocator, kelp_opset_registry **out) {
     KELP_TRY(KELP_NEW(allocator, kelp_opset_registry, out));
     (*out)->allocator = allocator;
+    (*out)->max_pending = KELP_OPSET_MAX_PENDING;
     return NULL;
 }
 
@@ -41,11 +31,13 @@ void kelp_opset_registry_destroy(kelp_opset_registry *registry) {
     if (registry == NULL)
         return;
     for (size_t i = registry->count; i > 0; i--) {
-        entry *e = &registry->entries[i - 1];
-        if (e->backend->destroy != NULL)
-            e->backend->destroy(e->self);
+        kelp_opset_entry *entry = registry->entries[i - 1];
+        if (entry->backend->destroy != NULL)
+            entry->backend->destroy(entry->self);
+        kelp_free(registry->allocator, entry, sizeof *entry);
     }
-    kelp_free(registry->allocator, registry->entries, registry->capacity * sizeof(entry));
+    kelp_free(registry->allocator, registry->entries,
+              registry->capacity * sizeof *registry->entries);
     kelp_free(registry->allocator, registry, sizeof *registry);
 }
 
@@ -110,65 +102,110 @@ static const char *op_without_kernel(const kelp_opset *opset) {
     return NULL;
 }
 
-kelp_status *kelp_opset_register(kelp_opset_registry *registry, const kelp_opset_backend *backend,
-                                 void *self) {
+/* What every table has had since the first version. */
+#define FIRST_TABLE_BYTES offsetof(kelp_opset_backend, flags)
+
+static kelp_status *check_table(const kelp_opset_backend *backend) {
     if (backend->abi_version != KELP_OPSET_ABI_VERSION)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "cannot register an opset backend of ABI version %u: this Kelp speaks "
                           "version %d",
                           backend->abi_version, KELP_OPSET_ABI_VERSION);
-    if (backend->struct_size < sizeof *backend || backend->name == NULL ||
-        (backend->atomic_opset == NULL && backend->extension_opsets == NULL))
+    if (backend->struct_size < FIRST_TABLE_BYTES || backend->name == NULL)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "cannot register an opset backend: its table has %u bytes (expected at "
-                          "least %zu), name '%s' and %s",
-                          backend->struct_size, sizeof *backend,
-                          backend->name ? backend->name : "(none)",
-                          backend->atomic_opset || backend->extension_opsets
-                              ? "opsets"
-                              : "neither atomic_opset nor extension_opsets");
+                          "least %zu) and name '%s'",
+                          backend->struct_size, FIRST_TABLE_BYTES,
+                          backend->struct_size >= FIRST_TABLE_BYTES && backend->name != NULL
+                              ? backend->name
+                              : "(none)");
+    return NULL;
+}
+
+static kelp_status *check_entry(const kelp_opset_registry *registry, kelp_opset_entry *e) {
     static const kelp_opset no_opset = {.domain = ""};
-    entry e = {.backend = backend, .self = self, .atomic = &no_opset};
-    if (backend->atomic_opset != NULL) {
-        e.atomic = backend->atomic_opset(self);
-        if (e.atomic == NULL)
+    const kelp_opset_backend *table = &e->table;
+    if (table->atomic_opset == NULL && table->extension_opsets == NULL && table->covers == NULL)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "cannot register opset backend '%s': it has neither atomic_opset nor "
+                          "extension_opsets nor covers",
+                          table->name);
+    e->atomic = &no_opset;
+    if (table->atomic_opset != NULL) {
+        e->atomic = table->atomic_opset(e->self);
+        if (e->atomic == NULL)
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
                               "cannot register opset backend '%s': it declares no atomic opset",
-                              backend->name);
-        KELP_TRY(check_floor(registry->allocator, backend, e.atomic));
+                              table->name);
+        KELP_TRY(check_floor(registry->allocator, table, e->atomic));
     }
-    if (backend->extension_opsets != NULL)
-        e.extensions = backend->extension_opsets(self, &e.extension_count);
-    if (backend->execute_graph == NULL && backend->dispatch == NULL) {
-        const char *name = op_without_kernel(e.atomic);
-        for (size_t i = 0; name == NULL && i < e.extension_count; i++)
-            name = op_without_kernel(&e.extensions[i]);
+    if (table->extension_opsets != NULL)
+        e->extensions = table->extension_opsets(e->self, &e->extension_count);
+    if (table->covers != NULL && !kelp_opset_takes_subgraphs(e))
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "cannot register opset backend '%s': it covers nodes in subgraphs, and "
+                          "has neither run_subgraph nor execute_graph",
+                          table->name);
+    if ((table->materialize == NULL) != (table->release_tensor == NULL))
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "cannot register opset backend '%s': it has one of materialize and "
+                          "release_tensor, and needs both or none",
+                          table->name);
+    if (table->execute_graph == NULL && table->dispatch == NULL) {
+        const char *name = op_without_kernel(e->atomic);
+        for (size_t i = 0; name == NULL && i < e->extension_count; i++)
+            name = op_without_kernel(&e->extensions[i]);
         if (name != NULL)
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
                               "cannot register opset backend '%s': it overrides neither "
                               "execute_graph nor dispatch, and operator '%s' has no kernel",
-                              backend->name, name);
+                              table->name, name);
     }
-    KELP_TRY(kelp_grow(registry->allocator, (void **)&registry->entries, &registry->capacity,
-                       registry->count + 1, sizeof(entry)));
-    registry->entries[registry->count++] = e;
     return NULL;
+}
+
+kelp_status *kelp_opset_register(kelp_opset_registry *registry, const kelp_opset_backend *backend,
+                                 void *self) {
+    KELP_TRY(check_table(backend));
+    kelp_opset_entry *entry = NULL;
+    KELP_TRY(KELP_NEW(registry->allocator, kelp_opset_entry, &entry));
+    entry->backend = backend;
+    entry->self = self;
+    memcpy(&entry->table, backend, KELP_MIN(backend->struct_size, sizeof entry->table));
+    kelp_status *status = check_entry(registry, entry);
+    if (status == NULL)
+        status = kelp_grow(registry->allocator, (void **)&registry->entries, &registry->capacity,
+                           registry->count + 1, sizeof *registry->entries);
+    if (status != NULL) {
+        kelp_free(registry->allocator, entry, sizeof *entry);
+        return status;
+    }
+    registry->entries[registry->count++] = entry;
+    return NULL;
+}
+
+const kelp_opset_op *kelp_opset_entry_find(const kelp_opset_entry *entry, const kelp_node *node) {
+    const char *domain = kelp_node_domain(node);
+    const char *name = kelp_node_op_type(node);
+    int64_t version = kelp_node_opset_version(node);
+    const kelp_opset_op *op = find_op(entry->atomic, domain, name, version);
+    for (size_t k = 0; op == NULL && k < entry->extension_count; k++)
+        op = find_op(&entry->extensions[k], domain, name, version);
+    return op;
 }
 
 bool kelp_opset_find(const kelp_opset_registry *registry, const kelp_node *node,
                      kelp_opset_match *out) {
-    const char *domain = kelp_node_domain(node);
-    const char *name = kelp_node_op_type(node);
-    int64_t version = kelp_node_opset_version(node);
     for (size_t i = registry->count; i > 0; i--) {
-        const entry *e = &registry->entries[i - 1];
-        const kelp_opset_op *op = find_op(e->atomic, domain, name, version);
-        for (size_t k = 0; op == NULL && k < e->extension_count; k++)
-            op = find_op(&e->extensions[k], domain, name, version);
-        if (op != NULL) {
-            *out = (kelp_opset_match){e->backend, e->self, op};
-            return true;
-        }
+        const kelp_opset_entry *entry = registry->entries[i - 1];
+        const kelp_opset_op *op = (entry->table.flags & KELP_OPSET_BY_NAME) == 0
+                                      ? kelp_opset_entry_find(entry, node)
+                                      : NULL;
+        if (op == NULL)
+            continue;
+        *out = (kelp_opset_match){entry->backend, entry->self, op,
+                                  (kelp_opset_registry *)(uintptr_t)registry};
+        return true;
     }
     return false;
 }
@@ -176,7 +213,7 @@ bool kelp_opset_find(const kelp_opset_registry *registry, const kelp_node *node,
 bool kelp_opset_registry_at(const kelp_opset_registry *registry, size_t index,
                             kelp_opset_declared *out) {
     for (size_t i = 0; i < registry->count; i++) {
-        const entry *e = &registry->entries[i];
+        const kelp_opset_entry *e = registry->entries[i];
         if (index <= e->extension_count) {
             *out = (kelp_opset_declared){e->backend,
                                          index == 0 ? e->atomic : &e->extensions[index - 1]};

@@ -9,6 +9,8 @@
 const kelp_compute_backend *kelp_cpu_compute_backend(void);
 /* Real names, types and shapes, outputs of zeros: the provider to clone when writing one. */
 const kelp_compute_backend *kelp_null_compute_backend(void);
+/* Parts of models, which it answers with zeros. */
+const kelp_opset_backend *kelp_null_opset_backend(void);
 /* ONNX models on ONNX Runtime, where its library is there. */
 const kelp_compute_backend *kelp_onnxruntime_compute_backend(void);
 /* One kernel of a library as a model. */

@@ -3,7 +3,16 @@
  * neighbours. */
 #include "graph/passes/passes.h"
 
+#include <string.h>
+
 typedef kelp_status *(*pass_fn)(kelp_block *block);
+
+/* The body of a subgraph that was handed over is none of ours. */
+static kelp_attr *own_blocks(const kelp_node *node) {
+    bool given_away =
+        strcmp(node->domain, KELP_DOMAIN) == 0 && strcmp(node->op_type, "BackendSubgraph") == 0;
+    return given_away ? NULL : node->attributes;
+}
 
 static kelp_status *run(kelp_block *block, const pass_fn *passes, size_t count) {
     for (size_t i = 0; i < count; i++) {
@@ -14,7 +23,7 @@ static kelp_status *run(kelp_block *block, const pass_fn *passes, size_t count) 
     }
     kelp_block_count_uses(block);
     for (size_t n = 0; n < block->node_count; n++)
-        for (kelp_attr *attr = block->nodes[n]->attributes; attr != NULL; attr = attr->next)
+        for (kelp_attr *attr = own_blocks(block->nodes[n]); attr != NULL; attr = attr->next)
             for (size_t k = 0; attr->blocks != NULL && k < attr->count; k++)
                 KELP_TRY(run(attr->blocks[k], passes, count));
     return NULL;
