@@ -91,8 +91,9 @@ static kelp_status *write_plan(kelp_runtime *runtime, const kelp_network *networ
     if (refits) {
         status = list_refittable(network, graph, flags, &arena, &contents);
     } else {
-        contents.graph = engine->graph;
-        contents.prepared = true;
+        /* what other backends took is theirs; it is parted again where the plan is loaded */
+        contents.prepared = engine->partition.count == 0;
+        contents.graph = contents.prepared ? engine->graph : graph;
     }
     if (status == NULL && !kelp_builder_config_progress(config, "serialise", "build", 2, 3))
         status = cancelled();
