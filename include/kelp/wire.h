@@ -74,8 +74,7 @@ typedef struct kelp_wire_caps {
     size_t addresses;
     size_t address_bytes; /* of each */
 } kelp_wire_caps;
-KELP_API kelp_wire_caps
-kelp_wire_caps_default(void); /* 16 MiB, 256, 4 MiB, 4 KiB, 8, 256 B */
+KELP_API kelp_wire_caps kelp_wire_caps_default(void); /* 16 MiB, 256, 4 MiB, 4 KiB, 8, 256 B */
 KELP_API kelp_wire_caps
 kelp_wire_caps_edge(void); /* 256 KiB, 16, 64 KiB, 512 B, 8, 256 B: small devices */
 
@@ -115,11 +114,11 @@ typedef struct kelp_wire_slot {
 } kelp_wire_slot;
 
 typedef struct kelp_receiver_options {
-    uint32_t struct_size; /* sizeof(kelp_receiver_options) */
+    uint32_t struct_size;     /* sizeof(kelp_receiver_options) */
     kelp_allocator allocator; /* of the bytes of fills too */
     const kelp_types *types;
-    kelp_budget *budget;        /* may be shared with other receivers */
-    const kelp_wire_caps *caps; /* NULL: kelp_wire_caps_default */
+    kelp_budget *budget;         /* may be shared with other receivers */
+    const kelp_wire_caps *caps;  /* NULL: kelp_wire_caps_default */
     const kelp_wire_slot *slots; /* copied; names are borrowed */
     size_t slot_count;
 } kelp_receiver_options;
@@ -147,8 +146,7 @@ KELP_API size_t kelp_receiver_address_count(const kelp_receiver *receiver);
 KELP_API const void *kelp_receiver_address(const kelp_receiver *receiver, size_t index,
                                            size_t *out_bytes);
 KELP_API size_t kelp_receiver_report_count(const kelp_receiver *receiver);
-KELP_API const kelp_fill_report *kelp_receiver_report(const kelp_receiver *receiver,
-                                                      size_t index);
+KELP_API const kelp_fill_report *kelp_receiver_report(const kelp_receiver *receiver, size_t index);
 
 /* What a slot holds, from whichever envelope; NULL: nothing. */
 KELP_API const kelp_tensor *kelp_receiver_tensor(const kelp_receiver *receiver, size_t slot);
@@ -207,8 +205,8 @@ KELP_API void kelp_wire_release_tensor(void *self, kelp_tensor *tensor);
  *              a table of fills: u32 slot  u32 zero  u64 type hash  u64 bytes
  *              the fills' bytes, one after the other
  *   tensor     "KTEN"  u16 version  u16 rank  u32 dtype (ONNX's number)  u32 bytes before the
- *              elements, a multiple of 64  u64 bytes of the elements  i64 extents …, zeros, elements;
- *              a string is u64 offset (from the first element), u64 length; the text follows
+ *              elements, a multiple of 64  u64 bytes of the elements  i64 extents …, zeros,
+ * elements; a string is u64 offset (from the first element), u64 length; the text follows
  */
 
 #ifdef __cplusplus

@@ -287,8 +287,8 @@ static void admit(kelp_receiver *r, kelp_fill_report *report) {
         kelp_budget_release(r->budget, report->size_bytes);
         refuse(report, KELP_WIRE_ALLOCATION_FAILED,
                WIRE_ERROR(KELP_WIRE_ALLOCATION_FAILED, KELP_RESOURCE_EXHAUSTED,
-                          "slot %u ('%s') needs %zu bytes, which there are not", report->slot,
-                          name, report->size_bytes));
+                          "slot %u ('%s') needs %zu bytes, which there are not", report->slot, name,
+                          report->size_bytes));
         return;
     }
     r->block = block;

@@ -26,8 +26,7 @@ static kelp_status *place_strings(char *elements, size_t size_bytes, size_t coun
         if (offset > size_bytes || length > size_bytes - offset ||
             offset < count * sizeof(kelp_string))
             return DECODE_ERROR("string %zu lies at %llu, %llu bytes long, of %zu", i,
-                                (unsigned long long)offset, (unsigned long long)length,
-                                size_bytes);
+                                (unsigned long long)offset, (unsigned long long)length, size_bytes);
         kelp_string string = {elements + offset, (size_t)length};
         memcpy(at, &string, sizeof string);
     }
@@ -71,8 +70,7 @@ static kelp_status *decode(uint64_t type_hash, char *bytes, size_t size_bytes, k
     if (is_text ? needed > content : needed != content)
         return DECODE_ERROR("the tensor has %llu bytes of elements: its type and extents need %zu",
                             (unsigned long long)content, needed);
-    return is_text ? place_strings(bytes + head, (size_t)content,
-                                   (size_t)kelp_tensor_elements(out))
+    return is_text ? place_strings(bytes + head, (size_t)content, (size_t)kelp_tensor_elements(out))
                    : NULL;
 }
 

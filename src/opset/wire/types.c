@@ -59,8 +59,8 @@ static kelp_status *add(kelp_types *types, const char *name, uint64_t stands_for
     char *copy = kelp_arena_strndup(&types->names, name, strlen(name));
     if (copy == NULL)
         return kelp_status_oom();
-    KELP_TRY(kelp_grow(types->allocator, (void **)&types->items, &types->capacity,
-                       types->count + 1, sizeof *types->items));
+    KELP_TRY(kelp_grow(types->allocator, (void **)&types->items, &types->capacity, types->count + 1,
+                       sizeof *types->items));
     size_t at = place_of(types, hash);
     memmove(&types->items[at + 1], &types->items[at], (types->count - at) * sizeof *types->items);
     types->items[at] = (declared){hash, copy, stands_for};
@@ -199,15 +199,15 @@ kelp_wire_caps kelp_wire_caps_edge(void) {
                             .address_bytes = 256};
 }
 
-static const char *const kind_names[] = {
-    [KELP_WIRE_DELIVERED] = "Delivered",
-    [KELP_WIRE_UNKNOWN_TYPE_HASH] = "UnknownTypeHash",
-    [KELP_WIRE_TYPE_MISMATCH] = "TypeMismatch",
-    [KELP_WIRE_DECODE_FAILED] = "DecodeFailed",
-    [KELP_WIRE_ALLOCATION_FAILED] = "AllocationFailed",
-    [KELP_WIRE_BUDGET_EXCEEDED] = "BudgetExceeded",
-    [KELP_WIRE_BACKEND_MATERIALIZE_FAILED] = "BackendMaterializeFailed",
-    [KELP_WIRE_UNKNOWN_SLOT] = "UnknownSlot"};
+static const char *const kind_names[] = {[KELP_WIRE_DELIVERED] = "Delivered",
+                                         [KELP_WIRE_UNKNOWN_TYPE_HASH] = "UnknownTypeHash",
+                                         [KELP_WIRE_TYPE_MISMATCH] = "TypeMismatch",
+                                         [KELP_WIRE_DECODE_FAILED] = "DecodeFailed",
+                                         [KELP_WIRE_ALLOCATION_FAILED] = "AllocationFailed",
+                                         [KELP_WIRE_BUDGET_EXCEEDED] = "BudgetExceeded",
+                                         [KELP_WIRE_BACKEND_MATERIALIZE_FAILED] =
+                                             "BackendMaterializeFailed",
+                                         [KELP_WIRE_UNKNOWN_SLOT] = "UnknownSlot"};
 
 const char *kelp_wire_kind_name(kelp_wire_kind kind) {
     return (size_t)kind < KELP_COUNT(kind_names) ? kind_names[kind] : "Unknown";
