@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* DynamicQuantizeLinear: uint8, the range taken from the values and zero. Source: ONNX operator
  * specification. */
-#include "ops/kernel.h"
+#include "ops/quant/dynamic.h"
+
 #include "ops/simd/int8.h"
 
 #include <math.h>
@@ -40,9 +41,8 @@ static void quantize_range(void *userp, int64_t begin, int64_t end, int worker) 
                                               .zero = &job->zero});
 }
 
-/* y = round(x / *out_scale) + *out_zero; on all threads. y may be NULL. */
-static void quantize_dynamic(const kelp_op_env *env, const float *x, int64_t count, uint8_t *y,
-                             float *out_scale, uint8_t *out_zero) {
+void kelp_quantize_dynamic(const kelp_op_env *env, const float *x, int64_t count, uint8_t *y,
+                           float *out_scale, uint8_t *out_zero) {
     dynamic_job job = {.loops = kelp_int8_get(), .x = x, .y = y, .count = count};
     float least = 0, most = 0;
     job.part = KELP_MAX((int64_t)2 * KELP_OPS_GRAIN, (count + PARTS - 1) / PARTS);
@@ -83,8 +83,8 @@ static kelp_status *dynamic_invoke(const void *state, kelp_op_args *args) {
     float found_scale;
     uint8_t found_zero;
     (void)state;
-    quantize_dynamic(args->env, x->data, kelp_tensor_elements(x), y != NULL ? y->data : NULL,
-                     &found_scale, &found_zero);
+    kelp_quantize_dynamic(args->env, x->data, kelp_tensor_elements(x), y != NULL ? y->data : NULL,
+                          &found_scale, &found_zero);
     if (scale != NULL)
         *(float *)scale->data = found_scale;
     if (zero != NULL)

@@ -171,7 +171,27 @@ def between_floats(own):
         own.add("DynamicQuantizeLinear", [values[np.isfinite(values)]], outputs=3, opset=11)
 
 
+def microsoft_products(own):
+    """What the standard's operators have in common with ONNX Runtime's own; sums above 2^24, which floats would round."""
+    a, b = np.full((3, 1200), 255, np.uint8), np.full((1200, 5), 127, np.int8)
+    a[1:], b[:, 2:] = ints(np.uint8, 2, 1200), ints(np.int8, 1200, 3)
+    scale, one = np.float32(2**-10), np.float32(1)
+    exact = wide(a, 0) @ wide(b, 0)
+    own.add("MatMulIntegerToFloat", [a, b, scale, one], opset=1, domain="com.microsoft", rtol=0, atol=0,
+            reference=[exact.astype(np.float32) * scale])
+    for turn in ((0, 0), (1, 1)):
+        at, bt = a.T.copy() if turn[0] else a, b.T.copy() if turn[1] else b
+        for shape in ((5,), (3, 5), (3, 1), (1, 5)):
+            c = rng.integers(-2**20, 2**20, shape, np.int32)
+            own.add("QGemm", [at, scale, np.uint8(3), bt, one, np.int8(-2), c], opset=1, domain="com.microsoft", rtol=1e-6,
+                    transA=turn[0], transB=turn[1], reference=[(wide(a, 3) @ wide(b, -2) + c).astype(np.float32) * scale])
+            y = (wide(a, 3) @ wide(b, -2) + c).astype(np.float32) * scale / np.float32(400)
+            own.add("QGemm", [at, scale, np.uint8(3), bt, one, np.int8(-2), c, np.float32(400), np.uint8(120)], opset=1,
+                    domain="com.microsoft", constants=(3, 4, 5), transA=turn[0], transB=turn[1], reference=[saturate(y, np.uint8(120))])
+
+
 def cases(own):
+    microsoft_products(own)
     between_floats(own)
     convolutions(own)
     integer_products(own)
