@@ -188,7 +188,7 @@ static void test_small_loops(void **state) {
     float x[COUNT];
     int32_t sums[COUNT];
     uint8_t a[COUNT];
-    int8_t w[COUNT];
+    int16_t w[COUNT];
     (void)state;
     for (int t = 0; kelp_int8_at(t) != NULL; t++) {
         float least = 0, most = 0;
@@ -200,7 +200,8 @@ static void test_small_loops(void **state) {
         kelp_int8_at(t)->range(x, COUNT, &least, &most);
         assert_true(least == -777.0f && most == 501.5f);
         fill(a, COUNT);
-        fill(w, COUNT);
+        for (int i = 0; i < COUNT; i++)
+            w[i] = (int16_t)((int)(next() % 511) - 255);
         int64_t at[2] = {1, 0};
         kelp_int8_at(t)->taps(sums, a, at, 2, w, 1, COUNT - 1);
         for (int i = 0; i < COUNT - 1; i++)

@@ -340,7 +340,7 @@ static void depthwise_range(void *userp, int64_t begin, int64_t end, int worker)
             int64_t width = KELP_MIN((int64_t)KELP_INT8_TURNED_COLUMNS, channels - c);
             for (int64_t i = 0; i < count; i++)
                 p->loops->taps(sums + i * width, frame_of(p, image) + window_at(p, first + i) + c,
-                               taps, p->w.kernel_size, p->b.panels + c, channels, width);
+                               taps, p->w.kernel_size, p->b.taps + c, channels, width);
             kelp_int8_product_finish(p->loops, &g, 0, c, count, width, sums);
         }
     }

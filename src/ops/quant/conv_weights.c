@@ -4,18 +4,6 @@
 
 #include "ops/quant/epilogue.h"
 
-static bool all_zero(const kelp_tensor *weights, const kelp_tensor *zero) {
-    uint8_t flip = weights->dtype == KELP_U8 ? 0x80 : 0;
-    if (zero == NULL)
-        return flip == 0;
-    if (zero->data == NULL)
-        return false;
-    for (int64_t i = 0; i < kelp_tensor_elements(zero); i++)
-        if (((const uint8_t *)zero->data)[i] != flip)
-            return false;
-    return true;
-}
-
 bool kelp_int8_conv_shape_of(const kelp_tensor *weights, const kelp_tensor *zero, int64_t groups,
                              kelp_int8_conv_shape *out) {
     if (weights->rank < 3 || (weights->dtype != KELP_U8 && weights->dtype != KELP_I8) ||
@@ -27,15 +15,14 @@ bool kelp_int8_conv_shape_of(const kelp_tensor *weights, const kelp_tensor *zero
         return false;
     *out = (kelp_int8_conv_shape){groups, weights->shape[1], weights->shape[0] / groups,
                                   kelp_ops_product(weights->shape, 2, weights->rank), false};
-    out->depthwise =
-        groups > 1 && out->in_channels == 1 && out->out_channels == 1 && all_zero(weights, zero);
+    out->depthwise = groups > 1 && out->in_channels == 1 && out->out_channels == 1;
     return true;
 }
 
 static bool group_size(const kelp_int8_conv_shape *s, int64_t *out_depth, size_t *out_bytes) {
     if (!kelp_i64_mul(s->in_channels, s->taps, out_depth))
         return false;
-    return s->depthwise ? kelp_size_mul((size_t)s->taps, 1, out_bytes)
+    return s->depthwise ? kelp_size_mul((size_t)s->taps, sizeof(int16_t), out_bytes)
                         : kelp_int8_weights_size(*out_depth, s->out_channels, out_bytes) &&
                               kelp_size_align(*out_bytes, 64, out_bytes);
 }
@@ -52,15 +39,21 @@ bool kelp_int8_conv_weights_size(const kelp_int8_conv_shape *s, size_t *out_byte
            kelp_size_add(all, more, out_bytes);
 }
 
-static void lay_depthwise(const kelp_int8_conv_shape *s, const kelp_tensor *weights, int8_t *to,
-                          int32_t *balance) {
-    uint8_t flip = weights->dtype == KELP_U8 ? 0x80 : 0;
-    const uint8_t *from = weights->data;
+static int32_t byte_at(const kelp_tensor *tensor, int64_t index) {
+    return tensor->dtype == KELP_I8 ? ((const int8_t *)tensor->data)[index]
+                                    : ((const uint8_t *)tensor->data)[index];
+}
+
+static void lay_depthwise(const kelp_int8_conv_shape *s, const kelp_tensor *weights,
+                          const kelp_tensor *zero, int16_t *to, int32_t *balance) {
+    bool many = zero != NULL && kelp_tensor_elements(zero) > 1;
     for (int64_t c = 0; c < s->groups; c++) {
+        int32_t less = zero != NULL ? byte_at(zero, many ? c : 0) : 0;
         balance[c] = 0;
         for (int64_t t = 0; t < s->taps; t++) {
-            to[t * s->groups + c] = (int8_t)(from[c * s->taps + t] ^ flip);
-            balance[c] += to[t * s->groups + c];
+            int32_t w = byte_at(weights, c * s->taps + t) - less;
+            to[t * s->groups + c] = (int16_t)w;
+            balance[c] += w;
         }
     }
 }
@@ -77,9 +70,10 @@ void kelp_int8_conv_weights_lay(const kelp_int8 *loops, const kelp_int8_conv_sha
     uint8_t *turned = (uint8_t *)memory + all;
     int32_t *balance = (int32_t *)(void *)(turned + turned_bytes), *zeros = balance + s->groups * n;
     bool any = false;
-    *out = (kelp_int8_conv_weights){panels, each, balance, NULL, 0};
+    *out = (kelp_int8_conv_weights){.panels = panels, .group_bytes = each, .balance = balance};
     if (s->depthwise) {
-        lay_depthwise(s, weights, panels, balance);
+        out->taps = memory;
+        lay_depthwise(s, weights, zero, memory, balance);
         return;
     }
     for (int64_t g = 0; g < s->groups; g++) {

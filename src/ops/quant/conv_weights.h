@@ -8,18 +8,19 @@
 
 typedef struct kelp_int8_conv_shape {
     int64_t groups, in_channels, out_channels, taps; /* channels of a group */
-    bool depthwise; /* one channel in and out of each group, and no zero points: no product */
+    bool depthwise; /* one channel in and out of each group: no product */
 } kelp_int8_conv_shape;
 
 typedef struct kelp_int8_conv_weights {
-    const int8_t *panels; /* of each group; of a depthwise one w[tap][channel] */
+    const int8_t *panels; /* of each group; not of depthwise ones */
+    const int16_t *taps;  /* of those w[tap][channel], less the zero points */
     size_t group_bytes;
     const int32_t *balance, *zeros; /* of all output channels; see kelp_int8_weights */
     int32_t zero;
 } kelp_int8_conv_weights;
 
-/* From weights [out channels, channels of a group, spatial…] and their zero points (NULL: 0), whose
- * values tell `depthwise` when they are there. false when they do not fit. */
+/* From weights [out channels, channels of a group, spatial…] and their zero points (NULL: 0). false
+ * when they do not fit. */
 bool kelp_int8_conv_shape_of(const kelp_tensor *weights, const kelp_tensor *zero, int64_t groups,
                              kelp_int8_conv_shape *out);
 bool kelp_int8_conv_weights_size(const kelp_int8_conv_shape *shape, size_t *out_bytes);

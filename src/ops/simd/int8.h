@@ -90,8 +90,8 @@ typedef struct kelp_int8 {
     /* to[c * to_step + r] = from[r * from_step + c] ^ flip, of bytes */
     void (*turn)(uint8_t *to, int64_t to_step, const uint8_t *from, int64_t from_step, int64_t rows,
                  int64_t columns, uint8_t flip);
-    /* sums[c] = the sum over taps t of x[at[t] + c] * w[t * w_step + c], x unsigned, w signed */
-    void (*taps)(int32_t *sums, const uint8_t *x, const int64_t *at, int64_t taps, const int8_t *w,
+    /* sums[c] = the sum over taps t of x[at[t] + c] * w[t * w_step + c] */
+    void (*taps)(int32_t *sums, const uint8_t *x, const int64_t *at, int64_t taps, const int16_t *w,
                  int64_t w_step, int64_t count);
 } kelp_int8;
 
