@@ -104,7 +104,7 @@ static void conv_destroy(void *state, kelp_allocator allocator) {
 static kelp_status *conv_shapes(kelp_op_args *args, const kelp_int8_places *places,
                                 int32_t *out_rank, int64_t *out_shape) {
     conv_plan *p = args->plan;
-    KELP_TRY(kelp_ops_check(args, places->b + 1));
+    KELP_TRY(kelp_int8_check_operands(args, places));
     const kelp_tensor *x = args->inputs[0], *w = args->inputs[places->b];
     const kelp_tensor *x_zero = kelp_int8_place(args, places->a_zero),
                       *w_zero = kelp_int8_place(args, places->b_zero);
@@ -183,8 +183,6 @@ static kelp_status *conv_reshape(const void *state, kelp_op_args *args) {
     KELP_TRY(conv_shapes(args, places, &rank, shape));
     KELP_TRY(reserve(args, p, state));
     if (places != &integer_places) {
-        if (kelp_int8_place(args, places->a_scale) == NULL)
-            return kelp_ops_check(args, 2);
         KELP_TRY(kelp_int8_epilogue_plan(args, places, p->shape.out_channels * p->shape.groups,
                                          &dtype, &p->finish));
         if (!kelp_act_parse(kelp_node_attr_string(args->node, "activation", "", NULL), &p->act))
@@ -397,8 +395,8 @@ static kelp_status *conv_invoke(const void *state, kelp_op_args *args) {
                          frame_range, p);
     if (places != &integer_places) {
         const kelp_tensor *scale = kelp_int8_place(args, places->a_scale);
-        kelp_int8_epilogue_make(args, places, kelp_int8_scale(scale, 0), p->act, p->finish,
-                                &p->product);
+        kelp_int8_epilogue_make(args, places, scale != NULL ? kelp_int8_scale(scale, 0) : 1.0f,
+                                p->act, p->finish, &p->product);
     }
     parts = (p->w.out_size + ROWS - 1) / ROWS;
     if (p->shape.depthwise) {

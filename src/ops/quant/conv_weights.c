@@ -101,5 +101,5 @@ void kelp_int8_conv_weights_lay(const kelp_int8 *loops, const kelp_int8_conv_sha
         }
     }
     out->zeros = any ? zeros : NULL;
-    out->zero = zeros[0];
+    out->zero = s->groups * n > 0 ? zeros[0] : 0;
 }

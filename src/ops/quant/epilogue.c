@@ -45,6 +45,11 @@ static kelp_status *check_row(const kelp_op_args *args, int at, int64_t columns,
     return NULL;
 }
 
+kelp_status *kelp_int8_check_operands(const kelp_op_args *args, const kelp_int8_places *p) {
+    KELP_TRY(kelp_ops_check(args, 1));
+    return kelp_ops_in(args, p->b) != NULL ? NULL : kelp_ops_check_inputs(args, p->b + 1);
+}
+
 kelp_status *kelp_int8_epilogue_plan(kelp_op_args *args, const kelp_int8_places *p, int64_t columns,
                                      kelp_dtype *out_dtype, size_t *out_offset) {
     const kelp_tensor *y_zero = kelp_int8_place(args, p->y_zero);

@@ -27,6 +27,9 @@ int32_t kelp_int8_zero(const kelp_tensor *zero, int64_t index);
 /* A scale of float, float16 or bfloat16. */
 float kelp_int8_scale(const kelp_tensor *scale, int64_t index);
 
+/* reshape: both operands and output 0 must be there. */
+kelp_status *kelp_int8_check_operands(const kelp_op_args *args,
+                                      const kelp_int8_places *places) KELP_MUST_USE;
 /* reshape: checks all of them for `columns` columns, reserves scratch for the finish and tells the
  * type of the result. */
 kelp_status *kelp_int8_epilogue_plan(kelp_op_args *args, const kelp_int8_places *places,

@@ -163,7 +163,7 @@ static kelp_status *product_shapes(kelp_op_args *args, const void *state, int32_
                                    int64_t *out_shape) {
     product_plan *p = args->plan;
     const kelp_int8_places *places = places_of(args->node);
-    KELP_TRY(kelp_ops_check(args, places->b + 1));
+    KELP_TRY(kelp_int8_check_operands(args, places));
     const kelp_tensor *a = args->inputs[0], *b = args->inputs[places->b];
     p->kind = kind_of(args->node);
     if (p->kind == GEMM && (a->rank != 2 || b->rank != 2))

@@ -53,7 +53,8 @@ void kelp_int8_weights_lay(const kelp_int8 *loops, const kelp_int8_matrix *b, vo
             *zeros = balance + panels * COLUMNS;
     uint8_t flip = b->dtype == KELP_U8 ? 0x80 : 0;
     bool many = b->zero != NULL && kelp_tensor_elements(b->zero) > 1, any = false;
-    memset(balance, 0, (size_t)panels * 2 * COLUMNS * sizeof *balance);
+    if (panels > 0)
+        memset(balance, 0, (size_t)panels * 2 * COLUMNS * sizeof *balance);
     for (int64_t column = 0; column < b->n; column += COLUMNS, to += bytes) {
         int64_t columns = KELP_MIN((int64_t)COLUMNS, b->n - column);
         if (b->column_stride == 1)
@@ -72,7 +73,8 @@ void kelp_int8_weights_lay(const kelp_int8 *loops, const kelp_int8_matrix *b, vo
             balance[j] = (int32_t)((uint32_t)balance[j] - (uint32_t)b->k * (uint32_t)zeros[j]);
         }
     }
-    *out = (kelp_int8_weights){b->k, b->n, memory, balance, any ? zeros : NULL, zeros[0]};
+    *out = (kelp_int8_weights){
+        b->k, b->n, memory, balance, any ? zeros : NULL, b->n > 0 ? zeros[0] : 0};
 }
 
 /* ---- blocks ---- */

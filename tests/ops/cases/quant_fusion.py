@@ -90,6 +90,14 @@ def products(own):
             c = Chain(own, f32(m, k))
             a, w = c.rounded("x", 0.017, 101), c.weights((n, k) if turn else (k, n), kind=np.uint8)
             c.done("qdq_gemm_plain", c.node("Relu", c.node("Gemm", a, w, c.constant(f32(n)), transB=turn)), 1e-4)
+    # without zero points
+    c = Chain(own, f32(6, 40, low=0))
+    one = lambda value, step: c.node(DEQUANTIZE, c.node(QUANTIZE, value, c.constant(np.float32(step))), c.constant(np.float32(step)))  # noqa: E731
+    w = c.node(DEQUANTIZE, c.constant(rng.integers(-128, 128, (40, 24), np.int8)), c.constant(np.float32(0.01)))
+    c.done("qdq_no_zeros", one(c.node("Relu", one(c.node("MatMul", one("x", 0.01), w), 0.3)), 0.25), 0.56)
+    c = Chain(own, f32(1, 3, 8, 9, low=0))
+    w = c.node(DEQUANTIZE, c.constant(rng.integers(-128, 128, (7, 3, 3, 3), np.int8)), c.constant(np.float32(0.01)))
+    c.done("qdq_conv_no_zeros", one(c.node("Conv", one("x", 0.01), w, pads=[1, 1, 1, 1]), 0.3), 0.31)
     # both operands come while it runs
     c = Chain(own, f32(2, 3, 18, 40))
     a, b = c.rounded("x", 0.017, 101), c.rounded(c.node("Transpose", "x", perm=[0, 1, 3, 2]), 0.016, 130)
