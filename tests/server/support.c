@@ -101,6 +101,17 @@ void contains(const char *text, const char *part) {
         fail_msg("expected '%s' in: %s", part, text);
 }
 
+char *metrics_of(TRITONSERVER_Server *server) {
+    TRITONSERVER_Metrics *metrics = NULL;
+    const char *base = NULL;
+    size_t size = 0;
+    ok(TRITONSERVER_ServerMetrics(server, &metrics));
+    ok(TRITONSERVER_MetricsFormatted(metrics, TRITONSERVER_METRIC_PROMETHEUS, &base, &size));
+    char *page = strndup(base, size);
+    ok(TRITONSERVER_MetricsDelete(metrics));
+    return page;
+}
+
 long long number_after(const char *text, const char *key) {
     const char *at = strstr(text, key);
     return at ? strtoll(at + strlen(key), NULL, 10) : -1;

@@ -64,6 +64,8 @@ void ok(TRITONSERVER_Error *error);
 void fails(TRITONSERVER_Error *error, TRITONSERVER_Error_Code code, const char *text);
 /* The text of a message, which is deleted. Free it. */
 char *message_text(TRITONSERVER_Message *message);
+/* The page that a monitor reads. Free it. */
+char *metrics_of(TRITONSERVER_Server *server);
 /* Asserts that `text` contains `part`. */
 void contains(const char *text, const char *part);
 /* The number that follows the first `key` in `text`; -1 when it is not there. */

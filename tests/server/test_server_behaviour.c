@@ -211,6 +211,25 @@ static void test_data_for_a_host_policy(void **state) {
     call_deinit(&c);
 }
 
+/* ---- metrics ---- */
+
+static void test_metrics_of_model_and_machine(void **state) {
+    world *w = *state;
+    load(w, "tagged",
+         MODEL "metric_tags [ { key: \"team\" value: \"blue\" }, { key: \"n\" value: \"1\" } ]\n");
+    char *page = metrics_of(w->server);
+    contains(page,
+             "nv_inference_count{model=\"tagged\",version=\"1\",_team=\"blue\",_n=\"1\"} 0\n");
+    contains(page, "# TYPE nv_model_load_duration_secs gauge\n");
+    contains(page, "nv_model_load_duration_secs{model=\"tagged\",version=\"1\",");
+    contains(page, "\nnv_cpu_utilization ");
+    long long total = number_after(page, "\nnv_cpu_memory_total_bytes ");
+    long long used = number_after(page, "\nnv_cpu_memory_used_bytes ");
+    assert_true(total > 1 << 20);
+    assert_true(used > 1 << 20 && used < total);
+    free(page);
+}
+
 /* ---- shapes ---- */
 
 static void test_reshape(void **state) {
@@ -517,6 +536,7 @@ int main(void) {
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_passive_instances),
         cmocka_unit_test(test_data_for_a_host_policy),
+        cmocka_unit_test(test_metrics_of_model_and_machine),
         cmocka_unit_test(test_reshape),
         cmocka_unit_test(test_raw_input_is_described),
         cmocka_unit_test(test_optional_inputs),

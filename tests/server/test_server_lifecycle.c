@@ -380,6 +380,10 @@ static void test_cancelled_requests_leave_the_queue(void **state) {
     call_wait(&cancelled);
     check_answer(&kept);
     call_fails(&cancelled, TRITONSERVER_ERROR_CANCELLED, "Request cancelled");
+    char *page = metrics_of(server);
+    contains(page, "{model=\"gate\",version=\"1\",reason=\"CANCELED\"} 1\n");
+    contains(page, "{model=\"gate\",version=\"1\",reason=\"OTHER\"} 0\n");
+    free(page);
     call_deinit(&gate);
     call_deinit(&kept);
     call_deinit(&cancelled);
@@ -406,6 +410,11 @@ static void test_dynamic_batching_and_its_queue(void **state) {
         call_start(&c[i]);
     fails(TRITONSERVER_ServerInferAsync(server, c[4].request, NULL), TRITONSERVER_ERROR_UNAVAILABLE,
           "Exceeds maximum queue size");
+    char *page = metrics_of(server);
+    contains(page, "nv_inference_pending_request_count{model=\"gate\",version=\"1\"} 4\n");
+    contains(page, "{model=\"gate\",version=\"1\",reason=\"REJECTED\"} 1\n");
+    contains(page, "{model=\"gate\",version=\"1\",reason=\"BACKEND\"} 0\n");
+    free(page);
     gate_open(&gate);
     for (int i = 0; i < 4; i++) {
         call_wait(&c[i]);
@@ -448,6 +457,9 @@ static void test_requests_that_wait_too_long(void **state) {
     call_wait(&hasty);
     check_answer(&patient);
     call_fails(&hasty, TRITONSERVER_ERROR_UNAVAILABLE, "Request timeout expired");
+    char *page = metrics_of(server);
+    contains(page, "{model=\"gate\",version=\"1\",reason=\"REJECTED\"} 1\n");
+    free(page);
     call_deinit(&gate);
     call_deinit(&patient);
     call_deinit(&hasty);

@@ -82,7 +82,9 @@ static void test_execute_that_fails(void **state) {
         call_clear(&c);
     }
     ok(TRITONSERVER_ServerModelStatistics(((world *)*state)->server, "fail", 1, &message));
-    char *stats = message_text(message);
+    char *stats = message_text(message), *page = metrics_of(((world *)*state)->server);
+    contains(page, "{model=\"fail\",version=\"1\",reason=\"BACKEND\"} 3\n");
+    free(page);
     assert_int_equal(number_after(stats, "\"fail\":{\"count\":"), 3);
     assert_int_equal(number_after(stats, "\"inference_count\":"), 0);
     contains(stats, "\"memory_usage\":[{\"type\":\"CPU\",\"id\":0,\"byte_size\":1234}]");

@@ -13,6 +13,8 @@
 typedef struct row {
     char *labels; /* {model="…",version="…"} */
     size_t labels_capacity;
+    uint32_t pending; /* requests in the queue */
+    double load_s;
     kelp_stats stats;
 } row;
 
@@ -73,6 +75,13 @@ static kelp_status *add_row(rows *list, kelp_model *model) {
     kelp_metrics_write_label(&text, ",", "version", version);
     if (model->entry->space[0])
         kelp_metrics_write_label(&text, ",", "namespace", model->entry->space);
+    for (size_t i = 0; i < model->config->metric_tag_count; i++) {
+        char name[128];
+        snprintf(name, sizeof name, "_%s", model->config->metric_tags[i].key);
+        kelp_metrics_write_label(&text, ",", name, model->config->metric_tags[i].value);
+    }
+    added->pending = kelp_scheduler_queued(&model->scheduler);
+    added->load_s = (double)model->load_ns / 1e9;
     kelp_buf_append_char(&text, '}');
     kelp_status *status = kelp_buf_cstr(&text) ? NULL : kelp_status_oom();
     if (!status)
@@ -121,10 +130,23 @@ static void write_rows(const rows *list, kelp_buf *out) {
     kelp_metrics_write_header(out, "nv_inference_request_failure", "Failed inference requests",
                               "counter");
     for (size_t i = 0; i < list->count; i++) {
+        static const char *const reasons[] = {"BACKEND", "REJECTED", "CANCELED", "OTHER"};
         const char *labels = list->items[i].labels;
-        kelp_buf_printf(out, "nv_inference_request_failure%.*s,reason=\"BACKEND\"} %" PRIu64 "\n",
-                        (int)strlen(labels) - 1, labels, list->items[i].stats.fail.count);
+        for (int k = 0; k < KELP_FAILURE_COUNT; k++)
+            kelp_buf_printf(out, "nv_inference_request_failure%.*s,reason=\"%s\"} %" PRIu64 "\n",
+                            (int)strlen(labels) - 1, labels, reasons[k],
+                            list->items[i].stats.failures[k]);
     }
+    kelp_metrics_write_header(out, "nv_inference_pending_request_count",
+                              "Requests that wait to be executed", "gauge");
+    for (size_t i = 0; i < list->count; i++)
+        kelp_buf_printf(out, "nv_inference_pending_request_count%s %" PRIu32 "\n",
+                        list->items[i].labels, list->items[i].pending);
+    kelp_metrics_write_header(out, "nv_model_load_duration_secs",
+                              "Time that making the model took, in seconds", "gauge");
+    for (size_t i = 0; i < list->count; i++)
+        kelp_buf_printf(out, "nv_model_load_duration_secs%s %.9g\n", list->items[i].labels,
+                        list->items[i].load_s);
 }
 
 TRITONSERVER_Error *TRITONSERVER_ServerMetrics(TRITONSERVER_Server *server,
@@ -140,6 +162,8 @@ TRITONSERVER_Error *TRITONSERVER_ServerMetrics(TRITONSERVER_Server *server,
     kelp_status *status = collect(s, &list);
     if (!status) {
         write_rows(&list, &text);
+        if (s->options->cpu_metrics)
+            kelp_metrics_write_host(&text);
         kelp_metrics_write(&text);
         status = kelp_message_create(&text, (kelp_message **)metrics);
     }

@@ -44,6 +44,8 @@ void kelp_metrics_write(kelp_buf *out);
 void kelp_metrics_write_label(kelp_buf *out, const char *separator, const char *name,
                               const char *value);
 void kelp_metrics_write_header(kelp_buf *out, const char *name, const char *help, const char *type);
+/* CPU time and memory of the machine. */
+void kelp_metrics_write_host(kelp_buf *out);
 /* A whole number without a fraction. */
 void kelp_metrics_write_number(kelp_buf *out, double value);
 

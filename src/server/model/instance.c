@@ -115,9 +115,8 @@ void kelp_model_destroy_instances(kelp_model *model) {
 
 void kelp_instance_refuse(kelp_instance *instance, kelp_request *request,
                           const kelp_status *error) {
-    kelp_request_times times = {.request_start_ns = request->request_start_ns};
     atomic_store_explicit(&request->state, KELP_REQUEST_EXECUTING, memory_order_release);
-    kelp_stats_request(&instance->stats, false, request->batch_size, &times);
+    kelp_stats_refusal(&instance->stats, kelp_status_code(error), request->request_start_ns);
     kelp_request_fail(request, error);
 }
 

@@ -2,6 +2,7 @@
 /* Loaded models: made, counted, retired, finalized; see model.h. */
 #include "server/model/model.h"
 
+#include "base/clock.h"
 #include "base/fs.h"
 #include "server/abi/log.h"
 #include "server/model/config_schema.h"
@@ -153,6 +154,7 @@ kelp_status *kelp_model_create(kelp_server *server, kelp_entry *entry, int64_t v
         kelp_model_config_release(take_config);
         return status;
     }
+    uint64_t start_ns = kelp_now_ns();
     char number[24];
     snprintf(number, sizeof number, "%" PRId64, version);
     atomic_store(&model->refs, 1);
@@ -174,6 +176,7 @@ kelp_status *kelp_model_create(kelp_server *server, kelp_entry *entry, int64_t v
         kelp_model_release(model);
         return status;
     }
+    model->load_ns = kelp_now_ns() - start_ns;
     *out = model;
     return NULL;
 }

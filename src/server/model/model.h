@@ -67,7 +67,9 @@ struct kelp_model {
     /* One an output of the configuration; NULL when no output has any. */
     struct kelp_labels *labels;
     kelp_scheduler scheduler;
-    kelp_stats stats; /* of the model itself: its memory; each instance has its own */
+    kelp_stats stats; /* of the model itself: its memory, and what never reached an instance; each
+                         instance has its own */
+    uint64_t load_ns; /* what making it took */
 };
 
 /* Creates the model that the entry names: backend, ModelInitialize with auto-completion, instances,

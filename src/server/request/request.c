@@ -210,6 +210,8 @@ kelp_status *kelp_request_submit(kelp_server *server, kelp_request *request, kel
     }
     status = kelp_scheduler_submit(&request->model->scheduler, request);
     if (status) {
+        kelp_stats_refusal(&request->model->stats, kelp_status_code(status),
+                           request->request_start_ns);
         request->factory = earlier;
         request->trace = factory->trace = NULL;
         set_state(request, KELP_REQUEST_INITIALIZED);

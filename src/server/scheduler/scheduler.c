@@ -345,6 +345,13 @@ static kelp_status *queue(kelp_scheduler *scheduler, kelp_request *request) {
     return NULL;
 }
 
+uint32_t kelp_scheduler_queued(kelp_scheduler *scheduler) {
+    pthread_mutex_lock(&scheduler->lock);
+    uint32_t count = scheduler->queued;
+    pthread_mutex_unlock(&scheduler->lock);
+    return count;
+}
+
 kelp_status *kelp_scheduler_submit(kelp_scheduler *scheduler, kelp_request *request) {
     const kelp_execution *execution = &scheduler->execution;
     kelp_instance *instance = NULL;

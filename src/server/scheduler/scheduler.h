@@ -74,6 +74,8 @@ kelp_status *kelp_scheduler_add(kelp_scheduler *scheduler, kelp_instance *instan
                                 kelp_status *(*fn)(kelp_instance *instance)) KELP_MUST_USE;
 /* Ends and joins the threads; the queue is empty. */
 void kelp_scheduler_stop(kelp_scheduler *scheduler, kelp_instance **instances, size_t count);
+/* How many requests wait. */
+uint32_t kelp_scheduler_queued(kelp_scheduler *scheduler);
 /* Takes the request, which is PENDING. It may be over when this returns. UNAVAILABLE, and it is not
  * taken, when the queue is full; RESOURCE_EXHAUSTED when it needs a thread and there is none. */
 kelp_status *kelp_scheduler_submit(kelp_scheduler *scheduler, kelp_request *request) KELP_MUST_USE;

@@ -49,7 +49,19 @@ void kelp_stats_request(kelp_stats *stats, bool success, uint32_t batch_size,
         add(&stats->compute_output, span(times->compute_end_ns, times->execute_end_ns));
     } else {
         add(&stats->fail, span(times->request_start_ns, now_ns));
+        stats->failures[KELP_FAILURE_BACKEND]++;
     }
+    pthread_mutex_unlock(&stats->lock);
+}
+
+void kelp_stats_refusal(kelp_stats *stats, kelp_code code, uint64_t request_start_ns) {
+    kelp_failure reason = code == KELP_CANCELLED     ? KELP_FAILURE_CANCELED
+                          : code == KELP_UNAVAILABLE ? KELP_FAILURE_REJECTED
+                                                     : KELP_FAILURE_OTHER;
+    uint64_t now_ns = kelp_now_ns();
+    pthread_mutex_lock(&stats->lock);
+    add(&stats->fail, span(request_start_ns, now_ns));
+    stats->failures[reason]++;
     pthread_mutex_unlock(&stats->lock);
 }
 
@@ -202,6 +214,8 @@ kelp_status *kelp_stats_add(kelp_stats *into, kelp_stats *from) {
     into->execution_count += from->execution_count;
     add_duration(&into->success, &from->success);
     add_duration(&into->fail, &from->fail);
+    for (int i = 0; i < KELP_FAILURE_COUNT; i++)
+        into->failures[i] += from->failures[i];
     add_duration(&into->queue, &from->queue);
     add_duration(&into->compute_input, &from->compute_input);
     add_duration(&into->compute_infer, &from->compute_infer);

@@ -34,6 +34,15 @@ typedef struct kelp_memory_usage {
     uint64_t size_bytes;
 } kelp_memory_usage;
 
+/* Why a request failed, as the metrics tell it. */
+typedef enum kelp_failure {
+    KELP_FAILURE_BACKEND,  /* so its backend says */
+    KELP_FAILURE_REJECTED, /* the queue was full, or it waited too long there */
+    KELP_FAILURE_CANCELED, /* before it was executed */
+    KELP_FAILURE_OTHER,
+    KELP_FAILURE_COUNT
+} kelp_failure;
+
 typedef struct kelp_stats {
     pthread_mutex_t lock;
     uint64_t last_inference_ms; /* since 1970 */
@@ -41,7 +50,8 @@ typedef struct kelp_stats {
     uint64_t execution_count;
     kelp_duration success, fail, queue, compute_input, compute_infer, compute_output;
     kelp_duration cache_hit, cache_miss;
-    kelp_batch_stats *batches; /* ascending batch_size */
+    uint64_t failures[KELP_FAILURE_COUNT]; /* which make up fail.count */
+    kelp_batch_stats *batches;             /* ascending batch_size */
     size_t batch_count;
     size_t batch_capacity;
     kelp_response_stats *responses; /* by index of the response within its request */
@@ -63,6 +73,8 @@ void kelp_stats_deinit(kelp_stats *stats);
 /* Any thread. */
 void kelp_stats_request(kelp_stats *stats, bool success, uint32_t batch_size,
                         const kelp_request_times *times);
+/* A request that the server itself answers, with an error of that code. */
+void kelp_stats_refusal(kelp_stats *stats, kelp_code code, uint64_t request_start_ns);
 /* A request that the cache answered: a success that is no inference. */
 void kelp_stats_cache_hit(kelp_stats *stats, uint64_t request_start_ns, uint64_t lookup_ns);
 /* What looking up and storing took for a request that it did not. */
