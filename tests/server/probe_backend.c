@@ -9,11 +9,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
 EXPORT probe_notes probe_seen;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 
 static void must(TRITONSERVER_Error *error) {
     if (error) {
@@ -61,18 +64,41 @@ TRITONSERVER_Error *TRITONBACKEND_ModelFinalize(TRITONBACKEND_Model *model) {
     return NULL;
 }
 
+/* Three instances wait here for each other, for 10 s at most. */
+static TRITONSERVER_Error *meet(void) {
+    static unsigned here;
+    struct timespec until;
+    int result = 0;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 10;
+    pthread_mutex_lock(&lock);
+    here++;
+    pthread_cond_broadcast(&changed);
+    while (here < 3 && result == 0)
+        result = pthread_cond_timedwait(&changed, &lock, &until);
+    pthread_mutex_unlock(&lock);
+    return result == 0 ? NULL : TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_INTERNAL, "alone");
+}
+
 TRITONSERVER_Error *TRITONBACKEND_ModelInstanceInitialize(TRITONBACKEND_ModelInstance *instance) {
     TRITONSERVER_Message *policy = NULL;
+    TRITONBACKEND_Model *model = NULL;
     const char *name = NULL;
     bool passive = false;
     must(TRITONBACKEND_ModelInstanceName(instance, &name));
     must(TRITONBACKEND_ModelInstanceIsPassive(instance, &passive));
     must(TRITONBACKEND_ModelInstanceHostPolicy(instance, &policy));
+    pthread_mutex_lock(&lock);
     note_message(policy, probe_seen.host_policy, sizeof probe_seen.host_policy);
     snprintf(probe_seen.instance, sizeof probe_seen.instance, "%s", name);
+    probe_seen.initialize_thread = pthread_self();
     probe_seen.instances++;
     probe_seen.passive += passive;
-    probe_seen.initialize_thread = pthread_self();
+    pthread_mutex_unlock(&lock);
+    must(TRITONBACKEND_ModelInstanceModel(instance, &model));
+    must(TRITONBACKEND_ModelName(model, &name));
+    if (strcmp(name, "together") == 0)
+        return meet();
     return NULL;
 }
 

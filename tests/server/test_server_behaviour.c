@@ -195,6 +195,16 @@ static void test_passive_instances(void **state) {
           "no instance that executes");
 }
 
+/* Instances that wait for each other while they are made: so they are made at the same time. */
+static void test_instances_made_in_parallel(void **state) {
+    world *w = *state;
+    repo_model(&w->r, "together", MODEL "instance_group [ { kind: KIND_CPU count: 3 } ]\n");
+    setenv("TRITON_PARALLEL_INSTANCE_LOADING", "1", 1);
+    TRITONSERVER_Error *error = TRITONSERVER_ServerLoadModel(w->server, "together");
+    unsetenv("TRITON_PARALLEL_INSTANCE_LOADING");
+    ok(error);
+}
+
 static void test_data_for_a_host_policy(void **state) {
     static const int32_t others[] = {8, 9};
     call c;
@@ -535,6 +545,7 @@ int main(void) {
         cmocka_unit_test(test_request_of_a_backend),
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_passive_instances),
+        cmocka_unit_test(test_instances_made_in_parallel),
         cmocka_unit_test(test_data_for_a_host_policy),
         cmocka_unit_test(test_metrics_of_model_and_machine),
         cmocka_unit_test(test_reshape),

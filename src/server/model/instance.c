@@ -2,10 +2,12 @@
 /* Instances of a model: made and initialized on the loading thread, run by the scheduler. */
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/thread.h"
 #include "server/abi/log.h"
 #include "server/server.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 /* {"POLICY":{settings}} */
 static kelp_status *make_host_policy(const kelp_server_options *options, const char *name,
@@ -31,8 +33,9 @@ static kelp_status *make_host_policy(const kelp_server_options *options, const c
     return status;
 }
 
-static kelp_status *create_instance(kelp_model *model, const kelp_config_instance_group *group,
-                                    int32_t index) {
+/* The object, of which the backend does not know yet. */
+static kelp_status *make_instance(kelp_model *model, const kelp_config_instance_group *group,
+                                  int32_t index) {
     kelp_allocator heap = kelp_allocator_system();
     kelp_instance *instance = NULL;
     KELP_TRY(KELP_NEW(heap, kelp_instance, &instance));
@@ -49,7 +52,11 @@ static kelp_status *create_instance(kelp_model *model, const kelp_config_instanc
     const char *policy = group->host_policy[0]                                 ? group->host_policy
                          : group->kind == TRITONSERVER_INSTANCEGROUPKIND_MODEL ? "model"
                                                                                : "cpu";
-    KELP_TRY(make_host_policy(model->server->options, policy, &instance->host_policy));
+    return make_host_policy(model->server->options, policy, &instance->host_policy);
+}
+
+static kelp_status *begin_instance(kelp_instance *instance) {
+    kelp_model *model = instance->model;
     /* As Triton does it, whose backends keep their state also when they fail afterwards. */
     instance->begun = true;
     if (model->backend->fn.instance_init)
@@ -62,6 +69,58 @@ static kelp_status *create_instance(kelp_model *model, const kelp_config_instanc
                                     model->config->has_warmup ? kelp_instance_warm_up : NULL));
     instance->initialized = true;
     return NULL;
+}
+
+/* Instances that several threads begin. */
+typedef struct beginners {
+    kelp_model *model;
+    atomic_size_t next;
+    kelp_status **failures; /* as the model's instances */
+} beginners;
+
+static void *begin_some(void *userp) {
+    beginners *all = userp;
+    size_t index;
+    while ((index = atomic_fetch_add(&all->next, 1)) < all->model->instance_count)
+        all->failures[index] = begin_instance(all->model->instances[index]);
+    return NULL;
+}
+
+/* All at once, on a thread each up to a number; the first failure, in the instances' order. */
+static kelp_status *begin_in_parallel(kelp_model *model) {
+    enum { MOST = 64 };
+    kelp_allocator heap = kelp_allocator_system();
+    pthread_t threads[MOST];
+    size_t started = 0, count = model->instance_count;
+    beginners all = {.model = model};
+    KELP_TRY(kelp_alloc_zero(heap, count, sizeof *all.failures, (void **)&all.failures));
+    while (started + 1 < count && started < MOST) {
+        kelp_status *status = kelp_thread_start(&threads[started], "kelp-begin", begin_some, &all);
+        if (status) {
+            kelp_status_free(status); /* fewer threads begin the same instances */
+            break;
+        }
+        started++;
+    }
+    begin_some(&all);
+    for (size_t i = 0; i < started; i++)
+        pthread_join(threads[i], NULL);
+    kelp_status *status = NULL;
+    for (size_t i = 0; i < count; i++) {
+        if (!status)
+            status = all.failures[i];
+        else
+            kelp_status_free(all.failures[i]);
+    }
+    kelp_free(heap, all.failures, count * sizeof *all.failures);
+    return status;
+}
+
+/* Backends that do not say that they stand it get one instance after the other. */
+static bool in_parallel(const kelp_model *model) {
+    const char *forced = getenv("TRITON_PARALLEL_INSTANCE_LOADING");
+    return model->instance_count > 1 &&
+           (model->backend->attribute.parallel_loading || (forced && strcmp(forced, "1") == 0));
 }
 
 kelp_status *kelp_model_create_instances(kelp_model *model) {
@@ -85,7 +144,12 @@ kelp_status *kelp_model_create_instances(kelp_model *model) {
     model->instance_capacity = total;
     for (size_t i = 0; i < config->instance_group_count; i++)
         for (int32_t k = 0; k < config->instance_groups[i].count; k++)
-            KELP_TRY(create_instance(model, &config->instance_groups[i], k));
+            KELP_TRY(make_instance(model, &config->instance_groups[i], k));
+    if (in_parallel(model))
+        KELP_TRY(begin_in_parallel(model));
+    for (size_t i = 0; i < model->instance_count; i++)
+        if (!model->instances[i]->begun)
+            KELP_TRY(begin_instance(model->instances[i]));
     for (size_t i = 0; i < model->instance_count; i++)
         if (!model->instances[i]->passive)
             return NULL;
