@@ -223,12 +223,21 @@ static void count_batch(kelp_instance *instance, uint64_t batch_size, uint64_t s
                            kelp_stats_batch(&instance->stats, batch_size, &times));
 }
 
+/* Which submission a request is executed for. Not a reference: factories are kept until the server
+ * goes. */
+typedef struct submission {
+    kelp_factory *factory;
+    unsigned long long serial;
+} submission;
+
 /* Answers what Execute left when it failed. Requests that it had released all the same are their
  * owners' again, who may have deleted them: the submissions say which. */
-static void fail_all(kelp_instance *instance, kelp_request **requests, kelp_factory **factories,
-                     uint32_t count, const kelp_status *error) {
+static void fail_all(kelp_instance *instance, kelp_request **requests,
+                     const submission *submissions, uint32_t count, const kelp_status *error) {
     for (uint32_t i = 0; i < count; i++) {
-        if (atomic_load_explicit(&factories[i]->released, memory_order_acquire))
+        kelp_factory *factory = submissions[i].factory;
+        if (atomic_load_explicit(&factory->released, memory_order_acquire) ||
+            atomic_load_explicit(&factory->serial, memory_order_relaxed) != submissions[i].serial)
             continue;
         kelp_request_times times = {.request_start_ns = requests[i]->request_start_ns};
         requests[i]->counted_by = NULL;
@@ -239,7 +248,7 @@ static void fail_all(kelp_instance *instance, kelp_request **requests, kelp_fact
 
 void kelp_instance_execute(kelp_instance *instance, kelp_request **requests, uint32_t count) {
     kelp_backend *backend = instance->model->backend;
-    kelp_factory *factories[KELP_SCHEDULER_MOST_JOINED];
+    submission submissions[KELP_SCHEDULER_MOST_JOINED];
     uint64_t batch_size = 0, start_ns = 0;
     count = drop_cancelled(instance, requests, count);
     if (count == 0)
@@ -249,20 +258,19 @@ void kelp_instance_execute(kelp_instance *instance, kelp_request **requests, uin
         batch_size = begin_counting(instance, requests, count, start_ns);
     }
     for (uint32_t i = 0; i < count; i++) {
-        factories[i] = requests[i]->factory;
-        kelp_factory_retain(factories[i]);
+        submissions[i].factory = requests[i]->factory;
+        submissions[i].serial =
+            atomic_load_explicit(&requests[i]->factory->serial, memory_order_relaxed);
     }
     kelp_status *error =
         kelp_from_error(backend->fn.execute((TRITONBACKEND_ModelInstance *)instance,
                                             (TRITONBACKEND_Request **)(void *)requests, count));
     if (error)
-        fail_all(instance, requests, factories, count, error);
+        fail_all(instance, requests, submissions, count, error);
     else if (backend->never_reports)
         count_batch(instance, batch_size, start_ns);
     for (uint32_t i = 0; !error && backend->never_releases && i < count; i++)
         kelp_server_log_status("cannot release a request",
                                kelp_request_release(requests[i], TRITONSERVER_REQUEST_RELEASE_ALL));
-    for (uint32_t i = 0; i < count; i++)
-        kelp_factory_release(factories[i]);
     kelp_status_free(error);
 }

@@ -8,7 +8,7 @@
 #include "server/server.h"
 #include "server/trace/trace.h"
 
-enum { POOLED = 128 }; /* of each kind, a stripe */
+enum { POOLED = 128 }; /* responses that a stripe keeps */
 
 /* ---- factory ---- */
 
@@ -17,10 +17,8 @@ kelp_status *kelp_factory_create(kelp_request *request, kelp_factory **out) {
     kelp_stripe *stripe = kelp_server_stripe(server);
     pthread_mutex_lock(&stripe->lock);
     kelp_factory *factory = stripe->factories;
-    if (factory) {
+    if (factory)
         stripe->factories = factory->next;
-        stripe->factory_count--;
-    }
     pthread_mutex_unlock(&stripe->lock);
     if (!factory)
         KELP_TRY(KELP_NEW(kelp_allocator_system(), kelp_factory, &factory));
@@ -46,7 +44,10 @@ kelp_status *kelp_factory_create(kelp_request *request, kelp_factory **out) {
     factory->response_userp = request->response_userp;
     factory->trace = NULL;
     atomic_store_explicit(&factory->trace_users, 1, memory_order_relaxed);
-    atomic_store_explicit(&factory->released, false, memory_order_relaxed);
+    atomic_store_explicit(&factory->serial,
+                          atomic_load_explicit(&factory->serial, memory_order_relaxed) + 1,
+                          memory_order_relaxed);
+    atomic_store_explicit(&factory->released, false, memory_order_release);
     atomic_store_explicit(&factory->ticket, NULL, memory_order_relaxed);
     *out = factory;
     return NULL;
@@ -66,17 +67,12 @@ void kelp_factory_release(kelp_factory *factory) {
         return;
     kelp_model *model = factory->model;
     kelp_cache_ticket_destroy(atomic_exchange(&factory->ticket, NULL));
+    /* Kept for good, however many: who executes a submission looks here to see that it is over. */
     kelp_stripe *stripe = factory->home;
     pthread_mutex_lock(&stripe->lock);
-    bool kept = stripe->factory_count < POOLED;
-    if (kept) {
-        factory->next = stripe->factories;
-        stripe->factories = factory;
-        stripe->factory_count++;
-    }
+    factory->next = stripe->factories;
+    stripe->factories = factory;
     pthread_mutex_unlock(&stripe->lock);
-    if (!kept)
-        kelp_factory_free(factory);
     kelp_model_release(model);
 }
 

@@ -35,7 +35,8 @@ struct kelp_factory {
     kelp_trace
         *trace; /* owned: given back when the submission is over and its responses are gone */
     atomic_uint trace_users;
-    atomic_bool released;                       /* the request is its owner's again */
+    atomic_bool released; /* the request is its owner's again */
+    atomic_ullong serial; /* of the submission: another one when the memory is used again */
     _Atomic(struct kelp_cache_ticket *) ticket; /* owned; NULL unless the answer is to be cached */
 };
 
