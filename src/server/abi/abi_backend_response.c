@@ -11,10 +11,10 @@
 /* The submission that a request's backend answers; none before it or after its release. */
 static TRITONSERVER_Error *factory_of(TRITONBACKEND_Request *handle, kelp_factory **out) {
     const kelp_request *request = (const kelp_request *)handle;
-    if (!request->factory || atomic_load(&request->state) != KELP_REQUEST_EXECUTING)
-        return kelp_to_error(KELP_ERROR(
-            KELP_INTERNAL, KELP_REQUEST_TAG "the request is not being executed: it was released",
-            kelp_request_tag(request)));
+    /* Nothing else of a request that was released is looked at: it is its owner's. */
+    if (atomic_load(&request->state) != KELP_REQUEST_EXECUTING)
+        return kelp_to_error(
+            KELP_ERROR(KELP_INTERNAL, "the request is not being executed: it was released"));
     *out = request->factory;
     return NULL;
 }

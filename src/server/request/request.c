@@ -246,10 +246,10 @@ kelp_status *kelp_request_release(kelp_request *request, uint32_t flags) {
                                            "batch sequences iteratively",
                           kelp_request_tag(request), request->model->name);
     int expected = KELP_REQUEST_EXECUTING;
+    /* Without its id, which is its owner's when it was released before. */
     if (!atomic_compare_exchange_strong(&request->state, &expected, KELP_REQUEST_RELEASED))
-        return KELP_ERROR(KELP_INTERNAL,
-                          KELP_REQUEST_TAG "invalid request state transition from %s to RELEASED",
-                          kelp_request_tag(request), state_name((kelp_request_state)expected));
+        return KELP_ERROR(KELP_INTERNAL, "invalid request state transition from %s to RELEASED",
+                          state_name((kelp_request_state)expected));
     /* The callback may delete or resubmit the request, so nothing of it is used afterwards. */
     kelp_factory *factory = request->factory;
     if (request->trace)
