@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Filters a picture with a kernel in C, from Python: the blur of toolbox.c on a picture of 4K, which is written before and after.
+"""Filters a picture with a kernel in C, from Python: a blur of toolbox.c on a picture of 4K, which is written before and after.
 
-    cc -std=c17 -O2 -fPIC -shared -I include examples/kernels/toolbox.c -o libtoolbox.so
-    KELP_BACKEND_PATH=. blur_picture.py [--size 3840x2160] [--radius 12] [--out FOLDER]
+    cc -std=c17 -O3 -fPIC -shared -I include examples/kernels/toolbox.c -lm -o libtoolbox.so
+    KELP_BACKEND_PATH=. blur_picture.py [--size 3840x2160] [--filter gauss|box] [--width 8] [--crop 360x200] [--out FOLDER]
 
-Writes FOLDER/before.png and FOLDER/after.png, in shades of grey.
+--width is the gauss' sigma, or the box' radius. Writes FOLDER/before.png and FOLDER/after.png in shades of grey: the whole picture, or as
+much of its middle as --crop says.
 """
 import argparse
 import os
@@ -22,11 +23,13 @@ def write_png(path, grey):
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
     height, width = grey.shape
-    rows = np.zeros((height, width + 1), dtype=np.uint8)  # each row is led by its filter, 0
-    rows[:, 1:] = grey
+    rows = np.zeros((height, width + 1), dtype=np.uint8)  # each row is led by its filter: 2, what changed since the row above
+    rows[:, 0] = 2
+    rows[0, 1:] = grey[0]
+    rows[1:, 1:] = grey[1:] - grey[:-1]
     with open(path, "wb") as file:
         file.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0))
-                   + chunk(b"IDAT", zlib.compress(rows.tobytes(), 1)) + chunk(b"IEND", b""))
+                   + chunk(b"IDAT", zlib.compress(rows.tobytes(), 9)) + chunk(b"IEND", b""))
 
 
 def picture(width, height):
@@ -40,18 +43,24 @@ def picture(width, height):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--size", default="3840x2160")
-    parser.add_argument("--radius", type=int, default=12)
+    parser.add_argument("--filter", choices=("gauss", "box"), default="gauss")
+    parser.add_argument("--width", type=int, default=8)
+    parser.add_argument("--crop")
     parser.add_argument("--out", default=".")
     options = parser.parse_args()
     width, height = map(int, options.size.split("x"))
     before = picture(width, height)
     after = np.empty_like(before)
-    toolbox = rt.get_runtime().get_backend("toolbox")
+    blur = rt.get_runtime().get_backend("toolbox").get_function_ptr(options.filter + "_blur")
+    blur(after, before, options.width)  # memory and threads are made at the first call
     begin = time.perf_counter()
-    toolbox.box_blur(after, before, options.radius)
-    print(f"{width} x {height}, a square of {2 * options.radius + 1}: {1000 * (time.perf_counter() - begin):.1f} ms")
+    blur(after, before, options.width)
+    print(f"{blur.name}({width} x {height}, {options.width}): {1000 * (time.perf_counter() - begin):.1f} ms")
+    shown_width, shown_height = map(int, (options.crop or options.size).split("x"))
+    top, left = (height - shown_height) // 2, (width - shown_width) // 2
     for name, values in (("before", before), ("after", after)):
-        write_png(os.path.join(options.out, name + ".png"), values.astype(np.uint8))
+        part = values[top:top + shown_height, left:left + shown_width]
+        write_png(os.path.join(options.out, name + ".png"), np.round(part).astype(np.uint8))
 
 
 if __name__ == "__main__":

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Kernels in C, with signatures: add, a box blur, a histogram, a sort, and a slow sum that answers
+ * Kernels in C, with signatures: add, two blurs, a histogram, a sort, and a slow sum that answers
  * later. Nothing about neural networks is needed.
  *
- *     cc -std=c17 -O2 -fPIC -shared -I include examples/kernels/toolbox.c -o libtoolbox.so
+ *     cc -std=c17 -O3 -fPIC -shared -I include examples/kernels/toolbox.c -lm -o libtoolbox.so
  */
 #include <kelp/kernel.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,6 +85,78 @@ static kelp_code box_blur(const kelp_kernel_context *context, const kelp_kernel_
     return KELP_OK;
 }
 
+/* ---- gauss_blur: as box_blur, with a bell for weights; edges repeat ---- */
+typedef struct gauss_job {
+    const float *from;
+    float *to, *padded; /* a line with its edges, for each thread */
+    const float *weights;
+    int64_t height, width, radius;
+} gauss_job;
+
+static void gauss_rows(void *userp, int64_t begin, int64_t end, int worker) {
+    const gauss_job *job = userp;
+    int64_t width = job->width, radius = job->radius;
+    float *restrict line = job->padded + worker * (width + 2 * radius);
+    for (int64_t row = begin; row < end; row++) {
+        const float *from = job->from + row * width;
+        float *restrict to = job->to + row * width;
+        for (int64_t i = 0; i < radius; i++) {
+            line[i] = from[0];
+            line[radius + width + i] = from[width - 1];
+        }
+        memcpy(line + radius, from, (size_t)width * sizeof *line);
+        memset(to, 0, (size_t)width * sizeof *to);
+        for (int64_t k = 0; k <= 2 * radius; k++) {
+            for (int64_t i = 0; i < width; i++)
+                to[i] += job->weights[k] * line[k + i];
+        }
+    }
+}
+
+static void gauss_columns(void *userp, int64_t begin, int64_t end, int worker) {
+    const gauss_job *job = userp;
+    (void)worker;
+    for (int64_t row = begin; row < end; row++) {
+        float *restrict to = job->to + row * job->width;
+        memset(to, 0, (size_t)job->width * sizeof *to);
+        for (int64_t k = -job->radius; k <= job->radius; k++) {
+            int64_t at = row + k < 0 ? 0 : row + k >= job->height ? job->height - 1 : row + k;
+            const float *from = job->from + at * job->width, weight = job->weights[job->radius + k];
+            for (int64_t i = 0; i < job->width; i++)
+                to[i] += weight * from[i];
+        }
+    }
+}
+
+static kelp_code gauss_blur(const kelp_kernel_context *context, const kelp_kernel_arg *args) {
+    const DLTensor *image = args[1].as.tensor;
+    int64_t height = image->shape[0], width = image->shape[1];
+    double sigma = args[2].as.f, sum = 0;
+    if (!(sigma > 0 && sigma <= 100)) {
+        context->fail(context, "sigma must be above 0 and at most 100");
+        return KELP_INVALID_ARGUMENT;
+    }
+    if (height == 0 || width == 0)
+        return KELP_OK;
+    int64_t radius = (int64_t)ceil(3 * sigma), lines = context->threads > 0 ? context->threads : 1;
+    float *weights = context->scratch(context, (size_t)(2 * radius + 1) * sizeof *weights);
+    float *padded =
+        context->scratch(context, (size_t)(lines * (width + 2 * radius)) * sizeof(float));
+    float *between = context->scratch(context, (size_t)(height * width) * sizeof *between);
+    if (weights == NULL || padded == NULL || between == NULL)
+        return KELP_RESOURCE_EXHAUSTED;
+    for (int64_t k = -radius; k <= radius; k++)
+        sum += exp(-(double)(k * k) / (2 * sigma * sigma));
+    for (int64_t k = -radius; k <= radius; k++)
+        weights[radius + k] = (float)(exp(-(double)(k * k) / (2 * sigma * sigma)) / sum);
+    gauss_job rows = {data_of(image), between, padded, weights, height, width, radius};
+    gauss_job columns = {between, data_of(args[0].as.tensor), padded, weights, height, width,
+                         radius};
+    context->parallel(context, height, 16, gauss_rows, &rows);
+    context->parallel(context, height, 16, gauss_columns, &columns);
+    return KELP_OK;
+}
+
 /* ---- histogram ---- */
 static kelp_code histogram(const kelp_kernel_context *context, const kelp_kernel_arg *args) {
     int64_t *bins = data_of(args[0].as.tensor);
@@ -155,6 +228,10 @@ static const kelp_kernel_def kernels[] = {
      .signature = "out y: float32[h, w], x: float32[h, w], radius: int32",
      .fn = box_blur,
      .summary = "the mean over a square of 2*radius+1"},
+    {.name = "gauss_blur",
+     .signature = "out y: float32[h, w], x: float32[h, w], sigma: float32",
+     .fn = gauss_blur,
+     .summary = "the mean weighted by a bell of that width"},
     {.name = "histogram",
      .signature = "out bins: int64[256], image: uint8[...]",
      .fn = histogram,

@@ -104,7 +104,7 @@ static void kernels_with_signatures(void **state) {
     float a[6] = {1, 2, 3, 4, 5, 6}, b[6] = {1, 1, 1, 1, 1, 1}, y[6];
     int64_t shape[2] = {2, 3};
     begin(&f, "toolbox");
-    assert_int_equal(kelp_kernel_library_count(f.library), 5);
+    assert_int_equal(kelp_kernel_library_count(f.library), 6);
     const kelp_kernel *add = find(&f, "add");
     assert_int_equal(kelp_kernel_param_count(add), 3);
     assert_string_equal(kelp_kernel_param_at(add, 0).name, "y");

@@ -7,7 +7,7 @@
                                                   with the block of text that follows (in which … stands for anything)
 
 Commands run in a folder of their own that looks like the root of a clone after `make build`, with FOLDER as build/release and its
-program `kelp` on the path.
+program `kelp` and its package for Python at hand.
 """
 import argparse
 import os
@@ -51,19 +51,21 @@ def matches(expected, printed):
 
 def run(document, build):
     """Returns how many commands' outputs were compared."""
-    path, compared = os.path.join(os.path.abspath(build), "bin") + ":" + os.environ["PATH"], 0
+    build, compared = os.path.abspath(build), 0
+    environment = dict(os.environ, PYTHONPATH=build + "/python", PYTHONDONTWRITEBYTECODE="1",
+                       PATH=":".join((build + "/bin", os.path.dirname(sys.executable), os.environ["PATH"])))
     with tempfile.TemporaryDirectory() as folder:
         for name in ("include", "examples", "tests"):
             os.symlink(os.path.join(ROOT, name), os.path.join(folder, name))
         os.mkdir(os.path.join(folder, "build"))
-        os.symlink(os.path.abspath(build), os.path.join(folder, "build", "release"))
+        os.symlink(build, os.path.join(folder, "build", "release"))
         for name, text in sources(document).items():
             write(os.path.join(folder, name), text)
         printed = None
         for language, text, line in blocks(document):
             if language == "sh":
                 ended = subprocess.run(["bash", "-euo", "pipefail", "-c", text], cwd=folder, stdin=subprocess.DEVNULL,
-                                       stdout=subprocess.PIPE, text=True, env=dict(os.environ, PATH=path), check=False)
+                                       stdout=subprocess.PIPE, text=True, check=False, env=environment)
                 printed = ended.stdout
                 if ended.returncode != 0:
                     sys.exit(f"{document}:{line}: the commands failed with {ended.returncode}:\n{text}\n{printed}")
