@@ -214,11 +214,36 @@ static void test_small_loops(void **state) {
     }
 }
 
+/* Quotients on, just below and just above ties, which no shortcut may turn over. */
+static void test_ties(void **state) {
+    static const float scales[] = {1.0f, 0.1f, 0.0234375f, 3.7e-5f, 12345.678f};
+    float x[512];
+    uint8_t y[512];
+    (void)state;
+    for (int t = 0; kelp_int8_at(t) != NULL; t++)
+        for (size_t s = 0; s < sizeof scales / sizeof scales[0]; s++) {
+            int32_t zero = 100;
+            for (int i = 0; i < 512; i++) {
+                float tie = ((float)(i / 3) - 100.5f) * scales[s];
+                x[i] = i % 3 == 0   ? tie
+                       : i % 3 == 1 ? nextafterf(tie, INFINITY)
+                                    : nextafterf(tie, -INFINITY);
+            }
+            kelp_int8_at(t)->quantize(
+                &(kelp_quantize_run){x, y, 512, KELP_U8, &scales[s], &zero, 0});
+            for (int i = 0; i < 512; i++) {
+                float quotient = x[i] / scales[s];
+                double wanted = rint((double)quotient) + zero;
+                assert_int_equal(y[i], (int)(wanted < 0 ? 0 : wanted > 255 ? 255 : wanted));
+            }
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_product),     cmocka_unit_test(test_turn),
         cmocka_unit_test(test_rows),        cmocka_unit_test(test_quantize),
-        cmocka_unit_test(test_small_loops),
+        cmocka_unit_test(test_small_loops), cmocka_unit_test(test_ties),
     };
     return cmocka_run_group_tests_name("int8", tests, NULL, NULL);
 }
