@@ -206,6 +206,14 @@ static void test_small_loops(void **state) {
         kelp_int8_at(t)->taps(sums, a, at, 2, w, 1, COUNT - 1);
         for (int i = 0; i < COUNT - 1; i++)
             assert_int_equal(sums[i], a[i + 1] * w[i] + a[i] * w[i + 1]);
+        int64_t nine[9] = {0, 1, 2, 10, 11, 12, 20, 21, 22};
+        kelp_int8_at(t)->taps(sums, a, nine, 9, w, 2, COUNT - 22);
+        for (int i = 0; i < COUNT - 22; i++) {
+            int32_t wanted = 0;
+            for (int k = 0; k < 9; k++)
+                wanted += a[i + nine[k]] * w[i + 2 * k];
+            assert_int_equal(sums[i], wanted);
+        }
         int32_t total = 0, found;
         for (int i = 0; i < COUNT; i++)
             total += a[i];
