@@ -289,6 +289,8 @@ static kelp_status *integer_reshape(const void *state, kelp_op_args *args) {
 static kelp_status *integer_invoke(const void *state, kelp_op_args *args) {
     product_plan *p = args->plan;
     float scale;
+    if (kelp_tensor_elements(args->outputs[0]) == 0)
+        return NULL;
     make_jobs(state, args, p, args->outputs[0]->data, &scale);
     kelp_int8_products_run(args->env, at_offset(args, p->jobs), p->b.batch);
     return NULL;
@@ -394,6 +396,8 @@ static kelp_status *linear_invoke(const void *state, kelp_op_args *args) {
     product_plan *p = args->plan;
     const kelp_int8_places *places = places_of(args->node);
     float scale;
+    if (kelp_tensor_elements(args->outputs[0]) == 0)
+        return NULL; /* nor are there scales of rows then */
     if (kind_of(args->node) == LINEAR && kelp_rows_are_floats(args)) {
         kelp_rows_floats_run(args, &p->floats);
         return NULL;

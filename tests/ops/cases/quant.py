@@ -73,6 +73,10 @@ def linear_products(own):
     y = wide(a, 7) @ wide(b, -3) * np.float64(half(0.013) * half(0.71) / half(1.9))
     own.add("QLinearMatMul", [a, half(0.013), np.uint8(7), b, half(0.71), np.int8(-3), half(1.9), np.int8(4)], opset=21,
             reference=[saturate(y, np.int8(4))])
+    # nothing at all, not even scales
+    none = np.zeros(0, np.float32)
+    own.add("QLinearMatMul", [np.zeros((0, 4), np.uint8), none, np.zeros(0, np.uint8), ints(np.int8, 4, 3), np.float32(1), np.int8(0), np.float32(1),
+                              np.uint8(0)], opset=10, reference=[np.zeros((0, 3), np.uint8)])
     # 8-bit floats: sums of floats, so that few products are asked for
     for kind in (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2):
         a, b = f32(3, 4).astype(kind), f32(4, 5).astype(kind)
