@@ -6,11 +6,13 @@ _kelp() {
         local -a commands=(
             'serve:serve a model repository over HTTP'
             'run:run a model once on given inputs'
+            'build:build a plan of a model ahead of time'
             'inspect:show what a model is made of and whether it can run'
             'bench:measure load time, latency and memory of a model'
             'kernels:list libraries of kernels and what they take'
             'ops:list operators, their versions and how they are carried out'
             'new:make the project of a backend in C'
+            'doctor:say which providers can be used here, and what is missing for the others'
             'completion:print completion for a shell'
             'help:explain a command')
         _describe command commands
@@ -72,6 +74,23 @@ _kelp() {
             '--no-fusion[run the graph as it is written]' \
             '--providers=[who runs the model, in order of preference\: each takes the parts that it covers]:NAME,NAME,…: ' \
             '*:file:_files' ;;
+    build)
+        _arguments '--help[this text]' \
+            '--output=[where the plan goes (the model'\''s name with .plan)]:FILE.plan:_files' \
+            '--provider=[who will run it\: cpu, tensorrt, null (cpu)]:NAME: ' \
+            '*--min=[smallest shape of an input; repeat for more inputs, and all three for more profiles]:NAME\:1x3x224x224: ' \
+            '*--opt=[usual shape (the largest)]:NAME\:8x3x224x224: ' \
+            '*--max=[largest shape]:NAME\:32x3x224x224: ' \
+            '--refit[all weights can be exchanged in the engine]' \
+            '*--refit-weights=[only these weights can be exchanged; may be given several times]:NAME: ' \
+            '--weight-streaming[weights may stay in host memory]' \
+            '--version-compatible[the plan runs on later versions of the provider'\''s library]' \
+            '*--compute-capability=[a GPU that it is for, as 10 * major + minor; may be given several times]:86: ' \
+            '--workspace=[limit of the memory for activations (0\: none)]:MIB: ' \
+            '--level=[how hard to optimise, 0 to 5 (3)]:N: ' \
+            '--timing-cache=[what earlier builds measured\: read when it is there, written afterwards]:FILE:_files' \
+            '--no-fusion[the graph as it is written]' \
+            '*:file:_files' ;;
     inspect)
         _arguments '--help[this text]' \
             '*--shape=[shape of an input for the memory plan (open extents are 1)]:NAME=1x8x8: ' \
@@ -99,6 +118,9 @@ _kelp() {
     new)
         _arguments '--help[this text]' \
             '--dir=[folder of the project (NAME, in the working folder); made when it is not there]:DIR:_files -/' \
+            '*:file:_files' ;;
+    doctor)
+        _arguments '--help[this text]' \
             '*:file:_files' ;;
     completion)
         _arguments '--help[this text]' \

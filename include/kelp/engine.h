@@ -78,6 +78,7 @@ KELP_API void kelp_engine_release(kelp_engine *engine);
 /* ---- plans: engines that were built ahead of time ---- */
 /* Whether the first bytes are those of a plan that one of the runtime's providers made. */
 KELP_API bool kelp_plan_is_known(const kelp_runtime *runtime, const void *data, size_t size_bytes);
+KELP_API bool kelp_plan_is_file(const kelp_runtime *runtime, const char *path);
 /* Loads a plan. A cpu plan is mapped, and its weights are used where they lie. INVALID_ARGUMENT
  * says what is wrong with one that was cut short or altered; FAILED_PRECONDITION which version or
  * processor it was made for; what the library of another provider said is in the message. */

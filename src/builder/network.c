@@ -233,6 +233,8 @@ static kelp_status *emit_draft(kelp_layer *layer, kelp_emit *e) {
     size_t first = e->block->node_count;
     KELP_TRY(kelp_emit_table[layer->type](e));
     kelp_status *status = kelp_block_infer_from(e->block, first);
+    if (kelp_status_code(status) == KELP_RESOURCE_EXHAUSTED)
+        return status;
     if (status != NULL) {
         char text[640];
         kelp_status_format(status, text, sizeof text);

@@ -89,6 +89,10 @@ kelp_status *kelp_cli_model_load(const char *path, int threads, kelp_cli_model *
     kelp_runtime_options options = {
         .struct_size = sizeof options, .threads = threads, .log = log_line, .log_level = 1};
     KELP_TRY(kelp_runtime_create(&options, &inout_model->runtime));
+    if (kelp_plan_is_file(inout_model->runtime, path)) {
+        KELP_TRY(kelp_engine_load_file(inout_model->runtime, path, &inout_model->engine));
+        return kelp_context_create(inout_model->engine, &inout_model->context);
+    }
     return kelp_graph_load_file(kelp_runtime_allocator(inout_model->runtime), path, NULL,
                                 &inout_model->graph);
 }
@@ -97,6 +101,8 @@ kelp_status *kelp_cli_model_build(kelp_cli_model *inout_model, bool fusion) {
     kelp_engine_options options = {.struct_size = sizeof options,
                                    .disable_fusion = !fusion,
                                    .providers = inout_model->providers};
+    if (inout_model->engine != NULL)
+        return NULL;
     KELP_TRY(kelp_engine_create(inout_model->runtime, inout_model->graph, &options,
                                 &inout_model->engine));
     return kelp_context_create(inout_model->engine, &inout_model->context);

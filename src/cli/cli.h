@@ -4,6 +4,7 @@
 #ifndef KELP_CLI_CLI_H_
 #define KELP_CLI_CLI_H_
 
+#include "base/fs.h"
 #include "cli/args.h"
 
 #include <kelp/engine.h>
@@ -15,11 +16,13 @@ enum { KELP_EXIT_OK = 0, KELP_EXIT_FAILURE = 1, KELP_EXIT_USAGE = 2 };
 
 extern const kelp_command kelp_cmd_serve;
 extern const kelp_command kelp_cmd_run;
+extern const kelp_command kelp_cmd_build;
 extern const kelp_command kelp_cmd_inspect;
 extern const kelp_command kelp_cmd_bench;
 extern const kelp_command kelp_cmd_new;
 extern const kelp_command kelp_cmd_kernels;
 extern const kelp_command kelp_cmd_ops;
+extern const kelp_command kelp_cmd_doctor;
 extern const kelp_command kelp_cmd_completion;
 
 /* All commands in the order of help; NULL after the last. */
@@ -41,14 +44,14 @@ const char *kelp_cli_duration(uint64_t duration_ns, char *buffer);
 typedef struct kelp_cli_model {
     const char *providers; /* as kelp_engine_options has it; set by the command before build */
     kelp_runtime *runtime;
-    kelp_graph *graph;
+    kelp_graph *graph;     /* NULL: `path` is a plan, whose engine is there at once */
     kelp_engine *engine;   /* NULL until kelp_cli_model_build */
     kelp_context *context; /* NULL until kelp_cli_model_build */
 } kelp_cli_model;
-/* Runtime and graph. `threads` 0 takes all CPUs. */
+/* Runtime and graph, or, of a plan, engine and context. `threads` 0 takes all CPUs. */
 kelp_status *kelp_cli_model_load(const char *path, int threads,
                                  kelp_cli_model *inout_model) KELP_MUST_USE;
-/* Engine and context. */
+/* Engine and context, unless they are there. */
 kelp_status *kelp_cli_model_build(kelp_cli_model *inout_model, bool fusion) KELP_MUST_USE;
 void kelp_cli_model_deinit(kelp_cli_model *model);
 

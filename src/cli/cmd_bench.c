@@ -284,7 +284,7 @@ static int run(const kelp_command *command, void *options) {
 const kelp_command kelp_cmd_bench = {
     .name = "bench",
     .summary = "measure load time, latency and memory of a model",
-    .usage = "MODEL.onnx [options]",
+    .usage = "MODEL.onnx|FILE.plan [options]",
     .details = "Runs the model again and again on one set of inputs.",
     .examples = "  kelp bench examples/models/digits/1/model.onnx\n"
                 "  kelp bench model.onnx --threads 1,2,4 --seconds 5 --shape ids=8x128 --json",

@@ -437,9 +437,17 @@ static void json_plan(kelp_json_writer *w, const plan *p) {
     kelp_json_end_object(w);
 }
 
+static void append(void *userp, const char *text, size_t length) {
+    kelp_buf_append(userp, text, length);
+}
+
 static kelp_status *inspect(const inspect_options *o, kelp_cli_model *model, survey *s,
                             kelp_buf *text) {
     KELP_TRY(kelp_cli_model_load(o->positionals.items[0], 1, model));
+    if (model->graph == NULL) { /* a plan */
+        KELP_TRY(kelp_engine_inspect(model->engine, o->json, append, text));
+        return kelp_cli_print(text);
+    }
     s->graph = model->graph;
     s->registry = kelp_runtime_opsets(model->runtime);
     KELP_TRY(survey_graph(s));
@@ -497,11 +505,13 @@ static int run(const kelp_command *command, void *options) {
 const kelp_command kelp_cmd_inspect = {
     .name = "inspect",
     .summary = "show what a model is made of and whether it can run",
-    .usage = "MODEL.onnx [options]",
+    .usage = "MODEL.onnx|FILE.plan [options]",
     .details =
         "Inputs, outputs, opsets, operators with the backend that covers each, parameters and the "
         "memory\n"
-        "plan. When a node is not covered, all such nodes are listed and the exit code is 1.",
+        "plan. When a node is not covered, all such nodes are listed and the exit code is 1. Of a "
+        "plan:\n"
+        "its layers, profiles and the weights that can be refitted.",
     .examples = "  kelp inspect examples/models/digits/1/model.onnx\n"
                 "  kelp inspect model.onnx --shape ids=8x128\n"
                 "  kelp inspect model.onnx --json",

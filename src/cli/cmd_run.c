@@ -335,7 +335,7 @@ static int run(const kelp_command *command, void *options) {
 const kelp_command kelp_cmd_run = {
     .name = "run",
     .summary = "run a model once on given inputs",
-    .usage = "MODEL.onnx --input NAME=@FILE.npy [options]",
+    .usage = "MODEL.onnx|FILE.plan --input NAME=@FILE.npy [options]",
     .details = "Prints the outputs, or writes them as .npy files.",
     .examples = "  kelp run model.onnx --input image=@examples/requests/digits.npy\n"
                 "  kelp run model.onnx --input x=1,2,3,4 --shape x=2x2 --output y=@y.npy\n"

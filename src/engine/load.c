@@ -6,6 +6,9 @@
 
 #include <kelp/engine_provider.h>
 
+#include <fcntl.h>
+#include <unistd.h>
+
 static const kelp_engine_provider *reader_of(const kelp_runtime *runtime, const void *data,
                                              size_t size_bytes) {
     for (size_t i = 0; i < runtime->provider_count; i++)
@@ -16,6 +19,15 @@ static const kelp_engine_provider *reader_of(const kelp_runtime *runtime, const 
 
 bool kelp_plan_is_known(const kelp_runtime *runtime, const void *data, size_t size_bytes) {
     return reader_of(runtime, data, size_bytes) != NULL;
+}
+
+bool kelp_plan_is_file(const kelp_runtime *runtime, const char *path) {
+    char head[64];
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t length = file >= 0 ? read(file, head, sizeof head) : 0;
+    if (file >= 0)
+        close(file);
+    return length > 0 && kelp_plan_is_known(runtime, head, (size_t)length);
 }
 
 static kelp_status *in_domain(kelp_status *status) {

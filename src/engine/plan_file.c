@@ -155,6 +155,23 @@ bool kelp_plan_file_is(const void *data, size_t size_bytes) {
     return size_bytes >= sizeof magic && memcmp(data, magic, sizeof magic) == 0;
 }
 
+void kelp_plan_file_seal(void *data, size_t size_bytes) {
+    char *bytes = data;
+    plan_head head;
+    plan_section table[SECTION_COUNT];
+    if (size_bytes < sizeof head + sizeof table)
+        return;
+    memcpy(&head, bytes, sizeof head);
+    memcpy(table, bytes + sizeof head, sizeof table);
+    head.file_bytes = size_bytes;
+    for (uint32_t i = 0; i < SECTION_COUNT; i++)
+        if (table[i].offset <= size_bytes && table[i].length <= size_bytes - table[i].offset)
+            table[i].hash = XXH3_64bits(bytes + table[i].offset, table[i].length);
+    head.hash = hash_head(&head, table, SECTION_COUNT);
+    memcpy(bytes, &head, sizeof head);
+    memcpy(bytes + sizeof head, table, sizeof table);
+}
+
 #define PLAN_FAIL(code, ...) return KELP_ERROR((code), __VA_ARGS__)
 
 static kelp_status *check_head(const plan_head *head, size_t size_bytes, const char *label) {

@@ -31,6 +31,8 @@ typedef struct kelp_plan_contents {
 } kelp_plan_contents;
 
 kelp_status *kelp_plan_file_write(const kelp_plan_contents *contents, kelp_buf *out) KELP_MUST_USE;
+/* Makes length and hashes of a plan right that was changed in place, as far as its table allows. */
+void kelp_plan_file_seal(void *data, size_t size_bytes);
 bool kelp_plan_file_is(const void *data, size_t size_bytes);
 /* See kelp_engine_load. */
 kelp_status *kelp_plan_file_load(kelp_runtime *runtime, const void *data, size_t size_bytes,

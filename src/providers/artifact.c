@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From an artifact to a graph. */
+/* From an artifact to a graph or an engine. */
 #include "providers/artifact.h"
 
 kelp_status *kelp_artifact_load_graph(kelp_runtime *runtime, const kelp_artifact *artifact,
@@ -12,5 +12,33 @@ kelp_status *kelp_artifact_load_graph(kelp_runtime *runtime, const kelp_artifact
     kelp_status *status = kelp_graph_load_file(allocator, artifact->path, NULL, out);
     if (artifact->release != NULL)
         artifact->release(artifact->userp);
+    return status;
+}
+
+static bool is_plan(const kelp_runtime *runtime, const kelp_artifact *artifact) {
+    return artifact->data != NULL
+               ? kelp_plan_is_known(runtime, artifact->data, artifact->size_bytes)
+               : kelp_plan_is_file(runtime, artifact->path);
+}
+
+static kelp_status *load_plan(kelp_runtime *runtime, const kelp_artifact *artifact,
+                              kelp_engine **out) {
+    if (artifact->data != NULL)
+        return kelp_engine_load(runtime, artifact->data, artifact->size_bytes, artifact->label,
+                                artifact->release, artifact->userp, out);
+    kelp_status *status = kelp_engine_load_file(runtime, artifact->path, out);
+    if (artifact->release != NULL)
+        artifact->release(artifact->userp);
+    return status;
+}
+
+kelp_status *kelp_artifact_load_engine(kelp_runtime *runtime, const kelp_artifact *artifact,
+                                       kelp_engine **out) {
+    kelp_graph *graph = NULL;
+    if (is_plan(runtime, artifact))
+        return load_plan(runtime, artifact, out);
+    KELP_TRY(kelp_artifact_load_graph(runtime, artifact, &graph));
+    kelp_status *status = kelp_engine_create(runtime, graph, NULL, out);
+    kelp_graph_release(graph);
     return status;
 }

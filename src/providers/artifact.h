@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What providers of ONNX models share: from an artifact to a graph. */
+/* What providers of ONNX models share: from an artifact to a graph or an engine. */
 #ifndef KELP_PROVIDERS_ARTIFACT_H_
 #define KELP_PROVIDERS_ARTIFACT_H_
 
@@ -9,5 +9,9 @@
  */
 kelp_status *kelp_artifact_load_graph(kelp_runtime *runtime, const kelp_artifact *artifact,
                                       kelp_graph **out) KELP_MUST_USE;
+
+/* The same for an engine: of an ONNX model, or a plan of any engine provider. */
+kelp_status *kelp_artifact_load_engine(kelp_runtime *runtime, const kelp_artifact *artifact,
+                                       kelp_engine **out) KELP_MUST_USE;
 
 #endif

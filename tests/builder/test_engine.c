@@ -2,7 +2,9 @@
 /* Plans as an application uses them: built, saved, loaded, held to profiles, refitted, captured,
  * put on streams; and refused when they are not what was written. */
 #include "builder/support.h"
+#include "support/failing_allocator.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -444,6 +446,134 @@ static void an_onnx_model_becomes_a_plan(void **state) {
     bench_close(&b);
 }
 
+static void *run_many(void *userp) {
+    kelp_engine *engine = userp;
+    kelp_context *context = NULL;
+    kelp_status *status = kelp_context_create(engine, &context);
+    for (int turn = 0; status == NULL && turn < 200; turn++) {
+        float x[20], y[15], wanted[15];
+        int rows = 1 + turn % 5;
+        kelp_tensor tensor;
+        const int64_t shape[2] = {rows, 4};
+        for (int i = 0; i < rows * 4; i++)
+            x[i] = (float)((turn * 3 + i * 7) % 11) - 5.0f;
+        expected(x, weights, bias, rows, wanted);
+        status = kelp_tensor_init(&tensor, KELP_F32, 2, shape, x);
+        if (status == NULL)
+            status = kelp_context_set_input(context, 0, &tensor);
+        if (status == NULL)
+            status = kelp_context_set_output(context, 0, y, sizeof y);
+        if (status == NULL)
+            status = kelp_context_invoke(context);
+        for (int i = 0; status == NULL && i < rows * 3; i++)
+            if (y[i] < wanted[i] - 1e-4f || y[i] > wanted[i] + 1e-4f)
+                status = KELP_ERROR(KELP_INTERNAL, "turn %d, element %d: %g, not %g", turn, i,
+                                    (double)y[i], (double)wanted[i]);
+    }
+    kelp_context_destroy(context);
+    return status;
+}
+
+static void contexts_run_in_threads_of_their_own(void **state) {
+    bench b;
+    pthread_t threads[8];
+    (void)state;
+    bench_open(&b);
+    make_network(&b, -1);
+    bench_build(&b);
+    for (int i = 0; i < 8; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, run_many, b.engine), 0);
+    for (int i = 0; i < 8; i++) {
+        void *status = NULL;
+        pthread_join(threads[i], &status);
+        check_ok(status);
+    }
+    bench_close(&b);
+}
+
+/* Everything from the runtime to a refitted and captured run. */
+static kelp_status *whole_way(bench *b, kelp_capture **capture) {
+    kelp_net_tensor *x = NULL;
+    kelp_layer *w = NULL, *product = NULL, *row = NULL, *sum = NULL, *next = NULL, *last = NULL;
+    kelp_loop *loop = NULL;
+    kelp_blob *plan = NULL;
+    kelp_tensor tensor;
+    size_t profile = 0;
+    static float xs[8];
+    const int64_t shape[2] = {2, 4}, trips[1] = {2};
+    const kelp_weights changed = {KELP_F32, weights, 12, "fc.weights"};
+    KELP_TRY(kelp_builder_create(b->runtime, "cpu", &b->builder));
+    KELP_TRY(kelp_builder_create_network(b->builder, &b->network));
+    KELP_TRY(kelp_network_add_input(b->network, "x", KELP_F32, dims(2, -1, 4), &x));
+    KELP_TRY(kelp_network_add_constant(b->network, dims(2, 4, 3),
+                                       (kelp_weights){KELP_F32, weights, 12, "fc.weights"}, &w));
+    KELP_TRY(kelp_network_add_matrix_multiply(b->network, x, KELP_MATRIX_NONE, out_of(w),
+                                              KELP_MATRIX_NONE, &product));
+    KELP_TRY(kelp_network_add_constant(b->network, dims(1, 3),
+                                       (kelp_weights){KELP_F32, bias, 3, NULL}, &w));
+    kelp_net_tensor *start = out_of(w);
+    KELP_TRY(kelp_network_add_constant(b->network, dims(0),
+                                       (kelp_weights){KELP_I64, trips, 1, NULL}, &w));
+    KELP_TRY(kelp_network_add_loop(b->network, &loop));
+    KELP_TRY(kelp_loop_set_trip_count(loop, out_of(w)));
+    KELP_TRY(kelp_loop_add_recurrence(loop, start, &sum));
+    KELP_TRY(kelp_loop_add_iterator(loop, out_of(product), 0, false, &row));
+    KELP_TRY(kelp_network_add_elementwise(b->network, out_of(sum), out_of(row),
+                                          KELP_ELEMENTWISE_SUM, &next));
+    KELP_TRY(kelp_recurrence_set_next(sum, out_of(next)));
+    KELP_TRY(kelp_loop_add_output(loop, out_of(sum), KELP_LOOP_LAST_VALUE, 0, &last));
+    KELP_TRY(kelp_network_mark_output(b->network, out_of(last)));
+    KELP_TRY(kelp_builder_create_config(b->builder, &b->config));
+    KELP_TRY(kelp_builder_config_set_flags(b->config, KELP_BUILD_REFIT));
+    KELP_TRY(kelp_builder_config_add_profile(b->config, &profile));
+    for (int i = 0; i < 3; i++)
+        KELP_TRY(kelp_builder_config_set_profile_shape(b->config, profile, "x",
+                                                       (kelp_profile_selector)i, 2, shape));
+    KELP_TRY(kelp_builder_build(b->builder, b->network, b->config, &plan));
+    KELP_TRY(kelp_engine_load(b->runtime, kelp_blob_data(plan), kelp_blob_size(plan), "p",
+                              free_plan, plan, &b->engine));
+    KELP_TRY(kelp_context_create(b->engine, &b->context));
+    KELP_TRY(kelp_tensor_init(&tensor, KELP_F32, 2, shape, xs));
+    KELP_TRY(kelp_context_set_input(b->context, 0, &tensor));
+    KELP_TRY(kelp_engine_refit(b->engine, &changed, 1));
+    KELP_TRY(kelp_context_invoke(b->context));
+    kelp_status *status = kelp_context_capture(b->context, capture);
+    if (kelp_status_code(status) != KELP_FAILED_PRECONDITION)
+        return status;
+    kelp_status_free(status); /* a loop's shapes hang on data */
+    return NULL;
+}
+
+static void every_allocation_may_fail(void **state) {
+    (void)state;
+    for (uint64_t n = 1;; n++) {
+        test_failing memory;
+        bench b = {0};
+        kelp_capture *capture = NULL;
+        test_failing_init(&memory, n);
+        kelp_runtime_options options = {.struct_size = sizeof options,
+                                        .allocator = test_failing_allocator(&memory),
+                                        .threads = 1};
+        kelp_status *status = kelp_runtime_create(&options, &b.runtime);
+        if (status == NULL)
+            status = whole_way(&b, &capture);
+        kelp_capture_destroy(capture);
+        if (b.runtime != NULL)
+            bench_close(&b);
+        test_failing_check(&memory);
+        bool failed = memory.failed;
+        test_failing_deinit(&memory);
+        if (!failed) {
+            check_ok(status);
+            break;
+        }
+        /* a loop whose body cannot be planned ahead is planned when it runs */
+        if (kelp_status_code(status) != KELP_RESOURCE_EXHAUSTED)
+            check_ok(status);
+        kelp_status_free(status);
+    }
+}
+
 static void append(void *userp, const char *text, size_t length) {
     char *all = userp;
     strncat(all, text, length);
@@ -475,6 +605,50 @@ static void providers_are_named(void **state) {
     bench_close(&b);
 }
 
+/* Through another provider's table: names, types and shapes are real, the answers zeros. */
+static void the_null_provider_answers_zeros(void **state) {
+    bench b = {0};
+    kelp_blob *plan = NULL;
+    kelp_stream *stream = NULL;
+    kelp_capture *capture = NULL;
+    float x[8] = {1, 2, 3, 4}, y[6] = {5, 5, 5, 5, 5, 5};
+    (void)state;
+    check_ok(kelp_runtime_create(NULL, &b.runtime));
+    check_ok(kelp_builder_create(b.runtime, "null", &b.builder));
+    check_ok(kelp_builder_create_network(b.builder, &b.network));
+    check_ok(kelp_builder_create_config(b.builder, &b.config));
+    make_network(&b, -1);
+    expect_failure(kelp_builder_config_set_flags(b.config, KELP_BUILD_REFIT), KELP_UNIMPLEMENTED,
+                   "provider 'null' has no builder flag REFIT");
+    bench_build(&b);
+    assert_string_equal(kelp_engine_provider_name(b.engine), "null");
+    expect_failure(kelp_context_invoke(b.context), KELP_FAILED_PRECONDITION, "'x'");
+    bind(b.context, 0, KELP_F32, dims(2, 2, 4), x);
+    check_ok(kelp_context_set_output(b.context, 0, y, sizeof y));
+    check_ok(kelp_context_invoke(b.context));
+    const kelp_tensor *output = kelp_context_output(b.context, 0);
+    assert_int_equal(output->shape[0], 2);
+    assert_int_equal(output->shape[1], 3);
+    assert_ptr_equal(output->data, y);
+    assert_float_equal(y[5], 0, 0);
+    check_ok(kelp_context_set_output(b.context, 0, y, 4));
+    expect_failure(kelp_context_invoke(b.context), KELP_OUT_OF_RANGE, "output 'y' is too small");
+    expect_failure(kelp_context_capture(b.context, &capture), KELP_UNIMPLEMENTED,
+                   "engines of provider 'null' have no captured runs");
+    expect_failure(kelp_engine_refit(b.engine, NULL, 0), KELP_UNIMPLEMENTED, "no refitting");
+    check_ok(kelp_stream_create(b.runtime, &stream));
+    check_ok(kelp_context_set_output(b.context, 0, NULL, 0));
+    check_ok(kelp_context_enqueue(b.context, stream, NULL));
+    check_ok(kelp_stream_synchronize(stream));
+    kelp_stream_destroy(stream);
+    static const char broken[] = "KELPNULL{\"inputs\":[{\"name\":1}]}";
+    kelp_engine *engine = NULL;
+    expect_failure(kelp_engine_load(b.runtime, broken, sizeof broken - 1, "b", NULL, NULL, &engine),
+                   KELP_INVALID_ARGUMENT, "b: a tensor has a name");
+    kelp_blob_release(plan);
+    bench_close(&b);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_plan_is_saved_and_loaded),
@@ -492,6 +666,9 @@ int main(void) {
         cmocka_unit_test(an_onnx_model_becomes_a_plan),
         cmocka_unit_test(an_engine_tells_what_is_inside),
         cmocka_unit_test(providers_are_named),
+        cmocka_unit_test(contexts_run_in_threads_of_their_own),
+        cmocka_unit_test(every_allocation_may_fail),
+        cmocka_unit_test(the_null_provider_answers_zeros),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cpu provider: an ONNX model on Kelp's engine. A model is one context; forks are further
- * contexts of the same engine. */
+/* The cpu provider: an ONNX model on Kelp's engine, or a plan, of whichever engine provider. A
+ * model is one context; forks are further contexts of the same engine. */
 #include "base/alloc.h"
 #include "providers/artifact.h"
 #include "providers/providers.h"
@@ -146,17 +146,13 @@ static kelp_compute_capabilities cpu_capabilities(void *self) {
 static kelp_status *cpu_load(void *self, kelp_runtime *runtime, const kelp_artifact *artifact,
                              kelp_compute_model **out) {
     (void)self;
-    kelp_graph *graph = NULL;
     kelp_engine *engine = NULL;
     cpu_model *model = NULL;
-    KELP_TRY(kelp_artifact_load_graph(runtime, artifact, &graph));
-    kelp_status *status = kelp_engine_create(runtime, graph, NULL, &engine);
-    if (status == NULL)
-        status = new_model(kelp_runtime_allocator(runtime), engine, &model);
+    KELP_TRY(kelp_artifact_load_engine(runtime, artifact, &engine));
+    kelp_status *status = new_model(kelp_runtime_allocator(runtime), engine, &model);
     if (status == NULL)
         *out = &model->base;
     kelp_engine_release(engine);
-    kelp_graph_release(graph);
     return status;
 }
 

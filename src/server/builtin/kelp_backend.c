@@ -539,7 +539,8 @@ static TRITONSERVER_Error *execute(TRITONBACKEND_ModelInstance *instance,
     return NULL;
 }
 
-static const char *const aliases[] = {"onnxruntime", "onnxruntime_onnx", NULL};
+static const char *const aliases[] = {"onnxruntime", "onnxruntime_onnx", "tensorrt",
+                                      "tensorrt_plan", NULL};
 
 const kelp_builtin_backend kelp_builtin_kelp = {
     .name = "kelp",

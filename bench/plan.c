@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Loading a model and its first answer: a plan and the ONNX file on Kelp, the file on ONNX Runtime,
+ * in turn, several times, in one process; the answers are compared.
+ *
+ * usage: bench_plan MODEL.onnx ROUNDS [NAME=1x128…]
+ * Inputs hold 1 (open extents are 1 unless given). The plan is built first, for these shapes.
+ * Prints medians with the smallest and the largest, and ratios. A first round warms the file cache
+ * and the libraries, and is not counted.
+ */
+#include "base/clock.h"
+
+#include <kelp/builder.h>
+#include <kelp/compute.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define WAYS 3
+#define MOST_ROUNDS 1001
+
+typedef struct way {
+    const char *label, *provider, *path;
+    double load_us[MOST_ROUNDS], answer_us[MOST_ROUNDS]; /* the answer's with the load's */
+    float *first;                                        /* output 0 of the last round */
+    int64_t elements;
+} way;
+
+static void must(kelp_status *status, const char *who) {
+    char text[2048];
+    if (status == NULL)
+        return;
+    kelp_status_format(status, text, sizeof text);
+    fprintf(stderr, "bench_plan: %s: %s\n", who, text);
+    exit(2);
+}
+
+static int64_t given_extent(int argc, char **argv, const kelp_io_info *info, int32_t axis) {
+    size_t length = strlen(info->name);
+    for (int i = 3; i < argc; i++) {
+        if (strncmp(argv[i], info->name, length) != 0 || argv[i][length] != '=')
+            continue;
+        const char *at = argv[i] + length + 1;
+        for (int32_t k = 0; k < axis && at != NULL; k++) {
+            at = strchr(at, 'x');
+            at = at != NULL ? at + 1 : NULL;
+        }
+        return at != NULL ? atoll(at) : 1;
+    }
+    return 1;
+}
+
+static void fill(kelp_tensor *tensor) {
+    int64_t count = kelp_tensor_elements(tensor);
+    tensor->data = calloc((size_t)count + 1, 16);
+    if (tensor->data == NULL)
+        exit(2);
+    for (int64_t i = 0; i < count; i++) {
+        if (tensor->dtype == KELP_F32)
+            ((float *)tensor->data)[i] = 1.0f;
+        else if (tensor->dtype == KELP_I64)
+            ((int64_t *)tensor->data)[i] = 1;
+        else if (tensor->dtype == KELP_I32)
+            ((int32_t *)tensor->data)[i] = 1;
+    }
+}
+
+static kelp_tensor *make_inputs(const kelp_compute_metadata *metadata, int argc, char **argv) {
+    kelp_tensor *inputs = calloc(metadata->input_count + 1, sizeof *inputs);
+    if (inputs == NULL)
+        exit(2);
+    for (size_t i = 0; i < metadata->input_count; i++) {
+        const kelp_io_info *info = &metadata->inputs[i];
+        int64_t shape[KELP_MAX_RANK];
+        for (int32_t axis = 0; axis < info->rank; axis++)
+            shape[axis] =
+                info->shape[axis] >= 0 ? info->shape[axis] : given_extent(argc, argv, info, axis);
+        must(kelp_tensor_init(&inputs[i], info->dtype, info->rank, shape, NULL), info->name);
+        fill(&inputs[i]);
+    }
+    return inputs;
+}
+
+static void round_of(way *w, kelp_runtime *runtime, int argc, char **argv, int round) {
+    kelp_artifact artifact = {.path = w->path};
+    kelp_compute_model *model = NULL;
+    uint64_t began = kelp_now_ns();
+    must(kelp_compute_load(runtime, w->provider, &artifact, &model), w->label);
+    must(kelp_compute_init(model), w->label);
+    uint64_t loaded = kelp_now_ns();
+    const kelp_compute_metadata *metadata = kelp_compute_metadata_of(model);
+    kelp_infer_item item = {.inputs = make_inputs(metadata, argc, argv),
+                            .outputs = calloc(metadata->output_count + 1, sizeof(kelp_tensor))};
+    if (item.outputs == NULL)
+        exit(2);
+    uint64_t asked = kelp_now_ns();
+    must(kelp_compute_infer_one(model, &item), w->label);
+    uint64_t answered = kelp_now_ns();
+    w->load_us[round] = (double)(loaded - began) / 1e3;
+    w->answer_us[round] = (double)(loaded - began + answered - asked) / 1e3;
+    if (item.outputs[0].dtype == KELP_F32) {
+        w->elements = kelp_tensor_elements(&item.outputs[0]);
+        free(w->first);
+        w->first = malloc((size_t)w->elements * sizeof(float) + 1);
+        if (w->first == NULL)
+            exit(2);
+        memcpy(w->first, item.outputs[0].data, (size_t)w->elements * sizeof(float));
+    }
+    kelp_compute_destroy(model);
+    for (size_t i = 0; item.inputs[i].data != NULL; i++)
+        free(item.inputs[i].data);
+    free((void *)(uintptr_t)item.inputs);
+    free(item.outputs);
+}
+
+static int by_value(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double apart(const way *a, const way *b) {
+    double most = 0, largest = 1e-30;
+    if (a->elements != b->elements)
+        return INFINITY;
+    for (int64_t i = 0; i < a->elements; i++) {
+        most = fmax(most, fabs((double)a->first[i] - (double)b->first[i]));
+        largest = fmax(largest, fabs((double)b->first[i]));
+    }
+    return most / largest;
+}
+
+static void build(kelp_runtime *runtime, const char *model, const char *path) {
+    kelp_builder *builder = NULL;
+    kelp_network *network = NULL;
+    kelp_builder_config *config = NULL;
+    kelp_blob *plan = NULL;
+    must(kelp_builder_create(runtime, "cpu", &builder), "builder");
+    must(kelp_builder_parse_file(builder, model, &network), model);
+    must(kelp_builder_create_config(builder, &config), "config");
+    must(kelp_builder_build(builder, network, config, &plan), model);
+    must(kelp_blob_save(plan, path), path);
+    kelp_blob_release(plan);
+    kelp_builder_config_release(config);
+    kelp_network_release(network);
+    kelp_builder_release(builder);
+}
+
+int main(int argc, char **argv) {
+    int rounds = argc > 2 ? atoi(argv[2]) : 0;
+    kelp_runtime_options options = {.struct_size = sizeof options, .threads = 1};
+    kelp_runtime *runtime = NULL;
+    char path[] = "bench-plan-XXXXXX";
+    static way ways[WAYS];
+    if (rounds < 1 || rounds >= MOST_ROUNDS) {
+        fprintf(stderr, "usage: bench_plan MODEL.onnx ROUNDS [NAME=1x128...]\n");
+        return 2;
+    }
+    must(kelp_runtime_create(&options, &runtime), "runtime");
+    int file = mkstemp(path);
+    if (file < 0)
+        return 2;
+    close(file);
+    build(runtime, argv[1], path);
+    ways[0] = (way){.label = "plan", .provider = "cpu", .path = path};
+    ways[1] = (way){.label = "onnx", .provider = "cpu", .path = argv[1]};
+    ways[2] = (way){.label = "onnxruntime", .provider = "onnxruntime", .path = argv[1]};
+    for (int round = -1; round < rounds; round++)
+        for (int i = 0; i < WAYS; i++)
+            round_of(&ways[i], runtime, argc, argv, round < 0 ? 0 : round);
+    unlink(path);
+    for (int i = 0; i < WAYS; i++) {
+        way *w = &ways[i];
+        qsort(w->load_us, (size_t)rounds, sizeof(double), by_value);
+        qsort(w->answer_us, (size_t)rounds, sizeof(double), by_value);
+        printf("%-12s load %10.1f us (%.1f..%.1f)  first answer %10.1f us (%.1f..%.1f)  apart "
+               "%.2g\n",
+               w->label, w->load_us[rounds / 2], w->load_us[0], w->load_us[rounds - 1],
+               w->answer_us[rounds / 2], w->answer_us[0], w->answer_us[rounds - 1],
+               apart(w, &ways[WAYS - 1]));
+    }
+    printf("plan over onnxruntime: load %.4f, first answer %.4f\n",
+           ways[0].load_us[rounds / 2] / ways[2].load_us[rounds / 2],
+           ways[0].answer_us[rounds / 2] / ways[2].answer_us[rounds / 2]);
+    for (int i = 0; i < WAYS; i++)
+        free(ways[i].first);
+    kelp_runtime_release(runtime);
+    return 0;
+}

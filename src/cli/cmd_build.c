@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kelp build: a plan out of an ONNX model, ahead of time. */
+#include "cli/cli.h"
+
+#include "base/alloc.h"
+#include "base/checked.h"
+#include "base/clock.h"
+#include "base/str.h"
+
+#include <kelp/builder.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct build_options {
+    kelp_arg_list positionals;
+    const char *output;
+    const char *provider;
+    kelp_arg_list shapes[3]; /* min, opt, max */
+    bool refit;
+    kelp_arg_list refit_names;
+    bool no_fusion;
+    bool weight_streaming;
+    bool version_compatible;
+    kelp_arg_list capabilities;
+    int64_t workspace_mib;
+    int64_t level;
+    const char *timing_cache;
+    bool onnx;
+} build_options;
+
+#define AT(member) offsetof(build_options, member)
+static const kelp_arg_spec specs[] = {
+    {.group = "Plan",
+     .name = "output",
+     .letter = 'o',
+     .kind = KELP_OPTION_TEXT,
+     .offset = AT(output),
+     .value = "FILE.plan",
+     .choices = "@file",
+     .help = "where the plan goes (the model's name with .plan)"},
+    {.name = "provider",
+     .letter = 'p',
+     .kind = KELP_OPTION_TEXT,
+     .offset = AT(provider),
+     .value = "NAME",
+     .help = "who will run it: cpu, tensorrt, null (cpu)"},
+    {.group = "Shapes",
+     .name = "min",
+     .kind = KELP_OPTION_LIST,
+     .offset = AT(shapes[0]),
+     .value = "NAME:1x3x224x224",
+     .help = "smallest shape of an input; repeat for more inputs, and all three for more profiles"},
+    {.name = "opt",
+     .kind = KELP_OPTION_LIST,
+     .offset = AT(shapes[1]),
+     .value = "NAME:8x3x224x224",
+     .help = "usual shape (the largest)"},
+    {.name = "max",
+     .kind = KELP_OPTION_LIST,
+     .offset = AT(shapes[2]),
+     .value = "NAME:32x3x224x224",
+     .help = "largest shape"},
+    {.group = "What may change later",
+     .name = "refit",
+     .kind = KELP_OPTION_BOOL,
+     .offset = AT(refit),
+     .help = "all weights can be exchanged in the engine"},
+    {.name = "refit-weights",
+     .kind = KELP_OPTION_LIST,
+     .offset = AT(refit_names),
+     .value = "NAME",
+     .help = "only these weights can be exchanged; may be given several times"},
+    {.name = "weight-streaming",
+     .kind = KELP_OPTION_BOOL,
+     .offset = AT(weight_streaming),
+     .help = "weights may stay in host memory"},
+    {.name = "version-compatible",
+     .kind = KELP_OPTION_BOOL,
+     .offset = AT(version_compatible),
+     .help = "the plan runs on later versions of the provider's library"},
+    {.group = "Building",
+     .name = "compute-capability",
+     .kind = KELP_OPTION_LIST,
+     .offset = AT(capabilities),
+     .value = "86",
+     .help = "a GPU that it is for, as 10 * major + minor; may be given several times"},
+    {.name = "workspace",
+     .kind = KELP_ARG_I64,
+     .offset = AT(workspace_mib),
+     .value = "MIB",
+     .min = 0,
+     .max = 1 << 20,
+     .help = "limit of the memory for activations (0: none)"},
+    {.name = "level",
+     .kind = KELP_ARG_I64,
+     .offset = AT(level),
+     .value = "N",
+     .min = 0,
+     .max = 5,
+     .help = "how hard to optimise, 0 to 5 (3)"},
+    {.name = "timing-cache",
+     .kind = KELP_OPTION_TEXT,
+     .offset = AT(timing_cache),
+     .value = "FILE",
+     .choices = "@file",
+     .help = "what earlier builds measured: read when it is there, written afterwards"},
+    {.name = "no-fusion",
+     .kind = KELP_OPTION_BOOL,
+     .offset = AT(no_fusion),
+     .help = "the graph as it is written"},
+};
+#undef AT
+
+static void defaults(void *options) {
+    build_options *o = options;
+    o->provider = "cpu";
+    o->level = 3;
+}
+
+/* ---- shapes ---- */
+/* "name:1x3x224x224"; names may have colons. */
+static kelp_status *parse_shape(const char *option, const char *word, kelp_str *out_name,
+                                kelp_shape *out) {
+    const char *colon = strrchr(word, ':');
+    const char *at = colon != NULL ? colon + 1 : word;
+    *out = (kelp_shape){.rank = 0};
+    if (colon == NULL || colon == word)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "option '--%s': expected NAME:1x3x224x224, found '%s'", option, word);
+    *out_name = (kelp_str){word, (size_t)(colon - word)};
+    while (*at != '\0') {
+        char *end = NULL;
+        long long extent = strtoll(at, &end, 10);
+        if (end == at || extent < 0 || out->rank == KELP_MAX_RANK || (*end != 'x' && *end != '\0'))
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "option '--%s': expected extents as in 1x3x224x224, found '%s'",
+                              option, colon + 1);
+        out->d[out->rank++] = extent;
+        at = *end == 'x' ? end + 1 : end;
+        if (*end == 'x' && *at == '\0')
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "option '--%s': expected extents as in 1x3x224x224, found '%s'",
+                              option, colon + 1);
+    }
+    return NULL;
+}
+
+/* The profile that this word belongs to: an input's n-th shape is of the n-th profile. */
+static kelp_status *profile_of(kelp_builder_config *config, const kelp_arg_list *words, size_t word,
+                               const char *option, kelp_str name, size_t *out, size_t *inout_made) {
+    *out = 0;
+    for (size_t i = 0; i < word; i++) {
+        kelp_str other;
+        kelp_shape shape;
+        KELP_TRY(parse_shape(option, words->items[i], &other, &shape));
+        *out += kelp_str_equal(other, name);
+    }
+    while (*inout_made <= *out) {
+        size_t index = 0;
+        KELP_TRY(kelp_builder_config_add_profile(config, &index));
+        *inout_made = index + 1;
+    }
+    return NULL;
+}
+
+static kelp_status *set_shapes(const build_options *o, kelp_builder_config *config) {
+    static const char *const names[] = {"min", "opt", "max"};
+    size_t made = 0;
+    for (int which = 2; which >= 0; which--) {
+        for (size_t w = 0; w < o->shapes[which].count; w++) {
+            kelp_str name;
+            kelp_shape shape;
+            char input[256];
+            size_t profile = 0;
+            KELP_TRY(parse_shape(names[which], o->shapes[which].items[w], &name, &shape));
+            if (name.length >= sizeof input)
+                return KELP_ERROR(KELP_INVALID_ARGUMENT, "option '--%s': the name is too long",
+                                  names[which]);
+            memcpy(input, name.data, name.length);
+            input[name.length] = '\0';
+            KELP_TRY(profile_of(config, &o->shapes[which], w, names[which], name, &profile, &made));
+            KELP_TRY(kelp_builder_config_set_profile_shape(
+                config, profile, input, (kelp_profile_selector)which, shape.rank, shape.d));
+            if (which == KELP_PROFILE_MAX && o->shapes[KELP_PROFILE_OPT].count == 0)
+                KELP_TRY(kelp_builder_config_set_profile_shape(
+                    config, profile, input, KELP_PROFILE_OPT, shape.rank, shape.d));
+        }
+    }
+    return NULL;
+}
+
+/* ---- configuration ---- */
+static kelp_status *read_timing_cache(const build_options *o, kelp_builder_config *config) {
+    kelp_buf bytes;
+    if (o->timing_cache == NULL || kelp_fs_kind_of(o->timing_cache) == KELP_FS_NONE)
+        return NULL;
+    kelp_buf_init(&bytes, kelp_allocator_system());
+    kelp_status *status = kelp_fs_read(o->timing_cache, 0, &bytes);
+    if (status == NULL)
+        status = kelp_builder_config_set_timing_cache(config, bytes.data, bytes.length);
+    kelp_buf_deinit(&bytes);
+    return status;
+}
+
+static kelp_status *configure(const build_options *o, kelp_network *network,
+                              kelp_builder_config *config) {
+    uint32_t flags = 0;
+    flags |= o->refit ? KELP_BUILD_REFIT : 0u;
+    flags |= o->refit_names.count > 0 ? KELP_BUILD_REFIT_INDIVIDUAL : 0u;
+    flags |= o->no_fusion ? KELP_BUILD_DISABLE_FUSION : 0u;
+    flags |= o->weight_streaming ? KELP_BUILD_WEIGHT_STREAMING : 0u;
+    flags |= o->version_compatible ? KELP_BUILD_VERSION_COMPATIBLE : 0u;
+    KELP_TRY(kelp_builder_config_set_flags(config, flags));
+    for (size_t i = 0; i < o->refit_names.count; i++)
+        KELP_TRY(kelp_network_mark_refittable(network, o->refit_names.items[i]));
+    for (size_t i = 0; i < o->capabilities.count; i++) {
+        char *end = NULL;
+        long capability = strtol(o->capabilities.items[i], &end, 10);
+        if (*end != '\0' || capability < 10 || capability > 999)
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "option '--compute-capability': expected 10 * major + minor, as 86, "
+                              "found '%s'",
+                              o->capabilities.items[i]);
+        KELP_TRY(kelp_builder_config_add_compute_capability(config, (int)capability));
+    }
+    KELP_TRY(kelp_builder_config_set_memory_limit(config, KELP_POOL_WORKSPACE,
+                                                  (size_t)o->workspace_mib << 20));
+    KELP_TRY(kelp_builder_config_set_optimization_level(config, (int)o->level));
+    KELP_TRY(read_timing_cache(o, config));
+    return set_shapes(o, config);
+}
+
+/* ---- progress ---- */
+typedef struct progress {
+    uint64_t began_ns;
+    bool shown;
+} progress;
+
+static bool show_progress(void *userp, const char *phase, const char *parent, int step, int steps) {
+    progress *p = userp;
+    char bar[25];
+    (void)parent;
+    if (steps <= 0)
+        return true;
+    int filled = step * 24 / steps;
+    for (int i = 0; i < 24; i++)
+        bar[i] = i < filled ? '#' : '.';
+    bar[24] = '\0';
+    fprintf(stderr, "\rkelp: [%s] %-32.32s", bar, phase);
+    fflush(stderr);
+    p->shown = true;
+    return true;
+}
+
+/* ---- build ---- */
+/* "dir/model.onnx" gives "model.plan". */
+static kelp_status *plan_path(const build_options *o, char **out) {
+    const char *model = o->positionals.items[0], *slash = strrchr(model, '/');
+    const char *name = slash != NULL ? slash + 1 : model, *dot = strrchr(name, '.');
+    kelp_buf path;
+    if (o->output != NULL)
+        return kelp_strdup(kelp_allocator_system(), o->output, out);
+    kelp_buf_init(&path, kelp_allocator_system());
+    kelp_buf_append(&path, name, dot != NULL ? (size_t)(dot - name) : strlen(name));
+    kelp_buf_append_cstr(&path, ".plan");
+    const char *text = kelp_buf_cstr(&path);
+    kelp_status *status =
+        text != NULL ? kelp_strdup(kelp_allocator_system(), text, out) : kelp_buf_status(&path);
+    kelp_buf_deinit(&path);
+    return status;
+}
+
+typedef struct building {
+    kelp_runtime *runtime;
+    kelp_builder *builder;
+    kelp_network *network;
+    kelp_builder_config *config;
+    kelp_blob *plan;
+    char *path;
+} building;
+
+static kelp_status *build(const build_options *o, building *b) {
+    kelp_runtime_options options = {.struct_size = sizeof options};
+    progress p = {.began_ns = kelp_now_ns()};
+    KELP_TRY(plan_path(o, &b->path));
+    KELP_TRY(kelp_runtime_create(&options, &b->runtime));
+    KELP_TRY(kelp_builder_create(b->runtime, o->provider, &b->builder));
+    KELP_TRY(kelp_builder_parse_file(b->builder, o->positionals.items[0], &b->network));
+    KELP_TRY(kelp_builder_create_config(b->builder, &b->config));
+    KELP_TRY(configure(o, b->network, b->config));
+    if (isatty(STDERR_FILENO))
+        kelp_builder_config_set_progress(b->config, show_progress, &p);
+    kelp_status *status = kelp_builder_build(b->builder, b->network, b->config, &b->plan);
+    if (p.shown)
+        fputs("\r\033[K", stderr);
+    KELP_TRY(status);
+    KELP_TRY(kelp_blob_save(b->plan, b->path));
+    if (o->timing_cache != NULL) {
+        size_t size_bytes = 0;
+        const void *data = kelp_builder_config_timing_cache(b->config, &size_bytes);
+        if (size_bytes > 0)
+            KELP_TRY(kelp_fs_write(o->timing_cache, data, size_bytes));
+    }
+    char size[32], took[32];
+    fprintf(stderr, "kelp: %s: %s for provider %s, built in %s\n", b->path,
+            kelp_cli_bytes(kelp_blob_size(b->plan), size), o->provider,
+            kelp_cli_duration(kelp_now_ns() - p.began_ns, took));
+    return NULL;
+}
+
+static int run(const kelp_command *command, void *options) {
+    building b = {0};
+    (void)command;
+    kelp_status *status = build(options, &b);
+    kelp_blob_release(b.plan);
+    kelp_builder_config_release(b.config);
+    kelp_network_release(b.network);
+    kelp_builder_release(b.builder);
+    if (b.runtime != NULL)
+        kelp_runtime_release(b.runtime);
+    kelp_free_string(kelp_allocator_system(), b.path);
+    return kelp_cli_finish(status);
+}
+
+const kelp_command kelp_cmd_build = {
+    .name = "build",
+    .summary = "build a plan of a model ahead of time",
+    .usage = "MODEL.onnx -o FILE.plan [options]",
+    .details =
+        "A plan is loaded faster than its model: the graph is optimised already, and weights are "
+        "used\n"
+        "where they lie in the file. 'kelp run', 'kelp inspect', 'kelp bench' and 'kelp serve' "
+        "take "
+        "it.\n"
+        "The n-th --min, --opt and --max of an input are of the n-th optimisation profile.",
+    .examples = "  kelp build examples/models/digits/1/model.onnx -o digits.plan\n"
+                "  kelp build model.onnx --min x:1x3x224x224 --opt x:8x3x224x224 --max "
+                "x:32x3x224x224\n"
+                "  kelp build model.onnx --provider tensorrt --compute-capability 86",
+    .positional = "MODEL.onnx",
+    .min_positionals = 1,
+    .max_positionals = 1,
+    .specs = specs,
+    .spec_count = KELP_COUNT(specs),
+    .options_bytes = sizeof(build_options),
+    .defaults = defaults,
+    .run = run,
+};

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kelp doctor: which providers can be used on this machine, and what is missing for the others. */
+#include "cli/cli.h"
+
+#include "base/alloc.h"
+#include "base/checked.h"
+#include "base/thread.h"
+
+#include <kelp/compute.h>
+#include <kelp/engine_provider.h>
+#include <stddef.h>
+#include <sys/utsname.h>
+
+typedef struct doctor_options {
+    kelp_arg_list positionals;
+} doctor_options;
+
+static void machine(kelp_buf *text) {
+    struct utsname name;
+    if (uname(&name) != 0)
+        return;
+    kelp_buf_printf(text, "machine     %s, %s %s, %d usable CPUs\n", name.machine, name.sysname,
+                    name.release, kelp_cpu_count());
+    kelp_buf_printf(text, "kelp        %s\n", kelp_version());
+}
+
+/* What is wrong goes under its provider, a line for each cause. */
+static void reason(kelp_status *take_status, kelp_buf *text) {
+    for (const kelp_status *at = take_status; at != NULL; at = kelp_status_cause(at)) {
+        kelp_buf_append_cstr(text, "            ");
+        for (const char *c = kelp_status_message(at); *c != '\0'; c++) {
+            kelp_buf_append_char(text, *c);
+            if (*c == '\n')
+                kelp_buf_append_cstr(text, "            ");
+        }
+        kelp_buf_append_char(text, '\n');
+    }
+    kelp_status_free(take_status);
+}
+
+static kelp_status *examine(kelp_runtime *runtime, kelp_buf *text) {
+    machine(text);
+    kelp_buf_append_cstr(text,
+                         "\nengines that can be built and run (kelp build --provider NAME)\n");
+    for (size_t i = 0; i < kelp_engine_provider_count(runtime); i++) {
+        const kelp_engine_provider *provider = kelp_engine_provider_at(runtime, i);
+        kelp_status *status =
+            provider->available != NULL ? provider->available(provider->self, runtime) : NULL;
+        kelp_buf_printf(text, "  %-10s%s\n", provider->name, status == NULL ? "usable" : "missing");
+        reason(status, text);
+    }
+    kelp_buf_append_cstr(text, "\nproviders of models (parameter 'provider' of a model)\n");
+    for (size_t i = 0; i < kelp_compute_count(runtime); i++)
+        kelp_buf_printf(text, "  %s\n", kelp_compute_at(runtime, i)->name);
+    return kelp_buf_status(text);
+}
+
+static int run(const kelp_command *command, void *options) {
+    kelp_runtime_options given = {.struct_size = sizeof given, .threads = 1};
+    kelp_runtime *runtime = NULL;
+    kelp_buf text;
+    (void)command;
+    (void)options;
+    kelp_buf_init(&text, kelp_allocator_system());
+    kelp_status *status = kelp_runtime_create(&given, &runtime);
+    if (status == NULL)
+        status = examine(runtime, &text);
+    if (status == NULL)
+        status = kelp_cli_print(&text);
+    kelp_buf_deinit(&text);
+    if (runtime != NULL)
+        kelp_runtime_release(runtime);
+    return kelp_cli_finish(status);
+}
+
+const kelp_command kelp_cmd_doctor = {
+    .name = "doctor",
+    .summary = "say which providers can be used here, and what is missing for the others",
+    .usage = "",
+    .details = "Libraries that are looked for and not found are listed with every place that was "
+               "tried.",
+    .examples = "  kelp doctor",
+    .options_bytes = sizeof(doctor_options),
+    .run = run,
+};

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plans as bytes from anywhere: refused in words, or an engine whose outputs can be asked for. The
+ * hashes are made right first, so that what lies behind them is reached. */
+#include "engine/plan_file.h"
+
+#include <kelp/builder.h>
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    static kelp_runtime *runtime;
+    kelp_runtime_options options = {.struct_size = sizeof options, .threads = 1};
+    kelp_engine *engine = NULL;
+    kelp_context *context = NULL;
+    void *bytes = NULL;
+    if (runtime == NULL && kelp_runtime_create(&options, &runtime) != NULL)
+        abort();
+    if (posix_memalign(&bytes, 64, size + 1) != 0)
+        return 0;
+    memcpy(bytes, data, size);
+    kelp_plan_file_seal(bytes, size);
+    kelp_status *status = kelp_engine_load(runtime, bytes, size, "plan", NULL, NULL, &engine);
+    if (status == NULL)
+        status = kelp_context_create(engine, &context);
+    kelp_status_free(status);
+    kelp_context_destroy(context);
+    kelp_engine_release(engine);
+    free(bytes);
+    return 0;
+}

@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""kelp build, and what is done with a plan: run, inspected, measured, served; kelp doctor. The wrong way too.
+
+    test_plans.py --kelp PATH [unittest arguments]
+"""
+import json
+import os
+import shutil
+import tempfile
+import unittest
+
+import numpy as np
+import onnxruntime
+
+import support
+from support import ROOT, Server, kelp
+
+DIGITS = os.path.join(ROOT, "examples", "models", "digits", "1", "model.onnx")
+IMAGES = os.path.join(ROOT, "examples", "requests", "digits.npy")
+
+
+class Plans(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp()
+        cls.addClassCleanup(shutil.rmtree, cls.folder)
+        cls.plan = os.path.join(cls.folder, "digits.plan")
+        ended = kelp("build", DIGITS, "-o", cls.plan, "--min", "image:1x1x8x8", "--max", "image:4x1x8x8",
+                     "--min", "image:5x1x8x8", "--max", "image:64x1x8x8")
+        assert ended.returncode == 0, ended.stderr
+        assert "for provider cpu" in ended.stderr, ended.stderr
+
+    def test_a_plan_gives_onnx_runtimes_answers(self):
+        images = np.load(IMAGES)
+        expected = onnxruntime.InferenceSession(DIGITS, providers=["CPUExecutionProvider"]).run(["probabilities", "digit"], {"image": images})
+        ended = kelp("run", self.plan, "--input", f"image=@{IMAGES}", "--json")
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        found = {output["name"]: np.array(output["data"]).reshape(output["shape"]) for output in json.loads(ended.stdout)["outputs"]}
+        np.testing.assert_allclose(found["probabilities"], expected[0], rtol=1e-3, atol=1e-5)
+        np.testing.assert_array_equal(found["digit"], expected[1])
+
+    def test_it_is_inspected_and_measured(self):
+        ended = kelp("inspect", self.plan)
+        self.assertIn("profile 1, image: min [5,1,8,8] opt [64,1,8,8] max [64,1,8,8]", ended.stdout)
+        told = json.loads(kelp("inspect", self.plan, "--json").stdout)
+        self.assertEqual([len(told["profiles"]), told["provider"]], [2, "cpu"])
+        ended = kelp("bench", self.plan, "--seconds", "0.1")
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+
+    def test_shapes_outside_the_profile_are_refused(self):
+        ended = kelp("run", self.plan, "--random", "--shape", "image=5x1x8x8")
+        self.assertEqual(ended.returncode, 1)
+        self.assertIn("expected from [1,1,8,8] to [4,1,8,8], found [5,1,8,8]; profile 1 takes it", ended.stderr)
+
+    def test_it_is_served(self):
+        for platform in ("", 'platform: "tensorrt_plan"', 'backend: "kelp"\ndefault_model_filename: "model.plan"'):
+            with self.subTest(platform=platform), tempfile.TemporaryDirectory() as repository:
+                os.makedirs(os.path.join(repository, "digits", "1"))
+                shutil.copy(self.plan, os.path.join(repository, "digits", "1", "model.plan"))
+                if platform:
+                    with open(os.path.join(repository, "digits", "config.pbtxt"), "w", encoding="utf-8") as file:
+                        file.write(platform + "\n")
+                with Server("--model-repository", repository) as server:
+                    pixels = np.load(IMAGES)[:1]
+                    status, answer = server.infer("digits", {"inputs": [
+                        {"name": "image", "datatype": "FP32", "shape": list(pixels.shape), "data": pixels.ravel().tolist()}]})
+                    self.assertEqual(status, 200, answer)
+                    self.assertEqual({output["name"] for output in answer["outputs"]}, {"probabilities", "digit"})
+
+    def test_what_is_wrong_is_said(self):
+        altered = os.path.join(self.folder, "altered.plan")
+        with open(self.plan, "rb") as file:
+            data = bytearray(file.read())
+        data[len(data) // 2] ^= 255
+        with open(altered, "wb") as file:
+            file.write(data)
+        for words, said in (
+                (("run", altered, "--random"), "was altered"),
+                (("build", DIGITS, "-o", altered, "--max", "image"), "option '--max': expected NAME:1x3x224x224, found 'image'"),
+                (("build", DIGITS, "-o", altered, "--max", "image:1x8x"), "extents as in 1x3x224x224"),
+                (("build", DIGITS, "-o", altered, "--max", "picture:1x1x8x8"), "has no input 'picture'"),
+                (("build", DIGITS, "-o", altered, "--max", "image:8x1x8x8"), "the smallest shape is missing"),
+                (("build", DIGITS, "-o", altered, "--min", "image:1x1x9x9", "--max", "image:1x1x9x9"), "the network declares [-1,1,8,8]"),
+                (("build", DIGITS, "-o", altered, "--provider", "gpu"), "there is no engine provider 'gpu'"),
+                (("build", DIGITS, "-o", altered, "--refit-weights", "nobody"), "no weights 'nobody'"),
+                (("build", DIGITS, "-o", altered, "--compute-capability", "86"), "no devices"),
+                (("build", IMAGES, "-o", altered), "expected an ONNX ModelProto"),
+                (("build", DIGITS, "-o", "/no/such/folder/x.plan"), "/no/such/folder/x.plan")):
+            with self.subTest(words=words[2:]):
+                ended = kelp(*words)
+                self.assertEqual(ended.returncode, 1, ended.stdout)
+                self.assertIn(said, ended.stderr)
+
+    def test_the_doctor_knows_the_providers(self):
+        ended = kelp("doctor")
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        self.assertRegex(ended.stdout, r"cpu +usable")
+
+
+if __name__ == "__main__":
+    support.main()
