@@ -6,7 +6,7 @@ _kelp() {
     local options=""
     COMPREPLY=()
     if [ "$COMP_CWORD" -eq 1 ] || { [ "$COMP_CWORD" -eq 2 ] && [ "$prev" = help ]; }; then
-        COMPREPLY=($(compgen -W "help --version --help serve run inspect bench kernels ops new completion" -- "$cur"))
+        COMPREPLY=($(compgen -W "help --version --help serve run build inspect bench kernels ops new doctor completion" -- "$cur"))
         return
     fi
     case "${COMP_WORDS[1]}" in
@@ -28,6 +28,12 @@ _kelp() {
         --output-dir) COMPREPLY=($(compgen -d -- "$cur")); return ;;
         esac
         options="--help --input --random --shape --output --output-dir --json --threads --repeat --profile --no-fusion --providers" ;;
+    build)
+        case "$prev" in
+        --output) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        --timing-cache) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        esac
+        options="--help --output --provider --min --opt --max --refit --refit-weights --weight-streaming --version-compatible --compute-capability --workspace --level --timing-cache --no-fusion" ;;
     inspect)
         case "$prev" in
         esac
@@ -49,6 +55,10 @@ _kelp() {
         --dir) COMPREPLY=($(compgen -d -- "$cur")); return ;;
         esac
         options="--help --dir" ;;
+    doctor)
+        case "$prev" in
+        esac
+        options="--help" ;;
     completion)
         case "$prev" in
         esac
