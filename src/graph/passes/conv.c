@@ -4,14 +4,6 @@
 
 #include <string.h>
 
-static const char *activation_name(const kelp_node *node) {
-    if (strcmp(node->op_type, "Relu") == 0)
-        return "relu";
-    if (strcmp(node->op_type, "Sigmoid") == 0)
-        return "sigmoid";
-    return strcmp(node->op_type, "Tanh") == 0 ? "tanh" : NULL;
-}
-
 static kelp_status *copy_attributes(const kelp_node *from, kelp_node *to) {
     static const char *const lists[] = {"dilations", "kernel_shape", "pads", "strides"};
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
@@ -33,14 +25,13 @@ kelp_status *kelp_pass_conv(kelp_block *block) {
             conv->inputs[0]->dtype != KELP_F32 || !kelp_used_once(conv->outputs[0]))
             continue;
         kelp_node *next = kelp_value_only_user(conv->outputs[0]);
-        if (next == NULL || next->input_count != 1 || *next->domain != '\0' ||
-            activation_name(next) == NULL)
+        if (next == NULL || kelp_match_activation(next) == NULL)
             continue;
         KELP_TRY(kelp_block_insert_node(block, next, "ConvAct", KELP_DOMAIN, 1, conv->name,
                                         conv->inputs, conv->input_count, next->outputs, 1, NULL,
                                         &fused));
         KELP_TRY(copy_attributes(conv, fused));
-        KELP_TRY(kelp_node_set_string(fused, "activation", activation_name(next)));
+        KELP_TRY(kelp_node_set_string(fused, "activation", kelp_match_activation(next)));
         conv->removed = true;
         next->removed = true;
         kelp_block_sweep(block);

@@ -61,3 +61,33 @@ bool kelp_match_i64s(const kelp_value *value, int64_t *out, size_t capacity, siz
 bool kelp_used_once(const kelp_value *value) {
     return value->use_count == 1 && !value->is_output;
 }
+
+bool kelp_match_relu6(const kelp_node *node) {
+    double low = 1, high = 1;
+    if (*node->domain != '\0' || strcmp(node->op_type, "Clip") != 0 || node->input_count == 0)
+        return false;
+    if (node->opset_version < 11)
+        return kelp_node_attr_f32(node, "min", 1.0f) == 0.0f &&
+               kelp_node_attr_f32(node, "max", 1.0f) == 6.0f;
+    return node->input_count == 3 && kelp_match_scalar(node->inputs[1], &low) && low == 0.0 &&
+           kelp_match_scalar(node->inputs[2], &high) && high == 6.0;
+}
+
+const char *kelp_match_activation(const kelp_node *node) {
+    static const struct {
+        const char *op_type, *name;
+    } plain[] = {
+        {"Relu", "relu"}, {"Tanh", "tanh"}, {"Sigmoid", "sigmoid"}, {"HardSwish", "hard_swish"}};
+    if (strcmp(node->domain, "com.microsoft") == 0 && strcmp(node->op_type, "QuickGelu") == 0)
+        return kelp_node_attr_f32(node, "alpha", 1.702f) == 1.0f ? "silu" : NULL;
+    if (*node->domain != '\0')
+        return NULL;
+    for (size_t i = 0; i < sizeof plain / sizeof plain[0]; i++)
+        if (strcmp(node->op_type, plain[i].op_type) == 0)
+            return node->input_count == 1 ? plain[i].name : NULL;
+    if (strcmp(node->op_type, "Gelu") == 0 && node->input_count == 1)
+        return strcmp(kelp_node_attr_string(node, "approximate", "none", NULL), "tanh") == 0
+                   ? "gelu_tanh"
+                   : "gelu";
+    return kelp_match_relu6(node) ? "relu6" : NULL;
+}

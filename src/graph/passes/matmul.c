@@ -4,25 +4,6 @@
 
 #include <string.h>
 
-/* The name under which kelp::MatMulBias and kelp::ConvAct know an activation; NULL when they do
- * not. */
-static const char *activation_name(const kelp_node *node) {
-    if (*node->domain != '\0')
-        return NULL;
-    if (strcmp(node->op_type, "Relu") == 0)
-        return "relu";
-    if (strcmp(node->op_type, "Tanh") == 0)
-        return "tanh";
-    if (strcmp(node->op_type, "Sigmoid") == 0)
-        return "sigmoid";
-    if (strcmp(node->op_type, "Gelu") == 0) {
-        size_t length = 0;
-        const char *form = kelp_node_attr_string(node, "approximate", "none", &length);
-        return strcmp(form, "tanh") == 0 ? "gelu_tanh" : "gelu";
-    }
-    return NULL;
-}
-
 static bool is_bias_for(const kelp_value *bias, const kelp_value *weights) {
     int32_t rank = bias->rank;
     return bias->constant != NULL && rank >= 1 && weights->rank >= 2 &&
@@ -44,8 +25,8 @@ static kelp_status *fuse(kelp_block *block, kelp_node *matmul, kelp_node **out_l
     }
     kelp_node *next =
         kelp_used_once(last->outputs[0]) ? kelp_value_only_user(last->outputs[0]) : NULL;
-    if (next != NULL && next->input_count == 1 && activation_name(next) != NULL) {
-        activation = activation_name(next);
+    if (next != NULL && kelp_match_activation(next) != NULL) {
+        activation = kelp_match_activation(next);
         last = next;
     }
     *out_last = last;

@@ -35,6 +35,8 @@ kelp_status *kelp_node_take_branch(kelp_node *node, kelp_block *branch) KELP_MUS
 kelp_status *kelp_pass_gradient(kelp_block *block) KELP_MUST_USE;
 /* x * 0.5 * (1 + erf(x / sqrt(2))), in the orders that exporters write it → Gelu. */
 kelp_status *kelp_pass_gelu(kelp_block *block) KELP_MUST_USE;
+/* x times a gate of x → com.microsoft QuickGelu with alpha 1, HardSwish. */
+kelp_status *kelp_pass_swish(kelp_block *block) KELP_MUST_USE;
 /* Softmax(Q·Kᵀ·scale + mask)·V between the head-splitting reshapes and transposes →
  * kelp::Attention. */
 kelp_status *kelp_pass_attention(kelp_block *block) KELP_MUST_USE;
@@ -65,6 +67,11 @@ bool kelp_match_scalar(const kelp_value *value, double *out);
 bool kelp_match_scalar_near(const kelp_value *value, double expected);
 /* The constant integers of an int64/int32 value; false when it is none or longer than capacity. */
 bool kelp_match_i64s(const kelp_value *value, int64_t *out, size_t capacity, size_t *out_count);
+/* true when the node is Clip to [0, 6]. */
+bool kelp_match_relu6(const kelp_node *node);
+/* The name under which kelp::MatMulBias and kelp::ConvAct know the activation that a node is; NULL
+ * when they do not. Its operand is its first input. */
+const char *kelp_match_activation(const kelp_node *node);
 /* The value is used once, and not as an output: the node that reads it may swallow it. */
 bool kelp_used_once(const kelp_value *value);
 

@@ -146,10 +146,11 @@ bool kelp_act_parse(const char *name, kelp_act *out) {
     static const struct {
         const char *name;
         kelp_act act;
-    } names[] = {{"", KELP_ACT_NONE},     {"relu", KELP_ACT_RELU},
-                 {"gelu", KELP_ACT_GELU}, {"gelu_tanh", KELP_ACT_GELU_TANH},
-                 {"tanh", KELP_ACT_TANH}, {"sigmoid", KELP_ACT_SIGMOID},
-                 {"silu", KELP_ACT_SILU}};
+    } names[] = {{"", KELP_ACT_NONE},      {"relu", KELP_ACT_RELU},
+                 {"gelu", KELP_ACT_GELU},  {"gelu_tanh", KELP_ACT_GELU_TANH},
+                 {"tanh", KELP_ACT_TANH},  {"sigmoid", KELP_ACT_SIGMOID},
+                 {"silu", KELP_ACT_SILU},  {"hard_swish", KELP_ACT_HARD_SWISH},
+                 {"relu6", KELP_ACT_RELU6}};
     for (size_t i = 0; i < KELP_COUNT(names); i++)
         if (strcmp(names[i].name, name) == 0) {
             *out = names[i].act;

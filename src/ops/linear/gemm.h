@@ -32,7 +32,8 @@ void kelp_gemm_run(const kelp_op_env *env, const kelp_gemm *jobs, int64_t count)
 /* On the caller's thread alone. */
 void kelp_gemm_run_serial(const kelp_simd *simd, const kelp_gemm *job);
 
-/* "", "relu", "gelu", "gelu_tanh", "tanh", "sigmoid", "silu"; false for another name. */
+/* "", "relu", "gelu", "gelu_tanh", "tanh", "sigmoid", "silu", "hard_swish", "relu6"; false for
+ * another name. */
 bool kelp_act_parse(const char *name, kelp_act *out);
 
 #endif

@@ -170,7 +170,8 @@ FLOAT_OPERATOR(Acosh, acoshf(x), acosh(x))
 FLOAT_OPERATOR(Atanh, atanhf(x), atanh(x))
 FLOAT_OPERATOR(Softplus, fmaxf(x, 0) + log1pf(expf(-fabsf(x))), fmax(x, 0) + log1p(exp(-fabs(x))))
 FLOAT_OPERATOR(Softsign, x / (1 + fabsf(x)), x / (1 + fabs(x)))
-FLOAT_OPERATOR(HardSwish, x *fminf(fmaxf(x / 6 + 0.5f, 0), 1), x *fmin(fmax(x / 6 + 0.5, 0), 1))
+SIMD_OPERATOR(HardSwish, KELP_ACT_HARD_SWISH, x *fminf(fmaxf(x / 6 + 0.5f, 0), 1),
+              x *fmin(fmax(x / 6 + 0.5, 0), 1))
 FLOAT_OPERATOR(Mish, x *tanhf(fmaxf(x, 0) + log1pf(expf(-fabsf(x)))),
                x *tanh(fmax(x, 0) + log1p(exp(-fabs(x)))))
 

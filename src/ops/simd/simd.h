@@ -19,6 +19,8 @@ typedef enum kelp_act {
     KELP_ACT_TANH,
     KELP_ACT_SIGMOID,
     KELP_ACT_SILU,
+    KELP_ACT_HARD_SWISH, /* x min(max(x / 6 + 1/2, 0), 1) */
+    KELP_ACT_RELU6,
     KELP_ACT_EXP,
     KELP_ACT_ERF,
     KELP_ACT_SQRT,

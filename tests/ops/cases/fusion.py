@@ -35,5 +35,47 @@ def convolutions(own):
                                       helper.make_node("Add", ["n", "c"], ["y"])], {"w": w, **norm}, atol=1e-4)
 
 
+def activations(own):
+    """x times a gate of x, in the orders that exporters write it, alone and behind a convolution or a product."""
+    three, six, zero, sixth = (np.float32(v) for v in (3, 6, 0, 1 / 6))
+    constants = {"three": np.array(three), "six": np.array([six]), "zero": np.array(zero), "top": np.array(six), "sixth": np.array(sixth)}
+    clip = [helper.make_node("Add", ["h", "three"], ["a"]), helper.make_node("Clip", ["a", "zero", "top"], ["g"])]
+    gates = {
+        "swish_div_last": [*clip, helper.make_node("Mul", ["h", "g"], ["m"]), helper.make_node("Div", ["m", "six"], ["y"])],
+        "swish_mul_last": [*clip, helper.make_node("Mul", ["g", "h"], ["m"]), helper.make_node("Mul", ["m", "sixth"], ["y"])],
+        "swish_div_first": [*clip, helper.make_node("Div", ["g", "six"], ["s"]), helper.make_node("Mul", ["h", "s"], ["y"])],
+        "swish_hard": [helper.make_node("HardSigmoid", ["h"], ["s"], alpha=1 / 6), helper.make_node("Mul", ["s", "h"], ["y"])],
+        "swish_other_slope": [helper.make_node("HardSigmoid", ["h"], ["s"], alpha=0.2), helper.make_node("Mul", ["s", "h"], ["y"])],
+        "swish_op": [helper.make_node("HardSwish", ["h"], ["y"])],
+        "silu": [helper.make_node("Sigmoid", ["h"], ["s"]), helper.make_node("Mul", ["h", "s"], ["y"])],
+        "relu6": [helper.make_node("Clip", ["h", "zero", "top"], ["y"])],
+        "clip_5": [helper.make_node("Clip", ["h", "zero", "three"], ["y"])],
+        "swish_of_other": [*clip, helper.make_node("Mul", ["x", "g"], ["m"]), helper.make_node("Div", ["m", "six"], ["y"])],
+        "gate_used_twice": [*clip, helper.make_node("Mul", ["h", "g"], ["m"]), helper.make_node("Div", ["m", "six"], ["d"]),
+                            helper.make_node("Add", ["d", "g"], ["y"])]}
+    for label, nodes in gates.items():
+        chain(own, label, f32(3, 37, low=-5, high=8), [helper.make_node("Neg", ["x"], ["h"]), *nodes], constants)
+        if label == "swish_of_other":
+            continue
+        chain(own, "conv_" + label, f32(2, 5, 9, 7, low=-3, high=3), [helper.make_node("Conv", ["x", "w", "b"], ["h"]), *nodes],
+              {**constants, "w": f32(6, 5, 3, 3), "b": f32(6)}, atol=1e-4)
+        chain(own, "product_" + label, f32(5, 40), [helper.make_node("MatMul", ["x", "w"], ["p"]), helper.make_node("Add", ["p", "b"], ["h"]), *nodes],
+              {**constants, "w": f32(40, 33), "b": f32(33)}, atol=1e-4)
+
+
+def narrow(own):
+    """Few output positions: products the other way round."""
+    for x, w, attrs in [((1, 1, 576), (70, 1, 256), {"strides": [128]}), ((1, 33, 4), (40, 33, 3), {"pads": [1, 1], "strides": [2]}),
+                        ((2, 33, 4), (17, 33, 3), {"pads": [2, 0], "dilations": [2]}), ((1, 12, 4, 4), (20, 12, 2, 2), {}),
+                        ((3, 12, 3, 5), (20, 12, 3, 3), {"pads": [1, 0, 0, 0]}), ((1, 4, 3, 3, 3), (16, 4, 2, 3, 3), {"pads": [0, 0, 1, 0, 0, 0]}),
+                        ((1, 70, 1, 1), (16, 70, 1, 1), {"strides": [2, 2]}), ((1, 64, 2, 2), (16, 32, 2, 2), {"group": 2})]:
+        for bias in (False, True):
+            conv = helper.make_node("Conv", ["x", "w"] + ["b"] * bias, ["c"], **attrs)
+            constants = {"w": f32(*w), **({"b": f32(w[0])} if bias else {})}
+            chain(own, "narrow", f32(*x), [conv, helper.make_node("Tanh", ["c"], ["y"])], constants, atol=1e-4)
+
+
 def cases(own):
     convolutions(own)
+    activations(own)
+    narrow(own)

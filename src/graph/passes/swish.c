@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * x times a gate of x, as exporters spell it: a sigmoid (SiLU), or the straight line that stands
+ * for one, clip(x + 3, 0, 6) / 6 with the division at either place, or HardSigmoid (HardSwish).
+ * Source: Howard et al., "Searching for MobileNetV3", 2019; Elfwing, Uchibe and Doya,
+ * "Sigmoid-Weighted Linear Units", 2017.
+ */
+#include "graph/passes/passes.h"
+
+#include <math.h>
+
+/* What is divided by 6; NULL when the value is no sixth. */
+static kelp_value *match_sixth(const kelp_value *value) {
+    kelp_node *div = kelp_match_producer(value, "", "Div");
+    if (div != NULL && kelp_match_scalar_near(div->inputs[1], 6.0))
+        return div->inputs[0];
+    kelp_node *mul = kelp_match_producer(value, "", "Mul");
+    for (int k = 0; mul != NULL && k < 2; k++)
+        if (kelp_match_scalar_near(mul->inputs[k], 1.0 / 6))
+            return mul->inputs[1 - k];
+    return NULL;
+}
+
+/* x in clip(x + 3, 0, 6). */
+static kelp_value *match_clipped(const kelp_value *value) {
+    kelp_node *clip = kelp_match_producer(value, "", "Clip");
+    if (clip == NULL || !kelp_match_relu6(clip) || !kelp_used_once(value))
+        return NULL;
+    kelp_node *add = kelp_match_producer(clip->inputs[0], "", "Add");
+    for (int k = 0; add != NULL && k < 2; k++)
+        if (kelp_match_scalar_near(add->inputs[k], 3.0))
+            return add->inputs[1 - k];
+    return NULL;
+}
+
+/* x of a gate that is used once: then `*out_soft` says which. */
+static kelp_value *match_gate(const kelp_value *value, bool *out_soft) {
+    if (value == NULL || !kelp_used_once(value))
+        return NULL;
+    kelp_node *sigmoid = kelp_match_producer(value, "", "Sigmoid");
+    *out_soft = sigmoid != NULL;
+    if (sigmoid != NULL)
+        return sigmoid->inputs[0];
+    kelp_node *hard = kelp_match_producer(value, "", "HardSigmoid");
+    if (hard != NULL && fabsf(kelp_node_attr_f32(hard, "alpha", 0.2f) - 1.0f / 6) < 1e-5f &&
+        kelp_node_attr_f32(hard, "beta", 0.5f) == 0.5f)
+        return hard->inputs[0];
+    kelp_value *six = match_sixth(value);
+    return six != NULL ? match_clipped(six) : NULL;
+}
+
+/* `mul` is x times a gate of it; or x times the clipped sum, divided later: then `*inout_last` is
+ * that division. */
+static kelp_value *match_product(const kelp_node *mul, kelp_node **inout_last, bool *out_soft) {
+    for (int k = 0; k < 2; k++)
+        if (mul->inputs[1 - k] != NULL &&
+            match_gate(mul->inputs[k], out_soft) == mul->inputs[1 - k])
+            return mul->inputs[1 - k];
+    kelp_node *next =
+        kelp_used_once(mul->outputs[0]) ? kelp_value_only_user(mul->outputs[0]) : NULL;
+    if (next == NULL || next->output_count != 1 || match_sixth(next->outputs[0]) != mul->outputs[0])
+        return NULL;
+    *inout_last = next;
+    *out_soft = false;
+    for (int k = 0; k < 2; k++)
+        if (mul->inputs[1 - k] != NULL && match_clipped(mul->inputs[k]) == mul->inputs[1 - k])
+            return mul->inputs[1 - k];
+    return NULL;
+}
+
+kelp_status *kelp_pass_swish(kelp_block *block) {
+    for (size_t i = 0; i < block->node_count; i++) {
+        kelp_node *mul = block->nodes[i], *last = mul, *fused = NULL;
+        bool soft = false;
+        if (mul->removed || mul->output_count != 1 || mul->input_count != 2 ||
+            kelp_match_producer(mul->outputs[0], "", "Mul") != mul)
+            continue;
+        kelp_value *x = match_product(mul, &last, &soft);
+        if (x == NULL || x->dtype != KELP_F32)
+            continue;
+        KELP_TRY(kelp_block_insert_node(block, last, soft ? "QuickGelu" : "HardSwish",
+                                        soft ? "com.microsoft" : "", soft ? 1 : 14, last->name, &x,
+                                        1, last->outputs, 1, NULL, &fused));
+        if (soft)
+            KELP_TRY(kelp_node_set_f32(fused, "alpha", 1.0f));
+        mul->removed = true;
+        last->removed = true;
+        kelp_block_sweep(block);
+        kelp_block_remove_dead(block);
+        kelp_block_count_uses(block);
+        i = 0;
+    }
+    return NULL;
+}
