@@ -3,11 +3,14 @@
  * kelp/opset.h: what a backend of operators implements.
  *
  * An opset backend declares which operators it covers and carries them out: one by one
- * (`dispatch`), as whole graphs
- * (`execute_graph`), or, fastest, as kernels with phases (`kelp_op_kernel`). It may offer any of
- * the three; what is missing is bridged: an operator becomes a one-node graph, a graph is walked
- * operator by operator. A table that offers none, or whose atomic opset does not cover the floor
- * below, is refused at registration.
+ * (`dispatch`), as whole graphs (`execute_graph`), or, fastest, as kernels with phases
+ * (`kelp_op_kernel`). It may offer any of the three; what is missing is bridged: an operator
+ * becomes a one-node graph. A table that offers none, or whose atomic opset does not cover the
+ * floor below, is refused at registration.
+ *
+ * In an engine's graph the blocks of a node (branches, bodies) stand for themselves: what they read
+ * from outside comes as further inputs of the node, from index "kelp.captures" (an attribute) on,
+ * and as the last inputs of each of its blocks.
  *
  * Before an engine is ready, every node of every block, subgraph and function must be covered by a
  * registered backend.

@@ -125,16 +125,24 @@ static kelp_status *binary_reshape(kelp_op_args *args, const binary_entry *table
     return kelp_ops_set(args, 0, out_dtype, rank, shape);
 }
 
+/* Once for each way in which the strides may stand, so that compilers see what they are. */
+#define LOOP_OVER(type, out_type, expression, a_step, b_step) \
+    for (int64_t i = 0; i < count; i++) {                     \
+        type a = pa[i * (a_step)], b = pb[i * (b_step)];      \
+        (void)a, (void)b;                                     \
+        out[i] = (out_type)(expression);                      \
+    }
 #define LOOP(op, suffix, type, out_type, expression)                                        \
     static void op##_##suffix(void *to, const void *left, const void *right, int64_t count, \
                               int a_stride, int b_stride) {                                 \
         const type *pa = left, *pb = right;                                                 \
         out_type *out = to;                                                                 \
-        for (int64_t i = 0; i < count; i++) {                                               \
-            type a = pa[i * a_stride], b = pb[i * b_stride];                                \
-            (void)a, (void)b;                                                               \
-            out[i] = (out_type)(expression);                                                \
-        }                                                                                   \
+        if (a_stride != 0 && b_stride != 0)                                                 \
+            LOOP_OVER(type, out_type, expression, 1, 1)                                     \
+        else if (a_stride != 0)                                                             \
+            LOOP_OVER(type, out_type, expression, 1, 0)                                     \
+        else                                                                                \
+            LOOP_OVER(type, out_type, expression, 0, b_stride)                              \
     }
 #define FLOATS(op, single, wide)        \
     LOOP(op, f32, float, float, single) \

@@ -72,6 +72,13 @@ static kelp_status *conv_reserve(conv_plan *p, kelp_op_args *args) {
     int64_t wanted = KELP_MAX((int64_t)1, 256 / width);
     int64_t fitting = KELP_MAX((int64_t)1, 131072 / KELP_MAX((int64_t)1, depth * width));
     p->strip = KELP_MAX((int64_t)1, KELP_MIN(w->out[1], KELP_MIN(wanted, fitting)));
+    if (p->strip < w->out[1]) { /* strips that fill tiles, when rows allow it */
+        int64_t tile = kelp_simd_get()->tile_columns, columns = p->strip * width;
+        int64_t up = (columns + tile - 1) / tile * tile, down = columns / tile * tile;
+        int64_t wanted_columns = up <= columns + columns / 3 ? up : down;
+        if (wanted_columns > 0 && wanted_columns % width == 0)
+            p->strip = KELP_MIN(w->out[1], wanted_columns / width);
+    }
     p->images = 1;
     if (p->strip == w->out[1] && w->out[0] == 1) {
         int64_t size = KELP_MAX((int64_t)1, w->out_size), threads = kelp_op_env_threads(args->env);
