@@ -253,7 +253,8 @@ KELP_API kelp_status *kelp_opset_check_ready(const kelp_opset_registry *registry
                                              const kelp_graph *graph) KELP_MUST_USE;
 
 /* Runs one node now, whatever its backend offers (kernel, dispatch or one-node graph); outputs'
- * data lives in the env. */
+ * data lives in the env. Branches and bodies are planned by an engine: a node of the cpu backend
+ * that owns some is UNIMPLEMENTED here. */
 KELP_API kelp_status *kelp_opset_dispatch(const kelp_opset_match *match, const kelp_op_env *env,
                                           const kelp_node *node, const kelp_tensor *const *inputs,
                                           kelp_tensor *outputs) KELP_MUST_USE;
