@@ -8,8 +8,9 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 PATH=$PATH:${CARGO_HOME:-$HOME/.cargo}/bin
-command -v cargo >/dev/null || {
-    echo "skipped: cargo is missing"
+version=$(cargo --version 2>/dev/null)
+[[ $version =~ ^cargo\ 1\.([0-9]+) && ${BASH_REMATCH[1]} -ge 82 ]] || {
+    echo "skipped: cargo 1.82 is needed, found ${version:-none}"
     exit 77
 }
 python=${KELP_VENV:-build/venv}/bin/python

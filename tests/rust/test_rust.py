@@ -7,7 +7,7 @@ that the wheel nvidia-pytriton 0.7.0 is unpacked in, in NVIDIA's executable on N
 
 --libraries: where libtritonserver.so and what it needs lie, to link the crate's own tests with; without it they do not run.
 
-Exits 77, with the reason in words, when cargo is missing or cannot bring the crate ndarray.
+Exits 77, with the reason in words, when cargo is missing, older than 1.82, or cannot bring the crate ndarray.
 """
 import json
 import os
@@ -117,6 +117,11 @@ def prepare():
         print("skipped: cargo is missing")
         sys.exit(77)
     OPTIONS["--cargo"] = found
+    os.environ["PATH"] += os.pathsep + os.path.dirname(found)
+    version = re.match(r"cargo (\d+)\.(\d+)", cargo("--version", folder=ROOT)[1])
+    if not version or (int(version.group(1)), int(version.group(2))) < (1, 82):
+        print("skipped: cargo 1.82 is needed, found " + (version.group(0) if version else "none that works"))
+        sys.exit(77)
     lay_out(work)
     code, text = cargo("fetch", "--locked", folder=work)
     if code and "lock file" not in text:
@@ -138,12 +143,14 @@ class Crate(unittest.TestCase):
     @unittest.skipIf(WHEEL, "does not depend on the server")
     def test_declarations_are_those_that_the_headers_make(self):
         if not shutil.which("rustfmt"):
-            os.environ["PATH"] += os.pathsep + os.path.dirname(OPTIONS["--cargo"])
+            self.skipTest("no rustfmt")
         ran = subprocess.run([sys.executable, os.path.join(CRATE, "make_sys.py"), "--check"], capture_output=True, text=True, check=False)
         self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
 
-    @unittest.skipIf(WHEEL or not shutil.which("cargo-fmt"), "no cargo fmt, or does not depend on the server")
+    @unittest.skipIf(WHEEL, "does not depend on the server")
     def test_format(self):
+        if not shutil.which("cargo-fmt"):
+            self.skipTest("no cargo fmt")
         code, text = cargo("fmt", "--check", folder=CRATE)
         self.assertEqual(code, 0, text)
 
@@ -283,7 +290,8 @@ class Programs(unittest.TestCase):
                 self.fails(server, "conduct", text, do=what, whom="conduct")
         self.assertEqual(self.ask(server, "conduct", [1], do="error")[0], 404)
         self.assertEqual(self.answer(server, "conduct", [9])["outputs"][0]["data"], [9])
-        self.until("not counted", lambda: self.stats(server, "conduct")["inference_stats"]["fail"]["count"] >= 14)
+        # 14 with that of the lost factory, which may go after its request was reported.
+        self.until("not counted", lambda: self.stats(server, "conduct")["inference_stats"]["fail"]["count"] >= 13)
         self.ends(server)
 
     def test_a_second_answer_is_refused(self):
