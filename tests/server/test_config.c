@@ -180,6 +180,24 @@ static void a_backend_completes_what_is_missing(void **state) {
     kelp_model_config_release(config);
 }
 
+static void instances_by_default(void **state) {
+    static const struct {
+        const char *text;
+        int count;
+    } cases[] = {{"backend: \"b\"", 1},
+                 {"backend: \"onnxruntime\"", 2},
+                 {"platform: \"onnxruntime_onnx\"", 2},
+                 {"platform: \"tensorflow_graphdef\"", 2},
+                 {"backend: \"onnxruntime\" instance_group { count: 3 }", 3}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        kelp_model_config *config = accept(cases[i].text);
+        assert_int_equal(config->instance_groups[0].count, cases[i].count);
+        assert_int_equal(config->instance_groups[0].kind, TRITONSERVER_INSTANCEGROUPKIND_CPU);
+        kelp_model_config_release(config);
+    }
+}
+
 static void preferences_fill_only_what_was_not_said(void **state) {
     (void)state;
     kelp_model_config *config = accept("backend: \"b\" instance_group [ { count: 2 }, { } ]"), *out;
@@ -203,6 +221,7 @@ int main(void) {
         cmocka_unit_test(schedulers_parameters_and_groups_are_understood),
         cmocka_unit_test(mistakes_are_shown_with_their_place),
         cmocka_unit_test(a_backend_completes_what_is_missing),
+        cmocka_unit_test(instances_by_default),
         cmocka_unit_test(preferences_fill_only_what_was_not_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -375,6 +375,20 @@ static void test_backend_completes_the_configuration(void **state) {
     free(text);
 }
 
+/* Nothing says which backend but the end of the model's name. */
+static void test_backend_in_the_name(void **state) {
+    world *w = *state;
+    TRITONSERVER_Message *message = NULL;
+    repo_model(&w->r, "complete-x.misbehave", NULL);
+    ok(TRITONSERVER_ServerLoadModel(w->server, "complete-x.misbehave"));
+    ok(TRITONSERVER_ServerModelConfig(w->server, "complete-x.misbehave", -1, 1, &message));
+    char *text = message_text(message);
+    contains(text, "\"backend\":\"misbehave\"");
+    contains(text, "\"max_batch_size\":4");
+    contains(text, "{\"name\":\"complete-x.misbehave\""); /* not what the backend called it */
+    free(text);
+}
+
 static void test_exit_timeout(void **state) {
     repo r;
     call c;
@@ -541,6 +555,7 @@ int main(void) {
         cmocka_unit_test(test_cancellation_reaches_the_backend),
         cmocka_unit_test(test_initialization_that_fails),
         cmocka_unit_test(test_backend_completes_the_configuration),
+        cmocka_unit_test(test_backend_in_the_name),
         cmocka_unit_test(test_exit_timeout),
         cmocka_unit_test(test_trace_comes_back),
         cmocka_unit_test(test_trace_shows_tensors),
