@@ -238,6 +238,22 @@ class Stopping(unittest.TestCase):
         self.assertEqual(os.waitpid(child, 0)[1], 0)
 
 
+class Mistakes(unittest.TestCase):
+    def test_arguments_of_another_kind(self):
+        session, feed = kelp.InferenceSession(DIGITS), {"image": np.zeros((1, 1, 8, 8), "f4")}
+        for wrong in (5, None, ["model.onnx"]):
+            with self.assertRaisesRegex(TypeError, "a model is a path, or bytes, not "):
+                kelp.InferenceSession(wrong)
+        with self.assertRaisesRegex(TypeError, "sess_options is a kelp.SessionOptions or None, not 'dict'"):
+            kelp.InferenceSession(DIGITS, {})
+        with self.assertRaisesRegex(TypeError, "output names are a list of str, or None for all: not the str 'digit'"):
+            session.run("digit", feed)
+        with self.assertRaisesRegex(kelp.KelpError, "input 'image' is missing: expected float32 .*; the model has no input 'img'"):
+            session.run(None, {"img": feed["image"]})
+        with open(DIGITS, "rb") as file:
+            self.assertEqual(len(kelp.InferenceSession(bytearray(file.read())).get_inputs()), 1)
+
+
 class Memory(unittest.TestCase):
     """Addresses prove that nothing is copied."""
 

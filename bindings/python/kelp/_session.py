@@ -192,6 +192,8 @@ class InferenceSession(_kelp.Session):
 
     def __init__(self, path_or_bytes, sess_options=None, providers=None, provider_options=None, *, progress=None, **_):
         check_providers(providers)
+        if not (sess_options is None or isinstance(sess_options, SessionOptions)):
+            raise TypeError(f"sess_options is a kelp.SessionOptions or None, not '{type(sess_options).__name__}'")
         options = sess_options or SessionOptions()
         plain = int(options.graph_optimization_level) == GraphOptimizationLevel.ORT_DISABLE_ALL
         runtime = shared_runtime(int(options.intra_op_num_threads))
@@ -199,7 +201,10 @@ class InferenceSession(_kelp.Session):
             with Progress(f"loading {os.fspath(path_or_bytes)}", self._fraction, progress):
                 self._open(path_or_bytes, None, runtime, None, None, plain)
         else:
-            data = path_or_bytes if isinstance(path_or_bytes, bytes) else bytes(path_or_bytes)
+            try:
+                data = path_or_bytes if isinstance(path_or_bytes, bytes) else bytes(memoryview(path_or_bytes))
+            except TypeError:
+                raise TypeError(f"a model is a path, or bytes, not '{type(path_or_bytes).__name__}'") from None
             with Progress("loading a model", self._fraction, progress):
                 self._open("", data, runtime, "model", None, plain)
         inputs, outputs = self._io()

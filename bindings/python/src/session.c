@@ -270,6 +270,29 @@ static int refuse_feed(session *self, PyObject *feed) {
     return -1;
 }
 
+/* A name that is spelled wrong is missing under its right one. */
+static int refuse_missing(session *self, PyObject *feed, size_t index) {
+    const kelp_io_info *missing = kelp_engine_input(self->engine, index);
+    PyObject *key, *value, *stranger = NULL;
+    char shape[256];
+    Py_ssize_t at = 0;
+    kelp_shape_format(missing->rank, missing->shape, shape, sizeof shape);
+    while (stranger == NULL && PyDict_Next(feed, &at, &key, &value)) {
+        int known = PySequence_Contains(self->input_names, key);
+        if (known < 0)
+            return -1;
+        stranger = known ? NULL : key;
+    }
+    if (stranger != NULL)
+        kpy_fail(KELP_INVALID_ARGUMENT,
+                 "input '%s' is missing: expected %s %s; the model has no input %R", missing->name,
+                 kelp_dtype_name(missing->dtype), shape, stranger);
+    else
+        kpy_fail(KELP_INVALID_ARGUMENT, "input '%s' is missing: expected %s %s", missing->name,
+                 kelp_dtype_name(missing->dtype), shape);
+    return -1;
+}
+
 static int bind_inputs(run *r, PyObject *feed, uint64_t *out_shapes) {
     session *self = r->self;
     uint64_t shapes = 1469598103934665603u;
@@ -279,12 +302,7 @@ static int bind_inputs(run *r, PyObject *feed, uint64_t *out_shapes) {
         if (object == NULL) {
             if (PyErr_Occurred())
                 return -1;
-            const kelp_io_info *missing = kelp_engine_input(self->engine, i);
-            char shape[256];
-            kelp_shape_format(missing->rank, missing->shape, shape, sizeof shape);
-            kpy_fail(KELP_INVALID_ARGUMENT, "input '%s' is missing: expected %s %s", missing->name,
-                     kelp_dtype_name(missing->dtype), shape);
-            return -1;
+            return refuse_missing(self, feed, i);
         }
         kpy_view *view = &r->views[r->view_count];
         const char *label = PyUnicode_AsUTF8(PyTuple_GET_ITEM(self->input_labels, (Py_ssize_t)i));
@@ -552,6 +570,11 @@ static PyObject *run_session(session *self, const size_t *wanted, size_t wanted_
 static int find_outputs(session *self, PyObject *names, size_t *few, size_t **out, size_t *count) {
     if (self->engine == NULL)
         return kpy_fail(KELP_FAILED_PRECONDITION, "the session has no model"), -1;
+    if (PyUnicode_Check(names)) {
+        PyErr_Format(PyExc_TypeError,
+                     "output names are a list of str, or None for all: not the str %R", names);
+        return -1;
+    }
     PyObject *items = names == Py_None ? Py_NewRef(self->output_names)
                                        : PySequence_Fast(names, "output names are a list of str");
     if (items == NULL)
