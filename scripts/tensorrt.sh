@@ -38,6 +38,12 @@ with() {
         "$build/tests/providers/test_tensorrt_ahead")
 }
 
+# The provider through the public interface.
+provider() {
+    (cd "$home/run" && env -u KELP_TENSORRT_LIBRARY -u KELP_TENSORRT_TABLE "KELP_TENSORRT_PATH=$1" \
+        "$build/tests/providers/test_providers_tensorrt_provider")
+}
+
 refused() {
     local said
     said=$(with "$1")
@@ -70,6 +76,10 @@ arm64() {
             qemu-aarch64 -L /usr/aarch64-linux-gnu "$program" tests/data/models/mlp_f32.onnx
 }
 newest=${versions%% *}
+if [ -e "$home/tensorrt-rtx-cu12-libs-$newest" ]; then
+    echo "== the provider on TensorRT-RTX $newest"
+    count provider "$PWD/$home/tensorrt-rtx-cu12-libs-$newest"
+fi
 if ! command -v aarch64-linux-gnu-gcc >/dev/null || ! command -v qemu-aarch64 >/dev/null; then
     echo "skipped: arm64 needs aarch64-linux-gnu-gcc and qemu-aarch64"
     skipped=$((skipped + 1))

@@ -77,6 +77,11 @@ typedef struct kelp_engine_provider {
                          const char *label, void (*release)(void *userp), void *userp,
                          kelp_engine **out);
     void *self;
+    /* What is installed, and what it runs on: lines of text, handed to `write` piece by piece. May
+     * be NULL, and left out of tables that end before it. */
+    kelp_status *(*describe)(void *self, kelp_runtime *runtime,
+                             void (*write)(void *userp, const char *text, size_t length),
+                             void *userp);
 } kelp_engine_provider;
 
 /* The table lives as long as the runtime. ALREADY_EXISTS, or INVALID_ARGUMENT for a table of

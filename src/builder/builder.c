@@ -7,14 +7,16 @@
 #include "builder/network.h"
 
 #include <stdatomic.h>
+#include <stddef.h>
 #include <string.h>
 
 /* ---- providers ---- */
 kelp_status *kelp_engine_provider_register(kelp_runtime *runtime,
                                            const kelp_engine_provider *provider) {
     if (provider->abi_version != KELP_ENGINE_PROVIDER_ABI_VERSION ||
-        provider->struct_size < sizeof *provider || provider->name == NULL ||
-        provider->build == NULL || provider->load == NULL || provider->recognises == NULL)
+        provider->struct_size < offsetof(kelp_engine_provider, describe) ||
+        provider->name == NULL || provider->build == NULL || provider->load == NULL ||
+        provider->recognises == NULL)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "engine provider '%s': expected a table of version %d, %zu bytes, with "
                           "build, load and recognises; found version %u, %u bytes",
@@ -106,13 +108,21 @@ kelp_status *kelp_builder_create_network(kelp_builder *builder, kelp_network **o
                      KELP_DOMAIN_NETWORK);
 }
 
-static kelp_status *parsed(kelp_builder *builder, kelp_graph *graph, kelp_network **out) {
+/* The source is there before the provider is asked: some read it themselves. */
+static kelp_status *parsed(kelp_builder *builder, kelp_graph *graph, const char *path,
+                           const void *data, size_t size_bytes, kelp_network **out) {
     kelp_network *network = NULL;
     KELP_TRY(kelp_network_new(builder, builder->runtime->allocator, graph, &network));
     const kelp_engine_provider *provider = builder->provider;
-    kelp_status *status = provider->supports != NULL
-                              ? provider->supports(provider->self, builder->runtime, network)
-                              : NULL;
+    kelp_status *status = NULL;
+    network->source_data = data;
+    network->source_bytes = size_bytes;
+    if (path != NULL) {
+        network->source_path = kelp_arena_strndup(&network->arena, path, strlen(path));
+        status = network->source_path == NULL ? kelp_status_oom() : NULL;
+    }
+    if (status == NULL && provider->supports != NULL)
+        status = provider->supports(provider->self, builder->runtime, network);
     if (status != NULL) {
         kelp_network_release(network);
         return status;
@@ -125,15 +135,8 @@ kelp_status *kelp_builder_parse_file(kelp_builder *builder, const char *path, ke
     kelp_graph *graph = NULL;
     kelp_status *status = kelp_graph_load_file(builder->runtime->allocator, path, NULL, &graph);
     if (status == NULL)
-        status = parsed(builder, graph, out);
+        status = parsed(builder, graph, path, NULL, 0, out);
     kelp_graph_release(graph);
-    if (status == NULL) {
-        (*out)->source_path = kelp_arena_strndup(&(*out)->arena, path, strlen(path));
-        if ((*out)->source_path == NULL) {
-            kelp_network_release(*out);
-            status = kelp_status_oom();
-        }
-    }
     return in_domain(status, KELP_DOMAIN_NETWORK);
 }
 
@@ -145,12 +148,8 @@ kelp_status *kelp_builder_parse_bytes(kelp_builder *builder, const void *data, s
         kelp_graph_load_bytes(builder->runtime->allocator, data, size_bytes,
                               label ? label : "model", NULL, release, userp, NULL, &graph);
     if (status == NULL)
-        status = parsed(builder, graph, out);
+        status = parsed(builder, graph, NULL, data, size_bytes, out);
     kelp_graph_release(graph);
-    if (status == NULL) {
-        (*out)->source_data = data;
-        (*out)->source_bytes = size_bytes;
-    }
     return in_domain(status, KELP_DOMAIN_NETWORK);
 }
 

@@ -30,6 +30,8 @@ kelp_status *kelp_runtime_create(const kelp_runtime_options *options, kelp_runti
         status = kelp_engine_provider_register(runtime, kelp_cpu_engine_provider());
     if (status == NULL)
         status = kelp_engine_provider_register(runtime, kelp_null_engine_provider());
+    if (status == NULL)
+        status = kelp_engine_provider_register(runtime, kelp_tensorrt_engine_provider());
     if (status != NULL) {
         kelp_runtime_release(runtime);
         return status;

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An engine of TensorRT's that was loaded; its contexts are in context.c. */
+#ifndef KELP_PROVIDERS_TENSORRT_ENGINE_H_
+#define KELP_PROVIDERS_TENSORRT_ENGINE_H_
+
+#include "providers/tensorrt/call.h"
+#include "providers/tensorrt/cuda.h"
+
+#include <kelp/engine_provider.h>
+
+/* Read only but for refitting, while which no context runs. */
+typedef struct trt_loaded {
+    kelp_allocator allocator;
+    const trt_library *library;
+    const trt_methods *m;
+    trt_log *log;
+    trt_cuda *cuda;
+    int device; /* all of it is on this one */
+    trt_runtime *runtime;
+    trt_engine *engine;
+    kelp_io_info *inputs, *outputs; /* names are the engine's */
+    size_t input_count, output_count;
+} trt_loaded;
+
+/* ---- calls of a kelp_engine_vtbl ---- */
+kelp_status *trt_context_new(void *engine, void **out) KELP_MUST_USE;
+void trt_context_free(void *context);
+kelp_status *trt_context_profile(void *context, size_t profile) KELP_MUST_USE;
+kelp_status *trt_context_bind_input(void *context, size_t index,
+                                    const kelp_tensor *tensor) KELP_MUST_USE;
+kelp_status *trt_context_bind_output(void *context, size_t index, void *data,
+                                     size_t capacity_bytes) KELP_MUST_USE;
+kelp_status *trt_context_shapes(void *context, kelp_tensor *out_outputs) KELP_MUST_USE;
+kelp_status *trt_context_run(void *context, kelp_tensor *out_outputs) KELP_MUST_USE;
+kelp_status *trt_context_run_on(void *context, void *native_stream) KELP_MUST_USE;
+
+#endif
