@@ -335,7 +335,7 @@ kelp_status *kelp_graph_clone_for_engine(kelp_graph *graph, kelp_graph **out) {
     kelp_status *status = map_values(&c, &s, graph->main);
     if (status == NULL)
         status = clone_into(&c, &s);
-    if (status == NULL)
+    if (status == NULL && !graph->settled)
         status = kelp_block_infer(clone->main);
     if (status != NULL) {
         kelp_graph_release(clone);

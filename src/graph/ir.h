@@ -102,6 +102,7 @@ struct kelp_graph {
     kelp_graph *origin; /* a clone keeps the graph alive whose constants it borrows */
     void *source;       /* loader's: mappings, external files; freed by release_source */
     void (*release_source)(kelp_graph *graph);
+    bool settled;      /* of a plan: types and shapes are as they were inferred when it was built */
     size_t node_limit; /* that functions may be inlined to; 0 is the loader's default */
 };
 

@@ -531,7 +531,8 @@ static kelp_status *load_model(loader *l, const kelp_onnx_model *model) {
     KELP_TRY(load_graph(l, NULL, &model->graph, graph->main));
     KELP_TRY(load_functions(l, model));
     kelp_block_count_uses(graph->main);
-    return kelp_block_infer(graph->main);
+    graph->settled = l->in_parts;
+    return graph->settled ? NULL : kelp_block_infer(graph->main);
 }
 
 static kelp_graph_limits fill_limits(const kelp_graph_limits *given) {

@@ -40,6 +40,21 @@ class Plans(unittest.TestCase):
         np.testing.assert_allclose(found["probabilities"], expected[0], rtol=1e-3, atol=1e-5)
         np.testing.assert_array_equal(found["digit"], expected[1])
 
+    def test_every_model_gives_the_same_as_a_plan(self):
+        models = [line.split("\t")[0] for line in open(os.path.join(support.MODELS, "index.tsv"), encoding="utf-8")
+                  if line.strip() and line[0] != "#" and line.split("\t")[1].strip() == "good"]
+        self.assertGreater(len(models), 5)
+        answered = 0
+        for model in models:
+            with self.subTest(model=model):
+                path, plan = os.path.join(support.MODELS, model), os.path.join(self.folder, "same.plan")
+                ended = kelp("build", path, "-o", plan)
+                self.assertEqual(ended.returncode, 0, ended.stderr)
+                direct, planned = (kelp("run", file, "--random", "--json") for file in (path, plan))
+                self.assertEqual((planned.returncode, planned.stdout), (direct.returncode, direct.stdout), planned.stderr)
+                answered += direct.returncode == 0
+        self.assertGreater(answered, 3)
+
     def test_it_is_inspected_and_measured(self):
         ended = kelp("inspect", self.plan)
         self.assertIn("profile 1, image: min [5,1,8,8] opt [64,1,8,8] max [64,1,8,8]", ended.stdout)

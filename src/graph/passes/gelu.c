@@ -6,6 +6,7 @@
 #include "graph/passes/passes.h"
 
 #include <math.h>
+#include <string.h>
 
 /* x in x / sqrt(2) or x * (1 / sqrt(2)). */
 static kelp_value *match_scaled(const kelp_value *value) {
@@ -68,6 +69,8 @@ kelp_status *kelp_pass_gelu(kelp_block *block) {
         output->kind = KELP_VALUE_TENSOR;
         output->dtype = x->dtype;
         output->rank = result->rank;
+        memcpy(output->shape, result->shape, sizeof output->shape);
+        memcpy(output->symbols, result->symbols, sizeof output->symbols);
         KELP_TRY(kelp_block_insert_node(block, last, "Gelu", "", 20, last->name, &x, 1, &output, 1,
                                         NULL, &gelu));
         kelp_block_replace_uses(block, result, output);
