@@ -28,6 +28,12 @@ typedef struct way {
     int64_t elements;
 } way;
 
+static char plan_path[] = "bench-plan-XXXXXX"; /* gone when the program ends, however it ends */
+
+static void remove_plan(void) {
+    unlink(plan_path);
+}
+
 static void must(kelp_status *status, const char *who) {
     char text[2048];
     if (status == NULL)
@@ -131,6 +137,47 @@ static double apart(const way *a, const way *b) {
     return most / largest;
 }
 
+/* An ordinary run beside a captured one, in turn. */
+static void compare_captured(kelp_runtime *runtime, const char *path, int argc, char **argv) {
+    kelp_engine *engine = NULL;
+    kelp_context *context = NULL;
+    kelp_capture *capture = NULL;
+    double invoke_ns[16], replay_ns[16];
+    must(kelp_engine_load_file(runtime, path, &engine), path);
+    must(kelp_context_create(engine, &context), path);
+    kelp_compute_metadata metadata = {.input_count = kelp_engine_input_count(engine),
+                                      .inputs = kelp_engine_input(engine, 0)};
+    kelp_tensor *inputs = make_inputs(&metadata, argc, argv);
+    for (size_t i = 0; i < metadata.input_count; i++)
+        must(kelp_context_set_input(context, i, &inputs[i]), metadata.inputs[i].name);
+    must(kelp_context_invoke(context), path);
+    kelp_status *status = kelp_context_capture(context, &capture);
+    if (status == NULL) {
+        for (int block = 0; block < 16; block++) {
+            uint64_t began = kelp_now_ns();
+            for (int i = 0; i < 2000; i++)
+                must(kelp_context_invoke(context), path);
+            uint64_t between = kelp_now_ns();
+            for (int i = 0; i < 2000; i++)
+                must(kelp_capture_replay(capture), path);
+            invoke_ns[block] = (double)(between - began) / 2000;
+            replay_ns[block] = (double)(kelp_now_ns() - between) / 2000;
+        }
+        qsort(invoke_ns, 16, sizeof(double), by_value);
+        qsort(replay_ns, 16, sizeof(double), by_value);
+        printf("run %.1f ns (%.1f..%.1f), replayed %.1f ns (%.1f..%.1f): %.3f\n", invoke_ns[8],
+               invoke_ns[0], invoke_ns[15], replay_ns[8], replay_ns[0], replay_ns[15],
+               replay_ns[8] / invoke_ns[8]);
+    }
+    kelp_status_free(status);
+    kelp_capture_destroy(capture);
+    kelp_context_destroy(context);
+    kelp_engine_release(engine);
+    for (size_t i = 0; i < metadata.input_count; i++)
+        free(inputs[i].data);
+    free(inputs);
+}
+
 static void build(kelp_runtime *runtime, const char *model, const char *path) {
     kelp_builder *builder = NULL;
     kelp_network *network = NULL;
@@ -151,25 +198,27 @@ int main(int argc, char **argv) {
     int rounds = argc > 2 ? atoi(argv[2]) : 0;
     kelp_runtime_options options = {.struct_size = sizeof options, .threads = 1};
     kelp_runtime *runtime = NULL;
-    char path[] = "bench-plan-XXXXXX";
     static way ways[WAYS];
     if (rounds < 1 || rounds >= MOST_ROUNDS) {
         fprintf(stderr, "usage: bench_plan MODEL.onnx ROUNDS [NAME=1x128...]\n");
         return 2;
     }
     must(kelp_runtime_create(&options, &runtime), "runtime");
-    int file = mkstemp(path);
+    int file = mkstemp(plan_path);
     if (file < 0)
         return 2;
     close(file);
-    build(runtime, argv[1], path);
-    ways[0] = (way){.label = "plan", .provider = "cpu", .path = path};
+    atexit(remove_plan);
+    build(runtime, argv[1], plan_path);
+    ways[0] = (way){.label = "plan", .provider = "cpu", .path = plan_path};
     ways[1] = (way){.label = "onnx", .provider = "cpu", .path = argv[1]};
     ways[2] = (way){.label = "onnxruntime", .provider = "onnxruntime", .path = argv[1]};
     for (int round = -1; round < rounds; round++)
         for (int i = 0; i < WAYS; i++)
             round_of(&ways[i], runtime, argc, argv, round < 0 ? 0 : round);
-    unlink(path);
+    double largest = ways[0].answer_us[rounds / 2] - ways[0].load_us[rounds / 2];
+    if (largest < 1000) /* what is long hides the difference */
+        compare_captured(runtime, plan_path, argc, argv);
     for (int i = 0; i < WAYS; i++) {
         way *w = &ways[i];
         qsort(w->load_us, (size_t)rounds, sizeof(double), by_value);
