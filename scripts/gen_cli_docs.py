@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-COMMANDS = ("serve", "run", "build", "inspect", "bench", "kernels", "ops", "new", "doctor", "completion")
+COMMANDS = ("serve", "run", "build", "inspect", "bench", "kernels", "ops", "worker", "new", "doctor", "completion")
 
 INTRODUCTION = """<!-- SPDX-License-Identifier: Apache-2.0 -->
 <!-- Written by scripts/gen_cli_docs.py from the program's own help. -->

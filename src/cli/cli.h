@@ -21,6 +21,7 @@ extern const kelp_command kelp_cmd_inspect;
 extern const kelp_command kelp_cmd_bench;
 extern const kelp_command kelp_cmd_new;
 extern const kelp_command kelp_cmd_kernels;
+extern const kelp_command kelp_cmd_worker;
 extern const kelp_command kelp_cmd_ops;
 extern const kelp_command kelp_cmd_doctor;
 extern const kelp_command kelp_cmd_completion;

@@ -14,6 +14,8 @@ const kelp_compute_backend *kelp_null_compute_backend(void);
 const kelp_opset_backend *kelp_null_opset_backend(void);
 /* ONNX models on ONNX Runtime, where its library is there. */
 const kelp_compute_backend *kelp_onnxruntime_compute_backend(void);
+/* Parts of models there; registered with the runtime as `self`. */
+const kelp_opset_backend *kelp_onnxruntime_opset_backend(void);
 /* One kernel of a library as a model. */
 const kelp_compute_backend *kelp_kernels_compute_backend(void);
 

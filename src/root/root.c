@@ -19,6 +19,8 @@ kelp_status *kelp_runtime_create(const kelp_runtime_options *options, kelp_runti
     if (status == NULL)
         status = kelp_opset_register(runtime->opsets, kelp_null_opset_backend(), NULL);
     if (status == NULL)
+        status = kelp_opset_register(runtime->opsets, kelp_onnxruntime_opset_backend(), runtime);
+    if (status == NULL)
         status = kelp_compute_register(runtime, kelp_cpu_compute_backend());
     if (status == NULL)
         status = kelp_compute_register(runtime, kelp_null_compute_backend());

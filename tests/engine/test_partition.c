@@ -464,7 +464,7 @@ static void unknown_providers_are_named(void **state) {
     (void)state;
     fixture f;
     expect_failure(make(&f, chain_with_a_way_around(), NULL, NULL, "cpu, nobody"), KELP_NOT_FOUND,
-                   "there is no provider 'nobody' (of 'cpu, nobody'): there are cpu, null");
+                   "there is no provider 'nobody' (of 'cpu, nobody'): there are cpu, null, onnxruntime");
     drop(&f);
 }
 
