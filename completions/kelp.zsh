@@ -11,6 +11,7 @@ _kelp() {
             'bench:measure load time, latency and memory of a model'
             'kernels:list libraries of kernels and what they take'
             'ops:list operators, their versions and how they are carried out'
+            'worker:run parts of models for other processes'
             'new:make the project of a backend in C'
             'doctor:say which providers can be used here, and what is missing for the others'
             'completion:print completion for a shell'
@@ -114,6 +115,14 @@ _kelp() {
         _arguments '--help[this text]' \
             '--domain=[only this domain\: ai.onnx, ai.onnx.ml, com.microsoft, …]:NAME: ' \
             '--json[print JSON]' \
+            '*:file:_files' ;;
+    worker)
+        _arguments '--help[this text]' \
+            '--socket=[the socket to make and listen on]:PATH: ' \
+            '--providers=[who runs what is sent, in order of preference]:NAME,NAME,…: ' \
+            '--threads=[threads an operator may use (0\: all CPUs)]:N: ' \
+            '--budget=[MiB of inputs that all runs under way may hold (256)]:MIB: ' \
+            '--connections=[subgraphs that are served at once (64)]:N: ' \
             '*:file:_files' ;;
     new)
         _arguments '--help[this text]' \

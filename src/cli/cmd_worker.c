@@ -9,6 +9,7 @@
 #include <stddef.h>
 
 typedef struct worker_options {
+    kelp_arg_list positionals; /* none are taken */
     const char *socket;
     const char *providers;
     int64_t threads;

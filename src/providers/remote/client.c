@@ -241,23 +241,34 @@ static kelp_status *exchange(const remote *r, part *p, const kelp_channel *chann
     return NULL;
 }
 
+static kelp_status *run_once(const remote *r, part *p, const kelp_op_env *env,
+                             const kelp_tensor *const *inputs, kelp_tensor *outputs) {
+    bool in_step = false;
+    KELP_TRY(ensure_loaded(r, p, env));
+    kelp_channel channel = {.fd = p->fd, .timeout_ns = r->timeout_ns, .env = env};
+    kelp_status *status = exchange(r, p, &channel, inputs, outputs, &in_step);
+    if (!in_step)
+        disconnect(p);
+    return status;
+}
+
+/* A connection may have ended since its last run. Subgraphs have no side effects, so that the run
+ * may be tried again on a new one. */
 static kelp_status *run_subgraph(void *self, void *state, const kelp_op_env *env,
                                  const kelp_block *body, const kelp_tensor *const *inputs,
                                  kelp_tensor *outputs, kelp_completion *completion,
                                  kelp_dispatch_result *out_result) {
     const remote *r = self;
     part *p = state;
-    bool in_step = false;
     (void)body;
     (void)completion;
     *out_result = KELP_DISPATCH_IMMEDIATE;
     pthread_mutex_lock(&p->lock);
-    kelp_status *status = ensure_loaded(r, p, env);
-    if (status == NULL) {
-        kelp_channel channel = {.fd = p->fd, .timeout_ns = r->timeout_ns, .env = env};
-        status = exchange(r, p, &channel, inputs, outputs, &in_step);
-        if (!in_step)
-            disconnect(p);
+    bool was_connected = p->fd >= 0;
+    kelp_status *status = run_once(r, p, env, inputs, outputs);
+    if (was_connected && p->fd < 0 && kelp_status_code(status) == KELP_UNAVAILABLE) {
+        kelp_status_free(status);
+        status = run_once(r, p, env, inputs, outputs);
     }
     pthread_mutex_unlock(&p->lock);
     return status != NULL ? KELP_ANNOTATE(status, "worker at '%s'", r->path) : NULL;
