@@ -6,7 +6,7 @@ _kelp() {
     local options=""
     COMPREPLY=()
     if [ "$COMP_CWORD" -eq 1 ] || { [ "$COMP_CWORD" -eq 2 ] && [ "$prev" = help ]; }; then
-        COMPREPLY=($(compgen -W "help --version --help serve run build inspect bench kernels ops new doctor completion" -- "$cur"))
+        COMPREPLY=($(compgen -W "help --version --help serve run build inspect bench kernels ops worker new doctor completion" -- "$cur"))
         return
     fi
     case "${COMP_WORDS[1]}" in
@@ -50,6 +50,10 @@ _kelp() {
         case "$prev" in
         esac
         options="--help --domain --json" ;;
+    worker)
+        case "$prev" in
+        esac
+        options="--help --socket --providers --threads --budget --connections" ;;
     new)
         case "$prev" in
         --dir) COMPREPLY=($(compgen -d -- "$cur")); return ;;
