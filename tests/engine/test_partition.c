@@ -463,8 +463,9 @@ static void an_old_table_still_registers(void **state) {
 static void unknown_providers_are_named(void **state) {
     (void)state;
     fixture f;
-    expect_failure(make(&f, chain_with_a_way_around(), NULL, NULL, "cpu, nobody"), KELP_NOT_FOUND,
-                   "there is no provider 'nobody' (of 'cpu, nobody'): there are cpu, null, onnxruntime");
+    expect_failure(
+        make(&f, chain_with_a_way_around(), NULL, NULL, "cpu, nobody"), KELP_NOT_FOUND,
+        "there is no provider 'nobody' (of 'cpu, nobody'): there are cpu, null, onnxruntime");
     drop(&f);
 }
 
