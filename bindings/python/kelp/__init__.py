@@ -18,9 +18,9 @@ from ._session import (GraphOptimizationLevel, InferenceSession, IOBinding, Mode
 
 __version__ = _kelp.__version__
 
-__all__ = ["Code", "DLTensor", "GraphOptimizationLevel", "IOBinding", "InferenceSession", "KelpError", "ModelMetadata", "NodeArg",
-           "RunOptions", "Server", "SessionOptions", "TritonException", "__version__", "backend", "get_available_providers",
-           "get_device", "runtime"]
+__all__ = ["Builder", "Code", "DLTensor", "Engine", "GraphOptimizationLevel", "IOBinding", "InferenceSession", "KelpError", "ModelMetadata",
+           "NodeArg", "Plan", "RunOptions", "Server", "SessionOptions", "TritonException", "__version__", "backend", "builder",
+           "get_available_providers", "get_device", "runtime"]
 
 
 def __getattr__(name):
@@ -28,6 +28,8 @@ def __getattr__(name):
     import importlib
     if name == "Server":
         return importlib.import_module("._serving", __name__).Server
-    if name in ("backend", "runtime"):
+    if name in ("Builder", "Engine", "Plan"):
+        return getattr(importlib.import_module(".builder", __name__), name)
+    if name in ("backend", "builder", "runtime"):
         return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module 'kelp' has no attribute '{name}'")

@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Engines that are loaded from plans, and the contexts that run them."""
+import ctypes
+import json
+import os
+import threading
+
+import numpy
+
+from . import _capi
+from ._capi import call, get, library, make
+from ._error import Code, KelpError
+
+__all__ = ["Context", "Engine", "IoInfo"]
+
+
+class IoInfo:
+    """An input or output: `name`, `dtype` ("float32"), `shape` (-1 where it is open; None: not even the rank is known), `symbols` (names
+    of open extents, or None)."""
+
+    __slots__ = ("_number", "dtype", "name", "shape", "symbols")
+
+    def __init__(self, info):
+        self.name = info.name.decode()
+        self._number = info.dtype
+        self.dtype = _capi.dtype_name(info.dtype)
+        self.shape = None if info.rank < 0 else tuple(info.shape[:info.rank])
+        self.symbols = tuple(text and text.decode() for text in info.symbols[:max(info.rank, 0)])
+
+    def __repr__(self):
+        return f"IoInfo(name={self.name!r}, dtype={self.dtype!r}, shape={self.shape!r})"
+
+
+def refused(what, name, infos):
+    """The error for a name that there is not."""
+    return KelpError(f"there is no {what} '{name}': expected some of {', '.join(info.name for info in infos)}", Code.NOT_FOUND)
+
+
+def allocator(made, failures):
+    """A function that gives outputs their places: arrays in `made`. It cannot raise: what it would is put into `failures`."""
+    def allocate(_, index, tensor, size):
+        try:
+            made[index] = room = numpy.empty(max(size, 1), "uint8")
+            return room.ctypes.data
+        except BaseException as error:
+            failures.append(error)
+            return None
+    return allocate
+
+
+class Context:
+    """One stream of runs of an engine: plans for shapes and memory. `Engine.create_context` makes one; one thread at a time.
+
+    profile: the shapes it is held to, the number of one of the plan's profiles; None: any, or the only profile there is.
+    """
+
+    def __init__(self, engine, profile=None):
+        self._pointer = None
+        # not the engine itself, which keeps contexts for `run` and would then never go
+        self._inputs, self._outputs, self._input_index, self._kept = engine.inputs, engine.outputs, engine._input_index, engine._kept
+        self._pointer = make("context_create", engine._pointer)
+        self._made, self._failures = {}, []
+        self._place = _capi.PLACE(allocator(self._made, self._failures))
+        if profile is not None:
+            call("context_set_profile", self._pointer, profile)
+        for i in range(len(engine.outputs)):
+            call("context_set_output_allocator", self._pointer, i, ctypes.cast(self._place, ctypes.c_void_p), None)
+
+    def __del__(self):
+        pointer, self._pointer = getattr(self, "_pointer", None), None
+        if pointer:
+            library.kelp_context_destroy(pointer)
+
+    def run(self, inputs):
+        """Runs: {name: array} of every input to {name: array} of every output.
+
+        Inputs are read where they lie: numpy arrays of the input's type, contiguous. Outputs are written into new arrays. The GIL is
+        released meanwhile.
+        """
+        bound = []
+        for name in inputs:
+            if name not in self._input_index:
+                raise refused("input", name, self._inputs)
+        for index, info in enumerate(self._inputs):
+            if info.name not in inputs:
+                raise KelpError(f"input '{info.name}' is missing: {info.dtype} {info.shape}", Code.INVALID_ARGUMENT)
+            bound.append(self._bind(index, info, numpy.asarray(inputs[info.name])))
+        self._made.clear()
+        self._failures.clear()
+        try:
+            call("context_invoke", self._pointer)
+        except KelpError:
+            if self._failures:
+                raise self._failures[0] from None
+            raise
+        del bound
+        return {info.name: self._result(i) for i, info in enumerate(self._outputs)}
+
+    def _bind(self, index, info, array):
+        what = f"input '{info.name}'"
+        if array.ndim > _capi.MAX_RANK:
+            raise KelpError(f"{what} has {array.ndim} dimensions, at most {_capi.MAX_RANK} are possible", Code.INVALID_ARGUMENT)
+        array_bytes = _capi.array_bytes(array, what)
+        tensor = _capi.CTensor(data=array_bytes.ctypes.data, dtype=_capi.dtype_number(array.dtype), rank=array.ndim, device_type=1,
+                               flags=1)
+        stride = 1
+        for i in reversed(range(array.ndim)):
+            tensor.shape[i], tensor.strides[i] = array.shape[i], stride
+            stride *= array.shape[i]
+        call("context_set_input", self._pointer, index, ctypes.byref(tensor))
+        return array_bytes
+
+    def _result(self, index):
+        tensor = library.kelp_context_output(self._pointer, index).contents
+        dtype, extents = _capi.numpy_dtype(tensor.dtype), tensor.shape[:tensor.rank]
+        count = int(numpy.prod(extents, dtype="int64"))
+        size = (count * (_capi.PACKED.get(dtype.name) or dtype.itemsize * 8) + 7) // 8
+        room = self._made.pop(index, None)
+        if size and (room is None or tensor.data != room.ctypes.data):
+            room = numpy.frombuffer(bytearray(ctypes.string_at(tensor.data, size)), "uint8")
+        return _capi.unpack(numpy.empty(0, "uint8") if not size else room[:size], dtype, extents)
+
+    def cancel(self):
+        """From any thread: the run under way ends with a KelpError of code CANCELLED before its next operator."""
+        library.kelp_context_cancel(self._pointer)
+
+
+class Engine:
+    """A plan that is ready to run. `Engine.load` makes one.
+
+    inputs, outputs: lists of IoInfo; provider: whose plan it is; refittable: names of the weights that can be exchanged.
+
+    Any number of threads may call `run` at once.
+    """
+
+    def __init__(self, pointer, kept=None):
+        self._pointer, self._kept = pointer, kept
+        self._lock, self._idle = threading.Lock(), []
+        self.inputs = [IoInfo(get("engine_input", pointer, i).contents) for i in range(get("engine_input_count", pointer))]
+        self.outputs = [IoInfo(get("engine_output", pointer, i).contents) for i in range(get("engine_output_count", pointer))]
+        self._input_index = {info.name: i for i, info in enumerate(self.inputs)}
+        self.provider = get("engine_provider_name", pointer)
+
+    def __del__(self):
+        pointer, self._pointer = getattr(self, "_pointer", None), None
+        if pointer:
+            self._idle.clear()
+            library.kelp_engine_release(pointer)
+
+    @classmethod
+    def load(cls, plan_or_path, threads=0):
+        """Loads a plan: a Plan or bytes, or the path of a file, which is mapped and whose weights are used where they lie.
+
+        threads: that a run may use, the caller's counted; 0: all CPUs.
+        """
+        runtime = _capi.runtime(threads)
+        if isinstance(plan_or_path, (str, os.PathLike)):
+            return cls(make("engine_load_file", runtime, os.fsencode(plan_or_path)))
+        data = plan_or_path if isinstance(plan_or_path, bytes) else bytes(plan_or_path)
+        kept = numpy.frombuffer(data, "uint8")
+        return cls(make("engine_load", runtime, kept.ctypes.data, len(data), b"plan", None, None), kept)
+
+    def create_context(self, profile=None):
+        """A Context of its own, held to the shapes of a profile when one is given."""
+        return Context(self, profile)
+
+    def run(self, inputs):
+        """As `Context.run`, in a context that no other thread uses now."""
+        with self._lock:
+            context = self._idle.pop() if self._idle else None
+        context = context or Context(self)
+        try:
+            return context.run(inputs)
+        finally:
+            with self._lock:
+                self._idle.append(context)
+
+    def inspect(self, format="json"):
+        """What is inside: "json" parsed (dict, list), "text" for people."""
+        pieces = []
+        write = _capi.WRITE(lambda _, text, length: pieces.append(ctypes.string_at(text, length)))
+        call("engine_inspect", self._pointer, format == "json", ctypes.cast(write, ctypes.c_void_p), None)
+        text = b"".join(pieces).decode()
+        return json.loads(text) if format == "json" else text
+
+    @property
+    def refittable(self):
+        """Names of the weights that can be exchanged."""
+        return [get("engine_refittable", self._pointer, i) for i in range(get("engine_refittable_count", self._pointer))]
+
+    def refit(self, weights):
+        """Exchanges weights, {name: array}, all or none; they are copied. Nothing of the engine may run meanwhile."""
+        made = [_capi.weights(array, f"weights '{name}'") for name, array in weights.items()]
+        table = (_capi.Weights * max(len(made), 1))(*[item[0] for item in made])
+        names = [name.encode() for name in weights]
+        for i, name in enumerate(names):
+            table[i].name = name
+        call("engine_refit", self._pointer, ctypes.byref(table), len(made))
+
+    @property
+    def profiles(self):
+        """The shapes it was built for: a list of {input: (min, opt, max)}."""
+        found = []
+        for profile in range(get("engine_profile_count", self._pointer)):
+            bounds = {}
+            for index, info in enumerate(self.inputs):
+                shapes = []
+                for which in range(3):
+                    shape = _capi.Shape()
+                    if get("engine_profile_shape", self._pointer, profile, index, which, ctypes.addressof(shape)):
+                        shapes.append(tuple(shape.d[:shape.rank]))
+                if len(shapes) == 3:
+                    bounds[info.name] = tuple(shapes)
+            found.append(bounds)
+        return found
+
+    def __repr__(self):
+        return f"<engine of {self.provider}: {self.inputs} -> {self.outputs}>"
+

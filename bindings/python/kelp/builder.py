@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Networks put together layer by layer, the plans that are built of them, and the engines that run plans.
+
+>>> import numpy, kelp
+>>> builder = kelp.Builder()
+>>> network = builder.create_network()
+>>> x = network.add_input("x", "float32", (-1, 3))
+>>> y = network.add_activation(x, "relu").outputs[0]
+>>> y = network.mark_output(y, "y")
+>>> plan = builder.build(network)
+>>> kelp.Engine.load(plan).run({"x": numpy.array([[-1, 0, 2]], "float32")})["y"].tolist()
+[[0.0, 0.0, 2.0]]
+"""
+import ctypes
+import enum
+import os
+import tempfile
+
+from . import _capi
+from ._capi import call, get, library, make
+from ._engine import Context, Engine, IoInfo
+from ._error import Code, KelpError
+from ._layers import (Activation, Collective, Coordinates, Elementwise, Fill, GatherMode, Interpolation, Layer, LayerType, Layers, Loop,
+                      LoopOutput, MatrixOp, PaddingMode, Pooling, Reduce, Rounding, SampleMode, ScaleMode, ScatterMode, Tensor, Unary,
+                      Conditional)
+
+__all__ = ["Activation", "BuilderFlag", "Builder", "Collective", "Conditional", "Context", "Coordinates", "Elementwise", "Engine", "Fill",
+           "GatherMode", "Interpolation", "IoInfo", "Layer", "LayerType", "Loop", "LoopOutput", "MatrixOp", "MemoryPool", "Network",
+           "PaddingMode", "Plan", "Pooling", "Reduce", "Rounding", "SampleMode", "ScaleMode", "ScatterMode", "Tensor", "Unary"]
+
+
+class BuilderFlag(enum.IntFlag):
+    """What a build may do: lower precisions, what may be exchanged in the engine, how it is put together."""
+
+    FP16 = 1
+    BF16 = 2
+    INT8 = 4
+    FP8 = 8
+    TF32 = 16
+    REFIT = 32
+    REFIT_INDIVIDUAL = 64
+    STRIP_WEIGHTS = 128
+    WEIGHT_STREAMING = 256
+    VERSION_COMPATIBLE = 512
+    DISABLE_FUSION = 1024
+    MONITOR_MEMORY = 2048
+    DETAILED = 4096
+
+
+MemoryPool = _capi.numbered("MemoryPool", "WORKSPACE HOST DEVICE", "Memory that a build may be limited in.")
+
+
+def flag_bits(flags):
+    """Bits of a BuilderFlag, a name, or several of either."""
+    if isinstance(flags, (int, BuilderFlag)):
+        return int(flags)
+    bits = 0
+    for flag in (flags.replace("|", ",").split(",") if isinstance(flags, str) else flags):
+        if isinstance(flag, str):
+            name = flag.strip().upper()
+            if name not in BuilderFlag.__members__:
+                raise KelpError(f"there is no flag '{flag.strip()}': expected some of {', '.join(BuilderFlag.__members__).lower()}",
+                                Code.INVALID_ARGUMENT)
+            flag = BuilderFlag[name]
+        bits |= int(flag)
+    return bits
+
+
+class Plan(bytes):
+    """A plan: the bytes of an engine that was built ahead of time."""
+
+    def save(self, path):
+        """Writes it beside `path` and renames, so that nobody ever reads half a plan."""
+        path = os.fspath(path)
+        handle, beside = tempfile.mkstemp(prefix=os.path.basename(path) + ".", dir=os.path.dirname(path) or ".")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(self)
+            mask = os.umask(0)
+            os.umask(mask)
+            os.chmod(beside, 0o666 & ~mask)
+            os.replace(beside, path)
+        except BaseException:
+            os.unlink(beside)
+            raise
+
+    def __repr__(self):
+        return f"<plan of {len(self)} bytes>"
+
+
+class Network(Layers):
+    """A network: tensors and the layers between them. `Builder.create_network` and `Builder.parse` make one; one thread at a time.
+
+    Each `add_…` checks types and shapes, appends a layer and returns it; nothing is left behind when it fails.
+    """
+
+    def __init__(self, builder, pointer):
+        super().__init__(pointer)
+        self._builder = builder
+
+    def __del__(self):
+        pointer, self._pointer = getattr(self, "_pointer", None), None
+        if pointer:
+            library.kelp_network_release(pointer)
+
+    def add_input(self, name, dtype, shape):
+        """An input, a Tensor: `dtype` numpy's or a name, `shape` integers, -1 where the extent is not known before it runs."""
+        return self._made_tensor(make("network_add_input", self._pointer, name.encode(), _capi.dtype_number(dtype), _capi.shape(shape)))
+
+    def mark_output(self, tensor, name=None):
+        """Makes a tensor an output, by its name or a new one; returns the tensor."""
+        tensor = self._tensor(tensor)
+        if name is not None:
+            tensor.name = name
+        call("network_mark_output", self._pointer, tensor._pointer)
+        return tensor
+
+    def unmark_output(self, tensor):
+        """Makes an output a plain tensor again."""
+        call("network_unmark_output", self._pointer, self._tensor(tensor)._pointer)
+
+    def mark_refittable(self, weights_name):
+        """Weights of this name can be exchanged in engines that are built with BuilderFlag.REFIT_INDIVIDUAL."""
+        call("network_mark_refittable", self._pointer, weights_name.encode())
+
+    def _list(self, what):
+        return [get(f"network_{what}", self._pointer, i) for i in range(get(f"network_{what}_count", self._pointer))]
+
+    @property
+    def inputs(self):
+        """The inputs, a list of Tensor."""
+        return [self._made_tensor(pointer) for pointer in self._list("input")]
+
+    @property
+    def outputs(self):
+        """The outputs, a list of Tensor."""
+        return [self._made_tensor(pointer) for pointer in self._list("output")]
+
+    @property
+    def layers(self):
+        """The layers in the order they were added, those of inputs included: a list of Layer."""
+        return [Layer(self, pointer) for pointer in self._list("layer")]
+
+
+class Builder:
+    """Makes networks and builds plans of them. One thread at a time; builders are independent of each other.
+
+    provider: who builds: "cpu", "null", "tensorrt" or the name of one that was registered.
+    threads: that a build may use; 0: all CPUs.
+    """
+
+    def __init__(self, provider="cpu", threads=0):
+        self._pointer = None
+        self._pointer = make("builder_create", _capi.runtime(threads), provider.encode())
+        self.provider = provider
+
+    def __del__(self):
+        pointer, self._pointer = getattr(self, "_pointer", None), None
+        if pointer:
+            library.kelp_builder_release(pointer)
+
+    def create_network(self):
+        """An empty Network."""
+        return Network(self, make("builder_create_network", self._pointer))
+
+    def parse(self, path_or_bytes):
+        """A Network out of an ONNX model, a path or bytes; layers may be added behind it."""
+        if isinstance(path_or_bytes, (str, os.PathLike)):
+            return Network(self, make("builder_parse_file", self._pointer, os.fsencode(path_or_bytes)))
+        data = bytes(path_or_bytes)
+        address = ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p)
+        network = Network(self, make("builder_parse_bytes", self._pointer, address, len(data), b"model", None, None))
+        network._kept.append(data)
+        return network
+
+    def build(self, network, *, flags=0, profiles=(), values=(), memory=None, level=None, capabilities=(), progress=None):
+        """Builds a network: returns a Plan. The same network and options give the same bytes.
+
+        flags: BuilderFlag, or names: "fp16,refit".
+        profiles: shapes that inputs will have: a list of {name: (min, opt, max)}.
+        values: of inputs that give shapes: a list, as long as profiles, of {name: (min, opt, max)}.
+        memory: limits in bytes, {"workspace": 1 << 30}.
+        level: from 0, the fastest build, to 5.
+        capabilities: GPUs that it is built for, 86 is compute capability 8.6.
+        progress: called as progress(phase, parent, step, steps) while it builds; False cancels: KelpError of code CANCELLED.
+        """
+        config = make("builder_create_config", self._pointer)
+        try:
+            call("builder_config_set_flags", config, flag_bits(flags))
+            for pool, size in (memory or {}).items():
+                call("builder_config_set_memory_limit", config, _capi.number(MemoryPool, pool, "memory pool"), size)
+            if level is not None:
+                call("builder_config_set_optimization_level", config, level)
+            for capability in capabilities:
+                call("builder_config_add_compute_capability", config, capability)
+            self._set_profiles(config, [profiles] if isinstance(profiles, dict) else list(profiles),
+                               [values] if isinstance(values, dict) else list(values))
+            return self._build(network, config, progress)
+        finally:
+            library.kelp_builder_config_release(config)
+
+    def _set_profiles(self, config, profiles, values):
+        for i in range(max(len(profiles), len(values))):
+            index = ctypes.c_size_t()
+            call("builder_config_add_profile", config, ctypes.byref(index))
+            for name, bounds in (profiles[i] if i < len(profiles) else {}).items():
+                for which, shape in enumerate(three(name, bounds)):
+                    made = _capi.shape(shape)
+                    call("builder_config_set_profile_shape", config, index.value, name.encode(), which, made.rank, made.d)
+            for name, bounds in (values[i] if i < len(values) else {}).items():
+                for which, numbers in enumerate(three(name, bounds)):
+                    made = (ctypes.c_int64 * len(numbers))(*numbers)
+                    call("builder_config_set_profile_values", config, index.value, name.encode(), which, made, len(numbers))
+
+    def _build(self, network, config, progress):
+        raised = []
+
+        def step(_, phase, parent, number, steps):
+            try:
+                return progress((phase or b"").decode(), (parent or b"").decode(), number, steps) is not False
+            except BaseException as error:  # it is raised again once the build has come to its end
+                raised.append(error)
+                return False
+
+        callback = _capi.PROGRESS(step)
+        if progress is not None:
+            library.kelp_builder_config_set_progress(config, ctypes.cast(callback, ctypes.c_void_p), None)
+        try:
+            blob = make("builder_build", self._pointer, network._pointer, config)
+        except KelpError:
+            if raised:
+                raise raised[0] from None
+            raise
+        try:
+            return Plan(ctypes.string_at(get("blob_data", blob), get("blob_size", blob)))
+        finally:
+            library.kelp_blob_release(blob)
+
+
+def three(name, bounds):
+    """The bounds (min, opt, max) of an input; anything else is an error."""
+    bounds = list(bounds)
+    if len(bounds) != 3:
+        raise KelpError(f"the profile of '{name}' has {len(bounds)} shapes: expected (min, opt, max)", Code.INVALID_ARGUMENT)
+    return bounds
