@@ -263,11 +263,30 @@ static kelp_status *emit_body(lowering *l, const scope *s, const kelp_loop *loop
     return NULL;
 }
 
+/* What a loop without iterations stacks has no extents but the first; here it has those that are
+ * known. For all others this is a view. */
+static kelp_status *keep_extents(kelp_emit *e, const kelp_value *draft, int32_t axis,
+                                 kelp_value **inout) {
+    int64_t extents[KELP_MAX_RANK] = {0}; /* 0: as it is */
+    kelp_value *shape = NULL;
+    for (int32_t i = 0, to = 1; i < draft->rank; i++) {
+        if (i != axis && draft->shape[i] <= 0)
+            return NULL;
+        if (i != axis)
+            extents[to++] = draft->shape[i];
+    }
+    if (draft->rank < 2)
+        return NULL;
+    KELP_TRY(kelp_emit_i64s(e, extents, (size_t)draft->rank, &shape));
+    return kelp_emit_2(e, "Reshape", *inout, shape, inout);
+}
+
 /* ONNX stacks along a new first axis. */
 static kelp_status *place_stacked(const scope *s, const kelp_layer *layer, kelp_value *value) {
     kelp_emit e = {.block = s->block, .layer = layer};
     const kelp_value *draft = layer->outputs[0]->draft;
     kelp_node *node = NULL;
+    KELP_TRY(keep_extents(&e, draft, layer->params.loop_output.axis, &value));
     if (layer->params.loop_output.kind == KELP_LOOP_REVERSE) {
         static const int64_t from = -1, to = INT64_MIN, axis = 0, step = -1;
         kelp_value *inputs[5] = {value};

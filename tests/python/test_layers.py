@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every type of layer on the cpu against numpy; each module has a part of them."""
+import os
+import re
+import unittest
+
+import kelp
+from layers_elementwise import ElementwiseLayers
+from layers_product import ProductLayers, QuantizeLayers
+from layers_reduce import ReduceLayers
+from layers_region import RegionLayers
+from layers_shape import ShapeLayers
+from layers_window import WindowLayers
+from layers_support import SEEN
+from support import ROOT
+
+__all__ = ["ElementwiseLayers", "ProductLayers", "QuantizeLayers", "ReduceLayers", "RegionLayers", "ShapeLayers", "WindowLayers", "ZEveryType"]
+
+
+class ZEveryType(unittest.TestCase):
+    """Runs behind the others: the names of unittest's cases are sorted."""
+
+    def setUp(self):
+        with open(os.path.join(ROOT, "include", "kelp", "layers.inc"), encoding="utf-8") as file:
+            self.types = re.findall(r"^KELP_LAYER\((\w+),", file.read(), re.MULTILINE)
+
+    def test_numbers(self):
+        self.assertEqual([member.name for member in kelp.builder.LayerType], self.types)
+
+    def test_covered(self):
+        if not SEEN:
+            self.skipTest("only this one runs")
+        self.assertEqual([name for name in self.types if name not in SEEN | {"INPUT", "PARSED"}], [])
+
+
+if __name__ == "__main__":
+    unittest.main()
