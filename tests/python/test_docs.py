@@ -32,7 +32,8 @@ class Documents(unittest.TestCase):
 
     def test_docstrings(self):
         tried = 0
-        for name in ("kelp", "kelp._kelp", "kelp._session", "kelp._error", "kelp._serving", "kelp._progress", "kelp.backend", "kelp.runtime"):
+        for name in ("kelp", "kelp._kelp", "kelp._session", "kelp._error", "kelp._serving", "kelp._progress", "kelp.backend",
+                     "kelp.builder", "kelp.runtime"):
             module = importlib.import_module(name)
             finder = doctest.DocTestFinder(exclude_empty=True)
             tests = finder.find(module, name)
@@ -68,6 +69,7 @@ class Documents(unittest.TestCase):
                             self.assertTrue(hasattr(thing, member.name), f"{file}: {node.name}.{member.name}")
             if file == "__init__.pyi":
                 said = {node.name for node in tree.body if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
+                said |= {alias.asname for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names}
                 missing = set(kelp.__all__) - said - {"__version__", "backend", "runtime", "TritonException"}
                 self.assertEqual(missing, set())
 

@@ -9,7 +9,11 @@ import numpy
 from numpy.typing import ArrayLike
 
 from . import backend as backend
+from . import builder as builder
 from . import runtime as runtime
+from .builder import Builder as Builder
+from .builder import Engine as Engine
+from .builder import Plan as Plan
 
 __version__: str
 
