@@ -44,6 +44,15 @@ provider() {
         "$build/tests/providers/test_providers_tensorrt_provider")
 }
 
+# The command line: a plan of a model, and what the doctor says of the library.
+command_line() {
+    local env=(env -u KELP_TENSORRT_LIBRARY -u KELP_TENSORRT_TABLE "KELP_TENSORRT_PATH=$1") plan=$home/run/mlp.plan
+    "${env[@]}" "$build/bin/kelp" build tests/data/models/mlp_f32.onnx --provider tensorrt --compute-capability 86 \
+        --min x:1x6 --opt x:8x6 --max x:64x6 -o "$plan" && [ "$(head -c 4 "$plan")" = vtrt ] || return 1
+    "${env[@]}" "$build/bin/kelp" doctor | tee "$home/run/doctor" | sed -n '/tensorrt/,/^$/p'
+    grep -q "library    TensorRT-RTX $newest" "$home/run/doctor" && grep -q "driver " "$home/run/doctor"
+}
+
 refused() {
     local said
     said=$(with "$1")
@@ -71,7 +80,7 @@ fi
 arm64() {
     local program=$home/run/smoke-arm64
     aarch64-linux-gnu-gcc -std=c17 -O2 -D_GNU_SOURCE -Iinclude -Isrc -o "$program" tests/providers/tensorrt/smoke.c \
-        src/providers/tensorrt/*.c src/tensor/*.c src/base/*.c -lm -lpthread -ldl &&
+        src/providers/tensorrt/{call,callbacks,cuda,library,log,methods}.c src/tensor/*.c src/base/*.c -lm -lpthread -ldl &&
         env -u KELP_TENSORRT_LIBRARY -u KELP_TENSORRT_TABLE KELP_TENSORRT_PATH="$1" \
             qemu-aarch64 -L /usr/aarch64-linux-gnu "$program" tests/data/models/mlp_f32.onnx
 }
@@ -79,6 +88,7 @@ newest=${versions%% *}
 if [ -e "$home/tensorrt-rtx-cu12-libs-$newest" ]; then
     echo "== the provider on TensorRT-RTX $newest"
     count provider "$PWD/$home/tensorrt-rtx-cu12-libs-$newest"
+    count command_line "$PWD/$home/tensorrt-rtx-cu12-libs-$newest"
 fi
 if ! command -v aarch64-linux-gnu-gcc >/dev/null || ! command -v qemu-aarch64 >/dev/null; then
     echo "skipped: arm64 needs aarch64-linux-gnu-gcc and qemu-aarch64"

@@ -38,6 +38,22 @@ static void reason(kelp_status *take_status, kelp_buf *text) {
     kelp_status_free(take_status);
 }
 
+/* Lines of a provider's own, each under its name. */
+static void describe_line(void *userp, const char *line, size_t length) {
+    kelp_buf *text = userp;
+    kelp_buf_append_cstr(text, "            ");
+    kelp_buf_append(text, line, length);
+}
+
+static kelp_status *describe(const kelp_engine_provider *provider, kelp_runtime *runtime,
+                             kelp_buf *text) {
+    bool ends_before = provider->struct_size <
+                       offsetof(kelp_engine_provider, describe) + sizeof provider->describe;
+    return ends_before || provider->describe == NULL
+               ? NULL
+               : provider->describe(provider->self, runtime, describe_line, text);
+}
+
 static kelp_status *examine(kelp_runtime *runtime, kelp_buf *text) {
     machine(text);
     kelp_buf_append_cstr(text,
@@ -47,6 +63,8 @@ static kelp_status *examine(kelp_runtime *runtime, kelp_buf *text) {
         kelp_status *status =
             provider->available != NULL ? provider->available(provider->self, runtime) : NULL;
         kelp_buf_printf(text, "  %-10s%s\n", provider->name, status == NULL ? "usable" : "missing");
+        if (status == NULL)
+            status = describe(provider, runtime, text);
         reason(status, text);
     }
     kelp_buf_append_cstr(text, "\nproviders of models (parameter 'provider' of a model)\n");

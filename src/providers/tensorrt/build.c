@@ -249,12 +249,12 @@ static kelp_status *make_network(job *j) {
     }
     KELP_TRY(trt_lower(&j->lowering));
     for (size_t i = 0; i < network->refittable_count; i++) {
-        trt_log_clear(j->log);
-        if (!trt_network_mark_weights_refittable(j->lowering.m, j->lowering.to,
-                                                 network->refittable[i]))
-            return trt_log_failure(j->log, KELP_NOT_FOUND,
-                                   "network '%s' has no weights '%s' that could be refitted",
-                                   network->name, network->refittable[i]);
+        if (trt_network_mark_weights_refittable(j->lowering.m, j->lowering.to,
+                                                network->refittable[i]))
+            continue;
+        trt_log_clear(j->log); /* it says the same */
+        return KELP_ERROR(KELP_NOT_FOUND, "network '%s' has no weights '%s' that could be refitted",
+                          network->name, network->refittable[i]);
     }
     return NULL;
 }

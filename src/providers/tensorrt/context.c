@@ -16,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define HOST_ALIGNMENT 64
+
 typedef struct input_slot {
     kelp_tensor tensor;
     bool is_bound, on_host; /* on_host: TensorRT reads it there, to work out shapes */
@@ -76,8 +78,8 @@ static kelp_status *grow_host(const running *r, size_t size_bytes, void **inout,
         size_bytes = 1;
     if (*inout != NULL && *inout_bytes >= size_bytes)
         return NULL;
-    KELP_TRY(kelp_alloc(r->engine->allocator, size_bytes, &data));
-    kelp_free(r->engine->allocator, *inout, *inout_bytes);
+    KELP_TRY(kelp_alloc_aligned(r->engine->allocator, size_bytes, HOST_ALIGNMENT, &data));
+    kelp_free_aligned(r->engine->allocator, *inout, *inout_bytes, HOST_ALIGNMENT);
     *inout = data;
     *inout_bytes = size_bytes;
     return NULL;
@@ -119,7 +121,8 @@ void trt_context_free(void *userp) {
     for (size_t i = 0; r->outputs != NULL && i < e->output_count; i++) {
         if (r->outputs[i].own != 0)
             kelp_status_free(trt_cuda_free(e->cuda, r->outputs[i].own));
-        kelp_free(e->allocator, r->outputs[i].own_data, r->outputs[i].own_data_bytes);
+        kelp_free_aligned(e->allocator, r->outputs[i].own_data, r->outputs[i].own_data_bytes,
+                          HOST_ALIGNMENT);
     }
     if (r->stream != NULL)
         trt_cuda_stream_destroy(e->cuda, r->stream);
@@ -188,8 +191,16 @@ kelp_status *trt_context_profile(void *context, size_t profile) {
     if (!trt_context_set_optimization_profile_async(e->m, r->context, (int32_t)profile, r->stream))
         return trt_log_failure(r->log, KELP_INVALID_ARGUMENT, "TensorRT: profile %zu is refused",
                                profile);
-    for (size_t i = 0; i < e->input_count; i++)
-        r->inputs[i].is_bound = false; /* their shapes are forgotten */
+    /* Shapes are forgotten; what does not fit this profile is no longer bound. */
+    for (size_t i = 0; i < e->input_count; i++) {
+        input_slot *slot = &r->inputs[i];
+        trt_dims dims = {.rank = -1};
+        if (slot->is_bound)
+            KELP_TRY(trt_dims_from((size_t)slot->tensor.rank, slot->tensor.shape, &dims));
+        slot->is_bound = slot->is_bound &&
+                         trt_context_set_input_shape(e->m, r->context, input_name(r, i), &dims);
+    }
+    trt_log_clear(r->log);
     return trt_cuda_stream_wait(e->cuda, r->stream);
 }
 
@@ -317,6 +328,8 @@ static kelp_status *start(running *r, trt_stream stream) {
 /* Where an output goes, and its way there put into the stream. */
 static kelp_status *fetch_output(running *r, size_t index, trt_stream stream, kelp_tensor *out) {
     output_slot *slot = &r->outputs[index];
+    if (slot->shape.rank < 0) /* it was known before, so that nobody told */
+        slot->shape = trt_context_get_tensor_shape(r->engine->m, r->context, output_name(r, index));
     fill_output(r, index, &slot->shape, out);
     if (out->rank < 0)
         return KELP_ERROR(KELP_INTERNAL, "TensorRT: output '%s' has no shape after the run",
@@ -364,7 +377,9 @@ kelp_status *trt_context_run_on(void *context, void *native_stream) {
                               "output '%s' must be bound to be put on a stream", output_name(r, i));
     KELP_TRY(start(r, native_stream));
     for (size_t i = 0; i < e->output_count; i++) {
-        if (r->outputs[i].shape.rank < 0)
+        trt_dims dims = trt_context_get_tensor_shape(e->m, r->context, output_name(r, i));
+        fill_output(r, i, &dims, &output);
+        if (output.rank < 0)
             return KELP_ERROR(KELP_FAILED_PRECONDITION,
                               "output '%s' has a shape that only the run tells: invoke instead",
                               output_name(r, i));

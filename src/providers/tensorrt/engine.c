@@ -11,6 +11,8 @@
 
 static void destroy(void *userp) {
     trt_loaded *loaded = userp;
+    if (loaded->cuda != NULL)
+        kelp_status_free(trt_cuda_use(loaded->cuda, loaded->device));
     trt_destroy(loaded->engine);
     trt_destroy(loaded->runtime);
     trt_cuda_destroy(loaded->cuda);

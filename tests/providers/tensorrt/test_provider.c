@@ -315,6 +315,31 @@ static void what_it_has_not_is_refused(void **state) {
     bench_close(&b);
 }
 
+/* An input that gives a size: the profile bounds its values. */
+static void values_of_inputs_build(void **state) {
+    (void)state;
+    bench b;
+    kelp_net_tensor *x = NULL;
+    kelp_layer *layer = NULL;
+    kelp_slice options = {.struct_size = sizeof options};
+    size_t index = 0;
+    bench_open(&b);
+    check_ok(kelp_network_add_input(b.network, "x", KELP_F32, shape(1, 16, 0, 0, 0), &x));
+    check_ok(
+        kelp_network_add_input(b.network, "size", KELP_I64, shape(1, 1, 0, 0, 0), &options.size));
+    check_ok(kelp_network_add_slice(b.network, x, shape(1, 0, 0, 0, 0), shape(1, 0, 0, 0, 0),
+                                    shape(1, 1, 0, 0, 0), &options, &layer));
+    check_ok(kelp_network_mark_output(b.network, kelp_layer_output(layer, 0)));
+    check_ok(kelp_builder_config_add_profile(b.config, &index));
+    for (int64_t i = 0; i < 3; i++) {
+        const int64_t value = 1 + i * 4;
+        check_ok(kelp_builder_config_set_profile_values(b.config, index, "size",
+                                                        (kelp_profile_selector)i, &value, 1));
+    }
+    bench_build(&b);
+    bench_close(&b);
+}
+
 /* ---- progress ---- */
 typedef struct seen {
     int calls, nested, stop_after;
@@ -451,6 +476,7 @@ static int run_all(void) {
         cmocka_unit_test(flags_that_need_no_gpu_build),
         cmocka_unit_test(flags_that_need_a_gpu_are_told),
         cmocka_unit_test(what_it_has_not_is_refused),
+        cmocka_unit_test(values_of_inputs_build),
         cmocka_unit_test(progress_is_seen_and_cancels),
         cmocka_unit_test(no_gpu_is_told_when_loading),
         cmocka_unit_test(a_plan_runs),
