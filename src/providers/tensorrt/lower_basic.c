@@ -50,11 +50,11 @@ static kelp_status *activation(trt_lowering *l, const kelp_layer *layer) {
 static kelp_status *scale_by_parts(trt_lowering *l, const kelp_layer *layer) {
     const struct {
         const kelp_weights *weights;
-        const char *role;
+        const char *role, *done;
         trt_element_wise_operation op;
-    } parts[] = {{&layer->params.scale.scale, "scale", TRT_ELEMENT_WISE_OPERATION_PROD},
-                 {&layer->params.scale.shift, "shift", TRT_ELEMENT_WISE_OPERATION_SUM},
-                 {&layer->params.scale.power, "power", TRT_ELEMENT_WISE_OPERATION_POW}};
+    } parts[] = {{&layer->params.scale.scale, "scale", "scaled", TRT_ELEMENT_WISE_OPERATION_PROD},
+                 {&layer->params.scale.shift, "shift", "shifted", TRT_ELEMENT_WISE_OPERATION_SUM},
+                 {&layer->params.scale.power, "power", "raised", TRT_ELEMENT_WISE_OPERATION_POW}};
     kelp_shape shape = kelp_net_tensor_dims(layer->inputs[0]);
     int32_t axis = layer->params.scale.axis;
     trt_tensor *x = IN(0);
@@ -73,7 +73,7 @@ static kelp_status *scale_by_parts(trt_lowering *l, const kelp_layer *layer) {
                                     trt_lower_input_type(layer, 0), &factor));
         KELP_TRY(trt_lower_between(
             l, layer, trt_as_layer(trt_network_add_element_wise(NET, x, factor, parts[i].op)),
-            "part", &x));
+            parts[i].done, &x));
     }
     return DONE(trt_network_add_identity(NET, x));
 }
