@@ -1,0 +1,267 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Models that people use (tools/zoo.py) on Kelp, ONNX Runtime and OpenVINO in one run: each engine in a process of its own through its C
+interface, f32, in turn by blocks (bench_turns). While one works the others sleep. Answers are compared with ONNX Runtime's.
+
+    peers.py --bench PATH/bench_turns --models FOLDER [--seconds S] [--threads 1,2] [--json FILE] [--write FILE.md] [NAME …]
+
+OpenVINO is installed into --venv when it is not there. --write puts the tables between the marks of docs/performance.md, and the plot beside
+it; --from FILE takes what --json wrote instead of measuring.
+"""
+import argparse
+import datetime
+import glob
+import importlib.util
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import onnx
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path[:0] = [os.path.join(ROOT, "tools"), os.path.join(ROOT, "tests", "ops", "cases")]
+import zoo  # noqa: E402
+from common import Writer  # noqa: E402
+
+OPENVINO = "openvino==2026.4.1"
+BLOCKS = 8
+ENGINES = {"cpu": "Kelp", "onnxruntime": "ONNX Runtime", "openvino": "OpenVINO"}
+PEERS = ("onnxruntime", "openvino")
+BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
+
+
+def libraries(venv):
+    """The environment that names both peers' libraries."""
+    if not os.path.exists(os.path.join(venv, "bin", "python")):
+        subprocess.run([sys.executable, "-m", "venv", venv], check=True)
+        subprocess.run([os.path.join(venv, "bin", "pip"), "install", "-q", "--disable-pip-version-check", OPENVINO], check=True)
+    folder = glob.glob(os.path.join(venv, "lib", "python3*", "site-packages", "openvino", "libs"))[0]
+    runtime = os.path.dirname(importlib.util.find_spec("onnxruntime").origin)
+    return {**os.environ, "KELP_OPENVINO_LIBRARY": sorted(glob.glob(os.path.join(folder, "libopenvino_c.so*")))[0],
+            "LD_LIBRARY_PATH": folder, "KELP_ONNXRUNTIME_LIBRARY": sorted(glob.glob(os.path.join(runtime, "capi", "libonnxruntime.so*")))[0]}
+
+
+def ended(process, error):
+    process.stdin.close()
+    process.wait()
+    error.seek(0)
+    return {"error": (error.read().strip() or f"ended with {process.returncode}").splitlines()[0]}
+
+
+def measure(bench, environment, path, feed, threads, seconds):
+    """A row for each engine, or {"error": …}; rows hold "apart" from ONNX Runtime's answers."""
+    rows, answers = {}, {}
+    with tempfile.TemporaryDirectory() as folder:
+        Writer(folder).case("case", onnx.ModelProto(), list(feed.items()), [], 0, 0)
+        running = {}
+        for engine in ENGINES:
+            error = open(os.path.join(folder, engine + ".err"), "w+", encoding="utf-8")
+            process = subprocess.Popen([bench, path, os.path.join(folder, "case.bin"), str(threads), os.path.join(folder, engine), engine],
+                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=error, text=True, env=environment)
+            if process.stdout.readline() == "done\n":
+                running[engine] = (process, error)
+            else:
+                rows[engine] = ended(process, error)
+        for _ in range(BLOCKS):
+            for engine in list(running):
+                process, error = running[engine]
+                process.stdin.write(f"{seconds / BLOCKS}\n")
+                process.stdin.flush()
+                if process.stdout.readline() != "done\n":
+                    rows[engine] = ended(*running.pop(engine))
+        for engine, (process, error) in running.items():
+            process.stdin.close()
+            rows[engine] = json.loads(process.stdout.readline())
+            process.wait()
+            error.close()
+            answers[engine] = np.fromfile(os.path.join(folder, engine), np.float32)
+    truth = answers.get("onnxruntime")
+    for engine, answer in answers.items():
+        if truth is not None and len(truth) and len(truth) == len(answer):
+            largest = float(np.abs(truth).max())
+            rows[engine].update(largest=largest, apart=float(np.abs(answer - truth).max()) / max(largest, 1e-30))
+    return rows
+
+
+def is_wrong(name, got):
+    rtol, atol = zoo.TOLERANCES.get(name, zoo.TOLERANCE)
+    return got.get("apart", 0) * got.get("largest", 1) > atol + rtol * got.get("largest", 1)
+
+
+def time_text(ns):
+    return f"{ns / 1e3:.1f} µs" if ns < 1e6 else f"{ns / 1e6:.2f} ms"
+
+
+def mean(values):
+    return math.exp(sum(map(math.log, values)) / len(values)) if values else math.nan
+
+
+def better(row, key):
+    """The smaller of the peers' numbers, of those that run the model."""
+    return min(row[peer][key] for peer in PEERS if key in row[peer])
+
+
+def ratio(row, key="median_ns"):
+    if key == "start_ns":
+        return start(row["cpu"]) / min(start(row[peer]) for peer in PEERS if "load_ns" in row[peer])
+    return row["cpu"][key] / better(row, key)
+
+
+def start(got):
+    return got["load_ns"] + got["first_ns"]
+
+
+def complete(row):
+    return "median_ns" in row["cpu"] and any("median_ns" in row[peer] for peer in PEERS)
+
+
+def apart_text(row, engine):
+    return f"{row[engine]['apart']:.0e}" if "apart" in row[engine] else ""
+
+
+def summary(rows):
+    yield "| model | threads | Kelp | ONNX Runtime | OpenVINO | to the better | CPU time | load and first | peak memory |"
+    yield "|---|--:|--:|--:|--:|--:|--:|--:|--:|"
+    for row in rows:
+        medians = [time_text(row[engine]["median_ns"]) if "median_ns" in row[engine] else "does not run it" for engine in ENGINES]
+        ratios = [f"{ratio(row, key):.2f}" if complete(row) else "" for key in ("median_ns", "cpu_ns", "start_ns", "peak_bytes")]
+        yield f"| {row['model']} | {row['threads']} | " + " | ".join(medians) + f" | **{ratios[0]}** | " + " | ".join(ratios[1:]) + " |"
+
+
+def means(rows):
+    yield "| Kelp to the better peer | threads | geometric mean | worst | rows |"
+    yield "|---|--:|--:|--:|--:|"
+    rows = [row for row in rows if complete(row)]
+    heavy = ("cpu_ns", "CPU time, models above 2 ms", lambda row: better(row, "median_ns") > 2e6)
+    slow = ("median_ns", "median, models above 2 ms", lambda row: better(row, "median_ns") > 2e6)
+    fast = ("median_ns", "median, models below 2 ms", lambda row: better(row, "median_ns") <= 2e6)
+    others = (("load_ns", "load"), ("first_ns", "first inference"), ("start_ns", "load and first inference together"), ("p99_ns", "p99"),
+              ("cpu_ns", "CPU time, all"), ("peak_bytes", "peak memory of the process"))
+    for key, label, fits in (slow, fast, heavy, *((*other, lambda row: True) for other in others)):
+        for threads in sorted({row["threads"] for row in rows}):
+            chosen = {row["model"]: ratio(row, key) for row in rows if row["threads"] == threads and fits(row)}
+            if chosen:
+                worst = max(chosen, key=chosen.get)
+                yield f"| {label} | {threads} | **{mean(list(chosen.values())):.2f}** | {chosen[worst]:.2f} ({worst}) | {len(chosen)} |"
+
+
+def details(rows):
+    yield "| model | threads | engine | load | first | median | p99 | peak memory | CPU-s per 1,000 | apart |"
+    yield "|---|--:|---|--:|--:|--:|--:|--:|--:|--:|"
+    for row in rows:
+        for engine, label in ENGINES.items():
+            got = row[engine]
+            if "error" in got:
+                yield f"| {row['model']} | {row['threads']} | {label} | does not run it | | | | | | |"
+                continue
+            yield (f"| {row['model']} | {row['threads']} | {label} | " + " | ".join(time_text(got[key]) for key in
+                   ("load_ns", "first_ns", "median_ns", "p99_ns")) + f" | {got['peak_bytes'] / 2**20:.1f} MiB |"
+                   f" {got['cpu_ns'] / 1e6:.3g} | {apart_text(row, engine)} |")
+
+
+def plot(rows):
+    """An SVG: a line for each model, a mark for each number of threads, on a logarithmic axis of Kelp's median to the better peer's."""
+    by_model = {}
+    for row in filter(complete, rows):
+        by_model.setdefault(row["model"], {})[row["threads"]] = ratio(row)
+    order = sorted(by_model, key=lambda name: mean(list(by_model[name].values())))
+    values = [value for marks in by_model.values() for value in marks.values()]
+    low, high = math.log2(min(0.125, *values)), math.log2(max(2, *values))
+    left, right, top, step = 130, 700, 60, 22
+    height = top + step * len(order) + 20
+
+    def at(value):
+        return left + (right - left) * (math.log2(value) - low) / (high - low)
+    out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="730" height="{height}" font-family="sans-serif" font-size="12">',
+           "<!-- SPDX-License-Identifier: Apache-2.0 -->", f'<rect width="730" height="{height}" fill="#fff"/>',
+           f'<text x="{left}" y="18">Median latency of Kelp / the better of ONNX Runtime and OpenVINO: left of 1 Kelp is faster</text>',
+           f'<circle cx="{left + 5}" cy="32" r="4" fill="#1b6e53"/><text x="{left + 14}" y="36">1 thread</text>'
+           f'<circle cx="{left + 85}" cy="32" r="4" fill="#fff" stroke="#1b6e53" stroke-width="1.6"/><text x="{left + 94}" y="36">2 threads</text>']
+    for power in range(math.ceil(low), math.floor(high) + 1):
+        x, label = at(2.0 ** power), f"{2.0 ** power:g}"
+        out.append(f'<line x1="{x:.1f}" y1="{top - 8}" x2="{x:.1f}" y2="{height - 16}" stroke="{"#444" if power == 0 else "#ddd"}"/>'
+                   f'<text x="{x:.1f}" y="{height - 3}" text-anchor="middle">{label}</text>')
+    for i, name in enumerate(order):
+        y = top + step * i + 6
+        out.append(f'<text x="{left - 10}" y="{y + 4}" text-anchor="end">{name}</text>')
+        for threads, value in by_model[name].items():
+            fill = "#1b6e53" if threads == 1 else "#fff"
+            out.append(f'<circle cx="{at(value):.1f}" cy="{y}" r="4.5" fill="{fill}" stroke="#1b6e53" stroke-width="1.6"/>')
+    return "\n".join(out) + "\n</svg>\n"
+
+
+def machine():
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        names = [line.split(":", 1)[1].strip() for line in file if line.startswith("model name")]
+    return f"{len(names)} × {names[0]}" if names else os.uname().machine
+
+
+def commit():
+    return subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False).stdout.strip()
+
+
+def write(path, report):
+    rows = report["rows"]
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    before, rest = text.split(BEGIN)
+    after = rest.split(END)[1]
+    loads = " and ".join(f"{load:.1f}" for load in report["load"])
+    head = (f"Measured {report['date']} at commit {report['commit']} on {report['machine']}; {report['seconds']:g} s an engine, model and number of "
+            f"threads; the machine's load was {loads} before and after, the run's own included.\n\n")
+    parts = ["\n".join(means(rows)), "\n".join(summary(rows)), "### Every number\n\n" + "\n".join(details(rows))]
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(before + BEGIN + "\n" + head + "\n\n".join(parts) + "\n" + END + after)
+    with open(os.path.join(os.path.dirname(path), "pictures", "performance.svg"), "w", encoding="utf-8") as file:
+        file.write(plot(rows))
+
+
+def run(options):
+    environment = libraries(options.venv)
+    report = {"date": datetime.date.today().isoformat(), "machine": machine(), "seconds": options.seconds, "load": [os.getloadavg()[0]], "rows": [],
+              "commit": commit()}
+    for name, path in zoo.fetch(options.models, options.names).items():
+        for threads in map(int, options.threads.split(",")):
+            row = {"model": name, "threads": threads, **measure(options.bench, environment, path, zoo.feeds(name)[0], threads, options.seconds)}
+            report["rows"].append(row)
+            words = [time_text(row[engine]["median_ns"]) if "median_ns" in row[engine] else row[engine]["error"][:100] for engine in ENGINES]
+            print(f"{name:16} {threads} " + "  ".join(f"{word:>10}" for word in words) + (f"  {ratio(row):5.2f}" if complete(row) else "")
+                  + f"  apart {apart_text(row, 'cpu')} {apart_text(row, 'openvino')}", flush=True)
+    report["load"].append(os.getloadavg()[0])
+    return report
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bench", default=os.path.join(ROOT, "build/release/bench/bench_turns"))
+    parser.add_argument("--models", default=os.path.join(ROOT, "build/zoo"))
+    parser.add_argument("--venv", default=os.path.join(ROOT, "build/venv-openvino"))
+    parser.add_argument("--seconds", type=float, default=2)
+    parser.add_argument("--threads", default="1,2")
+    parser.add_argument("--json")
+    parser.add_argument("--from", dest="source")
+    parser.add_argument("--write")
+    parser.add_argument("names", nargs="*")
+    options = parser.parse_args()
+    if options.source:
+        with open(options.source, encoding="utf-8") as file:
+            report = json.load(file)
+    else:
+        report = run(options)
+    print("\n" + "\n".join(means(report["rows"])))
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as file:
+            json.dump(report, file, indent=1)
+    if options.write:
+        write(options.write, report)
+    wrong = [row["model"] for row in report["rows"] if is_wrong(row["model"], row["cpu"])]
+    if wrong:
+        raise SystemExit(f"answers apart from ONNX Runtime's: {', '.join(wrong)}")
+
+
+if __name__ == "__main__":
+    main()
