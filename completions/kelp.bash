@@ -26,8 +26,9 @@ _kelp() {
     run)
         case "$prev" in
         --output-dir) COMPREPLY=($(compgen -d -- "$cur")); return ;;
+        --plugin) COMPREPLY=($(compgen -f -- "$cur")); return ;;
         esac
-        options="--help --input --random --shape --output --output-dir --json --threads --repeat --profile --no-fusion --providers" ;;
+        options="--help --input --random --shape --output --output-dir --json --threads --repeat --profile --no-fusion --plugin --providers" ;;
     build)
         case "$prev" in
         --output) COMPREPLY=($(compgen -f -- "$cur")); return ;;
@@ -36,8 +37,9 @@ _kelp() {
         options="--help --output --provider --min --opt --max --refit --refit-weights --weight-streaming --version-compatible --compute-capability --workspace --level --timing-cache --no-fusion" ;;
     inspect)
         case "$prev" in
+        --plugin) COMPREPLY=($(compgen -f -- "$cur")); return ;;
         esac
-        options="--help --shape --providers --json" ;;
+        options="--help --shape --plugin --providers --json" ;;
     bench)
         case "$prev" in
         esac

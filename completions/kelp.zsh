@@ -73,6 +73,7 @@ _kelp() {
             '--repeat=[run so many times and say on stderr how long that took (1)]:N: ' \
             '--profile[say on stderr which operators took the time of the last run]' \
             '--no-fusion[run the graph as it is written]' \
+            '--plugin=[load a library of operators or providers first (kelp/plugin.h)]:FILE.so:_files' \
             '--providers=[who runs the model, in order of preference\: each takes the parts that it covers]:NAME,NAME,…: ' \
             '*:file:_files' ;;
     build)
@@ -95,6 +96,7 @@ _kelp() {
     inspect)
         _arguments '--help[this text]' \
             '*--shape=[shape of an input for the memory plan (open extents are 1)]:NAME=1x8x8: ' \
+            '--plugin=[load a library of operators or providers first (kelp/plugin.h)]:FILE.so:_files' \
             '--providers=[who would run the model, in order of preference; shows which parts each takes]:NAME,NAME,…: ' \
             '--json[print JSON]' \
             '*:file:_files' ;;

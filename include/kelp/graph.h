@@ -30,6 +30,8 @@ typedef struct kelp_graph_limits {
     size_t nodes;          /* [4 Mi] in all blocks */
     uint32_t depth;        /* [64] of nested subgraphs and messages */
     size_t external_bytes; /* [256 GiB] of all external data */
+    int64_t newest_onnx; /* [the newest that Kelp knows] version of ai.onnx: operators of later ones
+                            are checked as the newest known are, and covered by who has them */
 } kelp_graph_limits;
 
 /* Loads an ONNX ModelProto. The file is mapped, not read; external data is looked for beside it,

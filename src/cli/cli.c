@@ -87,6 +87,16 @@ static void log_line(void *userp, int level, const char *file, int line, const c
             (int)KELP_MIN(length, (size_t)65536), text);
 }
 
+/* A plugin may bring a later version than Kelp's own. */
+static int64_t newest_onnx(const kelp_runtime *runtime) {
+    kelp_opset_declared declared;
+    int64_t newest = 0;
+    for (size_t i = 0; kelp_opset_registry_at(kelp_runtime_opsets(runtime), i, &declared); i++)
+        if (*declared.opset->domain == '\0' || !strcmp(declared.opset->domain, "ai.onnx"))
+            newest = KELP_MAX(newest, declared.opset->version);
+    return newest;
+}
+
 kelp_status *kelp_cli_model_load(const char *path, int threads, kelp_cli_model *inout_model) {
     kelp_runtime_options options = {
         .struct_size = sizeof options, .threads = threads, .log = log_line, .log_level = 1};
@@ -95,7 +105,10 @@ kelp_status *kelp_cli_model_load(const char *path, int threads, kelp_cli_model *
         KELP_TRY(kelp_engine_load_file(inout_model->runtime, path, &inout_model->engine));
         return kelp_context_create(inout_model->engine, &inout_model->context);
     }
-    return kelp_graph_load_file(kelp_runtime_allocator(inout_model->runtime), path, NULL,
+    if (inout_model->plugin)
+        KELP_TRY(kelp_runtime_load_plugin(inout_model->runtime, inout_model->plugin));
+    kelp_graph_limits limits = {.newest_onnx = newest_onnx(inout_model->runtime)};
+    return kelp_graph_load_file(kelp_runtime_allocator(inout_model->runtime), path, &limits,
                                 &inout_model->graph);
 }
 

@@ -16,6 +16,7 @@ typedef struct inspect_options {
     kelp_arg_list positionals;
     kelp_arg_list shapes;
     const char *providers;
+    const char *plugin;
     bool json;
 } inspect_options;
 
@@ -26,6 +27,12 @@ static const kelp_arg_spec specs[] = {
      .offset = offsetof(inspect_options, shapes),
      .value = "NAME=1x8x8",
      .help = "shape of an input for the memory plan (open extents are 1)"},
+    {.name = "plugin",
+     .kind = KELP_OPTION_TEXT,
+     .offset = offsetof(inspect_options, plugin),
+     .value = "FILE.so",
+     .choices = "@file",
+     .help = "load a library of operators or providers first (kelp/plugin.h)"},
     {.name = "providers",
      .kind = KELP_OPTION_TEXT,
      .offset = offsetof(inspect_options, providers),
@@ -443,6 +450,7 @@ static void append(void *userp, const char *text, size_t length) {
 
 static kelp_status *inspect(const inspect_options *o, kelp_cli_model *model, survey *s,
                             kelp_buf *text) {
+    model->plugin = o->plugin;
     KELP_TRY(kelp_cli_model_load(o->positionals.items[0], 1, model));
     if (model->graph == NULL) { /* a plan */
         KELP_TRY(kelp_engine_inspect(model->engine, o->json, append, text));

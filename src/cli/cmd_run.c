@@ -28,6 +28,7 @@ typedef struct run_options {
     bool profile;
     bool no_fusion;
     const char *providers;
+    const char *plugin;
 } run_options;
 
 #define AT(member) offsetof(run_options, member)
@@ -91,6 +92,12 @@ static const kelp_arg_spec specs[] = {
      .kind = KELP_OPTION_BOOL,
      .offset = AT(no_fusion),
      .help = "run the graph as it is written"},
+    {.name = "plugin",
+     .kind = KELP_OPTION_TEXT,
+     .offset = AT(plugin),
+     .value = "FILE.so",
+     .choices = "@file",
+     .help = "load a library of operators or providers first (kelp/plugin.h)"},
     {.name = "providers",
      .kind = KELP_OPTION_TEXT,
      .offset = AT(providers),
@@ -293,6 +300,7 @@ static kelp_status *invoke(const run_options *o, kelp_context *context) {
 
 static kelp_status *run_model(const run_options *o, kelp_cli_model *model, kelp_inputs *inputs,
                               kelp_buf *text) {
+    model->plugin = o->plugin;
     KELP_TRY(kelp_cli_model_load(o->positionals.items[0], (int)o->threads, model));
     model->providers = o->providers;
     KELP_TRY(kelp_cli_model_build(model, !o->no_fusion));

@@ -40,8 +40,9 @@ typedef struct loader {
     kelp_graph *graph;
     const char *label;
     const kelp_onnx_model *model;
-    uint32_t depth; /* of calls, at most */
-    bool in_parts;  /* written by kelp_graph_save */
+    uint32_t depth;      /* of calls, at most */
+    bool in_parts;       /* written by kelp_graph_save */
+    int64_t newest_onnx; /* as in kelp_graph_limits */
 } loader;
 
 static const char *copy(loader *l, kelp_str text) {
@@ -374,6 +375,8 @@ static kelp_status *load_imports(loader *l, const kelp_onnx_import *from, size_t
                           l->label, i, (*out)[i].domain, (long long)from[i].version, k,
                           (long long)from[k].version);
         int64_t newest = kelp_onnx_newest((*out)[i].domain);
+        if (*(*out)[i].domain == '\0' && l->newest_onnx > newest)
+            newest = l->newest_onnx;
         if (newest > 0 && from[i].version > newest)
             return KELP_ERROR(KELP_UNIMPLEMENTED,
                               "%s: opset_import[%zu]: domain '%s' version %lld: the newest that "
@@ -570,6 +573,7 @@ static kelp_status *read_model(kelp_graph *graph, kelp_str bytes, const char *la
                           label, bytes.length, reader.limits.file_bytes);
     l.model = &model;
     l.depth = reader.limits.depth;
+    l.newest_onnx = reader.limits.newest_onnx;
     graph->node_limit = reader.limits.nodes;
     kelp_arena_init(&structs, graph->allocator, 64 << 10);
     kelp_status *status = kelp_onnx_read(&reader, bytes, &model);
