@@ -228,7 +228,8 @@ static kelp_status *save_attr(saver *s, const kelp_attr *attr, kelp_buf *out) {
 }
 
 static kelp_status *save_version(saver *s, const kelp_node *node, kelp_buf *out, kelp_buf *inner) {
-    if (kelp_graph_opset_version(s->graph, node->domain) == node->opset_version)
+    int64_t imported = kelp_graph_opset_version(s->graph, node->domain);
+    if (imported == node->opset_version || (s->weights == NULL && imported == 0))
         return NULL;
     if (s->weights == NULL)
         return KELP_ERROR(KELP_UNIMPLEMENTED,
@@ -343,22 +344,49 @@ static kelp_status *save_graph(saver *s, const kelp_block *block, kelp_buf *out)
     return kelp_buf_status(out);
 }
 
+/* ---- the model ---- */
+/* Domains that passes brought in and the model does not import. */
+#define BROUGHT_MAX 8
+typedef struct brought {
+    kelp_opset_import imports[BROUGHT_MAX];
+    size_t count;
+} brought;
+
+static void find_brought(const saver *s, const kelp_block *block, brought *out) {
+    for (size_t n = 0; n < block->node_count; n++) {
+        const kelp_node *node = block->nodes[n];
+        bool known = node->removed || kelp_graph_opset_version(s->graph, node->domain) != 0;
+        for (size_t i = 0; i < out->count; i++)
+            known = known || strcmp(out->imports[i].domain, node->domain) == 0;
+        if (!known && out->count < BROUGHT_MAX)
+            out->imports[out->count++] = (kelp_opset_import){node->domain, node->opset_version};
+        for (const kelp_attr *attr = node->attributes; attr != NULL; attr = attr->next)
+            for (size_t k = 0; attr->blocks != NULL && k < attr->count; k++)
+                find_brought(s, attr->blocks[k], out);
+    }
+}
+
+static void save_import(kelp_buf *out, const kelp_opset_import *import, kelp_buf *message) {
+    kelp_wire_put_text(message, 1, import->domain);
+    kelp_wire_put_i64(message, 2, import->version);
+    kelp_wire_put_message(out, 8, message);
+}
+
 static kelp_status *save_model(saver *s, kelp_buf *out) {
     const kelp_graph *graph = s->graph;
     kelp_buf message;
+    brought more = {.count = 0};
     kelp_buf_init(&message, s->allocator);
-    bool has_kelp = kelp_graph_opset_version(graph, "kelp") != 0;
+    find_brought(s, graph->main, &more);
     kelp_wire_put_i64(out, 1, graph->info.ir_version > 0 ? graph->info.ir_version : 10);
     kelp_wire_put_text(out, 2, graph->info.producer_name);
     kelp_wire_put_text(out, 3, graph->info.producer_version);
     kelp_wire_put_text(out, 4, graph->info.domain);
     kelp_wire_put_i64(out, 5, graph->info.model_version);
-    for (size_t i = 0; i < graph->import_count + (has_kelp || s->weights == NULL ? 0 : 1); i++) {
-        bool own = i == graph->import_count;
-        kelp_wire_put_text(&message, 1, own ? "kelp" : graph->imports[i].domain);
-        kelp_wire_put_i64(&message, 2, own ? 1 : graph->imports[i].version);
-        kelp_wire_put_message(out, 8, &message);
-    }
+    for (size_t i = 0; i < graph->import_count; i++)
+        save_import(out, &graph->imports[i], &message);
+    for (size_t i = 0; i < more.count; i++)
+        save_import(out, &more.imports[i], &message);
     for (size_t i = 0; i < graph->info.metadata_count; i++) {
         kelp_wire_put_text(&message, 1, graph->metadata[2 * i]);
         kelp_wire_put_text(&message, 2, graph->metadata[2 * i + 1]);
