@@ -63,8 +63,12 @@ class Context:
         self._place = _capi.PLACE(allocator(self._made, self._failures))
         if profile is not None:
             call("context_set_profile", self._pointer, profile)
-        for i in range(len(engine.outputs)):
-            call("context_set_output_allocator", self._pointer, i, ctypes.cast(self._place, ctypes.c_void_p), None)
+        try:
+            for i in range(len(engine.outputs)):
+                call("context_set_output_allocator", self._pointer, i, ctypes.cast(self._place, ctypes.c_void_p), None)
+        except KelpError as error:  # not every provider asks for places: outputs are then copied from where it put them
+            if error.code != Code.UNIMPLEMENTED:
+                raise
 
     def __del__(self):
         pointer, self._pointer = getattr(self, "_pointer", None), None

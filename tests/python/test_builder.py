@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builder, plans and engines from Python: profiles, refitting, progress, memory, failures. test_layers.py has the layers."""
+import gc
+import os
+import tempfile
+import threading
+import unittest
+
+import ml_dtypes
+import numpy as np
+
+import kelp
+from support import DIGITS, main
+
+
+class BuilderTests(unittest.TestCase):
+    def setUp(self):
+        self.builder = kelp.Builder()
+        self.rng = np.random.default_rng(3)
+
+    def linear(self, weights, shape=(-1, 4)):
+        """A network of one product; its weights are 'w'."""
+        network = self.builder.create_network()
+        x = network.add_input("x", "float32", shape)
+        constant = network.add_constant(weights)
+        constant.name = "w"
+        network.mark_output(network.add_matrix_multiply(x, constant), "y")
+        return network
+
+    def raises(self, code, function, *arguments, words=(), **options):
+        with self.assertRaises(kelp.KelpError) as caught:
+            function(*arguments, **options)
+        self.assertEqual(caught.exception.code.name, code, caught.exception)
+        for word in words:
+            self.assertIn(word, str(caught.exception))
+
+    def test_network(self):
+        network = self.linear(np.eye(4, dtype="float32"))
+        self.assertEqual([tensor.name for tensor in network.inputs], ["x"])
+        self.assertEqual([(tensor.name, tensor.dtype, tensor.shape) for tensor in network.outputs], [("y", "float32", (-1, 4))])
+        self.assertEqual([layer.type.name for layer in network.layers], ["INPUT", "CONSTANT", "MATRIX_MULTIPLY"])
+        self.assertEqual(network.layers[1].name, "w")
+        network.unmark_output(network.outputs[0])
+        self.assertEqual(network.outputs, [])
+        other = self.builder.create_network()
+        self.raises("INVALID_ARGUMENT", other.add_identity, network.inputs[0], words=("another network",))
+        with self.assertRaises(TypeError):
+            network.add_identity([1, 2])
+        self.raises("INVALID_ARGUMENT", network.add_input, "s", "complex", (1,))
+        self.raises("INVALID_ARGUMENT", network.add_input, "x" * 3, "float32", (1,) * 17)
+
+    def test_weights_outlive_their_array(self):
+        weights = self.rng.standard_normal((4, 3)).astype("float32")
+        kept = weights.copy()
+        network = self.linear(weights)
+        del weights
+        gc.collect()
+        x = self.rng.standard_normal((2, 4)).astype("float32")
+        found = kelp.Engine.load(self.builder.build(network)).run({"x": x})["y"]
+        np.testing.assert_allclose(found, x @ kept, rtol=1e-5)
+
+    def test_plan(self):
+        network = self.linear(np.ones((4, 3), "float32"))
+        plan = self.builder.build(network)
+        self.assertIsInstance(plan, bytes)
+        self.assertEqual(plan, self.builder.build(network))
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "a.plan")
+            plan.save(path)
+            self.assertEqual(os.listdir(folder), ["a.plan"])
+            with open(path, "rb") as file:
+                self.assertEqual(file.read(), plan)
+            engine = kelp.Engine.load(path)
+            self.assertEqual(engine.run({"x": np.ones((1, 4), "float32")})["y"].tolist(), [[4, 4, 4]])
+            self.raises("NOT_FOUND", kelp.Engine.load, path + "x")
+        self.raises("INVALID_ARGUMENT", kelp.Engine.load, plan[:len(plan) // 2])
+        self.raises("INVALID_ARGUMENT", kelp.Engine.load, b"no plan")
+        self.assertIn("MatMul", engine.inspect("text"))
+        self.assertIsInstance(engine.inspect(), dict)
+        self.assertEqual(engine.provider, "cpu")
+
+    def test_results_outlive_the_engine(self):
+        engine = kelp.Engine.load(self.builder.build(self.linear(np.ones((4, 3), "float32"))))
+        first = engine.run({"x": np.ones((1, 4), "float32")})["y"]
+        second = engine.run({"x": np.zeros((2, 4), "float32")})["y"]
+        del engine
+        gc.collect()
+        self.assertEqual((first.tolist(), second.tolist()), ([[4, 4, 4]], [[0, 0, 0]] * 2))
+        context = kelp.Engine.load(self.builder.build(self.linear(np.ones((4, 3), "float32")))).create_context()
+        gc.collect()
+        self.assertEqual(context.run({"x": np.ones((1, 4), "float32")})["y"].tolist(), [[4, 4, 4]])
+
+    def test_engines_go(self):
+        import weakref
+        engine = kelp.Engine.load(self.builder.build(self.linear(np.ones((4, 3), "float32"))))
+        engine.run({"x": np.ones((1, 4), "float32")})
+        gone, network = weakref.ref(engine), self.linear(np.ones((4, 3), "float32"))
+        gone_too = weakref.ref(network)
+        gc.disable()
+        try:
+            del engine, network
+            self.assertIsNone(gone())  # without the collector: nothing goes in a circle
+            self.assertIsNone(gone_too())
+        finally:
+            gc.enable()
+
+    def test_output_that_is_an_input(self):
+        network = self.builder.create_network()
+        x = network.add_input("x", "float32", (2, -1))
+        network.mark_output(network.add_identity(x), "y")
+        network.mark_output(network.add_shuffle(x, reshape=(-1,)), "z")
+        network.mark_output(network.add_constant(np.arange(3, dtype="int64")), "c")
+        given = self.rng.standard_normal((2, 3)).astype("float32")
+        engine = kelp.Engine.load(self.builder.build(network))
+        found = engine.run({"x": given})
+        np.testing.assert_array_equal(found["y"], given)
+        np.testing.assert_array_equal(found["z"], given.reshape(-1))
+        self.assertEqual(found["c"].tolist(), [0, 1, 2])
+        for name in "yz":
+            self.assertFalse(np.shares_memory(found[name], given))
+        found["c"][0] = 9
+        self.assertEqual(engine.run({"x": given})["c"].tolist(), [0, 1, 2])
+
+    def test_inputs_are_checked(self):
+        engine = kelp.Engine.load(self.builder.build(self.linear(np.ones((4, 3), "float32"))))
+        good = np.ones((2, 4), "float32")
+        self.raises("INVALID_ARGUMENT", engine.run, {}, words=("'x'",))
+        self.raises("NOT_FOUND", engine.run, {"x": good, "z": good}, words=("'z'", "x"))
+        self.raises("INVALID_ARGUMENT", engine.run, {"x": good.T.copy().T}, words=("'x'", "contiguous"))
+        self.raises("INVALID_ARGUMENT", engine.run, {"x": good.astype("float64")}, words=("'x'",))
+        self.raises("INVALID_ARGUMENT", engine.run, {"x": np.ones((2, 5), "float32")}, words=("'x'",))
+        self.raises("INVALID_ARGUMENT", engine.run, {"x": np.array([["a"] * 4])}, words=("'x'",))
+        self.raises("INVALID_ARGUMENT", engine.run, {"x": good.astype(">f4")}, words=("'x'",))
+        self.assertEqual(engine.run({"x": good})["y"].shape, (2, 3))  # as good as before
+
+    def test_profiles(self):
+        network = self.linear(np.ones((4, 3), "float32"))
+        plan = self.builder.build(network, profiles=[{"x": ((1, 4), (2, 4), (4, 4))}, {"x": ((5, 4), (6, 4), (8, 4))}])
+        engine = kelp.Engine.load(plan)
+        self.assertEqual(engine.profiles, [{"x": ((1, 4), (2, 4), (4, 4))}, {"x": ((5, 4), (6, 4), (8, 4))}])
+        context = engine.create_context(1)
+        self.assertEqual(context.run({"x": np.ones((6, 4), "float32")})["y"].shape, (6, 3))
+        self.raises("INVALID_ARGUMENT", context.run, {"x": np.ones((2, 4), "float32")}, words=("5", "8"))
+        self.raises("OUT_OF_RANGE", engine.create_context, 2)
+        self.raises("INVALID_ARGUMENT", self.builder.build, network, profiles=[{"x": ((1, 4), (2, 4))}], words=("'x'",))
+        self.raises("INVALID_ARGUMENT", self.builder.build, network, profiles=[{"x": ((3, 4), (2, 4), (1, 4))}])
+
+    def test_refit(self):
+        weights = self.rng.standard_normal((4, 3)).astype("float32")
+        engine = kelp.Engine.load(self.builder.build(self.linear(weights), flags=kelp.builder.BuilderFlag.REFIT))
+        self.assertEqual(len(engine.refittable), 1)
+        name = engine.refittable[0]
+        x = self.rng.standard_normal((2, 4)).astype("float32")
+        np.testing.assert_allclose(engine.run({"x": x})["y"], x @ weights, rtol=1e-5)
+        other = self.rng.standard_normal((4, 3)).astype("float32")
+        engine.refit({name: other})
+        np.testing.assert_allclose(engine.run({"x": x})["y"], x @ other, rtol=1e-5)
+        self.raises("INVALID_ARGUMENT", engine.refit, {name: other[:2]})
+        self.raises("NOT_FOUND", engine.refit, {"nobody": other}, words=(name,))
+        np.testing.assert_allclose(engine.run({"x": x})["y"], x @ other, rtol=1e-5)
+        self.raises("INVALID_ARGUMENT", self.builder.build, self.linear(weights), flags="refit,nothing", words=("nothing",))
+
+    def test_progress(self):
+        seen = []
+        network = self.linear(np.ones((4, 3), "float32"))
+        self.builder.build(network, progress=lambda *step: seen.append(step))
+        self.assertTrue(seen and all(0 <= step <= steps for _, _, step, steps in seen))
+        self.raises("CANCELLED", self.builder.build, network, progress=lambda *_: False)
+
+        def fails(*_):
+            raise ZeroDivisionError("mine")
+
+        with self.assertRaisesRegex(ZeroDivisionError, "mine"):
+            self.builder.build(network, progress=fails)
+        self.builder.build(network)
+
+    def test_parse(self):
+        with open(DIGITS, "rb") as file:
+            data = file.read()
+        image = self.rng.random((3, 1, 8, 8), "float32")
+        expected = kelp.InferenceSession(DIGITS).run(None, {"image": image})
+        for source in (DIGITS, data):
+            network = self.builder.parse(source)
+            names = [tensor.name for tensor in network.outputs]
+            doubled = network.add_elementwise(network.outputs[0], network.outputs[0], "sum")
+            network.mark_output(doubled, "doubled")
+            found = kelp.Engine.load(self.builder.build(network)).run({"image": image})
+            for name, wanted in zip(names, expected):
+                np.testing.assert_allclose(found[name], wanted, rtol=1e-5, atol=1e-6)
+            np.testing.assert_allclose(found["doubled"], 2 * expected[0], rtol=1e-5, atol=1e-6)
+        self.raises("NOT_FOUND", self.builder.parse, "nowhere.onnx")
+        self.raises("INVALID_ARGUMENT", self.builder.parse, b"no model")
+
+    def test_packed(self):
+        for dtype in (ml_dtypes.int4, ml_dtypes.uint4):
+            network = self.builder.create_network()
+            x = network.add_input("x", dtype, (-1, 3))
+            network.mark_output(network.add_identity(x), "same")
+            network.mark_output(network.add_dequantize(x, np.array(0.5, "float32")), "wide")
+            engine = kelp.Engine.load(self.builder.build(network))
+            low = -8 if dtype is ml_dtypes.int4 else 0
+            for rows in (1, 4):
+                x = self.rng.integers(low, low + 16, (rows, 3)).astype(dtype)
+                found = engine.run({"x": x})
+                np.testing.assert_array_equal(found["same"].astype("int8"), x.astype("int8"))
+                np.testing.assert_array_equal(found["wide"], x.astype("float32") / 2)
+
+    def test_threads(self):
+        engine = kelp.Engine.load(self.builder.build(self.linear(np.ones((4, 3), "float32"))), threads=2)
+        wrong = []
+
+        def many(value):
+            for rows in range(1, 40):
+                found = engine.run({"x": np.full((rows, 4), value, "float32")})["y"]
+                if found.shape != (rows, 3) or not (found == 4 * value).all():
+                    wrong.append((value, rows))
+
+        threads = [threading.Thread(target=many, args=(value,)) for value in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+
+    def test_providers(self):
+        self.raises("NOT_FOUND", kelp.Builder, "nobody", words=("cpu",))
+        builder = kelp.Builder("null")
+        network = builder.create_network()
+        network.mark_output(network.add_unary(network.add_input("x", "float32", (2, 3)), "exp"), "y")
+        engine = kelp.Engine.load(builder.build(network))
+        self.assertEqual((engine.provider, engine.run({"x": np.ones((2, 3), "float32")})["y"].tolist()), ("null", [[0] * 3] * 2))
+
+
+if __name__ == "__main__":
+    main()
