@@ -11,6 +11,7 @@
  */
 #include "ops/linear/gemm.h"
 #include "ops/microsoft/fused_act.h"
+#include "ops/nn/conv_direct.h"
 #include "ops/nn/conv_lanes.h"
 #include "ops/nn/conv_narrow.h"
 #include "ops/nn/conv_wide.h"
@@ -23,8 +24,9 @@ typedef struct conv_plan {
     int64_t batch, groups, in_channels, out_channels; /* channels a group */
     kelp_act act;
     bool pointwise, depthwise, framed; /* framed: depthwise, over two axes at most */
-    bool lanes;
-    const float *panels; /* not NULL: few output positions, see conv_narrow.h */
+    bool lanes, direct;
+    kelp_conv_frames frames; /* of direct */
+    const float *panels;     /* not NULL: few output positions, see conv_narrow.h */
 
     int64_t strip, images; /* output rows, and images, that are unrolled together */
     int64_t matrix_elements, plane_elements, product_elements; /* per worker */
@@ -117,6 +119,17 @@ static kelp_status *narrow_reserve(conv_plan *p, kelp_op_args *args, const kelp_
     return kelp_ops_scratch(args, p->matrix_elements, sizeof(float), &p->matrix_offset);
 }
 
+static kelp_status *direct_reserve(conv_plan *p, kelp_op_args *args, const kelp_simd *simd) {
+    int64_t all = 0;
+    p->simd = simd;
+    if (!kelp_i64_mul(p->frames.frame_floats + p->frames.product_floats,
+                      kelp_op_env_threads(args->env), &all) ||
+        !kelp_i64_add(all, p->frames.offset_floats, &all))
+        return kelp_ops_bad_shapes(args, args->inputs[0], args->inputs[1],
+                                   "the kernel is too large");
+    return kelp_ops_scratch(args, all, sizeof(float), &p->matrix_offset);
+}
+
 static kelp_status *depthwise_reserve(conv_plan *p, kelp_op_args *args) {
     int64_t all = 0;
     p->strip = kelp_frame_strip(&p->w);
@@ -157,6 +170,11 @@ static kelp_status *conv_reshape(const void *state, kelp_op_args *args) {
                kelp_conv_lanes_pays(&p->w, simd, p->batch, p->in_channels, p->out_channels);
     if (p->lanes)
         return lanes_reserve(p, args, simd);
+    p->direct = !p->pointwise && !p->depthwise &&
+                kelp_conv_direct_pays(&p->w, simd, p->batch * p->groups, p->in_channels,
+                                      p->out_channels, kelp_op_env_threads(args->env), &p->frames);
+    if (p->direct)
+        return direct_reserve(p, args, simd);
     return p->pointwise || p->depthwise ? NULL : conv_reserve(p, args);
 }
 
@@ -353,6 +371,25 @@ static void conv_lanes(const conv_plan *p) {
     kelp_conv_lanes_run(args->env, &job);
 }
 
+static void conv_direct(const conv_plan *p) {
+    const kelp_op_args *args = p->args;
+    kelp_conv_direct job = {.w = &p->w,
+                            .frames = &p->frames,
+                            .simd = p->simd,
+                            .batch = p->batch,
+                            .groups = p->groups,
+                            .in_channels = p->in_channels,
+                            .out_channels = p->out_channels,
+                            .x = args->inputs[0]->data,
+                            .weights = args->inputs[1]->data,
+                            .bias = bias_of(args),
+                            .residual = residual_of(args),
+                            .act = p->act,
+                            .y = args->outputs[0]->data,
+                            .buffer = (float *)(void *)((char *)args->scratch + p->matrix_offset)};
+    kelp_conv_direct_run(args->env, &job);
+}
+
 static void conv_narrow(const conv_plan *p) {
     const kelp_op_args *args = p->args;
     kelp_conv_narrow job = {.w = &p->w,
@@ -384,6 +421,10 @@ static kelp_status *conv_invoke(const void *state, kelp_op_args *args) {
     }
     if (p->panels != NULL) {
         conv_narrow(p);
+        return NULL;
+    }
+    if (p->direct && kelp_tensor_elements(args->outputs[0]) > 0) {
+        conv_direct(p);
         return NULL;
     }
     p->simd = kelp_simd_get();

@@ -71,6 +71,26 @@ typedef struct kelp_lanes {
     const int32_t *tap_index, *tap_offset;
 } kelp_lanes;
 
+/* C[m,n] = A[m,k] · B[k,n], or C += …; row p of B begins at x + offset[p]. Nothing behind the last
+ * column of a row is read, but C's rows have room for whole vectors. */
+typedef struct kelp_taps {
+    const kelp_float_u *a;
+    const float *x;
+    const int32_t *offset;
+    float *c;
+    int64_t lda, ldc, m, n, k;
+    bool accumulate;
+} kelp_taps;
+
+/* Rows of `width` floats, with what follows a product, to where they belong; `residual` (or NULL)
+ * lies as `to` does. `from` has room for whole vectors. */
+typedef struct kelp_finish {
+    const float *from, *residual;
+    float *to;
+    int64_t from_step, to_step, rows, width;
+    float bias;
+} kelp_finish;
+
 typedef struct kelp_simd {
     const char *name;
     int32_t tile_rows, tile_columns; /* of gemm: blocks of their multiples waste nothing */
@@ -80,6 +100,12 @@ typedef struct kelp_simd {
                                 int a_stride, int b_stride);
     void (*gemm)(const kelp_gemm_block *block);
     void (*lanes)(const kelp_lanes *lanes);
+    void (*taps)(const kelp_taps *taps);
+    /* to = act(from + bias + residual) */
+    void (*finish_rows)(const kelp_finish *finish, kelp_act act);
+    /* even[i] = from[2 i] of each row, i < evens; odd[i] = from[2 i + 1], i < odds */
+    void (*split_rows)(float *even, float *odd, int64_t to_step, const float *from,
+                       int64_t from_step, int64_t rows, int64_t evens, int64_t odds);
     /* to[c * to_step + r] = from[r * from_step + c] */
     void (*turn)(float *to, int64_t to_step, const float *from, int64_t from_step, int64_t rows,
                  int64_t columns);
