@@ -50,10 +50,14 @@ function(kelp_test name)
   endif()
 endfunction()
 
+# All fuzzers, without the tests and examples beside them.
+add_custom_target(fuzzers)
+
 # kelp_fuzzer(NAME SOURCES … [LIBS …]): libFuzzer program with KELP_FUZZ, else a replay of tests/fuzz/corpus/NAME.
 function(kelp_fuzzer name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})
   add_executable(fuzz_${name} ${ARG_SOURCES})
+  add_dependencies(fuzzers fuzz_${name})
   target_link_libraries(fuzz_${name} PRIVATE ${ARG_LIBS} kelp_flags)
   target_include_directories(fuzz_${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
   target_compile_options(fuzz_${name} PRIVATE -Wno-missing-prototypes)

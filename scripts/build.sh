@@ -8,6 +8,7 @@ cd "$(dirname "$0")/.."
 name=$1
 shift
 options=()
+targets=()
 case "$name" in
 # gcc's -Wformat-truncation depends on how long the path of the sources is and on what sanitizers insert.
 release) options=(-DCMAKE_BUILD_TYPE=Release "-DCMAKE_C_FLAGS=-Wno-format-truncation") ;;
@@ -20,7 +21,8 @@ clang) options=(-DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER=clang) ;;
 fuzz) options=(-DCMAKE_BUILD_TYPE=Debug -DKELP_FUZZ=ON -DKELP_SANITIZE=address,undefined
     -DCMAKE_C_COMPILER=clang "-DCMAKE_C_FLAGS=-O1"
     # clang's sanitizers live in the program, so that shared libraries have symbols left open.
-    "-DCMAKE_C_STANDARD_LIBRARIES=-Wl,-z,undefs") ;;
+    "-DCMAKE_C_STANDARD_LIBRARIES=-Wl,-z,undefs")
+    targets=(fuzzers) ;;
 *)
     echo "scripts/build.sh: unknown build '$name'" >&2
     exit 2
@@ -35,4 +37,4 @@ if ! cmake -G Ninja -S . -B "build/$name" "${options[@]}" "$@" >"$log" 2>&1; the
     cat "$log" >&2
     exit 1
 fi
-ninja -C "build/$name" -j "${JOBS:-$(nproc)}" --quiet
+ninja -C "build/$name" -j "${JOBS:-$(nproc)}" --quiet "${targets[@]}"
