@@ -121,6 +121,24 @@ KELP_API const char *kelp_engine_refittable(const kelp_engine *engine, size_t in
 KELP_API kelp_status *kelp_engine_refit(kelp_engine *engine, const kelp_weights *weights,
                                         size_t count) KELP_MUST_USE;
 
+/* ---- engines on a device; the cpu has none of this: UNIMPLEMENTED ---- */
+/* What earlier runs compiled, as kelp_engine_write_runtime_cache gave it; before contexts are made.
+ * INVALID_ARGUMENT when it is of another device or version: runs compile anew. Copied. */
+KELP_API kelp_status *kelp_engine_set_runtime_cache(kelp_engine *engine, const void *data,
+                                                    size_t size_bytes) KELP_MUST_USE;
+/* What runs have compiled so far, to be kept for another process, handed to `write` in pieces. */
+KELP_API kelp_status *kelp_engine_write_runtime_cache(kelp_engine *engine,
+                                                      void (*write)(void *userp, const char *data,
+                                                                    size_t length),
+                                                      void *userp) KELP_MUST_USE;
+/* Bytes of weights that may stay in host memory: those of a plan that was built with
+ * KELP_BUILD_WEIGHT_STREAMING. */
+KELP_API kelp_status *kelp_engine_streamable_weights(const kelp_engine *engine,
+                                                     size_t *out_bytes) KELP_MUST_USE;
+/* How many of them may lie on the device; before contexts are made. */
+KELP_API kelp_status *kelp_engine_set_weight_budget(kelp_engine *engine,
+                                                    size_t device_bytes) KELP_MUST_USE;
+
 /* ---- inputs and outputs ---- */
 /* Inputs and outputs. `shape[i]` is -1 where not fixed; rank -1: unknown. */
 typedef struct kelp_io_info {
@@ -161,15 +179,22 @@ typedef struct kelp_context kelp_context;
 KELP_API kelp_status *kelp_context_create(kelp_engine *engine, kelp_context **out) KELP_MUST_USE;
 KELP_API void kelp_context_destroy(kelp_context *context);
 
-/* Binds an input: compact, host memory, borrowed until invoke returns. Its dtype must be the
- * input's and its shape must fit (INVALID_ARGUMENT says which input, what was expected and found).
+/* Binds an input: compact, in host memory (or, for an engine that runs on a device, on that
+ * device), borrowed until invoke returns. Its dtype must be the input's and its shape must fit
+ * (INVALID_ARGUMENT says which input, what was expected and found).
  */
 KELP_API kelp_status *kelp_context_set_input(kelp_context *context, size_t index,
                                              const kelp_tensor *tensor) KELP_MUST_USE;
-/* Binds where an output goes: `capacity_bytes` at `data`, 64-byte alignment not needed. NULL data:
- * the context's own memory (the default). Invoke fails with OUT_OF_RANGE when it is too small. */
+/* Binds where an output goes: `capacity_bytes` at `data`, host memory if nothing else was said,
+ * 64-byte alignment not needed. NULL data: the context's own memory (the default). Invoke fails
+ * with OUT_OF_RANGE when it is too small. */
 KELP_API kelp_status *kelp_context_set_output(kelp_context *context, size_t index, void *data,
                                               size_t capacity_bytes) KELP_MUST_USE;
+/* The device on which output `index` lies: what is bound, what its allocator gives, or the
+ * context's own memory, which is then left there. {kDLCPU, 0} is the default, and all that the cpu
+ * takes: INVALID_ARGUMENT. */
+KELP_API kelp_status *kelp_context_set_output_device(kelp_context *context, size_t index,
+                                                     DLDevice device) KELP_MUST_USE;
 /* Holds the context to the shapes of a profile (0 from the start when there is one). Inputs that do
  * not fit are refused with the bounds. OUT_OF_RANGE when there is none of that number. */
 KELP_API kelp_status *kelp_context_set_profile(kelp_context *context, size_t profile) KELP_MUST_USE;
@@ -192,7 +217,8 @@ KELP_API kelp_status *kelp_context_invoke(kelp_context *context) KELP_MUST_USE;
 /* The output's descriptor; its data is valid until the next invoke, and, in the context's own
  * memory, until destroy. */
 KELP_API const kelp_tensor *kelp_context_output(const kelp_context *context, size_t index);
-/* From any thread: the invoke under way returns CANCELLED at the next node. */
+/* From any thread: the invoke under way returns CANCELLED at the next node. Engines of providers
+ * that cannot stop run to their end. */
 KELP_API void kelp_context_cancel(kelp_context *context);
 /* Asked before each node and round of a loop, as a rule on the invoking thread, until invoke
  * returns: true ends it with CANCELLED. Keep it cheap. NULL: nobody is asked. Not during an invoke.
@@ -242,7 +268,9 @@ KELP_API kelp_plan_stats kelp_context_plan_stats(const kelp_context *context);
 /* Time a node took, when profiling is on. `step` counts from 0. */
 typedef void (*kelp_profile_fn)(void *userp, size_t step, const char *op_type, const char *name,
                                 uint64_t duration_ns);
-KELP_API void kelp_context_set_profiler(kelp_context *context, kelp_profile_fn fn, void *userp);
+/* NULL: nobody is told. Not during an invoke. UNIMPLEMENTED by providers that do not measure. */
+KELP_API kelp_status *kelp_context_set_profiler(kelp_context *context, kelp_profile_fn fn,
+                                                void *userp) KELP_MUST_USE;
 
 #ifdef __cplusplus
 }

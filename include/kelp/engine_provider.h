@@ -40,6 +40,29 @@ typedef struct kelp_engine_vtbl {
     kelp_status *(*invoke)(void *context, kelp_tensor *out_outputs);
     /* Puts the run on a stream of the provider's (a CUstream, …) and returns. */
     kelp_status *(*enqueue)(void *context, void *native_stream);
+
+    /* ---- since 0.1.0's second table; those that end before lack them ---- */
+    /* Where output `index` lies: what is bound, what the allocator gives and the context's own. */
+    kelp_status *(*set_output_device)(void *context, size_t index, DLDevice device);
+    /* Asked in each run once the size is known; a NULL function: what set_output said, which was
+     * called with NULL before. */
+    kelp_status *(*set_output_allocator)(void *context, size_t index, kelp_output_allocator fn,
+                                         void *userp);
+    /* NULL: the context's own. */
+    kelp_status *(*set_workspace)(void *context, void *data, size_t size_bytes);
+    /* NULL: nobody is told. */
+    kelp_status *(*set_profiler)(void *context, kelp_profile_fn fn, void *userp);
+    void (*cancel)(void *context); /* from any thread, during a run or not */
+    /* Records the run as it is bound. The provider notices when something is bound anew. */
+    kelp_status *(*capture)(void *context, void **out_capture, size_t *out_steps);
+    kelp_status *(*replay)(void *capture, kelp_tensor *out_outputs);
+    void (*destroy_capture)(void *capture); /* before its context's destruction */
+    kelp_status *(*set_runtime_cache)(void *engine, const void *data, size_t size_bytes);
+    kelp_status *(*write_runtime_cache)(void *engine,
+                                        void (*write)(void *userp, const char *data, size_t length),
+                                        void *userp);
+    kelp_status *(*streamable_weights)(void *engine, size_t *out_bytes);
+    kelp_status *(*set_weight_budget)(void *engine, size_t device_bytes);
 } kelp_engine_vtbl;
 
 /* What an engine of a provider is made of. Names and symbols are borrowed from `engine`. */
@@ -50,8 +73,14 @@ typedef struct kelp_engine_parts {
     void *engine; /* for the table's calls; destroyed with the kelp_engine */
     const kelp_io_info *inputs, *outputs;
     size_t input_count, output_count, profile_count;
+    /* Both are copied, and may be NULL. [profile_count * input_count][3] by kelp_profile_selector;
+     * rank -1 where the profile gives no bounds: shapes are held to them before set_input. */
+    const kelp_shape (*profile_shapes)[3];
+    const char *const *refittable; /* names of weights that refit takes */
+    size_t refittable_count;
 } kelp_engine_parts;
-/* Takes `parts->engine`, also when this fails. Retains the runtime. */
+/* Takes `parts->engine`, also when this fails. Retains the runtime. Both structs may be shorter
+ * than here, as their struct_size says. */
 KELP_API kelp_status *kelp_engine_wrap(kelp_runtime *runtime, const kelp_engine_parts *parts,
                                        kelp_engine **out) KELP_MUST_USE;
 

@@ -127,6 +127,8 @@ typedef struct null_context {
     struct null_output {
         void *user_data, *own_data;
         size_t user_bytes, own_bytes;
+        kelp_output_allocator place; /* NULL: as above */
+        void *place_userp;
     } * outputs;
 } null_context;
 
@@ -167,6 +169,15 @@ static kelp_status *null_set_output(void *userp, size_t index, void *data, size_
     null_context *context = userp;
     context->outputs[index].user_data = data;
     context->outputs[index].user_bytes = data != NULL ? capacity_bytes : 0;
+    context->outputs[index].place = NULL;
+    return NULL;
+}
+
+static kelp_status *null_set_output_allocator(void *userp, size_t index, kelp_output_allocator fn,
+                                              void *fn_userp) {
+    null_context *context = userp;
+    context->outputs[index].place = fn;
+    context->outputs[index].place_userp = fn_userp;
     return NULL;
 }
 
@@ -201,6 +212,15 @@ static kelp_status *place(null_context *context, size_t index, kelp_tensor *outp
     struct null_output *place = &context->outputs[index];
     kelp_allocator allocator = context->engine->allocator;
     size_t bytes = kelp_tensor_bytes(output);
+    if (place->place != NULL) {
+        output->data = place->place(place->place_userp, index, output, bytes);
+        if (output->data == NULL)
+            return KELP_ERROR(KELP_RESOURCE_EXHAUSTED,
+                              "the allocator of output '%s' gave no place for %zu bytes",
+                              context->engine->outputs[index].name, bytes);
+        memset(output->data, 0, bytes);
+        return NULL;
+    }
     if (place->user_data != NULL && place->user_bytes < bytes)
         return KELP_ERROR(KELP_OUT_OF_RANGE,
                           "the memory bound to output '%s' is too small: %zu bytes are needed, %zu "
@@ -240,6 +260,7 @@ static kelp_status *null_load(void *self, kelp_runtime *runtime, const void *dat
         .set_output = null_set_output,
         .prepare = null_prepare,
         .invoke = null_invoke,
+        .set_output_allocator = null_set_output_allocator,
     };
     null_engine *engine = NULL;
     (void)self;

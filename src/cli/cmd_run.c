@@ -282,8 +282,9 @@ static kelp_status *invoke(const run_options *o, kelp_context *context) {
     kelp_status *status = NULL;
     for (int64_t i = 0; i < o->repeat && !status; i++) {
         if (p && i + 1 == o->repeat)
-            kelp_context_set_profiler(context, profile_step, p);
-        status = kelp_context_invoke(context);
+            status = kelp_context_set_profiler(context, profile_step, p);
+        if (!status)
+            status = kelp_context_invoke(context);
     }
     uint64_t took_ns = kelp_now_ns() - began_ns;
     char mean[32], whole[32];
@@ -293,7 +294,8 @@ static kelp_status *invoke(const run_options *o, kelp_context *context) {
                 kelp_cli_duration(took_ns / (uint64_t)o->repeat, mean));
     if (!status && p)
         print_profile(p);
-    kelp_context_set_profiler(context, NULL, NULL);
+    if (p)
+        kelp_status_free(kelp_context_set_profiler(context, NULL, NULL)); /* failed above already */
     kelp_free(kelp_allocator_system(), p, sizeof *p);
     return status;
 }

@@ -4,6 +4,8 @@
 #include "base/checked.h"
 #include "engine/engine_internal.h"
 
+#include <kelp/engine_provider.h>
+
 #include <stdatomic.h>
 #include <string.h>
 
@@ -21,13 +23,40 @@ struct kelp_capture {
     bool delivers; /* outputs are copied after the last call */
     size_t count;
     call *calls;
+    void *foreign; /* another provider's record; then there are no calls */
 };
+
+static kelp_status *capture_foreign(kelp_context *context, kelp_capture **out) {
+    const kelp_engine_vtbl *table = context->engine->vtbl;
+    kelp_capture *capture = NULL;
+    if (table->capture == NULL || table->replay == NULL)
+        return kelp_foreign_missing(context->engine, "captured runs");
+    KELP_TRY(KELP_NEW(context->allocator, kelp_capture, &capture));
+    kelp_status *status = table->capture(context->foreign, &capture->foreign, &capture->count);
+    if (status != NULL) {
+        kelp_free(context->allocator, capture, sizeof *capture);
+        return status;
+    }
+    capture->context = context;
+    capture->engine = kelp_engine_retain(context->engine);
+    capture->next = context->captures;
+    context->captures = capture;
+    *out = capture;
+    return NULL;
+}
+
+static void destroy_foreign(kelp_capture *capture) {
+    const kelp_engine_vtbl *table = capture->engine->vtbl;
+    if (capture->foreign != NULL && table->destroy_capture != NULL)
+        table->destroy_capture(capture->foreign);
+    capture->foreign = NULL;
+}
 
 kelp_status *kelp_context_capture(kelp_context *context, kelp_capture **out) {
     kelp_frame *frame = &context->main;
     kelp_capture *capture = NULL;
     if (context->engine->vtbl != NULL)
-        return kelp_foreign_missing(context->engine, "captured runs");
+        return capture_foreign(context, out);
     KELP_TRY(kelp_context_prepare(context));
     kelp_arena_clear(&context->run_arena);
     KELP_TRY(kelp_frame_begin(frame));
@@ -73,6 +102,8 @@ kelp_status *kelp_capture_replay(kelp_capture *capture) {
     kelp_context *context = capture->context;
     if (KELP_UNLIKELY(context == NULL))
         return KELP_ERROR(KELP_FAILED_PRECONDITION, "the context of the captured run is gone");
+    if (KELP_UNLIKELY(capture->foreign != NULL))
+        return capture->engine->vtbl->replay(capture->foreign, context->foreign_outputs);
     kelp_frame *frame = &context->main;
     if (KELP_UNLIKELY(capture->stamp != frame->stamp || context->core != capture->engine))
         return KELP_ERROR(
@@ -93,8 +124,11 @@ size_t kelp_capture_step_count(const kelp_capture *capture) {
 }
 
 void kelp_captures_orphan(kelp_context *context) {
-    for (kelp_capture *capture = context->captures; capture != NULL; capture = capture->next)
+    for (kelp_capture *capture = context->captures; capture != NULL; capture = capture->next) {
+        if (capture->foreign != NULL)
+            destroy_foreign(capture);
         capture->context = NULL;
+    }
 }
 
 void kelp_capture_destroy(kelp_capture *capture) {
@@ -107,7 +141,10 @@ void kelp_capture_destroy(kelp_capture *capture) {
         *link = capture->next;
     kelp_engine *engine = capture->engine;
     kelp_allocator allocator = engine->allocator;
-    kelp_free(allocator, capture->calls, capture->count * sizeof *capture->calls);
+    if (capture->foreign != NULL)
+        destroy_foreign(capture);
+    if (capture->calls != NULL)
+        kelp_free(allocator, capture->calls, capture->count * sizeof *capture->calls);
     kelp_free(allocator, capture, sizeof *capture);
     kelp_engine_release(engine);
 }

@@ -141,15 +141,35 @@ kelp_status *kelp_context_set_output_allocator(kelp_context *context, size_t ind
                                                kelp_output_allocator fn, void *userp) {
     KELP_TRY(kelp_context_set_output(context, index, NULL, 0));
     if (context->engine->vtbl != NULL)
-        return fn == NULL ? NULL : kelp_foreign_missing(context->engine, "output allocators");
+        return kelp_foreign_set_output_allocator(context, index, fn, userp);
     context->main.outputs[index].place = fn;
     context->main.outputs[index].place_userp = userp;
     return NULL;
 }
 
+kelp_status *kelp_context_set_output_device(kelp_context *context, size_t index, DLDevice device) {
+    const kelp_engine *engine = context->engine;
+    if (index >= engine->output_count)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "there is no output %zu: the model has %zu", index,
+                          engine->output_count);
+    if (engine->vtbl != NULL && engine->vtbl->set_output_device != NULL)
+        return engine->vtbl->set_output_device(context->foreign, index, device);
+    if (device.device_type == kDLCPU)
+        return NULL;
+    return KELP_ERROR(
+        KELP_INVALID_ARGUMENT,
+        "output '%s' of an engine of provider '%s' can only lie in host memory: found "
+        "device %d of type %d",
+        engine->outputs[index].name, kelp_engine_provider_name(engine), (int)device.device_id,
+        (int)device.device_type);
+}
+
 kelp_status *kelp_context_set_workspace(kelp_context *context, void *data, size_t size_bytes) {
-    if (context->engine->vtbl != NULL)
-        return kelp_foreign_missing(context->engine, "a workspace of the caller's");
+    const kelp_engine *engine = context->engine;
+    if (engine->vtbl != NULL)
+        return engine->vtbl->set_workspace != NULL
+                   ? engine->vtbl->set_workspace(context->foreign, data, size_bytes)
+                   : kelp_foreign_missing(engine, "workspace of the caller's");
     if (((uintptr_t)data & (KELP_TENSOR_ALIGNMENT - 1)) != 0)
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "a workspace is aligned to %u bytes: found %p",
                           KELP_TENSOR_ALIGNMENT, data);
@@ -229,6 +249,9 @@ const kelp_tensor *kelp_context_output(const kelp_context *context, size_t index
 }
 
 void kelp_context_cancel(kelp_context *context) {
+    const kelp_engine *engine = context->engine;
+    if (engine->vtbl != NULL && engine->vtbl->cancel != NULL)
+        engine->vtbl->cancel(context->foreign);
     atomic_store_explicit(&context->stop.cancel, true, memory_order_relaxed);
 }
 
@@ -241,7 +264,13 @@ kelp_plan_stats kelp_context_plan_stats(const kelp_context *context) {
     return context->main.planned ? context->main.plans->stats : (kelp_plan_stats){0};
 }
 
-void kelp_context_set_profiler(kelp_context *context, kelp_profile_fn fn, void *userp) {
+kelp_status *kelp_context_set_profiler(kelp_context *context, kelp_profile_fn fn, void *userp) {
+    const kelp_engine *engine = context->engine;
+    if (engine->vtbl != NULL)
+        return engine->vtbl->set_profiler != NULL
+                   ? engine->vtbl->set_profiler(context->foreign, fn, userp)
+                   : kelp_foreign_missing(engine, "profiler");
     context->profile = fn;
     context->profile_userp = userp;
+    return NULL;
 }

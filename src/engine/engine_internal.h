@@ -99,6 +99,8 @@ kelp_status *kelp_foreign_set_input(kelp_context *context, size_t index,
                                     const kelp_tensor *tensor) KELP_MUST_USE;
 kelp_status *kelp_foreign_set_output(kelp_context *context, size_t index, void *data,
                                      size_t capacity_bytes) KELP_MUST_USE;
+kelp_status *kelp_foreign_set_output_allocator(kelp_context *context, size_t index,
+                                               kelp_output_allocator fn, void *userp) KELP_MUST_USE;
 kelp_status *kelp_foreign_prepare(kelp_context *context) KELP_MUST_USE;
 kelp_status *kelp_foreign_invoke(kelp_context *context) KELP_MUST_USE;
 /* What is not in the provider's table. */

@@ -121,6 +121,50 @@ class BuilderTests(unittest.TestCase):
         found["c"][0] = 9
         self.assertEqual(engine.run({"x": given})["c"].tolist(), [0, 1, 2])
 
+    def test_memory_of_others(self):
+        """Inputs and outputs by DLPack, where they lie."""
+        engine = kelp.Engine.load(self.builder.build(self.linear(np.eye(4, dtype="float32"))))
+        x, y = self.rng.standard_normal((2, 4)).astype("float32"), np.zeros((3, 4), "float32")
+
+        class Foreign:  # as a framework's tensor: no numpy about it
+            def __init__(self, array):
+                self.array = array
+
+            def __dlpack__(self, **options):
+                return self.array.__dlpack__(**options)
+
+            def __dlpack_device__(self):
+                return self.array.__dlpack_device__()
+
+        for given, room in ((x, y), (Foreign(x), Foreign(y)), (kelp.DLTensor(x), kelp.DLTensor(y)), (memoryview(x), y)):
+            y[:] = 7
+            found = engine.run({"x": given}, out={"y": room})["y"]
+            np.testing.assert_array_equal(found, x)
+            np.testing.assert_array_equal(y, np.concatenate([x, np.full((1, 4), 7, "float32")]))
+            self.assertTrue(np.shares_memory(found, y))
+        self.assertFalse(np.shares_memory(engine.run({"x": x})["y"], y))  # only where it was asked for
+        small, locked = np.zeros(7, "float32"), np.zeros((2, 4), "float32")
+        locked.flags.writeable = False
+        self.raises("OUT_OF_RANGE", engine.run, {"x": x}, out={"y": small}, words=("'y'", "32 bytes", "28"))
+        self.raises("INVALID_ARGUMENT", engine.run, {"x": x}, out={"y": locked}, words=("'y'", "read-only"))
+        self.raises("INVALID_ARGUMENT", engine.run, {"x": x}, out={"y": y.astype("float64")}, words=("'y'", "float32", "float64"))
+        self.raises("INVALID_ARGUMENT", engine.run, {"x": x}, out={"y": [0] * 8}, words=("'y'", "list"))
+        self.raises("NOT_FOUND", engine.run, {"x": x}, out={"z": y}, words=("'z'", "y"))
+        np.testing.assert_array_equal(engine.run({"x": x})["y"], x)
+
+    def test_runtime(self):
+        heard = []
+        runtime = kelp.Runtime(threads=1, log=lambda level, text: heard.append((level, text)), log_level="verbose")
+        plan = kelp.Builder(runtime=runtime).build(self.linear(np.eye(4, dtype="float32")))
+        engine = runtime.load(plan)
+        del runtime
+        gc.collect()
+        x = np.ones((1, 4), "float32")
+        np.testing.assert_array_equal(engine.run({"x": x})["y"], x)
+        self.assertTrue(all(level in ("error", "warning", "info", "verbose") and isinstance(text, str) for level, text in heard))
+        self.raises("INVALID_ARGUMENT", kelp.Runtime, log_level="loud", words=("'loud'", "verbose"))
+        self.raises("INVALID_ARGUMENT", kelp.Runtime().load, b"KELPPLAN", words=("plan",))
+
     def test_inputs_are_checked(self):
         engine = kelp.Engine.load(self.builder.build(self.linear(np.ones((4, 3), "float32"))))
         good = np.ones((2, 4), "float32")

@@ -14,6 +14,7 @@ from . import runtime as runtime
 from .builder import Builder as Builder
 from .builder import Engine as Engine
 from .builder import Plan as Plan
+from .builder import Runtime as Runtime
 
 __version__: str
 

@@ -112,6 +112,7 @@ class Nms(ctypes.Structure):
 
 
 PROGRESS = ctypes.CFUNCTYPE(BOOL, POINTER, TEXT, TEXT, INT, INT)
+LOG = ctypes.CFUNCTYPE(None, POINTER, INT, TEXT, INT, POINTER, SIZE)
 WRITE = ctypes.CFUNCTYPE(None, POINTER, POINTER, SIZE)
 PLACE = ctypes.CFUNCTYPE(POINTER, POINTER, SIZE, ctypes.POINTER(CTensor), SIZE)
 
@@ -286,11 +287,18 @@ def unpack(raw, dtype, extents):
     return values.view(dtype).reshape(extents)
 
 
+def as_array(value):
+    """A numpy array over the memory of an array, of anything with DLPack or the buffer protocol; a new one of lists and numbers."""
+    if not isinstance(value, numpy.ndarray) and hasattr(type(value), "__dlpack__"):
+        return _kelp.DLTensor(value).numpy()
+    return numpy.asarray(value)
+
+
 def weights(value, what, dtype=None):
     """A kelp_weights of an array, and the array, which must outlive it. None: no weights."""
     if value is None:
         return Weights(), None
-    array = numpy.asarray(value)
+    array = as_array(value)
     if dtype is not None:
         array = array.astype(numpy_dtype(dtype_number(dtype)), copy=False)
     array = numpy.ascontiguousarray(array)

@@ -11,7 +11,9 @@ from . import _capi
 from ._capi import call, get, library, make
 from ._error import Code, KelpError
 
-__all__ = ["Context", "Engine", "IoInfo"]
+__all__ = ["Context", "Engine", "IoInfo", "Runtime"]
+
+LEVELS = ("error", "warning", "info", "verbose")
 
 
 class IoInfo:
@@ -36,16 +38,61 @@ def refused(what, name, infos):
     return KelpError(f"there is no {what} '{name}': expected some of {', '.join(info.name for info in infos)}", Code.NOT_FOUND)
 
 
-def allocator(made, failures):
-    """A function that gives outputs their places: arrays in `made`. It cannot raise: what it would is put into `failures`."""
+def allocator(made, given, failures):
+    """A function that gives outputs their places: those in `given`, bytes that are to be written, or new arrays in `made`. It cannot raise:
+    what it would is put into `failures`."""
     def allocate(_, index, tensor, size):
         try:
+            if index in given:
+                name, room = given[index]
+                if size > room.size:
+                    raise KelpError(f"the array for output '{name}' is too small: {size} bytes are needed, it has {room.size}",
+                                    Code.OUT_OF_RANGE)
+                made[index] = room
+                return room.ctypes.data
             made[index] = room = numpy.empty(max(size, 1), "uint8")
             return room.ctypes.data
         except BaseException as error:
             failures.append(error)
             return None
     return allocate
+
+
+class Runtime:
+    """What engines run on: threads, and where messages go. Engines keep it.
+
+    threads: that a run may use, the caller's counted; 0: all CPUs.
+    log: called as log(level, message), level one of "error", "warning", "info", "verbose", from any thread; None: nobody is told.
+    log_level: the last of these that is told.
+    """
+
+    def __init__(self, threads=0, log=None, log_level="info"):
+        if log_level not in LEVELS:
+            raise KelpError(f"there is no log level '{log_level}': expected one of {', '.join(LEVELS)}", Code.INVALID_ARGUMENT)
+        self._pointer = self._log = None
+        if log is None:  # all that ask for as many threads share them
+            self._borrowed = _capi.runtime(threads)
+            return
+
+        def tell(_, level, file, line, text, length):
+            log(LEVELS[min(max(level, 0), 3)], ctypes.string_at(text, length).decode(errors="replace"))
+        self._log = _capi.LOG(tell)
+        given = _capi.options(_capi.RuntimeOptions, threads=threads, log=ctypes.cast(self._log, ctypes.c_void_p),
+                              log_level=LEVELS.index(log_level))
+        self._borrowed = self._pointer = make("runtime_create", ctypes.byref(given))
+
+    def __del__(self):
+        pointer, self._pointer = getattr(self, "_pointer", None), None
+        if pointer:
+            library.kelp_runtime_release(pointer)
+
+    def load(self, plan_or_path):
+        """An Engine of a plan: a Plan or bytes, or the path of a file, which is mapped and whose weights are used where they lie."""
+        if isinstance(plan_or_path, (str, os.PathLike)):
+            return Engine(make("engine_load_file", self._borrowed, os.fsencode(plan_or_path)), self)
+        data = plan_or_path if isinstance(plan_or_path, bytes) else bytes(plan_or_path)
+        kept = numpy.frombuffer(data, "uint8")
+        return Engine(make("engine_load", self._borrowed, kept.ctypes.data, len(data), b"plan", None, None), (self, kept))
 
 
 class Context:
@@ -59,36 +106,40 @@ class Context:
         # not the engine itself, which keeps contexts for `run` and would then never go
         self._inputs, self._outputs, self._input_index, self._kept = engine.inputs, engine.outputs, engine._input_index, engine._kept
         self._pointer = make("context_create", engine._pointer)
-        self._made, self._failures = {}, []
-        self._place = _capi.PLACE(allocator(self._made, self._failures))
+        self._made, self._given, self._failures = {}, {}, []
+        self._place = _capi.PLACE(allocator(self._made, self._given, self._failures))
         if profile is not None:
             call("context_set_profile", self._pointer, profile)
         try:
             for i in range(len(engine.outputs)):
                 call("context_set_output_allocator", self._pointer, i, ctypes.cast(self._place, ctypes.c_void_p), None)
+            self._asks = True
         except KelpError as error:  # not every provider asks for places: outputs are then copied from where it put them
             if error.code != Code.UNIMPLEMENTED:
                 raise
+            self._asks = False
 
     def __del__(self):
         pointer, self._pointer = getattr(self, "_pointer", None), None
         if pointer:
             library.kelp_context_destroy(pointer)
 
-    def run(self, inputs):
+    def run(self, inputs, out=None):
         """Runs: {name: array} of every input to {name: array} of every output.
 
-        Inputs are read where they lie: numpy arrays of the input's type, contiguous. Outputs are written into new arrays. The GIL is
-        released meanwhile.
+        Inputs are read where they lie: arrays of the input's type, contiguous, numpy's or anything with DLPack or the buffer protocol.
+        Outputs are written into the arrays of `out`, {name: array} of as many bytes at least, and into new ones where it names none; what
+        is returned has the output's shape, over that memory. The GIL is released meanwhile.
         """
         bound = []
+        self._give(out or {})
         for name in inputs:
             if name not in self._input_index:
                 raise refused("input", name, self._inputs)
         for index, info in enumerate(self._inputs):
             if info.name not in inputs:
                 raise KelpError(f"input '{info.name}' is missing: {info.dtype} {info.shape}", Code.INVALID_ARGUMENT)
-            bound.append(self._bind(index, info, numpy.asarray(inputs[info.name])))
+            bound.append(self._bind(index, info, _capi.as_array(inputs[info.name])))
         self._made.clear()
         self._failures.clear()
         try:
@@ -97,8 +148,29 @@ class Context:
             if self._failures:
                 raise self._failures[0] from None
             raise
+        finally:
+            self._given.clear()
         del bound
         return {info.name: self._result(i) for i, info in enumerate(self._outputs)}
+
+    def _give(self, out):
+        names = {info.name: i for i, info in enumerate(self._outputs)}
+        for name, value in out.items():
+            if name not in names:
+                raise refused("output", name, self._outputs)
+            array, info = _capi.as_array(value), self._outputs[names[name]]
+            if array is not value and not hasattr(type(value), "__dlpack__"):
+                raise KelpError(f"output '{name}' is to be written into a {type(value).__name__}: expected an array", Code.INVALID_ARGUMENT)
+            if not self._asks:
+                raise KelpError(f"the engine's provider writes output '{name}' to memory of its own: leave it out of `out`",
+                                Code.UNIMPLEMENTED)
+            if _capi.dtype_number(array.dtype) != info._number or not array.flags.writeable or not array.flags.c_contiguous:
+                raise KelpError(f"output '{name}' cannot be written into this array: expected a contiguous, writable array of {info.dtype}, "
+                                f"found {array.dtype}, {'writable' if array.flags.writeable else 'read-only'}, "
+                                f"strides {array.strides}", Code.INVALID_ARGUMENT)
+            if array.dtype.name in _capi.PACKED:
+                raise KelpError(f"output '{name}' of {info.dtype} is unpacked on its way: leave it out of `out`", Code.UNIMPLEMENTED)
+            self._given[names[name]] = name, array.reshape(-1).view("uint8")
 
     def _bind(self, index, info, array):
         what = f"input '{info.name}'"
@@ -153,28 +225,20 @@ class Engine:
 
     @classmethod
     def load(cls, plan_or_path, threads=0):
-        """Loads a plan: a Plan or bytes, or the path of a file, which is mapped and whose weights are used where they lie.
-
-        threads: that a run may use, the caller's counted; 0: all CPUs.
-        """
-        runtime = _capi.runtime(threads)
-        if isinstance(plan_or_path, (str, os.PathLike)):
-            return cls(make("engine_load_file", runtime, os.fsencode(plan_or_path)))
-        data = plan_or_path if isinstance(plan_or_path, bytes) else bytes(plan_or_path)
-        kept = numpy.frombuffer(data, "uint8")
-        return cls(make("engine_load", runtime, kept.ctypes.data, len(data), b"plan", None, None), kept)
+        """`Runtime(threads).load(plan_or_path)`."""
+        return Runtime(threads).load(plan_or_path)
 
     def create_context(self, profile=None):
         """A Context of its own, held to the shapes of a profile when one is given."""
         return Context(self, profile)
 
-    def run(self, inputs):
+    def run(self, inputs, out=None):
         """As `Context.run`, in a context that no other thread uses now."""
         with self._lock:
             context = self._idle.pop() if self._idle else None
         context = context or Context(self)
         try:
-            return context.run(inputs)
+            return context.run(inputs, out)
         finally:
             with self._lock:
                 self._idle.append(context)

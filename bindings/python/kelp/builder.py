@@ -18,7 +18,7 @@ import tempfile
 
 from . import _capi
 from ._capi import call, get, library, make
-from ._engine import Context, Engine, IoInfo
+from ._engine import Context, Engine, IoInfo, Runtime
 from ._error import Code, KelpError
 from ._layers import (Activation, Collective, Coordinates, Elementwise, Fill, GatherMode, Interpolation, Layer, LayerType, Layers, Loop,
                       LoopOutput, MatrixOp, PaddingMode, Pooling, Reduce, Rounding, SampleMode, ScaleMode, ScatterMode, Tensor, Unary,
@@ -26,7 +26,8 @@ from ._layers import (Activation, Collective, Coordinates, Elementwise, Fill, Ga
 
 __all__ = ["Activation", "BuilderFlag", "Builder", "Collective", "Conditional", "Context", "Coordinates", "Elementwise", "Engine", "Fill",
            "GatherMode", "Interpolation", "IoInfo", "Layer", "LayerType", "Loop", "LoopOutput", "MatrixOp", "MemoryPool", "Network",
-           "PaddingMode", "Plan", "Pooling", "Reduce", "Rounding", "SampleMode", "ScaleMode", "ScatterMode", "Tensor", "Unary"]
+           "PaddingMode", "Plan", "Pooling", "Reduce", "Rounding", "Runtime",
+           "SampleMode", "ScaleMode", "ScatterMode", "Tensor", "Unary"]
 
 
 class BuilderFlag(enum.IntFlag):
@@ -147,11 +148,13 @@ class Builder:
 
     provider: who builds: "cpu", "null", "tensorrt" or the name of one that was registered.
     threads: that a build may use; 0: all CPUs.
+    runtime: a Runtime to build on, whose threads and log it uses; None: one of `threads`.
     """
 
-    def __init__(self, provider="cpu", threads=0):
+    def __init__(self, provider="cpu", threads=0, runtime=None):
         self._pointer = None
-        self._pointer = make("builder_create", _capi.runtime(threads), provider.encode())
+        self._runtime = runtime or Runtime(threads)
+        self._pointer = make("builder_create", self._runtime._borrowed, provider.encode())
         self.provider = provider
 
     def __del__(self):

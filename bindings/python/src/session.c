@@ -482,15 +482,16 @@ static int invoke(run *r) {
     int wants = wants_notes(r);
     if (wants < 0)
         return -1;
-    if (wants)
-        kelp_context_set_profiler(r->place.context, note, &taken);
+    kelp_status *status = wants ? kelp_context_set_profiler(r->place.context, note, &taken) : NULL;
+    if (status != NULL)
+        return fail_run(r, status);
     kpy_watch_begin(&watch, r->terminate);
     bool asks = watch.main || watch.terminate != NULL;
     kelp_context_set_interrupt(r->place.context, asks ? kpy_watch_stops : NULL, &watch);
-    kelp_status *status = kelp_context_invoke(r->place.context);
+    status = kelp_context_invoke(r->place.context);
     bool raised = kpy_watch_end(&watch);
     if (wants)
-        kelp_context_set_profiler(r->place.context, NULL, NULL);
+        kelp_status_free(kelp_context_set_profiler(r->place.context, NULL, NULL)); /* as above */
     if (status == NULL && !raised)
         return wants ? tell_options(r, &taken) : 0;
     PyMem_RawFree(taken.items);

@@ -12,10 +12,12 @@
 static void destroy(void *userp) {
     trt_loaded *loaded = userp;
     if (loaded->cuda != NULL)
-        kelp_status_free(trt_cuda_use(loaded->cuda, loaded->device));
+        kelp_status_free(kelp_cuda_use(loaded->cuda, loaded->device));
+    trt_destroy(loaded->config);
+    trt_destroy(loaded->cache);
     trt_destroy(loaded->engine);
     trt_destroy(loaded->runtime);
-    trt_cuda_destroy(loaded->cuda);
+    kelp_cuda_destroy(loaded->cuda);
     trt_log_destroy(loaded->log);
     kelp_free(loaded->allocator, loaded->inputs, loaded->input_count * sizeof *loaded->inputs);
     kelp_free(loaded->allocator, loaded->outputs, loaded->output_count * sizeof *loaded->outputs);
@@ -27,7 +29,7 @@ static kelp_status *inspect(void *userp, bool json,
                             void (*write)(void *userp, const char *text, size_t length),
                             void *write_userp) {
     trt_loaded *e = userp;
-    KELP_TRY(trt_cuda_use(e->cuda, e->device));
+    KELP_TRY(kelp_cuda_use(e->cuda, e->device));
     trt_log_clear(e->log);
     trt_inspector *inspector = trt_engine_create_engine_inspector(e->m, e->engine);
     const char *text =
@@ -99,7 +101,7 @@ static kelp_status *set_weights(trt_loaded *e, trt_refitter *refitter,
 static kelp_status *refit(void *userp, const kelp_weights *weights, size_t count) {
     trt_loaded *e = userp;
     trt_refitter *refitter = NULL;
-    KELP_TRY(trt_cuda_use(e->cuda, e->device));
+    KELP_TRY(kelp_cuda_use(e->cuda, e->device));
     kelp_status *status = trt_create_refitter(e->library, e->log, e->engine, &refitter);
     for (size_t i = 0; status == NULL && i < count; i++)
         status = set_weights(e, refitter, &weights[i]);
@@ -107,6 +109,76 @@ static kelp_status *refit(void *userp, const kelp_weights *weights, size_t count
         status = trt_check(e->log, trt_refitter_refit_cuda_engine(e->m, refitter), "refitting");
     trt_destroy(refitter);
     return status;
+}
+
+/* ---- what runs have compiled: TensorRT-RTX keeps it in a cache ---- */
+static kelp_status *set_runtime_cache(void *userp, const void *data, size_t size_bytes) {
+    trt_loaded *e = userp;
+    KELP_TRY(trt_require(e->library, TRT_M_runtime_config_create_runtime_cache));
+    KELP_TRY(kelp_cuda_use(e->cuda, e->device));
+    trt_log_clear(e->log);
+    trt_runtime_config *config = trt_engine_create_runtime_config(e->m, e->engine);
+    trt_runtime_cache *cache =
+        config != NULL ? trt_runtime_config_create_runtime_cache(e->m, config) : NULL;
+    kelp_status *status = NULL;
+    if (cache == NULL)
+        status = trt_log_failure(e->log, KELP_INTERNAL, "TensorRT: cannot make a runtime cache");
+    if (status == NULL && size_bytes > 0 &&
+        !trt_runtime_cache_deserialize(e->m, cache, data, size_bytes))
+        status = trt_log_failure(e->log, KELP_INVALID_ARGUMENT,
+                                 "TensorRT: the runtime cache of %zu bytes is refused", size_bytes);
+    if (status == NULL)
+        status = trt_check(e->log, trt_runtime_config_set_runtime_cache(e->m, config, cache),
+                           "taking a runtime cache");
+    if (status != NULL) {
+        trt_destroy(config);
+        trt_destroy(cache);
+        return status;
+    }
+    trt_destroy(e->config);
+    trt_destroy(e->cache);
+    e->config = config;
+    e->cache = cache;
+    return NULL;
+}
+
+static kelp_status *write_runtime_cache(void *userp,
+                                        void (*write)(void *userp, const char *data, size_t length),
+                                        void *write_userp) {
+    trt_loaded *e = userp;
+    if (e->cache == NULL)
+        return KELP_ERROR(KELP_FAILED_PRECONDITION,
+                          "the engine keeps no runtime cache: set one, of 0 bytes for a new one, "
+                          "before contexts are made");
+    KELP_TRY(kelp_cuda_use(e->cuda, e->device));
+    trt_log_clear(e->log);
+    trt_memory *bytes = trt_runtime_cache_serialize(e->m, e->cache);
+    if (bytes == NULL)
+        return trt_log_failure(e->log, KELP_INTERNAL, "TensorRT: cannot write the runtime cache");
+    write(write_userp, trt_memory_data(e->m, bytes), trt_memory_size(e->m, bytes));
+    trt_destroy(bytes);
+    return NULL;
+}
+
+/* ---- weights that may stay in host memory ---- */
+static kelp_status *streamable_weights(void *userp, size_t *out_bytes) {
+    trt_loaded *e = userp;
+    int64_t size = trt_engine_get_streamable_weights_size(e->m, e->engine);
+    *out_bytes = size > 0 ? (size_t)size : 0;
+    return NULL;
+}
+
+static kelp_status *set_weight_budget(void *userp, size_t device_bytes) {
+    trt_loaded *e = userp;
+    int64_t budget = device_bytes > INT64_MAX ? INT64_MAX : (int64_t)device_bytes;
+    KELP_TRY(kelp_cuda_use(e->cuda, e->device));
+    trt_log_clear(e->log);
+    if (trt_engine_set_weight_streaming_budget_v2(e->m, e->engine, budget))
+        return NULL;
+    return trt_log_failure(e->log, KELP_FAILED_PRECONDITION,
+                           "TensorRT: a budget of %zu bytes for weights is refused (build with "
+                           "KELP_BUILD_WEIGHT_STREAMING, and set it before contexts are made)",
+                           device_bytes);
 }
 
 /* ---- load ---- */
@@ -145,9 +217,9 @@ static kelp_status *read_tensors(trt_loaded *e) {
 static kelp_status *open_engine(trt_loaded *e, kelp_runtime *runtime, const void *data,
                                 size_t size_bytes) {
     KELP_TRY(trt_runtime_log(runtime, &e->log));
-    kelp_status *driver = trt_cuda_open(e->allocator, &e->cuda);
+    kelp_status *driver = kelp_cuda_open(e->allocator, &e->cuda);
     if (driver == NULL)
-        driver = trt_cuda_use(e->cuda, e->device);
+        driver = kelp_cuda_use(e->cuda, e->device);
     kelp_status *status = trt_create_runtime(e->library, e->log, &e->runtime);
     if (status == NULL)
         status = trt_deserialize(e->library, e->log, e->runtime, data, size_bytes, &e->engine);
@@ -178,7 +250,68 @@ static const kelp_engine_vtbl vtbl = {
     .prepare = trt_context_shapes,
     .invoke = trt_context_run,
     .enqueue = trt_context_run_on,
+    .set_output_device = trt_context_output_device,
+    .set_output_allocator = trt_context_output_place,
+    .set_workspace = trt_context_memory,
+    .set_profiler = trt_context_times,
+    .capture = trt_context_capture,
+    .replay = trt_capture_run,
+    .destroy_capture = trt_capture_free,
+    .set_runtime_cache = set_runtime_cache,
+    .write_runtime_cache = write_runtime_cache,
+    .streamable_weights = streamable_weights,
+    .set_weight_budget = set_weight_budget,
 };
+
+/* Bounds of inputs that give shapes by their values are left to TensorRT. */
+static void read_bounds(const trt_loaded *e, size_t profile, size_t input, kelp_shape out[3]) {
+    static const trt_opt_profile_selector selectors[] = {
+        [KELP_PROFILE_MIN] = TRT_OPT_PROFILE_SELECTOR_MIN,
+        [KELP_PROFILE_OPT] = TRT_OPT_PROFILE_SELECTOR_OPT,
+        [KELP_PROFILE_MAX] = TRT_OPT_PROFILE_SELECTOR_MAX,
+    };
+    for (int which = 0; which < 3; which++) {
+        trt_dims dims = trt_engine_get_profile_shape(e->m, e->engine, e->inputs[input].name,
+                                                     (int32_t)profile, selectors[which]);
+        out[which].rank = dims.rank;
+        for (int32_t i = 0; i < dims.rank && i < TRT_MAX_DIMS; i++)
+            out[which].d[i] = dims.d[i];
+    }
+}
+
+/* The names are the refitter's, which lives until the engine was wrapped. */
+typedef struct loaded_parts {
+    kelp_shape (*bounds)[3];
+    size_t bounds_count;
+    trt_refitter *refitter;
+    const char **names;
+    size_t name_count;
+} loaded_parts;
+
+static kelp_status *read_parts(trt_loaded *e, size_t profiles, loaded_parts *parts) {
+    parts->bounds_count = profiles * e->input_count;
+    KELP_TRY(kelp_alloc_zero(e->allocator, parts->bounds_count, sizeof *parts->bounds,
+                             (void **)&parts->bounds));
+    for (size_t i = 0; i < parts->bounds_count; i++)
+        read_bounds(e, i / e->input_count, i % e->input_count, parts->bounds[i]);
+    if (!trt_engine_is_refittable(e->m, e->engine))
+        return NULL;
+    KELP_TRY(trt_create_refitter(e->library, e->log, e->engine, &parts->refitter));
+    int32_t count = trt_refitter_get_all_weights(e->m, parts->refitter, 0, NULL);
+    if (count <= 0)
+        return NULL;
+    KELP_TRY(
+        kelp_alloc_zero(e->allocator, (size_t)count, sizeof *parts->names, (void **)&parts->names));
+    parts->name_count = (size_t)count;
+    (void)trt_refitter_get_all_weights(e->m, parts->refitter, count, parts->names);
+    return NULL;
+}
+
+static void free_parts(kelp_allocator allocator, loaded_parts *parts) {
+    kelp_free(allocator, parts->bounds, parts->bounds_count * sizeof *parts->bounds);
+    kelp_free(allocator, parts->names, parts->name_count * sizeof *parts->names);
+    trt_destroy(parts->refitter);
+}
 
 static kelp_status *load(kelp_runtime *runtime, const void *data, size_t size_bytes,
                          const char *label, kelp_engine **out) {
@@ -189,12 +322,19 @@ static kelp_status *load(kelp_runtime *runtime, const void *data, size_t size_by
     e->allocator = runtime->allocator;
     e->library = library;
     e->m = library->methods;
+    loaded_parts found = {0};
+    size_t profiles = 0;
     kelp_status *status = open_engine(e, runtime, data, size_bytes);
+    if (status == NULL) {
+        int32_t count = trt_engine_get_nb_optimization_profiles(e->m, e->engine);
+        profiles = count > 0 ? (size_t)count : 0;
+        status = read_parts(e, profiles, &found);
+    }
     if (status != NULL) {
+        free_parts(runtime->allocator, &found);
         destroy(e);
         return KELP_ANNOTATE(status, "plan '%s' cannot be loaded", label != NULL ? label : "");
     }
-    int32_t profiles = trt_engine_get_nb_optimization_profiles(e->m, e->engine);
     kelp_engine_parts parts = {.struct_size = sizeof parts,
                                .provider = "tensorrt",
                                .vtbl = &vtbl,
@@ -203,8 +343,13 @@ static kelp_status *load(kelp_runtime *runtime, const void *data, size_t size_by
                                .outputs = e->outputs,
                                .input_count = e->input_count,
                                .output_count = e->output_count,
-                               .profile_count = profiles > 0 ? (size_t)profiles : 0};
-    return kelp_engine_wrap(runtime, &parts, out);
+                               .profile_count = profiles,
+                               .profile_shapes = found.bounds,
+                               .refittable = found.names,
+                               .refittable_count = found.name_count};
+    status = kelp_engine_wrap(runtime, &parts, out);
+    free_parts(runtime->allocator, &found);
+    return status;
 }
 
 kelp_status *trt_engine_load(void *self, kelp_runtime *runtime, const void *data, size_t size_bytes,

@@ -4,8 +4,8 @@
 #define KELP_PROVIDERS_TENSORRT_ENGINE_H_
 
 #include "providers/tensorrt/call.h"
-#include "providers/tensorrt/cuda.h"
 
+#include <kelp/cuda.h>
 #include <kelp/engine_provider.h>
 
 /* Read only but for refitting, while which no context runs. */
@@ -14,10 +14,12 @@ typedef struct trt_loaded {
     const trt_library *library;
     const trt_methods *m;
     trt_log *log;
-    trt_cuda *cuda;
+    kelp_cuda *cuda;
     int device; /* all of it is on this one */
     trt_runtime *runtime;
     trt_engine *engine;
+    trt_runtime_config *config; /* of contexts, with the cache; NULL until a cache was given */
+    trt_runtime_cache *cache;
     kelp_io_info *inputs, *outputs; /* names are the engine's */
     size_t input_count, output_count;
 } trt_loaded;
@@ -30,6 +32,14 @@ kelp_status *trt_context_bind_input(void *context, size_t index,
                                     const kelp_tensor *tensor) KELP_MUST_USE;
 kelp_status *trt_context_bind_output(void *context, size_t index, void *data,
                                      size_t capacity_bytes) KELP_MUST_USE;
+kelp_status *trt_context_output_place(void *context, size_t index, kelp_output_allocator fn,
+                                      void *userp) KELP_MUST_USE;
+kelp_status *trt_context_output_device(void *context, size_t index, DLDevice device) KELP_MUST_USE;
+kelp_status *trt_context_memory(void *context, void *data, size_t size_bytes) KELP_MUST_USE;
+kelp_status *trt_context_times(void *context, kelp_profile_fn fn, void *userp) KELP_MUST_USE;
+kelp_status *trt_context_capture(void *context, void **out, size_t *out_steps) KELP_MUST_USE;
+kelp_status *trt_capture_run(void *capture, kelp_tensor *out_outputs) KELP_MUST_USE;
+void trt_capture_free(void *capture);
 kelp_status *trt_context_shapes(void *context, kelp_tensor *out_outputs) KELP_MUST_USE;
 kelp_status *trt_context_run(void *context, kelp_tensor *out_outputs) KELP_MUST_USE;
 kelp_status *trt_context_run_on(void *context, void *native_stream) KELP_MUST_USE;

@@ -3,7 +3,8 @@
 #include "providers/tensorrt/provider.h"
 
 #include "providers/providers.h"
-#include "providers/tensorrt/cuda.h"
+
+#include <kelp/cuda.h>
 
 #include <pthread.h>
 #include <stdio.h>
@@ -69,27 +70,27 @@ static void put(const sink *s, const char *label, const char *text) {
 }
 
 static kelp_status *describe_devices(const sink *s) {
-    trt_cuda *cuda = NULL;
+    kelp_cuda *cuda = NULL;
     char text[256];
-    kelp_status *status = trt_cuda_open(kelp_allocator_system(), &cuda);
+    kelp_status *status = kelp_cuda_open(kelp_allocator_system(), &cuda);
     if (status != NULL) {
         put(s, "driver", kelp_status_message(status));
         kelp_status_free(status);
         return NULL; /* without one engines are built all the same */
     }
-    int version = trt_cuda_driver_version(cuda);
+    int version = kelp_cuda_driver_version(cuda);
     snprintf(text, sizeof text, "of CUDA %d.%d", version / 1000, version % 1000 / 10);
     put(s, "driver", text);
-    for (int i = 0; status == NULL && i < trt_cuda_device_count(cuda); i++) {
-        trt_cuda_device device;
-        status = trt_cuda_describe(cuda, i, &device);
+    for (int i = 0; status == NULL && i < kelp_cuda_device_count(cuda); i++) {
+        kelp_cuda_device device;
+        status = kelp_cuda_describe(cuda, i, &device);
         if (status != NULL)
             break;
         snprintf(text, sizeof text, "%d: %s, compute capability %d.%d, %zu MiB", i, device.name,
                  device.compute_major, device.compute_minor, device.memory_bytes >> 20);
         put(s, "device", text);
     }
-    trt_cuda_destroy(cuda);
+    kelp_cuda_destroy(cuda);
     return status;
 }
 

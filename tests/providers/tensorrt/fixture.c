@@ -2,7 +2,7 @@
 /* See fixture.h. */
 #include "fixture.h"
 
-#include "providers/tensorrt/cuda.h"
+#include <kelp/cuda.h>
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -89,9 +89,9 @@ const uint8_t *engine_data(const build *b, size_t *out_size) {
 }
 
 void needs_no_gpu(void) {
-    trt_cuda *cuda = NULL;
-    kelp_status *status = trt_cuda_open(kelp_allocator_system(), &cuda);
-    trt_cuda_destroy(cuda);
+    kelp_cuda *cuda = NULL;
+    kelp_status *status = kelp_cuda_open(kelp_allocator_system(), &cuda);
+    kelp_cuda_destroy(cuda);
     if (status == NULL)
         skip();
     kelp_status_free(status);

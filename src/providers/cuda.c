@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The driver's functions by name, and its errors in words. */
-#include "providers/tensorrt/cuda.h"
+#include <kelp/cuda.h>
 
 #include "base/alloc.h"
 #include "base/checked.h"
+#include "base/dl.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+
+_Static_assert(sizeof(void *) == sizeof(uint64_t), "a CUdeviceptr is an unsigned long long");
 
 #define MOST_DEVICES 64
 #define OUT_OF_MEMORY 2
@@ -17,7 +20,8 @@
 #define COMPUTE_MAJOR 75 /* CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR */
 #define COMPUTE_MINOR 76
 
-/* X(field, symbol, parameters): all answer with a CUresult. */
+/* X(field, symbol, parameters): all answer with a CUresult. A CUdeviceptr has 64 bits, as pointers
+ * have here, and is passed like them. */
 #define DRIVER(X)                                                                              \
     X(init, "cuInit", (unsigned flags))                                                        \
     X(driver_version, "cuDriverGetVersion", (int *out))                                        \
@@ -31,15 +35,15 @@
     X(context_retain, "cuDevicePrimaryCtxRetain", (void **out, int device))                    \
     X(context_release, "cuDevicePrimaryCtxRelease_v2", (int device))                           \
     X(context_set, "cuCtxSetCurrent", (void *context))                                         \
-    X(memory_alloc, "cuMemAlloc_v2", (uint64_t * out, size_t size))                            \
-    X(memory_free, "cuMemFree_v2", (uint64_t pointer))                                         \
+    X(memory_alloc, "cuMemAlloc_v2", (void **out, size_t size))                                \
+    X(memory_free, "cuMemFree_v2", (void *pointer))                                            \
     X(host_alloc, "cuMemAllocHost_v2", (void **out, size_t size))                              \
     X(host_free, "cuMemFreeHost", (void *pointer))                                             \
     X(memory_info, "cuMemGetInfo_v2", (size_t * free_bytes, size_t * total_bytes))             \
-    X(upload, "cuMemcpyHtoDAsync_v2", (uint64_t to, const void *from, size_t size, void *s))   \
-    X(download, "cuMemcpyDtoHAsync_v2", (void *to, uint64_t from, size_t size, void *s))       \
-    X(copy, "cuMemcpyDtoDAsync_v2", (uint64_t to, uint64_t from, size_t size, void *s))        \
-    X(fill, "cuMemsetD8Async", (uint64_t to, unsigned char value, size_t count, void *s))      \
+    X(upload, "cuMemcpyHtoDAsync_v2", (void *to, const void *from, size_t size, void *s))      \
+    X(download, "cuMemcpyDtoHAsync_v2", (void *to, const void *from, size_t size, void *s))    \
+    X(copy, "cuMemcpyDtoDAsync_v2", (void *to, const void *from, size_t size, void *s))        \
+    X(fill, "cuMemsetD8Async", (void *to, unsigned char value, size_t count, void *s))         \
     X(stream_create, "cuStreamCreate", (void **out, unsigned flags))                           \
     X(stream_wait, "cuStreamSynchronize", (void *stream))                                      \
     X(stream_destroy, "cuStreamDestroy_v2", (void *stream))                                    \
@@ -56,7 +60,7 @@
     X(graph_destroy, "cuGraphDestroy", (void *graph))                                          \
     X(graph_exec_destroy, "cuGraphExecDestroy", (void *graph))
 
-struct trt_cuda {
+struct kelp_cuda {
     kelp_allocator allocator;
     kelp_dl dl; /* stays loaded: TensorRT uses it as well */
     int version, count;
@@ -67,7 +71,7 @@ struct trt_cuda {
 #undef X
 };
 
-static kelp_status *failed(const trt_cuda *cuda, int code, const char *call) {
+static kelp_status *failed(const kelp_cuda *cuda, int code, const char *call) {
     const char *name = NULL, *words = NULL;
     if (code == 0)
         return NULL;
@@ -79,12 +83,12 @@ static kelp_status *failed(const trt_cuda *cuda, int code, const char *call) {
 }
 #define CUDA_TRY(cuda, field, ...) KELP_TRY(failed((cuda), (cuda)->field(__VA_ARGS__), #field))
 
-static kelp_status *load(trt_cuda *cuda) {
+static kelp_status *load(kelp_cuda *cuda) {
     static const struct {
         const char *symbol;
         size_t offset;
     } functions[] = {
-#define X(field, symbol, parameters) {symbol, offsetof(trt_cuda, field)},
+#define X(field, symbol, parameters) {symbol, offsetof(kelp_cuda, field)},
         DRIVER(X)
 #undef X
     };
@@ -113,7 +117,7 @@ static kelp_status *load(trt_cuda *cuda) {
     return NULL;
 }
 
-static kelp_status *start(trt_cuda *cuda) {
+static kelp_status *start(kelp_cuda *cuda) {
     KELP_TRY(load(cuda));
     (void)cuda->driver_version(&cuda->version); /* 0 when it does not know */
     int code = cuda->init(0);
@@ -125,10 +129,10 @@ static kelp_status *start(trt_cuda *cuda) {
     return failed(cuda, code, "init");
 }
 
-kelp_status *trt_cuda_open(kelp_allocator allocator, trt_cuda **out) {
-    trt_cuda *cuda = NULL;
+kelp_status *kelp_cuda_open(kelp_allocator allocator, kelp_cuda **out) {
+    kelp_cuda *cuda = NULL;
     *out = NULL;
-    KELP_TRY(KELP_NEW(allocator, trt_cuda, &cuda));
+    KELP_TRY(KELP_NEW(allocator, kelp_cuda, &cuda));
     cuda->allocator = allocator;
     if (pthread_mutex_init(&cuda->lock, NULL) != 0) {
         kelp_free(allocator, cuda, sizeof *cuda);
@@ -136,14 +140,14 @@ kelp_status *trt_cuda_open(kelp_allocator allocator, trt_cuda **out) {
     }
     kelp_status *status = start(cuda);
     if (status != NULL) {
-        trt_cuda_destroy(cuda);
+        kelp_cuda_destroy(cuda);
         return status;
     }
     *out = cuda;
     return NULL;
 }
 
-void trt_cuda_destroy(trt_cuda *cuda) {
+void kelp_cuda_destroy(kelp_cuda *cuda) {
     if (cuda == NULL)
         return;
     for (int i = 0; i < MOST_DEVICES; i++) {
@@ -156,24 +160,24 @@ void trt_cuda_destroy(trt_cuda *cuda) {
 }
 
 /* ---- devices ---- */
-int trt_cuda_driver_version(const trt_cuda *cuda) {
+int kelp_cuda_driver_version(const kelp_cuda *cuda) {
     return cuda->version;
 }
 
-int trt_cuda_device_count(const trt_cuda *cuda) {
+int kelp_cuda_device_count(const kelp_cuda *cuda) {
     return cuda->count;
 }
 
-static kelp_status *check_device(const trt_cuda *cuda, int device) {
+static kelp_status *check_device(const kelp_cuda *cuda, int device) {
     if (device >= 0 && device < cuda->count && device < MOST_DEVICES)
         return NULL;
     return KELP_ERROR(KELP_OUT_OF_RANGE, "there is no GPU %d, only 0 to %d", device,
                       cuda->count - 1);
 }
 
-kelp_status *trt_cuda_describe(const trt_cuda *cuda, int device, trt_cuda_device *out) {
+kelp_status *kelp_cuda_describe(const kelp_cuda *cuda, int device, kelp_cuda_device *out) {
     int handle = 0;
-    *out = (trt_cuda_device){0};
+    *out = (kelp_cuda_device){0};
     KELP_TRY(check_device(cuda, device));
     CUDA_TRY(cuda, device_get, &handle, device);
     CUDA_TRY(cuda, device_name, out->name, (int)sizeof out->name, handle);
@@ -183,7 +187,7 @@ kelp_status *trt_cuda_describe(const trt_cuda *cuda, int device, trt_cuda_device
     return NULL;
 }
 
-static kelp_status *retain_context(trt_cuda *cuda, int device, void **out) {
+static kelp_status *retain_context(kelp_cuda *cuda, int device, void **out) {
     kelp_status *status = NULL;
     pthread_mutex_lock(&cuda->lock);
     if (cuda->contexts[device] == NULL) {
@@ -197,7 +201,7 @@ static kelp_status *retain_context(trt_cuda *cuda, int device, void **out) {
     return status;
 }
 
-kelp_status *trt_cuda_use(trt_cuda *cuda, int device) {
+kelp_status *kelp_cuda_use(kelp_cuda *cuda, int device) {
     void *context = NULL;
     KELP_TRY(check_device(cuda, device));
     KELP_TRY(retain_context(cuda, device, &context));
@@ -206,109 +210,109 @@ kelp_status *trt_cuda_use(trt_cuda *cuda, int device) {
 }
 
 /* ---- memory ---- */
-kelp_status *trt_cuda_alloc(const trt_cuda *cuda, size_t size_bytes, trt_cuda_pointer *out) {
-    *out = 0;
+kelp_status *kelp_cuda_alloc(const kelp_cuda *cuda, size_t size_bytes, void **out) {
+    *out = NULL;
     if (size_bytes == 0)
         return NULL;
     return failed(cuda, cuda->memory_alloc(out, size_bytes), "cuMemAlloc");
 }
 
-kelp_status *trt_cuda_free(const trt_cuda *cuda, trt_cuda_pointer pointer) {
-    return pointer != 0 ? failed(cuda, cuda->memory_free(pointer), "cuMemFree") : NULL;
+kelp_status *kelp_cuda_free(const kelp_cuda *cuda, void *pointer) {
+    return pointer != NULL ? failed(cuda, cuda->memory_free(pointer), "cuMemFree") : NULL;
 }
 
-kelp_status *trt_cuda_alloc_host(const trt_cuda *cuda, size_t size_bytes, void **out) {
+kelp_status *kelp_cuda_alloc_host(const kelp_cuda *cuda, size_t size_bytes, void **out) {
     *out = NULL;
     if (size_bytes == 0)
         return NULL;
     return failed(cuda, cuda->host_alloc(out, size_bytes), "cuMemAllocHost");
 }
 
-kelp_status *trt_cuda_free_host(const trt_cuda *cuda, void *pointer) {
+kelp_status *kelp_cuda_free_host(const kelp_cuda *cuda, void *pointer) {
     return pointer != NULL ? failed(cuda, cuda->host_free(pointer), "cuMemFreeHost") : NULL;
 }
 
-kelp_status *trt_cuda_memory(const trt_cuda *cuda, size_t *out_free_bytes,
-                             size_t *out_total_bytes) {
+kelp_status *kelp_cuda_memory(const kelp_cuda *cuda, size_t *out_free_bytes,
+                              size_t *out_total_bytes) {
     return failed(cuda, cuda->memory_info(out_free_bytes, out_total_bytes), "cuMemGetInfo");
 }
 
-kelp_status *trt_cuda_upload(const trt_cuda *cuda, trt_cuda_pointer to, const void *from,
-                             size_t size_bytes, trt_stream stream) {
+kelp_status *kelp_cuda_upload(const kelp_cuda *cuda, void *to, const void *from, size_t size_bytes,
+                              void *stream) {
     return size_bytes > 0
                ? failed(cuda, cuda->upload(to, from, size_bytes, stream), "cuMemcpyHtoDAsync")
                : NULL;
 }
 
-kelp_status *trt_cuda_download(const trt_cuda *cuda, void *to, trt_cuda_pointer from,
-                               size_t size_bytes, trt_stream stream) {
+kelp_status *kelp_cuda_download(const kelp_cuda *cuda, void *to, const void *from,
+                                size_t size_bytes, void *stream) {
     return size_bytes > 0
                ? failed(cuda, cuda->download(to, from, size_bytes, stream), "cuMemcpyDtoHAsync")
                : NULL;
 }
 
-kelp_status *trt_cuda_copy(const trt_cuda *cuda, trt_cuda_pointer to, trt_cuda_pointer from,
-                           size_t size_bytes, trt_stream stream) {
+kelp_status *kelp_cuda_copy(const kelp_cuda *cuda, void *to, const void *from, size_t size_bytes,
+                            void *stream) {
     return size_bytes > 0
                ? failed(cuda, cuda->copy(to, from, size_bytes, stream), "cuMemcpyDtoDAsync")
                : NULL;
 }
 
-kelp_status *trt_cuda_fill(const trt_cuda *cuda, trt_cuda_pointer to, uint8_t value,
-                           size_t size_bytes, trt_stream stream) {
+kelp_status *kelp_cuda_fill(const kelp_cuda *cuda, void *to, uint8_t value, size_t size_bytes,
+                            void *stream) {
     return size_bytes > 0
                ? failed(cuda, cuda->fill(to, value, size_bytes, stream), "cuMemsetD8Async")
                : NULL;
 }
 
 /* ---- streams and events ---- */
-kelp_status *trt_cuda_stream_create(const trt_cuda *cuda, trt_stream *out) {
+kelp_status *kelp_cuda_stream_create(const kelp_cuda *cuda, void **out) {
     *out = NULL;
     return failed(cuda, cuda->stream_create(out, STREAM_NON_BLOCKING), "cuStreamCreate");
 }
 
-kelp_status *trt_cuda_stream_wait(const trt_cuda *cuda, trt_stream stream) {
+kelp_status *kelp_cuda_stream_wait(const kelp_cuda *cuda, void *stream) {
     return failed(cuda, cuda->stream_wait(stream), "cuStreamSynchronize");
 }
 
-void trt_cuda_stream_destroy(const trt_cuda *cuda, trt_stream stream) {
+void kelp_cuda_stream_destroy(const kelp_cuda *cuda, void *stream) {
     if (stream != NULL)
         (void)cuda->stream_destroy(stream); /* fails only after an earlier failure, told then */
 }
 
-kelp_status *trt_cuda_event_create(const trt_cuda *cuda, trt_event *out) {
+kelp_status *kelp_cuda_event_create(const kelp_cuda *cuda, void **out) {
     *out = NULL;
     return failed(cuda, cuda->event_create(out, 0), "cuEventCreate");
 }
 
-kelp_status *trt_cuda_event_record(const trt_cuda *cuda, trt_event event, trt_stream stream) {
+kelp_status *kelp_cuda_event_record(const kelp_cuda *cuda, void *event, void *stream) {
     return failed(cuda, cuda->event_record(event, stream), "cuEventRecord");
 }
 
-kelp_status *trt_cuda_event_wait(const trt_cuda *cuda, trt_event event) {
+kelp_status *kelp_cuda_event_wait(const kelp_cuda *cuda, void *event) {
     return failed(cuda, cuda->event_wait(event), "cuEventSynchronize");
 }
 
-kelp_status *trt_cuda_stream_wait_event(const trt_cuda *cuda, trt_stream stream, trt_event event) {
+kelp_status *kelp_cuda_stream_wait_event(const kelp_cuda *cuda, void *stream, void *event) {
     return failed(cuda, cuda->stream_wait_event(stream, event, 0), "cuStreamWaitEvent");
 }
 
-kelp_status *trt_cuda_event_elapsed(const trt_cuda *cuda, trt_event begin, trt_event end,
-                                    float *out_milliseconds) {
+kelp_status *kelp_cuda_event_elapsed(const kelp_cuda *cuda, void *begin, void *end,
+                                     float *out_milliseconds) {
     return failed(cuda, cuda->event_elapsed(out_milliseconds, begin, end), "cuEventElapsedTime");
 }
 
-void trt_cuda_event_destroy(const trt_cuda *cuda, trt_event event) {
+void kelp_cuda_event_destroy(const kelp_cuda *cuda, void *event) {
     if (event != NULL)
         (void)cuda->event_destroy(event); /* as for streams */
 }
 
 /* ---- graphs ---- */
-kelp_status *trt_cuda_capture_begin(const trt_cuda *cuda, trt_stream stream) {
+kelp_status *kelp_cuda_capture_begin(const kelp_cuda *cuda, void *stream) {
     return failed(cuda, cuda->capture_begin(stream, CAPTURE_THREAD_LOCAL), "cuStreamBeginCapture");
 }
 
-kelp_status *trt_cuda_capture_end(const trt_cuda *cuda, trt_stream stream, trt_cuda_graph *out) {
+kelp_status *kelp_cuda_capture_end(const kelp_cuda *cuda, void *stream, void **out) {
     void *graph = NULL;
     *out = NULL;
     kelp_status *status = failed(cuda, cuda->capture_end(stream, &graph), "cuStreamEndCapture");
@@ -319,11 +323,11 @@ kelp_status *trt_cuda_capture_end(const trt_cuda *cuda, trt_stream stream, trt_c
     return status;
 }
 
-kelp_status *trt_cuda_graph_launch(const trt_cuda *cuda, trt_cuda_graph graph, trt_stream stream) {
+kelp_status *kelp_cuda_graph_launch(const kelp_cuda *cuda, void *graph, void *stream) {
     return failed(cuda, cuda->graph_launch(graph, stream), "cuGraphLaunch");
 }
 
-void trt_cuda_graph_destroy(const trt_cuda *cuda, trt_cuda_graph graph) {
+void kelp_cuda_graph_destroy(const kelp_cuda *cuda, void *graph) {
     if (graph != NULL)
         (void)cuda->graph_exec_destroy(graph); /* as for streams */
 }

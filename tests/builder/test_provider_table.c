@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An engine provider as somebody else writes one, over the public headers: what its table has is
+ * reached through kelp/engine.h, and what a shorter table lacks is told. Its engine copies input x
+ * to output y.
+ */
+#include "support.h"
+
+#include <kelp/engine_provider.h>
+
+typedef struct copy_context {
+    const void *x;
+    size_t elements, allocated;
+    void *y;
+    kelp_output_allocator place;
+    void *place_userp;
+    DLDevice device;
+    kelp_profile_fn told;
+    void *told_userp;
+    void *workspace;
+    int cancelled;
+} copy_context;
+
+static struct {
+    int engines, contexts, captures; /* alive */
+    char cache[16];
+    size_t cache_bytes, budget;
+    copy_context *last;
+} seen;
+
+static void destroy_engine(void *engine) {
+    (void)engine;
+    seen.engines--;
+}
+
+static kelp_status *create_context(void *engine, void **out) {
+    (void)engine;
+    copy_context *context = calloc(1, sizeof *context);
+    assert_non_null(context);
+    seen.contexts++;
+    seen.last = context;
+    *out = context;
+    return NULL;
+}
+
+static void destroy_context(void *context) {
+    assert_int_equal(seen.captures, 0); /* they go first */
+    seen.contexts--;
+    free(context);
+}
+
+static kelp_status *set_profile(void *context, size_t profile) {
+    (void)context, (void)profile;
+    return NULL;
+}
+
+static kelp_status *set_input(void *userp, size_t index, const kelp_tensor *tensor) {
+    copy_context *context = userp;
+    assert_int_equal(index, 0);
+    context->x = tensor->data;
+    context->elements = (size_t)kelp_tensor_elements(tensor);
+    return NULL;
+}
+
+static kelp_status *set_output(void *userp, size_t index, void *data, size_t capacity_bytes) {
+    copy_context *context = userp;
+    (void)index, (void)capacity_bytes;
+    context->y = data;
+    return NULL;
+}
+
+static kelp_status *invoke(void *userp, kelp_tensor *out_outputs) {
+    copy_context *context = userp;
+    int64_t shape[1] = {(int64_t)context->elements};
+    KELP_TRY(kelp_tensor_init(&out_outputs[0], KELP_F32, 1, shape, context->y));
+    if (context->place != NULL)
+        out_outputs[0].data = context->place(context->place_userp, 0, &out_outputs[0],
+                                             context->elements * sizeof(float));
+    if (context->elements > 0)
+        memcpy(out_outputs[0].data, context->x, context->elements * sizeof(float));
+    if (context->told != NULL)
+        context->told(context->told_userp, 0, "Copy", "copy", 1000);
+    return NULL;
+}
+
+static kelp_status *set_output_device(void *userp, size_t index, DLDevice device) {
+    (void)index;
+    ((copy_context *)userp)->device = device;
+    return NULL;
+}
+
+static kelp_status *set_output_allocator(void *userp, size_t index, kelp_output_allocator fn,
+                                         void *fn_userp) {
+    copy_context *context = userp;
+    (void)index;
+    context->place = fn;
+    context->place_userp = fn_userp;
+    return NULL;
+}
+
+static kelp_status *set_workspace(void *userp, void *data, size_t size_bytes) {
+    (void)size_bytes;
+    ((copy_context *)userp)->workspace = data;
+    return NULL;
+}
+
+static kelp_status *set_profiler(void *userp, kelp_profile_fn fn, void *fn_userp) {
+    copy_context *context = userp;
+    context->told = fn;
+    context->told_userp = fn_userp;
+    return NULL;
+}
+
+static void cancel(void *userp) {
+    ((copy_context *)userp)->cancelled++;
+}
+
+static kelp_status *capture(void *context, void **out_capture, size_t *out_steps) {
+    seen.captures++;
+    *out_capture = context;
+    *out_steps = 1;
+    return NULL;
+}
+
+static void destroy_capture(void *userp) {
+    (void)userp;
+    seen.captures--;
+}
+
+static kelp_status *set_runtime_cache(void *engine, const void *data, size_t size_bytes) {
+    (void)engine;
+    if (size_bytes > sizeof seen.cache)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "a cache of %zu bytes", size_bytes);
+    memcpy(seen.cache, data, size_bytes);
+    seen.cache_bytes = size_bytes;
+    return NULL;
+}
+
+static kelp_status *write_runtime_cache(void *engine,
+                                        void (*write)(void *userp, const char *data, size_t length),
+                                        void *userp) {
+    (void)engine;
+    write(userp, seen.cache, seen.cache_bytes);
+    return NULL;
+}
+
+static kelp_status *streamable_weights(void *engine, size_t *out_bytes) {
+    (void)engine;
+    *out_bytes = 4096;
+    return NULL;
+}
+
+static kelp_status *set_weight_budget(void *engine, size_t device_bytes) {
+    (void)engine;
+    seen.budget = device_bytes;
+    return NULL;
+}
+
+static kelp_engine_vtbl table = {
+    .destroy_engine = destroy_engine,
+    .create_context = create_context,
+    .destroy_context = destroy_context,
+    .set_profile = set_profile,
+    .set_input = set_input,
+    .set_output = set_output,
+    .invoke = invoke,
+    .set_output_device = set_output_device,
+    .set_output_allocator = set_output_allocator,
+    .set_workspace = set_workspace,
+    .set_profiler = set_profiler,
+    .cancel = cancel,
+    .capture = capture,
+    .replay = invoke, /* a record is the context itself */
+    .destroy_capture = destroy_capture,
+    .set_runtime_cache = set_runtime_cache,
+    .write_runtime_cache = write_runtime_cache,
+    .streamable_weights = streamable_weights,
+    .set_weight_budget = set_weight_budget,
+};
+
+/* An engine with two profiles of x, of 1 to 4 and 5 to 8 elements. `table_bytes` is how long the
+ * provider believes the table to be. */
+static void open_engine(bench *b, size_t table_bytes) {
+    static const kelp_io_info x = {.name = "x", .dtype = KELP_F32, .rank = 1, .shape = {-1}},
+                              y = {.name = "y", .dtype = KELP_F32, .rank = 1, .shape = {-1}};
+    const kelp_shape bounds[2][3] = {{dims(1, 1), dims(1, 2), dims(1, 4)},
+                                     {dims(1, 5), dims(1, 6), dims(1, 8)}};
+    const char *const names[] = {"weight", "bias"};
+    kelp_runtime_options options = {.struct_size = sizeof options, .threads = 1};
+    *b = (bench){0};
+    check_ok(kelp_runtime_create(&options, &b->runtime));
+    table.struct_size = (uint32_t)table_bytes;
+    kelp_engine_parts parts = {.struct_size = sizeof parts,
+                               .provider = "copy",
+                               .vtbl = &table,
+                               .engine = &seen,
+                               .inputs = &x,
+                               .outputs = &y,
+                               .input_count = 1,
+                               .output_count = 1,
+                               .profile_count = 2,
+                               .profile_shapes = bounds,
+                               .refittable = names,
+                               .refittable_count = 2};
+    seen.engines++;
+    check_ok(kelp_engine_wrap(b->runtime, &parts, &b->engine));
+    check_ok(kelp_context_create(b->engine, &b->context));
+}
+
+static void close_engine(bench *b) {
+    bench_close(b);
+    assert_int_equal(seen.engines, 0);
+    assert_int_equal(seen.contexts, 0);
+    assert_int_equal(seen.captures, 0);
+}
+
+static void profiles_and_names_are_known(void **state) {
+    (void)state;
+    bench b;
+    kelp_shape shape;
+    float x[8] = {0};
+    int64_t six[1] = {6};
+    kelp_tensor tensor;
+    open_engine(&b, sizeof table);
+    assert_int_equal(kelp_engine_profile_count(b.engine), 2);
+    assert_true(kelp_engine_profile_shape(b.engine, 1, 0, KELP_PROFILE_MAX, &shape));
+    assert_int_equal(shape.d[0], 8);
+    assert_int_equal(kelp_engine_refittable_count(b.engine), 2);
+    assert_string_equal(kelp_engine_refittable(b.engine, 1), "bias");
+    check_ok(kelp_tensor_init(&tensor, KELP_F32, 1, six, x));
+    expect_failure(
+        kelp_context_set_input(b.context, 0, &tensor), KELP_INVALID_ARGUMENT,
+        "wrong shape for profile 0: expected from [1] to [4], found [6]; profile 1 takes "
+        "it");
+    check_ok(kelp_context_set_profile(b.context, 1));
+    check_ok(kelp_context_set_input(b.context, 0, &tensor));
+    close_engine(&b);
+}
+
+static void *place(void *userp, size_t index, const kelp_tensor *output, size_t size_bytes) {
+    (void)index, (void)output;
+    assert_int_equal(size_bytes, 2 * sizeof(float));
+    return userp;
+}
+
+static void note(void *userp, size_t step, const char *op_type, const char *name,
+                 uint64_t duration_ns) {
+    assert_int_equal(step, 0);
+    assert_string_equal(op_type, "Copy");
+    assert_string_equal(name, "copy");
+    *(uint64_t *)userp += duration_ns;
+}
+
+static void calls_reach_the_provider(void **state) {
+    (void)state;
+    bench b;
+    float x[2] = {1, 2}, y[2] = {0}, z[2] = {0};
+    uint64_t took_ns = 0;
+    open_engine(&b, sizeof table);
+    bind(b.context, 0, KELP_F32, dims(1, 2), x);
+    check_ok(kelp_context_set_output_device(b.context, 0, (DLDevice){kDLCUDA, 3}));
+    assert_int_equal(seen.last->device.device_id, 3);
+    expect_failure(kelp_context_set_output_device(b.context, 1, (DLDevice){kDLCUDA, 3}),
+                   KELP_INVALID_ARGUMENT, "there is no output 1");
+    check_ok(kelp_context_set_output(b.context, 0, y, sizeof y));
+    check_ok(kelp_context_set_profiler(b.context, note, &took_ns));
+    check_ok(kelp_context_invoke(b.context));
+    check_ok(kelp_context_set_profiler(b.context, NULL, NULL));
+    assert_memory_equal(x, y, sizeof y);
+    assert_int_equal(took_ns, 1000);
+    check_ok(kelp_context_set_output_allocator(b.context, 0, place, z));
+    check_ok(kelp_context_invoke(b.context));
+    assert_memory_equal(x, z, sizeof z);
+    assert_ptr_equal(kelp_context_output(b.context, 0)->data, z);
+    check_ok(kelp_context_set_workspace(b.context, y, sizeof y));
+    assert_ptr_equal(seen.last->workspace, y);
+    kelp_context_cancel(b.context);
+    assert_int_equal(seen.last->cancelled, 1);
+    close_engine(&b);
+}
+
+static void records_go_before_their_context(void **state) {
+    (void)state;
+    bench b;
+    float x[2] = {1, 2}, y[2] = {0};
+    kelp_capture *first, *second;
+    open_engine(&b, sizeof table);
+    bind(b.context, 0, KELP_F32, dims(1, 2), x);
+    check_ok(kelp_context_set_output(b.context, 0, y, sizeof y));
+    check_ok(kelp_context_capture(b.context, &first));
+    check_ok(kelp_context_capture(b.context, &second));
+    assert_int_equal(kelp_capture_step_count(first), 1);
+    x[1] = 5;
+    check_ok(kelp_capture_replay(second));
+    assert_memory_equal(x, y, sizeof y);
+    assert_int_equal(kelp_context_output(b.context, 0)->shape[0], 2);
+    kelp_capture_destroy(first);
+    assert_int_equal(seen.captures, 1);
+    kelp_context_destroy(b.context);
+    b.context = NULL;
+    assert_int_equal(seen.captures, 0);
+    expect_failure(kelp_capture_replay(second), KELP_FAILED_PRECONDITION,
+                   "the context of the captured run is gone");
+    kelp_capture_destroy(second);
+    close_engine(&b);
+}
+
+static void append(void *userp, const char *data, size_t length) {
+    strncat(userp, data, length);
+}
+
+static void what_devices_have(void **state) {
+    (void)state;
+    bench b;
+    size_t bytes;
+    char text[16] = "";
+    open_engine(&b, sizeof table);
+    check_ok(kelp_engine_set_runtime_cache(b.engine, "compiled", 8));
+    check_ok(kelp_engine_write_runtime_cache(b.engine, append, text));
+    assert_string_equal(text, "compiled");
+    check_ok(kelp_engine_streamable_weights(b.engine, &bytes));
+    assert_int_equal(bytes, 4096);
+    check_ok(kelp_engine_set_weight_budget(b.engine, 1024));
+    assert_int_equal(seen.budget, 1024);
+    close_engine(&b);
+}
+
+/* A provider that was compiled against a table that ended with `enqueue`. */
+static void a_shorter_table_lacks_the_rest(void **state) {
+    (void)state;
+    bench b;
+    size_t bytes;
+    kelp_capture *none;
+    char text[16] = "";
+    open_engine(&b, offsetof(kelp_engine_vtbl, set_output_device));
+    expect_failure(kelp_context_set_output_allocator(b.context, 0, place, NULL), KELP_UNIMPLEMENTED,
+                   "provider 'copy' have no output allocators");
+    check_ok(kelp_context_set_output_allocator(b.context, 0, NULL, NULL));
+    check_ok(kelp_context_set_output_device(b.context, 0, (DLDevice){kDLCPU, 0}));
+    expect_failure(kelp_context_set_output_device(b.context, 0, (DLDevice){kDLCUDA, 0}),
+                   KELP_INVALID_ARGUMENT, "can only lie in host memory: found device 0 of type 2");
+    expect_failure(kelp_context_set_workspace(b.context, text, sizeof text), KELP_UNIMPLEMENTED,
+                   "provider 'copy' have no workspace of the caller's");
+    expect_failure(kelp_context_set_profiler(b.context, note, NULL), KELP_UNIMPLEMENTED,
+                   "provider 'copy' have no profiler");
+    expect_failure(kelp_context_capture(b.context, &none), KELP_UNIMPLEMENTED,
+                   "provider 'copy' have no captured runs");
+    expect_failure(kelp_engine_set_runtime_cache(b.engine, "", 0), KELP_UNIMPLEMENTED,
+                   "provider 'copy' have no runtime cache");
+    expect_failure(kelp_engine_write_runtime_cache(b.engine, append, text), KELP_UNIMPLEMENTED,
+                   "no runtime cache");
+    expect_failure(kelp_engine_streamable_weights(b.engine, &bytes), KELP_UNIMPLEMENTED,
+                   "provider 'copy' have no weights that are streamed");
+    expect_failure(kelp_engine_set_weight_budget(b.engine, 1), KELP_UNIMPLEMENTED,
+                   "no weights that are streamed");
+    kelp_context_cancel(b.context);
+    close_engine(&b);
+}
+
+static void the_cpu_has_no_device(void **state) {
+    (void)state;
+    bench b;
+    size_t bytes;
+    bench_open(&b);
+    kelp_net_tensor *x = NULL;
+    kelp_layer *layer = NULL;
+    check_ok(kelp_network_add_input(b.network, "x", KELP_F32, dims(1, 2), &x));
+    check_ok(kelp_network_add_activation(b.network, x, KELP_ACTIVATION_RELU, 0, 0, &layer));
+    check_ok(kelp_network_mark_output(b.network, out_of(layer)));
+    bench_build(&b);
+    expect_failure(kelp_context_set_output_device(b.context, 0, (DLDevice){kDLCUDA, 0}),
+                   KELP_INVALID_ARGUMENT, "of provider 'cpu' can only lie in host memory");
+    expect_failure(kelp_engine_set_runtime_cache(b.engine, "", 0), KELP_UNIMPLEMENTED,
+                   "engines of provider 'cpu' have no runtime cache");
+    expect_failure(kelp_engine_streamable_weights(b.engine, &bytes), KELP_UNIMPLEMENTED,
+                   "engines of provider 'cpu' have no weights that are streamed");
+    bench_close(&b);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(profiles_and_names_are_known),
+        cmocka_unit_test(calls_reach_the_provider),
+        cmocka_unit_test(records_go_before_their_context),
+        cmocka_unit_test(what_devices_have),
+        cmocka_unit_test(a_shorter_table_lacks_the_rest),
+        cmocka_unit_test(the_cpu_has_no_device),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
