@@ -14,6 +14,11 @@
 /* All of them, in order, on the block and on those of its nodes. */
 kelp_status *kelp_passes_run(kelp_block *block) KELP_MUST_USE;
 
+/* Products and convolutions with constant weights → kelp::MatMulBf16, kelp::ConvBf16, in the block
+ * and in those of its nodes; after all others. */
+kelp_status *kelp_passes_run_bf16(kelp_block *block) KELP_MUST_USE;
+kelp_status *kelp_pass_bf16(kelp_block *block) KELP_MUST_USE;
+
 /* Those that have to see constant weights of 8 bits: folding leaves their way to floats alone until
  * they have run. */
 kelp_status *kelp_passes_run_quant(kelp_block *block) KELP_MUST_USE;

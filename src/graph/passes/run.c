@@ -35,6 +35,11 @@ kelp_status *kelp_passes_run_quant(kelp_block *block) {
     return run(block, passes, sizeof passes / sizeof passes[0]);
 }
 
+kelp_status *kelp_passes_run_bf16(kelp_block *block) {
+    static const pass_fn passes[] = {kelp_pass_bf16};
+    return run(block, passes, 1);
+}
+
 kelp_status *kelp_passes_run(kelp_block *block) {
     static const pass_fn passes[] = {
         kelp_pass_simplify, kelp_pass_gelu, kelp_pass_swish,  kelp_pass_attention,

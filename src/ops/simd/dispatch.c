@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which tables of loops this CPU runs. */
+#include "ops/simd/bf16.h"
 #include "ops/simd/int8.h"
 
 #include "ops/ops.h"
@@ -66,6 +67,35 @@ const kelp_int8 *kelp_int8_at(int index) {
         tables[count++] = &kelp_int8_avx512;
     if (count == 3 && __builtin_cpu_supports("avx512vnni"))
         tables[count++] = &kelp_int8_vnni;
+#endif
+    return index >= 0 && index < 4 ? tables[index] : NULL;
+}
+
+const kelp_bf16 *kelp_bf16_get(void) {
+#if defined(__x86_64__)
+    switch (kelp_cpu_isa_level()) {
+    case KELP_ISA_AVX512:
+        return __builtin_cpu_supports("avx512bf16") ? &kelp_bf16_native : &kelp_bf16_avx512;
+    case KELP_ISA_AVX2:
+        return &kelp_bf16_avx2;
+    default:
+        break;
+    }
+#endif
+    return &kelp_bf16_portable;
+}
+
+const kelp_bf16 *kelp_bf16_at(int index) {
+    const kelp_bf16 *tables[4] = {&kelp_bf16_portable};
+#if defined(__x86_64__)
+    int count = 1;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        tables[count++] = &kelp_bf16_avx2;
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq"))
+        tables[count++] = &kelp_bf16_avx512;
+    if (count == 3 && __builtin_cpu_supports("avx512bf16"))
+        tables[count++] = &kelp_bf16_native;
 #endif
     return index >= 0 && index < 4 ? tables[index] : NULL;
 }

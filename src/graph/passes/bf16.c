@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Products and convolutions of floats with constant weights become those that round their operands
+ * to bfloat16. Their attributes and inputs stay as they are, so that the names alone change.
+ */
+#include "graph/passes/passes.h"
+
+#include <string.h>
+
+/* Smaller ones gain nothing: the time goes to finding and finishing them. */
+#define MIN_WEIGHTS 1024
+#define MIN_EXTENT 8
+
+static bool is(const kelp_node *node, const char *domain, const char *op_type) {
+    return strcmp(node->domain, domain) == 0 && strcmp(node->op_type, op_type) == 0;
+}
+
+static bool all_there(const kelp_node *node) {
+    return node->input_count >= 2 && node->output_count >= 1 && node->inputs[0] != NULL &&
+           node->inputs[1] != NULL && node->outputs[0] != NULL;
+}
+
+static const kelp_tensor *float_weights(const kelp_node *node) {
+    const kelp_tensor *weights = all_there(node) ? node->inputs[1]->constant : NULL;
+    return weights != NULL && weights->dtype == KELP_F32 && weights->data != NULL &&
+                   kelp_tensor_elements(weights) >= MIN_WEIGHTS
+               ? weights
+               : NULL;
+}
+
+/* C is one row: a bias of each column. */
+static bool is_row(const kelp_value *c, int64_t n) {
+    int64_t elements = 1;
+    if (c->rank < 1 || c->rank > 2 || c->shape[c->rank - 1] != n)
+        return false;
+    for (int32_t i = 0; i < c->rank; i++)
+        elements *= c->shape[i] < 0 ? 0 : c->shape[i];
+    return elements == n;
+}
+
+static bool is_plain_gemm(const kelp_node *node, const kelp_tensor *weights) {
+    bool turned = kelp_node_attr_i64(node, "transB", 0) != 0;
+    const kelp_value *c = node->input_count > 2 ? node->inputs[2] : NULL;
+    return kelp_node_attr_i64(node, "transA", 0) == 0 &&
+           kelp_node_attr_f32(node, "alpha", 1.0f) == 1.0f &&
+           (c == NULL || (kelp_node_attr_f32(node, "beta", 1.0f) == 1.0f &&
+                          is_row(c, weights->shape[turned ? 0 : 1])));
+}
+
+static bool takes_product(const kelp_node *node) {
+    const kelp_tensor *weights = float_weights(node);
+    if (weights == NULL || weights->rank != 2 || weights->shape[0] < MIN_EXTENT ||
+        weights->shape[1] < MIN_EXTENT)
+        return false;
+    return is(node, "", "MatMul") || is(node, KELP_DOMAIN, "MatMulBias") ||
+           (is(node, "", "Gemm") && is_plain_gemm(node, weights));
+}
+
+/* One channel a group is no product; three axes have no kernel. */
+static bool takes_conv(const kelp_node *node) {
+    const kelp_tensor *weights = float_weights(node);
+    int64_t groups = kelp_node_attr_i64(node, "group", 1);
+    if (weights == NULL || (weights->rank != 3 && weights->rank != 4) || groups < 1 ||
+        weights->shape[1] < 2 || weights->shape[0] / groups < 4)
+        return false;
+    return is(node, "", "Conv") || is(node, KELP_DOMAIN, "ConvAct");
+}
+
+kelp_status *kelp_pass_bf16(kelp_block *block) {
+    for (size_t i = 0; i < block->node_count; i++) {
+        kelp_node *node = block->nodes[i];
+        bool product = !node->removed && takes_product(node);
+        if (!product && (node->removed || !takes_conv(node)))
+            continue;
+        node->op_type = product ? "MatMulBf16" : "ConvBf16";
+        node->domain = KELP_DOMAIN;
+        node->opset_version = 1;
+    }
+    return NULL;
+}

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * kelp::ConvBf16: Conv and ConvAct (X, W, bias[, residual]; Conv's attributes and activation) of
+ * floats over one or two axes with constant weights, whose operands are rounded to bfloat16; sums
+ * and everything else are floats.
+ *
+ * A strip of the input is laid out as planes of pairs of channels, its borders filled with zeros,
+ * one plane for each remainder of rows and columns by the strides. There every kernel position is
+ * an offset, and 32 output positions that follow one another, also around the end of a row, are
+ * two vectors: the planes themselves are the panels of a product, and nothing is unrolled. What
+ * comes out between the rows is not copied to the result. Few output positions are gathered and
+ * multiplied the other way round instead.
+ */
+#include "ops/bf16/conv_weights.h"
+#include "ops/linear/gemm.h"
+#include "ops/nn/window.h"
+
+#define TILE KELP_BF16_COLUMNS
+/* Pairs of weights of an output channel at a time. */
+#define SLICE 288
+/* Bytes of a strip's planes, and of its result: each a part of the second cache. */
+#define STRIP_BYTES (256 << 10)
+/* Output positions up to which they are gathered: a tile's rows. */
+#define FEW_POSITIONS 12
+
+typedef struct conv_plan {
+    kelp_window w;
+    int64_t batch, groups, in_channels, out_channels; /* channels a group */
+    kelp_act act;
+    const kelp_bf16_pair *weights;
+    int64_t weights_step;
+    bool few;
+
+    int64_t pairs, row_phases, column_phases;
+    int64_t strip;        /* output rows */
+    int64_t width, phase; /* of a plane: columns, and pairs of one phase */
+    int64_t plane;        /* from one pair of channels to the next */
+    int64_t across;       /* parts that the output channels are taken in */
+    int64_t planes_pairs, worker_pairs;
+    size_t taps_offset, offset;
+    const kelp_op_args *args;
+    const kelp_bf16 *table;
+    const kelp_simd *simd;
+} conv_plan;
+
+static kelp_status *conv_shapes(kelp_op_args *args) {
+    conv_plan *p = args->plan;
+    int64_t shape[KELP_MAX_RANK];
+    KELP_TRY(kelp_ops_check(args, 2));
+    const kelp_tensor *x = args->inputs[0], *weights = args->inputs[1],
+                      *bias = kelp_ops_in(args, 2), *residual = kelp_ops_in(args, 3);
+    if (x->dtype != KELP_F32)
+        return kelp_ops_bad_type(args, x->dtype);
+    if (weights->rank != x->rank)
+        return kelp_ops_bad_shapes(args, x, weights, "expected as many axes in both");
+    KELP_TRY(kelp_window_init(&p->w, args, x, weights->shape + 2, x->rank - 2));
+    p->groups = kelp_node_attr_i64(args->node, "group", 1);
+    if (p->groups < 1 || x->shape[1] % p->groups != 0 || weights->shape[0] % p->groups != 0 ||
+        weights->shape[1] != x->shape[1] / p->groups)
+        return kelp_ops_bad_shapes(args, x, weights, "the channels do not fit the groups");
+    if (bias != NULL &&
+        (kelp_tensor_elements(bias) != weights->shape[0] || bias->dtype != KELP_F32))
+        return kelp_ops_bad_shapes(args, weights, bias, "expected one bias an output channel");
+    p->batch = x->shape[0];
+    p->in_channels = x->shape[1] / p->groups;
+    p->out_channels = weights->shape[0] / p->groups;
+    int32_t rank = kelp_window_shape(&p->w, p->batch, weights->shape[0], shape);
+    if (residual != NULL && (residual->dtype != KELP_F32 || residual->rank != rank ||
+                             memcmp(residual->shape, shape, (size_t)rank * sizeof *shape) != 0))
+        return kelp_ops_bad_shapes(args, x, residual, "the residual is not shaped like the result");
+    if (!kelp_act_parse(kelp_node_attr_string(args->node, "activation", "", NULL), &p->act))
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "ConvBf16 knows no activation '%s'",
+                          kelp_node_attr_string(args->node, "activation", "", NULL));
+    return kelp_ops_set(args, 0, KELP_F32, rank, shape);
+}
+
+/* ---- sizes ---- */
+static int64_t divide_up(int64_t value, int64_t by) {
+    return (value + by - 1) / by;
+}
+
+/* Rows of a phase that `strip` output rows read. */
+static int64_t phase_rows(const kelp_window *w, int64_t strip) {
+    return strip + (w->kernel[1] - 1) * w->dilation[1] / w->stride[1];
+}
+
+/* Output positions of a strip, those between its rows included. */
+static int64_t positions(const conv_plan *p, int64_t rows) {
+    return (rows - 1) * p->width + p->w.out[2];
+}
+
+/* Cycles, roughly: of the product's tiles, and of laying out the planes. */
+static double strip_cost(const conv_plan *p, int64_t strip) {
+    const kelp_window *w = &p->w;
+    int64_t whole = w->out[1] / strip, rest = w->out[1] % strip;
+    int64_t tiles = whole * divide_up(positions(p, strip), TILE);
+    int64_t rows = whole * phase_rows(w, strip);
+    if (rest > 0) {
+        tiles += divide_up(positions(p, rest), TILE);
+        rows += phase_rows(w, rest);
+    }
+    double product = (double)tiles * 2 * (double)p->out_channels * (double)w->kernel_size;
+    double planes = (double)(rows * p->width * p->row_phases * p->column_phases) * 0.25;
+    return (product + planes) * (double)p->pairs;
+}
+
+static void choose_strip(conv_plan *p, int64_t threads) {
+    const kelp_window *w = &p->w;
+    int64_t row_bytes = p->pairs * p->row_phases * p->column_phases * p->width * 4;
+    int64_t most = STRIP_BYTES / KELP_MAX((int64_t)1, row_bytes) - phase_rows(w, 0);
+    most = KELP_MIN(most, STRIP_BYTES / (4 * p->out_channels * p->width));
+    most = KELP_MAX(most, divide_up(2 * TILE, p->width));
+    most = KELP_MAX((int64_t)1, KELP_MIN(most, w->out[1]));
+    double best = 0;
+    for (int64_t strip = most, tries = 0; strip > 0 && tries < 64; strip--, tries++) {
+        double cost = strip_cost(p, strip);
+        if (tries == 0 || cost < best * 0.99) {
+            best = cost;
+            p->strip = strip;
+        }
+    }
+    /* parts of the output channels, then lower strips, until there is work for all */
+    p->across = 1;
+    int64_t units = p->batch * p->groups * divide_up(w->out[1], p->strip);
+    if (threads > 1 && units < 2 * threads)
+        p->across = KELP_MIN(divide_up(2 * threads, units), divide_up(p->out_channels, 48));
+    units *= p->across;
+    if (threads > 1 && units < 2 * threads && p->strip > 1)
+        p->strip = divide_up(w->out[1], KELP_MIN(w->out[1], divide_up(w->out[1], p->strip) *
+                                                                divide_up(2 * threads, units)));
+}
+
+static kelp_status *too_large(const kelp_op_args *args) {
+    return kelp_ops_bad_shapes(args, args->inputs[0], args->inputs[1], "the kernel is too large");
+}
+
+static kelp_status *reserve_planes(conv_plan *p, kelp_op_args *args) {
+    const kelp_window *w = &p->w;
+    int64_t product = 0, all = 0, threads = kelp_op_env_threads(args->env);
+    p->pairs = divide_up(p->in_channels, 2);
+    p->row_phases = KELP_MIN(w->stride[1], (w->kernel[1] - 1) * w->dilation[1] + 1);
+    p->column_phases = KELP_MIN(w->stride[2], (w->kernel[2] - 1) * w->dilation[2] + 1);
+    if (w->kernel[1] > 1 << 20 || w->kernel[2] > 1 << 20 || w->dilation[1] > 1 << 20 ||
+        w->dilation[2] > 1 << 20 ||
+        !kelp_i64_add(w->out[2], (w->kernel[2] - 1) * w->dilation[2] / w->stride[2], &p->width) ||
+        !kelp_i64_mul(p->width, phase_rows(w, w->out[1]), &all) ||
+        !kelp_i64_mul(all, p->row_phases * p->column_phases, &all) ||
+        !kelp_i64_mul(all, p->pairs * 4, &all))
+        return too_large(args);
+    choose_strip(p, threads);
+    p->phase = phase_rows(w, p->strip) * p->width;
+    p->plane = kelp_bf16_row_step(p->row_phases * p->column_phases * p->phase);
+    int64_t columns = divide_up(positions(p, p->strip), TILE) * TILE;
+    if (!kelp_i64_mul(p->pairs, p->plane, &p->planes_pairs) ||
+        !kelp_i64_mul(p->out_channels, columns, &product))
+        return too_large(args);
+    p->planes_pairs += 2 * TILE; /* whole vectors are read behind the last */
+    p->worker_pairs = p->planes_pairs + (p->width == w->out[2] ? 0 : product);
+    if (!kelp_i64_mul(p->worker_pairs, threads, &all))
+        return too_large(args);
+    KELP_TRY(kelp_ops_scratch(args, w->kernel_size, sizeof(int64_t), &p->taps_offset));
+    return kelp_ops_scratch(args, all, sizeof(kelp_bf16_pair), &p->offset);
+}
+
+static kelp_status *reserve_few(conv_plan *p, kelp_op_args *args) {
+    int64_t depth = p->in_channels * p->w.kernel_size, floats = 0, pairs = 0;
+    int64_t count = p->batch * p->w.out_size;
+    if (!kelp_i64_mul(count, depth + p->out_channels, &floats) ||
+        !kelp_i64_mul(kelp_bf16_gemm_scratch(count, depth), kelp_op_env_threads(args->env), &pairs))
+        return too_large(args);
+    KELP_TRY(kelp_ops_scratch(args, floats, sizeof(float), &p->taps_offset));
+    return kelp_ops_scratch(args, pairs, sizeof(kelp_bf16_pair), &p->offset);
+}
+
+static kelp_status *conv_reshape(const void *state, kelp_op_args *args) {
+    conv_plan *p = args->plan;
+    KELP_TRY(conv_shapes(args));
+    if (kelp_tensor_elements(args->outputs[0]) == 0)
+        return NULL;
+    p->few = p->groups == 1 && p->batch * p->w.out_size <= FEW_POSITIONS && p->out_channels >= 16;
+    KELP_TRY(p->few ? kelp_bf16_conv_panels(state, &p->weights)
+                    : kelp_bf16_conv_rows(state, &p->weights, &p->weights_step));
+    return p->few ? reserve_few(p, args) : reserve_planes(p, args);
+}
+
+/* ---- planes ---- */
+/* Of `extent` places, those [*out_first, *out_last) where place * stride + shift lies in [0, in).
+ */
+static void inside(int64_t extent, int64_t stride, int64_t shift, int64_t in, int64_t *out_first,
+                   int64_t *out_last) {
+    *out_first = shift >= 0 ? 0 : KELP_MIN(extent, divide_up(-shift, stride));
+    *out_last = in - shift <= 0 ? 0 : KELP_MIN(extent, (in - shift - 1) / stride + 1);
+    *out_last = KELP_MAX(*out_first, *out_last);
+}
+
+/* One pair of channels. */
+static void fill_pair(const conv_plan *p, const float *even, const float *odd, int64_t row,
+                      int64_t strip, kelp_bf16_pair *to) {
+    const kelp_window *w = &p->w;
+    int64_t rows = phase_rows(w, strip), top, bottom, left, right;
+    for (int64_t a = 0; a < p->row_phases; a++)
+        for (int64_t b = 0; b < p->column_phases; b++, to += p->phase) {
+            int64_t y = row * w->stride[1] + a - w->before[1], x = b - w->before[2];
+            inside(rows, w->stride[1], y, w->in[1], &top, &bottom);
+            inside(p->width, w->stride[2], x, w->in[2], &left, &right);
+            if (top > 0 || bottom < rows || left > 0 || right < p->width)
+                memset(to, 0, (size_t)(rows * p->width) * sizeof *to);
+            int64_t at = (y + top * w->stride[1]) * w->in[2] + x + left * w->stride[2];
+            int64_t high = bottom - top, wide = right - left;
+            if (high == 0 || wide == 0)
+                continue;
+            if (wide == w->in[2] && wide == p->width && w->stride[1] == 1) { /* without gaps */
+                wide *= high;
+                high = 1;
+            }
+            p->table->pairs(even + at, odd != NULL ? odd + at : NULL, w->stride[1] * w->in[2],
+                            w->stride[2], high, wide, to + top * p->width + left, p->width);
+        }
+}
+
+static void fill_taps(const conv_plan *p, int64_t *taps) {
+    const kelp_window *w = &p->w;
+    for (int64_t a = 0; a < w->kernel[1]; a++)
+        for (int64_t b = 0; b < w->kernel[2]; b++) {
+            int64_t y = a * w->dilation[1], x = b * w->dilation[2];
+            int64_t phase = y % w->stride[1] * p->column_phases + x % w->stride[2];
+            *taps++ = phase * p->phase + y / w->stride[1] * p->width + x / w->stride[2];
+        }
+}
+
+/* ---- run ---- */
+typedef struct part {
+    int64_t image, group, row, rows, channel, channels; /* the channel is one of the group's */
+} part;
+
+static part part_of(const conv_plan *p, int64_t unit) {
+    int64_t strips = divide_up(p->w.out[1], p->strip), each = divide_up(p->out_channels, p->across);
+    part u = {.channel = unit % p->across * each, .row = unit / p->across % strips * p->strip};
+    u.channels = KELP_MAX((int64_t)0, KELP_MIN(each, p->out_channels - u.channel));
+    u.rows = KELP_MIN(p->strip, p->w.out[1] - u.row);
+    u.group = unit / p->across / strips % p->groups;
+    u.image = unit / p->across / strips / p->groups;
+    return u;
+}
+
+static void multiply(const conv_plan *p, const part *u, const kelp_bf16_pair *planes, float *c,
+                     int64_t ldc, int64_t columns) {
+    int64_t taps = p->w.kernel_size, slice = KELP_MAX((int64_t)1, SLICE / taps);
+    const kelp_bf16_pair *rows =
+        p->weights + (u->group * p->out_channels + u->channel) * p->weights_step;
+    for (int64_t s = 0; s < p->pairs; s += slice)
+        for (int64_t at = 0; at < columns; at += TILE)
+            p->table->product(&(kelp_bf16_block){
+                .a = rows + s * taps,
+                .b = planes + s * p->plane + at,
+                .c = c + at,
+                .lda = p->weights_step,
+                .ldc = ldc,
+                .m = u->channels,
+                .n = KELP_MIN((int64_t)TILE, columns - at),
+                .panel = TILE,
+                .steps = KELP_MIN(slice, p->pairs - s),
+                .step = p->plane,
+                .taps = taps,
+                .tap = (const int64_t *)(void *)((char *)p->args->scratch + p->taps_offset),
+                .accumulate = s > 0});
+}
+
+static void run_part(const conv_plan *p, const part *u, kelp_bf16_pair *planes) {
+    const kelp_op_args *args = p->args;
+    const kelp_window *w = &p->w;
+    const kelp_tensor *bias = kelp_ops_in(args, 2), *residual = kelp_ops_in(args, 3);
+    int64_t first = u->image * p->groups + u->group,
+            channel = u->group * p->out_channels + u->channel;
+    const float *x = (const float *)args->inputs[0]->data + first * p->in_channels * w->in_size;
+    int64_t to = (first * p->out_channels + u->channel) * w->out_size + u->row * w->out[2];
+    int64_t columns = positions(p, u->rows), count = u->rows * w->out[2];
+    float *y = (float *)args->outputs[0]->data + to;
+    for (int64_t s = 0; s < p->pairs; s++, x += 2 * w->in_size)
+        fill_pair(p, x, 2 * s + 1 < p->in_channels ? x + w->in_size : NULL, u->row, u->rows,
+                  planes + s * p->plane);
+    bool direct = p->width == w->out[2];
+    float *product = (float *)(void *)(planes + p->planes_pairs);
+    int64_t ld = divide_up(columns, TILE) * TILE;
+    if (direct)
+        multiply(p, u, planes, y, w->out_size, columns);
+    else
+        multiply(p, u, planes, product, ld, ld);
+    for (int64_t c = 0; c < u->channels; c++, y += w->out_size, to += w->out_size) {
+        if (!direct)
+            p->simd->copy_rows(y, w->out[2], product + c * ld, p->width, u->rows, w->out[2]);
+        if (bias != NULL || residual != NULL || p->act != KELP_ACT_NONE)
+            p->simd->finish(y, NULL, bias != NULL ? ((const float *)bias->data)[channel + c] : 0.0f,
+                            residual != NULL ? (const float *)residual->data + to : NULL, count,
+                            p->act);
+    }
+}
+
+static void run_range(void *userp, int64_t begin, int64_t end, int worker) {
+    const conv_plan *p = userp;
+    kelp_bf16_pair *planes =
+        (kelp_bf16_pair *)(void *)((char *)p->args->scratch + p->offset) + worker * p->worker_pairs;
+    for (int64_t unit = begin; unit < end; unit++) {
+        part u = part_of(p, unit);
+        if (u.channels > 0)
+            run_part(p, &u, planes);
+    }
+}
+
+/* ---- few positions ---- */
+/* What output position `at` of an image sees: channels, then taps. */
+static void gather(const conv_plan *p, const float *x, int64_t at, float *to) {
+    const kelp_window *w = &p->w;
+    int64_t row = at / w->out[2] * w->stride[1] - w->before[1];
+    int64_t column = at % w->out[2] * w->stride[2] - w->before[2];
+    for (int64_t c = 0; c < p->in_channels; c++, x += w->in_size)
+        for (int64_t a = 0; a < w->kernel[1]; a++)
+            for (int64_t b = 0; b < w->kernel[2]; b++) {
+                int64_t r = row + a * w->dilation[1], s = column + b * w->dilation[2];
+                *to++ = r >= 0 && r < w->in[1] && s >= 0 && s < w->in[2] ? x[r * w->in[2] + s] : 0;
+            }
+}
+
+static void run_few(const conv_plan *p) {
+    const kelp_op_args *args = p->args;
+    const kelp_tensor *bias = kelp_ops_in(args, 2), *residual = kelp_ops_in(args, 3);
+    int64_t depth = p->in_channels * p->w.kernel_size, size = p->w.out_size;
+    int64_t count = p->batch * size, plane = p->out_channels * size;
+    float *rows = (float *)(void *)((char *)args->scratch + p->taps_offset);
+    float *product = rows + count * depth, *y = args->outputs[0]->data;
+    for (int64_t i = 0; i < count; i++)
+        gather(p, (const float *)args->inputs[0]->data + i / size * p->in_channels * p->w.in_size,
+               i % size, rows + i * depth);
+    kelp_bf16_gemm_run(
+        args->env, &(kelp_bf16_gemm){
+                       .a = rows,
+                       .panels = p->weights,
+                       .c = product,
+                       .m = count,
+                       .n = p->out_channels,
+                       .k = depth,
+                       .lda = depth,
+                       .ldc = p->out_channels,
+                       .bias = bias != NULL ? bias->data : NULL,
+                       .act = residual == NULL ? p->act : KELP_ACT_NONE,
+                       .scratch = (kelp_bf16_pair *)(void *)((char *)args->scratch + p->offset)});
+    for (int64_t i = 0; i < p->batch; i++)
+        p->simd->turn(y + i * plane, size, product + i * plane, p->out_channels, size,
+                      p->out_channels);
+    if (residual != NULL)
+        p->simd->finish(y, NULL, 0.0f, residual->data, count * p->out_channels, p->act);
+}
+
+static kelp_status *conv_invoke(const void *state, kelp_op_args *args) {
+    conv_plan *p = args->plan;
+    const kelp_window *w = &p->w;
+    (void)state;
+    if (kelp_tensor_elements(args->outputs[0]) == 0)
+        return NULL;
+    p->args = args;
+    p->table = kelp_bf16_get();
+    p->simd = kelp_simd_get();
+    if (p->few) {
+        run_few(p);
+        return NULL;
+    }
+    fill_taps(p, (int64_t *)(void *)((char *)args->scratch + p->taps_offset));
+    int64_t units = p->batch * p->groups * divide_up(w->out[1], p->strip) * p->across;
+    double work = (double)p->in_channels * (double)w->kernel_size * (double)w->out_size *
+                  (double)p->out_channels * (double)(p->batch * p->groups) / (double)units;
+    /* some four million multiplications are 20 µs */
+    kelp_op_parallel(args->env, units, work < 2e6 ? (int64_t)(2e6 / (work + 1)) + 1 : 1, run_range,
+                     p);
+    return NULL;
+}
+
+const kelp_op_kernel kelp_op_ConvBf16 = {.struct_size = sizeof(kelp_op_kernel),
+                                         .plan_bytes = sizeof(conv_plan),
+                                         .unaligned_inputs = 2,
+                                         .create = kelp_bf16_conv_create,
+                                         .destroy = kelp_bf16_conv_destroy,
+                                         .reshape = conv_reshape,
+                                         .invoke = conv_invoke};

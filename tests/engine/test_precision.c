@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Engines that are asked for bfloat16: convolutions and products of many shapes against sums of
+ * rounded operands in double precision, on every instruction set that the CPU has; and that
+ * nothing changes unless it is asked for.
+ */
+#include "onnx/onnx_writer.h"
+#include "ops/ops.h"
+#include "support/failing_allocator.h"
+
+#include <kelp/engine.h>
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "support/check_status.h"
+
+static uint32_t seed = 7;
+
+static void fill(float *x, int64_t count) {
+    for (int64_t i = 0; i < count; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        x[i] = (float)(int32_t)seed * 0x1p-31f;
+    }
+}
+
+static double rounded(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    bits = (bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000;
+    memcpy(&x, &bits, sizeof x);
+    return (double)x;
+}
+
+/* ---- one node in an engine ---- */
+typedef struct session {
+    kelp_runtime *runtime;
+    kelp_graph *graph;
+    kelp_engine *engine;
+    kelp_context *context;
+} session;
+
+static void open_session(session *s, const pb *model, kelp_precision precision, int threads,
+                         kelp_allocator allocator) {
+    kelp_runtime_options options = {
+        .struct_size = sizeof options, .threads = threads, .allocator = allocator};
+    kelp_engine_options chosen = {.struct_size = sizeof chosen, .precision = precision};
+    check_ok(kelp_runtime_create(&options, &s->runtime));
+    check_ok(kelp_graph_load_bytes(allocator, model->data, model->length, "model", NULL, NULL, NULL,
+                                   NULL, &s->graph));
+    check_ok(kelp_engine_create(s->runtime, s->graph, &chosen, &s->engine));
+    check_ok(kelp_context_create(s->engine, &s->context));
+}
+
+static void close_session(session *s) {
+    kelp_context_destroy(s->context);
+    kelp_engine_release(s->engine);
+    kelp_graph_release(s->graph);
+    kelp_runtime_release(s->runtime);
+}
+
+static const float *run(session *s, int32_t rank, const int64_t *shape, float *x) {
+    kelp_tensor tensor;
+    check_ok(kelp_tensor_init(&tensor, KELP_F32, rank, shape, x));
+    check_ok(kelp_context_set_input(s->context, 0, &tensor));
+    check_ok(kelp_context_invoke(s->context));
+    return kelp_context_output(s->context, 0)->data;
+}
+
+static void close_to(double found, double expected, double size) {
+    if (!(fabs(found - expected) <= 2e-6 * size))
+        fail_msg("expected %.9g, found %.9g, of terms that sum to %.3g", expected, found, size);
+}
+
+/* ---- convolutions ---- */
+typedef struct conv_case {
+    int64_t batch, groups, in, out; /* channels a group */
+    int64_t size[2], kernel[2], stride[2], dilation[2], pads[4];
+    bool one_axis; /* size[0] and its like are 1 and not written */
+    bool relu;
+} conv_case;
+
+static const conv_case convs[] = {
+    /* kernel of one; with gaps; a wide image */
+    {1, 1, 33, 32, {9, 11}, {1, 1}, {1, 1}, {1, 1}, {0}, false, true},
+    {2, 1, 32, 33, {10, 7}, {1, 1}, {2, 2}, {1, 1}, {0}, false, false},
+    {1, 1, 17, 64, {3, 300}, {1, 1}, {1, 1}, {1, 1}, {0}, false, false},
+    /* more pairs than are summed at a time */
+    {1, 1, 71, 5, {7, 7}, {3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}, false, true},
+    {2, 1, 9, 13, {14, 15}, {3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}, false, false},
+    {1, 1, 9, 13, {15, 14}, {3, 3}, {2, 2}, {1, 1}, {1, 1, 1, 1}, false, true},
+    {1, 1, 3, 24, {33, 37}, {7, 5}, {2, 3}, {1, 1}, {3, 2, 0, 1}, false, false},
+    {1, 1, 8, 16, {20, 21}, {3, 3}, {1, 1}, {2, 3}, {2, 3, 2, 3}, false, false},
+    {1, 1, 8, 16, {20, 21}, {3, 3}, {2, 2}, {3, 2}, {3, 2, 1, 0}, false, false},
+    {1, 1, 8, 15, {12, 13}, {4, 3}, {1, 1}, {1, 1}, {-1, 2, 3, -1}, false, false},
+    {2, 4, 5, 6, {11, 9}, {3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}, false, true},
+    /* kernels larger than the stride's remainders, and smaller than the stride */
+    {1, 1, 8, 40, {16, 16}, {2, 2}, {3, 4}, {1, 1}, {0}, false, false},
+    {1, 1, 16, 20, {70, 40}, {2, 3}, {1, 1}, {1, 1}, {0, 1, 1, 1}, false, false},
+    /* few positions */
+    {1, 1, 40, 30, {1, 1}, {1, 1}, {1, 1}, {1, 1}, {0}, false, true},
+    {2, 1, 9, 18, {3, 4}, {3, 3}, {2, 2}, {1, 1}, {1, 1, 1, 1}, false, false},
+    /* one axis */
+    {1, 1, 20, 24, {1, 200}, {1, 3}, {1, 1}, {1, 1}, {0, 1, 0, 1}, true, true},
+    {3, 1, 11, 24, {1, 50}, {1, 5}, {1, 2}, {1, 2}, {0, 4, 0, 4}, true, false},
+};
+
+static int64_t out_extent(const conv_case *c, int axis) {
+    return (c->size[axis] + c->pads[axis] + c->pads[axis + 2] -
+            (c->kernel[axis] - 1) * c->dilation[axis] - 1) /
+               c->stride[axis] +
+           1;
+}
+
+static pb conv_model(const conv_case *c, const float *weights, const float *bias) {
+    pb graph = {0}, node = pb_node("Conv", "x w b", "y");
+    int skip = c->one_axis ? 1 : 0;
+    size_t axes = c->one_axis ? 1 : 2;
+    int64_t channels = c->groups * c->out, shape[4] = {channels, c->in, c->kernel[0], c->kernel[1]};
+    int64_t elements = channels * c->in * c->kernel[0] * c->kernel[1], pads[2];
+    pads[0] = c->pads[1];
+    pads[1] = c->pads[3];
+    if (c->one_axis)
+        shape[2] = c->kernel[1];
+    pb_attr_int(&node, "group", c->groups);
+    pb_attr_ints(&node, "strides", axes, c->stride + skip);
+    pb_attr_ints(&node, "dilations", axes, c->dilation + skip);
+    pb_attr_ints(&node, "pads", 2 * axes, c->one_axis ? pads : c->pads);
+    pb_add_node(&graph, &node);
+    if (c->relu) {
+        pb relu = pb_node("Relu", "y", "z");
+        pb_add_node(&graph, &relu);
+    }
+    pb_add_input(&graph, "x", c->one_axis ? "float32[n,c,w]" : "float32[n,c,h,w]");
+    pb_add_output(&graph, c->relu ? "z" : "y", c->one_axis ? "float32[n,d,v]" : "float32[n,d,g,v]");
+    pb tensor = pb_tensor("w", KELP_F32, c->one_axis ? 3 : 4, shape, weights,
+                          (size_t)elements * sizeof *weights);
+    pb_add_initializer(&graph, &tensor);
+    tensor = pb_tensor("b", KELP_F32, 1, &channels, bias, (size_t)channels * sizeof *bias);
+    pb_add_initializer(&graph, &tensor);
+    return pb_model(&graph, 13);
+}
+
+static double conv_at(const conv_case *c, const float *x, const float *w, int64_t channel,
+                      int64_t row, int64_t column, double *out_size) {
+    double sum = 0;
+    const float *from = x + channel / c->out * c->in * c->size[0] * c->size[1];
+    const float *taps = w + channel * c->in * c->kernel[0] * c->kernel[1];
+    for (int64_t i = 0; i < c->in; i++)
+        for (int64_t a = 0; a < c->kernel[0]; a++)
+            for (int64_t b = 0; b < c->kernel[1]; b++, taps++) {
+                int64_t y = row * c->stride[0] + a * c->dilation[0] - c->pads[0];
+                int64_t z = column * c->stride[1] + b * c->dilation[1] - c->pads[1];
+                if (y < 0 || y >= c->size[0] || z < 0 || z >= c->size[1])
+                    continue;
+                double term = rounded(from[(i * c->size[0] + y) * c->size[1] + z]) * rounded(*taps);
+                sum += term;
+                *out_size += fabs(term);
+            }
+    return sum;
+}
+
+static void check_conv(const conv_case *c, const float *x, const float *w, const float *bias,
+                       const float *found) {
+    int64_t high = out_extent(c, 0), wide = out_extent(c, 1), channels = c->groups * c->out;
+    int64_t image = c->groups * c->in * c->size[0] * c->size[1];
+    for (int64_t n = 0; n < c->batch; n++)
+        for (int64_t channel = 0; channel < channels; channel++)
+            for (int64_t i = 0; i < high * wide; i++, found++) {
+                double size = 1;
+                double sum = (double)bias[channel] +
+                             conv_at(c, x + n * image, w, channel, i / wide, i % wide, &size);
+                close_to((double)*found, c->relu && sum < 0 ? 0 : sum, size);
+            }
+}
+
+static void run_conv(const conv_case *c, int threads) {
+    int64_t weight_count = c->groups * c->out * c->in * c->kernel[0] * c->kernel[1];
+    int64_t count = c->batch * c->groups * c->in * c->size[0] * c->size[1];
+    float *x = malloc((size_t)count * sizeof *x);
+    float *w = malloc((size_t)weight_count * sizeof *w), bias[64];
+    int64_t shape[4] = {c->batch, c->groups * c->in, c->size[0], c->size[1]};
+    if (c->one_axis)
+        shape[2] = c->size[1];
+    fill(x, count);
+    fill(w, weight_count);
+    fill(bias, 64);
+    pb model = conv_model(c, w, bias);
+    session s;
+    open_session(&s, &model, KELP_PRECISION_BF16, threads, kelp_allocator_system());
+    assert_int_equal(kelp_engine_get_stats(s.engine).nodes_bf16, 1);
+    check_conv(c, x, w, bias, run(&s, c->one_axis ? 3 : 4, shape, x));
+    close_session(&s);
+    free(w);
+    free(x);
+}
+
+static void convolutions_multiply_rounded_operands(void **state) {
+    (void)state;
+    for (int isa = KELP_ISA_PORTABLE; isa <= KELP_ISA_AVX512; isa++) {
+        kelp_cpu_isa_limit((kelp_cpu_isa)isa);
+        for (size_t i = 0; i < sizeof convs / sizeof convs[0]; i++)
+            for (int threads = 1; threads <= 5; threads += 2)
+                run_conv(&convs[i], threads);
+    }
+    kelp_cpu_isa_limit(KELP_ISA_BEST);
+}
+
+/* ---- products ---- */
+typedef struct product_case {
+    const char *op; /* MatMul or Gemm; Gemm has transB */
+    int64_t rows, k, n;
+    bool bias;
+} product_case;
+
+static const product_case products[] = {
+    {"MatMul", 1, 70, 40, false}, {"MatMul", 130, 33, 50, true}, {"MatMul", 7, 64, 31, true},
+    {"Gemm", 1, 100, 12, true},   {"Gemm", 40, 65, 24, false},   {"Gemm", 5, 128, 8, true},
+};
+
+static pb product_model(const product_case *c, const float *weights, const float *bias) {
+    bool gemm = strcmp(c->op, "Gemm") == 0;
+    int64_t shape[2] = {gemm ? c->n : c->k, gemm ? c->k : c->n};
+    pb graph = {0}, node = pb_node(c->op, gemm && c->bias ? "x w b" : "x w", "y");
+    if (gemm)
+        pb_attr_int(&node, "transB", 1);
+    pb_add_node(&graph, &node);
+    if (!gemm && c->bias) {
+        pb add = pb_node("Add", "y b", "z");
+        pb_add_node(&graph, &add);
+    }
+    pb_add_input(&graph, "x", gemm ? "float32[n,k]" : "float32[n,m,k]");
+    pb_add_output(&graph, !gemm && c->bias ? "z" : "y", gemm ? "float32[n,q]" : "float32[n,m,q]");
+    pb tensor = pb_tensor("w", KELP_F32, 2, shape, weights, (size_t)(c->k * c->n) * 4);
+    pb_add_initializer(&graph, &tensor);
+    tensor = pb_tensor("b", KELP_F32, 1, &c->n, bias, (size_t)c->n * 4);
+    pb_add_initializer(&graph, &tensor);
+    return pb_model(&graph, 13);
+}
+
+static void run_product(const product_case *c, int threads) {
+    bool gemm = strcmp(c->op, "Gemm") == 0;
+    float *x = malloc((size_t)(c->rows * c->k) * sizeof *x);
+    float *w = malloc((size_t)(c->k * c->n) * sizeof *w), bias[64];
+    int64_t shape[3] = {1, c->rows, c->k};
+    fill(x, c->rows * c->k);
+    fill(w, c->k * c->n);
+    fill(bias, 64);
+    pb model = product_model(c, w, bias);
+    session s;
+    open_session(&s, &model, KELP_PRECISION_BF16, threads, kelp_allocator_system());
+    assert_int_equal(kelp_engine_get_stats(s.engine).nodes_bf16, 1);
+    const float *found = run(&s, gemm ? 2 : 3, gemm ? shape + 1 : shape, x);
+    for (int64_t i = 0; i < c->rows; i++)
+        for (int64_t j = 0; j < c->n; j++) {
+            double sum = c->bias ? (double)bias[j] : 0, size = 1;
+            for (int64_t p = 0; p < c->k; p++) {
+                double term =
+                    rounded(x[i * c->k + p]) * rounded(gemm ? w[j * c->k + p] : w[p * c->n + j]);
+                sum += term;
+                size += fabs(term);
+            }
+            close_to((double)found[i * c->n + j], sum, size);
+        }
+    close_session(&s);
+    free(w);
+    free(x);
+}
+
+static void products_multiply_rounded_operands(void **state) {
+    (void)state;
+    for (int isa = KELP_ISA_PORTABLE; isa <= KELP_ISA_AVX512; isa++) {
+        kelp_cpu_isa_limit((kelp_cpu_isa)isa);
+        for (size_t i = 0; i < sizeof products / sizeof products[0]; i++)
+            for (int threads = 1; threads <= 3; threads += 2)
+                run_product(&products[i], threads);
+    }
+    kelp_cpu_isa_limit(KELP_ISA_BEST);
+}
+
+/* ---- the option ---- */
+static void nothing_changes_unless_it_is_asked_for(void **state) {
+    (void)state;
+    const conv_case *c = &convs[4];
+    float x[2 * 9 * 14 * 15], w[13 * 9 * 9], bias[13];
+    int64_t shape[4] = {2, 9, 14, 15};
+    fill(x, 2 * 9 * 14 * 15);
+    fill(w, 13 * 9 * 9);
+    fill(bias, 13);
+    pb model = conv_model(c, w, bias);
+    session f32, bf16;
+    open_session(&f32, &model, KELP_PRECISION_F32, 1, kelp_allocator_system());
+    open_session(&bf16, &model, KELP_PRECISION_BF16, 1, kelp_allocator_system());
+    assert_int_equal(kelp_engine_get_stats(f32.engine).nodes_bf16, 0);
+    const float *exact = run(&f32, 4, shape, x), *coarse = run(&bf16, 4, shape, x);
+    bool differs = false;
+    for (int64_t i = 0; i < 2 * 13 * 14 * 15; i++) {
+        differs = differs || exact[i] != coarse[i];
+        assert_true(fabsf(exact[i] - coarse[i]) < 0.1f); /* 81 terms below 1, 8 bits each */
+    }
+    assert_true(differs);
+    close_session(&f32);
+    close_session(&bf16);
+    kelp_engine_options options = {.struct_size = sizeof options, .precision = (kelp_precision)9};
+    kelp_engine *engine = NULL;
+    session s;
+    open_session(&s, &model, KELP_PRECISION_F32, 1, kelp_allocator_system());
+    expect_failure(kelp_engine_create(s.runtime, s.graph, &options, &engine), KELP_INVALID_ARGUMENT,
+                   "precision");
+    close_session(&s);
+}
+
+static void small_and_unusual_nodes_stay_as_they_are(void **state) {
+    (void)state;
+    static const conv_case depthwise = {1,      30,           1,     1,    {9, 9}, {7, 7}, {1, 1},
+                                        {1, 1}, {3, 3, 3, 3}, false, false};
+    static const conv_case small = {1,     1,    4, 4, {9, 9}, {3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1},
+                                    false, false};
+    float w[30 * 49], bias[64];
+    fill(w, 30 * 49);
+    fill(bias, 64);
+    const conv_case *cases[] = {&depthwise, &small};
+    for (int i = 0; i < 2; i++) {
+        pb model = conv_model(cases[i], w, bias);
+        session s;
+        open_session(&s, &model, KELP_PRECISION_BF16, 1, kelp_allocator_system());
+        assert_int_equal(kelp_engine_get_stats(s.engine).nodes_bf16, 0);
+        close_session(&s);
+    }
+}
+
+static void invoke_allocates_nothing_once_warm(void **state) {
+    (void)state;
+    test_failing memory;
+    float x[40 * 65 + 2 * 9 * 14 * 15], w[65 * 24], bias[64];
+    fill(x, (int64_t)(sizeof x / sizeof *x));
+    fill(w, 65 * 24);
+    fill(bias, 64);
+    pb models[2] = {conv_model(&convs[4], w, bias), product_model(&products[4], w, bias)};
+    const int64_t shapes[2][4] = {{2, 9, 14, 15}, {40, 65}};
+    for (int i = 0; i < 2; i++) {
+        session s;
+        test_failing_init(&memory, 0);
+        open_session(&s, &models[i], KELP_PRECISION_BF16, 2, test_failing_allocator(&memory));
+        run(&s, i == 0 ? 4 : 2, shapes[i], x);
+        uint64_t before = memory.calls;
+        for (int round = 0; round < 5; round++)
+            run(&s, i == 0 ? 4 : 2, shapes[i], x);
+        assert_int_equal(memory.calls, before);
+        close_session(&s);
+        test_failing_check(&memory);
+        test_failing_deinit(&memory);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(convolutions_multiply_rounded_operands),
+        cmocka_unit_test(products_multiply_rounded_operands),
+        cmocka_unit_test(nothing_changes_unless_it_is_asked_for),
+        cmocka_unit_test(small_and_unusual_nodes_stay_as_they_are),
+        cmocka_unit_test(invoke_allocates_nothing_once_warm),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

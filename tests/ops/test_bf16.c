@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The loops of bfloat16: every table that this CPU runs against sums of rounded operands in double
+ * precision, for ragged sizes. */
+#include "ops/bf16/gemm.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static uint32_t seed = 16;
+
+static float next(void) {
+    seed = seed * 1664525u + 1013904223u;
+    return (float)(int32_t)seed * 0x1p-31f;
+}
+
+static float *floats(int64_t count) {
+    float *x = malloc((size_t)count * sizeof *x + 1);
+    assert_non_null(x);
+    for (int64_t i = 0; i < count; i++)
+        x[i] = next();
+    return x;
+}
+
+/* By the definition: the nearer of the two neighbours, the even one of two that are as near. */
+static uint32_t rounded(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    if (x != x)
+        return bits >> 16 | 0x40;
+    if (fabsf(x) < 0x1p-126f)
+        return bits >> 16 & 0x8000;
+    uint32_t rest = bits & 0xffff, down = bits >> 16;
+    return rest > 0x8000 || (rest == 0x8000 && (down & 1) != 0) ? down + 1 : down;
+}
+
+static double value(uint32_t half) {
+    uint32_t bits = half << 16;
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return (double)x;
+}
+
+static void operands_are_rounded_to_nearest_even(void **state) {
+    (void)state;
+    static const uint32_t edges[] = {0x00000000, 0x80000000, 0x3f808000, 0x3f818000, 0x3f808001,
+                                     0x3f807fff, 0x7f7fffff, 0xff7fffff, 0x7f800000, 0xff800000,
+                                     0x7fc00000, 0x7f800001, 0xffc12345, 0x00000001, 0x80012345,
+                                     0x007fffff, 0x00800000, 0x00ffffff, 0xbf80ffff, 0x42f6e979};
+    float x[67], odd[67];
+    for (int i = 0; i < 67; i++) {
+        memcpy(&x[i], &edges[(size_t)i % (sizeof edges / sizeof edges[0])], sizeof *x);
+        odd[i] = next() * 1e20f;
+    }
+    for (int t = 0; kelp_bf16_at(t) != NULL; t++) {
+        const kelp_bf16 *table = kelp_bf16_at(t);
+        for (int64_t count = 0; count <= 67; count++) {
+            kelp_bf16_pair to[68];
+            memset(to, 0xaa, sizeof to);
+            table->narrow(x, count, to);
+            for (int64_t i = 0; i < count; i++)
+                assert_int_equal(to[i / 2] >> (i % 2 * 16) & 0xffff, rounded(x[i]));
+            if (count % 2 == 1)
+                assert_int_equal(to[count / 2] >> 16, 0);
+            assert_int_equal(to[(count + 1) / 2], 0xaaaaaaaa);
+            memset(to, 0xaa, sizeof to);
+            table->pairs(x, odd, 0, 1, 1, count, to, 0);
+            for (int64_t i = 0; i < count; i++)
+                assert_int_equal(to[i], rounded(x[i]) | rounded(odd[i]) << 16);
+            assert_int_equal(to[count], 0xaaaaaaaa);
+        }
+    }
+}
+
+/* Rows that end where their memory ends: nothing behind is read (address sanitizer), nor written.
+ */
+static void pairs_take_every_stride(void **state) {
+    (void)state;
+    for (int t = 0; kelp_bf16_at(t) != NULL; t++)
+        for (int64_t stride = 1; stride <= 3; stride++)
+            for (int64_t count = 1; count <= 40; count += 3) {
+                int64_t rows = 3, step = count * stride + 5;
+                int64_t length = 2 * step + (count - 1) * stride + 1, to_step = count + 2;
+                float *even = floats(length), *odd = floats(length);
+                kelp_bf16_pair *to = malloc((size_t)(rows * to_step) * sizeof *to);
+                memset(to, 0xaa, (size_t)(rows * to_step) * sizeof *to);
+                kelp_bf16_at(t)->pairs(even, count % 2 == 0 ? odd : NULL, step, stride, rows, count,
+                                       to, to_step);
+                for (int64_t r = 0; r < rows; r++) {
+                    for (int64_t i = 0; i < count; i++) {
+                        int64_t at = r * step + i * stride;
+                        assert_int_equal(to[r * to_step + i],
+                                         rounded(even[at]) |
+                                             (count % 2 == 0 ? rounded(odd[at]) << 16 : 0));
+                    }
+                    assert_int_equal(to[r * to_step + count], 0xaaaaaaaa);
+                }
+                free(to);
+                free(odd);
+                free(even);
+            }
+}
+
+static kelp_bf16_pair *some_pairs(int64_t count) {
+    kelp_bf16_pair *x = malloc((size_t)count * sizeof *x);
+    for (int64_t i = 0; i < count; i++)
+        x[i] = rounded(next()) | rounded(next()) << 16;
+    return x;
+}
+
+static void close_to(double found, double expected, double size) {
+    if (!(fabs(found - expected) <= 1e-6 * size + 1e-30))
+        fail_msg("expected %.9g, found %.9g, of terms that sum to %.3g", expected, found, size);
+}
+
+static void check_product(const kelp_bf16 *table, const kelp_bf16_block *g, const float *before) {
+    table->product(g);
+    for (int64_t i = 0; i < g->m; i++)
+        for (int64_t j = 0; j < g->n; j++) {
+            double sum = g->accumulate ? (double)before[i * g->ldc + j] : 0, size = fabs(sum);
+            for (int64_t s = 0; s < g->steps; s++)
+                for (int64_t k = 0; k < g->taps; k++) {
+                    kelp_bf16_pair a = g->a[i * g->lda + s * g->taps + k];
+                    kelp_bf16_pair b = g->b[j / 32 * g->panel + j % 32 + s * g->step +
+                                            (g->taps > 1 ? g->tap[k] : 0)];
+                    double low = value(a & 0xffff) * value(b & 0xffff);
+                    double high = value(a >> 16) * value(b >> 16);
+                    sum += low + high;
+                    size += fabs(low) + fabs(high);
+                }
+            close_to((double)g->c[i * g->ldc + j], sum, size);
+        }
+    for (int64_t i = 0; i < g->m; i++) /* what lies between the rows is nobody's */
+        assert_true(g->c[i * g->ldc + g->n] == before[i * g->ldc + g->n]);
+}
+
+static void products_are_sums_of_products(void **state) {
+    (void)state;
+    static const int64_t taps_of[] = {1, 2, 9}, tap[9] = {0, 3, 1, 70, 71, 72, 100, 9, 5};
+    int round = 0;
+    for (int t = 0; kelp_bf16_at(t) != NULL; t++)
+        for (int64_t m = 1; m <= 27; m += m < 14 ? 1 : 12)
+            for (int64_t n = 1; n <= 300; n = n * 3 / 2 + 7, round++) {
+                int64_t taps = taps_of[round % 3], steps = round % 11, lda = steps * taps + 3;
+                int64_t columns = (n + 31) / 32 * 32, ldc = n + 1 + round % 4;
+                kelp_bf16_block g = {.lda = lda, .ldc = ldc, .m = m, .n = n, .steps = steps};
+                g.taps = taps;
+                g.tap = tap;
+                g.panel = taps > 1 ? 32 : steps * 32 + 16;
+                g.step = taps > 1 ? columns + 7 : 32;
+                g.accumulate = round % 2 == 1;
+                kelp_bf16_pair *a = some_pairs(m * lda);
+                kelp_bf16_pair *b = some_pairs(columns / 32 * g.panel + (steps + 1) * g.step + 132);
+                float *c = floats((m + 1) * ldc), *before = malloc((size_t)((m + 1) * ldc) * 4);
+                memcpy(before, c, (size_t)((m + 1) * ldc) * sizeof *c);
+                g.a = a;
+                g.b = b;
+                g.c = c;
+                check_product(kelp_bf16_at(t), &g, before);
+                free(before);
+                free(c);
+                free(b);
+                free(a);
+            }
+}
+
+/* A · B with bias, residual and activation; B as it lies, and turned. */
+static void check_gemm(const kelp_bf16 *table, int64_t m, int64_t n, int64_t k, bool turned) {
+    float *a = floats(m * k), *b = floats(k * n), *bias = floats(n), *residual = floats(m * n);
+    float *c = floats(m * n);
+    size_t pairs = 0;
+    assert_true(kelp_bf16_packed_size(k, n, &pairs));
+    kelp_bf16_pair *panels = malloc(pairs * sizeof *panels + 1);
+    kelp_bf16_pair *scratch = malloc((size_t)kelp_bf16_gemm_scratch(m, k) * sizeof *scratch + 1);
+    if (turned)
+        kelp_bf16_pack_turned(table, b, k, k, n, panels);
+    else
+        kelp_bf16_pack(table, b, n, k, n, panels);
+    kelp_bf16_gemm_run_serial(&(kelp_bf16_gemm){.a = a,
+                                                .panels = panels,
+                                                .c = c,
+                                                .m = m,
+                                                .n = n,
+                                                .k = k,
+                                                .lda = k,
+                                                .ldc = n,
+                                                .bias = bias,
+                                                .residual = residual,
+                                                .act = KELP_ACT_RELU,
+                                                .scratch = scratch});
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < n; j++) {
+            double sum = (double)bias[j] + (double)residual[i * n + j], size = 2;
+            for (int64_t p = 0; p < k; p++) {
+                double term = value(rounded(a[i * k + p])) *
+                              value(rounded(turned ? b[j * k + p] : b[p * n + j]));
+                sum += term;
+                size += fabs(term);
+            }
+            close_to((double)c[i * n + j], sum > 0 ? sum : 0, size);
+        }
+    free(scratch);
+    free(panels);
+    free(c);
+    free(residual);
+    free(bias);
+    free(b);
+    free(a);
+}
+
+static void matrices_of_any_size_are_multiplied(void **state) {
+    (void)state;
+    static const int64_t sizes[][3] = {{1, 1, 1},     {1, 600, 7},   {2, 33, 513},  {3, 200, 64},
+                                       {13, 31, 17},  {97, 65, 9},   {100, 300, 4}, {5, 257, 1030},
+                                       {200, 12, 33}, {24, 64, 512}, {7, 8, 0}};
+    for (int t = 0; kelp_bf16_at(t) != NULL; t++)
+        for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+            for (int turned = 0; turned < 2; turned++)
+                check_gemm(kelp_bf16_at(t), sizes[i][0], sizes[i][1], sizes[i][2], turned);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(operands_are_rounded_to_nearest_even),
+        cmocka_unit_test(pairs_take_every_stride),
+        cmocka_unit_test(products_are_sums_of_products),
+        cmocka_unit_test(matrices_of_any_size_are_multiplied),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
