@@ -26,15 +26,17 @@ _kelp() {
     run)
         case "$prev" in
         --output-dir) COMPREPLY=($(compgen -d -- "$cur")); return ;;
+        --precision) COMPREPLY=($(compgen -W "f32 bf16" -- "$cur")); return ;;
         --plugin) COMPREPLY=($(compgen -f -- "$cur")); return ;;
         esac
-        options="--help --input --random --shape --output --output-dir --json --threads --repeat --profile --no-fusion --plugin --providers" ;;
+        options="--help --input --random --shape --output --output-dir --json --threads --repeat --profile --no-fusion --precision --plugin --providers" ;;
     build)
         case "$prev" in
         --output) COMPREPLY=($(compgen -f -- "$cur")); return ;;
         --timing-cache) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        --precision) COMPREPLY=($(compgen -W "f32 bf16" -- "$cur")); return ;;
         esac
-        options="--help --output --provider --min --opt --max --refit --refit-weights --weight-streaming --version-compatible --compute-capability --workspace --level --timing-cache --no-fusion" ;;
+        options="--help --output --provider --min --opt --max --refit --refit-weights --weight-streaming --version-compatible --compute-capability --workspace --level --timing-cache --precision --no-fusion" ;;
     inspect)
         case "$prev" in
         --plugin) COMPREPLY=($(compgen -f -- "$cur")); return ;;
@@ -42,8 +44,9 @@ _kelp() {
         options="--help --shape --plugin --providers --json" ;;
     bench)
         case "$prev" in
+        --precision) COMPREPLY=($(compgen -W "f32 bf16" -- "$cur")); return ;;
         esac
-        options="--help --threads --seconds --input --shape --json" ;;
+        options="--help --threads --seconds --input --shape --precision --json" ;;
     kernels)
         case "$prev" in
         esac

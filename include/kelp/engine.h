@@ -58,6 +58,18 @@ KELP_API const char *kelp_version(void);
 
 /* ---- engine ---- */
 typedef struct kelp_engine kelp_engine;
+/* What float32 products multiply in. KELP_PRECISION_BF16: MatMul, Gemm and Conv with constant
+ * float32 weights round their operands to bfloat16 (to nearest, ties to even; subnormals become
+ * zero), the weights once while the engine is made, which halves their memory; sums, biases,
+ * activations and all tensors between operators stay float32. Results then are within about 1 % of
+ * float32's, not equal to them. A processor with AVX512_BF16 does it in about half the time; every
+ * other one takes the same roundings by a slower way, so that answers differ by the order of sums
+ * alone. Models that other providers run are not touched. */
+typedef enum kelp_precision { KELP_PRECISION_F32 = 0, KELP_PRECISION_BF16 = 1 } kelp_precision;
+/* "f32" or "bf16"; false for another name. */
+KELP_API bool kelp_precision_parse(const char *name, kelp_precision *out);
+KELP_API const char *kelp_precision_name(kelp_precision precision);
+
 typedef struct kelp_engine_options { /* zeroed fields take the defaults */
     uint32_t struct_size;            /* sizeof(kelp_engine_options) */
     uint32_t disable_fusion;         /* 1: run the graph as written, folded only */
@@ -71,6 +83,7 @@ typedef struct kelp_engine_options { /* zeroed fields take the defaults */
      * every registered backend that is not KELP_OPSET_BY_NAME, each for what Kelp's own kernels do
      * not cover or what its cost_ns says. NOT_FOUND lists the names there are. */
     const char *providers;
+    kelp_precision precision; /* [KELP_PRECISION_F32] */
 } kelp_engine_options;
 /* Retains runtime and graph. UNIMPLEMENTED lists every uncovered node; INVALID_ARGUMENT names the
  * node that is wrong. */
@@ -161,6 +174,7 @@ typedef struct kelp_engine_stats {
     size_t nodes_planned; /* after folding and fusion */
     size_t weight_bytes_borrowed;
     size_t weight_bytes_packed; /* copied or packed by kernels */
+    size_t nodes_bf16;          /* whose products are of bfloat16 */
 } kelp_engine_stats;
 KELP_API kelp_engine_stats kelp_engine_get_stats(const kelp_engine *engine);
 

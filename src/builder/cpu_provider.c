@@ -75,11 +75,14 @@ static kelp_status *write_plan(kelp_runtime *runtime, const kelp_network *networ
                                kelp_graph *graph, kelp_builder_config *config, kelp_buf *out) {
     uint32_t flags = kelp_builder_config_flags(config);
     bool refits = (flags & (KELP_BUILD_REFIT | KELP_BUILD_REFIT_INDIVIDUAL)) != 0;
-    kelp_engine_options options = {.struct_size = sizeof options,
-                                   .disable_fusion = (flags & KELP_BUILD_DISABLE_FUSION) != 0};
+    kelp_engine_options options = {
+        .struct_size = sizeof options,
+        .disable_fusion = (flags & KELP_BUILD_DISABLE_FUSION) != 0,
+        .precision = (flags & KELP_BUILD_BF16) != 0 ? KELP_PRECISION_BF16 : KELP_PRECISION_F32};
     kelp_plan_contents contents = {.name = network->name,
                                    .graph = graph,
                                    .no_fusion = options.disable_fusion != 0,
+                                   .precision = options.precision,
                                    .config = config};
     kelp_engine *engine = NULL;
     kelp_arena arena;

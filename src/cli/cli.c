@@ -133,7 +133,8 @@ kelp_status *kelp_cli_model_build(kelp_cli_model *inout_model, bool fusion) {
     KELP_TRY(register_remotes(inout_model->runtime, inout_model->providers));
     kelp_engine_options options = {.struct_size = sizeof options,
                                    .disable_fusion = !fusion,
-                                   .providers = inout_model->providers};
+                                   .providers = inout_model->providers,
+                                   .precision = inout_model->precision};
     if (inout_model->engine != NULL)
         return NULL;
     KELP_TRY(kelp_engine_create(inout_model->runtime, inout_model->graph, &options,

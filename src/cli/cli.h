@@ -43,8 +43,9 @@ const char *kelp_cli_duration(uint64_t duration_ns, char *buffer);
 
 /* ---- a model that a command works on ---- */
 typedef struct kelp_cli_model {
-    const char *plugin;    /* a library to load, or NULL; set by the command before load */
-    const char *providers; /* as kelp_engine_options has it; set by the command before build */
+    const char *plugin;       /* a library to load, or NULL; set by the command before load */
+    const char *providers;    /* as kelp_engine_options has it; set by the command before build */
+    kelp_precision precision; /* the same */
     kelp_runtime *runtime;
     kelp_graph *graph;     /* NULL: `path` is a plan, whose engine is there at once */
     kelp_engine *engine;   /* NULL until kelp_cli_model_build */

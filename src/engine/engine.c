@@ -259,6 +259,8 @@ static kelp_status *build(kelp_engine *engine, const kelp_engine_options *option
         KELP_TRY(kelp_engine_fold_constants(engine, false));
         kelp_block_remove_dead(engine->graph->main);
     }
+    if (options->precision == KELP_PRECISION_BF16 && !origin->prepared)
+        KELP_TRY(kelp_passes_run_bf16(engine->graph->main));
     kelp_block_count_uses(engine->graph->main);
     KELP_TRY(collect_io(engine));
     KELP_TRY(create_program(engine, engine->graph->main, &engine->program));
@@ -285,6 +287,9 @@ kelp_status *kelp_engine_make(kelp_runtime *runtime, kelp_graph *graph,
     if (given != NULL)
         memcpy(&options, given,
                given->struct_size < sizeof options ? given->struct_size : sizeof options);
+    if (options.precision != KELP_PRECISION_F32 && options.precision != KELP_PRECISION_BF16)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "there is no precision number %d",
+                          (int)options.precision);
     kelp_engine *engine = NULL;
     KELP_TRY(kelp_engine_new(runtime, &engine));
     kelp_map_init(&engine->moved, engine->allocator);
@@ -292,6 +297,7 @@ kelp_status *kelp_engine_make(kelp_runtime *runtime, kelp_graph *graph,
     engine->max_plans = options.max_plans ? options.max_plans : 16;
     engine->options = &options;
     engine->no_fusion = options.disable_fusion != 0;
+    engine->precision = options.precision;
     kelp_status *status = build(engine, &options, origin);
     engine->options = NULL;
     kelp_map_deinit(&engine->moved);
@@ -335,6 +341,22 @@ void kelp_engine_release(kelp_engine *engine) {
     kelp_runtime *runtime = engine->runtime;
     kelp_free(engine->allocator, engine, sizeof *engine);
     kelp_runtime_release(runtime);
+}
+
+/* ---- precision ---- */
+static const char *const precisions[] = {"f32", "bf16"};
+
+bool kelp_precision_parse(const char *name, kelp_precision *out) {
+    for (size_t i = 0; i < sizeof precisions / sizeof precisions[0]; i++)
+        if (strcmp(precisions[i], name) == 0) {
+            *out = (kelp_precision)i;
+            return true;
+        }
+    return false;
+}
+
+const char *kelp_precision_name(kelp_precision precision) {
+    return precision == KELP_PRECISION_BF16 ? precisions[1] : precisions[0];
 }
 
 /* ---- readers ---- */
@@ -395,6 +417,17 @@ kelp_subgraph_info kelp_engine_subgraph(const kelp_engine *engine, size_t index)
     return (kelp_subgraph_info){item->node->name, item->entry->backend->name, item->graph->main};
 }
 
+static size_t count_bf16(const kelp_program *program) {
+    size_t count = 0;
+    for (size_t i = 0; i < program->node_count; i++) {
+        const kelp_node *node = program->nodes[i].node;
+        count += strcmp(node->domain, KELP_DOMAIN) == 0 && strstr(node->op_type, "Bf16") != NULL;
+        for (size_t k = 0; k < program->nodes[i].body_count; k++)
+            count += count_bf16(program->nodes[i].bodies[k]);
+    }
+    return count;
+}
+
 kelp_engine_stats kelp_engine_get_stats(const kelp_engine *engine) {
     size_t borrowed = 0, nodes = 0;
     count_program(engine->program, &nodes, &borrowed);
@@ -403,5 +436,6 @@ kelp_engine_stats kelp_engine_get_stats(const kelp_engine *engine) {
     return (kelp_engine_stats){.nodes_loaded = engine->nodes_loaded,
                                .nodes_planned = nodes,
                                .weight_bytes_borrowed = borrowed,
-                               .weight_bytes_packed = atomic_load(&engine->packed_bytes)};
+                               .weight_bytes_packed = atomic_load(&engine->packed_bytes),
+                               .nodes_bf16 = count_bf16(engine->program)};
 }

@@ -61,6 +61,7 @@ struct kelp_engine {
     size_t refittable_count;
     struct kelp_engine *refitted; /* the one that contexts run since the last refit, or NULL */
     bool no_fusion;
+    kelp_precision precision;
     /* of another provider; then nothing above but inputs, outputs and profiles is there */
     const struct kelp_engine_vtbl *vtbl; /* NULL: our own */
     const char *provider;

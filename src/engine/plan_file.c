@@ -73,6 +73,8 @@ static void write_info(const kelp_plan_contents *contents, kelp_buf *out) {
     kelp_json_put_bool(&json, contents->prepared);
     kelp_json_key(&json, "no_fusion");
     kelp_json_put_bool(&json, contents->no_fusion);
+    kelp_json_key(&json, "precision");
+    kelp_json_put_cstr(&json, kelp_precision_name(contents->precision));
     kelp_json_key(&json, "refittable");
     kelp_json_begin_array(&json);
     for (size_t i = 0; i < contents->refittable_count; i++)
@@ -297,6 +299,20 @@ static bool is_true(const kelp_json *info, const char *key) {
     return value != NULL && value->type == KELP_JSON_BOOL && value->boolean;
 }
 
+/* Plans of earlier versions have none: float32. */
+static kelp_status *read_precision(const kelp_json *info, const char *label, kelp_precision *out) {
+    const kelp_json *value = kelp_json_get(info, "precision");
+    char name[16] = "f32";
+    if (value != NULL && (value->type != KELP_JSON_STRING ||
+                          snprintf(name, sizeof name, "%.*s", (int)value->string.length,
+                                   value->string.data) >= (int)sizeof name))
+        name[0] = '\0';
+    if (!kelp_precision_parse(name, out))
+        PLAN_FAIL(KELP_INVALID_ARGUMENT, "%s: expected precision f32 or bf16, found another",
+                  label);
+    return NULL;
+}
+
 /* `graph` keeps the bytes. */
 static kelp_status *make_engine(kelp_runtime *runtime, kelp_graph *graph, kelp_str text,
                                 const char *label, kelp_arena *arena, kelp_engine **out) {
@@ -304,6 +320,7 @@ static kelp_status *make_engine(kelp_runtime *runtime, kelp_graph *graph, kelp_s
     KELP_TRY(kelp_json_parse(arena, label, text.data, text.length, &info));
     kelp_engine_options options = {.struct_size = sizeof options,
                                    .disable_fusion = is_true(info, "no_fusion")};
+    KELP_TRY(read_precision(info, label, &options.precision));
     kelp_engine_origin origin = {.prepared = is_true(info, "prepared")};
     kelp_engine *engine = NULL;
     KELP_TRY(kelp_engine_make(runtime, graph, &options, &origin, &engine));

@@ -25,6 +25,7 @@ typedef struct kelp_plan_contents {
     const kelp_graph *graph;
     bool prepared;  /* the passes have run: the graph is an engine's */
     bool no_fusion; /* of one that is not prepared */
+    kelp_precision precision;
     const char *const *refittable;
     size_t refittable_count;
     const kelp_builder_config *config; /* profiles; NULL: none */

@@ -83,6 +83,7 @@ static kelp_status *refit(kelp_engine *engine, const kelp_weights *weights, size
     kelp_engine *fresh = NULL;
     kelp_engine_options options = {.struct_size = sizeof options,
                                    .disable_fusion = engine->no_fusion,
+                                   .precision = engine->precision,
                                    .max_plans = engine->max_plans};
     for (size_t i = 0; i < count; i++)
         KELP_TRY(check_name(engine, weights[i].name));
