@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Types and shapes of what the file leaves out: one pass over a block in order, its subgraphs with
- * it. What is declared and what follows must agree; of an open extent and a fixed one, the fixed
- * one stays.
+ * it. Declared types must agree with what follows; a declared shape that does not gives way. Of an
+ * open extent and a fixed one, the fixed one stays.
  */
 #include "graph/infer.h"
 
@@ -23,37 +23,30 @@ static const kelp_infer_rule *find_rule(const char *op_type) {
     return NULL;
 }
 
-static kelp_status *contradiction(const kelp_node *node, const kelp_value *value,
-                                  const kelp_dims *dims) {
-    char declared[160], inferred[160];
-    kelp_shape_format(value->rank, value->shape, declared, sizeof declared);
-    kelp_shape_format(dims->rank, dims->shape, inferred, sizeof inferred);
-    INFER_FAIL(node, "output '%s' is declared with shape %s, but the operator gives %s",
-               value->name, declared, inferred);
+/* What a file declares of an output can be wrong: exporters note shapes of the one example that
+ * they traced, and every runtime computes what the operator gives. So do the inferred shapes here.
+ */
+static bool contradicts(const kelp_value *value, const kelp_dims *dims) {
+    if (value->rank >= 0 && value->rank != dims->rank)
+        return true;
+    for (int32_t i = 0; i < value->rank; i++)
+        if (value->shape[i] >= 0 && dims->shape[i] >= 0 && value->shape[i] != dims->shape[i])
+            return true;
+    return false;
 }
 
-static kelp_status *take_shape(const kelp_node *node, kelp_value *value, const kelp_dims *dims) {
-    if (value->rank < 0) {
+static void take_shape(kelp_value *value, const kelp_dims *dims) {
+    bool all = value->rank < 0 || contradicts(value, dims);
+    if (all)
         value->rank = dims->rank;
-        for (int32_t i = 0; i < dims->rank; i++) {
+    for (int32_t i = 0; i < dims->rank; i++) {
+        if (all || (value->shape[i] < 0 && dims->shape[i] >= 0)) {
             value->shape[i] = dims->shape[i] < 0 ? -1 : dims->shape[i];
             value->symbols[i] = dims->shape[i] < 0 ? dims->symbols[i] : NULL;
-        }
-        return NULL;
-    }
-    if (value->rank != dims->rank)
-        return contradiction(node, value, dims);
-    for (int32_t i = 0; i < dims->rank; i++) {
-        if (value->shape[i] >= 0 && dims->shape[i] >= 0 && value->shape[i] != dims->shape[i])
-            return contradiction(node, value, dims);
-        if (value->shape[i] < 0 && dims->shape[i] >= 0) {
-            value->shape[i] = dims->shape[i];
-            value->symbols[i] = NULL;
         } else if (value->shape[i] < 0 && value->symbols[i] == NULL) {
             value->symbols[i] = dims->symbols[i];
         }
     }
-    return NULL;
 }
 
 static kelp_status *infer_shapes(const kelp_infer *infer, const kelp_node *node,
@@ -70,7 +63,7 @@ static kelp_status *infer_shapes(const kelp_infer *infer, const kelp_node *node,
             continue;
         if (rule->fn(&call, &dims)) {
             value->kind = KELP_VALUE_TENSOR;
-            KELP_TRY(take_shape(node, value, &dims));
+            take_shape(value, &dims);
         } else if (call.problem[0] != '\0') {
             INFER_FAIL(node, "%s", call.problem);
         }
@@ -87,7 +80,8 @@ static kelp_status *infer_constant(const kelp_node *node) {
     if (tensor != NULL) {
         dims.rank = tensor->rank;
         memcpy(dims.shape, tensor->shape, sizeof dims.shape);
-        return take_shape(node, value, &dims);
+        take_shape(value, &dims);
+        return NULL;
     }
     for (const kelp_attr *attr = node->attributes; attr != NULL; attr = attr->next) {
         bool list = attr->type == KELP_ATTR_INTS || attr->type == KELP_ATTR_FLOATS ||
@@ -98,7 +92,8 @@ static kelp_status *infer_constant(const kelp_node *node) {
             continue;
         dims.rank = list ? 1 : 0;
         dims.shape[0] = (int64_t)attr->count;
-        return take_shape(node, value, &dims);
+        take_shape(value, &dims);
+        return NULL;
     }
     return NULL;
 }
@@ -145,7 +140,7 @@ static kelp_status *infer_if(const kelp_node *node) {
             first = false;
         }
         if (value != NULL && dims.rank >= 0 && value->kind == KELP_VALUE_TENSOR)
-            KELP_TRY(take_shape(node, value, &dims));
+            take_shape(value, &dims);
     }
     return NULL;
 }

@@ -88,6 +88,9 @@ class Sessions(unittest.TestCase):
         for values in ([0, 1, 0, 2], [0], [], [1, 1, 1]):
             x = np.array(values, dtype="f4")
             self.assertEqual(session.run(None, {"x": x})[0].tolist(), [np.flatnonzero(x).tolist()])
+        for values in ([0, 0, 1], [1, 1, 1], [0, 1, 0], [0, 0, 0], [1, 1, 0]):  # one shape of inputs, several of outputs
+            x = np.array(values, dtype="f4")
+            self.assertEqual(session.run(None, {"x": x})[0].tolist(), [np.flatnonzero(x).tolist()])
 
     def test_scalars_lists_and_empty(self):
         add = kelp.InferenceSession(model("Add", [("a", T.FLOAT, None), ("b", T.FLOAT, None)], [("c", T.FLOAT, None)]))
