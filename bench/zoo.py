@@ -53,13 +53,13 @@ def main():
     parser.add_argument("--json")
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
-    paths = zoo.fetch(options.models, options.names)
+    paths = zoo.fetch(options.models, options.names or zoo.MEASURED)
     report, ratios = [], {"above 2 ms": [], "below 2 ms": []}
     print("| model | threads | Kelp | ONNX Runtime | ratio | p99 ratio | CPU ratio | load ratio | apart |")
     print("|---|---|---|---|---|---|---|---|---|")
     for name, path in paths.items():
         for threads in map(int, options.threads.split(",")):
-            rows, why = measure(options.bench, path, zoo.feeds(name)[0], threads, options.seconds)
+            rows, why = measure(options.bench, path, zoo.feeds(name, options.models)[0], threads, options.seconds)
             if why:
                 print(f"| {name} | {threads} | {why} | | | | | | |", flush=True)
                 continue

