@@ -224,7 +224,7 @@ kelp_status *kelp_context_prepare(kelp_context *context) {
     notice_refit(context);
     KELP_TRY(check_bound(context));
     KELP_TRY(kelp_frame_prepare(&context->main));
-    kelp_frame_hide_open(&context->main); /* what the last invoke gave says nothing about the next */
+    kelp_frame_hide_open(&context->main); /* the last shapes say nothing of the next */
     return NULL;
 }
 
