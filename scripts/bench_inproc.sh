@@ -2,10 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # What a request costs in process, from C, on our library and on NVIDIA's (2.51.0), interleaved in one run: see bench/inproc.c.
 # Without NVIDIA's, which scripts/nvidia.sh fetches, ours alone.
-#   scripts/bench_inproc.sh [--on-instance] [REQUESTS]     needs build/release
+#   scripts/bench_inproc.sh [--check] [--on-instance] [REQUESTS]     needs build/release
+# --check: fails when ours allocates, or takes more than a third of the CPU time of NVIDIA's; exits 77 without NVIDIA's.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-mode=()
+mode=() check=
+if [ "${1:-}" = --check ]; then
+    check=1
+    shift
+fi
 if [ "${1:-}" = --on-instance ]; then
     mode=("$1")
     shift
@@ -21,4 +26,29 @@ if scripts/nvidia.sh; then
     libraries+=("$theirs"/libtritonserver-*.so)
     export LD_LIBRARY_PATH=$links:$theirs
 fi
-build/release/bench/bench_inproc ${mode[@]+"${mode[@]}"} build/release/backends "${1:-50000}" "${libraries[@]}"
+table=$(build/release/bench/bench_inproc ${mode[@]+"${mode[@]}"} build/release/backends "${1:-50000}" "${libraries[@]}")
+echo "$table"
+[ -n "$check" ] || exit 0
+[ ${#libraries[@]} -eq 2 ] || {
+    echo "skipped: pip cannot bring the wheel nvidia-pytriton 0.7.0"
+    exit 77
+}
+awk '/ ns CPU / {
+    for (i = 1; i <= NF; i++) {
+        if ($i == "ns" && $(i + 1) == "CPU") cpu = $(i - 1)
+        if ($i == "allocations") allocations = $(i - 1)
+    }
+    way = $1 == "one" ? "one by one" : $1
+    if (way in ours) {
+        printf "%s: %.2f of NVIDIA'"'"'s CPU time\n", way, ours[way] / cpu
+        bad += ours[way] * 3 > cpu
+        pairs++
+    } else {
+        ours[way] = cpu
+        bad += allocations > 0
+    }
+}
+END { exit bad > 0 || pairs != 2 }' <<<"$table" || {
+    echo "FAILED: expected no allocation and at most a third of the CPU time"
+    exit 1
+}

@@ -166,6 +166,7 @@ if [ "$full" = full ]; then
     step interop scripts/interop.sh
     step rust scripts/rust.sh
     step perf_analyzer scripts/perf_analyzer.sh
+    step inproc scripts/bench_inproc.sh --check
     step tensorrt scripts/tensorrt.sh
     step tensorrt-tables tensorrt_tables
     step valgrind valgrind_run

@@ -69,7 +69,7 @@ typedef struct kelp_stripe {
     kelp_request *requests;
     kelp_response *responses;
     kelp_factory *factories;
-    unsigned request_count, response_count;
+    size_t request_count, response_count;
 } kelp_stripe;
 
 typedef enum kelp_server_state {

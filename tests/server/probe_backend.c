@@ -99,6 +99,14 @@ TRITONSERVER_Error *TRITONBACKEND_ModelInstanceInitialize(TRITONBACKEND_ModelIns
     must(TRITONBACKEND_ModelName(model, &name));
     if (strcmp(name, "together") == 0)
         return meet();
+    if (strstr(probe_seen.instance, "refused"))
+        return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_UNAVAILABLE, "no such instance here");
+    return NULL;
+}
+
+TRITONSERVER_Error *TRITONBACKEND_ModelInstanceFinalize(TRITONBACKEND_ModelInstance *instance) {
+    (void)instance;
+    atomic_fetch_add(&probe_seen.ended, 1);
     return NULL;
 }
 

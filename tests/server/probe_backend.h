@@ -4,6 +4,7 @@
 #define KELP_TESTS_SERVER_PROBE_BACKEND_H_
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <triton/core/tritonbackend.h>
 
@@ -11,6 +12,7 @@ typedef struct probe_notes {
     char backend_config[2048], artifacts[512], host_policy[512], instance[64];
     bool auto_complete;
     unsigned models, instances, passive;
+    atomic_uint ended; /* instances that were finalized */
     pthread_t initialize_thread, execute_thread, finalize_thread;
     TRITONBACKEND_Request *request;
     TRITONBACKEND_Response *response;

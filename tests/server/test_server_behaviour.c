@@ -396,6 +396,104 @@ static void has(TRITONSERVER_Server *server, const char *model, const char *part
     free(text);
 }
 
+/* ---- changes of a model that serves ---- */
+
+typedef struct counts {
+    unsigned models, instances, ended;
+} counts;
+
+static counts count_seen(void) {
+    return (counts){seen()->models, seen()->instances, atomic_load(&seen()->ended)};
+}
+
+static void reconfigure(world *w, const char *more) {
+    char config[2048];
+    snprintf(config, sizeof config, "%s%s", MODEL, more);
+    repo_file(&w->r, "grows/config.pbtxt", config);
+}
+
+/* Loads the model with this added to its configuration; what the backend sees made and, when what
+ * served before is over, ended. */
+static void change(world *w, const char *more, unsigned models, unsigned instances,
+                   unsigned ended) {
+    const counts before = count_seen();
+    counts now = before;
+    reconfigure(w, more);
+    ok(TRITONSERVER_ServerLoadModel(w->server, "grows"));
+    char expected[256], found[256];
+    for (int i = 0; i < 1000; i++) {
+        now = count_seen();
+        if (now.ended - before.ended == ended)
+            break;
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+    snprintf(expected, sizeof expected, "%s: %u models, %u instances, %u ended", more, models,
+             instances, ended);
+    snprintf(found, sizeof found, "%s: %u models, %u instances, %u ended", more,
+             now.models - before.models, now.instances - before.instances,
+             now.ended - before.ended);
+    assert_string_equal(found, expected);
+}
+
+static void test_instances_change_in_place(void **state) {
+    world *w = *state;
+    call c;
+    open_model(w, "grows", MODEL "instance_group [ { kind: KIND_CPU } ]\n", &c);
+    put_data(&c);
+    call_run(&c);
+    change(w, "instance_group [ { kind: KIND_CPU count: 3 } ]\n", 0, 2, 0);
+    has(w->server, "grows", "\"count\":3");
+    change(w, "# nothing\ninstance_group [ { kind: KIND_CPU count: 3 } ]\n", 0, 0, 0);
+    change(w, "instance_group [ { kind: KIND_CPU count: 1 }, { passive: true kind: KIND_CPU } ]\n",
+           0, 1, 2);
+    /* Another host policy is another instance. */
+    change(w, "instance_group [ { kind: KIND_CPU host_policy: \"far\" } ]\n", 0, 1, 2);
+    contains(seen()->host_policy, "{\"far\":");
+    /* One that cannot be made leaves the model as it was. */
+    counts before = count_seen();
+    reconfigure(w, "instance_group [ { kind: KIND_CPU host_policy: \"far\" count: 2 },"
+                   " { name: \"refused\" kind: KIND_CPU } ]\n");
+    fails(TRITONSERVER_ServerLoadModel(w->server, "grows"), TRITONSERVER_ERROR_UNAVAILABLE,
+          "no such instance here");
+    assert_int_equal(count_seen().models, before.models);
+    assert_int_equal(count_seen().instances - before.instances, count_seen().ended - before.ended);
+    has(w->server, "grows", "\"host_policy\":\"far\"");
+    reconfigure(w, "instance_group [ { kind: KIND_CPU passive: true } ]\n");
+    fails(TRITONSERVER_ServerLoadModel(w->server, "grows"), TRITONSERVER_ERROR_INVALID_ARG,
+          "has no instance that executes");
+    reconfigure(w, "instance_group [ { kind: KIND_GPU } ]\n");
+    fails(TRITONSERVER_ServerLoadModel(w->server, "grows"), TRITONSERVER_ERROR_INVALID_ARG,
+          "this server has no GPU");
+    /* It has been the same model all the time, also to who asked for it at first. */
+    call_clear(&c);
+    call_run(&c);
+    TRITONSERVER_Message *message = NULL;
+    ok(TRITONSERVER_ServerModelStatistics(w->server, "grows", -1, &message));
+    char *text = message_text(message);
+    contains(text, "\"name\":\"grows\",\"version\":\"1\"");
+    free(text);
+    call_deinit(&c);
+    /* Versions come and go around those that stay. */
+    repo_version(&w->r, "grows", "2");
+    change(w, "version_policy { all { } }\n", 1, 2, 1);
+    wait_for_index(w->server, "{\"name\":\"grows\",\"version\":\"1\",\"state\":\"READY\"}");
+    wait_for_index(w->server, "{\"name\":\"grows\",\"version\":\"2\",\"state\":\"READY\"}");
+    has(w->server, "grows", "\"all\":{}");
+    change(w, "version_policy { specific { versions: [ 1 ] } }\n", 0, 0, 1);
+    wait_for_index(w->server, "\"version\":\"2\",\"state\":\"UNAVAILABLE\"");
+    /* Anything else makes it anew: its files, what they share, the rest of the configuration. */
+    repo_file(&w->r, "grows/1/weights", "new");
+    change(w, "version_policy { specific { versions: [ 1 ] } }\n", 1, 1, 1);
+    repo_file(&w->r, "grows/labels.txt", "new");
+    change(w, "version_policy { specific { versions: [ 1 ] } }\n", 1, 1, 1);
+    repo_file(&w->r, "grows/2/weights", "of another version");
+    change(w, "version_policy { specific { versions: [ 1 ] } }\n", 0, 0, 0);
+    change(w,
+           "parameters { key: \"a\" value { string_value: \"b\" } }\n"
+           "version_policy { specific { versions: [ 1 ] } }\n",
+           1, 1, 1);
+}
+
 static void test_overrides_end(void **state) {
     static const char json[] =
         "{\"backend\":\"probe\",\"max_batch_size\":3,\"input\":[{\"name\":\"INPUT0\",\"data_type\":"
@@ -546,6 +644,7 @@ int main(void) {
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_passive_instances),
         cmocka_unit_test(test_instances_made_in_parallel),
+        cmocka_unit_test(test_instances_change_in_place),
         cmocka_unit_test(test_data_for_a_host_policy),
         cmocka_unit_test(test_metrics_of_model_and_machine),
         cmocka_unit_test(test_reshape),

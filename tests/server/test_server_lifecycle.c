@@ -263,11 +263,20 @@ static void test_versions(void **state) {
                    "[{\"name\":\"m\",\"version\":\"1\",\"state\":\"READY\"},{\"name\":\"m\","
                    "\"version\":\"3\",\"state\":\"READY\"},{\"name\":\"m\",\"version\":"
                    "\"10\",\"state\":\"READY\"}]");
-    /* A request made before the reload goes to the model that took over. */
+    /* A request that was made before stays with its version, */
+    call_clear(&c);
+    call_run(&c);
+    ok(TRITONSERVER_InferenceResponseModel(c.response, &name, &version));
+    assert_int_equal(version, 3);
+    /* and goes to the one that took over when that is gone. */
+    repo_drop(&r, "m/3");
+    ok(TRITONSERVER_ServerLoadModel(server, "m"));
     call_clear(&c);
     call_run(&c);
     ok(TRITONSERVER_InferenceResponseModel(c.response, &name, &version));
     assert_int_equal(version, 10);
+    repo_version(&r, "m", "3");
+    ok(TRITONSERVER_ServerLoadModel(server, "m"));
     TRITONSERVER_Message *message = NULL;
     ok(TRITONSERVER_ServerModelMetadata(server, "m", -1, &message));
     char *text = message_text(message);
@@ -612,10 +621,20 @@ static void test_instances_in_parallel_and_statistics(void **state) {
     repo_remove(&r);
 }
 
+typedef struct loader {
+    TRITONSERVER_Server *server;
+    repo *r;
+    const char *file; /* that it changes, so that there is something to load */
+} loader;
+
 static void *reload(void *userp) {
-    TRITONSERVER_Server *server = userp;
-    for (int i = 0; i < 30; i++)
-        ok(TRITONSERVER_ServerLoadModel(server, "addsub"));
+    const loader *l = userp;
+    for (int i = 0; i < 30; i++) {
+        char text[32];
+        snprintf(text, sizeof text, "%0*d", i + 1, i);
+        repo_file(l->r, l->file, text);
+        ok(TRITONSERVER_ServerLoadModel(l->server, "addsub"));
+    }
     return NULL;
 }
 
@@ -623,7 +642,8 @@ static void test_reloads_under_load(void **state) {
     enum { THREADS = 4 };
     repo r;
     worker workers[THREADS];
-    pthread_t threads[THREADS], loader[2];
+    pthread_t threads[THREADS], loading[2];
+    loader loaders[2];
     (void)state;
     repo_make(&r);
     repo_model(&r, "addsub", addsub_config);
@@ -633,14 +653,55 @@ static void test_reloads_under_load(void **state) {
         workers[i] = (worker){.server = server, .count = 300, .value = (float)i};
         assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
     }
+    for (int i = 0; i < 2; i++) {
+        loaders[i] = (loader){server, &r, i ? "addsub/1/one" : "addsub/1/two"};
+        assert_int_equal(pthread_create(&loading[i], NULL, reload, &loaders[i]), 0);
+    }
     for (int i = 0; i < 2; i++)
-        assert_int_equal(pthread_create(&loader[i], NULL, reload, server), 0);
-    for (int i = 0; i < 2; i++)
-        pthread_join(loader[i], NULL);
+        pthread_join(loading[i], NULL);
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
     server_end(server);
     repo_remove(&r);
+}
+
+/* Instances come and go while they execute, on threads of their own and on their callers'; none of
+ * the requests is lost, and all are counted by the one model. */
+static void test_instances_change_under_load(void **state) {
+    enum { THREADS = 4, EACH = 1000 };
+    static const char *const places[] = {"instance", "caller"};
+    (void)state;
+    for (int place = 0; place < 2; place++) {
+        repo r;
+        worker workers[THREADS];
+        pthread_t threads[THREADS];
+        char config[2048], more[256];
+        repo_make(&r);
+        snprintf(more, sizeof more,
+                 "parameters { key: \"kelp_execute_on\" value { string_value: \"%s\" } }\n",
+                 places[place]);
+        snprintf(config, sizeof config, "%s%s", addsub_config, more);
+        char *count = strstr(config, "count: 1");
+        repo_model(&r, "addsub", config);
+        TRITONSERVER_Server *server = server_start(&r, &explicit_mode);
+        ok(TRITONSERVER_ServerLoadModel(server, "addsub"));
+        for (int i = 0; i < THREADS; i++) {
+            workers[i] = (worker){.server = server, .count = EACH, .value = (float)i};
+            assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
+        }
+        for (int i = 0; i < 40; i++) {
+            count[7] = "1342"[i % 4];
+            repo_file(&r, "addsub/config.pbtxt", config);
+            ok(TRITONSERVER_ServerLoadModel(server, "addsub"));
+        }
+        for (int i = 0; i < THREADS; i++)
+            pthread_join(threads[i], NULL);
+        char *stats = stats_after(server, "", THREADS * EACH);
+        assert_int_equal(number_after(stats, "\"inference_count\":"), THREADS * EACH);
+        free(stats);
+        server_end(server);
+        repo_remove(&r);
+    }
 }
 
 /* ---- overrides and polling ---- */
@@ -755,6 +816,7 @@ int main(void) {
         cmocka_unit_test(test_load_and_unload_many_times),
         cmocka_unit_test(test_instances_in_parallel_and_statistics),
         cmocka_unit_test(test_reloads_under_load),
+        cmocka_unit_test(test_instances_change_under_load),
         cmocka_unit_test(test_config_override),
         cmocka_unit_test(test_polling),
         cmocka_unit_test(test_servers_share_a_backend),

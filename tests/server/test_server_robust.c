@@ -4,6 +4,7 @@
 #include "server/support.h"
 
 #include <dlfcn.h>
+#include <time.h>
 
 #define CONFIG_OF(backend)                                                 \
     "backend: \"" backend "\"\n"                                           \
@@ -302,6 +303,150 @@ static void test_backend_that_forgets_everything(void **state) {
     close_model(*state, "forgetful", &c);
 }
 
+/* An answer that comes after the release counts as what it is. */
+static void test_late_answers_are_counted(void **state) {
+    static const int32_t wrong[] = {-1, 0};
+    world *w = *state;
+    call c;
+    open_model(w, "late", CONFIG_OF("late"), &c);
+    call_run(&c);
+    ok(TRITONSERVER_InferenceResponseError(c.response));
+    call_clear(&c);
+    ok(TRITONSERVER_InferenceRequestRemoveAllInputs(c.request));
+    call_input(&c, "INPUT0", TRITONSERVER_TYPE_INT32, shape, 1, wrong, sizeof wrong);
+    for (int i = 0; i < 2; i++) {
+        call_run(&c);
+        call_fails(&c, TRITONSERVER_ERROR_INTERNAL, "it went wrong later");
+        call_clear(&c);
+    }
+    long long succeeded = 0, failed = 0;
+    for (int i = 0; i < 1000 && succeeded + failed < 3; i++) {
+        TRITONSERVER_Message *message = NULL;
+        ok(TRITONSERVER_ServerModelStatistics(w->server, "late", 1, &message));
+        char *stats = message_text(message);
+        succeeded = number_after(stats, "\"success\":{\"count\":");
+        failed = number_after(stats, "\"fail\":{\"count\":");
+        free(stats);
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+    assert_int_equal(succeeded, 1);
+    assert_int_equal(failed, 2);
+    close_model(w, "late", &c);
+}
+
+/* ---- what was deleted ---- */
+
+/* Everything that can be done with a request, to one that was deleted: refused, or without any
+ * effect. */
+static void use_request(TRITONSERVER_Server *server, TRITONSERVER_InferenceRequest *request) {
+    const char *text = NULL;
+    uint32_t number = 0;
+    uint64_t big = 0;
+    bool flag = false;
+    fails(TRITONSERVER_InferenceRequestDelete(request), TRITONSERVER_ERROR_INTERNAL,
+          "deleted before");
+    fails(TRITONSERVER_ServerInferAsync(server, request, NULL), TRITONSERVER_ERROR_INTERNAL,
+          "deleted before");
+    fails(TRITONSERVER_InferenceRequestCancel(request), TRITONSERVER_ERROR_INTERNAL, "");
+    fails(TRITONSERVER_InferenceRequestIsCancelled(request, &flag), TRITONSERVER_ERROR_INTERNAL,
+          "");
+    ok(TRITONSERVER_InferenceRequestId(request, &text));
+    ok(TRITONSERVER_InferenceRequestSetId(request, "gone"));
+    ok(TRITONSERVER_InferenceRequestFlags(request, &number));
+    ok(TRITONSERVER_InferenceRequestSetFlags(request, 0));
+    ok(TRITONSERVER_InferenceRequestCorrelationId(request, &big));
+    ok(TRITONSERVER_InferenceRequestPriorityUInt64(request, &big));
+    ok(TRITONSERVER_InferenceRequestTimeoutMicroseconds(request, &big));
+    fails(TRITONSERVER_InferenceRequestAppendInputData(request, "INPUT0", data, sizeof data,
+                                                       TRITONSERVER_MEMORY_CPU, 0),
+          TRITONSERVER_ERROR_INVALID_ARG, "");
+    fails(TRITONSERVER_InferenceRequestRemoveInput(request, "INPUT0"),
+          TRITONSERVER_ERROR_INVALID_ARG, "");
+    ok(TRITONSERVER_InferenceRequestAddInput(request, "INPUT0", TRITONSERVER_TYPE_INT32, shape, 1));
+    ok(TRITONSERVER_InferenceRequestAddRequestedOutput(request, "OUTPUT0"));
+    ok(TRITONSERVER_InferenceRequestRemoveAllRequestedOutputs(request));
+    ok(TRITONSERVER_InferenceRequestSetStringParameter(request, "name", "value"));
+}
+
+static void use_response(TRITONSERVER_InferenceResponse *response) {
+    const char *text = NULL;
+    int64_t version = 0;
+    uint32_t count = 0;
+    TRITONSERVER_DataType datatype;
+    const int64_t *dims = NULL;
+    uint64_t rank = 0;
+    const void *base = NULL;
+    size_t size_bytes = 0;
+    TRITONSERVER_MemoryType memory;
+    TRITONSERVER_ParameterType type;
+    int64_t id = 0;
+    void *userp = NULL;
+    TRITONSERVER_Error *const refused[] = {
+        TRITONSERVER_InferenceResponseDelete(response),
+        TRITONSERVER_InferenceResponseError(response),
+        TRITONSERVER_InferenceResponseModel(response, &text, &version),
+        TRITONSERVER_InferenceResponseId(response, &text),
+        TRITONSERVER_InferenceResponseOutputCount(response, &count),
+        TRITONSERVER_InferenceResponseOutput(response, 0, &text, &datatype, &dims, &rank, &base,
+                                             &size_bytes, &memory, &id, &userp),
+        TRITONSERVER_InferenceResponseParameterCount(response, &count),
+        TRITONSERVER_InferenceResponseParameter(response, 0, &text, &type, &base),
+        TRITONSERVER_InferenceResponseOutputClassificationLabel(response, 0, 0, &text)};
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
+        fails(refused[i], TRITONSERVER_ERROR_INTERNAL, "the response was deleted before");
+}
+
+/* Far more than the server keeps ready for use. */
+static void test_use_after_delete(void **state) {
+    enum { MANY = 400 };
+    world *w = *state;
+    static TRITONSERVER_InferenceRequest *requests[MANY];
+    static TRITONSERVER_InferenceResponse *responses[MANY];
+    static call calls[MANY];
+    call c;
+    open_model(w, "good-many", CONFIG_OF("misbehave"), &c);
+    for (int i = 0; i < MANY; i++) {
+        call_init(&calls[i], w->server, "good-many", -1);
+        call_input(&calls[i], "INPUT0", TRITONSERVER_TYPE_INT32, shape, 1, data, sizeof data);
+        call_run(&calls[i]);
+        requests[i] = calls[i].request;
+        responses[i] = calls[i].response;
+    }
+    for (int i = 0; i < MANY; i++)
+        call_deinit(&calls[i]);
+    for (int i = 0; i < MANY; i++) {
+        use_request(w->server, requests[i]);
+        use_response(responses[i]);
+    }
+    /* What is made next is as new. */
+    for (int i = 0; i < MANY; i++) {
+        call_init(&calls[i], w->server, "good-many", -1);
+        call_input(&calls[i], "INPUT0", TRITONSERVER_TYPE_INT32, shape, 1, data, sizeof data);
+        call_run(&calls[i]);
+        check_output(&calls[i]);
+    }
+    for (int i = 0; i < MANY; i++)
+        call_deinit(&calls[i]);
+    close_model(w, "good-many", &c);
+}
+
+/* Backends in the field look at an error that they have just deleted, or delete it twice. */
+static void test_errors_after_delete(void **state) {
+    TRITONSERVER_Error *errors[20];
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        errors[i] = TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_UNSUPPORTED, "not here");
+        TRITONSERVER_ErrorDelete(errors[i]);
+    }
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(TRITONSERVER_ErrorCode(errors[i]), TRITONSERVER_ERROR_UNSUPPORTED);
+        assert_string_equal(TRITONSERVER_ErrorMessage(errors[i]), "not here");
+        TRITONSERVER_ErrorDelete(errors[i]);
+    }
+    for (int i = 0; i < 200; i++) /* the first ones are really gone then */
+        TRITONSERVER_ErrorDelete(TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_INTERNAL, "more"));
+}
+
 static void test_decoupled_answers(void **state) {
     world *w = *state;
     uint32_t flags = 0;
@@ -551,6 +696,9 @@ int main(void) {
         cmocka_unit_test(test_load_fails_at_each_entry_point),
         cmocka_unit_test(test_work_fails_at_each_entry_point),
         cmocka_unit_test(test_backend_that_forgets_everything),
+        cmocka_unit_test(test_late_answers_are_counted),
+        cmocka_unit_test(test_use_after_delete),
+        cmocka_unit_test(test_errors_after_delete),
         cmocka_unit_test(test_decoupled_answers),
         cmocka_unit_test(test_cancellation_reaches_the_backend),
         cmocka_unit_test(test_initialization_that_fails),

@@ -145,9 +145,12 @@ TRITONSERVER_Error *TRITONBACKEND_ModelConfig(TRITONBACKEND_Model *model,
     TRITONSERVER_Error *error = check_config_version(config_version);
     if (error)
         return error;
-    const kelp_message *json = model_of(model)->config_json;
-    return kelp_to_error(
-        kelp_message_copy(json->text, json->length, (kelp_message **)model_config));
+    kelp_model *m = model_of(model);
+    pthread_rwlock_rdlock(&m->change_lock);
+    kelp_status *status = kelp_message_copy(m->config_json->text, m->config_json->length,
+                                            (kelp_message **)model_config);
+    pthread_rwlock_unlock(&m->change_lock);
+    return kelp_to_error(status);
 }
 
 TRITONSERVER_Error *TRITONBACKEND_ModelAutoCompleteConfig(TRITONBACKEND_Model *model,

@@ -5,6 +5,7 @@
 #include <triton/core/tritoncache.h>
 #include <triton/core/tritonrepoagent.h>
 
+#include <stdatomic.h>
 #include <stdio.h>
 
 TRITONSERVER_Error_Code kelp_code_to_triton(kelp_code code) {
@@ -87,8 +88,20 @@ TRITONSERVER_Error *TRITONSERVER_ErrorNew(TRITONSERVER_Error_Code code, const ch
                                                  msg ? msg : "");
 }
 
+/* The errors that were deleted last stay readable: backends in the field look at the code of an
+ * error that they have just deleted, or delete it twice. */
 void TRITONSERVER_ErrorDelete(TRITONSERVER_Error *error) {
-    kelp_status_free(kelp_from_error(error));
+    enum { KEPT = 64 };
+    static _Atomic(kelp_status *) kept[KEPT];
+    static atomic_uint next;
+    kelp_status *status = kelp_from_error(error);
+    if (!status)
+        return;
+    for (unsigned i = 0; i < KEPT; i++)
+        if (atomic_load_explicit(&kept[i], memory_order_relaxed) == status)
+            return;
+    unsigned place = atomic_fetch_add_explicit(&next, 1, memory_order_relaxed) % KEPT;
+    kelp_status_free(atomic_exchange_explicit(&kept[place], status, memory_order_acq_rel));
 }
 
 TRITONSERVER_Error_Code TRITONSERVER_ErrorCode(TRITONSERVER_Error *error) {

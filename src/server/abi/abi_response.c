@@ -8,20 +8,28 @@ static kelp_response *of(TRITONSERVER_InferenceResponse *handle) {
     return (kelp_response *)handle;
 }
 
+/* An error when the response is not there any more. */
+static TRITONSERVER_Error *check(TRITONSERVER_InferenceResponse *handle) {
+    return of(handle)->factory
+               ? NULL
+               : kelp_to_error(KELP_ERROR(KELP_INTERNAL, "the response was deleted before"));
+}
+
 TRITONSERVER_Error *
 TRITONSERVER_InferenceResponseDelete(TRITONSERVER_InferenceResponse *inference_response) {
-    if (!inference_response)
-        return NULL;
-    if (!of(inference_response)->factory)
-        return kelp_to_error(KELP_ERROR(KELP_INTERNAL, "the response was deleted before"));
-    kelp_response_delete(of(inference_response));
-    return NULL;
+    TRITONSERVER_Error *error = inference_response ? check(inference_response) : NULL;
+    if (inference_response && !error)
+        kelp_response_delete(of(inference_response));
+    return error;
 }
 
 TRITONSERVER_Error *
 TRITONSERVER_InferenceResponseError(TRITONSERVER_InferenceResponse *inference_response) {
     if (!inference_response)
         return kelp_abi_null(__func__, "inference_response");
+    TRITONSERVER_Error *error = check(inference_response);
+    if (error)
+        return error;
     return kelp_to_error(kelp_status_clone(of(inference_response)->error));
 }
 
@@ -32,6 +40,9 @@ TRITONSERVER_InferenceResponseModel(TRITONSERVER_InferenceResponse *inference_re
         return kelp_abi_null(__func__, !inference_response ? "inference_response"
                                        : !model_name       ? "model_name"
                                                            : "model_version");
+    TRITONSERVER_Error *error = check(inference_response);
+    if (error)
+        return error;
     const kelp_model *model = of(inference_response)->factory->model;
     *model_name = model->name;
     *model_version = model->version;
@@ -43,6 +54,9 @@ TRITONSERVER_InferenceResponseId(TRITONSERVER_InferenceResponse *inference_respo
                                  const char **request_id) {
     if (!inference_response || !request_id)
         return kelp_abi_null(__func__, inference_response ? "request_id" : "inference_response");
+    TRITONSERVER_Error *error = check(inference_response);
+    if (error)
+        return error;
     *request_id = kelp_text_get(&of(inference_response)->factory->id);
     return NULL;
 }
@@ -52,6 +66,9 @@ TRITONSERVER_InferenceResponseParameterCount(TRITONSERVER_InferenceResponse *inf
                                              uint32_t *count) {
     if (!inference_response || !count)
         return kelp_abi_null(__func__, inference_response ? "count" : "inference_response");
+    TRITONSERVER_Error *error = check(inference_response);
+    if (error)
+        return error;
     *count = (uint32_t)of(inference_response)->params.count;
     return NULL;
 }
@@ -70,6 +87,9 @@ TRITONSERVER_InferenceResponseParameter(TRITONSERVER_InferenceResponse *inferenc
                                        : !name             ? "name"
                                        : !type             ? "type"
                                                            : "vvalue");
+    TRITONSERVER_Error *error = check(inference_response);
+    if (error)
+        return error;
     const kelp_params *params = &of(inference_response)->params;
     if (index >= params->count)
         return out_of_range("parameters", index, params->count);
@@ -84,6 +104,9 @@ TRITONSERVER_InferenceResponseOutputCount(TRITONSERVER_InferenceResponse *infere
                                           uint32_t *count) {
     if (!inference_response || !count)
         return kelp_abi_null(__func__, inference_response ? "count" : "inference_response");
+    TRITONSERVER_Error *error = check(inference_response);
+    if (error)
+        return error;
     *count = (uint32_t)of(inference_response)->output_count;
     return NULL;
 }
@@ -96,6 +119,9 @@ TRITONSERVER_Error *TRITONSERVER_InferenceResponseOutput(
     if (!inference_response || !name || !datatype || !shape || !dim_count || !base || !byte_size ||
         !memory_type || !memory_type_id || !userp)
         return kelp_abi_null(__func__, inference_response ? "an output" : "inference_response");
+    TRITONSERVER_Error *error = check(inference_response);
+    if (error)
+        return error;
     const kelp_response *response = of(inference_response);
     if (index >= response->output_count)
         return out_of_range("outputs", index, response->output_count);
@@ -117,6 +143,9 @@ TRITONSERVER_Error *TRITONSERVER_InferenceResponseOutputClassificationLabel(
     const size_t class_index, const char **label) {
     if (!inference_response || !label)
         return kelp_abi_null(__func__, inference_response ? "label" : "inference_response");
+    TRITONSERVER_Error *error = check(inference_response);
+    if (error)
+        return error;
     const kelp_response *response = of(inference_response);
     if (index >= response->output_count)
         return out_of_range("outputs", index, response->output_count);

@@ -54,16 +54,19 @@ TRITONSERVER_Error *TRITONSERVER_ServerIsLive(TRITONSERVER_Server *server, bool 
 }
 
 /* Whether an instance says that it can run requests; a backend without an opinion can. */
-static bool instances_ready(const kelp_model *model) {
-    for (size_t i = 0; model->backend->ready && i < model->instance_count; i++) {
+static bool instances_ready(kelp_model *model) {
+    bool all = true;
+    pthread_rwlock_rdlock(&model->change_lock);
+    for (size_t i = 0; model->backend->ready && all && i < model->instance_count; i++) {
+        if (model->instances[i]->gone)
+            continue;
         TRITONSERVER_Error *error =
             model->backend->ready((TRITONBACKEND_ModelInstance *)model->instances[i]);
-        if (error) {
-            TRITONSERVER_ErrorDelete(error);
-            return false;
-        }
+        all = !error;
+        TRITONSERVER_ErrorDelete(error);
     }
-    return true;
+    pthread_rwlock_unlock(&model->change_lock);
+    return all;
 }
 
 /* Models whose backends are to be asked, each with a reference: the table is not locked while they

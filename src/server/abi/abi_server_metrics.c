@@ -86,8 +86,10 @@ static kelp_status *add_row(rows *list, kelp_model *model) {
     kelp_status *status = kelp_buf_cstr(&text) ? NULL : kelp_status_oom();
     if (!status)
         status = kelp_stats_add(&added->stats, &model->stats);
+    pthread_rwlock_rdlock(&model->change_lock);
     for (size_t i = 0; i < model->instance_count && !status; i++)
         status = kelp_stats_add(&added->stats, &model->instances[i]->stats);
+    pthread_rwlock_unlock(&model->change_lock);
     size_t length;
     added->labels = status ? NULL : kelp_buf_take(&text, &length, &added->labels_capacity);
     kelp_buf_deinit(&text);

@@ -184,7 +184,12 @@ TRITONSERVER_Error *TRITONSERVER_ServerModelConfig(TRITONSERVER_Server *server,
         return error;
     composer c;
     begin(&c);
-    kelp_status *status = kelp_model_config_to_json(model->config, config_version, &c.text);
+    pthread_rwlock_rdlock(&model->change_lock);
+    kelp_model_config *config = model->shown;
+    kelp_model_config_retain(config);
+    pthread_rwlock_unlock(&model->change_lock);
+    kelp_status *status = kelp_model_config_to_json(config, config_version, &c.text);
+    kelp_model_config_release(config);
     kelp_model_release(model);
     return finish(&c, status, model_config);
 }
@@ -198,8 +203,10 @@ static kelp_status *put_model_stats(kelp_json_writer *writer, kelp_model *model)
         return NULL; /* its instances are going */
     kelp_stats_init(&total);
     status = kelp_stats_add(&total, &model->stats);
+    pthread_rwlock_rdlock(&model->change_lock);
     for (size_t i = 0; i < model->instance_count && !status; i++)
         status = kelp_stats_add(&total, &model->instances[i]->stats);
+    pthread_rwlock_unlock(&model->change_lock);
     if (!status)
         kelp_stats_write(&total, model->name, model->version, writer);
     kelp_stats_deinit(&total);

@@ -303,6 +303,87 @@ kelp_status *kelp_model_config_prefer(kelp_model_config *config, const kelp_pref
     return NULL;
 }
 
+/* ---- changes that a loaded model follows ---- */
+
+static const char *const followed[] = {"instance_group", "version_policy"};
+
+/* The JSON of a message without some of its fields. */
+static kelp_status *write_without(const kelp_config_message *message, const char *const *fields,
+                                  size_t count, kelp_buf *out) {
+    kelp_config_value *values[64];
+    kelp_config_message rest = {.schema = message->schema, .values = values};
+    kelp_json_writer writer;
+    if (message->schema->field_count > 64)
+        return KELP_ERROR(KELP_INTERNAL, "the message '%s' has too many fields",
+                          message->schema->name);
+    memcpy(values, message->values, message->schema->field_count * sizeof *values);
+    for (size_t i = 0; i < count; i++)
+        values[kelp_config_field_index(message->schema, kelp_str_from(fields[i]))] = NULL;
+    kelp_json_writer_init(&writer, out);
+    kelp_config_to_json(&rest, &writer);
+    return kelp_buf_status(out);
+}
+
+kelp_status *kelp_model_config_same_model(const kelp_model_config *a, const kelp_model_config *b,
+                                          bool *out_same) {
+    kelp_buf left, right;
+    kelp_buf_init(&left, a->allocator);
+    kelp_buf_init(&right, a->allocator);
+    kelp_status *status = write_without(a->tree, followed, 2, &left);
+    if (status == NULL)
+        status = write_without(b->tree, followed, 2, &right);
+    if (status == NULL)
+        *out_same = left.length == right.length && memcmp(left.data, right.data, left.length) == 0;
+    kelp_buf_deinit(&left);
+    kelp_buf_deinit(&right);
+    return status;
+}
+
+static kelp_status *take_groups(kelp_model_config *config, const kelp_model_config *from) {
+    kelp_buf text;
+    kelp_config_given given;
+    kelp_buf_init(&text, config->allocator);
+    kelp_config_message *groups = kelp_config_message_new(config->arena, &kelp_config_schema_model);
+    kelp_status *status = groups == NULL ? kelp_status_oom() : NULL;
+    if (status == NULL)
+        status = kelp_model_config_to_json(from, 1, &text);
+    if (status == NULL)
+        status = read_json(config->arena, from->source, text.data, text.length, groups);
+    kelp_buf_deinit(&text);
+    if (status != NULL)
+        return status;
+    for (size_t i = 0; i < 2; i++) {
+        size_t index = kelp_config_field_index(groups->schema, kelp_str_from(followed[i]));
+        config->tree->values[index] = groups->values[index];
+    }
+    KELP_TRY(given_of(from, config->arena, &given));
+    KELP_TRY(kelp_config_view(config, &given));
+    return kelp_config_check(config, true);
+}
+
+kelp_status *kelp_model_config_regroup(const kelp_model_config *config,
+                                       const kelp_model_config *groups_of,
+                                       kelp_model_config **out) {
+    kelp_model_config *copy = NULL;
+    KELP_TRY(clone(config, &copy));
+    kelp_status *status = take_groups(copy, groups_of);
+    if (status != NULL) {
+        kelp_model_config_release(copy);
+        return status;
+    }
+    *out = copy;
+    return NULL;
+}
+
+kelp_status *kelp_model_config_group_key(const kelp_model_config *config, size_t index,
+                                         kelp_buf *out) {
+    static const char *const own[] = {"name", "count"};
+    const kelp_config_value *group = kelp_config_get(config->tree, "instance_group");
+    for (; group != NULL && index > 0; index--)
+        group = group->next;
+    return group != NULL ? write_without(group->message, own, 2, out) : NULL;
+}
+
 /* ---- reading ---- */
 kelp_status *kelp_model_config_to_json(const kelp_model_config *config, uint32_t version,
                                        kelp_buf *out) {

@@ -231,6 +231,20 @@ kelp_status *kelp_model_config_prefer(kelp_model_config *config, const kelp_pref
                                       size_t count, uint32_t gpu_count,
                                       kelp_model_config **out) KELP_MUST_USE;
 
+/* Whether two configurations are the same but for instance_group and version_policy, so that a
+ * model of one becomes a model of the other without being made anew. */
+kelp_status *kelp_model_config_same_model(const kelp_model_config *a, const kelp_model_config *b,
+                                          bool *out_same) KELP_MUST_USE;
+/* A new configuration: `config` with these two of `groups_of`, as that was read. Checked as by
+ * validate. */
+kelp_status *kelp_model_config_regroup(const kelp_model_config *config,
+                                       const kelp_model_config *groups_of,
+                                       kelp_model_config **out) KELP_MUST_USE;
+/* Appends text that two instance groups share when their instances are alike: all of the group but
+ * its name and count. */
+kelp_status *kelp_model_config_group_key(const kelp_model_config *config, size_t index,
+                                         kelp_buf *out) KELP_MUST_USE;
+
 /* What must hold to serve, once completion is over: a backend, every input and
  * output with a data type and dims. INVALID_ARGUMENT names the field. */
 kelp_status *kelp_model_config_validate(const kelp_model_config *config) KELP_MUST_USE;

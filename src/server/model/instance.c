@@ -33,15 +33,35 @@ static kelp_status *make_host_policy(const kelp_server_options *options, const c
     return status;
 }
 
-/* The object, of which the backend does not know yet. */
-static kelp_status *make_instance(kelp_model *model, const kelp_config_instance_group *group,
-                                  int32_t index) {
+/* What tells instances of this group from others. Free with kelp_free. */
+static kelp_status *make_key(const kelp_model_config *config, size_t group, char **out,
+                             size_t *out_capacity) {
+    kelp_buf text;
+    size_t length;
+    kelp_buf_init(&text, kelp_allocator_system());
+    kelp_status *status = kelp_model_config_group_key(config, group, &text);
+    if (!status && !kelp_buf_cstr(&text))
+        status = kelp_status_oom();
+    if (!status)
+        *out = kelp_buf_take(&text, &length, out_capacity);
+    kelp_buf_deinit(&text);
+    return status;
+}
+
+/* The object, of which the backend does not know yet; added to `instances`, which has room, also
+ * when it fails. */
+static kelp_status *make_instance(kelp_model *model, kelp_model_config *config, size_t group_index,
+                                  int32_t index, kelp_instance **instances, size_t *inout_count) {
     kelp_allocator heap = kelp_allocator_system();
+    const kelp_config_instance_group *group = &config->instance_groups[group_index];
     kelp_instance *instance = NULL;
     KELP_TRY(KELP_NEW(heap, kelp_instance, &instance));
     kelp_stats_init(&instance->stats);
-    model->instances[model->instance_count++] = instance;
+    instances[(*inout_count)++] = instance;
     instance->model = model;
+    instance->config = config;
+    kelp_model_config_retain(config);
+    KELP_TRY(make_key(config, group_index, &instance->key, &instance->key_capacity));
     instance->kind = group->kind;
     instance->passive = group->passive;
     instance->profiles = group->profiles;
@@ -73,26 +93,27 @@ static kelp_status *begin_instance(kelp_instance *instance) {
 
 /* Instances that several threads begin. */
 typedef struct beginners {
-    kelp_model *model;
+    kelp_instance **instances;
+    size_t count;
     atomic_size_t next;
-    kelp_status **failures; /* as the model's instances */
+    kelp_status **failures; /* as the instances */
 } beginners;
 
 static void *begin_some(void *userp) {
     beginners *all = userp;
     size_t index;
-    while ((index = atomic_fetch_add(&all->next, 1)) < all->model->instance_count)
-        all->failures[index] = begin_instance(all->model->instances[index]);
+    while ((index = atomic_fetch_add(&all->next, 1)) < all->count)
+        all->failures[index] = begin_instance(all->instances[index]);
     return NULL;
 }
 
 /* All at once, on a thread each up to a number; the first failure, in the instances' order. */
-static kelp_status *begin_in_parallel(kelp_model *model) {
+static kelp_status *begin_in_parallel(kelp_instance **instances, size_t count) {
     enum { MOST = 64 };
     kelp_allocator heap = kelp_allocator_system();
     pthread_t threads[MOST];
-    size_t started = 0, count = model->instance_count;
-    beginners all = {.model = model};
+    size_t started = 0;
+    beginners all = {.instances = instances, .count = count};
     KELP_TRY(kelp_alloc_zero(heap, count, sizeof *all.failures, (void **)&all.failures));
     while (started + 1 < count && started < MOST) {
         kelp_status *status = kelp_thread_start(&threads[started], "kelp-begin", begin_some, &all);
@@ -117,16 +138,26 @@ static kelp_status *begin_in_parallel(kelp_model *model) {
 }
 
 /* Backends that do not say that they stand it get one instance after the other. */
-static bool in_parallel(const kelp_model *model) {
+static bool in_parallel(const kelp_model *model, size_t count) {
     const char *forced = getenv("TRITON_PARALLEL_INSTANCE_LOADING");
-    return model->instance_count > 1 &&
+    return count > 1 &&
            (model->backend->attribute.parallel_loading || (forced && strcmp(forced, "1") == 0));
 }
 
-kelp_status *kelp_model_create_instances(kelp_model *model) {
+static kelp_status *begin_all(kelp_model *model, kelp_instance **instances, size_t count) {
+    if (in_parallel(model, count))
+        return begin_in_parallel(instances, count);
+    for (size_t i = 0; i < count; i++)
+        KELP_TRY(begin_instance(instances[i]));
+    return NULL;
+}
+
+/* How many instances the groups ask for; an error when they cannot be had. */
+static kelp_status *count_wanted(const kelp_model *model, const kelp_model_config *config,
+                                 size_t *out_total) {
     enum { MOST = 4096 };
-    const kelp_model_config *config = model->config;
     size_t total = 0;
+    bool executes = false;
     for (size_t i = 0; i < config->instance_group_count; i++) {
         const kelp_config_instance_group *group = &config->instance_groups[i];
         if (group->kind == TRITONSERVER_INSTANCEGROUPKIND_GPU)
@@ -135,26 +166,48 @@ kelp_status *kelp_model_create_instances(kelp_model *model) {
                               "available",
                               group->name, model->name);
         total += group->count > 0 ? (size_t)group->count : 0;
+        executes |= group->count > 0 && !group->passive;
         if (total > MOST)
             return KELP_ERROR(KELP_INVALID_ARGUMENT, "model '%s' asks for more than %d instances",
                               model->name, MOST);
     }
+    *out_total = total;
+    return executes ? NULL
+                    : KELP_ERROR(KELP_INVALID_ARGUMENT, "model '%s' has no instance that executes",
+                                 model->name);
+}
+
+kelp_status *kelp_model_create_instances(kelp_model *model) {
+    kelp_model_config *config = model->config;
+    size_t total = 0;
+    KELP_TRY(count_wanted(model, config, &total));
     KELP_TRY(kelp_alloc_zero(kelp_allocator_system(), total, sizeof *model->instances,
                              (void **)&model->instances));
     model->instance_capacity = total;
     for (size_t i = 0; i < config->instance_group_count; i++)
         for (int32_t k = 0; k < config->instance_groups[i].count; k++)
-            KELP_TRY(make_instance(model, &config->instance_groups[i], k));
-    if (in_parallel(model))
-        KELP_TRY(begin_in_parallel(model));
-    for (size_t i = 0; i < model->instance_count; i++)
-        if (!model->instances[i]->begun)
-            KELP_TRY(begin_instance(model->instances[i]));
-    for (size_t i = 0; i < model->instance_count; i++)
-        if (!model->instances[i]->passive)
-            return NULL;
-    return KELP_ERROR(KELP_INVALID_ARGUMENT, "model '%s' has no instance that executes",
-                      model->name);
+            KELP_TRY(make_instance(model, config, i, k, model->instances, &model->instance_count));
+    return begin_all(model, model->instances, model->instance_count);
+}
+
+/* Tells the backend that the instance goes; once. */
+static void end_instance(kelp_instance *instance) {
+    const kelp_backend *backend = instance->model->backend;
+    if (instance->begun && backend->fn.instance_fini)
+        kelp_server_log_status(
+            "failed to finalize a model instance",
+            kelp_from_error(backend->fn.instance_fini((TRITONBACKEND_ModelInstance *)instance)));
+    instance->begun = false;
+}
+
+static void free_instance(kelp_instance *instance) {
+    kelp_allocator heap = kelp_allocator_system();
+    kelp_stats_deinit(&instance->stats);
+    kelp_message_destroy(instance->host_policy);
+    kelp_model_config_release(instance->config);
+    kelp_free_string(heap, instance->name);
+    kelp_free(heap, instance->key, instance->key_capacity);
+    kelp_free(heap, instance, sizeof *instance);
 }
 
 void kelp_model_destroy_instances(kelp_model *model) {
@@ -162,20 +215,143 @@ void kelp_model_destroy_instances(kelp_model *model) {
     if (model->scheduling)
         kelp_scheduler_stop(&model->scheduler, model->instances, model->instance_count);
     for (size_t i = 0; i < model->instance_count; i++) {
-        kelp_instance *instance = model->instances[i];
-        if (instance->begun && model->backend->fn.instance_fini)
-            kelp_server_log_status("failed to finalize a model instance",
-                                   kelp_from_error(model->backend->fn.instance_fini(
-                                       (TRITONBACKEND_ModelInstance *)instance)));
-        kelp_stats_deinit(&instance->stats);
-        kelp_message_destroy(instance->host_policy);
-        kelp_free_string(heap, instance->name);
-        kelp_free(heap, instance, sizeof *instance);
+        end_instance(model->instances[i]);
+        free_instance(model->instances[i]);
     }
     kelp_free(heap, model->instances, model->instance_capacity * sizeof *model->instances);
     model->instances = NULL;
     model->instance_count = model->instance_capacity = 0;
 }
+
+/* ---- an update while requests run ---- */
+
+typedef struct update {
+    kelp_model *model;
+    kelp_model_config *config;
+    kelp_message *json;
+    bool *stays; /* as the model's instances before */
+    size_t before;
+    kelp_instance **fresh; /* with room for all that are wanted */
+    size_t fresh_count, wanted;
+} update;
+
+static void update_deinit(update *u) {
+    kelp_allocator heap = kelp_allocator_system();
+    kelp_free(heap, u->stays, (u->before + 1) * sizeof *u->stays);
+    kelp_free(heap, u->fresh, u->wanted * sizeof *u->fresh);
+    kelp_message_destroy(u->json);
+    kelp_model_config_release(u->config);
+}
+
+/* Marks an instance that can be one of the group. */
+static bool keep_one(update *u, const char *key) {
+    for (size_t i = 0; i < u->before; i++) {
+        const kelp_instance *instance = u->model->instances[i];
+        if (!u->stays[i] && !instance->gone && strcmp(instance->key, key) == 0)
+            return u->stays[i] = true;
+    }
+    return false;
+}
+
+static kelp_status *plan_group(update *u, size_t group) {
+    char *key = NULL;
+    size_t capacity = 0;
+    kelp_status *status = NULL;
+    KELP_TRY(make_key(u->config, group, &key, &capacity));
+    for (int32_t k = 0; k < u->config->instance_groups[group].count && !status; k++)
+        if (!keep_one(u, key))
+            status = make_instance(u->model, u->config, group, k, u->fresh, &u->fresh_count);
+    kelp_free(kelp_allocator_system(), key, capacity);
+    return status;
+}
+
+static kelp_status *plan_update(update *u, const kelp_model_config *config) {
+    kelp_allocator heap = kelp_allocator_system();
+    kelp_model *model = u->model;
+    kelp_model_config *grouped = NULL;
+    KELP_TRY(kelp_alloc_zero(heap, u->before + 1, sizeof *u->stays, (void **)&u->stays));
+    KELP_TRY(kelp_model_config_regroup(model->shown, config, &grouped));
+    kelp_status *status =
+        kelp_model_config_prefer(grouped, model->backend->attribute.groups,
+                                 model->backend->attribute.group_count, 0, &u->config);
+    kelp_model_config_release(grouped);
+    if (status)
+        return status;
+    KELP_TRY(kelp_model_config_message(u->config, &u->json));
+    size_t wanted = 0;
+    KELP_TRY(count_wanted(model, u->config, &wanted));
+    KELP_TRY(kelp_alloc_zero(heap, wanted, sizeof *u->fresh, (void **)&u->fresh));
+    u->wanted = wanted;
+    for (size_t i = 0; i < u->config->instance_group_count; i++)
+        KELP_TRY(plan_group(u, i));
+    /* Room for them now, so that nothing fails once they have begun. */
+    pthread_rwlock_wrlock(&model->change_lock);
+    status = kelp_grow(heap, (void **)&model->instances, &model->instance_capacity,
+                       model->instance_count + u->fresh_count, sizeof *model->instances);
+    pthread_rwlock_unlock(&model->change_lock);
+    return status;
+}
+
+/* Stops one that nobody asks any more, and ends it. */
+static void retire_instance(kelp_instance *instance) {
+    if (instance->initialized && !instance->passive)
+        kelp_scheduler_remove(&instance->model->scheduler, instance);
+    else if (instance->has_thread)
+        pthread_join(instance->thread, NULL);
+    instance->has_thread &= instance->initialized; /* a helper of the scheduler's goes on */
+    end_instance(instance);
+    kelp_status_free(kelp_stats_set_usage(&instance->stats, NULL, 0));
+}
+
+/* What has begun to execute stays in memory, for reports that come late. */
+static void abandon(update *u) {
+    kelp_model *model = u->model;
+    bool room = model->instance_count + u->fresh_count <= model->instance_capacity;
+    for (size_t i = 0; i < u->fresh_count; i++) {
+        retire_instance(u->fresh[i]);
+        u->fresh[i]->gone = true;
+        if (!room) /* so that none has begun */
+            free_instance(u->fresh[i]);
+    }
+    pthread_rwlock_wrlock(&model->change_lock);
+    for (size_t i = 0; room && i < u->fresh_count; i++)
+        model->instances[model->instance_count++] = u->fresh[i];
+    pthread_rwlock_unlock(&model->change_lock);
+}
+
+static void commit(update *u) {
+    kelp_model *model = u->model;
+    kelp_message *json = model->config_json;
+    kelp_model_config *shown = model->shown;
+    pthread_rwlock_wrlock(&model->change_lock);
+    for (size_t i = 0; i < u->before; i++)
+        model->instances[i]->gone |= !u->stays[i];
+    for (size_t i = 0; i < u->fresh_count; i++)
+        model->instances[model->instance_count++] = u->fresh[i];
+    model->config_json = u->json;
+    model->shown = u->config;
+    pthread_rwlock_unlock(&model->change_lock);
+    u->json = json;
+    u->config = shown;
+    for (size_t i = 0; i < u->before; i++)
+        if (!u->stays[i] && model->instances[i]->begun)
+            retire_instance(model->instances[i]);
+}
+
+kelp_status *kelp_model_update_instances(kelp_model *model, const kelp_model_config *config) {
+    update u = {.model = model, .before = model->instance_count};
+    kelp_status *status = plan_update(&u, config);
+    if (!status)
+        status = begin_all(model, u.fresh, u.fresh_count);
+    if (status)
+        abandon(&u);
+    else
+        commit(&u);
+    update_deinit(&u);
+    return status;
+}
+
+/* ---- executing ---- */
 
 void kelp_instance_refuse(kelp_instance *instance, kelp_request *request,
                           const kelp_status *error) {

@@ -13,16 +13,19 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static kelp_status *write_config(kelp_model *model) {
+kelp_status *kelp_model_config_message(const kelp_model_config *config, kelp_message **out) {
     kelp_buf json;
-    kelp_message *message = NULL;
     kelp_buf_init(&json, kelp_allocator_system());
-    kelp_status *status = kelp_model_config_to_json(model->config, 1, &json);
+    kelp_status *status = kelp_model_config_to_json(config, 1, &json);
     if (!status)
-        status = kelp_message_create(&json, &message);
+        status = kelp_message_create(&json, out);
     kelp_buf_deinit(&json);
-    if (status)
-        return status;
+    return status;
+}
+
+static kelp_status *write_config(kelp_model *model) {
+    kelp_message *message = NULL;
+    KELP_TRY(kelp_model_config_message(model->config, &message));
     kelp_message_destroy(model->config_json);
     model->config_json = message;
     return NULL;
@@ -162,13 +165,17 @@ kelp_status *kelp_model_create(kelp_server *server, kelp_entry *entry, int64_t v
     model->server = server;
     kelp_server_retain(server);
     model->version = version;
-    model->config = take_config;
+    model->config = model->origin = take_config;
+    kelp_model_config_retain(model->origin);
     model->entry = entry;
+    pthread_rwlock_init(&model->change_lock, NULL);
     status = kelp_strdup(heap, entry->name, &model->name);
     if (!status)
         status = kelp_strdup(heap, directory, &model->directory);
     if (!status)
         status = kelp_fs_join(heap, directory, number, &model->version_directory);
+    if (!status) /* first: what changes from here on is seen later */
+        status = kelp_scan_files(directory, version, &model->files);
     if (!status)
         status = initialize(model);
     if (status) {
@@ -176,6 +183,8 @@ kelp_status *kelp_model_create(kelp_server *server, kelp_entry *entry, int64_t v
         kelp_model_release(model);
         return status;
     }
+    model->shown = model->config;
+    kelp_model_config_retain(model->shown);
     model->load_ns = kelp_now_ns() - start_ns;
     *out = model;
     return NULL;
@@ -210,6 +219,9 @@ void kelp_model_release(kelp_model *model) {
     kelp_stats_deinit(&model->stats);
     kelp_message_destroy(model->config_json);
     kelp_model_config_release(model->config);
+    kelp_model_config_release(model->origin);
+    kelp_model_config_release(model->shown);
+    pthread_rwlock_destroy(&model->change_lock);
     kelp_free_string(heap, model->name);
     kelp_free_string(heap, model->directory);
     kelp_free_string(heap, model->version_directory);

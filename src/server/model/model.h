@@ -34,6 +34,12 @@ struct kelp_instance {
     const char *const *profiles;
     size_t profile_count;
     kelp_message *host_policy;
+    kelp_model_config *config; /* a reference: what it was made of */
+    char *key;                 /* alike for instances that can stand for each other */
+    size_t key_capacity;
+    bool leaving, left; /* the scheduler's: it executes nothing more */
+    bool gone;          /* finalized; its memory stays for those who still report on it. Under the
+                           model's change_lock */
     kelp_stats stats;
 };
 
@@ -47,10 +53,16 @@ struct kelp_model {
     atomic_uint live;
     char *name;
     int64_t version;
-    char *directory;         /* of the model */
-    char *version_directory; /* of this version */
-    kelp_model_config *config;
-    kelp_message *config_json; /* as the backend and clients see it */
+    char *directory;           /* of the model */
+    char *version_directory;   /* of this version */
+    kelp_model_config *config; /* what requests are held to; never changes once it serves */
+    kelp_model_config *origin; /* as it was read, before anybody completed it */
+    int64_t files;             /* kelp_scan_files of what it was made of */
+    /* What an update of the instances changes: their list, and what is shown of the configuration.
+     * Held for reading while one looks, also while a backend is asked. */
+    pthread_rwlock_t change_lock;
+    kelp_model_config *shown;
+    kelp_message *config_json; /* as the backend sees it */
     kelp_backend *backend;
     struct kelp_agent_chain *agents; /* a reference; NULL when the model has no agents */
     bool begun;                      /* ModelInitialize was called, so ModelFinalize will be */
@@ -92,6 +104,9 @@ void kelp_model_retire(kelp_model *model);
 /* Replaces the configuration by the backend's completion (JSON). */
 kelp_status *kelp_model_complete_config(kelp_model *model, const char *json,
                                         size_t length) KELP_MUST_USE;
+/* The configuration in JSON. */
+kelp_status *kelp_model_config_message(const kelp_model_config *config,
+                                       kelp_message **out) KELP_MUST_USE;
 
 /* Answers a request that the instance will not run, with the error (which stays the caller's). */
 void kelp_instance_refuse(kelp_instance *instance, kelp_request *request, const kelp_status *error);
@@ -112,5 +127,10 @@ const char *kelp_model_label(const kelp_model *model, const char *output, size_t
 /* ---- instance.c ---- */
 kelp_status *kelp_model_create_instances(kelp_model *model) KELP_MUST_USE;
 void kelp_model_destroy_instances(kelp_model *model);
+/* Brings the instances of a model that serves in line with the groups of a configuration that is
+ * otherwise the model's own: those that are alike stay, others come and go while requests run. On
+ * failure the model is as it was. One thread at a time, which has entered the model. */
+kelp_status *kelp_model_update_instances(kelp_model *model,
+                                         const kelp_model_config *config) KELP_MUST_USE;
 
 #endif

@@ -81,7 +81,8 @@ typedef struct load {
     kelp_agent_chain *agents; /* NULL when the configuration names none */
     int64_t *versions;
     size_t version_count;
-    kelp_model **models;    /* as versions; NULL where it failed */
+    kelp_model **models;    /* as versions; NULL where it failed, or where one stays */
+    kelp_model **staying;   /* as versions: entered models whose instances are all that changes */
     kelp_status **failures; /* as versions */
     int64_t signature;
 } load;
@@ -95,7 +96,13 @@ static void load_deinit(load *job) {
         }
         if (job->failures)
             kelp_status_free(job->failures[i]);
+        if (job->staying && job->staying[i]) {
+            kelp_model_leave(job->staying[i]);
+            kelp_model_release(job->staying[i]);
+        }
     }
+    if (job->staying)
+        kelp_free(heap, job->staying, job->version_count * sizeof *job->staying);
     if (job->models)
         kelp_free(heap, job->models, job->version_count * sizeof *job->models);
     if (job->failures)
@@ -172,25 +179,86 @@ static void mark_loading(load *job) {
     pthread_mutex_unlock(&server->table_lock);
 }
 
+/* Whether a model that serves is what would be made, but for its instances. */
+static kelp_status *can_stay(const load *job, const kelp_model *model, bool *out_can) {
+    int64_t files = 0;
+    *out_can = false;
+    if (job->agents || model->agents || strcmp(model->directory, job->directory) != 0)
+        return NULL;
+    KELP_TRY(kelp_scan_files(job->directory, model->version, &files));
+    return files == model->files ? kelp_model_config_same_model(model->origin, job->config, out_can)
+                                 : NULL;
+}
+
+/* Finds the versions whose models stay. */
+static kelp_status *find_staying(load *job) {
+    kelp_status *status = NULL;
+    for (size_t i = 0; i < job->version_count && !status; i++) {
+        bool can = false;
+        pthread_mutex_lock(&job->server->table_lock);
+        const kelp_version *version = kelp_entry_version(job->entry, job->versions[i]);
+        kelp_model *model = version ? version->model : NULL;
+        if (model && kelp_model_enter(model))
+            kelp_model_retain(model);
+        else
+            model = NULL;
+        pthread_mutex_unlock(&job->server->table_lock);
+        if (!model)
+            continue;
+        status = can_stay(job, model, &can);
+        if (can) {
+            job->staying[i] = model;
+        } else {
+            kelp_model_leave(model);
+            kelp_model_release(model);
+        }
+    }
+    return status;
+}
+
+/* Makes one version. */
+static kelp_status *make_model(load *job, size_t index) {
+    kelp_status *status = NULL;
+    for (unsigned attempt = 0; attempt <= job->server->options->model_load_retries; attempt++) {
+        kelp_status_free(status);
+        kelp_model_config_retain(job->config);
+        status = kelp_model_create(job->server, job->entry, job->versions[index], job->directory,
+                                   job->config, &job->models[index]);
+        if (!status)
+            break;
+    }
+    return status;
+}
+
+/* The instances of those that stay, once all others are made. */
+static kelp_status *update_staying(load *job) {
+    for (size_t i = 0; i < job->version_count; i++) {
+        if (!job->staying[i])
+            continue;
+        kelp_status *status = kelp_model_update_instances(job->staying[i], job->config);
+        if (status)
+            return KELP_ANNOTATE(status, "cannot update the instances of model '%s' version %lld",
+                                 job->entry->name, (long long)job->versions[i]);
+    }
+    return NULL;
+}
+
 /* Makes every version; a failure of one fails the load, and each failure is kept for the index. */
 static kelp_status *make_models(load *job) {
     kelp_allocator heap = kelp_allocator_system();
     KELP_TRY(kelp_alloc_zero(heap, job->version_count, sizeof *job->models, (void **)&job->models));
     KELP_TRY(
         kelp_alloc_zero(heap, job->version_count, sizeof *job->failures, (void **)&job->failures));
+    KELP_TRY(
+        kelp_alloc_zero(heap, job->version_count, sizeof *job->staying, (void **)&job->staying));
+    KELP_TRY(find_staying(job));
     mark_loading(job);
     kelp_buf text;
     kelp_buf_init(&text, heap);
     kelp_code code = KELP_OK;
     for (size_t i = 0; i < job->version_count; i++) {
-        for (unsigned attempt = 0; attempt <= job->server->options->model_load_retries; attempt++) {
-            kelp_status_free(job->failures[i]);
-            kelp_model_config_retain(job->config);
-            job->failures[i] = kelp_model_create(job->server, job->entry, job->versions[i],
-                                                 job->directory, job->config, &job->models[i]);
-            if (!job->failures[i])
-                break;
-        }
+        if (!job->staying[i])
+            job->failures[i] = make_model(job, i);
         if (!job->failures[i])
             continue;
         char reason[2048];
@@ -207,7 +275,7 @@ static kelp_status *make_models(load *job) {
                             kelp_entry_format(job->entry, name, sizeof name),
                             kelp_buf_cstr(&text) ? text.data : "");
     kelp_buf_deinit(&text);
-    return status;
+    return status ? status : update_staying(job);
 }
 
 /* Puts the new models in place and retires those that served, also of versions no longer selected;
@@ -218,6 +286,11 @@ static void publish(load *job) {
     for (size_t i = 0; i < job->version_count; i++) {
         kelp_version *version = kelp_entry_version(entry, job->versions[i]);
         kelp_model *old = version->model;
+        if (job->staying[i]) {
+            KELP_SERVER_LOG(KELP_LOG_INFO, "successfully updated '%s' version %lld", entry->name,
+                            (long long)job->versions[i]);
+            continue;
+        }
         job->models[i]->agents = job->agents;
         kelp_agent_chain_retain(job->agents);
         kelp_server_lock_all(server);

@@ -321,3 +321,31 @@ kelp_status *kelp_scan_signature(const char *path, int64_t *out_signature) {
     *out_signature = (int64_t)signature;
     return NULL;
 }
+
+/* Whether a version depends on what lies beside it in the model's folder under that name. */
+static bool concerns(const char *name, const char *version) {
+    if (strcmp(name, "config.pbtxt") == 0 || strcmp(name, "configs") == 0)
+        return false;
+    return name[strspn(name, "0123456789")] != '\0' || strcmp(name, version) == 0;
+}
+
+kelp_status *kelp_scan_files(const char *model_directory, int64_t version, int64_t *out_signature) {
+    kelp_fs_names names = {0};
+    uint64_t signature = 0;
+    char number[24];
+    snprintf(number, sizeof number, "%lld", (long long)version);
+    KELP_TRY(kelp_fs_list(kelp_allocator_system(), model_directory, &names));
+    kelp_status *status = NULL;
+    for (size_t i = 0; status == NULL && i < names.count; i++) {
+        char *inner = NULL;
+        if (!concerns(names.items[i], number))
+            continue;
+        status = kelp_fs_join(kelp_allocator_system(), model_directory, names.items[i], &inner);
+        if (status == NULL)
+            status = visit_tree(inner, 1, mix_signature, &signature);
+        kelp_free_string(kelp_allocator_system(), inner);
+    }
+    kelp_fs_names_deinit(&names);
+    *out_signature = (int64_t)signature;
+    return status;
+}

@@ -74,5 +74,9 @@ kelp_status *kelp_scan_mtime_ns(const char *path, int64_t *out_mtime_ns) KELP_MU
 /* A number that changes when a file or folder in the tree appears, goes, or
  * changes its size or time (also to an older one): what polling compares. */
 kelp_status *kelp_scan_signature(const char *path, int64_t *out_signature) KELP_MUST_USE;
+/* The same of what one version is made of: its folder and what the model's versions share, without
+ * the configuration, whose text says whether it has changed. */
+kelp_status *kelp_scan_files(const char *model_directory, int64_t version,
+                             int64_t *out_signature) KELP_MUST_USE;
 
 #endif

@@ -189,7 +189,7 @@ void kelp_request_remove_output(kelp_request *request, const char *name) {
     }
 }
 
-void kelp_request_free(kelp_request *request) {
+void kelp_request_trim(kelp_request *request) {
     kelp_allocator heap = kelp_allocator_system();
     for (size_t i = 0; i < request->input_spare; i++)
         input_free(request->inputs[i]);
@@ -197,8 +197,16 @@ void kelp_request_free(kelp_request *request) {
     for (size_t i = 0; i < request->output_capacity; i++)
         kelp_text_deinit(&request->outputs[i]);
     kelp_free(heap, request->outputs, request->output_capacity * sizeof *request->outputs);
+    request->inputs = NULL;
+    request->input_count = request->input_spare = request->input_capacity = 0;
+    request->outputs = NULL;
+    request->output_count = request->output_capacity = 0;
     kelp_params_deinit(&request->params);
     kelp_text_deinit(&request->id);
     kelp_text_deinit(&request->correlation_string);
-    kelp_free(heap, request, sizeof *request);
+}
+
+void kelp_request_free(kelp_request *request) {
+    kelp_request_trim(request);
+    kelp_free(kelp_allocator_system(), request, sizeof *request);
 }

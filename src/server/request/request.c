@@ -8,7 +8,7 @@
 #include "server/server.h"
 #include "server/trace/trace.h"
 
-enum { POOLED = 128 }; /* requests that a stripe keeps */
+enum { POOLED = 128 }; /* requests that a stripe keeps with all their memory */
 
 const char *kelp_request_tag(const kelp_request *request) {
     const char *id = kelp_text_get(&request->id);
@@ -115,17 +115,19 @@ kelp_status *kelp_request_delete(kelp_request *request) {
         kelp_factory_release(request->factory);
     request->factory = NULL;
     kelp_stripe *stripe = request->home;
+    request->model = NULL;
+    request->input_count = request->output_count = 0;
+    /* The object stays until the server goes, so that it is known as deleted when used again. */
     pthread_mutex_lock(&stripe->lock);
-    bool kept = stripe->request_count < POOLED;
-    if (kept) {
-        request->model = NULL;
-        request->next = stripe->requests;
-        stripe->requests = request;
-        stripe->request_count++;
+    if (stripe->request_count >= POOLED) {
+        pthread_mutex_unlock(&stripe->lock);
+        kelp_request_trim(request);
+        pthread_mutex_lock(&stripe->lock);
     }
+    request->next = stripe->requests;
+    stripe->requests = request;
+    stripe->request_count++;
     pthread_mutex_unlock(&stripe->lock);
-    if (!kept)
-        kelp_request_free(request);
     kelp_model_release(model);
     return NULL;
 }
@@ -224,19 +226,18 @@ kelp_status *kelp_request_submit(kelp_server *server, kelp_request *request, kel
     return NULL;
 }
 
-/* Counts a request of a backend that cannot report, by what was answered. */
-static void count(const kelp_request *request) {
-    const kelp_factory *factory = request->factory;
+/* Notes what a backend that cannot report would have said; it is counted when the last answer is
+ * given. */
+static void note_times(const kelp_request *request, kelp_factory *factory) {
     uint64_t now_ns = kelp_now_ns();
-    kelp_request_times times = {.request_start_ns = request->request_start_ns,
-                                .queue_start_ns = request->queue_start_ns,
-                                .execute_start_ns = request->execute_start_ns,
-                                .compute_start_ns = request->execute_start_ns,
-                                .compute_end_ns = now_ns,
-                                .execute_end_ns = now_ns};
-    bool success = !atomic_load(&factory->failed) &&
-                   (atomic_load(&factory->response_count) > 0 || factory->model->decoupled);
-    kelp_stats_request(&request->counted_by->stats, success, request->batch_size, &times);
+    factory->counted_by = request->counted_by;
+    factory->batch_size = request->batch_size;
+    factory->times = (kelp_request_times){.request_start_ns = request->request_start_ns,
+                                          .queue_start_ns = request->queue_start_ns,
+                                          .execute_start_ns = request->execute_start_ns,
+                                          .compute_start_ns = request->execute_start_ns,
+                                          .compute_end_ns = now_ns,
+                                          .execute_end_ns = now_ns};
 }
 
 kelp_status *kelp_request_release(kelp_request *request, uint32_t flags) {
@@ -256,8 +257,11 @@ kelp_status *kelp_request_release(kelp_request *request, uint32_t flags) {
         kelp_trace_report(request->trace, TRITONSERVER_TRACE_REQUEST_END, kelp_now_ns());
     request->trace = NULL;
     atomic_store_explicit(&factory->released, true, memory_order_release);
-    if (request->counted_by)
-        count(request);
+    if (request->counted_by) {
+        note_times(request, factory);
+        if (atomic_load(&factory->final_sent))
+            kelp_factory_count(factory);
+    }
     request->counted_by = NULL;
     request->release_fn((TRITONSERVER_InferenceRequest *)request, TRITONSERVER_REQUEST_RELEASE_ALL,
                         request->release_userp);

@@ -8,7 +8,8 @@
  *
  * Threads: one at a time, apart from cancellation, which is the factory's atomic flag. Memory is
  * kept from use to use, and whole requests are pooled, so that a warm server submits without
- * allocating.
+ * allocating. The objects themselves stay in the pool until the server goes, however many, so that
+ * one that is used after it was deleted is known as such.
  */
 #ifndef KELP_SERVER_REQUEST_REQUEST_H_
 #define KELP_SERVER_REQUEST_REQUEST_H_
@@ -113,6 +114,8 @@ kelp_status *kelp_request_create_for(kelp_model *model, kelp_request **out) KELP
 kelp_status *kelp_request_begin(kelp_request *request) KELP_MUST_USE;
 /* INTERNAL, and the request stays, while it is submitted. */
 kelp_status *kelp_request_delete(kelp_request *request) KELP_MUST_USE;
+/* Gives back the memory that a request keeps for its next use. */
+void kelp_request_trim(kelp_request *request);
 /* Frees the memory of a request that is in no pool (for the pool). */
 void kelp_request_free(kelp_request *request);
 

@@ -8,7 +8,7 @@
 #include "server/server.h"
 #include "server/trace/trace.h"
 
-enum { POOLED = 128 }; /* responses that a stripe keeps */
+enum { POOLED = 128 }; /* responses that a stripe keeps with all their memory */
 
 /* ---- factory ---- */
 
@@ -43,6 +43,7 @@ kelp_status *kelp_factory_create(kelp_request *request, kelp_factory **out) {
     factory->response_fn = request->response_fn;
     factory->response_userp = request->response_userp;
     factory->trace = NULL;
+    factory->counted_by = NULL;
     atomic_store_explicit(&factory->trace_users, 1, memory_order_relaxed);
     atomic_store_explicit(&factory->serial,
                           atomic_load_explicit(&factory->serial, memory_order_relaxed) + 1,
@@ -124,9 +125,19 @@ static void finish(kelp_factory *factory) {
                            kelp_factory_send_flags(factory, TRITONSERVER_RESPONSE_COMPLETE_FINAL));
 }
 
+void kelp_factory_count(kelp_factory *factory) {
+    if (!factory->counted_by)
+        return;
+    bool success = !atomic_load(&factory->failed) &&
+                   (atomic_load(&factory->response_count) > 0 || factory->model->decoupled);
+    kelp_stats_request(&factory->counted_by->stats, success, factory->batch_size, &factory->times);
+    factory->counted_by = NULL;
+}
+
 void kelp_factory_close(kelp_factory *factory) {
     if (atomic_fetch_sub_explicit(&factory->open, 1, memory_order_acq_rel) != 1)
         return;
+    kelp_factory_count(factory);
     if (!atomic_load_explicit(&factory->final_sent, memory_order_relaxed))
         finish(factory);
     leave_trace(factory);
@@ -210,6 +221,19 @@ static void release_buffers(kelp_response *response) {
     }
 }
 
+/* Gives back the memory that a response keeps for its next use. */
+static void trim(kelp_response *response) {
+    kelp_allocator heap = kelp_allocator_system();
+    for (size_t i = 0; i < response->output_spare; i++) {
+        kelp_text_deinit(&response->outputs[i]->name);
+        kelp_free(heap, response->outputs[i], sizeof *response->outputs[i]);
+    }
+    kelp_free(heap, response->outputs, response->output_capacity * sizeof *response->outputs);
+    response->outputs = NULL;
+    response->output_count = response->output_spare = response->output_capacity = 0;
+    kelp_params_deinit(&response->params);
+}
+
 void kelp_response_delete(kelp_response *response) {
     kelp_factory *factory = response->factory;
     bool sent = response->sent;
@@ -219,30 +243,25 @@ void kelp_response_delete(kelp_response *response) {
     response->error = NULL;
     response->factory = NULL;
     kelp_stripe *stripe = response->home;
+    /* The object stays until the server goes, so that it is known as deleted when used again. */
     pthread_mutex_lock(&stripe->lock);
-    bool kept = stripe->response_count < POOLED;
-    if (kept) {
-        response->next = stripe->responses;
-        stripe->responses = response;
-        stripe->response_count++;
+    if (stripe->response_count >= POOLED) {
+        pthread_mutex_unlock(&stripe->lock);
+        trim(response);
+        pthread_mutex_lock(&stripe->lock);
     }
+    response->next = stripe->responses;
+    stripe->responses = response;
+    stripe->response_count++;
     pthread_mutex_unlock(&stripe->lock);
-    if (!kept)
-        kelp_response_free(response);
     if (!sent)
         kelp_factory_close(factory);
     kelp_factory_release(factory);
 }
 
 void kelp_response_free(kelp_response *response) {
-    kelp_allocator heap = kelp_allocator_system();
-    for (size_t i = 0; i < response->output_spare; i++) {
-        kelp_text_deinit(&response->outputs[i]->name);
-        kelp_free(heap, response->outputs[i], sizeof *response->outputs[i]);
-    }
-    kelp_free(heap, response->outputs, response->output_capacity * sizeof *response->outputs);
-    kelp_params_deinit(&response->params);
-    kelp_free(heap, response, sizeof *response);
+    trim(response);
+    kelp_free(kelp_allocator_system(), response, sizeof *response);
 }
 
 kelp_status *kelp_response_send(kelp_response *take_response, uint32_t flags,

@@ -15,6 +15,7 @@
 #define KELP_SERVER_REQUEST_RESPONSE_H_
 
 #include "server/request/request.h"
+#include "server/stats/stats.h"
 
 struct kelp_factory {
     kelp_factory *next; /* in a pool */
@@ -37,6 +38,11 @@ struct kelp_factory {
     atomic_uint trace_users;
     atomic_bool released; /* the request is its owner's again */
     atomic_ullong serial; /* of the submission: another one when the memory is used again */
+    /* Whose statistics the server sees to, when all is said: set on release, for backends that
+     * cannot report. */
+    kelp_instance *counted_by;
+    kelp_request_times times;
+    uint32_t batch_size;
     _Atomic(struct kelp_cache_ticket *) ticket; /* owned; NULL unless the answer is to be cached */
 };
 
@@ -77,6 +83,9 @@ void kelp_factory_release(kelp_factory *factory);
 /* false when the submission is over: nobody can answer any more. */
 bool kelp_factory_open(kelp_factory *factory);
 void kelp_factory_close(kelp_factory *factory);
+/* Counts a request of a backend that cannot report, by what was answered; once. Nobody else answers
+ * at the same time. */
+void kelp_factory_count(kelp_factory *factory);
 /* Takes back a submission that failed before anybody saw it: closes without answering. */
 void kelp_factory_abandon(kelp_factory *factory);
 void kelp_factory_free(kelp_factory *factory); /* for the pool */

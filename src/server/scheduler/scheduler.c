@@ -160,7 +160,7 @@ static void *run_instance(void *userp) {
     kelp_request *requests[KELP_SCHEDULER_MOST_JOINED];
     bool usable = begin(instance);
     pthread_mutex_lock(&scheduler->lock);
-    while (usable) {
+    while (usable && !instance->leaving) {
         uint32_t count = take(scheduler, true, requests);
         if (count) {
             pthread_mutex_unlock(&scheduler->lock);
@@ -174,11 +174,24 @@ static void *run_instance(void *userp) {
         pthread_cond_wait(&scheduler->wake, &scheduler->lock);
         scheduler->sleeping--;
     }
+    if (instance->leaving && scheduler->head && scheduler->sleeping > 0)
+        pthread_cond_signal(&scheduler->wake); /* it may have been woken for what is queued */
     pthread_mutex_unlock(&scheduler->lock);
     return NULL;
 }
 
 /* ---- on the submitting thread ---- */
+
+/* An instance that nobody runs any more; the lock is held. */
+static void put_free(kelp_scheduler *scheduler, kelp_instance *instance) {
+    if (instance->leaving) {
+        instance->left = true;
+        pthread_cond_broadcast(&scheduler->wake);
+        return;
+    }
+    instance->next_free = scheduler->free;
+    scheduler->free = instance;
+}
 
 static kelp_instance *take_free(kelp_scheduler *scheduler) {
     kelp_instance *instance = scheduler->free;
@@ -215,8 +228,7 @@ static bool give_back(kelp_scheduler *scheduler, kelp_instance *instance) {
             return false;
         }
     }
-    instance->next_free = scheduler->free;
-    scheduler->free = instance;
+    put_free(scheduler, instance);
     if (scheduler->stopping)
         pthread_cond_broadcast(&scheduler->wake);
     return true;
@@ -237,8 +249,7 @@ static void *help(void *userp) {
             pthread_mutex_unlock(&scheduler->lock);
             run(scheduler, instance, requests, count);
             pthread_mutex_lock(&scheduler->lock);
-            instance->next_free = scheduler->free;
-            scheduler->free = instance;
+            put_free(scheduler, instance);
             continue;
         }
         if (scheduler->stopping)
@@ -301,6 +312,35 @@ kelp_status *kelp_scheduler_add(kelp_scheduler *scheduler, kelp_instance *instan
     return start.status;
 }
 
+void kelp_scheduler_remove(kelp_scheduler *scheduler, kelp_instance *instance) {
+    pthread_mutex_lock(&scheduler->lock);
+    instance->leaving = true;
+    if (!scheduler->execution.on_caller) {
+        pthread_cond_broadcast(&scheduler->wake);
+        pthread_mutex_unlock(&scheduler->lock);
+        pthread_join(instance->thread, NULL);
+        instance->has_thread = false;
+        return;
+    }
+    for (kelp_instance **link = &scheduler->free; *link; link = &(*link)->next_free) {
+        if (*link == instance) {
+            *link = instance->next_free;
+            instance->left = true;
+            break;
+        }
+    }
+    /* A thread that its place has started goes on, and runs the others. */
+    for (kelp_instance **link = &scheduler->threadless; *link; link = &(*link)->next_threadless) {
+        if (*link == instance) {
+            *link = instance->next_threadless;
+            break;
+        }
+    }
+    while (!instance->left)
+        pthread_cond_wait(&scheduler->wake, &scheduler->lock);
+    pthread_mutex_unlock(&scheduler->lock);
+}
+
 void kelp_scheduler_stop(kelp_scheduler *scheduler, kelp_instance **instances, size_t count) {
     pthread_mutex_lock(&scheduler->lock);
     scheduler->stopping = true;
@@ -319,7 +359,8 @@ void kelp_scheduler_stop(kelp_scheduler *scheduler, kelp_instance **instances, s
             idle++;
         size_t expected = 0;
         for (size_t i = 0; i < count; i++)
-            expected += !instances[i]->passive && instances[i]->initialized;
+            expected +=
+                !instances[i]->passive && instances[i]->initialized && !instances[i]->leaving;
         if (idle >= expected)
             break;
         pthread_cond_wait(&scheduler->wake, &scheduler->lock);

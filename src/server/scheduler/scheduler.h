@@ -72,6 +72,9 @@ typedef struct kelp_instance_start {
  * then executes nothing. */
 kelp_status *kelp_scheduler_add(kelp_scheduler *scheduler, kelp_instance *instance,
                                 kelp_status *(*fn)(kelp_instance *instance)) KELP_MUST_USE;
+/* Takes an instance away, once it has executed what it is at; requests go on to the others, of
+ * which there is one at least. Not on a thread that executes for it. */
+void kelp_scheduler_remove(kelp_scheduler *scheduler, kelp_instance *instance);
 /* Ends and joins the threads; the queue is empty. */
 void kelp_scheduler_stop(kelp_scheduler *scheduler, kelp_instance **instances, size_t count);
 /* How many requests wait. */
