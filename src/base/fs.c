@@ -189,9 +189,22 @@ static kelp_status *open_beside(const char *path, char *out_name, size_t capacit
     return system_error("cannot create file", out_name, errno);
 }
 
+/* Into a device or pipe that is there: a new file in its place would take it from everybody. */
+static kelp_status *write_into(const char *path, const void *data, size_t length) {
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return system_error("cannot open file", path, errno);
+    kelp_status *status = write_all(fd, path, data, length);
+    if (close(fd) != 0 && !status && errno != EINTR)
+        status = system_error("cannot write file", path, errno);
+    return status;
+}
+
 kelp_status *kelp_fs_write(const char *path, const void *data, size_t length) {
     char name[PATH_MAX];
     int fd = -1;
+    if (kelp_fs_kind_of(path) == KELP_FS_OTHER)
+        return write_into(path, data, length);
     KELP_TRY(open_beside(path, name, sizeof(name), &fd));
     kelp_status *status = write_all(fd, name, data, length);
     if (close(fd) != 0 && !status && errno != EINTR)

@@ -17,7 +17,8 @@ void kelp_fs_unmap(kelp_mapping *mapping);
 
 /* Appends the whole file; RESOURCE_EXHAUSTED when longer than limit_bytes (0 is none). */
 kelp_status *kelp_fs_read(const char *path, size_t limit_bytes, kelp_buf *out) KELP_MUST_USE;
-/* Writes to a temporary name beside it, then renames: readers see the old file or the new one. */
+/* Writes to a temporary name beside it, then renames: readers see the old file or the new one. A
+ * device or pipe is written into. */
 kelp_status *kelp_fs_write(const char *path, const void *data, size_t length) KELP_MUST_USE;
 
 typedef enum kelp_fs_kind {

@@ -143,6 +143,14 @@ static void failures_name_the_path(void **state) {
     kelp_buf_deinit(&buf);
 }
 
+/* A device stays one, whatever is written to it. */
+static void devices_are_written_to(void **state) {
+    (void)state;
+    assert_int_equal(symlink("/dev/full", in_root("device")), 0);
+    assert_code(kelp_fs_write(in_root("device"), "x", 1), KELP_RESOURCE_EXHAUSTED, "device");
+    assert_int_equal(kelp_fs_kind_of(in_root("device")), KELP_FS_OTHER);
+}
+
 static void kinds_and_times(void **state) {
     (void)state;
     int64_t time_ns = 0;
@@ -243,6 +251,7 @@ int main(void) {
         cmocka_unit_test(a_buffer_as_large_as_its_file_suffices),
         cmocka_unit_test(files_that_claim_no_size),
         cmocka_unit_test(failures_name_the_path),
+        cmocka_unit_test(devices_are_written_to),
         cmocka_unit_test(kinds_and_times),
         cmocka_unit_test(lists_are_sorted),
         cmocka_unit_test(paths_join),
