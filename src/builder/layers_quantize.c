@@ -2,6 +2,8 @@
 /* Layers that quantise, that detect, and that stand between devices. */
 #include "builder/emit.h"
 
+#include <float.h>
+#include <math.h>
 #include <string.h>
 
 /* ---- quantize, dequantize ---- */
@@ -147,6 +149,29 @@ kelp_status *kelp_network_add_dynamic_quantize(kelp_network *network, kelp_net_t
 }
 
 /* ---- non-maximum suppression ---- */
+/* Scores below the class's `most` highest sink beneath every threshold; there is one then. */
+static kelp_status *keep_candidates(kelp_emit *e, int64_t most, kelp_value **inout_scores,
+                                    kelp_value **inout_threshold) {
+    kelp_value *scores = *inout_scores, *shape = NULL, *axis = NULL, *count[2] = {NULL},
+               *sorted[2] = {scores}, *top[2] = {NULL}, *least = NULL, *keep = NULL;
+    int64_t last = 2;
+    kelp_node *node = NULL;
+    KELP_TRY(kelp_emit_1(e, "Shape", scores, &shape));
+    KELP_TRY(kelp_emit_i64s(e, &last, 1, &axis));
+    KELP_TRY(kelp_emit_2(e, "Gather", shape, axis, &count[0]));
+    KELP_TRY(kelp_emit_i64s(e, &most, 1, &count[1]));
+    KELP_TRY(kelp_emit_node(e, "Min", count, 2, &sorted[1], NULL));
+    KELP_TRY(kelp_emit_nodes(e, "TopK", sorted, 2, top, 2, &node));
+    KELP_TRY(kelp_node_set_i64(node, "axis", last));
+    KELP_TRY(kelp_emit_2(e, "ReduceMin", top[0], axis, &least));
+    KELP_TRY(kelp_emit_2(e, "GreaterOrEqual", scores, least, &keep));
+    kelp_value *choice[3] = {keep, scores};
+    KELP_TRY(kelp_emit_scalar(e, scores->dtype, -INFINITY, &choice[2]));
+    KELP_TRY(kelp_emit_node(e, "Where", choice, 3, inout_scores, NULL));
+    return *inout_threshold == NULL ? kelp_emit_scalar(e, KELP_F32, -FLT_MAX, inout_threshold)
+                                    : NULL;
+}
+
 kelp_status *kelp_emit_NMS(kelp_emit *e) {
     const kelp_layer_params *p = &e->layer->params;
     kelp_value *inputs[5] = {e->inputs[0], e->inputs[1], e->inputs[2], e->inputs[3], e->inputs[4]};
@@ -156,10 +181,10 @@ kelp_status *kelp_emit_NMS(kelp_emit *e) {
     KELP_TRY(kelp_emit_check_rank(e, 0, 3, 3));
     KELP_TRY(kelp_emit_check_rank(e, 1, 3, 3));
     KELP_TRY(kelp_emit_check_index(e, 2));
-    if (p->nms.topk > 0 && (e->inputs[0]->rank != 3 || e->inputs[0]->shape[1] < 0 ||
-                            e->inputs[0]->shape[1] > p->nms.topk))
-        return kelp_emit_fail(e, "a limit of %lld candidates is below the number of boxes",
-                              (long long)p->nms.topk);
+    if (p->nms.topk < 0)
+        return kelp_emit_fail(e, "a limit of %lld candidates is none", (long long)p->nms.topk);
+    if (p->nms.topk > 0)
+        KELP_TRY(keep_candidates(e, p->nms.topk, &inputs[1], &inputs[4]));
     KELP_TRY(kelp_emit_i64s(e, &one, 1, &shape));
     KELP_TRY(kelp_emit_cast(e, inputs[2], KELP_I64, &inputs[2]));
     for (int i = 2; i < 5; i++)

@@ -230,6 +230,26 @@ static kelp_status *emit_condition(lowering *l, const scope *s, const scope *aro
     return emit_tensor(l, &shadow, loop->condition, out);
 }
 
+/* Assertions of a region that only a run can check hold up `inout`. */
+static kelp_status *add_assertions(lowering *l, const scope *s, kelp_value **inout) {
+    for (size_t i = 0; i < l->network->layer_count; i++) {
+        const kelp_layer *layer = l->network->layers[i];
+        kelp_value *pair[2] = {*inout, NULL};
+        kelp_node *node = NULL;
+        if (layer->type != KELP_LAYER_ASSERTION || layer->region != s->region ||
+            layer->inputs[0]->draft->constant != NULL)
+            continue;
+        kelp_emit e = {.block = s->block, .layer = layer};
+        KELP_TRY(emit_tensor(l, s, layer->inputs[0], &pair[1]));
+        KELP_TRY(kelp_emit_node(&e, "Assert", pair, 2, inout, &node));
+        node->domain = "kelp";
+        node->opset_version = 1;
+        KELP_TRY(kelp_node_set_string(node, "message", layer->params.message));
+        set_type(*inout, pair[0]);
+    }
+    return NULL;
+}
+
 static kelp_status *emit_body(lowering *l, const scope *s, const kelp_loop *loop,
                               const loop_parts *parts, kelp_block *block) {
     scope body;
@@ -252,6 +272,7 @@ static kelp_status *emit_body(lowering *l, const scope *s, const kelp_loop *loop
     KELP_TRY(kelp_emit_i64(&e, 1, &one));
     KELP_TRY(kelp_emit_2(&e, "Add", turn, one, &following));
     KELP_TRY(emit_condition(l, &body, s, loop, parts, next, following, &go_on));
+    KELP_TRY(add_assertions(l, &body, &go_on));
     KELP_TRY(block_output(&body, layer, go_on));
     for (size_t i = 0; i < parts->recurrence_count; i++)
         KELP_TRY(block_output(&body, parts->recurrences[i], next[i]));
@@ -435,26 +456,16 @@ static kelp_status *bind_inputs(lowering *l, const scope *s) {
     return NULL;
 }
 
-/* Assertions that only a run can check hold up the first output. */
-static kelp_status *add_assertions(lowering *l, const scope *s, kelp_value **inout_first) {
+/* Which branch an assertion would be of, nothing says. */
+static kelp_status *check_assertions(const lowering *l) {
     for (size_t i = 0; i < l->network->layer_count; i++) {
         const kelp_layer *layer = l->network->layers[i];
-        kelp_value *pair[2] = {*inout_first, NULL};
-        kelp_node *node = NULL;
-        if (layer->type != KELP_LAYER_ASSERTION || layer->inputs[0]->draft->constant != NULL)
-            continue;
-        if (layer->region != NULL)
+        if (layer->type == KELP_LAYER_ASSERTION && layer->region != NULL &&
+            layer->region->conditional != NULL && layer->inputs[0]->draft->constant == NULL)
             return KELP_ERROR(KELP_UNIMPLEMENTED,
-                              "layer '%s' (Assertion) is inside a loop or conditional; assert on "
-                              "one of its outputs",
+                              "layer '%s' (Assertion) is inside a conditional; assert on one of "
+                              "its outputs",
                               layer->name);
-        kelp_emit e = {.block = s->block, .layer = layer};
-        KELP_TRY(emit_tensor(l, s, layer->inputs[0], &pair[1]));
-        KELP_TRY(kelp_emit_node(&e, "Assert", pair, 2, inout_first, &node));
-        node->domain = "kelp";
-        node->opset_version = 1;
-        KELP_TRY(kelp_node_set_string(node, "message", layer->params.message));
-        set_type(*inout_first, pair[0]);
     }
     return NULL;
 }
@@ -480,8 +491,10 @@ static kelp_status *bind_outputs(lowering *l, const scope *s) {
         KELP_TRY(emit_tensor(l, s, tensor, &value));
         if (value->is_input || value->is_output || value->constant != NULL)
             KELP_TRY(kelp_emit_1(&e, "Identity", value, &value));
-        if (i == 0)
+        if (i == 0) {
+            KELP_TRY(check_assertions(l));
             KELP_TRY(add_assertions(l, s, &value));
+        }
         set_type(value, tensor->draft);
         value->name = tensor->name;
         value->is_output = true;

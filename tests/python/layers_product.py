@@ -197,17 +197,18 @@ class QuantizeLayers(LayerCase):
             if centers:
                 corners = np.concatenate([boxes[..., :2] - boxes[..., 2:] / 2, boxes[..., :2] + boxes[..., 2:] / 2], -1)
             low, high = np.minimum(corners[..., :2], corners[..., 2:]), np.maximum(corners[..., :2], corners[..., 2:])
-            for most, limit, least in ((3, 0.3, 0.0), (12, 0.1, 0.4)):
+            for most, limit, least, topk in ((3, 0.3, 0.0, 0), (12, 0.1, 0.4, 0), (12, 0.3, 0.0, 5), (12, 0.9, None, 3), (3, 0.3, None, 20)):
                 chosen = []
                 for b, c in np.ndindex(2, 3):
                     kept = []
-                    for i in np.argsort(-scores[b, c]):
+                    for i in np.argsort(-scores[b, c])[:topk or None]:
                         def overlap(j, b=b, i=i):
                             inner = np.prod(np.maximum(np.minimum(high[b, i], high[b, j]) - np.maximum(low[b, i], low[b, j]), 0))
                             return inner / (np.prod(high[b, i] - low[b, i]) + np.prod(high[b, j] - low[b, j]) - inner)
-                        if scores[b, c, i] > least and len(kept) < most and all(overlap(j) <= limit for j in kept):
+                        if (least is None or scores[b, c, i] > least) and len(kept) < most and all(overlap(j) <= limit for j in kept):
                             kept.append(i)
                     chosen += [[b, c, i] for i in kept]
                 self.check(lambda n, *t: n.add_nms(*t, np.array(most, "int32"), iou_threshold=np.array(limit, "float32"),
-                                                   score_threshold=np.array(least, "float32"), centers=centers), [boxes, scores],
-                           [np.array(chosen, "int32"), np.array(len(chosen), "int32")], f"{centers} {most} {limit} {least}", open_axis=None)
+                                                   score_threshold=None if least is None else np.array(least, "float32"),
+                                                   centers=centers, topk=topk), [boxes, scores],
+                           [np.array(chosen, "int32"), np.array(len(chosen), "int32")], f"{centers} {most} {limit} {least} {topk}", open_axis=None)

@@ -44,6 +44,24 @@ class RegionLayers(LayerCase):
         self.check(make, [x, np.array(0, "int32")], [x, np.zeros((0, 2, 3), "float32")], open_axis=None)
         self.check(make, [x, np.array(3, "int32")], [-x, np.stack([x, -x, x])], open_axis=None)
 
+    def test_loop_assertion(self):
+        import kelp
+
+        def make(n, t, limit):
+            loop = n.add_loop()
+            loop.set_trip_count(np.array(3, "int32"))
+            value = loop.add_recurrence(t)
+            doubled = n.add_elementwise(value, np.array(2, "float32"), "prod")
+            n.add_assertion(n.add_elementwise(doubled, limit, "less"), "it grew too much")
+            value.set_next(doubled)
+            return loop.add_output(value)
+
+        one = np.array(1, "float32")
+        self.check(make, [one, np.array(9, "float32")], np.array(8, "float32"), open_axis=None)
+        with self.assertRaises(kelp.KelpError) as caught:
+            self.outputs_of(make, [one, np.array(8, "float32")])
+        self.assertIn("it grew too much", str(caught.exception))
+
     def test_loop_while(self):
         def make(n, t):
             loop = n.add_loop()
