@@ -34,10 +34,16 @@ void kelp_frame_fill(const kelp_window *w, const kelp_simd *simd, const float *x
     int64_t r0 = KELP_MAX((int64_t)0, -top), r1 = KELP_MIN(high, w->in[1] - top);
     int64_t c0 = KELP_MAX((int64_t)0, -left), c1 = KELP_MIN(wide, w->in[2] - left);
     bool inside = r0 < r1 && c0 < c1;
-    /* padding is what the copy below leaves */
+    if (!inside)
+        r0 = r1 = 0;
+    out->first = r0;
+    out->last = r1;
+    /* padding is what the copy below leaves; sums never look at whole rows of zeros */
     for (int64_t r = 0; r < high; r++) {
         float *row = frame + r * wide;
-        bool kept = inside && r >= r0 && r < r1;
+        bool kept = r >= r0 && r < r1;
+        if (!kept && border == 0.0f)
+            continue;
         for (int64_t c = 0; c < (kept ? c0 : wide); c++)
             row[c] = border;
         for (int64_t c = c1; kept && c < wide; c++)
@@ -57,4 +63,6 @@ void kelp_frame_fill(const kelp_window *w, const kelp_simd *simd, const float *x
     out->taps = w->kernel[2];
     out->tap_row_step = w->dilation[1] * wide;
     out->tap_step = w->dilation[2];
+    out->rows_apart = w->stride[1];
+    out->tap_rows_apart = w->dilation[1];
 }

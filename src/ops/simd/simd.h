@@ -57,6 +57,8 @@ typedef struct kelp_slide {
     const kelp_float_u *w; /* of KELP_SLIDE_WEIGHTED: one a tap */
     int64_t rows, width, row_step, stride;
     int64_t tap_rows, taps, tap_row_step, tap_step;
+    int64_t rows_apart, tap_rows_apart; /* row_step and tap_row_step in rows of the frame */
+    int64_t first, last; /* rows of the frame that hold input: sums leave the others out */
 } kelp_slide;
 
 /* A convolution at one output position of tile_columns images side by side: y[m * y_step + image] =
