@@ -39,17 +39,15 @@ void kelp_frame_fill(const kelp_window *w, const kelp_simd *simd, const float *x
     out->first = r0;
     out->last = r1;
     /* padding is what the copy below leaves; sums never look at whole rows of zeros */
-    for (int64_t r = 0; r < high; r++) {
+    for (int64_t r = border == 0.0f ? r0 : 0; r < (border == 0.0f ? r1 : high); r++) {
         float *row = frame + r * wide;
         bool kept = r >= r0 && r < r1;
-        if (!kept && border == 0.0f)
-            continue;
         for (int64_t c = 0; c < (kept ? c0 : wide); c++)
             row[c] = border;
         for (int64_t c = c1; kept && c < wide; c++)
             row[c] = border;
     }
-    for (int64_t i = 0; i < KELP_FRAME_SLACK; i++)
+    for (int64_t i = 0; i < KELP_FRAME_SLACK && border != 0.0f; i++)
         frame[high * wide + i] = border;
     if (inside)
         simd->copy_rows(frame + r0 * wide + c0, wide, x + (top + r0) * w->in[2] + left + c0,
