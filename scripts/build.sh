@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Configures (once) and builds a folder under build/.
-#   scripts/build.sh NAME [cmake options…]     NAME: release, debug, asan, tsan, clang, fuzz
+#   scripts/build.sh NAME [cmake options…]     NAME: release, debug, asan, tsan, clang, fuzz, arm64
 # JOBS: how many compilers at once (all CPUs). KELP_VENV: Python of the tests (build/venv).
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -23,6 +23,8 @@ fuzz) options=(-DCMAKE_BUILD_TYPE=Debug -DKELP_FUZZ=ON -DKELP_SANITIZE=address,u
     # clang's sanitizers live in the program, so that shared libraries have symbols left open.
     "-DCMAKE_C_STANDARD_LIBRARIES=-Wl,-z,undefs")
     targets=(fuzzers) ;;
+arm64) options=(-DCMAKE_BUILD_TYPE=Release "-DCMAKE_C_FLAGS=-Wno-format-truncation"
+    -DCMAKE_TOOLCHAIN_FILE=cmake/arm64.cmake) ;;
 *)
     echo "scripts/build.sh: unknown build '$name'" >&2
     exit 2

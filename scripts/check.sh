@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # All that CI checks beside the tests of the release build. Each step's output goes to build/check/STEP.log and is shown when
 # the step fails; the others still run. Ends with "N passed, N failed, N skipped" over steps and tests.
-#   scripts/check.sh [full]     full adds a build with clang, real parts of other projects, valgrind, and a minute of each fuzzer
+#   scripts/check.sh [full]     full adds builds with clang and for arm64, real parts of other projects, valgrind, and a minute of each fuzzer
 # KELP_TALLY: a file to add the counts to. KELP_NO_TESTS=1: the release build's tests have run already.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -75,6 +75,18 @@ headers() {
         g++ -std=c++17 -Wall -Wextra -Werror -Iinclude -fsyntax-only "$alone/header.cpp" ||
             return 1
     done
+}
+
+# The tests of the build for arm64, each run by qemu-user; tests/skips.txt says which are left out and why.
+arm64() {
+    if [ "$(uname -m)" = aarch64 ]; then
+        echo "0 0 1" >>"$tally"
+        say "skipped arm64: this machine is one, and the other builds are for it"
+        return
+    fi
+    step arm64-deps scripts/deps.sh arm64
+    tests arm64
+    grep '^skipped: ' build/check/arm64.log | while read -r line; do say "        $line"; done
 }
 
 # A model without heap or library: here, and for arm64 under qemu-user.
@@ -159,6 +171,7 @@ tests asan -LE release
 tests tsan -R '^(base|engine|opset|kernel|compute|providers|server|kit|frontends|e2e\.(serve|repository|backends|http_client))'
 if [ "$full" = full ]; then
     tests clang
+    arm64
     step minilm minilm
     step onnx-suite env PYTHONPATH=build/release/python "$python" -W ignore tests/python/onnx_backend_test.py --light
     grep ' cases, ' build/check/onnx-suite.log | while read -r line; do say "        $line"; done

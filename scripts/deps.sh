@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Says what is missing for a purpose and installs it with apt; does nothing when all is there.
-#   scripts/deps.sh [run|test|check|bench]
+#   scripts/deps.sh [run|test|check|bench|arm64]    arm64: to build for it elsewhere, and to run that
 # KELP_VENV names the Python environment of the tests (build/venv).
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -26,13 +26,28 @@ check_needs="clang:command:clang clang-format:command:clang-format
 bench_needs=
 # libxsmm is built for x86-64 only.
 [ "$(uname -m)" != x86_64 ] || bench_needs="libxsmm-dev:file:/usr/include/libxsmm.h"
+# The libraries' headers are those of run_needs and test_needs, but for what depends on the machine.
+arm64_needs="gcc-aarch64-linux-gnu:command:aarch64-linux-gnu-gcc
+    g++-aarch64-linux-gnu:command:aarch64-linux-gnu-g++ qemu-user:command:qemu-aarch64
+    libc6-dev%arm64:file:/usr/lib/aarch64-linux-gnu/libc.so
+    libstdc++6%arm64:file:/usr/lib/aarch64-linux-gnu/libstdc++.so.6
+    libcmocka-dev%arm64:file:/usr/lib/aarch64-linux-gnu/libcmocka.so
+    libffi-dev%arm64:file:/usr/include/aarch64-linux-gnu/ffi.h
+    zlib1g-dev%arm64:file:/usr/lib/aarch64-linux-gnu/libz.so
+    libturbojpeg0%arm64:file:/usr/lib/aarch64-linux-gnu/libturbojpeg.so.0
+    libpng16-16%arm64:file:/usr/lib/aarch64-linux-gnu/libpng16.so.16
+    libwebp7%arm64:file:/usr/lib/aarch64-linux-gnu/libwebp.so.7
+    libtiff6%arm64:file:/usr/lib/aarch64-linux-gnu/libtiff.so.6
+    libopenjp2-7%arm64:file:/usr/lib/aarch64-linux-gnu/libopenjp2.so.7
+    libpcre2-8-0%arm64:file:/usr/lib/aarch64-linux-gnu/libpcre2-8.so.0"
 case "$purpose" in
 run) needs=$run_needs ;;
 test) needs="$run_needs $test_needs" ;;
 check) needs="$run_needs $test_needs $check_needs" ;;
 bench) needs="$run_needs $test_needs $bench_needs" ;;
+arm64) needs="$run_needs $test_needs $arm64_needs" ;;
 *)
-    echo "usage: scripts/deps.sh [run|test|check|bench]" >&2
+    echo "usage: scripts/deps.sh [run|test|check|bench|arm64]" >&2
     exit 2
     ;;
 esac
@@ -50,6 +65,7 @@ there() {
 missing=()
 for need in $needs; do
     IFS=: read -r package kind what <<<"$need"
+    package=${package/\%/:} # Debian's package:architecture
     there "$kind" "$what" "$package" || missing+=("$package")
 done
 
@@ -66,6 +82,10 @@ if [ ${#missing[@]} -gt 0 ]; then
             exit 1
         fi
         as_root=(sudo)
+    fi
+    if [[ "${missing[*]}" == *:arm64* ]] && ! dpkg --print-foreign-architectures | grep -qx arm64; then
+        echo "kelp: ${as_root[*]:-} dpkg --add-architecture arm64"
+        "${as_root[@]}" dpkg --add-architecture arm64
     fi
     echo "kelp: ${as_root[*]:-} apt-get install ${missing[*]}"
     "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get update -qq </dev/null

@@ -4,11 +4,15 @@
 
     run_tests.py BUILD_FOLDER [--tally FILE] [ctest arguments…]
 
-A test that is skipped must be listed in tests/skips.txt (name, tab, reason), or counts as failed.
+A test that is skipped must be listed in tests/skips.txt (name, tab, reason), or counts as failed. A name of
+the form BUILD/PATTERN is of that build only: tests that match are not run there, and count as skipped.
 --tally appends the counts to a file, for scripts that add up several runs.
 """
 import argparse
+import fnmatch
+import json
 import os
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree as xml
@@ -26,6 +30,19 @@ def allowed_skips():
     return skips
 
 
+def left_out(build, skips):
+    """The tests that are not run in this build, and why."""
+    prefix = os.path.basename(os.path.abspath(build)) + "/"
+    patterns = {name[len(prefix):]: why for name, why in skips.items() if name.startswith(prefix)}
+    if not patterns:
+        return {}
+    listed = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], check=True,
+                            stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
+    names = [test["name"] for test in json.loads(listed.stdout)["tests"]]
+    return {name: why for pattern, why in patterns.items()
+            for name in names if fnmatch.fnmatchcase(name, pattern)}
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("build")
@@ -34,6 +51,10 @@ def main():
     report = os.path.join(os.path.abspath(options.build), "tests.xml")
     if os.path.exists(report):
         os.remove(report)
+    skips = allowed_skips()
+    absent = left_out(options.build, skips)
+    if absent:
+        rest += ["-E", "^(" + "|".join(re.escape(name) for name in sorted(absent)) + ")$"]
     jobs = os.environ.get("JOBS") or str(os.cpu_count() or 1)
     code = subprocess.call(["ctest", "--test-dir", options.build, "-j", jobs,
                             "--output-on-failure", "--no-tests=error",
@@ -50,11 +71,13 @@ def main():
             failed.append(case.get("name"))
         else:  # notrun, disabled
             skipped.append(case.get("name"))
-    skips = allowed_skips()
     for name in skipped:
         print(f"skipped: {name}: {skips.get(name, 'NOT LISTED in tests/skips.txt')}")
     failed += [name for name in skipped if name not in skips]
     skipped = [name for name in skipped if name in skips]
+    for name, why in absent.items():
+        print(f"skipped: {name}: {why}")
+    skipped += absent
     for name in failed:
         print(f"failed: {name}")
     if options.tally:
