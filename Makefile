@@ -38,7 +38,7 @@ check: ## all that CI does: tests, sanitizers, headers, format, includes
 	@scripts/deps.sh check
 	@scripts/check.sh
 
-check-full: ## check, and clang, valgrind, the sentence embedding, a minute of each fuzzer
+check-full: ## check, and clang, arm64 under an emulator, valgrind, the sentence embedding, a minute of each fuzzer
 	@scripts/deps.sh check
 	@scripts/check.sh full
 

@@ -53,6 +53,19 @@ endfunction()
 # All fuzzers, without the tests and examples beside them.
 add_custom_target(fuzzers)
 
+# kelp_tested(TARGET VARIABLE): the file by which a test that runs on this machine starts the program TARGET. Of a build for another
+# machine that is a script that hands the program to the emulator.
+function(kelp_tested target variable)
+  set(file $<TARGET_FILE:${target}>)
+  if(CMAKE_CROSSCOMPILING_EMULATOR)
+    set(file ${CMAKE_BINARY_DIR}/emulated/$<TARGET_FILE_NAME:${target}>)
+    file(GENERATE OUTPUT ${file}
+      CONTENT "#!/bin/sh\nexec ${CMAKE_CROSSCOMPILING_EMULATOR} '$<TARGET_FILE:${target}>' \"$@\"\n"
+      FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
+  endif()
+  set(${variable} ${file} PARENT_SCOPE)
+endfunction()
+
 # kelp_fuzzer(NAME SOURCES … [LIBS …]): libFuzzer program with KELP_FUZZ, else a replay of tests/fuzz/corpus/NAME.
 function(kelp_fuzzer name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})

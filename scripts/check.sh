@@ -36,7 +36,7 @@ step() {
     fi
 }
 
-# Tests of a build; they count one by one, so the step itself does not.
+# Tests of a build; they count one by one, so the step itself does not. test_seconds: how long they may take in all.
 tests() {
     local name=$1 began=$SECONDS
     shift
@@ -47,11 +47,12 @@ tests() {
         return
     fi
     local code=0
-    python3 scripts/run_tests.py "build/$name" --tally "$tally" "$@" \
+    timeout "${test_seconds:-7200}" python3 scripts/run_tests.py "build/$name" --tally "$tally" "$@" \
         >>"build/check/$name.log" 2>&1 </dev/null || code=$?
     if [ $code -eq 0 ]; then
         say "ok      $name ($((SECONDS - began)) s): $(tail -n 1 "build/check/$name.log")"
     else
+        [ $code -ne 124 ] || echo "the tests did not end in $test_seconds s" >>"build/check/$name.log"
         say "FAILED  $name ($((SECONDS - began)) s): build/check/$name.log ends with"
         tail -n 100 "build/check/$name.log" | sed 's/^/        /'
     fi
@@ -85,7 +86,7 @@ arm64() {
         return
     fi
     step arm64-deps scripts/deps.sh arm64
-    tests arm64
+    test_seconds=${KELP_ARM64_TEST_SECONDS:-1200} tests arm64
     grep '^skipped: ' build/check/arm64.log | while read -r line; do say "        $line"; done
 }
 

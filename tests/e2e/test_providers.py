@@ -37,11 +37,12 @@ def parts(*words, env=None):
     return json.loads(ended.stdout)["parts"]
 
 
-class Providers(unittest.TestCase):
-    def same(self, found):
-        for name, expected in outputs().items():
-            numpy.testing.assert_allclose(found[name], expected, rtol=1e-4, atol=1e-6)
+def same(found):
+    for name, expected in outputs().items():
+        numpy.testing.assert_allclose(found[name], expected, rtol=1e-4, atol=1e-6)
 
+
+class Providers(unittest.TestCase):
     def test_a_worker_runs_the_model(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "worker.sock")
@@ -53,7 +54,7 @@ class Providers(unittest.TestCase):
                 providers = f"remote:{path},cpu"
                 [part] = parts("--providers", providers)
                 self.assertEqual((part["provider"], part["inputs"]), (f"remote:{path}", ["image"]))
-                self.same(outputs("--providers", providers))
+                same(outputs("--providers", providers))
             finally:
                 worker.send_signal(signal.SIGTERM)
                 worker.communicate(timeout=60)
@@ -62,14 +63,6 @@ class Providers(unittest.TestCase):
             ended = kelp("run", MODEL, "--random", "--providers", providers)
             self.assertEqual(ended.returncode, 1)
             self.assertIn("no worker answers at", ended.stderr)
-
-    def test_onnxruntime_runs_the_model(self):
-        import onnxruntime
-        [library, *_] = glob.glob(os.path.join(os.path.dirname(onnxruntime.__file__), "capi", "libonnxruntime.so*"))
-        env = dict(os.environ, KELP_ONNXRUNTIME_LIBRARY=library)
-        [part] = parts("--providers", "onnxruntime,cpu", env=env)
-        self.assertEqual(part["provider"], "onnxruntime")
-        self.same(outputs("--providers", "onnxruntime,cpu", env=env))
 
     def test_a_missing_library_is_an_error(self):
         env = dict(os.environ, KELP_ONNXRUNTIME_LIBRARY="/nowhere/libonnxruntime.so")
@@ -82,6 +75,16 @@ class Providers(unittest.TestCase):
         self.assertEqual(ended.returncode, 1)
         self.assertIn("there is no provider 'nobody'", ended.stderr)
         self.assertIn("cpu, null, onnxruntime", ended.stderr)
+
+
+class OnnxRuntime(unittest.TestCase):
+    def test_onnxruntime_runs_the_model(self):
+        import onnxruntime
+        [library, *_] = glob.glob(os.path.join(os.path.dirname(onnxruntime.__file__), "capi", "libonnxruntime.so*"))
+        env = dict(os.environ, KELP_ONNXRUNTIME_LIBRARY=library)
+        [part] = parts("--providers", "onnxruntime,cpu", env=env)
+        self.assertEqual(part["provider"], "onnxruntime")
+        same(outputs("--providers", "onnxruntime,cpu", env=env))
 
 
 if __name__ == "__main__":

@@ -75,9 +75,16 @@ static int connect_to_worker(void) {
 }
 
 static void start_worker(const char *kind) {
+    const char *emulator = getenv("KELP_EMULATOR");
+    char self[4096];
+    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    assert_true(length > 0);
+    self[length] = '\0';
     worker_pid = fork();
     if (worker_pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (emulator != NULL) /* the kernel does not know this program's format */
+            execlp(emulator, emulator, self, "--worker", path, kind, (char *)NULL);
         execl("/proc/self/exe", "test_remote", "--worker", path, kind, (char *)NULL);
         _exit(127);
     }
