@@ -157,9 +157,15 @@ static bool keep(const kelp_infer *infer, const kelp_node *node, kelp_content *o
     return input(infer, node, 0, out);
 }
 
+/* To 32 bits what fits; an extent that is not known fits, for no tensor is that long. */
 static bool cast(const kelp_infer *infer, const kelp_node *node, kelp_content *out) {
     int64_t to = kelp_node_attr_i64(node, "to", 0);
-    return to == KELP_I64 && input(infer, node, 0, out);
+    if ((to != KELP_I64 && to != KELP_I32) || !input(infer, node, 0, out))
+        return false;
+    for (size_t i = 0; to == KELP_I32 && i < out->count; i++)
+        if (out->items[i].known && out->items[i].value != (int32_t)out->items[i].value)
+            return false;
+    return true;
 }
 
 static bool to_vector(const kelp_infer *infer, const kelp_node *node, kelp_content *out) {

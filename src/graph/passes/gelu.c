@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Gelu as exporters spell it: Erf(x / sqrt 2) + 1, times x, times 1/2, in any order of the
- * products. Source: Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016.
+ * products; or with Tanh(sqrt(2 / pi) (x + 0.044715 x^3)) for the error function. Source: Hendrycks
+ * and Gimpel, "Gaussian Error Linear Units", 2016.
  */
 #include "graph/passes/passes.h"
 
@@ -20,6 +21,53 @@ static kelp_value *match_scaled(const kelp_value *value) {
     return NULL;
 }
 
+#define MOST_FACTORS 4
+typedef struct factors {
+    kelp_value *items[MOST_FACTORS];
+    size_t count;
+} factors;
+
+/* What a tree of products multiplies, of which x may be one itself; Pow(x, 3) is x three times.
+ * false when there are more, or the tree is a deep one. */
+static bool take_factors(kelp_value *value, const kelp_value *x, int depth, factors *out) {
+    kelp_node *mul = value != x ? kelp_match_producer(value, "", "Mul") : NULL;
+    kelp_node *power = kelp_match_producer(value, "", "Pow");
+    if (mul != NULL)
+        return depth < MOST_FACTORS && take_factors(mul->inputs[0], x, depth + 1, out) &&
+               take_factors(mul->inputs[1], x, depth + 1, out);
+    bool cube = power != NULL && kelp_match_scalar_near(power->inputs[1], 3.0);
+    for (int k = 0; k < (cube ? 3 : 1); k++) {
+        if (out->count == MOST_FACTORS)
+            return false;
+        out->items[out->count++] = cube ? power->inputs[0] : value;
+    }
+    return true;
+}
+
+static bool is_cubic(kelp_value *value, const kelp_value *x) {
+    factors f = {.count = 0};
+    size_t scalars = 0, same = 0;
+    if (!take_factors(value, x, 0, &f))
+        return false;
+    for (size_t i = 0; i < f.count; i++) {
+        same += x != NULL && f.items[i] == x;
+        scalars += kelp_match_scalar_near(f.items[i], 0.044715);
+    }
+    return f.count == 4 && same == 3 && scalars == 1;
+}
+
+/* x in sqrt(2 / pi) * (x + 0.044715 * x * x * x). */
+static kelp_value *match_cubic(const kelp_value *value) {
+    kelp_node *mul = kelp_match_producer(value, "", "Mul"), *add = NULL;
+    for (int k = 0; mul != NULL && k < 2; k++)
+        if (kelp_match_scalar_near(mul->inputs[k], 0.7978845608))
+            add = kelp_match_producer(mul->inputs[1 - k], "", "Add");
+    for (int k = 0; add != NULL && k < 2; k++)
+        if (is_cubic(add->inputs[1 - k], add->inputs[k]))
+            return add->inputs[k];
+    return NULL;
+}
+
 /* Other factor of a product one of whose factors is `known`; NULL when it is none. */
 static kelp_value *other_input(const kelp_node *node, const kelp_value *known) {
     if (node->inputs[0] == known)
@@ -27,8 +75,8 @@ static kelp_value *other_input(const kelp_node *node, const kelp_value *known) {
     return node->inputs[1] == known ? node->inputs[0] : NULL;
 }
 
-/* The value that holds gelu(x), where `sum` is 1 + erf(x / sqrt 2): (sum * x) * ½, (sum * ½) * x or
- * sum * (x * ½). */
+/* The value that holds gelu(x), where `sum` is 1 + erf(x / sqrt 2), or its likeness: (sum * x) * ½,
+ * (sum * ½) * x or sum * (x * ½). */
 static kelp_value *match_products(const kelp_value *sum, const kelp_value *x) {
     kelp_node *first = kelp_value_only_user(sum);
     if (first == NULL || kelp_match_producer(first->outputs[0], "", "Mul") != first)
@@ -52,16 +100,19 @@ static kelp_value *match_products(const kelp_value *sum, const kelp_value *x) {
 kelp_status *kelp_pass_gelu(kelp_block *block) {
     for (size_t i = 0; i < block->node_count; i++) {
         kelp_node *erf = block->nodes[i];
-        if (erf->removed || kelp_match_producer(erf->outputs[0], "", "Erf") != erf)
+        if (erf->removed || erf->output_count == 0)
             continue;
-        kelp_value *x = match_scaled(erf->inputs[0]);
+        bool by_tanh = kelp_match_producer(erf->outputs[0], "", "Tanh") == erf;
+        if (!by_tanh && kelp_match_producer(erf->outputs[0], "", "Erf") != erf)
+            continue;
+        kelp_value *x = by_tanh ? match_cubic(erf->inputs[0]) : match_scaled(erf->inputs[0]);
         kelp_node *add = kelp_value_only_user(erf->outputs[0]);
         if (x == NULL || x->dtype != KELP_F32 || add == NULL ||
             kelp_match_producer(add->outputs[0], "", "Add") != add ||
             !kelp_match_scalar_near(other_input(add, erf->outputs[0]), 1.0))
             continue;
         kelp_value *result = match_products(add->outputs[0], x);
-        if (result == NULL)
+        if (result == NULL || result->rank != x->rank)
             continue;
         kelp_node *last = result->producer, *gelu = NULL;
         kelp_value *output = NULL;
@@ -73,6 +124,8 @@ kelp_status *kelp_pass_gelu(kelp_block *block) {
         memcpy(output->symbols, result->symbols, sizeof output->symbols);
         KELP_TRY(kelp_block_insert_node(block, last, "Gelu", "", 20, last->name, &x, 1, &output, 1,
                                         NULL, &gelu));
+        if (by_tanh)
+            KELP_TRY(kelp_node_set_string(gelu, "approximate", "tanh"));
         kelp_block_replace_uses(block, result, output);
         last->removed = true;
         kelp_block_sweep(block);

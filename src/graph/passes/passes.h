@@ -38,10 +38,14 @@ kelp_status *kelp_node_take_branch(kelp_node *node, kelp_block *branch) KELP_MUS
 /* ai.onnx.preview.training Gradient → the nodes that compute it. Nor is this one part of
  * kelp_passes_run. */
 kelp_status *kelp_pass_gradient(kelp_block *block) KELP_MUST_USE;
-/* x * 0.5 * (1 + erf(x / sqrt(2))), in the orders that exporters write it → Gelu. */
+/* x * 0.5 * (1 + erf(x / sqrt(2))), or its approximation by tanh, in the orders that exporters
+ * write them → Gelu. */
 kelp_status *kelp_pass_gelu(kelp_block *block) KELP_MUST_USE;
 /* x times a gate of x → com.microsoft QuickGelu with alpha 1, HardSwish. */
 kelp_status *kelp_pass_swish(kelp_block *block) KELP_MUST_USE;
+/* MatMul of one-hot rows and constant weights → kelp::Lookup of rows, with what follows elementwise
+ * done to the table. */
+kelp_status *kelp_pass_lookup(kelp_block *block) KELP_MUST_USE;
 /* Softmax(Q·Kᵀ·scale + mask)·V between the head-splitting reshapes and transposes →
  * kelp::Attention. */
 kelp_status *kelp_pass_attention(kelp_block *block) KELP_MUST_USE;

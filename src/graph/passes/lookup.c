@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A constant matrix multiplied by one-hot rows is a look-up of its rows. The rows come from OneHot,
+ * or from Cast(Equal(indices, [0, 1, 2, …])). An index that no column stands for gives zeros: the
+ * table has one more row for those.
+ *
+ *   MatMul(one-hot rows, weights)  becomes  kelp::Lookup(indices, table).
+ *
+ * What then changes every element alike, or by its column, is done to the table, where it becomes
+ * constant: a table has fewer rows than most inputs have indices.
+ *
+ * The answers are the same to the last bit where the weights are finite: zero times them is zero.
+ */
+#include "graph/passes/passes.h"
+
+#include "base/checked.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Rows of a table that is worked out anew for each operator that it swallows. */
+#define MOST_ROWS 4096
+
+typedef struct hot {
+    kelp_value *indices;
+    int64_t columns;
+    bool wrap;      /* negative indices count from the end */
+    bool last_axis; /* indices have an axis of one where the columns are */
+} hot;
+
+static bool is_index(const kelp_value *value) {
+    return value != NULL && value->constant == NULL && value->rank >= 0 &&
+           (value->dtype == KELP_I32 || value->dtype == KELP_I64);
+}
+
+static bool match_one_hot(const kelp_value *value, hot *out) {
+    const kelp_node *node = kelp_match_producer(value, "", "OneHot");
+    if (node == NULL || node->input_count < 3 || !is_index(node->inputs[0]))
+        return false;
+    int64_t depth, axis = kelp_node_attr_i64(node, "axis", -1);
+    size_t count = 0;
+    const kelp_tensor *values = node->inputs[2] != NULL ? node->inputs[2]->constant : NULL;
+    if (!kelp_match_i64s(node->inputs[1], &depth, 1, &count) || count != 1 || values == NULL ||
+        values->dtype != KELP_F32 || kelp_tensor_elements(values) != 2 ||
+        (axis != -1 && axis != node->inputs[0]->rank))
+        return false;
+    float off_on[2];
+    memcpy(off_on, values->data, sizeof off_on);
+    *out = (hot){.indices = node->inputs[0], .columns = depth, .wrap = true};
+    return off_on[0] == 0.0f && off_on[1] == 1.0f;
+}
+
+/* [0, 1, 2, …] along the last axis. */
+static bool counts_up(const kelp_value *value) {
+    const kelp_tensor *tensor = value->constant;
+    if (tensor == NULL || tensor->rank < 1 ||
+        (tensor->dtype != KELP_I32 && tensor->dtype != KELP_I64) ||
+        kelp_tensor_elements(tensor) != tensor->shape[tensor->rank - 1])
+        return false;
+    for (int64_t i = 0; i < tensor->shape[tensor->rank - 1]; i++) {
+        int32_t narrow = 0;
+        int64_t item = 0;
+        if (tensor->dtype == KELP_I32)
+            memcpy(&narrow, (const char *)tensor->data + 4 * i, 4);
+        else
+            memcpy(&item, (const char *)tensor->data + 8 * i, 8);
+        if (item + narrow != i)
+            return false;
+    }
+    return true;
+}
+
+static bool match_equal(const kelp_value *value, hot *out) {
+    const kelp_node *cast = kelp_match_producer(value, "", "Cast");
+    const kelp_node *equal =
+        cast != NULL ? kelp_match_producer(cast->inputs[0], "", "Equal") : NULL;
+    if (equal == NULL || kelp_node_attr_i64(cast, "to", 0) != KELP_F32)
+        return false;
+    for (int k = 0; k < 2; k++) {
+        kelp_value *indices = equal->inputs[k], *numbers = equal->inputs[1 - k];
+        if (!is_index(indices) || numbers == NULL || !counts_up(numbers) ||
+            indices->rank < numbers->constant->rank || indices->shape[indices->rank - 1] != 1)
+            continue;
+        *out = (hot){.indices = indices, .last_axis = true};
+        out->columns = numbers->constant->shape[numbers->constant->rank - 1];
+        return true;
+    }
+    return false;
+}
+
+static kelp_status *new_constant(kelp_block *block, const kelp_value *like, int32_t rank,
+                                 const int64_t *shape, void *data, kelp_value **out) {
+    kelp_tensor *tensor = KELP_ARENA_NEW(&block->graph->arena, kelp_tensor);
+    if (tensor == NULL || data == NULL)
+        return KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "no memory for the rows of '%s'", like->name);
+    KELP_TRY(kelp_block_add_value(block, like->name, out));
+    KELP_TRY(kelp_tensor_init(tensor, KELP_F32, rank, shape, data));
+    (*out)->constant = tensor;
+    (*out)->kind = KELP_VALUE_TENSOR;
+    (*out)->dtype = KELP_F32;
+    (*out)->rank = rank;
+    memcpy((*out)->shape, tensor->shape, sizeof tensor->shape);
+    return NULL;
+}
+
+/* The weights and a row of zeros; NULL when they are not all finite. */
+static kelp_status *make_table(kelp_block *block, const kelp_value *weights, kelp_value **out) {
+    const kelp_tensor *from = weights->constant;
+    int64_t shape[2] = {from->shape[0] + 1, from->shape[1]}, count = kelp_tensor_elements(from);
+    size_t bytes = 0;
+    *out = NULL;
+    for (int64_t i = 0; i < count; i++) {
+        float item;
+        memcpy(&item, (const char *)from->data + 4 * i, 4);
+        if (!isfinite(item))
+            return NULL;
+    }
+    if (!kelp_size_mul((size_t)shape[0], (size_t)shape[1] * sizeof(float), &bytes))
+        return kelp_status_oom();
+    float *table = kelp_arena_alloc(&block->graph->arena, bytes, 64);
+    KELP_TRY(new_constant(block, weights, 2, shape, table, out));
+    memset(table, 0, bytes);
+    memcpy(table, from->data, (size_t)count * sizeof(float));
+    for (int64_t i = 0; i < count; i++)
+        table[i] += 0.0f; /* as in a sum, there is no -0 */
+    return NULL;
+}
+
+static kelp_status *replace(kelp_block *block, kelp_node *matmul, bool *out_done) {
+    hot rows;
+    const kelp_value *weights = matmul->inputs[1];
+    kelp_value *inputs[2] = {NULL, NULL};
+    kelp_node *lookup = NULL;
+    *out_done = false;
+    if (matmul->inputs[0] == NULL || weights == NULL || weights->constant == NULL ||
+        weights->constant->rank != 2 || weights->constant->dtype != KELP_F32 ||
+        (!match_one_hot(matmul->inputs[0], &rows) && !match_equal(matmul->inputs[0], &rows)) ||
+        rows.columns != weights->constant->shape[0] || rows.columns > MOST_ROWS ||
+        (!rows.last_axis && rows.indices->rank < 1))
+        return NULL; /* of a single row MatMul makes a vector, which is none of ours */
+    inputs[0] = rows.indices;
+    KELP_TRY(make_table(block, weights, &inputs[1]));
+    if (inputs[1] == NULL)
+        return NULL;
+    KELP_TRY(kelp_block_insert_node(block, matmul, "Lookup", KELP_DOMAIN, 1, matmul->name, inputs,
+                                    2, matmul->outputs, 1, NULL, &lookup));
+    KELP_TRY(kelp_node_set_i64(lookup, "wrap", rows.wrap));
+    KELP_TRY(kelp_node_set_i64(lookup, "last_axis", rows.last_axis));
+    matmul->removed = true;
+    *out_done = true;
+    return NULL;
+}
+
+/* The operator does to each element what it does to it alone. */
+static bool is_elementwise(const kelp_node *node) {
+    static const char *const names[] = {"Relu", "Tanh", "Sigmoid",   "Gelu",
+                                        "Erf",  "Neg",  "HardSwish", "HardSigmoid"};
+    if (*node->domain != '\0' || node->input_count != 1 || node->output_count != 1)
+        return false;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(node->op_type, names[i]) == 0)
+            return true;
+    return false;
+}
+
+/* The constant operand of Add, Sub, Mul or Div, when it is one a column or one for all. */
+static kelp_value *column_operand(const kelp_node *node, const kelp_value *x, int64_t width) {
+    static const char *const names[] = {"Add", "Sub", "Mul", "Div"};
+    if (*node->domain != '\0' || node->input_count != 2 || node->opset_version < 7)
+        return NULL;
+    kelp_value *other = node->inputs[0] == x ? node->inputs[1] : node->inputs[0];
+    if (other == NULL || other->constant == NULL || other->constant->dtype != KELP_F32 ||
+        other->constant->rank > x->rank)
+        return NULL;
+    int64_t count = kelp_tensor_elements(other->constant);
+    int32_t rank = other->constant->rank;
+    bool fits = count == 1 || (count == width && other->constant->shape[rank - 1] == width);
+    for (size_t i = 0; fits && i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(node->op_type, names[i]) == 0)
+            return other;
+    return NULL;
+}
+
+/* The only reader of the rows is done to the table instead. */
+static kelp_status *swallow(kelp_block *block, kelp_node *lookup, bool *out_done) {
+    kelp_value *rows = lookup->outputs[0], *table = lookup->inputs[1], *changed = NULL;
+    kelp_node *next = kelp_used_once(rows) ? kelp_value_only_user(rows) : NULL, *early = NULL;
+    kelp_value *inputs[2] = {NULL, NULL}, *operand = NULL;
+    *out_done = false;
+    if (next == NULL)
+        return NULL;
+    if (!is_elementwise(next)) {
+        operand = column_operand(next, rows, table->shape[1]);
+        if (operand == NULL)
+            return NULL;
+        const kelp_tensor *old = operand->constant;
+        int64_t count = kelp_tensor_elements(old);
+        KELP_TRY(new_constant(block, operand, 1, &count, old->data, &operand));
+    }
+    for (size_t i = 0; i < next->input_count; i++)
+        inputs[i] = next->inputs[i] == rows ? table : operand;
+    KELP_TRY(kelp_block_add_value(block, next->outputs[0]->name, &changed));
+    changed->kind = KELP_VALUE_TENSOR;
+    changed->dtype = KELP_F32;
+    changed->rank = 2;
+    memcpy(changed->shape, table->shape, sizeof changed->shape);
+    KELP_TRY(kelp_block_insert_node(block, lookup, next->op_type, next->domain, next->opset_version,
+                                    next->name, inputs, next->input_count, &changed, 1,
+                                    next->attributes, &early));
+    inputs[0] = lookup->inputs[0];
+    inputs[1] = changed;
+    KELP_TRY(kelp_block_insert_node(block, lookup, "Lookup", KELP_DOMAIN, 1, lookup->name, inputs,
+                                    2, next->outputs, 1, lookup->attributes, &early));
+    lookup->removed = true;
+    next->removed = true;
+    *out_done = true;
+    return NULL;
+}
+
+kelp_status *kelp_pass_lookup(kelp_block *block) {
+    for (size_t i = 0; i < block->node_count; i++) {
+        kelp_node *node = block->nodes[i];
+        bool done = false;
+        if (node->removed || node->output_count == 0 || node->outputs[0] == NULL)
+            continue;
+        if (kelp_match_producer(node->outputs[0], "", "MatMul") == node)
+            KELP_TRY(replace(block, node, &done));
+        else if (kelp_match_producer(node->outputs[0], KELP_DOMAIN, "Lookup") == node)
+            KELP_TRY(swallow(block, node, &done));
+        if (!done)
+            continue;
+        kelp_block_sweep(block);
+        kelp_block_remove_dead(block);
+        kelp_block_count_uses(block);
+        i = 0;
+    }
+    return NULL;
+}
