@@ -154,9 +154,85 @@ static uint64_t finish_whole(const reduce_plan *p, uint64_t sum) {
     return p->kind == RED_L2 || p->kind == RED_LOG_SUM ? (uint64_t)finish(p, (double)sum) : sum;
 }
 
+/* ---- sums of floats, several at once ---- */
+#define SIDE_BY_SIDE 32
+
+static bool adds_up(reduction kind) {
+    return kind == RED_SUM || kind == RED_MEAN || kind == RED_SQUARES || kind == RED_L2 ||
+           kind == RED_LOG_SUM;
+}
+
+static double add_row(const float *x, int64_t count, bool squares) {
+    double part[8] = {0}, sum = 0;
+    int64_t i = 0;
+    if (squares)
+        for (; i + 8 <= count; i += 8)
+            for (int k = 0; k < 8; k++)
+                part[k] += (double)x[i + k] * (double)x[i + k];
+    else
+        for (; i + 8 <= count; i += 8)
+            for (int k = 0; k < 8; k++)
+                part[k] += (double)x[i + k];
+    for (; i < count; i++)
+        sum += squares ? (double)x[i] * (double)x[i] : (double)x[i];
+    for (int k = 0; k < 8; k++)
+        sum += part[k];
+    return sum;
+}
+
+/* Results whose elements lie side by side: sums of columns. */
+static void add_columns(const reduce_plan *p, const float *x, int64_t count, bool squares,
+                        double *sum) {
+    for (int64_t i = 0; i < count; i++)
+        sum[i] = 0;
+    for (int64_t row = 0; row < p->each; row++) {
+        const float *at = x + offset_of(p->folded_rank, p->folded, p->folded_strides, row);
+        if (squares)
+            for (int64_t i = 0; i < count; i++)
+                sum[i] += (double)at[i] * (double)at[i];
+        else
+            for (int64_t i = 0; i < count; i++)
+                sum[i] += (double)at[i];
+    }
+}
+
+/* Whether the results are sums of whole rows, or of columns. */
+static bool is_rows(const reduce_plan *p) {
+    return p->folded_rank > 0 && p->folded_strides[p->folded_rank - 1] == 1;
+}
+static bool is_columns(const reduce_plan *p) {
+    return p->kept_rank > 0 && p->kept_strides[p->kept_rank - 1] == 1;
+}
+
+static void add_range(const reduce_plan *p, int64_t begin, int64_t end) {
+    const float *x = p->x;
+    float *y = p->y;
+    bool squares = p->kind == RED_SQUARES || p->kind == RED_L2, rows = is_rows(p);
+    int64_t inner = rows ? p->folded[p->folded_rank - 1] : p->kept[p->kept_rank - 1];
+    for (int64_t i = begin, count = 1; i < end; i += count) {
+        double sum[SIDE_BY_SIDE] = {0};
+        int64_t at = offset_of(p->kept_rank, p->kept, p->kept_strides, i);
+        if (rows) {
+            for (int64_t row = 0; inner > 0 && row < p->each / inner; row++)
+                sum[0] += add_row(
+                    x + at + offset_of(p->folded_rank - 1, p->folded, p->folded_strides, row),
+                    inner, squares);
+        } else {
+            count = KELP_MIN(KELP_MIN(end - i, inner - i % inner), (int64_t)SIDE_BY_SIDE);
+            add_columns(p, x + at, count, squares, sum);
+        }
+        for (int64_t k = 0; k < count; k++)
+            y[i + k] = (float)finish(p, sum[k]);
+    }
+}
+
 static void reduce_range(void *userp, int64_t begin, int64_t end, int worker) {
     const reduce_plan *p = userp;
     (void)worker;
+    if (p->dtype == KELP_F32 && adds_up(p->kind) && (is_rows(p) || is_columns(p))) {
+        add_range(p, begin, end);
+        return;
+    }
     for (int64_t i = begin; i < end; i++) {
         int64_t at = offset_of(p->kept_rank, p->kept, p->kept_strides, i);
         if (p->kind == RED_LOG_SUM_EXP) {
