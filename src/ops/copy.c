@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copies between strided layouts: what every movement operator comes down to. */
 #include "ops/kernel.h"
+#include "ops/simd/simd.h"
 
 typedef struct copy_job {
     size_t size; /* of an element */
     int32_t rank;
+    int64_t pieces; /* of rows, that a plane of the two innermost dimensions is cut into */
     int64_t shape[KELP_MAX_RANK], to_strides[KELP_MAX_RANK], from_strides[KELP_MAX_RANK];
     char *to;
     const char *from;
@@ -65,16 +67,20 @@ static void copy_row(size_t size, char *to, int64_t to_stride, const char *from,
 
 /* Rows of the two innermost dimensions in tiles, so that both sides stay in cache when one of them
  * is turned. */
-static void copy_plane(const copy_job *job, char *to, const char *from) {
+static void copy_plane(const copy_job *job, char *to, const char *from, int64_t rows) {
     enum { TILE = 16 };
     int32_t r = job->rank - 2;
     int64_t size = (int64_t)job->size;
-    int64_t rows = job->shape[r], columns = job->shape[r + 1];
+    int64_t columns = job->shape[r + 1];
     int64_t tr = job->to_strides[r], tc = job->to_strides[r + 1];
     int64_t fr = job->from_strides[r], fc = job->from_strides[r + 1];
     if (fc == 1 || fc == 0 || fr != 1) {
         for (int64_t i = 0; i < rows; i++)
             copy_row(job->size, to + i * tr * size, tc, from + i * fr * size, fc, columns);
+        return;
+    }
+    if (size == 4 && tc == 1 && (((uintptr_t)to | (uintptr_t)from) & 3) == 0) {
+        kelp_simd_get()->turn((void *)to, tr, (const void *)from, fc, columns, rows);
         return;
     }
     for (int64_t j = 0; j < columns; j += TILE)
@@ -86,15 +92,22 @@ static void copy_plane(const copy_job *job, char *to, const char *from) {
 static void copy_range(void *userp, int64_t begin, int64_t end, int worker) {
     const copy_job *job = userp;
     (void)worker;
-    for (int64_t plane = begin; plane < end; plane++) {
-        int64_t rest = plane, to = 0, from = 0;
+    int64_t rows = job->shape[job->rank - 2];
+    int64_t piece = (rows + job->pieces - 1) / job->pieces;
+    for (int64_t unit = begin; unit < end; unit++) {
+        int64_t rest = unit / job->pieces, first = unit % job->pieces * piece;
+        int64_t to = first * job->to_strides[job->rank - 2];
+        int64_t from = first * job->from_strides[job->rank - 2];
+        if (first >= rows)
+            continue;
         for (int32_t i = job->rank - 3; i >= 0; i--) {
             int64_t at = rest % job->shape[i];
             rest /= job->shape[i];
             to += at * job->to_strides[i];
             from += at * job->from_strides[i];
         }
-        copy_plane(job, job->to + to * (int64_t)job->size, job->from + from * (int64_t)job->size);
+        copy_plane(job, job->to + to * (int64_t)job->size, job->from + from * (int64_t)job->size,
+                   KELP_MIN(piece, rows - first));
     }
 }
 
@@ -135,7 +148,10 @@ void kelp_ops_copy(const kelp_op_env *env, size_t element_bytes, int32_t rank, c
     }
     int64_t planes = kelp_ops_product(job.shape, 0, job.rank - 2);
     int64_t plane = job.shape[job.rank - 2] * job.shape[job.rank - 1];
-    kelp_op_parallel(env, planes, KELP_MAX(1, 2 * KELP_OPS_GRAIN / plane), copy_range, &job);
+    int64_t most = KELP_MIN(plane / (2 * KELP_OPS_GRAIN), job.shape[job.rank - 2] / 16);
+    job.pieces = KELP_MAX((int64_t)1, KELP_MIN(most, 16 * kelp_op_env_threads(env) / planes));
+    kelp_op_parallel(env, planes * job.pieces, KELP_MAX(1, 2 * KELP_OPS_GRAIN * job.pieces / plane),
+                     copy_range, &job);
 }
 
 void kelp_ops_fill(void *to, size_t element_bytes, int64_t count, const void *value) {
