@@ -20,29 +20,6 @@ static bool is_f32(const kelp_value *value) {
     return value != NULL && value->constant != NULL && value->constant->dtype == KELP_F32;
 }
 
-static double f32_at(const kelp_tensor *tensor, int64_t index) {
-    float value; /* weights lie at any address */
-    memcpy(&value, (const char *)tensor->data + (size_t)index * sizeof value, sizeof value);
-    return (double)value;
-}
-
-/* One constant for all, or one a channel: extents but the channels' are 1. */
-static bool channel_constant(const kelp_value *value, int32_t rank, int64_t channels) {
-    if (!is_f32(value) || value->constant->rank > rank)
-        return false;
-    const kelp_tensor *tensor = value->constant;
-    for (int32_t axis = 0; axis < tensor->rank; axis++) {
-        bool channel_axis = axis + rank - tensor->rank == 1;
-        if (tensor->shape[axis] != 1 && !(channel_axis && tensor->shape[axis] == channels))
-            return false;
-    }
-    return true;
-}
-
-static double channel_at(const kelp_tensor *tensor, int64_t channel) {
-    return f32_at(tensor, kelp_tensor_elements(tensor) == 1 ? 0 : channel);
-}
-
 static bool take_batch_norm(const kelp_node *node, affine *out) {
     int64_t version = node->opset_version;
     if (node->input_count < 5 || kelp_node_attr_i64(node, "training_mode", 0) != 0 ||
@@ -60,11 +37,11 @@ static bool take_batch_norm(const kelp_node *node, affine *out) {
     }
     double epsilon = (double)kelp_node_attr_f32(node, "epsilon", 1e-5f);
     for (int64_t c = 0; c < out->channels; c++) {
-        double scale = f32_at(node->inputs[1]->constant, c) /
-                       sqrt(f32_at(node->inputs[4]->constant, c) + epsilon);
+        double scale = kelp_pass_f32_at(node->inputs[1]->constant, c) /
+                       sqrt(kelp_pass_f32_at(node->inputs[4]->constant, c) + epsilon);
         out->scale[c] = scale;
-        out->shift[c] =
-            f32_at(node->inputs[2]->constant, c) - scale * f32_at(node->inputs[3]->constant, c);
+        out->shift[c] = kelp_pass_f32_at(node->inputs[2]->constant, c) -
+                        scale * kelp_pass_f32_at(node->inputs[3]->constant, c);
     }
     return true;
 }
@@ -73,10 +50,10 @@ static bool take_batch_norm(const kelp_node *node, affine *out) {
 static bool take_binary(const kelp_node *node, const kelp_value *x, int32_t rank, affine *out) {
     bool product = strcmp(node->op_type, "Mul") == 0;
     const kelp_value *other = node->inputs[0] == x ? node->inputs[1] : node->inputs[0];
-    if (node->opset_version < 7 || !channel_constant(other, rank, out->channels))
+    if (node->opset_version < 7 || !kelp_match_channels(other, rank, out->channels))
         return false;
     for (int64_t c = 0; c < out->channels; c++) {
-        double value = channel_at(other->constant, c);
+        double value = kelp_match_channel_at(other->constant, c);
         out->scale[c] = product ? value : 1;
         out->shift[c] = product ? 0 : value;
     }
@@ -93,23 +70,6 @@ static bool take(const kelp_node *node, const kelp_value *x, int32_t rank, affin
     return false;
 }
 
-static kelp_status *new_constant(kelp_block *block, const char *name, const kelp_tensor *like,
-                                 kelp_value **out, float **out_data) {
-    kelp_arena *arena = &block->graph->arena;
-    KELP_TRY(kelp_block_add_value(block, name, out));
-    kelp_tensor *tensor = KELP_ARENA_NEW(arena, kelp_tensor);
-    *out_data = kelp_arena_alloc(arena, kelp_tensor_bytes(like), 64);
-    if (tensor == NULL || *out_data == NULL)
-        return KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "no memory for the weights of '%s'", name);
-    KELP_TRY(kelp_tensor_init(tensor, KELP_F32, like->rank, like->shape, *out_data));
-    (*out)->constant = tensor;
-    (*out)->kind = KELP_VALUE_TENSOR;
-    (*out)->dtype = KELP_F32;
-    (*out)->rank = like->rank;
-    memcpy((*out)->shape, like->shape, sizeof like->shape);
-    return NULL;
-}
-
 /* The convolution's weights and bias with `change` applied after them. */
 static kelp_status *apply(kelp_block *block, kelp_node *conv, const affine *change,
                           kelp_value **out_weights, kelp_value **out_bias) {
@@ -117,15 +77,14 @@ static kelp_status *apply(kelp_block *block, kelp_node *conv, const affine *chan
     const kelp_tensor *old_bias =
         conv->input_count > 2 && conv->inputs[2] != NULL ? conv->inputs[2]->constant : NULL;
     int64_t each = change->channels > 0 ? kelp_tensor_elements(old) / change->channels : 0;
-    kelp_tensor row = {0};
     float *weights, *bias;
-    KELP_TRY(kelp_tensor_init(&row, KELP_F32, 1, &change->channels, NULL));
-    KELP_TRY(new_constant(block, conv->inputs[1]->name, old, out_weights, &weights));
-    KELP_TRY(new_constant(block, conv->outputs[0]->name, &row, out_bias, &bias));
+    KELP_TRY(kelp_pass_own_f32(block, conv->inputs[1], out_weights, &weights));
+    KELP_TRY(
+        kelp_pass_new_f32(block, conv->outputs[0]->name, 1, &change->channels, out_bias, &bias));
     for (int64_t c = 0; c < change->channels; c++) {
         for (int64_t i = 0; i < each; i++)
-            weights[c * each + i] = (float)(f32_at(old, c * each + i) * change->scale[c]);
-        double before = old_bias != NULL ? f32_at(old_bias, c) : 0;
+            weights[c * each + i] = (float)((double)weights[c * each + i] * change->scale[c]);
+        double before = old_bias != NULL ? kelp_pass_f32_at(old_bias, c) : 0;
         bias[c] = (float)(before * change->scale[c] + change->shift[c]);
     }
     return NULL;

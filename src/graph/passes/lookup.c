@@ -13,8 +13,6 @@
  */
 #include "graph/passes/passes.h"
 
-#include "base/checked.h"
-
 #include <math.h>
 #include <string.h>
 
@@ -88,39 +86,19 @@ static bool match_equal(const kelp_value *value, hot *out) {
     return false;
 }
 
-static kelp_status *new_constant(kelp_block *block, const kelp_value *like, int32_t rank,
-                                 const int64_t *shape, void *data, kelp_value **out) {
-    kelp_tensor *tensor = KELP_ARENA_NEW(&block->graph->arena, kelp_tensor);
-    if (tensor == NULL || data == NULL)
-        return KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "no memory for the rows of '%s'", like->name);
-    KELP_TRY(kelp_block_add_value(block, like->name, out));
-    KELP_TRY(kelp_tensor_init(tensor, KELP_F32, rank, shape, data));
-    (*out)->constant = tensor;
-    (*out)->kind = KELP_VALUE_TENSOR;
-    (*out)->dtype = KELP_F32;
-    (*out)->rank = rank;
-    memcpy((*out)->shape, tensor->shape, sizeof tensor->shape);
-    return NULL;
-}
-
 /* The weights and a row of zeros; NULL when they are not all finite. */
 static kelp_status *make_table(kelp_block *block, const kelp_value *weights, kelp_value **out) {
     const kelp_tensor *from = weights->constant;
     int64_t shape[2] = {from->shape[0] + 1, from->shape[1]}, count = kelp_tensor_elements(from);
-    size_t bytes = 0;
+    float *table;
     *out = NULL;
-    for (int64_t i = 0; i < count; i++) {
-        float item;
-        memcpy(&item, (const char *)from->data + 4 * i, 4);
-        if (!isfinite(item))
+    for (int64_t i = 0; i < count; i++)
+        if (!isfinite(kelp_pass_f32_at(from, i)))
             return NULL;
-    }
-    if (!kelp_size_mul((size_t)shape[0], (size_t)shape[1] * sizeof(float), &bytes))
-        return kelp_status_oom();
-    float *table = kelp_arena_alloc(&block->graph->arena, bytes, 64);
-    KELP_TRY(new_constant(block, weights, 2, shape, table, out));
-    memset(table, 0, bytes);
-    memcpy(table, from->data, (size_t)count * sizeof(float));
+    KELP_TRY(kelp_pass_new_f32(block, weights->name, 2, shape, out, &table));
+    memset(table + count, 0, (size_t)shape[1] * sizeof *table);
+    if (count > 0)
+        memcpy(table, from->data, (size_t)count * sizeof *table);
     for (int64_t i = 0; i < count; i++)
         table[i] += 0.0f; /* as in a sum, there is no -0 */
     return NULL;
@@ -195,7 +173,10 @@ static kelp_status *swallow(kelp_block *block, kelp_node *lookup, bool *out_done
             return NULL;
         const kelp_tensor *old = operand->constant;
         int64_t count = kelp_tensor_elements(old);
-        KELP_TRY(new_constant(block, operand, 1, &count, old->data, &operand));
+        float *data;
+        KELP_TRY(kelp_pass_new_f32(block, operand->name, 1, &count, &operand, &data));
+        if (count > 0)
+            memcpy(data, old->data, (size_t)count * sizeof *data);
     }
     for (size_t i = 0; i < next->input_count; i++)
         inputs[i] = next->inputs[i] == rows ? table : operand;

@@ -53,6 +53,8 @@ kelp_status *kelp_pass_attention(kelp_block *block) KELP_MUST_USE;
 kelp_status *kelp_pass_matmul(kelp_block *block) KELP_MUST_USE;
 /* Add + LayerNormalization → kelp::SkipLayerNorm. */
 kelp_status *kelp_pass_skip_norm(kelp_block *block) KELP_MUST_USE;
+/* Mul and Add of constants, one for all or one a channel, + Conv → Conv of other weights. */
+kelp_status *kelp_pass_scale(kelp_block *block) KELP_MUST_USE;
 /* Conv + BatchNormalization, or Mul or Add of a constant a channel → Conv of other weights. */
 kelp_status *kelp_pass_affine(kelp_block *block) KELP_MUST_USE;
 /* Conv + activation → kelp::ConvAct. */
@@ -81,7 +83,23 @@ bool kelp_match_relu6(const kelp_node *node);
 /* The name under which kelp::MatMulBias and kelp::ConvAct know the activation that a node is; NULL
  * when they do not. Its operand is its first input. */
 const char *kelp_match_activation(const kelp_node *node);
+/* A constant that differs by channel, axis 1 of `rank`, if at all: one for all, or `channels`. */
+bool kelp_match_channels(const kelp_value *value, int32_t rank, int64_t channels);
+/* Its item for `channel`. */
+double kelp_match_channel_at(const kelp_tensor *tensor, int64_t channel);
 /* The value is used once, and not as an output: the node that reads it may swallow it. */
 bool kelp_used_once(const kelp_value *value);
+
+/* ---- constants that passes make ---- */
+/* An item of a float constant, wherever it lies. */
+double kelp_pass_f32_at(const kelp_tensor *tensor, int64_t index);
+/* A new constant, whose items are the caller's to fill in. */
+kelp_status *kelp_pass_new_f32(kelp_block *block, const char *name, int32_t rank,
+                               const int64_t *shape, kelp_value **out,
+                               float **out_data) KELP_MUST_USE;
+/* A copy of a float constant to change; the constant itself when a pass made it and nobody else
+ * reads it. Needs fresh use counts. */
+kelp_status *kelp_pass_own_f32(kelp_block *block, kelp_value *value, kelp_value **out,
+                               float **out_data) KELP_MUST_USE;
 
 #endif

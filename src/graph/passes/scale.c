@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A convolution of constant weights swallows what scales and shifts the channels before it: Mul of
+ * one constant for all or one a channel goes into its weights, and so does Add into its bias where
+ * no zeros are padded (those it does not shift). Where zeros are padded, x * s + t is written
+ * (x + t / s) * s first, so that one of the two goes. Sums are kept in double.
+ */
+#include "graph/passes/passes.h"
+
+#include <math.h>
+#include <string.h>
+
+static bool is_weight(const kelp_value *value) {
+    return value != NULL && value->constant != NULL && value->constant->dtype == KELP_F32;
+}
+
+static bool pads(const kelp_node *conv) {
+    const int64_t *list = NULL;
+    size_t count = kelp_node_attr_i64s(conv, "pads", &list);
+    const char *automatic = kelp_node_attr_string(conv, "auto_pad", "NOTSET", NULL);
+    for (size_t i = 0; i < count; i++)
+        if (list[i] != 0)
+            return true;
+    return strcmp(automatic, "NOTSET") != 0 && strcmp(automatic, "VALID") != 0;
+}
+
+/* The constant that `node`, Mul or Add, changes the channels of `*out_x` by; NULL when it does not.
+ */
+static kelp_value *operand(const kelp_node *node, const char *op_type, int64_t channels,
+                           kelp_value **out_x) {
+    if (node == NULL || node->opset_version < 7 || node->input_count != 2 ||
+        kelp_match_producer(node->outputs[0], "", op_type) != node)
+        return NULL;
+    for (int k = 0; k < 2; k++) {
+        kelp_value *x = node->inputs[k], *other = node->inputs[1 - k];
+        if (x == NULL || x->constant != NULL || x->dtype != KELP_F32 || x->rank < 3 ||
+            !kelp_match_channels(other, x->rank, channels))
+            continue;
+        *out_x = x;
+        return other;
+    }
+    return NULL;
+}
+
+typedef struct window {
+    int64_t groups, outputs, inputs, kernel; /* channels of a group; positions of the kernel */
+} window;
+
+static bool read_window(const kelp_node *conv, window *out) {
+    const kelp_tensor *weights = conv->inputs[1]->constant;
+    out->groups = kelp_node_attr_i64(conv, "group", 1);
+    if (weights->rank < 3 || out->groups < 1 || weights->shape[0] % out->groups != 0)
+        return false;
+    out->outputs = weights->shape[0];
+    out->inputs = weights->shape[1];
+    out->kernel = 1;
+    for (int32_t i = 2; i < weights->rank; i++)
+        out->kernel *= weights->shape[i];
+    return true;
+}
+
+/* Weights times what their input channel is scaled by. */
+static kelp_status *scale_weights(kelp_block *block, const window *w, kelp_value *scale,
+                                  kelp_value **inout_weights) {
+    float *data;
+    KELP_TRY(kelp_pass_own_f32(block, *inout_weights, inout_weights, &data));
+    for (int64_t o = 0; o < w->outputs; o++)
+        for (int64_t i = 0; i < w->inputs; i++) {
+            int64_t group = o / (w->outputs / w->groups);
+            double by = kelp_match_channel_at(scale->constant, group * w->inputs + i);
+            float *at = data + (o * w->inputs + i) * w->kernel;
+            for (int64_t k = 0; k < w->kernel; k++)
+                at[k] = (float)((double)at[k] * by);
+        }
+    return NULL;
+}
+
+/* The bias, more by what the weights make of a shift of their inputs. */
+static kelp_status *shift_bias(kelp_block *block, const window *w, const kelp_value *weights,
+                               const kelp_value *shift, kelp_value **inout_bias) {
+    const kelp_tensor *old = *inout_bias != NULL ? (*inout_bias)->constant : NULL;
+    float *data;
+    KELP_TRY(kelp_pass_new_f32(block, weights->name, 1, &w->outputs, inout_bias, &data));
+    for (int64_t o = 0; o < w->outputs; o++) {
+        double sum = old != NULL ? kelp_pass_f32_at(old, o) : 0;
+        for (int64_t i = 0; i < w->inputs; i++) {
+            int64_t group = o / (w->outputs / w->groups), at = (o * w->inputs + i) * w->kernel;
+            double by = kelp_match_channel_at(shift->constant, group * w->inputs + i);
+            for (int64_t k = 0; k < w->kernel; k++)
+                sum += by * kelp_pass_f32_at(weights->constant, at + k);
+        }
+        data[o] = (float)sum;
+    }
+    return NULL;
+}
+
+static kelp_status *rewrite(kelp_block *block, kelp_node *conv, kelp_value *x, kelp_value *weights,
+                            kelp_value *bias) {
+    kelp_value *inputs[3] = {x, weights, bias};
+    kelp_node *changed = NULL;
+    KELP_TRY(kelp_block_insert_node(block, conv, "Conv", "", conv->opset_version, conv->name,
+                                    inputs, bias != NULL ? 3 : 2, conv->outputs, 1,
+                                    conv->attributes, &changed));
+    conv->removed = true;
+    return NULL;
+}
+
+/* x * s + t before a convolution that pads becomes (x + t / s) * s, and the product goes in. */
+static kelp_status *swap(kelp_block *block, kelp_node *conv, kelp_node *add, const window *w,
+                         bool *out_done) {
+    kelp_value *product = NULL, *x = NULL, *sum = NULL, *weights = conv->inputs[1];
+    kelp_value *shift = operand(add, "Add", w->groups * w->inputs, &product), *moved = NULL;
+    if (shift == NULL || !kelp_used_once(product))
+        return NULL;
+    kelp_node *mul = product->producer, *earlier = NULL;
+    kelp_value *scale = operand(mul, "Mul", w->groups * w->inputs, &x);
+    if (scale == NULL || kelp_tensor_elements(scale->constant) != 1 ||
+        kelp_tensor_elements(shift->constant) != 1)
+        return NULL;
+    double by = kelp_pass_f32_at(scale->constant, 0);
+    double to = kelp_pass_f32_at(shift->constant, 0) / by;
+    if (by == 0 || !isfinite(by) || !(fabs(to) < 1e6))
+        return NULL;
+    float *data;
+    int64_t one = 1;
+    KELP_TRY(kelp_pass_new_f32(block, shift->name, 1, &one, &moved, &data));
+    *data = (float)to;
+    KELP_TRY(kelp_block_add_value(block, product->name, &sum));
+    sum->kind = KELP_VALUE_TENSOR;
+    sum->dtype = KELP_F32;
+    sum->rank = x->rank;
+    memcpy(sum->shape, x->shape, sizeof sum->shape);
+    memcpy(sum->symbols, x->symbols, sizeof sum->symbols);
+    kelp_value *inputs[2] = {x, moved};
+    KELP_TRY(kelp_block_insert_node(block, add, "Add", "", add->opset_version, add->name, inputs, 2,
+                                    &sum, 1, NULL, &earlier));
+    KELP_TRY(scale_weights(block, w, scale, &weights));
+    *out_done = true;
+    return rewrite(block, conv, sum, weights, conv->input_count > 2 ? conv->inputs[2] : NULL);
+}
+
+static kelp_status *swallow(kelp_block *block, kelp_node *conv, bool *out_done) {
+    kelp_value *weights = conv->inputs[1], *bias = conv->input_count > 2 ? conv->inputs[2] : NULL;
+    kelp_value *before = conv->inputs[0], *x = NULL;
+    window w;
+    if (!is_weight(weights) || (bias != NULL && !is_weight(bias)) || before == NULL ||
+        !kelp_used_once(before) || before->producer == NULL || !read_window(conv, &w))
+        return NULL;
+    kelp_value *scale = operand(before->producer, "Mul", w.groups * w.inputs, &x);
+    if (scale != NULL && x->rank == weights->constant->rank) {
+        KELP_TRY(scale_weights(block, &w, scale, &weights));
+        *out_done = true;
+        return rewrite(block, conv, x, weights, bias);
+    }
+    kelp_value *shift = operand(before->producer, "Add", w.groups * w.inputs, &x);
+    if (shift == NULL || x->rank != weights->constant->rank)
+        return NULL;
+    if (pads(conv))
+        return swap(block, conv, before->producer, &w, out_done);
+    KELP_TRY(shift_bias(block, &w, weights, shift, &bias));
+    *out_done = true;
+    return rewrite(block, conv, x, weights, bias);
+}
+
+kelp_status *kelp_pass_scale(kelp_block *block) {
+    for (size_t i = 0; i < block->node_count; i++) {
+        kelp_node *conv = block->nodes[i];
+        bool done = false;
+        if (conv->removed || conv->output_count == 0 || conv->input_count < 2 ||
+            kelp_match_producer(conv->outputs[0], "", "Conv") != conv)
+            continue;
+        KELP_TRY(swallow(block, conv, &done));
+        if (!done)
+            continue;
+        kelp_block_sweep(block);
+        kelp_block_remove_dead(block);
+        kelp_block_count_uses(block);
+        i = 0; /* what is before may be swallowed too */
+    }
+    return NULL;
+}
