@@ -199,9 +199,10 @@ static kelp_status *swallow(kelp_block *block, kelp_node *lookup, bool *out_done
 }
 
 kelp_status *kelp_pass_lookup(kelp_block *block) {
-    for (size_t i = 0; i < block->node_count; i++) {
+    bool done = false;
+    for (size_t i = 0; i < block->node_count; i = done ? 0 : i + 1) {
         kelp_node *node = block->nodes[i];
-        bool done = false;
+        done = false;
         if (node->removed || node->output_count == 0 || node->outputs[0] == NULL)
             continue;
         if (kelp_match_producer(node->outputs[0], "", "MatMul") == node)
@@ -213,7 +214,6 @@ kelp_status *kelp_pass_lookup(kelp_block *block) {
         kelp_block_sweep(block);
         kelp_block_remove_dead(block);
         kelp_block_count_uses(block);
-        i = 0;
     }
     return NULL;
 }

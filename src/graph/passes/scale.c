@@ -163,9 +163,10 @@ static kelp_status *swallow(kelp_block *block, kelp_node *conv, bool *out_done) 
 }
 
 kelp_status *kelp_pass_scale(kelp_block *block) {
-    for (size_t i = 0; i < block->node_count; i++) {
+    bool done = false; /* then what is before may be swallowed too */
+    for (size_t i = 0; i < block->node_count; i = done ? 0 : i + 1) {
         kelp_node *conv = block->nodes[i];
-        bool done = false;
+        done = false;
         if (conv->removed || conv->output_count == 0 || conv->input_count < 2 ||
             kelp_match_producer(conv->outputs[0], "", "Conv") != conv)
             continue;
@@ -175,7 +176,6 @@ kelp_status *kelp_pass_scale(kelp_block *block) {
         kelp_block_sweep(block);
         kelp_block_remove_dead(block);
         kelp_block_count_uses(block);
-        i = 0; /* what is before may be swallowed too */
     }
     return NULL;
 }

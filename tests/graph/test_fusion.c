@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the passes over float operators make of graphs, and what they leave alone. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "graph/passes/passes.h"
+
+#include <math.h>
+
+typedef struct model {
+    kelp_graph *graph;
+    kelp_block *block;
+} model;
+
+static model make(void) {
+    model m = {0};
+    assert_null(kelp_graph_new(kelp_allocator_system(), &m.graph));
+    m.block = m.graph->main;
+    return m;
+}
+
+static kelp_value *value(model *m, kelp_dtype dtype, int32_t rank) {
+    kelp_value *v = NULL;
+    assert_null(kelp_block_add_value(m->block, "v", &v));
+    v->kind = KELP_VALUE_TENSOR;
+    v->dtype = dtype;
+    v->rank = rank;
+    for (int32_t i = 0; i < rank; i++)
+        v->shape[i] = -1;
+    return v;
+}
+
+/* Every item is `item`. */
+static kelp_value *floats(model *m, float item, int32_t rank, int64_t a, int64_t b, int64_t c) {
+    int64_t shape[3] = {a, b, c};
+    kelp_value *v = NULL;
+    float *data = NULL;
+    assert_null(kelp_pass_new_f32(m->block, "w", rank, shape, &v, &data));
+    for (int64_t i = 0; i < kelp_tensor_elements(v->constant); i++)
+        data[i] = item;
+    v->is_own = false;
+    return v;
+}
+
+static kelp_value *counting(model *m, int64_t count) {
+    kelp_value *v = value(m, KELP_I64, 1);
+    kelp_tensor *tensor = KELP_ARENA_NEW(&m->graph->arena, kelp_tensor);
+    int64_t *data = KELP_ARENA_ARRAY(&m->graph->arena, (size_t)count, int64_t);
+    assert_null(kelp_tensor_init(tensor, KELP_I64, 1, &count, data));
+    for (int64_t i = 0; i < count; i++)
+        data[i] = i;
+    v->constant = tensor;
+    v->shape[0] = count;
+    return v;
+}
+
+static kelp_value *node(model *m, const char *op, kelp_dtype dtype, int32_t rank, kelp_value *a,
+                        kelp_value *b) {
+    kelp_value *inputs[2] = {a, b}, *out = value(m, dtype, rank);
+    assert_null(kelp_block_add_node(m->block, op, "", 17, op, inputs, b != NULL ? 2 : 1, &out, 1,
+                                    NULL, NULL));
+    return out;
+}
+
+static void set_output(model *m, kelp_value *y) {
+    m->block->outputs = KELP_ARENA_ARRAY(&m->graph->arena, 1, kelp_value *);
+    m->block->outputs[0] = y;
+    m->block->output_count = 1;
+    y->is_output = true;
+}
+
+/* Names of the nodes that are left, in order. */
+static void expect(model *m, const char *wanted) {
+    char found[256] = "";
+    assert_null(kelp_passes_run(m->block));
+    for (size_t i = 0; i < m->block->node_count; i++) {
+        strcat(found, i > 0 ? " " : "");
+        strcat(found, m->block->nodes[i]->op_type);
+    }
+    assert_string_equal(found, wanted);
+}
+
+/* [n,columns] of zeros and ones by comparison of [n,1] with 0, 1, 2, … */
+static kelp_value *one_hot(model *m, int64_t columns) {
+    kelp_value *indices = value(m, KELP_I64, 2);
+    indices->shape[1] = 1;
+    kelp_value *equal = node(m, "Equal", KELP_BOOL, 2, indices, counting(m, columns));
+    kelp_value *cast = node(m, "Cast", KELP_F32, 2, equal, NULL);
+    assert_null(kelp_node_set_i64(cast->producer, "to", KELP_F32));
+    return cast;
+}
+
+static void one_hot_rows_are_looked_up(void **state) {
+    (void)state;
+    model m = make();
+    kelp_value *product =
+        node(&m, "MatMul", KELP_F32, 2, one_hot(&m, 4), floats(&m, 2.0f, 2, 4, 3, 0));
+    set_output(&m, product);
+    expect(&m, "Lookup");
+    const kelp_tensor *table = m.block->nodes[0]->inputs[1]->constant;
+    assert_int_equal(table->shape[0], 5);
+    assert_true(((const float *)table->data)[11] == 2.0f);
+    assert_true(((const float *)table->data)[12] == 0.0f); /* for what is outside */
+    kelp_graph_release(m.graph);
+}
+
+static void what_follows_is_done_to_the_table(void **state) {
+    (void)state;
+    model m = make();
+    kelp_value *y = node(&m, "MatMul", KELP_F32, 2, one_hot(&m, 4), floats(&m, 2.0f, 2, 4, 3, 0));
+    y = node(&m, "Add", KELP_F32, 2, y, floats(&m, 1.0f, 1, 3, 0, 0));
+    set_output(&m, node(&m, "Tanh", KELP_F32, 2, y, NULL));
+    expect(&m, "Add Tanh Lookup");
+    assert_non_null(m.block->nodes[0]->inputs[0]->constant);
+    assert_non_null(m.block->nodes[0]->inputs[1]->constant);
+    kelp_graph_release(m.graph);
+}
+
+static void weights_that_are_not_finite_are_multiplied(void **state) {
+    (void)state;
+    model m = make();
+    set_output(&m,
+               node(&m, "MatMul", KELP_F32, 2, one_hot(&m, 4), floats(&m, INFINITY, 2, 4, 3, 0)));
+    expect(&m, "Equal Cast MatMul");
+    kelp_graph_release(m.graph);
+}
+
+static void gelu_by_tanh_is_one_node(void **state) {
+    (void)state;
+    model m = make();
+    kelp_value *x = value(&m, KELP_F32, 2);
+    kelp_value *y = node(&m, "Mul", KELP_F32, 2, x, x);
+    y = node(&m, "Mul", KELP_F32, 2, y, x);
+    y = node(&m, "Mul", KELP_F32, 2, floats(&m, 0.044715f, 0, 0, 0, 0), y);
+    y = node(&m, "Add", KELP_F32, 2, x, y);
+    y = node(&m, "Mul", KELP_F32, 2, y, floats(&m, 0.7978845608f, 0, 0, 0, 0));
+    y = node(&m, "Tanh", KELP_F32, 2, y, NULL);
+    y = node(&m, "Add", KELP_F32, 2, y, floats(&m, 1.0f, 0, 0, 0, 0));
+    y = node(&m, "Mul", KELP_F32, 2, floats(&m, 0.5f, 0, 0, 0, 0), y);
+    set_output(&m, node(&m, "Mul", KELP_F32, 2, x, y));
+    expect(&m, "Gelu");
+    assert_string_equal(kelp_node_attr_string(m.block->nodes[0], "approximate", "", NULL), "tanh");
+    kelp_graph_release(m.graph);
+}
+
+static void convolve(int64_t padding, float scale, const char *wanted, float weight) {
+    model m = make();
+    kelp_value *x = value(&m, KELP_F32, 3), *w = floats(&m, 3.0f, 3, 2, 4, 5);
+    kelp_value *y = node(&m, "Mul", KELP_F32, 3, x, floats(&m, scale, 1, 1, 0, 0));
+    y = node(&m, "Add", KELP_F32, 3, y, floats(&m, 1.0f, 1, 1, 0, 0));
+    y = node(&m, "Conv", KELP_F32, 3, y, w);
+    int64_t pads[2] = {padding, padding};
+    assert_null(kelp_node_set_i64s(y->producer, "pads", pads, 2));
+    set_output(&m, y);
+    expect(&m, wanted);
+    const kelp_node *conv = m.block->nodes[m.block->node_count - 1];
+    assert_true(*(const float *)conv->inputs[1]->constant->data == weight);
+    assert_true(*(const float *)w->constant->data == 3.0f); /* the model's own stay */
+    kelp_graph_release(m.graph);
+}
+
+static void convolutions_swallow_what_is_before_them(void **state) {
+    (void)state;
+    convolve(0, 2.0f, "Conv", 6.0f);
+    convolve(1, 2.0f, "Add Conv", 6.0f);     /* zeros are not shifted */
+    convolve(1, 0.0f, "Mul Add Conv", 3.0f); /* nothing to divide by */
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_hot_rows_are_looked_up),
+        cmocka_unit_test(what_follows_is_done_to_the_table),
+        cmocka_unit_test(weights_that_are_not_finite_are_multiplied),
+        cmocka_unit_test(gelu_by_tanh_is_one_node),
+        cmocka_unit_test(convolutions_swallow_what_is_before_them),
+    };
+    return cmocka_run_group_tests_name("fusion", tests, NULL, NULL);
+}
