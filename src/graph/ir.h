@@ -45,7 +45,7 @@ struct kelp_value {
                             kelp_block_count_uses */
     bool is_input;
     bool is_output;
-    bool is_own; /* a constant that a pass made: its bytes may be changed */
+    bool is_own;       /* a constant that a pass made: its bytes may be changed */
     kelp_value *local; /* kelp_pass_captures: what stands for it in block `local_in` */
     const kelp_block *local_in;
 };
