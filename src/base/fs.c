@@ -98,6 +98,11 @@ void kelp_fs_unmap(kelp_mapping *mapping) {
     *mapping = (kelp_mapping){NULL, 0};
 }
 
+void kelp_fs_relax(const kelp_mapping *mapping) {
+    if (mapping->data != NULL)
+        (void)madvise((void *)(uintptr_t)mapping->data, mapping->size_bytes, MADV_DONTNEED);
+}
+
 static kelp_status *too_long(const char *path, size_t limit_bytes) {
     return KELP_ERROR(KELP_RESOURCE_EXHAUSTED,
                       "cannot read file '%s': it is longer than the %zu bytes allowed", path,

@@ -14,6 +14,8 @@ typedef struct kelp_mapping {
 /* Private, read-only. NOT_FOUND, PERMISSION_DENIED, INVALID_ARGUMENT (a directory) or INTERNAL. */
 kelp_status *kelp_fs_map(const char *path, kelp_mapping *out) KELP_MUST_USE;
 void kelp_fs_unmap(kelp_mapping *mapping);
+/* Its pages leave the process's memory; what is read again comes back from the system's cache. */
+void kelp_fs_relax(const kelp_mapping *mapping);
 
 /* Appends the whole file; RESOURCE_EXHAUSTED when longer than limit_bytes (0 is none). */
 kelp_status *kelp_fs_read(const char *path, size_t limit_bytes, kelp_buf *out) KELP_MUST_USE;

@@ -11,18 +11,6 @@
 #include <string.h>
 
 /* ---- memory ---- */
-static void *counting_realloc(void *userp, void *pointer, size_t old_bytes, size_t new_bytes,
-                              size_t alignment) {
-    kelp_engine *engine = userp;
-    void *result = engine->allocator.realloc(engine->allocator.userp, pointer, old_bytes, new_bytes,
-                                             alignment);
-    if (result != NULL || new_bytes == 0) {
-        atomic_fetch_add_explicit(&engine->packed_bytes, new_bytes, memory_order_relaxed);
-        atomic_fetch_sub_explicit(&engine->packed_bytes, old_bytes, memory_order_relaxed);
-    }
-    return result;
-}
-
 kelp_status *kelp_engine_own(kelp_engine *engine, size_t size_bytes, void **out) {
     kelp_owned_block *block = NULL;
     KELP_TRY(KELP_NEW(engine->allocator, kelp_owned_block, &block));
@@ -201,6 +189,7 @@ static kelp_status *create_program(kelp_engine *engine, const kelp_block *block,
         node->node = block->nodes[i];
         KELP_TRY(create_bodies(engine, program, node));
         KELP_TRY(create_node(engine, block->nodes[i], node));
+        kelp_engine_weights_relax(engine);
     }
     /* kernels align what nodes read; an output may be a constant too */
     for (size_t i = 0; i < block->output_count; i++)
@@ -274,7 +263,7 @@ kelp_status *kelp_engine_new(kelp_runtime *runtime, kelp_engine **out) {
     atomic_init(&engine->references, 1);
     engine->runtime = kelp_runtime_retain(runtime);
     engine->allocator = runtime->allocator;
-    engine->weights = (kelp_allocator){counting_realloc, engine};
+    kelp_engine_weights_init(engine);
     kelp_arena_init(&engine->arena, engine->allocator, 4 << 10);
     *out = engine;
     return NULL;
@@ -339,6 +328,7 @@ void kelp_engine_release(kelp_engine *engine) {
     kelp_free(engine->allocator, engine->outputs, engine->output_count * sizeof *engine->outputs);
     kelp_arena_deinit(&engine->arena);
     kelp_runtime *runtime = engine->runtime;
+    kelp_engine_weights_deinit(engine);
     kelp_free(engine->allocator, engine, sizeof *engine);
     kelp_runtime_release(runtime);
 }

@@ -10,6 +10,8 @@
 #include "opset/env.h"
 #include "opset/partition.h"
 
+#include <pthread.h>
+
 /* A node of the engine's graph, matched to its kernel. */
 typedef struct kelp_engine_node {
     const kelp_node *node;
@@ -40,8 +42,11 @@ struct kelp_engine {
     _Atomic uint32_t references;
     kelp_runtime *runtime;
     kelp_allocator allocator;
-    kelp_allocator weights; /* counts what kernels pack */
+    kelp_allocator weights; /* counts what kernels pack (weights.c) */
     _Atomic size_t packed_bytes;
+    pthread_mutex_t weights_lock; /* over the chunks */
+    struct kelp_weight_chunk *chunks;
+    size_t relaxed_bytes; /* packed when the source's pages were last let go */
     kelp_graph *source;
     kelp_graph *graph;        /* the engine's own, after the passes */
     kelp_partition partition; /* what other backends run whole */
@@ -116,6 +121,11 @@ bool kelp_engine_known_branch(const kelp_node *node, const kelp_tensor *conditio
                               kelp_block **out_branch);
 /* Memory for `size_bytes` that lives as long as the engine. */
 kelp_status *kelp_engine_own(kelp_engine *engine, size_t size_bytes, void **out) KELP_MUST_USE;
+/* engine->weights; deinit when all that came from it is freed. */
+void kelp_engine_weights_init(kelp_engine *engine);
+void kelp_engine_weights_deinit(kelp_engine *engine);
+/* Lets go of the model file's pages when much was packed since the last time. */
+void kelp_engine_weights_relax(kelp_engine *engine);
 
 /* ---- plans ---- */
 typedef enum kelp_storage {

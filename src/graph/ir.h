@@ -109,6 +109,8 @@ struct kelp_graph {
 
 /* A graph with an empty main block; imports and metadata are not set. */
 kelp_status *kelp_graph_new(kelp_allocator allocator, kelp_graph **out) KELP_MUST_USE;
+/* Pages of the files that the loader mapped leave memory until they are read again. Any thread. */
+void kelp_graph_relax(kelp_graph *graph);
 
 /* A mutable copy for an engine: nodes, values and attributes are new, constants and strings are
  * borrowed from `graph`, which the copy retains. Calls of model-local functions are replaced by

@@ -27,6 +27,15 @@ static void release_source(kelp_graph *graph) {
         s->release(s->userp);
 }
 
+void kelp_graph_relax(kelp_graph *graph) {
+    if (graph->release_source != release_source)
+        return;
+    const source *s = graph->source;
+    for (const kelp_onnx_file *file = s->files; file != NULL; file = file->next)
+        kelp_fs_relax(&file->mapping);
+    kelp_fs_relax(&s->mapping);
+}
+
 /* Names visible at a place: those of the block, then those of the blocks around it. */
 typedef struct scope {
     const struct scope *parent;
