@@ -34,6 +34,62 @@ cmake -G Ninja -S my_scale -B my_scale/build >log 2>&1 && cmake --build my_scale
 ctest --test-dir my_scale/build --output-on-failure >log 2>&1 || { cat log; fail "its test"; }
 [ -z "$(ls "$TMPDIR")" ] || fail "the server left $(ls "$TMPDIR")"
 
+say "docs/backends.md, step by step"
+if [ -d "$build/python/kelp" ]; then
+    ln -s "$build/python" "$prefix/python"
+    "${KELP_PYTHON:-python3}" "$source/tests/support/shown.py" "$source/docs/backends.md" --run --build "$prefix" >log 2>&1 ||
+        { cat log; fail "docs/backends.md"; }
+fi
+
+# ask: what the served backend answers to 21, once it is there; its words are in the file.
+serve_and_ask() {
+    local words=$1 url=
+    for _ in $(seq 1 600); do
+        url=$(sed -n 's/^HTTP  \(http:[^ ]*\).*/\1/p' "$words")
+        [ -n "$url" ] && break
+        kill -0 "$server" 2>/dev/null || { cat "$words"; fail "kelp serve ended"; }
+        sleep 0.1
+    done
+    curl -sS -m 60 "$url/v2/models/my_scale/infer" -d '{"inputs":[{"name":"INPUT","datatype":"FP32","shape":[1,1],"data":[21]}]}'
+}
+cmake -G Ninja -S my_scale -B my_scale/debug -DCMAKE_BUILD_TYPE=Debug >log 2>&1 && cmake --build my_scale/debug >>log 2>&1 ||
+    { cat log; fail "build for debugging"; }
+serve=(kelp serve --with-backend my_scale/debug/libtriton_my_scale.so --http-address 127.0.0.1 --http-port 0)
+
+if command -v gdb >/dev/null && gdb -q -batch -ex run -ex "info inferiors" --args true >log 2>&1 && ! grep -qi "ptrace" log; then
+    say "in gdb"
+    cat >steps <<'END'
+set breakpoint pending on
+handle SIGTERM nostop pass
+break my_scale.c:execute
+run
+backtrace 2
+next
+print state->scale
+delete
+continue
+END
+    gdb -q -batch -x steps --args "${serve[@]}" >out 2>&1 </dev/null &
+    server=$!
+    answer=$(serve_and_ask out) || { cat out; fail "in gdb"; }
+    grep -q '"data":\[42.0\]' <<<"$answer" || { cat out; fail "in gdb: $answer"; }
+    pkill -TERM -P "$server" -x kelp || true
+    wait "$server" || true
+    server=
+    grep -q "^#0  execute (instance=0x.* at .*my_scale.c:" out && grep -q '^\$1 = 2$' out || { cat out; fail "gdb does not stop there"; }
+fi
+
+if command -v valgrind >/dev/null; then
+    say "under valgrind"
+    valgrind --leak-check=full --error-exitcode=9 --errors-for-leak-kinds=definite,indirect "${serve[@]}" >out 2>err </dev/null &
+    server=$!
+    answer=$(serve_and_ask out) || { cat out; fail "in gdb"; }
+    grep -q '"data":\[42.0\]' <<<"$answer" || { cat out err; fail "under valgrind: $answer"; }
+    kill -TERM "$server"
+    wait "$server" || { cat err; fail "valgrind finds something"; }
+    server=
+fi
+
 say "with pkg-config alone"
 mkdir plain
 # shellcheck disable=SC2046
