@@ -30,6 +30,7 @@ complete -c kelp -n '__fish_seen_subcommand_from serve' -l reuse-http-port -d 'l
 complete -c kelp -n '__fish_seen_subcommand_from serve' -l http-max-input-size -r -d 'largest body without binary tensors (67108864)'
 complete -c kelp -n '__fish_seen_subcommand_from serve' -l allow-grpc -d 'serve gRPC (false; this build has none)'
 complete -c kelp -n '__fish_seen_subcommand_from serve' -l allow-metrics -d 'collect metrics (true)'
+complete -c kelp -n '__fish_seen_subcommand_from serve' -l metrics-config -r -d 'summary_latencies, histogram_latencies, counter_latencies (true or false), summary_quantiles (0.5:0.05,0.9:0.01); may be given several times'
 complete -c kelp -n '__fish_seen_subcommand_from serve' -l log-verbose -r -d 'verbose messages up to this level (0)'
 complete -c kelp -n '__fish_seen_subcommand_from serve' -l log-info -d 'messages of information (true)'
 complete -c kelp -n '__fish_seen_subcommand_from serve' -l log-warning -d 'warnings (true)'

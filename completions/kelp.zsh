@@ -54,6 +54,7 @@ _kelp() {
             '--http-max-input-size=[largest body without binary tensors (67108864)]:BYTES: ' \
             '--allow-grpc[serve gRPC (false; this build has none)]' \
             '--allow-metrics[collect metrics (true)]' \
+            '*--metrics-config=[summary_latencies, histogram_latencies, counter_latencies (true or false), summary_quantiles (0.5\:0.05,0.9\:0.01); may be given several times]:KEY=VALUE: ' \
             '--log-verbose=[verbose messages up to this level (0)]:LEVEL: ' \
             '--log-info[messages of information (true)]' \
             '--log-warning[warnings (true)]' \

@@ -41,7 +41,7 @@ typedef struct serve_options {
     bool namespacing;
     const char *backend_directory;
     kelp_arg_list backend_config;
-    kelp_arg_list cache_config;
+    kelp_arg_list cache_config, metrics_config;
     const char *cache_directory;
     const char *repoagent_directory;
     kelp_arg_list with_backends;
@@ -229,6 +229,12 @@ static const kelp_arg_spec specs[] = {
      .kind = KELP_OPTION_BOOL,
      .offset = AT(allow_metrics),
      .help = "collect metrics (true)"},
+    {.name = "metrics-config",
+     .kind = KELP_OPTION_LIST,
+     .offset = AT(metrics_config),
+     .value = "KEY=VALUE",
+     .help = "summary_latencies, histogram_latencies, counter_latencies (true or false), "
+             "summary_quantiles (0.5:0.05,0.9:0.01); may be given several times"},
     {.group = "Log",
      .name = "log-verbose",
      .kind = KELP_ARG_I64,
@@ -335,6 +341,22 @@ static kelp_status *set_backend_config(TRITONSERVER_ServerOptions *options, cons
     }
     kelp_free(allocator, copy, size);
     return status;
+}
+
+static kelp_status *set_metrics_config(TRITONSERVER_ServerOptions *options, const char *text) {
+    static const char *const known[] = {"summary_latencies", "histogram_latencies",
+                                        "counter_latencies", "summary_quantiles"};
+    const char *equals = strchr(text, '=');
+    for (size_t i = 0; equals && i < sizeof known / sizeof known[0]; i++)
+        if (strlen(known[i]) == (size_t)(equals - text) &&
+            memcmp(text, known[i], (size_t)(equals - text)) == 0)
+            return from_triton(
+                TRITONSERVER_ServerOptionsSetMetricsConfig(options, "", known[i], equals + 1),
+                "option '--metrics-config'");
+    return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                      "option '--metrics-config': expected KEY=VALUE with KEY one of %s, %s, %s, "
+                      "%s, found '%s'",
+                      known[0], known[1], known[2], known[3], text);
 }
 
 /* The settings of all "NAME,KEY=VALUE" as one object for that cache; INVALID_ARGUMENT for another
@@ -457,6 +479,8 @@ static kelp_status *fill_options(const serve_options *o, TRITONSERVER_ServerOpti
     SET(TRITONSERVER_ServerOptionsSetMetrics(options, o->allow_metrics));
     for (size_t i = 0; i < o->backend_config.count; i++)
         KELP_TRY(set_backend_config(options, o->backend_config.items[i]));
+    for (size_t i = 0; i < o->metrics_config.count; i++)
+        KELP_TRY(set_metrics_config(options, o->metrics_config.items[i]));
     KELP_TRY(set_caches(&o->cache_config, options));
     if (o->cache_directory)
         SET(TRITONSERVER_ServerOptionsSetCacheDirectory(options, o->cache_directory));

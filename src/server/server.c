@@ -123,6 +123,8 @@ static void stop_reaper(kelp_server *server) {
 
 static kelp_status *start(kelp_server *server, const kelp_server_options *options) {
     KELP_TRY(kelp_server_options_clone(options, &server->options));
+    if (server->options->metrics)
+        KELP_TRY(kelp_latency_rules_read(&server->options->metrics_config, &server->latency_rules));
     KELP_TRY(kelp_string_list_copy(&server->options->repositories, &server->repositories));
     if (server->repositories.count == 0)
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "no model repository is given");

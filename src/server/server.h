@@ -17,6 +17,7 @@
 #include "base/map.h"
 #include "server/abi/options.h"
 #include "server/cache/cache.h"
+#include "server/metrics/latency.h"
 #include "server/model/model.h"
 #include "server/request/response.h"
 
@@ -84,6 +85,7 @@ struct kelp_server {
     atomic_uint refs;
     _Atomic int state; /* kelp_server_state */
     kelp_server_options *options;
+    kelp_latency_rules latency_rules;
     kelp_cache *cache;          /* NULL when none is configured; until the server goes */
     pthread_mutex_t table_lock; /* entries' busy flags, version states, models in retirement; before
                                    the stripes */

@@ -153,6 +153,24 @@ class Serving(unittest.TestCase):
         self.assertTrue(self.client.is_server_ready())
 
 
+class Metrics(unittest.TestCase):
+    def test_distributions_where_asked_for(self):
+        words = ("--model-repository", os.path.join(ROOT, "examples", "models"))
+        for more in ((), ("--metrics-config", "summary_latencies=true", "--metrics-config", "summary_quantiles=0.5:0.05,0.9:0.01")):
+            with Server(*words, *more) as server:
+                self.assertEqual(server.infer("digits", read_json("examples", "requests", "digits.json"))[0], 200)
+                page = server.call("GET", "/metrics")[2].decode()
+                self.assertEqual('nv_inference_request_summary_us{model="digits",version="1",quantile="0.9"}' in page, bool(more), page)
+                self.assertEqual(server.stop(), 0)
+
+    def test_wrong_words_are_refused(self):
+        for word, code, reason in (("summaries=true", 1, "expected KEY=VALUE with KEY one of"), ("summary_latencies", 1, "expected KEY=VALUE"),
+                                   ("summary_latencies=1", 1, "'summary_latencies': expected true or false, found '1'")):
+            ended = support.kelp("serve", "--model-repository", os.path.join(ROOT, "examples", "models"), "--http-port", "0",
+                                 "--metrics-config", word)
+            self.assertEqual((ended.returncode, reason in ended.stderr), (code, True), ended.stderr)
+
+
 class Stopping(unittest.TestCase):
     def test_signals_end_it_quickly_and_cleanly(self):
         for number in (signal.SIGTERM, signal.SIGINT):

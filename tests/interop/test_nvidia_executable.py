@@ -2,10 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """NVIDIA's own tritonserver executable (2.51.0, from the wheel nvidia-pytriton 0.7.0) on top of our libtritonserver.so: HTTP, gRPC and
 metrics answer, tritonclient infers, loads, unloads and streams, SIGTERM ends it with 0."""
+import glob
+import json
 import os
 import queue
 import shutil
 import tempfile
+import time
 import unittest
 
 import interop
@@ -51,6 +54,27 @@ backend: "python" model_transaction_policy { decoupled: true }
 input [ { name: "IN" data_type: TYPE_INT32 dims: [ -1 ] } ]
 output [ { name: "OUT" data_type: TYPE_INT32 dims: [ 1 ] } ]
 """
+# Asks another model from inside.
+ASKS = '''
+import triton_python_backend_utils as pb_utils
+
+
+class TritonPythonModel:
+    def execute(self, requests):
+        answers = []
+        for request in requests:
+            inputs = [pb_utils.get_input_tensor_by_name(request, name) for name in ("INPUT0", "INPUT1")]
+            answer = pb_utils.InferenceRequest(model_name="addsub", requested_output_names=["OUTPUT0"], inputs=inputs,
+                                               trace=request.trace()).exec()
+            answers.append(pb_utils.InferenceResponse(error=answer.error()) if answer.has_error()
+                           else pb_utils.InferenceResponse(answer.output_tensors()))
+        return answers
+'''
+ASKS_CONFIG = """
+backend: "python" max_batch_size: 8
+input [ { name: "INPUT0" data_type: TYPE_FP32 dims: [ 16 ] }, { name: "INPUT1" data_type: TYPE_FP32 dims: [ 16 ] } ]
+output [ { name: "OUTPUT0" data_type: TYPE_FP32 dims: [ 16 ] } ]
+"""
 
 
 class NvidiaExecutable(unittest.TestCase):
@@ -64,11 +88,16 @@ class NvidiaExecutable(unittest.TestCase):
         interop.write_model(repository, "repeat", REPEAT)
         interop.write_model(repository, "text", TEXT)
         interop.write_model(repository, "stream", STREAM_CONFIG, {"1/model.py": STREAM})
+        interop.write_model(repository, "asks", ASKS_CONFIG, {"1/model.py": ASKS})
         shutil.copytree(os.path.join(interop.EXAMPLES, "digits"), os.path.join(repository, "digits"))
         cls.ports = interop.free_ports(3)
         cls.server = interop.Server(
             interop.nvidia_command(staged, repository, cls.ports, "--model-control-mode", "explicit", "--load-model", "addsub",
-                                   "--load-model", "repeat", "--load-model", "digits"), environment).wait_ready(cls.ports[0])
+                                   "--load-model", "repeat", "--load-model", "digits",
+                                   "--trace-config", "mode=triton",
+                                   "--trace-config", "triton,file=" + os.path.join(cls.folder.name, "trace.json"),
+                                   "--metrics-config", "summary_latencies=true",
+                                   "--metrics-config", "summary_quantiles=0.5:0.05,0.75:0.01"), environment).wait_ready(cls.ports[0])
         cls.http = httpclient.InferenceServerClient(f"127.0.0.1:{cls.ports[0]}")
         cls.grpc = grpcclient.InferenceServerClient(f"127.0.0.1:{cls.ports[1]}")
 
@@ -164,7 +193,7 @@ class NvidiaExecutable(unittest.TestCase):
         self.assertEqual(self.grpc.get_model_config("addsub").config.max_batch_size, 8)
         self.assertEqual([d.name for d in self.grpc.get_model_metadata("addsub").outputs], ["OUTPUT0", "OUTPUT1"])
         names = {model["name"] for model in self.http.get_model_repository_index()}
-        self.assertEqual(names, {"addsub", "repeat", "text", "digits", "stream"})
+        self.assertEqual(names, {"addsub", "repeat", "text", "digits", "stream", "asks"})
         statistics = self.grpc.get_inference_statistics("addsub").model_stats[0]
         self.assertGreaterEqual(statistics.inference_count, 1)
         self.assertGreaterEqual(statistics.inference_stats.success.count, 1)
@@ -173,6 +202,7 @@ class NvidiaExecutable(unittest.TestCase):
         self.addsub(httpclient, self.http)
         text = interop.get(self.ports[2], "/metrics")
         self.assertIn('nv_inference_request_success{model="addsub",version="1"}', text)
+        self.assertRegex(text, r'nv_inference_request_summary_us{model="addsub",version="1",quantile="0.75"} [0-9.]+\n')
 
     def test_trace_and_log_settings(self):
         self.assertIn("trace_level", self.http.get_trace_settings())
@@ -181,6 +211,31 @@ class NvidiaExecutable(unittest.TestCase):
         self.assertIn("log_verbose_level", self.http.get_log_settings())
         self.http.update_log_settings({"log_verbose_level": 1})
         self.http.update_log_settings({"log_verbose_level": 0})
+
+    def test_trace_of_sub_inference(self):
+        """What a model asks for inside is in the trace, as the child of its request."""
+        self.http.load_model("asks")
+        name = os.path.join(self.folder.name, "trace.json")
+        self.http.update_trace_settings(model_name="asks", settings={
+            "trace_level": ["TIMESTAMPS"], "trace_rate": "1", "trace_count": "-1", "log_frequency": "1"})
+        a = np.arange(16, dtype=np.float32).reshape(1, 16)
+        inputs = [httpclient.InferInput(f"INPUT{i}", [1, 16], "FP32").set_data_from_numpy(a) for i in range(2)]
+        np.testing.assert_array_equal(self.http.infer("asks", inputs).as_numpy("OUTPUT0"), a + a)
+        models = {}
+        until = time.monotonic() + 20
+        while set(models) != {"asks", "addsub"} and time.monotonic() < until:
+            time.sleep(0.1)
+            models = {}
+            for path in glob.glob(name + "*"):
+                try:
+                    with open(path, encoding="utf-8") as file:
+                        models.update({entry["model_name"]: entry for entry in json.load(file) if "model_name" in entry})
+                except ValueError:
+                    pass  # it is being written
+        self.assertEqual(set(models), {"asks", "addsub"})
+        self.assertEqual(models["addsub"]["parent_id"], models["asks"]["id"])
+        self.assertNotIn("parent_id", models["asks"])
+        self.http.unload_model("asks")
 
     def test_cancelled_stream_leaves_the_server_well(self):
         client = grpcclient.InferenceServerClient(f"127.0.0.1:{self.ports[1]}")

@@ -90,6 +90,47 @@ SELF = PLAIN.replace("    def initialize", '''    @staticmethod
         return config
 
     def initialize''').replace('int(self.config["parameters"]["factor"]["string_value"])', "2")
+# Decoupled: an answer for each number.
+STREAM = '''
+import numpy as np
+import triton_python_backend_utils as pb_utils
+
+
+class TritonPythonModel:
+    def execute(self, requests):
+        for request in requests:
+            sender = request.get_response_sender()
+            for value in pb_utils.get_input_tensor_by_name(request, "IN").as_numpy():
+                sender.send(pb_utils.InferenceResponse([pb_utils.Tensor("OUT", np.array([value * 2], dtype=np.float32))]))
+            sender.send(flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
+        return None
+'''
+STREAM_CONFIG = """
+backend: "python" model_transaction_policy { decoupled: true }
+input [ { name: "IN" data_type: TYPE_FP32 dims: [ -1 ] } ]
+output [ { name: "OUT" data_type: TYPE_FP32 dims: [ 1 ] } ]
+"""
+# Asks the decoupled one, and gives all its answers as one.
+COLLECT = '''
+import numpy as np
+import triton_python_backend_utils as pb_utils
+
+
+class TritonPythonModel:
+    def execute(self, requests):
+        answers = []
+        for request in requests:
+            given = pb_utils.get_input_tensor_by_name(request, "IN")
+            parts = []
+            for part in pb_utils.InferenceRequest(model_name="stream", requested_output_names=["OUT"], inputs=[given]).exec(decoupled=True):
+                if part.has_error():
+                    raise pb_utils.TritonModelException(part.error().message())
+                if part.output_tensors():
+                    parts.append(pb_utils.get_output_tensor_by_name(part, "OUT").as_numpy())
+            answers.append(pb_utils.InferenceResponse([pb_utils.Tensor("OUT", np.concatenate(parts))]))
+        return answers
+'''
+COLLECT_CONFIG = STREAM_CONFIG.replace(" model_transaction_policy { decoupled: true }", "").replace("[ 1 ]", "[ -1 ]")
 CACHED_CONFIG = PLAIN_CONFIG + "response_cache { enable: true }\n"
 
 
@@ -112,6 +153,8 @@ class NvidiaPython(unittest.TestCase):
         environment = interop.stage(staged)
         shutil.copytree(os.path.join(interop.EXAMPLES, "digits"), os.path.join(cls.repository, "digits"))
         interop.write_model(cls.repository, "plain", PLAIN_CONFIG, {"1/model.py": PLAIN})
+        interop.write_model(cls.repository, "stream", STREAM_CONFIG, {"1/model.py": STREAM})
+        interop.write_model(cls.repository, "collect", COLLECT_CONFIG, {"1/model.py": COLLECT})
         interop.write_model(cls.repository, "cached", CACHED_CONFIG, {"1/model.py": PLAIN})
         interop.write_model(cls.repository, "self", 'backend: "python"\n', {"1/model.py": SELF})
         # A backend of its own that is written in Python: the models of it hold no code.
@@ -143,6 +186,16 @@ class NvidiaPython(unittest.TestCase):
         values = np.arange(6, dtype=np.float32).reshape(2, 3)
         np.testing.assert_array_equal(infer(self.http, "scaled", "IN", values, "OUT"), values * 7)
         self.assertEqual(self.http.get_model_config("scaled")["runtime"], "model.py")
+
+    def test_decoupled(self):
+        for model in ("stream", "collect"):
+            self.http.load_model(model)
+        values = np.arange(20, dtype=np.float32)
+        np.testing.assert_array_equal(infer(self.http, "collect", "IN", values, "OUT"), values * 2)
+        with self.assertRaisesRegex(InferenceServerException, "is decoupled"):
+            infer(self.http, "stream", "IN", values, "OUT")
+        for model in ("collect", "stream"):
+            self.http.unload_model(model)
 
     def test_error_of_the_model(self):
         with self.assertRaisesRegex(InferenceServerException, "a negative number"):

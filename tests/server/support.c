@@ -136,6 +136,9 @@ TRITONSERVER_Error *server_try(const repo *r, const server_setup *setup,
         ok(TRITONSERVER_ServerOptionsSetBackendConfig(options, setup->backend_setting[0],
                                                       setup->backend_setting[1],
                                                       setup->backend_setting[2]));
+    for (int i = 0; i < 4 && setup->metrics_setting[i][0]; i++)
+        ok(TRITONSERVER_ServerOptionsSetMetricsConfig(options, "", setup->metrics_setting[i][0],
+                                                      setup->metrics_setting[i][1]));
     if (setup->second_repository)
         ok(TRITONSERVER_ServerOptionsSetModelRepositoryPath(options, setup->second_repository));
     ok(TRITONSERVER_ServerOptionsSetModelNamespacing(options, setup->namespaces));

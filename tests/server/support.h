@@ -52,6 +52,7 @@ typedef struct server_setup {
     const char *agents; /* folder; NULL: the usual one */
     const char *second_repository;
     const char *backend_setting[3]; /* backend, setting, value */
+    const char *metrics_setting[4][2];
     bool namespaces;
 } server_setup;
 TRITONSERVER_Error *server_try(const repo *r, const server_setup *setup, TRITONSERVER_Server **out);

@@ -11,7 +11,8 @@
 
 /* One row for each model that serves. */
 typedef struct row {
-    char *labels; /* {model="…",version="…"} */
+    kelp_model *model; /* a reference */
+    char *labels;      /* {model="…",version="…"} */
     size_t labels_capacity;
     uint32_t pending; /* requests in the queue */
     double load_s;
@@ -65,6 +66,8 @@ static kelp_status *add_row(rows *list, kelp_model *model) {
                        sizeof *list->items));
     row *added = &list->items[list->count++];
     memset(added, 0, sizeof *added);
+    kelp_model_retain(model);
+    added->model = model;
     kelp_stats_init(&added->stats);
     char version[24];
     snprintf(version, sizeof version, "%" PRId64, model->version);
@@ -101,6 +104,7 @@ static void rows_deinit(rows *list) {
     for (size_t i = 0; i < list->count; i++) {
         kelp_free(heap, list->items[i].labels, list->items[i].labels_capacity);
         kelp_stats_deinit(&list->items[i].stats);
+        kelp_model_release(list->items[i].model);
     }
     kelp_free(heap, list->items, list->capacity * sizeof *list->items);
 }
@@ -119,8 +123,22 @@ static kelp_status *collect(kelp_server *server, rows *list) {
     return status;
 }
 
-static void write_rows(const rows *list, kelp_buf *out) {
+/* Distributions, of the models that keep them. */
+static kelp_status *write_latencies(const rows *list, kelp_buf *out) {
+    kelp_latency_row *latencies = NULL;
+    kelp_allocator heap = kelp_allocator_system();
+    KELP_TRY(kelp_alloc_zero(heap, list->count, sizeof *latencies, (void **)&latencies));
+    for (size_t i = 0; i < list->count; i++)
+        latencies[i] = (kelp_latency_row){list->items[i].model->latency, list->items[i].labels};
+    kelp_latency_write(out, latencies, list->count);
+    kelp_free(heap, latencies, list->count * sizeof *latencies);
+    return NULL;
+}
+
+static void write_rows(const rows *list, bool with_times, kelp_buf *out) {
     for (size_t f = 0; f < sizeof families / sizeof families[0]; f++) {
+        if (families[f].is_time && !with_times)
+            continue;
         kelp_metrics_write_header(out, families[f].name, families[f].help, "counter");
         for (size_t i = 0; i < list->count; i++) {
             uint64_t value;
@@ -163,7 +181,10 @@ TRITONSERVER_Error *TRITONSERVER_ServerMetrics(TRITONSERVER_Server *server,
     kelp_buf_init(&text, kelp_allocator_system());
     kelp_status *status = collect(s, &list);
     if (!status) {
-        write_rows(&list, &text);
+        write_rows(&list, s->latency_rules.counters, &text);
+        status = write_latencies(&list, &text);
+    }
+    if (!status) {
         if (s->options->cpu_metrics)
             kelp_metrics_write_host(&text);
         kelp_metrics_write(&text);

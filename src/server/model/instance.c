@@ -59,6 +59,7 @@ static kelp_status *make_instance(kelp_model *model, kelp_model_config *config, 
     kelp_stats_init(&instance->stats);
     instances[(*inout_count)++] = instance;
     instance->model = model;
+    instance->stats.latency = model->latency;
     instance->config = config;
     kelp_model_config_retain(config);
     KELP_TRY(make_key(config, group_index, &instance->key, &instance->key_capacity));

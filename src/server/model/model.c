@@ -140,6 +140,9 @@ static kelp_status *initialize(kelp_model *model) {
     model->decoupled = model->config->decoupled;
     KELP_TRY(kelp_model_load_labels(model));
     KELP_TRY(prepare_cache(model));
+    KELP_TRY(kelp_latency_create(&model->server->latency_rules, model->config, model->cached,
+                                 &model->latency));
+    model->stats.latency = model->latency;
     kelp_execution execution;
     KELP_TRY(choose_execution(model, &execution));
     kelp_scheduler_init(&model->scheduler, model->config, execution);
@@ -217,6 +220,7 @@ void kelp_model_release(kelp_model *model) {
     kelp_server *server = model->server;
     kelp_model_free_labels(model);
     kelp_stats_deinit(&model->stats);
+    kelp_latency_destroy(model->latency);
     kelp_message_destroy(model->config_json);
     kelp_model_config_release(model->config);
     kelp_model_config_release(model->origin);

@@ -79,6 +79,7 @@ struct kelp_model {
     /* One an output of the configuration; NULL when no output has any. */
     struct kelp_labels *labels;
     kelp_scheduler scheduler;
+    struct kelp_latency *latency; /* distributions of durations; mostly NULL */
     kelp_stats stats; /* of the model itself: its memory, and what never reached an instance; each
                          instance has its own */
     uint64_t load_ns; /* what making it took */

@@ -96,7 +96,7 @@ kelp_status *kelp_request_begin(kelp_request *request) {
     if (request->factory)
         kelp_factory_release(request->factory);
     request->factory = factory;
-    request->request_start_ns = request->queue_start_ns = kelp_now_ns();
+    request->request_start_ns = request->queue_start_ns = factory->start_ns = kelp_now_ns();
     set_state(request, KELP_REQUEST_EXECUTING);
     return NULL;
 }
@@ -197,7 +197,7 @@ kelp_status *kelp_request_submit(kelp_server *server, kelp_request *request, kel
     request->factory = factory;
     factory->trace = trace;
     request->trace = trace;
-    request->request_start_ns = request->queue_start_ns = kelp_now_ns();
+    request->request_start_ns = request->queue_start_ns = factory->start_ns = kelp_now_ns();
     if (trace) {
         kelp_trace_report(trace, TRITONSERVER_TRACE_REQUEST_START, request->request_start_ns);
         kelp_trace_report(trace, TRITONSERVER_TRACE_QUEUE_START, request->queue_start_ns);

@@ -2,6 +2,7 @@
 /* Responses, their outputs, and the factory that makes them; see response.h. */
 #include "server/request/response.h"
 
+#include "base/clock.h"
 #include "server/abi/log.h"
 #include "server/cache/cached.h"
 #include "server/model/reshape.h"
@@ -281,7 +282,10 @@ kelp_status *kelp_response_send(kelp_response *take_response, uint32_t flags,
     }
     kelp_cached_store(response, flags);
     response->sent = true;
-    atomic_fetch_add_explicit(&factory->response_count, 1, memory_order_relaxed);
+    unsigned long long before =
+        atomic_fetch_add_explicit(&factory->response_count, 1, memory_order_relaxed);
+    if (before == 0 && factory->model->latency)
+        kelp_latency_add_first(factory->model->latency, kelp_now_ns() - factory->start_ns);
     if (factory->trace)
         kelp_trace_outputs(factory->trace, response);
     factory->response_fn((TRITONSERVER_InferenceResponse *)response, flags,

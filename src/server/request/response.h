@@ -25,6 +25,7 @@ struct kelp_factory {
     atomic_uint open;
     atomic_bool cancelled;
     atomic_bool final_sent;
+    uint64_t start_ns;            /* of the request; monotonic */
     atomic_ullong response_count; /* sent */
     atomic_bool failed;           /* one of them carried an error */
     atomic_ullong reported_count; /* of which statistics were reported */

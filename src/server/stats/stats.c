@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "server/metrics/latency.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -33,6 +34,18 @@ static void add(kelp_duration *duration, uint64_t ns) {
     duration->ns += ns;
 }
 
+static void observe(kelp_latency *latency, const kelp_request_times *times, uint64_t now_ns) {
+    kelp_latency_add(latency, KELP_LATENCY_REQUEST, span(times->request_start_ns, now_ns));
+    kelp_latency_add(latency, KELP_LATENCY_QUEUE,
+                     span(times->queue_start_ns, times->execute_start_ns));
+    kelp_latency_add(latency, KELP_LATENCY_COMPUTE_INPUT,
+                     span(times->execute_start_ns, times->compute_start_ns));
+    kelp_latency_add(latency, KELP_LATENCY_COMPUTE_INFER,
+                     span(times->compute_start_ns, times->compute_end_ns));
+    kelp_latency_add(latency, KELP_LATENCY_COMPUTE_OUTPUT,
+                     span(times->compute_end_ns, times->execute_end_ns));
+}
+
 void kelp_stats_request(kelp_stats *stats, bool success, uint32_t batch_size,
                         const kelp_request_times *times) {
     uint64_t now_ns = kelp_now_ns();
@@ -52,6 +65,8 @@ void kelp_stats_request(kelp_stats *stats, bool success, uint32_t batch_size,
         stats->failures[KELP_FAILURE_BACKEND]++;
     }
     pthread_mutex_unlock(&stats->lock);
+    if (success && stats->latency)
+        observe(stats->latency, times, now_ns);
 }
 
 void kelp_stats_refusal(kelp_stats *stats, kelp_code code, uint64_t request_start_ns) {
@@ -74,12 +89,14 @@ void kelp_stats_cache_hit(kelp_stats *stats, uint64_t request_start_ns, uint64_t
     add(&stats->success, span(request_start_ns, now_ns));
     add(&stats->cache_hit, lookup_ns);
     pthread_mutex_unlock(&stats->lock);
+    kelp_latency_add(stats->latency, KELP_LATENCY_CACHE_HIT, lookup_ns);
 }
 
 void kelp_stats_cache_miss(kelp_stats *stats, uint64_t spent_ns) {
     pthread_mutex_lock(&stats->lock);
     add(&stats->cache_miss, spent_ns);
     pthread_mutex_unlock(&stats->lock);
+    kelp_latency_add(stats->latency, KELP_LATENCY_CACHE_MISS, spent_ns);
 }
 
 /* The entry of that batch size, in order; the lock is held. */

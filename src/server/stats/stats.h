@@ -45,7 +45,8 @@ typedef enum kelp_failure {
 
 typedef struct kelp_stats {
     pthread_mutex_t lock;
-    uint64_t last_inference_ms; /* since 1970 */
+    struct kelp_latency *latency; /* the model's, where durations go too; mostly NULL */
+    uint64_t last_inference_ms;   /* since 1970 */
     uint64_t inference_count;
     uint64_t execution_count;
     kelp_duration success, fail, queue, compute_input, compute_infer, compute_output;

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Distributions of durations; see latency.h. A summary counts durations in buckets that grow with
+ * them, in slices of time of which the oldest is emptied when a new one begins. */
+#include "server/metrics/latency.h"
+
+#include "base/clock.h"
+#include "server/abi/log.h"
+#include "server/metrics/metrics.h"
+#include "server/model/config_view.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* A power of two of nanoseconds is 32 buckets, up to 2^42 ns (73 minutes). */
+enum { STEPS_LOG2 = 5, STEPS = 1 << STEPS_LOG2, LARGEST_LOG2 = 42 };
+enum { BUCKETS = (LARGEST_LOG2 - STEPS_LOG2 + 1) * STEPS };
+enum { SLICES = 5, SLICE_S = 12, MOST_BOUNDS = 64 };
+
+typedef struct summary {
+    uint64_t count, sum_us; /* of all time */
+    uint32_t slices[SLICES][BUCKETS];
+} summary;
+
+struct kelp_latency {
+    pthread_mutex_t lock;
+    kelp_latency_rules rules;
+    summary *summaries[KELP_LATENCY_KINDS]; /* NULL where there is none */
+    uint64_t slice;                         /* the number of the one that is being filled */
+    double bounds_ms[MOST_BOUNDS];
+    size_t bound_count;
+    uint64_t first[MOST_BOUNDS + 1]; /* responses by bucket; the last has no bound */
+    uint64_t first_sum_ms;
+};
+
+/* ---- rules ---- */
+
+static kelp_status *read_switch(const kelp_settings *settings, const char *name, bool otherwise,
+                                bool *out) {
+    const char *value = kelp_settings_get(settings, "", name);
+    *out = value ? strcmp(value, "true") == 0 : otherwise;
+    if (!value || *out || strcmp(value, "false") == 0)
+        return NULL;
+    return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                      "metrics configuration '%s': expected true or false, found '%s'", name,
+                      value);
+}
+
+static kelp_status *read_quantiles(const char *text, kelp_latency_rules *out) {
+    const char *at = text;
+    out->quantile_count = 0;
+    while (out->quantile_count < KELP_LATENCY_MOST_QUANTILES) {
+        char *end = NULL;
+        double quantile = strtod(at, &end);
+        bool good = end != at && *end == ':' && quantile >= 0 && quantile <= 1;
+        if (good) {
+            at = end + 1;
+            double error = strtod(at, &end);
+            good = end != at && error >= 0 && error <= 1 && (*end == ',' || *end == '\0');
+        }
+        if (!good)
+            break;
+        out->quantiles[out->quantile_count++] = quantile;
+        if (*end == '\0')
+            return NULL;
+        at = end + 1;
+    }
+    return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                      "metrics configuration 'summary_quantiles': expected at most %d of "
+                      "QUANTILE:ERROR with commas between, such as 0.5:0.05,0.9:0.01, found '%s'",
+                      KELP_LATENCY_MOST_QUANTILES, text);
+}
+
+kelp_status *kelp_latency_rules_read(const kelp_settings *settings, kelp_latency_rules *out) {
+    const char *quantiles = kelp_settings_get(settings, "", "summary_quantiles");
+    *out = (kelp_latency_rules){.quantiles = {0.5, 0.9, 0.95, 0.99, 0.999}, .quantile_count = 5};
+    KELP_TRY(read_switch(settings, "counter_latencies", true, &out->counters));
+    KELP_TRY(read_switch(settings, "histogram_latencies", false, &out->histograms));
+    KELP_TRY(read_switch(settings, "summary_latencies", false, &out->summaries));
+    return quantiles ? read_quantiles(quantiles, out) : NULL;
+}
+
+/* ---- making ---- */
+
+static const char first_family[] = "nv_inference_first_response_histogram_ms";
+
+static kelp_status *take_bounds(kelp_latency *latency, const kelp_config_value *bounds,
+                                const char *model) {
+    latency->bound_count = 0;
+    for (; bounds; bounds = bounds->next) {
+        size_t at = latency->bound_count;
+        if (at == MOST_BOUNDS || (at > 0 && !(bounds->f > latency->bounds_ms[at - 1])))
+            return KELP_ERROR(
+                KELP_INVALID_ARGUMENT,
+                "model '%s': model_metrics: expected at most %d buckets that rise for "
+                "'%s'",
+                model, MOST_BOUNDS, first_family);
+        latency->bounds_ms[latency->bound_count++] = bounds->f;
+    }
+    return NULL;
+}
+
+static kelp_status *set_bounds(kelp_latency *latency, const kelp_model_config *config) {
+    static const double usual[] = {100, 500, 2000, 5000};
+    memcpy(latency->bounds_ms, usual, sizeof usual);
+    latency->bound_count = sizeof usual / sizeof *usual;
+    const kelp_config_message *metrics = kelp_config_sub(config->tree, "model_metrics");
+    const kelp_config_value *control = kelp_config_get(metrics, "metric_control");
+    for (; control; control = control->next) {
+        const kelp_config_value *family =
+            kelp_config_get(kelp_config_sub(control->message, "metric_identifier"), "family");
+        const kelp_config_message *options = kelp_config_sub(control->message, "histogram_options");
+        if (!family || !kelp_str_is(family->text, first_family))
+            KELP_SERVER_LOG(
+                KELP_LOG_WARNING,
+                "model '%s': model_metrics: '%.*s' is no metric that can be configured: "
+                "expected '%s'",
+                config->name, family ? (int)family->text.length : 0,
+                family ? family->text.data : "", first_family);
+        else if (options)
+            KELP_TRY(take_bounds(latency, kelp_config_get(options, "buckets"), config->name));
+    }
+    return NULL;
+}
+
+static kelp_status *make_summaries(kelp_latency *latency, bool cached) {
+    for (int kind = 0; kind < KELP_LATENCY_KINDS; kind++) {
+        bool of_cache = kind == KELP_LATENCY_CACHE_HIT || kind == KELP_LATENCY_CACHE_MISS;
+        if (cached ? kind != KELP_LATENCY_REQUEST : !of_cache)
+            KELP_TRY(KELP_NEW(kelp_allocator_system(), summary, &latency->summaries[kind]));
+    }
+    return NULL;
+}
+
+kelp_status *kelp_latency_create(const kelp_latency_rules *rules, const kelp_model_config *config,
+                                 bool cached, kelp_latency **out) {
+    kelp_latency *latency = NULL;
+    *out = NULL;
+    if (!rules->histograms && !rules->summaries)
+        return NULL;
+    KELP_TRY(KELP_NEW(kelp_allocator_system(), kelp_latency, &latency));
+    pthread_mutex_init(&latency->lock, NULL);
+    latency->rules = *rules;
+    kelp_status *status = set_bounds(latency, config);
+    if (!status && rules->summaries)
+        status = make_summaries(latency, cached);
+    if (status)
+        kelp_latency_destroy(latency);
+    else
+        *out = latency;
+    return status;
+}
+
+void kelp_latency_destroy(kelp_latency *latency) {
+    kelp_allocator heap = kelp_allocator_system();
+    if (!latency)
+        return;
+    for (int kind = 0; kind < KELP_LATENCY_KINDS; kind++)
+        kelp_free(heap, latency->summaries[kind], sizeof(summary));
+    pthread_mutex_destroy(&latency->lock);
+    kelp_free(heap, latency, sizeof *latency);
+}
+
+/* ---- counting ---- */
+
+static size_t bucket_of(uint64_t duration_ns) {
+    if (duration_ns < STEPS)
+        return (size_t)duration_ns;
+    int log2 = 63 - __builtin_clzll(duration_ns);
+    if (log2 >= LARGEST_LOG2)
+        return BUCKETS - 1;
+    int shift = log2 - STEPS_LOG2;
+    return (size_t)(shift + 1) * STEPS + (size_t)(duration_ns >> shift) - STEPS;
+}
+
+/* The middle of what a bucket holds. */
+static double bucket_us(size_t bucket) {
+    if (bucket < STEPS)
+        return (double)bucket / 1000;
+    int shift = (int)(bucket / STEPS) - 1;
+    return ((double)(bucket % STEPS + STEPS) + 0.5) * (double)(UINT64_C(1) << shift) / 1000;
+}
+
+/* Empties the slices whose time has passed; the lock is held. */
+static void turn(kelp_latency *latency) {
+    uint64_t now = kelp_now_ns() / (SLICE_S * UINT64_C(1000000000));
+    uint64_t passed = now - latency->slice;
+    for (uint64_t i = 1; i <= passed && i <= SLICES; i++)
+        for (int kind = 0; kind < KELP_LATENCY_KINDS; kind++)
+            if (latency->summaries[kind])
+                memset(latency->summaries[kind]->slices[(latency->slice + i) % SLICES], 0,
+                       sizeof latency->summaries[kind]->slices[0]);
+    latency->slice = now;
+}
+
+void kelp_latency_add(kelp_latency *latency, kelp_latency_kind kind, uint64_t duration_ns) {
+    if (!latency || !latency->summaries[kind])
+        return;
+    pthread_mutex_lock(&latency->lock);
+    turn(latency);
+    summary *s = latency->summaries[kind];
+    s->count++;
+    s->sum_us += duration_ns / 1000;
+    s->slices[latency->slice % SLICES][bucket_of(duration_ns)]++;
+    pthread_mutex_unlock(&latency->lock);
+}
+
+void kelp_latency_add_first(kelp_latency *latency, uint64_t duration_ns) {
+    if (!latency || !latency->rules.histograms)
+        return;
+    uint64_t ms = duration_ns / 1000000;
+    size_t at = 0;
+    while (at < latency->bound_count && (double)ms > latency->bounds_ms[at])
+        at++;
+    pthread_mutex_lock(&latency->lock);
+    latency->first[at]++;
+    latency->first_sum_ms += ms;
+    pthread_mutex_unlock(&latency->lock);
+}
+
+/* ---- text ---- */
+
+static const struct family {
+    const char *name, *help;
+} families[KELP_LATENCY_KINDS] = {
+    {"nv_inference_request_summary_us", "Time of requests from begin to end, in microseconds"},
+    {"nv_inference_queue_summary_us", "Time of requests in queues, in microseconds"},
+    {"nv_inference_compute_input_summary_us", "Time spent on inputs, in microseconds"},
+    {"nv_inference_compute_infer_summary_us", "Time spent on inference, in microseconds"},
+    {"nv_inference_compute_output_summary_us", "Time spent on outputs, in microseconds"},
+    {"nv_cache_hit_summary_per_model", "Time of look-ups that found a response, in microseconds"},
+    {"nv_cache_miss_summary_per_model",
+     "Time of look-ups that found none and of storing the response, in microseconds"},
+};
+
+/* The value that this share of the last minute's durations does not pass. */
+static double quantile_us(const summary *s, double quantile) {
+    uint64_t total = 0, below = 0;
+    for (int slice = 0; slice < SLICES; slice++)
+        for (size_t i = 0; i < BUCKETS; i++)
+            total += s->slices[slice][i];
+    if (total == 0)
+        return strtod("nan", NULL);
+    double rank = quantile * (double)total;
+    for (size_t i = 0; i < BUCKETS; i++) {
+        for (int slice = 0; slice < SLICES; slice++)
+            below += s->slices[slice][i];
+        if (below > 0 && (double)below >= rank)
+            return bucket_us(i);
+    }
+    return bucket_us(BUCKETS - 1);
+}
+
+/* "{a="b"" without its end, for another label to follow. */
+static void write_labels(kelp_buf *out, const char *name, const char *suffix, const char *labels) {
+    kelp_buf_printf(out, "%s%s%.*s", name, suffix, (int)strlen(labels) - 1, labels);
+}
+
+static void write_summary(kelp_buf *out, kelp_latency *latency, int kind, const char *labels) {
+    const char *name = families[kind].name;
+    pthread_mutex_lock(&latency->lock);
+    turn(latency);
+    const summary *s = latency->summaries[kind];
+    kelp_buf_printf(out, "%s_count%s %" PRIu64 "\n%s_sum%s %" PRIu64 "\n", name, labels, s->count,
+                    name, labels, s->sum_us);
+    for (size_t i = 0; i < latency->rules.quantile_count; i++) {
+        write_labels(out, name, "", labels);
+        kelp_buf_printf(out, ",quantile=\"%g\"} ", latency->rules.quantiles[i]);
+        kelp_metrics_write_number(out, quantile_us(s, latency->rules.quantiles[i]));
+        kelp_buf_append_char(out, '\n');
+    }
+    pthread_mutex_unlock(&latency->lock);
+}
+
+static void write_first(kelp_buf *out, kelp_latency *latency, const char *labels) {
+    uint64_t total = 0;
+    pthread_mutex_lock(&latency->lock);
+    for (size_t i = 0; i <= latency->bound_count; i++) {
+        total += latency->first[i];
+        write_labels(out, first_family, "_bucket", labels);
+        kelp_buf_append_cstr(out, ",le=\"");
+        if (i < latency->bound_count)
+            kelp_metrics_write_number(out, latency->bounds_ms[i]);
+        else
+            kelp_buf_append_cstr(out, "+Inf");
+        kelp_buf_printf(out, "\"} %" PRIu64 "\n", total);
+    }
+    kelp_buf_printf(out, "%s_sum%s %" PRIu64 "\n%s_count%s %" PRIu64 "\n", first_family, labels,
+                    latency->first_sum_ms, first_family, labels, total);
+    pthread_mutex_unlock(&latency->lock);
+}
+
+void kelp_latency_write(kelp_buf *out, const kelp_latency_row *rows, size_t count) {
+    for (int kind = 0; kind <= KELP_LATENCY_KINDS; kind++) {
+        bool begun = false, is_first = kind == KELP_LATENCY_KINDS;
+        for (size_t i = 0; i < count; i++) {
+            kelp_latency *latency = rows[i].latency;
+            if (!latency ||
+                !(is_first ? latency->rules.histograms : latency->summaries[kind] != NULL))
+                continue;
+            if (!begun && is_first)
+                kelp_metrics_write_header(out, first_family,
+                                          "Time from a request to its first response, in "
+                                          "milliseconds",
+                                          "histogram");
+            else if (!begun)
+                kelp_metrics_write_header(out, families[kind].name, families[kind].help, "summary");
+            begun = true;
+            if (is_first)
+                write_first(out, latency, rows[i].labels);
+            else
+                write_summary(out, latency, kind, rows[i].labels);
+        }
+    }
+}

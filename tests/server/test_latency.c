@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Summaries of durations: how exact their quantiles are over the whole range. */
+#include "base/alloc.h"
+#include "server/metrics/latency.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static kelp_latency *make(const char *quantiles) {
+    static const char text[] = "backend: \"x\"";
+    kelp_allocator heap = kelp_allocator_system();
+    kelp_settings settings = {0};
+    kelp_latency_rules rules;
+    kelp_model_config *config = NULL;
+    kelp_latency *latency = NULL;
+    const kelp_config_load_options options = {.model_name = "m"};
+    assert_null(kelp_settings_set(&settings, "", "summary_latencies", "true"));
+    assert_null(kelp_settings_set(&settings, "", "summary_quantiles", quantiles));
+    assert_null(kelp_latency_rules_read(&settings, &rules));
+    kelp_settings_deinit(&settings);
+    assert_null(
+        kelp_model_config_parse(heap, &options, "config.pbtxt", text, strlen(text), &config));
+    assert_null(kelp_latency_create(&rules, config, false, &latency));
+    kelp_model_config_release(config);
+    return latency;
+}
+
+/* The number after the key in what is written. */
+static double written(kelp_latency *latency, const char *key) {
+    kelp_buf text;
+    kelp_buf_init(&text, kelp_allocator_system());
+    kelp_latency_write(&text, &(kelp_latency_row){latency, "{m=\"a\"}"}, 1);
+    const char *at = strstr(kelp_buf_cstr(&text), key);
+    if (!at)
+        fail_msg("expected '%s' in: %s", key, text.data);
+    double value = strtod(at + strlen(key), NULL);
+    kelp_buf_deinit(&text);
+    return value;
+}
+
+static void near(double found, double expected) {
+    if (!(found >= expected * 0.98 && found <= expected * 1.02))
+        fail_msg("expected about %g, found %g", expected, found);
+}
+
+static void quantiles_are_near(void **state) {
+    static const char family[] = "nv_inference_queue_summary_us";
+    (void)state;
+    for (uint64_t unit_ns = 1000; unit_ns <= 1000000000; unit_ns *= 10) {
+        kelp_latency *latency = make("0:0,0.25:0,0.5:0.05,0.9:0.01,1:0");
+        for (uint64_t i = 1000; i >= 1; i--)
+            kelp_latency_add(latency, KELP_LATENCY_QUEUE, i * unit_ns);
+        static const double shares[] = {0, 0.25, 0.5, 0.9, 1};
+        for (size_t i = 0; i < 5; i++) {
+            char key[128];
+            snprintf(key, sizeof key, "%s{m=\"a\",quantile=\"%g\"} ", family, shares[i]);
+            double rank = shares[i] > 0 ? shares[i] * 1000 : 1;
+            near(written(latency, key), rank * (double)unit_ns / 1000);
+        }
+        assert_true(written(latency, "nv_inference_queue_summary_us_count{m=\"a\"} ") == 1000);
+        assert_true(written(latency, "nv_inference_queue_summary_us_sum{m=\"a\"} ") ==
+                    500500.0 * (double)unit_ns / 1000);
+        kelp_latency_destroy(latency);
+    }
+}
+
+/* What is nothing, and what is longer than anything. */
+static void ends_of_the_range(void **state) {
+    (void)state;
+    kelp_latency *latency = make("1:0");
+    kelp_latency_add(latency, KELP_LATENCY_REQUEST, 0);
+    assert_true(written(latency, "nv_inference_request_summary_us{m=\"a\",quantile=\"1\"} ") <
+                0.001);
+    kelp_latency_add(latency, KELP_LATENCY_REQUEST, UINT64_MAX);
+    assert_true(written(latency, "nv_inference_request_summary_us{m=\"a\",quantile=\"1\"} ") > 4e9);
+    kelp_latency_add(latency, KELP_LATENCY_CACHE_HIT, 1); /* there is none for it */
+    kelp_latency_add(NULL, KELP_LATENCY_REQUEST, 1);
+    kelp_latency_destroy(latency);
+    kelp_latency_destroy(NULL);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(quantiles_are_near),
+        cmocka_unit_test(ends_of_the_range),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
