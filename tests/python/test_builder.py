@@ -2,6 +2,7 @@
 """Builder, plans and engines from Python: profiles, refitting, progress, memory, failures. test_layers.py has the layers."""
 import gc
 import os
+import signal
 import tempfile
 import threading
 import unittest
@@ -164,6 +165,21 @@ class BuilderTests(unittest.TestCase):
         self.assertTrue(all(level in ("error", "warning", "info", "verbose") and isinstance(text, str) for level, text in heard))
         self.raises("INVALID_ARGUMENT", kelp.Runtime, log_level="loud", words=("'loud'", "verbose"))
         self.raises("INVALID_ARGUMENT", kelp.Runtime().load, b"KELPPLAN", words=("plan",))
+
+    def test_interrupted(self):
+        """Ctrl-C ends a run, and the engine runs on afterwards."""
+        network = self.builder.create_network()
+        count = network.add_input("count", "int64", ())
+        loop = network.add_loop()
+        loop.set_trip_count(count)
+        value = loop.add_recurrence(np.zeros(2, "float32"))
+        value.set_next(network.add_elementwise(value, np.ones(2, "float32"), "sum"))
+        network.mark_output(loop.add_output(value), "y")
+        engine = kelp.Engine.load(self.builder.build(network))
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+        with self.assertRaises(KeyboardInterrupt):
+            engine.run({"count": np.array(1 << 60)})
+        self.assertEqual(engine.run({"count": np.array(3)})["y"].tolist(), [3, 3])
 
     def test_inputs_are_checked(self):
         engine = kelp.Engine.load(self.builder.build(self.linear(np.ones((4, 3), "float32"))))

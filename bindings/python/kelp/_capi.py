@@ -141,7 +141,7 @@ network_add_dequantize:ppppiip network_add_dynamic_quantize:ppiliip network_add_
 network_add_loop:pp loop_set_trip_count:pp loop_set_condition:pp loop_add_recurrence:ppp recurrence_set_next:pp
 loop_add_iterator:ppibp loop_add_output:ppiip network_add_conditional:ppp conditional_add_input:ppp conditional_add_output:pppp
 engine_load_file:psp engine_load:ppzsppp engine_workspace_bytes:pzp engine_inspect:pbpp engine_refit:ppz context_create:pp
-context_set_input:pzp context_set_profile:pz context_set_output_allocator:pzpp context_invoke:p
+context_set_input:pzp context_set_profile:pz context_set_output_allocator:pzpp
 """
 # "name:arguments:result"
 OTHERS = """

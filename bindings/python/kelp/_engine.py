@@ -7,7 +7,7 @@ import threading
 
 import numpy
 
-from . import _capi
+from . import _capi, _kelp
 from ._capi import call, get, library, make
 from ._error import Code, KelpError
 
@@ -129,7 +129,7 @@ class Context:
 
         Inputs are read where they lie: arrays of the input's type, contiguous, numpy's or anything with DLPack or the buffer protocol.
         Outputs are written into the arrays of `out`, {name: array} of as many bytes at least, and into new ones where it names none; what
-        is returned has the output's shape, over that memory. The GIL is released meanwhile.
+        is returned has the output's shape, over that memory. The GIL is released meanwhile; Ctrl-C ends it.
         """
         bound = []
         self._give(out or {})
@@ -143,7 +143,7 @@ class Context:
         self._made.clear()
         self._failures.clear()
         try:
-            call("context_invoke", self._pointer)
+            _kelp.invoke(self._pointer)
         except KelpError:
             if self._failures:
                 raise self._failures[0] from None

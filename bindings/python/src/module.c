@@ -75,7 +75,31 @@ static PyObject *library_path(PyObject *self, PyObject *args) {
     return PyUnicode_DecodeFSDefault(info.dli_fname);
 }
 
+PyDoc_STRVAR(
+    invoke_doc,
+    "invoke(address)\n--\n\nkelp_context_invoke, which signal handlers may end by raising.");
+static PyObject *invoke(PyObject *self, PyObject *address) {
+    kelp_context *context = PyLong_AsVoidPtr(address);
+    kpy_watch watch;
+    (void)self;
+    if (context == NULL)
+        return PyErr_Occurred() ? NULL
+                                : kpy_fail(KELP_INVALID_ARGUMENT, "there is no context at 0");
+    kpy_watch_begin(&watch, NULL);
+    kelp_context_set_interrupt(context, watch.main ? kpy_watch_stops : NULL, &watch);
+    kelp_status *status = kelp_context_invoke(context);
+    kelp_context_set_interrupt(context, NULL, NULL);
+    if (kpy_watch_end(&watch)) { /* a handler's exception is set */
+        kelp_status_free(status);
+        return NULL;
+    }
+    if (status != NULL)
+        return kpy_raise(status);
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef methods[] = {
+    {"invoke", invoke, METH_O, invoke_doc},
     {"mapped_libraries", mapped_libraries, METH_NOARGS, mapped_doc},
     {"main_thread", kpy_main_thread, METH_NOARGS,
      "main_thread()\n--\n\nIdentity of the thread that runs signal handlers."},
