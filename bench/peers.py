@@ -6,7 +6,8 @@ interface, f32, in turn by blocks (bench_turns). While one works the others slee
     peers.py --bench PATH/bench_turns --models FOLDER [--seconds S] [--threads 1,2] [--json FILE] [--write FILE.md] [NAME …]
 
 OpenVINO is installed into --venv when it is not there. --write puts the tables between the marks of docs/performance.md, and the plot beside
-it; --from FILE takes what --json wrote instead of measuring.
+it; --from FILE takes what --json wrote instead of measuring. bench_peak (beside bench_turns) says in the same run what the machine can do at
+most; bench/effort.py what a model has to do.
 """
 import argparse
 import datetime
@@ -23,7 +24,8 @@ import numpy as np
 import onnx
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-sys.path[:0] = [os.path.join(ROOT, "tools"), os.path.join(ROOT, "tests", "ops", "cases")]
+sys.path[:0] = [os.path.join(ROOT, folder) for folder in ("tools", "bench", os.path.join("tests", "ops", "cases"))]
+import effort  # noqa: E402
 import zoo  # noqa: E402
 from common import Writer  # noqa: E402
 
@@ -105,7 +107,29 @@ def better(row, key):
     return min(row[peer][key] for peer in PEERS if key in row[peer])
 
 
+def beyond(row, engine):
+    """Peak memory less the weights; weights that were never touched can make that less than nothing: a MiB is the least."""
+    return max(row[engine]["peak_bytes"] - row["weights"], 2**20)
+
+
+def share(row, engine, peaks):
+    """Of the machine's peak, in percent: multiplying, or reading all weights once, whichever it comes closer to."""
+    got, peak = row[engine], peaks[str(row["threads"])]
+    seconds = (min(got["median_ns"], got["cpu_ns"]) if row["threads"] == 1 else got["median_ns"]) / 1e9  # time given to others does not count
+    return max((100 * row["flops"] / seconds / peak["flops"], ""), (100 * row["weights"] / seconds / peak["bytes"], " of reading"))
+
+
+def share_text(row, peaks):
+    if not peaks or "flops" not in row or better(row, "median_ns") <= 2e6:
+        return ""
+    fastest = min((peer for peer in PEERS if "median_ns" in row[peer]), key=lambda peer: row[peer]["median_ns"])
+    ours, theirs = share(row, "cpu", peaks), share(row, fastest, peaks)
+    return f"{ours[0]:.0f} % ({theirs[0]:.0f} %){ours[1]}"
+
+
 def ratio(row, key="median_ns"):
+    if key == "beyond":
+        return beyond(row, "cpu") / min(beyond(row, peer) for peer in PEERS if "peak_bytes" in row[peer])
     if key == "start_ns":
         return start(row["cpu"]) / min(start(row[peer]) for peer in PEERS if "load_ns" in row[peer])
     return row["cpu"][key] / better(row, key)
@@ -123,12 +147,15 @@ def apart_text(row, engine):
     return f"{row[engine]['apart']:.0e}" if "apart" in row[engine] else ""
 
 
-def summary(rows):
-    yield "| model | threads | Kelp | ONNX Runtime | OpenVINO | to the better | CPU time | load and first | peak memory |"
-    yield "|---|--:|--:|--:|--:|--:|--:|--:|--:|"
+def summary(rows, peaks):
+    yield ("| model | threads | Kelp | ONNX Runtime | OpenVINO | to the better | CPU time | load and first | peak memory | beyond the weights |"
+           " of the machine's peak (better peer) |")
+    yield "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
     for row in rows:
         medians = [time_text(row[engine]["median_ns"]) if "median_ns" in row[engine] else "does not run it" for engine in ENGINES]
         ratios = [f"{ratio(row, key):.2f}" if complete(row) else "" for key in ("median_ns", "cpu_ns", "start_ns", "peak_bytes")]
+        ratios.append(f"{ratio(row, 'beyond'):.2f}" if complete(row) and "weights" in row else "")
+        ratios.append(share_text(row, peaks) if complete(row) else "")
         yield f"| {row['model']} | {row['threads']} | " + " | ".join(medians) + f" | **{ratios[0]}** | " + " | ".join(ratios[1:]) + " |"
 
 
@@ -141,7 +168,8 @@ def means(rows):
     fast = ("median_ns", "median, models below 2 ms", lambda row: better(row, "median_ns") <= 2e6)
     others = (("load_ns", "load"), ("first_ns", "first inference"), ("start_ns", "load and first inference together"), ("p99_ns", "p99"),
               ("cpu_ns", "CPU time, all"), ("peak_bytes", "peak memory of the process"))
-    for key, label, fits in (slow, fast, heavy, *((*other, lambda row: True) for other in others)):
+    held = ("beyond", "memory beyond the weights", lambda row: "weights" in row)
+    for key, label, fits in (slow, fast, heavy, *((*other, lambda row: True) for other in others), held):
         for threads in sorted({row["threads"] for row in rows}):
             chosen = {row["model"]: ratio(row, key) for row in rows if row["threads"] == threads and fits(row)}
             if chosen:
@@ -211,27 +239,43 @@ def write(path, report):
     before, rest = text.split(BEGIN)
     after = rest.split(END)[1]
     loads = " and ".join(f"{load:.1f}" for load in report["load"])
+    peaks = report.get("peak", {})
+    most = "; ".join(f"{peak['flops'] / 1e9:.0f} thousand million operations and {peak['bytes'] / 1e9:.0f} GB read a second with {threads}"
+                     for threads, peak in peaks.items())
     head = (f"Measured {report['date']} at commit {report['commit']} on {report['machine']}; {report['seconds']:g} s an engine, model and number of "
-            f"threads; the machine's load was {loads} before and after, the run's own included.\n\n")
-    parts = ["\n".join(means(rows)), "\n".join(summary(rows)), "### Every number\n\n" + "\n".join(details(rows))]
+            f"threads; the machine's load was {loads} before and after, the run's own included."
+            + (f" The machine's peak by number of threads: {most}." if most else "") + "\n\n")
+    parts = ["\n".join(means(rows)), "\n".join(summary(rows, peaks)), "### Every number\n\n" + "\n".join(details(rows))]
     with open(path, "w", encoding="utf-8") as file:
         file.write(before + BEGIN + "\n" + head + "\n\n".join(parts) + "\n" + END + after)
     with open(os.path.join(os.path.dirname(path), "pictures", "performance.svg"), "w", encoding="utf-8") as file:
         file.write(plot(rows))
 
 
+def measure_peaks(options, peaks):
+    """Multiplications with additions, and bytes read, a second by number of threads: the best seen."""
+    program = os.path.join(os.path.dirname(options.bench), "bench_peak")
+    for threads in options.threads.split(","):
+        got = json.loads(subprocess.run([program, threads], check=True, capture_output=True, text=True).stdout)
+        peaks[threads] = {key: max(got[key], peaks.get(threads, got)[key]) for key in ("flops", "bytes")}
+
+
 def run(options):
     environment = libraries(options.venv)
     report = {"date": datetime.date.today().isoformat(), "machine": machine(), "seconds": options.seconds, "load": [os.getloadavg()[0]], "rows": [],
-              "commit": commit()}
+              "commit": commit(), "peak": {}}
+    measure_peaks(options, report["peak"])
     for name, path in zoo.fetch(options.models, options.names or zoo.MEASURED).items():
+        feed = zoo.feeds(name, options.models)[0]
+        work = {"flops": effort.flops(path, feed), "weights": effort.weights(path)}
         for threads in map(int, options.threads.split(",")):
-            feed = zoo.feeds(name, options.models)[0]
-            row = {"model": name, "threads": threads, **measure(options.bench, environment, path, feed, threads, options.seconds)}
+            row = {"model": name, "threads": threads, **work, **measure(options.bench, environment, path, feed, threads, options.seconds)}
             report["rows"].append(row)
             words = [time_text(row[engine]["median_ns"]) if "median_ns" in row[engine] else row[engine]["error"][:100] for engine in ENGINES]
             print(f"{name:19} {threads} " + "  ".join(f"{word:>10}" for word in words) + (f"  {ratio(row):5.2f}" if complete(row) else "")
+                  + (f"  beyond {ratio(row, 'beyond'):.2f}  {share_text(row, report['peak'])}" if complete(row) else "")
                   + f"  apart {apart_text(row, 'cpu')} {apart_text(row, 'openvino')}", flush=True)
+    measure_peaks(options, report["peak"])
     report["load"].append(os.getloadavg()[0])
     return report
 
