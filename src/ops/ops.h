@@ -13,8 +13,10 @@ const kelp_opset_backend *kelp_cpu_opset_backend(void);
 /* Instruction sets for which there are kernels, in rising order. */
 typedef enum kelp_cpu_isa {
     KELP_ISA_PORTABLE = 0,
-    KELP_ISA_AVX2 = 1,   /* x86-64 with AVX2 and FMA */
-    KELP_ISA_AVX512 = 2, /* x86-64 with AVX-512 F, VL, BW and DQ */
+    KELP_ISA_AVX2 = 1,    /* x86-64 with AVX2 and FMA */
+    KELP_ISA_AVX512 = 2,  /* x86-64 with AVX-512 F, VL, BW and DQ */
+    KELP_ISA_NEON = 1,    /* any arm64 */
+    KELP_ISA_DOTPROD = 2, /* arm64 with products of bytes, DotProd or I8MM */
     KELP_ISA_BEST = 3
 } kelp_cpu_isa;
 

@@ -6,12 +6,25 @@
 #include "ops/ops.h"
 
 #include <stdatomic.h>
+#if defined(__aarch64__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
 
 static _Atomic int isa_limit = KELP_ISA_BEST;
 
 void kelp_cpu_isa_limit(kelp_cpu_isa most) {
     atomic_store_explicit(&isa_limit, (int)most, memory_order_relaxed);
 }
+
+#if defined(__aarch64__)
+static bool has_dotprod(void) {
+    return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
+}
+static bool has_i8mm(void) {
+    return (getauxval(AT_HWCAP2) & HWCAP2_I8MM) != 0;
+}
+#endif
 
 kelp_cpu_isa kelp_cpu_isa_level(void) {
     int limit = atomic_load_explicit(&isa_limit, memory_order_relaxed);
@@ -22,6 +35,11 @@ kelp_cpu_isa kelp_cpu_isa_level(void) {
         return KELP_ISA_AVX512;
     if (limit >= KELP_ISA_AVX2 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
         return KELP_ISA_AVX2;
+#elif defined(__aarch64__)
+    if (limit >= KELP_ISA_DOTPROD && (has_dotprod() || has_i8mm()))
+        return KELP_ISA_DOTPROD;
+    if (limit >= KELP_ISA_NEON)
+        return KELP_ISA_NEON;
 #else
     (void)limit;
 #endif
@@ -38,6 +56,9 @@ const kelp_simd *kelp_simd_get(void) {
     default:
         break;
     }
+#elif defined(__aarch64__)
+    if (kelp_cpu_isa_level() >= KELP_ISA_NEON)
+        return &kelp_simd_neon;
 #endif
     return &kelp_simd_portable;
 }
@@ -49,6 +70,15 @@ const kelp_int8 *kelp_int8_get(void) {
         return __builtin_cpu_supports("avx512vnni") ? &kelp_int8_vnni : &kelp_int8_avx512;
     case KELP_ISA_AVX2:
         return &kelp_int8_avx2;
+    default:
+        break;
+    }
+#elif defined(__aarch64__)
+    switch (kelp_cpu_isa_level()) {
+    case KELP_ISA_DOTPROD:
+        return has_i8mm() ? &kelp_int8_i8mm : &kelp_int8_dotprod;
+    case KELP_ISA_NEON:
+        return &kelp_int8_neon;
     default:
         break;
     }
@@ -67,6 +97,13 @@ const kelp_int8 *kelp_int8_at(int index) {
         tables[count++] = &kelp_int8_avx512;
     if (count == 3 && __builtin_cpu_supports("avx512vnni"))
         tables[count++] = &kelp_int8_vnni;
+#elif defined(__aarch64__)
+    int count = 1;
+    tables[count++] = &kelp_int8_neon;
+    if (has_dotprod())
+        tables[count++] = &kelp_int8_dotprod;
+    if (has_i8mm())
+        tables[count++] = &kelp_int8_i8mm;
 #endif
     return index >= 0 && index < 4 ? tables[index] : NULL;
 }

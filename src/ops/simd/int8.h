@@ -105,6 +105,10 @@ extern const kelp_int8 kelp_int8_portable;
 extern const kelp_int8 kelp_int8_avx2;
 extern const kelp_int8 kelp_int8_avx512;
 extern const kelp_int8 kelp_int8_vnni;
+#elif defined(__aarch64__)
+extern const kelp_int8 kelp_int8_neon;
+extern const kelp_int8 kelp_int8_dotprod;
+extern const kelp_int8 kelp_int8_i8mm;
 #endif
 
 #endif

@@ -169,6 +169,8 @@ extern const kelp_simd kelp_simd_portable;
 #if defined(__x86_64__)
 extern const kelp_simd kelp_simd_avx2;
 extern const kelp_simd kelp_simd_avx512;
+#elif defined(__aarch64__)
+extern const kelp_simd kelp_simd_neon;
 #endif
 
 #endif

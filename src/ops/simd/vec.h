@@ -11,6 +11,8 @@
 #include <string.h>
 #if defined(__AVX2__)
 #include <immintrin.h>
+#elif defined(VEC_NEON)
+#include <arm_neon.h>
 #endif
 
 #if defined(__AVX512F__)
@@ -113,6 +115,62 @@ VEC_INLINE vf v_load_n(const void *p, int64_t n) {
 VEC_INLINE void v_store_n(void *p, vf x, int64_t n) {
     _mm256_maskstore_ps(p, v_mask(n), (__m256)x);
 }
+#elif defined(VEC_NEON)
+/* a NaN on either side comes through */
+VEC_INLINE vf v_max(vf a, vf b) {
+    return (vf)vmaxq_f32((float32x4_t)a, (float32x4_t)b);
+}
+VEC_INLINE vf v_min(vf a, vf b) {
+    return (vf)vminq_f32((float32x4_t)a, (float32x4_t)b);
+}
+VEC_INLINE vf v_sqrt(vf x) {
+    return (vf)vsqrtq_f32((float32x4_t)x);
+}
+VEC_INLINE vi v_round(vf x) {
+    return (vi)vcvtnq_s32_f32((float32x4_t)x);
+}
+VEC_INLINE vf v_gather(const float *p, const int32_t *at) {
+    return (vf){p[at[0]], p[at[1]], p[at[2]], p[at[3]]};
+}
+VEC_INLINE vi v_bytes(const void *p) {
+    uint32_t four;
+    memcpy(&four, p, 4);
+    uint16x8_t words = vmovl_u8(vreinterpret_u8_u32(vdup_n_u32(four)));
+    return (vi)vmovl_u16(vget_low_u16(words));
+}
+/* No masks: by twos and ones, which is less than a call of memcpy. */
+VEC_INLINE vf v_load_n(const void *p, int64_t n) {
+    const char *from = p;
+    vf x = {0};
+    if (n >= VEC_LANES)
+        return v_load(p);
+    if (n & 2) {
+        memcpy(&x, from, 8);
+        if (n & 1)
+            memcpy((char *)&x + 8, from + 8, 4);
+    } else if (n & 1) {
+        memcpy(&x, from, 4);
+    }
+    return x;
+}
+VEC_INLINE void v_store_n(void *p, vf x, int64_t n) {
+    char *to = p;
+    if (n >= VEC_LANES) {
+        v_store(p, x);
+    } else if (n & 2) {
+        memcpy(to, &x, 8);
+        if (n & 1)
+            memcpy(to + 8, (const char *)&x + 8, 4);
+    } else if (n & 1) {
+        memcpy(to, &x, 4);
+    }
+}
+VEC_INLINE float v_sum(vf x) {
+    return vaddvq_f32((float32x4_t)x);
+}
+VEC_INLINE float v_largest(vf x) {
+    return vmaxvq_f32((float32x4_t)x);
+}
 #else
 VEC_INLINE vi v_bytes(const void *p) {
     const uint8_t *bytes = p;
@@ -152,7 +210,7 @@ VEC_INLINE void v_store_n(void *p, vf x, int64_t n) {
     memcpy(p, &x, (size_t)n * 4);
 }
 #endif
-#if !defined(__AVX512F__)
+#if !defined(__AVX512F__) && !defined(VEC_NEON)
 VEC_INLINE float v_sum(vf x) {
     float sum = 0;
     for (int i = 0; i < VEC_LANES; i++)
@@ -216,6 +274,8 @@ VEC_INLINE vf v_most(vf a, vf b) {
 #if defined(__AVX512F__)
     __mmask16 none = _mm512_cmp_ps_mask((__m512)a, (__m512)a, _CMP_UNORD_Q);
     return (vf)_mm512_mask_mov_ps((__m512)v_max(a, b), none, (__m512)a);
+#elif defined(VEC_NEON)
+    return v_max(a, b);
 #else
     return v_select((vi)(a != a), a, v_max(a, b));
 #endif
