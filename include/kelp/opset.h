@@ -41,6 +41,40 @@ KELP_API kelp_allocator kelp_op_env_allocator(const kelp_op_env *env);
  * strings and data-dependent results. NULL when there is none. */
 KELP_API void *kelp_op_env_alloc(const kelp_op_env *env, size_t size_bytes);
 
+/* ---- packed weights ----
+ * What a kernel lays out of constants may lie in a plan, laid out when that was built: the kernel
+ * describes what it is about to make, and gets room to fill, or the plan's bytes to use where they
+ * lie. */
+#define KELP_OP_LAYOUT_MAX 23
+typedef struct kelp_op_packing {
+    /* What the bytes hang on besides the constants and the node: a name, its version, and what of
+     * the instruction set shows in them: "gemm/1/32". At most KELP_OP_LAYOUT_MAX characters. */
+    const char *layout;
+    size_t size_bytes;
+    uint32_t inputs;   /* bit i: of constant input i; one at least */
+    uint32_t replaces; /* bit i: the kernel reads that constant no more once this is there */
+} kelp_op_packing;
+typedef struct kelp_op_packed {
+    const void *data; /* 64-byte aligned */
+    size_t size_bytes;
+    bool borrowed; /* a plan's */
+} kelp_op_packed;
+/* For which node of which engine; a kernel that packs later than in create keeps it in its state.
+ */
+typedef struct kelp_op_pack_site {
+    struct kelp_packs *packs;
+    const kelp_node *node;
+    uint32_t index;
+} kelp_op_pack_site;
+KELP_API kelp_op_pack_site kelp_op_env_pack_site(const kelp_op_env *env);
+/* `*out_room` is `out->data`, to be filled before it is used, or NULL when the plan had it. Any
+ * thread. INVALID_ARGUMENT when the plan's bytes were altered. */
+KELP_API kelp_status *kelp_op_pack(const kelp_op_pack_site *site, kelp_allocator allocator,
+                                   const kelp_op_packing *packing, kelp_op_packed *out,
+                                   void **out_room) KELP_MUST_USE;
+/* Frees what is not a plan's. Zeroed ones are fine. */
+KELP_API void kelp_op_unpack(kelp_op_packed *packed, kelp_allocator allocator);
+
 /* ---- kernels: create → reshape → (setup) → invoke ---- */
 
 /* One use of an operator. In reshape, inputs[i]->data is NULL unless the value is known already;
@@ -88,7 +122,8 @@ typedef struct kelp_op_kernel {
     uint32_t unaligned_inputs; /* bit i: a constant input i may lie at any address (else it is
                                   copied to an aligned place) */
     /* Checks attributes and constants, packs weights. `*out_state` (may stay NULL) is shared by all
-     * contexts, read-only from then on. May be NULL. */
+     * contexts, read-only from then on; one that is set is destroyed, also when this fails. May be
+     * NULL. */
     kelp_status *(*create)(const kelp_node *node, const kelp_op_env *env, void **out_state);
     void (*destroy)(void *state, kelp_allocator allocator); /* may be NULL */
     kelp_status *(*reshape)(const void *state, kelp_op_args *args);

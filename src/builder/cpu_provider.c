@@ -25,6 +25,7 @@ static bool is_marked(const kelp_network *network, const char *name) {
 static kelp_status *list_refittable(const kelp_network *network, const kelp_graph *graph,
                                     uint32_t flags, kelp_arena *arena, kelp_plan_contents *out) {
     const kelp_block *main = graph->main;
+    bool all = (flags & KELP_BUILD_REFIT) != 0 || (flags & KELP_BUILD_REFIT_INDIVIDUAL) == 0;
     const char **names = KELP_ARENA_ARRAY(arena, main->value_count + 1, const char *);
     if (names == NULL)
         return kelp_status_oom();
@@ -32,7 +33,7 @@ static kelp_status *list_refittable(const kelp_network *network, const kelp_grap
         const kelp_value *value = main->values[i];
         bool named = value->constant != NULL && value->use_count > 0 && value->name[0] != '\0' &&
                      value->constant->dtype != KELP_STRING && value->producer == NULL;
-        if (named && ((flags & KELP_BUILD_REFIT) != 0 || is_marked(network, value->name)))
+        if (named && (all || is_marked(network, value->name)))
             names[out->refittable_count++] = value->name;
     }
     for (size_t i = 0; i < network->refittable_count; i++) {
@@ -49,6 +50,19 @@ static kelp_status *list_refittable(const kelp_network *network, const kelp_grap
 }
 
 /* ---- build ---- */
+typedef struct owned_bytes {
+    kelp_allocator allocator;
+    char *data;
+    size_t capacity, alignment;
+} owned_bytes;
+
+static void free_bytes(void *userp) {
+    owned_bytes *owned = userp;
+    kelp_allocator allocator = owned->allocator;
+    kelp_free_aligned(allocator, owned->data, owned->capacity, owned->alignment);
+    kelp_free(allocator, owned, sizeof *owned);
+}
+
 /* What the largest shapes of every profile take, against the limit. */
 static kelp_status *check_workspace(kelp_engine *engine, const kelp_builder_config *config,
                                     const char *plan, size_t length) {
@@ -71,16 +85,49 @@ static kelp_status *check_workspace(kelp_engine *engine, const kelp_builder_conf
     return status;
 }
 
+/* A stripped plan cannot be planned: one with its weights is asked in its place. */
+static kelp_status *check_stripped(kelp_engine *engine, const kelp_plan_contents *contents) {
+    kelp_plan_contents whole = *contents;
+    kelp_allocator allocator = engine->runtime->allocator;
+    char *data = NULL;
+    size_t size_bytes = 0;
+    whole.stripped = false;
+    if (kelp_builder_config_memory_limit(contents->config, KELP_POOL_WORKSPACE) == 0)
+        return NULL;
+    KELP_TRY(kelp_plan_file_write(&whole, allocator, &data, &size_bytes));
+    kelp_status *status = check_workspace(engine, contents->config, data, size_bytes);
+    kelp_free_aligned(allocator, data, size_bytes, KELP_PLAN_ALIGNMENT);
+    return status;
+}
+
+/* Some kernels pack when they see shapes: those that the plan is built for. What cannot be planned
+ * for them will say so to whoever binds such shapes. */
+static kelp_status *warm(kelp_engine *engine, const kelp_builder_config *config) {
+    size_t profiles = kelp_builder_config_profile_count(config);
+    for (size_t i = 0; i < (profiles > 0 ? 3 * profiles : 1); i++) {
+        const kelp_profile_shape *shapes = NULL;
+        size_t count = profiles > 0 ? kelp_builder_config_profile(config, i / 3, &shapes) : 0;
+        kelp_status *status = kelp_engine_warm(engine, shapes, count, (int)(i % 3));
+        if (kelp_status_code(status) == KELP_RESOURCE_EXHAUSTED)
+            return status;
+        kelp_status_free(status);
+    }
+    return NULL;
+}
+
 static kelp_status *write_plan(kelp_runtime *runtime, const kelp_network *network,
-                               kelp_graph *graph, kelp_builder_config *config, kelp_buf *out) {
+                               kelp_graph *graph, kelp_builder_config *config, owned_bytes *out) {
     uint32_t flags = kelp_builder_config_flags(config);
-    bool refits = (flags & (KELP_BUILD_REFIT | KELP_BUILD_REFIT_INDIVIDUAL)) != 0;
+    bool strips = (flags & KELP_BUILD_STRIP_WEIGHTS) != 0;
+    bool refits = strips || (flags & (KELP_BUILD_REFIT | KELP_BUILD_REFIT_INDIVIDUAL)) != 0;
+    kelp_engine_origin origin = {.prepared = false};
     kelp_engine_options options = {
         .struct_size = sizeof options,
         .disable_fusion = (flags & KELP_BUILD_DISABLE_FUSION) != 0,
         .precision = (flags & KELP_BUILD_BF16) != 0 ? KELP_PRECISION_BF16 : KELP_PRECISION_F32};
     kelp_plan_contents contents = {.name = network->name,
                                    .graph = graph,
+                                   .stripped = strips,
                                    .no_fusion = options.disable_fusion != 0,
                                    .precision = options.precision,
                                    .config = config};
@@ -88,38 +135,30 @@ static kelp_status *write_plan(kelp_runtime *runtime, const kelp_network *networ
     kelp_arena arena;
     if (!kelp_builder_config_progress(config, "optimise", "build", 1, 3))
         return cancelled();
-    KELP_TRY(kelp_engine_make(runtime, graph, &options, &(kelp_engine_origin){0}, &engine));
+    KELP_TRY(kelp_engine_packs_create(runtime->allocator, true, NULL, &origin.take_packs));
+    KELP_TRY(kelp_engine_make(runtime, graph, &options, &origin, &engine));
     kelp_arena_init(&arena, runtime->allocator, 4 << 10);
-    kelp_status *status = NULL;
-    if (refits) {
-        status = list_refittable(network, graph, flags, &arena, &contents);
-    } else {
-        /* what other backends took is theirs; it is parted again where the plan is loaded */
-        contents.prepared = engine->partition.count == 0;
-        contents.graph = contents.prepared ? engine->graph : graph;
+    kelp_status *status = refits ? list_refittable(network, graph, flags, &arena, &contents) : NULL;
+    /* what other backends took is theirs; it is parted again where the plan is loaded */
+    contents.prepared = !strips && engine->partition.count == 0;
+    if (contents.prepared) {
+        contents.graph = engine->graph;
+        contents.engine = engine;
+        contents.source = refits ? graph : NULL;
+        if (status == NULL)
+            status = warm(engine, config);
     }
     if (status == NULL && !kelp_builder_config_progress(config, "serialise", "build", 2, 3))
         status = cancelled();
+    if (status == NULL && strips)
+        status = check_stripped(engine, &contents);
     if (status == NULL)
-        status = kelp_plan_file_write(&contents, out);
-    if (status == NULL)
-        status = check_workspace(engine, config, out->data, out->length);
+        status = kelp_plan_file_write(&contents, runtime->allocator, &out->data, &out->capacity);
+    if (status == NULL && !strips)
+        status = check_workspace(engine, config, out->data, out->capacity);
     kelp_arena_deinit(&arena);
     kelp_engine_release(engine);
     return status;
-}
-
-typedef struct owned_bytes {
-    kelp_allocator allocator;
-    char *data;
-    size_t capacity;
-} owned_bytes;
-
-static void free_bytes(void *userp) {
-    owned_bytes *owned = userp;
-    kelp_allocator allocator = owned->allocator;
-    kelp_free(allocator, owned->data, owned->capacity);
-    kelp_free(allocator, owned, sizeof *owned);
 }
 
 kelp_status *kelp_blob_of(kelp_buf *buf, kelp_blob **out) {
@@ -127,6 +166,7 @@ kelp_status *kelp_blob_of(kelp_buf *buf, kelp_blob **out) {
     size_t length = 0;
     KELP_TRY(KELP_NEW(buf->allocator, owned_bytes, &owned));
     owned->allocator = buf->allocator;
+    owned->alignment = KELP_DEFAULT_ALIGNMENT;
     owned->data = kelp_buf_take(buf, &length, &owned->capacity);
     return kelp_blob_wrap(owned->allocator, owned->data, length, free_bytes, owned, out);
 }
@@ -134,19 +174,25 @@ kelp_status *kelp_blob_of(kelp_buf *buf, kelp_blob **out) {
 static kelp_status *cpu_build(void *self, kelp_runtime *runtime, const kelp_network *network,
                               kelp_builder_config *config, kelp_blob **out_plan) {
     kelp_graph *graph = NULL;
-    kelp_buf plan;
+    owned_bytes *plan = NULL;
     (void)self;
     if (!kelp_builder_config_progress(config, "lower", "build", 0, 3))
         return cancelled();
     KELP_TRY(kelp_network_lower(network, &graph));
-    kelp_buf_init(&plan, runtime->allocator);
-    kelp_status *status = write_plan(runtime, network, graph, config, &plan);
+    kelp_status *status = KELP_NEW(runtime->allocator, owned_bytes, &plan);
+    if (status == NULL) {
+        plan->allocator = runtime->allocator;
+        plan->alignment = KELP_PLAN_ALIGNMENT;
+        status = write_plan(runtime, network, graph, config, plan);
+    }
     if (status == NULL && !kelp_builder_config_progress(config, "done", "build", 3, 3))
         status = cancelled();
-    if (status == NULL)
-        status = kelp_blob_of(&plan, out_plan);
-    kelp_buf_deinit(&plan);
     kelp_graph_release(graph);
+    if (status == NULL)
+        return kelp_blob_wrap(runtime->allocator, plan->data, plan->capacity, free_bytes, plan,
+                              out_plan);
+    if (plan != NULL)
+        free_bytes(plan);
     return status;
 }
 
@@ -175,8 +221,8 @@ const kelp_engine_provider *kelp_cpu_engine_provider(void) {
         .name = "cpu",
         .flags = KELP_BUILD_FP16 | KELP_BUILD_BF16 | KELP_BUILD_INT8 | KELP_BUILD_FP8 |
                  KELP_BUILD_TF32 | KELP_BUILD_REFIT | KELP_BUILD_REFIT_INDIVIDUAL |
-                 KELP_BUILD_WEIGHT_STREAMING | KELP_BUILD_DISABLE_FUSION |
-                 KELP_BUILD_MONITOR_MEMORY | KELP_BUILD_DETAILED,
+                 KELP_BUILD_STRIP_WEIGHTS | KELP_BUILD_WEIGHT_STREAMING |
+                 KELP_BUILD_DISABLE_FUSION | KELP_BUILD_MONITOR_MEMORY | KELP_BUILD_DETAILED,
         .supports = cpu_supports,
         .build = cpu_build,
         .recognises = cpu_recognises,

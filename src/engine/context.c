@@ -12,6 +12,7 @@
 kelp_status *kelp_context_create(kelp_engine *engine, kelp_context **out) {
     kelp_allocator allocator = engine->allocator;
     kelp_context *context = NULL;
+    KELP_TRY(kelp_engine_check_complete(engine));
     KELP_TRY(KELP_NEW(allocator, kelp_context, &context));
     context->engine = kelp_engine_retain(engine);
     context->allocator = allocator;

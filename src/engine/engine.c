@@ -104,6 +104,7 @@ static kelp_status *align_constant(kelp_engine *engine, kelp_value *value) {
 static kelp_status *create_node(kelp_engine *engine, const kelp_node *node, kelp_engine_node *out) {
     kelp_opset_match match;
     out->node = node;
+    out->index = kelp_node_is_folded(node) ? UINT32_MAX : engine->nodes_made++;
     if (kelp_is_subgraph_node(node)) {
         out->kernel = &kelp_subgraph_kernel;
         out->state = kelp_partition_find(&engine->partition, node);
@@ -121,6 +122,8 @@ static kelp_status *create_node(kelp_engine *engine, const kelp_node *node, kelp
             KELP_TRY(align_constant(engine, node->inputs[i]));
     }
     kelp_op_env env = {.allocator = engine->weights, .pool = engine->runtime->pool};
+    if (engine->packs != NULL)
+        env.pack = (kelp_op_pack_site){&engine->packs->packs, node, out->index};
     kelp_status *status = NULL;
     if (match.op->kernel == NULL)
         status = kelp_bridge_create(&match, node, engine->weights, &out->state);
@@ -226,12 +229,17 @@ static kelp_status *build(kelp_engine *engine, const kelp_engine_options *option
                           const kelp_engine_origin *origin) {
     KELP_TRY(kelp_partition_init(&engine->partition, engine->allocator, engine->runtime->opsets,
                                  options->providers));
-    KELP_TRY(kelp_opset_check_choice(&engine->partition.choice, engine->source, false));
+    if (!origin->prepared) /* what was made ready once is told node by node */
+        KELP_TRY(kelp_opset_check_choice(&engine->partition.choice, engine->source, false));
     engine->nodes_loaded = engine->source->info.node_count;
     KELP_TRY(kelp_graph_clone_for_engine(engine->source, &engine->graph));
     KELP_TRY(kelp_pass_gradient(engine->graph->main));
     kelp_block_remove_dead(engine->graph->main);
     KELP_TRY(kelp_pass_captures(engine->graph->main));
+    if (origin->bare) {
+        kelp_block_count_uses(engine->graph->main);
+        return collect_io(engine);
+    }
     if (!origin->prepared) {
         /* weights stay integers until those passes have seen them that multiply integers */
         KELP_TRY(kelp_engine_fold_constants(engine,
@@ -276,18 +284,26 @@ kelp_status *kelp_engine_make(kelp_runtime *runtime, kelp_graph *graph,
     if (given != NULL)
         memcpy(&options, given,
                given->struct_size < sizeof options ? given->struct_size : sizeof options);
-    if (options.precision != KELP_PRECISION_F32 && options.precision != KELP_PRECISION_BF16)
+    if (options.precision != KELP_PRECISION_F32 && options.precision != KELP_PRECISION_BF16) {
+        kelp_engine_packs_destroy(origin->take_packs);
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "there is no precision number %d",
                           (int)options.precision);
+    }
     kelp_engine *engine = NULL;
-    KELP_TRY(kelp_engine_new(runtime, &engine));
+    kelp_status *status = kelp_engine_new(runtime, &engine);
+    if (status != NULL) {
+        kelp_engine_packs_destroy(origin->take_packs);
+        return status;
+    }
+    engine->packs = origin->take_packs;
     kelp_map_init(&engine->moved, engine->allocator);
     engine->source = kelp_graph_retain(graph);
     engine->max_plans = options.max_plans ? options.max_plans : 16;
     engine->options = &options;
     engine->no_fusion = options.disable_fusion != 0;
     engine->precision = options.precision;
-    kelp_status *status = build(engine, &options, origin);
+    engine->stripped = origin->bare;
+    status = build(engine, &options, origin);
     engine->options = NULL;
     kelp_map_deinit(&engine->moved);
     if (status != NULL) {
@@ -316,6 +332,7 @@ void kelp_engine_release(kelp_engine *engine) {
         engine->vtbl->destroy_engine(engine->foreign);
     kelp_engine_release(engine->refitted);
     destroy_program(engine, engine->program);
+    kelp_engine_packs_destroy(engine->packs);
     kelp_partition_deinit(&engine->partition);
     for (kelp_owned_block *block = engine->owned, *next; block != NULL; block = next) {
         next = block->next;
@@ -420,12 +437,14 @@ static size_t count_bf16(const kelp_program *program) {
 
 kelp_engine_stats kelp_engine_get_stats(const kelp_engine *engine) {
     size_t borrowed = 0, nodes = 0;
-    count_program(engine->program, &nodes, &borrowed);
+    if (engine->program != NULL)
+        count_program(engine->program, &nodes, &borrowed);
     for (const kelp_owned_block *block = engine->owned; block != NULL; block = block->next)
         borrowed -= borrowed < block->size_bytes ? borrowed : block->size_bytes;
     return (kelp_engine_stats){.nodes_loaded = engine->nodes_loaded,
                                .nodes_planned = nodes,
                                .weight_bytes_borrowed = borrowed,
                                .weight_bytes_packed = atomic_load(&engine->packed_bytes),
-                               .nodes_bf16 = count_bf16(engine->program)};
+                               .nodes_bf16 =
+                                   (engine->program != NULL ? count_bf16(engine->program) : 0)};
 }

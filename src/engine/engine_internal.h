@@ -4,12 +4,15 @@
 #define KELP_ENGINE_INTERNAL_H_
 
 #include "base/arena.h"
+#include "engine/packs.h"
 #include "engine/runtime.h"
 #include "graph/ir.h"
+#include "graph/save.h"
 #include "opset/body.h"
 #include "opset/env.h"
 #include "opset/partition.h"
 
+#include <kelp/engine_provider.h>
 #include <pthread.h>
 
 /* A node of the engine's graph, matched to its kernel. */
@@ -19,6 +22,7 @@ typedef struct kelp_engine_node {
     void *state;                        /* from kernel->create or the bridge */
     struct kelp_program *const *bodies; /* of the node's blocks, in the attributes' order */
     size_t body_count;
+    uint32_t index; /* among all of the engine that a plan would hold */
 } kelp_engine_node;
 
 /* A block with its kernels, shared by all contexts: what plans are made of. A plan takes in the
@@ -37,6 +41,13 @@ typedef struct kelp_owned_block {
     void *data;
     size_t size_bytes;
 } kelp_owned_block;
+
+/* The graph before the passes, in a plan whose bytes `engine->source` keeps. */
+typedef struct kelp_plan_source {
+    kelp_str model; /* empty: there is none */
+    uint64_t model_hash;
+    kelp_str parts[KELP_PART_COUNT];
+} kelp_plan_source;
 
 struct kelp_engine {
     _Atomic uint32_t references;
@@ -67,6 +78,10 @@ struct kelp_engine {
     struct kelp_engine *refitted; /* the one that contexts run since the last refit, or NULL */
     bool no_fusion;
     kelp_precision precision;
+    bool stripped;                      /* weights are missing until a refit brings them */
+    kelp_engine_packs *packs;           /* of a plan, or of one that is built; else NULL */
+    uint32_t nodes_made;                /* see kelp_engine_node.index */
+    kelp_plan_source refittable_source; /* of a plan that holds the graph before the passes too */
     /* of another provider; then nothing above but inputs, outputs and profiles is there */
     const struct kelp_engine_vtbl *vtbl; /* NULL: our own */
     const char *provider;
@@ -80,7 +95,9 @@ typedef struct kelp_engine_profile {
 
 /* Where a plan differs from a graph that is made into an engine. */
 typedef struct kelp_engine_origin {
-    bool prepared; /* the passes have run already */
+    bool prepared;                 /* the passes have run already */
+    bool bare;                     /* weights are missing: inputs and outputs alone */
+    kelp_engine_packs *take_packs; /* may be NULL; taken also when making fails */
 } kelp_engine_origin;
 kelp_status *kelp_engine_make(kelp_runtime *runtime, kelp_graph *graph,
                               const kelp_engine_options *options, const kelp_engine_origin *origin,
@@ -97,6 +114,19 @@ static inline kelp_engine *kelp_engine_current(kelp_engine *engine) {
 
 /* The context goes: its captures cannot be replayed any more. */
 void kelp_captures_orphan(kelp_context *context);
+
+/* Its weights are missing still. */
+static inline bool kelp_engine_is_stripped(const kelp_engine *engine) {
+    return engine->stripped && engine->refitted == NULL;
+}
+/* Bytes of weights that were stripped and have this name; 0: none were. */
+size_t kelp_engine_missing_bytes(const kelp_engine *engine, const char *name);
+/* FAILED_PRECONDITION that lists what is missing, for an engine of a stripped plan. */
+kelp_status *kelp_engine_check_complete(const kelp_engine *engine) KELP_MUST_USE;
+/* Plans for the shapes that a profile gives as its `which` (of kelp_profile_selector), or, without
+ * any, those of the network with open extents 1: kernels may pack for them. */
+kelp_status *kelp_engine_warm(kelp_engine *engine, const kelp_profile_shape *shapes, size_t count,
+                              int which) KELP_MUST_USE;
 
 /* ---- contexts of other providers (foreign.c) ---- */
 kelp_status *kelp_foreign_create(kelp_context *context) KELP_MUST_USE;

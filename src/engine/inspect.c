@@ -106,6 +106,14 @@ static void put_layers(kelp_json_writer *json, const kelp_block *block) {
     kelp_json_end_array(json);
 }
 
+/* What kernels use of the plan's packed weights. */
+static size_t taken_bytes(const kelp_engine *engine) {
+    size_t bytes = 0;
+    if (engine->packs != NULL)
+        (void)kelp_engine_packs_taken(engine->packs, &bytes);
+    return bytes;
+}
+
 static void write_json(const kelp_engine *engine, kelp_buf *out) {
     kelp_json_writer json;
     kelp_engine_stats stats = kelp_engine_get_stats(engine);
@@ -122,6 +130,10 @@ static void write_json(const kelp_engine *engine, kelp_buf *out) {
     kelp_json_put_u64(&json, stats.weight_bytes_borrowed);
     kelp_json_key(&json, "weight_bytes_packed");
     kelp_json_put_u64(&json, stats.weight_bytes_packed);
+    kelp_json_key(&json, "weight_bytes_packed_in_plan");
+    kelp_json_put_u64(&json, taken_bytes(engine));
+    kelp_json_key(&json, "stripped");
+    kelp_json_put_bool(&json, kelp_engine_is_stripped(engine));
     kelp_json_key(&json, "refittable");
     kelp_json_begin_array(&json);
     for (size_t i = 0; i < engine->refittable_count; i++)
@@ -151,10 +163,11 @@ static void write_text(const kelp_engine *engine, kelp_buf *out) {
     kelp_shape shape;
     kelp_buf_printf(out,
                     "engine '%s', provider %s: %zu layers, %zu bytes of weights in place, %zu "
-                    "packed, %zu refittable\n",
+                    "packed, %zu packed in the plan, %zu refittable%s\n",
                     engine->graph->info.graph_name, kelp_engine_provider_name(engine),
                     stats.nodes_planned, stats.weight_bytes_borrowed, stats.weight_bytes_packed,
-                    engine->refittable_count);
+                    taken_bytes(engine), engine->refittable_count,
+                    kelp_engine_is_stripped(engine) ? ", stripped of these" : "");
     for (size_t p = 0; p < engine->profile_count; p++)
         for (size_t i = 0; i < engine->input_count; i++) {
             if (!kelp_engine_profile_shape(engine, p, i, 0, &shape))

@@ -5,6 +5,7 @@
 #include <kelp/engine_provider.h>
 
 #include <stdio.h>
+#include <string.h>
 
 size_t kelp_engine_profile_count(const kelp_engine *engine) {
     return engine->profile_count;
@@ -50,6 +51,27 @@ kelp_status *kelp_engine_check_profile(const kelp_engine *engine, size_t profile
                       "input '%s' has the wrong shape for profile %zu: expected from %s to %s, "
                       "found %s%s",
                       engine->inputs[input].name, profile, least, most, found, other);
+}
+
+kelp_status *kelp_engine_warm(kelp_engine *engine, const kelp_profile_shape *shapes, size_t count,
+                              int which) {
+    kelp_context *context = NULL;
+    KELP_TRY(kelp_context_create(engine, &context));
+    kelp_status *status = NULL;
+    for (size_t i = 0; status == NULL && i < engine->input_count; i++) {
+        const kelp_io_info *info = &engine->inputs[i];
+        kelp_shape shape = {.rank = info->rank > 0 ? info->rank : 0};
+        for (int32_t axis = 0; axis < shape.rank; axis++)
+            shape.d[axis] = info->shape[axis] >= 0 ? info->shape[axis] : 1;
+        for (size_t k = 0; k < count; k++)
+            if (shapes[k].has_shape && strcmp(shapes[k].input, info->name) == 0)
+                shape = shapes[k].shapes[which];
+        status = kelp_tensor_init(&context->main.inputs[i], info->dtype, shape.rank, shape.d, NULL);
+    }
+    if (status == NULL)
+        status = kelp_context_prepare(context);
+    kelp_context_destroy(context);
+    return status;
 }
 
 /* The shape to plan the most memory for. */

@@ -78,8 +78,81 @@ static kelp_status *exchange(kelp_graph *graph, const kelp_weights *weights) {
     return NULL;
 }
 
+/* ---- a plan's graph before the passes ---- */
+static void release_graph(void *userp) {
+    kelp_graph_release(userp);
+}
+
+/* It may keep the plan's bytes longer than the engine. */
+static kelp_status *load_source(const kelp_engine *engine, kelp_graph **out) {
+    const kelp_plan_source *source = &engine->refittable_source;
+    const char *label = engine->source->info.label;
+    if (kelp_plan_hash(source->model.data, source->model.length) != source->model_hash)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "%s: the graph to refit was altered: its hash is not the one that it was "
+                          "written with",
+                          label);
+    if (engine->packs != NULL)
+        KELP_TRY(kelp_engine_packs_check_originals(engine->packs));
+    return kelp_graph_load_parts(engine->allocator, source->model, source->parts, label,
+                                 release_graph, kelp_graph_retain(engine->source), out);
+}
+
+static kelp_status *source_of(kelp_engine *engine, kelp_graph **out) {
+    kelp_engine *current = kelp_engine_current(engine);
+    if (current == engine && engine->refittable_source.model.length > 0)
+        return load_source(engine, out);
+    *out = kelp_graph_retain(current->source);
+    return NULL;
+}
+
+/* ---- stripped plans ---- */
+size_t kelp_engine_missing_bytes(const kelp_engine *engine, const char *name) {
+    const kelp_value *value = find_constant(engine->source->main, name);
+    kelp_str stripped = engine->refittable_source.parts[KELP_PART_STRIPPED];
+    uintptr_t begin = (uintptr_t)stripped.data,
+              at = value != NULL ? (uintptr_t)value->constant->data : 0;
+    return at >= begin && at < begin + stripped.length ? kelp_tensor_bytes(value->constant) : 0;
+}
+
+kelp_status *kelp_engine_check_complete(const kelp_engine *engine) {
+    kelp_buf names;
+    size_t count = 0;
+    if (!kelp_engine_is_stripped(engine))
+        return NULL;
+    kelp_buf_init(&names, engine->allocator);
+    for (size_t i = 0; i < engine->refittable_count; i++)
+        if (kelp_engine_missing_bytes(engine, engine->refittable[i]) > 0 && count++ < 20)
+            kelp_buf_printf(&names, "%s'%s'", count > 1 ? ", " : "", engine->refittable[i]);
+    if (count > 20)
+        kelp_buf_printf(&names, " and %zu more", count - 20);
+    const char *list = kelp_buf_cstr(&names);
+    kelp_status *status =
+        KELP_ERROR(KELP_FAILED_PRECONDITION,
+                   "%s: the plan was built without its weights: refit the engine first with %s",
+                   engine->source->info.label, list != NULL ? list : "all of them");
+    kelp_buf_deinit(&names);
+    return status;
+}
+
+/* The first refit of a stripped plan brings everything. */
+static kelp_status *check_all_given(const kelp_engine *engine, const kelp_weights *weights,
+                                    size_t count) {
+    for (size_t i = 0; kelp_engine_is_stripped(engine) && i < engine->refittable_count; i++) {
+        bool given = kelp_engine_missing_bytes(engine, engine->refittable[i]) == 0;
+        for (size_t k = 0; !given && k < count; k++)
+            given = strcmp(weights[k].name, engine->refittable[i]) == 0;
+        if (!given)
+            return KELP_ERROR(KELP_FAILED_PRECONDITION,
+                              "%s: the plan was built without its weights, and '%s' is not among "
+                              "those given",
+                              engine->source->info.label, engine->refittable[i]);
+    }
+    return NULL;
+}
+
 static kelp_status *refit(kelp_engine *engine, const kelp_weights *weights, size_t count) {
-    kelp_graph *graph = NULL;
+    kelp_graph *graph = NULL, *source = NULL;
     kelp_engine *fresh = NULL;
     kelp_engine_options options = {.struct_size = sizeof options,
                                    .disable_fusion = engine->no_fusion,
@@ -87,8 +160,10 @@ static kelp_status *refit(kelp_engine *engine, const kelp_weights *weights, size
                                    .max_plans = engine->max_plans};
     for (size_t i = 0; i < count; i++)
         KELP_TRY(check_name(engine, weights[i].name));
-    KELP_TRY(kelp_graph_clone_for_engine(kelp_engine_current(engine)->source, &graph));
-    kelp_status *status = NULL;
+    KELP_TRY(check_all_given(engine, weights, count));
+    KELP_TRY(source_of(engine, &source));
+    kelp_status *status = kelp_graph_clone_for_engine(source, &graph);
+    kelp_graph_release(source);
     for (size_t i = 0; status == NULL && i < count; i++)
         status = exchange(graph, &weights[i]);
     if (status == NULL)

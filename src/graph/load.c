@@ -630,14 +630,19 @@ kelp_status *kelp_graph_load_bytes(kelp_allocator allocator, const void *data, s
     return NULL;
 }
 
-kelp_status *kelp_graph_load_parts(kelp_allocator allocator, kelp_str model, kelp_str weights,
-                                   const char *label, void (*release)(void *userp), void *userp,
-                                   kelp_graph **out) {
+kelp_status *kelp_graph_load_parts(kelp_allocator allocator, kelp_str model,
+                                   const kelp_str parts[KELP_PART_COUNT], const char *label,
+                                   void (*release)(void *userp), void *userp, kelp_graph **out) {
+    static const char *const locations[] = {KELP_WEIGHTS_LOCATION, KELP_ORIGINALS_LOCATION,
+                                            KELP_STRIPPED_LOCATION};
     kelp_graph *graph = NULL;
-    kelp_onnx_file file = {.location = kelp_str_from(KELP_WEIGHTS_LOCATION),
-                           .mapping = {weights.data, weights.length}};
+    kelp_onnx_file files[KELP_PART_COUNT];
+    for (int i = 0; i < KELP_PART_COUNT; i++)
+        files[i] = (kelp_onnx_file){.location = kelp_str_from(locations[i]),
+                                    .mapping = {parts[i].data, parts[i].length},
+                                    .next = i + 1 < KELP_PART_COUNT ? &files[i + 1] : NULL};
     KELP_TRY(new_graph(allocator, (kelp_mapping){0}, release, userp, &graph));
-    kelp_status *status = read_model(graph, model, label, NULL, NULL, &file);
+    kelp_status *status = read_model(graph, model, label, NULL, NULL, files);
     if (status != NULL) {
         kelp_graph_release(graph);
         return status;

@@ -5,21 +5,22 @@
  */
 #include "graph/save.h"
 
+#include "base/checked.h"
 #include "graph/passes/passes.h"
 #include "onnx/write.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 typedef struct saver {
     const kelp_graph *graph;
     kelp_allocator allocator;
-    kelp_buf *weights;
+    kelp_graph_parts *parts;
     kelp_map names;    /* taken ones -> the value */
     kelp_map blocks;   /* address of a block -> its number + 1 */
     kelp_map captures; /* address of a value that stands for an outer one -> that one */
-    kelp_map places;   /* a tensor's bytes -> where they are in `weights`, + 1 */
     kelp_arena arena;  /* of keys */
 } saver;
 
@@ -91,41 +92,90 @@ static void put_external(kelp_buf *out, const char *key, const char *value, kelp
     kelp_wire_put_message(out, 13, entry);
 }
 
-/* Where the bytes lie in `weights`; bodies share constants with what is around them. */
-static kelp_status *place_bytes(saver *s, const kelp_tensor *tensor, size_t bytes, size_t *out) {
+/* Bodies share constants with what is around them, and models that are saved together theirs. */
+typedef struct place {
+    const void *data; /* these two are the key */
+    size_t bytes;
+    kelp_graph_part part;
+    size_t offset;
+} place;
+#define KEY_BYTES offsetof(place, part)
+
+void kelp_graph_parts_init(kelp_graph_parts *parts, kelp_allocator allocator) {
+    *parts = (kelp_graph_parts){.stripped_bytes = 0};
+    for (int i = 0; i < KELP_PART_COUNT; i++)
+        kelp_buf_init(&parts->bytes[i], allocator);
+    kelp_map_init(&parts->places, allocator);
+    kelp_arena_init(&parts->arena, allocator, 4 << 10);
+}
+
+void kelp_graph_parts_deinit(kelp_graph_parts *parts) {
+    for (int i = 0; i < KELP_PART_COUNT; i++)
+        kelp_buf_deinit(&parts->bytes[i]);
+    kelp_map_deinit(&parts->places);
+    kelp_arena_deinit(&parts->arena);
+}
+
+static const place *find_place(const kelp_graph_parts *parts, const kelp_tensor *tensor) {
+    place key = {.data = tensor->data, .bytes = kelp_tensor_bytes(tensor)};
+    return kelp_map_get(&parts->places, (kelp_str){(const char *)&key, KEY_BYTES});
+}
+
+bool kelp_graph_parts_find(const kelp_graph_parts *parts, const kelp_tensor *tensor,
+                           kelp_graph_part *out_part, size_t *out_offset) {
+    const place *found = find_place(parts, tensor);
+    if (found == NULL)
+        return false;
+    *out_part = found->part;
+    *out_offset = found->offset;
+    return true;
+}
+
+static kelp_status *place_bytes(kelp_graph_parts *parts, const kelp_tensor *tensor, size_t bytes,
+                                const place **out) {
     static const char zeros[64];
-    struct {
-        const void *data;
-        size_t bytes;
-    } range = {tensor->data, bytes}, *key = NULL;
-    void *found = kelp_map_get(&s->places, (kelp_str){(const char *)&range, sizeof range});
-    if (found == NULL) {
-        kelp_buf_append(s->weights, zeros, (64 - s->weights->length % 64) % 64);
-        found = (void *)(s->weights->length + 1);
-        key = kelp_arena_alloc(&s->arena, sizeof range, sizeof(void *));
-        if (key == NULL)
+    *out = find_place(parts, tensor);
+    if (*out != NULL)
+        return NULL;
+    kelp_graph_part part =
+        parts->choose != NULL ? parts->choose(parts->userp, tensor) : KELP_PART_WEIGHTS;
+    kelp_buf *buf = &parts->bytes[part];
+    place *made = kelp_arena_alloc(&parts->arena, sizeof *made, sizeof(void *));
+    if (made == NULL)
+        return kelp_status_oom();
+    *made = (place){.data = tensor->data, .bytes = bytes, .part = part};
+    if (part == KELP_PART_STRIPPED) {
+        made->offset = parts->stripped_bytes;
+        if (!kelp_size_add(made->offset, bytes, &parts->stripped_bytes) ||
+            !kelp_size_align(parts->stripped_bytes, 64, &parts->stripped_bytes))
             return kelp_status_oom();
-        memcpy(key, &range, sizeof range);
-        KELP_TRY(kelp_map_put(&s->places, (kelp_str){(const char *)key, sizeof range}, found));
-        kelp_buf_append(s->weights, tensor->data, bytes);
+    } else {
+        kelp_buf_append(buf, zeros, (64 - buf->length % 64) % 64);
+        made->offset = buf->length;
+        kelp_buf_append(buf, tensor->data, bytes);
     }
-    *out = (size_t)found - 1;
-    return NULL;
+    *out = made;
+    return kelp_map_put(&parts->places, (kelp_str){(const char *)made, KEY_BYTES}, made);
 }
 
 static kelp_status *save_bytes(saver *s, const kelp_tensor *tensor, kelp_buf *out) {
-    size_t bytes = kelp_tensor_bytes(tensor), offset = 0;
+    static const char *const locations[] = {KELP_WEIGHTS_LOCATION, KELP_ORIGINALS_LOCATION,
+                                            KELP_STRIPPED_LOCATION};
+    size_t bytes = kelp_tensor_bytes(tensor);
+    const place *at = NULL;
     kelp_buf entry;
     char number[32];
-    if (s->weights == NULL || bytes < 64) {
+    bool strips = s->parts != NULL && bytes > 0 && s->parts->choose != NULL &&
+                  s->parts->choose(s->parts->userp, tensor) == KELP_PART_STRIPPED;
+    if (s->parts == NULL || (bytes < 64 && !strips)) {
         kelp_wire_put_bytes(out, 9, tensor->data, bytes);
         return NULL;
     }
-    KELP_TRY(place_bytes(s, tensor, bytes, &offset));
+    KELP_TRY(place_bytes(s->parts, tensor, bytes, &at));
     kelp_buf_init(&entry, s->allocator);
     kelp_wire_put_i64(out, 14, 1);
-    put_external(out, "location", KELP_WEIGHTS_LOCATION, &entry);
-    snprintf(number, sizeof number, "%zu", offset);
+    put_external(out, "location", locations[at->part], &entry);
+    snprintf(number, sizeof number, "%zu", at->offset);
     put_external(out, "offset", number, &entry);
     snprintf(number, sizeof number, "%zu", bytes);
     put_external(out, "length", number, &entry);
@@ -229,9 +279,9 @@ static kelp_status *save_attr(saver *s, const kelp_attr *attr, kelp_buf *out) {
 
 static kelp_status *save_version(saver *s, const kelp_node *node, kelp_buf *out, kelp_buf *inner) {
     int64_t imported = kelp_graph_opset_version(s->graph, node->domain);
-    if (imported == node->opset_version || (s->weights == NULL && imported == 0))
+    if (imported == node->opset_version || (s->parts == NULL && imported == 0))
         return NULL;
-    if (s->weights == NULL)
+    if (s->parts == NULL)
         return KELP_ERROR(KELP_UNIMPLEMENTED,
                           "node '%s' (%s) is of opset version %lld, the model imports %lld of "
                           "domain '%s': ONNX has one",
@@ -293,7 +343,7 @@ static kelp_status *save_node(saver *s, const kelp_node *node, kelp_buf *out) {
 
 /* ---- blocks ---- */
 /* All its outputs are constants by now. */
-static bool is_folded(const kelp_node *node) {
+bool kelp_node_is_folded(const kelp_node *node) {
     size_t known = 0;
     for (size_t i = 0; i < node->output_count; i++)
         known += node->outputs[i] == NULL || node->outputs[i]->constant != NULL;
@@ -329,7 +379,7 @@ static kelp_status *save_graph(saver *s, const kelp_block *block, kelp_buf *out)
             KELP_TRY(save_constant(s, value, out));
     }
     for (size_t n = 0; n < block->node_count; n++)
-        if (!block->nodes[n]->removed && !is_folded(block->nodes[n]))
+        if (!block->nodes[n]->removed && !kelp_node_is_folded(block->nodes[n]))
             KELP_TRY(save_node(s, block->nodes[n], out));
     for (size_t i = 0; i < own_inputs; i++)
         KELP_TRY(save_value(s, block->inputs[i], 11, out));
@@ -398,20 +448,18 @@ static kelp_status *save_model(saver *s, kelp_buf *out) {
     return status != NULL ? status : kelp_buf_status(out);
 }
 
-kelp_status *kelp_graph_save(const kelp_graph *graph, kelp_buf *weights, kelp_buf *out) {
-    saver s = {.graph = graph, .allocator = out->allocator, .weights = weights};
+kelp_status *kelp_graph_save(const kelp_graph *graph, kelp_graph_parts *parts, kelp_buf *out) {
+    saver s = {.graph = graph, .allocator = out->allocator, .parts = parts};
     kelp_map_init(&s.names, s.allocator);
     kelp_map_init(&s.blocks, s.allocator);
     kelp_map_init(&s.captures, s.allocator);
-    kelp_map_init(&s.places, s.allocator);
     kelp_arena_init(&s.arena, s.allocator, 1 << 10);
     kelp_status *status = save_model(&s, out);
-    if (status == NULL && weights != NULL)
-        status = kelp_buf_status(weights);
+    for (int i = 0; status == NULL && parts != NULL && i < KELP_PART_COUNT; i++)
+        status = kelp_buf_status(&parts->bytes[i]);
     kelp_map_deinit(&s.names);
     kelp_map_deinit(&s.blocks);
     kelp_map_deinit(&s.captures);
-    kelp_map_deinit(&s.places);
     kelp_arena_deinit(&s.arena);
     return status;
 }

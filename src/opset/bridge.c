@@ -87,10 +87,12 @@ static kelp_status *run_kernel(const kelp_op_kernel *kernel, const kelp_op_env *
                          .plan = plan,
                          .env = env};
     void *state = NULL;
+    kelp_status *status = NULL;
     KELP_TRY(kelp_opset_check_lists(kernel, &args));
     if (kernel->create != NULL && (kernel->flags & KELP_OP_STATE_OPTIONAL) == 0)
-        KELP_TRY(kernel->create(node, env, &state));
-    kelp_status *status = kernel->reshape(state, &args);
+        status = kernel->create(node, env, &state);
+    if (status == NULL)
+        status = kernel->reshape(state, &args);
     if (status == NULL && args.deferred)
         status =
             KELP_ERROR(KELP_INTERNAL, "operator '%s' defers its shape although its data is there",
@@ -110,7 +112,7 @@ static kelp_status *run_kernel(const kelp_op_kernel *kernel, const kelp_op_env *
     }
     if (status == NULL)
         status = kernel->invoke(state, &args);
-    if (kernel->destroy != NULL)
+    if (kernel->destroy != NULL && state != NULL)
         kernel->destroy(state, kelp_op_env_allocator(env));
     return status;
 }

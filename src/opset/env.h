@@ -21,6 +21,7 @@ struct kelp_op_env {
     const kelp_op_stop *stop; /* NULL: cannot be cancelled */
     kelp_arena *arena;        /* behind kelp_op_env_alloc; NULL: there is none */
     struct kelp_body *bodies; /* of the node that is run, see body.h */
+    kelp_op_pack_site pack;   /* of the node that is made */
 };
 
 #endif

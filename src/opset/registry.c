@@ -27,6 +27,11 @@ kelp_status *kelp_opset_registry_create(kelp_allocator allocator, kelp_opset_reg
     return NULL;
 }
 
+static void destroy_entry(kelp_allocator allocator, kelp_opset_entry *e) {
+    kelp_free(allocator, e->links, e->link_count * sizeof *e->links);
+    kelp_free(allocator, e, sizeof *e);
+}
+
 void kelp_opset_registry_destroy(kelp_opset_registry *registry) {
     if (registry == NULL)
         return;
@@ -34,7 +39,7 @@ void kelp_opset_registry_destroy(kelp_opset_registry *registry) {
         kelp_opset_entry *entry = registry->entries[i - 1];
         if (entry->backend->destroy != NULL)
             entry->backend->destroy(entry->self);
-        kelp_free(registry->allocator, entry, sizeof *entry);
+        destroy_entry(registry->allocator, entry);
     }
     kelp_free(registry->allocator, registry->entries,
               registry->capacity * sizeof *registry->entries);
@@ -49,16 +54,28 @@ static bool same_domain(const char *a, const char *b) {
     return strcmp(a, b) == 0;
 }
 
-static const kelp_opset_op *find_op(const kelp_opset *opset, const char *domain, const char *name,
-                                    int64_t version) {
-    if (!same_domain(opset->domain, domain))
-        return NULL;
-    for (size_t i = 0; i < opset->op_count; i++) {
-        const kelp_opset_op *op = &opset->ops[i];
-        if (version >= op->since_version &&
-            version <= (op->until_version ? op->until_version : opset->version) &&
-            strcmp(op->name, name) == 0)
-            return op;
+/* ---- operators by name ---- */
+static uint32_t bucket_of(const char *name) {
+    uint32_t hash = 0;
+    for (; *name != '\0'; name++)
+        hash = hash * 31 + (uint8_t)*name;
+    return (hash ^ hash >> 8) % KELP_OPSET_BUCKETS;
+}
+
+/* Chains keep the order of declaration: the first that covers a node is it. */
+static kelp_status *index_ops(kelp_allocator allocator, kelp_opset_entry *e) {
+    size_t count = e->atomic->op_count, at;
+    for (size_t k = 0; k < e->extension_count; k++)
+        count += e->extensions[k].op_count;
+    KELP_TRY(kelp_alloc_zero(allocator, count + 1, sizeof *e->links, (void **)&e->links));
+    at = e->link_count = count + 1;
+    for (size_t k = e->extension_count + 1; k-- > 0;) {
+        const kelp_opset *opset = k > 0 ? &e->extensions[k - 1] : e->atomic;
+        for (size_t i = opset->op_count; i-- > 0;) {
+            uint32_t *first = &e->first[bucket_of(opset->ops[i].name)];
+            e->links[--at] = (struct kelp_opset_link){opset, &opset->ops[i], *first};
+            *first = (uint32_t)at;
+        }
     }
     return NULL;
 }
@@ -174,10 +191,12 @@ kelp_status *kelp_opset_register(kelp_opset_registry *registry, const kelp_opset
     memcpy(&entry->table, backend, KELP_MIN(backend->struct_size, sizeof entry->table));
     kelp_status *status = check_entry(registry, entry);
     if (status == NULL)
+        status = index_ops(registry->allocator, entry);
+    if (status == NULL)
         status = kelp_grow(registry->allocator, (void **)&registry->entries, &registry->capacity,
                            registry->count + 1, sizeof *registry->entries);
     if (status != NULL) {
-        kelp_free(registry->allocator, entry, sizeof *entry);
+        destroy_entry(registry->allocator, entry);
         return status;
     }
     registry->entries[registry->count++] = entry;
@@ -188,10 +207,15 @@ const kelp_opset_op *kelp_opset_entry_find(const kelp_opset_entry *entry, const 
     const char *domain = kelp_node_domain(node);
     const char *name = kelp_node_op_type(node);
     int64_t version = kelp_node_opset_version(node);
-    const kelp_opset_op *op = find_op(entry->atomic, domain, name, version);
-    for (size_t k = 0; op == NULL && k < entry->extension_count; k++)
-        op = find_op(&entry->extensions[k], domain, name, version);
-    return op;
+    for (uint32_t at = entry->first[bucket_of(name)]; at != 0; at = entry->links[at].next) {
+        const kelp_opset *opset = entry->links[at].opset;
+        const kelp_opset_op *op = entry->links[at].op;
+        if (version >= op->since_version &&
+            version <= (op->until_version ? op->until_version : opset->version) &&
+            strcmp(op->name, name) == 0 && same_domain(opset->domain, domain))
+            return op;
+    }
+    return NULL;
 }
 
 bool kelp_opset_find(const kelp_opset_registry *registry, const kelp_node *node,

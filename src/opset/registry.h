@@ -9,6 +9,8 @@
 
 #include <stdatomic.h>
 
+#define KELP_OPSET_BUCKETS 256
+
 /* The table as this Kelp knows it: what an older author's table has not is NULL. */
 typedef struct kelp_opset_entry {
     const kelp_opset_backend *backend; /* as registered */
@@ -17,6 +19,15 @@ typedef struct kelp_opset_entry {
     const kelp_opset *atomic;
     const kelp_opset *extensions;
     size_t extension_count;
+    /* operators by a hash of their names: the first of a chain, and the next; numbers count through
+     * all opsets, from 1 */
+    uint32_t first[KELP_OPSET_BUCKETS];
+    struct kelp_opset_link {
+        const kelp_opset *opset;
+        const kelp_opset_op *op;
+        uint32_t next;
+    } * links;
+    size_t link_count;
 } kelp_opset_entry;
 
 struct kelp_opset_registry {

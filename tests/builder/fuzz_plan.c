@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans as bytes from anywhere: refused in words, or an engine whose outputs can be asked for. The
+/* Plans as bytes from anywhere: refused in words, or an engine that can be asked and refitted. The
  * hashes are made right first, so that what lies behind them is reached. */
 #include "engine/plan_file.h"
 
@@ -24,7 +24,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     kelp_plan_file_seal(bytes, size);
     kelp_status *status = kelp_engine_load(runtime, bytes, size, "plan", NULL, NULL, &engine);
     if (status == NULL)
+        status = kelp_engine_refit(engine, NULL, 0); /* from the graph before the passes */
+    if (engine != NULL) {
+        kelp_status_free(status);
         status = kelp_context_create(engine, &context);
+    }
     kelp_status_free(status);
     kelp_context_destroy(context);
     kelp_engine_release(engine);

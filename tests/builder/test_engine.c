@@ -371,13 +371,12 @@ static void plans_that_were_altered_are_refused(void **state) {
     char *bytes = NULL;
     assert_int_equal(posix_memalign((void **)&bytes, 64, size + 64), 0);
     const altered cases[] = {
-        {8, 8, KELP_FAILED_PRECONDITION, "version 9"},
+        {8, 8, KELP_FAILED_PRECONDITION, "version 10"},
         {20, 5, KELP_FAILED_PRECONDITION, "byte order"},
         {33, 'y', KELP_INVALID_ARGUMENT, "head was altered"},
         {70, 1, KELP_INVALID_ARGUMENT, "head was altered"},
-        {200, 'x', KELP_INVALID_ARGUMENT, "section 0 (information) was altered"},
-        {500, 77, KELP_INVALID_ARGUMENT, "section 1 (graph) was altered"},
-        {size - 1, 77, KELP_INVALID_ARGUMENT, "was altered"},
+        {330, 'x', KELP_INVALID_ARGUMENT, "section 0 (information) was altered"},
+        {700, 77, KELP_INVALID_ARGUMENT, "section 1 (graph) was altered"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         memcpy(bytes, kelp_blob_data(plan), size);

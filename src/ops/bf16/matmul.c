@@ -5,6 +5,7 @@
  * bfloat16; sums and everything else are floats. The pass kelp_pass_bf16 puts it there when an
  * engine is asked for KELP_PRECISION_BF16.
  */
+#include "base/alloc.h"
 #include "ops/bf16/gemm.h"
 #include "ops/linear/batch.h"
 #include "ops/linear/gemm.h"
@@ -16,9 +17,8 @@ typedef struct matmul_plan {
 } matmul_plan;
 
 typedef struct matmul_weights {
-    size_t size_bytes; /* of all, this struct included */
     int64_t k, n;
-    _Alignas(64) kelp_bf16_pair panels[];
+    kelp_op_packed panels; /* kelp_bf16_pair */
 } matmul_weights;
 
 static kelp_status *matmul_create(const kelp_node *node, const kelp_op_env *env, void **out_state) {
@@ -29,28 +29,33 @@ static kelp_status *matmul_create(const kelp_node *node, const kelp_op_env *env,
                           "MatMulBf16 expects a constant matrix of floats as its second input");
     bool turned = kelp_node_attr_i64(node, "transB", 0) != 0;
     int64_t k = b->shape[turned ? 1 : 0], n = b->shape[turned ? 0 : 1];
-    size_t pairs, size_bytes;
-    if (!kelp_bf16_packed_size(k, n, &pairs) ||
-        !kelp_size_mul(pairs, sizeof(kelp_bf16_pair), &size_bytes) ||
-        !kelp_size_add(size_bytes, sizeof(matmul_weights), &size_bytes))
-        return kelp_status_oom();
+    kelp_op_packing packing = {.layout = "bf16/1", .inputs = 1u << 1, .replaces = 1u << 1};
     kelp_allocator allocator = kelp_op_env_allocator(env);
-    matmul_weights *weights = allocator.realloc(allocator.userp, NULL, 0, size_bytes, 64);
-    if (weights == NULL)
+    kelp_op_pack_site site = kelp_op_env_pack_site(env);
+    matmul_weights *weights = NULL;
+    void *room = NULL;
+    size_t pairs;
+    if (!kelp_bf16_packed_size(k, n, &pairs) ||
+        !kelp_size_mul(pairs, sizeof(kelp_bf16_pair), &packing.size_bytes))
         return kelp_status_oom();
-    *weights = (matmul_weights){.size_bytes = size_bytes, .k = k, .n = n};
-    if (turned)
-        kelp_bf16_pack_turned(kelp_bf16_get(), b->data, k, k, n, weights->panels);
-    else
-        kelp_bf16_pack(kelp_bf16_get(), b->data, n, k, n, weights->panels);
+    KELP_TRY(KELP_NEW(allocator, matmul_weights, &weights));
     *out_state = weights;
+    weights->k = k;
+    weights->n = n;
+    KELP_TRY(kelp_op_pack(&site, allocator, &packing, &weights->panels, &room));
+    if (room != NULL && turned)
+        kelp_bf16_pack_turned(kelp_bf16_get(), b->data, k, k, n, room);
+    else if (room != NULL)
+        kelp_bf16_pack(kelp_bf16_get(), b->data, n, k, n, room);
     return NULL;
 }
 
 static void matmul_destroy(void *state, kelp_allocator allocator) {
     matmul_weights *weights = state;
-    if (weights != NULL)
-        allocator.realloc(allocator.userp, weights, weights->size_bytes, 0, 64);
+    if (weights == NULL)
+        return;
+    kelp_op_unpack(&weights->panels, allocator);
+    kelp_free(allocator, weights, sizeof *weights);
 }
 
 static kelp_status *matmul_reshape(const void *state, kelp_op_args *args) {
@@ -86,7 +91,7 @@ static kelp_status *matmul_invoke(const void *state, kelp_op_args *args) {
     kelp_bf16_gemm_run(
         args->env, &(kelp_bf16_gemm){
                        .a = args->inputs[0]->data,
-                       .panels = weights->panels,
+                       .panels = weights->panels.data,
                        .c = args->outputs[0]->data,
                        .m = p->b.m,
                        .n = p->b.n,

@@ -6,6 +6,8 @@
  */
 #include "ops/linear/gemm.h"
 
+#include <stdio.h>
+
 #define K_SLICE 384
 
 typedef struct blocking {
@@ -72,6 +74,10 @@ static void run_block(const kelp_simd *simd, const kelp_gemm *g, int64_t row, in
 bool kelp_gemm_packed_size(const kelp_simd *simd, int64_t k, int64_t n, size_t *out_floats) {
     size_t columns = (size_t)round_to(n, simd->tile_columns);
     return kelp_size_mul((size_t)k, columns, out_floats);
+}
+
+void kelp_gemm_layout(const kelp_simd *simd, const char *what, char out[KELP_OP_LAYOUT_MAX + 1]) {
+    snprintf(out, KELP_OP_LAYOUT_MAX + 1, "%s/1/%d", what, (int)simd->tile_columns);
 }
 
 void kelp_gemm_pack(const kelp_simd *simd, const void *b, int64_t k, int64_t n, float *out) {

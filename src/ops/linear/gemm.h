@@ -23,6 +23,9 @@ typedef struct kelp_gemm {
  * `simd` is the table that will run. Floats of the result; false when that overflows. */
 bool kelp_gemm_packed_size(const kelp_simd *simd, int64_t k, int64_t n, size_t *out_floats);
 void kelp_gemm_pack(const kelp_simd *simd, const void *b, int64_t k, int64_t n, float *out);
+/* The name of that layout for kelp_op_pack, behind `what`: "what/1/32". The number in the middle
+ * goes up when the layout changes. */
+void kelp_gemm_layout(const kelp_simd *simd, const char *what, char out[KELP_OP_LAYOUT_MAX + 1]);
 /* The same of B as it lies turned, [n,k] with rows `stride` apart. */
 void kelp_gemm_pack_turned(const kelp_simd *simd, const void *b, int64_t stride, int64_t k,
                            int64_t n, float *out);

@@ -9,8 +9,7 @@
 #include "ops/widened.h"
 
 typedef struct gemm_state {
-    float *turned_b; /* NULL: B is read where it lies, or turned by each invoke */
-    size_t bytes;
+    kelp_op_packed turned_b; /* without a state B is read where it lies, or turned by each invoke */
 } gemm_state;
 
 typedef struct gemm_plan {
@@ -29,20 +28,23 @@ static void turn(const kelp_op_env *env, const kelp_tensor *tensor, float *to) {
 static kelp_status *gemm_create(const kelp_node *node, const kelp_op_env *env, void **out_state) {
     const kelp_value *value = kelp_node_input_count(node) > 1 ? kelp_node_input(node, 1) : NULL;
     const kelp_tensor *b = value != NULL ? kelp_value_constant(value) : NULL;
+    kelp_op_packing packing = {.layout = "turned/1", .inputs = 1u << 1, .replaces = 1u << 1};
     gemm_state *state = NULL;
+    void *room = NULL;
     if (b == NULL || b->rank != 2 || b->dtype != KELP_F32 || kelp_tensor_bytes(b) == 0 ||
         kelp_node_attr_i64(node, "transB", 0) == 0)
         return NULL;
     kelp_allocator allocator = kelp_op_env_allocator(env);
+    kelp_op_pack_site site = kelp_op_env_pack_site(env);
+    packing.size_bytes = kelp_tensor_bytes(b);
     KELP_TRY(KELP_NEW(allocator, gemm_state, &state));
-    state->bytes = kelp_tensor_bytes(b);
-    kelp_status *status =
-        kelp_alloc_aligned(allocator, state->bytes, 64, (void **)&state->turned_b);
+    kelp_status *status = kelp_op_pack(&site, allocator, &packing, &state->turned_b, &room);
     if (status != NULL) {
         kelp_free(allocator, state, sizeof *state);
         return status;
     }
-    turn(env, b, state->turned_b);
+    if (room != NULL)
+        turn(env, b, room);
     *out_state = state;
     return NULL;
 }
@@ -51,7 +53,7 @@ static void gemm_destroy(void *state, kelp_allocator allocator) {
     gemm_state *s = state;
     if (s == NULL)
         return;
-    kelp_free_aligned(allocator, s->turned_b, s->bytes, 64);
+    kelp_op_unpack(&s->turned_b, allocator);
     kelp_free(allocator, s, sizeof *s);
 }
 
@@ -100,7 +102,7 @@ static const void *matrix_b(const gemm_state *state, const kelp_op_args *args) {
     const gemm_plan *p = args->plan;
     if (!p->turn_b)
         return args->inputs[1]->data;
-    return state != NULL ? state->turned_b : turned(args, args->inputs[1], p->b_offset);
+    return state != NULL ? state->turned_b.data : turned(args, args->inputs[1], p->b_offset);
 }
 
 static void gemm_f32(const gemm_state *state, const kelp_op_args *args, float alpha, float beta) {

@@ -4,6 +4,7 @@
  * activation). Constant float matrices are laid out in panels once, when the kernel is made.
  * Source: ONNX operator specification.
  */
+#include "base/alloc.h"
 #include "ops/linear/batch.h"
 #include "ops/linear/gemm.h"
 #include "ops/widened.h"
@@ -16,8 +17,7 @@ typedef struct matmul_plan {
 /* ---- weights ---- */
 typedef struct matmul_weights {
     const kelp_simd *simd; /* the table that they are laid out for */
-    size_t size_bytes;     /* of all, this struct included */
-    float panels[];
+    kelp_op_packed panels;
 } matmul_weights;
 
 /* Weights below this are read where they lie: they stay in cache, and so does the time to find
@@ -28,36 +28,45 @@ static kelp_status *matmul_create(const kelp_node *node, const kelp_op_env *env,
     const kelp_value *value = kelp_node_input(node, 1);
     const kelp_tensor *b = value != NULL ? kelp_value_constant(value) : NULL;
     const kelp_simd *simd = kelp_simd_get();
+    char layout[KELP_OP_LAYOUT_MAX + 1];
+    kelp_op_packing packing = {.layout = layout, .inputs = 1u << 1, .replaces = 1u << 1};
     size_t floats;
+    void *room = NULL;
     if (b == NULL || b->rank != 2 || b->dtype != KELP_F32 ||
         kelp_tensor_elements(b) < PACK_MIN_ELEMENTS)
         return NULL;
-    size_t size_bytes;
     if (!kelp_gemm_packed_size(simd, b->shape[0], b->shape[1], &floats) ||
-        !kelp_size_mul(floats, sizeof(float), &size_bytes) ||
-        !kelp_size_add(size_bytes, sizeof(matmul_weights), &size_bytes))
+        !kelp_size_mul(floats, sizeof(float), &packing.size_bytes))
         return NULL;
+    kelp_gemm_layout(simd, "gemm", layout);
     kelp_allocator allocator = kelp_op_env_allocator(env);
-    matmul_weights *weights = allocator.realloc(allocator.userp, NULL, 0, size_bytes, 64);
-    if (weights == NULL)
-        return kelp_status_oom();
+    kelp_op_pack_site site = kelp_op_env_pack_site(env);
+    matmul_weights *weights = NULL;
+    KELP_TRY(KELP_NEW(allocator, matmul_weights, &weights));
+    kelp_status *status = kelp_op_pack(&site, allocator, &packing, &weights->panels, &room);
+    if (status != NULL) {
+        kelp_free(allocator, weights, sizeof *weights);
+        return status;
+    }
     weights->simd = simd;
-    weights->size_bytes = size_bytes;
-    kelp_gemm_pack(simd, b->data, b->shape[0], b->shape[1], weights->panels);
+    if (room != NULL)
+        kelp_gemm_pack(simd, b->data, b->shape[0], b->shape[1], room);
     *out_state = weights;
     return NULL;
 }
 
 static void matmul_destroy(void *state, kelp_allocator allocator) {
     matmul_weights *weights = state;
-    if (weights != NULL)
-        allocator.realloc(allocator.userp, weights, weights->size_bytes, 0, 64);
+    if (weights == NULL)
+        return;
+    kelp_op_unpack(&weights->panels, allocator);
+    kelp_free(allocator, weights, sizeof *weights);
 }
 
 /* NULL when there are none, or when the instruction set was limited since they were laid out. */
 static const float *panels_of(const void *state) {
     const matmul_weights *weights = state;
-    return weights != NULL && weights->simd == kelp_simd_get() ? weights->panels : NULL;
+    return weights != NULL && weights->simd == kelp_simd_get() ? weights->panels.data : NULL;
 }
 
 static kelp_status *matmul_shapes(kelp_op_args *args) {

@@ -46,8 +46,7 @@ static void dequantize(const kelp_tensor *x, const kelp_tensor *scale, const kel
 
 /* ---- constant weights, in panels ---- */
 typedef struct merged_state {
-    float *packed;
-    size_t bytes;
+    kelp_op_packed packed;
 } merged_state;
 
 static const kelp_tensor *constant(const kelp_node *node, int32_t index) {
@@ -57,27 +56,39 @@ static const kelp_tensor *constant(const kelp_node *node, int32_t index) {
     return value != NULL ? kelp_value_constant(value) : NULL;
 }
 
-static kelp_status *pack_weights(const kelp_tensor *w, const kelp_tensor *scale,
-                                 const kelp_tensor *zero, kelp_allocator allocator,
-                                 merged_state *state) {
-    const kelp_simd *simd = kelp_simd_get();
+static kelp_status *lay_weights(const kelp_tensor *w, const kelp_tensor *scale,
+                                const kelp_tensor *zero, kelp_allocator allocator, float *room) {
     int64_t k = w->shape[0], n = w->shape[1];
-    size_t floats, plain_bytes;
+    size_t plain_bytes;
     float *plain = NULL;
-    if (!kelp_gemm_packed_size(simd, k, n, &floats) ||
-        !kelp_size_mul(floats, sizeof(float), &state->bytes) ||
-        !kelp_size_mul((size_t)kelp_tensor_elements(w), sizeof(float), &plain_bytes))
+    if (!kelp_size_mul((size_t)kelp_tensor_elements(w), sizeof(float), &plain_bytes))
         return kelp_status_oom();
     KELP_TRY(kelp_alloc_aligned(allocator, plain_bytes, 64, (void **)&plain));
     if (scale != NULL)
         dequantize(w, scale, zero, n, plain);
     else
         kelp_ops_read_f32s(w, 0, k * n, plain);
-    kelp_status *status = kelp_alloc_aligned(allocator, state->bytes, 64, (void **)&state->packed);
-    if (status == NULL)
-        kelp_gemm_pack(simd, plain, k, n, state->packed);
+    kelp_gemm_pack(kelp_simd_get(), plain, k, n, room);
     kelp_free_aligned(allocator, plain, plain_bytes, 64);
-    return status;
+    return NULL;
+}
+
+static kelp_status *pack_weights(const kelp_tensor *w, const kelp_tensor *scale,
+                                 const kelp_tensor *zero, const kelp_op_env *env,
+                                 merged_state *state) {
+    const kelp_simd *simd = kelp_simd_get();
+    kelp_allocator allocator = kelp_op_env_allocator(env);
+    kelp_op_pack_site site = kelp_op_env_pack_site(env);
+    char layout[KELP_OP_LAYOUT_MAX + 1];
+    kelp_op_packing packing = {.layout = layout, .inputs = 1u << 1, .replaces = 1u << 1};
+    size_t floats;
+    void *room = NULL;
+    if (!kelp_gemm_packed_size(simd, w->shape[0], w->shape[1], &floats) ||
+        !kelp_size_mul(floats, sizeof(float), &packing.size_bytes))
+        return kelp_status_oom();
+    kelp_gemm_layout(simd, "merged", layout);
+    KELP_TRY(kelp_op_pack(&site, allocator, &packing, &state->packed, &room));
+    return room != NULL ? lay_weights(w, scale, zero, allocator, room) : NULL;
 }
 
 static bool is_one_or(const kelp_tensor *x, int64_t count) {
@@ -99,20 +110,15 @@ static kelp_status *merged_create(const kelp_node *node, const kelp_op_env *env,
         return NULL; /* read as they come; reshape says what is wrong */
     kelp_allocator allocator = kelp_op_env_allocator(env);
     KELP_TRY(KELP_NEW(allocator, merged_state, &state));
-    kelp_status *status = pack_weights(w, scale, zero, allocator, state);
-    if (status != NULL) {
-        kelp_free(allocator, state, sizeof *state);
-        return status;
-    }
     *out_state = state;
-    return NULL;
+    return pack_weights(w, scale, zero, env, state);
 }
 
 static void merged_destroy(void *state, kelp_allocator allocator) {
     merged_state *s = state;
     if (s == NULL)
         return;
-    kelp_free_aligned(allocator, s->packed, s->bytes, 64);
+    kelp_op_unpack(&s->packed, allocator);
     kelp_free(allocator, s, sizeof *s);
 }
 
@@ -247,7 +253,7 @@ static void project(const merged_state *state, const kelp_op_args *args, const m
                      .lda = p->inputs,
                      .ldb = p->width,
                      .ldc = p->width,
-                     .packed = state != NULL ? state->packed : NULL};
+                     .packed = state != NULL ? state->packed.data : NULL};
     job.bias = kelp_ops_wide_get(args, at_place(args, places->bias), p->bias_wide);
     kelp_gemm_run(args->env, &job, 1);
 }

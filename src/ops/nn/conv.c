@@ -163,7 +163,7 @@ static kelp_status *conv_reshape(const void *state, kelp_op_args *args) {
     if (p->groups == 1 && kelp_ops_in(args, 3) == NULL &&
         kelp_conv_narrow_pays(p->batch * p->w.out_size, p->in_channels * p->w.kernel_size,
                               p->out_channels))
-        p->panels = kelp_conv_narrow_panels(state, simd);
+        KELP_TRY(kelp_conv_narrow_panels(state, simd, &p->panels));
     if (p->panels != NULL)
         return narrow_reserve(p, args, simd);
     p->lanes = p->groups == 1 && !p->pointwise && kelp_ops_in(args, 3) == NULL &&

@@ -12,12 +12,12 @@
 /* ---- weights ---- */
 struct kelp_conv_state {
     kelp_allocator allocator;
+    kelp_op_pack_site site;
     const void *weights;
     int64_t depth, channels;
     pthread_mutex_t lock;
     const kelp_simd *simd; /* the table that panels are laid out for */
-    float *panels;
-    size_t size_bytes;
+    kelp_op_packed panels;
 };
 
 kelp_status *kelp_conv_state_create(const kelp_node *node, const kelp_op_env *env,
@@ -30,6 +30,7 @@ kelp_status *kelp_conv_state_create(const kelp_node *node, const kelp_op_env *en
     kelp_conv_state *state = NULL;
     KELP_TRY(KELP_NEW(kelp_op_env_allocator(env), kelp_conv_state, &state));
     state->allocator = kelp_op_env_allocator(env);
+    state->site = kelp_op_env_pack_site(env);
     state->weights = w->data;
     state->channels = w->shape[0];
     state->depth = kelp_tensor_elements(w) / w->shape[0];
@@ -42,37 +43,43 @@ void kelp_conv_state_destroy(void *userp, kelp_allocator allocator) {
     kelp_conv_state *state = userp;
     if (state == NULL)
         return;
-    if (state->panels != NULL)
-        state->allocator.realloc(state->allocator.userp, state->panels, state->size_bytes, 0, 64);
+    kelp_op_unpack(&state->panels, allocator);
     pthread_mutex_destroy(&state->lock);
     kelp_free(allocator, state, sizeof *state);
 }
 
-static void make_panels(kelp_conv_state *state, const kelp_simd *simd) {
-    size_t floats, bytes;
+static kelp_status *make_panels(kelp_conv_state *state, const kelp_simd *simd) {
+    char layout[KELP_OP_LAYOUT_MAX + 1];
+    kelp_op_packing packing = {.layout = layout,
+                               .inputs = 1u << 1}; /* other shapes read it still */
+    size_t floats;
+    void *room = NULL;
     if (!kelp_gemm_packed_size(simd, state->depth, state->channels, &floats) ||
-        !kelp_size_mul(floats, sizeof(float), &bytes))
-        return;
-    float *panels = state->allocator.realloc(state->allocator.userp, NULL, 0, bytes, 64);
-    if (panels == NULL)
-        return;
-    kelp_gemm_pack_turned(simd, state->weights, state->depth, state->depth, state->channels,
-                          panels);
-    state->panels = panels;
-    state->size_bytes = bytes;
+        !kelp_size_mul(floats, sizeof(float), &packing.size_bytes))
+        return NULL;
+    kelp_gemm_layout(simd, "gemm", layout);
+    KELP_TRY(kelp_op_pack(&state->site, state->allocator, &packing, &state->panels, &room));
+    if (room != NULL)
+        kelp_gemm_pack_turned(simd, state->weights, state->depth, state->depth, state->channels,
+                              room);
     state->simd = simd;
+    return NULL;
 }
 
-const float *kelp_conv_narrow_panels(const kelp_conv_state *shared, const kelp_simd *simd) {
-    if (shared == NULL)
-        return NULL;
+kelp_status *kelp_conv_narrow_panels(const kelp_conv_state *shared, const kelp_simd *simd,
+                                     const float **out) {
     kelp_conv_state *state = (kelp_conv_state *)shared; /* all contexts' own, behind the lock */
+    kelp_status *status = NULL;
+    *out = NULL;
+    if (state == NULL)
+        return NULL;
     pthread_mutex_lock(&state->lock);
-    if (state->panels == NULL)
-        make_panels(state, simd);
-    const float *panels = state->simd == simd ? state->panels : NULL;
+    if (state->panels.data == NULL)
+        status = make_panels(state, simd);
+    if (state->simd == simd)
+        *out = state->panels.data;
     pthread_mutex_unlock(&state->lock);
-    return panels;
+    return status;
 }
 
 /* A tile of the usual order has 12 channels and 32 positions, of which these fill a part. */

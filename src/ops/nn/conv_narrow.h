@@ -16,9 +16,10 @@ void kelp_conv_state_destroy(void *state, kelp_allocator allocator);
 
 /* Whether that pays, for `positions` output positions of all images. */
 bool kelp_conv_narrow_pays(int64_t positions, int64_t depth, int64_t out_channels);
-/* The weights turned, for the current instruction set; NULL when they are not constant or there is
- * no memory: then the convolution runs another way. Any thread. */
-const float *kelp_conv_narrow_panels(const kelp_conv_state *state, const kelp_simd *simd);
+/* The weights turned, for the current instruction set; NULL when they are not constant: then the
+ * convolution runs another way. Any thread. */
+kelp_status *kelp_conv_narrow_panels(const kelp_conv_state *state, const kelp_simd *simd,
+                                     const float **out) KELP_MUST_USE;
 
 typedef struct kelp_conv_narrow {
     const kelp_window *w;

@@ -4,6 +4,7 @@
  * input, and what comes out is added to where it belongs, row by row. Source: ONNX operator
  * specification, ConvTranspose-22.
  */
+#include "base/alloc.h"
 #include "ops/linear/gemm.h"
 #include "ops/nn/conv_wide.h"
 #include "ops/widened.h"
@@ -24,8 +25,7 @@ typedef struct transposed {
 
 /* Weights that are known beforehand, turned once. */
 typedef struct turned {
-    size_t size_bytes; /* of all, this struct included */
-    float weights[];
+    kelp_op_packed weights;
 } turned;
 
 /* [groups x input channels, outputs] to [groups, outputs, input channels]; outputs are channels and
@@ -43,25 +43,33 @@ static kelp_status *transposed_create(const kelp_node *node, const kelp_op_env *
     const kelp_value *value = kelp_node_input_count(node) > 1 ? kelp_node_input(node, 1) : NULL;
     const kelp_tensor *w = value != NULL ? kelp_value_constant(value) : NULL;
     int64_t groups = kelp_node_attr_i64(node, "group", 1);
-    size_t size_bytes;
+    kelp_op_packing packing = {.layout = "turned/1", .inputs = 1u << 1, .replaces = 1u << 1};
+    turned *state = NULL;
+    void *room = NULL;
     if (w == NULL || w->dtype != KELP_F32 || w->rank < 3 || groups < 1 ||
-        w->shape[0] % groups != 0 || kelp_tensor_elements(w) == 0 ||
-        !kelp_size_add(kelp_tensor_bytes(w), sizeof(turned), &size_bytes))
+        w->shape[0] % groups != 0 || kelp_tensor_elements(w) == 0)
         return NULL;
     kelp_allocator allocator = kelp_op_env_allocator(env);
-    turned *state = allocator.realloc(allocator.userp, NULL, 0, size_bytes, 64);
-    if (state == NULL)
-        return kelp_status_oom();
-    state->size_bytes = size_bytes;
-    turn(w->data, groups, w->shape[0] / groups, kelp_ops_product(w->shape, 1, w->rank),
-         state->weights);
+    kelp_op_pack_site site = kelp_op_env_pack_site(env);
+    packing.size_bytes = kelp_tensor_bytes(w);
+    KELP_TRY(KELP_NEW(allocator, turned, &state));
+    kelp_status *status = kelp_op_pack(&site, allocator, &packing, &state->weights, &room);
+    if (status != NULL) {
+        kelp_free(allocator, state, sizeof *state);
+        return status;
+    }
+    if (room != NULL)
+        turn(w->data, groups, w->shape[0] / groups, kelp_ops_product(w->shape, 1, w->rank), room);
     *out_state = state;
     return NULL;
 }
 
 static void transposed_destroy(void *state, kelp_allocator allocator) {
-    if (state != NULL)
-        allocator.realloc(allocator.userp, state, ((turned *)state)->size_bytes, 0, 64);
+    turned *s = state;
+    if (s == NULL)
+        return;
+    kelp_op_unpack(&s->weights, allocator);
+    kelp_free(allocator, s, sizeof *s);
 }
 
 static int64_t list_at(const kelp_op_args *args, const char *name, size_t count, size_t index,
@@ -290,7 +298,7 @@ static kelp_status *transposed_invoke(const void *state, kelp_op_args *args) {
         return NULL;
     }
     if (known != NULL) {
-        p->weights = known->weights;
+        p->weights = known->weights.data;
     } else {
         float *to = (float *)(void *)((char *)args->scratch + p->weights_offset);
         turn(args->inputs[1]->data, p->groups, p->in_channels, p->out_channels * p->kernel_size,

@@ -27,7 +27,7 @@ typedef struct conv_plan {
     kelp_act act;
     bool padded, direct; /* direct: rows of the product lie in the frame */
     int64_t frame[KELP_WINDOW_AXES], frame_bytes, plain_bytes, row_bytes;
-    size_t plain, frames, rows, weights, finish, taps;
+    size_t plain, frames, rows, weights, buffer, finish, taps;
     /* of an invoke */
     const kelp_op_args *args;
     const kelp_int8 *loops;
@@ -54,8 +54,7 @@ static void *at_offset(const kelp_op_args *args, size_t offset) {
 /* ---- constant weights ---- */
 typedef struct conv_state {
     kelp_int8_conv_weights b;
-    void *memory;
-    size_t bytes;
+    kelp_op_packed packed;
 } conv_state;
 
 static const kelp_tensor *constant(const kelp_node *node, int place, bool *out_there) {
@@ -74,21 +73,25 @@ static kelp_status *conv_create(const kelp_node *node, const kelp_op_env *env, v
     kelp_int8_conv_shape shape;
     kelp_allocator allocator = kelp_op_env_allocator(env);
     conv_state *state = NULL;
-    size_t bytes;
+    kelp_op_packing packing = {
+        .layout = KELP_INT8_CONV_LAYOUT, .inputs = 1u << places->b, .replaces = 1u << places->b};
+    size_t buffer_bytes;
+    void *room = NULL, *buffer = NULL;
     if (w == NULL || (has_zero && zero == NULL) ||
         !kelp_int8_conv_shape_of(w, zero, kelp_node_attr_i64(node, "group", 1), &shape))
         return NULL; /* reshape says what is wrong */
-    if (!kelp_int8_conv_weights_size(&shape, &bytes))
+    if (!kelp_int8_conv_weights_size(&shape, &packing.size_bytes, &buffer_bytes))
         return kelp_status_oom();
+    kelp_op_pack_site site = kelp_op_env_pack_site(env);
     KELP_TRY(KELP_NEW(allocator, conv_state, &state));
-    kelp_status *status = kelp_alloc_aligned(allocator, bytes, 64, &state->memory);
-    if (status != NULL) {
-        kelp_free(allocator, state, sizeof *state);
-        return status;
-    }
-    state->bytes = bytes;
-    kelp_int8_conv_weights_lay(kelp_int8_get(), &shape, w, zero, state->memory, &state->b);
     *out_state = state;
+    KELP_TRY(kelp_op_pack(&site, allocator, &packing, &state->packed, &room));
+    if (room != NULL) {
+        KELP_TRY(kelp_alloc_aligned(allocator, buffer_bytes, 64, &buffer));
+        kelp_int8_conv_weights_lay(kelp_int8_get(), &shape, w, zero, room, buffer);
+        kelp_free_aligned(allocator, buffer, buffer_bytes, 64);
+    }
+    kelp_int8_conv_weights_view(&shape, state->packed.data, &state->b);
     return NULL;
 }
 
@@ -96,7 +99,7 @@ static void conv_destroy(void *state, kelp_allocator allocator) {
     conv_state *s = state;
     if (s == NULL)
         return;
-    kelp_free_aligned(allocator, s->memory, s->bytes, 64);
+    kelp_op_unpack(&s->packed, allocator);
     kelp_free(allocator, s, sizeof *s);
 }
 
@@ -168,10 +171,11 @@ static kelp_status *reserve(kelp_op_args *args, conv_plan *p, const void *state)
         KELP_TRY(kelp_ops_scratch(args, w->kernel_size, sizeof(int64_t), &p->taps));
     if (state != NULL)
         return NULL;
-    size_t bytes;
-    if (!kelp_int8_conv_weights_size(&p->shape, &bytes))
+    size_t bytes, buffer_bytes;
+    if (!kelp_int8_conv_weights_size(&p->shape, &bytes, &buffer_bytes))
         return kelp_status_oom();
-    return kelp_ops_scratch(args, 1, bytes, &p->weights);
+    KELP_TRY(kelp_ops_scratch(args, 1, bytes, &p->weights));
+    return kelp_ops_scratch(args, 1, buffer_bytes, &p->buffer);
 }
 
 static kelp_status *conv_reshape(const void *state, kelp_op_args *args) {
@@ -360,12 +364,14 @@ static void prepare(const void *state, kelp_op_args *args, const kelp_int8_place
     p->args = args;
     p->loops = kelp_int8_get();
     p->flip = args->inputs[0]->dtype == KELP_I8 ? 0x80 : 0;
-    if (s != NULL)
+    if (s != NULL) {
         p->b = s->b;
-    else
+    } else {
         kelp_int8_conv_weights_lay(p->loops, &p->shape, args->inputs[places->b],
                                    kelp_int8_place(args, places->b_zero),
-                                   at_offset(args, p->weights), &p->b);
+                                   at_offset(args, p->weights), at_offset(args, p->buffer));
+        kelp_int8_conv_weights_view(&p->shape, at_offset(args, p->weights), &p->b);
+    }
     p->product = (kelp_int8_product){
         .a_zero = kelp_int8_zero(kelp_int8_place(args, places->a_zero), 0) + p->flip,
         .b = {.k = p->row_bytes,

@@ -27,16 +27,26 @@ static bool group_size(const kelp_int8_conv_shape *s, int64_t *out_depth, size_t
                               kelp_size_align(*out_bytes, 64, out_bytes);
 }
 
-/* Panels of the groups; the turned weights of one group; balance and zeros of all. */
-bool kelp_int8_conv_weights_size(const kelp_int8_conv_shape *s, size_t *out_bytes) {
+/* Panels of the groups; balance and zeros of all. In the buffer: the turned weights of one group.
+ */
+bool kelp_int8_conv_weights_size(const kelp_int8_conv_shape *s, size_t *out_bytes,
+                                 size_t *out_buffer_bytes) {
     int64_t depth;
     size_t each, all, turned, more;
     return group_size(s, &depth, &each) && kelp_size_mul(each, (size_t)s->groups, &all) &&
            kelp_size_align(all, 64, &all) &&
            kelp_size_mul((size_t)depth, (size_t)s->out_channels, &turned) &&
-           kelp_size_align(turned, 64, &turned) && kelp_size_add(all, turned, &all) &&
+           kelp_size_align(turned, 64, out_buffer_bytes) &&
            kelp_size_mul((size_t)(s->groups * s->out_channels), 2 * sizeof(int32_t), &more) &&
-           kelp_size_add(all, more, out_bytes);
+           kelp_size_add(all, more, &all) && kelp_size_align(all, 64, out_bytes);
+}
+
+static size_t balance_offset(const kelp_int8_conv_shape *s, size_t *out_each) {
+    int64_t depth = 0;
+    size_t all = 0;
+    (void)group_size(s, &depth, out_each); /* fits, or there were no memory */
+    (void)kelp_size_align(*out_each * (size_t)s->groups, 64, &all);
+    return all;
 }
 
 static int32_t byte_at(const kelp_tensor *tensor, int64_t index) {
@@ -60,19 +70,14 @@ static void lay_depthwise(const kelp_int8_conv_shape *s, const kelp_tensor *weig
 
 void kelp_int8_conv_weights_lay(const kelp_int8 *loops, const kelp_int8_conv_shape *s,
                                 const kelp_tensor *weights, const kelp_tensor *zero, void *memory,
-                                kelp_int8_conv_weights *out) {
-    int64_t depth = 0, n = s->out_channels;
-    size_t each = 0, all = 0, turned_bytes = 0;
-    (void)group_size(s, &depth, &each); /* fits, or there were no memory */
-    (void)kelp_size_align(each * (size_t)s->groups, 64, &all);
-    (void)kelp_size_align((size_t)(depth * n), 64, &turned_bytes);
+                                void *buffer) {
+    int64_t depth = s->in_channels * s->taps, n = s->out_channels;
+    size_t each = 0, offset = balance_offset(s, &each);
     int8_t *panels = memory;
-    uint8_t *turned = (uint8_t *)memory + all;
-    int32_t *balance = (int32_t *)(void *)(turned + turned_bytes), *zeros = balance + s->groups * n;
-    bool any = false;
-    *out = (kelp_int8_conv_weights){.panels = panels, .group_bytes = each, .balance = balance};
+    uint8_t *turned = buffer;
+    int32_t *balance = (int32_t *)(void *)((char *)memory + offset),
+            *zeros = balance + s->groups * n;
     if (s->depthwise) {
-        out->taps = memory;
         lay_depthwise(s, weights, zero, memory, balance);
         return;
     }
@@ -97,9 +102,24 @@ void kelp_int8_conv_weights_lay(const kelp_int8 *loops, const kelp_int8_conv_sha
         for (int64_t j = 0; j < n; j++) {
             balance[g * n + j] = laid.balance[j];
             zeros[g * n + j] = laid.zeros != NULL ? laid.zeros[j] : laid.zero;
-            any = any || zeros[g * n + j] != zeros[0];
         }
     }
+}
+
+void kelp_int8_conv_weights_view(const kelp_int8_conv_shape *s, const void *memory,
+                                 kelp_int8_conv_weights *out) {
+    int64_t channels = s->groups * s->out_channels;
+    size_t each = 0, offset = balance_offset(s, &each);
+    const int32_t *balance = (const int32_t *)(const void *)((const char *)memory + offset);
+    const int32_t *zeros = balance + channels;
+    bool any = false;
+    *out = (kelp_int8_conv_weights){.panels = memory, .group_bytes = each, .balance = balance};
+    if (s->depthwise) {
+        out->taps = memory;
+        return;
+    }
+    for (int64_t j = 0; j < channels; j++)
+        any = any || zeros[j] != zeros[0];
     out->zeros = any ? zeros : NULL;
-    out->zero = s->groups * n > 0 ? zeros[0] : 0;
+    out->zero = channels > 0 ? zeros[0] : 0;
 }

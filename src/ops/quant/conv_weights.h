@@ -23,10 +23,16 @@ typedef struct kelp_int8_conv_weights {
  * when they do not fit. */
 bool kelp_int8_conv_shape_of(const kelp_tensor *weights, const kelp_tensor *zero, int64_t groups,
                              kelp_int8_conv_shape *out);
-bool kelp_int8_conv_weights_size(const kelp_int8_conv_shape *shape, size_t *out_bytes);
+/* Bytes that they take, and those of a buffer that laying them out takes; multiples of 64. */
+bool kelp_int8_conv_weights_size(const kelp_int8_conv_shape *shape, size_t *out_bytes,
+                                 size_t *out_buffer_bytes);
+#define KELP_INT8_CONV_LAYOUT "int8conv/1" /* for kelp_op_pack; with every table */
 /* `memory` has the size above and is 64-byte aligned. */
 void kelp_int8_conv_weights_lay(const kelp_int8 *loops, const kelp_int8_conv_shape *shape,
                                 const kelp_tensor *weights, const kelp_tensor *zero, void *memory,
-                                kelp_int8_conv_weights *out);
+                                void *buffer);
+/* Where things are in `memory`, which was laid out. */
+void kelp_int8_conv_weights_view(const kelp_int8_conv_shape *shape, const void *memory,
+                                 kelp_int8_conv_weights *out);
 
 #endif

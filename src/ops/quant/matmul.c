@@ -29,8 +29,7 @@ static const struct {
 
 typedef struct product_state {
     kelp_int8_weights weights;
-    void *memory;
-    size_t bytes;
+    kelp_op_packed packed;
 } product_state;
 
 typedef struct product_plan {
@@ -96,20 +95,21 @@ static kelp_status *product_create(const kelp_node *node, const kelp_op_env *env
     if ((zeros != 1 && zeros != n) || (zero != NULL && zero->dtype != b->dtype))
         return NULL; /* reshape says what is wrong */
     kelp_allocator allocator = kelp_op_env_allocator(env);
+    kelp_op_pack_site site = kelp_op_env_pack_site(env);
+    kelp_op_packing packing = {
+        .layout = KELP_INT8_LAYOUT, .inputs = 1u << places->b, .replaces = 1u << places->b};
     product_state *state = NULL;
-    size_t bytes;
-    if (!kelp_int8_weights_size(k, n, &bytes))
+    void *room = NULL;
+    if (!kelp_int8_weights_size(k, n, &packing.size_bytes))
         return kelp_status_oom();
     KELP_TRY(KELP_NEW(allocator, product_state, &state));
-    kelp_status *status = kelp_alloc_aligned(allocator, bytes, 64, &state->memory);
-    if (status != NULL) {
-        kelp_free(allocator, state, sizeof *state);
-        return status;
-    }
-    state->bytes = bytes;
-    kelp_int8_matrix matrix = {b->data, b->dtype, k, n, turned ? 1 : n, turned ? k : 1, zero, 0};
-    kelp_int8_weights_lay(kelp_int8_get(), &matrix, state->memory, &state->weights);
     *out_state = state;
+    KELP_TRY(kelp_op_pack(&site, allocator, &packing, &state->packed, &room));
+    kelp_int8_matrix matrix = {b->data, b->dtype, k, n, turned ? 1 : n, turned ? k : 1, zero, 0};
+    if (room != NULL)
+        kelp_int8_weights_lay(kelp_int8_get(), &matrix, room, &state->weights);
+    else
+        kelp_int8_weights_view(k, n, state->packed.data, &state->weights);
     return NULL;
 }
 
@@ -117,7 +117,7 @@ static void product_destroy(void *state, kelp_allocator allocator) {
     product_state *s = state;
     if (s == NULL)
         return;
-    kelp_free_aligned(allocator, s->memory, s->bytes, 64);
+    kelp_op_unpack(&s->packed, allocator);
     kelp_free(allocator, s, sizeof *s);
 }
 

@@ -52,7 +52,7 @@ void kelp_int8_weights_lay(const kelp_int8 *loops, const kelp_int8_matrix *b, vo
     int32_t *balance = (int32_t *)(void *)(to + panels * bytes),
             *zeros = balance + panels * COLUMNS;
     uint8_t flip = b->dtype == KELP_U8 ? 0x80 : 0;
-    bool many = b->zero != NULL && kelp_tensor_elements(b->zero) > 1, any = false;
+    bool many = b->zero != NULL && kelp_tensor_elements(b->zero) > 1;
     if (panels > 0)
         memset(balance, 0, (size_t)panels * 2 * COLUMNS * sizeof *balance);
     for (int64_t column = 0; column < b->n; column += COLUMNS, to += bytes) {
@@ -68,13 +68,22 @@ void kelp_int8_weights_lay(const kelp_int8 *loops, const kelp_int8_matrix *b, vo
                            : b->zero->dtype == KELP_I8 ? ((const int8_t *)b->zero->data)[at]
                                                        : ((const uint8_t *)b->zero->data)[at];
             zeros[j] = zero - flip;
-            any = any || zeros[j] != zeros[0];
             /* as unsigned: the sums of long rows wrap around, which the products do as well */
             balance[j] = (int32_t)((uint32_t)balance[j] - (uint32_t)b->k * (uint32_t)zeros[j]);
         }
     }
-    *out = (kelp_int8_weights){
-        b->k, b->n, memory, balance, any ? zeros : NULL, b->n > 0 ? zeros[0] : 0};
+    kelp_int8_weights_view(b->k, b->n, memory, out);
+}
+
+void kelp_int8_weights_view(int64_t k, int64_t n, const void *memory, kelp_int8_weights *out) {
+    int64_t panels = round_to(n, COLUMNS) / COLUMNS;
+    const int8_t *bytes = memory;
+    const int32_t *balance = (const int32_t *)(const void *)(bytes + panels * panel_bytes(k)),
+                  *zeros = balance + panels * COLUMNS;
+    bool any = false;
+    for (int64_t j = 0; j < n; j++)
+        any = any || zeros[j] != zeros[0];
+    *out = (kelp_int8_weights){k, n, memory, balance, any ? zeros : NULL, n > 0 ? zeros[0] : 0};
 }
 
 /* ---- blocks ---- */

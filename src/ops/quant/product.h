@@ -31,9 +31,12 @@ typedef struct kelp_int8_weights {
 
 /* Bytes that the laid out matrix takes; false when that overflows. */
 bool kelp_int8_weights_size(int64_t k, int64_t n, size_t *out_bytes);
+#define KELP_INT8_LAYOUT "int8/1" /* for kelp_op_pack; with every table */
 /* Lays it out in `memory`, which is 64-byte aligned and outlives it. */
 void kelp_int8_weights_lay(const kelp_int8 *loops, const kelp_int8_matrix *b, void *memory,
                            kelp_int8_weights *out);
+/* Where things are in `memory`, which was laid out for k and n. */
+void kelp_int8_weights_view(int64_t k, int64_t n, const void *memory, kelp_int8_weights *out);
 
 /* ---- the product ---- */
 /* y = round((sum · scale + bias) less what is below) and so on, see kelp_int8_row; then the

@@ -16,11 +16,11 @@
 enum { A, W, SCALE, ZERO, BIAS };
 
 typedef struct weights_state {
-    size_t size_bytes;
     int64_t k, n, panels;
     bool has_zeros;
-    float *scale, *zero; /* of panels * WIDTH columns */
-    int8_t *bytes;       /* panels of [k][WIDTH] */
+    const float *scale, *zero; /* of panels * WIDTH columns */
+    const int8_t *bytes;       /* panels of [k][WIDTH] */
+    kelp_op_packed packed;     /* all of them, one behind the other */
 } weights_state;
 
 typedef struct weights_plan {
@@ -53,66 +53,73 @@ static kelp_status *check_constants(const kelp_node *node) {
                              "scales and zero points of the whole or of columns");
 }
 
-/* Scales, zero points, bytes: one behind the other. */
-static kelp_status *new_state(kelp_allocator allocator, int64_t k, int64_t n, weights_state **out) {
-    int64_t panels = (n + WIDTH - 1) / WIDTH;
+static bool packed_size(int64_t k, int64_t panels, size_t *out) {
     size_t columns, bytes, numbers;
-    if (!kelp_size_mul((size_t)panels, WIDTH, &columns) ||
-        !kelp_size_mul(columns, (size_t)k, &bytes) ||
-        !kelp_size_mul(columns, 2 * sizeof(float), &numbers) ||
-        !kelp_size_add(bytes, numbers, &bytes) || !kelp_size_add(bytes, 64, &bytes) ||
-        !kelp_size_add(bytes, sizeof(weights_state), &bytes))
-        return kelp_status_oom();
-    weights_state *state = NULL;
-    KELP_TRY(kelp_alloc_aligned(allocator, bytes, 64, (void **)&state));
-    float *scale = (float *)(void *)((char *)state + (sizeof *state + 63) / 64 * 64);
-    *state = (weights_state){.size_bytes = bytes,
-                             .k = k,
-                             .n = n,
-                             .panels = panels,
-                             .scale = scale,
-                             .zero = scale + columns,
-                             .bytes = (int8_t *)(scale + 2 * columns)};
-    *out = state;
-    return NULL;
+    return kelp_size_mul((size_t)panels, WIDTH, &columns) &&
+           kelp_size_mul(columns, (size_t)k, &bytes) &&
+           kelp_size_mul(columns, 2 * sizeof(float), &numbers) &&
+           kelp_size_add(bytes, numbers, out);
 }
 
-static kelp_status *weights_create(const kelp_node *node, const kelp_op_env *env,
-                                   void **out_state) {
-    const kelp_tensor *w = constant(node, W), *scale = constant(node, SCALE),
-                      *zero = constant(node, ZERO);
-    weights_state *s = NULL;
-    KELP_TRY(check_constants(node));
-    int64_t k = w->shape[0], n = w->shape[1];
-    KELP_TRY(new_state(kelp_op_env_allocator(env), k, n, &s));
+static void lay(const kelp_tensor *w, const kelp_tensor *scale, const kelp_tensor *zero,
+                const weights_state *s, float *to_scale) {
+    int64_t columns = s->panels * WIDTH;
+    float *to_zero = to_scale + columns;
+    int8_t *to = (int8_t *)(to_zero + columns);
     uint8_t flip = w->dtype == KELP_U8 ? 0x80 : 0;
-    for (int64_t j = 0; j < s->panels * WIDTH; j++) {
-        s->scale[j] =
-            j < n ? (float)kelp_ops_read_f64(scale, kelp_tensor_elements(scale) > 1 ? j : 0) : 0;
+    for (int64_t j = 0; j < columns; j++) {
+        to_scale[j] =
+            j < s->n ? (float)kelp_ops_read_f64(scale, kelp_tensor_elements(scale) > 1 ? j : 0) : 0;
         int64_t at = zero != NULL && kelp_tensor_elements(zero) > 1 ? j : 0;
-        s->zero[j] =
-            zero != NULL && j < n ? (float)(kelp_ops_read_i64(zero, at) - flip) : (float)-flip;
-        s->has_zeros = s->has_zeros || s->zero[j] != 0;
+        to_zero[j] =
+            zero != NULL && j < s->n ? (float)(kelp_ops_read_i64(zero, at) - flip) : (float)-flip;
     }
-    int8_t *to = s->bytes;
     for (int64_t panel = 0; panel < s->panels; panel++) {
-        size_t count = (size_t)KELP_MIN((int64_t)WIDTH, n - panel * WIDTH);
+        size_t count = (size_t)KELP_MIN((int64_t)WIDTH, s->n - panel * WIDTH);
         const uint8_t *from = (const uint8_t *)w->data + panel * WIDTH;
-        for (int64_t i = 0; i < k; i++, to += WIDTH, from += n) {
+        for (int64_t i = 0; i < s->k; i++, to += WIDTH, from += s->n) {
             memcpy(to, from, count);
             memset(to + count, flip, WIDTH - count);
             for (int j = 0; flip != 0 && j < WIDTH; j++)
                 to[j] = (int8_t)((uint8_t)to[j] ^ flip);
         }
     }
+}
+
+static kelp_status *weights_create(const kelp_node *node, const kelp_op_env *env,
+                                   void **out_state) {
+    const kelp_tensor *w = constant(node, W), *scale = constant(node, SCALE),
+                      *zero = constant(node, ZERO);
+    kelp_allocator allocator = kelp_op_env_allocator(env);
+    kelp_op_pack_site site = kelp_op_env_pack_site(env);
+    kelp_op_packing packing = {.layout = "bytes/1", .inputs = 1u << W, .replaces = 1u << W};
+    weights_state *s = NULL;
+    void *room = NULL;
+    KELP_TRY(check_constants(node));
+    KELP_TRY(KELP_NEW(allocator, weights_state, &s));
     *out_state = s;
+    s->k = w->shape[0];
+    s->n = w->shape[1];
+    s->panels = (s->n + WIDTH - 1) / WIDTH;
+    if (!packed_size(s->k, s->panels, &packing.size_bytes))
+        return kelp_status_oom();
+    KELP_TRY(kelp_op_pack(&site, allocator, &packing, &s->packed, &room));
+    if (room != NULL)
+        lay(w, scale, zero, s, room);
+    s->scale = s->packed.data;
+    s->zero = s->scale + s->panels * WIDTH;
+    s->bytes = (const int8_t *)(s->zero + s->panels * WIDTH);
+    for (int64_t j = 0; j < s->panels * WIDTH; j++)
+        s->has_zeros = s->has_zeros || s->zero[j] != 0;
     return NULL;
 }
 
 static void weights_destroy(void *state, kelp_allocator allocator) {
     weights_state *s = state;
-    if (s != NULL)
-        kelp_free_aligned(allocator, s, s->size_bytes, 64);
+    if (s == NULL)
+        return;
+    kelp_op_unpack(&s->packed, allocator);
+    kelp_free(allocator, s, sizeof *s);
 }
 
 static kelp_status *weights_reshape(const void *state, kelp_op_args *args) {

@@ -13,8 +13,7 @@
 #include <strings.h>
 
 typedef struct rnn_state {
-    float *packed; /* W of each direction, then R of each */
-    size_t floats;
+    kelp_op_packed packed; /* floats: W of each direction, then R of each */
 } rnn_state;
 
 typedef struct rnn_plan {
@@ -181,7 +180,11 @@ static kelp_status *rnn_create(const kelp_node *node, const kelp_op_env *env, vo
     kelp_rnn rnn = {.kind = kind_of(node), .quantizes = quantized};
     pack_sizes sizes;
     rnn_state *state = NULL;
-    size_t all, bytes;
+    char layout[KELP_OP_LAYOUT_MAX + 1];
+    kelp_op_packing packing = {
+        .layout = layout, .inputs = 1u << W | 1u << R, .replaces = 1u << W | 1u << R};
+    void *room = NULL;
+    size_t all;
     if (w == NULL || r == NULL || kelp_tensor_bytes(w) == 0 || w->rank != 3 || r->rank != 3 ||
         (quantized && !are_parameters(in, w)))
         return NULL;
@@ -192,21 +195,18 @@ static kelp_status *rnn_create(const kelp_node *node, const kelp_op_env *env, vo
     rnn.hidden = r->shape[3 - row];
     if (rnn.directions > 2 || w->shape[row] != rnn.gates * rnn.hidden ||
         r->shape[0] != w->shape[0] || r->shape[row] != w->shape[row] ||
-        !sizes_of(&rnn, &sizes, &all) || !kelp_size_mul(all, sizeof(float), &bytes))
+        !sizes_of(&rnn, &sizes, &all) || !kelp_size_mul(all, sizeof(float), &packing.size_bytes))
         return NULL; /* reshape says what is wrong */
     kelp_allocator allocator = kelp_op_env_allocator(env);
+    kelp_op_pack_site site = kelp_op_env_pack_site(env);
+    kelp_gemm_layout(kelp_simd_get(), quantized ? "qrnn" : "rnn", layout);
     KELP_TRY(KELP_NEW(allocator, rnn_state, &state));
-    state->floats = all;
-    kelp_status *status = kelp_alloc_aligned(allocator, bytes, 64, (void **)&state->packed);
-    if (status != NULL) {
-        kelp_free(allocator, state, sizeof *state);
-        return status;
-    }
-    if (quantized)
-        pack_quantized(&rnn, in, state->packed);
-    else
-        pack(&rnn, w->data, r->data, state->packed);
     *out_state = state;
+    KELP_TRY(kelp_op_pack(&site, allocator, &packing, &state->packed, &room));
+    if (room != NULL && quantized)
+        pack_quantized(&rnn, in, room);
+    else if (room != NULL)
+        pack(&rnn, w->data, r->data, room);
     return NULL;
 }
 
@@ -214,7 +214,7 @@ static void rnn_destroy(void *state, kelp_allocator allocator) {
     rnn_state *s = state;
     if (s == NULL)
         return;
-    kelp_free_aligned(allocator, s->packed, s->floats * sizeof(float), 64);
+    kelp_op_unpack(&s->packed, allocator);
     kelp_free(allocator, s, sizeof *s);
 }
 
@@ -447,7 +447,7 @@ static void use_weights(const rnn_state *state, const kelp_op_args *args, const 
                         kelp_rnn_data *data) {
     const kelp_rnn *rnn = &p->rnn;
     if (state != NULL) {
-        use_packed(rnn, state->packed, data);
+        use_packed(rnn, state->packed.data, data);
     } else if (rnn->quantizes) {
         pack_quantized(rnn, args->inputs, at_offset(args, p->packed));
         use_packed(rnn, at_offset(args, p->packed), data);

@@ -1,0 +1,518 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What plans hold besides the graph: packed weights, the graph to refit, and what was stripped.
+ * Altered ones are refused when they are used, those for another machine are packed anew; answers
+ * are the same bits whichever way. */
+#include "builder/support.h"
+#include "engine/plan_file.h"
+#include "ops/ops.h"
+#include "support/failing_allocator.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define DEPTH 48
+#define WIDTH 40
+#define KERNEL (WIDTH * 16 * 3)
+
+static float table[DEPTH * WIDTH], other[DEPTH * WIDTH], kernel[KERNEL], filters[KERNEL];
+static float shift[WIDTH];
+
+static void fill(float *to, size_t count, uint32_t seed) {
+    for (size_t i = 0; i < count; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        to[i] = (float)(seed >> 8) / (float)(1 << 24) - 0.5f;
+    }
+}
+
+static int fill_all(void **state) {
+    (void)state;
+    fill(table, DEPTH * WIDTH, 1);
+    fill(other, DEPTH * WIDTH, 2);
+    fill(kernel, KERNEL, 3);
+    fill(filters, KERNEL, 4);
+    fill(shift, WIDTH, 5);
+    return 0;
+}
+
+/* x [batch,48] · table, gelu, as [batch,40,1] through a convolution of few positions (packed when
+ * shapes are known) and one the other way. */
+static kelp_status *add_layers(kelp_network *network) {
+    kelp_net_tensor *x = NULL;
+    kelp_layer *w = NULL, *layer = NULL;
+    kelp_shuffle image = {
+        .struct_size = sizeof image, .reshape_given = true, .reshape = dims(4, 0, 40, 1, 1)};
+    kelp_window window = {
+        .struct_size = sizeof window, .pre_padding = {0, 1}, .post_padding = {0, 1}};
+    KELP_TRY(kelp_network_add_input(network, "x", KELP_F32, dims(2, -1, DEPTH), &x));
+    KELP_TRY(kelp_network_add_constant(network, dims(2, DEPTH, WIDTH),
+                                       (kelp_weights){KELP_F32, table, DEPTH * WIDTH, "table"},
+                                       &w));
+    KELP_TRY(kelp_network_add_matrix_multiply(network, x, KELP_MATRIX_NONE, out_of(w),
+                                              KELP_MATRIX_NONE, &layer));
+    KELP_TRY(kelp_network_add_constant(network, dims(2, 1, WIDTH),
+                                       (kelp_weights){KELP_F32, shift, WIDTH, "shift"}, &w));
+    KELP_TRY(kelp_network_add_elementwise(network, out_of(layer), out_of(w), KELP_ELEMENTWISE_SUM,
+                                          &layer));
+    KELP_TRY(kelp_network_add_shuffle(network, out_of(layer), &image, &layer));
+    KELP_TRY(kelp_network_add_convolution(network, out_of(layer), 16, dims(2, 1, 3),
+                                          (kelp_weights){KELP_F32, kernel, KERNEL, "kernel"},
+                                          (kelp_weights){0}, &window, &layer));
+    KELP_TRY(kelp_network_add_deconvolution(network, out_of(layer), 40, dims(2, 1, 3),
+                                            (kelp_weights){KELP_F32, filters, KERNEL, "filters"},
+                                            (kelp_weights){0}, NULL, &layer));
+    KELP_TRY(kelp_net_tensor_set_name(out_of(layer), "y"));
+    return kelp_network_mark_output(network, out_of(layer));
+}
+
+/* A plan as a file would be: at an address that is aligned. */
+typedef struct plan {
+    char *data;
+    size_t size;
+} plan;
+
+static plan build(bench *b, uint32_t flags) {
+    kelp_blob *blob = NULL;
+    plan p = {0};
+    bench_open(b);
+    check_ok(add_layers(b->network));
+    check_ok(kelp_builder_config_set_flags(b->config, flags));
+    check_ok(kelp_builder_build(b->builder, b->network, b->config, &blob));
+    p.size = kelp_blob_size(blob);
+    assert_int_equal((uintptr_t)kelp_blob_data(blob) % 64, 0);
+    assert_int_equal(posix_memalign((void **)&p.data, 64, p.size + 64), 0);
+    memcpy(p.data, kelp_blob_data(blob), p.size);
+    kelp_blob_release(blob);
+    return p;
+}
+
+static void drop(bench *b, plan *p) {
+    bench_close(b);
+    free(p->data);
+}
+
+static kelp_plan_section section(const plan *p, int kind) {
+    kelp_plan_section found;
+    memcpy(&found, p->data + sizeof(kelp_plan_head) + (size_t)kind * sizeof found, sizeof found);
+    return found;
+}
+
+static kelp_pack_entry *entry_of(const plan *p, size_t index) {
+    return (kelp_pack_entry *)(void *)(p->data + section(p, KELP_SECTION_PACKS).offset) + index;
+}
+
+static kelp_status *load(bench *b, const plan *p, kelp_engine **out) {
+    return kelp_engine_load(b->runtime, p->data, p->size, "p", NULL, NULL, out);
+}
+
+typedef struct answer {
+    float y[2][WIDTH * 3];
+} answer;
+
+static void run(kelp_engine *engine, answer *out) {
+    kelp_context *context = NULL;
+    float x[2 * DEPTH];
+    fill(x, 2 * DEPTH, 6);
+    check_ok(kelp_context_create(engine, &context));
+    bind(context, 0, KELP_F32, dims(2, 2, DEPTH), x);
+    check_ok(kelp_context_invoke(context));
+    const kelp_tensor *y = kelp_context_output(context, 0);
+    assert_int_equal(kelp_tensor_bytes(y), sizeof out->y);
+    memcpy(out->y, y->data, sizeof out->y);
+    kelp_context_destroy(context);
+}
+
+/* Packed by itself: what a plan at an address that kernels cannot read is. */
+static void run_unpacked(bench *b, const plan *p, answer *out) {
+    kelp_engine *engine = NULL;
+    memmove(p->data + 16, p->data, p->size);
+    plan moved = {p->data + 16, p->size};
+    check_ok(load(b, &moved, &engine));
+    assert_true(kelp_engine_get_stats(engine).weight_bytes_packed > DEPTH * WIDTH * sizeof(float));
+    run(engine, out);
+    kelp_engine_release(engine);
+    memmove(p->data, p->data + 16, p->size);
+}
+
+static void packed_weights_are_used_where_they_lie(void **state) {
+    bench b;
+    answer packed, unpacked;
+    plan p = build(&b, 0);
+    (void)state;
+    assert_int_equal(section(&p, KELP_SECTION_PACKS).length, 3 * sizeof(kelp_pack_entry));
+    assert_int_equal(section(&p, KELP_SECTION_SOURCE).length, 0);
+    assert_true(section(&p, KELP_SECTION_ORIGINALS).length >= DEPTH * WIDTH * sizeof(float));
+    check_ok(load(&b, &p, &b.engine));
+    run(b.engine, &packed);
+    /* states of kernels, and no weights */
+    assert_true(kelp_engine_get_stats(b.engine).weight_bytes_packed < 1024);
+    run_unpacked(&b, &p, &unpacked);
+    assert_memory_equal(&packed, &unpacked, sizeof packed);
+    drop(&b, &p);
+}
+
+static void a_block_that_was_altered_is_refused(void **state) {
+    bench b;
+    plan p = build(&b, 0);
+    (void)state;
+    kelp_plan_section packed = section(&p, KELP_SECTION_PACKED);
+    p.data[packed.offset + entry_of(&p, 0)->offset + 7] ^= 1;
+    expect_failure(load(&b, &p, &b.engine), KELP_INVALID_ARGUMENT, "packed weights of node");
+    p.data[packed.offset + entry_of(&p, 0)->offset + 7] ^= 1;
+    entry_of(&p, 0)->length += 64;
+    expect_failure(load(&b, &p, &b.engine), KELP_INVALID_ARGUMENT,
+                   "section 4 (packed table) was altered");
+    kelp_plan_file_seal(p.data, p.size); /* not what any kernel asks for */
+    check_ok(load(&b, &p, &b.engine));
+    assert_true(kelp_engine_get_stats(b.engine).weight_bytes_packed >= DEPTH * WIDTH * 4);
+    drop(&b, &p);
+}
+
+static void a_table_that_is_none_is_refused(void **state) {
+    bench b;
+    plan p = build(&b, 0);
+    (void)state;
+    const kelp_pack_entry good = *entry_of(&p, 0);
+    for (int way = 0; way < 5; way++) {
+        kelp_pack_entry *entry = entry_of(&p, 0);
+        *entry = good;
+        if (way == 0)
+            entry->offset = p.size;
+        else if (way == 1)
+            entry->length = UINT64_MAX - 63;
+        else if (way == 2)
+            entry->offset += 4;
+        else if (way == 3)
+            memset(entry->layout, 'x', sizeof entry->layout);
+        else
+            entry->node = UINT32_MAX;
+        kelp_plan_file_seal(p.data, p.size);
+        expect_failure(load(&b, &p, &b.engine), KELP_INVALID_ARGUMENT,
+                       "the table of packed weights is not one");
+    }
+    drop(&b, &p);
+}
+
+/* Another layout, another constant: packed anew, from originals that are then looked at. */
+static void another_layout_is_packed_anew(void **state) {
+    bench b;
+    answer packed, anew;
+    plan p = build(&b, 0);
+    kelp_engine *engine = NULL;
+    (void)state;
+    check_ok(load(&b, &p, &b.engine));
+    run(b.engine, &packed);
+    entry_of(&p, 0)->layout[0] = 'G';
+    entry_of(&p, 2)->place += 64;
+    kelp_plan_file_seal(p.data, p.size);
+    check_ok(load(&b, &p, &engine));
+    assert_true(kelp_engine_get_stats(engine).weight_bytes_packed >= DEPTH * WIDTH * 4);
+    run(engine, &anew);
+    assert_memory_equal(&packed, &anew, sizeof packed);
+    kelp_engine_release(engine);
+    p.data[section(&p, KELP_SECTION_ORIGINALS).offset + 5] ^= 1;
+    expect_failure(load(&b, &p, &engine), KELP_INVALID_ARGUMENT, "original weights were altered");
+    drop(&b, &p);
+}
+
+/* Nobody reads originals as long as what is packed fits. */
+static void originals_are_checked_when_they_are_read(void **state) {
+    bench b;
+    answer before, after;
+    plan p = build(&b, KELP_BUILD_REFIT);
+    (void)state;
+    const kelp_weights weights = {KELP_F32, other, DEPTH * WIDTH, "table"};
+    check_ok(load(&b, &p, &b.engine));
+    run(b.engine, &before);
+    kelp_engine_release(b.engine);
+    kelp_plan_section source = section(&p, KELP_SECTION_SOURCE);
+    assert_true(source.length > 0);
+    p.data[source.offset + 9] ^= 1;
+    check_ok(load(&b, &p, &b.engine));
+    expect_failure(kelp_engine_refit(b.engine, &weights, 1), KELP_INVALID_ARGUMENT,
+                   "the graph to refit was altered");
+    p.data[source.offset + 9] ^= 1;
+    p.data[section(&p, KELP_SECTION_ORIGINALS).offset] ^= 1;
+    expect_failure(kelp_engine_refit(b.engine, &weights, 1), KELP_INVALID_ARGUMENT,
+                   "original weights were altered");
+    run(b.engine, &after);
+    assert_memory_equal(&before, &after, sizeof before);
+    drop(&b, &p);
+}
+
+static void another_instruction_set_is_packed_anew(void **state) {
+    bench b;
+    answer there, direct;
+    plan p = build(&b, 0);
+    kelp_blob *blob = NULL;
+    (void)state;
+    kelp_cpu_isa_limit(KELP_ISA_PORTABLE);
+    check_ok(load(&b, &p, &b.engine));
+    run(b.engine, &there);
+    kelp_engine_release(b.engine);
+    check_ok(kelp_builder_build(b.builder, b.network, b.config, &blob));
+    check_ok(kelp_engine_load(b.runtime, kelp_blob_data(blob), kelp_blob_size(blob), "there",
+                              free_plan, blob, &b.engine));
+    run(b.engine, &direct);
+    kelp_cpu_isa_limit(KELP_ISA_BEST);
+    assert_memory_equal(&there, &direct, sizeof there);
+    drop(&b, &p);
+}
+
+static void a_refit_packs_anew(void **state) {
+    bench b, rebuilt;
+    answer refitted, expected, before, again;
+    plan p = build(&b, KELP_BUILD_REFIT), second;
+    static float saved[DEPTH * WIDTH];
+    kelp_weights weights = {KELP_F32, other, DEPTH * WIDTH, "table"};
+    (void)state;
+    check_ok(load(&b, &p, &b.engine));
+    assert_true(kelp_engine_get_stats(b.engine).weight_bytes_packed < 1024);
+    run(b.engine, &before);
+    check_ok(kelp_engine_refit(b.engine, &weights, 1));
+    run(b.engine, &refitted);
+    memcpy(saved, table, sizeof saved);
+    memcpy(table, other, sizeof table);
+    second = build(&rebuilt, 0);
+    memcpy(table, saved, sizeof table);
+    check_ok(load(&rebuilt, &second, &rebuilt.engine));
+    run(rebuilt.engine, &expected);
+    assert_memory_equal(&refitted, &expected, sizeof refitted);
+    assert_memory_not_equal(&refitted, &before, sizeof refitted);
+    weights.data = table;
+    check_ok(kelp_engine_refit(b.engine, &weights, 1));
+    run(b.engine, &again);
+    assert_memory_equal(&again, &before, sizeof again);
+    drop(&rebuilt, &second);
+    drop(&b, &p);
+}
+
+/* ---- stripped ---- */
+static void a_stripped_plan_waits_for_its_weights(void **state) {
+    bench b, whole;
+    answer expected, found;
+    plan p = build(&b, KELP_BUILD_STRIP_WEIGHTS), full = build(&whole, KELP_BUILD_REFIT);
+    kelp_context *context = NULL;
+    size_t bytes = 0;
+    const kelp_weights all[] = {{KELP_F32, table, DEPTH * WIDTH, "table"},
+                                {KELP_F32, shift, WIDTH, "shift"},
+                                {KELP_F32, kernel, KERNEL, "kernel"},
+                                {KELP_F32, filters, KERNEL, "filters"}};
+    (void)state;
+    assert_true(p.size + (DEPTH * WIDTH + 2 * KERNEL) * sizeof(float) < full.size);
+    check_ok(load(&b, &p, &b.engine));
+    assert_int_equal(kelp_engine_refittable_count(b.engine), 5); /* a reshape's extents stay */
+    assert_string_equal(kelp_engine_input(b.engine, 0)->name, "x");
+    assert_int_equal(kelp_engine_output(b.engine, 0)->rank, 4);
+    expect_failure(kelp_context_create(b.engine, &context), KELP_FAILED_PRECONDITION,
+                   "built without its weights: refit the engine first with 'table'");
+    expect_failure(kelp_engine_workspace_bytes(b.engine, 0, &bytes), KELP_FAILED_PRECONDITION,
+                   "refit the engine first");
+    expect_failure(kelp_engine_refit(b.engine, all, 3), KELP_FAILED_PRECONDITION,
+                   "'filters' is not among those given");
+    check_ok(kelp_engine_refit(b.engine, all, 4));
+    run(b.engine, &found);
+    check_ok(load(&whole, &full, &whole.engine));
+    run(whole.engine, &expected);
+    assert_memory_equal(&found, &expected, sizeof found);
+    check_ok(kelp_engine_refit(b.engine, all + 2, 1)); /* from now on, as any other */
+    run(b.engine, &found);
+    assert_memory_equal(&found, &expected, sizeof found);
+    drop(&b, &p);
+    drop(&whole, &full);
+}
+
+static void append(void *userp, const char *text, size_t length) {
+    strncat(userp, text, length);
+}
+
+static void marked_weights_alone_are_stripped(void **state) {
+    bench b;
+    kelp_blob *blob = NULL;
+    static char text[16384];
+    const kelp_weights given = {KELP_F32, table, DEPTH * WIDTH, "table"};
+    (void)state;
+    bench_open(&b);
+    check_ok(add_layers(b.network));
+    check_ok(kelp_network_mark_refittable(b.network, "table"));
+    check_ok(kelp_builder_config_set_flags(b.config,
+                                           KELP_BUILD_STRIP_WEIGHTS | KELP_BUILD_REFIT_INDIVIDUAL));
+    check_ok(kelp_builder_config_set_memory_limit(b.config, KELP_POOL_WORKSPACE, 16));
+    size_t profile = 0;
+    check_ok(kelp_builder_config_add_profile(b.config, &profile));
+    for (int i = 0; i < 3; i++)
+        check_ok(kelp_builder_config_set_profile_shape(
+            b.config, profile, "x", (kelp_profile_selector)i, 2, (int64_t[]){2, DEPTH}));
+    expect_failure(kelp_builder_build(b.builder, b.network, b.config, &blob),
+                   KELP_RESOURCE_EXHAUSTED, "the limit is 16");
+    check_ok(kelp_builder_config_set_memory_limit(b.config, KELP_POOL_WORKSPACE, 1 << 20));
+    check_ok(kelp_builder_build(b.builder, b.network, b.config, &blob));
+    check_ok(kelp_engine_load(b.runtime, kelp_blob_data(blob), kelp_blob_size(blob), "stripped",
+                              free_plan, blob, &b.engine));
+    check_ok(kelp_engine_inspect(b.engine, false, append, text));
+    assert_non_null(strstr(text, "1 refittable, stripped of these"));
+    check_ok(kelp_engine_refit(b.engine, &given, 1));
+    answer found;
+    run(b.engine, &found);
+    *text = '\0';
+    check_ok(kelp_engine_inspect(b.engine, true, append, text));
+    assert_non_null(strstr(text, "\"stripped\":false"));
+    bench_close(&b);
+}
+
+/* ---- several ---- */
+typedef struct user {
+    kelp_engine *engine;
+    answer found;
+} user;
+
+static void *use(void *userp) {
+    user *u = userp;
+    run(u->engine, &u->found);
+    return NULL;
+}
+
+static void contexts_share_packed_weights(void **state) {
+    bench b;
+    plan p = build(&b, 0);
+    pthread_t threads[8];
+    user users[8];
+    (void)state;
+    for (int round = 0; round < 2; round++) { /* found in the plan; packed when shapes are known */
+        if (round == 1) {
+            for (size_t i = 0; i < 3; i++)
+                entry_of(&p, i)->layout[0] = 'G';
+            kelp_plan_file_seal(p.data, p.size);
+        }
+        check_ok(load(&b, &p, &b.engine));
+        for (int i = 0; i < 8; i++) {
+            users[i].engine = b.engine;
+            assert_int_equal(pthread_create(&threads[i], NULL, use, &users[i]), 0);
+        }
+        for (int i = 0; i < 8; i++)
+            pthread_join(threads[i], NULL);
+        for (int i = 1; i < 8; i++)
+            assert_memory_equal(&users[0].found, &users[i].found, sizeof users[0].found);
+        if (round == 0)
+            kelp_engine_release(b.engine);
+    }
+    drop(&b, &p);
+}
+
+/* Kilobytes of the file's mappings that are this process's own, and how many mappings there are. */
+static long private_kilobytes(const char *path, int *out_mappings) {
+    FILE *maps = fopen("/proc/self/smaps", "r");
+    char line[512];
+    bool ours = false;
+    long all = 0, kilobytes = 0;
+    *out_mappings = 0;
+    while (maps != NULL && fgets(line, sizeof line, maps) != NULL) {
+        if (strchr(line, '-') != NULL && strstr(line, ":") != NULL && line[0] != 'P' &&
+            strstr(line, " r") != NULL) {
+            ours = strstr(line, path) != NULL;
+            *out_mappings += ours;
+        }
+        if (ours && sscanf(line, "Private_Dirty: %ld kB", &kilobytes) == 1)
+            all += kilobytes;
+    }
+    if (maps != NULL)
+        fclose(maps);
+    return all;
+}
+
+static void engines_of_one_file_share_its_pages(void **state) {
+    bench b;
+    plan p = build(&b, 0);
+    kelp_engine *engines[3];
+    char path[] = "plan-XXXXXX";
+    int mappings = 0;
+    answer first, next;
+    (void)state;
+    int file = mkstemp(path);
+    assert_int_equal(write(file, p.data, p.size), (ssize_t)p.size);
+    close(file);
+    for (int i = 0; i < 3; i++) {
+        check_ok(kelp_engine_load_file(b.runtime, path, &engines[i]));
+        run(engines[i], i == 0 ? &first : &next);
+        if (i > 0)
+            assert_memory_equal(&first, &next, sizeof first);
+        assert_true(kelp_engine_get_stats(engines[i]).weight_bytes_packed < 1024);
+    }
+    assert_int_equal(private_kilobytes(path, &mappings), 0);
+    assert_int_equal(mappings, 3);
+    for (int i = 0; i < 3; i++)
+        kelp_engine_release(engines[i]);
+    unlink(path);
+    drop(&b, &p);
+}
+
+/* ---- memory ---- */
+static kelp_status *whole_way(bench *b, uint32_t flags) {
+    kelp_blob *blob = NULL;
+    kelp_tensor tensor;
+    static float x[2 * DEPTH];
+    const kelp_weights all[] = {{KELP_F32, table, DEPTH * WIDTH, "table"},
+                                {KELP_F32, shift, WIDTH, "shift"},
+                                {KELP_F32, kernel, KERNEL, "kernel"},
+                                {KELP_F32, filters, KERNEL, "filters"}};
+    KELP_TRY(kelp_builder_create(b->runtime, "cpu", &b->builder));
+    KELP_TRY(kelp_builder_create_network(b->builder, &b->network));
+    KELP_TRY(add_layers(b->network));
+    KELP_TRY(kelp_builder_create_config(b->builder, &b->config));
+    KELP_TRY(kelp_builder_config_set_flags(b->config, flags));
+    KELP_TRY(kelp_builder_build(b->builder, b->network, b->config, &blob));
+    KELP_TRY(kelp_engine_load(b->runtime, kelp_blob_data(blob), kelp_blob_size(blob), "p",
+                              free_plan, blob, &b->engine));
+    if (flags != 0)
+        KELP_TRY(kelp_engine_refit(b->engine, all, 4));
+    KELP_TRY(kelp_context_create(b->engine, &b->context));
+    KELP_TRY(kelp_tensor_init(&tensor, KELP_F32, 2, (int64_t[]){2, DEPTH}, x));
+    KELP_TRY(kelp_context_set_input(b->context, 0, &tensor));
+    return kelp_context_invoke(b->context);
+}
+
+static void every_allocation_may_fail(void **state) {
+    static const uint32_t ways[] = {0, KELP_BUILD_REFIT, KELP_BUILD_STRIP_WEIGHTS};
+    (void)state;
+    for (size_t way = 0; way < sizeof ways / sizeof ways[0]; way++)
+        for (uint64_t n = 1;; n++) {
+            test_failing memory;
+            bench b = {0};
+            test_failing_init(&memory, n);
+            kelp_runtime_options options = {.struct_size = sizeof options,
+                                            .allocator = test_failing_allocator(&memory),
+                                            .threads = 1};
+            kelp_status *status = kelp_runtime_create(&options, &b.runtime);
+            if (status == NULL)
+                status = whole_way(&b, ways[way]);
+            if (b.runtime != NULL)
+                bench_close(&b);
+            test_failing_check(&memory);
+            bool failed = memory.failed;
+            test_failing_deinit(&memory);
+            if (!failed) {
+                check_ok(status);
+                break;
+            }
+            assert_int_equal(kelp_status_code(status), KELP_RESOURCE_EXHAUSTED);
+            kelp_status_free(status);
+        }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(packed_weights_are_used_where_they_lie),
+        cmocka_unit_test(a_block_that_was_altered_is_refused),
+        cmocka_unit_test(a_table_that_is_none_is_refused),
+        cmocka_unit_test(another_layout_is_packed_anew),
+        cmocka_unit_test(originals_are_checked_when_they_are_read),
+        cmocka_unit_test(another_instruction_set_is_packed_anew),
+        cmocka_unit_test(a_refit_packs_anew),
+        cmocka_unit_test(a_stripped_plan_waits_for_its_weights),
+        cmocka_unit_test(marked_weights_alone_are_stripped),
+        cmocka_unit_test(contexts_share_packed_weights),
+        cmocka_unit_test(engines_of_one_file_share_its_pages),
+        cmocka_unit_test(every_allocation_may_fail),
+    };
+    return cmocka_run_group_tests(tests, fill_all, NULL);
+}
