@@ -59,6 +59,7 @@ complete -c kelp -n '__fish_seen_subcommand_from build' -l opt -r -d 'usual shap
 complete -c kelp -n '__fish_seen_subcommand_from build' -l max -r -d 'largest shape'
 complete -c kelp -n '__fish_seen_subcommand_from build' -l refit -d 'all weights can be exchanged in the engine'
 complete -c kelp -n '__fish_seen_subcommand_from build' -l refit-weights -r -d 'only these weights can be exchanged; may be given several times'
+complete -c kelp -n '__fish_seen_subcommand_from build' -l strip-weights -d 'weights that can be exchanged, all unless --refit-weights names some, are left out: a refit brings them before the first run'
 complete -c kelp -n '__fish_seen_subcommand_from build' -l weight-streaming -d 'weights may stay in host memory'
 complete -c kelp -n '__fish_seen_subcommand_from build' -l version-compatible -d 'the plan runs on later versions of the provider\'s library'
 complete -c kelp -n '__fish_seen_subcommand_from build' -l compute-capability -r -d 'a GPU that it is for, as 10 * major + minor; may be given several times'

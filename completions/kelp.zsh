@@ -87,6 +87,7 @@ _kelp() {
             '*--max=[largest shape]:NAME\:32x3x224x224: ' \
             '--refit[all weights can be exchanged in the engine]' \
             '*--refit-weights=[only these weights can be exchanged; may be given several times]:NAME: ' \
+            '--strip-weights[weights that can be exchanged, all unless --refit-weights names some, are left out\: a refit brings them before the first run]' \
             '--weight-streaming[weights may stay in host memory]' \
             '--version-compatible[the plan runs on later versions of the provider'\''s library]' \
             '*--compute-capability=[a GPU that it is for, as 10 * major + minor; may be given several times]:86: ' \

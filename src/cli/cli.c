@@ -103,7 +103,9 @@ kelp_status *kelp_cli_model_load(const char *path, int threads, kelp_cli_model *
     KELP_TRY(kelp_runtime_create(&options, &inout_model->runtime));
     if (kelp_plan_is_file(inout_model->runtime, path)) {
         KELP_TRY(kelp_engine_load_file(inout_model->runtime, path, &inout_model->engine));
-        return kelp_context_create(inout_model->engine, &inout_model->context);
+        return inout_model->engine_only
+                   ? NULL
+                   : kelp_context_create(inout_model->engine, &inout_model->context);
     }
     if (inout_model->plugin)
         KELP_TRY(kelp_runtime_load_plugin(inout_model->runtime, inout_model->plugin));

@@ -46,6 +46,7 @@ typedef struct kelp_cli_model {
     const char *plugin;       /* a library to load, or NULL; set by the command before load */
     const char *providers;    /* as kelp_engine_options has it; set by the command before build */
     kelp_precision precision; /* the same */
+    bool engine_only;         /* of a plan: without a context; set before load */
     kelp_runtime *runtime;
     kelp_graph *graph;     /* NULL: `path` is a plan, whose engine is there at once */
     kelp_engine *engine;   /* NULL until kelp_cli_model_build */

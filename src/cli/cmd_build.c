@@ -19,6 +19,7 @@ typedef struct build_options {
     const char *provider;
     kelp_arg_list shapes[3]; /* min, opt, max */
     bool refit;
+    bool strip_weights;
     kelp_arg_list refit_names;
     bool no_fusion;
     const char *precision;
@@ -73,6 +74,11 @@ static const kelp_arg_spec specs[] = {
      .offset = AT(refit_names),
      .value = "NAME",
      .help = "only these weights can be exchanged; may be given several times"},
+    {.name = "strip-weights",
+     .kind = KELP_OPTION_BOOL,
+     .offset = AT(strip_weights),
+     .help = "weights that can be exchanged, all unless --refit-weights names some, are left out: "
+             "a refit brings them before the first run"},
     {.name = "weight-streaming",
      .kind = KELP_OPTION_BOOL,
      .offset = AT(weight_streaming),
@@ -218,6 +224,7 @@ static kelp_status *configure(const build_options *o, kelp_network *network,
     uint32_t flags = 0;
     flags |= o->refit ? KELP_BUILD_REFIT : 0u;
     flags |= o->refit_names.count > 0 ? KELP_BUILD_REFIT_INDIVIDUAL : 0u;
+    flags |= o->strip_weights ? KELP_BUILD_STRIP_WEIGHTS : 0u;
     flags |= strcmp(o->precision, "bf16") == 0 ? KELP_BUILD_BF16 : 0u;
     flags |= o->no_fusion ? KELP_BUILD_DISABLE_FUSION : 0u;
     flags |= o->weight_streaming ? KELP_BUILD_WEIGHT_STREAMING : 0u;

@@ -451,6 +451,7 @@ static void append(void *userp, const char *text, size_t length) {
 static kelp_status *inspect(const inspect_options *o, kelp_cli_model *model, survey *s,
                             kelp_buf *text) {
     model->plugin = o->plugin;
+    model->engine_only = true; /* a plan may lack what runs need */
     KELP_TRY(kelp_cli_model_load(o->positionals.items[0], 1, model));
     if (model->graph == NULL) { /* a plan */
         KELP_TRY(kelp_engine_inspect(model->engine, o->json, append, text));

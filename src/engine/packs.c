@@ -74,10 +74,11 @@ static kelp_status *take(kelp_packs *base, const kelp_op_pack_site *site,
     }
     const char *data = source->packed.data + entry->offset;
     if (kelp_plan_hash(data, entry->length) != entry->hash)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "%s: the packed weights of node '%s' were altered: their hash is not the "
-                          "one that they were written with",
-                          source->label, kelp_node_name(site->node));
+        return KELP_ERROR(
+            KELP_INVALID_ARGUMENT,
+            "%s: the block of packed weights of node '%s' was altered: its hash is not the "
+            "one that it was written with",
+            source->label, kelp_node_name(site->node));
     pthread_mutex_lock(&packs->lock);
     packs->taken_count++;
     packs->taken_bytes += entry->length;

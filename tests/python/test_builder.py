@@ -220,6 +220,18 @@ class BuilderTests(unittest.TestCase):
         np.testing.assert_allclose(engine.run({"x": x})["y"], x @ other, rtol=1e-5)
         self.raises("INVALID_ARGUMENT", self.builder.build, self.linear(weights), flags="refit,nothing", words=("nothing",))
 
+    def test_stripped(self):
+        weights = self.rng.standard_normal((4, 3)).astype("float32")
+        network = self.linear(weights)
+        whole = self.builder.build(network)
+        bare = self.builder.build(network, flags=kelp.builder.BuilderFlag.STRIP_WEIGHTS)
+        engine = kelp.Engine.load(bare)
+        x = self.rng.standard_normal((2, 4)).astype("float32")
+        name = engine.refittable[0]
+        self.raises("FAILED_PRECONDITION", engine.run, {"x": x}, words=("built without its weights", name))
+        engine.refit({name: weights})
+        np.testing.assert_array_equal(engine.run({"x": x})["y"], kelp.Engine.load(whole).run({"x": x})["y"])
+
     def test_progress(self):
         seen = []
         network = self.linear(np.ones((4, 3), "float32"))

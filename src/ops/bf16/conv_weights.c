@@ -6,17 +6,13 @@
 
 #include <pthread.h>
 
-typedef struct packed {
-    kelp_bf16_pair *pairs; /* NULL: not asked for yet */
-    size_t size_bytes;
-} packed;
-
 typedef struct conv_state {
     kelp_allocator allocator;
+    kelp_op_pack_site site;
     const void *weights; /* the model's */
     int64_t channels, in_channels, taps;
     pthread_mutex_t lock;
-    packed rows, panels;
+    kelp_op_packed rows, panels; /* of kelp_bf16_pair; without data: not asked for yet */
 } conv_state;
 
 kelp_status *kelp_bf16_conv_create(const kelp_node *node, const kelp_op_env *env,
@@ -29,6 +25,7 @@ kelp_status *kelp_bf16_conv_create(const kelp_node *node, const kelp_op_env *env
     conv_state *state = NULL;
     KELP_TRY(KELP_NEW(kelp_op_env_allocator(env), conv_state, &state));
     state->allocator = kelp_op_env_allocator(env);
+    state->site = kelp_op_env_pack_site(env);
     state->weights = w->data;
     state->channels = w->shape[0];
     state->in_channels = w->shape[1];
@@ -38,70 +35,67 @@ kelp_status *kelp_bf16_conv_create(const kelp_node *node, const kelp_op_env *env
     return NULL;
 }
 
-static void drop(conv_state *state, packed *layout) {
-    if (layout->pairs != NULL)
-        state->allocator.realloc(state->allocator.userp, layout->pairs, layout->size_bytes, 0, 64);
-}
-
 void kelp_bf16_conv_destroy(void *userp, kelp_allocator allocator) {
     conv_state *state = userp;
     if (state == NULL)
         return;
-    drop(state, &state->rows);
-    drop(state, &state->panels);
+    kelp_op_unpack(&state->rows, state->allocator);
+    kelp_op_unpack(&state->panels, state->allocator);
     pthread_mutex_destroy(&state->lock);
     kelp_free(allocator, state, sizeof *state);
 }
 
-static bool reserve(conv_state *state, packed *layout, size_t pairs) {
-    if (!kelp_size_mul(pairs, sizeof *layout->pairs, &layout->size_bytes))
-        return false;
-    layout->pairs =
-        state->allocator.realloc(state->allocator.userp, NULL, 0, layout->size_bytes, 64);
-    return layout->pairs != NULL;
+static kelp_status *reserve(conv_state *state, const char *layout, kelp_op_packed *out,
+                            size_t pairs, void **out_room) {
+    kelp_op_packing packing = {.layout = layout, .inputs = 1u << 1, .replaces = 1u << 1};
+    if (!kelp_size_mul(pairs, sizeof(kelp_bf16_pair), &packing.size_bytes))
+        return kelp_status_oom();
+    return kelp_op_pack(&state->site, state->allocator, &packing, out, out_room);
 }
 
 static int64_t step_of(const conv_state *state) {
     return kelp_bf16_row_step((state->in_channels + 1) / 2 * state->taps);
 }
 
-static bool make_rows(conv_state *state) {
+static kelp_status *make_rows(conv_state *state) {
     const kelp_bf16 *table = kelp_bf16_get();
     int64_t step = step_of(state), taps = state->taps;
     const kelp_float_u *from = state->weights;
     size_t pairs;
-    if (!kelp_size_mul((size_t)state->channels, (size_t)step, &pairs) ||
-        !reserve(state, &state->rows, pairs))
-        return false;
-    for (int64_t m = 0; m < state->channels; m++) {
-        kelp_bf16_pair *to = state->rows.pairs + m * step;
+    void *room = NULL;
+    if (!kelp_size_mul((size_t)state->channels, (size_t)step, &pairs))
+        return kelp_status_oom();
+    KELP_TRY(reserve(state, "bf16rows/1", &state->rows, pairs, &room));
+    for (int64_t m = 0; room != NULL && m < state->channels; m++) {
+        kelp_bf16_pair *to = (kelp_bf16_pair *)room + m * step;
         for (int64_t c = 0; c < state->in_channels; c += 2, to += taps) {
             const kelp_float_u *even = from + (m * state->in_channels + c) * taps;
             table->pairs(even, c + 1 < state->in_channels ? even + taps : NULL, 0, 1, 1, taps, to,
                          0);
         }
     }
-    return true;
+    return NULL;
 }
 
-static bool make_panels(conv_state *state) {
+static kelp_status *make_panels(conv_state *state) {
     int64_t depth = state->in_channels * state->taps;
     size_t pairs;
-    if (!kelp_bf16_packed_size(depth, state->channels, &pairs) ||
-        !reserve(state, &state->panels, pairs))
-        return false;
-    kelp_bf16_pack_turned(kelp_bf16_get(), state->weights, depth, depth, state->channels,
-                          state->panels.pairs);
-    return true;
+    void *room = NULL;
+    if (!kelp_bf16_packed_size(depth, state->channels, &pairs))
+        return kelp_status_oom();
+    KELP_TRY(reserve(state, "bf16/1", &state->panels, pairs, &room));
+    if (room != NULL)
+        kelp_bf16_pack_turned(kelp_bf16_get(), state->weights, depth, depth, state->channels, room);
+    return NULL;
 }
 
-static kelp_status *layout_of(conv_state *state, packed *layout, bool (*make)(conv_state *state),
-                              const kelp_bf16_pair **out) {
+static kelp_status *layout_of(conv_state *state, const kelp_op_packed *layout,
+                              kelp_status *(*make)(conv_state *state), const kelp_bf16_pair **out) {
     pthread_mutex_lock(&state->lock);
-    bool made = layout->pairs != NULL || make(state);
-    *out = layout->pairs;
+    kelp_status *status = layout->data != NULL ? NULL : make(state);
+    *out = layout->data;
     pthread_mutex_unlock(&state->lock);
-    return made ? NULL : kelp_status_oom();
+    return status;
 }
 
 kelp_status *kelp_bf16_conv_rows(const void *shared, const kelp_bf16_pair **out,
