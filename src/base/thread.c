@@ -29,7 +29,7 @@
 #define SPIN_NS 50000u
 #define CACHE_LINE 64
 #define MAX_THREADS 4096
-#define CHUNKS_A_THREAD 4
+#define CHUNKS_A_THREAD 8
 
 /* The gate: the low bits count the workers that are inside. */
 #define GATE_OPEN 0x10000u
@@ -54,6 +54,7 @@ struct kelp_pool {
     void *userp;
     int64_t count;
     int64_t chunk;
+    int64_t longer; /* chunks that are one longer */
     int64_t chunk_count;
     /* a line each, for these are what threads fight for */
     _Alignas(CACHE_LINE) _Atomic int64_t next_chunk;
@@ -99,9 +100,8 @@ static void take_chunks(kelp_pool *pool, int worker_index) {
         int64_t i = atomic_fetch_add_explicit(&pool->next_chunk, 1, memory_order_relaxed);
         if (i >= pool->chunk_count)
             return;
-        int64_t begin = i * pool->chunk;
-        int64_t end = pool->count - begin > pool->chunk ? begin + pool->chunk : pool->count;
-        pool->fn(pool->userp, begin, end, worker_index);
+        int64_t begin = i * pool->chunk + KELP_MIN(i, pool->longer);
+        pool->fn(pool->userp, begin, begin + pool->chunk + (i < pool->longer), worker_index);
     }
 }
 
@@ -187,14 +187,18 @@ void kelp_pool_run(kelp_pool *pool, int64_t count, int64_t grain, kelp_range_fn 
         fn(userp, 0, count, 0);
         return;
     }
-    /* A few chunks for each thread even out what a slow one leaves. */
-    int64_t shares = (int64_t)pool->thread_count * CHUNKS_A_THREAD;
-    int64_t chunk = KELP_MAX(count / shares + (count % shares != 0), grain);
+    /* A few chunks for each thread even out what a slow one leaves; as many for each, and of one
+     * length, leave nothing where all are as fast. */
+    int64_t threads = pool->thread_count;
+    int64_t chunks = KELP_MAX(KELP_MIN(threads * CHUNKS_A_THREAD, count / grain), (int64_t)2);
+    if (chunks > threads)
+        chunks -= chunks % threads;
     pool->fn = fn;
     pool->userp = userp;
     pool->count = count;
-    pool->chunk = chunk;
-    pool->chunk_count = count / chunk + (count % chunk != 0);
+    pool->chunk = count / chunks;
+    pool->longer = count % chunks;
+    pool->chunk_count = chunks;
     atomic_store_explicit(&pool->next_chunk, 0, memory_order_relaxed);
     atomic_store_explicit(&pool->gate, GATE_OPEN, memory_order_release);
     announce(pool, (int)KELP_MIN(pool->chunk_count - 1, pool->started_count));

@@ -26,8 +26,8 @@ kelp_status *kelp_pool_create(kelp_allocator allocator, int thread_count,
                               kelp_pool **out) KELP_MUST_USE;
 void kelp_pool_destroy(kelp_pool *pool);
 int kelp_pool_threads(const kelp_pool *pool); /* 1 for NULL */
-/* Runs fn over [0, count) in chunks of at least `grain`; inline when count <= grain or pool is NULL
- * or busy. */
+/* Runs fn over [0, count) in chunks of at least `grain`, or two equal ones when there are fewer
+ * than twice as many; inline when count <= grain or pool is NULL or busy. */
 void kelp_pool_run(kelp_pool *pool, int64_t count, int64_t grain, kelp_range_fn fn, void *userp);
 
 int kelp_cpu_count(void);

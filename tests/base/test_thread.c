@@ -35,7 +35,7 @@ static void visit(void *userp, int64_t begin, int64_t end, int worker) {
         atomic_store(&into->worst, 1); /* one worker number used twice at once */
     if (worker < 0 || worker >= kelp_pool_threads(into->pool) || begin >= end)
         atomic_store(&into->worst, 2);
-    if (end - begin < into->grain && end != into->count)
+    if (2 * (end - begin) < into->grain && end - begin != into->count)
         atomic_fetch_add(&into->short_chunks, 1);
     for (int64_t i = begin; i < end; i++)
         into->seen[i]++;

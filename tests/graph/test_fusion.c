@@ -171,6 +171,42 @@ static void convolutions_swallow_what_is_before_them(void **state) {
     convolve(1, 0.0f, "Mul Add Conv", 3.0f); /* nothing to divide by */
 }
 
+static kelp_value *mean(model *m, kelp_value *x, int64_t axis) {
+    kelp_value *y = node(m, "ReduceMean", KELP_F32, 2, x, NULL);
+    assert_null(kelp_node_set_i64s(y->producer, "axes", &axis, 1));
+    return y;
+}
+
+static void normalize(int64_t axis, const char *wanted) {
+    model m = make();
+    kelp_value *x = value(&m, KELP_F32, 2);
+    x->shape[1] = 6;
+    kelp_value *d = node(&m, "Sub", KELP_F32, 2, x, mean(&m, x, axis));
+    kelp_value *y = mean(&m, node(&m, "Mul", KELP_F32, 2, d, d), -1);
+    y = node(&m, "Add", KELP_F32, 2, y, floats(&m, 1e-5f, 0, 0, 0, 0));
+    y = node(&m, "Div", KELP_F32, 2, d, node(&m, "Sqrt", KELP_F32, 2, y, NULL));
+    y = node(&m, "Mul", KELP_F32, 2, floats(&m, 2.0f, 1, 6, 0, 0), y);
+    set_output(&m, node(&m, "Add", KELP_F32, 2, y, floats(&m, 1.0f, 1, 6, 0, 0)));
+    expect(&m, wanted);
+    kelp_graph_release(m.graph);
+}
+
+static void layer_normalization_is_one_node(void **state) {
+    (void)state;
+    normalize(-1, "LayerNormalization");
+    normalize(0, "ReduceMean Sub Mul ReduceMean Add Sqrt Div Mul Add");
+}
+
+static void products_with_one_go(void **state) {
+    (void)state;
+    model m = make();
+    kelp_value *x = value(&m, KELP_F32, 2);
+    kelp_value *y = node(&m, "Mul", KELP_F32, 2, floats(&m, 1.0f, 1, 1, 0, 0), x);
+    set_output(&m, node(&m, "Tanh", KELP_F32, 2, y, NULL));
+    expect(&m, "Tanh");
+    kelp_graph_release(m.graph);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_hot_rows_are_looked_up),
@@ -178,6 +214,8 @@ int main(void) {
         cmocka_unit_test(weights_that_are_not_finite_are_multiplied),
         cmocka_unit_test(gelu_by_tanh_is_one_node),
         cmocka_unit_test(convolutions_swallow_what_is_before_them),
+        cmocka_unit_test(layer_normalization_is_one_node),
+        cmocka_unit_test(products_with_one_go),
     };
     return cmocka_run_group_tests_name("fusion", tests, NULL, NULL);
 }

@@ -46,6 +46,9 @@ kelp_status *kelp_pass_swish(kelp_block *block) KELP_MUST_USE;
 /* MatMul of one-hot rows and constant weights → kelp::Lookup of rows, with what follows elementwise
  * done to the table. */
 kelp_status *kelp_pass_lookup(kelp_block *block) KELP_MUST_USE;
+/* (x - mean(x)) / sqrt(mean of its square + epsilon), times and plus constants →
+ * LayerNormalization. */
+kelp_status *kelp_pass_layer_norm(kelp_block *block) KELP_MUST_USE;
 /* Softmax(Q·Kᵀ·scale + mask)·V between the head-splitting reshapes and transposes →
  * kelp::Attention. */
 kelp_status *kelp_pass_attention(kelp_block *block) KELP_MUST_USE;
@@ -65,8 +68,8 @@ kelp_status *kelp_pass_quant(kelp_block *block) KELP_MUST_USE;
 kelp_status *kelp_pass_quant_dynamic(kelp_block *block) KELP_MUST_USE;
 /* Large constant weights of 8 bits that floats are multiplied with stay so → kelp::WeightMatMul. */
 kelp_status *kelp_pass_weights(kelp_block *block) KELP_MUST_USE;
-/* Identity, Dropout, Cast to the same type, Transpose that moves nothing: nodes that say nothing.
- */
+/* Identity, Dropout, Cast to the same type, Transpose that moves nothing, products with one: nodes
+ * that say nothing. */
 kelp_status *kelp_pass_simplify(kelp_block *block) KELP_MUST_USE;
 
 /* ---- helpers of passes ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Nodes that say nothing: Identity, Dropout at inference, Cast to the type that a value has
- * already, Transpose that moves nothing. */
+ * already, Transpose that moves nothing, a product with one. */
 #include "graph/passes/passes.h"
 
 #include <string.h>
@@ -29,6 +29,22 @@ static bool is_noop_dropout(const kelp_node *node) {
            *(const uint8_t *)off->data == 0;
 }
 
+/* What is multiplied by one, or divided. */
+static kelp_value *times_one(const kelp_node *node) {
+    bool mul = strcmp(node->op_type, "Mul") == 0, div = strcmp(node->op_type, "Div") == 0;
+    if ((!mul && !div) || *node->domain != '\0' || node->input_count != 2 ||
+        node->opset_version < 7)
+        return NULL;
+    for (int k = 0; k < (mul ? 2 : 1); k++) {
+        kelp_value *x = node->inputs[k], *one = node->inputs[1 - k];
+        double number;
+        if (x != NULL && x->dtype == KELP_F32 && kelp_match_scalar(one, &number) && number == 1.0 &&
+            one->constant->dtype == KELP_F32 && x->rank >= one->constant->rank)
+            return x;
+    }
+    return NULL;
+}
+
 static bool says_nothing(const kelp_node *node) {
     if (*node->domain != '\0' || node->input_count == 0 || node->inputs[0] == NULL)
         return false;
@@ -47,10 +63,12 @@ static bool says_nothing(const kelp_node *node) {
 kelp_status *kelp_pass_simplify(kelp_block *block) {
     for (size_t i = 0; i < block->node_count; i++) {
         kelp_node *node = block->nodes[i];
-        if (node->removed || node->output_count == 0 || node->outputs[0] == NULL ||
-            !says_nothing(node))
+        if (node->removed || node->output_count == 0 || node->outputs[0] == NULL)
             continue;
-        kelp_value *input = node->inputs[0], *output = node->outputs[0];
+        kelp_value *input = says_nothing(node) ? node->inputs[0] : times_one(node);
+        kelp_value *output = node->outputs[0];
+        if (input == NULL)
+            continue;
         /* an output keeps a producer of its own: an input or a constant cannot take over its name
          */
         if (output->is_output && (input->is_output || input->producer == NULL))

@@ -27,7 +27,19 @@ static blocking choose(const kelp_simd *simd, const kelp_gemm *g) {
     b.down = (g->m + b.rows + simd->tile_rows - 1) / (b.rows + simd->tile_rows);
     b.rows = (g->m + b.down - 1) / KELP_MAX((int64_t)1, b.down); /* no small rest */
     b.across = (g->n + b.columns - 1) / b.columns;
+    if (b.across > 1) /* of equal width, too */
+        b.columns = round_to((g->n + b.across - 1) / b.across, simd->tile_columns);
+    b.across = (g->n + b.columns - 1) / b.columns;
     return b;
+}
+
+/* Narrower blocks, so that each thread has one, as long as there are 10 µs of work in them. */
+static void spread(const kelp_simd *simd, const kelp_gemm *g, int64_t wanted, blocking *b) {
+    while (b->down * b->across < wanted && b->columns > simd->tile_columns &&
+           b->rows * b->columns * g->k >= 1000000) {
+        b->columns = round_to(b->columns / 2, simd->tile_columns);
+        b->across = (g->n + b->columns - 1) / b->columns;
+    }
 }
 
 /* Where columns from `column` of rows from `k` of B lie, and how far apart its rows. */
@@ -134,10 +146,11 @@ void kelp_gemm_run(const kelp_op_env *env, const kelp_gemm *jobs, int64_t count)
         return;
     job_list list = {kelp_simd_get(), jobs, {0, 0, 0, 0}};
     list.blocks = choose(list.simd, &jobs[0]);
+    spread(list.simd, &jobs[0], (kelp_op_env_threads(env) + count - 1) / count, &list.blocks);
     int64_t blocks = list.blocks.down * list.blocks.across;
     int64_t work = jobs[0].m * jobs[0].n * KELP_MAX((int64_t)1, jobs[0].k) / blocks;
-    /* some two million multiplications are 20 µs */
-    int64_t grain = KELP_MAX((int64_t)1, 1000000 / KELP_MAX((int64_t)1, work));
+    /* some million multiplications are 20 µs */
+    int64_t grain = KELP_MAX((int64_t)1, 500000 / KELP_MAX((int64_t)1, work));
     kelp_op_parallel(env, blocks * count, grain, run_range, &list);
 }
 

@@ -99,6 +99,32 @@ def sums(own):
             chain(own, op, f32(*shape, low=low, high=2), [helper.make_node(op, ["x", "axes"], ["y"], **attrs)], {"axes": np.array(axes)}, opset=18, atol=1e-4)
 
 
+def norms(own):
+    """Layer normalization in the nodes that it was before it was one, and what only looks like it."""
+    n, wide = helper.make_node, f32(2, 7, 40, low=-3, high=3)
+    constants = {"two": np.array(2, np.float32), "three": np.array(3, np.float32), "e": np.array(1e-5, np.float32), "g": f32(40), "b": f32(40)}
+    plain = {"axes": [-1]}
+
+    def parts(square=("Pow", ["d", "two"]), first=plain, second=plain, ends=("g", "b")):
+        return [n("ReduceMean", ["x"], ["m"], **first), n("Sub", ["x", "m"], ["d"]), n(square[0], square[1], ["q"]), n("ReduceMean", ["q"], ["v"], **second),
+                n("Add", ["v", "e"], ["w"]), n("Sqrt", ["w"], ["s"]), n("Div", ["d", "s"], ["o"]), n("Mul", [ends[0], "o"], ["p"]), n("Add", ["p", ends[1]], ["y"])]
+    chain(own, "norm", wide, parts(), constants, atol=1e-4)
+    chain(own, "norm_product", wide, parts(("Mul", ["d", "d"]), {"axes": [2]}), constants, atol=1e-4)
+    chain(own, "norm_cube", np.abs(wide) + 3, parts(("Pow", ["x", "three"])), constants, atol=1e-4)
+    chain(own, "norm_other_axis", wide, parts(first={"axes": [1]}), constants, atol=1e-4)
+    chain(own, "norm_both_axes", wide, parts(first={"axes": [1, 2]}, second={"axes": [1, 2]}), constants, atol=1e-4)
+    chain(own, "norm_rows", wide, parts(ends=("r", "b")), {**constants, "r": f32(7, 1)}, atol=1e-4)
+    chain(own, "norm_no_shift", wide, parts(ends=("g", "r")), {**constants, "r": f32(2, 7, 1)}, atol=1e-4)
+    chain(own, "norm_residual", wide, [n("Identity", ["x"], ["z"]), *parts()[:-1], n("Add", ["p", "b"], ["l"]), n("Add", ["l", "z"], ["y"])], constants, atol=1e-4)
+
+
+def ones(own):
+    n, c = helper.make_node, {"one": np.ones(1, np.float32), "tall": np.ones((1, 1, 1), np.float32)}
+    chain(own, "times_one", f32(3, 5), [n("Mul", ["one", "x"], ["a"]), n("Div", ["a", "one"], ["b"]), n("Sigmoid", ["b"], ["s"]), n("Mul", ["b", "s"], ["y"])], c)
+    chain(own, "times_one_taller", f32(3, 5), [n("Mul", ["tall", "x"], ["a"]), n("Div", ["one", "a"], ["y"])], c)
+    chain(own, "only_times_one", f32(3, 5), [n("Mul", ["one", "x"], ["y"])], c)
+
+
 def turns(own):
     for shape, perm in (((70, 53), (1, 0)), ((2, 33, 3, 45), (0, 3, 1, 2)), ((400, 300), (1, 0)), ((3, 19, 21), (0, 2, 1)), ((5, 260, 9, 40), (2, 3, 1, 0))):
         chain(own, "turn", f32(*shape), [helper.make_node("Transpose", ["x"], ["y"], perm=perm)], {})
@@ -110,3 +136,5 @@ def cases(own):
     scales(own)
     sums(own)
     turns(own)
+    norms(own)
+    ones(own)

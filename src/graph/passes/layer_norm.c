@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Layer normalization as exporters spell it before there was an operator: d = x - mean(x), d /
+ * sqrt(mean(d * d) + epsilon), times one constant a column, plus another. Source: Ba, Kiros and
+ * Hinton, "Layer Normalization", 2016.
+ */
+#include "graph/passes/passes.h"
+
+#include <string.h>
+
+/* What ReduceMean takes the mean of, over the last axis alone, which stays; NULL when it is none.
+ */
+static kelp_value *match_mean(const kelp_value *value) {
+    const kelp_node *mean = kelp_match_producer(value, "", "ReduceMean");
+    if (mean == NULL || mean->inputs[0] == NULL || mean->inputs[0]->rank < 1 ||
+        kelp_node_attr_i64(mean, "keepdims", 1) == 0)
+        return NULL;
+    int64_t axis = 0;
+    const int64_t *list = NULL;
+    size_t count = kelp_node_attr_i64s(mean, "axes", &list);
+    if (count == 1)
+        axis = list[0];
+    else if (count != 0 || mean->input_count < 2 ||
+             !kelp_match_i64s(mean->inputs[1], &axis, 1, &count) || count != 1)
+        return NULL;
+    return axis == -1 || axis == mean->inputs[0]->rank - 1 ? mean->inputs[0] : NULL;
+}
+
+static bool is_square_of(const kelp_value *value, const kelp_value *d) {
+    const kelp_node *mul = kelp_match_producer(value, "", "Mul");
+    const kelp_node *power = kelp_match_producer(value, "", "Pow");
+    if (mul != NULL)
+        return mul->inputs[0] == d && mul->inputs[1] == d;
+    return power != NULL && power->inputs[0] == d && kelp_match_scalar_near(power->inputs[1], 2.0);
+}
+
+/* d / sqrt(mean(d * d) + epsilon): gives d. */
+static kelp_value *match_quotient(const kelp_node *div, double *out_epsilon) {
+    kelp_value *d = div->inputs[0];
+    const kelp_node *root = kelp_match_producer(div->inputs[1], "", "Sqrt");
+    const kelp_node *add = root != NULL ? kelp_match_producer(root->inputs[0], "", "Add") : NULL;
+    for (int k = 0; add != NULL && k < 2; k++) {
+        const kelp_value *square = match_mean(add->inputs[1 - k]);
+        if (kelp_match_scalar(add->inputs[k], out_epsilon) && square != NULL &&
+            is_square_of(square, d))
+            return d;
+    }
+    return NULL;
+}
+
+/* The constant, one a column, that the only reader of `value` joins to it by `op_type`. */
+static kelp_value *column_of(const kelp_value *value, const char *op_type, int64_t columns,
+                             kelp_node **out_node) {
+    kelp_node *node = kelp_used_once(value) ? kelp_value_only_user(value) : NULL;
+    *out_node = node;
+    if (node == NULL || node->input_count != 2 || node->opset_version < 7 ||
+        kelp_match_producer(node->outputs[0], "", op_type) != node)
+        return NULL;
+    kelp_value *other = node->inputs[0] == value ? node->inputs[1] : node->inputs[0];
+    const kelp_tensor *constant = other != NULL ? other->constant : NULL;
+    return constant != NULL && constant->dtype == KELP_F32 && constant->rank == 1 &&
+                   constant->shape[0] == columns
+               ? other
+               : NULL;
+}
+
+static kelp_status *fuse(kelp_block *block, kelp_node *div, bool *out_done) {
+    double epsilon = 0;
+    const kelp_value *d = match_quotient(div, &epsilon);
+    const kelp_node *sub = kelp_match_producer(d, "", "Sub");
+    if (sub == NULL)
+        return NULL;
+    kelp_value *x = sub->inputs[0];
+    if (x == NULL || x->dtype != KELP_F32 || x->rank < 1 || match_mean(sub->inputs[1]) != x)
+        return NULL;
+    kelp_node *mul = NULL, *add = NULL, *norm = NULL;
+    int64_t columns = x->shape[x->rank - 1];
+    kelp_value *scale = column_of(div->outputs[0], "Mul", columns, &mul);
+    kelp_value *shift = scale != NULL ? column_of(mul->outputs[0], "Add", columns, &add) : NULL;
+    if (scale == NULL || !(epsilon >= 0))
+        return NULL;
+    kelp_node *last = shift != NULL ? add : mul;
+    kelp_value *inputs[3] = {x, scale, shift};
+    KELP_TRY(kelp_block_insert_node(block, last, "LayerNormalization", "", 17, last->name, inputs,
+                                    shift != NULL ? 3 : 2, last->outputs, 1, NULL, &norm));
+    KELP_TRY(kelp_node_set_i64(norm, "axis", -1));
+    KELP_TRY(kelp_node_set_f32(norm, "epsilon", (float)epsilon));
+    mul->removed = true;
+    last->removed = true;
+    *out_done = true;
+    return NULL;
+}
+
+kelp_status *kelp_pass_layer_norm(kelp_block *block) {
+    bool done = false;
+    for (size_t i = 0; i < block->node_count; i = done ? 0 : i + 1) {
+        kelp_node *div = block->nodes[i];
+        done = false;
+        if (div->removed || div->output_count == 0 ||
+            kelp_match_producer(div->outputs[0], "", "Div") != div)
+            continue;
+        KELP_TRY(fuse(block, div, &done));
+        if (!done)
+            continue;
+        kelp_block_sweep(block);
+        kelp_block_remove_dead(block);
+        kelp_block_count_uses(block);
+    }
+    return NULL;
+}
