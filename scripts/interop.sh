@@ -18,6 +18,7 @@ KELP_VENV=$venv scripts/nvidia.sh || {
     echo "skipped: pip cannot bring the wheel nvidia-pytriton 0.7.0"
     exit 77
 }
+given=$#
 [ $# -gt 0 ] || set -- tests/interop/test_*.py
 failed=0 skipped=0 passed=0
 for test in "$@"; do
@@ -29,6 +30,14 @@ for test in "$@"; do
     *) failed=$((failed + 1)) ;;
     esac
 done
+if [ "$given" -eq 0 ]; then
+    echo "== tests/e2e/test_backends.py, our example backends in NVIDIA's executable with NVIDIA's library"
+    if KELP_NVIDIA_WHEEL=$PWD/build/nvidia "$python" tests/e2e/test_backends.py --kelp build/release/bin/kelp; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+    fi
+fi
 echo "interop: $passed passed, $failed failed, $skipped skipped"
 [ $failed -eq 0 ] || exit 1
 [ $passed -gt 0 ] || exit 77
