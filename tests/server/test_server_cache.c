@@ -69,6 +69,14 @@ static void test_hit_and_miss(void **state) {
     expect(server, "cached", 2, 1);
     ask(server, "cached", 2);
     expect(server, "cached", 2, 2);
+    TRITONSERVER_Message *message = NULL;
+    ok(TRITONSERVER_ServerModelStatistics(server, "cached", -1, &message));
+    char *stats = message_text(message);
+    assert_int_equal(number_after(stats, "\"inference_count\":"), 2); /* hits are none */
+    assert_int_equal(number_after(stats, "\"success\":{\"count\":"), 4);
+    assert_int_equal(number_after(stats, "\"queue\":{\"count\":"), 4);
+    assert_int_equal(number_after(stats, "\"compute_infer\":{\"count\":"), 2);
+    free(stats);
     ask(server, "plain", 1);
     ask(server, "plain", 1);
     expect(server, "plain", 0, 0);
@@ -80,6 +88,13 @@ static void test_hit_and_miss(void **state) {
     contains(text, "nv_cache_num_hits_per_model{model=\"cached\",version=\"1\"} 2");
     contains(text, "nv_cache_num_misses_per_model{model=\"cached\",version=\"1\"} 2");
     contains(text, "nv_cache_util");
+    contains(text, "\nnv_cache_num_entries 2\n");
+    contains(text, "\nnv_cache_num_lookups 4\n");
+    contains(text, "\nnv_cache_num_hits 2\n");
+    contains(text, "\nnv_cache_num_misses 2\n");
+    contains(text, "\nnv_cache_num_evictions 0\n");
+    contains(text, "\nnv_cache_lookup_duration ");
+    contains(text, "\nnv_cache_insertion_duration ");
     contains(text, "nv_inference_request_success{model=\"cached\",version=\"1\"} 4");
     ok(TRITONSERVER_MetricsDelete(metrics));
     end(server, &r);

@@ -108,6 +108,8 @@ static void test_summaries_of_a_cache(void **state) {
     contains(page, "nv_cache_hit_summary_per_model_count{model=\"kept\",version=\"1\"} 2\n");
     contains(page, "nv_cache_miss_summary_per_model_count{model=\"kept\",version=\"1\"} 1\n");
     contains(page, "nv_inference_compute_infer_summary_us_count{model=\"kept\",version=\"1\"} 1\n");
+    /* Those that the cache answered have waited too. */
+    contains(page, "nv_inference_queue_summary_us_count{model=\"kept\",version=\"1\"} 3\n");
     assert_null(strstr(page, "nv_inference_request_summary_us"));
     free(page);
     server_end(server);

@@ -297,7 +297,8 @@ void kelp_cached_find(kelp_request *request, kelp_response **out_response) {
     }
     kelp_server_log_status("cannot use the response cache", status);
     if (response) {
-        kelp_stats_cache_hit(&model->stats, request->request_start_ns, ticket->lookup_ns);
+        kelp_stats_cache_hit(&model->stats, request->request_start_ns,
+                             start_ns - request->queue_start_ns, ticket->lookup_ns);
         kelp_cache_ticket_destroy(ticket);
     } else {
         atomic_store(&factory->ticket, ticket);

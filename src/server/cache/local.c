@@ -6,6 +6,7 @@
  * Threads: any. One lock over the table, held for pointers only: bytes are copied outside it, on
  * nodes that a count keeps.
  */
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/map.h"
 #include "server/cache/cache.h"
@@ -25,13 +26,39 @@ typedef struct node {
     uint64_t size_bytes; /* all that it takes */
 } node;
 
+/* What the metrics tell, under the names of Triton's local cache. */
+typedef enum figure {
+    USED, /* share of the limit */
+    ENTRIES,
+    HITS,
+    MISSES,
+    LOOKUPS,
+    EVICTIONS,
+    LOOKUP_TIME,
+    INSERTION_TIME,
+    FIGURES
+} figure;
+
+static const struct {
+    const char *name, *help;
+} described[FIGURES] = {
+    {"nv_cache_util", "Share of the response cache that is used, 0 to 1"},
+    {"nv_cache_num_entries", "Responses in the cache"},
+    {"nv_cache_num_hits", "Look-ups that found a response"},
+    {"nv_cache_num_misses", "Look-ups that found none"},
+    {"nv_cache_num_lookups", "Look-ups"},
+    {"nv_cache_num_evictions", "Responses that made room for others"},
+    {"nv_cache_lookup_duration", "Time of all look-ups, in microseconds"},
+    {"nv_cache_insertion_duration", "Time of all insertions, in microseconds"},
+};
+
 typedef struct local {
     pthread_mutex_t lock;
     kelp_map nodes;
     node *newest, *oldest;
     uint64_t size_bytes, limit_bytes;
-    kelp_metric_family *family;
-    kelp_metric *used; /* share of the limit */
+    kelp_metric_family *families[FIGURES];
+    kelp_metric *figures[FIGURES];
 } local;
 
 static local *of(TRITONCACHE_Cache *cache) {
@@ -73,19 +100,24 @@ static void drop_oldest(local *l) {
         node_free(n);
 }
 
-static void report_use(local *l, uint64_t size_bytes) {
-    if (l->used)
-        kelp_status_free(kelp_metric_set(l->used, (double)size_bytes / (double)l->limit_bytes));
+static void add(local *l, figure which, double value) {
+    kelp_status_free(kelp_metric_increment(l->figures[which], value));
+}
+
+static void add_time(local *l, figure which, uint64_t start_ns) {
+    add(l, which, (double)(kelp_now_ns() - start_ns) / 1000);
 }
 
 static TRITONSERVER_Error *local_finalize(TRITONCACHE_Cache *cache) {
     local *l = of(cache);
     while (l->oldest)
         drop_oldest(l);
-    if (l->used)
-        kelp_metric_release(l->used);
-    if (l->family)
-        kelp_status_free(kelp_metric_family_release(l->family));
+    for (int i = 0; i < FIGURES; i++) {
+        if (l->figures[i])
+            kelp_metric_release(l->figures[i]);
+        if (l->families[i])
+            kelp_status_free(kelp_metric_family_release(l->families[i]));
+    }
     kelp_map_deinit(&l->nodes);
     pthread_mutex_destroy(&l->lock);
     kelp_free(kelp_allocator_system(), l, sizeof *l);
@@ -130,11 +162,12 @@ static TRITONSERVER_Error *local_initialize(TRITONCACHE_Cache **cache, const cha
     l->limit_bytes = limit_bytes;
     pthread_mutex_init(&l->lock, NULL);
     kelp_map_init(&l->nodes, kelp_allocator_system());
-    status =
-        kelp_metric_family_acquire(TRITONSERVER_METRIC_KIND_GAUGE, "nv_cache_util",
-                                   "Share of the response cache that is used, 0 to 1", &l->family);
-    if (!status)
-        status = kelp_metric_acquire(l->family, NULL, 0, NULL, 0, &l->used);
+    for (int i = 0; i < FIGURES && !status; i++) {
+        status = kelp_metric_family_acquire(TRITONSERVER_METRIC_KIND_GAUGE, described[i].name,
+                                            described[i].help, &l->families[i]);
+        if (!status)
+            status = kelp_metric_acquire(l->families[i], NULL, 0, NULL, 0, &l->figures[i]);
+    }
     if (status) {
         TRITONSERVER_ErrorDelete(local_finalize((TRITONCACHE_Cache *)l));
         return kelp_to_error(status);
@@ -147,6 +180,7 @@ static TRITONSERVER_Error *local_lookup(TRITONCACHE_Cache *cache, const char *ke
                                         TRITONCACHE_CacheEntry *entry,
                                         TRITONCACHE_Allocator *allocator) {
     local *l = of(cache);
+    uint64_t start_ns = kelp_now_ns();
     pthread_mutex_lock(&l->lock);
     node *n = kelp_map_get(&l->nodes, kelp_str_from(key));
     if (n) {
@@ -155,6 +189,9 @@ static TRITONSERVER_Error *local_lookup(TRITONCACHE_Cache *cache, const char *ke
         link_newest(l, n);
     }
     pthread_mutex_unlock(&l->lock);
+    add(l, LOOKUPS, 1);
+    add(l, n ? HITS : MISSES, 1);
+    add_time(l, LOOKUP_TIME, start_ns);
     if (!n)
         return kelp_to_error(KELP_ERROR(KELP_NOT_FOUND, "key '%s' is not in the cache", key));
     kelp_status *status = NULL;
@@ -197,6 +234,7 @@ static kelp_status *make_node(const char *key, kelp_cache_entry *entry, node **o
 /* true when the table has taken the node. */
 static bool put(local *l, node *n, kelp_status **out_status) {
     bool taken = false;
+    unsigned evicted = 0;
     pthread_mutex_lock(&l->lock);
     if (kelp_map_get(&l->nodes, kelp_str_from(n->key))) {
         *out_status = KELP_ERROR(KELP_ALREADY_EXISTS, "key '%s' is in the cache already", n->key);
@@ -204,12 +242,16 @@ static bool put(local *l, node *n, kelp_status **out_status) {
         taken = true;
         link_newest(l, n);
         l->size_bytes += n->size_bytes;
-        while (l->size_bytes > l->limit_bytes)
+        for (; l->size_bytes > l->limit_bytes; evicted++)
             drop_oldest(l);
+        /* Inside the lock, so that the last to change them sets them last. */
+        kelp_status_free(
+            kelp_metric_set(l->figures[USED], (double)l->size_bytes / (double)l->limit_bytes));
+        kelp_status_free(kelp_metric_set(l->figures[ENTRIES], (double)l->nodes.count));
     }
-    uint64_t size_bytes = l->size_bytes;
     pthread_mutex_unlock(&l->lock);
-    report_use(l, size_bytes);
+    if (evicted)
+        add(l, EVICTIONS, evicted);
     return taken;
 }
 
@@ -228,11 +270,13 @@ static TRITONSERVER_Error *local_insert(TRITONCACHE_Cache *cache, const char *ke
             KELP_INVALID_ARGUMENT, "an entry of %llu bytes does not fit the cache of %llu",
             (unsigned long long)total_bytes, (unsigned long long)l->limit_bytes));
     node *n = NULL;
+    uint64_t start_ns = kelp_now_ns();
     kelp_status *status = make_node(key, given, &n);
     if (!status)
         status = kelp_from_error(TRITONCACHE_Copy(allocator, entry));
     if (n && (status || !put(l, n, &status)))
         node_free(n);
+    add_time(l, INSERTION_TIME, start_ns);
     return kelp_to_error(status);
 }
 

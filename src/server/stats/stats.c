@@ -80,15 +80,18 @@ void kelp_stats_refusal(kelp_stats *stats, kelp_code code, uint64_t request_star
     pthread_mutex_unlock(&stats->lock);
 }
 
-void kelp_stats_cache_hit(kelp_stats *stats, uint64_t request_start_ns, uint64_t lookup_ns) {
+void kelp_stats_cache_hit(kelp_stats *stats, uint64_t request_start_ns, uint64_t queue_ns,
+                          uint64_t lookup_ns) {
     uint64_t now_ns = kelp_now_ns();
     uint64_t now_ms = kelp_wall_about_ns() / 1000000;
     pthread_mutex_lock(&stats->lock);
     if (now_ms > stats->last_inference_ms)
         stats->last_inference_ms = now_ms;
     add(&stats->success, span(request_start_ns, now_ns));
+    add(&stats->queue, queue_ns);
     add(&stats->cache_hit, lookup_ns);
     pthread_mutex_unlock(&stats->lock);
+    kelp_latency_add(stats->latency, KELP_LATENCY_QUEUE, queue_ns);
     kelp_latency_add(stats->latency, KELP_LATENCY_CACHE_HIT, lookup_ns);
 }
 

@@ -77,7 +77,8 @@ void kelp_stats_request(kelp_stats *stats, bool success, uint32_t batch_size,
 /* A request that the server itself answers, with an error of that code. */
 void kelp_stats_refusal(kelp_stats *stats, kelp_code code, uint64_t request_start_ns);
 /* A request that the cache answered: a success that is no inference. */
-void kelp_stats_cache_hit(kelp_stats *stats, uint64_t request_start_ns, uint64_t lookup_ns);
+void kelp_stats_cache_hit(kelp_stats *stats, uint64_t request_start_ns, uint64_t queue_ns,
+                          uint64_t lookup_ns);
 /* What looking up and storing took for a request that it did not. */
 void kelp_stats_cache_miss(kelp_stats *stats, uint64_t spent_ns);
 kelp_status *kelp_stats_batch(kelp_stats *stats, uint64_t batch_size,
