@@ -130,6 +130,18 @@ static void test_missing_library_names_every_path(void **state) {
     contains(text, path);
     contains(text, KELP_BACKENDS "/nowhere/libtriton_nowhere.so' (no such folder)");
     TRITONSERVER_ErrorDelete(error);
+    /* What is there, and is no file. */
+    char link[600];
+    repo_version(&r, "lonely", "1/libtriton_nowhere.so");
+    snprintf(link, sizeof link, "%s/lonely/libtriton_nowhere.so", r.path);
+    assert_int_equal(symlink("nothing", link), 0);
+    error = server_try(&r, &(server_setup){0}, &server);
+    assert_non_null(error);
+    contains(TRITONSERVER_ErrorMessage(error), "libtriton_nowhere.so' (it is a folder)");
+    contains(TRITONSERVER_ErrorMessage(error), "libtriton_nowhere.so' (it is a link to nothing)");
+    TRITONSERVER_ErrorDelete(error);
+    repo_drop(&r, "lonely/1/libtriton_nowhere.so");
+    repo_drop(&r, "lonely/libtriton_nowhere.so");
     /* A library that is none. */
     repo_file(&r, "lonely/1/libtriton_nowhere.so", "not ELF");
     fails(server_try(&r, &(server_setup){0}, &server), TRITONSERVER_ERROR_INTERNAL,

@@ -7,10 +7,12 @@
 #include "base/json.h"
 #include "server/abi/log.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static kelp_backend *list;
@@ -222,6 +224,18 @@ static void search_deinit(search *s) {
     kelp_buf_deinit(&s->tried);
 }
 
+/* Why a path is not that of a file. */
+static const char *why_not(const char *path, const char *folder) {
+    struct stat info;
+    if (stat(path, &info) == 0)
+        return S_ISDIR(info.st_mode) ? "it is a folder" : "it is no regular file";
+    if (errno == EACCES)
+        return "permission denied";
+    if (errno == ELOOP || lstat(path, &info) == 0)
+        return "it is a link to nothing";
+    return kelp_fs_kind_of(folder) == KELP_FS_DIRECTORY ? "no such file" : "no such folder";
+}
+
 /* Whether the folder has the file, whose path is s->path then. */
 static kelp_status *look(search *s, const char *folder, const char *file, bool *out_found) {
     kelp_buf_clear(&s->path);
@@ -231,8 +245,7 @@ static kelp_status *look(search *s, const char *folder, const char *file, bool *
     *out_found = kelp_fs_kind_of(s->path.data) == KELP_FS_FILE;
     if (!*out_found)
         kelp_buf_printf(&s->tried, "%s'%s' (%s)", s->tried.length ? ", " : "", s->path.data,
-                        kelp_fs_kind_of(folder) == KELP_FS_DIRECTORY ? "no such file"
-                                                                     : "no such folder");
+                        why_not(s->path.data, folder));
     return NULL;
 }
 
