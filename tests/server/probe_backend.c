@@ -190,10 +190,27 @@ static void note_input(TRITONBACKEND_Input *input, TRITONBACKEND_ModelInstance *
     }
 }
 
+/* A model of that name loads itself while it executes. */
+static void reload_itself(TRITONBACKEND_ModelInstance *instance) {
+    TRITONBACKEND_Model *model = NULL;
+    TRITONSERVER_Server *server = NULL;
+    const char *name = NULL;
+    must(TRITONBACKEND_ModelInstanceModel(instance, &model));
+    must(TRITONBACKEND_ModelName(model, &name));
+    if (strcmp(name, "itself") != 0)
+        return;
+    must(TRITONBACKEND_ModelServer(model, &server));
+    TRITONSERVER_Error *error = TRITONSERVER_ServerLoadModel(server, name);
+    snprintf(probe_seen.reload, sizeof probe_seen.reload, "%s",
+             error ? TRITONSERVER_ErrorMessage(error) : "loaded");
+    TRITONSERVER_ErrorDelete(error);
+}
+
 TRITONSERVER_Error *TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance *instance,
                                                        TRITONBACKEND_Request **requests,
                                                        const uint32_t request_count) {
     probe_seen.execute_thread = pthread_self();
+    reload_itself(instance);
     for (uint32_t i = 0; i < request_count; i++) {
         TRITONBACKEND_Input *input = NULL;
         TRITONBACKEND_Response *response = NULL;

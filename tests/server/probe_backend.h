@@ -14,6 +14,7 @@ typedef struct probe_notes {
     unsigned models, instances, passive;
     atomic_uint ended; /* instances that were finalized */
     pthread_t initialize_thread, execute_thread, finalize_thread;
+    char reload[256]; /* what came of loading itself from inside an execution */
     TRITONBACKEND_Request *request;
     TRITONBACKEND_Response *response;
     char id[64], parameters[256], outputs[256];

@@ -494,6 +494,34 @@ static void test_instances_change_in_place(void **state) {
            1, 1, 1);
 }
 
+/* A model that loads itself while it executes: whatever takes its instance away is refused. */
+static void test_loads_itself(void **state) {
+    static const char *const places[] = {"instance", "caller"};
+    world *w = *state;
+    for (int i = 0; i < 2; i++) {
+        char config[2048];
+        call c;
+        snprintf(config, sizeof config,
+                 "%sparameters { key: \"kelp_execute_on\" value { string_value: \"%s\" } }\n",
+                 MODEL, places[i]);
+        open_model(w, "itself", config, &c);
+        put_data(&c);
+        call_run(&c);
+        assert_string_equal(seen()->reload, "loaded");
+        call_clear(&c);
+        strcat(config, "instance_group [ { kind: KIND_CPU host_policy: \"far\" } ]\n");
+        repo_file(&w->r, "itself/config.pbtxt", config);
+        call_run(&c);
+        contains(seen()->reload, "from inside its own execution");
+        call_deinit(&c);
+        ok(TRITONSERVER_ServerLoadModel(w->server, "itself")); /* from elsewhere it is done */
+        contains(seen()->host_policy, "{\"far\":");
+        ok(TRITONSERVER_ServerUnloadModel(w->server, "itself"));
+        wait_for_index(w->server,
+                       "{\"name\":\"itself\",\"version\":\"1\",\"state\":\"UNAVAILABLE\"");
+    }
+}
+
 static void test_overrides_end(void **state) {
     static const char json[] =
         "{\"backend\":\"probe\",\"max_batch_size\":3,\"input\":[{\"name\":\"INPUT0\",\"data_type\":"
@@ -645,6 +673,7 @@ int main(void) {
         cmocka_unit_test(test_passive_instances),
         cmocka_unit_test(test_instances_made_in_parallel),
         cmocka_unit_test(test_instances_change_in_place),
+        cmocka_unit_test(test_loads_itself),
         cmocka_unit_test(test_data_for_a_host_policy),
         cmocka_unit_test(test_metrics_of_model_and_machine),
         cmocka_unit_test(test_reshape),

@@ -226,6 +226,13 @@ void kelp_model_destroy_instances(kelp_model *model) {
 
 /* ---- an update while requests run ---- */
 
+/* The instances that this thread executes, the innermost first. */
+typedef struct frame {
+    const kelp_instance *instance;
+    struct frame *outer;
+} frame;
+static _Thread_local frame *executing;
+
 typedef struct update {
     kelp_model *model;
     kelp_model_config *config;
@@ -285,6 +292,13 @@ static kelp_status *plan_update(update *u, const kelp_model_config *config) {
     u->wanted = wanted;
     for (size_t i = 0; i < u->config->instance_group_count; i++)
         KELP_TRY(plan_group(u, i));
+    for (const frame *f = executing; f; f = f->outer)
+        for (size_t i = 0; i < u->before; i++)
+            if (model->instances[i] == f->instance && !u->stays[i])
+                return KELP_ERROR(
+                    KELP_FAILED_PRECONDITION,
+                    "instance '%s' cannot be taken away from inside its own execution",
+                    f->instance->name);
     /* Room for them now, so that nothing fails once they have begun. */
     pthread_rwlock_wrlock(&model->change_lock);
     status = kelp_grow(heap, (void **)&model->instances, &model->instance_capacity,
@@ -439,9 +453,12 @@ void kelp_instance_execute(kelp_instance *instance, kelp_request **requests, uin
         submissions[i].serial =
             atomic_load_explicit(&requests[i]->factory->serial, memory_order_relaxed);
     }
+    frame here = {instance, executing};
+    executing = &here;
     kelp_status *error =
         kelp_from_error(backend->fn.execute((TRITONBACKEND_ModelInstance *)instance,
                                             (TRITONBACKEND_Request **)(void *)requests, count));
+    executing = here.outer;
     if (error)
         fail_all(instance, requests, submissions, count, error);
     else if (backend->never_reports)

@@ -130,7 +130,8 @@ kelp_status *kelp_model_create_instances(kelp_model *model) KELP_MUST_USE;
 void kelp_model_destroy_instances(kelp_model *model);
 /* Brings the instances of a model that serves in line with the groups of a configuration that is
  * otherwise the model's own: those that are alike stay, others come and go while requests run. On
- * failure the model is as it was. One thread at a time, which has entered the model. */
+ * failure the model is as it was; FAILED_PRECONDITION from inside an execution on an instance that
+ * would go. One thread at a time, which has entered the model. */
 kelp_status *kelp_model_update_instances(kelp_model *model,
                                          const kelp_model_config *config) KELP_MUST_USE;
 
