@@ -60,7 +60,9 @@ TRITONSERVER_Error *TRITONBACKEND_ModelInitialize(TRITONBACKEND_Model *model) {
 
 TRITONSERVER_Error *TRITONBACKEND_ModelFinalize(TRITONBACKEND_Model *model) {
     (void)model;
+    pthread_mutex_lock(&lock);
     probe_seen.finalize_thread = pthread_self();
+    pthread_mutex_unlock(&lock);
     return NULL;
 }
 
