@@ -86,11 +86,28 @@ static kelp_status *unexpected(kelp_frame_kind kind) {
                       (int)kind);
 }
 
+/* Who refuses says why and goes, maybe before all was sent to it: what it said is of more use than
+ * that it went. Takes the failure to send; NULL for none. */
+static kelp_status *parting_words(const kelp_channel *channel, kelp_status *take_failure) {
+    kelp_frame_kind kind = KELP_FRAME_RESULT;
+    uint64_t length = 0;
+    if (kelp_status_code(take_failure) != KELP_UNAVAILABLE)
+        return take_failure;
+    kelp_status *silent = kelp_frame_read_head(channel, &kind, &length, NULL);
+    if (silent != NULL || kind != KELP_FRAME_FAILED) {
+        kelp_status_free(silent);
+        return take_failure;
+    }
+    kelp_status_free(take_failure);
+    return kelp_frame_read_failure(channel, length);
+}
+
 static kelp_status *load(part *p, const kelp_channel *channel) {
     kelp_frame_kind kind = KELP_FRAME_FAILED;
     uint64_t length = 0;
     KELP_TRY(
-        kelp_frame_send(channel, KELP_FRAME_LOAD, &(kelp_span){p->model.data, p->model.length}, 1));
+        parting_words(channel, kelp_frame_send(channel, KELP_FRAME_LOAD,
+                                               &(kelp_span){p->model.data, p->model.length}, 1)));
     KELP_TRY(kelp_frame_read_head(channel, &kind, &length, NULL));
     if (kind == KELP_FRAME_FAILED)
         return kelp_frame_read_failure(channel, length);
