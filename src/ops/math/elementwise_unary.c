@@ -148,7 +148,10 @@ UNSIGNED(BitwiseNot, ~x)
 OPERATOR(BitwiseNot, -1, NOTHING, SIGNED_ROWS(BitwiseNot), UNSIGNED_ROWS(BitwiseNot))
 
 SIMD_OPERATOR(Exp, KELP_ACT_EXP, expf(x), exp(x))
-SIMD_OPERATOR(Erf, KELP_ACT_ERF, erff(x), erf(x))
+FLOATS(Erf, erff(x), erf(x))
+SIGNED(Erf, (float)erf((double)x)) /* cut off: 1 from 4 on */
+UNSIGNED(Erf, (float)erf((double)x))
+OPERATOR(Erf, KELP_ACT_ERF, NOTHING, FLOAT_ROWS(Erf), SIGNED_ROWS(Erf), UNSIGNED_ROWS(Erf))
 SIMD_OPERATOR(Tanh, KELP_ACT_TANH, tanhf(x), tanh(x))
 SIMD_OPERATOR(Sigmoid, KELP_ACT_SIGMOID, 1 / (1 + expf(-x)), 1 / (1 + exp(-x)))
 SIMD_OPERATOR(Sqrt, KELP_ACT_SQRT, sqrtf(x), sqrt(x))

@@ -25,7 +25,6 @@ typedef struct reduce_plan {
     int64_t kept[KELP_MAX_RANK], kept_strides[KELP_MAX_RANK];
     int64_t folded[KELP_MAX_RANK], folded_strides[KELP_MAX_RANK];
     int64_t results, each;
-    bool copy; /* noop_with_empty_axes: nothing is reduced */
     const void *x;
     void *y;
     kelp_dtype dtype;
@@ -50,10 +49,9 @@ static kelp_status *reduce_shapes(kelp_op_args *args) {
     const kelp_tensor *x = args->inputs[0];
     KELP_TRY(kelp_ops_axes(args, 1, x->rank, &mask, &given));
     KELP_OPS_TRY_DEFER(args);
-    p->copy = !given && kelp_node_attr_i64(args->node, "noop_with_empty_axes", 0) != 0;
-    if (p->copy)
-        return kelp_ops_set_like(args, 0, x);
-    if (!given)
+    /* noop_with_empty_axes: each element is a sum of its own, so that squares and logarithms remain
+     */
+    if (!given && kelp_node_attr_i64(args->node, "noop_with_empty_axes", 0) == 0)
         mask = UINT32_MAX;
     bool keep = kelp_node_attr_i64(args->node, "keepdims", 1) != 0;
     int64_t shape[KELP_MAX_RANK], strides[KELP_MAX_RANK];
@@ -294,10 +292,6 @@ static kelp_status *reduce_invoke(const void *state, kelp_op_args *args) {
     (void)state;
     p->x = args->inputs[0]->data;
     p->y = args->outputs[0]->data;
-    if (p->copy) {
-        kelp_ops_memcpy(args->env, p->y, p->x, kelp_tensor_bytes(args->outputs[0]));
-        return NULL;
-    }
     int64_t grain = KELP_OPS_GRAIN / KELP_MAX((int64_t)1, p->each) + 1;
     kelp_op_parallel(args->env, p->results, grain, reduce_range, p);
     return NULL;

@@ -1,0 +1,251 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Random graphs (random_graph.py) in Kelp against ONNX's reference, with and without fusion, on every instruction set.
+
+    graphs.py --runner PATH [--seed N] [--count N | --seconds N] [--keep FOLDER]
+
+--runner: tests/fuzz/run_models. Graph number N is the same one each time. One in eight is spoilt afterwards: it must be refused or
+answered, not end the process. Tolerances: 1e-3 relative plus 2e-5 of the graph's largest magnitude (2e-2 and 4e-3 with float16), all
+that is no float exactly. Where ONNX's reference and Kelp differ, ONNX Runtime is asked: what agrees with Kelp is counted as the
+reference's. Anything else is cut down to the fewest nodes that still differ, printed, and the run fails.
+"""
+import argparse
+import collections
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy as np
+import onnx
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "ops", "cases")]
+import random_graph  # noqa: E402
+import random_layers  # noqa: E402,F401 (fills OPS)
+import random_ops  # noqa: E402
+from common import Writer  # noqa: E402
+from random_graph import Refused, ask_ort  # noqa: E402
+
+GOOD = ("same", "ran", "late")
+BATCH = 200
+
+
+def draw(seed):
+    """The graph of a seed, or None when too little of it could be drawn."""
+    graph = random_graph.Graph(seed)
+    labels = list(random_ops.OPS)
+    weights = np.array([random_ops.OPS[label][0] for label in labels])
+    wanted = graph.int(3, 20)
+    for _ in range(wanted * 3):
+        if len(graph.records) >= wanted:
+            break
+        kept = len(graph.values), len(graph.inputs), len(graph.initializers), len(graph.records)
+        try:
+            random_ops.OPS[str(graph.rng.choice(labels, p=weights / weights.sum()))][1](graph)
+        except Refused:
+            if len(graph.records) == kept[3]:
+                for items, count in zip((graph.values, graph.inputs, graph.initializers), kept):
+                    del items[count:]
+    return graph if graph.records else None
+
+
+def spoil(graph, model):
+    """Makes something wrong with a model, or at least other."""
+    nodes = [n for n in model.graph.node if n.op_type != "Constant"] or list(model.graph.node)
+    node = graph.pick(nodes)
+    way = graph.int(0, 9)
+    names = [v.name for v in graph.values]
+    if way == 0 and node.input:
+        node.input[graph.int(0, len(node.input) - 1)] = graph.pick(names)
+    elif way == 1 and node.input:
+        del node.input[graph.int(0, len(node.input) - 1):]
+    elif way == 2:
+        node.input.append(graph.pick(names))
+    elif way == 3 and node.attribute:
+        attribute = graph.pick(list(node.attribute))
+        if attribute.ints:
+            attribute.ints[graph.int(0, len(attribute.ints) - 1)] = graph.pick([-1, 0, 7, -2**63, 2**63 - 1, 2**31, 1 << 40])
+        else:
+            attribute.i = graph.pick([-1, 0, 7, -2**63, 2**63 - 1, 2**31, 1 << 40])
+    elif way == 4 and node.attribute:
+        del node.attribute[graph.int(0, len(node.attribute) - 1)]
+    elif way == 5:
+        node.op_type = graph.pick(list(random_ops.OPS))
+    elif way == 6 and model.graph.initializer:
+        tensor = graph.pick(list(model.graph.initializer))
+        array = onnx.numpy_helper.to_array(tensor)
+        fresh = np.asarray(graph.rng.integers(-2**40, 2**40, array.shape)).astype(array.dtype) if graph.chance(.6) else array.reshape(-1)[:-1]
+        tensor.CopyFrom(onnx.numpy_helper.from_array(fresh, tensor.name))
+    elif way == 7 and model.graph.input:
+        kind = graph.pick(list(model.graph.input)).type.tensor_type
+        kind.elem_type = graph.int(1, 16) if graph.chance(.5) else kind.elem_type
+        del kind.shape.dim[graph.int(0, len(kind.shape.dim)):]
+    elif way == 8:
+        model.opset_import[0].version = graph.int(1, 26)
+    else:
+        graph.pick(list(node.output) and [node]).output[0] = graph.pick(names)
+
+
+class Runner:
+    def __init__(self, program, keep=None, isas="012"):
+        self.program, self.keep, self.isas = program, keep, isas
+        self.said = ""
+
+    def run(self, cases, seconds=10):
+        """{name: (outcome, words)} of cases: name, model, feeds, expected outputs, rtol and atol."""
+        with tempfile.TemporaryDirectory() as folder:
+            folder = self.keep or folder
+            writer = Writer(folder)
+            for name, model, feeds, expected, rtol, atol in cases:
+                writer.case(name, model, feeds, expected, rtol, atol)
+            writer.close()
+            ended = subprocess.run([self.program, folder, "--isas", self.isas, "--seconds", str(seconds)], capture_output=True, check=False,
+                                   timeout=seconds * 20 * len(cases) + 60, stdin=subprocess.DEVNULL)
+        self.said = ended.stderr.decode(errors="replace")
+        found = {}
+        for line in ended.stdout.decode(errors="replace").splitlines():
+            outcome, name, words = (line.split("\t") + ["", ""])[:3]
+            if outcome == "leaked" and name == "(some case)":
+                name, words = "leak", self.said[-3000:]
+            if outcome == "crashed":
+                words += "\n" + self.said[-3000:]
+            found[name] = outcome, words
+        for case in cases:
+            found.setdefault(case[0], ("crashed", f"no outcome; exit status {ended.returncode}\n{self.said[-3000:]}"))
+        return found
+
+
+def part(graph, records):
+    """A model of some of a graph's nodes: what the others would have given comes in as inputs."""
+    made = {name for record in records for name in record.node.output if name}
+    read = {name for record in records for name in record.reads if name} - made
+    known = {v.name: v for v in graph.values}
+    constants = [v for v in graph.initializers if v.name in read]
+    inputs = [known[name] for name in sorted(read) if not known[name].constant]
+    outputs = [known[name] for name in sorted(made) if name in known]
+    model = random_graph.build(graph, records, inputs, constants, outputs)
+    return model, [(v.name, v.array) for v in inputs], [(v.name, v.array) for v in outputs]
+
+
+def reduce(runner, graph, outcome):
+    """The fewest nodes, found one by one, with which the outcome is still what it was."""
+    def fails(records):
+        try:
+            return runner.run([("part", *part(graph, records), *random_graph.tolerance(graph))])["part"][0] == outcome
+        except (KeyError, subprocess.TimeoutExpired):
+            return False
+
+    records = list(graph.records)
+    for record in records:
+        if fails([record]):
+            return [record]
+    changed = fails(records)
+    while changed:
+        changed = False
+        for record in list(records):
+            fewer = [r for r in records if r is not record]
+            if fewer and fails(fewer):
+                records, changed = fewer, True
+    return records
+
+
+def show(graph, records, words):
+    model, feeds, _ = part(graph, records)
+    lines = [f"    {words}", f"    opset {graph.opset}"]
+    for node in model.graph.node:
+        given = ", ".join(f"{a.name}={onnx.helper.get_attribute_value(a)}" for a in node.attribute if a.type not in (4, 5))
+        lines.append(f"    {', '.join(node.output)} = {node.op_type}({', '.join(node.input)}) {given}")
+    for v in graph.values:
+        if any(v.name == name for name, _ in feeds) or (v.constant and any(v.name in r.reads for r in records)):
+            text = np.array2string(v.array, threshold=12, separator=",").replace("\n", "")
+            lines.append(f"    {'const' if v.constant else 'input'} {v.name} {v.dtype}{list(v.shape)} = {text[:200]}")
+    return "\n".join(lines)
+
+
+class Campaign:
+    def __init__(self, runner):
+        self.runner, self.counts, self.reference = runner, collections.Counter(), collections.Counter()
+        self.bad = []
+
+    def batch(self, seeds):
+        cases, graphs = [], {}
+        for seed in seeds:
+            graph = draw(seed)
+            if graph is None:
+                continue
+            try:
+                model, feeds, expected = graph.finish()
+            except Refused:
+                continue
+            name = f"graph{seed}"
+            spoilt = graph.chance(1 / 8)
+            if spoilt:
+                spoil(graph, model)
+                expected = []
+            try:
+                model.SerializeToString()
+            except Exception:
+                continue
+            graphs[name] = graph, model, feeds, spoilt
+            self.counts["nodes"] += len(graph.records)
+            cases.append((name, model, feeds, expected, *random_graph.tolerance(graph)))
+        found = self.runner.run(cases)
+        for name, (outcome, words) in found.items():
+            if name not in graphs:
+                self.bad.append(f"{outcome} {name}\n{words}")
+                continue
+            graph, model, feeds, spoilt = graphs[name]
+            self.counts["spoilt " + outcome if spoilt else outcome] += 1
+            if outcome in GOOD or (spoilt and outcome == "refused"):
+                continue
+            self.judge(name, graph, model, feeds, spoilt, outcome, words)
+
+    def ort_agrees(self, graph, model, feeds):
+        theirs = ask_ort(model, feeds)
+        if theirs is None or not all(isinstance(array, np.ndarray) for array in theirs):
+            return False
+        expected = [(o.name, array) for o, array in zip(model.graph.output, theirs)]
+        return self.runner.run([("ort", model, feeds, expected, *random_graph.tolerance(graph))])["ort"][0] == "same"
+
+    def judge(self, name, graph, model, feeds, spoilt, outcome, words):
+        if spoilt:
+            self.bad.append(f"{outcome} {name} (spoilt): {words}\n{onnx.printer.to_text(model)[:3000]}")
+            return
+        records = reduce(self.runner, graph, outcome)
+        if outcome == "different" and (self.ort_agrees(graph, *part(graph, records)[:2]) or self.ort_agrees(graph, model, feeds)):
+            self.reference[" ".join(r.node.op_type for r in records)] += 1
+            return
+        self.bad.append(f"{outcome} {name}, {len(records)} of {len(graph.records)} nodes:\n{show(graph, records, words)}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--runner", required=True)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--seconds", type=float)
+    parser.add_argument("--isas", default="012")
+    parser.add_argument("--keep")
+    options = parser.parse_args()
+    campaign = Campaign(Runner(options.runner, options.keep, options.isas))
+    began, seed, shown = time.monotonic(), options.seed, 0
+    last = None if options.seconds else options.seed + options.count
+    while seed != last and (last or time.monotonic() - began < options.seconds):
+        end = min(seed + BATCH, last) if last else seed + BATCH
+        campaign.batch(range(seed, end))
+        seed = end
+        for text in campaign.bad[shown:]:
+            print(text, flush=True)
+        shown = len(campaign.bad)
+    counts = dict(campaign.counts)
+    print(f"graphs {options.seed} to {seed - 1}: {counts.pop('nodes', 0)} nodes; " + ", ".join(f"{n} {w}" for w, n in sorted(counts.items())))
+    if campaign.reference:
+        print("ONNX Runtime agrees with Kelp, ONNX's reference does not: " + ", ".join(f"{n} {w}" for w, n in campaign.reference.most_common()))
+    print(f"{len(campaign.bad)} unexplained")
+    sys.exit(len(campaign.bad) > 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What random graphs (tests/fuzz/graphs.py) found: one case for each mistake that they showed."""
+import numpy as np
+from common import f32, i64
+
+
+def cases(own):
+    # without axes the squares, absolute values and logarithms remain
+    for op in ("ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSumExp", "ReduceMean"):
+        own.add(op, [f32(3, 1, 4)], opset=18, noop_with_empty_axes=1, reference="onnx")
+        own.add(op, [f32(2, 5), i64()], opset=18, noop_with_empty_axes=1, keepdims=0, constants=[1], reference="onnx")
+    own.add("ReduceLogSum", [f32(2, 3, low=0.5)], opset=18, noop_with_empty_axes=1, reference="onnx")
+    own.add("ReduceSumSquare", [np.arange(-3, 3, dtype=np.int32)], opset=18, noop_with_empty_axes=1, reference=[np.array([9, 4, 1, 0, 1, 4], np.int32)])
+    # Erf of integers is cut off
+    for kind in (np.int64, np.int8, np.int32):
+        own.add("Erf", [np.arange(-6, 7, dtype=kind)], opset=9, reference="onnx")
+    own.add("Erf", [np.arange(0, 9, dtype=np.uint16)], opset=9, reference="onnx")
+    # one output, though its window does not cover the input
+    x = f32(3, 3, 2)
+    own.add("AveragePool", [x], opset=19, kernel_shape=[2], dilations=[2], pads=[0, 1], reference=[x[:, :, :1]])
+    x = f32(2, 3, 2, 2)
+    own.add("AveragePool", [x], opset=19, kernel_shape=[1, 4], strides=[2, 1], pads=[0, 0, 0, 2], reference=[x[:, :, :1].mean(3, keepdims=True)])
+    own.add("MaxPool", [x], opset=12, kernel_shape=[1, 4], strides=[2, 1], pads=[0, 0, 0, 2], reference=[x[:, :, :1].max(3, keepdims=True)])
