@@ -55,6 +55,11 @@ bool kelp_ops_defer(kelp_op_args *args, int32_t index) {
     return args->deferred;
 }
 
+kelp_dtype kelp_ops_attr_dtype(const kelp_node *node, const char *name, int64_t fallback) {
+    int64_t number = kelp_node_attr_i64(node, name, fallback);
+    return number > 0 && number < KELP_DTYPE_COUNT ? (kelp_dtype)number : KELP_DTYPE_INVALID;
+}
+
 kelp_status *kelp_ops_axis(const kelp_op_args *args, int64_t axis, int32_t rank, int32_t *out) {
     if (axis < -(int64_t)rank || axis >= rank)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,

@@ -37,6 +37,9 @@ kelp_status *kelp_ops_bad_shapes(const kelp_op_args *args, const kelp_tensor *a,
 /* true when the values of input `index` are needed by reshape and not there yet; then
  * args->deferred is set. */
 bool kelp_ops_defer(kelp_op_args *args, int32_t index);
+/* The type that an attribute of integers names; KELP_DTYPE_INVALID when there is none of that
+ * number. */
+kelp_dtype kelp_ops_attr_dtype(const kelp_node *node, const char *name, int64_t fallback);
 /* Makes a negative axis positive; INVALID_ARGUMENT outside [-rank, rank). */
 kelp_status *kelp_ops_axis(const kelp_op_args *args, int64_t axis, int32_t rank,
                            int32_t *out) KELP_MUST_USE;

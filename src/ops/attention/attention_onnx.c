@@ -100,7 +100,7 @@ static kelp_status *read_attributes(kelp_op_args *args, attention_plan *p) {
         s->scale = 1.0 / sqrt((double)s->size);
     s->softcap = (double)kelp_node_attr_f32(node, "softcap", 0.0f);
     s->round = dtype == KELP_F64 ? KELP_F32 : dtype;
-    s->softmax_round = (kelp_dtype)kelp_node_attr_i64(node, "softmax_precision", s->round);
+    s->softmax_round = kelp_ops_attr_dtype(node, "softmax_precision", s->round);
     if (s->softmax_round == KELP_F64)
         s->softmax_round = KELP_F32;
     if (!kelp_ops_is_float(s->softmax_round))

@@ -81,7 +81,7 @@ static kelp_status *read_shapes(flex *f) {
     f->v_size = v->shape[3];
     f->type = q->dtype;
     kelp_dtype usual = f->type == KELP_F64 ? KELP_F64 : KELP_F32;
-    f->softmax_type = (kelp_dtype)kelp_node_attr_i64(f->node, "softmax_precision", usual);
+    f->softmax_type = kelp_ops_attr_dtype(f->node, "softmax_precision", usual);
     if (!kelp_ops_is_float(f->softmax_type))
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "node '%s' (FlexAttention): softmax_precision must be a float type",

@@ -48,7 +48,7 @@ static kelp_status *eye_reshape(const void *state, kelp_op_args *args) {
     (void)state;
     KELP_TRY(kelp_ops_check(args, 1));
     const kelp_tensor *x = args->inputs[0];
-    kelp_dtype dtype = (kelp_dtype)kelp_node_attr_i64(args->node, "dtype", (int64_t)x->dtype);
+    kelp_dtype dtype = kelp_ops_attr_dtype(args->node, "dtype", (int64_t)x->dtype);
     size_t size = kelp_ops_element_bytes(dtype);
     if (x->rank != 2)
         return kelp_ops_bad_shapes(args, x, NULL, "needs rank 2");

@@ -7,7 +7,7 @@ static kelp_status *reshape_BitCast(const void *state, kelp_op_args *args) {
     (void)state;
     KELP_TRY(kelp_ops_check(args, 1));
     const kelp_tensor *x = args->inputs[0];
-    kelp_dtype to = (kelp_dtype)kelp_node_attr_i64(args->node, "to", 0);
+    kelp_dtype to = kelp_ops_attr_dtype(args->node, "to", 0);
     if (x->dtype == KELP_STRING || to == KELP_STRING ||
         kelp_dtype_bits(x->dtype) != kelp_dtype_bits(to))
         return KELP_ERROR(KELP_INVALID_ARGUMENT,

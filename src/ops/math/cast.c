@@ -317,7 +317,7 @@ static kelp_status *cast_invoke(const void *state, kelp_op_args *args) {
 static kelp_status *reshape_Cast(const void *state, kelp_op_args *args) {
     (void)state;
     KELP_TRY(kelp_ops_check(args, 1));
-    kelp_dtype to = (kelp_dtype)kelp_node_attr_i64(args->node, "to", 0);
+    kelp_dtype to = kelp_ops_attr_dtype(args->node, "to", 0);
     if (kelp_ops_version(args) < 6) /* a name then */
         to = kelp_dtype_parse(kelp_node_attr_string(args->node, "to", "", NULL));
     return cast_reshape(args, to);

@@ -152,7 +152,7 @@ static kelp_status *read_layout(const kelp_op_args *args, linear_plan *p) {
     p->block = kelp_node_attr_i64(args->node, "block_size", 0);
     p->saturate = kelp_node_attr_i64(args->node, "saturate", 1) != 0;
     p->scales = 0;
-    p->precision = (kelp_dtype)kelp_node_attr_i64(args->node, "precision", 0);
+    p->precision = kelp_ops_attr_dtype(args->node, "precision", 0);
     if (!kelp_ops_is_float(scale->dtype) && scale->dtype != KELP_F8E8M0 && scale->dtype != KELP_I32)
         return kelp_ops_bad_type(args, scale->dtype);
     if (zero != NULL && (kelp_tensor_elements(zero) != kelp_tensor_elements(scale)))
@@ -180,7 +180,7 @@ static kelp_status *quantize_reshape(const void *state, kelp_op_args *args) {
     (void)state;
     KELP_TRY(kelp_ops_check(args, 2));
     const kelp_tensor *x = args->inputs[0], *zero = kelp_ops_in(args, 2);
-    kelp_dtype to = (kelp_dtype)kelp_node_attr_i64(args->node, "output_dtype", 0);
+    kelp_dtype to = kelp_ops_attr_dtype(args->node, "output_dtype", 0);
     if (zero != NULL)
         to = zero->dtype;
     else if (to == KELP_DTYPE_INVALID)
@@ -254,7 +254,7 @@ static kelp_status *dequantize_reshape(const void *state, kelp_op_args *args) {
     KELP_TRY(kelp_ops_check(args, 2));
     const kelp_tensor *x = args->inputs[0], *scale = args->inputs[1];
     const kelp_tensor *zero = kelp_ops_in(args, 2);
-    kelp_dtype to = (kelp_dtype)kelp_node_attr_i64(args->node, "output_dtype", 0);
+    kelp_dtype to = kelp_ops_attr_dtype(args->node, "output_dtype", 0);
     if (!is_narrow_float(x->dtype) && !range_of(x->dtype, &low, &high) && x->dtype != KELP_I32)
         return kelp_ops_bad_type(args, x->dtype);
     if (zero != NULL && zero->dtype != x->dtype)

@@ -16,7 +16,7 @@ static kelp_status *random_reshape(const void *state, kelp_op_args *args) {
     const int64_t *listed = NULL;
     (void)state;
     size_t rank = kelp_node_attr_i64s(args->node, "shape", &listed);
-    kelp_dtype dtype = (kelp_dtype)kelp_node_attr_i64(args->node, "dtype", KELP_F32);
+    kelp_dtype dtype = kelp_ops_attr_dtype(args->node, "dtype", KELP_F32);
     KELP_TRY(kelp_ops_check(args, 0));
     if (!kelp_ops_is_float(dtype))
         return kelp_ops_bad_type(args, dtype);
@@ -31,7 +31,7 @@ static kelp_status *random_like_reshape(const void *state, kelp_op_args *args) {
     (void)state;
     KELP_TRY(kelp_ops_check(args, 1));
     const kelp_tensor *x = args->inputs[0];
-    kelp_dtype dtype = (kelp_dtype)kelp_node_attr_i64(args->node, "dtype", (int64_t)x->dtype);
+    kelp_dtype dtype = kelp_ops_attr_dtype(args->node, "dtype", (int64_t)x->dtype);
     if (!kelp_ops_is_float(dtype))
         return kelp_ops_bad_type(args, dtype);
     return kelp_ops_set(args, 0, dtype, x->rank, x->shape);
@@ -81,7 +81,7 @@ static kelp_status *bernoulli_reshape(const void *state, kelp_op_args *args) {
     (void)state;
     KELP_TRY(kelp_ops_check(args, 1));
     const kelp_tensor *x = args->inputs[0];
-    kelp_dtype dtype = (kelp_dtype)kelp_node_attr_i64(args->node, "dtype", (int64_t)x->dtype);
+    kelp_dtype dtype = kelp_ops_attr_dtype(args->node, "dtype", (int64_t)x->dtype);
     if (!kelp_ops_is_float(x->dtype) || !kelp_real_takes(dtype))
         return kelp_ops_bad_type(args, kelp_ops_is_float(x->dtype) ? dtype : x->dtype);
     return kelp_ops_set(args, 0, dtype, x->rank, x->shape);
@@ -111,7 +111,7 @@ static kelp_status *multinomial_reshape(const void *state, kelp_op_args *args) {
     (void)state;
     KELP_TRY(kelp_ops_check(args, 1));
     const kelp_tensor *x = args->inputs[0];
-    kelp_dtype dtype = (kelp_dtype)kelp_node_attr_i64(args->node, "dtype", KELP_I32);
+    kelp_dtype dtype = kelp_ops_attr_dtype(args->node, "dtype", KELP_I32);
     p->samples = kelp_node_attr_i64(args->node, "sample_size", 1);
     if (!kelp_ops_is_float(x->dtype) || (dtype != KELP_I32 && dtype != KELP_I64))
         return kelp_ops_bad_type(args, kelp_ops_is_float(x->dtype) ? dtype : x->dtype);

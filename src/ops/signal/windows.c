@@ -15,7 +15,7 @@ static void put(const kelp_tensor *t, int64_t at, double value) {
 }
 
 static kelp_status *output_type(const kelp_op_args *args, kelp_dtype *out) {
-    *out = (kelp_dtype)kelp_node_attr_i64(args->node, "output_datatype", KELP_F32);
+    *out = kelp_ops_attr_dtype(args->node, "output_datatype", KELP_F32);
     return kelp_real_takes(*out) && *out != KELP_BOOL ? NULL : kelp_ops_bad_type(args, *out);
 }
 
