@@ -3,6 +3,7 @@
 #include "onnx/onnx_writer.h"
 #include "opset/regions.h"
 
+#include <kelp/builder.h>
 #include <kelp/engine.h>
 
 #include <pthread.h>
@@ -376,6 +377,70 @@ static void what_costs_too_much_is_cut_down_to_what_is_required(void **state) {
     drop(&f);
 }
 
+/* A plan keeps the graph as it came where a provider takes a part of it: it is parted again where
+ * the plan is loaded, and its weights are packed there. */
+static void a_plan_is_parted_where_it_is_loaded(void **state) {
+    (void)state;
+    fixture f;
+    pb graph = {0};
+    static float w[32 * 32], x[2 * 32], wanted[2 * 32];
+    taker t = {.covered = "", .cost_ns = 1};
+    kelp_opset_backend backend = taking();
+    kelp_builder *builder = NULL;
+    kelp_network *network = NULL;
+    kelp_builder_config *config = NULL;
+    kelp_blob *plan = NULL;
+    kelp_engine *engine = NULL;
+    kelp_context *context = NULL;
+    kelp_tensor input;
+    backend.covers = covers_twice;
+    backend.flags = 0; /* asked without being named: builders name nobody */
+    for (int i = 0; i < 32 * 32; i++)
+        w[i] = (float)(i * 7 % 13) - 6;
+    for (int i = 0; i < 2 * 32; i++)
+        x[i] = (float)(i % 5) - 2;
+    pb_text(&graph, 2, "parted");
+    pb weights = pb_tensor("w", KELP_F32, 2, (int64_t[]){32, 32}, w, sizeof w);
+    pb_add_initializer(&graph, &weights);
+    add(&graph, "MatMul", "x w", "a");
+    pb twice = pb_node("Twice", "a", "y");
+    pb_text(&twice, 7, "com.example");
+    pb_add_node(&graph, &twice);
+    pb_add_input(&graph, "x", "float32[2,32]");
+    pb_add_output(&graph, "y", "float32[2,32]");
+    pb model = pb_model(&graph, 17);
+    pb_import(&model, "com.example", 1);
+    kelp_graph *loaded = NULL;
+    check_ok(kelp_graph_load_bytes(kelp_allocator_system(), model.data, model.length, "written",
+                                   NULL, NULL, NULL, NULL, &loaded));
+    check_ok(make(&f, loaded, &backend, &t, NULL));
+    check_ok(kelp_tensor_init(&input, KELP_F32, 2, (int64_t[]){2, 32}, x));
+    check_ok(kelp_context_set_input(f.context, 0, &input));
+    check_ok(kelp_context_invoke(f.context));
+    memcpy(wanted, kelp_context_output(f.context, 0)->data, sizeof wanted);
+
+    check_ok(kelp_builder_create(f.runtime, "cpu", &builder));
+    check_ok(kelp_builder_parse_bytes(builder, model.data, model.length, "written", NULL, NULL,
+                                      &network));
+    check_ok(kelp_builder_create_config(builder, &config));
+    check_ok(kelp_builder_build(builder, network, config, &plan));
+    check_ok(kelp_engine_load(f.runtime, kelp_blob_data(plan), kelp_blob_size(plan), "plan", NULL,
+                              NULL, &engine));
+    assert_int_equal(kelp_engine_subgraph_count(engine), 1);
+    assert_true(kelp_engine_get_stats(engine).weight_bytes_packed >= sizeof w);
+    check_ok(kelp_context_create(engine, &context));
+    check_ok(kelp_context_set_input(context, 0, &input));
+    check_ok(kelp_context_invoke(context));
+    assert_memory_equal(kelp_context_output(context, 0)->data, wanted, sizeof wanted);
+    kelp_context_destroy(context);
+    kelp_engine_release(engine);
+    kelp_blob_release(plan);
+    kelp_builder_config_release(config);
+    kelp_network_release(network);
+    kelp_builder_release(builder);
+    drop(&f);
+}
+
 static void what_a_provider_gives_back_others_run(void **state) {
     (void)state;
     fixture f;
@@ -559,6 +624,7 @@ int main(void) {
         cmocka_unit_test(without_names_only_what_nobody_else_covers_is_taken),
         cmocka_unit_test(cost_decides),
         cmocka_unit_test(what_costs_too_much_is_cut_down_to_what_is_required),
+        cmocka_unit_test(a_plan_is_parted_where_it_is_loaded),
         cmocka_unit_test(what_a_provider_gives_back_others_run),
         cmocka_unit_test(subgraphs_may_end_later),
         cmocka_unit_test(results_under_way_are_bounded),
