@@ -66,6 +66,15 @@ function(kelp_tested target variable)
   set(${variable} ${file} PARENT_SCOPE)
 endfunction()
 
+# kelp_emulated_compiler(): cc and gcc beside those scripts, for tests that compile programs and start them.
+function(kelp_emulated_compiler)
+  foreach(name cc gcc)
+    file(WRITE ${CMAKE_BINARY_DIR}/emulated/${name}
+      "#!/bin/sh\nexec '${CMAKE_SOURCE_DIR}/tests/support/emulated_cc.sh' ${CMAKE_CROSSCOMPILING_EMULATOR} ${CMAKE_C_COMPILER} \"$@\"\n")
+    file(CHMOD ${CMAKE_BINARY_DIR}/emulated/${name} PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
+  endforeach()
+endfunction()
+
 # kelp_fuzzer(NAME SOURCES … [LIBS …]): libFuzzer program with KELP_FUZZ, else a replay of tests/fuzz/corpus/NAME.
 function(kelp_fuzzer name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})

@@ -7,7 +7,8 @@
                                                   with the block of text that follows (in which … stands for anything)
 
 Commands run in a folder of their own that looks like the root of a clone after `make build`, with FOLDER as build/release and its
-program `kelp` and its package for Python at hand.
+program `kelp` and its package for Python at hand. In a build for another machine FOLDER/emulated holds what starts its programs, and
+a compiler for it.
 """
 import argparse
 import os
@@ -53,7 +54,7 @@ def run(document, build):
     """Returns how many commands' outputs were compared."""
     build, compared = os.path.abspath(build), 0
     environment = dict(os.environ, PYTHONPATH=build + "/python", PYTHONDONTWRITEBYTECODE="1",
-                       PATH=":".join((build + "/bin", os.path.dirname(sys.executable), os.environ["PATH"])))
+                       PATH=":".join((build + "/emulated", build + "/bin", os.path.dirname(sys.executable), os.environ["PATH"])))
     with tempfile.TemporaryDirectory() as folder:
         for name in ("include", "examples", "tests"):
             os.symlink(os.path.join(ROOT, name), os.path.join(folder, name))

@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# A compiler for another machine that can be used like this machine's own: a program that it links becomes a script that hands the
+# program to the emulator.
+#   emulated_cc.sh EMULATOR COMPILER arguments…
+set -euo pipefail
+emulator=$1
+compiler=$2
+shift 2
+"$compiler" "$@"
+out=a.out
+program=yes
+before=
+for word in "$@"; do
+    [ "$before" != -o ] || out=$word
+    case "$word" in -c | -S | -E | -shared | -fsyntax-only) program= ;; esac
+    before=$word
+done
+[ -n "$program" ] || exit 0
+mv "$out" "$out.emulated"
+printf '#!/bin/sh\nexec %s "%s" "$@"\n' "$emulator" "$(realpath "$out.emulated")" >"$out"
+chmod +x "$out"
