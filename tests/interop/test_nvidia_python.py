@@ -250,6 +250,24 @@ class NvidiaPython(unittest.TestCase):
             time.sleep(0.05)
         self.assertEqual(self.server.children("/brief/"), [])
 
+    def test_instances_come_and_go(self):
+        """A change of the instances alone: a process of the stub each, and the first goes on as the same model."""
+        interop.write_model(self.repository, "grows", PLAIN_CONFIG, {"1/model.py": PLAIN})
+        self.http.load_model("grows")
+        first = set(self.server.children("/grows/"))
+        for count in (3, 2, 1):
+            with open(os.path.join(self.repository, "grows", "config.pbtxt"), "w", encoding="utf-8") as file:
+                file.write(PLAIN_CONFIG.replace("count: 1", f"count: {count}"))
+            self.http.load_model("grows")
+            processes = self.server.children("/grows/")
+            self.assertEqual(len(processes), count)
+            self.assertLessEqual(first, set(processes))
+            values = np.arange(6, dtype=np.float32).reshape(2, 3)
+            for _ in range(2 * count):
+                np.testing.assert_array_equal(infer(self.http, "grows", "IN", values, "OUT"), values * 3)
+        self.assertEqual(statistics(self.http, "grows")["inference_stats"]["success"]["count"], 12)
+        self.http.unload_model("grows")
+
     def test_failure_to_load_is_told(self):
         interop.write_model(self.repository, "broken", PLAIN_CONFIG, {"1/model.py": "import nothing_of_this_name\n"})
         with self.assertRaisesRegex(InferenceServerException, "nothing_of_this_name"):

@@ -487,6 +487,8 @@ static void test_instances_change_in_place(void **state) {
     repo_file(&w->r, "grows/labels.txt", "new");
     change(w, "version_policy { specific { versions: [ 1 ] } }\n", 1, 1, 1);
     repo_file(&w->r, "grows/2/weights", "of another version");
+    repo_version(&w->r, "grows", "1/__pycache__"); /* Python keeps what it made of its sources */
+    repo_file(&w->r, "grows/1/__pycache__/model.pyc", "code");
     change(w, "version_policy { specific { versions: [ 1 ] } }\n", 0, 0, 0);
     change(w,
            "parameters { key: \"a\" value { string_value: \"b\" } }\n"

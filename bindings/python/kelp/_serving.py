@@ -209,7 +209,8 @@ class Server:
         return self._core.metrics()
 
     def load(self, model, config=None):
-        """Loads a model, or loads it anew; needs control="explicit". config: a dict in place of the model's config.pbtxt."""
+        """Loads a model, or loads it anew when it has changed; needs control="explicit". config: a dict in place of the model's
+        config.pbtxt."""
         with Progress(f"loading {model}", asked=self._show):
             self._core.load(model, None if config is None else json.dumps(config))
 

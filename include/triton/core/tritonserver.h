@@ -1091,8 +1091,10 @@ TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerModelIndex(TRITONSERVER_Server *server, uint32_t flags,
                               TRITONSERVER_Message **model_index);
 
-/* Loads a model, or loads it anew, and returns when it is ready or has failed. The version that
- * serves goes on until the new one is ready. UNAVAILABLE unless under EXPLICIT control. */
+/* Loads a model, or what has changed of it since, and returns when it is ready or has failed. The
+ * version that serves goes on until the new one is ready; where only instances or the choice of
+ * versions changed it stays, and nothing is done where nothing changed. UNAVAILABLE unless under
+ * EXPLICIT control. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerLoadModel(TRITONSERVER_Server *server,
                                                                        const char *model_name);
 

@@ -283,6 +283,8 @@ static kelp_status *visit_tree(const char *path, uint32_t depth, visit_fn fn, vo
     kelp_status *status = NULL;
     for (size_t i = 0; status == NULL && i < names.count; i++) {
         char *inner = NULL;
+        if (strcmp(names.items[i], "__pycache__") == 0) /* Python's own, written when it loads */
+            continue;
         status = kelp_fs_join(kelp_allocator_system(), path, names.items[i], &inner);
         if (status == NULL)
             status = visit_tree(inner, depth + 1, fn, userp);
@@ -310,8 +312,10 @@ kelp_status *kelp_scan_mtime_ns(const char *path, int64_t *out_mtime_ns) {
 
 static void mix_signature(void *userp, const char *path, const struct stat *info) {
     uint64_t *signature = userp;
-    uint64_t parts[4] = {*signature, kelp_hash_str(kelp_str_from(path)), (uint64_t)time_of(info),
-                         S_ISDIR(info->st_mode) ? 0 : (uint64_t)info->st_size};
+    bool is_folder = S_ISDIR(info->st_mode); /* what is in it says more than its time */
+    uint64_t parts[4] = {*signature, kelp_hash_str(kelp_str_from(path)),
+                         is_folder ? 0 : (uint64_t)time_of(info),
+                         is_folder ? 0 : (uint64_t)info->st_size};
     *signature = kelp_hash_bytes(parts, sizeof parts);
 }
 

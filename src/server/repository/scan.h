@@ -71,8 +71,9 @@ kelp_status *kelp_scan_select(kelp_allocator allocator, const char *model_name,
 /* The newest modification time in a tree of files and folders, itself included.
  * Links are followed, 64 levels at most. */
 kelp_status *kelp_scan_mtime_ns(const char *path, int64_t *out_mtime_ns) KELP_MUST_USE;
-/* A number that changes when a file or folder in the tree appears, goes, or
- * changes its size or time (also to an older one): what polling compares. */
+/* A number that changes when a file or folder in the tree appears, goes, or a file changes its size
+ * or time (also to an older one): what polling compares. Without what Python keeps beside its
+ * sources ("__pycache__"). */
 kelp_status *kelp_scan_signature(const char *path, int64_t *out_signature) KELP_MUST_USE;
 /* The same of what one version is made of: its folder and what the model's versions share, without
  * the configuration, whose text says whether it has changed. */
