@@ -5,8 +5,8 @@
     test_zoo.py --runner PATH --models FOLDER [--package FOLDER] [NAME …]
 
 --runner: tests/ops/run_cases; --package: where the Python package `kelp` lies, by default beside the runner's build. Models that generate
-text do so greedily, their caches growing with each token: logits agree at each step, the answer is one, and memory stops growing. Ends with
-"N passed, N failed".
+text do so greedily, their caches growing with each token: logits agree at each step, the answer is one, and memory stops growing. Plans of
+the others give the same bits as the files. Ends with "N passed, N failed".
 """
 import argparse
 import os
@@ -110,6 +110,25 @@ def check(name, path, runner):
     return ended.returncode == 0, (ended.stdout + ended.stderr).strip()
 
 
+def check_plan(name, path, kelp):
+    """A plan answers with the file's bits: with weights packed in it, and packed anew by a refit."""
+    feed = next(iter(zoo.feeds(name, os.path.dirname(path))))
+    session, builder = kelp.InferenceSession(path), kelp.Builder()
+    outputs = [output.name for output in session.get_outputs()]
+    expected = session.run(outputs, feed)
+    with tempfile.TemporaryDirectory() as folder:
+        place = os.path.join(folder, "model.plan")
+        builder.build(builder.parse(path), flags="refit").save(place)
+        engine = kelp.Engine.load(place)
+        for way in ("loaded", "refitted"):
+            found = engine.run(feed)
+            different = [output for output, array in zip(outputs, expected) if array.tobytes() != np.asarray(found[output]).tobytes()]
+            if different:
+                return False, f"the plan, {way}, gives other bits of {different}"
+            engine.refit({})
+    return True, ""
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runner", required=True)
@@ -127,6 +146,8 @@ def main():
             good, said = check_spectrum(name, path, kelp)
         else:
             good, said = check(name, path, options.runner)
+            if good:
+                good, said = check_plan(name, path, kelp)
         passed += good
         failed += not good
         print(f"{'ok     ' if good else 'FAILED '} {name}" + ("" if good else f"\n{said}"), flush=True)
