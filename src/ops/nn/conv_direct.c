@@ -67,6 +67,10 @@ bool kelp_conv_direct_pays(const kelp_window *w, const kelp_simd *simd, int64_t 
     int64_t wanted = KELP_MAX((int64_t)1, KELP_MIN(w->out[1], 320 / out->wide));
     if (threads > 1 && units * divided_up(w->out[1], wanted) < 4 * threads)
         wanted = KELP_MAX(divided_up(wanted, 2), (int64_t)KELP_MIN(w->out[1], 64 / out->wide));
+    if (threads > 1) { /* as many strips for each thread */
+        int64_t strips = divided_up(w->out[1], wanted);
+        wanted = divided_up(w->out[1], divided_up(strips, threads) * threads);
+    }
     int64_t best = 0, rows = wanted;
     for (int64_t r = wanted; r >= divided_up(wanted, 2); r--)
         if (filled(w, out, r, simd->tile_columns) > best + 8) {
