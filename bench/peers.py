@@ -3,7 +3,10 @@
 """Models that people use (tools/zoo.py) on Kelp, ONNX Runtime and OpenVINO in one run: each engine in a process of its own through its C
 interface, f32, in turn by blocks (bench_turns). While one works the others sleep. Answers are compared with ONNX Runtime's.
 
-    peers.py --bench PATH/bench_turns --models FOLDER [--seconds S] [--threads 1,2] [--json FILE] [--write FILE.md] [NAME …]
+    peers.py --bench PATH/bench_turns --models FOLDER [--seconds S] [--threads 1,2] [--precision f32|bf16] [--json FILE] [--write FILE.md] [NAME …]
+
+With bf16 Kelp and OpenVINO multiply bfloat16, ONNX Runtime, which has none on a CPU, gives the answers to compare with in f32; a second Kelp
+runs in f32 beside them. Besides the zoo's models there is `resnet50` (tools/seeded_light.py).
 
 OpenVINO is installed into --venv when it is not there. --write puts the tables between the marks of docs/performance.md, and the plot beside
 it; --from FILE takes what --json wrote instead of measuring. bench_peak (beside bench_turns) says in the same run what the machine can do at
@@ -34,6 +37,10 @@ BLOCKS = 8
 ENGINES = {"cpu": "Kelp", "onnxruntime": "ONNX Runtime", "openvino": "OpenVINO"}
 PEERS = ("onnxruntime", "openvino")
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
+BEGIN_BF16, END_BF16 = "<!-- measured bf16: begin -->", "<!-- measured bf16: end -->"
+# Rounded to 8 bits on the way, answers lie further apart: largest difference to the largest answer.
+APART_BF16 = 0.1
+EXTRA = {"resnet50": ("seeded_light.py", "resnet50")}
 
 
 def libraries(venv):
@@ -54,15 +61,16 @@ def ended(process, error):
     return {"error": (error.read().strip() or f"ended with {process.returncode}").splitlines()[0]}
 
 
-def measure(bench, environment, path, feed, threads, seconds):
+def measure(bench, environment, path, feed, threads, seconds, precision="f32"):
     """A row for each engine, or {"error": …}; rows hold "apart" from ONNX Runtime's answers."""
     rows, answers = {}, {}
     with tempfile.TemporaryDirectory() as folder:
         Writer(folder).case("case", onnx.ModelProto(), list(feed.items()), [], 0, 0)
         running = {}
-        for engine in ENGINES:
+        for engine in [*ENGINES] + ["cpu_f32"] * (precision != "f32"):
             error = open(os.path.join(folder, engine + ".err"), "w+", encoding="utf-8")
-            process = subprocess.Popen([bench, path, os.path.join(folder, "case.bin"), str(threads), os.path.join(folder, engine), engine],
+            process = subprocess.Popen([bench, path, os.path.join(folder, "case.bin"), str(threads), os.path.join(folder, engine), engine.removesuffix("_f32")]
+                                       + [precision] * (precision != "f32" and engine in ("cpu", "openvino")),
                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=error, text=True, env=environment)
             if process.stdout.readline() == "done\n":
                 running[engine] = (process, error)
@@ -89,7 +97,26 @@ def measure(bench, environment, path, feed, threads, seconds):
     return rows
 
 
-def is_wrong(name, got):
+def fetch(folder, names):
+    """Paths by name: of the zoo, and of those that are made for this."""
+    made = {name: os.path.join(folder, name + ".onnx") for name in names if name in EXTRA}
+    for name, path in made.items():
+        if not os.path.exists(path):
+            tool, word = EXTRA[name]
+            subprocess.run([sys.executable, os.path.join(ROOT, "tools", tool), word, path], check=True)
+    others = [name for name in names if name not in EXTRA]
+    return {**(zoo.fetch(folder, others) if others else {}), **made}
+
+
+def feed_of(name, folder):
+    if name == "resnet50":
+        return {"gpu_0/data_0": zoo.picture(np.random.default_rng(17), (1, 3, 224, 224))}
+    return zoo.feeds(name, folder)[0]
+
+
+def is_wrong(name, got, precision="f32"):
+    if precision == "bf16":
+        return got.get("apart", 0) > APART_BF16
     rtol, atol = zoo.TOLERANCES.get(name.split(":")[0], zoo.TOLERANCE)
     return name not in zoo.BY_SPECTRUM and got.get("apart", 0) * got.get("largest", 1) > atol + rtol * got.get("largest", 1)
 
@@ -177,6 +204,23 @@ def means(rows):
                 yield f"| {label} | {threads} | **{mean(list(chosen.values())):.2f}** | {chosen[worst]:.2f} ({worst}) | {len(chosen)} |"
 
 
+def bf16_ratio(row, key="median_ns", to="openvino"):
+    return row["cpu"][key] / row[to][key] if key in row["cpu"] and key in row.get(to, {}) else math.nan
+
+
+def bf16_summary(rows):
+    yield ("| model | threads | Kelp bf16 | OpenVINO bf16 | to OpenVINO | CPU time | Kelp f32 | to Kelp f32 | ONNX Runtime f32 | apart | OpenVINO's "
+           "apart |")
+    yield "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
+    for row in rows:
+        times = {engine: time_text(row[engine]["median_ns"]) if "median_ns" in row.get(engine, {}) else "does not run it"
+                 for engine in (*ENGINES, "cpu_f32")}
+        ratios = [f"{value:.2f}" if value == value else "" for value in
+                  (bf16_ratio(row), bf16_ratio(row, "cpu_ns"), bf16_ratio(row, to="cpu_f32"))]
+        yield (f"| {row['model']} | {row['threads']} | {times['cpu']} | {times['openvino']} | **{ratios[0]}** | {ratios[1]} | {times['cpu_f32']} | "
+               f"{ratios[2]} | {times['onnxruntime']} | {apart_text(row, 'cpu')} | {apart_text(row, 'openvino')} |")
+
+
 def details(rows):
     yield "| model | threads | engine | load | first | median | p99 | peak memory | CPU-s per 1,000 | apart |"
     yield "|---|--:|---|--:|--:|--:|--:|--:|--:|--:|"
@@ -234,10 +278,11 @@ def commit():
 
 def write(path, report):
     rows = report["rows"]
+    begin, end = (BEGIN_BF16, END_BF16) if report.get("precision") == "bf16" else (BEGIN, END)
     with open(path, encoding="utf-8") as file:
         text = file.read()
-    before, rest = text.split(BEGIN)
-    after = rest.split(END)[1]
+    before, rest = text.split(begin)
+    after = rest.split(end)[1]
     loads = " and ".join(f"{load:.1f}" for load in report["load"])
     peaks = report.get("peak", {})
     most = "; ".join(f"{peak['flops'] / 1e9:.0f} thousand million operations and {peak['bytes'] / 1e9:.0f} GB read a second with {threads}"
@@ -245,6 +290,10 @@ def write(path, report):
     head = (f"Measured {report['date']} at commit {report['commit']} on {report['machine']}; {report['seconds']:g} s an engine, model and number of "
             f"threads; the machine's load was {loads} before and after, the run's own included."
             + (f" The machine's peak by number of threads: {most}." if most else "") + "\n\n")
+    if begin == BEGIN_BF16:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(before + begin + "\n" + head + "\n".join(bf16_summary(rows)) + "\n" + end + after)
+        return
     parts = ["\n".join(means(rows)), "\n".join(summary(rows, peaks)), "### Every number\n\n" + "\n".join(details(rows))]
     with open(path, "w", encoding="utf-8") as file:
         file.write(before + BEGIN + "\n" + head + "\n\n".join(parts) + "\n" + END + after)
@@ -263,17 +312,20 @@ def measure_peaks(options, peaks):
 def run(options):
     environment = libraries(options.venv)
     report = {"date": datetime.date.today().isoformat(), "machine": machine(), "seconds": options.seconds, "load": [os.getloadavg()[0]], "rows": [],
-              "commit": commit(), "peak": {}}
+              "commit": commit(), "precision": options.precision, "peak": {}}
     measure_peaks(options, report["peak"])
-    for name, path in zoo.fetch(options.models, options.names or zoo.MEASURED).items():
-        feed = zoo.feeds(name, options.models)[0]
+    for name, path in fetch(options.models, options.names or zoo.MEASURED).items():
+        feed = feed_of(name, options.models)
         work = {"flops": effort.flops(path, feed), "weights": effort.weights(path)}
         for threads in map(int, options.threads.split(",")):
-            row = {"model": name, "threads": threads, **work, **measure(options.bench, environment, path, feed, threads, options.seconds)}
+            row = {"model": name, "threads": threads, **work,
+                   **measure(options.bench, environment, path, feed, threads, options.seconds, options.precision)}
             report["rows"].append(row)
-            words = [time_text(row[engine]["median_ns"]) if "median_ns" in row[engine] else row[engine]["error"][:100] for engine in ENGINES]
-            print(f"{name:19} {threads} " + "  ".join(f"{word:>10}" for word in words) + (f"  {ratio(row):5.2f}" if complete(row) else "")
-                  + (f"  beyond {ratio(row, 'beyond'):.2f}  {share_text(row, report['peak'])}" if complete(row) else "")
+            words = [time_text(row[engine]["median_ns"]) if "median_ns" in row[engine] else row[engine]["error"][:100]
+                     for engine in (*ENGINES, "cpu_f32") if engine in row]
+            shown = bf16_ratio(row) if options.precision == "bf16" else ratio(row) if complete(row) else math.nan
+            print(f"{name:19} {threads} " + "  ".join(f"{word:>10}" for word in words) + f"  {shown:5.2f}"
+                  + (f"  beyond {ratio(row, 'beyond'):.2f}  {share_text(row, report['peak'])}" if complete(row) and options.precision == "f32" else "")
                   + f"  apart {apart_text(row, 'cpu')} {apart_text(row, 'openvino')}", flush=True)
     measure_peaks(options, report["peak"])
     report["load"].append(os.getloadavg()[0])
@@ -287,6 +339,7 @@ def main():
     parser.add_argument("--venv", default=os.path.join(ROOT, "build/venv-openvino"))
     parser.add_argument("--seconds", type=float, default=2)
     parser.add_argument("--threads", default="1,2")
+    parser.add_argument("--precision", choices=("f32", "bf16"), default="f32")
     parser.add_argument("--json")
     parser.add_argument("--from", dest="source")
     parser.add_argument("--write")
@@ -297,13 +350,14 @@ def main():
             report = json.load(file)
     else:
         report = run(options)
-    print("\n" + "\n".join(means(report["rows"])))
+    precision = report.get("precision", "f32")
+    print("\n" + "\n".join(means(report["rows"]) if precision == "f32" else bf16_summary(report["rows"])))
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:
             json.dump(report, file, indent=1)
     if options.write:
         write(options.write, report)
-    wrong = [row["model"] for row in report["rows"] if is_wrong(row["model"], row["cpu"])]
+    wrong = [row["model"] for row in report["rows"] if is_wrong(row["model"], row["cpu"], precision)]
     if wrong:
         raise SystemExit(f"answers apart from ONNX Runtime's: {', '.join(wrong)}")
 

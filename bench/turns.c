@@ -3,12 +3,12 @@
  * One model in one engine, in a process of its own that runs a block of inferences when it is told
  * to, so that several engines take turns and each has its own peak memory (bench/peers.py).
  *
- * usage: bench_turns MODEL.onnx CASE.bin THREADS ANSWERS cpu|onnxruntime|openvino
+ * usage: bench_turns MODEL.onnx CASE.bin THREADS ANSWERS cpu|onnxruntime|openvino [bf16]
  * CASE.bin holds the inputs (tests/ops/gen_cases.py). Each line of standard input is a number of
  * seconds: a block runs, then "done" is printed. At its end the float outputs go to the file
  * ANSWERS, and a line of JSON says what was measured. The libraries named by
  * KELP_ONNXRUNTIME_LIBRARY and KELP_OPENVINO_LIBRARY are mapped before the clock of the load
- * starts.
+ * starts. With bf16 Kelp and OpenVINO multiply in it; ONNX Runtime has none on a CPU.
  */
 #include "base/clock.h"
 #include "bench/turns_openvino.h"
@@ -46,10 +46,11 @@ static uint64_t cpu_now_ns(void) {
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static void load(const char *engine, const char *path, const test_case *inputs) {
-    kelp_artifact artifact = {.path = path};
+static void load(const char *engine, const char *path, const test_case *inputs, bool bf16) {
+    kelp_artifact artifact = {.path = path,
+                              .precision = bf16 ? KELP_PRECISION_BF16 : KELP_PRECISION_F32};
     if (openvino) {
-        turns_openvino_load(path, inputs);
+        turns_openvino_load(path, inputs, bf16);
         return;
     }
     must(kelp_compute_load(runtime, engine, &artifact, &model));
@@ -135,8 +136,9 @@ static int by_value(const void *x, const void *y) {
 int main(int argc, char **argv) {
     test_case inputs;
     char line[64];
-    if (argc != 6) {
-        fprintf(stderr, "usage: bench_turns MODEL CASE THREADS ANSWERS ENGINE\n");
+    bool bf16 = argc == 7 && strcmp(argv[6], "bf16") == 0;
+    if (argc != 6 && !bf16) {
+        fprintf(stderr, "usage: bench_turns MODEL CASE THREADS ANSWERS ENGINE [bf16]\n");
         return 2;
     }
     int threads = atoi(argv[3]);
@@ -152,7 +154,7 @@ int main(int argc, char **argv) {
     }
     test_case_read(&inputs, argv[2]);
     uint64_t before = kelp_now_ns();
-    load(argv[5], argv[1], &inputs);
+    load(argv[5], argv[1], &inputs, bf16);
     uint64_t load_ns = kelp_now_ns() - before;
     before = kelp_now_ns();
     infer();

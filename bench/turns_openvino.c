@@ -96,11 +96,11 @@ static int element_type(kelp_dtype dtype) {
     }
 }
 
-void turns_openvino_load(const char *path, const test_case *inputs) {
+void turns_openvino_load(const char *path, const test_case *inputs, bool bf16) {
     ov_object *model = NULL;
     must(ov.ov_core_read_model(core, path, NULL, &model), "reading the model");
     must(ov.ov_core_compile_model(core, model, "CPU", 10, &compiled, "PERFORMANCE_HINT", "LATENCY",
-                                  "INFERENCE_PRECISION_HINT", "f32", "INFERENCE_NUM_THREADS",
+                                  "INFERENCE_PRECISION_HINT", bf16 ? "bf16" : "f32", "INFERENCE_NUM_THREADS",
                                   thread_text, "NUM_STREAMS", "1",
                                   "DYNAMIC_QUANTIZATION_GROUP_SIZE", "0"),
          "compiling the model");

@@ -9,8 +9,8 @@
 /* Maps the library that KELP_OPENVINO_LIBRARY names and makes a core with `threads` threads. */
 void turns_openvino_open(int threads);
 
-/* Reads and compiles the model for f32, and sets its inputs, which stay borrowed. */
-void turns_openvino_load(const char *path, const test_case *inputs);
+/* Reads and compiles the model for f32 or bf16, and sets its inputs, which stay borrowed. */
+void turns_openvino_load(const char *path, const test_case *inputs, bool bf16);
 void turns_openvino_infer(void);
 size_t turns_openvino_outputs(void);
 

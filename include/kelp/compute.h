@@ -87,6 +87,7 @@ typedef struct kelp_artifact {
     const char *label;            /* for messages; may be NULL */
     void (*release)(void *userp); /* called once when nobody needs `data` any more; may be NULL */
     void *userp;
+    kelp_precision precision; /* of a model that the provider `cpu` runs; a plan has its own */
 } kelp_artifact;
 
 typedef struct kelp_compute_model kelp_compute_model;
