@@ -335,6 +335,43 @@ static void small_and_unusual_nodes_stay_as_they_are(void **state) {
     }
 }
 
+/* x + Conv(x), then Relu: one node, whose result is that of the three. */
+static void what_is_added_is_swallowed(void **state) {
+    (void)state;
+    static const conv_case c = {1,      1,      12,           12,    {11, 13}, {3, 3},
+                                {1, 1}, {1, 1}, {1, 1, 1, 1}, false, false};
+    float x[12 * 11 * 13], w[12 * 12 * 9], bias[12];
+    int64_t shape[4] = {1, 12, 11, 13};
+    fill(x, 12 * 11 * 13);
+    fill(w, 12 * 12 * 9);
+    fill(bias, 12);
+    pb graph = {0}, conv = pb_node("Conv", "x w b", "y"), add = pb_node("Add", "x y", "s"),
+       relu = pb_node("Relu", "s", "z");
+    pb_attr_ints(&conv, "pads", 4, c.pads);
+    pb_add_node(&graph, &conv);
+    pb_add_node(&graph, &add);
+    pb_add_node(&graph, &relu);
+    pb_add_input(&graph, "x", "float32[1,12,11,13]");
+    pb_add_output(&graph, "z", "float32[1,12,11,13]");
+    int64_t extents[4] = {12, 12, 3, 3};
+    pb tensor = pb_tensor("w", KELP_F32, 4, extents, w, sizeof w);
+    pb_add_initializer(&graph, &tensor);
+    tensor = pb_tensor("b", KELP_F32, 1, extents, bias, sizeof bias);
+    pb_add_initializer(&graph, &tensor);
+    pb model = pb_model(&graph, 13);
+    session s;
+    open_session(&s, &model, KELP_PRECISION_BF16, 1, kelp_allocator_system());
+    assert_int_equal(kelp_engine_get_stats(s.engine).nodes_planned, 1);
+    const float *found = run(&s, 4, shape, x);
+    for (int64_t i = 0; i < 12 * 11 * 13; i++) {
+        double size = 2;
+        double sum = (double)bias[i / 143] + (double)x[i] +
+                     conv_at(&c, x, w, i / 143, i % 143 / 13, i % 13, &size);
+        close_to((double)found[i], sum < 0 ? 0 : sum, size);
+    }
+    close_session(&s);
+}
+
 static void invoke_allocates_nothing_once_warm(void **state) {
     (void)state;
     test_failing memory;
@@ -365,6 +402,7 @@ int main(void) {
         cmocka_unit_test(products_multiply_rounded_operands),
         cmocka_unit_test(nothing_changes_unless_it_is_asked_for),
         cmocka_unit_test(small_and_unusual_nodes_stay_as_they_are),
+        cmocka_unit_test(what_is_added_is_swallowed),
         cmocka_unit_test(invoke_allocates_nothing_once_warm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

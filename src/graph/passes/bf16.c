@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Products and convolutions of floats with constant weights become those that round their operands
- * to bfloat16. Their attributes and inputs stay as they are, so that the names alone change.
+ * to bfloat16. Their attributes and inputs stay as they are, so that the names alone change; then
+ * convolutions swallow what is added to them.
  */
 #include "graph/passes/passes.h"
 
 #include <string.h>
 
-/* Smaller ones gain nothing: the time goes to finding and finishing them. */
+/* Smaller products gain nothing: the time goes to finding and finishing them. A convolution's
+ * weights are used at every position. */
 #define MIN_WEIGHTS 1024
+#define MIN_CONV_WEIGHTS 256
 #define MIN_EXTENT 8
 
 static bool is(const kelp_node *node, const char *domain, const char *op_type) {
@@ -20,10 +23,10 @@ static bool all_there(const kelp_node *node) {
            node->inputs[1] != NULL && node->outputs[0] != NULL;
 }
 
-static const kelp_tensor *float_weights(const kelp_node *node) {
+static const kelp_tensor *float_weights(const kelp_node *node, int64_t least) {
     const kelp_tensor *weights = all_there(node) ? node->inputs[1]->constant : NULL;
     return weights != NULL && weights->dtype == KELP_F32 && weights->data != NULL &&
-                   kelp_tensor_elements(weights) >= MIN_WEIGHTS
+                   kelp_tensor_elements(weights) >= least
                ? weights
                : NULL;
 }
@@ -48,7 +51,7 @@ static bool is_plain_gemm(const kelp_node *node, const kelp_tensor *weights) {
 }
 
 static bool takes_product(const kelp_node *node) {
-    const kelp_tensor *weights = float_weights(node);
+    const kelp_tensor *weights = float_weights(node, MIN_WEIGHTS);
     if (weights == NULL || weights->rank != 2 || weights->shape[0] < MIN_EXTENT ||
         weights->shape[1] < MIN_EXTENT)
         return false;
@@ -58,7 +61,7 @@ static bool takes_product(const kelp_node *node) {
 
 /* One channel a group is no product; three axes have no kernel. */
 static bool takes_conv(const kelp_node *node) {
-    const kelp_tensor *weights = float_weights(node);
+    const kelp_tensor *weights = float_weights(node, MIN_CONV_WEIGHTS);
     int64_t groups = kelp_node_attr_i64(node, "group", 1);
     if (weights == NULL || (weights->rank != 3 && weights->rank != 4) || groups < 1 ||
         weights->shape[1] < 2 || weights->shape[0] / groups < 4)
@@ -66,6 +69,63 @@ static bool takes_conv(const kelp_node *node) {
     return is(node, "", "Conv") || is(node, KELP_DOMAIN, "ConvAct");
 }
 
+/* ---- residuals ---- */
+static bool same_shape(const kelp_value *a, const kelp_value *b) {
+    if (a->rank < 0 || a->rank != b->rank || a->dtype != b->dtype)
+        return false;
+    for (int32_t i = 0; i < a->rank; i++)
+        if (a->shape[i] < 0 || a->shape[i] != b->shape[i])
+            return false;
+    return true;
+}
+
+/* The node that adds `sum`'s other operand to `product`; NULL when what follows is no such. */
+static kelp_node *addition(const kelp_value *product, kelp_value **out_other) {
+    kelp_node *node = kelp_used_once(product) ? kelp_value_only_user(product) : NULL;
+    if (node == NULL || !all_there(node) || node->input_count != 2 ||
+        !(is(node, "", "Add") || is(node, "", "Sum")))
+        return NULL;
+    *out_other = node->inputs[0] == product ? node->inputs[1] : node->inputs[0];
+    return *out_other != product && same_shape(product, *out_other) ? node : NULL;
+}
+
+static kelp_status *swallow(kelp_block *block, kelp_node *conv, kelp_node *add, kelp_value *other) {
+    const char *activation = "";
+    kelp_node *last = add, *fused = NULL;
+    kelp_node *next =
+        kelp_used_once(add->outputs[0]) ? kelp_value_only_user(add->outputs[0]) : NULL;
+    if (next != NULL && kelp_match_activation(next) != NULL) {
+        activation = kelp_match_activation(next);
+        last = next;
+    }
+    kelp_value *inputs[4] = {conv->inputs[0], conv->inputs[1],
+                             conv->input_count > 2 ? conv->inputs[2] : NULL, other};
+    KELP_TRY(kelp_block_insert_node(block, last, conv->op_type, KELP_DOMAIN, 1, conv->name, inputs,
+                                    4, last->outputs, 1, conv->attributes, &fused));
+    KELP_TRY(kelp_node_set_string(fused, "activation", activation));
+    conv->removed = add->removed = last->removed = true;
+    kelp_block_sweep(block);
+    kelp_block_count_uses(block);
+    return NULL;
+}
+
+kelp_status *kelp_pass_residual(kelp_block *block) {
+    for (size_t i = 0; i < block->node_count; i++) {
+        kelp_node *conv = block->nodes[i];
+        kelp_value *other = NULL;
+        if (conv->removed || !is(conv, KELP_DOMAIN, "ConvBf16") || conv->input_count > 3 ||
+            *kelp_node_attr_string(conv, "activation", "", NULL) != '\0')
+            continue;
+        kelp_node *add = addition(conv->outputs[0], &other);
+        if (add == NULL)
+            continue;
+        KELP_TRY(swallow(block, conv, add, other));
+        i = SIZE_MAX; /* from the front again */
+    }
+    return NULL;
+}
+
+/* ---- names ---- */
 kelp_status *kelp_pass_bf16(kelp_block *block) {
     for (size_t i = 0; i < block->node_count; i++) {
         kelp_node *node = block->nodes[i];
