@@ -5,17 +5,22 @@
  * and everything else are floats.
  *
  * A strip of the input is laid out as planes of pairs of channels, its borders filled with zeros,
- * one plane for each remainder of rows and columns by the strides. There every kernel position is
- * an offset, and 32 output positions that follow one another, also around the end of a row, are
- * two vectors: the planes themselves are the panels of a product, and nothing is unrolled. What
- * comes out between the rows is not copied to the result. Few output positions are gathered and
- * multiplied the other way round instead.
+ * one plane for each remainder of rows by the stride. There every kernel position is an offset, and
+ * 32 output positions that follow one another, also around the end of a row, are two vectors: the
+ * planes themselves are the panels of a product, and nothing is unrolled. Of columns there is a
+ * plane for each remainder as well, wider than the result's rows, so that what comes out between
+ * the rows is not copied to the result; or, where rows are short and there are many output
+ * channels, one for each column of the kernel, as wide as the result. Few output positions are
+ * gathered and multiplied the other way round instead.
  */
 #include "ops/bf16/conv_weights.h"
 #include "ops/linear/gemm.h"
 #include "ops/nn/window.h"
 
 #define TILE KELP_BF16_COLUMNS
+#define VECTOR 16
+/* Output channels that are finished while their sums are in cache. */
+#define BLOCK 48
 /* Pairs of weights of an output channel at a time. */
 #define SLICE 288
 /* Bytes of a strip's planes, and of its result: each a part of the second cache. */
@@ -31,7 +36,8 @@ typedef struct conv_plan {
     int64_t weights_step;
     bool few;
 
-    int64_t pairs, row_phases, column_phases;
+    int64_t pairs, row_phases, column_planes;
+    bool expanded;        /* a plane for each column of the kernel */
     int64_t strip;        /* output rows */
     int64_t width, phase; /* of a plane: columns, and pairs of one phase */
     int64_t plane;        /* from one pair of channels to the next */
@@ -89,26 +95,29 @@ static int64_t positions(const conv_plan *p, int64_t rows) {
     return (rows - 1) * p->width + p->w.out[2];
 }
 
-/* Cycles, roughly: of the product's tiles, and of laying out the planes. */
+/* Cycles, roughly: of the product's vectors, of laying out the planes, of copying the result. */
 static double strip_cost(const conv_plan *p, int64_t strip) {
     const kelp_window *w = &p->w;
     int64_t whole = w->out[1] / strip, rest = w->out[1] % strip;
-    int64_t tiles = whole * divide_up(positions(p, strip), TILE);
+    int64_t vectors = whole * divide_up(positions(p, strip), VECTOR);
     int64_t rows = whole * phase_rows(w, strip);
     if (rest > 0) {
-        tiles += divide_up(positions(p, rest), TILE);
+        vectors += divide_up(positions(p, rest), VECTOR);
         rows += phase_rows(w, rest);
     }
-    double product = (double)tiles * 2 * (double)p->out_channels * (double)w->kernel_size;
-    double planes = (double)(rows * p->width * p->row_phases * p->column_phases) * 0.25;
-    return (product + planes) * (double)p->pairs;
+    double product = (double)vectors * (double)(p->out_channels * w->kernel_size * p->pairs);
+    double planes = (double)(rows * p->width * p->row_phases * p->pairs) *
+                    (1.5 + 0.5 * (double)(p->column_planes - 1));
+    double copies = p->width == w->out[2] ? 0 : (double)(p->out_channels * w->out_size);
+    return product + planes + copies;
 }
 
-static void choose_strip(conv_plan *p, int64_t threads) {
+/* Rows for which planes and result stay in cache, and vectors are filled. */
+static double choose_strip(conv_plan *p) {
     const kelp_window *w = &p->w;
-    int64_t row_bytes = p->pairs * p->row_phases * p->column_phases * p->width * 4;
+    int64_t row_bytes = p->pairs * p->row_phases * p->column_planes * p->width * 4;
     int64_t most = STRIP_BYTES / KELP_MAX((int64_t)1, row_bytes) - phase_rows(w, 0);
-    most = KELP_MIN(most, STRIP_BYTES / (4 * p->out_channels * p->width));
+    most = KELP_MIN(most, STRIP_BYTES / (4 * KELP_MIN(p->out_channels, (int64_t)BLOCK) * p->width));
     most = KELP_MAX(most, divide_up(2 * TILE, p->width));
     most = KELP_MAX((int64_t)1, KELP_MIN(most, w->out[1]));
     double best = 0;
@@ -119,11 +128,27 @@ static void choose_strip(conv_plan *p, int64_t threads) {
             p->strip = strip;
         }
     }
-    /* parts of the output channels, then lower strips, until there is work for all */
+    return best;
+}
+
+static double choose_planes(conv_plan *p, bool expanded) {
+    const kelp_window *w = &p->w;
+    p->expanded = expanded;
+    p->column_planes =
+        expanded ? w->kernel[2] : KELP_MIN(w->stride[2], (w->kernel[2] - 1) * w->dilation[2] + 1);
+    p->width = w->out[2];
+    if (!expanded)
+        p->width += (w->kernel[2] - 1) * w->dilation[2] / w->stride[2];
+    return choose_strip(p);
+}
+
+/* Parts of the output channels, then lower strips, until there is work for all. */
+static void choose_parts(conv_plan *p, int64_t threads) {
+    const kelp_window *w = &p->w;
     p->across = 1;
     int64_t units = p->batch * p->groups * divide_up(w->out[1], p->strip);
     if (threads > 1 && units < 2 * threads)
-        p->across = KELP_MIN(divide_up(2 * threads, units), divide_up(p->out_channels, 48));
+        p->across = KELP_MIN(divide_up(2 * threads, units), divide_up(p->out_channels, BLOCK));
     units *= p->across;
     if (threads > 1 && units < 2 * threads && p->strip > 1)
         p->strip = divide_up(w->out[1], KELP_MIN(w->out[1], divide_up(w->out[1], p->strip) *
@@ -136,23 +161,28 @@ static kelp_status *too_large(const kelp_op_args *args) {
 
 static kelp_status *reserve_planes(conv_plan *p, kelp_op_args *args) {
     const kelp_window *w = &p->w;
-    int64_t product = 0, all = 0, threads = kelp_op_env_threads(args->env);
+    int64_t most = 0, all = 0, threads = kelp_op_env_threads(args->env);
     p->pairs = divide_up(p->in_channels, 2);
     p->row_phases = KELP_MIN(w->stride[1], (w->kernel[1] - 1) * w->dilation[1] + 1);
-    p->column_phases = KELP_MIN(w->stride[2], (w->kernel[2] - 1) * w->dilation[2] + 1);
     if (w->kernel[1] > 1 << 20 || w->kernel[2] > 1 << 20 || w->dilation[1] > 1 << 20 ||
         w->dilation[2] > 1 << 20 ||
-        !kelp_i64_add(w->out[2], (w->kernel[2] - 1) * w->dilation[2] / w->stride[2], &p->width) ||
-        !kelp_i64_mul(p->width, phase_rows(w, w->out[1]), &all) ||
-        !kelp_i64_mul(all, p->row_phases * p->column_phases, &all) ||
-        !kelp_i64_mul(all, p->pairs * 4, &all))
+        !kelp_i64_add(w->out[2], (w->kernel[2] - 1) * w->dilation[2] / w->stride[2], &most) ||
+        !kelp_i64_mul(most, phase_rows(w, w->out[1]), &all) ||
+        !kelp_i64_mul(all, p->row_phases * KELP_MAX(w->stride[2], w->kernel[2]), &all) ||
+        !kelp_i64_mul(all, p->pairs * 4, &all) ||
+        !kelp_i64_mul(w->out_size, p->out_channels * w->kernel_size, &all) ||
+        !kelp_i64_mul(all, p->pairs, &all))
         return too_large(args);
-    choose_strip(p, threads);
+    if (choose_planes(p, true) > choose_planes(p, false))
+        choose_planes(p, false);
+    else
+        choose_planes(p, true);
+    choose_parts(p, threads);
     p->phase = phase_rows(w, p->strip) * p->width;
-    p->plane = kelp_bf16_row_step(p->row_phases * p->column_phases * p->phase);
-    int64_t columns = divide_up(positions(p, p->strip), TILE) * TILE;
-    if (!kelp_i64_mul(p->pairs, p->plane, &p->planes_pairs) ||
-        !kelp_i64_mul(p->out_channels, columns, &product))
+    p->plane = kelp_bf16_row_step(p->row_phases * p->column_planes * p->phase);
+    int64_t product =
+        divide_up(positions(p, p->strip), TILE) * TILE * KELP_MIN(p->out_channels, (int64_t)BLOCK);
+    if (!kelp_i64_mul(p->pairs, p->plane, &p->planes_pairs))
         return too_large(args);
     p->planes_pairs += 2 * TILE; /* whole vectors are read behind the last */
     p->worker_pairs = p->planes_pairs + (p->width == w->out[2] ? 0 : product);
@@ -199,8 +229,9 @@ static void fill_pair(const conv_plan *p, const float *even, const float *odd, i
     const kelp_window *w = &p->w;
     int64_t rows = phase_rows(w, strip), top, bottom, left, right;
     for (int64_t a = 0; a < p->row_phases; a++)
-        for (int64_t b = 0; b < p->column_phases; b++, to += p->phase) {
-            int64_t y = row * w->stride[1] + a - w->before[1], x = b - w->before[2];
+        for (int64_t b = 0; b < p->column_planes; b++, to += p->phase) {
+            int64_t y = row * w->stride[1] + a - w->before[1];
+            int64_t x = (p->expanded ? b * w->dilation[2] : b) - w->before[2];
             inside(rows, w->stride[1], y, w->in[1], &top, &bottom);
             inside(p->width, w->stride[2], x, w->in[2], &left, &right);
             if (top > 0 || bottom < rows || left > 0 || right < p->width)
@@ -223,8 +254,10 @@ static void fill_taps(const conv_plan *p, int64_t *taps) {
     for (int64_t a = 0; a < w->kernel[1]; a++)
         for (int64_t b = 0; b < w->kernel[2]; b++) {
             int64_t y = a * w->dilation[1], x = b * w->dilation[2];
-            int64_t phase = y % w->stride[1] * p->column_phases + x % w->stride[2];
-            *taps++ = phase * p->phase + y / w->stride[1] * p->width + x / w->stride[2];
+            int64_t plane = y % w->stride[1] * p->column_planes;
+            plane += p->expanded ? b : x % w->stride[2];
+            x = p->expanded ? 0 : x / w->stride[2];
+            *taps++ = plane * p->phase + y / w->stride[1] * p->width + x;
         }
 }
 
@@ -244,8 +277,9 @@ static part part_of(const conv_plan *p, int64_t unit) {
 }
 
 static void multiply(const conv_plan *p, const part *u, const kelp_bf16_pair *planes, float *c,
-                     int64_t ldc, int64_t columns) {
+                     int64_t ldc) {
     int64_t taps = p->w.kernel_size, slice = KELP_MAX((int64_t)1, SLICE / taps);
+    int64_t columns = positions(p, u->rows);
     const kelp_bf16_pair *rows =
         p->weights + (u->group * p->out_channels + u->channel) * p->weights_step;
     for (int64_t s = 0; s < p->pairs; s += slice)
@@ -266,26 +300,19 @@ static void multiply(const conv_plan *p, const part *u, const kelp_bf16_pair *pl
                 .accumulate = s > 0});
 }
 
-static void run_part(const conv_plan *p, const part *u, kelp_bf16_pair *planes) {
+/* Some output channels of a strip. */
+static void run_block(const conv_plan *p, const part *u, const kelp_bf16_pair *planes,
+                      float *product) {
     const kelp_op_args *args = p->args;
     const kelp_window *w = &p->w;
     const kelp_tensor *bias = kelp_ops_in(args, 2), *residual = kelp_ops_in(args, 3);
-    int64_t first = u->image * p->groups + u->group,
-            channel = u->group * p->out_channels + u->channel;
-    const float *x = (const float *)args->inputs[0]->data + first * p->in_channels * w->in_size;
-    int64_t to = (first * p->out_channels + u->channel) * w->out_size + u->row * w->out[2];
-    int64_t columns = positions(p, u->rows), count = u->rows * w->out[2];
+    int64_t channel = u->group * p->out_channels + u->channel, count = u->rows * w->out[2];
+    int64_t to =
+        (u->image * p->groups * p->out_channels + channel) * w->out_size + u->row * w->out[2];
+    int64_t ld = divide_up(positions(p, u->rows), TILE) * TILE;
     float *y = (float *)args->outputs[0]->data + to;
-    for (int64_t s = 0; s < p->pairs; s++, x += 2 * w->in_size)
-        fill_pair(p, x, 2 * s + 1 < p->in_channels ? x + w->in_size : NULL, u->row, u->rows,
-                  planes + s * p->plane);
     bool direct = p->width == w->out[2];
-    float *product = (float *)(void *)(planes + p->planes_pairs);
-    int64_t ld = divide_up(columns, TILE) * TILE;
-    if (direct)
-        multiply(p, u, planes, y, w->out_size, columns);
-    else
-        multiply(p, u, planes, product, ld, ld);
+    multiply(p, u, planes, direct ? y : product, direct ? w->out_size : ld);
     for (int64_t c = 0; c < u->channels; c++, y += w->out_size, to += w->out_size) {
         if (!direct)
             p->simd->copy_rows(y, w->out[2], product + c * ld, p->width, u->rows, w->out[2]);
@@ -293,6 +320,21 @@ static void run_part(const conv_plan *p, const part *u, kelp_bf16_pair *planes) 
             p->simd->finish(y, NULL, bias != NULL ? ((const float *)bias->data)[channel + c] : 0.0f,
                             residual != NULL ? (const float *)residual->data + to : NULL, count,
                             p->act);
+    }
+}
+
+static void run_part(const conv_plan *p, const part *u, kelp_bf16_pair *planes) {
+    const kelp_window *w = &p->w;
+    const float *x = (const float *)p->args->inputs[0]->data +
+                     (u->image * p->groups + u->group) * p->in_channels * w->in_size;
+    for (int64_t s = 0; s < p->pairs; s++, x += 2 * w->in_size)
+        fill_pair(p, x, 2 * s + 1 < p->in_channels ? x + w->in_size : NULL, u->row, u->rows,
+                  planes + s * p->plane);
+    part block = *u;
+    for (int64_t c = 0; c < u->channels; c += BLOCK) {
+        block.channel = u->channel + c;
+        block.channels = KELP_MIN((int64_t)BLOCK, u->channels - c);
+        run_block(p, &block, planes, (float *)(void *)(planes + p->planes_pairs));
     }
 }
 
