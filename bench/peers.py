@@ -39,7 +39,7 @@ PEERS = ("onnxruntime", "openvino")
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 BEGIN_BF16, END_BF16 = "<!-- measured bf16: begin -->", "<!-- measured bf16: end -->"
 # Rounded to 8 bits on the way, answers lie further apart: largest difference to the largest answer.
-APART_BF16 = 0.1
+APART_BF16 = 0.2
 EXTRA = {"resnet50": ("seeded_light.py", "resnet50")}
 
 

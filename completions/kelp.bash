@@ -16,6 +16,7 @@ _kelp() {
         --model-store) COMPREPLY=($(compgen -d -- "$cur")); return ;;
         --model-control-mode) COMPREPLY=($(compgen -W "none explicit poll" -- "$cur")); return ;;
         --backend-directory) COMPREPLY=($(compgen -d -- "$cur")); return ;;
+        --precision) COMPREPLY=($(compgen -W "f32 bf16" -- "$cur")); return ;;
         --with-backend) COMPREPLY=($(compgen -f -- "$cur")); return ;;
         --cache-directory) COMPREPLY=($(compgen -d -- "$cur")); return ;;
         --repoagent-directory) COMPREPLY=($(compgen -d -- "$cur")); return ;;

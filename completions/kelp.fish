@@ -14,6 +14,7 @@ complete -c kelp -n '__fish_seen_subcommand_from serve' -l model-load-retry-coun
 complete -c kelp -n '__fish_seen_subcommand_from serve' -l model-namespacing -d 'let two repositories hold models of one name (false)'
 complete -c kelp -n '__fish_seen_subcommand_from serve' -l backend-directory -r -d 'folder of NAME/libtriton_NAME.so (../backends beside this program\'s folder, else /opt/tritonserver/backends)'
 complete -c kelp -n '__fish_seen_subcommand_from serve' -l backend-config -r -d 'setting handed to a backend, or to all; may be given several times'
+complete -c kelp -n '__fish_seen_subcommand_from serve' -l precision -r -f -a 'f32 bf16' -d 'what float32 products of ONNX models multiply in, unless a model\'s parameter \'precision\' says otherwise (f32)'
 complete -c kelp -n '__fish_seen_subcommand_from serve' -l with-backend -r -d 'libtriton_NAME.so to serve a model NAME on, with the config.pbtxt of its folder or one of the two above; may be given several times'
 complete -c kelp -n '__fish_seen_subcommand_from serve' -l cache-config -r -d 'keep answers of models that enable response_cache in cache NAME, with this setting; local,size=BYTES is the one built in; may be given several times'
 complete -c kelp -n '__fish_seen_subcommand_from serve' -l cache-directory -r -d 'folder of NAME/libtritoncache_NAME.so (/opt/tritonserver/caches)'

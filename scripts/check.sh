@@ -177,6 +177,7 @@ if [ "$full" = full ]; then
     step onnx-suite env PYTHONPATH=build/release/python "$python" -W ignore tests/python/onnx_backend_test.py --light
     grep ' cases, ' build/check/onnx-suite.log | while read -r line; do say "        $line"; done
     step zoo "$python" tests/zoo/test_zoo.py --runner build/release/tests/ops/ops_run_cases --models build/zoo
+    step zoo_bf16 "$python" tests/zoo/test_zoo.py --runner build/release/tests/ops/ops_run_cases --models build/zoo --precision bf16
     step interop scripts/interop.sh
     step rust scripts/rust.sh
     step perf_analyzer scripts/perf_analyzer.sh

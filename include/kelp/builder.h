@@ -55,7 +55,8 @@ KELP_API kelp_status *kelp_builder_parse_bytes(kelp_builder *builder, const void
 /* ---- config ---- */
 typedef enum kelp_builder_flag {
     KELP_BUILD_FP16 = 1u << 0, /* lower precisions that the provider may choose */
-    KELP_BUILD_BF16 = 1u << 1,
+    KELP_BUILD_BF16 =
+        1u << 1, /* cpu: KELP_PRECISION_BF16 (kelp/engine.h), and none of the others */
     KELP_BUILD_INT8 = 1u << 2,
     KELP_BUILD_FP8 = 1u << 3,
     KELP_BUILD_TF32 = 1u << 4,

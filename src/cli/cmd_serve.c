@@ -41,6 +41,7 @@ typedef struct serve_options {
     bool namespacing;
     const char *backend_directory;
     kelp_arg_list backend_config;
+    const char *precision;
     kelp_arg_list cache_config, metrics_config;
     const char *cache_directory;
     const char *repoagent_directory;
@@ -139,6 +140,13 @@ static const kelp_arg_spec specs[] = {
      .offset = AT(backend_config),
      .value = "[NAME,]KEY=VALUE",
      .help = "setting handed to a backend, or to all; may be given several times"},
+    {.name = "precision",
+     .kind = KELP_OPTION_TEXT,
+     .offset = AT(precision),
+     .value = "f32|bf16",
+     .choices = "f32|bf16",
+     .help = "what float32 products of ONNX models multiply in, unless a model's parameter "
+             "'precision' says otherwise (f32)"},
     {.name = "with-backend",
      .kind = KELP_OPTION_LIST,
      .offset = AT(with_backends),
@@ -481,6 +489,8 @@ static kelp_status *fill_options(const serve_options *o, TRITONSERVER_ServerOpti
         KELP_TRY(set_backend_config(options, o->backend_config.items[i]));
     for (size_t i = 0; i < o->metrics_config.count; i++)
         KELP_TRY(set_metrics_config(options, o->metrics_config.items[i]));
+    if (o->precision)
+        SET(TRITONSERVER_ServerOptionsSetBackendConfig(options, "kelp", "precision", o->precision));
     KELP_TRY(set_caches(&o->cache_config, options));
     if (o->cache_directory)
         SET(TRITONSERVER_ServerOptionsSetCacheDirectory(options, o->cache_directory));

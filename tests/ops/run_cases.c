@@ -3,6 +3,7 @@
  * Runs the operator cases that gen_cases.py wrote, through the whole engine, and compares.
  *
  * usage: run_cases DIR [--isa 0|1|2] [--threads N] [--missing FILE] [--match TEXT]
+ *        [--precision f32|bf16]
  * A case whose only output is "!refused" must fail, with its text in the message.
  * A case that fails must be listed in FILE (name, tab, why). The last line sums up.
  */
@@ -15,6 +16,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+static kelp_precision precision;
 
 static kelp_status *bind_and_invoke(const test_case *c, kelp_engine *engine,
                                     kelp_context *context) {
@@ -34,7 +37,11 @@ static kelp_status *run(kelp_runtime *runtime, const char *model, const test_cas
     kelp_context *context = NULL;
     kelp_status *status = kelp_graph_load_file(kelp_allocator_system(), model, NULL, &graph);
     if (status == NULL)
-        status = kelp_engine_create(runtime, graph, NULL, &engine);
+        status =
+            kelp_engine_create(runtime, graph,
+                               &(kelp_engine_options){.struct_size = sizeof(kelp_engine_options),
+                                                      .precision = precision},
+                               &engine);
     if (status == NULL)
         status = kelp_context_create(engine, &context);
     for (int round = 0; status == NULL && round < 2 && *why == '\0'; round++) {
@@ -139,6 +146,9 @@ int main(int argc, char **argv) {
             kelp_cpu_isa_limit((kelp_cpu_isa)atoi(argv[i + 1]));
         else if (strcmp(argv[i], "--threads") == 0)
             options.threads = atoi(argv[i + 1]);
+        else if (strcmp(argv[i], "--precision") == 0 &&
+                 !kelp_precision_parse(argv[i + 1], &precision))
+            return 2;
         else if (strcmp(argv[i], "--match") == 0)
             match = argv[i + 1];
         else if (strcmp(argv[i], "--missing") == 0)

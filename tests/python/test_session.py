@@ -110,6 +110,18 @@ class Sessions(unittest.TestCase):
         with self.assertWarnsRegex(UserWarning, "no provider 'CUDAExecutionProvider': the model runs on the CPU"):
             kelp.InferenceSession(DIGITS, providers=["CUDAExecutionProvider", ("CPUExecutionProvider", {})])
 
+    def test_precision(self):
+        options = kelp.SessionOptions()
+        images = np.random.default_rng(1).random((4, 1, 8, 8), dtype="f4")
+        exact = kelp.InferenceSession(DIGITS, options).run(["probabilities"], {"image": images})[0]
+        options.precision = "bf16"
+        rounded = kelp.InferenceSession(DIGITS, options).run(["probabilities"], {"image": images})[0]
+        self.assertLess(np.abs(exact - rounded).max(), 2e-2)
+        self.assertGreater(np.abs(exact - rounded).max(), 0)
+        options.precision = "fp8"
+        with self.assertRaisesRegex(kelp.KelpError, "no precision 'fp8', but f32 and bf16"):
+            kelp.InferenceSession(DIGITS, options)
+
     def test_many_threads(self):
         session = kelp.InferenceSession(DIGITS)
         images = np.random.default_rng(1).random((32, 1, 1, 8, 8), dtype="f4")

@@ -87,6 +87,7 @@ class SessionOptions:
     intra_op_num_threads: int
     inter_op_num_threads: int
     graph_optimization_level: GraphOptimizationLevel
+    precision: str
     execution_mode: int
     log_severity_level: int
     log_verbosity_level: int

@@ -64,6 +64,7 @@ class SessionOptions:
 
     intra_op_num_threads: threads an operator may use, the caller's counted; 0: all CPUs. Sessions with the same number share them.
     graph_optimization_level: ORT_DISABLE_ALL runs the graph as it is written.
+    precision: "f32", or "bf16", with which float32 products round to bfloat16, in half the time where the processor has AVX512_BF16.
 
     The other attributes are ONNX Runtime's; they may be set, and change nothing here.
     """
@@ -72,6 +73,7 @@ class SessionOptions:
         self.intra_op_num_threads = 0
         self.inter_op_num_threads = 0
         self.graph_optimization_level = GraphOptimizationLevel.ORT_ENABLE_ALL
+        self.precision = "f32"
         self.execution_mode = 0
         self.log_severity_level = 2
         self.log_verbosity_level = 0
@@ -199,14 +201,14 @@ class InferenceSession(_kelp.Session):
         runtime = shared_runtime(int(options.intra_op_num_threads))
         if isinstance(path_or_bytes, (str, os.PathLike)):
             with Progress(f"loading {os.fspath(path_or_bytes)}", self._fraction, progress):
-                self._open(path_or_bytes, None, runtime, None, None, plain)
+                self._open(path_or_bytes, None, runtime, None, None, plain, options.precision)
         else:
             try:
                 data = path_or_bytes if isinstance(path_or_bytes, bytes) else bytes(memoryview(path_or_bytes))
             except TypeError:
                 raise TypeError(f"a model is a path, or bytes, not '{type(path_or_bytes).__name__}'") from None
             with Progress("loading a model", self._fraction, progress):
-                self._open("", data, runtime, "model", None, plain)
+                self._open("", data, runtime, "model", None, plain, options.precision)
         inputs, outputs = self._io()
         self._inputs = [NodeArg(*item) for item in inputs]
         self._outputs = [NodeArg(*item) for item in outputs]

@@ -96,11 +96,12 @@ static bool on_progress(void *userp, size_t done, size_t total) {
 }
 
 static int load(session *self, const char *path, PyObject *bytes, const char *label,
-                const char *directory, uint32_t disable_fusion) {
+                const char *directory, uint32_t disable_fusion, kelp_precision precision) {
     kelp_runtime *runtime = ((kpy_runtime *)self->runtime)->runtime;
     kelp_allocator allocator = kelp_runtime_allocator(runtime);
     kelp_engine_options options = {.struct_size = sizeof options,
                                    .disable_fusion = disable_fusion,
+                                   .precision = precision,
                                    .progress = on_progress,
                                    .progress_userp = self};
     const char *data = bytes ? PyBytes_AS_STRING(bytes) : NULL;
@@ -154,16 +155,23 @@ static PyObject *session_new(PyTypeObject *type, PyObject *args, PyObject *words
     return type->tp_alloc(type, 0);
 }
 
-PyDoc_STRVAR(open_doc, "_open(path, bytes, runtime, label, directory, disable_fusion)\n--\n\n"
-                       "Loads the model: a path, or bytes, which are borrowed.");
+PyDoc_STRVAR(open_doc,
+             "_open(path, bytes, runtime, label, directory, disable_fusion, precision)\n--\n\n"
+             "Loads the model: a path, or bytes, which are borrowed.");
 static PyObject *session_open(PyObject *object, PyObject *args) {
     session *self = (session *)object;
     PyObject *path = NULL, *bytes, *runtime;
-    const char *label, *directory;
+    const char *label, *directory, *word;
+    kelp_precision precision;
     int disable_fusion;
-    if (!PyArg_ParseTuple(args, "O&OO!zzp", PyUnicode_FSConverter, &path, &bytes, kpy_runtime_type,
-                          &runtime, &label, &directory, &disable_fusion))
+    if (!PyArg_ParseTuple(args, "O&OO!zzps", PyUnicode_FSConverter, &path, &bytes, kpy_runtime_type,
+                          &runtime, &label, &directory, &disable_fusion, &word))
         return NULL;
+    if (!kelp_precision_parse(word, &precision)) {
+        Py_DECREF(path);
+        return kpy_fail(KELP_INVALID_ARGUMENT, "there is no precision '%s', but f32 and bf16",
+                        word);
+    }
     if (self->engine != NULL) {
         Py_DECREF(path);
         return kpy_fail(KELP_FAILED_PRECONDITION, "the session has a model already");
@@ -175,7 +183,7 @@ static PyObject *session_open(PyObject *object, PyObject *args) {
     }
     self->runtime = Py_NewRef(runtime);
     int failed = load(self, PyBytes_AS_STRING(path), bytes == Py_None ? NULL : bytes, label,
-                      directory, (uint32_t)disable_fusion);
+                      directory, (uint32_t)disable_fusion, precision);
     Py_DECREF(path);
     if (failed || name_values(self))
         return NULL;

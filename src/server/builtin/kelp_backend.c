@@ -9,7 +9,8 @@
  *
  * Model parameters (config.pbtxt, `parameters`): "provider" (cpu, onnxruntime, null; default cpu),
  * "kernel_library" and "kernel" (a kernel is the model; further parameters are its scalars),
- * "intra_op_threads" (0: all usable CPUs).
+ * "intra_op_threads" (0: all usable CPUs), "precision" (f32 or bf16; default the backend's setting
+ * of that name, else f32).
  */
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -143,7 +144,7 @@ static TRITONSERVER_Error *load(TRITONBACKEND_Model *model, const kelp_builtin_c
         BACKEND_TRY(TRITONBACKEND_BackendState(backend, &shared));
         state->runtime = kelp_runtime_retain(shared);
     }
-    kelp_artifact artifact = {.path = file, .label = name};
+    kelp_artifact artifact = {.path = file, .label = name, .precision = config->precision};
     if (config->kernel != NULL)
         artifact = (kelp_artifact){
             .data = config->kernel, .size_bytes = strlen(config->kernel), .label = name};

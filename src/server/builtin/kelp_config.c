@@ -2,24 +2,30 @@
 /* Reading and completing the configuration of a model of the built-in `kelp` backend. */
 #include "server/builtin/kelp_config.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static kelp_status *from_error(TRITONSERVER_Error *error) {
     return (kelp_status *)error; /* the same object */
 }
 
-/* A message as JSON, copied to the arena. Takes the message. */
-static kelp_status *read_message(TRITONSERVER_Message *take_message, kelp_arena *arena,
-                                 const char *name, kelp_json **out) {
+/* A message as JSON, copied to the arena. */
+static kelp_status *copy_message(TRITONSERVER_Message *message, kelp_arena *arena, const char *name,
+                                 kelp_json **out) {
     const char *text = NULL;
     size_t length = 0;
-    kelp_status *status =
-        from_error(TRITONSERVER_MessageSerializeToJson(take_message, &text, &length));
+    kelp_status *status = from_error(TRITONSERVER_MessageSerializeToJson(message, &text, &length));
     char *copy = status == NULL ? kelp_arena_strndup(arena, text, length) : NULL;
     if (status == NULL && copy == NULL)
         status = kelp_status_oom();
     if (status == NULL)
         status = kelp_json_parse(arena, name, copy, length, out);
+    return status;
+}
+
+static kelp_status *read_message(TRITONSERVER_Message *take_message, kelp_arena *arena,
+                                 const char *name, kelp_json **out) {
+    kelp_status *status = copy_message(take_message, arena, name, out);
     TRITONSERVER_ErrorDelete(TRITONSERVER_MessageDelete(take_message));
     return status;
 }
@@ -48,6 +54,31 @@ static kelp_status *read_threads(const kelp_builtin_config *config, int *out) {
             "found '%.*s'",
             config->model_name, KELP_STR_ARG(value->string));
     *out = (int)threads;
+    return NULL;
+}
+
+/* The model's own parameter, else the setting of the backend (`kelp serve --precision`). */
+static kelp_status *read_precision(TRITONBACKEND_Model *model, kelp_arena *arena,
+                                   const kelp_builtin_config *config, kelp_precision *out) {
+    TRITONBACKEND_Backend *backend = NULL;
+    TRITONSERVER_Message *message = NULL;
+    kelp_json *settings = NULL;
+    char name[16] = "f32";
+    const kelp_json *value = parameter(config->tree, "precision");
+    if (value == NULL) {
+        KELP_TRY(from_error(TRITONBACKEND_ModelBackend(model, &backend)));
+        KELP_TRY(from_error(TRITONBACKEND_BackendConfig(backend, &message)));
+        if (message != NULL)
+            KELP_TRY(copy_message(message, arena, "the backend's settings", &settings));
+        value = kelp_json_get(kelp_json_get(settings, "cmdline"), "precision");
+    }
+    bool fits = value == NULL || (value->type == KELP_JSON_STRING &&
+                                  snprintf(name, sizeof name, "%.*s", KELP_STR_ARG(value->string)) <
+                                      (int)sizeof name);
+    if (!fits || !kelp_precision_parse(name, out))
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "model '%s': parameter 'precision' must be f32 or bf16, found '%.*s'",
+                          config->model_name, KELP_STR_ARG(value->string));
     return NULL;
 }
 
@@ -97,6 +128,7 @@ kelp_status *kelp_builtin_config_read(TRITONBACKEND_Model *model, kelp_arena *ar
     KELP_TRY(copy_string(arena, parameter(tree, "provider"), "cpu", &out->provider));
     KELP_TRY(read_kernel(arena, out));
     KELP_TRY(read_threads(out, &out->threads));
+    KELP_TRY(read_precision(model, arena, out, &out->precision));
     const kelp_json *batch = kelp_json_get(tree, "max_batch_size");
     out->max_batch_size = batch != NULL ? batch->i64 : 0;
     const kelp_json *decoupled =

@@ -15,6 +15,7 @@ typedef struct kelp_builtin_config {
     const char *provider;
     const char *kernel; /* the text of provider "kernels"; NULL: the model is a file */
     int threads;        /* 0: those of the backend */
+    kelp_precision precision;
     int64_t max_batch_size;
     bool decoupled;
     const kelp_json *tree;
