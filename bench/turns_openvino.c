@@ -100,8 +100,8 @@ void turns_openvino_load(const char *path, const test_case *inputs, bool bf16) {
     ov_object *model = NULL;
     must(ov.ov_core_read_model(core, path, NULL, &model), "reading the model");
     must(ov.ov_core_compile_model(core, model, "CPU", 10, &compiled, "PERFORMANCE_HINT", "LATENCY",
-                                  "INFERENCE_PRECISION_HINT", bf16 ? "bf16" : "f32", "INFERENCE_NUM_THREADS",
-                                  thread_text, "NUM_STREAMS", "1",
+                                  "INFERENCE_PRECISION_HINT", bf16 ? "bf16" : "f32",
+                                  "INFERENCE_NUM_THREADS", thread_text, "NUM_STREAMS", "1",
                                   "DYNAMIC_QUANTIZATION_GROUP_SIZE", "0"),
          "compiling the model");
     must(ov.ov_compiled_model_create_infer_request(compiled, &request), "request");

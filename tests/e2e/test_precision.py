@@ -80,7 +80,7 @@ class Precision(unittest.TestCase):
         with Repository() as repository:
             repository.add("odd", DIGITS, PARAMETER.format("fp8"))
             with Server("--model-repository", repository.path, ready=False) as server:
-                self.assertNotEqual(server.stop(), 0)
+                self.assertNotEqual(server.process.wait(support.PATIENCE_S), 0)
                 self.assertIn("parameter 'precision' must be f32 or bf16, found 'fp8'", server.log())
 
 
