@@ -60,8 +60,9 @@ KELP_API const char *kelp_version(void);
 typedef struct kelp_engine kelp_engine;
 /* What float32 products multiply in. KELP_PRECISION_BF16: MatMul, Gemm and Conv with constant
  * float32 weights round their operands to bfloat16 (to nearest, ties to even; subnormals become
- * zero), the weights once while the engine is made, which halves their memory; sums, biases,
- * activations and all tensors between operators stay float32. Results then are within about 1 % of
+ * zero), the weights once while the engine is made, which halves their memory; sums, biases and
+ * activations stay float32, and so do tensors, but for those that go from one convolution to others
+ * alone: they are rounded where they are made. Results then are within about 1 % of
  * float32's, not equal to them. A processor with AVX512_BF16 does it in about half the time; every
  * other one takes the same roundings by a slower way, so that answers differ by the order of sums
  * alone. Models that other providers run are not touched. */

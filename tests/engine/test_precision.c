@@ -372,6 +372,70 @@ static void what_is_added_is_swallowed(void **state) {
     close_session(&s);
 }
 
+/* Two convolutions of twelve channels; the second's input is added to its result when `residual`.
+ */
+static pb chain_model(const float *w, const float *bias, bool first, bool second, bool residual) {
+    static const int64_t pads[4] = {1, 1, 1, 1}, extents[4] = {12, 12, 3, 3};
+    pb graph = {0}, one = pb_node("Conv", "x w b", "y"), relu = pb_node("Relu", "y", "z"),
+       two = pb_node("Conv", first ? "z v b" : "x v b", residual ? "t" : "u"),
+       add = pb_node("Add", "t z", "u");
+    pb_attr_ints(&one, "pads", 4, pads);
+    pb_attr_ints(&two, "pads", 4, pads);
+    if (first) {
+        pb_add_node(&graph, &one);
+        pb_add_node(&graph, &relu);
+    }
+    if (second)
+        pb_add_node(&graph, &two);
+    if (residual)
+        pb_add_node(&graph, &add);
+    pb_add_input(&graph, "x", "float32[1,12,11,13]");
+    pb_add_output(&graph, second ? "u" : "z", "float32[1,12,11,13]");
+    pb tensor = pb_tensor("w", KELP_F32, 4, extents, w, 12 * 12 * 9 * 4);
+    pb_add_initializer(&graph, &tensor);
+    tensor = pb_tensor("v", KELP_F32, 4, extents, w + 100, 12 * 12 * 9 * 4);
+    pb_add_initializer(&graph, &tensor);
+    tensor = pb_tensor("b", KELP_F32, 1, extents, bias, 12 * 4);
+    pb_add_initializer(&graph, &tensor);
+    return pb_model(&graph, 13);
+}
+
+static void run_once(const pb *model, size_t nodes, float *x, float *out) {
+    static const int64_t shape[4] = {1, 12, 11, 13};
+    session s;
+    open_session(&s, model, KELP_PRECISION_BF16, 2, kelp_allocator_system());
+    assert_int_equal(kelp_engine_get_stats(s.engine).nodes_planned, nodes);
+    memcpy(out, run(&s, 4, shape, x), 12 * 143 * sizeof *out);
+    close_session(&s);
+}
+
+/* One convolution after the other gives the bits of both in engines of their own, with floats in
+ * between: what is rounded early would have been rounded late. */
+static void chains_round_in_between(void **state) {
+    (void)state;
+    static float x[12 * 143], w[12 * 12 * 9 + 100], bias[12], between[12 * 143], apart[12 * 143],
+        together[12 * 143];
+    fill(x, 12 * 143);
+    fill(w, 12 * 12 * 9 + 100);
+    fill(bias, 12);
+    pb first = chain_model(w, bias, true, false, false);
+    pb second = chain_model(w, bias, false, true, false);
+    pb both = chain_model(w, bias, true, true, false),
+       added = chain_model(w, bias, true, true, true);
+    for (int isa = KELP_ISA_PORTABLE; isa <= KELP_ISA_AVX512; isa++) {
+        kelp_cpu_isa_limit((kelp_cpu_isa)isa);
+        run_once(&first, 1, x, between);
+        run_once(&second, 1, between, apart);
+        run_once(&both, 2, x, together);
+        assert_memory_equal(apart, together, sizeof apart);
+        run_once(&added, 2, x, together);
+        for (int i = 0; i < 12 * 143; i++)
+            close_to((double)together[i], (double)apart[i] + rounded(between[i]),
+                     1 + fabs((double)apart[i]) + fabs((double)between[i]));
+    }
+    kelp_cpu_isa_limit(KELP_ISA_BEST);
+}
+
 static void invoke_allocates_nothing_once_warm(void **state) {
     (void)state;
     test_failing memory;
@@ -403,6 +467,7 @@ int main(void) {
         cmocka_unit_test(nothing_changes_unless_it_is_asked_for),
         cmocka_unit_test(small_and_unusual_nodes_stay_as_they_are),
         cmocka_unit_test(what_is_added_is_swallowed),
+        cmocka_unit_test(chains_round_in_between),
         cmocka_unit_test(invoke_allocates_nothing_once_warm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -106,6 +106,43 @@ static void pairs_take_every_stride(void **state) {
             }
 }
 
+/* Of bfloat16 the same, and they become the floats that they are. */
+static void halves_are_taken_as_they_are(void **state) {
+    (void)state;
+    for (int t = 0; kelp_bf16_at(t) != NULL; t++)
+        for (int64_t stride = 1; stride <= 3; stride++)
+            for (int64_t count = 1; count <= 40; count += 3) {
+                int64_t rows = 3, step = count * stride + 5;
+                int64_t length = 2 * step + (count - 1) * stride + 1, to_step = count + 2;
+                uint16_t *x = malloc((size_t)length * sizeof *x);
+                uint16_t *odd = malloc((size_t)length * sizeof *odd);
+                kelp_bf16_pair *to = malloc((size_t)(rows * to_step) * sizeof *to);
+                float *wide = malloc((size_t)length * sizeof *wide);
+                for (int64_t i = 0; i < length; i++) {
+                    x[i] = (uint16_t)rounded(next());
+                    odd[i] = (uint16_t)rounded(next());
+                }
+                memset(to, 0xaa, (size_t)(rows * to_step) * sizeof *to);
+                kelp_bf16_at(t)->halves(x, count % 2 == 0 ? odd : NULL, step, stride, rows, count,
+                                        to, to_step);
+                for (int64_t r = 0; r < rows; r++) {
+                    for (int64_t i = 0; i < count; i++) {
+                        int64_t at = r * step + i * stride;
+                        assert_int_equal(to[r * to_step + i],
+                                         x[at] | (count % 2 == 0 ? (uint32_t)odd[at] << 16 : 0));
+                    }
+                    assert_int_equal(to[r * to_step + count], 0xaaaaaaaa);
+                }
+                kelp_bf16_at(t)->widen(x, length, wide);
+                for (int64_t i = 0; i < length; i++)
+                    assert_true((double)wide[i] == value(x[i]));
+                free(wide);
+                free(to);
+                free(odd);
+                free(x);
+            }
+}
+
 static kelp_bf16_pair *some_pairs(int64_t count) {
     kelp_bf16_pair *x = malloc((size_t)count * sizeof *x);
     for (int64_t i = 0; i < count; i++)
@@ -228,6 +265,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(operands_are_rounded_to_nearest_even),
         cmocka_unit_test(pairs_take_every_stride),
+        cmocka_unit_test(halves_are_taken_as_they_are),
         cmocka_unit_test(products_are_sums_of_products),
         cmocka_unit_test(matrices_of_any_size_are_multiplied),
     };

@@ -125,6 +125,37 @@ kelp_status *kelp_pass_residual(kelp_block *block) {
     return NULL;
 }
 
+/* ---- tensors in between ---- */
+/* true when every use of the value is X or the residual of a ConvBf16. */
+static bool only_for_convs(const kelp_block *block, const kelp_value *value) {
+    uint32_t uses = 0;
+    if (value->is_output || value->use_count == 0)
+        return false;
+    for (size_t n = 0; n < block->node_count; n++) {
+        const kelp_node *node = block->nodes[n];
+        for (size_t i = 0; i < node->input_count; i++)
+            if (node->inputs[i] == value) {
+                if (!is(node, KELP_DOMAIN, "ConvBf16") || (i != 0 && i != 3))
+                    return false;
+                uses++;
+            }
+    }
+    return uses == value->use_count;
+}
+
+/* The next node would round what it reads: it is rounded where it is made, and half the bytes move.
+ */
+kelp_status *kelp_pass_halves(kelp_block *block) {
+    for (size_t i = 0; i < block->node_count; i++) {
+        kelp_node *node = block->nodes[i];
+        if (!is(node, KELP_DOMAIN, "ConvBf16") || !only_for_convs(block, node->outputs[0]))
+            continue;
+        KELP_TRY(kelp_node_set_i64(node, "half", 1));
+        node->outputs[0]->dtype = KELP_BF16;
+    }
+    return NULL;
+}
+
 /* ---- names ---- */
 kelp_status *kelp_pass_bf16(kelp_block *block) {
     for (size_t i = 0; i < block->node_count; i++) {

@@ -36,8 +36,8 @@ kelp_status *kelp_passes_run_quant(kelp_block *block) {
 }
 
 kelp_status *kelp_passes_run_bf16(kelp_block *block) {
-    static const pass_fn passes[] = {kelp_pass_bf16, kelp_pass_residual};
-    return run(block, passes, 2);
+    static const pass_fn passes[] = {kelp_pass_bf16, kelp_pass_residual, kelp_pass_halves};
+    return run(block, passes, 3);
 }
 
 kelp_status *kelp_passes_run(kelp_block *block) {

@@ -2,7 +2,8 @@
 /*
  * kelp::ConvBf16: Conv and ConvAct (X, W, bias[, residual]; Conv's attributes and activation) of
  * floats over one or two axes with constant weights, whose operands are rounded to bfloat16; sums
- * and everything else are floats.
+ * and everything else are floats. Between such nodes tensors may be of bfloat16: X, the residual,
+ * and with the attribute "half" the result, which is rounded where the next node would round it.
  *
  * A strip of the input is laid out as planes of pairs of channels, its borders filled with zeros,
  * one plane for each remainder of rows by the stride. There every kernel position is an offset, and
@@ -34,7 +35,8 @@ typedef struct conv_plan {
     kelp_act act;
     const kelp_bf16_pair *weights;
     int64_t weights_step;
-    bool few;
+    bool few, half; /* half: the result is of bfloat16 */
+    bool x_half, residual_half;
 
     int64_t pairs, row_phases, column_planes;
     bool expanded;        /* a plane for each column of the kernel */
@@ -42,7 +44,7 @@ typedef struct conv_plan {
     int64_t width, phase; /* of a plane: columns, and pairs of one phase */
     int64_t plane;        /* from one pair of channels to the next */
     int64_t across;       /* parts that the output channels are taken in */
-    int64_t planes_pairs, worker_pairs;
+    int64_t planes_pairs, product_floats, worker_pairs; /* of 4 bytes each */
     size_t taps_offset, offset;
     const kelp_op_args *args;
     const kelp_bf16 *table;
@@ -55,8 +57,11 @@ static kelp_status *conv_shapes(kelp_op_args *args) {
     KELP_TRY(kelp_ops_check(args, 2));
     const kelp_tensor *x = args->inputs[0], *weights = args->inputs[1],
                       *bias = kelp_ops_in(args, 2), *residual = kelp_ops_in(args, 3);
-    if (x->dtype != KELP_F32)
+    if (x->dtype != KELP_F32 && x->dtype != KELP_BF16)
         return kelp_ops_bad_type(args, x->dtype);
+    p->half = kelp_node_attr_i64(args->node, "half", 0) != 0;
+    p->x_half = x->dtype == KELP_BF16;
+    p->residual_half = residual != NULL && residual->dtype == KELP_BF16;
     if (weights->rank != x->rank)
         return kelp_ops_bad_shapes(args, x, weights, "expected as many axes in both");
     KELP_TRY(kelp_window_init(&p->w, args, x, weights->shape + 2, x->rank - 2));
@@ -71,13 +76,14 @@ static kelp_status *conv_shapes(kelp_op_args *args) {
     p->in_channels = x->shape[1] / p->groups;
     p->out_channels = weights->shape[0] / p->groups;
     int32_t rank = kelp_window_shape(&p->w, p->batch, weights->shape[0], shape);
-    if (residual != NULL && (residual->dtype != KELP_F32 || residual->rank != rank ||
-                             memcmp(residual->shape, shape, (size_t)rank * sizeof *shape) != 0))
+    if (residual != NULL &&
+        ((residual->dtype != KELP_F32 && !p->residual_half) || residual->rank != rank ||
+         memcmp(residual->shape, shape, (size_t)rank * sizeof *shape) != 0))
         return kelp_ops_bad_shapes(args, x, residual, "the residual is not shaped like the result");
     if (!kelp_act_parse(kelp_node_attr_string(args->node, "activation", "", NULL), &p->act))
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "ConvBf16 knows no activation '%s'",
                           kelp_node_attr_string(args->node, "activation", "", NULL));
-    return kelp_ops_set(args, 0, KELP_F32, rank, shape);
+    return kelp_ops_set(args, 0, p->half ? KELP_BF16 : KELP_F32, rank, shape);
 }
 
 /* ---- sizes ---- */
@@ -95,6 +101,11 @@ static int64_t positions(const conv_plan *p, int64_t rows) {
     return (rows - 1) * p->width + p->w.out[2];
 }
 
+/* Sums go straight into the result. */
+static bool is_direct(const conv_plan *p) {
+    return !p->half && p->width == p->w.out[2];
+}
+
 /* Cycles, roughly: of the product's vectors, of laying out the planes, of copying the result. */
 static double strip_cost(const conv_plan *p, int64_t strip) {
     const kelp_window *w = &p->w;
@@ -108,7 +119,7 @@ static double strip_cost(const conv_plan *p, int64_t strip) {
     double product = (double)vectors * (double)(p->out_channels * w->kernel_size * p->pairs);
     double planes = (double)(rows * p->width * p->row_phases * p->pairs) *
                     (1.5 + 0.5 * (double)(p->column_planes - 1));
-    double copies = p->width == w->out[2] ? 0 : (double)(p->out_channels * w->out_size);
+    double copies = is_direct(p) ? 0 : (double)(p->out_channels * w->out_size);
     return product + planes + copies;
 }
 
@@ -185,7 +196,10 @@ static kelp_status *reserve_planes(conv_plan *p, kelp_op_args *args) {
     if (!kelp_i64_mul(p->pairs, p->plane, &p->planes_pairs))
         return too_large(args);
     p->planes_pairs += 2 * TILE; /* whole vectors are read behind the last */
-    p->worker_pairs = p->planes_pairs + (p->width == w->out[2] ? 0 : product);
+    p->product_floats = is_direct(p) ? 0 : product;
+    p->worker_pairs = p->planes_pairs + p->product_floats;
+    if (p->half || p->residual_half) /* a row, and one of the residual */
+        p->worker_pairs += 2 * p->strip * w->out[2];
     if (!kelp_i64_mul(p->worker_pairs, threads, &all))
         return too_large(args);
     KELP_TRY(kelp_ops_scratch(args, w->kernel_size, sizeof(int64_t), &p->taps_offset));
@@ -195,7 +209,7 @@ static kelp_status *reserve_planes(conv_plan *p, kelp_op_args *args) {
 static kelp_status *reserve_few(conv_plan *p, kelp_op_args *args) {
     int64_t depth = p->in_channels * p->w.kernel_size, floats = 0, pairs = 0;
     int64_t count = p->batch * p->w.out_size;
-    if (!kelp_i64_mul(count, depth + p->out_channels, &floats) ||
+    if (!kelp_i64_mul(count, depth + 3 * p->out_channels, &floats) ||
         !kelp_i64_mul(kelp_bf16_gemm_scratch(count, depth), kelp_op_env_threads(args->env), &pairs))
         return too_large(args);
     KELP_TRY(kelp_ops_scratch(args, floats, sizeof(float), &p->taps_offset));
@@ -223,8 +237,20 @@ static void inside(int64_t extent, int64_t stride, int64_t shift, int64_t in, in
     *out_last = KELP_MAX(*out_first, *out_last);
 }
 
+/* Rows of both channels from element `at` on. */
+static void lay_out(const conv_plan *p, const char *even, const char *odd, int64_t at, int64_t rows,
+                    int64_t count, kelp_bf16_pair *to) {
+    int64_t step = p->w.stride[1] * p->w.in[2];
+    size_t offset = (size_t)at * (p->x_half ? sizeof(uint16_t) : sizeof(float));
+    const void *first = even + offset, *second = odd != NULL ? odd + offset : NULL;
+    if (p->x_half)
+        p->table->halves(first, second, step, p->w.stride[2], rows, count, to, p->width);
+    else
+        p->table->pairs(first, second, step, p->w.stride[2], rows, count, to, p->width);
+}
+
 /* One pair of channels. */
-static void fill_pair(const conv_plan *p, const float *even, const float *odd, int64_t row,
+static void fill_pair(const conv_plan *p, const char *even, const char *odd, int64_t row,
                       int64_t strip, kelp_bf16_pair *to) {
     const kelp_window *w = &p->w;
     int64_t rows = phase_rows(w, strip), top, bottom, left, right;
@@ -244,8 +270,7 @@ static void fill_pair(const conv_plan *p, const float *even, const float *odd, i
                 wide *= high;
                 high = 1;
             }
-            p->table->pairs(even + at, odd != NULL ? odd + at : NULL, w->stride[1] * w->in[2],
-                            w->stride[2], high, wide, to + top * p->width + left, p->width);
+            lay_out(p, even, odd, at, high, wide, to + top * p->width + left);
         }
 }
 
@@ -300,35 +325,64 @@ static void multiply(const conv_plan *p, const part *u, const kelp_bf16_pair *pl
                 .accumulate = s > 0});
 }
 
+/* bias, residual and activation of `count` results at `to` of output channel `channel`. */
+static void finish_row(const conv_plan *p, float *y, int64_t to, int64_t channel, int64_t count,
+                       float *widened) {
+    const kelp_tensor *bias = kelp_ops_in(p->args, 2), *residual = kelp_ops_in(p->args, 3);
+    const float *add = NULL;
+    if (bias == NULL && residual == NULL && p->act == KELP_ACT_NONE)
+        return;
+    if (p->residual_half) {
+        p->table->widen((const uint16_t *)residual->data + to, count, widened);
+        add = widened;
+    } else if (residual != NULL) {
+        add = (const float *)residual->data + to;
+    }
+    p->simd->finish(y, NULL, bias != NULL ? ((const float *)bias->data)[channel] : 0.0f, add, count,
+                    p->act);
+}
+
+static void round_row(const conv_plan *p, const float *x, int64_t count, uint16_t *to) {
+    kelp_bf16_pair last;
+    p->table->narrow(x, count / 2 * 2, (void *)to);
+    if (count % 2 == 0)
+        return;
+    p->table->narrow(x + count - 1, 1, &last);
+    to[count - 1] = (uint16_t)last;
+}
+
 /* Some output channels of a strip. */
 static void run_block(const conv_plan *p, const part *u, const kelp_bf16_pair *planes,
                       float *product) {
-    const kelp_op_args *args = p->args;
     const kelp_window *w = &p->w;
-    const kelp_tensor *bias = kelp_ops_in(args, 2), *residual = kelp_ops_in(args, 3);
     int64_t channel = u->group * p->out_channels + u->channel, count = u->rows * w->out[2];
     int64_t to =
         (u->image * p->groups * p->out_channels + channel) * w->out_size + u->row * w->out[2];
     int64_t ld = divide_up(positions(p, u->rows), TILE) * TILE;
-    float *y = (float *)args->outputs[0]->data + to;
-    bool direct = p->width == w->out[2];
+    float *y = (float *)p->args->outputs[0]->data + to;
+    uint16_t *y_half = (uint16_t *)p->args->outputs[0]->data + to;
+    float *row = product + p->product_floats, *widened = row + p->strip * w->out[2];
+    bool direct = is_direct(p);
     multiply(p, u, planes, direct ? y : product, direct ? w->out_size : ld);
-    for (int64_t c = 0; c < u->channels; c++, y += w->out_size, to += w->out_size) {
-        if (!direct)
-            p->simd->copy_rows(y, w->out[2], product + c * ld, p->width, u->rows, w->out[2]);
-        if (bias != NULL || residual != NULL || p->act != KELP_ACT_NONE)
-            p->simd->finish(y, NULL, bias != NULL ? ((const float *)bias->data)[channel + c] : 0.0f,
-                            residual != NULL ? (const float *)residual->data + to : NULL, count,
-                            p->act);
+    for (int64_t c = 0; c < u->channels; c++, to += w->out_size) {
+        float *done = p->half ? row : y + c * w->out_size;
+        if (!direct && p->half && p->width == w->out[2])
+            done = product + c * ld;
+        else if (!direct)
+            p->simd->copy_rows(done, w->out[2], product + c * ld, p->width, u->rows, w->out[2]);
+        finish_row(p, done, to, channel + c, count, widened);
+        if (p->half)
+            round_row(p, done, count, y_half + c * w->out_size);
     }
 }
 
 static void run_part(const conv_plan *p, const part *u, kelp_bf16_pair *planes) {
     const kelp_window *w = &p->w;
-    const float *x = (const float *)p->args->inputs[0]->data +
-                     (u->image * p->groups + u->group) * p->in_channels * w->in_size;
-    for (int64_t s = 0; s < p->pairs; s++, x += 2 * w->in_size)
-        fill_pair(p, x, 2 * s + 1 < p->in_channels ? x + w->in_size : NULL, u->row, u->rows,
+    int64_t plane = w->in_size * (int64_t)(p->x_half ? sizeof(uint16_t) : sizeof(float));
+    const char *x = (const char *)p->args->inputs[0]->data +
+                    (u->image * p->groups + u->group) * p->in_channels * plane;
+    for (int64_t s = 0; s < p->pairs; s++, x += 2 * plane)
+        fill_pair(p, x, 2 * s + 1 < p->in_channels ? x + plane : NULL, u->row, u->rows,
                   planes + s * p->plane);
     part block = *u;
     for (int64_t c = 0; c < u->channels; c += BLOCK) {
@@ -351,28 +405,38 @@ static void run_range(void *userp, int64_t begin, int64_t end, int worker) {
 
 /* ---- few positions ---- */
 /* What output position `at` of an image sees: channels, then taps. */
-static void gather(const conv_plan *p, const float *x, int64_t at, float *to) {
+static void gather(const conv_plan *p, const char *image, int64_t at, float *to) {
     const kelp_window *w = &p->w;
+    const float *x = (const float *)(const void *)image;
+    const uint16_t *half = (const uint16_t *)(const void *)image;
     int64_t row = at / w->out[2] * w->stride[1] - w->before[1];
     int64_t column = at % w->out[2] * w->stride[2] - w->before[2];
-    for (int64_t c = 0; c < p->in_channels; c++, x += w->in_size)
+    for (int64_t c = 0; c < p->in_channels; c++, x += w->in_size, half += w->in_size)
         for (int64_t a = 0; a < w->kernel[1]; a++)
-            for (int64_t b = 0; b < w->kernel[2]; b++) {
+            for (int64_t b = 0; b < w->kernel[2]; b++, to++) {
                 int64_t r = row + a * w->dilation[1], s = column + b * w->dilation[2];
-                *to++ = r >= 0 && r < w->in[1] && s >= 0 && s < w->in[2] ? x[r * w->in[2] + s] : 0;
+                if (r < 0 || r >= w->in[1] || s < 0 || s >= w->in[2])
+                    *to = 0.0f;
+                else if (p->x_half)
+                    p->table->widen(half + r * w->in[2] + s, 1, to);
+                else
+                    *to = x[r * w->in[2] + s];
             }
 }
 
 static void run_few(const conv_plan *p) {
     const kelp_op_args *args = p->args;
-    const kelp_tensor *bias = kelp_ops_in(args, 2), *residual = kelp_ops_in(args, 3);
     int64_t depth = p->in_channels * p->w.kernel_size, size = p->w.out_size;
     int64_t count = p->batch * size, plane = p->out_channels * size;
+    int64_t image = p->in_channels * p->w.in_size * (p->x_half ? 2 : 4); /* bytes */
+    const kelp_tensor *bias = kelp_ops_in(args, 2), *residual = kelp_ops_in(args, 3);
     float *rows = (float *)(void *)((char *)args->scratch + p->taps_offset);
-    float *product = rows + count * depth, *y = args->outputs[0]->data;
+    float *product = rows + count * depth, *turned = product + count * p->out_channels;
+    float *widened = turned + count * p->out_channels;
+    float *y = p->half ? turned : args->outputs[0]->data;
     for (int64_t i = 0; i < count; i++)
-        gather(p, (const float *)args->inputs[0]->data + i / size * p->in_channels * p->w.in_size,
-               i % size, rows + i * depth);
+        gather(p, (const char *)args->inputs[0]->data + i / size * image, i % size,
+               rows + i * depth);
     kelp_bf16_gemm_run(
         args->env, &(kelp_bf16_gemm){
                        .a = rows,
@@ -389,8 +453,13 @@ static void run_few(const conv_plan *p) {
     for (int64_t i = 0; i < p->batch; i++)
         p->simd->turn(y + i * plane, size, product + i * plane, p->out_channels, size,
                       p->out_channels);
+    if (p->residual_half)
+        p->table->widen(residual->data, count * p->out_channels, widened);
     if (residual != NULL)
-        p->simd->finish(y, NULL, 0.0f, residual->data, count * p->out_channels, p->act);
+        p->simd->finish(y, NULL, 0.0f, p->residual_half ? widened : residual->data,
+                        count * p->out_channels, p->act);
+    if (p->half)
+        round_row(p, y, count * p->out_channels, args->outputs[0]->data);
 }
 
 static kelp_status *conv_invoke(const void *state, kelp_op_args *args) {

@@ -38,6 +38,10 @@ typedef struct kelp_bf16 {
      * zeros */
     void (*pairs)(const void *even, const void *odd, int64_t step, int64_t stride, int64_t rows,
                   int64_t count, kelp_bf16_pair *to, int64_t to_step);
+    /* The same of bfloat16. */
+    void (*halves)(const uint16_t *even, const uint16_t *odd, int64_t step, int64_t stride,
+                   int64_t rows, int64_t count, kelp_bf16_pair *to, int64_t to_step);
+    void (*widen)(const uint16_t *x, int64_t count, float *to);
 } kelp_bf16;
 
 /* The best table that the CPU can run, within kelp_cpu_isa_limit. Any thread. */
