@@ -436,6 +436,84 @@ static void chains_round_in_between(void **state) {
     kelp_cpu_isa_limit(KELP_ISA_BEST);
 }
 
+/* ---- attention ---- */
+#define HEADS 3
+#define SIZE 13
+#define QUERIES 70
+#define KEYS 37
+
+static void attend(const float *q, const float *k, const float *v, const float *mask, int64_t query,
+                   int64_t head, double *out) {
+    double scores[KEYS], most = -1e300, sum = 0;
+    const float *row = q + query * HEADS * SIZE + head * SIZE;
+    for (int64_t j = 0; j < KEYS; j++) {
+        scores[j] = 0;
+        for (int64_t d = 0; d < SIZE; d++)
+            scores[j] += rounded(row[d]) * rounded(k[j * HEADS * SIZE + head * SIZE + d]);
+        scores[j] = scores[j] * 0.5 + (double)mask[j];
+        most = fmax(most, scores[j]);
+    }
+    for (int64_t j = 0; j < KEYS; j++)
+        sum += scores[j] = exp(scores[j] - most);
+    for (int64_t d = 0; d < SIZE; d++) {
+        out[d] = 0;
+        for (int64_t j = 0; j < KEYS; j++)
+            out[d] += scores[j] / sum * rounded(v[j * HEADS * SIZE + head * SIZE + d]);
+    }
+}
+
+static pb attention_model(const float *k, const float *v, const float *mask) {
+    static const int64_t shape[3] = {1, KEYS, HEADS * SIZE}, extents[4] = {1, 1, 1, KEYS};
+    pb graph = {0}, node = pb_node("Attention", "q k v m", "y");
+    pb_text(&node, 7, "kelp");
+    pb_attr_int(&node, "num_heads", HEADS);
+    pb scale = {0};
+    pb_text(&scale, 1, "scale");
+    pb_float(&scale, 2, 0.5f);
+    pb_int(&scale, 20, 1);
+    pb_message(&node, 5, &scale);
+    pb_add_node(&graph, &node);
+    pb_add_input(&graph, "q", "float32[1,n,39]");
+    pb_add_output(&graph, "y", "float32[1,n,39]");
+    pb tensor = pb_tensor("k", KELP_F32, 3, shape, k, KEYS * HEADS * SIZE * 4);
+    pb_add_initializer(&graph, &tensor);
+    tensor = pb_tensor("v", KELP_F32, 3, shape, v, KEYS * HEADS * SIZE * 4);
+    pb_add_initializer(&graph, &tensor);
+    tensor = pb_tensor("m", KELP_F32, 4, extents, mask, KEYS * 4);
+    pb_add_initializer(&graph, &tensor);
+    pb model = pb_model(&graph, 13);
+    pb_import(&model, "kelp", 1);
+    return model;
+}
+
+static void attention_rounds_both_products(void **state) {
+    (void)state;
+    static float q[QUERIES * HEADS * SIZE], k[KEYS * HEADS * SIZE], v[KEYS * HEADS * SIZE],
+        mask[KEYS];
+    static const int64_t shape[3] = {1, QUERIES, HEADS * SIZE};
+    fill(q, QUERIES * HEADS * SIZE);
+    fill(k, KEYS * HEADS * SIZE);
+    fill(v, KEYS * HEADS * SIZE);
+    fill(mask, KEYS);
+    pb model = attention_model(k, v, mask);
+    for (int isa = KELP_ISA_PORTABLE; isa <= KELP_ISA_AVX512; isa++)
+        for (int threads = 1; threads <= 3; threads += 2) {
+            session s;
+            kelp_cpu_isa_limit((kelp_cpu_isa)isa);
+            open_session(&s, &model, KELP_PRECISION_BF16, threads, kelp_allocator_system());
+            assert_int_equal(kelp_engine_get_stats(s.engine).nodes_bf16, 1);
+            const float *found = run(&s, 3, shape, q);
+            for (int64_t i = 0; i < QUERIES * HEADS; i++) {
+                double expected[SIZE]; /* the softmax's result is rounded too: 8 bits of each */
+                attend(q, k, v, mask, i / HEADS, i % HEADS, expected);
+                for (int64_t d = 0; d < SIZE; d++)
+                    assert_true(fabs((double)found[i * SIZE + d] - expected[d]) < 0x1p-9);
+            }
+            close_session(&s);
+        }
+    kelp_cpu_isa_limit(KELP_ISA_BEST);
+}
+
 static void invoke_allocates_nothing_once_warm(void **state) {
     (void)state;
     test_failing memory;
@@ -468,6 +546,7 @@ int main(void) {
         cmocka_unit_test(small_and_unusual_nodes_stay_as_they_are),
         cmocka_unit_test(what_is_added_is_swallowed),
         cmocka_unit_test(chains_round_in_between),
+        cmocka_unit_test(attention_rounds_both_products),
         cmocka_unit_test(invoke_allocates_nothing_once_warm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

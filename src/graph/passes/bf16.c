@@ -157,13 +157,20 @@ kelp_status *kelp_pass_halves(kelp_block *block) {
 }
 
 /* ---- names ---- */
+/* What the node becomes; NULL: it stays. */
+static const char *rounding_name(const kelp_node *node) {
+    if (is(node, KELP_DOMAIN, "Attention"))
+        return "AttentionBf16";
+    return takes_product(node) ? "MatMulBf16" : takes_conv(node) ? "ConvBf16" : NULL;
+}
+
 kelp_status *kelp_pass_bf16(kelp_block *block) {
     for (size_t i = 0; i < block->node_count; i++) {
         kelp_node *node = block->nodes[i];
-        bool product = !node->removed && takes_product(node);
-        if (!product && (node->removed || !takes_conv(node)))
+        const char *name = rounding_name(node);
+        if (node->removed || name == NULL)
             continue;
-        node->op_type = product ? "MatMulBf16" : "ConvBf16";
+        node->op_type = name;
         node->domain = KELP_DOMAIN;
         node->opset_version = 1;
     }
