@@ -206,6 +206,31 @@ static void products_are_sums_of_products(void **state) {
             }
 }
 
+static void columns_are_sums_along_the_depth(void **state) {
+    (void)state;
+    for (int t = 0; kelp_bf16_at(t) != NULL; t++)
+        for (int64_t count = 0; count <= 70; count += 7)
+            for (int64_t m = 1; m <= 9; m++) {
+                int64_t lda = count + 3, ldc = 5;
+                kelp_bf16_pair *a = some_pairs(m * lda), *b = some_pairs(count + 1);
+                float *c = floats(m * ldc);
+                kelp_bf16_at(t)->dots(a, lda, m, b, count, c, ldc);
+                for (int64_t i = 0; i < m; i++) {
+                    double sum = 0, size = 0;
+                    for (int64_t p = 0; p < count; p++) {
+                        double low = value(a[i * lda + p] & 0xffff) * value(b[p] & 0xffff);
+                        double high = value(a[i * lda + p] >> 16) * value(b[p] >> 16);
+                        sum += low + high;
+                        size += fabs(low) + fabs(high);
+                    }
+                    close_to((double)c[i * ldc], sum, size);
+                }
+                free(c);
+                free(b);
+                free(a);
+            }
+}
+
 /* A · B with bias, residual and activation; B as it lies, and turned. */
 static void check_gemm(const kelp_bf16 *table, int64_t m, int64_t n, int64_t k, bool turned) {
     float *a = floats(m * k), *b = floats(k * n), *bias = floats(n), *residual = floats(m * n);
@@ -267,6 +292,7 @@ int main(void) {
         cmocka_unit_test(pairs_take_every_stride),
         cmocka_unit_test(halves_are_taken_as_they_are),
         cmocka_unit_test(products_are_sums_of_products),
+        cmocka_unit_test(columns_are_sums_along_the_depth),
         cmocka_unit_test(matrices_of_any_size_are_multiplied),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

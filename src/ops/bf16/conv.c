@@ -20,6 +20,8 @@
 
 #define TILE KELP_BF16_COLUMNS
 #define VECTOR 16
+/* Columns behind the last whole vector that are summed one by one, along the depth. */
+#define MOST_REST 6
 /* Output channels that are finished while their sums are in cache. */
 #define BLOCK 48
 /* Pairs of weights of an output channel at a time. */
@@ -39,11 +41,12 @@ typedef struct conv_plan {
     bool x_half, residual_half;
 
     int64_t pairs, row_phases, column_planes;
-    bool expanded;        /* a plane for each column of the kernel */
-    int64_t strip;        /* output rows */
-    int64_t width, phase; /* of a plane: columns, and pairs of one phase */
-    int64_t plane;        /* from one pair of channels to the next */
-    int64_t across;       /* parts that the output channels are taken in */
+    bool expanded;         /* a plane for each column of the kernel */
+    int64_t strip;         /* output rows */
+    int64_t width, phase;  /* of a plane: columns, and pairs of one phase */
+    int64_t plane;         /* from one pair of channels to the next */
+    int64_t across;        /* parts that the output channels are taken in */
+    int64_t column_offset; /* of one column, behind the planes */
     int64_t planes_pairs, product_floats, worker_pairs; /* of 4 bytes each */
     size_t taps_offset, offset;
     const kelp_op_args *args;
@@ -101,6 +104,18 @@ static int64_t positions(const conv_plan *p, int64_t rows) {
     return (rows - 1) * p->width + p->w.out[2];
 }
 
+/* Of so many columns, those that are left to be summed one by one. */
+static int64_t rest_of(int64_t columns) {
+    int64_t rest = columns % VECTOR;
+    return columns > VECTOR && rest <= MOST_REST ? rest : 0;
+}
+
+/* Vectors' worth of work of so many columns. */
+static double vectors_of(int64_t columns) {
+    int64_t rest = rest_of(columns);
+    return (double)divide_up(columns - rest, VECTOR) + 0.1 * (double)rest;
+}
+
 /* Sums go straight into the result. */
 static bool is_direct(const conv_plan *p) {
     return !p->half && p->width == p->w.out[2];
@@ -110,13 +125,13 @@ static bool is_direct(const conv_plan *p) {
 static double strip_cost(const conv_plan *p, int64_t strip) {
     const kelp_window *w = &p->w;
     int64_t whole = w->out[1] / strip, rest = w->out[1] % strip;
-    int64_t vectors = whole * divide_up(positions(p, strip), VECTOR);
+    double vectors = (double)whole * vectors_of(positions(p, strip));
     int64_t rows = whole * phase_rows(w, strip);
     if (rest > 0) {
-        vectors += divide_up(positions(p, rest), VECTOR);
+        vectors += vectors_of(positions(p, rest));
         rows += phase_rows(w, rest);
     }
-    double product = (double)vectors * (double)(p->out_channels * w->kernel_size * p->pairs);
+    double product = vectors * (double)(p->out_channels * w->kernel_size * p->pairs);
     double planes = (double)(rows * p->width * p->row_phases * p->pairs) *
                     (1.5 + 0.5 * (double)(p->column_planes - 1));
     double copies = is_direct(p) ? 0 : (double)(p->out_channels * w->out_size);
@@ -196,6 +211,8 @@ static kelp_status *reserve_planes(conv_plan *p, kelp_op_args *args) {
     if (!kelp_i64_mul(p->pairs, p->plane, &p->planes_pairs))
         return too_large(args);
     p->planes_pairs += 2 * TILE; /* whole vectors are read behind the last */
+    p->column_offset = p->planes_pairs;
+    p->planes_pairs += kelp_bf16_row_step(p->pairs * w->kernel_size);
     p->product_floats = is_direct(p) ? 0 : product;
     p->worker_pairs = p->planes_pairs + p->product_floats;
     if (p->half || p->residual_half) /* a row, and one of the residual */
@@ -301,28 +318,45 @@ static part part_of(const conv_plan *p, int64_t unit) {
     return u;
 }
 
-static void multiply(const conv_plan *p, const part *u, const kelp_bf16_pair *planes, float *c,
+static const int64_t *taps_of(const conv_plan *p) {
+    return (const int64_t *)(void *)((char *)p->args->scratch + p->taps_offset);
+}
+
+/* Column `at` alone: what it sees, one behind the other as weights are, times each row of them. */
+static void multiply_column(const conv_plan *p, const kelp_bf16_pair *rows, int64_t channels,
+                            kelp_bf16_pair *planes, int64_t at, float *c, int64_t ldc) {
+    const int64_t *taps = taps_of(p);
+    kelp_bf16_pair *column = planes + p->column_offset, *to = column;
+    for (int64_t s = 0; s < p->pairs; s++)
+        for (int64_t t = 0; t < p->w.kernel_size; t++)
+            *to++ = planes[s * p->plane + taps[t] + at];
+    p->table->dots(rows, p->weights_step, channels, column, p->pairs * p->w.kernel_size, c + at,
+                   ldc);
+}
+
+static void multiply(const conv_plan *p, const part *u, kelp_bf16_pair *planes, float *c,
                      int64_t ldc) {
     int64_t taps = p->w.kernel_size, slice = KELP_MAX((int64_t)1, SLICE / taps);
-    int64_t columns = positions(p, u->rows);
+    int64_t columns = positions(p, u->rows), whole = columns - rest_of(columns);
     const kelp_bf16_pair *rows =
         p->weights + (u->group * p->out_channels + u->channel) * p->weights_step;
     for (int64_t s = 0; s < p->pairs; s += slice)
-        for (int64_t at = 0; at < columns; at += TILE)
-            p->table->product(&(kelp_bf16_block){
-                .a = rows + s * taps,
-                .b = planes + s * p->plane + at,
-                .c = c + at,
-                .lda = p->weights_step,
-                .ldc = ldc,
-                .m = u->channels,
-                .n = KELP_MIN((int64_t)TILE, columns - at),
-                .panel = TILE,
-                .steps = KELP_MIN(slice, p->pairs - s),
-                .step = p->plane,
-                .taps = taps,
-                .tap = (const int64_t *)(void *)((char *)p->args->scratch + p->taps_offset),
-                .accumulate = s > 0});
+        for (int64_t at = 0; at < whole; at += TILE)
+            p->table->product(&(kelp_bf16_block){.a = rows + s * taps,
+                                                 .b = planes + s * p->plane + at,
+                                                 .c = c + at,
+                                                 .lda = p->weights_step,
+                                                 .ldc = ldc,
+                                                 .m = u->channels,
+                                                 .n = KELP_MIN((int64_t)TILE, whole - at),
+                                                 .panel = TILE,
+                                                 .steps = KELP_MIN(slice, p->pairs - s),
+                                                 .step = p->plane,
+                                                 .taps = taps,
+                                                 .tap = taps_of(p),
+                                                 .accumulate = s > 0});
+    for (int64_t at = whole; at < columns; at++)
+        multiply_column(p, rows, u->channels, planes, at, c, ldc);
 }
 
 /* bias, residual and activation of `count` results at `to` of output channel `channel`. */
@@ -352,8 +386,7 @@ static void round_row(const conv_plan *p, const float *x, int64_t count, uint16_
 }
 
 /* Some output channels of a strip. */
-static void run_block(const conv_plan *p, const part *u, const kelp_bf16_pair *planes,
-                      float *product) {
+static void run_block(const conv_plan *p, const part *u, kelp_bf16_pair *planes, float *product) {
     const kelp_window *w = &p->w;
     int64_t channel = u->group * p->out_channels + u->channel, count = u->rows * w->out[2];
     int64_t to =

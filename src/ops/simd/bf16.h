@@ -32,6 +32,9 @@ typedef struct kelp_bf16_block {
 typedef struct kelp_bf16 {
     const char *name;
     void (*product)(const kelp_bf16_block *block);
+    /* c[i * ldc] = the sum over p below `count` of a[i * lda + p] times b[p], i below m */
+    void (*dots)(const kelp_bf16_pair *a, int64_t lda, int64_t m, const kelp_bf16_pair *b,
+                 int64_t count, float *c, int64_t ldc);
     /* to[i] = {x[2i], x[2i + 1]}; an odd last one has zero beside it */
     void (*narrow)(const void *x, int64_t count, kelp_bf16_pair *to);
     /* to[r * to_step + i] = {even[r * step + i * stride], odd[…]}, i below `count`; odd NULL:
