@@ -15,6 +15,7 @@
 #include "ops/nn/conv_lanes.h"
 #include "ops/nn/conv_narrow.h"
 #include "ops/nn/conv_wide.h"
+#include "ops/nn/conv_winograd.h"
 #include "ops/nn/frame.h"
 #include "ops/nn/unroll.h"
 #include "ops/widened.h"
@@ -27,6 +28,8 @@ typedef struct conv_plan {
     bool lanes, direct;
     kelp_conv_frames frames; /* of direct */
     const float *panels;     /* not NULL: few output positions, see conv_narrow.h */
+    const float *parts;      /* not NULL: see conv_winograd.h */
+    kelp_conv_tiles tiles;
 
     int64_t strip, images; /* output rows, and images, that are unrolled together */
     int64_t matrix_elements, plane_elements, product_elements; /* per worker */
@@ -130,6 +133,15 @@ static kelp_status *direct_reserve(conv_plan *p, kelp_op_args *args, const kelp_
     return kelp_ops_scratch(args, all, sizeof(float), &p->matrix_offset);
 }
 
+static kelp_status *winograd_reserve(conv_plan *p, kelp_op_args *args, const kelp_simd *simd) {
+    int64_t all = 0;
+    p->simd = simd;
+    if (!kelp_i64_mul(p->tiles.worker_floats, kelp_op_env_threads(args->env), &all))
+        return kelp_ops_bad_shapes(args, args->inputs[0], args->inputs[1],
+                                   "the kernel is too large");
+    return kelp_ops_scratch(args, all, sizeof(float), &p->matrix_offset);
+}
+
 static kelp_status *depthwise_reserve(conv_plan *p, kelp_op_args *args) {
     int64_t all = 0;
     p->strip = kelp_frame_strip(&p->w);
@@ -163,13 +175,19 @@ static kelp_status *conv_reshape(const void *state, kelp_op_args *args) {
     if (p->groups == 1 && kelp_ops_in(args, 3) == NULL &&
         kelp_conv_narrow_pays(p->batch * p->w.out_size, p->in_channels * p->w.kernel_size,
                               p->out_channels))
-        KELP_TRY(kelp_conv_narrow_panels(state, simd, &p->panels));
+        KELP_TRY(kelp_conv_panels(state, simd, KELP_CONV_TURNED, &p->panels));
     if (p->panels != NULL)
         return narrow_reserve(p, args, simd);
     p->lanes = p->groups == 1 && !p->pointwise && kelp_ops_in(args, 3) == NULL &&
                kelp_conv_lanes_pays(&p->w, simd, p->batch, p->in_channels, p->out_channels);
     if (p->lanes)
         return lanes_reserve(p, args, simd);
+    if (p->groups == 1 && kelp_ops_in(args, 3) == NULL &&
+        kelp_conv_winograd_pays(&p->w, simd, p->batch, p->in_channels, p->out_channels,
+                                kelp_op_env_threads(args->env), &p->tiles))
+        KELP_TRY(kelp_conv_panels(state, simd, KELP_CONV_WINOGRAD, &p->parts));
+    if (p->parts != NULL)
+        return winograd_reserve(p, args, simd);
     p->direct = !p->pointwise && !p->depthwise &&
                 kelp_conv_direct_pays(&p->w, simd, p->batch * p->groups, p->in_channels,
                                       p->out_channels, kelp_op_env_threads(args->env), &p->frames);
@@ -390,6 +408,24 @@ static void conv_direct(const conv_plan *p) {
     kelp_conv_direct_run(args->env, &job);
 }
 
+static void conv_winograd(const conv_plan *p) {
+    const kelp_op_args *args = p->args;
+    kelp_conv_winograd job = {.w = &p->w,
+                              .tiles = &p->tiles,
+                              .simd = p->simd,
+                              .batch = p->batch,
+                              .in_channels = p->in_channels,
+                              .out_channels = p->out_channels,
+                              .x = args->inputs[0]->data,
+                              .panels = p->parts,
+                              .bias = bias_of(args),
+                              .act = p->act,
+                              .y = args->outputs[0]->data,
+                              .buffer =
+                                  (float *)(void *)((char *)args->scratch + p->matrix_offset)};
+    kelp_conv_winograd_run(args->env, &job);
+}
+
 static void conv_narrow(const conv_plan *p) {
     const kelp_op_args *args = p->args;
     kelp_conv_narrow job = {.w = &p->w,
@@ -421,6 +457,10 @@ static kelp_status *conv_invoke(const void *state, kelp_op_args *args) {
     }
     if (p->panels != NULL) {
         conv_narrow(p);
+        return NULL;
+    }
+    if (p->parts != NULL) {
+        conv_winograd(p);
         return NULL;
     }
     if (p->direct && kelp_tensor_elements(args->outputs[0]) > 0) {

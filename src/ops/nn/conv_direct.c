@@ -33,9 +33,11 @@ static bool lay_out(const kelp_window *w, int64_t rows, int64_t in_channels, int
     out->strip = rows;
     out->high = rows + last / w->stride[1];
     int64_t columns = (rows - 1) * out->wide + w->out[2] + 3 * KELP_FRAME_LANES;
+    int64_t together = KELP_FRAME_ROWS * KELP_FRAME_TOGETHER;
     return kelp_i64_mul(out->high * out->wide, in_channels * out->downs * out->across,
                         &out->frame_floats) &&
            kelp_i64_mul(columns, out_channels, &out->product_floats) &&
+           kelp_i64_add(out->product_floats, together, &out->product_floats) &&
            out->frame_floats < INT32_MAX / 2;
 }
 
@@ -43,6 +45,20 @@ static bool lay_out(const kelp_window *w, int64_t rows, int64_t in_channels, int
 static int64_t filled(const kelp_window *w, const kelp_conv_frames *f, int64_t rows, int64_t tile) {
     int64_t columns = (rows - 1) * f->wide + w->out[2];
     return rows * w->out[2] * 1024 / (divided_up(columns, tile) * tile);
+}
+
+static int64_t rounded(int64_t columns) {
+    return divided_up(columns, KELP_FRAME_LANES) * KELP_FRAME_LANES;
+}
+
+/* Columns that the product of unrolled windows has, of an image: its strips fill the cache. */
+static int64_t unrolled_columns(const kelp_window *w, int64_t in_channels, int64_t units) {
+    int64_t width = w->out[2], fitting = 131072 / (in_channels * w->kernel_size * width);
+    int64_t strip = KELP_MIN(w->out[1], KELP_MIN(256 / width, fitting));
+    strip = KELP_MAX((int64_t)1, strip);
+    if (units > 1 && strip == w->out[1]) /* several images stand side by side */
+        return w->out_size;
+    return divided_up(w->out[1], strip) * rounded(strip * width);
 }
 
 bool kelp_conv_direct_pays(const kelp_window *w, const kelp_simd *simd, int64_t units,
@@ -61,9 +77,6 @@ bool kelp_conv_direct_pays(const kelp_window *w, const kelp_simd *simd, int64_t 
                 w->after[1] <= 0 && w->after[2] <= 0 && w->in[2] >= wide &&
                 in_channels * w->in_size < INT32_MAX / 2;
     out->wide = out->bare ? w->in[2] : wide;
-    /* columns that are dropped cost as much as those kept; unrolling costs some six products */
-    if ((out->wide - w->out[2]) * out_channels > 6 * w->out[2])
-        return false;
     int64_t wanted = KELP_MAX((int64_t)1, KELP_MIN(w->out[1], 320 / out->wide));
     if (threads > 1 && units * divided_up(w->out[1], wanted) < 4 * threads)
         wanted = KELP_MAX(divided_up(wanted, 2), (int64_t)KELP_MIN(w->out[1], 64 / out->wide));
@@ -82,6 +95,11 @@ bool kelp_conv_direct_pays(const kelp_window *w, const kelp_simd *simd, int64_t 
         rows = divided_up(rows, 2);
     if (!lay_out(w, rows, in_channels, out_channels, out) ||
         (!out->bare && out->frame_floats > 4 * LARGEST_FRAME))
+        return false;
+    /* columns that are dropped cost as much as those kept; unrolling costs some six products */
+    int64_t strips = divided_up(w->out[1], out->strip);
+    int64_t computed = rounded((w->out[1] - strips) * out->wide / strips + w->out[2]) * strips;
+    if (computed * out_channels > unrolled_columns(w, in_channels, units) * (out_channels + 6))
         return false;
     if (out->bare)
         out->frame_floats = 0;
@@ -187,19 +205,32 @@ static void fill_frame(const kelp_conv_direct *job, const float *x, int64_t row,
             }
 }
 
+/* Rows of weights are brought together first: apart by a power of two they would push each other
+ * out of the cache. */
 static void multiply(const kelp_conv_direct *job, int64_t group, const float *x, int64_t columns,
-                     float *product, int64_t ldc) {
-    int64_t depth = job->in_channels * job->w->kernel_size;
-    kelp_taps taps = {
-        .x = x, .c = product, .lda = depth, .ldc = ldc, .m = job->out_channels, .n = columns};
+                     float *together, float *product, int64_t ldc) {
+    int64_t depth = job->in_channels * job->w->kernel_size, height = job->simd->tile_rows;
+    int64_t tiles = divided_up(job->out_channels, height);
+    height = divided_up(job->out_channels, tiles); /* of equal height */
     const kelp_float_u *weights =
         (const kelp_float_u *)job->weights + group * job->out_channels * depth;
     for (int64_t k = 0; k < depth; k += K_SLICE) {
-        taps.a = weights + k;
-        taps.offset = (const int32_t *)(const void *)job->buffer + k;
-        taps.k = KELP_MIN((int64_t)K_SLICE, depth - k);
-        taps.accumulate = k > 0;
-        job->simd->taps(&taps);
+        kelp_taps taps = {.a = together,
+                          .x = x,
+                          .offset = (const int32_t *)(const void *)job->buffer + k,
+                          .lda = KELP_FRAME_TOGETHER,
+                          .ldc = ldc,
+                          .n = columns,
+                          .k = KELP_MIN((int64_t)K_SLICE, depth - k),
+                          .accumulate = k > 0};
+        for (int64_t row = 0; row < job->out_channels; row += height) {
+            taps.m = KELP_MIN(height, job->out_channels - row);
+            taps.c = product + row * ldc;
+            for (int64_t i = 0; i < taps.m; i++)
+                memcpy(together + i * KELP_FRAME_TOGETHER, weights + (row + i) * depth + k,
+                       (size_t)taps.k * sizeof *together);
+            job->simd->taps(&taps);
+        }
     }
 }
 
@@ -209,7 +240,8 @@ static void strips(void *userp, int64_t begin, int64_t end, int worker) {
     const kelp_window *w = job->w;
     const kelp_conv_frames *f = job->frames;
     float *frame = job->buffer + f->offset_floats + worker * (f->frame_floats + f->product_floats);
-    float *product = frame + f->frame_floats;
+    float *together = frame + f->frame_floats;
+    float *product = together + KELP_FRAME_ROWS * KELP_FRAME_TOGETHER;
     int64_t strips_each = divided_up(w->out[1], f->strip);
     for (int64_t unit = begin; unit < end; unit++) {
         int64_t image = unit / strips_each, group = image % job->groups;
@@ -219,7 +251,7 @@ static void strips(void *userp, int64_t begin, int64_t end, int worker) {
             fill_frame(job, x, row, frame);
         int64_t columns = (rows - 1) * f->wide + w->out[2];
         int64_t ldc = divided_up(columns, 2 * KELP_FRAME_LANES) * 2 * KELP_FRAME_LANES;
-        multiply(job, group, f->bare ? x + row * f->wide : frame, columns, product, ldc);
+        multiply(job, group, f->bare ? x + row * f->wide : frame, columns, together, product, ldc);
         int64_t to = image * job->out_channels * w->out_size + row * w->out[2];
         const float *bias = job->bias != NULL ? job->bias + group * job->out_channels : NULL;
         for (int64_t c = 0; c < job->out_channels; c++, to += w->out_size)

@@ -7,7 +7,9 @@
 #include "ops/nn/window.h"
 #include "ops/simd/simd.h"
 
-#define KELP_FRAME_LANES 16 /* floats of the widest vector */
+#define KELP_FRAME_LANES 16     /* floats of the widest vector */
+#define KELP_FRAME_ROWS 12      /* rows of the highest tile */
+#define KELP_FRAME_TOGETHER 400 /* floats from one row of weights to the next: 25 cache lines */
 
 /* How the frames lie; a plan keeps it. */
 typedef struct kelp_conv_frames {

@@ -6,18 +6,23 @@
 
 #include "base/alloc.h"
 #include "ops/linear/gemm.h"
+#include "ops/nn/conv_winograd.h"
 
 #include <pthread.h>
 
 /* ---- weights ---- */
+typedef struct conv_panels {
+    const kelp_simd *simd; /* the table that they are laid out for */
+    kelp_op_packed packed;
+} conv_panels;
+
 struct kelp_conv_state {
     kelp_allocator allocator;
     kelp_op_pack_site site;
     const void *weights;
     int64_t depth, channels;
     pthread_mutex_t lock;
-    const kelp_simd *simd; /* the table that panels are laid out for */
-    kelp_op_packed panels;
+    conv_panels layouts[KELP_CONV_LAYOUTS];
 };
 
 kelp_status *kelp_conv_state_create(const kelp_node *node, const kelp_op_env *env,
@@ -43,41 +48,48 @@ void kelp_conv_state_destroy(void *userp, kelp_allocator allocator) {
     kelp_conv_state *state = userp;
     if (state == NULL)
         return;
-    kelp_op_unpack(&state->panels, allocator);
+    for (int i = 0; i < KELP_CONV_LAYOUTS; i++)
+        kelp_op_unpack(&state->layouts[i].packed, allocator);
     pthread_mutex_destroy(&state->lock);
     kelp_free(allocator, state, sizeof *state);
 }
 
-static kelp_status *make_panels(kelp_conv_state *state, const kelp_simd *simd) {
-    char layout[KELP_OP_LAYOUT_MAX + 1];
-    kelp_op_packing packing = {.layout = layout,
-                               .inputs = 1u << 1}; /* other shapes read it still */
+static kelp_status *make_panels(const kelp_conv_state *state, const kelp_simd *simd,
+                                kelp_conv_layout layout, conv_panels *out) {
+    char name[KELP_OP_LAYOUT_MAX + 1];
+    kelp_op_packing packing = {.layout = name, .inputs = 1u << 1}; /* other shapes read it still */
+    bool turned = layout == KELP_CONV_TURNED;
     size_t floats;
     void *room = NULL;
-    if (!kelp_gemm_packed_size(simd, state->depth, state->channels, &floats) ||
-        !kelp_size_mul(floats, sizeof(float), &packing.size_bytes))
+    if (turned ? !kelp_gemm_packed_size(simd, state->depth, state->channels, &floats)
+               : !kelp_conv_winograd_size(simd, state->depth / 9, state->channels, &floats))
         return NULL;
-    kelp_gemm_layout(simd, "gemm", layout);
-    KELP_TRY(kelp_op_pack(&state->site, state->allocator, &packing, &state->panels, &room));
-    if (room != NULL)
+    if (!kelp_size_mul(floats, sizeof(float), &packing.size_bytes))
+        return NULL;
+    kelp_gemm_layout(simd, turned ? "gemm" : "winograd", name);
+    KELP_TRY(kelp_op_pack(&state->site, state->allocator, &packing, &out->packed, &room));
+    if (room != NULL && turned)
         kelp_gemm_pack_turned(simd, state->weights, state->depth, state->depth, state->channels,
                               room);
-    state->simd = simd;
+    else if (room != NULL)
+        kelp_conv_winograd_pack(simd, state->weights, state->depth / 9, state->channels, room);
+    out->simd = simd;
     return NULL;
 }
 
-kelp_status *kelp_conv_narrow_panels(const kelp_conv_state *shared, const kelp_simd *simd,
-                                     const float **out) {
+kelp_status *kelp_conv_panels(const kelp_conv_state *shared, const kelp_simd *simd,
+                              kelp_conv_layout layout, const float **out) {
     kelp_conv_state *state = (kelp_conv_state *)shared; /* all contexts' own, behind the lock */
     kelp_status *status = NULL;
     *out = NULL;
     if (state == NULL)
         return NULL;
+    conv_panels *panels = &state->layouts[layout];
     pthread_mutex_lock(&state->lock);
-    if (state->panels.data == NULL)
-        status = make_panels(state, simd);
-    if (state->simd == simd)
-        *out = state->panels.data;
+    if (panels->packed.data == NULL)
+        status = make_panels(state, simd, layout, panels);
+    if (panels->simd == simd)
+        *out = panels->packed.data;
     pthread_mutex_unlock(&state->lock);
     return status;
 }

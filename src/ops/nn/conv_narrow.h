@@ -16,10 +16,16 @@ void kelp_conv_state_destroy(void *state, kelp_allocator allocator);
 
 /* Whether that pays, for `positions` output positions of all images. */
 bool kelp_conv_narrow_pays(int64_t positions, int64_t depth, int64_t out_channels);
-/* The weights turned, for the current instruction set; NULL when they are not constant: then the
- * convolution runs another way. Any thread. */
-kelp_status *kelp_conv_narrow_panels(const kelp_conv_state *state, const kelp_simd *simd,
-                                     const float **out) KELP_MUST_USE;
+/* The weights laid out for one way to run, for the current instruction set, made when they are
+ * first asked for; NULL when they are not constant: then the convolution runs another way. Any
+ * thread. */
+typedef enum kelp_conv_layout {
+    KELP_CONV_TURNED = 0, /* for kelp_conv_narrow_run */
+    KELP_CONV_WINOGRAD,   /* for kelp_conv_winograd_run */
+    KELP_CONV_LAYOUTS
+} kelp_conv_layout;
+kelp_status *kelp_conv_panels(const kelp_conv_state *state, const kelp_simd *simd,
+                              kelp_conv_layout layout, const float **out) KELP_MUST_USE;
 
 typedef struct kelp_conv_narrow {
     const kelp_window *w;

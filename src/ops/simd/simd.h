@@ -93,6 +93,14 @@ typedef struct kelp_finish {
     float bias;
 } kelp_finish;
 
+/* `down` x `across` tiles of 4 x 4 outputs. The image holds pixels of `channels` floats (a multiple
+ * of the vector): inputs are 2 wider and 2 higher than the tiles, outputs as large. Of each tile
+ * the 36 parts lie `step` floats apart, tiles are `channels` apart. */
+typedef struct kelp_winograd {
+    float *image, *parts;
+    int64_t down, across, channels, step;
+} kelp_winograd;
+
 typedef struct kelp_simd {
     const char *name;
     int32_t tile_rows, tile_columns; /* of gemm: blocks of their multiples waste nothing */
@@ -103,6 +111,8 @@ typedef struct kelp_simd {
     void (*gemm)(const kelp_gemm_block *block);
     void (*lanes)(const kelp_lanes *lanes);
     void (*taps)(const kelp_taps *taps);
+    void (*winograd_in)(const kelp_winograd *job);  /* from the image to the parts */
+    void (*winograd_out)(const kelp_winograd *job); /* and back */
     /* to = act(from + bias + residual) */
     void (*finish_rows)(const kelp_finish *finish, kelp_act act);
     /* even[i] = from[2 i] of each row, i < evens; odd[i] = from[2 i + 1], i < odds */

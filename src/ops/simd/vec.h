@@ -244,6 +244,16 @@ VEC_INLINE vf v_odd(vf a, vf b) {
     return __builtin_shufflevector(a, b, 1, 3, 5, 7);
 #endif
 }
+/* a without its first float, then b's first. */
+VEC_INLINE vf v_shift(vf a, vf b) {
+#if VEC_LANES == 16
+    return __builtin_shufflevector(a, b, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16);
+#elif VEC_LANES == 8
+    return __builtin_shufflevector(a, b, 1, 2, 3, 4, 5, 6, 7, 8);
+#else
+    return __builtin_shufflevector(a, b, 1, 2, 3, 4);
+#endif
+}
 /* The first halves of both, and the second ones. */
 VEC_INLINE vf v_firsts(vf a, vf b) {
 #if VEC_LANES == 16

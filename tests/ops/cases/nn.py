@@ -35,5 +35,36 @@ def convolutions(own):
     own.add("GlobalMaxPool", [x])
 
 
+def fast_paths(own):
+    """Shapes for every way that convolutions and windows run."""
+    def conv(x, w, bias=True, **attrs):
+        own.add("Conv", [f32(*x), f32(*w)] + [f32(w[0])] * bias, constants=(1, 2)[:1 + bias], atol=5e-6 * np.prod(w[1:]) ** 0.5 * 8, **attrs)
+    # minimal filtering: tiles in part, pads of their own on each side, several blocks
+    for x, m, pads in (((1, 16, 8, 8), 24, [1, 1, 1, 1]), ((3, 20, 13, 11), 33, [0, 2, 1, 0]), ((2, 48, 11, 11), 40, [0, 0, 0, 0]),
+                       ((1, 96, 40, 61), 24, [1, 1, 1, 1]), ((1, 32, 5, 190), 64, [2, 1, 0, 2]), ((4, 64, 7, 7), 64, [1, 1, 1, 1])):
+        conv(x, (m, x[1], 3, 3), bias=x[0] != 2, pads=pads)
+    # windows that are not unrolled: strides, phases, strips
+    for x, w, attrs in (((1, 3, 60, 81), (10, 3, 3, 3), {}), ((2, 3, 48, 97), (8, 3, 3, 3), dict(strides=[2, 2], pads=[1, 1, 1, 1])),
+                        ((1, 3, 65, 70), (16, 3, 7, 7), dict(strides=[2, 2], pads=[3, 3, 3, 3])), ((1, 4, 33, 40), (5, 4, 5, 4), dict(strides=[3, 1], pads=[1, 0, 2, 3])),
+                        ((1, 12, 40, 44), (18, 4, 3, 3), dict(group=3, strides=[1, 2], pads=[0, 1, 1, 0])), ((1, 24, 30, 50), (7, 24, 1, 1), dict(strides=[2, 2])),
+                        ((1, 6, 30, 50), (7, 6, 3, 3), dict(strides=[2, 2], dilations=[2, 2])), ((1, 6, 30, 51), (13, 6, 2, 3), dict(strides=[4, 2], dilations=[3, 1], pads=[4, 2, 1, 1])),
+                        ((1, 90, 20, 100), (14, 90, 3, 2), dict(pads=[1, 0, 1, 1])), ((1, 3, 200), (6, 3, 9), dict(strides=[2], pads=[4, 4])),
+                        ((1, 2, 40, 3), (3, 2, 3, 3), dict(strides=[2, 2], pads=[1, 1, 1, 1])), ((1, 2, 9, 40), (3, 2, 3, 3), dict(strides=[2, 2], pads=[9, 5, 9, 7]))):
+        conv(x, w, **attrs)
+    # a channel at a time, few rows and many
+    for rows in (1, 2, 3, 5, 7, 14):
+        for side, strides in ((5, [1, 1]), (5, [2, 1]), (3, [1, 1]), (3, [2, 2]), (3, [2, 1]), (5, [2, 2])):
+            conv((1, 6, rows, 37), (6, 1, side, side), group=6, strides=strides, pads=[side // 2] * 4)
+    conv((2, 4, 9, 100), (8, 1, 5, 5), group=4, pads=[4, 0, 1, 3], dilations=[2, 1])
+    conv((1, 4, 3, 21), (4, 1, 3, 3), group=4, pads=[5, 5, 5, 5])
+    conv((1, 4, 12, 21), (4, 1, 4, 3), group=4, strides=[2, 3], pads=[3, 2, 2, 1])
+    for op in ("MaxPool", "AveragePool"):
+        for side, stride in ((3, 1), (3, 2), (5, 1), (2, 1), (3, 3)):
+            own.add(op, [f32(1, 3, 11, 43)], kernel_shape=[side, side], strides=[stride, stride], pads=[side // 2] * 4)
+        own.add(op, [f32(1, 3, 46, 46)], kernel_shape=[3, 3], strides=[2, 2])
+        own.add(op, [f32(1, 3, 21, 21)], kernel_shape=[3, 3], strides=[2, 2], auto_pad="SAME_UPPER")
+
+
 def cases(own):
     convolutions(own)
+    fast_paths(own)
