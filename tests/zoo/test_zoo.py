@@ -148,7 +148,7 @@ def main():
     import kelp
     passed = failed = 0
     bf16 = options.precision == "bf16"
-    names = options.names or [name for name in zoo.NAMES if not bf16 or name not in (*zoo.GENERATIVE, *zoo.BY_SPECTRUM)]
+    names = options.names or [name for name in zoo.NAMES if not bf16 or name not in zoo.NOT_IN_BF16]
     for name, path in zoo.fetch(options.models, names).items():
         if name in zoo.GENERATIVE and not bf16:
             good, said = check_generation(name, path, kelp)
