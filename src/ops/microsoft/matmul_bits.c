@@ -9,7 +9,7 @@
 #include "ops/widened.h"
 
 enum { A, B, SCALES, ZEROS, GROUPS, BIAS };
-#define FEW 4 /* so many rows of A multiply halves straight away */
+#define FEW 4 /* so many rows of A multiply halves and bytes straight away */
 
 typedef struct bits_plan {
     int64_t m, n, k, bits, block, blocks, padded; /* padded: blocks * block */
@@ -70,7 +70,8 @@ static kelp_status *bits_reshape(const void *state, kelp_op_args *args) {
     KELP_TRY(kelp_ops_scratch(args, p->m * p->padded, sizeof(float), &p->a_turned));
     const kelp_simd *simd = kelp_simd_get();
     p->tile = simd->tile_columns;
-    p->direct = p->bits == 4 && p->m <= FEW && p->block / 2 % (simd->tile_columns / 2) == 0;
+    p->direct =
+        p->bits >= 4 && p->m <= FEW && p->block * p->bits / 8 % (simd->tile_columns / 2) == 0;
     if (!kelp_i64_mul(2 * p->tile, p->padded, &p->worker_elements))
         return kelp_ops_bad_shapes(args, a, args->inputs[B], "K is too large");
     KELP_TRY(kelp_ops_scratch(args, p->direct ? p->m * p->blocks : 0, sizeof(float), &p->sums));
@@ -166,6 +167,24 @@ static void tile_range(void *userp, int64_t begin, int64_t end, int worker) {
     }
 }
 
+/* scaled[b] = scales[b] * zero point, of blocks from `first` on, an even number. */
+static void scale_zeros(const bits_plan *p, int64_t row, int64_t first, int64_t count,
+                        const float *scales, float *scaled) {
+    const kelp_tensor *zeros = kelp_ops_in(p->args, ZEROS);
+    int64_t b = 0;
+    if (zeros->dtype == KELP_U8 && p->bits == 4) {
+        const uint8_t *pairs =
+            (const uint8_t *)zeros->data + row * ((p->blocks + 1) / 2) + first / 2;
+        for (; b + 2 <= count; b += 2) {
+            unsigned pair = pairs[b / 2];
+            scaled[b] = scales[b] * (float)(pair & 15);
+            scaled[b + 1] = scales[b + 1] * (float)(pair >> 4);
+        }
+    }
+    for (; b < count; b++)
+        scaled[b] = scales[b] * zero_of(p, row, first + b);
+}
+
 /* The sum over blocks of scale times zero point times A's sum. */
 static float zeros_of(const bits_plan *p, const kelp_simd *simd, int64_t row, const float *scales,
                       const float *sums) {
@@ -177,8 +196,7 @@ static float zeros_of(const bits_plan *p, const kelp_simd *simd, int64_t row, co
     }
     for (int64_t first = 0; first < p->blocks; first += CHUNK) {
         int64_t count = KELP_MIN((int64_t)CHUNK, p->blocks - first);
-        for (int64_t b = 0; b < count; b++)
-            scaled[b] = scales[first + b] * zero_of(p, row, first + b);
+        scale_zeros(p, row, first, count, scales + first, scaled);
         simd->dots(scaled, sums + first, 0, 1, count, &part);
         all += part;
     }
@@ -190,13 +208,15 @@ static void direct_range(void *userp, int64_t begin, int64_t end, int worker) {
     const kelp_simd *simd = kelp_simd_get();
     const float *sums = (const float *)(const void *)((const char *)p->args->scratch + p->sums);
     float *y = p->args->outputs[0]->data;
-    int64_t bytes = p->block / 2;
+    int64_t bytes = p->block * p->bits / 8;
     (void)worker;
     for (int64_t row = begin; row < end; row++) {
         const uint8_t *from = (const uint8_t *)p->args->inputs[B]->data + row * p->blocks * bytes;
         const float *scales = (const float *)p->args->inputs[SCALES]->data + row * p->blocks;
         for (int64_t i = 0; i < p->m; i++) {
-            float whole = simd->nibble_dot(from, scales, p->a + i * p->padded, p->blocks, bytes);
+            const float *a = p->a + i * p->padded;
+            float whole = p->bits == 4 ? simd->nibble_dot(from, scales, a, p->blocks, bytes)
+                                       : simd->byte_dot(from, scales, a, p->blocks, bytes);
             y[i * p->n + row] = whole - zeros_of(p, simd, row, scales, sums + i * p->blocks);
         }
     }

@@ -147,6 +147,9 @@ typedef struct kelp_simd {
      */
     float (*nibble_dot)(const uint8_t *from, const float *scales, const float *a, int64_t blocks,
                         int64_t bytes);
+    /* The same of whole bytes. */
+    float (*byte_dot)(const uint8_t *from, const float *scales, const float *a, int64_t blocks,
+                      int64_t bytes);
     /* y[i] += w * x[i * stride] */
     void (*axpy)(float *y, const float *x, float w, int64_t stride, int64_t count);
     /* Copies `rows` rows of `width` floats, steps apart. */
