@@ -56,6 +56,8 @@ kelp_status *kelp_pass_layer_norm(kelp_block *block) KELP_MUST_USE;
 /* Softmax(Q·Kᵀ·scale + mask)·V between the head-splitting reshapes and transposes →
  * kelp::Attention. */
 kelp_status *kelp_pass_attention(kelp_block *block) KELP_MUST_USE;
+/* The same between heads that lie apart, repeated for groups of queries or not → Attention. */
+kelp_status *kelp_pass_attention_heads(kelp_block *block) KELP_MUST_USE;
 /* MatMul + constant bias (+ activation) → kelp::MatMulBias. */
 kelp_status *kelp_pass_matmul(kelp_block *block) KELP_MUST_USE;
 /* Add + LayerNormalization → kelp::SkipLayerNorm. */

@@ -85,17 +85,22 @@ static kelp_status *bits_reshape(const void *state, kelp_op_args *args) {
 
 static void lay_out(void *userp, int64_t begin, int64_t end, int worker) {
     const bits_plan *p = userp;
+    const kelp_simd *simd = kelp_simd_get();
     uintptr_t writable = (uintptr_t)p->a;
+    int64_t half = p->block / 2, whole = p->bits == 4 ? p->k / p->block : 0;
     (void)worker;
     for (int64_t row = begin; row < end; row++) {
         const float *from = (const float *)p->args->inputs[A]->data + row * p->k;
         float *to = (float *)writable + row * p->padded;
         memset(to + p->padded - p->block, 0, (size_t)p->block * sizeof *to);
-        for (int64_t i = 0; i < p->k; i++) {
-            int64_t first = i / p->block * p->block, at = i - first;
-            if (p->bits == 4)
-                at = at / 2 + at % 2 * (p->block / 2);
-            to[first + at] = from[i];
+        if (p->bits != 4) {
+            memcpy(to, from, (size_t)p->k * sizeof *to);
+            continue;
+        }
+        simd->split_rows(to, to + half, p->block, from, p->block, whole, half, half);
+        for (int64_t i = whole * p->block; i < p->k; i++) {
+            int64_t at = i - whole * p->block;
+            to[whole * p->block + at / 2 + at % 2 * half] = from[i];
         }
     }
 }

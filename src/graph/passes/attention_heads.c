@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Attention between heads that lie apart, as exporters of language models spell it:
+ *
+ *   y = MatMul(Softmax(MatMul(q, Transpose(K, [0, 1, 3, 2])) * scale + mask), V)
+ *   K = k, or Reshape(Expand(Unsqueeze(k, 2), …), …): each head for a group of queries; V alike
+ *
+ * with q [batch, heads, queries, size] and k, v [batch, kv heads, keys, size] becomes ai.onnx's
+ * Attention, which reads keys and values where they lie, in a cache too.
+ * Source: Ainslie et al., "GQA", 2023; ONNX operator specification.
+ */
+#include "graph/passes/passes.h"
+
+#include <string.h>
+
+typedef struct heads {
+    kelp_value *q, *k, *v, *mask;
+    double scale;
+} heads;
+
+static bool is_rank4(const kelp_value *value) {
+    return value->rank == 4 && value->dtype == KELP_F32 && value->shape[1] > 0 &&
+           value->shape[3] > 0;
+}
+
+static bool same_extent(const kelp_value *a, const kelp_value *b, int32_t axis) {
+    if (a->shape[axis] >= 0 || b->shape[axis] >= 0)
+        return a->shape[axis] == b->shape[axis];
+    return a->symbols[axis] != NULL && b->symbols[axis] != NULL &&
+           strcmp(a->symbols[axis], b->symbols[axis]) == 0;
+}
+
+static bool adds_axis_2(const kelp_node *node) {
+    int64_t axes[1];
+    const int64_t *given = NULL;
+    size_t count = 0;
+    if (node->input_count == 2)
+        return kelp_match_i64s(node->inputs[1], axes, 1, &count) && count == 1 && axes[0] == 2;
+    return kelp_node_attr_i64s(node, "axes", &given) == 1 && given[0] == 2;
+}
+
+/* The heads before each was repeated for its group; `value` itself when they were not. */
+static kelp_value *before_repeat(kelp_value *value) {
+    kelp_node *reshape = kelp_match_producer(value, "", "Reshape");
+    kelp_node *expand =
+        reshape != NULL ? kelp_match_producer(reshape->inputs[0], "", "Expand") : NULL;
+    kelp_node *unsqueeze =
+        expand != NULL ? kelp_match_producer(expand->inputs[0], "", "Unsqueeze") : NULL;
+    if (unsqueeze == NULL || !adds_axis_2(unsqueeze))
+        return value;
+    kelp_value *few = unsqueeze->inputs[0];
+    const kelp_value *wide = expand->outputs[0];
+    bool repeats = is_rank4(few) && is_rank4(value) && wide->rank == 5 &&
+                   wide->shape[1] == few->shape[1] && wide->shape[4] == few->shape[3] &&
+                   value->shape[3] == few->shape[3] && wide->shape[2] > 0 &&
+                   value->shape[1] == few->shape[1] * wide->shape[2];
+    return repeats ? few : value;
+}
+
+/* MatMul(q, keys turned), scaled or not. */
+static bool match_product(kelp_value *value, heads *out) {
+    double scalar = 1;
+    kelp_node *mul = kelp_match_producer(value, "", "Mul");
+    kelp_node *div = kelp_match_producer(value, "", "Div");
+    out->scale = 1;
+    if (!kelp_used_once(value))
+        return false;
+    if (mul != NULL) {
+        int k = kelp_match_scalar(mul->inputs[0], &scalar) ? 0 : 1;
+        if (!kelp_match_scalar(mul->inputs[k], &scalar))
+            return false;
+        out->scale = scalar;
+        value = mul->inputs[1 - k];
+    } else if (div != NULL) {
+        if (!kelp_match_scalar(div->inputs[1], &scalar) || scalar == 0)
+            return false;
+        out->scale = 1 / scalar;
+        value = div->inputs[0];
+    }
+    kelp_node *matmul = kelp_match_producer(value, "", "MatMul");
+    kelp_node *turn = matmul != NULL && kelp_used_once(value)
+                          ? kelp_match_producer(matmul->inputs[1], "", "Transpose")
+                          : NULL;
+    const int64_t *perm = NULL;
+    if (turn == NULL || kelp_node_attr_i64s(turn, "perm", &perm) != 4 || perm[0] != 0 ||
+        perm[1] != 1 || perm[2] != 3 || perm[3] != 2)
+        return false;
+    out->q = matmul->inputs[0];
+    out->k = before_repeat(turn->inputs[0]);
+    return is_rank4(out->q) && is_rank4(out->k) && out->q->shape[3] == out->k->shape[3] &&
+           out->q->shape[1] % out->k->shape[1] == 0 && same_extent(out->q, out->k, 0) &&
+           (turn->inputs[0] != out->k || out->q->shape[1] == out->k->shape[1]);
+}
+
+/* One that adds the same to all keys of a query means another thing there. */
+static bool is_mask(const kelp_value *mask) {
+    return mask->dtype == KELP_F32 && mask->rank >= 2 && mask->rank <= 4 &&
+           mask->shape[mask->rank - 1] != 1;
+}
+
+static bool match_share(kelp_value *share, heads *out) {
+    kelp_node *softmax = kelp_match_producer(share, "", "Softmax");
+    if (softmax == NULL || !kelp_used_once(share))
+        return false;
+    int64_t axis = kelp_node_attr_i64(softmax, "axis", softmax->opset_version < 13 ? 1 : -1);
+    if ((axis != -1 && axis != 3) || !kelp_used_once(softmax->inputs[0]))
+        return false;
+    kelp_node *add = kelp_match_producer(softmax->inputs[0], "", "Add");
+    for (int k = 0; add != NULL && k < 2; k++) {
+        out->mask = add->inputs[1 - k];
+        if (is_mask(out->mask) && match_product(add->inputs[k], out))
+            return true;
+    }
+    out->mask = NULL;
+    return add == NULL && match_product(softmax->inputs[0], out);
+}
+
+kelp_status *kelp_pass_attention_heads(kelp_block *block) {
+    for (size_t i = 0; i < block->node_count; i++) {
+        kelp_node *matmul = block->nodes[i], *fused = NULL;
+        heads found = {0};
+        if (matmul->removed || matmul->output_count != 1 ||
+            kelp_match_producer(matmul->outputs[0], "", "MatMul") != matmul ||
+            !match_share(matmul->inputs[0], &found))
+            continue;
+        found.v = before_repeat(matmul->inputs[1]);
+        if (!is_rank4(found.v) || found.v->shape[1] != found.k->shape[1] ||
+            !same_extent(found.v, found.k, 0))
+            continue;
+        kelp_value *inputs[4] = {found.q, found.k, found.v, found.mask};
+        kelp_value *outputs[1] = {matmul->outputs[0]};
+        KELP_TRY(kelp_block_insert_node(block, matmul, "Attention", "", 23, matmul->name, inputs,
+                                        found.mask ? 4 : 3, outputs, 1, NULL, &fused));
+        KELP_TRY(kelp_node_set_f32(fused, "scale", (float)found.scale));
+        KELP_TRY(kelp_node_set_i64(fused, "uneven_mask", 1));
+        matmul->removed = true;
+        kelp_block_sweep(block);
+        kelp_block_remove_dead(block);
+        kelp_block_count_uses(block);
+        i = 0;
+    }
+    return NULL;
+}
