@@ -2,6 +2,7 @@
 """Attention and what stands around it in transformers; the normalizations of groups."""
 import numpy as np
 from common import f32, i64, rng
+from onnx import parser
 
 
 def attention(own):
@@ -26,6 +27,37 @@ def attention(own):
     add([q, k, v, f32(70, 140), None, None, i64(140, 77)], opset=25, left_window_size=9, is_causal=1, reference="onnx")
     for dtype in (np.float64, np.float16):
         add([x.astype(dtype) for x in (q, k, v)], is_causal=1, reference="onnx", rtol=1e-3 if dtype == np.float64 else 2e-2, atol=1e-3)
+
+
+def spelled(own):
+    """Attention from single steps: what is fused into one operator answers as the steps do, and what must not be fused too."""
+    def add(label, q, k, v, mask=None, scale="Mul", dims=None, share="Softmax <axis = -1> (masked)"):
+        feeds = {"q": q, "k": k, "v": v, **({} if mask is None else {"mask": mask})}
+        group, heads = q.shape[1] // k.shape[1], q.shape[1]
+        declared = ", ".join(f"float[{','.join(map(str, (dims or {}).get(name, x.shape)))}] {name}" for name, x in feeds.items())
+        b, t = k.shape[0], k.shape[2]
+        repeat = "".join(f"""{x}1 = Unsqueeze ({x}, two) {x}2 = Expand ({x}1, wide{x}) {x}3 = Reshape ({x}2, many{x})"""
+                         if group > 1 else f"{x}3 = Identity ({x})" for x in "kv")
+        shapes = "".join(f"""wide{x} = Constant <value = int64[5] {{{b}, {k.shape[1]}, {group}, {t}, {w.shape[3]}}}> ()
+                             many{x} = Constant <value = int64[4] {{{b}, {heads}, {t}, {w.shape[3]}}}> ()""" for x, w in (("k", k), ("v", v)))
+        text = f"""<ir_version: 8, opset_import: ["" : 17]> spelled ({declared}) => (float y) {{
+            two = Constant <value = int64[1] {{2}}> () factor = Constant <value = float {{0.3}}> () {shapes} {repeat}
+            turned = Transpose <perm = [0, 1, 3, 2]> (k3) scores = MatMul (q, turned)
+            scaled = {f"{scale} (scores, factor)" if scale else "Identity (scores)"}
+            masked = {"Add (scaled, mask)" if mask is not None else "Identity (scaled)"}
+            share = {share} y = MatMul (share, v3) }}"""
+        own.model(label, parser.parse_model(text), list(feeds.items()))
+    q, k, v = f32(2, 6, 5, 8), f32(2, 3, 9, 8), f32(2, 3, 9, 4)
+    add("grouped", q, k, v)
+    add("grouped_mask", q, k, v, f32(5, 9), "Div")
+    add("grouped_mask_of_images", q, k, v, f32(2, 1, 5, 9), None)
+    add("grouped_mask_of_keys", q, k, v, f32(1, 1, 1, 9))
+    add("grouped_spread_mask", q, k, v, f32(2, 1, 5, 1))
+    add("grouped_open_mask", q, k, v, f32(2, 1, 5, 1), dims={"mask": ("b", 1, "s", "t")})
+    add("alone", f32(2, 3, 70, 8), k, v, f32(70, 9))
+    add("one_query", q[:, :, :1], k, v, f32(1, 9), dims={"q": ("b", 6, "s", 8), "k": ("b", 3, "t", 8), "v": ("b", 3, "t", 4)})
+    add("keys_for_all_images", q, k[:1], v[:1], f32(5, 9))
+    add("another_axis", f32(2, 3, 9, 8), k, v, share="Softmax <axis = 2> (masked)")
 
 
 def rotary(own):
@@ -71,6 +103,7 @@ def group_norms(own):
 
 def cases(own):
     attention(own)
+    spelled(own)
     rotary(own)
     typed_rows(own)
     group_norms(own)
