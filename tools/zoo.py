@@ -68,7 +68,7 @@ BY_SPECTRUM = ("kokoro",)
 TOLERANCE = (1e-3, 2e-5)
 # The same where products round to bfloat16. Through ocr_rec, 60 layers and a softmax over 6,625 letters, a step of 8 bits moves a letter that
 # is in doubt by a tenth; what the captchas give are logits.
-TOLERANCES_BF16 = {"ocr_rec": (2e-1, 5e-2), "captcha": (5e-2, 2e-1), "captcha_int8": (5e-2, 5e-1)}
+TOLERANCES_BF16 = {"ocr_rec": (2e-1, 5e-2), "captcha": (5e-2, 2e-1), "captcha_int8": (2e-1, 2.0)}
 # How long its speech becomes hangs on rounding: there is nothing to compare element by element.
 NOT_IN_BF16 = ("piper_joe", *BY_SPECTRUM, *GENERATIVE)
 TOLERANCE_BF16 = (5e-2, 2e-2)
