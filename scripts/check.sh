@@ -134,6 +134,15 @@ valgrind_run() {
     done
 }
 
+# Random graphs, or mutated models, under the sanitizers, each time others.
+random_models() {
+    local what=$1
+    shift
+    ninja -C build/asan --quiet run_models || return 1
+    "$python" -W ignore "tests/fuzz/$what.py" --runner build/asan/tests/fuzz/run_models "$@" \
+        --seed "$(date +%s)" --seconds $((${FUZZ_SECONDS:-60} * 5))
+}
+
 # The tables that TensorRT is called through, against headers that cargo brings.
 tensorrt_tables() {
     if ! command -v cargo >/dev/null || ! command -v clang++ >/dev/null; then
@@ -186,6 +195,9 @@ if [ "$full" = full ]; then
     step tensorrt-tables tensorrt_tables
     step valgrind valgrind_run
     step fuzz scripts/fuzz.sh "${FUZZ_SECONDS:-60}"
+    step graphs random_models graphs
+    step mutants random_models mutants --models build/zoo --compare --isas 02
+    grep -hE '^(graphs|mutants) [0-9]+ to ' build/check/{graphs,mutants}.log | while read -r line; do say "        $line"; done
 fi
 
 [ -n "${KELP_TALLY:-}" ] && cat "$tally" >>"$KELP_TALLY"

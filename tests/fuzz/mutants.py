@@ -7,7 +7,7 @@
 --runner: tests/fuzz/run_models, best of the asan build. A seed picks one of the models (those of FOLDER, see tools/zoo.py, and ONNX's
 node tests) and what is done to it: one to four changes to nodes, edges, attributes, types, shapes, weights and sizes, or to its bytes.
 Each mutant has a budget of time and memory. --compare: where ONNX Runtime still runs it, the answers must be the same, within the
-model's tolerance times five.
+model's tolerance times five, absolutely at least 5e-5 of the largest answer.
 """
 import argparse
 import collections
@@ -346,7 +346,8 @@ class Campaign:
             if not finite(model):
                 continue
             expected = [(o.name, array) for o, array in zip(outputs, theirs)]
-            cases.append((name, model, feeds, expected, tolerance[0] * 5, tolerance[1] * 5))
+            largest = max([1.0] + [float(np.abs(array).max(initial=0)) for array in theirs if array.dtype.kind == "f"])
+            cases.append((name, model, feeds, expected, tolerance[0] * 5, max(tolerance[1] * 5, 5e-5 * largest)))
         if not cases:
             return
         origins = {name: origin for name, origin, *_ in mutants}

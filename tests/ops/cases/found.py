@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What random graphs (tests/fuzz/graphs.py) found: one case for each mistake that they showed."""
+"""What random graphs and mutated models (tests/fuzz) found: one case for each mistake that they showed."""
 import numpy as np
 from common import f32, i64
 
@@ -21,3 +21,9 @@ def cases(own):
     x = f32(2, 3, 2, 2)
     own.add("AveragePool", [x], opset=19, kernel_shape=[1, 4], strides=[2, 1], pads=[0, 0, 0, 2], reference=[x[:, :, :1].mean(3, keepdims=True)])
     own.add("MaxPool", [x], opset=12, kernel_shape=[1, 4], strides=[2, 1], pads=[0, 0, 0, 2], reference=[x[:, :, :1].max(3, keepdims=True)])
+    # a type's number that no type has: it was looked up beside a table, or cut to 32 bits and taken for another's
+    for number in (-2**31, 2**31, 2**32 + 1, 2**62 + 1, 0, 127):
+        own.refuse("Cast", [f32(2, 3)], "to", opset=13, to=number)
+    own.refuse("BitCast", [f32(2, 3)], "BitCast", opset=26, to=-2**31)
+    own.refuse("EyeLike", [f32(2, 3)], "EyeLike", opset=9, dtype=2**32 + 1)
+    own.refuse("RandomNormalLike", [f32(2, 3)], "RandomNormalLike", dtype=-2**31)
