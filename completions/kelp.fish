@@ -15,6 +15,8 @@ complete -c kelp -n '__fish_seen_subcommand_from serve' -l model-namespacing -d 
 complete -c kelp -n '__fish_seen_subcommand_from serve' -l backend-directory -r -d 'folder of NAME/libtriton_NAME.so (../backends beside this program\'s folder, else /opt/tritonserver/backends)'
 complete -c kelp -n '__fish_seen_subcommand_from serve' -l backend-config -r -d 'setting handed to a backend, or to all; may be given several times'
 complete -c kelp -n '__fish_seen_subcommand_from serve' -l precision -r -f -a 'f32 bf16' -d 'what float32 products of ONNX models multiply in, unless a model\'s parameter \'precision\' says otherwise (f32)'
+complete -c kelp -n '__fish_seen_subcommand_from serve' -l providers -r -d 'who runs parts of ONNX models, in order of preference: onnxruntime,cpu or remote:PATH,cpu; unless a model\'s parameter \'providers\' says otherwise'
+complete -c kelp -n '__fish_seen_subcommand_from serve' -l plugin -r -d 'libraries of operators or providers to load first (kelp/plugin.h), \':\' between them'
 complete -c kelp -n '__fish_seen_subcommand_from serve' -l with-backend -r -d 'libtriton_NAME.so to serve a model NAME on, with the config.pbtxt of its folder or one of the two above; may be given several times'
 complete -c kelp -n '__fish_seen_subcommand_from serve' -l cache-config -r -d 'keep answers of models that enable response_cache in cache NAME, with this setting; local,size=BYTES is the one built in; may be given several times'
 complete -c kelp -n '__fish_seen_subcommand_from serve' -l cache-directory -r -d 'folder of NAME/libtritoncache_NAME.so (/opt/tritonserver/caches)'

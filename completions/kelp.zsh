@@ -39,6 +39,8 @@ _kelp() {
             '--backend-directory=[folder of NAME/libtriton_NAME.so (../backends beside this program'\''s folder, else /opt/tritonserver/backends)]:DIR:_files -/' \
             '*--backend-config=[setting handed to a backend, or to all; may be given several times]:\[NAME,\]KEY=VALUE: ' \
             '--precision=[what float32 products of ONNX models multiply in, unless a model'\''s parameter '\''precision'\'' says otherwise (f32)]:f32|bf16:(f32 bf16)' \
+            '--providers=[who runs parts of ONNX models, in order of preference\: onnxruntime,cpu or remote\:PATH,cpu; unless a model'\''s parameter '\''providers'\'' says otherwise]:NAMES: ' \
+            '--plugin=[libraries of operators or providers to load first (kelp/plugin.h), '\''\:'\'' between them]:PATHS:_files' \
             '*--with-backend=[libtriton_NAME.so to serve a model NAME on, with the config.pbtxt of its folder or one of the two above; may be given several times]:LIBRARY:_files' \
             '*--cache-config=[keep answers of models that enable response_cache in cache NAME, with this setting; local,size=BYTES is the one built in; may be given several times]:NAME,KEY=VALUE: ' \
             '--cache-directory=[folder of NAME/libtritoncache_NAME.so (/opt/tritonserver/caches)]:DIR:_files -/' \

@@ -87,6 +87,8 @@ typedef struct kelp_artifact {
     const char *label;            /* for messages; may be NULL */
     void (*release)(void *userp); /* called once when nobody needs `data` any more; may be NULL */
     void *userp;
+    /* Who runs its parts, as kelp_engine_options.providers; for the provider `cpu`. NULL: Kelp. */
+    const char *providers;
     kelp_precision precision; /* of a model that the provider `cpu` runs; a plan has its own */
 } kelp_artifact;
 

@@ -33,6 +33,11 @@ typedef struct kelp_remote_options { /* zeroed fields take the defaults */
  * UNAVAILABLE when it is gone, DEADLINE_EXCEEDED, or CANCELLED. */
 KELP_API kelp_status *kelp_remote_register(kelp_runtime *runtime,
                                            const kelp_remote_options *options) KELP_MUST_USE;
+/* Registers one provider for each "remote:PATH" of a list as kelp_engine_options.providers has it
+ * ("remote:/run/kelp.sock,cpu"; NULL: none), under that name. INVALID_ARGUMENT for a name of 256
+ * bytes or more. */
+KELP_API kelp_status *kelp_remote_register_named(kelp_runtime *runtime,
+                                                 const char *providers) KELP_MUST_USE;
 
 /* ---- who works ---- */
 typedef struct kelp_worker_options { /* zeroed fields take the defaults */

@@ -114,25 +114,8 @@ kelp_status *kelp_cli_model_load(const char *path, int threads, kelp_cli_model *
                                 &inout_model->graph);
 }
 
-/* "remote:PATH" among the providers is one at that socket. */
-static kelp_status *register_remotes(kelp_runtime *runtime, const char *providers) {
-    while (providers != NULL && *providers != '\0') {
-        char name[256];
-        size_t length = strcspn(providers, ",");
-        if (!strncmp(providers, "remote:", 7) && length < sizeof name) {
-            memcpy(name, providers, length);
-            name[length] = '\0';
-            kelp_remote_options options = {
-                .struct_size = sizeof options, .name = name, .socket_path = name + 7};
-            KELP_TRY(kelp_remote_register(runtime, &options));
-        }
-        providers += length + (providers[length] == ',');
-    }
-    return NULL;
-}
-
 kelp_status *kelp_cli_model_build(kelp_cli_model *inout_model, bool fusion) {
-    KELP_TRY(register_remotes(inout_model->runtime, inout_model->providers));
+    KELP_TRY(kelp_remote_register_named(inout_model->runtime, inout_model->providers));
     kelp_engine_options options = {.struct_size = sizeof options,
                                    .disable_fusion = !fusion,
                                    .providers = inout_model->providers,

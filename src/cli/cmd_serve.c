@@ -41,7 +41,7 @@ typedef struct serve_options {
     bool namespacing;
     const char *backend_directory;
     kelp_arg_list backend_config;
-    const char *precision;
+    const char *precision, *providers, *plugin;
     kelp_arg_list cache_config, metrics_config;
     const char *cache_directory;
     const char *repoagent_directory;
@@ -147,6 +147,18 @@ static const kelp_arg_spec specs[] = {
      .choices = "f32|bf16",
      .help = "what float32 products of ONNX models multiply in, unless a model's parameter "
              "'precision' says otherwise (f32)"},
+    {.name = "providers",
+     .kind = KELP_OPTION_TEXT,
+     .offset = AT(providers),
+     .value = "NAMES",
+     .help = "who runs parts of ONNX models, in order of preference: onnxruntime,cpu or "
+             "remote:PATH,cpu; unless a model's parameter 'providers' says otherwise"},
+    {.name = "plugin",
+     .kind = KELP_OPTION_TEXT,
+     .offset = AT(plugin),
+     .value = "PATHS",
+     .choices = "@file",
+     .help = "libraries of operators or providers to load first (kelp/plugin.h), ':' between them"},
     {.name = "with-backend",
      .kind = KELP_OPTION_LIST,
      .offset = AT(with_backends),
@@ -491,6 +503,10 @@ static kelp_status *fill_options(const serve_options *o, TRITONSERVER_ServerOpti
         KELP_TRY(set_metrics_config(options, o->metrics_config.items[i]));
     if (o->precision)
         SET(TRITONSERVER_ServerOptionsSetBackendConfig(options, "kelp", "precision", o->precision));
+    if (o->providers)
+        SET(TRITONSERVER_ServerOptionsSetBackendConfig(options, "kelp", "providers", o->providers));
+    if (o->plugin)
+        SET(TRITONSERVER_ServerOptionsSetBackendConfig(options, "kelp", "plugin", o->plugin));
     KELP_TRY(set_caches(&o->cache_config, options));
     if (o->cache_directory)
         SET(TRITONSERVER_ServerOptionsSetCacheDirectory(options, o->cache_directory));

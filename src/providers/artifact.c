@@ -37,7 +37,9 @@ kelp_status *kelp_artifact_load_engine(kelp_runtime *runtime, const kelp_artifac
     kelp_graph *graph = NULL;
     if (is_plan(runtime, artifact))
         return load_plan(runtime, artifact, out);
-    kelp_engine_options options = {.struct_size = sizeof options, .precision = artifact->precision};
+    kelp_engine_options options = {.struct_size = sizeof options,
+                                   .providers = artifact->providers,
+                                   .precision = artifact->precision};
     KELP_TRY(kelp_artifact_load_graph(runtime, artifact, &graph));
     kelp_status *status = kelp_engine_create(runtime, graph, &options, out);
     kelp_graph_release(graph);

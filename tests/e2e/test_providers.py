@@ -8,21 +8,18 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 import unittest
 
 import numpy
 
+import support
+from support import kelp
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 MODEL = os.path.join(ROOT, "examples/models/digits/1/model.onnx")
 IMAGE = os.path.join(ROOT, "examples/requests/digits.npy")
-KELP = None
-
-
-def kelp(*words, **options):
-    return subprocess.run([KELP, *words], capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL, **options)
 
 
 def outputs(*words, env=None):
@@ -42,11 +39,22 @@ def same(found):
         numpy.testing.assert_allclose(found[name], expected, rtol=1e-4, atol=1e-6)
 
 
+def ask(server, model, image):
+    return server.infer(model, {"inputs": [{"name": "image", "shape": list(image.shape), "datatype": "FP32", "data": image.reshape(-1).tolist()}],
+                                "outputs": [{"name": "probabilities"}]})
+
+
+def served(server, model, image):
+    status, answer = ask(server, model, image)
+    assert status == 200, answer
+    return numpy.array(answer["outputs"][0]["data"])
+
+
 class Providers(unittest.TestCase):
     def test_a_worker_runs_the_model(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "worker.sock")
-            worker = subprocess.Popen([KELP, "worker", "--socket", path, "--threads", "1"], stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+            worker = subprocess.Popen([support.KELP, "worker", "--socket", path, "--threads", "1"], stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
             try:
                 while not os.path.exists(path):
                     self.assertIsNone(worker.poll())
@@ -55,6 +63,19 @@ class Providers(unittest.TestCase):
                 [part] = parts("--providers", providers)
                 self.assertEqual((part["provider"], part["inputs"]), (f"remote:{path}", ["image"]))
                 same(outputs("--providers", providers))
+                with support.Repository() as repository:
+                    repository.add("there", MODEL, f'backend: "kelp" parameters {{ key: "providers" value {{ string_value: "{providers}" }} }}')
+                    repository.add("here", MODEL)
+                    with support.Server("--model-repository", repository.path) as server:
+                        image = numpy.load(IMAGE)
+                        answers = [served(server, model, image) for model in ("there", "here")]
+                        numpy.testing.assert_allclose(answers[0], answers[1], rtol=1e-5, atol=1e-7)
+                        worker.send_signal(signal.SIGTERM)  # it did run there
+                        worker.wait(60)
+                        status, answer = ask(server, "there", image)
+                        self.assertNotEqual(status, 200)
+                        self.assertIn(path, str(answer))
+                        numpy.testing.assert_array_equal(served(server, "here", image), answers[1])
             finally:
                 worker.send_signal(signal.SIGTERM)
                 worker.communicate(timeout=60)
@@ -63,6 +84,26 @@ class Providers(unittest.TestCase):
             ended = kelp("run", MODEL, "--random", "--providers", providers)
             self.assertEqual(ended.returncode, 1)
             self.assertIn("no worker answers at", ended.stderr)
+
+    def test_a_plugin_is_served(self):
+        from onnx import TensorProto, helper, save
+        plugin = os.environ["KELP_TEST_PLUGIN"]
+        x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [3]) for name in "xy")
+        graph = helper.make_graph([helper.make_node("Triple", ["x"], ["y"], domain="com.example")], "tripled", [x], [y])
+        with tempfile.TemporaryDirectory() as folder, support.Repository() as repository:
+            path = os.path.join(folder, "model.onnx")
+            save(helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("com.example", 1)]), path)
+            repository.add("shared", path)
+            repository.add("apart", path, 'backend: "kelp" parameters { key: "intra_op_threads" value { string_value: "1" } }')
+            with support.Server("--model-repository", repository.path, "--plugin", plugin) as server:
+                for model in ("shared", "apart"):
+                    status, answer = server.infer(model, {"inputs": [{"name": "x", "shape": [3], "datatype": "FP32", "data": [1, -2, 4]}]})
+                    self.assertEqual(status, 200, answer)
+                    self.assertEqual(answer["outputs"][0]["data"], [3, -6, 12])
+            for words, message in (((), "Triple"), (("--plugin", "/nowhere/plugin.so"), "/nowhere/plugin.so")):
+                with support.Server("--model-repository", repository.path, *words, ready=False) as server:
+                    self.assertNotEqual(server.process.wait(support.PATIENCE_S), 0)
+                    self.assertIn(message, server.log())
 
     def test_a_missing_library_is_an_error(self):
         env = dict(os.environ, KELP_ONNXRUNTIME_LIBRARY="/nowhere/libonnxruntime.so")
@@ -88,7 +129,4 @@ class OnnxRuntime(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    at = sys.argv.index("--kelp")
-    KELP = sys.argv[at + 1]
-    del sys.argv[at : at + 2]
-    unittest.main()
+    support.main()

@@ -335,3 +335,24 @@ kelp_status *kelp_remote_register(kelp_runtime *runtime, const kelp_remote_optio
         destroy(r);
     return status;
 }
+
+kelp_status *kelp_remote_register_named(kelp_runtime *runtime, const char *providers) {
+    while (providers != NULL && *providers != '\0') {
+        char name[256];
+        size_t length = strcspn(providers, ",");
+        if (strncmp(providers, "remote:", 7) == 0) {
+            if (length >= sizeof name)
+                return KELP_ERROR(
+                    KELP_INVALID_ARGUMENT,
+                    "the provider's name '%.*s' has %zu bytes: at most %zu are possible", 64,
+                    providers, length, sizeof name - 1);
+            memcpy(name, providers, length);
+            name[length] = '\0';
+            kelp_remote_options options = {
+                .struct_size = sizeof options, .name = name, .socket_path = name + 7};
+            KELP_TRY(kelp_remote_register(runtime, &options));
+        }
+        providers += length + (providers[length] == ',');
+    }
+    return NULL;
+}

@@ -9,8 +9,9 @@
  *
  * Model parameters (config.pbtxt, `parameters`): "provider" (cpu, onnxruntime, null; default cpu),
  * "kernel_library" and "kernel" (a kernel is the model; further parameters are its scalars),
- * "intra_op_threads" (0: all usable CPUs), "precision" (f32 or bf16; default the backend's setting
- * of that name, else f32).
+ * "providers" (of parts of the model: "onnxruntime,cpu", "remote:PATH,cpu"; default the backend's
+ * setting of that name), "intra_op_threads" (0: all usable CPUs), "precision" (f32 or bf16; default
+ * the backend's setting of that name, else f32).
  */
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -19,6 +20,7 @@
 #include "server/builtin/kelp_config.h"
 
 #include <kelp/compute.h>
+#include <kelp/remote.h>
 
 #include <stdio.h>
 #include <string.h>
@@ -97,11 +99,36 @@ static kelp_status *create_runtime(int threads, kelp_runtime **out) {
     return kelp_runtime_create(&options, out);
 }
 
+/* The setting "plugin": libraries of operators and providers, ':' between them. */
+static kelp_status *load_plugins(TRITONBACKEND_Backend *backend, kelp_runtime *runtime) {
+    kelp_arena arena;
+    const char *paths = NULL;
+    char path[4096];
+    kelp_arena_init(&arena, kelp_allocator_system(), 0);
+    kelp_status *status = kelp_builtin_setting(backend, &arena, "plugin", &paths);
+    while (status == NULL && paths != NULL && *paths != '\0') {
+        size_t length = strcspn(paths, ":");
+        if (length >= sizeof path) {
+            status = KELP_ERROR(KELP_INVALID_ARGUMENT, "the path of a plugin is longer than %zu",
+                                sizeof path - 1);
+        } else if (length > 0) {
+            memcpy(path, paths, length);
+            path[length] = '\0';
+            status = kelp_runtime_load_plugin(runtime, path);
+        }
+        paths += length + (paths[length] == ':');
+    }
+    kelp_arena_deinit(&arena);
+    return status;
+}
+
 /* One runtime, and so one pool of threads, for all models that do not ask for their own. */
 static TRITONSERVER_Error *backend_init(TRITONBACKEND_Backend *backend) {
     kelp_runtime *runtime = NULL;
     BACKEND_TRY(to_error(create_runtime(0, &runtime)));
-    TRITONSERVER_Error *error = TRITONBACKEND_BackendSetState(backend, runtime);
+    TRITONSERVER_Error *error = to_error(load_plugins(backend, runtime));
+    if (error == NULL)
+        error = TRITONBACKEND_BackendSetState(backend, runtime);
     if (error != NULL)
         kelp_runtime_release(runtime);
     return error;
@@ -120,6 +147,24 @@ static void model_destroy(model_state *state) {
     kelp_free(state->allocator, state, sizeof *state);
 }
 
+/* The backend's, or one of the model's own: with threads of its own, or workers that it names,
+ * since providers are registered before engines are made. */
+static kelp_status *take_runtime(TRITONBACKEND_Model *model, const kelp_builtin_config *config,
+                                 kelp_runtime **out) {
+    TRITONBACKEND_Backend *backend = NULL;
+    void *shared = NULL;
+    KELP_TRY((kelp_status *)TRITONBACKEND_ModelBackend(model, &backend));
+    bool remote = config->providers != NULL && strstr(config->providers, "remote:") != NULL;
+    if (config->threads == 0 && !remote) {
+        KELP_TRY((kelp_status *)TRITONBACKEND_BackendState(backend, &shared));
+        *out = kelp_runtime_retain(shared);
+        return NULL;
+    }
+    KELP_TRY(create_runtime(config->threads, out));
+    KELP_TRY(load_plugins(backend, *out));
+    return kelp_remote_register_named(*out, config->providers);
+}
+
 static TRITONSERVER_Error *load(TRITONBACKEND_Model *model, const kelp_builtin_config *config,
                                 model_state *state) {
     const char *name = NULL, *path = NULL;
@@ -134,17 +179,11 @@ static TRITONSERVER_Error *load(TRITONBACKEND_Model *model, const kelp_builtin_c
     if (length < 0 || (size_t)length >= sizeof file)
         return to_error(KELP_ERROR(KELP_INVALID_ARGUMENT, "model '%s': its path is longer than %zu",
                                    name, sizeof file));
-    kelp_status *status = NULL;
-    if (config->threads > 0) {
-        status = create_runtime(config->threads, &state->runtime);
-    } else {
-        TRITONBACKEND_Backend *backend = NULL;
-        void *shared = NULL;
-        BACKEND_TRY(TRITONBACKEND_ModelBackend(model, &backend));
-        BACKEND_TRY(TRITONBACKEND_BackendState(backend, &shared));
-        state->runtime = kelp_runtime_retain(shared);
-    }
-    kelp_artifact artifact = {.path = file, .label = name, .precision = config->precision};
+    kelp_status *status = take_runtime(model, config, &state->runtime);
+    kelp_artifact artifact = {.path = file,
+                              .label = name,
+                              .providers = config->providers,
+                              .precision = config->precision};
     if (config->kernel != NULL)
         artifact = (kelp_artifact){
             .data = config->kernel, .size_bytes = strlen(config->kernel), .label = name};

@@ -57,29 +57,38 @@ static kelp_status *read_threads(const kelp_builtin_config *config, int *out) {
     return NULL;
 }
 
-/* The model's own parameter, else the setting of the backend (`kelp serve --precision`). */
-static kelp_status *read_precision(TRITONBACKEND_Model *model, kelp_arena *arena,
-                                   const kelp_builtin_config *config, kelp_precision *out) {
-    TRITONBACKEND_Backend *backend = NULL;
+kelp_status *kelp_builtin_setting(TRITONBACKEND_Backend *backend, kelp_arena *arena,
+                                  const char *name, const char **out) {
     TRITONSERVER_Message *message = NULL;
     kelp_json *settings = NULL;
-    char name[16] = "f32";
-    const kelp_json *value = parameter(config->tree, "precision");
-    if (value == NULL) {
-        KELP_TRY(from_error(TRITONBACKEND_ModelBackend(model, &backend)));
-        KELP_TRY(from_error(TRITONBACKEND_BackendConfig(backend, &message)));
-        if (message != NULL)
-            KELP_TRY(copy_message(message, arena, "the backend's settings", &settings));
-        value = kelp_json_get(kelp_json_get(settings, "cmdline"), "precision");
-    }
-    bool fits = value == NULL || (value->type == KELP_JSON_STRING &&
-                                  snprintf(name, sizeof name, "%.*s", KELP_STR_ARG(value->string)) <
-                                      (int)sizeof name);
-    if (!fits || !kelp_precision_parse(name, out))
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "model '%s': parameter 'precision' must be f32 or bf16, found '%.*s'",
-                          config->model_name, KELP_STR_ARG(value->string));
-    return NULL;
+    *out = NULL;
+    KELP_TRY(from_error(TRITONBACKEND_BackendConfig(backend, &message)));
+    if (message != NULL)
+        KELP_TRY(copy_message(message, arena, "the backend's settings", &settings));
+    return copy_string(arena, kelp_json_get(kelp_json_get(settings, "cmdline"), name), NULL, out);
+}
+
+/* The model's own parameter, else the setting of the backend. */
+static kelp_status *read_either(TRITONBACKEND_Model *model, kelp_arena *arena,
+                                const kelp_builtin_config *config, const char *name,
+                                const char **out) {
+    TRITONBACKEND_Backend *backend = NULL;
+    const kelp_json *value = parameter(config->tree, name);
+    if (value != NULL)
+        return copy_string(arena, value, "", out);
+    KELP_TRY(from_error(TRITONBACKEND_ModelBackend(model, &backend)));
+    return kelp_builtin_setting(backend, arena, name, out);
+}
+
+static kelp_status *read_precision(TRITONBACKEND_Model *model, kelp_arena *arena,
+                                   const kelp_builtin_config *config, kelp_precision *out) {
+    const char *name = NULL;
+    KELP_TRY(read_either(model, arena, config, "precision", &name));
+    if (name == NULL || kelp_precision_parse(name, out))
+        return NULL;
+    return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                      "model '%s': parameter 'precision' must be f32 or bf16, found '%s'",
+                      config->model_name, name);
 }
 
 /* "kernel_library" and "kernel" name what runs; the other parameters are the kernel's scalars. */
@@ -129,6 +138,7 @@ kelp_status *kelp_builtin_config_read(TRITONBACKEND_Model *model, kelp_arena *ar
     KELP_TRY(read_kernel(arena, out));
     KELP_TRY(read_threads(out, &out->threads));
     KELP_TRY(read_precision(model, arena, out, &out->precision));
+    KELP_TRY(read_either(model, arena, out, "providers", &out->providers));
     const kelp_json *batch = kelp_json_get(tree, "max_batch_size");
     out->max_batch_size = batch != NULL ? batch->i64 : 0;
     const kelp_json *decoupled =
