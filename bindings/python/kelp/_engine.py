@@ -132,17 +132,17 @@ class Context:
         is returned has the output's shape, over that memory. The GIL is released meanwhile; Ctrl-C ends it.
         """
         bound = []
-        self._give(out or {})
-        for name in inputs:
-            if name not in self._input_index:
-                raise refused("input", name, self._inputs)
-        for index, info in enumerate(self._inputs):
-            if info.name not in inputs:
-                raise KelpError(f"input '{info.name}' is missing: {info.dtype} {info.shape}", Code.INVALID_ARGUMENT)
-            bound.append(self._bind(index, info, _capi.as_array(inputs[info.name])))
         self._made.clear()
         self._failures.clear()
         try:
+            self._give(out or {})
+            for name in inputs:
+                if name not in self._input_index:
+                    raise refused("input", name, self._inputs)
+            for index, info in enumerate(self._inputs):
+                if info.name not in inputs:
+                    raise KelpError(f"input '{info.name}' is missing: {info.dtype} {info.shape}", Code.INVALID_ARGUMENT)
+                bound.append(self._bind(index, info, _capi.as_array(inputs[info.name])))
             _kelp.invoke(self._pointer)
         except KelpError:
             if self._failures:

@@ -5,8 +5,9 @@
  *   y = MatMul(Softmax(MatMul(q, Transpose(K, [0, 1, 3, 2])) * scale + mask), V)
  *   K = k, or Reshape(Expand(Unsqueeze(k, 2), …), …): each head for a group of queries; V alike
  *
- * with q [batch, heads, queries, size] and k, v [batch, kv heads, keys, size] becomes ai.onnx's
- * Attention, which reads keys and values where they lie, in a cache too.
+ * with q [batch, heads, queries, size] and k, v [batch, kv heads, keys, size] becomes
+ * kelp::AttentionHeads: ai.onnx's Attention, which reads keys and values where they lie, in a cache
+ * too, but for a mask of one key, which is spread over all as Add does.
  * Source: Ainslie et al., "GQA", 2023; ONNX operator specification.
  */
 #include "graph/passes/passes.h"
@@ -129,10 +130,10 @@ kelp_status *kelp_pass_attention_heads(kelp_block *block) {
             continue;
         kelp_value *inputs[4] = {found.q, found.k, found.v, found.mask};
         kelp_value *outputs[1] = {matmul->outputs[0]};
-        KELP_TRY(kelp_block_insert_node(block, matmul, "Attention", "", 23, matmul->name, inputs,
-                                        found.mask ? 4 : 3, outputs, 1, NULL, &fused));
+        KELP_TRY(kelp_block_insert_node(block, matmul, "AttentionHeads", KELP_DOMAIN, 1,
+                                        matmul->name, inputs, found.mask ? 4 : 3, outputs, 1, NULL,
+                                        &fused));
         KELP_TRY(kelp_node_set_f32(fused, "scale", (float)found.scale));
-        KELP_TRY(kelp_node_set_i64(fused, "uneven_mask", 1));
         matmul->removed = true;
         kelp_block_sweep(block);
         kelp_block_remove_dead(block);

@@ -8,6 +8,7 @@
 #include "ops/wide.h"
 
 #include <math.h>
+#include <string.h>
 
 typedef struct cache_part {
     size_t joined, wide; /* offsets in scratch */
@@ -74,7 +75,8 @@ static kelp_status *read_mask(kelp_op_args *args, const kelp_sdpa *s, const kelp
     if (mask->rank < 1 || mask->rank > 4)
         return kelp_ops_bad_shapes(args, mask, NULL, "the mask must have rank 1 to 4");
     out->keys = mask->shape[mask->rank - 1];
-    if (out->keys == 1 && s->keys > 1 && kelp_node_attr_i64(args->node, "uneven_mask", 0) != 0)
+    if (out->keys == 1 && s->keys > 1 &&
+        strcmp(kelp_node_op_type(args->node), "AttentionHeads") == 0)
         return NULL; /* a sum's operand that was spread: the same for all keys changes no share */
     for (int32_t i = mask->rank - 2, at = 2; i >= 0; i--, at--) {
         if (mask->shape[i] != 1 && mask->shape[i] != extents[at])
