@@ -105,7 +105,9 @@ class Runner:
                                    timeout=seconds * 20 * len(cases) + 60, stdin=subprocess.DEVNULL)
         self.said = ended.stderr.decode(errors="replace")
         found = {}
-        for line in ended.stdout.decode(errors="replace").splitlines():
+        for line in ended.stdout.decode(errors="replace").split("\n"):
+            if "\t" not in line:
+                continue
             outcome, name, words = (line.split("\t") + ["", ""])[:3]
             if outcome == "leaked" and name == "(some case)":
                 name, words = "leak", self.said[-3000:]
