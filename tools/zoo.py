@@ -61,14 +61,17 @@ MEASURED = tuple(kind for name in NAMES for kind in ((f"{name}:prefill", f"{name
 # How far answers may lie from ONNX Runtime's: (relative, absolute). Where integers are rounded on the way, one step more or less
 # moves an answer.
 TOLERANCES = {"smart_turn": (2e-2, 2e-2), "minilm_int8": (1e-2, 1e-3), "basic_pitch": (1e-3, 1e-4), "ocr_det": (1e-3, 1e-4),
-              "captcha": (1e-3, 2e-4), "captcha_int8": (2e-2, 0.3), "captcha_det": (1e-3, 1e-4), "piper_joe": (1e-3, 3e-4),
+              "captcha": (1e-3, 2e-4), "captcha_int8": (2e-2, 2.5), "captcha_det": (1e-3, 1e-4), "piper_joe": (1e-3, 3e-4),
               "voicefilter": (1e-2, 5e-3), "minilm": (1e-3, 5e-5), **{name: (1e-3, 1e-3) for name in GENERATIVE}}
 # Sound whose phases hang on the last bit of what went before: its spectrum is compared (tests/zoo).
 BY_SPECTRUM = ("kokoro",)
+# Logits, each layer of which is quantised by the largest value before it: ONNX Runtime's own move by 2.3 of 19 when the picture moves by a
+# hundred thousandth. What they read is compared, and how far they lie apart on the whole (tests/zoo).
+BY_READING = ("captcha_int8",)
 TOLERANCE = (1e-3, 2e-5)
 # The same where products round to bfloat16. Through ocr_rec, 60 layers and a softmax over 6,625 letters, a step of 8 bits moves a letter that
 # is in doubt by a tenth; what the captchas give are logits.
-TOLERANCES_BF16 = {"ocr_rec": (2e-1, 5e-2), "captcha": (5e-2, 2e-1), "captcha_int8": (2e-1, 2.0)}
+TOLERANCES_BF16 = {"ocr_rec": (2e-1, 5e-2), "captcha": (5e-2, 2e-1)}
 # How long its speech becomes hangs on rounding: there is nothing to compare element by element.
 NOT_IN_BF16 = ("piper_joe", *BY_SPECTRUM, *GENERATIVE)
 TOLERANCE_BF16 = (5e-2, 2e-2)
