@@ -21,7 +21,22 @@ static bool is_marked(const kelp_network *network, const char *name) {
     return false;
 }
 
-/* Constants of the main block that have a name, the only one of that name. */
+/* Constants of the main block that have a name, the first of that name. */
+static kelp_status *list_named(const kelp_network *network, const kelp_block *main, bool all,
+                               kelp_map *seen, const char **names, size_t *inout_count) {
+    for (size_t i = 0; i < main->value_count; i++) {
+        kelp_value *value = main->values[i];
+        bool named = value->constant != NULL && value->use_count > 0 && value->name[0] != '\0' &&
+                     value->constant->dtype != KELP_STRING && value->producer == NULL;
+        kelp_str name = kelp_str_from(value->name);
+        if (!named || kelp_map_find(seen, name, NULL) || !(all || is_marked(network, value->name)))
+            continue;
+        KELP_TRY(kelp_map_put(seen, name, value));
+        names[(*inout_count)++] = value->name;
+    }
+    return NULL;
+}
+
 static kelp_status *list_refittable(const kelp_network *network, const kelp_graph *graph,
                                     uint32_t flags, kelp_arena *arena, kelp_plan_contents *out) {
     const kelp_block *main = graph->main;
@@ -29,13 +44,11 @@ static kelp_status *list_refittable(const kelp_network *network, const kelp_grap
     const char **names = KELP_ARENA_ARRAY(arena, main->value_count + 1, const char *);
     if (names == NULL)
         return kelp_status_oom();
-    for (size_t i = 0; i < main->value_count; i++) {
-        const kelp_value *value = main->values[i];
-        bool named = value->constant != NULL && value->use_count > 0 && value->name[0] != '\0' &&
-                     value->constant->dtype != KELP_STRING && value->producer == NULL;
-        if (named && (all || is_marked(network, value->name)))
-            names[out->refittable_count++] = value->name;
-    }
+    kelp_map seen;
+    kelp_map_init(&seen, graph->allocator);
+    kelp_status *status = list_named(network, main, all, &seen, names, &out->refittable_count);
+    kelp_map_deinit(&seen);
+    KELP_TRY(status);
     for (size_t i = 0; i < network->refittable_count; i++) {
         bool found = false;
         for (size_t k = 0; !found && k < out->refittable_count; k++)

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/json.h"
+#include "base/map.h"
 #include "engine/plan_file.h"
 
 #include <string.h>
@@ -38,29 +39,42 @@ static kelp_status *read_profile(kelp_engine *engine, const kelp_json *json, con
     return NULL;
 }
 
+/* Each counts once: what was stripped is compared with what they bring. */
+static kelp_status *read_names(kelp_engine *engine, const kelp_json *names, const char *label,
+                               kelp_map *seen) {
+    size_t count = names != NULL ? names->count : 0;
+    engine->refittable = KELP_ARENA_ARRAY(&engine->arena, count + 1, const char *);
+    if (engine->refittable == NULL)
+        return kelp_status_oom();
+    for (const kelp_json *item = count > 0 ? names->child : NULL; item != NULL; item = item->next) {
+        char *name = kelp_arena_strndup(&engine->arena, item->string.data, item->string.length);
+        if (name == NULL)
+            return kelp_status_oom();
+        if (kelp_map_find(seen, kelp_str_from(name), NULL))
+            PLAN_FAIL(KELP_INVALID_ARGUMENT, "%s: 'refittable' has the name '%s' twice", label,
+                      name);
+        KELP_TRY(kelp_map_put(seen, kelp_str_from(name), name));
+        engine->refittable[engine->refittable_count++] = name;
+    }
+    return NULL;
+}
+
 static kelp_status *read_lists(kelp_engine *engine, const kelp_json *info, const char *label) {
     const kelp_json *profiles = kelp_json_get(info, "profiles");
-    const kelp_json *names = kelp_json_get(info, "refittable");
     size_t count = profiles != NULL ? profiles->count : 0;
-    size_t name_count = names != NULL ? names->count : 0;
+    kelp_map seen;
     engine->profiles = KELP_ARENA_ARRAY(&engine->arena, count + 1, kelp_engine_profile);
-    engine->refittable = KELP_ARENA_ARRAY(&engine->arena, name_count + 1, const char *);
-    if (engine->profiles == NULL || engine->refittable == NULL)
+    if (engine->profiles == NULL)
         return kelp_status_oom();
     for (const kelp_json *item = count > 0 ? profiles->child : NULL; item != NULL;
          item = item->next) {
         KELP_TRY(read_profile(engine, item, label, &engine->profiles[engine->profile_count]));
         engine->profile_count++;
     }
-    for (const kelp_json *item = name_count > 0 ? names->child : NULL; item != NULL;
-         item = item->next) {
-        const char *name =
-            kelp_arena_strndup(&engine->arena, item->string.data, item->string.length);
-        if (name == NULL)
-            return kelp_status_oom();
-        engine->refittable[engine->refittable_count++] = name;
-    }
-    return NULL;
+    kelp_map_init(&seen, engine->allocator);
+    kelp_status *status = read_names(engine, kelp_json_get(info, "refittable"), label, &seen);
+    kelp_map_deinit(&seen);
+    return status;
 }
 
 static bool is_true(const kelp_json *info, const char *key) {

@@ -116,6 +116,15 @@ static bool is_weight(kelp_dtype dtype) {
            dtype != KELP_BOOL;
 }
 
+/* A refit brings the first of a name. */
+static bool is_second_of_name(const kelp_block *block, size_t index) {
+    for (size_t i = 0; i < index; i++)
+        if (block->values[i]->constant != NULL &&
+            strcmp(block->values[i]->name, block->values[index]->name) == 0)
+            return true;
+    return false;
+}
+
 static bool is_stripped(const readers *r, const kelp_tensor *tensor) {
     const kelp_block *main = r->contents->graph->main;
     if (!is_weight(tensor->dtype))
@@ -123,7 +132,8 @@ static bool is_stripped(const readers *r, const kelp_tensor *tensor) {
     for (size_t i = 0; i < main->value_count; i++)
         for (size_t k = 0; main->values[i]->constant == tensor && k < r->contents->refittable_count;
              k++)
-            if (strcmp(main->values[i]->name, r->contents->refittable[k]) == 0)
+            if (strcmp(main->values[i]->name, r->contents->refittable[k]) == 0 &&
+                !is_second_of_name(main, i))
                 return true;
     return false;
 }
@@ -163,18 +173,27 @@ static void put_block(const kelp_buf *table, kelp_buf *packed, kelp_pack_entry *
     kelp_buf_append(packed, data, entry->length);
 }
 
-/* Blocks of constants that lie in the model itself are small, and made anew. */
+/* The first of the constants that a block was made of; NULL: of none. */
+static const kelp_tensor *first_constant(const kelp_pack_record *record) {
+    const kelp_node *node = record->site.node;
+    size_t first = record->inputs != 0 ? (size_t)__builtin_ctz(record->inputs) : SIZE_MAX;
+    const kelp_value *value = first < node->input_count ? node->inputs[first] : NULL;
+    return value != NULL ? value->constant : NULL;
+}
+
+/* Blocks of constants that lie in the model itself are small, and made anew, as are those that
+ * readers could not find again by a constant. */
 static kelp_status *write_packs(const readers *r, const kelp_graph_parts *parts, kelp_buf *table,
                                 kelp_buf *packed) {
     for (size_t i = 0; i < r->record_count; i++) {
         const kelp_pack_record *record = r->records[i];
-        size_t first = (size_t)__builtin_ctz(record->inputs), offset = 0;
+        const kelp_tensor *tensor = first_constant(record);
+        size_t offset = 0;
         kelp_graph_part part = KELP_PART_WEIGHTS;
         kelp_pack_entry entry = {
             .node = record->site.index, .inputs = record->inputs, .length = record->size_bytes};
-        if (record->site.index == UINT32_MAX || first >= record->site.node->input_count ||
-            !kelp_graph_parts_find(parts, record->site.node->inputs[first]->constant, &part,
-                                   &offset))
+        if (record->site.index == UINT32_MAX || tensor == NULL ||
+            !kelp_graph_parts_find(parts, tensor, &part, &offset))
             continue;
         entry.place = offset | (part == KELP_PART_ORIGINALS ? KELP_PACK_ORIGINAL : 0);
         memcpy(entry.layout, record->layout, sizeof entry.layout);

@@ -94,8 +94,9 @@ static void put_external(kelp_buf *out, const char *key, const char *value, kelp
 
 /* Bodies share constants with what is around them, and models that are saved together theirs. */
 typedef struct place {
-    const void *data; /* these two are the key */
+    const void *data; /* these three are the key */
     size_t bytes;
+    size_t is_stripped; /* 0 or 1: of tied weights only some may be stripped; no padding in a key */
     kelp_graph_part part;
     size_t offset;
 } place;
@@ -116,14 +117,21 @@ void kelp_graph_parts_deinit(kelp_graph_parts *parts) {
     kelp_arena_deinit(&parts->arena);
 }
 
-static const place *find_place(const kelp_graph_parts *parts, const kelp_tensor *tensor) {
-    place key = {.data = tensor->data, .bytes = kelp_tensor_bytes(tensor)};
+static kelp_graph_part choose_part(const kelp_graph_parts *parts, const kelp_tensor *tensor) {
+    return parts->choose != NULL ? parts->choose(parts->userp, tensor) : KELP_PART_WEIGHTS;
+}
+
+static const place *find_place(const kelp_graph_parts *parts, const kelp_tensor *tensor,
+                               kelp_graph_part chosen) {
+    place key = {.data = tensor->data,
+                 .bytes = kelp_tensor_bytes(tensor),
+                 .is_stripped = chosen == KELP_PART_STRIPPED};
     return kelp_map_get(&parts->places, (kelp_str){(const char *)&key, KEY_BYTES});
 }
 
 bool kelp_graph_parts_find(const kelp_graph_parts *parts, const kelp_tensor *tensor,
                            kelp_graph_part *out_part, size_t *out_offset) {
-    const place *found = find_place(parts, tensor);
+    const place *found = find_place(parts, tensor, choose_part(parts, tensor));
     if (found == NULL)
         return false;
     *out_part = found->part;
@@ -132,18 +140,19 @@ bool kelp_graph_parts_find(const kelp_graph_parts *parts, const kelp_tensor *ten
 }
 
 static kelp_status *place_bytes(kelp_graph_parts *parts, const kelp_tensor *tensor, size_t bytes,
-                                const place **out) {
+                                kelp_graph_part part, const place **out) {
     static const char zeros[64];
-    *out = find_place(parts, tensor);
+    *out = find_place(parts, tensor, part);
     if (*out != NULL)
         return NULL;
-    kelp_graph_part part =
-        parts->choose != NULL ? parts->choose(parts->userp, tensor) : KELP_PART_WEIGHTS;
     kelp_buf *buf = &parts->bytes[part];
     place *made = kelp_arena_alloc(&parts->arena, sizeof *made, sizeof(void *));
     if (made == NULL)
         return kelp_status_oom();
-    *made = (place){.data = tensor->data, .bytes = bytes, .part = part};
+    *made = (place){.data = tensor->data,
+                    .bytes = bytes,
+                    .is_stripped = part == KELP_PART_STRIPPED,
+                    .part = part};
     if (part == KELP_PART_STRIPPED) {
         made->offset = parts->stripped_bytes;
         if (!kelp_size_add(made->offset, bytes, &parts->stripped_bytes) ||
@@ -165,13 +174,13 @@ static kelp_status *save_bytes(saver *s, const kelp_tensor *tensor, kelp_buf *ou
     const place *at = NULL;
     kelp_buf entry;
     char number[32];
-    bool strips = s->parts != NULL && bytes > 0 && s->parts->choose != NULL &&
-                  s->parts->choose(s->parts->userp, tensor) == KELP_PART_STRIPPED;
-    if (s->parts == NULL || (bytes < 64 && !strips)) {
+    kelp_graph_part part =
+        s->parts != NULL && bytes > 0 ? choose_part(s->parts, tensor) : KELP_PART_WEIGHTS;
+    if (s->parts == NULL || (bytes < 64 && part != KELP_PART_STRIPPED)) {
         kelp_wire_put_bytes(out, 9, tensor->data, bytes);
         return NULL;
     }
-    KELP_TRY(place_bytes(s->parts, tensor, bytes, &at));
+    KELP_TRY(place_bytes(s->parts, tensor, bytes, part, &at));
     kelp_buf_init(&entry, s->allocator);
     kelp_wire_put_i64(out, 14, 1);
     put_external(out, "location", locations[at->part], &entry);

@@ -25,7 +25,8 @@ typedef enum kelp_graph_part {
 typedef struct kelp_graph_parts {
     kelp_buf bytes[KELP_PART_COUNT]; /* STRIPPED stays empty */
     size_t stripped_bytes;
-    /* Where a tensor goes that is not there yet; NULL: to the weights. */
+    /* Where a tensor goes; one whose bytes are there already stays with them, but that stripped
+     * ones are kept apart from the rest. NULL: to the weights. */
     kelp_graph_part (*choose)(void *userp, const kelp_tensor *tensor);
     void *userp;
     kelp_map places; /* a tensor's bytes -> where they are */

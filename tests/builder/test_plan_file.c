@@ -3,6 +3,9 @@
  * Altered ones are refused when they are used, those for another machine are packed anew; answers
  * are the same bits whichever way. */
 #include "builder/support.h"
+
+#include "base/alloc.h"
+#include "builder/network.h"
 #include "engine/plan_file.h"
 #include "ops/ops.h"
 #include "support/failing_allocator.h"
@@ -360,6 +363,114 @@ static void marked_weights_alone_are_stripped(void **state) {
     bench_close(&b);
 }
 
+/* x [2,40] · first · second, both of the same bytes. */
+static kelp_status *add_tied(kelp_network *network, const char *first, const char *second) {
+    kelp_net_tensor *x = NULL;
+    kelp_layer *w = NULL, *layer = NULL;
+    const char *names[] = {first, second};
+    KELP_TRY(kelp_network_add_input(network, "x", KELP_F32, dims(2, 2, WIDTH), &x));
+    for (int i = 0; i < 2; i++) {
+        KELP_TRY(kelp_network_add_constant(
+            network, dims(2, WIDTH, WIDTH),
+            (kelp_weights){KELP_F32, kernel, (int64_t)WIDTH * WIDTH, names[i]}, &w));
+        KELP_TRY(kelp_network_add_matrix_multiply(network, x, KELP_MATRIX_NONE, out_of(w),
+                                                  KELP_MATRIX_NONE, &layer));
+        x = out_of(layer);
+    }
+    return kelp_network_mark_output(network, x);
+}
+
+static void run_tied(const char *first, const char *second, uint32_t flags, float *out) {
+    bench b;
+    float x[2 * WIDTH];
+    kelp_blob *blob = NULL;
+    const kelp_weights given = {KELP_F32, filters, (int64_t)WIDTH * WIDTH, "a"};
+    fill(x, 2 * WIDTH, 6);
+    bench_open(&b);
+    check_ok(add_tied(b.network, first, second));
+    check_ok(kelp_network_mark_refittable(b.network, "a"));
+    check_ok(kelp_builder_config_set_flags(b.config, flags | KELP_BUILD_REFIT_INDIVIDUAL));
+    check_ok(kelp_builder_build(b.builder, b.network, b.config, &blob));
+    check_ok(kelp_engine_load(b.runtime, kelp_blob_data(blob), kelp_blob_size(blob), "tied",
+                              free_plan, blob, &b.engine));
+    assert_int_equal(kelp_engine_refittable_count(b.engine), 1);
+    check_ok(kelp_engine_refit(b.engine, &given, 1));
+    check_ok(kelp_context_create(b.engine, &b.context));
+    bind(b.context, 0, KELP_F32, dims(2, 2, WIDTH), x);
+    check_ok(kelp_context_invoke(b.context));
+    memcpy(out, kelp_context_output(b.context, 0)->data, sizeof x);
+    bench_close(&b);
+}
+
+/* The unmarked one of two that share their bytes stays in the plan; of two of a name, the second.
+ */
+static void tied_weights_are_stripped_one_by_one(void **state) {
+    static const char *const names[][2] = {{"a", "b"}, {"b", "a"}, {"a", "a"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        float expected[2 * WIDTH], found[2 * WIDTH], all = 0;
+        run_tied(names[i][0], names[i][1], 0, expected);
+        run_tied(names[i][0], names[i][1], KELP_BUILD_STRIP_WEIGHTS, found);
+        assert_memory_equal(found, expected, sizeof found);
+        for (size_t k = 0; k < 2 * WIDTH; k++)
+            all += found[k] * found[k];
+        assert_true(all > 0);
+    }
+}
+
+static void a_name_that_is_listed_twice_is_refused(void **state) {
+    bench b;
+    plan p = build(&b, KELP_BUILD_STRIP_WEIGHTS);
+    (void)state;
+    const kelp_plan_section info = section(&p, KELP_SECTION_INFO);
+    char *name = memmem(p.data + info.offset, info.length, "\"shift\"", 7);
+    assert_non_null(name);
+    memcpy(name, "\"table\"", 7);
+    kelp_plan_file_seal(p.data, p.size);
+    expect_failure(load(&b, &p, &b.engine), KELP_INVALID_ARGUMENT,
+                   "'refittable' has the name 'table' twice");
+    drop(&b, &p);
+}
+
+/* ---- kernels of others ---- */
+static void blocks_of_no_constant_are_left_out(void **state) {
+    bench b;
+    kelp_graph *graph = NULL;
+    kelp_engine *engine = NULL, *loaded = NULL;
+    kelp_engine_origin origin = {.prepared = false};
+    kelp_engine_options options = {.struct_size = sizeof options};
+    const uint32_t inputs[] = {0, 1u << 0, 1u << 31}; /* none, x, one that is not there */
+    kelp_op_packed packed[3];
+    kelp_allocator allocator;
+    char *data = NULL;
+    size_t size_bytes = 0;
+    (void)state;
+    bench_open(&b);
+    allocator = kelp_runtime_allocator(b.runtime);
+    check_ok(add_tied(b.network, "a", "b"));
+    check_ok(kelp_network_lower(b.network, &graph));
+    check_ok(kelp_engine_packs_create(allocator, true, NULL, &origin.take_packs));
+    check_ok(kelp_engine_make(b.runtime, graph, &options, &origin, &engine));
+    const kelp_engine_node *node = &engine->program->nodes[0];
+    const kelp_op_pack_site site = {&engine->packs->packs, node->node, node->index};
+    for (int i = 0; i < 3; i++) {
+        const kelp_op_packing packing = {.layout = "x/1", .size_bytes = 64, .inputs = inputs[i]};
+        void *room = NULL;
+        check_ok(kelp_op_pack(&site, allocator, &packing, &packed[i], &room));
+    }
+    const kelp_plan_contents contents = {
+        .name = "n", .graph = engine->graph, .engine = engine, .prepared = true};
+    check_ok(kelp_plan_file_write(&contents, allocator, &data, &size_bytes));
+    check_ok(kelp_engine_load(b.runtime, data, size_bytes, "p", NULL, NULL, &loaded));
+    kelp_engine_release(loaded);
+    kelp_free_aligned(allocator, data, size_bytes, KELP_PLAN_ALIGNMENT);
+    for (int i = 0; i < 3; i++)
+        kelp_op_unpack(&packed[i], allocator);
+    kelp_engine_release(engine);
+    kelp_graph_release(graph);
+    bench_close(&b);
+}
+
 /* ---- several ---- */
 typedef struct user {
     kelp_engine *engine;
@@ -510,6 +621,9 @@ int main(void) {
         cmocka_unit_test(a_refit_packs_anew),
         cmocka_unit_test(a_stripped_plan_waits_for_its_weights),
         cmocka_unit_test(marked_weights_alone_are_stripped),
+        cmocka_unit_test(tied_weights_are_stripped_one_by_one),
+        cmocka_unit_test(a_name_that_is_listed_twice_is_refused),
+        cmocka_unit_test(blocks_of_no_constant_are_left_out),
         cmocka_unit_test(contexts_share_packed_weights),
         cmocka_unit_test(engines_of_one_file_share_its_pages),
         cmocka_unit_test(every_allocation_may_fail),
