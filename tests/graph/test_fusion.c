@@ -177,13 +177,18 @@ static kelp_value *mean(model *m, kelp_value *x, int64_t axis) {
     return y;
 }
 
-static void normalize(int64_t axis, const char *wanted) {
+/* Numbers of rank 0, but where more is said; `square` by Pow when it is. */
+static void normalize(int64_t axis, int32_t epsilon_rank, int32_t exponent_rank,
+                      const char *wanted) {
     model m = make();
     kelp_value *x = value(&m, KELP_F32, 2);
     x->shape[1] = 6;
     kelp_value *d = node(&m, "Sub", KELP_F32, 2, x, mean(&m, x, axis));
-    kelp_value *y = mean(&m, node(&m, "Mul", KELP_F32, 2, d, d), -1);
-    y = node(&m, "Add", KELP_F32, 2, y, floats(&m, 1e-5f, 0, 0, 0, 0));
+    kelp_value *y = exponent_rank > 0 ? node(&m, "Pow", KELP_F32, exponent_rank, d,
+                                             floats(&m, 2.0f, exponent_rank, 1, 1, 1))
+                                      : node(&m, "Mul", KELP_F32, 2, d, d);
+    y = mean(&m, y, -1);
+    y = node(&m, "Add", KELP_F32, 2, y, floats(&m, 1e-5f, epsilon_rank, 1, 1, 1));
     y = node(&m, "Div", KELP_F32, 2, d, node(&m, "Sqrt", KELP_F32, 2, y, NULL));
     y = node(&m, "Mul", KELP_F32, 2, floats(&m, 2.0f, 1, 6, 0, 0), y);
     set_output(&m, node(&m, "Add", KELP_F32, 2, y, floats(&m, 1.0f, 1, 6, 0, 0)));
@@ -193,8 +198,12 @@ static void normalize(int64_t axis, const char *wanted) {
 
 static void layer_normalization_is_one_node(void **state) {
     (void)state;
-    normalize(-1, "LayerNormalization");
-    normalize(0, "ReduceMean Sub Mul ReduceMean Add Sqrt Div Mul Add");
+    normalize(-1, 0, 0, "LayerNormalization");
+    normalize(-1, 2, 2, "LayerNormalization");
+    normalize(0, 0, 0, "ReduceMean Sub Mul ReduceMean Add Sqrt Div Mul Add");
+    /* numbers that raise the rank of the result */
+    normalize(-1, 3, 0, "ReduceMean Sub Mul ReduceMean Add Sqrt Div Mul Add");
+    normalize(-1, 0, 3, "ReduceMean Sub Pow ReduceMean Add Sqrt Div Mul Add");
 }
 
 static void products_with_one_go(void **state) {

@@ -26,12 +26,20 @@ static kelp_value *match_mean(const kelp_value *value) {
     return axis == -1 || axis == mean->inputs[0]->rank - 1 ? mean->inputs[0] : NULL;
 }
 
+/* One of a higher rank than what it is joined to would raise the rank of the result. */
+static bool match_number(const kelp_value *value, int32_t most_rank, double *out) {
+    return kelp_match_scalar(value, out) && value->constant->rank <= most_rank;
+}
+
 static bool is_square_of(const kelp_value *value, const kelp_value *d) {
+    double exponent = 0;
     const kelp_node *mul = kelp_match_producer(value, "", "Mul");
     const kelp_node *power = kelp_match_producer(value, "", "Pow");
     if (mul != NULL)
         return mul->inputs[0] == d && mul->inputs[1] == d;
-    return power != NULL && power->inputs[0] == d && kelp_match_scalar_near(power->inputs[1], 2.0);
+    return power != NULL && power->inputs[0] == d &&
+           match_number(power->inputs[1], d->rank, &exponent) &&
+           kelp_match_scalar_near(power->inputs[1], 2.0);
 }
 
 /* d / sqrt(mean(d * d) + epsilon): gives d. */
@@ -41,7 +49,7 @@ static kelp_value *match_quotient(const kelp_node *div, double *out_epsilon) {
     const kelp_node *add = root != NULL ? kelp_match_producer(root->inputs[0], "", "Add") : NULL;
     for (int k = 0; add != NULL && k < 2; k++) {
         const kelp_value *square = match_mean(add->inputs[1 - k]);
-        if (kelp_match_scalar(add->inputs[k], out_epsilon) && square != NULL &&
+        if (d != NULL && match_number(add->inputs[k], d->rank, out_epsilon) && square != NULL &&
             is_square_of(square, d))
             return d;
     }
