@@ -117,37 +117,91 @@ void trt_context_free(void *userp) {
     kelp_free(e->allocator, r, sizeof *r);
 }
 
-static trt_context *make_context(const trt_running *r) {
-    const trt_loaded *e = r->engine;
+/* The configuration is the engine's, and says for whose contexts it is only until the next one. */
+static kelp_status *make_context(const trt_running *r, trt_context **out) {
+    trt_loaded *e = r->engine;
     trt_execution_context_allocation_strategy strategy =
         r->workspace != NULL ? TRT_EXECUTION_CONTEXT_ALLOCATION_STRATEGY_USER_MANAGED
                              : TRT_EXECUTION_CONTEXT_ALLOCATION_STRATEGY_STATIC;
-    if (e->config == NULL)
-        return trt_engine_create_execution_context(e->m, e->engine, strategy);
-    trt_runtime_config_set_execution_context_allocation_strategy(e->m, e->config, strategy);
-    return trt_engine_create_execution_context_with_runtime_config(e->m, e->engine, e->config);
+    kelp_status *status = NULL;
+    pthread_mutex_lock(&e->lock);
+    trt_log_clear(e->log);
+    if (e->config == NULL) {
+        *out = trt_engine_create_execution_context(e->m, e->engine, strategy);
+    } else {
+        trt_runtime_config_set_execution_context_allocation_strategy(e->m, e->config, strategy);
+        *out = trt_engine_create_execution_context_with_runtime_config(e->m, e->engine, e->config);
+    }
+    if (*out == NULL)
+        status =
+            trt_log_failure(e->log, KELP_RESOURCE_EXHAUSTED, "TensorRT: cannot make a context");
+    pthread_mutex_unlock(&e->lock);
+    return status;
 }
 
-kelp_status *trt_context_open(trt_running *r) {
+static kelp_status *choose_profile(const trt_running *r, trt_context *context, size_t profile) {
+    trt_log_clear(r->log);
+    if (!trt_context_set_optimization_profile_async(r->engine->m, context, (int32_t)profile,
+                                                    r->stream))
+        return trt_log_failure(r->log, KELP_INVALID_ARGUMENT, "TensorRT: profile %zu is refused",
+                               profile);
+    return NULL;
+}
+
+/* Tells TensorRT what an input is. */
+static kelp_status *tell_input(const trt_running *r, trt_context *context, size_t index,
+                               const kelp_tensor *tensor) {
     const trt_loaded *e = r->engine;
-    trt_log_clear(e->log);
-    trt_context *made = make_context(r);
-    if (made == NULL)
-        return trt_log_failure(e->log, KELP_RESOURCE_EXHAUSTED, "TensorRT: cannot make a context");
-    trt_destroy(r->context);
-    r->context = made;
-    trt_context_set_error_recorder(e->m, r->context, trt_log_recorder(r->log));
+    const char *name = trt_input_name(r, index);
+    trt_dims dims;
+    KELP_TRY(trt_dims_from((size_t)tensor->rank, tensor->shape, &dims));
+    trt_log_clear(r->log);
+    if (!trt_context_set_input_shape(e->m, context, name, &dims)) {
+        char shape[160];
+        trt_dims_format(&dims, shape, sizeof shape);
+        return trt_log_failure(r->log, KELP_INVALID_ARGUMENT,
+                               "TensorRT: the shape %s of input '%s' is refused", shape, name);
+    }
+    if (!r->inputs[index].on_host)
+        return NULL;
+    return trt_check(r->log, trt_context_set_tensor_address(e->m, context, name, tensor->data),
+                     "binding an input");
+}
+
+/* All that was bound and chosen; nothing of `r` changes. */
+static kelp_status *equip_context(trt_running *r, trt_context *context) {
+    const trt_loaded *e = r->engine;
+    trt_context_set_error_recorder(e->m, context, trt_log_recorder(r->log));
     if (r->workspace != NULL)
-        trt_context_set_device_memory_v2(e->m, r->context, r->workspace,
-                                         (int64_t)r->workspace_bytes);
-    trt_context_set_profiler(e->m, r->context, r->told != NULL ? TRT_LAYER_TIMES(&r->times) : NULL);
+        trt_context_set_device_memory_v2(e->m, context, r->workspace, (int64_t)r->workspace_bytes);
+    trt_context_set_profiler(e->m, context, r->told != NULL ? TRT_LAYER_TIMES(&r->times) : NULL);
     for (size_t i = 0; i < e->output_count; i++)
         KELP_TRY(
             trt_check(r->log,
-                      trt_context_set_output_allocator(e->m, r->context, trt_output_name(r, i),
+                      trt_context_set_output_allocator(e->m, context, trt_output_name(r, i),
                                                        TRT_OUTPUT_MEMORY(&r->outputs[i].memory)),
                       "taking an allocator of outputs"));
-    return r->has_profile ? trt_context_profile(r, r->profile) : NULL;
+    if (r->has_profile)
+        KELP_TRY(choose_profile(r, context, r->profile));
+    for (size_t i = 0; i < e->input_count; i++)
+        if (r->inputs[i].is_bound)
+            KELP_TRY(tell_input(r, context, i, &r->inputs[i].tensor));
+    return kelp_cuda_stream_wait(e->cuda, r->stream);
+}
+
+/* The one before stays, with what it was told, until the new one is complete. */
+kelp_status *trt_context_open(trt_running *r) {
+    trt_context *made = NULL;
+    KELP_TRY(make_context(r, &made));
+    kelp_status *status = equip_context(r, made);
+    if (status != NULL) {
+        kelp_status_free(kelp_cuda_stream_wait(r->engine->cuda, r->stream)); /* for its profile */
+        trt_destroy(made);
+        return status;
+    }
+    trt_destroy(r->context);
+    r->context = made;
+    return NULL;
 }
 
 static kelp_status *fill_context(trt_running *r) {
@@ -195,10 +249,7 @@ kelp_status *trt_context_profile(void *context, size_t profile) {
     KELP_TRY(kelp_cuda_use(e->cuda, e->device));
     if (profile > INT32_MAX)
         return KELP_ERROR(KELP_OUT_OF_RANGE, "there is no profile %zu", profile);
-    trt_log_clear(r->log);
-    if (!trt_context_set_optimization_profile_async(e->m, r->context, (int32_t)profile, r->stream))
-        return trt_log_failure(r->log, KELP_INVALID_ARGUMENT, "TensorRT: profile %zu is refused",
-                               profile);
+    KELP_TRY(choose_profile(r, r->context, profile));
     r->profile = profile;
     r->has_profile = true;
     r->stamp++;
@@ -221,7 +272,6 @@ kelp_status *trt_context_bind_input(void *context, size_t index, const kelp_tens
     const trt_loaded *e = r->engine;
     trt_input_slot *slot = &r->inputs[index];
     const char *name = trt_input_name(r, index);
-    trt_dims dims;
     bool in_host = tensor->device.device_type == kDLCPU;
     KELP_TRY(kelp_cuda_use(e->cuda, e->device));
     if (!kelp_tensor_is_compact(tensor) ||
@@ -233,18 +283,7 @@ kelp_status *trt_context_bind_input(void *context, size_t index, const kelp_tens
                           "input '%s' must be in host memory%s: found device %d of type %d", name,
                           slot->on_host ? "" : ", or on the engine's device",
                           (int)tensor->device.device_id, (int)tensor->device.device_type);
-    KELP_TRY(trt_dims_from((size_t)tensor->rank, tensor->shape, &dims));
-    trt_log_clear(r->log);
-    if (!trt_context_set_input_shape(e->m, r->context, name, &dims)) {
-        char shape[160];
-        trt_dims_format(&dims, shape, sizeof shape);
-        return trt_log_failure(r->log, KELP_INVALID_ARGUMENT,
-                               "TensorRT: the shape %s of input '%s' is refused", shape, name);
-    }
-    if (slot->on_host)
-        KELP_TRY(trt_check(r->log,
-                           trt_context_set_tensor_address(e->m, r->context, name, tensor->data),
-                           "binding an input"));
+    KELP_TRY(tell_input(r, r->context, index, tensor));
     slot->tensor = *tensor;
     slot->is_bound = true;
     r->stamp++;

@@ -49,11 +49,6 @@ kelp_status *trt_context_memory(void *context, void *data, size_t size_bytes) {
         return status;
     }
     r->stamp++;
-    for (size_t i = 0; i < e->input_count; i++)
-        if (r->inputs[i].is_bound) {
-            kelp_tensor tensor = r->inputs[i].tensor;
-            KELP_TRY(trt_context_bind_input(r, i, &tensor));
-        }
     return NULL;
 }
 

@@ -13,12 +13,14 @@ static void destroy(void *userp) {
     trt_loaded *loaded = userp;
     if (loaded->cuda != NULL)
         kelp_status_free(kelp_cuda_use(loaded->cuda, loaded->device));
+    trt_destroy(loaded->refitter); /* made from the engine and the log */
     trt_destroy(loaded->config);
     trt_destroy(loaded->cache);
     trt_destroy(loaded->engine);
     trt_destroy(loaded->runtime);
     kelp_cuda_destroy(loaded->cuda);
     trt_log_destroy(loaded->log);
+    pthread_mutex_destroy(&loaded->lock);
     kelp_free(loaded->allocator, loaded->inputs, loaded->input_count * sizeof *loaded->inputs);
     kelp_free(loaded->allocator, loaded->outputs, loaded->output_count * sizeof *loaded->outputs);
     kelp_free(loaded->allocator, loaded, sizeof *loaded);
@@ -135,10 +137,12 @@ static kelp_status *set_runtime_cache(void *userp, const void *data, size_t size
         trt_destroy(cache);
         return status;
     }
+    pthread_mutex_lock(&e->lock);
     trt_destroy(e->config);
     trt_destroy(e->cache);
     e->config = config;
     e->cache = cache;
+    pthread_mutex_unlock(&e->lock);
     return NULL;
 }
 
@@ -279,11 +283,10 @@ static void read_bounds(const trt_loaded *e, size_t profile, size_t input, kelp_
     }
 }
 
-/* The names are the refitter's, which lives until the engine was wrapped. */
+/* The names are the refitter's, which the engine keeps until it was wrapped. */
 typedef struct loaded_parts {
     kelp_shape (*bounds)[3];
     size_t bounds_count;
-    trt_refitter *refitter;
     const char **names;
     size_t name_count;
 } loaded_parts;
@@ -296,21 +299,20 @@ static kelp_status *read_parts(trt_loaded *e, size_t profiles, loaded_parts *par
         read_bounds(e, i / e->input_count, i % e->input_count, parts->bounds[i]);
     if (!trt_engine_is_refittable(e->m, e->engine))
         return NULL;
-    KELP_TRY(trt_create_refitter(e->library, e->log, e->engine, &parts->refitter));
-    int32_t count = trt_refitter_get_all_weights(e->m, parts->refitter, 0, NULL);
+    KELP_TRY(trt_create_refitter(e->library, e->log, e->engine, &e->refitter));
+    int32_t count = trt_refitter_get_all_weights(e->m, e->refitter, 0, NULL);
     if (count <= 0)
         return NULL;
     KELP_TRY(
         kelp_alloc_zero(e->allocator, (size_t)count, sizeof *parts->names, (void **)&parts->names));
     parts->name_count = (size_t)count;
-    (void)trt_refitter_get_all_weights(e->m, parts->refitter, count, parts->names);
+    (void)trt_refitter_get_all_weights(e->m, e->refitter, count, parts->names);
     return NULL;
 }
 
 static void free_parts(kelp_allocator allocator, loaded_parts *parts) {
     kelp_free(allocator, parts->bounds, parts->bounds_count * sizeof *parts->bounds);
     kelp_free(allocator, parts->names, parts->name_count * sizeof *parts->names);
-    trt_destroy(parts->refitter);
 }
 
 static kelp_status *load(kelp_runtime *runtime, const void *data, size_t size_bytes,
@@ -322,6 +324,10 @@ static kelp_status *load(kelp_runtime *runtime, const void *data, size_t size_by
     e->allocator = runtime->allocator;
     e->library = library;
     e->m = library->methods;
+    if (pthread_mutex_init(&e->lock, NULL) != 0) {
+        kelp_free(e->allocator, e, sizeof *e);
+        return kelp_status_oom();
+    }
     loaded_parts found = {0};
     size_t profiles = 0;
     kelp_status *status = open_engine(e, runtime, data, size_bytes);
@@ -349,6 +355,10 @@ static kelp_status *load(kelp_runtime *runtime, const void *data, size_t size_by
                                .refittable_count = found.name_count};
     status = kelp_engine_wrap(runtime, &parts, out);
     free_parts(runtime->allocator, &found);
+    if (status == NULL) { /* else it went with the engine */
+        trt_destroy(e->refitter);
+        e->refitter = NULL;
+    }
     return status;
 }
 

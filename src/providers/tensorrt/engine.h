@@ -8,7 +8,9 @@
 #include <kelp/cuda.h>
 #include <kelp/engine_provider.h>
 
-/* Read only but for refitting, while which no context runs. */
+#include <pthread.h>
+
+/* Read only but for refitting, while which no context runs, and for what `lock` holds. */
 typedef struct trt_loaded {
     kelp_allocator allocator;
     const trt_library *library;
@@ -18,8 +20,10 @@ typedef struct trt_loaded {
     int device; /* all of it is on this one */
     trt_runtime *runtime;
     trt_engine *engine;
+    pthread_mutex_t lock;       /* of config and cache, and of the making of contexts */
     trt_runtime_config *config; /* of contexts, with the cache; NULL until a cache was given */
     trt_runtime_cache *cache;
+    trt_refitter *refitter; /* only while loading: names are its own until they were copied */
     kelp_io_info *inputs, *outputs; /* names are the engine's */
     size_t input_count, output_count;
 } trt_loaded;
