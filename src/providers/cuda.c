@@ -71,6 +71,17 @@ struct kelp_cuda {
 #undef X
 };
 
+/* Failures are told by the driver's own names, not by those of the fields. */
+static const struct {
+#define X(field, symbol, parameters) const char *field;
+    DRIVER(X)
+#undef X
+} symbols = {
+#define X(field, symbol, parameters) .field = symbol,
+    DRIVER(X)
+#undef X
+};
+
 static kelp_status *failed(const kelp_cuda *cuda, int code, const char *call) {
     const char *name = NULL, *words = NULL;
     if (code == 0)
@@ -81,7 +92,8 @@ static kelp_status *failed(const kelp_cuda *cuda, int code, const char *call) {
                       "CUDA: %s failed: %s (%d, %s)", call, words != NULL ? words : "no words",
                       code, name != NULL ? name : "unknown");
 }
-#define CUDA_TRY(cuda, field, ...) KELP_TRY(failed((cuda), (cuda)->field(__VA_ARGS__), #field))
+#define CUDA_TRY(cuda, field, ...) \
+    KELP_TRY(failed((cuda), (cuda)->field(__VA_ARGS__), symbols.field))
 
 static kelp_status *load(kelp_cuda *cuda) {
     static const struct {
@@ -120,13 +132,16 @@ static kelp_status *load(kelp_cuda *cuda) {
 static kelp_status *start(kelp_cuda *cuda) {
     KELP_TRY(load(cuda));
     (void)cuda->driver_version(&cuda->version); /* 0 when it does not know */
+    const char *call = symbols.init;
     int code = cuda->init(0);
-    if (code == 0)
+    if (code == 0) {
+        call = symbols.device_count;
         code = cuda->device_count(&cuda->count);
+    }
     if (code == NO_DEVICE || (code == 0 && cuda->count == 0))
         return KELP_ERROR(KELP_UNAVAILABLE, "NVIDIA's driver (CUDA %d.%d) finds no GPU",
                           cuda->version / 1000, cuda->version % 1000 / 10);
-    return failed(cuda, code, "init");
+    return failed(cuda, code, call);
 }
 
 kelp_status *kelp_cuda_open(kelp_allocator allocator, kelp_cuda **out) {
@@ -191,10 +206,11 @@ static kelp_status *retain_context(kelp_cuda *cuda, int device, void **out) {
     kelp_status *status = NULL;
     pthread_mutex_lock(&cuda->lock);
     if (cuda->contexts[device] == NULL) {
-        int handle = 0, code = cuda->device_get(&handle, device);
-        if (code == 0)
-            code = cuda->context_retain(&cuda->contexts[device], handle);
-        status = failed(cuda, code, "context_retain");
+        int handle = 0;
+        status = failed(cuda, cuda->device_get(&handle, device), symbols.device_get);
+        if (status == NULL)
+            status = failed(cuda, cuda->context_retain(&cuda->contexts[device], handle),
+                            symbols.context_retain);
     }
     *out = cuda->contexts[device];
     pthread_mutex_unlock(&cuda->lock);

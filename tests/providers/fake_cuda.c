@@ -64,6 +64,8 @@ DRIVER(cuDeviceGetAttribute, int *out, int attribute, int device) {
     return device == 40 ? 0 : INVALID_VALUE;
 }
 DRIVER(cuDevicePrimaryCtxRetain, void **out, int device) {
+    if (getenv("FAKE_CUDA_RETAIN") != NULL)
+        return atoi(getenv("FAKE_CUDA_RETAIN"));
     *out = &a_context;
     live++;
     return device == 40 ? 0 : INVALID_VALUE;
@@ -73,6 +75,8 @@ DRIVER(cuDevicePrimaryCtxRelease_v2, int device) {
     return device == 40 ? 0 : INVALID_VALUE;
 }
 DRIVER(cuCtxSetCurrent, void *context) {
+    if (getenv("FAKE_CUDA_SET") != NULL)
+        return atoi(getenv("FAKE_CUDA_SET"));
     return context == &a_context ? 0 : INVALID_VALUE;
 }
 DRIVER(cuMemAlloc_v2, uint64_t *out, size_t size) {

@@ -43,7 +43,7 @@ static void missing_driver_is_told(void **state) {
                    "NVIDIA's driver (CUDA 12.8) finds no GPU");
     setenv("FAKE_CUDA_INIT", "999", 1);
     expect_failure(kelp_cuda_open(kelp_allocator_system(), &cuda), KELP_UNAVAILABLE,
-                   "init failed: something else (999, CUDA_ERROR_OTHER)");
+                   "cuInit failed: something else (999, CUDA_ERROR_OTHER)");
     unsetenv("FAKE_CUDA_INIT");
 }
 
@@ -60,6 +60,12 @@ static void devices_are_described(void **state) {
     expect_failure(kelp_cuda_describe(cuda, 1, &device), KELP_OUT_OF_RANGE,
                    "no GPU 1, only 0 to 0");
     expect_failure(kelp_cuda_use(cuda, -1), KELP_OUT_OF_RANGE, "no GPU -1");
+    setenv("FAKE_CUDA_RETAIN", "999", 1);
+    expect_failure(kelp_cuda_use(cuda, 0), KELP_UNAVAILABLE, "cuDevicePrimaryCtxRetain failed");
+    unsetenv("FAKE_CUDA_RETAIN");
+    setenv("FAKE_CUDA_SET", "999", 1);
+    expect_failure(kelp_cuda_use(cuda, 0), KELP_UNAVAILABLE, "cuCtxSetCurrent failed");
+    unsetenv("FAKE_CUDA_SET");
     check_ok(kelp_cuda_use(cuda, 0));
     check_ok(kelp_cuda_use(cuda, 0)); /* one context */
     assert_int_equal(ask_fake("fake_cuda_live"), 1);
