@@ -79,7 +79,8 @@ typedef struct kelp_compute_metadata {
         output_placements; /* accepted for outputs that the caller places; 0: the host */
 } kelp_compute_metadata;
 
-/* What a model is made of: a file, or bytes that are shared, not copied. */
+/* What a model is made of: a file, or bytes that are shared, not copied. Its user zeroes it: fields
+ * that are left so take the defaults, and it may grow before 1.0. */
 typedef struct kelp_artifact {
     const char *path; /* or NULL */
     const void *data; /* or NULL */

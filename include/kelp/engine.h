@@ -62,10 +62,10 @@ typedef struct kelp_engine kelp_engine;
  * float32 weights, and fused attention, round their operands to bfloat16 (to nearest, ties to even;
  * subnormals become zero), the weights once while the engine is made, which halves their memory;
  * sums, biases and activations stay float32, and so do tensors, but for those that go from one
- * convolution to others alone: they are rounded where they are made. Results then are within about
- * 1 % of float32's, not equal to them. A processor with AVX512_BF16 does it in about half the time;
- * every other one takes the same roundings by a slower way, so that answers differ by the order of
- * sums alone. Models that other providers run are not touched. */
+ * convolution to others alone: they are rounded where they are made. Results then are often within
+ * a few percent of float32's, see docs/performance.md. A processor with AVX512_BF16 does it in
+ * about half the time; every other one takes the same roundings by a slower way, so that answers
+ * differ by the order of sums alone. Models that other providers run are not touched. */
 typedef enum kelp_precision { KELP_PRECISION_F32 = 0, KELP_PRECISION_BF16 = 1 } kelp_precision;
 /* "f32" or "bf16"; false for another name. */
 KELP_API bool kelp_precision_parse(const char *name, kelp_precision *out);
