@@ -240,17 +240,27 @@ void kelp_server_retain(kelp_server *server) {
     atomic_fetch_add_explicit(&server->refs, 1, memory_order_relaxed);
 }
 
-static void free_pools(kelp_stripe *stripe) {
-    while (stripe->requests) {
-        kelp_request *request = stripe->requests;
-        stripe->requests = request->next;
+static void free_requests(kelp_request *request) {
+    while (request) {
+        kelp_request *next = request->next;
         kelp_request_free(request);
+        request = next;
     }
-    while (stripe->responses) {
-        kelp_response *response = stripe->responses;
-        stripe->responses = response->next;
+}
+
+static void free_responses(kelp_response *response) {
+    while (response) {
+        kelp_response *next = response->next;
         kelp_response_free(response);
+        response = next;
     }
+}
+
+static void free_pools(kelp_stripe *stripe) {
+    free_requests(stripe->requests);
+    free_requests(stripe->bare_requests);
+    free_responses(stripe->responses);
+    free_responses(stripe->bare_responses);
     while (stripe->factories) {
         kelp_factory *factory = stripe->factories;
         stripe->factories = factory->next;

@@ -67,10 +67,12 @@ struct kelp_entry {
 
 typedef struct kelp_stripe {
     _Alignas(128) pthread_mutex_t lock;
-    kelp_request *requests;
+    kelp_request *requests; /* with the memory of their last use; taken first */
     kelp_response *responses;
+    kelp_request *bare_requests; /* beyond those, however many */
+    kelp_response *bare_responses;
     kelp_factory *factories;
-    size_t request_count, response_count;
+    size_t request_count, response_count; /* without the bare ones */
 } kelp_stripe;
 
 typedef enum kelp_server_state {

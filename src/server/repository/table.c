@@ -131,6 +131,19 @@ static kelp_status *find_version(const char *name, kelp_entry *entry, int64_t ve
     return NULL;
 }
 
+/* A pooled request, or NULL; the stripe's lock is held. */
+static kelp_request *take_pooled(kelp_stripe *stripe) {
+    bool bare = !stripe->requests;
+    kelp_request **list = bare ? &stripe->bare_requests : &stripe->requests;
+    kelp_request *request = *list;
+    if (!request)
+        return NULL;
+    *list = request->next;
+    if (!bare)
+        stripe->request_count--;
+    return request;
+}
+
 kelp_status *kelp_server_find_model(kelp_server *server, const char *name, int64_t version,
                                     kelp_model **out, kelp_request **out_request) {
     kelp_status *status = NULL;
@@ -145,13 +158,8 @@ kelp_status *kelp_server_find_model(kelp_server *server, const char *name, int64
                             candidates, name);
     else
         status = find_version(name, entry, version, out);
-    if (!status && out_request) {
-        *out_request = stripe->requests;
-        if (stripe->requests) {
-            stripe->requests = stripe->requests->next;
-            stripe->request_count--;
-        }
-    }
+    if (!status && out_request)
+        *out_request = take_pooled(stripe);
     pthread_mutex_unlock(&stripe->lock);
     return status;
 }

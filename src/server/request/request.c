@@ -119,15 +119,20 @@ kelp_status *kelp_request_delete(kelp_request *request) {
     request->input_count = request->output_count = 0;
     /* The object stays until the server goes, so that it is known as deleted when used again. */
     pthread_mutex_lock(&stripe->lock);
-    if (stripe->request_count >= POOLED) {
-        pthread_mutex_unlock(&stripe->lock);
+    bool keeps = stripe->request_count < POOLED;
+    if (keeps) {
+        request->next = stripe->requests;
+        stripe->requests = request;
+        stripe->request_count++;
+    }
+    pthread_mutex_unlock(&stripe->lock);
+    if (!keeps) {
         kelp_request_trim(request);
         pthread_mutex_lock(&stripe->lock);
+        request->next = stripe->bare_requests;
+        stripe->bare_requests = request;
+        pthread_mutex_unlock(&stripe->lock);
     }
-    request->next = stripe->requests;
-    stripe->requests = request;
-    stripe->request_count++;
-    pthread_mutex_unlock(&stripe->lock);
     kelp_model_release(model);
     return NULL;
 }

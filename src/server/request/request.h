@@ -9,7 +9,8 @@
  * Threads: one at a time, apart from cancellation, which is the factory's atomic flag. Memory is
  * kept from use to use, and whole requests are pooled, so that a warm server submits without
  * allocating. The objects themselves stay in the pool until the server goes, however many, so that
- * one that is used after it was deleted is known as such.
+ * one that is used after it was deleted is known as such; of those beyond a number only the bare
+ * object.
  */
 #ifndef KELP_SERVER_REQUEST_REQUEST_H_
 #define KELP_SERVER_REQUEST_REQUEST_H_

@@ -180,6 +180,9 @@ kelp_status *kelp_response_create(kelp_factory *factory, kelp_response **out) {
     if (response) {
         stripe->responses = response->next;
         stripe->response_count--;
+    } else if (stripe->bare_responses) {
+        response = stripe->bare_responses;
+        stripe->bare_responses = response->next;
     }
     pthread_mutex_unlock(&stripe->lock);
     kelp_status *status =
@@ -246,15 +249,20 @@ void kelp_response_delete(kelp_response *response) {
     kelp_stripe *stripe = response->home;
     /* The object stays until the server goes, so that it is known as deleted when used again. */
     pthread_mutex_lock(&stripe->lock);
-    if (stripe->response_count >= POOLED) {
-        pthread_mutex_unlock(&stripe->lock);
+    bool keeps = stripe->response_count < POOLED;
+    if (keeps) {
+        response->next = stripe->responses;
+        stripe->responses = response;
+        stripe->response_count++;
+    }
+    pthread_mutex_unlock(&stripe->lock);
+    if (!keeps) {
         trim(response);
         pthread_mutex_lock(&stripe->lock);
+        response->next = stripe->bare_responses;
+        stripe->bare_responses = response;
+        pthread_mutex_unlock(&stripe->lock);
     }
-    response->next = stripe->responses;
-    stripe->responses = response;
-    stripe->response_count++;
-    pthread_mutex_unlock(&stripe->lock);
     if (!sent)
         kelp_factory_close(factory);
     kelp_factory_release(factory);

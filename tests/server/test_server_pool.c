@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a warm request allocates: nothing, also after many were alive at once. The program's own
+ * realloc, which the library takes its memory from, stands before the C library's and
+ * counts. */
+#include "server/support.h"
+
+#include <dlfcn.h>
+#include <stdatomic.h>
+
+enum { BURST = 200, ROUNDS = 300 };
+
+static atomic_uint allocations;
+
+__attribute__((visibility("default"))) void *realloc(void *pointer, size_t size) {
+    typedef void *realloc_fn(void *, size_t);
+    static _Atomic(realloc_fn *) real;
+    realloc_fn *fn = atomic_load(&real);
+    if (!fn) {
+        *(void **)&fn = dlsym(RTLD_NEXT, "realloc");
+        atomic_store(&real, fn);
+    }
+    atomic_fetch_add(&allocations, 1);
+    return fn(pointer, size);
+}
+
+/* A request with all that it keeps memory for. */
+static void fill(call *c, float *a, float *b) {
+    call_addsub(c, a, b, 1);
+    ok(TRITONSERVER_InferenceRequestSetId(c->request, "a name of its own"));
+    ok(TRITONSERVER_InferenceRequestSetStringParameter(c->request, "some", "text"));
+    ok(TRITONSERVER_InferenceRequestAddRequestedOutput(c->request, "OUTPUT0"));
+}
+
+/* What requests one after the other allocate. */
+static unsigned one_by_one(TRITONSERVER_Server *server) {
+    static float a[16], b[16];
+    unsigned before = atomic_load(&allocations);
+    for (int i = 0; i < ROUNDS; i++) {
+        call c;
+        call_init(&c, server, "addsub", -1);
+        fill(&c, a, b);
+        call_run(&c);
+        call_deinit(&c);
+    }
+    return atomic_load(&allocations) - before;
+}
+
+static void test_after_a_burst(void **state) {
+    static call calls[BURST];
+    static float a[16], b[16];
+    repo r;
+    char config[2048];
+    (void)state;
+    repo_make(&r);
+    snprintf(config, sizeof config,
+             "%sparameters { key: \"kelp_execute_on\" value { string_value: \"caller\" } }\n",
+             addsub_config);
+    repo_model(&r, "addsub", config);
+    TRITONSERVER_Server *server = server_start(&r, &(server_setup){0});
+    one_by_one(server);
+    /* The allocator of responses is the test's own, one a request. */
+    assert_int_equal(one_by_one(server), ROUNDS);
+    for (int i = 0; i < BURST; i++) {
+        call_init(&calls[i], server, "addsub", -1);
+        fill(&calls[i], a, b);
+        call_run(&calls[i]);
+    }
+    for (int i = 0; i < BURST; i++)
+        call_deinit(&calls[i]);
+    assert_int_equal(one_by_one(server), ROUNDS);
+    server_end(server);
+    repo_remove(&r);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_after_a_burst)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
