@@ -86,6 +86,7 @@ TRITONSERVER_Error *TRITONBACKEND_ModelInstanceInitialize(TRITONBACKEND_ModelIns
     TRITONSERVER_Message *policy = NULL;
     TRITONBACKEND_Model *model = NULL;
     const char *name = NULL;
+    uint64_t version = 0;
     bool passive = false;
     must(TRITONBACKEND_ModelInstanceName(instance, &name));
     must(TRITONBACKEND_ModelInstanceIsPassive(instance, &passive));
@@ -101,7 +102,9 @@ TRITONSERVER_Error *TRITONBACKEND_ModelInstanceInitialize(TRITONBACKEND_ModelIns
     must(TRITONBACKEND_ModelName(model, &name));
     if (strcmp(name, "together") == 0)
         return meet();
-    if (strstr(probe_seen.instance, "refused"))
+    must(TRITONBACKEND_ModelVersion(model, &version));
+    if (strstr(probe_seen.instance, "refused") ||
+        (strstr(probe_seen.instance, "only_first") && version != 1))
         return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_UNAVAILABLE, "no such instance here");
     return NULL;
 }
@@ -208,9 +211,26 @@ static void reload_itself(TRITONBACKEND_ModelInstance *instance) {
     TRITONSERVER_ErrorDelete(error);
 }
 
+/* What an instance called "held" executes waits, for 20 s at most, until the test lets go. */
+static TRITONSERVER_Error *hold(TRITONBACKEND_ModelInstance *instance) {
+    const char *name = NULL;
+    must(TRITONBACKEND_ModelInstanceName(instance, &name));
+    if (strncmp(name, "held", 4) != 0)
+        return NULL;
+    atomic_fetch_add(&probe_seen.held, 1);
+    for (int i = 0; i < 2000 && !atomic_load(&probe_seen.let_go); i++)
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    return atomic_load(&probe_seen.let_go)
+               ? NULL
+               : TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_INTERNAL, "nobody lets go");
+}
+
 TRITONSERVER_Error *TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance *instance,
                                                        TRITONBACKEND_Request **requests,
                                                        const uint32_t request_count) {
+    TRITONSERVER_Error *error = hold(instance);
+    if (error)
+        return error;
     probe_seen.execute_thread = pthread_self();
     reload_itself(instance);
     for (uint32_t i = 0; i < request_count; i++) {

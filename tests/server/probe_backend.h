@@ -13,6 +13,8 @@ typedef struct probe_notes {
     bool auto_complete;
     unsigned models, instances, passive;
     atomic_uint ended; /* instances that were finalized */
+    atomic_uint held;  /* executions of instances called "held", which wait for let_go */
+    atomic_bool let_go;
     pthread_t initialize_thread, execute_thread, finalize_thread;
     char reload[256]; /* what came of loading itself from inside an execution */
     TRITONBACKEND_Request *request;

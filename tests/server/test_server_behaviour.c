@@ -496,6 +496,77 @@ static void test_instances_change_in_place(void **state) {
            1, 1, 1);
 }
 
+/* All versions that stay get the instances that are new, or none does. */
+static void test_versions_change_together(void **state) {
+    static const char first[] = "version_policy { all { } }\n";
+    world *w = *state;
+    char config[2048];
+    snprintf(config, sizeof config, "%s%sinstance_group [ { kind: KIND_CPU } ]\n", MODEL, first);
+    repo_model(&w->r, "both", config);
+    repo_version(&w->r, "both", "2");
+    ok(TRITONSERVER_ServerLoadModel(w->server, "both"));
+    counts before = count_seen();
+    snprintf(config, sizeof config,
+             "%s%sinstance_group [ { kind: KIND_CPU },"
+             " { name: \"only_first\" kind: KIND_CPU host_policy: \"near\" } ]\n",
+             MODEL, first);
+    repo_file(&w->r, "both/config.pbtxt", config);
+    fails(TRITONSERVER_ServerLoadModel(w->server, "both"), TRITONSERVER_ERROR_UNAVAILABLE,
+          "version 2: no such instance here");
+    assert_int_equal(count_seen().models, before.models);
+    assert_int_equal(count_seen().instances - before.instances, 2);
+    assert_int_equal(count_seen().ended - before.ended, 2);
+    for (int64_t version = 1; version <= 2; version++) {
+        TRITONSERVER_Message *message = NULL;
+        ok(TRITONSERVER_ServerModelConfig(w->server, "both", version, 1, &message));
+        char *text = message_text(message);
+        assert_null(strstr(text, "only_first"));
+        free(text);
+        call c;
+        call_init(&c, w->server, "both", version);
+        put_data(&c);
+        call_run(&c);
+        call_deinit(&c);
+    }
+    ok(TRITONSERVER_ServerUnloadModel(w->server, "both"));
+}
+
+#define WARM_UP                                                                       \
+    "model_warmup [ { name: \"first\" batch_size: 1 inputs { key: \"INPUT0\" value {" \
+    " data_type: TYPE_INT32 dims: [ 2 ] zero_data: true } } } ]\n"
+
+static void *load_warm(void *userp) {
+    return TRITONSERVER_ServerLoadModel(userp, "warm");
+}
+
+/* Requests are executed while another instance warms up, however long that takes. */
+static void test_requests_while_an_instance_warms_up(void **state) {
+    world *w = *state;
+    call c;
+    pthread_t loading;
+    void *error = NULL;
+    open_model(w, "warm", MODEL WARM_UP "instance_group [ { kind: KIND_CPU } ]\n", &c);
+    put_data(&c);
+    call_run(&c);
+    repo_file(&w->r, "warm/config.pbtxt",
+              MODEL WARM_UP "instance_group [ { kind: KIND_CPU },"
+                            " { name: \"held\" kind: KIND_CPU host_policy: \"far\" } ]\n");
+    assert_int_equal(pthread_create(&loading, NULL, load_warm, w->server), 0);
+    for (int i = 0; i < 10000 && !atomic_load(&seen()->held); i++)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    for (int i = 0; i < 50; i++) {
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL); /* the instance sleeps by then */
+        call_clear(&c);
+        call_run(&c);
+    }
+    atomic_store(&seen()->let_go, true);
+    pthread_join(loading, &error);
+    ok(error); /* it has not given up, so the requests did not wait for it */
+    assert_int_equal(atomic_load(&seen()->held), 1);
+    call_deinit(&c);
+    ok(TRITONSERVER_ServerUnloadModel(w->server, "warm"));
+}
+
 /* A model that loads itself while it executes: whatever takes its instance away is refused. */
 static void test_loads_itself(void **state) {
     static const char *const places[] = {"instance", "caller"};
@@ -675,6 +746,8 @@ int main(void) {
         cmocka_unit_test(test_passive_instances),
         cmocka_unit_test(test_instances_made_in_parallel),
         cmocka_unit_test(test_instances_change_in_place),
+        cmocka_unit_test(test_versions_change_together),
+        cmocka_unit_test(test_requests_while_an_instance_warms_up),
         cmocka_unit_test(test_loads_itself),
         cmocka_unit_test(test_data_for_a_host_policy),
         cmocka_unit_test(test_metrics_of_model_and_machine),

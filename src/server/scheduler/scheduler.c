@@ -34,9 +34,11 @@ void kelp_scheduler_init(kelp_scheduler *scheduler, const kelp_model_config *con
     }
     pthread_mutex_init(&scheduler->lock, NULL);
     pthread_cond_init(&scheduler->wake, NULL);
+    pthread_cond_init(&scheduler->changed, NULL);
 }
 
 void kelp_scheduler_deinit(kelp_scheduler *scheduler) {
+    pthread_cond_destroy(&scheduler->changed);
     pthread_cond_destroy(&scheduler->wake);
     pthread_mutex_destroy(&scheduler->lock);
 }
@@ -148,7 +150,7 @@ static bool begin(kelp_instance *instance) {
     start->status = status;
     start->over = true;
     instance->start = NULL; /* it is the waiting thread's, and gone when that wakes */
-    pthread_cond_broadcast(&scheduler->wake);
+    pthread_cond_broadcast(&scheduler->changed);
     pthread_mutex_unlock(&scheduler->lock);
     return usable;
 }
@@ -186,7 +188,7 @@ static void *run_instance(void *userp) {
 static void put_free(kelp_scheduler *scheduler, kelp_instance *instance) {
     if (instance->leaving) {
         instance->left = true;
-        pthread_cond_broadcast(&scheduler->wake);
+        pthread_cond_broadcast(&scheduler->changed);
         return;
     }
     instance->next_free = scheduler->free;
@@ -230,7 +232,7 @@ static bool give_back(kelp_scheduler *scheduler, kelp_instance *instance) {
     }
     put_free(scheduler, instance);
     if (scheduler->stopping)
-        pthread_cond_broadcast(&scheduler->wake);
+        pthread_cond_broadcast(&scheduler->changed);
     return true;
 }
 
@@ -307,7 +309,7 @@ kelp_status *kelp_scheduler_add(kelp_scheduler *scheduler, kelp_instance *instan
     instance->has_thread = true;
     pthread_mutex_lock(&scheduler->lock);
     while (fn && !start.over)
-        pthread_cond_wait(&scheduler->wake, &scheduler->lock);
+        pthread_cond_wait(&scheduler->changed, &scheduler->lock);
     pthread_mutex_unlock(&scheduler->lock);
     return start.status;
 }
@@ -337,7 +339,7 @@ void kelp_scheduler_remove(kelp_scheduler *scheduler, kelp_instance *instance) {
         }
     }
     while (!instance->left)
-        pthread_cond_wait(&scheduler->wake, &scheduler->lock);
+        pthread_cond_wait(&scheduler->changed, &scheduler->lock);
     pthread_mutex_unlock(&scheduler->lock);
 }
 
@@ -363,7 +365,7 @@ void kelp_scheduler_stop(kelp_scheduler *scheduler, kelp_instance **instances, s
                 !instances[i]->passive && instances[i]->initialized && !instances[i]->leaving;
         if (idle >= expected)
             break;
-        pthread_cond_wait(&scheduler->wake, &scheduler->lock);
+        pthread_cond_wait(&scheduler->changed, &scheduler->lock);
     }
     scheduler->free = scheduler->threadless = NULL;
     pthread_mutex_unlock(&scheduler->lock);

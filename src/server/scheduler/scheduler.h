@@ -46,7 +46,8 @@ typedef struct kelp_execution {
 
 typedef struct kelp_scheduler {
     pthread_mutex_t lock;
-    pthread_cond_t wake;
+    pthread_cond_t wake;    /* only threads that wait for work, so that one signal finds one */
+    pthread_cond_t changed; /* an instance has begun, or is no longer run: who adds and removes */
     kelp_request *head, *tail;
     kelp_instance *free;       /* on_caller: instances that nobody runs */
     kelp_instance *threadless; /* on_caller: whose threads are not started */
@@ -64,7 +65,7 @@ void kelp_scheduler_deinit(kelp_scheduler *scheduler);
 typedef struct kelp_instance_start {
     kelp_status *(*fn)(kelp_instance *instance);
     kelp_status *status;
-    bool over; /* under the scheduler's lock; `wake` says when */
+    bool over; /* under the scheduler's lock; `changed` says when */
 } kelp_instance_start;
 
 /* Adds an instance and, unless on_caller, starts its thread. `fn` (may be NULL) runs first, on the
