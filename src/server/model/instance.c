@@ -233,7 +233,7 @@ typedef struct frame {
 } frame;
 static _Thread_local frame *executing;
 
-typedef struct update {
+struct kelp_model_update {
     kelp_model *model;
     kelp_model_config *config;
     kelp_message *json;
@@ -241,18 +241,19 @@ typedef struct update {
     size_t before;
     kelp_instance **fresh; /* with room for all that are wanted */
     size_t fresh_count, wanted;
-} update;
+};
 
-static void update_deinit(update *u) {
+static void update_destroy(kelp_model_update *u) {
     kelp_allocator heap = kelp_allocator_system();
     kelp_free(heap, u->stays, (u->before + 1) * sizeof *u->stays);
     kelp_free(heap, u->fresh, u->wanted * sizeof *u->fresh);
     kelp_message_destroy(u->json);
     kelp_model_config_release(u->config);
+    kelp_free(heap, u, sizeof *u);
 }
 
 /* Marks an instance that can be one of the group. */
-static bool keep_one(update *u, const char *key) {
+static bool keep_one(kelp_model_update *u, const char *key) {
     for (size_t i = 0; i < u->before; i++) {
         const kelp_instance *instance = u->model->instances[i];
         if (!u->stays[i] && !instance->gone && strcmp(instance->key, key) == 0)
@@ -261,7 +262,7 @@ static bool keep_one(update *u, const char *key) {
     return false;
 }
 
-static kelp_status *plan_group(update *u, size_t group) {
+static kelp_status *plan_group(kelp_model_update *u, size_t group) {
     char *key = NULL;
     size_t capacity = 0;
     kelp_status *status = NULL;
@@ -273,7 +274,7 @@ static kelp_status *plan_group(update *u, size_t group) {
     return status;
 }
 
-static kelp_status *plan_update(update *u, const kelp_model_config *config) {
+static kelp_status *plan_update(kelp_model_update *u, const kelp_model_config *config) {
     kelp_allocator heap = kelp_allocator_system();
     kelp_model *model = u->model;
     kelp_model_config *grouped = NULL;
@@ -319,7 +320,7 @@ static void retire_instance(kelp_instance *instance) {
 }
 
 /* What has begun to execute stays in memory, for reports that come late. */
-static void abandon(update *u) {
+static void abandon(kelp_model_update *u) {
     kelp_model *model = u->model;
     bool room = model->instance_count + u->fresh_count <= model->instance_capacity;
     for (size_t i = 0; i < u->fresh_count; i++) {
@@ -334,7 +335,7 @@ static void abandon(update *u) {
     pthread_rwlock_unlock(&model->change_lock);
 }
 
-static void commit(update *u) {
+static void commit(kelp_model_update *u) {
     kelp_model *model = u->model;
     kelp_message *json = model->config_json;
     kelp_model_config *shown = model->shown;
@@ -353,17 +354,32 @@ static void commit(update *u) {
             retire_instance(model->instances[i]);
 }
 
-kelp_status *kelp_model_update_instances(kelp_model *model, const kelp_model_config *config) {
-    update u = {.model = model, .before = model->instance_count};
-    kelp_status *status = plan_update(&u, config);
+kelp_status *kelp_model_prepare_update(kelp_model *model, const kelp_model_config *config,
+                                       kelp_model_update **out) {
+    kelp_model_update *u = NULL;
+    KELP_TRY(KELP_NEW(kelp_allocator_system(), kelp_model_update, &u));
+    u->model = model;
+    u->before = model->instance_count;
+    kelp_status *status = plan_update(u, config);
     if (!status)
-        status = begin_all(model, u.fresh, u.fresh_count);
+        status = begin_all(model, u->fresh, u->fresh_count);
     if (status)
-        abandon(&u);
+        kelp_model_cancel_update(u);
     else
-        commit(&u);
-    update_deinit(&u);
+        *out = u;
     return status;
+}
+
+void kelp_model_commit_update(kelp_model_update *take_update) {
+    commit(take_update);
+    update_destroy(take_update);
+}
+
+void kelp_model_cancel_update(kelp_model_update *take_update) {
+    if (!take_update)
+        return;
+    abandon(take_update);
+    update_destroy(take_update);
 }
 
 /* ---- executing ---- */

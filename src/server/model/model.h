@@ -129,10 +129,15 @@ const char *kelp_model_label(const kelp_model *model, const char *output, size_t
 kelp_status *kelp_model_create_instances(kelp_model *model) KELP_MUST_USE;
 void kelp_model_destroy_instances(kelp_model *model);
 /* Brings the instances of a model that serves in line with the groups of a configuration that is
- * otherwise the model's own: those that are alike stay, others come and go while requests run. On
- * failure the model is as it was; FAILED_PRECONDITION from inside an execution on an instance that
- * would go. One thread at a time, which has entered the model. */
-kelp_status *kelp_model_update_instances(kelp_model *model,
-                                         const kelp_model_config *config) KELP_MUST_USE;
+ * otherwise the model's own: those that are alike stay, others come and go while requests run.
+ * Preparing makes and begins what is new, and is all that can fail: the model is then as it was;
+ * FAILED_PRECONDITION from inside an execution on an instance that would go. An update that is
+ * prepared is committed or cancelled (which takes NULL) before the next. One thread at a time,
+ * which has entered the model. */
+typedef struct kelp_model_update kelp_model_update;
+kelp_status *kelp_model_prepare_update(kelp_model *model, const kelp_model_config *config,
+                                       kelp_model_update **out) KELP_MUST_USE;
+void kelp_model_commit_update(kelp_model_update *take_update);
+void kelp_model_cancel_update(kelp_model_update *take_update);
 
 #endif

@@ -230,17 +230,28 @@ static kelp_status *make_model(load *job, size_t index) {
     return status;
 }
 
-/* The instances of those that stay, once all others are made. */
+/* The instances of those that stay, once all others are made: of all of them, or of none. */
 static kelp_status *update_staying(load *job) {
-    for (size_t i = 0; i < job->version_count; i++) {
+    kelp_allocator heap = kelp_allocator_system();
+    kelp_model_update **updates = NULL;
+    kelp_status *status = NULL;
+    KELP_TRY(kelp_alloc_zero(heap, job->version_count, sizeof *updates, (void **)&updates));
+    for (size_t i = 0; i < job->version_count && !status; i++) {
         if (!job->staying[i])
             continue;
-        kelp_status *status = kelp_model_update_instances(job->staying[i], job->config);
+        status = kelp_model_prepare_update(job->staying[i], job->config, &updates[i]);
         if (status)
-            return KELP_ANNOTATE(status, "cannot update the instances of model '%s' version %lld",
-                                 job->entry->name, (long long)job->versions[i]);
+            status = KELP_ANNOTATE(status, "cannot update the instances of model '%s' version %lld",
+                                   job->entry->name, (long long)job->versions[i]);
     }
-    return NULL;
+    for (size_t i = 0; i < job->version_count; i++) {
+        if (status)
+            kelp_model_cancel_update(updates[i]);
+        else if (updates[i])
+            kelp_model_commit_update(updates[i]);
+    }
+    kelp_free(heap, updates, job->version_count * sizeof *updates);
+    return status;
 }
 
 /* Makes every version; a failure of one fails the load, and each failure is kept for the index. */
@@ -257,7 +268,7 @@ static kelp_status *make_models(load *job) {
     kelp_buf_init(&text, heap);
     kelp_code code = KELP_OK;
     for (size_t i = 0; i < job->version_count; i++) {
-        if (!job->staying[i])
+        if (!job->staying[i] && !job->failures[i])
             job->failures[i] = make_model(job, i);
         if (!job->failures[i])
             continue;
