@@ -85,7 +85,7 @@ if command -v valgrind >/dev/null; then
     say "under valgrind"
     valgrind --leak-check=full --error-exitcode=9 --errors-for-leak-kinds=definite,indirect "${serve[@]}" >out 2>err </dev/null &
     server=$!
-    answer=$(serve_and_ask out) || { cat out; fail "in gdb"; }
+    answer=$(serve_and_ask out) || { cat out err; fail "under valgrind"; }
     grep -q '"data":\[42.0\]' <<<"$answer" || { cat out err; fail "under valgrind: $answer"; }
     kill -TERM "$server"
     wait "$server" || { cat err; fail "valgrind finds something"; }
