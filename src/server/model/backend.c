@@ -342,7 +342,9 @@ kelp_status *kelp_backend_acquire(const kelp_backend_query *query, kelp_backend 
     if (builtin) {
         char identity[64];
         snprintf(identity, sizeof identity, "builtin:%s", builtin->name);
-        status = acquire_locked(query->name, identity, "", "", builtin, options, directory, out);
+        /* Under its own name, whichever alias was asked for first: its settings are found by that.
+         */
+        status = acquire_locked(builtin->name, identity, "", "", builtin, options, directory, out);
     } else {
         status = acquire_file(query, directory, out);
     }
