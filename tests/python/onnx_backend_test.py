@@ -29,8 +29,9 @@ NOT_COMPARED = {"test_loop16_seq_none"}
 
 
 def missing():
+    """Names of cases to the reasons why they fail."""
     with open(os.path.join(ROOT, "tests", "ops", "missing_cases.tsv"), encoding="utf-8") as file:
-        return {line.split("\t")[0] for line in file if line.strip() and not line.startswith("#")}
+        return dict(line.rstrip("\n").split("\t", 1) for line in file if line.strip() and not line.startswith("#"))
 
 
 def cases_of(runner, kind, wanted):
@@ -44,7 +45,9 @@ def cases_of(runner, kind, wanted):
 
 def main():
     runner = onnx.backend.test.runner.Runner(kelp.backend.KelpBackend, __name__)
-    expected = missing() | NOT_COMPARED
+    reasons = missing()
+    expected = reasons.keys() | NOT_COMPARED
+    drawn = {name for name, reason in reasons.items() if reason.startswith("drawn:")}  # luck may have it that they pass
     for name in sorted(expected):
         runner.xfail(f"^{re.escape(name)}_cpu$")
     wanted = [word for word in sys.argv[1:] if word != "--light"]
@@ -54,15 +57,18 @@ def main():
         for kind, (label, least) in {**KINDS, **(LIGHT if "--light" in sys.argv else {})}.items():
             suite = cases_of(runner, kind, wanted)
             result = unittest.TextTestRunner(verbosity=0).run(suite)
-            failed, listed = len(result.failures) + len(result.errors), len(result.unexpectedSuccesses)
-            passed = result.testsRun - failed - listed - len(result.expectedFailures) - len(result.skipped)
+            failed = len(result.failures) + len(result.errors)
+            lucky = [test for test in result.unexpectedSuccesses if test.id().rsplit(".", 1)[1].removesuffix("_cpu") in drawn]
+            found = [test for test in result.unexpectedSuccesses if test not in lucky]
+            listed = len(found)
+            passed = result.testsRun - failed - len(result.unexpectedSuccesses) - len(result.expectedFailures) - len(result.skipped)
             lines.append(f"{label}: {result.testsRun} cases, {passed} passed, {len(result.expectedFailures)} failed as expected, "
                          f"{failed} failed, {listed} passed although they are listed, {len(result.skipped)} skipped")
-            for test in result.unexpectedSuccesses:
+            for test in found:
                 lines.append(f"passes although it is listed: {test.id().rsplit('.', 1)[1]}")
             if not wanted and passed < least:
                 lines.append(f"{label}: {passed} passed, expected at least {least}")
-            good = good and result.wasSuccessful() and (wanted or passed >= least)
+            good = good and failed + listed == 0 and (wanted or passed >= least)
     print("\n".join(lines))
     return 0 if good else 1
 
