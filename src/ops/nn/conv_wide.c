@@ -3,6 +3,8 @@
  * and ConvTranspose. */
 #include "ops/nn/conv_wide.h"
 
+#include "ops/simd/simd.h"
+
 /* Position `index` of extents into coordinates. */
 static void unravel(const int64_t *extents, int64_t index, int64_t *out) {
     for (int i = KELP_WINDOW_AXES; i-- > 0; index /= extents[i])
@@ -24,7 +26,7 @@ static int64_t place(const kelp_window *w, const int64_t *at, const int64_t *tap
 
 static double bias_at(const kelp_conv_wide *p, int64_t channel) {
     const kelp_tensor *bias = kelp_ops_in(p->args, 2);
-    return bias != NULL ? ((const double *)bias->data)[channel] : 0;
+    return bias != NULL ? ((const kelp_double_u *)bias->data)[channel] : 0;
 }
 
 static void conv_planes(void *userp, int64_t begin, int64_t end, int worker) {
@@ -37,8 +39,8 @@ static void conv_planes(void *userp, int64_t begin, int64_t end, int worker) {
         const double *x = (const double *)p->args->inputs[0]->data +
                           (plane / channels * p->groups + channel / p->out_channels) *
                               p->in_channels * w->in_size;
-        const double *weights =
-            (const double *)p->args->inputs[1]->data + channel * p->in_channels * w->kernel_size;
+        const kelp_double_u *weights = (const kelp_double_u *)p->args->inputs[1]->data +
+                                       channel * p->in_channels * w->kernel_size;
         double *y = (double *)p->args->outputs[0]->data + plane * w->out_size;
         for (int64_t o = 0; o < w->out_size; o++) {
             double sum = bias_at(p, channel);
@@ -64,8 +66,8 @@ static void transposed_planes(void *userp, int64_t begin, int64_t end, int worke
         int64_t input = (plane / channels * p->groups + group) * p->in_channels;
         const double *x = (const double *)p->args->inputs[0]->data + input * w->in_size;
         /* [input channel, output channel of the group, kernel] */
-        const double *weights =
-            (const double *)p->args->inputs[1]->data +
+        const kelp_double_u *weights =
+            (const kelp_double_u *)p->args->inputs[1]->data +
             (group * p->in_channels * p->out_channels + channel % p->out_channels) * w->kernel_size;
         double *y = (double *)p->args->outputs[0]->data + plane * w->out_size;
         for (int64_t o = 0; o < w->out_size; o++)

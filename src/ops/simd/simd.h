@@ -38,6 +38,7 @@ typedef enum kelp_bin {
 
 /* A weight may lie at any address. */
 typedef float kelp_float_u __attribute__((aligned(1), may_alias));
+typedef double kelp_double_u __attribute__((aligned(1), may_alias));
 
 /* One block of C[m,n] = A[m,k] · B[k,n], row-major; with `accumulate`, C += … */
 typedef struct kelp_gemm_block {

@@ -15,6 +15,10 @@ def cases(own):
     for kind in (np.int64, np.int8, np.int32):
         own.add("Erf", [np.arange(-6, 7, dtype=kind)], opset=9, reference="onnx")
     own.add("Erf", [np.arange(0, 9, dtype=np.uint16)], opset=9, reference="onnx")
+    # weights of 8 bytes that lie at any address of the file
+    for count in (1, 2, 3):
+        for op, kernel in (("Conv", (count, 2, 1, 3)), ("ConvTranspose", (2, count, 1, 3))):
+            own.add(op, [f32(1, 2, 2, 5).astype("f8"), f32(*kernel).astype("f8"), f32(count).astype("f8")], opset=11, constants=[1, 2], reference="onnx")
     # one output, though its window does not cover the input
     x = f32(3, 3, 2)
     own.add("AveragePool", [x], opset=19, kernel_shape=[2], dilations=[2], pads=[0, 1], reference=[x[:, :, :1]])
