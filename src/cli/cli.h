@@ -41,6 +41,15 @@ kelp_status *kelp_cli_print(kelp_buf *text) KELP_MUST_USE;
 const char *kelp_cli_bytes(uint64_t bytes, char *buffer);
 const char *kelp_cli_duration(uint64_t duration_ns, char *buffer);
 
+/* The option that sets the text at `at`, a kelp_cli_model's precision by its name. */
+#define KELP_CLI_PRECISION(at)                                                                 \
+    {                                                                                          \
+        .name = "precision", .kind = KELP_OPTION_TEXT, .offset = (at), .value = "f32|bf16",    \
+        .choices = "f32|bf16",                                                                 \
+        .help = "what float32 products multiply in; bf16 takes about half the time where the " \
+                "processor has AVX512_BF16, and rounds (f32)"                                  \
+    }
+
 /* ---- a model that a command works on ---- */
 typedef struct kelp_cli_model {
     const char *plugin;       /* a library to load, or NULL; set by the command before load */

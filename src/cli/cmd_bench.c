@@ -55,13 +55,7 @@ static const kelp_arg_spec specs[] = {
      .offset = AT(shapes),
      .value = "NAME=1x8x8",
      .help = "shape of an input whose extents the model leaves open (1 each)"},
-    {.name = "precision",
-     .kind = KELP_OPTION_TEXT,
-     .offset = AT(precision),
-     .value = "f32|bf16",
-     .choices = "f32|bf16",
-     .help = "what float32 products multiply in; bf16 takes about half the time where the "
-             "processor has AVX512_BF16, and rounds (f32)"},
+    KELP_CLI_PRECISION(AT(precision)),
     {.name = "json", .kind = KELP_OPTION_BOOL, .offset = AT(json), .help = "print JSON"},
 };
 #undef AT

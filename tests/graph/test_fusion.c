@@ -1,39 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the passes over float operators make of graphs, and what they leave alone. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include "graph/passes/passes.h"
+#include "passes_support.h"
 
 #include <math.h>
-
-typedef struct model {
-    kelp_graph *graph;
-    kelp_block *block;
-} model;
-
-static model make(void) {
-    model m = {0};
-    assert_null(kelp_graph_new(kelp_allocator_system(), &m.graph));
-    m.block = m.graph->main;
-    return m;
-}
-
-static kelp_value *value(model *m, kelp_dtype dtype, int32_t rank) {
-    kelp_value *v = NULL;
-    assert_null(kelp_block_add_value(m->block, "v", &v));
-    v->kind = KELP_VALUE_TENSOR;
-    v->dtype = dtype;
-    v->rank = rank;
-    for (int32_t i = 0; i < rank; i++)
-        v->shape[i] = -1;
-    return v;
-}
 
 /* Every item is `item`. */
 static kelp_value *floats(model *m, float item, int32_t rank, int64_t a, int64_t b, int64_t c) {

@@ -104,7 +104,8 @@ class Context:
     def __init__(self, engine, profile=None):
         self._pointer = None
         # not the engine itself, which keeps contexts for `run` and would then never go
-        self._inputs, self._outputs, self._input_index, self._kept = engine.inputs, engine.outputs, engine._input_index, engine._kept
+        self._inputs, self._outputs, self._kept = engine.inputs, engine.outputs, engine._kept
+        self._input_index, self._output_index = engine._input_index, engine._output_index
         self._pointer = make("context_create", engine._pointer)
         self._made, self._given, self._failures = {}, {}, []
         self._place = _capi.PLACE(allocator(self._made, self._given, self._failures))
@@ -154,11 +155,11 @@ class Context:
         return {info.name: self._result(i) for i, info in enumerate(self._outputs)}
 
     def _give(self, out):
-        names = {info.name: i for i, info in enumerate(self._outputs)}
         for name, value in out.items():
-            if name not in names:
+            if name not in self._output_index:
                 raise refused("output", name, self._outputs)
-            array, info = _capi.as_array(value), self._outputs[names[name]]
+            index = self._output_index[name]
+            array, info = _capi.as_array(value), self._outputs[index]
             if array is not value and not hasattr(type(value), "__dlpack__"):
                 raise KelpError(f"output '{name}' is to be written into a {type(value).__name__}: expected an array", Code.INVALID_ARGUMENT)
             if not self._asks:
@@ -170,7 +171,7 @@ class Context:
                                 f"strides {array.strides}", Code.INVALID_ARGUMENT)
             if array.dtype.name in _capi.PACKED:
                 raise KelpError(f"output '{name}' of {info.dtype} is unpacked on its way: leave it out of `out`", Code.UNIMPLEMENTED)
-            self._given[names[name]] = name, array.reshape(-1).view("uint8")
+            self._given[index] = name, array.reshape(-1).view("uint8")
 
     def _bind(self, index, info, array):
         what = f"input '{info.name}'"
@@ -215,6 +216,7 @@ class Engine:
         self.inputs = [IoInfo(get("engine_input", pointer, i).contents) for i in range(get("engine_input_count", pointer))]
         self.outputs = [IoInfo(get("engine_output", pointer, i).contents) for i in range(get("engine_output_count", pointer))]
         self._input_index = {info.name: i for i, info in enumerate(self.inputs)}
+        self._output_index = {info.name: i for i, info in enumerate(self.outputs)}
         self.provider = get("engine_provider_name", pointer)
 
     def __del__(self):

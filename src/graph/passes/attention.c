@@ -62,23 +62,10 @@ typedef struct attention {
 } attention;
 
 /* MatMul(q, k), scaled before the mask is added or not at all. */
-static bool match_scores(kelp_value *value, attention *out) {
-    out->scale = 1.0;
-    kelp_node *div = kelp_match_producer(value, "", "Div");
-    kelp_node *mul = kelp_match_producer(value, "", "Mul");
-    double scalar;
-    if (div != NULL && kelp_used_once(value) && kelp_match_scalar(div->inputs[1], &scalar)) {
-        out->scale = 1.0 / scalar;
-        value = div->inputs[0];
-    } else if (mul != NULL && kelp_used_once(value)) {
-        int k = kelp_match_scalar(mul->inputs[0], &scalar) ? 0 : 1;
-        if (!kelp_match_scalar(mul->inputs[k], &scalar))
-            return false;
-        out->scale = scalar;
-        value = mul->inputs[1 - k];
-    }
-    kelp_node *matmul = kelp_match_producer(value, "", "MatMul");
-    if (matmul == NULL || !kelp_used_once(value))
+static bool match_scores(kelp_value *value, void *userp) {
+    attention *out = userp;
+    kelp_node *matmul = kelp_match_scaled_product(value, &out->scale);
+    if (matmul == NULL)
         return false;
     int64_t heads = 0, size = 0;
     out->q = match_heads(matmul->inputs[0], false, &out->heads, &out->size);
@@ -88,24 +75,6 @@ static bool match_scores(kelp_value *value, attention *out) {
 
 static bool is_plain_mask(const kelp_value *mask) {
     return mask->rank == 4 && mask->shape[1] == 1 && mask->dtype == KELP_F32;
-}
-
-/* `probabilities` = Softmax over the last axis of the scores. */
-static bool match_softmax(kelp_value *probabilities, attention *out) {
-    kelp_node *softmax = kelp_match_producer(probabilities, "", "Softmax");
-    if (softmax == NULL || !kelp_used_once(probabilities))
-        return false;
-    int64_t axis = kelp_node_attr_i64(softmax, "axis", softmax->opset_version < 13 ? 1 : -1);
-    if ((axis != -1 && axis != 3) || !kelp_used_once(softmax->inputs[0]))
-        return false;
-    kelp_node *add = kelp_match_producer(softmax->inputs[0], "", "Add");
-    for (int k = 0; add != NULL && k < 2; k++) {
-        out->mask = add->inputs[1 - k];
-        if (is_plain_mask(out->mask) && match_scores(add->inputs[k], out))
-            return true;
-    }
-    out->mask = NULL;
-    return add == NULL && match_scores(softmax->inputs[0], out);
 }
 
 /* The value after the heads were joined again; NULL when they are not. */
@@ -126,32 +95,29 @@ static kelp_node *match_join(kelp_value *context, const attention *found) {
     return joins ? reshape : NULL;
 }
 
-kelp_status *kelp_pass_attention(kelp_block *block) {
-    for (size_t i = 0; i < block->node_count; i++) {
-        kelp_node *matmul = block->nodes[i];
-        attention found = {0};
-        int64_t heads = 0, size = 0;
-        if (matmul->removed || matmul->output_count == 0 ||
-            kelp_match_producer(matmul->outputs[0], "", "MatMul") != matmul ||
-            !match_softmax(matmul->inputs[0], &found))
-            continue;
-        found.v = match_heads(matmul->inputs[1], false, &heads, &size);
-        if (found.v == NULL || heads != found.heads || size != found.size)
-            continue;
-        kelp_node *join = match_join(matmul->outputs[0], &found), *fused = NULL;
-        if (join == NULL)
-            continue;
-        kelp_value *inputs[4] = {found.q, found.k, found.v, found.mask};
-        kelp_value *outputs[1] = {join->outputs[0]};
-        KELP_TRY(kelp_block_insert_node(block, join, "Attention", KELP_DOMAIN, 1, join->name,
-                                        inputs, found.mask ? 4 : 3, outputs, 1, NULL, &fused));
-        KELP_TRY(kelp_node_set_i64(fused, "num_heads", found.heads));
-        KELP_TRY(kelp_node_set_f32(fused, "scale", (float)found.scale));
-        join->removed = true;
-        kelp_block_sweep(block);
-        kelp_block_remove_dead(block);
-        kelp_block_count_uses(block);
-        i = 0;
-    }
+static kelp_status *fuse(kelp_block *block, kelp_node *matmul, bool *out_done) {
+    attention found = {0};
+    int64_t heads = 0, size = 0;
+    if (kelp_match_producer(matmul->outputs[0], "", "MatMul") != matmul ||
+        !kelp_match_shares(matmul->inputs[0], is_plain_mask, match_scores, &found, &found.mask))
+        return NULL;
+    found.v = match_heads(matmul->inputs[1], false, &heads, &size);
+    if (found.v == NULL || heads != found.heads || size != found.size)
+        return NULL;
+    kelp_node *join = match_join(matmul->outputs[0], &found), *fused = NULL;
+    if (join == NULL)
+        return NULL;
+    kelp_value *inputs[4] = {found.q, found.k, found.v, found.mask};
+    kelp_value *outputs[1] = {join->outputs[0]};
+    KELP_TRY(kelp_block_insert_node(block, join, "Attention", KELP_DOMAIN, 1, join->name, inputs,
+                                    found.mask ? 4 : 3, outputs, 1, NULL, &fused));
+    KELP_TRY(kelp_node_set_i64(fused, "num_heads", found.heads));
+    KELP_TRY(kelp_node_set_f32(fused, "scale", (float)found.scale));
+    join->removed = true;
+    *out_done = true;
     return NULL;
+}
+
+kelp_status *kelp_pass_attention(kelp_block *block) {
+    return kelp_pass_each(block, fuse);
 }

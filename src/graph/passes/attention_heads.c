@@ -59,29 +59,11 @@ static kelp_value *before_repeat(kelp_value *value) {
 }
 
 /* MatMul(q, keys turned), scaled or not. */
-static bool match_product(kelp_value *value, heads *out) {
-    double scalar = 1;
-    kelp_node *mul = kelp_match_producer(value, "", "Mul");
-    kelp_node *div = kelp_match_producer(value, "", "Div");
-    out->scale = 1;
-    if (!kelp_used_once(value))
-        return false;
-    if (mul != NULL) {
-        int k = kelp_match_scalar(mul->inputs[0], &scalar) ? 0 : 1;
-        if (!kelp_match_scalar(mul->inputs[k], &scalar))
-            return false;
-        out->scale = scalar;
-        value = mul->inputs[1 - k];
-    } else if (div != NULL) {
-        if (!kelp_match_scalar(div->inputs[1], &scalar) || scalar == 0)
-            return false;
-        out->scale = 1 / scalar;
-        value = div->inputs[0];
-    }
-    kelp_node *matmul = kelp_match_producer(value, "", "MatMul");
-    kelp_node *turn = matmul != NULL && kelp_used_once(value)
-                          ? kelp_match_producer(matmul->inputs[1], "", "Transpose")
-                          : NULL;
+static bool match_product(kelp_value *value, void *userp) {
+    heads *out = userp;
+    kelp_node *matmul = kelp_match_scaled_product(value, &out->scale);
+    kelp_node *turn =
+        matmul != NULL ? kelp_match_producer(matmul->inputs[1], "", "Transpose") : NULL;
     const int64_t *perm = NULL;
     if (turn == NULL || kelp_node_attr_i64s(turn, "perm", &perm) != 4 || perm[0] != 0 ||
         perm[1] != 1 || perm[2] != 3 || perm[3] != 2)
@@ -99,46 +81,27 @@ static bool is_mask(const kelp_value *mask) {
            mask->shape[mask->rank - 1] != 1;
 }
 
-static bool match_share(kelp_value *share, heads *out) {
-    kelp_node *softmax = kelp_match_producer(share, "", "Softmax");
-    if (softmax == NULL || !kelp_used_once(share))
-        return false;
-    int64_t axis = kelp_node_attr_i64(softmax, "axis", softmax->opset_version < 13 ? 1 : -1);
-    if ((axis != -1 && axis != 3) || !kelp_used_once(softmax->inputs[0]))
-        return false;
-    kelp_node *add = kelp_match_producer(softmax->inputs[0], "", "Add");
-    for (int k = 0; add != NULL && k < 2; k++) {
-        out->mask = add->inputs[1 - k];
-        if (is_mask(out->mask) && match_product(add->inputs[k], out))
-            return true;
-    }
-    out->mask = NULL;
-    return add == NULL && match_product(softmax->inputs[0], out);
+static kelp_status *fuse(kelp_block *block, kelp_node *matmul, bool *out_done) {
+    kelp_node *fused = NULL;
+    heads found = {0};
+    if (matmul->output_count != 1 ||
+        kelp_match_producer(matmul->outputs[0], "", "MatMul") != matmul ||
+        !kelp_match_shares(matmul->inputs[0], is_mask, match_product, &found, &found.mask))
+        return NULL;
+    found.v = before_repeat(matmul->inputs[1]);
+    if (!is_rank4(found.v) || found.v->shape[1] != found.k->shape[1] ||
+        !same_extent(found.v, found.k, 0))
+        return NULL;
+    kelp_value *inputs[4] = {found.q, found.k, found.v, found.mask};
+    kelp_value *outputs[1] = {matmul->outputs[0]};
+    KELP_TRY(kelp_block_insert_node(block, matmul, "AttentionHeads", KELP_DOMAIN, 1, matmul->name,
+                                    inputs, found.mask ? 4 : 3, outputs, 1, NULL, &fused));
+    KELP_TRY(kelp_node_set_f32(fused, "scale", (float)found.scale));
+    matmul->removed = true;
+    *out_done = true;
+    return NULL;
 }
 
 kelp_status *kelp_pass_attention_heads(kelp_block *block) {
-    for (size_t i = 0; i < block->node_count; i++) {
-        kelp_node *matmul = block->nodes[i], *fused = NULL;
-        heads found = {0};
-        if (matmul->removed || matmul->output_count != 1 ||
-            kelp_match_producer(matmul->outputs[0], "", "MatMul") != matmul ||
-            !match_share(matmul->inputs[0], &found))
-            continue;
-        found.v = before_repeat(matmul->inputs[1]);
-        if (!is_rank4(found.v) || found.v->shape[1] != found.k->shape[1] ||
-            !same_extent(found.v, found.k, 0))
-            continue;
-        kelp_value *inputs[4] = {found.q, found.k, found.v, found.mask};
-        kelp_value *outputs[1] = {matmul->outputs[0]};
-        KELP_TRY(kelp_block_insert_node(block, matmul, "AttentionHeads", KELP_DOMAIN, 1,
-                                        matmul->name, inputs, found.mask ? 4 : 3, outputs, 1, NULL,
-                                        &fused));
-        KELP_TRY(kelp_node_set_f32(fused, "scale", (float)found.scale));
-        matmul->removed = true;
-        kelp_block_sweep(block);
-        kelp_block_remove_dead(block);
-        kelp_block_count_uses(block);
-        i = 0;
-    }
-    return NULL;
+    return kelp_pass_each(block, fuse);
 }

@@ -97,41 +97,37 @@ static kelp_value *match_products(const kelp_value *sum, const kelp_value *x) {
     return NULL;
 }
 
-kelp_status *kelp_pass_gelu(kelp_block *block) {
-    for (size_t i = 0; i < block->node_count; i++) {
-        kelp_node *erf = block->nodes[i];
-        if (erf->removed || erf->output_count == 0)
-            continue;
-        bool by_tanh = kelp_match_producer(erf->outputs[0], "", "Tanh") == erf;
-        if (!by_tanh && kelp_match_producer(erf->outputs[0], "", "Erf") != erf)
-            continue;
-        kelp_value *x = by_tanh ? match_cubic(erf->inputs[0]) : match_scaled(erf->inputs[0]);
-        kelp_node *add = kelp_value_only_user(erf->outputs[0]);
-        if (x == NULL || x->dtype != KELP_F32 || add == NULL ||
-            kelp_match_producer(add->outputs[0], "", "Add") != add ||
-            !kelp_match_scalar_near(other_input(add, erf->outputs[0]), 1.0))
-            continue;
-        kelp_value *result = match_products(add->outputs[0], x);
-        if (result == NULL || result->rank != x->rank)
-            continue;
-        kelp_node *last = result->producer, *gelu = NULL;
-        kelp_value *output = NULL;
-        KELP_TRY(kelp_block_add_value(block, result->name, &output));
-        output->kind = KELP_VALUE_TENSOR;
-        output->dtype = x->dtype;
-        output->rank = result->rank;
-        memcpy(output->shape, result->shape, sizeof output->shape);
-        memcpy(output->symbols, result->symbols, sizeof output->symbols);
-        KELP_TRY(kelp_block_insert_node(block, last, "Gelu", "", 20, last->name, &x, 1, &output, 1,
-                                        NULL, &gelu));
-        if (by_tanh)
-            KELP_TRY(kelp_node_set_string(gelu, "approximate", "tanh"));
-        kelp_block_replace_uses(block, result, output);
-        last->removed = true;
-        kelp_block_sweep(block);
-        kelp_block_remove_dead(block);
-        kelp_block_count_uses(block);
-        i = 0;
-    }
+static kelp_status *fuse(kelp_block *block, kelp_node *erf, bool *out_done) {
+    bool by_tanh = kelp_match_producer(erf->outputs[0], "", "Tanh") == erf;
+    if (!by_tanh && kelp_match_producer(erf->outputs[0], "", "Erf") != erf)
+        return NULL;
+    kelp_value *x = by_tanh ? match_cubic(erf->inputs[0]) : match_scaled(erf->inputs[0]);
+    kelp_node *add = kelp_value_only_user(erf->outputs[0]);
+    if (x == NULL || x->dtype != KELP_F32 || add == NULL ||
+        kelp_match_producer(add->outputs[0], "", "Add") != add ||
+        !kelp_match_scalar_near(other_input(add, erf->outputs[0]), 1.0))
+        return NULL;
+    kelp_value *result = match_products(add->outputs[0], x);
+    if (result == NULL || result->rank != x->rank)
+        return NULL;
+    kelp_node *last = result->producer, *gelu = NULL;
+    kelp_value *output = NULL;
+    KELP_TRY(kelp_block_add_value(block, result->name, &output));
+    output->kind = KELP_VALUE_TENSOR;
+    output->dtype = x->dtype;
+    output->rank = result->rank;
+    memcpy(output->shape, result->shape, sizeof output->shape);
+    memcpy(output->symbols, result->symbols, sizeof output->symbols);
+    KELP_TRY(kelp_block_insert_node(block, last, "Gelu", "", 20, last->name, &x, 1, &output, 1,
+                                    NULL, &gelu));
+    if (by_tanh)
+        KELP_TRY(kelp_node_set_string(gelu, "approximate", "tanh"));
+    kelp_block_replace_uses(block, result, output);
+    last->removed = true;
+    *out_done = true;
     return NULL;
+}
+
+kelp_status *kelp_pass_gelu(kelp_block *block) {
+    return kelp_pass_each(block, fuse);
 }

@@ -74,6 +74,8 @@ static kelp_value *column_of(const kelp_value *value, const char *op_type, int64
 
 static kelp_status *fuse(kelp_block *block, kelp_node *div, bool *out_done) {
     double epsilon = 0;
+    if (kelp_match_producer(div->outputs[0], "", "Div") != div)
+        return NULL;
     const kelp_value *d = match_quotient(div, &epsilon);
     const kelp_node *sub = kelp_match_producer(d, "", "Sub");
     if (sub == NULL)
@@ -100,19 +102,5 @@ static kelp_status *fuse(kelp_block *block, kelp_node *div, bool *out_done) {
 }
 
 kelp_status *kelp_pass_layer_norm(kelp_block *block) {
-    bool done = false;
-    for (size_t i = 0; i < block->node_count; i = done ? 0 : i + 1) {
-        kelp_node *div = block->nodes[i];
-        done = false;
-        if (div->removed || div->output_count == 0 ||
-            kelp_match_producer(div->outputs[0], "", "Div") != div)
-            continue;
-        KELP_TRY(fuse(block, div, &done));
-        if (!done)
-            continue;
-        kelp_block_sweep(block);
-        kelp_block_remove_dead(block);
-        kelp_block_count_uses(block);
-    }
-    return NULL;
+    return kelp_pass_each(block, fuse);
 }

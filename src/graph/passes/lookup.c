@@ -198,22 +198,14 @@ static kelp_status *swallow(kelp_block *block, kelp_node *lookup, bool *out_done
     return NULL;
 }
 
-kelp_status *kelp_pass_lookup(kelp_block *block) {
-    bool done = false;
-    for (size_t i = 0; i < block->node_count; i = done ? 0 : i + 1) {
-        kelp_node *node = block->nodes[i];
-        done = false;
-        if (node->removed || node->output_count == 0 || node->outputs[0] == NULL)
-            continue;
-        if (kelp_match_producer(node->outputs[0], "", "MatMul") == node)
-            KELP_TRY(replace(block, node, &done));
-        else if (kelp_match_producer(node->outputs[0], KELP_DOMAIN, "Lookup") == node)
-            KELP_TRY(swallow(block, node, &done));
-        if (!done)
-            continue;
-        kelp_block_sweep(block);
-        kelp_block_remove_dead(block);
-        kelp_block_count_uses(block);
-    }
+static kelp_status *fuse(kelp_block *block, kelp_node *node, bool *out_done) {
+    if (kelp_match_producer(node->outputs[0], "", "MatMul") == node)
+        return replace(block, node, out_done);
+    if (kelp_match_producer(node->outputs[0], KELP_DOMAIN, "Lookup") == node)
+        return swallow(block, node, out_done);
     return NULL;
+}
+
+kelp_status *kelp_pass_lookup(kelp_block *block) {
+    return kelp_pass_each(block, fuse);
 }

@@ -91,3 +91,45 @@ const char *kelp_match_activation(const kelp_node *node) {
                    : "gelu";
     return kelp_match_relu6(node) ? "relu6" : NULL;
 }
+
+kelp_node *kelp_match_scaled_product(kelp_value *value, double *out_scale) {
+    kelp_node *mul = kelp_match_producer(value, "", "Mul");
+    kelp_node *div = kelp_match_producer(value, "", "Div");
+    double scalar = 1;
+    *out_scale = 1;
+    if (!kelp_used_once(value))
+        return NULL;
+    if (mul != NULL) {
+        int k = kelp_match_scalar(mul->inputs[0], &scalar) ? 0 : 1;
+        if (!kelp_match_scalar(mul->inputs[k], &scalar))
+            return NULL;
+        *out_scale = scalar;
+        value = mul->inputs[1 - k];
+    } else if (div != NULL) {
+        if (!kelp_match_scalar(div->inputs[1], &scalar) || scalar == 0)
+            return NULL;
+        *out_scale = 1 / scalar;
+        value = div->inputs[0];
+    }
+    kelp_node *product = kelp_match_producer(value, "", "MatMul");
+    return product != NULL && kelp_used_once(value) ? product : NULL;
+}
+
+bool kelp_match_shares(kelp_value *shares, bool (*fits)(const kelp_value *mask),
+                       bool (*match)(kelp_value *scores, void *userp), void *userp,
+                       kelp_value **out_mask) {
+    kelp_node *softmax = kelp_match_producer(shares, "", "Softmax");
+    if (softmax == NULL || !kelp_used_once(shares))
+        return false;
+    int64_t axis = kelp_node_attr_i64(softmax, "axis", softmax->opset_version < 13 ? 1 : -1);
+    if ((axis != -1 && axis != 3) || !kelp_used_once(softmax->inputs[0]))
+        return false;
+    kelp_node *add = kelp_match_producer(softmax->inputs[0], "", "Add");
+    for (int k = 0; add != NULL && k < 2; k++) {
+        *out_mask = add->inputs[1 - k];
+        if (fits(*out_mask) && match(add->inputs[k], userp))
+            return true;
+    }
+    *out_mask = NULL;
+    return add == NULL && match(softmax->inputs[0], userp);
+}

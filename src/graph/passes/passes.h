@@ -79,6 +79,19 @@ kelp_status *kelp_pass_weights(kelp_block *block) KELP_MUST_USE;
 kelp_status *kelp_pass_simplify(kelp_block *block) KELP_MUST_USE;
 
 /* ---- helpers of passes ---- */
+/* Asks `fuse` of each node with an output, in order. Where it was done dead nodes go, uses are
+ * counted anew, and it is asked from the first node on: what is new may be fused further. */
+kelp_status *kelp_pass_each(kelp_block *block,
+                            kelp_status *(*fuse)(kelp_block *block, kelp_node *node,
+                                                 bool *out_done)) KELP_MUST_USE;
+/* The MatMul that makes `value`, as it is, or times or divided by a constant scalar, each used
+ * once; *out_scale is 1, the scalar, or one by it. NULL when it is something else. */
+kelp_node *kelp_match_scaled_product(kelp_value *value, double *out_scale);
+/* true when `shares` is Softmax over the last of four axes, used once, of scores that `match`
+ * takes: with what was added to them as *out_mask, one that `fits`, or NULL when nothing was. */
+bool kelp_match_shares(kelp_value *shares, bool (*fits)(const kelp_value *mask),
+                       bool (*match)(kelp_value *scores, void *userp), void *userp,
+                       kelp_value **out_mask);
 /* The node that makes `value`, when it is op_type of `domain` ("" ai.onnx); else NULL. */
 kelp_node *kelp_match_producer(const kelp_value *value, const char *domain, const char *op_type);
 /* true when `value` is a constant of one float element; *out is it as double. */

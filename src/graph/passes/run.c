@@ -29,6 +29,25 @@ static kelp_status *run(kelp_block *block, const pass_fn *passes, size_t count) 
     return NULL;
 }
 
+kelp_status *kelp_pass_each(kelp_block *block,
+                            kelp_status *(*fuse)(kelp_block *block, kelp_node *node,
+                                                 bool *out_done)) {
+    bool done = false;
+    for (size_t i = 0; i < block->node_count; i = done ? 0 : i + 1) {
+        kelp_node *node = block->nodes[i];
+        done = false;
+        if (node->removed || node->output_count == 0 || node->outputs[0] == NULL)
+            continue;
+        KELP_TRY(fuse(block, node, &done));
+        if (!done)
+            continue;
+        kelp_block_sweep(block);
+        kelp_block_remove_dead(block);
+        kelp_block_count_uses(block);
+    }
+    return NULL;
+}
+
 kelp_status *kelp_passes_run_quant(kelp_block *block) {
     static const pass_fn passes[] = {kelp_pass_simplify, kelp_pass_gelu, kelp_pass_quant,
                                      kelp_pass_quant_dynamic, kelp_pass_weights};

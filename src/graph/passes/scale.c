@@ -140,6 +140,8 @@ static kelp_status *swap(kelp_block *block, kelp_node *conv, kelp_node *add, con
 }
 
 static kelp_status *swallow(kelp_block *block, kelp_node *conv, bool *out_done) {
+    if (conv->input_count < 2 || kelp_match_producer(conv->outputs[0], "", "Conv") != conv)
+        return NULL;
     kelp_value *weights = conv->inputs[1], *bias = conv->input_count > 2 ? conv->inputs[2] : NULL;
     kelp_value *before = conv->inputs[0], *x = NULL;
     window w;
@@ -162,20 +164,7 @@ static kelp_status *swallow(kelp_block *block, kelp_node *conv, bool *out_done) 
     return rewrite(block, conv, x, weights, bias);
 }
 
+/* What is before may be swallowed too, one after the other. */
 kelp_status *kelp_pass_scale(kelp_block *block) {
-    bool done = false; /* then what is before may be swallowed too */
-    for (size_t i = 0; i < block->node_count; i = done ? 0 : i + 1) {
-        kelp_node *conv = block->nodes[i];
-        done = false;
-        if (conv->removed || conv->output_count == 0 || conv->input_count < 2 ||
-            kelp_match_producer(conv->outputs[0], "", "Conv") != conv)
-            continue;
-        KELP_TRY(swallow(block, conv, &done));
-        if (!done)
-            continue;
-        kelp_block_sweep(block);
-        kelp_block_remove_dead(block);
-        kelp_block_count_uses(block);
-    }
-    return NULL;
+    return kelp_pass_each(block, swallow);
 }

@@ -68,27 +68,26 @@ static kelp_value *match_product(const kelp_node *mul, kelp_node **inout_last, b
     return NULL;
 }
 
-kelp_status *kelp_pass_swish(kelp_block *block) {
-    for (size_t i = 0; i < block->node_count; i++) {
-        kelp_node *mul = block->nodes[i], *last = mul, *fused = NULL;
-        bool soft = false;
-        if (mul->removed || mul->output_count != 1 || mul->input_count != 2 ||
-            kelp_match_producer(mul->outputs[0], "", "Mul") != mul)
-            continue;
-        kelp_value *x = match_product(mul, &last, &soft);
-        if (x == NULL || x->dtype != KELP_F32)
-            continue;
-        KELP_TRY(kelp_block_insert_node(block, last, soft ? "QuickGelu" : "HardSwish",
-                                        soft ? "com.microsoft" : "", soft ? 1 : 14, last->name, &x,
-                                        1, last->outputs, 1, NULL, &fused));
-        if (soft)
-            KELP_TRY(kelp_node_set_f32(fused, "alpha", 1.0f));
-        mul->removed = true;
-        last->removed = true;
-        kelp_block_sweep(block);
-        kelp_block_remove_dead(block);
-        kelp_block_count_uses(block);
-        i = 0;
-    }
+static kelp_status *fuse(kelp_block *block, kelp_node *mul, bool *out_done) {
+    kelp_node *last = mul, *fused = NULL;
+    bool soft = false;
+    if (mul->output_count != 1 || mul->input_count != 2 ||
+        kelp_match_producer(mul->outputs[0], "", "Mul") != mul)
+        return NULL;
+    kelp_value *x = match_product(mul, &last, &soft);
+    if (x == NULL || x->dtype != KELP_F32)
+        return NULL;
+    KELP_TRY(kelp_block_insert_node(block, last, soft ? "QuickGelu" : "HardSwish",
+                                    soft ? "com.microsoft" : "", soft ? 1 : 14, last->name, &x, 1,
+                                    last->outputs, 1, NULL, &fused));
+    if (soft)
+        KELP_TRY(kelp_node_set_f32(fused, "alpha", 1.0f));
+    mul->removed = true;
+    last->removed = true;
+    *out_done = true;
     return NULL;
+}
+
+kelp_status *kelp_pass_swish(kelp_block *block) {
+    return kelp_pass_each(block, fuse);
 }
