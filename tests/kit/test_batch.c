@@ -4,27 +4,11 @@
 
 enum { CALLS = 3 };
 
-typedef struct world {
-    repo r;
-    TRITONSERVER_Server *server;
-    call gate, calls[CALLS];
-} world;
+static call gate, calls[CALLS];
 
 static int set_up(void **state) {
-    world *w = calloc(1, sizeof *w);
-    repo_make(&w->r);
-    w->server = server_start(&w->r, &(server_setup){.mode = TRITONSERVER_MODEL_CONTROL_EXPLICIT,
-                                                    .backends = KELP_TEST_BACKENDS});
-    *state = w;
-    return 0;
-}
-
-static int tear_down(void **state) {
-    world *w = *state;
-    server_end(w->server);
-    repo_remove(&w->r);
-    free(w);
-    return 0;
+    return world_open(state, &(server_setup){.mode = TRITONSERVER_MODEL_CONTROL_EXPLICIT,
+                                             .backends = KELP_TEST_BACKENDS});
 }
 
 static const char batch_config[] =
@@ -36,19 +20,19 @@ static const char batch_config[] =
 /* Holds the instance, queues the calls, and lets them through together. */
 static void run_together(world *w, const char *name, const int64_t *shape, uint64_t rank,
                          const void *data, size_t size_bytes) {
-    call_init(&w->gate, w->server, name, -1);
-    ok(TRITONSERVER_InferenceRequestSetId(w->gate.request, "gate"));
-    call_input(&w->gate, "INPUT0", TRITONSERVER_TYPE_INT32, shape, rank, data, size_bytes);
-    call_start(&w->gate);
+    call_init(&gate, w->server, name, -1);
+    ok(TRITONSERVER_InferenceRequestSetId(gate.request, "gate"));
+    call_input(&gate, "INPUT0", TRITONSERVER_TYPE_INT32, shape, rank, data, size_bytes);
+    call_start(&gate);
     /* The gate is in execution once it no longer waits: nothing tells, so a first request that
      * joined it would only make a batch of one more. */
     for (int i = 0; i < CALLS; i++)
-        call_start(&w->calls[i]);
-    ok(TRITONSERVER_InferenceRequestCancel(w->gate.request));
-    call_wait(&w->gate);
-    call_deinit(&w->gate);
+        call_start(&calls[i]);
+    ok(TRITONSERVER_InferenceRequestCancel(gate.request));
+    call_wait(&gate);
+    call_deinit(&gate);
     for (int i = 0; i < CALLS; i++)
-        call_wait(&w->calls[i]);
+        call_wait(&calls[i]);
 }
 
 static void test_join_and_split(void **state) {
@@ -59,24 +43,24 @@ static void test_join_and_split(void **state) {
     for (int round = 0; round < 5; round++) {
         for (int i = 0; i < CALLS; i++) { /* batches of 1, 2 and 3 */
             int64_t shape[] = {i + 1, 2};
-            call_init(&w->calls[i], w->server, "batch", -1);
-            call_input(&w->calls[i], "INPUT0", TRITONSERVER_TYPE_INT32, shape, 2, values + i,
+            call_init(&calls[i], w->server, "batch", -1);
+            call_input(&calls[i], "INPUT0", TRITONSERVER_TYPE_INT32, shape, 2, values + i,
                        (size_t)(i + 1) * 8);
         }
         run_together(w, "batch", (int64_t[]){1, 2}, 2, values, 8);
         for (int i = 0; i < CALLS; i++) {
             size_t size_bytes = 0;
-            TRITONSERVER_Error *error = TRITONSERVER_InferenceResponseError(w->calls[i].response);
+            TRITONSERVER_Error *error = TRITONSERVER_InferenceResponseError(calls[i].response);
             if (error) { /* it was in one batch with the gate */
                 assert_int_equal(TRITONSERVER_ErrorCode(error), TRITONSERVER_ERROR_CANCELLED);
                 TRITONSERVER_ErrorDelete(error);
             } else {
-                const int32_t *out = call_output(&w->calls[i], "OUTPUT0", &size_bytes);
+                const int32_t *out = call_output(&calls[i], "OUTPUT0", &size_bytes);
                 assert_int_equal(size_bytes, (size_t)(i + 1) * 8);
                 for (int k = 0; k < 2 * (i + 1); k++)
                     assert_int_equal(out[k], 2 * values[i + k]);
             }
-            call_deinit(&w->calls[i]);
+            call_deinit(&calls[i]);
         }
     }
 }
@@ -88,14 +72,13 @@ static void test_failure_of_a_batch(void **state) {
     repo_model(&w->r, "fail", batch_config);
     ok(TRITONSERVER_ServerLoadModel(w->server, "fail"));
     for (int i = 0; i < CALLS; i++) {
-        call_init(&w->calls[i], w->server, "fail", -1);
-        call_input(&w->calls[i], "INPUT0", TRITONSERVER_TYPE_INT32, (int64_t[]){1, 2}, 2, values,
-                   8);
+        call_init(&calls[i], w->server, "fail", -1);
+        call_input(&calls[i], "INPUT0", TRITONSERVER_TYPE_INT32, (int64_t[]){1, 2}, 2, values, 8);
     }
     run_together(w, "fail", (int64_t[]){1, 2}, 2, values, 8);
     for (int i = 0; i < CALLS; i++) {
-        assert_int_equal(w->calls[i].responses, 1);
-        call_deinit(&w->calls[i]);
+        assert_int_equal(calls[i].responses, 1);
+        call_deinit(&calls[i]);
     }
 }
 
@@ -154,31 +137,31 @@ static void test_ragged_batches(void **state) {
         int together = 0;
         for (int i = 0; i < CALLS; i++) {
             int64_t shape[] = {1, i + 1};
-            call_init(&w->calls[i], w->server, "batch_input", -1);
-            call_input(&w->calls[i], "INPUT0", TRITONSERVER_TYPE_INT32, shape, 2, values + i,
+            call_init(&calls[i], w->server, "batch_input", -1);
+            call_input(&calls[i], "INPUT0", TRITONSERVER_TYPE_INT32, shape, 2, values + i,
                        (size_t)(i + 1) * 4);
         }
         run_together(w, "batch_input", (int64_t[]){1, 2}, 2, values, 8);
         for (int i = 0; i < CALLS; i++) {
             size_t size_bytes = 0;
-            TRITONSERVER_Error *error = TRITONSERVER_InferenceResponseError(w->calls[i].response);
+            TRITONSERVER_Error *error = TRITONSERVER_InferenceResponseError(calls[i].response);
             bool failed = error != NULL;
             TRITONSERVER_ErrorDelete(error);
             if (failed)
                 continue; /* it was in one batch with the gate */
-            const int32_t *out = call_output(&w->calls[i], "OUTPUT0", &size_bytes);
+            const int32_t *out = call_output(&calls[i], "OUTPUT0", &size_bytes);
             assert_int_equal(size_bytes, (size_t)(i + 1) * 4);
             for (int k = 0; k <= i; k++)
                 assert_int_equal(out[k], 2 * values[i + k]);
             uint32_t count = 0;
-            ok(TRITONSERVER_InferenceResponseOutputCount(w->calls[i].response, &count));
+            ok(TRITONSERVER_InferenceResponseOutputCount(calls[i].response, &count));
             if (i == 0 && count > 1) {
-                (void)call_output(&w->calls[0], "COUNT", &size_bytes);
-                check_batch_inputs(&w->calls[0], together = (int)(size_bytes / 4));
+                (void)call_output(&calls[0], "COUNT", &size_bytes);
+                check_batch_inputs(&calls[0], together = (int)(size_bytes / 4));
             }
         }
         for (int i = 0; i < CALLS; i++)
-            call_deinit(&w->calls[i]);
+            call_deinit(&calls[i]);
         largest = together > largest ? together : largest;
     }
     assert_int_equal(largest, CALLS); /* all three were in one batch, at least once */
@@ -186,9 +169,9 @@ static void test_ragged_batches(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_join_and_split, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_failure_of_a_batch, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_ragged_batches, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_join_and_split, set_up, world_close),
+        cmocka_unit_test_setup_teardown(test_failure_of_a_batch, set_up, world_close),
+        cmocka_unit_test_setup_teardown(test_ragged_batches, set_up, world_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,47 +15,21 @@
 static const int64_t shape[] = {2};
 static const int32_t data[] = {1, 2};
 
-typedef struct world {
-    repo r;
-    TRITONSERVER_Server *server;
-} world;
-
 static int set_up(void **state) {
-    world *w = calloc(1, sizeof *w);
-    repo_make(&w->r);
-    w->server = server_start(&w->r, &(server_setup){.mode = TRITONSERVER_MODEL_CONTROL_EXPLICIT,
-                                                    .complete = true,
-                                                    .backends = KELP_TEST_BACKENDS});
-    *state = w;
-    return 0;
-}
-
-static int tear_down(void **state) {
-    world *w = *state;
-    server_end(w->server);
-    repo_remove(&w->r);
-    free(w);
-    return 0;
-}
-
-static void load(world *w, const char *name, const char *config) {
-    repo_model(&w->r, name, config);
-    ok(TRITONSERVER_ServerLoadModel(w->server, name));
+    return world_open(state, &(server_setup){.mode = TRITONSERVER_MODEL_CONTROL_EXPLICIT,
+                                             .complete = true,
+                                             .backends = KELP_TEST_BACKENDS});
 }
 
 static void open_model(world *w, const char *name, const char *config, call *c) {
-    load(w, name, config);
+    world_load(w, name, config);
     call_init(c, w->server, name, -1);
     call_input(c, "INPUT0", TRITONSERVER_TYPE_INT32, shape, 1, data, sizeof data);
 }
 
 static void close_model(world *w, const char *name, call *c) {
-    char gone[256];
     call_deinit(c);
-    ok(TRITONSERVER_ServerUnloadModel(w->server, name));
-    snprintf(gone, sizeof gone, "{\"name\":\"%s\",\"version\":\"1\",\"state\":\"UNAVAILABLE\"",
-             name);
-    wait_for_index(w->server, gone); /* nothing of it is left in flight */
+    world_unload(w, name); /* nothing of it is left in flight */
 }
 
 static void check_output(call *c, int32_t value) {
@@ -208,15 +182,15 @@ static void test_many_at_once(void **state) {
     static const char *const names[] = {"late",    "factory", "orphan",     "good",
                                         "dropped", "call",    "call_stream"};
     static call calls[MANY];
-    load(w, "stream", ONE DECOUPLED);
+    world_load(w, "stream", ONE DECOUPLED);
     for (size_t n = 0; n < sizeof names / sizeof names[0]; n++) {
         char config[1024];
         snprintf(config, sizeof config, "%s", ONE);
         *strstr(config, "count: 1") = '\0';
         strcat(config, "count: 4 } ]\n");
-        load(w, names[n], config);
+        world_load(w, names[n], config);
         if (strcmp(names[n], "call") == 0)
-            load(w, "good", ONE);
+            world_load(w, "good", ONE);
         for (int i = 0; i < MANY; i++) {
             call_init(&calls[i], w->server, names[n], -1);
             call_input(&calls[i], "INPUT0", TRITONSERVER_TYPE_INT32, shape, 1, data, sizeof data);
@@ -253,16 +227,16 @@ static void test_models_that_do_not_load(void **state) {
 
 static void test_configuration(void **state) {
     world *w = *state;
-    load(w, "config",
-         "backend: \"kitone\"\n"
-         "input [ { name: \"INPUT0\" data_type: TYPE_FP32 dims: [ -1, 3 ] },\n"
-         "        { name: \"INPUT1\" data_type: TYPE_STRING dims: [ 1 ] optional: true } ]\n"
-         "output [ { name: \"OUTPUT0\" data_type: TYPE_FP32 dims: [ 1 ] } ]\n"
-         "instance_group [ { kind: KIND_CPU count: 2 } ]\n"
-         "parameters { key: \"number\" value { string_value: \"12\" } }\n"
-         "parameters { key: \"yes\" value { string_value: \"yes\" } }\n"
-         "parameters { key: \"word\" value { string_value: \"x \\\"y\\\"\" } }\n");
-    load(w, "complete", "backend: \"kitone\"\n");
+    world_load(w, "config",
+               "backend: \"kitone\"\n"
+               "input [ { name: \"INPUT0\" data_type: TYPE_FP32 dims: [ -1, 3 ] },\n"
+               "        { name: \"INPUT1\" data_type: TYPE_STRING dims: [ 1 ] optional: true } ]\n"
+               "output [ { name: \"OUTPUT0\" data_type: TYPE_FP32 dims: [ 1 ] } ]\n"
+               "instance_group [ { kind: KIND_CPU count: 2 } ]\n"
+               "parameters { key: \"number\" value { string_value: \"12\" } }\n"
+               "parameters { key: \"yes\" value { string_value: \"yes\" } }\n"
+               "parameters { key: \"word\" value { string_value: \"x \\\"y\\\"\" } }\n");
+    world_load(w, "complete", "backend: \"kitone\"\n");
     TRITONSERVER_Message *message = NULL;
     ok(TRITONSERVER_ServerModelConfig(w->server, "complete", 1, 1, &message));
     char *config = message_text(message);
@@ -283,7 +257,7 @@ static void rich_call(world *w, const char *name, call *c) {
     static const int64_t matrix[] = {2, 3}, vector[] = {2};
     static const float values[] = {0, 1, 2, 3, 4, 5};
     static const char strings[] = "\3\0\0\0one\0\0\0\0";
-    load(w, name, rich_config);
+    world_load(w, name, rich_config);
     call_init(c, w->server, name, -1);
     ok(TRITONSERVER_InferenceRequestAddInput(c->request, "INPUT0", TRITONSERVER_TYPE_FP32, matrix,
                                              2));
@@ -368,10 +342,10 @@ static void test_parameters(void **state) {
 static void test_calls(void **state) {
     world *w = *state;
     static const char *const names[] = {"call", "call_many", "call_stream", "abandon"};
-    load(w, "good", ONE);
-    load(w, "midway", ONE);
-    load(w, "stream", ONE DECOUPLED);
-    load(w, "cancel", ONE);
+    world_load(w, "good", ONE);
+    world_load(w, "midway", ONE);
+    world_load(w, "stream", ONE DECOUPLED);
+    world_load(w, "cancel", ONE);
     for (int i = 0; i < 4; i++) {
         call c;
         open_model(w, names[i], ONE, &c);
@@ -427,7 +401,7 @@ static void test_calls_are_traced(void **state) {
     static traces t = {.lock = PTHREAD_MUTEX_INITIALIZER};
     TRITONSERVER_InferenceTrace *trace = NULL;
     call c;
-    load(w, "good", ONE);
+    world_load(w, "good", ONE);
     open_model(w, "call", ONE, &c);
     ok(TRITONSERVER_InferenceTraceNew(&trace, TRITONSERVER_TRACE_LEVEL_TIMESTAMPS, 0, on_activity,
                                       on_trace_release, &t));
@@ -445,10 +419,10 @@ static void test_calls_are_traced(void **state) {
 static void test_readiness(void **state) {
     world *w = *state;
     bool is_ready = true;
-    load(w, "unready", ONE);
+    world_load(w, "unready", ONE);
     ok(TRITONSERVER_ServerModelIsReady(w->server, "unready", 1, &is_ready));
     assert_false(is_ready);
-    load(w, "good", ONE);
+    world_load(w, "good", ONE);
     ok(TRITONSERVER_ServerModelIsReady(w->server, "good", 1, &is_ready));
     assert_true(is_ready);
 }
@@ -456,7 +430,7 @@ static void test_readiness(void **state) {
 static void test_cancellation_reaches_the_called(void **state) {
     world *w = *state;
     call c;
-    load(w, "cancel", ONE);
+    world_load(w, "cancel", ONE);
     open_model(w, "call_cancel", ONE, &c);
     call_start(&c);
     ok(TRITONSERVER_InferenceRequestCancel(c.request));
@@ -467,23 +441,23 @@ static void test_cancellation_reaches_the_called(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_answers, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_failures, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_streams, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_stream_statistics, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_cancellation, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_unload_waits_for_what_is_kept, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_many_at_once, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_models_that_do_not_load, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_configuration, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_inputs, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_input_at_an_odd_address, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_outputs, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_parameters, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_calls, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_calls_are_traced, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_readiness, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_cancellation_reaches_the_called, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_answers, set_up, world_close),
+        cmocka_unit_test_setup_teardown(test_failures, set_up, world_close),
+        cmocka_unit_test_setup_teardown(test_streams, set_up, world_close),
+        cmocka_unit_test_setup_teardown(test_stream_statistics, set_up, world_close),
+        cmocka_unit_test_setup_teardown(test_cancellation, set_up, world_close),
+        cmocka_unit_test_setup_teardown(test_unload_waits_for_what_is_kept, set_up, world_close),
+        cmocka_unit_test_setup_teardown(test_many_at_once, set_up, world_close),
+        cmocka_unit_test_setup_teardown(test_models_that_do_not_load, set_up, world_close),
+        cmocka_unit_test_setup_teardown(test_configuration, set_up, world_close),
+        cmocka_unit_test_setup_teardown(test_inputs, set_up, world_close),
+        cmocka_unit_test_setup_teardown(test_input_at_an_odd_address, set_up, world_close),
+        cmocka_unit_test_setup_teardown(test_outputs, set_up, world_close),
+        cmocka_unit_test_setup_teardown(test_parameters, set_up, world_close),
+        cmocka_unit_test_setup_teardown(test_calls, set_up, world_close),
+        cmocka_unit_test_setup_teardown(test_calls_are_traced, set_up, world_close),
+        cmocka_unit_test_setup_teardown(test_readiness, set_up, world_close),
+        cmocka_unit_test_setup_teardown(test_cancellation_reaches_the_called, set_up, world_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

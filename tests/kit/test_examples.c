@@ -10,25 +10,8 @@ static const char pair_config[] =
     "input [ { name: \"INPUT0\" data_type: TYPE_FP32 dims: [ 4 ] },\n"
     "        { name: \"INPUT1\" data_type: TYPE_FP32 dims: [ 4 ] } ]\n";
 
-typedef struct world {
-    repo r;
-    TRITONSERVER_Server *server;
-} world;
-
 static int set_up(void **state) {
-    world *w = calloc(1, sizeof *w);
-    repo_make(&w->r);
-    w->server = server_start(&w->r, &(server_setup){.mode = TRITONSERVER_MODEL_CONTROL_EXPLICIT});
-    *state = w;
-    return 0;
-}
-
-static int tear_down(void **state) {
-    world *w = *state;
-    server_end(w->server);
-    repo_remove(&w->r);
-    free(w);
-    return 0;
+    return world_open(state, &(server_setup){.mode = TRITONSERVER_MODEL_CONTROL_EXPLICIT});
 }
 
 static void load(world *w, const char *name, const char *backend, const char *config) {
@@ -245,13 +228,13 @@ static void test_pipeline(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_identity_of_all_types, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_identity_echoes_and_is_cancelled, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_repeat, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_identity_of_all_types, set_up, world_close),
+        cmocka_unit_test_setup_teardown(test_identity_echoes_and_is_cancelled, set_up, world_close),
+        cmocka_unit_test_setup_teardown(test_repeat, set_up, world_close),
         cmocka_unit_test_setup_teardown(test_repeat_ends_when_the_client_gives_up, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(test_accumulator, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_pipeline, set_up, tear_down),
+                                        world_close),
+        cmocka_unit_test_setup_teardown(test_accumulator, set_up, world_close),
+        cmocka_unit_test_setup_teardown(test_pipeline, set_up, world_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -349,3 +349,40 @@ void call_addsub(call *c, float *a, float *b, float value) {
     call_input(c, "INPUT0", TRITONSERVER_TYPE_FP32, shape, 2, a, 16 * sizeof *a);
     call_input(c, "INPUT1", TRITONSERVER_TYPE_FP32, shape, 2, b, 16 * sizeof *b);
 }
+
+world *world_new(void) {
+    world *w = calloc(1, sizeof *w);
+    assert_non_null(w);
+    repo_make(&w->r);
+    return w;
+}
+
+int world_open(void **state, const server_setup *setup) {
+    world *w = world_new();
+    w->server = server_start(&w->r, setup);
+    *state = w;
+    return 0;
+}
+
+int world_close(void **state) {
+    world *w = *state;
+    server_end(w->server);
+    repo_remove(&w->r);
+    free(w);
+    return 0;
+}
+
+void world_load(world *w, const char *name, const char *config) {
+    repo_model(&w->r, name, config);
+    ok(TRITONSERVER_ServerLoadModel(w->server, name));
+}
+
+void world_unload(world *w, const char *name) {
+    char gone[512];
+    ok(TRITONSERVER_ServerUnloadModel(w->server, name));
+    snprintf(
+        gone, sizeof gone,
+        "{\"name\":\"%s\",\"version\":\"1\",\"state\":\"UNAVAILABLE\",\"reason\":\"unloaded\"}",
+        name);
+    wait_for_index(w->server, gone);
+}

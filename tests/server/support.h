@@ -110,4 +110,17 @@ void call_addsub(call *c, float *a, float *b, float value);
 /* Waits (10 s at most) until the index of the server shows `text`. */
 void wait_for_index(TRITONSERVER_Server *server, const char *text);
 
+/* ---- a repository and a server over it, as the state of a test ---- */
+typedef struct world {
+    repo r;
+    TRITONSERVER_Server *server;
+} world;
+world *world_new(void);                                  /* an empty repository, no server yet */
+int world_open(void **state, const server_setup *setup); /* for a set-up: 0 */
+int world_close(void **state);                           /* for a tear-down: 0 */
+/* repo_model and the load of it, which must succeed */
+void world_load(world *w, const char *name, const char *config);
+/* Unloads, and waits until version 1 is gone. */
+void world_unload(world *w, const char *name);
+
 #endif

@@ -19,27 +19,10 @@
 static const int64_t two[] = {2};
 static const int32_t data[] = {1, 2};
 
-typedef struct world {
-    repo r;
-    TRITONSERVER_Server *server;
-} world;
-
 static int set_up(void **state) {
-    world *w = calloc(1, sizeof *w);
-    repo_make(&w->r);
-    w->server = server_start(&w->r, &(server_setup){.mode = TRITONSERVER_MODEL_CONTROL_EXPLICIT,
-                                                    .backends = KELP_TEST_BACKENDS,
-                                                    .backend_setting = {"probe", "own", "yes"}});
-    *state = w;
-    return 0;
-}
-
-static int tear_down(void **state) {
-    world *w = *state;
-    server_end(w->server);
-    repo_remove(&w->r);
-    free(w);
-    return 0;
+    return world_open(state, &(server_setup){.mode = TRITONSERVER_MODEL_CONTROL_EXPLICIT,
+                                             .backends = KELP_TEST_BACKENDS,
+                                             .backend_setting = {"probe", "own", "yes"}});
 }
 
 static probe_notes *seen(void) {
@@ -55,13 +38,8 @@ static probe_notes *seen(void) {
     return notes;
 }
 
-static void load(world *w, const char *name, const char *config) {
-    repo_model(&w->r, name, config);
-    ok(TRITONSERVER_ServerLoadModel(w->server, name));
-}
-
 static void open_model(world *w, const char *name, const char *config, call *c) {
-    load(w, name, config);
+    world_load(w, name, config);
     call_init(c, w->server, name, -1);
 }
 
@@ -103,7 +81,7 @@ static void test_each_error_is_the_callers_own(void **state) {
 /* ---- what a backend is told ---- */
 
 static void test_configuration_of_a_backend(void **state) {
-    load(*state, "config", MODEL);
+    world_load(*state, "config", MODEL);
     contains(seen()->backend_config, "{\"cmdline\":{");
     contains(seen()->backend_config, "\"auto-complete-config\":\"false\"");
     contains(seen()->backend_config, "\"backend-directory\":\"" KELP_TEST_BACKENDS "\"");
@@ -225,8 +203,9 @@ static void test_data_for_a_host_policy(void **state) {
 
 static void test_metrics_of_model_and_machine(void **state) {
     world *w = *state;
-    load(w, "tagged",
-         MODEL "metric_tags [ { key: \"team\" value: \"blue\" }, { key: \"n\" value: \"1\" } ]\n");
+    world_load(w, "tagged",
+               MODEL
+               "metric_tags [ { key: \"team\" value: \"blue\" }, { key: \"n\" value: \"1\" } ]\n");
     char *page = metrics_of(w->server);
     contains(page,
              "nv_inference_count{model=\"tagged\",version=\"1\",_team=\"blue\",_n=\"1\"} 0\n");
@@ -601,7 +580,7 @@ static void test_overrides_end(void **state) {
         "\"TYPE_INT32\",\"dims\":[2]}],\"output\":[{\"name\":\"OUTPUT0\",\"data_type\":"
         "\"TYPE_INT32\",\"dims\":[2]}]}";
     world *w = *state;
-    load(w, "override", MODEL);
+    world_load(w, "override", MODEL);
     TRITONSERVER_Parameter *config =
         TRITONSERVER_ParameterNew("config", TRITONSERVER_PARAMETER_STRING, json);
     TRITONSERVER_Parameter *bad = TRITONSERVER_ParameterBytesNew("file:1/bad", "x", 1);
@@ -763,5 +742,5 @@ int main(void) {
         cmocka_unit_test(test_where_the_log_goes),
         cmocka_unit_test(test_trace_ids),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, set_up, world_close);
 }

@@ -19,49 +19,14 @@
 static const int64_t shape[] = {2};
 static const int32_t data[] = {1, 2};
 
-typedef struct world {
-    repo r;
-    TRITONSERVER_Server *server;
-} world;
-
-static void open_world(world *w, const char *backends) {
-    repo_make(&w->r);
-    w->server = server_start(
-        &w->r, &(server_setup){.mode = TRITONSERVER_MODEL_CONTROL_EXPLICIT, .backends = backends});
-}
-
 static int set_up(void **state) {
-    *state = calloc(1, sizeof(world));
-    open_world(*state, NULL);
-    return 0;
+    return world_open(state, &(server_setup){.mode = TRITONSERVER_MODEL_CONTROL_EXPLICIT});
 }
 
 /* With the backends that are made for tests, none of which says anything. */
 static int set_up_silent(void **state) {
-    *state = calloc(1, sizeof(world));
-    open_world(*state, KELP_TEST_BACKENDS);
-    return 0;
-}
-
-static int tear_down(void **state) {
-    world *w = *state;
-    server_end(w->server);
-    repo_remove(&w->r);
-    free(w);
-    return 0;
-}
-
-static void load(world *w, const char *name, const char *config) {
-    repo_model(&w->r, name, config);
-    ok(TRITONSERVER_ServerLoadModel(w->server, name));
-}
-
-static void unload(world *w, const char *name) {
-    char gone[256];
-    ok(TRITONSERVER_ServerUnloadModel(w->server, name));
-    snprintf(gone, sizeof gone, "{\"name\":\"%s\",\"version\":\"1\",\"state\":\"UNAVAILABLE\"",
-             name);
-    wait_for_index(w->server, gone);
+    return world_open(state, &(server_setup){.mode = TRITONSERVER_MODEL_CONTROL_EXPLICIT,
+                                             .backends = KELP_TEST_BACKENDS});
 }
 
 /* ---- which thread ---- */
@@ -109,8 +74,8 @@ static bool runs_here(world *w, const char *model, int64_t delay_ms) {
 
 static void test_a_backend_that_does_not_block(void **state) {
     world *w = *state;
-    load(w, "one", IDENTITY(1));
-    load(w, "three", IDENTITY(3));
+    world_load(w, "one", IDENTITY(1));
+    world_load(w, "three", IDENTITY(3));
     for (int i = 0; i < 5; i++) {
         assert_true(runs_here(w, "one", 0));
         assert_true(runs_here(w, "three", 0));
@@ -120,9 +85,10 @@ static void test_a_backend_that_does_not_block(void **state) {
 /* A delay is asked for by request or model; the next request comes back to the caller. */
 static void test_requests_that_block(void **state) {
     world *w = *state;
-    load(w, "one", IDENTITY(1));
-    load(w, "slow",
-         IDENTITY(2) "parameters { key: \"execute_delay_ms\" value { string_value: \"1\" } }\n");
+    world_load(w, "one", IDENTITY(1));
+    world_load(
+        w, "slow",
+        IDENTITY(2) "parameters { key: \"execute_delay_ms\" value { string_value: \"1\" } }\n");
     for (int i = 0; i < 3; i++) {
         assert_false(runs_here(w, "one", 1));
         assert_false(runs_here(w, "slow", 0));
@@ -138,7 +104,7 @@ static void test_requests_that_block(void **state) {
 static void test_instances_that_block(void **state) {
     world *w = *state;
     seen s[2];
-    load(w, "two", IDENTITY(2));
+    world_load(w, "two", IDENTITY(2));
     for (int i = 0; i < 2; i++) {
         seen_init(&s[i], w, "two");
         ok(TRITONSERVER_InferenceRequestSetIntParameter(s[i].c.request, "delay_ms", 3600000));
@@ -151,13 +117,13 @@ static void test_instances_that_block(void **state) {
         assert_false(pthread_equal(s[i].responder, pthread_self()));
         call_deinit(&s[i].c);
     }
-    unload(w, "two");
+    world_unload(w, "two");
 }
 
 static void test_the_configuration_decides(void **state) {
     world *w = *state;
-    load(w, "here", IDENTITY(1) EXECUTE_ON("caller"));
-    load(w, "there", IDENTITY(1) EXECUTE_ON("instance"));
+    world_load(w, "here", IDENTITY(1) EXECUTE_ON("caller"));
+    world_load(w, "there", IDENTITY(1) EXECUTE_ON("instance"));
     repo_model(&w->r, "wrong", IDENTITY(1) EXECUTE_ON("moon"));
     fails(TRITONSERVER_ServerLoadModel(w->server, "wrong"), TRITONSERVER_ERROR_INVALID_ARG,
           "parameter 'kelp_execute_on': expected caller or instance, found 'moon'");
@@ -168,8 +134,8 @@ static void test_the_configuration_decides(void **state) {
 
 static void test_a_backend_that_says_nothing(void **state) {
     world *w = *state;
-    load(w, "good", "backend: \"misbehave\"\n" IO INSTANCES(1));
-    load(w, "good-here", "backend: \"misbehave\"\n" IO INSTANCES(1) EXECUTE_ON("caller"));
+    world_load(w, "good", "backend: \"misbehave\"\n" IO INSTANCES(1));
+    world_load(w, "good-here", "backend: \"misbehave\"\n" IO INSTANCES(1) EXECUTE_ON("caller"));
     assert_false(runs_here(w, "good", 0));
     assert_true(runs_here(w, "good-here", 0));
 }
@@ -242,14 +208,14 @@ static void chain_end(chain *ch) {
 static void test_a_callback_that_submits_the_next(void **state) {
     world *w = *state;
     chain one, nine;
-    load(w, "one", IDENTITY(1));
-    load(w, "nine", IDENTITY(9));
+    world_load(w, "one", IDENTITY(1));
+    world_load(w, "nine", IDENTITY(9));
     chain_start(&one, w, "one", 5000);
     chain_start(&nine, w, "nine", 5000);
     chain_end(&one);
     chain_end(&nine);
-    unload(w, "one");
-    unload(w, "nine");
+    world_unload(w, "one");
+    world_unload(w, "nine");
 }
 
 /* ---- all at once ---- */
@@ -295,8 +261,8 @@ static void crowd_asks(world *w, const char *model) {
 
 static void test_callers_chains_and_delays_together(void **state) {
     world *w = *state;
-    load(w, "one", IDENTITY(1));
-    load(w, "two", IDENTITY(2));
+    world_load(w, "one", IDENTITY(1));
+    world_load(w, "two", IDENTITY(2));
     crowd_asks(w, "one");
     crowd_asks(w, "two");
 }
@@ -306,14 +272,14 @@ static void test_unload_in_flight(void **state) {
     world *w = *state;
     for (int round = 0; round < 10; round++) {
         seen s[6];
-        load(w, "two", IDENTITY(2));
+        world_load(w, "two", IDENTITY(2));
         for (int i = 0; i < 6; i++) {
             seen_init(&s[i], w, "two");
             if (i % 3 < 2)
                 ok(TRITONSERVER_InferenceRequestSetIntParameter(s[i].c.request, "delay_ms", 2));
             call_start(&s[i].c);
         }
-        unload(w, "two");
+        world_unload(w, "two");
         for (int i = 0; i < 6; i++) {
             call_wait(&s[i].c);
             call_deinit(&s[i].c);
@@ -323,14 +289,16 @@ static void test_unload_in_flight(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_a_backend_that_does_not_block, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_requests_that_block, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_instances_that_block, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_the_configuration_decides, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_a_backend_that_says_nothing, set_up_silent, tear_down),
-        cmocka_unit_test_setup_teardown(test_a_callback_that_submits_the_next, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_callers_chains_and_delays_together, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_unload_in_flight, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_backend_that_does_not_block, set_up, world_close),
+        cmocka_unit_test_setup_teardown(test_requests_that_block, set_up, world_close),
+        cmocka_unit_test_setup_teardown(test_instances_that_block, set_up, world_close),
+        cmocka_unit_test_setup_teardown(test_the_configuration_decides, set_up, world_close),
+        cmocka_unit_test_setup_teardown(test_a_backend_that_says_nothing, set_up_silent,
+                                        world_close),
+        cmocka_unit_test_setup_teardown(test_a_callback_that_submits_the_next, set_up, world_close),
+        cmocka_unit_test_setup_teardown(test_callers_chains_and_delays_together, set_up,
+                                        world_close),
+        cmocka_unit_test_setup_teardown(test_unload_in_flight, set_up, world_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

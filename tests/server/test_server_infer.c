@@ -3,26 +3,12 @@
  * the server unharmed. */
 #include "server/support.h"
 
-typedef struct world {
-    repo r;
-    TRITONSERVER_Server *server;
-} world;
-
 static int set_up(void **state) {
-    world *w = calloc(1, sizeof *w);
-    repo_make(&w->r);
+    world *w = world_new();
     repo_model(&w->r, "addsub", addsub_config);
     repo_model(&w->r, "identity", identity_config);
     w->server = server_start(&w->r, &(server_setup){0});
     *state = w;
-    return 0;
-}
-
-static int tear_down(void **state) {
-    world *w = *state;
-    server_end(w->server);
-    repo_remove(&w->r);
-    free(w);
     return 0;
 }
 
@@ -347,5 +333,5 @@ int main(void) {
         cmocka_unit_test(test_allocator_that_refuses),
         cmocka_unit_test(test_answers_outlive_the_server),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, set_up, world_close);
 }

@@ -3,10 +3,10 @@
  * that come and go; models served under another name than their folder's. */
 #include "server/support.h"
 
-typedef struct world {
+typedef struct worlds {
     repo first, second;
     TRITONSERVER_Server *server;
-} world;
+} worlds;
 
 static void contains_once(const char *text, const char *part) {
     const char *at = strstr(text, part);
@@ -57,7 +57,7 @@ static void ask(TRITONSERVER_Server *server, const char *model) {
 }
 
 /* Two repositories; "same" is in both, "one" and "two" in one each. */
-static void world_make(world *w, TRITONSERVER_ModelControlMode mode, bool namespaces) {
+static void world_make(worlds *w, TRITONSERVER_ModelControlMode mode, bool namespaces) {
     repo_make(&w->first);
     repo_make(&w->second);
     add(&w->first, "same", "3");
@@ -70,14 +70,14 @@ static void world_make(world *w, TRITONSERVER_ModelControlMode mode, bool namesp
                                                         .second_repository = w->second.path});
 }
 
-static void world_end(world *w) {
+static void world_end(worlds *w) {
     server_end(w->server);
     repo_remove(&w->first);
     repo_remove(&w->second);
 }
 
 static void test_conflict_without_namespaces(void **state) {
-    world w;
+    worlds w;
     bool ready = false;
     (void)state;
     world_make(&w, TRITONSERVER_MODEL_CONTROL_NONE, false);
@@ -98,7 +98,7 @@ static void test_conflict_without_namespaces(void **state) {
 }
 
 static void test_ambiguous_name(void **state) {
-    world w;
+    worlds w;
     bool ready = false;
     char full[400], label[400];
     TRITONSERVER_InferenceRequest *request = NULL;
@@ -140,7 +140,7 @@ static void test_ambiguous_name(void **state) {
 }
 
 static void test_loads_and_unloads_both(void **state) {
-    world w;
+    worlds w;
     char text[400];
     (void)state;
     world_make(&w, TRITONSERVER_MODEL_CONTROL_EXPLICIT, true);
@@ -167,7 +167,7 @@ static void test_loads_and_unloads_both(void **state) {
 }
 
 static void test_polling_sees_one_of_two(void **state) {
-    world w;
+    worlds w;
     char full[400];
     (void)state;
     world_make(&w, TRITONSERVER_MODEL_CONTROL_POLL, true);
@@ -184,7 +184,7 @@ static void test_polling_sees_one_of_two(void **state) {
 
 /* A reload while a request waits to be sent again stays in the request's own namespace. */
 static void test_requests_keep_their_namespace(void **state) {
-    world w;
+    worlds w;
     char full[400];
     call c;
     float a[16], b[16];
@@ -211,7 +211,7 @@ static void test_requests_keep_their_namespace(void **state) {
 }
 
 static void test_registering(void **state) {
-    world w;
+    worlds w;
     (void)state;
     world_make(&w, TRITONSERVER_MODEL_CONTROL_EXPLICIT, false);
     ok(TRITONSERVER_ServerUnregisterModelRepository(w.server, w.second.path));
@@ -238,7 +238,7 @@ static void test_registering(void **state) {
 }
 
 static void test_names_are_mapped(void **state) {
-    world w;
+    worlds w;
     char text[2048];
     (void)state;
     world_make(&w, TRITONSERVER_MODEL_CONTROL_EXPLICIT, false);

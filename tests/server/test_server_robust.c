@@ -15,45 +15,21 @@
 static const int64_t shape[] = {2};
 static const int32_t data[] = {1, 2};
 
-typedef struct world {
-    repo r;
-    TRITONSERVER_Server *server;
-} world;
-
 static int set_up(void **state) {
-    world *w = calloc(1, sizeof *w);
-    repo_make(&w->r);
-    w->server = server_start(&w->r, &(server_setup){.mode = TRITONSERVER_MODEL_CONTROL_EXPLICIT,
-                                                    .complete = true,
-                                                    .backends = KELP_TEST_BACKENDS});
-    *state = w;
-    return 0;
-}
-
-static int tear_down(void **state) {
-    world *w = *state;
-    server_end(w->server);
-    repo_remove(&w->r);
-    free(w);
-    return 0;
+    return world_open(state, &(server_setup){.mode = TRITONSERVER_MODEL_CONTROL_EXPLICIT,
+                                             .complete = true,
+                                             .backends = KELP_TEST_BACKENDS});
 }
 
 static void open_model(world *w, const char *name, const char *config, call *c) {
-    repo_model(&w->r, name, config);
-    ok(TRITONSERVER_ServerLoadModel(w->server, name));
+    world_load(w, name, config);
     call_init(c, w->server, name, -1);
     call_input(c, "INPUT0", TRITONSERVER_TYPE_INT32, shape, 1, data, sizeof data);
 }
 
 static void close_model(world *w, const char *name, call *c) {
-    char gone[256];
     call_deinit(c);
-    ok(TRITONSERVER_ServerUnloadModel(w->server, name));
-    snprintf(
-        gone, sizeof gone,
-        "{\"name\":\"%s\",\"version\":\"1\",\"state\":\"UNAVAILABLE\",\"reason\":\"unloaded\"}",
-        name);
-    wait_for_index(w->server, gone); /* nothing of it is left in flight */
+    world_unload(w, name); /* nothing of it is left in flight */
 }
 
 static void check_output(call *c) {
@@ -708,5 +684,5 @@ int main(void) {
         cmocka_unit_test(test_trace_comes_back),
         cmocka_unit_test(test_trace_shows_tensors),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, set_up, world_close);
 }

@@ -14,26 +14,9 @@
 #define INPUT(data) \
     "inputs { key: \"INPUT0\" value { data_type: TYPE_INT32 dims: [ 2 ] " data " } }"
 
-typedef struct world {
-    repo r;
-    TRITONSERVER_Server *server;
-} world;
-
 static int set_up(void **state) {
-    world *w = calloc(1, sizeof *w);
-    repo_make(&w->r);
-    w->server = server_start(&w->r, &(server_setup){.mode = TRITONSERVER_MODEL_CONTROL_EXPLICIT,
-                                                    .backends = KELP_TEST_BACKENDS});
-    *state = w;
-    return 0;
-}
-
-static int tear_down(void **state) {
-    world *w = *state;
-    server_end(w->server);
-    repo_remove(&w->r);
-    free(w);
-    return 0;
+    return world_open(state, &(server_setup){.mode = TRITONSERVER_MODEL_CONTROL_EXPLICIT,
+                                             .backends = KELP_TEST_BACKENDS});
 }
 
 static char *stats_of(world *w, const char *name) {
@@ -169,5 +152,5 @@ int main(void) {
         cmocka_unit_test(test_failure_fails_the_load),
         cmocka_unit_test(test_data_from_files),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, set_up, world_close);
 }
