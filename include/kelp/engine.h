@@ -46,7 +46,8 @@ KELP_API kelp_status *kelp_runtime_register_opset(kelp_runtime *runtime,
                                                   void *self) KELP_MUST_USE;
 /* Loads a shared library (kelp/plugin.h) and registers what it offers: its opset backend, with NULL
  * as `self`, and its compute backend. It stays loaded. Before engines are made. UNIMPLEMENTED:
- * built for another version; NOT_FOUND: no such library, or one that offers neither. */
+ * built for another version; NOT_FOUND: no such file (`path` is one, relative or absolute: nothing
+ * is searched), or a library that offers neither. */
 KELP_API kelp_status *kelp_runtime_load_plugin(kelp_runtime *runtime,
                                                const char *path) KELP_MUST_USE;
 KELP_API const kelp_opset_registry *kelp_runtime_opsets(const kelp_runtime *runtime);

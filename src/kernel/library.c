@@ -1,73 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One library: its file, the handshake, its kernels. */
+/* One library: what it offers, its kernels. */
 #include "kernel/internal.h"
 
 #include "base/alloc.h"
 #include "base/fs.h"
+#include "kernel/plugin.h"
 
-#include <elf.h>
-#include <stdio.h>
 #include <string.h>
 
-/* ---- the file ---- */
-static const char *machine_name(unsigned machine) {
-    return machine == EM_X86_64    ? "x86-64"
-           : machine == EM_AARCH64 ? "arm64"
-           : machine == EM_386     ? "x86, 32 bits"
-           : machine == EM_ARM     ? "arm, 32 bits"
-           : machine == EM_RISCV   ? "RISC-V"
-                                   : "another machine";
-}
-
-#if defined(__x86_64__)
-#define OWN_MACHINE EM_X86_64
-#elif defined(__aarch64__)
-#define OWN_MACHINE EM_AARCH64
-#elif defined(__riscv)
-#define OWN_MACHINE EM_RISCV
-#endif
-
-/* The loader's words for a wrong file say little. */
-static kelp_status *check_file(const char *path) {
-    unsigned char head[20];
-    FILE *file = fopen(path, "rb");
-    if (file == NULL)
-        return KELP_ERROR(KELP_NOT_FOUND, "no such file");
-    size_t got = fread(head, 1, sizeof head, file);
-    fclose(file);
-    if (got < sizeof head || memcmp(head, ELFMAG, SELFMAG) != 0)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "it is no shared library (ELF)");
-#ifdef OWN_MACHINE
-    unsigned machine = head[EI_DATA] == ELFDATA2LSB ? head[18] | (unsigned)head[19] << 8
-                                                    : head[19] | (unsigned)head[18] << 8;
-    if (machine != OWN_MACHINE)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "it is for %s, and this process is %s",
-                          machine_name(machine), machine_name(OWN_MACHINE));
-#endif
-    return NULL;
-}
-
-/* ---- handshake ---- */
-static kelp_status *query(const kelp_dl *dl, const kelp_plugin **out) {
-    kelp_plugin_query_fn ask;
-    void *symbol = kelp_dl_own_symbol(dl, KELP_PLUGIN_QUERY);
-    if (symbol == NULL)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "it exports no %s", KELP_PLUGIN_QUERY);
-    memcpy(&ask, &symbol, sizeof ask);
-    const kelp_plugin *plugin = ask(KELP_PLUGIN_ABI_VERSION);
-    if (plugin == NULL)
-        return KELP_ERROR(KELP_UNIMPLEMENTED, "it does not serve plugin interface version %u",
-                          KELP_PLUGIN_ABI_VERSION);
-    if (plugin->magic != KELP_PLUGIN_MAGIC)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "its table is none of Kelp's");
-    if (plugin->abi_version != KELP_PLUGIN_ABI_VERSION)
-        return KELP_ERROR(KELP_UNIMPLEMENTED,
-                          "it was built for plugin interface version %u, and this Kelp has %u",
-                          plugin->abi_version, KELP_PLUGIN_ABI_VERSION);
-    if (plugin->struct_size < sizeof *plugin || plugin->name == NULL)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "its table has %u bytes, and %zu are expected, with a name",
-                          plugin->struct_size, sizeof *plugin);
+static kelp_status *check_table(const kelp_plugin *plugin) {
     if (plugin->kernels == NULL)
         return KELP_ERROR(KELP_NOT_FOUND, "it calls itself '%s' and holds no kernels",
                           plugin->name);
@@ -75,7 +16,6 @@ static kelp_status *query(const kelp_dl *dl, const kelp_plugin **out) {
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "its table of kernels has %u bytes, and %zu are expected",
                           plugin->kernels->struct_size, sizeof *plugin->kernels);
-    *out = plugin;
     return NULL;
 }
 
@@ -179,9 +119,8 @@ kelp_status *kelp_kernel_library_load(kelp_kernel_registry *registry, const char
     kelp_dl dl = {0};
     const kelp_plugin *plugin = NULL;
     kelp_kernel_library *library = NULL;
-    KELP_TRY(check_file(path));
-    KELP_TRY(kelp_dl_open(path, &dl)); /* stays mapped, whatever comes */
-    KELP_TRY(query(&dl, &plugin));
+    KELP_TRY(kelp_plugin_open(path, &dl, &plugin)); /* stays mapped, whatever comes */
+    KELP_TRY(check_table(plugin));
     if (name != NULL && strcmp(name, plugin->name) != 0)
         return KELP_ERROR(KELP_NOT_FOUND, "it calls itself '%s'", plugin->name);
     for (size_t i = 0; i < registry->count; i++) {

@@ -6,6 +6,7 @@
 import glob
 import json
 import os
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -104,6 +105,27 @@ class Providers(unittest.TestCase):
                 with support.Server("--model-repository", repository.path, *words, ready=False) as server:
                     self.assertNotEqual(server.process.wait(support.PATIENCE_S), 0)
                     self.assertIn(message, server.log())
+
+    def test_a_plugin_that_is_none_is_refused_in_words(self):
+        plugin = os.environ["KELP_TEST_PLUGIN"]
+        library = os.path.join(os.path.dirname(plugin), "../../libkelp.so")  # one without the entry point
+        with tempfile.TemporaryDirectory() as folder:
+            foreign = bytearray(open(plugin, "rb").read())
+            foreign[18] = 0xB7 if foreign[18] == 0x3E else 0x3E  # e_machine: arm64 and x86-64
+            with open(os.path.join(folder, "foreign.so"), "wb") as file:
+                file.write(foreign)
+            with open(os.path.join(folder, "text.so"), "w") as file:
+                file.write("no library")
+            shutil.copy(plugin, os.path.join(folder, "here.so"))
+            for name, words in (("missing.so", "no such file"), ("text.so", "it is no shared library (ELF)"),
+                                ("foreign.so", "and this process is"), (library, "it exports no kelp_plugin_query")):
+                with self.subTest(name):
+                    ended = kelp("run", MODEL, "--random", "--plugin", name, cwd=folder)
+                    self.assertEqual(ended.returncode, 1)
+                    self.assertIn(f"cannot load plugin '{name}': ", ended.stderr)
+                    self.assertIn(words, ended.stderr)
+            ended = kelp("run", MODEL, "--random", "--plugin", "here.so", cwd=folder)
+            self.assertEqual(ended.returncode, 0, ended.stderr)
 
     def test_a_missing_library_is_an_error(self):
         env = dict(os.environ, KELP_ONNXRUNTIME_LIBRARY="/nowhere/libonnxruntime.so")
