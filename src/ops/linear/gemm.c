@@ -148,7 +148,7 @@ static void run_range(void *userp, int64_t begin, int64_t end, int worker) {
 void kelp_gemm_run(const kelp_op_env *env, const kelp_gemm *jobs, int64_t count) {
     if (count == 0 || jobs[0].m == 0 || jobs[0].n == 0)
         return;
-    job_list list = {kelp_simd_get(), jobs, {0, 0, 0, 0}};
+    job_list list = {jobs[0].simd != NULL ? jobs[0].simd : kelp_simd_get(), jobs, {0, 0, 0, 0}};
     list.blocks = choose(list.simd, &jobs[0]);
     spread(list.simd, &jobs[0], (kelp_op_env_threads(env) + count - 1) / count, &list.blocks);
     int64_t blocks = list.blocks.down * list.blocks.across;

@@ -15,7 +15,8 @@ typedef struct kelp_gemm {
     int64_t m, n, k, lda, ldb, ldc;
     const float *bias, *row_bias, *residual; /* residual has ldc */
     kelp_act act;
-    const float *packed; /* not NULL: B in panels (kelp_gemm_pack), and `b` is not read */
+    const float *packed;   /* not NULL: B in panels (kelp_gemm_pack), and `b` is not read */
+    const kelp_simd *simd; /* the table that they are laid out for; NULL: the CPU's best */
 } kelp_gemm;
 
 /* B[k,n] in panels of as many columns as a tile has, each panel row by row without gaps, the last

@@ -1,20 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The operator Gemm: Y = alpha · A' · B' + beta · C. Constant weights that must be turned are
- * turned once, when the engine is made. Source: ONNX operator specification, Gemm-13.
+ * The operator Gemm: Y = alpha · A' · B' + beta · C. Constant weights are laid out once, when the
+ * engine is made: in panels, or, when they fill none, turned if they must be. Source: ONNX operator
+ * specification, Gemm-13.
  */
 #include "base/alloc.h"
 #include "ops/linear/gemm.h"
+#include "ops/linear/panels.h"
 #include "ops/microsoft/fused_act.h"
 #include "ops/widened.h"
 
+/* Without a state B is read where it lies, or turned by each invoke. */
 typedef struct gemm_state {
-    kelp_op_packed turned_b; /* without a state B is read where it lies, or turned by each invoke */
+    kelp_panels *panels;
+    kelp_op_packed turned_b;
 } gemm_state;
 
 typedef struct gemm_plan {
     int64_t m, n, k;
     bool turn_a, turn_b;
+    const float *panels;       /* or NULL */
+    const kelp_simd *simd;     /* of panels */
     size_t a_offset, b_offset; /* of turned copies in scratch */
     int64_t c_row, c_column;   /* strides of C */
 } gemm_plan;
@@ -25,26 +31,34 @@ static void turn(const kelp_op_env *env, const kelp_tensor *tensor, float *to) {
     kelp_ops_copy(env, sizeof(float), 2, shape, to, strides, tensor->data, from);
 }
 
-static kelp_status *gemm_create(const kelp_node *node, const kelp_op_env *env, void **out_state) {
-    const kelp_value *value = kelp_node_input_count(node) > 1 ? kelp_node_input(node, 1) : NULL;
-    const kelp_tensor *b = value != NULL ? kelp_value_constant(value) : NULL;
+static kelp_status *turn_weights(const kelp_op_env *env, const kelp_tensor *b, gemm_state *state) {
     kelp_op_packing packing = {.layout = "turned/1", .inputs = 1u << 1, .replaces = 1u << 1};
-    gemm_state *state = NULL;
+    kelp_op_pack_site site = kelp_op_env_pack_site(env);
     void *room = NULL;
-    if (b == NULL || b->rank != 2 || b->dtype != KELP_F32 || kelp_tensor_bytes(b) == 0 ||
-        kelp_node_attr_i64(node, "transB", 0) == 0)
+    packing.size_bytes = kelp_tensor_bytes(b);
+    KELP_TRY(kelp_op_pack(&site, kelp_op_env_allocator(env), &packing, &state->turned_b, &room));
+    if (room != NULL)
+        turn(env, b, room);
+    return NULL;
+}
+
+static kelp_status *gemm_create(const kelp_node *node, const kelp_op_env *env, void **out_state) {
+    const kelp_tensor *b = kelp_panels_constant(node);
+    bool turned = kelp_node_attr_i64(node, "transB", 0) != 0;
+    gemm_state *state = NULL;
+    if (b == NULL)
+        return NULL;
+    bool panels = b->shape[turned ? 0 : 1] >= kelp_simd_get()->tile_columns;
+    if (!panels && !turned)
         return NULL;
     kelp_allocator allocator = kelp_op_env_allocator(env);
-    kelp_op_pack_site site = kelp_op_env_pack_site(env);
-    packing.size_bytes = kelp_tensor_bytes(b);
     KELP_TRY(KELP_NEW(allocator, gemm_state, &state));
-    kelp_status *status = kelp_op_pack(&site, allocator, &packing, &state->turned_b, &room);
+    kelp_status *status =
+        panels ? kelp_panels_create(env, b, turned, &state->panels) : turn_weights(env, b, state);
     if (status != NULL) {
         kelp_free(allocator, state, sizeof *state);
         return status;
     }
-    if (room != NULL)
-        turn(env, b, room);
     *out_state = state;
     return NULL;
 }
@@ -53,11 +67,13 @@ static void gemm_destroy(void *state, kelp_allocator allocator) {
     gemm_state *s = state;
     if (s == NULL)
         return;
+    kelp_panels_destroy(s->panels, allocator);
     kelp_op_unpack(&s->turned_b, allocator);
     kelp_free(allocator, s, sizeof *s);
 }
 
-static kelp_status *gemm_reshape(const void *state, kelp_op_args *args) {
+static kelp_status *gemm_reshape(const void *userp, kelp_op_args *args) {
+    const gemm_state *state = userp;
     gemm_plan *p = args->plan;
     KELP_TRY(kelp_ops_check(args, 2));
     const kelp_tensor *a = args->inputs[0], *b = args->inputs[1], *c = kelp_ops_in(args, 2);
@@ -87,7 +103,10 @@ static kelp_status *gemm_reshape(const void *state, kelp_op_args *args) {
     }
     if (p->turn_a && a->dtype == KELP_F32)
         KELP_TRY(kelp_ops_scratch(args, p->m * p->k, sizeof(float), &p->a_offset));
-    if (p->turn_b && a->dtype == KELP_F32 && state == NULL)
+    p->panels = state != NULL ? kelp_panels_data(state->panels) : NULL;
+    p->simd = p->panels != NULL ? kelp_panels_simd(state->panels) : NULL;
+    bool ready = p->panels != NULL || (state != NULL && state->turned_b.data != NULL);
+    if (p->turn_b && a->dtype == KELP_F32 && !ready)
         KELP_TRY(kelp_ops_scratch(args, p->n * p->k, sizeof(float), &p->b_offset));
     return kelp_ops_set(args, 0, a->dtype, 2, shape);
 }
@@ -100,9 +119,11 @@ static const void *turned(const kelp_op_args *args, const kelp_tensor *tensor, s
 
 static const void *matrix_b(const gemm_state *state, const kelp_op_args *args) {
     const gemm_plan *p = args->plan;
-    if (!p->turn_b)
+    if (!p->turn_b || p->panels != NULL)
         return args->inputs[1]->data;
-    return state != NULL ? state->turned_b.data : turned(args, args->inputs[1], p->b_offset);
+    return state != NULL && state->turned_b.data != NULL
+               ? state->turned_b.data
+               : turned(args, args->inputs[1], p->b_offset);
 }
 
 static void gemm_f32(const gemm_state *state, const kelp_op_args *args, float alpha, float beta) {
@@ -121,7 +142,9 @@ static void gemm_f32(const gemm_state *state, const kelp_op_args *args, float al
                      .lda = p->k,
                      .ldb = p->n,
                      .ldc = p->n,
-                     .bias = plain_bias ? c->data : NULL};
+                     .bias = plain_bias ? c->data : NULL,
+                     .packed = p->panels,
+                     .simd = p->simd};
     kelp_gemm_run(args->env, &job, 1);
     if (plain_bias || (c == NULL && alpha == 1.0f))
         return;

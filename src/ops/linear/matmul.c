@@ -4,9 +4,9 @@
  * activation). Constant float matrices are laid out in panels once, when the kernel is made.
  * Source: ONNX operator specification.
  */
-#include "base/alloc.h"
 #include "ops/linear/batch.h"
 #include "ops/linear/gemm.h"
+#include "ops/linear/panels.h"
 #include "ops/widened.h"
 
 typedef struct matmul_plan {
@@ -14,59 +14,22 @@ typedef struct matmul_plan {
     kelp_act act;
 } matmul_plan;
 
-/* ---- weights ---- */
-typedef struct matmul_weights {
-    const kelp_simd *simd; /* the table that they are laid out for */
-    kelp_op_packed panels;
-} matmul_weights;
-
 /* Weights below this are read where they lie: they stay in cache, and so does the time to find
  * them. */
 #define PACK_MIN_ELEMENTS 1024
 
 static kelp_status *matmul_create(const kelp_node *node, const kelp_op_env *env, void **out_state) {
-    const kelp_value *value = kelp_node_input(node, 1);
-    const kelp_tensor *b = value != NULL ? kelp_value_constant(value) : NULL;
-    const kelp_simd *simd = kelp_simd_get();
-    char layout[KELP_OP_LAYOUT_MAX + 1];
-    kelp_op_packing packing = {.layout = layout, .inputs = 1u << 1, .replaces = 1u << 1};
-    size_t floats;
-    void *room = NULL;
-    if (b == NULL || b->rank != 2 || b->dtype != KELP_F32 ||
-        kelp_tensor_elements(b) < PACK_MIN_ELEMENTS)
+    const kelp_tensor *b = kelp_panels_constant(node);
+    kelp_panels *panels = NULL;
+    if (b == NULL || kelp_tensor_elements(b) < PACK_MIN_ELEMENTS)
         return NULL;
-    if (!kelp_gemm_packed_size(simd, b->shape[0], b->shape[1], &floats) ||
-        !kelp_size_mul(floats, sizeof(float), &packing.size_bytes))
-        return NULL;
-    kelp_gemm_layout(simd, "gemm", layout);
-    kelp_allocator allocator = kelp_op_env_allocator(env);
-    kelp_op_pack_site site = kelp_op_env_pack_site(env);
-    matmul_weights *weights = NULL;
-    KELP_TRY(KELP_NEW(allocator, matmul_weights, &weights));
-    kelp_status *status = kelp_op_pack(&site, allocator, &packing, &weights->panels, &room);
-    if (status != NULL) {
-        kelp_free(allocator, weights, sizeof *weights);
-        return status;
-    }
-    weights->simd = simd;
-    if (room != NULL)
-        kelp_gemm_pack(simd, b->data, b->shape[0], b->shape[1], room);
-    *out_state = weights;
+    KELP_TRY(kelp_panels_create(env, b, false, &panels));
+    *out_state = panels;
     return NULL;
 }
 
 static void matmul_destroy(void *state, kelp_allocator allocator) {
-    matmul_weights *weights = state;
-    if (weights == NULL)
-        return;
-    kelp_op_unpack(&weights->panels, allocator);
-    kelp_free(allocator, weights, sizeof *weights);
-}
-
-/* NULL when there are none, or when the instruction set was limited since they were laid out. */
-static const float *panels_of(const void *state) {
-    const matmul_weights *weights = state;
-    return weights != NULL && weights->simd == kelp_simd_get() ? weights->panels.data : NULL;
+    kelp_panels_destroy(state, allocator);
 }
 
 static kelp_status *matmul_shapes(kelp_op_args *args) {
@@ -145,7 +108,7 @@ static kelp_status *matmul_invoke(const void *state, kelp_op_args *args) {
     case KELP_F32:
         for (int64_t i = 0; i < p->b.batch; i++) {
             fill_job(p, args, i, &jobs[i]);
-            jobs[i].packed = panels_of(state);
+            jobs[i].packed = kelp_panels_data(state);
         }
         kelp_gemm_run(args->env, jobs, p->b.batch);
         return NULL;
@@ -197,7 +160,7 @@ static kelp_status *matmul_bias_invoke(const void *state, kelp_op_args *args) {
     const matmul_plan *p = args->plan;
     kelp_gemm job;
     fill_job(p, args, 0, &job);
-    job.packed = panels_of(state);
+    job.packed = kelp_panels_data(state);
     job.bias = kelp_ops_in(args, 2) ? args->inputs[2]->data : NULL;
     job.residual = kelp_ops_in(args, 3) ? args->inputs[3]->data : NULL;
     kelp_gemm_run(args->env, &job, 1);

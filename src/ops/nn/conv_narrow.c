@@ -157,7 +157,8 @@ void kelp_conv_narrow_run(const kelp_op_env *env, const kelp_conv_narrow *job) {
                                .ldc = job->out_channels,
                                .bias = job->bias,
                                .act = job->act,
-                               .packed = job->panels},
+                               .packed = job->panels,
+                               .simd = job->simd},
                   1);
     for (int64_t i = 0; i < job->batch; i++)
         job->simd->turn(job->y + i * job->out_channels * size, size,
