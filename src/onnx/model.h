@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "base/fs.h"
+#include "onnx/wire.h"
 
 #include <kelp/graph.h>
 
@@ -131,6 +132,10 @@ kelp_status *kelp_onnx_error(const kelp_onnx_reader *reader, const kelp_onnx_pla
 kelp_onnx_place kelp_onnx_inside(const kelp_onnx_place *parent, const char *field, int64_t index);
 kelp_status *kelp_onnx_read_tensor(kelp_onnx_reader *reader, const kelp_onnx_place *place,
                                    kelp_str bytes, kelp_onnx_tensor *out) KELP_MUST_USE;
+/* Appends the extents in `field`, one or packed, to dims[*inout_rank]; KELP_MAX_RANK have room. */
+kelp_status *kelp_onnx_read_dims(kelp_onnx_reader *reader, const kelp_onnx_place *place,
+                                 const kelp_field *field, int64_t *dims,
+                                 int32_t *inout_rank) KELP_MUST_USE;
 /* A SparseTensorProto as a dense tensor, zeros between its values. */
 kelp_status *kelp_onnx_read_sparse(kelp_onnx_reader *reader, const kelp_onnx_place *place,
                                    kelp_str bytes, kelp_onnx_tensor *out) KELP_MUST_USE;

@@ -20,24 +20,6 @@ typedef struct sparse {
     int32_t rank;
 } sparse;
 
-static kelp_status *read_dims(kelp_onnx_reader *reader, const kelp_onnx_place *place,
-                              const kelp_field *field, sparse *s) {
-    kelp_wire packed = kelp_wire_of(field->bytes);
-    uint64_t value = field->value;
-    do {
-        if (field->type == KELP_WIRE_BYTES) {
-            if (packed.at == packed.end)
-                return NULL;
-            if (!kelp_wire_varint(&packed, &value))
-                SPARSE_FAIL("dims: malformed packed numbers");
-        }
-        if (s->rank == KELP_MAX_RANK)
-            SPARSE_FAIL("dims: expected at most %d", KELP_MAX_RANK);
-        s->dims[s->rank++] = (int64_t)value;
-    } while (field->type == KELP_WIRE_BYTES);
-    return NULL;
-}
-
 static kelp_status *read_fields(kelp_onnx_reader *reader, const kelp_onnx_place *place,
                                 kelp_str bytes, sparse *s) {
     kelp_wire wire = kelp_wire_of(bytes);
@@ -45,7 +27,7 @@ static kelp_status *read_fields(kelp_onnx_reader *reader, const kelp_onnx_place 
     kelp_wire_result result;
     while ((result = kelp_wire_next(&wire, &field)) == KELP_WIRE_FIELD) {
         if (field.number == 3) {
-            KELP_TRY(read_dims(reader, place, &field, s));
+            KELP_TRY(kelp_onnx_read_dims(reader, place, &field, s->dims, &s->rank));
         } else if ((field.number == 1 || field.number == 2) && field.type == KELP_WIRE_BYTES) {
             bool values = field.number == 1;
             kelp_onnx_place inner = kelp_onnx_inside(place, values ? "values" : "indices", -1);

@@ -30,8 +30,8 @@ static size_t count_varints(kelp_str bytes) {
     return count;
 }
 
-static kelp_status *read_dims(kelp_onnx_reader *reader, const kelp_onnx_place *place,
-                              const kelp_field *field, raw_tensor *raw) {
+kelp_status *kelp_onnx_read_dims(kelp_onnx_reader *reader, const kelp_onnx_place *place,
+                                 const kelp_field *field, int64_t *dims, int32_t *inout_rank) {
     kelp_wire packed = kelp_wire_of(field->bytes);
     uint64_t value = field->value;
     do {
@@ -41,11 +41,11 @@ static kelp_status *read_dims(kelp_onnx_reader *reader, const kelp_onnx_place *p
             if (!kelp_wire_varint(&packed, &value))
                 TENSOR_FAIL("dims: malformed packed numbers");
         }
-        if (raw->rank == KELP_MAX_RANK)
+        if (*inout_rank == KELP_MAX_RANK)
             TENSOR_FAIL("dims: expected at most %d", KELP_MAX_RANK);
         if ((int64_t)value < 0)
-            TENSOR_FAIL("dims[%d]: expected an extent, found %lld", raw->rank, (long long)value);
-        raw->dims[raw->rank++] = (int64_t)value;
+            TENSOR_FAIL("dims[%d]: expected an extent, found %lld", *inout_rank, (long long)value);
+        dims[(*inout_rank)++] = (int64_t)value;
     } while (field->type == KELP_WIRE_BYTES);
     return NULL;
 }
@@ -102,7 +102,7 @@ static kelp_status *scan(kelp_onnx_reader *reader, const kelp_onnx_place *place,
     while ((result = kelp_wire_next(&wire, &field)) == KELP_WIRE_FIELD) {
         bool is_bytes = field.type == KELP_WIRE_BYTES;
         if (field.number == 1)
-            KELP_TRY(read_dims(reader, place, &field, raw));
+            KELP_TRY(kelp_onnx_read_dims(reader, place, &field, raw->dims, &raw->rank));
         else if (field.number == 2 && !is_bytes)
             raw->data_type = field.value;
         else if (field.number == 3 && is_bytes)
