@@ -91,12 +91,12 @@ _kelp() {
             '--refit[all weights can be exchanged in the engine]' \
             '*--refit-weights=[only these weights can be exchanged; may be given several times]:NAME: ' \
             '--strip-weights[weights that can be exchanged, all unless --refit-weights names some, are left out\: a refit brings them before the first run]' \
-            '--weight-streaming[weights may stay in host memory]' \
-            '--version-compatible[the plan runs on later versions of the provider'\''s library]' \
-            '*--compute-capability=[a GPU that it is for, as 10 * major + minor; may be given several times]:86: ' \
+            '--weight-streaming[weights may stay in host memory (tensorrt)]' \
+            '--version-compatible[the plan runs on later versions of the provider'\''s library (tensorrt)]' \
+            '*--compute-capability=[a GPU that it is for, as 10 * major + minor; may be given several times (tensorrt)]:86: ' \
             '--workspace=[limit of the memory for activations (0\: none)]:MIB: ' \
-            '--level=[how hard to optimise, 0 to 5 (3)]:N: ' \
-            '--timing-cache=[what earlier builds measured\: read when it is there, written afterwards]:FILE:_files' \
+            '--level=[how hard to optimise, 0 to 5 (3); on the cpu a plan of 0 to 2 is smaller, and optimised each time it is loaded]:N: ' \
+            '--timing-cache=[what earlier builds measured\: read when it is there, written afterwards (tensorrt)]:FILE:_files' \
             '--precision=[what float32 products multiply in; bf16 takes about half the time where the processor has AVX512_BF16, and rounds (f32)]:f32|bf16:(f32 bf16)' \
             '--no-fusion[the graph as it is written]' \
             '*:file:_files' ;;

@@ -54,16 +54,17 @@ KELP_API kelp_status *kelp_builder_parse_bytes(kelp_builder *builder, const void
 
 /* ---- config ---- */
 typedef enum kelp_builder_flag {
-    KELP_BUILD_FP16 = 1u << 0, /* lower precisions that the provider may choose */
-    KELP_BUILD_BF16 =
-        1u << 1, /* cpu: KELP_PRECISION_BF16 (kelp/engine.h), and none of the others */
+    /* Lower precisions that the provider may choose. The cpu has BF16 alone (KELP_PRECISION_BF16 in
+     * kelp/engine.h); it and tensorrt else compute in the types of the network's tensors. */
+    KELP_BUILD_FP16 = 1u << 0,
+    KELP_BUILD_BF16 = 1u << 1,
     KELP_BUILD_INT8 = 1u << 2,
     KELP_BUILD_FP8 = 1u << 3,
     KELP_BUILD_TF32 = 1u << 4,
     KELP_BUILD_REFIT = 1u << 5,            /* every weight can be exchanged in the engine */
     KELP_BUILD_REFIT_INDIVIDUAL = 1u << 6, /* those that kelp_network_mark_refittable names */
     KELP_BUILD_STRIP_WEIGHTS = 1u << 7,    /* refittable weights are left out of the plan */
-    KELP_BUILD_WEIGHT_STREAMING = 1u << 8, /* weights may stay in host memory */
+    KELP_BUILD_WEIGHT_STREAMING = 1u << 8, /* weights may stay off the device */
     KELP_BUILD_VERSION_COMPATIBLE = 1u << 9,
     KELP_BUILD_DISABLE_FUSION = 1u << 10, /* the network as it is written; for debugging */
     KELP_BUILD_MONITOR_MEMORY = 1u << 11,
@@ -80,23 +81,28 @@ KELP_API kelp_status *kelp_builder_create_config(kelp_builder *builder,
                                                  kelp_builder_config **out) KELP_MUST_USE;
 KELP_API kelp_builder_config *kelp_builder_config_retain(kelp_builder_config *config);
 KELP_API void kelp_builder_config_release(kelp_builder_config *config);
-/* Bits of kelp_builder_flag. UNIMPLEMENTED names a flag that the provider has not. */
+/* Bits of kelp_builder_flag. UNIMPLEMENTED names a flag that the provider has not, and those that
+ * it has: the cpu has BF16, the three for refitting and DISABLE_FUSION, `null` none. */
 KELP_API kelp_status *kelp_builder_config_set_flags(kelp_builder_config *config,
                                                     uint32_t flags) KELP_MUST_USE;
 KELP_API uint32_t kelp_builder_config_flags(const kelp_builder_config *config);
 /* The build fails with RESOURCE_EXHAUSTED, or picks what needs less, when a pool's limit is passed.
- * 0: no limit, which is the default. */
+ * 0: no limit, which is the default. UNIMPLEMENTED for a pool that the provider does not count: the
+ * cpu counts KELP_POOL_WORKSPACE, `tensorrt` that and KELP_POOL_DEVICE. */
 KELP_API kelp_status *kelp_builder_config_set_memory_limit(kelp_builder_config *config,
                                                            kelp_memory_pool pool,
                                                            size_t size_bytes) KELP_MUST_USE;
-/* 0 (fastest build) to 5 [3]. */
+/* 0 (fastest build) to 5 [3]. On the cpu a plan of level 0 to 2 holds the graph and its weights as
+ * the model has them, about half as large where weights are packed, and is optimised and packed
+ * each time it is loaded; from 3 on that is done once, in the build. Answers are the same bits. */
 KELP_API kelp_status *kelp_builder_config_set_optimization_level(kelp_builder_config *config,
                                                                  int level) KELP_MUST_USE;
 /* GPUs that the plan is made for, as 10 * major + minor (86, 89, 120); none: the provider's
  * default. INVALID_ARGUMENT for a provider without devices. */
 KELP_API kelp_status *kelp_builder_config_add_compute_capability(kelp_builder_config *config,
                                                                  int capability) KELP_MUST_USE;
-/* What earlier builds measured: bytes from kelp_builder_config_timing_cache, copied. */
+/* What earlier builds measured: bytes from kelp_builder_config_timing_cache, copied. UNIMPLEMENTED,
+ * of any size, for a provider that measures nothing while it builds, such as the cpu. */
 KELP_API kelp_status *kelp_builder_config_set_timing_cache(kelp_builder_config *config,
                                                            const void *data,
                                                            size_t size_bytes) KELP_MUST_USE;
@@ -143,7 +149,8 @@ KELP_API void kelp_blob_release(kelp_blob *blob);
 KELP_API kelp_status *kelp_blob_save(const kelp_blob *blob, const char *path) KELP_MUST_USE;
 
 /* The same network, configuration and library give the same bytes. CANCELLED when the progress
- * callback said so. Neither network nor config is changed. */
+ * callback said so. INVALID_ARGUMENT for a network or configuration of another provider's builder.
+ * Neither network nor config is changed. */
 KELP_API kelp_status *kelp_builder_build(kelp_builder *builder, const kelp_network *network,
                                          kelp_builder_config *config,
                                          kelp_blob **out_plan) KELP_MUST_USE;

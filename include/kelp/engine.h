@@ -53,6 +53,11 @@ KELP_API kelp_status *kelp_runtime_load_plugin(kelp_runtime *runtime,
 KELP_API const kelp_opset_registry *kelp_runtime_opsets(const kelp_runtime *runtime);
 KELP_API kelp_allocator kelp_runtime_allocator(const kelp_runtime *runtime);
 KELP_API int kelp_runtime_threads(const kelp_runtime *runtime);
+/* What the kernels of this process use of the CPU: "portable", "avx2", "avx512", "avx512 vnni",
+ * "avx512 vnni bf16", "neon", "dotprod" or "i8mm". KELP_ISA in the environment, read when the first
+ * runtime is made, caps it: portable, avx2 or avx512 (without VNNI and BF16), on arm64 portable,
+ * neon or dotprod. kelp_runtime_create refuses another word, and what the CPU does not have. */
+KELP_API const char *kelp_runtime_isa(const kelp_runtime *runtime);
 
 /* "0.1.0" */
 KELP_API const char *kelp_version(void);

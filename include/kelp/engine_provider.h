@@ -111,6 +111,9 @@ typedef struct kelp_engine_provider {
     kelp_status *(*describe)(void *self, kelp_runtime *runtime,
                              void (*write)(void *userp, const char *text, size_t length),
                              void *userp);
+    /* Tables that end before these take any limit and any timing cache. */
+    uint32_t pools;    /* bits 1 << kelp_memory_pool: limits that it keeps */
+    bool timing_cache; /* it measures while it builds, and reads and writes what it measured */
 } kelp_engine_provider;
 
 /* The table lives as long as the runtime. ALREADY_EXISTS, or INVALID_ARGUMENT for a table of

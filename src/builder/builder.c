@@ -181,7 +181,7 @@ kelp_status *kelp_builder_build(kelp_builder *builder, const kelp_network *netwo
                             "network '%s' has no output: mark one with kelp_network_mark_output",
                             network->name);
     if (status == NULL)
-        status = kelp_builder_check_profiles(builder, network, config);
+        status = kelp_builder_check_config(builder, network, config);
     if (status == NULL)
         status = provider->build(provider->self, builder->runtime, network, config, out_plan);
     return in_domain(status, KELP_DOMAIN_BUILDER);

@@ -13,8 +13,8 @@ struct kelp_builder {
     const kelp_engine_provider *provider;
 };
 
-/* Checks a configuration's profiles against the network's inputs. */
-kelp_status *kelp_builder_check_profiles(const kelp_builder *builder, const kelp_network *network,
-                                         const kelp_builder_config *config) KELP_MUST_USE;
+/* Checks that a configuration is this builder's, and its profiles against the network's inputs. */
+kelp_status *kelp_builder_check_config(const kelp_builder *builder, const kelp_network *network,
+                                       const kelp_builder_config *config) KELP_MUST_USE;
 
 #endif

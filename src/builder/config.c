@@ -6,10 +6,15 @@
 #include "builder/network.h"
 
 #include <stdatomic.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #define PROFILES_MAX 16
 #define POOL_COUNT 3
+/* Whether the provider's table goes as far as a member. */
+#define HAS(provider, member) \
+    ((provider)->struct_size >= offsetof(kelp_engine_provider, member) + sizeof((provider)->member))
 
 typedef struct profile {
     kelp_profile_shape *shapes;
@@ -72,27 +77,44 @@ void kelp_builder_config_release(kelp_builder_config *config) {
 }
 
 /* ---- flags, limits ---- */
+static const char *const flag_names[] = {"FP16",
+                                         "BF16",
+                                         "INT8",
+                                         "FP8",
+                                         "TF32",
+                                         "REFIT",
+                                         "REFIT_INDIVIDUAL",
+                                         "STRIP_WEIGHTS",
+                                         "WEIGHT_STREAMING",
+                                         "VERSION_COMPATIBLE",
+                                         "DISABLE_FUSION",
+                                         "MONITOR_MEMORY",
+                                         "DETAILED"};
+static const char *const pool_names[POOL_COUNT] = {"KELP_POOL_WORKSPACE", "KELP_POOL_HOST",
+                                                   "KELP_POOL_DEVICE"};
+
+/* "A, B", of the names whose bits are set; "none". */
+static void list_names(char *out, size_t capacity, uint32_t bits, const char *const *names,
+                       size_t count) {
+    size_t length = 0;
+    snprintf(out, capacity, "none");
+    for (size_t bit = 0; bit < count; bit++)
+        if ((bits >> bit & 1u) != 0 && length < capacity)
+            length += (size_t)snprintf(out + length, capacity - length, "%s%s",
+                                       length > 0 ? ", " : "", names[bit]);
+}
+
 kelp_status *kelp_builder_config_set_flags(kelp_builder_config *config, uint32_t flags) {
-    static const char *const names[] = {"FP16",
-                                        "BF16",
-                                        "INT8",
-                                        "FP8",
-                                        "TF32",
-                                        "REFIT",
-                                        "REFIT_INDIVIDUAL",
-                                        "STRIP_WEIGHTS",
-                                        "WEIGHT_STREAMING",
-                                        "VERSION_COMPATIBLE",
-                                        "DISABLE_FUSION",
-                                        "MONITOR_MEMORY",
-                                        "DETAILED"};
-    uint32_t unknown = flags & ~config->builder->provider->flags;
+    const kelp_engine_provider *provider = config->builder->provider;
+    uint32_t unknown = flags & ~provider->flags;
+    char has[200];
+    list_names(has, sizeof has, provider->flags, flag_names, KELP_COUNT(flag_names));
     for (uint32_t bit = 0; unknown != 0; bit++, unknown >>= 1)
         if ((unknown & 1u) != 0)
-            return wrong(KELP_ERROR(KELP_UNIMPLEMENTED,
-                                    "provider '%s' has no builder flag %s (bit %u)",
-                                    config->builder->provider->name,
-                                    bit < KELP_COUNT(names) ? names[bit] : "of that number", bit));
+            return wrong(KELP_ERROR(
+                KELP_UNIMPLEMENTED, "provider '%s' has no builder flag %s (bit %u); it has: %s",
+                provider->name, bit < KELP_COUNT(flag_names) ? flag_names[bit] : "of that number",
+                bit, has));
     config->flags = flags;
     return NULL;
 }
@@ -105,6 +127,14 @@ kelp_status *kelp_builder_config_set_memory_limit(kelp_builder_config *config,
                                                   kelp_memory_pool pool, size_t size_bytes) {
     if ((unsigned)pool >= POOL_COUNT)
         return wrong(KELP_ERROR(KELP_INVALID_ARGUMENT, "there is no memory pool %d", (int)pool));
+    const kelp_engine_provider *provider = config->builder->provider;
+    if (size_bytes != 0 && HAS(provider, pools) && (provider->pools >> pool & 1u) == 0) {
+        char has[100];
+        list_names(has, sizeof has, provider->pools, pool_names, POOL_COUNT);
+        return wrong(KELP_ERROR(KELP_UNIMPLEMENTED,
+                                "provider '%s' keeps no limit of memory pool %s; it keeps: %s",
+                                provider->name, pool_names[pool], has));
+    }
     config->limits[pool] = size_bytes;
     return NULL;
 }
@@ -164,6 +194,12 @@ kelp_status *kelp_builder_config_store_timing_cache(kelp_builder_config *config,
 
 kelp_status *kelp_builder_config_set_timing_cache(kelp_builder_config *config, const void *data,
                                                   size_t size_bytes) {
+    const kelp_engine_provider *provider = config->builder->provider;
+    if (HAS(provider, timing_cache) && !provider->timing_cache)
+        return wrong(KELP_ERROR(KELP_UNIMPLEMENTED,
+                                "provider '%s' has no timing cache: it measures nothing while it "
+                                "builds",
+                                provider->name));
     return kelp_builder_config_store_timing_cache(config, data, size_bytes);
 }
 
@@ -287,6 +323,27 @@ static kelp_status *check_bounds(const kelp_shape bounds[3], size_t index, const
     return NULL;
 }
 
+static kelp_status *check_values(const kelp_value *input, const kelp_profile_shape *entry,
+                                 size_t index) {
+    KELP_TRY(check_bounds(entry->values, index, entry->input, "value"));
+    if (input->dtype != KELP_I64 && input->dtype != KELP_I32)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "profile %zu, input '%s': values bound integers of 32 or 64 bits, the "
+                          "input is %s",
+                          index, entry->input, kelp_dtype_name(input->dtype));
+    int64_t count = 1;
+    for (int32_t i = 0; i < input->rank; i++)
+        if (input->shape[i] < 0 || input->shape[i] > KELP_MAX_RANK)
+            return NULL; /* told when it is bound, or too many for any profile */
+        else
+            count *= input->shape[i];
+    if (input->rank >= 0 && count != entry->values[0].rank)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "profile %zu, input '%s': expected %lld values, found %d", index,
+                          entry->input, (long long)count, entry->values[0].rank);
+    return NULL;
+}
+
 static kelp_status *check_entry(const kelp_network *network, const kelp_profile_shape *entry,
                                 size_t index) {
     const kelp_value *input = NULL;
@@ -297,7 +354,7 @@ static kelp_status *check_entry(const kelp_network *network, const kelp_profile_
         return KELP_ERROR(KELP_NOT_FOUND, "profile %zu: network '%s' has no input '%s'", index,
                           network->name, entry->input);
     if (entry->has_values)
-        KELP_TRY(check_bounds(entry->values, index, entry->input, "value"));
+        KELP_TRY(check_values(input, entry, index));
     if (!entry->has_shape)
         return NULL;
     KELP_TRY(check_bounds(entry->shapes, index, entry->input, "shape"));
@@ -317,8 +374,14 @@ static kelp_status *check_entry(const kelp_network *network, const kelp_profile_
     return NULL;
 }
 
-kelp_status *kelp_builder_check_profiles(const kelp_builder *builder, const kelp_network *network,
-                                         const kelp_builder_config *config) {
+kelp_status *kelp_builder_check_config(const kelp_builder *builder, const kelp_network *network,
+                                       const kelp_builder_config *config) {
+    const kelp_engine_provider *made_for = config->builder->provider;
+    if (made_for != builder->provider)
+        return wrong(KELP_ERROR(KELP_INVALID_ARGUMENT,
+                                "the configuration was made for provider '%s', the builder is of "
+                                "'%s'",
+                                made_for->name, builder->provider->name));
     for (size_t p = 0; p < config->profile_count; p++)
         for (size_t i = 0; i < config->profiles[p].count; i++)
             KELP_TRY(check_entry(network, &config->profiles[p].shapes[i], p));

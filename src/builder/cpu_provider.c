@@ -7,6 +7,7 @@
 #include "engine/plan_file.h"
 #include "graph/save.h"
 
+#include <limits.h>
 #include <string.h>
 
 static kelp_status *cancelled(void) {
@@ -63,6 +64,8 @@ static kelp_status *list_refittable(const kelp_network *network, const kelp_grap
 }
 
 /* ---- build ---- */
+#define LEVEL_PREPARED 3 /* from here on passes and packing are the build's, not the load's */
+
 typedef struct owned_bytes {
     kelp_allocator allocator;
     char *data;
@@ -128,6 +131,13 @@ static kelp_status *warm(kelp_engine *engine, const kelp_builder_config *config)
     return NULL;
 }
 
+/* Operators that are made, of all: most of a build's time. */
+static bool tell_operators(void *userp, size_t done, size_t total) {
+    size_t most = total < INT_MAX ? total : INT_MAX;
+    return kelp_builder_config_progress(userp, "operators", "optimise",
+                                        (int)(done < most ? done : most), (int)most);
+}
+
 static kelp_status *write_plan(kelp_runtime *runtime, const kelp_network *network,
                                kelp_graph *graph, kelp_builder_config *config, owned_bytes *out) {
     uint32_t flags = kelp_builder_config_flags(config);
@@ -136,6 +146,8 @@ static kelp_status *write_plan(kelp_runtime *runtime, const kelp_network *networ
     kelp_engine_origin origin = {.prepared = false};
     kelp_engine_options options = {
         .struct_size = sizeof options,
+        .progress = tell_operators,
+        .progress_userp = config,
         .disable_fusion = (flags & KELP_BUILD_DISABLE_FUSION) != 0,
         .precision = (flags & KELP_BUILD_BF16) != 0 ? KELP_PRECISION_BF16 : KELP_PRECISION_F32};
     kelp_plan_contents contents = {.name = network->name,
@@ -149,11 +161,17 @@ static kelp_status *write_plan(kelp_runtime *runtime, const kelp_network *networ
     if (!kelp_builder_config_progress(config, "optimise", "build", 1, 3))
         return cancelled();
     KELP_TRY(kelp_engine_packs_create(runtime->allocator, true, NULL, &origin.take_packs));
-    KELP_TRY(kelp_engine_make(runtime, graph, &options, &origin, &engine));
+    kelp_status *made = kelp_engine_make(runtime, graph, &options, &origin, &engine);
+    if (kelp_status_code(made) == KELP_CANCELLED) {
+        kelp_status_free(made);
+        return cancelled();
+    }
+    KELP_TRY(made);
     kelp_arena_init(&arena, runtime->allocator, 4 << 10);
     kelp_status *status = refits ? list_refittable(network, graph, flags, &arena, &contents) : NULL;
     /* what other backends took is theirs; it is parted again where the plan is loaded */
-    contents.prepared = !strips && engine->partition.count == 0;
+    contents.prepared = !strips && engine->partition.count == 0 &&
+                        kelp_builder_config_optimization_level(config) >= LEVEL_PREPARED;
     if (contents.prepared) {
         contents.graph = engine->graph;
         contents.engine = engine;
@@ -232,10 +250,11 @@ const kelp_engine_provider *kelp_cpu_engine_provider(void) {
         .abi_version = KELP_ENGINE_PROVIDER_ABI_VERSION,
         .struct_size = sizeof provider,
         .name = "cpu",
-        .flags = KELP_BUILD_FP16 | KELP_BUILD_BF16 | KELP_BUILD_INT8 | KELP_BUILD_FP8 |
-                 KELP_BUILD_TF32 | KELP_BUILD_REFIT | KELP_BUILD_REFIT_INDIVIDUAL |
-                 KELP_BUILD_STRIP_WEIGHTS | KELP_BUILD_WEIGHT_STREAMING |
-                 KELP_BUILD_DISABLE_FUSION | KELP_BUILD_MONITOR_MEMORY | KELP_BUILD_DETAILED,
+        /* What would change nothing is not among them: types of tensors say what is computed in, a
+         * plan's weights are mapped, not loaded, and the inspector always tells everything. */
+        .flags = KELP_BUILD_BF16 | KELP_BUILD_REFIT | KELP_BUILD_REFIT_INDIVIDUAL |
+                 KELP_BUILD_STRIP_WEIGHTS | KELP_BUILD_DISABLE_FUSION,
+        .pools = 1u << KELP_POOL_WORKSPACE,
         .supports = cpu_supports,
         .build = cpu_build,
         .recognises = cpu_recognises,

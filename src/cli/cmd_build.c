@@ -82,17 +82,17 @@ static const kelp_arg_spec specs[] = {
     {.name = "weight-streaming",
      .kind = KELP_OPTION_BOOL,
      .offset = AT(weight_streaming),
-     .help = "weights may stay in host memory"},
+     .help = "weights may stay in host memory (tensorrt)"},
     {.name = "version-compatible",
      .kind = KELP_OPTION_BOOL,
      .offset = AT(version_compatible),
-     .help = "the plan runs on later versions of the provider's library"},
+     .help = "the plan runs on later versions of the provider's library (tensorrt)"},
     {.group = "Building",
      .name = "compute-capability",
      .kind = KELP_OPTION_LIST,
      .offset = AT(capabilities),
      .value = "86",
-     .help = "a GPU that it is for, as 10 * major + minor; may be given several times"},
+     .help = "a GPU that it is for, as 10 * major + minor; may be given several times (tensorrt)"},
     {.name = "workspace",
      .kind = KELP_ARG_I64,
      .offset = AT(workspace_mib),
@@ -106,13 +106,15 @@ static const kelp_arg_spec specs[] = {
      .value = "N",
      .min = 0,
      .max = 5,
-     .help = "how hard to optimise, 0 to 5 (3)"},
+     .help =
+         "how hard to optimise, 0 to 5 (3); on the cpu a plan of 0 to 2 is smaller, and optimised "
+         "each time it is loaded"},
     {.name = "timing-cache",
      .kind = KELP_OPTION_TEXT,
      .offset = AT(timing_cache),
      .value = "FILE",
      .choices = "@file",
-     .help = "what earlier builds measured: read when it is there, written afterwards"},
+     .help = "what earlier builds measured: read when it is there, written afterwards (tensorrt)"},
     KELP_CLI_PRECISION(AT(precision)),
     {.name = "no-fusion",
      .kind = KELP_OPTION_BOOL,
@@ -203,8 +205,10 @@ static kelp_status *set_shapes(const build_options *o, kelp_builder_config *conf
 /* ---- configuration ---- */
 static kelp_status *read_timing_cache(const build_options *o, kelp_builder_config *config) {
     kelp_buf bytes;
-    if (o->timing_cache == NULL || kelp_fs_kind_of(o->timing_cache) == KELP_FS_NONE)
+    if (o->timing_cache == NULL)
         return NULL;
+    if (kelp_fs_kind_of(o->timing_cache) == KELP_FS_NONE) /* a provider without one says so */
+        return kelp_builder_config_set_timing_cache(config, NULL, 0);
     kelp_buf_init(&bytes, kelp_allocator_system());
     kelp_status *status = kelp_fs_read(o->timing_cache, 0, &bytes);
     if (status == NULL)
@@ -313,6 +317,9 @@ static kelp_status *build(const build_options *o, building *b) {
         const void *data = kelp_builder_config_timing_cache(b->config, &size_bytes);
         if (size_bytes > 0)
             KELP_TRY(kelp_fs_write(o->timing_cache, data, size_bytes));
+        else
+            fprintf(stderr, "kelp: %s: not written, the build kept no measurements\n",
+                    o->timing_cache);
     }
     char size[32], took[32];
     fprintf(stderr, "kelp: %s: %s for provider %s, built in %s\n", b->path,

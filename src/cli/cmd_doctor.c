@@ -15,13 +15,14 @@ typedef struct doctor_options {
     kelp_arg_list positionals;
 } doctor_options;
 
-static void machine(kelp_buf *text) {
+static void machine(const kelp_runtime *runtime, kelp_buf *text) {
     struct utsname name;
     if (uname(&name) != 0)
         return;
     kelp_buf_printf(text, "machine     %s, %s %s, %d usable CPUs\n", name.machine, name.sysname,
                     name.release, kelp_cpu_count());
-    kelp_buf_printf(text, "kelp        %s\n", kelp_version());
+    kelp_buf_printf(text, "kelp        %s, kernels for %s\n", kelp_version(),
+                    kelp_runtime_isa(runtime));
 }
 
 /* What is wrong goes under its provider, a line for each cause. */
@@ -55,7 +56,7 @@ static kelp_status *describe(const kelp_engine_provider *provider, kelp_runtime 
 }
 
 static kelp_status *examine(kelp_runtime *runtime, kelp_buf *text) {
-    machine(text);
+    machine(runtime, text);
     kelp_buf_append_cstr(text,
                          "\nengines that can be built and run (kelp build --provider NAME)\n");
     for (size_t i = 0; i < kelp_engine_provider_count(runtime); i++) {
@@ -96,7 +97,8 @@ const kelp_command kelp_cmd_doctor = {
     .summary = "say which providers can be used here, and what is missing for the others",
     .usage = "",
     .details = "Libraries that are looked for and not found are listed with every place that was "
-               "tried.",
+               "tried.\nThe variable KELP_ISA in the environment caps which kernels are used: "
+               "portable, avx2, avx512.",
     .examples = "  kelp doctor",
     .options_bytes = sizeof(doctor_options),
     .run = run,

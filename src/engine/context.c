@@ -235,6 +235,8 @@ kelp_status *kelp_context_invoke(kelp_context *context) {
     notice_refit(context);
     if (!context->main.planned)
         KELP_TRY(check_bound(context));
+    if (KELP_UNLIKELY(context->engine->bounds_values))
+        KELP_TRY(kelp_engine_check_values(context->engine, context->shapes, context->main.inputs));
     kelp_arena_clear(&context->run_arena);
     atomic_store_explicit(&context->stop.cancel, false, memory_order_relaxed);
     return kelp_frame_run(&context->main);

@@ -73,6 +73,7 @@ struct kelp_engine {
     kelp_arena arena; /* profiles and names */
     struct kelp_engine_profile *profiles;
     size_t profile_count;
+    bool bounds_values; /* some profile bounds what an input holds */
     const char **refittable;
     size_t refittable_count;
     struct kelp_engine *refitted; /* the one that contexts run since the last refit, or NULL */
@@ -91,6 +92,7 @@ struct kelp_engine {
 /* Bounds of the inputs, in their order; rank -1 where the profile gives none. */
 typedef struct kelp_engine_profile {
     kelp_shape (*bounds)[3];
+    kelp_shape (*values)[3]; /* of what inputs hold, in the same way; NULL: nothing is bounded */
 } kelp_engine_profile;
 
 /* Where a plan differs from a graph that is made into an engine. */
@@ -105,6 +107,9 @@ kelp_status *kelp_engine_make(kelp_runtime *runtime, kelp_graph *graph,
 /* An engine without anything inside; released as any other. */
 kelp_status *kelp_engine_new(kelp_runtime *runtime, kelp_engine **out) KELP_MUST_USE;
 /* INVALID_ARGUMENT with the bounds when the shape is not one of the profile's. */
+/* What inputs hold, where the profile bounds it. */
+kelp_status *kelp_engine_check_values(const kelp_engine *engine, size_t profile,
+                                      const kelp_tensor *inputs) KELP_MUST_USE;
 kelp_status *kelp_engine_check_profile(const kelp_engine *engine, size_t profile, size_t input,
                                        const kelp_tensor *tensor) KELP_MUST_USE;
 /* The one that contexts run: the engine itself, or what the last refit made. */

@@ -51,22 +51,41 @@ static void put_io(kelp_json_writer *json, const char *key, const kelp_io_info *
     kelp_json_end_array(json);
 }
 
+static const char *const bound_names[] = {"min", "opt", "max"};
+
+/* Bounds of a profile for an input, or NULL: of the shape, or of what it holds. */
+static const kelp_shape *bounds_of(const kelp_engine *engine, size_t profile, size_t input,
+                                   bool values) {
+    const kelp_engine_profile *p = &engine->profiles[profile];
+    kelp_shape(*all)[3] = values ? p->values : p->bounds;
+    return all != NULL && all[input][0].rank >= 0 ? all[input] : NULL;
+}
+
+static void put_bounds(kelp_json_writer *json, const kelp_shape *bounds) {
+    for (int which = 0; bounds != NULL && which < 3; which++) {
+        kelp_json_key(json, bound_names[which]);
+        put_dims(json, bounds[which].rank, bounds[which].d);
+    }
+}
+
 static void put_profiles(kelp_json_writer *json, const kelp_engine *engine) {
-    static const char *const names[] = {"min", "opt", "max"};
-    kelp_shape shape;
     kelp_json_key(json, "profiles");
     kelp_json_begin_array(json);
     for (size_t p = 0; p < engine->profile_count; p++) {
         kelp_json_begin_object(json);
         for (size_t i = 0; i < engine->input_count; i++) {
-            if (!kelp_engine_profile_shape(engine, p, i, 0, &shape))
+            const kelp_shape *shape = bounds_of(engine, p, i, false),
+                             *values = bounds_of(engine, p, i, true);
+            if (shape == NULL && values == NULL)
                 continue;
             kelp_json_key(json, engine->inputs[i].name);
             kelp_json_begin_object(json);
-            for (int which = 0; which < 3; which++) {
-                kelp_json_key(json, names[which]);
-                kelp_engine_profile_shape(engine, p, i, which, &shape);
-                put_dims(json, shape.rank, shape.d);
+            put_bounds(json, shape);
+            if (values != NULL) {
+                kelp_json_key(json, "values");
+                kelp_json_begin_object(json);
+                put_bounds(json, values);
+                kelp_json_end_object(json);
             }
             kelp_json_end_object(json);
         }
@@ -155,12 +174,24 @@ static void write_values(kelp_buf *out, kelp_value *const *values, size_t count)
     }
 }
 
+static void write_bounds(const kelp_engine *engine, size_t profile, size_t input, bool values,
+                         kelp_buf *out) {
+    const kelp_shape *bounds = bounds_of(engine, profile, input, values);
+    char text[160];
+    if (bounds == NULL)
+        return;
+    kelp_buf_printf(out, "profile %zu, %s%s:", profile, values ? "values of " : "",
+                    engine->inputs[input].name);
+    for (int which = 0; which < 3; which++) {
+        kelp_shape_format(bounds[which].rank, bounds[which].d, text, sizeof text);
+        kelp_buf_printf(out, " %s %s", bound_names[which], text);
+    }
+    kelp_buf_append_char(out, '\n');
+}
+
 static void write_text(const kelp_engine *engine, kelp_buf *out) {
-    static const char *const names[] = {"min", "opt", "max"};
     const kelp_block *block = engine->graph->main;
     kelp_engine_stats stats = kelp_engine_get_stats(engine);
-    char text[160];
-    kelp_shape shape;
     kelp_buf_printf(out,
                     "engine '%s', provider %s: %zu layers, %zu bytes of weights in place, %zu "
                     "packed, %zu packed in the plan, %zu refittable%s\n",
@@ -170,15 +201,8 @@ static void write_text(const kelp_engine *engine, kelp_buf *out) {
                     kelp_engine_is_stripped(engine) ? ", stripped of these" : "");
     for (size_t p = 0; p < engine->profile_count; p++)
         for (size_t i = 0; i < engine->input_count; i++) {
-            if (!kelp_engine_profile_shape(engine, p, i, 0, &shape))
-                continue;
-            kelp_buf_printf(out, "profile %zu, %s:", p, engine->inputs[i].name);
-            for (int which = 0; which < 3; which++) {
-                kelp_engine_profile_shape(engine, p, i, which, &shape);
-                kelp_shape_format(shape.rank, shape.d, text, sizeof text);
-                kelp_buf_printf(out, " %s %s", names[which], text);
-            }
-            kelp_buf_append_char(out, '\n');
+            write_bounds(engine, p, i, false, out);
+            write_bounds(engine, p, i, true, out);
         }
     for (size_t n = 0; n < block->node_count; n++) {
         const kelp_node *node = block->nodes[n];

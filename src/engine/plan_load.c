@@ -25,17 +25,34 @@ static kelp_status *read_bounds(const kelp_json *json, const char *label, kelp_s
     return NULL;
 }
 
+/* An entry has bounds of the shape, of the values, or of both. */
+static kelp_status *read_entry(kelp_engine *engine, const kelp_json *entry, const char *label,
+                               size_t input, kelp_engine_profile *out) {
+    const kelp_json *values = kelp_json_get(entry, "values");
+    if (values != NULL && values->type != KELP_JSON_OBJECT)
+        PLAN_FAIL(KELP_INVALID_ARGUMENT, "%s: a profile's 'values' are no object", label);
+    if (values != NULL) {
+        KELP_TRY(read_bounds(values, label, out->values[input]));
+        engine->bounds_values = true;
+    }
+    return values == NULL || kelp_json_get(entry, "min") != NULL
+               ? read_bounds(entry, label, out->bounds[input])
+               : NULL;
+}
+
 static kelp_status *read_profile(kelp_engine *engine, const kelp_json *json, const char *label,
                                  kelp_engine_profile *out) {
     out->bounds = kelp_arena_array(&engine->arena, engine->input_count + 1, sizeof *out->bounds);
-    if (out->bounds == NULL)
+    out->values = kelp_arena_array(&engine->arena, engine->input_count + 1, sizeof *out->values);
+    if (out->bounds == NULL || out->values == NULL)
         return kelp_status_oom();
     for (size_t i = 0; i < engine->input_count; i++)
-        out->bounds[i][0].rank = out->bounds[i][1].rank = out->bounds[i][2].rank = -1;
+        for (int which = 0; which < 3; which++)
+            out->bounds[i][which].rank = out->values[i][which].rank = -1;
     for (const kelp_json *entry = json->child; entry != NULL; entry = entry->next)
         for (size_t i = 0; i < engine->input_count; i++)
             if (kelp_str_is(entry->key, engine->inputs[i].name))
-                KELP_TRY(read_bounds(entry, label, out->bounds[i]));
+                KELP_TRY(read_entry(engine, entry, label, i, out));
     return NULL;
 }
 

@@ -8,15 +8,27 @@
 #include <string.h>
 
 /* ---- information ---- */
-static void write_bound(kelp_json_writer *json, const kelp_shape bounds[3]) {
+static void write_bounds(kelp_json_writer *json, const kelp_shape bounds[3]) {
     static const char *const names[] = {"min", "opt", "max"};
-    kelp_json_begin_object(json);
     for (int which = 0; which < 3; which++) {
         kelp_json_key(json, names[which]);
         kelp_json_begin_array(json);
         for (int32_t i = 0; i < bounds[which].rank; i++)
             kelp_json_put_i64(json, bounds[which].d[i]);
         kelp_json_end_array(json);
+    }
+}
+
+static void write_profile_entry(kelp_json_writer *json, const kelp_profile_shape *entry) {
+    kelp_json_key(json, entry->input);
+    kelp_json_begin_object(json);
+    if (entry->has_shape)
+        write_bounds(json, entry->shapes);
+    if (entry->has_values) {
+        kelp_json_key(json, "values");
+        kelp_json_begin_object(json);
+        write_bounds(json, entry->values);
+        kelp_json_end_object(json);
     }
     kelp_json_end_object(json);
 }
@@ -49,10 +61,7 @@ static void write_info(const kelp_plan_contents *contents, size_t stripped_bytes
         size_t count = kelp_builder_config_profile(config, p, &shapes);
         kelp_json_begin_object(&json);
         for (size_t i = 0; i < count; i++)
-            if (shapes[i].has_shape) {
-                kelp_json_key(&json, shapes[i].input);
-                write_bound(&json, shapes[i].shapes);
-            }
+            write_profile_entry(&json, &shapes[i]);
         kelp_json_end_object(&json);
     }
     kelp_json_end_array(&json);

@@ -53,6 +53,42 @@ kelp_status *kelp_engine_check_profile(const kelp_engine *engine, size_t profile
                       engine->inputs[input].name, profile, least, most, found, other);
 }
 
+static int64_t integer_at(const kelp_tensor *tensor, int64_t index) {
+    return tensor->dtype == KELP_I64 ? ((const int64_t *)tensor->data)[index]
+                                     : ((const int32_t *)tensor->data)[index];
+}
+
+static kelp_status *check_value(const kelp_engine *engine, size_t profile, size_t input,
+                                const kelp_tensor *tensor) {
+    const kelp_shape *bounds = engine->profiles[profile].values[input];
+    if (bounds[0].rank < 0 || (tensor->dtype != KELP_I64 && tensor->dtype != KELP_I32))
+        return NULL;
+    if (kelp_tensor_elements(tensor) != bounds[0].rank || bounds[2].rank != bounds[0].rank)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "input '%s': profile %zu bounds %d values, found %lld",
+                          engine->inputs[input].name, profile, bounds[0].rank,
+                          (long long)kelp_tensor_elements(tensor));
+    for (int32_t i = 0; i < bounds[0].rank; i++) {
+        int64_t value = integer_at(tensor, i);
+        if (value < bounds[0].d[i] || value > bounds[2].d[i])
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "input '%s', value %d: profile %zu expects %lld to %lld, found %lld",
+                              engine->inputs[input].name, i, profile, (long long)bounds[0].d[i],
+                              (long long)bounds[2].d[i], (long long)value);
+    }
+    return NULL;
+}
+
+kelp_status *kelp_engine_check_values(const kelp_engine *engine, size_t profile,
+                                      const kelp_tensor *inputs) {
+    if (profile >= engine->profile_count || engine->profiles[profile].values == NULL)
+        return NULL;
+    for (size_t i = 0; i < engine->input_count; i++)
+        if (inputs[i].data != NULL)
+            KELP_TRY(check_value(engine, profile, i, &inputs[i]));
+    return NULL;
+}
+
 kelp_status *kelp_engine_warm(kelp_engine *engine, const kelp_profile_shape *shapes, size_t count,
                               int which) {
     kelp_context *context = NULL;

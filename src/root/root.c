@@ -11,8 +11,14 @@ const char *kelp_version(void) {
     return KELP_VERSION;
 }
 
+const char *kelp_runtime_isa(const kelp_runtime *runtime) {
+    (void)runtime;
+    return kelp_cpu_isa_name();
+}
+
 kelp_status *kelp_runtime_create(const kelp_runtime_options *options, kelp_runtime **out) {
     kelp_runtime *runtime = NULL;
+    KELP_TRY(kelp_cpu_isa_check());
     KELP_TRY(kelp_runtime_new(options, &runtime));
     kelp_status *status =
         kelp_opset_register(runtime->opsets, kelp_cpu_opset_backend(), runtime->opsets);

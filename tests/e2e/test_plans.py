@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""kelp build, and what is done with a plan: run, inspected, measured, served; kelp doctor. The wrong way too.
+"""kelp build, and what is done with a plan: run, inspected, measured, served; kelp doctor; KELP_ISA. The wrong way too.
 
     test_plans.py --kelp PATH [unittest arguments]
 """
 import json
 import os
+import re
 import shutil
 import tempfile
 import unittest
@@ -100,6 +101,9 @@ class Plans(unittest.TestCase):
                 (("build", DIGITS, "-o", altered, "--provider", "gpu"), "there is no engine provider 'gpu'"),
                 (("build", DIGITS, "-o", altered, "--refit-weights", "nobody"), "no weights 'nobody'"),
                 (("build", DIGITS, "-o", altered, "--compute-capability", "86"), "no devices"),
+                (("build", DIGITS, "-o", altered, "--weight-streaming"), "'cpu' has no builder flag WEIGHT_STREAMING (bit 8); it has: BF16,"),
+                (("build", DIGITS, "-o", altered, "--version-compatible"), "no builder flag VERSION_COMPATIBLE"),
+                (("build", DIGITS, "-o", altered, "--timing-cache", os.path.join(self.folder, "times")), "'cpu' has no timing cache"),
                 (("build", IMAGES, "-o", altered), "expected an ONNX ModelProto"),
                 (("build", DIGITS, "-o", "/no/such/folder/x.plan"), "/no/such/folder/x.plan")):
             with self.subTest(words=words[2:]):
@@ -107,10 +111,46 @@ class Plans(unittest.TestCase):
                 self.assertEqual(ended.returncode, 1, ended.stdout)
                 self.assertIn(said, ended.stderr)
 
+    def test_a_low_level_makes_a_small_plan(self):
+        small, large = (os.path.join(self.folder, f"level{level}.plan") for level in (1, 4))
+        answers = []
+        for level, path in ((1, small), (4, large)):
+            ended = kelp("build", DIGITS, "-o", path, "--level", str(level))
+            self.assertEqual(ended.returncode, 0, ended.stderr)
+            answers.append(kelp("run", path, "--input", f"image=@{IMAGES}", "--json").stdout)
+        self.assertEqual(*answers)
+        self.assertLess(os.path.getsize(small), os.path.getsize(large))
+
     def test_the_doctor_knows_the_providers(self):
         ended = kelp("doctor")
         self.assertEqual(ended.returncode, 0, ended.stderr)
         self.assertRegex(ended.stdout, r"cpu +usable")
+
+
+class InstructionSets(unittest.TestCase):
+    """KELP_ISA says which kernels are used, and is refused when it makes no sense."""
+
+    def with_isa(self, isa, *words):
+        return kelp(*words, env={**os.environ, "KELP_ISA": isa})
+
+    def test_answers_are_the_same(self):
+        run = "run", DIGITS, "--input", f"image=@{IMAGES}", "--output", "digit"
+        best = self.with_isa("", *run)
+        self.assertEqual(best.returncode, 0, best.stderr)
+        names = re.search("expected (.*), or nothing", self.with_isa("sse9", *run).stderr).group(1)
+        for isa in re.split(", | or ", names):
+            with self.subTest(isa=isa):
+                ended = self.with_isa(isa, *run)
+                if ended.returncode:
+                    self.assertIn("which this CPU does not have", ended.stderr)
+                    continue
+                self.assertEqual(ended.stdout, best.stdout)
+                self.assertIn(f"kernels for {isa}\n", self.with_isa(isa, "doctor").stdout)
+
+    def test_another_word_is_refused(self):
+        ended = self.with_isa("sse9", "run", DIGITS, "--random")
+        self.assertEqual(ended.returncode, 1)
+        self.assertIn("KELP_ISA is 'sse9': expected portable", ended.stderr)
 
 
 if __name__ == "__main__":

@@ -203,7 +203,7 @@ static void run_conv(const conv_case *c, int threads) {
 
 static void convolutions_multiply_rounded_operands(void **state) {
     (void)state;
-    for (int isa = KELP_ISA_PORTABLE; isa <= KELP_ISA_AVX512; isa++) {
+    for (int isa = KELP_ISA_PORTABLE; isa <= KELP_ISA_BEST; isa++) {
         kelp_cpu_isa_limit((kelp_cpu_isa)isa);
         for (size_t i = 0; i < sizeof convs / sizeof convs[0]; i++)
             for (int threads = 1; threads <= 5; threads += 2)
@@ -275,7 +275,7 @@ static void run_product(const product_case *c, int threads) {
 
 static void products_multiply_rounded_operands(void **state) {
     (void)state;
-    for (int isa = KELP_ISA_PORTABLE; isa <= KELP_ISA_AVX512; isa++) {
+    for (int isa = KELP_ISA_PORTABLE; isa <= KELP_ISA_BEST; isa++) {
         kelp_cpu_isa_limit((kelp_cpu_isa)isa);
         for (size_t i = 0; i < sizeof products / sizeof products[0]; i++)
             for (int threads = 1; threads <= 3; threads += 2)
@@ -422,7 +422,7 @@ static void chains_round_in_between(void **state) {
     pb second = chain_model(w, bias, false, true, false);
     pb both = chain_model(w, bias, true, true, false),
        added = chain_model(w, bias, true, true, true);
-    for (int isa = KELP_ISA_PORTABLE; isa <= KELP_ISA_AVX512; isa++) {
+    for (int isa = KELP_ISA_PORTABLE; isa <= KELP_ISA_BEST; isa++) {
         kelp_cpu_isa_limit((kelp_cpu_isa)isa);
         run_once(&first, 1, x, between);
         run_once(&second, 1, between, apart);
@@ -496,7 +496,7 @@ static void attention_rounds_both_products(void **state) {
     fill(v, KEYS * HEADS * SIZE);
     fill(mask, KEYS);
     pb model = attention_model(k, v, mask);
-    for (int isa = KELP_ISA_PORTABLE; isa <= KELP_ISA_AVX512; isa++)
+    for (int isa = KELP_ISA_PORTABLE; isa <= KELP_ISA_BEST; isa++)
         for (int threads = 1; threads <= 3; threads += 2) {
             session s;
             kelp_cpu_isa_limit((kelp_cpu_isa)isa);

@@ -89,7 +89,7 @@ def spoil(graph, model):
 
 
 class Runner:
-    def __init__(self, program, keep=None, isas="012"):
+    def __init__(self, program, keep=None, isas="013"):
         self.program, self.keep, self.isas = program, keep, isas
         self.said = ""
 
@@ -228,7 +228,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--seconds", type=float)
-    parser.add_argument("--isas", default="012")
+    parser.add_argument("--isas", default="013")
     parser.add_argument("--keep")
     options = parser.parse_args()
     campaign = Campaign(Runner(options.runner, options.keep, options.isas))

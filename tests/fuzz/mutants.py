@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mutated models in Kelp: whatever was done to them, they are answered or refused.
 
-    mutants.py --runner PATH [--models FOLDER] [--seed N] [--count N | --seconds N] [--isas 2] [--compare]
+    mutants.py --runner PATH [--models FOLDER] [--seed N] [--count N | --seconds N] [--isas 3] [--compare]
 
 --runner: tests/fuzz/run_models, best of the asan build. A seed picks one of the models (those of FOLDER, see tools/zoo.py, and ONNX's
 node tests) and what is done to it: one to four changes to nodes, edges, attributes, types, shapes, weights and sizes, or to its bytes.
@@ -382,7 +382,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--seconds", type=float)
-    parser.add_argument("--isas", default="2")
+    parser.add_argument("--isas", default="3")
     parser.add_argument("--keep")
     parser.add_argument("--compare", action="store_true")
     options = parser.parse_args()

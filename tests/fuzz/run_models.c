@@ -3,7 +3,7 @@
  * Runs models that were generated or mutated, as graphs.py and mutants.py write them, and says of
  * each what came of it. Nothing that a model holds may end the process, stall it or leak.
  *
- * usage: run_models DIR [--isas 012] [--seconds N] [--memory MIB]
+ * usage: run_models DIR [--isas 013] [--seconds N] [--memory MIB]
  * DIR/cases.txt lists the cases (see gen_cases.py). Each is loaded, planned and run twice with and
  * without fusion, for each instruction set; with no expected output any answer is right. One line
  * a case: its outcome, name and words, between tabs. Outcomes: same, different, refused, ran (no
@@ -267,7 +267,7 @@ static char **read_names(const char *directory, size_t *out_count) {
 }
 
 int main(int argc, char **argv) {
-    settings s = {.directory = argc > 1 ? argv[1] : ".", .isas = "012", .seconds = 10};
+    settings s = {.directory = argc > 1 ? argv[1] : ".", .isas = "013", .seconds = 10};
     s.memory_bytes = (size_t)1 << 30;
     for (int i = 2; i + 1 < argc; i += 2) {
         if (strcmp(argv[i], "--isas") == 0)

@@ -2,14 +2,17 @@
 /*
  * Runs the operator cases that gen_cases.py wrote, through the whole engine, and compares.
  *
- * usage: run_cases DIR [--isa 0|1|2] [--threads N] [--missing FILE] [--match TEXT]
- *        [--precision f32|bf16]
- * A case whose only output is "!refused" must fail, with its text in the message.
- * A case that fails must be listed in FILE (name, tab, why). The last line sums up.
+ * usage: run_cases DIR [--isa 0|1|2|3] [--threads N] [--missing FILE] [--match TEXT]
+ *        [--precision f32|bf16] [--allocations 0]
+ * With --allocations 0 a case fails that allocates once its shapes were seen, as counted for the
+ * whole process, and plans are kept for all shapes that a loop runs through. A case whose only
+ * output is "!refused" must fail, with its text in the message. A case that fails must be listed in
+ * FILE (name, tab, why). The last line sums up.
  */
 #include "ops/ops.h"
 #include "support/case_file.h"
 #include "support/compare.h"
+#include "support/count_malloc.h"
 
 #include <kelp/engine.h>
 
@@ -17,7 +20,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define WARM_ROUNDS 4
+
 static kelp_precision precision;
+static bool counts_allocations;
 
 static kelp_status *bind_and_invoke(const test_case *c, kelp_engine *engine,
                                     kelp_context *context) {
@@ -27,6 +33,21 @@ static kelp_status *bind_and_invoke(const test_case *c, kelp_engine *engine,
             KELP_TRY(kelp_context_set_input(context, index, &c->inputs[i].tensor));
     }
     return kelp_context_invoke(context);
+}
+
+/* What invoking again and again allocates: nothing, once everything is as large as it gets. */
+static kelp_status *count_allocations(kelp_context *context, char *why, size_t room) {
+    uint64_t before = 0;
+    for (int round = 0; round < WARM_ROUNDS + 2; round++) {
+        if (round == 2)
+            before = test_allocations();
+        KELP_TRY(kelp_context_invoke(context));
+    }
+    uint64_t made = test_allocations() - before;
+    if (made > 0)
+        snprintf(why, room, "%llu allocations in %d warm runs", (unsigned long long)made,
+                 WARM_ROUNDS);
+    return NULL;
 }
 
 /* Twice: the second time every plan and buffer is warm. */
@@ -40,6 +61,7 @@ static kelp_status *run(kelp_runtime *runtime, const char *model, const test_cas
         status =
             kelp_engine_create(runtime, graph,
                                &(kelp_engine_options){.struct_size = sizeof(kelp_engine_options),
+                                                      .max_plans = counts_allocations ? 256 : 0,
                                                       .precision = precision},
                                &engine);
     if (status == NULL)
@@ -57,6 +79,8 @@ static kelp_status *run(kelp_runtime *runtime, const char *model, const test_cas
             }
         }
     }
+    if (status == NULL && *why == '\0' && counts_allocations)
+        status = count_allocations(context, why, room);
     kelp_context_destroy(context);
     kelp_engine_release(engine);
     kelp_graph_release(graph);
@@ -150,6 +174,8 @@ int main(int argc, char **argv) {
         else if (strcmp(argv[i], "--precision") == 0 &&
                  !kelp_precision_parse(argv[i + 1], &precision))
             return 2;
+        else if (strcmp(argv[i], "--allocations") == 0)
+            counts_allocations = true;
         else if (strcmp(argv[i], "--match") == 0)
             match = argv[i + 1];
         else if (strcmp(argv[i], "--missing") == 0)

@@ -6,7 +6,7 @@
 
 --runner: tests/ops/run_cases; --package: where the Python package `kelp` lies, by default beside the runner's build. Models that generate
 text do so greedily, their caches growing with each token: logits agree at each step, the answer is one, and memory stops growing. Plans of
-the others give the same bits as the files. Ends with "N passed, N failed". With bf16 the models that answer with numbers do so as closely as
+the others give the same bits as the files. No model allocates in a run whose shapes were seen, as counted for the whole process. Ends with "N passed, N failed". With bf16 the models that answer with numbers do so as closely as
 products of bfloat16 allow (zoo.TOLERANCES_BF16).
 """
 import argparse
@@ -132,6 +132,19 @@ def check(name, path, runner, precision):
     return ended.returncode == 0, (ended.stdout + ended.stderr).strip()
 
 
+def check_allocations(name, path, runner, precision):
+    """None, in the whole process, once each of the inputs was seen."""
+    model = onnx.load(path)
+    with tempfile.TemporaryDirectory() as folder:
+        writer = Writer(folder)
+        for index, feed in enumerate(zoo.feeds(name, os.path.dirname(path))):
+            writer.case(f"{name}_{index}", model, list(feed.items()), [], 0, 0)
+        writer.close()
+        ended = subprocess.run([runner, folder, "--threads", "2", "--precision", precision, "--allocations", "0"], capture_output=True, text=True,
+                               check=False, timeout=600)
+    return ended.returncode == 0, (ended.stdout + ended.stderr).strip()
+
+
 def check_plan(name, path, kelp):
     """A plan answers with the file's bits: with weights packed in it, and packed anew by a refit."""
     feed = next(iter(zoo.feeds(name, os.path.dirname(path))))
@@ -174,6 +187,8 @@ def main():
                           check(name, path, options.runner, options.precision))
             if good and not bf16:
                 good, said = check_plan(name, path, kelp)
+        if good:
+            good, said = check_allocations(name, path, options.runner, options.precision)
         passed += good
         failed += not good
         print(f"{'ok     ' if good else 'FAILED '} {name}" + ("" if good else f"\n{said}"), flush=True)

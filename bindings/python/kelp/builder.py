@@ -179,7 +179,7 @@ class Builder:
     def build(self, network, *, flags=0, profiles=(), values=(), memory=None, level=None, capabilities=(), progress=None):
         """Builds a network: returns a Plan. The same network and options give the same bytes.
 
-        flags: BuilderFlag, or names: "fp16,refit".
+        flags: BuilderFlag, or names: "bf16,refit".
         profiles: shapes that inputs will have: a list of {name: (min, opt, max)}.
         values: of inputs that give shapes: a list, as long as profiles, of {name: (min, opt, max)}.
         memory: limits in bytes, {"workspace": 1 << 30}.

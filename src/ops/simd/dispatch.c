@@ -6,12 +6,67 @@
 #include "ops/ops.h"
 
 #include <stdatomic.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
 #if defined(__aarch64__)
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
 #endif
 
-static _Atomic int isa_limit = KELP_ISA_BEST;
+#define UNREAD (-1)
+#define VARIABLE "KELP_ISA"
+
+static _Atomic int isa_limit = UNREAD;
+
+/* Names of KELP_ISA, in rising order: what stands at N is level N. */
+#if defined(__x86_64__)
+static const char *const names[] = {"portable", "avx2", "avx512"};
+#define NAMES "portable, avx2 or avx512"
+#elif defined(__aarch64__)
+static const char *const names[] = {"portable", "neon", "dotprod"};
+#define NAMES "portable, neon or dotprod"
+#else
+static const char *const names[] = {"portable"};
+#define NAMES "portable"
+#endif
+
+/* UNREAD for a name that is none; unset and empty leave all that the CPU has. */
+static int level_of(const char *name) {
+    if (name == NULL || *name == '\0')
+        return KELP_ISA_BEST;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(names[i], name) == 0)
+            return (int)i;
+    return UNREAD;
+}
+
+/* Read once: kernels of one process agree. */
+static int current_limit(void) {
+    int limit = atomic_load_explicit(&isa_limit, memory_order_relaxed);
+    if (limit != UNREAD)
+        return limit;
+    limit = level_of(getenv(VARIABLE));
+    limit = limit == UNREAD ? KELP_ISA_BEST : limit; /* kelp_cpu_isa_check tells */
+    atomic_store_explicit(&isa_limit, limit, memory_order_relaxed);
+    return limit;
+}
+
+kelp_status *kelp_cpu_isa_check(void) {
+    const char *name = getenv(VARIABLE);
+    int level = level_of(name);
+    if (level == UNREAD)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "the environment's " VARIABLE " is '%s': expected " NAMES
+                          ", or nothing for all that the CPU has",
+                          name);
+    if (level != KELP_ISA_BEST && current_limit() == level && (int)kelp_cpu_isa_level() != level)
+        return KELP_ERROR(KELP_FAILED_PRECONDITION,
+                          "the environment's " VARIABLE " is '%s', which this CPU does not have: "
+                          "it has %s at most",
+                          name, names[kelp_cpu_isa_level()]);
+    return NULL;
+}
 
 void kelp_cpu_isa_limit(kelp_cpu_isa most) {
     atomic_store_explicit(&isa_limit, (int)most, memory_order_relaxed);
@@ -27,7 +82,7 @@ static bool has_i8mm(void) {
 #endif
 
 kelp_cpu_isa kelp_cpu_isa_level(void) {
-    int limit = atomic_load_explicit(&isa_limit, memory_order_relaxed);
+    int limit = current_limit();
 #if defined(__x86_64__)
     if (limit >= KELP_ISA_AVX512 && __builtin_cpu_supports("avx512f") &&
         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
@@ -44,6 +99,17 @@ kelp_cpu_isa kelp_cpu_isa_level(void) {
     (void)limit;
 #endif
     return KELP_ISA_PORTABLE;
+}
+
+const char *kelp_cpu_isa_name(void) {
+#if defined(__x86_64__)
+    if (kelp_cpu_isa_level() == KELP_ISA_AVX512 && kelp_int8_get() == &kelp_int8_vnni)
+        return kelp_bf16_get() == &kelp_bf16_native ? "avx512 vnni bf16" : "avx512 vnni";
+#elif defined(__aarch64__)
+    if (kelp_int8_get() == &kelp_int8_i8mm)
+        return "i8mm";
+#endif
+    return names[kelp_cpu_isa_level()];
 }
 
 const kelp_simd *kelp_simd_get(void) {
@@ -67,7 +133,9 @@ const kelp_int8 *kelp_int8_get(void) {
 #if defined(__x86_64__)
     switch (kelp_cpu_isa_level()) {
     case KELP_ISA_AVX512:
-        return __builtin_cpu_supports("avx512vnni") ? &kelp_int8_vnni : &kelp_int8_avx512;
+        return current_limit() > KELP_ISA_AVX512 && __builtin_cpu_supports("avx512vnni")
+                   ? &kelp_int8_vnni
+                   : &kelp_int8_avx512;
     case KELP_ISA_AVX2:
         return &kelp_int8_avx2;
     default:
@@ -112,7 +180,9 @@ const kelp_bf16 *kelp_bf16_get(void) {
 #if defined(__x86_64__)
     switch (kelp_cpu_isa_level()) {
     case KELP_ISA_AVX512:
-        return __builtin_cpu_supports("avx512bf16") ? &kelp_bf16_native : &kelp_bf16_avx512;
+        return current_limit() > KELP_ISA_AVX512 && __builtin_cpu_supports("avx512bf16")
+                   ? &kelp_bf16_native
+                   : &kelp_bf16_avx512;
     case KELP_ISA_AVX2:
         return &kelp_bf16_avx2;
     default:

@@ -143,18 +143,14 @@ static const struct {
              {KELP_BUILD_VERSION_COMPATIBLE, TRT_BUILDER_FLAG_VERSION_COMPATIBLE},
              {KELP_BUILD_MONITOR_MEMORY, TRT_BUILDER_FLAG_MONITOR_MEMORY}};
 
-static kelp_status *set_limits(job *j) {
+static void set_limits(job *j) {
     const trt_methods *m = j->lowering.m;
     size_t workspace = kelp_builder_config_memory_limit(j->config, KELP_POOL_WORKSPACE);
     size_t device = kelp_builder_config_memory_limit(j->config, KELP_POOL_DEVICE);
-    if (kelp_builder_config_memory_limit(j->config, KELP_POOL_HOST) != 0)
-        return KELP_ERROR(KELP_UNIMPLEMENTED,
-                          "TensorRT has no limit for the host memory of a build: KELP_POOL_HOST");
     if (workspace != 0)
         trt_config_set_memory_pool_limit(m, j->to, TRT_MEMORY_POOL_TYPE_WORKSPACE, workspace);
     if (device != 0)
         trt_config_set_memory_pool_limit(m, j->to, TRT_MEMORY_POOL_TYPE_TACTIC_DRAM, device);
-    return NULL;
 }
 
 /* Only where the user brought one, or on the flavour that measures: on the other it needs a GPU. */
@@ -187,7 +183,7 @@ static kelp_status *configure(job *j) {
         trt_config_set_profiling_verbosity(m, j->to, TRT_PROFILING_VERBOSITY_DETAILED);
     trt_config_set_builder_optimization_level(m, j->to,
                                               kelp_builder_config_optimization_level(j->config));
-    KELP_TRY(set_limits(j));
+    set_limits(j);
     if (count > 0)
         KELP_TRY(
             trt_set_compute_capabilities(j->lowering.library, j->log, j->to, capabilities, count));

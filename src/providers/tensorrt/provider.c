@@ -123,6 +123,8 @@ const kelp_engine_provider *kelp_tensorrt_engine_provider(void) {
         .flags = KELP_BUILD_TF32 | KELP_BUILD_REFIT | KELP_BUILD_REFIT_INDIVIDUAL |
                  KELP_BUILD_STRIP_WEIGHTS | KELP_BUILD_WEIGHT_STREAMING |
                  KELP_BUILD_VERSION_COMPATIBLE | KELP_BUILD_MONITOR_MEMORY | KELP_BUILD_DETAILED,
+        .pools = 1u << KELP_POOL_WORKSPACE | 1u << KELP_POOL_DEVICE,
+        .timing_cache = true,
         .has_devices = true,
         .needs_profiles = true,
         .available = available,
