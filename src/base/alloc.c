@@ -9,18 +9,26 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Large blocks, weights above all, are read from end to end: with pages of 2 MiB a core loses less
- * time on finding pages than with those of 4 KiB. Where the kernel has no such pages, nothing
- * changes. Neighbours share their borders' pages, so that the advice has no gaps. */
+/* Large blocks, weights and workspaces above all, are read from end to end: with pages of 2 MiB a
+ * core loses less time on finding pages than with those of 4 KiB, and the first use of a block pays
+ * for one page instead of hundreds. So they begin at such a page, and a rest that is worth one
+ * becomes one. Where the kernel has no such pages, nothing changes but the length. */
 #define LARGE_BYTES ((size_t)1 << 20)
-#define PAGE_BYTES ((uintptr_t)4096)
+#define LARGE_PAGE ((size_t)2 << 20)
+#define REST_BYTES ((size_t)512 << 10) /* a large page costs as much as the small ones of this */
+
+static bool lies_in_large_pages(size_t size_bytes) {
+    return size_bytes >= LARGE_BYTES && size_bytes <= SIZE_MAX - LARGE_PAGE;
+}
+
+static size_t filled_up(size_t size_bytes) {
+    size_t rest = size_bytes % LARGE_PAGE;
+    return rest >= REST_BYTES ? size_bytes + (LARGE_PAGE - rest) : size_bytes;
+}
 
 static void advise_large(void *pointer, size_t size_bytes) {
 #ifdef MADV_HUGEPAGE
-    uintptr_t begin = (uintptr_t)pointer & ~(PAGE_BYTES - 1);
-    uintptr_t end = ((uintptr_t)pointer + size_bytes) & ~(PAGE_BYTES - 1);
-    if (size_bytes >= LARGE_BYTES)
-        (void)madvise((void *)begin, end - begin, MADV_HUGEPAGE);
+    (void)madvise(pointer, size_bytes / LARGE_PAGE * LARGE_PAGE, MADV_HUGEPAGE);
 #else
     (void)pointer;
     (void)size_bytes;
@@ -32,9 +40,12 @@ static void advise_large(void *pointer, size_t size_bytes) {
 static void *system_aligned(void *pointer, size_t old_size_bytes, size_t new_size_bytes,
                             size_t alignment) {
     void *fresh = NULL;
-    if (posix_memalign(&fresh, alignment, new_size_bytes) != 0)
+    bool large = lies_in_large_pages(new_size_bytes);
+    size_t length = large ? filled_up(new_size_bytes) : new_size_bytes;
+    if (posix_memalign(&fresh, large ? KELP_MAX(alignment, LARGE_PAGE) : alignment, length) != 0)
         return NULL;
-    advise_large(fresh, new_size_bytes);
+    if (large)
+        advise_large(fresh, length);
     if (pointer) {
         memcpy(fresh, pointer, KELP_MIN(old_size_bytes, new_size_bytes));
         free(pointer);

@@ -154,6 +154,66 @@ static void packed_weights_are_used_where_they_lie(void **state) {
     drop(&b, &p);
 }
 
+static bool names_a_layout(const plan *p, const char *start) {
+    size_t count = section(p, KELP_SECTION_PACKS).length / sizeof(kelp_pack_entry);
+    for (size_t i = 0; i < count; i++)
+        if (strncmp(entry_of(p, i)->layout, start, strlen(start)) == 0)
+            return true;
+    return false;
+}
+
+/* Pairs of bfloat16 are kept as floats are: half as long, the same for every instruction set, and
+ * what they were made of is not looked at. */
+static void bf16_weights_are_used_where_they_lie(void **state) {
+    bench b;
+    answer packed, unpacked, coarse;
+    plan p = build(&b, KELP_BUILD_BF16);
+    (void)state;
+    assert_true(names_a_layout(&p, "bf16"));
+    assert_int_equal(section(&p, KELP_SECTION_PACKS).length, 3 * sizeof(kelp_pack_entry));
+    assert_true(section(&p, KELP_SECTION_ORIGINALS).length >=
+                (DEPTH * WIDTH + KERNEL) * sizeof(float));
+    p.data[section(&p, KELP_SECTION_ORIGINALS).offset] ^= 1;
+    check_ok(load(&b, &p, &b.engine));
+    assert_int_equal(kelp_engine_get_stats(b.engine).nodes_bf16, 2);
+    run(b.engine, &packed);
+    assert_true(kelp_engine_get_stats(b.engine).weight_bytes_packed < 1024);
+    kelp_engine_release(b.engine);
+    kelp_cpu_isa_limit(KELP_ISA_PORTABLE);
+    check_ok(load(&b, &p, &b.engine)); /* the deconvolution's are floats, and fit as well */
+    run(b.engine, &coarse);
+    assert_true(kelp_engine_get_stats(b.engine).weight_bytes_packed < 1024);
+    kelp_cpu_isa_limit(KELP_ISA_BEST);
+    p.data[section(&p, KELP_SECTION_ORIGINALS).offset] ^= 1;
+    run_unpacked(&b, &p, &unpacked);
+    assert_memory_equal(&packed, &unpacked, sizeof packed);
+    for (size_t i = 0; i < WIDTH * 3; i++)
+        assert_float_equal(coarse.y[1][i], packed.y[1][i], 1e-4);
+    drop(&b, &p);
+}
+
+static void altered_bf16_weights_are_refused(void **state) {
+    bench b;
+    plan p = build(&b, KELP_BUILD_BF16);
+    answer before, anew;
+    (void)state;
+    check_ok(load(&b, &p, &b.engine));
+    run(b.engine, &before);
+    kelp_engine_release(b.engine);
+    b.engine = NULL;
+    char *block = p.data + section(&p, KELP_SECTION_PACKED).offset + entry_of(&p, 0)->offset;
+    block[3] ^= 1;
+    expect_failure(load(&b, &p, &b.engine), KELP_INVALID_ARGUMENT, "packed weights of node");
+    block[3] ^= 1;
+    entry_of(&p, 0)->layout[0] = 'B'; /* of another version: from the originals */
+    kelp_plan_file_seal(p.data, p.size);
+    check_ok(load(&b, &p, &b.engine));
+    assert_true(kelp_engine_get_stats(b.engine).weight_bytes_packed >= DEPTH * WIDTH * 2);
+    run(b.engine, &anew);
+    assert_memory_equal(&before, &anew, sizeof before);
+    drop(&b, &p);
+}
+
 static void a_block_that_was_altered_is_refused(void **state) {
     bench b;
     plan p = build(&b, 0);
@@ -613,6 +673,8 @@ static void every_allocation_may_fail(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(packed_weights_are_used_where_they_lie),
+        cmocka_unit_test(bf16_weights_are_used_where_they_lie),
+        cmocka_unit_test(altered_bf16_weights_are_refused),
         cmocka_unit_test(a_block_that_was_altered_is_refused),
         cmocka_unit_test(a_table_that_is_none_is_refused),
         cmocka_unit_test(another_layout_is_packed_anew),
