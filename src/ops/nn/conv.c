@@ -66,6 +66,7 @@ static kelp_status *conv_shapes(kelp_op_args *args) {
     if (residual != NULL && (residual->dtype != KELP_F32 || residual->rank != rank ||
                              memcmp(residual->shape, shape, (size_t)rank * sizeof *shape) != 0))
         return kelp_ops_bad_shapes(args, x, residual, "the residual is not shaped like the result");
+    kelp_window_lay_down(&p->w);
     return kelp_ops_set(args, 0, dtype, rank, shape);
 }
 

@@ -20,7 +20,7 @@ struct kelp_conv_state {
     kelp_allocator allocator;
     kelp_op_pack_site site;
     const void *weights;
-    int64_t depth, channels;
+    int64_t depth, taps, channels; /* depth: input channels by taps */
     pthread_mutex_t lock;
     conv_panels layouts[KELP_CONV_LAYOUTS];
 };
@@ -39,6 +39,7 @@ kelp_status *kelp_conv_state_create(const kelp_node *node, const kelp_op_env *en
     state->weights = w->data;
     state->channels = w->shape[0];
     state->depth = kelp_tensor_elements(w) / w->shape[0];
+    state->taps = state->depth / w->shape[1];
     pthread_mutex_init(&state->lock, NULL);
     *out_state = state;
     return NULL;
@@ -62,7 +63,8 @@ static kelp_status *make_panels(const kelp_conv_state *state, const kelp_simd *s
     size_t floats;
     void *room = NULL;
     if (turned ? !kelp_gemm_packed_size(simd, state->depth, state->channels, &floats)
-               : !kelp_conv_winograd_size(simd, state->depth / 9, state->channels, &floats))
+               : !kelp_conv_winograd_size(simd, state->taps, state->depth / state->taps,
+                                          state->channels, &floats))
         return NULL;
     if (!kelp_size_mul(floats, sizeof(float), &packing.size_bytes))
         return NULL;
@@ -72,7 +74,8 @@ static kelp_status *make_panels(const kelp_conv_state *state, const kelp_simd *s
         kelp_gemm_pack_turned(simd, state->weights, state->depth, state->depth, state->channels,
                               room);
     else if (room != NULL)
-        kelp_conv_winograd_pack(simd, state->weights, state->depth / 9, state->channels, room);
+        kelp_conv_winograd_pack(simd, state->taps, state->weights, state->depth / state->taps,
+                                state->channels, room);
     out->simd = simd;
     return NULL;
 }

@@ -94,12 +94,13 @@ typedef struct kelp_finish {
     float bias;
 } kelp_finish;
 
-/* `down` x `across` tiles of 4 x 4 outputs. The image holds pixels of `channels` floats (a multiple
- * of the vector): inputs are 2 wider and 2 higher than the tiles, outputs as large. Of each tile
- * the 36 parts lie `step` floats apart, tiles are `channels` apart. */
+/* `down` x `across` tiles of `tall` x `wide` outputs: 4 x 4, or 4 or 2 in a line. The image holds
+ * pixels of `channels` floats (a multiple of the vector): outputs are as large as the tiles, inputs
+ * larger by what reaches six pixels in each direction that is not 1. Of each tile the 36 parts (6
+ * in a line) lie `step` floats apart, tiles are `channels` apart. */
 typedef struct kelp_winograd {
     float *image, *parts;
-    int64_t down, across, channels, step;
+    int64_t tall, wide, down, across, channels, step;
 } kelp_winograd;
 
 typedef struct kelp_simd {
