@@ -28,9 +28,10 @@ extern "C" {
 
 /* ---- what an operator may use while it runs ---- */
 typedef struct kelp_op_env kelp_op_env;
-/* Splits [0, count) over the context's threads in chunks of at least `grain`; returns when all are
- * done. `worker` is unique among those that run at once and less than kelp_op_env_threads. Small
- * counts run inline. */
+/* Splits [0, count) over the context's threads; returns when all are done. `grain` is the count
+ * whose work, some 16 µs, is worth waking a thread for; chunks are of that many or more, smaller
+ * ones go only to threads that are awake already. `worker` is unique among those that run at once
+ * and less than kelp_op_env_threads. Small counts run inline. */
 KELP_API void kelp_op_parallel(const kelp_op_env *env, int64_t count, int64_t grain,
                                void (*fn)(void *userp, int64_t begin, int64_t end, int worker),
                                void *userp);

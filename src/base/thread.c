@@ -30,6 +30,11 @@
 #define CACHE_LINE 64
 #define MAX_THREADS 4096
 #define CHUNKS_A_THREAD 8
+/* What regions of less than a grain follow: see share_small. */
+#define AWAKE_PARTS 4
+#define GRAIN_NS 16000.0
+#define CREDIT_NS 48000
+#define REST_NS 10000000u
 
 /* The gate: the low bits count the workers that are inside. */
 #define GATE_OPEN 0x10000u
@@ -49,6 +54,10 @@ struct kelp_pool {
     worker *workers;
     atomic_flag busy;
     atomic_bool stop;
+    /* Of small regions: what their work has earned, as of when; until when none is shared. */
+    _Atomic int64_t credit_ns;
+    _Atomic uint64_t credited_ns;
+    _Atomic uint64_t rest_until_ns;
     /* the region */
     kelp_range_fn fn;
     void *userp;
@@ -121,21 +130,22 @@ static void gate_leave(kelp_pool *pool) {
         futex_wake(&pool->gate, 1);
 }
 
-/* Closes the gate and waits until the last worker has left. */
-static void gate_close(kelp_pool *pool) {
+/* Closes the gate and waits until the last worker has left; false when that took a sleep. */
+static bool gate_close(kelp_pool *pool) {
     spin waiting = {0};
     uint32_t gate = atomic_fetch_and_explicit(&pool->gate, ~GATE_OPEN, memory_order_acquire);
     gate &= ~GATE_OPEN;
     while ((gate & GATE_INSIDE) && spin_on(&waiting))
         gate = atomic_load_explicit(&pool->gate, memory_order_acquire);
     if ((gate & GATE_INSIDE) == 0)
-        return;
+        return true;
     gate = atomic_fetch_or_explicit(&pool->gate, GATE_WAITED_FOR, memory_order_acquire) |
            GATE_WAITED_FOR;
     while (gate & GATE_INSIDE) {
         futex_wait(&pool->gate, gate);
         gate = atomic_load_explicit(&pool->gate, memory_order_acquire);
     }
+    return false;
 }
 
 /* Waits for another region than `seen` and returns its number. */
@@ -174,36 +184,75 @@ static void *worker_main(void *userp) {
 
 static void announce(kelp_pool *pool, int wanted) {
     atomic_fetch_add_explicit(&pool->generation, 1, memory_order_seq_cst);
-    if (atomic_load_explicit(&pool->sleeping, memory_order_seq_cst) != 0)
+    if (wanted > 0 && atomic_load_explicit(&pool->sleeping, memory_order_seq_cst) != 0)
         futex_wake(&pool->generation, wanted);
 }
 
-void kelp_pool_run(kelp_pool *pool, int64_t count, int64_t grain, kelp_range_fn fn, void *userp) {
-    if (count <= 0)
-        return;
-    grain = KELP_MAX(grain, 1);
-    if (!pool || pool->started_count == 0 || count <= grain ||
-        atomic_flag_test_and_set_explicit(&pool->busy, memory_order_acquire)) {
-        fn(userp, 0, count, 0);
-        return;
-    }
-    /* A few chunks for each thread even out what a slow one leaves; as many for each, and of one
-     * length, leave nothing where all are as fast. */
-    int64_t threads = pool->thread_count;
-    int64_t chunks = KELP_MAX(KELP_MIN(threads * CHUNKS_A_THREAD, count / grain), (int64_t)2);
-    if (chunks > threads)
-        chunks -= chunks % threads;
-    pool->fn = fn;
-    pool->userp = userp;
+/*
+ * Whether a region of less than a grain is shared, and whether workers are woken for it. To hand
+ * work to a worker that is awake costs some 0.3 µs, to wake one tens of them. So small regions are
+ * shared among those that are awake, and wake others only when they follow each other so closely
+ * that they fill most of the time and come to several grains; where they fill less they are not
+ * shared, so that workers fall asleep. Where a worker lost its CPU in the midst of one, CPUs are
+ * not ours alone: for a while small regions stay with their callers.
+ */
+static bool share_small(kelp_pool *pool, int64_t count, int64_t grain, bool *out_wake) {
+    uint64_t now_ns = kelp_now_ns();
+    uint64_t before_ns = atomic_exchange_explicit(&pool->credited_ns, now_ns, memory_order_relaxed);
+    int64_t passed_ns = (int64_t)KELP_MIN(now_ns - before_ns, (uint64_t)2 * CREDIT_NS);
+    int64_t credit_ns =
+        atomic_load_explicit(&pool->credit_ns, memory_order_relaxed) - passed_ns / 2;
+    bool dense = credit_ns > 0;
+    credit_ns =
+        KELP_MAX(credit_ns, (int64_t)0) + (int64_t)((double)count * GRAIN_NS / (double)grain);
+    uint32_t sleeping = atomic_load_explicit(&pool->sleeping, memory_order_relaxed);
+    bool rest = now_ns < atomic_load_explicit(&pool->rest_until_ns, memory_order_relaxed);
+    *out_wake = credit_ns >= CREDIT_NS && sleeping > 0 && !rest;
+    credit_ns = *out_wake ? CREDIT_NS / 2 : KELP_MIN(credit_ns, (int64_t)CREDIT_NS);
+    atomic_store_explicit(&pool->credit_ns, credit_ns, memory_order_relaxed);
+    return *out_wake || (dense && sleeping < (uint32_t)pool->started_count && !rest);
+}
+
+/* The pool is ours; `wanted` workers are woken where that many sleep. */
+static void run_region(kelp_pool *pool, int64_t count, int64_t chunks, int wanted) {
     pool->count = count;
     pool->chunk = count / chunks;
     pool->longer = count % chunks;
     pool->chunk_count = chunks;
     atomic_store_explicit(&pool->next_chunk, 0, memory_order_relaxed);
     atomic_store_explicit(&pool->gate, GATE_OPEN, memory_order_release);
-    announce(pool, (int)KELP_MIN(pool->chunk_count - 1, pool->started_count));
+    announce(pool, wanted);
     take_chunks(pool, 0);
-    gate_close(pool);
+}
+
+void kelp_pool_run(kelp_pool *pool, int64_t count, int64_t grain, kelp_range_fn fn, void *userp) {
+    if (count <= 0)
+        return;
+    int64_t part = KELP_MAX(grain / AWAKE_PARTS, (int64_t)1);
+    bool small = count <= grain, wake = true;
+    if (!pool || pool->started_count == 0 || count <= part ||
+        (small && !share_small(pool, count, grain, &wake)) ||
+        atomic_flag_test_and_set_explicit(&pool->busy, memory_order_acquire)) {
+        fn(userp, 0, count, 0);
+        return;
+    }
+    if (!small) /* those that are awake now may share what follows */
+        atomic_store_explicit(&pool->credit_ns, CREDIT_NS, memory_order_relaxed);
+    /* A few chunks for each thread even out what a slow one leaves; as many for each, and of one
+     * length, leave nothing where all are as fast. */
+    int64_t threads = pool->thread_count;
+    int64_t chunks =
+        KELP_MAX(KELP_MIN(threads * CHUNKS_A_THREAD, count / (small ? part : grain)), (int64_t)2);
+    if (small)
+        chunks = KELP_MIN(chunks, threads);
+    if (chunks > threads)
+        chunks -= chunks % threads;
+    pool->fn = fn;
+    pool->userp = userp;
+    run_region(pool, count, chunks,
+               wake ? (int)KELP_MIN(chunks - 1, (int64_t)pool->started_count) : 0);
+    if (!gate_close(pool) && small)
+        atomic_store_explicit(&pool->rest_until_ns, kelp_now_ns() + REST_NS, memory_order_relaxed);
     atomic_flag_clear_explicit(&pool->busy, memory_order_release);
 }
 

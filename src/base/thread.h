@@ -4,8 +4,10 @@
  *
  * The pool runs one parallel region at a time for each caller: kelp_pool_run splits [0, count) into
  * chunks taken by an atomic counter; the caller works too. Workers spin at most 50 µs after the
- * last region, then sleep in a futex, so an idle pool costs no CPU. Several threads may call at
- * once: a caller that finds the pool busy runs its region alone. A pool of 1 has no threads. No
+ * last region, then sleep in a futex, so an idle pool costs no CPU. A region that is too small to
+ * wake anyone for is shared among the workers that are still awake; such regions wake one only
+ * where they come one after the other and fill most of the time. Several threads may call at once:
+ * a caller that finds the pool busy runs its region alone. A pool of 1 has no threads. No
  * allocation a run.
  */
 #ifndef KELP_BASE_THREAD_H_
@@ -26,8 +28,10 @@ kelp_status *kelp_pool_create(kelp_allocator allocator, int thread_count,
                               kelp_pool **out) KELP_MUST_USE;
 void kelp_pool_destroy(kelp_pool *pool);
 int kelp_pool_threads(const kelp_pool *pool); /* 1 for NULL */
-/* Runs fn over [0, count) in chunks of at least `grain`, or two equal ones when there are fewer
- * than twice as many; inline when count <= grain or pool is NULL or busy. */
+/* Runs fn over [0, count). `grain` is the count whose work, some 16 µs, is worth waking a thread
+ * for: chunks are of at least `grain`, or two equal ones when there are fewer than twice as many.
+ * Up to a grain, workers that are awake get chunks of about a quarter of it, or it runs inline. So
+ * does every region when pool is NULL or busy. */
 void kelp_pool_run(kelp_pool *pool, int64_t count, int64_t grain, kelp_range_fn fn, void *userp);
 
 int kelp_cpu_count(void);

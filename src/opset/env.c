@@ -10,12 +10,7 @@
 void kelp_op_parallel(const kelp_op_env *env, int64_t count, int64_t grain,
                       void (*fn)(void *userp, int64_t begin, int64_t end, int worker),
                       void *userp) {
-    if (count <= 0)
-        return;
-    if (env->pool == NULL || count <= grain)
-        fn(userp, 0, count, 0);
-    else
-        kelp_pool_run(env->pool, count, grain, fn, userp);
+    kelp_pool_run(env->pool, count, grain, fn, userp);
 }
 
 int kelp_op_env_threads(const kelp_op_env *env) {

@@ -35,7 +35,8 @@ static void visit(void *userp, int64_t begin, int64_t end, int worker) {
         atomic_store(&into->worst, 1); /* one worker number used twice at once */
     if (worker < 0 || worker >= kelp_pool_threads(into->pool) || begin >= end)
         atomic_store(&into->worst, 2);
-    if (2 * (end - begin) < into->grain && end - begin != into->count)
+    /* a quarter of a grain goes to a worker that is awake, in two halves where there is no more */
+    if (8 * (end - begin) < into->grain && end - begin != into->count)
         atomic_fetch_add(&into->short_chunks, 1);
     for (int64_t i = begin; i < end; i++)
         into->seen[i]++;
@@ -141,6 +142,40 @@ static void workers_do_work(void **state) {
     kelp_pool_destroy(pool);
 }
 
+static void note_worker(void *userp, int64_t begin, int64_t end, int worker) {
+    (void)begin;
+    (void)end;
+    if (worker != 0)
+        atomic_store((_Atomic int *)userp, worker);
+}
+
+/* Less than a grain at a time, after a pause: the caller does it, workers sleep on. */
+static void small_regions_wake_nobody(void **state) {
+    (void)state;
+    kelp_pool *pool;
+    _Atomic int helper = 0;
+    assert_null(kelp_pool_create(kelp_allocator_system(), 4, &pool));
+    for (int i = 0; i < 100; i++) {
+        const struct timespec pause = {0, 1000000};
+        nanosleep(&pause, NULL);
+        kelp_pool_run(pool, 64, 64, note_worker, &helper);
+    }
+    assert_int_equal(atomic_load(&helper), 0);
+    kelp_pool_destroy(pool);
+}
+
+/* One after the other without a pause they are as good as a large one. */
+static void many_small_regions_are_shared(void **state) {
+    (void)state;
+    kelp_pool *pool;
+    _Atomic int helper = 0;
+    assert_null(kelp_pool_create(kelp_allocator_system(), 4, &pool));
+    while (atomic_load(&helper) == 0)
+        kelp_pool_run(pool, 64, 64, note_worker, &helper);
+    assert_int_not_equal(atomic_load(&helper), 0);
+    kelp_pool_destroy(pool);
+}
+
 typedef struct nest {
     kelp_pool *pool;
     _Atomic int64_t total;
@@ -242,10 +277,16 @@ static void counts_of_threads(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_item_once),          cmocka_unit_test(huge_counts_do_not_overflow),
-        cmocka_unit_test(wakes_after_sleep),        cmocka_unit_test(workers_do_work),
-        cmocka_unit_test(nested_regions_run_alone), cmocka_unit_test(several_callers),
-        cmocka_unit_test(memory_is_kept_straight),  cmocka_unit_test(counts_of_threads),
+        cmocka_unit_test(every_item_once),
+        cmocka_unit_test(huge_counts_do_not_overflow),
+        cmocka_unit_test(wakes_after_sleep),
+        cmocka_unit_test(workers_do_work),
+        cmocka_unit_test(nested_regions_run_alone),
+        cmocka_unit_test(several_callers),
+        cmocka_unit_test(memory_is_kept_straight),
+        cmocka_unit_test(counts_of_threads),
+        cmocka_unit_test(small_regions_wake_nobody),
+        cmocka_unit_test(many_small_regions_are_shared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,7 +36,7 @@ static blocking choose(const kelp_simd *simd, const kelp_gemm *g) {
 /* Narrower blocks, so that each thread has one, as long as there are 10 µs of work in them. */
 static void spread(const kelp_simd *simd, const kelp_gemm *g, int64_t wanted, blocking *b) {
     while (b->down * b->across < wanted && b->columns > simd->tile_columns &&
-           b->rows * b->columns * g->k >= 1000000) {
+           b->rows * b->columns * g->k >= 400000) {
         b->columns = round_to(b->columns / 2, simd->tile_columns);
         b->across = (g->n + b->columns - 1) / b->columns;
     }
