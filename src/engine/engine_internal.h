@@ -57,7 +57,7 @@ struct kelp_engine {
     _Atomic size_t packed_bytes;
     pthread_mutex_t weights_lock; /* over the chunks */
     struct kelp_weight_chunk *chunks;
-    size_t relaxed_bytes; /* packed when the source's pages were last let go */
+    _Atomic size_t relaxed_bytes; /* packed when the source's pages were last let go */
     kelp_graph *source;
     kelp_graph *graph;        /* the engine's own, after the passes */
     kelp_partition partition; /* what other backends run whole */
@@ -159,7 +159,7 @@ kelp_status *kelp_engine_own(kelp_engine *engine, size_t size_bytes, void **out)
 /* engine->weights; deinit when all that came from it is freed. */
 void kelp_engine_weights_init(kelp_engine *engine);
 void kelp_engine_weights_deinit(kelp_engine *engine);
-/* Lets go of the model file's pages when much was packed since the last time. */
+/* Lets go of the model file's pages when much was packed since the last time. Any thread. */
 void kelp_engine_weights_relax(kelp_engine *engine);
 
 /* ---- plans ---- */

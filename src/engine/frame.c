@@ -307,6 +307,7 @@ static kelp_status *prepare_dynamic(const kelp_frame *frame, kelp_step *step) {
     args->placed = false;
     KELP_TRY(kelp_opset_check_lists(kernel, args));
     KELP_TRY(kernel->reshape(step->engine_node->state, args));
+    kelp_engine_weights_relax(frame->context->core);
     if (args->deferred)
         return KELP_ERROR(KELP_INTERNAL,
                           "the operator defers its shape although its data is there");

@@ -453,6 +453,7 @@ static kelp_status *plan_node(planner *p, const kelp_engine_node *engine_node) {
     kelp_status *status = kelp_opset_check_lists(engine_node->kernel, &args);
     if (status == NULL)
         status = engine_node->kernel->reshape(engine_node->state, &args);
+    kelp_engine_weights_relax(p->context->core); /* it may have packed */
     if (status == NULL && args.deferred) {
         add_dynamic(p, engine_node, &args);
         return NULL;

@@ -131,8 +131,8 @@ void kelp_engine_weights_deinit(kelp_engine *engine) {
 
 void kelp_engine_weights_relax(kelp_engine *engine) {
     size_t packed = atomic_load_explicit(&engine->packed_bytes, memory_order_relaxed);
-    if (packed < engine->relaxed_bytes + RELAX_BYTES)
-        return;
-    engine->relaxed_bytes = packed;
-    kelp_graph_relax(engine->source);
+    size_t before = atomic_load_explicit(&engine->relaxed_bytes, memory_order_relaxed);
+    if (packed >= before + RELAX_BYTES &&
+        atomic_compare_exchange_strong(&engine->relaxed_bytes, &before, packed))
+        kelp_graph_relax(engine->source);
 }

@@ -5,6 +5,7 @@
  * Matrix Multiplication", 2008.
  */
 #include "ops/linear/gemm.h"
+#include "ops/linear/thin.h"
 
 #include <stdio.h>
 
@@ -149,6 +150,10 @@ void kelp_gemm_run(const kelp_op_env *env, const kelp_gemm *jobs, int64_t count)
     if (count == 0 || jobs[0].m == 0 || jobs[0].n == 0)
         return;
     job_list list = {jobs[0].simd != NULL ? jobs[0].simd : kelp_simd_get(), jobs, {0, 0, 0, 0}};
+    if (count == 1 && jobs[0].partial != NULL) {
+        kelp_gemm_thin_run(env, list.simd, &jobs[0]);
+        return;
+    }
     list.blocks = choose(list.simd, &jobs[0]);
     spread(list.simd, &jobs[0], (kelp_op_env_threads(env) + count - 1) / count, &list.blocks);
     int64_t blocks = list.blocks.down * list.blocks.across;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The operator Gemm: Y = alpha · A' · B' + beta · C. Constant weights are laid out once, when the
- * engine is made: in panels, or, when they fill none, turned if they must be. Source: ONNX operator
- * specification, Gemm-13.
+ * The operator Gemm: Y = alpha · A' · B' + beta · C. Constant weights are read as
+ * panels.h says; those that fill no panel and must be turned are turned when the engine is made.
+ * Source: ONNX operator specification, Gemm-13.
  */
 #include "base/alloc.h"
 #include "ops/linear/gemm.h"
@@ -19,13 +19,20 @@ typedef struct gemm_state {
 typedef struct gemm_plan {
     int64_t m, n, k;
     bool turn_a, turn_b;
-    const float *panels;       /* or NULL */
-    const kelp_simd *simd;     /* of panels */
     size_t a_offset, b_offset; /* of turned copies in scratch */
     int64_t c_row, c_column;   /* strides of C */
+    bool thin;
+    size_t partial; /* in scratch */
 } gemm_plan;
 
 static void turn(const kelp_op_env *env, const kelp_tensor *tensor, float *to) {
+    if (((uintptr_t)tensor->data & (sizeof(float) - 1)) != 0) {
+        const kelp_float_u *from = tensor->data;
+        for (int64_t i = 0; i < tensor->shape[0]; i++)
+            for (int64_t j = 0; j < tensor->shape[1]; j++)
+                to[j * tensor->shape[0] + i] = from[i * tensor->shape[1] + j];
+        return;
+    }
     int64_t shape[2] = {tensor->shape[1], tensor->shape[0]};
     int64_t from[2] = {1, tensor->shape[1]}, strides[2] = {tensor->shape[0], 1};
     kelp_ops_copy(env, sizeof(float), 2, shape, to, strides, tensor->data, from);
@@ -103,10 +110,12 @@ static kelp_status *gemm_reshape(const void *userp, kelp_op_args *args) {
     }
     if (p->turn_a && a->dtype == KELP_F32)
         KELP_TRY(kelp_ops_scratch(args, p->m * p->k, sizeof(float), &p->a_offset));
-    p->panels = state != NULL ? kelp_panels_data(state->panels) : NULL;
-    p->simd = p->panels != NULL ? kelp_panels_simd(state->panels) : NULL;
-    bool ready = p->panels != NULL || (state != NULL && state->turned_b.data != NULL);
-    if (p->turn_b && a->dtype == KELP_F32 && !ready)
+    if (state != NULL)
+        KELP_TRY(kelp_panels_plan(state->panels, p->m));
+    p->thin = a->dtype == KELP_F32 && kelp_gemm_is_thin(p->m, p->k, p->n);
+    if (p->thin)
+        KELP_TRY(kelp_ops_scratch(args, p->m * p->n, sizeof(float), &p->partial));
+    if (p->turn_b && a->dtype == KELP_F32 && state == NULL)
         KELP_TRY(kelp_ops_scratch(args, p->n * p->k, sizeof(float), &p->b_offset));
     return kelp_ops_set(args, 0, a->dtype, 2, shape);
 }
@@ -119,11 +128,9 @@ static const void *turned(const kelp_op_args *args, const kelp_tensor *tensor, s
 
 static const void *matrix_b(const gemm_state *state, const kelp_op_args *args) {
     const gemm_plan *p = args->plan;
-    if (!p->turn_b || p->panels != NULL)
+    if (!p->turn_b || (state != NULL && state->panels != NULL))
         return args->inputs[1]->data;
-    return state != NULL && state->turned_b.data != NULL
-               ? state->turned_b.data
-               : turned(args, args->inputs[1], p->b_offset);
+    return state != NULL ? state->turned_b.data : turned(args, args->inputs[1], p->b_offset);
 }
 
 static void gemm_f32(const gemm_state *state, const kelp_op_args *args, float alpha, float beta) {
@@ -142,9 +149,11 @@ static void gemm_f32(const gemm_state *state, const kelp_op_args *args, float al
                      .lda = p->k,
                      .ldb = p->n,
                      .ldc = p->n,
-                     .bias = plain_bias ? c->data : NULL,
-                     .packed = p->panels,
-                     .simd = p->simd};
+                     .bias = plain_bias ? c->data : NULL};
+    if (p->thin)
+        job.partial = (float *)(void *)((char *)args->scratch + p->partial);
+    if (state != NULL)
+        kelp_panels_use(state->panels, &job);
     kelp_gemm_run(args->env, &job, 1);
     if (plain_bias || (c == NULL && alpha == 1.0f))
         return;
@@ -157,25 +166,27 @@ static void gemm_f32(const gemm_state *state, const kelp_op_args *args, float al
 }
 
 /* Types that are rare here: plain sums; integers wrap. */
-#define GEMM_PLAIN(suffix, type, wide)                                                    \
-    static void gemm_##suffix(const kelp_op_args *args, double alpha, double beta) {      \
-        const gemm_plan *p = args->plan;                                                  \
-        const type *a = args->inputs[0]->data, *b = args->inputs[1]->data;                \
-        const type *c = kelp_ops_in(args, 2) != NULL ? args->inputs[2]->data : NULL;      \
-        type *y = args->outputs[0]->data;                                                 \
-        for (int64_t i = 0; i < p->m; i++)                                                \
-            for (int64_t j = 0; j < p->n; j++) {                                          \
-                wide sum = 0;                                                             \
-                for (int64_t k = 0; k < p->k; k++)                                        \
-                    sum += (wide)a[p->turn_a ? k * p->m + i : i * p->k + k] *             \
-                           (wide)b[p->turn_b ? j * p->k + k : k * p->n + j];              \
-                type whole = (type)sum;                                                   \
-                type add = c != NULL ? c[i * p->c_row + j * p->c_column] : 0;             \
-                if (alpha == 1 && beta == 1)                                              \
-                    y[i * p->n + j] = (type)((wide)whole + (wide)add);                    \
-                else                                                                      \
-                    y[i * p->n + j] = (type)(alpha * (double)whole + beta * (double)add); \
-            }                                                                             \
+#define GEMM_PLAIN(suffix, type, wide)                                                      \
+    typedef type any_##suffix __attribute__((aligned(1), may_alias)); /* B lies anywhere */ \
+    static void gemm_##suffix(const kelp_op_args *args, double alpha, double beta) {        \
+        const gemm_plan *p = args->plan;                                                    \
+        const type *a = args->inputs[0]->data;                                              \
+        const any_##suffix *b = args->inputs[1]->data;                                      \
+        const type *c = kelp_ops_in(args, 2) != NULL ? args->inputs[2]->data : NULL;        \
+        type *y = args->outputs[0]->data;                                                   \
+        for (int64_t i = 0; i < p->m; i++)                                                  \
+            for (int64_t j = 0; j < p->n; j++) {                                            \
+                wide sum = 0;                                                               \
+                for (int64_t k = 0; k < p->k; k++)                                          \
+                    sum += (wide)a[p->turn_a ? k * p->m + i : i * p->k + k] *               \
+                           (wide)b[p->turn_b ? j * p->k + k : k * p->n + j];                \
+                type whole = (type)sum;                                                     \
+                type add = c != NULL ? c[i * p->c_row + j * p->c_column] : 0;               \
+                if (alpha == 1 && beta == 1)                                                \
+                    y[i * p->n + j] = (type)((wide)whole + (wide)add);                      \
+                else                                                                        \
+                    y[i * p->n + j] = (type)(alpha * (double)whole + beta * (double)add);   \
+            }                                                                               \
     }
 GEMM_PLAIN(f64, double, double)
 GEMM_PLAIN(i32, int32_t, uint32_t)
@@ -213,6 +224,7 @@ KELP_WIDENED_PHASES(gemm, sizeof(gemm_plan), gemm_reshape, gemm_invoke)
 const kelp_op_kernel kelp_op_Gemm = {.struct_size = sizeof(kelp_op_kernel),
                                      .flags = KELP_OP_STATE_OPTIONAL,
                                      .plan_bytes = KELP_WIDENED_PLAN(sizeof(gemm_plan)),
+                                     .unaligned_inputs = 2,
                                      .create = gemm_create,
                                      .destroy = gemm_destroy,
                                      .reshape = gemm_reshape_any,
@@ -238,6 +250,7 @@ KELP_WIDENED_PHASES(fused, sizeof(gemm_plan), fused_reshape, fused_invoke)
 const kelp_op_kernel kelp_op_MsFusedGemm = {.struct_size = sizeof(kelp_op_kernel),
                                             .flags = KELP_OP_STATE_OPTIONAL,
                                             .plan_bytes = KELP_WIDENED_PLAN(sizeof(gemm_plan)),
+                                            .unaligned_inputs = 2,
                                             .create = gemm_create,
                                             .destroy = gemm_destroy,
                                             .reshape = fused_reshape_any,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * MatMul with numpy's broadcasting, and the fused MatMulBias (A, B, bias[, residual]; attribute
- * activation). Constant float matrices are laid out in panels once, when the kernel is made.
- * Source: ONNX operator specification.
+ * activation). Constant float matrices are read as panels.h says. Source: ONNX operator
+ * specification.
  */
 #include "ops/linear/batch.h"
 #include "ops/linear/gemm.h"
@@ -12,6 +12,8 @@
 typedef struct matmul_plan {
     kelp_batch b;
     kelp_act act;
+    size_t partial; /* in scratch, behind the jobs */
+    bool thin;
 } matmul_plan;
 
 /* Weights below this are read where they lie: they stay in cache, and so does the time to find
@@ -44,13 +46,22 @@ static kelp_status *matmul_shapes(kelp_op_args *args) {
     return kelp_ops_set(args, 0, a->dtype, rank, shape);
 }
 
+/* Of float matrices: panels, and room to work in. */
+static kelp_status *plan_product(const void *state, kelp_op_args *args) {
+    matmul_plan *p = args->plan;
+    p->thin = p->b.batch == 1 && kelp_gemm_is_thin(p->b.m, p->b.k, p->b.n);
+    if (p->thin)
+        KELP_TRY(kelp_ops_scratch(args, p->b.m * p->b.n, sizeof(float), &p->partial));
+    return kelp_panels_plan(state, p->b.batch > 0 ? p->b.m : 0);
+}
+
 static kelp_status *matmul_reshape(const void *state, kelp_op_args *args) {
-    (void)state;
     KELP_TRY(matmul_shapes(args));
     matmul_plan *p = args->plan;
     switch (args->inputs[0]->dtype) {
     case KELP_F32:
-        return kelp_ops_scratch(args, p->b.batch, sizeof(kelp_gemm), &(size_t){0});
+        KELP_TRY(kelp_ops_scratch(args, p->b.batch, sizeof(kelp_gemm), &(size_t){0}));
+        return plan_product(state, args);
     case KELP_F64:
     case KELP_I32:
     case KELP_I64:
@@ -62,8 +73,8 @@ static kelp_status *matmul_reshape(const void *state, kelp_op_args *args) {
     }
 }
 
-static void fill_job(const matmul_plan *p, const kelp_op_args *args, int64_t index,
-                     kelp_gemm *out) {
+static void fill_job(const void *state, const kelp_op_args *args, int64_t index, kelp_gemm *out) {
+    const matmul_plan *p = args->plan;
     const char *a = args->inputs[0]->data, *b = args->inputs[1]->data;
     *out = (kelp_gemm){.a = a + kelp_batch_offset(&p->b, p->b.a_strides, index) * p->b.m * p->b.k *
                                     (int64_t)sizeof(float),
@@ -77,6 +88,9 @@ static void fill_job(const matmul_plan *p, const kelp_op_args *args, int64_t ind
                        .ldb = p->b.n,
                        .ldc = p->b.n,
                        .act = p->act};
+    if (p->thin)
+        out->partial = (float *)(void *)((char *)args->scratch + p->partial);
+    kelp_panels_use(state, out);
 }
 
 #define PRODUCT(name, type)                                                                       \
@@ -106,10 +120,8 @@ static kelp_status *matmul_invoke(const void *state, kelp_op_args *args) {
     kelp_gemm *jobs = args->scratch;
     switch (args->inputs[0]->dtype) {
     case KELP_F32:
-        for (int64_t i = 0; i < p->b.batch; i++) {
-            fill_job(p, args, i, &jobs[i]);
-            jobs[i].packed = kelp_panels_data(state);
-        }
+        for (int64_t i = 0; i < p->b.batch; i++)
+            fill_job(state, args, i, &jobs[i]);
         kelp_gemm_run(args->env, jobs, p->b.batch);
         return NULL;
     case KELP_F64:
@@ -139,7 +151,6 @@ MATMUL_KERNEL(MatMul, 3, matmul_reshape_any, matmul_invoke_any);
 
 /* ---- MatMulBias ---- */
 static kelp_status *matmul_bias_reshape(const void *state, kelp_op_args *args) {
-    (void)state;
     KELP_TRY(matmul_shapes(args));
     matmul_plan *p = args->plan;
     const kelp_tensor *bias = kelp_ops_in(args, 2), *residual = kelp_ops_in(args, 3);
@@ -153,14 +164,12 @@ static kelp_status *matmul_bias_reshape(const void *state, kelp_op_args *args) {
     if (!kelp_act_parse(kelp_node_attr_string(args->node, "activation", "", NULL), &p->act))
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "MatMulBias knows no activation '%s'",
                           kelp_node_attr_string(args->node, "activation", "", NULL));
-    return NULL;
+    return plan_product(state, args);
 }
 
 static kelp_status *matmul_bias_invoke(const void *state, kelp_op_args *args) {
-    const matmul_plan *p = args->plan;
     kelp_gemm job;
-    fill_job(p, args, 0, &job);
-    job.packed = kelp_panels_data(state);
+    fill_job(state, args, 0, &job);
     job.bias = kelp_ops_in(args, 2) ? args->inputs[2]->data : NULL;
     job.residual = kelp_ops_in(args, 3) ? args->inputs[3]->data : NULL;
     kelp_gemm_run(args->env, &job, 1);

@@ -4,11 +4,20 @@
 #include "ops/linear/panels.h"
 
 #include "base/alloc.h"
-#include "ops/linear/gemm.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
 
 struct kelp_panels {
+    kelp_allocator allocator;
+    kelp_op_pack_site site;
+    const void *data;
+    int64_t k, n;
+    bool turned;
+    pthread_mutex_t lock;
     const kelp_simd *simd; /* the table that they are laid out for */
     kelp_op_packed packed;
+    _Atomic(const float *) filled; /* the panels, once they are */
 };
 
 const kelp_tensor *kelp_panels_constant(const kelp_node *node) {
@@ -17,48 +26,78 @@ const kelp_tensor *kelp_panels_constant(const kelp_node *node) {
     return b != NULL && b->rank == 2 && b->dtype == KELP_F32 && kelp_tensor_bytes(b) > 0 ? b : NULL;
 }
 
-kelp_status *kelp_panels_create(const kelp_op_env *env, const kelp_tensor *b, bool turned,
-                                kelp_panels **out) {
+static kelp_status *pack(kelp_panels *panels) {
     const kelp_simd *simd = kelp_simd_get();
-    int64_t k = b->shape[turned ? 1 : 0], n = b->shape[turned ? 0 : 1];
     char layout[KELP_OP_LAYOUT_MAX + 1];
     kelp_op_packing packing = {.layout = layout, .inputs = 1u << 1, .replaces = 1u << 1};
-    kelp_panels *panels = NULL;
     size_t floats;
     void *room = NULL;
-    *out = NULL;
-    if (!kelp_gemm_packed_size(simd, k, n, &floats) ||
+    if (!kelp_gemm_packed_size(simd, panels->k, panels->n, &floats) ||
         !kelp_size_mul(floats, sizeof(float), &packing.size_bytes))
-        return NULL;
+        return kelp_status_oom();
     kelp_gemm_layout(simd, "gemm", layout);
-    kelp_allocator allocator = kelp_op_env_allocator(env);
-    kelp_op_pack_site site = kelp_op_env_pack_site(env);
-    KELP_TRY(KELP_NEW(allocator, kelp_panels, &panels));
-    kelp_status *status = kelp_op_pack(&site, allocator, &packing, &panels->packed, &room);
-    if (status != NULL) {
-        kelp_free(allocator, panels, sizeof *panels);
-        return status;
-    }
-    panels->simd = simd;
-    if (room != NULL && turned)
-        kelp_gemm_pack_turned(simd, b->data, k, k, n, room);
+    KELP_TRY(kelp_op_pack(&panels->site, panels->allocator, &packing, &panels->packed, &room));
+    if (room != NULL && panels->turned)
+        kelp_gemm_pack_turned(simd, panels->data, panels->k, panels->k, panels->n, room);
     else if (room != NULL)
-        kelp_gemm_pack(simd, b->data, k, n, room);
-    *out = panels;
+        kelp_gemm_pack(simd, panels->data, panels->k, panels->n, room);
+    panels->simd = simd;
+    atomic_store_explicit(&panels->filled, panels->packed.data, memory_order_release);
     return NULL;
+}
+
+/* What goes into a plan, or comes from one, is laid out at once, and so is what is small. */
+static bool packs_at_once(const kelp_panels *panels) {
+    return panels->site.packs != NULL || !kelp_gemm_is_thin(1, panels->k, panels->n);
+}
+
+kelp_status *kelp_panels_create(const kelp_op_env *env, const kelp_tensor *b, bool turned,
+                                kelp_panels **out) {
+    kelp_panels *panels = NULL;
+    *out = NULL;
+    KELP_TRY(KELP_NEW(kelp_op_env_allocator(env), kelp_panels, &panels));
+    panels->allocator = kelp_op_env_allocator(env);
+    panels->site = kelp_op_env_pack_site(env);
+    panels->data = b->data;
+    panels->k = b->shape[turned ? 1 : 0];
+    panels->n = b->shape[turned ? 0 : 1];
+    panels->turned = turned;
+    (void)pthread_mutex_init(&panels->lock, NULL);
+    atomic_init(&panels->filled, NULL);
+    kelp_status *status = packs_at_once(panels) ? pack(panels) : NULL;
+    if (status != NULL)
+        kelp_panels_destroy(panels, panels->allocator);
+    else
+        *out = panels;
+    return status;
 }
 
 void kelp_panels_destroy(kelp_panels *panels, kelp_allocator allocator) {
     if (panels == NULL)
         return;
     kelp_op_unpack(&panels->packed, allocator);
+    (void)pthread_mutex_destroy(&panels->lock);
     kelp_free(allocator, panels, sizeof *panels);
 }
 
-const float *kelp_panels_data(const kelp_panels *panels) {
-    return panels != NULL && panels->simd == kelp_simd_get() ? panels->packed.data : NULL;
+static const float *filled(const kelp_panels *panels) {
+    return atomic_load_explicit(&((kelp_panels *)panels)->filled, memory_order_acquire);
 }
 
-const kelp_simd *kelp_panels_simd(const kelp_panels *panels) {
-    return panels->simd;
+kelp_status *kelp_panels_plan(const kelp_panels *shared, int64_t m) {
+    kelp_panels *panels = (kelp_panels *)shared; /* all contexts' own, behind the lock */
+    kelp_status *status = NULL;
+    if (panels == NULL || m == 0 || filled(panels) != NULL ||
+        (!panels->turned && kelp_gemm_is_thin(m, panels->k, panels->n)))
+        return NULL;
+    (void)pthread_mutex_lock(&panels->lock);
+    if (filled(panels) == NULL)
+        status = pack(panels);
+    (void)pthread_mutex_unlock(&panels->lock);
+    return status;
+}
+
+void kelp_panels_use(const kelp_panels *panels, kelp_gemm *inout_job) {
+    inout_job->packed = panels != NULL ? filled(panels) : NULL;
+    inout_job->simd = inout_job->packed != NULL ? panels->simd : NULL;
 }

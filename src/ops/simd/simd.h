@@ -48,6 +48,16 @@ typedef struct kelp_gemm_block {
     bool accumulate;
 } kelp_gemm_block;
 
+/* C[m,n] = A[m,k] · B[k,n], row-major, up to KELP_THIN_ROWS rows. Each element is the sum over p
+ * below k / 4 of the four terms p, p + k / 4, p + k / 2 and p + 3 k / 4, one after the other, and
+ * then of the rest, whatever n is. */
+#define KELP_THIN_ROWS 4
+typedef struct kelp_thin {
+    const kelp_float_u *a, *b;
+    float *c;
+    int64_t lda, ldb, ldc, m, n, k;
+} kelp_thin;
+
 /* A window that slides over a frame, whose borders are there: rows of `width` outputs, row_step
  * floats of the frame apart; taps are tap_row_step and tap_step apart. */
 typedef enum kelp_slide_op { KELP_SLIDE_WEIGHTED, KELP_SLIDE_SUM, KELP_SLIDE_MOST } kelp_slide_op;
@@ -106,11 +116,13 @@ typedef struct kelp_winograd {
 typedef struct kelp_simd {
     const char *name;
     int32_t tile_rows, tile_columns; /* of gemm: blocks of their multiples waste nothing */
+#define KELP_SIMD_COLUMNS 32         /* tile_columns at most */
     void (*act[KELP_ACT_COUNT])(const float *x, float *y, int64_t count);
     /* Strides are 0 or 1. y may be a or b. */
     void (*bin[KELP_BIN_COUNT])(float *y, const float *a, const float *b, int64_t count,
                                 int a_stride, int b_stride);
     void (*gemm)(const kelp_gemm_block *block);
+    void (*thin)(const kelp_thin *job);
     void (*lanes)(const kelp_lanes *lanes);
     void (*taps)(const kelp_taps *taps);
     void (*winograd_in)(const kelp_winograd *job);  /* from the image to the parts */
