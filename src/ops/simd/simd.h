@@ -48,9 +48,9 @@ typedef struct kelp_gemm_block {
     bool accumulate;
 } kelp_gemm_block;
 
-/* C[m,n] = A[m,k] · B[k,n], row-major, up to KELP_THIN_ROWS rows. Each element is the sum over p
- * below k / 4 of the four terms p, p + k / 4, p + k / 2 and p + 3 k / 4, one after the other, and
- * then of the rest, whatever n is. */
+/* C[m,n] = A[m,k] · B[k,n], row-major, up to KELP_THIN_ROWS rows, k at least 4. Each element is the
+ * sum over p below k / 4 of the four terms p, p + k / 4, p + k / 2 and p + 3 k / 4, one after the
+ * other, and then of the rest, whatever n is. */
 #define KELP_THIN_ROWS 4
 typedef struct kelp_thin {
     const kelp_float_u *a, *b;
