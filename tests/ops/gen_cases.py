@@ -32,8 +32,7 @@ def write_own(writer):
 
 
 def write_node_tests(writer):
-    from onnx.backend.test import loader
-    for test in loader.load_model_tests(kind="node"):
+    for test in common.node_tests():
         if test.model is None or not test.data_sets:
             raise SystemExit(f"{test.name} has no data")
         inputs, outputs = test.data_sets[0]

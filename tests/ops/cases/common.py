@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the families of operator cases share: seeded values, writing of cases, references."""
+import functools
 import os
 import struct
 import zlib
@@ -88,6 +89,13 @@ class Writer:
             file.write("".join(name + "\n" for name in self.names))
 
 
+@functools.lru_cache(maxsize=None)
+def node_tests():
+    """The node tests of the onnx package, made once."""
+    from onnx.backend.test import loader
+    return loader.load_model_tests(kind="node")
+
+
 def run_ort(model, feeds):
     options = ort.SessionOptions()
     options.log_severity_level = 3
@@ -96,6 +104,9 @@ def run_ort(model, feeds):
 
 def run_onnx(model, feeds):
     return ReferenceEvaluator(model).run(None, feeds)
+
+
+single_nodes = []  # operator, domain, model, feeds: cases whose answers a peer gave, for typed_anew
 
 
 class Own:
@@ -123,6 +134,8 @@ class Own:
             imports.append(helper.make_opsetid(domain, opset))
         model = helper.make_model(graph, opset_imports=imports, ir_version=8)
         model = onnx.shape_inference.infer_shapes(model)
+        if isinstance(reference, str):
+            single_nodes.append((op, domain, model, feeds, {"ort": run_ort, "onnx": run_onnx}[reference]))
         self.model(op, model, feeds, reference, rtol, atol)
 
     def refuse(self, op, inputs, why, opset=17, outputs=1, domain="", **attrs):

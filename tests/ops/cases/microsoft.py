@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators of com.microsoft that exported and optimized transformers carry, against ONNX Runtime."""
+import math
+
 import numpy as np
 from common import f32, i64, rng  # noqa: F401
 
@@ -36,6 +38,19 @@ def activations(own):
     ms(own, "BiasGelu", [x, f32(70)])
     ms(own, "QuickGelu", [x])
     ms(own, "QuickGelu", [x], alpha=0.7)
+
+
+def biases(own):
+    """Those of image generators, which ONNX Runtime has on a GPU alone: as ContribOperators.md writes them."""
+    x, bias, skip = f32(2, 7, 40), f32(40), f32(2, 7, 40)
+    for kind, near in ((np.float32, {}), (np.float16, {"rtol": 4e-3, "atol": 4e-3})):
+        xs, biases_, skips = (a.astype(kind) for a in (x, bias, skip))
+        ms(own, "BiasAdd", [xs, biases_, skips], reference=[xs + biases_ + skips], **near)
+        first, second = np.split(xs.astype(np.float64) + biases_, 2, -1)
+        gelu = second * 0.5 * (1 + np.vectorize(math.erf)(second / np.sqrt(2)))
+        ms(own, "BiasSplitGelu", [xs, biases_], reference=[(first * gelu).astype(kind)], **near)
+    own.refuse("BiasAdd", [x, bias, f32(2, 7)], "the residual must be like the input", opset=1, domain="com.microsoft")
+    own.refuse("BiasSplitGelu", [f32(2, 5), f32(5)], "the last extent must be even", opset=1, domain="com.microsoft")
 
 
 def plain(q, k, v):
@@ -214,3 +229,4 @@ def cases(own):
     attention(own)
     norms(own)
     activations(own)
+    biases(own)

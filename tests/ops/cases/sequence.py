@@ -134,6 +134,21 @@ def refusals(own):
               [("!refused", f"position {position} is outside the sequence of 2")], constants=[("p", np.array(position))])
 
 
+def other_types(own):
+    """Lists of doubles, of 64-bit integers, of text."""
+    words = np.array([["one", "two", "three"], ["four", "", "six"]], object)
+    for kind, number in ((np.float64, T.DOUBLE), (np.int64, T.INT64), (object, T.STRING)):
+        a, b = (words, words[:, ::-1].copy()) if kind is object else ((f32(2, 3) * 9).astype(kind), (f32(2, 3) * 9).astype(kind))
+        nodes = [helper.make_node("SequenceConstruct", ["a", "b"], ["s0"]), helper.make_node("SequenceInsert", ["s0", "a"], ["s1"]),
+                 helper.make_node("SequenceErase", ["s1", "p"], ["s2"]), helper.make_node("SequenceAt", ["s2", "p"], ["y"]),
+                 helper.make_node("SequenceLength", ["s2"], ["n"]), helper.make_node("ConcatFromSequence", ["s2"], ["z"], axis=0),
+                 helper.make_node("Optional", ["a"], ["o"]), helper.make_node("OptionalGetElement", ["o"], ["got"])]
+        answers = [[b, a], b, np.array(2), np.concatenate([b, a]), a]
+        model(own, f"types_{np.dtype(kind).name}", nodes, [tensor("a", number, (2, 3)), tensor("b", number, (2, 3))],
+              [sequence("s2", number), tensor("y", number), tensor("n", T.INT64), tensor("z", number), tensor("got", number)],
+              [("a", a), ("b", b)], answers, opset=18, constants=[("p", np.array(0, np.int64))])
+
+
 def cases(own):
     refusals(own)
     positions(own)
@@ -142,3 +157,4 @@ def cases(own):
     loops(own)
     optionals(own)
     maps(own)
+    other_types(own)
