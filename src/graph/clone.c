@@ -3,6 +3,7 @@
  */
 #include "base/alloc.h"
 #include "graph/ir.h"
+#include "onnx/schema.h"
 
 #include <string.h>
 
@@ -249,6 +250,23 @@ static kelp_status *inline_call(cloner *c, const scope *s, const kelp_node *call
     return NULL;
 }
 
+/* What a call leaves out is left out of the nodes that read it, where they can do without. */
+static kelp_status *check_left_out(const cloner *c, const scope *s, const kelp_node *from,
+                                   size_t input) {
+    const kelp_onnx_schema *schema =
+        kelp_onnx_schema_find(from->domain, from->op_type, from->opset_version);
+    const kelp_onnx_param *param = schema != NULL ? kelp_onnx_input_param(schema, input) : NULL;
+    while (s != NULL && s->call == NULL)
+        s = s->parent;
+    if (param == NULL || (param->flags & KELP_ONNX_OPTIONAL) || s == NULL)
+        return NULL;
+    return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                      "%s: node '%s' leaves out input '%s' of function '%s', which node '%s' (%s) "
+                      "cannot do without",
+                      c->from->info.label, s->call->name, from->inputs[input]->name, s->from->name,
+                      from->name, from->op_type);
+}
+
 static kelp_status *clone_node(cloner *c, const scope *s, const kelp_node *from) {
     const kelp_block *function = find_function(c, from);
     if (++c->nodes > c->node_limit)
@@ -267,8 +285,11 @@ static kelp_status *clone_node(cloner *c, const scope *s, const kelp_node *from)
     const char *name = prefixed(s, from->name);
     if (inputs == NULL || outputs == NULL || name == NULL)
         return kelp_status_oom();
-    for (size_t i = 0; i < from->input_count; i++)
+    for (size_t i = 0; i < from->input_count; i++) {
         inputs[i] = from->inputs[i] != NULL ? lookup(s, from->inputs[i]) : NULL;
+        if (from->inputs[i] != NULL && inputs[i] == NULL)
+            KELP_TRY(check_left_out(c, s, from, i));
+    }
     for (size_t i = 0; i < from->output_count; i++)
         outputs[i] = from->outputs[i] != NULL ? lookup(s, from->outputs[i]) : NULL;
     KELP_TRY(clone_attrs(c, s, from->attributes, &attributes));

@@ -85,12 +85,24 @@ static size_t given(const kelp_str *names, size_t count) {
     return count;
 }
 
+/* The first input that is not given and has to be; the least count has optional ones among it. */
+static size_t first_lacking(const kelp_onnx_schema *schema, size_t count) {
+    while (count < schema->min_inputs) {
+        const kelp_onnx_param *param = kelp_onnx_input_param(schema, count);
+        if (param == NULL || !(param->flags & KELP_ONNX_OPTIONAL))
+            break;
+        count++;
+    }
+    return count;
+}
+
 static kelp_status *check_inputs(const check *c, const kelp_onnx_schema *schema) {
     size_t count = given(c->node->inputs, c->node->input_count);
+    size_t lacking = first_lacking(schema, count);
     if (schema->max_inputs != 255 && count > schema->max_inputs)
         NODE_FAIL(c, "expected at most %u inputs, found %zu", schema->max_inputs, count);
-    if (count < schema->min_inputs) {
-        const kelp_onnx_param *missing = kelp_onnx_input_param(schema, count);
+    if (lacking < schema->min_inputs) {
+        const kelp_onnx_param *missing = kelp_onnx_input_param(schema, lacking);
         NODE_FAIL(c, "expected %s%u inputs, found %zu: '%s' is missing",
                   schema->max_inputs == schema->min_inputs ? "" : "at least ", schema->min_inputs,
                   count, missing ? kelp_onnx_text(missing->name) : "");

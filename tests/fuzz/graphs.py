@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random graphs (random_graph.py) in Kelp against ONNX's reference, with and without fusion, on every instruction set.
 
-    graphs.py --runner PATH [--seed N] [--count N | --seconds N] [--keep FOLDER]
+    graphs.py --runner PATH [--seed N] [--count N | --seconds N] [--family NAME] [--keep FOLDER]
 
---runner: tests/fuzz/run_models. Graph number N is the same one each time. One in eight is spoilt afterwards: it must be refused or
+--runner: tests/fuzz/run_models. --family: operators of random_NAME.py are drawn twelve times as often; types: graphs hold one of the rarer
+types as well. Graph number N of a family is the same one each time. One in four stands as the body of an If, Loop or Scan, or of a function. One in eight is spoilt afterwards: it must be refused or
 answered, not end the process. Tolerances: 1e-3 relative plus 2e-5 of the graph's largest magnitude (2e-2 and 4e-3 with float16), all
 that is no float exactly. Where ONNX's reference and Kelp differ, ONNX Runtime is asked: what agrees with Kelp is counted as the
 reference's. Anything else is cut down to the fewest nodes that still differ, printed, and the run fails.
@@ -22,8 +23,9 @@ import onnx
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "ops", "cases")]
+import random_fused  # noqa: E402,F401 (fills OPS, as the next one does)
 import random_graph  # noqa: E402
-import random_layers  # noqa: E402,F401 (fills OPS)
+import random_layers  # noqa: E402,F401
 import random_ops  # noqa: E402
 from common import Writer  # noqa: E402
 from random_graph import Refused, ask_ort  # noqa: E402
@@ -32,11 +34,11 @@ GOOD = ("same", "ran", "late")
 BATCH = 200
 
 
-def draw(seed):
+def draw(seed, family=None):
     """The graph of a seed, or None when too little of it could be drawn."""
-    graph = random_graph.Graph(seed)
+    graph = random_graph.Graph(seed, family == "types")
     labels = list(random_ops.OPS)
-    weights = np.array([random_ops.OPS[label][0] for label in labels])
+    weights = np.array([random_ops.OPS[label][0] * (12 if random_ops.OPS[label][2] == f"random_{family}" else 1) for label in labels])
     wanted = graph.int(3, 20)
     for _ in range(wanted * 3):
         if len(graph.records) >= wanted:
@@ -126,9 +128,7 @@ def part(graph, records):
     known = {v.name: v for v in graph.values}
     constants = [v for v in graph.initializers if v.name in read]
     inputs = [known[name] for name in sorted(read) if not known[name].constant]
-    outputs = [known[name] for name in sorted(made) if name in known]
-    model = random_graph.build(graph, records, inputs, constants, outputs)
-    return model, [(v.name, v.array) for v in inputs], [(v.name, v.array) for v in outputs]
+    return random_graph.build(graph, records, inputs, constants, [known[name] for name in sorted(made) if name in known])
 
 
 def reduce(runner, graph, outcome):
@@ -139,7 +139,10 @@ def reduce(runner, graph, outcome):
         except (KeyError, subprocess.TimeoutExpired):
             return False
 
-    records = list(graph.records)
+    records, wrapped = list(graph.records), graph.wrapped
+    graph.wrapped = None
+    if not fails(records):
+        graph.wrapped = wrapped
     for record in records:
         if fails([record]):
             return [record]
@@ -155,8 +158,8 @@ def reduce(runner, graph, outcome):
 
 def show(graph, records, words):
     model, feeds, _ = part(graph, records)
-    lines = [f"    {words}", f"    opset {graph.opset}"]
-    for node in model.graph.node:
+    lines = [f"    {words}", f"    opset {graph.opset}" + (f" in {graph.wrapped}" if graph.wrapped else "")]
+    for node in (r.node for r in records):
         given = ", ".join(f"{a.name}={onnx.helper.get_attribute_value(a)}" for a in node.attribute if a.type not in (4, 5))
         lines.append(f"    {', '.join(node.output)} = {node.op_type}({', '.join(node.input)}) {given}")
     for v in graph.values:
@@ -167,14 +170,14 @@ def show(graph, records, words):
 
 
 class Campaign:
-    def __init__(self, runner):
-        self.runner, self.counts, self.reference = runner, collections.Counter(), collections.Counter()
+    def __init__(self, runner, family):
+        self.runner, self.family, self.counts, self.reference = runner, family, collections.Counter(), collections.Counter()
         self.bad = []
 
     def batch(self, seeds):
         cases, graphs = [], {}
         for seed in seeds:
-            graph = draw(seed)
+            graph = draw(seed, self.family)
             if graph is None:
                 continue
             try:
@@ -228,10 +231,11 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--seconds", type=float)
+    parser.add_argument("--family", choices=["ops", "layers", "fused", "types"])
     parser.add_argument("--isas", default="013")
     parser.add_argument("--keep")
     options = parser.parse_args()
-    campaign = Campaign(Runner(options.runner, options.keep, options.isas))
+    campaign = Campaign(Runner(options.runner, options.keep, options.isas), options.family)
     began, seed, shown = time.monotonic(), options.seed, 0
     last = None if options.seconds else options.seed + options.count
     while seed != last and (last or time.monotonic() - began < options.seconds):

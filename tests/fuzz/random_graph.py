@@ -8,6 +8,7 @@ operators that jump (comparisons, rounding, ArgMax) take only those, since elsew
 import warnings
 import zlib
 
+import ml_dtypes  # noqa: F401 (gives numpy the names of the small types)
 import numpy as np
 import onnx
 import onnxruntime
@@ -16,12 +17,34 @@ from onnx.reference import ReferenceEvaluator
 
 FLOATS = ("float32", "float64", "float16")
 INTEGERS = ("int32", "int64", "int8", "uint8", "int16", "uint16", "uint32", "uint64")
+NUMBERS = (*FLOATS, *INTEGERS)
+ALL = (*NUMBERS, "bool")
+# What a graph may hold beside those, and from which version on anything takes it.
+EXTRAS = {("bfloat16",): 13, ("object",): 7, ("complex64",): 7, ("bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz"): 19,
+          ("int4", "uint4"): 21, ("float4_e2m1fn", "int4"): 23, ("float8_e8m0fnu",): 24, ("int2", "uint2"): 25}
 MOST_ELEMENTS = 4000
 LARGEST = 1e5
 # Where ONNX's reference strays from the standard in more than a corner, ONNX Runtime is asked: it takes another epsilon, sizes, the sign in a
 # norm of order 1, another pad than the standard's formula.
 WRONG = ("BatchNormalization", "LRN", "LpNormalization", "MaxPool", "AveragePool", "LpPool", "Shape")
-TYPE_NAMES = {"float32": "float", "float64": "double"}
+TYPE_NAMES = {"float32": "float", "float64": "double", "object": "string", "float8_e4m3fn": "float8e4m3fn", "float8_e4m3fnuz": "float8e4m3fnuz",
+              "float8_e5m2": "float8e5m2", "float8_e5m2fnuz": "float8e5m2fnuz", "float8_e8m0fnu": "float8e8m0", "float4_e2m1fn": "float4e2m1"}
+NUMPY_NAMES = {theirs: ours for ours, theirs in TYPE_NAMES.items()}
+WORDS = ("", "a", "A", "ab", "kelp", "Kelp", "a b", " a,b ", "3", "-1.5", "1e3", "ä", "Ω海", "the", "THE", "x" * 40)
+# Operators that say themselves what they make of a bfloat16; see Graph.ask.
+TYPED = ("Cast", "CastLike", "QuantizeLinear", "DequantizeLinear", "Constant")
+
+
+def kind(dtype):
+    """numpy's letter for a type; those of ml_dtypes have none that says something."""
+    name = np.dtype(dtype).name
+    if "float" in name:
+        return "f"
+    return name[0] if name.rstrip("0123456789") in ("int", "uint") else np.dtype(dtype).kind
+
+
+def numbers(array):
+    return array.astype(np.float64)
 
 
 class Refused(Exception):
@@ -89,12 +112,18 @@ def ask_ort(model, feeds):
 
 
 class Graph:
-    def __init__(self, seed):
+    def __init__(self, seed, typed=False):
         self.seed = seed
         self.rng = np.random.default_rng(seed)
-        self.opset = int(self.rng.choice([7, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26]))
+        self.opset = int(self.rng.choice([7, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28]))
         self.values, self.records, self.inputs, self.initializers = [], [], [], []
-        self.count = 0
+        self.count, self.dims = 0, {}
+        self.extras = ()
+        if typed:
+            self.extras, lowest = self.pick(EXTRAS.items())
+            if self.opset < lowest:
+                self.opset = self.int(lowest, 28)
+        self.wrapped = self.pick(WRAPS) if self.chance(.25) else None
         self.symbolic = self.rng.random() < 0.5
         self.floats = ["float32"] * 6 + (["float64", "float16"] if self.rng.random() < 0.3 else [])
 
@@ -130,6 +159,14 @@ class Graph:
     def array(self, dtype, shape, low=-4, high=4):
         if dtype == "bool":
             return self.rng.random(shape) < 0.5
+        if dtype == "object":
+            words = np.array(WORDS, object)
+            return np.asarray(words[self.rng.integers(len(words), size=shape)], object)
+        if dtype == "complex64":
+            return np.asarray(self.rng.integers(low, high + 1, shape) + 1j * self.rng.integers(low, high + 1, shape), dtype)
+        if dtype not in ALL:  # what they cannot hold becomes what they can, as numpy does it
+            array = self.rng.integers(low * 4, high * 4 + 1, shape) / 4 if kind(dtype) == "f" else self.rng.integers(-8, 8, shape)
+            return np.asarray(np.abs(array) + (dtype == "float8_e8m0fnu") if dtype[0] == "u" or "e8m0" in dtype else array, np.float32).astype(dtype)
         if dtype.startswith("uint"):
             low = max(low, 0)
         if dtype in FLOATS:
@@ -151,20 +188,30 @@ class Graph:
     def scalar(self, number, dtype="int64"):
         return self.source(np.array(number, dtype), constant=self.chance(0.85))
 
+    def widened(self, dtypes):
+        """The types of this graph, where an operator takes any; the rarer ones as often as the others together."""
+        if dtypes is ALL:
+            return [*ALL, *self.extras * 6]
+        return [*NUMBERS, *[t for t in self.extras if t == "bfloat16"] * 6] if dtypes is NUMBERS else dtypes
+
     def fresh(self, dtypes, rank=None, shape=None):
-        dtype = self.pick(self.floats) if "float32" in dtypes and self.chance(0.8) else self.pick(dtypes)
+        dtype = self.pick(self.floats) if "float32" in dtypes and self.chance(self.plain()) else self.pick(dtypes)
         if dtype not in dtypes:
             dtype = self.pick(dtypes)
         return self.source(self.array(dtype, self.shape(rank) if shape is None else shape))
 
+    def plain(self):
+        return .4 if self.extras else .8
+
     def any(self, dtypes, ranks=None, exact=False, keep=lambda v: True):
         """A value that is there, as a rule a late one; or a fresh source."""
+        dtypes = self.widened(dtypes)
         found = [v for v in self.values if v.dtype in dtypes and (ranks is None or v.array.ndim in ranks) and (v.exact or not exact) and keep(v)]
         if found and self.chance(0.85):
             at = len(found) - 1 - min(int(self.rng.exponential(3)), len(found) - 1)
             return found[at]
         for _ in range(20):
-            value = self.source(self.array(self.pick(self.floats) if "float32" in dtypes and self.chance(0.8) else self.pick(dtypes),
+            value = self.source(self.array(self.pick(self.floats) if "float32" in dtypes and self.chance(self.plain()) else self.pick(dtypes),
                                            self.shape(None if ranks is None else self.pick(ranks))))
             if value.dtype in dtypes and keep(value):
                 return value
@@ -205,8 +252,8 @@ class Graph:
         if schema.deprecated:
             raise Refused("deprecated")
         item = schema.inputs[min(index, len(schema.inputs) - 1)]
-        names = {"tensor(float)": "float32", "tensor(double)": "float64"}
-        return [names.get(t, t[7:-1]) for t in item.types if names.get(t, t[7:-1]) in (*FLOATS, *INTEGERS, "bool")]
+        found = [NUMPY_NAMES.get(t[7:-1], t[7:-1]) for t in sorted(item.types) if t.startswith("tensor(")]
+        return [t for t in found if t in ALL] + [t for t in found if t in self.extras] * 6
 
     def check_types(self, op, inputs, arrays):
         """Refuses what the schema does not allow, which ONNX's reference does not look at, nor at what it gives itself."""
@@ -235,25 +282,35 @@ class Graph:
             arrays = ask_ort(single(node, feeds, self.opset), feeds)
             if arrays is None:
                 raise Refused("ONNX Runtime gives no answer")
-        arrays = [np.asarray(a) for a in (arrays or evaluate([node], feeds, wanted, self.opset)) if isinstance(a, (np.ndarray, np.generic))]
+        arrays = [np.asarray(a) for a in (arrays or self.ask(node, feeds, wanted)) if isinstance(a, (np.ndarray, np.generic))]
         if len(arrays) != len(wanted):
             raise Refused("not a tensor")
         self.check_types(op, inputs, arrays)
         made = []
         for name, array in zip(wanted, arrays):
-            if array.size > MOST_ELEMENTS or array.ndim > 6 or array.dtype.name not in (*FLOATS, *INTEGERS, "bool"):
+            if array.size > MOST_ELEMENTS or array.ndim > 6 or array.dtype.name not in (*ALL, *self.extras):
                 raise Refused("not of a kind that goes on")
             if array.dtype.kind in "iu" and array.size and max(abs(int(array.min())), abs(int(array.max()))) > 2**52:
                 raise Refused("more than a float can hold")
-            if array.dtype.kind == "f" and array.size:
-                if not np.isfinite(array).all() or np.abs(array.astype(np.float64)).max() > LARGEST:
+            if kind(array.dtype) in "fc" and array.size:
+                plain = np.abs(array) if kind(array.dtype) == "c" else numbers(array)
+                if not np.isfinite(plain).all() or np.abs(plain).max() > LARGEST:
                     raise Refused("not finite or large")
-            grid = array.dtype.kind != "f" or bool((array.astype(np.float64) * 64 % 1 == 0).all())
+            grid = kind(array.dtype) != "f" or bool((numbers(array) * 64 % 1 == 0).all())
             through = all(v.exact for v in [*inputs, *reads] if v is not None)
             made.append(Value(name, array, through and exact is not False and grid))
         self.values.extend(made)
         self.records.append(Record(node, [*feeds]))
         return made
+
+    def ask(self, node, feeds, wanted):
+        """ONNX's reference on one node. Of bfloat16 it sums in the type itself, in numpy's order; the standard leaves that open, and Kelp
+        sums floats and rounds once. So it is asked for floats, which are rounded here."""
+        halves = [n for n, a in feeds.items() if a.dtype.name == "bfloat16"]
+        if not halves or node.op_type in TYPED:
+            return evaluate([node], feeds, wanted, self.opset)
+        wide = {n: a.astype(np.float32) if n in halves else a for n, a in feeds.items()}
+        return [a.astype(feeds[halves[0]].dtype) if a.dtype == np.float32 else a for a in evaluate([node], wide, wanted, self.opset)]
 
     def drop(self, value):
         """Takes the node that was added last off again."""
@@ -285,28 +342,100 @@ class Graph:
         outputs = [v for v in made if v.name not in read or self.chance(0.15)]
         used = [v for v in self.inputs if v.name in read]
         constants = [v for v in self.initializers if v.name in read]
-        dims = {v.name: self.declared(v) for v in used}
-        self.chosen = outputs
-        return build(self, self.records, used, constants, outputs, dims), [(v.name, v.array) for v in used], [(v.name, v.array) for v in outputs]
+        self.dims = {v.name: self.declared(v) for v in used}
+        return build(self, self.records, used, constants, outputs)
 
 
-def build(graph, records, inputs, constants, outputs, dims=None):
-    nodes = []
+# ---- the nodes in another block ----
+def empty(name):
+    return helper.make_empty_tensor_value_info(name)
+
+
+class Wrap:
+    """A whole graph as the body of one node: what it reads it captures. Each gives nodes, functions, feeds and expected outputs."""
+
+    def __init__(self, graph, nodes, inputs, constants, stored, outputs):
+        self.nodes, self.inputs, self.constants, self.stored, self.outputs = nodes, inputs, constants, stored, outputs
+        self.feeds = [(v.name, v.array) for v in inputs]
+        self.expected = [(v.name + "_out", v.array) for v in outputs]
+        self.mark = zlib.crc32(f"{graph.seed}".encode())
+        self.functions = []
+
+    def body(self, name, inputs=(), outputs=(), nodes=()):
+        return helper.make_graph([*nodes, *self.nodes], name, list(inputs), [*outputs, *(empty(v.name) for v in self.outputs)])
+
+    def names(self):
+        return [v.name + "_out" for v in self.outputs]
+
+    def times(self, count):
+        self.expected = [(name, np.stack([array] * count)) for name, array in self.expected]
+
+    def constant(self, name, array):
+        """Told to the model, or asked of the caller."""
+        if self.mark & 16:
+            self.feeds.append((name, array))
+        else:
+            self.stored.append(numpy_helper.from_array(array, name))
+        return name
+
+    def If(self):
+        taken = bool(self.mark & 1)
+        other = helper.make_graph([helper.make_node("Constant", [], [f"{v.name}_else"], value=numpy_helper.from_array(np.zeros((), v.array.dtype)))
+                                   for v in self.outputs], "other", [], [empty(f"{v.name}_else") for v in self.outputs])
+        branches = (self.body("taken"), other) if taken else (other, self.body("taken"))
+        return [helper.make_node("If", [self.constant("wrap_if", np.array(taken))], self.names(), then_branch=branches[0], else_branch=branches[1])]
+
+    def Loop(self):
+        trips = 1 + self.mark % 3
+        self.times(trips)
+        inner = self.body("again", [info("wrap_i", np.array(0, np.int64)), info("wrap_c", np.array(True))], [info("wrap_d", np.array(True))],
+                          [helper.make_node("Identity", ["wrap_c"], ["wrap_d"])])
+        return [helper.make_node("Loop", [self.constant("wrap_trips", np.array(trips)), ""], self.names(), body=inner)]
+
+    def Scan(self):
+        steps = 1 + self.mark % 3
+        self.times(steps)
+        first = self.inputs[0]
+        self.feeds[0] = (first.name + "_all", np.stack([first.array] * steps))
+        self.inputs = self.inputs[1:]
+        return [helper.make_node("Scan", [first.name + "_all"], self.names(), body=self.body("each", [info(first.name, first.array)]), num_scan_inputs=1)]
+
+    def function(self, imports):
+        reads = [v.name for v in [*self.inputs, *self.constants] if not any(v.name in n.output for n in self.nodes)]
+        self.functions.append(helper.make_function("local", "Part", reads, [v.name for v in self.outputs], self.nodes, imports))
+        return [helper.make_node("Part", reads, self.names(), domain="local")]
+
+
+WRAPS = ("If", "Loop", "Scan", "function")
+
+
+def build(graph, records, inputs, constants, outputs):
+    """Model, feeds and expected outputs."""
+    nodes, stored = [], []
     for value in constants:
         tensor = numpy_helper.from_array(np.ascontiguousarray(value.array).reshape(value.shape), value.name)
         if zlib.crc32(f"{graph.seed} {value.name}".encode()) % 4 == 0:
             nodes.append(helper.make_node("Constant", [], [value.name], value=tensor))
-    stored = [numpy_helper.from_array(np.ascontiguousarray(v.array).reshape(v.shape), v.name) for v in constants
-              if not any(v.name in n.output for n in nodes)]
-    made = helper.make_graph([*nodes, *(r.node for r in records)], "random",
-                             [info(v.name, v.array, (dims or {}).get(v.name)) for v in inputs],
-                             [info(v.name, v.array, [None] * v.array.ndim) for v in outputs], stored)
-    return helper.make_model(made, opset_imports=imports(graph.opset), ir_version=8)
+        else:
+            stored.append(tensor)
+    nodes.extend(record.node for record in records)
+    feeds, expected, functions = [(v.name, v.array) for v in inputs], [(v.name, v.array) for v in outputs], []
+    # the first Loop wanted something that is carried round, the first Scan a batch
+    if graph.wrapped and (graph.wrapped != "Loop" or graph.opset >= 11) and (graph.wrapped != "Scan" or (graph.opset >= 9 and inputs)):
+        wrap = Wrap(graph, nodes, inputs, constants, stored, outputs)
+        nodes = wrap.function(imports(graph.opset)) if graph.wrapped == "function" else getattr(wrap, graph.wrapped)()
+        feeds, expected, functions = wrap.feeds, wrap.expected, wrap.functions
+    made = helper.make_graph(nodes, "random", [info(name, array, graph.dims.get(name)) for name, array in feeds],
+                             [info(name, array, [None] * array.ndim) for name, array in expected], stored)
+    local = [helper.make_opsetid("local", 1)] if functions else []
+    return helper.make_model(made, opset_imports=[*imports(graph.opset), *local], ir_version=10, functions=functions), feeds, expected
 
 
 def tolerance(graph):
     """rtol, atol: what float arithmetic in another order may do to a graph of this depth and of these magnitudes."""
-    floats = [v for v in graph.values if v.array.dtype.kind == "f"]
-    largest = max([1.0] + [float(np.abs(v.array.astype(np.float64)).max()) for v in floats if v.array.size])
+    floats = [v for v in graph.values if kind(v.array.dtype) in "fc" and v.array.size]
+    largest = max([1.0] + [float(np.abs(v.array if kind(v.array.dtype) == "c" else numbers(v.array)).max()) for v in floats])
+    if any(v.dtype == "bfloat16" for v in graph.values):
+        return 8e-2, 2e-2 * largest
     half = any(v.dtype == "float16" for v in floats)
     return (2e-2, 4e-3 * largest) if half else (1e-3, 2e-5 * largest)

@@ -2,7 +2,7 @@
 """Layers, quantization, control flow and sequences, drawn as random_ops.py draws the rest."""
 import numpy as np
 from onnx import TensorProto as T, helper
-from random_graph import FLOATS, Refused, ask_ort, info, single
+from random_graph import FLOATS, Refused, ask_ort, empty, info, single
 from random_ops import axis_of, number, op
 
 
@@ -224,6 +224,14 @@ def Resize(g, name):
 
 
 # ---- quantization ----
+def dequantize(g, x, scale, zero, axis):
+    """DequantizeLinear; the reference has none before version 19."""
+    per = [d if i == axis % x.array.ndim else 1 for i, d in enumerate(x.shape)] if scale.array.ndim else []
+    shift = zero[0].array.astype(np.float64).reshape(per) if zero else 0
+    arrays = [((x.array.astype(np.float64) - shift) * scale.array.reshape(per)).astype(np.float32)] if g.opset < 19 else None
+    return g.node("DequantizeLinear", [x, scale, *zero], arrays=arrays, **({"axis": axis} if g.opset >= 13 and per else {}))[0]
+
+
 @op(weight=.8)
 def QuantizeLinear(g, name):
     x = g.any(["float32"], exact=True)
@@ -237,14 +245,13 @@ def QuantizeLinear(g, name):
 
 
 @op(weight=1.2)
-def DequantizeLinear(g, name):
+def DequantizeLinear(g, _):
     x = g.any(["int8", "uint8"])
     per_axis = g.opset >= 13 and x.array.ndim and all(x.shape) and g.chance(.4)
     axis = axis_of(g, x) if per_axis else 1
     shape = (x.shape[axis],) if per_axis else ()
     scale = g.source(np.asarray(2.0 ** g.rng.integers(-3, 2, shape), np.float32))
-    inputs = [x, scale] + ([g.source(g.array(x.dtype, shape, 0, 20))] if g.chance(.8) else [])
-    g.node(name, inputs, **({"axis": axis} if g.opset >= 13 else {}))
+    dequantize(g, x, scale, [g.source(g.array(x.dtype, shape, 0, 20))] if g.chance(.8) else [], axis)
 
 
 @op(weight=.4)
@@ -265,8 +272,8 @@ def QuantizedProduct(g, _):
     """MatMul between DequantizeLinear and QuantizeLinear, which is fused to an integer product."""
     m, k, n = (g.pick([1, 2, 3, 5, 8, 17]) for _ in range(3))
     kind = g.pick(["int8", "uint8"])
-    a, = g.node("DequantizeLinear", [g.source(g.array(kind, (m, k), -100, 100), constant=False), g.scalar(.25, "float32"), g.scalar(g.int(0, 5), kind)])
-    b, = g.node("DequantizeLinear", [g.source(g.array("int8", (k, n), -100, 100), constant=True), g.scalar(.125, "float32"), g.scalar(0, "int8")])
+    a = dequantize(g, g.source(g.array(kind, (m, k), -100, 100), constant=False), g.scalar(.25, "float32"), [g.scalar(g.int(0, 5), kind)], 1)
+    b = dequantize(g, g.source(g.array("int8", (k, n), -100, 100), constant=True), g.scalar(.125, "float32"), [g.scalar(0, "int8")], 1)
     y, = g.node("MatMul", [a, b])
     g.node("QuantizeLinear", [y, g.scalar(64.0, "float32"), g.scalar(g.int(0, 9), kind)])
 
@@ -299,14 +306,6 @@ def recurrent(g, name):
 
 
 # ---- control flow and sequences ----
-def body(name, nodes, inputs, outputs):
-    return helper.make_graph(nodes, name, inputs, outputs)
-
-
-def empty(name):
-    return helper.make_empty_tensor_value_info(name)
-
-
 @op(weight=.8)
 def If(g, name):
     x = g.any(["float32", "int64"])
@@ -317,7 +316,7 @@ def If(g, name):
         if kind == "Max" and (g.opset < 8 or (g.opset < 12 and x.dtype == "int64")):
             kind = "Sub"
         made = g.name("b")
-        branches.append(body(g.name("branch"), [helper.make_node(kind, [x.name, y.name], [made])], [], [empty(made)]))
+        branches.append(helper.make_graph([helper.make_node(kind, [x.name, y.name], [made])], g.name("branch"), [], [empty(made)]))
     g.node(name, [cond], reads=[x, y], then_branch=branches[0], else_branch=branches[1])
 
 
@@ -334,8 +333,8 @@ def Loop(g, name):
     kind = g.pick(["Add", "Sub"])
     i, c, s, c2, s2, out = (g.name("l") for _ in range(6))
     nodes = [helper.make_node("Identity", [c], [c2]), helper.make_node(kind, [s, y.name], [s2]), helper.make_node("Neg", [s2], [out])]
-    inner = body(g.name("body"), nodes, [info(i, np.array(0, np.int64)), info(c, np.array(True)), info(s, x.array)],
-                 [info(c2, np.array(True)), info(s2, x.array), info(out, x.array)])
+    inner = helper.make_graph(nodes, g.name("body"), [info(i, np.array(0, np.int64)), info(c, np.array(True)), info(s, x.array)],
+                              [info(c2, np.array(True)), info(s2, x.array), info(out, x.array)])
     # the reference joins the pieces of a scan output along an axis that is there; the standard says along a new one
     state, pieces = x.array, []
     for _ in range(trips):
@@ -352,8 +351,8 @@ def Scan(g, name):
     x = g.any(["float32", "int64"], ranks=[1, 2, 3], keep=lambda v: v.shape[0] > 0)
     state = g.source(g.array(x.dtype, x.shape[1:]))
     s, e, s2, out = (g.name("s") for _ in range(4))
-    inner = body(g.name("body"), [helper.make_node("Add", [s, e], [s2]), helper.make_node("Sub", [s2, e], [out])],
-                 [info(s, state.array), info(e, state.array)], [info(s2, state.array), info(out, state.array)])
+    inner = helper.make_graph([helper.make_node("Add", [s, e], [s2]), helper.make_node("Sub", [s2, e], [out])], g.name("body"),
+                              [info(s, state.array), info(e, state.array)], [info(s2, state.array), info(out, state.array)])
     g.node(name, [state, x], outputs=2, body=inner, num_scan_inputs=1)
 
 

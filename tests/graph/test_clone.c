@@ -121,6 +121,20 @@ static void two_calls_do_not_share_names(void **state) {
     kelp_graph_release(clone);
 }
 
+static void calls_give_what_the_body_needs(void **state) {
+    (void)state;
+    pb graph = {0}, call = pb_node("Twice", "", "y");
+    pb_text(&call, 7, "kelp.test");
+    pb_add_node(&graph, &call);
+    pb function = function_of("Twice", "Mul", "", false);
+    pb model = model_with(&graph, &function);
+    kelp_graph *loading = loaded(&model), *clone = NULL;
+    expect_words(kelp_graph_clone_for_engine(loading, &clone), KELP_INVALID_ARGUMENT,
+                 "leaves out input 'v' of function 'kelp.test::Twice'");
+    assert_null(clone);
+    kelp_graph_release(loading);
+}
+
 static void functions_that_call_themselves_are_refused(void **state) {
     (void)state;
     pb graph = {0}, call = pb_node("Twice", "x", "y");
@@ -222,6 +236,7 @@ int main(void) {
         cmocka_unit_test(functions_are_inlined_with_their_attributes),
         cmocka_unit_test(overloads_are_told_apart),
         cmocka_unit_test(two_calls_do_not_share_names),
+        cmocka_unit_test(calls_give_what_the_body_needs),
         cmocka_unit_test(functions_that_call_themselves_are_refused),
         cmocka_unit_test(inlining_has_a_limit),
         cmocka_unit_test(constant_nodes_become_constants),

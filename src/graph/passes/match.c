@@ -95,6 +95,7 @@ const char *kelp_match_activation(const kelp_node *node) {
 kelp_node *kelp_match_scaled_product(kelp_value *value, double *out_scale) {
     kelp_node *mul = kelp_match_producer(value, "", "Mul");
     kelp_node *div = kelp_match_producer(value, "", "Div");
+    const kelp_value *scaled = value;
     double scalar = 1;
     *out_scale = 1;
     if (!kelp_used_once(value))
@@ -112,7 +113,9 @@ kelp_node *kelp_match_scaled_product(kelp_value *value, double *out_scale) {
         value = div->inputs[0];
     }
     kelp_node *product = kelp_match_producer(value, "", "MatMul");
-    return product != NULL && kelp_used_once(value) ? product : NULL;
+    if (product == NULL || !kelp_used_once(value) || value->rank != scaled->rank)
+        return NULL; /* the scalar may have more axes than the product */
+    return product;
 }
 
 bool kelp_match_shares(kelp_value *shares, bool (*fits)(const kelp_value *mask),

@@ -16,7 +16,8 @@ static kelp_status *fuse(kelp_block *block, kelp_node *matmul, kelp_node **out_l
     kelp_node *last = matmul;
     const char *activation = "";
     kelp_node *add = kelp_used_once(product) ? kelp_value_only_user(product) : NULL;
-    if (add != NULL && kelp_match_producer(add->outputs[0], "", "Add") == add) {
+    if (add != NULL && add->opset_version >= 7 &&
+        kelp_match_producer(add->outputs[0], "", "Add") == add) {
         kelp_value *other = add->inputs[0] == product ? add->inputs[1] : add->inputs[0];
         if (other != product && is_bias_for(other, weights) && other->rank <= product->rank) {
             bias = other;

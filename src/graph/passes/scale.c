@@ -34,8 +34,9 @@ static kelp_value *operand(const kelp_node *node, const char *op_type, int64_t c
     for (int k = 0; k < 2; k++) {
         kelp_value *x = node->inputs[k], *other = node->inputs[1 - k];
         if (x == NULL || x->constant != NULL || x->dtype != KELP_F32 || x->rank < 3 ||
-            !kelp_match_channels(other, x->rank, channels))
-            continue;
+            !kelp_match_channels(other, x->rank, channels) ||
+            (x->shape[1] != channels && kelp_tensor_elements(other->constant) != 1))
+            continue; /* one channel may become as many as there are constants */
         *out_x = x;
         return other;
     }

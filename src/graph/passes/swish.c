@@ -75,8 +75,8 @@ static kelp_status *fuse(kelp_block *block, kelp_node *mul, bool *out_done) {
         kelp_match_producer(mul->outputs[0], "", "Mul") != mul)
         return NULL;
     kelp_value *x = match_product(mul, &last, &soft);
-    if (x == NULL || x->dtype != KELP_F32)
-        return NULL;
+    if (x == NULL || x->dtype != KELP_F32 || x->rank != last->outputs[0]->rank)
+        return NULL; /* a constant of more axes than x gives it to the product */
     KELP_TRY(kelp_block_insert_node(block, last, soft ? "QuickGelu" : "HardSwish",
                                     soft ? "com.microsoft" : "", soft ? 1 : 14, last->name, &x, 1,
                                     last->outputs, 1, NULL, &fused));

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What random graphs and mutated models (tests/fuzz) found: one case for each mistake that they showed."""
 import numpy as np
-from common import f32, i64
+from common import T, f32, helper, i64
+from fusion import chain
 
 
 def cases(own):
@@ -31,3 +32,30 @@ def cases(own):
     own.refuse("BitCast", [f32(2, 3)], "BitCast", opset=26, to=-2**31)
     own.refuse("EyeLike", [f32(2, 3)], "EyeLike", opset=9, dtype=2**32 + 1)
     own.refuse("RandomNormalLike", [f32(2, 3)], "RandomNormalLike", dtype=-2**31)
+    passes(own)
+
+
+def passes(own):
+    """Chains that a pass took for one of its own."""
+    # constants of more axes than what they are joined to
+    node, six = helper.make_node, np.full((1,), 6, np.float32)
+    chain(own, "swish_of_a_number", np.array(1.25, np.float32), [node("Add", ["x", "three"], ["a"]), node("Clip", ["a", "zero", "top"], ["g"]),
+                                                                   node("Mul", ["x", "g"], ["m"]), node("Div", ["m", "six"], ["y"])],
+          {"three": np.array(3, np.float32), "zero": np.array(0, np.float32), "top": np.array(6, np.float32), "six": six})
+    chain(own, "attention_of_five_axes", f32(3, 8), [
+        node("Reshape", ["x", "shape"], ["h"]), node("Transpose", ["h"], ["k"], perm=[0, 1, 3, 2]), node("MatMul", ["h", "k"], ["p"]),
+        node("Mul", ["p", "half"], ["s"]), node("Softmax", ["s"], ["w"]), node("MatMul", ["w", "h"], ["y"])],
+          {"half": np.full((1, 1, 1, 1, 1), .5, np.float32), "shape": i64(1, 2, 3, 4)})
+    # one channel that becomes three
+    chain(own, "one_channel_scaled", f32(2, 1, 5, 4), [node("Mul", ["x", "k"], ["m"]), node("Add", ["m", "k"], ["a"]), node("Conv", ["a", "w"], ["y"])],
+          {"k": f32(3, 1, 1), "w": f32(2, 3, 2, 2)})
+    # Add of before numpy's rules: the other axis of a square
+    x, w, b = f32(3, 4), f32(4, 3), f32(3)
+    chain(own, "rows_added", x, [node("MatMul", ["x", "w"], ["p"]), node("Add", ["p", "b"], ["y"], broadcast=1, axis=0)], {"w": w, "b": b}, opset=6,
+          reference=[x @ w + b[:, None]])
+    # a Loop that only counts
+    body = helper.make_graph([node("Identity", ["c"], ["d"]), node("Neg", ["x"], ["n"])], "body",
+                             [helper.make_tensor_value_info("i", T.INT64, []), helper.make_tensor_value_info("c", T.BOOL, [])],
+                             [helper.make_tensor_value_info("d", T.BOOL, []), helper.make_tensor_value_info("n", T.FLOAT, [2])])
+    x = f32(2)
+    chain(own, "counted", x, [node("Loop", ["three", ""], ["y"], body=body)], {"three": np.array(3)}, reference=[np.stack([-x] * 3)])
