@@ -45,7 +45,8 @@ static void close_to_sums(const kelp_gemm *g, const float *b) {
 static void check(kelp_pool *const *pools, int64_t m, int64_t k, int64_t n) {
     const kelp_simd *simd = kelp_simd_get();
     float *a = floats(m * k), *b = floats(k * n), *bias = floats(n), *residual = floats(m * n);
-    float *c = floats(m * n), *truth = floats(m * n), *partial = floats(m * n);
+    float *c = floats(m * n), *truth = floats(m * n),
+          *partial = floats(kelp_gemm_thin_floats(m, n));
     size_t size = (size_t)(k * n) * sizeof *b, packed;
     assert_true(kelp_gemm_is_thin(m, k, n));
     assert_true(kelp_gemm_packed_size(simd, k, n, &packed));

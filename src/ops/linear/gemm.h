@@ -17,13 +17,14 @@ typedef struct kelp_gemm {
     kelp_act act;
     const float *packed;   /* not NULL: B in panels (kelp_gemm_pack), and `b` is not read */
     const kelp_simd *simd; /* the table that they are laid out for; NULL: the CPU's best */
-    float *partial;        /* m * n floats to work in where kelp_gemm_is_thin; else NULL */
+    float *partial;        /* kelp_gemm_thin_floats to work in where kelp_gemm_is_thin; else NULL */
 } kelp_gemm;
 
 /* A few rows times a matrix that no cache holds: what counts is how B is read (thin.c). Where
  * `partial` is given the sums are taken in another order than else, the same for B as it lies and
  * in panels. */
 bool kelp_gemm_is_thin(int64_t m, int64_t k, int64_t n);
+int64_t kelp_gemm_thin_floats(int64_t m, int64_t n); /* -1: too many */
 
 /* B[k,n] in panels of as many columns as a tile has, each panel row by row without gaps, the last
  * one filled up with zeros: constant weights are laid out so once, and then stream from memory.

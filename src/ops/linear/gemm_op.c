@@ -114,7 +114,8 @@ static kelp_status *gemm_reshape(const void *userp, kelp_op_args *args) {
         KELP_TRY(kelp_panels_plan(state->panels, p->m));
     p->thin = a->dtype == KELP_F32 && kelp_gemm_is_thin(p->m, p->k, p->n);
     if (p->thin)
-        KELP_TRY(kelp_ops_scratch(args, p->m * p->n, sizeof(float), &p->partial));
+        KELP_TRY(
+            kelp_ops_scratch(args, kelp_gemm_thin_floats(p->m, p->n), sizeof(float), &p->partial));
     if (p->turn_b && a->dtype == KELP_F32 && state == NULL)
         KELP_TRY(kelp_ops_scratch(args, p->n * p->k, sizeof(float), &p->b_offset));
     return kelp_ops_set(args, 0, a->dtype, 2, shape);

@@ -51,7 +51,8 @@ static kelp_status *plan_product(const void *state, kelp_op_args *args) {
     matmul_plan *p = args->plan;
     p->thin = p->b.batch == 1 && kelp_gemm_is_thin(p->b.m, p->b.k, p->b.n);
     if (p->thin)
-        KELP_TRY(kelp_ops_scratch(args, p->b.m * p->b.n, sizeof(float), &p->partial));
+        KELP_TRY(kelp_ops_scratch(args, kelp_gemm_thin_floats(p->b.m, p->b.n), sizeof(float),
+                                  &p->partial));
     return kelp_panels_plan(state, p->b.batch > 0 ? p->b.m : 0);
 }
 
