@@ -101,6 +101,11 @@ static kelp_status *align_constant(kelp_engine *engine, kelp_value *value) {
     return kelp_map_put(&engine->moved, name, moved);
 }
 
+static void relax(void *userp) {
+    const kelp_engine *engine = userp;
+    kelp_graph_relax(engine->source);
+}
+
 static kelp_status *create_node(kelp_engine *engine, const kelp_node *node, kelp_engine_node *out) {
     kelp_opset_match match;
     out->node = node;
@@ -121,7 +126,10 @@ static kelp_status *create_node(kelp_engine *engine, const kelp_node *node, kelp
         if (node->inputs[i] != NULL && node->inputs[i]->constant != NULL && !any_address)
             KELP_TRY(align_constant(engine, node->inputs[i]));
     }
-    kelp_op_env env = {.allocator = engine->weights, .pool = engine->runtime->pool};
+    kelp_op_env env = {.allocator = engine->weights,
+                       .pool = engine->runtime->pool,
+                       .relax = relax,
+                       .relax_userp = engine};
     if (engine->packs != NULL)
         env.pack = (kelp_op_pack_site){&engine->packs->packs, node, out->index};
     kelp_status *status = NULL;

@@ -22,6 +22,11 @@ bool kelp_is_aligned(const void *data, kelp_dtype dtype) {
     return ((uintptr_t)data & (kelp_element_alignment(dtype) - 1)) == 0;
 }
 
+static void relax(void *userp) {
+    const kelp_context *context = userp;
+    kelp_graph_relax(context->core->source);
+}
+
 kelp_status *kelp_frame_init(kelp_frame *frame, kelp_context *context,
                              const kelp_program *program) {
     kelp_allocator allocator = context->allocator;
@@ -32,7 +37,9 @@ kelp_status *kelp_frame_init(kelp_frame *frame, kelp_context *context,
     frame->env = (kelp_op_env){.allocator = allocator,
                                .pool = context->engine->runtime->pool,
                                .stop = &context->stop,
-                               .arena = &context->run_arena};
+                               .arena = &context->run_arena,
+                               .relax = relax,
+                               .relax_userp = context};
     KELP_TRY(kelp_alloc_zero(allocator, inputs, sizeof *frame->inputs, (void **)&frame->inputs));
     KELP_TRY(
         kelp_alloc_zero(allocator, inputs, sizeof *frame->input_data, (void **)&frame->input_data));

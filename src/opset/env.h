@@ -17,11 +17,20 @@ typedef struct kelp_op_stop {
 
 struct kelp_op_env {
     kelp_allocator allocator;
-    kelp_pool *pool;          /* NULL: the caller's thread alone */
-    const kelp_op_stop *stop; /* NULL: cannot be cancelled */
-    kelp_arena *arena;        /* behind kelp_op_env_alloc; NULL: there is none */
-    struct kelp_body *bodies; /* of the node that is run, see body.h */
-    kelp_op_pack_site pack;   /* of the node that is made */
+    kelp_pool *pool;            /* NULL: the caller's thread alone */
+    const kelp_op_stop *stop;   /* NULL: cannot be cancelled */
+    kelp_arena *arena;          /* behind kelp_op_env_alloc; NULL: there is none */
+    struct kelp_body *bodies;   /* of the node that is run, see body.h */
+    kelp_op_pack_site pack;     /* of the node that is made */
+    void (*relax)(void *userp); /* see kelp_op_env_relax; may be NULL */
+    void *relax_userp;
 };
+
+/* Constants were read that are not needed soon: their pages of the model's file may leave memory,
+ * which else holds them beside what was packed of them. For some MiB at a time. Any thread. */
+static inline void kelp_op_env_relax(const kelp_op_env *env) {
+    if (env->relax != NULL)
+        env->relax(env->relax_userp);
+}
 
 #endif

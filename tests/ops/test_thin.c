@@ -53,7 +53,7 @@ static void check(kelp_pool *const *pools, int64_t m, int64_t k, int64_t n) {
     float *panels = malloc(packed * sizeof *panels);
     char *shifted = malloc(size + 1);
     assert_true(panels != NULL && shifted != NULL);
-    kelp_gemm_pack(simd, b, k, n, panels);
+    kelp_gemm_pack(simd, b, n, k, n, panels);
     memcpy(shifted + 1, b, size);
     kelp_gemm job = {.a = a,
                      .m = m,

@@ -93,12 +93,13 @@ void kelp_gemm_layout(const kelp_simd *simd, const char *what, char out[KELP_OP_
     snprintf(out, KELP_OP_LAYOUT_MAX + 1, "%s/1/%d", what, (int)simd->tile_columns);
 }
 
-void kelp_gemm_pack(const kelp_simd *simd, const void *b, int64_t k, int64_t n, float *out) {
+void kelp_gemm_pack(const kelp_simd *simd, const void *b, int64_t stride, int64_t k, int64_t n,
+                    float *out) {
     int64_t width = simd->tile_columns;
     for (int64_t column = 0; column < n; column += width) {
         size_t count = (size_t)KELP_MIN(width, n - column);
         for (int64_t row = 0; row < k; row++, out += width) {
-            memcpy(out, (const kelp_float_u *)b + row * n + column, count * sizeof *out);
+            memcpy(out, (const kelp_float_u *)b + row * stride + column, count * sizeof *out);
             memset(out + count, 0, ((size_t)width - count) * sizeof *out);
         }
     }

@@ -30,7 +30,8 @@ int64_t kelp_gemm_thin_floats(int64_t m, int64_t n); /* -1: too many */
  * one filled up with zeros: constant weights are laid out so once, and then stream from memory.
  * `simd` is the table that will run. Floats of the result; false when that overflows. */
 bool kelp_gemm_packed_size(const kelp_simd *simd, int64_t k, int64_t n, size_t *out_floats);
-void kelp_gemm_pack(const kelp_simd *simd, const void *b, int64_t k, int64_t n, float *out);
+void kelp_gemm_pack(const kelp_simd *simd, const void *b, int64_t stride, int64_t k, int64_t n,
+                    float *out); /* rows `stride` apart */
 /* The name of that layout for kelp_op_pack, behind `what`: "what/1/32". The number in the middle
  * goes up when the layout changes. */
 void kelp_gemm_layout(const kelp_simd *simd, const char *what, char out[KELP_OP_LAYOUT_MAX + 1]);

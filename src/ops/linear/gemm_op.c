@@ -111,7 +111,7 @@ static kelp_status *gemm_reshape(const void *userp, kelp_op_args *args) {
     if (p->turn_a && a->dtype == KELP_F32)
         KELP_TRY(kelp_ops_scratch(args, p->m * p->k, sizeof(float), &p->a_offset));
     if (state != NULL)
-        KELP_TRY(kelp_panels_plan(state->panels, p->m));
+        KELP_TRY(kelp_panels_plan(args->env, state->panels, p->m));
     p->thin = a->dtype == KELP_F32 && kelp_gemm_is_thin(p->m, p->k, p->n);
     if (p->thin)
         KELP_TRY(

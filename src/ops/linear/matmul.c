@@ -53,7 +53,7 @@ static kelp_status *plan_product(const void *state, kelp_op_args *args) {
     if (p->thin)
         KELP_TRY(kelp_ops_scratch(args, kelp_gemm_thin_floats(p->b.m, p->b.n), sizeof(float),
                                   &p->partial));
-    return kelp_panels_plan(state, p->b.batch > 0 ? p->b.m : 0);
+    return kelp_panels_plan(args->env, state, p->b.batch > 0 ? p->b.m : 0);
 }
 
 static kelp_status *matmul_reshape(const void *state, kelp_op_args *args) {

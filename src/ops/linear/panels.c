@@ -4,6 +4,7 @@
 #include "ops/linear/panels.h"
 
 #include "base/alloc.h"
+#include "opset/env.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -26,7 +27,45 @@ const kelp_tensor *kelp_panels_constant(const kelp_node *node) {
     return b != NULL && b->rank == 2 && b->dtype == KELP_F32 && kelp_tensor_bytes(b) > 0 ? b : NULL;
 }
 
-static kelp_status *pack(kelp_panels *panels) {
+/* ---- laying out ---- */
+#define SHARE_BYTES ((int64_t)4 << 20)
+
+typedef struct filling {
+    const kelp_op_env *env;
+    const kelp_panels *panels;
+    const kelp_simd *simd;
+    float *room;
+    int64_t columns; /* of a share */
+} filling;
+
+static void fill(void *userp, int64_t begin, int64_t end, int worker) {
+    const filling *job = userp;
+    const kelp_panels *panels = job->panels;
+    const kelp_float_u *b = panels->data;
+    (void)worker;
+    for (int64_t at = begin; at < end; at++) {
+        int64_t column = at * job->columns, columns = KELP_MIN(job->columns, panels->n - column);
+        float *to = job->room + column * panels->k;
+        if (panels->turned)
+            kelp_gemm_pack_turned(job->simd, b + column * panels->k, panels->k, panels->k, columns,
+                                  to);
+        else
+            kelp_gemm_pack(job->simd, b + column, panels->n, panels->k, columns, to);
+        if (columns < panels->n) /* else the engine looks after it */
+            kelp_op_env_relax(job->env);
+    }
+}
+
+/* A large matrix in shares, so that threads take part and memory does not hold it twice. */
+static void fill_all(const kelp_op_env *env, const kelp_panels *panels, const kelp_simd *simd,
+                     float *room) {
+    int64_t width = simd->tile_columns, each = width * panels->k * (int64_t)sizeof(float);
+    int64_t columns = KELP_MAX((int64_t)1, SHARE_BYTES / each) * width;
+    filling job = {env, panels, simd, room, columns};
+    kelp_op_parallel(env, (panels->n + columns - 1) / columns, 1, fill, &job);
+}
+
+static kelp_status *pack(const kelp_op_env *env, kelp_panels *panels) {
     const kelp_simd *simd = kelp_simd_get();
     char layout[KELP_OP_LAYOUT_MAX + 1];
     kelp_op_packing packing = {.layout = layout, .inputs = 1u << 1, .replaces = 1u << 1};
@@ -37,10 +76,8 @@ static kelp_status *pack(kelp_panels *panels) {
         return kelp_status_oom();
     kelp_gemm_layout(simd, "gemm", layout);
     KELP_TRY(kelp_op_pack(&panels->site, panels->allocator, &packing, &panels->packed, &room));
-    if (room != NULL && panels->turned)
-        kelp_gemm_pack_turned(simd, panels->data, panels->k, panels->k, panels->n, room);
-    else if (room != NULL)
-        kelp_gemm_pack(simd, panels->data, panels->k, panels->n, room);
+    if (room != NULL)
+        fill_all(env, panels, simd, room);
     panels->simd = simd;
     atomic_store_explicit(&panels->filled, panels->packed.data, memory_order_release);
     return NULL;
@@ -64,7 +101,7 @@ kelp_status *kelp_panels_create(const kelp_op_env *env, const kelp_tensor *b, bo
     panels->turned = turned;
     (void)pthread_mutex_init(&panels->lock, NULL);
     atomic_init(&panels->filled, NULL);
-    kelp_status *status = packs_at_once(panels) ? pack(panels) : NULL;
+    kelp_status *status = packs_at_once(panels) ? pack(env, panels) : NULL;
     if (status != NULL)
         kelp_panels_destroy(panels, panels->allocator);
     else
@@ -84,7 +121,7 @@ static const float *filled(const kelp_panels *panels) {
     return atomic_load_explicit(&((kelp_panels *)panels)->filled, memory_order_acquire);
 }
 
-kelp_status *kelp_panels_plan(const kelp_panels *shared, int64_t m) {
+kelp_status *kelp_panels_plan(const kelp_op_env *env, const kelp_panels *shared, int64_t m) {
     kelp_panels *panels = (kelp_panels *)shared; /* all contexts' own, behind the lock */
     kelp_status *status = NULL;
     if (panels == NULL || m == 0 || filled(panels) != NULL ||
@@ -92,7 +129,7 @@ kelp_status *kelp_panels_plan(const kelp_panels *shared, int64_t m) {
         return NULL;
     (void)pthread_mutex_lock(&panels->lock);
     if (filled(panels) == NULL)
-        status = pack(panels);
+        status = pack(env, panels);
     (void)pthread_mutex_unlock(&panels->lock);
     return status;
 }

@@ -20,7 +20,8 @@ kelp_status *kelp_panels_create(const kelp_op_env *env, const kelp_tensor *b, bo
 void kelp_panels_destroy(kelp_panels *panels, kelp_allocator allocator);
 
 /* In reshape: there will be products of m rows. `panels` may be NULL, here and below. */
-kelp_status *kelp_panels_plan(const kelp_panels *panels, int64_t m) KELP_MUST_USE;
+kelp_status *kelp_panels_plan(const kelp_op_env *env, const kelp_panels *panels,
+                              int64_t m) KELP_MUST_USE;
 /* In invoke: sets `packed` and `simd` where there are panels; else the job's `b` is read. */
 void kelp_panels_use(const kelp_panels *panels, kelp_gemm *inout_job);
 

@@ -68,7 +68,7 @@ static kelp_status *lay_weights(const kelp_tensor *w, const kelp_tensor *scale,
         dequantize(w, scale, zero, n, plain);
     else
         kelp_ops_read_f32s(w, 0, k * n, plain);
-    kelp_gemm_pack(kelp_simd_get(), plain, k, n, room);
+    kelp_gemm_pack(kelp_simd_get(), plain, n, k, n, room);
     kelp_free_aligned(allocator, plain, plain_bytes, 64);
     return NULL;
 }

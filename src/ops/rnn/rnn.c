@@ -18,7 +18,7 @@ typedef struct rnn_state {
 
 typedef struct rnn_plan {
     kelp_rnn rnn;
-    bool plain;
+    bool plain, moved; /* moved: weights are copied to where loops can read them */
     size_t x_turned, packed, scratch, wide[8], out_wide[3];
 } rnn_plan;
 
@@ -349,6 +349,11 @@ static kelp_status *set_outputs(kelp_op_args *args, kelp_rnn *rnn, bool batch_fi
     return kelp_ops_set(args, 2, dtype, 3, states);
 }
 
+/* A constant that lies at an address where loops cannot read it. */
+static bool lies_badly(const kelp_tensor *tensor, size_t size) {
+    return ((uintptr_t)tensor->data & (size - 1)) != 0;
+}
+
 static kelp_status *reserve(kelp_op_args *args, rnn_plan *p, bool packed, bool batch_first) {
     kelp_dtype dtype = args->inputs[X]->dtype;
     size_t size = dtype == KELP_F64 ? 8 : 4, elements, all;
@@ -363,8 +368,14 @@ static kelp_status *reserve(kelp_op_args *args, rnn_plan *p, bool packed, bool b
         KELP_TRY(kelp_ops_scratch(args, kelp_tensor_elements(args->inputs[X]), size, &p->x_turned));
     if (!sizes_of(&p->rnn, &sizes, &all))
         all = SIZE_MAX;
+    bool badly = !p->rnn.quantizes &&
+                 (lies_badly(args->inputs[W], size) || lies_badly(args->inputs[R], size));
+    for (int i = W; i <= R && dtype == KELP_F64 && badly; i++)
+        KELP_TRY(kelp_ops_scratch(args, kelp_tensor_elements(args->inputs[i]), size, &p->wide[i]));
+    p->moved = dtype == KELP_F64 && badly;
     /* weights that are read a few times are not worth a copy */
-    p->plain = !packed && !p->rnn.quantizes && p->rnn.steps * p->rnn.batch <= 8;
+    p->plain = !packed && !p->rnn.quantizes && p->rnn.steps * p->rnn.batch <= 8 &&
+               (dtype != KELP_F32 || !badly);
     if (!packed && dtype != KELP_F64 && !p->plain)
         KELP_TRY(kelp_ops_scratch(args, 4, all, &p->packed)); /* 4 bytes a float */
     if (!kelp_rnn_scratch(&p->rnn, &elements))
@@ -418,8 +429,11 @@ static const void *operand(const kelp_op_args *args, const rnn_plan *p, int32_t 
     const kelp_tensor *tensor = kelp_ops_in(args, index);
     if (tensor == NULL)
         return NULL;
-    return tensor->dtype == KELP_F64 ? tensor->data
-                                     : kelp_ops_wide_get(args, tensor, p->wide[index]);
+    if (tensor->dtype != KELP_F64)
+        return kelp_ops_wide_get(args, tensor, p->wide[index]);
+    if (!p->moved || (index != W && index != R))
+        return tensor->data;
+    return memcpy(at_offset(args, p->wide[index]), tensor->data, kelp_tensor_bytes(tensor));
 }
 
 static kelp_status *check_lengths(const kelp_op_args *args, const kelp_rnn *rnn) {
@@ -459,10 +473,11 @@ static void use_weights(const rnn_state *state, const kelp_op_args *args, const 
         pack(rnn, operand(args, p, W), operand(args, p, R), at_offset(args, p->packed));
         use_packed(rnn, at_offset(args, p->packed), data);
     } else {
+        const double *w = operand(args, p, W), *r = operand(args, p, R);
         for (int64_t d = 0; d < rnn->directions; d++) {
             int64_t rows = d * rnn->gates * rnn->hidden;
-            data->w[d] = (const double *)args->inputs[W]->data + rows * rnn->inputs;
-            data->r[d] = (const double *)args->inputs[R]->data + rows * rnn->hidden;
+            data->w[d] = w + rows * rnn->inputs;
+            data->r[d] = r + rows * rnn->hidden;
         }
     }
 }
@@ -507,6 +522,7 @@ static kelp_status *rnn_invoke(const void *state, kelp_op_args *args) {
     const kelp_op_kernel kelp_op_##name = {.struct_size = sizeof(kelp_op_kernel), \
                                            .flags = KELP_OP_STATE_OPTIONAL,       \
                                            .plan_bytes = sizeof(rnn_plan),        \
+                                           .unaligned_inputs = 1u << W | 1u << R, \
                                            .create = rnn_create,                  \
                                            .destroy = rnn_destroy,                \
                                            .reshape = rnn_reshape,                \
