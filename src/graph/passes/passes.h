@@ -18,7 +18,7 @@ kelp_status *kelp_passes_run(kelp_block *block) KELP_MUST_USE;
  * and in those of its nodes; after all others. */
 kelp_status *kelp_passes_run_bf16(kelp_block *block) KELP_MUST_USE;
 kelp_status *kelp_pass_bf16(kelp_block *block) KELP_MUST_USE;
-/* ConvBf16 + Add of a value of the same fixed shape (+ activation) → ConvBf16 with a residual. */
+/* Conv + Add of a value of the same fixed shape (+ activation) → ConvAct with a residual. */
 kelp_status *kelp_pass_residual(kelp_block *block) KELP_MUST_USE;
 /* What ConvBf16 alone reads is made as bfloat16. */
 kelp_status *kelp_pass_halves(kelp_block *block) KELP_MUST_USE;

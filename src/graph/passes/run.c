@@ -55,15 +55,16 @@ kelp_status *kelp_passes_run_quant(kelp_block *block) {
 }
 
 kelp_status *kelp_passes_run_bf16(kelp_block *block) {
-    static const pass_fn passes[] = {kelp_pass_bf16, kelp_pass_residual, kelp_pass_halves};
-    return run(block, passes, 3);
+    static const pass_fn passes[] = {kelp_pass_bf16, kelp_pass_halves};
+    return run(block, passes, sizeof passes / sizeof passes[0]);
 }
 
 kelp_status *kelp_passes_run(kelp_block *block) {
     static const pass_fn passes[] = {
         kelp_pass_simplify,   kelp_pass_gelu,      kelp_pass_swish,           kelp_pass_lookup,
         kelp_pass_layer_norm, kelp_pass_attention, kelp_pass_attention_heads, kelp_pass_scale,
-        kelp_pass_affine,     kelp_pass_conv,      kelp_pass_matmul,          kelp_pass_skip_norm,
+        kelp_pass_affine,     kelp_pass_conv,      kelp_pass_residual,        kelp_pass_matmul,
+        kelp_pass_skip_norm,
     };
     return run(block, passes, sizeof passes / sizeof passes[0]);
 }

@@ -154,6 +154,31 @@ static kelp_status *depthwise_reserve(conv_plan *p, kelp_op_args *args) {
     return kelp_ops_scratch(args, all, sizeof(float), &p->matrix_offset);
 }
 
+/* Whether one of the ways pays that keep weights in a layout of their own, or images side by side.
+ */
+static kelp_status *choose_layout(const kelp_conv_state *state, const kelp_simd *simd, conv_plan *p,
+                                  const kelp_op_args *args) {
+    bool narrow = p->groups == 1 &&
+                  kelp_conv_narrow_pays(&p->w, simd, p->batch, p->in_channels, p->out_channels);
+    bool few = p->batch * p->w.out_size <= KELP_CONV_NARROW_FEW;
+    if (p->groups != 1)
+        return NULL;
+    if (narrow && few)
+        KELP_TRY(kelp_conv_panels(state, simd, KELP_CONV_TURNED, &p->panels));
+    if (p->panels != NULL)
+        return NULL;
+    p->lanes = !p->pointwise && kelp_ops_in(args, 3) == NULL &&
+               kelp_conv_lanes_pays(&p->w, simd, p->batch, p->in_channels, p->out_channels);
+    if (p->lanes)
+        return NULL;
+    if (kelp_conv_winograd_pays(&p->w, simd, p->batch, p->in_channels, p->out_channels,
+                                kelp_op_env_threads(args->env), &p->tiles))
+        KELP_TRY(kelp_conv_panels(state, simd, KELP_CONV_WINOGRAD, &p->parts));
+    return p->parts == NULL && narrow && !few
+               ? kelp_conv_panels(state, simd, KELP_CONV_TURNED, &p->panels)
+               : NULL;
+}
+
 static kelp_status *conv_reshape(const void *state, kelp_op_args *args) {
     conv_plan *p = args->plan;
     KELP_TRY(conv_shapes(args));
@@ -173,20 +198,11 @@ static kelp_status *conv_reshape(const void *state, kelp_op_args *args) {
     if (p->framed)
         return depthwise_reserve(p, args);
     const kelp_simd *simd = kelp_simd_get();
-    if (p->groups == 1 && kelp_ops_in(args, 3) == NULL &&
-        kelp_conv_narrow_pays(p->batch * p->w.out_size, p->in_channels * p->w.kernel_size,
-                              p->out_channels))
-        KELP_TRY(kelp_conv_panels(state, simd, KELP_CONV_TURNED, &p->panels));
+    KELP_TRY(choose_layout(state, simd, p, args));
     if (p->panels != NULL)
         return narrow_reserve(p, args, simd);
-    p->lanes = p->groups == 1 && !p->pointwise && kelp_ops_in(args, 3) == NULL &&
-               kelp_conv_lanes_pays(&p->w, simd, p->batch, p->in_channels, p->out_channels);
     if (p->lanes)
         return lanes_reserve(p, args, simd);
-    if (p->groups == 1 && kelp_ops_in(args, 3) == NULL &&
-        kelp_conv_winograd_pays(&p->w, simd, p->batch, p->in_channels, p->out_channels,
-                                kelp_op_env_threads(args->env), &p->tiles))
-        KELP_TRY(kelp_conv_panels(state, simd, KELP_CONV_WINOGRAD, &p->parts));
     if (p->parts != NULL)
         return winograd_reserve(p, args, simd);
     p->direct = !p->pointwise && !p->depthwise &&
@@ -420,6 +436,7 @@ static void conv_winograd(const conv_plan *p) {
                               .x = args->inputs[0]->data,
                               .panels = p->parts,
                               .bias = bias_of(args),
+                              .residual = residual_of(args),
                               .act = p->act,
                               .y = args->outputs[0]->data,
                               .buffer =
@@ -437,10 +454,16 @@ static void conv_narrow(const conv_plan *p) {
                             .x = args->inputs[0]->data,
                             .panels = p->panels,
                             .bias = bias_of(args),
+                            .residual = residual_of(args),
                             .act = p->act,
                             .y = args->outputs[0]->data,
                             .buffer = (float *)(void *)((char *)args->scratch + p->matrix_offset)};
     kelp_conv_narrow_run(args->env, &job);
+}
+
+/* Rows that are worth a thread: windows take a third of the speed that products have. */
+static int64_t depthwise_grain(const conv_plan *p) {
+    return 330000 / KELP_MAX((int64_t)1, p->w.kernel_size * p->w.out[2]) + 1;
 }
 
 static kelp_status *conv_invoke(const void *state, kelp_op_args *args) {
@@ -480,9 +503,9 @@ static kelp_status *conv_invoke(const void *state, kelp_op_args *args) {
     int64_t grain = 1000000 / KELP_MAX((int64_t)1, work) + 1;
     if (p->framed)
         kelp_op_parallel(args->env, p->batch * p->groups * p->out_channels * strips_of(p),
-                         grain * 4 / p->strip + 1, depthwise_strips, p);
+                         depthwise_grain(p) / p->strip + 1, depthwise_strips, p);
     else if (p->depthwise)
-        kelp_op_parallel(args->env, rows * p->out_channels, grain * 4, depthwise_rows, p);
+        kelp_op_parallel(args->env, rows * p->out_channels, depthwise_grain(p), depthwise_rows, p);
     else
         kelp_op_parallel(args->env,
                          (p->batch + p->images - 1) / p->images * p->groups * p->w.out[0] *

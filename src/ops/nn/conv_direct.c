@@ -27,7 +27,7 @@ static int64_t phases(const kelp_window *w, int axis, int64_t *places) {
 }
 
 /* What a strip of `rows` needs; false when a number does not fit. */
-static bool lay_out(const kelp_window *w, int64_t rows, int64_t in_channels, int64_t out_channels,
+static bool lay_out(const kelp_window *w, int64_t rows, int64_t in_channels,
                     kelp_conv_frames *out) {
     int64_t last = (w->kernel[1] - 1) * w->dilation[1];
     out->strip = rows;
@@ -36,7 +36,7 @@ static bool lay_out(const kelp_window *w, int64_t rows, int64_t in_channels, int
     int64_t together = KELP_FRAME_ROWS * KELP_FRAME_TOGETHER;
     return kelp_i64_mul(out->high * out->wide, in_channels * out->downs * out->across,
                         &out->frame_floats) &&
-           kelp_i64_mul(columns, out_channels, &out->product_floats) &&
+           kelp_i64_mul(columns, out->slice, &out->product_floats) &&
            kelp_i64_add(out->product_floats, together, &out->product_floats) &&
            out->frame_floats < INT32_MAX / 2;
 }
@@ -61,6 +61,13 @@ static int64_t unrolled_columns(const kelp_window *w, int64_t in_channels, int64
     return divided_up(w->out[1], strip) * rounded(strip * width);
 }
 
+/* Where there are few strips, threads share the output channels: then each reads its own weights
+ * alone, and strips stay wide. Every slice fills the frame anew, which must be little work. */
+static bool divisible(const kelp_window *w, int64_t out_channels, int threads) {
+    int64_t slice = out_channels / threads;
+    return slice >= 2 * KELP_FRAME_ROWS && slice * w->kernel_size >= 64;
+}
+
 bool kelp_conv_direct_pays(const kelp_window *w, const kelp_simd *simd, int64_t units,
                            int64_t in_channels, int64_t out_channels, int threads,
                            kelp_conv_frames *out) {
@@ -78,9 +85,12 @@ bool kelp_conv_direct_pays(const kelp_window *w, const kelp_simd *simd, int64_t 
                 in_channels * w->in_size < INT32_MAX / 2;
     out->wide = out->bare ? w->in[2] : wide;
     int64_t wanted = KELP_MAX((int64_t)1, KELP_MIN(w->out[1], 320 / out->wide));
-    if (threads > 1 && units * divided_up(w->out[1], wanted) < 4 * threads)
+    bool few = threads > 1 && units * divided_up(w->out[1], wanted) < 4 * threads;
+    out->slices = few && divisible(w, out_channels, threads) ? threads : 1;
+    out->slice = divided_up(out_channels, out->slices);
+    if (few && out->slices == 1)
         wanted = KELP_MAX(divided_up(wanted, 2), (int64_t)KELP_MIN(w->out[1], 64 / out->wide));
-    if (threads > 1) { /* as many strips for each thread */
+    if (threads > 1 && out->slices == 1) { /* as many strips for each thread */
         int64_t strips = divided_up(w->out[1], wanted);
         wanted = divided_up(w->out[1], divided_up(strips, threads) * threads);
     }
@@ -90,10 +100,9 @@ bool kelp_conv_direct_pays(const kelp_window *w, const kelp_simd *simd, int64_t 
             best = filled(w, out, r, simd->tile_columns);
             rows = r;
         }
-    while (rows > 1 && lay_out(w, rows, in_channels, out_channels, out) &&
-           out->frame_floats > LARGEST_FRAME)
+    while (rows > 1 && lay_out(w, rows, in_channels, out) && out->frame_floats > LARGEST_FRAME)
         rows = divided_up(rows, 2);
-    if (!lay_out(w, rows, in_channels, out_channels, out) ||
+    if (!lay_out(w, rows, in_channels, out) ||
         (!out->bare && out->frame_floats > 4 * LARGEST_FRAME))
         return false;
     /* columns that are dropped cost as much as those kept; unrolling costs some six products */
@@ -205,15 +214,14 @@ static void fill_frame(const kelp_conv_direct *job, const float *x, int64_t row,
             }
 }
 
-/* Rows of weights are brought together first: apart by a power of two they would push each other
- * out of the cache. */
-static void multiply(const kelp_conv_direct *job, int64_t group, const float *x, int64_t columns,
-                     float *together, float *product, int64_t ldc) {
+/* Output channels from `first`. Rows of weights are brought together first: apart by a power of two
+ * they would push each other out of the cache. */
+static void multiply(const kelp_conv_direct *job, int64_t first, int64_t channels, const float *x,
+                     int64_t columns, float *together, float *product, int64_t ldc) {
     int64_t depth = job->in_channels * job->w->kernel_size, height = job->simd->tile_rows;
-    int64_t tiles = divided_up(job->out_channels, height);
-    height = divided_up(job->out_channels, tiles); /* of equal height */
-    const kelp_float_u *weights =
-        (const kelp_float_u *)job->weights + group * job->out_channels * depth;
+    int64_t tiles = divided_up(channels, height);
+    height = divided_up(channels, tiles); /* of equal height */
+    const kelp_float_u *weights = (const kelp_float_u *)job->weights + first * depth;
     for (int64_t k = 0; k < depth; k += K_SLICE) {
         kelp_taps taps = {.a = together,
                           .x = x,
@@ -223,8 +231,8 @@ static void multiply(const kelp_conv_direct *job, int64_t group, const float *x,
                           .n = columns,
                           .k = KELP_MIN((int64_t)K_SLICE, depth - k),
                           .accumulate = k > 0};
-        for (int64_t row = 0; row < job->out_channels; row += height) {
-            taps.m = KELP_MIN(height, job->out_channels - row);
+        for (int64_t row = 0; row < channels; row += height) {
+            taps.m = KELP_MIN(height, channels - row);
             taps.c = product + row * ldc;
             for (int64_t i = 0; i < taps.m; i++)
                 memcpy(together + i * KELP_FRAME_TOGETHER, weights + (row + i) * depth + k,
@@ -234,7 +242,8 @@ static void multiply(const kelp_conv_direct *job, int64_t group, const float *x,
     }
 }
 
-/* A unit is one strip of one group of one image. */
+/* A unit is one strip of one slice of one group of one image; those of a slice follow each other.
+ */
 static void strips(void *userp, int64_t begin, int64_t end, int worker) {
     const kelp_conv_direct *job = userp;
     const kelp_window *w = job->w;
@@ -243,18 +252,22 @@ static void strips(void *userp, int64_t begin, int64_t end, int worker) {
     float *together = frame + f->frame_floats;
     float *product = together + KELP_FRAME_ROWS * KELP_FRAME_TOGETHER;
     int64_t strips_each = divided_up(w->out[1], f->strip);
+    int64_t images = job->batch * job->groups;
     for (int64_t unit = begin; unit < end; unit++) {
-        int64_t image = unit / strips_each, group = image % job->groups;
+        int64_t image = unit / strips_each % images, group = image % job->groups;
+        int64_t skipped = unit / strips_each / images * f->slice;
+        int64_t channels = KELP_MIN(f->slice, job->out_channels - skipped);
+        int64_t first = group * job->out_channels + skipped;
         int64_t row = unit % strips_each * f->strip, rows = KELP_MIN(f->strip, w->out[1] - row);
         const float *x = job->x + image * job->in_channels * w->in_size;
         if (!f->bare)
             fill_frame(job, x, row, frame);
         int64_t columns = (rows - 1) * f->wide + w->out[2];
         int64_t ldc = divided_up(columns, 2 * KELP_FRAME_LANES) * 2 * KELP_FRAME_LANES;
-        multiply(job, group, f->bare ? x + row * f->wide : frame, columns, together, product, ldc);
-        int64_t to = image * job->out_channels * w->out_size + row * w->out[2];
-        const float *bias = job->bias != NULL ? job->bias + group * job->out_channels : NULL;
-        for (int64_t c = 0; c < job->out_channels; c++, to += w->out_size)
+        multiply(job, first, channels, f->bare ? x + row * f->wide : frame, columns, together,
+                 product, ldc);
+        int64_t to = (image * job->out_channels + skipped) * w->out_size + row * w->out[2];
+        for (int64_t c = 0; c < channels; c++, to += w->out_size)
             job->simd->finish_rows(
                 &(kelp_finish){.from = product + c * ldc,
                                .residual = job->residual != NULL ? job->residual + to : NULL,
@@ -263,17 +276,17 @@ static void strips(void *userp, int64_t begin, int64_t end, int worker) {
                                .to_step = w->out[2],
                                .rows = rows,
                                .width = w->out[2],
-                               .bias = bias != NULL ? bias[c] : 0.0f},
+                               .bias = job->bias != NULL ? job->bias[first + c] : 0.0f},
                 job->act);
     }
 }
 
 void kelp_conv_direct_run(const kelp_op_env *env, const kelp_conv_direct *job) {
     const kelp_window *w = job->w;
+    const kelp_conv_frames *f = job->frames;
     kelp_conv_direct copy = *job;
     fill_offsets(job, (int32_t *)(void *)job->buffer);
-    int64_t work =
-        job->in_channels * w->kernel_size * job->out_channels * w->out[2] * job->frames->strip;
-    kelp_op_parallel(env, job->batch * job->groups * divided_up(w->out[1], job->frames->strip),
+    int64_t work = job->in_channels * w->kernel_size * f->slice * w->out[2] * f->strip;
+    kelp_op_parallel(env, job->batch * job->groups * divided_up(w->out[1], f->strip) * f->slices,
                      1000000 / KELP_MAX((int64_t)1, work) + 1, strips, &copy);
 }

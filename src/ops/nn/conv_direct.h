@@ -15,6 +15,7 @@
 typedef struct kelp_conv_frames {
     bool bare;             /* the input itself is the frame */
     int64_t strip;         /* output rows at a time */
+    int64_t slices, slice; /* of the output channels, and how many each has at most */
     int64_t high, wide;    /* of one phase: inputs that a stride of s reaches lie together */
     int64_t downs, across; /* phases */
     int64_t frame_floats, product_floats, offset_floats; /* the first two a worker's */

@@ -10,6 +10,10 @@
 
 #include <pthread.h>
 
+#define PACK_TAPS 128 /* turned at a time */
+#define BLOCK 64      /* channels */
+#define MOVED 60000   /* floats that are worth a thread */
+
 /* ---- weights ---- */
 typedef struct conv_panels {
     const kelp_simd *simd; /* the table that they are laid out for */
@@ -55,6 +59,37 @@ void kelp_conv_state_destroy(void *userp, kelp_allocator allocator) {
     kelp_free(allocator, state, sizeof *state);
 }
 
+void kelp_conv_turn(const kelp_simd *simd, const void *weights, int64_t stride, int64_t rows,
+                    int64_t taps, float *out) {
+    int64_t width = simd->tile_columns;
+    const kelp_float_u *from = weights;
+    if (rows < width)
+        memset(out, 0, (size_t)(taps * width) * sizeof *out);
+    if (((uintptr_t)from & (sizeof(float) - 1)) == 0) {
+        simd->turn(out, width, (const float *)from, stride, rows, taps);
+        return;
+    }
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t k = 0; k < taps; k++)
+            out[k * width + i] = from[i * stride + k];
+}
+
+/* Panels [taps, input channels] of output channels, as the rows of gather_taps are. */
+static void pack_taps(const kelp_conv_state *state, const kelp_simd *simd, float *out) {
+    float piece[PACK_TAPS * KELP_SIMD_COLUMNS];
+    int64_t width = simd->tile_columns, taps = state->taps, depth = state->depth;
+    int64_t inputs = depth / taps;
+    for (int64_t m = 0; m < state->channels; m += width, out += depth * width)
+        for (int64_t k = 0; k < depth; k += PACK_TAPS) {
+            int64_t count = KELP_MIN((int64_t)PACK_TAPS, depth - k);
+            kelp_conv_turn(simd, (const kelp_float_u *)state->weights + m * depth + k, depth,
+                           KELP_MIN(width, state->channels - m), count, piece);
+            for (int64_t i = 0; i < count; i++)
+                memcpy(out + ((k + i) % taps * inputs + (k + i) / taps) * width, piece + i * width,
+                       (size_t)width * sizeof *out);
+        }
+}
+
 static kelp_status *make_panels(const kelp_conv_state *state, const kelp_simd *simd,
                                 kelp_conv_layout layout, conv_panels *out) {
     char name[KELP_OP_LAYOUT_MAX + 1];
@@ -68,11 +103,10 @@ static kelp_status *make_panels(const kelp_conv_state *state, const kelp_simd *s
         return NULL;
     if (!kelp_size_mul(floats, sizeof(float), &packing.size_bytes))
         return NULL;
-    kelp_gemm_layout(simd, turned ? "gemm" : "winograd", name);
+    kelp_gemm_layout(simd, turned ? "taps" : "winograd", name);
     KELP_TRY(kelp_op_pack(&state->site, state->allocator, &packing, &out->packed, &room));
     if (room != NULL && turned)
-        kelp_gemm_pack_turned(simd, state->weights, state->depth, state->depth, state->channels,
-                              room);
+        pack_taps(state, simd, room);
     else if (room != NULL)
         kelp_conv_winograd_pack(simd, state->taps, state->weights, state->depth / state->taps,
                                 state->channels, room);
@@ -97,61 +131,120 @@ kelp_status *kelp_conv_panels(const kelp_conv_state *shared, const kelp_simd *si
     return status;
 }
 
-/* A tile of the usual order has 12 channels and 32 positions, of which these fill a part. */
-bool kelp_conv_narrow_pays(int64_t positions, int64_t depth, int64_t out_channels) {
-    return positions <= 10 && depth >= 32 && out_channels >= 16;
+bool kelp_conv_narrow_pays(const kelp_window *w, const kelp_simd *simd, int64_t batch,
+                           int64_t in_channels, int64_t out_channels) {
+    int64_t positions = batch * w->out_size, lanes = simd->tile_columns / 2;
+    int64_t filled = (positions + lanes - 1) / lanes * lanes;
+    if (in_channels * w->kernel_size < 32 || out_channels < 16 ||
+        batch * w->in_size > 8 * positions * w->kernel_size)
+        return false;
+    /* the usual order wastes what does not fill its vectors of positions; this one moves both the
+     * input and the result once more */
+    return positions <= KELP_CONV_NARROW_FEW ||
+           (positions <= 64 && out_channels >= 64 && (positions + 2) * 9 < filled * 8);
 }
 
 /* ---- run ---- */
+static bool is_plain(const kelp_window *w) {
+    bool plain = w->kernel_size == 1;
+    for (int i = 0; i < KELP_WINDOW_AXES; i++)
+        plain = plain && w->stride[i] == 1 && w->before[i] == 0 && w->after[i] == 0;
+    return plain;
+}
+
 int64_t kelp_conv_narrow_floats(const kelp_window *w, int64_t batch, int64_t in_channels,
                                 int64_t out_channels) {
-    int64_t positions = batch * w->out_size, floats = 0;
-    return kelp_i64_mul(positions, in_channels * w->kernel_size + out_channels, &floats) ? floats
-                                                                                         : -1;
+    int64_t positions = batch * w->out_size, floats = 0, pixels = 0;
+    int64_t depth = is_plain(w) ? 0 : in_channels * w->kernel_size;
+    return kelp_i64_mul(positions, depth + out_channels, &floats) &&
+                   kelp_i64_mul(batch * w->in_size, in_channels, &pixels) &&
+                   kelp_i64_add(floats, pixels, &floats)
+               ? floats
+               : -1;
 }
 
-/* The taps of one kernel row that lie inside, the others zero. */
-static void gather_row(const kelp_window *w, const float *row, int64_t first, float *to) {
-    int64_t step = w->dilation[2];
-    if (step == 1 && first >= 0 && first + w->kernel[2] <= w->in[2]) {
-        for (int64_t t = 0; t < w->kernel[2]; t++)
-            to[t] = row[first + t];
-        return;
-    }
-    for (int64_t t = 0; t < w->kernel[2]; t++) {
-        int64_t at = first + t * step;
-        to[t] = at >= 0 && at < w->in[2] ? row[at] : 0.0f;
-    }
+typedef struct narrow_run {
+    const kelp_conv_narrow *job;
+    float *pixels, *rows, *product;
+} narrow_run;
+
+/* Blocks of input channels: every pixel's lie together. */
+static void turn_pixels(void *userp, int64_t begin, int64_t end, int worker) {
+    const narrow_run *r = userp;
+    const kelp_conv_narrow *job = r->job;
+    int64_t size = job->w->in_size, first = begin * BLOCK;
+    int64_t count = KELP_MIN(end * BLOCK, job->in_channels) - first;
+    (void)worker;
+    for (int64_t i = 0; i < job->batch; i++)
+        job->simd->turn(r->pixels + i * size * job->in_channels + first, job->in_channels,
+                        job->x + (i * job->in_channels + first) * size, size, count, size);
 }
 
-/* What position `at` of an image sees: channels, then taps. */
-static void gather(const kelp_conv_narrow *job, const float *x, int64_t at, float *to) {
+/* What the positions see: taps, each with its channels; zeros outside. */
+static void gather_taps(void *userp, int64_t begin, int64_t end, int worker) {
+    const narrow_run *r = userp;
+    const kelp_conv_narrow *job = r->job;
     const kelp_window *w = job->w;
-    int64_t first[KELP_WINDOW_AXES];
-    for (int i = KELP_WINDOW_AXES; i-- > 0; at /= w->out[i])
-        first[i] = at % w->out[i] * w->stride[i] - w->before[i];
-    for (int64_t c = 0; c < job->in_channels; c++)
-        for (int64_t a = 0; a < w->kernel[0]; a++)
-            for (int64_t b = 0; b < w->kernel[1]; b++, to += w->kernel[2]) {
-                int64_t z = first[0] + a * w->dilation[0], r = first[1] + b * w->dilation[1];
-                if (z < 0 || z >= w->in[0] || r < 0 || r >= w->in[1])
-                    memset(to, 0, (size_t)w->kernel[2] * sizeof *to);
-                else
-                    gather_row(w, x + ((c * w->in[0] + z) * w->in[1] + r) * w->in[2], first[2], to);
+    size_t bytes = (size_t)job->in_channels * sizeof(float);
+    float *to = r->rows + begin * job->in_channels * w->kernel_size;
+    (void)worker;
+    for (int64_t position = begin; position < end; position++) {
+        int64_t first[KELP_WINDOW_AXES], at = position % w->out_size;
+        const float *image = r->pixels + position / w->out_size * w->in_size * job->in_channels;
+        for (int i = KELP_WINDOW_AXES; i-- > 0; at /= w->out[i])
+            first[i] = at % w->out[i] * w->stride[i] - w->before[i];
+        for (int64_t tap = 0; tap < w->kernel_size; tap++, to += job->in_channels) {
+            int64_t rest = tap, from = 0, step = 1;
+            bool inside = true;
+            for (int i = KELP_WINDOW_AXES; i-- > 0; rest /= w->kernel[i]) {
+                int64_t x = first[i] + rest % w->kernel[i] * w->dilation[i];
+                inside = inside && x >= 0 && x < w->in[i];
+                from += x * step;
+                step *= w->in[i];
             }
+            if (inside)
+                memcpy(to, image + from * job->in_channels, bytes);
+            else
+                memset(to, 0, bytes);
+        }
+    }
+}
+
+/* Blocks of output channels, to where they belong. */
+static void turn_back(void *userp, int64_t begin, int64_t end, int worker) {
+    const narrow_run *r = userp;
+    const kelp_conv_narrow *job = r->job;
+    int64_t size = job->w->out_size, first = begin * BLOCK;
+    int64_t count = KELP_MIN(end * BLOCK, job->out_channels) - first;
+    (void)worker;
+    for (int64_t i = 0; i < job->batch; i++) {
+        int64_t to = (i * job->out_channels + first) * size;
+        job->simd->turn(job->y + to, size, r->product + i * size * job->out_channels + first,
+                        job->out_channels, size, count);
+        if (job->residual != NULL)
+            job->simd->finish(job->y + to, NULL, 0.0f, job->residual + to, count * size, job->act);
+    }
+}
+
+static int64_t blocks_of(int64_t channels) {
+    return (channels + BLOCK - 1) / BLOCK;
 }
 
 void kelp_conv_narrow_run(const kelp_op_env *env, const kelp_conv_narrow *job) {
     const kelp_window *w = job->w;
-    int64_t depth = job->in_channels * w->kernel_size, size = w->out_size;
-    int64_t positions = job->batch * size;
-    float *product = job->buffer + positions * depth;
-    for (int64_t i = 0; i < positions; i++)
-        gather(job, job->x + i / size * job->in_channels * w->in_size, i % size,
-               job->buffer + i * depth);
+    bool plain = is_plain(w);
+    int64_t depth = job->in_channels * w->kernel_size, positions = job->batch * w->out_size;
+    narrow_run r = {.job = job, .pixels = job->buffer};
+    r.rows = plain ? r.pixels : r.pixels + job->batch * w->in_size * job->in_channels;
+    r.product = r.rows + positions * depth;
+    kelp_op_parallel(env, blocks_of(job->in_channels),
+                     MOVED / KELP_MAX((int64_t)1, job->batch * w->in_size * BLOCK) + 1, turn_pixels,
+                     &r);
+    if (!plain)
+        kelp_op_parallel(env, positions, MOVED / KELP_MAX((int64_t)1, depth) + 1, gather_taps, &r);
     kelp_gemm_run(env,
-                  &(kelp_gemm){.a = job->buffer,
-                               .c = product,
+                  &(kelp_gemm){.a = r.rows,
+                               .c = r.product,
                                .m = positions,
                                .n = job->out_channels,
                                .k = depth,
@@ -159,12 +252,10 @@ void kelp_conv_narrow_run(const kelp_op_env *env, const kelp_conv_narrow *job) {
                                .ldb = job->out_channels,
                                .ldc = job->out_channels,
                                .bias = job->bias,
-                               .act = job->act,
+                               .act = job->residual == NULL ? job->act : KELP_ACT_NONE,
                                .packed = job->panels,
                                .simd = job->simd},
                   1);
-    for (int64_t i = 0; i < job->batch; i++)
-        job->simd->turn(job->y + i * job->out_channels * size, size,
-                        product + i * size * job->out_channels, job->out_channels, size,
-                        job->out_channels);
+    kelp_op_parallel(env, blocks_of(job->out_channels),
+                     MOVED / KELP_MAX((int64_t)1, positions * BLOCK) + 1, turn_back, &r);
 }

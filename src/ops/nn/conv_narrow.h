@@ -14,8 +14,11 @@ kelp_status *kelp_conv_state_create(const kelp_node *node, const kelp_op_env *en
                                     void **out_state) KELP_MUST_USE;
 void kelp_conv_state_destroy(void *state, kelp_allocator allocator);
 
-/* Whether that pays, for `positions` output positions of all images. */
-bool kelp_conv_narrow_pays(int64_t positions, int64_t depth, int64_t out_channels);
+/* So few output positions of all images that no other way comes near. */
+#define KELP_CONV_NARROW_FEW 10
+/* Whether that pays. */
+bool kelp_conv_narrow_pays(const kelp_window *w, const kelp_simd *simd, int64_t batch,
+                           int64_t in_channels, int64_t out_channels);
 /* The weights laid out for one way to run, for the current instruction set, made when they are
  * first asked for; NULL when they are not constant: then the convolution runs another way. Any
  * thread. */
@@ -27,11 +30,16 @@ typedef enum kelp_conv_layout {
 kelp_status *kelp_conv_panels(const kelp_conv_state *state, const kelp_simd *simd,
                               kelp_conv_layout layout, const float **out) KELP_MUST_USE;
 
+/* `taps` weights each of `rows` output channels, at most tile_columns, `stride` apart and at any
+ * address, to out[tap * tile_columns + channel]; zeros fill up the channels. */
+void kelp_conv_turn(const kelp_simd *simd, const void *weights, int64_t stride, int64_t rows,
+                    int64_t taps, float *out);
+
 typedef struct kelp_conv_narrow {
     const kelp_window *w;
     const kelp_simd *simd;
     int64_t batch, in_channels, out_channels;
-    const float *x, *panels, *bias; /* bias may be NULL */
+    const float *x, *panels, *bias, *residual; /* the last two may be NULL */
     kelp_act act;
     float *y, *buffer; /* kelp_conv_narrow_floats */
 } kelp_conv_narrow;

@@ -9,25 +9,33 @@
 #include "ops/nn/conv_winograd.h"
 
 #include "ops/linear/gemm.h"
+#include "ops/nn/conv_narrow.h"
 
 #define POINTS 6
-#define BLOCK_FLOATS 196608 /* of both sides' parts: most of a second-level cache */
-#define LARGEST_WEIGHTS \
-    (1 << 20) /* floats; larger ones would come from memory, up to four times as many */
+#define BLOCK_FLOATS 196608       /* of both sides' parts: most of a second-level cache */
+#define NEAR_WEIGHTS (1 << 19)    /* floats; more come from far beyond the second-level cache */
+#define LARGEST_WEIGHTS (1 << 24) /* floats: up to four times as many as the model's own */
+#define PACK_CHANNELS 8
 
 static int64_t divided_up(int64_t a, int64_t b) {
     return (a + b - 1) / b;
 }
 
-/* In cycles of a core that multiplies one vector at a time. */
+static bool are_far(const kelp_conv_tiles *t, int64_t in) {
+    return in * t->outputs * t->parts > NEAR_WEIGHTS;
+}
+
+/* In cycles of a core that multiplies one vector at a time, and reads two floats from memory. */
 static bool faster(const kelp_window *w, const kelp_conv_tiles *t, int64_t lanes, int64_t in,
-                   int64_t out, int64_t tiles) {
+                   int64_t out) {
     int64_t ins = divided_up(in, lanes), outs = divided_up(out, lanes);
+    int64_t tiles = divided_up(w->out[1], t->tall) * divided_up(w->out[2], t->wide);
     int64_t direct = w->out_size * w->kernel_size * in * divided_up(out, 2) * 2 / lanes;
     int64_t products = tiles * t->parts * in * outs;
     int64_t once = t->parts == POINTS ? ins * 17 + outs * 13 : ins * 200 + outs * 150;
     int64_t moves = in * t->parts / 2 + out * t->tall * t->wide / 2;
-    return (products + tiles * (once + moves)) * 8 < direct * 7;
+    int64_t reading = are_far(t, in) ? t->blocks * in * t->outputs * t->parts / 2 : 0;
+    return (products + tiles * (once + moves) + reading) * 8 < direct * 7;
 }
 
 /* Outputs of a tile along an axis: with the taps before them they reach six pixels. */
@@ -48,21 +56,32 @@ static bool is_plain(const kelp_window *w) {
            w->out_size <= 1 << 28;
 }
 
-/* Blocks that fill the cache, as many for each thread. */
-static void divide(const kelp_window *w, int64_t batch, int threads, kelp_conv_tiles *t) {
+/* Blocks that fill the cache, as many for each thread; weights that do not stay in a cache are read
+ * for more tiles at once, and threads share them by output channels. */
+static void divide(const kelp_window *w, int64_t lanes, int64_t batch, int64_t in, int threads,
+                   kelp_conv_tiles *t) {
     int64_t high = divided_up(w->out[1], t->tall), wide = divided_up(w->out[2], t->wide);
-    int64_t most = KELP_MAX((int64_t)12, BLOCK_FLOATS / t->parts / (t->inputs + t->outputs));
+    bool far = are_far(t, in);
+    int64_t most = KELP_MAX(far ? (int64_t)24 : (int64_t)12,
+                            BLOCK_FLOATS / t->parts / (t->inputs + t->outputs));
     t->columns = divided_up(wide, most);
     t->across = divided_up(wide, t->columns);
     int64_t bands = t->columns > 1 ? high : divided_up(high, KELP_MAX(1, most / t->across));
+    int64_t vectors = t->outputs / lanes, slices = 1;
     if (threads > 1 && batch * bands * t->columns < 4 * threads && batch % threads != 0) {
-        if (high == 1)
-            t->columns = KELP_MIN(wide, divided_up(t->columns, threads) * threads);
-        bands = KELP_MIN(high, divided_up(bands, threads) * threads);
-        t->across = divided_up(wide, t->columns);
+        if (far) {
+            slices = KELP_MIN((int64_t)threads, vectors);
+        } else {
+            if (high == 1)
+                t->columns = KELP_MIN(wide, divided_up(t->columns, threads) * threads);
+            bands = KELP_MIN(high, divided_up(bands, threads) * threads);
+            t->across = divided_up(wide, t->columns);
+        }
     }
     t->down = divided_up(high, bands);
     t->blocks = divided_up(high, t->down) * t->columns;
+    t->slice = divided_up(vectors, slices) * lanes;
+    t->slices = divided_up(t->outputs, t->slice);
 }
 
 static int64_t input_rows(const kelp_conv_tiles *t) {
@@ -83,18 +102,17 @@ bool kelp_conv_winograd_pays(const kelp_window *w, const kelp_simd *simd, int64_
         return false;
     out->inputs = divided_up(in_channels, lanes) * lanes;
     out->outputs = divided_up(out_channels, lanes) * lanes;
-    int64_t high = divided_up(w->out[1], out->tall), wide = divided_up(w->out[2], out->wide);
+    divide(w, lanes, batch, in_channels, threads, out);
     if (in_channels * out->outputs * out->parts > LARGEST_WEIGHTS ||
-        !faster(w, out, lanes, in_channels, out_channels, high * wide))
+        !faster(w, out, lanes, in_channels, out_channels))
         return false;
-    divide(w, batch, threads, out);
     int64_t tiles = out->down * out->across;
     out->image_floats = input_rows(out) * input_columns(out) * out->inputs;
     /* an odd number of cache lines, so that the parts of a tile do not meet in the same sets */
     out->in_step = (divided_up(tiles * out->inputs, 16) | 1) * 16;
-    out->out_step = (divided_up(tiles * out->outputs, 16) | 1) * 16;
-    out->parts_floats = out->parts * KELP_MAX(out->in_step, out->outputs); /* then the outputs */
-    out->parts_floats = KELP_MAX(out->parts_floats, out->tall * out->wide * tiles * out->outputs);
+    out->out_step = (divided_up(tiles * out->slice, 16) | 1) * 16;
+    out->parts_floats = out->parts * KELP_MAX(out->in_step, out->slice); /* then the outputs */
+    out->parts_floats = KELP_MAX(out->parts_floats, out->tall * out->wide * tiles * out->slice);
     out->worker_floats = out->image_floats + out->parts_floats + out->parts * out->out_step;
     out->worker_floats = divided_up(out->worker_floats, 16) * 16;
     return true;
@@ -108,55 +126,18 @@ bool kelp_conv_winograd_size(const kelp_simd *simd, int64_t taps, int64_t in_cha
            kelp_size_mul(floats, taps == 9 ? POINTS * POINTS : POINTS, out_floats);
 }
 
-/* A line of `taps` weights `from_step` apart as a polynomial at the points 0, ±√½, ±√2, infinity.
- */
-static void transform(const double *w, int64_t from_step, int64_t taps, double *to,
-                      int64_t to_step) {
-    static const double squares[2] = {0.5, 2}, scales[2] = {-2.0 / 3, 1.0 / 6};
-    static const double roots[2] = {0.70710678118654752, 1.41421356237309505};
-    to[0] = w[0];
-    for (int i = 0; i < 2; i++) {
-        double even = w[0] + squares[i] * w[2 * from_step], odd = w[from_step];
-        if (taps == 5) {
-            even += squares[i] * squares[i] * w[4 * from_step];
-            odd += squares[i] * w[3 * from_step];
-        }
-        to[(1 + 2 * i) * to_step] = scales[i] * (even + roots[i] * odd);
-        to[(2 + 2 * i) * to_step] = scales[i] * (even - roots[i] * odd);
-    }
-    to[5 * to_step] = w[(taps - 1) * from_step];
-}
-
-static void transform_kernel(const kelp_float_u *w, int64_t taps, float *out, int64_t step) {
-    double given[9] = {0}, half[18], all[36];
-    for (int64_t i = 0; i < taps; i++)
-        given[i] = (double)w[i];
-    if (taps != 9) {
-        transform(given, 1, taps, all, 1);
-    } else {
-        for (int j = 0; j < 3; j++)
-            transform(given + j, 3, 3, half + j, 3);
-        for (int i = 0; i < POINTS; i++)
-            transform(half + i * 3, 1, 3, all + i * POINTS, 1);
-    }
-    int64_t parts = taps == 9 ? POINTS * POINTS : POINTS;
-    for (int64_t i = 0; i < parts; i++)
-        out[i * step] = (float)all[i];
-}
-
 void kelp_conv_winograd_pack(const kelp_simd *simd, int64_t taps, const void *weights,
                              int64_t in_channels, int64_t out_channels, float *out) {
-    int64_t width = simd->tile_columns, panels = divided_up(out_channels, width);
-    int64_t step = panels * in_channels * width, parts = taps == 9 ? POINTS * POINTS : POINTS;
     const kelp_float_u *from = weights;
-    for (int64_t first = 0; first < out_channels; first += width)
-        for (int64_t c = 0; c < in_channels; c++, out += width) {
-            int64_t count = KELP_MIN(width, out_channels - first);
-            for (int64_t m = 0; m < count; m++)
-                transform_kernel(from + ((first + m) * in_channels + c) * taps, taps, out + m,
-                                 step);
-            for (int64_t i = 0; i < parts && count < width; i++)
-                memset(out + i * step + count, 0, (size_t)(width - count) * sizeof *out);
+    float given[PACK_CHANNELS * 9 * KELP_SIMD_COLUMNS];
+    int64_t width = simd->tile_columns, panels = divided_up(out_channels, width);
+    int64_t step = panels * in_channels * width, stride = in_channels * taps;
+    for (int64_t m = 0; m < out_channels; m += width)
+        for (int64_t c = 0, count; c < in_channels; c += count, out += count * width) {
+            count = KELP_MIN((int64_t)PACK_CHANNELS, in_channels - c);
+            kelp_conv_turn(simd, from + m * stride + c * taps, stride,
+                           KELP_MIN(width, out_channels - m), count * taps, given);
+            simd->winograd_weights(given, taps, count, out, step);
         }
 }
 
@@ -182,53 +163,64 @@ static void gather(const kelp_conv_winograd *job, const float *x, int64_t row, i
     }
 }
 
-static void multiply(const kelp_conv_winograd *job, const float *from, float *to) {
+/* By the weights of output channels from `first`, as many as a slice has. */
+static void multiply(const kelp_conv_winograd *job, const float *from, int64_t first, float *to) {
     const kelp_conv_tiles *t = job->tiles;
     const kelp_simd *simd = job->simd;
-    int64_t width = simd->tile_columns;
-    const float *panel = job->panels;
+    int64_t width = simd->tile_columns, outs = KELP_MIN(t->slice, t->outputs - first);
+    int64_t panels = divided_up(t->outputs, width), size = job->in_channels * width;
     for (int64_t part = 0; part < t->parts; part++, from += t->in_step, to += t->out_step)
-        for (int64_t j = 0; j < job->out_channels; j += width, panel += job->in_channels * width)
+        for (int64_t j = 0, n; j < outs; j += n) { /* a slice may begin within a panel */
+            int64_t panel = part * panels + (first + j) / width, skipped = (first + j) % width;
+            n = KELP_MIN(width - skipped, outs - j);
             simd->gemm(&(kelp_gemm_block){.a = from,
-                                          .b = panel,
+                                          .b = job->panels + panel * size + skipped,
                                           .c = to + j,
                                           .lda = t->inputs,
                                           .ldb = width,
-                                          .ldc = t->outputs,
+                                          .ldc = outs,
                                           .m = t->down * t->across,
-                                          .n = KELP_MIN(width, t->outputs - j),
+                                          .n = n,
                                           .k = job->in_channels});
+        }
 }
 
-/* Pixels to the channels' planes. */
-static void scatter(const kelp_conv_winograd *job, const float *image, int64_t row, int64_t column,
-                    float *y) {
+/* Pixels of `step` floats to the planes of `channels` channels from `first` of image `at`. */
+static void scatter(const kelp_conv_winograd *job, const float *image, int64_t step, int64_t row,
+                    int64_t column, int64_t first, int64_t channels, int64_t at) {
     const kelp_window *w = job->w;
     const kelp_conv_tiles *t = job->tiles;
     int64_t rows = KELP_MIN(t->tall * t->down, w->out[1] - row), wide = t->wide * t->across;
     int64_t columns = KELP_MIN(wide, w->out[2] - column);
-    y += row * w->out[2] + column;
+    int64_t begin = (at * job->out_channels + first) * w->out_size + row * w->out[2] + column;
+    float *y = job->y + begin;
+    const float *residual = job->residual != NULL ? job->residual + begin : NULL;
     for (int64_t r = 0; r < rows; r++)
-        job->simd->turn(y + r * w->out[2], w->out_size, image + r * wide * t->outputs, t->outputs,
-                        columns, job->out_channels);
-    if (job->bias == NULL && job->act == KELP_ACT_NONE)
+        job->simd->turn(y + r * w->out[2], w->out_size, image + r * wide * step, step, columns,
+                        channels);
+    if (job->bias == NULL && residual == NULL && job->act == KELP_ACT_NONE)
         return;
     bool whole = columns == w->out[2];
-    for (int64_t c = 0; c < job->out_channels; c++)
-        for (int64_t r = 0; r < (whole ? 1 : rows); r++)
-            job->simd->finish(y + c * w->out_size + r * w->out[2], NULL,
-                              job->bias != NULL ? job->bias[c] : 0.0f, NULL,
+    for (int64_t c = 0; c < channels; c++)
+        for (int64_t r = 0; r < (whole ? 1 : rows); r++) {
+            int64_t to = c * w->out_size + r * w->out[2];
+            job->simd->finish(y + to, NULL, job->bias != NULL ? job->bias[first + c] : 0.0f,
+                              residual != NULL ? residual + to : NULL,
                               whole ? rows * columns : columns, job->act);
+        }
 }
 
-/* A unit is a block of an image's tiles. */
+/* A unit is a block of an image's tiles, and a slice of the output channels; each unit transforms
+ * its input, which is little beside its products. */
 static void blocks(void *userp, int64_t begin, int64_t end, int worker) {
     const kelp_conv_winograd *job = userp;
     const kelp_conv_tiles *t = job->tiles;
     float *image = job->buffer + worker * t->worker_floats;
     float *parts = image + t->image_floats, *products = parts + t->parts_floats;
     for (int64_t unit = begin; unit < end; unit++) {
-        int64_t at = unit / t->blocks, block = unit % t->blocks;
+        int64_t at = unit / t->blocks % job->batch, block = unit % t->blocks;
+        int64_t first = unit / t->blocks / job->batch * t->slice;
+        int64_t outs = KELP_MIN(t->slice, t->outputs - first);
         int64_t row = block / t->columns * t->tall * t->down;
         int64_t column = block % t->columns * t->wide * t->across;
         gather(job, job->x + at * job->in_channels * job->w->in_size, row, column, image);
@@ -240,23 +232,24 @@ static void blocks(void *userp, int64_t begin, int64_t end, int worker) {
                                                 .across = t->across,
                                                 .channels = t->inputs,
                                                 .step = t->in_step});
-        multiply(job, parts, products);
+        multiply(job, parts, first, products);
         job->simd->winograd_out(&(kelp_winograd){.image = parts,
                                                  .parts = products,
                                                  .tall = t->tall,
                                                  .wide = t->wide,
                                                  .down = t->down,
                                                  .across = t->across,
-                                                 .channels = t->outputs,
+                                                 .channels = outs,
                                                  .step = t->out_step});
-        scatter(job, parts, row, column, job->y + at * job->out_channels * job->w->out_size);
+        scatter(job, parts, outs, row, column, first, KELP_MIN(outs, job->out_channels - first),
+                at);
     }
 }
 
 void kelp_conv_winograd_run(const kelp_op_env *env, const kelp_conv_winograd *job) {
     const kelp_conv_tiles *t = job->tiles;
     kelp_conv_winograd copy = *job;
-    int64_t work = t->down * t->across * t->parts * t->inputs * t->outputs;
-    kelp_op_parallel(env, job->batch * t->blocks, 800000 / KELP_MAX((int64_t)1, work) + 1, blocks,
-                     &copy);
+    int64_t work = t->down * t->across * t->parts * t->inputs * t->slice;
+    kelp_op_parallel(env, job->batch * t->blocks * t->slices,
+                     800000 / KELP_MAX((int64_t)1, work) + 1, blocks, &copy);
 }

@@ -14,6 +14,7 @@ typedef struct kelp_conv_tiles {
     int64_t down, across;      /* of a block */
     int64_t blocks, columns;   /* of an image; side by side */
     int64_t inputs, outputs;   /* channels, filled up */
+    int64_t slices, slice;     /* of the output channels, and how many each has at most */
     int64_t image_floats, in_step, out_step, parts_floats;
     int64_t worker_floats;
 } kelp_conv_tiles;
@@ -23,7 +24,7 @@ typedef struct kelp_conv_winograd {
     const kelp_conv_tiles *tiles;
     const kelp_simd *simd;
     int64_t batch, in_channels, out_channels;
-    const float *x, *panels, *bias; /* bias may be NULL */
+    const float *x, *panels, *bias, *residual; /* the last two may be NULL */
     kelp_act act;
     float *y, *buffer; /* worker_floats a worker */
 } kelp_conv_winograd;

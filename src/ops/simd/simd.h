@@ -125,6 +125,10 @@ typedef struct kelp_simd {
     void (*thin)(const kelp_thin *job);
     void (*lanes)(const kelp_lanes *lanes);
     void (*taps)(const kelp_taps *taps);
+    /* Of each of `channels` the taps (9, 3 or 5) of tile_columns kernels side by side to their
+     * parts, `step` floats apart, channels one behind the other. */
+    void (*winograd_weights)(const float *given, int64_t taps, int64_t channels, float *parts,
+                             int64_t step);
     void (*winograd_in)(const kelp_winograd *job);  /* from the image to the parts */
     void (*winograd_out)(const kelp_winograd *job); /* and back */
     /* to = act(from + bias + residual) */

@@ -75,7 +75,25 @@ def narrow(own):
             chain(own, "narrow", f32(*x), [conv, helper.make_node("Tanh", ["c"], ["y"])], constants, atol=1e-4)
 
 
+def residuals(own):
+    """What is added to a convolution of known shape, in every way that it runs."""
+    for k, (x, w, attrs) in enumerate((((1, 16, 9, 9), (16, 16, 3, 3), {"pads": [1] * 4}), ((2, 128, 13, 13), (128, 128, 3, 3), {"pads": [1] * 4}),
+                                       ((1, 64, 7, 7), (64, 64, 1, 1), {}), ((1, 16, 3, 3), (16, 16, 3, 3), {"pads": [1] * 4}),
+                                       ((1, 5, 40, 30), (5, 5, 3, 3), {"pads": [2] * 4, "dilations": [2, 2]}), ((1, 12, 20, 20), (12, 12, 1, 1), {}),
+                                       ((1, 6, 20, 37), (6, 1, 3, 3), {"pads": [1] * 4, "group": 6}), ((1, 12, 20, 20), (12, 4, 3, 3), {"pads": [1] * 4, "group": 3}),
+                                       ((40, 8, 4, 4), (8, 8, 3, 3), {"pads": [1] * 4}), ((1, 20, 50), (20, 20, 3), {"pads": [1, 1]}))):
+        for act in ([], [helper.make_node("Relu", ["s"], ["y"])], [helper.make_node("Sigmoid", ["s"], ["y"])]):
+            sums = [["c", "x"], ["x", "c"]][k % 2]
+            nodes = [helper.make_node("Conv", ["x", "w"] + ["b"] * (k % 3 > 0), ["c"], **attrs), helper.make_node(["Add", "Sum"][len(act)], sums, ["s" if act else "y"]), *act]
+            constants = {"w": f32(*w), **({"b": f32(w[0])} if k % 3 else {})}
+            graph = helper.make_graph(nodes, "residual", [helper.make_tensor_value_info("x", T.FLOAT, x)], [helper.make_empty_tensor_value_info("y")],
+                                      [numpy_helper.from_array(value, name) for name, value in constants.items()])
+            own.model("residual", helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), [("x", f32(*x))],
+                      atol=4e-5 * np.prod(w[1:]) ** 0.5)
+
+
 def cases(own):
+    residuals(own)
     convolutions(own)
     activations(own)
     narrow(own)

@@ -41,7 +41,8 @@ def fast_paths(own):
         own.add("Conv", [f32(*x), f32(*w)] + [f32(w[0])] * bias, constants=(1, 2)[:1 + bias], atol=5e-6 * np.prod(w[1:]) ** 0.5 * 8, **attrs)
     # minimal filtering: tiles in part, pads of their own on each side, several blocks
     for x, m, pads in (((1, 16, 8, 8), 24, [1, 1, 1, 1]), ((3, 20, 13, 11), 33, [0, 2, 1, 0]), ((2, 48, 11, 11), 40, [0, 0, 0, 0]),
-                       ((1, 96, 40, 61), 24, [1, 1, 1, 1]), ((1, 32, 5, 190), 64, [2, 1, 0, 2]), ((4, 64, 7, 7), 64, [1, 1, 1, 1])):
+                       ((1, 96, 40, 61), 24, [1, 1, 1, 1]), ((1, 32, 5, 190), 64, [2, 1, 0, 2]), ((4, 64, 7, 7), 64, [1, 1, 1, 1]),
+                       ((1, 128, 13, 13), 136, [1, 1, 1, 1]), ((2, 130, 9, 30), 129, [0, 1, 2, 1])):
         conv(x, (m, x[1], 3, 3), bias=x[0] != 2, pads=pads)
     # windows that are not unrolled: strides, phases, strips
     for x, w, attrs in (((1, 3, 60, 81), (10, 3, 3, 3), {}), ((2, 3, 48, 97), (8, 3, 3, 3), dict(strides=[2, 2], pads=[1, 1, 1, 1])),
@@ -50,6 +51,15 @@ def fast_paths(own):
                         ((1, 6, 30, 50), (7, 6, 3, 3), dict(strides=[2, 2], dilations=[2, 2])), ((1, 6, 30, 51), (13, 6, 2, 3), dict(strides=[4, 2], dilations=[3, 1], pads=[4, 2, 1, 1])),
                         ((1, 90, 20, 100), (14, 90, 3, 2), dict(pads=[1, 0, 1, 1])), ((1, 3, 200), (6, 3, 9), dict(strides=[2], pads=[4, 4])),
                         ((1, 2, 40, 3), (3, 2, 3, 3), dict(strides=[2, 2], pads=[1, 1, 1, 1])), ((1, 2, 9, 40), (3, 2, 3, 3), dict(strides=[2, 2], pads=[9, 5, 9, 7]))):
+        conv(x, w, **attrs)
+    # output channels shared among threads
+    for x, w, attrs in (((1, 24, 27, 27), (200, 24, 3, 3), dict(strides=[2, 2], pads=[1, 1, 1, 1])), ((1, 48, 25, 25), (150, 24, 3, 3), dict(group=2, strides=[2, 2])),
+                        ((1, 40, 24, 26), (200, 40, 1, 1), dict(strides=[2, 2]))):
+        conv(x, w, **attrs)
+    # images that fill no vectors
+    for x, w, attrs in (((1, 64, 14, 14), (72, 64, 3, 3), dict(strides=[2, 2], pads=[1, 1, 1, 1])), ((1, 130, 7, 7), (97, 130, 1, 1), {}),
+                        ((2, 40, 9, 9), (64, 40, 3, 3), dict(strides=[2, 2], pads=[1, 0, 1, 2])), ((1, 70, 14, 13), (66, 70, 1, 1), dict(strides=[2, 2])),
+                        ((1, 33, 49), (64, 33, 5), dict(pads=[4, 4], dilations=[2]))):
         conv(x, w, **attrs)
     # a channel at a time, few rows and many
     for rows in (1, 2, 3, 5, 7, 14):
