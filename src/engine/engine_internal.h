@@ -132,6 +132,12 @@ kelp_status *kelp_engine_check_complete(const kelp_engine *engine) KELP_MUST_USE
  * any, those of the network with open extents 1: kernels may pack for them. */
 kelp_status *kelp_engine_warm(kelp_engine *engine, const kelp_profile_shape *shapes, size_t count,
                               int which) KELP_MUST_USE;
+/* Plans for the shapes that the model gives its inputs, with one where the first extent alone is
+ * open, so that kernels pack their weights now. Nothing is bound by that. Nothing happens where
+ * shapes stay unknown, where numbers in an input may count, and for plans: their weights are
+ * packed, and they are to be loaded fast. What cannot be planned is said to whoever binds such
+ * shapes. */
+void kelp_context_foresee(kelp_context *context);
 
 /* ---- contexts of other providers (foreign.c) ---- */
 kelp_status *kelp_foreign_create(kelp_context *context) KELP_MUST_USE;
@@ -299,6 +305,8 @@ void kelp_frame_hide_open(kelp_frame *frame);
 /* Adds to an error which node it is about, and in which graphs that stands. */
 kelp_status *kelp_frame_name_node(const kelp_frame *frame, const kelp_node *node,
                                   kelp_status *take_status) KELP_MUST_USE;
+/* true when a plan may be made for the data of such an input: extents, a condition. */
+bool kelp_plan_may_know(const kelp_tensor *tensor);
 /* true when kernels may read data of this type there. */
 bool kelp_is_aligned(const void *data, kelp_dtype dtype);
 

@@ -62,10 +62,14 @@ static void enter(planner *p, const kelp_program *program, size_t base) {
     }
 }
 
-static bool may_be_given(const kelp_tensor *tensor) {
+bool kelp_plan_may_know(const kelp_tensor *tensor) {
     bool counts =
         tensor->dtype == KELP_I64 || tensor->dtype == KELP_I32 || tensor->dtype == KELP_BOOL;
-    return counts && tensor->data != NULL && kelp_tensor_elements(tensor) <= GIVEN_MAX_ELEMENTS;
+    return counts && kelp_tensor_elements(tensor) <= GIVEN_MAX_ELEMENTS;
+}
+
+static bool may_be_given(const kelp_tensor *tensor) {
+    return tensor->data != NULL && kelp_plan_may_know(tensor);
 }
 
 static kelp_status *init_inputs(planner *p) {

@@ -110,6 +110,39 @@ kelp_status *kelp_engine_warm(kelp_engine *engine, const kelp_profile_shape *sha
     return status;
 }
 
+static bool likely_shape(const kelp_engine *engine, size_t input, kelp_shape *out) {
+    const kelp_io_info *info = &engine->inputs[input];
+    *out = (kelp_shape){.rank = info->rank};
+    for (int32_t axis = 0; axis < info->rank; axis++) {
+        out->d[axis] = axis == 0 && info->shape[axis] < 0 ? 1 : info->shape[axis];
+        if (out->d[axis] < 0)
+            return false;
+    }
+    return info->rank >= 0;
+}
+
+void kelp_context_foresee(kelp_context *context) {
+    const kelp_engine *engine = context->engine;
+    kelp_tensor *inputs = context->main.inputs;
+    kelp_status *status = NULL;
+    bool known = engine->vtbl == NULL && engine->packs == NULL;
+    for (size_t i = 0; known && status == NULL && i < engine->input_count; i++) {
+        kelp_dtype dtype = engine->inputs[i].dtype;
+        kelp_shape shape;
+        known =
+            dtype != KELP_DTYPE_INVALID && dtype != KELP_LIST && likely_shape(engine, i, &shape);
+        if (known)
+            status = kelp_tensor_init(&inputs[i], dtype, shape.rank, shape.d, NULL);
+        known = known && status == NULL && !kelp_plan_may_know(&inputs[i]);
+    }
+    if (known)
+        status = kelp_context_prepare(context);
+    for (size_t i = 0; engine->vtbl == NULL && i < engine->input_count; i++)
+        inputs[i] = (kelp_tensor){0};
+    context->main.planned = false;
+    kelp_status_free(status);
+}
+
 /* The shape to plan the most memory for. */
 static kelp_status *largest(const kelp_engine *engine, size_t profile, size_t input,
                             kelp_tensor *out) {

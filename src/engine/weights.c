@@ -14,9 +14,9 @@
 
 #define CHUNK_BYTES ((size_t)32 << 20)
 #define CHUNK_ALIGNMENT ((size_t)2 << 20) /* that of large pages */
-#define SMALLEST ((size_t)64 << 10)       /* smaller blocks, and those as large as a chunk, */
+#define SMALLEST ((size_t)16 << 10)       /* smaller blocks, and those as large as a chunk, */
 #define LARGEST ((size_t)8 << 20)         /* stand alone */
-#define ALONE_BYTES ((size_t)4 << 20)     /* an engine with less has no chunks */
+#define ALONE_BYTES ((size_t)1 << 20)     /* an engine with less has no chunks */
 #define RELAX_BYTES ((size_t)8 << 20)
 
 struct kelp_weight_chunk {

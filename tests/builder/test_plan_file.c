@@ -543,6 +543,36 @@ static void *use(void *userp) {
     return NULL;
 }
 
+/* The batch alone is open: what one row needs is planned and packed, and nothing is bound. */
+static void what_is_foreseen_is_packed(void **state) {
+    bench b;
+    kelp_graph *graph = NULL;
+    answer expected, found;
+    float row[DEPTH];
+    (void)state;
+    bench_open(&b);
+    check_ok(add_layers(b.network));
+    check_ok(kelp_network_lower(b.network, &graph));
+    check_ok(kelp_engine_create(b.runtime, graph, NULL, &b.engine));
+    size_t made = kelp_engine_get_stats(b.engine).weight_bytes_packed;
+    check_ok(kelp_context_create(b.engine, &b.context));
+    kelp_context_foresee(b.context);
+    size_t packed = kelp_engine_get_stats(b.engine).weight_bytes_packed;
+    assert_true(packed >= made + KERNEL * sizeof(float)); /* the convolution's */
+    expect_failure(kelp_context_invoke(b.context), KELP_FAILED_PRECONDITION, "'x'");
+    assert_int_equal(kelp_context_plan_stats(b.context).steps, 0);
+    fill(row, DEPTH, 6);
+    bind(b.context, 0, KELP_F32, dims(2, 1, DEPTH), row);
+    check_ok(kelp_context_invoke(b.context));
+    memcpy(found.y[0], kelp_context_output(b.context, 0)->data, sizeof found.y[0]);
+    assert_int_equal(kelp_engine_get_stats(b.engine).weight_bytes_packed, packed);
+    run(b.engine, &expected); /* another batch */
+    for (size_t i = 0; i < WIDTH * 3; i++)
+        assert_float_equal(found.y[0][i], expected.y[0][i], 1e-5);
+    kelp_graph_release(graph);
+    bench_close(&b);
+}
+
 static void contexts_share_packed_weights(void **state) {
     bench b;
     plan p = build(&b, 0);
@@ -686,6 +716,7 @@ int main(void) {
         cmocka_unit_test(tied_weights_are_stripped_one_by_one),
         cmocka_unit_test(a_name_that_is_listed_twice_is_refused),
         cmocka_unit_test(blocks_of_no_constant_are_left_out),
+        cmocka_unit_test(what_is_foreseen_is_packed),
         cmocka_unit_test(contexts_share_packed_weights),
         cmocka_unit_test(engines_of_one_file_share_its_pages),
         cmocka_unit_test(every_allocation_may_fail),

@@ -2,6 +2,7 @@
 /* The cpu provider: an ONNX model on Kelp's engine, or a plan, of whichever engine provider. A
  * model is one context; forks are further contexts of the same engine. */
 #include "base/alloc.h"
+#include "engine/engine_internal.h"
 #include "providers/artifact.h"
 #include "providers/providers.h"
 
@@ -37,6 +38,7 @@ static kelp_status *new_model(kelp_allocator allocator, kelp_engine *engine, cpu
 
 static kelp_status *new_context(cpu_model *model, kelp_context **out) {
     KELP_TRY(kelp_context_create(model->engine, out));
+    kelp_context_foresee(*out); /* here, not in the first inference */
     kelp_context_set_interrupt(*out, model->interrupt, model->interrupt_userp);
     return NULL;
 }
