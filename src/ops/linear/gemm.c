@@ -112,17 +112,7 @@ void kelp_gemm_pack_turned(const kelp_simd *simd, const void *b, int64_t stride,
         int64_t count = KELP_MIN(width, n - column);
         if (count < width)
             memset(out, 0, (size_t)(k * width) * sizeof *out);
-        if (((uintptr_t)b & (sizeof(float) - 1)) == 0) {
-            simd->turn(out, width, (const float *)b + column * stride, stride, count, k);
-            continue;
-        }
-        /* some rows of the panel at a time, so that they stay in cache while columns come */
-        for (int64_t first = 0; first < k; first += 64)
-            for (int64_t j = 0; j < count; j++) {
-                const kelp_float_u *from = (const kelp_float_u *)b + (column + j) * stride;
-                for (int64_t row = first; row < KELP_MIN(first + 64, k); row++)
-                    out[row * width + j] = from[row];
-            }
+        simd->turn(out, width, (const kelp_float_u *)b + column * stride, stride, count, k);
     }
 }
 

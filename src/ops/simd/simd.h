@@ -137,8 +137,8 @@ typedef struct kelp_simd {
     void (*split_rows)(float *even, float *odd, int64_t to_step, const float *from,
                        int64_t from_step, int64_t rows, int64_t evens, int64_t odds);
     /* to[c * to_step + r] = from[r * from_step + c] */
-    void (*turn)(float *to, int64_t to_step, const float *from, int64_t from_step, int64_t rows,
-                 int64_t columns);
+    void (*turn)(float *to, int64_t to_step, const kelp_float_u *from, int64_t from_step,
+                 int64_t rows, int64_t columns);
     /* y = act(y + bias + row_bias + residual) over one row; bias and residual may be NULL */
     void (*finish)(float *y, const float *bias, float row_bias, const float *residual,
                    int64_t count, kelp_act act);
