@@ -444,6 +444,19 @@ static void json_plan(kelp_json_writer *w, const plan *p) {
     kelp_json_end_object(w);
 }
 
+/* Of inputs that the command line can give: tensors. */
+static bool has_open_extents(const kelp_block *block) {
+    bool open = false;
+    for (size_t i = 0; i < kelp_block_input_count(block); i++) {
+        const kelp_value *value = kelp_block_input(block, i);
+        if (kelp_value_kind_of(value) != KELP_VALUE_TENSOR)
+            return false;
+        for (int32_t axis = 0; axis < kelp_value_rank(value); axis++)
+            open = open || kelp_value_dim(value, axis, NULL) < 0;
+    }
+    return open;
+}
+
 static void append(void *userp, const char *text, size_t length) {
     kelp_buf_append(userp, text, length);
 }
@@ -465,6 +478,7 @@ static kelp_status *inspect(const inspect_options *o, kelp_cli_model *model, sur
     kelp_status *not_ready =
         o->providers != NULL ? NULL : kelp_opset_check_ready(s->registry, model->graph);
     plan p = {0};
+    bool not_ready_shapes = !not_ready && o->shapes.count == 0;
     if (!not_ready)
         not_ready = make_plan(o, model, &p);
     if (o->json) {
@@ -491,6 +505,11 @@ static kelp_status *inspect(const inspect_options *o, kelp_cli_model *model, sur
     if (!not_ready)
         return printed;
     kelp_status_free(printed);
+    if (not_ready_shapes && has_open_extents(kelp_graph_main(model->graph)))
+        return KELP_ANNOTATE(not_ready,
+                             "'%s' cannot run with extents of 1 where its inputs leave them open; "
+                             "give others with '--shape NAME=1x3x48x320'",
+                             o->positionals.items[0]);
     return KELP_ANNOTATE(not_ready, "'%s' cannot run", o->positionals.items[0]);
 }
 

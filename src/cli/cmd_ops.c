@@ -137,6 +137,45 @@ static void put_json(const row *rows, size_t count, kelp_buf *out) {
     kelp_buf_append_cstr(out, count ? "]\n" : "[]\n");
 }
 
+static const char *row_name(const void *userp, size_t i) {
+    const row *rows = userp;
+    return rows[i].op != NULL ? rows[i].op->name : NULL;
+}
+
+static const char *row_domain(const void *userp, size_t i) {
+    return ((const row *)userp)[i].domain;
+}
+
+/* Each word must be the name of something that is listed. `rows` end with a zeroed one. */
+static kelp_status *check_words(const kelp_opset_registry *registry, const ops_options *o,
+                                const row *rows, size_t count) {
+    const ops_options everything = {0};
+    const char *unknown = NULL;
+    row *all = NULL;
+    size_t all_count = 0;
+    for (size_t i = 0; i < o->names.count && unknown == NULL; i++) {
+        bool found = false;
+        for (size_t k = 0; k < count && !found; k++)
+            found = strcmp(rows[k].op->name, o->names.items[i]) == 0;
+        unknown = found ? NULL : o->names.items[i];
+    }
+    if (unknown == NULL && (count > 0 || o->domain == NULL))
+        return NULL;
+    KELP_TRY(collect(registry, &everything, &all, &all_count));
+    bool by_name = unknown != NULL;
+    const char *word = by_name ? unknown : o->domain;
+    const char *nearest = kelp_args_nearest(word, by_name ? row_name : row_domain, all);
+    const char *of = by_name && o->domain != NULL ? o->domain : NULL;
+    if (nearest != NULL && strcmp(nearest, word) == 0) /* of another domain */
+        nearest = NULL;
+    kelp_status *status =
+        KELP_ERROR(KELP_NOT_FOUND, "there is no %s '%s'%s%s%s%s%s", by_name ? "operator" : "domain",
+                   word, of ? " in domain " : "", of ? of : "", nearest ? "; did you mean '" : "",
+                   nearest ? nearest : "", nearest ? "'?" : "");
+    free(all);
+    return status;
+}
+
 static kelp_status *list(const ops_options *o, kelp_buf *text) {
     kelp_runtime_options settings = {.struct_size = sizeof settings, .threads = 1};
     kelp_runtime *runtime = NULL;
@@ -144,10 +183,8 @@ static kelp_status *list(const ops_options *o, kelp_buf *text) {
     size_t count = 0;
     KELP_TRY(kelp_runtime_create(&settings, &runtime));
     kelp_status *status = collect(kelp_runtime_opsets(runtime), o, &rows, &count);
-    if (status == NULL && count == 0 && (o->names.count > 0 || o->domain != NULL))
-        status = KELP_ERROR(KELP_NOT_FOUND, "there is no operator '%s'%s%s",
-                            o->names.count > 0 ? o->names.items[0] : "",
-                            o->domain ? " of domain " : "", o->domain ? o->domain : "");
+    if (status == NULL)
+        status = check_words(kelp_runtime_opsets(runtime), o, rows, count);
     if (status == NULL && o->json)
         put_json(rows, count, text);
     else if (status == NULL)

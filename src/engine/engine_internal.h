@@ -107,6 +107,9 @@ kelp_status *kelp_engine_make(kelp_runtime *runtime, kelp_graph *graph,
 /* An engine without anything inside; released as any other. */
 kelp_status *kelp_engine_new(kelp_runtime *runtime, kelp_engine **out) KELP_MUST_USE;
 /* INVALID_ARGUMENT with the bounds when the shape is not one of the profile's. */
+/* The memory plan for the largest shapes of a profile; without profiles open extents are 1. false
+ * when there is none: weights are missing, or these shapes are none of the model's. */
+bool kelp_engine_measure(const kelp_engine *engine, size_t profile, kelp_plan_stats *out);
 /* What inputs hold, where the profile bounds it. */
 kelp_status *kelp_engine_check_values(const kelp_engine *engine, size_t profile,
                                       const kelp_tensor *inputs) KELP_MUST_USE;
@@ -327,9 +330,11 @@ typedef struct kelp_interval {
     size_t bytes;
     uint32_t first, last; /* alive during steps first … last */
     size_t offset;        /* out */
+    size_t best;          /* used inside */
 } kelp_interval;
 /* Places the intervals so that no two that are alive at once overlap: largest first, each in the
- * lowest gap that fits. Offsets are multiples of 64. `order` has room for `count` indexes. Source:
+ * lowest gap that fits; where that ends well above the lower bound, what reaches the top goes
+ * first, a few times. Offsets are multiples of 64. `order` has room for `count` indexes. Source:
  * "greedy by size", Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference",
  * 2020. */
 bool kelp_memory_plan(kelp_interval *intervals, size_t count, uint32_t *order, uint32_t *placed,

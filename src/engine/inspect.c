@@ -94,6 +94,40 @@ static void put_profiles(kelp_json_writer *json, const kelp_engine *engine) {
     kelp_json_end_array(json);
 }
 
+/* What contexts need for the largest shapes of each profile, beside what lives at once. */
+static void put_memory(kelp_json_writer *json, const kelp_engine *engine) {
+    kelp_plan_stats stats;
+    kelp_json_key(json, "memory");
+    kelp_json_begin_array(json);
+    for (size_t p = 0; p < engine->profile_count || p == 0; p++) {
+        if (!kelp_engine_measure(engine, p, &stats)) {
+            kelp_json_put_null(json);
+            continue;
+        }
+        kelp_json_begin_object(json);
+        kelp_json_key(json, "workspace_bytes");
+        kelp_json_put_u64(json, stats.workspace_bytes);
+        kelp_json_key(json, "workspace_lower_bound_bytes");
+        kelp_json_put_u64(json, stats.workspace_lower_bound_bytes);
+        kelp_json_key(json, "activation_bytes");
+        kelp_json_put_u64(json, stats.activation_bytes);
+        kelp_json_end_object(json);
+    }
+    kelp_json_end_array(json);
+}
+
+static void write_memory(const kelp_engine *engine, size_t profile, kelp_buf *out) {
+    kelp_plan_stats stats;
+    if (!kelp_engine_measure(engine, profile, &stats))
+        return;
+    if (engine->profile_count > 0)
+        kelp_buf_printf(out, "profile %zu, ", profile);
+    kelp_buf_printf(out, "workspace%s: %zu bytes, of which %zu live at once; %zu without reuse\n",
+                    engine->profile_count > 0 ? "" : " where open extents are 1",
+                    stats.workspace_bytes, stats.workspace_lower_bound_bytes,
+                    stats.activation_bytes);
+}
+
 static void put_layers(kelp_json_writer *json, const kelp_block *block) {
     kelp_json_key(json, "layers");
     kelp_json_begin_array(json);
@@ -145,6 +179,7 @@ static void write_json(const kelp_engine *engine, kelp_buf *out) {
     put_io(&json, "inputs", engine->inputs, engine->input_count);
     put_io(&json, "outputs", engine->outputs, engine->output_count);
     put_profiles(&json, engine);
+    put_memory(&json, engine);
     kelp_json_key(&json, "weight_bytes_borrowed");
     kelp_json_put_u64(&json, stats.weight_bytes_borrowed);
     kelp_json_key(&json, "weight_bytes_packed");
@@ -204,6 +239,8 @@ static void write_text(const kelp_engine *engine, kelp_buf *out) {
             write_bounds(engine, p, i, false, out);
             write_bounds(engine, p, i, true, out);
         }
+    for (size_t p = 0; p < engine->profile_count || p == 0; p++)
+        write_memory(engine, p, out);
     for (size_t n = 0; n < block->node_count; n++) {
         const kelp_node *node = block->nodes[n];
         kelp_buf_printf(out, "%5zu %-20s %s:", n, node->op_type, node->name);

@@ -501,11 +501,11 @@ static kelp_status *place(planner *p) {
     for (size_t i = 0; i < plan->value_count; i++) {
         const kelp_plan_value *value = &plan->values[i];
         if (value->root == i && value->storage == KELP_STORAGE_WORKSPACE)
-            intervals[count++] = (kelp_interval){value->bytes, value->first, value->last, 0};
+            intervals[count++] = (kelp_interval){value->bytes, value->first, value->last, 0, 0};
     }
     for (uint32_t i = 0; i < plan->step_count; i++)
         if (plan->steps[i].args.scratch_bytes > 0)
-            intervals[count++] = (kelp_interval){plan->steps[i].args.scratch_bytes, i, i, 0};
+            intervals[count++] = (kelp_interval){plan->steps[i].args.scratch_bytes, i, i, 0, 0};
     bool fits = kelp_memory_plan(intervals, count, order, placed, &plan->workspace_bytes,
                                  &plan->stats.workspace_lower_bound_bytes);
     count = 0;

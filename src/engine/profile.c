@@ -89,6 +89,13 @@ kelp_status *kelp_engine_check_values(const kelp_engine *engine, size_t profile,
     return NULL;
 }
 
+static kelp_status *smallest(const kelp_io_info *info, kelp_tensor *out) {
+    kelp_shape shape = {.rank = info->rank > 0 ? info->rank : 0};
+    for (int32_t axis = 0; axis < shape.rank; axis++)
+        shape.d[axis] = info->shape[axis] >= 0 ? info->shape[axis] : 1;
+    return kelp_tensor_init(out, info->dtype, shape.rank, shape.d, NULL);
+}
+
 kelp_status *kelp_engine_warm(kelp_engine *engine, const kelp_profile_shape *shapes, size_t count,
                               int which) {
     kelp_context *context = NULL;
@@ -96,13 +103,13 @@ kelp_status *kelp_engine_warm(kelp_engine *engine, const kelp_profile_shape *sha
     kelp_status *status = NULL;
     for (size_t i = 0; status == NULL && i < engine->input_count; i++) {
         const kelp_io_info *info = &engine->inputs[i];
-        kelp_shape shape = {.rank = info->rank > 0 ? info->rank : 0};
-        for (int32_t axis = 0; axis < shape.rank; axis++)
-            shape.d[axis] = info->shape[axis] >= 0 ? info->shape[axis] : 1;
+        const kelp_shape *shape = NULL;
         for (size_t k = 0; k < count; k++)
             if (shapes[k].has_shape && strcmp(shapes[k].input, info->name) == 0)
-                shape = shapes[k].shapes[which];
-        status = kelp_tensor_init(&context->main.inputs[i], info->dtype, shape.rank, shape.d, NULL);
+                shape = &shapes[k].shapes[which];
+        status = shape == NULL ? smallest(info, &context->main.inputs[i])
+                               : kelp_tensor_init(&context->main.inputs[i], info->dtype,
+                                                  shape->rank, shape->d, NULL);
     }
     if (status == NULL)
         status = kelp_context_prepare(context);
@@ -162,8 +169,35 @@ static kelp_status *largest(const kelp_engine *engine, size_t profile, size_t in
     return kelp_tensor_init(out, info->dtype, shape.rank, shape.d, NULL);
 }
 
-kelp_status *kelp_engine_workspace_bytes(const kelp_engine *engine, size_t profile, size_t *out) {
+/* Without profiles open extents are 1, as plans are built for. */
+static kelp_status *plan_for(const kelp_engine *engine, size_t profile, bool open_is_one,
+                             kelp_plan_stats *out) {
     kelp_context *context = NULL;
+    kelp_engine *shared = (kelp_engine *)(uintptr_t)engine; /* counted, not changed */
+    KELP_TRY(kelp_context_create(shared, &context));
+    kelp_status *status = NULL;
+    for (size_t i = 0; status == NULL && i < engine->input_count; i++)
+        status = open_is_one ? smallest(&engine->inputs[i], &context->main.inputs[i])
+                             : largest(engine, profile, i, &context->main.inputs[i]);
+    if (status == NULL)
+        status = kelp_context_prepare(context);
+    if (status == NULL)
+        *out = kelp_context_plan_stats(context);
+    kelp_context_destroy(context);
+    return status;
+}
+
+bool kelp_engine_measure(const kelp_engine *engine, size_t profile, kelp_plan_stats *out) {
+    kelp_status *status = engine->stripped && engine->refitted == NULL
+                              ? KELP_ERROR(KELP_FAILED_PRECONDITION, "weights are missing")
+                              : plan_for(engine, profile, engine->profile_count == 0, out);
+    bool made = status == NULL;
+    kelp_status_free(status);
+    return made;
+}
+
+kelp_status *kelp_engine_workspace_bytes(const kelp_engine *engine, size_t profile, size_t *out) {
+    kelp_plan_stats stats = {0};
     if (engine->vtbl != NULL)
         return engine->vtbl->workspace_bytes != NULL
                    ? engine->vtbl->workspace_bytes(engine->foreign, profile, out)
@@ -171,15 +205,7 @@ kelp_status *kelp_engine_workspace_bytes(const kelp_engine *engine, size_t profi
     if (profile > 0 && profile >= engine->profile_count)
         return KELP_ERROR(KELP_OUT_OF_RANGE, "there is no profile %zu: the engine has %zu", profile,
                           engine->profile_count);
-    kelp_engine *shared = (kelp_engine *)(uintptr_t)engine; /* counted, not changed */
-    KELP_TRY(kelp_context_create(shared, &context));
-    kelp_status *status = NULL;
-    for (size_t i = 0; status == NULL && i < engine->input_count; i++)
-        status = largest(engine, profile, i, &context->main.inputs[i]);
-    if (status == NULL)
-        status = kelp_context_prepare(context);
-    if (status == NULL)
-        *out = kelp_context_plan_stats(context).workspace_bytes;
-    kelp_context_destroy(context);
-    return status;
+    KELP_TRY(plan_for(engine, profile, false, &stats));
+    *out = stats.workspace_bytes;
+    return NULL;
 }

@@ -168,6 +168,13 @@ class Inspect(unittest.TestCase):
         self.assertGreater(found["plan"]["steps"], 0)
         self.assertTrue(all(op["covered_by"] for op in found["operators"]))
 
+    def test_shapes_are_asked_for(self):
+        """Where extents of 1 are none that the model takes."""
+        ended = kelp("inspect", os.path.join(MODELS, "conv_pool.onnx"))
+        self.assertEqual(ended.returncode, 1)
+        self.assertIn("give others with '--shape", ended.stderr)
+        self.assertEqual(kelp("inspect", os.path.join(MODELS, "conv_pool.onnx"), "--shape", "x=1x3x32x32").returncode, 0)
+
     def test_uncovered_operators(self):
         ended = kelp("inspect", os.path.join(MODELS, "uncovered_op.onnx"))
         self.assertEqual(ended.returncode, 1)
@@ -200,8 +207,11 @@ class Others(unittest.TestCase):
         softmax = kelp("ops", "Softmax", "--domain", "ai.onnx").stdout.split()
         self.assertEqual(softmax[:4], ["ai.onnx", "Softmax", "1+", "cpu"])
         self.assertEqual(len(kelp("ops", "--domain", "ai.onnx.preview.training").stdout.splitlines()), 4)
-        ended = kelp("ops", "Sofmax")
-        self.assertEqual((ended.returncode, ended.stderr), (1, "kelp: there is no operator 'Sofmax'\n"))
+        for words, said in ((("Sofmax",), "operator 'Sofmax'; did you mean 'Softmax'?"), (("Abs", "Ad"), "operator 'Ad'; did you mean 'Add'?"),
+                            (("--domain", "ai.onx"), "domain 'ai.onx'; did you mean 'ai.onnx'?"),
+                            (("Abs", "--domain", "com.microsoft"), "operator 'Abs' in domain com.microsoft")):
+            ended = kelp("ops", *words)
+            self.assertEqual((ended.returncode, ended.stderr), (1, f"kelp: there is no {said}\n"))
 
     def test_help(self):
         overview = kelp("help")

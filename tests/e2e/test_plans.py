@@ -61,6 +61,11 @@ class Plans(unittest.TestCase):
         self.assertIn("profile 1, image: min [5,1,8,8] opt [64,1,8,8] max [64,1,8,8]", ended.stdout)
         told = json.loads(kelp("inspect", self.plan, "--json").stdout)
         self.assertEqual([len(told["profiles"]), told["provider"]], [2, "cpu"])
+        self.assertEqual(len(told["memory"]), 2)
+        for memory in told["memory"]:
+            self.assertGreater(memory["workspace_lower_bound_bytes"], 0)
+            self.assertLess(memory["workspace_bytes"], 1.1 * memory["workspace_lower_bound_bytes"])
+        self.assertRegex(ended.stdout, r"profile 1, workspace: \d+ bytes, of which \d+ live at once")
         ended = kelp("bench", self.plan, "--seconds", "0.1")
         self.assertEqual(ended.returncode, 0, ended.stderr)
 
