@@ -145,17 +145,22 @@ bool kelp_conv_narrow_pays(const kelp_window *w, const kelp_simd *simd, int64_t 
 }
 
 /* ---- run ---- */
-static bool is_plain(const kelp_window *w) {
-    bool plain = w->kernel_size == 1;
-    for (int i = 0; i < KELP_WINDOW_AXES; i++)
+/* What the positions see are pieces of the image as it is, pixel by pixel: stride[2] pixels from
+ * one to the next. */
+static bool lie_in_image(const kelp_window *w, int64_t batch) {
+    bool plain = w->kernel_size == 1, line = batch == 1 && w->dilation[2] == 1;
+    for (int i = 0; i < KELP_WINDOW_AXES; i++) {
         plain = plain && w->stride[i] == 1 && w->before[i] == 0 && w->after[i] == 0;
-    return plain;
+        line = line && w->before[i] == 0 && (i == 2 || (w->in[i] == 1 && w->out[i] == 1));
+    }
+    line = line && w->kernel[0] == 1 && w->kernel[1] == 1;
+    return plain || (line && (w->out[2] - 1) * w->stride[2] + w->kernel[2] <= w->in[2]);
 }
 
 int64_t kelp_conv_narrow_floats(const kelp_window *w, int64_t batch, int64_t in_channels,
                                 int64_t out_channels) {
     int64_t positions = batch * w->out_size, floats = 0, pixels = 0;
-    int64_t depth = is_plain(w) ? 0 : in_channels * w->kernel_size;
+    int64_t depth = lie_in_image(w, batch) ? 0 : in_channels * w->kernel_size;
     return kelp_i64_mul(positions, depth + out_channels, &floats) &&
                    kelp_i64_mul(batch * w->in_size, in_channels, &pixels) &&
                    kelp_i64_add(floats, pixels, &floats)
@@ -165,6 +170,7 @@ int64_t kelp_conv_narrow_floats(const kelp_window *w, int64_t batch, int64_t in_
 
 typedef struct narrow_run {
     const kelp_conv_narrow *job;
+    const float *image; /* pixel by pixel */
     float *pixels, *rows, *product;
 } narrow_run;
 
@@ -180,33 +186,42 @@ static void turn_pixels(void *userp, int64_t begin, int64_t end, int worker) {
                         job->x + (i * job->in_channels + first) * size, size, count, size);
 }
 
-/* What the positions see: taps, each with its channels; zeros outside. */
+/* What a row of the kernel sees from pixel `first` of a row of the image on (NULL: of none), each
+ * tap with its channels; zeros outside. */
+static float *gather_row(const kelp_conv_narrow *job, const float *row, int64_t first, float *to) {
+    const kelp_window *w = job->w;
+    int64_t taps = w->kernel[2], step = w->dilation[2], channels = job->in_channels;
+    int64_t begin = row == NULL ? taps : first >= 0 ? 0 : KELP_MIN(taps, (step - 1 - first) / step);
+    int64_t end = first >= w->in[2] ? begin : KELP_MIN(taps, (w->in[2] - 1 - first) / step + 1);
+    end = KELP_MAX(begin, end);
+    memset(to, 0, (size_t)(begin * channels) * sizeof *to);
+    for (int64_t t = begin, run = step == 1 ? end - begin : 1; t < end; t += run)
+        memcpy(to + t * channels, row + (first + t * step) * channels,
+               (size_t)(run * channels) * sizeof *to);
+    memset(to + end * channels, 0, (size_t)((taps - end) * channels) * sizeof *to);
+    return to + taps * channels;
+}
+
+/* What the positions see, one after the other. */
 static void gather_taps(void *userp, int64_t begin, int64_t end, int worker) {
     const narrow_run *r = userp;
     const kelp_conv_narrow *job = r->job;
     const kelp_window *w = job->w;
-    size_t bytes = (size_t)job->in_channels * sizeof(float);
     float *to = r->rows + begin * job->in_channels * w->kernel_size;
     (void)worker;
     for (int64_t position = begin; position < end; position++) {
         int64_t first[KELP_WINDOW_AXES], at = position % w->out_size;
-        const float *image = r->pixels + position / w->out_size * w->in_size * job->in_channels;
+        const float *image = r->image + position / w->out_size * w->in_size * job->in_channels;
         for (int i = KELP_WINDOW_AXES; i-- > 0; at /= w->out[i])
             first[i] = at % w->out[i] * w->stride[i] - w->before[i];
-        for (int64_t tap = 0; tap < w->kernel_size; tap++, to += job->in_channels) {
-            int64_t rest = tap, from = 0, step = 1;
-            bool inside = true;
-            for (int i = KELP_WINDOW_AXES; i-- > 0; rest /= w->kernel[i]) {
-                int64_t x = first[i] + rest % w->kernel[i] * w->dilation[i];
-                inside = inside && x >= 0 && x < w->in[i];
-                from += x * step;
-                step *= w->in[i];
+        for (int64_t a = 0; a < w->kernel[0]; a++)
+            for (int64_t b = 0; b < w->kernel[1]; b++) {
+                int64_t z = first[0] + a * w->dilation[0], y = first[1] + b * w->dilation[1];
+                bool inside = z >= 0 && z < w->in[0] && y >= 0 && y < w->in[1];
+                int64_t pixel = (z * w->in[1] + y) * w->in[2];
+                to =
+                    gather_row(job, inside ? image + pixel * job->in_channels : NULL, first[2], to);
             }
-            if (inside)
-                memcpy(to, image + from * job->in_channels, bytes);
-            else
-                memset(to, 0, bytes);
-        }
     }
 }
 
@@ -232,30 +247,36 @@ static int64_t blocks_of(int64_t channels) {
 
 void kelp_conv_narrow_run(const kelp_op_env *env, const kelp_conv_narrow *job) {
     const kelp_window *w = job->w;
-    bool plain = is_plain(w);
+    bool gathers = !lie_in_image(w, job->batch);
     int64_t depth = job->in_channels * w->kernel_size, positions = job->batch * w->out_size;
-    narrow_run r = {.job = job, .pixels = job->buffer};
-    r.rows = plain ? r.pixels : r.pixels + job->batch * w->in_size * job->in_channels;
-    r.product = r.rows + positions * depth;
-    kelp_op_parallel(env, blocks_of(job->in_channels),
-                     MOVED / KELP_MAX((int64_t)1, job->batch * w->in_size * BLOCK) + 1, turn_pixels,
-                     &r);
-    if (!plain)
+    narrow_run r = {.job = job, .image = job->x, .pixels = job->buffer};
+    r.rows = r.pixels + job->batch * w->in_size * job->in_channels;
+    r.product = w->out_size == 1 ? job->y : r.rows + (gathers ? positions * depth : 0);
+    if (job->in_channels > 1 && w->in_size > 1) {
+        kelp_op_parallel(env, blocks_of(job->in_channels),
+                         MOVED / KELP_MAX((int64_t)1, job->batch * w->in_size * BLOCK) + 1,
+                         turn_pixels, &r);
+        r.image = r.pixels;
+    }
+    if (gathers)
         kelp_op_parallel(env, positions, MOVED / KELP_MAX((int64_t)1, depth) + 1, gather_taps, &r);
-    kelp_gemm_run(env,
-                  &(kelp_gemm){.a = r.rows,
-                               .c = r.product,
-                               .m = positions,
-                               .n = job->out_channels,
-                               .k = depth,
-                               .lda = depth,
-                               .ldb = job->out_channels,
-                               .ldc = job->out_channels,
-                               .bias = job->bias,
-                               .act = job->residual == NULL ? job->act : KELP_ACT_NONE,
-                               .packed = job->panels,
-                               .simd = job->simd},
-                  1);
-    kelp_op_parallel(env, blocks_of(job->out_channels),
-                     MOVED / KELP_MAX((int64_t)1, positions * BLOCK) + 1, turn_back, &r);
+    kelp_gemm_run(
+        env,
+        &(kelp_gemm){.a = gathers ? r.rows : r.image,
+                     .c = r.product,
+                     .m = positions,
+                     .n = job->out_channels,
+                     .k = depth,
+                     .lda = gathers ? depth : w->stride[2] * job->in_channels,
+                     .ldb = job->out_channels,
+                     .ldc = job->out_channels,
+                     .bias = job->bias,
+                     .residual = w->out_size == 1 ? job->residual : NULL,
+                     .act = job->residual == NULL || w->out_size == 1 ? job->act : KELP_ACT_NONE,
+                     .packed = job->panels,
+                     .simd = job->simd},
+        1);
+    if (w->out_size > 1)
+        kelp_op_parallel(env, blocks_of(job->out_channels),
+                         MOVED / KELP_MAX((int64_t)1, positions * BLOCK) + 1, turn_back, &r);
 }
