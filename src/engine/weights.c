@@ -17,7 +17,7 @@
 #define SMALLEST ((size_t)16 << 10)       /* smaller blocks, and those as large as a chunk, */
 #define LARGEST ((size_t)8 << 20)         /* stand alone */
 #define ALONE_BYTES ((size_t)1 << 20)     /* an engine with less has no chunks */
-#define RELAX_BYTES ((size_t)8 << 20)
+#define RELAX_BYTES ((size_t)2 << 20)
 
 struct kelp_weight_chunk {
     struct kelp_weight_chunk *next;
