@@ -4,10 +4,11 @@
 
     graphs.py --runner PATH [--seed N] [--count N | --seconds N] [--family NAME] [--keep FOLDER]
 
---runner: tests/fuzz/run_models. --family: operators of random_NAME.py are drawn twelve times as often; types: graphs hold one of the rarer
-types as well. Graph number N of a family is the same one each time. One in four stands as the body of an If, Loop or Scan, or of a function. One in eight is spoilt afterwards: it must be refused or
-answered, not end the process. Tolerances: 1e-3 relative plus 2e-5 of the graph's largest magnitude (2e-2 and 4e-3 with float16), all
-that is no float exactly. Where ONNX's reference and Kelp differ, ONNX Runtime is asked: what agrees with Kelp is counted as the
+--runner: tests/fuzz/run_models. Graph number N is the same one each time. --family: of one kind only, which else take turns. any: all operators
+alike; fused: chains as passes look for them (random_fused.py); types: strings, small floats and integers, which random_types.py makes and all
+that moves elements takes further; lists: sequences and optionals (random_lists.py). One in four stands as the body of an If, Loop or Scan,
+or of a function. One in eight is spoilt afterwards: it must be refused or answered, not end the process. Tolerances: 1e-3 relative plus 2e-5
+of the graph's largest magnitude (2e-2 and 4e-3 with float16, 8e-2 and 2e-2 with bfloat16), all that is no float exactly. Where ONNX's reference and Kelp differ, ONNX Runtime is asked: what agrees with Kelp is counted as the
 reference's. Anything else is cut down to the fewest nodes that still differ, printed, and the run fails.
 """
 import argparse
@@ -26,16 +27,20 @@ sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "ops", "cases")]
 import random_fused  # noqa: E402,F401 (fills OPS, as the next one does)
 import random_graph  # noqa: E402
 import random_layers  # noqa: E402,F401
+import random_lists  # noqa: E402,F401
 import random_ops  # noqa: E402
+import random_types  # noqa: E402,F401
 from common import Writer  # noqa: E402
 from random_graph import Refused, ask_ort  # noqa: E402
 
 GOOD = ("same", "ran", "late")
-BATCH = 200
+BATCH = 50
+FAMILIES = ("any", "fused", "types", "lists")
 
 
 def draw(seed, family=None):
     """The graph of a seed, or None when too little of it could be drawn."""
+    family = family or FAMILIES[seed % len(FAMILIES)]
     graph = random_graph.Graph(seed, family == "types")
     labels = list(random_ops.OPS)
     weights = np.array([random_ops.OPS[label][0] * (12 if random_ops.OPS[label][2] == f"random_{family}" else 1) for label in labels])
@@ -123,7 +128,7 @@ class Runner:
 
 def part(graph, records):
     """A model of some of a graph's nodes: what the others would have given comes in as inputs."""
-    made = {name for record in records for name in record.node.output if name}
+    made = {name for record in records for node in record.nodes for name in node.output if name}
     read = {name for record in records for name in record.reads if name} - made
     known = {v.name: v for v in graph.values}
     constants = [v for v in graph.initializers if v.name in read]
@@ -131,35 +136,43 @@ def part(graph, records):
     return random_graph.build(graph, records, inputs, constants, [known[name] for name in sorted(made) if name in known])
 
 
+def failing(runner, graph, choices, outcome):
+    """Which of these lists of records still come out so."""
+    cases, at = [], {}
+    for i, records in enumerate(choices):
+        try:
+            cases.append((f"part{i}", *part(graph, records), *random_graph.tolerance(graph)))
+            at[f"part{i}"] = records
+        except KeyError:  # what is no tensor would have to come in
+            continue
+    try:
+        found = runner.run(cases) if cases else {}
+    except subprocess.TimeoutExpired:
+        return []
+    return [records for name, records in at.items() if found[name][0] == outcome]
+
+
 def reduce(runner, graph, outcome):
     """The fewest nodes, found one by one, with which the outcome is still what it was."""
-    def fails(records):
-        try:
-            return runner.run([("part", *part(graph, records), *random_graph.tolerance(graph))])["part"][0] == outcome
-        except (KeyError, subprocess.TimeoutExpired):
-            return False
-
     records, wrapped = list(graph.records), graph.wrapped
     graph.wrapped = None
-    if not fails(records):
+    if not failing(runner, graph, [records], outcome):
         graph.wrapped = wrapped
-    for record in records:
-        if fails([record]):
-            return [record]
-    changed = fails(records)
-    while changed:
-        changed = False
-        for record in list(records):
-            fewer = [r for r in records if r is not record]
-            if fewer and fails(fewer):
-                records, changed = fewer, True
+    alone = failing(runner, graph, [[record] for record in records], outcome)
+    if alone:
+        return alone[0]
+    while len(records) > 1:
+        fewer = failing(runner, graph, [[r for r in records if r is not record] for record in records], outcome)
+        if not fewer:
+            break
+        records = fewer[-1]
     return records
 
 
 def show(graph, records, words):
     model, feeds, _ = part(graph, records)
     lines = [f"    {words}", f"    opset {graph.opset}" + (f" in {graph.wrapped}" if graph.wrapped else "")]
-    for node in (r.node for r in records):
+    for node in (node for r in records for node in r.nodes):
         given = ", ".join(f"{a.name}={onnx.helper.get_attribute_value(a)}" for a in node.attribute if a.type not in (4, 5))
         lines.append(f"    {', '.join(node.output)} = {node.op_type}({', '.join(node.input)}) {given}")
     for v in graph.values:
@@ -199,13 +212,17 @@ class Campaign:
         found = self.runner.run(cases)
         for name, (outcome, words) in found.items():
             if name not in graphs:
-                self.bad.append(f"{outcome} {name}\n{words}")
+                self.report(f"{outcome} {name}\n{words}")
                 continue
             graph, model, feeds, spoilt = graphs[name]
             self.counts["spoilt " + outcome if spoilt else outcome] += 1
             if outcome in GOOD or (spoilt and outcome == "refused"):
                 continue
             self.judge(name, graph, model, feeds, spoilt, outcome, words)
+
+    def report(self, text):
+        self.bad.append(text)
+        print(text, flush=True)
 
     def ort_agrees(self, graph, model, feeds):
         theirs = ask_ort(model, feeds)
@@ -216,13 +233,13 @@ class Campaign:
 
     def judge(self, name, graph, model, feeds, spoilt, outcome, words):
         if spoilt:
-            self.bad.append(f"{outcome} {name} (spoilt): {words}\n{onnx.printer.to_text(model)[:3000]}")
+            self.report(f"{outcome} {name} (spoilt): {words}\n{onnx.printer.to_text(model)[:3000]}")
             return
         records = reduce(self.runner, graph, outcome)
         if outcome == "different" and (self.ort_agrees(graph, *part(graph, records)[:2]) or self.ort_agrees(graph, model, feeds)):
             self.reference[" ".join(r.node.op_type for r in records)] += 1
             return
-        self.bad.append(f"{outcome} {name}, {len(records)} of {len(graph.records)} nodes:\n{show(graph, records, words)}")
+        self.report(f"{outcome} {name}, {len(records)} of {len(graph.records)} nodes:\n{show(graph, records, words)}")
 
 
 def main():
@@ -231,20 +248,17 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--seconds", type=float)
-    parser.add_argument("--family", choices=["ops", "layers", "fused", "types"])
+    parser.add_argument("--family", choices=FAMILIES)
     parser.add_argument("--isas", default="013")
     parser.add_argument("--keep")
     options = parser.parse_args()
     campaign = Campaign(Runner(options.runner, options.keep, options.isas), options.family)
-    began, seed, shown = time.monotonic(), options.seed, 0
+    began, seed = time.monotonic(), options.seed
     last = None if options.seconds else options.seed + options.count
     while seed != last and (last or time.monotonic() - began < options.seconds):
         end = min(seed + BATCH, last) if last else seed + BATCH
         campaign.batch(range(seed, end))
         seed = end
-        for text in campaign.bad[shown:]:
-            print(text, flush=True)
-        shown = len(campaign.bad)
     counts = dict(campaign.counts)
     print(f"graphs {options.seed} to {seed - 1}: {counts.pop('nodes', 0)} nodes; " + ", ".join(f"{n} {w}" for w, n in sorted(counts.items())))
     if campaign.reference:

@@ -22,6 +22,7 @@ ALL = (*NUMBERS, "bool")
 # What a graph may hold beside those, and from which version on anything takes it.
 EXTRAS = {("bfloat16",): 13, ("object",): 7, ("complex64",): 7, ("bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz"): 19,
           ("int4", "uint4"): 21, ("float4_e2m1fn", "int4"): 23, ("float8_e8m0fnu",): 24, ("int2", "uint2"): 25}
+PACKED = ("int4", "uint4", "int2", "uint2", "float4_e2m1fn")
 MOST_ELEMENTS = 4000
 LARGEST = 1e5
 # Where ONNX's reference strays from the standard in more than a corner, ONNX Runtime is asked: it takes another epsilon, sizes, the sign in a
@@ -32,6 +33,7 @@ TYPE_NAMES = {"float32": "float", "float64": "double", "object": "string", "floa
 NUMPY_NAMES = {theirs: ours for ours, theirs in TYPE_NAMES.items()}
 WORDS = ("", "a", "A", "ab", "kelp", "Kelp", "a b", " a,b ", "3", "-1.5", "1e3", "ä", "Ω海", "the", "THE", "x" * 40)
 # Operators that say themselves what they make of a bfloat16; see Graph.ask.
+SUMS = ("MatMul", "Gemm", "Conv", "Einsum", "CumSum", "CumProd", "Sum", "Mean")
 TYPED = ("Cast", "CastLike", "QuantizeLinear", "DequantizeLinear", "Constant")
 
 
@@ -65,10 +67,14 @@ class Value:
 
 
 class Record:
-    """A node, and the names that it reads (its subgraphs' as well)."""
+    """A node, or several that hand on among themselves what is no tensor; and the names that they read (their subgraphs as well)."""
 
-    def __init__(self, node, reads):
-        self.node, self.reads = node, reads
+    def __init__(self, nodes, reads):
+        self.nodes, self.reads = nodes, reads
+
+    @property
+    def node(self):
+        return self.nodes[-1]
 
 
 def proto_type(array):
@@ -120,7 +126,7 @@ class Graph:
         self.count, self.dims = 0, {}
         self.extras = ()
         if typed:
-            self.extras, lowest = self.pick(EXTRAS.items())
+            self.extras, lowest = self.pick([*EXTRAS.items(), (("object",), 20), (("bfloat16",), 13)])
             if self.opset < lowest:
                 self.opset = self.int(lowest, 28)
         self.wrapped = self.pick(WRAPS) if self.chance(.25) else None
@@ -206,6 +212,9 @@ class Graph:
     def any(self, dtypes, ranks=None, exact=False, keep=lambda v: True):
         """A value that is there, as a rule a late one; or a fresh source."""
         dtypes = self.widened(dtypes)
+        rare = [t for t in dtypes if t in self.extras]
+        if rare and self.chance(.6):
+            dtypes = rare
         found = [v for v in self.values if v.dtype in dtypes and (ranks is None or v.array.ndim in ranks) and (v.exact or not exact) and keep(v)]
         if found and self.chance(0.85):
             at = len(found) - 1 - min(int(self.rng.exponential(3)), len(found) - 1)
@@ -287,6 +296,8 @@ class Graph:
             raise Refused("not a tensor")
         self.check_types(op, inputs, arrays)
         made = []
+        # of halves a sum may be rounded once or each time
+        rough = (op in SUMS or op.startswith("Reduce")) and any(v.dtype in ("float16", "bfloat16") for v in inputs if v is not None)
         for name, array in zip(wanted, arrays):
             if array.size > MOST_ELEMENTS or array.ndim > 6 or array.dtype.name not in (*ALL, *self.extras):
                 raise Refused("not of a kind that goes on")
@@ -298,9 +309,9 @@ class Graph:
                     raise Refused("not finite or large")
             grid = kind(array.dtype) != "f" or bool((numbers(array) * 64 % 1 == 0).all())
             through = all(v.exact for v in [*inputs, *reads] if v is not None)
-            made.append(Value(name, array, through and exact is not False and grid))
+            made.append(Value(name, array, through and exact is not False and grid and not (rough and kind(array.dtype) == "f")))
         self.values.extend(made)
-        self.records.append(Record(node, [*feeds]))
+        self.records.append(Record([node], [*feeds]))
         return made
 
     def ask(self, node, feeds, wanted):
@@ -308,7 +319,7 @@ class Graph:
         sums floats and rounds once. So it is asked for floats, which are rounded here."""
         halves = [n for n, a in feeds.items() if a.dtype.name == "bfloat16"]
         if not halves or node.op_type in TYPED:
-            return evaluate([node], feeds, wanted, self.opset)
+            return [a.astype(object) if isinstance(a, np.ndarray) and a.dtype.kind in "UT" else a for a in evaluate([node], feeds, wanted, self.opset)]
         wide = {n: a.astype(np.float32) if n in halves else a for n, a in feeds.items()}
         return [a.astype(feeds[halves[0]].dtype) if a.dtype == np.float32 else a for a in evaluate([node], wide, wanted, self.opset)]
 
@@ -318,12 +329,12 @@ class Graph:
         self.records.pop()
         raise Refused("not wanted")
 
-    def several(self, nodes, reads, output):
-        """Nodes that hand on what is no tensor among themselves."""
-        array = np.asarray(evaluate(nodes, {v.name: v.array for v in reads}, [output], self.opset)[0])
-        self.values.append(Value(output, array, all(v.exact for v in reads)))
-        for node in nodes:
-            self.records.append(Record(node, list(node.input)))
+    def several(self, nodes, reads, output, array=None):
+        """Nodes that hand on what is no tensor among themselves; the reference is asked when what they give is not told."""
+        if array is None:
+            array = evaluate(nodes, {v.name: v.array for v in reads}, [output], self.opset)[0]
+        self.values.append(Value(output, np.asarray(array), all(v.exact for v in reads)))
+        self.records.append(Record(nodes, [v.name for v in reads]))
 
     # ---- the whole ----
     def declared(self, value):
@@ -380,7 +391,7 @@ class Wrap:
 
     def If(self):
         taken = bool(self.mark & 1)
-        other = helper.make_graph([helper.make_node("Constant", [], [f"{v.name}_else"], value=numpy_helper.from_array(np.zeros((), v.array.dtype)))
+        other = helper.make_graph([helper.make_node("Constant", [], [f"{v.name}_else"], value=numpy_helper.from_array(v.array.reshape(-1)[:0]))
                                    for v in self.outputs], "other", [], [empty(f"{v.name}_else") for v in self.outputs])
         branches = (self.body("taken"), other) if taken else (other, self.body("taken"))
         return [helper.make_node("If", [self.constant("wrap_if", np.array(taken))], self.names(), then_branch=branches[0], else_branch=branches[1])]
@@ -409,6 +420,12 @@ class Wrap:
 WRAPS = ("If", "Loop", "Scan", "function")
 
 
+def may_wrap(graph, inputs, outputs):
+    """The first Loop wanted something that is carried round, the first Scan a batch; Kelp stacks no elements of less than a byte, and says so."""
+    whole = not any(v.dtype in PACKED for v in [*outputs, *inputs[:1]])
+    return {"Loop": graph.opset >= 11 and whole, "Scan": graph.opset >= 9 and inputs and whole, None: False}.get(graph.wrapped, True)
+
+
 def build(graph, records, inputs, constants, outputs):
     """Model, feeds and expected outputs."""
     nodes, stored = [], []
@@ -418,10 +435,9 @@ def build(graph, records, inputs, constants, outputs):
             nodes.append(helper.make_node("Constant", [], [value.name], value=tensor))
         else:
             stored.append(tensor)
-    nodes.extend(record.node for record in records)
+    nodes.extend(node for record in records for node in record.nodes)
     feeds, expected, functions = [(v.name, v.array) for v in inputs], [(v.name, v.array) for v in outputs], []
-    # the first Loop wanted something that is carried round, the first Scan a batch
-    if graph.wrapped and (graph.wrapped != "Loop" or graph.opset >= 11) and (graph.wrapped != "Scan" or (graph.opset >= 9 and inputs)):
+    if may_wrap(graph, inputs, outputs):
         wrap = Wrap(graph, nodes, inputs, constants, stored, outputs)
         nodes = wrap.function(imports(graph.opset)) if graph.wrapped == "function" else getattr(wrap, graph.wrapped)()
         feeds, expected, functions = wrap.feeds, wrap.expected, wrap.functions

@@ -7,7 +7,7 @@ from random_ops import axis_of, number, op
 
 
 def floats(g, name):
-    return [t for t in g.types(name) if t in FLOATS]
+    return [t for t in g.types(name) if t in FLOATS or t == "bfloat16"]
 
 
 # ---- products ----

@@ -3,19 +3,24 @@
  * Runs models that were generated or mutated, as graphs.py and mutants.py write them, and says of
  * each what came of it. Nothing that a model holds may end the process, stall it or leak.
  *
- * usage: run_models DIR [--isas 013] [--seconds N] [--memory MIB]
+ * usage: run_models DIR [--isas 013] [--seconds N] [--memory MIB] [--plans N]
  * DIR/cases.txt lists the cases (see gen_cases.py). Each is loaded, planned and run twice with and
  * without fusion, for each instruction set; with no expected output any answer is right. One line
  * a case: its outcome, name and words, between tabs. Outcomes: same, different, refused, ran (no
  * expected output), late (cancelled after N seconds of CPU time), crashed, stalled (would not be
  * cancelled), leaked.
  *
+ * --plans: each model is built into a plan, of which N changed copies are loaded, told about and
+ * run instead; any answer is right.
+ *
  * A worker does the cases in turn; when it dies the parent notes the case and forks the next.
  */
+#include "mutate_plan.h"
 #include "ops/ops.h"
 #include "support/case_file.h"
 #include "support/compare.h"
 
+#include <kelp/builder.h>
 #include <kelp/engine.h>
 
 #include <signal.h>
@@ -43,8 +48,14 @@ static const char *const outcome_names[] = {"same", "different", "refused",
 typedef struct settings {
     const char *directory, *isas;
     double seconds;
-    size_t memory_bytes;
+    size_t memory_bytes, plans;
 } settings;
+
+/* What the parent knows of the worker. */
+typedef struct progress {
+    size_t at, plan; /* the case under way, the changed plan of it */
+    size_t plans, loaded, ran;
+} progress;
 
 /* ---- memory with a budget, counted, exactly as large as asked for ---- */
 typedef struct budget {
@@ -91,6 +102,7 @@ typedef struct attempt {
     kelp_runtime *runtime;
     double deadline;
     bool fused;
+    size_t plans;
 } attempt;
 
 /* Copies of their own, so that a read past the end is seen. */
@@ -159,6 +171,77 @@ static kelp_status *run(attempt *a, const char *model, const test_case *c, char 
     return status;
 }
 
+/* ---- one model's plans ---- */
+static void forget(void *userp, const char *text, size_t length) {
+    (void)userp, (void)text, (void)length;
+}
+
+/* The model as a plan, whose weights can be exchanged or not. */
+static kelp_status *build_plan(attempt *a, const char *model, kelp_blob **out) {
+    kelp_builder *builder = NULL;
+    kelp_network *network = NULL;
+    kelp_builder_config *config = NULL;
+    kelp_status *status = kelp_builder_create(a->runtime, "cpu", &builder);
+    if (status == NULL)
+        status = kelp_builder_parse_file(builder, model, &network);
+    if (status == NULL)
+        status = kelp_builder_create_config(builder, &config);
+    if (status == NULL)
+        status = kelp_builder_config_set_flags(config, a->fused ? 0 : KELP_BUILD_REFIT);
+    if (status == NULL)
+        status = kelp_builder_build(builder, network, config, out);
+    kelp_builder_config_release(config);
+    kelp_network_release(network);
+    kelp_builder_release(builder);
+    return status;
+}
+
+static kelp_status *run_plan(attempt *a, const test_case *c, const char *plan, size_t size,
+                             void **copies, progress *shared) {
+    kelp_engine *engine = NULL;
+    kelp_context *context = NULL;
+    kelp_status *status = kelp_engine_load(a->runtime, plan, size, "plan", NULL, NULL, &engine);
+    shared->plans++;
+    shared->loaded += status == NULL;
+    if (status == NULL)
+        status = kelp_engine_inspect(engine, true, forget, NULL);
+    if (status == NULL)
+        status = kelp_context_create(engine, &context);
+    if (status == NULL)
+        kelp_context_set_interrupt(context, is_late, &a->deadline);
+    if (status == NULL)
+        status = bind(c, engine, context, copies);
+    if (status == NULL)
+        status = kelp_context_invoke(context);
+    shared->ran += status == NULL;
+    kelp_context_destroy(context);
+    kelp_engine_release(engine);
+    return status;
+}
+
+static kelp_status *run_plans(attempt *a, const char *model, const test_case *c, progress *shared) {
+    kelp_blob *plan = NULL;
+    void **copies = calloc(c->input_count + 1, sizeof *copies);
+    double seconds = a->deadline - cpu_seconds();
+    kelp_status *status = build_plan(a, model, &plan);
+    for (shared->plan = 0; status == NULL && shared->plan < a->plans; shared->plan++) {
+        void *changed = NULL;
+        size_t size = kelp_blob_size(plan);
+        if (copies == NULL || posix_memalign(&changed, 64, size) != 0)
+            exit(2);
+        memcpy(changed, kelp_blob_data(plan), size);
+        size = mutate_plan(shared->at * a->plans + shared->plan + a->fused, changed, size);
+        a->deadline = cpu_seconds() + seconds;
+        kelp_status_free(run_plan(a, c, changed, size, copies, shared));
+        free(changed);
+    }
+    kelp_blob_release(plan);
+    for (uint32_t i = 0; i < c->input_count && copies != NULL; i++)
+        free(copies[i]);
+    free(copies);
+    return status;
+}
+
 /* Tabs and line ends would end the field. */
 static void flatten(char *text) {
     for (; *text != '\0'; text++)
@@ -167,16 +250,16 @@ static void flatten(char *text) {
 }
 
 static outcome run_one_way(const settings *s, const char *model, const test_case *c, int isa,
-                           bool fused, char *why, size_t room) {
+                           bool fused, progress *shared, char *why, size_t room) {
     budget memory = {.most_bytes = s->memory_bytes};
     kelp_runtime_options options = {.struct_size = sizeof options, .threads = 1};
     options.allocator = (kelp_allocator){budget_realloc, &memory};
-    attempt a = {.deadline = cpu_seconds() + s->seconds, .fused = fused};
-    outcome result = c->output_count > 0 ? SAME : RAN;
+    attempt a = {.deadline = cpu_seconds() + s->seconds, .fused = fused, .plans = s->plans};
+    outcome result = c->output_count > 0 && s->plans == 0 ? SAME : RAN;
     kelp_cpu_isa_limit((kelp_cpu_isa)isa);
     kelp_status *status = kelp_runtime_create(&options, &a.runtime);
     if (status == NULL)
-        status = run(&a, model, c, why, room);
+        status = s->plans > 0 ? run_plans(&a, model, c, shared) : run(&a, model, c, why, room);
     if (status != NULL) {
         result = kelp_status_code(status) == KELP_CANCELLED ? LATE : REFUSED;
         kelp_status_format(status, why, room);
@@ -194,14 +277,14 @@ static outcome run_one_way(const settings *s, const char *model, const test_case
 
 /* The first way that goes wrong decides; ways that disagree on whether the model is refused are a
  * difference as well. */
-static outcome run_every_way(const settings *s, const char *model, const test_case *c, char *why,
-                             size_t room) {
+static outcome run_every_way(const settings *s, const char *model, const test_case *c,
+                             progress *shared, char *why, size_t room) {
     outcome result = RAN;
     char how[64] = "", text[2048];
     for (const char *isa = s->isas; *isa != '\0'; isa++) {
         for (int fused = 0; fused < 2; fused++) {
             *text = '\0';
-            outcome found = run_one_way(s, model, c, *isa - '0', fused, text, sizeof text);
+            outcome found = run_one_way(s, model, c, *isa - '0', fused, shared, text, sizeof text);
             bool first = *how == '\0';
             snprintf(how, sizeof how, "isa %c, fusion %s", *isa, fused ? "on" : "off");
             if (found == LATE || found == LEAKED || found == DIFFERENT) {
@@ -221,22 +304,20 @@ static outcome run_every_way(const settings *s, const char *model, const test_ca
 }
 
 /* ---- the worker ---- */
-typedef struct progress {
-    size_t at; /* the case under way */
-} progress;
-
 static void work(const settings *s, char **names, size_t count, progress *shared) {
     for (; shared->at < count; shared->at++) {
         char path[4096], why[2200] = "";
         test_case c;
-        alarm((unsigned)(s->seconds * 60)); /* what no limit of CPU time sees: a wait */
+        alarm((unsigned)(s->seconds * 60 *
+                         (double)(s->plans + 1))); /* what no limit of CPU time sees: a wait */
         /* the interrupt is asked between nodes only */
-        struct rlimit limit = {(rlim_t)(cpu_seconds() + s->seconds * 12), RLIM_INFINITY};
+        double most = s->seconds * 12 * (double)(s->plans + 1);
+        struct rlimit limit = {(rlim_t)(cpu_seconds() + most), RLIM_INFINITY};
         setrlimit(RLIMIT_CPU, &limit);
         snprintf(path, sizeof path, "%s/%s.bin", s->directory, names[shared->at]);
         test_case_read(&c, path);
         snprintf(path, sizeof path, "%s/%s.onnx", s->directory, names[shared->at]);
-        outcome result = run_every_way(s, path, &c, why, sizeof why);
+        outcome result = run_every_way(s, path, &c, shared, why, sizeof why);
         flatten(why);
         printf("%s\t%s\t%s\n", outcome_names[result], names[shared->at], why);
         fflush(stdout);
@@ -276,6 +357,8 @@ int main(int argc, char **argv) {
             s.seconds = atof(argv[i + 1]);
         else if (strcmp(argv[i], "--memory") == 0)
             s.memory_bytes = (size_t)atoi(argv[i + 1]) << 20;
+        else if (strcmp(argv[i], "--plans") == 0)
+            s.plans = (size_t)atoi(argv[i + 1]);
     }
     size_t count = 0;
     char **names = read_names(s.directory, &count);
@@ -292,16 +375,19 @@ int main(int argc, char **argv) {
             return 2;
         if (WIFSIGNALED(ended) || (WEXITSTATUS(ended) != 0 && shared->at < count)) {
             int number = WIFSIGNALED(ended) ? WTERMSIG(ended) : 0;
-            printf("%s\t%s\t%s %d\n",
+            printf("%s\t%s\t%s %d, plan %zu\n",
                    number == SIGALRM || number == SIGXCPU ? "stalled" : "crashed",
                    names[shared->at], number ? "signal" : "exit status",
-                   number ? number : WEXITSTATUS(ended));
+                   number ? number : WEXITSTATUS(ended), shared->plan);
             fflush(stdout);
             shared->at++;
         } else if (WEXITSTATUS(ended) != 0) {
             printf("leaked\t(some case)\tthe leak sanitizer's words are on standard error\n");
         }
     }
+    if (s.plans > 0)
+        fprintf(stderr, "%zu changed plans: %zu loaded, %zu ran\n", shared->plans, shared->loaded,
+                shared->ran);
     for (size_t i = 0; i < count; i++)
         free(names[i]);
     free(names);

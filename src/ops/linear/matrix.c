@@ -80,6 +80,10 @@ KELP_KERNEL(EyeLike, KELP_OP_SHAPE_ONLY, 0, 1, eye_reshape, eye_invoke);
 static bool is_nonzero(const kelp_tensor *x, int64_t i) {
     if (x->dtype == KELP_STRING)
         return ((const kelp_string *)x->data)[i].length > 0;
+    if (x->dtype == KELP_C64)
+        return ((const float *)x->data)[2 * i] != 0 || ((const float *)x->data)[2 * i + 1] != 0;
+    if (x->dtype == KELP_C128)
+        return ((const double *)x->data)[2 * i] != 0 || ((const double *)x->data)[2 * i + 1] != 0;
     return kelp_ops_is_float(x->dtype) ? kelp_ops_read_f64(x, i) != 0
                                        : kelp_ops_read_i64(x, i) != 0;
 }

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What random graphs and mutated models (tests/fuzz) found: one case for each mistake that they showed."""
+import ml_dtypes  # noqa: F401 (gives numpy the names of the small types)
 import numpy as np
 from common import T, f32, helper, i64
 from fusion import chain
@@ -32,6 +33,9 @@ def cases(own):
     own.refuse("BitCast", [f32(2, 3)], "BitCast", opset=26, to=-2**31)
     own.refuse("EyeLike", [f32(2, 3)], "EyeLike", opset=9, dtype=2**32 + 1)
     own.refuse("RandomNormalLike", [f32(2, 3)], "RandomNormalLike", dtype=-2**31)
+    # complex numbers
+    for kind in (np.complex64, np.complex128):
+        own.add("NonZero", [np.array([[0, 1j, 2], [-3 + 1j, 0, 0]], kind)], opset=13, reference=[np.array([[0, 0, 1], [1, 2, 0]])])
     passes(own)
 
 
@@ -59,3 +63,17 @@ def passes(own):
                              [helper.make_tensor_value_info("d", T.BOOL, []), helper.make_tensor_value_info("n", T.FLOAT, [2])])
     x = f32(2)
     chain(own, "counted", x, [node("Loop", ["three", ""], ["y"], body=body)], {"three": np.array(3)}, reference=[np.stack([-x] * 3)])
+    packed(own)
+
+
+def packed(own):
+    """What only moves elements moves those of less than a byte too."""
+    for name in ("int4", "uint4", "int2", "uint2", "float4_e2m1fn"):
+        x = np.arange(-15, 15).reshape(2, 3, 5) % 4 if name[0] == "u" else np.arange(-15, 15).reshape(2, 3, 5) % 4 - 2
+        x = x.astype(np.float32).astype(np.dtype(name))
+        own.add("Transpose", [x], opset=25, perm=[2, 0, 1], reference=[np.ascontiguousarray(x.transpose(2, 0, 1))])
+        pads = i64(0, 1, 0, 0, 0, 2)
+        own.add("Pad", [x, pads, np.ones((), x.dtype)], opset=25, constants=[1],
+                reference=[np.pad(x.astype(np.float32), ((0, 0), (1, 0), (0, 2)), constant_values=1).astype(x.dtype)])
+        own.add("Pad", [x, i64(1, 0, 2, 0, 0, 0)], opset=25, mode="reflect",
+                reference=[np.pad(x.astype(np.float32), ((1, 0), (0, 0), (2, 0)), mode="reflect").astype(x.dtype)])
