@@ -8,6 +8,7 @@
 #include "base/str.h"
 
 #include <kelp/builder.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -250,14 +251,33 @@ static kelp_status *configure(const build_options *o, kelp_network *network,
 /* ---- progress ---- */
 typedef struct progress {
     uint64_t began_ns;
-    bool shown;
+    bool draws, shown;
 } progress;
+
+/* The first signal ends the build at its next step, and nothing half-made is left; the second
+ * kills.
+ */
+static volatile sig_atomic_t interrupted;
+
+static void interrupt(int number) {
+    (void)number;
+    interrupted = 1;
+}
+
+static void watch_signals(void) {
+    struct sigaction action = {.sa_handler = interrupt, .sa_flags = SA_RESETHAND | SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
 
 static bool show_progress(void *userp, const char *phase, const char *parent, int step, int steps) {
     progress *p = userp;
     char bar[25];
     (void)parent;
-    if (steps <= 0)
+    if (interrupted)
+        return false;
+    if (steps <= 0 || !p->draws)
         return true;
     int filled = step * 24 / steps;
     for (int i = 0; i < 24; i++)
@@ -298,18 +318,22 @@ typedef struct building {
 
 static kelp_status *build(const build_options *o, building *b) {
     kelp_runtime_options options = {.struct_size = sizeof options};
-    progress p = {.began_ns = kelp_now_ns()};
+    progress p = {.began_ns = kelp_now_ns(), .draws = isatty(STDERR_FILENO) != 0};
+    watch_signals();
     KELP_TRY(plan_path(o, &b->path));
     KELP_TRY(kelp_runtime_create(&options, &b->runtime));
     KELP_TRY(kelp_builder_create(b->runtime, o->provider, &b->builder));
     KELP_TRY(kelp_builder_parse_file(b->builder, o->positionals.items[0], &b->network));
     KELP_TRY(kelp_builder_create_config(b->builder, &b->config));
     KELP_TRY(configure(o, b->network, b->config));
-    if (isatty(STDERR_FILENO))
-        kelp_builder_config_set_progress(b->config, show_progress, &p);
+    kelp_builder_config_set_progress(b->config, show_progress, &p);
     kelp_status *status = kelp_builder_build(b->builder, b->network, b->config, &b->plan);
     if (p.shown)
         fputs("\r\033[K", stderr);
+    if (kelp_status_code(status) == KELP_CANCELLED) {
+        kelp_status_free(status);
+        return KELP_ERROR(KELP_CANCELLED, "interrupted: '%s' was not written", b->path);
+    }
     KELP_TRY(status);
     KELP_TRY(kelp_blob_save(b->plan, b->path));
     if (o->timing_cache != NULL) {

@@ -8,11 +8,16 @@ import json
 import os
 import re
 import shutil
+import signal
+import subprocess
 import tempfile
+import time
 import unittest
 
 import numpy as np
+import onnx
 import onnxruntime
+from onnx import TensorProto, helper, numpy_helper
 
 import support
 from support import ROOT, Server, kelp
@@ -115,6 +120,28 @@ class Plans(unittest.TestCase):
                 ended = kelp(*words)
                 self.assertEqual(ended.returncode, 1, ended.stdout)
                 self.assertIn(said, ended.stderr)
+
+    def test_an_interrupted_build_leaves_nothing(self):
+        """Whenever it comes: before the program listens it is killed, then it ends at the next operator, or it is done."""
+        model = os.path.join(self.folder, "large.onnx")
+        weights = [numpy_helper.from_array(np.zeros((512, 512), np.float32), f"w{i}") for i in range(24)]
+        nodes = [helper.make_node("MatMul", [f"x{i}", f"w{i}"], [f"x{i + 1}"]) for i in range(24)]
+        ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ("n", 512)) for name in ("x0", "x24")]
+        graph = helper.make_graph(nodes, "large", ends[:1], ends[1:], weights)
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), model)
+        for delay in (0, 0.01, 0.03, 0.06, 0.1):
+            with tempfile.TemporaryDirectory() as empty:
+                process = subprocess.Popen([support.KELP, "build", model, "-o", os.path.join(empty, "large.plan")], stderr=subprocess.PIPE, text=True)
+                time.sleep(delay)
+                process.send_signal(signal.SIGINT)
+                said = process.communicate(timeout=support.PATIENCE_S)[1]
+                if process.returncode == 0:
+                    self.assertEqual(os.listdir(empty), ["large.plan"])
+                    continue
+                self.assertEqual(os.listdir(empty), [])
+                self.assertIn(process.returncode, (1, -signal.SIGINT, 128 + signal.SIGINT), said)
+                if process.returncode == 1:
+                    self.assertIn("interrupted: '", said)
 
     def test_a_low_level_makes_a_small_plan(self):
         small, large = (os.path.join(self.folder, f"level{level}.plan") for level in (1, 4))

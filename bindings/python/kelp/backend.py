@@ -29,6 +29,8 @@ class KelpBackendRep(BackendRep):
         if isinstance(inputs, dict):
             feed = inputs
         elif isinstance(inputs, (list, tuple)):
+            if len(inputs) > len(self._inputs):
+                raise ValueError(f"{len(inputs)} inputs were given: the model has {', '.join(self._inputs) or 'none'}")
             feed = dict(zip(self._inputs, inputs))
         else:
             feed = {self._inputs[0]: inputs}
