@@ -34,6 +34,7 @@ INTRODUCTION = """<!-- SPDX-License-Identifier: Apache-2.0 -->
 Kind: a kernel is planned ahead (view: the result is the input's memory under another shape; in place: it may be written over an input); what is
 dispatched runs when its inputs are there, for only data tell the shape of the result, or which subgraph runs. Types are those of the first input
 whose type may vary in which at least one case of the tests gives its reference's answer; kernels take others that the standard allows.
+`bench/operators.py` measures each on the largest of its cases, beside ONNX Runtime.
 
 Random operators, and Dropout in training, draw as NumPy's RandomState does from its seed: with attribute `seed` every run gives the same values,
 those of ONNX's reference, whatever the number of threads; without it every run gives others. Gradient is written out, before anything else is

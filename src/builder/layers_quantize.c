@@ -166,7 +166,7 @@ static kelp_status *keep_candidates(kelp_emit *e, int64_t most, kelp_value **ino
     KELP_TRY(kelp_emit_2(e, "ReduceMin", top[0], axis, &least));
     KELP_TRY(kelp_emit_2(e, "GreaterOrEqual", scores, least, &keep));
     kelp_value *choice[3] = {keep, scores};
-    KELP_TRY(kelp_emit_scalar(e, scores->dtype, -INFINITY, &choice[2]));
+    KELP_TRY(kelp_emit_scalar(e, KELP_F32, -INFINITY, &choice[2]));
     KELP_TRY(kelp_emit_node(e, "Where", choice, 3, inout_scores, NULL));
     return *inout_threshold == NULL ? kelp_emit_scalar(e, KELP_F32, -FLT_MAX, inout_threshold)
                                     : NULL;
@@ -181,6 +181,9 @@ kelp_status *kelp_emit_NMS(kelp_emit *e) {
     KELP_TRY(kelp_emit_check_rank(e, 0, 3, 3));
     KELP_TRY(kelp_emit_check_rank(e, 1, 3, 3));
     KELP_TRY(kelp_emit_check_index(e, 2));
+    for (int i = 0; i < 5; i++) /* ONNX's operator knows float32 alone */
+        if (inputs[i] != NULL && (inputs[i]->dtype == KELP_F16 || inputs[i]->dtype == KELP_BF16))
+            KELP_TRY(kelp_emit_cast(e, inputs[i], KELP_F32, &inputs[i]));
     if (p->nms.topk < 0)
         return kelp_emit_fail(e, "a limit of %lld candidates is none", (long long)p->nms.topk);
     if (p->nms.topk > 0)

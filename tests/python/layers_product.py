@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Products, attention, experts, quantisation and detection against numpy."""
+import itertools
+
 import ml_dtypes
 import numpy as np
 
@@ -143,9 +145,9 @@ class ProductLayers(LayerCase):
                                    2e-4 if dtype == "float32" else 6e-2)
 
     def test_collective(self):
-        for op in ("all_reduce", "all_gather", "broadcast", "reduce", "reduce_scatter"):
-            x = self.normal(2, 3)
-            self.check(lambda n, t: n.add_collective(t, op), [x], x, op)
+        for op, dtype in itertools.product(("all_reduce", "all_gather", "broadcast", "reduce", "reduce_scatter"), FLOATS):
+            x = self.normal(2, 3, dtype=dtype)
+            self.check(lambda n, t: n.add_collective(t, op), [x], x, f"{op} {dtype}")
         self.refused("UNIMPLEMENTED", lambda n, t: n.add_collective(t, "all_reduce", ranks=2), x)
 
 
@@ -191,8 +193,8 @@ class QuantizeLayers(LayerCase):
         self.refused("INVALID_ARGUMENT", lambda n, t: n.add_dynamic_quantize(t, 1, 16), self.normal(2, 20), words=("20", "16"))
 
     def test_nms(self):
-        boxes, scores = self.rng.random((2, 12, 4)).astype("float32"), self.rng.random((2, 3, 12)).astype("float32")
-        for centers in (False, True):
+        for centers, dtype in itertools.product((False, True), FLOATS):
+            boxes, scores = self.rng.random((2, 12, 4)).astype(dtype).astype("float32"), self.rng.random((2, 3, 12)).astype(dtype).astype("float32")
             corners = boxes.copy()
             if centers:
                 corners = np.concatenate([boxes[..., :2] - boxes[..., 2:] / 2, boxes[..., :2] + boxes[..., 2:] / 2], -1)
@@ -210,5 +212,5 @@ class QuantizeLayers(LayerCase):
                     chosen += [[b, c, i] for i in kept]
                 self.check(lambda n, *t: n.add_nms(*t, np.array(most, "int32"), iou_threshold=np.array(limit, "float32"),
                                                    score_threshold=None if least is None else np.array(least, "float32"),
-                                                   centers=centers, topk=topk), [boxes, scores],
+                                                   centers=centers, topk=topk), [boxes.astype(dtype), scores.astype(dtype)],
                            [np.array(chosen, "int32"), np.array(len(chosen), "int32")], f"{centers} {most} {limit} {least} {topk}", open_axis=None)

@@ -87,10 +87,9 @@ class ShapeLayers(LayerCase):
         self.refused("INVALID_ARGUMENT", lambda n, t: n.add_slice(t, (0, 0), (2, 2), (1, 0)), self.normal(2, 5))
 
     def test_shape_squeeze(self):
-        x = self.normal(2, 1, 5, 1)
-        self.check(lambda n, t: n.add_shape(t), [x], np.array(x.shape, "int64"))
         for dtype in TYPES:
             x = self.some(dtype, 2, 1, 5, 1)
+            self.check(lambda n, t: n.add_shape(t), [x], np.array(x.shape, "int64"), dtype)
             self.check(lambda n, t: n.add_squeeze(t, (1, 3)), [x], x.reshape(2, 5), dtype)
             self.check(lambda n, t: n.add_squeeze(t, np.array([-1], "int32")), [x], x[..., 0], dtype)
             self.check(lambda n, t: n.add_unsqueeze(t, (0, 3)), [x], x[None, :, :, None], dtype, open_axis=2)

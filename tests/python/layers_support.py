@@ -6,7 +6,7 @@ import numpy as np
 
 import kelp
 
-SEEN = set()  # types of the layers of all networks that ran
+SEEN = {}  # types of the layers of all networks that ran -> the sets of types of what they read and write
 TOLERANCE = {"float64": 1e-9, "float32": 2e-5, "float16": 4e-3, "bfloat16": 2e-2}
 FLOATS = ("float32", "float16")
 
@@ -56,7 +56,8 @@ class LayerCase(unittest.TestCase):
             if shape is not None:
                 self.assertEqual(len(shape), array.ndim)
                 self.assertTrue(all(said in (-1, extent) for said, extent in zip(shape, array.shape)), f"{shape}, found {array.shape}")
-        SEEN.update(layer.type.name for layer in network.layers)
+        for layer in network.layers:
+            SEEN.setdefault(layer.type.name, set()).add(frozenset(tensor.dtype for tensor in [*layer.inputs, *layer.outputs]))
         return found
 
     def check(self, make, inputs, expected, what="", tolerance=None, open_axis=0, **options):

@@ -148,7 +148,8 @@ OTHERS = """
 status_code:p:i status_message:p:s status_cause:p:p status_free:p:v runtime_release:p:v builder_release:p:v network_release:p:v
 builder_config_release:p:v blob_release:p:v blob_data:p:p blob_size:p:z network_input_count:p:z network_input:pz:p
 network_output_count:p:z network_output:pz:p network_layer_count:p:z network_layer:pz:p layer_type_of:p:i layer_type_name:i:s
-layer_name:p:s layer_output_count:p:z layer_output:pz:p net_tensor_name:p:s net_tensor_dtype:p:i net_tensor_dims:p:S
+layer_name:p:s layer_output_count:p:z layer_output:pz:p layer_input_count:p:z layer_input:pz:p
+net_tensor_name:p:s net_tensor_dtype:p:i net_tensor_dims:p:S
 builder_config_set_progress:ppp:v engine_release:p:v engine_provider_name:p:s engine_profile_count:p:z
 engine_profile_shape:pzzip:b engine_refittable_count:p:z engine_refittable:pz:s engine_input_count:p:z engine_output_count:p:z
 engine_input:pz:I engine_output:pz:I context_destroy:p:v context_output:pz:T context_cancel:p:v dtype_name:i:s dtype_parse:s:i

@@ -69,7 +69,7 @@ class Tensor:
 
 
 class Layer:
-    """A layer: `name` (may be set), `type` (a LayerType), `outputs` (a list of Tensor)."""
+    """A layer: `name` (may be set), `type` (a LayerType), `inputs` and `outputs` (lists of Tensor)."""
 
     __slots__ = ("_network", "_pointer")
 
@@ -89,6 +89,12 @@ class Layer:
     @name.setter
     def name(self, name):
         call("layer_set_name", self._pointer, name.encode())
+
+    @property
+    def inputs(self):
+        """The inputs, a list of Tensor, without those that were not given."""
+        pointers = [get("layer_input", self._pointer, i) for i in range(get("layer_input_count", self._pointer))]
+        return [Tensor(self._network, pointer) for pointer in pointers if pointer]
 
     @property
     def outputs(self):
