@@ -27,6 +27,18 @@ int64_t kelp_frame_floats(const kelp_window *w, int64_t rows) {
     return floats;
 }
 
+static void describe(const kelp_window *w, int64_t wide, kelp_slide *out) {
+    out->width = w->out[2];
+    out->row_step = w->stride[1] * wide;
+    out->stride = w->stride[2];
+    out->tap_rows = w->kernel[1];
+    out->taps = w->kernel[2];
+    out->tap_row_step = w->dilation[1] * wide;
+    out->tap_step = w->dilation[2];
+    out->rows_apart = w->stride[1];
+    out->tap_rows_apart = w->dilation[1];
+}
+
 void kelp_frame_fill(const kelp_window *w, const kelp_simd *simd, const float *x, int64_t first,
                      int64_t rows, float border, float *frame, kelp_slide *out) {
     int64_t high = rows_of(w, rows), wide = columns_of(w);
@@ -38,29 +50,35 @@ void kelp_frame_fill(const kelp_window *w, const kelp_simd *simd, const float *x
         r0 = r1 = 0;
     out->first = r0;
     out->last = r1;
-    /* padding is what the copy below leaves; sums never look at whole rows of zeros */
-    for (int64_t r = border == 0.0f ? r0 : 0; r < (border == 0.0f ? r1 : high); r++) {
+    /* padding is what the copy below leaves; nobody looks at rows without input */
+    for (int64_t r = r0; r < r1; r++) {
         float *row = frame + r * wide;
-        bool kept = r >= r0 && r < r1;
-        for (int64_t c = 0; c < (kept ? c0 : wide); c++)
+        for (int64_t c = 0; c < c0; c++)
             row[c] = border;
-        for (int64_t c = c1; kept && c < wide; c++)
+        for (int64_t c = c1; c < wide; c++)
             row[c] = border;
     }
-    for (int64_t i = 0; i < KELP_FRAME_SLACK && border != 0.0f; i++)
-        frame[high * wide + i] = border;
     if (inside)
         simd->copy_rows(frame + r0 * wide + c0, wide, x + (top + r0) * w->in[2] + left + c0,
                         w->in[2], r1 - r0, c1 - c0);
     out->x = frame;
     out->rows = rows;
-    out->width = w->out[2];
-    out->row_step = w->stride[1] * wide;
-    out->stride = w->stride[2];
-    out->tap_rows = w->kernel[1];
-    out->taps = w->kernel[2];
-    out->tap_row_step = w->dilation[1] * wide;
-    out->tap_step = w->dilation[2];
-    out->rows_apart = w->stride[1];
-    out->tap_rows_apart = w->dilation[1];
+    describe(w, wide, out);
+}
+
+bool kelp_frame_bare(const kelp_window *w, const float *x, int64_t plane, int64_t planes,
+                     kelp_slide *out) {
+    int64_t end = plane * w->in_size + (w->in[1] - 1) * w->in[2] - w->before[2] + columns_of(w);
+    if (!kelp_slide_takes_bare(out->op, w->kernel[2], w->stride[2], w->dilation[2]) ||
+        plane * w->in_size < w->before[2] || end > planes * w->in_size - 31)
+        return false;
+    out->x = x + (plane * w->in_size - w->before[1] * w->in[2] - w->before[2]);
+    out->rows = w->out[1];
+    out->first = w->before[1];
+    out->last = w->before[1] + w->in[1];
+    out->bare = true;
+    out->begin = w->before[2];
+    out->end = w->before[2] + w->in[2];
+    describe(w, w->in[2], out);
+    return true;
 }

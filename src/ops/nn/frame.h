@@ -19,5 +19,9 @@ int64_t kelp_frame_floats(const kelp_window *w, int64_t rows);
  * describes the window over it; op, y, w are left to the caller. */
 void kelp_frame_fill(const kelp_window *w, const kelp_simd *simd, const float *x, int64_t first,
                      int64_t rows, float border, float *frame, kelp_slide *out);
+/* The same without a frame, for all rows of plane `plane` of those at x; false where that would
+ * read beyond the planes, or the window is none that kelp_slide_takes_bare allows. */
+bool kelp_frame_bare(const kelp_window *w, const float *x, int64_t plane, int64_t planes,
+                     kelp_slide *out);
 
 #endif

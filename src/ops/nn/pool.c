@@ -173,11 +173,20 @@ static void average_rows(const pool_plan *p, const float *counts, int64_t first,
     }
 }
 
-static void pool_framed(const pool_plan *p, const float *counts, const float *x, float *row,
-                        float *y) {
+/* `plane` counts those from x on; `planes` lie there. */
+static void pool_framed(const pool_plan *p, const float *counts, const float *x, int64_t plane,
+                        int64_t planes, float *row, float *y) {
     const kelp_window *w = &p->w;
     float *frame = row + KELP_MAX(w->in[2], w->out[2]);
     bool most = p->kind == POOL_MAX;
+    kelp_slide whole = {.op = most ? KELP_SLIDE_MOST : KELP_SLIDE_SUM, .y = y};
+    if (kelp_frame_bare(w, x, plane, planes, &whole)) {
+        p->simd->slide(&whole);
+        if (p->kind == POOL_AVERAGE)
+            average_rows(p, counts, 0, w->out[1], row, y);
+        return;
+    }
+    x += plane * w->in_size;
     for (int64_t first = 0; first < w->out[1]; first += p->strip) {
         int64_t rows = KELP_MIN(p->strip, w->out[1] - first);
         kelp_slide s = {.op = most ? KELP_SLIDE_MOST : KELP_SLIDE_SUM, .y = y + first * w->out[2]};
@@ -188,8 +197,11 @@ static void pool_framed(const pool_plan *p, const float *counts, const float *x,
     }
 }
 
-static void pool_plane(const pool_plan *p, const float *x, float *row, float *y) {
+/* Plane `plane` of `planes` from `all` on. */
+static void pool_plane(const pool_plan *p, const float *all, int64_t plane, int64_t planes,
+                       float *row, float *y) {
     const kelp_window *w = &p->w;
+    const float *x = all + plane * w->in_size;
     const float *counts =
         (const float *)(const void *)((const char *)p->args->scratch + p->counts_offset);
     int64_t at[2];
@@ -206,7 +218,7 @@ static void pool_plane(const pool_plan *p, const float *x, float *row, float *y)
         return;
     }
     if (p->framed) {
-        pool_framed(p, counts, x, row, y);
+        pool_framed(p, counts, all, plane, planes, row, y);
         return;
     }
     for (at[0] = 0; at[0] < w->out[0]; at[0]++)
@@ -247,14 +259,13 @@ static void plane_range(void *userp, int64_t begin, int64_t end, int worker) {
     float *output = input + w->in_size;
     for (int64_t plane = begin; plane < end; plane++) {
         if (x->dtype == KELP_F32 && p->kind != POOL_LP) {
-            pool_plane(p, (const float *)x->data + plane * w->in_size, row,
-                       (float *)y->data + plane * w->out_size);
+            pool_plane(p, x->data, plane, p->planes, row, (float *)y->data + plane * w->out_size);
             continue;
         }
         kelp_real_load_f32(x->dtype, x->data, plane * w->in_size, w->in_size, input);
         if (p->kind == POOL_LP)
             power(p, input, w->in_size, p->p);
-        pool_plane(p, input, row, output);
+        pool_plane(p, input, 0, 1, row, output);
         if (p->kind == POOL_LP)
             power(p, output, w->out_size, 1 / p->p);
         kelp_real_store_f32(y->dtype, y->data, plane * w->out_size, w->out_size, output);

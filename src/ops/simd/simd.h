@@ -69,8 +69,15 @@ typedef struct kelp_slide {
     int64_t rows, width, row_step, stride;
     int64_t tap_rows, taps, tap_row_step, tap_step;
     int64_t rows_apart, tap_rows_apart; /* row_step and tap_row_step in rows of the frame */
-    int64_t first, last; /* rows of the frame that hold input: sums leave the others out */
+    int64_t first, last; /* rows of the frame that hold input: the others are left out */
+    int64_t begin, end;  /* see bare: columns that hold input */
+    bool bare; /* the frame is the image: what lies beside those columns, in rows that are read, is
+                  anything. Only what kelp_slide_takes_bare allows. */
 } kelp_slide;
+static inline bool kelp_slide_takes_bare(kelp_slide_op op, int64_t taps, int64_t stride,
+                                         int64_t tap_step) {
+    return op != KELP_SLIDE_WEIGHTED && taps == 3 && stride == 2 && tap_step == 1;
+}
 
 /* A convolution at one output position of tile_columns images side by side: y[m * y_step + image] =
  * Σ w[m * depth + c * kernel + tap] * x[(c * plane + offset) * tile_columns + image], over channels
@@ -177,7 +184,8 @@ typedef struct kelp_simd {
      * each of `images`. Reads up to 31 floats, and writes up to 15, behind the last. */
     void (*spread)(float *to, const float *from, int64_t images, int64_t image_step, int64_t rows,
                    int64_t row_step, int64_t width, int64_t stride);
-    /* Reads up to 31 floats behind the frame. A NaN stays a maximum. */
+    /* Reads up to 31 floats behind the frame, or behind the last column that a row of outputs sees.
+     * A NaN stays a maximum. */
     void (*slide)(const kelp_slide *s);
     /* Maxima of 2 x 2 windows, 2 apart, of an image `width` wide: `rows` of width / 2. */
     void (*halve)(float *y, const float *x, int64_t rows, int64_t width);
