@@ -12,6 +12,9 @@ def movement(own):
     for perm in ([0, 2, 1, 3], [3, 1, 0, 2], [0, 2, 3, 1], [0, 3, 1, 2]):
         own.add("Transpose", [x], perm=perm)
     own.add("Transpose", [f32(70, 130)])
+    for few in (1, 2, 3, 4, 5, 6, 8, 17):  # pixels to planes and back
+        own.add("Transpose", [f32(2, 37, few)], perm=[0, 2, 1])
+        own.add("Transpose", [f32(2, few, 53)], perm=[0, 2, 1])
     own.add("Concat", [x, f32(2, 1, 4, 5), f32(2, 2, 4, 5)], axis=1)
     own.add("Concat", [x, f32(2, 3, 4, 2)], axis=-1)
     own.add("Concat", [np.array(["a"], object), np.array(["b", "cd"], object)], axis=0)
