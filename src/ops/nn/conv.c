@@ -206,8 +206,8 @@ static kelp_status *conv_reshape(const void *state, kelp_op_args *args) {
     if (p->parts != NULL)
         return winograd_reserve(p, args, simd);
     p->direct = !p->pointwise && !p->depthwise &&
-                kelp_conv_direct_pays(&p->w, simd, p->batch * p->groups, p->in_channels,
-                                      p->out_channels, kelp_op_env_threads(args->env), &p->frames);
+                kelp_conv_direct_pays(&p->w, p->batch * p->groups, p->in_channels, p->out_channels,
+                                      kelp_op_env_threads(args->env), &p->frames);
     if (p->direct)
         return direct_reserve(p, args, simd);
     return p->pointwise || p->depthwise ? NULL : conv_reserve(p, args);

@@ -41,14 +41,15 @@ static bool lay_out(const kelp_window *w, int64_t rows, int64_t in_channels,
            out->frame_floats < INT32_MAX / 2;
 }
 
-/* The share of a strip's tiles that is not waste, in 1/1024. */
-static int64_t filled(const kelp_window *w, const kelp_conv_frames *f, int64_t rows, int64_t tile) {
-    int64_t columns = (rows - 1) * f->wide + w->out[2];
-    return rows * w->out[2] * 1024 / (divided_up(columns, tile) * tile);
-}
-
 static int64_t rounded(int64_t columns) {
     return divided_up(columns, KELP_FRAME_LANES) * KELP_FRAME_LANES;
+}
+
+/* Columns that are computed of an image in strips of `rows`. */
+static int64_t computed_columns(const kelp_window *w, const kelp_conv_frames *f, int64_t rows) {
+    int64_t whole = w->out[1] / rows, rest = w->out[1] % rows;
+    return whole * rounded((rows - 1) * f->wide + w->out[2]) +
+           (rest > 0 ? rounded((rest - 1) * f->wide + w->out[2]) : 0);
 }
 
 /* Columns that the product of unrolled windows has, of an image: its strips fill the cache. */
@@ -68,9 +69,8 @@ static bool divisible(const kelp_window *w, int64_t out_channels, int threads) {
     return slice >= 2 * KELP_FRAME_ROWS && slice * w->kernel_size >= 64;
 }
 
-bool kelp_conv_direct_pays(const kelp_window *w, const kelp_simd *simd, int64_t units,
-                           int64_t in_channels, int64_t out_channels, int threads,
-                           kelp_conv_frames *out) {
+bool kelp_conv_direct_pays(const kelp_window *w, int64_t units, int64_t in_channels,
+                           int64_t out_channels, int threads, kelp_conv_frames *out) {
     int64_t places[8];
     if (w->kernel[0] != 1 || w->in[0] != 1 || w->out[0] != 1 || w->before[0] != 0 ||
         w->stride[1] > 4 || w->stride[2] > 2 || w->kernel_size > 121 || w->out_size == 0 ||
@@ -94,10 +94,10 @@ bool kelp_conv_direct_pays(const kelp_window *w, const kelp_simd *simd, int64_t 
         int64_t strips = divided_up(w->out[1], wanted);
         wanted = divided_up(w->out[1], divided_up(strips, threads) * threads);
     }
-    int64_t best = 0, rows = wanted;
+    int64_t rows = wanted, least = computed_columns(w, out, wanted);
     for (int64_t r = wanted; r >= divided_up(wanted, 2); r--)
-        if (filled(w, out, r, simd->tile_columns) > best + 8) {
-            best = filled(w, out, r, simd->tile_columns);
+        if (computed_columns(w, out, r) * 128 < least * 127) {
+            least = computed_columns(w, out, r);
             rows = r;
         }
     while (rows > 1 && lay_out(w, rows, in_channels, out) && out->frame_floats > LARGEST_FRAME)
@@ -106,9 +106,8 @@ bool kelp_conv_direct_pays(const kelp_window *w, const kelp_simd *simd, int64_t 
         (!out->bare && out->frame_floats > 4 * LARGEST_FRAME))
         return false;
     /* columns that are dropped cost as much as those kept; unrolling costs some six products */
-    int64_t strips = divided_up(w->out[1], out->strip);
-    int64_t computed = rounded((w->out[1] - strips) * out->wide / strips + w->out[2]) * strips;
-    if (computed * out_channels > unrolled_columns(w, in_channels, units) * (out_channels + 6))
+    if (computed_columns(w, out, out->strip) * out_channels >
+        unrolled_columns(w, in_channels, units) * (out_channels + 6))
         return false;
     if (out->bare)
         out->frame_floats = 0;
@@ -214,6 +213,13 @@ static void fill_frame(const kelp_conv_direct *job, const float *x, int64_t row,
             }
 }
 
+/* Weights that the next tile multiplies by, from memory to the second-level cache. */
+static void fetch_rows(const kelp_float_u *weights, int64_t stride, int64_t rows, int64_t count) {
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < count; j += KELP_FRAME_LANES)
+            __builtin_prefetch((const void *)(weights + i * stride + j), 0, 2);
+}
+
 /* Output channels from `first`. Rows of weights are brought together first: apart by a power of two
  * they would push each other out of the cache. */
 static void multiply(const kelp_conv_direct *job, int64_t first, int64_t channels, const float *x,
@@ -237,6 +243,12 @@ static void multiply(const kelp_conv_direct *job, int64_t first, int64_t channel
             for (int64_t i = 0; i < taps.m; i++)
                 memcpy(together + i * KELP_FRAME_TOGETHER, weights + (row + i) * depth + k,
                        (size_t)taps.k * sizeof *together);
+            if (row + height < channels)
+                fetch_rows(weights + (row + height) * depth + k, depth,
+                           KELP_MIN(height, channels - row - height), taps.k);
+            else
+                fetch_rows(weights + k + taps.k, depth, height,
+                           KELP_MIN((int64_t)K_SLICE, depth - k - taps.k));
             job->simd->taps(&taps);
         }
     }

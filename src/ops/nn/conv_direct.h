@@ -35,9 +35,8 @@ typedef struct kelp_conv_direct {
 } kelp_conv_direct;
 
 /* Whether that pays; then how. */
-bool kelp_conv_direct_pays(const kelp_window *w, const kelp_simd *simd, int64_t units,
-                           int64_t in_channels, int64_t out_channels, int threads,
-                           kelp_conv_frames *out);
+bool kelp_conv_direct_pays(const kelp_window *w, int64_t units, int64_t in_channels,
+                           int64_t out_channels, int threads, kelp_conv_frames *out);
 void kelp_conv_direct_run(const kelp_op_env *env, const kelp_conv_direct *job);
 
 #endif
