@@ -34,13 +34,19 @@ static blocking choose(const kelp_simd *simd, const kelp_gemm *g) {
     return b;
 }
 
-/* Narrower blocks, so that each thread has one, as long as there are 10 µs of work in them. */
+/* Narrower blocks, so that each thread has one, as long as there are 10 µs of work in them, and
+ * each as many as the others where they are few. */
 static void spread(const kelp_simd *simd, const kelp_gemm *g, int64_t wanted, blocking *b) {
     while (b->down * b->across < wanted && b->columns > simd->tile_columns &&
            b->rows * b->columns * g->k >= 400000) {
         b->columns = round_to(b->columns / 2, simd->tile_columns);
         b->across = (g->n + b->columns - 1) / b->columns;
     }
+    if (b->across < 2 || b->down * b->across >= 4 * wanted || b->down * b->across % wanted == 0)
+        return;
+    b->columns = round_to((g->n + round_to(b->across, wanted) - 1) / round_to(b->across, wanted),
+                          simd->tile_columns);
+    b->across = (g->n + b->columns - 1) / b->columns;
 }
 
 /* Where columns from `column` of rows from `k` of B lie, and how far apart its rows. */
