@@ -44,6 +44,16 @@ def fast_paths(own):
                        ((1, 96, 40, 61), 24, [1, 1, 1, 1]), ((1, 32, 5, 190), 64, [2, 1, 0, 2]), ((4, 64, 7, 7), 64, [1, 1, 1, 1]),
                        ((1, 128, 13, 13), 136, [1, 1, 1, 1]), ((2, 130, 9, 30), 129, [0, 1, 2, 1])):
         conv(x, (m, x[1], 3, 3), bias=x[0] != 2, pads=pads)
+    # the same along one axis: images of one column and of several rows, both lengths, several blocks
+    for x, m, k, pads in (((1, 64, 100), 96, [3], [1, 1]), ((2, 33, 57), 47, [5], [2, 2]), ((1, 80, 301), 130, [3], [1, 0]), ((1, 96, 190, 1), 70, [5, 1], [0, 0, 0, 0]),
+                          ((1, 40, 19, 23), 56, [1, 3], [0, 1, 0, 1]), ((1, 64, 20, 23), 96, [5, 1], [2, 0, 2, 0]), ((2, 40, 19, 23), 56, [3, 1], [1, 0, 0, 0]),
+                          ((1, 64, 18, 24), 96, [1, 5], [0, 2, 0, 3]), ((3, 64, 1, 77), 64, [1, 3], [0, 0, 0, 2])):
+        conv(x, (m, x[1], *k), bias=x[0] != 2, pads=pads)
+    # few positions: pieces of the image as it lies, rows that reach over its ends
+    for x, w, attrs in (((1, 1, 400), (58, 1, 256), dict(strides=[128])), ((1, 40, 4), (48, 40, 3), dict(strides=[2], pads=[1, 1])), ((2, 64, 1), (80, 64, 1), {}),
+                        ((1, 40, 9, 1), (56, 40, 4, 1), dict(strides=[2, 1])), ((2, 40, 6, 5), (56, 40, 3, 5), dict(strides=[3, 1], pads=[0, 1, 0, 2])),
+                        ((1, 40, 3), (56, 40, 3), dict(strides=[3], pads=[5, 5], dilations=[3])), ((1, 8, 3, 3, 3), (32, 8, 2, 2, 2), dict(strides=[1, 2, 2], pads=[0, 1, 1, 1, 0, 1]))):
+        conv(x, w, **attrs)
     # windows that are not unrolled: strides, phases, strips
     for x, w, attrs in (((1, 3, 60, 81), (10, 3, 3, 3), {}), ((2, 3, 48, 97), (8, 3, 3, 3), dict(strides=[2, 2], pads=[1, 1, 1, 1])),
                         ((1, 3, 65, 70), (16, 3, 7, 7), dict(strides=[2, 2], pads=[3, 3, 3, 3])), ((1, 4, 33, 40), (5, 4, 5, 4), dict(strides=[3, 1], pads=[1, 0, 2, 3])),
