@@ -141,7 +141,7 @@ valgrind_run() {
     done
 }
 
-# Random graphs, or mutated models, under the sanitizers, each time others.
+# Random graphs, mutated models or their plans, under the sanitizers, each time others.
 random_models() {
     local what=$1
     shift
@@ -204,7 +204,8 @@ if [ "$full" = full ]; then
     step fuzz scripts/fuzz.sh "${FUZZ_SECONDS:-60}"
     step graphs random_models graphs
     step mutants random_models mutants --models build/zoo --compare --isas 03
-    grep -hE '^(graphs|mutants) [0-9]+ to ' build/check/{graphs,mutants}.log | while read -r line; do say "        $line"; done
+    step plans random_models mutants --models build/zoo --plans 20
+    grep -hE '^(graphs|mutants) [0-9]+ to ' build/check/{graphs,mutants,plans}.log | while read -r line; do say "        $line"; done
 fi
 
 [ -n "${KELP_TALLY:-}" ] && cat "$tally" >>"$KELP_TALLY"

@@ -8,8 +8,9 @@
 alike; fused: chains as passes look for them (random_fused.py); types: strings, small floats and integers, which random_types.py makes and all
 that moves elements takes further; lists: sequences and optionals (random_lists.py). One in four stands as the body of an If, Loop or Scan,
 or of a function. One in eight is spoilt afterwards: it must be refused or answered, not end the process. Tolerances: 1e-3 relative plus 2e-5
-of the graph's largest magnitude (2e-2 and 4e-3 with float16, 8e-2 and 2e-2 with bfloat16), all that is no float exactly. Where ONNX's reference and Kelp differ, ONNX Runtime is asked: what agrees with Kelp is counted as the
-reference's. Anything else is cut down to the fewest nodes that still differ, printed, and the run fails.
+of the graph's largest magnitude (2e-2 and 4e-3 with float16, 8e-2 and 2e-2 with bfloat16), all that is no float exactly. Where ONNX's
+reference and Kelp differ, ONNX Runtime is asked: what agrees with Kelp is counted as the reference's. Anything else is cut down to the fewest
+nodes that still differ, printed, and the run fails.
 """
 import argparse
 import collections
@@ -100,15 +101,15 @@ class Runner:
         self.program, self.keep, self.isas = program, keep, isas
         self.said = ""
 
-    def run(self, cases, seconds=10):
-        """{name: (outcome, words)} of cases: name, model, feeds, expected outputs, rtol and atol."""
+    def run(self, cases, seconds=10, options=()):
+        """{name: (outcome, words)} of cases: name, model, feeds, expected outputs, rtol and atol. options: run_models' others."""
         with tempfile.TemporaryDirectory() as folder:
             folder = self.keep or folder
             writer = Writer(folder)
             for name, model, feeds, expected, rtol, atol in cases:
                 writer.case(name, model, feeds, expected, rtol, atol)
             writer.close()
-            ended = subprocess.run([self.program, folder, "--isas", self.isas, "--seconds", str(seconds)], capture_output=True, check=False,
+            ended = subprocess.run([self.program, folder, "--isas", self.isas, "--seconds", str(seconds), *options], capture_output=True, check=False,
                                    timeout=seconds * 20 * len(cases) + 60, stdin=subprocess.DEVNULL)
         self.said = ended.stderr.decode(errors="replace")
         found = {}

@@ -2,17 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mutated models in Kelp: whatever was done to them, they are answered or refused.
 
-    mutants.py --runner PATH [--models FOLDER] [--seed N] [--count N | --seconds N] [--isas 3] [--compare]
+    mutants.py --runner PATH [--models FOLDER] [--seed N] [--count N | --seconds N] [--isas 3] [--compare | --plans N]
 
 --runner: tests/fuzz/run_models, best of the asan build. A seed picks one of the models (those of FOLDER, see tools/zoo.py, and ONNX's
 node tests) and what is done to it: one to four changes to nodes, edges, attributes, types, shapes, weights and sizes, or to its bytes.
-Each mutant has a budget of time and memory. --compare: where ONNX Runtime still runs it, the answers must be the same, within the
-model's tolerance times five, absolutely at least 5e-5 of the largest answer.
+Each mutant has a budget of time and memory. --plans: the models stay what they are; each is built into plans, of which N copies are changed
+(mutate_plan.c). --compare: where ONNX Runtime still runs it, the answers must be the same, within the model's tolerance times five,
+absolutely at least 5e-5 of the largest answer.
 """
 import argparse
 import collections
 import os
 import pickle
+import re
 import signal
 import sys
 import time
@@ -28,7 +30,7 @@ import zoo  # noqa: E402
 from graphs import GOOD, Runner  # noqa: E402
 from random_graph import ask_ort  # noqa: E402
 
-BATCH = 100
+BATCH = 50
 STRANGE = (-1, 0, 1, 2, 3, 7, 255, 65536, 2**31 - 1, -2**31, 2**32, 2**62, 2**63 - 1, -2**63)
 
 
@@ -323,18 +325,21 @@ def finite(model):
 
 
 class Campaign:
-    def __init__(self, runner, models, compare):
-        self.runner, self.models, self.compare = runner, models, compare
+    def __init__(self, runner, models, compare, plans=0):
+        self.runner, self.models, self.compare, self.plans = runner, models, compare, plans
         self.counts, self.bad = collections.Counter(), []
 
     def batch(self, seeds):
         cases, kept = [], {}
         for seed in seeds:
-            origin, model, feeds, tolerance = mutant(seed, self.models)
+            origin, model, feeds, tolerance = self.models[seed % len(self.models)] if self.plans else mutant(seed, self.models)
             name = f"mutant{seed}"
             kept[name] = origin, model, feeds, tolerance
             cases.append((name, model, feeds, [], *tolerance))
-        found = self.runner.run(cases)
+        found = self.runner.run(cases, options=["--plans", str(self.plans), "--seed", str(seeds[0])] if self.plans else [])
+        changed = re.search(r"(\d+) changed plans: (\d+) loaded, (\d+) ran", self.runner.said)
+        for name, count in zip(("plans changed", "plans loaded", "plans ran"), changed.groups() if changed else ()):
+            self.counts[name] += int(count)
         self.counts["real"] += sum(origin in zoo.PACKAGES for origin, *_ in kept.values())
         ran = []
         for name, (outcome, words) in found.items():
@@ -385,9 +390,10 @@ def main():
     parser.add_argument("--isas", default="3")
     parser.add_argument("--keep")
     parser.add_argument("--compare", action="store_true")
+    parser.add_argument("--plans", type=int, default=0)
     options = parser.parse_args()
     models = [*(real_models(options.models) if options.models else ()), *node_tests()]
-    campaign = Campaign(Runner(options.runner, options.keep, options.isas), models, options.compare)
+    campaign = Campaign(Runner(options.runner, options.keep, options.isas), models, options.compare, options.plans)
     began, seed, shown = time.monotonic(), options.seed, 0
     last = None if options.seconds else options.seed + options.count
     while seed != last and (last or time.monotonic() - began < options.seconds):

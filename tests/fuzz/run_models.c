@@ -3,7 +3,7 @@
  * Runs models that were generated or mutated, as graphs.py and mutants.py write them, and says of
  * each what came of it. Nothing that a model holds may end the process, stall it or leak.
  *
- * usage: run_models DIR [--isas 013] [--seconds N] [--memory MIB] [--plans N]
+ * usage: run_models DIR [--isas 013] [--seconds N] [--memory MIB] [--plans N [--seed N]]
  * DIR/cases.txt lists the cases (see gen_cases.py). Each is loaded, planned and run twice with and
  * without fusion, for each instruction set; with no expected output any answer is right. One line
  * a case: its outcome, name and words, between tabs. Outcomes: same, different, refused, ran (no
@@ -48,7 +48,7 @@ static const char *const outcome_names[] = {"same", "different", "refused",
 typedef struct settings {
     const char *directory, *isas;
     double seconds;
-    size_t memory_bytes, plans;
+    size_t memory_bytes, plans, seed;
 } settings;
 
 /* What the parent knows of the worker. */
@@ -102,7 +102,7 @@ typedef struct attempt {
     kelp_runtime *runtime;
     double deadline;
     bool fused;
-    size_t plans;
+    size_t plans, seed; /* changed copies of each plan, the first one's seed */
 } attempt;
 
 /* Copies of their own, so that a read past the end is seen. */
@@ -230,7 +230,7 @@ static kelp_status *run_plans(attempt *a, const char *model, const test_case *c,
         if (copies == NULL || posix_memalign(&changed, 64, size) != 0)
             exit(2);
         memcpy(changed, kelp_blob_data(plan), size);
-        size = mutate_plan(shared->at * a->plans + shared->plan + a->fused, changed, size);
+        size = mutate_plan(a->seed + 2 * shared->plan, changed, size);
         a->deadline = cpu_seconds() + seconds;
         kelp_status_free(run_plan(a, c, changed, size, copies, shared));
         free(changed);
@@ -255,6 +255,7 @@ static outcome run_one_way(const settings *s, const char *model, const test_case
     kelp_runtime_options options = {.struct_size = sizeof options, .threads = 1};
     options.allocator = (kelp_allocator){budget_realloc, &memory};
     attempt a = {.deadline = cpu_seconds() + s->seconds, .fused = fused, .plans = s->plans};
+    a.seed = (s->seed + shared->at) * 2 * s->plans + fused;
     outcome result = c->output_count > 0 && s->plans == 0 ? SAME : RAN;
     kelp_cpu_isa_limit((kelp_cpu_isa)isa);
     kelp_status *status = kelp_runtime_create(&options, &a.runtime);
@@ -359,6 +360,8 @@ int main(int argc, char **argv) {
             s.memory_bytes = (size_t)atoi(argv[i + 1]) << 20;
         else if (strcmp(argv[i], "--plans") == 0)
             s.plans = (size_t)atoi(argv[i + 1]);
+        else if (strcmp(argv[i], "--seed") == 0)
+            s.seed = (size_t)strtoull(argv[i + 1], NULL, 10);
     }
     size_t count = 0;
     char **names = read_names(s.directory, &count);
