@@ -36,9 +36,10 @@ _kelp() {
         case "$prev" in
         --output) COMPREPLY=($(compgen -f -- "$cur")); return ;;
         --timing-cache) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        --plugin) COMPREPLY=($(compgen -f -- "$cur")); return ;;
         --precision) COMPREPLY=($(compgen -W "f32 bf16" -- "$cur")); return ;;
         esac
-        options="--help --output --provider --min --opt --max --refit --refit-weights --strip-weights --weight-streaming --version-compatible --compute-capability --workspace --level --timing-cache --precision --no-fusion" ;;
+        options="--help --output --provider --min --opt --max --refit --refit-weights --strip-weights --weight-streaming --version-compatible --compute-capability --workspace --level --timing-cache --plugin --precision --no-fusion" ;;
     inspect)
         case "$prev" in
         --plugin) COMPREPLY=($(compgen -f -- "$cur")); return ;;

@@ -69,6 +69,7 @@ complete -c kelp -n '__fish_seen_subcommand_from build' -l compute-capability -r
 complete -c kelp -n '__fish_seen_subcommand_from build' -l workspace -r -d 'limit of the memory for activations (0: none)'
 complete -c kelp -n '__fish_seen_subcommand_from build' -l level -r -d 'how hard to optimise, 0 to 5 (3); on the cpu a plan of 0 to 2 is smaller, and optimised each time it is loaded'
 complete -c kelp -n '__fish_seen_subcommand_from build' -l timing-cache -r -d 'what earlier builds measured: read when it is there, written afterwards (tensorrt)'
+complete -c kelp -n '__fish_seen_subcommand_from build' -l plugin -r -d 'load a library of operators or providers first (kelp/plugin.h)'
 complete -c kelp -n '__fish_seen_subcommand_from build' -l precision -r -f -a 'f32 bf16' -d 'what float32 products multiply in; bf16 takes about half the time where the processor has AVX512_BF16, and rounds (f32)'
 complete -c kelp -n '__fish_seen_subcommand_from build' -l no-fusion -d 'the graph as it is written'
 complete -c kelp -n __fish_use_subcommand -f -a inspect -d 'show what a model is made of and whether it can run'

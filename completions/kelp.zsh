@@ -97,6 +97,7 @@ _kelp() {
             '--workspace=[limit of the memory for activations (0\: none)]:MIB: ' \
             '--level=[how hard to optimise, 0 to 5 (3); on the cpu a plan of 0 to 2 is smaller, and optimised each time it is loaded]:N: ' \
             '--timing-cache=[what earlier builds measured\: read when it is there, written afterwards (tensorrt)]:FILE:_files' \
+            '--plugin=[load a library of operators or providers first (kelp/plugin.h)]:FILE.so:_files' \
             '--precision=[what float32 products multiply in; bf16 takes about half the time where the processor has AVX512_BF16, and rounds (f32)]:f32|bf16:(f32 bf16)' \
             '--no-fusion[the graph as it is written]' \
             '*:file:_files' ;;

@@ -51,6 +51,9 @@ KELP_API kelp_status *kelp_runtime_register_opset(kelp_runtime *runtime,
 KELP_API kelp_status *kelp_runtime_load_plugin(kelp_runtime *runtime,
                                                const char *path) KELP_MUST_USE;
 KELP_API const kelp_opset_registry *kelp_runtime_opsets(const kelp_runtime *runtime);
+/* Limits for loading graphs that this runtime is to run: the newest ai.onnx is that of its
+ * backends, which may be later than Kelp's own. The rest is as by default. */
+KELP_API kelp_graph_limits kelp_runtime_graph_limits(const kelp_runtime *runtime);
 KELP_API kelp_allocator kelp_runtime_allocator(const kelp_runtime *runtime);
 KELP_API int kelp_runtime_threads(const kelp_runtime *runtime);
 /* What the kernels of this process use of the CPU: "portable", "avx2", "avx512", "avx512 vnni",

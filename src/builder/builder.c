@@ -133,7 +133,8 @@ static kelp_status *parsed(kelp_builder *builder, kelp_graph *graph, const char 
 
 kelp_status *kelp_builder_parse_file(kelp_builder *builder, const char *path, kelp_network **out) {
     kelp_graph *graph = NULL;
-    kelp_status *status = kelp_graph_load_file(builder->runtime->allocator, path, NULL, &graph);
+    kelp_graph_limits limits = kelp_runtime_graph_limits(builder->runtime);
+    kelp_status *status = kelp_graph_load_file(builder->runtime->allocator, path, &limits, &graph);
     if (status == NULL)
         status = parsed(builder, graph, path, NULL, 0, out);
     kelp_graph_release(graph);
@@ -144,9 +145,10 @@ kelp_status *kelp_builder_parse_bytes(kelp_builder *builder, const void *data, s
                                       const char *label, void (*release)(void *userp), void *userp,
                                       kelp_network **out) {
     kelp_graph *graph = NULL;
+    kelp_graph_limits limits = kelp_runtime_graph_limits(builder->runtime);
     kelp_status *status =
         kelp_graph_load_bytes(builder->runtime->allocator, data, size_bytes,
-                              label ? label : "model", NULL, release, userp, NULL, &graph);
+                              label ? label : "model", NULL, release, userp, &limits, &graph);
     if (status == NULL)
         status = parsed(builder, graph, NULL, data, size_bytes, out);
     kelp_graph_release(graph);

@@ -87,29 +87,26 @@ static void log_line(void *userp, int level, const char *file, int line, const c
             (int)KELP_MIN(length, (size_t)65536), text);
 }
 
-/* A plugin may bring a later version than Kelp's own. */
-static int64_t newest_onnx(const kelp_runtime *runtime) {
-    kelp_opset_declared declared;
-    int64_t newest = 0;
-    for (size_t i = 0; kelp_opset_registry_at(kelp_runtime_opsets(runtime), i, &declared); i++)
-        if (*declared.opset->domain == '\0' || !strcmp(declared.opset->domain, "ai.onnx"))
-            newest = KELP_MAX(newest, declared.opset->version);
-    return newest;
+/* What calls itself a plan is loaded as one, and told what is wrong with it. */
+static bool is_plan(const kelp_runtime *runtime, const char *path) {
+    size_t length = strlen(path);
+    return kelp_plan_is_file(runtime, path) ||
+           (length > 5 && strcmp(path + length - 5, ".plan") == 0);
 }
 
 kelp_status *kelp_cli_model_load(const char *path, int threads, kelp_cli_model *inout_model) {
     kelp_runtime_options options = {
         .struct_size = sizeof options, .threads = threads, .log = log_line, .log_level = 1};
     KELP_TRY(kelp_runtime_create(&options, &inout_model->runtime));
-    if (kelp_plan_is_file(inout_model->runtime, path)) {
+    if (inout_model->plugin)
+        KELP_TRY(kelp_runtime_load_plugin(inout_model->runtime, inout_model->plugin));
+    if (is_plan(inout_model->runtime, path)) {
         KELP_TRY(kelp_engine_load_file(inout_model->runtime, path, &inout_model->engine));
         return inout_model->engine_only
                    ? NULL
                    : kelp_context_create(inout_model->engine, &inout_model->context);
     }
-    if (inout_model->plugin)
-        KELP_TRY(kelp_runtime_load_plugin(inout_model->runtime, inout_model->plugin));
-    kelp_graph_limits limits = {.newest_onnx = newest_onnx(inout_model->runtime)};
+    kelp_graph_limits limits = kelp_runtime_graph_limits(inout_model->runtime);
     return kelp_graph_load_file(kelp_runtime_allocator(inout_model->runtime), path, &limits,
                                 &inout_model->graph);
 }

@@ -30,7 +30,7 @@ typedef struct build_options {
     int64_t workspace_mib;
     int64_t level;
     const char *timing_cache;
-    bool onnx;
+    const char *plugin;
 } build_options;
 
 #define AT(member) offsetof(build_options, member)
@@ -116,6 +116,12 @@ static const kelp_arg_spec specs[] = {
      .value = "FILE",
      .choices = "@file",
      .help = "what earlier builds measured: read when it is there, written afterwards (tensorrt)"},
+    {.name = "plugin",
+     .kind = KELP_OPTION_TEXT,
+     .offset = AT(plugin),
+     .value = "FILE.so",
+     .choices = "@file",
+     .help = "load a library of operators or providers first (kelp/plugin.h)"},
     KELP_CLI_PRECISION(AT(precision)),
     {.name = "no-fusion",
      .kind = KELP_OPTION_BOOL,
@@ -322,6 +328,8 @@ static kelp_status *build(const build_options *o, building *b) {
     watch_signals();
     KELP_TRY(plan_path(o, &b->path));
     KELP_TRY(kelp_runtime_create(&options, &b->runtime));
+    if (o->plugin != NULL)
+        KELP_TRY(kelp_runtime_load_plugin(b->runtime, o->plugin));
     KELP_TRY(kelp_builder_create(b->runtime, o->provider, &b->builder));
     KELP_TRY(kelp_builder_parse_file(b->builder, o->positionals.items[0], &b->network));
     KELP_TRY(kelp_builder_create_config(b->builder, &b->config));

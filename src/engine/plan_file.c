@@ -66,10 +66,13 @@ static kelp_status *check_head(const kelp_plan_head *head, size_t size_bytes, co
     if (head->order != KELP_PLAN_ORDER_MARK)
         PLAN_FAIL(KELP_FAILED_PRECONDITION,
                   "%s: the plan was made on a machine of the other byte order", label);
-    if (head->version != KELP_PLAN_VERSION || head->head_bytes != sizeof *head)
+    if (head->version != KELP_PLAN_VERSION)
         PLAN_FAIL(KELP_FAILED_PRECONDITION,
                   "%s: the plan is of version %u, this Kelp reads version %u: build it again",
                   label, head->version, KELP_PLAN_VERSION);
+    if (head->head_bytes != sizeof *head)
+        PLAN_FAIL(KELP_INVALID_ARGUMENT, "%s: the plan's head has %u bytes, expected %zu", label,
+                  head->head_bytes, sizeof *head);
     if (head->file_bytes != size_bytes)
         PLAN_FAIL(KELP_INVALID_ARGUMENT,
                   "%s: the plan is cut short or has bytes behind it: expected %llu, found %zu",

@@ -233,8 +233,9 @@ static kelp_status *load(reader *r, kelp_arena *arena, plan_bytes *take_bytes, k
     r->parts[KELP_PART_WEIGHTS] = section(r, KELP_SECTION_WEIGHTS);
     r->parts[KELP_PART_ORIGINALS] = section(r, KELP_SECTION_ORIGINALS);
     r->parts[KELP_PART_STRIPPED] = (kelp_str){take_bytes->stripped, stripped};
+    kelp_graph_limits limits = kelp_runtime_graph_limits(r->runtime);
     KELP_TRY(kelp_graph_load_parts(r->runtime->allocator, section(r, KELP_SECTION_GRAPH), r->parts,
-                                   r->label, release_bytes, take_bytes, &graph));
+                                   r->label, release_bytes, take_bytes, &limits, &graph));
     status = make_engine(r, graph, out);
     kelp_graph_release(graph);
     return status;

@@ -94,8 +94,9 @@ static kelp_status *load_source(const kelp_engine *engine, kelp_graph **out) {
                           label);
     if (engine->packs != NULL)
         KELP_TRY(kelp_engine_packs_check_originals(engine->packs));
+    kelp_graph_limits limits = kelp_runtime_graph_limits(engine->runtime);
     return kelp_graph_load_parts(engine->allocator, source->model, source->parts, label,
-                                 release_graph, kelp_graph_retain(engine->source), out);
+                                 release_graph, kelp_graph_retain(engine->source), &limits, out);
 }
 
 static kelp_status *source_of(kelp_engine *engine, kelp_graph **out) {

@@ -3,6 +3,7 @@
 #include "engine/runtime.h"
 
 #include "base/alloc.h"
+#include "base/checked.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -81,6 +82,17 @@ kelp_status *kelp_runtime_register_opset(kelp_runtime *runtime, const kelp_opset
 
 const kelp_opset_registry *kelp_runtime_opsets(const kelp_runtime *runtime) {
     return runtime->opsets;
+}
+
+kelp_graph_limits kelp_runtime_graph_limits(const kelp_runtime *runtime) {
+    kelp_graph_limits limits = {0};
+    kelp_opset_declared declared;
+    for (size_t i = 0; kelp_opset_registry_at(runtime->opsets, i, &declared); i++) {
+        const char *domain = declared.opset->domain;
+        if (*domain == '\0' || strcmp(domain, "ai.onnx") == 0)
+            limits.newest_onnx = KELP_MAX(limits.newest_onnx, (int64_t)declared.opset->version);
+    }
+    return limits;
 }
 
 kelp_allocator kelp_runtime_allocator(const kelp_runtime *runtime) {

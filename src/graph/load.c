@@ -632,7 +632,8 @@ kelp_status *kelp_graph_load_bytes(kelp_allocator allocator, const void *data, s
 
 kelp_status *kelp_graph_load_parts(kelp_allocator allocator, kelp_str model,
                                    const kelp_str parts[KELP_PART_COUNT], const char *label,
-                                   void (*release)(void *userp), void *userp, kelp_graph **out) {
+                                   void (*release)(void *userp), void *userp,
+                                   const kelp_graph_limits *limits, kelp_graph **out) {
     static const char *const locations[] = {KELP_WEIGHTS_LOCATION, KELP_ORIGINALS_LOCATION,
                                             KELP_STRIPPED_LOCATION};
     kelp_graph *graph = NULL;
@@ -642,7 +643,7 @@ kelp_status *kelp_graph_load_parts(kelp_allocator allocator, kelp_str model,
                                     .mapping = {parts[i].data, parts[i].length},
                                     .next = i + 1 < KELP_PART_COUNT ? &files[i + 1] : NULL};
     KELP_TRY(new_graph(allocator, (kelp_mapping){0}, release, userp, &graph));
-    kelp_status *status = read_model(graph, model, label, NULL, NULL, files);
+    kelp_status *status = read_model(graph, model, label, NULL, limits, files);
     if (status != NULL) {
         kelp_graph_release(graph);
         return status;

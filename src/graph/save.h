@@ -53,6 +53,6 @@ bool kelp_node_is_folded(const kelp_node *node);
 kelp_status *kelp_graph_load_parts(kelp_allocator allocator, kelp_str model,
                                    const kelp_str parts[KELP_PART_COUNT], const char *label,
                                    void (*release)(void *userp), void *userp,
-                                   kelp_graph **out) KELP_MUST_USE;
+                                   const kelp_graph_limits *limits, kelp_graph **out) KELP_MUST_USE;
 
 #endif

@@ -2,20 +2,27 @@
 /* From an artifact to a graph or an engine. */
 #include "providers/artifact.h"
 
+#include <string.h>
+
 kelp_status *kelp_artifact_load_graph(kelp_runtime *runtime, const kelp_artifact *artifact,
                                       kelp_graph **out) {
     kelp_allocator allocator = kelp_runtime_allocator(runtime);
+    kelp_graph_limits limits = kelp_runtime_graph_limits(runtime);
     if (artifact->data != NULL)
         return kelp_graph_load_bytes(allocator, artifact->data, artifact->size_bytes,
                                      artifact->label ? artifact->label : "(bytes)", NULL,
-                                     artifact->release, artifact->userp, NULL, out);
-    kelp_status *status = kelp_graph_load_file(allocator, artifact->path, NULL, out);
+                                     artifact->release, artifact->userp, &limits, out);
+    kelp_status *status = kelp_graph_load_file(allocator, artifact->path, &limits, out);
     if (artifact->release != NULL)
         artifact->release(artifact->userp);
     return status;
 }
 
+/* A file that calls itself a plan is loaded as one, and told what is wrong with it. */
 static bool is_plan(const kelp_runtime *runtime, const kelp_artifact *artifact) {
+    size_t length = artifact->data == NULL ? strlen(artifact->path) : 0;
+    if (length > 5 && strcmp(artifact->path + length - 5, ".plan") == 0)
+        return true;
     return artifact->data != NULL
                ? kelp_plan_is_known(runtime, artifact->data, artifact->size_bytes)
                : kelp_plan_is_file(runtime, artifact->path);

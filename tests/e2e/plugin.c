@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A library of one operator, com.example::Triple, for programs that load plugins. */
+/* A library for programs that load plugins: com.example::Triple, and the same as Thrice of a newer
+ * ai.onnx than Kelp's own. */
 #include <kelp/opset.h>
 #include <kelp/plugin.h>
 
 static const kelp_opset *triple_opsets(void *self, size_t *out_count) {
     static const kelp_opset_op ops[] = {{.name = "Triple", .since_version = 1}};
-    static const kelp_opset opsets[] = {{"com.example", 1, ops, 1}};
+    static const kelp_opset_op newer[] = {{.name = "Thrice", .since_version = 99}};
+    static const kelp_opset opsets[] = {{"com.example", 1, ops, 1}, {"", 99, newer, 1}};
     (void)self;
-    *out_count = 1;
+    *out_count = 2;
     return opsets;
 }
 

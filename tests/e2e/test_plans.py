@@ -101,8 +101,13 @@ class Plans(unittest.TestCase):
         data[len(data) // 2] ^= 255
         with open(altered, "wb") as file:
             file.write(data)
+        text = os.path.join(self.folder, "text.plan")
+        with open(text, "w", encoding="utf-8") as file:
+            file.write("this is no plan")
         for words, said in (
                 (("run", altered, "--random"), "was altered"),
+                (("run", text, "--random"), "knows this as its plan"),
+                (("run", os.path.join(self.folder, "missing.plan"), "--random"), "missing.plan"),
                 (("build", DIGITS, "-o", altered, "--max", "image"), "option '--max': expected NAME:1x3x224x224, found 'image'"),
                 (("build", DIGITS, "-o", altered, "--max", "image:1x8x"), "extents as in 1x3x224x224"),
                 (("build", DIGITS, "-o", altered, "--max", "picture:1x1x8x8"), "has no input 'picture'"),

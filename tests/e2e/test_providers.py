@@ -95,13 +95,25 @@ class Providers(unittest.TestCase):
             path = os.path.join(folder, "model.onnx")
             save(helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("com.example", 1)]), path)
             repository.add("shared", path)
+            newer = os.path.join(folder, "newer.onnx")
+            graph = helper.make_graph([helper.make_node("Thrice", ["x"], ["y"])], "thrice", [x], [y])
+            save(helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", 99)]), newer)
+            repository.add("newer", newer)
+            plan = os.path.join(folder, "newer.plan")
+            for words in (("build", newer, "-o", plan), ("run", plan, "--input", "x=1,-2,4", "--json")):
+                ended = kelp(*words, "--plugin", plugin)
+                self.assertEqual(ended.returncode, 0, ended.stderr)
+            self.assertEqual(json.loads(ended.stdout)["outputs"][0]["data"], [3, -6, 12])
+            ended = kelp("build", newer, "-o", plan)
+            self.assertEqual(ended.returncode, 1)
+            self.assertIn("version 99: the newest that Kelp knows is", ended.stderr)
             repository.add("apart", path, 'backend: "kelp" parameters { key: "intra_op_threads" value { string_value: "1" } }')
             with support.Server("--model-repository", repository.path, "--plugin", plugin) as server:
-                for model in ("shared", "apart"):
+                for model in ("shared", "apart", "newer"):
                     status, answer = server.infer(model, {"inputs": [{"name": "x", "shape": [3], "datatype": "FP32", "data": [1, -2, 4]}]})
                     self.assertEqual(status, 200, answer)
                     self.assertEqual(answer["outputs"][0]["data"], [3, -6, 12])
-            for words, message in (((), "Triple"), (("--plugin", "/nowhere/plugin.so"), "/nowhere/plugin.so")):
+            for words, message in (((), "newest that Kelp knows"), (("--plugin", "/nowhere/plugin.so"), "/nowhere/plugin.so")):
                 with support.Server("--model-repository", repository.path, *words, ready=False) as server:
                     self.assertNotEqual(server.process.wait(support.PATIENCE_S), 0)
                     self.assertIn(message, server.log())

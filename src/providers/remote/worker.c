@@ -95,8 +95,9 @@ static kelp_status *load_model(session *s, const void *data, size_t size_bytes, 
     kelp_graph *graph = NULL;
     kelp_engine_options options = {.struct_size = sizeof options, .providers = w->providers};
     unload(s);
+    kelp_graph_limits limits = kelp_runtime_graph_limits(w->runtime);
     KELP_TRY(kelp_graph_load_bytes(w->allocator, data, size_bytes, "(subgraph)", NULL, free_model,
-                                   take, NULL, &graph));
+                                   take, &limits, &graph));
     kelp_status *status = kelp_engine_create(w->runtime, graph, &options, &s->engine);
     kelp_graph_release(graph);
     if (status == NULL)
