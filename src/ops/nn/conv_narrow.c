@@ -62,16 +62,9 @@ void kelp_conv_state_destroy(void *userp, kelp_allocator allocator) {
 void kelp_conv_turn(const kelp_simd *simd, const void *weights, int64_t stride, int64_t rows,
                     int64_t taps, float *out) {
     int64_t width = simd->tile_columns;
-    const kelp_float_u *from = weights;
     if (rows < width)
         memset(out, 0, (size_t)(taps * width) * sizeof *out);
-    if (((uintptr_t)from & (sizeof(float) - 1)) == 0) {
-        simd->turn(out, width, (const float *)from, stride, rows, taps);
-        return;
-    }
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t k = 0; k < taps; k++)
-            out[k * width + i] = from[i * stride + k];
+    simd->turn(out, width, weights, stride, rows, taps);
 }
 
 /* Panels [taps, input channels] of output channels, as the rows of gather_taps are. */
