@@ -301,6 +301,8 @@ class Graph:
         for name, array in zip(wanted, arrays):
             if array.size > MOST_ELEMENTS or array.ndim > 6 or array.dtype.name not in (*ALL, *self.extras):
                 raise Refused("not of a kind that goes on")
+            if array.dtype == object and not all(isinstance(item, str) for item in array.reshape(-1)):
+                raise Refused("numpy put a number among strings")
             if array.dtype.kind in "iu" and array.size and max(abs(int(array.min())), abs(int(array.max()))) > 2**52:
                 raise Refused("more than a float can hold")
             if kind(array.dtype) in "fc" and array.size:

@@ -238,10 +238,13 @@ static kelp_status *quantize_invoke(const void *state, kelp_op_args *args) {
     if (p->fast) {
         widen_zeros(args);
         kelp_op_parallel(args->env, count, 2 * KELP_OPS_GRAIN, quantize_runs, args);
-    } else if (kelp_dtype_bits(args->outputs[0]->dtype) < 8)
+    } else if (kelp_dtype_bits(args->outputs[0]->dtype) < 8) {
+        /* the last byte may hold fewer than it could: what is left of it is zero */
+        memset(args->outputs[0]->data, 0, kelp_tensor_bytes(args->outputs[0]));
         quantize_range(args, 0, count, 0);
-    else
+    } else {
         kelp_op_parallel(args->env, count, KELP_OPS_GRAIN / 8, quantize_range, args);
+    }
     return NULL;
 }
 KELP_KERNEL(QuantizeLinear, 0, sizeof(linear_plan), 0, quantize_reshape, quantize_invoke);

@@ -77,3 +77,8 @@ def packed(own):
                 reference=[np.pad(x.astype(np.float32), ((0, 0), (1, 0), (0, 2)), constant_values=1).astype(x.dtype)])
         own.add("Pad", [x, i64(1, 0, 2, 0, 0, 0)], opset=25, mode="reflect",
                 reference=[np.pad(x.astype(np.float32), ((1, 0), (0, 0), (2, 0)), mode="reflect").astype(x.dtype)])
+    # what is left of the last byte is zero
+    for name, count in (("uint4", 33), ("int4", 1), ("uint2", 6)):
+        x = f32(count, low=0, high=6)
+        own.add("QuantizeLinear", [x, np.float32(2), np.ones((), np.dtype(name))], opset=25,
+                reference=[np.clip(np.rint(x / 2) + 1, 0, 3 if name == "uint2" else 7).astype(np.dtype(name))])
