@@ -48,8 +48,9 @@ _kelp() {
     bench)
         case "$prev" in
         --precision) COMPREPLY=($(compgen -W "f32 bf16" -- "$cur")); return ;;
+        --plugin) COMPREPLY=($(compgen -f -- "$cur")); return ;;
         esac
-        options="--help --threads --seconds --input --shape --precision --json" ;;
+        options="--help --threads --seconds --input --shape --precision --plugin --providers --json" ;;
     kernels)
         case "$prev" in
         esac

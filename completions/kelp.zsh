@@ -115,6 +115,8 @@ _kelp() {
             '*--input=[an input; those that are not given are made up as by '\''kelp run --random'\'']:NAME=@FILE|V,V,…: ' \
             '*--shape=[shape of an input whose extents the model leaves open (1 each)]:NAME=1x8x8: ' \
             '--precision=[what float32 products multiply in; bf16 takes about half the time where the processor has AVX512_BF16, and rounds (f32)]:f32|bf16:(f32 bf16)' \
+            '--plugin=[load a library of operators or providers first (kelp/plugin.h)]:FILE.so:_files' \
+            '--providers=[who runs the model, in order of preference\: each takes the parts that it covers]:NAME,NAME,…: ' \
             '--json[print JSON]' \
             '*:file:_files' ;;
     kernels)

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/checked.h"
+#include "cli/cli.h"
 
 #define LONGEST_WORD 64
 
@@ -273,7 +274,7 @@ void kelp_args_help(const kelp_command *command, kelp_buf *out) {
             kelp_buf_printf(out, "  --%s", spec->name);
         if (spec->value)
             kelp_buf_printf(out, " %s", spec->value);
-        wrap(out, out->length - before, spec->help);
+        wrap(out, kelp_cli_columns(out->data + before, out->length - before), spec->help);
     }
     kelp_buf_append_cstr(out, command->spec_count ? "" : "\nOptions:\n");
     kelp_buf_append_cstr(out, "  -h, --help");

@@ -37,6 +37,8 @@ int kelp_cli_usage(const kelp_command *command, kelp_status *take_status);
 /* Writes the whole of `text` to stdout; UNAVAILABLE when stdout does not take it. */
 kelp_status *kelp_cli_print(kelp_buf *text) KELP_MUST_USE;
 
+/* Columns that a terminal gives the text: UTF-8's continuation bytes take none. */
+size_t kelp_cli_columns(const char *text, size_t length);
 /* "1.5 MiB" and "12.3 ms" into a buffer of 32 bytes, which is returned. */
 const char *kelp_cli_bytes(uint64_t bytes, char *buffer);
 const char *kelp_cli_duration(uint64_t duration_ns, char *buffer);
@@ -48,6 +50,20 @@ const char *kelp_cli_duration(uint64_t duration_ns, char *buffer);
         .choices = "f32|bf16",                                                                 \
         .help = "what float32 products multiply in; bf16 takes about half the time where the " \
                 "processor has AVX512_BF16, and rounds (f32)"                                  \
+    }
+
+/* The option that sets the file of a kelp_cli_model's plugin at `at`, */
+#define KELP_CLI_PLUGIN(at)                                                             \
+    {                                                                                   \
+        .name = "plugin", .kind = KELP_OPTION_TEXT, .offset = (at), .value = "FILE.so", \
+        .choices = "@file",                                                             \
+        .help = "load a library of operators or providers first (kelp/plugin.h)"        \
+    }
+/* and its providers. */
+#define KELP_CLI_PROVIDERS(at, text)                                                           \
+    {                                                                                          \
+        .name = "providers", .kind = KELP_OPTION_TEXT, .offset = (at), .value = "NAME,NAME,…", \
+        .help = (text)                                                                         \
     }
 
 /* ---- a model that a command works on ---- */

@@ -23,7 +23,7 @@
 typedef struct bench_options {
     kelp_arg_list positionals;
     const char *threads;
-    const char *precision;
+    const char *precision, *plugin, *providers;
     double seconds;
     kelp_arg_list inputs;
     kelp_arg_list shapes;
@@ -56,6 +56,10 @@ static const kelp_arg_spec specs[] = {
      .value = "NAME=1x8x8",
      .help = "shape of an input whose extents the model leaves open (1 each)"},
     KELP_CLI_PRECISION(AT(precision)),
+    KELP_CLI_PLUGIN(AT(plugin)),
+    KELP_CLI_PROVIDERS(
+        AT(providers),
+        "who runs the model, in order of preference: each takes the parts that it covers"),
     {.name = "json", .kind = KELP_OPTION_BOOL, .offset = AT(json), .help = "print JSON"},
 };
 #undef AT
@@ -128,6 +132,8 @@ static kelp_status *sample(const bench_options *o, kelp_context *context, uint64
 static kelp_status *measure(const bench_options *o, kelp_cli_model *model, kelp_inputs *inputs,
                             result *out) {
     uint64_t began_ns = kelp_now_ns();
+    model->plugin = o->plugin;
+    model->providers = o->providers;
     KELP_TRY(kelp_cli_model_load(o->positionals.items[0], (int)out->threads, model));
     (void)kelp_precision_parse(o->precision, &model->precision); /* one of the choices */
     KELP_TRY(kelp_cli_model_build(model, true));

@@ -94,17 +94,10 @@ static const kelp_arg_spec specs[] = {
      .offset = AT(no_fusion),
      .help = "run the graph as it is written"},
     KELP_CLI_PRECISION(AT(precision)),
-    {.name = "plugin",
-     .kind = KELP_OPTION_TEXT,
-     .offset = AT(plugin),
-     .value = "FILE.so",
-     .choices = "@file",
-     .help = "load a library of operators or providers first (kelp/plugin.h)"},
-    {.name = "providers",
-     .kind = KELP_OPTION_TEXT,
-     .offset = AT(providers),
-     .value = "NAME,NAME,…",
-     .help = "who runs the model, in order of preference: each takes the parts that it covers"},
+    KELP_CLI_PLUGIN(AT(plugin)),
+    KELP_CLI_PROVIDERS(
+        AT(providers),
+        "who runs the model, in order of preference: each takes the parts that it covers"),
 };
 #undef AT
 

@@ -17,6 +17,8 @@ void kelp_table_cell(kelp_table *table, const char *format, ...) {
     char *at = length < 0 ? NULL : kelp_buf_reserve(&table->text, (size_t)length + 1);
     if (at) {
         (void)vsnprintf(at, (size_t)length + 1, format, again);
+        for (char *line = at; (line = strpbrk(line, "\r\n")) != NULL;)
+            *line = ' '; /* a row is a line, whatever an error's text has */
         table->text.length += (size_t)length + 1;
         table->cells++;
     }
@@ -24,12 +26,15 @@ void kelp_table_cell(kelp_table *table, const char *format, ...) {
     va_end(args);
 }
 
-/* Columns that a terminal gives the text: UTF-8's continuation bytes take none. */
+size_t kelp_cli_columns(const char *text, size_t length) {
+    size_t columns = 0;
+    for (size_t i = 0; i < length; i++)
+        columns += ((unsigned char)text[i] & 0xc0) != 0x80;
+    return columns;
+}
+
 static size_t text_width(const char *text) {
-    size_t width = 0;
-    for (; *text; text++)
-        width += ((unsigned char)*text & 0xc0) != 0x80;
-    return width;
+    return kelp_cli_columns(text, strlen(text));
 }
 
 static void measure(const kelp_table *table, size_t widths[KELP_TABLE_COLUMNS]) {

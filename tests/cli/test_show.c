@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors as people and programs see them. */
+/* Tensors and tables as people and programs see them. */
 #include "base/checked.h"
+#include "cli/cli.h"
 #include "cli/show.h"
 
 #include <math.h>
@@ -57,6 +58,22 @@ static void long_tensors_show_their_ends(void **state) {
           "  [[1 2 3 ... 0 1 2]\n   [3 4 5 ... 2 3 4]]]\n");
 }
 
+static void rows_are_lines(void **state) {
+    (void)state;
+    kelp_table table;
+    kelp_buf text;
+    kelp_table_init(&table, 2);
+    kelp_buf_init(&text, kelp_allocator_system());
+    kelp_table_cell(&table, "%s", "model");
+    kelp_table_cell(&table, "%s", "UNAVAILABLE: first\nthen\r\nlast");
+    kelp_table_cell(&table, "m");
+    kelp_table_cell(&table, "READY");
+    kelp_table_plain(&table, "", &text);
+    assert_string_equal(kelp_buf_cstr(&text),
+                        "model  UNAVAILABLE: first then  last\nm      READY\n");
+    kelp_buf_deinit(&text);
+}
+
 static void json(void **state) {
     (void)state;
     const float numbers[3] = {0.1f, NAN, 3};
@@ -93,6 +110,7 @@ static void halves(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tables),
+        cmocka_unit_test(rows_are_lines),
         cmocka_unit_test(long_tensors_show_their_ends),
         cmocka_unit_test(json),
         cmocka_unit_test(halves),

@@ -94,6 +94,8 @@ class Providers(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder, support.Repository() as repository:
             path = os.path.join(folder, "model.onnx")
             save(helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("com.example", 1)]), path)
+            measured = kelp("bench", path, "--plugin", plugin, "--threads", "1", "--seconds", "0")
+            self.assertEqual(measured.returncode, 0, measured.stderr)
             repository.add("shared", path)
             newer = os.path.join(folder, "newer.onnx")
             graph = helper.make_graph([helper.make_node("Thrice", ["x"], ["y"])], "thrice", [x], [y])
@@ -122,7 +124,8 @@ class Providers(unittest.TestCase):
         plugin = os.environ["KELP_TEST_PLUGIN"]
         library = os.path.join(os.path.dirname(plugin), "../../libkelp.so")  # one without the entry point
         with tempfile.TemporaryDirectory() as folder:
-            foreign = bytearray(open(plugin, "rb").read())
+            with open(plugin, "rb") as file:
+                foreign = bytearray(file.read())
             foreign[18] = 0xB7 if foreign[18] == 0x3E else 0x3E  # e_machine: arm64 and x86-64
             with open(os.path.join(folder, "foreign.so"), "wb") as file:
                 file.write(foreign)
@@ -150,6 +153,7 @@ class Providers(unittest.TestCase):
         self.assertEqual(ended.returncode, 1)
         self.assertIn("there is no provider 'nobody'", ended.stderr)
         self.assertIn("cpu, null, onnxruntime", ended.stderr)
+        self.assertIn("there is no provider 'nobody'", kelp("bench", MODEL, "--seconds", "0", "--providers", "nobody,cpu").stderr)
 
 
 class OnnxRuntime(unittest.TestCase):
