@@ -47,8 +47,9 @@ class Plans(unittest.TestCase):
         np.testing.assert_array_equal(found["digit"], expected[1])
 
     def test_every_model_gives_the_same_as_a_plan(self):
-        models = [line.split("\t")[0] for line in open(os.path.join(support.MODELS, "index.tsv"), encoding="utf-8")
-                  if line.strip() and line[0] != "#" and line.split("\t")[1].strip() == "good"]
+        with open(os.path.join(support.MODELS, "index.tsv"), encoding="utf-8") as index:
+            models = [line.split("\t")[0] for line in index
+                      if line.strip() and line[0] != "#" and line.split("\t")[1].strip() == "good"]
         self.assertGreater(len(models), 5)
         answered = 0
         for model in models:

@@ -144,7 +144,8 @@ const kelp_int8 *kelp_int8_get(void) {
 #elif defined(__aarch64__)
     switch (kelp_cpu_isa_level()) {
     case KELP_ISA_DOTPROD:
-        return has_i8mm() ? &kelp_int8_i8mm : &kelp_int8_dotprod;
+        return current_limit() > KELP_ISA_DOTPROD && has_i8mm() ? &kelp_int8_i8mm
+                                                                : &kelp_int8_dotprod;
     case KELP_ISA_NEON:
         return &kelp_int8_neon;
     default:
