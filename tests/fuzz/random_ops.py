@@ -260,8 +260,9 @@ def Unsqueeze(g, name):
     rank = x.array.ndim + count
     axes = g.rng.permutation(rank)[:count].tolist()
     if g.opset < 13:
-        axes.sort()  # the reference goes by their order
-    axes_node(g, name, x, [a - rank if g.opset >= 11 and g.chance(.4) else a for a in axes])
+        axes.sort()  # the reference inserts them one by one, and so has negative ones of a smaller rank
+    negative = g.opset >= 13 or (g.opset >= 11 and count == 1)
+    axes_node(g, name, x, [a - rank if negative and g.chance(.4) else a for a in axes])
 
 
 @op(weight=.6)

@@ -235,8 +235,9 @@ WIDENED(Gelu)
 static kelp_status *test_reshape(const void *state, kelp_op_args *args) {
     (void)state;
     KELP_TRY(kelp_ops_check(args, 1));
-    if (!kelp_ops_is_float(args->inputs[0]->dtype))
-        return kelp_ops_bad_type(args, args->inputs[0]->dtype);
+    kelp_dtype dtype = args->inputs[0]->dtype;
+    if (!kelp_ops_is_float(dtype) && !(dtype >= KELP_F8E4M3FN && dtype <= KELP_F8E5M2FNUZ))
+        return kelp_ops_bad_type(args, dtype);
     return kelp_ops_set(args, 0, KELP_BOOL, args->inputs[0]->rank, args->inputs[0]->shape);
 }
 static kelp_status *isnan_invoke(const void *state, kelp_op_args *args) {

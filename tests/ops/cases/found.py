@@ -33,6 +33,13 @@ def cases(own):
     own.refuse("BitCast", [f32(2, 3)], "BitCast", opset=26, to=-2**31)
     own.refuse("EyeLike", [f32(2, 3)], "EyeLike", opset=9, dtype=2**32 + 1)
     own.refuse("RandomNormalLike", [f32(2, 3)], "RandomNormalLike", dtype=-2**31)
+    # floats of a byte: which of them have infinities
+    for kind in ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"):
+        x = np.array([np.nan, np.inf, -np.inf, 1.5, -2, 0], np.float32).astype(kind)
+        wide = x.astype(np.float32)
+        own.add("IsNaN", [x], opset=20, reference=[np.isnan(wide)])
+        own.add("IsInf", [x], opset=20, reference=[np.isinf(wide)])
+        own.add("IsInf", [x], opset=20, detect_negative=0, reference=[np.isposinf(wide)])
     # complex numbers
     for kind in (np.complex64, np.complex128):
         own.add("NonZero", [np.array([[0, 1j, 2], [-3 + 1j, 0, 0]], kind)], opset=13, reference=[np.array([[0, 0, 1], [1, 2, 0]])])
