@@ -324,6 +324,18 @@ def finite(model):
     return all(np.isfinite(array).all() for array in arrays if array.dtype.kind == "f")
 
 
+def spoilt_inside(model, feeds):
+    """Whether a NaN or an infinite number comes up between the nodes, as ONNX Runtime has it: its Relu, for one, makes 0 of a NaN."""
+    try:
+        told = onnx.load_from_string(model.SerializeToString())
+    except Exception:  # not even protobuf any more
+        return False
+    named = {o.name for o in told.graph.output}
+    told.graph.output.extend(onnx.ValueInfoProto(name=name) for node in told.graph.node for name in node.output if name and name not in named)
+    values = ask_apart(told, feeds)
+    return values is not None and any(isinstance(v, np.ndarray) and v.dtype.kind == "f" and not np.isfinite(v).all() for v in values)
+
+
 class Campaign:
     def __init__(self, runner, models, compare, plans=0):
         self.runner, self.models, self.compare, self.plans = runner, models, compare, plans
@@ -373,11 +385,16 @@ class Campaign:
             cases.append((name, model, feeds, expected, tolerance[0] * 5, max(tolerance[1] * 5, 5e-5 * largest)))
         if not cases:
             return
-        origins = {name: origin for name, origin, *_ in mutants}
+        mutated = {name: (origin, model, feeds) for name, origin, model, feeds, _ in mutants}
         for name, (outcome, words) in self.runner.run(cases).items():
+            origin, model, feeds = mutated.get(name, (None, None, None))
+            if outcome == "different" and model is not None and spoilt_inside(model, feeds):
+                outcome = "same"
+                self.counts["with a NaN inside"] += 1
+                self.counts["as ONNX Runtime"] -= 1
             self.counts["as ONNX Runtime" if outcome == "same" else outcome + " from ONNX Runtime"] += 1
             if outcome != "same":
-                self.bad.append(f"{outcome} {name} of {origins.get(name)}: {words}")
+                self.bad.append(f"{outcome} {name} of {origin}: {words}")
 
 
 def main():
