@@ -154,6 +154,13 @@ static kelp_status *depthwise_reserve(conv_plan *p, kelp_op_args *args) {
     return kelp_ops_scratch(args, all, sizeof(float), &p->matrix_offset);
 }
 
+/* What is larger is refused where memory is asked for; what a way costs is counted below. */
+static bool is_countable(const conv_plan *p) {
+    return p->batch <= INT32_MAX && p->w.in_size <= INT32_MAX && p->w.out_size <= INT32_MAX &&
+           p->w.kernel_size <= INT32_MAX && p->in_channels <= INT32_MAX &&
+           p->out_channels <= INT32_MAX;
+}
+
 /* Whether one of the ways pays that keep weights in a layout of their own, or images side by side.
  */
 static kelp_status *choose_layout(const kelp_conv_state *state, const kelp_simd *simd, conv_plan *p,
@@ -198,14 +205,15 @@ static kelp_status *conv_reshape(const void *state, kelp_op_args *args) {
     if (p->framed)
         return depthwise_reserve(p, args);
     const kelp_simd *simd = kelp_simd_get();
-    KELP_TRY(choose_layout(state, simd, p, args));
+    if (is_countable(p))
+        KELP_TRY(choose_layout(state, simd, p, args));
     if (p->panels != NULL)
         return narrow_reserve(p, args, simd);
     if (p->lanes)
         return lanes_reserve(p, args, simd);
     if (p->parts != NULL)
         return winograd_reserve(p, args, simd);
-    p->direct = !p->pointwise && !p->depthwise &&
+    p->direct = !p->pointwise && !p->depthwise && is_countable(p) &&
                 kelp_conv_direct_pays(&p->w, p->batch * p->groups, p->in_channels, p->out_channels,
                                       kelp_op_env_threads(args->env), &p->frames);
     if (p->direct)

@@ -127,14 +127,14 @@ kelp_status *kelp_conv_panels(const kelp_conv_state *shared, const kelp_simd *si
 bool kelp_conv_narrow_pays(const kelp_window *w, const kelp_simd *simd, int64_t batch,
                            int64_t in_channels, int64_t out_channels) {
     int64_t positions = batch * w->out_size, lanes = simd->tile_columns / 2;
-    int64_t filled = (positions + lanes - 1) / lanes * lanes;
-    if (in_channels * w->kernel_size < 32 || out_channels < 16 ||
+    if (positions < 1 || positions > 64 || in_channels * w->kernel_size < 32 || out_channels < 16 ||
         batch * w->in_size > 8 * positions * w->kernel_size)
         return false;
     /* the usual order wastes what does not fill its vectors of positions; this one moves both the
      * input and the result once more */
+    int64_t filled = (positions + lanes - 1) / lanes * lanes;
     return positions <= KELP_CONV_NARROW_FEW ||
-           (positions <= 64 && out_channels >= 64 && (positions + 2) * 9 < filled * 8);
+           (out_channels >= 64 && (positions + 2) * 9 < filled * 8);
 }
 
 /* ---- run ---- */
