@@ -132,8 +132,10 @@ void kelp_context_foresee(kelp_context *context) {
     const kelp_engine *engine = context->engine;
     kelp_tensor *inputs = context->main.inputs;
     kelp_status *status = NULL;
-    bool known = engine->vtbl == NULL && engine->packs == NULL;
-    for (size_t i = 0; known && status == NULL && i < engine->input_count; i++) {
+    bool known = true;
+    if (engine->vtbl != NULL || engine->packs != NULL)
+        return;
+    for (size_t i = 0; known && i < engine->input_count; i++) {
         kelp_dtype dtype = engine->inputs[i].dtype;
         kelp_shape shape;
         known =
@@ -144,7 +146,7 @@ void kelp_context_foresee(kelp_context *context) {
     }
     if (known)
         status = kelp_context_prepare(context);
-    for (size_t i = 0; engine->vtbl == NULL && i < engine->input_count; i++)
+    for (size_t i = 0; i < engine->input_count; i++)
         inputs[i] = (kelp_tensor){0};
     context->main.planned = false;
     kelp_status_free(status);

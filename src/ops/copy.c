@@ -79,7 +79,7 @@ static void copy_plane(const copy_job *job, char *to, const char *from, int64_t 
             copy_row(job->size, to + i * tr * size, tc, from + i * fr * size, fc, columns);
         return;
     }
-    if (size == 4 && tc == 1 && (((uintptr_t)to | (uintptr_t)from) & 3) == 0) {
+    if (size == 4 && tc == 1 && ((uintptr_t)to & 3) == 0) {
         kelp_simd_get()->turn((void *)to, tr, (const void *)from, fc, columns, rows);
         return;
     }

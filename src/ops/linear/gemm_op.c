@@ -26,13 +26,6 @@ typedef struct gemm_plan {
 } gemm_plan;
 
 static void turn(const kelp_op_env *env, const kelp_tensor *tensor, float *to) {
-    if (((uintptr_t)tensor->data & (sizeof(float) - 1)) != 0) {
-        const kelp_float_u *from = tensor->data;
-        for (int64_t i = 0; i < tensor->shape[0]; i++)
-            for (int64_t j = 0; j < tensor->shape[1]; j++)
-                to[j * tensor->shape[0] + i] = from[i * tensor->shape[1] + j];
-        return;
-    }
     int64_t shape[2] = {tensor->shape[1], tensor->shape[0]};
     int64_t from[2] = {1, tensor->shape[1]}, strides[2] = {tensor->shape[0], 1};
     kelp_ops_copy(env, sizeof(float), 2, shape, to, strides, tensor->data, from);
