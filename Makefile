@@ -62,10 +62,11 @@ fuzz: ## every fuzzer for FUZZ_SECONDS (30)
 	@scripts/deps.sh check
 	@scripts/fuzz.sh $(FUZZ_SECONDS)
 
-bench: build ## latency, load time and memory beside ONNX Runtime, products beside libxsmm
+bench: build ## latency, load time and memory beside ONNX Runtime, products beside libxsmm, convolutions beside oneDNN
 	@scripts/deps.sh bench
-	@scripts/build.sh release && ninja -C build/release --quiet bench_gemm bench_compute bench_session bench_kernel
-	@build/release/bench/bench_gemm
+	@scripts/build.sh release && ninja -C build/release --quiet benchmarks
+	@[ ! -x build/release/bench/bench_gemm ] || build/release/bench/bench_gemm
+	@[ ! -x build/release/bench/bench_convolutions ] || build/release/bench/bench_convolutions
 	@build/release/bench/bench_compute
 	@build/release/bench/bench_kernel build/release/tests/kernel/libraries
 	@scripts/bench_inproc.sh

@@ -76,7 +76,7 @@ static void compare(const shape *s, int rounds) {
     if (!kelp_gemm_packed_size(simd, s->k, s->n, &packed_size))
         exit(2);
     float *packed = floats((int64_t)packed_size, 0);
-    kelp_gemm_pack(simd, b, s->k, s->n, packed);
+    kelp_gemm_pack(simd, b, s->n, s->k, s->n, packed);
     kelp_gemm job = {.a = a,
                      .b = b,
                      .c = ours,

@@ -123,6 +123,18 @@ scripts_parse() {
     python3 -m compileall -q -f scripts tools tests/e2e tests/interop tests/python tests/rust bindings/python bench
 }
 
+# Benchmarks build; those beside libraries compare answers in a round of each shape.
+benchmarks() {
+    ninja -C build/release benchmarks || return 1
+    local bench ran=0
+    for bench in gemm convolutions; do
+        [ -x "build/release/bench/bench_$bench" ] || continue
+        "build/release/bench/bench_$bench" 1 || return 1
+        ran=1
+    done
+    [ $ran = 1 ] || { echo "neither libxsmm nor oneDNN 2 is installed"; return 77; }
+}
+
 valgrind_run() {
     local model=examples/models/digits/1/model.onnx
     scripts/build.sh debug || return 1
@@ -178,6 +190,7 @@ if [ -z "${KELP_NO_TESTS:-}" ]; then
 else
     step release scripts/build.sh release -DKELP_TESTS=ON
 fi
+step benchmarks benchmarks
 step wheel env "KELP_BUILD=$PWD/build/release" "$python" tests/python/test_wheel.py
 step cli-docs python3 scripts/gen_cli_docs.py build/release/bin/kelp --check
 step operator-docs "$python" scripts/gen_operator_docs.py build/release/bin/kelp build/release/tests/ops/cases --check

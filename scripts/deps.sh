@@ -23,9 +23,9 @@ test_needs="libturbojpeg0:file:/usr/lib/libturbojpeg.so.0 libpng16-16:file:/usr/
 check_needs="clang:command:clang clang-format:command:clang-format
     gdb:command:gdb valgrind:command:valgrind gcc-aarch64-linux-gnu:command:aarch64-linux-gnu-gcc
     libc6-dev-arm64-cross:file:/usr/aarch64-linux-gnu/include/stdio.h qemu-user:command:qemu-aarch64"
-bench_needs=
 # libxsmm is built for x86-64 only.
-[ "$(uname -m)" != x86_64 ] || bench_needs="libxsmm-dev:file:/usr/include/libxsmm.h"
+bench_needs="libdnnl-dev:file:/usr/include/dnnl.h"
+[ "$(uname -m)" != x86_64 ] || bench_needs="$bench_needs libxsmm-dev:file:/usr/include/libxsmm.h"
 # The libraries' headers are those of run_needs and test_needs, but for what depends on the machine.
 arm64_needs="gcc-aarch64-linux-gnu:command:aarch64-linux-gnu-gcc
     g++-aarch64-linux-gnu:command:aarch64-linux-gnu-g++ qemu-user:command:qemu-aarch64
@@ -43,7 +43,7 @@ arm64_needs="gcc-aarch64-linux-gnu:command:aarch64-linux-gnu-gcc
 case "$purpose" in
 run) needs=$run_needs ;;
 test) needs="$run_needs $test_needs" ;;
-check) needs="$run_needs $test_needs $check_needs" ;;
+check) needs="$run_needs $test_needs $check_needs $bench_needs" ;;
 bench) needs="$run_needs $test_needs $bench_needs" ;;
 arm64) needs="$run_needs $test_needs $arm64_needs" ;;
 *)
