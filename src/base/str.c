@@ -319,6 +319,19 @@ size_t kelp_format_f64(double value, char *buffer) {
     return sign + lay_out(digits, count, exponent, buffer + sign);
 }
 
+size_t kelp_plain_radix(char *inout_text) {
+    static const char number[] = "+-.0123456789e";
+    size_t length = 0;
+    for (const char *at = inout_text; *at != '\0'; at++) {
+        if (strchr(number, *at) != NULL)
+            inout_text[length++] = *at;
+        else if (length == 0 || inout_text[length - 1] != '.') /* a radix may have several bytes */
+            inout_text[length++] = '.';
+    }
+    inout_text[length] = '\0';
+    return length;
+}
+
 uint64_t kelp_hash_bytes(const void *data, size_t length) {
     const unsigned char *bytes = data;
     uint64_t hash = UINT64_C(0xcbf29ce484222325);

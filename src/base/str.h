@@ -47,6 +47,10 @@ bool kelp_parse_f64(kelp_str s, double *out);
  * length. Non-finite: NaN, Infinity, -Infinity. Locale-free. */
 size_t kelp_format_f64(double value, char *buffer);
 
+/* What printf wrote of a finite number, in place: a point where the locale's radix stands. Returns
+ * the length. */
+size_t kelp_plain_radix(char *inout_text);
+
 /* FNV-1a, 64 bits (offset cbf29ce484222325, prime 100000001b3; draft-eastlake-fnv). */
 uint64_t kelp_hash_bytes(const void *data, size_t length);
 uint64_t kelp_hash_str(kelp_str s);

@@ -3,6 +3,7 @@
  * result's type otherwise. */
 #include "graph/infer.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define TYPE_FAIL(node, format, ...)                                                      \
@@ -66,6 +67,19 @@ static bool allows(const kelp_onnx_type_set *set, kelp_value_kind kind, kelp_dty
     return true;
 }
 
+static kelp_status *wrong_type(const kelp_node *node, const kelp_onnx_schema *schema,
+                               const kelp_onnx_param *param, const kelp_value *value) {
+    uint32_t tensors = kelp_onnx_param_types(schema, param)->tensors;
+    char types[512] = "", *at = types;
+    for (int t = 0; t < 32; t++)
+        if ((tensors >> t & 1u) != 0 && (size_t)(at - types) < sizeof types - 16)
+            at += snprintf(at, 16, "%s%s", at == types ? "" : ", ", kelp_dtype_name((kelp_dtype)t));
+    TYPE_FAIL(
+        node, "input '%s' (%s) is a %s%s, which this operator does not take: version %d takes %s",
+        kelp_onnx_text(param->name), value->name, kind_prefix(value->kind),
+        kelp_dtype_name(value->dtype), (int)schema->since, types[0] != '\0' ? types : "no tensors");
+}
+
 static kelp_status *bind_inputs(const kelp_node *node, const kelp_onnx_schema *schema,
                                 binding *bound) {
     for (size_t i = 0; i < node->input_count; i++) {
@@ -75,8 +89,7 @@ static kelp_status *bind_inputs(const kelp_node *node, const kelp_onnx_schema *s
             continue;
         const char *name = kelp_onnx_text(param->name);
         if (!allows(kelp_onnx_param_types(schema, param), value->kind, value->dtype))
-            TYPE_FAIL(node, "input '%s' (%s) is a %s%s, which this operator does not take", name,
-                      value->name, kind_prefix(value->kind), kelp_dtype_name(value->dtype));
+            return wrong_type(node, schema, param, value);
         if ((param->flags & KELP_ONNX_HETEROGENEOUS) || value->dtype == KELP_DTYPE_INVALID ||
             value->kind == KELP_VALUE_SPARSE)
             continue;

@@ -360,6 +360,9 @@ static kelp_status *read_node(kelp_onnx_reader *reader, const kelp_onnx_place *p
     if (out->op_type.length == 0)
         return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
                                "op_type: expected one, found none");
+    /* many exporters name no nodes: then messages, profiles and logs tell them by their results */
+    for (size_t i = 0; i < out->output_count && out->name.length == 0; i++)
+        out->name = out->outputs[i];
     return add_overload(reader, overload, &out->op_type);
 }
 

@@ -146,10 +146,14 @@ static kelp_status *suppress_reshape(const void *state, kelp_op_args *args) {
     job.heap = fits ? kelp_op_env_alloc(args->env, (size_t)job.boxes * sizeof *job.heap + 1) : NULL;
     job.kept =
         fits ? kelp_op_env_alloc(args->env, (size_t)job.most * (sizeof *job.kept + 8) + 1) : NULL;
-    if (p->selected == NULL || job.heap == NULL || job.kept == NULL)
+    if (!fits)
         return KELP_ERROR(KELP_RESOURCE_EXHAUSTED,
                           "NonMaxSuppression: no memory for %lld boxes of %lld classes",
                           (long long)job.most, (long long)classes);
+    if (p->selected == NULL || job.heap == NULL || job.kept == NULL) {
+        args->deferred = true; /* while plans are made there is no such memory yet */
+        return NULL;
+    }
     int64_t *kept =
         (int64_t *)(void *)((char *)job.kept + ((size_t)job.most * sizeof *job.kept + 7) / 8 * 8);
     for (int64_t i = 0; i < classes && job.most > 0; i++) {

@@ -129,7 +129,7 @@ static const void *matrix_b(const gemm_state *state, const kelp_op_args *args) {
 
 static void gemm_f32(const gemm_state *state, const kelp_op_args *args, float alpha, float beta) {
     const gemm_plan *p = args->plan;
-    const kelp_tensor *c = kelp_ops_in(args, 2);
+    const kelp_tensor *c = beta != 0 ? kelp_ops_in(args, 2) : NULL; /* 0 hides its NaN as well */
     float *y = args->outputs[0]->data;
     bool plain_bias = c != NULL && alpha == 1.0f && beta == 1.0f && p->c_row == 0 &&
                       kelp_tensor_elements(c) == p->n;
@@ -160,27 +160,27 @@ static void gemm_f32(const gemm_state *state, const kelp_op_args *args, float al
 }
 
 /* Types that are rare here: plain sums; integers wrap. */
-#define GEMM_PLAIN(suffix, type, wide)                                                      \
-    typedef type any_##suffix __attribute__((aligned(1), may_alias)); /* B lies anywhere */ \
-    static void gemm_##suffix(const kelp_op_args *args, double alpha, double beta) {        \
-        const gemm_plan *p = args->plan;                                                    \
-        const type *a = args->inputs[0]->data;                                              \
-        const any_##suffix *b = args->inputs[1]->data;                                      \
-        const type *c = kelp_ops_in(args, 2) != NULL ? args->inputs[2]->data : NULL;        \
-        type *y = args->outputs[0]->data;                                                   \
-        for (int64_t i = 0; i < p->m; i++)                                                  \
-            for (int64_t j = 0; j < p->n; j++) {                                            \
-                wide sum = 0;                                                               \
-                for (int64_t k = 0; k < p->k; k++)                                          \
-                    sum += (wide)a[p->turn_a ? k * p->m + i : i * p->k + k] *               \
-                           (wide)b[p->turn_b ? j * p->k + k : k * p->n + j];                \
-                type whole = (type)sum;                                                     \
-                type add = c != NULL ? c[i * p->c_row + j * p->c_column] : 0;               \
-                if (alpha == 1 && beta == 1)                                                \
-                    y[i * p->n + j] = (type)((wide)whole + (wide)add);                      \
-                else                                                                        \
-                    y[i * p->n + j] = (type)(alpha * (double)whole + beta * (double)add);   \
-            }                                                                               \
+#define GEMM_PLAIN(suffix, type, wide)                                                            \
+    typedef type any_##suffix __attribute__((aligned(1), may_alias)); /* B lies anywhere */       \
+    static void gemm_##suffix(const kelp_op_args *args, double alpha, double beta) {              \
+        const gemm_plan *p = args->plan;                                                          \
+        const type *a = args->inputs[0]->data;                                                    \
+        const any_##suffix *b = args->inputs[1]->data;                                            \
+        const type *c = kelp_ops_in(args, 2) != NULL && beta != 0 ? args->inputs[2]->data : NULL; \
+        type *y = args->outputs[0]->data;                                                         \
+        for (int64_t i = 0; i < p->m; i++)                                                        \
+            for (int64_t j = 0; j < p->n; j++) {                                                  \
+                wide sum = 0;                                                                     \
+                for (int64_t k = 0; k < p->k; k++)                                                \
+                    sum += (wide)a[p->turn_a ? k * p->m + i : i * p->k + k] *                     \
+                           (wide)b[p->turn_b ? j * p->k + k : k * p->n + j];                      \
+                type whole = (type)sum;                                                           \
+                type add = c != NULL ? c[i * p->c_row + j * p->c_column] : 0;                     \
+                if (alpha == 1 && beta == 1)                                                      \
+                    y[i * p->n + j] = (type)((wide)whole + (wide)add);                            \
+                else                                                                              \
+                    y[i * p->n + j] = (type)(alpha * (double)whole + beta * (double)add);         \
+            }                                                                                     \
     }
 GEMM_PLAIN(f64, double, double)
 GEMM_PLAIN(i32, int32_t, uint32_t)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Cast, CastLike: between number types, and to and from text. Source: ONNX operator specification,
  * Cast-25. */
+#include "base/str.h"
 #include "ops/kernel.h"
-
 #include "tensor/convert.h"
 
 #include <errno.h>
@@ -230,6 +230,16 @@ static kelp_status *cast_reshape(kelp_op_args *args, kelp_dtype to) {
 }
 
 /* ---- text ---- */
+/* The shortest that reads back of a double, 8 digits of other floats as ONNX Runtime has them. */
+static size_t format_float(double value, kelp_dtype dtype, char *out) {
+    if (dtype != KELP_F64) {
+        (void)snprintf(out, 64, "%.8g", value);
+        return kelp_plain_radix(out);
+    }
+    size_t length = kelp_format_f64(value, out);
+    return length > 2 && memcmp(out + length - 2, ".0", 2) == 0 ? length - 2 : length;
+}
+
 static kelp_status *format_all(kelp_op_args *args) {
     const kelp_tensor *x = args->inputs[0];
     kelp_string *out = args->outputs[0]->data;
@@ -244,7 +254,7 @@ static kelp_status *format_all(kelp_op_args *args) {
             else if (isnan(value))
                 length = snprintf(text, sizeof text, "NaN");
             else
-                length = snprintf(text, sizeof text, "%.*g", x->dtype == KELP_F64 ? 17 : 8, value);
+                length = (int)format_float(value, x->dtype, text);
         } else if (x->dtype == KELP_U64) {
             length =
                 snprintf(text, sizeof text, "%llu", (unsigned long long)kelp_ops_read_i64(x, i));
@@ -260,23 +270,46 @@ static kelp_status *format_all(kelp_op_args *args) {
     return NULL;
 }
 
+/* Blanks around it, a sign, and infinities and NaN of any case, may stand. */
+static bool parse_one(kelp_str s, double *out) {
+    s = kelp_str_trim(s);
+    bool negative = s.length > 0 && s.data[0] == '-';
+    kelp_str rest =
+        s.length > 0 && (negative || s.data[0] == '+') ? (kelp_str){s.data + 1, s.length - 1} : s;
+    bool infinite = kelp_str_equal_nocase(rest, kelp_str_from("inf")) ||
+                    kelp_str_equal_nocase(rest, kelp_str_from("infinity"));
+    if (infinite || kelp_str_equal_nocase(rest, kelp_str_from("nan"))) {
+        *out = !infinite ? (double)NAN : negative ? -(double)INFINITY : (double)INFINITY;
+        return true;
+    }
+    return kelp_parse_f64(s, out);
+}
+
+static bool parse_whole(kelp_str s, int64_t *out) {
+    uint64_t large = 0;
+    s = kelp_str_trim(s);
+    if (s.length > 1 && s.data[0] == '+')
+        s = (kelp_str){s.data + 1, s.length - 1};
+    if (kelp_parse_i64(s, out))
+        return true;
+    bool fits = kelp_parse_u64(s, &large);
+    *out = (int64_t)large;
+    return fits;
+}
+
 static kelp_status *parse_all(kelp_op_args *args, const element_rule *rule) {
     const kelp_string *in = args->inputs[0]->data;
     kelp_tensor *out = args->outputs[0];
     int64_t count = kelp_tensor_elements(out);
     for (int64_t i = 0; i < count; i++) {
-        char text[128], *end = text;
-        if (in[i].length < sizeof text) {
-            memcpy(text, in[i].data ? in[i].data : "", in[i].length);
-            text[in[i].length] = '\0';
-            double value = strtod(text, &end);
-            int64_t whole = is_real(out->dtype) ? 0 : (int64_t)strtoll(text, NULL, 10);
-            if (is_real(out->dtype) || value != (double)whole)
-                write_real(out, i, value, rule);
-            else
-                write_whole(out, i, whole, rule);
-        }
-        if (end == text)
+        kelp_str text = {in[i].data, in[i].length};
+        double value = 0;
+        int64_t whole = 0;
+        if (!is_real(out->dtype) && parse_whole(text, &whole))
+            write_whole(out, i, whole, rule);
+        else if (parse_one(text, &value))
+            write_real(out, i, value, rule);
+        else
             return KELP_ERROR(KELP_INVALID_ARGUMENT, "Cast: element %lld is not a number: '%.*s'",
                               (long long)i, (int)KELP_MIN(in[i].length, (size_t)100), in[i].data);
     }

@@ -133,9 +133,10 @@ static double fold_exp(const reduce_plan *p, int64_t offset) {
             if (pass == 0)
                 most = value > most ? value : most;
             else
-                sum += exp(value - most);
+                sum +=
+                    value == most ? 1 : exp(value - most); /* infinities less themselves are NaN */
         }
-    return isinf(most) && most < 0 ? most : most + log(sum);
+    return most + log(sum);
 }
 
 static double finish(const reduce_plan *p, double sum) {

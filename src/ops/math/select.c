@@ -124,8 +124,9 @@ static kelp_status *slice_reshape(const void *state, kelp_op_args *args) {
         int32_t axis = 0;
         KELP_TRY(kelp_ops_axis(args, lists.axes[i], x->rank, &axis));
         int64_t extent = x->shape[axis], step = lists.steps[i];
-        if (step == 0 || step == INT64_MIN)
+        if (step == 0)
             return kelp_ops_bad_shapes(args, x, NULL, "a step of 0");
+        step = KELP_MAX(step, -INT64_MAX); /* as far as any, and its negation exists */
         int64_t start = lists.starts[i], end = lists.ends[i];
         if (start < 0)
             start = start < -extent ? -1 : start + extent;

@@ -62,8 +62,10 @@ static void act_range(void *userp, int64_t begin, int64_t end, int worker) {
             y[i] = y[i] < a ? a : y[i] > b ? b : y[i];
         break;
     case KELP_FUSED_HARD_SIGMOID:
-        for (int64_t i = 0; i < count; i++)
-            y[i] = fmaxf(0.0f, fminf(1.0f, a * y[i] + b));
+        for (int64_t i = 0; i < count; i++) {
+            float v = a * y[i] + b;
+            y[i] = v < 0.0f ? 0.0f : v > 1.0f ? 1.0f : v; /* a NaN stays one */
+        }
         break;
     case KELP_FUSED_NONE:
         break;

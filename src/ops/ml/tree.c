@@ -221,7 +221,7 @@ static size_t decide(const kelp_trees *t, double *s, const bool *seen, size_t *o
     if (t->binary)
         *out_class = weight > (t->positive ? 0.5 : 0.0);
     else
-        *out_class = count == 2 && (second ? s[1] > s[0] : s[0] > 0);
+        *out_class = count == 2 && s[1] > s[0];
     if (second || count == 1 || !t->binary) {
         kelp_ml_transform_apply(t->transform, s, count);
         return count;

@@ -138,22 +138,93 @@ KELP_KERNEL(LogSoftmax, KELP_OP_INPLACE_0, sizeof(softmax_plan), 0, reshape_LogS
             softmax_invoke);
 
 /* ---- layer norms ---- */
+/* A scale or bias: rows as long as those of x, repeated when there are fewer of them. */
+typedef struct scale_plan {
+    kelp_tensor tensor; /* the input, or scratch that it is spread over */
+    int64_t rows;
+    bool given, spread;
+    int32_t rank; /* of what is spread, and its source's strides */
+    int64_t shape[KELP_MAX_RANK], strides[KELP_MAX_RANK];
+    size_t offset, wide; /* in scratch: spread, and as floats */
+    const float *data;
+} scale_plan;
+
 typedef struct norm_plan {
     int64_t rows, count;
     float epsilon;
     bool rms, typed;
-    const float *x, *skip, *gamma, *beta;
+    const float *x, *skip;
     float *y, *sum, *mean, *inverse;
-    size_t gamma_wide, beta_wide, row; /* of other types than float */
+    scale_plan gamma, beta;
+    size_t row; /* of other types than float */
     const kelp_op_args *args;
 } norm_plan;
 
-static kelp_status *check_scale(const kelp_op_args *args, int32_t index, int64_t count) {
+/* Whether the scale broadcasts to `shape`; if so, from which axis on it has extents of its own. */
+static bool scale_fits(const kelp_tensor *scale, int32_t rank, const int64_t *shape,
+                       int32_t *out_first) {
+    *out_first = rank;
+    for (int32_t i = scale->rank - 1, at = rank - 1; i >= 0; i--, at--) {
+        if (scale->shape[i] != 1 && (at < 0 || scale->shape[i] != shape[at]))
+            return false;
+        if (scale->shape[i] != 1)
+            *out_first = at;
+    }
+    return true;
+}
+
+/* Input `index` for rows of `shape` from `axis` on: read where it lies when it is one such row, and
+ * else spread over as many rows as differ. */
+static kelp_status *scale_reshape(kelp_op_args *args, int32_t index, int32_t axis, int32_t rank,
+                                  const int64_t *shape, scale_plan *s) {
     const kelp_tensor *scale = kelp_ops_in(args, index);
-    if (scale != NULL && (kelp_tensor_elements(scale) != count || !kelp_ops_is_float(scale->dtype)))
+    int64_t count = kelp_ops_product(shape, axis, rank), strides[KELP_MAX_RANK];
+    int32_t first = 0;
+    *s = (scale_plan){.given = scale != NULL, .rows = 1};
+    if (scale == NULL)
+        return NULL;
+    if (!kelp_ops_is_float(scale->dtype))
+        return kelp_ops_bad_type(args, scale->dtype);
+    s->tensor = *scale;
+    bool fits = scale_fits(scale, rank, shape, &first);
+    if (kelp_tensor_elements(scale) == count && (!fits || (first >= axis && first < rank)))
+        return kelp_ops_wide_plan(args, &s->tensor, &s->wide);
+    if (!fits)
         return kelp_ops_bad_shapes(args, args->inputs[0], scale,
-                                   "scale and bias must have the normalised extents");
-    return NULL;
+                                   "scale and bias must broadcast to the input");
+    first = KELP_MIN(first, axis);
+    s->spread = true;
+    s->rows = kelp_ops_product(shape, first, axis);
+    s->rank = rank - first;
+    kelp_ops_strides(scale->rank, scale->shape, strides);
+    for (int32_t i = 0; i < s->rank; i++) {
+        int32_t from = i + scale->rank - s->rank;
+        s->shape[i] = shape[first + i];
+        s->strides[i] = from < 0 || scale->shape[from] == 1 ? 0 : strides[from];
+    }
+    KELP_TRY(kelp_tensor_init(&s->tensor, scale->dtype, s->rank, s->shape, NULL));
+    KELP_TRY(kelp_ops_scratch(args, kelp_tensor_elements(&s->tensor),
+                              kelp_ops_element_bytes(scale->dtype), &s->offset));
+    return kelp_ops_wide_plan(args, &s->tensor, &s->wide);
+}
+
+static void scale_invoke(const kelp_op_args *args, int32_t index, scale_plan *s) {
+    const kelp_tensor *scale = kelp_ops_in(args, index);
+    int64_t strides[KELP_MAX_RANK];
+    if (scale == NULL)
+        return;
+    s->tensor.data = scale->data;
+    if (s->spread) {
+        s->tensor.data = (char *)args->scratch + s->offset;
+        kelp_ops_strides(s->rank, s->shape, strides);
+        kelp_ops_copy(args->env, kelp_ops_element_bytes(scale->dtype), s->rank, s->shape,
+                      s->tensor.data, strides, scale->data, s->strides);
+    }
+    s->data = kelp_ops_wide_get(args, &s->tensor, s->wide);
+}
+
+static const float *scale_row(const scale_plan *s, int64_t row, int64_t count) {
+    return s->rows == 1 || !s->given ? s->data : s->data + row % s->rows * count;
 }
 
 static kelp_status *norm_reshape(kelp_op_args *args, int32_t scales, int64_t axis_attr, bool rms) {
@@ -168,10 +239,8 @@ static kelp_status *norm_reshape(kelp_op_args *args, int32_t scales, int64_t axi
     p->count = kelp_ops_product(x->shape, axis, x->rank);
     p->epsilon = kelp_node_attr_f32(args->node, "epsilon", 1e-5f);
     p->rms = rms;
-    KELP_TRY(check_scale(args, scales, p->count));
-    KELP_TRY(check_scale(args, scales + 1, p->count));
-    KELP_TRY(kelp_ops_wide_plan(args, kelp_ops_in(args, scales), &p->gamma_wide));
-    KELP_TRY(kelp_ops_wide_plan(args, kelp_ops_in(args, scales + 1), &p->beta_wide));
+    KELP_TRY(scale_reshape(args, scales, axis, x->rank, x->shape, &p->gamma));
+    KELP_TRY(scale_reshape(args, scales + 1, axis, x->rank, x->shape, &p->beta));
     kelp_dtype type = rms ? args->inputs[scales]->dtype : x->dtype;
     p->typed = x->dtype != KELP_F32 || type != KELP_F32;
     if (p->typed)
@@ -182,7 +251,8 @@ static kelp_status *norm_reshape(kelp_op_args *args, int32_t scales, int64_t axi
 }
 
 /* A row of doubles over itself. */
-static void norm_doubles(const norm_plan *p, double *v, float *out_mean, float *out_inverse) {
+static void norm_doubles(const norm_plan *p, int64_t row, double *v, float *out_mean,
+                         float *out_inverse) {
     double mean = 0, squares = 0;
     for (int64_t i = 0; i < p->count && !p->rms; i++)
         mean += v[i];
@@ -190,10 +260,10 @@ static void norm_doubles(const norm_plan *p, double *v, float *out_mean, float *
     for (int64_t i = 0; i < p->count; i++)
         squares += (v[i] - mean) * (v[i] - mean);
     double inverse = 1.0 / sqrt(squares / (double)p->count + (double)p->epsilon);
-    const kelp_tensor *gamma = kelp_ops_in(p->args, 1), *beta = kelp_ops_in(p->args, 2);
+    int64_t gamma = row % p->gamma.rows * p->count, beta = row % p->beta.rows * p->count;
     for (int64_t i = 0; i < p->count; i++) {
-        v[i] = (v[i] - mean) * inverse * kelp_ops_read_f64(gamma, i);
-        v[i] += beta != NULL ? kelp_ops_read_f64(beta, i) : 0.0;
+        v[i] = (v[i] - mean) * inverse * kelp_ops_read_f64(&p->gamma.tensor, gamma + i);
+        v[i] += p->beta.given ? kelp_ops_read_f64(&p->beta.tensor, beta + i) : 0.0;
     }
     *out_mean = (float)mean;
     *out_inverse = (float)inverse;
@@ -211,13 +281,14 @@ static void norm_rows_typed(void *userp, int64_t begin, int64_t end, int worker)
         if (x->dtype == KELP_F64 || y->dtype == KELP_F64) {
             for (int64_t j = 0; j < p->count; j++)
                 wide[j] = kelp_ops_read_f64(x, i * p->count + j);
-            norm_doubles(p, wide, &mean, &inverse);
+            norm_doubles(p, i, wide, &mean, &inverse);
             for (int64_t j = 0; j < p->count; j++)
                 kelp_ops_write_f64(y, i * p->count + j, wide[j]);
         } else {
             kelp_ops_read_f32s(x, i * p->count, p->count, row);
-            kelp_simd_get()->layer_norm(row, NULL, p->gamma, p->beta, p->epsilon, p->rms, NULL, row,
-                                        p->count, &mean, &inverse);
+            kelp_simd_get()->layer_norm(row, NULL, scale_row(&p->gamma, i, p->count),
+                                        scale_row(&p->beta, i, p->count), p->epsilon, p->rms, NULL,
+                                        row, p->count, &mean, &inverse);
             kelp_ops_write_f32s(y, i * p->count, p->count, row);
         }
         if (p->mean != NULL)
@@ -234,7 +305,8 @@ static void norm_rows(void *userp, int64_t begin, int64_t end, int worker) {
     (void)worker;
     for (int64_t i = begin; i < end; i++) {
         int64_t at = i * p->count;
-        simd->layer_norm(p->x + at, p->skip != NULL ? p->skip + at : NULL, p->gamma, p->beta,
+        simd->layer_norm(p->x + at, p->skip != NULL ? p->skip + at : NULL,
+                         scale_row(&p->gamma, i, p->count), scale_row(&p->beta, i, p->count),
                          p->epsilon, p->rms, p->sum != NULL ? p->sum + at : NULL, p->y + at,
                          p->count, &mean, &inverse);
         if (p->mean != NULL)
@@ -253,8 +325,8 @@ static kelp_status *norm_run(kelp_op_args *args, int32_t scales) {
     p->x = args->inputs[0]->data;
     p->skip = scales == 2 ? args->inputs[1]->data : NULL;
     p->args = args;
-    p->gamma = kelp_ops_wide_get(args, kelp_ops_in(args, scales), p->gamma_wide);
-    p->beta = kelp_ops_wide_get(args, kelp_ops_in(args, scales + 1), p->beta_wide);
+    scale_invoke(args, scales, &p->gamma);
+    scale_invoke(args, scales + 1, &p->beta);
     p->y = args->outputs[0]->data;
     int64_t grain = KELP_OPS_GRAIN / 2 / KELP_MAX((int64_t)1, p->count) + 1;
     kelp_op_parallel(args->env, p->rows, grain, p->typed ? norm_rows_typed : norm_rows, p);
@@ -325,8 +397,8 @@ static kelp_status *skip_broadcast(kelp_op_args *args) {
     p->broadcast = true;
     p->norm.rows = kelp_ops_product(shape, 0, rank - 1);
     p->norm.count = shape[rank - 1];
-    KELP_TRY(check_scale(args, 2, p->norm.count));
-    KELP_TRY(check_scale(args, 3, p->norm.count));
+    KELP_TRY(scale_reshape(args, 2, rank - 1, rank, shape, &p->norm.gamma));
+    KELP_TRY(scale_reshape(args, 3, rank - 1, rank, shape, &p->norm.beta));
     KELP_TRY(kelp_ops_scratch(args, p->norm.rows * p->norm.count, sizeof(float), &p->sum_offset));
     KELP_TRY(kelp_ops_set(args, 0, KELP_F32, rank, shape));
     return kelp_ops_set(args, 1, KELP_F32, rank, shape);
@@ -378,8 +450,8 @@ static kelp_status *skip_norm_invoke(const void *state, kelp_op_args *args) {
     p->norm.x = p->total;
     p->norm.skip = NULL;
     p->norm.sum = NULL;
-    p->norm.gamma = data_of(kelp_ops_in(args, 2));
-    p->norm.beta = data_of(kelp_ops_in(args, 3));
+    scale_invoke(args, 2, &p->norm.gamma);
+    scale_invoke(args, 3, &p->norm.beta);
     p->norm.y = args->outputs[0]->data;
     kelp_op_parallel(args->env, p->norm.rows,
                      KELP_OPS_GRAIN / 2 / KELP_MAX((int64_t)1, p->norm.count) + 1, norm_rows, p);

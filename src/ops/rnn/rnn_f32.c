@@ -68,7 +68,8 @@ static float one(const kelp_rnn_act *act, float x) {
     case KELP_RNN_SCALED_TANH:
         return act->alpha * tanhf(act->beta * x);
     case KELP_RNN_HARD_SIGMOID:
-        return fminf(fmaxf(act->alpha * x + act->beta, 0.0f), 1.0f);
+        x = act->alpha * x + act->beta;
+        return x < 0 ? 0.0f : x > 1 ? 1.0f : x; /* a NaN stays one */
     case KELP_RNN_ELU:
         return x >= 0 ? x : act->alpha * expm1f(x);
     case KELP_RNN_SOFTSIGN:

@@ -39,7 +39,7 @@ static double one(const kelp_rnn_act *act, double x) {
     case KELP_RNN_SIGMOID:
         return 1.0 / (1.0 + exp(-x));
     case KELP_RNN_RELU:
-        return fmax(x, 0.0);
+        return x < 0 ? 0.0 : x; /* here and below a NaN stays one */
     case KELP_RNN_AFFINE:
         return alpha * x + beta;
     case KELP_RNN_LEAKY_RELU:
@@ -49,7 +49,8 @@ static double one(const kelp_rnn_act *act, double x) {
     case KELP_RNN_SCALED_TANH:
         return alpha * tanh(beta * x);
     case KELP_RNN_HARD_SIGMOID:
-        return fmin(fmax(alpha * x + beta, 0.0), 1.0);
+        x = alpha * x + beta;
+        return x < 0 ? 0.0 : x > 1 ? 1.0 : x;
     case KELP_RNN_ELU:
         return x >= 0 ? x : alpha * expm1(x);
     case KELP_RNN_SOFTSIGN:

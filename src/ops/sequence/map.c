@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ZipMap, CastMap, DictVectorizer: maps from and to tensors. Source: ONNX operator specification,
  * ai.onnx.ml-1. */
+#include "base/str.h"
+#include "ops/ml/ml.h"
 #include "ops/sequence/sequence.h"
 
-#include "ops/ml/ml.h"
-
+#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 /* ---- ZipMap ---- */
 static kelp_status *keys_of(const kelp_list_call *call, const kelp_ml_labels *labels,
@@ -96,21 +96,17 @@ static kelp_status *cast_one(const kelp_list_call *call, const kelp_tensor *valu
     if (values->dtype == KELP_STRING) {
         text = ((const kelp_string *)values->data)[i];
         if (y->dtype != KELP_STRING) {
-            char *copy, *end;
-            KELP_TRY(kelp_list_alloc(call, (int64_t)text.length + 1, 1, &copy));
-            if (text.length > 0)
-                memcpy(copy, text.data, text.length);
-            copy[text.length] = '\0';
-            number = strtod(copy, &end);
-            if (end == copy || *end != '\0')
-                KELP_LIST_FAIL(call, "'%s' is no number", copy);
+            if (!kelp_parse_f64(kelp_str_trim((kelp_str){text.data, text.length}), &number))
+                KELP_LIST_FAIL(call, "'%.*s' is no number", (int)KELP_MIN(text.length, (size_t)100),
+                               text.data);
         }
     } else {
         number = kelp_ops_read_f64(values, i);
         if (y->dtype == KELP_STRING) {
             char *copy;
             KELP_TRY(kelp_list_alloc(call, 64, 1, &copy));
-            text.length = (size_t)snprintf(copy, 64, "%f", number);
+            (void)snprintf(copy, 64, "%f", number);
+            text.length = isfinite(number) ? kelp_plain_radix(copy) : strlen(copy);
             text.data = copy;
         }
     }
