@@ -15,7 +15,7 @@
  * becomes one. Where the kernel has no such pages, nothing changes but the length. */
 #define LARGE_BYTES ((size_t)1 << 20)
 #define LARGE_PAGE ((size_t)2 << 20)
-#define REST_BYTES ((size_t)512 << 10) /* a large page costs as much as the small ones of this */
+#define REST_BYTES (LARGE_PAGE / 2) /* of the page that is used; the other half is lost */
 
 static bool lies_in_large_pages(size_t size_bytes) {
     return size_bytes >= LARGE_BYTES && size_bytes <= SIZE_MAX - LARGE_PAGE;

@@ -180,7 +180,9 @@ static kelp_status *choose_layout(const kelp_conv_state *state, const kelp_simd 
         return NULL;
     if (kelp_conv_winograd_pays(&p->w, simd, p->batch, p->in_channels, p->out_channels,
                                 kelp_op_env_threads(args->env), &p->tiles))
-        KELP_TRY(kelp_conv_panels(state, simd, KELP_CONV_WINOGRAD, &p->parts));
+        KELP_TRY(kelp_conv_panels(state, simd,
+                                  p->tiles.points == 4 ? KELP_CONV_WINOGRAD_4 : KELP_CONV_WINOGRAD,
+                                  &p->parts));
     return p->parts == NULL && narrow && !few
                ? kelp_conv_panels(state, simd, KELP_CONV_TURNED, &p->panels)
                : NULL;

@@ -88,21 +88,22 @@ static kelp_status *make_panels(const kelp_conv_state *state, const kelp_simd *s
     char name[KELP_OP_LAYOUT_MAX + 1];
     kelp_op_packing packing = {.layout = name, .inputs = 1u << 1}; /* other shapes read it still */
     bool turned = layout == KELP_CONV_TURNED;
+    int64_t points = layout == KELP_CONV_WINOGRAD_4 ? 4 : 6, inputs = state->depth / state->taps;
     size_t floats;
     void *room = NULL;
-    if (turned ? !kelp_gemm_packed_size(simd, state->depth, state->channels, &floats)
-               : !kelp_conv_winograd_size(simd, state->taps, state->depth / state->taps,
-                                          state->channels, &floats))
+    if (turned
+            ? !kelp_gemm_packed_size(simd, state->depth, state->channels, &floats)
+            : !kelp_conv_winograd_size(simd, state->taps, points, inputs, state->channels, &floats))
         return NULL;
     if (!kelp_size_mul(floats, sizeof(float), &packing.size_bytes))
         return NULL;
-    kelp_gemm_layout(simd, turned ? "taps" : "winograd", name);
+    kelp_gemm_layout(simd, turned ? "taps" : points == 4 ? "winograd4" : "winograd", name);
     KELP_TRY(kelp_op_pack(&state->site, state->allocator, &packing, &out->packed, &room));
     if (room != NULL && turned)
         pack_taps(state, simd, room);
     else if (room != NULL)
-        kelp_conv_winograd_pack(simd, state->taps, state->weights, state->depth / state->taps,
-                                state->channels, room);
+        kelp_conv_winograd_pack(simd, state->taps, points, state->weights, inputs, state->channels,
+                                room);
     out->simd = simd;
     return NULL;
 }

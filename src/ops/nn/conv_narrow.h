@@ -24,7 +24,8 @@ bool kelp_conv_narrow_pays(const kelp_window *w, const kelp_simd *simd, int64_t 
  * thread. */
 typedef enum kelp_conv_layout {
     KELP_CONV_TURNED = 0, /* for kelp_conv_narrow_run */
-    KELP_CONV_WINOGRAD,   /* for kelp_conv_winograd_run */
+    KELP_CONV_WINOGRAD,   /* for kelp_conv_winograd_run, six points along an axis */
+    KELP_CONV_WINOGRAD_4, /* and four */
     KELP_CONV_LAYOUTS
 } kelp_conv_layout;
 kelp_status *kelp_conv_panels(const kelp_conv_state *state, const kelp_simd *simd,

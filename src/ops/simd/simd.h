@@ -111,10 +111,11 @@ typedef struct kelp_finish {
     float bias;
 } kelp_finish;
 
-/* `down` x `across` tiles of `tall` x `wide` outputs: 4 x 4, or 4 or 2 in a line. The image holds
- * pixels of `channels` floats (a multiple of the vector): outputs are as large as the tiles, inputs
- * larger by what reaches six pixels in each direction that is not 1. Of each tile the 36 parts (6
- * in a line) lie `step` floats apart, tiles are `channels` apart. */
+/* `down` x `across` tiles of `tall` x `wide` outputs: 4 x 4 or 2 x 2, or 4 or 2 in a line. The
+ * image holds pixels of `channels` floats (a multiple of the vector): outputs are as large as the
+ * tiles, inputs larger by what reaches six pixels, or four of a tile of 2 x 2, in each direction
+ * that is not 1. Of each tile the 36 or 16 parts (6 in a line) lie `step` floats apart, tiles are
+ * `channels` apart. */
 typedef struct kelp_winograd {
     float *image, *parts;
     int64_t tall, wide, down, across, channels, step;
@@ -133,9 +134,9 @@ typedef struct kelp_simd {
     void (*lanes)(const kelp_lanes *lanes);
     void (*taps)(const kelp_taps *taps);
     /* Of each of `channels` the taps (9, 3 or 5) of tile_columns kernels side by side to their
-     * parts, `step` floats apart, channels one behind the other. */
-    void (*winograd_weights)(const float *given, int64_t taps, int64_t channels, float *parts,
-                             int64_t step);
+     * `count` parts (36 or 16 of 9, else 6), `step` floats apart, channels one behind the other. */
+    void (*winograd_weights)(const float *given, int64_t taps, int64_t count, int64_t channels,
+                             float *parts, int64_t step);
     void (*winograd_in)(const kelp_winograd *job);  /* from the image to the parts */
     void (*winograd_out)(const kelp_winograd *job); /* and back */
     /* to = act(from + bias + residual) */
