@@ -372,68 +372,212 @@ static void what_is_added_is_swallowed(void **state) {
     close_session(&s);
 }
 
-/* Two convolutions of twelve channels; the second's input is added to its result when `residual`.
- */
-static pb chain_model(const float *w, const float *bias, bool first, bool second, bool residual) {
-    static const int64_t pads[4] = {1, 1, 1, 1}, extents[4] = {12, 12, 3, 3};
-    pb graph = {0}, one = pb_node("Conv", "x w b", "y"), relu = pb_node("Relu", "y", "z"),
-       two = pb_node("Conv", first ? "z v b" : "x v b", residual ? "t" : "u"),
-       add = pb_node("Add", "t z", "u");
-    pb_attr_ints(&one, "pads", 4, pads);
-    pb_attr_ints(&two, "pads", 4, pads);
-    if (first) {
-        pb_add_node(&graph, &one);
-        pb_add_node(&graph, &relu);
+/* ---- chains ---- */
+/* Three convolutions, each with an activation behind it but the last: what lies between them is of
+ * bfloat16 where the channels allow it. `added`: the second's and third's input is added to their
+ * result, or, `given`, x to the third's. Numbers are small integers, so that nothing is rounded and
+ * results are exact, whatever the order of sums. */
+typedef struct chain_case {
+    int64_t batch, in, mid, out, size[2], kernel, stride, dilation; /* the second's */
+    bool added, given, one_axis;
+    int64_t most; /* of the activation; 0: none */
+} chain_case;
+
+static const chain_case chains[] = {
+    {1, 20, 16, 20, {9, 11}, 3, 1, 1, true, false, false, 0},
+    {2, 20, 64, 64, {7, 7}, 1, 1, 1, true, false, false, 0},
+    {1, 33, 48, 17, {14, 13}, 3, 2, 1, false, false, false, 0},
+    {2, 16, 32, 50, {8, 30}, 1, 2, 1, false, false, false, 6},
+    {1, 20, 90, 20, {13, 12}, 1, 1, 1, false, true, false, 0},
+    {1, 20, 26, 20, {13, 12}, 5, 1, 1, false, true, false, 0},
+    {1, 6, 48, 33, {6, 40}, 3, 1, 2, true, false, false, 6},
+    {3, 9, 32, 31, {1, 130}, 3, 1, 3, true, false, true, 0},
+    {1, 12, 32, 16, {90, 1}, 1, 1, 1, false, false, false, 0},
+    /* channels that fill no panels stay one after the other, and so does what is between */
+    {2, 8, 34, 40, {10, 10}, 3, 1, 1, true, false, false, 0},
+    {1, 20, 18, 13, {11, 13}, 3, 1, 1, true, false, false, 0},
+};
+
+typedef struct layer {
+    int64_t in, out, kernel, stride, dilation;
+    float *w, *bias;
+} layer;
+
+/* Up to six weights of -1 and 1 an output channel. */
+static void make_layer(layer *l) {
+    int64_t count = l->in * l->kernel * l->kernel;
+    l->w = calloc((size_t)(l->out * count), sizeof *l->w);
+    l->bias = calloc((size_t)l->out, sizeof *l->bias);
+    for (int64_t i = 0; i < l->out; i++) {
+        float draw[7];
+        fill(draw, 7);
+        for (int k = 0; k < 6; k++)
+            l->w[i * count + (int64_t)((double)fabsf(draw[k]) * (double)(count - 1))] =
+                draw[k] < 0 ? -1 : 1;
+        l->bias[i] = floorf(draw[6] * 3);
     }
-    if (second)
-        pb_add_node(&graph, &two);
-    if (residual)
+}
+
+static int64_t layer_out(const layer *l, int64_t extent) {
+    int64_t pad = l->kernel / 2 * l->dilation;
+    return (extent + 2 * pad - (l->kernel - 1) * l->dilation - 1) / l->stride + 1;
+}
+
+/* Its definition: NULL for what is not added; most 0: any. */
+static float *run_layer(const layer *l, bool one_axis, const float *x, int64_t batch, int64_t high,
+                        int64_t wide, const float *add, bool relu, int64_t most) {
+    int64_t pad = l->kernel / 2 * l->dilation, tall = one_axis ? 1 : l->kernel;
+    int64_t rows = one_axis ? 1 : layer_out(l, high), columns = layer_out(l, wide);
+    float *y = malloc((size_t)(batch * l->out * rows * columns) * sizeof *y);
+    for (int64_t i = 0; i < batch * l->out * rows * columns; i++) {
+        int64_t image = i / columns / rows / l->out, channel = i / columns / rows % l->out;
+        double sum = (double)l->bias[channel];
+        for (int64_t k = 0; k < l->in * tall * l->kernel; k++) {
+            int64_t r = one_axis ? 0
+                                 : i / columns % rows * l->stride +
+                                       k / l->kernel % tall * l->dilation - pad;
+            int64_t c = i % columns * l->stride + k % l->kernel * l->dilation - pad;
+            if (r >= 0 && r < high && c >= 0 && c < wide)
+                sum += (double)l->w[channel * l->in * tall * l->kernel + k] *
+                       (double)x[((image * l->in + k / l->kernel / tall) * high + r) * wide + c];
+        }
+        sum += add != NULL ? (double)add[i] : 0;
+        sum = relu && sum < 0 ? 0 : sum;
+        y[i] = (float)(most > 0 && sum > (double)most ? (double)most : sum);
+    }
+    return y;
+}
+
+static void add_layer(pb *graph, const layer *l, bool one_axis, const char *names, const char *x,
+                      const char *y) {
+    char inputs[16];
+    int64_t pads[4], strides[2] = {l->stride, l->stride}, dilations[2] = {l->dilation, l->dilation};
+    int64_t shape[4] = {l->out, l->in, l->kernel, l->kernel};
+    for (int i = 0; i < 4; i++)
+        pads[i] = l->kernel / 2 * l->dilation;
+    snprintf(inputs, sizeof inputs, "%s w%s b%s", x, names, names);
+    pb conv = pb_node("Conv", inputs, y);
+    size_t axes = one_axis ? 1 : 2;
+    pb_attr_ints(&conv, "pads", 2 * axes, pads);
+    pb_attr_ints(&conv, "strides", axes, strides);
+    pb_attr_ints(&conv, "dilations", axes, dilations);
+    pb_add_node(graph, &conv);
+    char name[8];
+    size_t count = (size_t)(l->out * l->in * l->kernel * (one_axis ? 1 : l->kernel));
+    snprintf(name, sizeof name, "w%s", names);
+    pb tensor = pb_tensor(name, KELP_F32, one_axis ? 3 : 4, shape, l->w, count * sizeof(float));
+    pb_add_initializer(graph, &tensor);
+    snprintf(name, sizeof name, "b%s", names);
+    tensor = pb_tensor(name, KELP_F32, 1, &l->out, l->bias, (size_t)l->out * sizeof(float));
+    pb_add_initializer(graph, &tensor);
+}
+
+static void add_activation(pb *graph, const chain_case *c, const char *x, const char *y) {
+    char inputs[16];
+    snprintf(inputs, sizeof inputs, c->most > 0 ? "%s least most" : "%s", x);
+    pb node = pb_node(c->most > 0 ? "Clip" : "Relu", inputs, y);
+    pb_add_node(graph, &node);
+}
+
+static pb chain_model(const chain_case *c, const layer *layers) {
+    pb graph = {0};
+    add_layer(&graph, &layers[0], c->one_axis, "0", "x", "c0");
+    add_activation(&graph, c, "c0", "y0");
+    add_layer(&graph, &layers[1], c->one_axis, "1", "y0", "c1");
+    if (c->added) {
+        pb add = pb_node("Add", "c1 y0", "s1");
         pb_add_node(&graph, &add);
-    pb_add_input(&graph, "x", "float32[1,12,11,13]");
-    pb_add_output(&graph, second ? "u" : "z", "float32[1,12,11,13]");
-    pb tensor = pb_tensor("w", KELP_F32, 4, extents, w, 12 * 12 * 9 * 4);
+    }
+    add_activation(&graph, c, c->added ? "s1" : "c1", "y1");
+    add_layer(&graph, &layers[2], c->one_axis, "2", "y1", c->added || c->given ? "c2" : "y");
+    if (c->added || c->given) {
+        pb add = pb_node("Add", c->given ? "x c2" : "y1 c2", "y");
+        pb_add_node(&graph, &add);
+    }
+    char type[64]; /* extents are known, or nothing is known to be shaped like its neighbour */
+    if (c->one_axis)
+        snprintf(type, sizeof type, "float32[%d,%d,%d]", (int)c->batch, (int)c->in,
+                 (int)c->size[1]);
+    else
+        snprintf(type, sizeof type, "float32[%d,%d,%d,%d]", (int)c->batch, (int)c->in,
+                 (int)c->size[0], (int)c->size[1]);
+    pb_add_input(&graph, "x", type);
+    pb_add_output(&graph, "y", c->one_axis ? "float32[n,d,v]" : "float32[n,d,g,v]");
+    float least = 0, most = (float)c->most;
+    pb tensor = pb_tensor("least", KELP_F32, 0, NULL, &least, sizeof least);
     pb_add_initializer(&graph, &tensor);
-    tensor = pb_tensor("v", KELP_F32, 4, extents, w + 100, 12 * 12 * 9 * 4);
-    pb_add_initializer(&graph, &tensor);
-    tensor = pb_tensor("b", KELP_F32, 1, extents, bias, 12 * 4);
+    tensor = pb_tensor("most", KELP_F32, 0, NULL, &most, sizeof most);
     pb_add_initializer(&graph, &tensor);
     return pb_model(&graph, 13);
 }
 
-static void run_once(const pb *model, size_t nodes, float *x, float *out) {
-    static const int64_t shape[4] = {1, 12, 11, 13};
-    session s;
-    open_session(&s, model, KELP_PRECISION_BF16, 2, kelp_allocator_system());
-    assert_int_equal(kelp_engine_get_stats(s.engine).nodes_planned, nodes);
-    memcpy(out, run(&s, 4, shape, x), 12 * 143 * sizeof *out);
-    close_session(&s);
+static float *expected_chain(const chain_case *c, const layer *layers, const float *x,
+                             int64_t *out_count) {
+    int64_t high = c->one_axis ? 1 : layer_out(&layers[1], c->size[0]);
+    int64_t wide = layer_out(&layers[1], c->size[1]);
+    float *first = run_layer(&layers[0], c->one_axis, x, c->batch, c->size[0], c->size[1], NULL,
+                             true, c->most);
+    float *second = run_layer(&layers[1], c->one_axis, first, c->batch, c->size[0], c->size[1],
+                              c->added ? first : NULL, true, c->most);
+    const float *add = c->added ? second : c->given ? x : NULL;
+    float *third = run_layer(&layers[2], c->one_axis, second, c->batch, high, wide, add, false, 0);
+    *out_count = c->batch * c->out * high * wide;
+    free(first);
+    free(second);
+    return third;
 }
 
-/* One convolution after the other gives the bits of both in engines of their own, with floats in
- * between: what is rounded early would have been rounded late. */
-static void chains_round_in_between(void **state) {
-    (void)state;
-    static float x[12 * 143], w[12 * 12 * 9 + 100], bias[12], between[12 * 143], apart[12 * 143],
-        together[12 * 143];
-    fill(x, 12 * 143);
-    fill(w, 12 * 12 * 9 + 100);
-    fill(bias, 12);
-    pb first = chain_model(w, bias, true, false, false);
-    pb second = chain_model(w, bias, false, true, false);
-    pb both = chain_model(w, bias, true, true, false),
-       added = chain_model(w, bias, true, true, true);
-    for (int isa = KELP_ISA_PORTABLE; isa <= KELP_ISA_BEST; isa++) {
-        kelp_cpu_isa_limit((kelp_cpu_isa)isa);
-        run_once(&first, 1, x, between);
-        run_once(&second, 1, between, apart);
-        run_once(&both, 2, x, together);
-        assert_memory_equal(apart, together, sizeof apart);
-        run_once(&added, 2, x, together);
-        for (int i = 0; i < 12 * 143; i++)
-            close_to((double)together[i], (double)apart[i] + rounded(between[i]),
-                     1 + fabs((double)apart[i]) + fabs((double)between[i]));
-    }
+static void run_chain(const chain_case *c) {
+    layer layers[3] = {{.in = c->in, .out = c->mid, .kernel = 1, .stride = 1, .dilation = 1},
+                       {.in = c->mid, .out = c->mid},
+                       {.in = c->mid, .out = c->out, .kernel = 1, .stride = 1, .dilation = 1}};
+    layers[1].kernel = c->kernel;
+    layers[1].stride = c->stride;
+    layers[1].dilation = c->dilation;
+    if (c->added) /* the third's input is its residual: as many channels */
+        layers[2].out = c->mid;
+    chain_case whole = *c;
+    whole.out = layers[2].out;
+    int64_t shape[4] = {c->batch, c->in, c->size[0], c->size[1]}, count = 0;
+    int64_t elements = c->batch * c->in * c->size[0] * c->size[1];
+    float *x = malloc((size_t)elements * sizeof *x);
+    fill(x, elements);
+    for (int64_t i = 0; i < elements; i++)
+        x[i] = floorf(x[i] * 3);
+    for (int i = 0; i < 3; i++)
+        make_layer(&layers[i]);
+    pb model = chain_model(c, layers);
+    float *expected = expected_chain(&whole, layers, x, &count);
+    if (c->one_axis)
+        shape[2] = c->size[1];
+    for (int isa = KELP_ISA_PORTABLE; isa <= KELP_ISA_BEST; isa++)
+        for (int threads = 1; threads <= 5; threads += 2) {
+            session s;
+            kelp_cpu_isa_limit((kelp_cpu_isa)isa);
+            open_session(&s, &model, KELP_PRECISION_BF16, threads, kelp_allocator_system());
+            assert_int_equal(kelp_engine_get_stats(s.engine).nodes_planned, 3);
+            assert_int_equal(kelp_engine_get_stats(s.engine).nodes_bf16, 3);
+            const float *found = run(&s, c->one_axis ? 3 : 4, shape, x);
+            for (int64_t i = 0; i < count; i++)
+                if (found[i] != expected[i])
+                    fail_msg("chain %d, isa %d, %d threads: expected %g at %d, found %g",
+                             (int)(c - chains), isa, threads, (double)expected[i], (int)i,
+                             (double)found[i]);
+            close_session(&s);
+        }
     kelp_cpu_isa_limit(KELP_ISA_BEST);
+    for (int i = 0; i < 3; i++) {
+        free(layers[i].w);
+        free(layers[i].bias);
+    }
+    free(expected);
+    free(x);
+}
+
+static void chains_keep_to_bfloat16(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof chains / sizeof chains[0]; i++)
+        run_chain(&chains[i]);
 }
 
 /* ---- attention ---- */
@@ -545,7 +689,7 @@ int main(void) {
         cmocka_unit_test(nothing_changes_unless_it_is_asked_for),
         cmocka_unit_test(small_and_unusual_nodes_stay_as_they_are),
         cmocka_unit_test(what_is_added_is_swallowed),
-        cmocka_unit_test(chains_round_in_between),
+        cmocka_unit_test(chains_keep_to_bfloat16),
         cmocka_unit_test(attention_rounds_both_products),
         cmocka_unit_test(invoke_allocates_nothing_once_warm),
     };

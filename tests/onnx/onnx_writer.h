@@ -8,7 +8,7 @@
 /* A message being written. Fixed room: a test that needs more fails at once. */
 typedef struct pb {
     size_t length;
-    char data[16384];
+    char data[131072];
 } pb;
 
 void pb_varint(pb *out, uint64_t value); /* without a tag */

@@ -106,43 +106,6 @@ static void pairs_take_every_stride(void **state) {
             }
 }
 
-/* Of bfloat16 the same, and they become the floats that they are. */
-static void halves_are_taken_as_they_are(void **state) {
-    (void)state;
-    for (int t = 0; kelp_bf16_at(t) != NULL; t++)
-        for (int64_t stride = 1; stride <= 3; stride++)
-            for (int64_t count = 1; count <= 40; count += 3) {
-                int64_t rows = 3, step = count * stride + 5;
-                int64_t length = 2 * step + (count - 1) * stride + 1, to_step = count + 2;
-                uint16_t *x = malloc((size_t)length * sizeof *x);
-                uint16_t *odd = malloc((size_t)length * sizeof *odd);
-                kelp_bf16_pair *to = malloc((size_t)(rows * to_step) * sizeof *to);
-                float *wide = malloc((size_t)length * sizeof *wide);
-                for (int64_t i = 0; i < length; i++) {
-                    x[i] = (uint16_t)rounded(next());
-                    odd[i] = (uint16_t)rounded(next());
-                }
-                memset(to, 0xaa, (size_t)(rows * to_step) * sizeof *to);
-                kelp_bf16_at(t)->halves(x, count % 2 == 0 ? odd : NULL, step, stride, rows, count,
-                                        to, to_step);
-                for (int64_t r = 0; r < rows; r++) {
-                    for (int64_t i = 0; i < count; i++) {
-                        int64_t at = r * step + i * stride;
-                        assert_int_equal(to[r * to_step + i],
-                                         x[at] | (count % 2 == 0 ? (uint32_t)odd[at] << 16 : 0));
-                    }
-                    assert_int_equal(to[r * to_step + count], 0xaaaaaaaa);
-                }
-                kelp_bf16_at(t)->widen(x, length, wide);
-                for (int64_t i = 0; i < length; i++)
-                    assert_true((double)wide[i] == value(x[i]));
-                free(wide);
-                free(to);
-                free(odd);
-                free(x);
-            }
-}
-
 static kelp_bf16_pair *some_pairs(int64_t count) {
     kelp_bf16_pair *x = malloc((size_t)count * sizeof *x);
     for (int64_t i = 0; i < count; i++)
@@ -203,6 +166,76 @@ static void products_are_sums_of_products(void **state) {
                 free(c);
                 free(b);
                 free(a);
+            }
+}
+
+/* One row of pixels whose memory ends with the last that is read, and so the results'. */
+static void check_pixels(const kelp_bf16 *table, kelp_bf16_pixels *g, bool half, bool added) {
+    int64_t length = (g->m - 1) * g->pixel + g->tap[g->taps - 1] + 2 * g->steps;
+    int64_t room = (g->m - 1) * g->c_step + g->n;
+    kelp_bf16_pair *b = some_pairs(g->taps * g->steps * 32);
+    uint16_t *a = malloc((size_t)length * 2), *residual = malloc((size_t)room * 2);
+    uint16_t *narrow = malloc((size_t)room * 2);
+    float *c = floats(room), *bias = floats(g->n);
+    for (int64_t i = 0; i < length; i++)
+        a[i] = (uint16_t)rounded(next());
+    for (int64_t i = 0; i < room; i++) {
+        residual[i] = (uint16_t)rounded(next());
+        narrow[i] = 0xaaaa;
+        c[i] = -7;
+    }
+    g->a = a;
+    g->b = b;
+    g->bias = added ? bias : NULL;
+    g->residual = added ? residual : NULL;
+    g->residual_step = g->c_step;
+    g->c = c;
+    table->pixels(g);
+    g->c = NULL;
+    g->half = narrow;
+    if (half)
+        table->pixels(g);
+    for (int64_t i = 0; i < room; i++) {
+        int64_t row = i / g->c_step, j = i % g->c_step;
+        if (j >= g->n) {
+            assert_true(c[i] == -7);
+            assert_int_equal(narrow[i], 0xaaaa);
+            continue;
+        }
+        double sum = added ? (double)bias[j] + value(residual[i]) : 0, size = fabs(sum);
+        for (int64_t t = 0; t < g->taps; t++)
+            for (int64_t s = 0; s < 2 * g->steps; s++) {
+                kelp_bf16_pair pair = b[(t * g->steps + s / 2) * 32 + j];
+                double term = value(a[row * g->pixel + g->tap[t] + s]) *
+                              value(s % 2 == 0 ? pair & 0xffff : pair >> 16);
+                sum += term;
+                size += fabs(term);
+            }
+        close_to((double)c[i], g->relu && sum < 0 ? 0 : sum, size + 1);
+        if (half)
+            assert_int_equal(narrow[i], rounded(c[i]));
+    }
+    free(bias);
+    free(c);
+    free(narrow);
+    free(residual);
+    free(a);
+    free(b);
+}
+
+static void pixels_are_multiplied_where_they_lie(void **state) {
+    (void)state;
+    static const int64_t tap[4] = {0, 6, 22, 50};
+    int round = 0;
+    for (int t = 0; kelp_bf16_at(t) != NULL; t++)
+        for (int64_t m = 1; m <= 27; m += m < 14 ? 1 : 12)
+            for (int64_t n = 1; n <= 32; n += n % 3 + 1, round++) {
+                kelp_bf16_pixels g = {.m = m, .n = n, .pixel = 2 * (1 + round % 9), .tap = tap};
+                g.taps = 1 + round % 4;
+                g.steps = 1 + round % 7;
+                g.c_step = n + round % 3 * 2;
+                g.relu = round % 2 == 0;
+                check_pixels(kelp_bf16_at(t), &g, n % 2 == 0, round % 5 < 3);
             }
 }
 
@@ -290,8 +323,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(operands_are_rounded_to_nearest_even),
         cmocka_unit_test(pairs_take_every_stride),
-        cmocka_unit_test(halves_are_taken_as_they_are),
         cmocka_unit_test(products_are_sums_of_products),
+        cmocka_unit_test(pixels_are_multiplied_where_they_lie),
         cmocka_unit_test(columns_are_sums_along_the_depth),
         cmocka_unit_test(matrices_of_any_size_are_multiplied),
     };

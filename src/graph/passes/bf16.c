@@ -69,7 +69,18 @@ static bool takes_conv(const kelp_node *node) {
 }
 
 /* ---- tensors in between ---- */
-/* true when every use of the value is X or the residual of a ConvBf16. */
+/* Of bfloat16 tensors a pixel's channels lie side by side, and panels of output channels are
+ * multiplied with them: groups, and numbers of channels that fill no panels, are better off with
+ * images channel after channel. */
+#define MIN_CHANNELS 16
+static bool takes_pixels(const kelp_node *node) {
+    const kelp_tensor *weights = node->inputs[1]->constant;
+    int64_t count = weights->shape[0], panels = (count + 31) / 32 * 32;
+    return is(node, KELP_DOMAIN, "ConvBf16") && kelp_node_attr_i64(node, "group", 1) == 1 &&
+           count >= MIN_CHANNELS && count % 2 == 0 && (count % 32 == 16 || count * 4 >= panels * 3);
+}
+
+/* true when every use of the value is X or the residual of a ConvBf16 that takes it. */
 static bool only_for_convs(const kelp_block *block, const kelp_value *value) {
     uint32_t uses = 0;
     if (value->is_output || value->use_count == 0)
@@ -78,7 +89,7 @@ static bool only_for_convs(const kelp_block *block, const kelp_value *value) {
         const kelp_node *node = block->nodes[n];
         for (size_t i = 0; i < node->input_count; i++)
             if (node->inputs[i] == value) {
-                if (!is(node, KELP_DOMAIN, "ConvBf16") || (i != 0 && i != 3))
+                if (!is(node, KELP_DOMAIN, "ConvBf16") || (i != 0 && i != 3) || !takes_pixels(node))
                     return false;
                 uses++;
             }
@@ -87,11 +98,15 @@ static bool only_for_convs(const kelp_block *block, const kelp_value *value) {
 }
 
 /* The next node would round what it reads: it is rounded where it is made, and half the bytes move.
- */
+ * Nodes come behind those that they read from. */
 kelp_status *kelp_pass_halves(kelp_block *block) {
     for (size_t i = 0; i < block->node_count; i++) {
         kelp_node *node = block->nodes[i];
-        if (!is(node, KELP_DOMAIN, "ConvBf16") || !only_for_convs(block, node->outputs[0]))
+        if (!is(node, KELP_DOMAIN, "ConvBf16") || !takes_pixels(node) ||
+            !only_for_convs(block, node->outputs[0]))
+            continue;
+        const kelp_value *residual = node->input_count > 3 ? node->inputs[3] : NULL;
+        if (residual != NULL && residual->dtype != KELP_BF16)
             continue;
         KELP_TRY(kelp_node_set_i64(node, "half", 1));
         node->outputs[0]->dtype = KELP_BF16;

@@ -3,7 +3,8 @@
  * kelp::ConvBf16: Conv and ConvAct (X, W, bias[, residual]; Conv's attributes and activation) of
  * floats over one or two axes with constant weights, whose operands are rounded to bfloat16; sums
  * and everything else are floats. Between such nodes tensors may be of bfloat16: X, the residual,
- * and with the attribute "half" the result, which is rounded where the next node would round it.
+ * and with the attribute "half" the result, which is rounded where the next node would round it;
+ * those nodes are conv_pixels.c's. Of floats alone:
  *
  * A strip of the input is laid out as planes of pairs of channels, its borders filled with zeros,
  * one plane for each remainder of rows by the stride. There every kernel position is an offset, and
@@ -14,9 +15,8 @@
  * channels, one for each column of the kernel, as wide as the result. Few output positions are
  * gathered and multiplied the other way round instead.
  */
-#include "ops/bf16/conv_weights.h"
+#include "ops/bf16/conv.h"
 #include "ops/linear/gemm.h"
-#include "ops/nn/window.h"
 
 #define TILE KELP_BF16_COLUMNS
 #define VECTOR 16
@@ -32,13 +32,11 @@
 #define FEW_POSITIONS 12
 
 typedef struct conv_plan {
-    kelp_window w;
-    int64_t batch, groups, in_channels, out_channels; /* channels a group */
-    kelp_act act;
+    kelp_bf16_conv c;
+    kelp_bf16_pixel_plan pixels; /* of nodes with tensors of bfloat16; the rest is not theirs */
     const kelp_bf16_pair *weights;
     int64_t weights_step;
-    bool few, half; /* half: the result is of bfloat16 */
-    bool x_half, residual_half;
+    bool few, by_pixels;
 
     int64_t pairs, row_phases, column_planes;
     bool expanded;         /* a plane for each column of the kernel */
@@ -62,31 +60,31 @@ static kelp_status *conv_shapes(kelp_op_args *args) {
                       *bias = kelp_ops_in(args, 2), *residual = kelp_ops_in(args, 3);
     if (x->dtype != KELP_F32 && x->dtype != KELP_BF16)
         return kelp_ops_bad_type(args, x->dtype);
-    p->half = kelp_node_attr_i64(args->node, "half", 0) != 0;
-    p->x_half = x->dtype == KELP_BF16;
-    p->residual_half = residual != NULL && residual->dtype == KELP_BF16;
+    p->c.half = kelp_node_attr_i64(args->node, "half", 0) != 0;
+    p->c.x_half = x->dtype == KELP_BF16;
+    p->c.residual_half = residual != NULL && residual->dtype == KELP_BF16;
     if (weights->rank != x->rank)
         return kelp_ops_bad_shapes(args, x, weights, "expected as many axes in both");
-    KELP_TRY(kelp_window_init(&p->w, args, x, weights->shape + 2, x->rank - 2));
-    p->groups = kelp_node_attr_i64(args->node, "group", 1);
-    if (p->groups < 1 || x->shape[1] % p->groups != 0 || weights->shape[0] % p->groups != 0 ||
-        weights->shape[1] != x->shape[1] / p->groups)
+    KELP_TRY(kelp_window_init(&p->c.w, args, x, weights->shape + 2, x->rank - 2));
+    p->c.groups = kelp_node_attr_i64(args->node, "group", 1);
+    if (p->c.groups < 1 || x->shape[1] % p->c.groups != 0 || weights->shape[0] % p->c.groups != 0 ||
+        weights->shape[1] != x->shape[1] / p->c.groups)
         return kelp_ops_bad_shapes(args, x, weights, "the channels do not fit the groups");
     if (bias != NULL &&
         (kelp_tensor_elements(bias) != weights->shape[0] || bias->dtype != KELP_F32))
         return kelp_ops_bad_shapes(args, weights, bias, "expected one bias an output channel");
-    p->batch = x->shape[0];
-    p->in_channels = x->shape[1] / p->groups;
-    p->out_channels = weights->shape[0] / p->groups;
-    int32_t rank = kelp_window_shape(&p->w, p->batch, weights->shape[0], shape);
+    p->c.batch = x->shape[0];
+    p->c.in_channels = x->shape[1] / p->c.groups;
+    p->c.out_channels = weights->shape[0] / p->c.groups;
+    int32_t rank = kelp_window_shape(&p->c.w, p->c.batch, weights->shape[0], shape);
     if (residual != NULL &&
-        ((residual->dtype != KELP_F32 && !p->residual_half) || residual->rank != rank ||
+        ((residual->dtype != KELP_F32 && !p->c.residual_half) || residual->rank != rank ||
          memcmp(residual->shape, shape, (size_t)rank * sizeof *shape) != 0))
         return kelp_ops_bad_shapes(args, x, residual, "the residual is not shaped like the result");
-    if (!kelp_act_parse(kelp_node_attr_string(args->node, "activation", "", NULL), &p->act))
+    if (!kelp_act_parse(kelp_node_attr_string(args->node, "activation", "", NULL), &p->c.act))
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "ConvBf16 knows no activation '%s'",
                           kelp_node_attr_string(args->node, "activation", "", NULL));
-    return kelp_ops_set(args, 0, p->half ? KELP_BF16 : KELP_F32, rank, shape);
+    return kelp_ops_set(args, 0, p->c.half ? KELP_BF16 : KELP_F32, rank, shape);
 }
 
 /* ---- sizes ---- */
@@ -101,7 +99,7 @@ static int64_t phase_rows(const kelp_window *w, int64_t strip) {
 
 /* Output positions of a strip, those between its rows included. */
 static int64_t positions(const conv_plan *p, int64_t rows) {
-    return (rows - 1) * p->width + p->w.out[2];
+    return (rows - 1) * p->width + p->c.w.out[2];
 }
 
 /* Of so many columns, those that are left to be summed one by one. */
@@ -118,12 +116,12 @@ static double vectors_of(int64_t columns) {
 
 /* Sums go straight into the result. */
 static bool is_direct(const conv_plan *p) {
-    return !p->half && p->width == p->w.out[2];
+    return p->width == p->c.w.out[2];
 }
 
 /* Cycles, roughly: of the product's vectors, of laying out the planes, of copying the result. */
 static double strip_cost(const conv_plan *p, int64_t strip) {
-    const kelp_window *w = &p->w;
+    const kelp_window *w = &p->c.w;
     int64_t whole = w->out[1] / strip, rest = w->out[1] % strip;
     double vectors = (double)whole * vectors_of(positions(p, strip));
     int64_t rows = whole * phase_rows(w, strip);
@@ -131,19 +129,20 @@ static double strip_cost(const conv_plan *p, int64_t strip) {
         vectors += vectors_of(positions(p, rest));
         rows += phase_rows(w, rest);
     }
-    double product = vectors * (double)(p->out_channels * w->kernel_size * p->pairs);
+    double product = vectors * (double)(p->c.out_channels * w->kernel_size * p->pairs);
     double planes = (double)(rows * p->width * p->row_phases * p->pairs) *
                     (1.5 + 0.5 * (double)(p->column_planes - 1));
-    double copies = is_direct(p) ? 0 : (double)(p->out_channels * w->out_size);
+    double copies = is_direct(p) ? 0 : (double)(p->c.out_channels * w->out_size);
     return product + planes + copies;
 }
 
 /* Rows for which planes and result stay in cache, and vectors are filled. */
 static double choose_strip(conv_plan *p) {
-    const kelp_window *w = &p->w;
+    const kelp_window *w = &p->c.w;
     int64_t row_bytes = p->pairs * p->row_phases * p->column_planes * p->width * 4;
     int64_t most = STRIP_BYTES / KELP_MAX((int64_t)1, row_bytes) - phase_rows(w, 0);
-    most = KELP_MIN(most, STRIP_BYTES / (4 * KELP_MIN(p->out_channels, (int64_t)BLOCK) * p->width));
+    most =
+        KELP_MIN(most, STRIP_BYTES / (4 * KELP_MIN(p->c.out_channels, (int64_t)BLOCK) * p->width));
     most = KELP_MAX(most, divide_up(2 * TILE, p->width));
     most = KELP_MAX((int64_t)1, KELP_MIN(most, w->out[1]));
     double best = 0;
@@ -158,7 +157,7 @@ static double choose_strip(conv_plan *p) {
 }
 
 static double choose_planes(conv_plan *p, bool expanded) {
-    const kelp_window *w = &p->w;
+    const kelp_window *w = &p->c.w;
     p->expanded = expanded;
     p->column_planes =
         expanded ? w->kernel[2] : KELP_MIN(w->stride[2], (w->kernel[2] - 1) * w->dilation[2] + 1);
@@ -170,11 +169,11 @@ static double choose_planes(conv_plan *p, bool expanded) {
 
 /* Parts of the output channels, then lower strips, until there is work for all. */
 static void choose_parts(conv_plan *p, int64_t threads) {
-    const kelp_window *w = &p->w;
+    const kelp_window *w = &p->c.w;
     p->across = 1;
-    int64_t units = p->batch * p->groups * divide_up(w->out[1], p->strip);
+    int64_t units = p->c.batch * p->c.groups * divide_up(w->out[1], p->strip);
     if (threads > 1 && units < 2 * threads)
-        p->across = KELP_MIN(divide_up(2 * threads, units), divide_up(p->out_channels, BLOCK));
+        p->across = KELP_MIN(divide_up(2 * threads, units), divide_up(p->c.out_channels, BLOCK));
     units *= p->across;
     if (threads > 1 && units < 2 * threads && p->strip > 1)
         p->strip = divide_up(w->out[1], KELP_MIN(w->out[1], divide_up(w->out[1], p->strip) *
@@ -186,9 +185,9 @@ static kelp_status *too_large(const kelp_op_args *args) {
 }
 
 static kelp_status *reserve_planes(conv_plan *p, kelp_op_args *args) {
-    const kelp_window *w = &p->w;
+    const kelp_window *w = &p->c.w;
     int64_t most = 0, all = 0, threads = kelp_op_env_threads(args->env);
-    p->pairs = divide_up(p->in_channels, 2);
+    p->pairs = divide_up(p->c.in_channels, 2);
     p->row_phases = KELP_MIN(w->stride[1], (w->kernel[1] - 1) * w->dilation[1] + 1);
     if (w->kernel[1] > 1 << 20 || w->kernel[2] > 1 << 20 || w->dilation[1] > 1 << 20 ||
         w->dilation[2] > 1 << 20 ||
@@ -196,7 +195,7 @@ static kelp_status *reserve_planes(conv_plan *p, kelp_op_args *args) {
         !kelp_i64_mul(most, phase_rows(w, w->out[1]), &all) ||
         !kelp_i64_mul(all, p->row_phases * KELP_MAX(w->stride[2], w->kernel[2]), &all) ||
         !kelp_i64_mul(all, p->pairs * 4, &all) ||
-        !kelp_i64_mul(w->out_size, p->out_channels * w->kernel_size, &all) ||
+        !kelp_i64_mul(w->out_size, p->c.out_channels * w->kernel_size, &all) ||
         !kelp_i64_mul(all, p->pairs, &all))
         return too_large(args);
     if (choose_planes(p, true) > choose_planes(p, false))
@@ -206,8 +205,8 @@ static kelp_status *reserve_planes(conv_plan *p, kelp_op_args *args) {
     choose_parts(p, threads);
     p->phase = phase_rows(w, p->strip) * p->width;
     p->plane = kelp_bf16_row_step(p->row_phases * p->column_planes * p->phase);
-    int64_t product =
-        divide_up(positions(p, p->strip), TILE) * TILE * KELP_MIN(p->out_channels, (int64_t)BLOCK);
+    int64_t product = divide_up(positions(p, p->strip), TILE) * TILE *
+                      KELP_MIN(p->c.out_channels, (int64_t)BLOCK);
     if (!kelp_i64_mul(p->pairs, p->plane, &p->planes_pairs))
         return too_large(args);
     p->planes_pairs += 2 * TILE; /* whole vectors are read behind the last */
@@ -215,8 +214,6 @@ static kelp_status *reserve_planes(conv_plan *p, kelp_op_args *args) {
     p->planes_pairs += kelp_bf16_row_step(p->pairs * w->kernel_size);
     p->product_floats = is_direct(p) ? 0 : product;
     p->worker_pairs = p->planes_pairs + p->product_floats;
-    if (p->half || p->residual_half) /* a row, and one of the residual */
-        p->worker_pairs += 2 * p->strip * w->out[2];
     if (!kelp_i64_mul(p->worker_pairs, threads, &all))
         return too_large(args);
     KELP_TRY(kelp_ops_scratch(args, w->kernel_size, sizeof(int64_t), &p->taps_offset));
@@ -224,9 +221,9 @@ static kelp_status *reserve_planes(conv_plan *p, kelp_op_args *args) {
 }
 
 static kelp_status *reserve_few(conv_plan *p, kelp_op_args *args) {
-    int64_t depth = p->in_channels * p->w.kernel_size, floats = 0, pairs = 0;
-    int64_t count = p->batch * p->w.out_size;
-    if (!kelp_i64_mul(count, depth + 3 * p->out_channels, &floats) ||
+    int64_t depth = p->c.in_channels * p->c.w.kernel_size, floats = 0, pairs = 0;
+    int64_t count = p->c.batch * p->c.w.out_size;
+    if (!kelp_i64_mul(count, depth + p->c.out_channels, &floats) ||
         !kelp_i64_mul(kelp_bf16_gemm_scratch(count, depth), kelp_op_env_threads(args->env), &pairs))
         return too_large(args);
     KELP_TRY(kelp_ops_scratch(args, floats, sizeof(float), &p->taps_offset));
@@ -238,7 +235,11 @@ static kelp_status *conv_reshape(const void *state, kelp_op_args *args) {
     KELP_TRY(conv_shapes(args));
     if (kelp_tensor_elements(args->outputs[0]) == 0)
         return NULL;
-    p->few = p->groups == 1 && p->batch * p->w.out_size <= FEW_POSITIONS && p->out_channels >= 16;
+    p->by_pixels = p->c.half || p->c.x_half || p->c.residual_half;
+    if (p->by_pixels)
+        return kelp_bf16_pixels_reshape(&p->c, state, args, &p->pixels);
+    p->few = p->c.groups == 1 && p->c.batch * p->c.w.out_size <= FEW_POSITIONS &&
+             p->c.out_channels >= 16;
     KELP_TRY(p->few ? kelp_bf16_conv_panels(state, &p->weights)
                     : kelp_bf16_conv_rows(state, &p->weights, &p->weights_step));
     return p->few ? reserve_few(p, args) : reserve_planes(p, args);
@@ -254,22 +255,10 @@ static void inside(int64_t extent, int64_t stride, int64_t shift, int64_t in, in
     *out_last = KELP_MAX(*out_first, *out_last);
 }
 
-/* Rows of both channels from element `at` on. */
-static void lay_out(const conv_plan *p, const char *even, const char *odd, int64_t at, int64_t rows,
-                    int64_t count, kelp_bf16_pair *to) {
-    int64_t step = p->w.stride[1] * p->w.in[2];
-    size_t offset = (size_t)at * (p->x_half ? sizeof(uint16_t) : sizeof(float));
-    const void *first = even + offset, *second = odd != NULL ? odd + offset : NULL;
-    if (p->x_half)
-        p->table->halves(first, second, step, p->w.stride[2], rows, count, to, p->width);
-    else
-        p->table->pairs(first, second, step, p->w.stride[2], rows, count, to, p->width);
-}
-
 /* One pair of channels. */
-static void fill_pair(const conv_plan *p, const char *even, const char *odd, int64_t row,
+static void fill_pair(const conv_plan *p, const float *even, const float *odd, int64_t row,
                       int64_t strip, kelp_bf16_pair *to) {
-    const kelp_window *w = &p->w;
+    const kelp_window *w = &p->c.w;
     int64_t rows = phase_rows(w, strip), top, bottom, left, right;
     for (int64_t a = 0; a < p->row_phases; a++)
         for (int64_t b = 0; b < p->column_planes; b++, to += p->phase) {
@@ -287,12 +276,13 @@ static void fill_pair(const conv_plan *p, const char *even, const char *odd, int
                 wide *= high;
                 high = 1;
             }
-            lay_out(p, even, odd, at, high, wide, to + top * p->width + left);
+            p->table->pairs(even + at, odd != NULL ? odd + at : NULL, w->stride[1] * w->in[2],
+                            w->stride[2], high, wide, to + top * p->width + left, p->width);
         }
 }
 
 static void fill_taps(const conv_plan *p, int64_t *taps) {
-    const kelp_window *w = &p->w;
+    const kelp_window *w = &p->c.w;
     for (int64_t a = 0; a < w->kernel[1]; a++)
         for (int64_t b = 0; b < w->kernel[2]; b++) {
             int64_t y = a * w->dilation[1], x = b * w->dilation[2];
@@ -309,12 +299,13 @@ typedef struct part {
 } part;
 
 static part part_of(const conv_plan *p, int64_t unit) {
-    int64_t strips = divide_up(p->w.out[1], p->strip), each = divide_up(p->out_channels, p->across);
+    int64_t strips = divide_up(p->c.w.out[1], p->strip),
+            each = divide_up(p->c.out_channels, p->across);
     part u = {.channel = unit % p->across * each, .row = unit / p->across % strips * p->strip};
-    u.channels = KELP_MAX((int64_t)0, KELP_MIN(each, p->out_channels - u.channel));
-    u.rows = KELP_MIN(p->strip, p->w.out[1] - u.row);
-    u.group = unit / p->across / strips % p->groups;
-    u.image = unit / p->across / strips / p->groups;
+    u.channels = KELP_MAX((int64_t)0, KELP_MIN(each, p->c.out_channels - u.channel));
+    u.rows = KELP_MIN(p->strip, p->c.w.out[1] - u.row);
+    u.group = unit / p->across / strips % p->c.groups;
+    u.image = unit / p->across / strips / p->c.groups;
     return u;
 }
 
@@ -328,18 +319,18 @@ static void multiply_column(const conv_plan *p, const kelp_bf16_pair *rows, int6
     const int64_t *taps = taps_of(p);
     kelp_bf16_pair *column = planes + p->column_offset, *to = column;
     for (int64_t s = 0; s < p->pairs; s++)
-        for (int64_t t = 0; t < p->w.kernel_size; t++)
+        for (int64_t t = 0; t < p->c.w.kernel_size; t++)
             *to++ = planes[s * p->plane + taps[t] + at];
-    p->table->dots(rows, p->weights_step, channels, column, p->pairs * p->w.kernel_size, c + at,
+    p->table->dots(rows, p->weights_step, channels, column, p->pairs * p->c.w.kernel_size, c + at,
                    ldc);
 }
 
 static void multiply(const conv_plan *p, const part *u, kelp_bf16_pair *planes, float *c,
                      int64_t ldc) {
-    int64_t taps = p->w.kernel_size, slice = KELP_MAX((int64_t)1, SLICE / taps);
+    int64_t taps = p->c.w.kernel_size, slice = KELP_MAX((int64_t)1, SLICE / taps);
     int64_t columns = positions(p, u->rows), whole = columns - rest_of(columns);
     const kelp_bf16_pair *rows =
-        p->weights + (u->group * p->out_channels + u->channel) * p->weights_step;
+        p->weights + (u->group * p->c.out_channels + u->channel) * p->weights_step;
     for (int64_t s = 0; s < p->pairs; s += slice)
         for (int64_t at = 0; at < whole; at += TILE)
             p->table->product(&(kelp_bf16_block){.a = rows + s * taps,
@@ -360,62 +351,38 @@ static void multiply(const conv_plan *p, const part *u, kelp_bf16_pair *planes, 
 }
 
 /* bias, residual and activation of `count` results at `to` of output channel `channel`. */
-static void finish_row(const conv_plan *p, float *y, int64_t to, int64_t channel, int64_t count,
-                       float *widened) {
+static void finish_row(const conv_plan *p, float *y, int64_t to, int64_t channel, int64_t count) {
     const kelp_tensor *bias = kelp_ops_in(p->args, 2), *residual = kelp_ops_in(p->args, 3);
-    const float *add = NULL;
-    if (bias == NULL && residual == NULL && p->act == KELP_ACT_NONE)
+    if (bias == NULL && residual == NULL && p->c.act == KELP_ACT_NONE)
         return;
-    if (p->residual_half) {
-        p->table->widen((const uint16_t *)residual->data + to, count, widened);
-        add = widened;
-    } else if (residual != NULL) {
-        add = (const float *)residual->data + to;
-    }
-    p->simd->finish(y, NULL, bias != NULL ? ((const float *)bias->data)[channel] : 0.0f, add, count,
-                    p->act);
-}
-
-static void round_row(const conv_plan *p, const float *x, int64_t count, uint16_t *to) {
-    kelp_bf16_pair last;
-    p->table->narrow(x, count / 2 * 2, (void *)to);
-    if (count % 2 == 0)
-        return;
-    p->table->narrow(x + count - 1, 1, &last);
-    to[count - 1] = (uint16_t)last;
+    p->simd->finish(y, NULL, bias != NULL ? ((const float *)bias->data)[channel] : 0.0f,
+                    residual != NULL ? (const float *)residual->data + to : NULL, count, p->c.act);
 }
 
 /* Some output channels of a strip. */
 static void run_block(const conv_plan *p, const part *u, kelp_bf16_pair *planes, float *product) {
-    const kelp_window *w = &p->w;
-    int64_t channel = u->group * p->out_channels + u->channel, count = u->rows * w->out[2];
+    const kelp_window *w = &p->c.w;
+    int64_t channel = u->group * p->c.out_channels + u->channel, count = u->rows * w->out[2];
     int64_t to =
-        (u->image * p->groups * p->out_channels + channel) * w->out_size + u->row * w->out[2];
+        (u->image * p->c.groups * p->c.out_channels + channel) * w->out_size + u->row * w->out[2];
     int64_t ld = divide_up(positions(p, u->rows), TILE) * TILE;
     float *y = (float *)p->args->outputs[0]->data + to;
-    uint16_t *y_half = (uint16_t *)p->args->outputs[0]->data + to;
-    float *row = product + p->product_floats, *widened = row + p->strip * w->out[2];
     bool direct = is_direct(p);
     multiply(p, u, planes, direct ? y : product, direct ? w->out_size : ld);
     for (int64_t c = 0; c < u->channels; c++, to += w->out_size) {
-        float *done = p->half ? row : y + c * w->out_size;
-        if (!direct && p->half && p->width == w->out[2])
-            done = product + c * ld;
-        else if (!direct)
+        float *done = y + c * w->out_size;
+        if (!direct)
             p->simd->copy_rows(done, w->out[2], product + c * ld, p->width, u->rows, w->out[2]);
-        finish_row(p, done, to, channel + c, count, widened);
-        if (p->half)
-            round_row(p, done, count, y_half + c * w->out_size);
+        finish_row(p, done, to, channel + c, count);
     }
 }
 
 static void run_part(const conv_plan *p, const part *u, kelp_bf16_pair *planes) {
-    const kelp_window *w = &p->w;
-    int64_t plane = w->in_size * (int64_t)(p->x_half ? sizeof(uint16_t) : sizeof(float));
-    const char *x = (const char *)p->args->inputs[0]->data +
-                    (u->image * p->groups + u->group) * p->in_channels * plane;
-    for (int64_t s = 0; s < p->pairs; s++, x += 2 * plane)
-        fill_pair(p, x, 2 * s + 1 < p->in_channels ? x + plane : NULL, u->row, u->rows,
+    const kelp_window *w = &p->c.w;
+    const float *x = (const float *)p->args->inputs[0]->data +
+                     (u->image * p->c.groups + u->group) * p->c.in_channels * w->in_size;
+    for (int64_t s = 0; s < p->pairs; s++, x += 2 * w->in_size)
+        fill_pair(p, x, 2 * s + 1 < p->c.in_channels ? x + w->in_size : NULL, u->row, u->rows,
                   planes + s * p->plane);
     part block = *u;
     for (int64_t c = 0; c < u->channels; c += BLOCK) {
@@ -438,20 +405,16 @@ static void run_range(void *userp, int64_t begin, int64_t end, int worker) {
 
 /* ---- few positions ---- */
 /* What output position `at` of an image sees: channels, then taps. */
-static void gather(const conv_plan *p, const char *image, int64_t at, float *to) {
-    const kelp_window *w = &p->w;
-    const float *x = (const float *)(const void *)image;
-    const uint16_t *half = (const uint16_t *)(const void *)image;
+static void gather(const conv_plan *p, const float *x, int64_t at, float *to) {
+    const kelp_window *w = &p->c.w;
     int64_t row = at / w->out[2] * w->stride[1] - w->before[1];
     int64_t column = at % w->out[2] * w->stride[2] - w->before[2];
-    for (int64_t c = 0; c < p->in_channels; c++, x += w->in_size, half += w->in_size)
+    for (int64_t c = 0; c < p->c.in_channels; c++, x += w->in_size)
         for (int64_t a = 0; a < w->kernel[1]; a++)
             for (int64_t b = 0; b < w->kernel[2]; b++, to++) {
                 int64_t r = row + a * w->dilation[1], s = column + b * w->dilation[2];
                 if (r < 0 || r >= w->in[1] || s < 0 || s >= w->in[2])
                     *to = 0.0f;
-                else if (p->x_half)
-                    p->table->widen(half + r * w->in[2] + s, 1, to);
                 else
                     *to = x[r * w->in[2] + s];
             }
@@ -459,16 +422,15 @@ static void gather(const conv_plan *p, const char *image, int64_t at, float *to)
 
 static void run_few(const conv_plan *p) {
     const kelp_op_args *args = p->args;
-    int64_t depth = p->in_channels * p->w.kernel_size, size = p->w.out_size;
-    int64_t count = p->batch * size, plane = p->out_channels * size;
-    int64_t image = p->in_channels * p->w.in_size * (p->x_half ? 2 : 4); /* bytes */
+    int64_t depth = p->c.in_channels * p->c.w.kernel_size, size = p->c.w.out_size;
+    int64_t count = p->c.batch * size, plane = p->c.out_channels * size;
+    int64_t image = p->c.in_channels * p->c.w.in_size;
     const kelp_tensor *bias = kelp_ops_in(args, 2), *residual = kelp_ops_in(args, 3);
     float *rows = (float *)(void *)((char *)args->scratch + p->taps_offset);
-    float *product = rows + count * depth, *turned = product + count * p->out_channels;
-    float *widened = turned + count * p->out_channels;
-    float *y = p->half ? turned : args->outputs[0]->data;
+    float *product = rows + count * depth;
+    float *y = args->outputs[0]->data;
     for (int64_t i = 0; i < count; i++)
-        gather(p, (const char *)args->inputs[0]->data + i / size * image, i % size,
+        gather(p, (const float *)args->inputs[0]->data + i / size * image, i % size,
                rows + i * depth);
     kelp_bf16_gemm_run(
         args->env, &(kelp_bf16_gemm){
@@ -476,31 +438,30 @@ static void run_few(const conv_plan *p) {
                        .panels = p->weights,
                        .c = product,
                        .m = count,
-                       .n = p->out_channels,
+                       .n = p->c.out_channels,
                        .k = depth,
                        .lda = depth,
-                       .ldc = p->out_channels,
+                       .ldc = p->c.out_channels,
                        .bias = bias != NULL ? bias->data : NULL,
-                       .act = residual == NULL ? p->act : KELP_ACT_NONE,
+                       .act = residual == NULL ? p->c.act : KELP_ACT_NONE,
                        .scratch = (kelp_bf16_pair *)(void *)((char *)args->scratch + p->offset)});
-    for (int64_t i = 0; i < p->batch; i++)
-        p->simd->turn(y + i * plane, size, product + i * plane, p->out_channels, size,
-                      p->out_channels);
-    if (p->residual_half)
-        p->table->widen(residual->data, count * p->out_channels, widened);
+    for (int64_t i = 0; i < p->c.batch; i++)
+        p->simd->turn(y + i * plane, size, product + i * plane, p->c.out_channels, size,
+                      p->c.out_channels);
     if (residual != NULL)
-        p->simd->finish(y, NULL, 0.0f, p->residual_half ? widened : residual->data,
-                        count * p->out_channels, p->act);
-    if (p->half)
-        round_row(p, y, count * p->out_channels, args->outputs[0]->data);
+        p->simd->finish(y, NULL, 0.0f, residual->data, count * p->c.out_channels, p->c.act);
 }
 
 static kelp_status *conv_invoke(const void *state, kelp_op_args *args) {
     conv_plan *p = args->plan;
-    const kelp_window *w = &p->w;
+    const kelp_window *w = &p->c.w;
     (void)state;
     if (kelp_tensor_elements(args->outputs[0]) == 0)
         return NULL;
+    if (p->by_pixels) {
+        kelp_bf16_pixels_run(&p->c, &p->pixels, args);
+        return NULL;
+    }
     p->args = args;
     p->table = kelp_bf16_get();
     p->simd = kelp_simd_get();
@@ -509,9 +470,9 @@ static kelp_status *conv_invoke(const void *state, kelp_op_args *args) {
         return NULL;
     }
     fill_taps(p, (int64_t *)(void *)((char *)args->scratch + p->taps_offset));
-    int64_t units = p->batch * p->groups * divide_up(w->out[1], p->strip) * p->across;
-    double work = (double)p->in_channels * (double)w->kernel_size * (double)w->out_size *
-                  (double)p->out_channels * (double)(p->batch * p->groups) / (double)units;
+    int64_t units = p->c.batch * p->c.groups * divide_up(w->out[1], p->strip) * p->across;
+    double work = (double)p->c.in_channels * (double)w->kernel_size * (double)w->out_size *
+                  (double)p->c.out_channels * (double)(p->c.batch * p->c.groups) / (double)units;
     /* some four million multiplications are 20 µs */
     kelp_op_parallel(args->env, units, work < 2e6 ? (int64_t)(2e6 / (work + 1)) + 1 : 1, run_range,
                      p);

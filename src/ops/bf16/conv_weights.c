@@ -12,7 +12,8 @@ typedef struct conv_state {
     const void *weights; /* the model's */
     int64_t channels, in_channels, taps;
     pthread_mutex_t lock;
-    kelp_op_packed rows, panels; /* of kelp_bf16_pair; without data: not asked for yet */
+    kelp_op_packed rows, panels,
+        taps_first; /* of kelp_bf16_pair; without data: not asked for yet */
 } conv_state;
 
 kelp_status *kelp_bf16_conv_create(const kelp_node *node, const kelp_op_env *env,
@@ -41,6 +42,7 @@ void kelp_bf16_conv_destroy(void *userp, kelp_allocator allocator) {
         return;
     kelp_op_unpack(&state->rows, state->allocator);
     kelp_op_unpack(&state->panels, state->allocator);
+    kelp_op_unpack(&state->taps_first, state->allocator);
     pthread_mutex_destroy(&state->lock);
     kelp_free(allocator, state, sizeof *state);
 }
@@ -89,6 +91,38 @@ static kelp_status *make_panels(conv_state *state) {
     return NULL;
 }
 
+/* One panel's output channels, each tap after tap, as rows of `depth` floats; `from` has them
+ * channel after channel. */
+static void order_taps(const conv_state *state, const kelp_float_u *from, int64_t count,
+                       int64_t depth, float *to) {
+    int64_t taps = state->taps, channels = state->in_channels;
+    int64_t room = depth / taps;
+    memset(to, 0, (size_t)(count * depth) * sizeof *to);
+    for (int64_t j = 0; j < count; j++, from += channels * taps, to += depth)
+        for (int64_t t = 0; t < taps; t++)
+            for (int64_t c = 0; c < channels; c++)
+                to[t * room + c] = from[c * taps + t];
+}
+
+static kelp_status *make_taps_first(conv_state *state) {
+    int64_t channels = (state->in_channels + 1) / 2 * 2, depth = channels * state->taps;
+    int64_t each = state->in_channels * state->taps;
+    size_t pairs, bytes = (size_t)(depth * KELP_BF16_COLUMNS) * sizeof(float);
+    void *room = NULL, *ordered = NULL;
+    if (!kelp_bf16_packed_size(depth, state->channels, &pairs))
+        return kelp_status_oom();
+    KELP_TRY(kelp_alloc(state->allocator, bytes, &ordered));
+    kelp_status *status = reserve(state, "bf16taps/1", &state->taps_first, pairs, &room);
+    for (int64_t n = 0; room != NULL && n < state->channels; n += KELP_BF16_COLUMNS) {
+        int64_t count = KELP_MIN((int64_t)KELP_BF16_COLUMNS, state->channels - n);
+        order_taps(state, (const kelp_float_u *)state->weights + n * each, count, depth, ordered);
+        kelp_bf16_pack_turned(kelp_bf16_get(), ordered, depth, depth, count,
+                              (kelp_bf16_pair *)room + n * (depth / 2));
+    }
+    kelp_free(state->allocator, ordered, bytes);
+    return status;
+}
+
 static kelp_status *layout_of(conv_state *state, const kelp_op_packed *layout,
                               kelp_status *(*make)(conv_state *state), const kelp_bf16_pair **out) {
     pthread_mutex_lock(&state->lock);
@@ -108,4 +142,9 @@ kelp_status *kelp_bf16_conv_rows(const void *shared, const kelp_bf16_pair **out,
 kelp_status *kelp_bf16_conv_panels(const void *shared, const kelp_bf16_pair **out) {
     conv_state *state = (conv_state *)shared;
     return layout_of(state, &state->panels, make_panels, out);
+}
+
+kelp_status *kelp_bf16_conv_taps_first(const void *shared, const kelp_bf16_pair **out) {
+    conv_state *state = (conv_state *)shared;
+    return layout_of(state, &state->taps_first, make_taps_first, out);
 }

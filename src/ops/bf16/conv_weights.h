@@ -19,4 +19,8 @@ kelp_status *kelp_bf16_conv_rows(const void *state, const kelp_bf16_pair **out,
 /* Panels as kelp_bf16_pack_turned makes them: depth by output channels; of one group. */
 kelp_status *kelp_bf16_conv_panels(const void *state, const kelp_bf16_pair **out) KELP_MUST_USE;
 
+/* Panels of KELP_BF16_COLUMNS output channels, each tap after tap the pairs of input channels, an
+ * odd last one beside zero; of one group. */
+kelp_status *kelp_bf16_conv_taps_first(const void *state, const kelp_bf16_pair **out) KELP_MUST_USE;
+
 #endif

@@ -29,9 +29,28 @@ typedef struct kelp_bf16_block {
     bool accumulate;
 } kelp_bf16_block;
 
+/* Pixels whose channels lie side by side, times one panel of weights: for pixel i below m and
+ * output channel j below n (at most KELP_BF16_COLUMNS) the sum over taps t and steps s of the pair
+ * at a + i * pixel + tap[t] + 2 s times b[(t * steps + s) * KELP_BF16_COLUMNS + j], plus bias[j]
+ * and residual[i * residual_step + j] (both may be NULL), and with `relu` at least 0. It goes to
+ * c[i * c_step + j] as a float, or, where c is NULL and n even, to half[…] rounded. */
+typedef struct kelp_bf16_pixels {
+    const uint16_t *a;
+    const kelp_bf16_pair *b;
+    int64_t pixel, m, n, steps, taps;
+    const int64_t *tap;
+    const float *bias;
+    const uint16_t *residual;
+    int64_t residual_step, c_step;
+    bool relu;
+    float *c;
+    uint16_t *half;
+} kelp_bf16_pixels;
+
 typedef struct kelp_bf16 {
     const char *name;
     void (*product)(const kelp_bf16_block *block);
+    void (*pixels)(const kelp_bf16_pixels *pixels);
     /* c[i * ldc] = the sum over p below `count` of a[i * lda + p] times b[p], i below m */
     void (*dots)(const kelp_bf16_pair *a, int64_t lda, int64_t m, const kelp_bf16_pair *b,
                  int64_t count, float *c, int64_t ldc);
@@ -41,10 +60,6 @@ typedef struct kelp_bf16 {
      * zeros */
     void (*pairs)(const void *even, const void *odd, int64_t step, int64_t stride, int64_t rows,
                   int64_t count, kelp_bf16_pair *to, int64_t to_step);
-    /* The same of bfloat16. */
-    void (*halves)(const uint16_t *even, const uint16_t *odd, int64_t step, int64_t stride,
-                   int64_t rows, int64_t count, kelp_bf16_pair *to, int64_t to_step);
-    void (*widen)(const uint16_t *x, int64_t count, float *to);
 } kelp_bf16;
 
 /* The best table that the CPU can run, within kelp_cpu_isa_limit. Any thread. */
