@@ -77,6 +77,7 @@ bench: build ## latency, load time and memory beside ONNX Runtime, products besi
 	@scripts/build.sh release -DKELP_TESTS=ON
 	@PYTHONPATH=build/release/python $(PYTHON_TEST) bench/python_overhead.py
 	@PYTHONPATH=build/release/python $(PYTHON_TEST) bench/python_calls.py --kernels build/release/tests/kernel/libraries
+	@PYTHONPATH=build/release/python $(PYTHON_TEST) bench/trees.py
 	@ctest --test-dir build/release -R '^ops.make_cases$$' >/dev/null && $(PYTHON_TEST) bench/operators.py
 
 format: ## clang-format over all C sources

@@ -173,7 +173,20 @@ double kelp_ml_read(const kelp_tensor *x, int64_t index) {
     }
 }
 
+#define READ_ROW(type)                                            \
+    do {                                                          \
+        const type *from = (const type *)x->data + row * columns; \
+        for (int64_t i = 0; i < columns; i++)                     \
+            out[i] = (double)from[i];                             \
+    } while (0)
+
 void kelp_ml_read_row(const kelp_tensor *x, int64_t row, int64_t columns, double *out) {
-    for (int64_t i = 0; i < columns; i++)
-        out[i] = kelp_ml_read(x, row * columns + i);
+    if (x->dtype == KELP_F32)
+        READ_ROW(float);
+    else if (x->dtype == KELP_F64)
+        READ_ROW(double);
+    else if (x->dtype == KELP_I32)
+        READ_ROW(int32_t);
+    else
+        READ_ROW(int64_t);
 }

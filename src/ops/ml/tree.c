@@ -7,74 +7,9 @@
 
 #include "tensor/convert.h"
 
-#include <math.h>
-
-/* ---- one row ---- */
-static bool is_member(const kelp_trees *t, const kelp_tree_node *n, double x) {
-    for (int32_t i = 0; i < n->member_count; i++)
-        if (t->members[n->members + i] == x)
-            return true;
-    return false;
-}
-
-static bool goes_yes(const kelp_trees *t, const kelp_tree_node *n, double x) {
-    if (n->missing_is_yes && isnan(x))
-        return true;
-    switch ((kelp_tree_mode)n->mode) {
-    case KELP_TREE_LEQ:
-        return x <= n->split;
-    case KELP_TREE_LT:
-        return x < n->split;
-    case KELP_TREE_GTE:
-        return x >= n->split;
-    case KELP_TREE_GT:
-        return x > n->split;
-    case KELP_TREE_EQ:
-        return x == n->split;
-    case KELP_TREE_NEQ:
-        return x != n->split;
-    case KELP_TREE_MEMBER:
-        return is_member(t, n, x);
-    case KELP_TREE_LEAF:
-        break;
-    }
-    return false;
-}
-
-static void add_leaf(const kelp_trees *t, const kelp_tree_node *leaf, double *scores, bool *seen) {
-    for (int32_t i = 0; i < leaf->no; i++) {
-        const kelp_tree_weight *w = &t->weights[leaf->yes + i];
-        double *score = &scores[w->target];
-        if (!seen[w->target])
-            *score = w->weight;
-        else if (t->aggregate == KELP_TREE_MIN)
-            *score = fmin(*score, w->weight);
-        else if (t->aggregate == KELP_TREE_MAX)
-            *score = fmax(*score, w->weight);
-        else
-            *score += w->weight;
-        seen[w->target] = true;
-    }
-}
-
-void kelp_trees_row(const kelp_trees *trees, const double *row, double *scores, bool *seen) {
-    for (size_t i = 0; i < trees->targets; i++) {
-        scores[i] = 0;
-        seen[i] = false;
-    }
-    for (size_t r = 0; r < trees->root_count; r++) {
-        const kelp_tree_node *n = &trees->nodes[trees->roots[r]];
-        while (n->mode != KELP_TREE_LEAF)
-            n = &trees->nodes[goes_yes(trees, n, row[n->feature]) ? n->yes : n->no];
-        add_leaf(trees, n, scores, seen);
-    }
-    if (trees->aggregate == KELP_TREE_AVERAGE && trees->root_count > 0)
-        for (size_t i = 0; i < trees->targets; i++)
-            scores[i] /= (double)trees->root_count;
-}
-
 /* ---- create ---- */
 static kelp_status *done(kelp_trees *trees, kelp_status *status, void **out_state) {
+    kelp_arena_deinit(&trees->reading);
     if (status != NULL) {
         kelp_ml_state_destroy(trees, trees->head.arena.allocator);
         return status;
@@ -136,7 +71,7 @@ static kelp_status *read_classifier(kelp_trees *trees, const kelp_node *node) {
     const int64_t *ids = NULL;
     size_t count = kelp_node_attr_i64s(node, "class_ids", &ids);
     const double *weights = NULL;
-    KELP_TRY(kelp_ml_numbers(&trees->head.arena, node, "class_weights", "class_weights_as_tensor",
+    KELP_TRY(kelp_ml_numbers(&trees->reading, node, "class_weights", "class_weights_as_tensor",
                              &weights, &count));
     bool one = count > 0;
     trees->positive = true;
@@ -153,6 +88,7 @@ static kelp_status *read_classifier(kelp_trees *trees, const kelp_node *node) {
         kelp_trees *trees = NULL;                                                               \
         KELP_TRY(kelp_ml_state_create(env, sizeof *trees, &trees));                             \
         trees->node = node;                                                                     \
+        kelp_arena_init(&trees->reading, kelp_op_env_allocator(env), 0);                        \
         return done(trees, read(trees, node), out_state);                                       \
     }
 CREATE(regressor_create, read_regressor)
@@ -160,14 +96,36 @@ CREATE(ensemble_create, read_ensemble)
 CREATE(classifier_create, read_classifier)
 
 /* ---- rows on threads ---- */
+/* Rows that go together, so that a tree is read once for all of them, while they stay in a cache.
+ * Their scores, and what is neither float nor double made into that, are in each thread's scratch.
+ */
+typedef struct blocks {
+    int64_t rows, columns, score_step;
+    size_t scores, seen, bytes; /* where they begin, and all in all */
+} blocks;
+
+static bool is_read_in_place(const kelp_tensor *x) {
+    return x->dtype == KELP_F32 || x->dtype == KELP_F64;
+}
+
+static blocks blocks_of(const kelp_trees *t, const kelp_tensor *x) {
+    enum { MOST_ROWS = 64, CACHE_DOUBLES = 1 << 14 };
+    int64_t columns = x->shape[x->rank - 1];
+    blocks b = {.columns = columns, .score_step = (int64_t)t->targets + 2}; /* as decide() wants */
+    b.rows = CACHE_DOUBLES / (columns + b.score_step + 1);
+    b.rows = KELP_MAX(KELP_MIN(b.rows / 8 * 8, MOST_ROWS), 1);
+    b.scores = is_read_in_place(x) ? 0 : (size_t)(b.rows * columns) * sizeof(double);
+    b.seen = b.scores + (size_t)(b.rows * b.score_step) * sizeof(double);
+    b.bytes = (b.seen + (size_t)(b.rows * b.score_step) + 63) / 64 * 64;
+    return b;
+}
+
 typedef struct job {
     const kelp_trees *trees;
     const kelp_tensor *x;
     kelp_tensor *y, *labels;
-    int64_t columns;
+    blocks blocks;
     char *scratch;
-    size_t worker_bytes;
-    size_t score_room;
 } job;
 
 static void store(kelp_tensor *y, int64_t index, double value) {
@@ -180,12 +138,12 @@ static void store(kelp_tensor *y, int64_t index, double value) {
 }
 
 static void read_row(const job *j, int64_t row, double *out) {
-    if (j->x->dtype != KELP_F16) {
-        kelp_ml_read_row(j->x, row, j->columns, out);
-        return;
-    }
-    for (int64_t i = 0; i < j->columns; i++)
-        out[i] = kelp_ops_read_f64(j->x, row * j->columns + i);
+    int64_t columns = j->blocks.columns;
+    if (j->x->dtype == KELP_F16)
+        for (int64_t i = 0; i < columns; i++)
+            out[i] = kelp_ops_read_f64(j->x, row * columns + i);
+    else
+        kelp_ml_read_row(j->x, row, columns, out);
 }
 
 /* The class, and the scores as they are written, of which there may be one more than there were:
@@ -230,28 +188,43 @@ static size_t decide(const kelp_trees *t, double *s, const bool *seen, size_t *o
     return 2;
 }
 
+static void finish_row(const job *j, int64_t row, double *scores, const bool *seen) {
+    const kelp_trees *t = j->trees;
+    size_t count = t->targets;
+    if (t->labels.count > 0) {
+        size_t class = 0;
+        count = decide(t, scores, seen, &class);
+        if (j->labels != NULL)
+            kelp_ml_label_write(&t->labels, class, j->labels, row);
+    } else {
+        for (size_t i = 0; i < t->base_count; i++)
+            scores[i] += t->base[i];
+        kelp_ml_transform_apply(t->transform, scores, count);
+    }
+    for (size_t i = 0; j->y != NULL && i < count && i < t->targets; i++)
+        store(j->y, row * (int64_t)t->targets + (int64_t)i, scores[i]);
+}
+
 static void rows(void *userp, int64_t begin, int64_t end, int worker) {
     const job *j = userp;
-    const kelp_trees *t = j->trees;
-    double *row = (double *)(void *)(j->scratch + (size_t)worker * j->worker_bytes);
-    double *scores = row + j->columns;
-    bool *seen = (bool *)(scores + j->score_room);
-    for (int64_t r = begin; r < end; r++) {
-        read_row(j, r, row);
-        kelp_trees_row(t, row, scores, seen);
-        size_t count = t->targets;
-        if (j->labels != NULL || t->labels.count > 0) {
-            size_t class = 0;
-            count = decide(t, scores, seen, &class);
-            if (j->labels != NULL)
-                kelp_ml_label_write(&t->labels, class, j->labels, r);
-        } else {
-            for (size_t i = 0; i < t->base_count; i++)
-                scores[i] += t->base[i];
-            kelp_ml_transform_apply(t->transform, scores, count);
-        }
-        for (size_t i = 0; j->y != NULL && i < count && i < t->targets; i++)
-            store(j->y, r * (int64_t)t->targets + (int64_t)i, scores[i]);
+    const blocks *b = &j->blocks;
+    char *scratch = j->scratch + (size_t)worker * b->bytes;
+    kelp_tree_rows r = {.rows = scratch,
+                        .floats = j->x->dtype == KELP_F32,
+                        .columns = b->columns,
+                        .scores = (double *)(void *)(scratch + b->scores),
+                        .seen = (bool *)(scratch + b->seen),
+                        .score_step = b->score_step};
+    size_t row_bytes = (size_t)b->columns * (r.floats ? sizeof(float) : sizeof(double));
+    for (int64_t first = begin; first < end; first += r.count) {
+        r.count = KELP_MIN(b->rows, end - first);
+        if (is_read_in_place(j->x))
+            r.rows = (const char *)j->x->data + (size_t)first * row_bytes;
+        for (int64_t i = 0; !is_read_in_place(j->x) && i < r.count; i++)
+            read_row(j, first + i, (double *)(void *)scratch + i * b->columns);
+        kelp_trees_run(j->trees, &r);
+        for (int64_t i = 0; i < r.count; i++)
+            finish_row(j, first + i, r.scores + i * b->score_step, r.seen + i * b->score_step);
     }
 }
 
@@ -270,10 +243,9 @@ static kelp_status *reshape(const void *state, kelp_op_args *args) {
     if (columns < t->features)
         KELP_ML_FAIL(args->node, "the trees read column %lld, the input has %lld",
                      (long long)t->features - 1, (long long)columns);
-    size_t offset, room = t->targets + 2;
-    size_t worker = ((size_t)columns + room) * sizeof(double) + room;
-    worker = (worker + 63) / 64 * 64;
-    KELP_TRY(kelp_ops_scratch(args, kelp_op_env_threads(args->env), worker, &offset));
+    size_t offset;
+    KELP_TRY(
+        kelp_ops_scratch(args, kelp_op_env_threads(args->env), blocks_of(t, x).bytes, &offset));
     int64_t shape[2] = {count, (int64_t)t->targets};
     if (t->labels.count == 0)
         return kelp_ops_set(args, 0, ensemble ? x->dtype : KELP_F32, 2, shape);
@@ -284,15 +256,13 @@ static kelp_status *reshape(const void *state, kelp_op_args *args) {
 static kelp_status *invoke(const void *state, kelp_op_args *args) {
     const kelp_trees *t = state;
     const kelp_tensor *x = args->inputs[0];
-    job j = {.trees = t, .x = x, .scratch = args->scratch, .score_room = t->targets + 2};
+    job j = {.trees = t, .x = x, .scratch = args->scratch};
     bool classifies = t->labels.count > 0;
     j.labels = classifies ? kelp_ops_out(args, 0) : NULL;
     j.y = kelp_ops_out(args, classifies ? 1 : 0);
     int64_t count = x->rank == 2 ? x->shape[0] : 1;
-    j.columns = x->shape[x->rank - 1];
-    size_t worker = ((size_t)j.columns + j.score_room) * sizeof(double) + j.score_room;
-    j.worker_bytes = (worker + 63) / 64 * 64;
-    int64_t grain = KELP_OPS_GRAIN / (int64_t)(t->root_count * 16 + 1) + 1;
+    j.blocks = blocks_of(t, x);
+    int64_t grain = KELP_OPS_GRAIN / (int64_t)(t->root_count * 8 + 1) + 1;
     kelp_op_parallel(args->env, count, grain, rows, &j);
     return NULL;
 }

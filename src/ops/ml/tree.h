@@ -16,7 +16,8 @@ typedef enum kelp_tree_mode { /* numbers of TreeEnsemble-5's nodes_modes */
                               KELP_TREE_LEAF = 7
 } kelp_tree_mode;
 
-/* A branch: nodes to go on with. A leaf: `yes` is its first weight, `no` how many it has. */
+/* What is read from attributes. A branch: nodes to go on with. A leaf: `yes` is its first weight,
+ * `no` how many it has. */
 typedef struct kelp_tree_node {
     double split;
     int32_t feature;
@@ -38,10 +39,33 @@ typedef enum kelp_tree_aggregate { /* numbers of TreeEnsemble-5 */
                                    KELP_TREE_MAX = 3
 } kelp_tree_aggregate;
 
+/* What runs. `column` holds flags as well (tree_walk.c); the step goes on at `next` or the one
+ * behind it, a leaf at itself. */
+typedef struct kelp_tree_step {
+    double split;
+    int32_t column, next;
+} kelp_tree_step;
+#define KELP_TREE_MOST_COLUMNS (1 << 27)
+
+/* Weights of a leaf: the one itself where trees are `lone`. Of a step that asks for members,
+ * these. */
+typedef union kelp_tree_leaf {
+    struct {
+        int32_t first, count;
+    } list;
+    double weight;
+} kelp_tree_leaf;
+
 typedef struct kelp_trees {
     kelp_ml_state head;
-    kelp_tree_node *nodes;
+    kelp_arena reading;    /* what is gone once the state is made */
+    kelp_tree_node *nodes; /* in `reading`, like `read_roots` */
     size_t node_count;
+    int32_t *read_roots;
+    kelp_tree_step *steps;
+    kelp_tree_leaf *leaves; /* as many as steps */
+    int32_t flags;          /* of all steps together */
+    bool lone;              /* one target, of which each leaf has one weight, that are summed up */
     int32_t *roots;
     size_t root_count;
     kelp_tree_weight *weights;
@@ -62,10 +86,20 @@ typedef struct kelp_trees {
 kelp_status *kelp_trees_read_old(kelp_trees *trees, const kelp_node *node,
                                  const char *prefix) KELP_MUST_USE;
 kelp_status *kelp_trees_read(kelp_trees *trees, const kelp_node *node) KELP_MUST_USE;
-/* INVALID_ARGUMENT when a node can be reached twice, which is when there is a cycle too. */
-kelp_status *kelp_trees_check(kelp_trees *trees) KELP_MUST_USE;
-/* Sums (or what the aggregate is) of a row over all trees; `seen[t]` says whether any leaf spoke of
- * target t. */
-void kelp_trees_row(const kelp_trees *trees, const double *row, double *scores, bool *seen);
+/* The nodes as steps. INVALID_ARGUMENT when a node can be reached twice, which is when there is a
+ * cycle too. */
+kelp_status *kelp_trees_compile(kelp_trees *trees) KELP_MUST_USE;
+
+/* Rows of floats or doubles, and what becomes of them: sums (or what the aggregate is) over all
+ * trees; `seen` says whether any leaf spoke of that target. */
+typedef struct kelp_tree_rows {
+    const void *rows;
+    bool floats;
+    int64_t columns, count;
+    double *scores; /* of a row: `score_step` apart */
+    bool *seen;     /* likewise */
+    int64_t score_step;
+} kelp_tree_rows;
+void kelp_trees_run(const kelp_trees *trees, const kelp_tree_rows *rows);
 
 #endif

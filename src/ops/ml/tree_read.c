@@ -66,7 +66,8 @@ static kelp_status *read_mode(const kelp_node *node, const kelp_string *name, ui
     KELP_ML_FAIL(node, "nodes_modes: '%.*s' is not a mode", (int)name->length, name->data);
 }
 
-static kelp_status *old_arrays(old_form *o, kelp_arena *arena) {
+static kelp_status *old_arrays(old_form *o) {
+    kelp_arena *arena = &o->trees->reading;
     size_t splits;
     o->count = kelp_node_attr_i64s(o->node, "nodes_treeids", &o->tree_ids);
     if (o->count == 0 || o->count > INT32_MAX / 2)
@@ -84,8 +85,8 @@ static kelp_status *old_arrays(old_form *o, kelp_arena *arena) {
                      o->count, modes, splits);
     o->keys = KELP_ARENA_ARRAY(arena, o->count, key);
     o->trees->nodes = KELP_ARENA_ARRAY(arena, o->count, kelp_tree_node);
-    o->trees->roots = KELP_ARENA_ARRAY(arena, o->count, int32_t);
-    if (o->keys == NULL || o->trees->nodes == NULL || o->trees->roots == NULL)
+    o->trees->read_roots = KELP_ARENA_ARRAY(arena, o->count, int32_t);
+    if (o->keys == NULL || o->trees->nodes == NULL || o->trees->read_roots == NULL)
         return kelp_status_oom();
     o->trees->node_count = o->count;
     return NULL;
@@ -103,11 +104,11 @@ static kelp_status *old_nodes(old_form *o) {
     for (size_t i = 0; i < o->count; i++) {
         kelp_tree_node *n = &t->nodes[i];
         if (i == 0 || o->tree_ids[i] != o->tree_ids[i - 1])
-            t->roots[t->root_count++] = (int32_t)i;
+            t->read_roots[t->root_count++] = (int32_t)i;
         KELP_TRY(read_mode(o->node, &o->modes[i], &n->mode));
         if (n->mode == KELP_TREE_LEAF)
             continue;
-        if (o->features[i] < 0 || o->features[i] >= INT32_MAX)
+        if (o->features[i] < 0 || o->features[i] >= KELP_TREE_MOST_COLUMNS)
             KELP_ML_FAIL(o->node, "nodes_featureids[%zu]: %lld is not a column", i,
                          (long long)o->features[i]);
         n->feature = (int32_t)o->features[i];
@@ -121,7 +122,9 @@ static kelp_status *old_nodes(old_form *o) {
 }
 
 /* Weights, gathered by leaf: counted, then placed. */
-static kelp_status *old_weights(old_form *o, kelp_arena *arena, const char *prefix) {
+static kelp_status *old_weights(old_form *o, const char *prefix) {
+    kelp_trees *t = o->trees;
+    kelp_arena *arena = &t->reading;
     char names[5][40];
     static const char *const parts[5] = {"treeids", "nodeids", "ids", "weights",
                                          "weights_as_tensor"};
@@ -135,9 +138,8 @@ static kelp_status *old_weights(old_form *o, kelp_arena *arena, const char *pref
     KELP_TRY(kelp_ml_numbers(arena, o->node, names[3], names[4], &weights, &weight_count));
     if (weight_count != count || count > INT32_MAX / 2)
         KELP_ML_FAIL(o->node, "%s: expected %zu values, found %zu", names[3], count, weight_count);
-    kelp_trees *t = o->trees;
     int32_t *leaves = KELP_ARENA_ARRAY(arena, count + 1, int32_t);
-    t->weights = KELP_ARENA_ARRAY(arena, count + 1, kelp_tree_weight);
+    t->weights = KELP_ARENA_ARRAY(&t->head.arena, count + 1, kelp_tree_weight);
     if (leaves == NULL || t->weights == NULL)
         return kelp_status_oom();
     for (size_t i = 0; i < count; i++) {
@@ -165,14 +167,13 @@ static kelp_status *old_weights(old_form *o, kelp_arena *arena, const char *pref
 
 kelp_status *kelp_trees_read_old(kelp_trees *trees, const kelp_node *node, const char *prefix) {
     old_form o = {.trees = trees, .node = node};
-    kelp_arena *arena = &trees->head.arena;
     trees->node = node;
-    KELP_TRY(old_arrays(&o, arena));
+    KELP_TRY(old_arrays(&o));
     KELP_TRY(old_nodes(&o));
-    KELP_TRY(old_weights(&o, arena, prefix));
-    KELP_TRY(kelp_ml_numbers(arena, node, "base_values", "base_values_as_tensor", &trees->base,
-                             &trees->base_count));
-    return kelp_trees_check(trees);
+    KELP_TRY(old_weights(&o, prefix));
+    KELP_TRY(kelp_ml_numbers(&trees->head.arena, node, "base_values", "base_values_as_tensor",
+                             &trees->base, &trees->base_count));
+    return kelp_trees_compile(trees);
 }
 
 /* ---- TreeEnsemble-5: branches and leaves numbered apart ---- */
@@ -184,11 +185,11 @@ typedef struct new_form {
     const kelp_tensor *modes;
 } new_form;
 
-static kelp_status *tensor_numbers(new_form *f, const char *name, const double **out,
-                                   size_t *out_count) {
+static kelp_status *tensor_numbers(const new_form *f, kelp_arena *arena, const char *name,
+                                   const double **out, size_t *out_count) {
     const kelp_tensor *tensor = kelp_node_attr_tensor(f->node, name);
     *out_count = tensor ? (size_t)kelp_tensor_elements(tensor) : 0;
-    double *numbers = KELP_ARENA_ARRAY(&f->trees->head.arena, *out_count + 1, double);
+    double *numbers = KELP_ARENA_ARRAY(arena, *out_count + 1, double);
     if (numbers == NULL)
         return kelp_status_oom();
     if (tensor != NULL && tensor->dtype != KELP_F32 && tensor->dtype != KELP_F64 &&
@@ -199,7 +200,7 @@ static kelp_status *tensor_numbers(new_form *f, const char *name, const double *
         /* attributes lie at any address */
         kelp_tensor aligned = *tensor;
         size_t bytes = kelp_tensor_bytes(tensor);
-        aligned.data = kelp_arena_alloc(&f->trees->head.arena, bytes + 8, 16);
+        aligned.data = kelp_arena_alloc(&f->trees->reading, bytes + 8, 16);
         if (aligned.data == NULL)
             return kelp_status_oom();
         if (bytes > 0)
@@ -236,8 +237,8 @@ static kelp_status *new_branches(new_form *f) {
     kelp_trees *t = f->trees;
     const double *splits;
     size_t split_count, member_count, member = 0;
-    KELP_TRY(tensor_numbers(f, "nodes_splits", &splits, &split_count));
-    KELP_TRY(tensor_numbers(f, "membership_values", &t->members, &member_count));
+    KELP_TRY(tensor_numbers(f, &t->reading, "nodes_splits", &splits, &split_count));
+    KELP_TRY(tensor_numbers(f, &t->head.arena, "membership_values", &t->members, &member_count));
     if (split_count != f->branches || f->modes == NULL || f->modes->dtype != KELP_U8 ||
         (size_t)kelp_tensor_elements(f->modes) != f->branches)
         KELP_ML_FAIL(f->node, "expected %zu nodes_splits and nodes_modes (uint8)", f->branches);
@@ -246,7 +247,7 @@ static kelp_status *new_branches(new_form *f) {
         n->mode = ((const uint8_t *)f->modes->data)[i];
         if (n->mode > KELP_TREE_MEMBER)
             KELP_ML_FAIL(f->node, "nodes_modes[%zu]: expected 0 to 6, found %u", i, n->mode);
-        if (f->features[i] < 0 || f->features[i] >= INT32_MAX)
+        if (f->features[i] < 0 || f->features[i] >= KELP_TREE_MOST_COLUMNS)
             KELP_ML_FAIL(f->node, "nodes_featureids[%zu]: %lld is not a column", i,
                          (long long)f->features[i]);
         n->feature = (int32_t)f->features[i];
@@ -271,7 +272,7 @@ static kelp_status *new_leaves(new_form *f) {
     kelp_trees *t = f->trees;
     const double *weights;
     size_t count;
-    KELP_TRY(tensor_numbers(f, "leaf_weights", &weights, &count));
+    KELP_TRY(tensor_numbers(f, &t->reading, "leaf_weights", &weights, &count));
     if (count != f->leaves)
         KELP_ML_FAIL(f->node, "leaf_weights: expected %zu values, found %zu", f->leaves, count);
     for (size_t i = 0; i < f->leaves; i++) {
@@ -287,7 +288,7 @@ static kelp_status *new_leaves(new_form *f) {
 
 kelp_status *kelp_trees_read(kelp_trees *trees, const kelp_node *node) {
     new_form f = {.trees = trees, .node = node};
-    kelp_arena *arena = &trees->head.arena;
+    kelp_arena *arena = &trees->reading;
     trees->node = node;
     f.branches = kelp_node_attr_i64s(node, "nodes_featureids", &f.features);
     f.leaves = kelp_node_attr_i64s(node, "leaf_targetids", &f.targets);
@@ -302,38 +303,13 @@ kelp_status *kelp_trees_read(kelp_trees *trees, const kelp_node *node) {
     KELP_TRY(new_list(&f, "nodes_missing_value_tracks_true", f.branches, false, &f.missing));
     trees->node_count = f.branches + f.leaves;
     trees->nodes = KELP_ARENA_ARRAY(arena, trees->node_count, kelp_tree_node);
-    trees->weights = KELP_ARENA_ARRAY(arena, f.leaves, kelp_tree_weight);
-    trees->roots = KELP_ARENA_ARRAY(arena, trees->root_count + 1, int32_t);
-    if (trees->nodes == NULL || trees->weights == NULL || trees->roots == NULL)
+    trees->weights = KELP_ARENA_ARRAY(&trees->head.arena, f.leaves, kelp_tree_weight);
+    trees->read_roots = KELP_ARENA_ARRAY(arena, trees->root_count + 1, int32_t);
+    if (trees->nodes == NULL || trees->weights == NULL || trees->read_roots == NULL)
         return kelp_status_oom();
     for (size_t i = 0; i < trees->root_count; i++)
-        KELP_TRY(child(&f, i, "tree_roots", f.roots[i], 0, &trees->roots[i]));
+        KELP_TRY(child(&f, i, "tree_roots", f.roots[i], 0, &trees->read_roots[i]));
     KELP_TRY(new_branches(&f));
     KELP_TRY(new_leaves(&f));
-    return kelp_trees_check(trees);
-}
-
-/* ---- no way round in circles ---- */
-kelp_status *kelp_trees_check(kelp_trees *trees) {
-    uint8_t *met = KELP_ARENA_ARRAY(&trees->head.arena, trees->node_count + 1, uint8_t);
-    int32_t *stack = KELP_ARENA_ARRAY(&trees->head.arena, trees->node_count + 2, int32_t);
-    if (met == NULL || stack == NULL)
-        return kelp_status_oom();
-    for (size_t r = 0; r < trees->root_count; r++) {
-        size_t depth = 0;
-        stack[depth++] = trees->roots[r];
-        while (depth > 0) {
-            int32_t index = stack[--depth];
-            const kelp_tree_node *n = &trees->nodes[index];
-            if (n->mode == KELP_TREE_LEAF)
-                continue; /* both ways may lead to one leaf */
-            if (met[index])
-                KELP_ML_FAIL(trees->node, "node %d can be reached in two ways: not a tree",
-                             (int)index);
-            met[index] = 1;
-            stack[depth++] = n->no;
-            stack[depth++] = n->yes;
-        }
-    }
-    return NULL;
+    return kelp_trees_compile(trees);
 }

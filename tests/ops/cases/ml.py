@@ -179,6 +179,87 @@ def tree_5(own):
             membership_values=helper.make_tensor("v", 11, (3,), [3.4, 7.0, np.nan]), reference=[np.array([[0, 12.12], [5.23, 0]])])
 
 
+def tree_kinds(own):
+    """Rows in eights and what is left over, few rows down many trees; each comparison alone; splits where numbers end."""
+    for mode in MODES:
+        for trees, count in ((13, 1), (3, 19)):
+            forest = Forest(trees, 5, 6, 1, (mode,))
+            own.add("TreeEnsembleRegressor", [rows(count, 6)], domain="ai.onnx.ml", opset=3, n_targets=1, **forest.attrs("target"))
+            if mode == "BRANCH_LEQ":
+                for x in (np.nan_to_num(rows(count, 6)), rows(count, 6).astype(np.float64)):
+                    own.add("TreeEnsembleRegressor", [x], domain="ai.onnx.ml", opset=3, n_targets=1, **forest.attrs("target"))
+        for dtype in (np.int32, np.int64):
+            own.add("TreeEnsembleClassifier", [rng.integers(-2, 3, (19, 5)).astype(dtype)], domain="ai.onnx.ml", opset=3, outputs=2,
+                    classlabels_int64s=[0, 1, 2], **Forest(6, 4, 5, 3, (mode,), per_leaf=3).attrs("class"))
+        ends = np.array([0.0, -0.0, np.inf, -np.inf, 5e-324, -5e-324, 2.2e-308, -2.2e-308, 1.7e308, -1.7e308, 1.0])
+        x = np.concatenate([ends, np.nextafter(ends, np.inf), np.nextafter(ends, -np.inf), [np.nan]])
+        forest = Forest(40, 4, 3, 1, (mode,)).attrs("target")
+        splits = rng.choice(ends, len(forest.pop("nodes_values")))
+        weights = np.array(forest.pop("target_weights"))
+        own.add("TreeEnsembleRegressor", [rng.choice(x, (60, 3))], domain="ai.onnx.ml", opset=3, n_targets=1,
+                nodes_values_as_tensor=helper.make_tensor("s", 11, splits.shape, splits),
+                target_weights_as_tensor=helper.make_tensor("w", 11, weights.shape, weights), **forest)
+
+
+class Ensemble:
+    """Attributes of TreeEnsemble with random trees of all modes, members too, and the way down them as the specification says."""
+
+    def __init__(self, trees, depth, features, targets, dtype):
+        self.branches, self.leaves, self.sets, self.targets, self.dtype = [], [], [], targets, dtype
+        self.features = features
+        self.roots = [self.branch(depth) for _ in range(trees)]
+
+    def branch(self, depth):
+        me = len(self.branches)
+        mode = int(rng.integers(7))
+        members = np.round(rng.uniform(-2, 2, 3), 1).astype(self.dtype) if mode == 6 else None
+        b = {"feature": int(rng.integers(self.features)), "mode": mode, "members": members, "missing": int(rng.integers(2)),
+             "split": np.round(rng.uniform(-2, 2), 1).astype(self.dtype)}
+        self.branches.append(b)
+        b["yes"], b["no"] = self.child(depth), self.child(depth)
+        return me
+
+    def child(self, depth):
+        if depth > 1 and rng.random() > 0.2:
+            return 0, self.branch(depth - 1)
+        self.leaves.append((int(rng.integers(self.targets)), rng.uniform(-1, 1)))
+        return 1, len(self.leaves) - 1
+
+    def attrs(self):
+        kind = helper.np_dtype_to_tensor_dtype(np.dtype(self.dtype))
+        b = self.branches
+        members = [v for n in b if n["mode"] == 6 for v in [*n["members"], np.nan]]
+        floats = {"nodes_splits": [n["split"] for n in b], "leaf_weights": [w for _, w in self.leaves], "membership_values": members}
+        return {"tree_roots": self.roots, "nodes_featureids": [n["feature"] for n in b], "leaf_targetids": [t for t, _ in self.leaves],
+                "nodes_modes": helper.make_tensor("m", 2, (len(b),), [n["mode"] for n in b]),
+                "nodes_missing_value_tracks_true": [n["missing"] for n in b],
+                **{f"nodes_{which}nodeids": [n[how][1] for n in b] for which, how in (("true", "yes"), ("false", "no"))},
+                **{f"nodes_{which}leafs": [n[how][0] for n in b] for which, how in (("true", "yes"), ("false", "no"))},
+                **{k: helper.make_tensor(k, kind, (len(v),), v) for k, v in floats.items()}}
+
+    def go(self, x):
+        out = np.zeros((len(x), self.targets))
+        for row, root in ((row, root) for row in range(len(x)) for root in self.roots):
+            leaf, at = 0, root
+            while not leaf:
+                n = self.branches[at]
+                v, s = x[row, n["feature"]], n["split"]
+                yes = [v <= s, v < s, v >= s, v > s, v == s, v != s, n["mode"] == 6 and v in n["members"]][n["mode"]]
+                leaf, at = n["yes"] if yes or (n["missing"] and np.isnan(v)) else n["no"]
+            target, weight = self.leaves[at]
+            out[row, target] += self.dtype(weight)
+        return out.astype(self.dtype)
+
+
+def tree_5_kinds(own):
+    for dtype in (np.float32, np.float64):
+        for trees, count, targets in ((11, 21, 1), (5, 8, 3), (17, 3, 1)):
+            ensemble = Ensemble(trees, 5, 4, targets, dtype)
+            x = rows(count, 4).astype(dtype)
+            own.add("TreeEnsemble", [x], domain="ai.onnx.ml", opset=5, n_targets=targets, aggregate_function=1, post_transform=0,
+                    reference=[ensemble.go(x)], **ensemble.attrs())
+
+
 def refusals(own):
     x, ml = f32(3, 4), {"domain": "ai.onnx.ml", "opset": 3}
     tree = Forest(1, 3, 4, 1).attrs("target")
@@ -221,3 +302,5 @@ def cases(own):
     encoders(own)
     features(own)
     tree_5(own)
+    tree_kinds(own)
+    tree_5_kinds(own)
