@@ -104,8 +104,9 @@ typedef struct blocks {
     size_t scores, seen, bytes; /* where they begin, and all in all */
 } blocks;
 
+/* A leaf asks for the first column as well, so that there has to be one. */
 static bool is_read_in_place(const kelp_tensor *x) {
-    return x->dtype == KELP_F32 || x->dtype == KELP_F64;
+    return (x->dtype == KELP_F32 || x->dtype == KELP_F64) && x->shape[x->rank - 1] > 0;
 }
 
 static blocks blocks_of(const kelp_trees *t, const kelp_tensor *x) {
@@ -114,7 +115,7 @@ static blocks blocks_of(const kelp_trees *t, const kelp_tensor *x) {
     blocks b = {.columns = columns, .score_step = (int64_t)t->targets + 2}; /* as decide() wants */
     b.rows = CACHE_DOUBLES / (columns + b.score_step + 1);
     b.rows = KELP_MAX(KELP_MIN(b.rows / 8 * 8, MOST_ROWS), 1);
-    b.scores = is_read_in_place(x) ? 0 : (size_t)(b.rows * columns) * sizeof(double);
+    b.scores = is_read_in_place(x) ? 0 : (size_t)(b.rows * columns + 1) * sizeof(double);
     b.seen = b.scores + (size_t)(b.rows * b.score_step) * sizeof(double);
     b.bytes = (b.seen + (size_t)(b.rows * b.score_step) + 63) / 64 * 64;
     return b;
@@ -137,13 +138,15 @@ static void store(kelp_tensor *y, int64_t index, double value) {
         ((float *)y->data)[index] = (float)value;
 }
 
-static void read_row(const job *j, int64_t row, double *out) {
+static void read_rows(const job *j, int64_t first, int64_t count, double *out) {
     int64_t columns = j->blocks.columns;
-    if (j->x->dtype == KELP_F16)
-        for (int64_t i = 0; i < columns; i++)
-            out[i] = kelp_ops_read_f64(j->x, row * columns + i);
-    else
-        kelp_ml_read_row(j->x, row, columns, out);
+    out[0] = 0;
+    for (int64_t row = first; row < first + count; row++, out += columns)
+        if (j->x->dtype != KELP_F16)
+            kelp_ml_read_row(j->x, row, columns, out);
+        else
+            for (int64_t i = 0; i < columns; i++)
+                out[i] = kelp_ops_read_f64(j->x, row * columns + i);
 }
 
 /* The class, and the scores as they are written, of which there may be one more than there were:
@@ -220,8 +223,8 @@ static void rows(void *userp, int64_t begin, int64_t end, int worker) {
         r.count = KELP_MIN(b->rows, end - first);
         if (is_read_in_place(j->x))
             r.rows = (const char *)j->x->data + (size_t)first * row_bytes;
-        for (int64_t i = 0; !is_read_in_place(j->x) && i < r.count; i++)
-            read_row(j, first + i, (double *)(void *)scratch + i * b->columns);
+        else
+            read_rows(j, first, r.count, (double *)(void *)scratch);
         kelp_trees_run(j->trees, &r);
         for (int64_t i = 0; i < r.count; i++)
             finish_row(j, first + i, r.scores + i * b->score_step, r.seen + i * b->score_step);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Concat, Split, Tile, Expand. Source: ONNX operator specification. */
+/* Concat, Split. Source: ONNX operator specification. */
 #include "ops/kernel.h"
 
 /* ---- Concat ---- */
@@ -120,92 +120,3 @@ static kelp_status *split_invoke(const void *state, kelp_op_args *args) {
     return NULL;
 }
 KELP_KERNEL(Split, 0, sizeof(split_plan), 1, split_reshape, split_invoke);
-
-/* ---- Expand ---- */
-static kelp_status *expand_reshape(const void *state, kelp_op_args *args) {
-    int64_t shape[KELP_MAX_RANK];
-    size_t rank = 0;
-    (void)state;
-    KELP_TRY(kelp_ops_check(args, 2));
-    const kelp_tensor *x = args->inputs[0];
-    if (kelp_ops_defer(args, 1))
-        return NULL;
-    KELP_TRY(kelp_ops_i64s(args, args->inputs[1], shape, KELP_MAX_RANK, &rank));
-    int32_t out_rank = (int32_t)rank;
-    if (kelp_ops_element_bytes(x->dtype) == 0)
-        return kelp_ops_bad_type(args, x->dtype);
-    if (!kelp_ops_broadcast_shape(&out_rank, shape, x->rank, x->shape))
-        return kelp_ops_bad_shapes(args, x, NULL, "the input does not broadcast to the shape");
-    return kelp_ops_set(args, 0, x->dtype, out_rank, shape);
-}
-static kelp_status *expand_invoke(const void *state, kelp_op_args *args) {
-    const kelp_tensor *x = args->inputs[0], *y = args->outputs[0];
-    int64_t own[KELP_MAX_RANK], from[KELP_MAX_RANK], to[KELP_MAX_RANK];
-    int32_t missing = y->rank - x->rank;
-    (void)state;
-    kelp_ops_strides(x->rank, x->shape, own);
-    kelp_ops_strides(y->rank, y->shape, to);
-    for (int32_t i = 0; i < y->rank; i++)
-        from[i] = i < missing || x->shape[i - missing] == 1 ? 0 : own[i - missing];
-    kelp_ops_copy(args->env, kelp_ops_element_bytes(x->dtype), y->rank, y->shape, y->data, to,
-                  x->data, from);
-    return NULL;
-}
-KELP_KERNEL(Expand, 0, 0, 1, expand_reshape, expand_invoke);
-
-/* ---- Tile: each axis in two, repeats before extent ---- */
-/* Before opset 6: inputs "tiles" and "axis", one number each, of the tensor's own type. */
-static kelp_status *read_tiles(kelp_op_args *args, int64_t *repeats, size_t *out_count) {
-    const kelp_tensor *x = args->inputs[0];
-    int32_t axis;
-    KELP_TRY(kelp_ops_check(args, 3));
-    if (kelp_ops_defer(args, 1) || kelp_ops_defer(args, 2))
-        return NULL;
-    if (kelp_tensor_elements(args->inputs[1]) != 1 || kelp_tensor_elements(args->inputs[2]) != 1)
-        return kelp_ops_bad_shapes(args, args->inputs[1], args->inputs[2], "expected two numbers");
-    KELP_TRY(kelp_ops_axis(args, kelp_ops_read_i64(args->inputs[2], 0), x->rank, &axis));
-    for (int32_t i = 0; i < x->rank; i++)
-        repeats[i] = i == axis ? kelp_ops_read_i64(args->inputs[1], 0) : 1;
-    *out_count = (size_t)x->rank;
-    return NULL;
-}
-
-static kelp_status *tile_reshape(const void *state, kelp_op_args *args) {
-    int64_t repeats[KELP_MAX_RANK], shape[KELP_MAX_RANK];
-    size_t count = 0;
-    (void)state;
-    KELP_TRY(kelp_ops_check(args, 2));
-    const kelp_tensor *x = args->inputs[0];
-    if (kelp_ops_version(args) < 6)
-        KELP_TRY(read_tiles(args, repeats, &count));
-    else if (!kelp_ops_defer(args, 1))
-        KELP_TRY(kelp_ops_i64s(args, args->inputs[1], repeats, KELP_MAX_RANK, &count));
-    KELP_OPS_TRY_DEFER(args);
-    if (kelp_ops_element_bytes(x->dtype) == 0)
-        return kelp_ops_bad_type(args, x->dtype);
-    if (count != (size_t)x->rank || x->rank * 2 > KELP_MAX_RANK)
-        return kelp_ops_bad_shapes(args, x, NULL, "needs one repeat for each of at most 8 axes");
-    for (int32_t i = 0; i < x->rank; i++)
-        if (repeats[i] < 0 || !kelp_i64_mul(x->shape[i], repeats[i], &shape[i]))
-            return kelp_ops_bad_shapes(args, x, NULL, "a repeat is negative or too large");
-    return kelp_ops_set(args, 0, x->dtype, x->rank, shape);
-}
-static kelp_status *tile_invoke(const void *state, kelp_op_args *args) {
-    const kelp_tensor *x = args->inputs[0], *y = args->outputs[0];
-    int64_t own[KELP_MAX_RANK], shape[KELP_MAX_RANK], from[KELP_MAX_RANK], to[KELP_MAX_RANK];
-    (void)state;
-    if (kelp_tensor_elements(y) == 0)
-        return NULL;
-    kelp_ops_strides(x->rank, x->shape, own);
-    for (int32_t i = 0; i < x->rank; i++) {
-        shape[2 * i] = y->shape[i] / x->shape[i];
-        shape[2 * i + 1] = x->shape[i];
-        from[2 * i] = 0;
-        from[2 * i + 1] = own[i];
-    }
-    kelp_ops_strides(2 * x->rank, shape, to);
-    kelp_ops_copy(args->env, kelp_ops_element_bytes(x->dtype), 2 * x->rank, shape, y->data, to,
-                  x->data, from);
-    return NULL;
-}
-KELP_KERNEL(Tile, 0, 0, 1, tile_reshape, tile_invoke);

@@ -201,6 +201,13 @@ def tree_kinds(own):
                 target_weights_as_tensor=helper.make_tensor("w", 11, weights.shape, weights), **forest)
 
 
+    leaf = {k: [0] for k in ("nodes_treeids", "nodes_nodeids", "nodes_featureids", "nodes_truenodeids", "nodes_falsenodeids",
+                             "target_treeids", "target_nodeids", "target_ids")}
+    for dtype in (np.float32, np.float64):  # a tree that asks nothing, of rows without columns
+        own.add("TreeEnsembleRegressor", [np.zeros((9, 0), dtype)], domain="ai.onnx.ml", opset=3, n_targets=1, nodes_modes=["LEAF"],
+                nodes_values=[0.0], target_weights=[1.5], reference=[np.full((9, 1), 1.5, np.float32)], **leaf)
+
+
 class Ensemble:
     """Attributes of TreeEnsemble with random trees of all modes, members too, and the way down them as the specification says."""
 
