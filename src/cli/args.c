@@ -38,9 +38,11 @@ const char *kelp_args_nearest(const char *word, const char *(*next)(const void *
         const char *candidate = next(userp, i);
         if (!candidate)
             return nearest;
-        /* A name that was begun is as near as can be. */
+        /* Another case, then a name that was begun, are as near as can be. */
+        if (strcasecmp(word, candidate) == 0)
+            return candidate;
         size_t distance =
-            length > 2 && !strncmp(word, candidate, length) ? 0 : edit_distance(word, candidate);
+            length > 2 && !strncasecmp(word, candidate, length) ? 0 : edit_distance(word, candidate);
         if (distance < best) {
             best = distance;
             nearest = candidate;
