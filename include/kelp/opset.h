@@ -134,8 +134,9 @@ typedef struct kelp_op_kernel {
 /* ---- declaration ---- */
 typedef struct kelp_opset_op {
     const char *name;
-    int32_t since_version;        /* first opset version of the domain that it covers */
-    int32_t until_version;        /* last one, 0: open */
+    int32_t since_version; /* first opset version of the domain that it covers */
+    int32_t until_version; /* last one; 0: that of the opset, and newer ones of the domain that
+                              anybody declares and that do not list the operator anew */
     const kelp_op_kernel *kernel; /* NULL: through dispatch or execute_graph */
 } kelp_opset_op;
 

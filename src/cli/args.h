@@ -65,8 +65,9 @@ void kelp_args_deinit(const kelp_command *command, void *options);
 /* Appends the text of --help. */
 void kelp_args_help(const kelp_command *command, kelp_buf *out);
 
-/* The candidate nearest to `word`: one that begins with it, else by edit distance (at most a third
- * of its length, at least 1); NULL when none is. `next` gives candidate i, NULL at the end. */
+/* The candidate nearest to `word`: the same in another case, one that begins with it, else by edit
+ * distance (at most a third of its length, at least 1); NULL when none is. `next` gives candidate
+ * i, NULL at the end. */
 const char *kelp_args_nearest(const char *word, const char *(*next)(const void *userp, size_t i),
                               const void *userp);
 

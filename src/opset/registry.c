@@ -186,6 +186,7 @@ kelp_status *kelp_opset_register(kelp_opset_registry *registry, const kelp_opset
     KELP_TRY(check_table(backend));
     kelp_opset_entry *entry = NULL;
     KELP_TRY(KELP_NEW(registry->allocator, kelp_opset_entry, &entry));
+    entry->registry = registry;
     entry->backend = backend;
     entry->self = self;
     memcpy(&entry->table, backend, KELP_MIN(backend->struct_size, sizeof entry->table));
@@ -203,6 +204,33 @@ kelp_status *kelp_opset_register(kelp_opset_registry *registry, const kelp_opset
     return NULL;
 }
 
+/* An operator that newer declared versions of its domain do not list is in them what it was: so a
+ * newer ai.onnx from a plugin needs to bring only what changed. */
+static bool is_unchanged(const kelp_opset_entry *entry, const kelp_opset *of,
+                         const kelp_opset_op *op, int64_t version) {
+    kelp_opset_declared declared;
+    bool known = false;
+    if (op->until_version != 0)
+        return false;
+    for (size_t i = 0; kelp_opset_registry_at(entry->registry, i, &declared); i++) {
+        const kelp_opset *newer = declared.opset;
+        if (newer->version <= of->version || !same_domain(newer->domain, of->domain))
+            continue;
+        if (has_name(newer, op->name))
+            return false;
+        known = known || newer->version >= version;
+    }
+    return known;
+}
+
+static bool is_covered_by(const kelp_opset_entry *entry, const kelp_opset *opset,
+                          const kelp_opset_op *op, int64_t version) {
+    if (version < op->since_version)
+        return false;
+    return version <= (op->until_version ? op->until_version : opset->version) ||
+           is_unchanged(entry, opset, op, version);
+}
+
 const kelp_opset_op *kelp_opset_entry_find(const kelp_opset_entry *entry, const kelp_node *node) {
     const char *domain = kelp_node_domain(node);
     const char *name = kelp_node_op_type(node);
@@ -210,9 +238,8 @@ const kelp_opset_op *kelp_opset_entry_find(const kelp_opset_entry *entry, const 
     for (uint32_t at = entry->first[bucket_of(name)]; at != 0; at = entry->links[at].next) {
         const kelp_opset *opset = entry->links[at].opset;
         const kelp_opset_op *op = entry->links[at].op;
-        if (version >= op->since_version &&
-            version <= (op->until_version ? op->until_version : opset->version) &&
-            strcmp(op->name, name) == 0 && same_domain(opset->domain, domain))
+        if (strcmp(op->name, name) == 0 && same_domain(opset->domain, domain) &&
+            is_covered_by(entry, opset, op, version))
             return op;
     }
     return NULL;

@@ -13,6 +13,7 @@
 
 /* The table as this Kelp knows it: what an older author's table has not is NULL. */
 typedef struct kelp_opset_entry {
+    const kelp_opset_registry *registry;
     const kelp_opset_backend *backend; /* as registered */
     kelp_opset_backend table;
     void *self;
