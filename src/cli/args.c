@@ -41,8 +41,9 @@ const char *kelp_args_nearest(const char *word, const char *(*next)(const void *
         /* Another case, then a name that was begun, are as near as can be. */
         if (strcasecmp(word, candidate) == 0)
             return candidate;
-        size_t distance =
-            length > 2 && !strncasecmp(word, candidate, length) ? 0 : edit_distance(word, candidate);
+        size_t distance = length > 2 && !strncasecmp(word, candidate, length)
+                              ? 0
+                              : edit_distance(word, candidate);
         if (distance < best) {
             best = distance;
             nearest = candidate;
