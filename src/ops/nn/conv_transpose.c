@@ -17,6 +17,7 @@ typedef struct transposed {
     int64_t in_size, out_size, kernel_size;
     int64_t block, strip; /* output channels, and input rows, that are multiplied at once */
     int64_t product_elements, row_elements; /* of a worker */
+    bool apart; /* each output comes of one input, and there is one for each */
     size_t weights_offset, buffer_offset;
     const float *weights; /* [group, output channel, kernel position, input channel] */
     const kelp_op_args *args;
@@ -113,6 +114,7 @@ static kelp_status *init_axis(transposed *p, const kelp_op_args *args, size_t ax
     p->dilation[at] = dilation;
     p->before[at] = before;
     p->out[at] = full - before - after;
+    p->apart = p->apart && kernel == stride && dilation == 1 && extra == 0 && after >= 0;
     if (p->out[at] < 1)
         return kelp_ops_bad_shapes(args, x, w, "the pads leave nothing");
     return NULL;
@@ -156,6 +158,7 @@ static kelp_status *transposed_reshape(const void *state, kelp_op_args *args) {
         (bias != NULL && kelp_tensor_elements(bias) != shape[1]))
         return kelp_ops_bad_shapes(args, w, bias, "expected one bias an output channel");
     size_t axes = (size_t)x->rank - 2;
+    p->apart = true;
     for (size_t i = 0; i < AXES; i++)
         p->in[i] = p->out[i] = p->kernel[i] = p->stride[i] = p->dilation[i] = 1;
     for (size_t i = 0; i < axes; i++) {
@@ -229,10 +232,47 @@ static void add_rows(const transposed *p, const float *product, int64_t depth, i
     }
 }
 
+/* An output row whose elements come of one tap each. */
+static void set_row(const transposed *p, const float *from, int64_t ld, float bias, float *y) {
+    int64_t stride = p->stride[2], before = p->before[2];
+    if (stride == 2 && before == 0 && p->out[2] == 2 * p->in[2]) {
+        const float *odd = from + ld;
+        for (int64_t i = 0; i < p->in[2]; i++) {
+            y[2 * i] = from[i] + bias;
+            y[2 * i + 1] = odd[i] + bias;
+        }
+        return;
+    }
+    for (int64_t tap = 0; tap < stride; tap++) {
+        int64_t first = tap < before ? (before - tap + stride - 1) / stride : 0;
+        for (int64_t i = first; i * stride + tap - before < p->out[2]; i++)
+            y[i * stride + tap - before] = from[tap * ld + i] + bias;
+    }
+}
+
+/* As add_rows, where outputs come of one input each: nothing is there to add to. */
+static void set_rows(const transposed *p, const float *product, int64_t depth, int64_t first,
+                     int64_t rows, float bias, float *plane) {
+    int64_t ld = rows * p->in[2], taps = p->kernel[0] * p->kernel[1];
+    for (int64_t tap = 0; tap < taps; tap++, product += p->kernel[2] * ld) {
+        int64_t z = depth * p->stride[0] + tap / p->kernel[1] - p->before[0];
+        for (int64_t row = 0; row < rows; row++) {
+            int64_t o = (first + row) * p->stride[1] + tap % p->kernel[1] - p->before[1];
+            if (z >= 0 && z < p->out[0] && o >= 0 && o < p->out[1])
+                set_row(p, product + row * p->in[2], ld, bias,
+                        plane + (z * p->out[1] + o) * p->out[2]);
+        }
+    }
+}
+
+static float bias_of(const transposed *p, int64_t channel) {
+    const kelp_tensor *bias = kelp_ops_in(p->args, 2);
+    return bias != NULL ? ((const float *)bias->data)[channel] : 0.0f;
+}
+
 /* A unit is some output channels of one group of one image. */
 static void transposed_units(void *userp, int64_t begin, int64_t end, int worker) {
     const transposed *p = userp;
-    const kelp_tensor *bias = kelp_ops_in(p->args, 2);
     int64_t blocks = (p->out_channels + p->block - 1) / p->block;
     float *product = (float *)(void *)((char *)p->args->scratch + p->buffer_offset) +
                      worker * (p->product_elements + p->row_elements);
@@ -244,8 +284,8 @@ static void transposed_units(void *userp, int64_t begin, int64_t end, int worker
                          (image * p->groups + group) * p->in_channels * p->in_size;
         float *y = (float *)p->args->outputs[0]->data +
                    (image * p->groups * p->out_channels + first) * p->out_size;
-        for (int64_t c = 0; c < channels; c++) {
-            float start = bias != NULL ? ((const float *)bias->data)[first + c] : 0.0f;
+        for (int64_t c = 0; c < channels && !p->apart; c++) {
+            float start = bias_of(p, first + c);
             kelp_ops_fill(y + c * p->out_size, sizeof start, p->out_size, &start);
         }
         for (int64_t at = 0; at < p->in[0] * p->in[1];) {
@@ -261,9 +301,14 @@ static void transposed_units(void *userp, int64_t begin, int64_t end, int worker
                              .ldb = p->in_size,
                              .ldc = rows * p->in[2]};
             kelp_gemm_run_serial(p->simd, &job);
-            for (int64_t c = 0; c < channels; c++)
-                add_rows(p, product + c * p->kernel_size * job.ldc, depth, top, rows,
-                         y + c * p->out_size, product + p->product_elements);
+            for (int64_t c = 0; c < channels; c++) {
+                const float *from = product + c * p->kernel_size * job.ldc;
+                if (p->apart)
+                    set_rows(p, from, depth, top, rows, bias_of(p, first + c), y + c * p->out_size);
+                else
+                    add_rows(p, from, depth, top, rows, y + c * p->out_size,
+                             product + p->product_elements);
+            }
             at += rows;
         }
     }
