@@ -183,7 +183,8 @@ KELP_API kelp_status *kelp_compute_drain(kelp_compute_model *model) KELP_MUST_US
 KELP_API kelp_status *kelp_compute_reset(kelp_compute_model *model) KELP_MUST_USE;
 KELP_API const kelp_compute_metadata *kelp_compute_metadata_of(const kelp_compute_model *model);
 /* Who is asked during an inference whether to give it up: true ends it with CANCELLED, where the
- * provider can (`cpu`, between operators); else it runs to its end. Forks have none. */
+ * provider can (`cpu`: kelp/engine.h, kelp_context_cancel); else it runs to its end. Forks have
+ * none. */
 KELP_API void kelp_compute_set_interrupt(kelp_compute_model *model, kelp_interrupt_fn fn,
                                          void *userp);
 KELP_API kelp_status *kelp_compute_fork(kelp_compute_model *model,

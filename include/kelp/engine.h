@@ -241,12 +241,15 @@ KELP_API kelp_status *kelp_context_invoke(kelp_context *context) KELP_MUST_USE;
 /* The output's descriptor; its data is valid until the next invoke, and, in the context's own
  * memory, until destroy. */
 KELP_API const kelp_tensor *kelp_context_output(const kelp_context *context, size_t index);
-/* From any thread: the invoke under way returns CANCELLED at the next node. Engines of providers
- * that cannot stop run to their end. */
+/* From any thread: the invoke, or the replay of a captured run, that is under way returns
+ * CANCELLED. It is seen before each node, each round of a loop and, within a node, each part of its
+ * work that a thread takes, some ms; a kernel that does not share its work out ends first. What
+ * outputs hold then is nothing; the context can be used on, and what it prepared stays. Without an
+ * invoke under way nothing happens. Engines of providers that cannot stop run to their end. */
 KELP_API void kelp_context_cancel(kelp_context *context);
-/* Asked before each node and round of a loop, as a rule on the invoking thread, until invoke
- * returns: true ends it with CANCELLED. Keep it cheap. NULL: nobody is asked. Not during an invoke.
- */
+/* Asked where a cancellation is seen, within a node from time to time, as a rule on the invoking
+ * thread, until invoke returns: true ends it with CANCELLED. Keep it cheap. NULL: nobody is asked.
+ * Not during an invoke. */
 typedef bool (*kelp_interrupt_fn)(void *userp);
 KELP_API void kelp_context_set_interrupt(kelp_context *context, kelp_interrupt_fn fn, void *userp);
 

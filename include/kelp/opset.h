@@ -31,11 +31,19 @@ typedef struct kelp_op_env kelp_op_env;
 /* Splits [0, count) over the context's threads; returns when all are done. `grain` is the count
  * whose work, some 16 µs, is worth waking a thread for; chunks are of that many or more, smaller
  * ones go only to threads that are awake already. `worker` is unique among those that run at once
- * and less than kelp_op_env_threads. Small counts run inline. */
+ * and less than kelp_op_env_threads. Small counts run inline.
+ *
+ * Long ranges go by parts of some ms, with one thread as well; once the run is cancelled, parts
+ * that have not begun are left out, here and in what follows. The run then ends with CANCELLED
+ * whatever the kernel answers, so that a kernel has to look (kelp_op_env_cancelled) only where it
+ * would use what is missing as an index or a size, and where it makes what outlasts the run. No
+ * part of reshape is left out while a plan is made. */
 KELP_API void kelp_op_parallel(const kelp_op_env *env, int64_t count, int64_t grain,
                                void (*fn)(void *userp, int64_t begin, int64_t end, int worker),
                                void *userp);
 KELP_API int kelp_op_env_threads(const kelp_op_env *env);
+/* true once the run was cancelled; whoever may interrupt it is asked, but by threads that help. For
+ * units of work that take more than some ms. Any thread. */
 KELP_API bool kelp_op_env_cancelled(const kelp_op_env *env);
 KELP_API kelp_allocator kelp_op_env_allocator(const kelp_op_env *env);
 /* Memory that lives until the context's next invoke; 64-byte aligned; no heap call once warm. For

@@ -30,6 +30,11 @@
 #define CACHE_LINE 64
 #define MAX_THREADS 4096
 #define CHUNKS_A_THREAD 8
+/* What regions that may be stopped follow: see take_parts. */
+#define PART_NS 4000000
+#define FIRST_GRAINS 256
+#define FIRST_UNITS 4
+#define PART_GROWTH 16
 /* What regions of less than a grain follow: see share_small. */
 #define AWAKE_PARTS 4
 #define GRAIN_NS 16000.0
@@ -47,6 +52,16 @@ typedef struct worker {
     int index;
 } worker;
 
+/* What is run, and by which parts. */
+typedef struct region {
+    kelp_range_fn fn;
+    void *userp;
+    kelp_stop *stop;
+    int64_t grain;
+    int64_t first; /* the length of a thread's first part */
+    bool divided;  /* that is not all */
+} region;
+
 struct kelp_pool {
     kelp_allocator allocator;
     int thread_count;
@@ -59,8 +74,7 @@ struct kelp_pool {
     _Atomic uint64_t credited_ns;
     _Atomic uint64_t rest_until_ns;
     /* the region */
-    kelp_range_fn fn;
-    void *userp;
+    region region;
     int64_t count;
     int64_t chunk;
     int64_t longer; /* chunks that are one longer */
@@ -71,6 +85,9 @@ struct kelp_pool {
     _Alignas(CACHE_LINE) _Atomic uint32_t generation; /* counts regions; workers sleep on it */
     _Atomic uint32_t sleeping;
 };
+
+/* A worker of some pool: what is asked of a caller's thread is not asked of it. */
+static _Thread_local bool is_worker;
 
 static void futex_wait(_Atomic uint32_t *word, uint32_t expected) {
     (void)syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, NULL, NULL, 0);
@@ -104,13 +121,67 @@ static bool spin_on(spin *inout_spin) {
     return now_ns < inout_spin->until_ns;
 }
 
+bool kelp_stop_asked(kelp_stop *stop) {
+    if (stop == NULL || kelp_stop_is_set(stop))
+        return stop != NULL;
+    if (stop->interrupt == NULL || is_worker || !stop->interrupt(stop->interrupt_userp))
+        return false;
+    atomic_store_explicit(&stop->set, true, memory_order_relaxed);
+    return true;
+}
+
+/* How many units take PART_NS, as `done` took since `since_ns`. That is known of the last part
+ * alone, so that lengths grow by steps. */
+static int64_t next_part(const region *r, int64_t done, uint64_t since_ns) {
+    uint64_t took_ns = KELP_MAX(kelp_now_ns() - since_ns, (uint64_t)1);
+    double part = (double)done * KELP_MIN((double)PART_NS / (double)took_ns, (double)PART_GROWTH);
+    int64_t units = part < 0x1p62 ? KELP_MAX((int64_t)part, (int64_t)1) : INT64_MAX;
+    return units > r->grain ? units - units % r->grain : units;
+}
+
+/*
+ * [begin, end) by parts; false when it was stopped. The grain says what some 16 µs of work are, but
+ * where it is a single unit, which may be far more. So a thread begins with what a grain promises
+ * to take some ms, or with a few units, and measures where that was not all: parts of PART_NS are
+ * long enough to cost nothing. `*inout_part` is how far the thread has come with that.
+ */
+static bool take_parts(const region *r, int64_t begin, int64_t end, int worker_index,
+                       int64_t *inout_part) {
+    while (begin < end) {
+        if (kelp_stop_is_set(r->stop))
+            return false;
+        int64_t part = KELP_MIN(*inout_part, end - begin);
+        uint64_t since_ns = part < end - begin ? kelp_now_ns() : 0;
+        r->fn(r->userp, begin, begin + part, worker_index);
+        begin += part;
+        if (begin < end)
+            *inout_part = next_part(r, part, since_ns);
+        if (r->divided && kelp_stop_asked(r->stop))
+            return false;
+    }
+    return true;
+}
+
+static region make_region(kelp_range_fn fn, void *userp, kelp_stop *stop, int64_t count,
+                          int64_t grain) {
+    grain = KELP_MAX(grain, (int64_t)1);
+    int64_t first = grain > INT64_MAX / FIRST_GRAINS ? INT64_MAX
+                    : grain > 1                      ? grain * FIRST_GRAINS
+                                                     : FIRST_UNITS;
+    bool divided = stop != NULL && count > first;
+    return (region){fn, userp, stop, grain, divided ? first : INT64_MAX, divided};
+}
+
 static void take_chunks(kelp_pool *pool, int worker_index) {
+    const region *r = &pool->region;
+    int64_t part = r->first;
     for (;;) {
         int64_t i = atomic_fetch_add_explicit(&pool->next_chunk, 1, memory_order_relaxed);
         if (i >= pool->chunk_count)
             return;
         int64_t begin = i * pool->chunk + KELP_MIN(i, pool->longer);
-        pool->fn(pool->userp, begin, begin + pool->chunk + (i < pool->longer), worker_index);
+        if (!take_parts(r, begin, begin + pool->chunk + (i < pool->longer), worker_index, &part))
+            return;
     }
 }
 
@@ -171,6 +242,7 @@ static void *worker_main(void *userp) {
     const worker *self = userp;
     kelp_pool *pool = self->pool;
     uint32_t seen = 0;
+    is_worker = true;
     for (;;) {
         seen = next_generation(pool, seen);
         if (atomic_load_explicit(&pool->stop, memory_order_acquire))
@@ -226,14 +298,20 @@ static void run_region(kelp_pool *pool, int64_t count, int64_t chunks, int wante
 }
 
 void kelp_pool_run(kelp_pool *pool, int64_t count, int64_t grain, kelp_range_fn fn, void *userp) {
+    kelp_pool_run_until(pool, count, grain, fn, userp, NULL);
+}
+
+void kelp_pool_run_until(kelp_pool *pool, int64_t count, int64_t grain, kelp_range_fn fn,
+                         void *userp, kelp_stop *stop) {
     if (count <= 0)
         return;
+    region r = make_region(fn, userp, stop, count, grain);
     int64_t part = KELP_MAX(grain / AWAKE_PARTS, (int64_t)1);
     bool small = count <= grain, wake = true;
     if (!pool || pool->started_count == 0 || count <= part ||
         (small && !share_small(pool, count, grain, &wake)) ||
         atomic_flag_test_and_set_explicit(&pool->busy, memory_order_acquire)) {
-        fn(userp, 0, count, 0);
+        (void)take_parts(&r, 0, count, 0, &r.first);
         return;
     }
     if (!small) /* those that are awake now may share what follows */
@@ -247,8 +325,7 @@ void kelp_pool_run(kelp_pool *pool, int64_t count, int64_t grain, kelp_range_fn 
         chunks = KELP_MIN(chunks, threads);
     if (chunks > threads)
         chunks -= chunks % threads;
-    pool->fn = fn;
-    pool->userp = userp;
+    pool->region = r;
     run_region(pool, count, chunks,
                wake ? (int)KELP_MIN(chunks - 1, (int64_t)pool->started_count) : 0);
     if (!gate_close(pool) && small)

@@ -109,12 +109,11 @@ kelp_status *kelp_capture_replay(kelp_capture *capture) {
         return KELP_ERROR(
             KELP_FAILED_PRECONDITION,
             "the context was bound anew since the run was captured: capture it again");
-    kelp_arena_clear(&context->run_arena);
+    kelp_context_begin_run(context);
     for (size_t i = 0; i < capture->count; i++) {
         const call *c = &capture->calls[i];
-        kelp_status *status = c->invoke(c->state, c->args);
-        if (KELP_UNLIKELY(status != NULL))
-            return kelp_frame_name_node(frame, c->args->node, status);
+        kelp_status *status = kelp_stop_asked(&context->stop) ? NULL : c->invoke(c->state, c->args);
+        KELP_TRY(kelp_frame_settle(frame, c->args->node, status));
     }
     return capture->delivers ? kelp_frame_deliver(frame) : NULL;
 }

@@ -17,7 +17,7 @@ kelp_status *kelp_context_create(kelp_engine *engine, kelp_context **out) {
     context->engine = kelp_engine_retain(engine);
     context->allocator = allocator;
     kelp_arena_init(&context->run_arena, allocator, 64 << 10);
-    atomic_init(&context->stop.cancel, false);
+    atomic_init(&context->stop.set, false);
     context->core = kelp_engine_retain(kelp_engine_current(engine));
     kelp_status *status = engine->vtbl != NULL
                               ? kelp_foreign_create(context)
@@ -229,6 +229,11 @@ kelp_status *kelp_context_prepare(kelp_context *context) {
     return NULL;
 }
 
+void kelp_context_begin_run(kelp_context *context) {
+    kelp_arena_clear(&context->run_arena);
+    atomic_store_explicit(&context->stop.set, false, memory_order_relaxed);
+}
+
 kelp_status *kelp_context_invoke(kelp_context *context) {
     if (KELP_UNLIKELY(context->engine->vtbl != NULL))
         return kelp_foreign_invoke(context);
@@ -237,8 +242,7 @@ kelp_status *kelp_context_invoke(kelp_context *context) {
         KELP_TRY(check_bound(context));
     if (KELP_UNLIKELY(context->engine->bounds_values))
         KELP_TRY(kelp_engine_check_values(context->engine, context->shapes, context->main.inputs));
-    kelp_arena_clear(&context->run_arena);
-    atomic_store_explicit(&context->stop.cancel, false, memory_order_relaxed);
+    kelp_context_begin_run(context);
     return kelp_frame_run(&context->main);
 }
 
@@ -254,7 +258,7 @@ void kelp_context_cancel(kelp_context *context) {
     const kelp_engine *engine = context->engine;
     if (engine->vtbl != NULL && engine->vtbl->cancel != NULL)
         engine->vtbl->cancel(context->foreign);
-    atomic_store_explicit(&context->stop.cancel, true, memory_order_relaxed);
+    atomic_store_explicit(&context->stop.set, true, memory_order_relaxed);
 }
 
 void kelp_context_set_interrupt(kelp_context *context, kelp_interrupt_fn fn, void *userp) {

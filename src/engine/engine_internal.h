@@ -263,7 +263,7 @@ struct kelp_context {
     kelp_allocator allocator;
     kelp_arena run_arena; /* cleared by each invoke; a body's run takes back what it took, unless
                              lists or strings came out, which lie there */
-    kelp_op_stop stop;
+    kelp_stop stop;       /* of the run under way */
     kelp_frame main;
     kelp_profile_fn profile;
     void *profile_userp;
@@ -292,6 +292,11 @@ void kelp_bodies_destroy(kelp_plan *plan);
 kelp_status *kelp_frame_init(kelp_frame *frame, kelp_context *context,
                              const kelp_program *program) KELP_MUST_USE;
 void kelp_frame_deinit(kelp_frame *frame);
+/* Gives `env` what steps have while they run, and planning does without. */
+static inline void kelp_frame_lend(kelp_op_env *env, kelp_context *context) {
+    env->arena = &context->run_arena;
+    env->stop = &context->stop;
+}
 /* Plans for the shapes that are bound, unless there is such a plan. */
 kelp_status *kelp_frame_prepare(kelp_frame *frame) KELP_MUST_USE;
 /* Binds an input: its plan may have to be another one. */
@@ -305,6 +310,12 @@ kelp_status *kelp_frame_deliver(kelp_frame *frame) KELP_MUST_USE;
 void kelp_frame_forget(kelp_frame *frame);
 /* Shows outputs whose shapes hang on data as open, also under a plan made for data. */
 void kelp_frame_hide_open(kelp_frame *frame);
+/* Before a run, for whose kernels `context->stop` speaks from here on. */
+void kelp_context_begin_run(kelp_context *context);
+/* What a step answered, or CANCELLED when the run was stopped in its midst: then its results are
+ * nothing, and neither is what it says of them. */
+kelp_status *kelp_frame_settle(const kelp_frame *frame, const kelp_node *node,
+                               kelp_status *take_status) KELP_MUST_USE;
 /* Adds to an error which node it is about, and in which graphs that stands. */
 kelp_status *kelp_frame_name_node(const kelp_frame *frame, const kelp_node *node,
                                   kelp_status *take_status) KELP_MUST_USE;

@@ -10,7 +10,6 @@
 #include "engine/engine_internal.h"
 #include "opset/bridge.h"
 
-#include <stdatomic.h>
 #include <string.h>
 
 /* A plan for data costs DATA_PLAN_COST, a run that finds one gives 1 back, up to DATA_PLAN_CREDIT:
@@ -36,10 +35,9 @@ kelp_status *kelp_frame_init(kelp_frame *frame, kelp_context *context,
     frame->credit = DATA_PLAN_CREDIT;
     frame->env = (kelp_op_env){.allocator = allocator,
                                .pool = context->engine->runtime->pool,
-                               .stop = &context->stop,
-                               .arena = &context->run_arena,
                                .relax = relax,
                                .relax_userp = context};
+    kelp_frame_lend(&frame->env, context);
     KELP_TRY(kelp_alloc_zero(allocator, inputs, sizeof *frame->inputs, (void **)&frame->inputs));
     KELP_TRY(
         kelp_alloc_zero(allocator, inputs, sizeof *frame->input_data, (void **)&frame->input_data));
@@ -315,6 +313,8 @@ static kelp_status *prepare_dynamic(const kelp_frame *frame, kelp_step *step) {
     KELP_TRY(kelp_opset_check_lists(kernel, args));
     KELP_TRY(kernel->reshape(step->engine_node->state, args));
     kelp_engine_weights_relax(frame->context->core);
+    if (kelp_stop_is_set(&frame->context->stop)) /* shapes may hang on what was left out */
+        return NULL;
     if (args->deferred)
         return KELP_ERROR(KELP_INTERNAL,
                           "the operator defers its shape although its data is there");
@@ -349,12 +349,26 @@ kelp_status *kelp_frame_name_node(const kelp_frame *frame, const kelp_node *node
                          is_main ? frame->context->engine->graph->info.label : block->name);
 }
 
+static kelp_status *cancelled(const kelp_frame *frame) {
+    return KELP_ERROR(KELP_CANCELLED, "the invocation of model '%s' was cancelled",
+                      frame->context->engine->graph->info.label);
+}
+
+kelp_status *kelp_frame_settle(const kelp_frame *frame, const kelp_node *node,
+                               kelp_status *status) {
+    if (KELP_UNLIKELY(kelp_stop_is_set(&frame->context->stop)) &&
+        kelp_status_code(status) != KELP_CANCELLED) {
+        kelp_status_free(status);
+        status = cancelled(frame);
+    }
+    return KELP_LIKELY(status == NULL) ? NULL : kelp_frame_name_node(frame, node, status);
+}
+
 static kelp_status *run_step(kelp_frame *frame, kelp_step *step) {
     kelp_status *status = step->dynamic ? prepare_dynamic(frame, step) : NULL;
-    if (status == NULL && !step->args.placed)
+    if (status == NULL && !step->args.placed && !kelp_stop_is_set(&frame->context->stop))
         status = step->engine_node->kernel->invoke(step->engine_node->state, &step->args);
-    return KELP_LIKELY(status == NULL) ? NULL
-                                       : kelp_frame_name_node(frame, step->args.node, status);
+    return kelp_frame_settle(frame, step->args.node, status);
 }
 
 /* A carried value that is the body's input as it was: it stays where it is. */
@@ -433,8 +447,7 @@ kelp_status *kelp_frame_run(kelp_frame *frame) {
     const kelp_plan *plan = frame->plans;
     for (size_t i = 0; i < plan->step_count; i++) {
         if (KELP_UNLIKELY(kelp_op_env_cancelled(&frame->env)))
-            return KELP_ERROR(KELP_CANCELLED, "the invocation of model '%s' was cancelled",
-                              context->engine->graph->info.label);
+            return cancelled(frame);
         uint64_t begin = profiled ? kelp_now_ns() : 0;
         KELP_TRY(run_step(frame, &plan->steps[i]));
         if (profiled)

@@ -229,7 +229,6 @@ static kelp_status *evaluate(planner *p, const kelp_engine_node *engine_node, ke
     kelp_arena *arena = &p->plan->arena;
     kelp_op_env env = p->frame->env;
     env.arena = arena;
-    env.stop = NULL;
     args->env = &env;
     for (int32_t i = 0; i < args->output_count; i++) {
         if (args->outputs[i] == NULL)
@@ -320,7 +319,7 @@ static void add_step(planner *p, const kelp_engine_node *engine_node, const kelp
     p->plan->steps[index] =
         (kelp_step){.engine_node = engine_node, .args = *args, .dynamic = dynamic};
     if (args->env != &p->frame->env)
-        ((kelp_op_env *)args->env)->arena = &p->context->run_arena;
+        kelp_frame_lend((kelp_op_env *)args->env, p->context);
     const kelp_node *node = engine_node->node;
     touch(p, node, index);
     for (size_t i = 0; i < node->output_count; i++) {
@@ -358,7 +357,7 @@ static kelp_status *add_bodies(planner *p, const kelp_engine_node *engine_node,
             may_be_given(&value->tensor))
             given |= (uint64_t)1 << i;
     }
-    *env = p->frame->env; /* without memory, while planning */
+    *env = p->frame->env; /* what runs have is lent when it is a step */
     KELP_TRY(kelp_bodies_create(p->context, p->plan, engine_node, given, &env->bodies));
     args->env = env;
     return NULL;
@@ -545,8 +544,10 @@ kelp_status *kelp_plan_create(kelp_frame *frame, uint64_t given, kelp_plan **out
     kelp_arena_init(&plan->arena, context->allocator, 32 << 10);
     plan->given = given;
     planner p = {.frame = frame, .context = context, .engine = context->engine, .plan = plan};
-    /* kernels that need memory which lives until invoke find none while planning, and defer */
+    /* kernels that need memory which lives until invoke find none while planning, and defer; what
+     * is laid out now is for all runs, so that the end of this one does not end it */
     frame->env.arena = NULL;
+    frame->env.stop = NULL;
     kelp_status *status = init_plan(&p);
     for (size_t i = 0; status == NULL && i < program->node_count; i++)
         status = plan_node(&p, &program->nodes[i]);
@@ -555,7 +556,7 @@ kelp_status *kelp_plan_create(kelp_frame *frame, uint64_t given, kelp_plan **out
         list_moving(&p);
         status = place(&p);
     }
-    frame->env.arena = &context->run_arena;
+    kelp_frame_lend(&frame->env, context);
     if (given != 0 || frame->body != NULL) /* what these data do not settle, no data do */
         plan->wants = 0;
     if (status != NULL) {

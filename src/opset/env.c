@@ -5,12 +5,10 @@
 #include "base/alloc.h"
 #include "opset/body.h"
 
-#include <stdatomic.h>
-
 void kelp_op_parallel(const kelp_op_env *env, int64_t count, int64_t grain,
                       void (*fn)(void *userp, int64_t begin, int64_t end, int worker),
                       void *userp) {
-    kelp_pool_run(env->pool, count, grain, fn, userp);
+    kelp_pool_run_until(env->pool, count, grain, fn, userp, env->stop);
 }
 
 int kelp_op_env_threads(const kelp_op_env *env) {
@@ -18,9 +16,7 @@ int kelp_op_env_threads(const kelp_op_env *env) {
 }
 
 bool kelp_op_env_cancelled(const kelp_op_env *env) {
-    const kelp_op_stop *stop = env->stop;
-    return stop != NULL && (atomic_load_explicit(&stop->cancel, memory_order_relaxed) ||
-                            (stop->interrupt != NULL && stop->interrupt(stop->interrupt_userp)));
+    return kelp_stop_asked(env->stop);
 }
 
 kelp_allocator kelp_op_env_allocator(const kelp_op_env *env) {

@@ -223,6 +223,84 @@ static void several_callers(void **state) {
     kelp_pool_destroy(pool);
 }
 
+/* ---- regions that may be stopped ---- */
+typedef struct stopped {
+    kelp_stop stop;
+    _Atomic int64_t done;
+    int64_t at; /* units after which it is stopped */
+    int asked;
+} stopped;
+
+static void stop_after(void *userp, int64_t begin, int64_t end, int worker) {
+    stopped *s = userp;
+    (void)worker;
+    if (atomic_fetch_add(&s->done, end - begin) + end - begin >= s->at)
+        atomic_store(&s->stop.set, true);
+}
+
+/* Work, so that time passes between questions. */
+static void take_time(void *userp, int64_t begin, int64_t end, int worker) {
+    stopped *s = userp;
+    const struct timespec pause = {0, 200000};
+    (void)worker;
+    for (int64_t i = begin; i < end; i++)
+        nanosleep(&pause, NULL);
+    atomic_fetch_add(&s->done, end - begin);
+}
+
+static bool ask(void *userp) {
+    stopped *s = userp;
+    return ++s->asked == 3;
+}
+
+static void stopped_regions_leave_the_rest(void **state) {
+    (void)state;
+    const int64_t huge = INT64_MAX / 2;
+    for (int threads = 1; threads <= 4; threads++) {
+        kelp_pool *pool = NULL;
+        if (threads > 1)
+            assert_null(kelp_pool_create(kelp_allocator_system(), threads, &pool));
+        /* a unit, or a grain, may be long: what is not begun is left */
+        stopped s = {.at = 1};
+        kelp_pool_run_until(pool, huge, 1, stop_after, &s, &s.stop);
+        assert_in_range(s.done, 1, 1000 * threads);
+        kelp_pool_run_until(pool, huge, 1, stop_after, &s, &s.stop); /* it stays set */
+        assert_in_range(s.done, 1, 1000 * threads);
+        s = (stopped){.at = 1};
+        kelp_pool_run_until(pool, huge, 1000, stop_after, &s, &s.stop);
+        assert_in_range(s.done, 1, 1000 * 1000 * threads);
+        /* what nobody stops is done whole */
+        s = (stopped){.at = INT64_MAX};
+        kelp_pool_run_until(pool, huge, 1, stop_after, &s, &s.stop);
+        assert_true(s.done == huge);
+        s = (stopped){.at = 1};
+        kelp_pool_run_until(pool, 1000000, 1, stop_after, &s, NULL);
+        assert_int_equal(s.done, 1000000);
+        kelp_pool_destroy(pool);
+    }
+}
+
+/* The caller asks, and no worker; its yes is heard by all. */
+static void callers_are_asked(void **state) {
+    (void)state;
+    for (int threads = 1; threads <= 3; threads += 2) {
+        kelp_pool *pool = NULL;
+        if (threads > 1)
+            assert_null(kelp_pool_create(kelp_allocator_system(), threads, &pool));
+        stopped s = {.at = INT64_MAX};
+        s.stop.interrupt = ask;
+        s.stop.interrupt_userp = &s;
+        kelp_pool_run_until(pool, 1000000, 1, take_time, &s, &s.stop);
+        assert_int_equal(s.asked, 3);
+        assert_true(kelp_stop_is_set(&s.stop));
+        assert_true(s.done < 1000000);
+        assert_true(kelp_stop_asked(&s.stop)); /* without asking again */
+        assert_int_equal(s.asked, 3);
+        kelp_pool_destroy(pool);
+    }
+    assert_false(kelp_stop_asked(NULL));
+}
+
 static void memory_is_kept_straight(void **state) {
     (void)state;
     for (uint64_t n = 1;; n++) {
@@ -283,6 +361,8 @@ int main(void) {
         cmocka_unit_test(workers_do_work),
         cmocka_unit_test(nested_regions_run_alone),
         cmocka_unit_test(several_callers),
+        cmocka_unit_test(stopped_regions_leave_the_rest),
+        cmocka_unit_test(callers_are_asked),
         cmocka_unit_test(memory_is_kept_straight),
         cmocka_unit_test(counts_of_threads),
         cmocka_unit_test(small_regions_wake_nobody),

@@ -198,7 +198,7 @@ class Context:
         return _capi.unpack(numpy.empty(0, "uint8") if not size else room[:size], dtype, extents)
 
     def cancel(self):
-        """From any thread: the run under way ends with a KelpError of code CANCELLED before its next operator."""
+        """From any thread: the run under way ends with a KelpError of code CANCELLED, within some ms also in a long operator."""
         library.kelp_context_cancel(self._pointer)
 
 

@@ -95,8 +95,8 @@ class SessionOptions:
 class RunOptions(_kelp.RunOptions):
     """Options of a run; one object may serve many runs.
 
-    terminate: True ends the runs under way with these options, from whichever thread it is set, and those that begin, before their next
-        operator: KelpError of code CANCELLED.
+    terminate: True ends the runs under way with these options, from whichever thread it is set, and those that begin, within
+        some ms, also in the midst of a long operator: KelpError of code CANCELLED.
     logid: names the run in what is logged and in that error.
     log_severity_level: what is told to logging.getLogger("kelp"): at 1 (info) and below how long a run took, at 0 (verbose) each operator.
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stopping what is under way: Ctrl-C, and RunOptions.terminate. The engine asks between nodes; the
- * answer must cost nothing, so that a thread sets a flag twenty times a second, and only then are
- * Python's signals looked at, with the GIL. That thread sleeps when nothing has run for a while,
- * and touches no Python. Signals are Python's main thread's; other threads are asked about
- * `terminate`.
+ * Stopping what is under way: Ctrl-C, and RunOptions.terminate. The engine asks between nodes and,
+ * every few ms, within one; the answer must cost nothing, so that a thread sets a flag twenty times
+ * a second, and only then are Python's signals looked at, with the GIL. That thread sleeps when
+ * nothing has run for a while, and touches no Python. Signals are Python's main thread's; other
+ * threads are asked about `terminate`.
  */
 #include "kpy.h"
 

@@ -573,7 +573,7 @@ static int fill(job *self, server *owner, const request_words *w) {
 
 /* ---- Ctrl-C while the model runs on the caller's thread ---- */
 /* Python notices a signal when its main thread returns from here. Until then a handler before
- * Python's own wakes a thread that cancels the request, which the engine sees between operators. */
+ * Python's own wakes a thread that cancels the request, which the engine sees. */
 static struct sigaction pythons;
 static sem_t interrupted;
 static pthread_mutex_t current_lock = PTHREAD_MUTEX_INITIALIZER;

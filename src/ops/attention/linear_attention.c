@@ -14,6 +14,7 @@ typedef struct linear_plan {
     bool gated, delta;
     float scale;
     size_t wide[6], y_wide, state_wide, room;
+    const kelp_op_env *env;
     const float *in[6]; /* query, key, value, past state, decay, beta */
     float *y, *state, *scratch;
 } linear_plan;
@@ -127,6 +128,8 @@ static void linear_range(void *userp, int64_t begin, int64_t end, int worker) {
         else
             memset(s, 0, (size_t)each * sizeof *s);
         for (int64_t t = image * p->tokens; t < (image + 1) * p->tokens; t++) {
+            if (kelp_op_env_cancelled(p->env))
+                return;
             update(p, simd, t, head, s, fresh);
             for (int64_t h = head * group; h < (head + 1) * group; h++) {
                 const float *q = p->in[0] + (t * p->q_heads + h) * p->size;
@@ -143,6 +146,7 @@ static kelp_status *linear_invoke(const void *state, kelp_op_args *args) {
     linear_plan *p = args->plan;
     kelp_tensor *out_state = kelp_ops_out(args, 1);
     (void)state;
+    p->env = args->env;
     for (int32_t i = 0; i < 6; i++)
         p->in[i] = kelp_ops_wide_get(args, kelp_ops_in(args, i), p->wide[i]);
     p->y = kelp_ops_wide_put(args, args->outputs[0], p->y_wide);

@@ -112,6 +112,12 @@ static void product_f32(const float *a, const float *b, float *c, int64_t m, int
         kelp_gemm_run_serial(simd, &job);
 }
 
+#define RUN_ROWS ((int64_t)64)
+
+static int64_t runs_of(const flex *f) {
+    return (f->queries + RUN_ROWS - 1) / RUN_ROWS;
+}
+
 typedef struct product_job {
     const flex *f;
     const void *a, *b;
@@ -120,18 +126,21 @@ typedef struct product_job {
     bool turned;
 } product_job;
 
+/* A range of runs of rows, one head's after the other's. */
 static void product_range(void *userp, int64_t begin, int64_t end, int worker) {
     const product_job *job = userp;
-    int64_t m = job->f->queries, n = job->n, k = job->k;
+    int64_t all = job->f->queries, runs = runs_of(job->f), n = job->n, k = job->k;
     (void)worker;
-    for (int64_t h = begin; h < end; h++) {
+    for (int64_t at = begin; at < end; at++) {
+        int64_t h = at / runs, row = at % runs * RUN_ROWS, m = KELP_MIN(RUN_ROWS, all - row);
         int64_t kv = h / job->f->group; /* images lie side by side, so do their heads */
+        row += h * all;
         if (job->f->wide)
-            product_f64((const double *)job->a + h * m * k, (const double *)job->b + kv * n * k,
-                        (double *)job->c + h * m * n, m, n, k, job->turned);
+            product_f64((const double *)job->a + row * k, (const double *)job->b + kv * n * k,
+                        (double *)job->c + row * n, m, n, k, job->turned);
         else
-            product_f32((const float *)job->a + h * m * k, (const float *)job->b + kv * n * k,
-                        (float *)job->c + h * m * n, m, n, k, job->turned);
+            product_f32((const float *)job->a + row * k, (const float *)job->b + kv * n * k,
+                        (float *)job->c + row * n, m, n, k, job->turned);
     }
 }
 
@@ -187,7 +196,7 @@ static kelp_status *soften(const flex *f) {
     double *row = kelp_op_env_alloc(f->env, (size_t)(f->keys + 1) * sizeof *row);
     if (row == NULL)
         return kelp_status_oom();
-    for (int64_t i = 0; i < rows; i++) {
+    for (int64_t i = 0; i < rows && !kelp_op_env_cancelled(f->env); i++) {
         if (f->softmax_type == KELP_F32 && !f->wide) {
             float *x = (float *)f->scores + i * f->keys;
             kelp_simd_get()->softmax(x, NULL, 1.0f, x, f->keys, false);
@@ -225,13 +234,15 @@ static kelp_status *attend(flex *f) {
     scale_all(f, f->q, kelp_tensor_elements(q), root);
     scale_all(f, f->k, kelp_tensor_elements(k), root);
     product_job job = {f, f->q, f->k, f->scores, f->keys, f->size, true};
-    kelp_op_parallel(f->env, f->batch * f->heads, 1, product_range, &job);
+    kelp_op_parallel(f->env, f->batch * f->heads * runs_of(f), 1, product_range, &job);
+    if (kelp_op_env_cancelled(f->env))
+        return NULL;
     scale_all(f, f->scores, scores, 1.0); /* rounds */
     KELP_TRY(modify(f, "score_mod"));
     KELP_TRY(soften(f));
     KELP_TRY(modify(f, "prob_mod"));
     job = (product_job){f, f->scores, f->v, f->y, f->v_size, f->keys, false};
-    kelp_op_parallel(f->env, f->batch * f->heads, 1, product_range, &job);
+    kelp_op_parallel(f->env, f->batch * f->heads * runs_of(f), 1, product_range, &job);
     return NULL;
 }
 

@@ -71,6 +71,7 @@ static void sink(candidate *heap, int64_t count, int64_t at) {
 }
 
 typedef struct suppress_job {
+    const kelp_op_env *env;
     int64_t boxes, most;
     float overlap, least;
     bool has_least, centers;
@@ -87,7 +88,7 @@ static int64_t suppress(const suppress_job *job, const float *boxes, const float
             job->heap[count++] = (candidate){scores[i], (int32_t)i};
     for (int64_t i = count / 2; i-- > 0;)
         sink(job->heap, count, i);
-    while (count > 0 && kept < job->most) {
+    while (count > 0 && kept < job->most && !kelp_op_env_cancelled(job->env)) {
         int32_t index = job->heap[0].index;
         box next = box_of(boxes + 4 * (int64_t)index, job->centers);
         bool free_standing = true;
@@ -127,7 +128,7 @@ static kelp_status *suppress_reshape(const void *state, kelp_op_args *args) {
     const kelp_tensor *boxes = args->inputs[0], *scores = args->inputs[1];
     const kelp_tensor *most = kelp_ops_in(args, 2), *overlap = kelp_ops_in(args, 3);
     const kelp_tensor *least = kelp_ops_in(args, 4);
-    suppress_job job = {.boxes = boxes->shape[1]};
+    suppress_job job = {.env = args->env, .boxes = boxes->shape[1]};
     if (most != NULL && kelp_tensor_elements(most) > 0)
         job.most = kelp_ops_read_i64(most, 0);
     if (overlap != NULL && kelp_tensor_elements(overlap) > 0)

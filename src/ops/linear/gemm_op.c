@@ -159,28 +159,38 @@ static void gemm_f32(const gemm_state *state, const kelp_op_args *args, float al
         }
 }
 
-/* Types that are rare here: plain sums; integers wrap. */
-#define GEMM_PLAIN(suffix, type, wide)                                                            \
-    typedef type any_##suffix __attribute__((aligned(1), may_alias)); /* B lies anywhere */       \
-    static void gemm_##suffix(const kelp_op_args *args, double alpha, double beta) {              \
-        const gemm_plan *p = args->plan;                                                          \
-        const type *a = args->inputs[0]->data;                                                    \
-        const any_##suffix *b = args->inputs[1]->data;                                            \
-        const type *c = kelp_ops_in(args, 2) != NULL && beta != 0 ? args->inputs[2]->data : NULL; \
-        type *y = args->outputs[0]->data;                                                         \
-        for (int64_t i = 0; i < p->m; i++)                                                        \
-            for (int64_t j = 0; j < p->n; j++) {                                                  \
-                wide sum = 0;                                                                     \
-                for (int64_t k = 0; k < p->k; k++)                                                \
-                    sum += (wide)a[p->turn_a ? k * p->m + i : i * p->k + k] *                     \
-                           (wide)b[p->turn_b ? j * p->k + k : k * p->n + j];                      \
-                type whole = (type)sum;                                                           \
-                type add = c != NULL ? c[i * p->c_row + j * p->c_column] : 0;                     \
-                if (alpha == 1 && beta == 1)                                                      \
-                    y[i * p->n + j] = (type)((wide)whole + (wide)add);                            \
-                else                                                                              \
-                    y[i * p->n + j] = (type)(alpha * (double)whole + beta * (double)add);         \
-            }                                                                                     \
+/* Types that are rare here: plain sums, a range of rows; integers wrap. */
+typedef struct plain_job {
+    const kelp_op_args *args;
+    double alpha, beta;
+} plain_job;
+
+#define GEMM_PLAIN(suffix, type, wide)                                                      \
+    typedef type any_##suffix __attribute__((aligned(1), may_alias)); /* B lies anywhere */ \
+    static void gemm_##suffix(void *userp, int64_t begin, int64_t end, int worker) {        \
+        const plain_job *job = userp;                                                       \
+        const kelp_op_args *args = job->args;                                               \
+        const gemm_plan *p = args->plan;                                                    \
+        const type *a = args->inputs[0]->data;                                              \
+        const any_##suffix *b = args->inputs[1]->data;                                      \
+        const type *c =                                                                     \
+            kelp_ops_in(args, 2) != NULL && job->beta != 0 ? args->inputs[2]->data : NULL;  \
+        type *y = args->outputs[0]->data;                                                   \
+        (void)worker;                                                                       \
+        for (int64_t i = begin; i < end; i++)                                               \
+            for (int64_t j = 0; j < p->n; j++) {                                            \
+                wide sum = 0;                                                               \
+                for (int64_t k = 0; k < p->k; k++)                                          \
+                    sum += (wide)a[p->turn_a ? k * p->m + i : i * p->k + k] *               \
+                           (wide)b[p->turn_b ? j * p->k + k : k * p->n + j];                \
+                type whole = (type)sum;                                                     \
+                type add = c != NULL ? c[i * p->c_row + j * p->c_column] : 0;               \
+                if (job->alpha == 1 && job->beta == 1)                                      \
+                    y[i * p->n + j] = (type)((wide)whole + (wide)add);                      \
+                else                                                                        \
+                    y[i * p->n + j] =                                                       \
+                        (type)(job->alpha * (double)whole + job->beta * (double)add);       \
+            }                                                                               \
     }
 GEMM_PLAIN(f64, double, double)
 GEMM_PLAIN(i32, int32_t, uint32_t)
@@ -189,28 +199,22 @@ GEMM_PLAIN(u32, uint32_t, uint32_t)
 GEMM_PLAIN(u64, uint64_t, uint64_t)
 
 static kelp_status *gemm_invoke(const void *state, kelp_op_args *args) {
+    const gemm_plan *p = args->plan;
     float alpha = kelp_node_attr_f32(args->node, "alpha", 1.0f);
     float beta = kelp_node_attr_f32(args->node, "beta", 1.0f);
-    switch (args->outputs[0]->dtype) {
-    case KELP_F32:
+    plain_job job = {args, (double)alpha, (double)beta};
+    kelp_dtype dtype = args->outputs[0]->dtype;
+    if (dtype == KELP_F32) {
         gemm_f32(state, args, alpha, beta);
-        break;
-    case KELP_F64:
-        gemm_f64(args, (double)alpha, (double)beta);
-        break;
-    case KELP_I32:
-        gemm_i32(args, (double)alpha, (double)beta);
-        break;
-    case KELP_U32:
-        gemm_u32(args, (double)alpha, (double)beta);
-        break;
-    case KELP_U64:
-        gemm_u64(args, (double)alpha, (double)beta);
-        break;
-    default:
-        gemm_i64(args, (double)alpha, (double)beta);
-        break;
+        return NULL;
     }
+    kelp_op_parallel(args->env, p->m, 2 * KELP_OPS_GRAIN / KELP_MAX((int64_t)1, p->k * p->n) + 1,
+                     dtype == KELP_F64   ? gemm_f64
+                     : dtype == KELP_I32 ? gemm_i32
+                     : dtype == KELP_U32 ? gemm_u32
+                     : dtype == KELP_U64 ? gemm_u64
+                                         : gemm_i64,
+                     &job);
     return NULL;
 }
 

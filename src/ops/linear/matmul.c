@@ -94,27 +94,39 @@ static void fill_job(const void *state, const kelp_op_args *args, int64_t index,
     kelp_panels_use(state, out);
 }
 
+/* Rows of the results. */
 #define PRODUCT(name, type)                                                                       \
     typedef type any_##name __attribute__((aligned(1), may_alias)); /* constants lie anywhere */  \
-    static void product_##name(const matmul_plan *p, const kelp_op_args *args) {                  \
-        for (int64_t at = 0; at < p->b.batch; at++) {                                             \
-            const any_##name *a = (const any_##name *)args->inputs[0]->data +                     \
-                                  kelp_batch_offset(&p->b, p->b.a_strides, at) * p->b.m * p->b.k; \
+    static void product_##name(void *userp, int64_t begin, int64_t end, int worker) {             \
+        const kelp_op_args *args = userp;                                                         \
+        const matmul_plan *p = args->plan;                                                        \
+        (void)worker;                                                                             \
+        for (int64_t row = begin; row < end; row++) {                                             \
+            int64_t at = row / p->b.m, i = row % p->b.m;                                          \
+            const any_##name *a =                                                                 \
+                (const any_##name *)args->inputs[0]->data +                                       \
+                (kelp_batch_offset(&p->b, p->b.a_strides, at) * p->b.m + i) * p->b.k;             \
             const any_##name *b = (const any_##name *)args->inputs[1]->data +                     \
                                   kelp_batch_offset(&p->b, p->b.b_strides, at) * p->b.k * p->b.n; \
-            type *c = (type *)args->outputs[0]->data + at * p->b.m * p->b.n;                      \
-            memset(c, 0, (size_t)(p->b.m * p->b.n) * sizeof *c);                                  \
-            for (int64_t i = 0; i < p->b.m; i++)                                                  \
-                for (int64_t k = 0; k < p->b.k; k++)                                              \
-                    for (int64_t j = 0; j < p->b.n; j++)                                          \
-                        c[i * p->b.n + j] =                                                       \
-                            (type)(c[i * p->b.n + j] + a[i * p->b.k + k] * b[k * p->b.n + j]);    \
+            type *c = (type *)args->outputs[0]->data + row * p->b.n;                              \
+            memset(c, 0, (size_t)p->b.n * sizeof *c);                                             \
+            for (int64_t k = 0; k < p->b.k; k++)                                                  \
+                for (int64_t j = 0; j < p->b.n; j++)                                              \
+                    c[j] = (type)(c[j] + a[k] * b[k * p->b.n + j]);                               \
         }                                                                                         \
     }
 PRODUCT(f64, double)
 /* unsigned arithmetic wraps as two's complement does, without undefined behaviour */
 PRODUCT(u32, uint32_t)
 PRODUCT(u64, uint64_t)
+
+static kelp_status *product_rows(kelp_op_args *args, void (*range)(void *userp, int64_t begin,
+                                                                   int64_t end, int worker)) {
+    const matmul_plan *p = args->plan;
+    int64_t work = KELP_MAX((int64_t)1, p->b.k * p->b.n);
+    kelp_op_parallel(args->env, p->b.batch * p->b.m, 4 * KELP_OPS_GRAIN / work + 1, range, args);
+    return NULL;
+}
 
 static kelp_status *matmul_invoke(const void *state, kelp_op_args *args) {
     const matmul_plan *p = args->plan;
@@ -126,15 +138,12 @@ static kelp_status *matmul_invoke(const void *state, kelp_op_args *args) {
         kelp_gemm_run(args->env, jobs, p->b.batch);
         return NULL;
     case KELP_F64:
-        product_f64(p, args);
-        return NULL;
+        return product_rows(args, product_f64);
     case KELP_I64:
     case KELP_U64:
-        product_u64(p, args);
-        return NULL;
+        return product_rows(args, product_u64);
     default:
-        product_u32(p, args);
-        return NULL;
+        return product_rows(args, product_u32);
     }
 }
 

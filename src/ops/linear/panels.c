@@ -56,13 +56,16 @@ static void fill(void *userp, int64_t begin, int64_t end, int worker) {
     }
 }
 
-/* A large matrix in shares, so that threads take part and memory does not hold it twice. */
+/* A large matrix in shares, so that threads take part and memory does not hold it twice. It is for
+ * all runs: the end of the one that is under way does not end it. */
 static void fill_all(const kelp_op_env *env, const kelp_panels *panels, const kelp_simd *simd,
                      float *room) {
     int64_t width = simd->tile_columns, each = width * panels->k * (int64_t)sizeof(float);
     int64_t columns = KELP_MAX((int64_t)1, SHARE_BYTES / each) * width;
     filling job = {env, panels, simd, room, columns};
-    kelp_op_parallel(env, (panels->n + columns - 1) / columns, 1, fill, &job);
+    kelp_op_env lasting = *env;
+    lasting.stop = NULL;
+    kelp_op_parallel(&lasting, (panels->n + columns - 1) / columns, 1, fill, &job);
 }
 
 static kelp_status *pack(const kelp_op_env *env, kelp_panels *panels) {

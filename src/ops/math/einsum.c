@@ -215,8 +215,13 @@ static void einsum_range(void *userp, int64_t begin, int64_t end, int worker) {
 }
 
 static kelp_status *einsum_invoke(const void *state, kelp_op_args *args) {
+    const einsum_plan *p = args->plan;
+    double terms = 1;
     (void)state;
-    kelp_op_parallel(args->env, kelp_tensor_elements(args->outputs[0]), 64, einsum_range, args);
+    for (int32_t i = p->kept; i < p->loops; i++)
+        terms *= (double)p->extents[i];
+    kelp_op_parallel(args->env, kelp_tensor_elements(args->outputs[0]),
+                     (int64_t)(KELP_OPS_GRAIN / 8 / KELP_MAX(terms, 1.0)) + 1, einsum_range, args);
     return NULL;
 }
 KELP_KERNEL(Einsum, 0, sizeof(einsum_plan), 0, einsum_reshape, einsum_invoke);
@@ -236,9 +241,9 @@ static kelp_status *det_reshape(const void *state, kelp_op_args *args) {
     return kelp_ops_set(args, 0, x->dtype, x->rank - 2, x->shape);
 }
 
-static double determinant(double *m, int64_t n) {
+static double determinant(const kelp_op_env *env, double *m, int64_t n) {
     double result = 1;
-    for (int64_t k = 0; k < n; k++) {
+    for (int64_t k = 0; k < n && !kelp_op_env_cancelled(env); k++) {
         int64_t pivot = k;
         for (int64_t i = k + 1; i < n; i++) {
             double a = m[i * n + k], b = m[pivot * n + k];
@@ -268,7 +273,7 @@ static kelp_status *det_invoke(const void *state, kelp_op_args *args) {
     (void)state;
     for (int64_t at = 0; at < kelp_tensor_elements(args->outputs[0]); at++) {
         kelp_real_load_f64(x->dtype, x->data, at * n * n, n * n, args->scratch);
-        double result = determinant(args->scratch, n);
+        double result = determinant(args->env, args->scratch, n);
         kelp_real_store_f64(x->dtype, args->outputs[0]->data, at, 1, &result);
     }
     return NULL;

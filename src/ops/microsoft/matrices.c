@@ -40,8 +40,8 @@ static void swap_rows(double *a, double *b, int64_t count) {
 }
 
 /* [matrix, identity] to [identity, inverse]; a matrix that has none gives what division gives. */
-static void eliminate(double *a, int64_t n) {
-    for (int64_t c = 0; c < n; c++) {
+static void eliminate(const kelp_op_env *env, double *a, int64_t n) {
+    for (int64_t c = 0; c < n && !kelp_op_env_cancelled(env); c++) {
         int64_t best = c;
         for (int64_t r = c + 1; r < n; r++)
             if (fabs(a[r * 2 * n + c]) > fabs(a[best * 2 * n + c]))
@@ -69,7 +69,7 @@ static void inverse_range(void *userp, int64_t begin, int64_t end, int worker) {
                 a[i * 2 * n + j] = kelp_ops_read_f64(p->args->inputs[0], (m * n + i) * n + j);
                 a[i * 2 * n + n + j] = i == j;
             }
-        eliminate(a, n);
+        eliminate(p->args->env, a, n);
         for (int64_t i = 0; i < n; i++)
             for (int64_t j = 0; j < n; j++)
                 kelp_ops_write_f64(p->args->outputs[0], (m * n + i) * n + j, a[i * 2 * n + n + j]);

@@ -163,7 +163,7 @@ static kelp_status *regressor_invoke(const void *state, kelp_op_args *args) {
     const kelp_tensor *x = args->inputs[0];
     int64_t columns = x->shape[x->rank - 1];
     double *row = args->scratch;
-    for (int64_t r = 0; r < args->outputs[0]->shape[0]; r++) {
+    for (int64_t r = 0; r < args->outputs[0]->shape[0] && !kelp_op_env_cancelled(args->env); r++) {
         double sum = (double)s->rho[0];
         kelp_ml_read_row(x, r, columns, row);
         if (s->linear)
@@ -328,7 +328,7 @@ static kelp_status *classifier_invoke(const void *state, kelp_op_args *args) {
     int64_t columns = x->shape[x->rank - 1], count = x->rank == 2 ? x->shape[0] : 1;
     svm_room room = cut_room(s, columns, args->scratch);
     size_t scores = score_count(s);
-    for (int64_t r = 0; r < count; r++) {
+    for (int64_t r = 0; r < count && !kelp_op_env_cancelled(args->env); r++) {
         kelp_ml_read_row(x, r, columns, room.row);
         size_t class = classify(s, &room, columns);
         if (y != NULL)
