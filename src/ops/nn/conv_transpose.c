@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "ops/linear/gemm.h"
 #include "ops/nn/conv_wide.h"
+#include "ops/nn/window.h"
 #include "ops/widened.h"
 
 #define AXES 3
@@ -73,29 +74,22 @@ static void transposed_destroy(void *state, kelp_allocator allocator) {
     kelp_free(allocator, s, sizeof *s);
 }
 
-static int64_t list_at(const kelp_op_args *args, const char *name, size_t count, size_t index,
-                       int64_t fallback) {
-    const int64_t *values = NULL;
-    return kelp_node_attr_i64s(args->node, name, &values) == count ? values[index] : fallback;
-}
-
 static kelp_status *init_axis(transposed *p, const kelp_op_args *args, size_t axes, size_t axis) {
     const kelp_tensor *x = args->inputs[0], *w = args->inputs[1];
     const int64_t most = (int64_t)1 << 30;
     const char *auto_pad = kelp_node_attr_string(args->node, "auto_pad", "NOTSET", NULL);
     size_t at = axis + AXES - axes;
     int64_t in = x->shape[axis + 2], kernel = w->shape[axis + 2];
-    int64_t stride = list_at(args, "strides", axes, axis, 1);
-    int64_t dilation = list_at(args, "dilations", axes, axis, 1);
-    int64_t before = list_at(args, "pads", 2 * axes, axis, 0);
-    int64_t after = list_at(args, "pads", 2 * axes, axis + axes, 0);
-    int64_t extra = list_at(args, "output_padding", axes, axis, 0);
-    int64_t wanted = list_at(args, "output_shape", axes, axis, -1);
-    if (in < 1 || in > most || kernel < 1 || kernel > most || stride < 1 || stride > most ||
-        dilation < 1 || dilation > most || before < 0 || before > most || after < 0 ||
-        after > most || extra < 0 || extra > most || wanted > most * most)
-        return kelp_ops_bad_shapes(args, x, w,
-                                   "extents, strides, dilations or pads are out of range");
+    int64_t stride = 1, dilation = 1, before = 0, after = 0, extra = 0, wanted = -1;
+    const kelp_window_range steps = {1, most}, pads = {0, most}, extents = {0, most * most};
+    KELP_TRY(kelp_window_attr(args, "strides", axes, axis, steps, &stride));
+    KELP_TRY(kelp_window_attr(args, "dilations", axes, axis, steps, &dilation));
+    KELP_TRY(kelp_window_attr(args, "pads", 2 * axes, axis, pads, &before));
+    KELP_TRY(kelp_window_attr(args, "pads", 2 * axes, axis + axes, pads, &after));
+    KELP_TRY(kelp_window_attr(args, "output_padding", axes, axis, pads, &extra));
+    KELP_TRY(kelp_window_attr(args, "output_shape", axes, axis, extents, &wanted));
+    if (in < 1 || in > most || kernel < 1 || kernel > most)
+        return kelp_ops_bad_shapes(args, x, w, "the extents are out of range");
     int64_t reach = (kernel - 1) * dilation + 1, full = (in - 1) * stride + reach + extra;
     if (strcmp(auto_pad, "VALID") == 0)
         before = after = 0;

@@ -1,18 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* MaxUnpool: maxima put back where they came from, zeros elsewhere. Source: ONNX operator
  * specification, MaxUnpool-22. */
-#include "ops/kernel.h"
+#include "ops/nn/window.h"
 
 typedef struct unpool_plan {
     int64_t inner[KELP_MAX_RANK]; /* the shape that the indices count through */
 } unpool_plan;
-
-static int64_t list_at(const kelp_op_args *args, const char *name, int32_t count, int32_t index,
-                       int64_t fallback) {
-    const int64_t *values = NULL;
-    return kelp_node_attr_i64s(args->node, name, &values) == (size_t)count ? values[index]
-                                                                           : fallback;
-}
 
 static kelp_status *unpool_reshape(const void *state, kelp_op_args *args) {
     unpool_plan *p = args->plan;
@@ -30,13 +23,16 @@ static kelp_status *unpool_reshape(const void *state, kelp_op_args *args) {
                                    "expected an index an element and a kernel of as many axes");
     memcpy(p->inner, x->shape, sizeof p->inner);
     for (int32_t i = 0; i < axes; i++) {
-        int64_t stride = list_at(args, "strides", axes, i, 1);
-        int64_t before = list_at(args, "pads", 2 * axes, i, 0);
-        int64_t after = list_at(args, "pads", 2 * axes, i + axes, 0);
-        if (x->shape[i + 2] > most || stride < 1 || stride > most || before < 0 || before > most ||
-            after < 0 || after > most || kernel[i] < 1 || kernel[i] > most)
-            return kelp_ops_bad_shapes(args, x, NULL, "kernel, strides or pads are out of range");
-        p->inner[i + 2] = (x->shape[i + 2] - 1) * stride - before - after + kernel[i];
+        const kelp_window_range steps = {1, most}, pads = {0, most};
+        int64_t extent = 0, stride = 1, before = 0, after = 0;
+        size_t count = (size_t)axes, at = (size_t)i;
+        KELP_TRY(kelp_window_attr(args, "kernel_shape", count, at, steps, &extent));
+        KELP_TRY(kelp_window_attr(args, "strides", count, at, steps, &stride));
+        KELP_TRY(kelp_window_attr(args, "pads", 2 * count, at, pads, &before));
+        KELP_TRY(kelp_window_attr(args, "pads", 2 * count, at + count, pads, &after));
+        if (x->shape[i + 2] > most)
+            return kelp_ops_bad_shapes(args, x, NULL, "the image is too large");
+        p->inner[i + 2] = (x->shape[i + 2] - 1) * stride - before - after + extent;
         if (p->inner[i + 2] < 0)
             return kelp_ops_bad_shapes(args, x, NULL, "the pads leave nothing");
     }

@@ -2,29 +2,55 @@
 /* Extents of sliding windows. Source: ONNX operator specification, Conv and MaxPool. */
 #include "ops/nn/window.h"
 
-static int64_t attr_at(const kelp_op_args *args, const char *name, size_t count, size_t index,
-                       int64_t fallback) {
+/* Extents beyond this have no image to slide over. */
+#define MOST ((int64_t)1 << 40)
+
+kelp_status *kelp_window_attr(const kelp_op_args *args, const char *name, size_t count,
+                              size_t index, kelp_window_range range, int64_t *inout_value) {
     const int64_t *values = NULL;
-    return kelp_node_attr_i64s(args->node, name, &values) == count ? values[index] : fallback;
+    size_t found = kelp_node_attr_i64s(args->node, name, &values);
+    if (found == 0)
+        return NULL;
+    if (found != count)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "operator '%s': attribute '%s' has %zu values: expected %zu",
+                          kelp_node_op_type(args->node), name, found, count);
+    if (values[index] < range.least || values[index] > range.most)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "operator '%s': attribute '%s' is out of range: expected %lld to %lld, "
+                          "found %lld as value %zu",
+                          kelp_node_op_type(args->node), name, (long long)range.least,
+                          (long long)range.most, (long long)values[index], index);
+    *inout_value = values[index];
+    return NULL;
+}
+
+static kelp_status *read_axis(kelp_window *w, const kelp_op_args *args, int32_t at, size_t axis) {
+    const kelp_window_range steps = {1, MOST}, pads = {-MOST, MOST};
+    size_t axes = (size_t)w->axes;
+    w->stride[at] = w->dilation[at] = 1;
+    w->before[at] = w->after[at] = 0;
+    KELP_TRY(kelp_window_attr(args, "strides", axes, axis, steps, &w->stride[at]));
+    KELP_TRY(kelp_window_attr(args, "dilations", axes, axis, steps, &w->dilation[at]));
+    KELP_TRY(kelp_window_attr(args, "pads", 2 * axes, axis, pads, &w->before[at]));
+    KELP_TRY(kelp_window_attr(args, "pads", 2 * axes, axis + axes, pads, &w->after[at]));
+    if (w->kernel[at] < 1 || w->kernel[at] > MOST / w->dilation[at])
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "operator '%s': the kernel is out of range along spatial axis %zu: "
+                          "expected an extent of 1 to %lld with a dilation of %lld, found %lld",
+                          kelp_node_op_type(args->node), axis, (long long)(MOST / w->dilation[at]),
+                          (long long)w->dilation[at], (long long)w->kernel[at]);
+    return NULL;
 }
 
 static kelp_status *init_axis(kelp_window *w, const kelp_op_args *args, int32_t at, size_t axis,
                               int64_t in, int64_t kernel) {
     const char *auto_pad = kelp_node_attr_string(args->node, "auto_pad", "NOTSET", NULL);
-    size_t axes = (size_t)w->axes;
     w->in[at] = in;
     w->kernel[at] = kernel;
-    w->stride[at] = attr_at(args, "strides", axes, axis, 1);
-    w->dilation[at] = attr_at(args, "dilations", axes, axis, 1);
-    w->before[at] = attr_at(args, "pads", 2 * axes, axis, 0);
-    w->after[at] = attr_at(args, "pads", 2 * axes, axis + axes, 0);
-    const int64_t most = (int64_t)1 << 40;
-    if (kernel < 1 || w->stride[at] < 1 || w->dilation[at] < 1 || kernel > most ||
-        w->stride[at] > most || w->dilation[at] > most || w->before[at] > most ||
-        w->after[at] > most || w->before[at] < -most || w->after[at] < -most ||
-        kernel > most / w->dilation[at])
-        return kelp_ops_bad_shapes(args, args->inputs[0], NULL,
-                                   "kernel, strides and dilations must be 1 or more");
+    KELP_TRY(read_axis(w, args, at, axis));
+    if (in > MOST)
+        return kelp_ops_bad_shapes(args, args->inputs[0], NULL, "the image is too large");
     int64_t reach = (kernel - 1) * w->dilation[at] + 1;
     if (strcmp(auto_pad, "VALID") == 0)
         w->before[at] = w->after[at] = 0;
@@ -38,8 +64,11 @@ static kelp_status *init_axis(kelp_window *w, const kelp_op_args *args, int32_t 
     }
     int64_t room = in + w->before[at] + w->after[at] - reach;
     if (room < 0)
-        return kelp_ops_bad_shapes(args, args->inputs[0], NULL,
-                                   "the kernel is larger than the padded input");
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "operator '%s': the kernel is larger than the padded input along spatial "
+                          "axis %zu: it spans %lld places of %lld",
+                          kelp_node_op_type(args->node), axis, (long long)reach,
+                          (long long)(room + reach));
     bool ceil_mode = kelp_node_attr_i64(args->node, "ceil_mode", 0) != 0;
     w->out[at] = (room + (ceil_mode ? w->stride[at] - 1 : 0)) / w->stride[at] + 1;
     /* a window that begins behind the input and its front padding does not count */

@@ -16,6 +16,16 @@ typedef struct kelp_window {
     int64_t in_size, out_size, kernel_size; /* products */
 } kelp_window;
 
+typedef struct kelp_window_range {
+    int64_t least, most;
+} kelp_window_range;
+/* Value `index` of the list that attribute `name` is, of `count` values; when there is none,
+ * `*inout_value` stays. INVALID_ARGUMENT names the attribute, what was expected and what was found.
+ */
+kelp_status *kelp_window_attr(const kelp_op_args *args, const char *name, size_t count,
+                              size_t index, kelp_window_range range,
+                              int64_t *inout_value) KELP_MUST_USE;
+
 /* From input [N, C, spatial…], kernel extents (its spatial part) and the attributes strides,
  * dilations, pads, auto_pad, ceil_mode. */
 kelp_status *kelp_window_init(kelp_window *window, const kelp_op_args *args,
