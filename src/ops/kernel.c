@@ -179,6 +179,37 @@ size_t kelp_ops_element_bytes(kelp_dtype dtype) {
     return bits % 8 == 0 ? bits / 8 : 0;
 }
 
+bool kelp_ops_is_packed(kelp_dtype dtype) {
+    uint32_t bits = kelp_dtype_bits(dtype);
+    return bits > 0 && bits < 8 && 8 % bits == 0;
+}
+
+static void copy_bits(uint8_t *to, int64_t to_first, const uint8_t *from, int64_t from_first,
+                      int64_t count, uint32_t bits) {
+    uint32_t mask = (1u << bits) - 1;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t a = (from_first + i) * bits, b = (to_first + i) * bits;
+        uint32_t value = from[a / 8] >> (a % 8) & mask;
+        to[b / 8] = (uint8_t)((to[b / 8] & ~(mask << (b % 8))) | value << (b % 8));
+    }
+}
+
+void kelp_ops_copy_elements(kelp_dtype dtype, void *to, int64_t to_first, const void *from,
+                            int64_t from_first, int64_t count) {
+    size_t size = kelp_ops_element_bytes(dtype);
+    if (size == 0)
+        copy_bits(to, to_first, from, from_first, count, kelp_dtype_bits(dtype));
+    else if (count > 0)
+        memcpy((char *)to + (size_t)to_first * size, (const char *)from + (size_t)from_first * size,
+               (size_t)count * size);
+}
+
+void kelp_ops_clear_end(const kelp_tensor *tensor) {
+    size_t bytes = kelp_tensor_bytes(tensor);
+    if (bytes > 0 && kelp_ops_is_packed(tensor->dtype))
+        ((uint8_t *)tensor->data)[bytes - 1] = 0;
+}
+
 bool kelp_ops_is_float(kelp_dtype dtype) {
     return dtype == KELP_F32 || dtype == KELP_F64 || dtype == KELP_F16 || dtype == KELP_BF16;
 }

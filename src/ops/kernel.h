@@ -99,6 +99,14 @@ void kelp_ops_copy(const kelp_op_env *env, size_t element_bytes, int32_t rank, c
 void kelp_ops_strides(int32_t rank, const int64_t *shape, int64_t *out_strides);
 /* Fills `count` elements with the value at `value`. */
 void kelp_ops_fill(void *to, size_t element_bytes, int64_t count, const void *value);
+/* true for types of less than a byte, of which some lie in one; the first in its low bits. */
+bool kelp_ops_is_packed(kelp_dtype dtype);
+/* Copies `count` elements of any type from one place of a row of them to another of a second. What
+ * else lies in a byte with packed ones stays. */
+void kelp_ops_copy_elements(kelp_dtype dtype, void *to, int64_t to_first, const void *from,
+                            int64_t from_first, int64_t count);
+/* What of the last byte of a packed tensor belongs to no element becomes zero, with the others. */
+void kelp_ops_clear_end(const kelp_tensor *tensor);
 /* memcpy on all threads. */
 void kelp_ops_memcpy(const kelp_op_env *env, void *to, const void *from, size_t size_bytes);
 

@@ -3,11 +3,6 @@
  * in its low bits. Source: ONNX's TensorProto, raw_data. */
 #include "ops/spread.h"
 
-static bool is_packed(kelp_dtype dtype) {
-    return kelp_dtype_bits(dtype) > 0 && kelp_dtype_bits(dtype) < 8 &&
-           8 % kelp_dtype_bits(dtype) == 0;
-}
-
 static kelp_spread *frame_of(const kelp_op_args *args, size_t plan_bytes) {
     return (kelp_spread *)(void *)((char *)args->plan + (plan_bytes + 15) / 16 * 16);
 }
@@ -33,7 +28,8 @@ kelp_status *kelp_spread_reshape(const void *state, kelp_op_args *args,
                                  size_t plan_bytes) {
     const kelp_tensor *first = kelp_ops_in(args, 0);
     kelp_spread *s = frame_of(args, plan_bytes);
-    if (first == NULL || !is_packed(first->dtype) || args->input_count > KELP_SPREAD_INPUTS)
+    if (first == NULL || !kelp_ops_is_packed(first->dtype) ||
+        args->input_count > KELP_SPREAD_INPUTS)
         return inner(state, args);
     KELP_TRY(kelp_ops_check(args, 1));
     s->used = true;

@@ -82,8 +82,8 @@ static const long_node nodes[] = {
      NULL},
     {"LSTM",
      "a b c",
-     {"float32[3000,1,64]", "float32[1,256,64]", "float32[1,256,64]"},
-     "float32[3000,1,1,64]",
+     {"float32[200,1,64]", "float32[1,256,64]", "float32[1,256,64]"},
+     "float32[200,1,1,64]",
      of_64},
     {"Einsum", "a b", {"float32[256,256]", "float32[256,256]"}, "float32[256,256]", product},
 };

@@ -36,27 +36,6 @@ static kelp_status *scatter_reshape(const void *state, kelp_op_args *args) {
     return kelp_ops_set_like(args, 0, cache);
 }
 
-/* Elements narrower than a byte, of two or four bits. */
-static void copy_bits(uint8_t *to, int64_t to_first, const uint8_t *from, int64_t from_first,
-                      int64_t count, uint32_t bits) {
-    uint32_t mask = (1u << bits) - 1;
-    for (int64_t i = 0; i < count; i++) {
-        int64_t a = (from_first + i) * bits, b = (to_first + i) * bits;
-        uint32_t value = from[a / 8] >> (a % 8) & mask;
-        to[b / 8] = (uint8_t)((to[b / 8] & ~(mask << (b % 8))) | value << (b % 8));
-    }
-}
-
-static void copy_elements(const kelp_tensor *to, int64_t to_first, const kelp_tensor *from,
-                          int64_t from_first, int64_t count) {
-    size_t size = kelp_ops_element_bytes(to->dtype);
-    if (size == 0)
-        copy_bits(to->data, to_first, from->data, from_first, count, kelp_dtype_bits(to->dtype));
-    else
-        memcpy((char *)to->data + (size_t)to_first * size,
-               (const char *)from->data + (size_t)from_first * size, (size_t)count * size);
-}
-
 static kelp_status *scatter_invoke(const void *state, kelp_op_args *args) {
     const scatter_plan *p = args->plan;
     const kelp_tensor *cache = args->inputs[0], *update = args->inputs[1];
@@ -74,8 +53,9 @@ static kelp_status *scatter_invoke(const void *state, kelp_op_args *args) {
                               "of %lld",
                               (long long)p->fresh, (long long)first, (long long)p->most);
         for (int64_t j = 0; j < p->fresh; j++)
-            copy_elements(out, (i * p->most + (first % p->most + j) % p->most) * p->inner, update,
-                          (i * p->fresh + j) * p->inner, p->inner);
+            kelp_ops_copy_elements(out->dtype, out->data,
+                                   (i * p->most + (first % p->most + j) % p->most) * p->inner,
+                                   update->data, (i * p->fresh + j) * p->inner, p->inner);
     }
     return NULL;
 }

@@ -184,6 +184,11 @@ static kelp_status *plan_loop(loop *l, bool *out_known) {
 }
 
 /* ---- running ---- */
+/* Elements of less than a byte, so that the next such tensor begins within this one's last. */
+static bool shares_bytes(const kelp_tensor *item) {
+    return kelp_tensor_elements(item) * kelp_dtype_bits(item->dtype) % 8 != 0;
+}
+
 /* Where results of iteration `n` go, under a plan: stacked ones to their place, those of the last
  * iteration that are carried to the outputs. */
 static void aim(loop *l, int64_t n) {
@@ -197,11 +202,24 @@ static void aim(loop *l, int64_t n) {
                 *result = *out;
             continue;
         }
-        size_t each = kelp_tensor_bytes(out) / (size_t)l->limit;
         *result = *out;
         result->rank = out->rank - 1;
         memmove(result->shape, result->shape + 1, (size_t)result->rank * sizeof *result->shape);
-        result->data = (char *)out->data + (size_t)n * each;
+        result->data =
+            shares_bytes(result) ? NULL : (char *)out->data + (size_t)n * kelp_tensor_bytes(result);
+    }
+}
+
+/* What could not be made in its place is put there. */
+static void put_stacked(const loop *l, int64_t n) {
+    for (size_t i = l->carried; i < (size_t)l->args->output_count; i++) {
+        const kelp_tensor *out = l->args->outputs[i], *item = &l->results[1 + i];
+        if (out == NULL || !shares_bytes(item))
+            continue;
+        if (n == 0)
+            kelp_ops_clear_end(out);
+        int64_t each = kelp_tensor_elements(item);
+        kelp_ops_copy_elements(out->dtype, out->data, n * each, item->data, 0, each);
     }
 }
 
@@ -215,7 +233,9 @@ static kelp_status *push(loop *l, size_t scan, int64_t n) {
     if (!same_type(item, &s->item))
         LOOP_FAIL(l, "output %zu changes its shape in iteration %lld", l->carried + scan,
                   (long long)n);
-    size_t used = (size_t)n * s->each;
+    int64_t elements = kelp_tensor_elements(item);
+    bool shares = shares_bytes(item);
+    size_t used = (size_t)n * s->each; /* the most it may be, where they share bytes */
     if (s->room - used < s->each || s->data == NULL) {
         size_t room = KELP_MAX(s->room * 2, s->each * 16 + 64);
         char *data = kelp_op_env_alloc(l->args->env, room);
@@ -223,10 +243,14 @@ static kelp_status *push(loop *l, size_t scan, int64_t n) {
             return kelp_status_oom();
         if (used > 0)
             memcpy(data, s->data, used);
+        if (shares)
+            memset(data + used, 0, room - used);
         s->data = data;
         s->room = room;
     }
-    if (s->each > 0)
+    if (shares)
+        kelp_ops_copy_elements(item->dtype, s->data, n * elements, item->data, 0, elements);
+    else if (s->each > 0)
         memcpy(s->data + used, item->data, s->each);
     return NULL;
 }
@@ -255,6 +279,8 @@ static kelp_status *turn(loop *l, bool planned) {
     KELP_TRY(kelp_control_bool(l->args->node, &l->results[0], &l->condition));
     for (size_t i = 0; i < l->carried; i++)
         l->state[i] = l->results[1 + i];
+    if (planned)
+        put_stacked(l, n);
     for (size_t i = 0; i < l->scans && !planned; i++)
         if (l->carried + i < (size_t)l->args->output_count)
             KELP_TRY(push(l, i, n));

@@ -114,6 +114,11 @@ static kelp_status *open_scan(scan *s, kelp_op_args *args) {
     return NULL;
 }
 
+/* Version 8 knows no elements of less than a byte, and batches of them need not begin with one. */
+static bool may_slice(const scan *s, kelp_dtype dtype) {
+    return kelp_ops_element_bytes(dtype) > 0 || (!s->batched && kelp_ops_is_packed(dtype));
+}
+
 static kelp_status *read_axes(scan *s) {
     const kelp_tensor *const *scanned = s->args->inputs + s->first + s->states;
     KELP_TRY(read_directions(s, s->batched ? "directions" : "scan_input_directions", s->scans,
@@ -131,7 +136,7 @@ static kelp_status *read_axes(scan *s) {
         if (s->steps >= 0 && scanned[i]->shape[axis] != s->steps)
             SCAN_FAIL(s, "scan input %zu has %lld slices, input 0 has %lld", i,
                       (long long)scanned[i]->shape[axis], (long long)s->steps);
-        if (kelp_ops_element_bytes(scanned[i]->dtype) == 0)
+        if (!may_slice(s, scanned[i]->dtype))
             SCAN_FAIL(s, "elements of %s cannot be sliced", kelp_dtype_name(scanned[i]->dtype));
         s->steps = scanned[i]->shape[axis];
         s->in_axes[i] = s->batched ? 0 : axis; /* of a batch's part */
@@ -144,6 +149,10 @@ static kelp_status *read_axes(scan *s) {
     for (size_t i = s->first; i < s->own; i++)
         if (s->args->inputs[i]->rank < 1 || s->args->inputs[i]->shape[0] != s->batches)
             SCAN_FAIL(s, "input %zu: expected a first axis of %lld", i, (long long)s->batches);
+    for (size_t i = s->first; i < s->own; i++)
+        if (!may_slice(s, s->args->inputs[i]->dtype))
+            SCAN_FAIL(s, "elements of %s cannot be sliced",
+                      kelp_dtype_name(s->args->inputs[i]->dtype));
     if (s->batches == 0)
         SCAN_FAIL(s, "%s", "there is no batch");
     return NULL;
@@ -162,27 +171,26 @@ static kelp_status *slice(const kelp_tensor *from, int64_t axis, int64_t at, voi
     if (from->data == NULL)
         return NULL;
     int64_t outer = kelp_ops_product(from->shape, 0, (int32_t)axis);
-    size_t inner = (size_t)kelp_ops_product(from->shape, (int32_t)axis + 1, from->rank) *
-                   kelp_ops_element_bytes(from->dtype);
-    if (outer == 1) {
-        out->data = (char *)from->data + (size_t)at * inner;
+    int64_t inner = kelp_ops_product(from->shape, (int32_t)axis + 1, from->rank);
+    if (outer == 1 && inner * kelp_dtype_bits(from->dtype) % 8 == 0) {
+        out->data = (char *)from->data + (size_t)at * kelp_tensor_bytes(out);
         return NULL;
     }
     out->data = copy;
-    for (int64_t i = 0; i < outer && inner > 0; i++)
-        memcpy((char *)copy + (size_t)i * inner,
-               (const char *)from->data + (size_t)(i * from->shape[axis] + at) * inner, inner);
+    kelp_ops_clear_end(out);
+    for (int64_t i = 0; i < outer; i++)
+        kelp_ops_copy_elements(from->dtype, copy, i * inner, from->data,
+                               (i * from->shape[axis] + at) * inner, inner);
     return NULL;
 }
 
 /* The other way round: `from` goes to index `at` of `axis`. */
 static void place(const kelp_tensor *from, kelp_tensor *to, int32_t axis, int64_t at) {
-    size_t inner =
-        (size_t)kelp_ops_product(to->shape, axis + 1, to->rank) * kelp_ops_element_bytes(to->dtype);
+    int64_t inner = kelp_ops_product(to->shape, axis + 1, to->rank);
     int64_t outer = kelp_ops_product(to->shape, 0, axis);
-    for (int64_t i = 0; i < outer && inner > 0; i++)
-        memcpy((char *)to->data + (size_t)(i * to->shape[axis] + at) * inner,
-               (const char *)from->data + (size_t)i * inner, inner);
+    for (int64_t i = 0; i < outer; i++)
+        kelp_ops_copy_elements(to->dtype, to->data, (i * to->shape[axis] + at) * inner, from->data,
+                               i * inner, inner);
 }
 
 /* What goes into the body at the first step of batch `b`. */
@@ -210,7 +218,7 @@ static kelp_status *stack_axis(const scan *s, size_t k, int32_t *out) {
     int32_t rank = s->items[s->states + k].rank + 1;
     int64_t axis = s->out_axes[k] < 0 ? s->out_axes[k] + rank : s->out_axes[k];
     if (axis < 0 || axis >= rank || rank + (s->batched ? 1 : 0) > KELP_MAX_RANK ||
-        kelp_ops_element_bytes(s->items[s->states + k].dtype) == 0)
+        !may_slice(s, s->items[s->states + k].dtype))
         SCAN_FAIL(s, "output %zu: %d axes of %s cannot be stacked along axis %lld", s->states + k,
                   rank, kelp_dtype_name(s->items[s->states + k].dtype), (long long)s->out_axes[k]);
     *out = (int32_t)axis;
@@ -436,6 +444,7 @@ static kelp_status *scan_invoke(const void *state, kelp_op_args *args) {
             memset(out->data, 0, kelp_tensor_bytes(out));
         if (i < s.states)
             continue;
+        kelp_ops_clear_end(out);
         int64_t lead = s.batched ? 1 : 0, rank = out->rank - lead - 1;
         int64_t axis = s.out_axes[i - s.states];
         axis = axis < 0 ? axis + rank + 1 : axis;

@@ -160,6 +160,68 @@ def loops(own):
         stacked.input[2] = "x"
 
 
+NARROW = {"int4": T.INT4, "uint4": T.UINT4, "int2": T.INT2, "uint2": T.UINT2, "float4_e2m1fn": T.FLOAT4E2M1}
+
+
+def narrow(name, *shape):
+    """Elements of less than a byte."""
+    whole = rng.integers(0, 4, shape) - (0 if name[0] == "u" else 2)
+    return whole.astype(np.float32).astype(np.dtype(name))
+
+
+def narrow_model(own, label, node, feeds, outputs, results):
+    """Its own inputs and outputs are the node's."""
+    graph = helper.make_graph(
+        [node], label, [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape) for n, v in feeds],
+        [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape) for n, v in zip(outputs, results)])
+    own.model(label, helper.make_model(graph, opset_imports=[helper.make_opsetid("", 25)], ir_version=13), feeds, results)
+
+
+def narrow_scans(own):
+    """Slices that begin and end within a byte: along every axis, both ways, one element each, and whole bytes."""
+    for name, kind in NARROW.items():
+        for shape in ((3, 5, 3), (4, 2, 4), (5, 1, 1)):
+            for axis, out_axis, back, out_back in ((0, 0, 0, 0), (1, -1, 1, 0), (2, 1, 0, 1), (-1, 0, 1, 1)):
+                x, state = narrow(name, *shape), narrow(name, 3)
+                steps, rest = x.shape[axis], tuple(np.delete(shape, axis).tolist())
+                body = helper.make_graph(
+                    [helper.make_node("Identity", ["s"], ["s1"]), helper.make_node("Identity", ["a"], ["last"]),
+                     helper.make_node("Transpose", ["a"], ["o"], perm=[1, 0]), helper.make_node("Identity", ["s"], ["p"])],
+                    "body", [tensor("s", kind, (3,)), tensor("before", kind, rest), tensor("a", kind, rest)],
+                    [tensor("s1", kind, (3,)), tensor("last", kind, rest), tensor("o", kind, rest[::-1]), tensor("p", kind, (3,))])
+                node = helper.make_node("Scan", ["s0", "b0", "x"], ["s1", "last", "o", "p"], body=body, num_scan_inputs=1, scan_input_axes=[axis],
+                                        scan_input_directions=[back], scan_output_axes=[out_axis, 0], scan_output_directions=[out_back, 0])
+                slices = [np.take(x, t, axis) for t in range(steps)][::-1 if back else 1]
+                stacked = [s.T for s in slices][::-1 if out_back else 1]
+                narrow_model(own, "narrow_scan_" + name, node, [("s0", state), ("b0", narrow(name, *rest)), ("x", x)], ["s1", "last", "o", "p"],
+                             [state, np.ascontiguousarray(slices[-1]), np.ascontiguousarray(np.stack(stacked, out_axis)), np.stack([state] * steps)])
+
+
+def narrow_loops(own):
+    """Stacked results that begin within a byte: of a loop that is planned, and of one that stops when its data says so."""
+    for name, kind in NARROW.items():
+        for shape in ((3,), (), (2, 4), (5, 3)):
+            for count in (0, 5):
+                x = narrow(name, *shape)
+                for planned in (True, False):
+                    nodes = [helper.make_node("Identity", ["a"], ["a1"]), helper.make_node("Transpose", ["a"], ["o"]),
+                             helper.make_node("Add", ["i", "one"], ["j"]), helper.make_node("Less", ["j", "stop"], ["less"]),
+                             helper.make_node("Identity", ["go"], ["go1"])]
+                    nodes[2:] = nodes[4:] if planned else nodes[2:4]
+                    body = helper.make_graph(nodes, "turn", BODY_INPUTS + [tensor("a", kind, shape)],
+                                             [tensor("go1" if planned else "less", T.BOOL, ()), tensor("a1", kind, shape),
+                                              tensor("o", kind, shape[::-1])], [] if planned else [numpy_helper.from_array(np.array(1), "one")])
+                    feeds = [("x", x)] + [("go", np.array(count > 0)), ("stop", np.array(count))] * (not planned)
+                    node = helper.make_node("Loop", ["trips", "", "x"] if planned else ["", "go", "x"], ["y", "all"], body=body)
+                    nodes = [helper.make_node("Constant", [], ["trips"], value_int=count)] * planned + [node]
+                    results = [x, np.stack([x.T] * count) if count else np.zeros((0,) + shape[::-1], x.dtype)]
+                    graph = helper.make_graph(
+                        nodes, "narrow_loop", [tensor(n, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape) for n, v in feeds],
+                        [tensor("y", kind, shape), tensor("all", kind, results[1].shape)])
+                    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 25)], ir_version=13)
+                    own.model("narrow_loop_" + name, model, feeds, results)
+
+
 def leaves_early(own):
     """Until the sum passes a limit; and one that never begins."""
     nodes = [helper.make_node("Add", ["a", "x"], ["a1"]), helper.make_node("ReduceSum", ["a1"], ["r"], keepdims=0),
@@ -227,3 +289,5 @@ def cases(own):
     scans(own)
     scan_8(own)
     sparse_constants(own)
+    narrow_scans(own)
+    narrow_loops(own)
