@@ -3,10 +3,11 @@
  * The null provider of engines: real names, types and shapes, outputs of zeros. It shows all that
  * an engine provider needs: copy this file, and replace what is between load and null_invoke.
  *
- * A plan is "KELPNULL" and JSON that lists inputs and outputs. An open extent of an output takes
- * that of the first input axis that is open, else 1.
+ * A plan is "KELPNULL" and JSON that lists inputs, outputs and profiles. An open extent of an
+ * output takes that of the first input axis that is open, else 1.
  */
 #include "base/alloc.h"
+#include "base/checked.h"
 #include "base/json.h"
 #include "builder/network.h"
 #include "builder/providers.h"
@@ -38,6 +39,43 @@ static void put_tensors(kelp_json_writer *json, const char *key, kelp_net_tensor
     kelp_json_end_array(json);
 }
 
+static const char *const selectors[3] = {"min", "opt", "max"}; /* by kelp_profile_selector */
+
+static kelp_status *put_profile(kelp_json_writer *json, const kelp_builder_config *config,
+                                size_t index) {
+    const kelp_profile_shape *entries = NULL;
+    size_t count = kelp_builder_config_profile(config, index, &entries);
+    kelp_json_begin_object(json);
+    for (size_t i = 0; i < count; i++) {
+        if (entries[i].has_values)
+            return KELP_ERROR(KELP_UNIMPLEMENTED,
+                              "profile %zu: provider 'null' does not look at the values of input "
+                              "'%s'",
+                              index, entries[i].input);
+        kelp_json_key(json, entries[i].input);
+        kelp_json_begin_object(json);
+        for (int which = 0; which < 3; which++) {
+            kelp_json_key(json, selectors[which]);
+            kelp_json_begin_array(json);
+            for (int32_t axis = 0; axis < entries[i].shapes[which].rank; axis++)
+                kelp_json_put_i64(json, entries[i].shapes[which].d[axis]);
+            kelp_json_end_array(json);
+        }
+        kelp_json_end_object(json);
+    }
+    kelp_json_end_object(json);
+    return NULL;
+}
+
+static kelp_status *put_profiles(kelp_json_writer *json, const kelp_builder_config *config) {
+    kelp_json_key(json, "profiles");
+    kelp_json_begin_array(json);
+    for (size_t i = 0; i < kelp_builder_config_profile_count(config); i++)
+        KELP_TRY(put_profile(json, config, i));
+    kelp_json_end_array(json);
+    return NULL;
+}
+
 static kelp_status *null_build(void *self, kelp_runtime *runtime, const kelp_network *network,
                                kelp_builder_config *config, kelp_blob **out_plan) {
     kelp_json_writer json;
@@ -51,8 +89,10 @@ static kelp_status *null_build(void *self, kelp_runtime *runtime, const kelp_net
     kelp_json_begin_object(&json);
     put_tensors(&json, "inputs", network->inputs, network->input_count);
     put_tensors(&json, "outputs", network->outputs, network->output_count);
+    kelp_status *status = put_profiles(&json, config);
     kelp_json_end_object(&json);
-    kelp_status *status = kelp_buf_status(&plan);
+    if (status == NULL)
+        status = kelp_buf_status(&plan);
     if (status == NULL)
         status = kelp_blob_of(&plan, out_plan);
     kelp_buf_deinit(&plan);
@@ -65,6 +105,8 @@ typedef struct null_engine {
     kelp_arena arena; /* names */
     kelp_io_info *inputs, *outputs;
     size_t input_count, output_count;
+    kelp_shape (*profiles)[3]; /* [profile_count * input_count] */
+    size_t profile_count;
 } null_engine;
 
 static void null_destroy_engine(void *userp) {
@@ -109,6 +151,41 @@ static kelp_status *read_tensors(null_engine *engine, const kelp_json *list, con
     return NULL;
 }
 
+/* Bounds of one input in one profile. */
+static kelp_status *read_bounds(const kelp_json *json, const char *label, kelp_shape out[3]) {
+    for (int which = 0; which < 3; which++) {
+        const kelp_json *list = kelp_json_get(json, selectors[which]);
+        if (list == NULL || list->type != KELP_JSON_ARRAY || list->count > KELP_MAX_RANK)
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "%s: a profile has '%s' of at most %d extents for each input it "
+                              "names",
+                              label, selectors[which], KELP_MAX_RANK);
+        out[which].rank = 0;
+        for (const kelp_json *extent = list->child; extent != NULL; extent = extent->next)
+            out[which].d[out[which].rank++] = extent->i64;
+    }
+    return NULL;
+}
+
+static kelp_status *read_profiles(null_engine *engine, const kelp_json *list, const char *label) {
+    size_t count = list != NULL && list->type == KELP_JSON_ARRAY ? list->count : 0, bounds;
+    if (!kelp_size_mul(count, engine->input_count, &bounds))
+        return kelp_status_oom();
+    engine->profiles = kelp_arena_array(&engine->arena, bounds + 1, sizeof *engine->profiles);
+    if (engine->profiles == NULL)
+        return kelp_status_oom();
+    for (size_t i = 0; i < 3 * bounds; i++)
+        engine->profiles[i / 3][i % 3].rank = -1;
+    for (const kelp_json *item = count > 0 ? list->child : NULL; item != NULL; item = item->next) {
+        kelp_shape(*profile)[3] = &engine->profiles[engine->profile_count++ * engine->input_count];
+        for (const kelp_json *entry = item->child; entry != NULL; entry = entry->next)
+            for (size_t i = 0; i < engine->input_count; i++)
+                if (kelp_str_is(entry->key, engine->inputs[i].name))
+                    KELP_TRY(read_bounds(entry, label, profile[i]));
+    }
+    return NULL;
+}
+
 static kelp_status *read_plan(null_engine *engine, const char *data, size_t size_bytes,
                               const char *label) {
     kelp_json *tree = NULL;
@@ -116,8 +193,9 @@ static kelp_status *read_plan(null_engine *engine, const char *data, size_t size
                              &tree));
     KELP_TRY(read_tensors(engine, kelp_json_get(tree, "inputs"), label, &engine->inputs,
                           &engine->input_count));
-    return read_tensors(engine, kelp_json_get(tree, "outputs"), label, &engine->outputs,
-                        &engine->output_count);
+    KELP_TRY(read_tensors(engine, kelp_json_get(tree, "outputs"), label, &engine->outputs,
+                          &engine->output_count));
+    return read_profiles(engine, kelp_json_get(tree, "profiles"), label);
 }
 
 /* ---- contexts ---- */
@@ -162,6 +240,15 @@ static kelp_status *null_create_context(void *userp, void **out) {
 
 static kelp_status *null_set_input(void *userp, size_t index, const kelp_tensor *tensor) {
     ((null_context *)userp)->inputs[index] = *tensor;
+    return NULL;
+}
+
+/* Kelp holds inputs to the profile before they come here; those of another are bound no more. */
+static kelp_status *null_set_profile(void *userp, size_t profile) {
+    null_context *context = userp;
+    (void)profile;
+    for (size_t i = 0; i < context->engine->input_count; i++)
+        context->inputs[i].dtype = KELP_DTYPE_INVALID;
     return NULL;
 }
 
@@ -260,6 +347,7 @@ static kelp_status *null_load(void *self, kelp_runtime *runtime, const void *dat
         .set_output = null_set_output,
         .prepare = null_prepare,
         .invoke = null_invoke,
+        .set_profile = null_set_profile,
         .set_output_allocator = null_set_output_allocator,
     };
     null_engine *engine = NULL;
@@ -284,7 +372,9 @@ static kelp_status *null_load(void *self, kelp_runtime *runtime, const void *dat
                                .inputs = engine->inputs,
                                .outputs = engine->outputs,
                                .input_count = engine->input_count,
-                               .output_count = engine->output_count};
+                               .output_count = engine->output_count,
+                               .profile_count = engine->profile_count,
+                               .profile_shapes = engine->profiles};
     return kelp_engine_wrap(runtime, &parts, out);
 }
 

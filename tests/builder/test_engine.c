@@ -648,6 +648,49 @@ static void the_null_provider_answers_zeros(void **state) {
     bench_close(&b);
 }
 
+static void null_plans_keep_profiles(void **state) {
+    bench b = {0};
+    kelp_engine *engine = NULL;
+    kelp_shape shape;
+    float x[12] = {0};
+    kelp_tensor tensor;
+    const int64_t three[2] = {3, 4};
+    (void)state;
+    check_ok(kelp_runtime_create(NULL, &b.runtime));
+    check_ok(kelp_builder_create(b.runtime, "null", &b.builder));
+    check_ok(kelp_builder_create_network(b.builder, &b.network));
+    check_ok(kelp_builder_create_config(b.builder, &b.config));
+    make_network(&b, -1);
+    add_profile(&b, 1, 1, 2);
+    add_profile(&b, 3, 4, 8);
+    bench_build(&b);
+    assert_int_equal(kelp_engine_profile_count(b.engine), 2);
+    for (int which = 0; which < 3; which++) {
+        static const int64_t rows[2][3] = {{1, 1, 2}, {3, 4, 8}};
+        for (size_t i = 0; i < 2; i++) {
+            assert_true(kelp_engine_profile_shape(b.engine, i, 0, which, &shape));
+            assert_int_equal(shape.rank, 2);
+            assert_int_equal(shape.d[0], rows[i][which]);
+            assert_int_equal(shape.d[1], 4);
+        }
+    }
+    check_ok(kelp_tensor_init(&tensor, KELP_F32, 2, three, x));
+    expect_failure(kelp_context_set_input(b.context, 0, &tensor), KELP_INVALID_ARGUMENT,
+                   "profile 0: expected from [1,4] to [2,4], found [3,4]; profile 1 takes it");
+    bind(b.context, 0, KELP_F32, dims(2, 2, 4), x);
+    check_ok(kelp_context_invoke(b.context));
+    check_ok(kelp_context_set_profile(b.context, 1));
+    expect_failure(kelp_context_invoke(b.context), KELP_FAILED_PRECONDITION, "'x'");
+    bind(b.context, 0, KELP_F32, dims(2, 3, 4), x);
+    check_ok(kelp_context_invoke(b.context));
+    assert_int_equal(kelp_context_output(b.context, 0)->shape[0], 3);
+    static const char broken[] = "KELPNULL{\"inputs\":[{\"name\":\"x\",\"type\":\"float32\","
+                                 "\"shape\":[-1]}],\"profiles\":[{\"x\":{\"min\":[1]}}]}";
+    expect_failure(kelp_engine_load(b.runtime, broken, sizeof broken - 1, "b", NULL, NULL, &engine),
+                   KELP_INVALID_ARGUMENT, "b: a profile has 'opt'");
+    bench_close(&b);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_plan_is_saved_and_loaded),
@@ -668,6 +711,7 @@ int main(void) {
         cmocka_unit_test(contexts_run_in_threads_of_their_own),
         cmocka_unit_test(every_allocation_may_fail),
         cmocka_unit_test(the_null_provider_answers_zeros),
+        cmocka_unit_test(null_plans_keep_profiles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
