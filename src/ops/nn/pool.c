@@ -206,7 +206,9 @@ static void pool_plane(const pool_plan *p, const float *all, int64_t plane, int6
         (const float *)(const void *)((const char *)p->args->scratch + p->counts_offset);
     int64_t at[2];
     bool single = w->kernel[0] * w->kernel[1] == 1;
-    bool whole = w->kernel[2] == w->in_size && w->in[2] == w->in_size && w->dilation[2] == 1;
+    bool whole = true; /* the window is the image, and so the row that the image is */
+    for (int i = 0; i < KELP_WINDOW_AXES; i++)
+        whole = whole && w->kernel[i] == w->in[i] && (w->kernel[i] == 1 || w->dilation[i] == 1);
     if (whole && w->out_size == 1 && w->before[0] + w->before[1] + w->before[2] == 0) {
         y[0] = p->simd->reduce(x, w->in_size, p->kind == POOL_MAX);
         if (p->kind == POOL_AVERAGE)
