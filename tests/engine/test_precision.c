@@ -381,21 +381,25 @@ typedef struct chain_case {
     int64_t batch, in, mid, out, size[2], kernel, stride, dilation; /* the second's */
     bool added, given, one_axis;
     int64_t most; /* of the activation; 0: none */
+    int64_t pool; /* of the first's result: the extent of a window of maxima, 2 apart; 0: none */
 } chain_case;
 
 static const chain_case chains[] = {
-    {1, 20, 16, 20, {9, 11}, 3, 1, 1, true, false, false, 0},
-    {2, 20, 64, 64, {7, 7}, 1, 1, 1, true, false, false, 0},
-    {1, 33, 48, 17, {14, 13}, 3, 2, 1, false, false, false, 0},
-    {2, 16, 32, 50, {8, 30}, 1, 2, 1, false, false, false, 6},
-    {1, 20, 90, 20, {13, 12}, 1, 1, 1, false, true, false, 0},
-    {1, 20, 26, 20, {13, 12}, 5, 1, 1, false, true, false, 0},
-    {1, 6, 48, 33, {6, 40}, 3, 1, 2, true, false, false, 6},
-    {3, 9, 32, 31, {1, 130}, 3, 1, 3, true, false, true, 0},
-    {1, 12, 32, 16, {90, 1}, 1, 1, 1, false, false, false, 0},
+    {1, 20, 16, 20, {9, 11}, 3, 1, 1, true, false, false, 0, 0},
+    {2, 20, 64, 64, {7, 7}, 1, 1, 1, true, false, false, 0, 0},
+    {1, 33, 48, 17, {14, 13}, 3, 2, 1, false, false, false, 0, 0},
+    {2, 16, 32, 50, {8, 30}, 1, 2, 1, false, false, false, 6, 0},
+    {1, 20, 90, 20, {13, 12}, 1, 1, 1, false, true, false, 0, 0},
+    {1, 20, 26, 20, {13, 12}, 5, 1, 1, false, true, false, 0, 0},
+    {1, 6, 48, 33, {6, 40}, 3, 1, 2, true, false, false, 6, 0},
+    {3, 9, 32, 31, {1, 130}, 3, 1, 3, true, false, true, 0, 0},
+    {1, 12, 32, 16, {90, 1}, 1, 1, 1, false, false, false, 0, 0},
+    {2, 20, 48, 20, {17, 20}, 3, 1, 1, true, false, false, 0, 3},
+    {1, 20, 30, 20, {16, 12}, 1, 1, 1, false, false, false, 0, 2},
+    {2, 20, 32, 16, {1, 70}, 3, 1, 1, true, false, true, 6, 3},
     /* channels that fill no panels stay one after the other, and so does what is between */
-    {2, 8, 34, 40, {10, 10}, 3, 1, 1, true, false, false, 0},
-    {1, 20, 18, 13, {11, 13}, 3, 1, 1, true, false, false, 0},
+    {2, 8, 34, 40, {10, 10}, 3, 1, 1, true, false, false, 0, 0},
+    {1, 20, 18, 13, {11, 13}, 3, 1, 1, true, false, false, 0, 0},
 };
 
 typedef struct layer {
@@ -479,13 +483,28 @@ static void add_activation(pb *graph, const chain_case *c, const char *x, const 
     pb_add_node(graph, &node);
 }
 
+static void add_pool(pb *graph, const chain_case *c) {
+    int64_t kernel[2] = {c->pool, c->pool}, strides[2] = {2, 2}, pads[4];
+    for (int i = 0; i < 4; i++)
+        pads[i] = c->pool / 2 - (c->pool == 2);
+    pb node = pb_node("MaxPool", "y0", "p0");
+    size_t axes = c->one_axis ? 1 : 2;
+    pb_attr_ints(&node, "kernel_shape", axes, kernel);
+    pb_attr_ints(&node, "strides", axes, strides);
+    pb_attr_ints(&node, "pads", 2 * axes, pads);
+    pb_add_node(graph, &node);
+}
+
 static pb chain_model(const chain_case *c, const layer *layers) {
     pb graph = {0};
     add_layer(&graph, &layers[0], c->one_axis, "0", "x", "c0");
     add_activation(&graph, c, "c0", "y0");
-    add_layer(&graph, &layers[1], c->one_axis, "1", "y0", "c1");
+    const char *between = c->pool > 0 ? "p0" : "y0";
+    if (c->pool > 0)
+        add_pool(&graph, c);
+    add_layer(&graph, &layers[1], c->one_axis, "1", between, "c1");
     if (c->added) {
-        pb add = pb_node("Add", "c1 y0", "s1");
+        pb add = pb_node("Add", c->pool > 0 ? "c1 p0" : "c1 y0", "s1");
         pb_add_node(&graph, &add);
     }
     add_activation(&graph, c, c->added ? "s1" : "c1", "y1");
@@ -511,13 +530,39 @@ static pb chain_model(const chain_case *c, const layer *layers) {
     return pb_model(&graph, 13);
 }
 
+static int64_t pooled_extent(const chain_case *c, int64_t extent) {
+    int64_t pad = c->pool / 2 - (c->pool == 2);
+    return c->pool == 0 || extent == 1 ? extent : (extent + 2 * pad - c->pool) / 2 + 1;
+}
+
+static float *run_pool(const chain_case *c, float *x) {
+    int64_t pad = c->pool / 2 - (c->pool == 2);
+    int64_t high = pooled_extent(c, c->size[0]), wide = pooled_extent(c, c->size[1]);
+    float *y = malloc((size_t)(c->batch * c->mid * high * wide) * sizeof *y);
+    for (int64_t i = 0; i < c->batch * c->mid * high * wide; i++) {
+        const float *plane = x + i / wide / high * c->size[0] * c->size[1];
+        y[i] = -INFINITY;
+        for (int64_t k = 0; k < c->pool * c->pool; k++) {
+            int64_t row = c->size[0] == 1 ? 0 : i / wide % high * 2 + k / c->pool - pad;
+            int64_t column = i % wide * 2 + k % c->pool - pad;
+            if (row >= 0 && row < c->size[0] && column >= 0 && column < c->size[1])
+                y[i] = fmaxf(y[i], plane[row * c->size[1] + column]);
+        }
+    }
+    free(x);
+    return y;
+}
+
 static float *expected_chain(const chain_case *c, const layer *layers, const float *x,
                              int64_t *out_count) {
-    int64_t high = c->one_axis ? 1 : layer_out(&layers[1], c->size[0]);
-    int64_t wide = layer_out(&layers[1], c->size[1]);
+    int64_t tall = pooled_extent(c, c->size[0]), broad = pooled_extent(c, c->size[1]);
+    int64_t high = c->one_axis ? 1 : layer_out(&layers[1], tall);
+    int64_t wide = layer_out(&layers[1], broad);
     float *first = run_layer(&layers[0], c->one_axis, x, c->batch, c->size[0], c->size[1], NULL,
                              true, c->most);
-    float *second = run_layer(&layers[1], c->one_axis, first, c->batch, c->size[0], c->size[1],
+    if (c->pool > 0)
+        first = run_pool(c, first);
+    float *second = run_layer(&layers[1], c->one_axis, first, c->batch, tall, broad,
                               c->added ? first : NULL, true, c->most);
     const float *add = c->added ? second : c->given ? x : NULL;
     float *third = run_layer(&layers[2], c->one_axis, second, c->batch, high, wide, add, false, 0);
@@ -555,8 +600,8 @@ static void run_chain(const chain_case *c) {
             session s;
             kelp_cpu_isa_limit((kelp_cpu_isa)isa);
             open_session(&s, &model, KELP_PRECISION_BF16, threads, kelp_allocator_system());
-            assert_int_equal(kelp_engine_get_stats(s.engine).nodes_planned, 3);
-            assert_int_equal(kelp_engine_get_stats(s.engine).nodes_bf16, 3);
+            assert_int_equal(kelp_engine_get_stats(s.engine).nodes_planned, 3 + (c->pool > 0));
+            assert_int_equal(kelp_engine_get_stats(s.engine).nodes_bf16, 3 + (c->pool > 0));
             const float *found = run(&s, c->one_axis ? 3 : 4, shape, x);
             for (int64_t i = 0; i < count; i++)
                 if (found[i] != expected[i])

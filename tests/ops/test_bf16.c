@@ -239,6 +239,30 @@ static void pixels_are_multiplied_where_they_lie(void **state) {
             }
 }
 
+static void the_largest_is_found_of_each_channel(void **state) {
+    (void)state;
+    static const int64_t tap[5] = {100, 0, 213, 50, 301};
+    uint16_t x[301 + 150], to[151];
+    for (int i = 0; i < 301 + 150; i++)
+        x[i] = (uint16_t)rounded(next() * 8);
+    for (int t = 0; kelp_bf16_at(t) != NULL; t++)
+        for (int64_t n = 2; n <= 150; n += n % 3 * 2 + 2)
+            for (int64_t taps = 0; taps <= 5; taps++) {
+                uint16_t *from = malloc((size_t)(301 + n) * sizeof *from);
+                memcpy(from, x, (size_t)(301 + n) * sizeof *from);
+                to[n] = 0xaaaa;
+                kelp_bf16_at(t)->most(from, tap, taps, n, to);
+                for (int64_t j = 0; j < n; j++) {
+                    double expected = -INFINITY;
+                    for (int64_t k = 0; k < taps; k++)
+                        expected = fmax(expected, value(x[tap[k] + j]));
+                    assert_true(value(to[j]) == expected);
+                }
+                assert_int_equal(to[n], 0xaaaa);
+                free(from);
+            }
+}
+
 static void columns_are_sums_along_the_depth(void **state) {
     (void)state;
     for (int t = 0; kelp_bf16_at(t) != NULL; t++)
@@ -325,6 +349,7 @@ int main(void) {
         cmocka_unit_test(pairs_take_every_stride),
         cmocka_unit_test(products_are_sums_of_products),
         cmocka_unit_test(pixels_are_multiplied_where_they_lie),
+        cmocka_unit_test(the_largest_is_found_of_each_channel),
         cmocka_unit_test(columns_are_sums_along_the_depth),
         cmocka_unit_test(matrices_of_any_size_are_multiplied),
     };

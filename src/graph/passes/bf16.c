@@ -80,8 +80,16 @@ static bool takes_pixels(const kelp_node *node) {
            count >= MIN_CHANNELS && count % 2 == 0 && (count % 32 == 16 || count * 4 >= panels * 3);
 }
 
-/* true when every use of the value is X or the residual of a ConvBf16 that takes it. */
-static bool only_for_convs(const kelp_block *block, const kelp_value *value) {
+typedef bool (*takes_fn)(const kelp_block *block, const kelp_node *node, size_t input);
+
+/* X or the residual of a convolution. */
+static bool conv_takes(const kelp_block *block, const kelp_node *node, size_t input) {
+    (void)block;
+    return is(node, KELP_DOMAIN, "ConvBf16") && (input == 0 || input == 3) && takes_pixels(node);
+}
+
+/* true when every use of the value takes it. */
+static bool only_for(const kelp_block *block, const kelp_value *value, takes_fn takes) {
     uint32_t uses = 0;
     if (value->is_output || value->use_count == 0)
         return false;
@@ -89,12 +97,31 @@ static bool only_for_convs(const kelp_block *block, const kelp_value *value) {
         const kelp_node *node = block->nodes[n];
         for (size_t i = 0; i < node->input_count; i++)
             if (node->inputs[i] == value) {
-                if (!is(node, KELP_DOMAIN, "ConvBf16") || (i != 0 && i != 3) || !takes_pixels(node))
+                if (!takes(block, node, i))
                     return false;
                 uses++;
             }
     }
     return uses == value->use_count;
+}
+
+/* The same, or X of maxima that convolutions alone read. */
+static bool pool_or_conv_takes(const kelp_block *block, const kelp_node *node, size_t input) {
+    return conv_takes(block, node, input) ||
+           (is(node, "", "MaxPool") && (node->output_count == 1 || node->outputs[1] == NULL) &&
+            only_for(block, node->outputs[0], conv_takes));
+}
+
+static void pool_halves(const kelp_block *block, const kelp_value *value) {
+    for (size_t n = 0; n < block->node_count; n++) {
+        kelp_node *node = block->nodes[n];
+        if (!is(node, "", "MaxPool") || node->inputs[0] != value)
+            continue;
+        node->op_type = "MaxPoolBf16";
+        node->domain = KELP_DOMAIN;
+        node->opset_version = 1;
+        node->outputs[0]->dtype = KELP_BF16;
+    }
 }
 
 /* The next node would round what it reads: it is rounded where it is made, and half the bytes move.
@@ -103,13 +130,14 @@ kelp_status *kelp_pass_halves(kelp_block *block) {
     for (size_t i = 0; i < block->node_count; i++) {
         kelp_node *node = block->nodes[i];
         if (!is(node, KELP_DOMAIN, "ConvBf16") || !takes_pixels(node) ||
-            !only_for_convs(block, node->outputs[0]))
+            !only_for(block, node->outputs[0], pool_or_conv_takes))
             continue;
         const kelp_value *residual = node->input_count > 3 ? node->inputs[3] : NULL;
         if (residual != NULL && residual->dtype != KELP_BF16)
             continue;
         KELP_TRY(kelp_node_set_i64(node, "half", 1));
         node->outputs[0]->dtype = KELP_BF16;
+        pool_halves(block, node->outputs[0]);
     }
     return NULL;
 }

@@ -20,7 +20,8 @@ kelp_status *kelp_passes_run_bf16(kelp_block *block) KELP_MUST_USE;
 kelp_status *kelp_pass_bf16(kelp_block *block) KELP_MUST_USE;
 /* Conv + Add of a value of the same fixed shape (+ activation) → ConvAct with a residual. */
 kelp_status *kelp_pass_residual(kelp_block *block) KELP_MUST_USE;
-/* What ConvBf16 alone reads is made as bfloat16, pixel after pixel. */
+/* What ConvBf16 alone reads, also by way of maxima (→ kelp::MaxPoolBf16), is made as bfloat16,
+ * pixel after pixel. */
 kelp_status *kelp_pass_halves(kelp_block *block) KELP_MUST_USE;
 
 /* Those that have to see constant weights of 8 bits: folding leaves their way to floats alone until

@@ -22,6 +22,7 @@ typedef struct kelp_bf16_pixel_plan {
     kelp_window w; /* as it is walked: an image that needs no rows is one row */
     const kelp_bf16_pair *panels;
     int64_t channels; /* of a frame's pixel: even */
+    int64_t taps;     /* kernel positions, or its rows, whose pixels lie side by side */
     bool framed;      /* input is copied: it is of floats, or has borders */
     int64_t rows, columns, down, beside, across, part; /* part: panels a unit */
     int64_t wide;                        /* pixels from one row of what is walked to the next */

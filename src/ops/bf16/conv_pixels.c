@@ -131,6 +131,7 @@ kelp_status *kelp_bf16_pixels_reshape(const kelp_bf16_conv *conv, const void *st
     p->framed = !conv->x_half || has_borders(&p->w);
     KELP_TRY(kelp_bf16_conv_taps_first(state, &p->panels));
     choose_units(p, conv, threads);
+    p->taps = p->w.dilation[2] == 1 ? p->w.kernel[1] : p->w.kernel_size;
     p->wide = p->framed ? seen(&p->w, 2, p->columns) : p->w.in[2];
     p->frame = p->framed ? to_lines(seen(&p->w, 1, p->rows) * p->wide * p->channels * 2) : 0;
     bool as_floats = !conv->half || (conv->act != KELP_ACT_NONE && conv->act != KELP_ACT_RELU);
@@ -138,7 +139,7 @@ kelp_status *kelp_bf16_pixels_reshape(const kelp_bf16_conv *conv, const void *st
     p->worker_bytes = p->frame + KELP_MAX(p->turned, (int64_t)(TURN * TURN * sizeof(float)));
     if (!kelp_i64_mul(p->worker_bytes, threads, &all))
         return too_large(args);
-    KELP_TRY(kelp_ops_scratch(args, p->w.kernel_size, sizeof(int64_t), &p->taps_offset));
+    KELP_TRY(kelp_ops_scratch(args, p->taps, sizeof(int64_t), &p->taps_offset));
     return kelp_ops_scratch(args, all, 1, &p->offset);
 }
 
@@ -209,7 +210,7 @@ static unit unit_of(const job *j, int64_t index) {
 static void fill_taps(const kelp_bf16_pixel_plan *p, int64_t *taps) {
     const kelp_window *w = &p->w;
     for (int64_t a = 0; a < w->kernel[1]; a++)
-        for (int64_t b = 0; b < w->kernel[2]; b++)
+        for (int64_t b = 0; b < p->taps / w->kernel[1]; b++)
             *taps++ = (a * w->dilation[1] * p->wide + b * w->dilation[2]) * p->channels;
 }
 
@@ -247,8 +248,8 @@ static void run_panel(const job *j, const unit *u, const place *x, int64_t chann
                                 .pixel = x->pixel,
                                 .m = u->columns,
                                 .n = KELP_MIN((int64_t)PANEL, u->channel + u->channels - channel),
-                                .steps = pairs,
-                                .taps = w->kernel_size,
+                                .steps = pairs * w->kernel_size / j->p->taps,
+                                .taps = j->p->taps,
                                 .tap = j->taps,
                                 .bias = bias != NULL ? (const float *)bias->data + channel : NULL,
                                 .residual_step = out,

@@ -51,6 +51,9 @@ typedef struct kelp_bf16 {
     const char *name;
     void (*product)(const kelp_bf16_block *block);
     void (*pixels)(const kelp_bf16_pixels *pixels);
+    /* to[j] = the largest of from[tap[t] + j], t below `taps`, j below n, which is even; without
+     * taps -infinity */
+    void (*most)(const uint16_t *from, const int64_t *tap, int64_t taps, int64_t n, uint16_t *to);
     /* c[i * ldc] = the sum over p below `count` of a[i * lda + p] times b[p], i below m */
     void (*dots)(const kelp_bf16_pair *a, int64_t lda, int64_t m, const kelp_bf16_pair *b,
                  int64_t count, float *c, int64_t ldc);
