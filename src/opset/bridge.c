@@ -20,23 +20,50 @@ void kelp_completion_done(kelp_completion *completion, kelp_status *take_error) 
     pthread_mutex_unlock(&completion->lock);
 }
 
-void kelp_completion_init(kelp_completion *completion) {
+kelp_status *kelp_completion_begin(kelp_completion *completion, kelp_opset_registry *registry) {
+    KELP_TRY(kelp_opset_begin_pending(registry));
     *completion = (kelp_completion){.done = false};
     pthread_mutex_init(&completion->lock, NULL);
     pthread_cond_init(&completion->done_cond, NULL);
+    return NULL;
 }
 
-kelp_status *kelp_completion_wait(kelp_completion *completion) {
+kelp_status *kelp_completion_end(kelp_completion *completion, kelp_opset_registry *registry,
+                                 kelp_status *take_status, kelp_dispatch_result result) {
+    kelp_status *status = take_status;
     pthread_mutex_lock(&completion->lock);
-    while (!completion->done)
+    while (status == NULL && result == KELP_DISPATCH_LATER && !completion->done)
         pthread_cond_wait(&completion->done_cond, &completion->lock);
     pthread_mutex_unlock(&completion->lock);
-    return completion->error;
-}
-
-void kelp_completion_deinit(kelp_completion *completion) {
+    if (status == NULL) /* also when it was ended before the call returned */
+        status = completion->error;
+    else
+        kelp_status_free(completion->error);
     pthread_cond_destroy(&completion->done_cond);
     pthread_mutex_destroy(&completion->lock);
+    kelp_opset_end_pending(registry);
+    return status;
+}
+
+kelp_status *kelp_bridge_check_result(const kelp_opset_backend *backend, const kelp_value *value,
+                                      const kelp_tensor *result) {
+    if (result->dtype == KELP_DTYPE_INVALID)
+        return KELP_ERROR(KELP_INTERNAL, "backend '%s' returned nothing for '%s'", backend->name,
+                          value->name);
+    if (value->kind == KELP_VALUE_TENSOR && value->dtype != KELP_DTYPE_INVALID &&
+        result->dtype != value->dtype)
+        return KELP_ERROR(KELP_INTERNAL, "backend '%s' returned %s for '%s': expected %s",
+                          backend->name, kelp_dtype_name(result->dtype), value->name,
+                          kelp_dtype_name(value->dtype));
+    if (!kelp_tensor_is_compact(result))
+        return KELP_ERROR(KELP_UNIMPLEMENTED,
+                          "backend '%s' returned a strided tensor for '%s': expected a compact one",
+                          backend->name, value->name);
+    if (result->data == NULL && kelp_tensor_bytes(result) > 0)
+        return KELP_ERROR(KELP_INTERNAL,
+                          "backend '%s' returned no data for '%s': expected %zu bytes",
+                          backend->name, value->name, kelp_tensor_bytes(result));
+    return NULL;
 }
 
 static kelp_status *dispatch_and_wait(const kelp_opset_match *match, const kelp_op_env *env,
@@ -44,15 +71,10 @@ static kelp_status *dispatch_and_wait(const kelp_opset_match *match, const kelp_
                                       kelp_tensor *outputs) {
     kelp_completion completion;
     kelp_dispatch_result result = KELP_DISPATCH_IMMEDIATE;
-    KELP_TRY(kelp_opset_begin_pending(match->registry));
-    kelp_completion_init(&completion);
+    KELP_TRY(kelp_completion_begin(&completion, match->registry));
     kelp_status *status =
         match->backend->dispatch(match->self, env, node, inputs, outputs, &completion, &result);
-    if (status == NULL && result == KELP_DISPATCH_LATER)
-        status = kelp_completion_wait(&completion);
-    kelp_completion_deinit(&completion);
-    kelp_opset_end_pending(match->registry);
-    return status;
+    return kelp_completion_end(&completion, match->registry, status, result);
 }
 
 /* ---- kernel, run once ---- */
@@ -206,12 +228,7 @@ static kelp_status *bridge_reshape(const void *state, kelp_op_args *args) {
         if (args->outputs[i] == NULL)
             continue;
         const kelp_tensor *result = &plan->results[i];
-        if (!kelp_tensor_is_compact(result))
-            return KELP_ERROR(KELP_UNIMPLEMENTED,
-                              "backend '%s' returned a strided tensor for output %zu of node '%s' "
-                              "(%s); a compact one is expected",
-                              s->match.backend->name, i, kelp_node_name(s->node),
-                              kelp_node_op_type(s->node));
+        KELP_TRY(kelp_bridge_check_result(s->match.backend, kelp_node_output(s->node, i), result));
         KELP_TRY(
             kelp_tensor_init(args->outputs[i], result->dtype, result->rank, result->shape, NULL));
     }

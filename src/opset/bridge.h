@@ -17,10 +17,19 @@ struct kelp_completion {
     bool done;
     kelp_status *error;
 };
-void kelp_completion_init(kelp_completion *completion);
-/* The error it ended with. */
-kelp_status *kelp_completion_wait(kelp_completion *completion) KELP_MUST_USE;
-void kelp_completion_deinit(kelp_completion *completion);
+/* Counts the dispatch among those under way: RESOURCE_EXHAUSTED when there are too many. */
+kelp_status *kelp_completion_begin(kelp_completion *completion,
+                                   kelp_opset_registry *registry) KELP_MUST_USE;
+/* After the call that was given it, which returned these: waits where the result comes later, and
+ * returns the error it ended with. */
+kelp_status *kelp_completion_end(kelp_completion *completion, kelp_opset_registry *registry,
+                                 kelp_status *take_status,
+                                 kelp_dispatch_result result) KELP_MUST_USE;
+
+/* What a backend returned for `value`: INTERNAL when there is none, or one of another type than the
+ * model says, UNIMPLEMENTED when it is strided. */
+kelp_status *kelp_bridge_check_result(const kelp_opset_backend *backend, const kelp_value *value,
+                                      const kelp_tensor *result) KELP_MUST_USE;
 
 /* A kernel for an operator that its backend only dispatches or executes as a graph. Its state is
  * made by kelp_bridge_create, not by the kernel's own create. Outputs depend on data, so reshape

@@ -9,15 +9,10 @@ static kelp_status *run_later(const kelp_subgraph *s, const kelp_op_env *env,
                               const kelp_tensor *const *inputs, kelp_tensor *results) {
     kelp_completion completion;
     kelp_dispatch_result result = KELP_DISPATCH_IMMEDIATE;
-    KELP_TRY(kelp_opset_begin_pending(s->registry));
-    kelp_completion_init(&completion);
+    KELP_TRY(kelp_completion_begin(&completion, s->registry));
     kelp_status *status = s->entry->table.run_subgraph(
         s->entry->self, s->state, env, s->graph->main, inputs, results, &completion, &result);
-    if (status == NULL && result == KELP_DISPATCH_LATER)
-        status = kelp_completion_wait(&completion);
-    kelp_completion_deinit(&completion);
-    kelp_opset_end_pending(s->registry);
-    return status;
+    return kelp_completion_end(&completion, s->registry, status, result);
 }
 
 static kelp_status *run(const kelp_subgraph *s, const kelp_op_env *env,
@@ -38,11 +33,7 @@ static kelp_status *run(const kelp_subgraph *s, const kelp_op_env *env,
     if (status != NULL)
         return KELP_ANNOTATE(status, "provider '%s' failed", table->name);
     for (size_t i = 0; i < body->output_count; i++)
-        if (!kelp_tensor_is_compact(&results[i]))
-            return KELP_ERROR(KELP_UNIMPLEMENTED,
-                              "provider '%s' returned a strided tensor for '%s'; a compact one is "
-                              "expected",
-                              table->name, body->outputs[i]->name);
+        KELP_TRY(kelp_bridge_check_result(s->entry->backend, body->outputs[i], &results[i]));
     return NULL;
 }
 
