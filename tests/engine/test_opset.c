@@ -10,6 +10,8 @@
 
 #include <cmocka.h>
 
+#include "graph/ir.h"
+
 #include "support/check_status.h"
 
 /* ---- a backend for com.example::Twice: y = x * times ---- */
@@ -282,6 +284,84 @@ static void a_late_error_keeps_its_code(void **state) {
     join_later();
 }
 
+/* ---- backends that go wrong ---- */
+static enum { NOTHING, NO_DATA, OTHER_TYPE, ENDED_EARLY } fault;
+
+static kelp_status *dispatch_wrongly(void *self, const kelp_op_env *env, const kelp_node *node,
+                                     const kelp_tensor *const *inputs, kelp_tensor *outputs,
+                                     kelp_completion *completion,
+                                     kelp_dispatch_result *out_result) {
+    (void)self;
+    *out_result = KELP_DISPATCH_IMMEDIATE;
+    if (fault == ENDED_EARLY)
+        kelp_completion_done(completion, KELP_ERROR(KELP_ABORTED, "it was over at once"));
+    if (fault == NO_DATA)
+        return kelp_tensor_init(&outputs[0], KELP_F32, 1, inputs[0]->shape, NULL);
+    if (fault == OTHER_TYPE) {
+        KELP_TRY(kelp_tensor_init(&outputs[0], KELP_I32, 1, inputs[0]->shape, NULL));
+        outputs[0].data = kelp_op_env_alloc(env, kelp_tensor_bytes(&outputs[0]) + 1);
+        return NULL;
+    }
+    return fault == ENDED_EARLY ? multiply(env, node, inputs[0], &outputs[0]) : NULL;
+}
+
+static void what_a_backend_returns_is_checked(void **state) {
+    (void)state;
+    static const struct {
+        kelp_code code;
+        const char *says;
+    } expected[] = {[NOTHING] = {KELP_INTERNAL, "backend 'example' returned nothing for"},
+                    [NO_DATA] = {KELP_INTERNAL, "returned no data for"},
+                    [OTHER_TYPE] = {KELP_INTERNAL, "returned int32 for"},
+                    [ENDED_EARLY] = {KELP_ABORTED, "it was over at once"}};
+    float found[4];
+    kelp_opset_backend backend = make_backend();
+    backend.dispatch = dispatch_wrongly;
+    for (fault = NOTHING; fault <= ENDED_EARLY; fault++)
+        expect_failure(run_custom(&backend, found), expected[fault].code, expected[fault].says);
+}
+
+/* ---- newer versions ---- */
+static const kelp_opset_op newest_ops[] = {{.name = "Neg", .since_version = 1000}};
+static const kelp_opset newest = {"", 1000, newest_ops, 1};
+
+static const kelp_opset *newest_opsets(void *self, size_t *out_count) {
+    (void)self;
+    *out_count = 1;
+    return &newest;
+}
+
+static bool is_covered(const kelp_opset_registry *registry, const char *op, int64_t version) {
+    kelp_graph *graph = NULL;
+    kelp_node *node = NULL;
+    kelp_opset_match match;
+    check_ok(kelp_graph_new(kelp_allocator_system(), &graph));
+    check_ok(kelp_block_add_node(graph->main, op, "", version, "n", NULL, 0, NULL, 0, NULL, &node));
+    bool covered = kelp_opset_find(registry, node, &match);
+    kelp_graph_release(graph);
+    return covered;
+}
+
+/* The runtime's own operators end with its version; a newer one changes what it lists. */
+static void a_newer_version_lists_what_changed(void **state) {
+    (void)state;
+    kelp_runtime *runtime = NULL;
+    check_ok(kelp_runtime_create(NULL, &runtime));
+    const kelp_opset_registry *registry = kelp_runtime_opsets(runtime);
+    assert_true(is_covered(registry, "Relu", 17));
+    assert_false(is_covered(registry, "Relu", 1000));
+    kelp_opset_backend backend = make_backend();
+    backend.atomic_opset = NULL;
+    backend.extension_opsets = newest_opsets;
+    backend.dispatch = dispatch;
+    check_ok(kelp_runtime_register_opset(runtime, &backend, NULL));
+    assert_true(is_covered(registry, "Relu", 1000));
+    assert_false(is_covered(registry, "Relu", 1001));
+    assert_true(is_covered(registry, "Neg", 1000));
+    assert_false(is_covered(registry, "Neg", 999)); /* between Kelp's and the one that changed it */
+    kelp_runtime_release(runtime);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_backend_that_cannot_execute_is_refused),
@@ -292,6 +372,8 @@ int main(void) {
         cmocka_unit_test(operators_run_as_one_node_graphs),
         cmocka_unit_test(results_may_come_later),
         cmocka_unit_test(a_late_error_keeps_its_code),
+        cmocka_unit_test(what_a_backend_returns_is_checked),
+        cmocka_unit_test(a_newer_version_lists_what_changed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
