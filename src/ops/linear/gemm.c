@@ -65,6 +65,10 @@ static void run_block(const kelp_simd *simd, const kelp_gemm *g, int64_t row, in
     const kelp_float_u *a = (const kelp_float_u *)g->a + row * g->lda;
     float *c = g->c + row * g->ldc + column;
     int64_t width = g->packed != NULL ? simd->tile_columns : columns;
+    const float *row_bias = g->row_bias != NULL ? g->row_bias + row : NULL;
+    const float *bias = g->bias != NULL ? g->bias + column : NULL;
+    const float *residual = g->residual != NULL ? g->residual + row * g->ldc + column : NULL;
+    bool light = kelp_act_is_light(g->act);
     for (int64_t k = 0; k < g->k || k == 0; k += K_SLICE) {
         int64_t slice = KELP_MIN((int64_t)K_SLICE, g->k - k), stride;
         for (int64_t j = 0; j < columns; j += width) {
@@ -78,16 +82,17 @@ static void run_block(const kelp_simd *simd, const kelp_gemm *g, int64_t row, in
                                           .m = rows,
                                           .n = KELP_MIN(width, columns - j),
                                           .k = slice,
-                                          .accumulate = k > 0});
+                                          .accumulate = k > 0,
+                                          .finishes = light && k + slice >= g->k,
+                                          .row_bias = row_bias,
+                                          .bias = bias != NULL ? bias + j : NULL,
+                                          .residual = residual != NULL ? residual + j : NULL,
+                                          .act = g->act});
         }
     }
-    if (g->bias == NULL && g->row_bias == NULL && g->residual == NULL && g->act == KELP_ACT_NONE)
-        return;
-    for (int64_t i = 0; i < rows; i++)
-        simd->finish(c + i * g->ldc, g->bias != NULL ? g->bias + column : NULL,
-                     g->row_bias != NULL ? g->row_bias[row + i] : 0.0f,
-                     g->residual != NULL ? g->residual + (row + i) * g->ldc + column : NULL,
-                     columns, g->act);
+    for (int64_t i = 0; i < rows && !light; i++)
+        simd->finish(c + i * g->ldc, bias, row_bias != NULL ? row_bias[i] : 0.0f,
+                     residual != NULL ? residual + i * g->ldc : NULL, columns, g->act);
 }
 
 bool kelp_gemm_packed_size(const kelp_simd *simd, int64_t k, int64_t n, size_t *out_floats) {

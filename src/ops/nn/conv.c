@@ -25,6 +25,7 @@ typedef struct conv_plan {
     int64_t batch, groups, in_channels, out_channels; /* channels a group */
     kelp_act act;
     bool pointwise, depthwise, framed; /* framed: depthwise, over two axes at most */
+    bool same;                         /* framed, but the image needs no frame */
     bool lanes, direct;
     kelp_conv_frames frames; /* of direct */
     const float *panels;     /* not NULL: few output positions, see conv_narrow.h */
@@ -143,9 +144,13 @@ static kelp_status *winograd_reserve(conv_plan *p, kelp_op_args *args, const kel
     return kelp_ops_scratch(args, all, sizeof(float), &p->matrix_offset);
 }
 
-static kelp_status *depthwise_reserve(conv_plan *p, kelp_op_args *args) {
+static kelp_status *depthwise_reserve(conv_plan *p, kelp_op_args *args, const kelp_simd *simd) {
     int64_t all = 0;
+    p->simd = simd;
     p->strip = kelp_frame_strip(&p->w);
+    p->same = kelp_frame_is_same(&p->w, simd);
+    if (p->same)
+        return NULL;
     p->plane_elements = kelp_frame_floats(&p->w, p->strip);
     if (p->plane_elements < 0 ||
         !kelp_i64_mul(p->plane_elements, kelp_op_env_threads(args->env), &all))
@@ -204,9 +209,9 @@ static kelp_status *conv_reshape(const void *state, kelp_op_args *args) {
             p->pointwise && p->w.stride[i] == 1 && p->w.before[i] == 0 && p->w.after[i] == 0;
     p->depthwise = p->in_channels == 1 && p->out_channels <= 4;
     p->framed = p->depthwise && kelp_frame_fits(&p->w);
-    if (p->framed)
-        return depthwise_reserve(p, args);
     const kelp_simd *simd = kelp_simd_get();
+    if (p->framed)
+        return depthwise_reserve(p, args, simd);
     if (is_countable(p))
         KELP_TRY(choose_layout(state, simd, p, args));
     if (p->panels != NULL)
@@ -356,22 +361,32 @@ static void depthwise_strips(void *userp, int64_t begin, int64_t end, int worker
     const kelp_op_args *args = p->args;
     const kelp_window *w = &p->w;
     const float *bias = bias_of(args), *residual = residual_of(args);
-    float *frame =
-        (float *)(void *)((char *)args->scratch + p->matrix_offset) + worker * p->plane_elements;
+    float *frame = p->same ? NULL
+                           : (float *)(void *)((char *)args->scratch + p->matrix_offset) +
+                                 worker * p->plane_elements;
     int64_t strips = strips_of(p), channels = p->groups * p->out_channels;
     for (int64_t unit = begin; unit < end; unit++) {
         int64_t plane = unit / strips, channel = plane % channels;
         int64_t first = unit % strips * p->strip, rows = KELP_MIN(p->strip, w->out[1] - first);
         int64_t input = plane / channels * p->groups + channel / p->out_channels;
         int64_t to = plane * w->out_size + first * w->out[2];
+        const float *x = (const float *)args->inputs[0]->data + input * w->in_size;
         kelp_slide s = {.op = KELP_SLIDE_WEIGHTED, .y = (float *)args->outputs[0]->data + to};
         s.w = (const kelp_float_u *)args->inputs[1]->data + channel * w->kernel_size;
-        kelp_frame_fill(w, p->simd, (const float *)args->inputs[0]->data + input * w->in_size,
-                        first, rows, 0.0f, frame, &s);
+        float shift = bias != NULL ? bias[channel] : 0.0f;
+        bool finishes = p->same && residual == NULL && kelp_act_is_light(p->act);
+        if (p->same)
+            kelp_frame_image(w, x, first, rows, &s);
+        else
+            kelp_frame_fill(w, p->simd, x, first, rows, 0.0f, frame, &s);
+        if (finishes) {
+            s.bias = shift;
+            s.act = p->act;
+        }
         p->simd->slide(&s);
-        if (bias != NULL || residual != NULL || p->act != KELP_ACT_NONE)
-            p->simd->finish(s.y, NULL, bias != NULL ? bias[channel] : 0.0f,
-                            residual != NULL ? residual + to : NULL, rows * w->out[2], p->act);
+        if (!finishes && (bias != NULL || residual != NULL || p->act != KELP_ACT_NONE))
+            p->simd->finish(s.y, NULL, shift, residual != NULL ? residual + to : NULL,
+                            rows * w->out[2], p->act);
     }
 }
 
@@ -501,7 +516,8 @@ static kelp_status *conv_invoke(const void *state, kelp_op_args *args) {
         conv_direct(p);
         return NULL;
     }
-    p->simd = kelp_simd_get();
+    if (!p->framed)
+        p->simd = kelp_simd_get();
     int64_t rows = p->w.out[0] * p->w.out[1] * p->batch * p->groups;
     if (kelp_tensor_elements(args->outputs[0]) == 0)
         return NULL;

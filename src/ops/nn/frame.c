@@ -82,3 +82,22 @@ bool kelp_frame_bare(const kelp_window *w, const float *x, int64_t plane, int64_
     describe(w, w->in[2], out);
     return true;
 }
+
+bool kelp_frame_is_same(const kelp_window *w, const kelp_simd *simd) {
+    int64_t size = w->kernel[2];
+    return simd->slides_image && (size == 3 || size == 5) && w->kernel[1] == size &&
+           w->stride[2] == 1 && w->dilation[1] == 1 && w->dilation[2] == 1 &&
+           w->before[2] == size / 2 && w->out[2] == w->in[2] &&
+           (w->stride[1] == 1 || w->stride[1] == 2);
+}
+
+void kelp_frame_image(const kelp_window *w, const float *x, int64_t first, int64_t rows,
+                      kelp_slide *out) {
+    int64_t top = first * w->stride[1] - w->before[1];
+    out->x = x + top * w->in[2];
+    out->rows = rows;
+    out->first = -top;
+    out->last = w->in[1] - top;
+    out->bare = true;
+    describe(w, w->in[2], out);
+}

@@ -23,5 +23,10 @@ void kelp_frame_fill(const kelp_window *w, const kelp_simd *simd, const float *x
  * read beyond the planes, or the window is none that kelp_slide_takes_bare allows. */
 bool kelp_frame_bare(const kelp_window *w, const float *x, int64_t plane, int64_t planes,
                      kelp_slide *out);
+/* Whether weighted windows of 3 x 3 or 5 x 5 keep the width: then no frame is needed, and
+ * kelp_frame_image describes the window over rows [first, first + rows) of the plane at x. */
+bool kelp_frame_is_same(const kelp_window *w, const kelp_simd *simd);
+void kelp_frame_image(const kelp_window *w, const float *x, int64_t first, int64_t rows,
+                      kelp_slide *out);
 
 #endif

@@ -27,6 +27,12 @@ typedef enum kelp_act {
     KELP_ACT_COUNT
 } kelp_act;
 
+/* Of so few instructions that it is worth a copy in loops that have the vector at hand. */
+static inline bool kelp_act_is_light(kelp_act act) {
+    return act == KELP_ACT_NONE || act == KELP_ACT_RELU || act == KELP_ACT_RELU6 ||
+           act == KELP_ACT_HARD_SWISH;
+}
+
 typedef enum kelp_bin {
     KELP_BIN_ADD = 0,
     KELP_BIN_SUB,
@@ -40,12 +46,16 @@ typedef enum kelp_bin {
 typedef float kelp_float_u __attribute__((aligned(1), may_alias));
 typedef double kelp_double_u __attribute__((aligned(1), may_alias));
 
-/* One block of C[m,n] = A[m,k] · B[k,n], row-major; with `accumulate`, C += … */
+/* One block of C[m,n] = A[m,k] · B[k,n], row-major; with `accumulate`, C += …; with `finishes`, C =
+ * act(C + row_bias[m] + bias[n] + residual), which lies as C does; each of the three may be NULL,
+ * and act is one that kelp_act_is_light allows. */
 typedef struct kelp_gemm_block {
     const kelp_float_u *a, *b;
     float *c;
     int64_t lda, ldb, ldc, m, n, k;
-    bool accumulate;
+    bool accumulate, finishes;
+    const float *row_bias, *bias, *residual;
+    kelp_act act;
 } kelp_gemm_block;
 
 /* C[m,n] = A[m,k] · B[k,n], row-major, up to KELP_THIN_ROWS rows, k at least 4. Each element is the
@@ -72,7 +82,10 @@ typedef struct kelp_slide {
     int64_t first, last; /* rows of the frame that hold input: the others are left out */
     int64_t begin, end;  /* see bare: columns that hold input */
     bool bare; /* the frame is the image: what lies beside those columns, in rows that are read, is
-                  anything. Only what kelp_slide_takes_bare allows. */
+                  anything. Only what kelp_slide_takes_bare allows; with weights begin and end are
+                  not looked at, and bias and act follow the sum. */
+    float bias;
+    kelp_act act; /* that kelp_act_is_light allows */
 } kelp_slide;
 static inline bool kelp_slide_takes_bare(kelp_slide_op op, int64_t taps, int64_t stride,
                                          int64_t tap_step) {
@@ -124,6 +137,7 @@ typedef struct kelp_winograd {
 typedef struct kelp_simd {
     const char *name;
     int32_t tile_rows, tile_columns; /* of gemm: blocks of their multiples waste nothing */
+    bool slides_image;               /* slide takes weights over a bare image */
 #define KELP_SIMD_COLUMNS 32         /* tile_columns at most */
     void (*act[KELP_ACT_COUNT])(const float *x, float *y, int64_t count);
     /* Strides are 0 or 1. y may be a or b. */

@@ -254,6 +254,33 @@ VEC_INLINE vf v_shift(vf a, vf b) {
     return __builtin_shufflevector(a, b, 1, 2, 3, 4);
 #endif
 }
+/* x moved by -2 to 2 floats: those before it and after it come in. */
+VEC_INLINE vf v_beside(vf before, vf x, vf after, int by) {
+#if defined(__AVX512F__)
+#define BEHIND(a, b, n) (vf) _mm512_alignr_epi32((__m512i)(b), (__m512i)(a), n)
+#elif defined(__AVX2__)
+#define HALVES(a, b) _mm256_permute2x128_si256((__m256i)(a), (__m256i)(b), 0x21)
+#define BEHIND(a, b, n)                                                        \
+    (vf)((n) < 4 ? _mm256_alignr_epi8(HALVES(a, b), (__m256i)(a), (n) % 4 * 4) \
+                 : _mm256_alignr_epi8((__m256i)(b), HALVES(a, b), (n) % 4 * 4))
+#else
+#define BEHIND(a, b, n) __builtin_shufflevector(a, b, n, (n) + 1, (n) + 2, (n) + 3)
+#endif
+    switch (by) {
+    case -2:
+        return BEHIND(before, x, VEC_LANES - 2);
+    case -1:
+        return BEHIND(before, x, VEC_LANES - 1);
+    case 1:
+        return BEHIND(x, after, 1);
+    case 2:
+        return BEHIND(x, after, 2);
+    default:
+        return x;
+    }
+#undef BEHIND
+#undef HALVES
+}
 /* The first halves of both, and the second ones. */
 VEC_INLINE vf v_firsts(vf a, vf b) {
 #if VEC_LANES == 16

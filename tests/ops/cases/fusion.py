@@ -92,8 +92,25 @@ def residuals(own):
                       atol=4e-5 * np.prod(w[1:]) ** 0.5)
 
 
+def finished(own):
+    """What follows a sum while it is at hand: windows that keep the width, rows of every length; products of one slice and of several."""
+    n = helper.make_node
+    acts = [[n("Relu", ["c"], ["y"])], [n("HardSwish", ["c"], ["y"])], [n("Clip", ["c", "low", "high"], ["y"])], [n("Sigmoid", ["c"], ["y"])], [n("Identity", ["c"], ["y"])]]
+    bounds = {"low": np.float32(0), "high": np.float32(6)}
+    for k, (width, rows, side, down) in enumerate((width, rows, *window) for width in (1, 2, 7, 15, 16, 17, 33, 48, 80, 96, 112, 131)
+                                                  for rows in ((1, 3, 8) if width % 2 else (2, 7, 14)) for window in ((3, 1), (3, 2), (5, 1), (5, 2))):
+        conv = n("Conv", ["x", "w"] + ["b"] * (k % 4 > 0), ["c"], group=3, pads=[side // 2 - (k % 2 if rows > 3 else 0), side // 2, side // 2, side // 2], strides=[down, 1])
+        chain(own, "window", f32(1, 3, rows, width, low=-2, high=3), [conv, *acts[k % 5]], {"w": f32(3, 1, side, side), **({"b": f32(3)} if k % 4 else {}), **bounds}, atol=1e-4)
+    for k, (inputs, outputs, side) in enumerate(((16, 88, (3, 32)), (8, 5, (4, 49)), (390, 13, (2, 17)), (800, 26, (3, 35)), (3, 3, (1, 100)))):
+        for act in acts:
+            chain(own, "pointwise", f32(1, inputs, *side), [n("Conv", ["x", "w", "b"], ["c"]), *act], {"w": f32(outputs, inputs, 1, 1), "b": f32(outputs), **bounds}, atol=4e-4)
+            chain(own, "rows", f32(7 + 10 * k, inputs), [n("MatMul", ["x", "w"], ["p"]), n("Add", ["p", "b"], ["c"]), *act],
+                  {"w": f32(inputs, outputs), "b": f32(outputs), **bounds}, atol=4e-4)
+
+
 def cases(own):
     residuals(own)
     convolutions(own)
     activations(own)
     narrow(own)
+    finished(own)
