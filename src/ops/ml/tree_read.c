@@ -30,15 +30,22 @@ typedef struct old_form {
     const kelp_string *modes;
     const double *splits;
     size_t count;
+    size_t start; /* of the keys: where the tree that was last asked for seems to begin */
 } old_form;
 
-static kelp_status *find(const old_form *o, int64_t tree, int64_t node, const char *what,
-                         int32_t *out) {
+/* Mostly nodes are numbered from 0 on, tree after tree: that is tried first. */
+static kelp_status *find(old_form *o, int64_t tree, int64_t node, const char *what, int32_t *out) {
     key wanted = {tree, node, 0};
-    const key *found = bsearch(&wanted, o->keys, o->count, sizeof *o->keys, compare_keys);
+    const key *found = NULL;
+    if (node >= 0 && (uint64_t)node < o->count - o->start)
+        found = &o->keys[o->start + (size_t)node];
+    if (found == NULL || compare_keys(found, &wanted) != 0)
+        found = bsearch(&wanted, o->keys, o->count, sizeof *o->keys, compare_keys);
     if (found == NULL)
         KELP_ML_FAIL(o->node, "%s: tree %lld has no node %lld", what, (long long)tree,
                      (long long)node);
+    size_t at = (size_t)(found - o->keys);
+    o->start = node >= 0 && (uint64_t)node <= at ? at - (size_t)node : 0;
     *out = found->index;
     return NULL;
 }
@@ -96,7 +103,11 @@ static kelp_status *old_nodes(old_form *o) {
     kelp_trees *t = o->trees;
     for (size_t i = 0; i < o->count; i++)
         o->keys[i] = (key){o->tree_ids[i], o->node_ids[i], (int32_t)i};
-    qsort(o->keys, o->count, sizeof *o->keys, compare_keys);
+    bool sorted = true;
+    for (size_t i = 1; i < o->count && sorted; i++)
+        sorted = compare_keys(&o->keys[i - 1], &o->keys[i]) < 0;
+    if (!sorted)
+        qsort(o->keys, o->count, sizeof *o->keys, compare_keys);
     for (size_t i = 1; i < o->count; i++)
         if (compare_keys(&o->keys[i - 1], &o->keys[i]) == 0)
             KELP_ML_FAIL(o->node, "nodes_nodeids: tree %lld has node %lld twice",
