@@ -73,6 +73,32 @@ int64_t kelp_bf16_gemm_scratch(int64_t m, int64_t k) {
            kelp_bf16_row_step(KELP_MIN(pairs_of(k), (int64_t)SLICE));
 }
 
+/* A product whose depth is one slice, finished in the registers. */
+static bool is_whole(const kelp_bf16_gemm *g) {
+    return pairs_of(g->k) <= SLICE && g->k > 0 && g->residual == NULL &&
+           (g->act == KELP_ACT_NONE || g->act == KELP_ACT_RELU);
+}
+
+static void run_whole(const blocking *all, const kelp_bf16_pair *a, int64_t lda, int64_t rows,
+                      int64_t column, int64_t columns, float *c) {
+    static const int64_t none = 0;
+    const kelp_bf16_gemm *g = all->job;
+    for (int64_t j = 0; j < columns; j += KELP_BF16_COLUMNS)
+        all->table->pixels(
+            &(kelp_bf16_pixels){.a = (const uint16_t *)(const void *)a,
+                                .b = g->panels + (column + j) * pairs_of(g->k),
+                                .pixel = 2 * lda,
+                                .m = rows,
+                                .n = KELP_MIN((int64_t)KELP_BF16_COLUMNS, columns - j),
+                                .steps = pairs_of(g->k),
+                                .taps = 1,
+                                .tap = &none,
+                                .bias = g->bias != NULL ? g->bias + column + j : NULL,
+                                .c_step = g->ldc,
+                                .relu = g->act == KELP_ACT_RELU,
+                                .c = c + j});
+}
+
 static void run_block(const blocking *all, int64_t row, int64_t column, kelp_bf16_pair *rows_of_a) {
     const kelp_bf16_gemm *g = all->job;
     const kelp_float_u *a = (const kelp_float_u *)g->a + row * g->lda;
@@ -86,6 +112,10 @@ static void run_block(const blocking *all, int64_t row, int64_t column, kelp_bf1
         for (int64_t i = 0; i < rows; i++)
             all->table->narrow(a + i * g->lda + 2 * k, KELP_MIN(2 * slice, g->k - 2 * k),
                                rows_of_a + i * lda);
+        if (rows > 3 && is_whole(g)) {
+            run_whole(all, rows_of_a, lda, rows, column, columns, c);
+            return;
+        }
         for (int64_t j = 0; j < columns; j += width)
             all->table->product(
                 &(kelp_bf16_block){.a = rows_of_a,
