@@ -320,10 +320,10 @@ size_t kelp_format_f64(double value, char *buffer) {
 }
 
 size_t kelp_plain_radix(char *inout_text) {
-    static const char number[] = "+-.0123456789e";
     size_t length = 0;
     for (const char *at = inout_text; *at != '\0'; at++) {
-        if (strchr(number, *at) != NULL)
+        bool letter = lower(*at) >= 'a' && lower(*at) <= 'z'; /* 1e+9, inf, nan */
+        if (letter || is_digit(*at) || strchr("+-.", *at) != NULL)
             inout_text[length++] = *at;
         else if (length == 0 || inout_text[length - 1] != '.') /* a radix may have several bytes */
             inout_text[length++] = '.';

@@ -47,7 +47,7 @@ bool kelp_parse_f64(kelp_str s, double *out);
  * length. Non-finite: NaN, Infinity, -Infinity. Locale-free. */
 size_t kelp_format_f64(double value, char *buffer);
 
-/* What printf wrote of a finite number, in place: a point where the locale's radix stands. Returns
+/* What printf wrote of a number, in place: a point where the locale's radix stands. Returns
  * the length. */
 size_t kelp_plain_radix(char *inout_text);
 

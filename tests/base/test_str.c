@@ -214,6 +214,23 @@ static void any_float_reads_back(void **state) {
     }
 }
 
+static void the_radix_is_a_point(void **state) {
+    (void)state;
+    static const char *const texts[][2] = {{"1.5", "1.5"},
+                                           {"-2,25", "-2.25"},
+                                           {"3\xd9\xab"
+                                            "5e-07",
+                                            "3.5e-07"},
+                                           {"12", "12"},
+                                           {"-inf", "-inf"}};
+    for (size_t i = 0; i < KELP_COUNT(texts); i++) {
+        char text[16];
+        strcpy(text, texts[i][0]);
+        assert_int_equal(kelp_plain_radix(text), strlen(texts[i][1]));
+        assert_string_equal(text, texts[i][1]);
+    }
+}
+
 static void the_locale_has_no_say(void **state) {
     (void)state;
     static const char *const commas[] = {"de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8", "de_DE"};
@@ -246,6 +263,7 @@ int main(void) {
         cmocka_unit_test(other_words),
         cmocka_unit_test(floats_are_written_short),
         cmocka_unit_test(any_float_reads_back),
+        cmocka_unit_test(the_radix_is_a_point),
         cmocka_unit_test(the_locale_has_no_say),
         cmocka_unit_test(hashes),
     };

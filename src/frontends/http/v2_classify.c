@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "base/checked.h"
+#include "base/str.h"
 #include "frontends/http/call.h"
 #include "frontends/http/v2_tensor.h"
 
@@ -120,9 +121,12 @@ static void append_class(kelp_buf *out, TRITONSERVER_InferenceResponse *response
                          const candidate *chosen) {
     size_t start = out->length;
     kelp_buf_append(out, "\0\0\0\0", 4);
-    if (is_float(type))
-        kelp_buf_printf(out, "%f", chosen->score);
-    else if (type == TRITONSERVER_TYPE_UINT64)
+    if (is_float(type)) {
+        char score[400]; /* the largest double has 309 digits before the point */
+        snprintf(score, sizeof score, "%f", chosen->score);
+        kelp_plain_radix(score);
+        kelp_buf_append_cstr(out, score);
+    } else if (type == TRITONSERVER_TYPE_UINT64)
         kelp_buf_append_u64(out, LOAD(uint64_t, row, chosen->index));
     else if (type == TRITONSERVER_TYPE_INT64)
         kelp_buf_append_i64(out, LOAD(int64_t, row, chosen->index));

@@ -5,7 +5,6 @@
 #include "ops/ml/ml.h"
 #include "ops/sequence/sequence.h"
 
-#include <math.h>
 #include <stdio.h>
 
 /* ---- ZipMap ---- */
@@ -106,7 +105,7 @@ static kelp_status *cast_one(const kelp_list_call *call, const kelp_tensor *valu
             char *copy;
             KELP_TRY(kelp_list_alloc(call, 64, 1, &copy));
             (void)snprintf(copy, 64, "%f", number);
-            text.length = isfinite(number) ? kelp_plain_radix(copy) : strlen(copy);
+            text.length = kelp_plain_radix(copy);
             text.data = copy;
         }
     }

@@ -3,6 +3,8 @@
  * kept. */
 #include "server/abi/options.h"
 
+#include "base/str.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -31,6 +33,7 @@ static TRITONSERVER_Error *set_number(const char *function, kelp_settings *setti
     char name[32], text[64];
     snprintf(name, sizeof name, "%d", device);
     snprintf(text, sizeof text, "%.17g", value);
+    kelp_plain_radix(text);
     return set_setting(function, settings, owner, name, text);
 }
 

@@ -164,9 +164,11 @@ static void write_rows(const rows *list, bool with_times, kelp_buf *out) {
                         list->items[i].labels, list->items[i].pending);
     kelp_metrics_write_header(out, "nv_model_load_duration_secs",
                               "Time that making the model took, in seconds", "gauge");
-    for (size_t i = 0; i < list->count; i++)
-        kelp_buf_printf(out, "nv_model_load_duration_secs%s %.9g\n", list->items[i].labels,
-                        list->items[i].load_s);
+    for (size_t i = 0; i < list->count; i++) {
+        kelp_buf_printf(out, "nv_model_load_duration_secs%s ", list->items[i].labels);
+        kelp_metrics_write_number(out, list->items[i].load_s);
+        kelp_buf_append_char(out, '\n');
+    }
 }
 
 TRITONSERVER_Error *TRITONSERVER_ServerMetrics(TRITONSERVER_Server *server,

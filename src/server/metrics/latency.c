@@ -4,6 +4,7 @@
 #include "server/metrics/latency.h"
 
 #include "base/clock.h"
+#include "base/str.h"
 #include "server/abi/log.h"
 #include "server/metrics/metrics.h"
 #include "server/model/config_view.h"
@@ -51,20 +52,19 @@ static kelp_status *read_quantiles(const char *text, kelp_latency_rules *out) {
     const char *at = text;
     out->quantile_count = 0;
     while (out->quantile_count < KELP_LATENCY_MOST_QUANTILES) {
-        char *end = NULL;
-        double quantile = strtod(at, &end);
-        bool good = end != at && *end == ':' && quantile >= 0 && quantile <= 1;
-        if (good) {
-            at = end + 1;
-            double error = strtod(at, &end);
-            good = end != at && error >= 0 && error <= 1 && (*end == ',' || *end == '\0');
-        }
+        size_t quantile_length = strcspn(at, ":,");
+        const char *error_at = at + quantile_length + (at[quantile_length] == ':');
+        kelp_str error_text = {error_at, strcspn(error_at, ",")};
+        double quantile = -1, error = -1;
+        bool good = at[quantile_length] == ':' &&
+                    kelp_parse_f64((kelp_str){at, quantile_length}, &quantile) && quantile >= 0 &&
+                    quantile <= 1 && kelp_parse_f64(error_text, &error) && error >= 0 && error <= 1;
         if (!good)
             break;
         out->quantiles[out->quantile_count++] = quantile;
-        if (*end == '\0')
+        at = error_text.data + error_text.length;
+        if (*at++ == '\0')
             return NULL;
-        at = end + 1;
     }
     return KELP_ERROR(KELP_INVALID_ARGUMENT,
                       "metrics configuration 'summary_quantiles': expected at most %d of "
@@ -266,7 +266,9 @@ static void write_summary(kelp_buf *out, kelp_latency *latency, int kind, const 
                     name, labels, s->sum_us);
     for (size_t i = 0; i < latency->rules.quantile_count; i++) {
         write_labels(out, name, "", labels);
-        kelp_buf_printf(out, ",quantile=\"%g\"} ", latency->rules.quantiles[i]);
+        kelp_buf_append_cstr(out, ",quantile=\"");
+        kelp_metrics_write_number(out, latency->rules.quantiles[i]);
+        kelp_buf_append_cstr(out, "\"} ");
         kelp_metrics_write_number(out, quantile_us(s, latency->rules.quantiles[i]));
         kelp_buf_append_char(out, '\n');
     }
