@@ -6,7 +6,8 @@
 
 --runner: tests/fuzz/run_models. Graph number N is the same one each time. --family: of one kind only, which else take turns. any: all operators
 alike; fused: chains as passes look for them (random_fused.py); types: strings, small floats and integers, which random_types.py makes and all
-that moves elements takes further; lists: sequences and optionals (random_lists.py). One in four stands as the body of an If, Loop or Scan,
+that moves elements takes further; lists: sequences and optionals (random_lists.py), also as inputs
+and outputs of the graph. One in four stands as the body of an If, Loop or Scan,
 or of a function. One in eight is spoilt afterwards: it must be refused or answered, not end the process. Tolerances: 1e-3 relative plus 2e-5
 of the graph's largest magnitude (2e-2 and 4e-3 with float16, 8e-2 and 2e-2 with bfloat16), all that is no float exactly. Where ONNX's
 reference and Kelp differ, ONNX Runtime is asked: what agrees with Kelp is counted as the reference's. Anything else is cut down to the fewest
@@ -84,7 +85,8 @@ def spoil(graph, model):
     elif way == 6 and model.graph.initializer:
         tensor = graph.pick(list(model.graph.initializer))
         array = onnx.numpy_helper.to_array(tensor)
-        fresh = np.asarray(graph.rng.integers(-2**40, 2**40, array.shape)).astype(array.dtype) if graph.chance(.6) else array.reshape(-1)[:-1]
+        fresh = np.asarray(graph.rng.integers(-2**40, 2**40, array.shape)).astype(array.dtype) \
+            if array.dtype != object and graph.chance(.6) else array.reshape(-1)[:-1]
         tensor.CopyFrom(onnx.numpy_helper.from_array(fresh, tensor.name))
     elif way == 7 and model.graph.input:
         kind = graph.pick(list(model.graph.input)).type.tensor_type
@@ -130,7 +132,7 @@ class Runner:
 def part(graph, records):
     """A model of some of a graph's nodes: what the others would have given comes in as inputs."""
     made = {name for record in records for node in record.nodes for name in node.output if name}
-    read = {name for record in records for name in record.reads if name} - made
+    read = {name for record in records for name in record.reads if name} - made - {v.name for v in graph.lists_in}
     known = {v.name: v for v in graph.values}
     constants = [v for v in graph.initializers if v.name in read]
     inputs = [known[name] for name in sorted(read) if not known[name].constant]
@@ -227,7 +229,7 @@ class Campaign:
 
     def ort_agrees(self, graph, model, feeds):
         theirs = ask_ort(model, feeds)
-        if theirs is None or not all(isinstance(array, np.ndarray) for array in theirs):
+        if theirs is None or not all(isinstance(array, (np.ndarray, list)) for array in theirs):
             return False
         expected = [(o.name, array) for o, array in zip(model.graph.output, theirs)]
         return self.runner.run([("ort", model, feeds, expected, *random_graph.tolerance(graph))])["ort"][0] == "same"

@@ -22,7 +22,6 @@ ALL = (*NUMBERS, "bool")
 # What a graph may hold beside those, and from which version on anything takes it.
 EXTRAS = {("bfloat16",): 13, ("object",): 7, ("complex64",): 7, ("bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz"): 19,
           ("int4", "uint4"): 21, ("float4_e2m1fn", "int4"): 23, ("float8_e8m0fnu",): 24, ("int2", "uint2"): 25}
-PACKED = ("int4", "uint4", "int2", "uint2", "float4_e2m1fn")
 MOST_ELEMENTS = 4000
 LARGEST = 1e5
 # Where ONNX's reference strays from the standard in more than a corner, ONNX Runtime is asked: it takes another epsilon, sizes, the sign in a
@@ -64,6 +63,13 @@ class Value:
     @property
     def shape(self):
         return self.array.shape
+
+
+class Listed:
+    """A sequence (a list of arrays) or an optional (of either, or None) that comes into a graph or goes out of it."""
+
+    def __init__(self, name, value, kind):
+        self.name, self.value, self.kind = name, value, kind
 
 
 class Record:
@@ -124,6 +130,7 @@ class Graph:
         self.opset = int(self.rng.choice([7, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28]))
         self.values, self.records, self.inputs, self.initializers = [], [], [], []
         self.count, self.dims = 0, {}
+        self.lists_in, self.lists_out = [], []
         self.extras = ()
         if typed:
             self.extras, lowest = self.pick([*EXTRAS.items(), (("object",), 20), (("bfloat16",), 13)])
@@ -335,8 +342,21 @@ class Graph:
         """Nodes that hand on what is no tensor among themselves; the reference is asked when what they give is not told."""
         if array is None:
             array = evaluate(nodes, {v.name: v.array for v in reads}, [output], self.opset)[0]
-        self.values.append(Value(output, np.asarray(array), all(v.exact for v in reads)))
+        self.values.append(Value(output, np.asarray(array), all(getattr(v, "exact", True) for v in reads)))
         self.records.append(Record(nodes, [v.name for v in reads]))
+
+    def list_in(self, value, kind):
+        """The name of a list that the caller brings, for several() to read."""
+        if self.wrapped:
+            raise Refused("bodies take tensors here")
+        self.lists_in.append(Listed(self.name("s"), value, kind))
+        return self.lists_in[-1].name
+
+    def list_out(self, name, value, kind):
+        """A list that a node of several() made is an output of the graph."""
+        if self.wrapped:
+            raise Refused("bodies give tensors here")
+        self.lists_out.append(Listed(name, value, kind))
 
     # ---- the whole ----
     def declared(self, value):
@@ -423,9 +443,14 @@ WRAPS = ("If", "Loop", "Scan", "function")
 
 
 def may_wrap(graph, inputs, outputs):
-    """The first Loop wanted something that is carried round, the first Scan a batch; Kelp stacks no elements of less than a byte, and says so."""
-    whole = not any(v.dtype in PACKED for v in [*outputs, *inputs[:1]])
-    return {"Loop": graph.opset >= 11 and whole, "Scan": graph.opset >= 9 and inputs and whole, None: False}.get(graph.wrapped, True)
+    """The first Loop wanted something that is carried round, the first Scan a batch; lists come and go at the model's own door alone."""
+    if graph.lists_in or graph.lists_out:
+        return False
+    if graph.wrapped in ("If", "Loop", "Scan"):
+        taken = {t for c in graph.schema(graph.wrapped).type_constraints if c.type_param_str == "V" for t in c.allowed_type_strs}
+        if any(f"tensor({TYPE_NAMES.get(v.dtype, v.dtype)})" not in taken for v in [*outputs, *inputs[:1]]):
+            return False
+    return {"Loop": graph.opset >= 11, "Scan": graph.opset >= 9 and inputs, None: False}.get(graph.wrapped, True)
 
 
 def build(graph, records, inputs, constants, outputs):
@@ -443,8 +468,13 @@ def build(graph, records, inputs, constants, outputs):
         wrap = Wrap(graph, nodes, inputs, constants, stored, outputs)
         nodes = wrap.function(imports(graph.opset)) if graph.wrapped == "function" else getattr(wrap, graph.wrapped)()
         feeds, expected, functions = wrap.feeds, wrap.expected, wrap.functions
-    made = helper.make_graph(nodes, "random", [info(name, array, graph.dims.get(name)) for name, array in feeds],
-                             [info(name, array, [None] * array.ndim) for name, array in expected], stored)
+    read, given = {name for r in records for name in r.reads}, {name for r in records for node in r.nodes for name in node.output}
+    taken = [v for v in graph.lists_in if v.name in read]
+    left = [v for v in graph.lists_out if v.name in given]
+    made = helper.make_graph(
+        nodes, "random", [info(name, array, graph.dims.get(name)) for name, array in feeds] + [helper.make_value_info(v.name, v.kind) for v in taken],
+        [info(name, array, [None] * array.ndim) for name, array in expected] + [helper.make_value_info(v.name, v.kind) for v in left], stored)
+    feeds, expected = [*feeds, *((v.name, v.value) for v in taken)], [*expected, *((v.name, v.value) for v in left)]
     local = [helper.make_opsetid("local", 1)] if functions else []
     return helper.make_model(made, opset_imports=[*imports(graph.opset), *local], ir_version=10, functions=functions), feeds, expected
 

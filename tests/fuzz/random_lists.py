@@ -29,10 +29,15 @@ class Program:
         self.nodes.append(helper.make_node(op_type, inputs, [self.g.name("q")], **attributes))
         return self.nodes[-1].output[0]
 
+    def kind(self):
+        return helper.make_sequence_type_proto(helper.make_tensor_type_proto(proto_type(np.zeros(0, self.dtype)), None))
+
     # ---- how it begins ----
     def begin(self):
         g = self.g
         way = g.int(0, 2)
+        if not g.wrapped and g.chance(.45):
+            return self.come()
         if way == 0:
             items = [self.tensor(g.shape(len(self.shape), 60) if g.chance(.2) else None) for _ in range(g.int(1, 4))]
             self.name, self.items = self.emit("SequenceConstruct", [v.name for v in items]), [v.array for v in items]
@@ -40,6 +45,27 @@ class Program:
             self.name = self.emit("SequenceEmpty", [], **({} if self.dtype == "float32" else {"dtype": proto_type(np.zeros(0, self.dtype))}))
         else:
             self.split()
+        return None
+
+    def come(self):
+        """The caller brings it, at times in an optional."""
+        g = self.g
+        self.items = [g.array(self.dtype, g.shape(len(self.shape), 60) if g.chance(.2) else self.shape) for _ in range(g.int(0, 4))]
+        held = g.opset >= 18 and g.chance(.3)
+        self.name = g.list_in(list(self.items), helper.make_optional_type_proto(self.kind()) if held else self.kind())
+        self.reads.append(g.lists_in[-1])
+        if held:
+            self.name = self.emit("OptionalGetElement", [self.name])
+
+    def leave(self):
+        """It goes out as well, at times in an optional; what is an input yet, or nothing, is not made here."""
+        g = self.g
+        if g.wrapped or not g.chance(.6) or not any(self.name in node.output for node in self.nodes):
+            return
+        if g.opset >= 18 and g.chance(.3):
+            g.list_out(self.emit("Optional", [self.name]), list(self.items), helper.make_optional_type_proto(self.kind()))
+        else:
+            g.list_out(self.name, list(self.items), self.kind())
 
     def split(self):
         g = self.g
@@ -164,6 +190,7 @@ def SequenceProgram(g, _):
     p.begin()
     for _ in range(g.int(0, 4)):
         g.pick([p.insert, p.insert, p.erase, p.pass_on, p.grow, p.map])()
+    p.leave()
     name, array = p.end()
     g.several(p.nodes, p.reads, name, np.asarray(array))
 
@@ -174,15 +201,22 @@ def OptionalProgram(g, _):
         raise Refused("its tests took nothing else yet")
     x = g.any(["float32", "int64", *[t for t in g.extras if t == "object"]])
     kind = helper.make_tensor_type_proto(T.FLOAT if x.dtype == "float32" else T.INT64 if x.dtype == "int64" else T.STRING, None)
-    filled = g.chance(.6)
+    filled, come = g.chance(.6), not g.wrapped and g.chance(.5)
     held, there, made = g.name("o"), g.name("o"), g.name()
-    nodes = [helper.make_node("Optional", [x.name], [held]) if filled else helper.make_node("Optional", [], [held], type=kind),
-             helper.make_node("OptionalHasElement", [held], [there])]
+    brought = []
+    if come:
+        held = g.list_in(x.array if filled else None, helper.make_optional_type_proto(kind))
+        nodes, brought = [], g.lists_in[-1:]
+    else:
+        nodes = [helper.make_node("Optional", [x.name], [held]) if filled else helper.make_node("Optional", [], [held], type=kind)]
+        if not g.wrapped and g.chance(.3):
+            g.list_out(held, x.array if filled else None, helper.make_optional_type_proto(kind))
+    nodes.append(helper.make_node("OptionalHasElement", [held], [there]))
     if g.chance(.4):
-        nodes[1].output[0] = made
-        return g.several(nodes, [x] if filled else [], made, np.array(filled))
+        nodes[-1].output[0] = made
+        return g.several(nodes, brought if come else [x] if filled else [], made, np.array(filled))
     names = [g.name("b") for _ in range(2)]
     branches = [helper.make_graph([helper.make_node("OptionalGetElement", [held], [names[0]])], g.name("got"), [], [empty(names[0])]),
                 helper.make_graph([helper.make_node("Identity", [x.name], [names[1]])], g.name("else"), [], [empty(names[1])])]
     nodes.append(helper.make_node("If", [there], [made], then_branch=branches[0], else_branch=branches[1]))
-    return g.several(nodes, [x], made, x.array)
+    return g.several(nodes, [x, *brought], made, x.array)

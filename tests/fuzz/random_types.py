@@ -6,7 +6,7 @@ from random_graph import FLOATS, INTEGERS, Refused, kind, numbers
 from random_ops import axis_of, op
 
 PLAIN = ("a", "A", "kelp", "Kelp", "KELP", "the", "b")
-PATTERNS = ("a", ".*", "[a-z]*", "", "(a|ab)", "[^ ]+", r"-?\d+(\.\d+)?", "x{40}", "(?i)kelp", ".{2}", "[ab ]*", "ab?", r"\w+", "^a$")
+PATTERNS = ("a", ".*", "[a-z]*", "", "(a|ab)", "[^ ]+", r"-?\d+(\.\d+)?", "x{40}", "(?i)kelp", ".{2}", "[ab ]*", "ab?", "[0-9A-Za-z_]+", "^a$")
 LIMITS = {"int4": (-8, 7), "uint4": (0, 15), "int2": (-2, 1), "uint2": (0, 3), "int8": (-128, 127), "uint8": (0, 255)}
 
 

@@ -116,10 +116,11 @@ static int64_t counted(const pool_plan *p, int axis, int64_t at) {
     return count;
 }
 
+/* A window that has nothing sums to 0, and so it stays. */
 static void fill_counts(const pool_plan *p, float *counts) {
     for (int axis = 0; axis < KELP_WINDOW_AXES; axis++)
         for (int64_t at = 0; at < p->w.out[axis]; at++)
-            *counts++ = (float)counted(p, axis, at);
+            *counts++ = (float)KELP_MAX((int64_t)1, counted(p, axis, at));
 }
 
 /* ---- a row at a time ---- */

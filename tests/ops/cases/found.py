@@ -70,6 +70,8 @@ def passes(own):
                              [helper.make_tensor_value_info("d", T.BOOL, []), helper.make_tensor_value_info("n", T.FLOAT, [2])])
     x = f32(2)
     chain(own, "counted", x, [node("Loop", ["three", ""], ["y"], body=body)], {"three": np.array(3)}, reference=[np.stack([-x] * 3)])
+    # a window that meets nothing but padding
+    own.add("AveragePool", [f32(2, 7, 1)], opset=19, dilations=[2], kernel_shape=[2], pads=[1, 1], reference=[np.zeros((2, 7, 1), np.float32)])
     packed(own)
 
 
