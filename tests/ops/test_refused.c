@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Windows that make no sense are refused in words that name the attribute, what it may be, and what
- * was found. */
+ * was found; biases of another length than the weights say, whatever passes do with them. */
 #include "onnx/onnx_writer.h"
 
 #include <kelp/engine.h>
@@ -158,9 +158,40 @@ static void windows(void **state) {
     }
 }
 
+/* Passes that move what is before or behind a convolution into it read its bias. */
+static void short_biases(void **state) {
+    static const float ones[64] = {1};
+    const int64_t weights[4] = {3, 2, 1, 1};
+    (void)state;
+    for (int64_t count = 0; count < 3; count++)
+        for (int way = 0; way < 3; way++) {
+            pb graph = {0};
+            pb before = pb_node(way == 1 ? "Mul" : "Add", "x k", "m");
+            pb conv = pb_node("Conv", way == 2 ? "x w b" : "m w b", way == 2 ? "m" : "y");
+            pb behind = pb_node("Mul", "m k", "y");
+            pb w = pb_tensor("w", KELP_F32, 4, weights, ones, 6 * sizeof *ones);
+            pb b = pb_tensor("b", KELP_F32, 1, &count, ones, (size_t)count * sizeof *ones);
+            pb k = pb_tensor("k", KELP_F32, 0, NULL, ones, sizeof *ones);
+            if (way != 2)
+                pb_add_node(&graph, &before);
+            pb_add_node(&graph, &conv);
+            if (way == 2)
+                pb_add_node(&graph, &behind);
+            pb_add_initializer(&graph, &w);
+            pb_add_initializer(&graph, &b);
+            pb_add_initializer(&graph, &k);
+            pb_add_input(&graph, "x", "float32[1,2,4,4]");
+            pb_add_output(&graph, "y", "float32");
+            pb model = pb_model(&graph, 17);
+            expect_failure(prepare(&model), KELP_INVALID_ARGUMENT,
+                           "expected one bias an output channel");
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(windows),
+        cmocka_unit_test(short_biases),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

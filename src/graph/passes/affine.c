@@ -101,6 +101,9 @@ static kelp_node *follower(kelp_node *conv, affine *change) {
     const kelp_tensor *weights = conv->inputs[1]->constant;
     if (next == NULL || weights->rank < 3)
         return NULL;
+    if (conv->input_count > 2 && conv->inputs[2] != NULL &&
+        kelp_tensor_elements(conv->inputs[2]->constant) != weights->shape[0])
+        return NULL; /* refused when it is planned */
     change->channels = weights->shape[0];
     return next;
 }

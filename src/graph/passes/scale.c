@@ -14,6 +14,11 @@ static bool is_weight(const kelp_value *value) {
     return value != NULL && value->constant != NULL && value->constant->dtype == KELP_F32;
 }
 
+/* One value an output channel; what is not is refused when the convolution is planned. */
+static bool is_bias(const kelp_value *value, const kelp_tensor *weights) {
+    return is_weight(value) && kelp_tensor_elements(value->constant) == weights->shape[0];
+}
+
 static bool pads(const kelp_node *conv) {
     const int64_t *list = NULL;
     size_t count = kelp_node_attr_i64s(conv, "pads", &list);
@@ -146,8 +151,9 @@ static kelp_status *swallow(kelp_block *block, kelp_node *conv, bool *out_done) 
     kelp_value *weights = conv->inputs[1], *bias = conv->input_count > 2 ? conv->inputs[2] : NULL;
     kelp_value *before = conv->inputs[0], *x = NULL;
     window w;
-    if (!is_weight(weights) || (bias != NULL && !is_weight(bias)) || before == NULL ||
-        !kelp_used_once(before) || before->producer == NULL || !read_window(conv, &w))
+    if (!is_weight(weights) || before == NULL || !kelp_used_once(before) ||
+        before->producer == NULL || !read_window(conv, &w) ||
+        (bias != NULL && !is_bias(bias, weights->constant)))
         return NULL;
     kelp_value *scale = operand(before->producer, "Mul", w.groups * w.inputs, &x);
     if (scale != NULL && x->rank == weights->constant->rank) {
