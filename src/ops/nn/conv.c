@@ -170,11 +170,10 @@ static bool is_countable(const conv_plan *p) {
  */
 static kelp_status *choose_layout(const kelp_conv_state *state, const kelp_simd *simd, conv_plan *p,
                                   const kelp_op_args *args) {
-    bool narrow = p->groups == 1 &&
-                  kelp_conv_narrow_pays(&p->w, simd, p->batch, p->in_channels, p->out_channels);
-    bool few = p->batch * p->w.out_size <= KELP_CONV_NARROW_FEW;
     if (p->groups != 1)
         return NULL;
+    bool narrow = kelp_conv_narrow_pays(&p->w, simd, p->batch, p->in_channels, p->out_channels);
+    bool few = p->batch * p->w.out_size <= KELP_CONV_NARROW_FEW;
     if (narrow && few)
         KELP_TRY(kelp_conv_panels(state, simd, KELP_CONV_TURNED, &p->panels));
     if (p->panels != NULL)
