@@ -98,8 +98,6 @@ static kelp_status *init_axis(transposed *p, const kelp_op_args *args, size_t ax
     if (wanted >= 0) {
         int64_t total = KELP_MAX((int64_t)0, full - wanted);
         before = strcmp(auto_pad, "SAME_UPPER") == 0 ? total / 2 : total - total / 2;
-        if (strcmp(auto_pad, "NOTSET") == 0)
-            before = total / 2;
         after = full - wanted - before;
     }
     p->in[at] = in;

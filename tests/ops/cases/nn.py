@@ -23,6 +23,14 @@ def convolutions(own):
     own.add("ConvTranspose", [f32(1, 4, 5, 6), f32(4, 3, 3, 2)], group=2, strides=[2, 3], pads=[1, 0, 1, 1])
     own.add("ConvTranspose", [f32(1, 4, 5, 6), f32(4, 3, 3, 3)], strides=[2, 2], output_padding=[1, 1], dilations=[1, 2])
     own.add("ConvTranspose", [f32(1, 2, 9), f32(2, 3, 4)], strides=[3], auto_pad="SAME_UPPER")
+    for opset in (1, 11, 17):  # an odd number of rows and columns to leave out
+        for shape in ([10, 12], [9, 11]):
+            own.add("ConvTranspose", [f32(1, 2, 5, 6), f32(2, 3, 3, 3), f32(3)], opset=opset, strides=[2, 2], output_shape=shape)
+    # outputs of one input each, cut at both ends, and along one axis alone
+    for kernel in ((2, 2), (3, 2), (1, 4)):
+        own.add("ConvTranspose", [f32(2, 5, 7, 9), f32(5, 4, *kernel), f32(4)], strides=list(kernel), pads=[0, 1, 0, 0])
+        own.add("ConvTranspose", [f32(2, 5, 7, 9), f32(5, 4, *kernel)], strides=list(kernel))
+    own.add("ConvTranspose", [f32(1, 6, 3, 4, 5), f32(6, 2, 2, 2, 2), f32(4)], group=2, strides=[2, 2, 2])
     for op in ("MaxPool", "AveragePool"):
         own.add(op, [x], kernel_shape=[3, 2], strides=[2, 2], pads=[1, 0, 1, 1])
         own.add(op, [x], kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1)
