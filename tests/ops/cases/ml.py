@@ -188,7 +188,7 @@ def tree_kinds(own):
             if mode == "BRANCH_LEQ":
                 for x in (np.nan_to_num(rows(count, 6)), rows(count, 6).astype(np.float64)):
                     own.add("TreeEnsembleRegressor", [x], domain="ai.onnx.ml", opset=3, n_targets=1, **forest.attrs("target"))
-        for dtype in (np.int32, np.int64):
+        for dtype in (np.float64, np.int32, np.int64):
             own.add("TreeEnsembleClassifier", [rng.integers(-2, 3, (19, 5)).astype(dtype)], domain="ai.onnx.ml", opset=3, outputs=2,
                     classlabels_int64s=[0, 1, 2], **Forest(6, 4, 5, 3, (mode,), per_leaf=3).attrs("class"))
         ends = np.array([0.0, -0.0, np.inf, -np.inf, 5e-324, -5e-324, 2.2e-308, -2.2e-308, 1.7e308, -1.7e308, 1.0])
