@@ -133,7 +133,10 @@ static kelp_status *grow(kelp_frame *frame, void **inout_data, size_t *inout_byt
 static kelp_status *give_workspace(kelp_frame *frame, size_t needed) {
     frame->workspace = frame->user_workspace;
     if (frame->workspace == NULL) {
-        KELP_TRY(grow(frame, (void **)&frame->own_workspace, &frame->own_workspace_bytes, needed));
+        KELP_TRY(KELP_ANNOTATE(
+            grow(frame, (void **)&frame->own_workspace, &frame->own_workspace_bytes, needed),
+            "model '%s' needs a workspace of %zu bytes for these shapes",
+            frame->context->engine->graph->info.label, needed));
         frame->workspace = frame->own_workspace;
     } else if (frame->user_workspace_bytes < needed) {
         return KELP_ERROR(KELP_RESOURCE_EXHAUSTED,
@@ -277,7 +280,9 @@ static kelp_status *own_place(kelp_frame *frame, size_t i, size_t bytes) {
         output->other_data = data;
         output->other_bytes = had;
     }
-    return grow(frame, &output->own_data, &output->own_bytes, bytes ? bytes : 1);
+    return KELP_ANNOTATE(grow(frame, &output->own_data, &output->own_bytes, bytes ? bytes : 1),
+                         "output '%s' needs %zu bytes", frame->program->block->outputs[i]->name,
+                         bytes);
 }
 
 static kelp_status *bind_outputs(kelp_frame *frame) {

@@ -348,10 +348,12 @@ static void shapes_without_end_do_not_grow_memory(void **state) {
 static void any_allocation_may_fail(void **state) {
     (void)state;
     float pictures[2 * 64];
+    bool workspace = false, output = false; /* whose memory it was is said */
     picture(pictures, 2);
     for (uint64_t n = 1;; n++) {
         test_failing memory;
         session s;
+        char text[512];
         test_failing_init(&memory, n);
         kelp_status *status = open_session(&s, DIGITS, test_failing_allocator(&memory), 2);
         if (status == NULL)
@@ -367,8 +369,12 @@ static void any_allocation_may_fail(void **state) {
             assert_true(n > 20);
             break;
         }
+        kelp_status_format(status, text, sizeof text);
+        workspace = workspace || strstr(text, "needs a workspace of ") != NULL;
+        output = output || strstr(text, "output 'digit' needs ") != NULL;
         expect_failure(status, KELP_RESOURCE_EXHAUSTED, "");
     }
+    assert_true(workspace && output);
 }
 
 /* ---- several contexts at once ---- */
