@@ -8,7 +8,7 @@
 #include "ops/linear/gemm.h"
 #include "ops/linear/panels.h"
 #include "ops/microsoft/fused_act.h"
-#include "ops/widened.h"
+#include "ops/converted.h"
 
 /* Without a state B is read where it lies, or turned by each invoke. */
 typedef struct gemm_state {
@@ -218,10 +218,10 @@ static kelp_status *gemm_invoke(const void *state, kelp_op_args *args) {
     return NULL;
 }
 
-KELP_WIDENED_PHASES(gemm, sizeof(gemm_plan), gemm_reshape, gemm_invoke)
+KELP_CONVERTED_PHASES(gemm, kelp_widened, sizeof(gemm_plan), gemm_reshape, gemm_invoke)
 const kelp_op_kernel kelp_op_Gemm = {.struct_size = sizeof(kelp_op_kernel),
                                      .flags = KELP_OP_STATE_OPTIONAL,
-                                     .plan_bytes = KELP_WIDENED_PLAN(sizeof(gemm_plan)),
+                                     .plan_bytes = KELP_CONVERTED_PLAN(sizeof(gemm_plan)),
                                      .unaligned_inputs = 2,
                                      .create = gemm_create,
                                      .destroy = gemm_destroy,
@@ -244,10 +244,10 @@ static kelp_status *fused_invoke(const void *state, kelp_op_args *args) {
                        kelp_tensor_elements(args->outputs[0]));
     return NULL;
 }
-KELP_WIDENED_PHASES(fused, sizeof(gemm_plan), fused_reshape, fused_invoke)
+KELP_CONVERTED_PHASES(fused, kelp_widened, sizeof(gemm_plan), fused_reshape, fused_invoke)
 const kelp_op_kernel kelp_op_MsFusedGemm = {.struct_size = sizeof(kelp_op_kernel),
                                             .flags = KELP_OP_STATE_OPTIONAL,
-                                            .plan_bytes = KELP_WIDENED_PLAN(sizeof(gemm_plan)),
+                                            .plan_bytes = KELP_CONVERTED_PLAN(sizeof(gemm_plan)),
                                             .unaligned_inputs = 2,
                                             .create = gemm_create,
                                             .destroy = gemm_destroy,

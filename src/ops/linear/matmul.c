@@ -7,7 +7,7 @@
 #include "ops/linear/batch.h"
 #include "ops/linear/gemm.h"
 #include "ops/linear/panels.h"
-#include "ops/widened.h"
+#include "ops/converted.h"
 
 typedef struct matmul_plan {
     kelp_batch b;
@@ -147,16 +147,16 @@ static kelp_status *matmul_invoke(const void *state, kelp_op_args *args) {
     }
 }
 
-#define MATMUL_KERNEL(name, unaligned, reshape_fn, invoke_fn)                                    \
-    const kelp_op_kernel kelp_op_##name = {.struct_size = sizeof(kelp_op_kernel),                \
-                                           .flags = KELP_OP_STATE_OPTIONAL,                      \
-                                           .plan_bytes = KELP_WIDENED_PLAN(sizeof(matmul_plan)), \
-                                           .unaligned_inputs = (unaligned),                      \
-                                           .create = matmul_create,                              \
-                                           .destroy = matmul_destroy,                            \
-                                           .reshape = (reshape_fn),                              \
+#define MATMUL_KERNEL(name, unaligned, reshape_fn, invoke_fn)                                      \
+    const kelp_op_kernel kelp_op_##name = {.struct_size = sizeof(kelp_op_kernel),                  \
+                                           .flags = KELP_OP_STATE_OPTIONAL,                        \
+                                           .plan_bytes = KELP_CONVERTED_PLAN(sizeof(matmul_plan)), \
+                                           .unaligned_inputs = (unaligned),                        \
+                                           .create = matmul_create,                                \
+                                           .destroy = matmul_destroy,                              \
+                                           .reshape = (reshape_fn),                                \
                                            .invoke = (invoke_fn)}
-KELP_WIDENED_PHASES(matmul, sizeof(matmul_plan), matmul_reshape, matmul_invoke)
+KELP_CONVERTED_PHASES(matmul, kelp_widened, sizeof(matmul_plan), matmul_reshape, matmul_invoke)
 MATMUL_KERNEL(MatMul, 3, matmul_reshape_any, matmul_invoke_any);
 
 /* ---- MatMulBias ---- */
@@ -185,5 +185,6 @@ static kelp_status *matmul_bias_invoke(const void *state, kelp_op_args *args) {
     kelp_gemm_run(args->env, &job, 1);
     return NULL;
 }
-KELP_WIDENED_PHASES(bias, sizeof(matmul_plan), matmul_bias_reshape, matmul_bias_invoke)
+KELP_CONVERTED_PHASES(bias, kelp_widened, sizeof(matmul_plan), matmul_bias_reshape,
+                      matmul_bias_invoke)
 MATMUL_KERNEL(MatMulBias, 2, bias_reshape_any, bias_invoke_any);

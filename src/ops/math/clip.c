@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Clip: bounds as attributes (up to version 6) or as inputs, where each may be left out. */
-#include "ops/widened.h"
+#include "ops/converted.h"
 
 #include <float.h>
 
@@ -85,5 +85,5 @@ static kelp_status *clip_invoke(const void *state, kelp_op_args *args) {
         return kelp_ops_bad_type(args, x->dtype);
     }
 }
-KELP_WIDENED_PHASES(clip, 0, clip_reshape, clip_invoke)
-KELP_KERNEL(Clip, KELP_OP_INPLACE_0, KELP_WIDENED_PLAN(0), 0, clip_reshape_any, clip_invoke_any);
+KELP_CONVERTED_PHASES(clip, kelp_widened, 0, clip_reshape, clip_invoke)
+KELP_KERNEL(Clip, KELP_OP_INPLACE_0, KELP_CONVERTED_PLAN(0), 0, clip_reshape_any, clip_invoke_any);

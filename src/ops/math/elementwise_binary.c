@@ -6,7 +6,7 @@
  */
 #include "ops/kernel.h"
 #include "ops/simd/simd.h"
-#include "ops/widened.h"
+#include "ops/converted.h"
 
 #include <math.h>
 
@@ -172,9 +172,9 @@ static kelp_status *binary_reshape(kelp_op_args *args, const binary_entry *table
 #define NUMBER_ROWS(op) FLOAT_ROWS(op), SIGNED_ROWS(op), UNSIGNED_ROWS(op)
 
 /* The operator takes float16 and bfloat16 as well, through floats. */
-#define WIDENED(name, flags, reshape_fn, invoke_fn)                                         \
-    KELP_WIDENED_PHASES(name, sizeof(binary_plan), reshape_fn, invoke_fn)                   \
-    KELP_KERNEL(name, flags, KELP_WIDENED_PLAN(sizeof(binary_plan)), 0, name##_reshape_any, \
+#define WIDENED(name, flags, reshape_fn, invoke_fn)                                           \
+    KELP_CONVERTED_PHASES(name, kelp_widened, sizeof(binary_plan), reshape_fn, invoke_fn)     \
+    KELP_KERNEL(name, flags, KELP_CONVERTED_PLAN(sizeof(binary_plan)), 0, name##_reshape_any, \
                 name##_invoke_any);
 #define OPERATOR(name, simd, out_dtype, flags, ...)                                       \
     static const binary_entry name##_table[] = {__VA_ARGS__, {KELP_DTYPE_INVALID, NULL}}; \

@@ -5,7 +5,7 @@
  */
 #include "ops/kernel.h"
 #include "ops/simd/simd.h"
-#include "ops/widened.h"
+#include "ops/converted.h"
 
 #include <math.h>
 
@@ -99,9 +99,9 @@ static kelp_status *unary_reshape(kelp_op_args *args, const unary_entry *table, 
 
 /* An operator: its table of loops, its simd function or -1, its attributes. */
 /* The operator takes float16 and bfloat16 as well, through floats. */
-#define WIDENED(name)                                                              \
-    KELP_WIDENED_PHASES(name, sizeof(unary_plan), reshape_##name, unary_invoke)    \
-    KELP_KERNEL(name, KELP_OP_INPLACE_0, KELP_WIDENED_PLAN(sizeof(unary_plan)), 0, \
+#define WIDENED(name)                                                                           \
+    KELP_CONVERTED_PHASES(name, kelp_widened, sizeof(unary_plan), reshape_##name, unary_invoke) \
+    KELP_KERNEL(name, KELP_OP_INPLACE_0, KELP_CONVERTED_PLAN(sizeof(unary_plan)), 0,            \
                 name##_reshape_any, name##_invoke_any);
 #define OPERATOR(name, act, attributes, ...)                                          \
     static kelp_status *reshape_##name(const void *state, kelp_op_args *args) {       \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operators along one axis: TopK, CumSum, CumProd, Hardmax. Source: ONNX operator specification. */
-#include "ops/widened.h"
+#include "ops/converted.h"
 
 #include <math.h>
 
@@ -208,9 +208,9 @@ static kelp_status *cumsum_invoke(const void *state, kelp_op_args *args) {
                          args);
     return NULL;
 }
-KELP_WIDENED_PHASES(cumsum, sizeof(axis_plan), cumsum_reshape, cumsum_invoke)
-KELP_KERNEL(CumSum, KELP_OP_INPLACE_0, KELP_WIDENED_PLAN(sizeof(axis_plan)), 0, cumsum_reshape_any,
-            cumsum_invoke_any);
+KELP_CONVERTED_PHASES(cumsum, kelp_widened, sizeof(axis_plan), cumsum_reshape, cumsum_invoke)
+KELP_KERNEL(CumSum, KELP_OP_INPLACE_0, KELP_CONVERTED_PLAN(sizeof(axis_plan)), 0,
+            cumsum_reshape_any, cumsum_invoke_any);
 
 static kelp_status *cumprod_invoke(const void *state, kelp_op_args *args) {
     const axis_plan *p = args->plan;
@@ -225,8 +225,8 @@ static kelp_status *cumprod_invoke(const void *state, kelp_op_args *args) {
                          args);
     return NULL;
 }
-KELP_WIDENED_PHASES(cumprod, sizeof(axis_plan), cumsum_reshape, cumprod_invoke)
-KELP_KERNEL(CumProd, KELP_OP_INPLACE_0, KELP_WIDENED_PLAN(sizeof(axis_plan)), 0,
+KELP_CONVERTED_PHASES(cumprod, kelp_widened, sizeof(axis_plan), cumsum_reshape, cumprod_invoke)
+KELP_KERNEL(CumProd, KELP_OP_INPLACE_0, KELP_CONVERTED_PLAN(sizeof(axis_plan)), 0,
             cumprod_reshape_any, cumprod_invoke_any);
 
 /* ---- Hardmax: one where the first of the largest values is, zero elsewhere ---- */
@@ -264,6 +264,6 @@ static kelp_status *hardmax_invoke(const void *state, kelp_op_args *args) {
     }
     return NULL;
 }
-KELP_WIDENED_PHASES(hardmax, sizeof(axis_plan), hardmax_reshape, hardmax_invoke)
-KELP_KERNEL(Hardmax, 0, KELP_WIDENED_PLAN(sizeof(axis_plan)), 0, hardmax_reshape_any,
+KELP_CONVERTED_PHASES(hardmax, kelp_widened, sizeof(axis_plan), hardmax_reshape, hardmax_invoke)
+KELP_KERNEL(Hardmax, 0, KELP_CONVERTED_PLAN(sizeof(axis_plan)), 0, hardmax_reshape_any,
             hardmax_invoke_any);

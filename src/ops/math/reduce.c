@@ -2,7 +2,7 @@
 /* Reductions over axes, and ArgMax, ArgMin. Sums of floats run in double. Source: ONNX operator
  * specification. */
 #include "ops/real.h"
-#include "ops/widened.h"
+#include "ops/converted.h"
 
 #include <float.h>
 #include <math.h>
@@ -298,13 +298,13 @@ static kelp_status *reduce_invoke(const void *state, kelp_op_args *args) {
     return NULL;
 }
 
-#define REDUCE(name, kind)                                                              \
-    static kelp_status *reshape_##name(const void *state, kelp_op_args *args) {         \
-        (void)state;                                                                    \
-        return reduce_reshape(args, kind);                                              \
-    }                                                                                   \
-    KELP_WIDENED_PHASES(name, sizeof(reduce_plan), reshape_##name, reduce_invoke)       \
-    KELP_KERNEL(name, 0, KELP_WIDENED_PLAN(sizeof(reduce_plan)), 0, name##_reshape_any, \
+#define REDUCE(name, kind)                                                                        \
+    static kelp_status *reshape_##name(const void *state, kelp_op_args *args) {                   \
+        (void)state;                                                                              \
+        return reduce_reshape(args, kind);                                                        \
+    }                                                                                             \
+    KELP_CONVERTED_PHASES(name, kelp_widened, sizeof(reduce_plan), reshape_##name, reduce_invoke) \
+    KELP_KERNEL(name, 0, KELP_CONVERTED_PLAN(sizeof(reduce_plan)), 0, name##_reshape_any,         \
                 name##_invoke_any);
 REDUCE(ReduceSum, RED_SUM)
 REDUCE(ReduceMean, RED_MEAN)

@@ -4,7 +4,7 @@
  * Turned operands are copied first. Source: ONNX Runtime, ContribOperators.md.
  */
 #include "ops/linear/gemm.h"
-#include "ops/widened.h"
+#include "ops/converted.h"
 
 typedef struct side {
     int32_t rank;
@@ -142,6 +142,6 @@ static kelp_status *fused_invoke(const void *state, kelp_op_args *args) {
                          scale_range, args);
     return NULL;
 }
-KELP_WIDENED_PHASES(fused, sizeof(fused_plan), fused_reshape, fused_invoke)
-KELP_KERNEL(MsFusedMatMul, 0, KELP_WIDENED_PLAN(sizeof(fused_plan)), 0, fused_reshape_any,
+KELP_CONVERTED_PHASES(fused, kelp_widened, sizeof(fused_plan), fused_reshape, fused_invoke)
+KELP_KERNEL(MsFusedMatMul, 0, KELP_CONVERTED_PLAN(sizeof(fused_plan)), 0, fused_reshape_any,
             fused_invoke_any);

@@ -6,7 +6,7 @@
  * Source: ONNX Runtime, ContribOperators.md.
  */
 #include "ops/linear/gemm.h"
-#include "ops/widened.h"
+#include "ops/converted.h"
 
 enum { A, B, SCALES, ZEROS, GROUPS, BIAS };
 #define FEW 4 /* so many rows of A multiply halves and bytes straight away */
@@ -253,6 +253,6 @@ static kelp_status *bits_invoke(const void *state, kelp_op_args *args) {
     kelp_op_parallel(args->env, (p->n + p->tile - 1) / p->tile, 100000 / work + 1, tile_range, p);
     return NULL;
 }
-KELP_WIDENED_PHASES(bits, sizeof(bits_plan), bits_reshape, bits_invoke)
-KELP_KERNEL(MsMatMulNBits, 0, KELP_WIDENED_PLAN(sizeof(bits_plan)), 0, bits_reshape_any,
+KELP_CONVERTED_PHASES(bits, kelp_widened, sizeof(bits_plan), bits_reshape, bits_invoke)
+KELP_KERNEL(MsMatMulNBits, 0, KELP_CONVERTED_PLAN(sizeof(bits_plan)), 0, bits_reshape_any,
             bits_invoke_any);

@@ -18,7 +18,7 @@
 #include "ops/nn/conv_winograd.h"
 #include "ops/nn/frame.h"
 #include "ops/nn/unroll.h"
-#include "ops/widened.h"
+#include "ops/converted.h"
 
 typedef struct conv_plan {
     kelp_window w;
@@ -538,15 +538,15 @@ static kelp_status *conv_invoke(const void *state, kelp_op_args *args) {
                          grain / p->strip / p->images + 1, conv_strips, p);
     return NULL;
 }
-KELP_WIDENED_PHASES(conv, sizeof(conv_plan), conv_reshape, conv_invoke)
-#define CONV_KERNEL(name)                                                                      \
-    const kelp_op_kernel kelp_op_##name = {.struct_size = sizeof(kelp_op_kernel),              \
-                                           .flags = KELP_OP_STATE_OPTIONAL,                    \
-                                           .plan_bytes = KELP_WIDENED_PLAN(sizeof(conv_plan)), \
-                                           .unaligned_inputs = 2,                              \
-                                           .create = kelp_conv_state_create,                   \
-                                           .destroy = kelp_conv_state_destroy,                 \
-                                           .reshape = conv_reshape_any,                        \
+KELP_CONVERTED_PHASES(conv, kelp_widened, sizeof(conv_plan), conv_reshape, conv_invoke)
+#define CONV_KERNEL(name)                                                                        \
+    const kelp_op_kernel kelp_op_##name = {.struct_size = sizeof(kelp_op_kernel),                \
+                                           .flags = KELP_OP_STATE_OPTIONAL,                      \
+                                           .plan_bytes = KELP_CONVERTED_PLAN(sizeof(conv_plan)), \
+                                           .unaligned_inputs = 2,                                \
+                                           .create = kelp_conv_state_create,                     \
+                                           .destroy = kelp_conv_state_destroy,                   \
+                                           .reshape = conv_reshape_any,                          \
                                            .invoke = conv_invoke_any}
 CONV_KERNEL(Conv);
 CONV_KERNEL(ConvAct);
@@ -565,6 +565,6 @@ static kelp_status *fused_invoke(const void *state, kelp_op_args *args) {
                        kelp_tensor_elements(args->outputs[0]));
     return NULL;
 }
-KELP_WIDENED_PHASES(fused, sizeof(conv_plan), fused_reshape, fused_invoke)
-KELP_KERNEL(MsFusedConv, 0, KELP_WIDENED_PLAN(sizeof(conv_plan)), 2, fused_reshape_any,
+KELP_CONVERTED_PHASES(fused, kelp_widened, sizeof(conv_plan), fused_reshape, fused_invoke)
+KELP_KERNEL(MsFusedConv, 0, KELP_CONVERTED_PLAN(sizeof(conv_plan)), 2, fused_reshape_any,
             fused_invoke_any);

@@ -8,7 +8,7 @@
 #include "ops/linear/gemm.h"
 #include "ops/nn/conv_wide.h"
 #include "ops/nn/window.h"
-#include "ops/widened.h"
+#include "ops/converted.h"
 
 #define AXES 3
 
@@ -348,9 +348,10 @@ static kelp_status *transposed_invoke(const void *state, kelp_op_args *args) {
                      1000000 / KELP_MAX((int64_t)1, work) + 1, transposed_units, p);
     return NULL;
 }
-KELP_WIDENED_PHASES(transposed, sizeof(transposed), transposed_reshape, transposed_invoke)
+KELP_CONVERTED_PHASES(transposed, kelp_widened, sizeof(transposed), transposed_reshape,
+                      transposed_invoke)
 const kelp_op_kernel kelp_op_ConvTranspose = {.struct_size = sizeof(kelp_op_kernel),
-                                              .plan_bytes = KELP_WIDENED_PLAN(sizeof(transposed)),
+                                              .plan_bytes = KELP_CONVERTED_PLAN(sizeof(transposed)),
                                               .unaligned_inputs = 2,
                                               .create = transposed_create,
                                               .destroy = transposed_destroy,

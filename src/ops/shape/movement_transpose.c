@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Transpose, and what is a transpose under another shape: DepthToSpace, SpaceToDepth. Source: ONNX
  * operator specification. */
-#include "ops/spread.h"
+#include "ops/converted.h"
 
 static kelp_status *run(const kelp_op_args *args, int32_t rank, const int64_t *shape,
                         const int64_t *perm) {
@@ -58,8 +58,8 @@ static kelp_status *transpose_invoke(const void *state, kelp_op_args *args) {
     KELP_TRY(read_perm(args, perm));
     return run(args, args->inputs[0]->rank, args->inputs[0]->shape, perm);
 }
-KELP_SPREAD_PHASES(transpose, 0, transpose_reshape, transpose_invoke)
-KELP_KERNEL(Transpose, 0, KELP_SPREAD_PLAN(0), 1, transpose_reshape_any, transpose_invoke_any);
+KELP_CONVERTED_PHASES(transpose, kelp_spread, 0, transpose_reshape, transpose_invoke)
+KELP_KERNEL(Transpose, 0, KELP_CONVERTED_PLAN(0), 1, transpose_reshape_any, transpose_invoke_any);
 
 static kelp_status *blocks_reshape(const void *state, kelp_op_args *args) {
     (void)state;

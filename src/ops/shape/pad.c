@@ -2,7 +2,7 @@
 /* Pad. A row along the last axis that is padded is made at once. Source: ONNX operator
  * specification, Pad-25. */
 #include "ops/real.h"
-#include "ops/spread.h"
+#include "ops/converted.h"
 
 typedef enum pad_mode { PAD_CONSTANT, PAD_EDGE, PAD_REFLECT, PAD_WRAP } pad_mode;
 
@@ -187,5 +187,5 @@ static kelp_status *pad_invoke(const void *state, kelp_op_args *args) {
                      2 * KELP_OPS_GRAIN / row + 1, pad_rows, p);
     return NULL;
 }
-KELP_SPREAD_PHASES(pad, sizeof(pad_plan), pad_reshape, pad_invoke)
-KELP_KERNEL(Pad, 0, KELP_SPREAD_PLAN(sizeof(pad_plan)), 1, pad_reshape_any, pad_invoke_any);
+KELP_CONVERTED_PHASES(pad, kelp_spread, sizeof(pad_plan), pad_reshape, pad_invoke)
+KELP_KERNEL(Pad, 0, KELP_CONVERTED_PLAN(sizeof(pad_plan)), 1, pad_reshape_any, pad_invoke_any);
