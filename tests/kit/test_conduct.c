@@ -370,6 +370,7 @@ static void test_calls(void **state) {
 
 typedef struct traces {
     pthread_mutex_t lock;
+    pthread_cond_t changed;
     unsigned released;
     uint64_t root, child_parent; /* ids */
 } traces;
@@ -391,6 +392,7 @@ static void on_trace_release(TRITONSERVER_InferenceTrace *trace, void *userp) {
     if (parent)
         t->child_parent = parent;
     t->released++;
+    pthread_cond_signal(&t->changed);
     pthread_mutex_unlock(&t->lock);
     ok(TRITONSERVER_InferenceTraceDelete(trace));
 }
@@ -398,7 +400,7 @@ static void on_trace_release(TRITONSERVER_InferenceTrace *trace, void *userp) {
 /* What a request asks of another model shows up under it in a trace. */
 static void test_calls_are_traced(void **state) {
     world *w = *state;
-    static traces t = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    static traces t = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
     TRITONSERVER_InferenceTrace *trace = NULL;
     call c;
     world_load(w, "good", ONE);
@@ -411,9 +413,11 @@ static void test_calls_are_traced(void **state) {
     check_output(&c, 7);
     close_model(w, "call", &c);
     pthread_mutex_lock(&t.lock);
+    while (t.released < 2) /* a trace ends with its request, which may be after the answer */
+        pthread_cond_wait(&t.changed, &t.lock);
+    pthread_mutex_unlock(&t.lock);
     assert_int_equal(t.released, 2);
     assert_int_equal(t.child_parent, t.root);
-    pthread_mutex_unlock(&t.lock);
 }
 
 static void test_readiness(void **state) {

@@ -77,6 +77,17 @@ static bool is_plain_mask(const kelp_value *mask) {
     return mask->rank == 4 && mask->shape[1] == 1 && mask->dtype == KELP_F32;
 }
 
+/* Extents that are known fit: a mask may not make more of the scores. */
+static bool mask_fits(const attention *found) {
+    const int64_t wanted[4] = {found->q->shape[0], 1, found->q->shape[1], found->k->shape[1]};
+    for (int i = 0; found->mask != NULL && i < 4; i++) {
+        int64_t given = found->mask->shape[i];
+        if (given >= 0 && given != 1 && wanted[i] >= 0 && given != wanted[i])
+            return false;
+    }
+    return true;
+}
+
 /* The value after the heads were joined again; NULL when they are not. */
 static kelp_node *match_join(kelp_value *context, const attention *found) {
     kelp_node *transpose = kelp_value_only_user(context);
@@ -99,7 +110,8 @@ static kelp_status *fuse(kelp_block *block, kelp_node *matmul, bool *out_done) {
     attention found = {0};
     int64_t heads = 0, size = 0;
     if (kelp_match_producer(matmul->outputs[0], "", "MatMul") != matmul ||
-        !kelp_match_shares(matmul->inputs[0], is_plain_mask, match_scores, &found, &found.mask))
+        !kelp_match_shares(matmul->inputs[0], is_plain_mask, match_scores, &found, &found.mask) ||
+        !mask_fits(&found))
         return NULL;
     found.v = match_heads(matmul->inputs[1], false, &heads, &size);
     if (found.v == NULL || heads != found.heads || size != found.size)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * kelp::Attention: q, k, v as [batch, sequence, heads * size], an additive mask [batch or 1, 1,
- * query or 1, key] or none; attributes num_heads and scale; y = softmax(scale * q·kᵀ + mask)·v as
- * [batch, query, heads * size]. Blocks of queries are worked on so that their scores stay in cache.
- * Source: Vaswani et al., "Attention Is All You Need", 2017.
+ * query or 1, key or 1] or none; attributes num_heads and scale; y = softmax(scale * q·kᵀ + mask)·v
+ * as [batch, query, heads * size]. Blocks of queries are worked on so that their scores stay in
+ * cache. Source: Vaswani et al., "Attention Is All You Need", 2017.
  */
 #include "ops/linear/attention.h"
 
@@ -32,11 +32,13 @@ kelp_status *kelp_attention_read(kelp_op_args *args, kelp_attention *out) {
     out->blocks = (out->queries + KELP_ATTENTION_BLOCK - 1) / KELP_ATTENTION_BLOCK;
     if (mask != NULL) {
         if (mask->rank != 4 || mask->dtype != KELP_F32 || mask->shape[1] != 1 ||
-            mask->shape[3] != out->keys || (mask->shape[0] != 1 && mask->shape[0] != out->batch) ||
+            (mask->shape[3] != 1 && mask->shape[3] != out->keys) ||
+            (mask->shape[0] != 1 && mask->shape[0] != out->batch) ||
             (mask->shape[2] != 1 && mask->shape[2] != out->queries))
             return kelp_ops_bad_shapes(args, q, mask, "the mask does not fit the scores");
-        out->mask_row = mask->shape[2] == 1 ? 0 : out->keys;
-        out->mask_batch = mask->shape[0] == 1 ? 0 : out->keys * mask->shape[2];
+        out->mask_one = mask->shape[3] != out->keys;
+        out->mask_row = mask->shape[2] == 1 ? 0 : mask->shape[3];
+        out->mask_batch = mask->shape[0] == 1 ? 0 : mask->shape[3] * mask->shape[2];
     }
     return kelp_ops_set_like(args, 0, q);
 }
@@ -49,7 +51,13 @@ void kelp_attention_shares(const kelp_attention *a, int64_t image, int64_t first
                                               (first + i) * a->mask_row
                                         : NULL;
         float *scores = inout_scores + i * a->keys;
-        a->simd->softmax(scores, row, a->scale, scores, a->keys, false);
+        if (a->mask_one) {
+            for (int64_t key = 0; key < a->keys; key++)
+                scores[key] = scores[key] * a->scale + row[0];
+            a->simd->softmax(scores, NULL, 1.0f, scores, a->keys, false);
+        } else {
+            a->simd->softmax(scores, row, a->scale, scores, a->keys, false);
+        }
     }
 }
 

@@ -11,6 +11,7 @@
 typedef struct kelp_attention {
     int64_t batch, heads, size, width, queries, keys, blocks;
     int64_t mask_batch, mask_row; /* strides; 0 where broadcast */
+    bool mask_one;                /* the mask has one number for all keys of a query */
     float scale;
     const kelp_op_args *args; /* of the run under way */
     const kelp_simd *simd;

@@ -60,6 +60,26 @@ def spelled(own):
     add("another_axis", f32(2, 3, 9, 8), k, v, share="Softmax <axis = 2> (masked)")
 
 
+def joined(own):
+    """The same between heads that are split and joined around it; masks of all shapes that Add takes."""
+    def add(label, mask, dims=None, batch=2):
+        feeds = {"q": f32(batch, 5, 12), "k": f32(batch, 9, 12), "v": f32(batch, 9, 12), "mask": mask}
+        declared = ", ".join(f"float[{','.join(map(str, (dims or {}).get(name, x.shape)))}] {name}" for name, x in feeds.items())
+        split = "".join(f"{x}1 = Reshape ({x}, many) {x}2 = Transpose <perm = {perm}> ({x}1)"
+                        for x, perm in (("q", [0, 2, 1, 3]), ("k", [0, 2, 3, 1]), ("v", [0, 2, 1, 3])))
+        text = f"""<ir_version: 8, opset_import: ["" : 17]> joined ({declared}) => (float y) {{
+            many = Constant <value = int64[4] {{0, 0, 3, 4}}> () one = Constant <value = int64[3] {{0, 0, 12}}> ()
+            factor = Constant <value = float {{0.4}}> () {split} scores = MatMul (q2, k2) scaled = Mul (scores, factor)
+            masked = Add (scaled, mask) share = Softmax <axis = -1> (masked) mixed = MatMul (share, v2)
+            back = Transpose <perm = [0, 2, 1, 3]> (mixed) y = Reshape (back, one) }}"""
+        own.model(label, parser.parse_model(text), list(feeds.items()))
+    for shape in ((1, 1, 1, 1), (2, 1, 1, 1), (1, 1, 5, 1), (2, 1, 5, 1), (2, 1, 1, 9), (2, 1, 5, 9), (1, 3, 5, 9), (5, 9)):
+        add("joined_" + "_".join(map(str, shape)), f32(*shape))
+    for shape in ((1, 1, 1, 1), (2, 1, 5, 1), (2, 1, 5, 9)):
+        add("joined_open_" + "_".join(map(str, shape)), f32(*shape), {"mask": ("b", 1, "s", "t")})
+    add("joined_more_images", f32(4, 1, 5, 9), batch=1)
+
+
 def rotary(own):
     cos, sin = f32(50, 8, low=-1, high=1), f32(50, 8, low=-1, high=1)
     at = rng.integers(0, 50, (2, 7))
@@ -104,6 +124,7 @@ def group_norms(own):
 def cases(own):
     attention(own)
     spelled(own)
+    joined(own)
     rotary(own)
     typed_rows(own)
     group_norms(own)
