@@ -27,6 +27,14 @@ def cases(own):
     x = f32(2, 3, 2, 2)
     own.add("AveragePool", [x], opset=19, kernel_shape=[1, 4], strides=[2, 1], pads=[0, 0, 0, 2], reference=[x[:, :, :1].mean(3, keepdims=True)])
     own.add("MaxPool", [x], opset=12, kernel_shape=[1, 4], strides=[2, 1], pads=[0, 0, 0, 2], reference=[x[:, :, :1].max(3, keepdims=True)])
+    # windows whose rows lie as far apart as they move, or half as far: which rows hold no input was counted wrong
+    for size, down, apart, pads in ((3, 2, 2, [2, 2, 0, 1]), (3, 2, 2, [3, 1, 0, 1]), (5, 2, 2, [1, 3, 2, 3]), (3, 4, 2, [3, 1, 2, 1]), (3, 3, 3, [2, 1, 2, 1])):
+        for high, wide in ((9, 5), (8, 22), (13, 70)):
+            around = {"strides": [down, 1], "dilations": [apart, 1], "pads": pads}
+            own.add("Conv", [f32(2, 3, high, wide), f32(3, 1, size, size), f32(3)], group=3, **around)
+            around["pads"] = [min(p, 2) for p in pads]
+            own.add("MaxPool", [f32(2, 3, high, wide)], kernel_shape=[size, size], **around)
+            own.add("AveragePool", [f32(2, 3, high, wide)], opset=19, kernel_shape=[size, size], **around)
     # a type's number that no type has: it was looked up beside a table, or cut to 32 bits and taken for another's
     for number in (-2**31, 2**31, 2**32 + 1, 2**62 + 1, 0, 127):
         own.refuse("Cast", [f32(2, 3)], "to", opset=13, to=number)
