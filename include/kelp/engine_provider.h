@@ -3,7 +3,7 @@
  * kelp/engine_provider.h: what builds and runs engines, for those who write one.
  *
  * A provider turns a network and a configuration into a plan, and a plan into an engine. The
- * built-in `cpu`, `null` (the one to clone: src/providers/null/) and `tensorrt` are providers, and
+ * built-in `cpu`, `null` (the one to clone: src/null/) and `tensorrt` are providers, and
  * a plugin may bring one. Users see kelp/builder.h and kelp/engine.h only. Threads: a provider is
  * called from several threads at once, for different objects.
  */
