@@ -162,8 +162,8 @@ typedef struct kelp_backend_definition {
         return kelp_backend_entry_may_block(&(definition), model_, request_);                      \
     }
 
-/* Entry point that Kelp's server looks for besides Triton's: returns true if the execution of a
- * request may block, and false if it can run on the submitting thread. With `request` NULL,
+/* Returns true if the execution of a request may block, and false if it can run on the submitting
+ * thread. An entry point that Kelp's server looks for besides Triton's. With `request` NULL,
  * returns true if every execution may block, so that the server need not ask again. Called after
  * ModelInitialize, on any thread, also during executions. Libraries without the SDK may define it
  * too. */

@@ -103,8 +103,8 @@ typedef struct kelp_compute_metadata {
     kelp_placements output_placements;
 } kelp_compute_metadata;
 
-/* What a model is loaded from: a file or bytes. Zero the struct and set what is needed; it may
- * grow before version 1.0. */
+/* Source of a model: a file or bytes. Zero the struct and set what is needed; it may grow before
+ * version 1.0. */
 typedef struct kelp_artifact {
     const char *path;  /* file name, or NULL if `data` is set */
     const void *data;  /* bytes, borrowed and shared by forks; NULL if `path` is set */
@@ -132,7 +132,7 @@ typedef struct kelp_infer_item {
     kelp_status *status;
 } kelp_infer_item;
 
-/* What a batch does after a failed item. */
+/* Behaviour of a batch after a failed item. */
 typedef enum kelp_batch_mode {
     /* Stops. The call returns the first failure; outputs of earlier items are valid, later items
      * are not run. */

@@ -32,7 +32,7 @@ typedef struct kelp_inline_limits {
     size_t max_output_bytes; /* maximum size of an output */
 } kelp_inline_limits;
 
-/* What a batch does after a failed item. */
+/* Behaviour of a batch after a failed item. */
 typedef enum kelp_inline_mode {
     KELP_INLINE_STOP_AT_FIRST = 0, /* stops and returns its code; earlier outputs are valid */
     KELP_INLINE_EACH = 1           /* runs all items and returns KELP_OK */

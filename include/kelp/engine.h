@@ -193,7 +193,7 @@ KELP_API bool kelp_plan_is_file(const kelp_runtime *runtime, const char *path);
 KELP_API kelp_status *kelp_engine_load_file(kelp_runtime *runtime, const char *path,
                                             kelp_engine **out) KELP_MUST_USE;
 
-/* Loads an engine image from memory. `data` is borrowed until the last reference is gone; then
+/* Loads an engine image from memory. `data` is borrowed until the last reference is dropped; then
  * `release(userp)` is called, and also if this function fails (`release` may be NULL). Align
  * `data` to 64 bytes, or else weights are copied. `label` (may be NULL) names the image in error
  * messages. Errors are those of kelp_engine_load_file. */
@@ -232,7 +232,7 @@ KELP_API kelp_status *kelp_engine_inspect(const kelp_engine *engine, bool json,
 
 /* ---- Refitting ----
  *
- * Replacing weights of an engine whose image was built with KELP_BUILD_REFIT or
+ * These functions replace weights of an engine whose image was built with KELP_BUILD_REFIT or
  * KELP_BUILD_REFIT_INDIVIDUAL. */
 
 /* Returns the number of weights that can be replaced. */

@@ -89,7 +89,7 @@ typedef struct kelp_engine_vtbl {
     kelp_status *(*set_weight_budget)(void *engine, size_t device_bytes);
 } kelp_engine_vtbl;
 
-/* What a provider supplies for an engine. */
+/* Contents of an engine, supplied by its provider. */
 typedef struct kelp_engine_parts {
     uint32_t struct_size;         /* sizeof(kelp_engine_parts) */
     const char *provider;         /* name of the provider, static */
@@ -173,8 +173,8 @@ KELP_API const kelp_engine_provider *kelp_engine_provider_at(const kelp_runtime 
  *
  * Called by a provider's `build` and `supports`, on the calling thread. */
 
-/* Creates a blob over existing bytes. `release(userp)` is called when the last reference is gone,
- * and also on failure; may be NULL. */
+/* Creates a blob over existing bytes. `release(userp)` is called when the last reference is
+ * dropped, and also on failure; may be NULL. */
 KELP_API kelp_status *kelp_blob_wrap(kelp_allocator allocator, const void *data, size_t size_bytes,
                                      void (*release)(void *userp), void *userp,
                                      kelp_blob **out) KELP_MUST_USE;

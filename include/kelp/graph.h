@@ -61,7 +61,7 @@ KELP_API kelp_status *kelp_graph_load_file(kelp_allocator allocator, const char 
                                            kelp_graph **out) KELP_MUST_USE;
 
 /* Loads an ONNX ModelProto from memory. `data` is borrowed until the last reference to the graph
- * is gone; then `release(userp)` is called, and also if this function fails (`release` may be
+ * is dropped; then `release(userp)` is called, and also if this function fails (`release` may be
  * NULL). `label` names the model in error messages. External data is resolved relative to
  * `directory`; if it is NULL, a model with external data is rejected. Otherwise the same as
  * kelp_graph_load_file. */

@@ -35,6 +35,7 @@
 namespace triton {
 namespace runtime {
 
+/* The DLPack types that kernels use (kelp/dlpack.h). */
 using ::DLDataType;
 using ::DLDevice;
 using ::DLTensor;
