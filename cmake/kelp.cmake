@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Functions that the rooms, tests and fuzzers are declared with.
+# Functions that declare modules, tests and fuzzers.
 find_package(Threads REQUIRED)
 
 add_library(kelp_flags INTERFACE)
@@ -24,13 +24,13 @@ if(KELP_FUZZ)
   target_link_options(kelp_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
-# kelp_room(NAME SOURCES … [DEPENDS rooms…] [LIBS libraries…]): a static library kelp_NAME.
-function(kelp_room name)
+# kelp_module(NAME SOURCES … [DEPENDS modules…] [LIBS libraries…]): a static library kelp_NAME.
+function(kelp_module name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LIBS" ${ARGN})
   add_library(kelp_${name} STATIC ${ARG_SOURCES})
   target_link_libraries(kelp_${name} PUBLIC kelp_flags ${ARG_LIBS})
-  foreach(room IN LISTS ARG_DEPENDS)
-    target_link_libraries(kelp_${name} PUBLIC kelp_${room})
+  foreach(module IN LISTS ARG_DEPENDS)
+    target_link_libraries(kelp_${name} PUBLIC kelp_${module})
   endforeach()
 endfunction()
 

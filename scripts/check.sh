@@ -204,7 +204,7 @@ export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1:abort_on_error=0}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1:halt_on_error=1}
 export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=0:second_deadlock_stack=1}
 tests asan -LE release
-tests tsan -R '^(base|engine|builder|opset|kernel|compute|providers|server|kit|frontends|e2e\.(serve|repository|backends|http_client))'
+tests tsan -R '^(base|engine|builder|plugins|compute|providers|server|sdk|frontends|e2e\.(serve|repository|backends|http_client))'
 if [ "$full" = full ]; then
     tests clang
     arm64
