@@ -80,11 +80,12 @@ def reachable(edges, start, without):
 
 
 def reduced(edges):
-    """Returns the edges without those that follow from other edges."""
+    """Returns the edges without those that follow from other edges. Cycles are kept."""
     left = {source: set(targets) for source, targets in edges.items()}
     for source in sorted(left):
         for target in sorted(left[source]):
-            if target in reachable(left, source, (source, target)):
+            cyclic = source in reachable(edges, target, None)
+            if not cyclic and target in reachable(left, source, (source, target)):
                 left[source].discard(target)
     return left
 
