@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
-#include "server/abi/log.h"
+#include "server/core/log.h"
 
 #include <errno.h>
 #include <stdio.h>

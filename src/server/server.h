@@ -15,7 +15,7 @@
 #define KELP_SERVER_SERVER_H_
 
 #include "base/map.h"
-#include "server/abi/options.h"
+#include "server/core/options.h"
 #include "server/cache/cache.h"
 #include "server/metrics/latency.h"
 #include "server/model/model.h"

@@ -3,7 +3,7 @@
  * what clients are shown. */
 #include "base/alloc.h"
 #include "server/model/backend.h"
-#include "server/model/config.h"
+#include "server/config/config.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Backends and models as a backend sees them. */
-#include "server/abi/abi.h"
-#include "server/abi/log.h"
+#include "server/core/values.h"
+#include "server/core/log.h"
 #include "server/server.h"
 
 static kelp_backend *backend_of(TRITONBACKEND_Backend *handle) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests and their inputs as a backend sees them. */
-#include "server/abi/abi.h"
+#include "server/core/values.h"
 #include "server/request/response.h"
 
 static kelp_request *of(TRITONBACKEND_Request *handle) {

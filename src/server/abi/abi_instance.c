@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Model instances as a backend sees them, and the statistics that it reports. */
-#include "server/abi/abi.h"
+#include "server/core/values.h"
 #include "server/server.h"
-#include "server/trace/trace.h"
+#include "server/request/trace.h"
 
 static kelp_instance *of(TRITONBACKEND_ModelInstance *handle) {
     return (kelp_instance *)handle;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The setters of server options. What has no effect here (GPU pools and the like) is accepted and
  * kept. */
-#include "server/abi/options.h"
+#include "server/core/options.h"
 
 #include "base/str.h"
 

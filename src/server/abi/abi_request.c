@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Inference requests as the C API shows them. */
-#include "server/abi/abi.h"
+#include "server/core/values.h"
 #include "server/request/response.h"
 #include "server/server.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Inputs and requested outputs of a request, as the C API shows them. */
-#include "server/abi/abi.h"
+#include "server/core/values.h"
 #include "server/request/request.h"
 
 static TRITONSERVER_Error *check(const char *function, TRITONSERVER_InferenceRequest *handle,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The server as the C API shows it: life, health, repositories, loads and unloads. */
 #include "base/fs.h"
-#include "server/abi/abi.h"
+#include "server/core/values.h"
 #include "server/server.h"
 
 static kelp_server *of(TRITONSERVER_Server *handle) {

@@ -3,7 +3,7 @@
  * allocators. */
 #include "base/arena.h"
 #include "base/json.h"
-#include "server/abi/abi.h"
+#include "server/core/values.h"
 
 /* ---- parameters ---- */
 

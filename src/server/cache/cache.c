@@ -3,7 +3,7 @@
 #include "server/cache/cache.h"
 
 #include "base/fs.h"
-#include "server/abi/log.h"
+#include "server/core/log.h"
 
 #include <stdio.h>
 #include <string.h>

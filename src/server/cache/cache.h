@@ -10,8 +10,8 @@
 #define KELP_SERVER_CACHE_CACHE_H_
 
 #include "base/dl.h"
-#include "server/abi/abi.h"
-#include "server/abi/options.h"
+#include "server/core/values.h"
+#include "server/core/options.h"
 
 #include <triton/core/tritoncache.h>
 

@@ -9,7 +9,7 @@
 #include "server/cache/cached.h"
 
 #include "base/clock.h"
-#include "server/abi/log.h"
+#include "server/core/log.h"
 #include "server/cache/cache.h"
 #include "server/server.h"
 

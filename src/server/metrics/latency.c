@@ -5,9 +5,9 @@
 
 #include "base/clock.h"
 #include "base/str.h"
-#include "server/abi/log.h"
+#include "server/core/log.h"
 #include "server/metrics/metrics.h"
-#include "server/model/config_view.h"
+#include "server/config/view.h"
 
 #include <inttypes.h>
 #include <pthread.h>

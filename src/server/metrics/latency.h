@@ -9,8 +9,8 @@
 #ifndef KELP_SERVER_METRICS_LATENCY_H_
 #define KELP_SERVER_METRICS_LATENCY_H_
 
-#include "server/abi/options.h"
-#include "server/model/config.h"
+#include "server/core/options.h"
+#include "server/config/config.h"
 
 typedef enum kelp_latency_kind {
     KELP_LATENCY_REQUEST,

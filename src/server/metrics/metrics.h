@@ -9,7 +9,7 @@
 #define KELP_SERVER_METRICS_METRICS_H_
 
 #include "base/buf.h"
-#include "server/abi/abi.h"
+#include "server/core/values.h"
 
 #include <stdatomic.h>
 

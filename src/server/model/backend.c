@@ -5,7 +5,7 @@
 
 #include "base/fs.h"
 #include "base/json.h"
-#include "server/abi/log.h"
+#include "server/core/log.h"
 
 #include <errno.h>
 #include <pthread.h>

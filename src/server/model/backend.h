@@ -11,7 +11,7 @@
 #define KELP_SERVER_MODEL_BACKEND_H_
 
 #include "base/dl.h"
-#include "server/abi/options.h"
+#include "server/core/options.h"
 #include "server/builtin/builtin.h"
 
 typedef struct kelp_preferred_group {

@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/thread.h"
-#include "server/abi/log.h"
+#include "server/core/log.h"
 #include "server/server.h"
 
 #include <stdio.h>

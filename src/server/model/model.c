@@ -4,8 +4,8 @@
 
 #include "base/clock.h"
 #include "base/fs.h"
-#include "server/abi/log.h"
-#include "server/model/config_schema.h"
+#include "server/core/log.h"
+#include "server/config/schema.h"
 #include "server/repository/agents.h"
 #include "server/repository/scan.h"
 #include "server/server.h"

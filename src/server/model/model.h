@@ -13,10 +13,10 @@
 
 #include "base/arena.h"
 #include "server/model/backend.h"
-#include "server/model/config.h"
+#include "server/config/config.h"
 #include "server/request/request.h"
 #include "server/scheduler/scheduler.h"
-#include "server/stats/stats.h"
+#include "server/metrics/stats.h"
 
 struct kelp_instance {
     kelp_instance *next_free, *next_threadless; /* scheduler's */

@@ -3,9 +3,9 @@
 #include "server/repository/agents.h"
 
 #include "base/fs.h"
-#include "server/abi/log.h"
-#include "server/model/config_view.h"
-#include "server/repository/overrides.h"
+#include "server/core/log.h"
+#include "server/config/view.h"
+#include "server/config/overrides.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -12,9 +12,9 @@
 #define KELP_SERVER_REPOSITORY_AGENTS_H_
 
 #include "base/dl.h"
-#include "server/abi/abi.h"
-#include "server/abi/options.h"
-#include "server/model/config.h"
+#include "server/core/values.h"
+#include "server/core/options.h"
+#include "server/config/config.h"
 
 #include <triton/core/tritonrepoagent.h>
 

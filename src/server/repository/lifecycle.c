@@ -5,9 +5,9 @@
  * time for each entry (its busy flag).
  */
 #include "base/thread.h"
-#include "server/abi/log.h"
+#include "server/core/log.h"
 #include "server/repository/agents.h"
-#include "server/repository/overrides.h"
+#include "server/config/overrides.h"
 #include "server/repository/scan.h"
 #include "server/server.h"
 

@@ -8,7 +8,7 @@
 #define KELP_SERVER_REPOSITORY_SCAN_H_
 
 #include "base/arena.h"
-#include "server/model/config.h"
+#include "server/config/config.h"
 
 typedef struct kelp_scan_model {
     const char *name;       /* that it is served under: the folder's, or what it is mapped to */

@@ -6,7 +6,7 @@
  */
 #include "base/checked.h"
 #include "server/model/model.h"
-#include "server/model/reshape.h"
+#include "server/config/reshape.h"
 #include "server/request/request.h"
 
 static const char batch_note[] =

@@ -3,10 +3,10 @@
 #include "server/request/request.h"
 
 #include "base/clock.h"
-#include "server/abi/log.h"
+#include "server/core/log.h"
 #include "server/cache/cached.h"
 #include "server/server.h"
-#include "server/trace/trace.h"
+#include "server/request/trace.h"
 
 enum { POOLED = 128 }; /* requests that a stripe keeps with all their memory */
 

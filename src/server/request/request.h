@@ -15,7 +15,7 @@
 #ifndef KELP_SERVER_REQUEST_REQUEST_H_
 #define KELP_SERVER_REQUEST_REQUEST_H_
 
-#include "server/request/params.h"
+#include "server/core/params.h"
 
 #include <stdatomic.h>
 

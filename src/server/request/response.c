@@ -3,11 +3,11 @@
 #include "server/request/response.h"
 
 #include "base/clock.h"
-#include "server/abi/log.h"
+#include "server/core/log.h"
 #include "server/cache/cached.h"
-#include "server/model/reshape.h"
+#include "server/config/reshape.h"
 #include "server/server.h"
-#include "server/trace/trace.h"
+#include "server/request/trace.h"
 
 enum { POOLED = 128 }; /* responses that a stripe keeps with all their memory */
 

@@ -15,7 +15,7 @@
 #define KELP_SERVER_REQUEST_RESPONSE_H_
 
 #include "server/request/request.h"
-#include "server/stats/stats.h"
+#include "server/metrics/stats.h"
 
 struct kelp_factory {
     kelp_factory *next; /* in a pool */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The server's metrics: the counters of each model under Triton's names, then those that others
  * made. */
-#include "server/abi/abi.h"
+#include "server/core/values.h"
 #include "server/metrics/metrics.h"
 #include "server/server.h"
 

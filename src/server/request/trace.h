@@ -3,8 +3,8 @@
  * Traces of requests. A trace belongs to its maker until a submission takes it, and comes back
  * through its release callback when request and responses are over. Any thread reports to it.
  */
-#ifndef KELP_SERVER_TRACE_TRACE_H_
-#define KELP_SERVER_TRACE_TRACE_H_
+#ifndef KELP_SERVER_REQUEST_TRACE_H_
+#define KELP_SERVER_REQUEST_TRACE_H_
 
 #include "server/request/response.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Between the files of the model configuration. */
-#ifndef KELP_SERVER_MODEL_CONFIG_VIEW_H_
-#define KELP_SERVER_MODEL_CONFIG_VIEW_H_
+#ifndef KELP_SERVER_CONFIG_VIEW_H_
+#define KELP_SERVER_CONFIG_VIEW_H_
 
-#include "server/model/config.h"
-#include "server/model/config_schema.h"
+#include "server/config/config.h"
+#include "server/config/schema.h"
 
 /* Which parts of an instance group the configuration said itself. */
 typedef struct kelp_config_given {

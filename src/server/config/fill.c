@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/fs.h"
-#include "server/model/config_view.h"
+#include "server/config/view.h"
 #include "server/repository/scan.h"
 
 #include <stdio.h>

@@ -4,8 +4,8 @@
  * reading JSON and writing JSON follow the tables; nothing else knows the fields by name but the
  * typed view (config_view.c).
  */
-#ifndef KELP_SERVER_MODEL_CONFIG_SCHEMA_H_
-#define KELP_SERVER_MODEL_CONFIG_SCHEMA_H_
+#ifndef KELP_SERVER_CONFIG_SCHEMA_H_
+#define KELP_SERVER_CONFIG_SCHEMA_H_
 
 #include "base/json.h"
 #include "base/pbtxt.h"

@@ -2,7 +2,7 @@
 /* What the server says of itself and its models: metadata, configuration, statistics, index. All as
  * JSON messages. */
 #include "base/json.h"
-#include "server/abi/abi.h"
+#include "server/core/values.h"
 #include "server/server.h"
 
 #include <inttypes.h>

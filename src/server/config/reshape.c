@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reshapes between what clients and what backends see. */
-#include "server/model/reshape.h"
+#include "server/config/reshape.h"
 
 #include "server/model/model.h"
 

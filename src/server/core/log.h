@@ -4,8 +4,8 @@
  * at run time through the option setters. Any thread; asking whether a level is on costs one
  * relaxed load.
  */
-#ifndef KELP_SERVER_ABI_LOG_H_
-#define KELP_SERVER_ABI_LOG_H_
+#ifndef KELP_SERVER_CORE_LOG_H_
+#define KELP_SERVER_CORE_LOG_H_
 
 #include "base/log.h"
 

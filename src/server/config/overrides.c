@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Load parameters; see overrides.h. Files go to a new folder under TMPDIR that only this user can
  * read. */
-#include "server/repository/overrides.h"
+#include "server/config/overrides.h"
 
 #include "base/fs.h"
 #include "server/repository/scan.h"

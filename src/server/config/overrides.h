@@ -4,8 +4,8 @@
  * later plain loads until the files change or the model is unloaded; "file:PATH" replaces the whole
  * folder, for this load only.
  */
-#ifndef KELP_SERVER_REPOSITORY_OVERRIDES_H_
-#define KELP_SERVER_REPOSITORY_OVERRIDES_H_
+#ifndef KELP_SERVER_CONFIG_OVERRIDES_H_
+#define KELP_SERVER_CONFIG_OVERRIDES_H_
 
 #include "server/server.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Messages typed by the schema: made, filled from text and from JSON, written as JSON. */
-#include "server/model/config_schema.h"
+#include "server/config/schema.h"
 
 #include "base/checked.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A string that keeps its memory when it changes, so that a pooled object sets it without
  * allocating. */
-#ifndef KELP_SERVER_REQUEST_TEXT_H_
-#define KELP_SERVER_REQUEST_TEXT_H_
+#ifndef KELP_SERVER_CORE_TEXT_H_
+#define KELP_SERVER_CORE_TEXT_H_
 
 #include "base/alloc.h"
 

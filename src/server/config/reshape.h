@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a model's configuration says about a tensor beyond its type: reshapes between client and
  * backend, labels of classes. */
-#ifndef KELP_SERVER_MODEL_RESHAPE_H_
-#define KELP_SERVER_MODEL_RESHAPE_H_
+#ifndef KELP_SERVER_CONFIG_RESHAPE_H_
+#define KELP_SERVER_CONFIG_RESHAPE_H_
 
 #include "server/request/response.h"
 

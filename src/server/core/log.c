@@ -5,9 +5,9 @@
  * under a lock that writers to a file share.
  */
 #include "base/checked.h"
-#include "server/abi/abi.h"
-#include "server/abi/log.h"
-#include "server/abi/options.h"
+#include "server/core/values.h"
+#include "server/core/log.h"
+#include "server/core/options.h"
 
 #include <errno.h>
 #include <fcntl.h>

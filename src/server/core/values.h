@@ -4,8 +4,8 @@
  * objects that exist only at that border. A TRITONSERVER_Error is a kelp_status; only the pointer's
  * type changes.
  */
-#ifndef KELP_SERVER_ABI_ABI_H_
-#define KELP_SERVER_ABI_ABI_H_
+#ifndef KELP_SERVER_CORE_VALUES_H_
+#define KELP_SERVER_CORE_VALUES_H_
 
 #include "base/alloc.h"
 #include "base/buf.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names and sizes of the enumerations of the C API. */
 #include "base/checked.h"
-#include "server/abi/abi.h"
+#include "server/core/values.h"
 
 #include <string.h>
 

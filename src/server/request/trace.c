@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Traces: identity, context, and the way back to their maker. */
 #include "base/buf.h"
-#include "server/abi/abi.h"
-#include "server/abi/log.h"
+#include "server/core/values.h"
+#include "server/core/log.h"
 #include "server/server.h"
-#include "server/trace/trace.h"
+#include "server/request/trace.h"
 
 struct kelp_trace {
     uint64_t id;

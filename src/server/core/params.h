@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Named parameters of a request or a response. The list keeps its memory when it is cleared. */
-#ifndef KELP_SERVER_REQUEST_PARAMS_H_
-#define KELP_SERVER_REQUEST_PARAMS_H_
+#ifndef KELP_SERVER_CORE_PARAMS_H_
+#define KELP_SERVER_CORE_PARAMS_H_
 
-#include "server/abi/abi.h"
-#include "server/request/text.h"
+#include "server/core/values.h"
+#include "server/core/text.h"
 
 typedef struct kelp_param {
     kelp_text name;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The options that a server is made with: every setter of the C API keeps its value here. */
-#ifndef KELP_SERVER_ABI_OPTIONS_H_
-#define KELP_SERVER_ABI_OPTIONS_H_
+#ifndef KELP_SERVER_CORE_OPTIONS_H_
+#define KELP_SERVER_CORE_OPTIONS_H_
 
-#include "server/abi/abi.h"
+#include "server/core/values.h"
 
 /* A growing list of strings, each a copy. */
 typedef struct kelp_string_list {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Named parameters of a request or a response. */
-#include "server/request/params.h"
+#include "server/core/params.h"
 
 void kelp_params_clear(kelp_params *params) {
     params->count = 0;

@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "base/fs.h"
 #include "server/model/backend.h"
-#include "server/model/config_view.h"
+#include "server/config/view.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Server options as a value: defaults, copy, lists and settings. */
-#include "server/abi/options.h"
+#include "server/core/options.h"
 
 #include <string.h>
 

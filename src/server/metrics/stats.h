@@ -4,8 +4,8 @@
  * executions only where it reports a batch. Each instance has its own, so that instances do not
  * share a cache line; a reader adds them up.
  */
-#ifndef KELP_SERVER_STATS_STATS_H_
-#define KELP_SERVER_STATS_STATS_H_
+#ifndef KELP_SERVER_METRICS_STATS_H_
+#define KELP_SERVER_METRICS_STATS_H_
 
 #include "base/json.h"
 

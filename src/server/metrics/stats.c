@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Statistics of instances: counting, adding up, printing. */
-#include "server/stats/stats.h"
+#include "server/metrics/stats.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"

@@ -10,8 +10,8 @@
  * acts on. A configuration is counted and never changes once it exists:
  * completing or completing again makes a new one. Any thread may read it.
  */
-#ifndef KELP_SERVER_MODEL_CONFIG_H_
-#define KELP_SERVER_MODEL_CONFIG_H_
+#ifndef KELP_SERVER_CONFIG_CONFIG_H_
+#define KELP_SERVER_CONFIG_CONFIG_H_
 
 #include "base/arena.h"
 #include "base/buf.h"

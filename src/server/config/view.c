@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The typed view of a configuration. */
-#include "server/model/config_view.h"
+#include "server/config/view.h"
 
 #include <string.h>
 

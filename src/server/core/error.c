@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Errors of the C API, and its version. */
-#include "server/abi/abi.h"
+#include "server/core/values.h"
 
 #include <triton/core/tritoncache.h>
 #include <triton/core/tritonrepoagent.h>

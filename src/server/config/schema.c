@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The fields of inference.ModelConfig, in the order in which Triton prints them. Source:
  * model_config.proto of Triton's common repository. */
-#include "server/model/config_schema.h"
+#include "server/config/schema.h"
 
 #include "base/checked.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What must hold of a configuration. Every message names the source, the tensor or group, and the
  * field. */
-#include "server/model/config_view.h"
+#include "server/config/view.h"
 
 #include <string.h>
 
