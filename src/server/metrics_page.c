@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The server's metrics: the counters of each model under Triton's names, then those that others
- * made. */
-#include "server/core/values.h"
+/* The server's page of metrics: the counters of each model with Triton's names, then the metrics
+ * that backends and applications created. */
 #include "server/metrics/metrics.h"
 #include "server/server.h"
 
@@ -20,6 +19,7 @@ typedef struct row {
 } row;
 
 typedef struct rows {
+    kelp_allocator allocator;
     row *items;
     size_t count;
     size_t capacity;
@@ -61,38 +61,34 @@ static const family families[] = {
 };
 
 static kelp_status *add_row(rows *list, kelp_model *model) {
-    kelp_allocator heap = kelp_allocator_system();
+    kelp_allocator heap = list->allocator;
     KELP_TRY(kelp_grow(heap, (void **)&list->items, &list->capacity, list->count + 1,
                        sizeof *list->items));
     row *added = &list->items[list->count++];
     memset(added, 0, sizeof *added);
-    kelp_model_retain(model);
+    kelp_model_retain(&model->base);
     added->model = model;
-    kelp_stats_init(&added->stats);
+    kelp_stats_init(&added->stats, heap);
     char version[24];
-    snprintf(version, sizeof version, "%" PRId64, model->version);
+    snprintf(version, sizeof version, "%" PRId64, model->base.version);
     kelp_buf text;
     kelp_buf_init(&text, heap);
     kelp_buf_append_char(&text, '{');
-    kelp_metrics_write_label(&text, "", "model", model->name);
+    kelp_metrics_write_label(&text, "", "model", model->base.name);
     kelp_metrics_write_label(&text, ",", "version", version);
     if (model->entry->space[0])
         kelp_metrics_write_label(&text, ",", "namespace", model->entry->space);
-    for (size_t i = 0; i < model->config->metric_tag_count; i++) {
+    for (size_t i = 0; i < model->base.config->metric_tag_count; i++) {
         char name[128];
-        snprintf(name, sizeof name, "_%s", model->config->metric_tags[i].key);
-        kelp_metrics_write_label(&text, ",", name, model->config->metric_tags[i].value);
+        snprintf(name, sizeof name, "_%s", model->base.config->metric_tags[i].key);
+        kelp_metrics_write_label(&text, ",", name, model->base.config->metric_tags[i].value);
     }
-    added->pending = kelp_scheduler_queued(&model->scheduler);
+    added->pending = kelp_instance_pool_queued(&model->scheduler.pool);
     added->load_s = (double)model->load_ns / 1e9;
     kelp_buf_append_char(&text, '}');
     kelp_status *status = kelp_buf_cstr(&text) ? NULL : kelp_status_oom();
     if (!status)
-        status = kelp_stats_add(&added->stats, &model->stats);
-    pthread_rwlock_rdlock(&model->change_lock);
-    for (size_t i = 0; i < model->instance_count && !status; i++)
-        status = kelp_stats_add(&added->stats, &model->instances[i]->stats);
-    pthread_rwlock_unlock(&model->change_lock);
+        status = kelp_model_add_stats(model, &added->stats);
     size_t length;
     added->labels = status ? NULL : kelp_buf_take(&text, &length, &added->labels_capacity);
     kelp_buf_deinit(&text);
@@ -100,36 +96,36 @@ static kelp_status *add_row(rows *list, kelp_model *model) {
 }
 
 static void rows_deinit(rows *list) {
-    kelp_allocator heap = kelp_allocator_system();
+    kelp_allocator heap = list->allocator;
     for (size_t i = 0; i < list->count; i++) {
         kelp_free(heap, list->items[i].labels, list->items[i].labels_capacity);
         kelp_stats_deinit(&list->items[i].stats);
-        kelp_model_release(list->items[i].model);
+        kelp_model_release(&list->items[i].model->base);
     }
     kelp_free(heap, list->items, list->capacity * sizeof *list->items);
 }
 
-static kelp_status *collect(kelp_server *server, rows *list) {
+static kelp_status *collect(kelp_repository *repository, rows *list) {
     kelp_status *status = NULL;
-    pthread_mutex_lock(&server->table_lock);
-    for (const kelp_entry *entry = server->first_entry; entry && !status; entry = entry->next) {
-        /* A model that is in the table has its instances: it is finalized only after it has left.
-         */
+    pthread_mutex_lock(&repository->lock);
+    for (const kelp_entry *entry = repository->first_entry; entry && !status; entry = entry->next) {
+        /* A model in the table has its instances: it is finalized only after it was removed. */
         for (size_t i = 0; i < entry->version_count && !status; i++)
             if (entry->versions[i].model)
                 status = add_row(list, entry->versions[i].model);
     }
-    pthread_mutex_unlock(&server->table_lock);
+    pthread_mutex_unlock(&repository->lock);
     return status;
 }
 
-/* Distributions, of the models that keep them. */
+/* Writes the distributions of the models that have them. */
 static kelp_status *write_latencies(const rows *list, kelp_buf *out) {
     kelp_latency_row *latencies = NULL;
-    kelp_allocator heap = kelp_allocator_system();
+    kelp_allocator heap = list->allocator;
     KELP_TRY(kelp_alloc_zero(heap, list->count, sizeof *latencies, (void **)&latencies));
     for (size_t i = 0; i < list->count; i++)
-        latencies[i] = (kelp_latency_row){list->items[i].model->latency, list->items[i].labels};
+        latencies[i] =
+            (kelp_latency_row){list->items[i].model->base.latency, list->items[i].labels};
     kelp_latency_write(out, latencies, list->count);
     kelp_free(heap, latencies, list->count * sizeof *latencies);
     return NULL;
@@ -171,46 +167,25 @@ static void write_rows(const rows *list, bool with_times, kelp_buf *out) {
     }
 }
 
-TRITONSERVER_Error *TRITONSERVER_ServerMetrics(TRITONSERVER_Server *server,
-                                               TRITONSERVER_Metrics **metrics) {
-    if (!server || !metrics)
-        return kelp_abi_null(__func__, server ? "metrics" : "server");
-    kelp_server *s = (kelp_server *)server;
-    if (!s->options->metrics)
-        return kelp_to_error(KELP_ERROR(KELP_UNIMPLEMENTED, "metrics are turned off"));
-    rows list = {0};
+kelp_status *kelp_server_metrics(kelp_server *server, kelp_message **out) {
+    const kelp_server_options *options = server->host.options;
+    if (!options->metrics)
+        return KELP_ERROR(KELP_UNIMPLEMENTED, "metrics are turned off");
+    rows list = {.allocator = server->host.base.allocator};
     kelp_buf text;
-    kelp_buf_init(&text, kelp_allocator_system());
-    kelp_status *status = collect(s, &list);
+    kelp_buf_init(&text, list.allocator);
+    kelp_status *status = collect(&server->repository, &list);
     if (!status) {
-        write_rows(&list, s->latency_rules.counters, &text);
+        write_rows(&list, server->host.latency_rules.counters, &text);
         status = write_latencies(&list, &text);
     }
     if (!status) {
-        if (s->options->cpu_metrics)
+        if (options->cpu_metrics)
             kelp_metrics_write_host(&text);
         kelp_metrics_write(&text);
-        status = kelp_message_create(&text, (kelp_message **)metrics);
+        status = kelp_message_create(&text, out);
     }
     kelp_buf_deinit(&text);
     rows_deinit(&list);
-    return kelp_to_error(status);
-}
-
-TRITONSERVER_Error *TRITONSERVER_MetricsDelete(TRITONSERVER_Metrics *metrics) {
-    kelp_message_destroy((kelp_message *)metrics);
-    return NULL;
-}
-
-TRITONSERVER_Error *TRITONSERVER_MetricsFormatted(TRITONSERVER_Metrics *metrics,
-                                                  TRITONSERVER_MetricFormat format,
-                                                  const char **base, size_t *byte_size) {
-    if (!metrics || !base || !byte_size)
-        return kelp_abi_null(__func__, metrics ? "an output" : "metrics");
-    if (format != TRITONSERVER_METRIC_PROMETHEUS)
-        return kelp_to_error(
-            KELP_ERROR(KELP_INVALID_ARGUMENT, "unknown metrics format '%d'", (int)format));
-    *base = ((const kelp_message *)metrics)->text;
-    *byte_size = ((const kelp_message *)metrics)->length;
-    return NULL;
+    return status;
 }

@@ -2,7 +2,6 @@
 /* Model configurations as their authors meet them: what is filled in, what is refused and where,
  * what clients are shown. */
 #include "base/alloc.h"
-#include "server/model/backend.h"
 #include "server/config/config.h"
 
 #include <setjmp.h>

@@ -2,7 +2,6 @@
 /* Making configurations: from a file, from an override, from what a backend found out. */
 #include "base/alloc.h"
 #include "base/fs.h"
-#include "server/model/backend.h"
 #include "server/config/view.h"
 
 #include <string.h>

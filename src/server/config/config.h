@@ -15,13 +15,13 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "server/metrics/latency.h"
 
 #include <kelp/tensor.h>
 #include <stdatomic.h>
 #include <triton/core/tritonserver.h>
 
-typedef struct kelp_config_message kelp_config_message;   /* a node of the tree: config_schema.h */
-typedef struct kelp_preferred_group kelp_preferred_group; /* server/model/backend.h */
+typedef struct kelp_config_message kelp_config_message; /* a node of the tree: config_schema.h */
 
 /* ---- the typed view ---- strings are terminated and never NULL; arrays may be
  * NULL when their count is 0 */
@@ -180,6 +180,12 @@ typedef struct kelp_model_config {
     size_t metric_tag_count;
 } kelp_model_config;
 
+/* An instance group that a backend prefers. */
+typedef struct kelp_preferred_group {
+    TRITONSERVER_InstanceGroupKind kind;
+    uint64_t count;
+} kelp_preferred_group;
+
 /* ---- making one ---- */
 
 typedef struct kelp_config_load_options {
@@ -258,6 +264,11 @@ void kelp_model_config_release(kelp_model_config *config); /* NULL is fine */
  * all defaults printed. `version` must be 1 (UNIMPLEMENTED else). */
 kelp_status *kelp_model_config_to_json(const kelp_model_config *config, uint32_t version,
                                        kelp_buf *out) KELP_MUST_USE;
+
+/* Reads the bounds of the model's histograms (`model_metrics`), or the defaults. INVALID_ARGUMENT
+ * if they do not ascend. */
+kelp_status *kelp_model_config_latency(const kelp_model_config *config,
+                                       kelp_latency_options *out) KELP_MUST_USE;
 
 /* By name; NULL when there is none. */
 const kelp_config_io *kelp_model_config_input(const kelp_model_config *config, kelp_str name);

@@ -3,8 +3,8 @@
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/fs.h"
+#include "server/config/model_files.h"
 #include "server/config/view.h"
-#include "server/repository/scan.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -51,7 +51,7 @@ static kelp_status *guess_from_files(kelp_model_config *config, const char *dire
                                      const struct known_backend **out) {
     int64_t *versions = NULL;
     size_t count = 0;
-    KELP_TRY(kelp_scan_versions(config->allocator, directory, &versions, &count));
+    KELP_TRY(kelp_model_files_versions(config->allocator, directory, &versions, &count));
     for (size_t i = 0; count > 0 && *out == NULL && i < KELP_COUNT(known); i++) {
         char path[4096];
         int length = snprintf(path, sizeof path, "%s/%lld/%s", directory,

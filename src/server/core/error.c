@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Errors of the C API, and its version. */
-#include "server/core/values.h"
+/* Conversion between kelp_status and TRITONSERVER_Error. */
+#include "server/core/error.h"
 
-#include <triton/core/tritoncache.h>
-#include <triton/core/tritonrepoagent.h>
+#include "base/alloc.h"
+#include "server/core/heap.h"
 
 #include <stdatomic.h>
-#include <stdio.h>
 
 TRITONSERVER_Error_Code kelp_code_to_triton(kelp_code code) {
     switch (code) {
@@ -64,7 +63,7 @@ kelp_code kelp_code_from_triton(TRITONSERVER_Error_Code code) {
 TRITONSERVER_Error *kelp_to_error(kelp_status *take_status) {
     if (!take_status || !kelp_status_cause(take_status))
         return (TRITONSERVER_Error *)take_status;
-    kelp_allocator heap = kelp_allocator_system();
+    kelp_allocator heap = kelp_process_allocator();
     size_t size_bytes = kelp_status_format(take_status, NULL, 0) + 1;
     void *text = NULL;
     kelp_status *flat = kelp_alloc(heap, size_bytes, &text);
@@ -78,19 +77,12 @@ TRITONSERVER_Error *kelp_to_error(kelp_status *take_status) {
     return (TRITONSERVER_Error *)flat;
 }
 
-TRITONSERVER_Error *kelp_abi_null(const char *function, const char *what) {
+TRITONSERVER_Error *kelp_null_error(const char *function, const char *what) {
     return kelp_to_error(
         KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: '%s' must not be NULL", function, what));
 }
 
-TRITONSERVER_Error *TRITONSERVER_ErrorNew(TRITONSERVER_Error_Code code, const char *msg) {
-    return (TRITONSERVER_Error *)kelp_status_new(kelp_code_from_triton(code), "", 0, "%s",
-                                                 msg ? msg : "");
-}
-
-/* The errors that were deleted last stay readable: backends in the field look at the code of an
- * error that they have just deleted, or delete it twice. */
-void TRITONSERVER_ErrorDelete(TRITONSERVER_Error *error) {
+void kelp_error_discard(TRITONSERVER_Error *error) {
     enum { KEPT = 64 };
     static _Atomic(kelp_status *) kept[KEPT];
     static atomic_uint next;
@@ -102,65 +94,4 @@ void TRITONSERVER_ErrorDelete(TRITONSERVER_Error *error) {
             return;
     unsigned place = atomic_fetch_add_explicit(&next, 1, memory_order_relaxed) % KEPT;
     kelp_status_free(atomic_exchange_explicit(&kept[place], status, memory_order_acq_rel));
-}
-
-TRITONSERVER_Error_Code TRITONSERVER_ErrorCode(TRITONSERVER_Error *error) {
-    return kelp_code_to_triton(kelp_status_code(kelp_from_error(error)));
-}
-
-const char *TRITONSERVER_ErrorCodeString(TRITONSERVER_Error *error) {
-    switch (TRITONSERVER_ErrorCode(error)) {
-    case TRITONSERVER_ERROR_UNKNOWN:
-        return "Unknown";
-    case TRITONSERVER_ERROR_INTERNAL:
-        return "Internal";
-    case TRITONSERVER_ERROR_NOT_FOUND:
-        return "Not found";
-    case TRITONSERVER_ERROR_INVALID_ARG:
-        return "Invalid argument";
-    case TRITONSERVER_ERROR_UNAVAILABLE:
-        return "Unavailable";
-    case TRITONSERVER_ERROR_UNSUPPORTED:
-        return "Unsupported";
-    case TRITONSERVER_ERROR_ALREADY_EXISTS:
-        return "Already exists";
-    case TRITONSERVER_ERROR_CANCELLED:
-        return "Cancelled";
-    }
-    return "<invalid code>";
-}
-
-const char *TRITONSERVER_ErrorMessage(TRITONSERVER_Error *error) {
-    return kelp_status_message(kelp_from_error(error));
-}
-
-/* ---- versions of the four interfaces ---- */
-
-static TRITONSERVER_Error *version(const char *function, uint32_t *major, uint32_t *minor,
-                                   uint32_t major_value, uint32_t minor_value) {
-    if (!major || !minor)
-        return kelp_abi_null(function, major ? "minor" : "major");
-    *major = major_value;
-    *minor = minor_value;
-    return NULL;
-}
-
-TRITONSERVER_Error *TRITONSERVER_ApiVersion(uint32_t *major, uint32_t *minor) {
-    return version(__func__, major, minor, TRITONSERVER_API_VERSION_MAJOR,
-                   TRITONSERVER_API_VERSION_MINOR);
-}
-
-TRITONSERVER_Error *TRITONBACKEND_ApiVersion(uint32_t *major, uint32_t *minor) {
-    return version(__func__, major, minor, TRITONBACKEND_API_VERSION_MAJOR,
-                   TRITONBACKEND_API_VERSION_MINOR);
-}
-
-TRITONSERVER_Error *TRITONREPOAGENT_ApiVersion(uint32_t *major, uint32_t *minor) {
-    return version(__func__, major, minor, TRITONREPOAGENT_API_VERSION_MAJOR,
-                   TRITONREPOAGENT_API_VERSION_MINOR);
-}
-
-TRITONSERVER_Error *TRITONCACHE_ApiVersion(uint32_t *major, uint32_t *minor) {
-    return version(__func__, major, minor, TRITONCACHE_API_VERSION_MAJOR,
-                   TRITONCACHE_API_VERSION_MINOR);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names and sizes of the enumerations of the C API. */
 #include "base/checked.h"
-#include "server/core/values.h"
 
 #include <string.h>
+#include <triton/core/tritonserver.h>
 
 static const struct {
     const char *name;

@@ -10,13 +10,14 @@
 #include <stdio.h>
 #include <string.h>
 
-void kelp_stats_init(kelp_stats *stats) {
+void kelp_stats_init(kelp_stats *stats, kelp_allocator allocator) {
     memset(stats, 0, sizeof *stats);
+    stats->allocator = allocator;
     pthread_mutex_init(&stats->lock, NULL);
 }
 
 void kelp_stats_deinit(kelp_stats *stats) {
-    kelp_allocator heap = kelp_allocator_system();
+    kelp_allocator heap = stats->allocator;
     kelp_free(heap, stats->batches, stats->batch_capacity * sizeof *stats->batches);
     kelp_free(heap, stats->responses, stats->response_capacity * sizeof *stats->responses);
     kelp_free(heap, stats->usage, stats->usage_capacity * sizeof *stats->usage);
@@ -108,8 +109,8 @@ static kelp_status *batch_entry(kelp_stats *stats, uint64_t batch_size, kelp_bat
     while (at < stats->batch_count && stats->batches[at].batch_size < batch_size)
         at++;
     if (at == stats->batch_count || stats->batches[at].batch_size != batch_size) {
-        KELP_TRY(kelp_grow(kelp_allocator_system(), (void **)&stats->batches,
-                           &stats->batch_capacity, stats->batch_count + 1, sizeof *stats->batches));
+        KELP_TRY(kelp_grow(stats->allocator, (void **)&stats->batches, &stats->batch_capacity,
+                           stats->batch_count + 1, sizeof *stats->batches));
         memmove(&stats->batches[at + 1], &stats->batches[at],
                 (stats->batch_count - at) * sizeof *stats->batches);
         stats->batches[at] = (kelp_batch_stats){.batch_size = batch_size};
@@ -137,8 +138,8 @@ kelp_status *kelp_stats_batch(kelp_stats *stats, uint64_t batch_size,
 
 static kelp_status *response_entry(kelp_stats *stats, uint64_t index, kelp_response_stats **out) {
     if (index >= stats->response_count) {
-        KELP_TRY(kelp_grow(kelp_allocator_system(), (void **)&stats->responses,
-                           &stats->response_capacity, index + 1, sizeof *stats->responses));
+        KELP_TRY(kelp_grow(stats->allocator, (void **)&stats->responses, &stats->response_capacity,
+                           index + 1, sizeof *stats->responses));
         memset(&stats->responses[stats->response_count], 0,
                (index + 1 - stats->response_count) * sizeof *stats->responses);
         stats->response_count = index + 1;
@@ -180,7 +181,7 @@ static kelp_status *add_usage(kelp_stats *stats, const kelp_memory_usage *usage)
             return NULL;
         }
     }
-    KELP_TRY(kelp_grow(kelp_allocator_system(), (void **)&stats->usage, &stats->usage_capacity,
+    KELP_TRY(kelp_grow(stats->allocator, (void **)&stats->usage, &stats->usage_capacity,
                        stats->usage_count + 1, sizeof *stats->usage));
     stats->usage[stats->usage_count++] = *usage;
     return NULL;

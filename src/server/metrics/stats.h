@@ -44,6 +44,7 @@ typedef enum kelp_failure {
 } kelp_failure;
 
 typedef struct kelp_stats {
+    kelp_allocator allocator;
     pthread_mutex_t lock;
     struct kelp_latency *latency; /* the model's, where durations go too; mostly NULL */
     uint64_t last_inference_ms;   /* since 1970 */
@@ -69,7 +70,7 @@ typedef struct kelp_request_times {
     uint64_t execute_start_ns, compute_start_ns, compute_end_ns, execute_end_ns;
 } kelp_request_times;
 
-void kelp_stats_init(kelp_stats *stats);
+void kelp_stats_init(kelp_stats *stats, kelp_allocator allocator);
 void kelp_stats_deinit(kelp_stats *stats);
 /* Any thread. */
 void kelp_stats_request(kelp_stats *stats, bool success, uint32_t batch_size,

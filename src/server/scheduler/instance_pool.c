@@ -1,414 +1,390 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The default scheduler; see scheduler.h. Threads: submitters on any, each instance's own in
- * run_instance, those that help submitters in help. */
-#include "server/scheduler/scheduler.h"
+/* Threads and instances. Threads: submitters on any, instance_main ON_INSTANCE, worker_main
+ * ON_CALLER. */
+#include "server/scheduler/instance_pool.h"
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/thread.h"
-#include "server/model/model.h"
 
-/* Executions of a submitting thread that are inside each other: a request in the callback of
- * another, and so on. A few, for models that are chained; stacks are finite. */
-enum { DEEPEST = 4 };
-/* What a submitting thread runs of others beside its own request: executions, and until when. */
-enum { MOST_OTHERS = 32, LONGEST_OTHERS_NS = 200000 };
+#include <time.h>
 
-static _Thread_local unsigned depth; /* executions on this thread that are under way */
+/* How deep executions nest on a submitting thread: a response callback that submits a request, and
+ * so on. A few, for models that call each other; stacks are finite. */
+enum { MAX_NESTED_EXECUTIONS = 4 };
+/* The budget of a submitting thread for other requests than its own: executions, and time. */
+enum { MAX_EXTRA_EXECUTIONS = 32, MAX_EXTRA_NS = 200000 };
 
-void kelp_scheduler_init(kelp_scheduler *scheduler, const kelp_model_config *config,
-                         kelp_execution execution) {
-    *scheduler = (kelp_scheduler){.execution = execution};
-    if (config->scheduling == KELP_SCHEDULING_DYNAMIC) {
-        kelp_queue_rules *rules = &scheduler->rules;
-        const kelp_queue_policy *policy = &config->dynamic_batching.default_queue_policy;
-        rules->max_batch = config->max_batch_size > 0 ? (uint32_t)config->max_batch_size : 0;
-        for (size_t i = 0; i < config->input_count; i++)
-            if (config->inputs[i].is_shape_tensor)
-                rules->max_batch = 0; /* their contents would have to agree */
-        if (config->dynamic_batching.has_default_queue_policy) {
-            rules->max_queued = policy->max_queue_size;
-            rules->timeout_us = policy->default_timeout_us;
-            rules->shorter_timeouts = policy->allow_timeout_override;
-            rules->reject_on_timeout = policy->timeout_action == KELP_TIMEOUT_REJECT;
-        }
-    }
-    pthread_mutex_init(&scheduler->lock, NULL);
-    pthread_cond_init(&scheduler->wake, NULL);
-    pthread_cond_init(&scheduler->changed, NULL);
+static _Thread_local unsigned nested_executions;
+
+/* What the thread of an instance does before it executes requests, and the result. */
+typedef struct kelp_preparation {
+    kelp_prepare_fn prepare;
+    kelp_status *status;
+    bool done; /* under the pool's lock; `changed` is signalled */
+} kelp_preparation;
+
+void kelp_instance_pool_init(kelp_instance_pool *pool, kelp_policy *policy,
+                             kelp_execution_mode mode, kelp_execute_fn execute) {
+    pthread_condattr_t attributes;
+    *pool = (kelp_instance_pool){.policy = policy, .mode = mode, .execute = execute};
+    pthread_mutex_init(&pool->lock, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&pool->work, &attributes);
+    pthread_condattr_destroy(&attributes);
+    pthread_cond_init(&pool->changed, NULL);
 }
 
-void kelp_scheduler_deinit(kelp_scheduler *scheduler) {
-    pthread_cond_destroy(&scheduler->changed);
-    pthread_cond_destroy(&scheduler->wake);
-    pthread_mutex_destroy(&scheduler->lock);
+void kelp_instance_pool_deinit(kelp_instance_pool *pool) {
+    KELP_ASSERT(pool->policy->ops->size(pool->policy) == 0);
+    pthread_cond_destroy(&pool->changed);
+    pthread_cond_destroy(&pool->work);
+    pthread_mutex_destroy(&pool->lock);
 }
 
-static void push(kelp_scheduler *scheduler, kelp_request *request) {
-    request->next = NULL;
-    if (scheduler->tail)
-        scheduler->tail->next = request;
-    else
-        scheduler->head = request;
-    scheduler->tail = request;
-    scheduler->queued++;
+/* ---- the policy, under the lock ---- */
+
+static uint64_t ready_at_ns(kelp_instance_pool *pool) {
+    KELP_ASSERT_LOCKED(&pool->lock);
+    return pool->policy->ops->ready_at_ns(pool->policy);
 }
 
-static kelp_request *pop(kelp_scheduler *scheduler) {
-    kelp_request *request = scheduler->head;
-    if (request) {
-        scheduler->head = request->next;
-        if (!scheduler->head)
-            scheduler->tail = NULL;
-        request->next = NULL;
-        scheduler->queued--;
-    }
-    return request;
+static bool is_due(uint64_t time_ns) {
+    return time_ns == 0 || (time_ns != KELP_NEVER_NS && time_ns <= kelp_now_ns());
 }
 
-/* Whether two requests can be one batch: the same inputs, of the same shapes but for the batch. */
-static bool joinable(const kelp_request *a, const kelp_request *b) {
-    if (a->input_count != b->input_count)
-        return false;
-    for (size_t i = 0; i < a->input_count; i++) {
-        const kelp_input *left = a->inputs[i];
-        const kelp_input *right = kelp_request_find_input(b, kelp_text_get(&left->name));
-        if (!right || left->rank != right->rank)
-            return false;
-        const kelp_config_io *io =
-            kelp_model_config_input(a->model->config, kelp_str_from(kelp_text_get(&left->name)));
-        if (io && io->allow_ragged_batch)
-            continue;
-        for (uint32_t k = 1; k < left->rank; k++)
-            if (left->shape[k] != right->shape[k])
-                return false;
-    }
-    return true;
-}
-
-/* Takes the first request and, where the rules say so, those behind it that fit; none that may
- * block, unless they are wanted too. The lock is held. */
-static uint32_t take(kelp_scheduler *scheduler, bool blocking, kelp_request **out) {
-    uint32_t count = 0;
-    if (!scheduler->head || (scheduler->head->may_block && !blocking))
-        return 0;
-    kelp_request *first = pop(scheduler);
-    uint64_t batch = first->batch_size;
-    out[count++] = first;
-    while (count < KELP_SCHEDULER_MOST_JOINED && scheduler->head &&
-           (blocking || !scheduler->head->may_block) &&
-           batch + scheduler->head->batch_size <= scheduler->rules.max_batch &&
-           joinable(first, scheduler->head)) {
-        batch += scheduler->head->batch_size;
-        out[count++] = pop(scheduler);
-    }
+static uint32_t take(kelp_instance_pool *pool, bool may_block, kelp_request **out_requests) {
+    KELP_ASSERT_LOCKED(&pool->lock);
+    uint32_t count = pool->policy->ops->take(pool->policy, may_block, out_requests);
+    KELP_ASSERT(count <= KELP_MAX_EXECUTION_REQUESTS);
     return count;
 }
 
-/* How long a request may wait; 0 for ever. */
-static uint64_t patience_us(const kelp_queue_rules *rules, const kelp_request *request) {
-    uint64_t own_us = request->timeout_us;
-    if (rules->shorter_timeouts && own_us && own_us < rules->timeout_us)
-        return own_us;
-    return rules->timeout_us;
+/* Executes taken requests except those that were cancelled or timed out. The lock is not held. */
+static void execute(kelp_instance_pool *pool, kelp_instance_base *instance, kelp_request **requests,
+                    uint32_t count) {
+    count = kelp_queue_reject(&pool->policy->limits, &instance->stats, requests, count);
+    if (count)
+        pool->execute(instance, requests, count);
 }
 
-/* Runs what was taken, without those that waited too long. The lock is not held. */
-static void run(kelp_scheduler *scheduler, kelp_instance *instance, kelp_request **requests,
-                uint32_t count) {
-    if (!scheduler->rules.timeout_us || !scheduler->rules.reject_on_timeout) {
-        kelp_instance_execute(instance, requests, count);
-        return;
+/* Waits for a signal or until a time; the lock is held. */
+static void wait_for_work(kelp_instance_pool *pool, uint64_t until_ns) {
+    KELP_ASSERT_LOCKED(&pool->lock);
+    pool->waiting++;
+    if (until_ns == KELP_NEVER_NS) {
+        pthread_cond_wait(&pool->work, &pool->lock);
+    } else {
+        const struct timespec until = {.tv_sec = (time_t)(until_ns / 1000000000),
+                                       .tv_nsec = (long)(until_ns % 1000000000)};
+        pthread_cond_timedwait(&pool->work, &pool->lock, &until);
     }
-    uint64_t now_ns = kelp_now_ns();
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        kelp_request *request = requests[i];
-        uint64_t limit_us = patience_us(&scheduler->rules, request);
-        if ((now_ns - request->queue_start_ns) / 1000 <= limit_us) {
-            requests[kept++] = request;
-            continue;
-        }
-        kelp_status *error =
-            KELP_ERROR(KELP_UNAVAILABLE, KELP_REQUEST_TAG "Request timeout expired",
-                       kelp_request_tag(request));
-        kelp_instance_refuse(instance, request, error);
-        kelp_status_free(error);
-    }
-    if (kept)
-        kelp_instance_execute(instance, requests, kept);
+    pool->waiting--;
 }
 
-/* What an instance's thread does first; false when it failed, and nothing follows. */
-static bool begin(kelp_instance *instance) {
-    kelp_scheduler *scheduler = &instance->model->scheduler;
-    kelp_instance_start *start = instance->start;
-    if (!start)
+/* ---- ON_INSTANCE ---- */
+
+/* Prepares the instance on its thread; returns false if that fails: nothing follows. */
+static bool prepare(kelp_instance_pool *pool, kelp_instance_base *instance) {
+    kelp_preparation *preparation = instance->preparation;
+    if (!preparation)
         return true;
-    kelp_status *status = start->fn(instance);
+    kelp_status *status = preparation->prepare(instance);
     bool usable = !status;
-    pthread_mutex_lock(&scheduler->lock);
-    start->status = status;
-    start->over = true;
-    instance->start = NULL; /* it is the waiting thread's, and gone when that wakes */
-    pthread_cond_broadcast(&scheduler->changed);
-    pthread_mutex_unlock(&scheduler->lock);
+    pthread_mutex_lock(&pool->lock);
+    preparation->status = status;
+    preparation->done = true;
+    instance->preparation = NULL; /* it is on the stack of the thread that waits for it */
+    pthread_cond_broadcast(&pool->changed);
+    pthread_mutex_unlock(&pool->lock);
     return usable;
 }
 
-/* The thread of an instance that executes nowhere else. */
-static void *run_instance(void *userp) {
-    kelp_instance *instance = userp;
-    kelp_scheduler *scheduler = &instance->model->scheduler;
-    kelp_request *requests[KELP_SCHEDULER_MOST_JOINED];
-    bool usable = begin(instance);
-    pthread_mutex_lock(&scheduler->lock);
-    while (usable && !instance->leaving) {
-        uint32_t count = take(scheduler, true, requests);
+static void *instance_main(void *userp) {
+    kelp_instance_base *instance = userp;
+    kelp_instance_pool *pool = instance->pool;
+    kelp_request *requests[KELP_MAX_EXECUTION_REQUESTS];
+    bool usable = prepare(pool, instance);
+    pthread_mutex_lock(&pool->lock);
+    while (usable && !instance->removing) {
+        uint64_t ready_ns = ready_at_ns(pool);
+        uint32_t count = is_due(ready_ns) ? take(pool, true, requests) : 0;
         if (count) {
-            pthread_mutex_unlock(&scheduler->lock);
-            run(scheduler, instance, requests, count);
-            pthread_mutex_lock(&scheduler->lock);
+            pthread_mutex_unlock(&pool->lock);
+            execute(pool, instance, requests, count);
+            pthread_mutex_lock(&pool->lock);
             continue;
         }
-        if (scheduler->stopping)
+        if (pool->stopping)
             break;
-        scheduler->sleeping++;
-        pthread_cond_wait(&scheduler->wake, &scheduler->lock);
-        scheduler->sleeping--;
+        wait_for_work(pool, ready_ns);
     }
-    if (instance->leaving && scheduler->head && scheduler->sleeping > 0)
-        pthread_cond_signal(&scheduler->wake); /* it may have been woken for what is queued */
-    pthread_mutex_unlock(&scheduler->lock);
+    if (instance->removing && pool->waiting > 0 && ready_at_ns(pool) != KELP_NEVER_NS)
+        pthread_cond_signal(&pool->work); /* this thread may have consumed the signal */
+    pthread_mutex_unlock(&pool->lock);
     return NULL;
 }
 
-/* ---- on the submitting thread ---- */
+/* ---- ON_CALLER ---- */
 
-/* An instance that nobody runs any more; the lock is held. */
-static void put_free(kelp_scheduler *scheduler, kelp_instance *instance) {
-    if (instance->leaving) {
-        instance->left = true;
-        pthread_cond_broadcast(&scheduler->changed);
+static void push_idle(kelp_instance_pool *pool, kelp_instance_base *instance) {
+    KELP_ASSERT_LOCKED(&pool->lock);
+    if (instance->removing) {
+        instance->removed = true;
+        pthread_cond_broadcast(&pool->changed);
         return;
     }
-    instance->next_free = scheduler->free;
-    scheduler->free = instance;
+    instance->next_idle = pool->idle;
+    pool->idle = instance;
 }
 
-static kelp_instance *take_free(kelp_scheduler *scheduler) {
-    kelp_instance *instance = scheduler->free;
+static kelp_instance_base *pop_idle(kelp_instance_pool *pool) {
+    KELP_ASSERT_LOCKED(&pool->lock);
+    kelp_instance_base *instance = pool->idle;
     if (instance)
-        scheduler->free = instance->next_free;
+        pool->idle = instance->next_idle;
     return instance;
 }
 
-static void *help(void *userp);
+static void *worker_main(void *userp);
 
-/* Sees to it that a thread takes what is queued, or is about to be; the lock is held. Threads that
- * are awake look at the queue before they sleep. */
-static kelp_status *call_help(kelp_scheduler *scheduler) {
-    kelp_instance *instance = scheduler->threadless;
-    if (scheduler->sleeping > 0) {
-        pthread_cond_signal(&scheduler->wake);
+/* Ensures that a worker takes what is queued or about to be queued; the lock is held. Workers that
+ * are awake look at the policy before they wait. */
+static kelp_status *wake_worker(kelp_instance_pool *pool) {
+    KELP_ASSERT_LOCKED(&pool->lock);
+    kelp_instance_base *instance = pool->unstarted;
+    if (pool->waiting > 0) {
+        pthread_cond_signal(&pool->work);
         return NULL;
     }
     if (!instance)
         return NULL;
-    KELP_TRY(kelp_thread_start(&instance->thread, "kelp-instance", help, scheduler));
+    KELP_TRY(kelp_thread_start(&instance->thread, "kelp-instance", worker_main, pool));
     instance->has_thread = true;
-    scheduler->threadless = instance->next_threadless;
+    pool->unstarted = instance->next_unstarted;
     return NULL;
 }
 
-/* Gives an instance back, and what is queued to somebody else; false when there is nobody, and the
- * instance stays taken. The lock is held. */
-static bool give_back(kelp_scheduler *scheduler, kelp_instance *instance) {
-    if (scheduler->head) {
-        kelp_status *status = call_help(scheduler);
+/* A worker uses whichever instance is idle. */
+static void *worker_main(void *userp) {
+    kelp_instance_pool *pool = userp;
+    kelp_request *requests[KELP_MAX_EXECUTION_REQUESTS];
+    pthread_mutex_lock(&pool->lock);
+    for (;;) {
+        uint64_t ready_ns = ready_at_ns(pool);
+        bool due = is_due(ready_ns);
+        kelp_instance_base *instance = due ? pop_idle(pool) : NULL;
+        if (instance) {
+            uint32_t count = take(pool, true, requests);
+            /* Two submissions may have woken only this thread. */
+            if (pool->idle && is_due(ready_at_ns(pool)))
+                kelp_status_free(wake_worker(pool)); /* else this thread comes back for it */
+            pthread_mutex_unlock(&pool->lock);
+            execute(pool, instance, requests, count);
+            pthread_mutex_lock(&pool->lock);
+            push_idle(pool, instance);
+            continue;
+        }
+        if (pool->stopping)
+            break;
+        wait_for_work(pool, due ? KELP_NEVER_NS : ready_ns);
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return NULL;
+}
+
+/* Makes an instance idle and leaves what is queued to a worker. Returns false if no worker can be
+ * started: the caller keeps the instance. The lock is held. */
+static bool release_instance(kelp_instance_pool *pool, kelp_instance_base *instance) {
+    if (ready_at_ns(pool) != KELP_NEVER_NS) {
+        kelp_status *status = wake_worker(pool);
         if (status) {
             kelp_status_free(status);
             return false;
         }
     }
-    put_free(scheduler, instance);
-    if (scheduler->stopping)
-        pthread_cond_broadcast(&scheduler->changed);
+    push_idle(pool, instance);
+    if (pool->stopping)
+        pthread_cond_broadcast(&pool->changed);
     return true;
 }
 
-/* A thread for what submitting threads do not run, on whichever instance is free. */
-static void *help(void *userp) {
-    kelp_scheduler *scheduler = userp;
-    kelp_request *requests[KELP_SCHEDULER_MOST_JOINED];
-    pthread_mutex_lock(&scheduler->lock);
-    for (;;) {
-        kelp_instance *instance = scheduler->head ? take_free(scheduler) : NULL;
-        if (instance) {
-            uint32_t count = take(scheduler, true, requests);
-            /* Two that were queued may have woken this thread only. */
-            if (scheduler->head && scheduler->free)
-                kelp_status_free(call_help(scheduler)); /* else this one comes back for it */
-            pthread_mutex_unlock(&scheduler->lock);
-            run(scheduler, instance, requests, count);
-            pthread_mutex_lock(&scheduler->lock);
-            put_free(scheduler, instance);
-            continue;
+static bool has_budget(uint64_t start_ns, unsigned executions) {
+    return executions < MAX_EXTRA_EXECUTIONS && kelp_now_ns() - start_ns < MAX_EXTRA_NS;
+}
+
+/* Runs a request to completion on this thread, then others within the budget. */
+static void run_on_caller(kelp_instance_pool *pool, kelp_instance_base *instance,
+                          kelp_request *request) {
+    kelp_request *requests[KELP_MAX_EXECUTION_REQUESTS] = {request};
+    uint64_t start_ns = request->queue_start_ns;
+    uint32_t count = 1;
+    nested_executions++;
+    for (unsigned executions = 0; count; executions++) {
+        execute(pool, instance, requests, count);
+        pthread_mutex_lock(&pool->lock);
+        count = 0;
+        if (is_due(ready_at_ns(pool)) && has_budget(start_ns, executions))
+            count = take(pool, false, requests);
+        if (!count && !release_instance(pool, instance)) {
+            count = take(pool, true, requests);
+            if (!count)
+                push_idle(pool, instance);
         }
-        if (scheduler->stopping)
-            break;
-        scheduler->sleeping++;
-        pthread_cond_wait(&scheduler->wake, &scheduler->lock);
-        scheduler->sleeping--;
+        pthread_mutex_unlock(&pool->lock);
     }
-    pthread_mutex_unlock(&scheduler->lock);
+    nested_executions--;
+}
+
+/* ---- instances ---- */
+
+static void link_instance(kelp_instance_pool *pool, kelp_instance_base *instance) {
+    pthread_mutex_lock(&pool->lock);
+    KELP_ASSERT(!pool->stopping && !instance->removing);
+    instance->next = pool->instances;
+    pool->instances = instance;
+    if (pool->mode == KELP_EXECUTE_ON_CALLER) {
+        push_idle(pool, instance);
+        instance->next_unstarted = pool->unstarted;
+        pool->unstarted = instance;
+    }
+    pthread_mutex_unlock(&pool->lock);
+}
+
+/* Starts the thread of an instance and waits until it is prepared. */
+static kelp_status *start_instance(kelp_instance_pool *pool, kelp_instance_base *instance,
+                                   kelp_prepare_fn fn) {
+    kelp_preparation preparation = {.prepare = fn};
+    if (fn)
+        instance->preparation = &preparation;
+    KELP_TRY(kelp_thread_start(&instance->thread, "kelp-instance", instance_main, instance));
+    pthread_mutex_lock(&pool->lock);
+    while (fn && !preparation.done)
+        pthread_cond_wait(&pool->changed, &pool->lock);
+    pthread_mutex_unlock(&pool->lock);
+    instance->has_thread = !preparation.status;
+    if (preparation.status)
+        pthread_join(instance->thread, NULL);
+    return preparation.status;
+}
+
+kelp_status *kelp_instance_pool_add(kelp_instance_pool *pool, kelp_instance_base *instance,
+                                    kelp_prepare_fn fn) {
+    instance->pool = pool;
+    if (pool->mode == KELP_EXECUTE_ON_INSTANCE)
+        KELP_TRY(start_instance(pool, instance, fn));
+    else if (fn)
+        KELP_TRY(fn(instance));
+    link_instance(pool, instance);
     return NULL;
 }
 
-/* Whether a submitting thread that began then has done enough for others. */
-static bool enough(uint64_t begin_ns, unsigned executions) {
-    return executions >= MOST_OTHERS || kelp_now_ns() - begin_ns >= LONGEST_OTHERS_NS;
-}
-
-static void run_here(kelp_scheduler *scheduler, kelp_instance *instance, kelp_request *request) {
-    kelp_request *requests[KELP_SCHEDULER_MOST_JOINED] = {request};
-    uint64_t begin_ns = request->queue_start_ns;
-    uint32_t count = 1;
-    depth++;
-    for (unsigned executions = 0; count; executions++) {
-        run(scheduler, instance, requests, count);
-        pthread_mutex_lock(&scheduler->lock);
-        count = 0;
-        if (scheduler->head && !enough(begin_ns, executions))
-            count = take(scheduler, false, requests);
-        if (!count && !give_back(scheduler, instance))
-            count = take(scheduler, true, requests);
-        pthread_mutex_unlock(&scheduler->lock);
+static void unlink_idle(kelp_instance_pool *pool, kelp_instance_base *instance) {
+    for (kelp_instance_base **link = &pool->idle; *link; link = &(*link)->next_idle) {
+        if (*link == instance) {
+            *link = instance->next_idle;
+            instance->removed = true;
+            return;
+        }
     }
-    depth--;
 }
 
-/* ---- instances, submission ---- */
-
-kelp_status *kelp_scheduler_add(kelp_scheduler *scheduler, kelp_instance *instance,
-                                kelp_status *(*fn)(kelp_instance *instance)) {
-    kelp_instance_start start = {.fn = fn};
-    if (scheduler->execution.on_caller) {
-        if (fn)
-            KELP_TRY(fn(instance));
-        pthread_mutex_lock(&scheduler->lock);
-        instance->next_free = scheduler->free;
-        scheduler->free = instance;
-        instance->next_threadless = scheduler->threadless;
-        scheduler->threadless = instance;
-        pthread_mutex_unlock(&scheduler->lock);
-        return NULL;
+/* A worker that was started for the instance goes on with the others. */
+static void unlink_unstarted(kelp_instance_pool *pool, kelp_instance_base *instance) {
+    for (kelp_instance_base **link = &pool->unstarted; *link; link = &(*link)->next_unstarted) {
+        if (*link == instance) {
+            *link = instance->next_unstarted;
+            return;
+        }
     }
-    if (fn)
-        instance->start = &start;
-    KELP_TRY(kelp_thread_start(&instance->thread, "kelp-instance", run_instance, instance));
-    instance->has_thread = true;
-    pthread_mutex_lock(&scheduler->lock);
-    while (fn && !start.over)
-        pthread_cond_wait(&scheduler->changed, &scheduler->lock);
-    pthread_mutex_unlock(&scheduler->lock);
-    return start.status;
 }
 
-void kelp_scheduler_remove(kelp_scheduler *scheduler, kelp_instance *instance) {
-    pthread_mutex_lock(&scheduler->lock);
-    instance->leaving = true;
-    if (!scheduler->execution.on_caller) {
-        pthread_cond_broadcast(&scheduler->wake);
-        pthread_mutex_unlock(&scheduler->lock);
+void kelp_instance_pool_remove(kelp_instance_pool *pool, kelp_instance_base *instance) {
+    pthread_mutex_lock(&pool->lock);
+    KELP_ASSERT(!instance->removing);
+    instance->removing = true;
+    if (pool->mode == KELP_EXECUTE_ON_INSTANCE) {
+        pthread_cond_broadcast(&pool->work);
+        pthread_mutex_unlock(&pool->lock);
         pthread_join(instance->thread, NULL);
         instance->has_thread = false;
         return;
     }
-    for (kelp_instance **link = &scheduler->free; *link; link = &(*link)->next_free) {
-        if (*link == instance) {
-            *link = instance->next_free;
-            instance->left = true;
-            break;
-        }
-    }
-    /* A thread that its place has started goes on, and runs the others. */
-    for (kelp_instance **link = &scheduler->threadless; *link; link = &(*link)->next_threadless) {
-        if (*link == instance) {
-            *link = instance->next_threadless;
-            break;
-        }
-    }
-    while (!instance->left)
-        pthread_cond_wait(&scheduler->changed, &scheduler->lock);
-    pthread_mutex_unlock(&scheduler->lock);
+    unlink_idle(pool, instance);
+    unlink_unstarted(pool, instance);
+    while (!instance->removed)
+        pthread_cond_wait(&pool->changed, &pool->lock);
+    pthread_mutex_unlock(&pool->lock);
 }
 
-void kelp_scheduler_stop(kelp_scheduler *scheduler, kelp_instance **instances, size_t count) {
-    pthread_mutex_lock(&scheduler->lock);
-    scheduler->stopping = true;
-    pthread_cond_broadcast(&scheduler->wake);
-    pthread_mutex_unlock(&scheduler->lock);
-    for (size_t i = 0; i < count; i++) {
-        if (instances[i]->has_thread)
-            pthread_join(instances[i]->thread, NULL);
-        instances[i]->has_thread = false;
-    }
-    /* A submitting thread may still hold an instance after it had ended the last request. */
-    pthread_mutex_lock(&scheduler->lock);
-    while (scheduler->execution.on_caller) {
-        size_t idle = 0;
-        for (kelp_instance *instance = scheduler->free; instance; instance = instance->next_free)
+/* Waits for submitting threads that still hold an instance after the last request's end. */
+static void wait_until_idle(kelp_instance_pool *pool) {
+    pthread_mutex_lock(&pool->lock);
+    for (;;) {
+        size_t idle = 0, expected = 0;
+        for (const kelp_instance_base *i = pool->idle; i; i = i->next_idle)
             idle++;
-        size_t expected = 0;
-        for (size_t i = 0; i < count; i++)
-            expected +=
-                !instances[i]->passive && instances[i]->initialized && !instances[i]->leaving;
+        for (const kelp_instance_base *i = pool->instances; i; i = i->next)
+            expected += !i->removing;
         if (idle >= expected)
             break;
-        pthread_cond_wait(&scheduler->changed, &scheduler->lock);
+        pthread_cond_wait(&pool->changed, &pool->lock);
     }
-    scheduler->free = scheduler->threadless = NULL;
-    pthread_mutex_unlock(&scheduler->lock);
+    pool->idle = pool->unstarted = NULL;
+    pthread_mutex_unlock(&pool->lock);
 }
 
-/* Queues a request for a thread of the scheduler; the lock is held. */
-static kelp_status *queue(kelp_scheduler *scheduler, kelp_request *request) {
-    const kelp_queue_rules *rules = &scheduler->rules;
-    if (rules->max_queued && scheduler->queued >= rules->max_queued)
-        return KELP_ERROR(KELP_UNAVAILABLE, KELP_REQUEST_TAG "Exceeds maximum queue size",
-                          kelp_request_tag(request));
-    /* Inside the lock: outside it the request, and with it the model, may already be gone. */
-    if (!scheduler->execution.on_caller) {
-        if (scheduler->sleeping > 0)
-            pthread_cond_signal(&scheduler->wake);
-    } else if (scheduler->free) {
-        KELP_TRY(call_help(scheduler));
+void kelp_instance_pool_stop(kelp_instance_pool *pool) {
+    pthread_mutex_lock(&pool->lock);
+    pool->stopping = true;
+    pthread_cond_broadcast(&pool->work);
+    pthread_mutex_unlock(&pool->lock);
+    for (kelp_instance_base *instance = pool->instances; instance; instance = instance->next) {
+        if (instance->has_thread)
+            pthread_join(instance->thread, NULL);
+        instance->has_thread = false;
     }
-    push(scheduler, request);
+    if (pool->mode == KELP_EXECUTE_ON_CALLER)
+        wait_until_idle(pool);
+}
+
+/* ---- submission ---- */
+
+/* Queues a request for a thread of the pool; the lock is held. */
+static kelp_status *enqueue(kelp_instance_pool *pool, kelp_request *request) {
+    KELP_ASSERT_LOCKED(&pool->lock);
+    KELP_TRY(pool->policy->ops->admit(pool->policy, request));
+    /* Under the lock: after it the request, and with it the model, may already be destroyed. */
+    if (pool->mode == KELP_EXECUTE_ON_CALLER) {
+        if (pool->idle)
+            KELP_TRY(wake_worker(pool));
+    } else if (pool->waiting > 0) {
+        pthread_cond_signal(&pool->work);
+    }
+    pool->policy->ops->push(pool->policy, request);
     return NULL;
 }
 
-uint32_t kelp_scheduler_queued(kelp_scheduler *scheduler) {
-    pthread_mutex_lock(&scheduler->lock);
-    uint32_t count = scheduler->queued;
-    pthread_mutex_unlock(&scheduler->lock);
-    return count;
+kelp_status *kelp_instance_pool_submit(kelp_instance_pool *pool, kelp_request *request) {
+    kelp_instance_base *instance = NULL;
+    kelp_status *status = NULL;
+    pthread_mutex_lock(&pool->lock);
+    if (pool->mode == KELP_EXECUTE_ON_CALLER && !request->may_block &&
+        nested_executions < MAX_NESTED_EXECUTIONS &&
+        pool->policy->ops->bypass(pool->policy, request))
+        instance = pop_idle(pool);
+    if (!instance)
+        status = enqueue(pool, request);
+    pthread_mutex_unlock(&pool->lock);
+    if (instance)
+        run_on_caller(pool, instance, request);
+    return status;
 }
 
-kelp_status *kelp_scheduler_submit(kelp_scheduler *scheduler, kelp_request *request) {
-    const kelp_execution *execution = &scheduler->execution;
-    kelp_instance *instance = NULL;
-    kelp_status *status = NULL;
-    request->may_block =
-        execution->may_block && execution->may_block((TRITONBACKEND_Model *)request->model,
-                                                     (TRITONBACKEND_Request *)request);
-    pthread_mutex_lock(&scheduler->lock);
-    if (execution->on_caller && !request->may_block && !scheduler->head && depth < DEEPEST)
-        instance = take_free(scheduler);
-    if (!instance)
-        status = queue(scheduler, request);
-    pthread_mutex_unlock(&scheduler->lock);
-    if (instance)
-        run_here(scheduler, instance, request);
-    return status;
+uint32_t kelp_instance_pool_queued(kelp_instance_pool *pool) {
+    pthread_mutex_lock(&pool->lock);
+    uint32_t size = pool->policy->ops->size(pool->policy);
+    pthread_mutex_unlock(&pool->lock);
+    return size;
 }

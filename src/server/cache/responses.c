@@ -1,20 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Requests to keys, responses to bytes and back; see cached.h.
+ * Responses in the cache. The identity of a request is written out in full: the model, its version,
+ * a fingerprint of its files and configuration, and of the request its inputs (names, types,
+ * shapes, bytes), outputs and parameters. A hash of that is the cache's key; the identity is stored
+ * with the response and compared on lookup, so that requests with colliding keys never see each
+ * other's responses.
  *
- * The one buffer of an entry: its identity's length and the identity, then the parameters, then the
- * outputs, each value as 8 bytes of this machine's order or as a length and bytes. It is read with
- * every bound checked: a cache may be somebody else's memory.
+ * The one buffer of an entry: the identity's length and the identity, then the parameters, then the
+ * outputs, each value as 8 bytes in this machine's byte order, or as a length and bytes. Every
+ * bound is checked when it is read: a cache may be foreign memory.
+ *
+ * Threads: those of the request.
  */
-#include "server/cache/cached.h"
-
+#include "base/alloc.h"
+#include "base/buf.h"
 #include "base/clock.h"
-#include "server/core/log.h"
 #include "server/cache/cache.h"
-#include "server/server.h"
+#include "server/core/error.h"
+#include "server/core/log.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+
+/* A request as the cache identifies it. */
+struct kelp_cache_ticket {
+    kelp_allocator allocator;
+    char *identity;
+    size_t identity_length;
+    size_t identity_capacity;
+    char key[40];       /* a hash of the identity */
+    uint64_t lookup_ns; /* how long the lookup took */
+};
 
 /* ---- writing ---- */
 
@@ -52,7 +68,7 @@ static void put_shape(kelp_buf *out, const int64_t *shape, uint32_t rank) {
     kelp_buf_append(out, shape, rank * sizeof *shape);
 }
 
-/* false when an input cannot be read from here. */
+/* Returns false if the input is not in host memory. */
 static bool put_input(kelp_buf *out, const kelp_input *input) {
     const kelp_data *data = kelp_input_data(input, NULL);
     put_text(out, kelp_text_get(&input->name));
@@ -67,8 +83,8 @@ static bool put_input(kelp_buf *out, const kelp_input *input) {
     return input->policy_count == 0;
 }
 
-/* The input whose name follows `last` in order of names, so that the order of a request does not
- * matter; NULL when there is none. */
+/* Returns the input whose name follows that of `last` alphabetically, so that the order in the
+ * request does not matter; NULL if there is none. */
 static const kelp_input *next_input(const kelp_request *request, const kelp_input *last) {
     const kelp_input *next = NULL;
     for (size_t i = 0; i < request->input_count; i++) {
@@ -82,12 +98,13 @@ static const kelp_input *next_input(const kelp_request *request, const kelp_inpu
     return next;
 }
 
-/* NULL when the request cannot be cached, or there is no memory for it. */
+/* Returns NULL if the request cannot be cached, or memory is exhausted. */
 static kelp_cache_ticket *make_ticket(const kelp_request *request) {
-    const kelp_model *model = request->model;
+    const kelp_model_base *model = request->model;
+    kelp_allocator allocator = request->home->allocator;
     kelp_cache_ticket *ticket = NULL;
     kelp_buf text;
-    kelp_buf_init(&text, kelp_allocator_system());
+    kelp_buf_init(&text, allocator);
     put_text(&text, model->name);
     put_u64(&text, (uint64_t)model->version);
     put_u64(&text, model->fingerprint);
@@ -105,8 +122,9 @@ static kelp_cache_ticket *make_ticket(const kelp_request *request) {
     put_text(&text, kelp_text_get(&request->correlation_string));
     kelp_status *status = kelp_buf_status(&text);
     if (!status && readable)
-        status = KELP_NEW(kelp_allocator_system(), kelp_cache_ticket, &ticket);
+        status = KELP_NEW(allocator, kelp_cache_ticket, &ticket);
     if (ticket) {
+        ticket->allocator = allocator;
         snprintf(ticket->key, sizeof ticket->key, "%016" PRIx64 "%016" PRIx64,
                  kelp_hash_bytes(text.data, text.length),
                  kelp_hash_bytes(text.data + text.length / 2, text.length - text.length / 2));
@@ -118,16 +136,21 @@ static kelp_cache_ticket *make_ticket(const kelp_request *request) {
     return ticket;
 }
 
-void kelp_cache_ticket_destroy(kelp_cache_ticket *ticket) {
-    if (!ticket)
-        return;
-    kelp_free(kelp_allocator_system(), ticket->identity, ticket->identity_capacity);
-    kelp_free(kelp_allocator_system(), ticket, sizeof *ticket);
+static void ticket_destroy(kelp_cache_ticket *ticket) {
+    kelp_allocator allocator = ticket->allocator;
+    kelp_free(allocator, ticket->identity, ticket->identity_capacity);
+    kelp_free(allocator, ticket, sizeof *ticket);
+}
+
+static void discard(kelp_response_cache *cache, kelp_cache_ticket *ticket) {
+    (void)cache;
+    ticket_destroy(ticket);
 }
 
 /* ---- reading ---- */
 
 typedef struct reader {
+    kelp_allocator allocator;
     const char *at;
     size_t left;
     bool failed;
@@ -162,10 +185,10 @@ static kelp_status *take_text(reader *in, char **out) {
     size_t length = 0;
     const char *data = take_bytes(in, &length);
     if (!data)
-        return KELP_ERROR(KELP_INTERNAL, "a cached response is cut short");
+        return KELP_ERROR(KELP_INTERNAL, "a cached response is truncated");
     if (memchr(data, '\0', length))
-        return KELP_ERROR(KELP_INTERNAL, "a cached response is damaged");
-    KELP_TRY(kelp_alloc(kelp_allocator_system(), length + 1, (void **)out));
+        return KELP_ERROR(KELP_INTERNAL, "a cached response is corrupt");
+    KELP_TRY(kelp_alloc(in->allocator, length + 1, (void **)out));
     memcpy(*out, data, length);
     (*out)[length] = '\0';
     return NULL;
@@ -176,13 +199,13 @@ static kelp_status *read_param(reader *in, kelp_params *params) {
     kelp_param *param = NULL;
     KELP_TRY(take_text(in, &name));
     TRITONSERVER_ParameterType type = (TRITONSERVER_ParameterType)take_u64(in);
-    kelp_status *status = kelp_params_add(params, name, type, &param);
-    kelp_free_string(kelp_allocator_system(), name);
+    kelp_status *status = kelp_params_add(in->allocator, params, name, type, &param);
+    kelp_free_string(in->allocator, name);
     KELP_TRY(status);
     if (type == TRITONSERVER_PARAMETER_STRING) {
         KELP_TRY(take_text(in, &string));
-        status = kelp_text_set(&param->string, string);
-        kelp_free_string(kelp_allocator_system(), string);
+        status = kelp_text_set(in->allocator, &param->string, string);
+        kelp_free_string(in->allocator, string);
         return status;
     }
     uint64_t bits = take_u64(in);
@@ -199,18 +222,18 @@ static kelp_status *read_output(reader *in, kelp_response *response) {
     TRITONSERVER_DataType datatype = (TRITONSERVER_DataType)take_u64(in);
     uint64_t rank = take_u64(in);
     int64_t shape[KELP_SERVER_MAX_RANK];
-    const void *extents = rank <= KELP_SERVER_MAX_RANK ? take(in, rank * sizeof *shape) : NULL;
+    const void *dims = rank <= KELP_SERVER_MAX_RANK ? take(in, rank * sizeof *shape) : NULL;
     size_t size_bytes = 0;
     const void *data = take_bytes(in, &size_bytes);
     kelp_status *status = NULL;
-    if (!extents || !data)
-        status = KELP_ERROR(KELP_INTERNAL, "a cached response is cut short");
+    if (!dims || !data)
+        status = KELP_ERROR(KELP_INTERNAL, "a cached response is truncated");
     else
-        memcpy(shape, extents, rank * sizeof *shape);
+        memcpy(shape, dims, rank * sizeof *shape);
     if (!status)
         status =
             kelp_response_restore_output(response, name, datatype, shape, (uint32_t)rank, &output);
-    kelp_free_string(kelp_allocator_system(), name);
+    kelp_free_string(in->allocator, name);
     void *buffer = NULL;
     if (!status)
         status = kelp_output_allocate(output, size_bytes, TRITONSERVER_MEMORY_CPU, 0, &buffer);
@@ -222,27 +245,26 @@ static kelp_status *read_output(reader *in, kelp_response *response) {
 }
 
 static kelp_status *read_response(const char *data, size_t length, kelp_response *response) {
-    reader in = {.at = data, .left = length};
+    reader in = {.allocator = response->home->allocator, .at = data, .left = length};
     uint64_t params = take_u64(&in);
     for (uint64_t i = 0; i < params; i++)
         KELP_TRY(read_param(&in, &response->params));
     uint64_t outputs = take_u64(&in);
     for (uint64_t i = 0; i < outputs; i++)
         KELP_TRY(read_output(&in, response));
-    return in.failed || in.left ? KELP_ERROR(KELP_INTERNAL, "a cached response is damaged") : NULL;
+    return in.failed || in.left ? KELP_ERROR(KELP_INTERNAL, "a cached response is corrupt") : NULL;
 }
 
-/* ---- look-up ---- */
+/* ---- lookup ---- */
 
 typedef struct finder {
     kelp_cache_copier base;
     const kelp_cache_ticket *ticket;
-    char *data; /* what follows the identity; NULL when it is another's */
+    char *data; /* what follows the identity; NULL if the identity differs */
     size_t length;
 } finder;
 
-/* Runs while the cache holds its bytes still, so it only copies: making the response calls into the
- * application. */
+/* Only copies, because the cache may hold a lock: creating the response calls the application. */
 static kelp_status *copy_found(kelp_cache_copier *self, kelp_cache_entry *entry) {
     finder *find = (finder *)self;
     if (entry->count != 1 || !entry->buffers[0].base || find->data)
@@ -252,16 +274,16 @@ static kelp_status *copy_found(kelp_cache_copier *self, kelp_cache_entry *entry)
     const void *identity = take_bytes(&in, &length);
     if (!identity || length != find->ticket->identity_length ||
         memcmp(identity, find->ticket->identity, length) != 0)
-        return NULL; /* another request of the same hash */
-    KELP_TRY(kelp_alloc(kelp_allocator_system(), in.left, (void **)&find->data));
+        return NULL; /* another request with the same hash */
+    KELP_TRY(kelp_alloc(find->ticket->allocator, in.left, (void **)&find->data));
     find->length = in.left;
     memcpy(find->data, in.at, in.left);
     return NULL;
 }
 
-static kelp_status *look_up(kelp_cache *cache, finder *find) {
+static kelp_status *look_up_bytes(kelp_cache *cache, finder *find) {
     kelp_cache_entry entry;
-    kelp_cache_entry_init(&entry);
+    kelp_cache_entry_init(&entry, cache->allocator);
     kelp_status *status = kelp_from_error(cache->fn.lookup(cache->handle, find->ticket->key,
                                                            (TRITONCACHE_CacheEntry *)&entry,
                                                            (TRITONCACHE_Allocator *)&find->base));
@@ -273,8 +295,9 @@ static kelp_status *look_up(kelp_cache *cache, finder *find) {
     return status;
 }
 
-void kelp_cached_find(kelp_request *request, kelp_response **out_response) {
-    kelp_model *model = request->model;
+static void find_response(kelp_response_cache *base, kelp_request *request,
+                          kelp_response **out_response) {
+    kelp_model_base *model = request->model;
     kelp_factory *factory = request->factory;
     uint64_t start_ns = kelp_now_ns();
     *out_response = NULL;
@@ -283,15 +306,15 @@ void kelp_cached_find(kelp_request *request, kelp_response **out_response) {
         return;
     finder find = {.base = {copy_found}, .ticket = ticket};
     kelp_response *response = NULL;
-    kelp_status *status = look_up(model->server->cache, &find);
+    kelp_status *status = look_up_bytes((kelp_cache *)base, &find);
     if (!status && find.data)
         status = kelp_response_create(factory, &response);
     if (!status && response)
         status = read_response(find.data, find.length, response);
-    kelp_free(kelp_allocator_system(), find.data, find.length);
+    kelp_free(ticket->allocator, find.data, find.length);
     ticket->lookup_ns = kelp_now_ns() - start_ns;
     if (status && response) {
-        /* The submission goes on without it, and answers once more. */
+        /* The submission continues, and responds without the cache. */
         kelp_response_delete(response);
         response = NULL;
     }
@@ -299,7 +322,7 @@ void kelp_cached_find(kelp_request *request, kelp_response **out_response) {
     if (response) {
         kelp_stats_cache_hit(&model->stats, request->request_start_ns,
                              start_ns - request->queue_start_ns, ticket->lookup_ns);
-        kelp_cache_ticket_destroy(ticket);
+        ticket_destroy(ticket);
     } else {
         atomic_store(&factory->ticket, ticket);
     }
@@ -317,13 +340,13 @@ static kelp_status *copy_kept(kelp_cache_copier *self, kelp_cache_entry *entry) 
     const keeper *keep = (const keeper *)self;
     if (entry->count != 1 || !entry->buffers[0].base ||
         entry->buffers[0].attributes.size_bytes < keep->bytes->length)
-        return KELP_ERROR(KELP_INTERNAL, "the cache gave no room for %zu bytes",
+        return KELP_ERROR(KELP_INTERNAL, "the cache provided no buffer of %zu bytes",
                           keep->bytes->length);
     memcpy(entry->buffers[0].base, keep->bytes->data, keep->bytes->length);
     return NULL;
 }
 
-/* false when the response cannot be kept. */
+/* Returns false if the response cannot be stored. */
 static bool write_response(kelp_buf *out, const kelp_response *response) {
     put_params(out, &response->params);
     put_u64(out, response->output_count);
@@ -339,39 +362,45 @@ static bool write_response(kelp_buf *out, const kelp_response *response) {
     return true;
 }
 
-void kelp_cached_store(kelp_response *response, uint32_t flags) {
+/* Inserts the ticket's identity and the response. */
+static kelp_status *insert(kelp_cache *cache, const kelp_cache_ticket *ticket,
+                           const kelp_response *response) {
+    kelp_buf bytes;
+    kelp_cache_entry entry;
+    kelp_buf_init(&bytes, cache->allocator);
+    kelp_cache_entry_init(&entry, cache->allocator);
+    put_bytes(&bytes, ticket->identity, ticket->identity_length);
+    bool storable = write_response(&bytes, response);
+    kelp_status *status = kelp_buf_status(&bytes);
+    const kelp_buffer_attributes attributes = {.size_bytes = bytes.length};
+    if (!status && storable)
+        status = kelp_cache_entry_add(&entry, NULL, &attributes);
+    keeper keep = {.base = {copy_kept}, .bytes = &bytes};
+    if (!status && storable)
+        status = kelp_from_error(cache->fn.insert(cache->handle, ticket->key,
+                                                  (TRITONCACHE_CacheEntry *)&entry,
+                                                  (TRITONCACHE_Allocator *)&keep.base));
+    kelp_cache_entry_deinit(&entry);
+    kelp_buf_deinit(&bytes);
+    return status;
+}
+
+static void store_response(kelp_response_cache *base, kelp_response *response, uint32_t flags) {
     kelp_factory *factory = response->factory;
-    if (!atomic_load_explicit(&factory->ticket, memory_order_relaxed))
-        return;
     kelp_cache_ticket *ticket = atomic_exchange(&factory->ticket, NULL);
     if (!ticket)
         return;
-    kelp_cache *cache = factory->model->server->cache;
     uint64_t start_ns = kelp_now_ns();
     if (!response->error && (flags & TRITONSERVER_RESPONSE_COMPLETE_FINAL)) {
-        kelp_buf bytes;
-        kelp_cache_entry entry;
-        kelp_buf_init(&bytes, kelp_allocator_system());
-        kelp_cache_entry_init(&entry);
-        put_bytes(&bytes, ticket->identity, ticket->identity_length);
-        bool whole = write_response(&bytes, response);
-        kelp_status *status = kelp_buf_status(&bytes);
-        const kelp_buffer_attributes attributes = {.size_bytes = bytes.length};
-        if (!status && whole)
-            status = kelp_cache_entry_add(&entry, NULL, &attributes);
-        keeper keep = {.base = {copy_kept}, .bytes = &bytes};
-        if (!status && whole)
-            status = kelp_from_error(cache->fn.insert(cache->handle, ticket->key,
-                                                      (TRITONCACHE_CacheEntry *)&entry,
-                                                      (TRITONCACHE_Allocator *)&keep.base));
-        if (kelp_status_code(status) == KELP_ALREADY_EXISTS) {
+        kelp_status *status = insert((kelp_cache *)base, ticket, response);
+        if (kelp_status_code(status) == KELP_ALREADY_EXISTS)
             kelp_status_free(status);
-            status = NULL;
-        }
-        kelp_server_log_status("cannot keep a response in the cache", status);
-        kelp_cache_entry_deinit(&entry);
-        kelp_buf_deinit(&bytes);
+        else
+            kelp_server_log_status("cannot store a response in the cache", status);
     }
     kelp_stats_cache_miss(&factory->model->stats, ticket->lookup_ns + (kelp_now_ns() - start_ns));
-    kelp_cache_ticket_destroy(ticket);
+    ticket_destroy(ticket);
 }
+
+const kelp_response_cache_ops kelp_cache_ops = {
+    .find = find_response, .store = store_response, .discard = discard};

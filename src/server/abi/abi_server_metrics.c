@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The server's page of metrics, as the C API shows it. */
+#include "server/core/error.h"
+#include "server/server.h"
+
+TRITONSERVER_Error *TRITONSERVER_ServerMetrics(TRITONSERVER_Server *server,
+                                               TRITONSERVER_Metrics **metrics) {
+    if (!server || !metrics)
+        return kelp_null_error(__func__, server ? "metrics" : "server");
+    return kelp_to_error(kelp_server_metrics((kelp_server *)server, (kelp_message **)metrics));
+}
+
+TRITONSERVER_Error *TRITONSERVER_MetricsDelete(TRITONSERVER_Metrics *metrics) {
+    kelp_message_destroy((kelp_message *)metrics);
+    return NULL;
+}
+
+TRITONSERVER_Error *TRITONSERVER_MetricsFormatted(TRITONSERVER_Metrics *metrics,
+                                                  TRITONSERVER_MetricFormat format,
+                                                  const char **base, size_t *byte_size) {
+    if (!metrics || !base || !byte_size)
+        return kelp_null_error(__func__, metrics ? "an output" : "metrics");
+    if (format != TRITONSERVER_METRIC_PROMETHEUS)
+        return kelp_to_error(
+            KELP_ERROR(KELP_INVALID_ARGUMENT, "unknown metrics format '%d'", (int)format));
+    *base = ((const kelp_message *)metrics)->text;
+    *byte_size = ((const kelp_message *)metrics)->length;
+    return NULL;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The choice of a policy, and the submission of requests. */
+#include "server/scheduler/scheduler.h"
+
+typedef kelp_status *(*create_fn)(kelp_allocator allocator, const kelp_model_config *config,
+                                  kelp_policy **out);
+
+/* The policies, by the configuration's kind of scheduling. */
+static const struct {
+    create_fn create;        /* NULL: not supported */
+    const char *description; /* "model 'NAME' …" */
+} policies[] = {
+    [KELP_SCHEDULING_DEFAULT] = {kelp_default_policy_create, "uses the default scheduler"},
+    [KELP_SCHEDULING_DYNAMIC] = {kelp_default_policy_create, "batches dynamically"},
+    [KELP_SCHEDULING_SEQUENCE] = {NULL, "batches sequences"},
+    [KELP_SCHEDULING_ENSEMBLE] = {NULL, "is an ensemble"},
+};
+
+kelp_status *kelp_scheduler_check(const kelp_model_config *config) {
+    if (policies[config->scheduling].create)
+        return NULL;
+    return KELP_ERROR(KELP_UNIMPLEMENTED, "model '%s' %s, which is not supported", config->name,
+                      policies[config->scheduling].description);
+}
+
+kelp_status *kelp_scheduler_init(kelp_scheduler *scheduler, kelp_allocator allocator,
+                                 const kelp_model_config *config, kelp_execution execution) {
+    KELP_TRY(kelp_scheduler_check(config));
+    KELP_TRY(policies[config->scheduling].create(allocator, config, &scheduler->policy));
+    kelp_instance_pool_init(&scheduler->pool, scheduler->policy, execution.mode, execution.execute);
+    scheduler->may_block = execution.may_block;
+    return NULL;
+}
+
+void kelp_scheduler_deinit(kelp_scheduler *scheduler) {
+    kelp_instance_pool_deinit(&scheduler->pool);
+    scheduler->policy->ops->destroy(scheduler->policy);
+}
+
+kelp_status *kelp_scheduler_submit(kelp_scheduler *scheduler, kelp_request *request) {
+    request->may_block =
+        scheduler->may_block && scheduler->may_block((TRITONBACKEND_Model *)request->model,
+                                                     (TRITONBACKEND_Request *)request);
+    return kelp_instance_pool_submit(&scheduler->pool, request);
+}
