@@ -68,7 +68,7 @@ bench: build ## latency, load time and memory beside ONNX Runtime, products besi
 	@[ ! -x build/release/bench/bench_gemm ] || build/release/bench/bench_gemm
 	@[ ! -x build/release/bench/bench_convolutions ] || build/release/bench/bench_convolutions
 	@build/release/bench/bench_compute
-	@build/release/bench/bench_kernel build/release/tests/kernel/libraries
+	@build/release/bench/bench_kernel build/release/tests/plugins/libraries
 	@scripts/bench_inproc.sh
 	@$(PYTHON_TEST) tools/make_add.py build/add.onnx
 	@$(PYTHON_TEST) tests/compute/with_onnxruntime.py build/release/bench/bench_session build/add.onnx
@@ -76,7 +76,7 @@ bench: build ## latency, load time and memory beside ONNX Runtime, products besi
 	@$(PYTHON_TEST) bench/serve.py --kelp build/release/bin/kelp
 	@scripts/build.sh release -DKELP_TESTS=ON
 	@PYTHONPATH=build/release/python $(PYTHON_TEST) bench/python_overhead.py
-	@PYTHONPATH=build/release/python $(PYTHON_TEST) bench/python_calls.py --kernels build/release/tests/kernel/libraries
+	@PYTHONPATH=build/release/python $(PYTHON_TEST) bench/python_calls.py --kernels build/release/tests/plugins/libraries
 	@PYTHONPATH=build/release/python $(PYTHON_TEST) bench/trees.py
 	@ctest --test-dir build/release -R '^ops.make_cases$$' >/dev/null && $(PYTHON_TEST) bench/operators.py
 

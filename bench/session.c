@@ -8,7 +8,7 @@
  * The model: inputs a, b and output c, each float32 [4], c = a + b: tools/make_add.py writes it.
  */
 #include "base/clock.h"
-#include "providers/onnxruntime/ort_api.h"
+#include "onnxruntime/ort_api.h"
 
 #include <dlfcn.h>
 #include <kelp/engine.h>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Functions that the rooms, tests and fuzzers are declared with.
+# Functions that declare modules, tests and fuzzers.
 find_package(Threads REQUIRED)
 
 add_library(kelp_flags INTERFACE)
@@ -15,10 +15,6 @@ if(CMAKE_BUILD_TYPE STREQUAL "Release")
   target_link_options(kelp_flags INTERFACE -Wl,--gc-sections -Wl,-O1)
 endif()
 target_link_libraries(kelp_flags INTERFACE Threads::Threads ${CMAKE_DL_LIBS} m)
-# KELP_ASSERT of base/assert.h.
-if(KELP_SANITIZE OR CMAKE_BUILD_TYPE STREQUAL "Debug")
-  target_compile_definitions(kelp_flags INTERFACE KELP_ENABLE_ASSERT)
-endif()
 if(KELP_SANITIZE)
   target_compile_options(kelp_flags INTERFACE -fsanitize=${KELP_SANITIZE} -fno-omit-frame-pointer -g -fno-sanitize-recover=undefined)
   target_link_options(kelp_flags INTERFACE -fsanitize=${KELP_SANITIZE})
@@ -28,13 +24,13 @@ if(KELP_FUZZ)
   target_link_options(kelp_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
-# kelp_room(NAME SOURCES … [DEPENDS rooms…] [LIBS libraries…]): a static library kelp_NAME.
-function(kelp_room name)
+# kelp_module(NAME SOURCES … [DEPENDS modules…] [LIBS libraries…]): a static library kelp_NAME.
+function(kelp_module name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LIBS" ${ARGN})
   add_library(kelp_${name} STATIC ${ARG_SOURCES})
   target_link_libraries(kelp_${name} PUBLIC kelp_flags ${ARG_LIBS})
-  foreach(room IN LISTS ARG_DEPENDS)
-    target_link_libraries(kelp_${name} PUBLIC kelp_${room})
+  foreach(module IN LISTS ARG_DEPENDS)
+    target_link_libraries(kelp_${name} PUBLIC kelp_${module})
   endforeach()
 endfunction()
 

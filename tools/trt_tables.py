@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Generates src/providers/tensorrt/tables_*: how TensorRT's C++ objects are called from C.
+"""Generates src/tensorrt/tables_*: how TensorRT's C++ objects are called from C.
 
     tools/trt_tables.py [--headers DIR] [--check]
 

@@ -3,7 +3,7 @@
 #ifndef KELP_BUILDER_BUILDER_H_
 #define KELP_BUILDER_BUILDER_H_
 
-#include "engine/runtime.h"
+#include "runtime/runtime.h"
 
 #include <kelp/engine_provider.h>
 

@@ -2,7 +2,7 @@
 /* A context: bind, prepare, invoke. One thread at a time. */
 #include "base/alloc.h"
 #include "base/checked.h"
-#include "engine/engine_internal.h"
+#include "cpu/exec/exec.h"
 
 #include <kelp/engine_provider.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Engines and contexts of other providers: what a table lacks is answered here. */
 #include "base/alloc.h"
-#include "engine/engine_internal.h"
+#include "cpu/exec/exec.h"
 
 #include <kelp/engine_provider.h>
 

@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/event.h"
 #include "base/thread.h"
-#include "engine/engine_internal.h"
+#include "cpu/exec/exec.h"
 
 #include <kelp/engine_provider.h>
 

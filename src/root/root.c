@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The library root: the one place that knows every built-in backend and wires them to a runtime. */
 #include "builder/providers.h"
-#include "engine/runtime.h"
-#include "ops/ops.h"
-#include "providers/providers.h"
+#include "runtime/runtime.h"
+#include "cpu/ops/ops.h"
+#include "runtime/providers.h"
 
 #include <kelp/compute.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plans as bytes from anywhere: refused in words, or an engine that can be asked and refitted. The
  * hashes are made right first, so that what lies behind them is reached. */
-#include "engine/plan_file.h"
+#include "cpu/image/plan_file.h"
 
 #include <kelp/builder.h>
 

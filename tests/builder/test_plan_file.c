@@ -6,8 +6,8 @@
 
 #include "base/alloc.h"
 #include "builder/network.h"
-#include "engine/plan_file.h"
-#include "ops/ops.h"
+#include "cpu/image/plan_file.h"
+#include "cpu/ops/ops.h"
 #include "support/failing_allocator.h"
 
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The memory plan: what is alive at once never overlaps, and the total stays near what is needed.
  */
-#include "engine/engine_internal.h"
+#include "cpu/exec/exec.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whole subgraphs handed to backends: which nodes, what for, and how they are run. */
 #include "onnx/onnx_writer.h"
-#include "opset/regions.h"
+#include "runtime/partition/regions.h"
 
 #include <kelp/builder.h>
 #include <kelp/engine.h>

@@ -5,7 +5,7 @@
  * nothing changes unless it is asked for.
  */
 #include "onnx/onnx_writer.h"
-#include "ops/ops.h"
+#include "cpu/ops/ops.h"
 #include "support/failing_allocator.h"
 
 #include <kelp/engine.h>

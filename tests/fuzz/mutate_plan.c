@@ -2,7 +2,7 @@
 /* See mutate_plan.h. */
 #include "mutate_plan.h"
 
-#include "engine/plan_file.h"
+#include "cpu/image/plan_file.h"
 
 #include <string.h>
 

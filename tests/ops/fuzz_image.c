@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* BMP and PNM, which Kelp reads itself: whatever the bytes, pixels of the size that the header
  * says, or an error. */
-#include "ops/image/decode.h"
+#include "cpu/ops/image/decode.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The loops of 8-bit integers: every table that this CPU runs against plain sums, bit by bit. */
-#include "ops/simd/int8.h"
+#include "cpu/kernels/simd/int8.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -3,9 +3,9 @@
  * for bit the same whether the matrix lies in panels or not, at any address, and with any number of
  * threads. */
 #include "base/alloc.h"
-#include "opset/env.h"
-#include "ops/linear/gemm.h"
-#include "ops/ops.h"
+#include "runtime/opset/env.h"
+#include "cpu/ops/linear/gemm.h"
+#include "cpu/ops/ops.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Passes over an engine's graph. Each takes a block, keeps its meaning, and leaves use
- * counts fresh. Fused operators live in the domain "kelp" (KELP_DOMAIN), version 1; src/ops/fused.c
- * says what each does.
+ * counts fresh. Fused operators live in the domain "kelp" (KELP_DOMAIN), version 1; the CPU
+ * provider says what each does.
  */
-#ifndef KELP_GRAPH_PASSES_H_
-#define KELP_GRAPH_PASSES_H_
+#ifndef KELP_GRAPH_PASSES_PASSES_H_
+#define KELP_GRAPH_PASSES_PASSES_H_
 
 #include "graph/ir.h"
 

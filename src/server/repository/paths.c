@@ -6,7 +6,7 @@
 
 /* Returns false if the repository was not registered. */
 static bool forget(kelp_repository *repository, const char *path) {
-    KELP_ASSERT_LOCKED(&repository->lock);
+    KELP_ASSERT_HELD(&repository->lock);
     kelp_settings_remove(&repository->mappings, path);
     return kelp_string_list_remove(&repository->paths, path);
 }

@@ -12,7 +12,7 @@ void kelp_repository_retire(kelp_model *model) {
 }
 
 void kelp_version_retire(kelp_repository *repository, kelp_version *version) {
-    KELP_ASSERT_LOCKED(&repository->lock);
+    KELP_ASSERT_HELD(&repository->lock);
     kelp_model *model = version->model;
     kelp_request_pools_lock(&repository->host->base.pools);
     version->model = NULL;
@@ -36,7 +36,7 @@ void kelp_repository_reap(kelp_repository *repository, kelp_model *model) {
 
 /* The version that waited for this model's end is unavailable now. */
 static void mark_unloaded(kelp_repository *repository, const kelp_model *model) {
-    KELP_ASSERT_LOCKED(&repository->lock);
+    KELP_ASSERT_HELD(&repository->lock);
     kelp_version *version = kelp_entry_version(model->entry, model->base.version);
     if (!version || version->leaving != model)
         return;

@@ -31,7 +31,7 @@ kelp_status *kelp_repository_start(kelp_repository *repository) {
 
 /* Returns a version that serves, or NULL; waits for loads in flight. The lock is held. */
 static kelp_version *next_serving(kelp_repository *repository) {
-    KELP_ASSERT_LOCKED(&repository->lock);
+    KELP_ASSERT_HELD(&repository->lock);
     for (;;) {
         bool busy = false;
         for (kelp_entry *entry = repository->first_entry; entry; entry = entry->next) {

@@ -69,7 +69,7 @@ static kelp_status *create_entry(kelp_repository *repository, const char *name, 
 
 kelp_status *kelp_repository_entry(kelp_repository *repository, const char *name, const char *space,
                                    kelp_entry **out) {
-    KELP_ASSERT_LOCKED(&repository->lock);
+    KELP_ASSERT_HELD(&repository->lock);
     *out = find_entry(repository, name, space);
     if (*out)
         return NULL;

@@ -64,7 +64,7 @@ void kelp_request_pools_unlock(kelp_request_pools *pools) {
 }
 
 kelp_request *kelp_request_pool_take(kelp_request_pool *pool) {
-    KELP_ASSERT_LOCKED(&pool->lock);
+    KELP_ASSERT_HELD(&pool->lock);
     bool bare = !pool->requests;
     kelp_request **list = bare ? &pool->bare_requests : &pool->requests;
     kelp_request *request = *list;

@@ -46,7 +46,7 @@ void kelp_instance_pool_deinit(kelp_instance_pool *pool) {
 /* ---- the policy, under the lock ---- */
 
 static uint64_t ready_at_ns(kelp_instance_pool *pool) {
-    KELP_ASSERT_LOCKED(&pool->lock);
+    KELP_ASSERT_HELD(&pool->lock);
     return pool->policy->ops->ready_at_ns(pool->policy);
 }
 
@@ -55,7 +55,7 @@ static bool is_due(uint64_t time_ns) {
 }
 
 static uint32_t take(kelp_instance_pool *pool, bool may_block, kelp_request **out_requests) {
-    KELP_ASSERT_LOCKED(&pool->lock);
+    KELP_ASSERT_HELD(&pool->lock);
     uint32_t count = pool->policy->ops->take(pool->policy, may_block, out_requests);
     KELP_ASSERT(count <= KELP_MAX_EXECUTION_REQUESTS);
     return count;
@@ -71,7 +71,7 @@ static void execute(kelp_instance_pool *pool, kelp_instance_base *instance, kelp
 
 /* Waits for a signal or until a time; the lock is held. */
 static void wait_for_work(kelp_instance_pool *pool, uint64_t until_ns) {
-    KELP_ASSERT_LOCKED(&pool->lock);
+    KELP_ASSERT_HELD(&pool->lock);
     pool->waiting++;
     if (until_ns == KELP_NEVER_NS) {
         pthread_cond_wait(&pool->work, &pool->lock);
@@ -129,7 +129,7 @@ static void *instance_main(void *userp) {
 /* ---- ON_CALLER ---- */
 
 static void push_idle(kelp_instance_pool *pool, kelp_instance_base *instance) {
-    KELP_ASSERT_LOCKED(&pool->lock);
+    KELP_ASSERT_HELD(&pool->lock);
     if (instance->removing) {
         instance->removed = true;
         pthread_cond_broadcast(&pool->changed);
@@ -140,7 +140,7 @@ static void push_idle(kelp_instance_pool *pool, kelp_instance_base *instance) {
 }
 
 static kelp_instance_base *pop_idle(kelp_instance_pool *pool) {
-    KELP_ASSERT_LOCKED(&pool->lock);
+    KELP_ASSERT_HELD(&pool->lock);
     kelp_instance_base *instance = pool->idle;
     if (instance)
         pool->idle = instance->next_idle;
@@ -152,7 +152,7 @@ static void *worker_main(void *userp);
 /* Ensures that a worker takes what is queued or about to be queued; the lock is held. Workers that
  * are awake look at the policy before they wait. */
 static kelp_status *wake_worker(kelp_instance_pool *pool) {
-    KELP_ASSERT_LOCKED(&pool->lock);
+    KELP_ASSERT_HELD(&pool->lock);
     kelp_instance_base *instance = pool->unstarted;
     if (pool->waiting > 0) {
         pthread_cond_signal(&pool->work);
@@ -353,7 +353,7 @@ void kelp_instance_pool_stop(kelp_instance_pool *pool) {
 
 /* Queues a request for a thread of the pool; the lock is held. */
 static kelp_status *enqueue(kelp_instance_pool *pool, kelp_request *request) {
-    KELP_ASSERT_LOCKED(&pool->lock);
+    KELP_ASSERT_HELD(&pool->lock);
     KELP_TRY(pool->policy->ops->admit(pool->policy, request));
     /* Under the lock: after it the request, and with it the model, may already be destroyed. */
     if (pool->mode == KELP_EXECUTE_ON_CALLER) {

@@ -4,7 +4,7 @@
 #ifndef KELP_TESTS_PROVIDERS_TENSORRT_FIXTURE_H_
 #define KELP_TESTS_PROVIDERS_TENSORRT_FIXTURE_H_
 
-#include "providers/tensorrt/call.h"
+#include "tensorrt/call.h"
 
 extern trt_library *library; /* opened by main */
 

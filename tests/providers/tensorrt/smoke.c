@@ -6,7 +6,7 @@
  *
  *     smoke MODEL.onnx     a model of one input of two dimensions, the first of them dynamic
  */
-#include "providers/tensorrt/call.h"
+#include "tensorrt/call.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The layer under the TensorRT provider, where NVIDIA's library is not needed: tables, the objects
  * that the library would call, and what is said when it is not there. */
-#include "providers/tensorrt/call.h"
+#include "tensorrt/call.h"
 
 #include "base/alloc.h"
 #include "base/thread.h"

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The cpu provider: an ONNX model on Kelp's engine, or a plan, of whichever engine provider. A
+ * model is one context; forks are further contexts of the same engine. */
+#include "base/alloc.h"
+#include "cpu/exec/exec.h"
+#include "engine/artifact.h"
+#include "runtime/providers.h"
+
+typedef struct cpu_model {
+    kelp_compute_model base;
+    kelp_allocator allocator;
+    kelp_engine *engine;
+    kelp_context *context; /* made by init */
+    kelp_compute_metadata metadata;
+    kelp_interrupt_fn interrupt; /* asked by the context */
+    void *interrupt_userp;
+} cpu_model;
+
+static const kelp_compute_model_vtbl model_vtbl;
+
+static kelp_status *new_model(kelp_allocator allocator, kelp_engine *engine, cpu_model **out) {
+    cpu_model *model = NULL;
+    KELP_TRY(KELP_NEW(allocator, cpu_model, &model));
+    model->base.vtbl = &model_vtbl;
+    model->allocator = allocator;
+    model->engine = kelp_engine_retain(engine);
+    model->metadata = (kelp_compute_metadata){
+        .preferred_input = KELP_MEMORY_HOST,
+        .preferred_output = KELP_MEMORY_HOST,
+        .input_count = kelp_engine_input_count(engine),
+        .inputs = kelp_engine_input(engine, 0),
+        .output_count = kelp_engine_output_count(engine),
+        .outputs = kelp_engine_output(engine, 0),
+    };
+    *out = model;
+    return NULL;
+}
+
+static kelp_status *new_context(cpu_model *model, kelp_context **out) {
+    KELP_TRY(kelp_context_create(model->engine, out));
+    kelp_context_foresee(*out); /* here, not in the first inference */
+    kelp_context_set_interrupt(*out, model->interrupt, model->interrupt_userp);
+    return NULL;
+}
+
+static kelp_status *cpu_init(kelp_compute_model *base) {
+    cpu_model *model = (cpu_model *)base;
+    return model->context != NULL ? NULL : new_context(model, &model->context);
+}
+
+static void cpu_set_interrupt(kelp_compute_model *base, kelp_interrupt_fn fn, void *userp) {
+    cpu_model *model = (cpu_model *)base;
+    model->interrupt = fn;
+    model->interrupt_userp = userp;
+    if (model->context != NULL)
+        kelp_context_set_interrupt(model->context, fn, userp);
+}
+
+static kelp_status *bind_inputs(cpu_model *model, const kelp_infer_item *item) {
+    if (model->context == NULL)
+        return KELP_ERROR(KELP_FAILED_PRECONDITION, "the model is used before init");
+    for (size_t i = 0; i < model->metadata.input_count; i++)
+        KELP_TRY(kelp_context_set_input(model->context, i, &item->inputs[i]));
+    return NULL;
+}
+
+static kelp_status *cpu_infer_one(kelp_compute_model *base, kelp_infer_item *item) {
+    cpu_model *model = (cpu_model *)base;
+    KELP_TRY(bind_inputs(model, item));
+    for (size_t i = 0; i < model->metadata.output_count; i++) {
+        kelp_tensor *output = &item->outputs[i];
+        size_t capacity = output->data ? kelp_tensor_bytes(output) : 0;
+        KELP_TRY(kelp_context_set_output(model->context, i, output->data, capacity));
+    }
+    KELP_TRY(kelp_context_invoke(model->context));
+    for (size_t i = 0; i < model->metadata.output_count; i++)
+        item->outputs[i] = *kelp_context_output(model->context, i);
+    return NULL;
+}
+
+static kelp_status *cpu_infer_shapes(kelp_compute_model *base, kelp_infer_item *item) {
+    cpu_model *model = (cpu_model *)base;
+    KELP_TRY(bind_inputs(model, item));
+    KELP_TRY(kelp_context_prepare(model->context));
+    for (size_t i = 0; i < model->metadata.output_count; i++) {
+        item->outputs[i] = *kelp_context_output(model->context, i);
+        item->outputs[i].data = NULL;
+    }
+    return NULL;
+}
+
+/* Synchronous: nothing is ever outstanding. */
+static kelp_status *cpu_drain(kelp_compute_model *base) {
+    (void)base;
+    return NULL;
+}
+
+/* Drops plans and workspace; the next inference plans anew. */
+static kelp_status *cpu_reset(kelp_compute_model *base) {
+    cpu_model *model = (cpu_model *)base;
+    kelp_context *fresh = NULL;
+    KELP_TRY(new_context(model, &fresh));
+    kelp_context_destroy(model->context);
+    model->context = fresh;
+    return NULL;
+}
+
+static const kelp_compute_metadata *cpu_metadata(const kelp_compute_model *base) {
+    return &((const cpu_model *)base)->metadata;
+}
+
+static kelp_status *cpu_fork(kelp_compute_model *base, kelp_compute_model **out) {
+    cpu_model *model = (cpu_model *)base, *fork = NULL;
+    KELP_TRY(new_model(model->allocator, model->engine, &fork));
+    *out = &fork->base;
+    return NULL;
+}
+
+static void cpu_destroy(kelp_compute_model *base) {
+    cpu_model *model = (cpu_model *)base;
+    kelp_allocator allocator = model->allocator;
+    kelp_context_destroy(model->context);
+    kelp_engine_release(model->engine);
+    kelp_free(allocator, model, sizeof *model);
+}
+
+static const kelp_compute_model_vtbl model_vtbl = {
+    .struct_size = sizeof(kelp_compute_model_vtbl),
+    .init = cpu_init,
+    .infer_one = cpu_infer_one,
+    .infer_shapes = cpu_infer_shapes,
+    .drain = cpu_drain,
+    .reset = cpu_reset,
+    .metadata = cpu_metadata,
+    .fork = cpu_fork,
+    .destroy = cpu_destroy,
+    .set_interrupt = cpu_set_interrupt,
+};
+
+static kelp_compute_capabilities cpu_capabilities(void *self) {
+    (void)self;
+    uint64_t every_type = 0;
+    for (int dtype = KELP_F32; dtype < KELP_DTYPE_COUNT; dtype++)
+        every_type |= (uint64_t)1 << dtype;
+    return (kelp_compute_capabilities){.dtype_mask = every_type};
+}
+
+static kelp_status *cpu_load(void *self, kelp_runtime *runtime, const kelp_artifact *artifact,
+                             kelp_compute_model **out) {
+    (void)self;
+    kelp_engine *engine = NULL;
+    cpu_model *model = NULL;
+    KELP_TRY(kelp_artifact_load_engine(runtime, artifact, &engine));
+    kelp_status *status = new_model(kelp_runtime_allocator(runtime), engine, &model);
+    if (status == NULL)
+        *out = &model->base;
+    kelp_engine_release(engine);
+    return status;
+}
+
+const kelp_compute_backend *kelp_cpu_compute_backend(void) {
+    static const kelp_compute_backend backend = {
+        .abi_version = KELP_COMPUTE_ABI_VERSION,
+        .struct_size = sizeof(kelp_compute_backend),
+        .name = "cpu",
+        .capabilities = cpu_capabilities,
+        .load_model = cpu_load,
+    };
+    return &backend;
+}

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The cpu as a provider of engines: a plan is the graph after the passes, with its weights. */
+#include "base/alloc.h"
+#include "builder/builder.h"
+#include "builder/network.h"
+#include "builder/providers.h"
+#include "cpu/image/plan_file.h"
+#include "graph/save.h"
+
+#include <limits.h>
+#include <string.h>
+
+static kelp_status *cancelled(void) {
+    return KELP_ERROR(KELP_CANCELLED, "the build was cancelled by its progress callback");
+}
+
+/* ---- what can be refitted ---- */
+static bool is_marked(const kelp_network *network, const char *name) {
+    for (size_t i = 0; i < network->refittable_count; i++)
+        if (strcmp(network->refittable[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* Constants of the main block that have a name, the first of that name. */
+static kelp_status *list_named(const kelp_network *network, const kelp_block *main, bool all,
+                               kelp_map *seen, const char **names, size_t *inout_count) {
+    for (size_t i = 0; i < main->value_count; i++) {
+        kelp_value *value = main->values[i];
+        bool named = value->constant != NULL && value->use_count > 0 && value->name[0] != '\0' &&
+                     value->constant->dtype != KELP_STRING && value->producer == NULL;
+        kelp_str name = kelp_str_from(value->name);
+        if (!named || kelp_map_find(seen, name, NULL) || !(all || is_marked(network, value->name)))
+            continue;
+        KELP_TRY(kelp_map_put(seen, name, value));
+        names[(*inout_count)++] = value->name;
+    }
+    return NULL;
+}
+
+static kelp_status *list_refittable(const kelp_network *network, const kelp_graph *graph,
+                                    uint32_t flags, kelp_arena *arena, kelp_plan_contents *out) {
+    const kelp_block *main = graph->main;
+    bool all = (flags & KELP_BUILD_REFIT) != 0 || (flags & KELP_BUILD_REFIT_INDIVIDUAL) == 0;
+    const char **names = KELP_ARENA_ARRAY(arena, main->value_count + 1, const char *);
+    if (names == NULL)
+        return kelp_status_oom();
+    kelp_map seen;
+    kelp_map_init(&seen, graph->allocator);
+    kelp_status *status = list_named(network, main, all, &seen, names, &out->refittable_count);
+    kelp_map_deinit(&seen);
+    KELP_TRY(status);
+    for (size_t i = 0; i < network->refittable_count; i++) {
+        bool found = false;
+        for (size_t k = 0; !found && k < out->refittable_count; k++)
+            found = strcmp(names[k], network->refittable[i]) == 0;
+        if (!found)
+            return KELP_ERROR(KELP_NOT_FOUND,
+                              "network '%s' has no weights '%s' that could be refitted",
+                              network->name, network->refittable[i]);
+    }
+    out->refittable = names;
+    return NULL;
+}
+
+/* ---- build ---- */
+#define LEVEL_PREPARED 3 /* from here on passes and packing are the build's, not the load's */
+
+typedef struct owned_bytes {
+    kelp_allocator allocator;
+    char *data;
+    size_t capacity, alignment;
+} owned_bytes;
+
+static void free_bytes(void *userp) {
+    owned_bytes *owned = userp;
+    kelp_allocator allocator = owned->allocator;
+    kelp_free_aligned(allocator, owned->data, owned->capacity, owned->alignment);
+    kelp_free(allocator, owned, sizeof *owned);
+}
+
+/* What the largest shapes of every profile take, against the limit. */
+static kelp_status *check_workspace(kelp_engine *engine, const kelp_builder_config *config,
+                                    const char *plan, size_t length) {
+    size_t limit = kelp_builder_config_memory_limit(config, KELP_POOL_WORKSPACE), needed = 0;
+    kelp_engine *loaded = NULL;
+    if (limit == 0)
+        return NULL;
+    /* the plan's own profiles are asked, so it is loaded as its user will */
+    KELP_TRY(kelp_plan_file_load(engine->runtime, plan, length, "the plan", NULL, NULL, &loaded));
+    size_t count = kelp_engine_profile_count(loaded);
+    kelp_status *status = NULL;
+    for (size_t i = 0; status == NULL && i < (count > 0 ? count : 1); i++) {
+        status = kelp_engine_workspace_bytes(loaded, i, &needed);
+        if (status == NULL && needed > limit)
+            status = KELP_ERROR(KELP_RESOURCE_EXHAUSTED,
+                                "profile %zu needs a workspace of %zu bytes, the limit is %zu", i,
+                                needed, limit);
+    }
+    kelp_engine_release(loaded);
+    return status;
+}
+
+/* A stripped plan cannot be planned: one with its weights is asked in its place. */
+static kelp_status *check_stripped(kelp_engine *engine, const kelp_plan_contents *contents) {
+    kelp_plan_contents whole = *contents;
+    kelp_allocator allocator = engine->runtime->allocator;
+    char *data = NULL;
+    size_t size_bytes = 0;
+    whole.stripped = false;
+    if (kelp_builder_config_memory_limit(contents->config, KELP_POOL_WORKSPACE) == 0)
+        return NULL;
+    KELP_TRY(kelp_plan_file_write(&whole, allocator, &data, &size_bytes));
+    kelp_status *status = check_workspace(engine, contents->config, data, size_bytes);
+    kelp_free_aligned(allocator, data, size_bytes, KELP_PLAN_ALIGNMENT);
+    return status;
+}
+
+/* Some kernels pack when they see shapes: those that the plan is built for. What cannot be planned
+ * for them will say so to whoever binds such shapes. */
+static kelp_status *warm(kelp_engine *engine, const kelp_builder_config *config) {
+    size_t profiles = kelp_builder_config_profile_count(config);
+    for (size_t i = 0; i < (profiles > 0 ? 3 * profiles : 1); i++) {
+        const kelp_profile_shape *shapes = NULL;
+        size_t count = profiles > 0 ? kelp_builder_config_profile(config, i / 3, &shapes) : 0;
+        kelp_status *status = kelp_engine_warm(engine, shapes, count, (int)(i % 3));
+        if (kelp_status_code(status) == KELP_RESOURCE_EXHAUSTED)
+            return status;
+        kelp_status_free(status);
+    }
+    return NULL;
+}
+
+/* Operators that are made, of all: most of a build's time. */
+static bool tell_operators(void *userp, size_t done, size_t total) {
+    size_t most = total < INT_MAX ? total : INT_MAX;
+    return kelp_builder_config_progress(userp, "operators", "optimise",
+                                        (int)(done < most ? done : most), (int)most);
+}
+
+static kelp_status *write_plan(kelp_runtime *runtime, const kelp_network *network,
+                               kelp_graph *graph, kelp_builder_config *config, owned_bytes *out) {
+    uint32_t flags = kelp_builder_config_flags(config);
+    bool strips = (flags & KELP_BUILD_STRIP_WEIGHTS) != 0;
+    bool refits = strips || (flags & (KELP_BUILD_REFIT | KELP_BUILD_REFIT_INDIVIDUAL)) != 0;
+    kelp_engine_origin origin = {.prepared = false};
+    kelp_engine_options options = {
+        .struct_size = sizeof options,
+        .progress = tell_operators,
+        .progress_userp = config,
+        .disable_fusion = (flags & KELP_BUILD_DISABLE_FUSION) != 0,
+        .precision = (flags & KELP_BUILD_BF16) != 0 ? KELP_PRECISION_BF16 : KELP_PRECISION_F32};
+    kelp_plan_contents contents = {.name = network->name,
+                                   .graph = graph,
+                                   .stripped = strips,
+                                   .no_fusion = options.disable_fusion != 0,
+                                   .precision = options.precision,
+                                   .config = config};
+    kelp_engine *engine = NULL;
+    kelp_arena arena;
+    if (!kelp_builder_config_progress(config, "optimise", "build", 1, 3))
+        return cancelled();
+    KELP_TRY(kelp_engine_packs_create(runtime->allocator, true, NULL, &origin.take_packs));
+    kelp_status *made = kelp_engine_make(runtime, graph, &options, &origin, &engine);
+    if (kelp_status_code(made) == KELP_CANCELLED) {
+        kelp_status_free(made);
+        return cancelled();
+    }
+    KELP_TRY(made);
+    kelp_arena_init(&arena, runtime->allocator, 4 << 10);
+    kelp_status *status = refits ? list_refittable(network, graph, flags, &arena, &contents) : NULL;
+    /* what other backends took is theirs; it is parted again where the plan is loaded */
+    contents.prepared = !strips && engine->partition.count == 0 &&
+                        kelp_builder_config_optimization_level(config) >= LEVEL_PREPARED;
+    if (contents.prepared) {
+        contents.graph = engine->graph;
+        contents.engine = engine;
+        contents.source = refits ? graph : NULL;
+        if (status == NULL)
+            status = warm(engine, config);
+    }
+    if (status == NULL && !kelp_builder_config_progress(config, "serialise", "build", 2, 3))
+        status = cancelled();
+    if (status == NULL && strips)
+        status = check_stripped(engine, &contents);
+    if (status == NULL)
+        status = kelp_plan_file_write(&contents, runtime->allocator, &out->data, &out->capacity);
+    if (status == NULL && !strips)
+        status = check_workspace(engine, config, out->data, out->capacity);
+    kelp_arena_deinit(&arena);
+    kelp_engine_release(engine);
+    return status;
+}
+
+kelp_status *kelp_blob_of(kelp_buf *buf, kelp_blob **out) {
+    owned_bytes *owned = NULL;
+    size_t length = 0;
+    KELP_TRY(KELP_NEW(buf->allocator, owned_bytes, &owned));
+    owned->allocator = buf->allocator;
+    owned->alignment = KELP_DEFAULT_ALIGNMENT;
+    owned->data = kelp_buf_take(buf, &length, &owned->capacity);
+    return kelp_blob_wrap(owned->allocator, owned->data, length, free_bytes, owned, out);
+}
+
+static kelp_status *cpu_build(void *self, kelp_runtime *runtime, const kelp_network *network,
+                              kelp_builder_config *config, kelp_blob **out_plan) {
+    kelp_graph *graph = NULL;
+    owned_bytes *plan = NULL;
+    (void)self;
+    if (!kelp_builder_config_progress(config, "lower", "build", 0, 3))
+        return cancelled();
+    KELP_TRY(kelp_network_lower(network, &graph));
+    kelp_status *status = KELP_NEW(runtime->allocator, owned_bytes, &plan);
+    if (status == NULL) {
+        plan->allocator = runtime->allocator;
+        plan->alignment = KELP_PLAN_ALIGNMENT;
+        status = write_plan(runtime, network, graph, config, plan);
+    }
+    if (status == NULL && !kelp_builder_config_progress(config, "done", "build", 3, 3))
+        status = cancelled();
+    kelp_graph_release(graph);
+    if (status == NULL)
+        return kelp_blob_wrap(runtime->allocator, plan->data, plan->capacity, free_bytes, plan,
+                              out_plan);
+    if (plan != NULL)
+        free_bytes(plan);
+    return status;
+}
+
+static kelp_status *cpu_supports(void *self, kelp_runtime *runtime, const kelp_network *network) {
+    (void)self;
+    return network->parsed != NULL ? kelp_opset_check_ready(runtime->opsets, network->parsed)
+                                   : NULL;
+}
+
+static bool cpu_recognises(void *self, const void *data, size_t size_bytes) {
+    (void)self;
+    return kelp_plan_file_is(data, size_bytes);
+}
+
+static kelp_status *cpu_load(void *self, kelp_runtime *runtime, const void *data, size_t size_bytes,
+                             const char *label, void (*release)(void *userp), void *userp,
+                             kelp_engine **out) {
+    (void)self;
+    return kelp_plan_file_load(runtime, data, size_bytes, label, release, userp, out);
+}
+
+const kelp_engine_provider *kelp_cpu_engine_provider(void) {
+    static const kelp_engine_provider provider = {
+        .abi_version = KELP_ENGINE_PROVIDER_ABI_VERSION,
+        .struct_size = sizeof provider,
+        .name = "cpu",
+        /* What would change nothing is not among them: types of tensors say what is computed in, a
+         * plan's weights are mapped, not loaded, and the inspector always tells everything. */
+        .flags = KELP_BUILD_BF16 | KELP_BUILD_REFIT | KELP_BUILD_REFIT_INDIVIDUAL |
+                 KELP_BUILD_STRIP_WEIGHTS | KELP_BUILD_DISABLE_FUSION,
+        .pools = 1u << KELP_POOL_WORKSPACE,
+        .supports = cpu_supports,
+        .build = cpu_build,
+        .recognises = cpu_recognises,
+        .load = cpu_load,
+    };
+    return &provider;
+}
+
+/* ---- ONNX ---- */
+kelp_status *kelp_network_to_onnx(const kelp_network *network, kelp_blob **out) {
+    kelp_graph *graph = NULL;
+    kelp_buf model;
+    KELP_TRY(kelp_network_lower(network, &graph));
+    kelp_buf_init(&model, network->allocator);
+    kelp_status *status = kelp_graph_save(graph, NULL, &model);
+    if (status == NULL)
+        status = kelp_blob_of(&model, out);
+    kelp_buf_deinit(&model);
+    kelp_graph_release(graph);
+    return status;
+}

@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a graph to an engine: readiness, passes, kernels, packed weights. */
+#include "base/alloc.h"
+#include "cpu/exec/exec.h"
+#include "graph/passes/passes.h"
+#include "runtime/opset/bridge.h"
+
+#include <kelp/engine_provider.h>
+
+#include <stdatomic.h>
+#include <string.h>
+
+/* ---- memory ---- */
+kelp_status *kelp_engine_own(kelp_engine *engine, size_t size_bytes, void **out) {
+    kelp_owned_block *block = NULL;
+    KELP_TRY(KELP_NEW(engine->allocator, kelp_owned_block, &block));
+    block->size_bytes = size_bytes ? size_bytes : 1;
+    kelp_status *status =
+        kelp_alloc_aligned(engine->weights, block->size_bytes, KELP_TENSOR_ALIGNMENT, &block->data);
+    if (status != NULL) {
+        kelp_free(engine->allocator, block, sizeof *block);
+        return status;
+    }
+    block->next = engine->owned;
+    engine->owned = block;
+    *out = block->data;
+    return NULL;
+}
+
+/* ---- inputs and outputs ---- */
+static kelp_status *fill_io(const kelp_engine *engine, const char *what, kelp_io_info *info,
+                            const kelp_value *value) {
+    static const int32_t ranks[] = {
+        [KELP_VALUE_SEQUENCE] = 1, [KELP_VALUE_OPTIONAL] = 2, [KELP_VALUE_MAP] = 3};
+    info->name = value->name;
+    if (value->kind == KELP_VALUE_SPARSE)
+        return KELP_ERROR(KELP_UNIMPLEMENTED,
+                          "%s '%s' of model '%s' is a sparse tensor; the engine takes dense ones",
+                          what, value->name, engine->graph->info.label);
+    if (value->kind != KELP_VALUE_TENSOR && value->kind != KELP_VALUE_UNKNOWN) {
+        info->dtype = KELP_LIST;
+        info->rank = ranks[value->kind];
+        info->shape[0] = value->kind == KELP_VALUE_MAP ? 2 : -1;
+        info->shape[1] = info->shape[2] = 1;
+        return NULL;
+    }
+    info->dtype = value->dtype;
+    info->rank = value->rank;
+    for (int32_t i = 0; i < value->rank; i++) {
+        info->shape[i] = value->shape[i];
+        info->symbols[i] = value->symbols[i];
+    }
+    return NULL;
+}
+
+static kelp_status *collect_io(kelp_engine *engine) {
+    const kelp_block *main = engine->graph->main;
+    engine->input_count = main->input_count;
+    engine->output_count = main->output_count;
+    KELP_TRY(kelp_alloc_zero(engine->allocator, main->input_count, sizeof(kelp_io_info),
+                             (void **)&engine->inputs));
+    KELP_TRY(kelp_alloc_zero(engine->allocator, main->output_count, sizeof(kelp_io_info),
+                             (void **)&engine->outputs));
+    for (size_t i = 0; i < main->input_count; i++)
+        KELP_TRY(fill_io(engine, "input", &engine->inputs[i], main->inputs[i]));
+    for (size_t i = 0; i < main->output_count; i++)
+        KELP_TRY(fill_io(engine, "output", &engine->outputs[i], main->outputs[i]));
+    return NULL;
+}
+
+/* ---- kernels ---- */
+size_t kelp_element_alignment(kelp_dtype dtype) {
+    size_t bytes = kelp_dtype_bits(dtype) / 8;
+    return bytes > 16 || (bytes & (bytes - 1)) != 0 ? sizeof(void *) : bytes ? bytes : 1;
+}
+
+/* Kernels that need it see their constants at an aligned address; the others read the mapped file.
+ */
+static kelp_status *align_constant(kelp_engine *engine, kelp_value *value) {
+    const kelp_tensor *old = value->constant;
+    if (((uintptr_t)old->data & (kelp_element_alignment(old->dtype) - 1)) == 0)
+        return NULL;
+    kelp_arena *arena = &engine->graph->arena;
+    const kelp_tensor **key = KELP_ARENA_NEW(arena, const kelp_tensor *);
+    kelp_tensor *moved = KELP_ARENA_NEW(arena, kelp_tensor);
+    if (moved == NULL || key == NULL)
+        return kelp_status_oom();
+    *key = old;
+    kelp_str name = {(const char *)key, sizeof *key};
+    void *before = kelp_map_get(&engine->moved, name);
+    if (before != NULL) { /* bodies that read an outer constant share it */
+        value->constant = before;
+        return NULL;
+    }
+    size_t bytes = kelp_tensor_bytes(old);
+    *moved = *old;
+    KELP_TRY(kelp_engine_own(engine, bytes, &moved->data));
+    if (bytes > 0)
+        memcpy(moved->data, old->data, bytes);
+    value->constant = moved;
+    return kelp_map_put(&engine->moved, name, moved);
+}
+
+static void relax(void *userp) {
+    const kelp_engine *engine = userp;
+    kelp_graph_relax(engine->source);
+}
+
+static kelp_status *create_node(kelp_engine *engine, const kelp_node *node, kelp_engine_node *out) {
+    kelp_opset_match match;
+    out->node = node;
+    out->index = kelp_node_is_folded(node) ? UINT32_MAX : engine->nodes_made++;
+    if (kelp_is_subgraph_node(node)) {
+        out->kernel = &kelp_subgraph_kernel;
+        out->state = kelp_partition_find(&engine->partition, node);
+        return NULL;
+    }
+    if (!kelp_opset_choice_find(&engine->partition.choice, node, &match))
+        return KELP_ERROR(
+            KELP_UNIMPLEMENTED,
+            "no registered backend covers operator '%s::%s' version %lld of node '%s'",
+            node->domain, node->op_type, (long long)node->opset_version, node->name);
+    out->kernel = match.op->kernel ? match.op->kernel : &kelp_bridge_kernel;
+    for (size_t i = 0; i < node->input_count; i++) {
+        bool any_address = i < 32 && (out->kernel->unaligned_inputs >> i & 1) != 0;
+        if (node->inputs[i] != NULL && node->inputs[i]->constant != NULL && !any_address)
+            KELP_TRY(align_constant(engine, node->inputs[i]));
+    }
+    kelp_op_env env = {.allocator = engine->weights,
+                       .pool = engine->runtime->pool,
+                       .relax = relax,
+                       .relax_userp = engine};
+    if (engine->packs != NULL)
+        env.pack = (kelp_op_pack_site){&engine->packs->packs, node, out->index};
+    kelp_status *status = NULL;
+    if (match.op->kernel == NULL)
+        status = kelp_bridge_create(&match, node, engine->weights, &out->state);
+    else if (out->kernel->create != NULL)
+        status = out->kernel->create(node, &env, &out->state);
+    if (status != NULL)
+        return KELP_ANNOTATE(status, "cannot make operator %s of node '%s' in model '%s'",
+                             node->op_type, node->name, engine->graph->info.label);
+    return NULL;
+}
+
+static kelp_status *create_program(kelp_engine *engine, const kelp_block *block,
+                                   kelp_program **out);
+
+static kelp_status *create_bodies(kelp_engine *engine, kelp_program *program,
+                                  kelp_engine_node *node) {
+    bool is_if = strcmp(node->node->op_type, "If") == 0 && *node->node->domain == '\0';
+    size_t count = 0;
+    for (const kelp_attr *attr = node->node->attributes; attr != NULL; attr = attr->next)
+        count += attr->blocks != NULL ? attr->count : 0;
+    if (count == 0 || kelp_is_subgraph_node(node->node))
+        return NULL;
+    kelp_program **bodies = KELP_ARENA_ARRAY(&engine->graph->arena, count, kelp_program *);
+    if (bodies == NULL)
+        return kelp_status_oom();
+    node->bodies = bodies;
+    for (const kelp_attr *attr = node->node->attributes; attr != NULL; attr = attr->next)
+        for (size_t k = 0; attr->blocks != NULL && k < attr->count; k++) {
+            kelp_program **body = &bodies[node->body_count++];
+            KELP_TRY(create_program(engine, attr->blocks[k], body));
+            if (!is_if)
+                continue;
+            (*body)->value_offset = program->value_total;
+            program->value_total += (*body)->value_total;
+            program->node_total += (*body)->node_total;
+        }
+    return NULL;
+}
+
+static kelp_status *tell_progress(const kelp_engine *engine, size_t done, size_t total) {
+    const kelp_engine_options *options = engine->options;
+    return options->progress == NULL || options->progress(options->progress_userp, done, total)
+               ? NULL
+               : KELP_ERROR(KELP_CANCELLED, "making model '%s' ready was cancelled",
+                            engine->graph->info.label);
+}
+
+/* `*out` is set first, so that what was made before a failure is destroyed with the engine. */
+static kelp_status *create_program(kelp_engine *engine, const kelp_block *block,
+                                   kelp_program **out) {
+    kelp_program *program = KELP_ARENA_NEW(&engine->graph->arena, kelp_program);
+    if (program == NULL)
+        return kelp_status_oom();
+    *out = program;
+    program->nodes =
+        KELP_ARENA_ARRAY(&engine->graph->arena, block->node_count + 1, kelp_engine_node);
+    if (program->nodes == NULL)
+        return kelp_status_oom();
+    program->block = block;
+    program->value_total = block->value_count;
+    program->node_total = block->node_count;
+    for (size_t i = 0; i < block->node_count; i++) {
+        if (block == engine->graph->main)
+            KELP_TRY(tell_progress(engine, i, block->node_count));
+        kelp_engine_node *node = &program->nodes[program->node_count++];
+        node->node = block->nodes[i];
+        KELP_TRY(create_bodies(engine, program, node));
+        KELP_TRY(create_node(engine, block->nodes[i], node));
+        kelp_engine_weights_relax(engine);
+    }
+    /* kernels align what nodes read; an output may be a constant too */
+    for (size_t i = 0; i < block->output_count; i++)
+        if (block->outputs[i]->constant != NULL)
+            KELP_TRY(align_constant(engine, block->outputs[i]));
+    return NULL;
+}
+
+static void destroy_program(kelp_engine *engine, const kelp_program *program) {
+    for (size_t i = 0; program != NULL && i < program->node_count; i++) {
+        const kelp_engine_node *node = &program->nodes[i];
+        for (size_t k = 0; k < node->body_count; k++)
+            destroy_program(engine, node->bodies[k]);
+        if (node->state != NULL && node->kernel->destroy != NULL)
+            node->kernel->destroy(node->state, engine->weights);
+    }
+}
+
+/* Before fusion, whose operators are Kelp's own. */
+static kelp_status *part(kelp_engine *engine) {
+    kelp_op_env env = {.allocator = engine->weights, .pool = engine->runtime->pool};
+    return kelp_partition_run(&engine->partition, engine->graph, &env, &engine->runtime->logger);
+}
+
+/* Fused operators are no use to providers among which nobody has them. */
+static bool fuses(const kelp_engine *engine, const kelp_engine_options *options) {
+    kelp_node fused = {.op_type = "MatMulBias", .domain = KELP_DOMAIN, .opset_version = 1};
+    kelp_opset_match match;
+    return !options->disable_fusion &&
+           kelp_opset_choice_find(&engine->partition.choice, &fused, &match);
+}
+
+static kelp_status *build(kelp_engine *engine, const kelp_engine_options *options,
+                          const kelp_engine_origin *origin) {
+    KELP_TRY(kelp_partition_init(&engine->partition, engine->allocator, engine->runtime->opsets,
+                                 options->providers));
+    if (!origin->prepared) /* what was made ready once is told node by node */
+        KELP_TRY(kelp_opset_check_choice(&engine->partition.choice, engine->source, false));
+    engine->nodes_loaded = engine->source->info.node_count;
+    KELP_TRY(kelp_graph_clone_for_engine(engine->source, &engine->graph));
+    KELP_TRY(kelp_pass_gradient(engine->graph->main));
+    kelp_block_remove_dead(engine->graph->main);
+    KELP_TRY(kelp_pass_captures(engine->graph->main));
+    if (origin->bare) {
+        kelp_block_count_uses(engine->graph->main);
+        return collect_io(engine);
+    }
+    if (!origin->prepared) {
+        /* weights stay integers until those passes have seen them that multiply integers */
+        KELP_TRY(kelp_engine_fold_constants(engine,
+                                            options->disable_fusion ? NULL : "DequantizeLinear"));
+        kelp_block_remove_dead(engine->graph->main);
+    }
+    if (!origin->prepared)
+        KELP_TRY(part(engine));
+    if (fuses(engine, options) && !origin->prepared) {
+        KELP_TRY(kelp_passes_run_quant(engine->graph->main));
+        KELP_TRY(kelp_engine_fold_constants(engine, false));
+        kelp_block_remove_dead(engine->graph->main);
+        KELP_TRY(kelp_passes_run(engine->graph->main));
+        KELP_TRY(kelp_engine_fold_constants(engine, false));
+        kelp_block_remove_dead(engine->graph->main);
+    }
+    if (options->precision == KELP_PRECISION_BF16 && !origin->prepared)
+        KELP_TRY(kelp_passes_run_bf16(engine->graph->main));
+    kelp_block_count_uses(engine->graph->main);
+    KELP_TRY(collect_io(engine));
+    KELP_TRY(create_program(engine, engine->graph->main, &engine->program));
+    size_t all = engine->graph->main->node_count;
+    return tell_progress(engine, all, all);
+}
+
+kelp_status *kelp_engine_new(kelp_runtime *runtime, kelp_engine **out) {
+    kelp_engine *engine = NULL;
+    KELP_TRY(KELP_NEW(runtime->allocator, kelp_engine, &engine));
+    atomic_init(&engine->references, 1);
+    engine->runtime = kelp_runtime_retain(runtime);
+    engine->allocator = runtime->allocator;
+    kelp_engine_weights_init(engine);
+    kelp_arena_init(&engine->arena, engine->allocator, 4 << 10);
+    *out = engine;
+    return NULL;
+}
+
+kelp_status *kelp_engine_make(kelp_runtime *runtime, kelp_graph *graph,
+                              const kelp_engine_options *given, const kelp_engine_origin *origin,
+                              kelp_engine **out) {
+    kelp_engine_options options = {0};
+    if (given != NULL)
+        memcpy(&options, given,
+               given->struct_size < sizeof options ? given->struct_size : sizeof options);
+    if (options.precision != KELP_PRECISION_F32 && options.precision != KELP_PRECISION_BF16) {
+        kelp_engine_packs_destroy(origin->take_packs);
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "there is no precision number %d",
+                          (int)options.precision);
+    }
+    kelp_engine *engine = NULL;
+    kelp_status *status = kelp_engine_new(runtime, &engine);
+    if (status != NULL) {
+        kelp_engine_packs_destroy(origin->take_packs);
+        return status;
+    }
+    engine->packs = origin->take_packs;
+    kelp_map_init(&engine->moved, engine->allocator);
+    engine->source = kelp_graph_retain(graph);
+    engine->max_plans = options.max_plans ? options.max_plans : 16;
+    engine->options = &options;
+    engine->no_fusion = options.disable_fusion != 0;
+    engine->precision = options.precision;
+    engine->stripped = origin->bare;
+    status = build(engine, &options, origin);
+    engine->options = NULL;
+    kelp_map_deinit(&engine->moved);
+    if (status != NULL) {
+        kelp_engine_release(engine);
+        return status;
+    }
+    *out = engine;
+    return NULL;
+}
+
+kelp_status *kelp_engine_create(kelp_runtime *runtime, kelp_graph *graph,
+                                const kelp_engine_options *options, kelp_engine **out) {
+    return kelp_engine_make(runtime, graph, options, &(kelp_engine_origin){0}, out);
+}
+
+kelp_engine *kelp_engine_retain(kelp_engine *engine) {
+    atomic_fetch_add_explicit(&engine->references, 1, memory_order_relaxed);
+    return engine;
+}
+
+void kelp_engine_release(kelp_engine *engine) {
+    if (engine == NULL ||
+        atomic_fetch_sub_explicit(&engine->references, 1, memory_order_acq_rel) != 1)
+        return;
+    if (engine->vtbl != NULL && engine->vtbl->destroy_engine != NULL)
+        engine->vtbl->destroy_engine(engine->foreign);
+    kelp_engine_release(engine->refitted);
+    destroy_program(engine, engine->program);
+    kelp_engine_packs_destroy(engine->packs);
+    kelp_partition_deinit(&engine->partition);
+    for (kelp_owned_block *block = engine->owned, *next; block != NULL; block = next) {
+        next = block->next;
+        kelp_free_aligned(engine->weights, block->data, block->size_bytes, KELP_TENSOR_ALIGNMENT);
+        kelp_free(engine->allocator, block, sizeof *block);
+    }
+    kelp_graph_release(engine->graph);
+    kelp_graph_release(engine->source);
+    kelp_free(engine->allocator, engine->inputs, engine->input_count * sizeof *engine->inputs);
+    kelp_free(engine->allocator, engine->outputs, engine->output_count * sizeof *engine->outputs);
+    kelp_arena_deinit(&engine->arena);
+    kelp_runtime *runtime = engine->runtime;
+    kelp_engine_weights_deinit(engine);
+    kelp_free(engine->allocator, engine, sizeof *engine);
+    kelp_runtime_release(runtime);
+}
+
+/* ---- precision ---- */
+static const char *const precisions[] = {"f32", "bf16"};
+
+bool kelp_precision_parse(const char *name, kelp_precision *out) {
+    for (size_t i = 0; i < sizeof precisions / sizeof precisions[0]; i++)
+        if (strcmp(precisions[i], name) == 0) {
+            *out = (kelp_precision)i;
+            return true;
+        }
+    return false;
+}
+
+const char *kelp_precision_name(kelp_precision precision) {
+    return precision == KELP_PRECISION_BF16 ? precisions[1] : precisions[0];
+}
+
+/* ---- readers ---- */
+size_t kelp_engine_input_count(const kelp_engine *engine) {
+    return engine->input_count;
+}
+
+size_t kelp_engine_output_count(const kelp_engine *engine) {
+    return engine->output_count;
+}
+
+const kelp_io_info *kelp_engine_input(const kelp_engine *engine, size_t index) {
+    return index < engine->input_count ? &engine->inputs[index] : NULL;
+}
+
+const kelp_io_info *kelp_engine_output(const kelp_engine *engine, size_t index) {
+    return index < engine->output_count ? &engine->outputs[index] : NULL;
+}
+
+static size_t find_io(const kelp_io_info *items, size_t count, const char *name) {
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(items[i].name, name) == 0)
+            return i;
+    return SIZE_MAX;
+}
+
+size_t kelp_engine_find_input(const kelp_engine *engine, const char *name) {
+    return find_io(engine->inputs, engine->input_count, name);
+}
+
+size_t kelp_engine_find_output(const kelp_engine *engine, const char *name) {
+    return find_io(engine->outputs, engine->output_count, name);
+}
+
+/* Nodes and constants of a block and of those inside it. */
+static void count_program(const kelp_program *program, size_t *inout_nodes, size_t *inout_bytes) {
+    *inout_nodes += program->node_count;
+    for (size_t i = 0; i < program->block->value_count; i++) {
+        const kelp_value *value = program->block->values[i];
+        if (value->constant != NULL && value->use_count > 0)
+            *inout_bytes += kelp_tensor_bytes(value->constant);
+    }
+    for (size_t i = 0; i < program->node_count; i++)
+        for (size_t k = 0; k < program->nodes[i].body_count; k++)
+            count_program(program->nodes[i].bodies[k], inout_nodes, inout_bytes);
+}
+
+size_t kelp_engine_subgraph_count(const kelp_engine *engine) {
+    return engine->partition.count;
+}
+
+kelp_subgraph_info kelp_engine_subgraph(const kelp_engine *engine, size_t index) {
+    const kelp_subgraph *item = engine->partition.first;
+    for (; item != NULL && index > 0; index--)
+        item = item->next;
+    if (item == NULL)
+        return (kelp_subgraph_info){0};
+    return (kelp_subgraph_info){item->node->name, item->entry->backend->name, item->graph->main};
+}
+
+static size_t count_bf16(const kelp_program *program) {
+    size_t count = 0;
+    for (size_t i = 0; i < program->node_count; i++) {
+        const kelp_node *node = program->nodes[i].node;
+        count += strcmp(node->domain, KELP_DOMAIN) == 0 && strstr(node->op_type, "Bf16") != NULL;
+        for (size_t k = 0; k < program->nodes[i].body_count; k++)
+            count += count_bf16(program->nodes[i].bodies[k]);
+    }
+    return count;
+}
+
+kelp_engine_stats kelp_engine_get_stats(const kelp_engine *engine) {
+    size_t borrowed = 0, nodes = 0;
+    if (engine->program != NULL)
+        count_program(engine->program, &nodes, &borrowed);
+    for (const kelp_owned_block *block = engine->owned; block != NULL; block = block->next)
+        borrowed -= borrowed < block->size_bytes ? borrowed : block->size_bytes;
+    return (kelp_engine_stats){.nodes_loaded = engine->nodes_loaded,
+                               .nodes_planned = nodes,
+                               .weight_bytes_borrowed = borrowed,
+                               .weight_bytes_packed = atomic_load(&engine->packed_bytes),
+                               .nodes_bf16 =
+                                   (engine->program != NULL ? count_bf16(engine->program) : 0)};
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Constant folding: what does not depend on the inputs is worked out once, with the same kernels.
+ */
+#include "base/alloc.h"
+#include "cpu/exec/exec.h"
+#include "graph/passes/passes.h"
+
+#include <string.h>
+
+/* A result larger than this stays a node: memory is dearer than the work. */
+#define FOLD_MAX_BYTES ((size_t)256 << 20)
+
+static bool is_foldable(const kelp_node *node, const kelp_opset_match *match) {
+    if (match->op->kernel == NULL || (match->op->kernel->flags & KELP_OP_IMPURE) != 0)
+        return false;
+    if (node->input_count == 0 && node->output_count == 0)
+        return false;
+    for (size_t i = 0; i < node->input_count; i++)
+        if (node->inputs[i] != NULL && node->inputs[i]->constant == NULL)
+            return false;
+    for (const kelp_attr *attr = node->attributes; attr != NULL; attr = attr->next)
+        if (attr->blocks != NULL)
+            return false;
+    return true;
+}
+
+/* Strings point to bytes elsewhere; those move along with their descriptors. */
+static kelp_status *own_tensor(kelp_engine *engine, const kelp_tensor *result, kelp_tensor *out) {
+    size_t bytes = kelp_tensor_bytes(result), text_bytes = 0;
+    int64_t elements = kelp_tensor_elements(result);
+    const kelp_string *strings = result->data;
+    if (result->dtype == KELP_STRING)
+        for (int64_t i = 0; i < elements; i++)
+            text_bytes += strings[i].length;
+    *out = *result;
+    KELP_TRY(kelp_engine_own(engine, bytes + text_bytes, &out->data));
+    if (bytes > 0)
+        memcpy(out->data, result->data, bytes);
+    if (result->dtype == KELP_STRING) {
+        char *text = (char *)out->data + bytes;
+        kelp_string *moved = out->data;
+        for (int64_t i = 0; i < elements; i++) {
+            if (strings[i].length > 0)
+                memcpy(text, strings[i].data, strings[i].length);
+            moved[i].data = text;
+            text += strings[i].length;
+        }
+    }
+    return NULL;
+}
+
+static kelp_status *fold_node(kelp_engine *engine, const kelp_op_env *env, kelp_node *node,
+                              const kelp_opset_match *match) {
+    const kelp_tensor **inputs =
+        KELP_ARENA_ARRAY(env->arena, node->input_count + 1, const kelp_tensor *);
+    kelp_tensor *outputs = KELP_ARENA_ARRAY(env->arena, node->output_count + 1, kelp_tensor);
+    if (inputs == NULL || outputs == NULL)
+        return kelp_status_oom();
+    for (size_t i = 0; i < node->input_count; i++) {
+        if (node->inputs[i] == NULL)
+            continue;
+        kelp_tensor *aligned = KELP_ARENA_NEW(env->arena, kelp_tensor);
+        if (aligned == NULL)
+            return kelp_status_oom();
+        *aligned = *node->inputs[i]->constant;
+        if (((uintptr_t)aligned->data & 15) != 0) {
+            size_t bytes = kelp_tensor_bytes(aligned);
+            void *copy = kelp_arena_alloc(env->arena, bytes, KELP_TENSOR_ALIGNMENT);
+            if (copy == NULL)
+                return kelp_status_oom();
+            memcpy(copy, aligned->data, bytes);
+            aligned->data = copy;
+        }
+        inputs[i] = aligned;
+    }
+    kelp_status *status = kelp_opset_dispatch(match, env, node, inputs, outputs);
+    if (status != NULL)
+        return KELP_ANNOTATE(status, "cannot work out constant node '%s' (%s) of model '%s'",
+                             node->name, node->op_type, engine->graph->info.label);
+    for (size_t i = 0; i < node->output_count; i++)
+        if (node->outputs[i] != NULL && kelp_tensor_bytes(&outputs[i]) > FOLD_MAX_BYTES)
+            return NULL;
+    for (size_t i = 0; i < node->output_count; i++) {
+        kelp_value *value = node->outputs[i];
+        if (value == NULL)
+            continue;
+        kelp_tensor *constant = KELP_ARENA_NEW(&engine->graph->arena, kelp_tensor);
+        if (constant == NULL)
+            return kelp_status_oom();
+        KELP_TRY(own_tensor(engine, &outputs[i], constant));
+        value->constant = constant;
+        value->kind = KELP_VALUE_TENSOR;
+        value->dtype = constant->dtype;
+        value->rank = constant->rank;
+        memcpy(value->shape, constant->shape, sizeof value->shape);
+        memset(value->symbols, 0, sizeof value->symbols);
+        value->producer = NULL;
+    }
+    node->removed = true;
+    return NULL;
+}
+
+/* The first step from 8-bit weights to floats. */
+static bool widens_bytes(const kelp_node *node) {
+    if (strcmp(node->op_type, "DequantizeLinear") == 0)
+        return true;
+    const kelp_tensor *x =
+        node->input_count == 1 && node->inputs[0] != NULL ? node->inputs[0]->constant : NULL;
+    return strcmp(node->op_type, "Cast") == 0 && x != NULL &&
+           (x->dtype == KELP_U8 || x->dtype == KELP_I8) && x->rank >= 2;
+}
+
+static kelp_status *fold_block(kelp_engine *engine, kelp_op_env *env, kelp_block *block,
+                               bool keep_bytes);
+
+/* A body folds by itself; the branch of an If whose condition is known takes the node's place, and
+ * is walked next. */
+static kelp_status *fold_bodies(kelp_engine *engine, kelp_op_env *env, kelp_node *node,
+                                bool keep_bytes) {
+    bool has_blocks = false;
+    for (const kelp_attr *attr = node->attributes; attr != NULL; attr = attr->next)
+        has_blocks = has_blocks || attr->blocks != NULL;
+    if (!has_blocks || kelp_is_subgraph_node(node))
+        return NULL;
+    kelp_node_share_constants(node);
+    kelp_block *branch = NULL;
+    const kelp_value *condition = node->input_count > 0 ? node->inputs[0] : NULL;
+    if (condition != NULL && kelp_engine_known_branch(node, condition->constant, &branch))
+        return kelp_node_take_branch(node, branch);
+    for (kelp_attr *attr = node->attributes; attr != NULL; attr = attr->next)
+        for (size_t k = 0; attr->blocks != NULL && k < attr->count; k++)
+            KELP_TRY(fold_block(engine, env, attr->blocks[k], keep_bytes));
+    return NULL;
+}
+
+static kelp_status *fold_block(kelp_engine *engine, kelp_op_env *env, kelp_block *block,
+                               bool keep_bytes) {
+    for (size_t i = 0; i < block->node_count; i++) {
+        kelp_node *node = block->nodes[i];
+        kelp_opset_match match;
+        if (node->removed)
+            continue;
+        KELP_TRY(fold_bodies(engine, env, node, keep_bytes));
+        if (node->removed) {
+            i--; /* the branch stands where the node stood */
+            continue;
+        }
+        if (!kelp_opset_find(engine->runtime->opsets, node, &match) || !is_foldable(node, &match))
+            continue;
+        if (keep_bytes && widens_bytes(node))
+            continue;
+        KELP_TRY(fold_node(engine, env, node, &match));
+        kelp_arena_clear(env->arena);
+        if (env->arena->total_bytes > (size_t)64
+                                          << 20) { /* do not carry a large one's room along */
+            kelp_arena_deinit(env->arena);
+            kelp_arena_init(env->arena, engine->allocator, 64 << 10);
+        }
+    }
+    kelp_block_sweep(block);
+    return NULL;
+}
+
+bool kelp_engine_known_branch(const kelp_node *node, const kelp_tensor *condition,
+                              kelp_block **out_branch) {
+    if (strcmp(node->op_type, "If") != 0 || *node->domain != '\0' || condition == NULL ||
+        condition->data == NULL || condition->dtype != KELP_BOOL ||
+        kelp_tensor_elements(condition) != 1)
+        return false;
+    bool taken = *(const uint8_t *)condition->data != 0;
+    const kelp_attr *attr = kelp_node_find_attr(node, taken ? "then_branch" : "else_branch");
+    if (attr == NULL || attr->blocks == NULL || attr->count != 1 ||
+        attr->blocks[0]->output_count < node->output_count)
+        return false;
+    *out_branch = attr->blocks[0];
+    return true;
+}
+
+kelp_status *kelp_engine_fold_constants(kelp_engine *engine, bool keep_bytes) {
+    kelp_arena arena;
+    kelp_arena_init(&arena, engine->allocator, 64 << 10);
+    kelp_op_env env = {
+        .allocator = engine->allocator, .pool = engine->runtime->pool, .arena = &arena};
+    kelp_status *status = fold_block(engine, &env, engine->graph->main, keep_bytes);
+    kelp_arena_deinit(&arena);
+    return status;
+}

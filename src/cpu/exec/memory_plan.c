@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where activations lie in the workspace. */
+#include "base/checked.h"
+#include "cpu/exec/exec.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* How long is looked for a better placement: within 1/64 of the bound there is little to gain. */
+#define NEAR_ENOUGH 64
+#define TURNS_MAX 64
+#define PLACEMENT_STEPS ((size_t)2 << 20)
+
+static size_t round_up(size_t bytes) {
+    return (bytes + 63) & ~(size_t)63;
+}
+
+static int compare_size(const void *a, const void *b, void *userp) {
+    const kelp_interval *intervals = userp;
+    const kelp_interval *x = &intervals[*(const uint32_t *)a],
+                        *y = &intervals[*(const uint32_t *)b];
+    if (x->bytes != y->bytes)
+        return x->bytes < y->bytes ? 1 : -1;
+    if (x->first != y->first)
+        return x->first < y->first ? -1 : 1;
+    return *(const uint32_t *)a < *(const uint32_t *)b ? -1 : 1;
+}
+
+static int compare_first(const void *a, const void *b, void *userp) {
+    const kelp_interval *intervals = userp;
+    const kelp_interval *x = &intervals[*(const uint32_t *)a],
+                        *y = &intervals[*(const uint32_t *)b];
+    return x->first < y->first ? -1 : x->first > y->first;
+}
+
+/* The most that lives at one step: no placement can be smaller. */
+static size_t lower_bound(const kelp_interval *intervals, size_t count, uint32_t *order) {
+    qsort_r(order, count, sizeof *order, compare_first, (void *)intervals);
+    size_t most = 0;
+    for (size_t i = 0; i < count; i++) {
+        /* a maximum begins where an interval begins */
+        uint32_t step = intervals[order[i]].first;
+        if (i + 1 < count && intervals[order[i + 1]].first == step)
+            continue;
+        size_t live = 0;
+        for (size_t k = 0; k <= i; k++)
+            if (intervals[order[k]].last >= step)
+                live += round_up(intervals[order[k]].bytes);
+        most = KELP_MAX(most, live);
+    }
+    return most;
+}
+
+/* Lowest offset at which `item` fits beside those of `placed` (sorted by offset) that live at the
+ * same time. */
+static size_t find_gap(const kelp_interval *intervals, const uint32_t *placed, size_t placed_count,
+                       const kelp_interval *item) {
+    size_t need = round_up(item->bytes), end = 0;
+    for (size_t i = 0; i < placed_count; i++) {
+        const kelp_interval *other = &intervals[placed[i]];
+        if (other->last < item->first || other->first > item->last)
+            continue;
+        if (other->offset >= end && other->offset - end >= need)
+            return end;
+        end = KELP_MAX(end, other->offset + round_up(other->bytes));
+    }
+    return end;
+}
+
+/* In that order, each as low as it fits; the height of all. */
+static size_t place(kelp_interval *intervals, size_t count, const uint32_t *order,
+                    uint32_t *placed) {
+    size_t total = 0;
+    for (size_t i = 0; i < count; i++) {
+        kelp_interval *item = &intervals[order[i]];
+        item->offset = find_gap(intervals, placed, i, item);
+        total = KELP_MAX(total, item->offset + round_up(item->bytes));
+        size_t at = i;
+        for (; at > 0 && intervals[placed[at - 1]].offset > item->offset; at--)
+            placed[at] = placed[at - 1];
+        placed[at] = order[i];
+    }
+    return total;
+}
+
+/* What reaches the top goes first the next time: it is what the order left no room for. */
+static bool top_goes_first(const kelp_interval *intervals, size_t count, size_t total,
+                           uint32_t *order) {
+    size_t at = 0;
+    while (at < count &&
+           intervals[order[at]].offset + round_up(intervals[order[at]].bytes) != total)
+        at++;
+    if (at == count || at == 0)
+        return false;
+    uint32_t top = order[at];
+    memmove(order + 1, order, at * sizeof *order);
+    order[0] = top;
+    return true;
+}
+
+/* A few turns of that, as many as planning may take; the best placement stays. */
+static size_t improve(kelp_interval *intervals, size_t count, uint32_t *order, uint32_t *placed,
+                      size_t total, size_t bound) {
+    size_t best = total;
+    size_t turns = KELP_MIN(PLACEMENT_STEPS / (count * count), (size_t)TURNS_MAX);
+    for (size_t i = 0; i < count; i++)
+        intervals[i].best = intervals[i].offset;
+    for (size_t turn = 0; turn < turns && best > bound + bound / NEAR_ENOUGH; turn++) {
+        if (!top_goes_first(intervals, count, total, order))
+            break;
+        total = place(intervals, count, order, placed);
+        for (size_t i = 0; total < best && i < count; i++)
+            intervals[i].best = intervals[i].offset;
+        best = KELP_MIN(best, total);
+    }
+    for (size_t i = 0; i < count; i++)
+        intervals[i].offset = intervals[i].best;
+    return best;
+}
+
+bool kelp_memory_plan(kelp_interval *intervals, size_t count, uint32_t *order, uint32_t *placed,
+                      size_t *out_total_bytes, size_t *out_lower_bound_bytes) {
+    size_t sum = 0;
+    for (size_t i = 0; i < count; i++) {
+        order[i] = (uint32_t)i;
+        if (!kelp_size_add(sum, round_up(intervals[i].bytes), &sum) ||
+            intervals[i].bytes > SIZE_MAX / 4)
+            return false;
+    }
+    size_t bound = lower_bound(intervals, count, order);
+    qsort_r(order, count, sizeof *order, compare_size, intervals);
+    size_t total = place(intervals, count, order, placed);
+    if (total > bound + bound / NEAR_ENOUGH)
+        total = improve(intervals, count, order, placed, total, bound);
+    *out_total_bytes = total;
+    *out_lower_bound_bytes = bound;
+    return true;
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Refitting: the graph that the plan was made of, with other constants, goes through the same
+ * passes and kernels again. What comes out takes the place of the engine's inside; contexts notice.
+ */
+#include "base/alloc.h"
+#include "base/buf.h"
+#include "cpu/exec/exec.h"
+
+#include <kelp/engine_provider.h>
+
+#include <string.h>
+
+size_t kelp_engine_refittable_count(const kelp_engine *engine) {
+    return engine->refittable_count;
+}
+
+const char *kelp_engine_refittable(const kelp_engine *engine, size_t index) {
+    return index < engine->refittable_count ? engine->refittable[index] : NULL;
+}
+
+static kelp_status *unknown(const kelp_engine *engine, const char *name) {
+    kelp_buf names;
+    kelp_buf_init(&names, engine->allocator);
+    for (size_t i = 0; i < engine->refittable_count && i < 20; i++)
+        kelp_buf_printf(&names, "%s'%s'", i ? ", " : "", engine->refittable[i]);
+    if (engine->refittable_count > 20)
+        kelp_buf_printf(&names, " and %zu more", engine->refittable_count - 20);
+    const char *list = kelp_buf_cstr(&names);
+    kelp_status *status =
+        KELP_ERROR(KELP_NOT_FOUND, "no weights '%s' can be refitted; there are %s", name,
+                   engine->refittable_count > 0 && list != NULL
+                       ? list
+                       : "none: build with KELP_BUILD_REFIT or KELP_BUILD_REFIT_INDIVIDUAL");
+    kelp_buf_deinit(&names);
+    return status;
+}
+
+static kelp_status *check_name(const kelp_engine *engine, const char *name) {
+    for (size_t i = 0; name != NULL && i < engine->refittable_count; i++)
+        if (strcmp(engine->refittable[i], name) == 0)
+            return NULL;
+    return unknown(engine, name != NULL ? name : "");
+}
+
+static kelp_value *find_constant(kelp_block *block, const char *name) {
+    for (size_t i = 0; i < block->value_count; i++)
+        if (block->values[i]->constant != NULL && strcmp(block->values[i]->name, name) == 0)
+            return block->values[i];
+    return NULL;
+}
+
+/* The data is copied into the graph's arena: it lives as long as what is made of it. */
+static kelp_status *exchange(kelp_graph *graph, const kelp_weights *weights) {
+    kelp_value *value = find_constant(graph->main, weights->name);
+    if (value == NULL)
+        return KELP_ERROR(KELP_INTERNAL, "weights '%s' are not in the plan's graph", weights->name);
+    const kelp_tensor *old = value->constant;
+    int64_t count = kelp_tensor_elements(old);
+    char shape[160];
+    kelp_shape_format(old->rank, old->shape, shape, sizeof shape);
+    if (weights->dtype != old->dtype || weights->count != count ||
+        (weights->data == NULL && count > 0))
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "weights '%s': expected %s %s (%lld), found %s (%lld)%s", weights->name,
+                          kelp_dtype_name(old->dtype), shape, (long long)count,
+                          kelp_dtype_name(weights->dtype), (long long)weights->count,
+                          weights->data == NULL ? " without data" : "");
+    size_t bytes = kelp_tensor_bytes(old);
+    kelp_tensor *tensor = KELP_ARENA_NEW(&graph->arena, kelp_tensor);
+    void *data = kelp_arena_alloc(&graph->arena, bytes + 1, KELP_TENSOR_ALIGNMENT);
+    if (tensor == NULL || data == NULL)
+        return kelp_status_oom();
+    *tensor = *old;
+    memcpy(data, weights->data, bytes);
+    tensor->data = data;
+    value->constant = tensor;
+    return NULL;
+}
+
+/* ---- a plan's graph before the passes ---- */
+static void release_graph(void *userp) {
+    kelp_graph_release(userp);
+}
+
+/* It may keep the plan's bytes longer than the engine. */
+static kelp_status *load_source(const kelp_engine *engine, kelp_graph **out) {
+    const kelp_plan_source *source = &engine->refittable_source;
+    const char *label = engine->source->info.label;
+    if (kelp_plan_hash(source->model.data, source->model.length) != source->model_hash)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "%s: the graph to refit was altered: its hash is not the one that it was "
+                          "written with",
+                          label);
+    if (engine->packs != NULL)
+        KELP_TRY(kelp_engine_packs_check_originals(engine->packs));
+    kelp_graph_limits limits = kelp_runtime_graph_limits(engine->runtime);
+    return kelp_graph_load_parts(engine->allocator, source->model, source->parts, label,
+                                 release_graph, kelp_graph_retain(engine->source), &limits, out);
+}
+
+static kelp_status *source_of(kelp_engine *engine, kelp_graph **out) {
+    kelp_engine *current = kelp_engine_current(engine);
+    if (current == engine && engine->refittable_source.model.length > 0)
+        return load_source(engine, out);
+    *out = kelp_graph_retain(current->source);
+    return NULL;
+}
+
+/* ---- stripped plans ---- */
+size_t kelp_engine_missing_bytes(const kelp_engine *engine, const char *name) {
+    const kelp_value *value = find_constant(engine->source->main, name);
+    kelp_str stripped = engine->refittable_source.parts[KELP_PART_STRIPPED];
+    uintptr_t begin = (uintptr_t)stripped.data,
+              at = value != NULL ? (uintptr_t)value->constant->data : 0;
+    return at >= begin && at < begin + stripped.length ? kelp_tensor_bytes(value->constant) : 0;
+}
+
+kelp_status *kelp_engine_check_complete(const kelp_engine *engine) {
+    kelp_buf names;
+    size_t count = 0;
+    if (!kelp_engine_is_stripped(engine))
+        return NULL;
+    kelp_buf_init(&names, engine->allocator);
+    for (size_t i = 0; i < engine->refittable_count; i++)
+        if (kelp_engine_missing_bytes(engine, engine->refittable[i]) > 0 && count++ < 20)
+            kelp_buf_printf(&names, "%s'%s'", count > 1 ? ", " : "", engine->refittable[i]);
+    if (count > 20)
+        kelp_buf_printf(&names, " and %zu more", count - 20);
+    const char *list = kelp_buf_cstr(&names);
+    kelp_status *status =
+        KELP_ERROR(KELP_FAILED_PRECONDITION,
+                   "%s: the plan was built without its weights: refit the engine first with %s",
+                   engine->source->info.label, list != NULL ? list : "all of them");
+    kelp_buf_deinit(&names);
+    return status;
+}
+
+/* The first refit of a stripped plan brings everything. */
+static kelp_status *check_all_given(const kelp_engine *engine, const kelp_weights *weights,
+                                    size_t count) {
+    for (size_t i = 0; kelp_engine_is_stripped(engine) && i < engine->refittable_count; i++) {
+        bool given = kelp_engine_missing_bytes(engine, engine->refittable[i]) == 0;
+        for (size_t k = 0; !given && k < count; k++)
+            given = strcmp(weights[k].name, engine->refittable[i]) == 0;
+        if (!given)
+            return KELP_ERROR(KELP_FAILED_PRECONDITION,
+                              "%s: the plan was built without its weights, and '%s' is not among "
+                              "those given",
+                              engine->source->info.label, engine->refittable[i]);
+    }
+    return NULL;
+}
+
+static kelp_status *refit(kelp_engine *engine, const kelp_weights *weights, size_t count) {
+    kelp_graph *graph = NULL, *source = NULL;
+    kelp_engine *fresh = NULL;
+    kelp_engine_options options = {.struct_size = sizeof options,
+                                   .disable_fusion = engine->no_fusion,
+                                   .precision = engine->precision,
+                                   .max_plans = engine->max_plans};
+    for (size_t i = 0; i < count; i++)
+        KELP_TRY(check_name(engine, weights[i].name));
+    KELP_TRY(check_all_given(engine, weights, count));
+    KELP_TRY(source_of(engine, &source));
+    kelp_status *status = kelp_graph_clone_for_engine(source, &graph);
+    kelp_graph_release(source);
+    for (size_t i = 0; status == NULL && i < count; i++)
+        status = exchange(graph, &weights[i]);
+    if (status == NULL)
+        status =
+            kelp_engine_make(engine->runtime, graph, &options, &(kelp_engine_origin){0}, &fresh);
+    kelp_graph_release(graph);
+    if (status != NULL)
+        return status;
+    kelp_engine_release(engine->refitted);
+    engine->refitted = fresh;
+    return NULL;
+}
+
+kelp_status *kelp_engine_refit(kelp_engine *engine, const kelp_weights *weights, size_t count) {
+    kelp_status *status = NULL;
+    if (engine->vtbl != NULL)
+        status = engine->vtbl->refit != NULL ? engine->vtbl->refit(engine->foreign, weights, count)
+                                             : kelp_foreign_missing(engine, "refitting");
+    else
+        status = refit(engine, weights, count);
+    if (kelp_status_domain(status) == KELP_DOMAIN_NONE)
+        kelp_status_set_domain(status, KELP_DOMAIN_ENGINE);
+    return status;
+}

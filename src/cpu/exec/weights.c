@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where an engine's packed weights lie: one after the other in large chunks, so that they fill the
+ * large pages that the system gives those (base/alloc.c), and what is read while weights are packed
+ * leaves memory again. Any thread.
+ */
+#include "base/alloc.h"
+#include "base/checked.h"
+#include "cpu/exec/exec.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#define CHUNK_BYTES ((size_t)32 << 20)
+#define CHUNK_ALIGNMENT ((size_t)2 << 20) /* that of large pages */
+#define SMALLEST ((size_t)16 << 10)       /* smaller blocks, and those as large as a chunk, */
+#define LARGEST ((size_t)8 << 20)         /* stand alone */
+#define ALONE_BYTES ((size_t)1 << 20)     /* an engine with less has no chunks */
+#define RELAX_BYTES ((size_t)2 << 20)
+
+struct kelp_weight_chunk {
+    struct kelp_weight_chunk *next;
+    char *data;
+    size_t used, blocks; /* blocks: that live in it */
+};
+
+static struct kelp_weight_chunk *chunk_of(const kelp_engine *engine, const void *pointer) {
+    struct kelp_weight_chunk *chunk = engine->chunks;
+    while (chunk != NULL && ((const char *)pointer < chunk->data ||
+                             (const char *)pointer >= chunk->data + CHUNK_BYTES))
+        chunk = chunk->next;
+    return chunk;
+}
+
+static struct kelp_weight_chunk *new_chunk(kelp_engine *engine) {
+    kelp_allocator allocator = engine->allocator;
+    struct kelp_weight_chunk *chunk =
+        allocator.realloc(allocator.userp, NULL, 0, sizeof *chunk, KELP_DEFAULT_ALIGNMENT);
+    if (chunk == NULL)
+        return NULL;
+    *chunk = (struct kelp_weight_chunk){.next = engine->chunks};
+    chunk->data = allocator.realloc(allocator.userp, NULL, 0, CHUNK_BYTES, CHUNK_ALIGNMENT);
+    if (chunk->data == NULL) {
+        kelp_free(allocator, chunk, sizeof *chunk);
+        return NULL;
+    }
+    engine->chunks = chunk;
+    return chunk;
+}
+
+static void *take_block(kelp_engine *engine, size_t bytes) {
+    struct kelp_weight_chunk *chunk = engine->chunks;
+    size_t rounded = (bytes + KELP_TENSOR_ALIGNMENT - 1) / KELP_TENSOR_ALIGNMENT;
+    rounded *= KELP_TENSOR_ALIGNMENT;
+    if (chunk == NULL || CHUNK_BYTES - chunk->used < rounded)
+        chunk = new_chunk(engine);
+    if (chunk == NULL)
+        return NULL;
+    char *block = chunk->data + chunk->used;
+    chunk->used += rounded;
+    chunk->blocks++;
+    return block;
+}
+
+static void drop_block(kelp_engine *engine, struct kelp_weight_chunk *chunk) {
+    if (--chunk->blocks > 0)
+        return;
+    struct kelp_weight_chunk **link = &engine->chunks;
+    while (*link != chunk)
+        link = &(*link)->next;
+    *link = chunk->next;
+    kelp_free_aligned(engine->allocator, chunk->data, CHUNK_BYTES, CHUNK_ALIGNMENT);
+    kelp_free(engine->allocator, chunk, sizeof *chunk);
+}
+
+static bool wants_chunk(const kelp_engine *engine, size_t bytes, size_t alignment) {
+#if defined(__SANITIZE_ADDRESS__)
+    (void)engine;
+    (void)bytes;
+    (void)alignment;
+    return false; /* so that it sees the end of each block */
+#else
+    return bytes >= SMALLEST && bytes <= LARGEST && alignment <= KELP_TENSOR_ALIGNMENT &&
+           atomic_load_explicit(&engine->packed_bytes, memory_order_relaxed) >= ALONE_BYTES;
+#endif
+}
+
+static void *place(kelp_engine *engine, void *pointer, size_t old_bytes, size_t new_bytes,
+                   size_t alignment) {
+    kelp_allocator inner = engine->allocator;
+    struct kelp_weight_chunk *chunk = pointer != NULL ? chunk_of(engine, pointer) : NULL;
+    bool chunked = new_bytes > 0 && wants_chunk(engine, new_bytes, alignment);
+    if (chunk == NULL && (pointer != NULL || !chunked))
+        return inner.realloc(inner.userp, pointer, old_bytes, new_bytes, alignment);
+    void *fresh = NULL;
+    if (new_bytes > 0) {
+        fresh = chunked ? take_block(engine, new_bytes)
+                        : inner.realloc(inner.userp, NULL, 0, new_bytes, alignment);
+        if (fresh == NULL)
+            return NULL;
+        if (pointer != NULL)
+            memcpy(fresh, pointer, KELP_MIN(old_bytes, new_bytes));
+    }
+    if (chunk != NULL)
+        drop_block(engine, chunk);
+    return fresh;
+}
+
+static void *weights_realloc(void *userp, void *pointer, size_t old_bytes, size_t new_bytes,
+                             size_t alignment) {
+    kelp_engine *engine = userp;
+    (void)pthread_mutex_lock(&engine->weights_lock);
+    void *result = place(engine, pointer, old_bytes, new_bytes, alignment);
+    (void)pthread_mutex_unlock(&engine->weights_lock);
+    if (result != NULL || new_bytes == 0) {
+        atomic_fetch_add_explicit(&engine->packed_bytes, new_bytes, memory_order_relaxed);
+        atomic_fetch_sub_explicit(&engine->packed_bytes, old_bytes, memory_order_relaxed);
+    }
+    return result;
+}
+
+void kelp_engine_weights_init(kelp_engine *engine) {
+    (void)pthread_mutex_init(&engine->weights_lock, NULL);
+    engine->weights = (kelp_allocator){weights_realloc, engine};
+}
+
+void kelp_engine_weights_deinit(kelp_engine *engine) {
+    (void)pthread_mutex_destroy(&engine->weights_lock);
+}
+
+void kelp_engine_weights_relax(kelp_engine *engine) {
+    size_t packed = atomic_load_explicit(&engine->packed_bytes, memory_order_relaxed);
+    size_t before = atomic_load_explicit(&engine->relaxed_bytes, memory_order_relaxed);
+    if (packed >= before + RELAX_BYTES &&
+        atomic_compare_exchange_strong(&engine->relaxed_bytes, &before, packed))
+        kelp_graph_relax(engine->source);
+}

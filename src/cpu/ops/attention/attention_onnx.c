@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ai.onnx Attention (versions 23 to 25): heads apart or side by side, grouped heads, caches joined
+ * here or kept outside, windows. float16 and bfloat16 are computed as floats, and rounded after
+ * each step as the definition's function body does. Source: ONNX operator specification.
+ */
+#include "cpu/ops/attention/sdpa.h"
+#include "cpu/ops/wide.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct cache_part {
+    size_t joined, wide; /* offsets in scratch */
+    bool joins, widens;
+} cache_part;
+
+typedef struct attention_plan {
+    kelp_sdpa s; /* all but pointers */
+    int64_t kv_heads, past;
+    bool packed; /* heads side by side: rank 3 */
+    cache_part k, v;
+    size_t q_wide, y_wide, scratch;
+    float root; /* of the scale, where both sides take their share before rounding */
+} attention_plan;
+
+static kelp_status *read_shapes(kelp_op_args *args, attention_plan *p) {
+    const kelp_tensor *q = args->inputs[0], *k = args->inputs[1], *v = args->inputs[2];
+    kelp_sdpa *s = &p->s;
+    p->packed = q->rank == 3;
+    if ((q->rank != 3 && q->rank != 4) || k->rank != q->rank || v->rank != q->rank)
+        return kelp_ops_bad_shapes(args, q, k, "queries, keys and values must have rank 3 or 4");
+    s->heads = p->packed ? kelp_node_attr_i64(args->node, "q_num_heads", 0) : q->shape[1];
+    p->kv_heads = p->packed ? kelp_node_attr_i64(args->node, "kv_num_heads", 0) : k->shape[1];
+    if (s->heads < 1 || p->kv_heads < 1 || s->heads % p->kv_heads != 0)
+        return kelp_ops_bad_shapes(args, q, k,
+                                   "the heads of queries must be a multiple of those "
+                                   "of keys");
+    int32_t row = p->packed ? 1 : 2;
+    int64_t kv = p->packed ? p->kv_heads : 1;
+    if (p->packed && (q->shape[2] % s->heads != 0 || k->shape[2] % kv != 0 || v->shape[2] % kv))
+        return kelp_ops_bad_shapes(args, q, k, "the last extent must be a multiple of the heads");
+    s->batch = q->shape[0];
+    s->group = s->heads / p->kv_heads;
+    s->queries = q->shape[row];
+    s->size = q->shape[row + 1] / (p->packed ? s->heads : 1);
+    s->v_size = v->shape[row + 1] / kv;
+    s->keys = k->shape[row];
+    if (k->shape[0] != s->batch || v->shape[0] != s->batch || v->shape[row] != s->keys ||
+        k->shape[row + 1] / kv != s->size || (!p->packed && v->shape[1] != p->kv_heads))
+        return kelp_ops_bad_shapes(args, k, v, "queries, keys and values do not fit together");
+    return NULL;
+}
+
+static kelp_status *read_past(kelp_op_args *args, attention_plan *p) {
+    const kelp_tensor *k = kelp_ops_in(args, 4), *v = kelp_ops_in(args, 5);
+    kelp_sdpa *s = &p->s;
+    if (k == NULL && v == NULL)
+        return NULL;
+    if (k == NULL || v == NULL || k->rank != 4 || v->rank != 4 || k->shape[0] != s->batch ||
+        v->shape[0] != s->batch || k->shape[1] != p->kv_heads || v->shape[1] != p->kv_heads ||
+        k->shape[2] != v->shape[2] || k->shape[3] != s->size || v->shape[3] != s->v_size ||
+        k->dtype != args->inputs[1]->dtype || v->dtype != args->inputs[2]->dtype)
+        return kelp_ops_bad_shapes(args, k, v, "past keys and values do not fit");
+    p->past = k->shape[2];
+    s->keys += p->past;
+    return NULL;
+}
+
+static kelp_status *read_mask(kelp_op_args *args, const kelp_sdpa *s, const kelp_tensor *mask,
+                              kelp_sdpa_mask *out) {
+    int64_t extents[4] = {s->batch, s->heads, s->queries, s->keys}, strides[4] = {0};
+    if (mask == NULL)
+        return NULL;
+    if (mask->rank < 1 || mask->rank > 4)
+        return kelp_ops_bad_shapes(args, mask, NULL, "the mask must have rank 1 to 4");
+    out->keys = mask->shape[mask->rank - 1];
+    if (out->keys == 1 && s->keys > 1 &&
+        strcmp(kelp_node_op_type(args->node), "AttentionHeads") == 0)
+        return NULL; /* a sum's operand that was spread: the same for all keys changes no share */
+    for (int32_t i = mask->rank - 2, at = 2; i >= 0; i--, at--) {
+        if (mask->shape[i] != 1 && mask->shape[i] != extents[at])
+            return kelp_ops_bad_shapes(args, args->inputs[0], mask, "the mask does not fit");
+        if (mask->shape[i] != 1)
+            strides[at] = kelp_ops_product(mask->shape, i + 1, mask->rank);
+    }
+    if (out->keys > s->keys)
+        return kelp_ops_bad_shapes(args, args->inputs[1], mask, "the mask has too many keys");
+    out->tensor = mask;
+    out->batch = strides[0];
+    out->head = strides[1];
+    out->row = strides[2];
+    out->flags = mask->dtype == KELP_BOOL;
+    out->dropped = -INFINITY;
+    return NULL;
+}
+
+static kelp_status *read_attributes(kelp_op_args *args, attention_plan *p) {
+    kelp_sdpa *s = &p->s;
+    const kelp_node *node = args->node;
+    kelp_dtype dtype = args->inputs[0]->dtype;
+    s->scale = (double)kelp_node_attr_f32(node, "scale", 0.0f);
+    if (kelp_node_attr_type(node, "scale") == KELP_ATTR_NONE)
+        s->scale = 1.0 / sqrt((double)s->size);
+    s->softcap = (double)kelp_node_attr_f32(node, "softcap", 0.0f);
+    s->round = dtype == KELP_F64 ? KELP_F32 : dtype;
+    s->softmax_round = kelp_ops_attr_dtype(node, "softmax_precision", s->round);
+    if (s->softmax_round == KELP_F64)
+        s->softmax_round = KELP_F32;
+    if (!kelp_ops_is_float(s->softmax_round))
+        return kelp_ops_bad_type(args, s->softmax_round);
+    s->left = kelp_node_attr_i64(node, "left_window_size", -1);
+    s->right = kelp_node_attr_i64(node, "right_window_size", -1);
+    if (kelp_node_attr_i64(node, "is_causal", 0) != 0)
+        s->right = 0;
+    s->offset = p->past;
+    s->from_end = true;
+    s->scores_stage = (int32_t)kelp_node_attr_i64(node, "qk_matmul_output_mode", 0);
+    if (s->round != KELP_F32) {
+        p->root = kelp_ops_round(s->round, (float)sqrt(s->scale));
+        s->scale = 1.0;
+    }
+    const kelp_tensor *counts = kelp_ops_in(args, 6);
+    if (counts != NULL && (counts->dtype != KELP_I64 || kelp_tensor_elements(counts) != s->batch))
+        return kelp_ops_bad_shapes(args, counts, NULL, "expected a count of keys for each image");
+    return NULL;
+}
+
+/* Where keys or values will lie: as given, joined with the past, as floats. */
+static kelp_status *plan_part(kelp_op_args *args, const attention_plan *p, int32_t input,
+                              int64_t size, cache_part *part) {
+    const kelp_tensor *x = args->inputs[input];
+    kelp_tensor *present = kelp_ops_out(args, input);
+    int64_t shape[4] = {p->s.batch, p->kv_heads, p->s.keys, size};
+    int64_t count = kelp_ops_product(shape, 0, 4);
+    KELP_TRY(kelp_ops_set(args, input, x->dtype, 4, shape));
+    part->joins = kelp_ops_in(args, input + 3) != NULL || present != NULL;
+    part->widens = x->dtype != KELP_F32 && x->dtype != KELP_F64;
+    if (part->joins && present == NULL)
+        KELP_TRY(kelp_ops_scratch(args, count, kelp_ops_element_bytes(x->dtype), &part->joined));
+    if (part->widens)
+        KELP_TRY(kelp_ops_scratch(args, count, sizeof(float), &part->wide));
+    return NULL;
+}
+
+static kelp_status *attention_reshape(const void *state, kelp_op_args *args) {
+    attention_plan *p = args->plan;
+    kelp_sdpa *s = &p->s;
+    size_t bytes;
+    (void)state;
+    KELP_TRY(kelp_ops_check(args, 3));
+    const kelp_tensor *q = args->inputs[0];
+    for (int32_t i = 0; i < 3; i++)
+        if (!kelp_ops_is_float(args->inputs[i]->dtype) ||
+            (args->inputs[i]->dtype == KELP_F64) != (q->dtype == KELP_F64))
+            return kelp_ops_bad_type(args, args->inputs[i]->dtype);
+    KELP_TRY(read_shapes(args, p));
+    KELP_TRY(read_past(args, p));
+    KELP_TRY(read_mask(args, s, kelp_ops_in(args, 3), &s->masks[0]));
+    KELP_TRY(read_attributes(args, p));
+    int64_t shape[4] = {s->batch, s->heads, s->queries, s->v_size};
+    int64_t scores[4] = {s->batch, s->heads, s->queries, s->keys};
+    if (p->packed) {
+        shape[1] = s->queries;
+        shape[2] = s->heads * s->v_size;
+    }
+    KELP_TRY(kelp_ops_set(args, 0, q->dtype, p->packed ? 3 : 4, shape));
+    KELP_TRY(kelp_ops_set(args, 3, q->dtype, 4, scores));
+    KELP_TRY(plan_part(args, p, 1, s->size, &p->k));
+    KELP_TRY(plan_part(args, p, 2, s->v_size, &p->v));
+    if (q->dtype != KELP_F64) {
+        KELP_TRY(kelp_ops_wide_plan(args, q, &p->q_wide));
+        KELP_TRY(kelp_ops_wide_plan(args, args->outputs[0], &p->y_wide));
+    }
+    if (!kelp_sdpa_plan(s, kelp_op_env_threads(args->env), q->dtype == KELP_F64 ? 8 : 4, &bytes))
+        bytes = SIZE_MAX;
+    return kelp_ops_scratch(args, 1, bytes, &p->scratch);
+}
+
+static void *at_offset(const kelp_op_args *args, size_t offset) {
+    return (char *)args->scratch + offset;
+}
+
+/* past and new ones, [batch, heads, keys, size], side by side */
+static void join(const kelp_op_args *args, const attention_plan *p, int32_t input, int64_t size,
+                 char *to) {
+    const kelp_tensor *x = args->inputs[input], *past = kelp_ops_in(args, input + 3);
+    size_t bytes = kelp_ops_element_bytes(x->dtype);
+    int64_t fresh = p->s.keys - p->past;
+    int64_t shape[4] = {p->s.batch, p->kv_heads, fresh, size};
+    int64_t out[4] = {p->kv_heads * p->s.keys * size, p->s.keys * size, size, 1};
+    int64_t from[4] = {p->kv_heads * fresh * size, fresh * size, size, 1};
+    if (p->packed) {
+        from[1] = size;
+        from[2] = p->kv_heads * size;
+    }
+    kelp_ops_copy(args->env, bytes, 4, shape, to + (size_t)(p->past * size) * bytes, out, x->data,
+                  from);
+    if (past != NULL) {
+        shape[2] = p->past;
+        kelp_ops_strides(4, shape, from);
+        kelp_ops_copy(args->env, bytes, 4, shape, to, out, past->data, from);
+    }
+}
+
+static void scale_and_round(const attention_plan *p, float *x, int64_t count) {
+    for (int64_t i = 0; i < count; i++)
+        x[i] = kelp_ops_round(p->s.round, x[i] * p->root);
+}
+
+static void make_part(const kelp_op_args *args, const attention_plan *p, int32_t input,
+                      int64_t size, const cache_part *part, kelp_sdpa_view *out) {
+    kelp_tensor now = *args->inputs[input];
+    const kelp_tensor *present = kelp_ops_out(args, input);
+    int64_t keys = p->s.keys;
+    *out = (kelp_sdpa_view){NULL, p->kv_heads * keys * size, keys * size, size};
+    if (p->packed && !part->joins) {
+        out->head = size;
+        out->row = p->kv_heads * size;
+    }
+    if (part->joins) {
+        now.data = present != NULL ? present->data : at_offset(args, part->joined);
+        join(args, p, input, size, now.data);
+        now.rank = 4;
+        memcpy(now.shape, (int64_t[4]){p->s.batch, p->kv_heads, keys, size}, 4 * sizeof(int64_t));
+    }
+    if (part->widens) {
+        float *wide = at_offset(args, part->wide);
+        kelp_ops_widen(args->env, &now, wide);
+        if (input == 1 && p->s.round != KELP_F32)
+            scale_and_round(p, wide, kelp_tensor_elements(&now));
+        now.data = wide;
+    }
+    out->data = now.data;
+}
+
+static kelp_status *attention_invoke(const void *state, kelp_op_args *args) {
+    const attention_plan *p = args->plan;
+    kelp_sdpa s = p->s;
+    const kelp_tensor *q = args->inputs[0];
+    bool wide = q->dtype != KELP_F64;
+    (void)state;
+    s.masks[0].tensor = s.masks[0].tensor != NULL ? kelp_ops_in(args, 3) : NULL;
+    s.key_counts = kelp_ops_in(args, 6) != NULL ? args->inputs[6]->data : NULL;
+    s.scratch = at_offset(args, p->scratch);
+    s.scores = kelp_ops_out(args, 3);
+    make_part(args, p, 1, s.size, &p->k, &s.k);
+    make_part(args, p, 2, s.v_size, &p->v, &s.v);
+    s.q = (kelp_sdpa_view){q->data, s.heads * s.queries * s.size, s.queries * s.size, s.size};
+    s.y = (kelp_sdpa_view){args->outputs[0]->data, s.heads * s.queries * s.v_size,
+                           s.queries * s.v_size, s.v_size};
+    if (p->packed) {
+        s.q.head = s.size;
+        s.q.row = s.heads * s.size;
+        s.y.head = s.v_size;
+        s.y.row = s.heads * s.v_size;
+    }
+    if (wide) {
+        s.q.data = kelp_ops_wide_get(args, q, p->q_wide);
+        s.y.data = kelp_ops_wide_put(args, args->outputs[0], p->y_wide);
+        if (s.round != KELP_F32)
+            scale_and_round(p, at_offset(args, p->q_wide), kelp_tensor_elements(q));
+        kelp_sdpa_run_f32(args->env, &s);
+        kelp_ops_wide_finish(args, args->outputs[0], p->y_wide);
+    } else {
+        kelp_sdpa_run_f64(args->env, &s);
+    }
+    return NULL;
+}
+KELP_KERNEL(OnnxAttention, 0, sizeof(attention_plan), 0, attention_reshape, attention_invoke);

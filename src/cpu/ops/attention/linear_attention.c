@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * LinearAttention: a state of [key size, value size] for each head of keys, which each token
+ * decays, corrects and adds to, and each query reads. Tokens one after another, heads side by side.
+ * Source: ONNX operator specification; Yang et al., "Gated Delta Networks", 2024.
+ */
+#include "cpu/ops/linear/gemm.h"
+#include "cpu/ops/wide.h"
+
+#include <math.h>
+
+typedef struct linear_plan {
+    int64_t batch, tokens, q_heads, kv_heads, size, v_size, decay_size, beta_heads;
+    bool gated, delta;
+    float scale;
+    size_t wide[6], y_wide, state_wide, room;
+    const kelp_op_env *env;
+    const float *in[6]; /* query, key, value, past state, decay, beta */
+    float *y, *state, *scratch;
+} linear_plan;
+
+static kelp_status *read_rule(kelp_op_args *args, linear_plan *p) {
+    const char *rule = kelp_node_attr_string(args->node, "update_rule", "gated_delta", NULL);
+    p->gated = strcmp(rule, "gated") == 0 || strcmp(rule, "gated_delta") == 0;
+    p->delta = strcmp(rule, "delta") == 0 || strcmp(rule, "gated_delta") == 0;
+    if (!p->gated && !p->delta && strcmp(rule, "linear") != 0)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "operator 'LinearAttention': update_rule '%s' is unknown", rule);
+    if ((kelp_ops_in(args, 4) != NULL) != p->gated || (kelp_ops_in(args, 5) != NULL) != p->delta)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "operator 'LinearAttention': decay goes with the gated rules and beta "
+                          "with the delta rules: found rule '%s' %s decay, %s beta",
+                          rule, kelp_ops_in(args, 4) ? "with" : "without",
+                          kelp_ops_in(args, 5) ? "with" : "without");
+    return NULL;
+}
+
+static bool is_tokens(const linear_plan *p, const kelp_tensor *x, int64_t width) {
+    return x == NULL || (x->rank == 3 && x->shape[0] == p->batch && x->shape[1] == p->tokens &&
+                         x->shape[2] == width);
+}
+
+static kelp_status *read_sizes(kelp_op_args *args, linear_plan *p) {
+    const kelp_tensor *q = args->inputs[0], *k = args->inputs[1], *v = args->inputs[2];
+    const kelp_tensor *past = kelp_ops_in(args, 3), *decay = kelp_ops_in(args, 4);
+    const kelp_tensor *beta = kelp_ops_in(args, 5);
+    p->q_heads = kelp_node_attr_i64(args->node, "q_num_heads", 0);
+    p->kv_heads = kelp_node_attr_i64(args->node, "kv_num_heads", 0);
+    if (q->rank != 3 || v->rank != 3 || p->q_heads < 1 || p->kv_heads < 1 ||
+        p->q_heads % p->kv_heads != 0 || q->shape[2] % p->q_heads != 0 ||
+        v->shape[2] % p->kv_heads != 0)
+        return kelp_ops_bad_shapes(args, q, v, "the heads do not fit");
+    p->batch = q->shape[0];
+    p->tokens = q->shape[1];
+    p->size = q->shape[2] / p->q_heads;
+    p->v_size = v->shape[2] / p->kv_heads;
+    p->decay_size =
+        decay != NULL && decay->rank == 3 && decay->shape[2] != p->kv_heads ? p->size : 1;
+    p->beta_heads = beta != NULL && beta->rank == 3 && beta->shape[2] == 1 ? 1 : p->kv_heads;
+    if (!is_tokens(p, k, p->kv_heads * p->size) || !is_tokens(p, v, p->kv_heads * p->v_size) ||
+        !is_tokens(p, decay, p->kv_heads * p->decay_size) || !is_tokens(p, beta, p->beta_heads))
+        return kelp_ops_bad_shapes(args, k, v, "keys, values, decay or beta do not fit");
+    if (past != NULL &&
+        (past->rank != 4 || past->shape[0] != p->batch || past->shape[1] != p->kv_heads ||
+         past->shape[2] != p->size || past->shape[3] != p->v_size))
+        return kelp_ops_bad_shapes(args, q, past, "the past state does not fit");
+    return NULL;
+}
+
+static kelp_status *linear_reshape(const void *state, kelp_op_args *args) {
+    linear_plan *p = args->plan;
+    (void)state;
+    KELP_TRY(kelp_ops_check(args, 3));
+    for (int32_t i = 0; i < args->input_count && i < 6; i++) {
+        const kelp_tensor *x = args->inputs[i];
+        if (x != NULL && (!kelp_ops_is_float(x->dtype) || x->dtype == KELP_F64))
+            return kelp_ops_bad_type(args, x->dtype);
+        KELP_TRY(kelp_ops_wide_plan(args, x, &p->wide[i]));
+    }
+    KELP_TRY(read_rule(args, p));
+    KELP_TRY(read_sizes(args, p));
+    p->scale = kelp_node_attr_f32(args->node, "scale", 0.0f);
+    if (p->scale == 0.0f)
+        p->scale = 1.0f / sqrtf((float)p->size);
+    const kelp_tensor *q = args->inputs[0], *past = kelp_ops_in(args, 3);
+    int64_t out[3] = {p->batch, p->tokens, p->q_heads * p->v_size};
+    int64_t states[4] = {p->batch, p->kv_heads, p->size, p->v_size};
+    KELP_TRY(kelp_ops_set(args, 0, q->dtype, 3, out));
+    KELP_TRY(kelp_ops_set(args, 1, past != NULL ? past->dtype : q->dtype, 4, states));
+    KELP_TRY(kelp_ops_wide_plan(args, args->outputs[0], &p->y_wide));
+    KELP_TRY(kelp_ops_scratch(args, kelp_ops_product(states, 0, 4), 4, &p->state_wide));
+    return kelp_ops_scratch(args, (p->v_size + 15) / 16 * 16,
+                            sizeof(float) * (size_t)kelp_op_env_threads(args->env), &p->room);
+}
+
+/* One token of one head: decay, correct, add. */
+static void update(const linear_plan *p, const kelp_simd *simd, int64_t token, int64_t head,
+                   float *s, float *fresh) {
+    int64_t at = token * p->kv_heads + head;
+    const float *k = p->in[1] + at * p->size, *v = p->in[2] + at * p->v_size;
+    for (int64_t d = 0; d < p->size && p->gated; d++) {
+        float keep = expf(p->in[4][at * p->decay_size + (p->decay_size > 1 ? d : 0)]);
+        for (int64_t j = 0; j < p->v_size; j++)
+            s[d * p->v_size + j] *= keep;
+    }
+    memcpy(fresh, v, (size_t)p->v_size * sizeof *fresh);
+    if (p->delta) {
+        float rate = p->in[5][p->beta_heads == 1 ? token : at];
+        for (int64_t d = 0; d < p->size; d++)
+            simd->axpy(fresh, s + d * p->v_size, -k[d], 1, p->v_size);
+        for (int64_t j = 0; j < p->v_size; j++)
+            fresh[j] *= rate;
+    }
+    for (int64_t d = 0; d < p->size; d++)
+        simd->axpy(s + d * p->v_size, fresh, k[d], 1, p->v_size);
+}
+
+static void linear_range(void *userp, int64_t begin, int64_t end, int worker) {
+    const linear_plan *p = userp;
+    const kelp_simd *simd = kelp_simd_get();
+    float *fresh = p->scratch + worker * ((p->v_size + 15) / 16 * 16);
+    int64_t group = p->q_heads / p->kv_heads, each = p->size * p->v_size;
+    for (int64_t unit = begin; unit < end; unit++) {
+        int64_t image = unit / p->kv_heads, head = unit % p->kv_heads;
+        float *s = p->state + unit * each;
+        if (p->in[3] != NULL)
+            memcpy(s, p->in[3] + unit * each, (size_t)each * sizeof *s);
+        else
+            memset(s, 0, (size_t)each * sizeof *s);
+        for (int64_t t = image * p->tokens; t < (image + 1) * p->tokens; t++) {
+            if (kelp_op_env_cancelled(p->env))
+                return;
+            update(p, simd, t, head, s, fresh);
+            for (int64_t h = head * group; h < (head + 1) * group; h++) {
+                const float *q = p->in[0] + (t * p->q_heads + h) * p->size;
+                float *y = p->y + (t * p->q_heads + h) * p->v_size;
+                memset(y, 0, (size_t)p->v_size * sizeof *y);
+                for (int64_t d = 0; d < p->size; d++)
+                    simd->axpy(y, s + d * p->v_size, q[d] * p->scale, 1, p->v_size);
+            }
+        }
+    }
+}
+
+static kelp_status *linear_invoke(const void *state, kelp_op_args *args) {
+    linear_plan *p = args->plan;
+    kelp_tensor *out_state = kelp_ops_out(args, 1);
+    (void)state;
+    p->env = args->env;
+    for (int32_t i = 0; i < 6; i++)
+        p->in[i] = kelp_ops_wide_get(args, kelp_ops_in(args, i), p->wide[i]);
+    p->y = kelp_ops_wide_put(args, args->outputs[0], p->y_wide);
+    p->state = (float *)(void *)((char *)args->scratch + p->state_wide);
+    p->scratch = (float *)(void *)((char *)args->scratch + p->room);
+    kelp_op_parallel(args->env, p->batch * p->kv_heads, 1, linear_range, p);
+    kelp_ops_wide_finish(args, args->outputs[0], p->y_wide);
+    if (out_state != NULL)
+        kelp_ops_narrow(args->env, p->state, out_state);
+    return NULL;
+}
+KELP_KERNEL(LinearAttention, 0, sizeof(linear_plan), 0, linear_reshape, linear_invoke);

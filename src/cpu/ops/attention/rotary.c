@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * RotaryEmbedding of ai.onnx and of com.microsoft. Source: ONNX operator specification; ONNX
+ * Runtime, ContribOperators.md.
+ */
+#include "cpu/ops/attention/rotary.h"
+
+#include "cpu/ops/wide.h"
+
+void kelp_rotary_row(const float *x, float *y, int64_t size, const float *cosines,
+                     const float *sines, int64_t half, bool interleaved, kelp_dtype round) {
+    int64_t step = interleaved ? 2 : 1, apart = interleaved ? 1 : half;
+    for (int64_t i = 0; i < half && round == KELP_F32; i++) {
+        float a = x[i * step], b = x[i * step + apart];
+        y[i * step] = cosines[i] * a - sines[i] * b;
+        y[i * step + apart] = sines[i] * a + cosines[i] * b;
+    }
+    for (int64_t i = 0; i < half && round != KELP_F32; i++) {
+        float a = x[i * step], b = x[i * step + apart], c = cosines[i], s = sines[i];
+        float real = kelp_ops_round(round, c * a) - kelp_ops_round(round, s * b);
+        float imaginary = kelp_ops_round(round, s * a) + kelp_ops_round(round, c * b);
+        y[i * step] = kelp_ops_round(round, real);
+        y[i * step + apart] = kelp_ops_round(round, imaginary);
+    }
+    if (y != x && size > 2 * half)
+        memcpy(y + 2 * half, x + 2 * half, (size_t)(size - 2 * half) * sizeof *y);
+}
+
+typedef struct rotary_plan {
+    int64_t batch, heads, tokens, size, half, cache_rows;
+    int64_t batch_stride, head_stride, token_stride;
+    bool interleaved, shared_position;
+    int32_t positions; /* the input with them, or -1: the cache has a row for each token */
+    size_t x_wide, cos_wide, sin_wide, y_wide;
+    const kelp_op_args *args;
+    const float *x, *cosines, *sines;
+    float *y;
+} rotary_plan;
+
+static kelp_status *read_layout(kelp_op_args *args, rotary_plan *p, const kelp_tensor *cosines) {
+    const kelp_tensor *x = args->inputs[0];
+    int64_t turned = kelp_node_attr_i64(args->node, "rotary_embedding_dim", 0);
+    int64_t heads = kelp_node_attr_i64(args->node, "num_heads", 0);
+    int64_t cached = cosines->rank > 0 ? cosines->shape[cosines->rank - 1] : 0;
+    if ((x->rank != 3 && x->rank != 4) || cosines->rank < 2)
+        return kelp_ops_bad_shapes(args, x, cosines, "expected rank 3 or 4, and a table of angles");
+    p->batch = x->shape[0];
+    if (x->rank == 4) {
+        p->heads = x->shape[1];
+        p->tokens = x->shape[2];
+        p->size = x->shape[3];
+        p->head_stride = p->tokens * p->size;
+        p->token_stride = p->size;
+    } else {
+        p->tokens = x->shape[1];
+        p->size = heads > 0 ? x->shape[2] / heads : 2 * cached;
+        p->heads = p->size > 0 ? x->shape[2] / p->size : 0;
+        p->head_stride = p->size;
+        p->token_stride = x->shape[2];
+        if (p->heads * p->size != x->shape[2])
+            return kelp_ops_bad_shapes(args, x, NULL,
+                                       "the last extent must be a multiple of heads");
+    }
+    p->batch_stride = p->heads * p->tokens * p->size;
+    p->half = (turned > 0 ? turned : p->size) / 2;
+    if (cached != p->half || 2 * p->half > p->size)
+        return kelp_ops_bad_shapes(args, x, cosines, "the table must have half the turned size");
+    return NULL;
+}
+
+static kelp_status *rotary_reshape(kelp_op_args *args, int32_t cosines, int32_t positions) {
+    rotary_plan *p = args->plan;
+    KELP_TRY(kelp_ops_check(args, 3));
+    const kelp_tensor *x = args->inputs[0], *c = args->inputs[cosines];
+    const kelp_tensor *s = args->inputs[cosines + 1], *at = kelp_ops_in(args, positions);
+    if (x->dtype != KELP_F32 && x->dtype != KELP_F16 && x->dtype != KELP_BF16)
+        return kelp_ops_bad_type(args, x->dtype);
+    if (c->dtype != x->dtype || s->dtype != x->dtype)
+        return kelp_ops_bad_type(args, c->dtype);
+    KELP_TRY(read_layout(args, p, c));
+    if (c->rank != s->rank || kelp_tensor_elements(c) != kelp_tensor_elements(s))
+        return kelp_ops_bad_shapes(args, c, s, "both tables must have one shape");
+    p->interleaved = kelp_node_attr_i64(args->node, "interleaved", 0) != 0;
+    p->positions = at != NULL ? positions : -1;
+    p->cache_rows = kelp_tensor_elements(c) / KELP_MAX((int64_t)1, p->half);
+    if (at != NULL) {
+        int64_t count = kelp_tensor_elements(at);
+        p->shared_position = count == 1 && p->batch * p->tokens != 1;
+        if (at->dtype != KELP_I64 || (count != 1 && count != p->batch * p->tokens))
+            return kelp_ops_bad_shapes(args, x, at, "expected a position for each token");
+    } else if (p->cache_rows != p->batch * p->tokens) {
+        return kelp_ops_bad_shapes(args, x, c, "expected a row of angles for each token");
+    }
+    KELP_TRY(kelp_ops_wide_plan(args, x, &p->x_wide));
+    KELP_TRY(kelp_ops_wide_plan(args, c, &p->cos_wide));
+    KELP_TRY(kelp_ops_wide_plan(args, s, &p->sin_wide));
+    p->y_wide = p->x_wide; /* row by row over itself */
+    return kelp_ops_set_like(args, 0, x);
+}
+
+static int64_t row_of(const rotary_plan *p, int64_t token) {
+    if (p->positions < 0)
+        return token;
+    const int64_t *at = p->args->inputs[p->positions]->data;
+    int64_t row = p->shared_position ? at[0] + token % p->tokens : at[token];
+    return row < 0 ? row + p->cache_rows : row;
+}
+
+static void rotary_range(void *userp, int64_t begin, int64_t end, int worker) {
+    const rotary_plan *p = userp;
+    kelp_dtype round = p->args->inputs[0]->dtype;
+    (void)worker;
+    for (int64_t token = begin; token < end; token++) {
+        int64_t row = row_of(p, token) * p->half;
+        int64_t base = token / p->tokens * p->batch_stride + token % p->tokens * p->token_stride;
+        for (int64_t h = 0; h < p->heads; h++)
+            kelp_rotary_row(p->x + base + h * p->head_stride, p->y + base + h * p->head_stride,
+                            p->size, p->cosines + row, p->sines + row, p->half, p->interleaved,
+                            round);
+    }
+}
+
+static kelp_status *rotary_run(kelp_op_args *args, int32_t cosines) {
+    rotary_plan *p = args->plan;
+    p->args = args;
+    for (int64_t i = 0; i < p->batch * p->tokens; i++)
+        if (row_of(p, i) < 0 || row_of(p, i) >= p->cache_rows)
+            return KELP_ERROR(
+                KELP_INVALID_ARGUMENT,
+                "operator '%s': the position of token %lld lies outside the %lld rows "
+                "of angles",
+                kelp_node_op_type(args->node), (long long)i, (long long)p->cache_rows);
+    p->x = kelp_ops_wide_get(args, args->inputs[0], p->x_wide);
+    p->cosines = kelp_ops_wide_get(args, args->inputs[cosines], p->cos_wide);
+    p->sines = kelp_ops_wide_get(args, args->inputs[cosines + 1], p->sin_wide);
+    p->y = kelp_ops_wide_put(args, args->outputs[0], p->y_wide);
+    int64_t grain = KELP_OPS_GRAIN / KELP_MAX((int64_t)1, p->heads * p->size) + 1;
+    kelp_op_parallel(args->env, p->batch * p->tokens, grain, rotary_range, p);
+    kelp_ops_wide_finish(args, args->outputs[0], p->y_wide);
+    return NULL;
+}
+
+static kelp_status *onnx_reshape(const void *state, kelp_op_args *args) {
+    (void)state;
+    return rotary_reshape(args, 1, 3);
+}
+static kelp_status *onnx_invoke(const void *state, kelp_op_args *args) {
+    (void)state;
+    return rotary_run(args, 1);
+}
+static kelp_status *ms_reshape(const void *state, kelp_op_args *args) {
+    (void)state;
+    return rotary_reshape(args, 2, 1);
+}
+static kelp_status *ms_invoke(const void *state, kelp_op_args *args) {
+    (void)state;
+    return rotary_run(args, 2);
+}
+KELP_KERNEL(RotaryEmbedding, 0, sizeof(rotary_plan), 0, onnx_reshape, onnx_invoke);
+KELP_KERNEL(MsRotaryEmbedding, 0, sizeof(rotary_plan), 0, ms_reshape, ms_invoke);

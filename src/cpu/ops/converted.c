@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Kernels of one type made to take others. */
+#include "cpu/ops/converted.h"
+
+#include "cpu/ops/wide.h"
+
+static kelp_converted *frame_of(const kelp_op_args *args, size_t plan_bytes) {
+    return (kelp_converted *)(void *)((char *)args->plan + (plan_bytes + 15) / 16 * 16);
+}
+
+/* ---- conversions ---- */
+static bool is_half(kelp_dtype dtype) {
+    return dtype == KELP_F16 || dtype == KELP_BF16;
+}
+
+static void widen(const kelp_op_env *env, const kelp_tensor *from, void *to) {
+    kelp_ops_widen(env, from, to);
+}
+
+static void narrow(const kelp_op_env *env, const void *from, kelp_tensor *to) {
+    kelp_ops_narrow(env, from, to);
+}
+
+const kelp_conversion kelp_widened = {is_half, KELP_F32, sizeof(float), widen, narrow};
+
+/* The first element of a byte lies in its low bits. Source: ONNX's TensorProto, raw_data. */
+static void spread(const kelp_op_env *env, const kelp_tensor *from, void *to) {
+    uint32_t bits = kelp_dtype_bits(from->dtype), each = 8 / bits;
+    int64_t count = kelp_tensor_elements(from);
+    const uint8_t *bytes = from->data;
+    (void)env;
+    for (int64_t i = 0; i < count; i++)
+        ((uint8_t *)to)[i] = (uint8_t)(bytes[i / each] >> i % each * bits & ((1u << bits) - 1));
+}
+
+static void pack(const kelp_op_env *env, const void *from, kelp_tensor *to) {
+    uint32_t bits = kelp_dtype_bits(to->dtype), each = 8 / bits;
+    int64_t count = kelp_tensor_elements(to);
+    uint8_t *bytes = to->data;
+    (void)env;
+    memset(bytes, 0, kelp_tensor_bytes(to));
+    for (int64_t i = 0; i < count; i++)
+        bytes[i / each] |= (uint8_t)(((const uint8_t *)from)[i] << i % each * bits);
+}
+
+const kelp_conversion kelp_spread = {kelp_ops_is_packed, KELP_U8, 1, spread, pack};
+
+/* ---- reshape ---- */
+/* The type of the inputs that are converted; invalid when there are none. */
+static kelp_status *given_type(const kelp_conversion *c, const kelp_op_args *args,
+                               kelp_dtype *out) {
+    *out = KELP_DTYPE_INVALID;
+    for (int32_t i = 0; i < args->input_count; i++) {
+        const kelp_tensor *x = args->inputs[i];
+        if (x == NULL || !c->takes(x->dtype))
+            continue;
+        if (*out != KELP_DTYPE_INVALID && *out != x->dtype)
+            return kelp_ops_bad_shapes(args, args->inputs[0], x, "the types differ");
+        *out = x->dtype;
+    }
+    return NULL;
+}
+
+static kelp_status *plan_inputs(const kelp_conversion *c, kelp_op_args *args, kelp_converted *w) {
+    for (int32_t i = 0; i < args->input_count; i++) {
+        const kelp_tensor *x = args->inputs[i];
+        w->inputs[i] = x;
+        if (x == NULL || !c->takes(x->dtype))
+            continue;
+        KELP_TRY(kelp_ops_scratch(args, kelp_tensor_elements(x), c->element_bytes, &w->in_at[i]));
+        KELP_TRY(kelp_tensor_init(&w->in[i], c->as, x->rank, x->shape, NULL));
+        w->inputs[i] = &w->in[i];
+    }
+    return NULL;
+}
+
+static kelp_status *plan_outputs(const kelp_conversion *c, kelp_op_args *args, kelp_converted *w,
+                                 kelp_dtype dtype) {
+    for (int32_t i = 0; i < args->output_count; i++) {
+        const kelp_tensor *y = w->outputs[i];
+        if (args->outputs[i] == NULL)
+            continue;
+        kelp_dtype type = y->dtype == c->as ? dtype : y->dtype;
+        KELP_TRY(kelp_ops_set(args, i, type, y->rank, y->shape));
+        if (y->dtype == c->as)
+            KELP_TRY(
+                kelp_ops_scratch(args, kelp_tensor_elements(y), c->element_bytes, &w->out_at[i]));
+    }
+    return NULL;
+}
+
+kelp_status *kelp_converted_reshape(const kelp_conversion *c, const void *state, kelp_op_args *args,
+                                    kelp_op_phase inner, size_t plan_bytes) {
+    kelp_converted *w = frame_of(args, plan_bytes);
+    kelp_dtype dtype;
+    KELP_TRY(given_type(c, args, &dtype));
+    if (dtype == KELP_DTYPE_INVALID)
+        return inner(state, args);
+    if (args->input_count > KELP_CONVERTED_INPUTS || args->output_count > KELP_CONVERTED_OUTPUTS)
+        return kelp_ops_bad_type(args, dtype);
+    w->used = true;
+    KELP_TRY(plan_inputs(c, args, w));
+    for (int32_t i = 0; i < args->output_count; i++)
+        w->outputs[i] = args->outputs[i] != NULL ? &w->out[i] : NULL;
+    kelp_op_args own = *args;
+    own.inputs = w->inputs;
+    own.outputs = w->outputs;
+    own.scratch_bytes = 0;
+    KELP_TRY(inner(state, &own));
+    KELP_TRY(kelp_ops_scratch(args, 1, own.scratch_bytes, &w->scratch));
+    args->deferred = own.deferred;
+    return args->deferred ? NULL : plan_outputs(c, args, w, dtype);
+}
+
+/* ---- invoke ---- */
+kelp_status *kelp_converted_invoke(const kelp_conversion *c, const void *state, kelp_op_args *args,
+                                   kelp_op_phase inner, size_t plan_bytes) {
+    kelp_converted *w = frame_of(args, plan_bytes);
+    if (!w->used)
+        return inner(state, args);
+    for (int32_t i = 0; i < args->input_count; i++) {
+        const kelp_tensor *x = args->inputs[i];
+        if (x == NULL || !c->takes(x->dtype)) {
+            w->inputs[i] = x;
+            continue;
+        }
+        w->in[i].data = (char *)args->scratch + w->in_at[i];
+        c->there(args->env, x, w->in[i].data);
+    }
+    for (int32_t i = 0; i < args->output_count; i++)
+        if (args->outputs[i] != NULL)
+            w->out[i].data = w->out[i].dtype == c->as ? (char *)args->scratch + w->out_at[i]
+                                                      : args->outputs[i]->data;
+    kelp_op_args own = *args;
+    own.inputs = w->inputs;
+    own.outputs = w->outputs;
+    own.scratch = (char *)args->scratch + w->scratch;
+    KELP_TRY(inner(state, &own));
+    for (int32_t i = 0; i < args->output_count; i++)
+        if (args->outputs[i] != NULL && w->out[i].dtype == c->as)
+            c->back(args->env, w->out[i].data, args->outputs[i]);
+    return NULL;
+}

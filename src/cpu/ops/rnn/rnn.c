@@ -1,0 +1,533 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The operators RNN, GRU and LSTM, and com.microsoft DynamicQuantizeLSTM, whose integers are taken
+ * as the numbers they stand for. Constant weights are packed once, when the engine is made.
+ * float16 and bfloat16 are computed as floats. Source: ONNX operator specification.
+ */
+#include "cpu/ops/rnn/rnn.h"
+
+#include "base/alloc.h"
+#include "cpu/ops/linear/gemm.h"
+#include "cpu/ops/wide.h"
+
+#include <strings.h>
+
+typedef struct rnn_state {
+    kelp_op_packed packed; /* floats: W of each direction, then R of each */
+} rnn_state;
+
+typedef struct rnn_plan {
+    kelp_rnn rnn;
+    bool plain, moved; /* moved: weights are copied to where loops can read them */
+    size_t x_turned, packed, scratch, wide[8], out_wide[3];
+} rnn_plan;
+
+enum { X, W, R, BIAS, LENGTHS, H, C, PEEPHOLES, W_SCALE, W_ZERO, R_SCALE, R_ZERO };
+
+static kelp_rnn_kind kind_of(const kelp_node *node) {
+    const char *op = kelp_node_op_type(node);
+    return strstr(op, "LSTM") != NULL ? KELP_LSTM : strcmp(op, "GRU") == 0 ? KELP_GRU : KELP_RNN;
+}
+
+/* DynamicQuantizeLSTM: weights of 8 bits, turned: [directions, inputs, gates * hidden]. */
+static bool is_quantized(const kelp_node *node) {
+    return kelp_node_op_type(node)[0] == 'D';
+}
+
+/* ---- packing ---- */
+typedef struct pack_sizes {
+    size_t w, r_first, r_rest; /* floats of one direction */
+} pack_sizes;
+
+static bool sizes_of(const kelp_rnn *rnn, pack_sizes *out, size_t *out_all) {
+    const kelp_simd *simd = kelp_simd_get();
+    int64_t width = rnn->gates * rnn->hidden,
+            first = rnn->kind == KELP_GRU ? 2 * rnn->hidden : width;
+    size_t each;
+    out->r_rest = 0;
+    if (rnn->quantizes) { /* two floats a column, and bytes in panels */
+        int64_t panel = 2 * simd->tile_columns, columns = (width + panel - 1) / panel * panel;
+        out->r_first = 2 * (size_t)width + (size_t)(rnn->hidden * (columns / 4));
+        return kelp_gemm_packed_size(simd, rnn->inputs, width, &out->w) &&
+               kelp_size_add(out->w, out->r_first, &each) &&
+               kelp_size_mul(each, (size_t)rnn->directions, out_all);
+    }
+    return kelp_gemm_packed_size(simd, rnn->inputs, width, &out->w) &&
+           kelp_gemm_packed_size(simd, rnn->hidden, first, &out->r_first) &&
+           (first == width ||
+            kelp_gemm_packed_size(simd, rnn->hidden, rnn->hidden, &out->r_rest)) &&
+           kelp_size_add(out->w, out->r_first, &each) && kelp_size_add(each, out->r_rest, &each) &&
+           kelp_size_mul(each, (size_t)rnn->directions, out_all);
+}
+
+static void pack(const kelp_rnn *rnn, const void *w, const void *r, float *to) {
+    const kelp_simd *simd = kelp_simd_get();
+    int64_t n = rnn->hidden, width = rnn->gates * n, first = rnn->kind == KELP_GRU ? 2 * n : width;
+    pack_sizes sizes;
+    size_t all;
+    (void)sizes_of(rnn, &sizes, &all);
+    for (int64_t d = 0; d < rnn->directions; d++, to += sizes.w)
+        kelp_gemm_pack_turned(simd, (const kelp_float_u *)w + d * width * rnn->inputs, rnn->inputs,
+                              rnn->inputs, width, to);
+    for (int64_t d = 0; d < rnn->directions; d++) {
+        const kelp_float_u *from = (const kelp_float_u *)r + d * width * n;
+        kelp_gemm_pack_turned(simd, from, n, n, first, to);
+        to += sizes.r_first;
+        if (first < width)
+            kelp_gemm_pack_turned(simd, from + first * n, n, n, width - first, to);
+        to += sizes.r_rest;
+    }
+}
+
+static int64_t byte_at(const kelp_tensor *q, int64_t index) {
+    return q->dtype == KELP_I8 ? ((const int8_t *)q->data)[index]
+                               : ((const uint8_t *)q->data)[index];
+}
+
+/* (q - zero) * scale; both are one a direction, or one a column of each. */
+static void pack_integers(const kelp_rnn *rnn, const kelp_tensor *q, const kelp_tensor *scale,
+                          const kelp_tensor *zero, int64_t direction, int64_t rows, float *to) {
+    int64_t columns = rnn->gates * rnn->hidden, width = kelp_simd_get()->tile_columns;
+    bool many_scales = kelp_tensor_elements(scale) > rnn->directions;
+    bool many_zeros = kelp_tensor_elements(zero) > rnn->directions;
+    for (int64_t first = 0; first < columns; first += width)
+        for (int64_t row = 0; row < rows; row++)
+            for (int64_t j = first; j < first + width; j++, to++) {
+                int64_t at = direction * columns + j;
+                *to = 0;
+                if (j < columns)
+                    *to = (float)(byte_at(q, (direction * rows + row) * columns + j) -
+                                  kelp_ops_read_i64(zero, many_zeros ? at : direction)) *
+                          (float)kelp_ops_read_f64(scale, many_scales ? at : direction);
+            }
+}
+
+/* Bytes without sign, so that both types go one way. */
+static void pack_bytes(const kelp_rnn *rnn, const kelp_tensor *q, const kelp_tensor *scale,
+                       const kelp_tensor *zero, int64_t direction, float *to) {
+    int64_t n = rnn->hidden, columns = rnn->gates * n, panel = 2 * kelp_simd_get()->tile_columns;
+    bool many_scales = kelp_tensor_elements(scale) > rnn->directions;
+    bool many_zeros = kelp_tensor_elements(zero) > rnn->directions;
+    int64_t shift = q->dtype == KELP_I8 ? 128 : 0;
+    for (int64_t j = 0; j < columns; j++) {
+        int64_t at = direction * columns + j;
+        to[j] = (float)kelp_ops_read_f64(scale, many_scales ? at : direction);
+        to[columns + j] = (float)(kelp_ops_read_i64(zero, many_zeros ? at : direction) + shift);
+    }
+    uint8_t *bytes = (uint8_t *)(to + 2 * columns);
+    for (int64_t first = 0; first < columns; first += panel)
+        for (int64_t row = 0; row < n; row++)
+            for (int64_t j = first; j < first + panel; j++)
+                *bytes++ = j < columns
+                               ? (uint8_t)(byte_at(q, (direction * n + row) * columns + j) + shift)
+                               : 0;
+}
+
+static void pack_quantized(const kelp_rnn *rnn, const kelp_tensor *const *in, float *to) {
+    pack_sizes sizes;
+    size_t all;
+    (void)sizes_of(rnn, &sizes, &all);
+    for (int64_t d = 0; d < rnn->directions; d++, to += sizes.w)
+        pack_integers(rnn, in[W], in[W_SCALE], in[W_ZERO], d, rnn->inputs, to);
+    for (int64_t d = 0; d < rnn->directions; d++, to += sizes.r_first)
+        pack_bytes(rnn, in[R], in[R_SCALE], in[R_ZERO], d, to);
+}
+
+static void use_packed(const kelp_rnn *rnn, const float *packed, kelp_rnn_data *data) {
+    pack_sizes sizes;
+    size_t all;
+    (void)sizes_of(rnn, &sizes, &all);
+    const float *r = packed + (size_t)rnn->directions * sizes.w;
+    for (int64_t d = 0; d < rnn->directions; d++) {
+        data->w[d] = packed + (size_t)d * sizes.w;
+        data->r[d] = r + (size_t)d * (sizes.r_first + sizes.r_rest);
+    }
+}
+
+static const kelp_tensor *constant(const kelp_node *node, size_t index, bool any) {
+    const kelp_value *value =
+        index < kelp_node_input_count(node) ? kelp_node_input(node, index) : NULL;
+    const kelp_tensor *tensor = value != NULL ? kelp_value_constant(value) : NULL;
+    return tensor != NULL && (any || (tensor->rank == 3 && tensor->dtype == KELP_F32)) ? tensor
+                                                                                       : NULL;
+}
+
+static bool is_byte(const kelp_tensor *tensor) {
+    return tensor->dtype == KELP_U8 || tensor->dtype == KELP_I8;
+}
+
+/* Weights of 8 bits, with scales and zeros of one a direction or one a column. */
+static bool are_parameters(const kelp_tensor *const *in, const kelp_tensor *w) {
+    int64_t each = w->shape[0] * w->shape[2];
+    for (int i = W_SCALE; i <= R_ZERO; i++) {
+        int64_t count = in[i] != NULL ? kelp_tensor_elements(in[i]) : 0;
+        if (count != w->shape[0] && count != each)
+            return false;
+    }
+    return is_byte(in[W]) && is_byte(in[R]) && is_byte(in[W_ZERO]) && is_byte(in[R_ZERO]) &&
+           in[W_SCALE]->dtype == KELP_F32 && in[R_SCALE]->dtype == KELP_F32;
+}
+
+static kelp_status *rnn_create(const kelp_node *node, const kelp_op_env *env, void **out_state) {
+    const kelp_tensor *in[R_ZERO + 1] = {0};
+    bool quantized = is_quantized(node);
+    for (size_t i = 0; i <= R_ZERO; i++) {
+        in[i] = constant(node, i, quantized);
+        if (quantized && i >= W_SCALE && in[i] == NULL)
+            return NULL;
+    }
+    const kelp_tensor *w = in[W], *r = in[R];
+    kelp_rnn rnn = {.kind = kind_of(node), .quantizes = quantized};
+    pack_sizes sizes;
+    rnn_state *state = NULL;
+    char layout[KELP_OP_LAYOUT_MAX + 1];
+    kelp_op_packing packing = {
+        .layout = layout, .inputs = 1u << W | 1u << R, .replaces = 1u << W | 1u << R};
+    void *room = NULL;
+    size_t all;
+    if (w == NULL || r == NULL || kelp_tensor_bytes(w) == 0 || w->rank != 3 || r->rank != 3 ||
+        (quantized && !are_parameters(in, w)))
+        return NULL;
+    rnn.gates = rnn.kind == KELP_LSTM ? 4 : rnn.kind == KELP_GRU ? 3 : 1;
+    rnn.directions = w->shape[0];
+    int row = quantized ? 2 : 1; /* the axis of gates */
+    rnn.inputs = w->shape[3 - row];
+    rnn.hidden = r->shape[3 - row];
+    if (rnn.directions > 2 || w->shape[row] != rnn.gates * rnn.hidden ||
+        r->shape[0] != w->shape[0] || r->shape[row] != w->shape[row] ||
+        !sizes_of(&rnn, &sizes, &all) || !kelp_size_mul(all, sizeof(float), &packing.size_bytes))
+        return NULL; /* reshape says what is wrong */
+    kelp_allocator allocator = kelp_op_env_allocator(env);
+    kelp_op_pack_site site = kelp_op_env_pack_site(env);
+    kelp_gemm_layout(kelp_simd_get(), quantized ? "qrnn" : "rnn", layout);
+    KELP_TRY(KELP_NEW(allocator, rnn_state, &state));
+    *out_state = state;
+    KELP_TRY(kelp_op_pack(&site, allocator, &packing, &state->packed, &room));
+    if (room != NULL && quantized)
+        pack_quantized(&rnn, in, room);
+    else if (room != NULL)
+        pack(&rnn, w->data, r->data, room);
+    return NULL;
+}
+
+static void rnn_destroy(void *state, kelp_allocator allocator) {
+    rnn_state *s = state;
+    if (s == NULL)
+        return;
+    kelp_op_unpack(&s->packed, allocator);
+    kelp_free(allocator, s, sizeof *s);
+}
+
+/* ---- attributes ---- */
+static const struct {
+    const char *name;
+    bool takes_alpha, takes_beta;
+    float alpha, beta;
+} functions[] = {
+    [KELP_RNN_TANH] = {"Tanh", false, false, 0, 0},
+    [KELP_RNN_SIGMOID] = {"Sigmoid", false, false, 0, 0},
+    [KELP_RNN_RELU] = {"Relu", false, false, 0, 0},
+    [KELP_RNN_AFFINE] = {"Affine", true, true, 1.0f, 0},
+    [KELP_RNN_LEAKY_RELU] = {"LeakyRelu", true, false, 0.01f, 0},
+    [KELP_RNN_THRESHOLDED_RELU] = {"ThresholdedRelu", true, false, 1.0f, 0},
+    [KELP_RNN_SCALED_TANH] = {"ScaledTanh", true, true, 1.0f, 1.0f},
+    [KELP_RNN_HARD_SIGMOID] = {"HardSigmoid", true, true, 0.2f, 0.5f},
+    [KELP_RNN_ELU] = {"Elu", true, false, 1.0f, 0},
+    [KELP_RNN_SOFTSIGN] = {"Softsign", false, false, 0, 0},
+    [KELP_RNN_SOFTPLUS] = {"Softplus", false, false, 0, 0},
+};
+
+static kelp_status *function_of(const kelp_node *node, const kelp_string *name, kelp_rnn_act *out) {
+    for (size_t i = 0; i < KELP_COUNT(functions); i++)
+        if (strlen(functions[i].name) == name->length &&
+            strncasecmp(functions[i].name, name->data, name->length) == 0) {
+            *out = (kelp_rnn_act){(kelp_rnn_function)i, functions[i].alpha, functions[i].beta};
+            return NULL;
+        }
+    return KELP_ERROR(KELP_INVALID_ARGUMENT, "operator '%s': activation '%.*s' is unknown",
+                      kelp_node_op_type(node), (int)KELP_MIN(name->length, (size_t)64), name->data);
+}
+
+static kelp_status *read_activations(const kelp_node *node, kelp_rnn *rnn) {
+    static const kelp_rnn_function usual[3][3] = {
+        [KELP_RNN] = {KELP_RNN_TANH, KELP_RNN_TANH, KELP_RNN_TANH},
+        [KELP_GRU] = {KELP_RNN_SIGMOID, KELP_RNN_TANH, KELP_RNN_TANH},
+        [KELP_LSTM] = {KELP_RNN_SIGMOID, KELP_RNN_TANH, KELP_RNN_TANH}};
+    const kelp_string *names = NULL;
+    const float *alphas = NULL, *betas = NULL;
+    size_t each = rnn->kind == KELP_LSTM ? 3 : rnn->kind == KELP_GRU ? 2 : 1;
+    size_t count = kelp_node_attr_strings(node, "activations", &names), a = 0, b = 0;
+    size_t alpha_count = kelp_node_attr_f32s(node, "activation_alpha", &alphas);
+    size_t beta_count = kelp_node_attr_f32s(node, "activation_beta", &betas);
+    if (count != 0 && count < each * (size_t)rnn->directions)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "operator '%s' needs %zu activations: found %zu",
+                          kelp_node_op_type(node), each * (size_t)rnn->directions, count);
+    for (size_t d = 0; d < (size_t)rnn->directions; d++)
+        for (size_t i = 0; i < each; i++) {
+            kelp_rnn_act *act = &rnn->acts[d][i];
+            *act = (kelp_rnn_act){usual[rnn->kind][i], 0, 0};
+            if (count != 0)
+                KELP_TRY(function_of(node, &names[d * each + i], act));
+            if (functions[act->function].takes_alpha && a < alpha_count)
+                act->alpha = alphas[a++];
+            if (functions[act->function].takes_beta && b < beta_count)
+                act->beta = betas[b++];
+        }
+    return NULL;
+}
+
+static kelp_status *read_attributes(const kelp_node *node, kelp_rnn *rnn) {
+    const char *direction = kelp_node_attr_string(node, "direction", "forward", NULL);
+    rnn->kind = kind_of(node);
+    rnn->gates = rnn->kind == KELP_LSTM ? 4 : rnn->kind == KELP_GRU ? 3 : 1;
+    rnn->directions = strcmp(direction, "bidirectional") == 0 ? 2 : 1;
+    rnn->backward = strcmp(direction, "reverse") == 0;
+    if (rnn->directions == 1 && !rnn->backward && strcmp(direction, "forward") != 0)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "operator '%s': direction '%s' is unknown",
+                          kelp_node_op_type(node), direction);
+    rnn->linear_before_reset = kelp_node_attr_i64(node, "linear_before_reset", 0) != 0;
+    rnn->input_forget = kelp_node_attr_i64(node, "input_forget", 0) != 0;
+    rnn->clip = kelp_node_attr_f32(node, "clip", 0.0f);
+    return read_activations(node, rnn);
+}
+
+/* ---- shapes ---- */
+static bool has_shape(const kelp_tensor *tensor, int32_t rank, const int64_t *shape) {
+    return tensor == NULL || (tensor->rank == rank &&
+                              memcmp(tensor->shape, shape, (size_t)rank * sizeof *shape) == 0);
+}
+
+static kelp_status *check_shapes(const kelp_op_args *args, const kelp_rnn *rnn, bool batch_first) {
+    const kelp_tensor *x = args->inputs[X], *lengths = kelp_ops_in(args, LENGTHS);
+    int64_t width = rnn->gates * rnn->hidden;
+    int64_t states[3] = {rnn->directions, rnn->batch, rnn->hidden};
+    if (batch_first) {
+        states[0] = rnn->batch;
+        states[1] = rnn->directions;
+    }
+    int64_t w[3] = {rnn->directions, width, rnn->inputs};
+    int64_t r[3] = {rnn->directions, width, rnn->hidden};
+    if (rnn->quantizes) {
+        memcpy(w + 1, (int64_t[2]){rnn->inputs, width}, 2 * sizeof *w);
+        memcpy(r + 1, (int64_t[2]){rnn->hidden, width}, 2 * sizeof *r);
+    }
+    if (!has_shape(args->inputs[W], 3, w))
+        return kelp_ops_bad_shapes(args, x, args->inputs[W], "the weights do not fit");
+    if (!has_shape(args->inputs[R], 3, r))
+        return kelp_ops_bad_shapes(args, x, args->inputs[R], "the recurrent weights do not fit");
+    if (!has_shape(kelp_ops_in(args, BIAS), 2, (int64_t[2]){rnn->directions, 2 * width}))
+        return kelp_ops_bad_shapes(args, x, args->inputs[BIAS], "the bias does not fit");
+    if (lengths != NULL &&
+        (lengths->dtype != KELP_I32 || !has_shape(lengths, 1, (int64_t[1]){rnn->batch})))
+        return kelp_ops_bad_shapes(args, x, lengths, "expected an int32 length for each sequence");
+    if (!has_shape(kelp_ops_in(args, H), 3, states))
+        return kelp_ops_bad_shapes(args, x, args->inputs[H], "the initial state does not fit");
+    if (!has_shape(kelp_ops_in(args, C), 3, states))
+        return kelp_ops_bad_shapes(args, x, args->inputs[C], "the initial cell does not fit");
+    if (!has_shape(kelp_ops_in(args, PEEPHOLES), 2, (int64_t[2]){rnn->directions, 3 * rnn->hidden}))
+        return kelp_ops_bad_shapes(args, x, args->inputs[PEEPHOLES], "the peepholes do not fit");
+    return NULL;
+}
+
+static kelp_status *set_outputs(kelp_op_args *args, kelp_rnn *rnn, bool batch_first) {
+    kelp_dtype dtype = args->inputs[X]->dtype;
+    int64_t n = rnn->hidden, d = rnn->directions, b = rnn->batch;
+    int64_t y[4] = {rnn->steps, d, b, n}, states[3] = {d, b, n};
+    rnn->y_step = d * b * n;
+    rnn->y_direction = rnn->h_direction = b * n;
+    rnn->y_batch = rnn->h_batch = n;
+    if (batch_first) {
+        memcpy(y, (int64_t[4]){b, rnn->steps, d, n}, sizeof y);
+        memcpy(states, (int64_t[3]){b, d, n}, sizeof states);
+        rnn->y_step = d * n;
+        rnn->y_direction = rnn->h_direction = n;
+        rnn->y_batch = rnn->steps * d * n;
+        rnn->h_batch = d * n;
+    }
+    KELP_TRY(kelp_ops_set(args, 0, dtype, 4, y));
+    KELP_TRY(kelp_ops_set(args, 1, dtype, 3, states));
+    return kelp_ops_set(args, 2, dtype, 3, states);
+}
+
+/* A constant that lies at an address where loops cannot read it. */
+static bool lies_badly(const kelp_tensor *tensor, size_t size) {
+    return ((uintptr_t)tensor->data & (size - 1)) != 0;
+}
+
+static kelp_status *reserve(kelp_op_args *args, rnn_plan *p, bool packed, bool batch_first) {
+    kelp_dtype dtype = args->inputs[X]->dtype;
+    size_t size = dtype == KELP_F64 ? 8 : 4, elements, all;
+    pack_sizes sizes;
+    for (int32_t i = 0; i < args->input_count && i < 8; i++)
+        if (dtype != KELP_F64 && i != LENGTHS &&
+            !((packed || p->rnn.quantizes) && (i == W || i == R)))
+            KELP_TRY(kelp_ops_wide_plan(args, args->inputs[i], &p->wide[i]));
+    for (int32_t i = 0; i < 3 && dtype != KELP_F64; i++)
+        KELP_TRY(kelp_ops_wide_plan(args, kelp_ops_out(args, i), &p->out_wide[i]));
+    if (batch_first || p->rnn.quantizes)
+        KELP_TRY(kelp_ops_scratch(args, kelp_tensor_elements(args->inputs[X]), size, &p->x_turned));
+    if (!sizes_of(&p->rnn, &sizes, &all))
+        all = SIZE_MAX;
+    bool badly = !p->rnn.quantizes &&
+                 (lies_badly(args->inputs[W], size) || lies_badly(args->inputs[R], size));
+    for (int i = W; i <= R && dtype == KELP_F64 && badly; i++)
+        KELP_TRY(kelp_ops_scratch(args, kelp_tensor_elements(args->inputs[i]), size, &p->wide[i]));
+    p->moved = dtype == KELP_F64 && badly;
+    /* weights that are read a few times are not worth a copy */
+    p->plain = !packed && !p->rnn.quantizes && p->rnn.steps * p->rnn.batch <= 8 &&
+               (dtype != KELP_F32 || !badly);
+    if (!packed && dtype != KELP_F64 && !p->plain)
+        KELP_TRY(kelp_ops_scratch(args, 4, all, &p->packed)); /* 4 bytes a float */
+    if (!kelp_rnn_scratch(&p->rnn, &elements))
+        elements = SIZE_MAX;
+    return kelp_ops_scratch(args, (int64_t)size, elements, &p->scratch);
+}
+
+static kelp_status *rnn_reshape(const void *state, kelp_op_args *args) {
+    rnn_plan *p = args->plan;
+    kelp_rnn *rnn = &p->rnn;
+    rnn->quantizes = is_quantized(args->node);
+    KELP_TRY(kelp_ops_check_inputs(args, 3));
+    const kelp_tensor *x = args->inputs[X], *r = args->inputs[R];
+    bool batch_first = kelp_node_attr_i64(args->node, "layout", 0) != 0;
+    for (int32_t i = 0; i < args->input_count && i < 8; i++)
+        if (args->inputs[i] != NULL && i != LENGTHS && !(rnn->quantizes && (i == W || i == R)) &&
+            (!kelp_ops_is_float(x->dtype) || args->inputs[i]->dtype != x->dtype))
+            return kelp_ops_bad_type(args, args->inputs[i]->dtype);
+    KELP_TRY(read_attributes(args->node, rnn));
+    if (x->rank != 3 || r->rank != 3)
+        return kelp_ops_bad_shapes(args, x, r, "expected inputs and weights of rank 3");
+    rnn->steps = x->shape[batch_first ? 1 : 0];
+    rnn->batch = x->shape[batch_first ? 0 : 1];
+    rnn->inputs = x->shape[2];
+    rnn->hidden = r->shape[rnn->quantizes ? 1 : 2];
+    KELP_TRY(check_shapes(args, rnn, batch_first));
+    if (rnn->quantizes && (x->dtype != KELP_F32 || args->input_count <= R_ZERO ||
+                           !are_parameters(args->inputs, args->inputs[W])))
+        return kelp_ops_bad_shapes(args, x, args->inputs[W],
+                                   "expected float inputs, weights of 8 bits, scales and zeros");
+    KELP_TRY(set_outputs(args, rnn, batch_first));
+    return reserve(args, p, state != NULL, batch_first);
+}
+
+/* ---- invoke ---- */
+static void *at_offset(const kelp_op_args *args, size_t offset) {
+    return (char *)args->scratch + offset;
+}
+
+static const void *turned(const kelp_op_args *args, const rnn_plan *p, const void *x, size_t size) {
+    const kelp_rnn *rnn = &p->rnn;
+    int64_t shape[3] = {rnn->steps, rnn->batch, rnn->inputs};
+    int64_t to[3] = {rnn->batch * rnn->inputs, rnn->inputs, 1};
+    int64_t from[3] = {rnn->inputs, rnn->steps * rnn->inputs, 1};
+    void *out = at_offset(args, p->x_turned);
+    kelp_ops_copy(args->env, size, 3, shape, out, to, x, from);
+    return out;
+}
+
+static const void *operand(const kelp_op_args *args, const rnn_plan *p, int32_t index) {
+    const kelp_tensor *tensor = kelp_ops_in(args, index);
+    if (tensor == NULL)
+        return NULL;
+    if (tensor->dtype != KELP_F64)
+        return kelp_ops_wide_get(args, tensor, p->wide[index]);
+    if (!p->moved || (index != W && index != R))
+        return tensor->data;
+    return memcpy(at_offset(args, p->wide[index]), tensor->data, kelp_tensor_bytes(tensor));
+}
+
+static kelp_status *check_lengths(const kelp_op_args *args, const kelp_rnn *rnn) {
+    const kelp_tensor *lengths = kelp_ops_in(args, LENGTHS);
+    for (int64_t b = 0; b < rnn->batch && lengths != NULL; b++) {
+        int32_t length = ((const int32_t *)lengths->data)[b];
+        if (length < 0 || length > rnn->steps)
+            return KELP_ERROR(
+                KELP_INVALID_ARGUMENT, "operator '%s': sequence %lld of %lld steps has length %d",
+                kelp_node_op_type(args->node), (long long)b, (long long)rnn->steps, length);
+    }
+    return NULL;
+}
+
+static void use_plain(const kelp_rnn *rnn, const float *w, const float *r, kelp_rnn_data *data) {
+    data->plain = true;
+    for (int64_t d = 0; d < rnn->directions; d++) {
+        int64_t rows = d * rnn->gates * rnn->hidden;
+        data->w[d] = w + rows * rnn->inputs;
+        data->r[d] = r + rows * rnn->hidden;
+    }
+}
+
+static void use_weights(const rnn_state *state, const kelp_op_args *args, const rnn_plan *p,
+                        kelp_rnn_data *data) {
+    const kelp_rnn *rnn = &p->rnn;
+    if (state != NULL) {
+        use_packed(rnn, state->packed.data, data);
+    } else if (rnn->quantizes) {
+        pack_quantized(rnn, args->inputs, at_offset(args, p->packed));
+        use_packed(rnn, at_offset(args, p->packed), data);
+    } else if (args->inputs[X]->dtype != KELP_F64) {
+        if (p->plain) {
+            use_plain(rnn, operand(args, p, W), operand(args, p, R), data);
+            return;
+        }
+        pack(rnn, operand(args, p, W), operand(args, p, R), at_offset(args, p->packed));
+        use_packed(rnn, at_offset(args, p->packed), data);
+    } else {
+        const double *w = operand(args, p, W), *r = operand(args, p, R);
+        for (int64_t d = 0; d < rnn->directions; d++) {
+            int64_t rows = d * rnn->gates * rnn->hidden;
+            data->w[d] = w + rows * rnn->inputs;
+            data->r[d] = r + rows * rnn->hidden;
+        }
+    }
+}
+
+static kelp_status *rnn_invoke(const void *state, kelp_op_args *args) {
+    const rnn_plan *p = args->plan;
+    bool wide = args->inputs[X]->dtype == KELP_F64;
+    kelp_rnn_data data = {.scratch = at_offset(args, p->scratch)};
+    void *outs[3] = {0};
+    KELP_TRY(check_lengths(args, &p->rnn));
+    data.x = operand(args, p, X);
+    if (kelp_node_attr_i64(args->node, "layout", 0) != 0)
+        data.x = turned(args, p, data.x, wide ? 8 : 4);
+    if (p->rnn.quantizes) {
+        kelp_rnn_quantize(data.x, at_offset(args, p->x_turned),
+                          kelp_tensor_elements(args->inputs[X]));
+        data.x = at_offset(args, p->x_turned);
+    }
+    use_weights(state, args, p, &data);
+    data.bias = operand(args, p, BIAS);
+    data.lengths = kelp_ops_in(args, LENGTHS) != NULL ? args->inputs[LENGTHS]->data : NULL;
+    data.h = operand(args, p, H);
+    data.c = operand(args, p, C);
+    data.peepholes = operand(args, p, PEEPHOLES);
+    for (int32_t i = 0; i < 3; i++)
+        if (kelp_ops_out(args, i) != NULL)
+            outs[i] = wide ? args->outputs[i]->data
+                           : kelp_ops_wide_put(args, args->outputs[i], p->out_wide[i]);
+    data.y = outs[0];
+    data.y_h = outs[1];
+    data.y_c = outs[2];
+    if (wide)
+        kelp_rnn_run_f64(args->env, &p->rnn, &data);
+    else
+        kelp_rnn_run_f32(args->env, &p->rnn, &data);
+    for (int32_t i = 0; i < 3 && !wide; i++)
+        kelp_ops_wide_finish(args, kelp_ops_out(args, i), p->out_wide[i]);
+    return NULL;
+}
+
+#define RNN_KERNEL(name)                                                          \
+    const kelp_op_kernel kelp_op_##name = {.struct_size = sizeof(kelp_op_kernel), \
+                                           .flags = KELP_OP_STATE_OPTIONAL,       \
+                                           .plan_bytes = sizeof(rnn_plan),        \
+                                           .unaligned_inputs = 1u << W | 1u << R, \
+                                           .create = rnn_create,                  \
+                                           .destroy = rnn_destroy,                \
+                                           .reshape = rnn_reshape,                \
+                                           .invoke = rnn_invoke}
+RNN_KERNEL(RNN);
+RNN_KERNEL(GRU);
+RNN_KERNEL(LSTM);
+RNN_KERNEL(MsDynamicQuantizeLSTM);

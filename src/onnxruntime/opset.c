@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Parts of models on ONNX Runtime: each is written as a model of its own, and is a session there.
+ * What ONNX Runtime does not take goes back, to whom else covers it.
+ */
+#include "base/alloc.h"
+#include "base/buf.h"
+#include "runtime/runtime.h"
+#include "graph/save.h"
+#include "runtime/providers.h"
+
+#include <pthread.h>
+#include <string.h>
+
+typedef struct part {
+    kelp_runtime *runtime;
+    kelp_buf bytes;
+    kelp_compute_model *model;
+    pthread_mutex_t lock; /* a model serves one thread at a time */
+    kelp_tensor *inputs, *outputs;
+    size_t input_count, output_count;
+} part;
+
+static bool is_taken(const kelp_value *value) {
+    return value == NULL || (kelp_value_kind_of(value) == KELP_VALUE_TENSOR &&
+                             kelp_dtype_bits(kelp_value_dtype(value)) > 0);
+}
+
+static bool covers(void *self, const kelp_node *node) {
+    const char *domain = kelp_node_domain(node);
+    (void)self;
+    if (strcmp(domain, "") != 0 && strcmp(domain, "ai.onnx.ml") != 0 &&
+        strcmp(domain, "com.microsoft") != 0)
+        return false;
+    for (size_t i = 0; i < kelp_node_input_count(node); i++)
+        if (!is_taken(kelp_node_input(node, i)))
+            return false;
+    for (size_t i = 0; i < kelp_node_output_count(node); i++)
+        if (!is_taken(kelp_node_output(node, i)))
+            return false;
+    return true;
+}
+
+static void release_subgraph(void *self, void *state) {
+    part *p = state;
+    (void)self;
+    if (p == NULL)
+        return;
+    kelp_allocator allocator = kelp_runtime_allocator(p->runtime);
+    kelp_runtime *runtime = p->runtime;
+    kelp_compute_destroy(p->model);
+    kelp_buf_deinit(&p->bytes);
+    kelp_free(allocator, p->inputs, p->input_count * sizeof *p->inputs);
+    kelp_free(allocator, p->outputs, p->output_count * sizeof *p->outputs);
+    pthread_mutex_destroy(&p->lock);
+    kelp_free(allocator, p, sizeof *p);
+    kelp_runtime_release(runtime);
+}
+
+/* Its own refusals give the nodes back; that its library is missing does not. */
+static kelp_status *given_back(kelp_status *status) {
+    if (status == NULL || strncmp(kelp_status_message(status), "ONNX Runtime: ", 14) != 0)
+        return status;
+    kelp_status *refusal = KELP_ERROR(KELP_UNIMPLEMENTED, "%s", kelp_status_message(status));
+    kelp_status_free(status);
+    return refusal;
+}
+
+static kelp_status *open_part(part *p, const kelp_graph *graph) {
+    kelp_allocator allocator = kelp_runtime_allocator(p->runtime);
+    kelp_artifact artifact = {.label = graph->info.label};
+    KELP_TRY(kelp_alloc_zero(allocator, p->input_count, sizeof *p->inputs, (void **)&p->inputs));
+    KELP_TRY(kelp_alloc_zero(allocator, p->output_count, sizeof *p->outputs, (void **)&p->outputs));
+    KELP_TRY(kelp_graph_save(graph, NULL, &p->bytes));
+    artifact.data = p->bytes.data;
+    artifact.size_bytes = p->bytes.length;
+    KELP_TRY(kelp_compute_load(p->runtime, "onnxruntime", &artifact, &p->model));
+    return kelp_compute_init(p->model);
+}
+
+static kelp_status *prepare_subgraph(void *self, const kelp_op_env *env, kelp_graph *graph,
+                                     void **out_state) {
+    kelp_runtime *runtime = self;
+    kelp_allocator allocator = kelp_runtime_allocator(runtime);
+    part *p = NULL;
+    (void)env;
+    KELP_TRY(KELP_NEW(allocator, part, &p));
+    p->runtime = kelp_runtime_retain(runtime);
+    p->input_count = graph->main->input_count;
+    p->output_count = graph->main->output_count;
+    pthread_mutex_init(&p->lock, NULL);
+    kelp_buf_init(&p->bytes, allocator);
+    kelp_status *status = given_back(open_part(p, graph));
+    if (status != NULL) {
+        release_subgraph(self, p);
+        return status;
+    }
+    *out_state = p;
+    return NULL;
+}
+
+/* The model's outputs are its own until the next run: the caller gets copies. */
+static kelp_status *take_output(const kelp_op_env *env, const kelp_tensor *from, kelp_tensor *out) {
+    size_t bytes = kelp_tensor_bytes(from), text_bytes = 0;
+    int64_t strings = from->dtype == KELP_STRING ? kelp_tensor_elements(from) : 0;
+    for (int64_t i = 0; i < strings; i++)
+        text_bytes += ((const kelp_string *)from->data)[i].length;
+    *out = *from;
+    out->data = kelp_op_env_alloc(env, bytes + text_bytes + 1);
+    if (out->data == NULL)
+        return kelp_status_oom();
+    if (bytes > 0)
+        memcpy(out->data, from->data, bytes);
+    char *text = (char *)out->data + bytes;
+    for (int64_t i = 0; i < strings; i++) {
+        kelp_string *string = (kelp_string *)out->data + i;
+        if (string->length > 0)
+            memcpy(text, string->data, string->length);
+        string->data = text;
+        text += string->length;
+    }
+    return NULL;
+}
+
+static kelp_status *run_subgraph(void *self, void *state, const kelp_op_env *env,
+                                 const kelp_block *body, const kelp_tensor *const *inputs,
+                                 kelp_tensor *outputs, kelp_completion *completion,
+                                 kelp_dispatch_result *out_result) {
+    part *p = state;
+    (void)self;
+    (void)body;
+    (void)completion;
+    *out_result = KELP_DISPATCH_IMMEDIATE;
+    pthread_mutex_lock(&p->lock);
+    for (size_t i = 0; i < p->input_count; i++)
+        p->inputs[i] = *inputs[i];
+    memset(p->outputs, 0, p->output_count * sizeof *p->outputs);
+    kelp_infer_item item = {.inputs = p->inputs, .outputs = p->outputs};
+    kelp_status *status = kelp_compute_infer_one(p->model, &item);
+    for (size_t i = 0; status == NULL && i < p->output_count; i++)
+        status = take_output(env, &p->outputs[i], &outputs[i]);
+    pthread_mutex_unlock(&p->lock);
+    return status;
+}
+
+const kelp_opset_backend *kelp_onnxruntime_opset_backend(void) {
+    static const kelp_opset_backend backend = {.abi_version = KELP_OPSET_ABI_VERSION,
+                                               .struct_size = sizeof(kelp_opset_backend),
+                                               .name = "onnxruntime",
+                                               .flags = KELP_OPSET_BY_NAME,
+                                               .covers = covers,
+                                               .prepare_subgraph = prepare_subgraph,
+                                               .run_subgraph = run_subgraph,
+                                               .release_subgraph = release_subgraph};
+    return &backend;
+}

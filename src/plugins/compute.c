@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The kernels provider: a model that is one kernel of a library. Its artifact is text, as bytes or
+ * in a file: the library's name or file on the first line, the kernel's on the second, then
+ * NAME=VALUE for each scalar. Inputs and outputs are the tensors of the signature.
+ */
+#include "base/alloc.h"
+#include "base/fs.h"
+#include "base/str.h"
+#include "runtime/runtime.h"
+#include "plugins/run.h"
+#include "runtime/providers.h"
+
+#include <string.h>
+
+typedef struct scalar {
+    const char *name;
+    kelp_str value;
+} scalar;
+
+typedef struct kernels_model {
+    kelp_compute_model base;
+    kelp_runtime *runtime;
+    kelp_kernel_registry *registry;
+    kelp_kernel_session *session;
+    const kelp_kernel *kernel;
+    kelp_arena arena; /* text, names, infos */
+    const char *text;
+    scalar scalars[KELP_SIGNATURE_PARAMS];
+    size_t scalar_count;
+    kelp_io_info *inputs, *outputs;
+    kelp_compute_metadata metadata;
+    const kelp_tensor **given; /* of a call */
+    kelp_infer_item *item;
+    struct {
+        void *data;
+        size_t size_bytes;
+    } * memory; /* of outputs that the caller does not place */
+} kernels_model;
+
+static const kelp_compute_model_vtbl model_vtbl;
+
+#define TEXT_LIMIT_BYTES (64u << 10)
+
+/* ---- the artifact ---- */
+static kelp_str next_line(kelp_str *rest) {
+    const char *end = rest->length > 0 ? memchr(rest->data, '\n', rest->length) : NULL;
+    kelp_str line = {rest->data, end != NULL ? (size_t)(end - rest->data) : rest->length};
+    size_t taken = line.length + (end != NULL);
+    *rest = (kelp_str){rest->data + taken, rest->length - taken};
+    return line;
+}
+
+static kelp_status *keep(kernels_model *model, kelp_str text, const char **out) {
+    *out = kelp_arena_strndup(&model->arena, text.data, text.length);
+    return *out != NULL ? NULL : kelp_status_oom();
+}
+
+static kelp_status *read_scalar(kernels_model *model, kelp_str line) {
+    const char *equals = memchr(line.data, '=', line.length), *value = NULL;
+    if (line.length == 0)
+        return NULL;
+    if (equals == NULL || model->scalar_count == KELP_SIGNATURE_PARAMS)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "expected NAME=VALUE, found '%.*s'",
+                          KELP_STR_ARG(line));
+    scalar *s = &model->scalars[model->scalar_count++];
+    size_t length = (size_t)(equals - line.data);
+    KELP_TRY(keep(model, (kelp_str){line.data, length}, &s->name));
+    KELP_TRY(keep(model, (kelp_str){equals + 1, line.length - length - 1}, &value));
+    s->value = (kelp_str){value, line.length - length - 1};
+    return NULL;
+}
+
+static kelp_status *read_text(kernels_model *model, kelp_str text) {
+    const char *library_name = NULL, *kernel_name = NULL;
+    kelp_kernel_library *library = NULL;
+    kelp_str rest = text;
+    if (text.length == 0 || memchr(text.data, '\0', text.length) != NULL ||
+        memchr(text.data, '\n', text.length) == NULL)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "a model of provider 'kernels' is text: a library on the first line, a "
+                          "kernel on the second, then NAME=VALUE for each scalar");
+    KELP_TRY(keep(model, next_line(&rest), &library_name));
+    KELP_TRY(keep(model, next_line(&rest), &kernel_name));
+    while (rest.length > 0)
+        KELP_TRY(read_scalar(model, next_line(&rest)));
+    KELP_TRY(kelp_kernel_registry_open(model->registry, library_name, &library));
+    KELP_TRY(kelp_kernel_library_find(library, kernel_name, &model->kernel));
+    if (!kelp_kernel_shapes_follow(model->kernel))
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "kernel '%s' of library '%s' cannot be a model: it needs a signature in "
+                          "which the outputs' shapes and types follow from the inputs'",
+                          kernel_name, library_name);
+    return NULL;
+}
+
+static kelp_status *scalar_of(void *userp, const kelp_signature_param *p, kelp_kernel_arg *out) {
+    const kernels_model *model = userp;
+    for (size_t i = 0; i < model->scalar_count; i++) {
+        const scalar *s = &model->scalars[i];
+        bool good = true;
+        if (strcmp(s->name, p->name) != 0)
+            continue;
+        if (p->kind == KELP_ARG_STRING)
+            out->as.s = s->value.data;
+        else if (p->kind == KELP_ARG_FLOAT)
+            good = kelp_parse_f64(s->value, &out->as.f);
+        else
+            good = kelp_parse_i64(s->value, &out->as.i);
+        return good ? NULL
+                    : KELP_ERROR(KELP_INVALID_ARGUMENT, "parameter '%s' is '%.*s': expected %s",
+                                 p->name, KELP_STR_ARG(s->value), kelp_dtype_name(p->dtype));
+    }
+    out->kind = 0;
+    if (p->symbol >= 0) /* the tensors may tell */
+        return NULL;
+    return KELP_ERROR(KELP_INVALID_ARGUMENT, "parameter '%s' (%s) is missing", p->name,
+                      kelp_dtype_name(p->dtype));
+}
+
+/* ---- what it takes and gives ---- */
+static void describe(const kelp_signature *s, const kelp_signature_param *p, kelp_io_info *out) {
+    out->name = p->name;
+    out->dtype = p->dtype;
+    out->rank = p->leading ? -1 : p->extent_count;
+    for (int32_t i = 0; !p->leading && i < p->extent_count; i++) {
+        out->shape[i] = p->extents[i] >= 0 ? p->extents[i] : -1;
+        if (p->extents[i] <= -2)
+            out->symbols[i] = s->symbols[-2 - p->extents[i]];
+    }
+}
+
+static kelp_status *describe_all(kernels_model *model) {
+    const kelp_signature *s = &model->kernel->signature;
+    size_t inputs = 0, outputs = 0;
+    kelp_kernel_arg ignored;
+    model->inputs = KELP_ARENA_ARRAY(&model->arena, (size_t)s->count + 1, kelp_io_info);
+    model->outputs = KELP_ARENA_ARRAY(&model->arena, (size_t)s->count + 1, kelp_io_info);
+    model->given = KELP_ARENA_ARRAY(&model->arena, (size_t)s->count + 1, const kelp_tensor *);
+    model->memory = kelp_arena_array(&model->arena, (size_t)s->count + 1, sizeof *model->memory);
+    if (model->inputs == NULL || model->outputs == NULL || model->given == NULL ||
+        model->memory == NULL)
+        return kelp_status_oom();
+    for (int32_t i = 0; i < s->count; i++) {
+        const kelp_signature_param *p = &s->params[i];
+        if (p->kind != KELP_ARG_TENSOR)
+            KELP_TRY(scalar_of(model, p, &ignored)); /* what is wrong is said when it is loaded */
+        else if (p->direction != KELP_PARAM_OUT)
+            describe(s, p, &model->inputs[inputs++]);
+        if (p->kind == KELP_ARG_TENSOR && p->direction != KELP_PARAM_IN)
+            describe(s, p, &model->outputs[outputs++]);
+    }
+    model->metadata = (kelp_compute_metadata){.input_count = inputs,
+                                              .inputs = model->inputs,
+                                              .output_count = outputs,
+                                              .outputs = model->outputs};
+    return NULL;
+}
+
+/* ---- life ---- */
+static void kernels_destroy(kelp_compute_model *base) {
+    kernels_model *model = (kernels_model *)base;
+    kelp_runtime *runtime = model->runtime;
+    kelp_allocator allocator = kelp_runtime_allocator(runtime);
+    for (size_t i = 0; i < model->metadata.output_count; i++)
+        kelp_free(allocator, model->memory[i].data, model->memory[i].size_bytes);
+    kelp_kernel_session_destroy(model->session);
+    kelp_kernel_registry_release(model->registry);
+    kelp_arena_deinit(&model->arena);
+    kelp_free(allocator, model, sizeof *model);
+    kelp_runtime_release(runtime);
+}
+
+/* `registry` NULL: a new one. */
+static kelp_status *new_model(kelp_runtime *runtime, kelp_kernel_registry *registry, kelp_str text,
+                              kelp_compute_model **out) {
+    kelp_allocator allocator = kelp_runtime_allocator(runtime);
+    kelp_kernel_registry_options options = {.struct_size = sizeof options,
+                                            .threads = kelp_runtime_threads(runtime),
+                                            .allocator = allocator};
+    kernels_model *model = NULL;
+    KELP_TRY(KELP_NEW(allocator, kernels_model, &model));
+    model->base.vtbl = &model_vtbl;
+    model->runtime = kelp_runtime_retain(runtime);
+    kelp_arena_init(&model->arena, allocator, 0);
+    kelp_status *status = NULL;
+    if (registry != NULL)
+        model->registry = kelp_kernel_registry_retain(registry);
+    else
+        status = kelp_kernel_registry_create(&options, &model->registry);
+    if (status == NULL) {
+        model->text = kelp_arena_strndup(&model->arena, text.length ? text.data : "", text.length);
+        status = model->text != NULL ? NULL : kelp_status_oom();
+    }
+    if (status == NULL)
+        status = kelp_kernel_session_create(model->registry, NULL, &model->session);
+    if (status == NULL)
+        status = read_text(model, text);
+    if (status == NULL)
+        status = describe_all(model);
+    if (status != NULL) {
+        kernels_destroy(&model->base);
+        return status;
+    }
+    *out = &model->base;
+    return NULL;
+}
+
+static kelp_status *kernels_nothing(kelp_compute_model *base) {
+    (void)base;
+    return NULL;
+}
+
+static kelp_status *kernels_fork(kelp_compute_model *base, kelp_compute_model **out) {
+    kernels_model *model = (kernels_model *)base;
+    return new_model(model->runtime, model->registry, (kelp_str){model->text, strlen(model->text)},
+                     out);
+}
+
+static const kelp_compute_metadata *kernels_metadata(const kelp_compute_model *base) {
+    return &((const kernels_model *)base)->metadata;
+}
+
+/* ---- inference ---- */
+/* The caller's place, when it is large enough; else the model's own. */
+static kelp_status *memory_of(void *userp, size_t index, size_t size_bytes, void **out) {
+    kernels_model *model = userp;
+    kelp_allocator allocator = kelp_runtime_allocator(model->runtime);
+    const kelp_tensor *place = &model->item->outputs[index];
+    *out = place->data;
+    if (place->data != NULL)
+        return kelp_tensor_bytes(place) >= size_bytes
+                   ? NULL
+                   : KELP_ERROR(KELP_OUT_OF_RANGE,
+                                "the memory for output '%s' is too small: %zu bytes are needed, "
+                                "%zu were given",
+                                model->outputs[index].name, size_bytes, kelp_tensor_bytes(place));
+    if (model->memory[index].size_bytes < size_bytes || model->memory[index].data == NULL) {
+        void *grown = NULL;
+        KELP_TRY(kelp_alloc(allocator, size_bytes > 0 ? size_bytes : 1, &grown));
+        kelp_free(allocator, model->memory[index].data, model->memory[index].size_bytes);
+        model->memory[index].data = grown;
+        model->memory[index].size_bytes = size_bytes > 0 ? size_bytes : 1;
+    }
+    *out = model->memory[index].data;
+    return NULL;
+}
+
+static kelp_kernel_run run_of(kernels_model *model, kelp_infer_item *item, kelp_tensor *results) {
+    for (size_t i = 0; i < model->metadata.input_count; i++)
+        model->given[i] = &item->inputs[i];
+    model->item = item;
+    return (kelp_kernel_run){.kernel = model->kernel,
+                             .session = model->session,
+                             .inputs = model->given,
+                             .input_count = model->metadata.input_count,
+                             .outputs = results,
+                             .output_count = model->metadata.output_count,
+                             .scalar = scalar_of,
+                             .memory = memory_of,
+                             .userp = model};
+}
+
+static kelp_status *kernels_infer_shapes(kelp_compute_model *base, kelp_infer_item *item) {
+    kelp_kernel_run run = run_of((kernels_model *)base, item, item->outputs);
+    return kelp_kernel_shapes_on_tensors(&run);
+}
+
+static kelp_status *kernels_infer_one(kelp_compute_model *base, kelp_infer_item *item) {
+    kernels_model *model = (kernels_model *)base;
+    kelp_tensor results[KELP_SIGNATURE_PARAMS];
+    kelp_kernel_run run = run_of(model, item, results);
+    KELP_TRY(kelp_kernel_run_on_tensors(&run));
+    memcpy(item->outputs, results, model->metadata.output_count * sizeof *results);
+    return NULL;
+}
+
+static const kelp_compute_model_vtbl model_vtbl = {
+    .struct_size = sizeof(kelp_compute_model_vtbl),
+    .init = kernels_nothing,
+    .infer_one = kernels_infer_one,
+    .infer_shapes = kernels_infer_shapes,
+    .drain = kernels_nothing,
+    .reset = kernels_nothing,
+    .metadata = kernels_metadata,
+    .fork = kernels_fork,
+    .destroy = kernels_destroy,
+};
+
+static kelp_compute_capabilities kernels_capabilities(void *self) {
+    (void)self;
+    return (kelp_compute_capabilities){.dtype_mask = ~(((uint64_t)1 << KELP_STRING) | 1)};
+}
+
+static kelp_status *kernels_load(void *self, kelp_runtime *runtime, const kelp_artifact *artifact,
+                                 kelp_compute_model **out) {
+    (void)self;
+    kelp_buf text;
+    kelp_buf_init(&text, kelp_runtime_allocator(runtime));
+    kelp_status *status = NULL;
+    if (artifact->data != NULL)
+        status = new_model(runtime, NULL, (kelp_str){artifact->data, artifact->size_bytes}, out);
+    else if ((status = kelp_fs_read(artifact->path, TEXT_LIMIT_BYTES, &text)) == NULL)
+        status = new_model(runtime, NULL, (kelp_str){text.data, text.length}, out);
+    kelp_buf_deinit(&text);
+    if (status != NULL)
+        status = KELP_ANNOTATE(status, "cannot load '%s'",
+                               artifact->label  ? artifact->label
+                               : artifact->path ? artifact->path
+                                                : "(bytes)");
+    if (artifact->release != NULL) /* the text was copied */
+        artifact->release(artifact->userp);
+    return status;
+}
+
+const kelp_compute_backend *kelp_kernels_compute_backend(void) {
+    static const kelp_compute_backend backend = {
+        .abi_version = KELP_COMPUTE_ABI_VERSION,
+        .struct_size = sizeof(kelp_compute_backend),
+        .name = "kernels",
+        .capabilities = kernels_capabilities,
+        .load_model = kernels_load,
+    };
+    return &backend;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where libraries are looked for: the search path's folders and files, then the installation's. */
+#include "plugins/internal.h"
+
+#include "base/fs.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef bool (*candidate_fn)(void *userp, const char *path);
+
+static bool in_folder(const char *folder, const char *name, candidate_fn fn, void *userp) {
+    static const struct {
+        const char *before, *after;
+    } patterns[] = {{"lib", "_backend.so"}, {"lib", ".so"}, {"", ".so"}};
+    char path[4096];
+    for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) {
+        int length = snprintf(path, sizeof path, "%s/%s%s%s", folder, patterns[i].before, name,
+                              patterns[i].after);
+        if (length > 0 && (size_t)length < sizeof path && fn(userp, path))
+            return true;
+    }
+    int length = snprintf(path, sizeof path, "%s/%s/lib%s.so", folder, name, name);
+    return length > 0 && (size_t)length < sizeof path && fn(userp, path);
+}
+
+static bool ends_in_so(const char *name) {
+    size_t length = strlen(name);
+    return length > 3 && strcmp(name + length - 3, ".so") == 0;
+}
+
+static bool all_in_folder(const kelp_kernel_registry *registry, const char *folder, candidate_fn fn,
+                          void *userp) {
+    kelp_fs_names names = {0};
+    bool found = false;
+    kelp_status *status = kelp_fs_list(registry->allocator, folder, &names);
+    if (status != NULL) { /* a folder that is not there holds nothing */
+        kelp_status_free(status);
+        return false;
+    }
+    for (size_t i = 0; !found && i < names.count; i++) {
+        char path[4096];
+        int length = snprintf(path, sizeof path, "%s/%s", folder, names.items[i]);
+        if (ends_in_so(names.items[i]) && length > 0 && (size_t)length < sizeof path)
+            found = fn(userp, path);
+    }
+    kelp_fs_names_deinit(&names);
+    return found;
+}
+
+static bool entry(const kelp_kernel_registry *registry, const char *text, size_t length,
+                  const char *name, candidate_fn fn, void *userp) {
+    char path[4096];
+    if (length == 0 || length >= sizeof path)
+        return false;
+    memcpy(path, text, length);
+    path[length] = '\0';
+    if (ends_in_so(path))
+        return fn(userp, path);
+    return name != NULL ? in_folder(path, name, fn, userp)
+                        : all_in_folder(registry, path, fn, userp);
+}
+
+static bool list(const kelp_kernel_registry *registry, const char *text, const char *name,
+                 candidate_fn fn, void *userp) {
+    while (text != NULL && *text != '\0') {
+        size_t length = strcspn(text, ":");
+        if (entry(registry, text, length, name, fn, userp))
+            return true;
+        text += length + (text[length] == ':');
+    }
+    return false;
+}
+
+static const char anchor; /* of this library */
+
+/* Beside libkelp.so, wherever that lies; where it would be installed, when it is part of a program.
+ */
+static bool in_default_folder(const kelp_kernel_registry *registry, const char *name,
+                              candidate_fn fn, void *userp) {
+    char folder[4096];
+    Dl_info info;
+    const char *slash = NULL;
+    if (dladdr((const void *)&anchor, &info) != 0 && info.dli_fname != NULL &&
+        strstr(info.dli_fname, "libkelp.so") != NULL)
+        slash = strrchr(info.dli_fname, '/');
+    int length = slash == NULL ? snprintf(folder, sizeof folder, "%s", KELP_KERNEL_FOLDER)
+                               : snprintf(folder, sizeof folder, "%.*s/kelp/kernels",
+                                          (int)(slash - info.dli_fname), info.dli_fname);
+    return length > 0 && (size_t)length < sizeof folder &&
+           entry(registry, folder, (size_t)length, name, fn, userp);
+}
+
+void kelp_kernel_candidates(const kelp_kernel_registry *registry, const char *name, candidate_fn fn,
+                            void *userp) {
+    if (registry->search_path != NULL) {
+        list(registry, registry->search_path, name, fn, userp);
+        return;
+    }
+    if (!list(registry, getenv("KELP_BACKEND_PATH"), name, fn, userp) &&
+        !list(registry, getenv("TRITON_BACKEND_PATH"), name, fn, userp))
+        in_default_folder(registry, name, fn, userp);
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A library's kernels as operators of a domain. Threads: operators run from several at once, each
+ * with a session of its own, which are kept. */
+#include "plugins/run.h"
+
+#include <kelp/opset.h>
+
+/* Lives in the registry's arena. */
+typedef struct kernel_opset {
+    kelp_opset_backend backend;
+    kelp_opset opset;
+    kelp_kernel_library *library;
+} kernel_opset;
+
+/* ---- one call ---- */
+typedef struct op_call {
+    const kelp_op_env *env;
+    const kelp_node *node;
+} op_call;
+
+static kelp_status *scalar_of(void *userp, const kelp_signature_param *p, kelp_kernel_arg *out) {
+    const kelp_node *node = ((op_call *)userp)->node;
+    kelp_attr_type type = kelp_node_attr_type(node, p->name);
+    if (p->symbol >= 0 && type == KELP_ATTR_NONE)
+        out->kind = 0;
+    else if (p->kind == KELP_ARG_INT && type == KELP_ATTR_INT)
+        out->as.i = kelp_node_attr_i64(node, p->name, 0);
+    else if (p->kind == KELP_ARG_FLOAT && type == KELP_ATTR_FLOAT)
+        out->as.f = (double)kelp_node_attr_f32(node, p->name, 0);
+    else if (p->kind == KELP_ARG_STRING && type == KELP_ATTR_STRING)
+        out->as.s = kelp_node_attr_string(node, p->name, "", NULL);
+    else
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "attribute '%s' is missing or of another type: expected %s", p->name,
+                          kelp_dtype_name(p->dtype));
+    return NULL;
+}
+
+static kelp_status *memory_of(void *userp, size_t index, size_t size_bytes, void **out) {
+    (void)index;
+    *out = kelp_op_env_alloc(((op_call *)userp)->env, size_bytes > 0 ? size_bytes : 1);
+    return *out != NULL ? NULL : kelp_status_oom();
+}
+
+static kelp_status *dispatch(void *self, const kelp_op_env *env, const kelp_node *node,
+                             const kelp_tensor *const *inputs, kelp_tensor *outputs,
+                             kelp_completion *completion, kelp_dispatch_result *out_result) {
+    kernel_opset *opset = self;
+    kelp_kernel_registry *registry = opset->library->registry;
+    kelp_kernel_session *session = NULL;
+    const kelp_kernel *kernel = NULL;
+    op_call call = {env, node};
+    (void)completion;
+    *out_result = KELP_DISPATCH_IMMEDIATE;
+    KELP_TRY(kelp_kernel_library_find(opset->library, kelp_node_op_type(node), &kernel));
+    KELP_TRY(kelp_kernel_take_session(registry, &session));
+    kelp_kernel_run run = {.kernel = kernel,
+                           .session = session,
+                           .inputs = inputs,
+                           .input_count = kelp_node_input_count(node),
+                           .outputs = outputs,
+                           .output_count = kelp_node_output_count(node),
+                           .scalar = scalar_of,
+                           .memory = memory_of,
+                           .userp = &call};
+    kelp_status *status = kelp_kernel_run_on_tensors(&run);
+    kelp_kernel_give_session(registry, session);
+    return status;
+}
+
+static const kelp_opset *extension_opsets(void *self, size_t *out_count) {
+    *out_count = 1;
+    return &((kernel_opset *)self)->opset;
+}
+
+/* ---- the backend ---- */
+static kelp_status *make_opset(kelp_kernel_library *library, kernel_opset **out) {
+    kelp_arena *arena = &library->registry->arena;
+    kernel_opset *opset = KELP_ARENA_NEW(arena, kernel_opset);
+    kelp_opset_op *ops = KELP_ARENA_ARRAY(arena, library->kernel_count + 1, kelp_opset_op);
+    if (opset == NULL || ops == NULL)
+        return kelp_status_oom();
+    size_t count = 0;
+    for (size_t i = 0; i < library->kernel_count; i++) {
+        if (kelp_kernel_shapes_follow(library->kernels[i]))
+            ops[count++] = (kelp_opset_op){.name = library->kernels[i]->name, .since_version = 1};
+    }
+    if (count == 0)
+        return KELP_ERROR(KELP_NOT_FOUND,
+                          "no kernel of library '%s' can be an operator: each needs a signature in "
+                          "which the outputs' shapes follow from the inputs'",
+                          library->name);
+    *opset = (kernel_opset){.backend = {.abi_version = KELP_OPSET_ABI_VERSION,
+                                        .struct_size = sizeof(kelp_opset_backend),
+                                        .name = library->name,
+                                        .extension_opsets = extension_opsets,
+                                        .dispatch = dispatch},
+                            .opset = {library->name, 1, ops, count},
+                            .library = library};
+    *out = opset;
+    return NULL;
+}
+
+kelp_status *kelp_kernel_library_opset(kelp_kernel_library *library,
+                                       const kelp_opset_backend **out_backend, void **out_self) {
+    kernel_opset *opset = NULL;
+    pthread_mutex_lock(&library->registry->mutex);
+    kelp_status *status = make_opset(library, &opset);
+    pthread_mutex_unlock(&library->registry->mutex);
+    if (status != NULL)
+        return status;
+    *out_backend = &opset->backend;
+    *out_self = opset;
+    return NULL;
+}

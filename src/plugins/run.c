@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Kernels on tensors. Source of the order of inputs and outputs: kelp/kernel.h. */
+#include "plugins/run.h"
+
+#include <string.h>
+
+bool kelp_kernel_shapes_follow(const kelp_kernel *kernel) {
+    const kelp_signature *s = &kernel->signature;
+    bool symbols[KELP_SIGNATURE_SYMBOLS] = {false}, leadings[KELP_SIGNATURE_SYMBOLS] = {false};
+    bool letters[26] = {false}, writes = false;
+    if (!kernel->typed)
+        return false;
+    for (int32_t i = 0; i < s->count; i++) {
+        const kelp_signature_param *p = &s->params[i];
+        if (p->symbol >= 0)
+            symbols[p->symbol] = true;
+        if (p->kind != KELP_ARG_TENSOR || p->direction == KELP_PARAM_OUT)
+            continue;
+        if (p->letter >= 0)
+            letters[p->letter] = true;
+        if (p->leading_symbol >= 0)
+            leadings[p->leading_symbol] = true;
+        for (int32_t k = 0; k < p->extent_count; k++) {
+            if (p->extents[k] <= -2)
+                symbols[-2 - p->extents[k]] = true;
+        }
+    }
+    for (int32_t i = 0; i < s->count; i++) {
+        const kelp_signature_param *p = &s->params[i];
+        writes |= p->direction != KELP_PARAM_IN;
+        if (p->direction != KELP_PARAM_OUT)
+            continue;
+        if (p->letter >= 0 ? !letters[p->letter] : p->dtype == KELP_DTYPE_INVALID)
+            return false;
+        if (p->leading && (p->leading_symbol < 0 || !leadings[p->leading_symbol]))
+            return false;
+        for (int32_t k = 0; k < p->extent_count; k++) {
+            if (p->extents[k] == -1 || (p->extents[k] <= -2 && !symbols[-2 - p->extents[k]]))
+                return false;
+        }
+    }
+    return writes;
+}
+
+typedef struct bound {
+    const kelp_kernel_run *run;
+    kelp_kernel_arg args[KELP_SIGNATURE_PARAMS];
+    DLTensor tensors[KELP_SIGNATURE_PARAMS];
+    kelp_tensor copies[KELP_SIGNATURE_PARAMS]; /* what `tensors` borrow shapes from */
+    kelp_signature_binding binding;
+} bound;
+
+static kelp_status *set_tensor(bound *b, int32_t index, const kelp_tensor *tensor) {
+    b->copies[index] = *tensor;
+    KELP_TRY(kelp_tensor_to_dl(&b->copies[index], &b->tensors[index]));
+    b->args[index].kind = KELP_ARG_TENSOR;
+    b->args[index].as.tensor = &b->tensors[index];
+    return NULL;
+}
+
+/* An integer that stands for an extent is left to fill_counters when nobody gives it. */
+static kelp_status *set_scalar(bound *b, int32_t index) {
+    const kelp_signature *s = &b->run->kernel->signature;
+    const kelp_signature_param *p = &s->params[index];
+    b->args[index].kind = (uint32_t)p->kind;
+    KELP_TRY(b->run->scalar(b->run->userp, p, &b->args[index]));
+    bool given = b->args[index].kind != 0;
+    b->args[index].kind = (uint32_t)p->kind;
+    return given && p->symbol >= 0
+               ? kelp_signature_bind_counter(s, index, b->args[index].as.i, &b->binding)
+               : NULL;
+}
+
+static kelp_status *fill_counters(bound *b) {
+    const kelp_signature *s = &b->run->kernel->signature;
+    for (int32_t i = 0; i < s->counter_count; i++) {
+        const kelp_signature_param *p = &s->params[s->counters[i]];
+        if ((b->binding.extents_known >> p->symbol & 1) == 0)
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "'%s' is not given, and no input has an extent of that name",
+                              p->name);
+        b->args[s->counters[i]].as.i = b->binding.extents[p->symbol];
+    }
+    return NULL;
+}
+
+static kelp_status *set_inputs(bound *b) {
+    const kelp_signature *s = &b->run->kernel->signature;
+    size_t next = 0, given = b->run->input_count;
+    kelp_signature_begin(&b->binding);
+    for (int32_t i = 0; i < s->count; i++) {
+        const kelp_signature_param *p = &s->params[i];
+        if (p->kind != KELP_ARG_TENSOR) {
+            KELP_TRY(set_scalar(b, i));
+            continue;
+        }
+        if (p->direction == KELP_PARAM_OUT)
+            continue;
+        if (next == given || b->run->inputs[next] == NULL)
+            return KELP_ERROR(KELP_INVALID_ARGUMENT, "input %zu ('%s') is missing", next, p->name);
+        KELP_TRY(set_tensor(b, i, b->run->inputs[next++]));
+        KELP_TRY(kelp_signature_check_tensor(s, i, &b->tensors[i], &b->binding));
+    }
+    return next == given
+               ? fill_counters(b)
+               : KELP_ERROR(KELP_INVALID_ARGUMENT, "it takes %zu inputs: found %zu", next, given);
+}
+
+static kelp_status *describe(const kelp_kernel *kernel, const kelp_signature_binding *binding,
+                             const kelp_kernel_arg *args, int32_t index, kelp_tensor *out) {
+    int64_t shape[KELP_MAX_RANK];
+    int32_t rank;
+    DLDataType type;
+    if (kernel->signature.params[index].direction == KELP_PARAM_INOUT)
+        return kelp_tensor_from_dl(args[index].as.tensor, out);
+    if (!kelp_signature_shape(&kernel->signature, index, binding, &rank, shape, &type))
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "the shape of output '%s' does not follow from the inputs",
+                          kernel->signature.params[index].name);
+    DLTensor dl = {.dtype = type, .ndim = rank, .shape = shape, .device = {kDLCPU, 0}};
+    return kelp_tensor_from_dl(&dl, out);
+}
+
+static kelp_status *make_output(bound *b, int32_t index, size_t number, kelp_tensor *out) {
+    KELP_TRY(describe(b->run->kernel, &b->binding, b->args, index, out));
+    const void *before = out->data;
+    size_t bytes = kelp_tensor_bytes(out);
+    out->data = NULL;
+    KELP_TRY(b->run->memory(b->run->userp, number, bytes, &out->data));
+    if (b->run->kernel->signature.params[index].direction == KELP_PARAM_INOUT && bytes > 0)
+        memcpy(out->data, before, bytes);
+    return set_tensor(b, index, out);
+}
+
+static kelp_status *set_outputs(bound *b) {
+    const kelp_signature *s = &b->run->kernel->signature;
+    size_t next = 0;
+    for (int32_t i = 0; i < s->count; i++) {
+        kelp_tensor unwanted;
+        if (s->params[i].kind != KELP_ARG_TENSOR || s->params[i].direction == KELP_PARAM_IN)
+            continue;
+        KELP_TRY(make_output(b, i, next,
+                             next < b->run->output_count ? &b->run->outputs[next] : &unwanted));
+        next++;
+    }
+    return NULL;
+}
+
+kelp_status *kelp_kernel_run_on_tensors(const kelp_kernel_run *run) {
+    bound b;
+    b.run = run;
+    for (int32_t i = 0; i < run->kernel->signature.count; i++)
+        b.args[i] = (kelp_kernel_arg){0};
+    kelp_status *status = set_inputs(&b);
+    if (status == NULL)
+        status = set_outputs(&b);
+    if (status != NULL)
+        return KELP_ANNOTATE(status, "cannot call kernel '%s' of library '%s'", run->kernel->name,
+                             run->kernel->library->name);
+    return kelp_kernel_call(run->kernel, run->session, b.args, run->kernel->signature.count);
+}
+
+/* ---- shapes alone ---- */
+static kelp_status *bind_argument(const kelp_signature *s, int32_t index,
+                                  const kelp_kernel_arg *arg, kelp_signature_binding *inout) {
+    const kelp_signature_param *p = &s->params[index];
+    if (p->kind == KELP_ARG_TENSOR && p->direction == KELP_PARAM_OUT)
+        return NULL;
+    if (p->kind == KELP_ARG_TENSOR && (arg->kind != KELP_ARG_TENSOR || arg->as.tensor == NULL))
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "argument '%s' is missing: expected a tensor",
+                          p->name);
+    if (p->kind == KELP_ARG_TENSOR)
+        return kelp_signature_check_tensor(s, index, arg->as.tensor, inout);
+    return arg->kind == KELP_ARG_INT && p->symbol >= 0
+               ? kelp_signature_bind_counter(s, index, arg->as.i, inout)
+               : NULL;
+}
+
+static kelp_status *infer_shapes(const kelp_kernel *kernel, const kelp_kernel_arg *args,
+                                 int32_t count, kelp_tensor *outputs) {
+    const kelp_signature *s = &kernel->signature;
+    kelp_signature_binding binding;
+    if (!kernel->typed)
+        return KELP_ERROR(KELP_FAILED_PRECONDITION, "it has no signature");
+    if (count != s->count)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "it takes %d arguments: found %d", (int)s->count,
+                          (int)count);
+    kelp_signature_begin(&binding);
+    for (int32_t i = 0; i < count; i++)
+        KELP_TRY(bind_argument(s, i, &args[i], &binding));
+    for (int32_t i = 0; i < count; i++) {
+        if (s->params[i].kind != KELP_ARG_TENSOR || s->params[i].direction == KELP_PARAM_IN)
+            continue;
+        KELP_TRY(describe(kernel, &binding, args, i, outputs));
+        (outputs++)->data = NULL;
+    }
+    return NULL;
+}
+
+kelp_status *kelp_kernel_infer_shapes(const kelp_kernel *kernel, const kelp_kernel_arg *args,
+                                      int32_t count, kelp_tensor *out_tensors) {
+    return KELP_ANNOTATE(infer_shapes(kernel, args, count, out_tensors),
+                         "cannot tell the shapes of kernel '%s' of library '%s'", kernel->name,
+                         kernel->library->name);
+}
+
+kelp_status *kelp_kernel_shapes_on_tensors(const kelp_kernel_run *run) {
+    bound b;
+    b.run = run;
+    for (int32_t i = 0; i < run->kernel->signature.count; i++)
+        b.args[i] = (kelp_kernel_arg){0};
+    kelp_status *status = set_inputs(&b);
+    if (status == NULL)
+        status = infer_shapes(run->kernel, b.args, run->kernel->signature.count, run->outputs);
+    return KELP_ANNOTATE(status, "cannot call kernel '%s' of library '%s'", run->kernel->name,
+                         run->kernel->library->name);
+}

@@ -1,0 +1,532 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads signatures and checks arguments against them. The language is described in kelp/kernel.h.
+ */
+#include "plugins/signature.h"
+
+#include "base/checked.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- reading ---- */
+typedef struct reader {
+    const char *text, *at;
+    kelp_arena *arena;
+    kelp_signature *out;
+} reader;
+
+#define SIGNATURE_FAIL(r, ...)                                                     \
+    return KELP_ANNOTATE(KELP_ERROR(KELP_INVALID_ARGUMENT, __VA_ARGS__),           \
+                         "signature '%s' is malformed at character %d", (r)->text, \
+                         (int)((r)->at - (r)->text) + 1)
+
+static void skip_space(reader *r) {
+    while (*r->at == ' ' || *r->at == '\t' || *r->at == '\n')
+        r->at++;
+}
+
+static bool take(reader *r, char c) {
+    skip_space(r);
+    if (*r->at != c)
+        return false;
+    r->at++;
+    return true;
+}
+
+static kelp_str read_word(reader *r) {
+    skip_space(r);
+    const char *begin = r->at;
+    while (isalnum((unsigned char)*r->at) || *r->at == '_')
+        r->at++;
+    return (kelp_str){begin, (size_t)(r->at - begin)};
+}
+
+static bool word_is(kelp_str word, const char *text) {
+    return word.length == strlen(text) && memcmp(word.data, text, word.length) == 0;
+}
+
+static kelp_status *keep(reader *r, kelp_str word, const char **out) {
+    *out = kelp_arena_strndup(r->arena, word.data, word.length);
+    return *out != NULL ? NULL : KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "no memory for a signature");
+}
+
+/* Index of a name in `names`, added when it is new. */
+static kelp_status *intern(reader *r, kelp_str word, const char **names, int32_t *inout_count,
+                           int *out) {
+    for (int i = 0; i < *inout_count; i++) {
+        if (word_is(word, names[i])) {
+            *out = i;
+            return NULL;
+        }
+    }
+    if (*inout_count == KELP_SIGNATURE_SYMBOLS)
+        SIGNATURE_FAIL(r, "expected at most %d names of extents", KELP_SIGNATURE_SYMBOLS);
+    KELP_TRY(keep(r, word, &names[*inout_count]));
+    *out = (*inout_count)++;
+    return NULL;
+}
+
+static kelp_status *read_extent(reader *r, kelp_signature_extent *out) {
+    if (take(r, '?')) {
+        *out = -1;
+        return NULL;
+    }
+    kelp_str word = read_word(r);
+    if (word.length == 0)
+        SIGNATURE_FAIL(r, "expected an extent: a number, a name or '?'");
+    if (!isdigit((unsigned char)word.data[0])) {
+        int symbol = 0;
+        KELP_TRY(intern(r, word, r->out->symbols, &r->out->symbol_count, &symbol));
+        *out = -2 - symbol;
+        return NULL;
+    }
+    int64_t value = 0;
+    for (size_t i = 0; i < word.length; i++) {
+        if (!isdigit((unsigned char)word.data[i]) || !kelp_i64_mul(value, 10, &value) ||
+            !kelp_i64_add(value, word.data[i] - '0', &value))
+            SIGNATURE_FAIL(r, "expected a number, found '%.*s'", KELP_STR_ARG(word));
+    }
+    *out = value;
+    return NULL;
+}
+
+static kelp_status *read_shape(reader *r, kelp_signature_param *p) {
+    kelp_signature_extent extents[KELP_MAX_RANK];
+    p->leading_symbol = -1;
+    if (take(r, ']'))
+        return NULL;
+    skip_space(r);
+    if (strncmp(r->at, "...", 3) == 0) {
+        r->at += 3;
+        p->leading = true;
+        kelp_str word = read_word(r);
+        if (word.length > 0)
+            KELP_TRY(intern(r, word, r->out->leadings, &r->out->leading_count, &p->leading_symbol));
+        if (take(r, ']'))
+            return NULL;
+        if (!take(r, ','))
+            SIGNATURE_FAIL(r, "expected ',' or ']' after '...'");
+    }
+    do {
+        if (p->extent_count == KELP_MAX_RANK)
+            SIGNATURE_FAIL(r, "expected at most %d extents", KELP_MAX_RANK);
+        KELP_TRY(read_extent(r, &extents[p->extent_count]));
+        p->extent_count++;
+    } while (take(r, ','));
+    if (!take(r, ']'))
+        SIGNATURE_FAIL(r, "expected ',' or ']' after an extent");
+    p->extents = KELP_ARENA_ARRAY(r->arena, (size_t)p->extent_count, kelp_signature_extent);
+    if (p->extents == NULL)
+        return KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "no memory for a signature");
+    memcpy(p->extents, extents, (size_t)p->extent_count * sizeof *extents);
+    return NULL;
+}
+
+static kelp_status *dl_type(kelp_dtype dtype, DLDataType *out) {
+    kelp_tensor tensor;
+    DLTensor dl;
+    KELP_TRY(kelp_tensor_init(&tensor, dtype, 0, NULL, NULL));
+    KELP_TRY(kelp_tensor_to_dl(&tensor, &dl));
+    *out = dl.dtype;
+    return NULL;
+}
+
+static kelp_status *read_scalar(reader *r, kelp_str type, kelp_signature_param *p) {
+    switch (p->dtype) {
+    case KELP_I32:
+    case KELP_U32:
+    case KELP_I64:
+    case KELP_U64:
+    case KELP_BOOL:
+        p->kind = KELP_ARG_INT;
+        break;
+    case KELP_F32:
+    case KELP_F64:
+        p->kind = KELP_ARG_FLOAT;
+        break;
+    case KELP_STRING:
+        p->kind = KELP_ARG_STRING;
+        break;
+    default:
+        SIGNATURE_FAIL(r,
+                       "expected a scalar type (int32, uint32, int64, uint64, float32, float64, "
+                       "bool, string) or '[' after '%.*s'",
+                       KELP_STR_ARG(type));
+    }
+    if (p->direction != KELP_PARAM_IN)
+        SIGNATURE_FAIL(r, "a scalar cannot be written: parameter '%s'", p->name);
+    return NULL;
+}
+
+static kelp_status *read_type(reader *r, kelp_signature_param *p) {
+    p->data_only = take(r, '*');
+    kelp_str type = read_word(r);
+    char name[32];
+    if (word_is(type, "strided")) {
+        p->strided = true;
+        type = read_word(r);
+    }
+    p->letter = -1;
+    snprintf(name, sizeof name, "%.*s", KELP_STR_ARG(type));
+    if (type.length == 1 && isupper((unsigned char)type.data[0]))
+        p->letter = type.data[0] - 'A';
+    if (p->letter < 0 && !word_is(type, "any"))
+        p->dtype = kelp_dtype_parse(name);
+    if (p->letter < 0 && p->dtype == KELP_DTYPE_INVALID && !word_is(type, "any"))
+        SIGNATURE_FAIL(r, "expected a type, 'any' or a capital letter, found '%s'", name);
+    if (!take(r, '[')) {
+        if (p->data_only)
+            SIGNATURE_FAIL(r, "expected '[' after '*%s': only a tensor has elements", name);
+        return read_scalar(r, type, p);
+    }
+    p->kind = KELP_ARG_TENSOR;
+    if (p->dtype == KELP_STRING)
+        SIGNATURE_FAIL(r, "tensors of strings do not travel as DLPack");
+    if (p->dtype != KELP_DTYPE_INVALID)
+        KELP_TRY(dl_type(p->dtype, &p->dl));
+    return read_shape(r, p);
+}
+
+static kelp_status *read_param(reader *r, kelp_signature_param *p) {
+    kelp_str word = read_word(r);
+    if (word_is(word, "out") || word_is(word, "inout")) {
+        skip_space(r);
+        if (*r->at != ':') { /* else it is a name */
+            p->direction = word_is(word, "out") ? KELP_PARAM_OUT : KELP_PARAM_INOUT;
+            word = read_word(r);
+        }
+    }
+    if (word.length == 0)
+        SIGNATURE_FAIL(r, "expected the name of a parameter");
+    KELP_TRY(keep(r, word, &p->name));
+    if (!take(r, ':'))
+        SIGNATURE_FAIL(r, "expected ':' after '%s'", p->name);
+    return read_type(r, p);
+}
+
+static void find_counters(kelp_signature *s, kelp_signature_param *params) {
+    for (int32_t i = 0; i < s->count; i++) {
+        for (int32_t k = 0; params[i].kind == KELP_ARG_INT && k < s->symbol_count; k++) {
+            if (strcmp(s->symbols[k], params[i].name) == 0) {
+                params[i].symbol = k;
+                s->counters[s->counter_count++] = i;
+                break;
+            }
+        }
+    }
+}
+
+kelp_status *kelp_signature_parse(kelp_arena *arena, const char *text, kelp_signature *out) {
+    kelp_signature_param params[KELP_SIGNATURE_PARAMS];
+    reader r = {text, text, arena, out};
+    *out = (kelp_signature){0};
+    skip_space(&r);
+    while (*r.at != '\0') {
+        if (out->count == KELP_SIGNATURE_PARAMS)
+            SIGNATURE_FAIL(&r, "expected at most %d parameters", KELP_SIGNATURE_PARAMS);
+        params[out->count] = (kelp_signature_param){.leading_symbol = -1, .symbol = -1};
+        KELP_TRY(read_param(&r, &params[out->count]));
+        out->count++;
+        if (take(&r, ','))
+            continue;
+        skip_space(&r);
+        if (*r.at != '\0')
+            SIGNATURE_FAIL(&r, "expected ',' or the end, found '%c'", *r.at);
+    }
+    find_counters(out, params);
+    out->params = KELP_ARENA_ARRAY(arena, (size_t)out->count, kelp_signature_param);
+    if (out->params == NULL)
+        return KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "no memory for a signature");
+    if (out->count > 0)
+        memcpy(out->params, params, (size_t)out->count * sizeof *params);
+    return NULL;
+}
+
+/* ---- checking ---- */
+static inline bool same_type(DLDataType a, DLDataType b) {
+    uint32_t x, y;
+    _Static_assert(sizeof a == sizeof x, "one word");
+    memcpy(&x, &a, sizeof x);
+    memcpy(&y, &b, sizeof y);
+    return x == y;
+}
+
+/* Errors are rare: kept out of the way of what is checked at every call. */
+#define COLD __attribute__((cold, noinline))
+
+static const char *type_text(DLDataType type, char *buffer, size_t room) {
+    kelp_tensor tensor;
+    DLTensor dl = {.dtype = type, .device = {kDLCPU, 0}};
+    kelp_status *status = kelp_tensor_from_dl(&dl, &tensor);
+    if (status == NULL)
+        return kelp_dtype_name(tensor.dtype);
+    kelp_status_free(status);
+    snprintf(buffer, room, "DLPack type %u of %u bits", type.code, type.bits);
+    return buffer;
+}
+
+COLD static kelp_status *bad_type(const kelp_signature_param *p, DLDataType expected,
+                                  DLDataType found) {
+    char a[64], b[64];
+    return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                      "argument '%s' has the wrong type: expected %s, found %s", p->name,
+                      type_text(expected, a, sizeof a), type_text(found, b, sizeof b));
+}
+
+COLD static kelp_status *bad_shape(const kelp_signature *s, const kelp_signature_param *p,
+                                   const DLTensor *tensor, const char *why, int64_t expected) {
+    char found[256], detail[96] = "";
+    (void)s;
+    kelp_shape_format(tensor->ndim, tensor->shape, found, sizeof found);
+    if (expected >= 0)
+        snprintf(detail, sizeof detail, " %lld", (long long)expected);
+    return KELP_ERROR(KELP_INVALID_ARGUMENT, "argument '%s' has shape %s: expected %s%s", p->name,
+                      found, why, detail);
+}
+
+static inline bool is_compact(const DLTensor *tensor) {
+    int64_t step = 1;
+    if (tensor->strides == NULL)
+        return true;
+    for (int32_t axis = tensor->ndim - 1; axis >= 0; axis--) {
+        if (tensor->shape[axis] > 1 && tensor->strides[axis] != step)
+            return false;
+        step *= tensor->shape[axis] > 0 ? tensor->shape[axis] : 1;
+    }
+    return true;
+}
+
+COLD static kelp_status *bad_leading(const kelp_signature *s, const kelp_signature_param *p,
+                                     const DLTensor *tensor, const kelp_signature_binding *b) {
+    char text[160], shape[128];
+    int at = p->leading_symbol;
+    kelp_shape_format(b->leading_ranks[at], b->leadings[at], shape, sizeof shape);
+    snprintf(text, sizeof text, "it to begin with %s, as '...%s' does elsewhere", shape,
+             s->leadings[at]);
+    return bad_shape(s, p, tensor, text, -1);
+}
+
+COLD static kelp_status *bad_extent(const kelp_signature *s, const kelp_signature_param *p,
+                                    const DLTensor *tensor, int32_t axis, int64_t extent,
+                                    int64_t expected) {
+    char text[96];
+    if (extent <= -2)
+        snprintf(text, sizeof text, "extent '%s' of axis %d to be", s->symbols[-2 - extent], axis);
+    else
+        snprintf(text, sizeof text, "axis %d to be", axis);
+    return bad_shape(s, p, tensor, text, expected);
+}
+
+static inline kelp_status *check_leading(const kelp_signature *s, const kelp_signature_param *p,
+                                         const DLTensor *tensor, kelp_signature_binding *b) {
+    int32_t rank = tensor->ndim - p->extent_count;
+    int at = p->leading_symbol;
+    if (at < 0)
+        return NULL;
+    if ((b->leadings_known >> at & 1) == 0) {
+        b->leadings_known |= (uint32_t)1 << at;
+        b->leading_ranks[at] = rank;
+        b->leadings[at] = tensor->shape;
+        return NULL;
+    }
+    bool same = b->leading_ranks[at] == rank;
+    for (int32_t i = 0; same && i < rank; i++)
+        same = b->leadings[at][i] == tensor->shape[i];
+    return same ? NULL : bad_leading(s, p, tensor, b);
+}
+
+static inline kelp_status *check_extents(const kelp_signature *s, const kelp_signature_param *p,
+                                         const DLTensor *tensor, kelp_signature_binding *b) {
+    int32_t first = tensor->ndim - p->extent_count;
+    if (p->leading ? first < 0 : first != 0)
+        return bad_shape(s, p, tensor, p->leading ? "rank of at least" : "rank", p->extent_count);
+    if (p->leading)
+        KELP_TRY(check_leading(s, p, tensor, b));
+    for (int32_t i = 0; i < p->extent_count; i++) {
+        int64_t found = tensor->shape[first + i], expected = p->extents[i];
+        if (expected <= -2) {
+            int at = (int)(-2 - expected);
+            int64_t *bound = &b->extents[at];
+            if ((b->extents_known >> at & 1) == 0) {
+                b->extents_known |= (uint32_t)1 << at;
+                *bound = found;
+            }
+            if (*bound != found)
+                return bad_extent(s, p, tensor, first + i, expected, *bound);
+        } else if (expected >= 0 && found != expected) {
+            return bad_extent(s, p, tensor, first + i, expected, expected);
+        }
+    }
+    return NULL;
+}
+
+static inline kelp_status *check_tensor(const kelp_signature *signature, int32_t index,
+                                        const DLTensor *tensor, kelp_signature_binding *inout) {
+    const kelp_signature_param *p = &signature->params[index];
+    if (tensor->ndim < 0 || tensor->ndim > KELP_MAX_RANK)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "argument '%s' has rank %d: expected 0 to %d",
+                          p->name, tensor->ndim, KELP_MAX_RANK);
+    if (p->letter >= 0) {
+        DLDataType *bound = &inout->letters[p->letter];
+        if ((inout->letters_known >> p->letter & 1) == 0) {
+            inout->letters_known |= (uint32_t)1 << p->letter;
+            *bound = tensor->dtype;
+        }
+        if (!same_type(*bound, tensor->dtype))
+            return bad_type(p, *bound, tensor->dtype);
+    } else if (p->dtype != KELP_DTYPE_INVALID && !same_type(p->dl, tensor->dtype)) {
+        return bad_type(p, p->dl, tensor->dtype);
+    }
+    KELP_TRY(check_extents(signature, p, tensor, inout));
+    if (!p->strided && !is_compact(tensor))
+        return KELP_ERROR(
+            KELP_INVALID_ARGUMENT,
+            "argument '%s' has gaps between its elements: the kernel takes it compact", p->name);
+    return NULL;
+}
+
+kelp_status *kelp_signature_check_tensor(const kelp_signature *signature, int32_t index,
+                                         const DLTensor *tensor, kelp_signature_binding *inout) {
+    return check_tensor(signature, index, tensor, inout);
+}
+
+/* At a multiple of the element's size, of 8 at most. */
+static inline bool is_aligned(const DLTensor *tensor) {
+    uint32_t bytes = (uint32_t)tensor->dtype.bits * tensor->dtype.lanes / 8;
+    uintptr_t mask = bytes >= 8 ? 7 : bytes >= 4 ? 3 : bytes >= 2 ? 1 : 0;
+    return (((uintptr_t)tensor->data + tensor->byte_offset) & mask) == 0;
+}
+
+COLD static kelp_status *bad_address(const kelp_signature_param *p, const DLTensor *tensor) {
+    char text[64];
+    return KELP_ERROR(
+        KELP_INVALID_ARGUMENT,
+        "argument '%s' lies at an address where no %s may lie: expected a multiple of "
+        "its size",
+        p->name, type_text(tensor->dtype, text, sizeof text));
+}
+
+static inline kelp_status *check_tensor_arg(const kelp_signature *s, int32_t index,
+                                            const kelp_kernel_arg *arg, DLDevice device,
+                                            kelp_signature_binding *binding) {
+    const kelp_signature_param *p = &s->params[index];
+    const DLTensor *tensor = arg->as.tensor;
+    KELP_TRY(check_tensor(s, index, tensor, binding));
+    if (p->direction != KELP_PARAM_IN && (arg->flags & KELP_ARG_READ_ONLY) != 0)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "argument '%s' is read-only, and the kernel writes it", p->name);
+    if (tensor->device.device_type != device.device_type ||
+        tensor->device.device_id != device.device_id)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "argument '%s' lies on another device: expected type %d, id %d, found "
+                          "type %d, id %d",
+                          p->name, (int)device.device_type, device.device_id,
+                          (int)tensor->device.device_type, tensor->device.device_id);
+    if (!is_aligned(tensor))
+        return bad_address(p, tensor);
+    if (tensor->data == NULL) {
+        for (int32_t axis = 0; axis < tensor->ndim; axis++) {
+            if (tensor->shape[axis] == 0)
+                return NULL;
+        }
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "argument '%s' has no data", p->name);
+    }
+    return NULL;
+}
+
+static kelp_status *check_int(const kelp_signature_param *p, int64_t value) {
+    bool fits = true;
+    if (p->dtype == KELP_I32)
+        fits = value >= INT32_MIN && value <= INT32_MAX;
+    else if (p->dtype == KELP_U32)
+        fits = value >= 0 && value <= UINT32_MAX;
+    else if (p->dtype == KELP_BOOL)
+        fits = value == 0 || value == 1;
+    return fits ? NULL
+                : KELP_ERROR(KELP_INVALID_ARGUMENT, "argument '%s' is %lld, which is no %s",
+                             p->name, (long long)value, kelp_dtype_name(p->dtype));
+}
+
+COLD static kelp_status *bad_counter(const kelp_signature_param *p, int64_t value,
+                                     int64_t expected) {
+    if (value < 0)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "argument '%s' is %lld, and no extent is negative",
+                          p->name, (long long)value);
+    return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                      "argument '%s' is %lld: expected %lld, which is the extent '%s' of the "
+                      "tensors",
+                      p->name, (long long)value, (long long)expected, p->name);
+}
+
+kelp_status *kelp_signature_bind_counter(const kelp_signature *signature, int32_t index,
+                                         int64_t value, kelp_signature_binding *inout) {
+    const kelp_signature_param *p = &signature->params[index];
+    int64_t *bound = &inout->extents[p->symbol];
+    bool known = (inout->extents_known >> p->symbol & 1) != 0;
+    if (value < 0 || (known && *bound != value))
+        return bad_counter(p, value, *bound);
+    inout->extents_known |= (uint32_t)1 << p->symbol;
+    *bound = value;
+    return NULL;
+}
+
+static const char *kind_name(uint32_t kind) {
+    static const char *const names[] = {"nothing", "a tensor", "an integer", "a number",
+                                        "a string"};
+    return kind < KELP_COUNT(names) ? names[kind] : "something else";
+}
+
+kelp_status *kelp_signature_check(const kelp_signature *signature, const kelp_kernel_arg *args,
+                                  int32_t count, DLDevice device) {
+    kelp_signature_binding binding;
+    if (count != signature->count)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "the kernel takes %d arguments: found %d",
+                          signature->count, count);
+    kelp_signature_begin(&binding);
+    for (int32_t i = 0; i < count; i++) {
+        const kelp_signature_param *p = &signature->params[i];
+        bool number = p->kind == KELP_ARG_FLOAT && args[i].kind == KELP_ARG_INT;
+        if ((args[i].kind != (uint32_t)p->kind && !number) ||
+            (p->kind == KELP_ARG_TENSOR && args[i].as.tensor == NULL))
+            return KELP_ERROR(KELP_INVALID_ARGUMENT, "argument '%s' must be %s: found %s", p->name,
+                              kind_name((uint32_t)p->kind), kind_name(args[i].kind));
+        if (p->kind == KELP_ARG_TENSOR)
+            KELP_TRY(check_tensor_arg(signature, i, &args[i], device, &binding));
+        else if (p->kind == KELP_ARG_INT)
+            KELP_TRY(check_int(p, args[i].as.i));
+    }
+    for (int32_t i = 0; i < signature->counter_count; i++)
+        KELP_TRY(kelp_signature_bind_counter(signature, signature->counters[i],
+                                             args[signature->counters[i]].as.i, &binding));
+    return NULL;
+}
+
+bool kelp_signature_shape(const kelp_signature *signature, int32_t index,
+                          const kelp_signature_binding *binding, int32_t *out_rank,
+                          int64_t *out_shape, DLDataType *out_dtype) {
+    const kelp_signature_param *p = &signature->params[index];
+    *out_rank = 0;
+    if (p->letter >= 0 ? (binding->letters_known >> p->letter & 1) == 0 : p->dl.lanes == 0)
+        return false;
+    *out_dtype = p->letter >= 0 ? binding->letters[p->letter] : p->dl;
+    if (p->leading) {
+        if (p->leading_symbol < 0 || (binding->leadings_known >> p->leading_symbol & 1) == 0 ||
+            binding->leading_ranks[p->leading_symbol] + p->extent_count > KELP_MAX_RANK)
+            return false;
+        *out_rank = binding->leading_ranks[p->leading_symbol];
+        memcpy(out_shape, binding->leadings[p->leading_symbol],
+               (size_t)*out_rank * sizeof *out_shape);
+    }
+    for (int32_t i = 0; i < p->extent_count; i++) {
+        int64_t extent = p->extents[i];
+        if (extent <= -2) {
+            int at = (int)(-2 - extent);
+            extent = (binding->extents_known >> at & 1) != 0 ? binding->extents[at] : -1;
+        }
+        if (extent < 0)
+            return false;
+        out_shape[(*out_rank)++] = extent;
+    }
+    return true;
+}

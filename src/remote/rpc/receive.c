@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Receiving an envelope: its head, then what stands before the fills, then each fill into memory of
+ * its own, which its backend is given. Fills that were refused are read past.
+ */
+#include "base/alloc.h"
+#include "base/checked.h"
+#include "runtime/opset/registry.h"
+#include "remote/rpc/rpc.h"
+
+#include <stddef.h>
+
+#define SKIP_BYTES 4096u
+
+typedef enum stage { STAGE_HEAD, STAGE_FRONT, STAGE_FILLS, STAGE_DONE, STAGE_FAILED } stage;
+
+/* A slot and what it holds. */
+typedef struct slot_state {
+    kelp_wire_slot slot;
+    kelp_opset_backend table; /* as this Kelp knows it */
+    uint64_t expected;        /* the declared type's own hash */
+    bool filled;
+    kelp_tensor tensor;
+    size_t charged_bytes;
+} slot_state;
+
+struct kelp_receiver {
+    kelp_allocator allocator;
+    const kelp_types *types;
+    kelp_budget *budget;
+    kelp_wire_caps caps;
+    slot_state *slots;
+    size_t slot_count;
+    stage at;
+    size_t have; /* bytes of the stage, or of the fill at hand */
+    char head[ENVELOPE_HEAD_BYTES];
+    char *front;
+    size_t front_capacity, front_bytes;
+    kelp_fill_report *reports;
+    size_t fill; /* the one at hand */
+    size_t fill_count, address_count, suffix_bytes, address_bytes;
+    uint64_t total_bytes, correlation;
+    char *block; /* the fill's memory; NULL: it is read past */
+    char skipped[SKIP_BYTES];
+};
+
+/* ---- making one ---- */
+static size_t front_capacity(const kelp_wire_caps *caps) {
+    size_t addresses = 0, fills = 0, total = 0;
+    if (!kelp_size_mul(caps->addresses, 2 + caps->address_bytes, &addresses) ||
+        !kelp_size_mul(caps->fills, FILL_ENTRY_BYTES, &fills) ||
+        !kelp_size_add(addresses, fills, &total) ||
+        !kelp_size_add(total, caps->suffix_bytes, &total))
+        return SIZE_MAX;
+    return total;
+}
+
+static kelp_status *init_slot(const kelp_types *types, const kelp_wire_slot *given, size_t index,
+                              slot_state *out) {
+    static const kelp_opset_backend own = {.name = "kelp",
+                                           .materialize = kelp_wire_materialize,
+                                           .release_tensor = kelp_wire_release_tensor};
+    const kelp_opset_backend *backend = given->backend;
+    out->slot = *given;
+    out->table = own;
+    if (backend != NULL) {
+        memset(&out->table, 0, sizeof out->table);
+        memcpy(&out->table, backend, KELP_MIN(backend->struct_size, sizeof out->table));
+    }
+    if (out->table.materialize == NULL || out->table.release_tensor == NULL)
+        return KELP_ERROR(KELP_UNIMPLEMENTED,
+                          "slot %zu ('%s'): backend '%s' makes no tensors of what comes over a "
+                          "wire",
+                          index, given->name ? given->name : "", backend->name);
+    if (given->type_hash != 0 && kelp_types_find(types, given->type_hash, &out->expected) == NULL)
+        return KELP_ERROR(KELP_NOT_FOUND,
+                          "slot %zu ('%s') expects type %016llx, which is not declared", index,
+                          given->name ? given->name : "", (unsigned long long)given->type_hash);
+    return NULL;
+}
+
+static kelp_status *init(kelp_receiver *r, const kelp_receiver_options *o) {
+    r->types = o->types;
+    r->budget = o->budget;
+    r->caps = o->caps != NULL ? *o->caps : kelp_wire_caps_default();
+    r->front_capacity = front_capacity(&r->caps);
+    if (r->types == NULL || r->budget == NULL || r->front_capacity == SIZE_MAX)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "a receiver needs types, a budget and caps that fit memory");
+    KELP_TRY(kelp_alloc_zero(r->allocator, o->slot_count, sizeof *r->slots, (void **)&r->slots));
+    r->slot_count = o->slot_count;
+    KELP_TRY(kelp_alloc_zero(r->allocator, r->front_capacity, 1, (void **)&r->front));
+    KELP_TRY(
+        kelp_alloc_zero(r->allocator, r->caps.fills, sizeof *r->reports, (void **)&r->reports));
+    for (size_t i = 0; i < o->slot_count; i++)
+        KELP_TRY(init_slot(r->types, &o->slots[i], i, &r->slots[i]));
+    return NULL;
+}
+
+kelp_status *kelp_receiver_create(const kelp_receiver_options *given, kelp_receiver **out) {
+    kelp_receiver_options options = {0};
+    memcpy(&options, given, KELP_MIN(given->struct_size, sizeof options));
+    kelp_receiver *receiver = NULL;
+    KELP_TRY(KELP_NEW(options.allocator, kelp_receiver, &receiver));
+    receiver->allocator = options.allocator;
+    kelp_status *status = init(receiver, &options);
+    if (status != NULL) {
+        kelp_receiver_destroy(receiver);
+        return status;
+    }
+    *out = receiver;
+    return NULL;
+}
+
+/* ---- slots ---- */
+void kelp_receiver_evict(kelp_receiver *r, size_t index) {
+    slot_state *s = index < r->slot_count ? &r->slots[index] : NULL;
+    if (s == NULL || !s->filled)
+        return;
+    s->table.release_tensor(s->slot.self, &s->tensor);
+    kelp_budget_release(r->budget, s->charged_bytes);
+    s->filled = false;
+}
+
+const kelp_tensor *kelp_receiver_tensor(const kelp_receiver *r, size_t slot) {
+    return slot < r->slot_count && r->slots[slot].filled ? &r->slots[slot].tensor : NULL;
+}
+
+/* The fill at hand, if its memory was taken. */
+static void drop_block(kelp_receiver *r) {
+    if (r->block == NULL)
+        return;
+    const kelp_fill_report *report = &r->reports[r->fill];
+    size_t bytes = report->size_bytes;
+    kelp_free_aligned(r->allocator, r->block, bytes ? bytes : 1, WIRE_ALIGNMENT);
+    kelp_budget_release(r->budget, bytes);
+    r->block = NULL;
+}
+
+void kelp_receiver_next(kelp_receiver *r) {
+    drop_block(r);
+    for (size_t i = 0; r->reports != NULL && i < r->fill_count; i++)
+        kelp_status_free((kelp_status *)(uintptr_t)r->reports[i].status);
+    if (r->reports != NULL && r->fill_count > 0)
+        memset(r->reports, 0, r->fill_count * sizeof *r->reports);
+    r->at = STAGE_HEAD;
+    r->have = r->fill = r->fill_count = r->address_count = r->suffix_bytes = 0;
+    r->address_bytes = r->front_bytes = 0;
+    r->correlation = r->total_bytes = 0;
+}
+
+void kelp_receiver_destroy(kelp_receiver *r) {
+    if (r == NULL)
+        return;
+    kelp_receiver_next(r);
+    for (size_t i = 0; r->slots != NULL && i < r->slot_count; i++)
+        kelp_receiver_evict(r, i);
+    kelp_free(r->allocator, r->slots, r->slot_count * sizeof *r->slots);
+    kelp_free(r->allocator, r->front, r->front_capacity);
+    kelp_free(r->allocator, r->reports, r->caps.fills * sizeof *r->reports);
+    kelp_free(r->allocator, r, sizeof *r);
+}
+
+/* ---- the head and what follows it ---- */
+static kelp_status *past(const char *what, uint64_t found, size_t cap) {
+    return KELP_ERROR(KELP_OUT_OF_RANGE, "the envelope has %s of %llu: at most %zu are taken", what,
+                      (unsigned long long)found, cap);
+}
+
+static kelp_status *malformed(const char *what, uint64_t found) {
+    return KELP_ERROR(KELP_INVALID_ARGUMENT, "the envelope is malformed: %s (%llu)", what,
+                      (unsigned long long)found);
+}
+
+static kelp_status *read_head(kelp_receiver *r) {
+    const char *head = r->head;
+    uint64_t fills = wire_get(head + 8, 4), suffix = wire_get(head + 12, 4);
+    uint64_t addresses = wire_get(head + 6, 2), address_bytes = wire_get(head + 16, 4);
+    uint64_t total = wire_get(head + 24, 8);
+    if (memcmp(head, "KENV", 4) != 0)
+        return malformed("it does not begin with 'KENV'", wire_get(head, 4));
+    if (wire_get(head + 4, 2) != WIRE_VERSION)
+        return malformed("an unknown version", wire_get(head + 4, 2));
+    if (total > r->caps.envelope_bytes)
+        return past("a size in bytes", total, r->caps.envelope_bytes);
+    if (fills > r->caps.fills)
+        return past("a number of fills", fills, r->caps.fills);
+    if (suffix > r->caps.suffix_bytes)
+        return past("a suffix in bytes", suffix, r->caps.suffix_bytes);
+    if (addresses > r->caps.addresses)
+        return past("a number of addresses", addresses, r->caps.addresses);
+    if (address_bytes > addresses * (2 + r->caps.address_bytes) || address_bytes < 2 * addresses)
+        return past("addresses in bytes", address_bytes,
+                    (size_t)addresses * (2 + r->caps.address_bytes));
+    r->front_bytes = (size_t)(address_bytes + suffix + fills * FILL_ENTRY_BYTES);
+    if (total < ENVELOPE_HEAD_BYTES + r->front_bytes)
+        return malformed("it is shorter than its own tables", total);
+    r->fill_count = (size_t)fills;
+    r->address_count = (size_t)addresses;
+    r->address_bytes = (size_t)address_bytes;
+    r->suffix_bytes = (size_t)suffix;
+    r->total_bytes = total;
+    r->correlation = wire_get(head + 32, 8);
+    r->at = STAGE_FRONT;
+    return NULL;
+}
+
+static kelp_status *read_front(kelp_receiver *r) {
+    size_t at = 0;
+    for (size_t i = 0; i < r->address_count; i++) {
+        if (r->address_bytes - at < 2)
+            return malformed("an address is cut short", i);
+        size_t length = (size_t)wire_get(r->front + at, 2);
+        if (length > r->caps.address_bytes)
+            return past("an address in bytes", length, r->caps.address_bytes);
+        if (length > r->address_bytes - at - 2)
+            return malformed("an address is cut short", i);
+        at += 2 + length;
+    }
+    if (at != r->address_bytes)
+        return malformed("bytes between its addresses and its suffix", r->address_bytes - at);
+    const char *table = r->front + r->address_bytes + r->suffix_bytes;
+    uint64_t total = ENVELOPE_HEAD_BYTES + r->front_bytes;
+    for (size_t i = 0; i < r->fill_count; i++) {
+        uint64_t bytes = wire_get(table + i * FILL_ENTRY_BYTES + 16, 8);
+        if (bytes > r->caps.fill_bytes)
+            return past("a fill in bytes", bytes, r->caps.fill_bytes);
+        total += bytes; /* both factors are capped: no overflow */
+    }
+    if (total != r->total_bytes)
+        return malformed("its parts do not add up to its size", total);
+    for (size_t i = 0; i < r->fill_count; i++) {
+        const char *entry = table + i * FILL_ENTRY_BYTES;
+        r->reports[i] = (kelp_fill_report){.slot = (uint32_t)wire_get(entry, 4),
+                                           .type_hash = wire_get(entry + 8, 8),
+                                           .size_bytes = (size_t)wire_get(entry + 16, 8)};
+    }
+    r->at = STAGE_FILLS;
+    return NULL;
+}
+
+/* ---- fills ---- */
+static void refuse(kelp_fill_report *report, kelp_wire_kind kind, kelp_status *take_status) {
+    report->kind = kind;
+    report->status = take_status;
+}
+
+/* Type, budget, memory, in this order. */
+static void admit(kelp_receiver *r, kelp_fill_report *report) {
+    uint64_t hash = 0;
+    void *block = NULL;
+    if (report->slot >= r->slot_count) {
+        refuse(report, KELP_WIRE_UNKNOWN_SLOT,
+               WIRE_ERROR(KELP_WIRE_UNKNOWN_SLOT, KELP_OUT_OF_RANGE, "there is no slot %u of %zu",
+                          report->slot, r->slot_count));
+        return;
+    }
+    const slot_state *s = &r->slots[report->slot];
+    const char *name = s->slot.name != NULL ? s->slot.name : "";
+    report->expected_hash = s->expected;
+    const char *type = kelp_types_find(r->types, report->type_hash, &hash);
+    if (type == NULL) {
+        refuse(report, KELP_WIRE_UNKNOWN_TYPE_HASH,
+               WIRE_ERROR(KELP_WIRE_UNKNOWN_TYPE_HASH, KELP_NOT_FOUND,
+                          "no type is declared that has the hash %016llx of slot %u ('%s')",
+                          (unsigned long long)report->type_hash, report->slot, name));
+        return;
+    }
+    if (s->expected != 0 && hash != s->expected) {
+        refuse(report, KELP_WIRE_TYPE_MISMATCH,
+               WIRE_ERROR(KELP_WIRE_TYPE_MISMATCH, KELP_INVALID_ARGUMENT,
+                          "slot %u ('%s') expects type %s, found %s", report->slot, name,
+                          kelp_types_find(r->types, s->expected, NULL), type));
+        return;
+    }
+    if (!kelp_budget_charge(r->budget, report->size_bytes, &report->remaining_bytes)) {
+        refuse(report, KELP_WIRE_BUDGET_EXCEEDED,
+               WIRE_ERROR(KELP_WIRE_BUDGET_EXCEEDED, KELP_RESOURCE_EXHAUSTED,
+                          "slot %u ('%s') needs %zu bytes, %zu remain", report->slot, name,
+                          report->size_bytes, report->remaining_bytes));
+        return;
+    }
+    kelp_status *status = kelp_alloc_aligned(
+        r->allocator, report->size_bytes ? report->size_bytes : 1, WIRE_ALIGNMENT, &block);
+    if (status != NULL) {
+        kelp_status_free(status);
+        kelp_budget_release(r->budget, report->size_bytes);
+        refuse(report, KELP_WIRE_ALLOCATION_FAILED,
+               WIRE_ERROR(KELP_WIRE_ALLOCATION_FAILED, KELP_RESOURCE_EXHAUSTED,
+                          "slot %u ('%s') needs %zu bytes, which there are not", report->slot, name,
+                          report->size_bytes));
+        return;
+    }
+    r->block = block;
+}
+
+/* The bytes are all there: they go to the backend, and the slot has a new tensor. */
+static void materialize(kelp_receiver *r, kelp_fill_report *report) {
+    slot_state *s = &r->slots[report->slot];
+    kelp_tensor tensor = {0};
+    uint64_t hash = 0;
+    void *block = r->block;
+    r->block = NULL;
+    (void)kelp_types_find(r->types, report->type_hash, &hash);
+    size_t bytes = report->size_bytes ? report->size_bytes : 1;
+    kelp_status *status =
+        s->table.materialize(s->slot.self, hash, r->allocator, block, bytes, &tensor);
+    if (status != NULL) {
+        kelp_budget_release(r->budget, report->size_bytes);
+        if (kelp_wire_kind_of(status) == KELP_WIRE_DECODE_FAILED) {
+            refuse(report, KELP_WIRE_DECODE_FAILED, status);
+            return;
+        }
+        refuse(report, KELP_WIRE_BACKEND_MATERIALIZE_FAILED,
+               KELP_ANNOTATE(status, "%s: backend '%s' makes no tensor of slot %u ('%s')",
+                             kelp_wire_kind_name(KELP_WIRE_BACKEND_MATERIALIZE_FAILED),
+                             s->table.name, report->slot, s->slot.name ? s->slot.name : ""));
+        return;
+    }
+    kelp_receiver_evict(r, report->slot);
+    s->tensor = tensor;
+    s->charged_bytes = report->size_bytes;
+    s->filled = true;
+}
+
+/* Begins the fill at hand, and ends those of no bytes, until bytes are needed. */
+static void advance(kelp_receiver *r) {
+    while (r->fill < r->fill_count) {
+        kelp_fill_report *report = &r->reports[r->fill];
+        if (r->have == 0 && r->block == NULL && report->kind == KELP_WIRE_DELIVERED)
+            admit(r, report);
+        if (r->have < report->size_bytes)
+            return;
+        if (r->block != NULL)
+            materialize(r, report);
+        r->fill++;
+        r->have = 0;
+    }
+    r->at = STAGE_DONE;
+}
+
+/* ---- bytes ---- */
+void *kelp_receiver_want(kelp_receiver *r, size_t *out_bytes) {
+    *out_bytes = 0;
+    switch (r->at) {
+    case STAGE_HEAD:
+        *out_bytes = ENVELOPE_HEAD_BYTES - r->have;
+        return r->head + r->have;
+    case STAGE_FRONT:
+        *out_bytes = r->front_bytes - r->have;
+        return r->front + r->have;
+    case STAGE_FILLS: {
+        size_t rest = r->reports[r->fill].size_bytes - r->have;
+        *out_bytes = r->block != NULL ? rest : KELP_MIN(rest, SKIP_BYTES);
+        return r->block != NULL ? r->block + r->have : r->skipped;
+    }
+    case STAGE_DONE:
+    case STAGE_FAILED:
+        break;
+    }
+    return NULL;
+}
+
+static kelp_status *proceed(kelp_receiver *r) {
+    if (r->at == STAGE_HEAD && r->have == ENVELOPE_HEAD_BYTES) {
+        r->have = 0;
+        KELP_TRY(read_head(r));
+    }
+    if (r->at == STAGE_FRONT && r->have == r->front_bytes) {
+        r->have = 0;
+        KELP_TRY(read_front(r));
+    }
+    if (r->at == STAGE_FILLS)
+        advance(r);
+    return NULL;
+}
+
+kelp_status *kelp_receiver_got(kelp_receiver *r, size_t bytes) {
+    size_t wanted = 0;
+    (void)kelp_receiver_want(r, &wanted);
+    if (bytes > wanted)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "a receiver got %zu bytes where it wants at most %zu", bytes, wanted);
+    r->have += bytes;
+    kelp_status *status = proceed(r);
+    if (status != NULL)
+        r->at = STAGE_FAILED;
+    return status;
+}
+
+/* ---- what came ---- */
+bool kelp_receiver_is_complete(const kelp_receiver *r) {
+    return r->at == STAGE_DONE;
+}
+
+uint64_t kelp_receiver_correlation(const kelp_receiver *r) {
+    return r->correlation;
+}
+
+const void *kelp_receiver_suffix(const kelp_receiver *r, size_t *out_bytes) {
+    *out_bytes = r->at == STAGE_FILLS || r->at == STAGE_DONE ? r->suffix_bytes : 0;
+    return r->front + r->address_bytes;
+}
+
+size_t kelp_receiver_address_count(const kelp_receiver *r) {
+    return r->at == STAGE_FILLS || r->at == STAGE_DONE ? r->address_count : 0;
+}
+
+const void *kelp_receiver_address(const kelp_receiver *r, size_t index, size_t *out_bytes) {
+    *out_bytes = 0;
+    if (index >= kelp_receiver_address_count(r))
+        return NULL;
+    const char *at = r->front;
+    for (; index > 0; index--)
+        at += 2 + wire_get(at, 2);
+    *out_bytes = (size_t)wire_get(at, 2);
+    return at + 2;
+}
+
+size_t kelp_receiver_report_count(const kelp_receiver *r) {
+    return r->at == STAGE_DONE ? r->fill_count : 0;
+}
+
+const kelp_fill_report *kelp_receiver_report(const kelp_receiver *r, size_t index) {
+    return index < kelp_receiver_report_count(r) ? &r->reports[index] : NULL;
+}

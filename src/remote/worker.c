@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The worker: subgraphs of other processes on engines of this one. The thread of kelp_worker_run
+ * accepts; each connection has a thread, an engine and a context.
+ */
+#include "base/alloc.h"
+#include "base/checked.h"
+#include "runtime/runtime.h"
+#include "remote/channel.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define GRAPH_BYTES ((size_t)1 << 30)
+#define CONNECTIONS 64
+/* That a frame may stay half sent. */
+#define TRANSFER_NS ((uint64_t)60 * 1000000000u)
+
+struct kelp_worker {
+    kelp_allocator allocator;
+    kelp_runtime *runtime;
+    char *path, *providers;
+    kelp_wire_caps caps;
+    size_t graph_bytes;
+    uint32_t connections;
+    kelp_types *types;
+    kelp_budget *budget;
+    int listener, wake;
+    bool bound;
+    atomic_bool stopped;
+    struct session *sessions;
+};
+
+typedef struct session {
+    struct session *next;
+    kelp_worker *worker;
+    pthread_t thread;
+    atomic_bool ended;
+    int fd;
+    kelp_engine *engine;
+    kelp_context *context;
+    kelp_receiver *receiver;
+} session;
+
+/* ---- a connection ---- */
+static void unload(session *s) {
+    kelp_context_destroy(s->context);
+    kelp_engine_release(s->engine);
+    kelp_receiver_destroy(s->receiver);
+    s->context = NULL;
+    s->engine = NULL;
+    s->receiver = NULL;
+}
+
+typedef struct model_bytes {
+    kelp_allocator allocator;
+    size_t size_bytes;
+} model_bytes;
+
+static void free_model(void *userp) {
+    model_bytes *bytes = userp;
+    kelp_free_aligned(bytes->allocator, bytes, sizeof *bytes + bytes->size_bytes,
+                      KELP_TENSOR_ALIGNMENT);
+}
+
+static kelp_status *make_receiver(session *s) {
+    const kelp_worker *w = s->worker;
+    size_t count = kelp_engine_input_count(s->engine);
+    kelp_wire_slot *slots = NULL;
+    KELP_TRY(kelp_alloc_zero(w->allocator, count, sizeof *slots, (void **)&slots));
+    for (size_t i = 0; i < count; i++) {
+        const kelp_io_info *info = kelp_engine_input(s->engine, i);
+        slots[i].name = info->name;
+        slots[i].type_hash = kelp_type_of_tensor(info->dtype);
+    }
+    kelp_receiver_options options = {.struct_size = sizeof options,
+                                     .allocator = w->allocator,
+                                     .types = w->types,
+                                     .budget = w->budget,
+                                     .caps = &w->caps,
+                                     .slots = slots,
+                                     .slot_count = count};
+    kelp_status *status = kelp_receiver_create(&options, &s->receiver);
+    kelp_free(w->allocator, slots, count * sizeof *slots);
+    return status;
+}
+
+static kelp_status *load_model(session *s, const void *data, size_t size_bytes, model_bytes *take) {
+    const kelp_worker *w = s->worker;
+    kelp_graph *graph = NULL;
+    kelp_engine_options options = {.struct_size = sizeof options, .providers = w->providers};
+    unload(s);
+    kelp_graph_limits limits = kelp_runtime_graph_limits(w->runtime);
+    KELP_TRY(kelp_graph_load_bytes(w->allocator, data, size_bytes, "(subgraph)", NULL, free_model,
+                                   take, &limits, &graph));
+    kelp_status *status = kelp_engine_create(w->runtime, graph, &options, &s->engine);
+    kelp_graph_release(graph);
+    if (status == NULL)
+        status = kelp_context_create(s->engine, &s->context);
+    if (status == NULL)
+        status = make_receiver(s);
+    if (status != NULL)
+        unload(s);
+    return status;
+}
+
+/* `*out_failure` goes to the other end; an error ends the connection. */
+static kelp_status *load(session *s, const kelp_channel *channel, uint64_t length,
+                         kelp_status **out_failure) {
+    const kelp_worker *w = s->worker;
+    model_bytes *bytes = NULL;
+    size_t room = 0;
+    if (length > w->graph_bytes || !kelp_size_add(sizeof *bytes, (size_t)length, &room))
+        return KELP_ERROR(KELP_OUT_OF_RANGE, "a subgraph of %llu bytes: at most %zu are taken",
+                          (unsigned long long)length, w->graph_bytes);
+    KELP_TRY(kelp_alloc_aligned(w->allocator, room, KELP_TENSOR_ALIGNMENT, (void **)&bytes));
+    *bytes = (model_bytes){w->allocator, (size_t)length};
+    kelp_status *status = kelp_channel_read(channel, bytes + 1, (size_t)length, NULL);
+    if (status != NULL) {
+        free_model(bytes);
+        return status;
+    }
+    *out_failure = load_model(s, bytes + 1, (size_t)length, bytes);
+    return NULL;
+}
+
+static kelp_status *bind_inputs(session *s) {
+    for (size_t i = 0; i < kelp_receiver_report_count(s->receiver); i++) {
+        const kelp_status *failure = kelp_receiver_report(s->receiver, i)->status;
+        if (failure != NULL)
+            return kelp_status_clone(failure);
+    }
+    for (size_t i = 0; i < kelp_engine_input_count(s->engine); i++) {
+        const kelp_tensor *tensor = kelp_receiver_tensor(s->receiver, i);
+        if (tensor == NULL)
+            return KELP_ERROR(KELP_FAILED_PRECONDITION, "input '%s' did not come",
+                              kelp_engine_input(s->engine, i)->name);
+        KELP_TRY(kelp_context_set_input(s->context, i, tensor));
+    }
+    return NULL;
+}
+
+static kelp_status *make_answer(session *s, kelp_envelope **out) {
+    size_t count = kelp_engine_output_count(s->engine);
+    kelp_allocator allocator = s->worker->allocator;
+    kelp_envelope_fill *fills = NULL;
+    KELP_TRY(kelp_alloc_zero(allocator, count, sizeof *fills, (void **)&fills));
+    for (size_t i = 0; i < count; i++)
+        fills[i] =
+            (kelp_envelope_fill){.slot = (uint32_t)i, .tensor = kelp_context_output(s->context, i)};
+    kelp_envelope_parts parts = {.correlation = kelp_receiver_correlation(s->receiver),
+                                 .fills = fills,
+                                 .fill_count = count,
+                                 .caps = &s->worker->caps};
+    kelp_status *status = kelp_envelope_create(allocator, &parts, out);
+    kelp_free(allocator, fills, count * sizeof *fills);
+    return status;
+}
+
+static kelp_status *run(session *s, const kelp_channel *channel, uint64_t length) {
+    kelp_envelope *answer = NULL;
+    if (s->context == NULL)
+        return KELP_ERROR(KELP_FAILED_PRECONDITION, "a run before a subgraph was loaded");
+    KELP_TRY(kelp_frame_receive(channel, length, s->receiver));
+    kelp_status *failure = bind_inputs(s);
+    if (failure == NULL)
+        failure = kelp_context_invoke(s->context);
+    if (failure == NULL)
+        failure = make_answer(s, &answer);
+    kelp_status *status = NULL;
+    if (failure != NULL) {
+        status = kelp_frame_send_failure(channel, failure);
+    } else {
+        size_t count = 0;
+        const kelp_span *spans = kelp_envelope_spans(answer, &count);
+        status = kelp_frame_send(channel, KELP_FRAME_RESULT, spans, count);
+    }
+    kelp_envelope_destroy(answer);
+    kelp_status_free(failure);
+    for (size_t i = 0; i < kelp_engine_input_count(s->engine); i++)
+        kelp_receiver_evict(s->receiver, i);
+    return status;
+}
+
+static kelp_status *serve_frame(session *s, const kelp_channel *channel, kelp_frame_kind kind,
+                                uint64_t length) {
+    kelp_status *failure = NULL;
+    if (kind == KELP_FRAME_RUN)
+        return run(s, channel, length);
+    if (kind != KELP_FRAME_LOAD)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "a worker takes no frame of kind %d", (int)kind);
+    KELP_TRY(load(s, channel, length, &failure));
+    kelp_status *status = failure != NULL ? kelp_frame_send_failure(channel, failure)
+                                          : kelp_frame_send(channel, KELP_FRAME_LOADED, NULL, 0);
+    kelp_status_free(failure);
+    return status;
+}
+
+static kelp_status *serve(session *s) {
+    const atomic_bool *stopped = &s->worker->stopped;
+    kelp_channel idle = {.fd = s->fd, .stopped = stopped};
+    kelp_channel busy = {.fd = s->fd, .stopped = stopped, .timeout_ns = TRANSFER_NS};
+    for (;;) {
+        kelp_frame_kind kind = KELP_FRAME_FAILED;
+        uint64_t length = 0;
+        bool ended = false;
+        KELP_TRY(kelp_frame_read_head(&idle, &kind, &length, &ended));
+        if (ended)
+            return NULL;
+        KELP_TRY(serve_frame(s, &busy, kind, length));
+    }
+}
+
+static void *session_main(void *userp) {
+    session *s = userp;
+    kelp_channel last = {.fd = s->fd, .timeout_ns = TRANSFER_NS / 60};
+    kelp_status *status = serve(s);
+    if (status != NULL) {
+        KELP_LOGF(&s->worker->runtime->logger, KELP_LOG_WARNING, "a connection ends: %s",
+                  kelp_status_message(status));
+        kelp_status_free(kelp_frame_send_failure(&last, status));
+        kelp_status_free(status);
+    }
+    unload(s);
+    shutdown(s->fd, SHUT_RDWR);
+    atomic_store(&s->ended, true);
+    return NULL;
+}
+
+/* ---- all of them ---- */
+static void end_session(session *s) {
+    pthread_join(s->thread, NULL);
+    close(s->fd);
+    kelp_free(s->worker->allocator, s, sizeof *s);
+}
+
+/* Joins those that have ended, or all; returns how many are left. */
+static uint32_t reap(kelp_worker *w, bool all) {
+    uint32_t left = 0;
+    for (session **link = &w->sessions, *s; (s = *link) != NULL;) {
+        if (!all && !atomic_load(&s->ended)) {
+            link = &s->next;
+            left++;
+            continue;
+        }
+        *link = s->next;
+        if (all)
+            shutdown(s->fd, SHUT_RDWR);
+        end_session(s);
+    }
+    return left;
+}
+
+static void refuse(int fd, kelp_status *take_status) {
+    kelp_channel channel = {.fd = fd, .timeout_ns = TRANSFER_NS / 60};
+    kelp_status_free(kelp_frame_send_failure(&channel, take_status));
+    kelp_status_free(take_status);
+    close(fd);
+}
+
+static void admit(kelp_worker *w, int fd) {
+    session *s = NULL;
+    kelp_status *status = NULL;
+    if (reap(w, false) >= w->connections)
+        status = KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "the worker has %u connections already",
+                            w->connections);
+    if (status == NULL)
+        status = KELP_NEW(w->allocator, session, &s);
+    if (status != NULL) {
+        refuse(fd, status);
+        return;
+    }
+    s->worker = w;
+    s->fd = fd;
+    atomic_init(&s->ended, false);
+    status = kelp_thread_start(&s->thread, "kelp-worker", session_main, s);
+    if (status != NULL) {
+        kelp_free(w->allocator, s, sizeof *s);
+        refuse(fd, status);
+        return;
+    }
+    s->next = w->sessions;
+    w->sessions = s;
+}
+
+kelp_status *kelp_worker_run(kelp_worker *w) {
+    kelp_status *status = NULL;
+    while (status == NULL && !atomic_load(&w->stopped)) {
+        struct pollfd polled[2] = {{.fd = w->listener, .events = POLLIN},
+                                   {.fd = w->wake, .events = POLLIN}};
+        if (poll(polled, 2, -1) < 0 && errno != EINTR)
+            status = KELP_ERROR(KELP_INTERNAL, "cannot wait for connections: %s", strerror(errno));
+        if (status != NULL || (polled[0].revents & POLLIN) == 0)
+            continue;
+        int fd = accept4(w->listener, NULL, NULL, SOCK_CLOEXEC);
+        if (fd >= 0)
+            admit(w, fd);
+    }
+    atomic_store(&w->stopped, true);
+    reap(w, true);
+    return status;
+}
+
+void kelp_worker_stop(kelp_worker *w) {
+    uint64_t one = 1;
+    atomic_store(&w->stopped, true);
+    ssize_t written = write(w->wake, &one, sizeof one);
+    (void)written; /* it can only be full, and then it wakes as well */
+}
+
+/* ---- making one ---- */
+static kelp_status *init(kelp_worker *w, const kelp_worker_options *o) {
+    w->caps = o->caps != NULL ? *o->caps : kelp_wire_caps_default();
+    w->graph_bytes = o->graph_bytes != 0 ? o->graph_bytes : GRAPH_BYTES;
+    w->connections = o->connections != 0 ? o->connections : CONNECTIONS;
+    if (o->socket_path == NULL)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "a worker needs a path for its socket");
+    KELP_TRY(kelp_strdup(w->allocator, o->socket_path, &w->path));
+    if (o->providers != NULL)
+        KELP_TRY(kelp_strdup(w->allocator, o->providers, &w->providers));
+    KELP_TRY(kelp_types_create(w->allocator, &w->types));
+    KELP_TRY(kelp_budget_create(w->allocator, o->budget_bytes, &w->budget));
+    w->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (w->wake < 0)
+        return KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "cannot make an event: %s", strerror(errno));
+    KELP_TRY(kelp_channel_listen(w->path, &w->listener));
+    w->bound = true;
+    return NULL;
+}
+
+kelp_status *kelp_worker_create(kelp_runtime *runtime, const kelp_worker_options *given,
+                                kelp_worker **out) {
+    kelp_worker_options options = {0};
+    memcpy(&options, given, KELP_MIN(given->struct_size, sizeof options));
+    kelp_worker *worker = NULL;
+    KELP_TRY(KELP_NEW(runtime->allocator, kelp_worker, &worker));
+    worker->allocator = runtime->allocator;
+    worker->runtime = kelp_runtime_retain(runtime);
+    worker->listener = worker->wake = -1;
+    atomic_init(&worker->stopped, false);
+    kelp_status *status = init(worker, &options);
+    if (status != NULL) {
+        kelp_worker_destroy(worker);
+        return status;
+    }
+    *out = worker;
+    return NULL;
+}
+
+void kelp_worker_destroy(kelp_worker *w) {
+    if (w == NULL)
+        return;
+    kelp_runtime *runtime = w->runtime;
+    if (w->listener >= 0)
+        close(w->listener);
+    if (w->wake >= 0)
+        close(w->wake);
+    if (w->bound)
+        unlink(w->path);
+    kelp_types_destroy(w->types);
+    kelp_budget_destroy(w->budget);
+    kelp_free_string(w->allocator, w->path);
+    kelp_free_string(w->allocator, w->providers);
+    kelp_free(w->allocator, w, sizeof *w);
+    kelp_runtime_release(runtime);
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where tensors lie, whether a model can use them there, and the copy that is made when not. */
+#include "base/checked.h"
+#include "runtime/compute/state.h"
+
+#include <string.h>
+
+kelp_placements kelp_placement_of(DLDevice device) {
+    switch ((int)device.device_type) {
+    case 0: /* nobody said */
+    case kDLCPU:
+        return KELP_PLACED_HOST;
+    case kDLCUDAHost:
+    case kDLROCMHost:
+        return KELP_PLACED_PINNED;
+    case kDLCUDAManaged:
+        return KELP_PLACED_SHARED;
+    case kDLCUDA:
+    case kDLROCM:
+        return device.device_id >= 0 && device.device_id < 16 ? KELP_PLACED_DEVICE(device.device_id)
+                                                              : 0;
+    default:
+        return 0;
+    }
+}
+
+kelp_placing kelp_compute_decide_placement(kelp_placements accepted, const kelp_tensor *tensor) {
+    const kelp_placements readable = KELP_PLACED_HOST | KELP_PLACED_PINNED | KELP_PLACED_SHARED;
+    kelp_placements place = kelp_placement_of(tensor->device);
+    if (accepted == 0)
+        accepted = KELP_PLACED_HOST;
+    bool there =
+        (place & accepted) != 0 || ((accepted & KELP_PLACED_HOST) != 0 && (place & readable) != 0);
+    if (there && kelp_tensor_is_compact(tensor))
+        return KELP_PLACING_ZERO_COPY;
+    bool whole_bytes = kelp_dtype_bits(tensor->dtype) % 8 == 0;
+    if ((place & readable) != 0 && (accepted & KELP_PLACED_HOST) != 0 && whole_bytes)
+        return KELP_PLACING_ADAPT;
+    return KELP_PLACING_IMPOSSIBLE;
+}
+
+static void copy_axis(const kelp_tensor *from, int32_t axis, const char *at, size_t size,
+                      char **inout_to) {
+    if (axis == from->rank) {
+        memcpy(*inout_to, at, size);
+        *inout_to += size;
+        return;
+    }
+    for (int64_t i = 0; i < from->shape[axis]; i++)
+        copy_axis(from, axis + 1, at + i * from->strides[axis] * (int64_t)size, size, inout_to);
+}
+
+kelp_status *kelp_compute_adapt(kelp_compute_model *model, const kelp_infer_item *item,
+                                kelp_infer_item *out) {
+    const kelp_compute_metadata *metadata = model->vtbl->metadata(model);
+    kelp_arena *staging = &model->state->staging;
+    kelp_tensor *inputs = KELP_ARENA_ARRAY(staging, metadata->input_count, kelp_tensor);
+    if (inputs == NULL)
+        return KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "no memory to place %zu inputs",
+                          metadata->input_count);
+    for (size_t i = 0; i < metadata->input_count; i++) {
+        const kelp_tensor *from = &item->inputs[i];
+        inputs[i] = *from;
+        if (kelp_compute_decide_placement(metadata->input_placements, from) != KELP_PLACING_ADAPT)
+            continue;
+        char *to = kelp_arena_alloc(staging, kelp_tensor_bytes(from), 64);
+        if (to == NULL)
+            return KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "no memory for a copy of input '%s'",
+                              metadata->inputs[i].name);
+        KELP_TRY(kelp_tensor_init(&inputs[i], from->dtype, from->rank, from->shape, to));
+        copy_axis(from, 0, from->data, kelp_dtype_bits(from->dtype) / 8, &to);
+    }
+    *out = *item;
+    out->inputs = inputs;
+    return NULL;
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Operator → one-node graph, and as a kernel. */
+#include "runtime/opset/bridge.h"
+
+#include "base/alloc.h"
+#include "base/arena.h"
+#include "graph/ir.h"
+#include "runtime/opset/env.h"
+#include "runtime/opset/registry.h"
+
+#include <string.h>
+
+/* ---- waiting for an asynchronous dispatch ---- */
+void kelp_completion_done(kelp_completion *completion, kelp_status *take_error) {
+    pthread_mutex_lock(&completion->lock);
+    completion->error = take_error;
+    completion->done = true;
+    /* signalled under the lock: the waiter may destroy the object as soon as it has the lock */
+    pthread_cond_signal(&completion->done_cond);
+    pthread_mutex_unlock(&completion->lock);
+}
+
+kelp_status *kelp_completion_begin(kelp_completion *completion, kelp_opset_registry *registry) {
+    KELP_TRY(kelp_opset_begin_pending(registry));
+    *completion = (kelp_completion){.done = false};
+    pthread_mutex_init(&completion->lock, NULL);
+    pthread_cond_init(&completion->done_cond, NULL);
+    return NULL;
+}
+
+kelp_status *kelp_completion_end(kelp_completion *completion, kelp_opset_registry *registry,
+                                 kelp_status *take_status, kelp_dispatch_result result) {
+    kelp_status *status = take_status;
+    pthread_mutex_lock(&completion->lock);
+    while (status == NULL && result == KELP_DISPATCH_LATER && !completion->done)
+        pthread_cond_wait(&completion->done_cond, &completion->lock);
+    pthread_mutex_unlock(&completion->lock);
+    if (status == NULL) /* also when it was ended before the call returned */
+        status = completion->error;
+    else
+        kelp_status_free(completion->error);
+    pthread_cond_destroy(&completion->done_cond);
+    pthread_mutex_destroy(&completion->lock);
+    kelp_opset_end_pending(registry);
+    return status;
+}
+
+kelp_status *kelp_bridge_check_result(const kelp_opset_backend *backend, const kelp_value *value,
+                                      const kelp_tensor *result) {
+    if (result->dtype == KELP_DTYPE_INVALID)
+        return KELP_ERROR(KELP_INTERNAL, "backend '%s' returned nothing for '%s'", backend->name,
+                          value->name);
+    if (value->kind == KELP_VALUE_TENSOR && value->dtype != KELP_DTYPE_INVALID &&
+        result->dtype != value->dtype)
+        return KELP_ERROR(KELP_INTERNAL, "backend '%s' returned %s for '%s': expected %s",
+                          backend->name, kelp_dtype_name(result->dtype), value->name,
+                          kelp_dtype_name(value->dtype));
+    if (!kelp_tensor_is_compact(result))
+        return KELP_ERROR(KELP_UNIMPLEMENTED,
+                          "backend '%s' returned a strided tensor for '%s': expected a compact one",
+                          backend->name, value->name);
+    if (result->data == NULL && kelp_tensor_bytes(result) > 0)
+        return KELP_ERROR(KELP_INTERNAL,
+                          "backend '%s' returned no data for '%s': expected %zu bytes",
+                          backend->name, value->name, kelp_tensor_bytes(result));
+    return NULL;
+}
+
+static kelp_status *dispatch_and_wait(const kelp_opset_match *match, const kelp_op_env *env,
+                                      const kelp_node *node, const kelp_tensor *const *inputs,
+                                      kelp_tensor *outputs) {
+    kelp_completion completion;
+    kelp_dispatch_result result = KELP_DISPATCH_IMMEDIATE;
+    KELP_TRY(kelp_completion_begin(&completion, match->registry));
+    kelp_status *status =
+        match->backend->dispatch(match->self, env, node, inputs, outputs, &completion, &result);
+    return kelp_completion_end(&completion, match->registry, status, result);
+}
+
+/* ---- kernel, run once ---- */
+kelp_status *kelp_opset_check_lists(const kelp_op_kernel *kernel, const kelp_op_args *args) {
+    for (int32_t i = 0; (kernel->flags & KELP_OP_LISTS) == 0 && i < args->input_count; i++)
+        if (args->inputs[i] != NULL && args->inputs[i]->dtype == KELP_LIST)
+            return KELP_ERROR(
+                KELP_INVALID_ARGUMENT,
+                "input %d of %s is a sequence, an optional or a map: expected a tensor", i,
+                kelp_node_op_type(args->node));
+    return NULL;
+}
+
+static kelp_status *run_kernel(const kelp_op_kernel *kernel, const kelp_op_env *env,
+                               const kelp_node *node, const kelp_tensor *const *inputs,
+                               kelp_tensor *outputs) {
+    size_t output_count = kelp_node_output_count(node);
+    kelp_tensor **wanted =
+        kelp_op_env_alloc(env, (output_count ? output_count : 1) * sizeof *wanted);
+    void *plan = kernel->plan_bytes ? kelp_op_env_alloc(env, kernel->plan_bytes) : NULL;
+    if (wanted == NULL || (kernel->plan_bytes && plan == NULL))
+        return kelp_status_oom();
+    if (plan != NULL)
+        memset(plan, 0, kernel->plan_bytes);
+    for (size_t i = 0; i < output_count; i++)
+        wanted[i] = kelp_node_output(node, i) ? &outputs[i] : NULL;
+    kelp_op_args args = {.node = node,
+                         .input_count = (int32_t)kelp_node_input_count(node),
+                         .output_count = (int32_t)output_count,
+                         .inputs = inputs,
+                         .outputs = wanted,
+                         .plan = plan,
+                         .env = env};
+    void *state = NULL;
+    kelp_status *status = NULL;
+    KELP_TRY(kelp_opset_check_lists(kernel, &args));
+    if (kernel->create != NULL && (kernel->flags & KELP_OP_STATE_OPTIONAL) == 0)
+        status = kernel->create(node, env, &state);
+    if (status == NULL)
+        status = kernel->reshape(state, &args);
+    if (status == NULL && args.deferred)
+        status =
+            KELP_ERROR(KELP_INTERNAL, "operator '%s' defers its shape although its data is there",
+                       kelp_node_op_type(node));
+    for (size_t i = 0; status == NULL && i < output_count; i++) {
+        if (wanted[i] == NULL)
+            continue;
+        size_t bytes = kelp_tensor_bytes(wanted[i]);
+        wanted[i]->data = kelp_op_env_alloc(env, bytes ? bytes : 1);
+        if (wanted[i]->data == NULL)
+            status = kelp_status_oom();
+    }
+    if (status == NULL && args.scratch_bytes > 0) {
+        args.scratch = kelp_op_env_alloc(env, args.scratch_bytes);
+        if (args.scratch == NULL)
+            status = kelp_status_oom();
+    }
+    if (status == NULL)
+        status = kernel->invoke(state, &args);
+    if (kernel->destroy != NULL && state != NULL)
+        kernel->destroy(state, kelp_op_env_allocator(env));
+    return status;
+}
+
+static kelp_status *run_as_graph(const kelp_opset_match *match, const kelp_op_env *env,
+                                 const kelp_node *node, const kelp_tensor *const *inputs,
+                                 kelp_tensor *outputs) {
+    kelp_graph *graph = NULL;
+    KELP_TRY(kelp_graph_of_node(kelp_op_env_allocator(env), node, inputs, &graph));
+    /* the block's inputs are the node's that are there, its outputs those that are wanted, in order
+     */
+    size_t input_count = kelp_node_input_count(node), output_count = kelp_node_output_count(node);
+    const kelp_tensor **present =
+        kelp_op_env_alloc(env, (input_count ? input_count : 1) * sizeof *present);
+    kelp_tensor *results =
+        kelp_op_env_alloc(env, (output_count ? output_count : 1) * sizeof *results);
+    kelp_status *status = present == NULL || results == NULL ? kelp_status_oom() : NULL;
+    if (status == NULL) {
+        size_t count = 0;
+        for (size_t i = 0; i < input_count; i++)
+            if (inputs[i] != NULL)
+                present[count++] = inputs[i];
+        memset(results, 0, output_count * sizeof *results);
+        status = match->backend->execute_graph(match->self, env, kelp_graph_main(graph), present,
+                                               results);
+    }
+    if (status == NULL) {
+        size_t count = 0;
+        for (size_t i = 0; i < output_count; i++)
+            if (kelp_node_output(node, i) != NULL)
+                outputs[i] = results[count++];
+    }
+    kelp_graph_release(graph);
+    return status;
+}
+
+kelp_status *kelp_opset_dispatch(const kelp_opset_match *match, const kelp_op_env *env,
+                                 const kelp_node *node, const kelp_tensor *const *inputs,
+                                 kelp_tensor *outputs) {
+    if (match->op->kernel != NULL)
+        return run_kernel(match->op->kernel, env, node, inputs, outputs);
+    if (match->backend->dispatch != NULL)
+        return dispatch_and_wait(match, env, node, inputs, outputs);
+    return run_as_graph(match, env, node, inputs, outputs);
+}
+
+/* ---- as a kernel ---- */
+typedef struct bridge_state {
+    kelp_opset_match match;
+    const kelp_node *node;
+} bridge_state;
+
+kelp_status *kelp_bridge_create(const kelp_opset_match *match, const kelp_node *node,
+                                kelp_allocator allocator, void **out_state) {
+    bridge_state *state = NULL;
+    KELP_TRY(KELP_NEW(allocator, bridge_state, &state));
+    state->match = *match;
+    state->node = node;
+    *out_state = state;
+    return NULL;
+}
+
+static void bridge_destroy(void *state, kelp_allocator allocator) {
+    kelp_free(allocator, state, sizeof(bridge_state));
+}
+
+typedef struct bridge_plan {
+    kelp_tensor *results;
+} bridge_plan;
+
+static kelp_status *bridge_reshape(const void *state, kelp_op_args *args) {
+    const bridge_state *s = state;
+    for (int32_t i = 0; i < args->input_count; i++) {
+        const kelp_tensor *input = args->inputs[i];
+        if (input != NULL && input->data == NULL && kelp_tensor_elements(input) > 0) {
+            args->deferred = true;
+            return NULL;
+        }
+    }
+    bridge_plan *plan = args->plan;
+    size_t count = (size_t)args->output_count;
+    plan->results = kelp_op_env_alloc(args->env, (count ? count : 1) * sizeof(kelp_tensor));
+    if (plan->results == NULL) {
+        /* planning has no memory that lives until invoke */
+        args->deferred = true;
+        return NULL;
+    }
+    memset(plan->results, 0, count * sizeof(kelp_tensor));
+    KELP_TRY(kelp_opset_dispatch(&s->match, args->env, s->node, args->inputs, plan->results));
+    for (size_t i = 0; i < count; i++) {
+        if (args->outputs[i] == NULL)
+            continue;
+        const kelp_tensor *result = &plan->results[i];
+        KELP_TRY(kelp_bridge_check_result(s->match.backend, kelp_node_output(s->node, i), result));
+        KELP_TRY(
+            kelp_tensor_init(args->outputs[i], result->dtype, result->rank, result->shape, NULL));
+    }
+    return NULL;
+}
+
+static kelp_status *bridge_invoke(const void *state, kelp_op_args *args) {
+    (void)state;
+    const bridge_plan *plan = args->plan;
+    for (int32_t i = 0; i < args->output_count; i++) {
+        size_t bytes = args->outputs[i] ? kelp_tensor_bytes(args->outputs[i]) : 0;
+        if (bytes > 0)
+            memcpy(args->outputs[i]->data, plan->results[i].data, bytes);
+    }
+    return NULL;
+}
+
+const kelp_op_kernel kelp_bridge_kernel = {.struct_size = sizeof(kelp_op_kernel),
+                                           .flags = KELP_OP_IMPURE | KELP_OP_LISTS,
+                                           .plan_bytes = sizeof(bridge_plan),
+                                           .unaligned_inputs = 0,
+                                           .create = NULL,
+                                           .destroy = bridge_destroy,
+                                           .reshape = bridge_reshape,
+                                           .invoke = bridge_invoke};

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The opset backends that a runtime knows, what each may not lack, and who covers a node. */
+#include "base/alloc.h"
+#include "base/buf.h"
+#include "base/checked.h"
+#include "runtime/opset/bridge.h"
+#include "runtime/opset/registry.h"
+
+#include <stddef.h>
+#include <string.h>
+
+static const char *const floor_ops[KELP_OPSET_FLOOR_COUNT] = {
+    "Add",        "Sub",       "Mul",       "Div",       "Neg",       "Abs",
+    "Sqrt",       "Pow",       "Exp",       "Log",       "MatMul",    "ReduceSum",
+    "ReduceMean", "ReduceMax", "ReduceMin", "Reshape",   "Transpose", "Concat",
+    "Slice",      "Split",     "Squeeze",   "Unsqueeze", "Identity",  "Cast",
+    "Equal",      "Greater",   "Less",      "Where",     "Constant",  "Gather"};
+
+const char *const *kelp_opset_floor(void) {
+    return floor_ops;
+}
+
+kelp_status *kelp_opset_registry_create(kelp_allocator allocator, kelp_opset_registry **out) {
+    KELP_TRY(KELP_NEW(allocator, kelp_opset_registry, out));
+    (*out)->allocator = allocator;
+    (*out)->max_pending = KELP_OPSET_MAX_PENDING;
+    return NULL;
+}
+
+static void destroy_entry(kelp_allocator allocator, kelp_opset_entry *e) {
+    kelp_free(allocator, e->links, e->link_count * sizeof *e->links);
+    kelp_free(allocator, e, sizeof *e);
+}
+
+void kelp_opset_registry_destroy(kelp_opset_registry *registry) {
+    if (registry == NULL)
+        return;
+    for (size_t i = registry->count; i > 0; i--) {
+        kelp_opset_entry *entry = registry->entries[i - 1];
+        if (entry->backend->destroy != NULL)
+            entry->backend->destroy(entry->self);
+        destroy_entry(registry->allocator, entry);
+    }
+    kelp_free(registry->allocator, registry->entries,
+              registry->capacity * sizeof *registry->entries);
+    kelp_free(registry->allocator, registry, sizeof *registry);
+}
+
+static bool same_domain(const char *a, const char *b) {
+    if (strcmp(a, "ai.onnx") == 0)
+        a = "";
+    if (strcmp(b, "ai.onnx") == 0)
+        b = "";
+    return strcmp(a, b) == 0;
+}
+
+/* ---- operators by name ---- */
+static uint32_t bucket_of(const char *name) {
+    uint32_t hash = 0;
+    for (; *name != '\0'; name++)
+        hash = hash * 31 + (uint8_t)*name;
+    return (hash ^ hash >> 8) % KELP_OPSET_BUCKETS;
+}
+
+/* Chains keep the order of declaration: the first that covers a node is it. */
+static kelp_status *index_ops(kelp_allocator allocator, kelp_opset_entry *e) {
+    size_t count = e->atomic->op_count, at;
+    for (size_t k = 0; k < e->extension_count; k++)
+        count += e->extensions[k].op_count;
+    KELP_TRY(kelp_alloc_zero(allocator, count + 1, sizeof *e->links, (void **)&e->links));
+    at = e->link_count = count + 1;
+    for (size_t k = e->extension_count + 1; k-- > 0;) {
+        const kelp_opset *opset = k > 0 ? &e->extensions[k - 1] : e->atomic;
+        for (size_t i = opset->op_count; i-- > 0;) {
+            uint32_t *first = &e->first[bucket_of(opset->ops[i].name)];
+            e->links[--at] = (struct kelp_opset_link){opset, &opset->ops[i], *first};
+            *first = (uint32_t)at;
+        }
+    }
+    return NULL;
+}
+
+/* A name that some version of the opset covers: the floor asks for the operator, not for one
+ * version of it. */
+static bool has_name(const kelp_opset *opset, const char *name) {
+    for (size_t i = 0; i < opset->op_count; i++)
+        if (strcmp(opset->ops[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static kelp_status *check_floor(kelp_allocator allocator, const kelp_opset_backend *backend,
+                                const kelp_opset *atomic) {
+    kelp_buf missing;
+    kelp_buf_init(&missing, allocator);
+    int count = 0;
+    for (int i = 0; i < KELP_OPSET_FLOOR_COUNT; i++) {
+        /* an opset of another domain covers nothing of ai.onnx */
+        if (same_domain(atomic->domain, "") && has_name(atomic, floor_ops[i]))
+            continue;
+        kelp_buf_printf(&missing, "%s%s", count++ ? ", " : "", floor_ops[i]);
+    }
+    kelp_status *status = kelp_buf_status(&missing);
+    if (status == NULL && count > 0)
+        status =
+            KELP_ERROR(KELP_INVALID_ARGUMENT,
+                       "cannot register opset backend '%s': its atomic opset (domain '%s', "
+                       "version %d) misses %d of the %d operators that every backend covers: %s",
+                       backend->name, atomic->domain, atomic->version, count,
+                       KELP_OPSET_FLOOR_COUNT, kelp_buf_cstr(&missing));
+    kelp_buf_deinit(&missing);
+    return status;
+}
+
+static const char *op_without_kernel(const kelp_opset *opset) {
+    for (size_t i = 0; i < opset->op_count; i++)
+        if (opset->ops[i].kernel == NULL)
+            return opset->ops[i].name;
+    return NULL;
+}
+
+/* What every table has had since the first version. */
+#define FIRST_TABLE_BYTES offsetof(kelp_opset_backend, flags)
+
+static kelp_status *check_table(const kelp_opset_backend *backend) {
+    if (backend->abi_version != KELP_OPSET_ABI_VERSION)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "cannot register an opset backend of ABI version %u: this Kelp speaks "
+                          "version %d",
+                          backend->abi_version, KELP_OPSET_ABI_VERSION);
+    if (backend->struct_size < FIRST_TABLE_BYTES || backend->name == NULL)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "cannot register an opset backend: its table has %u bytes (expected at "
+                          "least %zu) and name '%s'",
+                          backend->struct_size, FIRST_TABLE_BYTES,
+                          backend->struct_size >= FIRST_TABLE_BYTES && backend->name != NULL
+                              ? backend->name
+                              : "(none)");
+    return NULL;
+}
+
+static kelp_status *check_entry(const kelp_opset_registry *registry, kelp_opset_entry *e) {
+    static const kelp_opset no_opset = {.domain = ""};
+    const kelp_opset_backend *table = &e->table;
+    if (table->atomic_opset == NULL && table->extension_opsets == NULL && table->covers == NULL)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "cannot register opset backend '%s': it has neither atomic_opset nor "
+                          "extension_opsets nor covers",
+                          table->name);
+    e->atomic = &no_opset;
+    if (table->atomic_opset != NULL) {
+        e->atomic = table->atomic_opset(e->self);
+        if (e->atomic == NULL)
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "cannot register opset backend '%s': it declares no atomic opset",
+                              table->name);
+        KELP_TRY(check_floor(registry->allocator, table, e->atomic));
+    }
+    if (table->extension_opsets != NULL)
+        e->extensions = table->extension_opsets(e->self, &e->extension_count);
+    if (table->covers != NULL && !kelp_opset_takes_subgraphs(e))
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "cannot register opset backend '%s': it covers nodes in subgraphs, and "
+                          "has neither run_subgraph nor execute_graph",
+                          table->name);
+    if ((table->materialize == NULL) != (table->release_tensor == NULL))
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "cannot register opset backend '%s': it has one of materialize and "
+                          "release_tensor, and needs both or none",
+                          table->name);
+    if (table->execute_graph == NULL && table->dispatch == NULL) {
+        const char *name = op_without_kernel(e->atomic);
+        for (size_t i = 0; name == NULL && i < e->extension_count; i++)
+            name = op_without_kernel(&e->extensions[i]);
+        if (name != NULL)
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "cannot register opset backend '%s': it overrides neither "
+                              "execute_graph nor dispatch, and operator '%s' has no kernel",
+                              table->name, name);
+    }
+    return NULL;
+}
+
+kelp_status *kelp_opset_register(kelp_opset_registry *registry, const kelp_opset_backend *backend,
+                                 void *self) {
+    KELP_TRY(check_table(backend));
+    kelp_opset_entry *entry = NULL;
+    KELP_TRY(KELP_NEW(registry->allocator, kelp_opset_entry, &entry));
+    entry->registry = registry;
+    entry->backend = backend;
+    entry->self = self;
+    memcpy(&entry->table, backend, KELP_MIN(backend->struct_size, sizeof entry->table));
+    kelp_status *status = check_entry(registry, entry);
+    if (status == NULL)
+        status = index_ops(registry->allocator, entry);
+    if (status == NULL)
+        status = kelp_grow(registry->allocator, (void **)&registry->entries, &registry->capacity,
+                           registry->count + 1, sizeof *registry->entries);
+    if (status != NULL) {
+        destroy_entry(registry->allocator, entry);
+        return status;
+    }
+    registry->entries[registry->count++] = entry;
+    return NULL;
+}
+
+/* An operator that newer declared versions of its domain do not list is in them what it was: so a
+ * newer ai.onnx from a plugin needs to bring only what changed. */
+static bool is_unchanged(const kelp_opset_entry *entry, const kelp_opset *of,
+                         const kelp_opset_op *op, int64_t version) {
+    kelp_opset_declared declared;
+    bool known = false;
+    if (op->until_version != 0)
+        return false;
+    for (size_t i = 0; kelp_opset_registry_at(entry->registry, i, &declared); i++) {
+        const kelp_opset *newer = declared.opset;
+        if (newer->version <= of->version || !same_domain(newer->domain, of->domain))
+            continue;
+        if (has_name(newer, op->name))
+            return false;
+        known = known || newer->version >= version;
+    }
+    return known;
+}
+
+static bool is_covered_by(const kelp_opset_entry *entry, const kelp_opset *opset,
+                          const kelp_opset_op *op, int64_t version) {
+    if (version < op->since_version)
+        return false;
+    return version <= (op->until_version ? op->until_version : opset->version) ||
+           is_unchanged(entry, opset, op, version);
+}
+
+const kelp_opset_op *kelp_opset_entry_find(const kelp_opset_entry *entry, const kelp_node *node) {
+    const char *domain = kelp_node_domain(node);
+    const char *name = kelp_node_op_type(node);
+    int64_t version = kelp_node_opset_version(node);
+    for (uint32_t at = entry->first[bucket_of(name)]; at != 0; at = entry->links[at].next) {
+        const kelp_opset *opset = entry->links[at].opset;
+        const kelp_opset_op *op = entry->links[at].op;
+        if (strcmp(op->name, name) == 0 && same_domain(opset->domain, domain) &&
+            is_covered_by(entry, opset, op, version))
+            return op;
+    }
+    return NULL;
+}
+
+bool kelp_opset_find(const kelp_opset_registry *registry, const kelp_node *node,
+                     kelp_opset_match *out) {
+    for (size_t i = registry->count; i > 0; i--) {
+        const kelp_opset_entry *entry = registry->entries[i - 1];
+        const kelp_opset_op *op = (entry->table.flags & KELP_OPSET_BY_NAME) == 0
+                                      ? kelp_opset_entry_find(entry, node)
+                                      : NULL;
+        if (op == NULL)
+            continue;
+        *out = (kelp_opset_match){entry->backend, entry->self, op,
+                                  (kelp_opset_registry *)(uintptr_t)registry};
+        return true;
+    }
+    return false;
+}
+
+bool kelp_opset_registry_at(const kelp_opset_registry *registry, size_t index,
+                            kelp_opset_declared *out) {
+    for (size_t i = 0; i < registry->count; i++) {
+        const kelp_opset_entry *e = registry->entries[i];
+        if (index <= e->extension_count) {
+            *out = (kelp_opset_declared){e->backend,
+                                         index == 0 ? e->atomic : &e->extensions[index - 1]};
+            return true;
+        }
+        index -= e->extension_count + 1;
+    }
+    return false;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The registry from inside, and the choice of backends that one engine makes of it. */
+#ifndef KELP_RUNTIME_OPSET_REGISTRY_H_
+#define KELP_RUNTIME_OPSET_REGISTRY_H_
+
+#include "base/arena.h"
+
+#include <kelp/opset.h>
+
+#include <stdatomic.h>
+
+#define KELP_OPSET_BUCKETS 256
+
+/* The table as this Kelp knows it: what an older author's table has not is NULL. */
+typedef struct kelp_opset_entry {
+    const kelp_opset_registry *registry;
+    const kelp_opset_backend *backend; /* as registered */
+    kelp_opset_backend table;
+    void *self;
+    const kelp_opset *atomic;
+    const kelp_opset *extensions;
+    size_t extension_count;
+    /* operators by a hash of their names: the first of a chain, and the next; numbers count through
+     * all opsets, from 1 */
+    uint32_t first[KELP_OPSET_BUCKETS];
+    struct kelp_opset_link {
+        const kelp_opset *opset;
+        const kelp_opset_op *op;
+        uint32_t next;
+    } * links;
+    size_t link_count;
+} kelp_opset_entry;
+
+struct kelp_opset_registry {
+    kelp_allocator allocator;
+    kelp_opset_entry **entries;
+    size_t count, capacity;
+    uint32_t max_pending;
+    atomic_uint pending; /* dispatches that may end later */
+};
+
+/* Counts a dispatch that may end later; RESOURCE_EXHAUSTED when there are too many. */
+kelp_status *kelp_opset_begin_pending(kelp_opset_registry *registry) KELP_MUST_USE;
+void kelp_opset_end_pending(kelp_opset_registry *registry);
+
+/* Whom an engine asks, in order. */
+typedef struct kelp_opset_choice {
+    kelp_opset_registry *registry;
+    kelp_opset_entry **entries;
+    size_t count;
+    bool named; /* by the engine's options */
+} kelp_opset_choice;
+
+/* `providers` as kelp_engine_options has it. */
+kelp_status *kelp_opset_choose(kelp_opset_registry *registry, const char *providers,
+                               kelp_arena *arena, kelp_opset_choice *out) KELP_MUST_USE;
+/* Who covers a node by itself. */
+bool kelp_opset_choice_find(const kelp_opset_choice *choice, const kelp_node *node,
+                            kelp_opset_match *out);
+/* The entry's own declaration of the node, or NULL. */
+const kelp_opset_op *kelp_opset_entry_find(const kelp_opset_entry *entry, const kelp_node *node);
+/* true when it takes the node, by itself or in a subgraph. */
+bool kelp_opset_entry_covers(const kelp_opset_entry *entry, const kelp_node *node);
+/* true when it can be given subgraphs. */
+bool kelp_opset_takes_subgraphs(const kelp_opset_entry *entry);
+
+/* As kelp_opset_check_ready, of those chosen. `alone`: who covers a node in subgraphs only does
+ * not count. */
+kelp_status *kelp_opset_check_choice(const kelp_opset_choice *choice, const kelp_graph *graph,
+                                     bool alone) KELP_MUST_USE;
+
+#endif

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The file of a plugin, and the handshake with it. */
+#include "runtime/plugin.h"
+
+#include <elf.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- the file ---- */
+static const char *machine_name(unsigned machine) {
+    return machine == EM_X86_64    ? "x86-64"
+           : machine == EM_AARCH64 ? "arm64"
+           : machine == EM_386     ? "x86, 32 bits"
+           : machine == EM_ARM     ? "arm, 32 bits"
+           : machine == EM_RISCV   ? "RISC-V"
+                                   : "another machine";
+}
+
+#if defined(__x86_64__)
+#define OWN_MACHINE EM_X86_64
+#elif defined(__aarch64__)
+#define OWN_MACHINE EM_AARCH64
+#elif defined(__riscv)
+#define OWN_MACHINE EM_RISCV
+#endif
+
+/* The loader's words for a wrong file say little. */
+static kelp_status *check_file(const char *path) {
+    unsigned char head[20];
+    FILE *file = fopen(path, "rb");
+    if (file == NULL)
+        return KELP_ERROR(KELP_NOT_FOUND, "no such file");
+    size_t got = fread(head, 1, sizeof head, file);
+    fclose(file);
+    if (got < sizeof head || memcmp(head, ELFMAG, SELFMAG) != 0)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "it is no shared library (ELF)");
+#ifdef OWN_MACHINE
+    unsigned machine = head[EI_DATA] == ELFDATA2LSB ? head[18] | (unsigned)head[19] << 8
+                                                    : head[19] | (unsigned)head[18] << 8;
+    if (machine != OWN_MACHINE)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "it is for %s, and this process is %s",
+                          machine_name(machine), machine_name(OWN_MACHINE));
+#endif
+    return NULL;
+}
+
+/* ---- handshake ---- */
+static kelp_status *query(const kelp_dl *dl, const kelp_plugin **out) {
+    kelp_plugin_query_fn ask;
+    void *symbol = kelp_dl_own_symbol(dl, KELP_PLUGIN_QUERY);
+    if (symbol == NULL)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "it exports no %s", KELP_PLUGIN_QUERY);
+    memcpy(&ask, &symbol, sizeof ask);
+    const kelp_plugin *plugin = ask(KELP_PLUGIN_ABI_VERSION);
+    if (plugin == NULL)
+        return KELP_ERROR(KELP_UNIMPLEMENTED, "it does not serve plugin interface version %u",
+                          KELP_PLUGIN_ABI_VERSION);
+    if (plugin->magic != KELP_PLUGIN_MAGIC)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "its table is none of Kelp's");
+    if (plugin->abi_version != KELP_PLUGIN_ABI_VERSION)
+        return KELP_ERROR(KELP_UNIMPLEMENTED,
+                          "it was built for plugin interface version %u, and this Kelp has %u",
+                          plugin->abi_version, KELP_PLUGIN_ABI_VERSION);
+    if (plugin->struct_size < sizeof *plugin || plugin->name == NULL)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "its table has %u bytes, and %zu are expected, with a name",
+                          plugin->struct_size, sizeof *plugin);
+    *out = plugin;
+    return NULL;
+}
+
+kelp_status *kelp_plugin_open(const char *path, kelp_dl *out_library, const kelp_plugin **out) {
+    char here[PATH_MAX];
+    KELP_TRY(check_file(path));
+    /* without a slash the loader would look everywhere but here */
+    int length = snprintf(here, sizeof here, "%s%s", strchr(path, '/') == NULL ? "./" : "", path);
+    if (length < 0 || (size_t)length >= sizeof here)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "its path is longer than %d bytes", PATH_MAX - 1);
+    KELP_TRY(kelp_dl_open(here, out_library));
+    return query(out_library, out);
+}

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Batches: inputs of several requests joined, outputs split, and the inputs that a configuration
+ * asks a backend to make (ModelConfig.batch_input of Triton's model_config.proto).
+ */
+#include "sdk/sdk.h"
+
+/* ---- joining ---- */
+
+static bool same_items(const kelp_backend_pieces *a, const kelp_backend_pieces *b) {
+    if (a->rank != b->rank || a->dtype != b->dtype)
+        return false;
+    for (int32_t i = 1; i < a->rank; i++) {
+        if (a->shape[i] != b->shape[i])
+            return false;
+    }
+    return true;
+}
+
+/* What is joined: bytes of all, and the shape: first extents added up, or all elements. */
+typedef struct joined {
+    size_t size_bytes;
+    int32_t rank;
+    int64_t shape[KELP_MAX_RANK];
+} joined;
+
+static kelp_status *add_shape(const kelp_backend_pieces *first, const kelp_backend_pieces *pieces,
+                              bool flat, joined *inout) {
+    int64_t extent = pieces->rank > 0 ? pieces->shape[0] : 1;
+    if (!flat && pieces->rank < 1)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "input '%s' has no dimension to join along",
+                          pieces->name);
+    if (pieces->dtype != first->dtype || (!flat && !same_items(first, pieces)))
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "input '%s': requests of other types or shapes cannot be joined",
+                          pieces->name);
+    if ((flat && !kelp_shape_elements(pieces->rank, pieces->shape, &extent)) ||
+        !kelp_i64_add(inout->shape[0], extent, &inout->shape[0]) ||
+        !kelp_size_add(inout->size_bytes, (size_t)pieces->size_bytes, &inout->size_bytes))
+        return kelp_status_oom();
+    return NULL;
+}
+
+static kelp_status *measure(kelp_backend_request **requests, size_t count, const char *name,
+                            kelp_dtype dtype, int32_t rank, bool flat, joined *out) {
+    kelp_backend_pieces first = {0}, pieces;
+    *out = (joined){.rank = 1};
+    for (size_t i = 0; i < count; i++) {
+        KELP_TRY(kelp_backend_pieces_init(&pieces, requests[i], name));
+        KELP_TRY(kit_check("input", pieces.name, pieces.dtype, pieces.rank, dtype, rank));
+        if (i == 0 && !flat) {
+            out->rank = pieces.rank;
+            for (int32_t d = 1; d < pieces.rank; d++)
+                out->shape[d] = pieces.shape[d];
+        }
+        if (i == 0)
+            first = pieces;
+        KELP_TRY(add_shape(&first, &pieces, flat, out));
+    }
+    return NULL;
+}
+
+static kelp_status *join(kelp_backend_request **requests, size_t count, const char *name,
+                         kelp_dtype dtype, int32_t rank, bool flat, kelp_tensor *out) {
+    joined j;
+    size_t filled = 0;
+    kelp_backend_pieces pieces;
+    KELP_TRY(measure(requests, count, name, dtype, rank, flat, &j));
+    char *data = kelp_backend_request_alloc(requests[0], j.size_bytes);
+    if (!data)
+        return kelp_status_oom();
+    for (size_t i = 0; i < count; i++) {
+        KELP_TRY(kelp_backend_pieces_init(&pieces, requests[i], name));
+        KELP_TRY(kelp_backend_pieces_copy(&pieces, data + filled, j.size_bytes - filled));
+        filled += (size_t)pieces.size_bytes;
+    }
+    return kit_tensor_from_wire(&requests[0]->arena, "input", pieces.name, pieces.dtype, j.rank,
+                                j.shape, data, j.size_bytes, out);
+}
+
+static kelp_status *no_requests(const char *name) {
+    return KELP_ERROR(KELP_INVALID_ARGUMENT, "input '%s': there are no requests to join", name);
+}
+
+kelp_status *kelp_backend_gather(kelp_backend_request **requests, size_t request_count,
+                                 const char *name, kelp_dtype dtype, int32_t rank,
+                                 kelp_tensor *out) {
+    if (request_count == 0)
+        return no_requests(name);
+    if (request_count == 1)
+        return kelp_backend_input(requests[0], name, dtype, rank, out);
+    return join(requests, request_count, name, dtype, rank, false, out);
+}
+
+kelp_status *kelp_backend_gather_flat(kelp_backend_request **requests, size_t request_count,
+                                      const char *name, kelp_dtype dtype, kelp_tensor *out) {
+    if (request_count == 0)
+        return no_requests(name);
+    return join(requests, request_count, name, dtype, KELP_ANY_RANK, true, out);
+}
+
+/* ---- splitting ---- */
+
+/* The part of a request that begins at `row`: of the batch, or as large as an input. */
+static kelp_status *part_of(const kelp_backend_request *request, const char *like,
+                            const kelp_tensor *tensor, int64_t row, int64_t *out_rows,
+                            kelp_tensor *out) {
+    kelp_backend_pieces pieces;
+    if (!like) {
+        *out_rows = request->batch;
+        return kelp_backend_slice(tensor, 0, row, row + request->batch, out);
+    }
+    KELP_TRY(kelp_backend_pieces_init(&pieces, request, like));
+    int64_t elements = 0, row_elements = 1;
+    for (int32_t i = 1; i < tensor->rank; i++)
+        row_elements *= tensor->shape[i];
+    if (!kelp_shape_elements(pieces.rank, pieces.shape, &elements) || row_elements == 0 ||
+        elements % row_elements)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "input '%s' of %lld elements is no whole number of rows of %lld", like,
+                          (long long)elements, (long long)row_elements);
+    kelp_tensor rows;
+    *out_rows = elements / row_elements;
+    KELP_TRY(kelp_backend_slice(tensor, 0, row, row + *out_rows, &rows));
+    if (!kelp_tensor_is_compact(&rows))
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "a tensor with strides cannot take the shape of an input");
+    return kelp_tensor_init(out, tensor->dtype, pieces.rank, pieces.shape, rows.data);
+}
+
+kelp_status *kelp_backend_scatter(kelp_backend_request **requests, size_t request_count,
+                                  const char *name, const char *like, const kelp_tensor *tensor) {
+    int64_t row = 0;
+    if (tensor->rank < 1)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "output '%s' has no dimension to split along",
+                          name);
+    for (size_t i = 0; i < request_count; i++) {
+        kelp_tensor part;
+        int64_t rows = 0;
+        kelp_backend_response *response;
+        kelp_status *status = part_of(requests[i], like, tensor, row, &rows, &part);
+        if (status)
+            return KELP_ANNOTATE(status, "output '%s': cannot split the batch", name);
+        row += rows;
+        if (!kelp_backend_request_wants(requests[i], name))
+            continue;
+        KELP_TRY(kelp_backend_respond(requests[i], &response));
+        KELP_TRY(kelp_backend_put_tensor(response, name, &part));
+    }
+    if (row != tensor->shape[0])
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "output '%s': the requests take %lld of %lld rows",
+                          name, (long long)row, (long long)tensor->shape[0]);
+    return NULL;
+}
+
+/* ---- batch_input of the configuration ---- */
+
+typedef enum kind {
+    ELEMENT_COUNT,
+    ACCUMULATED,
+    ACCUMULATED_WITH_ZERO,
+    MAX_AS_SHAPE,
+    ITEM_SHAPE,
+    ITEM_SHAPE_FLATTEN,
+    KINDS
+} kind;
+static const char *const kind_names[KINDS] = {
+    "BATCH_ELEMENT_COUNT",
+    "BATCH_ACCUMULATED_ELEMENT_COUNT",
+    "BATCH_ACCUMULATED_ELEMENT_COUNT_WITH_ZERO",
+    "BATCH_MAX_ELEMENT_COUNT_AS_SHAPE",
+    "BATCH_ITEM_SHAPE",
+    "BATCH_ITEM_SHAPE_FLATTEN",
+};
+
+/* Numbers in the type that the configuration asks for. */
+typedef struct numbers {
+    kelp_dtype dtype;
+    char *data;
+    int64_t count;
+} numbers;
+
+static void add_number(numbers *out, int64_t value) {
+    int64_t at = out->count++;
+    if (out->dtype == KELP_I32)
+        ((int32_t *)(void *)out->data)[at] = (int32_t)value;
+    else if (out->dtype == KELP_I64)
+        ((int64_t *)(void *)out->data)[at] = value;
+    else
+        ((float *)(void *)out->data)[at] = (float)value;
+}
+
+/* Where the batch is declared, the shape of an item is what follows it. */
+static int32_t item_begin(const kelp_backend_request *request) {
+    return request->instance->model->max_batch > 0 ? 1 : 0;
+}
+
+static kelp_status *fill(kind k, kelp_backend_request **requests, size_t count, const char *source,
+                         numbers *out, int64_t *out_most) {
+    int64_t sum = 0;
+    if (k == ACCUMULATED_WITH_ZERO)
+        add_number(out, 0);
+    for (size_t i = 0; i < count; i++) {
+        kelp_backend_pieces pieces;
+        int64_t elements = 0;
+        KELP_TRY(kelp_backend_pieces_init(&pieces, requests[i], source));
+        if (!kelp_shape_elements(pieces.rank, pieces.shape, &elements) ||
+            !kelp_i64_add(sum, elements, &sum))
+            return KELP_ERROR(KELP_INVALID_ARGUMENT, "input '%s' has too many elements", source);
+        *out_most = KELP_MAX(*out_most, elements);
+        if (k == ELEMENT_COUNT)
+            add_number(out, elements);
+        else if (k == ACCUMULATED || k == ACCUMULATED_WITH_ZERO)
+            add_number(out, sum);
+        for (int64_t b = 0; k >= ITEM_SHAPE && b < requests[i]->batch; b++) {
+            for (int32_t d = item_begin(requests[i]); d < pieces.rank; d++)
+                add_number(out, pieces.shape[d]);
+        }
+    }
+    return NULL;
+}
+
+/* Room for all numbers: the most that any kind writes. */
+static kelp_status *reserve(kind k, kelp_backend_request **requests, size_t count,
+                            const char *source, numbers *out, int64_t *out_batch,
+                            int64_t *out_rank) {
+    size_t values = count + 1, size_bytes;
+    *out_batch = 0;
+    *out_rank = -1;
+    for (size_t i = 0; i < count && k >= ITEM_SHAPE; i++) {
+        kelp_backend_pieces pieces;
+        KELP_TRY(kelp_backend_pieces_init(&pieces, requests[i], source));
+        int64_t rank = pieces.rank - item_begin(requests[i]);
+        if (*out_rank >= 0 && rank != *out_rank)
+            return KELP_ERROR(KELP_INVALID_ARGUMENT, "input '%s': items of other rank in a batch",
+                              source);
+        *out_rank = rank;
+        *out_batch += requests[i]->batch;
+    }
+    if (k >= ITEM_SHAPE && !kelp_size_mul((size_t)*out_batch, (size_t)*out_rank, &values))
+        return kelp_status_oom();
+    if (!kelp_size_mul(values, sizeof(int64_t), &size_bytes))
+        return kelp_status_oom();
+    out->data = kelp_backend_request_alloc(requests[0], size_bytes);
+    return out->data ? NULL : kelp_status_oom();
+}
+
+static kelp_status *make(kind k, kelp_backend_request **requests, size_t count, const char *source,
+                         kelp_dtype dtype, kelp_tensor *out) {
+    numbers values = {.dtype = dtype};
+    int64_t batch, rank, most = 0;
+    KELP_TRY(reserve(k, requests, count, source, &values, &batch, &rank));
+    KELP_TRY(fill(k, requests, count, source, &values, &most));
+    if (k == ITEM_SHAPE)
+        return kelp_tensor_init(out, dtype, 2, (int64_t[]){batch, rank}, values.data);
+    if (k != MAX_AS_SHAPE)
+        return kelp_tensor_init(out, dtype, 1, (int64_t[]){values.count}, values.data);
+    size_t size_bytes;
+    if (!kelp_dtype_bytes(dtype, most, &size_bytes))
+        return kelp_status_oom();
+    void *data = kelp_backend_request_alloc(requests[0], size_bytes);
+    if (!data)
+        return kelp_status_oom();
+    memset(data, 0, size_bytes);
+    return kelp_tensor_init(out, dtype, 1, (int64_t[]){most}, data);
+}
+
+static const kelp_backend_value *batch_inputs(const kelp_backend_model *model) {
+    return kelp_backend_value_get(kelp_backend_model_config(model), "batch_input");
+}
+
+size_t kelp_backend_batch_input_count(const kelp_backend_model *model) {
+    return kelp_backend_value_count(batch_inputs(model));
+}
+
+static const char *first_text(const kelp_backend_value *value, const char *name) {
+    return kelp_backend_value_text(kelp_backend_value_first(kelp_backend_value_get(value, name)),
+                                   "");
+}
+
+kelp_status *kelp_backend_batch_input(kelp_backend_request **requests, size_t request_count,
+                                      size_t index, const char **out_name, kelp_tensor *out) {
+    if (request_count == 0)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "there are no requests to make a batch input of");
+    const kelp_backend_model *model = requests[0]->instance->model;
+    const kelp_backend_value *value = kelp_backend_value_first(batch_inputs(model));
+    for (size_t i = 0; i < index && value; i++)
+        value = kelp_backend_value_next(value);
+    if (!value)
+        return KELP_ERROR(KELP_OUT_OF_RANGE, "model '%s' has no batch_input %zu", model->name,
+                          index);
+    const char *name =
+        kelp_backend_value_text(kelp_backend_value_get(value, "kind"), kind_names[ELEMENT_COUNT]);
+    kelp_dtype dtype =
+        kelp_dtype_parse(kelp_backend_value_text(kelp_backend_value_get(value, "data_type"), ""));
+    if (dtype != KELP_I32 && dtype != KELP_I64 && dtype != KELP_F32)
+        return KELP_ERROR(KELP_UNIMPLEMENTED,
+                          "batch_input '%s' of model '%s': expected INT32, INT64 or FP32, found %s",
+                          first_text(value, "target_name"), model->name, kelp_dtype_name(dtype));
+    for (int k = 0; k < KINDS; k++) {
+        if (strcmp(name, kind_names[k]))
+            continue;
+        *out_name = first_text(value, "target_name");
+        return make((kind)k, requests, request_count, first_text(value, "source_input"), dtype,
+                    out);
+    }
+    return KELP_ERROR(KELP_UNIMPLEMENTED, "batch_input of model '%s': unknown kind '%s'",
+                      model->name, name);
+}

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The entry points of a backend: what KELP_TRITON_BACKEND calls. States of the kit hang on the
+ * server's objects (…SetState), states of the author on those of the kit.
+ */
+#include "sdk/sdk.h"
+
+#include <stdlib.h>
+
+/* ---- the library ---- */
+
+static kelp_status *check_definition(const kelp_backend_definition *definition) {
+    uint32_t major = 0, minor = 0;
+    KIT_TRY(TRITONBACKEND_ApiVersion(&major, &minor));
+    if (major != TRITONBACKEND_API_VERSION_MAJOR || minor < TRITONBACKEND_API_VERSION_MINOR)
+        return KELP_ERROR(KELP_UNIMPLEMENTED,
+                          "backend '%s' needs version %d.%d of the backend API, the server has "
+                          "%u.%u",
+                          definition->name, TRITONBACKEND_API_VERSION_MAJOR,
+                          TRITONBACKEND_API_VERSION_MINOR, major, minor);
+    if (definition->struct_size != sizeof *definition)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "backend '%s': struct_size of its definition is %zu, expected %zu",
+                          definition->name, definition->struct_size, sizeof *definition);
+    if (!definition->execute == !definition->execute_one)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "backend '%s': exactly one of execute and execute_one must be defined",
+                          definition->name);
+    return NULL;
+}
+
+static void host_free(kelp_backend_host *host) {
+    if (host->state && host->definition->destroy)
+        host->definition->destroy(host->state);
+    kelp_arena_deinit(&host->arena);
+    free(host);
+}
+
+static kelp_status *read_settings(kelp_backend_host *host) {
+    TRITONBACKEND_ArtifactType type;
+    TRITONSERVER_Message *message = NULL;
+    const kelp_json *settings = NULL;
+    KIT_TRY(TRITONBACKEND_BackendArtifacts(host->raw, &type, &host->directory));
+    KIT_TRY(TRITONBACKEND_BackendConfig(host->raw, &message));
+    KELP_TRY(kit_message_parse(message, false, &host->arena, "backend configuration", &settings));
+    host->settings = kelp_json_get(settings, "cmdline");
+    return NULL;
+}
+
+static kelp_status *host_open(kelp_backend_host *host) {
+    const kelp_backend_definition *definition = host->definition;
+    KELP_TRY(read_settings(host));
+    if (definition->flags & KELP_BACKEND_DEVICE_BLOCKING)
+        KIT_TRY(TRITONBACKEND_BackendSetExecutionPolicy(host->raw,
+                                                        TRITONBACKEND_EXECUTION_DEVICE_BLOCKING));
+    if (definition->create)
+        KELP_TRY(definition->create(host, &host->state));
+    return kelp_backend_status(TRITONBACKEND_BackendSetState(host->raw, host));
+}
+
+TRITONSERVER_Error *kelp_backend_entry_initialize(const kelp_backend_definition *definition,
+                                                  TRITONBACKEND_Backend *backend) {
+    kelp_status *status = check_definition(definition);
+    if (status)
+        return kelp_backend_error(status);
+    kelp_backend_host *host = calloc(1, sizeof *host);
+    if (!host)
+        return kelp_backend_error(kelp_status_oom());
+    host->definition = definition;
+    host->raw = backend;
+    kelp_arena_init(&host->arena, kelp_allocator_system(), 0);
+    status = host_open(host);
+    if (status)
+        host_free(host);
+    return kelp_backend_error(status);
+}
+
+TRITONSERVER_Error *kelp_backend_entry_finalize(TRITONBACKEND_Backend *backend) {
+    void *host = NULL;
+    TRITONSERVER_Error *error = TRITONBACKEND_BackendState(backend, &host);
+    if (!error && host) {
+        TRITONSERVER_ErrorDelete(TRITONBACKEND_BackendSetState(backend, NULL));
+        host_free(host);
+    }
+    return error;
+}
+
+TRITONSERVER_Error *kelp_backend_entry_attributes(TRITONBACKEND_Backend *backend,
+                                                  TRITONBACKEND_BackendAttribute *attributes) {
+    void *state = NULL;
+    TRITONSERVER_Error *error = TRITONBACKEND_BackendState(backend, &state);
+    kelp_backend_host *host = state;
+    if (error || !host || !(host->definition->flags & KELP_BACKEND_PARALLEL_LOADING))
+        return error;
+    return TRITONBACKEND_BackendAttributeSetParallelModelInstanceLoading(attributes, true);
+}
+
+/* ---- models ---- */
+
+static void model_free(kelp_backend_model *model) {
+    if (model->state && model->host->definition->model_destroy)
+        model->host->definition->model_destroy(model->state);
+    kelp_arena_deinit(&model->arena);
+    free(model);
+}
+
+static kelp_status *model_open(kelp_backend_model *model) {
+    TRITONBACKEND_Backend *backend = NULL;
+    TRITONBACKEND_ArtifactType type;
+    void *host = NULL;
+    KIT_TRY(TRITONBACKEND_ModelBackend(model->raw, &backend));
+    KIT_TRY(TRITONBACKEND_BackendState(backend, &host));
+    if (!host)
+        return KELP_ERROR(KELP_INTERNAL, "the backend was not initialized");
+    model->host = host;
+    KIT_TRY(TRITONBACKEND_ModelName(model->raw, &model->name));
+    KIT_TRY(TRITONBACKEND_ModelVersion(model->raw, &model->version));
+    KIT_TRY(TRITONBACKEND_ModelRepository(model->raw, &type, &model->directory));
+    KIT_TRY(TRITONBACKEND_ModelServer(model->raw, &model->server));
+    KELP_TRY(kit_model_read_config(model));
+    if (model->host->definition->model_create)
+        KELP_TRY(model->host->definition->model_create(model, &model->state));
+    return kelp_backend_status(TRITONBACKEND_ModelSetState(model->raw, model));
+}
+
+TRITONSERVER_Error *kelp_backend_entry_model_initialize(TRITONBACKEND_Model *raw) {
+    kelp_backend_model *model = calloc(1, sizeof *model);
+    if (!model)
+        return kelp_backend_error(kelp_status_oom());
+    model->raw = raw;
+    kelp_arena_init(&model->arena, kelp_allocator_system(), 0);
+    kelp_status *status = model_open(model);
+    if (status)
+        model_free(model);
+    return kelp_backend_error(status);
+}
+
+TRITONSERVER_Error *kelp_backend_entry_model_finalize(TRITONBACKEND_Model *raw) {
+    void *model = NULL;
+    TRITONSERVER_Error *error = TRITONBACKEND_ModelState(raw, &model);
+    if (!error && model) {
+        TRITONSERVER_ErrorDelete(TRITONBACKEND_ModelSetState(raw, NULL));
+        model_free(model);
+    }
+    return error;
+}
+
+/* ---- instances ---- */
+
+static void instance_free(kelp_backend_instance *instance) {
+    if (instance->state && instance->model->host->definition->instance_destroy)
+        instance->model->host->definition->instance_destroy(instance->state);
+    while (instance->free) {
+        kelp_backend_request *request = instance->free;
+        instance->free = request->next;
+        kit_request_free(request);
+    }
+    free(instance->batch);
+    pthread_mutex_destroy(&instance->lock);
+    free(instance);
+}
+
+static kelp_status *instance_open(kelp_backend_instance *instance) {
+    TRITONBACKEND_Model *raw_model = NULL;
+    void *model = NULL;
+    KIT_TRY(TRITONBACKEND_ModelInstanceModel(instance->raw, &raw_model));
+    KIT_TRY(TRITONBACKEND_ModelState(raw_model, &model));
+    if (!model)
+        return KELP_ERROR(KELP_INTERNAL, "the model was not initialized");
+    instance->model = model;
+    KIT_TRY(TRITONBACKEND_ModelInstanceName(instance->raw, &instance->name));
+    KIT_TRY(TRITONBACKEND_ModelInstanceKind(instance->raw, &instance->kind));
+    KIT_TRY(TRITONBACKEND_ModelInstanceDeviceId(instance->raw, &instance->device));
+    const kelp_backend_definition *definition = instance->model->host->definition;
+    if (definition->instance_create)
+        KELP_TRY(definition->instance_create(instance, &instance->state));
+    return kelp_backend_status(TRITONBACKEND_ModelInstanceSetState(instance->raw, instance));
+}
+
+TRITONSERVER_Error *kelp_backend_entry_instance_initialize(TRITONBACKEND_ModelInstance *raw) {
+    kelp_backend_instance *instance = calloc(1, sizeof *instance);
+    if (!instance)
+        return kelp_backend_error(kelp_status_oom());
+    instance->raw = raw;
+    pthread_mutex_init(&instance->lock, NULL);
+    kelp_status *status = instance_open(instance);
+    if (status)
+        instance_free(instance);
+    return kelp_backend_error(status);
+}
+
+static TRITONSERVER_Error *instance_of(TRITONBACKEND_ModelInstance *raw,
+                                       kelp_backend_instance **out) {
+    void *state = NULL;
+    TRITONSERVER_Error *error = TRITONBACKEND_ModelInstanceState(raw, &state);
+    if (!error && !state)
+        error =
+            TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_INTERNAL, "the instance was not initialized");
+    *out = state;
+    return error;
+}
+
+TRITONSERVER_Error *kelp_backend_entry_instance_finalize(TRITONBACKEND_ModelInstance *raw) {
+    void *instance = NULL;
+    TRITONSERVER_Error *error = TRITONBACKEND_ModelInstanceState(raw, &instance);
+    if (!error && instance) {
+        TRITONSERVER_ErrorDelete(TRITONBACKEND_ModelInstanceSetState(raw, NULL));
+        instance_free(instance);
+    }
+    return error;
+}
+
+TRITONSERVER_Error *kelp_backend_entry_instance_ready(TRITONBACKEND_ModelInstance *raw) {
+    kelp_backend_instance *instance;
+    TRITONSERVER_Error *error = instance_of(raw, &instance);
+    if (error)
+        return error;
+    const kelp_backend_definition *definition = instance->model->host->definition;
+    return definition->ready ? kelp_backend_error(definition->ready(instance)) : NULL;
+}
+
+/* ---- execution ---- */
+
+bool kelp_backend_entry_may_block(const kelp_backend_definition *definition,
+                                  TRITONBACKEND_Model *raw, TRITONBACKEND_Request *raw_request) {
+    void *model = NULL;
+    if (!(definition->flags & KELP_BACKEND_DOES_NOT_BLOCK))
+        return true;
+    if (!definition->may_block || !raw_request)
+        return false;
+    if (!kit_ok(TRITONBACKEND_ModelState(raw, &model)) || !model)
+        return true;
+    kelp_backend_request request = {.raw = raw_request};
+    request.batch = kit_request_batch(model, raw_request);
+    kelp_arena_init(&request.arena, kelp_allocator_system(), 0);
+    bool may_block = definition->may_block(model, &request);
+    kelp_arena_deinit(&request.arena);
+    return may_block;
+}
+
+/* Opens an account for each request. All or none. */
+static kelp_status *open_batch(kelp_backend_instance *instance, TRITONBACKEND_Request **raws,
+                               size_t count, uint64_t start_ns) {
+    if (count > instance->batch_capacity) {
+        kelp_backend_request **grown =
+            realloc(instance->batch, count * sizeof(kelp_backend_request *));
+        if (!grown)
+            return kelp_status_oom();
+        instance->batch = grown;
+        instance->batch_capacity = count;
+    }
+    for (size_t i = 0; i < count; i++) {
+        instance->batch[i] = kit_request_open(instance, raws[i], start_ns);
+        if (instance->batch[i])
+            continue;
+        while (i > 0)
+            kit_request_free(instance->batch[--i]);
+        return kelp_status_oom();
+    }
+    return NULL;
+}
+
+static void nobody_told(const kelp_backend_instance *instance, const kelp_status *status) {
+    kelp_backend_log_status(kelp_status_file(status), kelp_status_line(status),
+                            kelp_backend_model_name(instance->model), kelp_status_clone(status));
+}
+
+static void execute_batch(kelp_backend_instance *instance, size_t count) {
+    const kelp_backend_definition *definition = instance->model->host->definition;
+    kelp_status *status = definition->execute(instance, instance->batch, count);
+    bool told = false;
+    for (size_t i = 0; i < count; i++)
+        told |= kit_request_complete(instance->batch[i], status);
+    if (status && !told)
+        nobody_told(instance, status);
+    kelp_status_free(status);
+}
+
+static void execute_each(kelp_backend_instance *instance, size_t count) {
+    const kelp_backend_definition *definition = instance->model->host->definition;
+    uint64_t first_ns = 0;
+    for (size_t i = 0; i < count; i++) {
+        kelp_backend_request *request = instance->batch[i];
+        instance->begin_ns = instance->end_ns = 0;
+        request->begin_ns = kelp_backend_now_ns();
+        kelp_status *status = definition->execute_one(instance, request);
+        if (!first_ns)
+            first_ns = instance->begin_ns;
+        if (!kit_request_complete(request, status) && status)
+            nobody_told(instance, status);
+        kelp_status_free(status);
+    }
+    instance->begin_ns = first_ns;
+}
+
+TRITONSERVER_Error *kelp_backend_entry_execute(TRITONBACKEND_ModelInstance *raw,
+                                               TRITONBACKEND_Request **requests,
+                                               uint32_t request_count) {
+    kelp_backend_instance *instance;
+    uint64_t start_ns = kelp_backend_now_ns();
+    TRITONSERVER_Error *error = instance_of(raw, &instance);
+    if (error)
+        return error; /* nothing was answered yet: the server answers all */
+    kelp_status *status = open_batch(instance, requests, request_count, start_ns);
+    if (status)
+        return kelp_backend_error(status);
+    uint64_t batch = 0;
+    for (uint32_t i = 0; i < request_count; i++)
+        batch += (uint64_t)instance->batch[i]->batch;
+    instance->begin_ns = instance->end_ns = 0;
+    if (instance->model->host->definition->execute_one)
+        execute_each(instance, request_count);
+    else
+        execute_batch(instance, request_count);
+    uint64_t end_ns = kelp_backend_now_ns();
+    uint64_t begin_ns = instance->begin_ns ? instance->begin_ns : start_ns;
+    TRITONSERVER_ErrorDelete(TRITONBACKEND_ModelInstanceReportBatchStatistics(
+        raw, batch, start_ns, begin_ns, instance->end_ns ? instance->end_ns : end_ns, end_ns));
+    return NULL;
+}

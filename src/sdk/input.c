@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inputs of a request: in pieces as the server has them, or as one tensor. */
+#include "sdk/sdk.h"
+
+bool kelp_backend_has_input(const kelp_backend_request *request, const char *name) {
+    TRITONBACKEND_Input *input = NULL;
+    return kit_ok(TRITONBACKEND_RequestInput(request->raw, name, &input));
+}
+
+kelp_status *kelp_backend_pieces_init(kelp_backend_pieces *pieces,
+                                      const kelp_backend_request *request, const char *name) {
+    TRITONSERVER_DataType type = TRITONSERVER_TYPE_INVALID;
+    uint32_t rank = 0;
+    *pieces = (kelp_backend_pieces){.name = name};
+    KIT_TRY(TRITONBACKEND_RequestInput(request->raw, name, &pieces->raw));
+    KIT_TRY(TRITONBACKEND_InputProperties(pieces->raw, &pieces->name, &type, &pieces->shape, &rank,
+                                          &pieces->size_bytes, &pieces->count));
+    pieces->dtype = kit_dtype(type);
+    return kit_check("input", pieces->name, pieces->dtype, pieces->rank = (int32_t)rank,
+                     KELP_DTYPE_INVALID, KELP_ANY_RANK);
+}
+
+kelp_status *kelp_backend_pieces_next(kelp_backend_pieces *pieces, const void **out_data,
+                                      size_t *out_size_bytes) {
+    const void *data = NULL;
+    uint64_t size_bytes = 0;
+    TRITONSERVER_MemoryType type = TRITONSERVER_MEMORY_CPU;
+    int64_t id = 0;
+    *out_data = NULL;
+    *out_size_bytes = 0;
+    while (pieces->index < pieces->count) {
+        type = TRITONSERVER_MEMORY_CPU;
+        id = 0;
+        KIT_TRY(
+            TRITONBACKEND_InputBuffer(pieces->raw, pieces->index, &data, &size_bytes, &type, &id));
+        if (type == TRITONSERVER_MEMORY_GPU)
+            return KELP_ERROR(KELP_UNIMPLEMENTED,
+                              "input '%s' lies in GPU memory, which the kit does not read",
+                              pieces->name);
+        pieces->index++;
+        if (!size_bytes)
+            continue; /* an empty piece says nothing, and may have no address */
+        *out_data = data;
+        *out_size_bytes = (size_t)size_bytes;
+        return NULL;
+    }
+    return NULL;
+}
+
+kelp_status *kelp_backend_pieces_copy(kelp_backend_pieces *pieces, void *buffer,
+                                      size_t capacity_bytes) {
+    size_t filled = 0;
+    for (;;) {
+        const void *data;
+        size_t size_bytes;
+        KELP_TRY(kelp_backend_pieces_next(pieces, &data, &size_bytes));
+        if (!data)
+            return NULL;
+        if (size_bytes > capacity_bytes - filled)
+            return KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "input '%s' is larger than %zu bytes",
+                              pieces->name, capacity_bytes);
+        memcpy((char *)buffer + filled, data, size_bytes);
+        filled += size_bytes;
+    }
+}
+
+/* What an address of elements must be a multiple of; strings are read byte by byte. */
+static uintptr_t alignment_of(kelp_dtype dtype) {
+    return dtype == KELP_STRING ? 1 : KELP_MAX(kelp_dtype_bits(dtype) / 8, 1u);
+}
+
+/* All bytes of an input: in place when they are one piece, which the elements of a type can be read
+ * from; within the body of an HTTP request they may begin anywhere. */
+static kelp_status *contiguous(kelp_backend_request *request, kelp_backend_pieces *pieces,
+                               const void **out) {
+    const void *first;
+    size_t first_bytes;
+    KELP_TRY(kelp_backend_pieces_next(pieces, &first, &first_bytes));
+    if (first_bytes == pieces->size_bytes && (uintptr_t)first % alignment_of(pieces->dtype) == 0) {
+        *out = first;
+        return NULL;
+    }
+    char *copy = kelp_backend_request_alloc(request, (size_t)pieces->size_bytes);
+    if (!copy)
+        return kelp_status_oom();
+    if (first_bytes > pieces->size_bytes)
+        return KELP_ERROR(KELP_INTERNAL, "input '%s' is larger than it says", pieces->name);
+    if (first)
+        memcpy(copy, first, first_bytes);
+    KELP_TRY(kelp_backend_pieces_copy(pieces, copy + first_bytes,
+                                      (size_t)pieces->size_bytes - first_bytes));
+    *out = copy;
+    return NULL;
+}
+
+kelp_status *kelp_backend_input(kelp_backend_request *request, const char *name, kelp_dtype dtype,
+                                int32_t rank, kelp_tensor *out) {
+    kelp_backend_pieces pieces;
+    const void *data = NULL;
+    KELP_TRY(kelp_backend_pieces_init(&pieces, request, name));
+    KELP_TRY(kit_check("input", pieces.name, pieces.dtype, pieces.rank, dtype, rank));
+    KELP_TRY(contiguous(request, &pieces, &data));
+    return kit_tensor_from_wire(&request->arena, "input", pieces.name, pieces.dtype, pieces.rank,
+                                pieces.shape, data, pieces.size_bytes, out);
+}

@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Requests: what they ask, and the account of their answers. Whatever a backend does, the account
+ * lets one final answer through and one release.
+ */
+#include "sdk/sdk.h"
+
+#include <stdlib.h>
+
+/* ---- the pool ---- */
+
+static kelp_backend_request *take(kelp_backend_instance *instance) {
+    pthread_mutex_lock(&instance->lock);
+    kelp_backend_request *request = instance->free;
+    if (request)
+        instance->free = request->next;
+    pthread_mutex_unlock(&instance->lock);
+    if (request)
+        return request;
+    request = calloc(1, sizeof *request);
+    if (request)
+        kelp_arena_init(&request->arena, kelp_allocator_system(), 0);
+    return request;
+}
+
+void kit_request_free(kelp_backend_request *request) {
+    kelp_arena_deinit(&request->arena);
+    free(request);
+}
+
+/* What the first input says: all inputs have the same batch. */
+int64_t kit_request_batch(const kelp_backend_model *model, TRITONBACKEND_Request *raw) {
+    TRITONBACKEND_Input *input = NULL;
+    const int64_t *shape = NULL;
+    uint32_t rank = 0;
+    if (model->max_batch < 1)
+        return 1;
+    if (!kit_ok(TRITONBACKEND_RequestInputByIndex(raw, 0, &input)) ||
+        !kit_ok(TRITONBACKEND_InputProperties(input, NULL, NULL, &shape, &rank, NULL, NULL)))
+        return 1;
+    return rank > 0 ? shape[0] : 1;
+}
+
+kelp_backend_request *kit_request_open(kelp_backend_instance *instance, TRITONBACKEND_Request *raw,
+                                       uint64_t start_ns) {
+    kelp_backend_request *request = take(instance);
+    if (!request)
+        return NULL;
+    request->raw = raw;
+    request->instance = instance;
+    request->pending = (kelp_backend_response){.request = request};
+    request->own_factory = NULL;
+    request->batch = kit_request_batch(instance->model, raw);
+    request->kept = false;
+    request->start_ns = request->begin_ns = start_ns;
+    atomic_init(&request->holds, 2);
+    atomic_init(&request->senders, 1);
+    atomic_init(&request->responses, 0);
+    atomic_init(&request->final, false);
+    atomic_init(&request->failed, false);
+    return request;
+}
+
+enum { KEPT_BYTES = 65536 }; /* of memory, in the pool, a request */
+
+void kit_request_drop(kelp_backend_request *request) {
+    if (atomic_fetch_sub_explicit(&request->holds, 1, memory_order_acq_rel) != 1)
+        return;
+    kelp_backend_instance *instance = request->instance;
+    if (request->arena.total_bytes > KEPT_BYTES) {
+        kelp_arena_deinit(&request->arena);
+        kelp_arena_init(&request->arena, kelp_allocator_system(), 0);
+    } else {
+        kelp_arena_clear(&request->arena);
+    }
+    pthread_mutex_lock(&instance->lock);
+    request->next = instance->free;
+    instance->free = request;
+    pthread_mutex_unlock(&instance->lock);
+}
+
+/* ---- answers ---- */
+
+bool kit_request_claim(kelp_backend_request *request, bool final) {
+    if (final ? atomic_exchange(&request->final, true) : atomic_load(&request->final))
+        return false;
+    atomic_fetch_add_explicit(&request->responses, 1, memory_order_relaxed);
+    return true;
+}
+
+static void say_final(TRITONBACKEND_Request *raw, TRITONBACKEND_ResponseFactory *factory) {
+    TRITONBACKEND_ResponseFactory *made = NULL;
+    kelp_status *status = NULL;
+    if (!factory)
+        status = kelp_backend_status(TRITONBACKEND_ResponseFactoryNew(&made, raw));
+    if (!status)
+        status = kelp_backend_status(TRITONBACKEND_ResponseFactorySendFlags(
+            factory ? factory : made, TRITONSERVER_RESPONSE_COMPLETE_FINAL));
+    if (made)
+        TRITONSERVER_ErrorDelete(TRITONBACKEND_ResponseFactoryDelete(made));
+    KELP_BACKEND_LOG_STATUS("cannot end a request", status);
+}
+
+void kit_request_close(kelp_backend_request *request, TRITONBACKEND_Request *raw,
+                       TRITONBACKEND_ResponseFactory *factory) {
+    const kelp_backend_model *model = request->instance->model;
+    bool answered = atomic_load(&request->responses) > 0 || model->is_decoupled;
+    if (!kit_request_claim(request, true))
+        return;
+    if (answered) {
+        say_final(raw, factory);
+        return;
+    }
+    atomic_store(&request->failed, true);
+    TRITONBACKEND_Response *response = NULL;
+    TRITONSERVER_Error *error = raw ? TRITONBACKEND_ResponseNew(&response, raw)
+                                    : TRITONBACKEND_ResponseNewFromFactory(&response, factory);
+    kelp_status *status = kelp_backend_status(error);
+    if (!status) {
+        error = kelp_backend_error(KELP_ERROR(KELP_INTERNAL,
+                                              "backend '%s' gave no answer to a request for model "
+                                              "'%s'",
+                                              model->host->definition->name, model->name));
+        status = kelp_backend_status(
+            TRITONBACKEND_ResponseSend(response, TRITONSERVER_RESPONSE_COMPLETE_FINAL, error));
+        TRITONSERVER_ErrorDelete(error);
+    }
+    KELP_BACKEND_LOG_STATUS("cannot end a request", status);
+}
+
+void kelp_backend_keep(kelp_backend_request *request) {
+    request->kept = true;
+}
+
+void kelp_backend_fail(kelp_backend_request *request, kelp_status *take_status) {
+    kelp_backend_response *response = NULL;
+    if (atomic_load(&request->final)) {
+        KELP_BACKEND_LOG_STATUS("a request failed that was answered", take_status);
+        return;
+    }
+    kelp_status *status = kelp_backend_respond(request, &response);
+    if (!status)
+        status = kelp_backend_send(response, KELP_BACKEND_FINAL, take_status);
+    else
+        KELP_BACKEND_LOG_STATUS("a request failed", take_status);
+    KELP_BACKEND_LOG_STATUS("cannot answer a request", status);
+}
+
+/* Before the account is let go: how long it took, and how it went. */
+static void report(const kelp_backend_request *request, TRITONBACKEND_Request *raw) {
+    const kelp_backend_instance *instance = request->instance;
+    uint64_t end_ns = kelp_backend_now_ns();
+    uint64_t begin_ns = request->begin_ns, finish_ns = end_ns;
+    /* The marks belong to the execution's thread, which a kept request may have left. */
+    if (!request->kept && instance->begin_ns)
+        begin_ns = instance->begin_ns;
+    if (!request->kept && instance->end_ns)
+        finish_ns = instance->end_ns;
+    TRITONSERVER_ErrorDelete(TRITONBACKEND_ModelInstanceReportStatistics(
+        instance->raw, raw, !atomic_load(&request->failed), request->start_ns, begin_ns, finish_ns,
+        end_ns));
+}
+
+void kelp_backend_release(kelp_backend_request *request) {
+    TRITONBACKEND_Request *raw = request->raw;
+    if (!raw) {
+        kelp_backend_log(TRITONSERVER_LOG_ERROR, __FILE__, __LINE__,
+                         "a request was released a second time");
+        return;
+    }
+    bool alone = atomic_load(&request->senders) == 1;
+    if (request->pending.raw) {
+        bool final = atomic_load(&request->final);
+        if (final) /* answered otherwise: what was begun is not needed */
+            kelp_backend_response_destroy(&request->pending);
+        else
+            KELP_BACKEND_LOG_STATUS(
+                "cannot send a response",
+                kelp_backend_send(&request->pending, alone ? KELP_BACKEND_FINAL : 0, NULL));
+    }
+    if (alone) /* no factory can come to be any more */
+        kit_request_close(request, raw, request->own_factory);
+    report(request, raw);
+    if (request->own_factory)
+        TRITONSERVER_ErrorDelete(TRITONBACKEND_ResponseFactoryDelete(request->own_factory));
+    request->own_factory = NULL;
+    request->raw = NULL;
+    if (atomic_fetch_sub_explicit(&request->senders, 1, memory_order_acq_rel) == 1) {
+        /* The factories may have gone meanwhile, leaving the end to the request. */
+        kit_request_close(request, raw, NULL);
+        kit_request_drop(request);
+    }
+    KELP_BACKEND_LOG_STATUS(
+        "cannot release a request",
+        kelp_backend_status(TRITONBACKEND_RequestRelease(raw, TRITONSERVER_REQUEST_RELEASE_ALL)));
+}
+
+bool kit_request_complete(kelp_backend_request *request, const kelp_status *status) {
+    bool told = false;
+    if (!request->kept && request->raw) {
+        if (status && !atomic_load(&request->final)) {
+            kelp_backend_fail(request, kelp_status_clone(status));
+            told = true;
+        }
+        kelp_backend_release(request);
+    }
+    kit_request_drop(request);
+    return told;
+}
+
+/* ---- what a request says ---- */
+
+TRITONBACKEND_Request *kelp_backend_request_raw(const kelp_backend_request *request) {
+    return request->raw;
+}
+
+kelp_backend_instance *kelp_backend_request_instance(const kelp_backend_request *request) {
+    return request->instance;
+}
+
+const char *kelp_backend_request_id(const kelp_backend_request *request) {
+    const char *id = NULL;
+    TRITONSERVER_ErrorDelete(TRITONBACKEND_RequestId(request->raw, &id));
+    return id ? id : "";
+}
+
+uint64_t kelp_backend_request_sequence(const kelp_backend_request *request) {
+    uint64_t id = 0;
+    return kit_ok(TRITONBACKEND_RequestCorrelationId(request->raw, &id)) ? id : 0;
+}
+
+const char *kelp_backend_request_sequence_text(const kelp_backend_request *request) {
+    const char *id = NULL;
+    return kit_ok(TRITONBACKEND_RequestCorrelationIdString(request->raw, &id)) && id ? id : "";
+}
+
+static uint32_t flags_of(const kelp_backend_request *request) {
+    uint32_t flags = 0;
+    TRITONSERVER_ErrorDelete(TRITONBACKEND_RequestFlags(request->raw, &flags));
+    return flags;
+}
+
+bool kelp_backend_request_is_start(const kelp_backend_request *request) {
+    return flags_of(request) & TRITONSERVER_REQUEST_FLAG_SEQUENCE_START;
+}
+
+bool kelp_backend_request_is_end(const kelp_backend_request *request) {
+    return flags_of(request) & TRITONSERVER_REQUEST_FLAG_SEQUENCE_END;
+}
+
+uint64_t kelp_backend_request_timeout_us(const kelp_backend_request *request) {
+    uint64_t timeout_us = 0;
+    TRITONSERVER_ErrorDelete(
+        TRITONBACKEND_InferenceRequestTimeoutMicroseconds(request->raw, &timeout_us));
+    return timeout_us;
+}
+
+bool kelp_backend_request_is_cancelled(const kelp_backend_request *request) {
+    bool cancelled = false;
+    TRITONSERVER_ErrorDelete(TRITONBACKEND_RequestIsCancelled(request->raw, &cancelled));
+    return cancelled;
+}
+
+int64_t kelp_backend_request_batch(const kelp_backend_request *request) {
+    return request->batch;
+}
+
+size_t kelp_backend_request_output_count(const kelp_backend_request *request) {
+    uint32_t count = 0;
+    TRITONSERVER_ErrorDelete(TRITONBACKEND_RequestOutputCount(request->raw, &count));
+    return count;
+}
+
+const char *kelp_backend_request_output_name(const kelp_backend_request *request, size_t index) {
+    const char *name = NULL;
+    if (index >= UINT32_MAX)
+        return NULL;
+    TRITONSERVER_ErrorDelete(TRITONBACKEND_RequestOutputName(request->raw, (uint32_t)index, &name));
+    return name;
+}
+
+bool kelp_backend_request_wants(const kelp_backend_request *request, const char *output_name) {
+    size_t count = kelp_backend_request_output_count(request);
+    for (size_t i = 0; i < count; i++) {
+        const char *name = kelp_backend_request_output_name(request, i);
+        if (name && !strcmp(name, output_name))
+            return true;
+    }
+    return false;
+}
+
+void *kelp_backend_request_alloc(kelp_backend_request *request, size_t size_bytes) {
+    return kelp_arena_alloc(&request->arena, size_bytes, KELP_TENSOR_ALIGNMENT);
+}
+
+/* ---- parameters ---- */
+
+bool kelp_backend_request_parameter(const kelp_backend_request *request, size_t index,
+                                    kelp_backend_parameter *out) {
+    uint32_t count = 0;
+    const void *value = NULL;
+    kelp_backend_parameter parameter = {0};
+    TRITONSERVER_ErrorDelete(TRITONBACKEND_RequestParameterCount(request->raw, &count));
+    if (index >= count)
+        return false;
+    if (!kit_ok(TRITONBACKEND_RequestParameter(request->raw, (uint32_t)index, &parameter.name,
+                                               &parameter.type, &value)))
+        return false;
+    switch (parameter.type) {
+    case TRITONSERVER_PARAMETER_STRING:
+        parameter.text = value;
+        break;
+    case TRITONSERVER_PARAMETER_INT:
+        parameter.i64 = *(const int64_t *)value;
+        break;
+    case TRITONSERVER_PARAMETER_BOOL:
+        parameter.boolean = *(const bool *)value;
+        break;
+    case TRITONSERVER_PARAMETER_DOUBLE:
+        parameter.f64 = *(const double *)value;
+        break;
+    case TRITONSERVER_PARAMETER_BYTES:
+        break;
+    }
+    *out = parameter;
+    return true;
+}
+
+/* `*out_found` without one is false; INVALID_ARGUMENT when its type is neither of the two. */
+static kelp_status *find_parameter(const kelp_backend_request *request, const char *name,
+                                   TRITONSERVER_ParameterType type,
+                                   TRITONSERVER_ParameterType other, bool *out_found,
+                                   kelp_backend_parameter *out) {
+    *out_found = false;
+    for (size_t i = 0; kelp_backend_request_parameter(request, i, out); i++) {
+        if (strcmp(out->name, name))
+            continue;
+        if (out->type != type && out->type != other)
+            return KELP_ERROR(KELP_INVALID_ARGUMENT, "parameter '%s': expected %s, found %s", name,
+                              TRITONSERVER_ParameterTypeString(type),
+                              TRITONSERVER_ParameterTypeString(out->type));
+        *out_found = true;
+        return NULL;
+    }
+    return NULL;
+}
+
+kelp_status *kelp_backend_request_text(const kelp_backend_request *request, const char *name,
+                                       const char *fallback, const char **out) {
+    kelp_backend_parameter found;
+    bool there;
+    KELP_TRY(find_parameter(request, name, TRITONSERVER_PARAMETER_STRING,
+                            TRITONSERVER_PARAMETER_STRING, &there, &found));
+    *out = there ? found.text : fallback;
+    return NULL;
+}
+
+kelp_status *kelp_backend_request_i64(const kelp_backend_request *request, const char *name,
+                                      int64_t fallback, int64_t *out) {
+    kelp_backend_parameter found;
+    bool there;
+    KELP_TRY(find_parameter(request, name, TRITONSERVER_PARAMETER_INT, TRITONSERVER_PARAMETER_INT,
+                            &there, &found));
+    *out = there ? found.i64 : fallback;
+    return NULL;
+}
+
+kelp_status *kelp_backend_request_f64(const kelp_backend_request *request, const char *name,
+                                      double fallback, double *out) {
+    kelp_backend_parameter found;
+    bool there;
+    KELP_TRY(find_parameter(request, name, TRITONSERVER_PARAMETER_DOUBLE,
+                            TRITONSERVER_PARAMETER_INT, &there, &found));
+    *out = !there                                     ? fallback
+           : found.type == TRITONSERVER_PARAMETER_INT ? (double)found.i64
+                                                      : found.f64;
+    return NULL;
+}
+
+kelp_status *kelp_backend_request_bool(const kelp_backend_request *request, const char *name,
+                                       bool fallback, bool *out) {
+    kelp_backend_parameter found;
+    bool there;
+    KELP_TRY(find_parameter(request, name, TRITONSERVER_PARAMETER_BOOL, TRITONSERVER_PARAMETER_BOOL,
+                            &there, &found));
+    *out = there ? found.boolean : fallback;
+    return NULL;
+}

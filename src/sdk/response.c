@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Responses, and the factories that make them after the request is gone. */
+#include "sdk/sdk.h"
+
+#include <stdlib.h>
+
+/* ---- making ---- */
+
+static kelp_status *answered(const kelp_backend_request *request) {
+    return KELP_ERROR(KELP_FAILED_PRECONDITION,
+                      "a request for model '%s' has had its final answer: another is refused",
+                      request->instance->model->name);
+}
+
+kelp_status *kelp_backend_respond(kelp_backend_request *request, kelp_backend_response **out) {
+    kelp_backend_response *response = &request->pending;
+    if (!response->raw) {
+        if (atomic_load(&request->final))
+            return answered(request);
+        if (request->instance->model->is_decoupled) {
+            response->start_ns = kelp_backend_now_ns();
+            response->output_ns = 0;
+            if (!request->own_factory)
+                KIT_TRY(TRITONBACKEND_ResponseFactoryNew(&request->own_factory, request->raw));
+        }
+        KIT_TRY(TRITONBACKEND_ResponseNew(&response->raw, request->raw));
+    }
+    *out = response;
+    return NULL;
+}
+
+TRITONBACKEND_Response *kelp_backend_response_raw(const kelp_backend_response *response) {
+    return response->raw;
+}
+
+/* ---- outputs ---- */
+
+/* Adds an output of so many bytes and gives its memory. */
+static kelp_status *add_output(kelp_backend_response *response, const char *name, kelp_dtype dtype,
+                               int32_t rank, const int64_t *shape, size_t size_bytes,
+                               void **out_data) {
+    TRITONBACKEND_Output *output = NULL;
+    TRITONSERVER_MemoryType type = TRITONSERVER_MEMORY_CPU;
+    int64_t id = 0;
+    void *data = NULL;
+    if (kit_triton_type(dtype) == TRITONSERVER_TYPE_INVALID)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "output '%s': Triton has no type '%s'", name,
+                          kelp_dtype_name(dtype));
+    KIT_TRY(TRITONBACKEND_ResponseOutput(response->raw, &output, name, kit_triton_type(dtype),
+                                         shape, (uint32_t)rank));
+    KIT_TRY(TRITONBACKEND_OutputBuffer(output, &data, size_bytes, &type, &id));
+    if (type == TRITONSERVER_MEMORY_GPU)
+        return KELP_ERROR(KELP_UNIMPLEMENTED,
+                          "output '%s' lies in GPU memory, which the kit does not write", name);
+    if (response->start_ns && !response->output_ns)
+        response->output_ns = kelp_backend_now_ns();
+    *out_data = data;
+    return NULL;
+}
+
+kelp_status *kelp_backend_output_bytes(kelp_backend_response *response, const char *name,
+                                       kelp_dtype dtype, int32_t rank, const int64_t *shape,
+                                       size_t size_bytes, void **out_data) {
+    kelp_tensor tensor;
+    kelp_status *status = kelp_tensor_init(&tensor, dtype, rank, shape, NULL);
+    if (status)
+        return KELP_ANNOTATE(status, "output '%s'", name);
+    if (dtype != KELP_STRING && size_bytes != kelp_tensor_bytes(&tensor))
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "output '%s': its shape takes %zu bytes, not %zu",
+                          name, kelp_tensor_bytes(&tensor), size_bytes);
+    return add_output(response, name, dtype, rank, tensor.shape, size_bytes, out_data);
+}
+
+kelp_status *kelp_backend_output_data(kelp_backend_response *response, const char *name,
+                                      kelp_dtype dtype, int32_t rank, const int64_t *shape,
+                                      void **out_data) {
+    kelp_tensor tensor;
+    if (dtype == KELP_STRING)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "output '%s': strings are put, as their size is not known before", name);
+    kelp_status *status = kelp_tensor_init(&tensor, dtype, rank, shape, NULL);
+    if (status)
+        return KELP_ANNOTATE(status, "output '%s'", name);
+    return add_output(response, name, dtype, rank, tensor.shape, kelp_tensor_bytes(&tensor),
+                      out_data);
+}
+
+kelp_status *kelp_backend_put_tensor(kelp_backend_response *response, const char *name,
+                                     const kelp_tensor *tensor) {
+    size_t size_bytes;
+    void *data;
+    kelp_status *status = kit_wire_bytes(tensor, &size_bytes);
+    if (status)
+        return KELP_ANNOTATE(status, "output '%s'", name);
+    KELP_TRY(
+        add_output(response, name, tensor->dtype, tensor->rank, tensor->shape, size_bytes, &data));
+    kit_wire_write(tensor, data);
+    return NULL;
+}
+
+kelp_status *kelp_backend_put(kelp_backend_response *response, const char *name, kelp_dtype dtype,
+                              int32_t rank, const int64_t *shape, const void *data) {
+    kelp_tensor tensor;
+    kelp_status *status = kelp_tensor_init(&tensor, dtype, rank, shape, (void *)(uintptr_t)data);
+    if (status)
+        return KELP_ANNOTATE(status, "output '%s'", name);
+    return kelp_backend_put_tensor(response, name, &tensor);
+}
+
+kelp_status *kelp_backend_put_dltensor(kelp_backend_response *response, const char *name,
+                                       const DLTensor *tensor) {
+    kelp_tensor view;
+    kelp_status *status = kelp_tensor_from_dl(tensor, &view);
+    if (status)
+        return KELP_ANNOTATE(status, "output '%s'", name);
+    return kelp_backend_put_tensor(response, name, &view);
+}
+
+kelp_status *kelp_backend_put_state(kelp_backend_request *request, const char *name,
+                                    const kelp_tensor *tensor) {
+    TRITONBACKEND_State *state = NULL;
+    TRITONSERVER_MemoryType type = TRITONSERVER_MEMORY_CPU;
+    int64_t id = 0;
+    size_t size_bytes;
+    void *data = NULL;
+    kelp_status *status = kit_wire_bytes(tensor, &size_bytes);
+    if (status)
+        return KELP_ANNOTATE(status, "state '%s'", name);
+    KIT_TRY(TRITONBACKEND_StateNew(&state, request->raw, name, kit_triton_type(tensor->dtype),
+                                   tensor->shape, (uint32_t)tensor->rank));
+    KIT_TRY(TRITONBACKEND_StateBuffer(state, &data, size_bytes, &type, &id));
+    if (type == TRITONSERVER_MEMORY_GPU)
+        return KELP_ERROR(KELP_UNIMPLEMENTED, "state '%s' lies in GPU memory", name);
+    kit_wire_write(tensor, data);
+    return kelp_backend_status(TRITONBACKEND_StateUpdate(state));
+}
+
+/* ---- parameters ---- */
+
+kelp_status *kelp_backend_set_text(kelp_backend_response *response, const char *name,
+                                   const char *value) {
+    return kelp_backend_status(
+        TRITONBACKEND_ResponseSetStringParameter(response->raw, name, value));
+}
+
+kelp_status *kelp_backend_set_i64(kelp_backend_response *response, const char *name,
+                                  int64_t value) {
+    return kelp_backend_status(TRITONBACKEND_ResponseSetIntParameter(response->raw, name, value));
+}
+
+kelp_status *kelp_backend_set_f64(kelp_backend_response *response, const char *name, double value) {
+    return kelp_backend_status(
+        TRITONBACKEND_ResponseSetDoubleParameter(response->raw, name, value));
+}
+
+kelp_status *kelp_backend_set_bool(kelp_backend_response *response, const char *name, bool value) {
+    return kelp_backend_status(TRITONBACKEND_ResponseSetBoolParameter(response->raw, name, value));
+}
+
+/* ---- sending ---- */
+
+void kit_report_response(kelp_backend_request *request, TRITONBACKEND_ResponseFactory *factory,
+                         uint64_t start_ns, uint64_t output_ns, TRITONSERVER_Error *error) {
+    TRITONBACKEND_ModelInstanceResponseStatistics *report = NULL;
+    if (!kit_ok(TRITONBACKEND_ModelInstanceResponseStatisticsNew(&report)))
+        return;
+    (void)(kit_ok(TRITONBACKEND_ModelInstanceResponseStatisticsSetModelInstance(
+               report, request->instance->raw)) &&
+           kit_ok(
+               TRITONBACKEND_ModelInstanceResponseStatisticsSetResponseFactory(report, factory)) &&
+           kit_ok(
+               TRITONBACKEND_ModelInstanceResponseStatisticsSetResponseStart(report, start_ns)) &&
+           kit_ok(TRITONBACKEND_ModelInstanceResponseStatisticsSetComputeOutputStart(report,
+                                                                                     output_ns)) &&
+           kit_ok(TRITONBACKEND_ModelInstanceResponseStatisticsSetResponseEnd(
+               report, kelp_backend_now_ns())) &&
+           kit_ok(TRITONBACKEND_ModelInstanceResponseStatisticsSetError(report, error)) &&
+           kit_ok(TRITONBACKEND_ModelInstanceReportResponseStatistics(report)));
+    (void)kit_ok(TRITONBACKEND_ModelInstanceResponseStatisticsDelete(report));
+}
+
+static void factory_drop(kelp_backend_factory *factory) {
+    if (atomic_fetch_sub_explicit(&factory->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    kelp_backend_request *request = factory->request;
+    TRITONBACKEND_ResponseFactory *raw = factory->raw;
+    free(factory);
+    if (atomic_fetch_sub_explicit(&request->senders, 1, memory_order_acq_rel) == 1) {
+        kit_request_close(request, NULL, raw);
+        kit_request_drop(request);
+    }
+    /* Last: this may unload the model, and with it the account. */
+    (void)kit_ok(TRITONBACKEND_ResponseFactoryDelete(raw));
+}
+
+/* Lets go of a response whose raw one is sent or deleted. */
+static void response_free(kelp_backend_response *response) {
+    kelp_backend_factory *factory = response->factory;
+    response->raw = NULL;
+    if (!factory)
+        return; /* part of its request */
+    free(response);
+    factory_drop(factory);
+}
+
+void kelp_backend_response_destroy(kelp_backend_response *response) {
+    if (!response || !response->raw)
+        return;
+    (void)kit_ok(TRITONBACKEND_ResponseDelete(response->raw));
+    response_free(response);
+}
+
+kelp_status *kelp_backend_send(kelp_backend_response *response, uint32_t flags,
+                               kelp_status *take_error) {
+    kelp_backend_request *request = response->request;
+    bool decoupled = request->instance->model->is_decoupled;
+    bool final = (flags & KELP_BACKEND_FINAL) || !decoupled;
+    if (!response->raw || !kit_request_claim(request, final)) {
+        kelp_status *status = response->raw ? answered(request)
+                                            : KELP_ERROR(KELP_FAILED_PRECONDITION,
+                                                         "a response was sent a second time");
+        kelp_status_free(take_error);
+        kelp_backend_response_destroy(response);
+        return status;
+    }
+    TRITONSERVER_Error *error = kelp_backend_error(take_error);
+    if (error)
+        atomic_store(&request->failed, true);
+    TRITONBACKEND_ResponseFactory *factory =
+        response->factory ? response->factory->raw : request->own_factory;
+    kelp_status *status = kelp_backend_status(TRITONBACKEND_ResponseSend(
+        response->raw, final ? TRITONSERVER_RESPONSE_COMPLETE_FINAL : 0, error));
+    if (decoupled && factory)
+        kit_report_response(request, factory, response->start_ns, response->output_ns, error);
+    TRITONSERVER_ErrorDelete(error);
+    response_free(response);
+    return status;
+}
+
+/* ---- factories ---- */
+
+kelp_status *kelp_backend_factory_create(kelp_backend_request *request,
+                                         kelp_backend_factory **out) {
+    kelp_backend_factory *factory = calloc(1, sizeof *factory);
+    if (!factory)
+        return kelp_status_oom();
+    kelp_status *status =
+        kelp_backend_status(TRITONBACKEND_ResponseFactoryNew(&factory->raw, request->raw));
+    if (status) {
+        free(factory);
+        return status;
+    }
+    factory->request = request;
+    atomic_init(&factory->refs, 1);
+    atomic_fetch_add(&request->senders, 1);
+    *out = factory;
+    return NULL;
+}
+
+kelp_status *kelp_backend_factory_respond(kelp_backend_factory *factory,
+                                          kelp_backend_response **out) {
+    if (atomic_load(&factory->request->final))
+        return answered(factory->request);
+    kelp_backend_response *response = calloc(1, sizeof *response);
+    if (!response)
+        return kelp_status_oom();
+    kelp_status *status =
+        kelp_backend_status(TRITONBACKEND_ResponseNewFromFactory(&response->raw, factory->raw));
+    if (status) {
+        free(response);
+        return status;
+    }
+    response->request = factory->request;
+    response->factory = factory;
+    response->start_ns = kelp_backend_now_ns();
+    atomic_fetch_add(&factory->refs, 1);
+    *out = response;
+    return NULL;
+}
+
+bool kelp_backend_factory_is_cancelled(const kelp_backend_factory *factory) {
+    bool cancelled = false;
+    (void)kit_ok(TRITONBACKEND_ResponseFactoryIsCancelled(factory->raw, &cancelled));
+    return cancelled;
+}
+
+kelp_status *kelp_backend_factory_finish(kelp_backend_factory *factory) {
+    kelp_backend_request *request = factory->request;
+    uint64_t start_ns = kelp_backend_now_ns();
+    if (atomic_load(&request->final))
+        return answered(request);
+    if (atomic_load(&request->responses) == 0 && !request->instance->model->is_decoupled) {
+        kit_request_close(request, NULL, factory->raw); /* an error, as nothing was said */
+        return NULL;
+    }
+    if (!kit_request_claim(request, true))
+        return answered(request);
+    KIT_TRY(
+        TRITONBACKEND_ResponseFactorySendFlags(factory->raw, TRITONSERVER_RESPONSE_COMPLETE_FINAL));
+    kit_report_response(request, factory->raw, start_ns, 0, NULL);
+    return NULL;
+}
+
+void kelp_backend_factory_destroy(kelp_backend_factory *factory) {
+    if (factory)
+        factory_drop(factory);
+}

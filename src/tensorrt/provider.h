@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the parts of the engine provider `tensorrt` share. */
+#ifndef KELP_TENSORRT_PROVIDER_H_
+#define KELP_TENSORRT_PROVIDER_H_
+
+#include "runtime/runtime.h"
+#include "tensorrt/call.h"
+
+#include <kelp/engine_provider.h>
+
+/* NVIDIA's library, opened once for the program and never closed: UNAVAILABLE with every path that
+ * was tried. Any thread. */
+kelp_status *trt_shared_library(const trt_library **out) KELP_MUST_USE;
+/* A log whose lines go to the runtime's logger as well. */
+kelp_status *trt_runtime_log(kelp_runtime *runtime, trt_log **out) KELP_MUST_USE;
+
+/* See kelp_engine_provider: load (engine.c). */
+kelp_status *trt_engine_load(void *self, kelp_runtime *runtime, const void *data, size_t size_bytes,
+                             const char *label, void (*release)(void *userp), void *userp,
+                             kelp_engine **out) KELP_MUST_USE;
+/* build and supports (build.c) */
+kelp_status *trt_engine_build(void *self, kelp_runtime *runtime, const kelp_network *network,
+                              kelp_builder_config *config, kelp_blob **out_plan) KELP_MUST_USE;
+kelp_status *trt_engine_supports(void *self, kelp_runtime *runtime,
+                                 const kelp_network *network) KELP_MUST_USE;
+
+#endif

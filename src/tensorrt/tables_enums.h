@@ -1,0 +1,551 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* clang-format off */
+/* TensorRT's enumerations. An enumerator's value is the same in every version that has it, but for those
+ * in tables_values.inc, which trt_value looks up. Written by tools/trt_tables.py; change that instead. */
+#ifndef KELP_TENSORRT_TABLES_ENUMS_H_
+#define KELP_TENSORRT_TABLES_ENUMS_H_
+
+#include <stdint.h>
+
+typedef int32_t trt_layer_type; /* nvinfer1::LayerType */
+enum {
+    TRT_LAYER_TYPE_CONVOLUTION = 0,
+    TRT_LAYER_TYPE_CAST = 1,
+    TRT_LAYER_TYPE_ACTIVATION = 2,
+    TRT_LAYER_TYPE_POOLING = 3,
+    TRT_LAYER_TYPE_LRN = 4,
+    TRT_LAYER_TYPE_SCALE = 5,
+    TRT_LAYER_TYPE_SOFTMAX = 6,
+    TRT_LAYER_TYPE_DECONVOLUTION = 7,
+    TRT_LAYER_TYPE_CONCATENATION = 8,
+    TRT_LAYER_TYPE_ELEMENTWISE = 9,
+    TRT_LAYER_TYPE_PLUGIN = 10,
+    TRT_LAYER_TYPE_UNARY = 11,
+    TRT_LAYER_TYPE_PADDING = 12,
+    TRT_LAYER_TYPE_SHUFFLE = 13,
+    TRT_LAYER_TYPE_REDUCE = 14,
+    TRT_LAYER_TYPE_TOPK = 15,
+    TRT_LAYER_TYPE_GATHER = 16,
+    TRT_LAYER_TYPE_MATRIX_MULTIPLY = 17,
+    TRT_LAYER_TYPE_RAGGED_SOFTMAX = 18,
+    TRT_LAYER_TYPE_CONSTANT = 19,
+    TRT_LAYER_TYPE_IDENTITY = 20,
+    TRT_LAYER_TYPE_PLUGIN_V2 = 21,
+    TRT_LAYER_TYPE_SLICE = 22,
+    TRT_LAYER_TYPE_SHAPE = 23,
+    TRT_LAYER_TYPE_PARAMETRIC_RELU = 24,
+    TRT_LAYER_TYPE_RESIZE = 25,
+    TRT_LAYER_TYPE_TRIP_LIMIT = 26,
+    TRT_LAYER_TYPE_RECURRENCE = 27,
+    TRT_LAYER_TYPE_ITERATOR = 28,
+    TRT_LAYER_TYPE_LOOP_OUTPUT = 29,
+    TRT_LAYER_TYPE_SELECT = 30,
+    TRT_LAYER_TYPE_FILL = 31,
+    TRT_LAYER_TYPE_QUANTIZE = 32,
+    TRT_LAYER_TYPE_DEQUANTIZE = 33,
+    TRT_LAYER_TYPE_CONDITION = 34,
+    TRT_LAYER_TYPE_CONDITIONAL_INPUT = 35,
+    TRT_LAYER_TYPE_CONDITIONAL_OUTPUT = 36,
+    TRT_LAYER_TYPE_SCATTER = 37,
+    TRT_LAYER_TYPE_EINSUM = 38,
+    TRT_LAYER_TYPE_ASSERTION = 39,
+    TRT_LAYER_TYPE_ONE_HOT = 40,
+    TRT_LAYER_TYPE_NON_ZERO = 41,
+    TRT_LAYER_TYPE_GRID_SAMPLE = 42,
+    TRT_LAYER_TYPE_NMS = 43,
+    TRT_LAYER_TYPE_REVERSE_SEQUENCE = 44,
+    TRT_LAYER_TYPE_NORMALIZATION = 45,
+    TRT_LAYER_TYPE_PLUGIN_V3 = 46,
+    TRT_LAYER_TYPE_SQUEEZE = 47,
+    TRT_LAYER_TYPE_UNSQUEEZE = 48,
+    TRT_LAYER_TYPE_CUMULATIVE = 49,
+    TRT_LAYER_TYPE_DYNAMIC_QUANTIZE = 50,
+    TRT_LAYER_TYPE_ATTENTION_INPUT = 51,
+    TRT_LAYER_TYPE_ATTENTION_OUTPUT = 52,
+    TRT_LAYER_TYPE_ROTARY_EMBEDDING = 53,
+    TRT_LAYER_TYPE_KVCACHE_UPDATE = 54,
+    TRT_LAYER_TYPE_MOE = 55,
+    TRT_LAYER_TYPE_DIST_COLLECTIVE = 56,
+};
+typedef int32_t trt_activation_type; /* nvinfer1::ActivationType */
+enum {
+    TRT_ACTIVATION_TYPE_RELU = 0,
+    TRT_ACTIVATION_TYPE_SIGMOID = 1,
+    TRT_ACTIVATION_TYPE_TANH = 2,
+    TRT_ACTIVATION_TYPE_LEAKY_RELU = 3,
+    TRT_ACTIVATION_TYPE_ELU = 4,
+    TRT_ACTIVATION_TYPE_SELU = 5,
+    TRT_ACTIVATION_TYPE_SOFTSIGN = 6,
+    TRT_ACTIVATION_TYPE_SOFTPLUS = 7,
+    TRT_ACTIVATION_TYPE_CLIP = 8,
+    TRT_ACTIVATION_TYPE_HARD_SIGMOID = 9,
+    TRT_ACTIVATION_TYPE_SCALED_TANH = 10,
+    TRT_ACTIVATION_TYPE_THRESHOLDED_RELU = 11,
+    TRT_ACTIVATION_TYPE_GELU_ERF = 12,
+    TRT_ACTIVATION_TYPE_GELU_TANH = 13,
+};
+typedef int32_t trt_padding_mode; /* nvinfer1::PaddingMode */
+enum {
+    TRT_PADDING_MODE_EXPLICIT_ROUND_DOWN = 0,
+    TRT_PADDING_MODE_EXPLICIT_ROUND_UP = 1,
+    TRT_PADDING_MODE_SAME_UPPER = 2,
+    TRT_PADDING_MODE_SAME_LOWER = 3,
+};
+typedef int32_t trt_pooling_type; /* nvinfer1::PoolingType */
+enum {
+    TRT_POOLING_TYPE_MAX = 0,
+    TRT_POOLING_TYPE_AVERAGE = 1,
+    TRT_POOLING_TYPE_MAX_AVERAGE_BLEND = 2,
+};
+typedef int32_t trt_scale_mode; /* nvinfer1::ScaleMode */
+enum {
+    TRT_SCALE_MODE_UNIFORM = 0,
+    TRT_SCALE_MODE_CHANNEL = 1,
+    TRT_SCALE_MODE_ELEMENTWISE = 2,
+};
+typedef int32_t trt_element_wise_operation; /* nvinfer1::ElementWiseOperation */
+enum {
+    TRT_ELEMENT_WISE_OPERATION_SUM = 0,
+    TRT_ELEMENT_WISE_OPERATION_PROD = 1,
+    TRT_ELEMENT_WISE_OPERATION_MAX = 2,
+    TRT_ELEMENT_WISE_OPERATION_MIN = 3,
+    TRT_ELEMENT_WISE_OPERATION_SUB = 4,
+    TRT_ELEMENT_WISE_OPERATION_DIV = 5,
+    TRT_ELEMENT_WISE_OPERATION_POW = 6,
+    TRT_ELEMENT_WISE_OPERATION_FLOOR_DIV = 7,
+    TRT_ELEMENT_WISE_OPERATION_AND = 8,
+    TRT_ELEMENT_WISE_OPERATION_OR = 9,
+    TRT_ELEMENT_WISE_OPERATION_XOR = 10,
+    TRT_ELEMENT_WISE_OPERATION_EQUAL = 11,
+    TRT_ELEMENT_WISE_OPERATION_GREATER = 12,
+    TRT_ELEMENT_WISE_OPERATION_LESS = 13,
+};
+typedef int32_t trt_gather_mode; /* nvinfer1::GatherMode */
+enum {
+    TRT_GATHER_MODE_DEFAULT = 0,
+    TRT_GATHER_MODE_ELEMENT = 1,
+    TRT_GATHER_MODE_ND = 2,
+};
+typedef int32_t trt_unary_operation; /* nvinfer1::UnaryOperation */
+enum {
+    TRT_UNARY_OPERATION_EXP = 0,
+    TRT_UNARY_OPERATION_LOG = 1,
+    TRT_UNARY_OPERATION_SQRT = 2,
+    TRT_UNARY_OPERATION_RECIP = 3,
+    TRT_UNARY_OPERATION_ABS = 4,
+    TRT_UNARY_OPERATION_NEG = 5,
+    TRT_UNARY_OPERATION_SIN = 6,
+    TRT_UNARY_OPERATION_COS = 7,
+    TRT_UNARY_OPERATION_TAN = 8,
+    TRT_UNARY_OPERATION_SINH = 9,
+    TRT_UNARY_OPERATION_COSH = 10,
+    TRT_UNARY_OPERATION_ASIN = 11,
+    TRT_UNARY_OPERATION_ACOS = 12,
+    TRT_UNARY_OPERATION_ATAN = 13,
+    TRT_UNARY_OPERATION_ASINH = 14,
+    TRT_UNARY_OPERATION_ACOSH = 15,
+    TRT_UNARY_OPERATION_ATANH = 16,
+    TRT_UNARY_OPERATION_CEIL = 17,
+    TRT_UNARY_OPERATION_FLOOR = 18,
+    TRT_UNARY_OPERATION_ERF = 19,
+    TRT_UNARY_OPERATION_NOT = 20,
+    TRT_UNARY_OPERATION_SIGN = 21,
+    TRT_UNARY_OPERATION_ROUND = 22,
+    TRT_UNARY_OPERATION_ISINF = 23,
+    TRT_UNARY_OPERATION_ISNAN = 24,
+};
+typedef int32_t trt_reduce_operation; /* nvinfer1::ReduceOperation */
+enum {
+    TRT_REDUCE_OPERATION_SUM = 0,
+    TRT_REDUCE_OPERATION_PROD = 1,
+    TRT_REDUCE_OPERATION_MAX = 2,
+    TRT_REDUCE_OPERATION_MIN = 3,
+    TRT_REDUCE_OPERATION_AVG = 4,
+    TRT_REDUCE_OPERATION_NONE = 5,
+};
+typedef int32_t trt_collective_operation; /* nvinfer1::CollectiveOperation */
+enum {
+    TRT_COLLECTIVE_OPERATION_ALL_REDUCE = 0,
+    TRT_COLLECTIVE_OPERATION_ALL_GATHER = 1,
+    TRT_COLLECTIVE_OPERATION_BROADCAST = 2,
+    TRT_COLLECTIVE_OPERATION_REDUCE = 3,
+    TRT_COLLECTIVE_OPERATION_REDUCE_SCATTER = 4,
+    TRT_COLLECTIVE_OPERATION_ALL_TO_ALL = 5,
+    TRT_COLLECTIVE_OPERATION_GATHER = 6,
+    TRT_COLLECTIVE_OPERATION_SCATTER = 7,
+};
+typedef int32_t trt_sample_mode; /* nvinfer1::SampleMode */
+enum {
+    TRT_SAMPLE_MODE_STRICT_BOUNDS = 0,
+    TRT_SAMPLE_MODE_WRAP = 1,
+    TRT_SAMPLE_MODE_CLAMP = 2,
+    TRT_SAMPLE_MODE_FILL = 3,
+    TRT_SAMPLE_MODE_REFLECT = 4,
+};
+typedef int32_t trt_topk_operation; /* nvinfer1::TopKOperation */
+enum {
+    TRT_TOPK_OPERATION_MAX = 0,
+    TRT_TOPK_OPERATION_MIN = 1,
+};
+typedef int32_t trt_matrix_operation; /* nvinfer1::MatrixOperation */
+enum {
+    TRT_MATRIX_OPERATION_NONE = 0,
+    TRT_MATRIX_OPERATION_TRANSPOSE = 1,
+    TRT_MATRIX_OPERATION_VECTOR = 2,
+};
+typedef int32_t trt_interpolation_mode; /* nvinfer1::InterpolationMode */
+enum {
+    TRT_INTERPOLATION_MODE_NEAREST = 0,
+    TRT_INTERPOLATION_MODE_LINEAR = 1,
+    TRT_INTERPOLATION_MODE_CUBIC = 2,
+};
+typedef int32_t trt_resize_coordinate_transformation; /* nvinfer1::ResizeCoordinateTransformation */
+enum {
+    TRT_RESIZE_COORDINATE_TRANSFORMATION_ALIGN_CORNERS = 0,
+    TRT_RESIZE_COORDINATE_TRANSFORMATION_ASYMMETRIC = 1,
+    TRT_RESIZE_COORDINATE_TRANSFORMATION_HALF_PIXEL = 2,
+};
+typedef int32_t trt_resize_selector; /* nvinfer1::ResizeSelector */
+enum {
+    TRT_RESIZE_SELECTOR_FORMULA = 0,
+    TRT_RESIZE_SELECTOR_UPPER = 1,
+};
+typedef int32_t trt_resize_round_mode; /* nvinfer1::ResizeRoundMode */
+enum {
+    TRT_RESIZE_ROUND_MODE_HALF_UP = 0,
+    TRT_RESIZE_ROUND_MODE_HALF_DOWN = 1,
+    TRT_RESIZE_ROUND_MODE_FLOOR = 2,
+    TRT_RESIZE_ROUND_MODE_CEIL = 3,
+};
+typedef int32_t trt_loop_output; /* nvinfer1::LoopOutput */
+enum {
+    TRT_LOOP_OUTPUT_LAST_VALUE = 0,
+    TRT_LOOP_OUTPUT_CONCATENATE = 1,
+    TRT_LOOP_OUTPUT_REVERSE = 2,
+};
+typedef int32_t trt_trip_limit; /* nvinfer1::TripLimit */
+enum {
+    TRT_TRIP_LIMIT_COUNT = 0,
+    TRT_TRIP_LIMIT_WHILE = 1,
+};
+typedef int32_t trt_fill_operation; /* nvinfer1::FillOperation */
+enum {
+    TRT_FILL_OPERATION_LINSPACE = 0,
+    TRT_FILL_OPERATION_RANDOM_UNIFORM = 1,
+    TRT_FILL_OPERATION_RANDOM_NORMAL = 2,
+};
+typedef int32_t trt_scatter_mode; /* nvinfer1::ScatterMode */
+enum {
+    TRT_SCATTER_MODE_ELEMENT = 0,
+    TRT_SCATTER_MODE_ND = 1,
+};
+typedef int32_t trt_bounding_box_format; /* nvinfer1::BoundingBoxFormat */
+enum {
+    TRT_BOUNDING_BOX_FORMAT_CORNER_PAIRS = 0,
+    TRT_BOUNDING_BOX_FORMAT_CENTER_SIZES = 1,
+};
+typedef int32_t trt_cumulative_operation; /* nvinfer1::CumulativeOperation */
+enum {
+    TRT_CUMULATIVE_OPERATION_SUM = 0,
+};
+typedef int32_t trt_attention_normalization_op; /* nvinfer1::AttentionNormalizationOp */
+enum {
+    TRT_ATTENTION_NORMALIZATION_OP_NONE = 0,
+    TRT_ATTENTION_NORMALIZATION_OP_SOFTMAX = 1,
+};
+typedef int32_t trt_causal_mask_kind; /* nvinfer1::CausalMaskKind */
+enum {
+    TRT_CAUSAL_MASK_KIND_NONE = 0,
+    TRT_CAUSAL_MASK_KIND_UPPER_LEFT = 1,
+    TRT_CAUSAL_MASK_KIND_LOWER_RIGHT = 2,
+};
+typedef int32_t trt_attention_io_form; /* nvinfer1::AttentionIOForm */
+enum {
+    TRT_ATTENTION_IO_FORM_PADDED_BHND = 0,
+    TRT_ATTENTION_IO_FORM_PACKED_NHD = 1,
+};
+typedef int32_t trt_kvcache_mode; /* nvinfer1::KVCacheMode */
+enum {
+    TRT_KVCACHE_MODE_LINEAR = 0,
+};
+typedef int32_t trt_moe_act_type; /* nvinfer1::MoEActType */
+enum {
+    TRT_MOE_ACT_TYPE_NONE = 0,
+    TRT_MOE_ACT_TYPE_SILU = 1,
+};
+typedef int32_t trt_runtime_platform; /* nvinfer1::RuntimePlatform */
+enum {
+    TRT_RUNTIME_PLATFORM_SAME_AS_BUILD = 0,
+    TRT_RUNTIME_PLATFORM_WINDOWS_AMD64 = 1,
+};
+typedef int32_t trt_builder_flag; /* nvinfer1::BuilderFlag */
+enum {
+    TRT_BUILDER_FLAG_DEBUG = 2,
+    TRT_BUILDER_FLAG_GPU_FALLBACK = 3,
+    TRT_BUILDER_FLAG_REFIT = 4,
+    TRT_BUILDER_FLAG_DISABLE_TIMING_CACHE = 5,
+    TRT_BUILDER_FLAG_TF32 = 6,
+    TRT_BUILDER_FLAG_SPARSE_WEIGHTS = 7,
+    TRT_BUILDER_FLAG_SAFETY_SCOPE = 8,
+    TRT_BUILDER_FLAG_DIRECT_IO = 11,
+    TRT_BUILDER_FLAG_VERSION_COMPATIBLE = 12,
+    TRT_BUILDER_FLAG_EXCLUDE_LEAN_RUNTIME = 13,
+    TRT_BUILDER_FLAG_ERROR_ON_TIMING_CACHE_MISS = 15,
+    TRT_BUILDER_FLAG_DISABLE_COMPILATION_CACHE = 17,
+    TRT_BUILDER_FLAG_STRIP_PLAN = 18,
+    TRT_BUILDER_FLAG_REFIT_IDENTICAL = 19,
+    TRT_BUILDER_FLAG_WEIGHT_STREAMING = 20,
+    TRT_BUILDER_FLAG_REFIT_INDIVIDUAL = 22,
+    TRT_BUILDER_FLAG_STRICT_NANS = 23,
+    TRT_BUILDER_FLAG_MONITOR_MEMORY = 24,
+    TRT_BUILDER_FLAG_EDITABLE_TIMING_CACHE = 26,
+    TRT_BUILDER_FLAG_DISTRIBUTIVE_INDEPENDENCE = 27,
+    TRT_BUILDER_FLAG_REQUIRE_USER_ALLOCATION = 28,
+};
+typedef int32_t trt_memory_pool_type; /* nvinfer1::MemoryPoolType */
+enum {
+    TRT_MEMORY_POOL_TYPE_WORKSPACE = 0,
+    TRT_MEMORY_POOL_TYPE_DLA_MANAGED_SRAM = 1,
+    TRT_MEMORY_POOL_TYPE_DLA_LOCAL_DRAM = 2,
+    TRT_MEMORY_POOL_TYPE_DLA_GLOBAL_DRAM = 3,
+    TRT_MEMORY_POOL_TYPE_TACTIC_DRAM = 4,
+    TRT_MEMORY_POOL_TYPE_TACTIC_SHARED_MEMORY = 5,
+};
+typedef int32_t trt_preview_feature; /* nvinfer1::PreviewFeature */
+enum {
+    TRT_PREVIEW_FEATURE_ALIASED_PLUGIN_IO_10_03 = 0,
+    TRT_PREVIEW_FEATURE_RUNTIME_ACTIVATION_RESIZE_10_10 = 1,
+};
+typedef int32_t trt_hardware_compatibility_level; /* nvinfer1::HardwareCompatibilityLevel */
+enum {
+    TRT_HARDWARE_COMPATIBILITY_LEVEL_NONE = 0,
+    TRT_HARDWARE_COMPATIBILITY_LEVEL_AMPERE_PLUS = 1,
+    TRT_HARDWARE_COMPATIBILITY_LEVEL_SAME_COMPUTE_CAPABILITY = 2,
+};
+typedef int32_t trt_compute_capability; /* nvinfer1::ComputeCapability */
+enum {
+    TRT_COMPUTE_CAPABILITY_NONE = 0,
+    TRT_COMPUTE_CAPABILITY_CURRENT = 1,
+    TRT_COMPUTE_CAPABILITY_SM75 = 75,
+    TRT_COMPUTE_CAPABILITY_SM80 = 80,
+    TRT_COMPUTE_CAPABILITY_SM86 = 86,
+    TRT_COMPUTE_CAPABILITY_SM89 = 89,
+    TRT_COMPUTE_CAPABILITY_SM120 = 120,
+    TRT_COMPUTE_CAPABILITY_SM121 = 121,
+};
+typedef int32_t trt_tiling_optimization_level; /* nvinfer1::TilingOptimizationLevel */
+enum {
+    TRT_TILING_OPTIMIZATION_LEVEL_NONE = 0,
+    TRT_TILING_OPTIMIZATION_LEVEL_FAST = 1,
+    TRT_TILING_OPTIMIZATION_LEVEL_MODERATE = 2,
+    TRT_TILING_OPTIMIZATION_LEVEL_FULL = 3,
+};
+typedef int32_t trt_network_definition_creation_flag; /* nvinfer1::NetworkDefinitionCreationFlag */
+enum {
+    TRT_NETWORK_DEFINITION_CREATION_FLAG_STRONGLY_TYPED = 0,
+    TRT_NETWORK_DEFINITION_CREATION_FLAG_PREFER_JIT_PYTHON_PLUGINS = 1,
+    TRT_NETWORK_DEFINITION_CREATION_FLAG_PREFER_AOT_PYTHON_PLUGINS = 2,
+};
+typedef int32_t trt_engine_capability; /* nvinfer1::EngineCapability */
+enum {
+    TRT_ENGINE_CAPABILITY_STANDARD = 0,
+    TRT_ENGINE_CAPABILITY_SAFETY = 1,
+    TRT_ENGINE_CAPABILITY_DLA_STANDALONE = 2,
+};
+typedef int32_t trt_tensor_location; /* nvinfer1::TensorLocation */
+enum {
+    TRT_TENSOR_LOCATION_DEVICE = 0,
+    TRT_TENSOR_LOCATION_HOST = 1,
+};
+typedef int32_t trt_seek_position; /* nvinfer1::SeekPosition */
+enum {
+    TRT_SEEK_POSITION_SET = 0,
+    TRT_SEEK_POSITION_CUR = 1,
+    TRT_SEEK_POSITION_END = 2,
+};
+typedef int32_t trt_weights_role; /* nvinfer1::WeightsRole */
+enum {
+    TRT_WEIGHTS_ROLE_KERNEL = 0,
+    TRT_WEIGHTS_ROLE_BIAS = 1,
+    TRT_WEIGHTS_ROLE_SHIFT = 2,
+    TRT_WEIGHTS_ROLE_SCALE = 3,
+    TRT_WEIGHTS_ROLE_CONSTANT = 4,
+    TRT_WEIGHTS_ROLE_ANY = 5,
+};
+typedef int32_t trt_device_type; /* nvinfer1::DeviceType */
+enum {
+    TRT_DEVICE_TYPE_GPU = 0,
+    TRT_DEVICE_TYPE_DLA = 1,
+};
+typedef int32_t trt_tempfile_control_flag; /* nvinfer1::TempfileControlFlag */
+enum {
+    TRT_TEMPFILE_CONTROL_FLAG_ALLOW_IN_MEMORY_FILES = 0,
+    TRT_TEMPFILE_CONTROL_FLAG_ALLOW_TEMPORARY_FILES = 1,
+};
+typedef int32_t trt_tensor_format; /* nvinfer1::TensorFormat */
+enum {
+    TRT_TENSOR_FORMAT_LINEAR = 0,
+    TRT_TENSOR_FORMAT_CHW2 = 1,
+    TRT_TENSOR_FORMAT_HWC8 = 2,
+    TRT_TENSOR_FORMAT_CHW4 = 3,
+    TRT_TENSOR_FORMAT_CHW16 = 4,
+    TRT_TENSOR_FORMAT_CHW32 = 5,
+    TRT_TENSOR_FORMAT_DHWC8 = 6,
+    TRT_TENSOR_FORMAT_CDHW32 = 7,
+    TRT_TENSOR_FORMAT_HWC = 8,
+    TRT_TENSOR_FORMAT_DLA_LINEAR = 9,
+    TRT_TENSOR_FORMAT_DLA_HWC4 = 10,
+    TRT_TENSOR_FORMAT_HWC16 = 11,
+    TRT_TENSOR_FORMAT_DHWC = 12,
+};
+typedef int32_t trt_allocator_flag; /* nvinfer1::AllocatorFlag */
+enum {
+    TRT_ALLOCATOR_FLAG_RESIZABLE = 0,
+};
+typedef int32_t trt_dla_workspace_allocation_strategy; /* nvinfer1::DLAWorkspaceAllocationStrategy */
+enum {
+    TRT_DLA_WORKSPACE_ALLOCATION_STRATEGY_DEFAULT = 0,
+    TRT_DLA_WORKSPACE_ALLOCATION_STRATEGY_SHARED_STATIC = 1,
+};
+typedef int32_t trt_severity; /* nvinfer1::ILogger::Severity */
+enum {
+    TRT_SEVERITY_INTERNAL_ERROR = 0,
+    TRT_SEVERITY_ERROR = 1,
+    TRT_SEVERITY_WARNING = 2,
+    TRT_SEVERITY_INFO = 3,
+    TRT_SEVERITY_VERBOSE = 4,
+};
+typedef int32_t trt_engine_validity; /* nvinfer1::EngineValidity */
+enum {
+    TRT_ENGINE_VALIDITY_VALID = 0,
+    TRT_ENGINE_VALIDITY_SUBOPTIMAL = 1,
+    TRT_ENGINE_VALIDITY_INVALID = 2,
+};
+typedef uint64_t trt_engine_invalidity_diagnostics; /* nvinfer1::EngineInvalidityDiagnostics */
+enum {
+    TRT_ENGINE_INVALIDITY_DIAGNOSTICS_VERSION_MISMATCH = 1,
+    TRT_ENGINE_INVALIDITY_DIAGNOSTICS_UNSUPPORTED_CC = 2,
+    TRT_ENGINE_INVALIDITY_DIAGNOSTICS_OLD_CUDA_DRIVER = 4,
+    TRT_ENGINE_INVALIDITY_DIAGNOSTICS_OLD_CUDA_RUNTIME = 8,
+    TRT_ENGINE_INVALIDITY_DIAGNOSTICS_INSUFFICIENT_GPU_MEMORY = 16,
+    TRT_ENGINE_INVALIDITY_DIAGNOSTICS_MALFORMED_ENGINE = 32,
+    TRT_ENGINE_INVALIDITY_DIAGNOSTICS_CUDA_ERROR = 64,
+};
+typedef int32_t trt_opt_profile_selector; /* nvinfer1::OptProfileSelector */
+enum {
+    TRT_OPT_PROFILE_SELECTOR_MIN = 0,
+    TRT_OPT_PROFILE_SELECTOR_OPT = 1,
+    TRT_OPT_PROFILE_SELECTOR_MAX = 2,
+};
+typedef int32_t trt_tactic_source; /* nvinfer1::TacticSource */
+enum {
+    TRT_TACTIC_SOURCE_EDGE_MASK_CONVOLUTIONS = 0,
+    TRT_TACTIC_SOURCE_JIT_CONVOLUTIONS = 1,
+};
+typedef int32_t trt_profiling_verbosity; /* nvinfer1::ProfilingVerbosity */
+enum {
+    TRT_PROFILING_VERBOSITY_LAYER_NAMES_ONLY = 0,
+    TRT_PROFILING_VERBOSITY_NONE = 1,
+    TRT_PROFILING_VERBOSITY_DETAILED = 2,
+};
+typedef int32_t trt_serialization_flag; /* nvinfer1::SerializationFlag */
+enum {
+    TRT_SERIALIZATION_FLAG_EXCLUDE_WEIGHTS = 0,
+    TRT_SERIALIZATION_FLAG_EXCLUDE_LEAN_RUNTIME = 1,
+    TRT_SERIALIZATION_FLAG_INCLUDE_REFIT = 2,
+};
+typedef int32_t trt_execution_context_allocation_strategy; /* nvinfer1::ExecutionContextAllocationStrategy */
+enum {
+    TRT_EXECUTION_CONTEXT_ALLOCATION_STRATEGY_STATIC = 0,
+    TRT_EXECUTION_CONTEXT_ALLOCATION_STRATEGY_ON_PROFILE_CHANGE = 1,
+    TRT_EXECUTION_CONTEXT_ALLOCATION_STRATEGY_USER_MANAGED = 2,
+};
+typedef int32_t trt_dynamic_shapes_kernel_specialization_strategy; /* nvinfer1::DynamicShapesKernelSpecializationStrategy */
+enum {
+    TRT_DYNAMIC_SHAPES_KERNEL_SPECIALIZATION_STRATEGY_LAZY = 0,
+    TRT_DYNAMIC_SHAPES_KERNEL_SPECIALIZATION_STRATEGY_EAGER = 1,
+    TRT_DYNAMIC_SHAPES_KERNEL_SPECIALIZATION_STRATEGY_NONE = 2,
+};
+typedef int32_t trt_cuda_graph_strategy; /* nvinfer1::CudaGraphStrategy */
+enum {
+    TRT_CUDA_GRAPH_STRATEGY_DISABLED = 0,
+    TRT_CUDA_GRAPH_STRATEGY_WHOLE_GRAPH_CAPTURE = 1,
+};
+typedef int32_t trt_engine_stat; /* nvinfer1::EngineStat */
+enum {
+    TRT_ENGINE_STAT_TOTAL_WEIGHTS_SIZE = 0,
+    TRT_ENGINE_STAT_STRIPPED_WEIGHTS_SIZE = 1,
+};
+typedef int32_t trt_layer_information_format; /* nvinfer1::LayerInformationFormat */
+enum {
+    TRT_LAYER_INFORMATION_FORMAT_ONELINE = 0,
+    TRT_LAYER_INFORMATION_FORMAT_JSON = 1,
+};
+typedef int32_t trt_data_type; /* nvinfer1::DataType */
+enum {
+    TRT_DATA_TYPE_FLOAT = 0,
+    TRT_DATA_TYPE_HALF = 1,
+    TRT_DATA_TYPE_INT8 = 2,
+    TRT_DATA_TYPE_INT32 = 3,
+    TRT_DATA_TYPE_BOOL = 4,
+    TRT_DATA_TYPE_UINT8 = 5,
+    TRT_DATA_TYPE_FP8 = 6,
+    TRT_DATA_TYPE_BF16 = 7,
+    TRT_DATA_TYPE_INT64 = 8,
+    TRT_DATA_TYPE_INT4 = 9,
+    TRT_DATA_TYPE_FP4 = 10,
+    TRT_DATA_TYPE_E8M0 = 11,
+};
+typedef int32_t trt_api_language; /* nvinfer1::APILanguage */
+enum {
+    TRT_API_LANGUAGE_CPP = 0,
+    TRT_API_LANGUAGE_PYTHON = 1,
+};
+typedef int32_t trt_error_code; /* nvinfer1::ErrorCode */
+enum {
+    TRT_ERROR_CODE_SUCCESS = 0,
+    TRT_ERROR_CODE_UNSPECIFIED_ERROR = 1,
+    TRT_ERROR_CODE_INTERNAL_ERROR = 2,
+    TRT_ERROR_CODE_INVALID_ARGUMENT = 3,
+    TRT_ERROR_CODE_INVALID_CONFIG = 4,
+    TRT_ERROR_CODE_FAILED_ALLOCATION = 5,
+    TRT_ERROR_CODE_FAILED_INITIALIZATION = 6,
+    TRT_ERROR_CODE_FAILED_EXECUTION = 7,
+    TRT_ERROR_CODE_FAILED_COMPUTATION = 8,
+    TRT_ERROR_CODE_INVALID_STATE = 9,
+    TRT_ERROR_CODE_UNSUPPORTED_STATE = 10,
+};
+typedef int32_t trt_tensor_io_mode; /* nvinfer1::TensorIOMode */
+enum {
+    TRT_TENSOR_IO_MODE_NONE = 0,
+    TRT_TENSOR_IO_MODE_INPUT = 1,
+    TRT_TENSOR_IO_MODE_OUTPUT = 2,
+};
+typedef int32_t trt_onnx_error_code; /* nvonnxparser::ErrorCode */
+enum {
+    TRT_ONNX_ERROR_CODE_SUCCESS = 0,
+    TRT_ONNX_ERROR_CODE_INTERNAL_ERROR = 1,
+    TRT_ONNX_ERROR_CODE_MEM_ALLOC_FAILED = 2,
+    TRT_ONNX_ERROR_CODE_MODEL_DESERIALIZE_FAILED = 3,
+    TRT_ONNX_ERROR_CODE_INVALID_VALUE = 4,
+    TRT_ONNX_ERROR_CODE_INVALID_GRAPH = 5,
+    TRT_ONNX_ERROR_CODE_INVALID_NODE = 6,
+    TRT_ONNX_ERROR_CODE_UNSUPPORTED_GRAPH = 7,
+    TRT_ONNX_ERROR_CODE_UNSUPPORTED_NODE = 8,
+    TRT_ONNX_ERROR_CODE_UNSUPPORTED_NODE_ATTR = 9,
+    TRT_ONNX_ERROR_CODE_UNSUPPORTED_NODE_INPUT = 10,
+    TRT_ONNX_ERROR_CODE_UNSUPPORTED_NODE_DATATYPE = 11,
+    TRT_ONNX_ERROR_CODE_UNSUPPORTED_NODE_DYNAMIC = 12,
+    TRT_ONNX_ERROR_CODE_UNSUPPORTED_NODE_SHAPE = 13,
+    TRT_ONNX_ERROR_CODE_REFIT_FAILED = 14,
+};
+typedef int32_t trt_onnx_parser_flag; /* nvonnxparser::OnnxParserFlag */
+enum {
+    TRT_ONNX_PARSER_FLAG_NATIVE_INSTANCENORM = 0,
+    TRT_ONNX_PARSER_FLAG_ENABLE_UINT8_AND_ASYMMETRIC_QUANTIZATION_DLA = 1,
+    TRT_ONNX_PARSER_FLAG_REPORT_CAPABILITY_DLA = 2,
+    TRT_ONNX_PARSER_FLAG_ENABLE_PLUGIN_OVERRIDE = 3,
+    TRT_ONNX_PARSER_FLAG_ADJUST_FOR_DLA = 4,
+};
+
+#endif
