@@ -220,7 +220,8 @@ KELP_API kelp_status *kelp_context_set_output(kelp_context *context, size_t inde
 KELP_API kelp_status *kelp_context_set_output_device(kelp_context *context, size_t index,
                                                      DLDevice device) KELP_MUST_USE;
 /* Holds the context to the shapes of a profile (0 from the start when there is one). Inputs that do
- * not fit are refused with the bounds. OUT_OF_RANGE when there is none of that number. */
+ * not fit are refused with the bounds. Inputs that are bound have to be bound again. OUT_OF_RANGE
+ * when there is none of that number. */
 KELP_API kelp_status *kelp_context_set_profile(kelp_context *context, size_t profile) KELP_MUST_USE;
 /* Memory for activations, 64-byte aligned, the caller's until the context goes or gets other; NULL:
  * the context's own (the default). Invoke fails with RESOURCE_EXHAUSTED when it is too small. */

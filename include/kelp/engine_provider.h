@@ -18,7 +18,8 @@ extern "C" {
 
 /* ---- engines and contexts of a provider ---- zeroed entries are optional, and answered by
  * UNIMPLEMENTED that names provider and call. Arguments were checked: indexes exist, dtypes and
- * shapes fit the engine's inputs and the profile that was chosen. */
+ * shapes fit the engine's inputs and the profile that was chosen, and all inputs are bound when
+ * prepare, invoke, enqueue or capture is called (set_profile unbinds them). */
 typedef struct kelp_engine_vtbl {
     uint32_t struct_size; /* sizeof(kelp_engine_vtbl) */
     void (*destroy_engine)(void *engine);
@@ -63,6 +64,21 @@ typedef struct kelp_engine_vtbl {
                                         void *userp);
     kelp_status *(*streamable_weights)(void *engine, size_t *out_bytes);
     kelp_status *(*set_weight_budget)(void *engine, size_t device_bytes);
+
+    /* ---- since 0.1.0's third table ---- */
+    /* Returns the array of output descriptors that the provider keeps, one for each output, valid
+     * until destroy_context; prepare, invoke and replay are then called with this array. NULL: Kelp
+     * allocates the array. */
+    kelp_tensor *(*outputs)(void *context);
+    /* Polled during a run, which ends with CANCELLED once `fn` returns true; NULL: no callback. */
+    void (*set_interrupt)(void *context, kelp_interrupt_fn fn, void *userp);
+    /* Prepares a new context, before inputs are bound, for the shapes that the model declares. */
+    void (*warm_up)(void *context);
+    kelp_plan_stats (*plan_stats)(const void *context);
+    kelp_engine_stats (*stats)(const void *engine);
+    /* Subgraphs that other providers run; `index` is less than the count. */
+    size_t (*subgraph_count)(const void *engine);
+    kelp_subgraph_info (*subgraph)(const void *engine, size_t index);
 } kelp_engine_vtbl;
 
 /* What an engine of a provider is made of. Names and symbols are borrowed from `engine`. */
@@ -114,6 +130,10 @@ typedef struct kelp_engine_provider {
     /* Tables that end before these take any limit and any timing cache. */
     uint32_t pools;    /* bits 1 << kelp_memory_pool: limits that it keeps */
     bool timing_cache; /* it measures while it builds, and reads and writes what it measured */
+    /* Creates an engine of a graph without a plan in between, for kelp_engine_create, which calls
+     * the first provider that has it. Retains the graph. May be NULL. */
+    kelp_status *(*create_engine)(void *self, kelp_runtime *runtime, kelp_graph *graph,
+                                  const kelp_engine_options *options, kelp_engine **out);
 } kelp_engine_provider;
 
 /* The table lives as long as the runtime. ALREADY_EXISTS, or INVALID_ARGUMENT for a table of
