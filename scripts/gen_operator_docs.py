@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes docs/operators.md: every operator of src/cpu/ops/ops.inc as `kelp ops` lists it, and the types in which its test cases pass.
+"""Writes docs/operators.md: every operator of src/operator/operators.inc as `kelp ops` lists it, and the types in which its test cases pass.
 
     gen_operator_docs.py KELP CASES [--check]
 
@@ -30,7 +30,7 @@ INTRODUCTION = """<!-- SPDX-License-Identifier: Apache-2.0 -->
 <!-- Written by scripts/gen_operator_docs.py; `make operator-docs` writes it anew. -->
 # Operators
 
-{count} operators, from the one list `src/cpu/ops/ops.inc`, which dispatch and `kelp ops` follow as well (there with those that only passes make). Versions are those of the domain's opset.
+{count} operators, from the one list `src/operator/operators.inc`, which dispatch and `kelp ops` follow as well (there with those that only passes make). Versions are those of the domain's opset.
 Kind: a kernel is planned ahead (view: the result is the input's memory under another shape; in place: it may be written over an input); what is
 dispatched runs when its inputs are there, for only data tell the shape of the result, or which subgraph runs. Types are those of the first input
 whose type may vary in which at least one case of the tests gives its reference's answer; kernels take others that the standard allows.

@@ -70,7 +70,7 @@ kelp_status *kelp_context_capture(kelp_context *context, kelp_capture **out) {
             return KELP_ERROR(KELP_FAILED_PRECONDITION,
                               "the run cannot be captured: the shape of node '%s' (%s) depends on "
                               "data",
-                              plan->steps[i].args.node->name, plan->steps[i].args.node->op_type);
+                              plan->steps[i].args.node->name, plan->steps[i].args.node->op->name);
     KELP_TRY(KELP_NEW(context->allocator, kelp_capture, &capture));
     kelp_status *status = kelp_alloc_zero(context->allocator, plan->step_count,
                                           sizeof *capture->calls, (void **)&capture->calls);
