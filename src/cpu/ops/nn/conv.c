@@ -10,7 +10,7 @@
  * (unrolling); ONNX operator specification.
  */
 #include "cpu/ops/linear/gemm.h"
-#include "cpu/ops/microsoft/fused_act.h"
+#include "cpu/ops/elementwise/activation.h"
 #include "cpu/ops/nn/conv_direct.h"
 #include "cpu/ops/nn/conv_lanes.h"
 #include "cpu/ops/nn/conv_narrow.h"

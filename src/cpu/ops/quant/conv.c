@@ -12,7 +12,7 @@
 #include "cpu/ops/linear/gemm.h"
 #include "cpu/ops/nn/window.h"
 #include "cpu/ops/quant/conv_weights.h"
-#include "cpu/ops/quant/epilogue.h"
+#include "cpu/ops/matmul/int8_epilogue.h"
 
 static const kelp_int8_places integer_places = {-1, 2, 1, -1, 3, -1, -1, -1, -1, -1, -1};
 static const kelp_int8_places linear_places = {1, 2, 3, 4, 5, 8, -1, -1, -1, 6, 7};

@@ -2,7 +2,7 @@
 /* Weights of convolutions of 8-bit integers. */
 #include "cpu/ops/quant/conv_weights.h"
 
-#include "cpu/ops/quant/epilogue.h"
+#include "cpu/ops/matmul/int8_epilogue.h"
 
 bool kelp_int8_conv_shape_of(const kelp_tensor *weights, const kelp_tensor *zero, int64_t groups,
                              kelp_int8_conv_shape *out) {

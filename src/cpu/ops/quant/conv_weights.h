@@ -4,7 +4,7 @@
 #ifndef KELP_CPU_OPS_QUANT_CONV_WEIGHTS_H_
 #define KELP_CPU_OPS_QUANT_CONV_WEIGHTS_H_
 
-#include "cpu/ops/quant/product.h"
+#include "cpu/ops/matmul/int8_product.h"
 
 typedef struct kelp_int8_conv_shape {
     int64_t groups, in_channels, out_channels, taps; /* channels of a group */

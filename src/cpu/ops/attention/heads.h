@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the attention operators of com.microsoft share: heads gathered with their biases and caches,
  * and masks of many shapes. Source: ONNX Runtime, ContribOperators.md. */
-#ifndef KELP_CPU_OPS_MICROSOFT_HEADS_H_
-#define KELP_CPU_OPS_MICROSOFT_HEADS_H_
+#ifndef KELP_CPU_OPS_ATTENTION_HEADS_H_
+#define KELP_CPU_OPS_ATTENTION_HEADS_H_
 
-#include "cpu/ops/attention/sdpa.h"
+#include "cpu/kernels/attention/sdpa.h"
 
 /* Keys or values (or queries) to be laid out as [batch, heads, room, size]: first the past's rows,
  * then the fresh ones, then zeros. */

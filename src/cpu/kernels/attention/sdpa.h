@@ -4,8 +4,8 @@
  * masks)·v for each image and head, in blocks of queries whose scores stay in cache.
  * Source: Vaswani et al., "Attention Is All You Need", 2017; ONNX operator specification.
  */
-#ifndef KELP_CPU_OPS_ATTENTION_SDPA_H_
-#define KELP_CPU_OPS_ATTENTION_SDPA_H_
+#ifndef KELP_CPU_KERNELS_ATTENTION_SDPA_H_
+#define KELP_CPU_KERNELS_ATTENTION_SDPA_H_
 
 #include "cpu/ops/kernel.h"
 

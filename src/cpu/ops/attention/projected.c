@@ -6,7 +6,7 @@
  */
 #include "base/alloc.h"
 #include "cpu/ops/linear/gemm.h"
-#include "cpu/ops/microsoft/heads.h"
+#include "cpu/ops/attention/heads.h"
 #include "cpu/ops/wide.h"
 
 #include <math.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What quantized products and convolutions take beside their operands, and how it becomes a
  * kelp_int8_finish. */
-#ifndef KELP_CPU_OPS_QUANT_EPILOGUE_H_
-#define KELP_CPU_OPS_QUANT_EPILOGUE_H_
+#ifndef KELP_CPU_OPS_MATMUL_INT8_EPILOGUE_H_
+#define KELP_CPU_OPS_MATMUL_INT8_EPILOGUE_H_
 
-#include "cpu/ops/quant/product.h"
+#include "cpu/ops/matmul/int8_product.h"
 
 /* Where the inputs stand; -1: there is none. Scales and zero points of `a`, `step` and `y` are
  * single, those of `b` single or one a column; bias and addend have one number a column.

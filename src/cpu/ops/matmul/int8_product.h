@@ -3,8 +3,8 @@
  * Products of 8-bit matrices with sums of 32 bits, shared among threads, and what follows them done
  * while the sums are in cache: zero points, scales, bias, activation, the way back to 8 bits.
  */
-#ifndef KELP_CPU_OPS_QUANT_PRODUCT_H_
-#define KELP_CPU_OPS_QUANT_PRODUCT_H_
+#ifndef KELP_CPU_OPS_MATMUL_INT8_PRODUCT_H_
+#define KELP_CPU_OPS_MATMUL_INT8_PRODUCT_H_
 
 #include "cpu/ops/kernel.h"
 #include "cpu/kernels/simd/int8.h"

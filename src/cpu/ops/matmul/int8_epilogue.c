@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Scales of columns, made of those of the operands. Source: ONNX operator specification,
  * QLinearMatMul and QLinearConv. */
-#include "cpu/ops/quant/epilogue.h"
+#include "cpu/ops/matmul/int8_epilogue.h"
 
 int32_t kelp_int8_zero(const kelp_tensor *zero, int64_t index) {
     if (zero == NULL)

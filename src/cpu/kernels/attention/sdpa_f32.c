@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attention over floats. */
-#include "cpu/ops/attention/sdpa.h"
+#include "cpu/kernels/attention/sdpa.h"
 
 #include "cpu/ops/linear/gemm.h"
 #include "cpu/ops/wide.h"
@@ -85,4 +85,4 @@ static float exponent(float x) {
     return expf(x);
 }
 
-#include "cpu/ops/attention/sdpa.inc"
+#include "cpu/kernels/attention/sdpa.inc"

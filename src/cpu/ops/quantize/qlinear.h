@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tensors of 8 bits with a scale and a zero point, as com.microsoft's QLinear operators take them.
  */
-#ifndef KELP_CPU_OPS_MICROSOFT_QUANT_H_
-#define KELP_CPU_OPS_MICROSOFT_QUANT_H_
+#ifndef KELP_CPU_OPS_QUANTIZE_QLINEAR_H_
+#define KELP_CPU_OPS_QUANTIZE_QLINEAR_H_
 
 #include "cpu/ops/kernel.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The activation that com.microsoft's FusedConv and FusedGemm carry as attributes. */
-#ifndef KELP_CPU_OPS_MICROSOFT_FUSED_ACT_H_
-#define KELP_CPU_OPS_MICROSOFT_FUSED_ACT_H_
+#ifndef KELP_CPU_OPS_ELEMENTWISE_ACTIVATION_H_
+#define KELP_CPU_OPS_ELEMENTWISE_ACTIVATION_H_
 
 #include "cpu/ops/kernel.h"
 

@@ -9,9 +9,9 @@
 #include "base/alloc.h"
 #include "cpu/ops/linear/batch.h"
 #include "cpu/ops/linear/gemm.h"
-#include "cpu/ops/quant/dynamic.h"
-#include "cpu/ops/quant/epilogue.h"
-#include "cpu/ops/quant/rows.h"
+#include "cpu/ops/quantize/dynamic.h"
+#include "cpu/ops/matmul/int8_epilogue.h"
+#include "cpu/ops/matmul/int8_rows.h"
 
 typedef enum product_kind { INTEGER, LINEAR, FUSED, TO_FLOAT, DYNAMIC, GEMM, KINDS } product_kind;
 

@@ -5,7 +5,7 @@
  * so that the loops multiply bytes as they are. Source: Jacob et al., "Quantization and Training of
  * Neural Networks for Efficient Integer-Arithmetic-Only Inference", 2018, section 2.3.
  */
-#include "cpu/ops/quant/product.h"
+#include "cpu/ops/matmul/int8_product.h"
 
 #define COLUMNS KELP_INT8_COLUMNS
 

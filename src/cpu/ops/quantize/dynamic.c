@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* DynamicQuantizeLinear: uint8, the range taken from the values and zero. Source: ONNX operator
  * specification. */
-#include "cpu/ops/quant/dynamic.h"
+#include "cpu/ops/quantize/dynamic.h"
 
 #include "cpu/kernels/simd/int8.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* QLinearMatMul, number by number. Source: ONNX operator specification. */
-#include "cpu/ops/quant/rows.h"
+#include "cpu/ops/matmul/int8_rows.h"
 
 #include "cpu/ops/linear/gemm.h"
-#include "cpu/ops/quant/epilogue.h"
+#include "cpu/ops/matmul/int8_epilogue.h"
 #include "cpu/ops/wide.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Heads gathered with their biases and caches, and masks. */
-#include "cpu/ops/microsoft/heads.h"
+#include "cpu/ops/attention/heads.h"
 
 #include "cpu/ops/wide.h"
 

@@ -3,7 +3,7 @@
  * com.microsoft MultiHeadAttention: queries, keys and values apart or packed, with bias, padding
  * mask, additive bias and cache. Source: ONNX Runtime, ContribOperators.md.
  */
-#include "cpu/ops/microsoft/heads.h"
+#include "cpu/ops/attention/heads.h"
 #include "cpu/ops/wide.h"
 
 #include <math.h>

@@ -4,7 +4,7 @@
  * QLinearSoftmax. Operators of one byte go through a table of 256. Source: ONNX Runtime,
  * ContribOperators.md.
  */
-#include "cpu/ops/microsoft/quant.h"
+#include "cpu/ops/quantize/qlinear.h"
 
 kelp_status *kelp_quant_check(const kelp_op_args *args, kelp_dtype dtype, int32_t scale,
                               int32_t zero) {

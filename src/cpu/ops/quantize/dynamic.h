@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Floats to 256 steps between the least and the most of them, zero among them. */
-#ifndef KELP_CPU_OPS_QUANT_DYNAMIC_H_
-#define KELP_CPU_OPS_QUANT_DYNAMIC_H_
+#ifndef KELP_CPU_OPS_QUANTIZE_DYNAMIC_H_
+#define KELP_CPU_OPS_QUANTIZE_DYNAMIC_H_
 
 #include "cpu/ops/kernel.h"
 

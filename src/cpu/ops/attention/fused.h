@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What kelp::Attention and kelp::AttentionBf16 share: all but the two products. Blocks of queries
  * are worked on so that their scores stay in cache. */
-#ifndef KELP_CPU_OPS_LINEAR_ATTENTION_H_
-#define KELP_CPU_OPS_LINEAR_ATTENTION_H_
+#ifndef KELP_CPU_OPS_ATTENTION_FUSED_H_
+#define KELP_CPU_OPS_ATTENTION_FUSED_H_
 
 #include "cpu/ops/linear/gemm.h"
 

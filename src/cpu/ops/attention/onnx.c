@@ -4,7 +4,7 @@
  * here or kept outside, windows. float16 and bfloat16 are computed as floats, and rounded after
  * each step as the definition's function body does. Source: ONNX operator specification.
  */
-#include "cpu/ops/attention/sdpa.h"
+#include "cpu/kernels/attention/sdpa.h"
 #include "cpu/ops/wide.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attention over doubles, which no model hurries. */
-#include "cpu/ops/attention/sdpa.h"
+#include "cpu/kernels/attention/sdpa.h"
 #include "cpu/ops/wide.h"
 
 #include <math.h>
@@ -73,4 +73,4 @@ static void cap(double *x, int64_t count) {
         x[j] = tanh(x[j]);
 }
 
-#include "cpu/ops/attention/sdpa.inc"
+#include "cpu/kernels/attention/sdpa.inc"

@@ -5,7 +5,7 @@
  * Runtime, ContribOperators.md.
  */
 #include "cpu/ops/attention/rotary.h"
-#include "cpu/ops/microsoft/heads.h"
+#include "cpu/ops/attention/heads.h"
 #include "cpu/ops/wide.h"
 
 #include <math.h>

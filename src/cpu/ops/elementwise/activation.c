@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Activations of fused operators. Source: ONNX Runtime, ContribOperators.md. */
-#include "cpu/ops/microsoft/fused_act.h"
+#include "cpu/ops/elementwise/activation.h"
 
 #include "cpu/kernels/simd/simd.h"
 

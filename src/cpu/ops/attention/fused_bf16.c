@@ -5,7 +5,7 @@
  * sums are floats. Keys and values of a head are laid out once for all blocks of its queries.
  */
 #include "cpu/ops/bf16/gemm.h"
-#include "cpu/ops/linear/attention.h"
+#include "cpu/ops/attention/fused.h"
 
 typedef struct attention_plan {
     kelp_attention a;

@@ -5,7 +5,7 @@
  * as [batch, query, heads * size]. Blocks of queries are worked on so that their scores stay in
  * cache. Source: Vaswani et al., "Attention Is All You Need", 2017.
  */
-#include "cpu/ops/linear/attention.h"
+#include "cpu/ops/attention/fused.h"
 
 typedef struct attention_plan {
     kelp_attention a;

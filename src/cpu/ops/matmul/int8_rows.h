@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* QLinearMatMul off the beaten track: scales of rows and of batches, scales of 16 bits, operands of
  * 8-bit floats. */
-#ifndef KELP_CPU_OPS_QUANT_ROWS_H_
-#define KELP_CPU_OPS_QUANT_ROWS_H_
+#ifndef KELP_CPU_OPS_MATMUL_INT8_ROWS_H_
+#define KELP_CPU_OPS_MATMUL_INT8_ROWS_H_
 
 #include "cpu/ops/linear/batch.h"
 
