@@ -23,6 +23,10 @@ extern const kelp_conversion kelp_widened;
 /* Elements of less than a byte as bytes, for kernels that only move them. */
 extern const kelp_conversion kelp_spread;
 
+/* Whole tensors as floats and back, on all threads. */
+void kelp_ops_load_f32(const kelp_op_env *env, const kelp_tensor *from, float *to);
+void kelp_ops_store_f32(const kelp_op_env *env, const float *from, kelp_tensor *to);
+
 /* In the plan, behind the kernel's own. */
 typedef struct kelp_converted {
     bool used;

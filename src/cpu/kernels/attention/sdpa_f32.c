@@ -1,88 +1,89 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attention over floats. */
-#include "cpu/kernels/attention/sdpa.h"
+/* Attention in floats. */
+#include "cpu/kernels/attention/sdpa_float.h"
 
 #include "cpu/ops/linear/gemm.h"
-#include "cpu/ops/wide.h"
 
-#include <math.h>
+#define KEY_UNIT ((int64_t)kelp_simd_get()->tile_columns) /* panels of keys */
+#define FEW_QUERIES 8 /* packing the keys for so few would cost more than it saves */
 
-#define REAL float
-#define SDPA_RUN kelp_sdpa_run_f32
-#define SDPA_QUERIES 64
-#define SDPA_FEW 8 /* so few queries read the keys as they lie */
-
-bool kelp_sdpa_plan(kelp_sdpa *s, int threads, size_t element_bytes, size_t *out_bytes) {
-    size_t keys = (size_t)s->keys, rows = (size_t)KELP_MIN((int64_t)SDPA_QUERIES, s->queries);
-    size_t turned = 0, scores, total;
-    /* rows of a power of two would fall on the same places of the cache */
-    s->stride = (s->keys + 31) / 16 * 16;
-    s->blocks = (s->queries + SDPA_QUERIES - 1) / SDPA_QUERIES;
-    if (s->queries > SDPA_FEW && !kelp_gemm_packed_size(kelp_simd_get(), s->size, s->keys, &turned))
-        return false;
-    if (!kelp_size_add(keys, 32, &keys) || !kelp_size_mul(keys, rows + 1, &scores) ||
-        !kelp_size_add(turned, scores, &total) || !kelp_size_add(total, 64, &total))
-        return false;
-    s->worker_elements = total;
-    return kelp_size_mul(total, element_bytes, &total) &&
-           kelp_size_mul(total, (size_t)threads, out_bytes);
+static void pack(const kelp_sdpa *s, const kelp_sdpa_block *b, float *to) {
+    kelp_gemm_pack_turned(kelp_simd_get(),
+                          (const float *)s->k.data + kelp_sdpa_head_offset(s, b, &s->k), s->k.row,
+                          s->size, s->keys, to);
 }
 
-static void product(const float *a, int64_t lda, const float *b, int64_t ldb, float *c, int64_t ldc,
-                    int64_t m, int64_t n, int64_t k) {
-    kelp_gemm job = {
-        .a = a, .b = b, .c = c, .m = m, .n = n, .k = k, .lda = lda, .ldb = ldb, .ldc = ldc};
-    kelp_gemm_run_serial(kelp_simd_get(), &job);
-}
-
-static int64_t turned_elements(const kelp_sdpa *s) {
-    size_t floats = 0;
-    (void)kelp_gemm_packed_size(kelp_simd_get(), s->size, s->keys, &floats);
-    return (int64_t)floats;
-}
-
-static void turn(const kelp_sdpa *s, const float *k, float *to) {
-    kelp_gemm_pack_turned(kelp_simd_get(), k, s->k.row, s->size, s->keys, to);
-}
-
-/* Panels begin at multiples of their width. */
-static int64_t aligned(int64_t key) {
-    return key / kelp_simd_get()->tile_columns * kelp_simd_get()->tile_columns;
-}
-
-static void scores_of(const kelp_sdpa *s, const float *q, const float *turned, int64_t begin,
-                      int64_t count, int64_t rows, float *scores) {
+static void score_rows(const kelp_sdpa *s, const kelp_sdpa_block *b, const float *q, int64_t row,
+                       const float *packed, float *out) {
+    int64_t count = b->end - b->begin;
+    if (s->packed_elements == 0) {
+        const float *k =
+            (const float *)s->k.data + kelp_sdpa_head_offset(s, b, &s->k) + b->begin * s->k.row;
+        for (int64_t i = 0; i < b->rows; i++)
+            kelp_simd_get()->dots(q + i * row, k, s->k.row, count, s->size, out + i * s->stride);
+        return;
+    }
     kelp_gemm job = {.a = q,
-                     .packed = turned + begin * s->size,
-                     .c = scores,
-                     .m = rows,
+                     .packed = packed + b->begin * s->size,
+                     .c = out,
+                     .m = b->rows,
                      .n = count,
                      .k = s->size,
-                     .lda = s->q.row,
+                     .lda = row,
                      .ldb = count,
                      .ldc = s->stride};
     kelp_gemm_run_serial(kelp_simd_get(), &job);
 }
 
-static void dots(const float *q, const float *k, int64_t stride, int64_t count, int64_t size,
-                 float *out) {
-    kelp_simd_get()->dots(q, k, stride, count, size, out);
-}
-
-static void softmax_plain(float *x, const float *bias, float scale, int64_t count) {
-    kelp_simd_get()->softmax(x, bias, scale, x, count, false);
-}
-
-static void cap(float *x, int64_t count) {
-    kelp_simd_get()->act[KELP_ACT_TANH](x, x, count);
-}
-
-static float round_to(kelp_dtype dtype, float x) {
-    return kelp_ops_round(dtype, x);
-}
-
-static float exponent(float x) {
-    return expf(x);
+static void value_rows(const kelp_sdpa *s, const kelp_sdpa_block *b, const float *x, int64_t stride,
+                       const float *packed, float *y, int64_t row) {
+    kelp_gemm job = {.a = x,
+                     .b = (const float *)s->v.data + kelp_sdpa_head_offset(s, b, &s->v) +
+                          b->begin * s->v.row,
+                     .c = y,
+                     .m = b->rows,
+                     .n = s->v_size,
+                     .k = b->end - b->begin,
+                     .lda = stride,
+                     .ldb = s->v.row,
+                     .ldc = row};
+    (void)packed;
+    kelp_gemm_run_serial(kelp_simd_get(), &job);
 }
 
 #include "cpu/kernels/attention/sdpa.inc"
+
+static bool is_f32(const kelp_sdpa *s) {
+    return s->compute == KELP_F32;
+}
+
+static bool is_f32_of_few(const kelp_sdpa *s) {
+    return s->compute == KELP_F32 && s->queries <= FEW_QUERIES;
+}
+
+static bool packed_keys(const kelp_sdpa *s, size_t *out) {
+    return kelp_gemm_packed_size(kelp_simd_get(), s->size, s->keys, out);
+}
+
+static bool packed_none(const kelp_sdpa *s, size_t *out) {
+    (void)s;
+    *out = 0;
+    return true;
+}
+
+const kelp_sdpa_algorithm kelp_sdpa_f32_packed = {.name = "f32 packed keys",
+                                                  .applicable = is_f32,
+                                                  .packed_elements = packed_keys,
+                                                  .element_bytes = sizeof(float),
+                                                  .run = run_range,
+                                                  .run_scores = scores_range,
+                                                  .run_softmax = softmax_rows,
+                                                  .run_values = values_range};
+const kelp_sdpa_algorithm kelp_sdpa_f32_rows = {.name = "f32 rows",
+                                                .applicable = is_f32_of_few,
+                                                .packed_elements = packed_none,
+                                                .element_bytes = sizeof(float),
+                                                .run = run_range,
+                                                .run_scores = scores_range,
+                                                .run_softmax = softmax_rows,
+                                                .run_values = values_range};

@@ -6,7 +6,8 @@
  */
 #include "cpu/ops/attention/rotary.h"
 #include "cpu/ops/attention/heads.h"
-#include "cpu/ops/wide.h"
+#include "cpu/ops/converted.h"
+#include "tensor/real.h"
 
 #include <math.h>
 
@@ -34,7 +35,7 @@ typedef struct query_plan {
     int64_t kv_heads, past, room; /* rows of the given and the made cache */
     bool packed, rotary, interleaved;
     int64_t half; /* angles a row */
-    size_t wide[3], cos_wide, sin_wide, sink_wide, q_room, kv_room[2], counts, y_wide, scratch;
+    size_t angles, sinks, q_room, kv_room[2], counts, scratch;
     const kelp_op_args *args;
     const int64_t *past_counts;
     const float *cosines, *sines;
@@ -101,8 +102,8 @@ static kelp_status *read_rotary(kelp_op_args *args, query_plan *p) {
         return kelp_ops_bad_shapes(args, args->inputs[QUERY], at,
                                    "expected a position for each token");
     p->half = c->shape[1];
-    KELP_TRY(kelp_ops_wide_plan(args, c, &p->cos_wide));
-    return kelp_ops_wide_plan(args, s, &p->sin_wide);
+    return kelp_ops_scratch(args, 2 * p->s.batch * p->s.queries * p->half, sizeof(float),
+                            &p->angles);
 }
 
 static kelp_status *read_attributes(kelp_op_args *args, query_plan *p) {
@@ -125,30 +126,28 @@ static kelp_status *read_attributes(kelp_op_args *args, query_plan *p) {
     if (s->scale == 0)
         s->scale = 1.0 / sqrt((double)s->size);
     s->softcap = (double)kelp_node_attr_f32(node, "softcap", 0.0f);
-    s->round = s->softmax_round = KELP_F32;
+    s->compute = s->round = s->softmax_round = KELP_F32;
+    s->q_scale = 1.0f;
     s->right = kelp_node_attr_i64(node, "causal", 1) != 0 ? 0 : -1;
     int64_t window = kelp_node_attr_i64(node, "local_window_size", -1); /* with the query's own */
     s->left = window > 0 ? window - 1 : -1;
     s->sink_zero = sinks == NULL && kelp_node_attr_i64(node, "smooth_softmax", -1) == 1;
     s->scores_stage = kelp_node_attr_i64(node, "qk_output", 0) == 2 ? 3 : 2;
-    return kelp_ops_wide_plan(args, sinks, &p->sink_wide);
+    return kelp_ops_scratch(args, sinks != NULL ? s->heads : 0, sizeof(float), &p->sinks);
 }
 
 static kelp_status *reserve(kelp_op_args *args, query_plan *p) {
     kelp_sdpa *s = &p->s;
     int64_t tokens = s->batch * s->queries, cache = s->batch * p->kv_heads * p->room * s->size;
-    size_t bytes;
-    for (int32_t i = 0; i < 3; i++)
-        KELP_TRY(kelp_ops_wide_plan(args, kelp_ops_in(args, i), &p->wide[i]));
+    kelp_dtype dtype = args->inputs[QUERY]->dtype;
     for (int32_t i = 0; i < 2; i++)
         if (kelp_ops_out(args, 1 + i) == NULL || args->outputs[1 + i]->dtype != KELP_F32)
             KELP_TRY(kelp_ops_scratch(args, cache, 4, &p->kv_room[i]));
     KELP_TRY(kelp_ops_scratch(args, tokens * s->heads * s->size, 4, &p->q_room));
     KELP_TRY(kelp_ops_scratch(args, 2 * s->batch, sizeof(int64_t), &p->counts));
-    KELP_TRY(kelp_ops_wide_plan(args, args->outputs[0], &p->y_wide));
-    if (!kelp_sdpa_plan(s, kelp_op_env_threads(args->env), 4, &bytes))
-        bytes = SIZE_MAX;
-    return kelp_ops_scratch(args, 1, bytes, &p->scratch);
+    s->q_dtype = p->rotary ? KELP_F32 : dtype;
+    s->y_dtype = dtype;
+    return kelp_sdpa_reserve(args, s, &p->scratch);
 }
 
 static kelp_status *query_reshape(const void *state, kelp_op_args *args) {
@@ -179,10 +178,6 @@ static kelp_status *query_reshape(const void *state, kelp_op_args *args) {
 }
 
 /* ---- invoke ---- */
-static float *at_offset(const kelp_op_args *args, size_t offset) {
-    return (float *)(void *)((char *)args->scratch + offset);
-}
-
 /* Tokens that each sequence had, and has now. */
 static kelp_status *count_keys(const kelp_op_args *args, const query_plan *p, int64_t *past,
                                int64_t *now) {
@@ -228,21 +223,36 @@ static void turn(const query_plan *p, float *x, int64_t heads, int64_t room, boo
         int64_t image = at / heads;
         float *row = x + (at * room + (behind_past ? p->past_counts[image] : 0)) * size;
         for (int64_t i = 0; i < p->s.queries; i++, row += size) {
-            int64_t angles = position(p, image, i) * p->half;
+            int64_t angles = (image * p->s.queries + i) * p->half;
             kelp_rotary_row(row, row, size, p->cosines + angles, p->sines + angles, p->half,
                             p->interleaved, KELP_F32);
         }
     }
 }
 
-static void make_queries(query_plan *p, const float *data, int64_t width, kelp_sdpa *s) {
+/* The angles of each token, [batch * queries, half], cosines before sines. */
+static void load_angles(query_plan *p) {
+    const kelp_tensor *c = p->args->inputs[COSINES], *s = p->args->inputs[SINES];
+    float *cosines = kelp_ops_scratch_at(p->args, p->angles);
+    float *sines = cosines + p->s.batch * p->s.queries * p->half;
+    p->cosines = cosines;
+    p->sines = sines;
+    for (int64_t at = 0; at < p->s.batch * p->s.queries; at++) {
+        int64_t row = position(p, at / p->s.queries, at % p->s.queries) * p->half;
+        kelp_real_load_f32(c->dtype, c->data, row, p->half, cosines + at * p->half);
+        kelp_real_load_f32(s->dtype, s->data, row, p->half, sines + at * p->half);
+    }
+}
+
+static void make_queries(query_plan *p, const void *data, int64_t width, kelp_sdpa *s) {
     kelp_heads h = {.batch = s->batch,
                     .heads = s->heads,
                     .fresh = s->queries,
                     .room = s->queries,
                     .size = s->size,
                     .from = {data, s->queries * width, s->size, width},
-                    .to = at_offset(p->args, p->q_room)};
+                    .from_dtype = p->args->inputs[QUERY]->dtype,
+                    .to = kelp_ops_scratch_at(p->args, p->q_room)};
     s->q = h.from;
     if (!p->rotary)
         return;
@@ -250,7 +260,7 @@ static void make_queries(query_plan *p, const float *data, int64_t width, kelp_s
     turn(p, h.to, s->heads, s->queries, false);
 }
 
-static void make_cache(query_plan *p, int32_t index, const float *data, int64_t width,
+static void make_cache(query_plan *p, int32_t index, const void *data, int64_t width,
                        kelp_sdpa_view *out) {
     const kelp_op_args *args = p->args;
     kelp_tensor *present = kelp_ops_out(args, 1 + index);
@@ -261,37 +271,38 @@ static void make_cache(query_plan *p, int32_t index, const float *data, int64_t 
                     .room = p->room,
                     .size = p->s.size,
                     .from = {data, p->s.queries * width, p->s.size, width},
+                    .from_dtype = args->inputs[QUERY]->dtype,
                     .old = kelp_ops_in(args, PAST_KEY + index),
                     .old_rows = p->past,
                     .past_counts = p->past_counts};
-    h.to = straight ? present->data : at_offset(args, p->kv_room[index]);
+    h.to = straight ? present->data : kelp_ops_scratch_at(args, p->kv_room[index]);
     kelp_heads_gather(args->env, &h, out);
     if (index == 0 && p->rotary)
         turn(p, h.to, p->kv_heads, p->room, true);
     if (present != NULL && !straight)
-        kelp_ops_narrow(args->env, h.to, present);
+        kelp_ops_store_f32(args->env, h.to, present);
 }
 
 static kelp_status *query_invoke(const void *state, kelp_op_args *args) {
     query_plan *p = args->plan;
     kelp_sdpa s = p->s;
-    int64_t *past = (int64_t *)(void *)((char *)args->scratch + p->counts), *now = past + s.batch;
+    int64_t *past = kelp_ops_scratch_at(args, p->counts), *now = past + s.batch;
     int64_t q_width = s.heads * s.size, kv_width = p->kv_heads * s.size;
-    const float *in[3];
+    size_t element = kelp_ops_element_bytes(args->inputs[QUERY]->dtype);
+    const char *in[3];
     (void)state;
     p->args = args;
     p->past_counts = past;
     KELP_TRY(count_keys(args, p, past, now));
     if (p->rotary) {
         KELP_TRY(check_positions(p));
-        p->cosines = kelp_ops_wide_get(args, args->inputs[COSINES], p->cos_wide);
-        p->sines = kelp_ops_wide_get(args, args->inputs[SINES], p->sin_wide);
+        load_angles(p);
     }
     for (int32_t i = 0; i < 3; i++)
-        in[i] = kelp_ops_wide_get(args, kelp_ops_in(args, i), p->wide[i]);
+        in[i] = kelp_ops_in(args, i) != NULL ? args->inputs[i]->data : NULL;
     if (p->packed) {
-        in[KEY] = in[QUERY] + q_width;
-        in[VALUE] = in[KEY] + kv_width;
+        in[KEY] = in[QUERY] + (size_t)q_width * element;
+        in[VALUE] = in[KEY] + (size_t)kv_width * element;
         q_width = kv_width = q_width + 2 * kv_width;
     }
     make_queries(p, in[QUERY], q_width, &s);
@@ -299,14 +310,19 @@ static kelp_status *query_invoke(const void *state, kelp_op_args *args) {
     make_cache(p, 1, in[VALUE], kv_width, &s.v);
     s.offsets = past;
     s.key_counts = now;
-    s.sinks = kelp_ops_wide_get(args, kelp_ops_in(args, SINKS), p->sink_wide);
-    s.scores = kelp_ops_out(args, 3);
+    if (kelp_ops_in(args, SINKS) != NULL) {
+        float *sinks = kelp_ops_scratch_at(args, p->sinks);
+        kelp_real_load_f32(args->inputs[SINKS]->dtype, args->inputs[SINKS]->data, 0, s.heads,
+                           sinks);
+        s.sinks = sinks;
+    }
+    s.scores = kelp_ops_out(args, 3) != NULL ? args->outputs[3]->data : NULL;
+    s.scores_dtype = s.y_dtype;
     kelp_heads_bias_set(args, ADDED, &s);
-    s.scratch = at_offset(args, p->scratch);
-    s.y = (kelp_sdpa_view){kelp_ops_wide_put(args, args->outputs[0], p->y_wide),
-                           s.queries * s.heads * s.size, s.size, s.heads * s.size};
-    kelp_sdpa_run_f32(args->env, &s);
-    kelp_ops_wide_finish(args, args->outputs[0], p->y_wide);
+    s.scratch = kelp_ops_scratch_at(args, p->scratch);
+    s.y = (kelp_sdpa_view){args->outputs[0]->data, s.queries * s.heads * s.size, s.size,
+                           s.heads * s.size};
+    kelp_sdpa_run(args->env, &s);
     return NULL;
 }
 KELP_KERNEL(MsGroupQueryAttention, 0, sizeof(query_plan), 0, query_reshape, query_invoke);

@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Heads gathered with their biases and caches, and masks. */
+/* What the attention operators share. */
 #include "cpu/ops/attention/heads.h"
 
-#include "cpu/ops/wide.h"
+#include "tensor/real.h"
+
+kelp_status *kelp_sdpa_reserve(kelp_op_args *args, kelp_sdpa *s, size_t *out_offset) {
+    size_t bytes;
+    if (!kelp_sdpa_plan(s, kelp_op_env_threads(args->env), &bytes))
+        bytes = SIZE_MAX; /* fails below */
+    return kelp_ops_scratch(args, 1, bytes, out_offset);
+}
 
 static void gather_range(void *userp, int64_t begin, int64_t end, int worker) {
     const kelp_heads *h = userp;
@@ -12,17 +19,15 @@ static void gather_range(void *userp, int64_t begin, int64_t end, int worker) {
         int64_t past = h->past_counts != NULL ? h->past_counts[image] : h->past;
         float *to = h->to + at * h->room * h->size;
         if (h->old != NULL && past > 0)
-            kelp_ops_read_f32s(h->old, h->old_first + at * h->old_rows * h->size, past * h->size,
-                               to);
+            kelp_real_load_f32(h->old->dtype, h->old->data,
+                               h->old_first + at * h->old_rows * h->size, past * h->size, to);
         to += past * h->size;
-        const float *from =
-            (const float *)h->from.data + image * h->from.batch + head * h->from.head;
+        int64_t from = image * h->from.batch + head * h->from.head;
         const float *bias = h->bias != NULL ? h->bias + head * h->size : NULL;
         for (int64_t i = 0; i < h->fresh; i++, to += h->size, from += h->from.row) {
-            if (bias == NULL)
-                memcpy(to, from, (size_t)h->size * sizeof *to);
+            kelp_real_load_f32(h->from_dtype, h->from.data, from, h->size, to);
             for (int64_t d = 0; d < h->size && bias != NULL; d++)
-                to[d] = from[d] + bias[d];
+                to[d] += bias[d];
         }
         memset(to, 0, (size_t)((h->room - past - h->fresh) * h->size) * sizeof *to);
     }
@@ -67,20 +72,24 @@ static void flags_of_lengths(const kelp_tensor *m, const kelp_sdpa *s, uint8_t *
             to[b * s->keys + j] = j < ends[b] && (!starts || j >= ends[s->batch + b]);
 }
 
-void kelp_heads_mask_set(const kelp_op_args *args, kelp_heads_mask *mask, float filter,
+void kelp_heads_mask_set(const kelp_op_args *args, const kelp_heads_mask *mask, float filter,
                          kelp_sdpa *s) {
     kelp_sdpa_mask *out = &s->masks[0];
     if (mask->input < 0)
         return;
     const kelp_tensor *m = args->inputs[mask->input];
-    mask->tensor = *m;
-    *out =
-        (kelp_sdpa_mask){.tensor = &mask->tensor, .batch = s->keys, .keys = s->keys, .flags = true};
-    out->dropped = filter;
+    *out = (kelp_sdpa_mask){.data = m->data,
+                            .dtype = m->dtype,
+                            .batch = s->keys,
+                            .column = 1,
+                            .keys = s->keys,
+                            .is_flags = true,
+                            .dropped = filter};
     if (mask->lengths) {
-        mask->tensor.dtype = KELP_U8;
-        mask->tensor.data = (char *)args->scratch + mask->flags;
-        flags_of_lengths(m, s, mask->tensor.data);
+        uint8_t *flags = kelp_ops_scratch_at(args, mask->flags);
+        out->dtype = KELP_U8;
+        out->data = flags;
+        flags_of_lengths(m, s, flags);
     } else if (m->rank == 3) {
         out->batch = s->queries * s->keys;
         out->row = s->keys;
@@ -102,9 +111,11 @@ void kelp_heads_bias_set(const kelp_op_args *args, int32_t input, kelp_sdpa *s) 
     if (b == NULL)
         return;
     int64_t head = b->shape[2] * b->shape[3];
-    s->masks[1] = (kelp_sdpa_mask){.tensor = b,
+    s->masks[1] = (kelp_sdpa_mask){.data = b->data,
+                                   .dtype = b->dtype,
                                    .batch = b->shape[0] == 1 ? 0 : b->shape[1] * head,
                                    .head = b->shape[1] == 1 ? 0 : head,
                                    .row = b->shape[3],
+                                   .column = 1,
                                    .keys = b->shape[3]};
 }

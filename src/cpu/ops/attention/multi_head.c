@@ -4,7 +4,8 @@
  * mask, additive bias and cache. Source: ONNX Runtime, ContribOperators.md.
  */
 #include "cpu/ops/attention/heads.h"
-#include "cpu/ops/wide.h"
+#include "cpu/ops/converted.h"
+#include "tensor/real.h"
 
 #include <math.h>
 
@@ -15,7 +16,7 @@ typedef struct multi_plan {
     kelp_heads part[3]; /* queries, keys, values */
     kelp_heads_mask mask;
     bool gathers[3];
-    size_t wide[3], bias_wide, room[3], y_wide, scratch;
+    size_t bias, room[3], scratch;
 } multi_plan;
 
 /* Views over what lies in inputs of rank 3, 4 (heads first) and 5 (packed). */
@@ -96,24 +97,24 @@ static kelp_status *reserve(kelp_op_args *args, multi_plan *p) {
     kelp_sdpa *s = &p->s;
     const kelp_tensor *bias = kelp_ops_in(args, BIAS);
     kelp_dtype dtype = args->inputs[QUERY]->dtype;
-    size_t bytes;
     if (bias != NULL && kelp_tensor_elements(bias) != s->heads * (2 * s->size + s->v_size))
         return kelp_ops_bad_shapes(args, args->inputs[QUERY], bias, "the bias does not fit");
     for (int i = 0; i < 3; i++) {
         kelp_heads *h = &p->part[i];
         h->batch = s->batch;
         h->heads = s->heads;
-        p->gathers[i] = bias != NULL || h->past > 0 || (i > 0 && kelp_ops_out(args, i) != NULL);
-        KELP_TRY(kelp_ops_wide_plan(args, kelp_ops_in(args, i), &p->wide[i]));
+        h->from_dtype = dtype;
+        p->gathers[i] = bias != NULL || h->past > 0 ||
+                        (i > 0 && (dtype != KELP_F32 || kelp_ops_out(args, i) != NULL));
         if (p->gathers[i] && !(i > 0 && dtype == KELP_F32 && kelp_ops_out(args, i) != NULL))
             KELP_TRY(
                 kelp_ops_scratch(args, s->batch * s->heads * h->room * h->size, 4, &p->room[i]));
     }
-    KELP_TRY(kelp_ops_wide_plan(args, bias, &p->bias_wide));
-    KELP_TRY(kelp_ops_wide_plan(args, args->outputs[0], &p->y_wide));
-    if (!kelp_sdpa_plan(s, kelp_op_env_threads(args->env), 4, &bytes))
-        bytes = SIZE_MAX;
-    return kelp_ops_scratch(args, 1, bytes, &p->scratch);
+    if (bias != NULL)
+        KELP_TRY(kelp_ops_scratch(args, kelp_tensor_elements(bias), sizeof(float), &p->bias));
+    s->q_dtype = p->gathers[0] ? KELP_F32 : dtype;
+    s->y_dtype = dtype;
+    return kelp_sdpa_reserve(args, s, &p->scratch);
 }
 
 static kelp_status *multi_reshape(const void *state, kelp_op_args *args) {
@@ -135,7 +136,8 @@ static kelp_status *multi_reshape(const void *state, kelp_op_args *args) {
     s->scale = (double)kelp_node_attr_f32(args->node, "scale", 0.0f);
     if (s->scale == 0)
         s->scale = 1.0 / sqrt((double)s->size);
-    s->round = s->softmax_round = KELP_F32;
+    s->compute = s->round = s->softmax_round = KELP_F32;
+    s->q_scale = 1.0f;
     s->left = -1;
     s->right = kelp_node_attr_i64(args->node, "unidirectional", 0) != 0 ? 0 : -1;
     s->offset = s->keys - s->queries;
@@ -153,12 +155,8 @@ static kelp_status *multi_reshape(const void *state, kelp_op_args *args) {
     return reserve(args, p);
 }
 
-static float *at_offset(const kelp_op_args *args, size_t offset) {
-    return (float *)(void *)((char *)args->scratch + offset);
-}
-
 /* Queries (0), keys or values of one invoke. */
-static void make_part(const kelp_op_args *args, const multi_plan *p, int index, const float *data,
+static void make_part(const kelp_op_args *args, const multi_plan *p, int index, const void *data,
                       const float *bias, kelp_sdpa_view *out) {
     kelp_heads h = p->part[index];
     kelp_tensor *present = index > 0 ? kelp_ops_out(args, index) : NULL;
@@ -169,10 +167,19 @@ static void make_part(const kelp_op_args *args, const multi_plan *p, int index, 
     h.bias = bias;
     h.old = index > 0 ? kelp_ops_in(args, index == 1 ? PAST_KEY : PAST_VALUE) : NULL;
     bool straight = present != NULL && present->dtype == KELP_F32;
-    h.to = straight ? present->data : at_offset(args, p->room[index]);
+    h.to = straight ? present->data : kelp_ops_scratch_at(args, p->room[index]);
     kelp_heads_gather(args->env, &h, out);
     if (present != NULL && !straight)
-        kelp_ops_narrow(args->env, h.to, present);
+        kelp_ops_store_f32(args->env, h.to, present);
+}
+
+static const float *load_bias(const kelp_op_args *args, const multi_plan *p) {
+    const kelp_tensor *bias = kelp_ops_in(args, BIAS);
+    if (bias == NULL)
+        return NULL;
+    float *to = kelp_ops_scratch_at(args, p->bias);
+    kelp_real_load_f32(bias->dtype, bias->data, 0, kelp_tensor_elements(bias), to);
+    return to;
 }
 
 static kelp_status *multi_invoke(const void *state, kelp_op_args *args) {
@@ -180,15 +187,16 @@ static kelp_status *multi_invoke(const void *state, kelp_op_args *args) {
     kelp_sdpa s = p->s;
     int64_t width = s.heads * s.size;
     (void)state;
-    const float *bias = kelp_ops_wide_get(args, kelp_ops_in(args, BIAS), p->bias_wide);
-    const float *in[3];
+    const float *bias = load_bias(args, p);
+    size_t head_bytes = (size_t)s.size * kelp_ops_element_bytes(s.y_dtype);
+    const char *in[3];
     for (int i = 0; i < 3; i++)
-        in[i] = kelp_ops_wide_get(args, kelp_ops_in(args, i), p->wide[i]);
+        in[i] = kelp_ops_in(args, i) != NULL ? args->inputs[i]->data : NULL;
     if (in[VALUE] == NULL && in[KEY] != NULL)
-        in[VALUE] = in[KEY] + s.size;
+        in[VALUE] = in[KEY] + head_bytes;
     if (in[KEY] == NULL) {
-        in[KEY] = in[QUERY] + s.size;
-        in[VALUE] = in[QUERY] + 2 * s.size;
+        in[KEY] = in[QUERY] + head_bytes;
+        in[VALUE] = in[QUERY] + 2 * head_bytes;
     }
     make_part(args, p, 0, in[QUERY], bias, &s.q);
     make_part(args, p, 1, in[KEY], bias != NULL ? bias + width : NULL, &s.k);
@@ -196,12 +204,12 @@ static kelp_status *multi_invoke(const void *state, kelp_op_args *args) {
     kelp_heads_mask_set(args, &p->mask,
                         kelp_node_attr_f32(args->node, "mask_filter_value", -10000.0f), &s);
     kelp_heads_bias_set(args, ADDED, &s);
-    s.scores = kelp_ops_out(args, 3);
-    s.scratch = at_offset(args, p->scratch);
-    s.y = (kelp_sdpa_view){kelp_ops_wide_put(args, args->outputs[0], p->y_wide),
-                           s.queries * s.heads * s.v_size, s.v_size, s.heads * s.v_size};
-    kelp_sdpa_run_f32(args->env, &s);
-    kelp_ops_wide_finish(args, args->outputs[0], p->y_wide);
+    s.scores = kelp_ops_out(args, 3) != NULL ? args->outputs[3]->data : NULL;
+    s.scores_dtype = s.y_dtype;
+    s.scratch = kelp_ops_scratch_at(args, p->scratch);
+    s.y = (kelp_sdpa_view){args->outputs[0]->data, s.queries * s.heads * s.v_size, s.v_size,
+                           s.heads * s.v_size};
+    kelp_sdpa_run(args->env, &s);
     return NULL;
 }
 KELP_KERNEL(MsMultiHeadAttention, 0, sizeof(multi_plan), 0, multi_reshape, multi_invoke);

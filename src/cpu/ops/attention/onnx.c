@@ -4,8 +4,8 @@
  * here or kept outside, windows. float16 and bfloat16 are computed as floats, and rounded after
  * each step as the definition's function body does. Source: ONNX operator specification.
  */
-#include "cpu/kernels/attention/sdpa.h"
-#include "cpu/ops/wide.h"
+#include "cpu/ops/attention/heads.h"
+#include "tensor/real.h"
 
 #include <math.h>
 #include <string.h>
@@ -20,8 +20,8 @@ typedef struct attention_plan {
     int64_t kv_heads, past;
     bool packed; /* heads side by side: rank 3 */
     cache_part k, v;
-    size_t q_wide, y_wide, scratch;
-    float root; /* of the scale, where both sides take their share before rounding */
+    size_t scratch;
+    float root; /* queries and keys are multiplied by this, and rounded; 1: neither */
 } attention_plan;
 
 static kelp_status *read_shapes(kelp_op_args *args, attention_plan *p) {
@@ -86,11 +86,14 @@ static kelp_status *read_mask(kelp_op_args *args, const kelp_sdpa *s, const kelp
     }
     if (out->keys > s->keys)
         return kelp_ops_bad_shapes(args, args->inputs[1], mask, "the mask has too many keys");
-    out->tensor = mask;
+    if (!kelp_real_takes(mask->dtype))
+        return kelp_ops_bad_type(args, mask->dtype);
+    out->dtype = mask->dtype;
+    out->column = 1;
     out->batch = strides[0];
     out->head = strides[1];
     out->row = strides[2];
-    out->flags = mask->dtype == KELP_BOOL;
+    out->is_flags = mask->dtype == KELP_BOOL;
     out->dropped = -INFINITY;
     return NULL;
 }
@@ -103,10 +106,9 @@ static kelp_status *read_attributes(kelp_op_args *args, attention_plan *p) {
     if (kelp_node_attr_type(node, "scale") == KELP_ATTR_NONE)
         s->scale = 1.0 / sqrt((double)s->size);
     s->softcap = (double)kelp_node_attr_f32(node, "softcap", 0.0f);
-    s->round = dtype == KELP_F64 ? KELP_F32 : dtype;
+    s->compute = dtype == KELP_F64 ? KELP_F64 : KELP_F32;
+    s->round = s->q_dtype = s->y_dtype = s->scores_dtype = dtype;
     s->softmax_round = kelp_ops_attr_dtype(node, "softmax_precision", s->round);
-    if (s->softmax_round == KELP_F64)
-        s->softmax_round = KELP_F32;
     if (!kelp_ops_is_float(s->softmax_round))
         return kelp_ops_bad_type(args, s->softmax_round);
     s->left = kelp_node_attr_i64(node, "left_window_size", -1);
@@ -116,10 +118,12 @@ static kelp_status *read_attributes(kelp_op_args *args, attention_plan *p) {
     s->offset = p->past;
     s->from_end = true;
     s->scores_stage = (int32_t)kelp_node_attr_i64(node, "qk_matmul_output_mode", 0);
-    if (s->round != KELP_F32) {
-        p->root = kelp_ops_round(s->round, (float)sqrt(s->scale));
+    p->root = 1.0f;
+    if (dtype == KELP_F16 || dtype == KELP_BF16) {
+        p->root = kelp_real_round(s->round, (float)sqrt(s->scale));
         s->scale = 1.0;
     }
+    s->q_scale = p->root;
     const kelp_tensor *counts = kelp_ops_in(args, 6);
     if (counts != NULL && (counts->dtype != KELP_I64 || kelp_tensor_elements(counts) != s->batch))
         return kelp_ops_bad_shapes(args, counts, NULL, "expected a count of keys for each image");
@@ -146,7 +150,6 @@ static kelp_status *plan_part(kelp_op_args *args, const attention_plan *p, int32
 static kelp_status *attention_reshape(const void *state, kelp_op_args *args) {
     attention_plan *p = args->plan;
     kelp_sdpa *s = &p->s;
-    size_t bytes;
     (void)state;
     KELP_TRY(kelp_ops_check(args, 3));
     const kelp_tensor *q = args->inputs[0];
@@ -168,17 +171,7 @@ static kelp_status *attention_reshape(const void *state, kelp_op_args *args) {
     KELP_TRY(kelp_ops_set(args, 3, q->dtype, 4, scores));
     KELP_TRY(plan_part(args, p, 1, s->size, &p->k));
     KELP_TRY(plan_part(args, p, 2, s->v_size, &p->v));
-    if (q->dtype != KELP_F64) {
-        KELP_TRY(kelp_ops_wide_plan(args, q, &p->q_wide));
-        KELP_TRY(kelp_ops_wide_plan(args, args->outputs[0], &p->y_wide));
-    }
-    if (!kelp_sdpa_plan(s, kelp_op_env_threads(args->env), q->dtype == KELP_F64 ? 8 : 4, &bytes))
-        bytes = SIZE_MAX;
-    return kelp_ops_scratch(args, 1, bytes, &p->scratch);
-}
-
-static void *at_offset(const kelp_op_args *args, size_t offset) {
-    return (char *)args->scratch + offset;
+    return kelp_sdpa_reserve(args, s, &p->scratch);
 }
 
 /* past and new ones, [batch, heads, keys, size], side by side */
@@ -203,9 +196,18 @@ static void join(const kelp_op_args *args, const attention_plan *p, int32_t inpu
     }
 }
 
-static void scale_and_round(const attention_plan *p, float *x, int64_t count) {
-    for (int64_t i = 0; i < count; i++)
-        x[i] = kelp_ops_round(p->s.round, x[i] * p->root);
+typedef struct load_job {
+    const kelp_tensor *from;
+    float *to, factor;
+    kelp_dtype round;
+} load_job;
+
+static void load_range(void *userp, int64_t begin, int64_t end, int worker) {
+    const load_job *job = userp;
+    (void)worker;
+    kelp_real_load_f32(job->from->dtype, job->from->data, begin, end - begin, job->to + begin);
+    for (int64_t i = begin; i < end && job->factor != 1.0f; i++)
+        job->to[i] = kelp_real_round(job->round, job->to[i] * job->factor);
 }
 
 static void make_part(const kelp_op_args *args, const attention_plan *p, int32_t input,
@@ -219,16 +221,15 @@ static void make_part(const kelp_op_args *args, const attention_plan *p, int32_t
         out->row = p->kv_heads * size;
     }
     if (part->joins) {
-        now.data = present != NULL ? present->data : at_offset(args, part->joined);
+        now.data = present != NULL ? present->data : kelp_ops_scratch_at(args, part->joined);
         join(args, p, input, size, now.data);
         now.rank = 4;
         memcpy(now.shape, (int64_t[4]){p->s.batch, p->kv_heads, keys, size}, 4 * sizeof(int64_t));
     }
     if (part->widens) {
-        float *wide = at_offset(args, part->wide);
-        kelp_ops_widen(args->env, &now, wide);
-        if (input == 1 && p->s.round != KELP_F32)
-            scale_and_round(p, wide, kelp_tensor_elements(&now));
+        float *wide = kelp_ops_scratch_at(args, part->wide);
+        load_job job = {&now, wide, input == 1 ? p->root : 1.0f, p->s.round};
+        kelp_op_parallel(args->env, kelp_tensor_elements(&now), KELP_OPS_GRAIN, load_range, &job);
         now.data = wide;
     }
     out->data = now.data;
@@ -238,12 +239,11 @@ static kelp_status *attention_invoke(const void *state, kelp_op_args *args) {
     const attention_plan *p = args->plan;
     kelp_sdpa s = p->s;
     const kelp_tensor *q = args->inputs[0];
-    bool wide = q->dtype != KELP_F64;
     (void)state;
-    s.masks[0].tensor = s.masks[0].tensor != NULL ? kelp_ops_in(args, 3) : NULL;
+    s.masks[0].data = s.masks[0].column == 1 ? args->inputs[3]->data : NULL;
     s.key_counts = kelp_ops_in(args, 6) != NULL ? args->inputs[6]->data : NULL;
-    s.scratch = at_offset(args, p->scratch);
-    s.scores = kelp_ops_out(args, 3);
+    s.scratch = kelp_ops_scratch_at(args, p->scratch);
+    s.scores = kelp_ops_out(args, 3) != NULL ? args->outputs[3]->data : NULL;
     make_part(args, p, 1, s.size, &p->k, &s.k);
     make_part(args, p, 2, s.v_size, &p->v, &s.v);
     s.q = (kelp_sdpa_view){q->data, s.heads * s.queries * s.size, s.queries * s.size, s.size};
@@ -255,16 +255,7 @@ static kelp_status *attention_invoke(const void *state, kelp_op_args *args) {
         s.y.head = s.v_size;
         s.y.row = s.heads * s.v_size;
     }
-    if (wide) {
-        s.q.data = kelp_ops_wide_get(args, q, p->q_wide);
-        s.y.data = kelp_ops_wide_put(args, args->outputs[0], p->y_wide);
-        if (s.round != KELP_F32)
-            scale_and_round(p, at_offset(args, p->q_wide), kelp_tensor_elements(q));
-        kelp_sdpa_run_f32(args->env, &s);
-        kelp_ops_wide_finish(args, args->outputs[0], p->y_wide);
-    } else {
-        kelp_sdpa_run_f64(args->env, &s);
-    }
+    kelp_sdpa_run(args->env, &s);
     return NULL;
 }
 KELP_KERNEL(OnnxAttention, 0, sizeof(attention_plan), 0, attention_reshape, attention_invoke);

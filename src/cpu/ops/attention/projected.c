@@ -7,7 +7,8 @@
 #include "base/alloc.h"
 #include "cpu/ops/linear/gemm.h"
 #include "cpu/ops/attention/heads.h"
-#include "cpu/ops/wide.h"
+#include "cpu/ops/converted.h"
+#include "tensor/real.h"
 
 #include <math.h>
 
@@ -23,7 +24,7 @@ typedef struct merged_plan {
     int64_t inputs, width, past; /* width: of queries, keys and values together */
     int64_t sizes[3];            /* hidden sizes of each */
     kelp_heads_mask mask;
-    size_t x_wide, w_wide, bias_wide, qkv, joined[2], y_wide, scratch;
+    size_t x, w, bias, qkv, joined, scratch;
 } merged_plan;
 
 static const kelp_tensor *at_place(const kelp_op_args *args, int32_t place) {
@@ -67,7 +68,7 @@ static kelp_status *lay_weights(const kelp_tensor *w, const kelp_tensor *scale,
     if (scale != NULL)
         dequantize(w, scale, zero, n, plain);
     else
-        kelp_ops_read_f32s(w, 0, k * n, plain);
+        kelp_real_load_f32(w->dtype, w->data, 0, k * n, plain);
     kelp_gemm_pack(kelp_simd_get(), plain, n, k, n, room);
     kelp_free_aligned(allocator, plain, plain_bytes, 64);
     return NULL;
@@ -173,25 +174,28 @@ static kelp_status *check_attributes(const kelp_op_args *args) {
     return NULL;
 }
 
+/* Scratch memory for floats_of. */
+static kelp_status *reserve_floats(kelp_op_args *args, const kelp_tensor *x, size_t *out_offset) {
+    bool in_place = x == NULL || x->dtype == KELP_F32;
+    return kelp_ops_scratch(args, in_place ? 0 : kelp_tensor_elements(x), sizeof(float),
+                            out_offset);
+}
+
 static kelp_status *reserve(kelp_op_args *args, merged_plan *p, const input_places *places,
                             bool packed) {
     kelp_sdpa *s = &p->s;
     const kelp_tensor *present = kelp_ops_out(args, 1);
     int64_t rows = s->batch * s->queries;
-    size_t bytes;
-    KELP_TRY(kelp_ops_wide_plan(args, args->inputs[0], &p->x_wide));
+    KELP_TRY(reserve_floats(args, args->inputs[0], &p->x));
     if (!packed)
-        KELP_TRY(kelp_ops_wide_plan(args, args->inputs[1], &p->w_wide));
-    KELP_TRY(kelp_ops_wide_plan(args, at_place(args, places->bias), &p->bias_wide));
+        KELP_TRY(reserve_floats(args, args->inputs[1], &p->w));
+    KELP_TRY(reserve_floats(args, at_place(args, places->bias), &p->bias));
     KELP_TRY(kelp_ops_scratch(args, rows * p->width, 4, &p->qkv));
     if ((p->past > 0 || present != NULL) && (present == NULL || present->dtype != KELP_F32)) {
         KELP_TRY(
-            kelp_ops_scratch(args, 2 * s->batch * s->heads * s->keys * s->size, 4, &p->joined[0]));
+            kelp_ops_scratch(args, 2 * s->batch * s->heads * s->keys * s->size, 4, &p->joined));
     }
-    KELP_TRY(kelp_ops_wide_plan(args, args->outputs[0], &p->y_wide));
-    if (!kelp_sdpa_plan(s, kelp_op_env_threads(args->env), 4, &bytes))
-        bytes = SIZE_MAX;
-    return kelp_ops_scratch(args, 1, bytes, &p->scratch);
+    return kelp_sdpa_reserve(args, s, &p->scratch);
 }
 
 static kelp_status *merged_reshape(const void *state, kelp_op_args *args,
@@ -209,7 +213,9 @@ static kelp_status *merged_reshape(const void *state, kelp_op_args *args,
     s->scale = (double)kelp_node_attr_f32(args->node, "scale", 0.0f);
     if (s->scale == 0)
         s->scale = 1.0 / sqrt((double)s->size);
-    s->round = s->softmax_round = KELP_F32;
+    s->compute = s->q_dtype = s->round = s->softmax_round = KELP_F32;
+    s->y_dtype = dtype;
+    s->q_scale = 1.0f;
     s->left = -1;
     s->right = kelp_node_attr_i64(args->node, "unidirectional", 0) != 0 ? 0 : -1;
     s->offset = p->past;
@@ -223,30 +229,31 @@ static kelp_status *merged_reshape(const void *state, kelp_op_args *args,
     return reserve(args, p, places, state != NULL);
 }
 
-static float *at_offset(const kelp_op_args *args, size_t offset) {
-    return (float *)(void *)((char *)args->scratch + offset);
+/* `x` as floats: dequantized when there is a scale, converted, or in place. */
+static const float *floats_of(const kelp_op_args *args, const kelp_tensor *x,
+                              const kelp_tensor *scale, const kelp_tensor *zero, int64_t columns,
+                              size_t offset) {
+    if (x == NULL || (scale == NULL && x->dtype == KELP_F32))
+        return x != NULL ? x->data : NULL;
+    float *to = kelp_ops_scratch_at(args, offset);
+    if (scale != NULL)
+        dequantize(x, scale, zero, columns, to);
+    else
+        kelp_ops_load_f32(args->env, x, to);
+    return to;
 }
 
 static void project(const merged_state *state, const kelp_op_args *args, const merged_plan *p,
                     const input_places *places) {
-    const float *x, *w = NULL;
-    if (places->x_scale >= 0) {
-        dequantize(args->inputs[0], args->inputs[places->x_scale], at_place(args, places->x_zero),
-                   p->inputs, at_offset(args, p->x_wide));
-        x = at_offset(args, p->x_wide);
-    } else {
-        x = kelp_ops_wide_get(args, args->inputs[0], p->x_wide);
-    }
-    if (state == NULL && places->x_scale >= 0) {
-        dequantize(args->inputs[1], args->inputs[places->w_scale], at_place(args, places->w_zero),
-                   p->width, at_offset(args, p->w_wide));
-        w = at_offset(args, p->w_wide);
-    } else if (state == NULL) {
-        w = kelp_ops_wide_get(args, args->inputs[1], p->w_wide);
-    }
+    const float *x = floats_of(args, args->inputs[0], at_place(args, places->x_scale),
+                               at_place(args, places->x_zero), p->inputs, p->x);
+    const float *w = NULL;
+    if (state == NULL)
+        w = floats_of(args, args->inputs[1], at_place(args, places->w_scale),
+                      at_place(args, places->w_zero), p->width, p->w);
     kelp_gemm job = {.a = x,
                      .b = w,
-                     .c = at_offset(args, p->qkv),
+                     .c = kelp_ops_scratch_at(args, p->qkv),
                      .m = p->s.batch * p->s.queries,
                      .n = p->width,
                      .k = p->inputs,
@@ -254,7 +261,7 @@ static void project(const merged_state *state, const kelp_op_args *args, const m
                      .ldb = p->width,
                      .ldc = p->width,
                      .packed = state != NULL ? state->packed.data : NULL};
-    job.bias = kelp_ops_wide_get(args, at_place(args, places->bias), p->bias_wide);
+    job.bias = floats_of(args, at_place(args, places->bias), NULL, NULL, 0, p->bias);
     kelp_gemm_run(args->env, &job, 1);
 }
 
@@ -266,7 +273,7 @@ static void join(const kelp_op_args *args, const merged_plan *p, const input_pla
         return;
     int64_t each = s->batch * s->heads * s->keys * s->size;
     bool straight = present != NULL && present->dtype == KELP_F32;
-    float *to = straight ? present->data : at_offset(args, p->joined[0]);
+    float *to = straight ? present->data : kelp_ops_scratch_at(args, p->joined);
     for (int i = 0; i < 2; i++) {
         kelp_sdpa_view *view = i == 0 ? &s->k : &s->v;
         kelp_heads h = {.batch = s->batch,
@@ -276,6 +283,7 @@ static void join(const kelp_op_args *args, const merged_plan *p, const input_pla
                         .past = p->past,
                         .room = s->keys,
                         .from = *view,
+                        .from_dtype = KELP_F32,
                         .old = at_place(args, places->past),
                         .old_first = i * s->batch * s->heads * p->past * s->size,
                         .old_rows = p->past,
@@ -283,13 +291,13 @@ static void join(const kelp_op_args *args, const merged_plan *p, const input_pla
         kelp_heads_gather(args->env, &h, view);
     }
     if (present != NULL && !straight)
-        kelp_ops_narrow(args->env, to, present);
+        kelp_ops_store_f32(args->env, to, present);
 }
 
 static kelp_status *merged_run(const void *state, kelp_op_args *args, const input_places *places) {
     merged_plan *p = args->plan;
     kelp_sdpa s = p->s;
-    const float *qkv = at_offset(args, p->qkv);
+    const float *qkv = kelp_ops_scratch_at(args, p->qkv);
     project(state, args, p, places);
     s.q = (kelp_sdpa_view){qkv, s.queries * p->width, s.size, p->width};
     s.k = s.v = s.q;
@@ -301,11 +309,9 @@ static kelp_status *merged_run(const void *state, kelp_op_args *args, const inpu
                         kelp_node_attr_f32(args->node, "mask_filter_value", -10000.0f), &s);
     if (places->added >= 0)
         kelp_heads_bias_set(args, places->added, &s);
-    s.scratch = at_offset(args, p->scratch);
-    s.y = (kelp_sdpa_view){kelp_ops_wide_put(args, args->outputs[0], p->y_wide),
-                           s.queries * p->sizes[2], s.v_size, p->sizes[2]};
-    kelp_sdpa_run_f32(args->env, &s);
-    kelp_ops_wide_finish(args, args->outputs[0], p->y_wide);
+    s.scratch = kelp_ops_scratch_at(args, p->scratch);
+    s.y = (kelp_sdpa_view){args->outputs[0]->data, s.queries * p->sizes[2], s.v_size, p->sizes[2]};
+    kelp_sdpa_run(args->env, &s);
     return NULL;
 }
 

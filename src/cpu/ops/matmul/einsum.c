@@ -3,7 +3,8 @@
  * Einsum: sums of products over the labels of an equation, by one loop over all labels. Source:
  * ONNX operator specification, Einsum; numpy.einsum for what an ellipsis stands for.
  */
-#include "cpu/ops/real.h"
+#include "cpu/ops/kernel.h"
+#include "tensor/real.h"
 
 #include <ctype.h>
 

@@ -7,7 +7,8 @@
  */
 #include "cpu/ops/linear/gemm.h"
 #include "cpu/ops/nn/window.h"
-#include "cpu/ops/real.h"
+#include "cpu/ops/kernel.h"
+#include "tensor/real.h"
 
 #include <math.h>
 

@@ -6,7 +6,8 @@
  * whose places are asked for, go one output after another. Source: ONNX operator specification.
  */
 #include "cpu/ops/nn/frame.h"
-#include "cpu/ops/real.h"
+#include "cpu/ops/kernel.h"
+#include "tensor/real.h"
 #include "cpu/kernels/simd/simd.h"
 
 #include <math.h>

@@ -3,7 +3,7 @@
  * QuantizeLinear, DequantizeLinear: scales and zero points for the whole
  * tensor, along an axis, or for blocks of one. Source: ONNX operator specification.
  */
-#include "cpu/ops/real.h"
+#include "tensor/real.h"
 #include "cpu/kernels/simd/int8.h"
 #include "cpu/ops/wide.h"
 

@@ -6,7 +6,7 @@
  * specification, RandomUniform-22, RandomNormal-22, Bernoulli-22, Multinomial-22.
  */
 #include "cpu/ops/random/draw.h"
-#include "cpu/ops/real.h"
+#include "tensor/real.h"
 #include "cpu/ops/wide.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reductions over axes, and ArgMax, ArgMin. Sums of floats run in double. Source: ONNX operator
  * specification. */
-#include "cpu/ops/real.h"
+#include "tensor/real.h"
 #include "cpu/ops/converted.h"
 
 #include <float.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs of elements of any number type as float or double and back. */
-#include "cpu/ops/real.h"
-
-#include "tensor/convert.h"
+#include "tensor/real.h"
 
 #include <math.h>
+
+typedef uint16_t half_bits __attribute__((aligned(1), may_alias));
 
 bool kelp_real_takes(kelp_dtype dtype) {
     switch (dtype) {
@@ -31,12 +31,13 @@ bool kelp_real_fits_f32(kelp_dtype dtype) {
     return dtype == KELP_F32 || kelp_dtype_bits(dtype) <= 16;
 }
 
-#define LOAD(dtype_name, type)                         \
-    case dtype_name: {                                 \
-        const type *from = (const type *)data + begin; \
-        for (int64_t i = 0; i < count; i++)            \
-            out[i] = (REAL)from[i];                    \
-        break;                                         \
+#define LOAD(dtype_name, type)                                              \
+    case dtype_name: {                                                      \
+        typedef type unaligned_type __attribute__((aligned(1), may_alias)); \
+        const unaligned_type *from = (const unaligned_type *)data + begin;  \
+        for (int64_t i = 0; i < count; i++)                                 \
+            out[i] = (REAL)from[i];                                         \
+        break;                                                              \
     }
 #define LOAD_ALL                                        \
     LOAD(KELP_U8, uint8_t)                              \
@@ -104,7 +105,7 @@ bool kelp_real_fits_f32(kelp_dtype dtype) {
 #define TO_BF16 kelp_f32_to_bf16
 void kelp_real_load_f32(kelp_dtype dtype, const void *data, int64_t begin, int64_t count,
                         float *out) {
-    const uint16_t *halves = (const uint16_t *)data + begin;
+    const half_bits *halves = (const half_bits *)data + begin;
     switch (dtype) {
         LOAD_ALL
     default:
@@ -114,7 +115,7 @@ void kelp_real_load_f32(kelp_dtype dtype, const void *data, int64_t begin, int64
 
 void kelp_real_store_f32(kelp_dtype dtype, void *data, int64_t begin, int64_t count,
                          const float *from) {
-    uint16_t *halves = (uint16_t *)data + begin;
+    half_bits *halves = (half_bits *)data + begin;
     switch (dtype) {
         STORE_ALL
     default:
@@ -132,7 +133,7 @@ void kelp_real_store_f32(kelp_dtype dtype, void *data, int64_t begin, int64_t co
 #define TO_BF16 kelp_f64_to_bf16
 void kelp_real_load_f64(kelp_dtype dtype, const void *data, int64_t begin, int64_t count,
                         double *out) {
-    const uint16_t *halves = (const uint16_t *)data + begin;
+    const half_bits *halves = (const half_bits *)data + begin;
     switch (dtype) {
         LOAD_ALL
     default:
@@ -142,7 +143,7 @@ void kelp_real_load_f64(kelp_dtype dtype, const void *data, int64_t begin, int64
 
 void kelp_real_store_f64(kelp_dtype dtype, void *data, int64_t begin, int64_t count,
                          const double *from) {
-    uint16_t *halves = (uint16_t *)data + begin;
+    half_bits *halves = (half_bits *)data + begin;
     switch (dtype) {
         STORE_ALL
     default:
