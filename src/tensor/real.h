@@ -24,6 +24,19 @@ void kelp_real_store_f32(kelp_dtype dtype, void *data, int64_t begin, int64_t co
 void kelp_real_store_f64(kelp_dtype dtype, void *data, int64_t begin, int64_t count,
                          const double *from);
 
+/* The same for elements of a tensor. */
+static inline void kelp_tensor_load_f32(const kelp_tensor *tensor, int64_t begin, int64_t count,
+                                        float *out) {
+    kelp_real_load_f32(tensor->dtype, tensor->data, begin, count, out);
+}
+static inline void kelp_tensor_store_f32(kelp_tensor *tensor, int64_t begin, int64_t count,
+                                         const float *from) {
+    kelp_real_store_f32(tensor->dtype, tensor->data, begin, count, from);
+}
+static inline void kelp_tensor_set_f64(kelp_tensor *tensor, int64_t index, double value) {
+    kelp_real_store_f64(tensor->dtype, tensor->data, index, 1, &value);
+}
+
 /* Returns `value` rounded to `dtype` when that is float16 or bfloat16, else unchanged. */
 static inline float kelp_real_round(kelp_dtype dtype, float value) {
     if (dtype == KELP_F16)

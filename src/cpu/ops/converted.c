@@ -42,6 +42,21 @@ void kelp_ops_store_f32(const kelp_op_env *env, const float *from, kelp_tensor *
     kelp_op_parallel(env, kelp_tensor_elements(to), KELP_OPS_GRAIN, store_range, &job);
 }
 
+kelp_status *kelp_ops_plan_f32(kelp_op_args *args, const kelp_tensor *tensor, size_t *out_offset) {
+    *out_offset = 0;
+    if (tensor == NULL || tensor->dtype == KELP_F32)
+        return NULL;
+    return kelp_ops_scratch(args, kelp_tensor_elements(tensor), sizeof(float), out_offset);
+}
+
+const float *kelp_ops_get_f32(const kelp_op_args *args, const kelp_tensor *tensor, size_t offset) {
+    if (tensor == NULL || tensor->dtype == KELP_F32)
+        return tensor != NULL ? tensor->data : NULL;
+    float *copy = kelp_ops_scratch_at(args, offset);
+    kelp_ops_load_f32(args->env, tensor, copy);
+    return copy;
+}
+
 static void widen(const kelp_op_env *env, const kelp_tensor *from, void *to) {
     kelp_ops_load_f32(env, from, to);
 }

@@ -174,22 +174,15 @@ static kelp_status *check_attributes(const kelp_op_args *args) {
     return NULL;
 }
 
-/* Scratch memory for floats_of. */
-static kelp_status *reserve_floats(kelp_op_args *args, const kelp_tensor *x, size_t *out_offset) {
-    bool in_place = x == NULL || x->dtype == KELP_F32;
-    return kelp_ops_scratch(args, in_place ? 0 : kelp_tensor_elements(x), sizeof(float),
-                            out_offset);
-}
-
 static kelp_status *reserve(kelp_op_args *args, merged_plan *p, const input_places *places,
                             bool packed) {
     kelp_sdpa *s = &p->s;
     const kelp_tensor *present = kelp_ops_out(args, 1);
     int64_t rows = s->batch * s->queries;
-    KELP_TRY(reserve_floats(args, args->inputs[0], &p->x));
+    KELP_TRY(kelp_ops_plan_f32(args, args->inputs[0], &p->x));
     if (!packed)
-        KELP_TRY(reserve_floats(args, args->inputs[1], &p->w));
-    KELP_TRY(reserve_floats(args, at_place(args, places->bias), &p->bias));
+        KELP_TRY(kelp_ops_plan_f32(args, args->inputs[1], &p->w));
+    KELP_TRY(kelp_ops_plan_f32(args, at_place(args, places->bias), &p->bias));
     KELP_TRY(kelp_ops_scratch(args, rows * p->width, 4, &p->qkv));
     if ((p->past > 0 || present != NULL) && (present == NULL || present->dtype != KELP_F32)) {
         KELP_TRY(
@@ -229,17 +222,14 @@ static kelp_status *merged_reshape(const void *state, kelp_op_args *args,
     return reserve(args, p, places, state != NULL);
 }
 
-/* `x` as floats: dequantized when there is a scale, converted, or in place. */
+/* `x` as floats, dequantized when there is a scale. */
 static const float *floats_of(const kelp_op_args *args, const kelp_tensor *x,
                               const kelp_tensor *scale, const kelp_tensor *zero, int64_t columns,
                               size_t offset) {
-    if (x == NULL || (scale == NULL && x->dtype == KELP_F32))
-        return x != NULL ? x->data : NULL;
+    if (scale == NULL)
+        return kelp_ops_get_f32(args, x, offset);
     float *to = kelp_ops_scratch_at(args, offset);
-    if (scale != NULL)
-        dequantize(x, scale, zero, columns, to);
-    else
-        kelp_ops_load_f32(args->env, x, to);
+    dequantize(x, scale, zero, columns, to);
     return to;
 }
 
@@ -261,7 +251,7 @@ static void project(const merged_state *state, const kelp_op_args *args, const m
                      .ldb = p->width,
                      .ldc = p->width,
                      .packed = state != NULL ? state->packed.data : NULL};
-    job.bias = floats_of(args, at_place(args, places->bias), NULL, NULL, 0, p->bias);
+    job.bias = kelp_ops_get_f32(args, at_place(args, places->bias), p->bias);
     kelp_gemm_run(args->env, &job, 1);
 }
 

@@ -2,7 +2,8 @@
 /* com.microsoft Gelu, FastGelu, QuickGelu, BiasGelu, BiasSplitGelu, BiasAdd. Source: ONNX Runtime,
  * ContribOperators.md. */
 #include "cpu/kernels/simd/simd.h"
-#include "cpu/ops/wide.h"
+#include "cpu/ops/converted.h"
+#include "tensor/real.h"
 
 #define CHUNK 1024
 
@@ -11,7 +12,7 @@ typedef struct gelu_plan {
     float alpha; /* of QuickGelu */
     kelp_act act;
     bool split;
-    size_t bias_wide;
+    size_t bias_at;
     const float *bias;
     const kelp_op_args *args;
 } gelu_plan;
@@ -28,7 +29,7 @@ static kelp_status *gelu_reshape(kelp_op_args *args, kelp_act act, int32_t neede
         p->row = kelp_tensor_elements(bias);
         if (bias->dtype != x->dtype || x->rank < 1 || x->shape[x->rank - 1] != p->row)
             return kelp_ops_bad_shapes(args, x, bias, "the bias must have the last extent");
-        KELP_TRY(kelp_ops_wide_plan(args, bias, &p->bias_wide));
+        KELP_TRY(kelp_ops_plan_f32(args, bias, &p->bias_at));
     }
     return kelp_ops_set_like(args, 0, x);
 }
@@ -37,11 +38,11 @@ static void one_chunk(const gelu_plan *p, int64_t first, int64_t count) {
     const kelp_simd *simd = kelp_simd_get();
     const kelp_tensor *skip = kelp_ops_in(p->args, 2);
     float x[CHUNK], s[CHUNK];
-    kelp_ops_read_f32s(p->args->inputs[0], first, count, x);
+    kelp_tensor_load_f32(p->args->inputs[0], first, count, x);
     if (p->bias != NULL)
         simd->bin[KELP_BIN_ADD](x, x, p->bias + first % p->row, count, 1, 1);
     if (skip != NULL) {
-        kelp_ops_read_f32s(skip, first, count, s);
+        kelp_tensor_load_f32(skip, first, count, s);
         simd->bin[KELP_BIN_ADD](x, x, s, count, 1, 1);
     }
     if (p->alpha != 0) { /* x * sigmoid(alpha * x) */
@@ -52,7 +53,7 @@ static void one_chunk(const gelu_plan *p, int64_t first, int64_t count) {
     } else {
         simd->act[p->act](x, x, count);
     }
-    kelp_ops_write_f32s(p->args->outputs[0], first, count, x);
+    kelp_tensor_store_f32(p->args->outputs[0], first, count, x);
 }
 
 static void gelu_range(void *userp, int64_t begin, int64_t end, int worker) {
@@ -70,7 +71,7 @@ static kelp_status *gelu_invoke(const void *state, kelp_op_args *args) {
     gelu_plan *p = args->plan;
     (void)state;
     p->args = args;
-    p->bias = kelp_ops_wide_get(args, kelp_ops_in(args, 1), p->bias_wide);
+    p->bias = kelp_ops_get_f32(args, kelp_ops_in(args, 1), p->bias_at);
     kelp_op_parallel(args->env, kelp_tensor_elements(args->inputs[0]), KELP_OPS_GRAIN, gelu_range,
                      p);
     return NULL;
@@ -133,13 +134,13 @@ static void split_range(void *userp, int64_t begin, int64_t end, int worker) {
     for (int64_t row = begin; row < end; row++)
         for (int64_t i = 0; i < half; i += CHUNK) {
             int64_t count = KELP_MIN((int64_t)CHUNK, half - i);
-            kelp_ops_read_f32s(x, row * p->row + i, count, a);
-            kelp_ops_read_f32s(x, row * p->row + half + i, count, b);
+            kelp_tensor_load_f32(x, row * p->row + i, count, a);
+            kelp_tensor_load_f32(x, row * p->row + half + i, count, b);
             simd->bin[KELP_BIN_ADD](a, a, p->bias + i, count, 1, 1);
             simd->bin[KELP_BIN_ADD](b, b, p->bias + half + i, count, 1, 1);
             simd->act[KELP_ACT_GELU](b, b, count);
             simd->bin[KELP_BIN_MUL](a, a, b, count, 1, 1);
-            kelp_ops_write_f32s(p->args->outputs[0], row * half + i, count, a);
+            kelp_tensor_store_f32(p->args->outputs[0], row * half + i, count, a);
         }
 }
 
@@ -147,7 +148,7 @@ static kelp_status *split_invoke(const void *state, kelp_op_args *args) {
     gelu_plan *p = args->plan;
     (void)state;
     p->args = args;
-    p->bias = kelp_ops_wide_get(args, args->inputs[1], p->bias_wide);
+    p->bias = kelp_ops_get_f32(args, args->inputs[1], p->bias_at);
     int64_t rows = kelp_tensor_elements(args->inputs[0]) / KELP_MAX((int64_t)1, p->row);
     kelp_op_parallel(args->env, rows, KELP_OPS_GRAIN / KELP_MAX((int64_t)1, p->row) + 1,
                      split_range, p);

@@ -4,7 +4,8 @@
 
 #include "cpu/ops/linear/gemm.h"
 #include "cpu/ops/matmul/int8_epilogue.h"
-#include "cpu/ops/wide.h"
+#include "cpu/ops/kernel.h"
+#include "tensor/real.h"
 
 #include <math.h>
 
@@ -97,8 +98,8 @@ static void finish_range(void *userp, int64_t begin, int64_t end, int worker) {
             int64_t at = row * b->n + j;
             float scale = from * kelp_int8_scale(b_scale, kelp_rows_index(b, b->b_strides, i, b->n,
                                                                           j, b_count));
-            scale = kelp_ops_round(a_scale->dtype, scale);
-            scale = kelp_ops_round(a_scale->dtype, scale / to);
+            scale = kelp_real_round(a_scale->dtype, scale);
+            scale = kelp_real_round(a_scale->dtype, scale / to);
             double sum = job->sums != NULL ? (double)job->sums[at] : (double)job->float_sums[at];
             put(args->outputs[0], at, sum * (double)scale, y_zero, row % zeros);
         }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* com.microsoft Inverse and CDist. Source: ONNX Runtime, ContribOperators.md; elimination by Gauss
  * and Jordan with partial pivoting. */
-#include "cpu/ops/wide.h"
+#include "cpu/ops/kernel.h"
+#include "tensor/real.h"
 
 #include <math.h>
 
@@ -72,7 +73,7 @@ static void inverse_range(void *userp, int64_t begin, int64_t end, int worker) {
         eliminate(p->args->env, a, n);
         for (int64_t i = 0; i < n; i++)
             for (int64_t j = 0; j < n; j++)
-                kelp_ops_write_f64(p->args->outputs[0], (m * n + i) * n + j, a[i * 2 * n + n + j]);
+                kelp_tensor_set_f64(p->args->outputs[0], (m * n + i) * n + j, a[i * 2 * n + n + j]);
     }
 }
 
@@ -130,7 +131,8 @@ static void cdist_range(void *userp, int64_t begin, int64_t end, int worker) {
                                : kelp_ops_read_f64(a, i * n + k) - kelp_ops_read_f64(b, j * n + k);
                 sum += d * d;
             }
-            kelp_ops_write_f64(job->args->outputs[0], i * columns + j, job->root ? sqrt(sum) : sum);
+            kelp_tensor_set_f64(job->args->outputs[0], i * columns + j,
+                                job->root ? sqrt(sum) : sum);
         }
 }
 

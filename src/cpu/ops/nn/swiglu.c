@@ -2,7 +2,8 @@
 /* SwiGLU: a * sigmoid(alpha * a) * b. Source: ONNX operator specification; Shazeer, "GLU Variants
  * Improve Transformer", 2020. */
 #include "cpu/ops/linear/gemm.h"
-#include "cpu/ops/wide.h"
+#include "cpu/ops/kernel.h"
+#include "tensor/real.h"
 
 #include <math.h>
 
@@ -33,9 +34,9 @@ static void wide_chunk(const kelp_simd *simd, float alpha, const float *a, const
 static void narrow_chunk(kelp_dtype t, float alpha, const float *a, const float *b, float *y,
                          int64_t count) {
     for (int64_t i = 0; i < count; i++) {
-        float e = kelp_ops_round(t, expf(-kelp_ops_round(t, alpha * a[i])));
-        float gate = kelp_ops_round(t, 1.0f / kelp_ops_round(t, 1.0f + e));
-        y[i] = kelp_ops_round(t, a[i] * gate) * b[i];
+        float e = kelp_real_round(t, expf(-kelp_real_round(t, alpha * a[i])));
+        float gate = kelp_real_round(t, 1.0f / kelp_real_round(t, 1.0f + e));
+        y[i] = kelp_real_round(t, a[i] * gate) * b[i];
     }
 }
 
@@ -62,10 +63,10 @@ static void swiglu_range(void *userp, int64_t begin, int64_t end, int worker) {
                        (float *)y->data + i, count);
             continue;
         }
-        kelp_ops_read_f32s(a, i, count, left);
-        kelp_ops_read_f32s(b, i, count, right);
-        narrow_chunk(a->dtype, kelp_ops_round(a->dtype, alpha), left, right, left, count);
-        kelp_ops_write_f32s(y, i, count, left);
+        kelp_tensor_load_f32(a, i, count, left);
+        kelp_tensor_load_f32(b, i, count, right);
+        narrow_chunk(a->dtype, kelp_real_round(a->dtype, alpha), left, right, left, count);
+        kelp_tensor_store_f32(y, i, count, left);
     }
 }
 

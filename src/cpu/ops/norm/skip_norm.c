@@ -4,14 +4,15 @@
  * EmbedLayerNormalization. Source: ONNX Runtime, ContribOperators.md.
  */
 #include "cpu/kernels/simd/simd.h"
-#include "cpu/ops/wide.h"
+#include "cpu/ops/converted.h"
+#include "tensor/real.h"
 
 typedef struct skip_plan {
     int64_t rows, count, skip_rows;
     float epsilon;
     bool rms;
-    int32_t beta_at, bias_at;
-    size_t room, gamma_wide, beta_wide, bias_wide;
+    int32_t bias_input;
+    size_t room, gamma_at, beta_at, bias_at;
     const float *gamma, *beta, *bias;
     const kelp_op_args *args;
 } skip_plan;
@@ -51,14 +52,13 @@ static kelp_status *skip_reshape(kelp_op_args *args, bool rms) {
     if (p->rows > 0 && (p->skip_rows < 1 || p->rows % p->skip_rows != 0))
         return kelp_ops_bad_shapes(args, x, skip, "skip does not broadcast to the input");
     p->epsilon = kelp_node_attr_f32(args->node, "epsilon", 1e-12f);
-    p->beta_at = rms ? -1 : 3;
-    p->bias_at = rms ? 3 : 4;
-    for (int32_t i = 2; i <= p->bias_at; i++)
+    p->bias_input = rms ? 3 : 4;
+    for (int32_t i = 2; i <= p->bias_input; i++)
         KELP_TRY(check_vector(args, i, p->count));
-    KELP_TRY(kelp_ops_wide_plan(args, args->inputs[2], &p->gamma_wide));
+    KELP_TRY(kelp_ops_plan_f32(args, args->inputs[2], &p->gamma_at));
     if (!rms)
-        KELP_TRY(kelp_ops_wide_plan(args, kelp_ops_in(args, 3), &p->beta_wide));
-    KELP_TRY(kelp_ops_wide_plan(args, kelp_ops_in(args, p->bias_at), &p->bias_wide));
+        KELP_TRY(kelp_ops_plan_f32(args, kelp_ops_in(args, 3), &p->beta_at));
+    KELP_TRY(kelp_ops_plan_f32(args, kelp_ops_in(args, p->bias_input), &p->bias_at));
     KELP_TRY(kelp_ops_scratch(args, (p->count + 15) / 16 * 32,
                               sizeof(float) * (size_t)kelp_op_env_threads(args->env), &p->room));
     return set_outputs(args);
@@ -76,20 +76,19 @@ static void skip_range(void *userp, int64_t begin, int64_t end, int worker) {
     const kelp_simd *simd = kelp_simd_get();
     kelp_tensor *y = args->outputs[0], *sum = kelp_ops_out(args, 3);
     int64_t n = p->count, room = (n + 15) / 16 * 16;
-    float *v = (float *)(void *)((char *)args->scratch + p->room) + worker * 2 * room,
-          *s = v + room;
+    float *v = (float *)kelp_ops_scratch_at(args, p->room) + worker * 2 * room, *s = v + room;
     for (int64_t i = begin; i < end; i++) {
         float mean, inverse;
-        kelp_ops_read_f32s(args->inputs[0], i * n, n, v);
-        kelp_ops_read_f32s(args->inputs[1], i % p->skip_rows * n, n, s);
+        kelp_tensor_load_f32(args->inputs[0], i * n, n, v);
+        kelp_tensor_load_f32(args->inputs[1], i % p->skip_rows * n, n, s);
         simd->bin[KELP_BIN_ADD](v, v, s, n, 1, 1);
         if (p->bias != NULL)
             simd->bin[KELP_BIN_ADD](v, v, p->bias, n, 1, 1);
         if (sum != NULL)
-            kelp_ops_write_f32s(sum, i * n, n, v);
+            kelp_tensor_store_f32(sum, i * n, n, v);
         simd->layer_norm(v, NULL, p->gamma, p->beta, p->epsilon, p->rms, NULL, s, n, &mean,
                          &inverse);
-        kelp_ops_write_f32s(y, i * n, n, s);
+        kelp_tensor_store_f32(y, i * n, n, s);
         put_statistic(args, 1, i, mean);
         put_statistic(args, 2, i, inverse);
     }
@@ -99,9 +98,9 @@ static kelp_status *skip_invoke(const void *state, kelp_op_args *args) {
     skip_plan *p = args->plan;
     (void)state;
     p->args = args;
-    p->gamma = kelp_ops_wide_get(args, args->inputs[2], p->gamma_wide);
-    p->beta = p->rms ? NULL : kelp_ops_wide_get(args, kelp_ops_in(args, 3), p->beta_wide);
-    p->bias = kelp_ops_wide_get(args, kelp_ops_in(args, p->bias_at), p->bias_wide);
+    p->gamma = kelp_ops_get_f32(args, args->inputs[2], p->gamma_at);
+    p->beta = p->rms ? NULL : kelp_ops_get_f32(args, kelp_ops_in(args, 3), p->beta_at);
+    p->bias = kelp_ops_get_f32(args, kelp_ops_in(args, p->bias_input), p->bias_at);
     kelp_op_parallel(args->env, p->rows, KELP_OPS_GRAIN / 4 / KELP_MAX((int64_t)1, p->count) + 1,
                      skip_range, p);
     return NULL;
@@ -124,7 +123,7 @@ enum { IDS, SEGMENTS, WORDS, POSITIONS, SEGMENT_TABLE, GAMMA, BETA, MASK, POSITI
 
 typedef struct embed_plan {
     int64_t batch, tokens, width;
-    size_t room, gamma_wide, beta_wide;
+    size_t room, gamma_at, beta_at;
     const float *gamma, *beta;
     const kelp_op_args *args;
 } embed_plan;
@@ -173,8 +172,8 @@ static kelp_status *embed_reshape(const void *state, kelp_op_args *args) {
         kelp_tensor_elements(gamma) != p->width || kelp_tensor_elements(beta) != p->width ||
         (kelp_ops_in(args, SEGMENTS) != NULL && kelp_ops_in(args, SEGMENT_TABLE) == NULL))
         return kelp_ops_bad_shapes(args, words, gamma, "positions, gamma or beta do not fit");
-    KELP_TRY(kelp_ops_wide_plan(args, gamma, &p->gamma_wide));
-    KELP_TRY(kelp_ops_wide_plan(args, beta, &p->beta_wide));
+    KELP_TRY(kelp_ops_plan_f32(args, gamma, &p->gamma_at));
+    KELP_TRY(kelp_ops_plan_f32(args, beta, &p->beta_at));
     KELP_TRY(kelp_ops_scratch(args, (p->width + 15) / 16 * 32,
                               sizeof(float) * (size_t)kelp_op_env_threads(args->env), &p->room));
     KELP_TRY(kelp_ops_set(args, 0, words->dtype, 3, shape));
@@ -198,23 +197,22 @@ static void embed_range(void *userp, int64_t begin, int64_t end, int worker) {
     const kelp_op_args *args = p->args;
     const kelp_simd *simd = kelp_simd_get();
     int64_t n = p->width, room = (n + 15) / 16 * 16;
-    float *v = (float *)(void *)((char *)args->scratch + p->room) + worker * 2 * room,
-          *s = v + room;
+    float *v = (float *)kelp_ops_scratch_at(args, p->room) + worker * 2 * room, *s = v + room;
     float mean, inverse;
     for (int64_t i = begin; i < end; i++) {
-        kelp_ops_read_f32s(args->inputs[WORDS], id_at(args, IDS, i) * n, n, v);
-        kelp_ops_read_f32s(args->inputs[POSITIONS], position_at(p, i) * n, n, s);
+        kelp_tensor_load_f32(args->inputs[WORDS], id_at(args, IDS, i) * n, n, v);
+        kelp_tensor_load_f32(args->inputs[POSITIONS], position_at(p, i) * n, n, s);
         simd->bin[KELP_BIN_ADD](v, v, s, n, 1, 1);
         if (kelp_ops_in(args, SEGMENTS) != NULL) {
-            kelp_ops_read_f32s(args->inputs[SEGMENT_TABLE], id_at(args, SEGMENTS, i) * n, n, s);
+            kelp_tensor_load_f32(args->inputs[SEGMENT_TABLE], id_at(args, SEGMENTS, i) * n, n, s);
             simd->bin[KELP_BIN_ADD](v, v, s, n, 1, 1);
         }
         if (kelp_ops_out(args, 2) != NULL)
-            kelp_ops_write_f32s(args->outputs[2], i * n, n, v);
+            kelp_tensor_store_f32(args->outputs[2], i * n, n, v);
         simd->layer_norm(v, NULL, p->gamma, p->beta,
                          kelp_node_attr_f32(args->node, "epsilon", 1e-12f), false, NULL, s, n,
                          &mean, &inverse);
-        kelp_ops_write_f32s(args->outputs[0], i * n, n, s);
+        kelp_tensor_store_f32(args->outputs[0], i * n, n, s);
     }
 }
 
@@ -237,8 +235,8 @@ static kelp_status *embed_invoke(const void *state, kelp_op_args *args) {
                 "operator 'EmbedLayerNormalization': an id of token %lld lies outside "
                 "its table",
                 (long long)i);
-    p->gamma = kelp_ops_wide_get(args, args->inputs[GAMMA], p->gamma_wide);
-    p->beta = kelp_ops_wide_get(args, args->inputs[BETA], p->beta_wide);
+    p->gamma = kelp_ops_get_f32(args, args->inputs[GAMMA], p->gamma_at);
+    p->beta = kelp_ops_get_f32(args, args->inputs[BETA], p->beta_at);
     kelp_op_parallel(args->env, p->batch * p->tokens,
                      KELP_OPS_GRAIN / 4 / KELP_MAX((int64_t)1, p->width) + 1, embed_range, p);
     for (int64_t b = 0; b < p->batch && lengths != NULL; b++) {

@@ -5,7 +5,7 @@
  */
 #include "tensor/real.h"
 #include "cpu/kernels/simd/int8.h"
-#include "cpu/ops/wide.h"
+#include "cpu/ops/kernel.h"
 
 #include <math.h>
 
@@ -225,7 +225,7 @@ static void quantize_range(void *userp, int64_t begin, int64_t end, int worker) 
     for (int64_t i = begin; i < end; i++) {
         int64_t at = scale_index(p, i);
         float value = (float)kelp_ops_read_f64(x, i) / (float)kelp_ops_read_f64(scale, at);
-        put_quantized(args->outputs[0], i, kelp_ops_round(precision, value),
+        put_quantized(args->outputs[0], i, kelp_real_round(precision, value),
                       zero != NULL ? quantized_at(zero, at) : 0, p->saturate);
     }
 }
