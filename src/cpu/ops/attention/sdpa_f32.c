@@ -2,7 +2,7 @@
 /* Attention over floats. */
 #include "cpu/ops/attention/sdpa.h"
 
-#include "cpu/ops/linear/gemm.h"
+#include "cpu/kernels/gemm/gemm.h"
 #include "cpu/ops/wide.h"
 
 #include <math.h>

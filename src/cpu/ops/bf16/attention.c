@@ -4,7 +4,7 @@
  * operands to bfloat16: queries, keys, the softmax's result and values; the softmax itself and all
  * sums are floats. Keys and values of a head are laid out once for all blocks of its queries.
  */
-#include "cpu/ops/bf16/gemm.h"
+#include "cpu/kernels/gemm/gemm_bf16.h"
 #include "cpu/ops/linear/attention.h"
 
 typedef struct attention_plan {

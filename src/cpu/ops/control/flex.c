@@ -5,7 +5,7 @@
  * operator specification.
  */
 #include "cpu/ops/control/control.h"
-#include "cpu/ops/linear/gemm.h"
+#include "cpu/kernels/gemm/gemm.h"
 #include "cpu/ops/wide.h"
 #include "runtime/opset/body.h"
 

@@ -4,7 +4,7 @@
 #ifndef KELP_CPU_OPS_LINEAR_ATTENTION_H_
 #define KELP_CPU_OPS_LINEAR_ATTENTION_H_
 
-#include "cpu/ops/linear/gemm.h"
+#include "cpu/kernels/gemm/gemm.h"
 
 #define KELP_ATTENTION_BLOCK 64 /* queries */
 

@@ -4,7 +4,7 @@
 #ifndef KELP_CPU_OPS_QUANT_EPILOGUE_H_
 #define KELP_CPU_OPS_QUANT_EPILOGUE_H_
 
-#include "cpu/ops/quant/product.h"
+#include "cpu/kernels/gemm/gemm_int8.h"
 
 /* Where the inputs stand; -1: there is none. Scales and zero points of `a`, `step` and `y` are
  * single, those of `b` single or one a column; bias and addend have one number a column.

@@ -8,7 +8,7 @@
  */
 #include "base/alloc.h"
 #include "cpu/ops/linear/batch.h"
-#include "cpu/ops/linear/gemm.h"
+#include "cpu/kernels/gemm/gemm.h"
 #include "cpu/ops/quant/dynamic.h"
 #include "cpu/ops/quant/epilogue.h"
 #include "cpu/ops/quant/rows.h"

@@ -2,7 +2,7 @@
 /* QLinearMatMul, number by number. Source: ONNX operator specification. */
 #include "cpu/ops/quant/rows.h"
 
-#include "cpu/ops/linear/gemm.h"
+#include "cpu/kernels/gemm/gemm.h"
 #include "cpu/ops/quant/epilogue.h"
 #include "cpu/ops/wide.h"
 
