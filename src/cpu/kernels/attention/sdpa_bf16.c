@@ -6,7 +6,7 @@
  */
 #include "cpu/kernels/attention/sdpa_float.h"
 
-#include "cpu/ops/bf16/gemm.h"
+#include "cpu/kernels/gemm/gemm_bf16.h"
 
 #define KEY_UNIT 0 /* the panels of values hold all keys */
 

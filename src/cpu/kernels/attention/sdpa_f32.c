@@ -2,7 +2,7 @@
 /* Attention in floats. */
 #include "cpu/kernels/attention/sdpa_float.h"
 
-#include "cpu/ops/linear/gemm.h"
+#include "cpu/kernels/gemm/gemm.h"
 
 #define KEY_UNIT ((int64_t)kelp_simd_get()->tile_columns) /* panels of keys */
 #define FEW_QUERIES 8 /* packing the keys for so few would cost more than it saves */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CausalConvWithState: each channel by its own few taps over the past. Source: ONNX operator
  * specification. */
-#include "cpu/ops/linear/gemm.h"
+#include "cpu/kernels/gemm/gemm.h"
 #include "cpu/ops/converted.h"
 #include "tensor/real.h"
 

@@ -4,7 +4,7 @@
  * decays, corrects and adds to, and each query reads. Tokens one after another, heads side by side.
  * Source: ONNX operator specification; Yang et al., "Gated Delta Networks", 2024.
  */
-#include "cpu/ops/linear/gemm.h"
+#include "cpu/kernels/gemm/gemm.h"
 #include "cpu/ops/converted.h"
 #include "tensor/real.h"
 

@@ -5,7 +5,7 @@
  * stand for. Source: ONNX Runtime, ContribOperators.md.
  */
 #include "base/alloc.h"
-#include "cpu/ops/linear/gemm.h"
+#include "cpu/kernels/gemm/gemm.h"
 #include "cpu/ops/attention/heads.h"
 #include "cpu/ops/converted.h"
 #include "tensor/real.h"

@@ -5,7 +5,7 @@
  * Source: ONNX operator specification, Gemm-13.
  */
 #include "base/alloc.h"
-#include "cpu/ops/linear/gemm.h"
+#include "cpu/kernels/gemm/gemm.h"
 #include "cpu/ops/linear/panels.h"
 #include "cpu/ops/elementwise/activation.h"
 #include "cpu/ops/converted.h"

@@ -2,7 +2,7 @@
 /* QLinearMatMul, number by number. Source: ONNX operator specification. */
 #include "cpu/ops/matmul/int8_rows.h"
 
-#include "cpu/ops/linear/gemm.h"
+#include "cpu/kernels/gemm/gemm.h"
 #include "cpu/ops/matmul/int8_epilogue.h"
 #include "cpu/ops/kernel.h"
 #include "tensor/real.h"

@@ -5,7 +5,7 @@
  * specification.
  */
 #include "cpu/ops/linear/batch.h"
-#include "cpu/ops/linear/gemm.h"
+#include "cpu/kernels/gemm/gemm.h"
 #include "cpu/ops/linear/panels.h"
 #include "cpu/ops/converted.h"
 

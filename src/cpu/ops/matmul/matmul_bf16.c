@@ -6,9 +6,9 @@
  * engine is asked for KELP_PRECISION_BF16.
  */
 #include "base/alloc.h"
-#include "cpu/ops/bf16/gemm.h"
+#include "cpu/kernels/gemm/gemm_bf16.h"
 #include "cpu/ops/linear/batch.h"
-#include "cpu/ops/linear/gemm.h"
+#include "cpu/kernels/gemm/gemm.h"
 
 typedef struct matmul_plan {
     kelp_batch b;

@@ -3,7 +3,7 @@
  * com.microsoft FusedMatMul: numpy's product of operands turned as attributes say, times alpha.
  * Turned operands are copied first. Source: ONNX Runtime, ContribOperators.md.
  */
-#include "cpu/ops/linear/gemm.h"
+#include "cpu/kernels/gemm/gemm.h"
 #include "cpu/ops/converted.h"
 
 typedef struct side {

@@ -8,7 +8,7 @@
  */
 #include "base/alloc.h"
 #include "cpu/ops/linear/batch.h"
-#include "cpu/ops/linear/gemm.h"
+#include "cpu/kernels/gemm/gemm.h"
 #include "cpu/ops/quantize/dynamic.h"
 #include "cpu/ops/matmul/int8_epilogue.h"
 #include "cpu/ops/matmul/int8_rows.h"

@@ -5,7 +5,7 @@
  * bits come out as all low halves of a block, then all high ones, and A is laid out likewise.
  * Source: ONNX Runtime, ContribOperators.md.
  */
-#include "cpu/ops/linear/gemm.h"
+#include "cpu/kernels/gemm/gemm.h"
 #include "cpu/ops/converted.h"
 
 enum { A, B, SCALES, ZEROS, GROUPS, BIAS };

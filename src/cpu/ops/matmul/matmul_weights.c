@@ -6,7 +6,7 @@
  * weights are a quarter of the floats that would come from memory, and of those that would be kept.
  */
 #include "base/alloc.h"
-#include "cpu/ops/linear/gemm.h"
+#include "cpu/kernels/gemm/gemm.h"
 #include "cpu/kernels/simd/int8.h"
 
 #define WIDTH KELP_INT8_WIDE_COLUMNS

@@ -7,7 +7,7 @@
 #include "cpu/ops/rnn/rnn.h"
 
 #include "base/alloc.h"
-#include "cpu/ops/linear/gemm.h"
+#include "cpu/kernels/gemm/gemm.h"
 #include "cpu/ops/converted.h"
 #include "tensor/real.h"
 
