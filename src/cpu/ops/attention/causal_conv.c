@@ -2,6 +2,7 @@
 /* CausalConvWithState: each channel by its own few taps over the past. Source: ONNX operator
  * specification. */
 #include "cpu/kernels/gemm/gemm.h"
+#include "cpu/ops/kernel.h"
 #include "cpu/ops/wide.h"
 
 #include <math.h>

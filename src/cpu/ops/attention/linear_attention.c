@@ -5,6 +5,7 @@
  * Source: ONNX operator specification; Yang et al., "Gated Delta Networks", 2024.
  */
 #include "cpu/kernels/gemm/gemm.h"
+#include "cpu/ops/kernel.h"
 #include "cpu/ops/wide.h"
 
 #include <math.h>

@@ -3,6 +3,7 @@
 #include "cpu/ops/attention/sdpa.h"
 
 #include "cpu/kernels/gemm/gemm.h"
+#include "cpu/ops/kernel.h"
 #include "cpu/ops/wide.h"
 
 #include <math.h>

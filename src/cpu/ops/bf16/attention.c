@@ -5,6 +5,7 @@
  * sums are floats. Keys and values of a head are laid out once for all blocks of its queries.
  */
 #include "cpu/kernels/gemm/gemm_bf16.h"
+#include "cpu/ops/kernel.h"
 #include "cpu/ops/linear/attention.h"
 
 typedef struct attention_plan {

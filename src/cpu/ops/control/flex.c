@@ -6,6 +6,7 @@
  */
 #include "cpu/ops/control/control.h"
 #include "cpu/kernels/gemm/gemm.h"
+#include "cpu/ops/kernel.h"
 #include "cpu/ops/wide.h"
 #include "runtime/opset/body.h"
 

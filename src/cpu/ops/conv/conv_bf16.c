@@ -15,8 +15,10 @@
  * channels, one for each column of the kernel, as wide as the result. Few output positions are
  * gathered and multiplied the other way round instead.
  */
+#include "cpu/ops/activation.h"
 #include "cpu/ops/conv/conv_bf16.h"
 #include "cpu/kernels/gemm/gemm.h"
+#include "cpu/ops/kernel.h"
 
 #define TILE KELP_BF16_COLUMNS
 #define VECTOR 16

@@ -3,6 +3,7 @@
 #include "cpu/ops/conv/conv_bf16_weights.h"
 
 #include "base/alloc.h"
+#include "cpu/ops/kernel.h"
 
 #include <pthread.h>
 

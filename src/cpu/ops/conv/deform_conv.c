@@ -6,12 +6,14 @@
  * specification, DeformConv-22.
  */
 #include "cpu/kernels/gemm/gemm.h"
+#include "cpu/ops/kernel.h"
 #include "cpu/ops/conv/window.h"
 #include "cpu/ops/real.h"
+#include "cpu/tuning.h"
 
 #include <math.h>
 
-#define RUN 256 /* output positions that are unrolled together */
+#define RUN KELP_DEFORM_POSITIONS
 
 typedef struct deform_plan {
     kelp_window w;

@@ -3,18 +3,8 @@
 #ifndef KELP_CPU_OPS_CONV_WINDOW_H_
 #define KELP_CPU_OPS_CONV_WINDOW_H_
 
+#include "cpu/kernels/conv/conv_shape.h"
 #include "cpu/ops/kernel.h"
-
-#define KELP_WINDOW_AXES 3
-
-/* Up to three spatial axes; fewer are padded in front with extents of 1. */
-typedef struct kelp_window {
-    int32_t axes; /* as the operator has them */
-    int64_t in[KELP_WINDOW_AXES], out[KELP_WINDOW_AXES], kernel[KELP_WINDOW_AXES];
-    int64_t stride[KELP_WINDOW_AXES], dilation[KELP_WINDOW_AXES], before[KELP_WINDOW_AXES];
-    int64_t after[KELP_WINDOW_AXES];
-    int64_t in_size, out_size, kernel_size; /* products */
-} kelp_window;
 
 typedef struct kelp_window_range {
     int64_t least, most;

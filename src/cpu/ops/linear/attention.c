@@ -7,6 +7,8 @@
  */
 #include "cpu/ops/linear/attention.h"
 
+#include "cpu/ops/kernel.h"
+
 typedef struct attention_plan {
     kelp_attention a;
     size_t offset, worker_elements;

@@ -6,6 +6,7 @@
  */
 #include "base/alloc.h"
 #include "cpu/kernels/gemm/gemm.h"
+#include "cpu/ops/kernel.h"
 #include "cpu/ops/linear/panels.h"
 #include "cpu/ops/microsoft/fused_act.h"
 #include "cpu/ops/converted.h"

@@ -2,6 +2,7 @@
 /* SwiGLU: a * sigmoid(alpha * a) * b. Source: ONNX operator specification; Shazeer, "GLU Variants
  * Improve Transformer", 2020. */
 #include "cpu/kernels/gemm/gemm.h"
+#include "cpu/ops/kernel.h"
 #include "cpu/ops/wide.h"
 
 #include <math.h>

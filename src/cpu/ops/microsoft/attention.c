@@ -6,6 +6,7 @@
  */
 #include "base/alloc.h"
 #include "cpu/kernels/gemm/gemm.h"
+#include "cpu/ops/kernel.h"
 #include "cpu/ops/microsoft/heads.h"
 #include "cpu/ops/wide.h"
 

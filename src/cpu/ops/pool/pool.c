@@ -6,6 +6,8 @@
  * whose places are asked for, go one output after another. Source: ONNX operator specification.
  */
 #include "cpu/kernels/conv/padded.h"
+#include "cpu/ops/conv/window.h"
+#include "cpu/ops/kernel.h"
 #include "cpu/ops/real.h"
 #include "cpu/kernels/simd/simd.h"
 

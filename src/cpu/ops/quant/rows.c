@@ -3,6 +3,7 @@
 #include "cpu/ops/quant/rows.h"
 
 #include "cpu/kernels/gemm/gemm.h"
+#include "cpu/ops/kernel.h"
 #include "cpu/ops/quant/epilogue.h"
 #include "cpu/ops/wide.h"
 

@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "cpu/kernels/gemm/gemm.h"
+#include "cpu/ops/kernel.h"
 #include "cpu/ops/wide.h"
 
 #include <strings.h>
