@@ -52,6 +52,10 @@
 static inline int64_t kelp_cpu_grain(int64_t chunk_work, int64_t unit_work) {
     return chunk_work / KELP_MAX((int64_t)1, unit_work) + 1;
 }
+/* The same where the work may exceed int64. */
+static inline int64_t kelp_cpu_grain_f64(int64_t chunk_work, double unit_work) {
+    return unit_work < (double)chunk_work ? (int64_t)((double)chunk_work / (unit_work + 1)) + 1 : 1;
+}
 /* The same for units that are themselves chosen to be about one chunk: rounded down, at least 1. */
 static inline int64_t kelp_cpu_grain_of_blocks(int64_t chunk_work, int64_t unit_work) {
     return KELP_MAX((int64_t)1, chunk_work / KELP_MAX((int64_t)1, unit_work));

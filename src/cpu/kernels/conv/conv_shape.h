@@ -25,4 +25,8 @@ typedef struct kelp_conv_shape {
     int64_t in_channels, out_channels; /* of one group */
 } kelp_conv_shape;
 
+/* Transposes an image of one column to one of one row, which has the same bytes: inner loops run
+ * along rows. */
+void kelp_window_lay_down(kelp_window *window);
+
 #endif

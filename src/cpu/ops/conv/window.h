@@ -24,8 +24,5 @@ kelp_status *kelp_window_init(kelp_window *window, const kelp_op_args *args,
 /* Shape [N, channels, out spatial…]. */
 int32_t kelp_window_shape(const kelp_window *window, int64_t batch, int64_t channels,
                           int64_t *out_shape);
-/* An image of one column becomes one of one row, which lies in memory alike: inner loops run along
- * rows. Behind kelp_window_shape. */
-void kelp_window_lay_down(kelp_window *window);
 
 #endif
