@@ -9,6 +9,7 @@
 #define KELP_CPU_OPS_KERNEL_H_
 
 #include "base/checked.h"
+#include "cpu/tuning.h"
 
 #include <kelp/opset.h>
 #include <string.h>
@@ -116,7 +117,7 @@ void kelp_ops_clear_end(const kelp_tensor *tensor);
 void kelp_ops_memcpy(const kelp_op_env *env, void *to, const void *from, size_t size_bytes);
 
 /* Elements below which a second thread is not worth waking. */
-#define KELP_OPS_GRAIN 16384
+#define KELP_OPS_GRAIN KELP_GRAIN_ELEMENTS
 
 #define KELP_OPS_TRY_DEFER(args) \
     do {                         \

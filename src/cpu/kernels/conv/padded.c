@@ -2,6 +2,9 @@
 /* Images with their padding around them. */
 #include "cpu/kernels/conv/padded.h"
 
+#include "base/checked.h"
+#include "cpu/tuning.h"
+
 bool kelp_frame_fits(const kelp_window *w) {
     return w->kernel[0] == 1 && w->in[0] == 1 && w->out[0] == 1 && w->before[0] == 0;
 }
@@ -15,7 +18,7 @@ static int64_t columns_of(const kelp_window *w) {
 }
 
 int64_t kelp_frame_strip(const kelp_window *w) {
-    int64_t fitting = 8192 / KELP_MAX((int64_t)1, columns_of(w)) / w->stride[1];
+    int64_t fitting = KELP_PADDED_TILE_FLOATS / KELP_MAX((int64_t)1, columns_of(w)) / w->stride[1];
     return KELP_MAX((int64_t)1, KELP_MIN(w->out[1], fitting));
 }
 

@@ -4,7 +4,7 @@
 #ifndef KELP_CPU_KERNELS_CONV_PADDED_H_
 #define KELP_CPU_KERNELS_CONV_PADDED_H_
 
-#include "cpu/ops/conv/window.h"
+#include "cpu/kernels/conv/conv_shape.h"
 #include "cpu/kernels/simd/simd.h"
 
 #define KELP_FRAME_SLACK 64 /* floats behind a frame that vectors read */

@@ -6,11 +6,14 @@
  */
 #include "cpu/kernels/conv/unroll.h"
 
-#define SHORT_ROW 64
+#include "base/checked.h"
+#include "cpu/tuning.h"
+
+#include <string.h>
 
 static bool framed(const kelp_window *w) {
     return w->kernel[0] == 1 && w->in[0] == 1 && w->out[0] == 1 && w->before[0] == 0 &&
-           w->out[2] <= SHORT_ROW;
+           w->out[2] <= KELP_IM2COL_SHORT_ROW;
 }
 
 /* Extents of the frame that `rows` output rows read. */

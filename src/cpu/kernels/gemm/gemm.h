@@ -4,8 +4,10 @@
 #ifndef KELP_CPU_KERNELS_GEMM_GEMM_H_
 #define KELP_CPU_KERNELS_GEMM_GEMM_H_
 
-#include "cpu/ops/kernel.h"
+#include "base/checked.h"
 #include "cpu/kernels/simd/simd.h"
+
+#include <kelp/opset.h>
 
 /* C[m,n] = act(A[m,k] · B[k,n] + bias[n] + row_bias[m] + residual[m,n]), row-major; what is NULL is
  * left out. A and B may lie at any address. */
@@ -43,9 +45,5 @@ void kelp_gemm_pack_turned(const kelp_simd *simd, const void *b, int64_t stride,
 void kelp_gemm_run(const kelp_op_env *env, const kelp_gemm *jobs, int64_t count);
 /* On the caller's thread alone. */
 void kelp_gemm_run_serial(const kelp_simd *simd, const kelp_gemm *job);
-
-/* "", "relu", "gelu", "gelu_tanh", "tanh", "sigmoid", "silu", "hard_swish", "relu6"; false for
- * another name. */
-bool kelp_act_parse(const char *name, kelp_act *out);
 
 #endif

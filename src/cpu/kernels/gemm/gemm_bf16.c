@@ -6,9 +6,13 @@
  */
 #include "cpu/kernels/gemm/gemm_bf16.h"
 
-/* Pairs of k at a time: 32 columns of B take 32 KiB, a tile's rows of A 12 KiB. */
-#define SLICE 256
-#define BLOCK_ROWS 96
+#include "base/assert.h"
+#include "cpu/tuning.h"
+
+#include <string.h>
+
+#define SLICE KELP_GEMM_BF16_PAIRS
+#define BLOCK_ROWS KELP_GEMM_BF16_ROWS
 
 typedef struct blocking {
     const kelp_bf16 *table;
@@ -151,7 +155,7 @@ static void choose(blocking *all, int64_t threads) {
     const kelp_bf16_gemm *g = all->job;
     int64_t high = (g->m + BLOCK_ROWS - 1) / BLOCK_ROWS;
     all->rows = round_to((g->m + high - 1) / high, KELP_BF16_ROWS);
-    all->columns = g->m <= 3 ? 512 : 256;
+    all->columns = g->m <= 3 ? KELP_GEMM_BF16_FLAT_COLUMNS : KELP_GEMM_BF16_COLUMNS;
     for (;;) {
         all->down = (g->m + all->rows - 1) / all->rows;
         all->across = (g->n + all->columns - 1) / all->columns;
@@ -173,9 +177,9 @@ void kelp_bf16_gemm_run(const kelp_op_env *env, const kelp_bf16_gemm *job) {
     blocking all = {.table = kelp_bf16_get(), .simd = kelp_simd_get(), .job = job};
     choose(&all, kelp_op_env_threads(env));
     int64_t work = all.rows * all.columns * KELP_MAX((int64_t)1, job->k);
-    /* some four million multiplications are 20 µs */
-    int64_t grain = KELP_MAX((int64_t)1, 2000000 / work);
-    kelp_op_parallel(env, all.down * all.across, grain, run_range, &all);
+    KELP_ASSERT(job->scratch != NULL && job->panels != NULL);
+    kelp_op_parallel(env, all.down * all.across,
+                     kelp_cpu_grain_of_blocks(KELP_GRAIN_NARROW_TILES, work), run_range, &all);
 }
 
 void kelp_bf16_gemm_run_serial(const kelp_bf16_gemm *job) {

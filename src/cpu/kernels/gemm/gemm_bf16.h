@@ -4,8 +4,10 @@
 #ifndef KELP_CPU_KERNELS_GEMM_GEMM_BF16_H_
 #define KELP_CPU_KERNELS_GEMM_GEMM_BF16_H_
 
-#include "cpu/ops/kernel.h"
+#include "base/checked.h"
 #include "cpu/kernels/simd/bf16.h"
+
+#include <kelp/opset.h>
 
 /* C[m,n] = act(A[m,k] · B[k,n] + bias[n] + residual[m,n]), row-major; what is NULL is left out. A
  * may lie at any address. */

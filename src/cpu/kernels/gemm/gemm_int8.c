@@ -7,10 +7,19 @@
  */
 #include "cpu/kernels/gemm/gemm_int8.h"
 
+#include "base/assert.h"
+#include "cpu/tuning.h"
+
+#include <string.h>
+
 #define COLUMNS KELP_INT8_COLUMNS
 
 static int64_t round_to(int64_t value, int64_t unit) {
     return (value + unit - 1) / unit * unit;
+}
+
+static size_t element_bytes(kelp_dtype dtype) {
+    return kelp_dtype_bits(dtype) / 8;
 }
 
 static int64_t panel_bytes(int64_t k) {
@@ -88,7 +97,7 @@ void kelp_int8_weights_view(int64_t k, int64_t n, const void *memory, kelp_int8_
 
 /* ---- blocks ---- */
 static void *row_of(const kelp_int8_product *g, int64_t row, int64_t column) {
-    size_t each = kelp_ops_element_bytes(g->finish.dtype);
+    size_t each = element_bytes(g->finish.dtype);
     return (char *)g->y + (size_t)(row * g->ldy + column) * each;
 }
 
@@ -151,7 +160,7 @@ static void finish_row(const kelp_int8 *loops, const kelp_int8_product *g, int64
 
 static void turn_block(const kelp_int8 *loops, const kelp_int8_product *g, int64_t row,
                        int64_t column, int64_t rows, int64_t columns, const float *from) {
-    if (kelp_ops_element_bytes(g->finish.dtype) == 1)
+    if (element_bytes(g->finish.dtype) == 1)
         loops->turn(row_of(g, column, row), g->ldy, (const uint8_t *)from, columns, rows, columns,
                     0);
     else
@@ -164,7 +173,7 @@ void kelp_int8_product_block(const kelp_int8 *loops, const kelp_int8_product *g,
     int32_t room[KELP_INT8_BLOCK_COLUMNS];
     const int32_t *offset = offsets_of(g, column, columns, room);
     float turned[KELP_INT8_BLOCK_ROWS * KELP_INT8_TURNED_COLUMNS];
-    size_t each = kelp_ops_element_bytes(g->finish.dtype);
+    size_t each = element_bytes(g->finish.dtype);
     int64_t width = round_to(columns, COLUMNS);
     int64_t count = (rows + loops->tile_rows - 1) / loops->tile_rows;
     int64_t height = count > 0 ? (rows + count - 1) / count : 1;
@@ -196,7 +205,7 @@ void kelp_int8_product_finish(const kelp_int8 *loops, const kelp_int8_product *g
     float turned[KELP_INT8_BLOCK_ROWS * KELP_INT8_TURNED_COLUMNS];
     int32_t room[KELP_INT8_BLOCK_COLUMNS];
     const int32_t *offset = offsets_of(g, column, columns, room);
-    size_t each = kelp_ops_element_bytes(g->finish.dtype);
+    size_t each = element_bytes(g->finish.dtype);
     for (int64_t i = 0; i < rows; i++)
         finish_row(loops, g, row + i, 0, column, offset, sums + i * columns, columns,
                    (char *)turned + (size_t)(i * columns) * each);
@@ -227,17 +236,18 @@ void kelp_int8_products_run(const kelp_op_env *env, const kelp_int8_product *job
     if (count == 0 || jobs[0].m == 0 || jobs[0].b.n == 0)
         return;
     const kelp_int8 *loops = kelp_int8_get();
-    int64_t m = jobs[0].m, n = jobs[0].b.n, most = round_to(48, loops->tile_rows);
+    int64_t m = jobs[0].m, n = jobs[0].b.n, most = round_to(KELP_GEMM_ROWS, loops->tile_rows);
     job_list list = {.loops = loops, .jobs = jobs};
-    list.columns = jobs[0].turned ? KELP_INT8_TURNED_COLUMNS : m <= 16 ? 256 : 192;
+    list.columns = jobs[0].turned ? KELP_INT8_TURNED_COLUMNS
+                   : m <= 16      ? KELP_GEMM_FLAT_COLUMNS
+                                  : KELP_GEMM_COLUMNS;
     list.down = (m + most - 1) / most;
     list.rows = (m + list.down - 1) / list.down;
     list.across = (n + list.columns - 1) / list.columns;
     int64_t blocks = list.down * list.across;
     int64_t work = m * n / blocks * KELP_MAX((int64_t)16, jobs[0].b.k);
-    /* some four million multiplications are 20 µs */
-    int64_t grain = KELP_MAX((int64_t)1, 2000000 / KELP_MAX((int64_t)1, work));
-    kelp_op_parallel(env, blocks * count, grain, run_range, &list);
+    kelp_op_parallel(env, blocks * count, kelp_cpu_grain_of_blocks(KELP_GRAIN_NARROW_TILES, work),
+                     run_range, &list);
 }
 
 /* ---- signs ---- */
@@ -256,5 +266,5 @@ static void flip_range(void *userp, int64_t begin, int64_t end, int worker) {
 }
 
 void kelp_int8_flip(const kelp_op_env *env, const void *from, uint8_t *to, int64_t count) {
-    kelp_op_parallel(env, count, 4 * KELP_OPS_GRAIN, flip_range, &(flip_job){from, to});
+    kelp_op_parallel(env, count, 4 * KELP_GRAIN_ELEMENTS, flip_range, &(flip_job){from, to});
 }

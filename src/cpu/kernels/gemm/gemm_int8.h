@@ -6,8 +6,10 @@
 #ifndef KELP_CPU_KERNELS_GEMM_GEMM_INT8_H_
 #define KELP_CPU_KERNELS_GEMM_GEMM_INT8_H_
 
-#include "cpu/ops/kernel.h"
+#include "base/checked.h"
 #include "cpu/kernels/simd/int8.h"
+
+#include <kelp/opset.h>
 
 /* ---- B ---- */
 /* A matrix of 8-bit integers as it lies; strides in elements. `zero`: of one element, of one a

@@ -7,19 +7,16 @@
  */
 #include "cpu/kernels/gemm/skinny.h"
 
+#include "base/assert.h"
+#include "cpu/tuning.h"
+
 #include <string.h>
 
-#define LEAST_ELEMENTS ((int64_t)1 << 16) /* smaller ones stay in cache, in panels */
-#define LEAST_ROWS 64
-#define WIDE 8192                /* columns: from there on they are divided, */
-#define WIDE_SHARE 4096          /* into shares of so many */
-#define LEAST_COLUMNS 512        /* of a share of a part */
-#define SHARE ((int64_t)1 << 15) /* elements: some 5 µs of reading */
-#define PARTS 4                  /* of the rows of B, however many threads there are */
+#define PARTS 4 /* of the rows of B, however many threads there are */
 
 bool kelp_gemm_is_thin(int64_t m, int64_t k, int64_t n) {
-    return m > 0 && m <= KELP_THIN_ROWS && k >= LEAST_ROWS && n >= LEAST_ROWS &&
-           n >= LEAST_ELEMENTS / k;
+    return m > 0 && m <= KELP_THIN_ROWS && k >= KELP_SKINNY_LEAST_ROWS &&
+           n >= KELP_SKINNY_LEAST_ROWS && n >= KELP_SKINNY_LEAST_ELEMENTS / k;
 }
 
 typedef struct thin_job {
@@ -119,23 +116,27 @@ static void run_panels(void *userp, int64_t begin, int64_t end, int worker) {
 void kelp_gemm_thin_run(const kelp_op_env *env, const kelp_simd *simd, const kelp_gemm *g) {
     thin_job job = {simd, g, g->k / (4 * PARTS) * 4, simd->tile_columns, 1};
     int64_t threads = kelp_op_env_threads(env);
+    KELP_ASSERT(g->partial != NULL && g->m <= KELP_THIN_ROWS && g->k >= 4 * PARTS);
     if (g->packed != NULL) {
         int64_t panels = (g->n + job.columns - 1) / job.columns;
-        kelp_op_parallel(env, panels, KELP_MAX((int64_t)1, SHARE / (g->k * job.columns)),
+        kelp_op_parallel(env, panels,
+                         kelp_cpu_grain_of_blocks(KELP_SKINNY_SHARE, g->k * job.columns),
                          run_panels, &job);
         return;
     }
-    job.across = g->n >= WIDE
-                     ? (g->n + WIDE_SHARE - 1) / WIDE_SHARE
-                     : KELP_MAX((int64_t)1, KELP_MIN(threads / PARTS, g->n / LEAST_COLUMNS));
+    job.across =
+        g->n >= KELP_SKINNY_WIDE
+            ? (g->n + KELP_SKINNY_WIDE_SHARE - 1) / KELP_SKINNY_WIDE_SHARE
+            : KELP_MAX((int64_t)1, KELP_MIN(threads / PARTS, g->n / KELP_SKINNY_LEAST_COLUMNS));
     job.columns = (g->n + job.across - 1) / job.across;
     job.columns = (job.columns + simd->tile_columns - 1) / simd->tile_columns * simd->tile_columns;
     job.across = (g->n + job.columns - 1) / job.columns;
-    if (g->n >= WIDE) {
+    if (g->n >= KELP_SKINNY_WIDE) {
         kelp_op_parallel(env, job.across, 1, run_columns, &job);
         return;
     }
     int64_t share = g->k * job.columns / PARTS;
-    kelp_op_parallel(env, PARTS * job.across, KELP_MAX((int64_t)1, SHARE / share), run_parts, &job);
+    kelp_op_parallel(env, PARTS * job.across, kelp_cpu_grain_of_blocks(KELP_SKINNY_SHARE, share),
+                     run_parts, &job);
     join(&job, 0, g->n);
 }

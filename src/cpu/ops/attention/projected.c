@@ -8,6 +8,7 @@
 #include "cpu/kernels/gemm/gemm.h"
 #include "cpu/ops/attention/heads.h"
 #include "cpu/ops/converted.h"
+#include "cpu/ops/kernel.h"
 #include "cpu/ops/variant.h"
 #include "tensor/real.h"
 

@@ -9,7 +9,9 @@
  * specification.
  */
 #include "base/alloc.h"
+#include "cpu/ops/activation.h"
 #include "cpu/kernels/gemm/gemm.h"
+#include "cpu/ops/kernel.h"
 #include "cpu/ops/conv/window.h"
 #include "cpu/ops/conv/conv_int8_weights.h"
 #include "cpu/ops/matmul/int8_epilogue.h"

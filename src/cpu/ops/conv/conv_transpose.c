@@ -6,7 +6,9 @@
  */
 #include "base/alloc.h"
 #include "cpu/kernels/gemm/gemm.h"
-#include "cpu/kernels/conv/reference.h"
+#include "cpu/ops/kernel.h"
+#include "cpu/kernels/conv/conv.h"
+#include "cpu/tuning.h"
 #include "cpu/ops/conv/window.h"
 #include "cpu/ops/converted.h"
 
@@ -116,8 +118,9 @@ static kelp_status *init_axis(transposed *p, const kelp_op_args *args, size_t ax
 static kelp_status *transposed_reserve(const turned *state, transposed *p, kelp_op_args *args) {
     const kelp_tensor *x = args->inputs[0], *w = args->inputs[1];
     int64_t width = KELP_MAX((int64_t)1, p->in[2]), columns, all = 0;
-    p->block = KELP_MAX((int64_t)1, KELP_MIN(p->out_channels, 48 / p->kernel_size));
-    p->strip = KELP_MAX((int64_t)1, KELP_MIN(p->in[1], 192 / width));
+    p->block =
+        KELP_MAX((int64_t)1, KELP_MIN(p->out_channels, KELP_CONV_TRANSPOSE_ROWS / p->kernel_size));
+    p->strip = KELP_MAX((int64_t)1, KELP_MIN(p->in[1], KELP_CONV_TRANSPOSE_COLUMNS / width));
     p->row_elements = p->out[2] + p->stride[2];
     columns = p->strip * p->in[2];
     if (!kelp_i64_mul(p->block * columns, p->kernel_size, &p->product_elements) ||
@@ -306,21 +309,32 @@ static void transposed_units(void *userp, int64_t begin, int64_t end, int worker
     }
 }
 
-static void invoke_wide(const transposed *p) {
-    kelp_window w = {.axes = AXES,
-                     .in_size = p->in_size,
-                     .out_size = p->out_size,
-                     .kernel_size = p->kernel_size};
+static void run_f64(const transposed *p) {
+    const kelp_op_args *args = p->args;
+    const kelp_tensor *bias = kelp_ops_in(args, 2);
+    kelp_conv conv = {.is_f64 = true,
+                      .x = args->inputs[0]->data,
+                      .weights = args->inputs[1]->data,
+                      .bias = bias != NULL ? bias->data : NULL,
+                      .y = args->outputs[0]->data};
+    kelp_window *w = &conv.shape.window;
+    *w = (kelp_window){.axes = AXES,
+                       .in_size = p->in_size,
+                       .out_size = p->out_size,
+                       .kernel_size = p->kernel_size};
     for (int i = 0; i < AXES; i++) {
-        w.in[i] = p->in[i];
-        w.out[i] = p->out[i];
-        w.kernel[i] = p->kernel[i];
-        w.stride[i] = p->stride[i];
-        w.dilation[i] = p->dilation[i];
-        w.before[i] = p->before[i];
+        w->in[i] = p->in[i];
+        w->out[i] = p->out[i];
+        w->kernel[i] = p->kernel[i];
+        w->stride[i] = p->stride[i];
+        w->dilation[i] = p->dilation[i];
+        w->before[i] = p->before[i];
     }
-    kelp_conv_wide_transposed_run(
-        &(kelp_conv_wide){&w, p->args, p->batch, p->groups, p->in_channels, p->out_channels});
+    conv.shape.batch = p->batch;
+    conv.shape.groups = p->groups;
+    conv.shape.in_channels = p->in_channels;
+    conv.shape.out_channels = p->out_channels;
+    kelp_conv_transpose_reference_f64(args->env, &conv);
 }
 
 static kelp_status *transposed_invoke(const void *state, kelp_op_args *args) {
@@ -331,7 +345,7 @@ static kelp_status *transposed_invoke(const void *state, kelp_op_args *args) {
     if (kelp_tensor_elements(args->outputs[0]) == 0)
         return NULL;
     if (args->inputs[0]->dtype == KELP_F64) {
-        invoke_wide(p);
+        run_f64(p);
         return NULL;
     }
     if (known != NULL) {
@@ -345,7 +359,7 @@ static kelp_status *transposed_invoke(const void *state, kelp_op_args *args) {
     int64_t blocks = (p->out_channels + p->block - 1) / p->block;
     int64_t work = p->block * p->kernel_size * p->in_channels * p->in_size;
     kelp_op_parallel(args->env, p->batch * p->groups * blocks,
-                     1000000 / KELP_MAX((int64_t)1, work) + 1, transposed_units, p);
+                     kelp_cpu_grain(KELP_GRAIN_TILES, work), transposed_units, p);
     return NULL;
 }
 KELP_CONVERTED_PHASES(transposed, kelp_widened, sizeof(transposed), transposed_reshape,

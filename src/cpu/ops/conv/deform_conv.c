@@ -6,13 +6,15 @@
  * specification, DeformConv-22.
  */
 #include "cpu/kernels/gemm/gemm.h"
+#include "cpu/ops/kernel.h"
 #include "cpu/ops/conv/window.h"
 #include "cpu/ops/kernel.h"
+#include "cpu/tuning.h"
 #include "tensor/real.h"
 
 #include <math.h>
 
-#define RUN 256 /* output positions that are unrolled together */
+#define RUN KELP_DEFORM_POSITIONS
 
 typedef struct deform_plan {
     kelp_window w;

@@ -6,6 +6,7 @@
  */
 #include "base/alloc.h"
 #include "cpu/kernels/gemm/gemm.h"
+#include "cpu/ops/kernel.h"
 #include "cpu/ops/linear/panels.h"
 #include "cpu/ops/elementwise/activation.h"
 #include "cpu/ops/converted.h"

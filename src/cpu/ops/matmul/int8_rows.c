@@ -3,8 +3,8 @@
 #include "cpu/ops/matmul/int8_rows.h"
 
 #include "cpu/kernels/gemm/gemm.h"
-#include "cpu/ops/matmul/int8_epilogue.h"
 #include "cpu/ops/kernel.h"
+#include "cpu/ops/matmul/int8_epilogue.h"
 #include "tensor/real.h"
 
 #include <math.h>

@@ -4,8 +4,10 @@
  * activation). Constant float matrices are read as panels.h says. Source: ONNX operator
  * specification.
  */
+#include "cpu/ops/activation.h"
 #include "cpu/ops/linear/batch.h"
 #include "cpu/kernels/gemm/gemm.h"
+#include "cpu/ops/kernel.h"
 #include "cpu/ops/linear/panels.h"
 #include "cpu/ops/converted.h"
 
@@ -171,9 +173,7 @@ static kelp_status *matmul_bias_reshape(const void *state, kelp_op_args *args) {
         return kelp_ops_bad_shapes(args, args->inputs[0], args->inputs[1],
                                    "expected float matrices, a bias of n and a residual like the "
                                    "result");
-    if (!kelp_act_parse(kelp_node_attr_string(args->node, "activation", "", NULL), &p->act))
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "MatMulBias knows no activation '%s'",
-                          kelp_node_attr_string(args->node, "activation", "", NULL));
+    KELP_TRY(kelp_act_read(args, &p->act));
     return plan_product(state, args);
 }
 

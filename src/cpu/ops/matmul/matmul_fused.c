@@ -4,6 +4,7 @@
  * Turned operands are copied first. Source: ONNX Runtime, ContribOperators.md.
  */
 #include "cpu/kernels/gemm/gemm.h"
+#include "cpu/ops/kernel.h"
 #include "cpu/ops/converted.h"
 
 typedef struct side {

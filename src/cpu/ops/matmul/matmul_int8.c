@@ -7,11 +7,13 @@
  * specification; ONNX Runtime, ContribOperators.md.
  */
 #include "base/alloc.h"
+#include "cpu/ops/activation.h"
 #include "cpu/ops/linear/batch.h"
 #include "cpu/kernels/gemm/gemm.h"
-#include "cpu/ops/quantize/dynamic.h"
+#include "cpu/ops/kernel.h"
 #include "cpu/ops/matmul/int8_epilogue.h"
 #include "cpu/ops/matmul/int8_rows.h"
+#include "cpu/ops/quantize/dynamic.h"
 #include "cpu/ops/variant.h"
 
 typedef enum product_kind { INTEGER, LINEAR, FUSED, TO_FLOAT, DYNAMIC, GEMM, KINDS } product_kind;
@@ -350,10 +352,8 @@ static kelp_status *linear_reshape(const void *state, kelp_op_args *args) {
         KELP_TRY(kelp_ops_scratch(args, p->b.batch * p->b.m * p->b.n, sizeof(int32_t), &p->sums));
         return kelp_ops_set(args, 0, args->inputs[7]->dtype, rank, shape);
     }
-    if (p->kind == FUSED &&
-        !kelp_act_parse(kelp_node_attr_string(args->node, "activation", "", NULL), &p->act))
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "QMatMul knows no activation '%s'",
-                          kelp_node_attr_string(args->node, "activation", "", NULL));
+    if (p->kind == FUSED)
+        KELP_TRY(kelp_act_read(args, &p->act));
     kelp_int8_places checked = *places;
     KELP_TRY(check_bias(args, bias, p, &p->rows));
     if (p->rows) {

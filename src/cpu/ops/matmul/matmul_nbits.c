@@ -6,6 +6,7 @@
  * Source: ONNX Runtime, ContribOperators.md.
  */
 #include "cpu/kernels/gemm/gemm.h"
+#include "cpu/ops/kernel.h"
 #include "cpu/ops/converted.h"
 
 enum { A, B, SCALES, ZEROS, GROUPS, BIAS };

@@ -6,6 +6,7 @@
  * whose places are asked for, go one output after another. Source: ONNX operator specification.
  */
 #include "cpu/kernels/conv/padded.h"
+#include "cpu/ops/conv/window.h"
 #include "cpu/ops/kernel.h"
 #include "tensor/real.h"
 #include "cpu/kernels/simd/simd.h"

@@ -3,7 +3,8 @@
  * kelp::MaxPoolBf16: MaxPool of bfloat16 over one or two axes between convolutions of bfloat16,
  * whose channels lie side by side. The largest of what is rounded is the largest, rounded.
  */
-#include "cpu/ops/conv/conv_bf16.h"
+#include "cpu/kernels/simd/bf16.h"
+#include "cpu/ops/conv/window.h"
 
 typedef struct pool_plan {
     kelp_window w;
@@ -89,7 +90,7 @@ static kelp_status *pool_invoke(const void *state, kelp_op_args *args) {
     p->table = kelp_bf16_get();
     double work = (double)p->w.out[2] * (double)p->w.kernel_size * (double)p->channels;
     /* some 600,000 elements are 20 µs */
-    kelp_op_parallel(args->env, p->batch * p->w.out[1], (int64_t)(6e5 / (work + 1)) + 1, run_range,
+    kelp_op_parallel(args->env, p->batch * p->w.out[1], (int64_t)(KELP_GRAIN_POOL_BF16 / (work + 1)) + 1, run_range,
                      p);
     return NULL;
 }

@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "cpu/kernels/gemm/gemm.h"
 #include "cpu/ops/converted.h"
+#include "cpu/ops/kernel.h"
 #include "cpu/ops/variant.h"
 #include "tensor/real.h"
 
