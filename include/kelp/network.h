@@ -535,7 +535,7 @@ KELP_API kelp_status *kelp_network_add_fill(kelp_network *network, kelp_shape di
                                             kelp_layer **out) KELP_MUST_USE;
 
 /* Adds an assertion. `condition` is bool. If it is a constant false, the call fails; otherwise an
- * inference in which an element is false fails with `message`. */
+ * inference in which an element is false fails with FAILED_PRECONDITION and `message`. */
 KELP_API kelp_status *kelp_network_add_assertion(kelp_network *network, kelp_net_tensor *condition,
                                                  const char *message,
                                                  kelp_layer **out) KELP_MUST_USE;
