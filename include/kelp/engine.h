@@ -8,19 +8,20 @@
  *                  (kelp/builder.h); weights are packed once and shared by all contexts
  *   kelp_context   one stream of inferences: bound tensors, memory plan and workspace
  *
- * Life cycle: create an engine, create a context, bind inputs, prepare (optional: plans memory if a
- * shape has changed), invoke. After the first inference with given shapes, invoke makes no heap
+ * Life cycle: create an engine, create a context, bind inputs, prepare (optional: plans memory if
+ * a shape has changed), invoke. After the first inference with given shapes, invoke makes no heap
  * allocation of its own.
  *
  * Unless stated otherwise:
  *   - Objects are reference-counted or retain their parents; release or destroy them in any order.
  *     Release and destroy functions accept NULL.
- *   - Returned strings and structs are borrowed and valid as long as the object that returned them.
+ *   - Returned strings and structs are borrowed and valid as long as the object that returned
+ *     them.
  *   - A runtime and an engine may be used by several threads at once; a context and the recordings
  *     made from it by one thread at a time.
  *   - A program needs one runtime. Several are independent of each other.
  *   - Options structs begin with `struct_size`; zeroed fields take the defaults given in
- * [brackets].
+ *     [brackets].
  */
 #ifndef KELP_ENGINE_H_
 #define KELP_ENGINE_H_

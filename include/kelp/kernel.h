@@ -3,8 +3,8 @@
  * kelp/kernel.h: named kernels over DLPack tensors, in shared libraries.
  *
  * The first part is for authors: a library exports kelp_plugin_query (kelp/plugin.h), whose table
- * points to a kelp_kernel_library_def with kernels. Each kernel is a C function with a signature. A
- * library needs only this header and links nothing.
+ * points to a kelp_kernel_library_def with kernels. Each kernel is a C function with a signature.
+ * A library needs only this header and links nothing.
  *
  * The second part is for applications: a registry finds libraries by name and calls their kernels.
  * Arguments are checked against the signature before the kernel runs. Kernels without a signature,
@@ -27,8 +27,8 @@
  *     "out hist: int64[bins], image: uint8[h, w], bins: int64"
  *     "out y: float32[h, w], x: float32[h, w], radius: int32"
  *
- * A function that is registered by its address receives DLTensor pointers. A `*` before TYPE passes
- * the address of the first element instead, as JIT compilers expect: "out y: *float32[n]".
+ * A function that is registered by its address receives DLTensor pointers. A `*` before TYPE
+ * passes the address of the first element instead, as JIT compilers expect: "out y: *float32[n]".
  *
  * Unless stated otherwise:
  *   - A registry and its libraries are thread-safe; a session is used by one thread at a time.
