@@ -109,9 +109,10 @@ kelp_status *kelp_builder_create_network(kelp_builder *builder, kelp_network **o
                      KELP_DOMAIN_NETWORK);
 }
 
-/* The source is there before the provider is asked: some read it themselves. */
-static kelp_status *parsed(kelp_builder *builder, kelp_graph *graph, const char *path,
-                           const void *data, size_t size_bytes, kelp_network **out) {
+/* Creates a network from a parsed graph. Sets the source before calling the provider, because some
+ * providers read it themselves. */
+static kelp_status *create_parsed(kelp_builder *builder, kelp_graph *graph, const char *path,
+                                  const void *data, size_t size_bytes, kelp_network **out) {
     kelp_network *network = NULL;
     KELP_TRY(kelp_network_new(builder, builder->runtime->allocator, graph, &network));
     const kelp_engine_provider *provider = builder->provider;
@@ -137,7 +138,7 @@ kelp_status *kelp_builder_parse_file(kelp_builder *builder, const char *path, ke
     kelp_graph_limits limits = kelp_runtime_graph_limits(builder->runtime);
     kelp_status *status = kelp_graph_load_file(builder->runtime->allocator, path, &limits, &graph);
     if (status == NULL)
-        status = parsed(builder, graph, path, NULL, 0, out);
+        status = create_parsed(builder, graph, path, NULL, 0, out);
     kelp_graph_release(graph);
     return in_domain(status, KELP_DOMAIN_NETWORK);
 }
@@ -151,7 +152,7 @@ kelp_status *kelp_builder_parse_bytes(kelp_builder *builder, const void *data, s
         kelp_graph_load_bytes(builder->runtime->allocator, data, size_bytes,
                               label ? label : "model", NULL, release, userp, &limits, &graph);
     if (status == NULL)
-        status = parsed(builder, graph, NULL, data, size_bytes, out);
+        status = create_parsed(builder, graph, NULL, data, size_bytes, out);
     kelp_graph_release(graph);
     return in_domain(status, KELP_DOMAIN_NETWORK);
 }

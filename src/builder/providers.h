@@ -5,7 +5,7 @@
 
 #include <kelp/engine_provider.h>
 
-/* Kelp's own engine. */
+/* Returns the provider of Kelp's own engine. */
 const kelp_engine_provider *kelp_cpu_engine_provider(void);
 /* Plans that hold inputs and outputs only, engines that answer zeros: the provider to clone. */
 const kelp_engine_provider *kelp_null_engine_provider(void);
