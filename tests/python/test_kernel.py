@@ -126,7 +126,7 @@ class Toolbox(unittest.TestCase):
             self.toolbox.gauss_blur(y, x, sigma)
             np.testing.assert_allclose(y, expected, rtol=2e-6)
         for sigma in (0, -1, float("nan"), 1e9):
-            self.refused("sigma must be above 0", self.toolbox.gauss_blur, y, x, sigma)
+            self.refused("sigma must be greater than 0", self.toolbox.gauss_blur, y, x, sigma)
         self.toolbox.gauss_blur(np.empty((0, 3), "f4"), np.empty((0, 3), "f4"), 1)
 
     def test_many_threads(self):
