@@ -64,7 +64,7 @@ static uint32_t take(kelp_instance_pool *pool, bool may_block, kelp_request **ou
 /* Executes taken requests except those that were cancelled or timed out. The lock is not held. */
 static void execute(kelp_instance_pool *pool, kelp_instance_base *instance, kelp_request **requests,
                     uint32_t count) {
-    count = kelp_queue_reject(&pool->policy->limits, &instance->stats, requests, count);
+    count = kelp_request_queue_reject(&pool->policy->limits, &instance->stats, requests, count);
     if (count)
         pool->execute(instance, requests, count);
 }
