@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Making configurations: from a file, from an override, from what a backend found out. */
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/fs.h"
 #include "server/config/view.h"
 
@@ -32,6 +33,7 @@ static kelp_status *config_new(kelp_allocator allocator, kelp_model_config **out
 }
 
 void kelp_model_config_retain(kelp_model_config *config) {
+    KELP_ASSERT(atomic_load(&config->refs) > 0);
     atomic_fetch_add_explicit(&config->refs, 1, memory_order_relaxed);
 }
 
@@ -157,7 +159,7 @@ kelp_status *kelp_model_config_load(kelp_allocator allocator,
 }
 
 /* ---- from another one ---- */
-static kelp_status *clone(const kelp_model_config *config, kelp_model_config **out) {
+static kelp_status *copy_config(const kelp_model_config *config, kelp_model_config **out) {
     kelp_buf text;
     kelp_model_config *copy = NULL;
     kelp_buf_init(&text, config->allocator);
@@ -226,7 +228,7 @@ kelp_status *kelp_model_config_complete(const kelp_model_config *config, const c
                                         size_t length, kelp_model_config **out) {
     kelp_model_config *copy = NULL;
     kelp_config_given given;
-    KELP_TRY(clone(config, &copy));
+    KELP_TRY(copy_config(config, &copy));
     kelp_status *status = take_completion(copy, json, length);
     if (status == NULL)
         status = given_of(config, copy->arena, &given);
@@ -280,7 +282,7 @@ kelp_status *kelp_model_config_prefer(kelp_model_config *config, const kelp_pref
     }
     kelp_model_config *copy = NULL;
     kelp_config_given given;
-    KELP_TRY(clone(config, &copy));
+    KELP_TRY(copy_config(config, &copy));
     kelp_config_value *group = kelp_config_get(copy->tree, "instance_group");
     for (size_t i = 0; group != NULL && i < config->instance_group_count;
          i++, group = group->next) {
@@ -364,7 +366,7 @@ kelp_status *kelp_model_config_regroup(const kelp_model_config *config,
                                        const kelp_model_config *groups_of,
                                        kelp_model_config **out) {
     kelp_model_config *copy = NULL;
-    KELP_TRY(clone(config, &copy));
+    KELP_TRY(copy_config(config, &copy));
     kelp_status *status = take_groups(copy, groups_of);
     if (status != NULL) {
         kelp_model_config_release(copy);

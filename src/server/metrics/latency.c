@@ -4,6 +4,7 @@
 #include "server/metrics/latency.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/str.h"
 #include "server/metrics/metrics.h"
@@ -99,6 +100,7 @@ static kelp_status *make_summaries(kelp_latency *latency, bool cached) {
 
 kelp_status *kelp_latency_create(kelp_allocator allocator, const kelp_latency_rules *rules,
                                  const kelp_latency_options *options, kelp_latency **out) {
+    KELP_ASSERT(options->bound_count <= KELP_LATENCY_MAX_BOUNDS);
     kelp_latency *latency = NULL;
     *out = NULL;
     if (!rules->histograms && !rules->summaries)
@@ -150,6 +152,7 @@ static double bucket_us(size_t bucket) {
 
 /* Empties the slices whose time has passed; the lock is held. */
 static void turn(kelp_latency *latency) {
+    KELP_ASSERT_HELD(&latency->lock);
     uint64_t now = kelp_now_ns() / (SLICE_S * UINT64_C(1000000000));
     uint64_t passed = now - latency->slice;
     for (uint64_t i = 1; i <= passed && i <= SLICES; i++)
@@ -161,6 +164,7 @@ static void turn(kelp_latency *latency) {
 }
 
 void kelp_latency_add(kelp_latency *latency, kelp_latency_kind kind, uint64_t duration_ns) {
+    KELP_ASSERT(kind < KELP_LATENCY_KINDS);
     if (!latency || !latency->summaries[kind])
         return;
     pthread_mutex_lock(&latency->lock);

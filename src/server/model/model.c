@@ -32,6 +32,7 @@ static kelp_status *write_config(kelp_model *model) {
 }
 
 kelp_status *kelp_model_complete_config(kelp_model *model, const char *json, size_t length) {
+    KELP_ASSERT(model->base.config);
     if (!model->initializing)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "the configuration of model '%s' can be set only while the model is "

@@ -26,6 +26,7 @@ typedef struct kelp_preparation {
 
 void kelp_instance_pool_init(kelp_instance_pool *pool, kelp_policy *policy,
                              kelp_execution_mode mode, kelp_execute_fn execute) {
+    KELP_ASSERT(policy && policy->ops && execute);
     pthread_condattr_t attributes;
     *pool = (kelp_instance_pool){.policy = policy, .mode = mode, .execute = execute};
     pthread_mutex_init(&pool->lock, NULL);
@@ -271,6 +272,7 @@ static kelp_status *start_instance(kelp_instance_pool *pool, kelp_instance_base 
 
 kelp_status *kelp_instance_pool_add(kelp_instance_pool *pool, kelp_instance_base *instance,
                                     kelp_prepare_fn fn) {
+    KELP_ASSERT(!instance->pool || instance->pool == pool);
     instance->pool = pool;
     if (pool->mode == KELP_EXECUTE_ON_INSTANCE)
         KELP_TRY(start_instance(pool, instance, fn));
