@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The process's registry of metrics; see metrics.h. */
+/* The process's registry of metrics. */
 #include "server/metrics/metrics.h"
 
 #include "base/alloc.h"

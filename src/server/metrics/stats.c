@@ -26,7 +26,7 @@ void kelp_stats_deinit(kelp_stats *stats) {
     memset(stats, 0, sizeof *stats);
 }
 
-/* Clocks of a backend may be taken in any order; a negative span counts as none. */
+/* A backend may report times in any order; a negative span is 0. */
 static uint64_t span(uint64_t start_ns, uint64_t end_ns) {
     return start_ns && end_ns > start_ns ? end_ns - start_ns : 0;
 }
@@ -104,7 +104,7 @@ void kelp_stats_cache_miss(kelp_stats *stats, uint64_t spent_ns) {
     kelp_latency_add(stats->latency, KELP_LATENCY_CACHE_MISS, spent_ns);
 }
 
-/* The entry of that batch size, in order; the lock is held. */
+/* Returns the entry of a batch size, in order; the lock is held. */
 static kelp_status *batch_entry(kelp_stats *stats, uint64_t batch_size, kelp_batch_stats **out) {
     KELP_ASSERT(stats->batch_count <= stats->batch_capacity);
     size_t at = 0;
@@ -156,7 +156,7 @@ kelp_status *kelp_stats_response(kelp_stats *stats, uint64_t index, uint64_t sta
                                  const kelp_status *error) {
     enum {
         MOST = 4096
-    }; /* later responses count as the last one, so that a long stream takes no memory */
+    }; /* later responses count as the last one, so that long streams need no memory */
     kelp_response_stats *entry = NULL;
     pthread_mutex_lock(&stats->lock);
     kelp_status *status = response_entry(stats, index < MOST ? index : MOST - 1, &entry);
@@ -176,7 +176,7 @@ kelp_status *kelp_stats_response(kelp_stats *stats, uint64_t index, uint64_t sta
     return status;
 }
 
-/* Adds to the entry of that place, made when there is none; the lock is held. */
+/* Adds to the entry of a place, which is created if there is none; the lock is held. */
 static kelp_status *add_usage(kelp_stats *stats, const kelp_memory_usage *usage) {
     KELP_ASSERT(stats->usage_count <= stats->usage_capacity);
     for (size_t i = 0; i < stats->usage_count; i++) {

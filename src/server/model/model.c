@@ -70,7 +70,8 @@ static kelp_status *acquire_backend(kelp_model *model) {
     return write_config(model);
 }
 
-/* The fingerprint tells responses of other files or another configuration from this model's. */
+/* The fingerprint changes with the model's files and configuration, so that the cache returns no
+ * responses of another state of the model. */
 static kelp_status *prepare_cache(kelp_model *model) {
     if (!model->base.config->response_cache)
         return NULL;

@@ -35,7 +35,7 @@ typedef struct load {
     const char *directory; /* of the model's files: the repository's, or those of an override */
     const char *folder;    /* its name in the repository, which the configuration may contain */
     kelp_model_config *config;
-    kelp_agent_chain *agents; /* NULL when the configuration names none */
+    kelp_agent_chain *agents; /* NULL if the configuration names none */
     int64_t *versions;
     size_t version_count;
     kelp_model **models;    /* as versions; NULL where it failed, or where one stays */
