@@ -151,6 +151,7 @@ void kelp_factory_close(kelp_factory *factory) {
 void kelp_factory_abandon(kelp_factory *factory) {
     KELP_ASSERT(atomic_load(&factory->open) == 1 && !atomic_load(&factory->final_sent));
     discard_ticket(factory);
+    atomic_store_explicit(&factory->open, 0, memory_order_relaxed);
     kelp_factory_release(factory);
     kelp_factory_release(factory);
 }
