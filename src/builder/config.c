@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "builder/builder.h"
 #include "builder/network.h"
+#include "runtime/provider.h"
 
 #include <stdatomic.h>
 #include <stddef.h>
@@ -12,9 +13,6 @@
 
 #define PROFILES_MAX 16
 #define POOL_COUNT 3
-/* Whether the provider's table goes as far as a member. */
-#define HAS(provider, member) \
-    ((provider)->struct_size >= offsetof(kelp_engine_provider, member) + sizeof((provider)->member))
 
 typedef struct profile {
     kelp_profile_shape *shapes;
@@ -128,7 +126,8 @@ kelp_status *kelp_builder_config_set_memory_limit(kelp_builder_config *config,
     if ((unsigned)pool >= POOL_COUNT)
         return wrong(KELP_ERROR(KELP_INVALID_ARGUMENT, "there is no memory pool %d", (int)pool));
     const kelp_engine_provider *provider = config->builder->provider;
-    if (size_bytes != 0 && HAS(provider, pools) && (provider->pools >> pool & 1u) == 0) {
+    if (size_bytes != 0 && KELP_ENGINE_PROVIDER_HAS(provider, pools) &&
+        (provider->pools >> pool & 1u) == 0) {
         char has[100];
         list_names(has, sizeof has, provider->pools, pool_names, POOL_COUNT);
         return wrong(KELP_ERROR(KELP_UNIMPLEMENTED,
@@ -195,7 +194,7 @@ kelp_status *kelp_builder_config_store_timing_cache(kelp_builder_config *config,
 kelp_status *kelp_builder_config_set_timing_cache(kelp_builder_config *config, const void *data,
                                                   size_t size_bytes) {
     const kelp_engine_provider *provider = config->builder->provider;
-    if (HAS(provider, timing_cache) && !provider->timing_cache)
+    if (KELP_ENGINE_PROVIDER_HAS(provider, timing_cache) && !provider->timing_cache)
         return wrong(KELP_ERROR(KELP_UNIMPLEMENTED,
                                 "provider '%s' has no timing cache: it measures nothing while it "
                                 "builds",

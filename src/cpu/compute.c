@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "engine/artifact.h"
 #include "engine/engine.h"
-#include "runtime/providers.h"
+#include "cpu/provider.h"
 
 typedef struct cpu_model {
     kelp_compute_model base;
@@ -158,13 +158,10 @@ static kelp_status *cpu_load(void *self, kelp_runtime *runtime, const kelp_artif
     return status;
 }
 
-const kelp_compute_backend *kelp_cpu_compute_backend(void) {
-    static const kelp_compute_backend backend = {
-        .abi_version = KELP_COMPUTE_ABI_VERSION,
-        .struct_size = sizeof(kelp_compute_backend),
-        .name = "cpu",
-        .capabilities = cpu_capabilities,
-        .load_model = cpu_load,
-    };
-    return &backend;
-}
+const kelp_compute_backend kelp_cpu_models = {
+    .abi_version = KELP_COMPUTE_ABI_VERSION,
+    .struct_size = sizeof(kelp_compute_backend),
+    .name = "cpu",
+    .capabilities = cpu_capabilities,
+    .load_model = cpu_load,
+};

@@ -3,8 +3,8 @@
 #include "base/alloc.h"
 #include "builder/builder.h"
 #include "builder/network.h"
-#include "builder/providers.h"
 #include "cpu/image/plan_file.h"
+#include "cpu/provider.h"
 #include "graph/save.h"
 
 #include <limits.h>
@@ -219,7 +219,7 @@ static kelp_status *cpu_build(void *self, kelp_runtime *runtime, const kelp_netw
 
 static kelp_status *cpu_supports(void *self, kelp_runtime *runtime, const kelp_network *network) {
     (void)self;
-    return network->parsed != NULL ? kelp_opset_check_ready(runtime->opsets, network->parsed)
+    return network->parsed != NULL ? kelp_opset_check_ready(runtime->registry, network->parsed)
                                    : NULL;
 }
 
@@ -245,21 +245,18 @@ static kelp_status *cpu_create_engine(void *self, kelp_runtime *runtime, kelp_gr
     return kelp_cpu_engine_wrap(engine, out);
 }
 
-const kelp_engine_provider *kelp_cpu_engine_provider(void) {
-    static const kelp_engine_provider provider = {
-        .abi_version = KELP_ENGINE_PROVIDER_ABI_VERSION,
-        .struct_size = sizeof provider,
-        .name = "cpu",
-        /* What would change nothing is not among them: types of tensors say what is computed in, a
-         * plan's weights are mapped, not loaded, and the inspector always tells everything. */
-        .flags = KELP_BUILD_BF16 | KELP_BUILD_REFIT | KELP_BUILD_REFIT_INDIVIDUAL |
-                 KELP_BUILD_STRIP_WEIGHTS | KELP_BUILD_DISABLE_FUSION,
-        .pools = 1u << KELP_POOL_WORKSPACE,
-        .supports = cpu_supports,
-        .build = cpu_build,
-        .recognises = cpu_recognises,
-        .load = cpu_load,
-        .create_engine = cpu_create_engine,
-    };
-    return &provider;
-}
+const kelp_engine_provider kelp_cpu_engines = {
+    .abi_version = KELP_ENGINE_PROVIDER_ABI_VERSION,
+    .struct_size = sizeof(kelp_engine_provider),
+    .name = "cpu",
+    /* What would change nothing is not among them: types of tensors say what is computed in, a
+     * plan's weights are mapped, not loaded, and the inspector always tells everything. */
+    .flags = KELP_BUILD_BF16 | KELP_BUILD_REFIT | KELP_BUILD_REFIT_INDIVIDUAL |
+             KELP_BUILD_STRIP_WEIGHTS | KELP_BUILD_DISABLE_FUSION,
+    .pools = 1u << KELP_POOL_WORKSPACE,
+    .supports = cpu_supports,
+    .build = cpu_build,
+    .recognises = cpu_recognises,
+    .load = cpu_load,
+    .create_engine = cpu_create_engine,
+};

@@ -3,6 +3,7 @@
 #include "engine/engine.h"
 
 #include "base/alloc.h"
+#include "runtime/provider.h"
 
 #include <stdatomic.h>
 #include <stddef.h>
@@ -102,15 +103,14 @@ kelp_status *kelp_engine_wrap(kelp_runtime *runtime, const kelp_engine_parts *gi
 
 kelp_status *kelp_engine_create(kelp_runtime *runtime, kelp_graph *graph,
                                 const kelp_engine_options *options, kelp_engine **out) {
-    const size_t needed = offsetof(kelp_engine_provider, create_engine) + sizeof(void *);
-    for (size_t i = 0; i < runtime->provider_count; i++) {
-        const kelp_engine_provider *provider = runtime->providers[i];
-        if (provider->struct_size >= needed && provider->create_engine != NULL)
+    size_t count = kelp_engine_provider_count(runtime);
+    for (size_t i = 0; i < count; i++) {
+        const kelp_engine_provider *provider = kelp_engine_provider_at(runtime, i);
+        if (KELP_ENGINE_PROVIDER_HAS(provider, create_engine) && provider->create_engine != NULL)
             return provider->create_engine(provider->self, runtime, graph, options, out);
     }
     return KELP_ERROR(KELP_UNIMPLEMENTED,
-                      "none of the %zu engine providers creates engines of graphs",
-                      runtime->provider_count);
+                      "none of the %zu engine providers creates engines from graphs", count);
 }
 
 kelp_engine *kelp_engine_retain(kelp_engine *engine) {

@@ -10,7 +10,7 @@
 #include "base/alloc.h"
 #include "runtime/runtime.h"
 #include "engine/artifact.h"
-#include "runtime/providers.h"
+#include "null/provider.h"
 
 #include <string.h>
 
@@ -196,13 +196,10 @@ static kelp_status *null_load(void *self, kelp_runtime *runtime, const kelp_arti
     return status;
 }
 
-const kelp_compute_backend *kelp_null_compute_backend(void) {
-    static const kelp_compute_backend backend = {
-        .abi_version = KELP_COMPUTE_ABI_VERSION,
-        .struct_size = sizeof(kelp_compute_backend),
-        .name = "null",
-        .capabilities = null_capabilities,
-        .load_model = null_load,
-    };
-    return &backend;
-}
+const kelp_compute_backend kelp_null_models = {
+    .abi_version = KELP_COMPUTE_ABI_VERSION,
+    .struct_size = sizeof(kelp_compute_backend),
+    .name = "null",
+    .capabilities = null_capabilities,
+    .load_model = null_load,
+};

@@ -11,7 +11,7 @@
 #include "base/json.h"
 #include "builder/network.h"
 #include "builder/builder.h"
-#include "builder/providers.h"
+#include "null/provider.h"
 #include "runtime/runtime.h"
 
 #include <string.h>
@@ -378,14 +378,11 @@ static bool null_recognises(void *self, const void *data, size_t size_bytes) {
     return size_bytes >= sizeof magic && memcmp(data, magic, sizeof magic) == 0;
 }
 
-const kelp_engine_provider *kelp_null_engine_provider(void) {
-    static const kelp_engine_provider provider = {
-        .abi_version = KELP_ENGINE_PROVIDER_ABI_VERSION,
-        .struct_size = sizeof provider,
-        .name = "null",
-        .build = null_build,
-        .recognises = null_recognises,
-        .load = null_load,
-    };
-    return &provider;
-}
+const kelp_engine_provider kelp_null_engines = {
+    .abi_version = KELP_ENGINE_PROVIDER_ABI_VERSION,
+    .struct_size = sizeof(kelp_engine_provider),
+    .name = "null",
+    .build = null_build,
+    .recognises = null_recognises,
+    .load = null_load,
+};

@@ -4,7 +4,7 @@
  * zeros of the shapes that the model declares. It shows what a provider of subgraphs needs, and
  * what the way to one costs. An open extent takes that of an input's axis of the same name, else 1.
  */
-#include "runtime/providers.h"
+#include "null/provider.h"
 
 #include <string.h>
 
@@ -59,12 +59,9 @@ static kelp_status *execute_graph(void *self, const kelp_op_env *env, const kelp
     return NULL;
 }
 
-const kelp_opset_backend *kelp_null_opset_backend(void) {
-    static const kelp_opset_backend backend = {.abi_version = KELP_OPSET_ABI_VERSION,
-                                               .struct_size = sizeof(kelp_opset_backend),
-                                               .name = "null",
-                                               .execute_graph = execute_graph,
-                                               .flags = KELP_OPSET_BY_NAME,
-                                               .covers = covers};
-    return &backend;
-}
+const kelp_opset_backend kelp_null_operators = {.abi_version = KELP_OPSET_ABI_VERSION,
+                                                .struct_size = sizeof(kelp_opset_backend),
+                                                .name = "null",
+                                                .execute_graph = execute_graph,
+                                                .flags = KELP_OPSET_BY_NAME,
+                                                .covers = covers};

@@ -10,7 +10,7 @@
 #include "base/dl.h"
 #include "runtime/runtime.h"
 #include "onnxruntime/ort_api.h"
-#include "runtime/providers.h"
+#include "onnxruntime/provider.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -433,13 +433,10 @@ static kelp_status *ort_load(void *self, kelp_runtime *runtime, const kelp_artif
     return status;
 }
 
-const kelp_compute_backend *kelp_onnxruntime_compute_backend(void) {
-    static const kelp_compute_backend backend = {
-        .abi_version = KELP_COMPUTE_ABI_VERSION,
-        .struct_size = sizeof(kelp_compute_backend),
-        .name = "onnxruntime",
-        .capabilities = ort_capabilities,
-        .load_model = ort_load,
-    };
-    return &backend;
-}
+const kelp_compute_backend kelp_onnxruntime_models = {
+    .abi_version = KELP_COMPUTE_ABI_VERSION,
+    .struct_size = sizeof(kelp_compute_backend),
+    .name = "onnxruntime",
+    .capabilities = ort_capabilities,
+    .load_model = ort_load,
+};

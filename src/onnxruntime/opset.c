@@ -7,7 +7,7 @@
 #include "base/buf.h"
 #include "runtime/runtime.h"
 #include "graph/save.h"
-#include "runtime/providers.h"
+#include "onnxruntime/provider.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -143,14 +143,11 @@ static kelp_status *run_subgraph(void *self, void *state, const kelp_op_env *env
     return status;
 }
 
-const kelp_opset_backend *kelp_onnxruntime_opset_backend(void) {
-    static const kelp_opset_backend backend = {.abi_version = KELP_OPSET_ABI_VERSION,
-                                               .struct_size = sizeof(kelp_opset_backend),
-                                               .name = "onnxruntime",
-                                               .flags = KELP_OPSET_BY_NAME,
-                                               .covers = covers,
-                                               .prepare_subgraph = prepare_subgraph,
-                                               .run_subgraph = run_subgraph,
-                                               .release_subgraph = release_subgraph};
-    return &backend;
-}
+const kelp_opset_backend kelp_onnxruntime_operators = {.abi_version = KELP_OPSET_ABI_VERSION,
+                                                       .struct_size = sizeof(kelp_opset_backend),
+                                                       .name = "onnxruntime",
+                                                       .flags = KELP_OPSET_BY_NAME,
+                                                       .covers = covers,
+                                                       .prepare_subgraph = prepare_subgraph,
+                                                       .run_subgraph = run_subgraph,
+                                                       .release_subgraph = release_subgraph};

@@ -117,21 +117,21 @@ static kelp_status *initialize(kelp_kernel_library *library) {
 kelp_status *kelp_kernel_library_load(kelp_kernel_registry *registry, const char *path,
                                       const char *name, kelp_kernel_library **out) {
     kelp_dl dl = {0};
-    const kelp_plugin *plugin = NULL;
+    kelp_plugin plugin;
     kelp_kernel_library *library = NULL;
-    KELP_TRY(kelp_plugin_open(path, &dl, &plugin)); /* stays mapped, whatever comes */
-    KELP_TRY(check_table(plugin));
-    if (name != NULL && strcmp(name, plugin->name) != 0)
-        return KELP_ERROR(KELP_NOT_FOUND, "it calls itself '%s'", plugin->name);
+    KELP_TRY(kelp_plugin_open(path, &dl, &plugin)); /* stays loaded in every case */
+    KELP_TRY(check_table(&plugin));
+    if (name != NULL && strcmp(name, plugin.name) != 0)
+        return KELP_ERROR(KELP_NOT_FOUND, "it calls itself '%s'", plugin.name);
     for (size_t i = 0; i < registry->count; i++) {
-        if (strcmp(registry->libraries[i]->name, plugin->name) == 0) {
+        if (strcmp(registry->libraries[i]->name, plugin.name) == 0) {
             *out = registry->libraries[i];
             return NULL;
         }
     }
-    KELP_TRY(kelp_kernel_library_new(registry, plugin->name, path, &library));
+    KELP_TRY(kelp_kernel_library_new(registry, plugin.name, path, &library));
     library->dl = dl;
-    library->def = plugin->kernels;
+    library->def = plugin.kernels;
     kelp_status *status = add_declared(library);
     if (status == NULL)
         status = kelp_grow(registry->allocator, (void **)&registry->libraries, &registry->capacity,

@@ -16,7 +16,7 @@ import numpy as np
 from PIL import Image
 from support import ROOT, main
 
-FOLDER = os.path.join(os.environ["KELP_BUILD"], "tests", "kernel", "libraries")
+FOLDER = os.path.join(os.environ["KELP_BUILD"], "tests", "plugins", "libraries")
 EXAMPLE = '''
 import kelp.runtime as rt
 import numpy as np
@@ -181,7 +181,7 @@ class Toolbox(unittest.TestCase):
         self.assertEqual(pickle.loads(pickle.dumps(caught.exception)).tried, caught.exception.tried)
         with self.assertRaises(kelp.KelpError) as caught:
             self.runtime.get_backend(f"{FOLDER}/libmistake_1.so")
-        self.assertIn("its table is none of Kelp's", caught.exception.tried[f"{FOLDER}/libmistake_1.so"])
+        self.assertIn("bad plug-in magic", caught.exception.tried[f"{FOLDER}/libmistake_1.so"])
 
     def test_parameters_can_be_read(self):
         y, x, radius = self.toolbox.box_blur.parameters

@@ -235,7 +235,7 @@ static bool fuses(const kelp_cpu_engine *engine, const kelp_engine_options *opti
 
 static kelp_status *build(kelp_cpu_engine *engine, const kelp_engine_options *options,
                           const kelp_cpu_origin *origin) {
-    KELP_TRY(kelp_partition_init(&engine->partition, engine->allocator, engine->runtime->opsets,
+    KELP_TRY(kelp_partition_init(&engine->partition, engine->allocator, engine->runtime->registry,
                                  options->providers));
     if (!origin->prepared) /* what was made ready once is told node by node */
         KELP_TRY(kelp_opset_check_choice(&engine->partition.choice, engine->source, false));

@@ -146,7 +146,7 @@ static kelp_status *fold_block(kelp_cpu_engine *engine, kelp_op_env *env, kelp_b
             i--; /* the branch stands where the node stood */
             continue;
         }
-        if (!kelp_opset_find(engine->runtime->opsets, node, &match) || !is_foldable(node, &match))
+        if (!kelp_opset_find(engine->runtime->registry, node, &match) || !is_foldable(node, &match))
             continue;
         if (keep_bytes && widens_bytes(node))
             continue;

@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "cpu/ops/control/control.h"
 #include "cpu/ops/ops.h"
+#include "cpu/provider.h"
 
 /* The newest opset of ai.onnx whose operators the kernels were written for; models of later ones
  * are not ready. */
@@ -77,14 +78,11 @@ static const kelp_opset *extension_opsets(void *self, size_t *out_count) {
     return extensions;
 }
 
-const kelp_opset_backend *kelp_cpu_opset_backend(void) {
-    static const kelp_opset_backend backend = {
-        .abi_version = KELP_OPSET_ABI_VERSION,
-        .struct_size = sizeof(kelp_opset_backend),
-        .name = "cpu",
-        .atomic_opset = atomic_opset,
-        .extension_opsets = extension_opsets,
-        .dispatch = kelp_control_dispatch,
-    };
-    return &backend;
-}
+const kelp_opset_backend kelp_cpu_operators = {
+    .abi_version = KELP_OPSET_ABI_VERSION,
+    .struct_size = sizeof(kelp_opset_backend),
+    .name = "cpu",
+    .atomic_opset = atomic_opset,
+    .extension_opsets = extension_opsets,
+    .dispatch = kelp_control_dispatch,
+};
