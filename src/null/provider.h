@@ -10,7 +10,7 @@
  *   shape.h, shape.c         what the three share
  *
  * A new provider is a directory like this one with the files for what it offers, its module in
- * CMakeLists.txt, and its row in the list of src/root/root.c. Outside of Kelp's sources it is a
+ * CMakeLists.txt, and its row in the list of root.c. Outside of Kelp's sources it is a
  * plug-in library with the same tables (kelp/plugin.h).
  */
 #ifndef KELP_NULL_PROVIDER_H_
