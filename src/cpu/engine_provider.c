@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "builder/builder.h"
 #include "builder/network.h"
-#include "cpu/image/plan_file.h"
+#include "cpu/image/image.h"
 #include "cpu/provider.h"
 #include "graph/save.h"
 
@@ -39,7 +39,8 @@ static kelp_status *list_named(const kelp_network *network, const kelp_block *ma
 }
 
 static kelp_status *list_refittable(const kelp_network *network, const kelp_graph *graph,
-                                    uint32_t flags, kelp_arena *arena, kelp_plan_contents *out) {
+                                    uint32_t flags, kelp_arena *arena,
+                                    kelp_cpu_image_contents *out) {
     const kelp_block *main = graph->main;
     bool all = (flags & KELP_BUILD_REFIT) != 0 || (flags & KELP_BUILD_REFIT_INDIVIDUAL) == 0;
     const char **names = KELP_ARENA_ARRAY(arena, main->value_count + 1, const char *);
@@ -87,7 +88,7 @@ static kelp_status *check_workspace(kelp_cpu_engine *engine, const kelp_builder_
     if (limit == 0)
         return NULL;
     /* the plan's own profiles are asked, so it is loaded as its user will */
-    KELP_TRY(kelp_plan_file_load(engine->runtime, plan, length, "the plan", NULL, NULL, &loaded));
+    KELP_TRY(kelp_cpu_image_load(engine->runtime, plan, length, "the plan", NULL, NULL, &loaded));
     size_t count = loaded->profile_count;
     kelp_status *status = NULL;
     for (size_t i = 0; status == NULL && i < (count > 0 ? count : 1); i++) {
@@ -102,17 +103,18 @@ static kelp_status *check_workspace(kelp_cpu_engine *engine, const kelp_builder_
 }
 
 /* A stripped plan cannot be planned: one with its weights is asked in its place. */
-static kelp_status *check_stripped(kelp_cpu_engine *engine, const kelp_plan_contents *contents) {
-    kelp_plan_contents whole = *contents;
+static kelp_status *check_stripped(kelp_cpu_engine *engine,
+                                   const kelp_cpu_image_contents *contents) {
+    kelp_cpu_image_contents whole = *contents;
     kelp_allocator allocator = engine->runtime->allocator;
     char *data = NULL;
     size_t size_bytes = 0;
     whole.stripped = false;
     if (kelp_builder_config_memory_limit(contents->config, KELP_POOL_WORKSPACE) == 0)
         return NULL;
-    KELP_TRY(kelp_plan_file_write(&whole, allocator, &data, &size_bytes));
+    KELP_TRY(kelp_cpu_image_write(&whole, allocator, &data, &size_bytes));
     kelp_status *status = check_workspace(engine, contents->config, data, size_bytes);
-    kelp_free_aligned(allocator, data, size_bytes, KELP_PLAN_ALIGNMENT);
+    kelp_free_aligned(allocator, data, size_bytes, KELP_CPU_IMAGE_ALIGNMENT);
     return status;
 }
 
@@ -150,12 +152,12 @@ static kelp_status *write_plan(kelp_runtime *runtime, const kelp_network *networ
         .progress_userp = config,
         .disable_fusion = (flags & KELP_BUILD_DISABLE_FUSION) != 0,
         .precision = (flags & KELP_BUILD_BF16) != 0 ? KELP_PRECISION_BF16 : KELP_PRECISION_F32};
-    kelp_plan_contents contents = {.name = network->name,
-                                   .graph = graph,
-                                   .stripped = strips,
-                                   .no_fusion = options.disable_fusion != 0,
-                                   .precision = options.precision,
-                                   .config = config};
+    kelp_cpu_image_contents contents = {.name = network->name,
+                                        .graph = graph,
+                                        .stripped = strips,
+                                        .no_fusion = options.disable_fusion != 0,
+                                        .precision = options.precision,
+                                        .config = config};
     kelp_cpu_engine *engine = NULL;
     kelp_arena arena;
     if (!kelp_builder_config_progress(config, "optimise", "build", 1, 3))
@@ -184,7 +186,7 @@ static kelp_status *write_plan(kelp_runtime *runtime, const kelp_network *networ
     if (status == NULL && strips)
         status = check_stripped(engine, &contents);
     if (status == NULL)
-        status = kelp_plan_file_write(&contents, runtime->allocator, &out->data, &out->capacity);
+        status = kelp_cpu_image_write(&contents, runtime->allocator, &out->data, &out->capacity);
     if (status == NULL && !strips)
         status = check_workspace(engine, config, out->data, out->capacity);
     kelp_arena_deinit(&arena);
@@ -203,7 +205,7 @@ static kelp_status *cpu_build(void *self, kelp_runtime *runtime, const kelp_netw
     kelp_status *status = KELP_NEW(runtime->allocator, owned_bytes, &plan);
     if (status == NULL) {
         plan->allocator = runtime->allocator;
-        plan->alignment = KELP_PLAN_ALIGNMENT;
+        plan->alignment = KELP_CPU_IMAGE_ALIGNMENT;
         status = write_plan(runtime, network, graph, config, plan);
     }
     if (status == NULL && !kelp_builder_config_progress(config, "done", "build", 3, 3))
@@ -225,7 +227,7 @@ static kelp_status *cpu_supports(void *self, kelp_runtime *runtime, const kelp_n
 
 static bool cpu_recognises(void *self, const void *data, size_t size_bytes) {
     (void)self;
-    return kelp_plan_file_is(data, size_bytes);
+    return kelp_cpu_image_is(data, size_bytes);
 }
 
 static kelp_status *cpu_load(void *self, kelp_runtime *runtime, const void *data, size_t size_bytes,
@@ -233,7 +235,7 @@ static kelp_status *cpu_load(void *self, kelp_runtime *runtime, const void *data
                              kelp_engine **out) {
     kelp_cpu_engine *engine = NULL;
     (void)self;
-    KELP_TRY(kelp_plan_file_load(runtime, data, size_bytes, label, release, userp, &engine));
+    KELP_TRY(kelp_cpu_image_load(runtime, data, size_bytes, label, release, userp, &engine));
     return kelp_cpu_engine_wrap(engine, out);
 }
 

@@ -2,8 +2,9 @@
 /* Constant folding: what does not depend on the inputs is worked out once, with the same kernels.
  */
 #include "base/alloc.h"
-#include "cpu/exec/exec.h"
+#include "cpu/exec/engine.h"
 #include "graph/passes/passes.h"
+#include "runtime/opset/env.h"
 
 #include <string.h>
 

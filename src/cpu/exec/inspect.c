@@ -2,7 +2,7 @@
 /* What is inside an engine, as text or JSON. */
 #include "base/alloc.h"
 #include "base/json.h"
-#include "cpu/exec/exec.h"
+#include "cpu/exec/engine.h"
 
 #include <kelp/engine_provider.h>
 

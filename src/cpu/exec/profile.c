@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Optimization profiles: values that inputs may hold, and plans for the shapes of a profile. */
-#include "cpu/exec/exec.h"
+#include "cpu/exec/context.h"
 
 #include <kelp/engine_provider.h>
 
@@ -95,13 +95,13 @@ void kelp_cpu_context_warm_up(kelp_cpu_context *context) {
             dtype != KELP_DTYPE_INVALID && dtype != KELP_LIST && likely_shape(engine, i, &shape);
         if (known)
             status = kelp_tensor_init(&inputs[i], dtype, shape.rank, shape.d, NULL);
-        known = known && status == NULL && !kelp_plan_may_know(&inputs[i]);
+        known = known && status == NULL && !kelp_cpu_may_specialize(&inputs[i]);
     }
     if (known)
         status = kelp_cpu_context_prepare(context);
     for (size_t i = 0; i < engine->input_count; i++)
         inputs[i] = (kelp_tensor){0};
-    context->main.planned = false;
+    context->main.scheduled = false;
     kelp_status_free(status);
 }
 

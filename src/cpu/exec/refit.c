@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Refitting: the graph that the plan was made of, with other constants, goes through the same
- * passes and kernels again. What comes out takes the place of the engine's inside; contexts notice.
+ * Refitting: the graph that the engine image was made of, with other constants, goes through the
+ * same passes and kernels again. What comes out takes the place of the engine's inside; contexts
+ * notice.
  */
 #include "base/alloc.h"
 #include "base/buf.h"
-#include "cpu/exec/exec.h"
+#include "cpu/exec/engine.h"
 
 #include <kelp/engine_provider.h>
 
@@ -70,16 +71,16 @@ static kelp_status *exchange(kelp_graph *graph, const kelp_weights *weights) {
     return NULL;
 }
 
-/* ---- a plan's graph before the passes ---- */
+/* ---- an engine image's graph before the passes ---- */
 static void release_graph(void *userp) {
     kelp_graph_release(userp);
 }
 
-/* It may keep the plan's bytes longer than the engine. */
+/* It may keep the engine image's bytes longer than the engine. */
 static kelp_status *load_source(const kelp_cpu_engine *engine, kelp_graph **out) {
-    const kelp_plan_source *source = &engine->refittable_source;
+    const kelp_cpu_image_source *source = &engine->refittable_source;
     const char *label = engine->source->info.label;
-    if (kelp_plan_hash(source->model.data, source->model.length) != source->model_hash)
+    if (kelp_cpu_image_hash(source->model.data, source->model.length) != source->model_hash)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "%s: the graph to refit was altered: its hash is not the one that it was "
                           "written with",
@@ -99,7 +100,7 @@ static kelp_status *source_of(kelp_cpu_engine *engine, kelp_graph **out) {
     return NULL;
 }
 
-/* ---- stripped plans ---- */
+/* ---- stripped engine images ---- */
 size_t kelp_cpu_engine_missing_bytes(const kelp_cpu_engine *engine, const char *name) {
     const kelp_value *value = find_constant(engine->source->main, name);
     kelp_str stripped = engine->refittable_source.parts[KELP_PART_STRIPPED];
@@ -128,7 +129,7 @@ kelp_status *kelp_cpu_engine_check_complete(const kelp_cpu_engine *engine) {
     return status;
 }
 
-/* The first refit of a stripped plan brings everything. */
+/* The first refit of a stripped engine image brings everything. */
 static kelp_status *check_all_given(const kelp_cpu_engine *engine, const kelp_weights *weights,
                                     size_t count) {
     for (size_t i = 0; kelp_cpu_engine_is_stripped(engine) && i < engine->refittable_count; i++) {
@@ -151,7 +152,7 @@ kelp_status *kelp_cpu_engine_refit(kelp_cpu_engine *engine, const kelp_weights *
     kelp_engine_options options = {.struct_size = sizeof options,
                                    .disable_fusion = engine->no_fusion,
                                    .precision = engine->precision,
-                                   .max_plans = engine->max_plans};
+                                   .max_plans = engine->max_schedules};
     for (size_t i = 0; i < count; i++)
         KELP_TRY(check_name(engine, weights[i].name));
     KELP_TRY(check_all_given(engine, weights, count));

@@ -6,7 +6,7 @@
  */
 #include "base/alloc.h"
 #include "base/checked.h"
-#include "cpu/exec/exec.h"
+#include "cpu/exec/engine.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -19,27 +19,27 @@
 #define ALONE_BYTES ((size_t)1 << 20)     /* an engine with less has no chunks */
 #define RELAX_BYTES ((size_t)2 << 20)
 
-struct kelp_weight_chunk {
-    struct kelp_weight_chunk *next;
+struct kelp_cpu_weight_chunk {
+    struct kelp_cpu_weight_chunk *next;
     char *data;
     size_t used, blocks; /* blocks: that live in it */
 };
 
-static struct kelp_weight_chunk *chunk_of(const kelp_cpu_engine *engine, const void *pointer) {
-    struct kelp_weight_chunk *chunk = engine->chunks;
+static struct kelp_cpu_weight_chunk *chunk_of(const kelp_cpu_engine *engine, const void *pointer) {
+    struct kelp_cpu_weight_chunk *chunk = engine->chunks;
     while (chunk != NULL && ((const char *)pointer < chunk->data ||
                              (const char *)pointer >= chunk->data + CHUNK_BYTES))
         chunk = chunk->next;
     return chunk;
 }
 
-static struct kelp_weight_chunk *new_chunk(kelp_cpu_engine *engine) {
+static struct kelp_cpu_weight_chunk *new_chunk(kelp_cpu_engine *engine) {
     kelp_allocator allocator = engine->allocator;
-    struct kelp_weight_chunk *chunk =
+    struct kelp_cpu_weight_chunk *chunk =
         allocator.realloc(allocator.userp, NULL, 0, sizeof *chunk, KELP_DEFAULT_ALIGNMENT);
     if (chunk == NULL)
         return NULL;
-    *chunk = (struct kelp_weight_chunk){.next = engine->chunks};
+    *chunk = (struct kelp_cpu_weight_chunk){.next = engine->chunks};
     chunk->data = allocator.realloc(allocator.userp, NULL, 0, CHUNK_BYTES, CHUNK_ALIGNMENT);
     if (chunk->data == NULL) {
         kelp_free(allocator, chunk, sizeof *chunk);
@@ -50,7 +50,7 @@ static struct kelp_weight_chunk *new_chunk(kelp_cpu_engine *engine) {
 }
 
 static void *take_block(kelp_cpu_engine *engine, size_t bytes) {
-    struct kelp_weight_chunk *chunk = engine->chunks;
+    struct kelp_cpu_weight_chunk *chunk = engine->chunks;
     size_t rounded = (bytes + KELP_TENSOR_ALIGNMENT - 1) / KELP_TENSOR_ALIGNMENT;
     rounded *= KELP_TENSOR_ALIGNMENT;
     if (chunk == NULL || CHUNK_BYTES - chunk->used < rounded)
@@ -63,10 +63,10 @@ static void *take_block(kelp_cpu_engine *engine, size_t bytes) {
     return block;
 }
 
-static void drop_block(kelp_cpu_engine *engine, struct kelp_weight_chunk *chunk) {
+static void drop_block(kelp_cpu_engine *engine, struct kelp_cpu_weight_chunk *chunk) {
     if (--chunk->blocks > 0)
         return;
-    struct kelp_weight_chunk **link = &engine->chunks;
+    struct kelp_cpu_weight_chunk **link = &engine->chunks;
     while (*link != chunk)
         link = &(*link)->next;
     *link = chunk->next;
@@ -89,7 +89,7 @@ static bool wants_chunk(const kelp_cpu_engine *engine, size_t bytes, size_t alig
 static void *place(kelp_cpu_engine *engine, void *pointer, size_t old_bytes, size_t new_bytes,
                    size_t alignment) {
     kelp_allocator inner = engine->allocator;
-    struct kelp_weight_chunk *chunk = pointer != NULL ? chunk_of(engine, pointer) : NULL;
+    struct kelp_cpu_weight_chunk *chunk = pointer != NULL ? chunk_of(engine, pointer) : NULL;
     bool chunked = new_bytes > 0 && wants_chunk(engine, new_bytes, alignment);
     if (chunk == NULL && (pointer != NULL || !chunked))
         return inner.realloc(inner.userp, pointer, old_bytes, new_bytes, alignment);
