@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cpu as a provider of engines: a plan is the graph after the passes, with its weights. */
+/* Engines of the provider `cpu`: its engine image is the graph after the passes, with its weights.
+ */
 #include "base/alloc.h"
 #include "builder/builder.h"
 #include "builder/network.h"
@@ -14,7 +15,7 @@ static kelp_status *cancelled(void) {
     return KELP_ERROR(KELP_CANCELLED, "the build was cancelled by its progress callback");
 }
 
-/* ---- what can be refitted ---- */
+/* ---- refittable weights ---- */
 static bool is_marked(const kelp_network *network, const char *name) {
     for (size_t i = 0; i < network->refittable_count; i++)
         if (strcmp(network->refittable[i], name) == 0)
@@ -22,7 +23,7 @@ static bool is_marked(const kelp_network *network, const char *name) {
     return false;
 }
 
-/* Constants of the main block that have a name, the first of that name. */
+/* Lists constants of the main block that have a name, the first of each name. */
 static kelp_status *list_named(const kelp_network *network, const kelp_block *main, bool all,
                                kelp_map *seen, const char **names, size_t *inout_count) {
     for (size_t i = 0; i < main->value_count; i++) {
@@ -65,7 +66,8 @@ static kelp_status *list_refittable(const kelp_network *network, const kelp_grap
 }
 
 /* ---- build ---- */
-#define LEVEL_PREPARED 3 /* from here on passes and packing are the build's, not the load's */
+#define LEVEL_PREPARED 3 /* from here on passes and packing are part of the build, not of loading \
+                          */
 
 typedef struct owned_bytes {
     kelp_allocator allocator;
@@ -80,14 +82,14 @@ static void free_bytes(void *userp) {
     kelp_free(allocator, owned, sizeof *owned);
 }
 
-/* What the largest shapes of every profile take, against the limit. */
+/* Checks the workspace of every profile's largest shapes against the limit. */
 static kelp_status *check_workspace(kelp_cpu_engine *engine, const kelp_builder_config *config,
                                     const char *plan, size_t length) {
     size_t limit = kelp_builder_config_memory_limit(config, KELP_POOL_WORKSPACE), needed = 0;
     kelp_cpu_engine *loaded = NULL;
     if (limit == 0)
         return NULL;
-    /* the plan's own profiles are asked, so it is loaded as its user will */
+    /* the image is loaded as a user does it, for its profiles */
     KELP_TRY(kelp_cpu_image_load(engine->runtime, plan, length, "the plan", NULL, NULL, &loaded));
     size_t count = loaded->profile_count;
     kelp_status *status = NULL;
@@ -102,7 +104,7 @@ static kelp_status *check_workspace(kelp_cpu_engine *engine, const kelp_builder_
     return status;
 }
 
-/* A stripped plan cannot be planned: one with its weights is asked in its place. */
+/* A stripped engine has no schedules: one with its weights is checked instead. */
 static kelp_status *check_stripped(kelp_cpu_engine *engine,
                                    const kelp_cpu_image_contents *contents) {
     kelp_cpu_image_contents whole = *contents;
@@ -118,8 +120,8 @@ static kelp_status *check_stripped(kelp_cpu_engine *engine,
     return status;
 }
 
-/* Some kernels pack when they see shapes: those that the plan is built for. What cannot be planned
- * for them will say so to whoever binds such shapes. */
+/* Schedules the shapes that the image is built for, since some kernels pack weights for shapes.
+ * Shapes that cannot be scheduled fail when they are bound. */
 static kelp_status *warm(kelp_cpu_engine *engine, const kelp_builder_config *config) {
     size_t profiles = kelp_builder_config_profile_count(config);
     for (size_t i = 0; i < (profiles > 0 ? 3 * profiles : 1); i++) {
@@ -133,7 +135,7 @@ static kelp_status *warm(kelp_cpu_engine *engine, const kelp_builder_config *con
     return NULL;
 }
 
-/* Operators that are made, of all: most of a build's time. */
+/* Reports how many operators are created, which takes most of a build's time. */
 static bool tell_operators(void *userp, size_t done, size_t total) {
     size_t most = total < INT_MAX ? total : INT_MAX;
     return kelp_builder_config_progress(userp, "operators", "optimise",
@@ -171,7 +173,7 @@ static kelp_status *write_plan(kelp_runtime *runtime, const kelp_network *networ
     KELP_TRY(made);
     kelp_arena_init(&arena, runtime->allocator, 4 << 10);
     kelp_status *status = refits ? list_refittable(network, graph, flags, &arena, &contents) : NULL;
-    /* what other backends took is theirs; it is parted again where the plan is loaded */
+    /* subgraphs of other providers are partitioned again where the image is loaded */
     contents.prepared = !strips && engine->partition.count == 0 &&
                         kelp_builder_config_optimization_level(config) >= LEVEL_PREPARED;
     if (contents.prepared) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Blocks of nodes as operators see them (runtime/opset/body.h): each is a instance of its own. */
+/* Blocks of nodes as operators see them (runtime/opset/body.h): each is an instance of its own. */
 #include "base/alloc.h"
 #include "cpu/exec/context.h"
 #include "graph/passes/passes.h"

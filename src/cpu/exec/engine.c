@@ -77,7 +77,7 @@ size_t kelp_cpu_element_alignment(kelp_dtype dtype) {
     return bytes > 16 || (bytes & (bytes - 1)) != 0 ? sizeof(void *) : bytes ? bytes : 1;
 }
 
-/* Kernels that need it see their constants at an aligned address; the others read the mapped file.
+/* Copies a constant to an aligned address, for kernels that need it; others read the mapped file.
  */
 static kelp_status *align_constant(kelp_cpu_engine *engine, kelp_value *value) {
     const kelp_tensor *old = value->constant;
@@ -122,7 +122,7 @@ static kelp_status *create_node(kelp_cpu_engine *engine, const kelp_node *node,
     if (!kelp_opset_choice_find(&engine->partition.choice, node, &match))
         return KELP_ERROR(
             KELP_UNIMPLEMENTED,
-            "no registered backend covers operator '%s::%s' version %lld of node '%s'",
+            "no registered provider covers operator '%s::%s' version %lld of node '%s'",
             node->op->domain, node->op->name, (long long)node->opset_version, node->name);
     out->kernel = match.op->kernel ? match.op->kernel : &kelp_bridge_kernel;
     for (size_t i = 0; i < node->input_count; i++) {
@@ -179,7 +179,7 @@ static kelp_status *tell_progress(const kelp_cpu_engine *engine, size_t done, si
     const kelp_engine_options *options = engine->options;
     return options->progress == NULL || options->progress(options->progress_userp, done, total)
                ? NULL
-               : KELP_ERROR(KELP_CANCELLED, "making model '%s' ready was cancelled",
+               : KELP_ERROR(KELP_CANCELLED, "preparing model '%s' was cancelled",
                             engine->graph->info.label);
 }
 
@@ -411,7 +411,7 @@ void kelp_cpu_engine_release(kelp_cpu_engine *engine) {
 }
 
 /* ---- statistics ---- */
-/* Nodes and constants of a block and of those inside it. */
+/* Counts nodes and constants of a block and of those inside of it. */
 static void count_program(const kelp_cpu_program *program, size_t *inout_nodes,
                           size_t *inout_bytes) {
     *inout_nodes += program->node_count;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A instance: a program in one context. schedules of recent shapes are kept; a schedule that leaves
- * steps whose shapes hang on a few integers that are bound (a sampling rate that chooses a branch,
- * the extents of a Reshape) is followed by one made for those integers, as long as they repeat.
+ * Instances: a program in one context. Schedules of recent shapes are kept. A schedule may leave
+ * steps whose shapes depend on a few integers in inputs (a sampling rate that chooses a branch, the
+ * dimensions of a Reshape). It is then followed by one that is specialized for those integers, as
+ * long as they repeat.
  */
 #include "base/alloc.h"
 #include "base/checked.h"
@@ -12,10 +13,10 @@
 
 #include <string.h>
 
-/* A schedule for data costs DATA_PLAN_COST, a run that finds one gives 1 back, up to
- * DATA_PLAN_CREDIT: data that never repeat are soon scheduled for no more. */
-#define DATA_SCHEDULE_COST 4u
-#define DATA_SCHEDULE_CREDIT 32u
+/* A specialized schedule costs SPECIALIZED_COST, a run that finds one returns 1, up to
+ * SPECIALIZED_CREDIT: there are soon none for data that never repeat. */
+#define SPECIALIZED_COST 4u
+#define SPECIALIZED_CREDIT 32u
 
 bool kelp_cpu_is_aligned(const void *data, kelp_dtype dtype) {
     return ((uintptr_t)data & (kelp_cpu_element_alignment(dtype) - 1)) == 0;
@@ -32,7 +33,7 @@ kelp_status *kelp_cpu_instance_init(kelp_cpu_instance *instance, kelp_cpu_contex
     size_t inputs = program->block->input_count, outputs = program->block->output_count;
     instance->context = context;
     instance->program = program;
-    instance->credit = DATA_SCHEDULE_CREDIT;
+    instance->credit = SPECIALIZED_CREDIT;
     instance->env = (kelp_op_env){.allocator = allocator,
                                   .pool = context->engine->runtime->pool,
                                   .relax = relax,
@@ -101,7 +102,7 @@ void kelp_cpu_instance_bind(kelp_cpu_instance *instance, size_t index, const kel
 }
 
 /* ---- prepare ---- */
-/* Makes a schedule that fits what is bound the current one: the one that is there, or a new one. */
+/* Makes the schedule that fits the bindings the current one: an existing one, or a new one. */
 static kelp_status *use_schedule(kelp_cpu_instance *instance, uint64_t specialized) {
     kelp_cpu_schedule **link = &instance->schedules;
     for (; *link != NULL; link = &(*link)->next)
@@ -116,13 +117,13 @@ static kelp_status *use_schedule(kelp_cpu_instance *instance, uint64_t specializ
              specialized != instance->specialized && i < instance->program->block->output_count;
              i++)
             schedule->data_dependent[i] =
-                instance->schedules->data_dependent[i]; /* it follows the schedule without data */
+                instance->schedules->data_dependent[i]; /* as without specialization */
         instance->schedule_count++;
     }
     schedule->next = instance->schedules;
     instance->schedules = schedule;
     if (instance->schedule_count >
-        instance->context->engine->max_schedules) { /* not used for longest */
+        instance->context->engine->max_schedules) { /* the least recently used */
         for (link = &schedule->next; (*link)->next != NULL; link = &(*link)->next) {
         }
         kelp_cpu_schedule_destroy(*link, instance->context->allocator);
@@ -162,7 +163,7 @@ static kelp_status *give_workspace(kelp_cpu_instance *instance, size_t needed) {
     return NULL;
 }
 
-/* The current schedule gets its workspace and shows its outputs. */
+/* Gives the current schedule its workspace, and shows its outputs. */
 static kelp_status *adopt_schedule(kelp_cpu_instance *instance) {
     const kelp_cpu_schedule *schedule = instance->schedules;
     const kelp_block *block = instance->program->block;
@@ -200,8 +201,8 @@ kelp_status *kelp_cpu_instance_prepare(kelp_cpu_instance *instance) {
 }
 
 /* ---- invoke ---- */
-/* The current schedule fits the shapes; it must fit the data it was made for, and one that would
- * gain by data is followed by one that knows them. */
+/* The current schedule fits the shapes. If it is specialized it must fit the data as well, and if
+ * it could be, a specialized one follows it. */
 static kelp_status *switch_schedule(kelp_cpu_instance *instance, uint64_t specialized) {
     instance->scheduled = false;
     KELP_TRY(use_schedule(instance, specialized));
@@ -216,16 +217,16 @@ static kelp_status *choose_by_data(kelp_cpu_instance *instance) {
     if (KELP_LIKELY(specializable == 0) || instance->body != NULL)
         return NULL;
     if (schedule->specialized != 0 && kelp_cpu_schedule_fits(schedule, instance)) {
-        instance->credit += instance->credit < DATA_SCHEDULE_CREDIT;
+        instance->credit += instance->credit < SPECIALIZED_CREDIT;
         return instance->hidden ? adopt_schedule(instance) : NULL;
     }
     for (const kelp_cpu_schedule *other = instance->schedules; other != NULL; other = other->next)
         if (other->specialized == specializable && kelp_cpu_schedule_fits(other, instance)) {
-            instance->credit += instance->credit < DATA_SCHEDULE_CREDIT;
+            instance->credit += instance->credit < SPECIALIZED_CREDIT;
             return switch_schedule(instance, specializable);
         }
-    if (instance->credit >= DATA_SCHEDULE_COST) {
-        instance->credit -= DATA_SCHEDULE_COST;
+    if (instance->credit >= SPECIALIZED_COST) {
+        instance->credit -= SPECIALIZED_COST;
         return switch_schedule(instance, specializable);
     }
     return schedule->specialized == 0 ? NULL : switch_schedule(instance, 0);
@@ -240,7 +241,7 @@ static kelp_status *too_small(const kelp_cpu_instance *instance, size_t index, s
         instance->outputs[index].user_bytes);
 }
 
-/* Asks for the output's place. The next invoke asks again. */
+/* Calls the output's allocator, in each run. */
 static kelp_status *place_output(kelp_cpu_instance *instance, size_t index) {
     kelp_cpu_bound_output *output = &instance->outputs[index];
     const kelp_tensor *shown = &instance->shown[index];
@@ -256,8 +257,8 @@ static kelp_status *place_output(kelp_cpu_instance *instance, size_t index) {
     return NULL;
 }
 
-/* Kernels read aligned data; a client's bytes may lie anywhere. The copy lives as long as this
- * invoke, so that the next one binds again. */
+/* Kernels read aligned data; a client's bytes may be at any address. The copy is freed after this
+ * run, so that the next one binds again. */
 static kelp_status *bind_inputs(kelp_cpu_instance *instance) {
     instance->rebind = false;
     for (size_t i = 0; i < instance->program->block->input_count; i++) {
@@ -285,7 +286,7 @@ static bool is_carried(const kelp_cpu_instance *instance, size_t i, size_t *out_
     return true;
 }
 
-/* The instance's own memory for an output. What is carried alternates between two places: one is
+/* The instance's own memory for an output. A carried output alternates between two buffers: one is
  * read while the other is written. */
 static kelp_status *own_place(kelp_cpu_instance *instance, size_t i, size_t bytes) {
     kelp_cpu_bound_output *output = &instance->outputs[i];
@@ -324,7 +325,7 @@ static kelp_status *bind_outputs(kelp_cpu_instance *instance) {
     return NULL;
 }
 
-/* A step whose shapes were not known: reshape with the data that is there now, and place its
+/* Reshapes a step whose shapes were not known with the data that is there now, and allocates its
  * results. */
 static kelp_status *prepare_dynamic(const kelp_cpu_instance *instance, kelp_cpu_step *step) {
     kelp_op_args *args = &step->args;
@@ -337,7 +338,7 @@ static kelp_status *prepare_dynamic(const kelp_cpu_instance *instance, kelp_cpu_
     KELP_TRY(kelp_opset_check_lists(kernel, args));
     KELP_TRY(kernel->reshape(step->engine_node->state, args));
     kelp_cpu_engine_weights_relax(instance->context->core);
-    if (kelp_stop_is_set(&instance->context->stop)) /* shapes may hang on what was left out */
+    if (kelp_stop_is_set(&instance->context->stop)) /* shapes may depend on what was left out */
         return NULL;
     if (args->deferred)
         return KELP_ERROR(KELP_INTERNAL,
@@ -395,7 +396,7 @@ static kelp_status *run_step(kelp_cpu_instance *instance, kelp_cpu_step *step) {
     return kelp_cpu_instance_settle(instance, step->args.node, status);
 }
 
-/* A carried value that is the body's input as it was: it stays where it is. */
+/* Returns true for a carried output that is the body's input unchanged: it is not copied. */
 static bool stays(const kelp_cpu_instance *instance, size_t i) {
     const kelp_cpu_schedule *schedule = instance->schedules;
     const kelp_cpu_value *value = schedule->outputs[i], *root = &schedule->values[value->root];

@@ -21,7 +21,7 @@ static bool lies_in(kelp_str part, const void *data, uint64_t *out_offset) {
     return part.length > 0 && at >= begin && at < begin + part.length;
 }
 
-/* Where the first of the inputs lies in the engine image; false: nowhere. */
+/* Finds the first of the inputs in the engine image; false: it is not there. */
 static bool place_of(const kelp_cpu_pack_source *source, const kelp_op_pack_site *site,
                      uint32_t inputs, uint64_t *out) {
     size_t index = inputs != 0 ? (size_t)__builtin_ctz(inputs) : SIZE_MAX;
@@ -67,7 +67,7 @@ static kelp_status *take(kelp_packs *base, const kelp_op_pack_site *site,
     if (source->entries == NULL || !place_of(source, site, packing->inputs, &place))
         return NULL;
     const kelp_cpu_pack_entry *entry = find(source, site, packing, place);
-    if (entry == NULL) { /* for another instruction set, or by another Kelp: made anew */
+    if (entry == NULL) { /* for another instruction set, or of another Kelp: packed again */
         bool several = (packing->inputs & (packing->inputs - 1)) != 0;
         return several || (place & KELP_CPU_PACK_ORIGINAL) != 0
                    ? kelp_cpu_packs_check_originals(packs)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Optimization profiles: values that inputs may hold, and plans for the shapes of a profile. */
+/* Optimization profiles: values that inputs may hold, and schedules for the shapes of a profile. */
 #include "cpu/exec/context.h"
 
 #include <kelp/engine_provider.h>
@@ -105,7 +105,7 @@ void kelp_cpu_context_warm_up(kelp_cpu_context *context) {
     kelp_status_free(status);
 }
 
-/* The shape to plan the most memory for. */
+/* The shape that needs the most memory. */
 static kelp_status *largest(const kelp_cpu_engine *engine, size_t profile, size_t input,
                             kelp_tensor *out) {
     const kelp_io_info *info = &engine->inputs[input];
@@ -119,9 +119,11 @@ static kelp_status *largest(const kelp_cpu_engine *engine, size_t profile, size_
         for (int32_t i = 0; i < info->rank; i++) {
             shape.d[i] = info->shape[i];
             if (info->shape[i] < 0)
-                return KELP_ERROR(KELP_FAILED_PRECONDITION,
-                                  "input '%s' has an open axis %d: give it an optimisation profile",
-                                  info->name, i);
+                return KELP_ERROR(
+                    KELP_FAILED_PRECONDITION,
+                    "input '%s' has a dynamic dimension %d: an optimization profile is "
+                    "needed",
+                    info->name, i);
         }
         if (info->rank < 0)
             return KELP_ERROR(KELP_FAILED_PRECONDITION, "input '%s' has no known rank", info->name);
@@ -129,16 +131,16 @@ static kelp_status *largest(const kelp_cpu_engine *engine, size_t profile, size_
     return kelp_tensor_init(out, info->dtype, shape.rank, shape.d, NULL);
 }
 
-/* Without profiles open extents are 1, as plans are built for. */
-static kelp_status *plan_for(const kelp_cpu_engine *engine, size_t profile, bool open_is_one,
-                             kelp_plan_stats *out) {
+/* Without profiles dynamic dimensions are 1, as engine images are built for. */
+static kelp_status *schedule_for(const kelp_cpu_engine *engine, size_t profile, bool dynamic_is_one,
+                                 kelp_plan_stats *out) {
     kelp_cpu_context *context = NULL;
     kelp_cpu_engine *shared = (kelp_cpu_engine *)(uintptr_t)engine; /* counted, not changed */
     KELP_TRY(kelp_cpu_context_create(shared, &context));
     kelp_status *status = NULL;
     for (size_t i = 0; status == NULL && i < engine->input_count; i++)
-        status = open_is_one ? smallest(&engine->inputs[i], &context->main.inputs[i])
-                             : largest(engine, profile, i, &context->main.inputs[i]);
+        status = dynamic_is_one ? smallest(&engine->inputs[i], &context->main.inputs[i])
+                                : largest(engine, profile, i, &context->main.inputs[i]);
     if (status == NULL)
         status = kelp_cpu_context_prepare(context);
     if (status == NULL)
@@ -150,7 +152,7 @@ static kelp_status *plan_for(const kelp_cpu_engine *engine, size_t profile, bool
 bool kelp_cpu_engine_measure(const kelp_cpu_engine *engine, size_t profile, kelp_plan_stats *out) {
     kelp_status *status = engine->stripped && engine->refitted == NULL
                               ? KELP_ERROR(KELP_FAILED_PRECONDITION, "weights are missing")
-                              : plan_for(engine, profile, engine->profile_count == 0, out);
+                              : schedule_for(engine, profile, engine->profile_count == 0, out);
     bool made = status == NULL;
     kelp_status_free(status);
     return made;
@@ -158,7 +160,7 @@ bool kelp_cpu_engine_measure(const kelp_cpu_engine *engine, size_t profile, kelp
 
 kelp_status *kelp_cpu_engine_workspace(const kelp_cpu_engine *engine, size_t profile, size_t *out) {
     kelp_plan_stats stats = {0};
-    KELP_TRY(plan_for(engine, profile, false, &stats));
+    KELP_TRY(schedule_for(engine, profile, false, &stats));
     *out = stats.workspace_bytes;
     return NULL;
 }

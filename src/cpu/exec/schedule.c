@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A schedule: for one set of input shapes, which kernels run in which order, and where every byte
- * lies.
+ * Schedules: for one set of input shapes, which kernels run in which order, and where every byte
+ * is.
  *
- * Nodes are walked once. Each is reshaped with what is known: shapes always, data where it is
- * constant. What can be worked out now is (shape arithmetic vanishes), views and in-place results
- * share their input's bytes, and what depends on data becomes a dynamic step that is reshaped again
- * while invoking.
+ * Nodes are visited once. Each is reshaped with what is known: shapes always, data where it is
+ * constant. Nodes whose inputs are known are evaluated (shape arithmetic vanishes), views and
+ * in-place results share their input's bytes, and nodes whose shapes depend on data become dynamic
+ * steps that are reshaped again in each run.
  */
 #include "base/alloc.h"
 #include "base/checked.h"
@@ -15,14 +15,13 @@
 
 #include <string.h>
 
-/* Results worked out while scheduling stay below this; larger ones are recomputed by each invoke.
- */
+/* Larger results are computed by each run, not while scheduling. */
 #define FOLD_MAX_BYTES ((size_t)64 << 10)
 #define ALIVE_FOREVER UINT32_MAX
 
-/* More elements than extents or a condition have: data that no schedule is made for. */
+/* Dimensions or a condition have no more elements; no schedule is specialized for larger data. */
 #define SPECIALIZED_MAX_ELEMENTS 16
-/* In a mask of inputs: one whose data no schedule is made for. */
+/* In a mask of inputs: some input whose data no schedule is specialized for. */
 #define NEVER_SPECIALIZED ((uint64_t)1 << KELP_CPU_MASKED_INPUTS)
 
 typedef struct scheduler {
@@ -31,7 +30,7 @@ typedef struct scheduler {
     kelp_cpu_engine *engine;
     kelp_cpu_schedule *schedule;
     size_t base;         /* where the values of the block that is walked begin */
-    uint32_t *same;      /* by value: the one it is another name of, of a block around it or inside;
+    uint32_t *same;      /* by value: the one it is another name of, in an outer or inner block;
                             its own id when it is none */
     uint32_t *remaining; /* uses still to come, by root */
     uint64_t *from;      /* by value: inputs whose data it is made of */
@@ -49,7 +48,7 @@ static kelp_cpu_value *root_of(const scheduler *p, const kelp_cpu_value *value) 
     return &p->schedule->values[value->root];
 }
 
-/* A block is entered: its constants are known. */
+/* Enters a block: its constants are known. */
 static void enter(scheduler *p, const kelp_cpu_program *program, size_t base) {
     p->base = base;
     for (size_t i = 0; i < program->block->value_count; i++) {
@@ -132,7 +131,7 @@ static kelp_status *init_schedule(scheduler *p) {
     return init_inputs(p);
 }
 
-/* Arrays of pointers into the schedule's values; the kernel's own memory. */
+/* Allocates arrays of pointers into the schedule's values, and the kernel's memory. */
 static kelp_status *init_args(scheduler *p, const kelp_cpu_node *engine_node, kelp_op_args *args) {
     const kelp_node *node = engine_node->node;
     kelp_arena *arena = &p->schedule->arena;
@@ -168,7 +167,7 @@ static bool any_input_dynamic(scheduler *p, const kelp_node *node) {
     return false;
 }
 
-/* ---- whose data a value is made of ---- */
+/* ---- which inputs' data a value depends on ---- */
 static void note_sources(scheduler *p, const kelp_cpu_node *engine_node, bool dynamic) {
     const kelp_node *node = engine_node->node;
     uint64_t from = 0;
@@ -184,8 +183,8 @@ static void note_sources(scheduler *p, const kelp_cpu_node *engine_node, bool dy
             p->from[index_of(p, node->outputs[i])] = from;
 }
 
-/* A step waits for data: would it be known if some inputs were given? Extents and conditions are
- * integers and bools; an If waits for its condition alone. */
+/* Notes the inputs whose data a dynamic step would need to be known. Dimensions and conditions are
+ * integers and bools; an If needs its condition only. */
 static void note_specializable(scheduler *p, const kelp_cpu_node *engine_node) {
     const kelp_node *node = engine_node->node;
     uint64_t specializable = 0;
@@ -206,7 +205,7 @@ static void note_specializable(scheduler *p, const kelp_cpu_node *engine_node) {
         p->schedule->specializable |= specializable;
 }
 
-/* ---- what can be worked out now ---- */
+/* ---- evaluation ---- */
 static bool can_evaluate(scheduler *p, const kelp_cpu_node *engine_node) {
     const kelp_node *node = engine_node->node;
     if ((engine_node->kernel->flags & KELP_OP_IMPURE) != 0)
@@ -215,7 +214,7 @@ static bool can_evaluate(scheduler *p, const kelp_cpu_node *engine_node) {
     for (size_t i = 0; i < node->output_count; i++) {
         const kelp_cpu_value *value = node->outputs[i] ? value_of(p, node->outputs[i]) : NULL;
         if (value != NULL && value->tensor.dtype == KELP_STRING && p->instance->body != NULL)
-            return false; /* texts a body gives may outlive its schedule */
+            return false; /* strings that a body returns may outlive its schedule */
         bytes += value != NULL ? value->bytes : 0;
     }
     if (bytes > FOLD_MAX_BYTES)
@@ -291,7 +290,7 @@ static bool try_inplace(scheduler *p, const kelp_cpu_node *engine_node, const ke
         if ((engine_node->kernel->flags & flags[k]) == 0 || args->inputs[k] == NULL)
             continue;
         kelp_cpu_value *input = value_of(p, engine_node->node->inputs[k]);
-        /* the last use of bytes that this schedule itself made */
+        /* the last use of bytes in the workspace */
         if (root_of(p, input)->storage == KELP_CPU_STORAGE_WORKSPACE &&
             p->remaining[input->root] == 1 && output->bytes == kelp_tensor_bytes(&input->tensor) &&
             kelp_tensor_elements(&input->tensor) == kelp_tensor_elements(&output->tensor)) {
@@ -347,7 +346,7 @@ static void add_step(scheduler *p, const kelp_cpu_node *engine_node, const kelp_
         p->schedule->stats.dynamic_steps++;
 }
 
-/* The node's blocks are made ready, with an env that lists them. */
+/* Creates the bodies of the node's blocks, and an env that lists them. */
 static kelp_status *add_bodies(scheduler *p, const kelp_cpu_node *engine_node, kelp_op_args *args) {
     const kelp_node *node = engine_node->node;
     kelp_op_env *env = KELP_ARENA_NEW(&p->schedule->arena, kelp_op_env);
@@ -360,7 +359,7 @@ static kelp_status *add_bodies(scheduler *p, const kelp_cpu_node *engine_node, k
             root_of(p, value)->storage == KELP_CPU_STORAGE_FIXED && may_specialize(&value->tensor))
             specialized |= (uint64_t)1 << i;
     }
-    *env = p->instance->env; /* what runs have is lent when it is a step */
+    *env = p->instance->env; /* complete when it becomes a step */
     KELP_TRY(
         kelp_cpu_bodies_create(p->context, p->schedule, engine_node, specialized, &env->bodies));
     args->env = env;
@@ -378,8 +377,8 @@ static void add_dynamic(scheduler *p, const kelp_cpu_node *engine_node, kelp_op_
 
 static kelp_status *schedule_node(scheduler *p, const kelp_cpu_node *engine_node);
 
-/* The branch of an If: its nodes are scheduled as the outer block's, captures and results are other
- * names of outer values. */
+/* Schedules the nodes of an If's branch as the outer block's. Captures and results are other names
+ * of outer values. */
 static kelp_status *schedule_branch(scheduler *p, const kelp_cpu_node *engine_node,
                                     const kelp_cpu_program *program) {
     const kelp_node *node = engine_node->node;
@@ -401,7 +400,8 @@ static kelp_status *schedule_branch(scheduler *p, const kelp_cpu_node *engine_no
         p->same[outer + node->outputs[i]->id] = id;
         p->remaining[p->schedule->values[id].root] += node->outputs[i]->use_count;
     }
-    for (size_t i = 0; i < branch->output_count; i++) /* that the branch gives it is no use more */
+    for (size_t i = 0; i < branch->output_count;
+         i++) /* the result of a branch is not one more use */
         p->remaining[value_of(p, branch->outputs[i])->root]--;
     p->base = outer;
     consume(p, node);
@@ -524,7 +524,7 @@ static kelp_status *place(scheduler *p) {
     kelp_free(p->context->allocator, intervals, most * (sizeof *intervals + 2 * sizeof(uint32_t)));
     if (!fits)
         return KELP_ERROR(KELP_RESOURCE_EXHAUSTED,
-                          "cannot plan model '%s': its activations exceed the address space",
+                          "cannot schedule model '%s': its activations exceed the address space",
                           p->engine->graph->info.label);
     schedule->stats.workspace_bytes = schedule->workspace_bytes;
     schedule->stats.steps = schedule->step_count;
@@ -564,7 +564,7 @@ kelp_status *kelp_cpu_schedule_create(kelp_cpu_instance *instance, uint64_t spec
         status = place(&p);
     }
     kelp_cpu_context_lend(&instance->env, context);
-    if (specialized != 0 || instance->body != NULL) /* what these data do not settle, no data do */
+    if (specialized != 0 || instance->body != NULL) /* no other data would help */
         schedule->specializable = 0;
     if (status != NULL) {
         kelp_cpu_schedule_destroy(schedule, context->allocator);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where an engine's packed weights lie: one after the other in large chunks, so that they fill the
- * large pages that the system gives those (base/alloc.c), and what is read while weights are packed
- * leaves memory again. Any thread.
+ * Memory of an engine's packed weights: one after the other in large chunks, which the system backs
+ * by large pages (base/alloc.c). Pages of the model file that were read for packing are released.
+ * Any thread.
  */
 #include "base/alloc.h"
 #include "base/checked.h"
@@ -15,14 +15,14 @@
 #define CHUNK_BYTES ((size_t)32 << 20)
 #define CHUNK_ALIGNMENT ((size_t)2 << 20) /* that of large pages */
 #define SMALLEST ((size_t)16 << 10)       /* smaller blocks, and those as large as a chunk, */
-#define LARGEST ((size_t)8 << 20)         /* stand alone */
+#define LARGEST ((size_t)8 << 20)         /* are allocated alone */
 #define ALONE_BYTES ((size_t)1 << 20)     /* an engine with less has no chunks */
 #define RELAX_BYTES ((size_t)2 << 20)
 
 struct kelp_cpu_weight_chunk {
     struct kelp_cpu_weight_chunk *next;
     char *data;
-    size_t used, blocks; /* blocks: that live in it */
+    size_t used, blocks; /* blocks: number of live ones */
 };
 
 static struct kelp_cpu_weight_chunk *chunk_of(const kelp_cpu_engine *engine, const void *pointer) {
@@ -79,7 +79,7 @@ static bool wants_chunk(const kelp_cpu_engine *engine, size_t bytes, size_t alig
     (void)engine;
     (void)bytes;
     (void)alignment;
-    return false; /* so that it sees the end of each block */
+    return false; /* so that the sanitizer sees the end of each block */
 #else
     return bytes >= SMALLEST && bytes <= LARGEST && alignment <= KELP_TENSOR_ALIGNMENT &&
            atomic_load_explicit(&engine->packed_bytes, memory_order_relaxed) >= ALONE_BYTES;

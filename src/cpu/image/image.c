@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The format of the cpu's engine images: whether bytes are one. */
+/* The format of the cpu's engine images: checks and hashes. */
 #include "cpu/image/image.h"
 
 #include <string.h>
@@ -106,7 +106,7 @@ static kelp_status *check_section(const char *data, size_t size_bytes,
 
 static kelp_status *check_packs(const char *data, const kelp_cpu_image_section *packs,
                                 const kelp_cpu_image_section *packed, const char *label) {
-    kelp_cpu_pack_entry entry; /* the engine image may lie at any address */
+    kelp_cpu_pack_entry entry; /* the engine image may be at any address */
     uint32_t node = 0;
     bool good = packs->length % sizeof entry == 0;
     for (uint64_t at = 0; good && at < packs->length; at += sizeof entry) {
@@ -124,7 +124,7 @@ static kelp_status *check_packs(const char *data, const kelp_cpu_image_section *
     return NULL;
 }
 
-/* What lies between sections is 0. */
+/* Bytes between sections are 0. */
 static kelp_status *check_gap(const char *data, size_t begin, size_t end, uint32_t kind,
                               const char *label) {
     for (; begin < end; begin++)

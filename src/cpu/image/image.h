@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cpu's engine image: a file that is mapped, checked and used where it lies.
+ * The cpu's engine image (a plan file): it is mapped, checked and used in place.
  *
- *   offset 0    head, 64 bytes: "KELPPLAN", version, size of head, number of sections, mark of byte
- *               order, length of the whole file, processor, alignment, 0, hash of head and table
+ *   offset 0    head, 64 bytes: "KELPPLAN", version, size of head, number of sections, byte order
+ *               mark, length of the file, processor, alignment, 0, hash of head and table
  *   64          table: a section is {kind, 0, offset, length, hash}, 32 bytes
  *   then        sections, each at a multiple of 64:
- *     INFO        JSON: names, profiles, what can be refitted
- *     GRAPH       an ONNX model whose tensors lie in WEIGHTS and ORIGINALS
- *     SOURCE      the same before the passes, for an engine image that can be refitted; else empty
- *     WEIGHTS     tensors that kernels read where they lie
- *     PACKS       what lies in PACKED: kelp_cpu_pack_entry, in the order of nodes
- *     PACKED      weights as kernels lay them out, for the instruction set the engine image was
- * built on ORIGINALS   tensors that nobody reads as long as what is packed can be used
+ *     INFO        JSON: names, profiles, refittable weights
+ *     GRAPH       an ONNX model whose tensors are in WEIGHTS and ORIGINALS
+ *     SOURCE      the same before the passes, for an image that can be refitted; else empty
+ *     WEIGHTS     tensors that kernels read in place
+ *     PACKS       what is in PACKED: kelp_cpu_pack_entry, in the order of nodes
+ *     PACKED      packed weights, for the instruction set that the image was built on
+ *     ORIGINALS   tensors that are not read as long as the packed ones can be used
  *
  * Numbers are little-endian. Hashes are XXH3-64 (xxHash specification 0.1.1, with seed 0). Head,
- * table, INFO, GRAPH, WEIGHTS and PACKS are checked when the engine image is loaded; a block of
- * PACKED when a kernel takes it (its hash is in its entry, the section's is 0); SOURCE and
- * ORIGINALS when they are wanted: for a refit, or when weights are packed anew because another
- * instruction set, or another version of a layout, is what the machine and this Kelp use.
+ * table, INFO, GRAPH, WEIGHTS and PACKS are checked when the image is loaded. A block of PACKED is
+ * checked when a kernel takes it (its hash is in its entry, the section's is 0). SOURCE and
+ * ORIGINALS are checked when they are needed: for a refit, or when weights are packed again because
+ * the machine or this Kelp uses another instruction set, or another version of a layout.
  */
-#ifndef KELP_CPU_IMAGE_PLAN_FILE_H_
-#define KELP_CPU_IMAGE_PLAN_FILE_H_
+#ifndef KELP_CPU_IMAGE_IMAGE_H_
+#define KELP_CPU_IMAGE_IMAGE_H_
 
 #include "base/buf.h"
 #include "cpu/exec/engine.h"
@@ -75,9 +75,9 @@ uint64_t kelp_cpu_image_hash_head(const kelp_cpu_image_head *head,
 typedef struct kelp_cpu_image_contents {
     const char *name;
     const kelp_graph *graph;
-    const kelp_graph *source; /* before the passes; NULL: refits are not asked for */
+    const kelp_graph *source; /* before the passes; NULL: it cannot be refitted */
     kelp_cpu_engine
-        *engine;    /* `graph` is its own, and what its kernels packed goes along; or NULL */
+        *engine;    /* of which `graph` is; what its kernels packed is written too; or NULL */
     bool prepared;  /* the passes have run: the graph is an engine's */
     bool stripped;  /* what can be refitted is left out */
     bool no_fusion; /* of one that is not prepared */
@@ -87,16 +87,16 @@ typedef struct kelp_cpu_image_contents {
     const kelp_builder_config *config; /* profiles; NULL: none */
 } kelp_cpu_image_contents;
 
-/* `*out` is aligned as an engine image wants to be, and freed with kelp_free_aligned. */
+/* `*out` has the alignment of engine images; free it with kelp_free_aligned. */
 kelp_status *kelp_cpu_image_write(const kelp_cpu_image_contents *contents, kelp_allocator allocator,
                                   char **out, size_t *out_bytes) KELP_MUST_USE;
 
 /* ---- reading ---- */
 bool kelp_cpu_image_is(const void *data, size_t size_bytes);
-/* Everything that is checked when an engine image is loaded. */
+/* Checks everything that is checked when an engine image is loaded. */
 kelp_status *kelp_cpu_image_check(const char *data, size_t size_bytes, const char *label,
                                   kelp_cpu_image_section table[KELP_SECTION_COUNT]) KELP_MUST_USE;
-/* Makes length and hashes of an engine image right that was changed in place, as far as its table
+/* Corrects length and hashes of an engine image that was changed in place, as far as its table
  * allows. */
 void kelp_cpu_image_seal(void *data, size_t size_bytes);
 /* See kelp_engine_load. */

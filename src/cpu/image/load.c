@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* engine images of the cpu become engines. */
+/* Loading engine images of the cpu. */
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/json.h"
@@ -25,7 +25,7 @@ static kelp_status *read_bounds(const kelp_json *json, const char *label, kelp_s
     return NULL;
 }
 
-/* Bounds of all inputs in all profiles: none so far. */
+/* Allocates bounds of all inputs in all profiles: none so far. */
 static kelp_status *reserve_bounds(kelp_cpu_engine *engine, size_t profiles,
                                    kelp_shape (**out)[3]) {
     size_t count;
@@ -63,7 +63,7 @@ static kelp_status *read_profile(kelp_cpu_engine *engine, const kelp_json *json,
     return NULL;
 }
 
-/* Each counts once: what was stripped is compared with what they bring. */
+/* Each name counts once: the bytes that were stripped are compared with those of the names. */
 static kelp_status *read_names(kelp_cpu_engine *engine, const kelp_json *names, const char *label,
                                kelp_map *seen) {
     size_t count = names != NULL ? names->count : 0;
@@ -127,8 +127,8 @@ static kelp_status *read_stripped(const kelp_json *info, const char *label, size
 }
 
 /* ---- bytes ---- */
-/* What the graph keeps. Weights that were stripped are pages of zeros that are never written: they
- * take room among addresses, not in memory. */
+/* The bytes that the graph keeps. Weights that were stripped are pages of zeros that are never
+ * written: they take address space, not memory. */
 typedef struct image_bytes {
     kelp_allocator allocator;
     void (*release)(void *userp);
@@ -172,7 +172,7 @@ static kelp_str section(const reader *r, int kind) {
     return (kelp_str){r->data + r->table[kind].offset, r->table[kind].length};
 }
 
-/* All that was left out will come with a refit, so that nothing is made of more than was given. */
+/* Checks that a refit brings all that was stripped, so that nothing larger is allocated. */
 static kelp_status *check_stripped(const kelp_cpu_engine *engine, const reader *r) {
     size_t all = 0, wanted = r->parts[KELP_PART_STRIPPED].length;
     for (size_t i = 0; i < engine->refittable_count; i++) {
@@ -205,7 +205,7 @@ static kelp_status *make_engine(const reader *r, kelp_graph *graph, kelp_cpu_eng
                                   .label = graph->info.label};
     kelp_cpu_engine *engine = NULL;
     if (((uintptr_t)r->data & (KELP_CPU_IMAGE_ALIGNMENT - 1)) != 0)
-        packs.entry_count = 0; /* not where kernels could read them: packed anew */
+        packs.entry_count = 0; /* not aligned for kernels: packed again */
     KELP_TRY(kelp_cpu_packs_create(r->runtime->allocator, false, &packs, &origin.take_packs));
     KELP_TRY(kelp_cpu_engine_make(r->runtime, graph, &options, &origin, &engine));
     engine->refittable_source = (kelp_cpu_image_source){

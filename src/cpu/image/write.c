@@ -69,14 +69,14 @@ static void write_info(const kelp_cpu_image_contents *contents, size_t stripped_
     kelp_json_end_object(&json);
 }
 
-/* ---- who reads a constant ---- */
+/* ---- which kernels read a constant ---- */
 typedef struct readers {
     const kelp_cpu_image_contents *contents;
     kelp_cpu_pack_record **records; /* in the order of nodes */
     size_t record_count, at;
     kelp_map kinds; /* address of bytes -> replaced, or read */
     kelp_arena arena;
-    bool rest; /* what nobody was seen to read goes to the originals */
+    bool rest; /* constants that no kernel was seen to read are originals */
 } readers;
 static char replaced_mark, read_mark;
 
@@ -120,13 +120,13 @@ static kelp_status *note_program(readers *r, const kelp_cpu_program *program) {
     return NULL;
 }
 
-/* Extents, indexes and conditions stay: the graph makes no sense without them. */
+/* Dimensions, indexes and conditions stay: the graph cannot be loaded without them. */
 static bool is_weight(kelp_dtype dtype) {
     return dtype != KELP_I64 && dtype != KELP_I32 && dtype != KELP_U64 && dtype != KELP_U32 &&
            dtype != KELP_BOOL;
 }
 
-/* A refit brings the first of a name. */
+/* A refit replaces the first constant of a name. */
 static bool is_second_of_name(const kelp_block *block, size_t index) {
     for (size_t i = 0; i < index; i++)
         if (block->values[i]->constant != NULL &&
@@ -165,7 +165,7 @@ static void pad(kelp_buf *out) {
     kelp_buf_append(out, zeros, over > 0 ? KELP_CPU_IMAGE_ALIGNMENT - over : 0);
 }
 
-/* The same block is kept once. */
+/* Keeps equal blocks once. */
 static void put_block(const kelp_buf *table, kelp_buf *packed, kelp_cpu_pack_entry *entry,
                       const void *data) {
     kelp_cpu_pack_entry other;
@@ -183,7 +183,7 @@ static void put_block(const kelp_buf *table, kelp_buf *packed, kelp_cpu_pack_ent
     kelp_buf_append(packed, data, entry->length);
 }
 
-/* The first of the constants that a block was made of; NULL: of none. */
+/* Returns the first of the constants that a block was packed from, or NULL. */
 static const kelp_tensor *first_constant(const kelp_cpu_pack_record *record) {
     const kelp_node *node = record->site.node;
     size_t first = record->inputs != 0 ? (size_t)__builtin_ctz(record->inputs) : SIZE_MAX;
@@ -191,8 +191,8 @@ static const kelp_tensor *first_constant(const kelp_cpu_pack_record *record) {
     return value != NULL ? value->constant : NULL;
 }
 
-/* Blocks of constants that lie in the model itself are small, and made anew, as are those that
- * readers could not find again by a constant. */
+/* Blocks of constants inside of the model are small, and packed again, as are those that readers
+ * could not find by a constant. */
 static kelp_status *write_packs(const readers *r, const kelp_graph_parts *parts, kelp_buf *table,
                                 kelp_buf *packed) {
     for (size_t i = 0; i < r->record_count; i++) {
