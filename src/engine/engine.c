@@ -3,6 +3,7 @@
 #include "engine/engine.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "runtime/provider.h"
 
 #include <stdatomic.h>
@@ -114,6 +115,7 @@ kelp_status *kelp_engine_create(kelp_runtime *runtime, kelp_graph *graph,
 }
 
 kelp_engine *kelp_engine_retain(kelp_engine *engine) {
+    KELP_ASSERT(atomic_load(&engine->references) > 0);
     atomic_fetch_add_explicit(&engine->references, 1, memory_order_relaxed);
     return engine;
 }
@@ -122,6 +124,7 @@ void kelp_engine_release(kelp_engine *engine) {
     if (engine == NULL ||
         atomic_fetch_sub_explicit(&engine->references, 1, memory_order_acq_rel) != 1)
         return;
+    KELP_ASSERT(engine->vtbl != NULL || engine->self == NULL);
     kelp_runtime *runtime = engine->runtime;
     if (engine->self != NULL && engine->vtbl->destroy_engine != NULL)
         engine->vtbl->destroy_engine(engine->self);

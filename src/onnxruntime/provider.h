@@ -13,4 +13,7 @@ extern const kelp_provider kelp_onnxruntime_provider;
 extern const kelp_opset_backend kelp_onnxruntime_operators; /* opset.c */
 extern const kelp_compute_backend kelp_onnxruntime_models;  /* compute.c */
 
+/* Loads ONNX Runtime's library, which stays loaded. Fails if it is missing or too old. */
+kelp_status *kelp_onnxruntime_check_library(void) KELP_MUST_USE;
+
 #endif

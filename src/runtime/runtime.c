@@ -3,6 +3,7 @@
 #include "runtime/runtime.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/checked.h"
 
 #include <stdatomic.h>
@@ -66,6 +67,7 @@ void kelp_runtime_release(kelp_runtime *runtime) {
     if (runtime == NULL ||
         atomic_fetch_sub_explicit(&runtime->references, 1, memory_order_acq_rel) != 1)
         return;
+    KELP_ASSERT(atomic_load(&runtime->references) == 0);
     kelp_pool_destroy(runtime->pool);
     kelp_opset_registry_destroy(runtime->registry);
     kelp_free(runtime->allocator, runtime, sizeof(runtime_box));

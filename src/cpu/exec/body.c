@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Blocks of nodes as operators see them (runtime/opset/body.h): each is an instance of its own. */
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "cpu/exec/context.h"
 #include "graph/passes/passes.h"
 
@@ -28,6 +29,7 @@ static kelp_status *shape_body(kelp_body *body, const kelp_tensor *const *inputs
 
 static bool output_is_input(const kelp_body *body, size_t output, size_t input) {
     const kelp_cpu_schedule *schedule = ((const kelp_cpu_body *)body)->instance.schedules;
+    KELP_ASSERT(schedule != NULL);
     const kelp_cpu_value *value = schedule->outputs[output], *root = &schedule->values[value->root];
     return !value->dynamic && root->storage == KELP_CPU_STORAGE_INPUT && root->index == input;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Contexts of the cpu, and the table through which users reach its engines. */
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/checked.h"
 #include "cpu/exec/context.h"
 
@@ -11,6 +12,7 @@ kelp_status *kelp_cpu_context_create(kelp_cpu_engine *engine, kelp_cpu_context *
     kelp_cpu_context *context = NULL;
     KELP_TRY(kelp_cpu_engine_check_complete(engine));
     KELP_TRY(KELP_NEW(engine->allocator, kelp_cpu_context, &context));
+    KELP_ASSERT(engine->program != NULL || engine->refitted != NULL);
     context->engine = engine;
     context->allocator = engine->allocator;
     kelp_arena_init(&context->run_arena, context->allocator, 64 << 10);
@@ -83,6 +85,7 @@ static kelp_status *check_list(const char *name, const kelp_tensor *list, kelp_d
 
 static kelp_status *set_input(void *userp, size_t index, const kelp_tensor *tensor) {
     kelp_cpu_context *context = userp;
+    KELP_ASSERT(index < context->engine->input_count);
     const char *name = context->engine->inputs[index].name;
     if (!kelp_tensor_is_compact(tensor) || tensor->device.device_type != kDLCPU)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
@@ -99,6 +102,7 @@ static kelp_status *set_input(void *userp, size_t index, const kelp_tensor *tens
 
 static kelp_status *set_profile(void *userp, size_t profile) {
     kelp_cpu_context *context = userp;
+    KELP_ASSERT(profile < context->engine->profile_count);
     context->profile = profile;
     for (size_t i = 0; i < context->engine->input_count; i++)
         context->main.inputs[i].dtype = KELP_DTYPE_INVALID;
@@ -155,13 +159,15 @@ static void notice_refit(kelp_cpu_context *context) {
 
 kelp_status *kelp_cpu_context_prepare(kelp_cpu_context *context) {
     notice_refit(context);
+    KELP_ASSERT(context->main.program == context->core->program);
     KELP_TRY(kelp_cpu_instance_prepare(&context->main));
     kelp_cpu_instance_hide_dynamic(&context->main); /* the last shapes say nothing of the next */
     return NULL;
 }
 
 static kelp_status *prepare(void *context, kelp_tensor *shown) {
-    (void)shown; /* the instance's own, as `outputs` returned them */
+    KELP_ASSERT(shown == ((kelp_cpu_context *)context)->main.shown);
+    (void)shown; /* as `outputs` returned them */
     return kelp_cpu_context_prepare(context);
 }
 
@@ -172,8 +178,10 @@ void kelp_cpu_context_begin_run(kelp_cpu_context *context) {
 
 static kelp_status *invoke(void *userp, kelp_tensor *shown) {
     kelp_cpu_context *context = userp;
+    KELP_ASSERT(shown == context->main.shown);
     (void)shown;
     notice_refit(context);
+    KELP_ASSERT(context->main.program == context->core->program);
     if (KELP_UNLIKELY(context->engine->profile_values != NULL))
         KELP_TRY(
             kelp_cpu_engine_check_values(context->engine, context->profile, context->main.inputs));
@@ -241,6 +249,7 @@ static kelp_subgraph_info subgraph(const void *engine, size_t index) {
     const kelp_subgraph *item = ((const kelp_cpu_engine *)engine)->partition.first;
     for (; index > 0; index--)
         item = item->next;
+    KELP_ASSERT(item != NULL);
     return (kelp_subgraph_info){item->node->name, item->entry->backend->name, item->graph->main};
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From a graph to an engine: readiness, passes, kernels, packed weights. */
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/checked.h"
 #include "cpu/exec/engine.h"
 #include "cpu/ops/variant.h"
@@ -255,6 +256,7 @@ static kelp_status *fold_first(kelp_cpu_engine *engine) {
 
 /* Before fusion, whose operators only Kelp has. */
 static kelp_status *partition(kelp_cpu_engine *engine) {
+    KELP_ASSERT(engine->program == NULL); /* kernels are created afterwards */
     kelp_op_env env = {.allocator = engine->weights, .pool = engine->runtime->pool};
     return kelp_partition_run(&engine->partition, engine->graph, &env, &engine->runtime->logger);
 }
@@ -279,6 +281,7 @@ static kelp_status *finish_graph(kelp_cpu_engine *engine) {
 }
 
 static kelp_status *create_kernels(kelp_cpu_engine *engine) {
+    KELP_ASSERT(engine->inputs != NULL || engine->graph->main->input_count == 0);
     KELP_TRY(create_program(engine, engine->graph->main, &engine->program));
     size_t all = engine->graph->main->node_count;
     return tell_progress(engine, all, all);

@@ -6,6 +6,7 @@
  * long as they repeat.
  */
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/clock.h"
 #include "cpu/exec/context.h"
@@ -91,6 +92,7 @@ void kelp_cpu_instance_forget(kelp_cpu_instance *instance) {
 
 /* ---- bind ---- */
 void kelp_cpu_instance_bind(kelp_cpu_instance *instance, size_t index, const kelp_tensor *tensor) {
+    KELP_ASSERT(index < instance->program->block->input_count);
     kelp_tensor *bound = &instance->inputs[index];
     bool same = bound->rank == tensor->rank && bound->dtype == tensor->dtype &&
                 (tensor->rank <= 0 || memcmp(bound->shape, tensor->shape,
@@ -120,6 +122,7 @@ static kelp_status *use_schedule(kelp_cpu_instance *instance, uint64_t specializ
                 instance->schedules->data_dependent[i]; /* as without specialization */
         instance->schedule_count++;
     }
+    KELP_ASSERT(schedule->specialized == specialized);
     schedule->next = instance->schedules;
     instance->schedules = schedule;
     if (instance->schedule_count >
@@ -167,6 +170,7 @@ static kelp_status *give_workspace(kelp_cpu_instance *instance, size_t needed) {
 static kelp_status *adopt_schedule(kelp_cpu_instance *instance) {
     const kelp_cpu_schedule *schedule = instance->schedules;
     const kelp_block *block = instance->program->block;
+    KELP_ASSERT(schedule != NULL);
     instance->rebind = true;
     instance->stamp++;
     KELP_TRY(give_workspace(instance, schedule->workspace_bytes));
@@ -184,6 +188,7 @@ static kelp_status *adopt_schedule(kelp_cpu_instance *instance) {
 
 void kelp_cpu_instance_hide_dynamic(kelp_cpu_instance *instance) {
     const kelp_block *block = instance->program->block;
+    KELP_ASSERT(instance->schedules != NULL);
     for (size_t i = 0; i < block->output_count; i++)
         if (instance->schedules->data_dependent[i]) {
             instance->shown[i] = (kelp_tensor){.dtype = block->outputs[i]->dtype, .rank = -1};
@@ -191,7 +196,15 @@ void kelp_cpu_instance_hide_dynamic(kelp_cpu_instance *instance) {
         }
 }
 
+static bool all_bound(const kelp_cpu_instance *instance) {
+    for (size_t i = 0; i < instance->program->block->input_count; i++)
+        if (instance->inputs[i].dtype == KELP_DTYPE_INVALID)
+            return false;
+    return true;
+}
+
 kelp_status *kelp_cpu_instance_prepare(kelp_cpu_instance *instance) {
+    KELP_ASSERT(all_bound(instance));
     if (instance->scheduled)
         return NULL;
     KELP_TRY(use_schedule(instance, instance->specialized));
@@ -328,6 +341,7 @@ static kelp_status *bind_outputs(kelp_cpu_instance *instance) {
 /* Reshapes a step whose shapes were not known with the data that is there now, and allocates its
  * results. */
 static kelp_status *prepare_dynamic(const kelp_cpu_instance *instance, kelp_cpu_step *step) {
+    KELP_ASSERT(step->dynamic);
     kelp_op_args *args = &step->args;
     const kelp_op_kernel *kernel = step->engine_node->kernel;
     if (kernel->plan_bytes > 0)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Optimization profiles: values that inputs may hold, and schedules for the shapes of a profile. */
+#include "base/assert.h"
 #include "cpu/exec/context.h"
 
 #include <kelp/engine_provider.h>
@@ -13,6 +14,7 @@ static int64_t integer_at(const kelp_tensor *tensor, int64_t index) {
 
 static kelp_status *check_value(const kelp_cpu_engine *engine, size_t profile, size_t input,
                                 const kelp_tensor *tensor) {
+    KELP_ASSERT(profile < engine->profile_count && input < engine->input_count);
     const kelp_shape *bounds = engine->profile_values[profile * engine->input_count + input];
     if (bounds[0].rank < 0 || (tensor->dtype != KELP_I64 && tensor->dtype != KELP_I32))
         return NULL;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Recordings: the kernel calls of a run, as a flat list with everything resolved. */
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/checked.h"
 #include "cpu/exec/context.h"
 
@@ -45,6 +46,7 @@ kelp_status *kelp_cpu_recording_create(void *userp, void **out, size_t *out_step
     KELP_TRY(kelp_cpu_instance_begin(instance));
     KELP_TRY(check_static(instance));
     const kelp_cpu_schedule *schedule = instance->schedules;
+    KELP_ASSERT(instance->scheduled && schedule->bound);
     KELP_TRY(KELP_NEW(context->allocator, recording, &made));
     kelp_status *status = kelp_alloc_zero(context->allocator, schedule->step_count,
                                           sizeof *made->calls, (void **)&made->calls);
@@ -80,6 +82,8 @@ kelp_status *kelp_cpu_recording_replay(void *userp, kelp_tensor *outputs) {
         return KELP_ERROR(
             KELP_FAILED_PRECONDITION,
             "the context was bound again since the run was captured: capture it again");
+    KELP_ASSERT(outputs == instance->shown && instance->scheduled && !instance->rebind);
+    KELP_ASSERT(made->count == instance->schedules->step_count);
     kelp_cpu_context_begin_run(context);
     for (size_t i = 0; i < made->count; i++) {
         const call *c = &made->calls[i];

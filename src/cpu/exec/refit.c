@@ -4,6 +4,7 @@
  * the old one inside of the engine; contexts notice before their next run.
  */
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/buf.h"
 #include "cpu/exec/engine.h"
 
@@ -166,6 +167,8 @@ kelp_status *kelp_cpu_engine_refit(kelp_cpu_engine *engine, const kelp_weights *
     kelp_graph_release(graph);
     if (status != NULL)
         return status;
+    KELP_ASSERT(fresh->input_count == engine->input_count);
+    KELP_ASSERT(fresh->output_count == engine->output_count);
     kelp_cpu_engine_release(engine->refitted);
     engine->refitted = fresh;
     return NULL;

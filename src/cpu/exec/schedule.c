@@ -9,6 +9,7 @@
  * steps that are reshaped again in each run.
  */
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/checked.h"
 #include "cpu/exec/context.h"
 #include "runtime/opset/bridge.h"
@@ -37,6 +38,7 @@ typedef struct scheduler {
 } scheduler;
 
 static size_t index_of(const scheduler *p, const kelp_value *value) {
+    KELP_ASSERT(p->base + value->id < p->schedule->value_count);
     return p->same[p->base + value->id];
 }
 
@@ -50,6 +52,7 @@ static kelp_cpu_value *root_of(const scheduler *p, const kelp_cpu_value *value) 
 
 /* Enters a block: its constants are known. */
 static void enter(scheduler *p, const kelp_cpu_program *program, size_t base) {
+    KELP_ASSERT(base + program->block->value_count <= p->schedule->value_count);
     p->base = base;
     for (size_t i = 0; i < program->block->value_count; i++) {
         const kelp_value *from = program->block->values[i];
@@ -262,6 +265,8 @@ static bool only_output_zero(const kelp_op_args *args) {
 static void share(scheduler *p, kelp_cpu_value *output, kelp_cpu_value *input) {
     kelp_cpu_value *root = root_of(p, input);
     uint32_t own = output->root;
+    KELP_ASSERT(root_of(p, root) == root);
+    KELP_ASSERT(own != input->root);
     output->root = input->root;
     p->remaining[input->root] += p->remaining[own];
     if (root->storage == KELP_CPU_STORAGE_FIXED)
@@ -318,6 +323,7 @@ static void consume(scheduler *p, const kelp_node *node) {
 
 static void add_step(scheduler *p, const kelp_cpu_node *engine_node, const kelp_op_args *args,
                      bool dynamic) {
+    KELP_ASSERT(p->schedule->step_count < p->instance->program->node_total);
     uint32_t index = (uint32_t)p->schedule->step_count++;
     p->schedule->steps[index] =
         (kelp_cpu_step){.engine_node = engine_node, .args = *args, .dynamic = dynamic};
@@ -547,6 +553,7 @@ kelp_status *kelp_cpu_schedule_create(kelp_cpu_instance *instance, uint64_t spec
     const kelp_cpu_program *program = instance->program;
     kelp_cpu_schedule *schedule = NULL;
     KELP_TRY(KELP_NEW(context->allocator, kelp_cpu_schedule, &schedule));
+    KELP_ASSERT(instance->env.arena != NULL && instance->env.stop != NULL);
     kelp_arena_init(&schedule->arena, context->allocator, 32 << 10);
     schedule->specialized = specialized;
     scheduler p = {
@@ -570,6 +577,7 @@ kelp_status *kelp_cpu_schedule_create(kelp_cpu_instance *instance, uint64_t spec
         kelp_cpu_schedule_destroy(schedule, context->allocator);
         return status;
     }
+    KELP_ASSERT(p.base == 0);
     *out = schedule;
     return NULL;
 }
@@ -617,6 +625,8 @@ static void resolve(kelp_cpu_schedule *schedule, const kelp_cpu_instance *instan
 }
 
 void kelp_cpu_schedule_bind(kelp_cpu_schedule *schedule, kelp_cpu_instance *instance) {
+    KELP_ASSERT(schedule == instance->schedules);
+    KELP_ASSERT(instance->workspace != NULL || schedule->workspace_bytes == 0);
     if (!schedule->bound || schedule->bound_workspace != instance->workspace) {
         for (size_t i = 0; i < schedule->value_count; i++)
             if (!schedule->values[i].dynamic)

@@ -5,6 +5,7 @@
  * Any thread.
  */
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/checked.h"
 #include "cpu/exec/engine.h"
 
@@ -50,6 +51,7 @@ static struct kelp_cpu_weight_chunk *new_chunk(kelp_cpu_engine *engine) {
 }
 
 static void *take_block(kelp_cpu_engine *engine, size_t bytes) {
+    KELP_ASSERT_HELD(&engine->weights_lock);
     struct kelp_cpu_weight_chunk *chunk = engine->chunks;
     size_t rounded = (bytes + KELP_TENSOR_ALIGNMENT - 1) / KELP_TENSOR_ALIGNMENT;
     rounded *= KELP_TENSOR_ALIGNMENT;
@@ -57,6 +59,7 @@ static void *take_block(kelp_cpu_engine *engine, size_t bytes) {
         chunk = new_chunk(engine);
     if (chunk == NULL)
         return NULL;
+    KELP_ASSERT(chunk->used + rounded <= CHUNK_BYTES);
     char *block = chunk->data + chunk->used;
     chunk->used += rounded;
     chunk->blocks++;
@@ -64,6 +67,8 @@ static void *take_block(kelp_cpu_engine *engine, size_t bytes) {
 }
 
 static void drop_block(kelp_cpu_engine *engine, struct kelp_cpu_weight_chunk *chunk) {
+    KELP_ASSERT_HELD(&engine->weights_lock);
+    KELP_ASSERT(chunk->blocks > 0);
     if (--chunk->blocks > 0)
         return;
     struct kelp_cpu_weight_chunk **link = &engine->chunks;
@@ -88,6 +93,7 @@ static bool wants_chunk(const kelp_cpu_engine *engine, size_t bytes, size_t alig
 
 static void *place(kelp_cpu_engine *engine, void *pointer, size_t old_bytes, size_t new_bytes,
                    size_t alignment) {
+    KELP_ASSERT_HELD(&engine->weights_lock);
     kelp_allocator inner = engine->allocator;
     struct kelp_cpu_weight_chunk *chunk = pointer != NULL ? chunk_of(engine, pointer) : NULL;
     bool chunked = new_bytes > 0 && wants_chunk(engine, new_bytes, alignment);
@@ -126,6 +132,7 @@ void kelp_cpu_engine_weights_init(kelp_cpu_engine *engine) {
 }
 
 void kelp_cpu_engine_weights_deinit(kelp_cpu_engine *engine) {
+    KELP_ASSERT(engine->chunks == NULL);
     (void)pthread_mutex_destroy(&engine->weights_lock);
 }
 

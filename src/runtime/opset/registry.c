@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The opset backends that a runtime knows, what each may not lack, and who covers a node. */
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/buf.h"
 #include "base/checked.h"
 #include "graph/ir.h"
@@ -231,6 +232,7 @@ kelp_status *kelp_opset_register(kelp_opset_registry *registry, const kelp_opset
         destroy_entry(registry->allocator, entry);
         return status;
     }
+    KELP_ASSERT(row->operators == NULL && registry->count < registry->capacity);
     row->operators = backend;
     registry->entries[registry->count++] = entry;
     return NULL;
