@@ -76,13 +76,14 @@ KELP_API kelp_status *kelp_runtime_register_opset(kelp_runtime *runtime,
                                                   const kelp_opset_backend *backend,
                                                   void *self) KELP_MUST_USE;
 
-/* Loads a plug-in library (kelp/plugin.h) and registers its operators (with NULL as `self`) and
- * its compute provider. The library is never unloaded. `path` is a file name, relative or
- * absolute; no search path applies. Not thread-safe: load before creating engines. Fails with
- * - NOT_FOUND: the file does not exist, or the library offers neither operators nor models;
+/* Loads a plug-in library (kelp/plugin.h) and registers its operators (with NULL as `self`), its
+ * compute provider and its engine provider. The library is never unloaded. `path` is a file name,
+ * relative or absolute; no search path applies. Not thread-safe: load before creating engines.
+ * Fails with
+ * - NOT_FOUND: the file does not exist, or the library offers none of these;
  * - INVALID_ARGUMENT: not a plug-in library for this machine, or its table is malformed;
  * - UNIMPLEMENTED: built for another version of the plug-in interface;
- * - any error of kelp_opset_register and kelp_compute_register. */
+ * - any error of kelp_opset_register, kelp_compute_register and kelp_engine_provider_register. */
 KELP_API kelp_status *kelp_runtime_load_plugin(kelp_runtime *runtime,
                                                const char *path) KELP_MUST_USE;
 

@@ -6,60 +6,10 @@
 #include "base/fs.h"
 #include "builder/network.h"
 #include "graph/save.h"
+#include "runtime/provider.h"
 
 #include <stdatomic.h>
-#include <stddef.h>
 #include <string.h>
-
-/* ---- providers ---- */
-kelp_status *kelp_engine_provider_register(kelp_runtime *runtime,
-                                           const kelp_engine_provider *provider) {
-    if (provider->abi_version != KELP_ENGINE_PROVIDER_ABI_VERSION ||
-        provider->struct_size < offsetof(kelp_engine_provider, describe) ||
-        provider->name == NULL || provider->build == NULL || provider->load == NULL ||
-        provider->recognises == NULL)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "engine provider '%s': expected a table of version %d, %zu bytes, with "
-                          "build, load and recognises; found version %u, %u bytes",
-                          provider->name ? provider->name : "", KELP_ENGINE_PROVIDER_ABI_VERSION,
-                          sizeof *provider, provider->abi_version, provider->struct_size);
-    for (size_t i = 0; i < runtime->provider_count; i++)
-        if (strcmp(runtime->providers[i]->name, provider->name) == 0)
-            return KELP_ERROR(KELP_ALREADY_EXISTS, "there is an engine provider '%s' already",
-                              provider->name);
-    KELP_TRY(kelp_grow(runtime->allocator, (void **)&runtime->providers,
-                       &runtime->provider_capacity, runtime->provider_count + 1,
-                       sizeof *runtime->providers));
-    runtime->providers[runtime->provider_count++] = provider;
-    return NULL;
-}
-
-size_t kelp_engine_provider_count(const kelp_runtime *runtime) {
-    return runtime->provider_count;
-}
-
-const kelp_engine_provider *kelp_engine_provider_at(const kelp_runtime *runtime, size_t index) {
-    return index < runtime->provider_count ? runtime->providers[index] : NULL;
-}
-
-static kelp_status *find_provider(kelp_runtime *runtime, const char *name,
-                                  const kelp_engine_provider **out) {
-    kelp_buf names;
-    for (size_t i = 0; i < runtime->provider_count; i++)
-        if (strcmp(runtime->providers[i]->name, name) == 0) {
-            *out = runtime->providers[i];
-            return NULL;
-        }
-    kelp_buf_init(&names, runtime->allocator);
-    for (size_t i = 0; i < runtime->provider_count; i++)
-        kelp_buf_printf(&names, "%s'%s'", i ? ", " : "", runtime->providers[i]->name);
-    const char *list = kelp_buf_cstr(&names);
-    kelp_status *status =
-        KELP_ERROR(KELP_NOT_FOUND, "there is no engine provider '%s'; there are %s", name,
-                   list ? list : "others");
-    kelp_buf_deinit(&names);
-    return status;
-}
 
 /* ---- life ---- */
 static kelp_status *in_domain(kelp_status *status, kelp_domain domain) {
@@ -71,7 +21,7 @@ static kelp_status *in_domain(kelp_status *status, kelp_domain domain) {
 kelp_status *kelp_builder_create(kelp_runtime *runtime, const char *provider, kelp_builder **out) {
     const kelp_engine_provider *found = NULL;
     kelp_builder *builder = NULL;
-    kelp_status *status = find_provider(runtime, provider, &found);
+    kelp_status *status = kelp_engine_provider_find(runtime, provider, &found);
     if (status == NULL && found->available != NULL)
         status = found->available(found->self, runtime);
     if (status == NULL)

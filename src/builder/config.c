@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "builder/builder.h"
 #include "builder/network.h"
+#include "runtime/provider.h"
 
 #include <stdatomic.h>
 #include <stddef.h>
@@ -12,9 +13,12 @@
 
 #define PROFILES_MAX 16
 #define POOL_COUNT 3
+<<<<<<< HEAD
 /* Tells whether the provider's table contains a member. */
 #define HAS(provider, member) \
     ((provider)->struct_size >= offsetof(kelp_engine_provider, member) + sizeof((provider)->member))
+=======
+>>>>>>> engine
 
 typedef struct profile {
     kelp_profile_shape *shapes;
@@ -130,7 +134,8 @@ kelp_status *kelp_builder_config_set_memory_limit(kelp_builder_config *config,
         return parameter_error(
             KELP_ERROR(KELP_INVALID_ARGUMENT, "invalid memory pool %d", (int)pool));
     const kelp_engine_provider *provider = config->builder->provider;
-    if (size_bytes != 0 && HAS(provider, pools) && (provider->pools >> pool & 1u) == 0) {
+    if (size_bytes != 0 && KELP_ENGINE_PROVIDER_HAS(provider, pools) &&
+        (provider->pools >> pool & 1u) == 0) {
         char has[100];
         list_names(has, sizeof has, provider->pools, pool_names, POOL_COUNT);
         return parameter_error(KELP_ERROR(
@@ -199,11 +204,19 @@ kelp_status *kelp_builder_config_store_timing_cache(kelp_builder_config *config,
 kelp_status *kelp_builder_config_set_timing_cache(kelp_builder_config *config, const void *data,
                                                   size_t size_bytes) {
     const kelp_engine_provider *provider = config->builder->provider;
-    if (HAS(provider, timing_cache) && !provider->timing_cache)
+<<<<<<< HEAD
+    if (KELP_ENGINE_PROVIDER_HAS(provider, timing_cache) && !provider->timing_cache)
         return parameter_error(
             KELP_ERROR(KELP_UNIMPLEMENTED,
                        "provider '%s' has no timing cache: it does not measure while it builds",
                        provider->name));
+=======
+    if (KELP_ENGINE_PROVIDER_HAS(provider, timing_cache) && !provider->timing_cache)
+        return wrong(KELP_ERROR(KELP_UNIMPLEMENTED,
+                                "provider '%s' has no timing cache: it measures nothing while it "
+                                "builds",
+                                provider->name));
+>>>>>>> engine
     return kelp_builder_config_store_timing_cache(config, data, size_bytes);
 }
 

@@ -137,7 +137,7 @@ class Providers(unittest.TestCase):
                 with self.subTest(name):
                     ended = kelp("run", MODEL, "--random", "--plugin", name, cwd=folder)
                     self.assertEqual(ended.returncode, 1)
-                    self.assertIn(f"cannot load plugin '{name}': ", ended.stderr)
+                    self.assertIn(f"cannot load plug-in library '{name}': ", ended.stderr)
                     self.assertIn(words, ended.stderr)
             ended = kelp("run", MODEL, "--random", "--plugin", "here.so", cwd=folder)
             self.assertEqual(ended.returncode, 0, ended.stderr)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans of the cpu become engines. */
+/* Loading engine images of the cpu. */
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/json.h"
 #include "base/map.h"
-#include "cpu/image/plan_file.h"
+#include "cpu/image/image.h"
 
 #include <string.h>
 #include <sys/mman.h>
@@ -25,7 +25,7 @@ static kelp_status *read_bounds(const kelp_json *json, const char *label, kelp_s
     return NULL;
 }
 
-/* Bounds of all inputs in all profiles: none so far. */
+/* Allocates bounds of all inputs in all profiles: none so far. */
 static kelp_status *reserve_bounds(kelp_cpu_engine *engine, size_t profiles,
                                    kelp_shape (**out)[3]) {
     size_t count;
@@ -63,7 +63,7 @@ static kelp_status *read_profile(kelp_cpu_engine *engine, const kelp_json *json,
     return NULL;
 }
 
-/* Each counts once: what was stripped is compared with what they bring. */
+/* Each name counts once: the bytes that were stripped are compared with those of the names. */
 static kelp_status *read_names(kelp_cpu_engine *engine, const kelp_json *names, const char *label,
                                kelp_map *seen) {
     size_t count = names != NULL ? names->count : 0;
@@ -127,18 +127,18 @@ static kelp_status *read_stripped(const kelp_json *info, const char *label, size
 }
 
 /* ---- bytes ---- */
-/* What the graph keeps. Weights that were stripped are pages of zeros that are never written: they
- * take room among addresses, not in memory. */
-typedef struct plan_bytes {
+/* The bytes that the graph keeps. Weights that were stripped are pages of zeros that are never
+ * written: they take address space, not memory. */
+typedef struct image_bytes {
     kelp_allocator allocator;
     void (*release)(void *userp);
     void *userp;
     void *stripped;
     size_t stripped_bytes;
-} plan_bytes;
+} image_bytes;
 
 static void release_bytes(void *userp) {
-    plan_bytes *bytes = userp;
+    image_bytes *bytes = userp;
     if (bytes->stripped != NULL)
         munmap(bytes->stripped, bytes->stripped_bytes);
     if (bytes->release != NULL)
@@ -146,7 +146,7 @@ static void release_bytes(void *userp) {
     kelp_free(bytes->allocator, bytes, sizeof *bytes);
 }
 
-static kelp_status *reserve_stripped(plan_bytes *bytes, size_t size_bytes, const char *label) {
+static kelp_status *reserve_stripped(image_bytes *bytes, size_t size_bytes, const char *label) {
     if (size_bytes == 0)
         return NULL;
     void *pages =
@@ -163,7 +163,7 @@ static kelp_status *reserve_stripped(plan_bytes *bytes, size_t size_bytes, const
 typedef struct reader {
     kelp_runtime *runtime;
     const char *label, *data;
-    kelp_plan_section table[KELP_SECTION_COUNT];
+    kelp_cpu_image_section table[KELP_SECTION_COUNT];
     kelp_str parts[KELP_PART_COUNT];
     kelp_json *info;
 } reader;
@@ -172,12 +172,12 @@ static kelp_str section(const reader *r, int kind) {
     return (kelp_str){r->data + r->table[kind].offset, r->table[kind].length};
 }
 
-/* All that was left out will come with a refit, so that nothing is made of more than was given. */
+/* Checks that a refit brings all that was stripped, so that nothing larger is allocated. */
 static kelp_status *check_stripped(const kelp_cpu_engine *engine, const reader *r) {
     size_t all = 0, wanted = r->parts[KELP_PART_STRIPPED].length;
     for (size_t i = 0; i < engine->refittable_count; i++) {
         size_t bytes = kelp_cpu_engine_missing_bytes(engine, engine->refittable[i]);
-        if (!kelp_size_align(bytes, KELP_PLAN_ALIGNMENT, &bytes) ||
+        if (!kelp_size_align(bytes, KELP_CPU_IMAGE_ALIGNMENT, &bytes) ||
             !kelp_size_add(all, bytes, &all))
             all = SIZE_MAX;
     }
@@ -196,19 +196,19 @@ static kelp_status *make_engine(const reader *r, kelp_graph *graph, kelp_cpu_eng
                               .bare = r->parts[KELP_PART_STRIPPED].length > 0};
     KELP_TRY(read_precision(r->info, r->label, &options.precision));
     kelp_str entries = section(r, KELP_SECTION_PACKS);
-    kelp_pack_source packs = {.entries = (const void *)entries.data,
-                              .entry_count = entries.length / sizeof(kelp_pack_entry),
-                              .packed = section(r, KELP_SECTION_PACKED),
-                              .weights = section(r, KELP_SECTION_WEIGHTS),
-                              .originals = section(r, KELP_SECTION_ORIGINALS),
-                              .originals_hash = r->table[KELP_SECTION_ORIGINALS].hash,
-                              .label = graph->info.label};
+    kelp_cpu_pack_source packs = {.entries = (const void *)entries.data,
+                                  .entry_count = entries.length / sizeof(kelp_cpu_pack_entry),
+                                  .packed = section(r, KELP_SECTION_PACKED),
+                                  .weights = section(r, KELP_SECTION_WEIGHTS),
+                                  .originals = section(r, KELP_SECTION_ORIGINALS),
+                                  .originals_hash = r->table[KELP_SECTION_ORIGINALS].hash,
+                                  .label = graph->info.label};
     kelp_cpu_engine *engine = NULL;
-    if (((uintptr_t)r->data & (KELP_PLAN_ALIGNMENT - 1)) != 0)
-        packs.entry_count = 0; /* not where kernels could read them: packed anew */
+    if (((uintptr_t)r->data & (KELP_CPU_IMAGE_ALIGNMENT - 1)) != 0)
+        packs.entry_count = 0; /* not aligned for kernels: packed again */
     KELP_TRY(kelp_cpu_packs_create(r->runtime->allocator, false, &packs, &origin.take_packs));
     KELP_TRY(kelp_cpu_engine_make(r->runtime, graph, &options, &origin, &engine));
-    engine->refittable_source = (kelp_plan_source){
+    engine->refittable_source = (kelp_cpu_image_source){
         .model = section(r, KELP_SECTION_SOURCE), .model_hash = r->table[KELP_SECTION_SOURCE].hash};
     memcpy(engine->refittable_source.parts, r->parts, sizeof r->parts);
     kelp_status *status = read_lists(engine, r->info, r->label);
@@ -222,7 +222,7 @@ static kelp_status *make_engine(const reader *r, kelp_graph *graph, kelp_cpu_eng
     return NULL;
 }
 
-static kelp_status *load(reader *r, kelp_arena *arena, plan_bytes *take_bytes,
+static kelp_status *load(reader *r, kelp_arena *arena, image_bytes *take_bytes,
                          kelp_cpu_engine **out) {
     kelp_str text = section(r, KELP_SECTION_INFO);
     size_t stripped = 0;
@@ -247,21 +247,21 @@ static kelp_status *load(reader *r, kelp_arena *arena, plan_bytes *take_bytes,
     return status;
 }
 
-kelp_status *kelp_plan_file_load(kelp_runtime *runtime, const void *data, size_t size_bytes,
+kelp_status *kelp_cpu_image_load(kelp_runtime *runtime, const void *data, size_t size_bytes,
                                  const char *label, void (*release)(void *userp), void *userp,
                                  kelp_cpu_engine **out) {
     reader r = {.runtime = runtime, .label = label, .data = data};
-    plan_bytes *bytes = NULL;
+    image_bytes *bytes = NULL;
     kelp_arena arena;
-    kelp_status *status = kelp_plan_file_check(data, size_bytes, label, r.table);
+    kelp_status *status = kelp_cpu_image_check(data, size_bytes, label, r.table);
     if (status == NULL)
-        status = KELP_NEW(runtime->allocator, plan_bytes, &bytes);
+        status = KELP_NEW(runtime->allocator, image_bytes, &bytes);
     if (status != NULL) {
         if (release != NULL)
             release(userp);
         return status;
     }
-    *bytes = (plan_bytes){.allocator = runtime->allocator, .release = release, .userp = userp};
+    *bytes = (image_bytes){.allocator = runtime->allocator, .release = release, .userp = userp};
     kelp_arena_init(&arena, runtime->allocator, 4 << 10);
     status = load(&r, &arena, bytes, out);
     kelp_arena_deinit(&arena);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing plans of the cpu. */
+/* Writing engine images of the cpu. */
 #include "base/alloc.h"
 #include "base/json.h"
-#include "cpu/image/plan_file.h"
+#include "cpu/image/image.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +33,8 @@ static void write_profile_entry(kelp_json_writer *json, const kelp_profile_shape
     kelp_json_end_object(json);
 }
 
-static void write_info(const kelp_plan_contents *contents, size_t stripped_bytes, kelp_buf *out) {
+static void write_info(const kelp_cpu_image_contents *contents, size_t stripped_bytes,
+                       kelp_buf *out) {
     kelp_json_writer json;
     const kelp_builder_config *config = contents->config;
     kelp_json_writer_init(&json, out);
@@ -68,14 +69,14 @@ static void write_info(const kelp_plan_contents *contents, size_t stripped_bytes
     kelp_json_end_object(&json);
 }
 
-/* ---- who reads a constant ---- */
+/* ---- which kernels read a constant ---- */
 typedef struct readers {
-    const kelp_plan_contents *contents;
-    kelp_pack_record **records; /* in the order of nodes */
+    const kelp_cpu_image_contents *contents;
+    kelp_cpu_pack_record **records; /* in the order of nodes */
     size_t record_count, at;
     kelp_map kinds; /* address of bytes -> replaced, or read */
     kelp_arena arena;
-    bool rest; /* what nobody was seen to read goes to the originals */
+    bool rest; /* constants that no kernel was seen to read are originals */
 } readers;
 static char replaced_mark, read_mark;
 
@@ -102,7 +103,7 @@ static uint32_t replaced_by(readers *r, uint32_t index) {
     return mask;
 }
 
-static kelp_status *note_program(readers *r, const kelp_program *program) {
+static kelp_status *note_program(readers *r, const kelp_cpu_program *program) {
     for (size_t n = 0; n < program->node_count; n++) {
         const kelp_cpu_node *item = &program->nodes[n];
         const kelp_node *node = item->node;
@@ -119,13 +120,13 @@ static kelp_status *note_program(readers *r, const kelp_program *program) {
     return NULL;
 }
 
-/* Extents, indexes and conditions stay: the graph makes no sense without them. */
+/* Dimensions, indexes and conditions stay: the graph cannot be loaded without them. */
 static bool is_weight(kelp_dtype dtype) {
     return dtype != KELP_I64 && dtype != KELP_I32 && dtype != KELP_U64 && dtype != KELP_U32 &&
            dtype != KELP_BOOL;
 }
 
-/* A refit brings the first of a name. */
+/* A refit replaces the first constant of a name. */
 static bool is_second_of_name(const kelp_block *block, size_t index) {
     for (size_t i = 0; i < index; i++)
         if (block->values[i]->constant != NULL &&
@@ -157,18 +158,18 @@ static kelp_graph_part choose(void *userp, const kelp_tensor *tensor) {
 }
 
 /* ---- packed weights ---- */
-static const char zeros[KELP_PLAN_ALIGNMENT];
+static const char zeros[KELP_CPU_IMAGE_ALIGNMENT];
 
 static void pad(kelp_buf *out) {
-    size_t over = out->length % KELP_PLAN_ALIGNMENT;
-    kelp_buf_append(out, zeros, over > 0 ? KELP_PLAN_ALIGNMENT - over : 0);
+    size_t over = out->length % KELP_CPU_IMAGE_ALIGNMENT;
+    kelp_buf_append(out, zeros, over > 0 ? KELP_CPU_IMAGE_ALIGNMENT - over : 0);
 }
 
-/* The same block is kept once. */
-static void put_block(const kelp_buf *table, kelp_buf *packed, kelp_pack_entry *entry,
+/* Keeps equal blocks once. */
+static void put_block(const kelp_buf *table, kelp_buf *packed, kelp_cpu_pack_entry *entry,
                       const void *data) {
-    kelp_pack_entry other;
-    entry->hash = kelp_plan_hash(data, entry->length);
+    kelp_cpu_pack_entry other;
+    entry->hash = kelp_cpu_image_hash(data, entry->length);
     for (size_t at = 0; at < table->length; at += sizeof other) {
         memcpy(&other, table->data + at, sizeof other);
         if (other.hash == entry->hash && other.length == entry->length &&
@@ -182,29 +183,29 @@ static void put_block(const kelp_buf *table, kelp_buf *packed, kelp_pack_entry *
     kelp_buf_append(packed, data, entry->length);
 }
 
-/* The first of the constants that a block was made of; NULL: of none. */
-static const kelp_tensor *first_constant(const kelp_pack_record *record) {
+/* Returns the first of the constants that a block was packed from, or NULL. */
+static const kelp_tensor *first_constant(const kelp_cpu_pack_record *record) {
     const kelp_node *node = record->site.node;
     size_t first = record->inputs != 0 ? (size_t)__builtin_ctz(record->inputs) : SIZE_MAX;
     const kelp_value *value = first < node->input_count ? node->inputs[first] : NULL;
     return value != NULL ? value->constant : NULL;
 }
 
-/* Blocks of constants that lie in the model itself are small, and made anew, as are those that
- * readers could not find again by a constant. */
+/* Blocks of constants inside of the model are small, and packed again, as are those that readers
+ * could not find by a constant. */
 static kelp_status *write_packs(const readers *r, const kelp_graph_parts *parts, kelp_buf *table,
                                 kelp_buf *packed) {
     for (size_t i = 0; i < r->record_count; i++) {
-        const kelp_pack_record *record = r->records[i];
+        const kelp_cpu_pack_record *record = r->records[i];
         const kelp_tensor *tensor = first_constant(record);
         size_t offset = 0;
         kelp_graph_part part = KELP_PART_WEIGHTS;
-        kelp_pack_entry entry = {
+        kelp_cpu_pack_entry entry = {
             .node = record->site.index, .inputs = record->inputs, .length = record->size_bytes};
         if (record->site.index == UINT32_MAX || tensor == NULL ||
             !kelp_graph_parts_find(parts, tensor, &part, &offset))
             continue;
-        entry.place = offset | (part == KELP_PART_ORIGINALS ? KELP_PACK_ORIGINAL : 0);
+        entry.place = offset | (part == KELP_PART_ORIGINALS ? KELP_CPU_PACK_ORIGINAL : 0);
         memcpy(entry.layout, record->layout, sizeof entry.layout);
         put_block(table, packed, &entry, record->data);
         kelp_buf_append(table, &entry, sizeof entry);
@@ -217,27 +218,29 @@ static kelp_status *write_packs(const readers *r, const kelp_graph_parts *parts,
 /* ---- the file ---- */
 static kelp_status *assemble(const kelp_buf *const parts[KELP_SECTION_COUNT],
                              kelp_allocator allocator, char **out, size_t *out_bytes) {
-    kelp_plan_head head = {.version = KELP_PLAN_VERSION,
-                           .head_bytes = sizeof head,
-                           .section_count = KELP_SECTION_COUNT,
-                           .order = KELP_PLAN_ORDER_MARK,
-                           .processor = KELP_PLAN_PROCESSOR,
-                           .alignment = KELP_PLAN_ALIGNMENT};
-    kelp_plan_section table[KELP_SECTION_COUNT];
+    kelp_cpu_image_head head = {.version = KELP_CPU_IMAGE_VERSION,
+                                .head_bytes = sizeof head,
+                                .section_count = KELP_SECTION_COUNT,
+                                .order = KELP_CPU_IMAGE_ORDER_MARK,
+                                .processor = KELP_CPU_IMAGE_PROCESSOR,
+                                .alignment = KELP_CPU_IMAGE_ALIGNMENT};
+    kelp_cpu_image_section table[KELP_SECTION_COUNT];
     size_t offset = sizeof head + sizeof table;
-    memcpy(head.magic, KELP_PLAN_MAGIC, sizeof head.magic);
+    memcpy(head.magic, KELP_CPU_IMAGE_MAGIC, sizeof head.magic);
     for (uint32_t i = 0; i < KELP_SECTION_COUNT; i++) {
-        offset = (offset + KELP_PLAN_ALIGNMENT - 1) / KELP_PLAN_ALIGNMENT * KELP_PLAN_ALIGNMENT;
-        uint64_t hash = i != KELP_SECTION_PACKED ? kelp_plan_hash(parts[i]->data, parts[i]->length)
-                                                 : 0; /* each block has its own */
-        table[i] = (kelp_plan_section){
+        offset = (offset + KELP_CPU_IMAGE_ALIGNMENT - 1) / KELP_CPU_IMAGE_ALIGNMENT *
+                 KELP_CPU_IMAGE_ALIGNMENT;
+        uint64_t hash = i != KELP_SECTION_PACKED
+                            ? kelp_cpu_image_hash(parts[i]->data, parts[i]->length)
+                            : 0; /* each block has its own */
+        table[i] = (kelp_cpu_image_section){
             .kind = i, .offset = offset, .length = parts[i]->length, .hash = hash};
         offset += parts[i]->length;
     }
     head.file_bytes = offset;
-    head.hash = kelp_plan_hash_head(&head, table);
+    head.hash = kelp_cpu_image_hash_head(&head, table);
     char *file = NULL;
-    KELP_TRY(kelp_alloc_aligned(allocator, offset, KELP_PLAN_ALIGNMENT, (void **)&file));
+    KELP_TRY(kelp_alloc_aligned(allocator, offset, KELP_CPU_IMAGE_ALIGNMENT, (void **)&file));
     memcpy(file, &head, sizeof head);
     memcpy(file + sizeof head, table, sizeof table);
     offset = sizeof head + sizeof table;
@@ -254,7 +257,7 @@ static kelp_status *assemble(const kelp_buf *const parts[KELP_SECTION_COUNT],
 
 static kelp_status *write_parts(readers *r, kelp_graph_parts *parts, kelp_buf *sections,
                                 kelp_allocator allocator, char **out, size_t *out_bytes) {
-    const kelp_plan_contents *contents = r->contents;
+    const kelp_cpu_image_contents *contents = r->contents;
     const kelp_buf *all[KELP_SECTION_COUNT];
     if (contents->engine != NULL) {
         kelp_cpu_packs *packs = contents->engine->packs;
@@ -276,7 +279,7 @@ static kelp_status *write_parts(readers *r, kelp_graph_parts *parts, kelp_buf *s
     return assemble(all, allocator, out, out_bytes);
 }
 
-kelp_status *kelp_plan_file_write(const kelp_plan_contents *contents, kelp_allocator allocator,
+kelp_status *kelp_cpu_image_write(const kelp_cpu_image_contents *contents, kelp_allocator allocator,
                                   char **out, size_t *out_bytes) {
     kelp_buf sections[KELP_SECTION_COUNT];
     kelp_graph_parts parts;
