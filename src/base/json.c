@@ -347,12 +347,16 @@ static kelp_status *read_value(kelp_json_reader *reader, kelp_json_token *out) {
 }
 
 /* ---- structure ---- */
-static void skip_blanks(kelp_json_reader *reader) {
+size_t kelp_json_value_offset(const kelp_json_reader *reader) {
     size_t at = reader->position;
     while (at < reader->length && (reader->text[at] == ' ' || reader->text[at] == '\n' ||
                                    reader->text[at] == '\t' || reader->text[at] == '\r'))
         at++;
-    reader->position = at;
+    return at;
+}
+
+static void skip_blanks(kelp_json_reader *reader) {
+    reader->position = kelp_json_value_offset(reader);
 }
 
 static kelp_status *close(kelp_json_reader *reader, kelp_json_token *out) {
@@ -416,4 +420,9 @@ kelp_status *kelp_json_skip(kelp_json_reader *reader) {
         KELP_TRY(kelp_json_next(reader, &token));
     while (reader->depth > depth || token.type == KELP_JSON_KEY);
     return NULL;
+}
+
+void kelp_json_skip_to(kelp_json_reader *reader, size_t end) {
+    reader->position = end;
+    after_value(reader);
 }
