@@ -47,6 +47,9 @@ bool kelp_parse_f64(kelp_str s, double *out);
  * length. Non-finite: NaN, Infinity, -Infinity. Locale-free. */
 size_t kelp_format_f64(double value, char *buffer);
 
+/* Writes decimal digits without a terminator; needs 20 bytes. Returns the length. */
+size_t kelp_format_u64(uint64_t value, char *buffer);
+
 /* What printf wrote of a number, in place: a point where the locale's radix stands. Returns
  * the length. */
 size_t kelp_plain_radix(char *inout_text);
