@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Content codings and base64. */
+/* Content codings. */
 #include "frontends/http/encoding.h"
 
 #include <setjmp.h>
@@ -76,26 +76,10 @@ static void test_round_trip(void **state) {
     round_trip(KELP_HTTP_DEFLATE);
 }
 
-static void test_base64(void **state) {
-    (void)state;
-    char out[16];
-    size_t n;
-    assert_true(kelp_base64_decode(KELP_STR("aGVsbG8="), out, &n));
-    assert_int_equal(n, 5);
-    assert_memory_equal(out, "hello", 5);
-    assert_true(kelp_base64_decode(KELP_STR("aGVsbG8"), out, &n));
-    assert_int_equal(n, 5);
-    assert_true(kelp_base64_decode(KELP_STR(""), out, &n));
-    assert_int_equal(n, 0);
-    assert_false(kelp_base64_decode(KELP_STR("a"), out, &n));
-    assert_false(kelp_base64_decode(KELP_STR("a*=="), out, &n));
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_accept),
         cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_base64),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

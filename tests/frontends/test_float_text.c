@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The fast text of floats is the text that the general code gives. */
-#include "frontends/http/float_text.h"
+#include "frontends/v2/float_text.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -17,7 +17,7 @@ static void check(kelp_buf *out, float value) {
     char expected[40];
     expected[kelp_format_f64((double)value, expected)] = 0;
     kelp_buf_clear(out);
-    kelp_http_append_float(out, value);
+    kelp_v2_append_float(out, value);
     const char *text = kelp_buf_cstr(out);
     if (strcmp(text, expected) != 0)
         fail_msg("%a: expected %s, found %s", (double)value, expected, text);

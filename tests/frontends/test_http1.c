@@ -38,18 +38,18 @@ static void drive(const char *bytes, size_t length, size_t step, const kelp_http
         }
         end = at == length && event == KELP_HTTP1_MORE;
         if (event == KELP_HTTP1_FAILED) {
-            kelp_buf_printf(out, "!%d", parser.error_code);
+            kelp_buf_printf(out, "!%d", (int)parser.error_status);
             assert_non_null(parser.error_text);
             break;
         }
         if (event == KELP_HTTP1_COMPLETE) {
-            const kelp_http1_request *r = &parser.request;
+            const kelp_http_request *r = &parser.request;
             kelp_buf_append_str(out, r->method);
             kelp_buf_append_char(out, ' ');
             kelp_buf_append_str(out, r->path);
             kelp_buf_append_char(out, ' ');
-            kelp_buf_append(out, kelp_http1_body_data(&parser.body), parser.body.length);
-            kelp_buf_append_cstr(out, r->keep_alive ? "|" : "|close ");
+            kelp_buf_append(out, kelp_http_body_data(&parser.body), parser.body.length);
+            kelp_buf_append_cstr(out, parser.framing.keep_alive ? "|" : "|close ");
             kelp_http1_parser_clear(&parser);
             assert_true(kelp_http1_parser_idle(&parser));
             end = at == length;
@@ -213,8 +213,8 @@ static void test_body_alignment(void **state) {
         assert_int_equal(kelp_http1_feed(&parser, head, strlen(head), &used), KELP_HTTP1_HEAD);
         parser.align_offset = offset;
         assert_int_equal(kelp_http1_feed(&parser, body, sizeof(body), &used), KELP_HTTP1_COMPLETE);
-        assert_int_equal((uintptr_t)(kelp_http1_body_data(&parser.body) + offset) % 64, 0);
-        assert_memory_equal(kelp_http1_body_data(&parser.body), body, sizeof(body));
+        assert_int_equal((uintptr_t)(kelp_http_body_data(&parser.body) + offset) % 64, 0);
+        assert_memory_equal(kelp_http_body_data(&parser.body), body, sizeof(body));
         kelp_http1_parser_deinit(&parser);
     }
 }
@@ -229,10 +229,10 @@ static void test_headers(void **state) {
     size_t used;
     assert_int_equal(kelp_http1_feed(&parser, text, strlen(text), &used), KELP_HTTP1_HEAD);
     assert_int_equal(used, strlen(text));
-    assert_true(parser.request.expect_continue);
-    assert_true(kelp_str_is(*kelp_http1_find(&parser.request, "x-one"), "spaced value"));
-    assert_int_equal(kelp_http1_find(&parser.request, "EMPTY")->length, 0);
-    assert_null(kelp_http1_find(&parser.request, "other"));
+    assert_true(parser.framing.expect_continue);
+    assert_true(kelp_str_is(*kelp_http_find(&parser.request, "x-one"), "spaced value"));
+    assert_int_equal(kelp_http_find(&parser.request, "EMPTY")->length, 0);
+    assert_null(kelp_http_find(&parser.request, "other"));
     assert_int_equal(kelp_http1_feed(&parser, NULL, 0, &used), KELP_HTTP1_MORE);
     assert_int_equal(kelp_http1_feed(&parser, "z", 1, &used), KELP_HTTP1_COMPLETE);
     kelp_http1_parser_deinit(&parser);
@@ -242,26 +242,26 @@ static void test_percent(void **state) {
     (void)state;
     char out[32];
     size_t n;
-    assert_true(kelp_http1_percent_decode(KELP_STR("a%20b%2Fc%c3%A9"), out, &n));
+    assert_true(kelp_http_percent_decode(KELP_STR("a%20b%2Fc%c3%A9"), out, &n));
     assert_int_equal(n, 7);
     assert_memory_equal(out, "a b/c\xc3\xa9", 7);
-    assert_false(kelp_http1_percent_decode(KELP_STR("%"), out, &n));
-    assert_false(kelp_http1_percent_decode(KELP_STR("%4"), out, &n));
-    assert_false(kelp_http1_percent_decode(KELP_STR("%zz"), out, &n));
-    assert_false(kelp_http1_percent_decode(KELP_STR("a%00"), out, &n));
+    assert_false(kelp_http_percent_decode(KELP_STR("%"), out, &n));
+    assert_false(kelp_http_percent_decode(KELP_STR("%4"), out, &n));
+    assert_false(kelp_http_percent_decode(KELP_STR("%zz"), out, &n));
+    assert_false(kelp_http_percent_decode(KELP_STR("a%00"), out, &n));
 }
 
 static void test_reply(void **state) {
     (void)state;
     kelp_buf out;
     kelp_buf_init(&out, kelp_allocator_system());
-    kelp_http1_put_status(&out, 404);
-    kelp_http1_put_header(&out, "Content-Type", "application/json");
+    kelp_http1_put_status(&out, KELP_HTTP_NOT_FOUND);
+    kelp_http1_put_header(&out, KELP_STR("Content-Type"), KELP_STR("application/json"));
     kelp_http1_end_head(&out, 1, true, 21);
     assert_string_equal(kelp_buf_cstr(&out), "HTTP/1.1 404 Not Found\r\nContent-Type: "
                                              "application/json\r\nContent-Length: 21\r\n\r\n");
     kelp_buf_clear(&out);
-    kelp_http1_put_status(&out, 200);
+    kelp_http1_put_status(&out, KELP_HTTP_OK);
     kelp_http1_end_head(&out, 1, false, 0);
     assert_string_equal(kelp_buf_cstr(&out), "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: "
                                              "close\r\n\r\n");

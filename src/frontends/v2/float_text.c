@@ -4,7 +4,7 @@
  * exactly, and its decimal digits come by division instead of by printing and reading back. Large
  * JSON replies are made of little else.
  */
-#include "frontends/http/float_text.h"
+#include "frontends/v2/float_text.h"
 
 #include <math.h>
 
@@ -127,7 +127,7 @@ static size_t lay_out(uint64_t digits, int scale, char *text) {
     return n;
 }
 
-void kelp_http_append_float(kelp_buf *out, float value) {
+void kelp_v2_append_float(kelp_buf *out, float value) {
     float magnitude = fabsf(value);
     if (!(magnitude >= SMALLEST && magnitude < LARGEST)) {
         kelp_buf_append_f64(out, (double)value);
