@@ -370,7 +370,7 @@ KELP_API kelp_status *kelp_context_set_output(kelp_context *context, size_t inde
 KELP_API kelp_status *kelp_context_set_output_device(kelp_context *context, size_t index,
                                                      DLDevice device) KELP_MUST_USE;
 
-/* Selects an optimization profile, 0 by default. On the provider `cpu`, bind all inputs again
+/* Selects an optimization profile, 0 by default. Unbinds all inputs: bind them again
  * afterwards. Fails with OUT_OF_RANGE if there is no such profile. */
 KELP_API kelp_status *kelp_context_set_profile(kelp_context *context, size_t profile) KELP_MUST_USE;
 

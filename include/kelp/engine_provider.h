@@ -26,7 +26,8 @@ extern "C" {
 /* Functions of an engine and its contexts. `engine` is kelp_engine_parts.engine and `context` is
  * what create_context returned. A NULL function makes the corresponding call fail with
  * UNIMPLEMENTED. Arguments are checked before: indices exist, and types and shapes match the
- * engine's inputs and the selected profile. */
+ * engine's inputs and the selected profile. All inputs are bound when prepare, invoke, enqueue or
+ * capture is called; set_profile unbinds them. */
 typedef struct kelp_engine_vtbl {
     uint32_t struct_size; /* sizeof(kelp_engine_vtbl) */
     /* Frees the engine, after all of its contexts. */
@@ -87,6 +88,24 @@ typedef struct kelp_engine_vtbl {
     kelp_status *(*streamable_weights)(void *engine, size_t *out_bytes);
     /* Limits the bytes of streamable weights on the device. */
     kelp_status *(*set_weight_budget)(void *engine, size_t device_bytes);
+
+    /* Returns the provider's own array of output descriptors, one per output, valid until
+     * destroy_context. prepare, invoke and replay then receive this array. NULL: Kelp allocates the
+     * array. */
+    kelp_tensor *(*outputs)(void *context);
+    /* Sets a callback that is polled during a run; the run fails with CANCELLED once it returns
+     * true. NULL removes it. */
+    void (*set_interrupt)(void *context, kelp_interrupt_fn fn, void *userp);
+    /* Prepares a new context for the shapes that the model declares, before inputs are bound. */
+    void (*warm_up)(void *context);
+    /* Returns counters of the shapes that were prepared last. */
+    kelp_plan_stats (*plan_stats)(const void *context);
+    /* Returns counters of the engine. */
+    kelp_engine_stats (*stats)(const void *engine);
+    /* Returns the number of subgraphs that other providers run as a whole. */
+    size_t (*subgraph_count)(const void *engine);
+    /* Returns a subgraph; `index` is in range. */
+    kelp_subgraph_info (*subgraph)(const void *engine, size_t index);
 } kelp_engine_vtbl;
 
 /* Contents of an engine, supplied by its provider. */
@@ -153,6 +172,10 @@ typedef struct kelp_engine_provider {
     /* True if builds measure and can reuse measurements. A table without this field accepts any
      * timing cache. */
     bool timing_cache;
+    /* Creates an engine from a graph directly. Retains the graph. kelp_engine_create calls the
+     * first provider that has this function. May be NULL or missing. */
+    kelp_status *(*create_engine)(void *self, kelp_runtime *runtime, kelp_graph *graph,
+                                  const kelp_engine_options *options, kelp_engine **out);
 } kelp_engine_provider;
 
 /* Registers a provider. The table must outlive the runtime. Not thread-safe: register before use.
