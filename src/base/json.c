@@ -2,6 +2,8 @@
 /* JSON's pull reader: a state machine over the text, no recursion, a bit a depth. */
 #include "base/json.h"
 
+#include "base/assert.h"
+
 #include <math.h>
 
 /* What the grammar allows next. */
@@ -423,6 +425,8 @@ kelp_status *kelp_json_skip(kelp_json_reader *reader) {
 }
 
 void kelp_json_skip_to(kelp_json_reader *reader, size_t end) {
+    KELP_ASSERT(reader->expect == EXPECT_VALUE);
+    KELP_ASSERT(end >= reader->position && end <= reader->length);
     reader->position = end;
     after_value(reader);
 }

@@ -2,6 +2,7 @@
 #include "frontends/http/body.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/checked.h"
 
 void kelp_http_body_init(kelp_http_body *body, kelp_allocator allocator) {
@@ -21,6 +22,8 @@ void kelp_http_body_clear(kelp_http_body *body, size_t keep_bytes) {
 }
 
 bool kelp_http_body_reserve(kelp_http_body *body, size_t needed_bytes) {
+    KELP_ASSERT(body->skew < KELP_HTTP_BODY_ALIGNMENT);
+    KELP_ASSERT(body->capacity == 0 || body->skew + body->length <= body->capacity);
     size_t capacity;
     if (!kelp_size_add(needed_bytes, body->skew, &capacity))
         return false;

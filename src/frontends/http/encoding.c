@@ -3,11 +3,12 @@
 #include "frontends/http/encoding.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/checked.h"
 
 #ifdef KELP_HAVE_ZLIB
 #include <zlib.h>
-#define GZIP_WRAPPER 16                /* added to windowBits; see zlib.h */
+#define GZIP_WRAPPER 16                  /* added to windowBits; see zlib.h */
 #define MAX_STEP_BYTES ((size_t)1 << 30) /* of input or output; zlib counts in unsigned int */
 #define MIN_ROOM_BYTES ((size_t)4096)
 #define STEP_BYTES ((size_t)16384)
@@ -97,6 +98,7 @@ static int window_bits(kelp_http_coding coding) {
 
 kelp_status *kelp_http_decode(kelp_http_coding coding, const char *data, size_t length,
                               uint64_t limit_bytes, kelp_buf *out) {
+    KELP_ASSERT(coding == KELP_HTTP_GZIP || coding == KELP_HTTP_DEFLATE);
     z_stream stream = {0};
     if (inflateInit2(&stream, window_bits(coding)) != Z_OK)
         return kelp_status_oom();
@@ -134,8 +136,8 @@ kelp_status *kelp_http_decode(kelp_http_coding coding, const char *data, size_t 
         if (produced > limit_bytes) {
             status = KELP_ERROR(KELP_OUT_OF_RANGE,
                                 "the %s request body is larger than the limit of %llu bytes when "
-"decompressed", name,
-                                (unsigned long long)limit_bytes);
+                                "decompressed",
+                                name, (unsigned long long)limit_bytes);
             break;
         }
         if (result != Z_OK && result != Z_STREAM_END) {
@@ -162,8 +164,8 @@ kelp_status *kelp_http_encoder_create(kelp_allocator allocator, kelp_http_coding
     KELP_TRY(KELP_NEW(allocator, kelp_http_encoder, &encoder));
     encoder->allocator = allocator;
     encoder->out = out;
-    if (deflateInit2(&encoder->stream, DEFLATE_LEVEL, Z_DEFLATED, window_bits(coding), DEFLATE_MEMORY,
-                     Z_DEFAULT_STRATEGY) != Z_OK) {
+    if (deflateInit2(&encoder->stream, DEFLATE_LEVEL, Z_DEFLATED, window_bits(coding),
+                     DEFLATE_MEMORY, Z_DEFAULT_STRATEGY) != Z_OK) {
         kelp_free(allocator, encoder, sizeof(*encoder));
         return kelp_status_oom();
     }

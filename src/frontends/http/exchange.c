@@ -2,6 +2,7 @@
 #include "frontends/http/exchange.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/thread.h"
 #include "frontends/http/thread.h"
@@ -12,6 +13,7 @@
 
 static kelp_status *exchange_create(kelp_http_thread *thread, kelp_http_exchange **out) {
     kelp_allocator allocator = thread->allocator;
+    KELP_ASSERT(thread->handler->exchange_bytes >= sizeof(kelp_http_exchange));
     kelp_http_exchange *exchange;
     KELP_TRY(kelp_alloc_zero(allocator, 1, thread->handler->exchange_bytes, (void **)&exchange));
     exchange->allocator = allocator;
@@ -53,6 +55,7 @@ kelp_status *kelp_http_exchange_acquire(kelp_http_thread *thread, kelp_http_exch
             return status;
         }
     }
+    KELP_ASSERT(exchange->refs == 0 && exchange->thread == thread);
     atomic_store_explicit(&exchange->refs, 1, memory_order_relaxed);
     exchange->next = NULL;
     *out = exchange;
@@ -68,6 +71,7 @@ static void trim_buf(kelp_buf *buf) {
 /* Empties an unreferenced exchange and keeps it for the next request. */
 static void exchange_recycle(kelp_http_exchange *exchange) {
     kelp_http_thread *thread = exchange->thread;
+    KELP_ASSERT(thread->outstanding > 0);
     exchange->handler->clear(exchange);
     kelp_http_body_clear(&exchange->body, KELP_HTTP_KEEP_BYTES);
     trim_buf(&exchange->decoded);
@@ -96,10 +100,12 @@ static void exchange_recycle(kelp_http_exchange *exchange) {
 }
 
 void kelp_http_exchange_retain(kelp_http_exchange *exchange) {
+    KELP_ASSERT(exchange->refs > 0);
     atomic_fetch_add_explicit(&exchange->refs, 1, memory_order_relaxed);
 }
 
 void kelp_http_exchange_release(kelp_http_exchange *exchange) {
+    KELP_ASSERT(exchange->refs > 0);
     if (atomic_fetch_sub_explicit(&exchange->refs, 1, memory_order_acq_rel) == 1)
         exchange_recycle(exchange);
 }
@@ -108,6 +114,7 @@ void kelp_http_exchange_release(kelp_http_exchange *exchange) {
 
 kelp_status *kelp_http_exchange_body(kelp_http_exchange *exchange, uint64_t max_bytes,
                                      kelp_str *out) {
+    KELP_ASSERT(exchange->request && kelp_http_exchange_on_thread(exchange));
     const kelp_str *value = kelp_http_find(exchange->request, "content-encoding");
     kelp_http_coding coding = value ? kelp_http_coding_of(*value) : KELP_HTTP_IDENTITY;
     const char *data = kelp_http_body_data(&exchange->body);
@@ -139,8 +146,9 @@ void kelp_http_exchange_respond(kelp_http_exchange *exchange, kelp_http_status s
 }
 
 void kelp_http_exchange_add_header(kelp_http_exchange *exchange, kelp_str name, kelp_str value) {
-    if (exchange->header_count < KELP_HTTP_MAX_RESPONSE_HEADERS)
-        exchange->headers[exchange->header_count++] = (kelp_http_header){name, value};
+    KELP_ASSERT(exchange->header_count < KELP_HTTP_MAX_RESPONSE_HEADERS);
+    KELP_ASSERT(name.length > 0);
+    exchange->headers[exchange->header_count++] = (kelp_http_header){name, value};
 }
 
 kelp_status *kelp_http_exchange_add_piece(kelp_http_exchange *exchange, const void *data,
@@ -188,6 +196,7 @@ kelp_status *kelp_http_exchange_compress(kelp_http_exchange *exchange, kelp_http
 }
 
 void kelp_http_exchange_send(kelp_http_exchange *exchange) {
+    KELP_ASSERT(kelp_http_exchange_on_thread(exchange));
     if (exchange->stream)
         exchange->stream->send(exchange->stream);
     else

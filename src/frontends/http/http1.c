@@ -3,6 +3,7 @@
 #include "frontends/http/http1.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/checked.h"
 
 #define BODY_KEEP_BYTES ((size_t)64 * 1024)
@@ -153,6 +154,7 @@ static kelp_http1_event parse_request_line(kelp_http1_parser *parser, kelp_str l
 
 static kelp_http1_event add_header(kelp_http1_parser *parser, kelp_str line) {
     kelp_http_request *request = &parser->request;
+    KELP_ASSERT(line.length > 0);
     if (line.data[0] == ' ' || line.data[0] == '\t')
         return fail(parser, KELP_HTTP_BAD_REQUEST, "a header is folded over several lines");
     const char *colon = memchr(line.data, ':', line.length);
@@ -424,6 +426,9 @@ char *kelp_http1_body_space(kelp_http1_parser *parser, size_t *out_length) {
 }
 
 kelp_http1_event kelp_http1_body_commit(kelp_http1_parser *parser, size_t length) {
+    KELP_ASSERT(parser->stage == KELP_HTTP1_STAGE_BODY ||
+                parser->stage == KELP_HTTP1_STAGE_CHUNK_DATA);
+    KELP_ASSERT(length <= parser->remaining);
     parser->body.length += length;
     parser->remaining -= length;
     if (parser->remaining > 0)

@@ -9,6 +9,7 @@
 #include "frontends/http/http1_connection.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/checked.h"
 #include "frontends/http/http1.h"
 
@@ -57,6 +58,7 @@ static void run(kelp_http1_connection *c);
 
 static void connection_free(kelp_http1_connection *c) {
     kelp_allocator allocator = c->base.thread->allocator;
+    KELP_ASSERT(c->closed && c->depth == 0 && !c->exchange);
     kelp_http1_parser_deinit(&c->parser);
     kelp_buf_deinit(&c->pending);
     kelp_buf_deinit(&c->head);
@@ -69,6 +71,7 @@ static void enter(kelp_http1_connection *c) {
 
 /* Frees a closed connection. */
 static void leave(kelp_http1_connection *c) {
+    KELP_ASSERT(c->depth > 0);
     if (--c->depth == 0 && c->closed)
         connection_free(c);
 }
@@ -145,6 +148,7 @@ static void update_events(kelp_http1_connection *c) {
 /* ---- responses ---- */
 
 static void linger(kelp_http1_connection *c) {
+    KELP_ASSERT(!c->exchange && !c->closed);
     c->lingering = true;
     shutdown(c->base.io.fd, SHUT_WR);
     set_deadline(c, LINGER_NS);
@@ -157,6 +161,7 @@ static void linger(kelp_http1_connection *c) {
 /* Prepares for the next request, or closes. */
 static void response_done(kelp_http1_connection *c) {
     const kelp_http_server_options *options = c->base.thread->options;
+    KELP_ASSERT(c->responding && c->sent_bytes == c->response_bytes);
     bool broken = c->parser.stage == KELP_HTTP1_STAGE_FAILED;
     kelp_http_exchange_release(c->exchange);
     c->exchange = NULL;
@@ -218,6 +223,7 @@ static void write_response(kelp_http1_connection *c) {
             return;
         }
         c->sent_bytes += (uint64_t)n;
+        KELP_ASSERT(c->sent_bytes <= c->response_bytes);
         if (c->sent_bytes < c->response_bytes)
             set_deadline(c, c->base.thread->options->idle_timeout_ns);
     }
@@ -240,6 +246,7 @@ static void write_head(kelp_http1_connection *c) {
 static void on_send(kelp_http_stream *stream) {
     kelp_http1_connection *c =
         (kelp_http1_connection *)((char *)stream - offsetof(kelp_http1_connection, stream));
+    KELP_ASSERT(c->exchange && !c->responding && !c->closed);
     enter(c);
     if (c->base.thread->stopping)
         c->keep_alive = false;
@@ -259,6 +266,7 @@ static void on_send(kelp_http_stream *stream) {
 /* ---- requests ---- */
 
 static bool begin_exchange(kelp_http1_connection *c) {
+    KELP_ASSERT(!c->exchange && !c->responding);
     kelp_http_exchange *exchange;
     kelp_status *status = kelp_http_exchange_acquire(c->base.thread, &exchange);
     if (status) {
@@ -515,6 +523,7 @@ static void on_timer(kelp_loop_timer *timer) {
 static void connection_start(kelp_http_connection *base) {
     kelp_http1_connection *c = (kelp_http1_connection *)base;
     kelp_http_thread *thread = base->thread;
+    KELP_ASSERT(thread == kelp_http_current_thread());
     int on = 1;
     /* Fails on unix sockets, which need no such option. */
     setsockopt(base->io.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));

@@ -2,6 +2,7 @@
 #include "frontends/http/thread.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/thread.h"
@@ -88,6 +89,7 @@ static void set_drain_timer(kelp_http_thread *thread, uint64_t deadline_ns) {
 /* Ends the loop of a stopping thread without connections. Models may still hold exchanges, and
  * their callbacks post to this loop: it runs until they have done so, or until the time is up. */
 static void stop_if_empty(kelp_http_thread *thread) {
+    KELP_ASSERT(thread == current_thread);
     if (!thread->stopping || thread->connections)
         return;
     pthread_mutex_lock(&thread->mutex);
@@ -152,6 +154,7 @@ size_t kelp_http_thread_wait(kelp_http_thread *thread, uint64_t deadline_ns) {
 static void on_join(kelp_loop_task *task) {
     kelp_http_connection *connection = (kelp_http_connection *)task;
     kelp_http_thread *thread = connection->thread;
+    KELP_ASSERT(thread == current_thread && !connection->next && !connection->previous);
     connection->next = thread->connections;
     if (connection->next)
         connection->next->previous = connection;
@@ -169,6 +172,7 @@ void kelp_http_connection_join(kelp_http_connection *connection) {
 
 void kelp_http_connection_leave(kelp_http_connection *connection) {
     kelp_http_thread *thread = connection->thread;
+    KELP_ASSERT(thread == current_thread && *thread->connection_count > 0);
     if (connection->previous)
         connection->previous->next = connection->next;
     else if (thread->connections == connection)

@@ -2,6 +2,7 @@
 /* The classification extension. */
 #include "frontends/v2/classify.h"
 
+#include "base/assert.h"
 #include "base/buf.h"
 #include "base/checked.h"
 #include "base/str.h"
@@ -62,6 +63,7 @@ static void sift_down(candidate *heap, size_t count, size_t at) {
 /* Selects and sorts the first `keep` of n elements by precedes(). */
 static void select_top(kelp_v2_element element, const unsigned char *row, size_t n, candidate *kept,
                        size_t keep) {
+    KELP_ASSERT(keep <= n);
     for (size_t i = 0; i < keep; i++)
         kept[i] = (candidate){score_at(element, row, i), i};
     for (size_t i = keep; i-- > 0;)

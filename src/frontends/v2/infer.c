@@ -4,6 +4,7 @@
  * brings the final response of the model. Callbacks run on threads of models, or on the event-loop
  * thread inside TRITONSERVER_ServerInferAsync. The latter respond at once, the others post.
  */
+#include "base/assert.h"
 #include "frontends/v2/exchange.h"
 
 static kelp_status *encode(kelp_v2_exchange *exchange) {
@@ -20,6 +21,7 @@ static kelp_status *encode(kelp_v2_exchange *exchange) {
 
 static void complete(kelp_http_exchange *base) {
     kelp_v2_exchange *exchange = (kelp_v2_exchange *)base;
+    KELP_ASSERT(exchange->in_flight && !exchange->submitting);
     exchange->in_flight = false;
     if (base->stream) { /* the client is still there */
         kelp_status *status = encode(exchange);
@@ -45,6 +47,7 @@ static void take_response(kelp_v2_exchange *exchange, TRITONSERVER_InferenceResp
 static void on_response(TRITONSERVER_InferenceResponse *response, const uint32_t flags,
                         void *userp) {
     kelp_v2_exchange *exchange = userp;
+    KELP_ASSERT(!exchange->done_inline);
     if (response)
         take_response(exchange, response);
     if (!(flags & TRITONSERVER_RESPONSE_COMPLETE_FINAL))
@@ -89,6 +92,7 @@ static kelp_status *decode(kelp_v2_exchange *exchange) {
 }
 
 static kelp_status *submit(kelp_v2_exchange *exchange) {
+    KELP_ASSERT(!exchange->request && !exchange->response && exchange->model);
     const kelp_v2_service *service = kelp_v2_service_of(exchange);
     const kelp_str *accepted = kelp_http_find(exchange->base.request, "accept-encoding");
     if (accepted)

@@ -7,6 +7,7 @@
  * Source: the inference protocol of KServe V2 with its binary tensor, classification and sequence
  * extensions.
  */
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/json.h"
 #include "frontends/v2/exchange.h"
@@ -240,6 +241,7 @@ static kelp_status *check_binary_size(decoder *d, const input *in) {
 
 /* Takes the input's bytes from those after the JSON. */
 static kelp_status *take_binary(decoder *d, input *in) {
+    KELP_ASSERT(in->have_binary && in->have_type && in->have_shape);
     KELP_TRY(check_binary_size(d, in));
     size_t size = (size_t)in->binary_bytes;
     size_t element = TRITONSERVER_DataTypeByteSize(in->type);

@@ -3,6 +3,7 @@
  * Inference responses: JSON in the order id, model_name, model_version, parameters, outputs; then
  * the binary outputs, which are sent from where the model wrote them.
  */
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/json.h"
 #include "frontends/v2/exchange.h"
@@ -168,6 +169,7 @@ static void add_headers(kelp_v2_exchange *exchange) {
 }
 
 kelp_status *kelp_v2_encode_response(kelp_v2_exchange *exchange) {
+    KELP_ASSERT(exchange->response && !exchange->in_flight);
     KELP_TRY(kelp_v2_status(TRITONSERVER_InferenceResponseError(exchange->response)));
     kelp_http_exchange_respond(&exchange->base, KELP_HTTP_OK);
     kelp_json_writer json;

@@ -3,6 +3,7 @@
  * numbers. */
 #include "frontends/v2/tensor.h"
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/json.h"
 #include "frontends/v2/element.h"
@@ -184,11 +185,13 @@ static kelp_status *read_number(reader *r, number *out) {
 
 static void store_bits(reader *r, uint64_t bits) {
     size_t size = r->element.size_bytes;
+    KELP_ASSERT(size > 0 && r->found < r->capacity);
     kelp_v2_store(r->bytes + r->found * size, size, bits);
 }
 
 static void store_float(reader *r, double value) {
     float single = (float)value;
+    KELP_ASSERT(kelp_v2_is_float(r->element) && r->found < r->capacity);
     if (r->element.kind == KELP_V2_FLOAT16)
         store_bits(r, kelp_f32_to_f16(single));
     else if (r->element.kind == KELP_V2_BFLOAT16)
@@ -256,6 +259,7 @@ static kelp_status *read_numeric(reader *r) {
 
 /* Reads a string, and appends it after its little-endian length. */
 static kelp_status *read_string(reader *r) {
+    KELP_ASSERT(r->position < r->length);
     if (r->text[r->position] != '"')
         return wrong(r, "is not a string, which BYTES requires");
     size_t end = r->position + 1;
