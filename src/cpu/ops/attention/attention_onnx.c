@@ -5,6 +5,7 @@
  * each step as the definition's function body does. Source: ONNX operator specification.
  */
 #include "cpu/ops/attention/sdpa.h"
+#include "cpu/ops/variant.h"
 #include "cpu/ops/wide.h"
 
 #include <math.h>
@@ -75,8 +76,7 @@ static kelp_status *read_mask(kelp_op_args *args, const kelp_sdpa *s, const kelp
     if (mask->rank < 1 || mask->rank > 4)
         return kelp_ops_bad_shapes(args, mask, NULL, "the mask must have rank 1 to 4");
     out->keys = mask->shape[mask->rank - 1];
-    if (out->keys == 1 && s->keys > 1 &&
-        strcmp(kelp_node_op_type(args->node), "AttentionHeads") == 0)
+    if (out->keys == 1 && s->keys > 1 && kelp_op_variant_of(args->node) == KELP_VARIANT_FUSED_HEADS)
         return NULL; /* a sum's operand that was spread: the same for all keys changes no share */
     for (int32_t i = mask->rank - 2, at = 2; i >= 0; i--, at--) {
         if (mask->shape[i] != 1 && mask->shape[i] != extents[at])

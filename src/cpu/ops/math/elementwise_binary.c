@@ -7,6 +7,7 @@
 #include "cpu/ops/kernel.h"
 #include "cpu/kernels/simd/simd.h"
 #include "cpu/ops/converted.h"
+#include "cpu/ops/variant.h"
 
 #include <math.h>
 
@@ -82,7 +83,7 @@ static binary_fn find_entry(const binary_entry *table, kelp_dtype dtype) {
 /* Before opset 7 the second operand was fitted to the first: its axes to those from attribute
  * "axis" on, else to the last ones; PRelu's slope to the channels. */
 static void fit_second(const kelp_op_args *args, const kelp_tensor *a, kelp_tensor *inout_b) {
-    bool slope = strcmp(kelp_node_op_type(args->node), "PRelu") == 0;
+    bool slope = kelp_op_variant_of(args->node) == KELP_VARIANT_CHANNEL_SLOPE;
     int64_t axis = a->rank - inout_b->rank;
     if (slope && inout_b->rank == 1 && a->rank > 2 && inout_b->shape[0] != 1)
         axis = 1;

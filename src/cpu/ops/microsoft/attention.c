@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "cpu/ops/linear/gemm.h"
 #include "cpu/ops/microsoft/heads.h"
+#include "cpu/ops/variant.h"
 #include "cpu/ops/wide.h"
 
 #include <math.h>
@@ -96,7 +97,7 @@ static bool is_one_or(const kelp_tensor *x, int64_t count) {
 }
 
 static kelp_status *merged_create(const kelp_node *node, const kelp_op_env *env, void **out_state) {
-    bool quantized = kelp_node_op_type(node)[0] == 'Q';
+    bool quantized = kelp_op_variant_of(node) == KELP_VARIANT_INT8_ATTENTION;
     const input_places *places = quantized ? &quantized_places : &plain_places;
     const kelp_tensor *w = constant(node, 1), *scale = constant(node, places->w_scale);
     const kelp_tensor *zero = constant(node, places->w_zero);

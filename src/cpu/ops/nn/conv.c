@@ -19,6 +19,7 @@
 #include "cpu/ops/nn/frame.h"
 #include "cpu/ops/nn/unroll.h"
 #include "cpu/ops/converted.h"
+#include "cpu/ops/variant.h"
 
 typedef struct conv_plan {
     kelp_window w;
@@ -197,7 +198,7 @@ static kelp_status *conv_reshape(const void *state, kelp_op_args *args) {
     KELP_TRY(conv_shapes(args));
     if (args->inputs[0]->dtype == KELP_F64)
         return NULL;
-    bool fused = strcmp(kelp_node_domain(args->node), "kelp") == 0;
+    bool fused = kelp_op_variant_of(args->node) == KELP_VARIANT_FUSED_ACT;
     if (fused &&
         !kelp_act_parse(kelp_node_attr_string(args->node, "activation", "", NULL), &p->act))
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "ConvAct knows no activation '%s'",

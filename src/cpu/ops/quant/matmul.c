@@ -12,19 +12,20 @@
 #include "cpu/ops/quant/dynamic.h"
 #include "cpu/ops/quant/epilogue.h"
 #include "cpu/ops/quant/rows.h"
+#include "cpu/ops/variant.h"
 
 typedef enum product_kind { INTEGER, LINEAR, FUSED, TO_FLOAT, DYNAMIC, GEMM, KINDS } product_kind;
 
 static const struct {
-    const char *op_type;
+    kelp_op_variant variant;
     kelp_int8_places places;
 } kinds[KINDS] = {
-    [INTEGER] = {"MatMulInteger", {-1, 2, 1, -1, 3, -1, -1, -1, -1, -1, -1}},
-    [LINEAR] = {"QLinearMatMul", {1, 2, 3, 4, 5, -1, -1, -1, -1, 6, 7}},
-    [FUSED] = {"QMatMul", {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}},
-    [TO_FLOAT] = {"MatMulIntegerToFloat", {2, 4, 1, 3, 5, 6, -1, -1, -1, -1, -1}},
-    [DYNAMIC] = {"DynamicQuantizeMatMul", {-1, -1, 1, 2, 3, 4, -1, -1, -1, -1, -1}},
-    [GEMM] = {"QGemm", {1, 2, 3, 4, 5, 6, -1, -1, -1, 7, 8}},
+    [INTEGER] = {KELP_VARIANT_INT8_INTEGER, {-1, 2, 1, -1, 3, -1, -1, -1, -1, -1, -1}},
+    [LINEAR] = {KELP_VARIANT_INT8_LINEAR, {1, 2, 3, 4, 5, -1, -1, -1, -1, 6, 7}},
+    [FUSED] = {KELP_VARIANT_INT8_FUSED, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}},
+    [TO_FLOAT] = {KELP_VARIANT_INT8_TO_FLOAT, {2, 4, 1, 3, 5, 6, -1, -1, -1, -1, -1}},
+    [DYNAMIC] = {KELP_VARIANT_INT8_DYNAMIC, {-1, -1, 1, 2, 3, 4, -1, -1, -1, -1, -1}},
+    [GEMM] = {KELP_VARIANT_INT8_GEMM, {1, 2, 3, 4, 5, 6, -1, -1, -1, 7, 8}},
 };
 
 typedef struct product_state {
@@ -44,8 +45,9 @@ typedef struct product_plan {
 } product_plan;
 
 static product_kind kind_of(const kelp_node *node) {
+    kelp_op_variant variant = kelp_op_variant_of(node);
     int kind = 0;
-    while (kind < KINDS - 1 && strcmp(kinds[kind].op_type, kelp_node_op_type(node)) != 0)
+    while (kind < KINDS - 1 && kinds[kind].variant != variant)
         kind++;
     return (product_kind)kind;
 }

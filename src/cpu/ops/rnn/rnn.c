@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "cpu/ops/linear/gemm.h"
+#include "cpu/ops/variant.h"
 #include "cpu/ops/wide.h"
 
 #include <strings.h>
@@ -25,13 +26,15 @@ typedef struct rnn_plan {
 enum { X, W, R, BIAS, LENGTHS, H, C, PEEPHOLES, W_SCALE, W_ZERO, R_SCALE, R_ZERO };
 
 static kelp_rnn_kind kind_of(const kelp_node *node) {
-    const char *op = kelp_node_op_type(node);
-    return strstr(op, "LSTM") != NULL ? KELP_LSTM : strcmp(op, "GRU") == 0 ? KELP_GRU : KELP_RNN;
+    kelp_op_variant variant = kelp_op_variant_of(node);
+    if (variant == KELP_VARIANT_LSTM || variant == KELP_VARIANT_LSTM_INT8)
+        return KELP_LSTM;
+    return variant == KELP_VARIANT_GRU ? KELP_GRU : KELP_RNN;
 }
 
-/* DynamicQuantizeLSTM: weights of 8 bits, turned: [directions, inputs, gates * hidden]. */
+/* DynamicQuantizeLSTM: weights of 8 bits, transposed: [directions, inputs, gates * hidden]. */
 static bool is_quantized(const kelp_node *node) {
-    return kelp_node_op_type(node)[0] == 'D';
+    return kelp_op_variant_of(node) == KELP_VARIANT_LSTM_INT8;
 }
 
 /* ---- packing ---- */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Element types: variables of the operator's schema bound by its inputs; few operators name their
  * result's type otherwise. */
-#include "graph/infer.h"
+#include "graph/infer/infer.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #define TYPE_FAIL(node, format, ...)                                                      \
     return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: node '%s' (%s) in graph '%s': " format, \
-                      (node)->block->graph->info.label, (node)->name, (node)->op_type,    \
+                      (node)->block->graph->info.label, (node)->name, (node)->op->name,   \
                       (node)->block->name, __VA_ARGS__)
 
 /* Variables a schema can have: ONNX's richest has 5, types spelled out count as well. */
@@ -103,45 +103,13 @@ static kelp_status *bind_inputs(const kelp_node *node, const kelp_onnx_schema *s
     return NULL;
 }
 
-/* ---- what attributes and other inputs say ---- */
-typedef enum type_source {
-    FROM_ATTRIBUTE,          /* the data type that an attribute names, else the fallback */
-    FROM_ATTRIBUTE_OR_INPUT, /* else that of the input numbered `fallback` */
-    FROM_VALUE,              /* of the tensor in attribute 'value' */
-    FROM_INPUT,              /* of the input numbered `fallback` */
-    FROM_ZERO_POINT          /* QuantizeLinear */
-} type_source;
-
-static const struct {
-    const char *op_type, *attribute;
-    type_source source;
-    int fallback;
-} special[] = {
-    {"Cast", "to", FROM_ATTRIBUTE, KELP_DTYPE_INVALID},
-    {"BitCast", "to", FROM_ATTRIBUTE, KELP_DTYPE_INVALID},
-    {"ConstantOfShape", "value", FROM_VALUE, KELP_F32},
-    {"EyeLike", "dtype", FROM_ATTRIBUTE_OR_INPUT, 0},
-    {"Bernoulli", "dtype", FROM_ATTRIBUTE_OR_INPUT, 0},
-    {"RandomNormalLike", "dtype", FROM_ATTRIBUTE_OR_INPUT, 0},
-    {"RandomUniformLike", "dtype", FROM_ATTRIBUTE_OR_INPUT, 0},
-    {"RandomNormal", "dtype", FROM_ATTRIBUTE, KELP_F32},
-    {"RandomUniform", "dtype", FROM_ATTRIBUTE, KELP_F32},
-    {"Multinomial", "dtype", FROM_ATTRIBUTE, KELP_I32},
-    {"HannWindow", "output_datatype", FROM_ATTRIBUTE, KELP_F32},
-    {"HammingWindow", "output_datatype", FROM_ATTRIBUTE, KELP_F32},
-    {"BlackmanWindow", "output_datatype", FROM_ATTRIBUTE, KELP_F32},
-    {"MelWeightMatrix", "output_datatype", FROM_ATTRIBUTE, KELP_F32},
-    {"SequenceEmpty", "dtype", FROM_ATTRIBUTE, KELP_F32},
-    {"QuantizeLinear", "output_dtype", FROM_ZERO_POINT, 0},
-    {"DequantizeLinear", "output_dtype", FROM_ATTRIBUTE_OR_INPUT, 1},
-    {"LayerNormalization", "stash_type", FROM_ATTRIBUTE, KELP_F32},
-    {"SequenceConstruct", NULL, FROM_INPUT, 0},
-    {"SequenceAt", NULL, FROM_INPUT, 0},
-    {"ConcatFromSequence", NULL, FROM_INPUT, 0},
-    {"SplitToSequence", NULL, FROM_INPUT, 0},
-    {"Optional", NULL, FROM_INPUT, 0},
-    {"OptionalGetElement", NULL, FROM_INPUT, 0},
-};
+/* ---- rules that depend on the type alone ---- */
+const kelp_infer_rule kelp_rule_bit_cast = {.type = {KELP_TYPE_ATTRIBUTE, "to", 0}};
+const kelp_infer_rule kelp_rule_multinomial = {.type = {KELP_TYPE_ATTRIBUTE, "dtype", KELP_I32}};
+const kelp_infer_rule kelp_rule_window_function = {
+    .type = {KELP_TYPE_ATTRIBUTE, "output_datatype", KELP_F32}};
+const kelp_infer_rule kelp_rule_sequence_empty = {.type = {KELP_TYPE_ATTRIBUTE, "dtype", KELP_F32}};
+const kelp_infer_rule kelp_rule_element_type = {.type = {KELP_TYPE_INPUT, NULL, 0}};
 
 static kelp_dtype input_dtype(const kelp_node *node, size_t index) {
     return index < node->input_count && node->inputs[index] != NULL ? node->inputs[index]->dtype
@@ -151,38 +119,6 @@ static kelp_dtype input_dtype(const kelp_node *node, size_t index) {
 static kelp_dtype attribute_dtype(const kelp_node *node, const char *name) {
     int64_t number = kelp_node_attr_i64(node, name, 0);
     return number > 0 && number < KELP_DTYPE_COUNT ? (kelp_dtype)number : KELP_DTYPE_INVALID;
-}
-
-/* true when the operator is one of these, also when the type stays unknown. */
-static bool special_dtype(const kelp_node *node, kelp_dtype *out) {
-    for (size_t i = 0; i < sizeof special / sizeof special[0]; i++) {
-        if (strcmp(node->op_type, special[i].op_type) != 0)
-            continue;
-        kelp_dtype named = special[i].attribute && special[i].source != FROM_VALUE
-                               ? attribute_dtype(node, special[i].attribute)
-                               : KELP_DTYPE_INVALID;
-        const kelp_tensor *value = kelp_node_attr_tensor(node, "value");
-        kelp_dtype other = KELP_DTYPE_INVALID;
-        switch (special[i].source) {
-        case FROM_ATTRIBUTE:
-            other = (kelp_dtype)special[i].fallback;
-            break;
-        case FROM_VALUE:
-            other = value != NULL ? value->dtype : (kelp_dtype)special[i].fallback;
-            break;
-        case FROM_ATTRIBUTE_OR_INPUT:
-        case FROM_INPUT:
-            other = input_dtype(node, (size_t)special[i].fallback);
-            break;
-        case FROM_ZERO_POINT:
-            other =
-                node->input_count > 2 && node->inputs[2] != NULL ? input_dtype(node, 2) : KELP_U8;
-            break;
-        }
-        *out = named != KELP_DTYPE_INVALID ? named : other;
-        return true;
-    }
-    return false;
 }
 
 /* A Constant's type is that of whichever attribute holds it. */
@@ -198,6 +134,31 @@ static kelp_dtype constant_dtype(const kelp_node *node) {
         if (kelp_node_find_attr(node, forms[i].name) != NULL)
             return forms[i].dtype;
     return tensor != NULL ? tensor->dtype : KELP_DTYPE_INVALID;
+}
+
+/* Returns the type of outputs that no input determines; INVALID when it stays unknown. */
+static kelp_dtype named_dtype(const kelp_node *node, const kelp_type_rule *rule) {
+    kelp_dtype named =
+        rule->attribute != NULL ? attribute_dtype(node, rule->attribute) : KELP_DTYPE_INVALID;
+    const kelp_tensor *value = kelp_node_attr_tensor(node, "value");
+    if (named != KELP_DTYPE_INVALID)
+        return named;
+    switch (rule->source) {
+    case KELP_TYPE_ATTRIBUTE:
+        return (kelp_dtype)rule->fallback;
+    case KELP_TYPE_VALUE:
+        return value != NULL ? value->dtype : (kelp_dtype)rule->fallback;
+    case KELP_TYPE_ATTRIBUTE_OR_INPUT:
+    case KELP_TYPE_INPUT:
+        return input_dtype(node, (size_t)rule->fallback);
+    case KELP_TYPE_ZERO_POINT:
+        return node->input_count > 2 && node->inputs[2] != NULL ? input_dtype(node, 2) : KELP_U8;
+    case KELP_TYPE_CONSTANT:
+        return constant_dtype(node);
+    case KELP_TYPE_SCHEMA:
+        break;
+    }
+    return KELP_DTYPE_INVALID;
 }
 
 static kelp_value_kind only_kind(const kelp_onnx_type_set *set) {
@@ -228,17 +189,13 @@ static bool has_blocks(const kelp_node *node) {
     return false;
 }
 
-kelp_status *kelp_infer_types(kelp_node *node, const kelp_onnx_schema *schema) {
+kelp_status *kelp_infer_types(kelp_node *node, const kelp_onnx_schema *schema,
+                              const kelp_type_rule *type) {
     binding bound[VARIABLES_MAX] = {0};
-    kelp_dtype named = KELP_DTYPE_INVALID;
     KELP_TRY(bind_inputs(node, schema, bound));
     if (has_blocks(node))
         return NULL;
-    bool is_special = special_dtype(node, &named);
-    if (strcmp(node->op_type, "Constant") == 0) {
-        is_special = true;
-        named = constant_dtype(node);
-    }
+    kelp_dtype named = named_dtype(node, type);
     for (size_t i = 0; i < node->output_count; i++) {
         const kelp_onnx_param *param = kelp_onnx_output_param(schema, i);
         if (node->outputs[i] == NULL || param == NULL || param->type >= VARIABLES_MAX)
@@ -248,7 +205,7 @@ kelp_status *kelp_infer_types(kelp_node *node, const kelp_onnx_schema *schema) {
         kelp_dtype dtype = only_dtype(set);
         if (dtype == KELP_DTYPE_INVALID)
             dtype = bound[param->type].dtype;
-        if (dtype == KELP_DTYPE_INVALID && is_special)
+        if (dtype == KELP_DTYPE_INVALID)
             dtype = named;
         if (kind == KELP_VALUE_UNKNOWN)
             kind = bound[param->type].kind;

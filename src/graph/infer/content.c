@@ -4,7 +4,7 @@
  * target is computed from Shape, Gather, Concat and the like, and keeps the names of open extents
  * on the way.
  */
-#include "graph/infer.h"
+#include "graph/infer/infer.h"
 
 #include "base/checked.h"
 
@@ -87,7 +87,7 @@ static int64_t clamp(int64_t value, int64_t low, int64_t high) {
     return value < low ? low : value > high ? high : value;
 }
 
-static bool shape_of(const kelp_infer *infer, const kelp_node *node, kelp_content *out) {
+bool kelp_content_shape(const kelp_infer *infer, const kelp_node *node, kelp_content *out) {
     kelp_dims in;
     (void)infer;
     if (!kelp_dims_load(node, 0, &in))
@@ -105,7 +105,7 @@ static bool shape_of(const kelp_infer *infer, const kelp_node *node, kelp_conten
     return true;
 }
 
-static bool gather(const kelp_infer *infer, const kelp_node *node, kelp_content *out) {
+bool kelp_content_gather(const kelp_infer *infer, const kelp_node *node, kelp_content *out) {
     kelp_content data, at;
     if (!input(infer, node, 0, &data) || !input(infer, node, 1, &at) || data.rank != 1)
         return false;
@@ -120,7 +120,7 @@ static bool gather(const kelp_infer *infer, const kelp_node *node, kelp_content 
     return true;
 }
 
-static bool concat(const kelp_infer *infer, const kelp_node *node, kelp_content *out) {
+bool kelp_content_concat(const kelp_infer *infer, const kelp_node *node, kelp_content *out) {
     *out = (kelp_content){.rank = 1};
     for (size_t i = 0; i < node->input_count; i++) {
         kelp_content part;
@@ -133,7 +133,7 @@ static bool concat(const kelp_infer *infer, const kelp_node *node, kelp_content 
     return true;
 }
 
-static bool slice(const kelp_infer *infer, const kelp_node *node, kelp_content *out) {
+bool kelp_content_slice(const kelp_infer *infer, const kelp_node *node, kelp_content *out) {
     kelp_content data;
     kelp_infer_call call = {.infer = infer, .node = node};
     int64_t start[KELP_MAX_RANK], end[KELP_MAX_RANK], axes[KELP_MAX_RANK], step[KELP_MAX_RANK];
@@ -153,12 +153,12 @@ static bool slice(const kelp_infer *infer, const kelp_node *node, kelp_content *
     return true;
 }
 
-static bool keep(const kelp_infer *infer, const kelp_node *node, kelp_content *out) {
+bool kelp_content_same(const kelp_infer *infer, const kelp_node *node, kelp_content *out) {
     return input(infer, node, 0, out);
 }
 
 /* To 32 bits what fits; an extent that is not known fits, for no tensor is that long. */
-static bool cast(const kelp_infer *infer, const kelp_node *node, kelp_content *out) {
+bool kelp_content_cast(const kelp_infer *infer, const kelp_node *node, kelp_content *out) {
     int64_t to = kelp_node_attr_i64(node, "to", 0);
     if ((to != KELP_I64 && to != KELP_I32) || !input(infer, node, 0, out))
         return false;
@@ -168,14 +168,14 @@ static bool cast(const kelp_infer *infer, const kelp_node *node, kelp_content *o
     return true;
 }
 
-static bool to_vector(const kelp_infer *infer, const kelp_node *node, kelp_content *out) {
+bool kelp_content_unsqueeze(const kelp_infer *infer, const kelp_node *node, kelp_content *out) {
     if (!input(infer, node, 0, out) || out->rank != 0)
         return false;
     out->rank = 1;
     return node->outputs[0]->rank == 1;
 }
 
-static bool to_scalar(const kelp_infer *infer, const kelp_node *node, kelp_content *out) {
+bool kelp_content_squeeze(const kelp_infer *infer, const kelp_node *node, kelp_content *out) {
     if (!input(infer, node, 0, out) || out->rank != 1 || out->count != 1)
         return false;
     out->rank = 0;
@@ -183,30 +183,29 @@ static bool to_scalar(const kelp_infer *infer, const kelp_node *node, kelp_conte
 }
 
 /* Reshaping a vector or scalar to a vector or scalar. */
-static bool reshape(const kelp_infer *infer, const kelp_node *node, kelp_content *out) {
+bool kelp_content_reshape(const kelp_infer *infer, const kelp_node *node, kelp_content *out) {
     if (!input(infer, node, 0, out) || node->outputs[0]->rank < 0 || node->outputs[0]->rank > 1)
         return false;
     out->rank = node->outputs[0]->rank;
     return true;
 }
 
-static bool calculate(const char *op_type, int64_t a, int64_t b, int64_t *out) {
-    switch (op_type[0]) {
-    case 'A':
-        return kelp_i64_add(a, b, out);
-    case 'S':
-        return !__builtin_sub_overflow(a, b, out);
-    case 'M':
-        return kelp_i64_mul(a, b, out);
-    default: /* Div: towards zero */
-        if (b == 0 || (a == INT64_MIN && b == -1))
-            return false;
-        *out = a / b;
-        return true;
-    }
+typedef bool (*calculate_fn)(int64_t a, int64_t b, int64_t *out);
+
+static bool subtract(int64_t a, int64_t b, int64_t *out) {
+    return !__builtin_sub_overflow(a, b, out);
 }
 
-static bool arithmetic(const kelp_infer *infer, const kelp_node *node, kelp_content *out) {
+/* Rounds towards zero. */
+static bool divide(int64_t a, int64_t b, int64_t *out) {
+    if (b == 0 || (a == INT64_MIN && b == -1))
+        return false;
+    *out = a / b;
+    return true;
+}
+
+static bool arithmetic(const kelp_infer *infer, const kelp_node *node, calculate_fn calculate,
+                       kelp_content *out) {
     kelp_content a, b;
     if (!input(infer, node, 0, &a) || !input(infer, node, 1, &b) ||
         (a.count != b.count && a.count != 1 && b.count != 1))
@@ -215,43 +214,45 @@ static bool arithmetic(const kelp_infer *infer, const kelp_node *node, kelp_cont
                           .count = a.count == 1 ? b.count : a.count};
     for (size_t i = 0; i < out->count; i++) {
         size_t at_a = a.count == 1 ? 0 : i, at_b = b.count == 1 ? 0 : i;
-        out->items[i].known = a.items[at_a].known && b.items[at_b].known &&
-                              calculate(node->op_type, a.items[at_a].value, b.items[at_b].value,
-                                        &out->items[i].value);
+        out->items[i].known =
+            a.items[at_a].known && b.items[at_b].known &&
+            calculate(a.items[at_a].value, b.items[at_b].value, &out->items[i].value);
     }
     return true;
 }
 
-static bool constant(const kelp_infer *infer, const kelp_node *node, kelp_content *out) {
+bool kelp_content_add(const kelp_infer *infer, const kelp_node *node, kelp_content *out) {
+    return arithmetic(infer, node, kelp_i64_add, out);
+}
+
+bool kelp_content_subtract(const kelp_infer *infer, const kelp_node *node, kelp_content *out) {
+    return arithmetic(infer, node, subtract, out);
+}
+
+bool kelp_content_multiply(const kelp_infer *infer, const kelp_node *node, kelp_content *out) {
+    return arithmetic(infer, node, kelp_i64_mul, out);
+}
+
+bool kelp_content_divide(const kelp_infer *infer, const kelp_node *node, kelp_content *out) {
+    return arithmetic(infer, node, divide, out);
+}
+
+bool kelp_content_constant(const kelp_infer *infer, const kelp_node *node, kelp_content *out) {
     (void)infer;
     return content_of_constant(node, out);
 }
 
-kelp_status *kelp_infer_note_content(kelp_infer *infer, const kelp_node *node) {
-    static const struct {
-        const char *op_type;
-        bool (*fn)(const kelp_infer *infer, const kelp_node *node, kelp_content *out);
-    } rules[] = {{"Shape", shape_of},      {"Gather", gather},     {"Concat", concat},
-                 {"Slice", slice},         {"Identity", keep},     {"Cast", cast},
-                 {"Unsqueeze", to_vector}, {"Squeeze", to_scalar}, {"Reshape", reshape},
-                 {"Add", arithmetic},      {"Sub", arithmetic},    {"Mul", arithmetic},
-                 {"Div", arithmetic},      {"Constant", constant}};
+kelp_status *kelp_infer_note_content(kelp_infer *infer, const kelp_node *node,
+                                     kelp_content_fn rule) {
     kelp_value *value = node->output_count > 0 ? node->outputs[0] : NULL;
     kelp_content content;
-    if (value == NULL || value->block != infer->block ||
-        (value->dtype != KELP_I64 && value->dtype != KELP_I32))
+    if (rule == NULL || value == NULL || value->block != infer->block ||
+        (value->dtype != KELP_I64 && value->dtype != KELP_I32) || !rule(infer, node, &content))
         return NULL;
-    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
-        if (strcmp(rules[i].op_type, node->op_type) != 0)
-            continue;
-        if (!rules[i].fn(infer, node, &content))
-            return NULL;
-        kelp_content *kept = KELP_ARENA_NEW(infer->arena, kelp_content);
-        if (kept == NULL)
-            return kelp_status_oom();
-        *kept = content;
-        infer->contents[value->id] = kept;
-        return NULL;
-    }
+    kelp_content *kept = KELP_ARENA_NEW(infer->arena, kelp_content);
+    if (kept == NULL)
+        return kelp_status_oom();
+    *kept = content;
+    infer->contents[value->id] = kept;
     return NULL;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shapes: helpers of all rules, and the rules of elementwise operators, products, reductions and
  * recurrent layers. */
-#include "graph/infer.h"
+#include "graph/infer/infer.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -258,125 +258,35 @@ static bool recurrent(kelp_infer_call *call, kelp_dims *out) {
     return true;
 }
 
-const kelp_infer_rule kelp_infer_elementwise[] = {
-    {"Abs", same, false},
-    {"Acos", same, false},
-    {"Acosh", same, false},
-    {"Asin", same, false},
-    {"Asinh", same, false},
-    {"Atan", same, false},
-    {"Atanh", same, false},
-    {"BatchNormalization", same, false},
-    {"Bernoulli", same, false},
-    {"BitwiseNot", same, false},
-    {"Cast", same, false},
-    {"CastLike", same, false},
-    {"Ceil", same, false},
-    {"Celu", same, false},
-    {"Clip", same, false},
-    {"Cos", same, false},
-    {"Cosh", same, false},
-    {"CumProd", same, false},
-    {"CumSum", same, false},
-    {"DequantizeLinear", same, false},
-    {"Dropout", same, true},
-    {"Elu", same, false},
-    {"Erf", same, false},
-    {"Exp", same, false},
-    {"EyeLike", same, false},
-    {"Floor", same, false},
-    {"Gelu", same, false},
-    {"GroupNormalization", same, false},
-    {"HardSigmoid", same, false},
-    {"HardSwish", same, false},
-    {"Hardmax", same, false},
-    {"Identity", same, false},
-    {"InstanceNormalization", same, false},
-    {"IsInf", same, false},
-    {"IsNaN", same, false},
-    {"LRN", same, false},
-    {"LeakyRelu", same, false},
-    {"Log", same, false},
-    {"LogSoftmax", same, false},
-    {"LpNormalization", same, false},
-    {"MeanVarianceNormalization", same, false},
-    {"Mish", same, false},
-    {"Neg", same, false},
-    {"Not", same, false},
-    {"PRelu", same, false},
-    {"QuantizeLinear", same, false},
-    {"RMSNormalization", same, false},
-    {"RandomNormalLike", same, false},
-    {"RandomUniformLike", same, false},
-    {"Reciprocal", same, false},
-    {"Relu", same, false},
-    {"ReverseSequence", same, false},
-    {"RotaryEmbedding", same, false},
-    {"Round", same, false},
-    {"ScatterElements", same, false},
-    {"ScatterND", same, false},
-    {"Scatter", same, false},
-    {"Selu", same, false},
-    {"Shrink", same, false},
-    {"Sigmoid", same, false},
-    {"Sign", same, false},
-    {"Sin", same, false},
-    {"Sinh", same, false},
-    {"Softmax", same, false},
-    {"Softplus", same, false},
-    {"Softsign", same, false},
-    {"Sqrt", same, false},
-    {"Swish", same, false},
-    {"TensorScatter", same, false},
-    {"Tan", same, false},
-    {"Tanh", same, false},
-    {"ThresholdedRelu", same, false},
-    {"Trilu", same, false},
-    {"DynamicQuantizeLinear", dynamic_quantize, true},
-    {"LayerNormalization", layer_norm, true},
-    {"Size", scalar, false},
-    {"Add", broadcast_all, false},
-    {"And", broadcast_all, false},
-    {"BitShift", broadcast_all, false},
-    {"BitwiseAnd", broadcast_all, false},
-    {"BitwiseOr", broadcast_all, false},
-    {"BitwiseXor", broadcast_all, false},
-    {"Div", broadcast_all, false},
-    {"Equal", broadcast_all, false},
-    {"Greater", broadcast_all, false},
-    {"GreaterOrEqual", broadcast_all, false},
-    {"Less", broadcast_all, false},
-    {"LessOrEqual", broadcast_all, false},
-    {"Max", broadcast_all, false},
-    {"Mean", broadcast_all, false},
-    {"Min", broadcast_all, false},
-    {"Mod", broadcast_all, false},
-    {"Mul", broadcast_all, false},
-    {"Or", broadcast_all, false},
-    {"Pow", broadcast_all, false},
-    {"Sub", broadcast_all, false},
-    {"Sum", broadcast_all, false},
-    {"StringConcat", broadcast_all, false},
-    {"Where", broadcast_all, false},
-    {"Xor", broadcast_all, false},
-    {"MatMul", matmul, false},
-    {"MatMulInteger", matmul, false},
-    {"QLinearMatMul", qlinear_matmul, false},
-    {"Gemm", gemm, false},
-    {"ArgMax", arg_reduce, false},
-    {"ArgMin", arg_reduce, false},
-    {"ReduceL1", reduce, false},
-    {"ReduceL2", reduce, false},
-    {"ReduceLogSum", reduce, false},
-    {"ReduceLogSumExp", reduce, false},
-    {"ReduceMax", reduce, false},
-    {"ReduceMean", reduce, false},
-    {"ReduceMin", reduce, false},
-    {"ReduceProd", reduce, false},
-    {"ReduceSum", reduce, false},
-    {"ReduceSumSquare", reduce, false},
-    {"GRU", recurrent, true},
-    {"LSTM", recurrent, true},
-    {"RNN", recurrent, true},
-    {NULL, NULL, false},
-};
+/* ---- rules ---- */
+const kelp_infer_rule kelp_rule_NONE = {};
+const kelp_infer_rule kelp_rule_same = {.shape = same};
+const kelp_infer_rule kelp_rule_same_each = {.shape = same, .each_output = true};
+const kelp_infer_rule kelp_rule_identity = {.shape = same, .content = kelp_content_same};
+const kelp_infer_rule kelp_rule_cast = {
+    .shape = same, .content = kelp_content_cast, .type = {KELP_TYPE_ATTRIBUTE, "to", 0}};
+const kelp_infer_rule kelp_rule_typed_like = {.shape = same,
+                                              .type = {KELP_TYPE_ATTRIBUTE_OR_INPUT, "dtype", 0}};
+const kelp_infer_rule kelp_rule_quantize = {.shape = same,
+                                            .type = {KELP_TYPE_ZERO_POINT, "output_dtype", 0}};
+const kelp_infer_rule kelp_rule_dequantize = {
+    .shape = same, .type = {KELP_TYPE_ATTRIBUTE_OR_INPUT, "output_dtype", 1}};
+const kelp_infer_rule kelp_rule_dynamic_quantize = {.shape = dynamic_quantize, .each_output = true};
+const kelp_infer_rule kelp_rule_layer_norm = {
+    .shape = layer_norm,
+    .each_output = true,
+    .type = {KELP_TYPE_ATTRIBUTE, "stash_type", KELP_F32}};
+const kelp_infer_rule kelp_rule_scalar = {.shape = scalar};
+const kelp_infer_rule kelp_rule_broadcast = {.shape = broadcast_all};
+const kelp_infer_rule kelp_rule_add = {.shape = broadcast_all, .content = kelp_content_add};
+const kelp_infer_rule kelp_rule_subtract = {.shape = broadcast_all,
+                                            .content = kelp_content_subtract};
+const kelp_infer_rule kelp_rule_multiply = {.shape = broadcast_all,
+                                            .content = kelp_content_multiply};
+const kelp_infer_rule kelp_rule_divide = {.shape = broadcast_all, .content = kelp_content_divide};
+const kelp_infer_rule kelp_rule_matmul = {.shape = matmul};
+const kelp_infer_rule kelp_rule_qlinear_matmul = {.shape = qlinear_matmul};
+const kelp_infer_rule kelp_rule_gemm = {.shape = gemm};
+const kelp_infer_rule kelp_rule_arg_reduce = {.shape = arg_reduce};
+const kelp_infer_rule kelp_rule_reduce = {.shape = reduce};
+const kelp_infer_rule kelp_rule_recurrent = {.shape = recurrent, .each_output = true};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shapes of the operators that move elements about: some read the shape itself from an input, whose
  * contents are then asked for. */
-#include "graph/infer.h"
+#include "graph/infer/infer.h"
 
 #include "base/checked.h"
 
@@ -563,29 +563,28 @@ static bool shape_of(kelp_infer_call *call, kelp_dims *out) {
     return true;
 }
 
-const kelp_infer_rule kelp_infer_movement[] = {
-    {"Transpose", transpose, false},
-    {"Reshape", reshape, false},
-    {"Unsqueeze", unsqueeze, false},
-    {"Squeeze", squeeze, false},
-    {"Flatten", flatten, false},
-    {"Expand", expand, false},
-    {"ConstantOfShape", constant_of_shape, false},
-    {"RandomNormal", random_of_shape, false},
-    {"RandomUniform", random_of_shape, false},
-    {"Tile", tile, false},
-    {"Range", range, false},
-    {"Concat", concat, false},
-    {"Split", split, true},
-    {"Slice", slice, false},
-    {"Pad", pad, false},
-    {"Gather", gather, false},
-    {"GatherElements", gather_elements, false},
-    {"GatherND", gather_nd, false},
-    {"TopK", top_k, true},
-    {"OneHot", one_hot, false},
-    {"NonZero", non_zero, false},
-    {"NonMaxSuppression", non_max_suppression, false},
-    {"Shape", shape_of, false},
-    {NULL, NULL, false},
-};
+/* ---- rules ---- */
+const kelp_infer_rule kelp_rule_transpose = {.shape = transpose};
+const kelp_infer_rule kelp_rule_reshape = {.shape = reshape, .content = kelp_content_reshape};
+const kelp_infer_rule kelp_rule_unsqueeze = {.shape = unsqueeze, .content = kelp_content_unsqueeze};
+const kelp_infer_rule kelp_rule_squeeze = {.shape = squeeze, .content = kelp_content_squeeze};
+const kelp_infer_rule kelp_rule_flatten = {.shape = flatten};
+const kelp_infer_rule kelp_rule_expand = {.shape = expand};
+const kelp_infer_rule kelp_rule_constant_of_shape = {.shape = constant_of_shape,
+                                                     .type = {KELP_TYPE_VALUE, NULL, KELP_F32}};
+const kelp_infer_rule kelp_rule_random = {.shape = random_of_shape,
+                                          .type = {KELP_TYPE_ATTRIBUTE, "dtype", KELP_F32}};
+const kelp_infer_rule kelp_rule_tile = {.shape = tile};
+const kelp_infer_rule kelp_rule_range = {.shape = range};
+const kelp_infer_rule kelp_rule_concat = {.shape = concat, .content = kelp_content_concat};
+const kelp_infer_rule kelp_rule_split = {.shape = split, .each_output = true};
+const kelp_infer_rule kelp_rule_slice = {.shape = slice, .content = kelp_content_slice};
+const kelp_infer_rule kelp_rule_pad = {.shape = pad};
+const kelp_infer_rule kelp_rule_gather = {.shape = gather, .content = kelp_content_gather};
+const kelp_infer_rule kelp_rule_gather_elements = {.shape = gather_elements};
+const kelp_infer_rule kelp_rule_gather_nd = {.shape = gather_nd};
+const kelp_infer_rule kelp_rule_top_k = {.shape = top_k, .each_output = true};
+const kelp_infer_rule kelp_rule_one_hot = {.shape = one_hot};
+const kelp_infer_rule kelp_rule_non_zero = {.shape = non_zero};
+const kelp_infer_rule kelp_rule_non_max_suppression = {.shape = non_max_suppression};
+const kelp_infer_rule kelp_rule_shape = {.shape = shape_of, .content = kelp_content_shape};

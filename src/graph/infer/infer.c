@@ -4,24 +4,19 @@
  * it. Declared types must agree with what follows; a declared shape that does not gives way. Of an
  * open extent and a fixed one, the fixed one stays.
  */
-#include "graph/infer.h"
+#include "graph/infer/infer.h"
 
 #include <string.h>
 
 #define INFER_FAIL(node, format, ...)                                                     \
     return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: node '%s' (%s) in graph '%s': " format, \
-                      (node)->block->graph->info.label, (node)->name, (node)->op_type,    \
+                      (node)->block->graph->info.label, (node)->name, (node)->op->name,   \
                       (node)->block->name, __VA_ARGS__)
 
-static const kelp_infer_rule *find_rule(const char *op_type) {
-    const kelp_infer_rule *const lists[] = {kelp_infer_elementwise, kelp_infer_movement,
-                                            kelp_infer_windows, kelp_infer_others};
-    for (size_t l = 0; l < sizeof lists / sizeof lists[0]; l++)
-        for (const kelp_infer_rule *rule = lists[l]; rule->op_type != NULL; rule++)
-            if (strcmp(rule->op_type, op_type) == 0)
-                return rule;
-    return NULL;
-}
+static const kelp_infer_rule *const rules[KELP_OPERATOR_COUNT + 1] = {
+#define OPERATOR(domain, name, since, kernel, variant, infer, cost, gradient) &kelp_rule_##infer,
+#include "operator/operators.inc"
+    &kelp_rule_NONE};
 
 /* What a file declares of an output can be wrong: exporters note shapes of the one example that
  * they traced, and every runtime computes what the operator gives. So do the inferred shapes here.
@@ -51,9 +46,9 @@ static void take_shape(kelp_value *value, const kelp_dims *dims) {
 
 static kelp_status *infer_shapes(const kelp_infer *infer, const kelp_node *node,
                                  const kelp_onnx_schema *schema) {
-    const kelp_infer_rule *rule = find_rule(node->op_type);
+    const kelp_infer_rule *rule = rules[node->op->id];
     kelp_infer_call call = {.infer = infer, .node = node, .version = schema->since};
-    size_t outputs = rule == NULL ? 0 : rule->all_outputs ? node->output_count : 1;
+    size_t outputs = rule->shape == NULL ? 0 : rule->each_output ? node->output_count : 1;
     for (size_t i = 0; i < outputs && i < node->output_count; i++) {
         kelp_dims dims = {.rank = -1};
         kelp_value *value = node->outputs[i];
@@ -61,7 +56,7 @@ static kelp_status *infer_shapes(const kelp_infer *infer, const kelp_node *node,
         if (value == NULL ||
             (value->kind != KELP_VALUE_TENSOR && value->kind != KELP_VALUE_UNKNOWN))
             continue;
-        if (rule->fn(&call, &dims)) {
+        if (rule->shape(&call, &dims)) {
             value->kind = KELP_VALUE_TENSOR;
             take_shape(value, &dims);
         } else if (call.problem[0] != '\0') {
@@ -71,32 +66,31 @@ static kelp_status *infer_shapes(const kelp_infer *infer, const kelp_node *node,
     return NULL;
 }
 
-static kelp_status *infer_constant(const kelp_node *node) {
-    const kelp_tensor *tensor = kelp_node_attr_tensor(node, "value");
-    kelp_value *value = node->output_count > 0 ? node->outputs[0] : NULL;
-    kelp_dims dims = {.rank = 0};
-    if (value == NULL)
-        return NULL;
+/* ---- constants ---- */
+static bool constant_shape(kelp_infer_call *call, kelp_dims *out) {
+    const kelp_tensor *tensor = kelp_node_attr_tensor(call->node, "value");
     if (tensor != NULL) {
-        dims.rank = tensor->rank;
-        memcpy(dims.shape, tensor->shape, sizeof dims.shape);
-        take_shape(value, &dims);
-        return NULL;
+        out->rank = tensor->rank;
+        memcpy(out->shape, tensor->shape, sizeof out->shape);
+        return true;
     }
-    for (const kelp_attr *attr = node->attributes; attr != NULL; attr = attr->next) {
+    for (const kelp_attr *attr = call->node->attributes; attr != NULL; attr = attr->next) {
         bool list = attr->type == KELP_ATTR_INTS || attr->type == KELP_ATTR_FLOATS ||
                     attr->type == KELP_ATTR_STRINGS;
         bool one = attr->type == KELP_ATTR_INT || attr->type == KELP_ATTR_FLOAT ||
                    attr->type == KELP_ATTR_STRING;
         if (attr->ref != NULL || (!list && !one))
             continue;
-        dims.rank = list ? 1 : 0;
-        dims.shape[0] = (int64_t)attr->count;
-        take_shape(value, &dims);
-        return NULL;
+        out->rank = list ? 1 : 0;
+        out->shape[0] = (int64_t)attr->count;
+        return true;
     }
-    return NULL;
+    return false;
 }
+
+const kelp_infer_rule kelp_rule_constant = {.shape = constant_shape,
+                                            .content = kelp_content_constant,
+                                            .type = {KELP_TYPE_CONSTANT, NULL, 0}};
 
 /* ---- subgraphs ---- */
 static kelp_status *infer_block(const kelp_infer *parent, kelp_arena *arena, kelp_block *block,
@@ -199,8 +193,8 @@ static kelp_status *infer_scan(const kelp_node *node, const kelp_block *body) {
 
 static kelp_status *infer_subgraphs(const kelp_infer *infer, const kelp_node *node) {
     kelp_block *body = NULL;
-    bool is_loop = strcmp(node->op_type, "Loop") == 0 && *node->domain == '\0';
-    bool is_scan = strcmp(node->op_type, "Scan") == 0 && *node->domain == '\0';
+    bool is_loop = node->op == KELP_OP(Loop);
+    bool is_scan = node->op == KELP_OP(Scan);
     for (const kelp_attr *attr = node->attributes; attr != NULL; attr = attr->next)
         for (size_t k = 0; attr->blocks != NULL && k < attr->count; k++) {
             body = attr->blocks[k];
@@ -210,9 +204,9 @@ static kelp_status *infer_subgraphs(const kelp_infer *infer, const kelp_node *no
                 give_scan_types(node, body);
             KELP_TRY(infer_block(infer, infer->arena, body, 0));
         }
-    if (body == NULL || *node->domain != '\0')
+    if (body == NULL)
         return NULL;
-    if (strcmp(node->op_type, "If") == 0)
+    if (node->op == KELP_OP(If))
         return infer_if(node);
     if (is_scan)
         return infer_scan(node, body);
@@ -223,8 +217,7 @@ static kelp_status *infer_subgraphs(const kelp_infer *infer, const kelp_node *no
 static bool calls_function(const kelp_node *node) {
     const kelp_graph *graph = node->block->graph;
     for (size_t i = 0; i < graph->function_count; i++)
-        if (strcmp(graph->functions[i]->function_name, node->op_type) == 0 &&
-            strcmp(graph->functions[i]->function_domain, node->domain) == 0)
+        if (graph->functions[i]->function == node->op)
             return true;
     return false;
 }
@@ -238,20 +231,16 @@ static kelp_status *infer_block(const kelp_infer *parent, kelp_arena *arena, kel
         return kelp_status_oom();
     for (size_t n = 0; n < block->node_count; n++) {
         kelp_node *node = block->nodes[n];
-        const kelp_onnx_schema *schema =
-            kelp_onnx_schema_find(node->domain, node->op_type, node->opset_version);
+        const kelp_onnx_schema *schema = kelp_operator_schema(node->op, node->opset_version);
         if (n >= first)
             KELP_TRY(infer_subgraphs(&infer, node));
         if (schema == NULL || calls_function(node))
             continue;
         if (n >= first)
-            KELP_TRY(kelp_infer_types(node, schema));
-        if (*node->domain != '\0')
-            continue;
+            KELP_TRY(kelp_infer_types(node, schema, &rules[node->op->id]->type));
         if (n >= first)
-            KELP_TRY(strcmp(node->op_type, "Constant") == 0 ? infer_constant(node)
-                                                            : infer_shapes(&infer, node, schema));
-        KELP_TRY(kelp_infer_note_content(&infer, node));
+            KELP_TRY(infer_shapes(&infer, node, schema));
+        KELP_TRY(kelp_infer_note_content(&infer, node, rules[node->op->id]->content));
     }
     return NULL;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shapes of what slides a window over an image: convolutions, pools, resizing. */
-#include "graph/infer.h"
+#include "graph/infer/infer.h"
 
 #include "base/checked.h"
 
@@ -212,20 +212,12 @@ static bool space_to_depth(kelp_infer_call *call, kelp_dims *out) {
     return true;
 }
 
-const kelp_infer_rule kelp_infer_windows[] = {
-    {"Conv", conv, false},
-    {"ConvInteger", conv, false},
-    {"QLinearConv", qlinear_conv, false},
-    {"ConvTranspose", conv_transpose, false},
-    {"MaxPool", pool, true},
-    {"AveragePool", pool, false},
-    {"LpPool", pool, false},
-    {"GlobalAveragePool", global_pool, false},
-    {"GlobalMaxPool", global_pool, false},
-    {"GlobalLpPool", global_pool, false},
-    {"Resize", resize, false},
-    {"Upsample", resize, false},
-    {"DepthToSpace", depth_to_space, false},
-    {"SpaceToDepth", space_to_depth, false},
-    {NULL, NULL, false},
-};
+/* ---- rules ---- */
+const kelp_infer_rule kelp_rule_conv = {.shape = conv};
+const kelp_infer_rule kelp_rule_qlinear_conv = {.shape = qlinear_conv};
+const kelp_infer_rule kelp_rule_conv_transpose = {.shape = conv_transpose};
+const kelp_infer_rule kelp_rule_pool = {.shape = pool, .each_output = true};
+const kelp_infer_rule kelp_rule_global_pool = {.shape = global_pool};
+const kelp_infer_rule kelp_rule_resize = {.shape = resize};
+const kelp_infer_rule kelp_rule_depth_to_space = {.shape = depth_to_space};
+const kelp_infer_rule kelp_rule_space_to_depth = {.shape = space_to_depth};

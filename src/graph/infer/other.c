@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shapes of attention, products by equation, sampling, and selections whose size the data decide.
  */
-#include "graph/infer.h"
+#include "graph/infer/infer.h"
 
 #include "base/checked.h"
 
@@ -139,16 +139,10 @@ static bool determinant(kelp_infer_call *call, kelp_dims *out) {
     return true;
 }
 
-static bool scalar(kelp_infer_call *call, kelp_dims *out) {
-    (void)call;
-    out->rank = 0;
-    return true;
-}
-
-const kelp_infer_rule kelp_infer_others[] = {
-    {"Attention", attention, true},     {"Einsum", einsum, false},
-    {"GridSample", grid_sample, false}, {"RoiAlign", roi_align, false},
-    {"Unique", select_some, true},      {"Compress", select_some, false},
-    {"Det", determinant, false},        {"OptionalHasElement", scalar, false},
-    {"SequenceLength", scalar, false},  {NULL, NULL, false},
-};
+/* ---- rules ---- */
+const kelp_infer_rule kelp_rule_attention = {.shape = attention, .each_output = true};
+const kelp_infer_rule kelp_rule_einsum = {.shape = einsum};
+const kelp_infer_rule kelp_rule_grid_sample = {.shape = grid_sample};
+const kelp_infer_rule kelp_rule_roi_align = {.shape = roi_align};
+const kelp_infer_rule kelp_rule_select = {.shape = select_some, .each_output = true};
+const kelp_infer_rule kelp_rule_determinant = {.shape = determinant};
