@@ -20,6 +20,7 @@
 
 #define MAX_BODY_BYTES 100
 #define ALIGNED_OFFSET 5
+#define PARTS 4
 #define SECOND_NS UINT64_C(1000000000)
 
 /* ---- the protocol ---- */
@@ -27,6 +28,7 @@
 typedef struct echo_exchange {
     kelp_http_exchange base; /* first */
     bool held;               /* by /hold, until it is cancelled */
+    int parts;               /* that /parts has sent */
 } echo_exchange;
 
 typedef struct echo_handler {
@@ -50,6 +52,7 @@ static void on_deinit(kelp_http_exchange *exchange) {
 
 static void on_clear(kelp_http_exchange *exchange) {
     ((echo_exchange *)exchange)->held = false;
+    ((echo_exchange *)exchange)->parts = 0;
     echo.cleared++;
 }
 
@@ -83,6 +86,30 @@ static void *post_from_thread(void *userp) {
     return NULL;
 }
 
+/* Sends parts of a text and a piece, an empty part, and the last part. */
+static void send_next(kelp_http_exchange *exchange) {
+    echo_exchange *x = (echo_exchange *)exchange;
+    assert_int_equal(exchange->text.length, 0);
+    if (x->parts++ == PARTS) {
+        kelp_buf_append_cstr(&exchange->text, "end");
+        kelp_http_exchange_send(exchange);
+        return;
+    }
+    if (x->parts != PARTS / 2) {
+        kelp_buf_printf(&exchange->text, "%d:", x->parts);
+        const char *body = kelp_http_body_data(&exchange->body);
+        assert_null(kelp_http_exchange_add_piece(exchange, body, exchange->body.length));
+    }
+    kelp_http_exchange_send_part(exchange);
+}
+
+static void on_sent(kelp_http_exchange *exchange) {
+    if (((echo_exchange *)exchange)->parts % 3 == 0) /* later */
+        kelp_http_exchange_post(exchange, send_next);
+    else
+        send_next(exchange);
+}
+
 static void on_request(kelp_http_exchange *exchange) {
     kelp_str path = exchange->request->path;
     const char *body = kelp_http_body_data(&exchange->body);
@@ -90,6 +117,9 @@ static void on_request(kelp_http_exchange *exchange) {
         assert_int_equal((uintptr_t)(body + ALIGNED_OFFSET) % KELP_HTTP_BODY_ALIGNMENT, 0);
     if (kelp_str_is(path, "/hold")) {
         ((echo_exchange *)exchange)->held = true;
+    } else if (kelp_str_is(path, "/parts")) {
+        kelp_http_exchange_respond(exchange, KELP_HTTP_OK);
+        send_next(exchange);
     } else if (kelp_str_is(path, "/blocking")) {
         assert_null(kelp_http_exchange_run_blocking(exchange, fill));
     } else if (kelp_str_is(path, "/thread")) {
@@ -140,6 +170,7 @@ static kelp_http_server *start(const char *address) {
                                    .on_head = on_head,
                                    .on_request = on_request,
                                    .on_error = on_error,
+                                   .on_sent = on_sent,
                                    .on_cancel = on_cancel,
                                    .destroy = on_destroy}};
     kelp_http_server_options options = {
@@ -221,6 +252,25 @@ static void other_threads_may_respond(void **state) {
     stop(server);
 }
 
+static void a_response_in_parts_is_chunked(void **state) {
+    (void)state;
+    kelp_http_server *server = start("127.0.0.1");
+    int fd = dial(server);
+    for (int i = 0; i < 3; i++) { /* the connection stays open */
+        send_text(fd, POST("/parts", "ab", "2"));
+        expect(fd, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+               "\r\n\r\n4\r\n1:ab\r\n4\r\n3:ab\r\n4\r\n4:ab\r\n3\r\nend\r\n0\r\n\r\n");
+    }
+    close(fd);
+    fd = dial(server);
+    send_text(fd, "GET /parts HTTP/1.0\r\n\r\n");
+    expect(fd, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n", "1:3:4:end");
+    char byte;
+    assert_int_equal(recv(fd, &byte, 1, 0), 0);
+    close(fd);
+    stop(server);
+}
+
 static void the_handler_words_the_errors_of_the_transport(void **state) {
     (void)state;
     kelp_http_server *server = start("127.0.0.1");
@@ -296,6 +346,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_and_pieces_are_sent_in_order),
         cmocka_unit_test(other_threads_may_respond),
+        cmocka_unit_test(a_response_in_parts_is_chunked),
         cmocka_unit_test(the_handler_words_the_errors_of_the_transport),
         cmocka_unit_test(a_disconnect_cancels_the_exchange),
         cmocka_unit_test(stopping_cancels_exchanges_after_the_timeout),

@@ -198,9 +198,15 @@ kelp_status *kelp_http_exchange_compress(kelp_http_exchange *exchange, kelp_http
 void kelp_http_exchange_send(kelp_http_exchange *exchange) {
     KELP_ASSERT(kelp_http_exchange_on_thread(exchange));
     if (exchange->stream)
-        exchange->stream->send(exchange->stream);
+        exchange->stream->send(exchange->stream, true);
     else
         kelp_http_exchange_release(exchange);
+}
+
+void kelp_http_exchange_send_part(kelp_http_exchange *exchange) {
+    KELP_ASSERT(kelp_http_exchange_on_thread(exchange) && exchange->handler->on_sent);
+    if (exchange->stream) /* else on_cancel has been called */
+        exchange->stream->send(exchange->stream, false);
 }
 
 /* ---- threads ---- */

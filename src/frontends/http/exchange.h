@@ -65,8 +65,11 @@ struct kelp_http_handler {
     void (*on_request)(kelp_http_exchange *exchange);
     /* Fills in the response to a request that the transport rejects, and does not send it. */
     void (*on_error)(kelp_http_exchange *exchange, kelp_http_status status, const char *text);
-    /* The client is gone, or has shut its sending side: on_request may stop its work. It must still
-     * call kelp_http_exchange_send. Called more than once. */
+    /* A part of the response is written: the handler may fill in and send the next one, now or
+     * later. Text and pieces are empty again. NULL if the handler never sends parts. */
+    void (*on_sent)(kelp_http_exchange *exchange);
+    /* The client is gone, or has shut its sending side: the handler may stop its work. It must
+     * still call kelp_http_exchange_send. May be called more than once. */
     void (*on_cancel)(kelp_http_exchange *exchange);
     /* Frees the handler after the last exchange was freed. */
     void (*destroy)(kelp_http_handler *handler);
@@ -74,8 +77,9 @@ struct kelp_http_handler {
 
 /* How a response reaches the client: one implementation per version of HTTP. */
 struct kelp_http_stream {
-    /* Sends the response of the stream's exchange and drops the transport's reference. */
-    void (*send)(kelp_http_stream *stream);
+    /* Sends text and pieces of the stream's exchange, after status and headers the first time.
+     * After the last part, drops the transport's reference. */
+    void (*send)(kelp_http_stream *stream, bool last);
 };
 
 struct kelp_http_exchange {
@@ -124,8 +128,13 @@ uint64_t kelp_http_exchange_content_length(const kelp_http_exchange *exchange);
 /* Replaces text and pieces by their compressed form. IDENTITY does nothing. */
 kelp_status *kelp_http_exchange_compress(kelp_http_exchange *exchange,
                                          kelp_http_coding coding) KELP_MUST_USE;
-/* Sends the response. Drops the transport's reference, now or when the last byte is written. */
+/* Sends the response, or its last part. Drops the transport's reference, now or when the last byte
+ * is written. */
 void kelp_http_exchange_send(kelp_http_exchange *exchange);
+/* Sends text and pieces as a part of the response that is not the last, such as an event of an
+ * event stream; handler->on_sent follows, unless on_cancel does. The first part fixes status and
+ * headers. */
+void kelp_http_exchange_send_part(kelp_http_exchange *exchange);
 
 /* ---- threads ---- */
 /* Adds a reference. Any thread that holds one. */

@@ -103,5 +103,13 @@ void kelp_http1_put_status(kelp_buf *out, kelp_http_status status);
 void kelp_http1_put_header(kelp_buf *out, kelp_str name, kelp_str value);
 /* Appends Content-Length, Connection where `minor` of the request needs it, and the blank line. */
 void kelp_http1_end_head(kelp_buf *out, int minor, bool keep_alive, uint64_t content_length);
+/* The same for a response of unknown length: chunked in HTTP/1.1, delimited by the end of the
+ * connection in HTTP/1.0. */
+void kelp_http1_end_head_chunked(kelp_buf *out, int minor, bool keep_alive);
+/* Appends the size of a chunk. The bytes of the chunk and KELP_HTTP1_CHUNK_END follow. */
+void kelp_http1_put_chunk_size(kelp_buf *out, uint64_t size_bytes);
+#define KELP_HTTP1_CHUNK_END KELP_STR("\r\n")
+#define KELP_HTTP1_LAST_CHUNK KELP_STR("0\r\n\r\n")
+#define KELP_HTTP1_CHUNK_END_AND_LAST KELP_STR("\r\n0\r\n\r\n")
 
 #endif

@@ -36,16 +36,21 @@ typedef struct kelp_http1_connection {
     kelp_buf pending; /* bytes read after the current request */
     size_t pending_at;
     kelp_http_exchange *exchange; /* the current request, or NULL */
-    kelp_buf head;                /* of the response */
-    uint64_t sent_bytes;          /* of the response */
-    uint64_t response_bytes;
+    kelp_buf head;                /* before text and pieces of the part that is sent */
+    kelp_str tail;                /* after them */
+    uint64_t sent_bytes;          /* of the part, which the three of them are */
+    uint64_t part_bytes;
     uint64_t deadline_ns; /* UINT64_MAX: none. The timer may fire earlier; it is then set again */
     uint32_t depth;       /* of enter(); the object is freed on the outermost leave() */
     bool registered;
     bool running; /* inside the loop over pending requests */
     bool reading_head;
-    bool responding;
-    bool bodyless; /* the response to HEAD */
+    bool responding; /* a part of the response is being sent */
+    bool last_part;  /* it is the last one, or the whole response */
+    bool head_sent;  /* earlier parts were sent */
+    bool chunked;    /* the parts are chunks */
+    bool in_on_sent; /* the handler is called by send_parts */
+    bool bodyless;   /* the response to HEAD */
     bool keep_alive;
     bool peer_closed; /* the peer has shut its sending side */
     bool lingering;   /* our sending side is shut; incoming bytes are discarded */
@@ -90,7 +95,7 @@ static void connection_close(kelp_http1_connection *c) {
     if (exchange) {
         c->exchange = NULL;
         exchange->stream = NULL;
-        if (c->responding)
+        if (c->responding && c->last_part)
             kelp_http_exchange_release(exchange);
         else
             exchange->handler->on_cancel(exchange);
@@ -161,11 +166,12 @@ static void linger(kelp_http1_connection *c) {
 /* Prepares for the next request, or closes. */
 static void response_done(kelp_http1_connection *c) {
     const kelp_http_server_options *options = c->base.thread->options;
-    KELP_ASSERT(c->responding && c->sent_bytes == c->response_bytes);
+    KELP_ASSERT(c->responding && c->sent_bytes == c->part_bytes);
     bool broken = c->parser.stage == KELP_HTTP1_STAGE_FAILED;
     kelp_http_exchange_release(c->exchange);
     c->exchange = NULL;
-    c->responding = false;
+    c->responding = c->head_sent = c->chunked = false;
+    c->tail = (kelp_str){0};
     kelp_buf_clear(&c->head);
     bool unread = c->pending.length > c->pending_at;
     kelp_http1_parser_clear(&c->parser);
@@ -183,16 +189,19 @@ static void response_done(kelp_http1_connection *c) {
     update_events(c);
 }
 
-/* Returns the bytes of the response that are still to be sent. */
+/* Returns the bytes of the part that are still to be sent. */
 static size_t gather(const kelp_http1_connection *c, struct iovec *iov) {
     const kelp_http_exchange *exchange = c->exchange;
     uint64_t skip = c->sent_bytes;
     size_t n = 0;
     size_t piece_count = c->bodyless ? 0 : exchange->piece_count;
-    for (size_t i = 0; i < piece_count + 2 && n < MAX_IOV; i++) {
+    size_t count = piece_count + (c->tail.length ? 3 : 2);
+    for (size_t i = 0; i < count && n < MAX_IOV; i++) {
         kelp_http_piece piece = {c->head.data, c->head.length};
         if (i == 1)
             piece = (kelp_http_piece){exchange->text.data, c->bodyless ? 0 : exchange->text.length};
+        else if (i == piece_count + 2)
+            piece = (kelp_http_piece){c->tail.data, c->tail.length};
         else if (i > 1)
             piece = exchange->pieces[i - 2];
         if (skip >= piece.length) {
@@ -207,43 +216,91 @@ static size_t gather(const kelp_http1_connection *c, struct iovec *iov) {
     return n;
 }
 
-static void write_response(kelp_http1_connection *c) {
+/* Writes the part. Returns true when all of it is written and the connection is open. */
+static bool write_part(kelp_http1_connection *c) {
     struct iovec iov[MAX_IOV];
-    while (c->sent_bytes < c->response_bytes) {
+    while (c->sent_bytes < c->part_bytes) {
         struct msghdr message = {.msg_iov = iov, .msg_iovlen = gather(c, iov)};
         ssize_t n = sendmsg(c->base.io.fd, &message, MSG_NOSIGNAL);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
             update_events(c);
-            return;
+            return false;
         }
         if (n < 0) {
             connection_close(c);
-            return;
+            return false;
         }
         c->sent_bytes += (uint64_t)n;
-        KELP_ASSERT(c->sent_bytes <= c->response_bytes);
-        if (c->sent_bytes < c->response_bytes)
+        KELP_ASSERT(c->sent_bytes <= c->part_bytes);
+        if (c->sent_bytes < c->part_bytes)
             set_deadline(c, c->base.thread->options->idle_timeout_ns);
     }
-    response_done(c);
+    return true;
+}
+
+/* Sends parts until the response is complete, the socket is full, or the handler has no next part
+ * yet. */
+static void send_parts(kelp_http1_connection *c) {
+    while (c->responding && write_part(c)) {
+        if (c->last_part) {
+            response_done(c);
+            return;
+        }
+        kelp_http_exchange *exchange = c->exchange;
+        kelp_buf_clear(&exchange->text);
+        exchange->piece_count = 0;
+        c->responding = false;
+        set_deadline(c, 0);
+        c->in_on_sent = true;
+        exchange->handler->on_sent(exchange); /* may send the next part */
+        c->in_on_sent = false;
+        if (c->closed)
+            return;
+    }
+    if (!c->closed)
+        update_events(c);
+}
+
+/* Frames a part as a chunk. The size of a chunk is not 0, which ends the response. */
+static void frame_chunk(kelp_http1_connection *c, uint64_t length) {
+    c->tail = (kelp_str){0};
+    if (!c->chunked || c->bodyless)
+        return;
+    if (length)
+        kelp_http1_put_chunk_size(&c->head, length);
+    if (c->last_part)
+        c->tail = length ? KELP_HTTP1_CHUNK_END_AND_LAST : KELP_HTTP1_LAST_CHUNK;
+    else if (length)
+        c->tail = KELP_HTTP1_CHUNK_END;
 }
 
 static void write_head(kelp_http1_connection *c) {
     const kelp_http_exchange *exchange = c->exchange;
     uint64_t length = kelp_http_exchange_content_length(exchange);
+    int minor = c->parser.framing.minor;
     kelp_buf *head = &c->head;
     kelp_buf_clear(head);
-    kelp_http1_put_status(head, exchange->status);
-    for (size_t i = 0; i < exchange->header_count; i++)
-        kelp_http1_put_header(head, exchange->headers[i].name, exchange->headers[i].value);
-    kelp_http1_end_head(head, c->parser.framing.minor, c->keep_alive, length);
-    c->response_bytes = head->length + (c->bodyless ? 0 : length);
+    if (!c->head_sent) {
+        kelp_http1_put_status(head, exchange->status);
+        for (size_t i = 0; i < exchange->header_count; i++)
+            kelp_http1_put_header(head, exchange->headers[i].name, exchange->headers[i].value);
+        c->chunked = !c->last_part && minor > 0;
+        if (c->last_part) {
+            kelp_http1_end_head(head, minor, c->keep_alive, length);
+        } else {
+            kelp_http1_end_head_chunked(head, minor, c->keep_alive);
+            c->keep_alive = c->keep_alive && c->chunked;
+        }
+    }
+    frame_chunk(c, length);
+    c->part_bytes = head->length + c->tail.length + (c->bodyless ? 0 : length);
     c->sent_bytes = 0;
+    c->head_sent = true;
 }
 
-static void on_send(kelp_http_stream *stream) {
+static void on_send(kelp_http_stream *stream, bool last) {
     kelp_http1_connection *c =
         (kelp_http1_connection *)((char *)stream - offsetof(kelp_http1_connection, stream));
     KELP_ASSERT(c->exchange && !c->responding && !c->closed);
@@ -251,12 +308,13 @@ static void on_send(kelp_http_stream *stream) {
     if (c->base.thread->stopping)
         c->keep_alive = false;
     c->responding = true;
+    c->last_part = last;
     write_head(c);
     if (c->head.failed) {
         connection_close(c);
-    } else {
+    } else if (!c->in_on_sent) { /* else send_parts continues */
         set_deadline(c, c->base.thread->options->idle_timeout_ns);
-        write_response(c);
+        send_parts(c);
         if (!c->closed && !c->exchange) /* pipelined requests may be waiting */
             run(c);
     }
@@ -484,7 +542,7 @@ static void on_io(kelp_loop_io *io, uint32_t events) {
     kelp_http1_connection *c = io->userp;
     enter(c);
     if ((events & KELP_LOOP_WRITE) && c->responding) {
-        write_response(c);
+        send_parts(c);
         if (!c->closed && !c->exchange)
             run(c);
     }
