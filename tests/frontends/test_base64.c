@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-static void test_base64(void **state) {
+static void padded_and_unpadded_base64_is_decoded(void **state) {
     (void)state;
     char out[16];
     size_t n;
@@ -26,7 +26,7 @@ static void test_base64(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_base64),
+        cmocka_unit_test(padded_and_unpadded_base64_is_decoded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

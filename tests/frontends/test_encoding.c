@@ -18,7 +18,7 @@ static bool have_zlib(void) {
     return kelp_http_coding_of(KELP_STR("gzip")) == KELP_HTTP_GZIP;
 }
 
-static void test_accept(void **state) {
+static void the_preferred_coding_is_chosen(void **state) {
     (void)state;
     if (!have_zlib())
         skip();
@@ -68,7 +68,7 @@ static void round_trip(kelp_http_coding coding) {
     kelp_buf_deinit(&back);
 }
 
-static void test_round_trip(void **state) {
+static void codings_survive_a_round_trip(void **state) {
     (void)state;
     if (!have_zlib())
         skip();
@@ -78,8 +78,8 @@ static void test_round_trip(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_accept),
-        cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(the_preferred_coding_is_chosen),
+        cmocka_unit_test(codings_survive_a_round_trip),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fast text of floats is the text that the general code gives. */
+/* The fast conversion of floats gives the same text as the general one. */
 #include "frontends/v2/float_text.h"
 
 #include <math.h>
@@ -23,7 +23,7 @@ static void check(kelp_buf *out, float value) {
         fail_msg("%a: expected %s, found %s", (double)value, expected, text);
 }
 
-static void test_special(void **state) {
+static void special_values_have_the_general_text(void **state) {
     (void)state;
     static const float values[] = {0.0f,          -0.0f,
                                    1.0f,          -1.0f,
@@ -54,7 +54,7 @@ static void test_special(void **state) {
     kelp_buf_deinit(&out);
 }
 
-static void test_many(void **state) {
+static void random_values_have_the_general_text(void **state) {
     (void)state;
     kelp_buf out;
     kelp_buf_init(&out, kelp_allocator_system());
@@ -73,8 +73,8 @@ static void test_many(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_special),
-        cmocka_unit_test(test_many),
+        cmocka_unit_test(special_values_have_the_general_text),
+        cmocka_unit_test(random_values_have_the_general_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

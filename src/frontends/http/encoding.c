@@ -52,7 +52,7 @@ static double coding_weight(kelp_str item, kelp_str *out_name) {
     *out_name = kelp_str_trim((kelp_str){item.data, (size_t)(semicolon - item.data)});
     kelp_str rest = {semicolon + 1, item.length - (size_t)(semicolon - item.data) - 1};
     rest = kelp_str_trim(rest);
-    if (rest.length < 3 || (rest.data[0] | 0x20) != 'q' || rest.data[1] != '=')
+    if (rest.length < 3 || (rest.data[0] != 'q' && rest.data[0] != 'Q') || rest.data[1] != '=')
         return 0.0;
     double weight;
     if (!kelp_parse_f64((kelp_str){rest.data + 2, rest.length - 2}, &weight) ||

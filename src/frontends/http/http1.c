@@ -11,6 +11,8 @@
 #define CHUNK_STEP_MIN_BYTES ((size_t)4096)
 #define MAX_BLANK_BYTES 64       /* of blank lines before a request */
 #define MAX_CHUNK_SIZE_DIGITS 16 /* hexadecimal, of a 64-bit number */
+#define DELETE 0x7f
+#define LOWER_CASE 0x20 /* the bit that makes an ASCII letter lower case */
 #define DEFAULT_HEAD_BYTES ((size_t)64 * 1024)
 #define DEFAULT_HEADER_COUNT 128
 #define DEFAULT_BODY_BYTES ((uint64_t)64 * 1024 * 1024)
@@ -87,10 +89,14 @@ static bool is_token(kelp_str s) {
     return s.length > 0;
 }
 
+static bool is_control(unsigned char c) {
+    return c < ' ' || c == DELETE;
+}
+
 static bool is_field_value(kelp_str s) {
     for (size_t i = 0; i < s.length; i++) {
         unsigned char c = (unsigned char)s.data[i];
-        if ((c < 0x20 && c != '\t') || c == 0x7f)
+        if (is_control(c) && c != '\t')
             return false;
     }
     return true;
@@ -99,7 +105,7 @@ static bool is_field_value(kelp_str s) {
 static bool parse_target(kelp_http_request *request, kelp_str target) {
     for (size_t i = 0; i < target.length; i++) {
         unsigned char c = (unsigned char)target.data[i];
-        if (c <= 0x20 || c == 0x7f)
+        if (is_control(c) || c == ' ')
             return false;
     }
     size_t scheme = kelp_str_starts(target, KELP_STR("http://"))    ? 7
@@ -370,8 +376,8 @@ static kelp_http1_event feed_chunk_size(kelp_http1_parser *parser, char c) {
     unsigned digit;
     if (c >= '0' && c <= '9')
         digit = (unsigned)(c - '0');
-    else if ((c | 0x20) >= 'a' && (c | 0x20) <= 'f')
-        digit = (unsigned)((c | 0x20) - 'a') + 10;
+    else if ((c | LOWER_CASE) >= 'a' && (c | LOWER_CASE) <= 'f')
+        digit = (unsigned)((c | LOWER_CASE) - 'a') + 10;
     else
         return fail(parser, KELP_HTTP_BAD_REQUEST, "a chunk size is not a hexadecimal number");
     if (parser->chunk_digits++ == 0)

@@ -26,6 +26,7 @@
 #define DIRECT_MIN_BYTES ((size_t)4096) /* of body, to bypass the scratch buffer */
 #define READS_PER_EVENT 64
 #define LINGER_NS UINT64_C(2000000000)
+#define MAX_MESSAGE 256
 #define MAX_IOV 64
 
 typedef struct kelp_http1_connection {
@@ -358,7 +359,7 @@ static void start_request(kelp_http1_connection *c) {
 static void reject(kelp_http1_connection *c) {
     const kelp_http1_parser *parser = &c->parser;
     const char *text = parser->error_text;
-    char message[256];
+    char message[MAX_MESSAGE];
     if (parser->error_status == KELP_HTTP_CONTENT_TOO_LARGE && parser->framing.chunked) {
         snprintf(message, sizeof(message),
                  "the chunked request body is larger than the limit of %llu bytes",

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "frontends/v2/base64.h"
 
+/* Values of characters in the alphabet. */
+enum { FIRST_LOWER = 26, FIRST_DIGIT = 52, PLUS = 62, SLASH = 63 };
+
 #define BITS_PER_CHARACTER 6u
 #define BITS_PER_BYTE 8u
 
@@ -8,10 +11,10 @@ static int base64_value(char c) {
     if (c >= 'A' && c <= 'Z')
         return c - 'A';
     if (c >= 'a' && c <= 'z')
-        return c - 'a' + 26;
+        return c - 'a' + FIRST_LOWER;
     if (c >= '0' && c <= '9')
-        return c - '0' + 52;
-    return c == '+' ? 62 : c == '/' ? 63 : -1;
+        return c - '0' + FIRST_DIGIT;
+    return c == '+' ? PLUS : c == '/' ? SLASH : -1;
 }
 
 bool kelp_v2_base64_decode(kelp_str in, char *out, size_t *out_length) {
