@@ -120,7 +120,7 @@ kelp_status *kelp_http_exchange_body(kelp_http_exchange *exchange, uint64_t max_
 void kelp_http_exchange_respond(kelp_http_exchange *exchange, kelp_http_status status);
 /* Adds a header. Both strings must live until the exchange is cleared. */
 void kelp_http_exchange_add_header(kelp_http_exchange *exchange, kelp_str name, kelp_str value);
-/* Appends bytes that stay where they are until the exchange is cleared. */
+/* Appends bytes that stay where they are until they are sent. */
 kelp_status *kelp_http_exchange_add_piece(kelp_http_exchange *exchange, const void *data,
                                           size_t length) KELP_MUST_USE;
 /* Returns the length of text and pieces. */
