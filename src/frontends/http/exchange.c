@@ -71,7 +71,6 @@ static void trim_buf(kelp_buf *buf) {
 /* Empties an unreferenced exchange and keeps it for the next request. */
 static void exchange_recycle(kelp_http_exchange *exchange) {
     kelp_http_thread *thread = exchange->thread;
-    KELP_ASSERT(thread->outstanding > 0);
     exchange->handler->clear(exchange);
     kelp_http_body_clear(&exchange->body, KELP_HTTP_KEEP_BYTES);
     trim_buf(&exchange->decoded);
@@ -94,6 +93,7 @@ static void exchange_recycle(kelp_http_exchange *exchange) {
         pthread_mutex_lock(&thread->mutex);
     }
     /* Last: the owner of the thread frees everything after outstanding reaches 0. */
+    KELP_ASSERT(thread->outstanding > 0);
     if (--thread->outstanding == 0)
         pthread_cond_broadcast(&thread->all_recycled);
     pthread_mutex_unlock(&thread->mutex);
