@@ -13,12 +13,6 @@
 
 #define PROFILES_MAX 16
 #define POOL_COUNT 3
-<<<<<<< HEAD
-/* Tells whether the provider's table contains a member. */
-#define HAS(provider, member) \
-    ((provider)->struct_size >= offsetof(kelp_engine_provider, member) + sizeof((provider)->member))
-=======
->>>>>>> engine
 
 typedef struct profile {
     kelp_profile_shape *shapes;
@@ -204,19 +198,11 @@ kelp_status *kelp_builder_config_store_timing_cache(kelp_builder_config *config,
 kelp_status *kelp_builder_config_set_timing_cache(kelp_builder_config *config, const void *data,
                                                   size_t size_bytes) {
     const kelp_engine_provider *provider = config->builder->provider;
-<<<<<<< HEAD
     if (KELP_ENGINE_PROVIDER_HAS(provider, timing_cache) && !provider->timing_cache)
         return parameter_error(
             KELP_ERROR(KELP_UNIMPLEMENTED,
                        "provider '%s' has no timing cache: it does not measure while it builds",
                        provider->name));
-=======
-    if (KELP_ENGINE_PROVIDER_HAS(provider, timing_cache) && !provider->timing_cache)
-        return wrong(KELP_ERROR(KELP_UNIMPLEMENTED,
-                                "provider '%s' has no timing cache: it measures nothing while it "
-                                "builds",
-                                provider->name));
->>>>>>> engine
     return kelp_builder_config_store_timing_cache(config, data, size_bytes);
 }
 
