@@ -192,10 +192,6 @@ bool kelp_content_reshape(const kelp_infer *infer, const kelp_node *node, kelp_c
 
 typedef bool (*calculate_fn)(int64_t a, int64_t b, int64_t *out);
 
-static bool subtract(int64_t a, int64_t b, int64_t *out) {
-    return !__builtin_sub_overflow(a, b, out);
-}
-
 /* Rounds towards zero. */
 static bool divide(int64_t a, int64_t b, int64_t *out) {
     if (b == 0 || (a == INT64_MIN && b == -1))
@@ -226,7 +222,7 @@ bool kelp_content_add(const kelp_infer *infer, const kelp_node *node, kelp_conte
 }
 
 bool kelp_content_subtract(const kelp_infer *infer, const kelp_node *node, kelp_content *out) {
-    return arithmetic(infer, node, subtract, out);
+    return arithmetic(infer, node, kelp_i64_sub, out);
 }
 
 bool kelp_content_multiply(const kelp_infer *infer, const kelp_node *node, kelp_content *out) {
