@@ -3,7 +3,6 @@
  * there until the graph goes. */
 #include "base/alloc.h"
 #include "graph/ir.h"
-#include "graph/passes/passes.h"
 
 #include <stdatomic.h>
 #include <string.h>

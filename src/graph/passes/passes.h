@@ -26,19 +26,7 @@ kelp_status *kelp_pass_halves(kelp_block *block) KELP_MUST_USE;
  * they have run. */
 kelp_status *kelp_passes_run_quant(kelp_block *block) KELP_MUST_USE;
 
-/* Values that subgraphs read from outside become inputs of the nodes that own them and of their
- * blocks. Not part of kelp_passes_run: the engine always needs it, once. */
-kelp_status *kelp_pass_captures(kelp_block *block) KELP_MUST_USE;
-/* Index of the node's first capture; the count of its inputs when it has none. */
-size_t kelp_node_first_capture(const kelp_node *node);
-/* Captures that have become constant are constants of the blocks, and no inputs any more. */
-void kelp_node_share_constants(kelp_node *node);
-/* Captures that no block uses go. Needs fresh use counts. */
-void kelp_node_drop_captures(kelp_node *node);
-/* Puts the nodes of `branch`, a block of the If `node` that stands for itself, in the node's
- * place; the node is removed (to be swept). */
-kelp_status *kelp_node_take_branch(kelp_node *node, kelp_block *branch) KELP_MUST_USE;
-/* ai.onnx.preview.training Gradient → the nodes that compute it. Nor is this one part of
+/* ai.onnx.preview.training Gradient → the nodes that compute it. Not part of
  * kelp_passes_run. */
 kelp_status *kelp_pass_gradient(kelp_block *block) KELP_MUST_USE;
 /* x * 0.5 * (1 + erf(x / sqrt(2))), or its approximation by tanh, in the orders that exporters

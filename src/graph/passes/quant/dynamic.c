@@ -9,7 +9,7 @@
  *
  * becomes kelp::QMatMul or kelp::QConv.
  */
-#include "graph/passes/quant.h"
+#include "graph/passes/quant/quant.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
  * other values than those that `xs` and `zs` name, the stretch is written once more with these.
  * Source: ONNX operator specification, ai.onnx.preview.training Gradient-1.
  */
-#include "graph/passes/gradient.h"
+#include "graph/passes/gradient/gradient.h"
 
 #include <string.h>
 

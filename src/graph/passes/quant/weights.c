@@ -9,7 +9,7 @@
  * Else they are folded to floats. Runs before that.
  */
 #include "base/checked.h"
-#include "graph/passes/quant.h"
+#include "graph/passes/quant/quant.h"
 
 #include <string.h>
 

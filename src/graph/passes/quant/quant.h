@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the passes over quantized operators share. */
-#ifndef KELP_GRAPH_PASSES_QUANT_H_
-#define KELP_GRAPH_PASSES_QUANT_H_
+#ifndef KELP_GRAPH_PASSES_QUANT_QUANT_H_
+#define KELP_GRAPH_PASSES_QUANT_QUANT_H_
 
 #include "graph/passes/passes.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reverse-mode differentiation of a stretch of a graph: what its rules build with. */
-#ifndef KELP_GRAPH_GRADIENT_H_
-#define KELP_GRAPH_GRADIENT_H_
+#ifndef KELP_GRAPH_PASSES_GRADIENT_GRADIENT_H_
+#define KELP_GRAPH_PASSES_GRADIENT_GRADIENT_H_
 
 #include "graph/passes/passes.h"
 

@@ -6,7 +6,7 @@
  * every block stands for itself: lifetimes, folding, fusion and memory planning treat a body as
  * they treat the main block.
  */
-#include "graph/passes/passes.h"
+#include "graph/ir.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The branch of an If whose condition is known takes the node's place. */
-#include "graph/passes/passes.h"
+#include "graph/ir.h"
 
 #include <string.h>
 

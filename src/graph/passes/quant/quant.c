@@ -12,7 +12,7 @@
  * 2018.
  */
 #include "base/checked.h"
-#include "graph/passes/quant.h"
+#include "graph/passes/quant/quant.h"
 
 #include <math.h>
 #include <string.h>

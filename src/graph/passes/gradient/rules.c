@@ -3,7 +3,7 @@
  * Derivatives, operator by operator. Each rule is given the gradient of output 0 and writes those
  * of the inputs; sums over broadcast axes are kelp_tape_add's work.
  */
-#include "graph/passes/gradient.h"
+#include "graph/passes/gradient/gradient.h"
 
 #include <string.h>
 
