@@ -177,7 +177,8 @@ kelp_node *kelp_value_only_user(const kelp_value *value);
 /* Makes each value that a subgraph reads from outside an input of the node that owns the subgraph
  * and of its blocks. An engine does this once. */
 kelp_status *kelp_pass_captures(kelp_block *block) KELP_MUST_USE;
-/* Returns the index of the node's first captured input, or the number of inputs without captures. */
+/* Returns the index of the node's first captured input, or the number of inputs without captures.
+ */
 size_t kelp_node_first_capture(const kelp_node *node);
 /* Replaces captured inputs that have become constant by constants of the blocks. */
 void kelp_node_share_constants(kelp_node *node);
