@@ -174,4 +174,19 @@ size_t kelp_block_remove_dead(kelp_block *block);
  * else NULL. Needs current use counts. */
 kelp_node *kelp_value_only_user(const kelp_value *value);
 
+/* ---- nodes that own blocks ---- */
+/* Makes each value that a subgraph reads from outside an input of the node that owns the subgraph
+ * and of its blocks. An engine does this once. */
+kelp_status *kelp_pass_captures(kelp_block *block) KELP_MUST_USE;
+/* Returns the index of the node's first captured input, or the number of inputs without captures.
+ */
+size_t kelp_node_first_capture(const kelp_node *node);
+/* Replaces captured inputs that have become constant by constants of the blocks. */
+void kelp_node_share_constants(kelp_node *node);
+/* Removes captured inputs that no block uses. Use counts must be up to date. */
+void kelp_node_drop_captures(kelp_node *node);
+/* Replaces the If `node` by the nodes of its block `branch`, whose captures are inputs already. The
+ * node is marked as removed. */
+kelp_status *kelp_node_take_branch(kelp_node *node, kelp_block *branch) KELP_MUST_USE;
+
 #endif

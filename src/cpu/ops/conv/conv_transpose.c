@@ -11,6 +11,7 @@
 #include "cpu/tuning.h"
 #include "cpu/ops/conv/window.h"
 #include "cpu/ops/converted.h"
+#include "operator/window.h"
 
 #define AXES 3
 
@@ -92,24 +93,16 @@ static kelp_status *init_axis(transposed *p, const kelp_op_args *args, size_t ax
     KELP_TRY(kelp_window_attr(args, "output_shape", axes, axis, extents, &wanted));
     if (in < 1 || in > most || kernel < 1 || kernel > most)
         return kelp_ops_bad_shapes(args, x, w, "the extents are out of range");
-    int64_t reach = (kernel - 1) * dilation + 1, full = (in - 1) * stride + reach + extra;
-    if (strcmp(auto_pad, "VALID") == 0)
-        before = after = 0;
-    if (wanted < 0 && strncmp(auto_pad, "SAME", 4) == 0)
-        wanted = in * stride;
-    if (wanted >= 0) {
-        int64_t total = KELP_MAX((int64_t)0, full - wanted);
-        before = strcmp(auto_pad, "SAME_UPPER") == 0 ? total / 2 : total - total / 2;
-        after = full - wanted - before;
-    }
+    kelp_window_axis a = {in, kernel, stride, dilation, before, after};
+    bool left = kelp_window_transposed_output(&a, kelp_auto_pad_parse(auto_pad),
+                                              (kelp_window_transposed){extra, wanted}, &p->out[at]);
     p->in[at] = in;
     p->kernel[at] = kernel;
     p->stride[at] = stride;
     p->dilation[at] = dilation;
-    p->before[at] = before;
-    p->out[at] = full - before - after;
-    p->apart = p->apart && kernel == stride && dilation == 1 && extra == 0 && after >= 0;
-    if (p->out[at] < 1)
+    p->before[at] = a.before;
+    p->apart = p->apart && kernel == stride && dilation == 1 && extra == 0 && a.after >= 0;
+    if (!left)
         return kelp_ops_bad_shapes(args, x, w, "the pads leave nothing");
     return NULL;
 }

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Products and convolutions between DequantizeLinear and QuantizeLinear:
+ * Fuses matrix products and convolutions between DequantizeLinear and QuantizeLinear:
  *
  *   MatMul, Gemm or Conv (DequantizeLinear(x), DequantizeLinear(w)[, bias])
- *     [→ QuantizeLinear → DequantizeLinear] [→ Add of a constant a column] [→ activation]
+ *     [→ QuantizeLinear → DequantizeLinear] [→ Add of one constant per column] [→ activation]
  *     [→ QuantizeLinear]
  *
- * becomes kelp::QMatMul or kelp::QConv, which multiplies the integers. What is rounded on the way
- * stays rounded. Runs before constant weights are dequantized. Source of the form: Jacob et al.,
+ * to kelp::QMatMul or kelp::QConv, which multiplies the integers. Intermediate results are rounded
+ * as before. Runs before constant weights are dequantized. Source of the form: Jacob et al.,
  * "Quantization and Training of Neural Networks for Efficient Integer-Arithmetic-Only Inference",
  * 2018.
  */
 #include "base/checked.h"
-#include "graph/passes/quant.h"
+#include "graph/passes/quant/quant.h"
 
 #include <math.h>
 #include <string.h>
@@ -26,7 +26,7 @@ kelp_value *kelp_quant_input(const kelp_node *node, size_t index) {
 }
 
 void kelp_quant_take(kelp_quant_chain *c, kelp_node *node) {
-    c->swallowed[c->count++] = node;
+    c->nodes[c->count++] = node;
     c->last = node;
 }
 
@@ -48,7 +48,8 @@ static bool plain_attributes(const kelp_node *node) {
            kelp_node_attr_i64(node, "precision", 0) == 0;
 }
 
-/* One float, and no zero point or one of type u8 or s8, all constant. */
+/* Returns true for one constant float scale and no zero point, or a constant one of type u8 or s8.
+ */
 static bool has_single_scale(const kelp_node *node) {
     const kelp_value *scale = kelp_quant_input(node, 1), *zero = kelp_quant_input(node, 2);
     return scale != NULL && scale->constant != NULL && scale->constant->dtype == KELP_F32 &&
@@ -72,7 +73,7 @@ static bool undoes(const kelp_node *dequantize, const kelp_node *quantize) {
            kelp_node_attr_i64(dequantize, "output_dtype", 0) == 0;
 }
 
-/* The node that makes a float of one scale from bytes. */
+/* Returns the DequantizeLinear with a single scale that produces the value, or NULL. */
 static kelp_node *dequantized(const kelp_value *value) {
     kelp_node *node = kelp_match_producer(value, KELP_OP(DequantizeLinear));
     return node != NULL && is_byte(node->inputs[0]->dtype) && has_single_scale(node) &&
@@ -81,7 +82,7 @@ static kelp_node *dequantized(const kelp_value *value) {
                : NULL;
 }
 
-/* Constant weights of one scale, or of one along `axis`. */
+/* Matches constant weights with one scale, or with one scale for each index of `axis`. */
 static kelp_node *dequantized_weights(const kelp_value *value, int64_t axis) {
     kelp_node *node = kelp_match_producer(value, KELP_OP(DequantizeLinear));
     if (node == NULL || node->inputs[0]->constant == NULL ||
@@ -103,7 +104,7 @@ static kelp_node *dequantized_weights(const kelp_value *value, int64_t axis) {
     return fits ? node : NULL;
 }
 
-/* ---- what follows ---- */
+/* ---- nodes after the product ---- */
 static bool wants_bytes(const kelp_node *node) {
     return kelp_quant_is_op(node, KELP_OP(MatMul)) || kelp_quant_is_op(node, KELP_OP(Gemm)) ||
            kelp_quant_is_op(node, KELP_OP(Conv));
@@ -118,7 +119,7 @@ static bool is_quantize(const kelp_node *node, const kelp_value *x) {
            (kelp_quant_input(node, 2) != NULL || to == 0 || to == KELP_U8);
 }
 
-/* true when the chain ends here, with bytes. */
+/* Returns true when the chain ends with a quantized result. */
 static bool follow_rounding(kelp_quant_chain *c) {
     kelp_node *quantize = kelp_quant_next(c);
     if (quantize == NULL || !is_quantize(quantize, result(c)))
@@ -140,7 +141,7 @@ static bool follow_rounding(kelp_quant_chain *c) {
     return false;
 }
 
-/* Constants along the last axis, of `columns`. */
+/* Returns true for constants along the last axis of length `columns`. */
 static bool is_row(const kelp_value *value, int64_t columns) {
     if (value == NULL || value->constant == NULL || value->constant->dtype != KELP_F32)
         return false;
@@ -220,8 +221,8 @@ static bool start_matmul(kelp_node *node, kelp_quant_chain *c, int64_t *out_colu
     return true;
 }
 
-/* [n, k] as [k, n]. */
-static kelp_status *turned(kelp_block *block, const kelp_value *from, kelp_value **out) {
+/* Transposes [n, k] to [k, n]. */
+static kelp_status *transposed(kelp_block *block, const kelp_value *from, kelp_value **out) {
     const kelp_tensor *old = from->constant;
     kelp_arena *arena = &block->graph->arena;
     int64_t shape[2] = {old->shape[1], old->shape[0]};
@@ -244,9 +245,9 @@ static kelp_status *turned(kelp_block *block, const kelp_value *from, kelp_value
 
 static kelp_status *start_gemm(kelp_block *block, kelp_node *node, kelp_quant_chain *c,
                                bool *out_fits) {
-    bool turn = kelp_node_attr_i64(node, "transB", 0) != 0;
+    bool transpose = kelp_node_attr_i64(node, "transB", 0) != 0;
     kelp_node *x = dequantized(node->inputs[0]);
-    kelp_node *w = dequantized_weights(node->inputs[1], turn ? 0 : 1);
+    kelp_node *w = dequantized_weights(node->inputs[1], transpose ? 0 : 1);
     kelp_value *bias = kelp_quant_input(node, 2);
     *out_fits = false;
     if (x == NULL || w == NULL || w->inputs[0]->constant->rank != 2 ||
@@ -254,7 +255,7 @@ static kelp_status *start_gemm(kelp_block *block, kelp_node *node, kelp_quant_ch
         kelp_node_attr_f32(node, "alpha", 1.0f) != 1.0f ||
         (bias != NULL && kelp_node_attr_f32(node, "beta", 1.0f) != 1.0f))
         return NULL;
-    int64_t columns = w->inputs[0]->constant->shape[turn ? 0 : 1];
+    int64_t columns = w->inputs[0]->constant->shape[transpose ? 0 : 1];
     if (bias != NULL) {
         const kelp_node *from = kelp_match_producer(bias, KELP_OP(DequantizeLinear));
         const kelp_value *given = from != NULL ? from->inputs[0] : bias;
@@ -265,19 +266,20 @@ static kelp_status *start_gemm(kelp_block *block, kelp_node *node, kelp_quant_ch
     take_operand(c, KELP_Q_X, x);
     take_operand(c, KELP_Q_W, w);
     c->inputs[KELP_Q_BIAS] = bias;
-    if (turn)
-        KELP_TRY(turned(block, w->inputs[0], &c->inputs[KELP_Q_W]));
+    if (transpose)
+        KELP_TRY(transposed(block, w->inputs[0], &c->inputs[KELP_Q_W]));
     *out_fits = true;
     return NULL;
 }
 
 static float f32_at(const kelp_tensor *tensor, int64_t index) {
-    float value; /* weights lie at any address */
+    float value; /* weights may be unaligned */
     memcpy(&value, (const char *)tensor->data + (size_t)index * sizeof value, sizeof value);
     return value;
 }
 
-/* The integers of a bias that counts the product of the operands' scales; else the bias. */
+/* Returns the integers of a bias whose scale is the product of the operands' scales, or else the
+ * float bias. */
 static kelp_value *whole_bias(kelp_value *bias, const kelp_quant_chain *c) {
     const kelp_node *from = kelp_match_producer(bias, KELP_OP(DequantizeLinear));
     if (from == NULL || from->inputs[0]->constant == NULL ||
@@ -321,12 +323,12 @@ static bool start_conv(kelp_node *node, kelp_quant_chain *c) {
 kelp_status *kelp_quant_replace_by(kelp_block *block, kelp_quant_chain *c, const kelp_operator *op,
                                    kelp_value *const *inputs, size_t count, kelp_attr *attributes) {
     kelp_node *fused = NULL;
-    KELP_TRY(kelp_block_insert_node(block, c->last, op, 1, c->swallowed[0]->name, inputs, count,
+    KELP_TRY(kelp_block_insert_node(block, c->last, op, 1, c->nodes[0]->name, inputs, count,
                                     c->last->outputs, 1, attributes, &fused));
     if (c->activation != NULL)
         KELP_TRY(kelp_node_set_string(fused, "activation", c->activation));
     for (size_t i = 0; i < c->count; i++)
-        c->swallowed[i]->removed = true;
+        c->nodes[i]->removed = true;
     kelp_block_sweep(block);
     kelp_block_count_uses(block);
     return NULL;
@@ -368,7 +370,7 @@ kelp_status *kelp_pass_quant(kelp_block *block) {
             continue;
         KELP_TRY(fuse(block, node, &done));
         if (done)
-            i--; /* what stood behind it stands here now */
+            i--; /* the next node is now at this index */
     }
     return NULL;
 }

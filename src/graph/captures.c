@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a subgraph reads from outside becomes an input of the node that owns it, after the node's
- * own inputs, and an input of each of its blocks, after the block's own; the attribute
- * "kelp.captures" says where they begin. Constants are shared by a value of the block's own. So
- * every block stands for itself: lifetimes, folding, fusion and memory planning treat a body as
- * they treat the main block.
+ * Turns values that a subgraph reads from outside into inputs: of the node that owns the subgraph,
+ * after the node's own inputs, and of each of its blocks, after the block's own. The attribute
+ * "kelp.captures" is the index of the first. A constant gets a value of its own in each block and
+ * shares its data. Afterwards every block is self-contained: lifetimes, folding, fusion and memory
+ * planning treat a body like the main block.
  */
-#include "graph/passes/passes.h"
+#include "graph/ir.h"
 
 #include <string.h>
 
@@ -17,7 +17,7 @@ static bool is_inside(const kelp_block *block, const kelp_block *outer) {
     return false;
 }
 
-/* ---- who owns blocks ---- */
+/* ---- ownership of blocks ---- */
 static bool owns_blocks(const kelp_node *node) {
     for (const kelp_attr *attr = node->attributes; attr != NULL; attr = attr->next)
         if (attr->blocks != NULL && attr->count > 0)
@@ -34,7 +34,7 @@ static kelp_value *inner_capture(const kelp_node *node, const kelp_block *block,
     return block->inputs[block->input_count - (node->input_count - input)];
 }
 
-/* ---- from outside to inside ---- */
+/* ---- capturing ---- */
 static kelp_status *add_local(kelp_block *block, kelp_value *outer, kelp_value **out) {
     KELP_TRY(kelp_block_add_value(block, outer->name, out));
     kelp_value *local = *out;
@@ -89,7 +89,7 @@ static kelp_status *make_local(kelp_node *owner, kelp_block *block, kelp_value *
     kelp_value *value = *inout_value;
     if (value == NULL || is_inside(value->block, block))
         return NULL;
-    /* the last block that asked is remembered, so that a weight used a thousand times is found at
+    /* caches the last block that captured the value, so that a weight with many uses is found at
      * once */
     if (value->local_in == block) {
         *inout_value = value->local;
@@ -108,8 +108,8 @@ static kelp_status *make_local(kelp_node *owner, kelp_block *block, kelp_value *
     return NULL;
 }
 
-/* Innermost first: what an inner node captures from far outside, the nodes around it capture as
- * well. */
+/* Starts with the innermost node: the enclosing nodes capture what it captures from further
+ * outside. */
 static kelp_status *close_block(kelp_node *owner, kelp_block *block, size_t first) {
     KELP_TRY(kelp_pass_captures(block));
     for (size_t n = 0; n < block->node_count; n++)
@@ -136,7 +136,7 @@ kelp_status *kelp_pass_captures(kelp_block *block) {
     return NULL;
 }
 
-/* ---- afterwards ---- */
+/* ---- changes after capturing ---- */
 static void remove_capture(kelp_node *node, size_t input) {
     size_t after = node->input_count - input - 1;
     for (kelp_attr *attr = node->attributes; attr != NULL; attr = attr->next)

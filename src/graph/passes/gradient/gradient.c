@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Gradient nodes become the nodes that compute them. The stretch between `xs` and `y` is walked
- * backwards; each operator adds to the gradients of its inputs by its rule. When the node is given
- * other values than those that `xs` and `zs` name, the stretch is written once more with these.
- * Source: ONNX operator specification, ai.onnx.preview.training Gradient-1.
+ * Replaces Gradient nodes by the nodes that compute them. Visits the nodes between `xs` and `y` in
+ * reverse; the rule of each operator adds to the gradients of its inputs. If the inputs of the
+ * Gradient node are not the values that `xs` and `zs` name, the nodes are copied with these inputs
+ * first. Source: ONNX operator specification, ai.onnx.preview.training Gradient-1.
  */
-#include "graph/passes/gradient.h"
+#include "graph/passes/gradient/gradient.h"
 
 #include <string.h>
 
-#define FAIL(node, format, ...)                                                             \
-    return KELP_ERROR(KELP_INVALID_ARGUMENT, "node '%s' (Gradient): " format, (node)->name, \
-                      __VA_ARGS__)
+#define GRADIENT_ERROR(node, format, ...) \
+    KELP_ERROR(KELP_INVALID_ARGUMENT, "node '%s' (Gradient): " format, (node)->name, __VA_ARGS__)
 
-/* ---- writing ---- */
+/* ---- emitting nodes ---- */
 kelp_status *kelp_tape_emit(kelp_tape *tape, const kelp_operator *op, kelp_value *const *inputs,
                             size_t input_count, kelp_value **out, kelp_node **out_node) {
     kelp_node *node = NULL;
@@ -94,12 +93,12 @@ kelp_status *kelp_tape_add(kelp_tape *tape, kelp_value *input, kelp_value *g) {
                          : kelp_tape_binary(tape, KELP_OP(Add), *slot, g, slot);
 }
 
-/* ---- the stretch ---- */
+/* ---- nodes to differentiate ---- */
 typedef struct stretch {
     kelp_tape tape;
     size_t x_count, z_count;
-    kelp_value **leaves; /* xs, then zs: the values that they name */
-    kelp_value **given;  /* those that stand for them: the node's inputs */
+    kelp_value **leaves; /* the values that xs, then zs, name */
+    kelp_value **given;  /* the inputs of the node that replace them */
     kelp_value *y;
     kelp_node **nodes; /* in order */
     size_t node_count;
@@ -121,10 +120,11 @@ static kelp_status *read_node(stretch *s, kelp_block *block, kelp_node *node) {
     size_t count = s->x_count + s->z_count;
     if (s->x_count == 0 || node->input_count != count || node->output_count > s->x_count ||
         node->output_count == 0 || node->outputs[0] == NULL)
-        FAIL(node,
-             "expected an input for each of the %zu xs and %zu zs, and an output for each of the "
-             "xs, the first not left out: found %zu and %zu",
-             s->x_count, s->z_count, node->input_count, node->output_count);
+        return GRADIENT_ERROR(
+            node,
+            "expected an input for each of the %zu xs and %zu zs and an output for each of the "
+            "xs, the first not omitted: found %zu inputs and %zu outputs",
+            s->x_count, s->z_count, node->input_count, node->output_count);
     s->leaves = KELP_ARENA_ARRAY(&block->graph->arena, count, kelp_value *);
     if (s->leaves == NULL)
         return kelp_status_oom();
@@ -133,13 +133,14 @@ static kelp_status *read_node(stretch *s, kelp_block *block, kelp_node *node) {
         const kelp_string *name = i < s->x_count ? &names[0][i] : &names[1][i - s->x_count];
         s->leaves[i] = find_value(block, name->data, name->length);
         if (s->leaves[i] == NULL || node->inputs[i] == NULL)
-            FAIL(node, "'%.*s' of xs or zs %s", (int)name->length, name->data,
-                 s->leaves[i] == NULL ? "is no value of its graph" : "has no input");
+            return GRADIENT_ERROR(node, "'%.*s' of xs or zs %s", (int)name->length, name->data,
+                                  s->leaves[i] == NULL ? "is not a value of the graph"
+                                                       : "has no input");
     }
     const char *y = kelp_node_attr_string(node, "y", "", &length);
     s->y = find_value(block, y, length);
     if (s->y == NULL)
-        FAIL(node, "y '%s' is no value of its graph", y);
+        return GRADIENT_ERROR(node, "y '%s' is not a value of the graph", y);
     s->tape = (kelp_tape){.block = block, .gradient = node};
     return NULL;
 }
@@ -158,7 +159,7 @@ static bool reads_any(const kelp_node *node, const bool *marked) {
     return false;
 }
 
-/* The nodes through which `y` depends on the leaves. */
+/* Finds the nodes through which `y` depends on the leaves. */
 static kelp_status *collect(stretch *s) {
     kelp_block *block = s->tape.block;
     kelp_arena *arena = &block->graph->arena;
@@ -196,7 +197,7 @@ static kelp_status *collect(stretch *s) {
     return NULL;
 }
 
-/* ---- once more, with the node's own inputs ---- */
+/* ---- copies with the inputs of the Gradient node ---- */
 static kelp_status *copy_node(stretch *s, kelp_value **map, kelp_node **inout_node) {
     const kelp_node *from = *inout_node;
     kelp_block *block = s->tape.block;
@@ -207,10 +208,11 @@ static kelp_status *copy_node(stretch *s, kelp_value **map, kelp_node **inout_no
         return kelp_status_oom();
     for (const kelp_attr *attr = from->attributes; attr != NULL; attr = attr->next)
         if (attr->blocks != NULL)
-            FAIL(s->tape.gradient,
-                 "its inputs are not the values that xs and zs name, and node '%s' (%s) owns a "
-                 "subgraph: this is not carried out",
-                 from->name, from->op->name);
+            return GRADIENT_ERROR(
+                s->tape.gradient,
+                "its inputs are not the values that xs and zs name, and node '%s' (%s) owns a "
+                "subgraph, which is not supported",
+                from->name, from->op->name);
     for (size_t i = 0; i < from->input_count; i++) {
         kelp_value *value = from->inputs[i];
         inputs[i] = value != NULL && map[value->id] != NULL ? map[value->id] : value;
@@ -224,7 +226,8 @@ static kelp_status *copy_node(stretch *s, kelp_value **map, kelp_node **inout_no
             return kelp_status_oom();
         KELP_TRY(kelp_block_add_value(block, name, &outputs[i]));
         outputs[i]->dtype = from->outputs[i]->dtype;
-        outputs[i]->rank = from->outputs[i]->rank; /* of the same rank, of other extents */
+        outputs[i]->rank =
+            from->outputs[i]->rank; /* the rank is the same, the dimensions may differ */
         for (int32_t k = 0; k < KELP_MAX_RANK; k++)
             outputs[i]->shape[k] = -1;
         map[from->outputs[i]->id] = outputs[i];
@@ -255,7 +258,7 @@ static kelp_status *substitute(stretch *s) {
     return NULL;
 }
 
-/* ---- backwards ---- */
+/* ---- reverse pass ---- */
 static kelp_status *mark_active(stretch *s) {
     kelp_tape *tape = &s->tape;
     kelp_arena *arena = &tape->block->graph->arena;
@@ -289,7 +292,7 @@ static kelp_status *walk_back(stretch *s) {
             kelp_gradient_rule rule = kelp_gradient_find_rule(node);
             if (rule == NULL || i > 0)
                 return KELP_ERROR(KELP_UNIMPLEMENTED,
-                                  "node '%s' (Gradient): no derivative is known of output %zu of "
+                                  "node '%s' (Gradient): no derivative is known for output %zu of "
                                   "operator '%s' (node '%s')",
                                   tape->gradient->name, i, node->op->name, node->name);
             KELP_TRY(rule(tape, node, tape->grads[node->outputs[i]->id]));
@@ -310,7 +313,7 @@ static kelp_status *expand(kelp_block *block, kelp_node *node) {
         kelp_value *x = s.leaves[i], *g = s.tape.grads[x->id], *output = node->outputs[i];
         if (output == NULL)
             continue;
-        if (g == NULL) /* y does not depend on it */
+        if (g == NULL) /* y does not depend on the value */
             KELP_TRY(kelp_tape_full(&s.tape, 0, x, &g));
         KELP_TRY(kelp_block_insert_node(block, node, KELP_OP(Identity), KELP_TAPE_OPSET, node->name,
                                         &g, 1, &output, 1, NULL, &ignored));
@@ -320,7 +323,7 @@ static kelp_status *expand(kelp_block *block, kelp_node *node) {
 
 kelp_status *kelp_pass_gradient(kelp_block *block) {
     bool any = false;
-    for (size_t n = 0; n < block->node_count; n++) { /* what is inserted moves the node along */
+    for (size_t n = 0; n < block->node_count; n++) { /* insertion moves the node */
         kelp_node *node = block->nodes[n];
         if (node->removed || node->op != KELP_OPERATOR(TRAINING, Gradient))
             continue;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the passes over quantized operators share. */
-#ifndef KELP_GRAPH_PASSES_QUANT_H_
-#define KELP_GRAPH_PASSES_QUANT_H_
+/* Declarations shared by the passes over quantized operators. */
+#ifndef KELP_GRAPH_PASSES_QUANT_QUANT_H_
+#define KELP_GRAPH_PASSES_QUANT_QUANT_H_
 
 #include "graph/passes/passes.h"
 
@@ -22,31 +22,32 @@ enum {
     KELP_Q_INPUTS
 };
 
-/* A node and those after it that one kernel does. */
+/* A sequence of nodes that one kernel replaces. */
 typedef struct kelp_quant_chain {
     kelp_value *inputs[KELP_Q_INPUTS];
     kelp_node *last;
     const char *activation;
-    kelp_node *swallowed[12];
+    kelp_node *nodes[12];
     size_t count;
 } kelp_quant_chain;
 
-/* True when `node` has the operator and is not removed. NULL has none. */
+/* Returns true when `node` is not NULL, has the operator and is not removed. */
 bool kelp_quant_is_op(const kelp_node *node, const kelp_operator *op);
-/* Input `index`; NULL when it is left out. */
+/* Returns input `index`, or NULL when it is omitted. */
 kelp_value *kelp_quant_input(const kelp_node *node, size_t index);
-/* The chain gets longer by a node. */
+/* Appends a node to the chain. */
 void kelp_quant_take(kelp_quant_chain *chain, kelp_node *node);
-/* The only reader of what the chain gives so far; NULL when there are others. */
+/* Returns the only reader of the chain's result, or NULL when there are several. */
 kelp_node *kelp_quant_next(const kelp_quant_chain *chain);
-/* Takes what may follow: rounding, an Add of `columns` constants (0: none), activation, bytes. */
+/* Appends the nodes that may follow: rounding, an Add of `columns` constants (0: none), an
+ * activation, quantization. */
 void kelp_quant_follow(kelp_quant_chain *chain, int64_t columns);
-/* An Add of `columns` constants, which becomes the addend, and an activation alone. */
+/* Appends an Add of `columns` constants, which becomes the addend, and an activation only. */
 void kelp_quant_follow_floats(kelp_quant_chain *chain, int64_t columns);
-/* Puts `op` in the chain's place; a convolution keeps `attributes`. */
+/* Replaces the chain by a node of `op`; a convolution keeps `attributes`. */
 kelp_status *kelp_quant_replace(kelp_block *block, kelp_quant_chain *chain, const kelp_operator *op,
                                 kelp_attr *attributes) KELP_MUST_USE;
-/* The same with `count` inputs of its own. */
+/* The same with other inputs. */
 kelp_status *kelp_quant_replace_by(kelp_block *block, kelp_quant_chain *chain,
                                    const kelp_operator *op, kelp_value *const *inputs, size_t count,
                                    kelp_attr *attributes) KELP_MUST_USE;

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What quantizers of weights write around integer products whose other operand is quantized as it
- * comes:
+ * Fuses integer matrix products and convolutions whose first operand is quantized dynamically, as
+ * weight quantizers write them:
  *
  *   q, s, z = DynamicQuantizeLinear(x)
  *   Mul(Cast(MatMulInteger or ConvInteger(q, w, z, wz)), Mul(s, ws)) [→ Add of a bias]
  *     [→ activation]
  *
- * becomes kelp::QMatMul or kelp::QConv.
+ * to kelp::QMatMul or kelp::QConv.
  */
-#include "graph/passes/quant.h"
+#include "graph/passes/quant/quant.h"
 
 #include <string.h>
 
-/* s · ws, with ws one float or one for each of `columns`; or s alone. */
+/* Matches s · ws, where ws has one float or one for each of `columns`, or s alone. */
 static bool match_scales(const kelp_value *value, int64_t columns, kelp_quant_chain *c) {
     const kelp_value *s = c->inputs[KELP_Q_X_SCALE];
     if (value == s)
@@ -32,7 +32,7 @@ static bool match_scales(const kelp_value *value, int64_t columns, kelp_quant_ch
     return true;
 }
 
-/* A constant for each output channel. */
+/* Matches one constant per output channel. */
 static void follow_bias(kelp_quant_chain *c, int64_t channels) {
     kelp_node *add = kelp_quant_next(c);
     if (!kelp_quant_is_op(add, KELP_OP(Add)))
@@ -68,7 +68,7 @@ static bool match(kelp_node *node, bool conv, kelp_quant_chain *c) {
     if (!kelp_quant_is_op(mul, KELP_OP(Mul)))
         return false;
     const kelp_value *scales = mul->inputs[0] == cast->outputs[0] ? mul->inputs[1] : mul->inputs[0];
-    /* scales along the last axis are those of a product's columns alone */
+    /* scales along the last axis are per column only in a matrix product */
     if (!match_scales(scales, conv ? 1 : columns, c))
         return false;
     kelp_quant_take(c, mul);
@@ -87,7 +87,7 @@ kelp_status *kelp_pass_quant_dynamic(kelp_block *block) {
             continue;
         KELP_TRY(kelp_quant_replace(block, &c, conv ? KELP_OP_KELP(QConv) : KELP_OP_KELP(QMatMul),
                                     conv ? node->attributes : NULL));
-        i--; /* what stood behind it stands here now */
+        i--; /* the next node is now at this index */
     }
     return NULL;
 }

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Constant weights of 8 bits that floats are multiplied with, as DequantizeLinear(w) or as
- * Mul(Cast(w), scale): where they are large they stay as they are.
+ * Keeps large constant 8-bit weights that floats are multiplied with, as DequantizeLinear(w) or
+ * Mul(Cast(w), scale), in 8 bits:
  *
  *   MatMul(x, weights)[ → Add of a bias][ → activation]  becomes  kelp::WeightMatMul;
  *   Gather(weights, rows)  becomes  Mul(Cast(Gather(w, rows)), Gather(scale, rows)).
  *
- * Else they are folded to floats. Runs before that.
+ * Runs before constant folding, which dequantizes other weights.
  */
 #include "base/checked.h"
-#include "graph/passes/quant.h"
+#include "graph/passes/quant/quant.h"
 
 #include <string.h>
 
-/* Below this floats stay in cache, and are faster. */
+/* Smaller weights stay in the cache as floats, which is faster. */
 #define KEEP_MIN_ELEMENTS 65536
 #define KEEP_MIN_TABLE 1048576
 
 typedef struct weights {
     kelp_value *bytes, *scale, *zero;
-    int64_t axis; /* of the scales; -1: one for all */
+    int64_t axis; /* axis of the scales; -1 for a single scale */
 } weights;
 
 static bool is_bytes(const kelp_value *value) {
@@ -31,7 +31,7 @@ static bool is_scale(const kelp_value *value) {
     return value != NULL && value->constant != NULL && value->constant->dtype == KELP_F32;
 }
 
-/* The one axis along which a scale that is broadcast differs. */
+/* Gets the only axis along which a broadcast scale varies. */
 static bool axis_of(const kelp_tensor *scale, const kelp_tensor *bytes, int64_t *out) {
     *out = -1;
     if (scale->rank > bytes->rank)
@@ -82,7 +82,7 @@ static bool match_weights(const kelp_value *value, weights *out) {
            (out->zero == NULL || kelp_tensor_elements(out->zero->constant) == scale->shape[0]);
 }
 
-/* ---- products ---- */
+/* ---- matrix products ---- */
 static kelp_status *keep_matmul(kelp_block *block, kelp_node *matmul, bool *out_done) {
     weights w;
     const kelp_value *x = matmul->inputs[0];
@@ -116,7 +116,7 @@ static kelp_status *add_node(kelp_block *block, kelp_node *before, const kelp_op
 
 static bool is_table(const weights *w) {
     const kelp_tensor *bytes = w->bytes->constant, *scale = w->scale->constant;
-    bool column = scale->rank == 2 && scale->shape[1] == 1; /* one a row, as it is broadcast */
+    bool column = scale->rank == 2 && scale->shape[1] == 1; /* one scale per row */
     return bytes->rank == 2 && w->zero == NULL && w->axis == 0 && column &&
            kelp_tensor_elements(bytes) >= KEEP_MIN_TABLE;
 }
@@ -158,7 +158,7 @@ kelp_status *kelp_pass_weights(kelp_block *block) {
         else if (kelp_quant_is_op(node, KELP_OP(Gather)))
             KELP_TRY(keep_table(block, node, &done));
         if (done)
-            i--; /* what stood behind it stands here now, or what took its place */
+            i--; /* this index now holds the next node, or the replacement */
     }
     return NULL;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The branch of an If whose condition is known takes the node's place. */
-#include "graph/passes/passes.h"
+/* Replaces an If whose condition is constant by the nodes of the branch taken. */
+#include "graph/ir.h"
 
 #include <string.h>
 
-/* An output of the block keeps its name and what is declared of it. */
+/* Copies the declared shape of an output of the block. */
 static void take_declaration(kelp_value *to, const kelp_value *from) {
     if (from->rank < 0)
         return;

@@ -1,27 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Derivatives, operator by operator. Each rule is given the gradient of output 0 and writes those
- * of the inputs; sums over broadcast axes are kelp_tape_add's work.
+ * The derivatives of operators. A rule gets the gradient of output 0 and emits those of the inputs;
+ * kelp_tape_add sums over broadcast axes.
  */
-#include "graph/passes/gradient.h"
+#include "graph/passes/gradient/gradient.h"
 
 #include <string.h>
 
-#define UNARY(op, a, out) KELP_TRY(kelp_tape_unary(t, op, a, out))
-#define BINARY(op, a, b, out) KELP_TRY(kelp_tape_binary(t, op, a, b, out))
-#define SCALAR(number, out) KELP_TRY(kelp_tape_scalar(t, number, g, out))
 #define RULE(name) \
     static kelp_status *gradient_##name(kelp_tape *t, const kelp_node *n, kelp_value *g)
-/* What most rules begin with: the first input, the output, room for what is written. */
-#define LOCALS                                                              \
-    kelp_value *x = n->inputs[0], *y = n->outputs[0], *d = NULL, *e = NULL; \
-    (void)y, (void)d, (void)e
 
 static kelp_value *input(const kelp_node *n, size_t index) {
     return index < n->input_count ? n->inputs[index] : NULL;
 }
 
-/* ---- of one tensor ---- */
+/* ---- unary operators ---- */
 RULE(zero) {
     (void)t, (void)n, (void)g;
     return NULL;
@@ -30,91 +23,91 @@ RULE(same) {
     return kelp_tape_add(t, n->inputs[0], g);
 }
 RULE(negative) {
-    UNARY(KELP_OP(Neg), g, &g);
+    KELP_TRY(kelp_tape_unary(t, KELP_OP(Neg), g, &g));
     return kelp_tape_add(t, n->inputs[0], g);
 }
 RULE(absolute) {
-    LOCALS;
-    UNARY(KELP_OP(Sign), x, &d);
-    BINARY(KELP_OP(Mul), g, d, &g);
+    kelp_value *x = n->inputs[0], *d = NULL;
+    KELP_TRY(kelp_tape_unary(t, KELP_OP(Sign), x, &d));
+    KELP_TRY(kelp_tape_binary(t, KELP_OP(Mul), g, d, &g));
     return kelp_tape_add(t, x, g);
 }
 RULE(exponential) {
-    LOCALS;
-    BINARY(KELP_OP(Mul), g, y, &g);
+    kelp_value *x = n->inputs[0], *y = n->outputs[0];
+    KELP_TRY(kelp_tape_binary(t, KELP_OP(Mul), g, y, &g));
     return kelp_tape_add(t, x, g);
 }
 RULE(logarithm) {
-    LOCALS;
-    BINARY(KELP_OP(Div), g, x, &g);
+    kelp_value *x = n->inputs[0];
+    KELP_TRY(kelp_tape_binary(t, KELP_OP(Div), g, x, &g));
     return kelp_tape_add(t, x, g);
 }
 RULE(square_root) { /* g / (2 y) */
-    LOCALS;
-    BINARY(KELP_OP(Add), y, y, &d);
-    BINARY(KELP_OP(Div), g, d, &g);
+    kelp_value *x = n->inputs[0], *y = n->outputs[0], *d = NULL;
+    KELP_TRY(kelp_tape_binary(t, KELP_OP(Add), y, y, &d));
+    KELP_TRY(kelp_tape_binary(t, KELP_OP(Div), g, d, &g));
     return kelp_tape_add(t, x, g);
 }
 RULE(reciprocal) { /* -g y² */
-    LOCALS;
-    BINARY(KELP_OP(Mul), y, y, &d);
-    BINARY(KELP_OP(Mul), g, d, &g);
-    UNARY(KELP_OP(Neg), g, &g);
+    kelp_value *x = n->inputs[0], *y = n->outputs[0], *d = NULL;
+    KELP_TRY(kelp_tape_binary(t, KELP_OP(Mul), y, y, &d));
+    KELP_TRY(kelp_tape_binary(t, KELP_OP(Mul), g, d, &g));
+    KELP_TRY(kelp_tape_unary(t, KELP_OP(Neg), g, &g));
     return kelp_tape_add(t, x, g);
 }
 RULE(sine) {
-    LOCALS;
-    UNARY(KELP_OP(Cos), x, &d);
-    BINARY(KELP_OP(Mul), g, d, &g);
+    kelp_value *x = n->inputs[0], *d = NULL;
+    KELP_TRY(kelp_tape_unary(t, KELP_OP(Cos), x, &d));
+    KELP_TRY(kelp_tape_binary(t, KELP_OP(Mul), g, d, &g));
     return kelp_tape_add(t, x, g);
 }
 RULE(cosine) {
-    LOCALS;
-    UNARY(KELP_OP(Sin), x, &d);
-    BINARY(KELP_OP(Mul), g, d, &g);
-    UNARY(KELP_OP(Neg), g, &g);
+    kelp_value *x = n->inputs[0], *d = NULL;
+    KELP_TRY(kelp_tape_unary(t, KELP_OP(Sin), x, &d));
+    KELP_TRY(kelp_tape_binary(t, KELP_OP(Mul), g, d, &g));
+    KELP_TRY(kelp_tape_unary(t, KELP_OP(Neg), g, &g));
     return kelp_tape_add(t, x, g);
 }
 RULE(hyperbolic_tangent) { /* g (1 - y²) */
-    LOCALS;
-    BINARY(KELP_OP(Mul), y, y, &d);
-    SCALAR(1, &e);
-    BINARY(KELP_OP(Sub), e, d, &d);
-    BINARY(KELP_OP(Mul), g, d, &g);
+    kelp_value *x = n->inputs[0], *y = n->outputs[0], *d = NULL, *e = NULL;
+    KELP_TRY(kelp_tape_binary(t, KELP_OP(Mul), y, y, &d));
+    KELP_TRY(kelp_tape_scalar(t, 1, g, &e));
+    KELP_TRY(kelp_tape_binary(t, KELP_OP(Sub), e, d, &d));
+    KELP_TRY(kelp_tape_binary(t, KELP_OP(Mul), g, d, &g));
     return kelp_tape_add(t, x, g);
 }
 RULE(sigmoid) { /* g y (1 - y) */
-    LOCALS;
-    SCALAR(1, &e);
-    BINARY(KELP_OP(Sub), e, y, &d);
-    BINARY(KELP_OP(Mul), y, d, &d);
-    BINARY(KELP_OP(Mul), g, d, &g);
+    kelp_value *x = n->inputs[0], *y = n->outputs[0], *d = NULL, *e = NULL;
+    KELP_TRY(kelp_tape_scalar(t, 1, g, &e));
+    KELP_TRY(kelp_tape_binary(t, KELP_OP(Sub), e, y, &d));
+    KELP_TRY(kelp_tape_binary(t, KELP_OP(Mul), y, d, &d));
+    KELP_TRY(kelp_tape_binary(t, KELP_OP(Mul), g, d, &g));
     return kelp_tape_add(t, x, g);
 }
 RULE(softplus) {
-    LOCALS;
-    UNARY(KELP_OP(Sigmoid), x, &d);
-    BINARY(KELP_OP(Mul), g, d, &g);
+    kelp_value *x = n->inputs[0], *d = NULL;
+    KELP_TRY(kelp_tape_unary(t, KELP_OP(Sigmoid), x, &d));
+    KELP_TRY(kelp_tape_binary(t, KELP_OP(Mul), g, d, &g));
     return kelp_tape_add(t, x, g);
 }
 RULE(error_function) { /* g 2/√π exp(-x²) */
-    LOCALS;
-    BINARY(KELP_OP(Mul), x, x, &d);
-    UNARY(KELP_OP(Neg), d, &d);
-    UNARY(KELP_OP(Exp), d, &d);
-    SCALAR(1.1283791670955126, &e);
-    BINARY(KELP_OP(Mul), d, e, &d);
-    BINARY(KELP_OP(Mul), g, d, &g);
+    kelp_value *x = n->inputs[0], *d = NULL, *e = NULL;
+    KELP_TRY(kelp_tape_binary(t, KELP_OP(Mul), x, x, &d));
+    KELP_TRY(kelp_tape_unary(t, KELP_OP(Neg), d, &d));
+    KELP_TRY(kelp_tape_unary(t, KELP_OP(Exp), d, &d));
+    KELP_TRY(kelp_tape_scalar(t, 1.1283791670955126, g, &e));
+    KELP_TRY(kelp_tape_binary(t, KELP_OP(Mul), d, e, &d));
+    KELP_TRY(kelp_tape_binary(t, KELP_OP(Mul), g, d, &g));
     return kelp_tape_add(t, x, g);
 }
-/* `slope` where x < 0, 0 at 0 when the slope is 0. */
+/* Derivative of a function with slope 1 where x > 0 and `slope` elsewhere. */
 static kelp_status *kinked(kelp_tape *t, const kelp_node *n, kelp_value *g, double slope) {
-    LOCALS;
+    kelp_value *x = n->inputs[0], *d = NULL, *e = NULL;
     kelp_value *nothing = NULL, *scaled = NULL;
-    SCALAR(0, &nothing);
-    SCALAR(slope, &e);
-    BINARY(KELP_OP(Mul), g, e, &scaled);
-    BINARY(KELP_OP(Greater), x, nothing, &d);
+    KELP_TRY(kelp_tape_scalar(t, 0, g, &nothing));
+    KELP_TRY(kelp_tape_scalar(t, slope, g, &e));
+    KELP_TRY(kelp_tape_binary(t, KELP_OP(Mul), g, e, &scaled));
+    KELP_TRY(kelp_tape_binary(t, KELP_OP(Greater), x, nothing, &d));
     KELP_TRY(kelp_tape_emit(t, KELP_OP(Where), (kelp_value *[]){d, g, scaled}, 3, &g, NULL));
     return kelp_tape_add(t, x, g);
 }
@@ -125,7 +118,7 @@ RULE(leaky_relu) {
     return kinked(t, n, g, (double)kelp_node_attr_f32(n, "alpha", 0.01f));
 }
 
-/* ---- of two or more ---- */
+/* ---- operators of several inputs ---- */
 RULE(every) { /* Add of two, Sum of any number */
     for (size_t i = 0; i < n->input_count; i++)
         KELP_TRY(kelp_tape_add(t, n->inputs[i], g));
@@ -133,13 +126,13 @@ RULE(every) { /* Add of two, Sum of any number */
 }
 RULE(mean_of) {
     kelp_value *count = NULL;
-    SCALAR((double)n->input_count, &count);
-    BINARY(KELP_OP(Div), g, count, &g);
+    KELP_TRY(kelp_tape_scalar(t, (double)n->input_count, g, &count));
+    KELP_TRY(kelp_tape_binary(t, KELP_OP(Div), g, count, &g));
     return gradient_every(t, n, g);
 }
 RULE(difference) {
     KELP_TRY(kelp_tape_add(t, n->inputs[0], g));
-    UNARY(KELP_OP(Neg), g, &g);
+    KELP_TRY(kelp_tape_unary(t, KELP_OP(Neg), g, &g));
     return kelp_tape_add(t, n->inputs[1], g);
 }
 RULE(product) {
@@ -147,55 +140,55 @@ RULE(product) {
         kelp_value *d = NULL;
         if (!kelp_tape_wants(t, n->inputs[i]))
             continue;
-        BINARY(KELP_OP(Mul), g, n->inputs[1 - i], &d);
+        KELP_TRY(kelp_tape_binary(t, KELP_OP(Mul), g, n->inputs[1 - i], &d));
         KELP_TRY(kelp_tape_add(t, n->inputs[i], d));
     }
     return NULL;
 }
 RULE(quotient) {
-    LOCALS;
-    BINARY(KELP_OP(Div), g, n->inputs[1], &d);
+    kelp_value *x = n->inputs[0], *y = n->outputs[0], *d = NULL;
+    KELP_TRY(kelp_tape_binary(t, KELP_OP(Div), g, n->inputs[1], &d));
     KELP_TRY(kelp_tape_add(t, x, d));
     if (!kelp_tape_wants(t, n->inputs[1]))
         return NULL;
-    BINARY(KELP_OP(Mul), d, y, &d); /* -g y / b */
-    UNARY(KELP_OP(Neg), d, &d);
+    KELP_TRY(kelp_tape_binary(t, KELP_OP(Mul), d, y, &d)); /* -g y / b */
+    KELP_TRY(kelp_tape_unary(t, KELP_OP(Neg), d, &d));
     return kelp_tape_add(t, n->inputs[1], d);
 }
 RULE(power) {
-    LOCALS;
+    kelp_value *x = n->inputs[0], *y = n->outputs[0], *d = NULL, *e = NULL;
     kelp_value *p = n->inputs[1], *one = NULL;
     if (kelp_tape_wants(t, x)) { /* g p x^(p-1) */
         KELP_TRY(kelp_tape_scalar(t, 1, p, &one));
-        BINARY(KELP_OP(Sub), p, one, &d);
-        BINARY(KELP_OP(Pow), x, d, &d);
-        BINARY(KELP_OP(CastLike), p, x, &e);
-        BINARY(KELP_OP(Mul), d, e, &d);
-        BINARY(KELP_OP(Mul), g, d, &d);
+        KELP_TRY(kelp_tape_binary(t, KELP_OP(Sub), p, one, &d));
+        KELP_TRY(kelp_tape_binary(t, KELP_OP(Pow), x, d, &d));
+        KELP_TRY(kelp_tape_binary(t, KELP_OP(CastLike), p, x, &e));
+        KELP_TRY(kelp_tape_binary(t, KELP_OP(Mul), d, e, &d));
+        KELP_TRY(kelp_tape_binary(t, KELP_OP(Mul), g, d, &d));
         KELP_TRY(kelp_tape_add(t, x, d));
     }
     if (!kelp_tape_wants(t, p))
         return NULL;
-    UNARY(KELP_OP(Log), x, &d); /* g y log x */
-    BINARY(KELP_OP(Mul), d, y, &d);
-    BINARY(KELP_OP(Mul), g, d, &d);
-    BINARY(KELP_OP(CastLike), d, p, &d);
+    KELP_TRY(kelp_tape_unary(t, KELP_OP(Log), x, &d)); /* g y log x */
+    KELP_TRY(kelp_tape_binary(t, KELP_OP(Mul), d, y, &d));
+    KELP_TRY(kelp_tape_binary(t, KELP_OP(Mul), g, d, &d));
+    KELP_TRY(kelp_tape_binary(t, KELP_OP(CastLike), d, p, &d));
     return kelp_tape_add(t, p, d);
 }
-/* The gradient goes where the extreme is; equal ones share it. */
+/* Passes the gradient to the input with the extreme value; inputs with equal values share it. */
 RULE(extreme) {
     kelp_value *count = NULL, *nothing = NULL;
-    SCALAR(0, &nothing);
+    KELP_TRY(kelp_tape_scalar(t, 0, g, &nothing));
     for (int pass = 0; pass < 2; pass++) {
         for (size_t i = 0; i < n->input_count; i++) {
             kelp_value *chosen = NULL, *part = NULL;
-            BINARY(KELP_OP(Equal), n->inputs[i], n->outputs[0], &chosen);
+            KELP_TRY(kelp_tape_binary(t, KELP_OP(Equal), n->inputs[i], n->outputs[0], &chosen));
             if (pass == 0) {
-                BINARY(KELP_OP(CastLike), chosen, g, &part);
+                KELP_TRY(kelp_tape_binary(t, KELP_OP(CastLike), chosen, g, &part));
                 if (count == NULL)
                     count = part;
                 else
-                    BINARY(KELP_OP(Add), count, part, &count);
+                    KELP_TRY(kelp_tape_binary(t, KELP_OP(Add), count, part, &count));
                 continue;
             }
             KELP_TRY(kelp_tape_emit(t, KELP_OP(Where), (kelp_value *[]){chosen, g, nothing}, 3,
@@ -203,13 +196,13 @@ RULE(extreme) {
             KELP_TRY(kelp_tape_add(t, n->inputs[i], part));
         }
         if (pass == 0)
-            BINARY(KELP_OP(Div), g, count, &g);
+            KELP_TRY(kelp_tape_binary(t, KELP_OP(Div), g, count, &g));
     }
     return NULL;
 }
 RULE(where) {
     kelp_value *nothing = NULL, *part = NULL;
-    SCALAR(0, &nothing);
+    KELP_TRY(kelp_tape_scalar(t, 0, g, &nothing));
     KELP_TRY(kelp_tape_emit(t, KELP_OP(Where), (kelp_value *[]){n->inputs[0], g, nothing}, 3, &part,
                             NULL));
     KELP_TRY(kelp_tape_add(t, n->inputs[1], part));
@@ -218,7 +211,7 @@ RULE(where) {
     return kelp_tape_add(t, n->inputs[2], part);
 }
 
-/* ---- products of matrices ---- */
+/* ---- matrix products ---- */
 static kelp_status *unknown_rank(const kelp_node *n, const char *why) {
     return KELP_ERROR(KELP_UNIMPLEMENTED, "Gradient through node '%s' (%s): %s", n->name,
                       n->op->name, why);
@@ -239,7 +232,7 @@ static kelp_status *with_axis(kelp_tape *t, kelp_value *a, int64_t axis, kelp_va
     return kelp_tape_binary(t, KELP_OP(Unsqueeze), a, axes, out);
 }
 
-/* Sums what was broadcast, then drops the axis that a vector was given. */
+/* Sums over broadcast axes, then removes the axis that was added to a vector. */
 static kelp_status *add_operand(kelp_tape *t, kelp_value *operand, kelp_value *matrix,
                                 kelp_value *g) {
     kelp_value *shape = NULL;
@@ -269,53 +262,54 @@ RULE(matmul) {
         KELP_TRY(with_axis(t, g, -2, &g));
     if (kelp_tape_wants(t, n->inputs[0])) {
         KELP_TRY(swap_last(t, b, b_rank, &d));
-        BINARY(KELP_OP(MatMul), g, d, &d);
+        KELP_TRY(kelp_tape_binary(t, KELP_OP(MatMul), g, d, &d));
         KELP_TRY(add_operand(t, n->inputs[0], a, d));
     }
     if (!kelp_tape_wants(t, n->inputs[1]))
         return NULL;
     KELP_TRY(swap_last(t, a, a_rank, &d));
-    BINARY(KELP_OP(MatMul), d, g, &d);
+    KELP_TRY(kelp_tape_binary(t, KELP_OP(MatMul), d, g, &d));
     return add_operand(t, n->inputs[1], b, d);
 }
 
 static kelp_status *gemm_part(kelp_tape *t, const kelp_node *n, size_t operand, kelp_value *left,
-                              kelp_value *right, int64_t left_turned, int64_t right_turned) {
+                              kelp_value *right, int64_t left_transposed,
+                              int64_t right_transposed) {
     kelp_node *node = NULL;
     kelp_value *d = NULL;
     if (!kelp_tape_wants(t, n->inputs[operand]))
         return NULL;
     KELP_TRY(kelp_tape_emit(t, KELP_OP(Gemm), (kelp_value *[]){left, right}, 2, &d, &node));
     KELP_TRY(kelp_node_set_f32(node, "alpha", kelp_node_attr_f32(n, "alpha", 1)));
-    KELP_TRY(kelp_node_set_i64(node, "transA", left_turned));
-    KELP_TRY(kelp_node_set_i64(node, "transB", right_turned));
+    KELP_TRY(kelp_node_set_i64(node, "transA", left_transposed));
+    KELP_TRY(kelp_node_set_i64(node, "transB", right_transposed));
     return kelp_tape_add(t, n->inputs[operand], d);
 }
 
 RULE(gemm) {
     kelp_value *a = n->inputs[0], *b = n->inputs[1], *beta = NULL;
-    int64_t a_turned = kelp_node_attr_i64(n, "transA", 0) != 0;
-    int64_t b_turned = kelp_node_attr_i64(n, "transB", 0) != 0;
-    if (a_turned)
-        KELP_TRY(gemm_part(t, n, 0, b, g, b_turned, 1));
+    int64_t a_transposed = kelp_node_attr_i64(n, "transA", 0) != 0;
+    int64_t b_transposed = kelp_node_attr_i64(n, "transB", 0) != 0;
+    if (a_transposed)
+        KELP_TRY(gemm_part(t, n, 0, b, g, b_transposed, 1));
     else
-        KELP_TRY(gemm_part(t, n, 0, g, b, 0, !b_turned));
-    if (b_turned)
-        KELP_TRY(gemm_part(t, n, 1, g, a, 1, a_turned));
+        KELP_TRY(gemm_part(t, n, 0, g, b, 0, !b_transposed));
+    if (b_transposed)
+        KELP_TRY(gemm_part(t, n, 1, g, a, 1, a_transposed));
     else
-        KELP_TRY(gemm_part(t, n, 1, a, g, !a_turned, 0));
+        KELP_TRY(gemm_part(t, n, 1, a, g, !a_transposed, 0));
     if (input(n, 2) == NULL || !kelp_tape_wants(t, input(n, 2)))
         return NULL;
-    SCALAR((double)kelp_node_attr_f32(n, "beta", 1), &beta);
-    BINARY(KELP_OP(Mul), g, beta, &g);
+    KELP_TRY(kelp_tape_scalar(t, (double)kelp_node_attr_f32(n, "beta", 1), g, &beta));
+    KELP_TRY(kelp_tape_binary(t, KELP_OP(Mul), g, beta, &g));
     return kelp_tape_add(t, input(n, 2), g);
 }
 
 /* ---- movement ---- */
 RULE(reshaped) { /* Reshape, Flatten, Squeeze, Unsqueeze */
     kelp_value *shape = NULL;
-    UNARY(KELP_OP(Shape), n->inputs[0], &shape);
-    BINARY(KELP_OP(Reshape), g, shape, &g);
+    KELP_TRY(kelp_tape_unary(t, KELP_OP(Shape), n->inputs[0], &shape));
+    KELP_TRY(kelp_tape_binary(t, KELP_OP(Reshape), g, shape, &g));
     return kelp_tape_add(t, n->inputs[0], g);
 }
 RULE(transposed) {
@@ -325,7 +319,7 @@ RULE(transposed) {
     size_t rank = kelp_node_attr_i64s(n, "perm", &perm);
     for (size_t i = 0; i < rank; i++) {
         if (perm[i] < 0 || perm[i] >= (int64_t)rank || rank > KELP_MAX_RANK)
-            return unknown_rank(n, "attribute 'perm' is wrong");
+            return unknown_rank(n, "attribute 'perm' is not a permutation");
         back[perm[i]] = (int64_t)i;
     }
     KELP_TRY(kelp_tape_emit(t, KELP_OP(Transpose), &g, 1, &g, &node));
@@ -333,7 +327,8 @@ RULE(transposed) {
         KELP_TRY(kelp_node_set_i64s(node, "perm", back, rank));
     return kelp_tape_add(t, n->inputs[0], g);
 }
-/* Each input's part of the gradient is a slice: extents before it, and its own. */
+/* The gradient of each input is a slice, which starts after the dimensions of the inputs before it.
+ */
 RULE(concatenated) {
     int64_t axis = kelp_node_attr_i64(n, "axis", 1), one = 1;
     kelp_value *begin = NULL, *axes = NULL, *item = NULL;
@@ -341,10 +336,10 @@ RULE(concatenated) {
     KELP_TRY(kelp_tape_list(t, (int64_t[]){0}, 1, &begin));
     KELP_TRY(kelp_tape_list(t, &one, 1, &item));
     for (size_t i = 0; i < n->input_count; i++) {
-        kelp_value *extent = NULL, *end = NULL, *part = NULL;
-        UNARY(KELP_OP(Shape), n->inputs[i], &extent);
-        BINARY(KELP_OP(Gather), extent, axes, &extent);
-        BINARY(KELP_OP(Add), begin, extent, &end);
+        kelp_value *dimension = NULL, *end = NULL, *part = NULL;
+        KELP_TRY(kelp_tape_unary(t, KELP_OP(Shape), n->inputs[i], &dimension));
+        KELP_TRY(kelp_tape_binary(t, KELP_OP(Gather), dimension, axes, &dimension));
+        KELP_TRY(kelp_tape_binary(t, KELP_OP(Add), begin, dimension, &end));
         KELP_TRY(kelp_tape_emit(t, KELP_OP(Slice), (kelp_value *[]){g, begin, end, axes, item}, 5,
                                 &part, NULL));
         KELP_TRY(kelp_tape_add(t, n->inputs[i], part));
@@ -354,8 +349,8 @@ RULE(concatenated) {
 }
 
 /* ---- reductions ---- */
-/* `g` with the reduced axes back, as long as the input's: the same reduction that keeps its axes
- * says how. */
+/* Broadcasts `g` to the shape of the input. The shape with the reduced axes is that of the same
+ * reduction with keepdims. */
 static kelp_status *spread(kelp_tape *t, const kelp_node *n, kelp_value **inout_g) {
     kelp_node *node = NULL;
     kelp_value *kept = NULL, *shape = NULL;
@@ -370,10 +365,10 @@ static kelp_status *spread(kelp_tape *t, const kelp_node *n, kelp_value **inout_
         node->attributes = copy;
     }
     KELP_TRY(kelp_node_set_i64(node, "keepdims", 1));
-    UNARY(KELP_OP(Shape), kept, &shape);
-    BINARY(KELP_OP(Reshape), *inout_g, shape, inout_g);
-    UNARY(KELP_OP(Shape), n->inputs[0], &shape);
-    BINARY(KELP_OP(Expand), *inout_g, shape, inout_g);
+    KELP_TRY(kelp_tape_unary(t, KELP_OP(Shape), kept, &shape));
+    KELP_TRY(kelp_tape_binary(t, KELP_OP(Reshape), *inout_g, shape, inout_g));
+    KELP_TRY(kelp_tape_unary(t, KELP_OP(Shape), n->inputs[0], &shape));
+    KELP_TRY(kelp_tape_binary(t, KELP_OP(Expand), *inout_g, shape, inout_g));
     return NULL;
 }
 RULE(reduce_sum) {
@@ -381,63 +376,63 @@ RULE(reduce_sum) {
     return kelp_tape_add(t, n->inputs[0], g);
 }
 RULE(reduce_mean) {
-    LOCALS;
+    kelp_value *x = n->inputs[0], *y = n->outputs[0], *d = NULL, *e = NULL;
     KELP_TRY(spread(t, n, &g));
-    UNARY(KELP_OP(Size), x, &d);
-    UNARY(KELP_OP(Size), y, &e);
-    BINARY(KELP_OP(Div), d, e, &d);
-    BINARY(KELP_OP(CastLike), d, g, &d);
-    BINARY(KELP_OP(Div), g, d, &g);
+    KELP_TRY(kelp_tape_unary(t, KELP_OP(Size), x, &d));
+    KELP_TRY(kelp_tape_unary(t, KELP_OP(Size), y, &e));
+    KELP_TRY(kelp_tape_binary(t, KELP_OP(Div), d, e, &d));
+    KELP_TRY(kelp_tape_binary(t, KELP_OP(CastLike), d, g, &d));
+    KELP_TRY(kelp_tape_binary(t, KELP_OP(Div), g, d, &g));
     return kelp_tape_add(t, x, g);
 }
 RULE(reduce_sum_square) { /* 2 g x */
-    LOCALS;
+    kelp_value *x = n->inputs[0], *d = NULL;
     KELP_TRY(spread(t, n, &g));
-    BINARY(KELP_OP(Add), x, x, &d);
-    BINARY(KELP_OP(Mul), g, d, &g);
+    KELP_TRY(kelp_tape_binary(t, KELP_OP(Add), x, x, &d));
+    KELP_TRY(kelp_tape_binary(t, KELP_OP(Mul), g, d, &g));
     return kelp_tape_add(t, x, g);
 }
 
-/* The sum over the axis of a Softmax, which stays with extent 1. */
+/* Emits the sum over the axis of a Softmax; the axis keeps dimension 1. */
 static kelp_status *sum_along(kelp_tape *t, const kelp_node *n, kelp_value *a, kelp_value **out) {
     int64_t axis = kelp_node_attr_i64(n, "axis", -1);
     kelp_value *axes = NULL;
     if (n->opset_version < 13)
-        return unknown_rank(n, "before version 13 it is not carried out");
+        return unknown_rank(n, "it is supported from version 13 on");
     KELP_TRY(kelp_tape_list(t, &axis, 1, &axes));
     return kelp_tape_binary(t, KELP_OP(ReduceSum), a, axes, out);
 }
 RULE(softmax) { /* y (g - Σ g y) */
-    LOCALS;
-    BINARY(KELP_OP(Mul), g, y, &d);
+    kelp_value *x = n->inputs[0], *y = n->outputs[0], *d = NULL, *e = NULL;
+    KELP_TRY(kelp_tape_binary(t, KELP_OP(Mul), g, y, &d));
     KELP_TRY(sum_along(t, n, d, &e));
-    BINARY(KELP_OP(Sub), g, e, &d);
-    BINARY(KELP_OP(Mul), y, d, &d);
+    KELP_TRY(kelp_tape_binary(t, KELP_OP(Sub), g, e, &d));
+    KELP_TRY(kelp_tape_binary(t, KELP_OP(Mul), y, d, &d));
     return kelp_tape_add(t, x, d);
 }
 RULE(log_softmax) { /* g - exp(y) Σ g */
-    LOCALS;
+    kelp_value *x = n->inputs[0], *y = n->outputs[0], *d = NULL, *e = NULL;
     KELP_TRY(sum_along(t, n, g, &e));
-    UNARY(KELP_OP(Exp), y, &d);
-    BINARY(KELP_OP(Mul), d, e, &d);
-    BINARY(KELP_OP(Sub), g, d, &d);
+    KELP_TRY(kelp_tape_unary(t, KELP_OP(Exp), y, &d));
+    KELP_TRY(kelp_tape_binary(t, KELP_OP(Mul), d, e, &d));
+    KELP_TRY(kelp_tape_binary(t, KELP_OP(Sub), g, d, &d));
     return kelp_tape_add(t, x, d);
 }
 RULE(cast) {
     kelp_value *x = n->inputs[0];
-    BINARY(KELP_OP(CastLike), g, x, &g);
+    KELP_TRY(kelp_tape_binary(t, KELP_OP(CastLike), g, x, &g));
     return kelp_tape_add(t, x, g);
 }
 
-/* What SumTo took together gets the same gradient. */
+/* All elements that SumTo added get the same gradient. */
 RULE(summed) {
     kelp_value *shape = NULL;
-    UNARY(KELP_OP(Shape), n->inputs[0], &shape);
-    BINARY(KELP_OP(Expand), g, shape, &g);
+    KELP_TRY(kelp_tape_unary(t, KELP_OP(Shape), n->inputs[0], &shape));
+    KELP_TRY(kelp_tape_binary(t, KELP_OP(Expand), g, shape, &g));
     return kelp_tape_add(t, n->inputs[0], g);
 }
 
-/* ---- the list's column ---- */
+/* ---- the column of the operator list ---- */
 #define gradient_NONE NULL
 static const kelp_gradient_rule rules[KELP_OPERATOR_COUNT + 1] = {
 #define OPERATOR(domain, name, since, kernel, variant, infer, cost, gradient) gradient_##gradient,
