@@ -82,7 +82,7 @@ static kelp_status *place(kelp_block *block, edges *e, kelp_node **order) {
             return KELP_ERROR(
                 KELP_INVALID_ARGUMENT,
                 "%s: node '%s' (%s) of graph '%s' depends on its own output: the graph has a cycle",
-                block->graph->info.label, block->nodes[n]->name, block->nodes[n]->op_type,
+                block->graph->info.label, block->nodes[n]->name, block->nodes[n]->op->name,
                 block->name);
     memcpy(block->nodes, order, placed * sizeof *order);
     for (size_t n = 0; n < placed; n++)

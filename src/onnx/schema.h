@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Schemas of ONNX operators, and checks of nodes against them. Thread-safe. Source:
- * onnx/docs/Operators.md, as extracted in schemas_data.c. */
+/* The schemas of ONNX's operators (onnx/docs/Operators.md, through schemas_data.c), and checks of
+ * nodes against them. Thread-safe. */
 #ifndef KELP_ONNX_SCHEMA_H_
 #define KELP_ONNX_SCHEMA_H_
 
 #include "onnx/model.h"
 #include "onnx/schema_table.h"
 
-/* Returns the schema of an operator at `version` of its domain ("" is ai.onnx). Returns NULL for
- * custom domains and for operators that the version lacks. */
-const kelp_onnx_schema *kelp_onnx_schema_find(const char *domain, const char *op_type,
-                                              int64_t version);
+/* The index of an operator without a schema. */
+#define KELP_ONNX_NO_SCHEMA UINT16_MAX
+
+/* Returns the schema in force at `version` of the operator's domain, or NULL. `newest` is the index
+ * of the operator's newest schema (onnx/schema_index.h). */
+const kelp_onnx_schema *kelp_onnx_schema_at(uint16_t newest, int64_t version);
 
 /* Returns the newest known version of a domain; 0 for an unknown domain. */
 int64_t kelp_onnx_newest(const char *domain);

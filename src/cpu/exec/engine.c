@@ -2,6 +2,7 @@
 /* From a graph to an engine: readiness, passes, kernels, packed weights. */
 #include "base/alloc.h"
 #include "cpu/exec/exec.h"
+#include "cpu/ops/variant.h"
 #include "graph/passes/passes.h"
 #include "runtime/opset/bridge.h"
 
@@ -120,7 +121,7 @@ static kelp_status *create_node(kelp_cpu_engine *engine, const kelp_node *node,
         return KELP_ERROR(
             KELP_UNIMPLEMENTED,
             "no registered backend covers operator '%s::%s' version %lld of node '%s'",
-            node->domain, node->op_type, (long long)node->opset_version, node->name);
+            node->op->domain, node->op->name, (long long)node->opset_version, node->name);
     out->kernel = match.op->kernel ? match.op->kernel : &kelp_bridge_kernel;
     for (size_t i = 0; i < node->input_count; i++) {
         bool any_address = i < 32 && (out->kernel->unaligned_inputs >> i & 1) != 0;
@@ -140,7 +141,7 @@ static kelp_status *create_node(kelp_cpu_engine *engine, const kelp_node *node,
         status = out->kernel->create(node, &env, &out->state);
     if (status != NULL)
         return KELP_ANNOTATE(status, "cannot make operator %s of node '%s' in model '%s'",
-                             node->op_type, node->name, engine->graph->info.label);
+                             node->op->name, node->name, engine->graph->info.label);
     return NULL;
 }
 
@@ -149,7 +150,7 @@ static kelp_status *create_program(kelp_cpu_engine *engine, const kelp_block *bl
 
 static kelp_status *create_bodies(kelp_cpu_engine *engine, kelp_program *program,
                                   kelp_cpu_node *node) {
-    bool is_if = strcmp(node->node->op_type, "If") == 0 && *node->node->domain == '\0';
+    bool is_if = node->node->op == KELP_OP(If);
     size_t count = 0;
     for (const kelp_attr *attr = node->node->attributes; attr != NULL; attr = attr->next)
         count += attr->blocks != NULL ? attr->count : 0;
@@ -227,7 +228,7 @@ static kelp_status *part(kelp_cpu_engine *engine) {
 
 /* Fused operators are no use to providers among which nobody has them. */
 static bool fuses(const kelp_cpu_engine *engine, const kelp_engine_options *options) {
-    kelp_node fused = {.op_type = "MatMulBias", .domain = KELP_DOMAIN, .opset_version = 1};
+    kelp_node fused = {.op = KELP_OP_KELP(MatMulBias), .opset_version = 1};
     kelp_opset_match match;
     return !options->disable_fusion &&
            kelp_opset_choice_find(&engine->partition.choice, &fused, &match);
@@ -369,7 +370,7 @@ static size_t count_bf16(const kelp_program *program) {
     size_t count = 0;
     for (size_t i = 0; i < program->node_count; i++) {
         const kelp_node *node = program->nodes[i].node;
-        count += strcmp(node->domain, KELP_DOMAIN) == 0 && strstr(node->op_type, "Bf16") != NULL;
+        count += kelp_op_variant_of(node) == KELP_VARIANT_BF16;
         for (size_t k = 0; k < program->nodes[i].body_count; k++)
             count += count_bf16(program->nodes[i].bodies[k]);
     }

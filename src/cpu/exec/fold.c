@@ -77,7 +77,7 @@ static kelp_status *fold_node(kelp_cpu_engine *engine, const kelp_op_env *env, k
     kelp_status *status = kelp_opset_dispatch(match, env, node, inputs, outputs);
     if (status != NULL)
         return KELP_ANNOTATE(status, "cannot work out constant node '%s' (%s) of model '%s'",
-                             node->name, node->op_type, engine->graph->info.label);
+                             node->name, node->op->name, engine->graph->info.label);
     for (size_t i = 0; i < node->output_count; i++)
         if (node->outputs[i] != NULL && kelp_tensor_bytes(&outputs[i]) > FOLD_MAX_BYTES)
             return NULL;
@@ -103,12 +103,12 @@ static kelp_status *fold_node(kelp_cpu_engine *engine, const kelp_op_env *env, k
 
 /* The first step from 8-bit weights to floats. */
 static bool widens_bytes(const kelp_node *node) {
-    if (strcmp(node->op_type, "DequantizeLinear") == 0)
+    if (node->op == KELP_OP(DequantizeLinear))
         return true;
     const kelp_tensor *x =
         node->input_count == 1 && node->inputs[0] != NULL ? node->inputs[0]->constant : NULL;
-    return strcmp(node->op_type, "Cast") == 0 && x != NULL &&
-           (x->dtype == KELP_U8 || x->dtype == KELP_I8) && x->rank >= 2;
+    return node->op == KELP_OP(Cast) && x != NULL && (x->dtype == KELP_U8 || x->dtype == KELP_I8) &&
+           x->rank >= 2;
 }
 
 static kelp_status *fold_block(kelp_cpu_engine *engine, kelp_op_env *env, kelp_block *block,
@@ -164,9 +164,8 @@ static kelp_status *fold_block(kelp_cpu_engine *engine, kelp_op_env *env, kelp_b
 
 bool kelp_cpu_engine_known_branch(const kelp_node *node, const kelp_tensor *condition,
                                   kelp_block **out_branch) {
-    if (strcmp(node->op_type, "If") != 0 || *node->domain != '\0' || condition == NULL ||
-        condition->data == NULL || condition->dtype != KELP_BOOL ||
-        kelp_tensor_elements(condition) != 1)
+    if (node->op != KELP_OP(If) || condition == NULL || condition->data == NULL ||
+        condition->dtype != KELP_BOOL || kelp_tensor_elements(condition) != 1)
         return false;
     bool taken = *(const uint8_t *)condition->data != 0;
     const kelp_attr *attr = kelp_node_find_attr(node, taken ? "then_branch" : "else_branch");

@@ -353,10 +353,10 @@ kelp_status *kelp_frame_name_node(const kelp_frame *frame, const kelp_node *node
                                   kelp_status *status) {
     const kelp_block *block = frame->program->block;
     for (; node->block != block && node->block->owner != NULL; node = node->block->owner)
-        status = KELP_ANNOTATE(status, "node '%s' (%s) of graph '%s'", node->name, node->op_type,
+        status = KELP_ANNOTATE(status, "node '%s' (%s) of graph '%s'", node->name, node->op->name,
                                node->block->name);
     bool is_main = block->owner == NULL;
-    return KELP_ANNOTATE(status, "node '%s' (%s) of %s '%s'", node->name, node->op_type,
+    return KELP_ANNOTATE(status, "node '%s' (%s) of %s '%s'", node->name, node->op->name,
                          is_main ? "model" : "graph",
                          is_main ? frame->context->engine->graph->info.label : block->name);
 }
@@ -463,7 +463,7 @@ kelp_status *kelp_frame_run(kelp_frame *frame) {
         uint64_t begin = profiled ? kelp_now_ns() : 0;
         KELP_TRY(run_step(frame, &plan->steps[i]));
         if (profiled)
-            context->profiler(context->profiler_userp, i, plan->steps[i].args.node->op_type,
+            context->profiler(context->profiler_userp, i, plan->steps[i].args.node->op->name,
                               plan->steps[i].args.node->name, kelp_now_ns() - begin);
     }
     KELP_TRY(deliver(frame, &keeps));

@@ -137,10 +137,10 @@ static void put_layers(kelp_json_writer *json, const kelp_block *block) {
         kelp_json_key(json, "name");
         kelp_json_put_cstr(json, node->name);
         kelp_json_key(json, "type");
-        kelp_json_put_cstr(json, node->op_type);
-        if (*node->domain != '\0') {
+        kelp_json_put_cstr(json, node->op->name);
+        if (*node->op->domain != '\0') {
             kelp_json_key(json, "domain");
-            kelp_json_put_cstr(json, node->domain);
+            kelp_json_put_cstr(json, node->op->domain);
         }
         kelp_json_key(json, "inputs");
         kelp_json_begin_array(json);
@@ -243,7 +243,7 @@ static void write_text(const kelp_cpu_engine *engine, kelp_buf *out) {
         write_memory(engine, p, out);
     for (size_t n = 0; n < block->node_count; n++) {
         const kelp_node *node = block->nodes[n];
-        kelp_buf_printf(out, "%5zu %-20s %s:", n, node->op_type, node->name);
+        kelp_buf_printf(out, "%5zu %-20s %s:", n, node->op->name, node->name);
         write_values(out, node->inputs, node->input_count);
         kelp_buf_append_cstr(out, " ->");
         write_values(out, node->outputs, node->output_count);

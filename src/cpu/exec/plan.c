@@ -185,7 +185,7 @@ static void note_sources(planner *p, const kelp_cpu_node *engine_node, bool dyna
 static void note_want(planner *p, const kelp_cpu_node *engine_node) {
     const kelp_node *node = engine_node->node;
     uint64_t wants = 0;
-    bool is_if = strcmp(node->op_type, "If") == 0 && *node->domain == '\0';
+    bool is_if = node->op == KELP_OP(If);
     if ((engine_node->kernel == &kelp_bridge_kernel ||
          engine_node->kernel == &kelp_subgraph_kernel) &&
         !is_if)

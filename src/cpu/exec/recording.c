@@ -31,7 +31,7 @@ static kelp_status *check_static(const kelp_frame *frame) {
             return KELP_ERROR(KELP_FAILED_PRECONDITION,
                               "the run cannot be captured: the shape of node '%s' (%s) depends on "
                               "data",
-                              plan->steps[i].args.node->name, plan->steps[i].args.node->op_type);
+                              plan->steps[i].args.node->name, plan->steps[i].args.node->op->name);
     return NULL;
 }
 
