@@ -85,6 +85,7 @@ complete -c kelp -n '__fish_seen_subcommand_from bench' -l shape -s s -r -d 'sha
 complete -c kelp -n '__fish_seen_subcommand_from bench' -l precision -r -f -a 'f32 bf16' -d 'what float32 products multiply in; bf16 takes about half the time where the processor has AVX512_BF16, and rounds (f32)'
 complete -c kelp -n '__fish_seen_subcommand_from bench' -l plugin -r -d 'load a library of operators or providers first (kelp/plugin.h)'
 complete -c kelp -n '__fish_seen_subcommand_from bench' -l providers -r -d 'who runs the model, in order of preference: each takes the parts that it covers'
+complete -c kelp -n '__fish_seen_subcommand_from bench' -l profile -d 'after that print the time of each node, and the algorithm that was chosen for it'
 complete -c kelp -n '__fish_seen_subcommand_from bench' -l json -d 'print JSON'
 complete -c kelp -n __fish_use_subcommand -f -a kernels -d 'list libraries of kernels and what they take'
 complete -c kelp -n '__fish_seen_subcommand_from kernels' -l library -s l -r -d 'only this library, by its name or its file; may be given several times'

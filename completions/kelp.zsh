@@ -117,6 +117,7 @@ _kelp() {
             '--precision=[what float32 products multiply in; bf16 takes about half the time where the processor has AVX512_BF16, and rounds (f32)]:f32|bf16:(f32 bf16)' \
             '--plugin=[load a library of operators or providers first (kelp/plugin.h)]:FILE.so:_files' \
             '--providers=[who runs the model, in order of preference\: each takes the parts that it covers]:NAME,NAME,…: ' \
+            '--profile[after that print the time of each node, and the algorithm that was chosen for it]' \
             '--json[print JSON]' \
             '*:file:_files' ;;
     kernels)

@@ -292,10 +292,14 @@ typedef struct kelp_plan_stats {        /* of the current plan */
 } kelp_plan_stats;
 KELP_API kelp_plan_stats kelp_context_plan_stats(const kelp_context *context);
 
-/* Time a node took, when profiling is on. `step` counts from 0. */
+/* Reports the time of one step of a run. `step` counts from 0 in each run. `op_type`, `name` (the
+ * node's; "" if it has none) and `algorithm` are valid during the call. `algorithm` is the name of
+ * the algorithm that the kernel chose for the current shapes, such as "winograd_4x4"; NULL where
+ * there is no choice, or where the provider does not tell. */
 typedef void (*kelp_profile_fn)(void *userp, size_t step, const char *op_type, const char *name,
-                                uint64_t duration_ns);
-/* NULL: nobody is told. Not during an invoke. UNIMPLEMENTED by providers that do not measure. */
+                                const char *algorithm, uint64_t duration_ns);
+/* Sets the callback that reports each step of the invokes that follow, on the invoking thread. NULL
+ * ends profiling. Not during an invoke. UNIMPLEMENTED by providers that do not measure. */
 KELP_API kelp_status *kelp_context_set_profiler(kelp_context *context, kelp_profile_fn fn,
                                                 void *userp) KELP_MUST_USE;
 

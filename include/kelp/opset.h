@@ -106,6 +106,9 @@ typedef struct kelp_op_args {
     bool placed;   /* reshape sets it when, called again with data, it made the results already:
                       outputs have data (env memory, or the operator's own until it is called
                       again), and invoke is left out */
+    const char *algorithm; /* NULL before reshape, which may set it: the name of the algorithm that
+                              it chose for these shapes, a string that lives as long as the kernel.
+                              Profilers show it. */
 } kelp_op_args;
 
 #define KELP_OP_VIEW                                                                            \

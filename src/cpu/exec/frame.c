@@ -315,6 +315,7 @@ static kelp_status *prepare_dynamic(const kelp_frame *frame, kelp_step *step) {
     args->scratch_bytes = 0;
     args->deferred = false;
     args->placed = false;
+    args->algorithm = NULL;
     KELP_TRY(kelp_opset_check_lists(kernel, args));
     KELP_TRY(kernel->reshape(step->engine_node->state, args));
     kelp_engine_weights_relax(frame->context->core);
@@ -457,7 +458,8 @@ kelp_status *kelp_frame_run(kelp_frame *frame) {
         KELP_TRY(run_step(frame, &plan->steps[i]));
         if (profiled)
             context->profile(context->profile_userp, i, plan->steps[i].args.node->op_type,
-                             plan->steps[i].args.node->name, kelp_now_ns() - begin);
+                             plan->steps[i].args.node->name, plan->steps[i].args.algorithm,
+                             kelp_now_ns() - begin);
     }
     KELP_TRY(deliver(frame, &keeps));
     if (frame->body != NULL && !keeps)

@@ -109,6 +109,7 @@ kelp_status *kelp_converted_reshape(const kelp_conversion *c, const void *state,
     KELP_TRY(inner(state, &own));
     KELP_TRY(kelp_ops_scratch(args, 1, own.scratch_bytes, &w->scratch));
     args->deferred = own.deferred;
+    args->algorithm = own.algorithm;
     return args->deferred ? NULL : plan_outputs(c, args, w, dtype);
 }
 

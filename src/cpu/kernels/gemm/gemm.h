@@ -28,6 +28,11 @@ typedef struct kelp_gemm {
 bool kelp_gemm_is_thin(int64_t m, int64_t k, int64_t n);
 int64_t kelp_gemm_thin_floats(int64_t m, int64_t n); /* -1: too many */
 
+/* The algorithm of a GEMM, as profiles show it. */
+static inline const char *kelp_gemm_algorithm(bool is_skinny, bool is_packed) {
+    return is_skinny ? "skinny_gemm" : is_packed ? "packed_gemm" : "gemm";
+}
+
 /* B[k,n] in panels of as many columns as a tile has, each panel row by row without gaps, the last
  * one filled up with zeros: constant weights are laid out so once, and then stream from memory.
  * `simd` is the table that will run. Floats of the result; false when that overflows. */

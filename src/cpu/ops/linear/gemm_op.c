@@ -107,6 +107,8 @@ static kelp_status *gemm_reshape(const void *userp, kelp_op_args *args) {
     if (state != NULL)
         KELP_TRY(kelp_panels_plan(args->env, state->panels, p->m));
     p->thin = a->dtype == KELP_F32 && kelp_gemm_is_thin(p->m, p->k, p->n);
+    if (a->dtype == KELP_F32)
+        args->algorithm = kelp_gemm_algorithm(p->thin, state != NULL && state->panels != NULL);
     if (p->thin)
         KELP_TRY(
             kelp_ops_scratch(args, kelp_gemm_thin_floats(p->m, p->n), sizeof(float), &p->partial));

@@ -52,6 +52,7 @@ static kelp_status *matmul_shapes(kelp_op_args *args) {
 static kelp_status *plan_product(const void *state, kelp_op_args *args) {
     matmul_plan *p = args->plan;
     p->thin = p->b.batch == 1 && kelp_gemm_is_thin(p->b.m, p->b.k, p->b.n);
+    args->algorithm = kelp_gemm_algorithm(p->thin, state != NULL);
     if (p->thin)
         KELP_TRY(kelp_ops_scratch(args, kelp_gemm_thin_floats(p->b.m, p->b.n), sizeof(float),
                                   &p->partial));
