@@ -25,10 +25,6 @@ typedef struct place {
     int64_t pixel, row;
 } place;
 
-static int64_t divide_up(int64_t value, int64_t by) {
-    return (value + by - 1) / by;
-}
-
 /* ---- sizes ---- */
 /* Input along an axis that `count` outputs see. */
 static int64_t seen(const kelp_window *w, int axis, int64_t count) {
@@ -61,28 +57,29 @@ static int64_t line_bytes(const kelp_conv_bf16_nhwc *p) {
 static void choose_units(kelp_conv_bf16_nhwc *p, const kelp_conv_bf16 *conv, int64_t threads) {
     const kelp_window *w = &p->w;
     int64_t lines = w->out[1] > 1 ? w->out[1] : w->out[2];
-    int64_t least = w->out[1] > 1 ? divide_up(2 * KELP_BF16_ROWS, w->out[2]) : 4 * KELP_BF16_ROWS;
+    int64_t least =
+        w->out[1] > 1 ? kelp_divide_up(2 * KELP_BF16_ROWS, w->out[2]) : 4 * KELP_BF16_ROWS;
     int64_t strip = KELP_MAX(least, KELP_BF16_NHWC_BYTES / KELP_MAX((int64_t)1, line_bytes(p)));
-    int64_t panels = divide_up(conv->shape.out_channels, PANEL),
+    int64_t panels = kelp_divide_up(conv->shape.out_channels, PANEL),
             wanted = threads > 1 ? KELP_BF16_UNITS * threads : 1;
-    int64_t strips = divide_up(lines, KELP_MIN(strip, lines));
+    int64_t strips = kelp_divide_up(lines, KELP_MIN(strip, lines));
     int64_t weights = conv->shape.out_channels * p->channels * w->kernel_size;
     bool across_first = weights > w->in_size * p->channels;
     p->across = 1;
     if (across_first)
-        p->across = KELP_MIN(panels, divide_up(wanted, conv->shape.batch * strips));
+        p->across = KELP_MIN(panels, kelp_divide_up(wanted, conv->shape.batch * strips));
     if (conv->shape.batch * strips * p->across < wanted)
-        strips = KELP_MAX(strips, KELP_MIN(divide_up(wanted, conv->shape.batch * p->across),
-                                           divide_up(lines, least)));
+        strips = KELP_MAX(strips, KELP_MIN(kelp_divide_up(wanted, conv->shape.batch * p->across),
+                                           kelp_divide_up(lines, least)));
     if (!across_first)
-        p->across = KELP_MIN(panels, divide_up(wanted, conv->shape.batch * strips));
-    strip = divide_up(lines, strips);
+        p->across = KELP_MIN(panels, kelp_divide_up(wanted, conv->shape.batch * strips));
+    strip = kelp_divide_up(lines, strips);
     p->rows = w->out[1] > 1 ? strip : 1;
     p->columns = w->out[1] > 1 ? w->out[2] : strip;
-    p->down = divide_up(w->out[1], p->rows);
-    p->beside = divide_up(w->out[2], p->columns);
-    p->part = divide_up(panels, p->across);
-    p->across = divide_up(panels, p->part);
+    p->down = kelp_divide_up(w->out[1], p->rows);
+    p->beside = kelp_divide_up(w->out[2], p->columns);
+    p->part = kelp_divide_up(panels, p->across);
+    p->across = kelp_divide_up(panels, p->part);
 }
 
 static bool sizes_fit(const kelp_window *w, int64_t channels, int64_t out_channels) {
@@ -98,7 +95,7 @@ static bool sizes_fit(const kelp_window *w, int64_t channels, int64_t out_channe
 }
 
 static int64_t to_lines(int64_t bytes) {
-    return divide_up(bytes, 64) * 64;
+    return kelp_round_up(bytes, 64);
 }
 
 static bool is_applicable(const kelp_conv_bf16 *conv) {
@@ -109,7 +106,7 @@ static bool reserve(kelp_conv_bf16 *conv) {
     kelp_conv_bf16_nhwc *p = &conv->blocking.nhwc;
     const kelp_conv_shape *s = &conv->shape;
     KELP_ASSERT(s->groups == 1);
-    *p = (kelp_conv_bf16_nhwc){.w = s->window, .channels = divide_up(s->in_channels, 2) * 2};
+    *p = (kelp_conv_bf16_nhwc){.w = s->window, .channels = kelp_divide_up(s->in_channels, 2) * 2};
     if (!sizes_fit(&p->w, p->channels, s->out_channels))
         return false;
     flatten(&p->w);

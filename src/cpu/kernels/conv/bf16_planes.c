@@ -23,10 +23,6 @@
 typedef kelp_conv_bf16_planes planes_blocking;
 
 /* ---- sizes ---- */
-static int64_t divide_up(int64_t value, int64_t by) {
-    return (value + by - 1) / by;
-}
-
 /* Rows of a phase that `strip` output rows read. */
 static int64_t phase_rows(const kelp_window *w, int64_t strip) {
     return strip + (w->kernel[1] - 1) * w->dilation[1] / w->stride[1];
@@ -46,7 +42,7 @@ static int64_t rest_of(int64_t columns) {
 /* Vectors' worth of work of so many columns. */
 static double vectors_of(int64_t columns) {
     int64_t rest = rest_of(columns);
-    return (double)divide_up(columns - rest, VECTOR) + 0.1 * (double)rest;
+    return (double)kelp_divide_up(columns - rest, VECTOR) + 0.1 * (double)rest;
 }
 
 /* Sums go straight into the result. */
@@ -78,7 +74,7 @@ static double choose_strip(const kelp_conv_bf16 *conv, planes_blocking *p) {
     int64_t most = KELP_BF16_PLANES_BYTES / KELP_MAX((int64_t)1, row_bytes) - phase_rows(w, 0);
     most = KELP_MIN(most, KELP_BF16_PLANES_BYTES /
                               (4 * KELP_MIN(conv->shape.out_channels, (int64_t)BLOCK) * p->width));
-    most = KELP_MAX(most, divide_up(2 * TILE, p->width));
+    most = KELP_MAX(most, kelp_divide_up(2 * TILE, p->width));
     most = KELP_MAX((int64_t)1, KELP_MIN(most, w->out[1]));
     double best = 0;
     for (int64_t strip = most, tries = 0; strip > 0 && tries < 64; strip--, tries++) {
@@ -106,21 +102,22 @@ static double choose_planes(const kelp_conv_bf16 *conv, planes_blocking *p, bool
 static void choose_parts(const kelp_conv_bf16 *conv, planes_blocking *p, int64_t threads) {
     const kelp_window *w = &conv->shape.window;
     p->across = 1;
-    int64_t units = conv->shape.batch * conv->shape.groups * divide_up(w->out[1], p->strip);
+    int64_t units = conv->shape.batch * conv->shape.groups * kelp_divide_up(w->out[1], p->strip);
     if (threads > 1 && units < 2 * threads)
-        p->across =
-            KELP_MIN(divide_up(2 * threads, units), divide_up(conv->shape.out_channels, BLOCK));
+        p->across = KELP_MIN(kelp_divide_up(2 * threads, units),
+                             kelp_divide_up(conv->shape.out_channels, BLOCK));
     units *= p->across;
     if (threads > 1 && units < 2 * threads && p->strip > 1)
-        p->strip = divide_up(w->out[1], KELP_MIN(w->out[1], divide_up(w->out[1], p->strip) *
-                                                                divide_up(2 * threads, units)));
+        p->strip =
+            kelp_divide_up(w->out[1], KELP_MIN(w->out[1], kelp_divide_up(w->out[1], p->strip) *
+                                                              kelp_divide_up(2 * threads, units)));
 }
 
 static bool reserve(kelp_conv_bf16 *conv) {
     planes_blocking *p = &conv->blocking.planes;
     const kelp_window *w = &conv->shape.window;
     int64_t most = 0, all = 0, threads = conv->threads;
-    p->pairs = divide_up(conv->shape.in_channels, 2);
+    p->pairs = kelp_divide_up(conv->shape.in_channels, 2);
     p->row_phases = KELP_MIN(w->stride[1], (w->kernel[1] - 1) * w->dilation[1] + 1);
     if (w->kernel[1] > MOST_EXTENT || w->kernel[2] > MOST_EXTENT || w->dilation[1] > MOST_EXTENT ||
         w->dilation[2] > MOST_EXTENT ||
@@ -138,7 +135,7 @@ static bool reserve(kelp_conv_bf16 *conv) {
     choose_parts(conv, p, threads);
     p->phase = phase_rows(w, p->strip) * p->width;
     p->plane = kelp_bf16_row_step(p->row_phases * p->column_planes * p->phase);
-    int64_t product = divide_up(positions(conv, p, p->strip), TILE) * TILE *
+    int64_t product = kelp_divide_up(positions(conv, p, p->strip), TILE) * TILE *
                       KELP_MIN(conv->shape.out_channels, (int64_t)BLOCK);
     if (!kelp_i64_mul(p->pairs, p->plane, &p->planes_pairs))
         return false;
@@ -148,7 +145,7 @@ static bool reserve(kelp_conv_bf16 *conv) {
     if (is_direct(conv, p))
         product = 0;
     p->weights_step = kelp_conv_bf16_row_step(conv->shape.in_channels, w->kernel_size);
-    conv->shared_bytes = divide_up(w->kernel_size * (int64_t)sizeof(int64_t), 64) * 64;
+    conv->shared_bytes = kelp_divide_up(w->kernel_size * (int64_t)sizeof(int64_t), 64) * 64;
     return kelp_i64_mul(p->planes_pairs + product, (int64_t)sizeof(kelp_bf16_pair),
                         &conv->worker_bytes);
 }
@@ -158,7 +155,7 @@ static bool reserve(kelp_conv_bf16 *conv) {
  */
 static void inside(int64_t extent, int64_t stride, int64_t shift, int64_t in, int64_t *out_first,
                    int64_t *out_last) {
-    *out_first = shift >= 0 ? 0 : KELP_MIN(extent, divide_up(-shift, stride));
+    *out_first = shift >= 0 ? 0 : KELP_MIN(extent, kelp_divide_up(-shift, stride));
     *out_last = in - shift <= 0 ? 0 : KELP_MIN(extent, (in - shift - 1) / stride + 1);
     *out_last = KELP_MAX(*out_first, *out_last);
 }
@@ -210,8 +207,8 @@ typedef struct part {
 
 static part part_of(const kelp_conv_bf16 *conv, int64_t unit) {
     const planes_blocking *p = &conv->blocking.planes;
-    int64_t strips = divide_up(conv->shape.window.out[1], p->strip),
-            each = divide_up(conv->shape.out_channels, p->across);
+    int64_t strips = kelp_divide_up(conv->shape.window.out[1], p->strip),
+            each = kelp_divide_up(conv->shape.out_channels, p->across);
     part u = {.channel = unit % p->across * each, .row = unit / p->across % strips * p->strip};
     u.channels = KELP_MAX((int64_t)0, KELP_MIN(each, conv->shape.out_channels - u.channel));
     u.rows = KELP_MIN(p->strip, conv->shape.window.out[1] - u.row);
@@ -284,7 +281,7 @@ static void run_block(const kelp_conv_bf16 *conv, const part *u, kelp_bf16_pair 
     int64_t to =
         (u->image * conv->shape.groups * conv->shape.out_channels + channel) * w->out_size +
         u->row * w->out[2];
-    int64_t ld = divide_up(positions(conv, p, u->rows), TILE) * TILE;
+    int64_t ld = kelp_divide_up(positions(conv, p, u->rows), TILE) * TILE;
     float *y = (float *)conv->y + to;
     bool direct = is_direct(conv, p);
     multiply(conv, u, planes, direct ? y : product, direct ? w->out_size : ld);
@@ -334,7 +331,7 @@ static void run(const kelp_op_env *env, kelp_conv_bf16 *conv) {
     KELP_ASSERT(p->strip > 0 && p->across > 0 && conv->weights != NULL);
     KELP_ASSERT(conv->x != NULL && conv->y != NULL && conv->scratch != NULL);
     fill_taps(conv, conv->scratch);
-    int64_t units = s->batch * s->groups * divide_up(w->out[1], p->strip) * p->across;
+    int64_t units = s->batch * s->groups * kelp_divide_up(w->out[1], p->strip) * p->across;
     double work = (double)s->in_channels * (double)w->kernel_size * (double)w->out_size *
                   (double)s->out_channels * (double)(s->batch * s->groups) / (double)units;
     kelp_op_parallel(env, units, kelp_cpu_grain_f64(KELP_GRAIN_NARROW_TILES, work), run_range,

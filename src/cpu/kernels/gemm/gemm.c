@@ -18,21 +18,17 @@ typedef struct blocking {
     int64_t down, across;  /* blocks of C */
 } blocking;
 
-static int64_t round_to(int64_t value, int64_t unit) {
-    return (value + unit - 1) / unit * unit;
-}
-
 /* Blocks of about 48 x 192: some 20 µs of work at k = 384, and several for each thread. */
 static blocking choose(const kelp_simd *simd, const kelp_gemm *g) {
-    blocking b = {round_to(KELP_GEMM_ROWS, simd->tile_rows),
-                  round_to(KELP_GEMM_COLUMNS, simd->tile_columns), 1, 1};
+    blocking b = {kelp_round_up(KELP_GEMM_ROWS, simd->tile_rows),
+                  kelp_round_up(KELP_GEMM_COLUMNS, simd->tile_columns), 1, 1};
     if (g->m <= simd->tile_rows) /* a row or a few: wide blocks, B is read once */
-        b.columns = round_to(KELP_GEMM_FLAT_COLUMNS, simd->tile_columns);
+        b.columns = kelp_round_up(KELP_GEMM_FLAT_COLUMNS, simd->tile_columns);
     b.down = (g->m + b.rows + simd->tile_rows - 1) / (b.rows + simd->tile_rows);
     b.rows = (g->m + b.down - 1) / KELP_MAX((int64_t)1, b.down); /* no small rest */
     b.across = (g->n + b.columns - 1) / b.columns;
     if (b.across > 1) /* of equal width, too */
-        b.columns = round_to((g->n + b.across - 1) / b.across, simd->tile_columns);
+        b.columns = kelp_round_up((g->n + b.across - 1) / b.across, simd->tile_columns);
     b.across = (g->n + b.columns - 1) / b.columns;
     return b;
 }
@@ -42,13 +38,14 @@ static blocking choose(const kelp_simd *simd, const kelp_gemm *g) {
 static void spread(const kelp_simd *simd, const kelp_gemm *g, int64_t wanted, blocking *b) {
     while (b->down * b->across < wanted && b->columns > simd->tile_columns &&
            b->rows * b->columns * g->k >= KELP_GRAIN_GEMM_BLOCK) {
-        b->columns = round_to(b->columns / 2, simd->tile_columns);
+        b->columns = kelp_round_up(b->columns / 2, simd->tile_columns);
         b->across = (g->n + b->columns - 1) / b->columns;
     }
     if (b->across < 2 || b->down * b->across >= 4 * wanted || b->down * b->across % wanted == 0)
         return;
-    b->columns = round_to((g->n + round_to(b->across, wanted) - 1) / round_to(b->across, wanted),
-                          simd->tile_columns);
+    b->columns = kelp_round_up((g->n + kelp_round_up(b->across, wanted) - 1) /
+                                   kelp_round_up(b->across, wanted),
+                               simd->tile_columns);
     b->across = (g->n + b->columns - 1) / b->columns;
 }
 
@@ -99,7 +96,7 @@ static void run_block(const kelp_simd *simd, const kelp_gemm *g, int64_t row, in
 }
 
 bool kelp_gemm_packed_size(const kelp_simd *simd, int64_t k, int64_t n, size_t *out_floats) {
-    size_t columns = (size_t)round_to(n, simd->tile_columns);
+    size_t columns = (size_t)kelp_round_up(n, simd->tile_columns);
     return kelp_size_mul((size_t)k, columns, out_floats);
 }
 

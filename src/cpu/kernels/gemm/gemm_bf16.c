@@ -22,17 +22,14 @@ typedef struct blocking {
     int64_t scratch; /* pairs of a worker */
 } blocking;
 
-static int64_t round_to(int64_t value, int64_t unit) {
-    return (value + unit - 1) / unit * unit;
-}
-
 static int64_t pairs_of(int64_t k) {
     return (k + 1) / 2;
 }
 
 /* ---- layout of B ---- */
 bool kelp_bf16_packed_size(int64_t k, int64_t n, size_t *out_pairs) {
-    return kelp_size_mul((size_t)pairs_of(k), (size_t)round_to(n, KELP_BF16_COLUMNS), out_pairs);
+    return kelp_size_mul((size_t)pairs_of(k), (size_t)kelp_round_up(n, KELP_BF16_COLUMNS),
+                         out_pairs);
 }
 
 void kelp_bf16_pack(const kelp_bf16 *table, const void *b, int64_t stride, int64_t k, int64_t n,
@@ -73,7 +70,7 @@ void kelp_bf16_pack_turned(const kelp_bf16 *table, const void *b, int64_t stride
 
 /* ---- run ---- */
 int64_t kelp_bf16_gemm_scratch(int64_t m, int64_t k) {
-    return round_to(KELP_MIN(m, (int64_t)BLOCK_ROWS), KELP_BF16_ROWS) *
+    return kelp_round_up(KELP_MIN(m, (int64_t)BLOCK_ROWS), KELP_BF16_ROWS) *
            kelp_bf16_row_step(KELP_MIN(pairs_of(k), (int64_t)SLICE));
 }
 
@@ -154,7 +151,7 @@ static void run_range(void *userp, int64_t begin, int64_t end, int worker) {
 static void choose(blocking *all, int64_t threads) {
     const kelp_bf16_gemm *g = all->job;
     int64_t high = (g->m + BLOCK_ROWS - 1) / BLOCK_ROWS;
-    all->rows = round_to((g->m + high - 1) / high, KELP_BF16_ROWS);
+    all->rows = kelp_round_up((g->m + high - 1) / high, KELP_BF16_ROWS);
     all->columns = g->m <= 3 ? KELP_GEMM_BF16_FLAT_COLUMNS : KELP_GEMM_BF16_COLUMNS;
     for (;;) {
         all->down = (g->m + all->rows - 1) / all->rows;
@@ -164,7 +161,7 @@ static void choose(blocking *all, int64_t threads) {
         if (all->columns > 64)
             all->columns /= 2;
         else if (all->rows > 2 * KELP_BF16_ROWS)
-            all->rows = round_to(all->rows / 2, KELP_BF16_ROWS);
+            all->rows = kelp_round_up(all->rows / 2, KELP_BF16_ROWS);
         else
             break;
     }

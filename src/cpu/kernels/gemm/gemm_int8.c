@@ -14,21 +14,17 @@
 
 #define COLUMNS KELP_INT8_COLUMNS
 
-static int64_t round_to(int64_t value, int64_t unit) {
-    return (value + unit - 1) / unit * unit;
-}
-
 static size_t element_bytes(kelp_dtype dtype) {
     return kelp_dtype_bits(dtype) / 8;
 }
 
 static int64_t panel_bytes(int64_t k) {
-    return round_to(k, KELP_INT8_DEPTH) * COLUMNS;
+    return kelp_round_up(k, KELP_INT8_DEPTH) * COLUMNS;
 }
 
 /* ---- B ---- */
 bool kelp_int8_weights_size(int64_t k, int64_t n, size_t *out_bytes) {
-    size_t panels = (size_t)round_to(n, COLUMNS) / COLUMNS, bytes, more;
+    size_t panels = (size_t)kelp_round_up(n, COLUMNS) / COLUMNS, bytes, more;
     if (k < 0 || n < 0 || k > INT64_MAX / 32 || n > INT64_MAX / 32)
         return false;
     return kelp_size_mul(panels, (size_t)panel_bytes(k), &bytes) &&
@@ -56,7 +52,7 @@ static void lay_turned(const kelp_int8 *loops, const kelp_int8_matrix *b, int64_
 
 void kelp_int8_weights_lay(const kelp_int8 *loops, const kelp_int8_matrix *b, void *memory,
                            kelp_int8_weights *out) {
-    int64_t panels = round_to(b->n, COLUMNS) / COLUMNS, bytes = panel_bytes(b->k);
+    int64_t panels = kelp_round_up(b->n, COLUMNS) / COLUMNS, bytes = panel_bytes(b->k);
     int8_t *to = memory;
     int32_t *balance = (int32_t *)(void *)(to + panels * bytes),
             *zeros = balance + panels * COLUMNS;
@@ -85,7 +81,7 @@ void kelp_int8_weights_lay(const kelp_int8 *loops, const kelp_int8_matrix *b, vo
 }
 
 void kelp_int8_weights_view(int64_t k, int64_t n, const void *memory, kelp_int8_weights *out) {
-    int64_t panels = round_to(n, COLUMNS) / COLUMNS;
+    int64_t panels = kelp_round_up(n, COLUMNS) / COLUMNS;
     const int8_t *bytes = memory;
     const int32_t *balance = (const int32_t *)(const void *)(bytes + panels * panel_bytes(k)),
                   *zeros = balance + panels * COLUMNS;
@@ -174,7 +170,7 @@ void kelp_int8_product_block(const kelp_int8 *loops, const kelp_int8_product *g,
     const int32_t *offset = offsets_of(g, column, columns, room);
     float turned[KELP_INT8_BLOCK_ROWS * KELP_INT8_TURNED_COLUMNS];
     size_t each = element_bytes(g->finish.dtype);
-    int64_t width = round_to(columns, COLUMNS);
+    int64_t width = kelp_round_up(columns, COLUMNS);
     int64_t count = (rows + loops->tile_rows - 1) / loops->tile_rows;
     int64_t height = count > 0 ? (rows + count - 1) / count : 1;
     for (int64_t first = 0; first < rows; first += height) {
@@ -236,7 +232,7 @@ void kelp_int8_products_run(const kelp_op_env *env, const kelp_int8_product *job
     if (count == 0 || jobs[0].m == 0 || jobs[0].b.n == 0)
         return;
     const kelp_int8 *loops = kelp_int8_get();
-    int64_t m = jobs[0].m, n = jobs[0].b.n, most = round_to(KELP_GEMM_ROWS, loops->tile_rows);
+    int64_t m = jobs[0].m, n = jobs[0].b.n, most = kelp_round_up(KELP_GEMM_ROWS, loops->tile_rows);
     job_list list = {.loops = loops, .jobs = jobs};
     list.columns = jobs[0].turned ? KELP_INT8_TURNED_COLUMNS
                    : m <= 16      ? KELP_GEMM_FLAT_COLUMNS

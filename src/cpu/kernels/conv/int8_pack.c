@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Weights of convolutions of 8-bit integers. */
-#include "cpu/ops/conv/conv_int8_weights.h"
+/* Weights of int8 convolutions, packed for a GEMM whose rows are windows: positions one after the
+ * other, and of each its channels. */
+#include "base/assert.h"
+#include "cpu/kernels/conv/conv_int8.h"
 
-#include "cpu/ops/quant/epilogue.h"
-
-bool kelp_int8_conv_shape_of(const kelp_tensor *weights, const kelp_tensor *zero, int64_t groups,
-                             kelp_int8_conv_shape *out) {
+bool kelp_conv_int8_weights_shape_of(const kelp_tensor *weights, const kelp_tensor *zero,
+                                     int64_t groups, kelp_conv_int8_weights_shape *out) {
     if (weights->rank < 3 || (weights->dtype != KELP_U8 && weights->dtype != KELP_I8) ||
         groups < 1 || weights->shape[0] % groups != 0)
         return false;
@@ -13,13 +13,18 @@ bool kelp_int8_conv_shape_of(const kelp_tensor *weights, const kelp_tensor *zero
     if ((zeros != 1 && zeros != weights->shape[0]) ||
         (zero != NULL && zero->dtype != weights->dtype))
         return false;
-    *out = (kelp_int8_conv_shape){groups, weights->shape[1], weights->shape[0] / groups,
-                                  kelp_ops_product(weights->shape, 2, weights->rank), false};
+    *out = (kelp_conv_int8_weights_shape){.groups = groups,
+                                          .in_channels = weights->shape[1],
+                                          .out_channels = weights->shape[0] / groups,
+                                          .taps = 1};
+    for (int32_t i = 2; i < weights->rank; i++)
+        out->taps *= weights->shape[i];
     out->depthwise = groups > 1 && out->in_channels == 1 && out->out_channels == 1;
     return true;
 }
 
-static bool group_size(const kelp_int8_conv_shape *s, int64_t *out_depth, size_t *out_bytes) {
+static bool group_size(const kelp_conv_int8_weights_shape *s, int64_t *out_depth,
+                       size_t *out_bytes) {
     if (!kelp_i64_mul(s->in_channels, s->taps, out_depth))
         return false;
     return s->depthwise ? kelp_size_mul((size_t)s->taps, sizeof(int16_t), out_bytes)
@@ -27,10 +32,11 @@ static bool group_size(const kelp_int8_conv_shape *s, int64_t *out_depth, size_t
                               kelp_size_align(*out_bytes, 64, out_bytes);
 }
 
-/* Panels of the groups; balance and zeros of all. In the buffer: the turned weights of one group.
+/* Panels of the groups; balance and zeros of all. In the buffer: the transposed weights of one
+ * group.
  */
-bool kelp_int8_conv_weights_size(const kelp_int8_conv_shape *s, size_t *out_bytes,
-                                 size_t *out_buffer_bytes) {
+bool kelp_conv_int8_packed_size(const kelp_conv_int8_weights_shape *s, size_t *out_bytes,
+                                size_t *out_buffer_bytes) {
     int64_t depth;
     size_t each, all, turned, more;
     return group_size(s, &depth, &each) && kelp_size_mul(each, (size_t)s->groups, &all) &&
@@ -41,10 +47,10 @@ bool kelp_int8_conv_weights_size(const kelp_int8_conv_shape *s, size_t *out_byte
            kelp_size_add(all, more, &all) && kelp_size_align(all, 64, out_bytes);
 }
 
-static size_t balance_offset(const kelp_int8_conv_shape *s, size_t *out_each) {
+static size_t balance_offset(const kelp_conv_int8_weights_shape *s, size_t *out_each) {
     int64_t depth = 0;
     size_t all = 0;
-    (void)group_size(s, &depth, out_each); /* fits, or there were no memory */
+    (void)group_size(s, &depth, out_each); /* packed_size succeeded */
     (void)kelp_size_align(*out_each * (size_t)s->groups, 64, &all);
     return all;
 }
@@ -54,7 +60,7 @@ static int32_t byte_at(const kelp_tensor *tensor, int64_t index) {
                                     : ((const uint8_t *)tensor->data)[index];
 }
 
-static void lay_depthwise(const kelp_int8_conv_shape *s, const kelp_tensor *weights,
+static void lay_depthwise(const kelp_conv_int8_weights_shape *s, const kelp_tensor *weights,
                           const kelp_tensor *zero, int16_t *to, int32_t *balance) {
     bool many = zero != NULL && kelp_tensor_elements(zero) > 1;
     for (int64_t c = 0; c < s->groups; c++) {
@@ -68,13 +74,13 @@ static void lay_depthwise(const kelp_int8_conv_shape *s, const kelp_tensor *weig
     }
 }
 
-void kelp_int8_conv_weights_lay(const kelp_int8 *loops, const kelp_int8_conv_shape *s,
-                                const kelp_tensor *weights, const kelp_tensor *zero, void *memory,
-                                void *buffer) {
+void kelp_conv_int8_pack(const kelp_int8 *loops, const kelp_conv_int8_weights_shape *s,
+                         const kelp_tensor *weights, const kelp_tensor *zero, void *memory,
+                         void *buffer) {
     int64_t depth = s->in_channels * s->taps, n = s->out_channels;
     size_t each = 0, offset = balance_offset(s, &each);
     int8_t *panels = memory;
-    uint8_t *turned = buffer;
+    uint8_t *transposed = buffer;
     int32_t *balance = (int32_t *)(void *)((char *)memory + offset),
             *zeros = balance + s->groups * n;
     if (s->depthwise) {
@@ -86,9 +92,9 @@ void kelp_int8_conv_weights_lay(const kelp_int8 *loops, const kelp_int8_conv_sha
         kelp_int8_weights laid;
         /* of each output channel: channels by taps become taps by channels */
         for (int64_t j = 0; s->taps > 1 && j < n; j++)
-            loops->turn(turned + j * depth, s->in_channels, from + j * depth, s->taps,
+            loops->turn(transposed + j * depth, s->in_channels, from + j * depth, s->taps,
                         s->in_channels, s->taps, 0);
-        kelp_int8_matrix matrix = {.data = s->taps > 1 ? turned : from,
+        kelp_int8_matrix matrix = {.data = s->taps > 1 ? transposed : from,
                                    .dtype = weights->dtype,
                                    .k = depth,
                                    .n = n,
@@ -106,14 +112,14 @@ void kelp_int8_conv_weights_lay(const kelp_int8 *loops, const kelp_int8_conv_sha
     }
 }
 
-void kelp_int8_conv_weights_view(const kelp_int8_conv_shape *s, const void *memory,
-                                 kelp_int8_conv_weights *out) {
+void kelp_conv_int8_packed_view(const kelp_conv_int8_weights_shape *s, const void *memory,
+                                kelp_conv_int8_weights *out) {
     int64_t channels = s->groups * s->out_channels;
     size_t each = 0, offset = balance_offset(s, &each);
     const int32_t *balance = (const int32_t *)(const void *)((const char *)memory + offset);
     const int32_t *zeros = balance + channels;
     bool any = false;
-    *out = (kelp_int8_conv_weights){.panels = memory, .group_bytes = each, .balance = balance};
+    *out = (kelp_conv_int8_weights){.panels = memory, .group_bytes = each, .balance = balance};
     if (s->depthwise) {
         out->taps = memory;
         return;
