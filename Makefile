@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Kelp's front door: one command for each thing people do here. CMake and Ninja do the building, in build/.
+# One command for each task. CMake and Ninja build in build/.
 PREFIX ?= /usr/local
 DESTDIR ?=
 JOBS ?= $(shell nproc)
@@ -9,24 +9,24 @@ PYTHON_TEST = $(or $(KELP_VENV),build/venv)/bin/python
 
 .DEFAULT_GOAL := help
 .PHONY: help run demo build debug test check check-full asan ubsan tsan nvidia fuzz bench format install \
-	example-minilm cli-docs operator-docs clean
+	example-minilm architecture-docs cli-docs operator-docs clean
 
-help: ## this list
+help: ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS='	' read -r name text; do \
 		printf '  make %-16s %s\n' "$$name" "$$text"; done
 
-build: ## the release build, in build/release
+build: ## build a release in build/release
 	@scripts/deps.sh run
 	@scripts/build.sh release $(if $(wildcard build/release/CMakeCache.txt),,-DKELP_TESTS=OFF)
 
-debug: ## a build for debuggers, in build/debug
+debug: ## build for debuggers in build/debug
 	@scripts/deps.sh run
 	@scripts/build.sh debug $(if $(wildcard build/debug/CMakeCache.txt),,-DKELP_TESTS=OFF)
 
-run: build ## serve examples/models, ask each model something, and go on serving
+run: build ## serve examples/models and send a request to each model; Ctrl-C stops the server
 	@scripts/demo.sh stay
 
-demo: build ## the same, and stop
+demo: build ## do the same and exit
 	@scripts/demo.sh
 
 test: ## build and run all tests
@@ -34,35 +34,35 @@ test: ## build and run all tests
 	@scripts/build.sh release -DKELP_TESTS=ON
 	@python3 scripts/run_tests.py build/release $(if $(KELP_TALLY),--tally $(KELP_TALLY))
 
-check: ## all that CI does: tests, sanitizers, headers, format, includes
+check: ## run everything that CI runs: tests, sanitizers, headers, format, includes
 	@scripts/deps.sh check
 	@scripts/check.sh
 
-check-full: ## check, and clang, arm64 under an emulator, valgrind, the sentence embedding, a minute of each fuzzer
+check-full: ## run check, clang, arm64 in an emulator, valgrind, MiniLM, one minute of each fuzzer
 	@scripts/deps.sh check
 	@scripts/check.sh full
 
-asan: ## tests under AddressSanitizer and UndefinedBehaviorSanitizer
+asan: ## run the tests with AddressSanitizer and UndefinedBehaviorSanitizer
 	@scripts/deps.sh test
 	@scripts/build.sh asan -DKELP_TESTS=ON
 	@python3 scripts/run_tests.py build/asan -LE release
 
-ubsan: asan ## the same build finds both
+ubsan: asan ## the same as asan
 
-tsan: ## tests under ThreadSanitizer
+tsan: ## run the tests with ThreadSanitizer
 	@scripts/deps.sh test
 	@scripts/build.sh tsan -DKELP_TESTS=ON
 	@python3 scripts/run_tests.py build/tsan -LE 'release'
 
-nvidia: ## fetch NVIDIA's server into build/nvidia; `make test` then runs our backends in it as well
+nvidia: ## install NVIDIA's server in build/nvidia; `make test` then also runs the backends in it
 	@scripts/deps.sh test
 	@scripts/nvidia.sh
 
-fuzz: ## every fuzzer for FUZZ_SECONDS (30)
+fuzz: ## run every fuzzer for FUZZ_SECONDS (30)
 	@scripts/deps.sh check
 	@scripts/fuzz.sh $(FUZZ_SECONDS)
 
-bench: build ## latency, load time and memory beside ONNX Runtime, products beside libxsmm, convolutions beside oneDNN
+bench: build ## measure latency, load time and memory next to ONNX Runtime, libxsmm and oneDNN
 	@scripts/deps.sh bench
 	@scripts/build.sh release && ninja -C build/release --quiet benchmarks
 	@[ ! -x build/release/bench/bench_gemm ] || build/release/bench/bench_gemm
@@ -80,21 +80,24 @@ bench: build ## latency, load time and memory beside ONNX Runtime, products besi
 	@PYTHONPATH=build/release/python $(PYTHON_TEST) bench/trees.py
 	@ctest --test-dir build/release -R '^ops.make_cases$$' >/dev/null && $(PYTHON_TEST) bench/operators.py
 
-format: ## clang-format over all C sources
+format: ## run clang-format on all C sources
 	@git ls-files '*.c' '*.h' '*.inc' | xargs clang-format -i
 
-install: build ## install under PREFIX (/usr/local), with DESTDIR in front
+install: build ## install in PREFIX (/usr/local), below DESTDIR
 	@DESTDIR="$(DESTDIR)" cmake --install build/release --prefix "$(PREFIX)" --strip
 
-example-minilm: build ## make the sentence-embedding model, in examples-extra/models
+example-minilm: build ## create the sentence-embedding model in examples-extra/models
 	@scripts/deps.sh test
 	@$(PYTHON_TEST) tools/make_minilm.py --out examples-extra/models/minilm/1/model.onnx
 	@echo "build/release/bin/kelp serve --model-repository examples-extra/models"
 
-cli-docs: build ## write docs/cli.md, docs/man/ and completions/ anew from the program's tables
+cli-docs: build ## generate docs/cli.md, docs/man/ and completions/ from the program
 	@python3 scripts/gen_cli_docs.py build/release/bin/kelp
 
-operator-docs: build ## write docs/operators.md anew from the list of operators and their test cases
+architecture-docs: ## generate the diagrams of docs/architecture.md from the #include directives
+	@python3 scripts/gen_architecture.py
+
+operator-docs: build ## generate docs/operators.md from the list of operators and their test cases
 	@scripts/deps.sh test
 	@$(PYTHON_TEST) -W ignore tests/ops/gen_cases.py build/release/tests/ops/cases all
 	@$(PYTHON_TEST) scripts/gen_operator_docs.py build/release/bin/kelp build/release/tests/ops/cases

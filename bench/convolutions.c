@@ -28,25 +28,25 @@ typedef struct shape {
 } shape;
 
 static const shape shapes[] = {
-    {"first of a residual network", 3, 224, 224, 64, {7, 7}, 2, 1},
+    {"residual, first", 3, 224, 224, 64, {7, 7}, 2, 1},
     {"residual, 56", 64, 56, 56, 64, {1, 1}, 1, 1},
     {"residual, 56", 64, 56, 56, 64, {3, 3}, 1, 1},
     {"residual, 56", 64, 56, 56, 256, {1, 1}, 1, 1},
     {"residual, 28", 512, 28, 28, 128, {1, 1}, 1, 1},
     {"residual, 28", 128, 28, 28, 128, {3, 3}, 1, 1},
-    {"residual, 28, halved", 512, 28, 28, 1024, {1, 1}, 2, 1},
+    {"residual, 28, stride 2", 512, 28, 28, 1024, {1, 1}, 2, 1},
     {"residual, 14", 256, 14, 14, 256, {3, 3}, 1, 1},
     {"residual, 14", 256, 14, 14, 1024, {1, 1}, 1, 1},
     {"residual, 7", 512, 7, 7, 512, {3, 3}, 1, 1},
     {"residual, 7", 2048, 7, 7, 512, {1, 1}, 1, 1},
     {"detection, 13", 192, 13, 13, 192, {3, 3}, 1, 1},
     {"mobile, first", 3, 224, 224, 16, {3, 3}, 2, 1},
-    {"mobile, by channel", 96, 56, 56, 96, {3, 3}, 1, 96},
-    {"mobile, by channel, halved", 96, 56, 56, 96, {5, 5}, 2, 96},
-    {"mobile, few maps", 96, 28, 28, 24, {1, 1}, 1, 1},
-    {"lines of text", 64, 12, 160, 128, {3, 3}, 1, 1},
-    {"sound, one axis", 384, 1, 750, 384, {1, 3}, 1, 1},
-    {"sound, wide", 32, 172, 264, 32, {5, 5}, 1, 1},
+    {"mobile, depthwise", 96, 56, 56, 96, {3, 3}, 1, 96},
+    {"mobile, depthwise, stride 2", 96, 56, 56, 96, {5, 5}, 2, 96},
+    {"mobile, few channels", 96, 28, 28, 24, {1, 1}, 1, 1},
+    {"text lines", 64, 12, 160, 128, {3, 3}, 1, 1},
+    {"audio, 1-D", 384, 1, 750, 384, {1, 3}, 1, 1},
+    {"audio, 2-D", 32, 172, 264, 32, {5, 5}, 1, 1},
 };
 
 /* A shape with its numbers, and both libraries' ways to the answer. */
@@ -332,7 +332,7 @@ static void compare(job *j, kelp_runtime *runtime, bool bf16, int rounds, double
            "%.2f | %.0e |\n",
            s->of, (long long)s->channels, (long long)s->height, (long long)s->width,
            (long long)s->kernel[0], (long long)s->kernel[1], (long long)s->stride,
-           (long long)s->maps, s->groups > 1 ? ", each alone" : "", *median[KELP] / 1e3,
+           (long long)s->maps, s->groups > 1 ? ", depthwise" : "", *median[KELP] / 1e3,
            flop / *median[KELP], *median[PLAIN] / 1e3, *median[BLOCKED] / 1e3, ratios[0], ratios[1],
            worst);
     if (!(worst < (bf16 ? 2e-2 : 1e-4))) {
@@ -371,8 +371,9 @@ int main(int argc, char **argv) {
     must(kelp_runtime_create(&options, &runtime));
     well(dnnl_engine_create(&engine, dnnl_cpu, 0), "engine");
     well(dnnl_stream_create(&stream, engine, dnnl_stream_default_flags), "stream");
-    printf("| of | image, kernel/stride to maps | kelp us | GF/s | oneDNN plain us | blocked us | "
-           "kelp / plain | kelp / blocked | apart |\n|---|---|--:|--:|--:|--:|--:|--:|--:|\n");
+    printf("| layer | image, kernel/stride to channels | Kelp us | GFLOP/s | oneDNN plain us | "
+           "oneDNN blocked us | Kelp / plain | Kelp / blocked | difference "
+           "|\n|---|---|--:|--:|--:|--:|--:|--:|--:|\n");
     double sums[2] = {0, 0};
     static job jobs[KELP_COUNT(shapes)];
     for (size_t i = 0; i < KELP_COUNT(shapes); i++) {

@@ -23,6 +23,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import textwrap
 
 import numpy as np
 import onnx
@@ -168,7 +169,7 @@ def share(row, engine, peaks):
     """Of the machine's peak, in percent: multiplying, or reading all weights once, whichever it comes closer to."""
     got, peak = row[engine], peaks[str(row["threads"])]
     seconds = (min(got["median_ns"], got["cpu_ns"]) if row["threads"] == 1 else got["median_ns"]) / 1e9  # time given to others does not count
-    return max((100 * row["flops"] / seconds / peak["flops"], ""), (100 * row["weights"] / seconds / peak["bytes"], " of reading"))
+    return max((100 * row["flops"] / seconds / peak["flops"], ""), (100 * row["weights"] / seconds / peak["bytes"], " of bandwidth"))
 
 
 def share_text(row, peaks):
@@ -200,11 +201,11 @@ def apart_text(row, engine):
 
 
 def summary(rows, peaks):
-    yield ("| model | threads | Kelp | ONNX Runtime | OpenVINO | to the better | CPU time | load and first | peak memory | beyond the weights |"
-           " of the machine's peak (better peer) |")
+    yield ("| model | threads | Kelp | ONNX Runtime | OpenVINO | Kelp / faster peer | CPU time | load + first | peak memory | beyond weights |"
+           " % of machine peak (faster peer) |")
     yield "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
     for row in rows:
-        medians = [time_text(row[engine]["median_ns"]) if "median_ns" in row[engine] else "does not run it" for engine in ENGINES]
+        medians = [time_text(row[engine]["median_ns"]) if "median_ns" in row[engine] else "not supported" for engine in ENGINES]
         ratios = [f"{ratio(row, key):.2f}" if complete(row) else "" for key in ("median_ns", "cpu_ns", "start_ns", "peak_bytes")]
         ratios.append(f"{ratio(row, 'beyond'):.2f}" if complete(row) and "weights" in row else "")
         ratios.append(share_text(row, peaks) if complete(row) else "")
@@ -212,15 +213,15 @@ def summary(rows, peaks):
 
 
 def means(rows):
-    yield "| Kelp to the better peer | threads | geometric mean | worst | rows |"
+    yield "| Kelp / faster peer | threads | geometric mean | worst | rows |"
     yield "|---|--:|--:|--:|--:|"
     rows = [row for row in rows if complete(row)]
     heavy = ("cpu_ns", "CPU time, models above 2 ms", lambda row: better(row, "median_ns") > 2e6)
     slow = ("median_ns", "median, models above 2 ms", lambda row: better(row, "median_ns") > 2e6)
     fast = ("median_ns", "median, models below 2 ms", lambda row: better(row, "median_ns") <= 2e6)
-    others = (("load_ns", "load"), ("first_ns", "first inference"), ("start_ns", "load and first inference together"), ("p99_ns", "p99"),
+    others = (("load_ns", "load"), ("first_ns", "first inference"), ("start_ns", "load + first inference"), ("p99_ns", "p99"),
               ("cpu_ns", "CPU time, all"), ("peak_bytes", "peak memory of the process"))
-    held = ("beyond", "memory beyond the weights", lambda row: "weights" in row)
+    held = ("beyond", "memory beyond weights", lambda row: "weights" in row)
     for key, label, fits in (slow, fast, heavy, *((*other, lambda row: True) for other in others), held):
         for threads in sorted({row["threads"] for row in rows}):
             chosen = {row["model"]: ratio(row, key) for row in rows if row["threads"] == threads and fits(row)}
@@ -234,11 +235,11 @@ def bf16_ratio(row, key="median_ns", to="openvino"):
 
 
 def bf16_summary(rows):
-    yield ("| model | threads | Kelp bf16 | OpenVINO bf16 | to OpenVINO | CPU time | Kelp f32 | to Kelp f32 | ONNX Runtime f32 | apart | OpenVINO's "
-           "apart |")
+    yield ("| model | threads | Kelp bf16 | OpenVINO bf16 | Kelp / OpenVINO | CPU time | Kelp f32 | bf16 / f32 | ONNX Runtime f32 | difference |"
+           " difference of OpenVINO |")
     yield "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
     for row in rows:
-        times = {engine: time_text(row[engine]["median_ns"]) if "median_ns" in row.get(engine, {}) else "does not run it"
+        times = {engine: time_text(row[engine]["median_ns"]) if "median_ns" in row.get(engine, {}) else "not supported"
                  for engine in (*ENGINES, "cpu_f32")}
         ratios = [f"{value:.2f}" if value == value else "" for value in
                   (bf16_ratio(row), bf16_ratio(row, "cpu_ns"), bf16_ratio(row, to="cpu_f32"))]
@@ -247,13 +248,13 @@ def bf16_summary(rows):
 
 
 def details(rows):
-    yield "| model | threads | engine | load | first | median | p99 | peak memory | CPU-s per 1,000 | apart |"
+    yield "| model | threads | engine | load | first | median | p99 | peak memory | CPU s per 1,000 | difference |"
     yield "|---|--:|---|--:|--:|--:|--:|--:|--:|--:|"
     for row in rows:
         for engine, label in ENGINES.items():
             got = row[engine]
             if "error" in got:
-                yield f"| {row['model']} | {row['threads']} | {label} | does not run it | | | | | | |"
+                yield f"| {row['model']} | {row['threads']} | {label} | not supported | | | | | | |"
                 continue
             yield (f"| {row['model']} | {row['threads']} | {label} | " + " | ".join(time_text(got[key]) for key in
                    ("load_ns", "first_ns", "median_ns", "p99_ns")) + f" | {got['peak_bytes'] / 2**20:.1f} MiB |"
@@ -275,7 +276,7 @@ def plot(rows):
         return left + (right - left) * (math.log2(value) - low) / (high - low)
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="730" height="{height}" font-family="sans-serif" font-size="12">',
            "<!-- SPDX-License-Identifier: Apache-2.0 -->", f'<rect width="730" height="{height}" fill="#fff"/>',
-           f'<text x="{left}" y="18">Median latency of Kelp / the better of ONNX Runtime and OpenVINO: left of 1 Kelp is faster</text>',
+           f'<text x="{left}" y="18">Median latency of Kelp / the faster of ONNX Runtime and OpenVINO (below 1: Kelp is faster)</text>',
            f'<circle cx="{left + 5}" cy="32" r="4" fill="#1b6e53"/><text x="{left + 14}" y="36">1 thread</text>'
            f'<circle cx="{left + 85}" cy="32" r="4" fill="#fff" stroke="#1b6e53" stroke-width="1.6"/><text x="{left + 94}" y="36">2 threads</text>']
     for power in range(math.ceil(low), math.floor(high) + 1):
@@ -310,16 +311,17 @@ def write(path, report):
     after = rest.split(end)[1]
     loads = " and ".join(f"{load:.1f}" for load in report["load"])
     peaks = report.get("peak", {})
-    most = "; ".join(f"{peak['flops'] / 1e9:.0f} thousand million operations and {peak['bytes'] / 1e9:.0f} GB read a second with {threads}"
+    most = "; ".join(f"{peak['flops'] / 1e9:.0f} GFLOP/s and {peak['bytes'] / 1e9:.0f} GB/s with {threads} thread{'s' * (str(threads) != '1')}"
                      for threads, peak in peaks.items())
-    head = (f"Measured {report['date']} at commit {report['commit']} on {report['machine']}; {report['seconds']:g} s an engine, model and number of "
-            f"threads; the machine's load was {loads} before and after, the run's own included."
-            + (f" The machine's peak by number of threads: {most}." if most else "") + "\n\n")
+    head = (f"Measured {report['date']} at commit {report['commit']} on {report['machine']}, {report['seconds']:g} s per engine, model and thread "
+            f"count. System load before and after, including the benchmark: {loads}."
+            + (f" Peak of the machine: {most}." if most else ""))
+    head = textwrap.fill(head, 100) + "\n\n"
     if begin == BEGIN_BF16:
         with open(path, "w", encoding="utf-8") as file:
             file.write(before + begin + "\n" + head + "\n".join(bf16_summary(rows)) + "\n" + end + after)
         return
-    parts = ["\n".join(means(rows)), "\n".join(summary(rows, peaks)), "### Every number\n\n" + "\n".join(details(rows))]
+    parts = ["\n".join(means(rows)), "\n".join(summary(rows, peaks)), "### All results\n\n" + "\n".join(details(rows))]
     with open(path, "w", encoding="utf-8") as file:
         file.write(before + BEGIN + "\n" + head + "\n\n".join(parts) + "\n" + END + after)
     with open(os.path.join(os.path.dirname(path), "pictures", "performance.svg"), "w", encoding="utf-8") as file:

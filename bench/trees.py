@@ -65,7 +65,7 @@ def main():
     parser.add_argument("--threads", default="1,2")
     options = parser.parse_args()
     rng, ratios = np.random.default_rng(1), []
-    print("| model | trees, depth | rows | threads | Kelp | ONNX Runtime | to ONNX Runtime |\n|---|---|--:|--:|--:|--:|--:|")
+    print("| model | trees, depth | rows | threads | Kelp | ONNX Runtime | Kelp / ONNX Runtime |\n|---|---|--:|--:|--:|--:|--:|")
     for what, trees, depth, early, columns, targets in SHAPES:
         model = forest(rng, trees, depth, early, columns, targets)
         for threads in map(int, options.threads.split(",")):

@@ -5,16 +5,16 @@ _kelp() {
     if (( CURRENT == 2 )); then
         local -a commands=(
             'serve:serve a model repository over HTTP'
-            'run:run a model once on given inputs'
-            'build:build a plan of a model ahead of time'
-            'inspect:show what a model is made of and whether it can run'
+            'run:run a model'
+            'build:build a plan file from a model'
+            'inspect:show the structure of a model and whether it is supported'
             'bench:measure load time, latency and memory of a model'
-            'kernels:list libraries of kernels and what they take'
-            'ops:list operators, their versions and how they are carried out'
-            'worker:run parts of models for other processes'
-            'new:make the project of a backend in C'
-            'doctor:say which providers can be used here, and what is missing for the others'
-            'completion:print completion for a shell'
+            'kernels:list kernel libraries and the signatures of their kernels'
+            'ops:list operators with their versions and kinds'
+            'worker:run subgraphs of models for other processes'
+            'new:create the project of a backend in C'
+            'doctor:list the providers that work on this machine, and what the others lack'
+            'completion:print a completion script for a shell'
             'help:explain a command')
         _describe command commands
         return
@@ -25,104 +25,103 @@ _kelp() {
     case $command in
     serve)
         _arguments '--help[this text]' \
-            '*--model-repository=[folder of models, <model>/<version>/…; may be given several times]:DIR:_files -/' \
-            '*--model-store=[older name of --model-repository]:DIR:_files -/' \
-            '--model-control-mode=[none\: load all models once (default); explicit\: those of --load-model, then as clients ask; poll\: follow changes of the repository]:MODE:(none explicit poll)' \
-            '*--load-model=[model to load at the start under explicit control, * for all; may be given several times]:NAME: ' \
-            '--repository-poll-secs=[seconds between two looks at the repository under poll control (15)]:N: ' \
-            '--strict-model-config[ask for a complete config.pbtxt instead of completing it from the model (false)]' \
-            '--disable-auto-complete-config[the same as --strict-model-config]' \
-            '--model-config-name=[use configs/NAME.pbtxt of a model where there is one]:NAME: ' \
-            '--model-load-thread-count=[models loaded at once (4)]:N: ' \
-            '--model-load-retry-count=[further attempts when a model does not load (0)]:N: ' \
-            '--model-namespacing[let two repositories hold models of one name (false)]' \
-            '--backend-directory=[folder of NAME/libtriton_NAME.so (../backends beside this program'\''s folder, else /opt/tritonserver/backends)]:DIR:_files -/' \
-            '*--backend-config=[setting handed to a backend, or to all; may be given several times]:\[NAME,\]KEY=VALUE: ' \
-            '--precision=[what float32 products of ONNX models multiply in, unless a model'\''s parameter '\''precision'\'' says otherwise (f32)]:f32|bf16:(f32 bf16)' \
-            '--providers=[who runs parts of ONNX models, in order of preference\: onnxruntime,cpu or remote\:PATH,cpu; unless a model'\''s parameter '\''providers'\'' says otherwise]:NAMES: ' \
-            '--plugin=[libraries of operators or providers to load first (kelp/plugin.h), '\''\:'\'' between them]:PATHS:_files' \
-            '*--with-backend=[libtriton_NAME.so to serve a model NAME on, with the config.pbtxt of its folder or one of the two above; may be given several times]:LIBRARY:_files' \
-            '*--cache-config=[keep answers of models that enable response_cache in cache NAME, with this setting; local,size=BYTES is the one built in; may be given several times]:NAME,KEY=VALUE: ' \
-            '--cache-directory=[folder of NAME/libtritoncache_NAME.so (/opt/tritonserver/caches)]:DIR:_files -/' \
-            '--repoagent-directory=[folder of NAME/libtritonrepoagent_NAME.so (/opt/tritonserver/repoagents)]:DIR:_files -/' \
-            '--id=[name that the server reports]:NAME: ' \
-            '--exit-on-error[end when a model does not load at the start (true); false serves the others]' \
-            '--exit-timeout-secs=[seconds that requests in flight have to finish at the end (30)]:N: ' \
-            '--strict-readiness[ready only when all models are (true)]' \
+            '*--model-repository=[model repository with <model>/<version>/…; may be repeated]:DIR:_files -/' \
+            '*--model-store=[alias of --model-repository]:DIR:_files -/' \
+            '--model-control-mode=[none\: load all models at startup (default); explicit\: load the models of --load-model, then on request; poll\: reload models when the repository changes]:MODE:(none explicit poll)' \
+            '*--load-model=[model to load at startup in explicit mode, * for all; may be repeated]:NAME: ' \
+            '--repository-poll-secs=[poll interval of the repository in poll mode, in seconds (15)]:N: ' \
+            '--strict-model-config[do not complete config.pbtxt from the model (false)]' \
+            '--disable-auto-complete-config[alias of --strict-model-config]' \
+            '--model-config-name=[use configs/NAME.pbtxt of a model if it exists]:NAME: ' \
+            '--model-load-thread-count=[number of models to load in parallel (4)]:N: ' \
+            '--model-load-retry-count=[number of retries if a model does not load (0)]:N: ' \
+            '--model-namespacing[allow models with the same name in different repositories (false)]' \
+            '--backend-directory=[directory with NAME/libtriton_NAME.so (../backends of the program'\''s directory, or /opt/tritonserver/backends)]:DIR:_files -/' \
+            '*--backend-config=[setting of a backend, or of all backends; may be repeated]:\[NAME,\]KEY=VALUE: ' \
+            '--precision=[precision of float32 GEMM and convolutions in ONNX models; the model parameter '\''precision'\'' overrides it (f32)]:f32|bf16:(f32 bf16)' \
+            '--providers=[providers of subgraphs of ONNX models in order of priority\: onnxruntime,cpu or remote\:PATH,cpu; the model parameter '\''providers'\'' overrides it]:NAMES: ' \
+            '--plugin=[plug-in libraries with operators or providers (kelp/plugin.h), separated by '\''\:'\'']:PATHS:_files' \
+            '*--with-backend=[serve a model NAME with this backend, libtriton_NAME.so, and the config.pbtxt in its directory or one of the two above; may be repeated]:LIBRARY:_files' \
+            '*--cache-config=[response cache NAME and one of its settings, for models that enable response_cache; local,size=BYTES is built in; may be repeated]:NAME,KEY=VALUE: ' \
+            '--cache-directory=[directory with NAME/libtritoncache_NAME.so (/opt/tritonserver/caches)]:DIR:_files -/' \
+            '--repoagent-directory=[directory with NAME/libtritonrepoagent_NAME.so (/opt/tritonserver/repoagents)]:DIR:_files -/' \
+            '--id=[name of the server in its metadata]:NAME: ' \
+            '--exit-on-error[exit if a model does not load at startup (true); false serves the other models]' \
+            '--exit-timeout-secs=[time limit for requests in flight at shutdown, in seconds (30)]:N: ' \
+            '--strict-readiness[the server is ready only if all models are ready (true)]' \
             '--allow-http[serve HTTP (true)]' \
             '--http-address=[address to listen on, or unix\:/path (0.0.0.0)]:ADDRESS: ' \
             '--http-port=[port to listen on, 0 for a free one (8000)]:PORT: ' \
             '--http-thread-count=[event loops (CPUs, at most 8)]:N: ' \
-            '--reuse-http-port[let several servers share the port (false)]' \
-            '--http-max-input-size=[largest body without binary tensors (67108864)]:BYTES: ' \
-            '--allow-grpc[serve gRPC (false; this build has none)]' \
+            '--reuse-http-port[allow several servers on one port (false)]' \
+            '--http-max-input-size=[maximum size of a body without binary tensors (67108864)]:BYTES: ' \
+            '--allow-grpc[not supported\: there is no gRPC (false)]' \
             '--allow-metrics[collect metrics (true)]' \
-            '*--metrics-config=[summary_latencies, histogram_latencies, counter_latencies (true or false), summary_quantiles (0.5\:0.05,0.9\:0.01); may be given several times]:KEY=VALUE: ' \
-            '--log-verbose=[verbose messages up to this level (0)]:LEVEL: ' \
-            '--log-info[messages of information (true)]' \
-            '--log-warning[warnings (true)]' \
-            '--log-error[errors (true)]' \
-            '--log-format=[how a line of the log is written]:FORMAT:(default ISO8601 json)' \
-            '--log-file=[where the log goes (stderr)]:FILE:_files' \
+            '*--metrics-config=[summary_latencies, histogram_latencies, counter_latencies (true or false), summary_quantiles (0.5\:0.05,0.9\:0.01); may be repeated]:KEY=VALUE: ' \
+            '--log-verbose=[log verbose messages up to this level (0)]:LEVEL: ' \
+            '--log-info[log information (true)]' \
+            '--log-warning[log warnings (true)]' \
+            '--log-error[log errors (true)]' \
+            '--log-format=[format of the log]:FORMAT:(default ISO8601 json)' \
+            '--log-file=[log file (stderr)]:FILE:_files' \
             '*:file:_files' ;;
     run)
         _arguments '--help[this text]' \
-            '*--input=[an input\: a .npy file, or values separated by commas; may be given several times]:NAME=@FILE|V,V,…: ' \
-            '--random[make up the inputs that are not given\: floats in \[0,1), integers 0 or 1, the same each time]' \
-            '*--shape=[shape of an input whose extents the model leaves open (1 each)]:NAME=1x8x8: ' \
-            '*--output=[print only this output, or write it to a .npy file; may be given several times]:NAME\[=@FILE\]: ' \
+            '*--input=[an input\: a .npy file, or values separated by commas; may be repeated]:NAME=@FILE|V,V,…: ' \
+            '--random[use random values for other inputs\: floats in \[0,1), integers 0 or 1, the same in every run]' \
+            '*--shape=[shape of an input with dynamic dimensions (1 each)]:NAME=1x8x8: ' \
+            '*--output=[print only this output, or write it to a .npy file; may be repeated]:NAME\[=@FILE\]: ' \
             '--output-dir=[write every output to DIR/NAME.npy]:DIR:_files -/' \
-            '--json[print outputs as JSON, all elements]' \
-            '--threads=[threads an operator may use (0\: all CPUs)]:N: ' \
-            '--repeat=[run so many times and say on stderr how long that took (1)]:N: ' \
-            '--profile[say on stderr which operators took the time of the last run]' \
-            '--no-fusion[run the graph as it is written]' \
-            '--precision=[what float32 products multiply in; bf16 takes about half the time where the processor has AVX512_BF16, and rounds (f32)]:f32|bf16:(f32 bf16)' \
-            '--plugin=[load a library of operators or providers first (kelp/plugin.h)]:FILE.so:_files' \
-            '--providers=[who runs the model, in order of preference\: each takes the parts that it covers]:NAME,NAME,…: ' \
+            '--json[print outputs as JSON with all elements]' \
+            '--threads=[threads per operator (0\: all CPUs)]:N: ' \
+            '--repeat=[run N times and print the duration to stderr (1)]:N: ' \
+            '--profile[print the time per operator of the last run to stderr]' \
+            '--no-fusion[disable fusion]' \
+            '--precision=[precision of float32 GEMM and convolutions; bf16 is less precise, and takes about half the time on CPUs with AVX512_BF16 (f32)]:f32|bf16:(f32 bf16)' \
+            '--plugin=[plug-in library with operators or providers (kelp/plugin.h)]:FILE.so:_files' \
+            '--providers=[providers in order of priority; each runs the subgraphs that it supports]:NAME,NAME,…: ' \
             '*:file:_files' ;;
     build)
         _arguments '--help[this text]' \
-            '--output=[where the plan goes (the model'\''s name with .plan)]:FILE.plan:_files' \
-            '--provider=[who will run it\: cpu, tensorrt, null (cpu)]:NAME: ' \
-            '*--min=[smallest shape of an input; repeat for more inputs, and all three for more profiles]:NAME\:1x3x224x224: ' \
-            '*--opt=[usual shape (the largest)]:NAME\:8x3x224x224: ' \
-            '*--max=[largest shape]:NAME\:32x3x224x224: ' \
-            '--refit[all weights can be exchanged in the engine]' \
-            '*--refit-weights=[only these weights can be exchanged; may be given several times]:NAME: ' \
-            '--strip-weights[weights that can be exchanged, all unless --refit-weights names some, are left out\: a refit brings them before the first run]' \
-            '--weight-streaming[weights may stay in host memory (tensorrt)]' \
-            '--version-compatible[the plan runs on later versions of the provider'\''s library (tensorrt)]' \
-            '*--compute-capability=[a GPU that it is for, as 10 * major + minor; may be given several times (tensorrt)]:86: ' \
-            '--workspace=[limit of the memory for activations (0\: none)]:MIB: ' \
-            '--level=[how hard to optimise, 0 to 5 (3); on the cpu a plan of 0 to 2 is smaller, and optimised each time it is loaded]:N: ' \
-            '--timing-cache=[what earlier builds measured\: read when it is there, written afterwards (tensorrt)]:FILE:_files' \
-            '--plugin=[load a library of operators or providers first (kelp/plugin.h)]:FILE.so:_files' \
-            '--precision=[what float32 products multiply in; bf16 takes about half the time where the processor has AVX512_BF16, and rounds (f32)]:f32|bf16:(f32 bf16)' \
-            '--no-fusion[the graph as it is written]' \
+            '--output=[the plan file to write (the name of the model with .plan)]:FILE.plan:_files' \
+            '--provider=[provider that runs the engine\: cpu, tensorrt, null (cpu)]:NAME: ' \
+            '*--min=[minimum shape of an input; repeat for other inputs and profiles]:NAME\:1x3x224x224: ' \
+            '*--opt=[shape to optimize for (the maximum)]:NAME\:8x3x224x224: ' \
+            '*--max=[maximum shape]:NAME\:32x3x224x224: ' \
+            '--refit[allow replacing all weights of the engine]' \
+            '*--refit-weights=[allow replacing only this weight; may be repeated]:NAME: ' \
+            '--strip-weights[omit the refittable weights (all, or those of --refit-weights); a refit must supply them before the first run]' \
+            '--weight-streaming[allow weights in host memory (tensorrt)]' \
+            '--version-compatible[make the plan file usable with later versions of the provider'\''s library (tensorrt)]' \
+            '*--compute-capability=[compute capability of a target GPU, 10 * major + minor; may be repeated (tensorrt)]:86: ' \
+            '--workspace=[memory limit for activations (0\: no limit)]:MIB: ' \
+            '--level=[optimization level (3); for cpu, levels 0 to 2 make a smaller file that is optimized when it is loaded]:N: ' \
+            '--timing-cache=[timing cache\: read if it exists, written after the build (tensorrt)]:FILE:_files' \
+            '--plugin=[plug-in library with operators or providers (kelp/plugin.h)]:FILE.so:_files' \
+            '--precision=[precision of float32 GEMM and convolutions; bf16 is less precise, and takes about half the time on CPUs with AVX512_BF16 (f32)]:f32|bf16:(f32 bf16)' \
+            '--no-fusion[disable fusion]' \
             '*:file:_files' ;;
     inspect)
         _arguments '--help[this text]' \
-            '*--shape=[shape of an input for the memory plan (open extents are 1)]:NAME=1x8x8: ' \
-            '--plugin=[load a library of operators or providers first (kelp/plugin.h)]:FILE.so:_files' \
-            '--providers=[who would run the model, in order of preference; shows which parts each takes]:NAME,NAME,…: ' \
+            '*--shape=[shape of an input for the memory plan (dynamic dimensions are 1)]:NAME=1x8x8: ' \
+            '--plugin=[plug-in library with operators or providers (kelp/plugin.h)]:FILE.so:_files' \
+            '--providers=[providers in order of priority; shows the subgraphs of each]:NAME,NAME,…: ' \
             '--json[print JSON]' \
             '*:file:_files' ;;
     bench)
         _arguments '--help[this text]' \
-            '--threads=[numbers of threads to measure, one after the other (1,2)]:N,N,…: ' \
-            '--seconds=[how long to measure each (3); at least ten runs are made]:S: ' \
-            '*--input=[an input; those that are not given are made up as by '\''kelp run --random'\'']:NAME=@FILE|V,V,…: ' \
-            '*--shape=[shape of an input whose extents the model leaves open (1 each)]:NAME=1x8x8: ' \
-            '--precision=[what float32 products multiply in; bf16 takes about half the time where the processor has AVX512_BF16, and rounds (f32)]:f32|bf16:(f32 bf16)' \
-            '--plugin=[load a library of operators or providers first (kelp/plugin.h)]:FILE.so:_files' \
-            '--providers=[who runs the model, in order of preference\: each takes the parts that it covers]:NAME,NAME,…: ' \
-            '--profile[after that print the time of each node, and the algorithm that was chosen for it]' \
+            '--threads=[numbers of threads to measure (1,2)]:N,N,…: ' \
+            '--seconds=[duration of each measurement in seconds (3); at least ten runs]:S: ' \
+            '*--input=[an input; other inputs are random as with '\''kelp run --random'\'']:NAME=@FILE|V,V,…: ' \
+            '*--shape=[shape of an input with dynamic dimensions (1 each)]:NAME=1x8x8: ' \
+            '--precision=[precision of float32 GEMM and convolutions; bf16 is less precise, and takes about half the time on CPUs with AVX512_BF16 (f32)]:f32|bf16:(f32 bf16)' \
+            '--plugin=[plug-in library with operators or providers (kelp/plugin.h)]:FILE.so:_files' \
+            '--providers=[providers in order of priority; each runs the subgraphs that it supports]:NAME,NAME,…: ' \
             '--json[print JSON]' \
             '*:file:_files' ;;
     kernels)
         _arguments '--help[this text]' \
-            '*--library=[only this library, by its name or its file; may be given several times]:NAME|FILE: ' \
+            '*--library=[only this library, by name or file; may be repeated]:NAME|FILE: ' \
             '--json[print JSON]' \
             '*:file:_files' ;;
     ops)
@@ -132,15 +131,15 @@ _kelp() {
             '*:file:_files' ;;
     worker)
         _arguments '--help[this text]' \
-            '--socket=[the socket to make and listen on]:PATH: ' \
-            '--providers=[who runs what is sent, in order of preference]:NAME,NAME,…: ' \
-            '--threads=[threads an operator may use (0\: all CPUs)]:N: ' \
-            '--budget=[MiB of inputs that all runs under way may hold (256)]:MIB: ' \
-            '--connections=[subgraphs that are served at once (64)]:N: ' \
+            '--socket=[Unix socket to create and listen on]:PATH: ' \
+            '--providers=[providers that run the subgraphs, in order of priority]:NAME,NAME,…: ' \
+            '--threads=[threads per operator (0\: all CPUs)]:N: ' \
+            '--budget=[memory limit for the inputs of all runs in flight (256)]:MIB: ' \
+            '--connections=[maximum number of connections, one per subgraph (64)]:N: ' \
             '*:file:_files' ;;
     new)
         _arguments '--help[this text]' \
-            '--dir=[folder of the project (NAME, in the working folder); made when it is not there]:DIR:_files -/' \
+            '--dir=[directory of the project (NAME); created if it does not exist]:DIR:_files -/' \
             '*:file:_files' ;;
     doctor)
         _arguments '--help[this text]' \

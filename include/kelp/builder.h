@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kelp/builder.h: builder → network → config → serialized engine.
+ * kelp/builder.h: builds engine images ahead of time.
  *
- * A network is put together layer by layer (kelp/network.h) or parsed from ONNX; a configuration
- * says how it may be run (shapes, precisions, memory, what may be refitted); a provider turns both
- * into a plan: bytes that kelp_engine_load (kelp/engine.h) runs. `cpu` is always there and makes a
- * file that is mapped, not read; `tensorrt` makes NVIDIA's; `null` makes one that answers zeros.
+ * A network is assembled layer by layer (kelp/network.h) or parsed from ONNX. A configuration
+ * states how it may run: shapes, precisions, memory limits, weights that can be refitted. A
+ * provider turns both into an engine image, which kelp_engine_load runs. Built-in providers: `cpu`
+ * (an image that is mapped, not read), `tensorrt` (an engine of NVIDIA TensorRT) and `null` (an
+ * engine that returns zeros).
  *
  *   kelp_runtime_create → kelp_builder_create → kelp_builder_create_network →
  *   kelp_network_add_… → kelp_builder_create_config → kelp_builder_build → kelp_engine_load
  *
- * The runtime carries the logger, the allocator and the threads. Ownership: children retain their
- * parents and everything is counted, so that any order of release is fine. Layers and tensors
- * belong to their network. Threads: one at a time for a builder, its networks and configurations;
- * different builders are independent. Errors: INVALID_ARGUMENT with layer, tensor and shapes for
- * what is wrong; UNIMPLEMENTED lists what a provider cannot do; what the provider's library logged
- * is part of the message; kelp_status_domain says which part failed.
- * Source of the concepts: the builder interfaces of TensorRT 10 (NvInfer.h), mapped one to one in
- * docs/engines.md.
+ * Unless stated otherwise:
+ *   - Objects are reference-counted and retain their parents; release them in any order. Layers and
+ *     tensors belong to their network. Release functions accept NULL.
+ *   - A builder with its networks and configurations is used by one thread at a time. Different
+ * builders are independent.
+ *   - Errors: INVALID_ARGUMENT names layer, tensor and shapes; UNIMPLEMENTED lists what the
+ * provider does not support; messages include the log of the provider's library. kelp_status_domain
+ * tells which part failed. Source: builder interfaces of TensorRT 10 (NvInfer.h), mapped one to one
+ * in docs/engines.md.
  */
 #ifndef KELP_BUILDER_H_
 #define KELP_BUILDER_H_
@@ -29,133 +31,203 @@
 extern "C" {
 #endif
 
-/* ---- builder ---- */
-/* "cpu", "null", "tensorrt" or the name of one that was registered; NOT_FOUND lists what there is.
- * UNAVAILABLE, with every path that was tried, when the provider's library is not installed. */
+/* ---- Builder ---- */
+
+/* Creates a builder for a provider: "cpu", "null", "tensorrt" or a registered name. The caller
+ * releases it. Fails with NOT_FOUND and the list of providers, or UNAVAILABLE, with every path
+ * that was tried, if the provider's library is not installed. */
 KELP_API kelp_status *kelp_builder_create(kelp_runtime *runtime, const char *provider,
                                           kelp_builder **out) KELP_MUST_USE;
+
+/* Adds a reference and returns `builder`. */
 KELP_API kelp_builder *kelp_builder_retain(kelp_builder *builder);
+
+/* Drops a reference. */
 KELP_API void kelp_builder_release(kelp_builder *builder);
+
+/* Returns the name of the provider. */
 KELP_API const char *kelp_builder_provider(const kelp_builder *builder);
 
-/* An empty network. */
+/* Creates an empty network. The caller releases it. */
 KELP_API kelp_status *kelp_builder_create_network(kelp_builder *builder,
                                                   kelp_network **out) KELP_MUST_USE;
-/* A network out of an ONNX model: its inputs and outputs are the network's, layers may be added
- * behind it. The file is mapped; bytes are borrowed until the network goes, then `release(userp)`
- * is called (may be NULL; also called when this fails). Nodes that the provider does not cover are
- * an UNIMPLEMENTED that lists all of them. */
+
+/* Creates a network from an ONNX file. Its inputs and outputs are those of the model; layers may
+ * be added after them. The file is mapped. Fails like kelp_graph_load_file, and with UNIMPLEMENTED
+ * and a list of all nodes that the provider does not support. */
 KELP_API kelp_status *kelp_builder_parse_file(kelp_builder *builder, const char *path,
                                               kelp_network **out) KELP_MUST_USE;
+
+/* Creates a network from an ONNX model in memory. `data` is borrowed until the network is
+ * destroyed; then `release(userp)` is called, and also on failure (`release` may be NULL). `label`
+ * (may be NULL) names the model in error messages. Otherwise the same as kelp_builder_parse_file.
+ */
 KELP_API kelp_status *kelp_builder_parse_bytes(kelp_builder *builder, const void *data,
                                                size_t size_bytes, const char *label,
                                                void (*release)(void *userp), void *userp,
                                                kelp_network **out) KELP_MUST_USE;
 
-/* ---- config ---- */
+/* ---- Configuration ---- */
+
+/* Flags of a build. A provider rejects those that it does not support. */
 typedef enum kelp_builder_flag {
-    /* Lower precisions that the provider may choose. The cpu has BF16 alone (KELP_PRECISION_BF16 in
-     * kelp/engine.h); it and tensorrt else compute in the types of the network's tensors. */
-    KELP_BUILD_FP16 = 1u << 0,
-    KELP_BUILD_BF16 = 1u << 1,
-    KELP_BUILD_INT8 = 1u << 2,
-    KELP_BUILD_FP8 = 1u << 3,
-    KELP_BUILD_TF32 = 1u << 4,
-    KELP_BUILD_REFIT = 1u << 5,            /* every weight can be exchanged in the engine */
-    KELP_BUILD_REFIT_INDIVIDUAL = 1u << 6, /* those that kelp_network_mark_refittable names */
-    KELP_BUILD_STRIP_WEIGHTS = 1u << 7,    /* refittable weights are left out of the plan */
-    KELP_BUILD_WEIGHT_STREAMING = 1u << 8, /* weights may stay off the device */
+    KELP_BUILD_FP16 = 1u << 0,  /* allow float16 */
+    KELP_BUILD_BF16 = 1u << 1,  /* allow bfloat16; on `cpu`, see KELP_PRECISION_BF16 */
+    KELP_BUILD_INT8 = 1u << 2,  /* allow int8 */
+    KELP_BUILD_FP8 = 1u << 3,   /* allow 8-bit floats */
+    KELP_BUILD_TF32 = 1u << 4,  /* allow TensorFloat-32 */
+    KELP_BUILD_REFIT = 1u << 5, /* every weight can be replaced in the engine */
+    /* weights named by kelp_network_mark_refittable can be replaced */
+    KELP_BUILD_REFIT_INDIVIDUAL = 1u << 6,
+    KELP_BUILD_STRIP_WEIGHTS = 1u << 7,    /* refittable weights are left out of the image */
+    KELP_BUILD_WEIGHT_STREAMING = 1u << 8, /* weights may stay in host memory */
+    /* the image runs on other versions of the provider's library */
     KELP_BUILD_VERSION_COMPATIBLE = 1u << 9,
-    KELP_BUILD_DISABLE_FUSION = 1u << 10, /* the network as it is written; for debugging */
-    KELP_BUILD_MONITOR_MEMORY = 1u << 11,
-    KELP_BUILD_DETAILED = 1u << 12 /* the inspector tells everything */
+    KELP_BUILD_DISABLE_FUSION = 1u << 10, /* runs the network as written; for debugging */
+    KELP_BUILD_MONITOR_MEMORY = 1u << 11, /* measures memory during the build */
+    KELP_BUILD_DETAILED = 1u << 12        /* kelp_engine_inspect reports all details */
 } kelp_builder_flag;
 
+/* Memory that can be limited. */
 typedef enum kelp_memory_pool {
-    KELP_POOL_WORKSPACE = 0, /* activations and scratch of one context */
-    KELP_POOL_HOST = 1,      /* host memory that the build itself may use */
-    KELP_POOL_DEVICE = 2
+    KELP_POOL_WORKSPACE = 0, /* activations and scratch memory of one context */
+    KELP_POOL_HOST = 1,      /* host memory of the build itself */
+    KELP_POOL_DEVICE = 2     /* device memory */
 } kelp_memory_pool;
 
+/* Creates a configuration with default settings. The caller releases it. */
 KELP_API kelp_status *kelp_builder_create_config(kelp_builder *builder,
                                                  kelp_builder_config **out) KELP_MUST_USE;
+
+/* Adds a reference and returns `config`. */
 KELP_API kelp_builder_config *kelp_builder_config_retain(kelp_builder_config *config);
+
+/* Drops a reference. */
 KELP_API void kelp_builder_config_release(kelp_builder_config *config);
-/* Bits of kelp_builder_flag. UNIMPLEMENTED names a flag that the provider has not, and those that
- * it has: the cpu has BF16, the three for refitting and DISABLE_FUSION, `null` none. */
+
+/* Sets the flags, bits of kelp_builder_flag. Fails with UNIMPLEMENTED for a flag that the provider
+ * does not support (lists those that it does). `cpu` supports BF16, the three flags for refitting
+ * and DISABLE_FUSION; `null` supports none. */
 KELP_API kelp_status *kelp_builder_config_set_flags(kelp_builder_config *config,
                                                     uint32_t flags) KELP_MUST_USE;
+
+/* Returns the flags. */
 KELP_API uint32_t kelp_builder_config_flags(const kelp_builder_config *config);
-/* The build fails with RESOURCE_EXHAUSTED, or picks what needs less, when a pool's limit is passed.
- * 0: no limit, which is the default. UNIMPLEMENTED for a pool that the provider does not count: the
- * cpu counts KELP_POOL_WORKSPACE, `tensorrt` that and KELP_POOL_DEVICE. */
+
+/* Limits a memory pool; 0 removes the limit. If the limit is exceeded, the build selects
+ * algorithms that need less or fails with RESOURCE_EXHAUSTED. Fails with UNIMPLEMENTED for a pool
+ * that the provider does not limit: `cpu` limits KELP_POOL_WORKSPACE, `tensorrt` also
+ * KELP_POOL_DEVICE. */
 KELP_API kelp_status *kelp_builder_config_set_memory_limit(kelp_builder_config *config,
                                                            kelp_memory_pool pool,
                                                            size_t size_bytes) KELP_MUST_USE;
-/* 0 (fastest build) to 5 [3]. On the cpu a plan of level 0 to 2 holds the graph and its weights as
- * the model has them, about half as large where weights are packed, and is optimised and packed
- * each time it is loaded; from 3 on that is done once, in the build. Answers are the same bits. */
+
+/* Sets the optimization level, 0 (fastest build) to 5; 3 by default. On `cpu`, an image of level 0
+ * to 2 holds the graph and weights of the model and is optimized and packed each time it is
+ * loaded; from level 3 on, the build does so once, and the image is up to twice as large. Results
+ * are bitwise the same. Fails with INVALID_ARGUMENT for another level. */
 KELP_API kelp_status *kelp_builder_config_set_optimization_level(kelp_builder_config *config,
                                                                  int level) KELP_MUST_USE;
-/* GPUs that the plan is made for, as 10 * major + minor (86, 89, 120); none: the provider's
- * default. INVALID_ARGUMENT for a provider without devices. */
+
+/* Adds a GPU architecture that the image must support, as 10 * major + minor (86, 89, 120).
+ * Without any, the provider uses its default. Fails with INVALID_ARGUMENT for a provider without
+ * devices and OUT_OF_RANGE after 32 entries. */
 KELP_API kelp_status *kelp_builder_config_add_compute_capability(kelp_builder_config *config,
                                                                  int capability) KELP_MUST_USE;
-/* What earlier builds measured: bytes from kelp_builder_config_timing_cache, copied. UNIMPLEMENTED,
- * of any size, for a provider that measures nothing while it builds, such as the cpu. */
+
+/* Supplies measurements of earlier builds, as kelp_builder_config_timing_cache returned them.
+ * Copies `data`. Fails with UNIMPLEMENTED for a provider that does not measure while it builds,
+ * such as `cpu`. */
 KELP_API kelp_status *kelp_builder_config_set_timing_cache(kelp_builder_config *config,
                                                            const void *data,
                                                            size_t size_bytes) KELP_MUST_USE;
-/* After a build; NULL and 0 when the provider keeps none. Valid until the next build. */
+
+/* Returns the measurements after a build, valid until the next build; NULL and 0 if there are
+ * none. */
 KELP_API const void *kelp_builder_config_timing_cache(const kelp_builder_config *config,
                                                       size_t *out_size_bytes);
-/* Called from the building thread: `phase` (nested phases have a parent), `step` of `steps`. false
- * cancels: the build returns CANCELLED. */
+
+/* Callback that reports progress: `step` of `steps` of `phase`. A nested phase has a `parent`,
+ * otherwise NULL. Called on the thread that builds. Returning false cancels the build. */
 typedef bool (*kelp_progress_fn)(void *userp, const char *phase, const char *parent, int step,
                                  int steps);
+
+/* Sets the progress callback; NULL removes it. */
 KELP_API void kelp_builder_config_set_progress(kelp_builder_config *config, kelp_progress_fn fn,
                                                void *userp);
 
-/* ---- optimisation profiles: the shapes that inputs will have ---- */
-/* A network with open extents needs one at least for a provider that compiles for shapes; the cpu
- * takes any shape without, and holds contexts to the profile they chose with. At most 16. */
+/* ---- Optimization profiles ----
+ *
+ * A profile gives the minimum, optimum and maximum shape of each input. A network with dynamic
+ * dimensions needs at least one profile for a provider that compiles for shapes. The provider
+ * `cpu` accepts any shape without profiles; with profiles, it enforces the one that a context
+ * selects. */
+
+/* Adds an empty profile. Fails with OUT_OF_RANGE after 16 profiles. */
 KELP_API kelp_status *kelp_builder_config_add_profile(kelp_builder_config *config,
                                                       size_t *out_index) KELP_MUST_USE;
+
+/* Bound of a profile. */
 typedef enum kelp_profile_selector {
-    KELP_PROFILE_MIN = 0,
-    KELP_PROFILE_OPT = 1,
-    KELP_PROFILE_MAX = 2
+    KELP_PROFILE_MIN = 0, /* minimum */
+    KELP_PROFILE_OPT = 1, /* shape to optimize for */
+    KELP_PROFILE_MAX = 2  /* maximum */
 } kelp_profile_selector;
+
+/* Sets one bound of an input's shape. All three bounds are required; kelp_builder_build checks
+ * them against the network. Fails with OUT_OF_RANGE if there is no such profile and
+ * INVALID_ARGUMENT for a wrong selector, rank or dimension. */
 KELP_API kelp_status *kelp_builder_config_set_profile_shape(kelp_builder_config *config,
                                                             size_t profile, const char *input,
                                                             kelp_profile_selector selector,
                                                             int32_t rank,
                                                             const int64_t *shape) KELP_MUST_USE;
-/* Values of an input that gives shapes: bounds that the provider may rely on. */
+
+/* Sets one bound of the values of an integer input that determines shapes, at most KELP_MAX_RANK
+ * values. Errors are those of kelp_builder_config_set_profile_shape. */
 KELP_API kelp_status *kelp_builder_config_set_profile_values(kelp_builder_config *config,
                                                              size_t profile, const char *input,
                                                              kelp_profile_selector selector,
                                                              const int64_t *values,
                                                              size_t count) KELP_MUST_USE;
 
-/* ---- build ---- */
-/* Bytes that are counted. */
+/* ---- Build ---- */
+
+/* Reference-counted bytes. Thread-safe. */
 typedef struct kelp_blob kelp_blob;
+
+/* Returns the first byte, valid as long as the blob. */
 KELP_API const void *kelp_blob_data(const kelp_blob *blob);
+
+/* Returns the size in bytes. */
 KELP_API size_t kelp_blob_size(const kelp_blob *blob);
+
+/* Adds a reference and returns `blob`. */
 KELP_API kelp_blob *kelp_blob_retain(kelp_blob *blob);
+
+/* Drops a reference. */
 KELP_API void kelp_blob_release(kelp_blob *blob);
-/* Writes beside the target and renames, so that a reader never sees half a plan. */
+
+/* Writes the bytes to a file. Writes to a temporary file and renames it, so that a reader never
+ * sees a partial one. */
 KELP_API kelp_status *kelp_blob_save(const kelp_blob *blob, const char *path) KELP_MUST_USE;
 
-/* The same network, configuration and library give the same bytes. CANCELLED when the progress
- * callback said so. INVALID_ARGUMENT for a network or configuration of another provider's builder.
- * Neither network nor config is changed. */
+/* Builds an engine image. The caller releases it. The same network, configuration and library
+ * produce the same bytes. Does not modify `network`; `config` only receives timing measurements.
+ * Fails with
+ * - INVALID_ARGUMENT: network or configuration belong to another provider, or a profile does not
+ *   fit;
+ * - NOT_FOUND: a profile names an unknown input;
+ * - FAILED_PRECONDITION: the network has no outputs, or lacks a profile that the provider needs;
+ * - UNIMPLEMENTED: the provider does not support a layer (lists all);
+ * - CANCELLED: the progress callback returned false;
+ * - RESOURCE_EXHAUSTED: a memory limit is exceeded. */
 KELP_API kelp_status *kelp_builder_build(kelp_builder *builder, const kelp_network *network,
                                          kelp_builder_config *config,
                                          kelp_blob **out_plan) KELP_MUST_USE;
-/* Which of the network's layers the provider can build: true, or false and in `out_reason` (freed
- * by the caller) why not. */
+
+/* Returns true if the provider can build the network. Otherwise returns false, and `*out_reason`
+ * (may be NULL) explains why; the caller frees it. It is set to NULL on success. */
 KELP_API bool kelp_builder_supports(kelp_builder *builder, const kelp_network *network,
                                     kelp_status **out_reason);
 

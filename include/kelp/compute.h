@@ -1,24 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kelp/compute.h: the interface between whoever runs models and whoever asks for them to be run.
+ * kelp/compute.h: runs models through a uniform interface.
  *
- * A compute backend reports capabilities and loads models from artifacts. A model is initialised,
- * infers one item or a batch, is drained and reset, and reports its inputs, outputs and
- * preferences. Every provider (`cpu`, `null`, …) implements it, and the server serves it. Life
- * cycle: load → init → infer … → drain → reset → … → destroy. Threads: a backend from any thread; a
- * model from one thread at a time; fork a model for another thread: forks share weights.
+ * A compute provider (kelp_compute_backend) loads models from artifacts and runs them. Every
+ * provider
+ * (`cpu`, `null`, `onnxruntime`, …) implements this interface; the server and embedding
+ * applications use it.
  *
- * Every call passes one set of checks (counts, dtypes, limits, placement) before a provider sees
- * it, and none of them allocates once a model has run with tensors of the sizes at hand.
+ * Life cycle of a model: load → init → infer … → drain → reset → … → destroy. Every call passes the
+ * same checks (counts, types, limits, memory placement) before the provider sees it. Once a model
+ * has run with tensors of given sizes, a call with the same sizes does not allocate.
  *
- * Errors keep the kind that a provider gave:
- *   INVALID_ARGUMENT     the artifact is malformed; an input's dtype, shape or count is wrong
- *   OUT_OF_RANGE         a limit of the provider or model, or the room for an output, is exceeded
- *   RESOURCE_EXHAUSTED   memory, or a stream's queue, is full
- *   FAILED_PRECONDITION  before init, or beside a stream that owns the model
- *   UNIMPLEMENTED        an operator, dtype or memory that the provider does not have
- *   INTERNAL, UNAVAILABLE  the run itself failed
- * The sources of the design: the traits ComputeBackend and ComputeModel of limen-core 0.1.
+ * Unless stated otherwise:
+ *   - A runtime's table of providers may be read by several threads at once; register before use.
+ *   - A model is used by one thread at a time. Fork it for another thread; forks share weights.
+ *   - Returned pointers are borrowed and valid as long as the object that returned them.
+ *
+ * Errors:
+ *   INVALID_ARGUMENT      the artifact is malformed, or an input has the wrong type or shape
+ *   OUT_OF_RANGE          a limit of the provider or model, or the capacity of an output, is
+ * exceeded RESOURCE_EXHAUSTED    memory or a stream's queue is exhausted FAILED_PRECONDITION   the
+ * model is not initialized, or belongs to a stream UNIMPLEMENTED         the provider does not
+ * support an operator, type or memory location INTERNAL, UNAVAILABLE the inference itself failed
+ *   CANCELLED             the interrupt callback returned true
+ * Source: traits ComputeBackend and ComputeModel of limen-core 0.1.
  */
 #ifndef KELP_COMPUTE_H_
 #define KELP_COMPUTE_H_
@@ -30,182 +35,266 @@
 extern "C" {
 #endif
 
+/* Kind of memory that a model prefers. */
 typedef enum kelp_memory_class {
-    KELP_MEMORY_HOST = 0,
-    KELP_MEMORY_PINNED = 1,
-    KELP_MEMORY_DEVICE = 2,
-    KELP_MEMORY_SHARED = 3
+    KELP_MEMORY_HOST = 0,   /* host memory */
+    KELP_MEMORY_PINNED = 1, /* page-locked host memory */
+    KELP_MEMORY_DEVICE = 2, /* device memory */
+    KELP_MEMORY_SHARED = 3  /* memory that host and device both address */
 } kelp_memory_class;
 
-/* ---- placement: where tensors lie, and whether a model can use them there ---- */
-/* One bit for each place. */
+/* ---- Memory placement ---- */
+
+/* Set of memory locations, one bit each. */
 typedef uint32_t kelp_placements;
+
+/* Host memory. */
 #define KELP_PLACED_HOST ((kelp_placements)1)
+
+/* Page-locked host memory. */
 #define KELP_PLACED_PINNED ((kelp_placements)2)
-#define KELP_PLACED_DEVICE(n) ((kelp_placements)4 << (n)) /* n from 0 to 15 */
+
+/* Memory of device `n`, 0 to 15. */
+#define KELP_PLACED_DEVICE(n) ((kelp_placements)4 << (n))
+
+/* Memory that host and device both address. */
 #define KELP_PLACED_SHARED ((kelp_placements)1 << 18)
 
+/* How a tensor can be passed to a model. */
 typedef enum kelp_placing {
-    KELP_PLACING_ZERO_COPY = 0, /* used where it lies */
-    KELP_PLACING_ADAPT = 1,     /* copied to compact host memory first, by Kelp */
-    KELP_PLACING_IMPOSSIBLE = 2 /* refused with UNIMPLEMENTED */
+    KELP_PLACING_ZERO_COPY = 0, /* used in place */
+    KELP_PLACING_ADAPT = 1,     /* copied to compact host memory first */
+    KELP_PLACING_IMPOSSIBLE = 2 /* rejected with UNIMPLEMENTED */
 } kelp_placing;
 
-/* The bit of a DLPack device; 0 for one that has none. A zeroed device is the host. */
+/* Returns the bit of a DLPack device, or 0 for a device without one. A zeroed device is host
+ * memory. Thread-safe. */
 KELP_API kelp_placements kelp_placement_of(DLDevice device);
-/* The one place where it is decided. `accepted` 0 means the host. What the CPU can read (host,
- * pinned, shared) is used where it lies by a model that accepts the host. Gaps between elements
- * need a copy. */
+
+/* Decides how a tensor can be passed to a model that accepts `accepted` (0 means host memory). A
+ * model that accepts host memory also uses pinned and shared memory in place. A tensor that is not
+ * compact must be copied. Thread-safe. */
 KELP_API kelp_placing kelp_compute_decide_placement(kelp_placements accepted,
                                                     const kelp_tensor *tensor);
 
+/* ---- Provider interface ---- */
+
+/* Capabilities of a provider. */
 typedef struct kelp_compute_capabilities {
-    bool device_streams; /* models have `submit` */
-    size_t max_batch;    /* items a call; 0: no limit */
-    uint64_t dtype_mask; /* bit n: kelp_dtype n; a model with other inputs or outputs is refused */
+    bool device_streams; /* models implement `submit` */
+    size_t max_batch;    /* maximum number of items per call; 0: unlimited */
+    /* bit n: kelp_dtype n is supported; models that use another type fail to load */
+    uint64_t dtype_mask;
 } kelp_compute_capabilities;
 
+/* Description of a model. */
 typedef struct kelp_compute_metadata {
-    kelp_memory_class preferred_input;
-    kelp_memory_class preferred_output;
-    size_t max_input_bytes;  /* of an item; 0: no limit */
-    size_t max_output_bytes; /* of an item; 0: no limit */
-    size_t input_count;
-    const kelp_io_info *inputs;
-    size_t output_count;
-    const kelp_io_info *outputs;
-    kelp_placements input_placements; /* accepted; 0: the host */
-    kelp_placements
-        output_placements; /* accepted for outputs that the caller places; 0: the host */
+    kelp_memory_class preferred_input;  /* preferred memory of inputs */
+    kelp_memory_class preferred_output; /* preferred memory of outputs */
+    size_t max_input_bytes; /* maximum total size of the inputs of an item; 0: unlimited */
+    /* maximum total size of the outputs of an item; 0: unlimited */
+    size_t max_output_bytes;
+    size_t input_count;               /* number of inputs */
+    const kelp_io_info *inputs;       /* descriptions of the inputs */
+    size_t output_count;              /* number of outputs */
+    const kelp_io_info *outputs;      /* descriptions of the outputs */
+    kelp_placements input_placements; /* accepted locations of inputs; 0: host memory */
+    /* accepted locations of outputs that the caller provides; 0: host memory */
+    kelp_placements output_placements;
 } kelp_compute_metadata;
 
-/* What a model is made of: a file, or bytes that are shared, not copied. Its user zeroes it: fields
- * that are left so take the defaults, and it may grow before 1.0. */
+/* Source of a model: a file or bytes. Zero the struct and set what is needed; it may grow before
+ * version 1.0. */
 typedef struct kelp_artifact {
-    const char *path; /* or NULL */
-    const void *data; /* or NULL */
-    size_t size_bytes;
-    const char *label;            /* for messages; may be NULL */
-    void (*release)(void *userp); /* called once when nobody needs `data` any more; may be NULL */
-    void *userp;
-    /* Who runs its parts, as kelp_engine_options.providers; for the provider `cpu`. NULL: Kelp. */
+    const char *path;  /* file name, or NULL if `data` is set */
+    const void *data;  /* bytes, borrowed and shared by forks; NULL if `path` is set */
+    size_t size_bytes; /* size of `data` */
+    const char *label; /* name in error messages; may be NULL */
+    /* called once when `data` is no longer needed, also if loading fails; may be NULL */
+    void (*release)(void *userp);
+    void *userp; /* passed to `release` */
+    /* for the provider `cpu`: see kelp_engine_options.providers; may be NULL */
     const char *providers;
-    kelp_precision precision; /* of a model that the provider `cpu` runs; a plan has its own */
+    kelp_precision precision; /* for the provider `cpu`; an engine image has its own */
 } kelp_artifact;
 
+/* A loaded model. */
 typedef struct kelp_compute_model kelp_compute_model;
 
-/* One item: tensors in the order of metadata's inputs and outputs. An output whose `data` is NULL
- * is placed in the model's own memory, valid until its next call; one that has data receives it
- * there (its shape's bytes are the capacity). Shapes of outputs are set. */
+/* One inference. Inputs and outputs are in the order of the metadata. If an output's `data` is
+ * NULL, it is set to memory of the model that stays valid until the model's next call. Otherwise
+ * the output is written there; the shape passed in gives the capacity. Types and shapes of outputs
+ * are set. */
 typedef struct kelp_infer_item {
-    const kelp_tensor *inputs;
-    kelp_tensor *outputs;
-    kelp_status *status; /* out, in KELP_BATCH_EACH mode and of a stream; the caller frees it */
+    const kelp_tensor *inputs; /* inputs, borrowed during the call */
+    kelp_tensor *outputs;      /* outputs, in and out */
+    /* Result of this item with KELP_BATCH_EACH and in streams; the caller frees it. */
+    kelp_status *status;
 } kelp_infer_item;
 
+/* Behaviour of a batch after a failed item. */
 typedef enum kelp_batch_mode {
-    KELP_BATCH_STOP_AT_FIRST = 0, /* the call's result is the first error; earlier outputs stay
-                                     written, later items are untouched */
-    KELP_BATCH_EACH = 1 /* every item runs and has a status of its own; the call's result is NULL */
+    /* Stops. The call returns the first failure; outputs of earlier items are valid, later items
+     * are not run. */
+    KELP_BATCH_STOP_AT_FIRST = 0,
+    KELP_BATCH_EACH = 1 /* Runs every item and sets its `status`. The call returns NULL. */
 } kelp_batch_mode;
 
+/* Functions of a model. Arguments have passed the checks of this header. */
 typedef struct kelp_compute_model_vtbl {
-    uint32_t struct_size;
+    uint32_t struct_size; /* sizeof(kelp_compute_model_vtbl) */
+    /* Makes the model ready to run. Called once, before any inference. */
     kelp_status *(*init)(kelp_compute_model *model);
+    /* Runs one item. */
     kelp_status *(*infer_one)(kelp_compute_model *model, kelp_infer_item *item);
+    /* Runs several items. NULL: infer_one is called in a loop. */
     kelp_status *(*infer_batch)(kelp_compute_model *model, kelp_infer_item *items, size_t count,
-                                kelp_batch_mode mode); /* NULL: loops over infer_one */
-    /* Shapes that the outputs will have for these inputs, without running: rank -1 where only
-     * running tells. */
+                                kelp_batch_mode mode);
+    /* Sets the types and shapes that the outputs will have, without running; rank -1 where only
+     * running tells. May be NULL. */
     kelp_status *(*infer_shapes)(kelp_compute_model *model, kelp_infer_item *item);
+    /* Finishes work in flight. */
     kelp_status *(*drain)(kelp_compute_model *model);
+    /* Returns to the state after init. */
     kelp_status *(*reset)(kelp_compute_model *model);
+    /* Returns the description of the model, valid as long as the model. */
     const kelp_compute_metadata *(*metadata)(const kelp_compute_model *model);
+    /* Creates a model that shares weights and can be used by another thread. NULL: not supported.
+     */
     kelp_status *(*fork)(kelp_compute_model *model, kelp_compute_model **out);
+    /* Frees the model. */
     void (*destroy)(kelp_compute_model *model);
-    /* Begins an inference and returns; `done` is called once, from any thread, with the item's
-     * result, in the order of submission. With capability device_streams; else NULL, and a stream
-     * has a thread that calls infer_one. */
+    /* Starts an inference and returns. `done` is called once per submission, from any thread, in
+     * order of submission. Required if the provider has `device_streams`, else NULL: a stream then
+     * calls infer_one on a thread of its own. */
     kelp_status *(*submit)(kelp_compute_model *model, kelp_infer_item *item,
                            void (*done)(void *userp, kelp_status *take_status), void *userp);
-    /* From now on `fn` (NULL: nobody) is asked now and then during an inference, as
-     * kelp_context_set_interrupt says. May be NULL: an inference runs to its end. */
+    /* Sets the callback that is polled during an inference; NULL removes it. NULL: inferences
+     * cannot be interrupted. */
     void (*set_interrupt)(kelp_compute_model *model, kelp_interrupt_fn fn, void *userp);
 } kelp_compute_model_vtbl;
 
-/* Implementers put this first in their model, zeroed but for vtbl. */
+/* Contents of a loaded model. A provider puts this struct first in its own, sets `vtbl` and zeroes
+ * the rest. */
 struct kelp_compute_model {
-    const kelp_compute_model_vtbl *vtbl;
-    struct kelp_compute_state *state; /* Kelp's own */
+    const kelp_compute_model_vtbl *vtbl; /* functions of the model */
+    struct kelp_compute_state *state;    /* private to Kelp */
 };
 
+/* Version of kelp_compute_backend. */
 #define KELP_COMPUTE_ABI_VERSION 1
+
+/* A compute provider. The table must outlive the runtime. Its functions are called by several
+ * threads at once. */
 typedef struct kelp_compute_backend {
     uint32_t abi_version; /* KELP_COMPUTE_ABI_VERSION */
-    uint32_t struct_size;
-    const char *name;
+    uint32_t struct_size; /* sizeof(kelp_compute_backend) */
+    const char *name;     /* name of the provider */
+    /* Returns the capabilities. */
     kelp_compute_capabilities (*capabilities)(void *self);
+    /* Loads a model. Takes over the artifact's bytes: calls `artifact->release` once they are not
+     * needed, also on failure. */
     kelp_status *(*load_model)(void *self, kelp_runtime *runtime, const kelp_artifact *artifact,
                                kelp_compute_model **out);
-    void *self;
+    void *self; /* passed to the functions */
 } kelp_compute_backend;
 
-/* Names in the runtime's table; NOT_FOUND lists what there is. */
+/* ---- Providers of a runtime ---- */
+
+/* Finds a provider by name. Fails with NOT_FOUND and the list of registered names. */
 KELP_API kelp_status *kelp_compute_find(kelp_runtime *runtime, const char *name,
                                         const kelp_compute_backend **out) KELP_MUST_USE;
+
+/* Registers a provider. Not thread-safe: register before use. Fails with INVALID_ARGUMENT if the
+ * table has the wrong version or lacks functions, and ALREADY_EXISTS if the name is taken. */
 KELP_API kelp_status *kelp_compute_register(kelp_runtime *runtime,
                                             const kelp_compute_backend *backend) KELP_MUST_USE;
+
+/* Returns the number of providers. */
 KELP_API size_t kelp_compute_count(const kelp_runtime *runtime);
+
+/* Returns a provider, or NULL if `index` is out of range. */
 KELP_API const kelp_compute_backend *kelp_compute_at(const kelp_runtime *runtime, size_t index);
 
-/* Calls through the table, with its checks (dtypes, counts, limits, default batch loop). */
+/* ---- Models ---- */
+
+/* Loads a model. The caller destroys it. `artifact->release` is called in every case. Fails with
+ * NOT_FOUND if there is no such provider or file, INVALID_ARGUMENT if the artifact is malformed or
+ * has neither path nor bytes, and UNIMPLEMENTED if the model uses a type or operator that the
+ * provider does not support. */
 KELP_API kelp_status *kelp_compute_load(kelp_runtime *runtime, const char *backend_name,
                                         const kelp_artifact *artifact,
                                         kelp_compute_model **out) KELP_MUST_USE;
+
+/* Makes the model ready to run. */
 KELP_API kelp_status *kelp_compute_init(kelp_compute_model *model) KELP_MUST_USE;
+
+/* Runs one item. `item->status` is not used. */
 KELP_API kelp_status *kelp_compute_infer_one(kelp_compute_model *model,
                                              kelp_infer_item *item) KELP_MUST_USE;
-/* The provider's own infer_batch where it has one, else a loop over infer_one. Items that fail the
- * checks are kept from the provider: in KELP_BATCH_STOP_AT_FIRST mode those before the first such
- * item still run. */
+
+/* Runs several items. Uses the provider's infer_batch if it has one. Items that fail the checks
+ * are not passed to the provider; with KELP_BATCH_STOP_AT_FIRST, those before the first such item
+ * still run. Fails with OUT_OF_RANGE, before running any, if `count` exceeds `max_batch`. */
 KELP_API kelp_status *kelp_compute_infer_batch(kelp_compute_model *model, kelp_infer_item *items,
                                                size_t count, kelp_batch_mode mode) KELP_MUST_USE;
-/* The same for a model of one input and one output, over two arrays; INVALID_ARGUMENT when they are
- * of unequal length. Stops at the first error. */
+
+/* Runs a model with one input and one output over two arrays, one tensor per item. Stops at the
+ * first failure. Fails with INVALID_ARGUMENT if the lengths differ or the model has other inputs
+ * or outputs. */
 KELP_API kelp_status *kelp_compute_infer_arrays(kelp_compute_model *model,
                                                 const kelp_tensor *inputs, size_t input_count,
                                                 kelp_tensor *outputs,
                                                 size_t output_count) KELP_MUST_USE;
+
+/* Sets the types and shapes that the outputs of `item` will have, without running. The rank is -1
+ * where only running tells. */
 KELP_API kelp_status *kelp_compute_infer_shapes(kelp_compute_model *model,
                                                 kelp_infer_item *item) KELP_MUST_USE;
+
+/* Waits for the model's stream, if any, and finishes work in flight. */
 KELP_API kelp_status *kelp_compute_drain(kelp_compute_model *model) KELP_MUST_USE;
+
+/* Waits for the model's stream, if any, and returns the model to the state after init. */
 KELP_API kelp_status *kelp_compute_reset(kelp_compute_model *model) KELP_MUST_USE;
+
+/* Returns the description of the model. */
 KELP_API const kelp_compute_metadata *kelp_compute_metadata_of(const kelp_compute_model *model);
-/* Who is asked during an inference whether to give it up: true ends it with CANCELLED, where the
- * provider can (`cpu`: kelp/engine.h, kelp_context_cancel); else it runs to its end. Forks have
- * none. */
+
+/* Sets a callback that is polled during inferences; NULL removes it. If it returns true, the
+ * inference ends with CANCELLED. Has no effect for a provider that cannot be interrupted. Forks do
+ * not inherit it. */
 KELP_API void kelp_compute_set_interrupt(kelp_compute_model *model, kelp_interrupt_fn fn,
                                          void *userp);
+
+/* Creates a model that shares weights with `model` and can be used by another thread. The caller
+ * calls kelp_compute_init and destroys it. Fails with UNIMPLEMENTED if the provider cannot fork. */
 KELP_API kelp_status *kelp_compute_fork(kelp_compute_model *model,
                                         kelp_compute_model **out) KELP_MUST_USE;
+
+/* Destroys the model and its stream, after waiting for it. NULL is allowed. */
 KELP_API void kelp_compute_destroy(kelp_compute_model *model);
 
-/* ---- asynchronous: streams and events ---- */
+/* ---- Streams ---- */
 
-/* Runs what is submitted, in that order, beside the caller. A stream owns its model until it is
- * destroyed: infer on the model is refused, drain waits for the stream. Fork the model for a second
- * stream. */
+/* A queue of inferences that run asynchronously, in order of submission. The stream owns its model
+ * until it is destroyed: kelp_compute_infer_* then fail with FAILED_PRECONDITION. Fork the model
+ * for a second stream. */
 typedef struct kelp_compute_stream kelp_compute_stream;
-/* `capacity`: submissions that may wait; their room is made here. */
+
+/* Creates a stream that holds up to `capacity` submissions. Fails with FAILED_PRECONDITION if the
+ * model has a stream and INVALID_ARGUMENT if `capacity` is 0. */
 KELP_API kelp_status *kelp_compute_stream_create(kelp_compute_model *model, size_t capacity,
                                                  kelp_compute_stream **out) KELP_MUST_USE;
-/* Waits until all is done. The model is its owner's again. */
+
+/* Waits for all submissions and returns the model to its owner. NULL is allowed. */
 KELP_API void kelp_compute_stream_destroy(kelp_compute_stream *stream);
-/* `item`, its tensors and `event` (may be NULL) stay valid until it is done; then item->status says
- * how it went. Outputs placed by the model are valid until its next inference. An item that fails
- * the checks is refused here. RESOURCE_EXHAUSTED when `capacity` submissions wait. One thread at a
- * time. */
+
+/* Submits an inference. Does not allocate. `item`, its tensors and `event` (may be NULL) must stay
+ * valid until it is done; `item->status` then holds the result, which the caller frees. Outputs in
+ * memory of the model are valid until its next inference. Call on one thread at a time. Fails,
+ * without running, if the item fails the checks, RESOURCE_EXHAUSTED if the stream is full, and
+ * FAILED_PRECONDITION if `event` is in use. */
 KELP_API kelp_status *kelp_compute_submit(kelp_compute_stream *stream, kelp_infer_item *item,
                                           kelp_event *event) KELP_MUST_USE;
 

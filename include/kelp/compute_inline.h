@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kelp/compute_inline.h: kelp/compute.h's life cycle where the model is known at compile time.
+ * kelp/compute_inline.h: the life cycle of kelp/compute.h for a model known at compile time.
  *
- * The calls are ordinary static inline functions around the author's own, with no table between
- * them, no heap, no library to link and no thread: for firmware as well as for the innermost loop
- * of an application. Payloads are any two C types. Errors are codes (kelp_code of kelp/status.h);
- * whoever calls attaches the words.
+ * A macro generates static inline functions around the author's own. They need no function table,
+ * heap, library or thread, which suits firmware and inner loops. Inputs and outputs are any two C
+ * types. Errors are codes (kelp_code); the caller adds messages.
  *
  *     typedef struct mean { float sum; } mean;
  *     static inline kelp_code mean_step(mean *self, const float *input, float *output) { … }
@@ -13,9 +12,9 @@
  *     KELP_COMPUTE_INLINE(mean, mean, float, float, mean_limits,
  *                         kelp_inline_nothing, mean_step, kelp_inline_nothing, mean_reset)
  *
- * makes mean_init, mean_infer_one, mean_infer_batch, mean_drain and mean_reset_model. Functions of
- * the author return KELP_OK or another kelp_code. The state lives where the caller puts it; one
- * thread at a time. Source: the traits of limen-core 0.1, which have no dynamic dispatch either.
+ * defines mean_init, mean_infer_one, mean_infer_batch, mean_drain and mean_reset_model. The caller
+ * owns the model. A model is used by one thread at a time. Source: traits of limen-core 0.1, which
+ * also have no dynamic dispatch.
  */
 #ifndef KELP_COMPUTE_INLINE_H_
 #define KELP_COMPUTE_INLINE_H_
@@ -26,28 +25,34 @@
 
 #include <kelp/status.h>
 
-/* What a model takes; zeroed fields are no limit. The compiler drops checks of constant zeros. */
+/* Limits of a model; 0 means unlimited. The compiler drops checks of constant zeros. */
 typedef struct kelp_inline_limits {
-    size_t max_batch;        /* items a call */
-    size_t max_input_bytes;  /* of an input payload */
-    size_t max_output_bytes; /* of an output payload */
+    size_t max_batch;        /* maximum number of items per call */
+    size_t max_input_bytes;  /* maximum size of an input */
+    size_t max_output_bytes; /* maximum size of an output */
 } kelp_inline_limits;
 
+/* Behaviour of a batch after a failed item. */
 typedef enum kelp_inline_mode {
-    KELP_INLINE_STOP_AT_FIRST = 0, /* the first error ends the call; earlier outputs stay written */
-    KELP_INLINE_EACH = 1           /* all items run; the call's result is KELP_OK */
+    KELP_INLINE_STOP_AT_FIRST = 0, /* stops and returns its code; earlier outputs are valid */
+    KELP_INLINE_EACH = 1           /* runs all items and returns KELP_OK */
 } kelp_inline_mode;
 
-/* Where an author has nothing to do in init, drain or reset. */
+/* Stands for an init, drain or reset function that does nothing. */
 #define kelp_inline_nothing(model) ((void)(model), KELP_OK)
 
-/* `prefix`: what the functions' names begin with. `Model`, `Input`, `Output`: types. `limits`: a
- * constant kelp_inline_limits. `init_fn`, `drain_fn`, `reset_fn`: kelp_code (Model *). `step_fn`:
- * kelp_code (Model *, const Input *, Output *).
+/* Defines the functions of a model.
  *
- * prefix_infer_batch: `codes` (may be NULL) receives the result of each item that ran; *out_done
- * (may be NULL) how many succeeded. KELP_INVALID_ARGUMENT when the counts differ, KELP_OUT_OF_RANGE
- * above max_batch: then nothing has run. */
+ *   prefix                          beginning of the functions' names
+ *   Model, Input, Output            types
+ *   limits                          a constant kelp_inline_limits
+ *   init_fn, drain_fn, reset_fn     kelp_code (Model *)
+ *   step_fn                         kelp_code (Model *, const Input *, Output *): runs one item
+ *
+ * prefix_infer_one fails with KELP_OUT_OF_RANGE if a limit in bytes is exceeded. prefix_infer_batch
+ * fails, before running any item, with KELP_INVALID_ARGUMENT if the counts differ and
+ * KELP_OUT_OF_RANGE if they exceed max_batch. `codes` (may be NULL) receives the code of each item
+ * that ran; `*out_done` (may be NULL) the number of items that succeeded. */
 #define KELP_COMPUTE_INLINE(prefix, Model, Input, Output, limits, init_fn, step_fn, drain_fn,      \
                             reset_fn)                                                              \
     static inline kelp_code prefix##_init(Model *model) {                                          \

@@ -1,16 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kelp/engine.h: runtime → engine → context → bind → invoke.
+ * kelp/engine.h: runtime, engine and context.
  *
- *   kelp_runtime   threads, allocator, log, operators; one a program is enough, several are fine
- *   kelp_engine    a graph that was checked, folded, fused and matched to kernels, or a plan that a
- *                  builder made (kelp/builder.h); weights are packed once and shared by contexts
- *   kelp_context   one stream of invocations: shapes, memory plan, workspace
+ *   kelp_runtime   thread pool, allocator, log callback and the registered providers
+ *   kelp_engine    a model prepared for execution: created from a graph (checked, folded, fused,
+ *                  matched to kernels) or loaded from an engine image that a builder wrote
+ *                  (kelp/builder.h); weights are packed once and shared by all contexts
+ *   kelp_context   one stream of inferences: bound tensors, memory plan and workspace
  *
- * Children retain their parents: destroy in any order. Phases: create (engine) → set shapes →
- * prepare (plans memory; only when a shape changed) → invoke. Invoke makes no allocation of its own
- * once a shape was seen. Threads: runtime and engine from any thread; a context from one thread at
- * a time.
+ * Life cycle: create an engine, create a context, bind inputs, prepare (optional: plans memory if a
+ * shape has changed), invoke. After the first inference with given shapes, invoke makes no heap
+ * allocation of its own.
+ *
+ * Unless stated otherwise:
+ *   - Objects are reference-counted or retain their parents; release or destroy them in any order.
+ *     Release and destroy functions accept NULL.
+ *   - Returned strings and structs are borrowed and valid as long as the object that returned them.
+ *   - A runtime and an engine may be used by several threads at once; a context and the recordings
+ *     made from it by one thread at a time.
+ *   - A program needs one runtime. Several are independent of each other.
+ *   - Options structs begin with `struct_size`; zeroed fields take the defaults given in
+ * [brackets].
  */
 #ifndef KELP_ENGINE_H_
 #define KELP_ENGINE_H_
@@ -23,283 +33,485 @@
 extern "C" {
 #endif
 
-/* ---- runtime ---- */
+/* ---- Runtime ---- */
+
+/* Root object: thread pool, allocator, log callback, registered providers. */
 typedef struct kelp_runtime kelp_runtime;
-/* `level` 0 error, 1 warning, 2 info, 3 verbose. Any thread. */
+
+/* Callback that receives one log message. `level` is 0 error, 1 warning, 2 info or 3 verbose.
+ * `text` has `length` bytes and no trailing newline; it is valid during the call. Called from any
+ * thread, from several at once. */
 typedef void (*kelp_log_callback)(void *userp, int level, const char *file, int line,
                                   const char *text, size_t length);
-typedef struct kelp_runtime_options { /* zeroed fields take the defaults */
-    uint32_t struct_size;             /* sizeof(kelp_runtime_options) */
-    kelp_allocator allocator;         /* [the C library's heap] */
-    int threads; /* intra-op threads, the caller's counted; [usable CPUs]; 1: no thread is made */
-    kelp_log_callback log; /* [none] */
-    void *log_userp;
-    int log_level; /* highest level passed on */
+
+/* Options of kelp_runtime_create. */
+typedef struct kelp_runtime_options {
+    uint32_t struct_size;     /* sizeof(kelp_runtime_options) */
+    kelp_allocator allocator; /* for everything the runtime creates [C library heap] */
+    /* Number of threads that one inference uses, the calling thread included, 0 to 4096 [number of
+     * usable CPUs]. 1 starts no worker thread. */
+    int threads;
+    kelp_log_callback log; /* receives log messages [none] */
+    void *log_userp;       /* passed to `log` */
+    int log_level;         /* highest level passed to `log` [0, errors only] */
 } kelp_runtime_options;
+
+/* Creates a runtime with the built-in providers. `options` may be NULL. Starts `threads` - 1
+ * worker threads. Fails with INVALID_ARGUMENT if `threads` is out of range, or if the environment
+ * variable KELP_ISA has an unknown value or names an instruction set that the CPU lacks. */
 KELP_API kelp_status *kelp_runtime_create(const kelp_runtime_options *options,
                                           kelp_runtime **out) KELP_MUST_USE;
+
+/* Adds a reference and returns `runtime`. */
 KELP_API kelp_runtime *kelp_runtime_retain(kelp_runtime *runtime);
+
+/* Drops a reference. The last one stops the worker threads and calls `destroy` of the operator
+ * providers, the most recently registered first. */
 KELP_API void kelp_runtime_release(kelp_runtime *runtime);
-/* Adds a backend of operators before engines are made of it (see kelp_opset_register). */
+
+/* Registers an operator provider; see kelp_opset_register for errors. `backend` and `self` must
+ * outlive the runtime. Not thread-safe: register before creating engines. */
 KELP_API kelp_status *kelp_runtime_register_opset(kelp_runtime *runtime,
                                                   const kelp_opset_backend *backend,
                                                   void *self) KELP_MUST_USE;
-/* Loads a shared library (kelp/plugin.h) and registers what it offers: its opset backend, with NULL
- * as `self`, and its compute backend. It stays loaded. Before engines are made. UNIMPLEMENTED:
- * built for another version; NOT_FOUND: no such file (`path` is one, relative or absolute: nothing
- * is searched), or a library that offers neither. */
+
+/* Loads a plug-in library (kelp/plugin.h) and registers its operators (with NULL as `self`) and
+ * its compute provider. The library is never unloaded. `path` is a file name, relative or
+ * absolute; no search path applies. Not thread-safe: load before creating engines. Fails with
+ * - NOT_FOUND: the file does not exist, or the library offers neither operators nor models;
+ * - INVALID_ARGUMENT: not a plug-in library for this machine, or its table is malformed;
+ * - UNIMPLEMENTED: built for another version of the plug-in interface;
+ * - any error of kelp_opset_register and kelp_compute_register. */
 KELP_API kelp_status *kelp_runtime_load_plugin(kelp_runtime *runtime,
                                                const char *path) KELP_MUST_USE;
+
+/* Returns the registry of operators, valid as long as the runtime. */
 KELP_API const kelp_opset_registry *kelp_runtime_opsets(const kelp_runtime *runtime);
-/* Limits for loading graphs that this runtime is to run: the newest ai.onnx is that of its
- * backends, which may be later than Kelp's own. The rest is as by default. */
+
+/* Returns limits for loading graphs that this runtime will run. `newest_onnx` is the newest
+ * version of ai.onnx among the registered operators, which a plug-in may raise beyond Kelp's own.
+ * The other fields have their defaults. */
 KELP_API kelp_graph_limits kelp_runtime_graph_limits(const kelp_runtime *runtime);
+
+/* Returns the allocator of the runtime. */
 KELP_API kelp_allocator kelp_runtime_allocator(const kelp_runtime *runtime);
+
+/* Returns the number of threads that one inference uses, the calling thread included. */
 KELP_API int kelp_runtime_threads(const kelp_runtime *runtime);
-/* What the kernels of this process use of the CPU: "portable", "avx2", "avx512", "avx512 vnni",
- * "avx512 vnni bf16", "neon", "dotprod" or "i8mm". KELP_ISA in the environment, read when the first
- * runtime is made, caps it: portable, avx2 or avx512 (without VNNI and BF16), on arm64 portable,
- * neon or dotprod. kelp_runtime_create refuses another word, and what the CPU does not have. */
+
+/* Returns the instruction set that kernels use in this process: "portable", "avx2", "avx512",
+ * "avx512 vnni", "avx512 vnni bf16", "neon", "dotprod" or "i8mm". `runtime` is not used. The
+ * environment variable KELP_ISA, read once per process, lowers it: "portable", "avx2" or "avx512"
+ * (without VNNI and BF16) on x86-64; "portable", "neon" or "dotprod" on arm64. */
 KELP_API const char *kelp_runtime_isa(const kelp_runtime *runtime);
 
-/* "0.1.0" */
+/* Returns the version of the library, such as "0.1.0". Static string, thread-safe. */
 KELP_API const char *kelp_version(void);
 
-/* ---- engine ---- */
+/* ---- Engine ---- */
+
+/* A model prepared for execution. */
 typedef struct kelp_engine kelp_engine;
-/* What float32 products multiply in. KELP_PRECISION_BF16: MatMul, Gemm and Conv with constant
- * float32 weights, and fused attention, round their operands to bfloat16 (to nearest, ties to even;
- * subnormals become zero), the weights once while the engine is made, which halves their memory;
- * sums, biases and activations stay float32, and so do tensors, but for those that go from one
- * convolution to others alone: they are rounded where they are made. Results then are often within
- * a few percent of float32's, see docs/performance.md. A processor with AVX512_BF16 does it in
- * about half the time; every other one takes the same roundings by a slower way, so that answers
- * differ by the order of sums alone. Models that other providers run are not touched. */
-typedef enum kelp_precision { KELP_PRECISION_F32 = 0, KELP_PRECISION_BF16 = 1 } kelp_precision;
-/* "f32" or "bf16"; false for another name. */
+
+/* Precision of float32 matrix products. Applies to models that the provider `cpu` runs.
+ *
+ * KELP_PRECISION_BF16 rounds the operands of MatMul, Gemm and Conv with constant float32 weights,
+ * and of fused attention, to bfloat16 (to nearest, ties to even; subnormals become zero). Weights
+ * are rounded once, when the engine is created, which halves their memory. Sums, biases and
+ * activations stay float32, except that a tensor passed only between convolutions is rounded where
+ * it is produced. Results are often within a few percent of float32. CPUs with AVX512_BF16 take
+ * about half the time; others apply the same rounding more slowly, so that results differ only in
+ * the order of summation. */
+typedef enum kelp_precision {
+    KELP_PRECISION_F32 = 0, /* multiply in float32 */
+    KELP_PRECISION_BF16 = 1 /* multiply in bfloat16, accumulate in float32 */
+} kelp_precision;
+
+/* Sets `*out` to the precision of a name ("f32" or "bf16") and returns true. Returns false,
+ * without writing, for another name. */
 KELP_API bool kelp_precision_parse(const char *name, kelp_precision *out);
+
+/* Returns the static name of a precision. */
 KELP_API const char *kelp_precision_name(kelp_precision precision);
 
-typedef struct kelp_engine_options { /* zeroed fields take the defaults */
-    uint32_t struct_size;            /* sizeof(kelp_engine_options) */
-    uint32_t disable_fusion;         /* 1: run the graph as written, folded only */
-    uint32_t max_plans;              /* shapes whose plan a context keeps [16] */
-    /* Told how many of the graph's operators are made, whose weights are packed then, from the
-     * thread that creates; false gives up: CANCELLED. [none] */
+/* Options of kelp_engine_create. */
+typedef struct kelp_engine_options {
+    uint32_t struct_size;    /* sizeof(kelp_engine_options) */
+    uint32_t disable_fusion; /* 1: fold constants, but do not fuse operators [0] */
+    /* number of input shapes for which a context keeps its memory plan [16] */
+    uint32_t max_plans;
+    /* Reports progress while weights are packed: `done` of `total` operators are ready. Called on
+     * the thread that creates the engine. Returning false aborts with CANCELLED. [none] */
     bool (*progress)(void *userp, size_t done, size_t total);
-    void *progress_userp;
-    /* Who runs the model, in order of preference: "onnxruntime,cpu". Each takes what it covers of
-     * what those before it left (see kelp/opset.h, whole subgraphs); nobody else is asked. NULL:
-     * every registered backend that is not KELP_OPSET_BY_NAME, each for what Kelp's own kernels do
-     * not cover or what its cost_ns says. NOT_FOUND lists the names there are. */
+    void *progress_userp; /* passed to `progress` */
+    /* Names of operator providers in order of preference, separated by commas, such as
+     * "onnxruntime,cpu". Each provider takes the nodes that it supports among those that its
+     * predecessors left (see "Subgraphs" in kelp/opset.h); no other provider is considered. NULL:
+     * every registered provider except those with KELP_OPSET_BY_NAME; each one gets the nodes that
+     * Kelp's own kernels do not support and the regions for which its `cost_ns` is lower. [NULL] */
     const char *providers;
-    kelp_precision precision; /* [KELP_PRECISION_F32] */
+    kelp_precision precision; /* precision of matrix products [KELP_PRECISION_F32] */
 } kelp_engine_options;
-/* Retains runtime and graph. UNIMPLEMENTED lists every uncovered node; INVALID_ARGUMENT names the
- * node that is wrong. */
+
+/* Creates an engine from a graph. Retains both; `options` may be NULL. Fails with
+ * - UNIMPLEMENTED: a provider for some nodes is missing (lists all of them), or an input or output
+ *   is a sparse tensor;
+ * - INVALID_ARGUMENT: a node has wrong attributes, types or shapes (names the node);
+ * - NOT_FOUND: `options->providers` contains an unknown name (lists the registered ones);
+ * - CANCELLED: `options->progress` returned false;
+ * - any error of a provider that prepares a subgraph. */
 KELP_API kelp_status *kelp_engine_create(kelp_runtime *runtime, kelp_graph *graph,
                                          const kelp_engine_options *options,
                                          kelp_engine **out) KELP_MUST_USE;
+
+/* Adds a reference and returns `engine`. */
 KELP_API kelp_engine *kelp_engine_retain(kelp_engine *engine);
+
+/* Drops a reference. Contexts hold references of their own. */
 KELP_API void kelp_engine_release(kelp_engine *engine);
 
-/* ---- plans: engines that were built ahead of time ---- */
-/* Whether the first bytes are those of a plan that one of the runtime's providers made. */
+/* ---- Engine images ----
+ *
+ * An engine image is an engine that kelp_builder_build serialized for one provider (TensorRT calls
+ * it a serialized engine). */
+
+/* Returns true if the bytes begin like an engine image of a registered provider. The first 64
+ * bytes suffice. */
 KELP_API bool kelp_plan_is_known(const kelp_runtime *runtime, const void *data, size_t size_bytes);
+
+/* Returns true if the file begins like an engine image of a registered provider. Returns false if
+ * it cannot be read. */
 KELP_API bool kelp_plan_is_file(const kelp_runtime *runtime, const char *path);
-/* Loads a plan. A cpu plan is mapped, and its weights are used where they lie. INVALID_ARGUMENT
- * says what is wrong with one that was cut short or altered; FAILED_PRECONDITION which version or
- * processor it was made for; what the library of another provider said is in the message. */
+
+/* Loads an engine image from a file. The file is mapped and must not be modified while the engine
+ * exists; the provider `cpu` uses weights in place. Fails with
+ * - NOT_FOUND, PERMISSION_DENIED or another code for a file that cannot be read;
+ * - INVALID_ARGUMENT: no provider recognizes the image, or it is truncated or modified;
+ * - FAILED_PRECONDITION: the image was built for another version of Kelp or another instruction
+ *   set;
+ * - any error of the provider, with the messages of its library. */
 KELP_API kelp_status *kelp_engine_load_file(kelp_runtime *runtime, const char *path,
                                             kelp_engine **out) KELP_MUST_USE;
-/* Bytes are borrowed until the engine goes; then `release(userp)` is called (may be NULL; also when
- * this fails). They must be aligned to 64 bytes for their weights not to be copied. */
+
+/* Loads an engine image from memory. `data` is borrowed until the last reference is dropped; then
+ * `release(userp)` is called, and also if this function fails (`release` may be NULL). Align
+ * `data` to 64 bytes, or else weights are copied. `label` (may be NULL) names the image in error
+ * messages. Errors are those of kelp_engine_load_file. */
 KELP_API kelp_status *kelp_engine_load(kelp_runtime *runtime, const void *data, size_t size_bytes,
                                        const char *label, void (*release)(void *userp), void *userp,
                                        kelp_engine **out) KELP_MUST_USE;
-/* "cpu" also for engines that were made of a graph. */
+
+/* Returns the name of the provider that runs the engine; "cpu" for an engine created from a graph.
+ */
 KELP_API const char *kelp_engine_provider_name(const kelp_engine *engine);
 
-/* Optimisation profiles that it was built with. */
+/* Returns the number of optimization profiles that the engine was built with; 0 if it was created
+ * from a graph. */
 KELP_API size_t kelp_engine_profile_count(const kelp_engine *engine);
-/* Bounds of an input: false when the profile does not bound it. `which`: 0 min, 1 opt, 2 max. */
+
+/* Gets the shape of an input in a profile. `which` is a kelp_profile_selector: 0 minimum, 1
+ * optimum, 2 maximum. Returns false if the profile does not restrict the input or an index does
+ * not exist. */
 KELP_API bool kelp_engine_profile_shape(const kelp_engine *engine, size_t profile, size_t input,
                                         int which, kelp_shape *out);
-/* Bytes of activations and scratch that a context needs for the largest shapes of a profile (0 when
- * there is none and all shapes are fixed). FAILED_PRECONDITION when open extents have no bound. */
+
+/* Computes how many bytes of activations and scratch memory a context needs for the maximum shapes
+ * of `profile`. Without profiles, pass 0; all input shapes must then be fixed. Fails with
+ * FAILED_PRECONDITION if a dynamic dimension has no bound, OUT_OF_RANGE if there is no such
+ * profile and UNIMPLEMENTED if the provider cannot tell. */
 KELP_API kelp_status *kelp_engine_workspace_bytes(const kelp_engine *engine, size_t profile,
                                                   size_t *out) KELP_MUST_USE;
-/* What is inside, as text for people or JSON for tools, handed to `write` piece by piece. */
+
+/* Describes the engine as text for people or as JSON for tools. Passes the output to `write` in
+ * one or more pieces, on the calling thread. Fails with UNIMPLEMENTED if the provider has no
+ * inspector. */
 KELP_API kelp_status *kelp_engine_inspect(const kelp_engine *engine, bool json,
                                           void (*write)(void *userp, const char *text,
                                                         size_t length),
                                           void *userp) KELP_MUST_USE;
 
-/* Weights that can be exchanged; SIZE_MAX never, NULL past the end. */
+/* ---- Refitting ----
+ *
+ * These functions replace weights of an engine whose image was built with KELP_BUILD_REFIT or
+ * KELP_BUILD_REFIT_INDIVIDUAL. */
+
+/* Returns the number of weights that can be replaced. */
 KELP_API size_t kelp_engine_refittable_count(const kelp_engine *engine);
+
+/* Returns the name of a replaceable weight, or NULL if `index` is out of range. */
 KELP_API const char *kelp_engine_refittable(const kelp_engine *engine, size_t index);
-/* Exchanges weights by name; their data is copied. All or none: NOT_FOUND lists what can be
- * exchanged, INVALID_ARGUMENT has the shape and type that are expected. No context of the engine
- * may run meanwhile; afterwards each gives what a rebuilt engine gives. */
+
+/* Replaces weights by name; copies their data. Either all are replaced or none. No context of the
+ * engine may run at the same time. Afterwards every context computes what a newly built engine
+ * would; recordings must be made again. Fails with
+ * - NOT_FOUND: a name is not replaceable (lists those that are);
+ * - INVALID_ARGUMENT: type or element count do not match (states the expected ones), or the image
+ *   was modified;
+ * - FAILED_PRECONDITION: the first refit of an image built with KELP_BUILD_STRIP_WEIGHTS does not
+ *   supply all missing weights;
+ * - UNIMPLEMENTED: the provider does not support refitting. */
 KELP_API kelp_status *kelp_engine_refit(kelp_engine *engine, const kelp_weights *weights,
                                         size_t count) KELP_MUST_USE;
 
-/* ---- engines on a device; the cpu has none of this: UNIMPLEMENTED ---- */
-/* What earlier runs compiled, as kelp_engine_write_runtime_cache gave it; before contexts are made.
- * INVALID_ARGUMENT when it is of another device or version: runs compile anew. Copied. */
+/* ---- Engines on a device ----
+ *
+ * The provider `cpu` returns UNIMPLEMENTED for all functions of this section. */
+
+/* Supplies the kernels that an earlier process compiled, as kelp_engine_write_runtime_cache
+ * returned them. Copies `data`. Call before creating contexts. Fails with INVALID_ARGUMENT if the
+ * cache is for another device or version; kernels are then compiled again. */
 KELP_API kelp_status *kelp_engine_set_runtime_cache(kelp_engine *engine, const void *data,
                                                     size_t size_bytes) KELP_MUST_USE;
-/* What runs have compiled so far, to be kept for another process, handed to `write` in pieces. */
+
+/* Passes the kernels compiled so far to `write`, in one or more pieces on the calling thread, to
+ * be kept for another process. */
 KELP_API kelp_status *kelp_engine_write_runtime_cache(kelp_engine *engine,
                                                       void (*write)(void *userp, const char *data,
                                                                     size_t length),
                                                       void *userp) KELP_MUST_USE;
-/* Bytes of weights that may stay in host memory: those of a plan that was built with
- * KELP_BUILD_WEIGHT_STREAMING. */
+
+/* Gets the number of bytes of weights that may stay in host memory. More than 0 only for an image
+ * built with KELP_BUILD_WEIGHT_STREAMING. */
 KELP_API kelp_status *kelp_engine_streamable_weights(const kelp_engine *engine,
                                                      size_t *out_bytes) KELP_MUST_USE;
-/* How many of them may lie on the device; before contexts are made. */
+
+/* Limits how many bytes of streamable weights are kept on the device. Call before creating
+ * contexts. */
 KELP_API kelp_status *kelp_engine_set_weight_budget(kelp_engine *engine,
                                                     size_t device_bytes) KELP_MUST_USE;
 
-/* ---- inputs and outputs ---- */
-/* Inputs and outputs. `shape[i]` is -1 where not fixed; rank -1: unknown. */
+/* ---- Inputs and outputs ---- */
+
+/* Description of an input or output. */
 typedef struct kelp_io_info {
-    const char *name;
+    const char *name; /* unique among inputs, or among outputs */
+    /* element type; KELP_DTYPE_INVALID if unknown, KELP_LIST for sequences, optionals and maps */
     kelp_dtype dtype;
-    int32_t rank;
-    int64_t shape[KELP_MAX_RANK];
-    const char *symbols[KELP_MAX_RANK]; /* names of open extents, or NULL */
+    int32_t rank;                 /* number of dimensions; -1 if unknown */
+    int64_t shape[KELP_MAX_RANK]; /* `rank` dimensions; -1 for dynamic ones */
+    /* names of the dynamic dimensions, such as "batch"; NULL if unnamed */
+    const char *symbols[KELP_MAX_RANK];
 } kelp_io_info;
+
+/* Returns the number of inputs. */
 KELP_API size_t kelp_engine_input_count(const kelp_engine *engine);
+
+/* Returns the number of outputs. */
 KELP_API size_t kelp_engine_output_count(const kelp_engine *engine);
+
+/* Returns the description of an input, or NULL if `index` is out of range. */
 KELP_API const kelp_io_info *kelp_engine_input(const kelp_engine *engine, size_t index);
+
+/* Returns the description of an output, or NULL if `index` is out of range. */
 KELP_API const kelp_io_info *kelp_engine_output(const kelp_engine *engine, size_t index);
-/* SIZE_MAX when there is none of that name. */
+
+/* Returns the index of the input of this name, or SIZE_MAX. */
 KELP_API size_t kelp_engine_find_input(const kelp_engine *engine, const char *name);
+
+/* Returns the index of the output of this name, or SIZE_MAX. */
 KELP_API size_t kelp_engine_find_output(const kelp_engine *engine, const char *name);
 
+/* Counters of an engine that the provider `cpu` runs; zeros for other providers. */
 typedef struct kelp_engine_stats {
-    size_t nodes_loaded;  /* in the graph */
-    size_t nodes_planned; /* after folding and fusion */
-    size_t weight_bytes_borrowed;
-    size_t weight_bytes_packed; /* copied or packed by kernels */
-    size_t nodes_bf16;          /* whose products are of bfloat16 */
+    size_t nodes_loaded;          /* number of nodes in the graph, nested ones included */
+    size_t nodes_planned;         /* number of nodes after folding and fusion */
+    size_t weight_bytes_borrowed; /* bytes of weights used in place */
+    size_t weight_bytes_packed;   /* bytes of weights that were copied or packed */
+    size_t nodes_bf16;            /* number of nodes that multiply in bfloat16 */
 } kelp_engine_stats;
+
+/* Returns the counters. `weight_bytes_packed` may still grow while contexts prepare. */
 KELP_API kelp_engine_stats kelp_engine_get_stats(const kelp_engine *engine);
 
-/* What was handed over whole (kelp/opset.h). `body` lives as long as the engine. */
+/* A subgraph that an operator provider runs as a whole (kelp/opset.h). */
 typedef struct kelp_subgraph_info {
-    const char *name;     /* of the BackendSubgraph node */
-    const char *provider; /* whose it is */
-    const kelp_block *body;
+    const char *name;       /* name of the kelp::BackendSubgraph node */
+    const char *provider;   /* name of the provider */
+    const kelp_block *body; /* nodes of the subgraph */
 } kelp_subgraph_info;
+
+/* Returns the number of subgraphs that providers run as a whole. */
 KELP_API size_t kelp_engine_subgraph_count(const kelp_engine *engine);
-/* Zeroed when there is none of that index. */
+
+/* Returns a subgraph, or a zeroed struct if `index` is out of range. */
 KELP_API kelp_subgraph_info kelp_engine_subgraph(const kelp_engine *engine, size_t index);
 
-/* ---- context ---- */
+/* ---- Context ---- */
+
+/* Execution state of one stream of inferences. */
 typedef struct kelp_context kelp_context;
+
+/* Creates a context and retains the engine. Fails with FAILED_PRECONDITION if the engine image was
+ * built without weights and has not been refitted. */
 KELP_API kelp_status *kelp_context_create(kelp_engine *engine, kelp_context **out) KELP_MUST_USE;
+
+/* Destroys a context. It must not be running. Its recordings stay valid objects that fail to
+ * replay. */
 KELP_API void kelp_context_destroy(kelp_context *context);
 
-/* Binds an input: compact, in host memory (or, for an engine that runs on a device, on that
- * device), borrowed until invoke returns. Its dtype must be the input's and its shape must fit
- * (INVALID_ARGUMENT says which input, what was expected and found).
- */
+/* Binds an input. Copies the descriptor, not the elements: `tensor->data` must stay valid and
+ * unchanged until the inference has finished. For the provider `cpu` the tensor must be compact
+ * and in host memory; providers with a device may also accept memory of that device. Fails with
+ * INVALID_ARGUMENT if the index, type, shape, layout or device is wrong, or the shape is outside
+ * the current profile; the message states the expected and the actual value. */
 KELP_API kelp_status *kelp_context_set_input(kelp_context *context, size_t index,
                                              const kelp_tensor *tensor) KELP_MUST_USE;
-/* Binds where an output goes: `capacity_bytes` at `data`, host memory if nothing else was said,
- * 64-byte alignment not needed. NULL data: the context's own memory (the default). Invoke fails
- * with OUT_OF_RANGE when it is too small. */
+
+/* Binds `capacity_bytes` bytes at `data` for an output; no alignment is required. The memory must
+ * stay valid until the inference has finished. NULL restores the default, memory of the context.
+ * Removes an output allocator. Fails with INVALID_ARGUMENT if there is no such output. An
+ * inference whose output is larger fails with OUT_OF_RANGE. */
 KELP_API kelp_status *kelp_context_set_output(kelp_context *context, size_t index, void *data,
                                               size_t capacity_bytes) KELP_MUST_USE;
-/* The device on which output `index` lies: what is bound, what its allocator gives, or the
- * context's own memory, which is then left there. {kDLCPU, 0} is the default, and all that the cpu
- * takes: INVALID_ARGUMENT. */
+
+/* Sets the device of an output: of the bound memory, of memory from its allocator or of the
+ * context's memory. The default is {kDLCPU, 0}. Fails with INVALID_ARGUMENT for a device that the
+ * provider does not support; `cpu` supports host memory only. */
 KELP_API kelp_status *kelp_context_set_output_device(kelp_context *context, size_t index,
                                                      DLDevice device) KELP_MUST_USE;
-/* Holds the context to the shapes of a profile (0 from the start when there is one). Inputs that do
- * not fit are refused with the bounds. OUT_OF_RANGE when there is none of that number. */
+
+/* Selects an optimization profile, 0 by default. Unbinds all inputs: bind them again
+ * afterwards. Fails with OUT_OF_RANGE if there is no such profile. */
 KELP_API kelp_status *kelp_context_set_profile(kelp_context *context, size_t profile) KELP_MUST_USE;
-/* Memory for activations, 64-byte aligned, the caller's until the context goes or gets other; NULL:
- * the context's own (the default). Invoke fails with RESOURCE_EXHAUSTED when it is too small. */
+
+/* Supplies memory for activations, aligned to 64 bytes. It must stay valid until the context is
+ * destroyed or gets another workspace. NULL restores the default, memory of the context. Fails
+ * with INVALID_ARGUMENT if it is not aligned. An inference that needs more fails with
+ * RESOURCE_EXHAUSTED. */
 KELP_API kelp_status *kelp_context_set_workspace(kelp_context *context, void *data,
                                                  size_t size_bytes) KELP_MUST_USE;
-/* Asked for the place of an output once its size is known, in each invoke; its memory is the
- * caller's. NULL from it is RESOURCE_EXHAUSTED. A NULL function: as kelp_context_set_output says.
- */
+
+/* Callback that returns memory for an output. Called during each inference, once the output's size
+ * is known; `output` has type and shape. The memory belongs to the application and must stay valid
+ * until the inference has finished. NULL makes the inference fail with RESOURCE_EXHAUSTED. */
 typedef void *(*kelp_output_allocator)(void *userp, size_t index, const kelp_tensor *output,
                                        size_t size_bytes);
+
+/* Sets the allocator of an output; NULL removes it. Removes memory bound by
+ * kelp_context_set_output. Fails with INVALID_ARGUMENT if there is no such output and
+ * UNIMPLEMENTED if the provider has no output allocators. */
 KELP_API kelp_status *kelp_context_set_output_allocator(kelp_context *context, size_t index,
                                                         kelp_output_allocator fn,
                                                         void *userp) KELP_MUST_USE;
-/* Plans for the bound input shapes; invoke does it when it was not called. After it
- * kelp_context_output gives the outputs' shapes, but for those that depend on data (rank -1). */
+
+/* Plans memory for the bound input shapes. Optional: kelp_context_invoke does so when needed.
+ * Afterwards kelp_context_output returns the shapes of all outputs, with rank -1 for those that
+ * depend on data. Fails with FAILED_PRECONDITION if an input is not bound, INVALID_ARGUMENT if a
+ * node rejects the shapes, and RESOURCE_EXHAUSTED. */
 KELP_API kelp_status *kelp_context_prepare(kelp_context *context) KELP_MUST_USE;
+
+/* Runs one inference and returns when it has finished. Fails with
+ * - FAILED_PRECONDITION: an input is not bound;
+ * - INVALID_ARGUMENT: a node rejects its inputs (names the node), or an input value is outside the
+ *   current profile;
+ * - OUT_OF_RANGE: an output is larger than the memory bound for it;
+ * - RESOURCE_EXHAUSTED: no memory, or the workspace is too small;
+ * - CANCELLED: see kelp_context_cancel and kelp_context_set_interrupt;
+ * - any error of a provider or of an operator.
+ *
+ * After a failure the contents of the outputs are undefined and the context can be used again. */
 KELP_API kelp_status *kelp_context_invoke(kelp_context *context) KELP_MUST_USE;
-/* The output's descriptor; its data is valid until the next invoke, and, in the context's own
- * memory, until destroy. */
+
+/* Returns the descriptor of an output, or NULL if `index` is out of range. Its data is valid until
+ * the next inference and, if it is memory of the context, until the context is destroyed. */
 KELP_API const kelp_tensor *kelp_context_output(const kelp_context *context, size_t index);
-/* From any thread: the invoke, or the replay of a captured run, that is under way returns
- * CANCELLED. It is seen before each node, each round of a loop and, within a node, each part of its
- * work that a thread takes, some ms; a kernel that does not share its work out ends first. What
- * outputs hold then is nothing; the context can be used on, and what it prepared stays. Without an
- * invoke under way nothing happens. Engines of providers that cannot stop run to their end. */
+
+/* Cancels the running inference or replay, which then returns CANCELLED. Thread-safe. Has no
+ * effect if none is running. The inference checks before each node, each loop iteration and,
+ * within a node, each chunk of parallel work (a few milliseconds); a kernel that does not split
+ * its work finishes first. Outputs are undefined afterwards; the context can be used again. A
+ * provider that cannot be interrupted finishes the inference. */
 KELP_API void kelp_context_cancel(kelp_context *context);
-/* Asked where a cancellation is seen, within a node from time to time, as a rule on the invoking
- * thread, until invoke returns: true ends it with CANCELLED. Keep it cheap. NULL: nobody is asked.
- * Not during an invoke. */
+
+/* Callback that is polled during an inference. Returning true cancels the inference. It must be
+ * cheap. */
 typedef bool (*kelp_interrupt_fn)(void *userp);
+
+/* Sets a callback that is polled wherever kelp_context_cancel takes effect, on the thread that
+ * invokes; NULL removes it. Do not call during an inference. Providers other than `cpu` do not
+ * poll it. */
 KELP_API void kelp_context_set_interrupt(kelp_context *context, kelp_interrupt_fn fn, void *userp);
 
-/* ---- streams ---- */
-/* Runs what is enqueued, in that order, beside the caller. Threads: any may enqueue. */
+/* ---- Streams ---- */
+
+/* A queue of inferences that run in order of submission, on a thread of the stream or on a device.
+ * Thread-safe. */
 typedef struct kelp_stream kelp_stream;
+
+/* Creates a stream with a thread of its own. Retains the runtime. */
 KELP_API kelp_status *kelp_stream_create(kelp_runtime *runtime, kelp_stream **out) KELP_MUST_USE;
-/* A stream of a device's library (a CUstream), for engines of its provider; borrowed. */
+
+/* Wraps a stream of a device library, such as a CUstream, for engines of that device's provider.
+ * Borrows `native_stream`. */
 KELP_API kelp_status *kelp_stream_wrap(kelp_runtime *runtime, void *native_stream,
                                        kelp_stream **out) KELP_MUST_USE;
-/* Waits for all that was enqueued. */
+
+/* Waits for all enqueued inferences and destroys the stream. Does not wait for a wrapped stream. */
 KELP_API void kelp_stream_destroy(kelp_stream *stream);
-/* The same; returns the first failure since the last call. */
+
+/* Waits for all enqueued inferences. Returns the first failure since the last call. Fails with
+ * UNIMPLEMENTED for a wrapped stream: use the device library. */
 KELP_API kelp_status *kelp_stream_synchronize(kelp_stream *stream) KELP_MUST_USE;
-/* Invokes the context as it is bound now, on the stream. Until `event` (may be NULL) is done the
- * context and what is bound belong to the stream. RESOURCE_EXHAUSTED when 1,024 runs wait. */
+
+/* Enqueues an inference with the tensors bound at the time it runs. Neither the context nor bound
+ * memory may be touched until `event` (may be NULL) is done or the stream is synchronized.
+ * kelp_stream_synchronize returns the inference's failure. Fails with RESOURCE_EXHAUSTED if 1,024
+ * inferences wait. For a wrapped stream: INVALID_ARGUMENT if the engine runs on `cpu`,
+ * UNIMPLEMENTED if `event` is not NULL or the provider has no streams. */
 KELP_API kelp_status *kelp_context_enqueue(kelp_context *context, kelp_stream *stream,
                                            kelp_event *event) KELP_MUST_USE;
 
-/* ---- captured graphs: record once, replay without dispatch ---- */
+/* ---- Recordings ----
+ *
+ * A recording replays an inference with fixed shapes and addresses, without dispatch, like a CUDA
+ * graph. */
+
+/* A recorded inference. Use it on one thread at a time, together with its context. */
 typedef struct kelp_capture kelp_capture;
-/* Records the run for the shapes and addresses that are bound: a flat list of kernel calls. It
- * stands as long as neither is changed. FAILED_PRECONDITION names a node whose shape depends on
- * data. */
+
+/* Records the inference for the bound shapes and addresses as a flat list of kernel calls. Does
+ * not run it on the provider `cpu`. Fails with FAILED_PRECONDITION if a shape depends on data
+ * (names the node), an input is not aligned to its element type or an output has an allocator, and
+ * UNIMPLEMENTED if the provider has no recordings. */
 KELP_API kelp_status *kelp_context_capture(kelp_context *context, kelp_capture **out) KELP_MUST_USE;
-/* Reads inputs and writes outputs where they were bound; the same bytes as kelp_context_invoke. One
- * thread at a time with its context. FAILED_PRECONDITION once the context was bound anew. */
+
+/* Runs the recorded inference: reads the inputs and writes the outputs at the recorded addresses.
+ * Results are bitwise those of kelp_context_invoke. Fails with FAILED_PRECONDITION if the context
+ * was bound again, refitted or destroyed since; otherwise like kelp_context_invoke. */
 KELP_API kelp_status *kelp_capture_replay(kelp_capture *capture) KELP_MUST_USE;
+
+/* Returns the number of recorded kernel calls. */
 KELP_API size_t kelp_capture_step_count(const kelp_capture *capture);
+
+/* Destroys a recording, before or after its context. */
 KELP_API void kelp_capture_destroy(kelp_capture *capture);
 
-typedef struct kelp_plan_stats {        /* of the current plan */
-    size_t steps;                       /* kernels that invoke calls */
-    size_t views;                       /* nodes that became views */
-    size_t folded;                      /* nodes worked out while planning */
-    size_t dynamic_steps;               /* whose shapes depend on data */
-    size_t workspace_bytes;             /* activations, scratch */
-    size_t workspace_lower_bound_bytes; /* largest sum of what lives at once */
-    size_t activation_bytes;            /* sum without reuse */
+/* ---- Statistics ---- */
+
+/* Counters of a context's current execution plan. */
+typedef struct kelp_plan_stats {
+    size_t steps;                       /* number of kernels that an inference calls */
+    size_t views;                       /* number of nodes that became views */
+    size_t folded;                      /* number of nodes evaluated while planning */
+    size_t dynamic_steps;               /* number of kernels whose shapes depend on data */
+    size_t workspace_bytes;             /* activations and scratch memory */
+    size_t workspace_lower_bound_bytes; /* largest sum of tensors alive at the same time */
+    size_t activation_bytes;            /* sum of all activations, without reuse of memory */
 } kelp_plan_stats;
+
+/* Returns the counters of the current plan; zeros before the first prepare and for providers other
+ * than `cpu`. */
 KELP_API kelp_plan_stats kelp_context_plan_stats(const kelp_context *context);
 
-/* Reports the time of one step of a run. `step` counts from 0 in each run. `op_type`, `name` (the
- * node's; "" if it has none) and `algorithm` are valid during the call. `algorithm` is the name of
- * the algorithm that the kernel chose for the current shapes, such as "winograd_4x4"; NULL where
- * there is no choice, or where the provider does not tell. */
+/* Callback that receives the time of one node. `step` counts from 0 within an inference.
+ * `algorithm` is the name of the algorithm that the kernel chose for the current shapes, such as
+ * "winograd_4x4"; NULL if it has no choice or the provider does not report it. Strings are valid
+ * during the call. Called on the thread that runs the inference. */
 typedef void (*kelp_profile_fn)(void *userp, size_t step, const char *op_type, const char *name,
                                 const char *algorithm, uint64_t duration_ns);
-/* Sets the callback that reports each step of the invokes that follow, on the invoking thread. NULL
- * ends profiling. Not during an invoke. UNIMPLEMENTED by providers that do not measure. */
+
+/* Sets the profiler; NULL removes it. Do not call during an inference. Fails with UNIMPLEMENTED if
+ * the provider does not measure. */
 KELP_API kelp_status *kelp_context_set_profiler(kelp_context *context, kelp_profile_fn fn,
                                                 void *userp) KELP_MUST_USE;
 

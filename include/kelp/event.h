@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kelp/event.h: says when something that runs beside its caller is done.
+ * kelp/event.h: reports the completion of asynchronous work.
  *
- * An event stands for one piece of work at a time and is used again and again. Threads: any.
+ * An event tracks one operation at a time and can be reused after it has completed. A new event
+ * counts as completed. All functions are thread-safe.
  */
 #ifndef KELP_EVENT_H_
 #define KELP_EVENT_H_
@@ -13,13 +14,20 @@
 extern "C" {
 #endif
 
+/* A completion event. */
 typedef struct kelp_event kelp_event;
+
+/* Creates an event. The caller destroys it. */
 KELP_API kelp_status *kelp_event_create(kelp_allocator allocator, kelp_event **out) KELP_MUST_USE;
-/* Waits for work that is under way. */
+
+/* Waits for the operation in flight, if any, and destroys the event. NULL is allowed. */
 KELP_API void kelp_event_destroy(kelp_event *event);
-/* Never used counts as done. */
+
+/* Returns true if no operation is in flight. Does not block. */
 KELP_API bool kelp_event_done(kelp_event *event);
-/* false when timeout_ns passed first; UINT64_MAX waits for ever. */
+
+/* Waits until the operation has completed. Returns false if `timeout_ns` nanoseconds passed first.
+ * UINT64_MAX waits without a limit. */
 KELP_API bool kelp_event_wait(kelp_event *event, uint64_t timeout_ns);
 
 #ifdef __cplusplus

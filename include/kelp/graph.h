@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kelp/graph.h: a model as a graph, loaded from ONNX and read by operators, tools and backends.
+ * kelp/graph.h: a model as a graph, loaded from ONNX.
  *
- * A kelp_graph is immutable once it is loaded and is shared by counting. Weights are borrowed from
- * the mapped file (or from the caller's bytes), which the graph keeps alive. Strings returned live
- * as long as the graph. Threads: everything but load may be called from any thread at once. Source:
- * ONNX IR specification (onnx/docs/IR.md), onnx.proto of release 1.23.
+ * A kelp_graph is immutable after loading and reference-counted. It owns everything that its
+ * functions return: blocks, nodes, values, strings and tensors are borrowed and valid as long as
+ * the graph. Initializers are used in place, in the mapped file or in the application's bytes.
+ *
+ * Unless stated otherwise, functions that take an index return NULL if it is out of range, and all
+ * functions except the loaders are thread-safe, do not allocate and cannot fail.
+ * Source: ONNX IR specification (onnx/docs/IR.md) and onnx.proto of release 1.23.
  */
 #ifndef KELP_GRAPH_H_
 #define KELP_GRAPH_H_
@@ -18,148 +21,250 @@
 extern "C" {
 #endif
 
-typedef struct kelp_graph kelp_graph; /* a whole model: main block, functions, metadata */
-typedef struct kelp_block
-    kelp_block; /* a list of nodes: the main graph, a subgraph, or a function's body */
-typedef struct kelp_node kelp_node;
-typedef struct kelp_value kelp_value; /* what flows along an edge */
+/* A model: main block, functions and metadata. */
+typedef struct kelp_graph kelp_graph;
 
-/* What a loader accepts; zeroed fields take the defaults in brackets. */
+/* A list of nodes: the main graph, a subgraph or the body of a function. */
+typedef struct kelp_block kelp_block;
+
+/* One operator of a block. */
+typedef struct kelp_node kelp_node;
+
+/* An edge of the graph: the output of a node, an input of the block or a constant. */
+typedef struct kelp_value kelp_value;
+
+/* ---- Loading ---- */
+
+/* Limits that protect a loader from malicious or defective models. Zeroed fields take the defaults
+ * given in [brackets]. */
 typedef struct kelp_graph_limits {
-    size_t file_bytes;     /* [16 GiB] */
-    size_t nodes;          /* [4 Mi] in all blocks */
-    uint32_t depth;        /* [64] of nested subgraphs and messages */
-    size_t external_bytes; /* [256 GiB] of all external data */
-    int64_t newest_onnx; /* [the newest that Kelp knows] version of ai.onnx: operators of later ones
-                            are checked as the newest known are, and covered by who has them */
+    size_t file_bytes;     /* size of the model file [16 GiB] */
+    size_t nodes;          /* number of nodes in all blocks [4 Mi] */
+    uint32_t depth;        /* nesting of subgraphs and of protobuf messages [64] */
+    size_t external_bytes; /* total size of external data [256 GiB] */
+    /* Newest accepted version of ai.onnx [the newest that Kelp implements]. Operators of later
+     * versions are checked against the newest known schema and run by whichever provider supports
+     * them. */
+    int64_t newest_onnx;
 } kelp_graph_limits;
 
-/* Loads an ONNX ModelProto. The file is mapped, not read; external data is looked for beside it,
- * and a location that leads out of its folder is refused (PERMISSION_DENIED). Malformed input:
- * INVALID_ARGUMENT that names file and field. */
+/* Loads an ONNX ModelProto from a file. The file is mapped and must not be modified while the
+ * graph exists. External data is resolved relative to the directory of the file. `limits` may be
+ * NULL. The caller releases `*out`. Fails with
+ * - NOT_FOUND or PERMISSION_DENIED: a file cannot be opened, or external data is outside the
+ *   directory;
+ * - INVALID_ARGUMENT: the model is malformed (names file and field) or invalid (names the node);
+ * - RESOURCE_EXHAUSTED: a limit is exceeded;
+ * - UNIMPLEMENTED: the model needs a newer version of ai.onnx than `newest_onnx`. */
 KELP_API kelp_status *kelp_graph_load_file(kelp_allocator allocator, const char *path,
                                            const kelp_graph_limits *limits,
                                            kelp_graph **out) KELP_MUST_USE;
 
-/* The same from memory, which is borrowed until the graph goes; then `release(userp)` is called
- * (may be NULL; also called when this fails). `label` names the bytes in errors; `directory` (may
- * be NULL) is where external data is looked for. */
+/* Loads an ONNX ModelProto from memory. `data` is borrowed until the last reference to the graph
+ * is dropped; then `release(userp)` is called, and also if this function fails (`release` may be
+ * NULL). `label` names the model in error messages. External data is resolved relative to
+ * `directory`; if it is NULL, a model with external data is rejected. Otherwise the same as
+ * kelp_graph_load_file. */
 KELP_API kelp_status *kelp_graph_load_bytes(kelp_allocator allocator, const void *data,
                                             size_t size_bytes, const char *label,
                                             const char *directory, void (*release)(void *userp),
                                             void *userp, const kelp_graph_limits *limits,
                                             kelp_graph **out) KELP_MUST_USE;
 
+/* Adds a reference and returns `graph`. */
 KELP_API kelp_graph *kelp_graph_retain(kelp_graph *graph);
-KELP_API void kelp_graph_release(kelp_graph *graph); /* NULL is fine */
 
-/* ---- the model ---- */
+/* Drops a reference. NULL is allowed. */
+KELP_API void kelp_graph_release(kelp_graph *graph);
+
+/* ---- Model ---- */
+
+/* Properties of a model. Missing strings are "". */
 typedef struct kelp_graph_info {
-    const char *label; /* path or label it was loaded from */
-    const char *producer_name;
-    const char *producer_version;
-    const char *domain;
-    const char *doc;
-    const char *graph_name;
-    int64_t ir_version;
-    int64_t model_version;
-    size_t node_count;      /* in all blocks, functions included */
-    size_t parameter_count; /* elements of all initializers */
-    size_t parameter_bytes;
-    size_t metadata_count;
+    const char *label;            /* path or label that the model was loaded from */
+    const char *producer_name;    /* tool that wrote the model */
+    const char *producer_version; /* version of that tool */
+    const char *domain;           /* namespace of the model */
+    const char *doc;              /* documentation */
+    const char *graph_name;       /* name of the main graph */
+    int64_t ir_version;           /* version of the ONNX IR */
+    int64_t model_version;        /* version of the model */
+    size_t node_count;            /* number of nodes in all blocks, functions included */
+    size_t parameter_count;       /* number of elements of all initializers */
+    size_t parameter_bytes;       /* bytes of all initializers */
+    size_t metadata_count;        /* number of metadata entries */
 } kelp_graph_info;
+
+/* Returns the properties of the model. */
 KELP_API kelp_graph_info kelp_graph_get_info(const kelp_graph *graph);
+
+/* Gets a metadata entry. `index` must be less than `metadata_count`. */
 KELP_API void kelp_graph_metadata(const kelp_graph *graph, size_t index, const char **out_key,
                                   const char **out_value);
+
+/* Returns the number of imported opsets. */
 KELP_API size_t kelp_graph_opset_count(const kelp_graph *graph);
-/* Domain "" is ai.onnx. */
+
+/* Gets an imported opset. `index` must be less than kelp_graph_opset_count. The domain of ai.onnx
+ * is "". */
 KELP_API void kelp_graph_opset(const kelp_graph *graph, size_t index, const char **out_domain,
                                int64_t *out_version);
-/* 0 when the domain is not imported. "ai.onnx" and "" are the same. */
+
+/* Returns the imported version of a domain, or 0 if the model does not import it. "ai.onnx" and ""
+ * are the same domain. */
 KELP_API int64_t kelp_graph_opset_version(const kelp_graph *graph, const char *domain);
+
+/* Returns the main block. */
 KELP_API const kelp_block *kelp_graph_main(const kelp_graph *graph);
+
+/* Returns the number of model-local functions. */
 KELP_API size_t kelp_graph_function_count(const kelp_graph *graph);
+
+/* Returns the body of a model-local function. */
 KELP_API const kelp_block *kelp_graph_function(const kelp_graph *graph, size_t index);
 
-/* ---- blocks ---- nodes come in an order in which every value is made before it is used. */
-KELP_API const char *
-kelp_block_name(const kelp_block *block); /* graph name, or "domain::function" */
+/* ---- Blocks ----
+ *
+ * Nodes are in topological order: every value is produced before it is used. */
+
+/* Returns the name of the graph, or "domain::name" for a function. */
+KELP_API const char *kelp_block_name(const kelp_block *block);
+
+/* Returns the number of nodes, without those of nested blocks. */
 KELP_API size_t kelp_block_node_count(const kelp_block *block);
+
+/* Returns a node. */
 KELP_API const kelp_node *kelp_block_node(const kelp_block *block, size_t index);
-KELP_API size_t kelp_block_input_count(const kelp_block *block); /* without initializers */
+
+/* Returns the number of inputs, initializers excluded. */
+KELP_API size_t kelp_block_input_count(const kelp_block *block);
+
+/* Returns an input. */
 KELP_API const kelp_value *kelp_block_input(const kelp_block *block, size_t index);
+
+/* Returns the number of outputs. */
 KELP_API size_t kelp_block_output_count(const kelp_block *block);
+
+/* Returns an output. */
 KELP_API const kelp_value *kelp_block_output(const kelp_block *block, size_t index);
 
-/* ---- values ---- */
+/* ---- Values ---- */
+
+/* Kind of a value. */
 typedef enum kelp_value_kind {
-    KELP_VALUE_UNKNOWN = 0,
-    KELP_VALUE_TENSOR = 1,
-    KELP_VALUE_SEQUENCE = 2,
-    KELP_VALUE_OPTIONAL = 3,
-    KELP_VALUE_MAP = 4,
-    KELP_VALUE_SPARSE = 5
+    KELP_VALUE_UNKNOWN = 0,  /* not declared and not inferred */
+    KELP_VALUE_TENSOR = 1,   /* dense tensor */
+    KELP_VALUE_SEQUENCE = 2, /* sequence */
+    KELP_VALUE_OPTIONAL = 3, /* optional */
+    KELP_VALUE_MAP = 4,      /* map */
+    KELP_VALUE_SPARSE = 5    /* sparse tensor */
 } kelp_value_kind;
+
+/* Returns the name, unique within the block. */
 KELP_API const char *kelp_value_name(const kelp_value *value);
+
+/* Returns the kind. */
 KELP_API kelp_value_kind kelp_value_kind_of(const kelp_value *value);
-/* Element type (of the innermost tensor for sequences and optionals); KELP_DTYPE_INVALID when not
- * known. */
+
+/* Returns the element type, that of the innermost tensor for sequences and optionals, or
+ * KELP_DTYPE_INVALID if unknown. */
 KELP_API kelp_dtype kelp_value_dtype(const kelp_value *value);
-/* -1 when not known. */
+
+/* Returns the number of dimensions, or -1 if unknown. */
 KELP_API int32_t kelp_value_rank(const kelp_value *value);
-/* An extent; -1 when not fixed. `out_symbol` (may be NULL) receives its name ("batch") or NULL. */
+
+/* Returns a dimension, or -1 if it is dynamic, unknown or out of range. `out_symbol` (may be NULL)
+ * receives its name, such as "batch", or NULL. */
 KELP_API int64_t kelp_value_dim(const kelp_value *value, int32_t axis, const char **out_symbol);
-/* The constant it holds (initializer, Constant node, folded), or NULL. Data may lie at any address:
- * element alignment is promised only when the low bits say so. */
+
+/* Returns the constant that the value holds (initializer, Constant node or folded result), or
+ * NULL. Its data may be misaligned for its element type. */
 KELP_API const kelp_tensor *kelp_value_constant(const kelp_value *value);
 
-/* ---- nodes ---- */
-KELP_API const char *kelp_node_name(const kelp_node *node); /* may be "" */
-KELP_API const char *kelp_node_op_type(const kelp_node *node);
-KELP_API const char *kelp_node_domain(const kelp_node *node); /* "" is ai.onnx */
-/* The opset version of its domain that the model imports where the node stands. */
-KELP_API int64_t kelp_node_opset_version(const kelp_node *node);
-KELP_API size_t kelp_node_input_count(const kelp_node *node);
-KELP_API const kelp_value *kelp_node_input(const kelp_node *node,
-                                           size_t index); /* NULL: left out */
-KELP_API size_t kelp_node_output_count(const kelp_node *node);
-KELP_API const kelp_value *kelp_node_output(const kelp_node *node,
-                                            size_t index); /* NULL: left out */
+/* ---- Nodes ---- */
 
-/* Attributes. Each reader gives `fallback` when the attribute is absent. One that is there with
- * another type makes the node invalid: the loader says so first, so
- * readers never see it. */
-typedef enum kelp_attr_type { /* numbers of onnx.AttributeProto.AttributeType */
-                              KELP_ATTR_NONE = 0,
-                              KELP_ATTR_FLOAT = 1,
-                              KELP_ATTR_INT = 2,
-                              KELP_ATTR_STRING = 3,
-                              KELP_ATTR_TENSOR = 4,
-                              KELP_ATTR_GRAPH = 5,
-                              KELP_ATTR_FLOATS = 6,
-                              KELP_ATTR_INTS = 7,
-                              KELP_ATTR_STRINGS = 8,
-                              KELP_ATTR_TENSORS = 9,
-                              KELP_ATTR_GRAPHS = 10,
-                              KELP_ATTR_SPARSE_TENSOR = 11,
-                              KELP_ATTR_SPARSE_TENSORS = 12,
-                              KELP_ATTR_TYPE_PROTO = 13,
-                              KELP_ATTR_TYPE_PROTOS = 14
+/* Returns the name, which may be "" and need not be unique. */
+KELP_API const char *kelp_node_name(const kelp_node *node);
+
+/* Returns the operator's name, such as "Conv". */
+KELP_API const char *kelp_node_op_type(const kelp_node *node);
+
+/* Returns the operator's domain; "" is ai.onnx. */
+KELP_API const char *kelp_node_domain(const kelp_node *node);
+
+/* Returns the version of the operator's domain that applies to the node. */
+KELP_API int64_t kelp_node_opset_version(const kelp_node *node);
+
+/* Returns the number of inputs, omitted ones included, trailing ones excluded. */
+KELP_API size_t kelp_node_input_count(const kelp_node *node);
+
+/* Returns an input, or NULL if it is omitted. */
+KELP_API const kelp_value *kelp_node_input(const kelp_node *node, size_t index);
+
+/* Returns the number of outputs, omitted ones included, trailing ones excluded. */
+KELP_API size_t kelp_node_output_count(const kelp_node *node);
+
+/* Returns an output, or NULL if it is omitted. */
+KELP_API const kelp_value *kelp_node_output(const kelp_node *node, size_t index);
+
+/* ---- Attributes ----
+ *
+ * The loader rejects attributes whose type does not match the operator's schema. A reader returns
+ * its fallback if the attribute is absent or of another type. */
+
+/* Type of an attribute. Source: onnx.AttributeProto.AttributeType. */
+typedef enum kelp_attr_type {
+    KELP_ATTR_NONE = 0,            /* no such attribute */
+    KELP_ATTR_FLOAT = 1,           /* float32 */
+    KELP_ATTR_INT = 2,             /* int64 */
+    KELP_ATTR_STRING = 3,          /* bytes */
+    KELP_ATTR_TENSOR = 4,          /* tensor */
+    KELP_ATTR_GRAPH = 5,           /* block */
+    KELP_ATTR_FLOATS = 6,          /* list of float32 */
+    KELP_ATTR_INTS = 7,            /* list of int64 */
+    KELP_ATTR_STRINGS = 8,         /* list of bytes */
+    KELP_ATTR_TENSORS = 9,         /* list of tensors */
+    KELP_ATTR_GRAPHS = 10,         /* list of blocks */
+    KELP_ATTR_SPARSE_TENSOR = 11,  /* sparse tensor */
+    KELP_ATTR_SPARSE_TENSORS = 12, /* list of sparse tensors */
+    KELP_ATTR_TYPE_PROTO = 13,     /* type description */
+    KELP_ATTR_TYPE_PROTOS = 14     /* list of type descriptions */
 } kelp_attr_type;
+
+/* Returns the type of an attribute, or KELP_ATTR_NONE if it is absent. */
 KELP_API kelp_attr_type kelp_node_attr_type(const kelp_node *node, const char *name);
+
+/* Returns the number of attributes. */
 KELP_API size_t kelp_node_attr_count(const kelp_node *node);
+
+/* Returns the name of an attribute. */
 KELP_API const char *kelp_node_attr_name(const kelp_node *node, size_t index);
+
+/* Returns an integer, or `fallback`. */
 KELP_API int64_t kelp_node_attr_i64(const kelp_node *node, const char *name, int64_t fallback);
+
+/* Returns a float, or `fallback`. */
 KELP_API float kelp_node_attr_f32(const kelp_node *node, const char *name, float fallback);
-/* Bytes, `out_length` may be NULL; terminated as well. */
+
+/* Returns a string terminated by NUL, or `fallback`. `out_length` (may be NULL) receives its
+ * length, which counts NUL bytes inside. */
 KELP_API const char *kelp_node_attr_string(const kelp_node *node, const char *name,
                                            const char *fallback, size_t *out_length);
-/* Number of items, 0 when absent. */
+
+/* Returns the number of integers of a list and sets `*out` to them; 0 and NULL if absent. */
 KELP_API size_t kelp_node_attr_i64s(const kelp_node *node, const char *name, const int64_t **out);
+
+/* Returns the number of floats of a list and sets `*out` to them; 0 and NULL if absent. */
 KELP_API size_t kelp_node_attr_f32s(const kelp_node *node, const char *name, const float **out);
+
+/* Returns the number of strings of a list and sets `*out` to them; 0 and NULL if absent. */
 KELP_API size_t kelp_node_attr_strings(const kelp_node *node, const char *name,
                                        const kelp_string **out);
+
+/* Returns a tensor, or NULL. */
 KELP_API const kelp_tensor *kelp_node_attr_tensor(const kelp_node *node, const char *name);
+
+/* Returns a subgraph, or NULL. */
 KELP_API const kelp_block *kelp_node_attr_block(const kelp_node *node, const char *name);
 
 #ifdef __cplusplus

@@ -6,18 +6,17 @@
  *
  *     extern "C" triton::runtime::Backend *triton_backend_init() { return new MyBackend(); }
  *
- * Including this header in the file that defines the factory is all that makes the library one that
- * Kelp loads: the header brings kelp_plugin_query (kelp/plugin.h) with it, which calls the factory
- * once and forwards to the object. Nothing is linked. A kernel is a function of the form
- * void(TritonContext *, DLTensor *…, scalars…); it is found by get_function_ptr. What the object
- * throws from its virtual functions becomes a failure with the exception's words; a kernel itself
- * must not throw, because it is called by C.
+ * in one file that includes this header. The header defines kelp_plugin_query (kelp/plugin.h), which
+ * calls the factory and forwards to the object, so that Kelp can load the library. Nothing is linked. A
+ * kernel is a function of the form void(TritonContext *, DLTensor *…, scalars…); get_function_ptr finds
+ * it. An exception thrown by a virtual function becomes a failure with its message. A kernel must not
+ * throw, because it is called from C.
  *
- * The object is deleted when the registry that loaded it goes, after finalize(). A second registry
- * in the same process has an object of its own.
+ * The object is deleted, after finalize(), when the registry that loaded it is destroyed. A second
+ * registry in the same process has its own object.
  *
- * C++17 or newer. Threads: the factory, initialize and finalize are called once, by one thread at a
- * time; get_function_ptr from any thread, one at a time.
+ * Thread safety: the factory, initialize and finalize are called by one thread at a time, once per
+ * object; get_function_ptr by any thread, one at a time. Requires C++17.
  */
 #ifndef KELP_KERNEL_HPP_
 #define KELP_KERNEL_HPP_
@@ -36,49 +35,51 @@
 namespace triton {
 namespace runtime {
 
+/* The DLPack types that kernels use (kelp/dlpack.h). */
 using ::DLDataType;
 using ::DLDevice;
 using ::DLTensor;
 
-/* What a kernel is given first: scratch memory, parallel for, log (kelp/kernel.h). */
+/* First argument of a kernel: scratch memory, parallel loops, log (kelp/kernel.h). */
 using TritonContext = ::kelp_kernel_context;
 
-/* A device that the library will be used on. */
+/* A device that the library will run on. */
 struct DeviceConfig {
     std::string device;     /* "cpu", "cuda", … */
-    int device_id = 0;      /* which of them */
-    void *stream = nullptr; /* its stream, or nullptr */
+    int device_id = 0;      /* index of the device */
+    void *stream = nullptr; /* stream of the device, or nullptr */
 };
 
+/* Base class of a library of kernels. */
 class Backend {
   public:
+    /* Destroys the object, after finalize(). */
     virtual ~Backend() = default;
-    /* The name that users ask for. Called once. */
+    /* Returns the name of the library. Called once. */
     virtual std::string get_name() const = 0;
-    /* "cpu", "cuda", …. Called once. */
+    /* Returns the supported devices: "cpu", "cuda", …. Called once. */
     virtual std::vector<std::string> get_supported_devices() const = 0;
-    /* Before any kernel runs. Throw to refuse. */
+    /* Initializes the library before any kernel runs. Throws to reject the devices. */
     virtual void initialize(const std::vector<DeviceConfig> &configs) = 0;
-    /* After the last kernel ran; only when initialize did not throw. */
+    /* Cleans up after the last kernel. Called only if initialize succeeded. */
     virtual void finalize() = 0;
-    /* The kernel's address, or nullptr when there is none of that name. */
+    /* Returns the address of a kernel, or nullptr if there is none of this name. */
     virtual void *get_function_ptr(const std::string &fn_name) = 0;
 };
 
 } // namespace runtime
 } // namespace triton
 
-/* The library's to define. */
+/* Creates the object. Defined by the library. */
 extern "C" __attribute__((visibility("default"))) triton::runtime::Backend *triton_backend_init();
 
-/* Internal to each file that includes this: inline functions and their statics would be one for the
- * whole process, and every library would find the tables of the first. */
+/* Internal linkage: the statics of inline functions would be shared by all libraries of a process. */
 namespace kelp {
 namespace {
 
-/* What the C tables point to; made by the first query and kept as long as the library. */
+/* Owns what the C tables point to. Created by the first query and never freed. */
 struct plugin_tables {
-    /* Made to be asked for its name; the first registry that initializes takes it. */
+    /* The object that was asked for its name; the first registry that initializes takes it. */
     std::atomic<triton::runtime::Backend *> first{nullptr};
     std::string name;
     std::vector<std::string> devices;
@@ -87,19 +88,22 @@ struct plugin_tables {
     ::kelp_plugin plugin{};
 };
 
+/* Creates the tables. Returns nullptr if the factory fails. */
 plugin_tables *plugin_make_tables();
 
-/* nullptr when the factory failed. */
+/* Returns the tables, or nullptr if the factory failed. */
 plugin_tables *plugin_get_tables() {
     static plugin_tables *const the_tables = plugin_make_tables();
     return the_tables;
 }
 
+/* Writes a message, truncated to `capacity`. */
 void plugin_say(char *error, size_t capacity, const char *what) {
     if (capacity > 0)
         std::snprintf(error, capacity, "%s", what);
 }
 
+/* Implements kelp_kernel_library_def.initialize. */
 ::kelp_code plugin_initialize(const ::kelp_device_config *configs, size_t config_count,
                               void **out_state, char *error, size_t error_capacity) {
     try {
@@ -128,15 +132,17 @@ void plugin_say(char *error, size_t capacity, const char *what) {
     return ::KELP_INTERNAL;
 }
 
+/* Implements kelp_kernel_library_def.finalize. */
 void plugin_finalize(void *state) {
     auto *backend = static_cast<triton::runtime::Backend *>(state);
     try {
         backend->finalize();
-    } catch (...) { /* nobody is left to be told */
+    } catch (...) { /* there is no caller left to report to */
     }
     delete backend;
 }
 
+/* Implements kelp_kernel_library_def.get_function_ptr. */
 void *plugin_function(void *state, const char *name) {
     try {
         return static_cast<triton::runtime::Backend *>(state)->get_function_ptr(name);
@@ -176,8 +182,8 @@ plugin_tables *plugin_make_tables() {
 } // namespace
 } // namespace kelp
 
-/* Weak, so that several files of a library may include this header. Not inline: it must be there
- * although nothing in the library calls it. */
+/* Returns the table of the library. Weak, so that several files of a library may include this header;
+ * not inline, because nothing in the library calls it. */
 extern "C" __attribute__((weak, visibility("default"))) const kelp_plugin *
 kelp_plugin_query(uint32_t host_abi_version) {
     if (host_abi_version < KELP_PLUGIN_ABI_VERSION || kelp::plugin_get_tables() == nullptr)

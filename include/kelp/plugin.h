@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kelp/plugin.h: the one entry point of a shared library that extends Kelp.
+ * kelp/plugin.h: entry point of a plug-in library.
  *
- * The library exports `kelp_plugin_query`, which returns a table that lives as long as the library
- * is loaded. The table's head says which version of this interface it was built for, so that a
- * mismatch is refused in words; behind it stand the tables of what the library offers. Triton's
- * backends (TRITONBACKEND_* entry points) are another matter and need no entry here.
+ * A plug-in library is a shared library that extends Kelp with kernels, operators or a compute
+ * provider. It exports kelp_plugin_query, which returns a table of what it offers. The head of the
+ * table identifies the version of this interface, so that a mismatch is reported as an error.
+ * Triton backends (TRITONBACKEND_* entry points, kelp/backend.h) do not use this interface.
  */
 #ifndef KELP_PLUGIN_H_
 #define KELP_PLUGIN_H_
@@ -17,31 +17,47 @@
 extern "C" {
 #endif
 
-#define KELP_PLUGIN_MAGIC 0x6b656c70u /* "kelp" */
+/* Value of kelp_plugin.magic: "kelp". */
+#define KELP_PLUGIN_MAGIC 0x6b656c70u
+
+/* Version of this interface. */
 #define KELP_PLUGIN_ABI_VERSION 1u
 
+/* See kelp/kernel.h. */
 struct kelp_kernel_library_def;
+
+/* See kelp/opset.h. */
 struct kelp_opset_backend;
+
+/* See kelp/compute.h. */
 struct kelp_compute_backend;
 
-/* Append-only: a later version has more fields at the end, and says so by struct_size. */
+/* Table of a plug-in library. It and everything it points to must be valid as long as the library
+ * is loaded. Later versions append fields and increase struct_size. */
 typedef struct kelp_plugin {
     uint32_t magic;       /* KELP_PLUGIN_MAGIC */
     uint32_t abi_version; /* KELP_PLUGIN_ABI_VERSION */
     uint32_t struct_size; /* sizeof(kelp_plugin) */
     uint32_t reserved;    /* 0 */
-    const char *name;     /* what users ask for */
-    const char *version;  /* the library's own, for people; may be NULL */
-    /* What it offers; NULL: nothing of that kind. */
-    const struct kelp_kernel_library_def *kernels; /* kelp/kernel.h */
-    const struct kelp_opset_backend *opset;        /* kelp/opset.h */
-    const struct kelp_compute_backend *compute;    /* kelp/compute.h */
+    const char *name;     /* name of the library */
+    const char *version;  /* version of the library, for people; may be NULL */
+    const struct kelp_kernel_library_def *kernels; /* kernels; may be NULL */
+    const struct kelp_opset_backend *opset;        /* operator provider; may be NULL */
+    const struct kelp_compute_backend *compute;    /* compute provider; may be NULL */
 } kelp_plugin;
 
-/* `host_abi_version`: KELP_PLUGIN_ABI_VERSION of who asks. NULL: the library does not serve it. */
+/* Type of kelp_plugin_query. */
 typedef const kelp_plugin *(*kelp_plugin_query_fn)(uint32_t host_abi_version);
+
+/* Name of the symbol that a plug-in library exports. */
 #define KELP_PLUGIN_QUERY "kelp_plugin_query"
+
+/* Exports a function from a plug-in library. */
 #define KELP_PLUGIN_EXPORT __attribute__((visibility("default")))
+
+/* Returns the table of the library, or NULL if it does not support the caller's version of the
+ * interface, `host_abi_version`. Defined by the library. May be called more than once and from any
+ * thread. */
 KELP_PLUGIN_EXPORT const kelp_plugin *kelp_plugin_query(uint32_t host_abi_version);
 
 #ifdef __cplusplus

@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kelp/status.h: how every Kelp function reports failure.
+ * kelp/status.h: the error type that every Kelp function returns.
  *
- * A status is a pointer. NULL is success and costs nothing. A failure carries a code, a message,
- * the source location that raised it and, optionally, the failure that caused it. The same object
- * is what Triton's C API calls TRITONSERVER_Error, so nothing is converted at that border.
+ * A kelp_status is a pointer. NULL means success and costs nothing. A failure carries a code, a
+ * message, the source location that raised it and, optionally, the failure that caused it. Triton's
+ * C API sees the same object as TRITONSERVER_Error, so no conversion happens between the two.
  *
- * Threads: a status belongs to one thread at a time; it may be handed to another.
- * Out of memory never allocates: kelp_status_oom() is a static object, and freeing it does nothing.
+ * Unless stated otherwise:
+ *   - A function that returns a kelp_status transfers ownership of it to the caller, who frees it
+ *     with kelp_status_free.
+ *   - Functions whose declaration ends in KELP_MUST_USE must have their result checked.
+ *   - After a failure, the values of out_ parameters are unspecified and must not be used.
+ *   - Any function that allocates may fail with RESOURCE_EXHAUSTED (kelp_status_oom).
+ *
+ * Thread safety: a status may be passed between threads, but only one thread may use it at a time.
+ * Reading a status from several threads at once is safe as long as nobody modifies or frees it.
  */
 #ifndef KELP_STATUS_H_
 #define KELP_STATUS_H_
@@ -18,97 +25,141 @@
 #include <stdint.h>
 
 #if defined(KELP_STATIC)
+
+/* Marks a function that the shared library exports. Define KELP_STATIC to build without exports. */
 #define KELP_API
 #else
+
+/* Marks a function that the shared library exports. Define KELP_STATIC to build without exports. */
 #define KELP_API __attribute__((visibility("default")))
 #endif
 
+/* Lets the compiler check arguments against a printf format string. `fmt_index` and `first_arg`
+ * are 1-based parameter positions. */
 #define KELP_PRINTF(fmt_index, first_arg) __attribute__((format(printf, fmt_index, first_arg)))
+
+/* Makes the compiler warn when a caller ignores the result. */
 #define KELP_MUST_USE __attribute__((warn_unused_result))
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* The seventeen canonical codes of gRPC (status code table of the gRPC core documentation). */
+/* Status codes. Names, numbers and meanings are those of gRPC. Source: status codes of the gRPC
+ * core documentation (doc/statuscodes.md). */
 typedef enum kelp_code {
-    KELP_OK = 0,
-    KELP_CANCELLED = 1,
-    KELP_UNKNOWN = 2,
+    KELP_OK = 0,        /* success; the code of a NULL status */
+    KELP_CANCELLED = 1, /* the caller cancelled the operation */
+    KELP_UNKNOWN = 2,   /* an error that no other code describes */
+    /* an argument or input is wrong, whatever the state of the system */
     KELP_INVALID_ARGUMENT = 3,
-    KELP_DEADLINE_EXCEEDED = 4,
-    KELP_NOT_FOUND = 5,
-    KELP_ALREADY_EXISTS = 6,
-    KELP_PERMISSION_DENIED = 7,
-    KELP_RESOURCE_EXHAUSTED = 8,
-    KELP_FAILED_PRECONDITION = 9,
-    KELP_ABORTED = 10,
-    KELP_OUT_OF_RANGE = 11,
-    KELP_UNIMPLEMENTED = 12,
-    KELP_INTERNAL = 13,
-    KELP_UNAVAILABLE = 14,
-    KELP_DATA_LOSS = 15,
-    KELP_UNAUTHENTICATED = 16
+    KELP_DEADLINE_EXCEEDED = 4,   /* a timeout expired first */
+    KELP_NOT_FOUND = 5,           /* a named object does not exist */
+    KELP_ALREADY_EXISTS = 6,      /* an object of this name exists already */
+    KELP_PERMISSION_DENIED = 7,   /* the caller may not do this */
+    KELP_RESOURCE_EXHAUSTED = 8,  /* memory, a queue or a quota is exhausted */
+    KELP_FAILED_PRECONDITION = 9, /* the object is not in the required state */
+    KELP_ABORTED = 10,            /* a concurrent operation got in the way */
+    KELP_OUT_OF_RANGE = 11,       /* an index or a size exceeds its limit */
+    KELP_UNIMPLEMENTED = 12,      /* the operation is not supported */
+    KELP_INTERNAL = 13,           /* an invariant of the implementation was violated */
+    KELP_UNAVAILABLE = 14,        /* a required service, device or library cannot be reached */
+    KELP_DATA_LOSS = 15,          /* data is corrupt and cannot be recovered */
+    KELP_UNAUTHENTICATED = 16     /* the caller's identity is missing or invalid */
 } kelp_code;
 
+/* A failure. NULL is success. */
 typedef struct kelp_status kelp_status;
 
-/* Makes a failure. `code` is not KELP_OK. The message is formatted and copied. Returns the static
- * out-of-memory status when the failure itself cannot be allocated; never NULL. */
+/* ---- Creating and freeing ---- */
+
+/* Creates a failure. `code` must not be KELP_OK. The formatted message and `file` (may be NULL)
+ * are copied; KELP_ERROR fills in the location. Never returns NULL: if memory is exhausted,
+ * returns kelp_status_oom(). Thread-safe. */
 KELP_API kelp_status *kelp_status_new(kelp_code code, const char *file, int line,
                                       const char *format, ...) KELP_PRINTF(4, 5) KELP_MUST_USE;
+
+/* Creates a failure from a va_list; otherwise the same as kelp_status_new. */
 KELP_API kelp_status *kelp_status_newv(kelp_code code, const char *file, int line,
                                        const char *format, va_list args) KELP_MUST_USE;
 
-/* The static out-of-memory status (code KELP_RESOURCE_EXHAUSTED). Free it or not, as you like. */
+/* Returns the static out-of-memory status (RESOURCE_EXHAUSTED). Does not allocate. Freeing it has
+ * no effect. Thread-safe. */
 KELP_API kelp_status *kelp_status_oom(void) KELP_MUST_USE;
 
-/* Puts a new failure above `take_cause`, which it then owns; the code is the cause's. NULL stays
- * NULL. When memory is short the cause itself is returned. */
+/* Adds context: returns a new failure whose cause is `take_cause`, with the same code and domain.
+ * Takes ownership of `take_cause`. Returns NULL for NULL. If memory is exhausted, returns
+ * `take_cause` unchanged. */
 KELP_API kelp_status *kelp_status_annotate(kelp_status *take_cause, const char *file, int line,
                                            const char *format, ...) KELP_PRINTF(4, 5) KELP_MUST_USE;
 
-/* Frees a status and its causes; NULL is fine. */
+/* Frees a status and its causes. NULL is allowed. */
 KELP_API void kelp_status_free(kelp_status *status);
 
-/* Deep copy, so that one failure can be reported to several owners. NULL stays NULL. */
+/* Returns a deep copy, for reporting one failure to several owners. Returns NULL for NULL, and
+ * kelp_status_oom() if memory is exhausted. */
 KELP_API kelp_status *kelp_status_clone(const kelp_status *status) KELP_MUST_USE;
 
-/* Readers. Each accepts NULL (KELP_OK, "", NULL). The strings live as long as the status. */
+/* ---- Reading ----
+ *
+ * Every reader accepts NULL. Strings are borrowed and valid until the status is freed. */
+
+/* Returns the code; KELP_OK for NULL. */
 KELP_API kelp_code kelp_status_code(const kelp_status *status);
+
+/* Returns the message without those of its causes; "" for NULL. */
 KELP_API const char *kelp_status_message(const kelp_status *status);
+
+/* Returns the failure that caused this one, or NULL. */
 KELP_API const kelp_status *kelp_status_cause(const kelp_status *status);
+
+/* Returns the source file that raised the failure; "" if unknown or for NULL. */
 KELP_API const char *kelp_status_file(const kelp_status *status);
+
+/* Returns the source line that raised the failure; 0 for NULL. */
 KELP_API int kelp_status_line(const kelp_status *status);
 
-/* Which part of the builder and engine interfaces failed; NONE elsewhere. An annotation has its
- * cause's; setting it on NULL or on the out-of-memory status does nothing. */
+/* Part of the builder and engine interfaces that failed. */
 typedef enum kelp_domain {
-    KELP_DOMAIN_NONE = 0,
-    KELP_DOMAIN_BUILDER = 1,
-    KELP_DOMAIN_NETWORK = 2,
-    KELP_DOMAIN_ENGINE = 3,
-    KELP_DOMAIN_RUNTIME = 4,
-    KELP_DOMAIN_DEVICE = 5,
-    KELP_DOMAIN_PARAMETER = 6
+    KELP_DOMAIN_NONE = 0,     /* not set; every other interface */
+    KELP_DOMAIN_BUILDER = 1,  /* builder, configuration or build */
+    KELP_DOMAIN_NETWORK = 2,  /* network or layer */
+    KELP_DOMAIN_ENGINE = 3,   /* operation on an engine, such as a refit */
+    KELP_DOMAIN_RUNTIME = 4,  /* loading an engine image */
+    KELP_DOMAIN_DEVICE = 5,   /* device or its driver */
+    KELP_DOMAIN_PARAMETER = 6 /* argument of the call */
 } kelp_domain;
-KELP_API kelp_domain kelp_status_domain(const kelp_status *status);
-KELP_API void kelp_status_set_domain(kelp_status *status, kelp_domain domain);
-KELP_API const char *kelp_domain_name(kelp_domain domain); /* "builder"; "" for NONE */
 
-/* "INVALID_ARGUMENT" and so on; "UNKNOWN" for a number that is none of the codes. */
+/* Returns the domain. An annotation has the domain of its cause. Returns KELP_DOMAIN_NONE for
+ * NULL. */
+KELP_API kelp_domain kelp_status_domain(const kelp_status *status);
+
+/* Sets the domain. Has no effect on NULL and on the out-of-memory status. */
+KELP_API void kelp_status_set_domain(kelp_status *status, kelp_domain domain);
+
+/* Returns a static lower-case name such as "builder"; "" for KELP_DOMAIN_NONE and unknown values.
+ */
+KELP_API const char *kelp_domain_name(kelp_domain domain);
+
+/* Returns a static name such as "INVALID_ARGUMENT"; "UNKNOWN" for unknown values. */
 KELP_API const char *kelp_code_name(kelp_code code);
 
-/* Writes "message: cause: cause" (no file names) into `buffer`, always terminated. Returns the
- * length that the whole text has, as snprintf does. */
+/* Writes "message: cause: cause" without file names. Truncates to `capacity` bytes, including the
+ * terminating NUL, which is always written if `capacity` is at least 1. Returns the length of the
+ * whole text without the NUL, as snprintf does. */
 KELP_API size_t kelp_status_format(const kelp_status *status, char *buffer, size_t capacity);
 
+/* ---- Macros ---- */
+
+/* Creates a failure at the current source location: KELP_ERROR(code, format, ...). */
 #define KELP_ERROR(code, ...) kelp_status_new((code), __FILE__, __LINE__, __VA_ARGS__)
+
+/* Annotates a failure at the current source location: KELP_ANNOTATE(take_cause, format, ...). */
 #define KELP_ANNOTATE(take_cause, ...) \
     kelp_status_annotate((take_cause), __FILE__, __LINE__, __VA_ARGS__)
 
-/* Returns the failure of `expr` from the enclosing function. The one macro that hides control flow.
- */
+/* Evaluates `expr` and, if it is a failure, returns it from the enclosing function. This is the
+ * only macro in Kelp that hides control flow. */
 #define KELP_TRY(expr)                        \
     do {                                      \
         kelp_status *kelp_try_ = (expr);      \

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/fs.h"
 #include "builder/network.h"
+#include "graph/save.h"
 
 #include <stdatomic.h>
 #include <stddef.h>
@@ -155,6 +156,19 @@ kelp_status *kelp_builder_parse_bytes(kelp_builder *builder, const void *data, s
     return in_domain(status, KELP_DOMAIN_NETWORK);
 }
 
+kelp_status *kelp_network_to_onnx(const kelp_network *network, kelp_blob **out) {
+    kelp_graph *graph = NULL;
+    kelp_buf model;
+    KELP_TRY(kelp_network_lower(network, &graph));
+    kelp_buf_init(&model, network->allocator);
+    kelp_status *status = kelp_graph_save(graph, NULL, &model);
+    if (status == NULL)
+        status = kelp_blob_of(&model, out);
+    kelp_buf_deinit(&model);
+    kelp_graph_release(graph);
+    return status;
+}
+
 /* ---- build ---- */
 bool kelp_builder_supports(kelp_builder *builder, const kelp_network *network,
                            kelp_status **out_reason) {
@@ -216,6 +230,28 @@ kelp_status *kelp_blob_wrap(kelp_allocator allocator, const void *data, size_t s
     blob->userp = userp;
     *out = blob;
     return NULL;
+}
+
+typedef struct owned_text {
+    kelp_allocator allocator;
+    char *data;
+    size_t capacity;
+} owned_text;
+
+static void free_text(void *userp) {
+    owned_text *text = userp;
+    kelp_allocator allocator = text->allocator;
+    kelp_free(allocator, text->data, text->capacity);
+    kelp_free(allocator, text, sizeof *text);
+}
+
+kelp_status *kelp_blob_of(kelp_buf *buf, kelp_blob **out) {
+    owned_text *text = NULL;
+    size_t length = 0;
+    KELP_TRY(KELP_NEW(buf->allocator, owned_text, &text));
+    text->allocator = buf->allocator;
+    text->data = kelp_buf_take(buf, &length, &text->capacity);
+    return kelp_blob_wrap(text->allocator, text->data, length, free_text, text, out);
 }
 
 const void *kelp_blob_data(const kelp_blob *blob) {

@@ -3,6 +3,7 @@
 #ifndef KELP_BUILDER_BUILDER_H_
 #define KELP_BUILDER_BUILDER_H_
 
+#include "base/buf.h"
 #include "runtime/runtime.h"
 
 #include <kelp/engine_provider.h>
@@ -16,5 +17,8 @@ struct kelp_builder {
 /* Checks that a configuration is this builder's, and its profiles against the network's inputs. */
 kelp_status *kelp_builder_check_config(const kelp_builder *builder, const kelp_network *network,
                                        const kelp_builder_config *config) KELP_MUST_USE;
+
+/* Moves what was written to a blob; the buffer is empty afterwards. */
+kelp_status *kelp_blob_of(kelp_buf *buf, kelp_blob **out) KELP_MUST_USE;
 
 #endif

@@ -24,7 +24,7 @@ static kelp_status *new_value(kelp_emit *e, kelp_value **out) {
     return name != NULL ? kelp_block_add_value(e->block, name, out) : kelp_status_oom();
 }
 
-kelp_status *kelp_emit_nodes(kelp_emit *e, const char *op_type, kelp_value *const *inputs,
+kelp_status *kelp_emit_nodes(kelp_emit *e, const kelp_operator *op, kelp_value *const *inputs,
                              size_t input_count, kelp_value **out_values, size_t output_count,
                              kelp_node **out_node) {
     const char *name = kelp_arena_strndup(arena_of(e), e->layer->name, strlen(e->layer->name));
@@ -35,16 +35,17 @@ kelp_status *kelp_emit_nodes(kelp_emit *e, const char *op_type, kelp_value *cons
         KELP_TRY(new_value(e, &values[i]));
     while (input_count > 0 && inputs[input_count - 1] == NULL)
         input_count--;
-    KELP_TRY(kelp_block_add_node(e->block, op_type, "", KELP_BUILDER_OPSET, name, inputs,
-                                 input_count, values, output_count, NULL, out_node));
+    int64_t version = kelp_operator_is_onnx(op) ? KELP_BUILDER_OPSET : 1;
+    KELP_TRY(kelp_block_add_node(e->block, op, version, name, inputs, input_count, values,
+                                 output_count, NULL, out_node));
     /* last: an output may replace the input that it is made of */
     memcpy(out_values, values, output_count * sizeof *values);
     return NULL;
 }
 
-kelp_status *kelp_emit_node(kelp_emit *e, const char *op_type, kelp_value *const *inputs,
+kelp_status *kelp_emit_node(kelp_emit *e, const kelp_operator *op, kelp_value *const *inputs,
                             size_t input_count, kelp_value **out_value, kelp_node **out_node) {
-    return kelp_emit_nodes(e, op_type, inputs, input_count, out_value, 1, out_node);
+    return kelp_emit_nodes(e, op, inputs, input_count, out_value, 1, out_node);
 }
 
 /* ---- constants ---- */
@@ -156,7 +157,7 @@ kelp_status *kelp_emit_cast(kelp_emit *e, kelp_value *value, kelp_dtype to, kelp
         *out = value;
         return NULL;
     }
-    KELP_TRY(kelp_emit_node(e, "Cast", &value, 1, out, &node));
+    KELP_TRY(kelp_emit_node(e, KELP_OP(Cast), &value, 1, out, &node));
     return kelp_node_set_i64(node, "to", to);
 }
 

@@ -9,7 +9,7 @@
 
 #include "builder/network.h"
 
-/* The opset version of all nodes that are made. */
+/* The opset version of the ai.onnx nodes that layers emit. */
 #define KELP_BUILDER_OPSET 24
 
 /* Only the layer's inputs have types and shapes; values that a function makes on the way get theirs
@@ -28,26 +28,26 @@ extern const kelp_emit_fn kelp_emit_table[KELP_LAYER_TYPE_COUNT];
 
 /* A node with one output. `inputs` may hold NULL. Attributes are set on `*out_node` (may be NULL)
  * afterwards. */
-kelp_status *kelp_emit_node(kelp_emit *e, const char *op_type, kelp_value *const *inputs,
+kelp_status *kelp_emit_node(kelp_emit *e, const kelp_operator *op, kelp_value *const *inputs,
                             size_t input_count, kelp_value **out_value,
                             kelp_node **out_node) KELP_MUST_USE;
 /* The same with several outputs. */
-kelp_status *kelp_emit_nodes(kelp_emit *e, const char *op_type, kelp_value *const *inputs,
+kelp_status *kelp_emit_nodes(kelp_emit *e, const kelp_operator *op, kelp_value *const *inputs,
                              size_t input_count, kelp_value **out_values, size_t output_count,
                              kelp_node **out_node) KELP_MUST_USE;
-static inline kelp_status *kelp_emit_1(kelp_emit *e, const char *op_type, kelp_value *a,
+static inline kelp_status *kelp_emit_1(kelp_emit *e, const kelp_operator *op, kelp_value *a,
                                        kelp_value **out) {
-    return kelp_emit_node(e, op_type, &a, 1, out, NULL);
+    return kelp_emit_node(e, op, &a, 1, out, NULL);
 }
-static inline kelp_status *kelp_emit_2(kelp_emit *e, const char *op_type, kelp_value *a,
+static inline kelp_status *kelp_emit_2(kelp_emit *e, const kelp_operator *op, kelp_value *a,
                                        kelp_value *b, kelp_value **out) {
     kelp_value *inputs[2] = {a, b};
-    return kelp_emit_node(e, op_type, inputs, 2, out, NULL);
+    return kelp_emit_node(e, op, inputs, 2, out, NULL);
 }
-static inline kelp_status *kelp_emit_3(kelp_emit *e, const char *op_type, kelp_value *a,
+static inline kelp_status *kelp_emit_3(kelp_emit *e, const kelp_operator *op, kelp_value *a,
                                        kelp_value *b, kelp_value *c, kelp_value **out) {
     kelp_value *inputs[3] = {a, b, c};
-    return kelp_emit_node(e, op_type, inputs, 3, out, NULL);
+    return kelp_emit_node(e, op, inputs, 3, out, NULL);
 }
 static inline void kelp_emit_result(kelp_emit *e, kelp_value *value) {
     e->outputs[e->output_count++] = value;

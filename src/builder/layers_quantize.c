@@ -40,7 +40,7 @@ kelp_status *kelp_emit_QUANTIZE(kelp_emit *e) {
     KELP_TRY(check_scale(e, 0, p->quantize.axis));
     if (!is_quantized(p->quantize.to))
         return kelp_emit_fail(e, "%s is no quantised type", kelp_dtype_name(p->quantize.to));
-    KELP_TRY(kelp_emit_node(e, "QuantizeLinear", e->inputs, 3, &y, &node));
+    KELP_TRY(kelp_emit_node(e, KELP_OP(QuantizeLinear), e->inputs, 3, &y, &node));
     KELP_TRY(kelp_node_set_i64(node, "axis", p->quantize.axis));
     KELP_TRY(kelp_node_set_i64(node, "output_dtype", p->quantize.to));
     kelp_emit_result(e, y);
@@ -65,7 +65,7 @@ kelp_status *kelp_emit_DEQUANTIZE(kelp_emit *e) {
         return kelp_emit_fail(e, "the result is floating-point, found %s",
                               kelp_dtype_name(p->quantize.to));
     KELP_TRY(check_scale(e, 0, p->quantize.axis));
-    KELP_TRY(kelp_emit_node(e, "DequantizeLinear", e->inputs, 3, &y, &node));
+    KELP_TRY(kelp_emit_node(e, KELP_OP(DequantizeLinear), e->inputs, 3, &y, &node));
     KELP_TRY(kelp_node_set_i64(node, "axis", p->quantize.axis));
     if (e->inputs[1]->dtype != p->quantize.to)
         KELP_TRY(kelp_emit_cast(e, y, p->quantize.to, &y));
@@ -113,28 +113,28 @@ kelp_status *kelp_emit_DYNAMIC_QUANTIZE(kelp_emit *e) {
                               x->rank > axis ? (long long)x->shape[axis] : -1, axis,
                               (long long)block);
     split_shape(x, axis, block, shape);
-    KELP_TRY(kelp_emit_1(e, "Shape", e->inputs[0], &whole));
+    KELP_TRY(kelp_emit_1(e, KELP_OP(Shape), e->inputs[0], &whole));
     KELP_TRY(kelp_emit_i64s(e, shape, (size_t)x->rank + 1, &split));
     KELP_TRY(kelp_emit_cast(e, e->inputs[0], KELP_F32, &y));
-    KELP_TRY(kelp_emit_2(e, "Reshape", y, split, &blocks));
-    KELP_TRY(kelp_emit_1(e, "Abs", blocks, &y));
+    KELP_TRY(kelp_emit_2(e, KELP_OP(Reshape), y, split, &blocks));
+    KELP_TRY(kelp_emit_1(e, KELP_OP(Abs), blocks, &y));
     KELP_TRY(kelp_emit_i64s(e, &inner, 1, &axes));
     kelp_value *inputs[2] = {y, axes};
-    KELP_TRY(kelp_emit_node(e, "ReduceMax", inputs, 2, &scale, &node));
+    KELP_TRY(kelp_emit_node(e, KELP_OP(ReduceMax), inputs, 2, &scale, &node));
     KELP_TRY(kelp_emit_scalar(e, KELP_F32, largest, &limit));
-    KELP_TRY(kelp_emit_2(e, "Div", scale, limit, &scale));
+    KELP_TRY(kelp_emit_2(e, KELP_OP(Div), scale, limit, &scale));
     KELP_TRY(kelp_emit_cast(e, scale, p->dynamic_quantize.scale_dtype, &scale));
     /* what is stored divides; a block of zeros has a scale of 0 */
     KELP_TRY(kelp_emit_cast(e, scale, KELP_F32, &wide));
     KELP_TRY(kelp_emit_scalar(e, KELP_F32, 1e-30, &tiny));
-    KELP_TRY(kelp_emit_2(e, "Max", wide, tiny, &wide));
-    KELP_TRY(kelp_emit_2(e, "Div", blocks, wide, &y));
+    KELP_TRY(kelp_emit_2(e, KELP_OP(Max), wide, tiny, &wide));
+    KELP_TRY(kelp_emit_2(e, KELP_OP(Div), blocks, wide, &y));
     KELP_TRY(kelp_emit_scalar(e, KELP_F32, -largest, &low));
     KELP_TRY(kelp_emit_scalar(e, KELP_F32, largest, &high));
-    KELP_TRY(kelp_emit_3(e, "Clip", y, low, high, &y));
-    KELP_TRY(kelp_emit_2(e, "Reshape", y, whole, &y));
+    KELP_TRY(kelp_emit_3(e, KELP_OP(Clip), y, low, high, &y));
+    KELP_TRY(kelp_emit_2(e, KELP_OP(Reshape), y, whole, &y));
     KELP_TRY(kelp_emit_cast(e, y, p->dynamic_quantize.to, &y));
-    KELP_TRY(kelp_emit_2(e, "Squeeze", scale, axes, &flat));
+    KELP_TRY(kelp_emit_2(e, KELP_OP(Squeeze), scale, axes, &flat));
     kelp_emit_result(e, y);
     kelp_emit_result(e, flat);
     return NULL;
@@ -156,18 +156,18 @@ static kelp_status *keep_candidates(kelp_emit *e, int64_t most, kelp_value **ino
                *sorted[2] = {scores}, *top[2] = {NULL}, *least = NULL, *keep = NULL;
     int64_t last = 2;
     kelp_node *node = NULL;
-    KELP_TRY(kelp_emit_1(e, "Shape", scores, &shape));
+    KELP_TRY(kelp_emit_1(e, KELP_OP(Shape), scores, &shape));
     KELP_TRY(kelp_emit_i64s(e, &last, 1, &axis));
-    KELP_TRY(kelp_emit_2(e, "Gather", shape, axis, &count[0]));
+    KELP_TRY(kelp_emit_2(e, KELP_OP(Gather), shape, axis, &count[0]));
     KELP_TRY(kelp_emit_i64s(e, &most, 1, &count[1]));
-    KELP_TRY(kelp_emit_node(e, "Min", count, 2, &sorted[1], NULL));
-    KELP_TRY(kelp_emit_nodes(e, "TopK", sorted, 2, top, 2, &node));
+    KELP_TRY(kelp_emit_node(e, KELP_OP(Min), count, 2, &sorted[1], NULL));
+    KELP_TRY(kelp_emit_nodes(e, KELP_OP(TopK), sorted, 2, top, 2, &node));
     KELP_TRY(kelp_node_set_i64(node, "axis", last));
-    KELP_TRY(kelp_emit_2(e, "ReduceMin", top[0], axis, &least));
-    KELP_TRY(kelp_emit_2(e, "GreaterOrEqual", scores, least, &keep));
+    KELP_TRY(kelp_emit_2(e, KELP_OP(ReduceMin), top[0], axis, &least));
+    KELP_TRY(kelp_emit_2(e, KELP_OP(GreaterOrEqual), scores, least, &keep));
     kelp_value *choice[3] = {keep, scores};
     KELP_TRY(kelp_emit_scalar(e, KELP_F32, -INFINITY, &choice[2]));
-    KELP_TRY(kelp_emit_node(e, "Where", choice, 3, inout_scores, NULL));
+    KELP_TRY(kelp_emit_node(e, KELP_OP(Where), choice, 3, inout_scores, NULL));
     return *inout_threshold == NULL ? kelp_emit_scalar(e, KELP_F32, -FLT_MAX, inout_threshold)
                                     : NULL;
 }
@@ -192,12 +192,12 @@ kelp_status *kelp_emit_NMS(kelp_emit *e) {
     KELP_TRY(kelp_emit_cast(e, inputs[2], KELP_I64, &inputs[2]));
     for (int i = 2; i < 5; i++)
         if (inputs[i] != NULL)
-            KELP_TRY(kelp_emit_2(e, "Reshape", inputs[i], shape, &inputs[i]));
-    KELP_TRY(kelp_emit_node(e, "NonMaxSuppression", inputs, 5, &y, &node));
+            KELP_TRY(kelp_emit_2(e, KELP_OP(Reshape), inputs[i], shape, &inputs[i]));
+    KELP_TRY(kelp_emit_node(e, KELP_OP(NonMaxSuppression), inputs, 5, &y, &node));
     KELP_TRY(kelp_node_set_i64(node, "center_point_box", p->nms.centers));
-    KELP_TRY(kelp_emit_1(e, "Shape", y, &shape));
+    KELP_TRY(kelp_emit_1(e, KELP_OP(Shape), y, &shape));
     KELP_TRY(kelp_emit_i64(e, 0, &zero));
-    KELP_TRY(kelp_emit_2(e, "Gather", shape, zero, &count));
+    KELP_TRY(kelp_emit_2(e, KELP_OP(Gather), shape, zero, &count));
     KELP_TRY(kelp_emit_cast(e, y, KELP_I32, &y));
     KELP_TRY(kelp_emit_cast(e, count, KELP_I32, &count));
     kelp_emit_result(e, y);
@@ -231,7 +231,7 @@ kelp_status *kelp_emit_COLLECTIVE(kelp_emit *e) {
             KELP_UNIMPLEMENTED,
             "layer '%s' (DistCollective): this provider is one rank, %d are asked for",
             e->layer->name, p->collective.ranks);
-    KELP_TRY(kelp_emit_1(e, "Identity", e->inputs[0], &y));
+    KELP_TRY(kelp_emit_1(e, KELP_OP(Identity), e->inputs[0], &y));
     kelp_emit_result(e, y);
     return NULL;
 }

@@ -26,7 +26,7 @@ static kelp_status *one_axis(const kelp_emit *e, uint32_t mask, int64_t *out) {
     return NULL;
 }
 
-static kelp_status *reduce(kelp_emit *e, const char *op, kelp_value *x, kelp_value *axes,
+static kelp_status *reduce(kelp_emit *e, const kelp_operator *op, kelp_value *x, kelp_value *axes,
                            bool keep_dims, kelp_value **out) {
     kelp_value *inputs[2] = {x, axes};
     kelp_node *node = NULL;
@@ -36,8 +36,9 @@ static kelp_status *reduce(kelp_emit *e, const char *op, kelp_value *x, kelp_val
 
 /* ---- reduce ---- */
 kelp_status *kelp_emit_REDUCE(kelp_emit *e) {
-    static const char *const ops[] = {"ReduceSum", "ReduceProd", "ReduceMax", "ReduceMin",
-                                      "ReduceMean"};
+    static const kelp_operator *const ops[] = {KELP_OP(ReduceSum), KELP_OP(ReduceProd),
+                                               KELP_OP(ReduceMax), KELP_OP(ReduceMin),
+                                               KELP_OP(ReduceMean)};
     const kelp_layer_params *p = &e->layer->params;
     int64_t axes[32];
     size_t count = 0;
@@ -60,7 +61,7 @@ kelp_status *kelp_network_add_reduce(kelp_network *network, kelp_net_tensor *inp
 /* ---- softmax ---- */
 static kelp_status *softmax(kelp_emit *e, kelp_value *x, int64_t axis, kelp_value **out) {
     kelp_node *node = NULL;
-    KELP_TRY(kelp_emit_node(e, "Softmax", &x, 1, out, &node));
+    KELP_TRY(kelp_emit_node(e, KELP_OP(Softmax), &x, 1, out, &node));
     return kelp_node_set_i64(node, "axis", axis);
 }
 
@@ -93,19 +94,19 @@ kelp_status *kelp_emit_RAGGED_SOFTMAX(kelp_emit *e) {
         e->inputs[0]->rank != e->inputs[1]->rank)
         return kelp_emit_fail(e, "bounds have %d dimensions, the input %d", e->inputs[1]->rank,
                               e->inputs[0]->rank);
-    KELP_TRY(kelp_emit_1(e, "Shape", e->inputs[0], &extents));
+    KELP_TRY(kelp_emit_1(e, KELP_OP(Shape), e->inputs[0], &extents));
     KELP_TRY(kelp_emit_i64(e, -1, &last));
-    KELP_TRY(kelp_emit_2(e, "Gather", extents, last, &width));
+    KELP_TRY(kelp_emit_2(e, KELP_OP(Gather), extents, last, &width));
     KELP_TRY(kelp_emit_i64(e, 0, &zero));
     KELP_TRY(kelp_emit_i64(e, 1, &one));
-    KELP_TRY(kelp_emit_3(e, "Range", zero, width, one, &places));
+    KELP_TRY(kelp_emit_3(e, KELP_OP(Range), zero, width, one, &places));
     KELP_TRY(kelp_emit_cast(e, e->inputs[1], KELP_I64, &bounds));
-    KELP_TRY(kelp_emit_2(e, "Less", places, bounds, &inside));
+    KELP_TRY(kelp_emit_2(e, KELP_OP(Less), places, bounds, &inside));
     KELP_TRY(kelp_emit_scalar(e, dtype, dtype == KELP_F16 ? -65504.0 : -3.0e38, &never));
     KELP_TRY(kelp_emit_scalar(e, dtype, 0, &nothing));
-    KELP_TRY(kelp_emit_3(e, "Where", inside, e->inputs[0], never, &y));
+    KELP_TRY(kelp_emit_3(e, KELP_OP(Where), inside, e->inputs[0], never, &y));
     KELP_TRY(softmax(e, y, -1, &y));
-    KELP_TRY(kelp_emit_3(e, "Where", inside, y, nothing, &y));
+    KELP_TRY(kelp_emit_3(e, KELP_OP(Where), inside, y, nothing, &y));
     kelp_emit_result(e, y);
     return NULL;
 }
@@ -140,10 +141,10 @@ kelp_status *kelp_emit_TOPK(kelp_emit *e) {
         KELP_TRY(kelp_emit_check_index(e, 1));
         KELP_TRY(kelp_emit_cast(e, k, KELP_I64, &k));
         KELP_TRY(kelp_emit_i64s(e, &one, 1, &shape));
-        KELP_TRY(kelp_emit_2(e, "Reshape", k, shape, &k));
+        KELP_TRY(kelp_emit_2(e, KELP_OP(Reshape), k, shape, &k));
     }
     kelp_value *inputs[2] = {e->inputs[0], k};
-    KELP_TRY(kelp_emit_nodes(e, "TopK", inputs, 2, y, 2, &node));
+    KELP_TRY(kelp_emit_nodes(e, KELP_OP(TopK), inputs, 2, y, 2, &node));
     KELP_TRY(kelp_node_set_i64(node, "axis", axis));
     KELP_TRY(kelp_node_set_i64(node, "largest", p->topk.largest));
     if (p->topk.indices == KELP_I32)
@@ -169,7 +170,7 @@ kelp_status *kelp_emit_CUMULATIVE(kelp_emit *e) {
     KELP_TRY(kelp_emit_check_axis(e, 0, p->cumulative.axis));
     KELP_TRY(kelp_emit_i64(e, p->cumulative.axis, &axis));
     kelp_value *inputs[2] = {e->inputs[0], axis};
-    KELP_TRY(kelp_emit_node(e, "CumSum", inputs, 2, &y, &node));
+    KELP_TRY(kelp_emit_node(e, KELP_OP(CumSum), inputs, 2, &y, &node));
     KELP_TRY(kelp_node_set_i64(node, "exclusive", p->cumulative.exclusive));
     KELP_TRY(kelp_node_set_i64(node, "reverse", p->cumulative.reverse));
     kelp_emit_result(e, y);
@@ -212,8 +213,8 @@ static kelp_status *layer_norm(kelp_emit *e, int64_t axis, kelp_value **out) {
     kelp_node *node = NULL;
     KELP_TRY(kelp_emit_i64s(e, e->inputs[0]->shape + axis, (size_t)(rank - axis), &shape));
     for (int k = 1; k < 3; k++)
-        KELP_TRY(kelp_emit_2(e, "Reshape", e->inputs[k], shape, &inputs[k]));
-    KELP_TRY(kelp_emit_node(e, "LayerNormalization", inputs, 3, out, &node));
+        KELP_TRY(kelp_emit_2(e, KELP_OP(Reshape), e->inputs[k], shape, &inputs[k]));
+    KELP_TRY(kelp_emit_node(e, KELP_OP(LayerNormalization), inputs, 3, out, &node));
     KELP_TRY(kelp_node_set_i64(node, "axis", axis));
     return kelp_node_set_f32(node, "epsilon", e->layer->params.normalization.epsilon);
 }
@@ -222,15 +223,15 @@ static kelp_status *layer_norm(kelp_emit *e, int64_t axis, kelp_value **out) {
 static kelp_status *standardize(kelp_emit *e, kelp_value *x, kelp_value *axes, kelp_value **out) {
     kelp_value *mean = NULL, *difference = NULL, *square = NULL, *variance = NULL, *epsilon = NULL,
                *deviation = NULL;
-    KELP_TRY(reduce(e, "ReduceMean", x, axes, true, &mean));
-    KELP_TRY(kelp_emit_2(e, "Sub", x, mean, &difference));
-    KELP_TRY(kelp_emit_2(e, "Mul", difference, difference, &square));
-    KELP_TRY(reduce(e, "ReduceMean", square, axes, true, &variance));
+    KELP_TRY(reduce(e, KELP_OP(ReduceMean), x, axes, true, &mean));
+    KELP_TRY(kelp_emit_2(e, KELP_OP(Sub), x, mean, &difference));
+    KELP_TRY(kelp_emit_2(e, KELP_OP(Mul), difference, difference, &square));
+    KELP_TRY(reduce(e, KELP_OP(ReduceMean), square, axes, true, &variance));
     KELP_TRY(
         kelp_emit_scalar(e, e->inputs[0]->dtype, e->layer->params.normalization.epsilon, &epsilon));
-    KELP_TRY(kelp_emit_2(e, "Add", variance, epsilon, &deviation));
-    KELP_TRY(kelp_emit_1(e, "Sqrt", deviation, &deviation));
-    return kelp_emit_2(e, "Div", difference, deviation, out);
+    KELP_TRY(kelp_emit_2(e, KELP_OP(Add), variance, epsilon, &deviation));
+    KELP_TRY(kelp_emit_1(e, KELP_OP(Sqrt), deviation, &deviation));
+    return kelp_emit_2(e, KELP_OP(Div), difference, deviation, out);
 }
 
 /* Scale and bias are a channel's [1,c,1,…] or a group's [1,groups,1,…]. */
@@ -241,25 +242,25 @@ static kelp_status *group_norm(kelp_emit *e, kelp_value **out) {
     if (x->rank < 3 || x->shape[1] < 0 || x->shape[1] % groups != 0)
         return kelp_emit_fail(e, "%lld channels cannot be split into %lld groups",
                               x->rank < 2 ? -1 : (long long)x->shape[1], (long long)groups);
-    KELP_TRY(kelp_emit_1(e, "Shape", e->inputs[0], &shape));
+    KELP_TRY(kelp_emit_1(e, KELP_OP(Shape), e->inputs[0], &shape));
     KELP_TRY(kelp_emit_i64s(e, spread, 3, &grouped));
-    KELP_TRY(kelp_emit_2(e, "Reshape", e->inputs[0], grouped, &y));
+    KELP_TRY(kelp_emit_2(e, KELP_OP(Reshape), e->inputs[0], grouped, &y));
     KELP_TRY(kelp_emit_i64s(e, &axis, 1, &axes));
     KELP_TRY(standardize(e, y, axes, &y));
     bool of_channels = e->inputs[1]->rank == x->rank && e->inputs[1]->shape[1] == x->shape[1];
     if (of_channels)
-        KELP_TRY(kelp_emit_2(e, "Reshape", y, shape, &y));
+        KELP_TRY(kelp_emit_2(e, KELP_OP(Reshape), y, shape, &y));
     for (int k = 1; k < 3; k++) {
         kelp_value *factor = e->inputs[k];
         if (!of_channels) {
             int64_t dims[3] = {1, groups, 1};
             KELP_TRY(kelp_emit_i64s(e, dims, 3, &column));
-            KELP_TRY(kelp_emit_2(e, "Reshape", factor, column, &factor));
+            KELP_TRY(kelp_emit_2(e, KELP_OP(Reshape), factor, column, &factor));
         }
-        KELP_TRY(kelp_emit_2(e, k == 1 ? "Mul" : "Add", y, factor, &y));
+        KELP_TRY(kelp_emit_2(e, k == 1 ? KELP_OP(Mul) : KELP_OP(Add), y, factor, &y));
     }
     if (!of_channels)
-        KELP_TRY(kelp_emit_2(e, "Reshape", y, shape, &y));
+        KELP_TRY(kelp_emit_2(e, KELP_OP(Reshape), y, shape, &y));
     *out = y;
     return NULL;
 }
@@ -285,8 +286,8 @@ kelp_status *kelp_emit_NORMALIZATION(kelp_emit *e) {
     } else {
         KELP_TRY(kelp_emit_i64s(e, axes, count, &list));
         KELP_TRY(standardize(e, e->inputs[0], list, &y));
-        KELP_TRY(kelp_emit_2(e, "Mul", y, e->inputs[1], &y));
-        KELP_TRY(kelp_emit_2(e, "Add", y, e->inputs[2], &y));
+        KELP_TRY(kelp_emit_2(e, KELP_OP(Mul), y, e->inputs[1], &y));
+        KELP_TRY(kelp_emit_2(e, KELP_OP(Add), y, e->inputs[2], &y));
     }
     kelp_emit_result(e, y);
     return NULL;

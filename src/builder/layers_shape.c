@@ -20,7 +20,7 @@ static kelp_status *transpose(kelp_emit *e, const int32_t *order, int32_t rank,
                                   rank, i, order[i]);
         seen |= 1u << order[i];
     }
-    KELP_TRY(kelp_emit_node(e, "Transpose", inout, 1, inout, &node));
+    KELP_TRY(kelp_emit_node(e, KELP_OP(Transpose), inout, 1, inout, &node));
     return kelp_node_set_i64s(node, "perm", perm, (size_t)rank);
 }
 
@@ -41,14 +41,14 @@ kelp_status *kelp_emit_SHUFFLE(kelp_emit *e) {
             KELP_TRY(kelp_emit_i64s(e, p->reshape.d, (size_t)rank, &shape));
         }
         kelp_value *inputs[2] = {y, shape};
-        KELP_TRY(kelp_emit_node(e, "Reshape", inputs, 2, &y, &node));
+        KELP_TRY(kelp_emit_node(e, KELP_OP(Reshape), inputs, 2, &y, &node));
         if (p->zero_is_zero)
             KELP_TRY(kelp_node_set_i64(node, "allowzero", 1));
     }
     if (p->second_transpose_given)
         KELP_TRY(transpose(e, p->second_transpose, rank, &y));
     if (y == e->inputs[0])
-        KELP_TRY(kelp_emit_1(e, "Identity", y, &y));
+        KELP_TRY(kelp_emit_1(e, KELP_OP(Identity), y, &y));
     kelp_emit_result(e, y);
     return NULL;
 }
@@ -71,7 +71,7 @@ kelp_status *kelp_emit_CONCATENATION(kelp_emit *e) {
         KELP_TRY(kelp_emit_check_axis(e, i, e->layer->params.axis));
         KELP_TRY(kelp_emit_check_same_dtype(e, 0, i));
     }
-    KELP_TRY(kelp_emit_node(e, "Concat", e->inputs, e->layer->input_count, &y, &node));
+    KELP_TRY(kelp_emit_node(e, KELP_OP(Concat), e->inputs, e->layer->input_count, &y, &node));
     KELP_TRY(kelp_node_set_i64(node, "axis", e->layer->params.axis));
     kelp_emit_result(e, y);
     return NULL;
@@ -88,7 +88,7 @@ kelp_status *kelp_network_add_concatenation(kelp_network *network, kelp_net_tens
 
 kelp_status *kelp_emit_SHAPE(kelp_emit *e) {
     kelp_value *y = NULL;
-    KELP_TRY(kelp_emit_1(e, "Shape", e->inputs[0], &y));
+    KELP_TRY(kelp_emit_1(e, KELP_OP(Shape), e->inputs[0], &y));
     kelp_emit_result(e, y);
     return NULL;
 }
@@ -99,7 +99,7 @@ kelp_status *kelp_network_add_shape(kelp_network *network, kelp_net_tensor *inpu
     return kelp_network_append(network, KELP_LAYER_SHAPE, &input, 1, 1, &params, NULL, out);
 }
 
-static kelp_status *emit_axes(kelp_emit *e, const char *op) {
+static kelp_status *emit_axes(kelp_emit *e, const kelp_operator *op) {
     kelp_value *inputs[2] = {e->inputs[0], e->inputs[1]}, *y = NULL;
     KELP_TRY(kelp_emit_check_index(e, 1));
     if (e->inputs[1]->constant == NULL)
@@ -111,11 +111,11 @@ static kelp_status *emit_axes(kelp_emit *e, const char *op) {
 }
 
 kelp_status *kelp_emit_SQUEEZE(kelp_emit *e) {
-    return emit_axes(e, "Squeeze");
+    return emit_axes(e, KELP_OP(Squeeze));
 }
 
 kelp_status *kelp_emit_UNSQUEEZE(kelp_emit *e) {
-    return emit_axes(e, "Unsqueeze");
+    return emit_axes(e, KELP_OP(Unsqueeze));
 }
 
 kelp_status *kelp_network_add_squeeze(kelp_network *network, kelp_net_tensor *input,
@@ -187,14 +187,14 @@ static kelp_status *slice_static(kelp_emit *e, int32_t rank, kelp_value **out) {
     KELP_TRY(kelp_emit_i64s(e, ends, (size_t)rank, &inputs[2]));
     KELP_TRY(kelp_emit_i64s(e, axes, (size_t)rank, &inputs[3]));
     KELP_TRY(kelp_emit_i64s(e, p->slice.stride.d, (size_t)rank, &inputs[4]));
-    return kelp_emit_node(e, "Slice", inputs, 5, out, NULL);
+    return kelp_emit_node(e, KELP_OP(Slice), inputs, 5, out, NULL);
 }
 
 /* values[axis] as a scalar */
 static kelp_status *at(kelp_emit *e, kelp_value *values, int32_t axis, kelp_value **out) {
     kelp_value *index = NULL;
     KELP_TRY(kelp_emit_i64(e, axis, &index));
-    return kelp_emit_2(e, "Gather", values, index, out);
+    return kelp_emit_2(e, KELP_OP(Gather), values, index, out);
 }
 
 /* Indices that lie outside are brought in, or, filling, noted in *out_inside. */
@@ -203,24 +203,24 @@ static kelp_status *bring_inside(kelp_emit *e, kelp_sample_mode mode, kelp_value
     kelp_value *zero = NULL, *one = NULL, *two = NULL, *last = NULL, *index = *inout_index;
     KELP_TRY(kelp_emit_i64(e, 0, &zero));
     KELP_TRY(kelp_emit_i64(e, 1, &one));
-    KELP_TRY(kelp_emit_2(e, "Sub", extent, one, &last));
+    KELP_TRY(kelp_emit_2(e, KELP_OP(Sub), extent, one, &last));
     if (mode == KELP_SAMPLE_WRAP)
-        return kelp_emit_2(e, "Mod", index, extent, inout_index);
+        return kelp_emit_2(e, KELP_OP(Mod), index, extent, inout_index);
     if (mode == KELP_SAMPLE_REFLECT) {
         kelp_value *period = NULL, *back = NULL, *low = NULL;
         KELP_TRY(kelp_emit_i64(e, 2, &two));
-        KELP_TRY(kelp_emit_2(e, "Mul", last, two, &period));
-        KELP_TRY(kelp_emit_2(e, "Max", period, one, &period));
-        KELP_TRY(kelp_emit_2(e, "Mod", index, period, &index));
-        KELP_TRY(kelp_emit_2(e, "Sub", period, index, &back));
-        KELP_TRY(kelp_emit_2(e, "LessOrEqual", index, last, &low));
-        return kelp_emit_3(e, "Where", low, index, back, inout_index);
+        KELP_TRY(kelp_emit_2(e, KELP_OP(Mul), last, two, &period));
+        KELP_TRY(kelp_emit_2(e, KELP_OP(Max), period, one, &period));
+        KELP_TRY(kelp_emit_2(e, KELP_OP(Mod), index, period, &index));
+        KELP_TRY(kelp_emit_2(e, KELP_OP(Sub), period, index, &back));
+        KELP_TRY(kelp_emit_2(e, KELP_OP(LessOrEqual), index, last, &low));
+        return kelp_emit_3(e, KELP_OP(Where), low, index, back, inout_index);
     }
     kelp_value *inside = NULL;
-    KELP_TRY(kelp_emit_2(e, "Max", index, zero, &inside));
-    KELP_TRY(kelp_emit_2(e, "Min", inside, last, &inside));
+    KELP_TRY(kelp_emit_2(e, KELP_OP(Max), index, zero, &inside));
+    KELP_TRY(kelp_emit_2(e, KELP_OP(Min), inside, last, &inside));
     if (mode == KELP_SAMPLE_FILL)
-        KELP_TRY(kelp_emit_2(e, "Equal", inside, index, out_inside));
+        KELP_TRY(kelp_emit_2(e, KELP_OP(Equal), inside, index, out_inside));
     *inout_index = inside;
     return NULL;
 }
@@ -237,13 +237,13 @@ static kelp_status *slice_axis(kelp_emit *e, const slice_parts *parts, int32_t a
     KELP_TRY(at(e, extents, axis, &extent));
     KELP_TRY(kelp_emit_i64(e, 0, &zero));
     KELP_TRY(kelp_emit_i64(e, 1, &one));
-    KELP_TRY(kelp_emit_3(e, "Range", zero, size, one, &index));
-    KELP_TRY(kelp_emit_2(e, "Mul", index, stride, &index));
-    KELP_TRY(kelp_emit_2(e, "Add", index, start, &index));
+    KELP_TRY(kelp_emit_3(e, KELP_OP(Range), zero, size, one, &index));
+    KELP_TRY(kelp_emit_2(e, KELP_OP(Mul), index, stride, &index));
+    KELP_TRY(kelp_emit_2(e, KELP_OP(Add), index, start, &index));
     if (e->layer->params.slice.mode != KELP_SAMPLE_STRICT)
         KELP_TRY(bring_inside(e, e->layer->params.slice.mode, extent, &index, &inside));
     kelp_value *inputs[2] = {*inout, index};
-    KELP_TRY(kelp_emit_node(e, "Gather", inputs, 2, inout, &node));
+    KELP_TRY(kelp_emit_node(e, KELP_OP(Gather), inputs, 2, inout, &node));
     KELP_TRY(kelp_node_set_i64(node, "axis", axis));
     if (inside == NULL)
         return NULL;
@@ -254,8 +254,8 @@ static kelp_status *slice_axis(kelp_emit *e, const slice_parts *parts, int32_t a
     for (int32_t i = axis + 1; i < parts->rank; i++)
         shape[i - axis] = 1;
     KELP_TRY(kelp_emit_i64s(e, shape, (size_t)(parts->rank - axis), &column));
-    KELP_TRY(kelp_emit_2(e, "Reshape", inside, column, &inside));
-    return kelp_emit_3(e, "Where", inside, *inout, fill, inout);
+    KELP_TRY(kelp_emit_2(e, KELP_OP(Reshape), inside, column, &inside));
+    return kelp_emit_3(e, KELP_OP(Where), inside, *inout, fill, inout);
 }
 
 kelp_status *kelp_emit_SLICE(kelp_emit *e) {
@@ -280,7 +280,7 @@ kelp_status *kelp_emit_SLICE(kelp_emit *e) {
     }
     if (p->slice.mode == KELP_SAMPLE_FILL && fill == NULL)
         KELP_TRY(kelp_emit_scalar(e, e->inputs[0]->dtype, 0, &fill));
-    KELP_TRY(kelp_emit_1(e, "Shape", e->inputs[0], &extents));
+    KELP_TRY(kelp_emit_1(e, KELP_OP(Shape), e->inputs[0], &extents));
     for (int32_t i = 0; i < parts.rank; i++)
         KELP_TRY(slice_axis(e, &parts, i, extents, fill, &y));
     kelp_emit_result(e, y);
@@ -302,7 +302,7 @@ kelp_status *kelp_network_add_slice(kelp_network *network, kelp_net_tensor *inpu
 /* ---- gather, scatter ---- */
 static kelp_status *permute(kelp_emit *e, const int64_t *perm, int32_t rank, kelp_value **inout) {
     kelp_node *node = NULL;
-    KELP_TRY(kelp_emit_node(e, "Transpose", inout, 1, inout, &node));
+    KELP_TRY(kelp_emit_node(e, KELP_OP(Transpose), inout, 1, inout, &node));
     return kelp_node_set_i64s(node, "perm", perm, (size_t)rank);
 }
 
@@ -322,9 +322,9 @@ static kelp_status *gather_batched(kelp_emit *e, int32_t axis, int32_t batch, ke
     int64_t minus_one = -1;
     KELP_TRY(kelp_emit_i64s(e, &minus_one, 1, &last));
     KELP_TRY(kelp_emit_cast(e, indices, KELP_I64, &indices));
-    KELP_TRY(kelp_emit_2(e, "Unsqueeze", indices, last, &indices));
+    KELP_TRY(kelp_emit_2(e, KELP_OP(Unsqueeze), indices, last, &indices));
     kelp_value *inputs[2] = {data, indices};
-    KELP_TRY(kelp_emit_node(e, "GatherND", inputs, 2, out, &node));
+    KELP_TRY(kelp_emit_node(e, KELP_OP(GatherND), inputs, 2, out, &node));
     KELP_TRY(kelp_node_set_i64(node, "batch_dims", batch));
     /* now [batch, indices' rest, between, behind] */
     int32_t rest = indices_rank - batch, between = axis - batch, at_place = 0,
@@ -358,16 +358,16 @@ kelp_status *kelp_emit_GATHER(kelp_emit *e) {
             KELP_TRY(gather_batched(e, p->gather.axis, p->gather.batch_dims, &y));
             break;
         }
-        KELP_TRY(kelp_emit_node(e, "Gather", inputs, 2, &y, &node));
+        KELP_TRY(kelp_emit_node(e, KELP_OP(Gather), inputs, 2, &y, &node));
         KELP_TRY(kelp_node_set_i64(node, "axis", p->gather.axis));
         break;
     case KELP_GATHER_ELEMENT:
-        KELP_TRY(kelp_emit_node(e, "GatherElements", inputs, 2, &y, &node));
+        KELP_TRY(kelp_emit_node(e, KELP_OP(GatherElements), inputs, 2, &y, &node));
         KELP_TRY(kelp_node_set_i64(node, "axis", p->gather.axis));
         break;
     case KELP_GATHER_ND:
         KELP_TRY(kelp_emit_cast(e, indices, KELP_I64, &inputs[1]));
-        KELP_TRY(kelp_emit_node(e, "GatherND", inputs, 2, &y, &node));
+        KELP_TRY(kelp_emit_node(e, KELP_OP(GatherND), inputs, 2, &y, &node));
         KELP_TRY(kelp_node_set_i64(node, "batch_dims", p->gather.batch_dims));
         break;
     default:
@@ -393,10 +393,10 @@ kelp_status *kelp_emit_SCATTER(kelp_emit *e) {
     KELP_TRY(kelp_emit_check_same_dtype(e, 0, 2));
     if (p->scatter.mode == KELP_SCATTER_ND) {
         KELP_TRY(kelp_emit_cast(e, inputs[1], KELP_I64, &inputs[1]));
-        KELP_TRY(kelp_emit_node(e, "ScatterND", inputs, 3, &y, NULL));
+        KELP_TRY(kelp_emit_node(e, KELP_OP(ScatterND), inputs, 3, &y, NULL));
     } else {
         KELP_TRY(kelp_emit_check_axis(e, 0, p->scatter.axis));
-        KELP_TRY(kelp_emit_node(e, "ScatterElements", inputs, 3, &y, &node));
+        KELP_TRY(kelp_emit_node(e, KELP_OP(ScatterElements), inputs, 3, &y, &node));
         KELP_TRY(kelp_node_set_i64(node, "axis", p->scatter.axis));
     }
     kelp_emit_result(e, y);
@@ -418,7 +418,7 @@ kelp_status *kelp_emit_ONE_HOT(kelp_emit *e) {
     KELP_TRY(kelp_emit_check_index(e, 0));
     KELP_TRY(kelp_emit_check_rank(e, 1, 1, 1));
     KELP_TRY(kelp_emit_check_index(e, 2));
-    KELP_TRY(kelp_emit_node(e, "OneHot", inputs, 3, &y, &node));
+    KELP_TRY(kelp_emit_node(e, KELP_OP(OneHot), inputs, 3, &y, &node));
     KELP_TRY(kelp_node_set_i64(node, "axis", e->layer->params.axis));
     kelp_emit_result(e, y);
     return NULL;
@@ -441,7 +441,7 @@ static kelp_status *check_index_type(const kelp_emit *e, kelp_dtype dtype) {
 kelp_status *kelp_emit_NON_ZERO(kelp_emit *e) {
     kelp_value *y = NULL;
     KELP_TRY(check_index_type(e, e->layer->params.indices));
-    KELP_TRY(kelp_emit_1(e, "NonZero", e->inputs[0], &y));
+    KELP_TRY(kelp_emit_1(e, KELP_OP(NonZero), e->inputs[0], &y));
     if (e->layer->params.indices == KELP_I32)
         KELP_TRY(kelp_emit_cast(e, y, KELP_I32, &y));
     kelp_emit_result(e, y);
@@ -480,7 +480,7 @@ kelp_status *kelp_emit_REVERSE_SEQUENCE(kelp_emit *e) {
         back[there[i]] = i;
     if (moves)
         KELP_TRY(permute(e, there, rank, &inputs[0]));
-    KELP_TRY(kelp_emit_node(e, "ReverseSequence", inputs, 2, &y, &node));
+    KELP_TRY(kelp_emit_node(e, KELP_OP(ReverseSequence), inputs, 2, &y, &node));
     KELP_TRY(kelp_node_set_i64(node, "batch_axis", moves ? 0 : batch));
     KELP_TRY(kelp_node_set_i64(node, "time_axis", moves ? 1 : sequence));
     if (moves)
@@ -507,15 +507,15 @@ static kelp_status *ramp(kelp_emit *e, kelp_value *shape, int32_t axis, int32_t 
     KELP_TRY(at(e, shape, axis, &extent));
     KELP_TRY(kelp_emit_i64(e, 0, &zero));
     KELP_TRY(kelp_emit_i64(e, 1, &one));
-    KELP_TRY(kelp_emit_3(e, "Range", zero, extent, one, &values));
+    KELP_TRY(kelp_emit_3(e, KELP_OP(Range), zero, extent, one, &values));
     KELP_TRY(kelp_emit_cast(e, values, dtype, &values));
-    KELP_TRY(kelp_emit_2(e, "Mul", values, step, &values));
+    KELP_TRY(kelp_emit_2(e, KELP_OP(Mul), values, step, &values));
     dims[0] = -1;
     for (int32_t i = axis + 1; i < rank; i++)
         dims[i - axis] = 1;
     KELP_TRY(kelp_emit_i64s(e, dims, (size_t)(rank - axis), &column));
-    KELP_TRY(kelp_emit_2(e, "Reshape", values, column, &values));
-    return kelp_emit_2(e, "Add", *inout_sum, values, inout_sum);
+    KELP_TRY(kelp_emit_2(e, KELP_OP(Reshape), values, column, &values));
+    return kelp_emit_2(e, KELP_OP(Add), *inout_sum, values, inout_sum);
 }
 
 static kelp_status *linspace(kelp_emit *e, kelp_value *shape, int32_t rank, kelp_value **out) {
@@ -534,7 +534,7 @@ static kelp_status *linspace(kelp_emit *e, kelp_value *shape, int32_t rank, kelp
             KELP_TRY(at(e, e->inputs[2], i, &step));
         KELP_TRY(ramp(e, shape, i, rank, options->dtype, step, &sum));
     }
-    return kelp_emit_2(e, "Expand", sum, shape, out);
+    return kelp_emit_2(e, KELP_OP(Expand), sum, shape, out);
 }
 
 static kelp_status *random_fill(kelp_emit *e, kelp_value *shape, bool normal, kelp_value **out) {
@@ -542,9 +542,9 @@ static kelp_status *random_fill(kelp_emit *e, kelp_value *shape, bool normal, ke
     kelp_node *node = NULL;
     if (e->inputs[1] != NULL || e->inputs[2] != NULL)
         return kelp_emit_fail(e, "random numbers take alpha and beta as numbers, not tensors");
-    KELP_TRY(kelp_emit_1(e, "ConstantOfShape", shape, &shape));
-    KELP_TRY(kelp_emit_node(e, normal ? "RandomNormalLike" : "RandomUniformLike", &shape, 1, out,
-                            &node));
+    KELP_TRY(kelp_emit_1(e, KELP_OP(ConstantOfShape), shape, &shape));
+    KELP_TRY(kelp_emit_node(e, normal ? KELP_OP(RandomNormalLike) : KELP_OP(RandomUniformLike),
+                            &shape, 1, out, &node));
     KELP_TRY(kelp_node_set_i64(node, "dtype", options->dtype));
     KELP_TRY(kelp_node_set_f32(node, normal ? "mean" : "low", (float)options->alpha));
     return kelp_node_set_f32(node, normal ? "scale" : "high", (float)options->beta);

@@ -104,7 +104,8 @@ static kelp_status *emit_convolution(kelp_emit *e, bool transposed) {
         KELP_TRY(kelp_emit_weights(e, &p->bias, "bias", 1, &p->maps, &inputs[2]));
         KELP_TRY(kelp_emit_cast(e, inputs[2], inputs[0]->dtype, &inputs[2]));
     }
-    KELP_TRY(kelp_emit_node(e, transposed ? "ConvTranspose" : "Conv", inputs, 3, &y, &node));
+    KELP_TRY(kelp_emit_node(e, transposed ? KELP_OP(ConvTranspose) : KELP_OP(Conv), inputs, 3, &y,
+                            &node));
     KELP_TRY(set_window(e, node, true));
     KELP_TRY(set_padding(e, node, !transposed));
     KELP_TRY(kelp_node_set_i64(node, "group", groups));
@@ -150,7 +151,7 @@ kelp_status *kelp_network_add_deconvolution(kelp_network *network, kelp_net_tens
 }
 
 /* ---- pooling ---- */
-static kelp_status *pool(kelp_emit *e, const char *op, kelp_value **out) {
+static kelp_status *pool(kelp_emit *e, const kelp_operator *op, kelp_value **out) {
     const kelp_window *options = &e->layer->params.window.options;
     kelp_node *node = NULL;
     KELP_TRY(kelp_emit_node(e, op, e->inputs, 1, out, &node));
@@ -158,7 +159,7 @@ static kelp_status *pool(kelp_emit *e, const char *op, kelp_value **out) {
     KELP_TRY(set_padding(e, node, false));
     if (options->padding_mode == KELP_PADDING_EXPLICIT_ROUND_UP)
         KELP_TRY(kelp_node_set_i64(node, "ceil_mode", 1));
-    if (*op == 'A' && options->include_padding)
+    if (op == KELP_OP(AveragePool) && options->include_padding)
         return kelp_node_set_i64(node, "count_include_pad", 1);
     return NULL;
 }
@@ -171,16 +172,16 @@ kelp_status *kelp_emit_POOLING(kelp_emit *e) {
     if ((unsigned)p->pooling > KELP_POOLING_BLEND)
         return kelp_emit_fail(e, "there is no pooling %d", (int)p->pooling);
     if (p->pooling != KELP_POOLING_AVERAGE)
-        KELP_TRY(pool(e, "MaxPool", &largest));
+        KELP_TRY(pool(e, KELP_OP(MaxPool), &largest));
     if (p->pooling != KELP_POOLING_MAX)
-        KELP_TRY(pool(e, "AveragePool", &average));
+        KELP_TRY(pool(e, KELP_OP(AveragePool), &average));
     y = largest != NULL ? largest : average;
     if (p->pooling == KELP_POOLING_BLEND) {
         KELP_TRY(kelp_emit_scalar(e, e->inputs[0]->dtype, 1.0 - p->options.blend, &factor));
-        KELP_TRY(kelp_emit_2(e, "Mul", largest, factor, &largest));
+        KELP_TRY(kelp_emit_2(e, KELP_OP(Mul), largest, factor, &largest));
         KELP_TRY(kelp_emit_scalar(e, e->inputs[0]->dtype, p->options.blend, &factor));
-        KELP_TRY(kelp_emit_2(e, "Mul", average, factor, &average));
-        KELP_TRY(kelp_emit_2(e, "Add", largest, average, &y));
+        KELP_TRY(kelp_emit_2(e, KELP_OP(Mul), average, factor, &average));
+        KELP_TRY(kelp_emit_2(e, KELP_OP(Add), largest, average, &y));
     }
     kelp_emit_result(e, y);
     return NULL;
@@ -204,7 +205,7 @@ kelp_status *kelp_emit_LRN(kelp_emit *e) {
     if (p->lrn.window < 1 || p->lrn.window % 2 == 0)
         return kelp_emit_fail(e, "the window must be odd and at least 1, found %lld",
                               (long long)p->lrn.window);
-    KELP_TRY(kelp_emit_node(e, "LRN", e->inputs, 1, &y, &node));
+    KELP_TRY(kelp_emit_node(e, KELP_OP(LRN), e->inputs, 1, &y, &node));
     KELP_TRY(kelp_node_set_i64(node, "size", p->lrn.window));
     KELP_TRY(kelp_node_set_f32(node, "alpha", p->lrn.alpha));
     KELP_TRY(kelp_node_set_f32(node, "beta", p->lrn.beta));
@@ -240,7 +241,7 @@ kelp_status *kelp_emit_PADDING(kelp_emit *e) {
                                   (long long)-p->padding.post.d[i]);
     }
     KELP_TRY(kelp_emit_i64s(e, pads, 2 * (size_t)rank, &amounts));
-    KELP_TRY(kelp_emit_2(e, "Pad", e->inputs[0], amounts, &y));
+    KELP_TRY(kelp_emit_2(e, KELP_OP(Pad), e->inputs[0], amounts, &y));
     kelp_emit_result(e, y);
     return NULL;
 }
@@ -286,7 +287,7 @@ kelp_status *kelp_emit_RESIZE(kelp_emit *e) {
                               (int)options->mode, (int)options->coordinates,
                               (int)options->rounding);
     KELP_TRY(resize_target(e, options, &inputs[2], &inputs[3]));
-    KELP_TRY(kelp_emit_node(e, "Resize", inputs, 4, &y, &node));
+    KELP_TRY(kelp_emit_node(e, KELP_OP(Resize), inputs, 4, &y, &node));
     KELP_TRY(kelp_node_set_string(node, "mode", modes[options->mode]));
     KELP_TRY(kelp_node_set_string(node, "coordinate_transformation_mode",
                                   coordinates[options->coordinates]));
@@ -324,7 +325,7 @@ kelp_status *kelp_emit_GRID_SAMPLE(kelp_emit *e) {
     if (outside == NULL || (unsigned)p->grid_sample.mode > 2)
         return kelp_emit_fail(e, "outside must be FILL, CLAMP or REFLECT, found %d",
                               (int)p->grid_sample.outside);
-    KELP_TRY(kelp_emit_node(e, "GridSample", e->inputs, 2, &y, &node));
+    KELP_TRY(kelp_emit_node(e, KELP_OP(GridSample), e->inputs, 2, &y, &node));
     KELP_TRY(kelp_node_set_string(node, "mode", modes[p->grid_sample.mode]));
     KELP_TRY(kelp_node_set_string(node, "padding_mode", outside));
     KELP_TRY(kelp_node_set_i64(node, "align_corners", p->grid_sample.align_corners));

@@ -126,7 +126,7 @@ static kelp_status *block_input(kelp_block *block, const char *name, kelp_dtype 
 static kelp_status *block_output(const scope *s, const kelp_layer *layer, kelp_value *value) {
     kelp_emit e = {.block = s->block, .layer = layer};
     if (value->block != s->block || value->producer == NULL || value->is_output)
-        KELP_TRY(kelp_emit_1(&e, "Identity", value, &value));
+        KELP_TRY(kelp_emit_1(&e, KELP_OP(Identity), value, &value));
     value->is_output = true;
     s->block->outputs[s->block->output_count++] = value;
     return NULL;
@@ -195,9 +195,9 @@ static kelp_status *emit_iterator(lowering *l, const scope *body, const kelp_lay
     if (layer->params.iterator.reverse) { /* -1 is the last */
         kelp_value *last = NULL;
         KELP_TRY(kelp_emit_i64(&e, -1, &last));
-        KELP_TRY(kelp_emit_2(&e, "Sub", last, turn, &inputs[1]));
+        KELP_TRY(kelp_emit_2(&e, KELP_OP(Sub), last, turn, &inputs[1]));
     }
-    KELP_TRY(kelp_emit_node(&e, "Gather", inputs, 2, out, &node));
+    KELP_TRY(kelp_emit_node(&e, KELP_OP(Gather), inputs, 2, out, &node));
     KELP_TRY(kelp_node_set_i64(node, "axis", layer->params.iterator.axis));
     set_type(*out, layer->outputs[0]->draft);
     return NULL;
@@ -241,9 +241,7 @@ static kelp_status *add_assertions(lowering *l, const scope *s, kelp_value **ino
             continue;
         kelp_emit e = {.block = s->block, .layer = layer};
         KELP_TRY(emit_tensor(l, s, layer->inputs[0], &pair[1]));
-        KELP_TRY(kelp_emit_node(&e, "Assert", pair, 2, inout, &node));
-        node->domain = "kelp";
-        node->opset_version = 1;
+        KELP_TRY(kelp_emit_node(&e, KELP_OP_KELP(Assert), pair, 2, inout, &node));
         KELP_TRY(kelp_node_set_string(node, "message", layer->params.message));
         set_type(*inout, pair[0]);
     }
@@ -270,7 +268,7 @@ static kelp_status *emit_body(lowering *l, const scope *s, const kelp_loop *loop
     for (size_t i = 0; i < parts->recurrence_count; i++)
         KELP_TRY(emit_tensor(l, &body, parts->recurrences[i]->inputs[1], &next[i]));
     KELP_TRY(kelp_emit_i64(&e, 1, &one));
-    KELP_TRY(kelp_emit_2(&e, "Add", turn, one, &following));
+    KELP_TRY(kelp_emit_2(&e, KELP_OP(Add), turn, one, &following));
     KELP_TRY(emit_condition(l, &body, s, loop, parts, next, following, &go_on));
     KELP_TRY(add_assertions(l, &body, &go_on));
     KELP_TRY(block_output(&body, layer, go_on));
@@ -299,7 +297,7 @@ static kelp_status *keep_extents(kelp_emit *e, const kelp_value *draft, int32_t 
     if (draft->rank < 2)
         return NULL;
     KELP_TRY(kelp_emit_i64s(e, extents, (size_t)draft->rank, &shape));
-    return kelp_emit_2(e, "Reshape", *inout, shape, inout);
+    return kelp_emit_2(e, KELP_OP(Reshape), *inout, shape, inout);
 }
 
 /* ONNX stacks along a new first axis. */
@@ -315,7 +313,7 @@ static kelp_status *place_stacked(const scope *s, const kelp_layer *layer, kelp_
         KELP_TRY(kelp_emit_i64s(&e, &to, 1, &inputs[2]));
         KELP_TRY(kelp_emit_i64s(&e, &axis, 1, &inputs[3]));
         KELP_TRY(kelp_emit_i64s(&e, &step, 1, &inputs[4]));
-        KELP_TRY(kelp_emit_node(&e, "Slice", inputs, 5, &value, NULL));
+        KELP_TRY(kelp_emit_node(&e, KELP_OP(Slice), inputs, 5, &value, NULL));
     }
     if (layer->params.loop_output.axis > 0) {
         int64_t perm[KELP_MAX_RANK];
@@ -324,7 +322,7 @@ static kelp_status *place_stacked(const scope *s, const kelp_layer *layer, kelp_
             return kelp_layer_error(layer, "the rank must be known to stack along axis %d", axis);
         for (int32_t i = 0; i < draft->rank; i++)
             perm[i] = i < axis ? i + 1 : i == axis ? 0 : i;
-        KELP_TRY(kelp_emit_node(&e, "Transpose", &value, 1, &value, &node));
+        KELP_TRY(kelp_emit_node(&e, KELP_OP(Transpose), &value, 1, &value, &node));
         KELP_TRY(kelp_node_set_i64s(node, "perm", perm, (size_t)draft->rank));
     }
     set_type(value, draft);
@@ -350,8 +348,8 @@ static kelp_status *emit_loop(lowering *l, const scope *s, const kelp_loop *loop
     size_t count = parts.recurrence_count + parts.stacked_count;
     KELP_TRY(new_block(l, s, "body", parts.recurrence_count + 2, count + 1, &block));
     KELP_TRY(emit_body(l, s, loop, &parts, block));
-    KELP_TRY(
-        kelp_emit_nodes(&e, "Loop", inputs, parts.recurrence_count + 2, outputs, count, &node));
+    KELP_TRY(kelp_emit_nodes(&e, KELP_OP(Loop), inputs, parts.recurrence_count + 2, outputs, count,
+                             &node));
     KELP_TRY(attach_block(node, "body", block));
     for (const kelp_layer *layer = loop->first; layer != NULL; layer = layer->next_in_region) {
         if (layer->type != KELP_LAYER_LOOP_OUTPUT ||
@@ -405,7 +403,7 @@ static kelp_status *emit_conditional(lowering *l, const scope *s,
     KELP_TRY(new_block(l, s, "else", 0, count, &else_block));
     KELP_TRY(emit_branch(l, s, conditional, 0, then_block));
     KELP_TRY(emit_branch(l, s, conditional, 1, else_block));
-    KELP_TRY(kelp_emit_nodes(&e, "If", &condition, 1, outputs, count, &node));
+    KELP_TRY(kelp_emit_nodes(&e, KELP_OP(If), &condition, 1, outputs, count, &node));
     KELP_TRY(attach_block(node, "else_branch", else_block));
     KELP_TRY(attach_block(node, "then_branch", then_block));
     size_t i = 0;
@@ -490,7 +488,7 @@ static kelp_status *bind_outputs(lowering *l, const scope *s) {
                                     tensor->name);
         KELP_TRY(emit_tensor(l, s, tensor, &value));
         if (value->is_input || value->is_output || value->constant != NULL)
-            KELP_TRY(kelp_emit_1(&e, "Identity", value, &value));
+            KELP_TRY(kelp_emit_1(&e, KELP_OP(Identity), value, &value));
         if (i == 0) {
             KELP_TRY(check_assertions(l));
             KELP_TRY(add_assertions(l, s, &value));

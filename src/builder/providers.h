@@ -3,16 +3,11 @@
 #ifndef KELP_BUILDER_PROVIDERS_H_
 #define KELP_BUILDER_PROVIDERS_H_
 
-#include "base/buf.h"
-
 #include <kelp/engine_provider.h>
 
 /* Kelp's own engine. */
 const kelp_engine_provider *kelp_cpu_engine_provider(void);
 /* Plans that hold inputs and outputs only, engines that answer zeros: the provider to clone. */
 const kelp_engine_provider *kelp_null_engine_provider(void);
-
-/* Hands what was written to a blob; the buffer is empty again. */
-kelp_status *kelp_blob_of(kelp_buf *buf, kelp_blob **out) KELP_MUST_USE;
 
 #endif

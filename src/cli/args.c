@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Command lines from a table. */
+/* Parses command lines by a table of options. */
 #include "cli/args.h"
 
 #include "base/alloc.h"
@@ -8,7 +8,7 @@
 
 #define LONGEST_WORD 64
 
-/* Levenshtein's distance (Soviet Physics Doklady 10, 1966), one row at a time. */
+/* Returns Levenshtein's distance (Soviet Physics Doklady 10, 1966), computed row by row. */
 static size_t edit_distance(const char *a, const char *b) {
     size_t a_length = strlen(a), b_length = strlen(b);
     if (a_length > LONGEST_WORD || b_length > LONGEST_WORD)
@@ -38,7 +38,7 @@ const char *kelp_args_nearest(const char *word, const char *(*next)(const void *
         const char *candidate = next(userp, i);
         if (!candidate)
             return nearest;
-        /* Another case, then a name that was begun, are as near as can be. */
+        /* A word in another case or a prefix is the best match. */
         if (strcasecmp(word, candidate) == 0)
             return candidate;
         size_t distance = length > 2 && !strncasecmp(word, candidate, length)
@@ -99,8 +99,7 @@ static kelp_status *set_value(const kelp_arg_spec *spec, const char *text, void 
         int64_t value;
         if (!kelp_parse_i64(kelp_str_from(text), &value))
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                              "option '--%s': expected a whole number, found '%s'", spec->name,
-                              text);
+                              "option '--%s': expected an integer, found '%s'", spec->name, text);
         if (spec->min != spec->max && (value < spec->min || value > spec->max))
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
                               "option '--%s': expected %lld to %lld, found '%s'", spec->name,
@@ -125,7 +124,7 @@ static kelp_status *set_value(const kelp_arg_spec *spec, const char *text, void 
     case KELP_OPTION_LIST:
         return list_add(member, text);
     }
-    return KELP_ERROR(KELP_INTERNAL, "option '--%s' has no known kind", spec->name);
+    return KELP_ERROR(KELP_INTERNAL, "option '--%s' has an unknown kind", spec->name);
 }
 
 static const kelp_arg_spec *find_long(const kelp_command *command, kelp_str name) {
@@ -140,7 +139,7 @@ static kelp_status *unknown_option(const kelp_command *command, kelp_str name) {
     char word[LONGEST_WORD + 1] = "";
     if (name.length <= LONGEST_WORD)
         memcpy(word, name.data, name.length);
-    /* Triton writes words with '-'; a '_' is a slip that edit distance alone may not catch. */
+    /* Options use '-'. Edit distance may not find a name with several '_'. */
     for (char *c = word; *c; c++) {
         if (*c == '_')
             *c = '-';
@@ -152,7 +151,7 @@ static kelp_status *unknown_option(const kelp_command *command, kelp_str name) {
     return KELP_ERROR(KELP_INVALID_ARGUMENT, "unknown option '--%.*s'", KELP_STR_ARG(name));
 }
 
-/* One option that begins at argv[*inout_at]; leaves *inout_at on the last word it used. */
+/* Parses the option at argv[*inout_at], and sets *inout_at to its last word. */
 static kelp_status *parse_option(const kelp_command *command, int argc, char **argv, int *inout_at,
                                  void *options, bool *out_help) {
     const char *word = argv[*inout_at];
@@ -237,7 +236,7 @@ void kelp_args_deinit(const kelp_command *command, void *options) {
 #define HELP_COLUMN 30
 #define HELP_WIDTH 100
 
-/* Words of `text` from HELP_COLUMN on, broken before HELP_WIDTH. */
+/* Appends `text` from HELP_COLUMN, wrapped at HELP_WIDTH. */
 static void wrap(kelp_buf *out, size_t column, const char *text) {
     if (column + 2 > HELP_COLUMN) {
         kelp_buf_append_char(out, '\n');
@@ -281,9 +280,9 @@ void kelp_args_help(const kelp_command *command, kelp_buf *out) {
     }
     kelp_buf_append_cstr(out, command->spec_count ? "" : "\nOptions:\n");
     kelp_buf_append_cstr(out, "  -h, --help");
-    wrap(out, strlen("  -h, --help"), "this text");
+    wrap(out, strlen("  -h, --help"), "print this help");
     if (command->examples)
         kelp_buf_printf(out, "\nExamples:\n%s\n", command->examples);
-    kelp_buf_append_cstr(out, "\nExit codes: 0 done, 1 it failed (the message says why), 2 the "
-                              "command line is wrong.\n");
+    kelp_buf_append_cstr(
+        out, "\nExit codes: 0 success, 1 failure (see the message), 2 invalid command line.\n");
 }

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Command lines from a table: each option is named once, and parsing, --help and shell completion
- * come from that row.
- *
- * "--name value", "--name=value", "-x value"; a boolean may stand alone or take true, false, 1, 0,
- * on, off, yes, no; "--" ends the options. Text borrowed from argv. One thread.
- */
+/* Command lines defined by a table. Parsing, --help and shell completion use the same rows. Syntax:
+ * "--name value", "--name=value", "-x value"; a boolean may omit its value or take true, false, 1,
+ * 0, on, off, yes, no; "--" ends the options. Strings point into argv. Not thread-safe. */
 #ifndef KELP_CLI_ARGS_H_
 #define KELP_CLI_ARGS_H_
 
@@ -15,7 +11,7 @@ typedef enum kelp_option_kind {
     KELP_OPTION_BOOL, /* bool */
     KELP_ARG_I64,     /* int64_t in [min, max] */
     KELP_ARG_F64,     /* double */
-    KELP_OPTION_TEXT, /* const char *, one of `choices` when there are some */
+    KELP_OPTION_TEXT, /* const char *, one of `choices` if any */
     KELP_OPTION_LIST  /* kelp_arg_list, may be repeated */
 } kelp_option_kind;
 
@@ -29,35 +25,36 @@ typedef struct kelp_arg_spec {
     const char *name; /* without "--" */
     char letter;      /* short form, or 0 */
     kelp_option_kind kind;
-    size_t offset;       /* of its member in the options' struct */
-    const char *value;   /* what stands for the value in help; NULL for a boolean */
-    const char *choices; /* "a|b|c" or NULL; "@file" and "@dir" are for completion only */
+    size_t offset;       /* offset of the member in the struct of options */
+    const char *value;   /* name of the value in help; NULL for a boolean */
+    const char *choices; /* "a|b|c" or NULL; "@file" and "@dir" affect completion only */
     const char *help;
-    const char *group; /* heading that begins here, or NULL */
-    int64_t min, max;  /* of KELP_ARG_I64, when they differ */
+    const char *group; /* heading before this option, or NULL */
+    int64_t min, max;  /* limits of KELP_ARG_I64, if they differ */
 } kelp_arg_spec;
 
 typedef struct kelp_command kelp_command;
 struct kelp_command {
     const char *name;
     const char *summary;    /* one line */
-    const char *usage;      /* after "kelp NAME" */
+    const char *usage;      /* text after "kelp NAME" */
     const char *details;    /* paragraphs, or NULL */
     const char *examples;   /* lines, or NULL */
-    const char *positional; /* what stands for an argument in messages */
+    const char *positional; /* name of a positional argument in messages */
     size_t min_positionals, max_positionals;
     const kelp_arg_spec *specs;
     size_t spec_count;
-    /* The options' struct begins with a kelp_arg_list of positional arguments; it is zeroed, then
-     * `defaults` (may be NULL) fills it. */
+    /* The struct of options starts with a kelp_arg_list of positional arguments. It is zeroed, then
+     * `defaults` (may be NULL) initializes it. */
     size_t options_bytes;
     void (*defaults)(void *options);
-    int (*run)(const kelp_command *command, void *options); /* the process's exit code */
+    int (*run)(const kelp_command *command,
+               void *options); /* returns the exit code of the process */
 };
 
-/* Fills `options` from argv[0 … argc), which begins after the command's name. INVALID_ARGUMENT
- * names the option, and the nearest one when there is none of that name. `out_help` is set by
- * --help and -h, and then nothing else is checked. */
+/* Parses argv[0 … argc), which starts after the name of the command, into `options`.
+ * INVALID_ARGUMENT names the option, and the most similar one if the name is unknown. --help and -h
+ * set `out_help` and skip all other checks. */
 kelp_status *kelp_args_parse(const kelp_command *command, int argc, char **argv, void *options,
                              bool *out_help) KELP_MUST_USE;
 /* Frees the lists of `options`. */
@@ -65,9 +62,9 @@ void kelp_args_deinit(const kelp_command *command, void *options);
 /* Appends the text of --help. */
 void kelp_args_help(const kelp_command *command, kelp_buf *out);
 
-/* The candidate nearest to `word`: the same in another case, one that begins with it, else by edit
- * distance (at most a third of its length, at least 1); NULL when none is. `next` gives candidate
- * i, NULL at the end. */
+/* Returns the candidate most similar to `word`: the same word in another case, a word with this
+ * prefix, or the one with the smallest edit distance (at most a third of its length, at least 1);
+ * NULL if there is none. `next` returns candidate i, or NULL at the end. */
 const char *kelp_args_nearest(const char *word, const char *(*next)(const void *userp, size_t i),
                               const void *userp);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the commands share: failures, printing, and a model with its engine. */
+/* Functions shared by the commands: errors, output, and a model with its engine. */
 #include "cli/cli.h"
 
 #include "base/checked.h"
@@ -15,7 +15,7 @@ static void report(const kelp_status *status) {
         fprintf(stderr, "kelp: %s\n", text);
         return;
     }
-    /* A list of uncovered operators may be long; it is what the user came for. */
+    /* A list of unsupported operators may be long; print all of it. */
     fprintf(stderr, "kelp: ");
     for (const kelp_status *at = status; at; at = kelp_status_cause(at))
         fprintf(stderr, "%s%s", at == status ? "" : ": ", kelp_status_message(at));
@@ -42,7 +42,7 @@ kelp_status *kelp_cli_print(kelp_buf *text) {
     KELP_TRY(kelp_buf_status(text));
     if (!text->length)
         return NULL;
-    /* A reader that closed early (`| head`) has what it wanted. */
+    /* A closed pipe (`| head`) is not an error. */
     bool written = text->length == 0 || fwrite(text->data, 1, text->length, stdout) == text->length;
     if (!written || fflush(stdout)) {
         if (errno == EPIPE)
@@ -87,7 +87,8 @@ static void log_line(void *userp, int level, const char *file, int line, const c
             (int)KELP_MIN(length, (size_t)65536), text);
 }
 
-/* What calls itself a plan is loaded as one, and told what is wrong with it. */
+/* Returns true for files with the contents or the name of a plan file. Errors then refer to that
+ * format. */
 static bool is_plan(const kelp_runtime *runtime, const char *path) {
     size_t length = strlen(path);
     return kelp_plan_is_file(runtime, path) ||

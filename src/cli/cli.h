@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the commands of the `kelp` program share. One thread; results go to stdout, everything said
- * about them to stderr. */
+/* Declarations shared by the commands of the `kelp` program. Results are written to stdout,
+ * messages to stderr. Not thread-safe. */
 #ifndef KELP_CLI_CLI_H_
 #define KELP_CLI_CLI_H_
 
@@ -11,7 +11,7 @@
 
 #include <stdio.h>
 
-/* The process's exit codes. */
+/* Exit codes of the process. */
 enum { KELP_EXIT_OK = 0, KELP_EXIT_FAILURE = 1, KELP_EXIT_USAGE = 2 };
 
 extern const kelp_command kelp_cmd_serve;
@@ -26,75 +26,76 @@ extern const kelp_command kelp_cmd_ops;
 extern const kelp_command kelp_cmd_doctor;
 extern const kelp_command kelp_cmd_completion;
 
-/* All commands in the order of help; NULL after the last. */
+/* Returns the commands in the order of help; NULL after the last. */
 const kelp_command *kelp_cli_command(size_t index);
 
-/* Prints "kelp: failure: cause" to stderr, frees the status and returns KELP_EXIT_FAILURE; NULL
- * returns KELP_EXIT_OK. */
+/* Prints "kelp: failure: cause" to stderr, frees the status and returns KELP_EXIT_FAILURE. Returns
+ * KELP_EXIT_OK for NULL. */
 int kelp_cli_finish(kelp_status *take_status);
-/* The same for a command line that is wrong: adds where help is; KELP_EXIT_USAGE. */
+/* Does the same for an invalid command line: also prints the usage; returns KELP_EXIT_USAGE. */
 int kelp_cli_usage(const kelp_command *command, kelp_status *take_status);
-/* Writes the whole of `text` to stdout; UNAVAILABLE when stdout does not take it. */
+/* Writes `text` to stdout. UNAVAILABLE if that fails. */
 kelp_status *kelp_cli_print(kelp_buf *text) KELP_MUST_USE;
 
-/* Columns that a terminal gives the text: UTF-8's continuation bytes take none. */
+/* Returns the width of UTF-8 text on a terminal, one column per code point. */
 size_t kelp_cli_columns(const char *text, size_t length);
-/* "1.5 MiB" and "12.3 ms" into a buffer of 32 bytes, which is returned. */
+/* Write "1.5 MiB" or "12.3 ms" to a buffer of 32 bytes, and return it. */
 const char *kelp_cli_bytes(uint64_t bytes, char *buffer);
 const char *kelp_cli_duration(uint64_t duration_ns, char *buffer);
 
-/* The option that sets the text at `at`, a kelp_cli_model's precision by its name. */
-#define KELP_CLI_PRECISION(at)                                                                 \
-    {                                                                                          \
-        .name = "precision", .kind = KELP_OPTION_TEXT, .offset = (at), .value = "f32|bf16",    \
-        .choices = "f32|bf16",                                                                 \
-        .help = "what float32 products multiply in; bf16 takes about half the time where the " \
-                "processor has AVX512_BF16, and rounds (f32)"                                  \
+/* The option --precision, stored at offset `at`. */
+#define KELP_CLI_PRECISION(at)                                                                   \
+    {                                                                                            \
+        .name = "precision", .kind = KELP_OPTION_TEXT, .offset = (at), .value = "f32|bf16",      \
+        .choices = "f32|bf16",                                                                   \
+        .help =                                                                                  \
+            "precision of float32 GEMM and convolutions; bf16 is less precise, and takes about " \
+            "half the time on CPUs with AVX512_BF16 (f32)"                                       \
     }
 
-/* The option that sets the file of a kelp_cli_model's plugin at `at`, */
-#define KELP_CLI_PLUGIN(at)                                                             \
-    {                                                                                   \
-        .name = "plugin", .kind = KELP_OPTION_TEXT, .offset = (at), .value = "FILE.so", \
-        .choices = "@file",                                                             \
-        .help = "load a library of operators or providers first (kelp/plugin.h)"        \
+/* The option --plugin, stored at offset `at`. */
+#define KELP_CLI_PLUGIN(at)                                                                       \
+    {                                                                                             \
+        .name = "plugin", .kind = KELP_OPTION_TEXT, .offset = (at), .value = "FILE.so",           \
+        .choices = "@file", .help = "plug-in library with operators or providers (kelp/plugin.h)" \
     }
-/* and its providers. */
+/* The option --providers, stored at offset `at`. */
 #define KELP_CLI_PROVIDERS(at, text)                                                           \
     {                                                                                          \
         .name = "providers", .kind = KELP_OPTION_TEXT, .offset = (at), .value = "NAME,NAME,…", \
         .help = (text)                                                                         \
     }
 
-/* ---- a model that a command works on ---- */
+/* ---- the model of a command ---- */
 typedef struct kelp_cli_model {
-    const char *plugin;       /* a library to load, or NULL; set by the command before load */
-    const char *providers;    /* as kelp_engine_options has it; set by the command before build */
-    kelp_precision precision; /* the same */
-    bool engine_only;         /* of a plan: without a context; set before load */
+    const char *plugin;       /* plug-in library, or NULL; set before load */
+    const char *providers;    /* as in kelp_engine_options; set before build */
+    kelp_precision precision; /* as in kelp_engine_options; set before build */
+    bool engine_only;         /* create no context for a plan file; set before load */
     kelp_runtime *runtime;
-    kelp_graph *graph;     /* NULL: `path` is a plan, whose engine is there at once */
+    kelp_graph *graph;     /* NULL for a plan file, whose engine exists after load */
     kelp_engine *engine;   /* NULL until kelp_cli_model_build */
     kelp_context *context; /* NULL until kelp_cli_model_build */
 } kelp_cli_model;
-/* Runtime and graph, or, of a plan, engine and context. `threads` 0 takes all CPUs. */
+/* Creates the runtime, and the graph of a model or the engine and context of a plan file. 0
+ * `threads` uses all CPUs. */
 kelp_status *kelp_cli_model_load(const char *path, int threads,
                                  kelp_cli_model *inout_model) KELP_MUST_USE;
-/* Engine and context, unless they are there. */
+/* Creates the engine and context unless they exist. */
 kelp_status *kelp_cli_model_build(kelp_cli_model *inout_model, bool fusion) KELP_MUST_USE;
 void kelp_cli_model_deinit(kelp_cli_model *model);
 
-/* Rows of text in aligned columns. */
+/* A table of text with aligned columns. */
 #define KELP_TABLE_COLUMNS 8
 typedef struct kelp_table {
-    kelp_buf text; /* cells, each terminated */
+    kelp_buf text; /* cells, each NUL-terminated */
     size_t cells;
     size_t columns;
 } kelp_table;
 void kelp_table_init(kelp_table *table, size_t columns);
 void kelp_table_cell(kelp_table *table, const char *format, ...) KELP_PRINTF(2, 3);
-/* Plain: columns two blanks apart, led by `indent`. Framed: with rules, the first row as a heading.
- * Empties the table. */
+/* Append the table and clear it. Plain: `indent`, then columns separated by two spaces. Framed:
+ * with lines, and the first row as a heading. */
 void kelp_table_plain(kelp_table *table, const char *indent, kelp_buf *out);
 void kelp_table_framed(kelp_table *table, kelp_buf *out);
 

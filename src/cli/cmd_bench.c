@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * kelp bench: load time, latency and peak memory of a model.
- *
- * Each number of threads is measured in a process of its own, so that peak memory is that run's
- * alone; the child writes its result to a pipe.
- */
+/* kelp bench: measures load time, latency and peak memory of a model. A child process measures each
+ * number of threads, so that peak memory belongs to that run. It writes its result to a pipe. */
 #include "cli/cli.h"
 
 #include "base/alloc.h"
@@ -38,33 +34,32 @@ static const kelp_arg_spec specs[] = {
      .kind = KELP_OPTION_TEXT,
      .offset = AT(threads),
      .value = "N,N,…",
-     .help = "numbers of threads to measure, one after the other (1,2)"},
+     .help = "numbers of threads to measure (1,2)"},
     {.name = "seconds",
      .kind = KELP_ARG_F64,
      .offset = AT(seconds),
      .value = "S",
-     .help = "how long to measure each (3); at least ten runs are made"},
+     .help = "duration of each measurement in seconds (3); at least ten runs"},
     {.name = "input",
      .letter = 'i',
      .kind = KELP_OPTION_LIST,
      .offset = AT(inputs),
      .value = "NAME=@FILE|V,V,…",
-     .help = "an input; those that are not given are made up as by 'kelp run --random'"},
+     .help = "an input; other inputs are random as with 'kelp run --random'"},
     {.name = "shape",
      .letter = 's',
      .kind = KELP_OPTION_LIST,
      .offset = AT(shapes),
      .value = "NAME=1x8x8",
-     .help = "shape of an input whose extents the model leaves open (1 each)"},
+     .help = "shape of an input with dynamic dimensions (1 each)"},
     KELP_CLI_PRECISION(AT(precision)),
     KELP_CLI_PLUGIN(AT(plugin)),
-    KELP_CLI_PROVIDERS(
-        AT(providers),
-        "who runs the model, in order of preference: each takes the parts that it covers"),
+    KELP_CLI_PROVIDERS(AT(providers),
+                       "providers in order of priority; each runs the subgraphs that it supports"),
     {.name = "profile",
      .kind = KELP_OPTION_BOOL,
      .offset = AT(profile),
-     .help = "after that print the time of each node, and the algorithm that was chosen for it"},
+     .help = "also print the time of each node and the algorithm chosen for it"},
     {.name = "json", .kind = KELP_OPTION_BOOL, .offset = AT(json), .help = "print JSON"},
 };
 #undef AT
@@ -83,7 +78,7 @@ static void defaults(void *options) {
 
 typedef struct result {
     int64_t threads;
-    uint64_t load_ns; /* file to ready */
+    uint64_t load_ns; /* from file to ready */
     uint64_t first_ns;
     uint64_t median_ns, p90_ns, p99_ns;
     uint64_t runs;
@@ -95,7 +90,7 @@ static int smaller_first(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* A bar on a terminal, nothing elsewhere. */
+/* Draws a progress bar if stderr is a terminal. */
 static void progress(int64_t threads, double done) {
     if (!isatty(STDERR_FILENO))
         return;
@@ -165,7 +160,8 @@ static kelp_status *measure(const bench_options *o, kelp_cli_model *model, kelp_
     return status;
 }
 
-/* The child's life: prints its own failure, since a status does not cross processes. */
+/* Runs the child process. It prints its own failure, because a status cannot be passed between
+ * processes. */
 static _Noreturn void child(const bench_options *o, result *out, int pipe_fd) {
     kelp_cli_model model = {0};
     kelp_inputs inputs = {0};
@@ -177,11 +173,11 @@ static _Noreturn void child(const bench_options *o, result *out, int pipe_fd) {
     _exit(code);
 }
 
-/* *out_failed: the child has said why. */
+/* Sets *out_failed if the child failed and printed the reason. */
 static kelp_status *measure_apart(const bench_options *o, result *inout, bool *out_failed) {
     int ends[2];
     if (pipe(ends))
-        return KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "cannot make a pipe: %s", strerror(errno));
+        return KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "cannot create a pipe: %s", strerror(errno));
     int64_t threads = inout->threads;
     pid_t pid = fork();
     if (pid == 0) {
@@ -198,7 +194,8 @@ static kelp_status *measure_apart(const bench_options *o, result *inout, bool *o
     if (wait4(pid, &code, 0, &usage) != pid)
         return KELP_ERROR(KELP_INTERNAL, "cannot wait for the measurement: %s", strerror(errno));
     if (WIFSIGNALED(code))
-        return KELP_ERROR(KELP_INTERNAL, "the measurement with %lld threads ended by signal %d",
+        return KELP_ERROR(KELP_INTERNAL,
+                          "the measurement with %lld threads was terminated by signal %d",
                           (long long)threads, WTERMSIG(code));
     *out_failed = WEXITSTATUS(code) != 0 || length != (ssize_t)sizeof *inout;
     inout->peak_bytes = (uint64_t)usage.ru_maxrss * 1024;
@@ -346,7 +343,8 @@ const kelp_command kelp_cmd_bench = {
     .name = "bench",
     .summary = "measure load time, latency and memory of a model",
     .usage = "MODEL.onnx|FILE.plan [options]",
-    .details = "Runs the model again and again on one set of inputs.",
+    .details =
+        "Runs the model repeatedly with one set of inputs, and prints a row per number of threads.",
     .examples = "  kelp bench examples/models/digits/1/model.onnx --profile\n"
                 "  kelp bench model.onnx --threads 1,2,4 --seconds 5 --shape ids=8x128 --json",
     .positional = "MODEL.onnx",

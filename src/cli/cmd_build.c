@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kelp build: a plan out of an ONNX model, ahead of time. */
+/* kelp build: builds a plan file from an ONNX model. */
 #include "cli/cli.h"
 
 #include "base/alloc.h"
@@ -35,93 +35,92 @@ typedef struct build_options {
 
 #define AT(member) offsetof(build_options, member)
 static const kelp_arg_spec specs[] = {
-    {.group = "Plan",
+    {.group = "Plan file",
      .name = "output",
      .letter = 'o',
      .kind = KELP_OPTION_TEXT,
      .offset = AT(output),
      .value = "FILE.plan",
      .choices = "@file",
-     .help = "where the plan goes (the model's name with .plan)"},
+     .help = "the plan file to write (the name of the model with .plan)"},
     {.name = "provider",
      .letter = 'p',
      .kind = KELP_OPTION_TEXT,
      .offset = AT(provider),
      .value = "NAME",
-     .help = "who will run it: cpu, tensorrt, null (cpu)"},
+     .help = "provider that runs the engine: cpu, tensorrt, null (cpu)"},
     {.group = "Shapes",
      .name = "min",
      .kind = KELP_OPTION_LIST,
      .offset = AT(shapes[0]),
      .value = "NAME:1x3x224x224",
-     .help = "smallest shape of an input; repeat for more inputs, and all three for more profiles"},
+     .help = "minimum shape of an input; repeat for other inputs and profiles"},
     {.name = "opt",
      .kind = KELP_OPTION_LIST,
      .offset = AT(shapes[1]),
      .value = "NAME:8x3x224x224",
-     .help = "usual shape (the largest)"},
+     .help = "shape to optimize for (the maximum)"},
     {.name = "max",
      .kind = KELP_OPTION_LIST,
      .offset = AT(shapes[2]),
      .value = "NAME:32x3x224x224",
-     .help = "largest shape"},
-    {.group = "What may change later",
+     .help = "maximum shape"},
+    {.group = "Weights and versions",
      .name = "refit",
      .kind = KELP_OPTION_BOOL,
      .offset = AT(refit),
-     .help = "all weights can be exchanged in the engine"},
+     .help = "allow replacing all weights of the engine"},
     {.name = "refit-weights",
      .kind = KELP_OPTION_LIST,
      .offset = AT(refit_names),
      .value = "NAME",
-     .help = "only these weights can be exchanged; may be given several times"},
+     .help = "allow replacing only this weight; may be repeated"},
     {.name = "strip-weights",
      .kind = KELP_OPTION_BOOL,
      .offset = AT(strip_weights),
-     .help = "weights that can be exchanged, all unless --refit-weights names some, are left out: "
-             "a refit brings them before the first run"},
+     .help = "omit the refittable weights (all, or those of --refit-weights); a refit must supply "
+             "them before the first run"},
     {.name = "weight-streaming",
      .kind = KELP_OPTION_BOOL,
      .offset = AT(weight_streaming),
-     .help = "weights may stay in host memory (tensorrt)"},
+     .help = "allow weights in host memory (tensorrt)"},
     {.name = "version-compatible",
      .kind = KELP_OPTION_BOOL,
      .offset = AT(version_compatible),
-     .help = "the plan runs on later versions of the provider's library (tensorrt)"},
+     .help = "make the plan file usable with later versions of the provider's library (tensorrt)"},
     {.group = "Building",
      .name = "compute-capability",
      .kind = KELP_OPTION_LIST,
      .offset = AT(capabilities),
      .value = "86",
-     .help = "a GPU that it is for, as 10 * major + minor; may be given several times (tensorrt)"},
+     .help = "compute capability of a target GPU, 10 * major + minor; may be repeated (tensorrt)"},
     {.name = "workspace",
      .kind = KELP_ARG_I64,
      .offset = AT(workspace_mib),
      .value = "MIB",
      .min = 0,
      .max = 1 << 20,
-     .help = "limit of the memory for activations (0: none)"},
+     .help = "memory limit for activations (0: no limit)"},
     {.name = "level",
      .kind = KELP_ARG_I64,
      .offset = AT(level),
      .value = "N",
      .min = 0,
      .max = 5,
-     .help =
-         "how hard to optimise, 0 to 5 (3); on the cpu a plan of 0 to 2 is smaller, and optimised "
-         "each time it is loaded"},
+     .help = "optimization level (3); for cpu, levels 0 to 2 make a smaller file that is optimized "
+             "when it is loaded"},
     {.name = "timing-cache",
      .kind = KELP_OPTION_TEXT,
      .offset = AT(timing_cache),
      .value = "FILE",
      .choices = "@file",
-     .help = "what earlier builds measured: read when it is there, written afterwards (tensorrt)"},
+     .help = "timing cache: read if it exists, written after the build (tensorrt)"},
     KELP_CLI_PLUGIN(AT(plugin)),
     KELP_CLI_PRECISION(AT(precision)),
     {.name = "no-fusion",
      .kind = KELP_OPTION_BOOL,
      .offset = AT(no_fusion),
-     .help = "the graph as it is written"},
+     .help = "disable fusion"},
 };
 #undef AT
 
@@ -133,7 +132,7 @@ static void defaults(void *options) {
 }
 
 /* ---- shapes ---- */
-/* "name:1x3x224x224"; names may have colons. */
+/* Parses "name:1x3x224x224"; names may contain colons. */
 static kelp_status *parse_shape(const char *option, const char *word, kelp_str *out_name,
                                 kelp_shape *out) {
     const char *colon = strrchr(word, ':');
@@ -148,19 +147,19 @@ static kelp_status *parse_shape(const char *option, const char *word, kelp_str *
         long long extent = strtoll(at, &end, 10);
         if (end == at || extent < 0 || out->rank == KELP_MAX_RANK || (*end != 'x' && *end != '\0'))
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                              "option '--%s': expected extents as in 1x3x224x224, found '%s'",
+                              "option '--%s': expected dimensions such as 1x3x224x224, found '%s'",
                               option, colon + 1);
         out->d[out->rank++] = extent;
         at = *end == 'x' ? end + 1 : end;
         if (*end == 'x' && *at == '\0')
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                              "option '--%s': expected extents as in 1x3x224x224, found '%s'",
+                              "option '--%s': expected dimensions such as 1x3x224x224, found '%s'",
                               option, colon + 1);
     }
     return NULL;
 }
 
-/* The profile that this word belongs to: an input's n-th shape is of the n-th profile. */
+/* Returns the profile of a word: the n-th shape of an input belongs to the n-th profile. */
 static kelp_status *profile_of(kelp_builder_config *config, const kelp_arg_list *words, size_t word,
                                const char *option, kelp_str name, size_t *out, size_t *inout_made) {
     *out = 0;
@@ -209,7 +208,8 @@ static kelp_status *read_timing_cache(const build_options *o, kelp_builder_confi
     kelp_buf bytes;
     if (o->timing_cache == NULL)
         return NULL;
-    if (kelp_fs_kind_of(o->timing_cache) == KELP_FS_NONE) /* a provider without one says so */
+    /* A provider without timing caches fails here. */
+    if (kelp_fs_kind_of(o->timing_cache) == KELP_FS_NONE)
         return kelp_builder_config_set_timing_cache(config, NULL, 0);
     kelp_buf_init(&bytes, kelp_allocator_system());
     kelp_status *status = kelp_fs_read(o->timing_cache, 0, &bytes);
@@ -237,8 +237,8 @@ static kelp_status *configure(const build_options *o, kelp_network *network,
         long capability = strtol(o->capabilities.items[i], &end, 10);
         if (*end != '\0' || capability < 10 || capability > 999)
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                              "option '--compute-capability': expected 10 * major + minor, as 86, "
-                              "found '%s'",
+                              "option '--compute-capability': expected 10 * major + minor, such as "
+                              "86, found '%s'",
                               o->capabilities.items[i]);
         KELP_TRY(kelp_builder_config_add_compute_capability(config, (int)capability));
     }
@@ -255,9 +255,8 @@ typedef struct progress {
     bool draws, shown;
 } progress;
 
-/* The first signal ends the build at its next step, and nothing half-made is left; the second
- * kills.
- */
+/* The first signal cancels the build at its next step without writing a file. The second one ends
+ * the process. */
 static volatile sig_atomic_t interrupted;
 
 static void interrupt(int number) {
@@ -291,7 +290,7 @@ static bool show_progress(void *userp, const char *phase, const char *parent, in
 }
 
 /* ---- build ---- */
-/* "dir/model.onnx" gives "model.plan". */
+/* Returns "model.plan" for "dir/model.onnx". */
 static kelp_status *plan_path(const build_options *o, char **out) {
     const char *model = o->positionals.items[0], *slash = strrchr(model, '/');
     const char *name = slash != NULL ? slash + 1 : model, *dot = strrchr(name, '.');
@@ -345,7 +344,7 @@ static kelp_status *build(const build_options *o, building *b) {
         if (size_bytes > 0)
             KELP_TRY(kelp_fs_write(o->timing_cache, data, size_bytes));
         else
-            fprintf(stderr, "kelp: %s: not written, the build kept no measurements\n",
+            fprintf(stderr, "kelp: %s: not written: the build has no timing cache\n",
                     o->timing_cache);
     }
     char size[32], took[32];
@@ -371,15 +370,12 @@ static int run(const kelp_command *command, void *options) {
 
 const kelp_command kelp_cmd_build = {
     .name = "build",
-    .summary = "build a plan of a model ahead of time",
+    .summary = "build a plan file from a model",
     .usage = "MODEL.onnx -o FILE.plan [options]",
-    .details =
-        "A plan is loaded faster than its model: the graph is optimised already, and weights are "
-        "used\n"
-        "where they lie in the file. 'kelp run', 'kelp inspect', 'kelp bench' and 'kelp serve' "
-        "take "
-        "it.\n"
-        "The n-th --min, --opt and --max of an input are of the n-th optimisation profile.",
+    .details = "A plan file contains the optimized graph and prepacked weights. It loads faster "
+               "than the model.\n'kelp run', 'kelp inspect', 'kelp bench' and 'kelp serve' accept "
+               "it in place of a model.\nThe n-th --min, --opt and --max of an input belong to the "
+               "n-th optimization profile.",
     .examples = "  kelp build examples/models/digits/1/model.onnx -o digits.plan\n"
                 "  kelp build model.onnx --min x:1x3x224x224 --opt x:8x3x224x224 --max "
                 "x:32x3x224x224\n"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kelp completion: scripts for shells, made of the tables that the command lines are read with. */
+/* kelp completion: generates completion scripts from the tables of options. */
 #include "cli/cli.h"
 
 #include "base/checked.h"
@@ -8,7 +8,7 @@ typedef struct completion_options {
     kelp_arg_list positionals;
 } completion_options;
 
-/* Words that stand for a choice list: "a b c". */
+/* Appends a list of choices as "a b c". */
 static void put_choices(const char *choices, kelp_buf *out) {
     for (const char *c = choices; *c; c++)
         kelp_buf_append_char(out, *c == '|' ? ' ' : *c);
@@ -62,7 +62,7 @@ static void put_bash(kelp_buf *out) {
                               "}\ncomplete -o filenames -F _kelp kelp\n");
 }
 
-/* Text inside zsh's '…[help]…': brackets, colons and quotes would end it. */
+/* Appends text for zsh's '…[help]…', with brackets, colons and quotes escaped. */
 static void zsh_help(const char *help, kelp_buf *out) {
     for (const char *c = help; *c; c++) {
         if (*c == '[' || *c == ']' || *c == ':' || *c == '\\')
@@ -187,7 +187,7 @@ static int run(const kelp_command *command, void *options) {
 
 const kelp_command kelp_cmd_completion = {
     .name = "completion",
-    .summary = "print completion for a shell",
+    .summary = "print a completion script for a shell",
     .usage = "bash|zsh|fish",
     .examples = "  source <(kelp completion bash)\n"
                 "  kelp completion zsh > \"${fpath[1]}/_kelp\"\n"

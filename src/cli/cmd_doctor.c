@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kelp doctor: which providers can be used on this machine, and what is missing for the others. */
+/* kelp doctor: lists the providers that work on this machine, and what the others lack. */
 #include "cli/cli.h"
 
 #include "base/alloc.h"
@@ -25,7 +25,7 @@ static void machine(const kelp_runtime *runtime, kelp_buf *text) {
                     kelp_runtime_isa(runtime));
 }
 
-/* What is wrong goes under its provider, a line for each cause. */
+/* Appends the causes of a failure, one per line. */
 static void reason(kelp_status *take_status, kelp_buf *text) {
     for (const kelp_status *at = take_status; at != NULL; at = kelp_status_cause(at)) {
         kelp_buf_append_cstr(text, "            ");
@@ -39,7 +39,7 @@ static void reason(kelp_status *take_status, kelp_buf *text) {
     kelp_status_free(take_status);
 }
 
-/* Lines of a provider's own, each under its name. */
+/* Appends a line of a provider's description. */
 static void describe_line(void *userp, const char *line, size_t length) {
     kelp_buf *text = userp;
     kelp_buf_append_cstr(text, "            ");
@@ -57,8 +57,7 @@ static kelp_status *describe(const kelp_engine_provider *provider, kelp_runtime 
 
 static kelp_status *examine(kelp_runtime *runtime, kelp_buf *text) {
     machine(runtime, text);
-    kelp_buf_append_cstr(text,
-                         "\nengines that can be built and run (kelp build --provider NAME)\n");
+    kelp_buf_append_cstr(text, "\nengine providers (kelp build --provider NAME)\n");
     for (size_t i = 0; i < kelp_engine_provider_count(runtime); i++) {
         const kelp_engine_provider *provider = kelp_engine_provider_at(runtime, i);
         kelp_status *status =
@@ -68,7 +67,7 @@ static kelp_status *examine(kelp_runtime *runtime, kelp_buf *text) {
             status = describe(provider, runtime, text);
         reason(status, text);
     }
-    kelp_buf_append_cstr(text, "\nproviders of models (parameter 'provider' of a model)\n");
+    kelp_buf_append_cstr(text, "\nmodel providers (parameter 'provider' of a model)\n");
     for (size_t i = 0; i < kelp_compute_count(runtime); i++)
         kelp_buf_printf(text, "  %s\n", kelp_compute_at(runtime, i)->name);
     return kelp_buf_status(text);
@@ -94,12 +93,11 @@ static int run(const kelp_command *command, void *options) {
 
 const kelp_command kelp_cmd_doctor = {
     .name = "doctor",
-    .summary = "say which providers can be used here, and what is missing for the others",
+    .summary = "list the providers that work on this machine, and what the others lack",
     .usage = "",
-    .details = "Libraries that are looked for and not found are listed with every place that was "
-               "tried.\nThe variable KELP_ISA in the environment caps which kernels are used: "
-               "portable, avx2, avx512.",
-    .examples = "  kelp doctor",
+    .details = "A missing library is listed with every path that was tried.\nThe environment "
+               "variable KELP_ISA limits the instruction set: portable, avx2, avx512.",
+    .examples = "  kelp doctor\n  KELP_ISA=avx2 kelp doctor",
     .options_bytes = sizeof(doctor_options),
     .run = run,
 };

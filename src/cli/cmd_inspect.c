@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kelp inspect: what a model is made of, whether Kelp can run it, and what memory that takes. */
+/* kelp inspect: shows the structure of a model, whether Kelp supports it, and its memory. */
 #include "cli/cli.h"
 
 #include "base/alloc.h"
@@ -26,24 +26,23 @@ static const kelp_arg_spec specs[] = {
      .kind = KELP_OPTION_LIST,
      .offset = offsetof(inspect_options, shapes),
      .value = "NAME=1x8x8",
-     .help = "shape of an input for the memory plan (open extents are 1)"},
+     .help = "shape of an input for the memory plan (dynamic dimensions are 1)"},
     KELP_CLI_PLUGIN(offsetof(inspect_options, plugin)),
-    KELP_CLI_PROVIDERS(
-        offsetof(inspect_options, providers),
-        "who would run the model, in order of preference; shows which parts each takes"),
+    KELP_CLI_PROVIDERS(offsetof(inspect_options, providers),
+                       "providers in order of priority; shows the subgraphs of each"),
     {.name = "json",
      .kind = KELP_OPTION_BOOL,
      .offset = offsetof(inspect_options, json),
      .help = "print JSON"},
 };
 
-/* One operator in one version, over all blocks. */
+/* Counts the nodes of one operator and version in all blocks. */
 typedef struct op_row {
     const char *domain;
     const char *op_type;
     int64_t version;
     size_t count;
-    const char *backend; /* NULL: nobody covers it */
+    const char *backend; /* NULL if unsupported */
 } op_row;
 
 typedef struct survey {
@@ -54,7 +53,7 @@ typedef struct survey {
     size_t uncovered;
 } survey;
 
-/* A node that calls a function of the model is covered when the function's body is. */
+/* A call of a model function is supported if the body of the function is. */
 static bool is_function(const kelp_graph *graph, const kelp_node *node) {
     size_t domain = strlen(kelp_node_domain(node));
     for (size_t i = 0; i < kelp_graph_function_count(graph); i++) {
@@ -92,7 +91,7 @@ static kelp_status *survey_node(survey *s, const kelp_node *node) {
     return NULL;
 }
 
-/* Depth is bounded by the loader's limit on nested subgraphs. */
+/* The loader limits the depth of nested subgraphs. */
 static kelp_status *survey_block(survey *s, const kelp_block *block) {
     for (size_t i = 0; i < kelp_block_node_count(block); i++) {
         const kelp_node *node = kelp_block_node(block, i);
@@ -134,7 +133,7 @@ static kelp_status *sorted_rows(survey *s, op_row ***out) {
     return NULL;
 }
 
-/* Shape with the names of open extents: "[batch,1,8,8]". */
+/* Appends a shape with the names of dynamic dimensions: "[batch,1,8,8]". */
 static void put_shape(const kelp_value *value, kelp_buf *out) {
     int32_t rank = kelp_value_rank(value);
     if (rank < 0) {
@@ -197,7 +196,7 @@ static kelp_status *make_plan(const inspect_options *o, kelp_cli_model *model, p
     return status;
 }
 
-/* ---- for people ---- */
+/* ---- text ---- */
 
 static void text_values(const char *title, const kelp_block *block, bool inputs, kelp_buf *out) {
     kelp_table table;
@@ -252,7 +251,7 @@ static void text_operators(const survey *s, op_row *const *rows, kelp_buf *out) 
                         rows[i]->op_type);
         kelp_table_cell(&table, "opset %lld", (long long)rows[i]->version);
         kelp_table_cell(&table, "x%zu", rows[i]->count);
-        kelp_table_cell(&table, "%s", rows[i]->backend ? rows[i]->backend : "NOT COVERED");
+        kelp_table_cell(&table, "%s", rows[i]->backend ? rows[i]->backend : "UNSUPPORTED");
     }
     kelp_buf_append_cstr(out, "operators\n");
     kelp_table_plain(&table, "  ", out);
@@ -262,10 +261,9 @@ static void text_plan(const plan *p, kelp_buf *out) {
     char a[32], b[32], c[32], d[32], e[32];
     kelp_buf_printf(
         out,
-        "plan\n  nodes       %zu loaded, %zu after folding and fusion\n"
-        "  steps       %zu kernels, %zu views, %zu folded, %zu with shapes that depend on data\n"
-        "  weights     %s borrowed from the file, %s packed\n"
-        "  workspace   %s (%s live at once; activations without reuse take %s)\n",
+        "schedule\n  nodes       %zu loaded, %zu after folding and fusion\n  steps       %zu "
+        "kernels, %zu views, %zu folded, %zu with data-dependent shapes\n  weights     %s mapped "
+        "from the file, %s packed\n  workspace   %s (%s live at the same time, %s without reuse)\n",
         p->engine.nodes_loaded, p->engine.nodes_planned, p->stats.steps, p->stats.views,
         p->stats.folded, p->stats.dynamic_steps, kelp_cli_bytes(p->engine.weight_bytes_borrowed, a),
         kelp_cli_bytes(p->engine.weight_bytes_packed, b),
@@ -274,7 +272,7 @@ static void text_plan(const plan *p, kelp_buf *out) {
         kelp_cli_bytes(p->stats.activation_bytes, e));
 }
 
-/* Names of a body's inputs or outputs. */
+/* Appends the names of the inputs or outputs of a body. */
 static void text_names(const kelp_block *body, bool inputs, kelp_buf *out) {
     size_t count = inputs ? kelp_block_input_count(body) : kelp_block_output_count(body);
     for (size_t i = 0; i < count; i++)
@@ -286,7 +284,7 @@ static void text_names(const kelp_block *body, bool inputs, kelp_buf *out) {
 static void text_parts(const kelp_engine *engine, kelp_buf *out) {
     size_t count = kelp_engine_subgraph_count(engine);
     if (count > 0)
-        kelp_buf_append_cstr(out, "parts handed over whole\n");
+        kelp_buf_append_cstr(out, "subgraphs\n");
     for (size_t i = 0; i < count; i++) {
         kelp_subgraph_info part = kelp_engine_subgraph(engine, i);
         kelp_buf_printf(out, "  %s  %s, %zu nodes: ", part.name, part.provider,
@@ -298,7 +296,7 @@ static void text_parts(const kelp_engine *engine, kelp_buf *out) {
     }
 }
 
-/* ---- for programs ---- */
+/* ---- JSON ---- */
 
 static void json_u64(kelp_json_writer *w, const char *key, uint64_t value) {
     kelp_json_key(w, key);
@@ -437,7 +435,7 @@ static void json_plan(kelp_json_writer *w, const plan *p) {
     kelp_json_end_object(w);
 }
 
-/* Of inputs that the command line can give: tensors. */
+/* Returns true if all inputs are tensors and one has a dynamic dimension. */
 static bool has_open_extents(const kelp_block *block) {
     bool open = false;
     for (size_t i = 0; i < kelp_block_input_count(block); i++) {
@@ -457,9 +455,9 @@ static void append(void *userp, const char *text, size_t length) {
 static kelp_status *inspect(const inspect_options *o, kelp_cli_model *model, survey *s,
                             kelp_buf *text) {
     model->plugin = o->plugin;
-    model->engine_only = true; /* a plan may lack what runs need */
+    model->engine_only = true; /* a plan file may have no weights */
     KELP_TRY(kelp_cli_model_load(o->positionals.items[0], 1, model));
-    if (model->graph == NULL) { /* a plan */
+    if (model->graph == NULL) { /* a plan file */
         KELP_TRY(kelp_engine_inspect(model->engine, o->json, append, text));
         return kelp_cli_print(text);
     }
@@ -500,8 +498,8 @@ static kelp_status *inspect(const inspect_options *o, kelp_cli_model *model, sur
     kelp_status_free(printed);
     if (not_ready_shapes && has_open_extents(kelp_graph_main(model->graph)))
         return KELP_ANNOTATE(not_ready,
-                             "'%s' cannot run with extents of 1 where its inputs leave them open; "
-                             "give others with '--shape NAME=1x3x48x320'",
+                             "'%s' cannot run with dynamic dimensions of 1; specify shapes with "
+                             "'--shape NAME=1x3x48x320'",
                              o->positionals.items[0]);
     return KELP_ANNOTATE(not_ready, "'%s' cannot run", o->positionals.items[0]);
 }
@@ -525,14 +523,11 @@ static int run(const kelp_command *command, void *options) {
 
 const kelp_command kelp_cmd_inspect = {
     .name = "inspect",
-    .summary = "show what a model is made of and whether it can run",
+    .summary = "show the structure of a model and whether it is supported",
     .usage = "MODEL.onnx|FILE.plan [options]",
-    .details =
-        "Inputs, outputs, opsets, operators with the backend that covers each, parameters and the "
-        "memory\n"
-        "plan. When a node is not covered, all such nodes are listed and the exit code is 1. Of a "
-        "plan:\n"
-        "its layers, profiles and the weights that can be refitted.",
+    .details = "Prints inputs, outputs, opsets, operators with their providers, parameters and the "
+               "memory plan.\nIf nodes are not supported, all of them are listed and the exit code "
+               "is 1. For a plan file, prints\nlayers, profiles and refittable weights.",
     .examples = "  kelp inspect examples/models/digits/1/model.onnx\n"
                 "  kelp inspect model.onnx --shape ids=8x128\n"
                 "  kelp inspect model.onnx --json",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kelp kernels: which libraries of kernels are found, and what their kernels take. */
+/* kelp kernels: lists kernel libraries with the signatures of their kernels. */
 #include "cli/cli.h"
 
 #include "base/checked.h"
@@ -22,7 +22,7 @@ static const kelp_arg_spec specs[] = {
      .kind = KELP_OPTION_LIST,
      .offset = offsetof(kernels_options, libraries),
      .value = "NAME|FILE",
-     .help = "only this library, by its name or its file; may be given several times"},
+     .help = "only this library, by name or file; may be repeated"},
     {.name = "json",
      .kind = KELP_OPTION_BOOL,
      .offset = offsetof(kernels_options, json),
@@ -58,7 +58,7 @@ static void put_text(const kelp_kernel_library *library, kelp_buf *out) {
         kelp_table_cell(&table, "%s", kelp_kernel_summary(kernel));
     }
     if (kelp_kernel_library_count(library) == 0)
-        kelp_buf_append_cstr(out, "  functions by name alone: it lists none\n");
+        kelp_buf_append_cstr(out, "  functions can be called by name; the library has no list\n");
     kelp_table_plain(&table, "  ", out);
 }
 
@@ -102,8 +102,8 @@ static kelp_status *open_all(kelp_kernel_registry *registry, const kernels_optio
     return NULL;
 }
 
-/* What libraries print while they come and go is no result: it goes to stderr. Returns what stdout
- * was, for the second call. */
+/* Redirects stdout to stderr while libraries are loaded or unloaded, because they may print.
+ * Returns the previous stdout for the second call. */
 static int divert_stdout(int saved) {
     fflush(stdout);
     if (saved < 0) {
@@ -142,8 +142,8 @@ static int run(const kelp_command *command, void *options) {
     if (o->json)
         kelp_buf_append_cstr(&text, "]\n");
     else if (count == 0)
-        kelp_buf_append_cstr(&text, "no kernel library is found: name folders in "
-                                    "KELP_BACKEND_PATH, or a file with --library\n");
+        kelp_buf_append_cstr(&text, "no kernel library found: set KELP_BACKEND_PATH to its "
+                                    "directory, or use --library FILE\n");
     kelp_kernel_registry_release(registry);
     if (out >= 0)
         divert_stdout(out);
@@ -155,10 +155,10 @@ static int run(const kelp_command *command, void *options) {
 
 const kelp_command kelp_cmd_kernels = {
     .name = "kernels",
-    .summary = "list libraries of kernels and what they take",
+    .summary = "list kernel libraries and the signatures of their kernels",
     .usage = "[options]",
-    .details = "Looks in the folders of KELP_BACKEND_PATH and TRITON_BACKEND_PATH, then in the "
-               "installation's.",
+    .details = "Searches the directories of KELP_BACKEND_PATH and TRITON_BACKEND_PATH, then the "
+               "installation.",
     .examples = "  KELP_BACKEND_PATH=build/kernels kelp kernels\n"
                 "  kelp kernels --library ./libtoolbox.so",
     .specs = specs,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kelp new: the project of a backend, ready to be built, tested and served. */
+/* kelp new: creates the project of a backend. */
 #include "cli/cli.h"
 
 #include "base/alloc.h"
@@ -25,10 +25,10 @@ static const kelp_arg_spec specs[] = {
      .offset = offsetof(new_options, directory),
      .value = "DIR",
      .choices = "@dir",
-     .help = "folder of the project (NAME, in the working folder); made when it is not there"},
+     .help = "directory of the project (NAME); created if it does not exist"},
 };
 
-/* The name is part of file names, of C names and of configurations. */
+/* The name is used in file names, C identifiers and configurations. */
 static kelp_status *check_name(const char *name) {
     static const char *const taken[] = {"kelp", "onnxruntime", "ensemble", "python",
                                         "test", "int",         "float",    "double",
@@ -40,18 +40,18 @@ static kelp_status *check_name(const char *name) {
                name[i] == '_';
     if (!good)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "a backend cannot be named '%s': expected small letters, digits and "
-                          "underscores, a letter first, at most 64",
+                          "invalid backend name '%s': expected a lower-case letter, then letters, "
+                          "digits and underscores, at most 64 characters",
                           name);
     for (size_t i = 0; i < KELP_COUNT(taken); i++) {
         if (!strcmp(name, taken[i]))
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                              "a backend cannot be named '%s': the name has another meaning", name);
+                              "invalid backend name '%s': the name is reserved", name);
     }
     return NULL;
 }
 
-/* Appends the text with each @NAME@ replaced. */
+/* Appends the text and replaces each @NAME@. */
 static void expand(const char *text, const char *name, kelp_buf *out) {
     static const char mark[] = "@NAME@";
     for (const char *at; (at = strstr(text, mark)); text = at + sizeof mark - 1) {
@@ -61,7 +61,7 @@ static void expand(const char *text, const char *name, kelp_buf *out) {
     kelp_buf_append_cstr(out, text);
 }
 
-/* DIR/FILE, where FILE is what the template's name stands for. */
+/* Returns DIR/FILE with the file name of the template. */
 static const char *path_of(const char *directory, const kelp_template *template, const char *name,
                            kelp_buf *out) {
     kelp_buf_clear(out);
@@ -76,14 +76,14 @@ static const char *path_of(const char *directory, const kelp_template *template,
     return kelp_buf_cstr(out);
 }
 
-/* Nothing is overwritten: all names are looked at before the first is written. */
+/* Checks all names before the first file is written, so that no file is overwritten. */
 static kelp_status *check_free(const char *directory, const char *name, kelp_buf *path) {
     for (const kelp_template *t = kelp_backend_templates; t->name; t++) {
         const char *file = path_of(directory, t, name, path);
         KELP_TRY(kelp_buf_status(path));
         if (kelp_fs_kind_of(file) != KELP_FS_NONE)
-            return KELP_ERROR(KELP_ALREADY_EXISTS,
-                              "'%s' is there already, and nothing is overwritten", file);
+            return KELP_ERROR(KELP_ALREADY_EXISTS, "'%s' already exists and is not overwritten",
+                              file);
     }
     return NULL;
 }
@@ -91,7 +91,7 @@ static kelp_status *check_free(const char *directory, const char *name, kelp_buf
 static kelp_status *write_project(const char *directory, const char *name, kelp_buf *path,
                                   kelp_buf *text) {
     if (mkdir(directory, 0777) != 0 && errno != EEXIST)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "cannot make folder '%s': %s", directory,
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "cannot create directory '%s': %s", directory,
                           strerror(errno));
     KELP_TRY(check_free(directory, name, path));
     for (const kelp_template *t = kelp_backend_templates; t->name; t++) {
@@ -108,8 +108,7 @@ static kelp_status *write_project(const char *directory, const char *name, kelp_
     return NULL;
 }
 
-/* Where this program is installed: its prefix, when CMake finds the package there; false from a
- * build folder, which has none. */
+/* Returns the installation prefix of this program; false if it runs from a build directory. */
 static bool find_prefix(char *out, size_t capacity) {
     char package[4200];
     ssize_t length = readlink("/proc/self/exe", out, capacity - 1);
@@ -129,11 +128,10 @@ static void say_what_next(const char *directory, const char *name, kelp_buf *out
     char prefix[4096];
     bool installed = find_prefix(prefix, sizeof prefix);
     kelp_buf_clear(out);
-    kelp_buf_printf(out, "Backend '%s' is in %s. Next:\n\n", name, directory);
+    kelp_buf_printf(out, "Created backend '%s' in %s. Next steps:\n\n", name, directory);
     if (!installed)
-        kelp_buf_append_cstr(out,
-                             "  make install PREFIX=...    (in Kelp's sources: this kelp is not "
-                             "installed)\n");
+        kelp_buf_append_cstr(out, "  make install PREFIX=...    (in Kelp's sources, because this "
+                                  "kelp is not installed)\n");
     kelp_buf_printf(out, "  cd %s\n  cmake -S . -B build -DCMAKE_PREFIX_PATH=%s\n", directory,
                     installed ? prefix : "...");
     kelp_buf_append_cstr(out, "  cmake --build build\n  ctest --test-dir build\n");
@@ -145,8 +143,9 @@ static int run(const kelp_command *command, void *options) {
     const char *kind = o->positionals.items[0], *name = o->positionals.items[1];
     kelp_buf path, text;
     if (strcmp(kind, "backend"))
-        return kelp_cli_usage(command, KELP_ERROR(KELP_INVALID_ARGUMENT,
-                                                  "'%s' cannot be made new; 'backend' can", kind));
+        return kelp_cli_usage(command,
+                              KELP_ERROR(KELP_INVALID_ARGUMENT,
+                                         "unknown kind of project '%s': expected 'backend'", kind));
     kelp_status *status = check_name(name);
     if (status)
         return kelp_cli_usage(command, status);
@@ -165,11 +164,11 @@ static int run(const kelp_command *command, void *options) {
 
 const kelp_command kelp_cmd_new = {
     .name = "new",
-    .summary = "make the project of a backend in C",
+    .summary = "create the project of a backend in C",
     .usage = "backend NAME [--dir DIR]",
-    .details = "Writes a source, its CMakeLists.txt, a configuration and a test, which build and "
-               "pass as they are.\n"
-               "docs/backends.md goes on from there. Nothing that exists is overwritten.",
+    .details = "Writes a source file, CMakeLists.txt, a configuration and a test. The project "
+               "builds and passes\nits test unchanged. docs/backends.md is the tutorial. Existing "
+               "files are not overwritten.",
     .examples = "  kelp new backend my_backend\n"
                 "  kelp new backend my_backend --dir src/my_backend",
     .positional = "backend NAME",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kelp ops: which operators there are, of which versions, and how each is carried out. */
+/* kelp ops: lists the operators with their versions and kinds. */
 #include "cli/cli.h"
 
 #include "base/checked.h"
@@ -34,7 +34,7 @@ typedef struct row {
     const kelp_opset_op *op;
 } row;
 
-/* How the operator is carried out, in a few words. */
+/* Describes how the operator is executed. */
 static void kind_of(const kelp_opset_op *op, char *out, size_t room) {
     static const struct {
         uint32_t flag;
@@ -42,7 +42,7 @@ static void kind_of(const kelp_opset_op *op, char *out, size_t room) {
     } words[] = {
         {KELP_OP_VIEW, "view"},
         {KELP_OP_INPLACE_0 | KELP_OP_INPLACE_1, "in place"},
-        {KELP_OP_SHAPE_ONLY, "of shapes alone"},
+        {KELP_OP_SHAPE_ONLY, "shape only"},
         {KELP_OP_IMPURE, "random"},
         {KELP_OP_SERIAL, "one thread"},
     };
@@ -76,7 +76,7 @@ static bool wanted(const ops_options *o, const char *domain, const char *name) {
     return listed && (o->domain == NULL || strcmp(o->domain, domain) == 0);
 }
 
-/* Rows of all backends; the caller frees them. */
+/* Collects the rows of all providers. Free them with free(). */
 static kelp_status *collect(const kelp_opset_registry *registry, const ops_options *o, row **out,
                             size_t *out_count) {
     kelp_opset_declared declared;
@@ -146,7 +146,7 @@ static const char *row_domain(const void *userp, size_t i) {
     return ((const row *)userp)[i].domain;
 }
 
-/* Each word must be the name of something that is listed. `rows` end with a zeroed one. */
+/* Checks that each name is listed. The last row is zeroed. */
 static kelp_status *check_words(const kelp_opset_registry *registry, const ops_options *o,
                                 const row *rows, size_t count) {
     const ops_options everything = {0};
@@ -166,10 +166,10 @@ static kelp_status *check_words(const kelp_opset_registry *registry, const ops_o
     const char *word = by_name ? unknown : o->domain;
     const char *nearest = kelp_args_nearest(word, by_name ? row_name : row_domain, all);
     const char *of = by_name && o->domain != NULL ? o->domain : NULL;
-    if (nearest != NULL && strcmp(nearest, word) == 0) /* of another domain */
+    if (nearest != NULL && strcmp(nearest, word) == 0) /* exists in another domain */
         nearest = NULL;
     kelp_status *status =
-        KELP_ERROR(KELP_NOT_FOUND, "there is no %s '%s'%s%s%s%s%s", by_name ? "operator" : "domain",
+        KELP_ERROR(KELP_NOT_FOUND, "unknown %s '%s'%s%s%s%s%s", by_name ? "operator" : "domain",
                    word, of ? " in domain " : "", of ? of : "", nearest ? "; did you mean '" : "",
                    nearest ? nearest : "", nearest ? "'?" : "");
     free(all);
@@ -207,13 +207,11 @@ static int run(const kelp_command *command, void *options) {
 
 const kelp_command kelp_cmd_ops = {
     .name = "ops",
-    .summary = "list operators, their versions and how they are carried out",
+    .summary = "list operators with their versions and kinds",
     .usage = "[OPERATOR…] [options]",
-    .details = "Domain, name, opset versions, backend, and the kind: a kernel, which is planned "
-               "ahead, with\n"
-               "what it may do with its memory; or dispatched, for what only data tell the shape "
-               "of. The types\n"
-               "that the tests show are in docs/operators.md.",
+    .details = "Prints domain, name, opset versions, provider and kind: a kernel, which is "
+               "scheduled before the\nrun, with its use of memory; or dispatched, if the output "
+               "shape depends on data.\ndocs/operators.md also lists the tested types.",
     .examples = "  kelp ops Softmax LogSoftmax\n"
                 "  kelp ops --domain com.microsoft",
     .positional = "OPERATOR",

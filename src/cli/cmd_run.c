@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kelp run: one model, once or several times, on inputs from the command line. */
+/* kelp run: runs a model once or repeatedly with inputs from the command line. */
 #include "cli/cli.h"
 
 #include "base/alloc.h"
@@ -40,25 +40,25 @@ static const kelp_arg_spec specs[] = {
      .kind = KELP_OPTION_LIST,
      .offset = AT(inputs),
      .value = "NAME=@FILE|V,V,…",
-     .help = "an input: a .npy file, or values separated by commas; may be given several times"},
+     .help = "an input: a .npy file, or values separated by commas; may be repeated"},
     {.name = "random",
      .kind = KELP_OPTION_BOOL,
      .offset = AT(random),
-     .help = "make up the inputs that are not given: floats in [0,1), integers 0 or 1, the same "
-             "each time"},
+     .help = "use random values for other inputs: floats in [0,1), integers 0 or 1, the same in "
+             "every run"},
     {.name = "shape",
      .letter = 's',
      .kind = KELP_OPTION_LIST,
      .offset = AT(shapes),
      .value = "NAME=1x8x8",
-     .help = "shape of an input whose extents the model leaves open (1 each)"},
+     .help = "shape of an input with dynamic dimensions (1 each)"},
     {.group = "Outputs",
      .name = "output",
      .letter = 'o',
      .kind = KELP_OPTION_LIST,
      .offset = AT(outputs),
      .value = "NAME[=@FILE]",
-     .help = "print only this output, or write it to a .npy file; may be given several times"},
+     .help = "print only this output, or write it to a .npy file; may be repeated"},
     {.name = "output-dir",
      .kind = KELP_OPTION_TEXT,
      .offset = AT(output_dir),
@@ -68,8 +68,8 @@ static const kelp_arg_spec specs[] = {
     {.name = "json",
      .kind = KELP_OPTION_BOOL,
      .offset = AT(json),
-     .help = "print outputs as JSON, all elements"},
-    {.group = "Running",
+     .help = "print outputs as JSON with all elements"},
+    {.group = "Execution",
      .name = "threads",
      .letter = 't',
      .kind = KELP_ARG_I64,
@@ -77,27 +77,26 @@ static const kelp_arg_spec specs[] = {
      .value = "N",
      .min = 0,
      .max = 1024,
-     .help = "threads an operator may use (0: all CPUs)"},
+     .help = "threads per operator (0: all CPUs)"},
     {.name = "repeat",
      .kind = KELP_ARG_I64,
      .offset = AT(repeat),
      .value = "N",
      .min = 1,
      .max = 1000000000,
-     .help = "run so many times and say on stderr how long that took (1)"},
+     .help = "run N times and print the duration to stderr (1)"},
     {.name = "profile",
      .kind = KELP_OPTION_BOOL,
      .offset = AT(profile),
-     .help = "say on stderr which operators took the time of the last run"},
+     .help = "print the time per operator of the last run to stderr"},
     {.name = "no-fusion",
      .kind = KELP_OPTION_BOOL,
      .offset = AT(no_fusion),
-     .help = "run the graph as it is written"},
+     .help = "disable fusion"},
     KELP_CLI_PRECISION(AT(precision)),
     KELP_CLI_PLUGIN(AT(plugin)),
-    KELP_CLI_PROVIDERS(
-        AT(providers),
-        "who runs the model, in order of preference: each takes the parts that it covers"),
+    KELP_CLI_PROVIDERS(AT(providers),
+                       "providers in order of priority; each runs the subgraphs that it supports"),
 };
 #undef AT
 
@@ -110,7 +109,7 @@ static void defaults(void *options) {
 
 typedef struct wanted_output {
     bool shown;
-    const char *file; /* NULL: printed */
+    const char *file; /* NULL: print the output */
 } wanted_output;
 
 static kelp_status *unknown_output(const kelp_engine *engine, const char *word) {
@@ -146,7 +145,7 @@ static kelp_status *choose_outputs(const kelp_engine *engine, const kelp_arg_lis
     return NULL;
 }
 
-/* A file's name for an output: '/' and the like stay out of it. */
+/* Returns the file name of an output without characters such as '/'. */
 static kelp_status *output_path(const char *directory, const char *name, char **out) {
     kelp_buf file;
     kelp_buf_init(&file, kelp_allocator_system());
@@ -169,7 +168,7 @@ static kelp_status *save_output(const char *path, const char *name, const kelp_t
     return NULL;
 }
 
-/* Writes what goes to files; appends the rest to `text`. */
+/* Writes outputs to files, or appends them to `text`. */
 static kelp_status *put_outputs(const run_options *o, const kelp_cli_model *model,
                                 const wanted_output *wanted, kelp_buf *text) {
     kelp_json_writer writer;
@@ -185,7 +184,7 @@ static kelp_status *put_outputs(const run_options *o, const kelp_cli_model *mode
         if (!wanted[i].shown)
             continue;
         if (!tensor)
-            return KELP_ERROR(KELP_INTERNAL, "the model gave no output '%s'", name);
+            return KELP_ERROR(KELP_INTERNAL, "the model did not produce output '%s'", name);
         if (wanted[i].file) {
             KELP_TRY(save_output(wanted[i].file, name, tensor));
         } else if (o->output_dir) {
@@ -208,7 +207,7 @@ static kelp_status *put_outputs(const run_options *o, const kelp_cli_model *mode
     return NULL;
 }
 
-/* ---- where the time goes ---- */
+/* ---- profile ---- */
 
 #define PROFILE_TYPES 256
 typedef struct profile_row {
@@ -292,7 +291,8 @@ static kelp_status *invoke(const run_options *o, kelp_context *context) {
     if (!status && p)
         print_profile(p);
     if (p)
-        kelp_status_free(kelp_context_set_profiler(context, NULL, NULL)); /* failed above already */
+        kelp_status_free(
+            kelp_context_set_profiler(context, NULL, NULL)); /* the first call succeeded */
     kelp_free(kelp_allocator_system(), p, sizeof *p);
     return status;
 }
@@ -302,12 +302,12 @@ static kelp_status *run_model(const run_options *o, kelp_cli_model *model, kelp_
     model->plugin = o->plugin;
     KELP_TRY(kelp_cli_model_load(o->positionals.items[0], (int)o->threads, model));
     model->providers = o->providers;
-    (void)kelp_precision_parse(o->precision, &model->precision); /* one of the choices */
+    (void)kelp_precision_parse(o->precision, &model->precision); /* valid: one of the choices */
     KELP_TRY(kelp_cli_model_build(model, !o->no_fusion));
     if (o->output_dir && mkdir(o->output_dir, 0777) &&
         kelp_fs_kind_of(o->output_dir) != KELP_FS_DIRECTORY)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "option '--output-dir': cannot make folder '%s'",
-                          o->output_dir);
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "option '--output-dir': cannot create directory '%s'", o->output_dir);
     KELP_TRY(kelp_inputs_init(inputs, model->engine, &o->inputs, &o->shapes,
                               o->random ? KELP_FILL_RANDOM : KELP_FILL_NONE));
     kelp_allocator allocator = kelp_allocator_system();
@@ -342,9 +342,9 @@ static int run(const kelp_command *command, void *options) {
 
 const kelp_command kelp_cmd_run = {
     .name = "run",
-    .summary = "run a model once on given inputs",
+    .summary = "run a model",
     .usage = "MODEL.onnx|FILE.plan --input NAME=@FILE.npy [options]",
-    .details = "Prints the outputs, or writes them as .npy files.",
+    .details = "Prints the outputs, or writes them to .npy files.",
     .examples = "  kelp run model.onnx --input image=@examples/requests/digits.npy\n"
                 "  kelp run model.onnx --input x=1,2,3,4 --shape x=2x2 --output y=@y.npy\n"
                 "  kelp run model.onnx --random --shape ids=1x128 --repeat 100 --profile",

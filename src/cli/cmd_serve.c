@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * kelp serve: a model repository behind HTTP, with the flags of Triton's server.
- *
- * The main thread makes everything and then waits for SIGINT or SIGTERM, which are blocked before
- * any other thread starts, so that only the signalfd sees them.
- */
+/* kelp serve: serves a model repository over HTTP, with the options of Triton's server. The main
+ * thread creates the server and waits for SIGINT or SIGTERM. It blocks both before it starts other
+ * threads, so that only the signalfd receives them. */
 #include "cli/cli.h"
 
 #include "base/alloc.h"
@@ -46,7 +43,7 @@ typedef struct serve_options {
     const char *cache_directory;
     const char *repoagent_directory;
     kelp_arg_list with_backends;
-    char *with_repository; /* of the models made up for with_backends */
+    char *with_repository; /* repository of the models of with_backends */
     bool allow_http;
     const char *http_address;
     int64_t http_port;
@@ -69,143 +66,142 @@ static const kelp_arg_spec specs[] = {
      .offset = AT(repositories),
      .value = "DIR",
      .choices = "@dir",
-     .help = "folder of models, <model>/<version>/…; may be given several times"},
+     .help = "model repository with <model>/<version>/…; may be repeated"},
     {.name = "model-store",
      .kind = KELP_OPTION_LIST,
      .offset = AT(repositories),
      .value = "DIR",
      .choices = "@dir",
-     .help = "older name of --model-repository"},
+     .help = "alias of --model-repository"},
     {.name = "model-control-mode",
      .kind = KELP_OPTION_TEXT,
      .offset = AT(control_mode),
      .value = "MODE",
      .choices = "none|explicit|poll",
-     .help = "none: load all models once (default); explicit: those of --load-model, then as "
-             "clients ask; poll: follow changes of the repository"},
+     .help = "none: load all models at startup (default); explicit: load the models of "
+             "--load-model, then on request; poll: reload models when the repository changes"},
     {.name = "load-model",
      .kind = KELP_OPTION_LIST,
      .offset = AT(load_models),
      .value = "NAME",
-     .help = "model to load at the start under explicit control, * for all; may be given several "
-             "times"},
+     .help = "model to load at startup in explicit mode, * for all; may be repeated"},
     {.name = "repository-poll-secs",
      .kind = KELP_ARG_I64,
      .offset = AT(poll_secs),
      .value = "N",
      .min = 1,
      .max = 86400,
-     .help = "seconds between two looks at the repository under poll control (15)"},
+     .help = "poll interval of the repository in poll mode, in seconds (15)"},
     {.name = "strict-model-config",
      .kind = KELP_OPTION_BOOL,
      .offset = AT(strict_model_config),
-     .help = "ask for a complete config.pbtxt instead of completing it from the model (false)"},
+     .help = "do not complete config.pbtxt from the model (false)"},
     {.name = "disable-auto-complete-config",
      .kind = KELP_OPTION_BOOL,
      .offset = AT(disable_auto_complete),
-     .help = "the same as --strict-model-config"},
+     .help = "alias of --strict-model-config"},
     {.name = "model-config-name",
      .kind = KELP_OPTION_TEXT,
      .offset = AT(config_name),
      .value = "NAME",
-     .help = "use configs/NAME.pbtxt of a model where there is one"},
+     .help = "use configs/NAME.pbtxt of a model if it exists"},
     {.name = "model-load-thread-count",
      .kind = KELP_ARG_I64,
      .offset = AT(load_threads),
      .value = "N",
      .min = 1,
      .max = 256,
-     .help = "models loaded at once (4)"},
+     .help = "number of models to load in parallel (4)"},
     {.name = "model-load-retry-count",
      .kind = KELP_ARG_I64,
      .offset = AT(load_retries),
      .value = "N",
      .min = 0,
      .max = 1000,
-     .help = "further attempts when a model does not load (0)"},
+     .help = "number of retries if a model does not load (0)"},
     {.name = "model-namespacing",
      .kind = KELP_OPTION_BOOL,
      .offset = AT(namespacing),
-     .help = "let two repositories hold models of one name (false)"},
+     .help = "allow models with the same name in different repositories (false)"},
     {.group = "Backends",
      .name = "backend-directory",
      .kind = KELP_OPTION_TEXT,
      .offset = AT(backend_directory),
      .value = "DIR",
      .choices = "@dir",
-     .help = "folder of NAME/libtriton_NAME.so (../backends beside this program's folder, else "
+     .help = "directory with NAME/libtriton_NAME.so (../backends of the program's directory, or "
              "/opt/tritonserver/backends)"},
     {.name = "backend-config",
      .kind = KELP_OPTION_LIST,
      .offset = AT(backend_config),
      .value = "[NAME,]KEY=VALUE",
-     .help = "setting handed to a backend, or to all; may be given several times"},
+     .help = "setting of a backend, or of all backends; may be repeated"},
     {.name = "precision",
      .kind = KELP_OPTION_TEXT,
      .offset = AT(precision),
      .value = "f32|bf16",
      .choices = "f32|bf16",
-     .help = "what float32 products of ONNX models multiply in, unless a model's parameter "
-             "'precision' says otherwise (f32)"},
+     .help = "precision of float32 GEMM and convolutions in ONNX models; the model parameter "
+             "'precision' overrides it (f32)"},
     {.name = "providers",
      .kind = KELP_OPTION_TEXT,
      .offset = AT(providers),
      .value = "NAMES",
-     .help = "who runs parts of ONNX models, in order of preference: onnxruntime,cpu or "
-             "remote:PATH,cpu; unless a model's parameter 'providers' says otherwise"},
+     .help = "providers of subgraphs of ONNX models in order of priority: onnxruntime,cpu or "
+             "remote:PATH,cpu; the model parameter 'providers' overrides it"},
     {.name = "plugin",
      .kind = KELP_OPTION_TEXT,
      .offset = AT(plugin),
      .value = "PATHS",
      .choices = "@file",
-     .help = "libraries of operators or providers to load first (kelp/plugin.h), ':' between them"},
+     .help = "plug-in libraries with operators or providers (kelp/plugin.h), separated by ':'"},
     {.name = "with-backend",
      .kind = KELP_OPTION_LIST,
      .offset = AT(with_backends),
      .value = "LIBRARY",
      .choices = "@file",
-     .help = "libtriton_NAME.so to serve a model NAME on, with the config.pbtxt of its folder or "
-             "one of the two above; may be given several times"},
-    {.group = "Caches and agents",
+     .help = "serve a model NAME with this backend, libtriton_NAME.so, and the config.pbtxt in its "
+             "directory or one of the two above; may be repeated"},
+    {.group = "Caches and repository agents",
      .name = "cache-config",
      .kind = KELP_OPTION_LIST,
      .offset = AT(cache_config),
      .value = "NAME,KEY=VALUE",
-     .help = "keep answers of models that enable response_cache in cache NAME, with this setting; "
-             "local,size=BYTES is the one built in; may be given several times"},
+     .help = "response cache NAME and one of its settings, for models that enable response_cache; "
+             "local,size=BYTES is built in; may be repeated"},
     {.name = "cache-directory",
      .kind = KELP_OPTION_TEXT,
      .offset = AT(cache_directory),
      .value = "DIR",
      .choices = "@dir",
-     .help = "folder of NAME/libtritoncache_NAME.so (/opt/tritonserver/caches)"},
+     .help = "directory with NAME/libtritoncache_NAME.so (/opt/tritonserver/caches)"},
     {.name = "repoagent-directory",
      .kind = KELP_OPTION_TEXT,
      .offset = AT(repoagent_directory),
      .value = "DIR",
      .choices = "@dir",
-     .help = "folder of NAME/libtritonrepoagent_NAME.so (/opt/tritonserver/repoagents)"},
+     .help = "directory with NAME/libtritonrepoagent_NAME.so (/opt/tritonserver/repoagents)"},
     {.group = "Server",
      .name = "id",
      .kind = KELP_OPTION_TEXT,
      .offset = AT(id),
      .value = "NAME",
-     .help = "name that the server reports"},
+     .help = "name of the server in its metadata"},
     {.name = "exit-on-error",
      .kind = KELP_OPTION_BOOL,
      .offset = AT(exit_on_error),
-     .help = "end when a model does not load at the start (true); false serves the others"},
+     .help = "exit if a model does not load at startup (true); false serves the other models"},
     {.name = "exit-timeout-secs",
      .kind = KELP_ARG_I64,
      .offset = AT(exit_timeout_secs),
      .value = "N",
      .min = 0,
      .max = 86400,
-     .help = "seconds that requests in flight have to finish at the end (30)"},
+     .help = "time limit for requests in flight at shutdown, in seconds (30)"},
     {.name = "strict-readiness",
      .kind = KELP_OPTION_BOOL,
      .offset = AT(strict_readiness),
-     .help = "ready only when all models are (true)"},
+     .help = "the server is ready only if all models are ready (true)"},
     {.group = "HTTP",
      .name = "allow-http",
      .kind = KELP_OPTION_BOOL,
@@ -233,18 +229,18 @@ static const kelp_arg_spec specs[] = {
     {.name = "reuse-http-port",
      .kind = KELP_OPTION_BOOL,
      .offset = AT(reuse_port),
-     .help = "let several servers share the port (false)"},
+     .help = "allow several servers on one port (false)"},
     {.name = "http-max-input-size",
      .kind = KELP_ARG_I64,
      .offset = AT(http_max_input_size),
      .value = "BYTES",
      .min = 1,
      .max = INT64_MAX,
-     .help = "largest body without binary tensors (67108864)"},
+     .help = "maximum size of a body without binary tensors (67108864)"},
     {.name = "allow-grpc",
      .kind = KELP_OPTION_BOOL,
      .offset = AT(allow_grpc),
-     .help = "serve gRPC (false; this build has none)"},
+     .help = "not supported: there is no gRPC (false)"},
     {.name = "allow-metrics",
      .kind = KELP_OPTION_BOOL,
      .offset = AT(allow_metrics),
@@ -254,7 +250,7 @@ static const kelp_arg_spec specs[] = {
      .offset = AT(metrics_config),
      .value = "KEY=VALUE",
      .help = "summary_latencies, histogram_latencies, counter_latencies (true or false), "
-             "summary_quantiles (0.5:0.05,0.9:0.01); may be given several times"},
+             "summary_quantiles (0.5:0.05,0.9:0.01); may be repeated"},
     {.group = "Log",
      .name = "log-verbose",
      .kind = KELP_ARG_I64,
@@ -262,31 +258,31 @@ static const kelp_arg_spec specs[] = {
      .value = "LEVEL",
      .min = 0,
      .max = 9,
-     .help = "verbose messages up to this level (0)"},
+     .help = "log verbose messages up to this level (0)"},
     {.name = "log-info",
      .kind = KELP_OPTION_BOOL,
      .offset = AT(log_info),
-     .help = "messages of information (true)"},
+     .help = "log information (true)"},
     {.name = "log-warning",
      .kind = KELP_OPTION_BOOL,
      .offset = AT(log_warning),
-     .help = "warnings (true)"},
+     .help = "log warnings (true)"},
     {.name = "log-error",
      .kind = KELP_OPTION_BOOL,
      .offset = AT(log_error),
-     .help = "errors (true)"},
+     .help = "log errors (true)"},
     {.name = "log-format",
      .kind = KELP_OPTION_TEXT,
      .offset = AT(log_format),
      .value = "FORMAT",
      .choices = "default|ISO8601|json",
-     .help = "how a line of the log is written"},
+     .help = "format of the log"},
     {.name = "log-file",
      .kind = KELP_OPTION_TEXT,
      .offset = AT(log_file),
      .value = "FILE",
      .choices = "@file",
-     .help = "where the log goes (stderr)"},
+     .help = "log file (stderr)"},
 };
 #undef AT
 
@@ -306,7 +302,7 @@ static void defaults(void *options) {
     o->log_format = "default";
 }
 
-/* An error of Triton's API as a status that the caller owns. */
+/* Converts an error of Triton's API to a status. */
 static kelp_status *from_triton(TRITONSERVER_Error *take_error, const char *doing) {
     if (!take_error)
         return NULL;
@@ -316,8 +312,7 @@ static kelp_status *from_triton(TRITONSERVER_Error *take_error, const char *doin
     return status;
 }
 
-/* ../backends beside the folder of this program, when it is there: both an installation and a build
- * have it so. */
+/* Returns ../backends of the program's directory if it exists, in an installation or a build. */
 static kelp_status *default_backends(char **out) {
     kelp_allocator allocator = kelp_allocator_system();
     char program[4096];
@@ -337,7 +332,7 @@ static kelp_status *default_backends(char **out) {
     return kelp_strdup(allocator, "/opt/tritonserver/backends", out);
 }
 
-/* "[NAME,]KEY=VALUE" */
+/* Parses "[NAME,]KEY=VALUE". */
 static kelp_status *set_backend_config(TRITONSERVER_ServerOptions *options, const char *text) {
     kelp_allocator allocator = kelp_allocator_system();
     char *copy;
@@ -373,14 +368,14 @@ static kelp_status *set_metrics_config(TRITONSERVER_ServerOptions *options, cons
             return from_triton(
                 TRITONSERVER_ServerOptionsSetMetricsConfig(options, "", known[i], equals + 1),
                 "option '--metrics-config'");
-    return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                      "option '--metrics-config': expected KEY=VALUE with KEY one of %s, %s, %s, "
-                      "%s, found '%s'",
-                      known[0], known[1], known[2], known[3], text);
+    return KELP_ERROR(
+        KELP_INVALID_ARGUMENT,
+        "option '--metrics-config': expected KEY=VALUE with KEY one of %s, %s, %s, %s, found '%s'",
+        known[0], known[1], known[2], known[3], text);
 }
 
-/* The settings of all "NAME,KEY=VALUE" as one object for that cache; INVALID_ARGUMENT for another
- * cache's. */
+/* Converts all "NAME,KEY=VALUE" to one JSON object. INVALID_ARGUMENT if they name different caches.
+ */
 static kelp_status *set_caches(const kelp_arg_list *list, TRITONSERVER_ServerOptions *options) {
     if (list->count == 0)
         return NULL;
@@ -434,7 +429,7 @@ static TRITONSERVER_ModelControlMode control_mode(const char *name) {
 }
 
 static TRITONSERVER_LogFormat log_format(const char *name) {
-    /* 2 is Kelp's own: lines of JSON. */
+    /* 2 is an extension: lines of JSON. */
     return !strcmp(name, "json")      ? (TRITONSERVER_LogFormat)KELP_LOG_JSON
            : !strcmp(name, "ISO8601") ? TRITONSERVER_LOG_ISO8601
                                       : TRITONSERVER_LOG_DEFAULT;
@@ -453,14 +448,15 @@ static kelp_status *fill_log(const serve_options *o, TRITONSERVER_ServerOptions 
     return NULL;
 }
 
-/* Under explicit control nothing is loaded that is not named: the models of --with-backend are. */
+/* Adds the models of --with-backend to the startup models of explicit mode. */
 static kelp_status *start_with_backends(const serve_options *o,
                                         TRITONSERVER_ServerOptions *options) {
     kelp_fs_names names;
     if (!o->with_repository || strcmp(o->control_mode, "explicit"))
         return NULL;
     for (size_t i = 0; i < o->load_models.count; i++) {
-        if (!strcmp(o->load_models.items[i], "*")) /* stands for all, and stands alone */
+        if (!strcmp(o->load_models.items[i],
+                    "*")) /* '*' loads all models and must be the only one */
             return NULL;
     }
     KELP_TRY(kelp_fs_list(kelp_allocator_system(), o->with_repository, &names));
@@ -539,7 +535,7 @@ static kelp_str member(const kelp_json *object, const char *key) {
     return found && found->type == KELP_JSON_STRING ? found->string : KELP_STR("");
 }
 
-/* The table of models that Triton prints when it is up. */
+/* Appends the table of models, as Triton prints it at startup. */
 static kelp_status *append_models(TRITONSERVER_Server *core, kelp_arena *arena, kelp_buf *out) {
     TRITONSERVER_Message *index = NULL;
     KELP_TRY(from_triton(TRITONSERVER_ServerModelIndex(core, 0, &index), "cannot list the models"));
@@ -585,7 +581,7 @@ static kelp_status *announce(const serve_options *o, TRITONSERVER_Server *core,
         if (!strncmp(address, "unix:", 5))
             kelp_buf_printf(&text, "HTTP  %s\n", address);
         else if (!strcmp(address, "0.0.0.0") || !strcmp(address, "::"))
-            kelp_buf_printf(&text, "HTTP  http://127.0.0.1:%u (and every other address)\n",
+            kelp_buf_printf(&text, "HTTP  http://127.0.0.1:%u (all addresses)\n",
                             kelp_http_server_port(http));
         else
             kelp_buf_printf(
@@ -599,7 +595,7 @@ static kelp_status *announce(const serve_options *o, TRITONSERVER_Server *core,
     return status;
 }
 
-/* The front-end has no log of its own: its lines go where the server's go. */
+/* The front end writes to the log of the server. */
 static void log_to_core(void *userp, kelp_log_level level, const char *file, int line,
                         const char *text, size_t length) {
     static const TRITONSERVER_LogLevel levels[] = {TRITONSERVER_LOG_ERROR, TRITONSERVER_LOG_WARN,
@@ -629,7 +625,7 @@ static kelp_status *start_http(const serve_options *o, TRITONSERVER_Server *core
     return kelp_http_server_start(*out);
 }
 
-/* Returns after SIGINT or SIGTERM; follows the repository meanwhile where that was asked for. */
+/* Returns after SIGINT or SIGTERM. Polls the repository in poll mode. */
 static kelp_status *wait_for_signal(const serve_options *o, TRITONSERVER_Server *core,
                                     int signals) {
     bool polls = !strcmp(o->control_mode, "poll");
@@ -662,12 +658,11 @@ static kelp_status *block_signals(int *out_fd) {
         return KELP_ERROR(KELP_INTERNAL, "cannot block signals");
     *out_fd = signalfd(-1, &set, SFD_CLOEXEC);
     if (*out_fd < 0)
-        return KELP_ERROR(KELP_INTERNAL, "cannot make a signal descriptor: %s", strerror(errno));
+        return KELP_ERROR(KELP_INTERNAL, "cannot create a signal descriptor: %s", strerror(errno));
     return NULL;
 }
 
-/* A second signal while requests are drained ends the process at once, as people who press Ctrl-C
- * twice expect. */
+/* A second signal during the shutdown ends the process immediately. */
 static void unblock_signals(void) {
     sigset_t set;
     sigemptyset(&set);
@@ -676,7 +671,7 @@ static void unblock_signals(void) {
     pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }
 
-/* Keeps the first failure and says the others. */
+/* Keeps the first failure and prints the others. */
 static void keep_first(kelp_status **inout_first, kelp_status *take_next) {
     if (!*inout_first)
         *inout_first = take_next;
@@ -688,15 +683,15 @@ static int run(const kelp_command *command, void *options) {
     serve_options *o = options;
     if (o->repositories.count == 0 && o->with_backends.count == 0)
         return kelp_cli_usage(
-            command, KELP_ERROR(KELP_INVALID_ARGUMENT, "option '--model-repository' is needed"));
+            command, KELP_ERROR(KELP_INVALID_ARGUMENT, "missing option '--model-repository'"));
     if (o->allow_grpc)
-        return kelp_cli_usage(command, KELP_ERROR(KELP_UNIMPLEMENTED,
-                                                  "option '--allow-grpc': this build of kelp has "
-                                                  "no gRPC front-end; use HTTP"));
-    if (o->load_models.count && strcmp(o->control_mode, "explicit"))
         return kelp_cli_usage(command,
-                              KELP_ERROR(KELP_INVALID_ARGUMENT, "option '--load-model' needs "
-                                                                "'--model-control-mode explicit'"));
+                              KELP_ERROR(KELP_UNIMPLEMENTED,
+                                         "option '--allow-grpc': gRPC is not supported; use HTTP"));
+    if (o->load_models.count && strcmp(o->control_mode, "explicit"))
+        return kelp_cli_usage(
+            command, KELP_ERROR(KELP_INVALID_ARGUMENT,
+                                "option '--load-model' requires '--model-control-mode explicit'"));
     int signals = -1;
     TRITONSERVER_Server *core = NULL;
     kelp_http_server *http = NULL;
@@ -733,9 +728,8 @@ const kelp_command kelp_cmd_serve = {
     .name = "serve",
     .summary = "serve a model repository over HTTP",
     .usage = "--model-repository DIR [options]",
-    .details = "Speaks the KServe v2 protocol with Triton's extensions; flags have Triton's names. "
-               "SIGINT or\n"
-               "SIGTERM stops it: requests in flight finish first.",
+    .details = "Implements the KServe v2 protocol with Triton's extensions. Options have Triton's "
+               "names. SIGINT or\nSIGTERM stops the server after the requests in flight.",
     .examples =
         "  kelp serve --model-repository examples/models\n"
         "  kelp serve --model-repository models --http-port 0 --exit-on-error=false\n"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kelp worker: runs parts of models that other processes send over a socket. */
+/* kelp worker: runs subgraphs that other processes send over a socket. */
 #include "cli/cli.h"
 
 #include "base/checked.h"
@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 typedef struct worker_options {
-    kelp_arg_list positionals; /* none are taken */
+    kelp_arg_list positionals; /* always empty */
     const char *socket;
     const char *providers;
     int64_t threads;
@@ -23,8 +23,8 @@ static const kelp_arg_spec specs[] = {
      .kind = KELP_OPTION_TEXT,
      .offset = AT(socket),
      .value = "PATH",
-     .help = "the socket to make and listen on"},
-    KELP_CLI_PROVIDERS(AT(providers), "who runs what is sent, in order of preference"),
+     .help = "Unix socket to create and listen on"},
+    KELP_CLI_PROVIDERS(AT(providers), "providers that run the subgraphs, in order of priority"),
     {.name = "threads",
      .letter = 't',
      .kind = KELP_ARG_I64,
@@ -32,21 +32,21 @@ static const kelp_arg_spec specs[] = {
      .value = "N",
      .min = 0,
      .max = 1024,
-     .help = "threads an operator may use (0: all CPUs)"},
+     .help = "threads per operator (0: all CPUs)"},
     {.name = "budget",
      .kind = KELP_ARG_I64,
      .offset = AT(budget_mib),
      .value = "MIB",
      .min = 1,
      .max = 1 << 20,
-     .help = "MiB of inputs that all runs under way may hold (256)"},
+     .help = "memory limit for the inputs of all runs in flight (256)"},
     {.name = "connections",
      .kind = KELP_ARG_I64,
      .offset = AT(connections),
      .value = "N",
      .min = 1,
      .max = 4096,
-     .help = "subgraphs that are served at once (64)"},
+     .help = "maximum number of connections, one per subgraph (64)"},
 };
 #undef AT
 
@@ -56,7 +56,7 @@ static void defaults(void *options) {
     o->connections = 64;
 }
 
-/* A signal handler knows nothing else. */
+/* The signal handler has no other access to it. */
 static kelp_worker *running;
 
 static void stop(int number) {
@@ -74,7 +74,7 @@ static kelp_status *serve(const worker_options *o, kelp_runtime *runtime) {
     KELP_TRY(kelp_worker_create(runtime, &options, &running));
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
-    fprintf(stderr, "kelp: worker listens at %s\n", o->socket);
+    fprintf(stderr, "kelp: worker listens on %s\n", o->socket);
     kelp_status *status = kelp_worker_run(running);
     signal(SIGINT, SIG_DFL);
     signal(SIGTERM, SIG_DFL);
@@ -89,7 +89,7 @@ static int run(const kelp_command *command, void *userp) {
     kelp_runtime_options options = {.struct_size = sizeof options, .threads = (int)o->threads};
     if (o->socket == NULL)
         return kelp_cli_usage(command,
-                              KELP_ERROR(KELP_INVALID_ARGUMENT, "option '--socket' is missing"));
+                              KELP_ERROR(KELP_INVALID_ARGUMENT, "missing option '--socket'"));
     kelp_status *status = kelp_runtime_create(&options, &runtime);
     if (!status)
         status = serve(o, runtime);
@@ -99,11 +99,11 @@ static int run(const kelp_command *command, void *userp) {
 
 const kelp_command kelp_cmd_worker = {
     .name = "worker",
-    .summary = "run parts of models for other processes",
+    .summary = "run subgraphs of models for other processes",
     .usage = "--socket PATH [options]",
-    .details = "Takes subgraphs and their inputs over a Unix socket and answers with the outputs, "
-               "until it is\ninterrupted. The other end is a provider: 'kelp run --providers "
-               "remote:PATH,cpu'.",
+    .details =
+        "Receives subgraphs and inputs over a Unix socket, and sends the outputs, until it is "
+        "interrupted.\nClients use the provider 'remote': 'kelp run --providers remote:PATH,cpu'.",
     .examples = "  kelp worker --socket /run/kelp.sock\n"
                 "  kelp run model.onnx --random --providers remote:/run/kelp.sock,cpu",
     .specs = specs,

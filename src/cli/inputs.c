@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inputs of a model from the words of a command line. */
+/* Creates the inputs of a model from a command line. */
 #include "cli/inputs.h"
 
 #include "base/alloc.h"
@@ -9,8 +9,8 @@
 #include <math.h>
 #include <stdio.h>
 
-/* "name=rest": the input's index and the rest. Names may hold '=', so the longest input that fits
- * wins. */
+/* Splits "name=rest" into the index of the input and the rest. Names may contain '=', so that the
+ * longest matching name wins. */
 static kelp_status *find_input(const kelp_engine *engine, const char *option, const char *word,
                                size_t *out_index, const char **out_rest) {
     size_t longest = 0;
@@ -48,7 +48,7 @@ typedef struct wanted_shape {
     int64_t extents[KELP_MAX_RANK];
 } wanted_shape;
 
-/* "1x8x8", "1,8,8" or "" for a scalar. */
+/* Parses "1x8x8", "1,8,8", or "" for a scalar. */
 static kelp_status *parse_shape(const char *input, const char *text, wanted_shape *out) {
     *out = (wanted_shape){.given = true};
     for (const char *at = text; *at;) {
@@ -56,17 +56,17 @@ static kelp_status *parse_shape(const char *input, const char *text, wanted_shap
         if (out->rank == KELP_MAX_RANK ||
             !kelp_parse_i64((kelp_str){at, digits}, &out->extents[out->rank]) ||
             out->extents[out->rank] < 0)
-            return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                              "option '--shape': input '%s': expected extents like 1x3x224x224, "
-                              "found '%s'",
-                              input, text);
+            return KELP_ERROR(
+                KELP_INVALID_ARGUMENT,
+                "option '--shape': input '%s': expected dimensions such as 1x3x224x224, found '%s'",
+                input, text);
         out->rank++;
         at += digits + (at[digits] != '\0');
     }
     return NULL;
 }
 
-/* The declared shape with 1 for what is open, unless another was given. */
+/* Returns the shape from the command line, or the declared one with 1 for dynamic dimensions. */
 static kelp_status *settle_shape(const kelp_io_info *info, const wanted_shape *wanted,
                                  wanted_shape *out) {
     if (wanted->given) {
@@ -74,10 +74,10 @@ static kelp_status *settle_shape(const kelp_io_info *info, const wanted_shape *w
         return NULL;
     }
     if (info->rank < 0)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "the model does not say how many dimensions input '%s' has: give "
-                          "'--shape %s=…'",
-                          info->name, info->name);
+        return KELP_ERROR(
+            KELP_INVALID_ARGUMENT,
+            "the model does not declare the rank of input '%s': specify '--shape %s=…'", info->name,
+            info->name);
     out->rank = info->rank;
     for (int32_t axis = 0; axis < info->rank; axis++)
         out->extents[axis] = info->shape[axis] < 0 ? 1 : info->shape[axis];
@@ -104,7 +104,7 @@ static bool parse_whole(kelp_dtype dtype, kelp_str text, void *at) {
     }
     if (!kelp_parse_i64(text, &value) || !whole_fits(dtype, value))
         return false;
-    /* Little-endian: the low bytes of the value are the narrow number. */
+    /* The host is little-endian: copy the low bytes. */
     memcpy(at, &value, kelp_dtype_bits(dtype) / 8);
     return true;
 }
@@ -124,7 +124,7 @@ static bool parse_real(kelp_dtype dtype, kelp_str text, void *at) {
     } else {
         uint32_t bits;
         memcpy(&bits, &single, sizeof bits);
-        /* Round to nearest, ties to even; a NaN keeps a bit of its fraction. */
+        /* Round to nearest even; keep a fraction bit of a NaN. */
         uint16_t brain = isnan(single) ? (uint16_t)(bits >> 16 | 0x40)
                                        : (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
         memcpy(at, &brain, sizeof brain);
@@ -160,8 +160,7 @@ static bool parse_element(kelp_dtype dtype, kelp_str text, void *data, size_t i)
     }
 }
 
-/* A shape for `count` elements where none was given: one open extent takes what the fixed ones
- * leave. */
+/* Chooses a shape for `count` elements: the last dynamic dimension gets the quotient. */
 static bool fit_shape(const kelp_io_info *info, int64_t count, wanted_shape *inout) {
     if (info->rank < 0) {
         *inout = (wanted_shape){.given = true, .rank = 1, .extents = {count}};
@@ -172,7 +171,7 @@ static bool fit_shape(const kelp_io_info *info, int64_t count, wanted_shape *ino
     for (int32_t axis = 0; axis < info->rank; axis++) {
         if (info->shape[axis] < 0) {
             inout->extents[axis] = 1;
-            open = axis; /* the last one; those before are 1 */
+            open = axis; /* the last one; the others are 1 */
         } else {
             inout->extents[axis] = info->shape[axis];
             if (!kelp_i64_mul(fixed, info->shape[axis], &fixed))
@@ -197,14 +196,14 @@ static kelp_status *parse_values(const kelp_io_info *info, const char *text,
     if (!shape.given && !fit_shape(info, count, &shape)) {
         (void)kelp_shape_format(info->rank, info->shape, expected, sizeof expected);
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "option '--input': input '%s' has shape %s, into which %lld values do "
-                          "not fit; give '--shape %s=…'",
+                          "option '--input': input '%s' has shape %s, which does not match %lld "
+                          "values; specify '--shape %s=…'",
                           info->name, expected, (long long)count, info->name);
     }
     if (!kelp_shape_elements(shape.rank, shape.extents, &room) || room != count) {
         (void)kelp_shape_format(shape.rank, shape.extents, expected, sizeof expected);
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "option '--input': input '%s': shape %s does not hold %lld values",
+                          "option '--input': input '%s': shape %s does not match %lld values",
                           info->name, expected, (long long)count);
     }
     KELP_TRY(kelp_array_init(out, info->dtype, shape.rank, shape.extents));
@@ -215,14 +214,15 @@ static kelp_status *parse_values(const kelp_io_info *info, const char *text,
             word = kelp_str_trim(word);
         if (!parse_element(info->dtype, word, out->data, (size_t)i))
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                              "option '--input': input '%s' (%s): value %lld is '%.*s'", info->name,
-                              kelp_dtype_name(info->dtype), (long long)i + 1, KELP_STR_ARG(word));
+                              "option '--input': input '%s' (%s): invalid value %lld: '%.*s'",
+                              info->name, kelp_dtype_name(info->dtype), (long long)i + 1,
+                              KELP_STR_ARG(word));
         text += length + (text[length] != '\0');
     }
     return NULL;
 }
 
-/* ---- made-up elements ---- */
+/* ---- random elements ---- */
 
 /* Marsaglia's xorshift64* (Journal of Statistical Software 8, 14, 2003): the same numbers on every
  * machine. */
@@ -257,17 +257,17 @@ static kelp_status *make_up(const kelp_io_info *info, const wanted_shape *wanted
                          ? snprintf(text, sizeof text, "0.%06u", (unsigned)(random >> 32) % 1000000)
                          : snprintf(text, sizeof text, "%u", (unsigned)(random >> 63));
         if (!parse_element(info->dtype, (kelp_str){text, (size_t)length}, out->data, (size_t)i))
-            break; /* a type that has no numbers to make up stays zero */
+            break; /* other types stay zero */
     }
     return NULL;
 }
 
-/* ---- all of them ---- */
+/* ---- all inputs ---- */
 
 static kelp_status *refuse_list(const kelp_io_info *info) {
     const char *kind = info->rank == 1 ? "a sequence" : info->rank == 2 ? "an optional" : "a map";
     return KELP_ERROR(KELP_UNIMPLEMENTED,
-                      "input '%s' is %s: the command line gives tensors only; use the C API",
+                      "input '%s' is %s: the command line supports tensors only; use the C API",
                       info->name, kind);
 }
 
@@ -281,8 +281,8 @@ static kelp_status *read_given(const kelp_engine *engine, const kelp_arg_list *v
         if (info->dtype == KELP_LIST)
             return refuse_list(info);
         if (given[index])
-            return KELP_ERROR(KELP_INVALID_ARGUMENT, "option '--input': input '%s' is given twice",
-                              info->name);
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "option '--input': input '%s' is specified twice", info->name);
         given[index] = true;
         if (rest[0] != '@') {
             KELP_TRY(parse_values(info, rest, &shapes[index], &out->arrays[index]));
@@ -296,9 +296,10 @@ static kelp_status *read_given(const kelp_engine *engine, const kelp_arg_list *v
         kelp_tensor *tensor = &out->arrays[index].tensor;
         if (shape->given && (!kelp_shape_elements(shape->rank, shape->extents, &elements) ||
                              elements != kelp_tensor_elements(tensor)))
-            return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                              "option '--shape': input '%s': '%s' does not hold as many elements",
-                              info->name, rest + 1);
+            return KELP_ERROR(
+                KELP_INVALID_ARGUMENT,
+                "option '--shape': input '%s': '%s' has a different number of elements", info->name,
+                rest + 1);
         if (shape->given)
             KELP_TRY(
                 kelp_tensor_init(tensor, tensor->dtype, shape->rank, shape->extents, tensor->data));
@@ -327,10 +328,10 @@ static kelp_status *fill_inputs(const kelp_engine *engine, const kelp_arg_list *
             char shape[256] = "of any shape";
             if (info->rank >= 0)
                 (void)kelp_shape_format(info->rank, info->shape, shape, sizeof shape);
-            return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                              "input '%s' (%s %s) is missing: give '--input %s=@file.npy', values "
-                              "or '--random'",
-                              info->name, kelp_dtype_name(info->dtype), shape, info->name);
+            return KELP_ERROR(
+                KELP_INVALID_ARGUMENT,
+                "missing input '%s' (%s %s): specify '--input %s=@file.npy', values or '--random'",
+                info->name, kelp_dtype_name(info->dtype), shape, info->name);
         }
         KELP_TRY(make_up(info, &shapes[i], fill, &state, &out->arrays[i]));
     }

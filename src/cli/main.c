@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The `kelp` program: finds the command, reads its command line and runs it. The commands are in
+/* The `kelp` program: finds the command, parses its command line and runs it. The commands are in
  * cmd_*.c. */
 #include "cli/cli.h"
 
@@ -32,10 +32,9 @@ static const kelp_command *find_command(const char *name) {
 }
 
 static void overview(kelp_buf *out) {
-    kelp_buf_printf(out,
-                    "kelp %s: runs and serves ONNX models\n\nUsage: kelp COMMAND [arguments]\n\n"
-                    "Commands:\n",
-                    kelp_version());
+    kelp_buf_printf(
+        out, "kelp %s: run and serve ONNX models\n\nUsage: kelp COMMAND [arguments]\n\nCommands:\n",
+        kelp_version());
     kelp_table table;
     kelp_table_init(&table, 2);
     for (size_t i = 0; i < KELP_COUNT(commands); i++) {
@@ -43,17 +42,14 @@ static void overview(kelp_buf *out) {
         kelp_table_cell(&table, "%s", commands[i]->summary);
     }
     kelp_table_cell(&table, "help");
-    kelp_table_cell(&table, "explain a command");
+    kelp_table_cell(&table, "print the help of a command");
     kelp_table_plain(&table, "  ", out);
     kelp_buf_append_cstr(
-        out, "\nOptions:\n  --version  version of kelp\n  --help     this text\n\nExamples:\n"
-             "  kelp serve --model-repository examples/models\n"
-             "  kelp run examples/models/digits/1/model.onnx --input "
-             "image=@examples/requests/digits.npy\n"
-             "  kelp inspect examples/models/digits/1/model.onnx\n"
-             "  kelp help serve\n\n"
-             "Exit codes: 0 done, 1 it failed (the message says why), 2 the command line is "
-             "wrong.\n");
+        out, "\nOptions:\n  --version  print the version\n  --help     print this "
+             "help\n\nExamples:\n  kelp serve --model-repository examples/models\n  kelp run "
+             "examples/models/digits/1/model.onnx --input image=@examples/requests/digits.npy\n  "
+             "kelp inspect examples/models/digits/1/model.onnx\n  kelp help serve\n\nExit codes: 0 "
+             "success, 1 failure (see the message), 2 invalid command line.\n");
 }
 
 static int print_help(const kelp_command *command) {

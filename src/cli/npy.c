@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading and writing NumPy's .npy files. */
+/* Reads and writes NumPy's .npy files. */
 #include "cli/npy.h"
 
 #include "base/alloc.h"
@@ -43,7 +43,7 @@ void kelp_array_deinit(kelp_array *array) {
 
 typedef struct header {
     const char *label;
-    kelp_str rest; /* not yet read */
+    kelp_str rest; /* unread part of the header */
     kelp_str descr;
     bool fortran;
     int32_t rank;
@@ -51,7 +51,7 @@ typedef struct header {
 } header;
 
 static kelp_status *malformed(const header *h, const char *what) {
-    return KELP_ERROR(KELP_INVALID_ARGUMENT, "'%s' is no valid .npy file: %s", h->label, what);
+    return KELP_ERROR(KELP_INVALID_ARGUMENT, "'%s' is not a valid .npy file: %s", h->label, what);
 }
 
 static void skip_blanks(header *h) {
@@ -103,13 +103,13 @@ static kelp_status *read_shape(header *h) {
             digits++;
         int64_t extent;
         if (!kelp_parse_i64((kelp_str){h->rest.data, digits}, &extent))
-            return malformed(h, "header field 'shape': expected a whole number");
+            return malformed(h, "header field 'shape': expected an integer");
         if (h->rank == KELP_MAX_RANK)
             return malformed(h, "header field 'shape': more than 16 dimensions");
         h->shape[h->rank++] = extent;
         h->rest.data += digits;
         h->rest.length -= digits;
-        (void)take_char(h, 'L'); /* Python 2 wrote long integers so */
+        (void)take_char(h, 'L'); /* suffix of long integers in Python 2 */
         if (!take_char(h, ',') && !(h->rest.length && h->rest.data[0] == ')'))
             return malformed(h, "header field 'shape': expected ',' or ')'");
     }
@@ -123,8 +123,7 @@ static kelp_status *read_field(header *h, unsigned *inout_seen) {
     if (kelp_str_is(key, "descr")) {
         *inout_seen |= 1;
         if (take_char(h, '['))
-            return KELP_ERROR(KELP_UNIMPLEMENTED,
-                              "'%s': arrays of records (structured dtypes) cannot be read",
+            return KELP_ERROR(KELP_UNIMPLEMENTED, "'%s': structured dtypes are not supported",
                               h->label);
         return take_quoted(h, &h->descr) ? NULL
                                          : malformed(h, "header field 'descr': expected a string");
@@ -141,7 +140,7 @@ static kelp_status *read_field(header *h, unsigned *inout_seen) {
         h->rank = 0;
         return read_shape(h);
     }
-    return malformed(h, "header: a field that is not descr, fortran_order or shape");
+    return malformed(h, "header: unknown field; expected descr, fortran_order or shape");
 }
 
 static kelp_status *read_header(header *h) {
@@ -155,7 +154,7 @@ static kelp_status *read_header(header *h) {
     }
     skip_blanks(h);
     if (h->rest.length)
-        return malformed(h, "header: text after '}'");
+        return malformed(h, "header: unexpected text after '}'");
     return seen == 7 ? NULL : malformed(h, "header: descr, fortran_order or shape is missing");
 }
 
@@ -170,7 +169,7 @@ static const struct {
     {"f4", KELP_F32},  {"f8", KELP_F64}, {"c8", KELP_C64}, {"c16", KELP_C128},
 };
 
-/* What one element of the file is: a number, or a string of `characters` of `unit` bytes. */
+/* The type of the elements: a number, or a string of `characters` of `unit` bytes. */
 typedef struct element {
     kelp_dtype dtype;
     size_t bytes;
@@ -188,7 +187,7 @@ static kelp_status *read_type(const header *h, element *out) {
         out->unit = code.data[0] == 'U' ? 4 : 1;
         if (!kelp_parse_u64((kelp_str){code.data + 1, code.length - 1}, &characters) ||
             !kelp_size_mul(characters, out->unit, &out->bytes))
-            return malformed(h, "header field 'descr': a string type without a length");
+            return malformed(h, "header field 'descr': expected a length in the string type");
     } else {
         for (size_t i = 0; i < KELP_COUNT(types); i++) {
             if (kelp_str_is(code, types[i].code))
@@ -198,17 +197,17 @@ static kelp_status *read_type(const header *h, element *out) {
     }
     if (code.length && code.data[0] == 'O')
         return KELP_ERROR(KELP_UNIMPLEMENTED,
-                          "'%s' holds pickled Python objects, which are never read; store strings "
-                          "with a dtype like '<U16' or '|S16'",
+                          "'%s' contains pickled Python objects, which are not supported; store "
+                          "strings with a dtype such as '<U16' or '|S16'",
                           h->label);
     if (code.length && code.data[0] == 'V')
         return KELP_ERROR(KELP_UNIMPLEMENTED,
-                          "'%s' has dtype '%.*s': .npy has no type for bfloat16 and 8-bit floats, "
-                          "their bytes are stored without a name; store float32",
+                          "'%s' has dtype '%.*s': .npy files cannot identify bfloat16 and 8-bit "
+                          "floats; store float32",
                           h->label, KELP_STR_ARG(h->descr));
     if (out->dtype == KELP_DTYPE_INVALID)
-        return KELP_ERROR(KELP_UNIMPLEMENTED, "'%s' has dtype '%.*s', which Kelp does not have",
-                          h->label, KELP_STR_ARG(h->descr));
+        return KELP_ERROR(KELP_UNIMPLEMENTED, "'%s' has unsupported dtype '%.*s'", h->label,
+                          KELP_STR_ARG(h->descr));
     if (order == '>' && (out->unit == 4 || (out->unit == 0 && out->bytes > 1)))
         return KELP_ERROR(KELP_UNIMPLEMENTED,
                           "'%s' is big-endian (dtype '%.*s'); store it as '<%.*s'", h->label,
@@ -237,7 +236,7 @@ static uint32_t load_u32(const unsigned char *at) {
     return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
 }
 
-/* One string of the file, without the zeros that fill it up, as UTF-8. */
+/* Converts a string of the file to UTF-8, without trailing zeros. */
 static kelp_status *read_string(const header *h, const element *e, const unsigned char *at,
                                 char **inout_text, kelp_string *out) {
     size_t count = e->bytes / e->unit;
@@ -253,7 +252,7 @@ static kelp_status *read_string(const header *h, const element *e, const unsigne
         for (size_t i = 0; i < count; i++) {
             uint32_t point = load_u32(at + 4 * i);
             if (point > 0x10ffff || (point >= 0xd800 && point < 0xe000))
-                return malformed(h, "a string holds a number that is no Unicode character");
+                return malformed(h, "a string contains an invalid Unicode character");
             *inout_text += utf8_put(point, *inout_text);
         }
     }
@@ -261,7 +260,7 @@ static kelp_status *read_string(const header *h, const element *e, const unsigne
     return NULL;
 }
 
-/* Index in the file of the element that comes next in row-major order. */
+/* Returns the index in the file of the next element in row-major order. */
 static size_t fortran_next(const header *h, size_t *inout_index) {
     size_t at = 0, stride = 1;
     for (int32_t axis = 0; axis < h->rank; axis++) {
@@ -309,18 +308,18 @@ kelp_status *kelp_npy_parse(const char *label, const void *data, size_t size_byt
     header h = {.label = label};
     *out = (kelp_array){0};
     if (size_bytes < MAGIC_BYTES + 4 || memcmp(bytes, MAGIC, MAGIC_BYTES) != 0)
-        return malformed(&h, "it does not begin with \\x93NUMPY");
+        return malformed(&h, "it does not start with \\x93NUMPY");
     unsigned major = bytes[6];
     if (major < 1 || major > 3)
         return KELP_ERROR(KELP_UNIMPLEMENTED,
-                          "'%s' has format %u.%u; formats 1.0, 2.0 and 3.0 are read", label, major,
-                          bytes[7]);
+                          "'%s' has unsupported format %u.%u; expected 1.0, 2.0 or 3.0", label,
+                          major, bytes[7]);
     size_t before = major == 1 ? 10 : 12;
     if (size_bytes < before)
-        return malformed(&h, "it ends within the header");
+        return malformed(&h, "the header is truncated");
     size_t length = major == 1 ? (size_t)bytes[8] | (size_t)bytes[9] << 8 : load_u32(bytes + 8);
     if (length > LONGEST_HEADER || length > size_bytes - before)
-        return malformed(&h, "it ends within the header, or the header is longer than 1 MiB");
+        return malformed(&h, "the header is truncated or longer than 1 MiB");
     h.rest = (kelp_str){(const char *)bytes + before, length};
     element e = {0};
     KELP_TRY(read_header(&h));
@@ -329,16 +328,16 @@ kelp_status *kelp_npy_parse(const char *label, const void *data, size_t size_byt
     size_t expected, found = size_bytes - before - length;
     if (!kelp_shape_elements(h.rank, h.shape, &elements) ||
         !kelp_size_mul((size_t)elements, e.bytes, &expected))
-        return malformed(&h, "header field 'shape': the product of the extents is too large");
-    /* Strings of no characters take no bytes in the file: their number would be bounded by nothing.
+        return malformed(&h, "header field 'shape': the number of elements is too large");
+    /* Strings of length 0 take no bytes, so that the size of the file does not limit their number.
      */
     if (!e.bytes && elements > 65536)
         return malformed(&h, "too many strings of length 0");
     if (expected != found)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "'%s' is no valid .npy file: expected %zu bytes of data after the "
-                          "header, found %zu",
-                          label, expected, found);
+        return KELP_ERROR(
+            KELP_INVALID_ARGUMENT,
+            "'%s' is not a valid .npy file: expected %zu bytes of data after the header, found %zu",
+            label, expected, found);
     KELP_TRY(kelp_array_init(out, e.dtype, h.rank, h.shape));
     kelp_status *status = read_elements(&h, &e, bytes + before + length, out);
     if (status)
@@ -357,7 +356,7 @@ kelp_status *kelp_npy_load(const char *path, kelp_array *out) {
 
 /* ---- writing ---- */
 
-/* Length of the character at `at` (RFC 3629), 0 when the bytes are no UTF-8. */
+/* Returns the length of the character at `at` (RFC 3629); 0 for invalid UTF-8. */
 static size_t utf8_take(const unsigned char *at, size_t left, uint32_t *out_point) {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
     size_t length = at[0] < 0x80             ? 1
@@ -379,7 +378,7 @@ static size_t utf8_take(const unsigned char *at, size_t left, uint32_t *out_poin
     return length;
 }
 
-/* Characters of a string, SIZE_MAX when it is no UTF-8. */
+/* Returns the number of characters; SIZE_MAX for invalid UTF-8. */
 static size_t utf8_count(kelp_string s) {
     size_t count = 0;
     uint32_t point;
@@ -401,7 +400,7 @@ static void put_header(kelp_buf *out, const char *descr, const kelp_tensor *tens
     if (tensor->rank > 1)
         out->length -= !out->failed;
     kelp_buf_append_cstr(out, "), }");
-    /* Data begin at a multiple of 64 bytes, so that they can be mapped. */
+    /* Align the data to 64 bytes, so that it can be mapped. */
     while (!out->failed && (out->length - begin + 1) % 64)
         kelp_buf_append_char(out, ' ');
     kelp_buf_append_char(out, '\n');
@@ -468,8 +467,8 @@ kelp_status *kelp_npy_write(const char *label, const kelp_tensor *tensor, kelp_b
         return kelp_buf_status(out);
     }
     return KELP_ERROR(KELP_UNIMPLEMENTED,
-                      "'%s' has type %s, for which .npy files have no name; print it instead",
-                      label, kelp_dtype_name(tensor->dtype));
+                      "'%s' has type %s, which .npy files do not support; print it instead", label,
+                      kelp_dtype_name(tensor->dtype));
 }
 
 kelp_status *kelp_npy_save(const char *path, const char *label, const kelp_tensor *tensor) {

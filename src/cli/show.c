@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors as text. */
+/* Formats tensors as text. */
 #include "cli/show.h"
 
 #include "base/checked.h"
@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#define SHOW_ALL 1000 /* elements; a larger tensor shows the ends of each axis only */
+#define SHOW_ALL 1000 /* larger tensors show only the ends of each axis */
 #define SHOW_ENDS 3
 #define LINE_WIDTH 96
 
@@ -37,12 +37,11 @@ uint16_t kelp_float_to_half(float value) {
         return sign;
     int exponent;
     (void)frexpf(size, &exponent);
-    /* The unit of the last place: 2^(exponent - 11), but not below 2^-24. nearbyint rounds ties to
+    /* The unit in the last place is 2^(exponent - 11), at least 2^-24. nearbyint rounds to nearest
      * even. */
     int unit = exponent - 11 < -24 ? -24 : exponent - 11;
     int steps = (int)nearbyintf(ldexpf(size, -unit));
-    /* Adding carries from the fraction into the exponent, which is what rounding up to a power of
-     * two needs. */
+    /* The addition carries into the exponent, which rounds up to a power of two correctly. */
     return sign | (uint16_t)(steps + (unit + 24) * 1024);
 }
 
@@ -102,7 +101,7 @@ static bool element_int(const kelp_tensor *tensor, size_t i, int64_t *out) {
     }
 }
 
-/* Bits of an element that has at most 8 of them; those of less are packed from the low end. */
+/* Returns the bits of an element of at most 8 bits. Smaller elements are packed, low bits first. */
 static unsigned element_bits(const kelp_tensor *tensor, size_t i) {
     unsigned bits = kelp_dtype_bits(tensor->dtype);
     const uint8_t *bytes = tensor->data;
@@ -112,7 +111,7 @@ static unsigned element_bits(const kelp_tensor *tensor, size_t i) {
     return bytes[i / per_byte] >> (i % per_byte * bits) & ((1u << bits) - 1);
 }
 
-/* Numbers of eight bits and less that have no C type: integers by value, floats by their bits. */
+/* Formats elements without a C type: integers by value, floats by their bits. */
 static void small_text(const kelp_tensor *tensor, size_t i, char *buffer, size_t capacity) {
     unsigned bits = kelp_dtype_bits(tensor->dtype);
     unsigned value = element_bits(tensor, i);
@@ -151,17 +150,17 @@ static void put_element(const kelp_tensor *tensor, size_t i, kelp_buf *out) {
     }
 }
 
-/* ---- a tensor for people ---- */
+/* ---- text ---- */
 
 typedef struct shown {
     const kelp_tensor *tensor;
     kelp_buf *out;
     bool shorten;
-    size_t width; /* of the widest element that is shown */
+    size_t width; /* width of the widest visible element */
     size_t column;
 } shown;
 
-/* The next index of an axis that is shown. */
+/* Returns the next visible index of an axis. */
 static int64_t next_index(const shown *s, int32_t axis, int64_t index) {
     int64_t extent = s->tensor->shape[axis];
     if (s->shorten && extent > 2 * SHOW_ENDS && index + 1 == SHOW_ENDS)
@@ -169,8 +168,7 @@ static int64_t next_index(const shown *s, int32_t axis, int64_t index) {
     return index + 1;
 }
 
-/* The widest element, so that columns stand under each other. Recursion is at most KELP_MAX_RANK
- * deep. */
+/* Computes the width of the columns. The recursion depth is at most KELP_MAX_RANK. */
 static void measure(shown *s, int32_t axis, size_t base) {
     if (axis == s->tensor->rank) {
         size_t before = s->out->length;
@@ -195,7 +193,7 @@ static void show_row(shown *s, size_t base) {
         size_t before = s->out->length;
         put_element(s->tensor, base + (size_t)i, s->out);
         size_t length = s->out->length - before;
-        /* Numbers are set to the right. */
+        /* Right-align numbers. */
         char *at = length < s->width ? kelp_buf_reserve(s->out, s->width - length) : NULL;
         if (at) {
             memmove(s->out->data + before + (s->width - length), s->out->data + before, length);
@@ -231,7 +229,7 @@ static void show_axis(shown *s, int32_t axis, size_t base) {
     kelp_buf_append_char(s->out, ']');
 }
 
-/* Sequences, optionals and maps: what they hold, each under its own name. */
+/* Formats the elements of sequences, optionals and maps. */
 static void show_list(const char *name, const kelp_tensor *list, kelp_buf *out) {
     const kelp_tensor *items = list->data;
     const char *kind = list->rank == 1 ? "sequence" : list->rank == 2 ? "optional" : "map";
@@ -270,14 +268,13 @@ void kelp_show_tensor(const char *name, const kelp_tensor *tensor, kelp_buf *out
     kelp_buf_append_char(out, '\n');
 }
 
-/* ---- a tensor for programs ---- */
+/* ---- JSON ---- */
 
 static void put_json(const kelp_tensor *tensor, size_t i, kelp_json_writer *writer) {
     double real;
     int64_t whole;
     if (tensor->dtype == KELP_F32 && isfinite(((const float *)tensor->data)[i])) {
-        /* Nine digits bring a float32 back exactly; the shortest text of its double would have
-         * seventeen. */
+        /* Nine digits restore a float32 exactly; its double would need up to seventeen. */
         char text[32];
         int length = snprintf(text, sizeof text, "%.9g", (double)((const float *)tensor->data)[i]);
         kelp_json_put_raw(writer, (kelp_str){text, (size_t)length});

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors as text: numpy-like for people, flat arrays for JSON. */
+/* Tensors as text in numpy's style, and as flat arrays in JSON. */
 #ifndef KELP_CLI_SHOW_H_
 #define KELP_CLI_SHOW_H_
 
@@ -7,16 +7,16 @@
 
 #include <kelp/tensor.h>
 
-/* "FLOAT [2,3]" and the elements in brackets; long tensors are shortened to the ends of each axis.
- */
+/* Appends "FLOAT [2,3]" and the elements in brackets. Large tensors show only the ends of each
+ * axis. */
 void kelp_show_tensor(const char *name, const kelp_tensor *tensor, kelp_buf *out);
-/* {"name":…,"datatype":…,"shape":[…],"data":[…]}, all elements, as the v2 protocol writes outputs.
+/* Writes {"name":…,"datatype":…,"shape":[…],"data":[…]} with all elements, as in the v2 protocol.
  */
 void kelp_show_json(const char *name, const kelp_tensor *tensor, kelp_json_writer *writer);
 
-/* The value of an IEEE half and of a bfloat16. */
+/* Return the value of an IEEE half and of a bfloat16. */
 float kelp_half_to_float(uint16_t bits);
-uint16_t kelp_float_to_half(float value); /* nearest, ties to even */
+uint16_t kelp_float_to_half(float value); /* round to nearest even */
 float kelp_bfloat_to_float(uint16_t bits);
 
 #endif

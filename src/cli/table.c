@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of text in aligned columns. */
+/* Tables of text with aligned columns. */
 #include "cli/cli.h"
 
 #include "base/checked.h"
@@ -18,7 +18,7 @@ void kelp_table_cell(kelp_table *table, const char *format, ...) {
     if (at) {
         (void)vsnprintf(at, (size_t)length + 1, format, again);
         for (char *line = at; (line = strpbrk(line, "\r\n")) != NULL;)
-            *line = ' '; /* a row is a line, whatever an error's text has */
+            *line = ' '; /* keep a row on one line */
         table->text.length += (size_t)length + 1;
         table->cells++;
     }

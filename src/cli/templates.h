@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files of a new project; their texts are in templates/. */
+/* The files of a new project; their contents are in templates/. */
 #ifndef KELP_CLI_TEMPLATES_H_
 #define KELP_CLI_TEMPLATES_H_
 
 #include <stddef.h>
 
 typedef struct kelp_template {
-    const char *name; /* of the file; "backend.c" and "gitignore" get others */
-    const char *text; /* @NAME@ stands for the backend's name */
+    const char *name; /* file name; "backend.c" and "gitignore" are renamed */
+    const char *text; /* @NAME@ is replaced by the name of the backend */
 } kelp_template;
 
-/* Ends with a NULL name. */
+/* The last entry has a NULL name. */
 extern const kelp_template kelp_backend_templates[];
 
 #endif

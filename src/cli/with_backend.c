@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See with_backend.h. */
+/* Creates the model repository of --with-backend. */
 #include "cli/with_backend.h"
 
 #include "base/alloc.h"
@@ -18,22 +18,22 @@ static kelp_status *failed(const char *doing, const char *path) {
     return KELP_ERROR(KELP_INTERNAL, "cannot %s '%s': %s", doing, path, strerror(errno));
 }
 
-/* What is made for one library. Paths are of PATH_MAX at most, as realpath gives them. */
+/* The model of one library. Paths have at most PATH_MAX bytes, the limit of realpath. */
 typedef struct place {
     char library[PATH_MAX];
-    char folder[PATH_MAX]; /* where the configuration is looked for */
+    char folder[PATH_MAX]; /* directory to search for the configuration */
     char name[256];
-    kelp_buf model; /* the folder of the model */
-    kelp_buf path;  /* scratch */
+    kelp_buf model; /* directory of the model */
+    kelp_buf path;  /* temporary buffer */
 } place;
 
-/* NAME of "…/libtriton_NAME.so". */
+/* Extracts NAME from "…/libtriton_NAME.so". */
 static kelp_status *find_name(place *p, const char *given) {
     static const char prefix[] = "libtriton_", suffix[] = ".so";
     if (!realpath(given, p->library))
         return KELP_ERROR(KELP_NOT_FOUND, "option '--with-backend': '%s': %s", given,
                           strerror(errno));
-    /* A link may have the name that its target has not. */
+    /* A link may have this name although its target does not. */
     const char *slash = strrchr(given, '/');
     const char *file = slash ? slash + 1 : given;
     size_t length = strlen(file), around = sizeof prefix - 1 + sizeof suffix - 1;
@@ -49,7 +49,7 @@ static kelp_status *find_name(place *p, const char *given) {
     return NULL;
 }
 
-/* Cuts the last part off a path. */
+/* Removes the last component of a path. */
 static void up(char *path) {
     char *slash = strrchr(path, '/');
     if (slash)
@@ -68,7 +68,7 @@ static kelp_status *link_into(place *p, const char *target, const char *name) {
     return symlink(target, path) == 0 ? NULL : failed("link", path);
 }
 
-/* The numbered folders beside the configuration are the versions of the model. */
+/* Numbered directories next to the configuration are the versions of the model. */
 static kelp_status *link_versions(place *p) {
     kelp_fs_names names;
     kelp_buf target;
@@ -111,7 +111,7 @@ static kelp_status *write_config(place *p) {
 }
 
 static kelp_status *place_config(place *p) {
-    /* Two above, because cargo puts libraries into target/release. */
+    /* Two levels up, because cargo writes libraries to target/release. */
     for (int level = 0; level < 3; level++) {
         up(p->folder);
         const char *path = joined(&p->path, p->folder, "config.pbtxt");
@@ -124,11 +124,10 @@ static kelp_status *place_config(place *p) {
         kelp_free_string(kelp_allocator_system(), target);
         return status ? status : link_versions(p);
     }
-    fprintf(
-        stderr,
-        "kelp: no config.pbtxt beside '%s' nor up to two folders above: the backend is asked to "
-        "describe its model\n",
-        p->library);
+    fprintf(stderr,
+            "kelp: no config.pbtxt in the directory of '%s' or the two above: the backend must "
+            "complete the configuration\n",
+            p->library);
     KELP_TRY(write_config(p));
     const char *path = joined(&p->path, kelp_buf_cstr(&p->model), "1");
     KELP_TRY(kelp_buf_status(&p->path));
@@ -140,11 +139,12 @@ static kelp_status *place_model(place *p, const char *repository) {
     const char *model = joined(&p->model, repository, p->name);
     KELP_TRY(kelp_buf_status(&p->model));
     if (mkdir(model, 0700) != 0)
-        return errno == EEXIST ? KELP_ERROR(KELP_ALREADY_EXISTS,
-                                            "option '--with-backend': two libraries are named "
-                                            "libtriton_%s.so",
-                                            p->name)
-                               : failed("make", model);
+        return errno == EEXIST
+                   ? KELP_ERROR(
+                         KELP_ALREADY_EXISTS,
+                         "option '--with-backend': two libraries have the name libtriton_%s.so",
+                         p->name)
+                   : failed("make", model);
     snprintf(file, sizeof file, "libtriton_%s.so", p->name);
     KELP_TRY(link_into(p, p->library, file));
     return place_config(p);
@@ -183,7 +183,7 @@ kelp_status *kelp_with_backend_make(const kelp_arg_list *libraries, char **out_p
     return status;
 }
 
-/* Links are removed, not followed. */
+/* Removes links without following them. */
 static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *where) {
     (void)info;
     (void)kind;

@@ -2,8 +2,8 @@
 /* The cpu provider: an ONNX model on Kelp's engine, or a plan, of whichever engine provider. A
  * model is one context; forks are further contexts of the same engine. */
 #include "base/alloc.h"
-#include "cpu/exec/exec.h"
 #include "engine/artifact.h"
+#include "engine/engine.h"
 #include "runtime/providers.h"
 
 typedef struct cpu_model {
@@ -38,7 +38,7 @@ static kelp_status *new_model(kelp_allocator allocator, kelp_engine *engine, cpu
 
 static kelp_status *new_context(cpu_model *model, kelp_context **out) {
     KELP_TRY(kelp_context_create(model->engine, out));
-    kelp_context_foresee(*out); /* here, not in the first inference */
+    kelp_context_warm_up(*out); /* here, not in the first inference */
     kelp_context_set_interrupt(*out, model->interrupt, model->interrupt_userp);
     return NULL;
 }

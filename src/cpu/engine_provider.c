@@ -80,29 +80,29 @@ static void free_bytes(void *userp) {
 }
 
 /* What the largest shapes of every profile take, against the limit. */
-static kelp_status *check_workspace(kelp_engine *engine, const kelp_builder_config *config,
+static kelp_status *check_workspace(kelp_cpu_engine *engine, const kelp_builder_config *config,
                                     const char *plan, size_t length) {
     size_t limit = kelp_builder_config_memory_limit(config, KELP_POOL_WORKSPACE), needed = 0;
-    kelp_engine *loaded = NULL;
+    kelp_cpu_engine *loaded = NULL;
     if (limit == 0)
         return NULL;
     /* the plan's own profiles are asked, so it is loaded as its user will */
     KELP_TRY(kelp_plan_file_load(engine->runtime, plan, length, "the plan", NULL, NULL, &loaded));
-    size_t count = kelp_engine_profile_count(loaded);
+    size_t count = loaded->profile_count;
     kelp_status *status = NULL;
     for (size_t i = 0; status == NULL && i < (count > 0 ? count : 1); i++) {
-        status = kelp_engine_workspace_bytes(loaded, i, &needed);
+        status = kelp_cpu_engine_workspace(loaded, i, &needed);
         if (status == NULL && needed > limit)
             status = KELP_ERROR(KELP_RESOURCE_EXHAUSTED,
                                 "profile %zu needs a workspace of %zu bytes, the limit is %zu", i,
                                 needed, limit);
     }
-    kelp_engine_release(loaded);
+    kelp_cpu_engine_release(loaded);
     return status;
 }
 
 /* A stripped plan cannot be planned: one with its weights is asked in its place. */
-static kelp_status *check_stripped(kelp_engine *engine, const kelp_plan_contents *contents) {
+static kelp_status *check_stripped(kelp_cpu_engine *engine, const kelp_plan_contents *contents) {
     kelp_plan_contents whole = *contents;
     kelp_allocator allocator = engine->runtime->allocator;
     char *data = NULL;
@@ -118,12 +118,12 @@ static kelp_status *check_stripped(kelp_engine *engine, const kelp_plan_contents
 
 /* Some kernels pack when they see shapes: those that the plan is built for. What cannot be planned
  * for them will say so to whoever binds such shapes. */
-static kelp_status *warm(kelp_engine *engine, const kelp_builder_config *config) {
+static kelp_status *warm(kelp_cpu_engine *engine, const kelp_builder_config *config) {
     size_t profiles = kelp_builder_config_profile_count(config);
     for (size_t i = 0; i < (profiles > 0 ? 3 * profiles : 1); i++) {
         const kelp_profile_shape *shapes = NULL;
         size_t count = profiles > 0 ? kelp_builder_config_profile(config, i / 3, &shapes) : 0;
-        kelp_status *status = kelp_engine_warm(engine, shapes, count, (int)(i % 3));
+        kelp_status *status = kelp_cpu_engine_warm_up(engine, shapes, count, (int)(i % 3));
         if (kelp_status_code(status) == KELP_RESOURCE_EXHAUSTED)
             return status;
         kelp_status_free(status);
@@ -143,7 +143,7 @@ static kelp_status *write_plan(kelp_runtime *runtime, const kelp_network *networ
     uint32_t flags = kelp_builder_config_flags(config);
     bool strips = (flags & KELP_BUILD_STRIP_WEIGHTS) != 0;
     bool refits = strips || (flags & (KELP_BUILD_REFIT | KELP_BUILD_REFIT_INDIVIDUAL)) != 0;
-    kelp_engine_origin origin = {.prepared = false};
+    kelp_cpu_origin origin = {.prepared = false};
     kelp_engine_options options = {
         .struct_size = sizeof options,
         .progress = tell_operators,
@@ -156,12 +156,12 @@ static kelp_status *write_plan(kelp_runtime *runtime, const kelp_network *networ
                                    .no_fusion = options.disable_fusion != 0,
                                    .precision = options.precision,
                                    .config = config};
-    kelp_engine *engine = NULL;
+    kelp_cpu_engine *engine = NULL;
     kelp_arena arena;
     if (!kelp_builder_config_progress(config, "optimise", "build", 1, 3))
         return cancelled();
-    KELP_TRY(kelp_engine_packs_create(runtime->allocator, true, NULL, &origin.take_packs));
-    kelp_status *made = kelp_engine_make(runtime, graph, &options, &origin, &engine);
+    KELP_TRY(kelp_cpu_packs_create(runtime->allocator, true, NULL, &origin.take_packs));
+    kelp_status *made = kelp_cpu_engine_make(runtime, graph, &options, &origin, &engine);
     if (kelp_status_code(made) == KELP_CANCELLED) {
         kelp_status_free(made);
         return cancelled();
@@ -188,18 +188,8 @@ static kelp_status *write_plan(kelp_runtime *runtime, const kelp_network *networ
     if (status == NULL && !strips)
         status = check_workspace(engine, config, out->data, out->capacity);
     kelp_arena_deinit(&arena);
-    kelp_engine_release(engine);
+    kelp_cpu_engine_release(engine);
     return status;
-}
-
-kelp_status *kelp_blob_of(kelp_buf *buf, kelp_blob **out) {
-    owned_bytes *owned = NULL;
-    size_t length = 0;
-    KELP_TRY(KELP_NEW(buf->allocator, owned_bytes, &owned));
-    owned->allocator = buf->allocator;
-    owned->alignment = KELP_DEFAULT_ALIGNMENT;
-    owned->data = kelp_buf_take(buf, &length, &owned->capacity);
-    return kelp_blob_wrap(owned->allocator, owned->data, length, free_bytes, owned, out);
 }
 
 static kelp_status *cpu_build(void *self, kelp_runtime *runtime, const kelp_network *network,
@@ -241,8 +231,18 @@ static bool cpu_recognises(void *self, const void *data, size_t size_bytes) {
 static kelp_status *cpu_load(void *self, kelp_runtime *runtime, const void *data, size_t size_bytes,
                              const char *label, void (*release)(void *userp), void *userp,
                              kelp_engine **out) {
+    kelp_cpu_engine *engine = NULL;
     (void)self;
-    return kelp_plan_file_load(runtime, data, size_bytes, label, release, userp, out);
+    KELP_TRY(kelp_plan_file_load(runtime, data, size_bytes, label, release, userp, &engine));
+    return kelp_cpu_engine_wrap(engine, out);
+}
+
+static kelp_status *cpu_create_engine(void *self, kelp_runtime *runtime, kelp_graph *graph,
+                                      const kelp_engine_options *options, kelp_engine **out) {
+    kelp_cpu_engine *engine = NULL;
+    (void)self;
+    KELP_TRY(kelp_cpu_engine_make(runtime, graph, options, &(kelp_cpu_origin){0}, &engine));
+    return kelp_cpu_engine_wrap(engine, out);
 }
 
 const kelp_engine_provider *kelp_cpu_engine_provider(void) {
@@ -259,20 +259,7 @@ const kelp_engine_provider *kelp_cpu_engine_provider(void) {
         .build = cpu_build,
         .recognises = cpu_recognises,
         .load = cpu_load,
+        .create_engine = cpu_create_engine,
     };
     return &provider;
-}
-
-/* ---- ONNX ---- */
-kelp_status *kelp_network_to_onnx(const kelp_network *network, kelp_blob **out) {
-    kelp_graph *graph = NULL;
-    kelp_buf model;
-    KELP_TRY(kelp_network_lower(network, &graph));
-    kelp_buf_init(&model, network->allocator);
-    kelp_status *status = kelp_graph_save(graph, NULL, &model);
-    if (status == NULL)
-        status = kelp_blob_of(&model, out);
-    kelp_buf_deinit(&model);
-    kelp_graph_release(graph);
-    return status;
 }

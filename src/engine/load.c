@@ -2,7 +2,7 @@
 /* Plans of any provider: which one reads the bytes, and where they come from. */
 #include "base/alloc.h"
 #include "base/fs.h"
-#include "cpu/exec/exec.h"
+#include "engine/engine.h"
 
 #include <kelp/engine_provider.h>
 

@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/event.h"
 #include "base/thread.h"
-#include "cpu/exec/exec.h"
+#include "engine/engine.h"
 
 #include <kelp/engine_provider.h>
 
@@ -123,16 +123,13 @@ void kelp_stream_destroy(kelp_stream *stream) {
 }
 
 static kelp_status *enqueue_native(kelp_context *context, kelp_stream *stream, kelp_event *event) {
-    const kelp_engine *engine = context->engine;
-    if (engine->vtbl == NULL)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "a cpu engine takes a stream of kelp_stream_create, not one of a device");
-    if (engine->vtbl->enqueue == NULL)
-        return kelp_foreign_missing(engine, "streams of a device");
+    if (context->vtbl->enqueue == NULL)
+        return kelp_engine_lacks(context->engine, "streams of a device");
     if (event != NULL)
         return KELP_ERROR(KELP_UNIMPLEMENTED,
                           "events of a device's stream are that library's: pass NULL");
-    return engine->vtbl->enqueue(context->foreign, stream->native);
+    KELP_TRY(kelp_context_check_bound(context));
+    return context->vtbl->enqueue(context->self, stream->native);
 }
 
 kelp_status *kelp_context_enqueue(kelp_context *context, kelp_stream *stream, kelp_event *event) {

@@ -94,9 +94,9 @@ static kelp_status *copy_values(kelp_arena *arena, kelp_value *const *from, size
     return NULL;
 }
 
-static kelp_status *make_node(kelp_block *block, const char *op_type, const char *domain,
-                              int64_t opset_version, const char *name, kelp_value *const *inputs,
-                              size_t input_count, kelp_value *const *outputs, size_t output_count,
+static kelp_status *make_node(kelp_block *block, const kelp_operator *op, int64_t opset_version,
+                              const char *name, kelp_value *const *inputs, size_t input_count,
+                              kelp_value *const *outputs, size_t output_count,
                               kelp_attr *attributes, kelp_node **out) {
     kelp_arena *arena = &block->graph->arena;
     kelp_node *node = KELP_ARENA_NEW(arena, kelp_node);
@@ -106,8 +106,7 @@ static kelp_status *make_node(kelp_block *block, const char *op_type, const char
     KELP_TRY(copy_values(arena, inputs, input_count, &node->inputs));
     KELP_TRY(copy_values(arena, outputs, output_count, &node->outputs));
     node->name = name;
-    node->op_type = op_type;
-    node->domain = domain;
+    node->op = op;
     node->opset_version = opset_version;
     node->input_count = input_count;
     node->output_count = output_count;
@@ -123,13 +122,13 @@ static kelp_status *make_node(kelp_block *block, const char *op_type, const char
     return NULL;
 }
 
-kelp_status *kelp_block_add_node(kelp_block *block, const char *op_type, const char *domain,
-                                 int64_t opset_version, const char *name, kelp_value *const *inputs,
-                                 size_t input_count, kelp_value *const *outputs,
-                                 size_t output_count, kelp_attr *attributes, kelp_node **out) {
+kelp_status *kelp_block_add_node(kelp_block *block, const kelp_operator *op, int64_t opset_version,
+                                 const char *name, kelp_value *const *inputs, size_t input_count,
+                                 kelp_value *const *outputs, size_t output_count,
+                                 kelp_attr *attributes, kelp_node **out) {
     kelp_node *node = NULL;
-    KELP_TRY(make_node(block, op_type, domain, opset_version, name, inputs, input_count, outputs,
-                       output_count, attributes, &node));
+    KELP_TRY(make_node(block, op, opset_version, name, inputs, input_count, outputs, output_count,
+                       attributes, &node));
     node->index = block->node_count;
     block->nodes[block->node_count++] = node;
     if (out != NULL)
@@ -137,14 +136,14 @@ kelp_status *kelp_block_add_node(kelp_block *block, const char *op_type, const c
     return NULL;
 }
 
-kelp_status *kelp_block_insert_node(kelp_block *block, kelp_node *before, const char *op_type,
-                                    const char *domain, int64_t opset_version, const char *name,
+kelp_status *kelp_block_insert_node(kelp_block *block, kelp_node *before, const kelp_operator *op,
+                                    int64_t opset_version, const char *name,
                                     kelp_value *const *inputs, size_t input_count,
                                     kelp_value *const *outputs, size_t output_count,
                                     kelp_attr *attributes, kelp_node **out) {
     kelp_node *node = NULL;
-    KELP_TRY(make_node(block, op_type, domain, opset_version, name, inputs, input_count, outputs,
-                       output_count, attributes, &node));
+    KELP_TRY(make_node(block, op, opset_version, name, inputs, input_count, outputs, output_count,
+                       attributes, &node));
     size_t at = before->index;
     memmove(&block->nodes[at + 1], &block->nodes[at],
             (block->node_count - at) * sizeof *block->nodes);

@@ -178,8 +178,7 @@ static kelp_status *fold_constant(cloner *c, const scope *s, const kelp_node *fr
 static const kelp_block *find_function(const cloner *c, const kelp_node *node) {
     for (size_t i = 0; i < c->from->function_count; i++) {
         const kelp_block *function = c->from->functions[i];
-        if (strcmp(function->function_name, node->op_type) == 0 &&
-            strcmp(function->function_domain, node->domain) == 0)
+        if (function->function == node->op)
             return function;
     }
     return NULL;
@@ -211,7 +210,7 @@ static kelp_status *inline_call(cloner *c, const scope *s, const kelp_node *call
     scope body = {.parent = s, .to = s->to, .call = call, .call_depth = s->call_depth + 1};
     KELP_TRY(map_values(c, &body, function));
     body.prefix = kelp_arena_printf(&c->to->arena, "%s%s/", s->prefix,
-                                    *call->name ? call->name : call->op_type);
+                                    *call->name ? call->name : call->op->name);
     if (body.prefix == NULL)
         return kelp_status_oom();
     static kelp_value left_out; /* an input that the call does not give */
@@ -244,8 +243,8 @@ static kelp_status *inline_call(cloner *c, const scope *s, const kelp_node *call
         kelp_value *result = call->outputs[i] != NULL ? lookup(s, call->outputs[i]) : NULL;
         kelp_value *inner = body.map[function->outputs[i]->id];
         if (result != NULL && result != inner)
-            KELP_TRY(kelp_block_add_node(s->to, "Identity", "", 13, call->name, &inner, 1, &result,
-                                         1, NULL, NULL));
+            KELP_TRY(kelp_block_add_node(s->to, KELP_OP(Identity), 13, call->name, &inner, 1,
+                                         &result, 1, NULL, NULL));
     }
     return NULL;
 }
@@ -253,8 +252,7 @@ static kelp_status *inline_call(cloner *c, const scope *s, const kelp_node *call
 /* What a call leaves out is left out of the nodes that read it, where they can do without. */
 static kelp_status *check_left_out(const cloner *c, const scope *s, const kelp_node *from,
                                    size_t input) {
-    const kelp_onnx_schema *schema =
-        kelp_onnx_schema_find(from->domain, from->op_type, from->opset_version);
+    const kelp_onnx_schema *schema = kelp_operator_schema(from->op, from->opset_version);
     const kelp_onnx_param *param = schema != NULL ? kelp_onnx_input_param(schema, input) : NULL;
     while (s != NULL && s->call == NULL)
         s = s->parent;
@@ -264,7 +262,7 @@ static kelp_status *check_left_out(const cloner *c, const scope *s, const kelp_n
                       "%s: node '%s' leaves out input '%s' of function '%s', which node '%s' (%s) "
                       "cannot do without",
                       c->from->info.label, s->call->name, from->inputs[input]->name, s->from->name,
-                      from->name, from->op_type);
+                      from->name, from->op->name);
 }
 
 static kelp_status *clone_node(cloner *c, const scope *s, const kelp_node *from) {
@@ -275,8 +273,7 @@ static kelp_status *clone_node(cloner *c, const scope *s, const kelp_node *from)
                           c->from->info.label, c->node_limit);
     if (function != NULL)
         return inline_call(c, s, from, function);
-    if (strcmp(from->op_type, "Constant") == 0 && *from->domain == '\0' &&
-        from->output_count == 1 && from->outputs[0] != NULL)
+    if (from->op == KELP_OP(Constant) && from->output_count == 1 && from->outputs[0] != NULL)
         return fold_constant(c, s, from, lookup(s, from->outputs[0]));
     kelp_arena *arena = &c->to->arena;
     kelp_value **inputs = KELP_ARENA_ARRAY(arena, from->input_count + 1, kelp_value *);
@@ -293,9 +290,8 @@ static kelp_status *clone_node(cloner *c, const scope *s, const kelp_node *from)
     for (size_t i = 0; i < from->output_count; i++)
         outputs[i] = from->outputs[i] != NULL ? lookup(s, from->outputs[i]) : NULL;
     KELP_TRY(clone_attrs(c, s, from->attributes, &attributes));
-    return kelp_block_add_node(s->to, from->op_type, from->domain, from->opset_version, name,
-                               inputs, from->input_count, outputs, from->output_count, attributes,
-                               NULL);
+    return kelp_block_add_node(s->to, from->op, from->opset_version, name, inputs,
+                               from->input_count, outputs, from->output_count, attributes, NULL);
 }
 
 static kelp_status *clone_nodes(cloner *c, const scope *s) {
@@ -396,9 +392,8 @@ static kelp_status *wrap_node(kelp_graph *graph, const kelp_node *node,
         out[i]->is_output = true;
         block->outputs[block->output_count++] = out[i];
     }
-    return kelp_block_add_node(block, node->op_type, node->domain, node->opset_version, node->name,
-                               in, node->input_count, out, node->output_count, node->attributes,
-                               NULL);
+    return kelp_block_add_node(block, node->op, node->opset_version, node->name, in,
+                               node->input_count, out, node->output_count, node->attributes, NULL);
 }
 
 kelp_status *kelp_graph_of_node(kelp_allocator allocator, const kelp_node *node,
@@ -408,7 +403,7 @@ kelp_status *kelp_graph_of_node(kelp_allocator allocator, const kelp_node *node,
     kelp_opset_import *import = KELP_ARENA_NEW(&graph->arena, kelp_opset_import);
     kelp_status *status = import == NULL ? kelp_status_oom() : NULL;
     if (status == NULL) {
-        *import = (kelp_opset_import){node->domain, node->opset_version};
+        *import = (kelp_opset_import){node->op->domain, node->opset_version};
         graph->imports = import;
         graph->import_count = 1;
         graph->info.node_count = 1;

@@ -11,6 +11,7 @@
 
 #include "base/arena.h"
 #include "base/map.h"
+#include "operator/operator.h"
 
 #include <kelp/graph.h>
 
@@ -52,8 +53,8 @@ struct kelp_value {
 
 struct kelp_node {
     const char *name;
-    const char *op_type;
-    const char *domain;
+    const kelp_operator *op; /* never NULL; two nodes of one graph have the same operator exactly
+                                when this is the same pointer */
     int64_t opset_version;
     kelp_value **inputs; /* NULL items: left out */
     size_t input_count;
@@ -79,8 +80,7 @@ struct kelp_block {
     kelp_value **outputs;
     size_t output_count;
     /* functions only */
-    const char *function_domain;
-    const char *function_name;
+    const kelp_operator *function; /* what nodes that call it have as their operator */
     kelp_attr *defaults;
 };
 
@@ -135,14 +135,13 @@ kelp_status *kelp_block_new(kelp_graph *graph, kelp_block *parent, const char *n
 kelp_status *kelp_block_add_value(kelp_block *block, const char *name,
                                   kelp_value **out) KELP_MUST_USE;
 /* Appends. Arrays are copied; the values' producers are set. `attributes` is taken as it is. */
-kelp_status *kelp_block_add_node(kelp_block *block, const char *op_type, const char *domain,
-                                 int64_t opset_version, const char *name, kelp_value *const *inputs,
-                                 size_t input_count, kelp_value *const *outputs,
-                                 size_t output_count, kelp_attr *attributes,
-                                 kelp_node **out) KELP_MUST_USE;
+kelp_status *kelp_block_add_node(kelp_block *block, const kelp_operator *op, int64_t opset_version,
+                                 const char *name, kelp_value *const *inputs, size_t input_count,
+                                 kelp_value *const *outputs, size_t output_count,
+                                 kelp_attr *attributes, kelp_node **out) KELP_MUST_USE;
 /* The same, placed before `before` in the order. */
-kelp_status *kelp_block_insert_node(kelp_block *block, kelp_node *before, const char *op_type,
-                                    const char *domain, int64_t opset_version, const char *name,
+kelp_status *kelp_block_insert_node(kelp_block *block, kelp_node *before, const kelp_operator *op,
+                                    int64_t opset_version, const char *name,
                                     kelp_value *const *inputs, size_t input_count,
                                     kelp_value *const *outputs, size_t output_count,
                                     kelp_attr *attributes, kelp_node **out) KELP_MUST_USE;

@@ -2,6 +2,7 @@
 /* From ONNX structs to the IR: names become pointers, what does not resolve is an error that names
  * it. */
 #include "graph/load.h"
+#include "graph/intern.h"
 #include "graph/save.h"
 
 #include "base/alloc.h"
@@ -47,6 +48,7 @@ typedef struct scope {
 
 typedef struct loader {
     kelp_graph *graph;
+    kelp_interner operators;
     const char *label;
     const kelp_onnx_model *model;
     uint32_t depth;      /* of calls, at most */
@@ -234,9 +236,9 @@ static bool is_function(const loader *l, kelp_str op_type, kelp_str domain) {
 
 /* Operators without a schema (other domains, other versions) are for readiness to judge. */
 static kelp_status *check_schema(loader *l, const scope *s, const kelp_onnx_node *node,
-                                 const char *domain, const char *op_type, int64_t version) {
-    const kelp_onnx_schema *schema = kelp_onnx_schema_find(domain, op_type, version);
-    if (schema == NULL || is_function(l, node->op_type, kelp_str_from(domain)))
+                                 const kelp_operator *op, int64_t version) {
+    const kelp_onnx_schema *schema = kelp_operator_schema(op, version);
+    if (schema == NULL || is_function(l, node->op_type, kelp_str_from(op->domain)))
         return NULL;
     return kelp_onnx_check_node(l->label, s->block->name, node, schema);
 }
@@ -253,32 +255,33 @@ static kelp_status *define_outputs(loader *l, scope *s, const kelp_onnx_node *no
 
 static kelp_status *load_node(loader *l, const scope *s, kelp_onnx_node *from) {
     kelp_arena *arena = &l->graph->arena;
-    const char *name = copy(l, from->name), *op_type = copy(l, from->op_type);
-    const char *domain = kelp_str_is(from->domain, "ai.onnx") ? "" : copy(l, from->domain);
+    const char *name = copy(l, from->name);
+    const kelp_operator *op = NULL;
     kelp_value **inputs = KELP_ARENA_ARRAY(arena, from->input_count + 1, kelp_value *);
     kelp_value **outputs = KELP_ARENA_ARRAY(arena, from->output_count + 1, kelp_value *);
     int64_t version = 0;
     kelp_attr *attributes = NULL;
-    if (name == NULL || op_type == NULL || domain == NULL || inputs == NULL || outputs == NULL)
+    if (name == NULL || inputs == NULL || outputs == NULL)
         return kelp_status_oom();
-    KELP_TRY(find_version(l, s, from, domain, &version));
+    KELP_TRY(kelp_intern_operator(&l->operators, from->domain, from->op_type, &op));
+    KELP_TRY(find_version(l, s, from, op->domain, &version));
     take_version(l, from, &version);
-    KELP_TRY(check_schema(l, s, from, domain, op_type, version));
+    KELP_TRY(check_schema(l, s, from, op, version));
     for (size_t i = 0; i < from->input_count; i++) {
         if (from->inputs[i].length == 0)
             continue;
         inputs[i] = resolve(s, from->inputs[i]);
         if (inputs[i] == NULL)
             LOAD_FAIL("%s: input '%.*s' of node '%s' (%s) in graph '%s' is made by nobody",
-                      l->label, KELP_STR_ARG(from->inputs[i]), name, op_type, s->block->name);
+                      l->label, KELP_STR_ARG(from->inputs[i]), name, op->name, s->block->name);
     }
     for (size_t i = 0; i < from->output_count; i++)
         if (from->outputs[i].length > 0)
             outputs[i] = kelp_map_get(&s->names, from->outputs[i]);
     KELP_TRY(load_attrs(l, s, from->attrs, from->attr_count, &attributes));
     l->graph->info.node_count++;
-    return kelp_block_add_node(s->block, op_type, domain, version, name, inputs, from->input_count,
-                               outputs, from->output_count, attributes, NULL);
+    return kelp_block_add_node(s->block, op, version, name, inputs, from->input_count, outputs,
+                               from->output_count, attributes, NULL);
 }
 
 /* ---- graphs ---- */
@@ -425,15 +428,13 @@ static kelp_status *load_function_body(loader *l, scope *s, const kelp_onnx_func
 
 static kelp_status *load_function(loader *l, const kelp_onnx_function *from, kelp_block **out) {
     scope s = {0};
-    const char *name = copy(l, from->name), *domain = copy(l, from->domain);
-    if (name == NULL || domain == NULL)
-        return kelp_status_oom();
-    const char *full = kelp_arena_printf(&l->graph->arena, "%s::%s", domain, name);
+    const kelp_operator *op = NULL;
+    KELP_TRY(kelp_intern_operator(&l->operators, from->domain, from->name, &op));
+    const char *full = kelp_arena_printf(&l->graph->arena, "%s::%s", op->domain, op->name);
     if (full == NULL)
         return kelp_status_oom();
     KELP_TRY(kelp_block_new(l->graph, NULL, full, &s.block));
-    s.block->function_name = name;
-    s.block->function_domain = domain;
+    s.block->function = op;
     KELP_TRY(load_imports(l, from->imports, from->import_count, &s.imports));
     s.import_count = from->import_count;
     kelp_map_init(&s.names, l->graph->allocator);
@@ -444,10 +445,10 @@ static kelp_status *load_function(loader *l, const kelp_onnx_function *from, kel
 }
 
 /* ---- calls ---- */
-static const kelp_block *called(const kelp_graph *graph, const kelp_node *node, size_t *out_index) {
+static const kelp_block *called(const kelp_graph *graph, const kelp_operator *op,
+                                size_t *out_index) {
     for (size_t i = 0; i < graph->function_count; i++)
-        if (strcmp(graph->functions[i]->function_name, node->op_type) == 0 &&
-            strcmp(graph->functions[i]->function_domain, node->domain) == 0) {
+        if (graph->functions[i]->function == op) {
             *out_index = i;
             return graph->functions[i];
         }
@@ -464,7 +465,7 @@ static kelp_status *check_calls(const loader *l, const kelp_block *block, uint8_
     for (size_t n = 0; n < block->node_count; n++) {
         const kelp_node *node = block->nodes[n];
         size_t index = 0;
-        const kelp_block *function = called(l->graph, node, &index);
+        const kelp_block *function = called(l->graph, node->op, &index);
         if (function != NULL && states[index] == 1)
             LOAD_FAIL("%s: node '%s' in '%s' calls function '%s', which is then in the middle of a "
                       "call of itself",
@@ -490,9 +491,7 @@ static kelp_status *load_functions(loader *l, const kelp_onnx_model *model) {
     for (size_t i = 0; i < model->function_count; i++) {
         size_t other = 0;
         KELP_TRY(load_function(l, &model->functions[i], &graph->functions[i]));
-        kelp_node call = {.op_type = graph->functions[i]->function_name,
-                          .domain = graph->functions[i]->function_domain};
-        if (called(graph, &call, &other) != NULL)
+        if (called(graph, graph->functions[i]->function, &other) != NULL)
             LOAD_FAIL("%s: functions[%zu]: function '%s' is defined twice", l->label, i,
                       graph->functions[i]->name);
         graph->function_count++;
@@ -589,8 +588,10 @@ static kelp_status *read_model(kelp_graph *graph, kelp_str bytes, const char *la
     /* weights of a model in parts are not ours to unmap, and there are no files beside them */
     ((source *)graph->source)->files = weights != NULL ? NULL : reader.files;
     l.in_parts = weights != NULL;
+    kelp_interner_init(&l.operators, graph->allocator, &graph->arena);
     if (status == NULL)
         status = load_model(&l, &model);
+    kelp_interner_deinit(&l.operators);
     kelp_arena_deinit(&structs);
     return status;
 }

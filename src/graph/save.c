@@ -287,16 +287,16 @@ static kelp_status *save_attr(saver *s, const kelp_attr *attr, kelp_buf *out) {
 }
 
 static kelp_status *save_version(saver *s, const kelp_node *node, kelp_buf *out, kelp_buf *inner) {
-    int64_t imported = kelp_graph_opset_version(s->graph, node->domain);
+    int64_t imported = kelp_graph_opset_version(s->graph, node->op->domain);
     if (imported == node->opset_version || (s->parts == NULL && imported == 0))
         return NULL;
     if (s->parts == NULL)
         return KELP_ERROR(KELP_UNIMPLEMENTED,
                           "node '%s' (%s) is of opset version %lld, the model imports %lld of "
                           "domain '%s': ONNX has one",
-                          node->name, node->op_type, (long long)node->opset_version,
-                          (long long)kelp_graph_opset_version(s->graph, node->domain),
-                          node->domain);
+                          node->name, node->op->name, (long long)node->opset_version,
+                          (long long)kelp_graph_opset_version(s->graph, node->op->domain),
+                          node->op->domain);
     kelp_attr version = {
         .name = KELP_OPSET_ATTRIBUTE, .type = KELP_ATTR_INT, .i = node->opset_version};
     KELP_TRY(save_attr(s, &version, inner));
@@ -327,9 +327,9 @@ static kelp_status *save_node_into(saver *s, const kelp_node *node, kelp_buf *ou
     for (size_t i = 0; i < node->output_count; i++)
         KELP_TRY(put_name(s, out, 2, node->outputs[i]));
     kelp_wire_put_text(out, 3, node->name);
-    kelp_wire_put_text(out, 4, node->op_type);
-    if (*node->domain != '\0')
-        kelp_wire_put_text(out, 7, node->domain);
+    kelp_wire_put_text(out, 4, node->op->name);
+    if (*node->op->domain != '\0')
+        kelp_wire_put_text(out, 7, node->op->domain);
     for (const kelp_attr *attr = node->attributes; attr != NULL; attr = attr->next) {
         if (strcmp(attr->name, "kelp.captures") == 0)
             continue;
@@ -414,11 +414,11 @@ typedef struct brought {
 static void find_brought(const saver *s, const kelp_block *block, brought *out) {
     for (size_t n = 0; n < block->node_count; n++) {
         const kelp_node *node = block->nodes[n];
-        bool known = node->removed || kelp_graph_opset_version(s->graph, node->domain) != 0;
+        bool known = node->removed || kelp_graph_opset_version(s->graph, node->op->domain) != 0;
         for (size_t i = 0; i < out->count; i++)
-            known = known || strcmp(out->imports[i].domain, node->domain) == 0;
+            known = known || strcmp(out->imports[i].domain, node->op->domain) == 0;
         if (!known && out->count < BROUGHT_MAX)
-            out->imports[out->count++] = (kelp_opset_import){node->domain, node->opset_version};
+            out->imports[out->count++] = (kelp_opset_import){node->op->domain, node->opset_version};
         for (const kelp_attr *attr = node->attributes; attr != NULL; attr = attr->next)
             for (size_t k = 0; attr->blocks != NULL && k < attr->count; k++)
                 find_brought(s, attr->blocks[k], out);

@@ -81,7 +81,7 @@ static kelp_status *place(kelp_block *block, edges *e, kelp_node **order) {
                               "%s: node '%s' (%s) of graph '%s' waits for its own result: the "
                               "graph has a cycle",
                               block->graph->info.label, block->nodes[n]->name,
-                              block->nodes[n]->op_type, block->name);
+                              block->nodes[n]->op->name, block->name);
     memcpy(block->nodes, order, placed * sizeof *order);
     for (size_t n = 0; n < placed; n++)
         block->nodes[n]->index = n;

@@ -10,6 +10,7 @@
 #include "base/checked.h"
 #include "base/json.h"
 #include "builder/network.h"
+#include "builder/builder.h"
 #include "builder/providers.h"
 #include "runtime/runtime.h"
 
@@ -243,12 +244,10 @@ static kelp_status *null_set_input(void *userp, size_t index, const kelp_tensor 
     return NULL;
 }
 
-/* Kelp holds inputs to the profile before they come here; those of another are bound no more. */
+/* Kelp checks inputs against the profile before set_input, and unbinds them before this. */
 static kelp_status *null_set_profile(void *userp, size_t profile) {
-    null_context *context = userp;
+    (void)userp;
     (void)profile;
-    for (size_t i = 0; i < context->engine->input_count; i++)
-        context->inputs[i].dtype = KELP_DTYPE_INVALID;
     return NULL;
 }
 
@@ -280,10 +279,6 @@ static int64_t open_extent(const null_context *context) {
 static kelp_status *null_prepare(void *userp, kelp_tensor *out_outputs) {
     null_context *context = userp;
     const null_engine *engine = context->engine;
-    for (size_t i = 0; i < engine->input_count; i++)
-        if (context->inputs[i].dtype == KELP_DTYPE_INVALID)
-            return KELP_ERROR(KELP_FAILED_PRECONDITION, "input '%s' (%s) is not bound",
-                              engine->inputs[i].name, kelp_dtype_name(engine->inputs[i].dtype));
     for (size_t i = 0; i < engine->output_count; i++) {
         int64_t shape[KELP_MAX_RANK];
         for (int32_t axis = 0; axis < engine->outputs[i].rank; axis++)

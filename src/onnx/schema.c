@@ -4,24 +4,13 @@
 
 #include <string.h>
 
-static int compare(const kelp_onnx_schema *schema, const char *domain, const char *op_type) {
-    int order = strcmp(kelp_onnx_text(schema->domain), domain);
-    return order != 0 ? order : strcmp(kelp_onnx_text(schema->name), op_type);
-}
-
-const kelp_onnx_schema *kelp_onnx_schema_find(const char *domain, const char *op_type,
-                                              int64_t version) {
-    size_t low = 0, high = kelp_onnx_schemas_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (compare(&kelp_onnx_schemas[middle], domain, op_type) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    for (size_t i = low; i < kelp_onnx_schemas_count; i++) {
-        const kelp_onnx_schema *schema = &kelp_onnx_schemas[i];
-        if (compare(schema, domain, op_type) != 0)
+const kelp_onnx_schema *kelp_onnx_schema_at(uint16_t newest, int64_t version) {
+    if (newest == KELP_ONNX_NO_SCHEMA)
+        return NULL;
+    const kelp_onnx_schema *first = &kelp_onnx_schemas[newest];
+    const kelp_onnx_schema *end = &kelp_onnx_schemas[kelp_onnx_schemas_count];
+    for (const kelp_onnx_schema *schema = first; schema < end; schema++) {
+        if (schema->name != first->name || schema->domain != first->domain)
             return NULL;
         if (schema->since <= version)
             return schema;

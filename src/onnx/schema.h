@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What ONNX says of its operators (onnx/docs/Operators.md, by way of schemas_data.c), and nodes
- * held against it. Any thread. */
+/* The schemas of ONNX's operators (onnx/docs/Operators.md, through schemas_data.c), and checks of
+ * nodes against them. Thread-safe. */
 #ifndef KELP_ONNX_SCHEMA_H_
 #define KELP_ONNX_SCHEMA_H_
 
 #include "onnx/model.h"
 #include "onnx/schema_table.h"
 
-/* The schema in force at `version` of the domain ("" is ai.onnx), or NULL: a custom domain, or an
- * operator that this version has not. */
-const kelp_onnx_schema *kelp_onnx_schema_find(const char *domain, const char *op_type,
-                                              int64_t version);
+/* The index of an operator without a schema. */
+#define KELP_ONNX_NO_SCHEMA UINT16_MAX
+
+/* Returns the schema in force at `version` of the operator's domain, or NULL. `newest` is the index
+ * of the operator's newest schema (onnx/schema_index.h). */
+const kelp_onnx_schema *kelp_onnx_schema_at(uint16_t newest, int64_t version);
 
 /* The newest version of a domain that the table knows; 0 for a domain that it does not. */
 int64_t kelp_onnx_newest(const char *domain);

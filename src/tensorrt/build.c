@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/fs.h"
-#include "builder/providers.h"
+#include "builder/builder.h"
 #include "tensorrt/lower.h"
 
 #include <pthread.h>

@@ -286,10 +286,10 @@ static void a_captured_run_gives_the_same_bytes(void **state) {
         assert_memory_equal(y, first, sizeof y);
     }
     bind(b.context, 0, KELP_F32, dims(2, 1, 4), x);
-    expect_failure(kelp_capture_replay(capture), KELP_FAILED_PRECONDITION, "bound anew");
+    expect_failure(kelp_capture_replay(capture), KELP_FAILED_PRECONDITION, "bound again");
     kelp_context_destroy(b.context);
     b.context = NULL;
-    expect_failure(kelp_capture_replay(capture), KELP_FAILED_PRECONDITION, "is gone");
+    expect_failure(kelp_capture_replay(capture), KELP_FAILED_PRECONDITION, "is destroyed");
     kelp_capture_destroy(capture);
     bench_close(&b);
 }

@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "builder/network.h"
 #include "cpu/image/plan_file.h"
+#include "engine/engine.h"
 #include "cpu/ops/ops.h"
 #include "support/failing_allocator.h"
 
@@ -496,8 +497,9 @@ static void a_name_that_is_listed_twice_is_refused(void **state) {
 static void blocks_of_no_constant_are_left_out(void **state) {
     bench b;
     kelp_graph *graph = NULL;
-    kelp_engine *engine = NULL, *loaded = NULL;
-    kelp_engine_origin origin = {.prepared = false};
+    kelp_cpu_engine *engine = NULL;
+    kelp_engine *loaded = NULL;
+    kelp_cpu_origin origin = {.prepared = false};
     kelp_engine_options options = {.struct_size = sizeof options};
     const uint32_t inputs[] = {0, 1u << 0, 1u << 31}; /* none, x, one that is not there */
     kelp_op_packed packed[3];
@@ -509,9 +511,9 @@ static void blocks_of_no_constant_are_left_out(void **state) {
     allocator = kelp_runtime_allocator(b.runtime);
     check_ok(add_tied(b.network, "a", "b"));
     check_ok(kelp_network_lower(b.network, &graph));
-    check_ok(kelp_engine_packs_create(allocator, true, NULL, &origin.take_packs));
-    check_ok(kelp_engine_make(b.runtime, graph, &options, &origin, &engine));
-    const kelp_engine_node *node = &engine->program->nodes[0];
+    check_ok(kelp_cpu_packs_create(allocator, true, NULL, &origin.take_packs));
+    check_ok(kelp_cpu_engine_make(b.runtime, graph, &options, &origin, &engine));
+    const kelp_cpu_node *node = &engine->program->nodes[0];
     const kelp_op_pack_site site = {&engine->packs->packs, node->node, node->index};
     for (int i = 0; i < 3; i++) {
         const kelp_op_packing packing = {.layout = "x/1", .size_bytes = 64, .inputs = inputs[i]};
@@ -526,7 +528,7 @@ static void blocks_of_no_constant_are_left_out(void **state) {
     kelp_free_aligned(allocator, data, size_bytes, KELP_PLAN_ALIGNMENT);
     for (int i = 0; i < 3; i++)
         kelp_op_unpack(&packed[i], allocator);
-    kelp_engine_release(engine);
+    kelp_cpu_engine_release(engine);
     kelp_graph_release(graph);
     bench_close(&b);
 }
@@ -556,7 +558,7 @@ static void what_is_foreseen_is_packed(void **state) {
     check_ok(kelp_engine_create(b.runtime, graph, NULL, &b.engine));
     size_t made = kelp_engine_get_stats(b.engine).weight_bytes_packed;
     check_ok(kelp_context_create(b.engine, &b.context));
-    kelp_context_foresee(b.context);
+    kelp_context_warm_up(b.context);
     size_t packed = kelp_engine_get_stats(b.engine).weight_bytes_packed;
     assert_true(packed >= made + KERNEL * sizeof(float)); /* the convolution's */
     expect_failure(kelp_context_invoke(b.context), KELP_FAILED_PRECONDITION, "'x'");

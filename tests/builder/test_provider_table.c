@@ -301,7 +301,7 @@ static void records_go_before_their_context(void **state) {
     b.context = NULL;
     assert_int_equal(seen.captures, 0);
     expect_failure(kelp_capture_replay(second), KELP_FAILED_PRECONDITION,
-                   "the context of the captured run is gone");
+                   "the context of the captured run is destroyed");
     kelp_capture_destroy(second);
     close_engine(&b);
 }

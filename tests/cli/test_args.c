@@ -137,7 +137,7 @@ static void errors_name_the_option(void **state) {
     refuse(WORDS("--zzzzzzzzzz"), "unknown option '--zzzzzzzzzz'");
     refuse(WORDS("-z"), "unknown option '-z'");
     refuse(WORDS("--http-port"), "option '--http-port' needs a value, PORT");
-    refuse(WORDS("--http-port", "x"), "option '--http-port': expected a whole number, found 'x'");
+    refuse(WORDS("--http-port", "x"), "option '--http-port': expected an integer, found 'x'");
     refuse(WORDS("--http-port", "65536"),
            "option '--http-port': expected 0 to 65535, found '65536'");
     refuse(WORDS("--mode", "some"), "option '--mode': expected none|all, found 'some'");

@@ -213,13 +213,13 @@ static void malformed_files_are_refused(void **state) {
     refuse(HEAD("'>f4'", "(2,)"), 8, KELP_UNIMPLEMENTED, "'<f4'");
     refuse(HEAD("'<f16'", "(1,)"), 16, KELP_UNIMPLEMENTED, "'<f16'");
     refuse(HEAD("'<M8[ns]'", "(1,)"), 8, KELP_UNIMPLEMENTED, "M8");
-    refuse(HEAD("[('a', '<f4')]", "(1,)"), 4, KELP_UNIMPLEMENTED, "records");
+    refuse(HEAD("[('a', '<f4')]", "(1,)"), 4, KELP_UNIMPLEMENTED, "structured");
     refuse(HEAD("'|S'", "(1,)"), 1, KELP_INVALID_ARGUMENT, "length");
     refuse(HEAD("'|S0'", "(4611686018427387904,)"), 0, KELP_INVALID_ARGUMENT, "length 0");
     refuse("{'descr': '<f4', 'shape': (2,), }", 8, KELP_INVALID_ARGUMENT, "missing");
     refuse("{'descr': '<f4', 'fortran_order': Maybe, 'shape': (2,), }", 8, KELP_INVALID_ARGUMENT,
            "fortran_order");
-    refuse("{'descr': '<f4', 'colour': 1}", 8, KELP_INVALID_ARGUMENT, "a field");
+    refuse("{'descr': '<f4', 'colour': 1}", 8, KELP_INVALID_ARGUMENT, "unknown field");
     refuse("{'descr': '<f4', 'fortran_order': False, 'shape': (2,", 0, KELP_INVALID_ARGUMENT,
            "'shape'");
     refuse("{'descr': '<f4", 0, KELP_INVALID_ARGUMENT, "descr");

@@ -139,7 +139,7 @@ say "without a configuration the backend is asked, and says nothing: the answer 
 mkdir bare
 cp plain/libtriton_my_scale.so bare
 if kelp serve --with-backend bare/libtriton_my_scale.so --http-port 0 >out 2>&1; then fail "a model without inputs is served"; fi
-grep -q "no config.pbtxt beside '.*libtriton_my_scale.so'" out || { cat out; fail "it does not say what is missing"; }
+grep -q "no config.pbtxt in the directory of '.*libtriton_my_scale.so'" out || { cat out; fail "it does not say what is missing"; }
 grep -q "model 'my_scale'" out || { cat out; fail "the failure does not name the model"; }
 
 say "several libraries at once, beside a repository"
@@ -192,11 +192,11 @@ refused() {
     set -e
     { [ "$found" -eq "$code" ] && grep -qF "$text" out; } || { cat out; fail "$*: ended with $found, expected $code and '$text'"; }
 }
-refused 1 "is there already" kelp new backend my_scale
-refused 2 "cannot be named 'My-scale'" kelp new backend My-scale
-refused 2 "another meaning" kelp new backend python
-refused 2 "'model' cannot be made new" kelp new model x
-refused 1 "cannot make folder" kelp new backend x --dir no/such/folder
+refused 1 "already exists" kelp new backend my_scale
+refused 2 "invalid backend name 'My-scale'" kelp new backend My-scale
+refused 2 "is reserved" kelp new backend python
+refused 2 "unknown kind of project 'model'" kelp new model x
+refused 1 "cannot create directory" kelp new backend x --dir no/such/folder
 refused 1 "nowhere/libtriton_x.so" kelp serve --with-backend nowhere/libtriton_x.so --http-port 0
 refused 1 "libtriton_NAME.so" kelp serve --with-backend my_scale/my_scale.c --http-port 0
 refused 1 "two libraries" kelp serve --with-backend plain/libtriton_my_scale.so --with-backend bare/libtriton_my_scale.so --http-port 0

@@ -110,7 +110,7 @@ class Plans(unittest.TestCase):
                 (("run", text, "--random"), "knows this as its plan"),
                 (("run", os.path.join(self.folder, "missing.plan"), "--random"), "missing.plan"),
                 (("build", DIGITS, "-o", altered, "--max", "image"), "option '--max': expected NAME:1x3x224x224, found 'image'"),
-                (("build", DIGITS, "-o", altered, "--max", "image:1x8x"), "extents as in 1x3x224x224"),
+                (("build", DIGITS, "-o", altered, "--max", "image:1x8x"), "dimensions such as 1x3x224x224"),
                 (("build", DIGITS, "-o", altered, "--max", "picture:1x1x8x8"), "has no input 'picture'"),
                 (("build", DIGITS, "-o", altered, "--max", "image:8x1x8x8"), "the smallest shape is missing"),
                 (("build", DIGITS, "-o", altered, "--min", "image:1x1x9x9", "--max", "image:1x1x9x9"), "the network declares [-1,1,8,8]"),

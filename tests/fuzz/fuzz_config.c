@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Model configurations as text: whatever the bytes, a configuration that shows itself as JSON, or
  * an error. */
-#include "server/model/config.h"
+#include "server/config/config.h"
 
 #include <stdlib.h>
 

@@ -16,7 +16,7 @@ import numpy as np
 from PIL import Image
 from support import ROOT, main
 
-FOLDER = os.path.join(os.environ["KELP_BUILD"], "tests", "kernel", "libraries")
+FOLDER = os.path.join(os.environ["KELP_BUILD"], "tests", "plugins", "libraries")
 EXAMPLE = '''
 import kelp.runtime as rt
 import numpy as np

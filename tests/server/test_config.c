@@ -2,8 +2,7 @@
 /* Model configurations as their authors meet them: what is filled in, what is refused and where,
  * what clients are shown. */
 #include "base/alloc.h"
-#include "server/model/backend.h"
-#include "server/model/config.h"
+#include "server/config/config.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

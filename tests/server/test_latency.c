@@ -12,21 +12,16 @@
 #include <cmocka.h>
 
 static kelp_latency *make(const char *quantiles) {
-    static const char text[] = "backend: \"x\"";
-    kelp_allocator heap = kelp_allocator_system();
-    kelp_settings settings = {0};
+    kelp_settings settings;
     kelp_latency_rules rules;
-    kelp_model_config *config = NULL;
     kelp_latency *latency = NULL;
-    const kelp_config_load_options options = {.model_name = "m"};
+    kelp_settings_init(&settings, kelp_allocator_system());
     assert_null(kelp_settings_set(&settings, "", "summary_latencies", "true"));
     assert_null(kelp_settings_set(&settings, "", "summary_quantiles", quantiles));
     assert_null(kelp_latency_rules_read(&settings, &rules));
     kelp_settings_deinit(&settings);
-    assert_null(
-        kelp_model_config_parse(heap, &options, "config.pbtxt", text, strlen(text), &config));
-    assert_null(kelp_latency_create(&rules, config, false, &latency));
-    kelp_model_config_release(config);
+    assert_null(kelp_latency_create(kelp_allocator_system(), &rules, &(kelp_latency_options){0},
+                                    &latency));
     return latency;
 }
 

@@ -128,7 +128,7 @@ static void test_missing_library_names_every_path(void **state) {
     contains(text, path);
     snprintf(path, sizeof path, "'%s/lonely/libtriton_nowhere.so' (no such file)", r.path);
     contains(text, path);
-    contains(text, KELP_BACKENDS "/nowhere/libtriton_nowhere.so' (no such folder)");
+    contains(text, KELP_BACKENDS "/nowhere/libtriton_nowhere.so' (no such directory)");
     TRITONSERVER_ErrorDelete(error);
     /* What is there, and is no file. */
     char link[600];
@@ -137,8 +137,8 @@ static void test_missing_library_names_every_path(void **state) {
     assert_int_equal(symlink("nothing", link), 0);
     error = server_try(&r, &(server_setup){0}, &server);
     assert_non_null(error);
-    contains(TRITONSERVER_ErrorMessage(error), "libtriton_nowhere.so' (it is a folder)");
-    contains(TRITONSERVER_ErrorMessage(error), "libtriton_nowhere.so' (it is a link to nothing)");
+    contains(TRITONSERVER_ErrorMessage(error), "libtriton_nowhere.so' (it is a directory)");
+    contains(TRITONSERVER_ErrorMessage(error), "libtriton_nowhere.so' (it is a dangling link)");
     TRITONSERVER_ErrorDelete(error);
     repo_drop(&r, "lonely/1/libtriton_nowhere.so");
     repo_drop(&r, "lonely/libtriton_nowhere.so");
@@ -182,7 +182,7 @@ static void test_backend_of_a_script(void **state) {
     TRITONSERVER_Server *server =
         server_start(&r, &(server_setup){.mode = TRITONSERVER_MODEL_CONTROL_EXPLICIT,
                                          .backends = backends.path});
-    snprintf(path, sizeof path, "'%s/mine0/model.py' (no such folder)", backends.path);
+    snprintf(path, sizeof path, "'%s/mine0/model.py' (no such directory)", backends.path);
     fails(TRITONSERVER_ServerLoadModel(server, "good"), TRITONSERVER_ERROR_INVALID_ARG, path);
     snprintf(path, sizeof path, "%s/mine0", backends.path);
     mkdir(path, 0755);
@@ -190,7 +190,7 @@ static void test_backend_of_a_script(void **state) {
     mkdir(path, 0755);
     repo_file(&backends, "mine0/model.py", "");
     repo_file(&backends, "mine1/model.py", "");
-    snprintf(path, sizeof path, "'%s/python/libtriton_python.so' (no such folder)", backends.path);
+    snprintf(path, sizeof path, "'%s/python/libtriton_python.so' (no such directory)", backends.path);
     fails(TRITONSERVER_ServerLoadModel(server, "good"), TRITONSERVER_ERROR_INVALID_ARG, path);
     snprintf(path, sizeof path, "%s/python", backends.path);
     mkdir(path, 0755);

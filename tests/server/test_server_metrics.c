@@ -162,7 +162,7 @@ static void test_refusals(void **state) {
     TRITONSERVER_Server *server = NULL;
     fails(server_try(&r, &(server_setup){.metrics_setting = {{"histogram_latencies", "true"}}},
                      &server),
-          TRITONSERVER_ERROR_INTERNAL, "buckets that rise");
+          TRITONSERVER_ERROR_INTERNAL, "ascending buckets");
     repo_remove(&r);
 }
 

@@ -11,7 +11,7 @@ static void bind_inputs(kelp_frame *frame, const kelp_tensor *const *inputs) {
 
 static kelp_status *shape_body(kelp_body *body, const kelp_tensor *const *inputs,
                                kelp_tensor *outputs, bool *out_known) {
-    kelp_frame *frame = &((kelp_engine_body *)body)->frame;
+    kelp_frame *frame = &((kelp_cpu_body *)body)->frame;
     bind_inputs(frame, inputs);
     KELP_TRY(kelp_frame_prepare(frame));
     const kelp_plan *plan = frame->plans;
@@ -27,14 +27,14 @@ static kelp_status *shape_body(kelp_body *body, const kelp_tensor *const *inputs
 }
 
 static bool output_is_input(const kelp_body *body, size_t output, size_t input) {
-    const kelp_plan *plan = ((const kelp_engine_body *)body)->frame.plans;
+    const kelp_plan *plan = ((const kelp_cpu_body *)body)->frame.plans;
     const kelp_plan_value *value = plan->outputs[output], *root = &plan->values[value->root];
     return !value->dynamic && root->storage == KELP_STORAGE_INPUT && root->index == input;
 }
 
 static kelp_status *run_body(kelp_body *body, const kelp_tensor *const *inputs,
                              kelp_tensor *outputs) {
-    kelp_frame *frame = &((kelp_engine_body *)body)->frame;
+    kelp_frame *frame = &((kelp_cpu_body *)body)->frame;
     size_t count = frame->program->block->output_count;
     bind_inputs(frame, inputs);
     for (size_t i = 0; i < count; i++) {
@@ -43,7 +43,7 @@ static kelp_status *run_body(kelp_body *body, const kelp_tensor *const *inputs,
     }
     KELP_TRY(kelp_frame_run(frame));
     for (size_t i = 0; i < count; i++)
-        outputs[i] = frame->outputs[i].tensor;
+        outputs[i] = frame->shown[i];
     return NULL;
 }
 
@@ -59,13 +59,12 @@ static uint64_t given_inside(const kelp_node *node, const kelp_block *block, uin
     return inside;
 }
 
-kelp_status *kelp_bodies_create(kelp_context *context, kelp_plan *plan,
-                                const kelp_engine_node *engine_node, uint64_t given,
-                                kelp_body **out) {
+kelp_status *kelp_bodies_create(kelp_cpu_context *context, kelp_plan *plan,
+                                const kelp_cpu_node *engine_node, uint64_t given, kelp_body **out) {
     *out = NULL;
     for (size_t k = 0; k < engine_node->body_count; k++) {
         const kelp_program *program = engine_node->bodies[k];
-        kelp_engine_body *body = KELP_ARENA_NEW(&plan->arena, kelp_engine_body);
+        kelp_cpu_body *body = KELP_ARENA_NEW(&plan->arena, kelp_cpu_body);
         if (body == NULL)
             return kelp_status_oom();
         body->body = (kelp_body){.block = program->block,
@@ -84,7 +83,7 @@ kelp_status *kelp_bodies_create(kelp_context *context, kelp_plan *plan,
 }
 
 void kelp_bodies_destroy(kelp_plan *plan) {
-    for (kelp_engine_body *body = plan->bodies; body != NULL; body = body->next)
+    for (kelp_cpu_body *body = plan->bodies; body != NULL; body = body->next)
         kelp_frame_deinit(&body->frame);
     plan->bodies = NULL;
 }

@@ -2,6 +2,7 @@
 /* From a graph to an engine: readiness, passes, kernels, packed weights. */
 #include "base/alloc.h"
 #include "cpu/exec/exec.h"
+#include "cpu/ops/variant.h"
 #include "graph/passes/passes.h"
 #include "runtime/opset/bridge.h"
 
@@ -11,7 +12,7 @@
 #include <string.h>
 
 /* ---- memory ---- */
-kelp_status *kelp_engine_own(kelp_engine *engine, size_t size_bytes, void **out) {
+kelp_status *kelp_cpu_engine_own(kelp_cpu_engine *engine, size_t size_bytes, void **out) {
     kelp_owned_block *block = NULL;
     KELP_TRY(KELP_NEW(engine->allocator, kelp_owned_block, &block));
     block->size_bytes = size_bytes ? size_bytes : 1;
@@ -28,7 +29,7 @@ kelp_status *kelp_engine_own(kelp_engine *engine, size_t size_bytes, void **out)
 }
 
 /* ---- inputs and outputs ---- */
-static kelp_status *fill_io(const kelp_engine *engine, const char *what, kelp_io_info *info,
+static kelp_status *fill_io(const kelp_cpu_engine *engine, const char *what, kelp_io_info *info,
                             const kelp_value *value) {
     static const int32_t ranks[] = {
         [KELP_VALUE_SEQUENCE] = 1, [KELP_VALUE_OPTIONAL] = 2, [KELP_VALUE_MAP] = 3};
@@ -53,7 +54,7 @@ static kelp_status *fill_io(const kelp_engine *engine, const char *what, kelp_io
     return NULL;
 }
 
-static kelp_status *collect_io(kelp_engine *engine) {
+static kelp_status *collect_io(kelp_cpu_engine *engine) {
     const kelp_block *main = engine->graph->main;
     engine->input_count = main->input_count;
     engine->output_count = main->output_count;
@@ -76,7 +77,7 @@ size_t kelp_element_alignment(kelp_dtype dtype) {
 
 /* Kernels that need it see their constants at an aligned address; the others read the mapped file.
  */
-static kelp_status *align_constant(kelp_engine *engine, kelp_value *value) {
+static kelp_status *align_constant(kelp_cpu_engine *engine, kelp_value *value) {
     const kelp_tensor *old = value->constant;
     if (((uintptr_t)old->data & (kelp_element_alignment(old->dtype) - 1)) == 0)
         return NULL;
@@ -94,7 +95,7 @@ static kelp_status *align_constant(kelp_engine *engine, kelp_value *value) {
     }
     size_t bytes = kelp_tensor_bytes(old);
     *moved = *old;
-    KELP_TRY(kelp_engine_own(engine, bytes, &moved->data));
+    KELP_TRY(kelp_cpu_engine_own(engine, bytes, &moved->data));
     if (bytes > 0)
         memcpy(moved->data, old->data, bytes);
     value->constant = moved;
@@ -102,11 +103,12 @@ static kelp_status *align_constant(kelp_engine *engine, kelp_value *value) {
 }
 
 static void relax(void *userp) {
-    const kelp_engine *engine = userp;
+    const kelp_cpu_engine *engine = userp;
     kelp_graph_relax(engine->source);
 }
 
-static kelp_status *create_node(kelp_engine *engine, const kelp_node *node, kelp_engine_node *out) {
+static kelp_status *create_node(kelp_cpu_engine *engine, const kelp_node *node,
+                                kelp_cpu_node *out) {
     kelp_opset_match match;
     out->node = node;
     out->index = kelp_node_is_folded(node) ? UINT32_MAX : engine->nodes_made++;
@@ -119,7 +121,7 @@ static kelp_status *create_node(kelp_engine *engine, const kelp_node *node, kelp
         return KELP_ERROR(
             KELP_UNIMPLEMENTED,
             "no registered backend covers operator '%s::%s' version %lld of node '%s'",
-            node->domain, node->op_type, (long long)node->opset_version, node->name);
+            node->op->domain, node->op->name, (long long)node->opset_version, node->name);
     out->kernel = match.op->kernel ? match.op->kernel : &kelp_bridge_kernel;
     for (size_t i = 0; i < node->input_count; i++) {
         bool any_address = i < 32 && (out->kernel->unaligned_inputs >> i & 1) != 0;
@@ -139,16 +141,16 @@ static kelp_status *create_node(kelp_engine *engine, const kelp_node *node, kelp
         status = out->kernel->create(node, &env, &out->state);
     if (status != NULL)
         return KELP_ANNOTATE(status, "cannot make operator %s of node '%s' in model '%s'",
-                             node->op_type, node->name, engine->graph->info.label);
+                             node->op->name, node->name, engine->graph->info.label);
     return NULL;
 }
 
-static kelp_status *create_program(kelp_engine *engine, const kelp_block *block,
+static kelp_status *create_program(kelp_cpu_engine *engine, const kelp_block *block,
                                    kelp_program **out);
 
-static kelp_status *create_bodies(kelp_engine *engine, kelp_program *program,
-                                  kelp_engine_node *node) {
-    bool is_if = strcmp(node->node->op_type, "If") == 0 && *node->node->domain == '\0';
+static kelp_status *create_bodies(kelp_cpu_engine *engine, kelp_program *program,
+                                  kelp_cpu_node *node) {
+    bool is_if = node->node->op == KELP_OP(If);
     size_t count = 0;
     for (const kelp_attr *attr = node->node->attributes; attr != NULL; attr = attr->next)
         count += attr->blocks != NULL ? attr->count : 0;
@@ -171,7 +173,7 @@ static kelp_status *create_bodies(kelp_engine *engine, kelp_program *program,
     return NULL;
 }
 
-static kelp_status *tell_progress(const kelp_engine *engine, size_t done, size_t total) {
+static kelp_status *tell_progress(const kelp_cpu_engine *engine, size_t done, size_t total) {
     const kelp_engine_options *options = engine->options;
     return options->progress == NULL || options->progress(options->progress_userp, done, total)
                ? NULL
@@ -180,14 +182,13 @@ static kelp_status *tell_progress(const kelp_engine *engine, size_t done, size_t
 }
 
 /* `*out` is set first, so that what was made before a failure is destroyed with the engine. */
-static kelp_status *create_program(kelp_engine *engine, const kelp_block *block,
+static kelp_status *create_program(kelp_cpu_engine *engine, const kelp_block *block,
                                    kelp_program **out) {
     kelp_program *program = KELP_ARENA_NEW(&engine->graph->arena, kelp_program);
     if (program == NULL)
         return kelp_status_oom();
     *out = program;
-    program->nodes =
-        KELP_ARENA_ARRAY(&engine->graph->arena, block->node_count + 1, kelp_engine_node);
+    program->nodes = KELP_ARENA_ARRAY(&engine->graph->arena, block->node_count + 1, kelp_cpu_node);
     if (program->nodes == NULL)
         return kelp_status_oom();
     program->block = block;
@@ -196,11 +197,11 @@ static kelp_status *create_program(kelp_engine *engine, const kelp_block *block,
     for (size_t i = 0; i < block->node_count; i++) {
         if (block == engine->graph->main)
             KELP_TRY(tell_progress(engine, i, block->node_count));
-        kelp_engine_node *node = &program->nodes[program->node_count++];
+        kelp_cpu_node *node = &program->nodes[program->node_count++];
         node->node = block->nodes[i];
         KELP_TRY(create_bodies(engine, program, node));
         KELP_TRY(create_node(engine, block->nodes[i], node));
-        kelp_engine_weights_relax(engine);
+        kelp_cpu_engine_weights_relax(engine);
     }
     /* kernels align what nodes read; an output may be a constant too */
     for (size_t i = 0; i < block->output_count; i++)
@@ -209,9 +210,9 @@ static kelp_status *create_program(kelp_engine *engine, const kelp_block *block,
     return NULL;
 }
 
-static void destroy_program(kelp_engine *engine, const kelp_program *program) {
+static void destroy_program(kelp_cpu_engine *engine, const kelp_program *program) {
     for (size_t i = 0; program != NULL && i < program->node_count; i++) {
-        const kelp_engine_node *node = &program->nodes[i];
+        const kelp_cpu_node *node = &program->nodes[i];
         for (size_t k = 0; k < node->body_count; k++)
             destroy_program(engine, node->bodies[k]);
         if (node->state != NULL && node->kernel->destroy != NULL)
@@ -220,21 +221,21 @@ static void destroy_program(kelp_engine *engine, const kelp_program *program) {
 }
 
 /* Before fusion, whose operators are Kelp's own. */
-static kelp_status *part(kelp_engine *engine) {
+static kelp_status *part(kelp_cpu_engine *engine) {
     kelp_op_env env = {.allocator = engine->weights, .pool = engine->runtime->pool};
     return kelp_partition_run(&engine->partition, engine->graph, &env, &engine->runtime->logger);
 }
 
 /* Fused operators are no use to providers among which nobody has them. */
-static bool fuses(const kelp_engine *engine, const kelp_engine_options *options) {
-    kelp_node fused = {.op_type = "MatMulBias", .domain = KELP_DOMAIN, .opset_version = 1};
+static bool fuses(const kelp_cpu_engine *engine, const kelp_engine_options *options) {
+    kelp_node fused = {.op = KELP_OP_KELP(MatMulBias), .opset_version = 1};
     kelp_opset_match match;
     return !options->disable_fusion &&
            kelp_opset_choice_find(&engine->partition.choice, &fused, &match);
 }
 
-static kelp_status *build(kelp_engine *engine, const kelp_engine_options *options,
-                          const kelp_engine_origin *origin) {
+static kelp_status *build(kelp_cpu_engine *engine, const kelp_engine_options *options,
+                          const kelp_cpu_origin *origin) {
     KELP_TRY(kelp_partition_init(&engine->partition, engine->allocator, engine->runtime->opsets,
                                  options->providers));
     if (!origin->prepared) /* what was made ready once is told node by node */
@@ -250,18 +251,18 @@ static kelp_status *build(kelp_engine *engine, const kelp_engine_options *option
     }
     if (!origin->prepared) {
         /* weights stay integers until those passes have seen them that multiply integers */
-        KELP_TRY(kelp_engine_fold_constants(engine,
-                                            options->disable_fusion ? NULL : "DequantizeLinear"));
+        KELP_TRY(kelp_cpu_engine_fold_constants(
+            engine, options->disable_fusion ? NULL : "DequantizeLinear"));
         kelp_block_remove_dead(engine->graph->main);
     }
     if (!origin->prepared)
         KELP_TRY(part(engine));
     if (fuses(engine, options) && !origin->prepared) {
         KELP_TRY(kelp_passes_run_quant(engine->graph->main));
-        KELP_TRY(kelp_engine_fold_constants(engine, false));
+        KELP_TRY(kelp_cpu_engine_fold_constants(engine, false));
         kelp_block_remove_dead(engine->graph->main);
         KELP_TRY(kelp_passes_run(engine->graph->main));
-        KELP_TRY(kelp_engine_fold_constants(engine, false));
+        KELP_TRY(kelp_cpu_engine_fold_constants(engine, false));
         kelp_block_remove_dead(engine->graph->main);
     }
     if (options->precision == KELP_PRECISION_BF16 && !origin->prepared)
@@ -273,34 +274,34 @@ static kelp_status *build(kelp_engine *engine, const kelp_engine_options *option
     return tell_progress(engine, all, all);
 }
 
-kelp_status *kelp_engine_new(kelp_runtime *runtime, kelp_engine **out) {
-    kelp_engine *engine = NULL;
-    KELP_TRY(KELP_NEW(runtime->allocator, kelp_engine, &engine));
+static kelp_status *new_engine(kelp_runtime *runtime, kelp_cpu_engine **out) {
+    kelp_cpu_engine *engine = NULL;
+    KELP_TRY(KELP_NEW(runtime->allocator, kelp_cpu_engine, &engine));
     atomic_init(&engine->references, 1);
     engine->runtime = kelp_runtime_retain(runtime);
     engine->allocator = runtime->allocator;
-    kelp_engine_weights_init(engine);
+    kelp_cpu_engine_weights_init(engine);
     kelp_arena_init(&engine->arena, engine->allocator, 4 << 10);
     *out = engine;
     return NULL;
 }
 
-kelp_status *kelp_engine_make(kelp_runtime *runtime, kelp_graph *graph,
-                              const kelp_engine_options *given, const kelp_engine_origin *origin,
-                              kelp_engine **out) {
+kelp_status *kelp_cpu_engine_make(kelp_runtime *runtime, kelp_graph *graph,
+                                  const kelp_engine_options *given, const kelp_cpu_origin *origin,
+                                  kelp_cpu_engine **out) {
     kelp_engine_options options = {0};
     if (given != NULL)
         memcpy(&options, given,
                given->struct_size < sizeof options ? given->struct_size : sizeof options);
     if (options.precision != KELP_PRECISION_F32 && options.precision != KELP_PRECISION_BF16) {
-        kelp_engine_packs_destroy(origin->take_packs);
+        kelp_cpu_packs_destroy(origin->take_packs);
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "there is no precision number %d",
                           (int)options.precision);
     }
-    kelp_engine *engine = NULL;
-    kelp_status *status = kelp_engine_new(runtime, &engine);
+    kelp_cpu_engine *engine = NULL;
+    kelp_status *status = new_engine(runtime, &engine);
     if (status != NULL) {
-        kelp_engine_packs_destroy(origin->take_packs);
+        kelp_cpu_packs_destroy(origin->take_packs);
         return status;
     }
     engine->packs = origin->take_packs;
@@ -315,32 +316,25 @@ kelp_status *kelp_engine_make(kelp_runtime *runtime, kelp_graph *graph,
     engine->options = NULL;
     kelp_map_deinit(&engine->moved);
     if (status != NULL) {
-        kelp_engine_release(engine);
+        kelp_cpu_engine_release(engine);
         return status;
     }
     *out = engine;
     return NULL;
 }
 
-kelp_status *kelp_engine_create(kelp_runtime *runtime, kelp_graph *graph,
-                                const kelp_engine_options *options, kelp_engine **out) {
-    return kelp_engine_make(runtime, graph, options, &(kelp_engine_origin){0}, out);
-}
-
-kelp_engine *kelp_engine_retain(kelp_engine *engine) {
+kelp_cpu_engine *kelp_cpu_engine_retain(kelp_cpu_engine *engine) {
     atomic_fetch_add_explicit(&engine->references, 1, memory_order_relaxed);
     return engine;
 }
 
-void kelp_engine_release(kelp_engine *engine) {
+void kelp_cpu_engine_release(kelp_cpu_engine *engine) {
     if (engine == NULL ||
         atomic_fetch_sub_explicit(&engine->references, 1, memory_order_acq_rel) != 1)
         return;
-    if (engine->vtbl != NULL && engine->vtbl->destroy_engine != NULL)
-        engine->vtbl->destroy_engine(engine->foreign);
-    kelp_engine_release(engine->refitted);
+    kelp_cpu_engine_release(engine->refitted);
     destroy_program(engine, engine->program);
-    kelp_engine_packs_destroy(engine->packs);
+    kelp_cpu_packs_destroy(engine->packs);
     kelp_partition_deinit(&engine->partition);
     for (kelp_owned_block *block = engine->owned, *next; block != NULL; block = next) {
         next = block->next;
@@ -353,59 +347,12 @@ void kelp_engine_release(kelp_engine *engine) {
     kelp_free(engine->allocator, engine->outputs, engine->output_count * sizeof *engine->outputs);
     kelp_arena_deinit(&engine->arena);
     kelp_runtime *runtime = engine->runtime;
-    kelp_engine_weights_deinit(engine);
+    kelp_cpu_engine_weights_deinit(engine);
     kelp_free(engine->allocator, engine, sizeof *engine);
     kelp_runtime_release(runtime);
 }
 
-/* ---- precision ---- */
-static const char *const precisions[] = {"f32", "bf16"};
-
-bool kelp_precision_parse(const char *name, kelp_precision *out) {
-    for (size_t i = 0; i < sizeof precisions / sizeof precisions[0]; i++)
-        if (strcmp(precisions[i], name) == 0) {
-            *out = (kelp_precision)i;
-            return true;
-        }
-    return false;
-}
-
-const char *kelp_precision_name(kelp_precision precision) {
-    return precision == KELP_PRECISION_BF16 ? precisions[1] : precisions[0];
-}
-
-/* ---- readers ---- */
-size_t kelp_engine_input_count(const kelp_engine *engine) {
-    return engine->input_count;
-}
-
-size_t kelp_engine_output_count(const kelp_engine *engine) {
-    return engine->output_count;
-}
-
-const kelp_io_info *kelp_engine_input(const kelp_engine *engine, size_t index) {
-    return index < engine->input_count ? &engine->inputs[index] : NULL;
-}
-
-const kelp_io_info *kelp_engine_output(const kelp_engine *engine, size_t index) {
-    return index < engine->output_count ? &engine->outputs[index] : NULL;
-}
-
-static size_t find_io(const kelp_io_info *items, size_t count, const char *name) {
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(items[i].name, name) == 0)
-            return i;
-    return SIZE_MAX;
-}
-
-size_t kelp_engine_find_input(const kelp_engine *engine, const char *name) {
-    return find_io(engine->inputs, engine->input_count, name);
-}
-
-size_t kelp_engine_find_output(const kelp_engine *engine, const char *name) {
-    return find_io(engine->outputs, engine->output_count, name);
-}
-
+/* ---- statistics ---- */
 /* Nodes and constants of a block and of those inside it. */
 static void count_program(const kelp_program *program, size_t *inout_nodes, size_t *inout_bytes) {
     *inout_nodes += program->node_count;
@@ -419,31 +366,18 @@ static void count_program(const kelp_program *program, size_t *inout_nodes, size
             count_program(program->nodes[i].bodies[k], inout_nodes, inout_bytes);
 }
 
-size_t kelp_engine_subgraph_count(const kelp_engine *engine) {
-    return engine->partition.count;
-}
-
-kelp_subgraph_info kelp_engine_subgraph(const kelp_engine *engine, size_t index) {
-    const kelp_subgraph *item = engine->partition.first;
-    for (; item != NULL && index > 0; index--)
-        item = item->next;
-    if (item == NULL)
-        return (kelp_subgraph_info){0};
-    return (kelp_subgraph_info){item->node->name, item->entry->backend->name, item->graph->main};
-}
-
 static size_t count_bf16(const kelp_program *program) {
     size_t count = 0;
     for (size_t i = 0; i < program->node_count; i++) {
         const kelp_node *node = program->nodes[i].node;
-        count += strcmp(node->domain, KELP_DOMAIN) == 0 && strstr(node->op_type, "Bf16") != NULL;
+        count += kelp_op_variant_of(node) == KELP_VARIANT_BF16;
         for (size_t k = 0; k < program->nodes[i].body_count; k++)
             count += count_bf16(program->nodes[i].bodies[k]);
     }
     return count;
 }
 
-kelp_engine_stats kelp_engine_get_stats(const kelp_engine *engine) {
+kelp_engine_stats kelp_cpu_engine_stats(const kelp_cpu_engine *engine) {
     size_t borrowed = 0, nodes = 0;
     if (engine->program != NULL)
         count_program(engine->program, &nodes, &borrowed);

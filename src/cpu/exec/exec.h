@@ -15,21 +15,23 @@
 #include <kelp/engine_provider.h>
 #include <pthread.h>
 
+typedef struct kelp_cpu_context kelp_cpu_context;
+
 /* A node of the engine's graph, matched to its kernel. */
-typedef struct kelp_engine_node {
+typedef struct kelp_cpu_node {
     const kelp_node *node;
     const kelp_op_kernel *kernel;
     void *state;                        /* from kernel->create or the bridge */
     struct kelp_program *const *bodies; /* of the node's blocks, in the attributes' order */
     size_t body_count;
     uint32_t index; /* among all of the engine that a plan would hold */
-} kelp_engine_node;
+} kelp_cpu_node;
 
 /* A block with its kernels, shared by all contexts: what plans are made of. A plan takes in the
  * branches of an If whose condition is known; their values and nodes are counted along. */
 typedef struct kelp_program {
     const kelp_block *block;
-    kelp_engine_node *nodes;
+    kelp_cpu_node *nodes;
     size_t node_count;
     size_t value_total, node_total; /* with those of branches, theirs included */
     size_t value_offset;            /* of a branch: where its values begin, after the parent's */
@@ -49,7 +51,8 @@ typedef struct kelp_plan_source {
     kelp_str parts[KELP_PART_COUNT];
 } kelp_plan_source;
 
-struct kelp_engine {
+/* What kelp_engine holds for engines of the provider `cpu`. */
+typedef struct kelp_cpu_engine {
     _Atomic uint32_t references;
     kelp_runtime *runtime;
     kelp_allocator allocator;
@@ -57,10 +60,10 @@ struct kelp_engine {
     _Atomic size_t packed_bytes;
     pthread_mutex_t weights_lock; /* over the chunks */
     struct kelp_weight_chunk *chunks;
-    _Atomic size_t relaxed_bytes; /* packed when the source's pages were last let go */
+    _Atomic size_t relaxed_bytes; /* packed when the source's pages were last released */
     kelp_graph *source;
     kelp_graph *graph;        /* the engine's own, after the passes */
-    kelp_partition partition; /* what other backends run whole */
+    kelp_partition partition; /* subgraphs that other providers run */
     kelp_program *program;
     kelp_map moved; /* while it is built: constants copied to an aligned place */
     const kelp_engine_options *options; /* while it is built */
@@ -70,106 +73,82 @@ struct kelp_engine {
     uint32_t max_plans;
     size_t nodes_loaded;
     /* of plans */
-    kelp_arena arena; /* profiles and names */
-    struct kelp_engine_profile *profiles;
+    kelp_arena arena;                /* profiles and names */
+    kelp_shape (*profile_shapes)[3]; /* [profile_count * input_count]; rank -1: no bounds */
+    kelp_shape (*profile_values)[3]; /* the same for what inputs hold; NULL: nothing is bounded */
     size_t profile_count;
-    bool bounds_values; /* some profile bounds what an input holds */
     const char **refittable;
     size_t refittable_count;
-    struct kelp_engine *refitted; /* the one that contexts run since the last refit, or NULL */
+    struct kelp_cpu_engine *refitted; /* contexts run it since the last refit, or NULL */
     bool no_fusion;
     kelp_precision precision;
     bool stripped;                      /* weights are missing until a refit brings them */
-    kelp_engine_packs *packs;           /* of a plan, or of one that is built; else NULL */
-    uint32_t nodes_made;                /* see kelp_engine_node.index */
+    kelp_cpu_packs *packs;              /* of a plan, or of one that is built; else NULL */
+    uint32_t nodes_made;                /* see kelp_cpu_node.index */
     kelp_plan_source refittable_source; /* of a plan that holds the graph before the passes too */
-    /* of another provider; then nothing above but inputs, outputs and profiles is there */
-    const struct kelp_engine_vtbl *vtbl; /* NULL: our own */
-    const char *provider;
-    void *foreign;
-};
-
-/* Bounds of the inputs, in their order; rank -1 where the profile gives none. */
-typedef struct kelp_engine_profile {
-    kelp_shape (*bounds)[3];
-    kelp_shape (*values)[3]; /* of what inputs hold, in the same way; NULL: nothing is bounded */
-} kelp_engine_profile;
+} kelp_cpu_engine;
 
 /* Where a plan differs from a graph that is made into an engine. */
-typedef struct kelp_engine_origin {
-    bool prepared;                 /* the passes have run already */
-    bool bare;                     /* weights are missing: inputs and outputs alone */
-    kelp_engine_packs *take_packs; /* may be NULL; taken also when making fails */
-} kelp_engine_origin;
-kelp_status *kelp_engine_make(kelp_runtime *runtime, kelp_graph *graph,
-                              const kelp_engine_options *options, const kelp_engine_origin *origin,
-                              kelp_engine **out) KELP_MUST_USE;
-/* An engine without anything inside; released as any other. */
-kelp_status *kelp_engine_new(kelp_runtime *runtime, kelp_engine **out) KELP_MUST_USE;
-/* INVALID_ARGUMENT with the bounds when the shape is not one of the profile's. */
-/* The memory plan for the largest shapes of a profile; without profiles open extents are 1. false
- * when there is none: weights are missing, or these shapes are none of the model's. */
-bool kelp_engine_measure(const kelp_engine *engine, size_t profile, kelp_plan_stats *out);
-/* What inputs hold, where the profile bounds it. */
-kelp_status *kelp_engine_check_values(const kelp_engine *engine, size_t profile,
-                                      const kelp_tensor *inputs) KELP_MUST_USE;
-kelp_status *kelp_engine_check_profile(const kelp_engine *engine, size_t profile, size_t input,
-                                       const kelp_tensor *tensor) KELP_MUST_USE;
-/* The one that contexts run: the engine itself, or what the last refit made. */
-static inline kelp_engine *kelp_engine_current(kelp_engine *engine) {
+typedef struct kelp_cpu_origin {
+    bool prepared;              /* the passes have run already */
+    bool bare;                  /* weights are missing: inputs and outputs alone */
+    kelp_cpu_packs *take_packs; /* may be NULL; taken also when making fails */
+} kelp_cpu_origin;
+kelp_status *kelp_cpu_engine_make(kelp_runtime *runtime, kelp_graph *graph,
+                                  const kelp_engine_options *options, const kelp_cpu_origin *origin,
+                                  kelp_cpu_engine **out) KELP_MUST_USE;
+kelp_cpu_engine *kelp_cpu_engine_retain(kelp_cpu_engine *engine);
+void kelp_cpu_engine_release(kelp_cpu_engine *engine);
+/* Makes the engine that users see. Takes `take_engine`, also when this fails. */
+kelp_status *kelp_cpu_engine_wrap(kelp_cpu_engine *take_engine, kelp_engine **out) KELP_MUST_USE;
+kelp_engine_stats kelp_cpu_engine_stats(const kelp_cpu_engine *engine);
+/* Memory for the largest shapes of a profile; without profiles dynamic dimensions are 1. Returns
+ * false when there is none: weights are missing, or the model does not take these shapes. */
+bool kelp_cpu_engine_measure(const kelp_cpu_engine *engine, size_t profile, kelp_plan_stats *out);
+/* Memory for the largest shapes of a profile, or for those of a model without dynamic dimensions:
+ * FAILED_PRECONDITION where dimensions have no bound. */
+kelp_status *kelp_cpu_engine_workspace(const kelp_cpu_engine *engine, size_t profile,
+                                       size_t *out) KELP_MUST_USE;
+kelp_status *kelp_cpu_engine_inspect(const kelp_cpu_engine *engine, bool json,
+                                     void (*write)(void *userp, const char *text, size_t length),
+                                     void *userp) KELP_MUST_USE;
+kelp_status *kelp_cpu_engine_refit(kelp_cpu_engine *engine, const kelp_weights *weights,
+                                   size_t count) KELP_MUST_USE;
+/* Returns INVALID_ARGUMENT when an input holds values outside of the profile's bounds. */
+kelp_status *kelp_cpu_engine_check_values(const kelp_cpu_engine *engine, size_t profile,
+                                          const kelp_tensor *inputs) KELP_MUST_USE;
+/* Returns the engine that contexts run: the engine itself, or what the last refit made. */
+static inline kelp_cpu_engine *kelp_cpu_engine_current(kelp_cpu_engine *engine) {
     return engine->refitted != NULL ? engine->refitted : engine;
 }
-
-/* The context goes: its captures cannot be replayed any more. */
-void kelp_captures_orphan(kelp_context *context);
-
-/* Its weights are missing still. */
-static inline bool kelp_engine_is_stripped(const kelp_engine *engine) {
+/* Returns true while weights are missing. */
+static inline bool kelp_cpu_engine_is_stripped(const kelp_cpu_engine *engine) {
     return engine->stripped && engine->refitted == NULL;
 }
-/* Bytes of weights that were stripped and have this name; 0: none were. */
-size_t kelp_engine_missing_bytes(const kelp_engine *engine, const char *name);
-/* FAILED_PRECONDITION that lists what is missing, for an engine of a stripped plan. */
-kelp_status *kelp_engine_check_complete(const kelp_engine *engine) KELP_MUST_USE;
+/* Returns the bytes of weights that were stripped and have this name; 0: none were. */
+size_t kelp_cpu_engine_missing_bytes(const kelp_cpu_engine *engine, const char *name);
+/* Returns FAILED_PRECONDITION that lists what is missing, for an engine of a stripped plan. */
+kelp_status *kelp_cpu_engine_check_complete(const kelp_cpu_engine *engine) KELP_MUST_USE;
 /* Plans for the shapes that a profile gives as its `which` (of kelp_profile_selector), or, without
- * any, those of the network with open extents 1: kernels may pack for them. */
-kelp_status *kelp_engine_warm(kelp_engine *engine, const kelp_profile_shape *shapes, size_t count,
-                              int which) KELP_MUST_USE;
-/* Plans for the shapes that the model gives its inputs, with one where the first extent alone is
- * open, so that kernels pack their weights now. Nothing is bound by that. Nothing happens where
- * shapes stay unknown, where numbers in an input may count, and for plans: their weights are
- * packed, and they are to be loaded fast. What cannot be planned is said to whoever binds such
- * shapes. */
-void kelp_context_foresee(kelp_context *context);
-
-/* ---- contexts of other providers (foreign.c) ---- */
-kelp_status *kelp_foreign_create(kelp_context *context) KELP_MUST_USE;
-void kelp_foreign_destroy(kelp_context *context);
-kelp_status *kelp_foreign_set_input(kelp_context *context, size_t index,
-                                    const kelp_tensor *tensor) KELP_MUST_USE;
-kelp_status *kelp_foreign_set_output(kelp_context *context, size_t index, void *data,
-                                     size_t capacity_bytes) KELP_MUST_USE;
-kelp_status *kelp_foreign_set_output_allocator(kelp_context *context, size_t index,
-                                               kelp_output_allocator fn, void *userp) KELP_MUST_USE;
-kelp_status *kelp_foreign_prepare(kelp_context *context) KELP_MUST_USE;
-kelp_status *kelp_foreign_invoke(kelp_context *context) KELP_MUST_USE;
-/* What is not in the provider's table. */
-kelp_status *kelp_foreign_missing(const kelp_engine *engine, const char *call) KELP_MUST_USE;
+ * any, those of the network with dynamic dimensions 1: kernels may pack for them. */
+kelp_status *kelp_cpu_engine_warm_up(kelp_cpu_engine *engine, const kelp_profile_shape *shapes,
+                                     size_t count, int which) KELP_MUST_USE;
 
 /* Works out every node whose inputs are all constant, in the main block and in bodies; the results
  * become constants. An If whose condition is constant becomes its branch. With
  * `keep_bytes` weights of 8 bits stay. */
-kelp_status *kelp_engine_fold_constants(kelp_engine *engine, bool keep_bytes) KELP_MUST_USE;
+kelp_status *kelp_cpu_engine_fold_constants(kelp_cpu_engine *engine, bool keep_bytes) KELP_MUST_USE;
 /* true when `node` is an If and the condition (may be NULL) tells which branch it takes. */
-bool kelp_engine_known_branch(const kelp_node *node, const kelp_tensor *condition,
-                              kelp_block **out_branch);
+bool kelp_cpu_engine_known_branch(const kelp_node *node, const kelp_tensor *condition,
+                                  kelp_block **out_branch);
 /* Memory for `size_bytes` that lives as long as the engine. */
-kelp_status *kelp_engine_own(kelp_engine *engine, size_t size_bytes, void **out) KELP_MUST_USE;
+kelp_status *kelp_cpu_engine_own(kelp_cpu_engine *engine, size_t size_bytes,
+                                 void **out) KELP_MUST_USE;
 /* engine->weights; deinit when all that came from it is freed. */
-void kelp_engine_weights_init(kelp_engine *engine);
-void kelp_engine_weights_deinit(kelp_engine *engine);
+void kelp_cpu_engine_weights_init(kelp_cpu_engine *engine);
+void kelp_cpu_engine_weights_deinit(kelp_cpu_engine *engine);
 /* Lets go of the model file's pages when much was packed since the last time. Any thread. */
-void kelp_engine_weights_relax(kelp_engine *engine);
+void kelp_cpu_engine_weights_relax(kelp_cpu_engine *engine);
 
 /* ---- plans ---- */
 typedef enum kelp_storage {
@@ -194,7 +173,7 @@ typedef struct kelp_plan_value {
 } kelp_plan_value;
 
 typedef struct kelp_step {
-    const kelp_engine_node *engine_node;
+    const kelp_cpu_node *engine_node;
     kelp_op_args args;
     size_t scratch_offset;
     bool dynamic;
@@ -218,13 +197,13 @@ typedef struct kelp_plan {
     bool *copies; /* per output: it is copied to its place after the last step */
     char *bound_workspace; /* what data pointers were resolved against */
     bool bound;
-    struct kelp_engine_body *bodies; /* of its nodes that own blocks */
+    struct kelp_cpu_body *bodies; /* of its nodes that own blocks */
     kelp_plan_stats stats;
 } kelp_plan;
 
 /* A program in one context: what is bound to it, its plans, its memory. */
 typedef struct kelp_frame {
-    kelp_context *context;
+    kelp_cpu_context *context;
     const kelp_program *program;
     kelp_op_env env;     /* what kernels see */
     kelp_body *body;     /* that it is behind; NULL: the main block's */
@@ -242,9 +221,9 @@ typedef struct kelp_frame {
                          misaligned */
         kelp_output_allocator place; /* asked in each invoke, when there is one */
         void *place_userp;
-        kelp_tensor tensor; /* as kelp_context_output shows it */
     } * outputs;
-    kelp_plan *plans; /* the first is current when `planned` */
+    kelp_tensor *shown; /* by output: its descriptor, as kelp_context_output returns it */
+    kelp_plan *plans;   /* the first is current when `planned` */
     size_t plan_count;
     bool planned;
     bool hidden;     /* outputs that hang on data are shown without a shape */
@@ -258,42 +237,55 @@ typedef struct kelp_frame {
     size_t user_workspace_bytes;
 } kelp_frame;
 
-struct kelp_context {
-    kelp_engine *engine;
+struct kelp_cpu_context {
+    kelp_cpu_engine *engine; /* outlives the context */
     kelp_allocator allocator;
     kelp_arena run_arena; /* cleared by each invoke; a body's run takes back what it took, unless
                              lists or strings came out, which lie there */
-    kelp_stop stop;       /* of the run under way */
+    kelp_stop stop;       /* of the run in progress */
     kelp_frame main;
-    kelp_profile_fn profile;
-    void *profile_userp;
-    size_t shapes;          /* the optimisation profile that it is held to */
-    kelp_engine *core;      /* whose program the plans are of; counted */
-    kelp_capture *captures; /* runs that were recorded; they learn when the context goes */
-    void *foreign;          /* another provider's context */
-    kelp_tensor *foreign_outputs;
+    kelp_profile_fn profiler;
+    void *profiler_userp;
+    size_t profile;        /* the optimization profile that inputs are held to */
+    kelp_cpu_engine *core; /* whose program the plans are of; counted */
 };
 
+kelp_status *kelp_cpu_context_create(kelp_cpu_engine *engine, kelp_cpu_context **out) KELP_MUST_USE;
+void kelp_cpu_context_destroy(kelp_cpu_context *context);
+/* Plans for the shapes that are bound, after a refit for the new engine. */
+kelp_status *kelp_cpu_context_prepare(kelp_cpu_context *context) KELP_MUST_USE;
+kelp_plan_stats kelp_cpu_context_plan_stats(const kelp_cpu_context *context);
+/* Plans for the shapes that the model declares, and for 1 where only the first dimension is
+ * dynamic, so that kernels pack their weights now. Binds nothing. Does nothing where shapes stay
+ * unknown, where values of an input may matter, and for engines of plan files: their weights are
+ * packed, and they are to be loaded fast. What cannot be planned fails when it is bound. */
+void kelp_cpu_context_warm_up(kelp_cpu_context *context);
+
+/* ---- recordings: entries of the table (kelp/engine_provider.h) ---- */
+kelp_status *kelp_cpu_recording_create(void *context, void **out, size_t *out_steps) KELP_MUST_USE;
+kelp_status *kelp_cpu_recording_replay(void *recording, kelp_tensor *outputs) KELP_MUST_USE;
+void kelp_cpu_recording_destroy(void *recording);
+
 /* A block of a node under a plan. */
-typedef struct kelp_engine_body {
+typedef struct kelp_cpu_body {
     kelp_body body;
     kelp_frame frame;
-    struct kelp_engine_body *next; /* of the plan */
-} kelp_engine_body;
+    struct kelp_cpu_body *next; /* of the plan */
+} kelp_cpu_body;
 
 /* The bodies of a node, for the planner: `given` has a bit for each input of the node whose data
  * are known. They go with the plan. */
-kelp_status *kelp_bodies_create(kelp_context *context, kelp_plan *plan,
-                                const kelp_engine_node *engine_node, uint64_t given,
+kelp_status *kelp_bodies_create(kelp_cpu_context *context, kelp_plan *plan,
+                                const kelp_cpu_node *engine_node, uint64_t given,
                                 kelp_body **out) KELP_MUST_USE;
 void kelp_bodies_destroy(kelp_plan *plan);
 
 /* ---- frames ---- */
-kelp_status *kelp_frame_init(kelp_frame *frame, kelp_context *context,
+kelp_status *kelp_frame_init(kelp_frame *frame, kelp_cpu_context *context,
                              const kelp_program *program) KELP_MUST_USE;
 void kelp_frame_deinit(kelp_frame *frame);
 /* Gives `env` what steps have while they run, and planning does without. */
-static inline void kelp_frame_lend(kelp_op_env *env, kelp_context *context) {
+static inline void kelp_frame_lend(kelp_op_env *env, kelp_cpu_context *context) {
     env->arena = &context->run_arena;
     env->stop = &context->stop;
 }
@@ -311,7 +303,7 @@ void kelp_frame_forget(kelp_frame *frame);
 /* Shows outputs whose shapes hang on data as open, also under a plan made for data. */
 void kelp_frame_hide_open(kelp_frame *frame);
 /* Before a run, for whose kernels `context->stop` speaks from here on. */
-void kelp_context_begin_run(kelp_context *context);
+void kelp_cpu_context_begin_run(kelp_cpu_context *context);
 /* What a step answered, or CANCELLED when the run was stopped in its midst: then its results are
  * nothing, and neither is what it says of them. */
 kelp_status *kelp_frame_settle(const kelp_frame *frame, const kelp_node *node,

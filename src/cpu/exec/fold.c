@@ -25,7 +25,8 @@ static bool is_foldable(const kelp_node *node, const kelp_opset_match *match) {
 }
 
 /* Strings point to bytes elsewhere; those move along with their descriptors. */
-static kelp_status *own_tensor(kelp_engine *engine, const kelp_tensor *result, kelp_tensor *out) {
+static kelp_status *own_tensor(kelp_cpu_engine *engine, const kelp_tensor *result,
+                               kelp_tensor *out) {
     size_t bytes = kelp_tensor_bytes(result), text_bytes = 0;
     int64_t elements = kelp_tensor_elements(result);
     const kelp_string *strings = result->data;
@@ -33,7 +34,7 @@ static kelp_status *own_tensor(kelp_engine *engine, const kelp_tensor *result, k
         for (int64_t i = 0; i < elements; i++)
             text_bytes += strings[i].length;
     *out = *result;
-    KELP_TRY(kelp_engine_own(engine, bytes + text_bytes, &out->data));
+    KELP_TRY(kelp_cpu_engine_own(engine, bytes + text_bytes, &out->data));
     if (bytes > 0)
         memcpy(out->data, result->data, bytes);
     if (result->dtype == KELP_STRING) {
@@ -49,7 +50,7 @@ static kelp_status *own_tensor(kelp_engine *engine, const kelp_tensor *result, k
     return NULL;
 }
 
-static kelp_status *fold_node(kelp_engine *engine, const kelp_op_env *env, kelp_node *node,
+static kelp_status *fold_node(kelp_cpu_engine *engine, const kelp_op_env *env, kelp_node *node,
                               const kelp_opset_match *match) {
     const kelp_tensor **inputs =
         KELP_ARENA_ARRAY(env->arena, node->input_count + 1, const kelp_tensor *);
@@ -76,7 +77,7 @@ static kelp_status *fold_node(kelp_engine *engine, const kelp_op_env *env, kelp_
     kelp_status *status = kelp_opset_dispatch(match, env, node, inputs, outputs);
     if (status != NULL)
         return KELP_ANNOTATE(status, "cannot work out constant node '%s' (%s) of model '%s'",
-                             node->name, node->op_type, engine->graph->info.label);
+                             node->name, node->op->name, engine->graph->info.label);
     for (size_t i = 0; i < node->output_count; i++)
         if (node->outputs[i] != NULL && kelp_tensor_bytes(&outputs[i]) > FOLD_MAX_BYTES)
             return NULL;
@@ -102,20 +103,20 @@ static kelp_status *fold_node(kelp_engine *engine, const kelp_op_env *env, kelp_
 
 /* The first step from 8-bit weights to floats. */
 static bool widens_bytes(const kelp_node *node) {
-    if (strcmp(node->op_type, "DequantizeLinear") == 0)
+    if (node->op == KELP_OP(DequantizeLinear))
         return true;
     const kelp_tensor *x =
         node->input_count == 1 && node->inputs[0] != NULL ? node->inputs[0]->constant : NULL;
-    return strcmp(node->op_type, "Cast") == 0 && x != NULL &&
-           (x->dtype == KELP_U8 || x->dtype == KELP_I8) && x->rank >= 2;
+    return node->op == KELP_OP(Cast) && x != NULL && (x->dtype == KELP_U8 || x->dtype == KELP_I8) &&
+           x->rank >= 2;
 }
 
-static kelp_status *fold_block(kelp_engine *engine, kelp_op_env *env, kelp_block *block,
+static kelp_status *fold_block(kelp_cpu_engine *engine, kelp_op_env *env, kelp_block *block,
                                bool keep_bytes);
 
 /* A body folds by itself; the branch of an If whose condition is known takes the node's place, and
  * is walked next. */
-static kelp_status *fold_bodies(kelp_engine *engine, kelp_op_env *env, kelp_node *node,
+static kelp_status *fold_bodies(kelp_cpu_engine *engine, kelp_op_env *env, kelp_node *node,
                                 bool keep_bytes) {
     bool has_blocks = false;
     for (const kelp_attr *attr = node->attributes; attr != NULL; attr = attr->next)
@@ -125,7 +126,7 @@ static kelp_status *fold_bodies(kelp_engine *engine, kelp_op_env *env, kelp_node
     kelp_node_share_constants(node);
     kelp_block *branch = NULL;
     const kelp_value *condition = node->input_count > 0 ? node->inputs[0] : NULL;
-    if (condition != NULL && kelp_engine_known_branch(node, condition->constant, &branch))
+    if (condition != NULL && kelp_cpu_engine_known_branch(node, condition->constant, &branch))
         return kelp_node_take_branch(node, branch);
     for (kelp_attr *attr = node->attributes; attr != NULL; attr = attr->next)
         for (size_t k = 0; attr->blocks != NULL && k < attr->count; k++)
@@ -133,7 +134,7 @@ static kelp_status *fold_bodies(kelp_engine *engine, kelp_op_env *env, kelp_node
     return NULL;
 }
 
-static kelp_status *fold_block(kelp_engine *engine, kelp_op_env *env, kelp_block *block,
+static kelp_status *fold_block(kelp_cpu_engine *engine, kelp_op_env *env, kelp_block *block,
                                bool keep_bytes) {
     for (size_t i = 0; i < block->node_count; i++) {
         kelp_node *node = block->nodes[i];
@@ -161,11 +162,10 @@ static kelp_status *fold_block(kelp_engine *engine, kelp_op_env *env, kelp_block
     return NULL;
 }
 
-bool kelp_engine_known_branch(const kelp_node *node, const kelp_tensor *condition,
-                              kelp_block **out_branch) {
-    if (strcmp(node->op_type, "If") != 0 || *node->domain != '\0' || condition == NULL ||
-        condition->data == NULL || condition->dtype != KELP_BOOL ||
-        kelp_tensor_elements(condition) != 1)
+bool kelp_cpu_engine_known_branch(const kelp_node *node, const kelp_tensor *condition,
+                                  kelp_block **out_branch) {
+    if (node->op != KELP_OP(If) || condition == NULL || condition->data == NULL ||
+        condition->dtype != KELP_BOOL || kelp_tensor_elements(condition) != 1)
         return false;
     bool taken = *(const uint8_t *)condition->data != 0;
     const kelp_attr *attr = kelp_node_find_attr(node, taken ? "then_branch" : "else_branch");
@@ -176,7 +176,7 @@ bool kelp_engine_known_branch(const kelp_node *node, const kelp_tensor *conditio
     return true;
 }
 
-kelp_status *kelp_engine_fold_constants(kelp_engine *engine, bool keep_bytes) {
+kelp_status *kelp_cpu_engine_fold_constants(kelp_cpu_engine *engine, bool keep_bytes) {
     kelp_arena arena;
     kelp_arena_init(&arena, engine->allocator, 64 << 10);
     kelp_op_env env = {

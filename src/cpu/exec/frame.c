@@ -22,11 +22,11 @@ bool kelp_is_aligned(const void *data, kelp_dtype dtype) {
 }
 
 static void relax(void *userp) {
-    const kelp_context *context = userp;
+    const kelp_cpu_context *context = userp;
     kelp_graph_relax(context->core->source);
 }
 
-kelp_status *kelp_frame_init(kelp_frame *frame, kelp_context *context,
+kelp_status *kelp_frame_init(kelp_frame *frame, kelp_cpu_context *context,
                              const kelp_program *program) {
     kelp_allocator allocator = context->allocator;
     size_t inputs = program->block->input_count, outputs = program->block->output_count;
@@ -41,7 +41,11 @@ kelp_status *kelp_frame_init(kelp_frame *frame, kelp_context *context,
     KELP_TRY(kelp_alloc_zero(allocator, inputs, sizeof *frame->inputs, (void **)&frame->inputs));
     KELP_TRY(
         kelp_alloc_zero(allocator, inputs, sizeof *frame->input_data, (void **)&frame->input_data));
-    return kelp_alloc_zero(allocator, outputs, sizeof *frame->outputs, (void **)&frame->outputs);
+    KELP_TRY(kelp_alloc_zero(allocator, outputs, sizeof *frame->outputs, (void **)&frame->outputs));
+    KELP_TRY(kelp_alloc_zero(allocator, outputs, sizeof *frame->shown, (void **)&frame->shown));
+    for (size_t i = 0; i < outputs; i++)
+        frame->shown[i] = (kelp_tensor){.dtype = program->block->outputs[i]->dtype, .rank = -1};
+    return NULL;
 }
 
 static void free_output(kelp_allocator allocator, struct kelp_bound_output *output) {
@@ -59,6 +63,7 @@ void kelp_frame_deinit(kelp_frame *frame) {
     for (size_t i = 0; frame->outputs != NULL && i < outputs; i++)
         free_output(allocator, &frame->outputs[i]);
     kelp_free(allocator, frame->outputs, outputs * sizeof *frame->outputs);
+    kelp_free(allocator, frame->shown, outputs * sizeof *frame->shown);
     kelp_free(allocator, frame->inputs, inputs * sizeof *frame->inputs);
     kelp_free(allocator, frame->input_data, inputs * sizeof *frame->input_data);
 }
@@ -155,7 +160,7 @@ static kelp_status *adopt_plan(kelp_frame *frame) {
     KELP_TRY(give_workspace(frame, plan->workspace_bytes));
     for (size_t i = 0; i < block->output_count; i++) {
         const kelp_plan_value *value = plan->outputs[i];
-        kelp_tensor *shown = &frame->outputs[i].tensor;
+        kelp_tensor *shown = &frame->shown[i];
         *shown = value->tensor;
         shown->data = NULL;
     }
@@ -169,7 +174,7 @@ void kelp_frame_hide_open(kelp_frame *frame) {
     const kelp_block *block = frame->program->block;
     for (size_t i = 0; i < block->output_count; i++)
         if (frame->plans->open[i]) {
-            frame->outputs[i].tensor = (kelp_tensor){.dtype = block->outputs[i]->dtype, .rank = -1};
+            frame->shown[i] = (kelp_tensor){.dtype = block->outputs[i]->dtype, .rank = -1};
             frame->hidden = true;
         }
 }
@@ -226,10 +231,11 @@ static kelp_status *too_small(const kelp_frame *frame, size_t index, size_t need
 /* Asks for the output's place. The next invoke asks again. */
 static kelp_status *place_output(kelp_frame *frame, size_t index) {
     struct kelp_bound_output *output = &frame->outputs[index];
-    size_t bytes = kelp_tensor_bytes(&output->tensor);
+    const kelp_tensor *shown = &frame->shown[index];
     if (output->place == NULL)
         return NULL;
-    output->user_data = output->place(output->place_userp, index, &output->tensor, bytes);
+    size_t bytes = kelp_tensor_bytes(shown);
+    output->user_data = output->place(output->place_userp, index, shown, bytes);
     output->user_bytes = bytes;
     if (output->user_data == NULL && bytes > 0)
         return KELP_ERROR(KELP_RESOURCE_EXHAUSTED,
@@ -292,10 +298,11 @@ static kelp_status *bind_outputs(kelp_frame *frame) {
         if (plan->copies[i])
             continue;
         KELP_TRY(place_output(frame, i));
-        size_t bytes = kelp_tensor_bytes(&output->tensor);
+        size_t bytes = kelp_tensor_bytes(&frame->shown[i]);
         if (output->user_data != NULL && output->user_bytes < bytes)
             return too_small(frame, i, bytes);
-        if (output->user_data != NULL && kelp_is_aligned(output->user_data, output->tensor.dtype)) {
+        if (output->user_data != NULL &&
+            kelp_is_aligned(output->user_data, frame->shown[i].dtype)) {
             output->target = output->user_data;
             continue;
         }
@@ -318,7 +325,7 @@ static kelp_status *prepare_dynamic(const kelp_frame *frame, kelp_step *step) {
     args->algorithm = NULL;
     KELP_TRY(kelp_opset_check_lists(kernel, args));
     KELP_TRY(kernel->reshape(step->engine_node->state, args));
-    kelp_engine_weights_relax(frame->context->core);
+    kelp_cpu_engine_weights_relax(frame->context->core);
     if (kelp_stop_is_set(&frame->context->stop)) /* shapes may hang on what was left out */
         return NULL;
     if (args->deferred)
@@ -347,10 +354,10 @@ kelp_status *kelp_frame_name_node(const kelp_frame *frame, const kelp_node *node
                                   kelp_status *status) {
     const kelp_block *block = frame->program->block;
     for (; node->block != block && node->block->owner != NULL; node = node->block->owner)
-        status = KELP_ANNOTATE(status, "node '%s' (%s) of graph '%s'", node->name, node->op_type,
+        status = KELP_ANNOTATE(status, "node '%s' (%s) of graph '%s'", node->name, node->op->name,
                                node->block->name);
     bool is_main = block->owner == NULL;
-    return KELP_ANNOTATE(status, "node '%s' (%s) of %s '%s'", node->name, node->op_type,
+    return KELP_ANNOTATE(status, "node '%s' (%s) of %s '%s'", node->name, node->op->name,
                          is_main ? "model" : "graph",
                          is_main ? frame->context->engine->graph->info.label : block->name);
 }
@@ -393,19 +400,19 @@ static kelp_status *deliver(kelp_frame *frame, bool *out_keeps) {
     *out_keeps = false;
     for (size_t i = 0; i < frame->program->block->output_count; i++) {
         struct kelp_bound_output *output = &frame->outputs[i];
+        kelp_tensor *shown = &frame->shown[i];
         const void *from = output->target;
         if (plan->copies[i]) {
-            output->tensor = plan->outputs[i]->tensor;
-            from = output->tensor.data;
+            *shown = plan->outputs[i]->tensor;
+            from = shown->data;
             KELP_TRY(place_output(frame, i));
         }
-        output->tensor.flags = 0;
-        *out_keeps =
-            *out_keeps || output->tensor.dtype == KELP_LIST || output->tensor.dtype == KELP_STRING;
+        shown->flags = 0;
+        *out_keeps = *out_keeps || shown->dtype == KELP_LIST || shown->dtype == KELP_STRING;
         if (stays(frame, i))
             continue;
         frame->rebind = frame->rebind || output->place != NULL;
-        size_t bytes = kelp_tensor_bytes(&output->tensor);
+        size_t bytes = kelp_tensor_bytes(shown);
         if (output->user_data != NULL && output->user_bytes < bytes)
             return too_small(frame, i, bytes);
         if (output->user_data == NULL && plan->copies[i])
@@ -413,7 +420,7 @@ static kelp_status *deliver(kelp_frame *frame, bool *out_keeps) {
         void *to = output->user_data ? output->user_data : output->own_data;
         if (to != from && bytes > 0)
             memcpy(to, from, bytes);
-        output->tensor.data = to;
+        shown->data = to;
     }
     return NULL;
 }
@@ -444,12 +451,12 @@ kelp_status *kelp_frame_deliver(kelp_frame *frame) {
 }
 
 kelp_status *kelp_frame_run(kelp_frame *frame) {
-    kelp_context *context = frame->context;
+    kelp_cpu_context *context = frame->context;
     kelp_arena_mark mark = kelp_arena_get_mark(&context->run_arena);
     bool keeps = false;
     KELP_TRY(kelp_frame_begin(frame));
     bool profiled =
-        context->profile != NULL && frame->body == NULL; /* a body's time is its node's */
+        context->profiler != NULL && frame->body == NULL; /* a body's time is its node's */
     const kelp_plan *plan = frame->plans;
     for (size_t i = 0; i < plan->step_count; i++) {
         if (KELP_UNLIKELY(kelp_op_env_cancelled(&frame->env)))
@@ -457,9 +464,9 @@ kelp_status *kelp_frame_run(kelp_frame *frame) {
         uint64_t begin = profiled ? kelp_now_ns() : 0;
         KELP_TRY(run_step(frame, &plan->steps[i]));
         if (profiled)
-            context->profile(context->profile_userp, i, plan->steps[i].args.node->op_type,
-                             plan->steps[i].args.node->name, plan->steps[i].args.algorithm,
-                             kelp_now_ns() - begin);
+            context->profiler(context->profiler_userp, i, plan->steps[i].args.node->op->name,
+                              plan->steps[i].args.node->name, plan->steps[i].args.algorithm,
+                              kelp_now_ns() - begin);
     }
     KELP_TRY(deliver(frame, &keeps));
     if (frame->body != NULL && !keeps)

@@ -54,11 +54,11 @@ static void put_io(kelp_json_writer *json, const char *key, const kelp_io_info *
 static const char *const bound_names[] = {"min", "opt", "max"};
 
 /* Bounds of a profile for an input, or NULL: of the shape, or of what it holds. */
-static const kelp_shape *bounds_of(const kelp_engine *engine, size_t profile, size_t input,
+static const kelp_shape *bounds_of(const kelp_cpu_engine *engine, size_t profile, size_t input,
                                    bool values) {
-    const kelp_engine_profile *p = &engine->profiles[profile];
-    kelp_shape(*all)[3] = values ? p->values : p->bounds;
-    return all != NULL && all[input][0].rank >= 0 ? all[input] : NULL;
+    kelp_shape(*all)[3] = values ? engine->profile_values : engine->profile_shapes;
+    const kelp_shape *bounds = all != NULL ? all[profile * engine->input_count + input] : NULL;
+    return bounds != NULL && bounds[0].rank >= 0 ? bounds : NULL;
 }
 
 static void put_bounds(kelp_json_writer *json, const kelp_shape *bounds) {
@@ -68,7 +68,7 @@ static void put_bounds(kelp_json_writer *json, const kelp_shape *bounds) {
     }
 }
 
-static void put_profiles(kelp_json_writer *json, const kelp_engine *engine) {
+static void put_profiles(kelp_json_writer *json, const kelp_cpu_engine *engine) {
     kelp_json_key(json, "profiles");
     kelp_json_begin_array(json);
     for (size_t p = 0; p < engine->profile_count; p++) {
@@ -95,12 +95,12 @@ static void put_profiles(kelp_json_writer *json, const kelp_engine *engine) {
 }
 
 /* What contexts need for the largest shapes of each profile, beside what lives at once. */
-static void put_memory(kelp_json_writer *json, const kelp_engine *engine) {
+static void put_memory(kelp_json_writer *json, const kelp_cpu_engine *engine) {
     kelp_plan_stats stats;
     kelp_json_key(json, "memory");
     kelp_json_begin_array(json);
     for (size_t p = 0; p < engine->profile_count || p == 0; p++) {
-        if (!kelp_engine_measure(engine, p, &stats)) {
+        if (!kelp_cpu_engine_measure(engine, p, &stats)) {
             kelp_json_put_null(json);
             continue;
         }
@@ -116,9 +116,9 @@ static void put_memory(kelp_json_writer *json, const kelp_engine *engine) {
     kelp_json_end_array(json);
 }
 
-static void write_memory(const kelp_engine *engine, size_t profile, kelp_buf *out) {
+static void write_memory(const kelp_cpu_engine *engine, size_t profile, kelp_buf *out) {
     kelp_plan_stats stats;
-    if (!kelp_engine_measure(engine, profile, &stats))
+    if (!kelp_cpu_engine_measure(engine, profile, &stats))
         return;
     if (engine->profile_count > 0)
         kelp_buf_printf(out, "profile %zu, ", profile);
@@ -137,10 +137,10 @@ static void put_layers(kelp_json_writer *json, const kelp_block *block) {
         kelp_json_key(json, "name");
         kelp_json_put_cstr(json, node->name);
         kelp_json_key(json, "type");
-        kelp_json_put_cstr(json, node->op_type);
-        if (*node->domain != '\0') {
+        kelp_json_put_cstr(json, node->op->name);
+        if (*node->op->domain != '\0') {
             kelp_json_key(json, "domain");
-            kelp_json_put_cstr(json, node->domain);
+            kelp_json_put_cstr(json, node->op->domain);
         }
         kelp_json_key(json, "inputs");
         kelp_json_begin_array(json);
@@ -160,20 +160,20 @@ static void put_layers(kelp_json_writer *json, const kelp_block *block) {
 }
 
 /* What kernels use of the plan's packed weights. */
-static size_t taken_bytes(const kelp_engine *engine) {
+static size_t taken_bytes(const kelp_cpu_engine *engine) {
     size_t bytes = 0;
     if (engine->packs != NULL)
-        (void)kelp_engine_packs_taken(engine->packs, &bytes);
+        (void)kelp_cpu_packs_taken(engine->packs, &bytes);
     return bytes;
 }
 
-static void write_json(const kelp_engine *engine, kelp_buf *out) {
+static void write_json(const kelp_cpu_engine *engine, kelp_buf *out) {
     kelp_json_writer json;
-    kelp_engine_stats stats = kelp_engine_get_stats(engine);
+    kelp_engine_stats stats = kelp_cpu_engine_stats(engine);
     kelp_json_writer_init(&json, out);
     kelp_json_begin_object(&json);
     kelp_json_key(&json, "provider");
-    kelp_json_put_cstr(&json, kelp_engine_provider_name(engine));
+    kelp_json_put_cstr(&json, "cpu");
     kelp_json_key(&json, "name");
     kelp_json_put_cstr(&json, engine->graph->info.graph_name);
     put_io(&json, "inputs", engine->inputs, engine->input_count);
@@ -187,7 +187,7 @@ static void write_json(const kelp_engine *engine, kelp_buf *out) {
     kelp_json_key(&json, "weight_bytes_packed_in_plan");
     kelp_json_put_u64(&json, taken_bytes(engine));
     kelp_json_key(&json, "stripped");
-    kelp_json_put_bool(&json, kelp_engine_is_stripped(engine));
+    kelp_json_put_bool(&json, kelp_cpu_engine_is_stripped(engine));
     kelp_json_key(&json, "refittable");
     kelp_json_begin_array(&json);
     for (size_t i = 0; i < engine->refittable_count; i++)
@@ -209,7 +209,7 @@ static void write_values(kelp_buf *out, kelp_value *const *values, size_t count)
     }
 }
 
-static void write_bounds(const kelp_engine *engine, size_t profile, size_t input, bool values,
+static void write_bounds(const kelp_cpu_engine *engine, size_t profile, size_t input, bool values,
                          kelp_buf *out) {
     const kelp_shape *bounds = bounds_of(engine, profile, input, values);
     char text[160];
@@ -224,16 +224,16 @@ static void write_bounds(const kelp_engine *engine, size_t profile, size_t input
     kelp_buf_append_char(out, '\n');
 }
 
-static void write_text(const kelp_engine *engine, kelp_buf *out) {
+static void write_text(const kelp_cpu_engine *engine, kelp_buf *out) {
     const kelp_block *block = engine->graph->main;
-    kelp_engine_stats stats = kelp_engine_get_stats(engine);
+    kelp_engine_stats stats = kelp_cpu_engine_stats(engine);
     kelp_buf_printf(out,
-                    "engine '%s', provider %s: %zu layers, %zu bytes of weights in place, %zu "
+                    "engine '%s', provider cpu: %zu layers, %zu bytes of weights in place, %zu "
                     "packed, %zu packed in the plan, %zu refittable%s\n",
-                    engine->graph->info.graph_name, kelp_engine_provider_name(engine),
-                    stats.nodes_planned, stats.weight_bytes_borrowed, stats.weight_bytes_packed,
-                    taken_bytes(engine), engine->refittable_count,
-                    kelp_engine_is_stripped(engine) ? ", stripped of these" : "");
+                    engine->graph->info.graph_name, stats.nodes_planned,
+                    stats.weight_bytes_borrowed, stats.weight_bytes_packed, taken_bytes(engine),
+                    engine->refittable_count,
+                    kelp_cpu_engine_is_stripped(engine) ? ", stripped of these" : "");
     for (size_t p = 0; p < engine->profile_count; p++)
         for (size_t i = 0; i < engine->input_count; i++) {
             write_bounds(engine, p, i, false, out);
@@ -243,7 +243,7 @@ static void write_text(const kelp_engine *engine, kelp_buf *out) {
         write_memory(engine, p, out);
     for (size_t n = 0; n < block->node_count; n++) {
         const kelp_node *node = block->nodes[n];
-        kelp_buf_printf(out, "%5zu %-20s %s:", n, node->op_type, node->name);
+        kelp_buf_printf(out, "%5zu %-20s %s:", n, node->op->name, node->name);
         write_values(out, node->inputs, node->input_count);
         kelp_buf_append_cstr(out, " ->");
         write_values(out, node->outputs, node->output_count);
@@ -251,14 +251,10 @@ static void write_text(const kelp_engine *engine, kelp_buf *out) {
     }
 }
 
-kelp_status *kelp_engine_inspect(const kelp_engine *engine, bool json,
-                                 void (*write)(void *userp, const char *text, size_t length),
-                                 void *userp) {
+kelp_status *kelp_cpu_engine_inspect(const kelp_cpu_engine *engine, bool json,
+                                     void (*write)(void *userp, const char *text, size_t length),
+                                     void *userp) {
     kelp_buf out;
-    if (engine->vtbl != NULL)
-        return engine->vtbl->inspect != NULL
-                   ? engine->vtbl->inspect(engine->foreign, json, write, userp)
-                   : kelp_foreign_missing(engine, "inspector");
     kelp_buf_init(&out, engine->allocator);
     if (json)
         write_json(engine, &out);
@@ -269,8 +265,4 @@ kelp_status *kelp_engine_inspect(const kelp_engine *engine, bool json,
         write(userp, out.data, out.length);
     kelp_buf_deinit(&out);
     return status;
-}
-
-const char *kelp_engine_provider_name(const kelp_engine *engine) {
-    return engine->provider != NULL ? engine->provider : "cpu";
 }

@@ -59,7 +59,7 @@ static const kelp_pack_entry *find(const kelp_pack_source *source, const kelp_op
 
 static kelp_status *take(kelp_packs *base, const kelp_op_pack_site *site,
                          const kelp_op_packing *packing, const void **out) {
-    kelp_engine_packs *packs = (kelp_engine_packs *)base;
+    kelp_cpu_packs *packs = (kelp_cpu_packs *)base;
     const kelp_pack_source *source = &packs->source;
     uint64_t place = 0;
     *out = NULL;
@@ -68,9 +68,8 @@ static kelp_status *take(kelp_packs *base, const kelp_op_pack_site *site,
     const kelp_pack_entry *entry = find(source, site, packing, place);
     if (entry == NULL) { /* for another instruction set, or by another Kelp: made anew */
         bool several = (packing->inputs & (packing->inputs - 1)) != 0;
-        return several || (place & KELP_PACK_ORIGINAL) != 0
-                   ? kelp_engine_packs_check_originals(packs)
-                   : NULL;
+        return several || (place & KELP_PACK_ORIGINAL) != 0 ? kelp_cpu_packs_check_originals(packs)
+                                                            : NULL;
     }
     const char *data = source->packed.data + entry->offset;
     if (kelp_plan_hash(data, entry->length) != entry->hash)
@@ -87,7 +86,7 @@ static kelp_status *take(kelp_packs *base, const kelp_op_pack_site *site,
     return NULL;
 }
 
-kelp_status *kelp_engine_packs_check_originals(kelp_engine_packs *packs) {
+kelp_status *kelp_cpu_packs_check_originals(kelp_cpu_packs *packs) {
     const kelp_pack_source *source = &packs->source;
     pthread_mutex_lock(&packs->lock);
     bool good =
@@ -102,7 +101,7 @@ kelp_status *kelp_engine_packs_check_originals(kelp_engine_packs *packs) {
                              source->label);
 }
 
-size_t kelp_engine_packs_taken(kelp_engine_packs *packs, size_t *out_bytes) {
+size_t kelp_cpu_packs_taken(kelp_cpu_packs *packs, size_t *out_bytes) {
     pthread_mutex_lock(&packs->lock);
     size_t count = packs->taken_count;
     *out_bytes = packs->taken_bytes;
@@ -113,7 +112,7 @@ size_t kelp_engine_packs_taken(kelp_engine_packs *packs, size_t *out_bytes) {
 /* ---- for a plan ---- */
 static kelp_status *made(kelp_packs *base, const kelp_op_pack_site *site,
                          const kelp_op_packing *packing, const void *data) {
-    kelp_engine_packs *packs = (kelp_engine_packs *)base;
+    kelp_cpu_packs *packs = (kelp_cpu_packs *)base;
     kelp_pack_record *record = NULL;
     if (!base->keeps || strlen(packing->layout) > KELP_OP_LAYOUT_MAX)
         return NULL;
@@ -139,7 +138,7 @@ static int by_node(const void *a, const void *b) {
     return x->order < y->order ? -1 : x->order > y->order;
 }
 
-kelp_status *kelp_engine_packs_list(kelp_engine_packs *packs, kelp_pack_record ***out) {
+kelp_status *kelp_cpu_packs_list(kelp_cpu_packs *packs, kelp_pack_record ***out) {
     kelp_pack_record **list = NULL;
     size_t count = 0;
     KELP_TRY(
@@ -152,10 +151,10 @@ kelp_status *kelp_engine_packs_list(kelp_engine_packs *packs, kelp_pack_record *
 }
 
 /* ---- life ---- */
-kelp_status *kelp_engine_packs_create(kelp_allocator allocator, bool keeps,
-                                      const kelp_pack_source *source, kelp_engine_packs **out) {
-    kelp_engine_packs *packs = NULL;
-    KELP_TRY(KELP_NEW(allocator, kelp_engine_packs, &packs));
+kelp_status *kelp_cpu_packs_create(kelp_allocator allocator, bool keeps,
+                                   const kelp_pack_source *source, kelp_cpu_packs **out) {
+    kelp_cpu_packs *packs = NULL;
+    KELP_TRY(KELP_NEW(allocator, kelp_cpu_packs, &packs));
     packs->packs = (kelp_packs){.keeps = keeps, .take = take, .made = made};
     packs->allocator = allocator;
     if (source != NULL)
@@ -165,7 +164,7 @@ kelp_status *kelp_engine_packs_create(kelp_allocator allocator, bool keeps,
     return NULL;
 }
 
-void kelp_engine_packs_destroy(kelp_engine_packs *packs) {
+void kelp_cpu_packs_destroy(kelp_cpu_packs *packs) {
     if (packs == NULL)
         return;
     for (kelp_pack_record *record = packs->records, *next; record != NULL; record = next) {

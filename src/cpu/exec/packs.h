@@ -42,7 +42,7 @@ typedef struct kelp_pack_source {
     const char *label;
 } kelp_pack_source;
 
-typedef struct kelp_engine_packs {
+typedef struct kelp_cpu_packs {
     kelp_packs packs; /* first: kernels see this */
     kelp_allocator allocator;
     kelp_pack_source source;
@@ -51,19 +51,18 @@ typedef struct kelp_engine_packs {
     kelp_pack_record *records; /* newest first */
     size_t record_count;
     size_t taken_count, taken_bytes; /* of the plan's, by kernels */
-} kelp_engine_packs;
+} kelp_cpu_packs;
 
 /* `keeps`: what kernels make is recorded. `source` may be NULL. */
-kelp_status *kelp_engine_packs_create(kelp_allocator allocator, bool keeps,
-                                      const kelp_pack_source *source,
-                                      kelp_engine_packs **out) KELP_MUST_USE;
-void kelp_engine_packs_destroy(kelp_engine_packs *packs);
+kelp_status *kelp_cpu_packs_create(kelp_allocator allocator, bool keeps,
+                                   const kelp_pack_source *source,
+                                   kelp_cpu_packs **out) KELP_MUST_USE;
+void kelp_cpu_packs_destroy(kelp_cpu_packs *packs);
 /* The originals are about to be read: INVALID_ARGUMENT when they were altered. */
-kelp_status *kelp_engine_packs_check_originals(kelp_engine_packs *packs) KELP_MUST_USE;
-size_t kelp_engine_packs_taken(kelp_engine_packs *packs, size_t *out_bytes);
+kelp_status *kelp_cpu_packs_check_originals(kelp_cpu_packs *packs) KELP_MUST_USE;
+size_t kelp_cpu_packs_taken(kelp_cpu_packs *packs, size_t *out_bytes);
 /* Records in the order of nodes; the array is freed with kelp_free. */
-kelp_status *kelp_engine_packs_list(kelp_engine_packs *packs,
-                                    kelp_pack_record ***out) KELP_MUST_USE;
+kelp_status *kelp_cpu_packs_list(kelp_cpu_packs *packs, kelp_pack_record ***out) KELP_MUST_USE;
 
 uint64_t kelp_plan_hash(const void *data, size_t size_bytes);
 

@@ -25,8 +25,8 @@
 
 typedef struct planner {
     kelp_frame *frame;
-    kelp_context *context;
-    kelp_engine *engine;
+    kelp_cpu_context *context;
+    kelp_cpu_engine *engine;
     kelp_plan *plan;
     size_t base;         /* where the values of the block that is walked begin */
     uint32_t *same;      /* by value: the one it is another name of, of a block around it or inside;
@@ -129,7 +129,7 @@ static kelp_status *init_plan(planner *p) {
 }
 
 /* Arrays of pointers into the plan's values; the kernel's own memory. */
-static kelp_status *init_args(planner *p, const kelp_engine_node *engine_node, kelp_op_args *args) {
+static kelp_status *init_args(planner *p, const kelp_cpu_node *engine_node, kelp_op_args *args) {
     const kelp_node *node = engine_node->node;
     kelp_arena *arena = &p->plan->arena;
     const kelp_tensor **inputs =
@@ -165,7 +165,7 @@ static bool any_input_dynamic(planner *p, const kelp_node *node) {
 }
 
 /* ---- whose data a value is made of ---- */
-static void note_sources(planner *p, const kelp_engine_node *engine_node, bool dynamic) {
+static void note_sources(planner *p, const kelp_cpu_node *engine_node, bool dynamic) {
     const kelp_node *node = engine_node->node;
     uint64_t from = 0;
     for (size_t i = 0; i < node->input_count; i++)
@@ -182,10 +182,10 @@ static void note_sources(planner *p, const kelp_engine_node *engine_node, bool d
 
 /* A step waits for data: would it be known if some inputs were given? Extents and conditions are
  * integers and bools; an If waits for its condition alone. */
-static void note_want(planner *p, const kelp_engine_node *engine_node) {
+static void note_want(planner *p, const kelp_cpu_node *engine_node) {
     const kelp_node *node = engine_node->node;
     uint64_t wants = 0;
-    bool is_if = strcmp(node->op_type, "If") == 0 && *node->domain == '\0';
+    bool is_if = node->op == KELP_OP(If);
     if ((engine_node->kernel == &kelp_bridge_kernel ||
          engine_node->kernel == &kelp_subgraph_kernel) &&
         !is_if)
@@ -203,7 +203,7 @@ static void note_want(planner *p, const kelp_engine_node *engine_node) {
 }
 
 /* ---- what can be worked out now ---- */
-static bool can_evaluate(planner *p, const kelp_engine_node *engine_node) {
+static bool can_evaluate(planner *p, const kelp_cpu_node *engine_node) {
     const kelp_node *node = engine_node->node;
     if ((engine_node->kernel->flags & KELP_OP_IMPURE) != 0)
         return false;
@@ -225,7 +225,7 @@ static bool can_evaluate(planner *p, const kelp_engine_node *engine_node) {
     return true;
 }
 
-static kelp_status *evaluate(planner *p, const kelp_engine_node *engine_node, kelp_op_args *args) {
+static kelp_status *evaluate(planner *p, const kelp_cpu_node *engine_node, kelp_op_args *args) {
     kelp_arena *arena = &p->plan->arena;
     kelp_op_env env = p->frame->env;
     env.arena = arena;
@@ -265,7 +265,7 @@ static void share(planner *p, kelp_plan_value *output, kelp_plan_value *input) {
         output->tensor.data = input->tensor.data;
 }
 
-static bool try_view(planner *p, const kelp_engine_node *engine_node, const kelp_op_args *args) {
+static bool try_view(planner *p, const kelp_cpu_node *engine_node, const kelp_op_args *args) {
     if ((engine_node->kernel->flags & KELP_OP_VIEW) == 0 || !only_output_zero(args) ||
         args->inputs[0] == NULL)
         return false;
@@ -278,7 +278,7 @@ static bool try_view(planner *p, const kelp_engine_node *engine_node, const kelp
     return true;
 }
 
-static bool try_inplace(planner *p, const kelp_engine_node *engine_node, const kelp_op_args *args) {
+static bool try_inplace(planner *p, const kelp_cpu_node *engine_node, const kelp_op_args *args) {
     static const uint32_t flags[2] = {KELP_OP_INPLACE_0, KELP_OP_INPLACE_1};
     if (!only_output_zero(args))
         return false;
@@ -313,7 +313,7 @@ static void consume(planner *p, const kelp_node *node) {
             p->remaining[value_of(p, node->inputs[i])->root]--;
 }
 
-static void add_step(planner *p, const kelp_engine_node *engine_node, const kelp_op_args *args,
+static void add_step(planner *p, const kelp_cpu_node *engine_node, const kelp_op_args *args,
                      bool dynamic) {
     uint32_t index = (uint32_t)p->plan->step_count++;
     p->plan->steps[index] =
@@ -344,8 +344,7 @@ static void add_step(planner *p, const kelp_engine_node *engine_node, const kelp
 }
 
 /* The node's blocks are made ready, with an env that lists them. */
-static kelp_status *add_bodies(planner *p, const kelp_engine_node *engine_node,
-                               kelp_op_args *args) {
+static kelp_status *add_bodies(planner *p, const kelp_cpu_node *engine_node, kelp_op_args *args) {
     const kelp_node *node = engine_node->node;
     kelp_op_env *env = KELP_ARENA_NEW(&p->plan->arena, kelp_op_env);
     uint64_t given = 0;
@@ -363,7 +362,7 @@ static kelp_status *add_bodies(planner *p, const kelp_engine_node *engine_node,
     return NULL;
 }
 
-static void add_dynamic(planner *p, const kelp_engine_node *engine_node, kelp_op_args *args) {
+static void add_dynamic(planner *p, const kelp_cpu_node *engine_node, kelp_op_args *args) {
     args->deferred = false;
     args->scratch_bytes = 0;
     note_want(p, engine_node);
@@ -372,11 +371,11 @@ static void add_dynamic(planner *p, const kelp_engine_node *engine_node, kelp_op
     consume(p, engine_node->node);
 }
 
-static kelp_status *plan_node(planner *p, const kelp_engine_node *engine_node);
+static kelp_status *plan_node(planner *p, const kelp_cpu_node *engine_node);
 
 /* The branch of an If: its nodes are planned as the outer block's, captures and results are other
  * names of outer values. */
-static kelp_status *plan_branch(planner *p, const kelp_engine_node *engine_node,
+static kelp_status *plan_branch(planner *p, const kelp_cpu_node *engine_node,
                                 const kelp_program *program) {
     const kelp_node *node = engine_node->node;
     const kelp_block *branch = program->block;
@@ -405,22 +404,21 @@ static kelp_status *plan_branch(planner *p, const kelp_engine_node *engine_node,
     return NULL;
 }
 
-static kelp_status *plan_if(planner *p, const kelp_engine_node *engine_node, bool *out_planned) {
+static kelp_status *plan_if(planner *p, const kelp_cpu_node *engine_node, bool *out_planned) {
     const kelp_node *node = engine_node->node;
     kelp_block *branch = NULL;
     const kelp_plan_value *condition =
         node->input_count > 0 && node->inputs[0] != NULL ? value_of(p, node->inputs[0]) : NULL;
     *out_planned = condition != NULL && !condition->dynamic &&
                    root_of(p, condition)->storage == KELP_STORAGE_FIXED &&
-                   kelp_engine_known_branch(node, &condition->tensor, &branch);
+                   kelp_cpu_engine_known_branch(node, &condition->tensor, &branch);
     for (size_t k = 0; *out_planned && k < engine_node->body_count; k++)
         if (engine_node->bodies[k]->block == branch)
             return plan_branch(p, engine_node, engine_node->bodies[k]);
     return NULL;
 }
 
-static kelp_status *plan_known(planner *p, const kelp_engine_node *engine_node,
-                               kelp_op_args *args) {
+static kelp_status *plan_known(planner *p, const kelp_cpu_node *engine_node, kelp_op_args *args) {
     const kelp_node *node = engine_node->node;
     for (size_t i = 0; i < node->output_count; i++)
         if (node->outputs[i] != NULL) {
@@ -437,7 +435,7 @@ static kelp_status *plan_known(planner *p, const kelp_engine_node *engine_node,
     return NULL;
 }
 
-static kelp_status *plan_node(planner *p, const kelp_engine_node *engine_node) {
+static kelp_status *plan_node(planner *p, const kelp_cpu_node *engine_node) {
     const kelp_node *node = engine_node->node;
     kelp_op_args args;
     bool planned = false;
@@ -456,7 +454,7 @@ static kelp_status *plan_node(planner *p, const kelp_engine_node *engine_node) {
     kelp_status *status = kelp_opset_check_lists(engine_node->kernel, &args);
     if (status == NULL)
         status = engine_node->kernel->reshape(engine_node->state, &args);
-    kelp_engine_weights_relax(p->context->core); /* it may have packed */
+    kelp_cpu_engine_weights_relax(p->context->core); /* it may have packed */
     if (status == NULL && args.deferred) {
         add_dynamic(p, engine_node, &args);
         return NULL;
@@ -537,7 +535,7 @@ static void list_moving(planner *p) {
 }
 
 kelp_status *kelp_plan_create(kelp_frame *frame, uint64_t given, kelp_plan **out) {
-    kelp_context *context = frame->context;
+    kelp_cpu_context *context = frame->context;
     const kelp_program *program = frame->program;
     kelp_plan *plan = NULL;
     KELP_TRY(KELP_NEW(context->allocator, kelp_plan, &plan));

@@ -1,66 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Optimisation profiles: the shapes that an engine was built for. */
+/* Optimization profiles: values that inputs may hold, and plans for the shapes of a profile. */
 #include "cpu/exec/exec.h"
 
 #include <kelp/engine_provider.h>
 
-#include <stdio.h>
 #include <string.h>
-
-size_t kelp_engine_profile_count(const kelp_engine *engine) {
-    return engine->profile_count;
-}
-
-bool kelp_engine_profile_shape(const kelp_engine *engine, size_t profile, size_t input, int which,
-                               kelp_shape *out) {
-    if (profile >= engine->profile_count || input >= engine->input_count || which < 0 ||
-        which > 2 || engine->profiles[profile].bounds == NULL)
-        return false;
-    *out = engine->profiles[profile].bounds[input][which];
-    return out->rank >= 0;
-}
-
-/* Other profiles that would take the shape: the message tells. */
-static bool fits(const kelp_engine *engine, size_t profile, size_t input,
-                 const kelp_tensor *tensor) {
-    kelp_shape low, high;
-    if (!kelp_engine_profile_shape(engine, profile, input, 0, &low) ||
-        !kelp_engine_profile_shape(engine, profile, input, 2, &high))
-        return true;
-    bool inside = low.rank == tensor->rank;
-    for (int32_t i = 0; inside && i < low.rank; i++)
-        inside = tensor->shape[i] >= low.d[i] && tensor->shape[i] <= high.d[i];
-    return inside;
-}
-
-kelp_status *kelp_engine_check_profile(const kelp_engine *engine, size_t profile, size_t input,
-                                       const kelp_tensor *tensor) {
-    kelp_shape low = {.rank = 0}, high = {.rank = 0};
-    char least[160], most[160], found[160], other[64] = "";
-    if (fits(engine, profile, input, tensor))
-        return NULL;
-    kelp_engine_profile_shape(engine, profile, input, 0, &low);
-    kelp_engine_profile_shape(engine, profile, input, 2, &high);
-    kelp_shape_format(low.rank, low.d, least, sizeof least);
-    kelp_shape_format(high.rank, high.d, most, sizeof most);
-    kelp_shape_format(tensor->rank, tensor->shape, found, sizeof found);
-    for (size_t i = 0; i < engine->profile_count && *other == '\0'; i++)
-        if (i != profile && fits(engine, i, input, tensor))
-            snprintf(other, sizeof other, "; profile %zu takes it", i);
-    return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                      "input '%s' has the wrong shape for profile %zu: expected from %s to %s, "
-                      "found %s%s",
-                      engine->inputs[input].name, profile, least, most, found, other);
-}
 
 static int64_t integer_at(const kelp_tensor *tensor, int64_t index) {
     return tensor->dtype == KELP_I64 ? ((const int64_t *)tensor->data)[index]
                                      : ((const int32_t *)tensor->data)[index];
 }
 
-static kelp_status *check_value(const kelp_engine *engine, size_t profile, size_t input,
+static kelp_status *check_value(const kelp_cpu_engine *engine, size_t profile, size_t input,
                                 const kelp_tensor *tensor) {
-    const kelp_shape *bounds = engine->profiles[profile].values[input];
+    const kelp_shape *bounds = engine->profile_values[profile * engine->input_count + input];
     if (bounds[0].rank < 0 || (tensor->dtype != KELP_I64 && tensor->dtype != KELP_I32))
         return NULL;
     if (kelp_tensor_elements(tensor) != bounds[0].rank || bounds[2].rank != bounds[0].rank)
@@ -79,9 +32,9 @@ static kelp_status *check_value(const kelp_engine *engine, size_t profile, size_
     return NULL;
 }
 
-kelp_status *kelp_engine_check_values(const kelp_engine *engine, size_t profile,
-                                      const kelp_tensor *inputs) {
-    if (profile >= engine->profile_count || engine->profiles[profile].values == NULL)
+kelp_status *kelp_cpu_engine_check_values(const kelp_cpu_engine *engine, size_t profile,
+                                          const kelp_tensor *inputs) {
+    if (profile >= engine->profile_count || engine->profile_values == NULL)
         return NULL;
     for (size_t i = 0; i < engine->input_count; i++)
         if (inputs[i].data != NULL)
@@ -96,10 +49,10 @@ static kelp_status *smallest(const kelp_io_info *info, kelp_tensor *out) {
     return kelp_tensor_init(out, info->dtype, shape.rank, shape.d, NULL);
 }
 
-kelp_status *kelp_engine_warm(kelp_engine *engine, const kelp_profile_shape *shapes, size_t count,
-                              int which) {
-    kelp_context *context = NULL;
-    KELP_TRY(kelp_context_create(engine, &context));
+kelp_status *kelp_cpu_engine_warm_up(kelp_cpu_engine *engine, const kelp_profile_shape *shapes,
+                                     size_t count, int which) {
+    kelp_cpu_context *context = NULL;
+    KELP_TRY(kelp_cpu_context_create(engine, &context));
     kelp_status *status = NULL;
     for (size_t i = 0; status == NULL && i < engine->input_count; i++) {
         const kelp_io_info *info = &engine->inputs[i];
@@ -112,12 +65,12 @@ kelp_status *kelp_engine_warm(kelp_engine *engine, const kelp_profile_shape *sha
                                                   shape->rank, shape->d, NULL);
     }
     if (status == NULL)
-        status = kelp_context_prepare(context);
-    kelp_context_destroy(context);
+        status = kelp_cpu_context_prepare(context);
+    kelp_cpu_context_destroy(context);
     return status;
 }
 
-static bool likely_shape(const kelp_engine *engine, size_t input, kelp_shape *out) {
+static bool likely_shape(const kelp_cpu_engine *engine, size_t input, kelp_shape *out) {
     const kelp_io_info *info = &engine->inputs[input];
     *out = (kelp_shape){.rank = info->rank};
     for (int32_t axis = 0; axis < info->rank; axis++) {
@@ -128,12 +81,12 @@ static bool likely_shape(const kelp_engine *engine, size_t input, kelp_shape *ou
     return info->rank >= 0;
 }
 
-void kelp_context_foresee(kelp_context *context) {
-    const kelp_engine *engine = context->engine;
+void kelp_cpu_context_warm_up(kelp_cpu_context *context) {
+    const kelp_cpu_engine *engine = context->engine;
     kelp_tensor *inputs = context->main.inputs;
     kelp_status *status = NULL;
     bool known = true;
-    if (engine->vtbl != NULL || engine->packs != NULL)
+    if (engine->packs != NULL)
         return;
     for (size_t i = 0; known && i < engine->input_count; i++) {
         kelp_dtype dtype = engine->inputs[i].dtype;
@@ -145,7 +98,7 @@ void kelp_context_foresee(kelp_context *context) {
         known = known && status == NULL && !kelp_plan_may_know(&inputs[i]);
     }
     if (known)
-        status = kelp_context_prepare(context);
+        status = kelp_cpu_context_prepare(context);
     for (size_t i = 0; i < engine->input_count; i++)
         inputs[i] = (kelp_tensor){0};
     context->main.planned = false;
@@ -153,11 +106,16 @@ void kelp_context_foresee(kelp_context *context) {
 }
 
 /* The shape to plan the most memory for. */
-static kelp_status *largest(const kelp_engine *engine, size_t profile, size_t input,
+static kelp_status *largest(const kelp_cpu_engine *engine, size_t profile, size_t input,
                             kelp_tensor *out) {
     const kelp_io_info *info = &engine->inputs[input];
     kelp_shape shape = {.rank = info->rank};
-    if (!kelp_engine_profile_shape(engine, profile, input, 2, &shape)) {
+    const kelp_shape *bounds = engine->profile_count > 0
+                                   ? engine->profile_shapes[profile * engine->input_count + input]
+                                   : NULL;
+    if (bounds != NULL && bounds[KELP_PROFILE_MAX].rank >= 0) {
+        shape = bounds[KELP_PROFILE_MAX];
+    } else {
         for (int32_t i = 0; i < info->rank; i++) {
             shape.d[i] = info->shape[i];
             if (info->shape[i] < 0)
@@ -172,24 +130,24 @@ static kelp_status *largest(const kelp_engine *engine, size_t profile, size_t in
 }
 
 /* Without profiles open extents are 1, as plans are built for. */
-static kelp_status *plan_for(const kelp_engine *engine, size_t profile, bool open_is_one,
+static kelp_status *plan_for(const kelp_cpu_engine *engine, size_t profile, bool open_is_one,
                              kelp_plan_stats *out) {
-    kelp_context *context = NULL;
-    kelp_engine *shared = (kelp_engine *)(uintptr_t)engine; /* counted, not changed */
-    KELP_TRY(kelp_context_create(shared, &context));
+    kelp_cpu_context *context = NULL;
+    kelp_cpu_engine *shared = (kelp_cpu_engine *)(uintptr_t)engine; /* counted, not changed */
+    KELP_TRY(kelp_cpu_context_create(shared, &context));
     kelp_status *status = NULL;
     for (size_t i = 0; status == NULL && i < engine->input_count; i++)
         status = open_is_one ? smallest(&engine->inputs[i], &context->main.inputs[i])
                              : largest(engine, profile, i, &context->main.inputs[i]);
     if (status == NULL)
-        status = kelp_context_prepare(context);
+        status = kelp_cpu_context_prepare(context);
     if (status == NULL)
-        *out = kelp_context_plan_stats(context);
-    kelp_context_destroy(context);
+        *out = kelp_cpu_context_plan_stats(context);
+    kelp_cpu_context_destroy(context);
     return status;
 }
 
-bool kelp_engine_measure(const kelp_engine *engine, size_t profile, kelp_plan_stats *out) {
+bool kelp_cpu_engine_measure(const kelp_cpu_engine *engine, size_t profile, kelp_plan_stats *out) {
     kelp_status *status = engine->stripped && engine->refitted == NULL
                               ? KELP_ERROR(KELP_FAILED_PRECONDITION, "weights are missing")
                               : plan_for(engine, profile, engine->profile_count == 0, out);
@@ -198,15 +156,8 @@ bool kelp_engine_measure(const kelp_engine *engine, size_t profile, kelp_plan_st
     return made;
 }
 
-kelp_status *kelp_engine_workspace_bytes(const kelp_engine *engine, size_t profile, size_t *out) {
+kelp_status *kelp_cpu_engine_workspace(const kelp_cpu_engine *engine, size_t profile, size_t *out) {
     kelp_plan_stats stats = {0};
-    if (engine->vtbl != NULL)
-        return engine->vtbl->workspace_bytes != NULL
-                   ? engine->vtbl->workspace_bytes(engine->foreign, profile, out)
-                   : kelp_foreign_missing(engine, "known workspace");
-    if (profile > 0 && profile >= engine->profile_count)
-        return KELP_ERROR(KELP_OUT_OF_RANGE, "there is no profile %zu: the engine has %zu", profile,
-                          engine->profile_count);
     KELP_TRY(plan_for(engine, profile, false, &stats));
     *out = stats.workspace_bytes;
     return NULL;

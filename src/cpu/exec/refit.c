@@ -11,15 +11,7 @@
 
 #include <string.h>
 
-size_t kelp_engine_refittable_count(const kelp_engine *engine) {
-    return engine->refittable_count;
-}
-
-const char *kelp_engine_refittable(const kelp_engine *engine, size_t index) {
-    return index < engine->refittable_count ? engine->refittable[index] : NULL;
-}
-
-static kelp_status *unknown(const kelp_engine *engine, const char *name) {
+static kelp_status *unknown(const kelp_cpu_engine *engine, const char *name) {
     kelp_buf names;
     kelp_buf_init(&names, engine->allocator);
     for (size_t i = 0; i < engine->refittable_count && i < 20; i++)
@@ -36,7 +28,7 @@ static kelp_status *unknown(const kelp_engine *engine, const char *name) {
     return status;
 }
 
-static kelp_status *check_name(const kelp_engine *engine, const char *name) {
+static kelp_status *check_name(const kelp_cpu_engine *engine, const char *name) {
     for (size_t i = 0; name != NULL && i < engine->refittable_count; i++)
         if (strcmp(engine->refittable[i], name) == 0)
             return NULL;
@@ -84,7 +76,7 @@ static void release_graph(void *userp) {
 }
 
 /* It may keep the plan's bytes longer than the engine. */
-static kelp_status *load_source(const kelp_engine *engine, kelp_graph **out) {
+static kelp_status *load_source(const kelp_cpu_engine *engine, kelp_graph **out) {
     const kelp_plan_source *source = &engine->refittable_source;
     const char *label = engine->source->info.label;
     if (kelp_plan_hash(source->model.data, source->model.length) != source->model_hash)
@@ -93,14 +85,14 @@ static kelp_status *load_source(const kelp_engine *engine, kelp_graph **out) {
                           "written with",
                           label);
     if (engine->packs != NULL)
-        KELP_TRY(kelp_engine_packs_check_originals(engine->packs));
+        KELP_TRY(kelp_cpu_packs_check_originals(engine->packs));
     kelp_graph_limits limits = kelp_runtime_graph_limits(engine->runtime);
     return kelp_graph_load_parts(engine->allocator, source->model, source->parts, label,
                                  release_graph, kelp_graph_retain(engine->source), &limits, out);
 }
 
-static kelp_status *source_of(kelp_engine *engine, kelp_graph **out) {
-    kelp_engine *current = kelp_engine_current(engine);
+static kelp_status *source_of(kelp_cpu_engine *engine, kelp_graph **out) {
+    kelp_cpu_engine *current = kelp_cpu_engine_current(engine);
     if (current == engine && engine->refittable_source.model.length > 0)
         return load_source(engine, out);
     *out = kelp_graph_retain(current->source);
@@ -108,7 +100,7 @@ static kelp_status *source_of(kelp_engine *engine, kelp_graph **out) {
 }
 
 /* ---- stripped plans ---- */
-size_t kelp_engine_missing_bytes(const kelp_engine *engine, const char *name) {
+size_t kelp_cpu_engine_missing_bytes(const kelp_cpu_engine *engine, const char *name) {
     const kelp_value *value = find_constant(engine->source->main, name);
     kelp_str stripped = engine->refittable_source.parts[KELP_PART_STRIPPED];
     uintptr_t begin = (uintptr_t)stripped.data,
@@ -116,14 +108,14 @@ size_t kelp_engine_missing_bytes(const kelp_engine *engine, const char *name) {
     return at >= begin && at < begin + stripped.length ? kelp_tensor_bytes(value->constant) : 0;
 }
 
-kelp_status *kelp_engine_check_complete(const kelp_engine *engine) {
+kelp_status *kelp_cpu_engine_check_complete(const kelp_cpu_engine *engine) {
     kelp_buf names;
     size_t count = 0;
-    if (!kelp_engine_is_stripped(engine))
+    if (!kelp_cpu_engine_is_stripped(engine))
         return NULL;
     kelp_buf_init(&names, engine->allocator);
     for (size_t i = 0; i < engine->refittable_count; i++)
-        if (kelp_engine_missing_bytes(engine, engine->refittable[i]) > 0 && count++ < 20)
+        if (kelp_cpu_engine_missing_bytes(engine, engine->refittable[i]) > 0 && count++ < 20)
             kelp_buf_printf(&names, "%s'%s'", count > 1 ? ", " : "", engine->refittable[i]);
     if (count > 20)
         kelp_buf_printf(&names, " and %zu more", count - 20);
@@ -137,10 +129,10 @@ kelp_status *kelp_engine_check_complete(const kelp_engine *engine) {
 }
 
 /* The first refit of a stripped plan brings everything. */
-static kelp_status *check_all_given(const kelp_engine *engine, const kelp_weights *weights,
+static kelp_status *check_all_given(const kelp_cpu_engine *engine, const kelp_weights *weights,
                                     size_t count) {
-    for (size_t i = 0; kelp_engine_is_stripped(engine) && i < engine->refittable_count; i++) {
-        bool given = kelp_engine_missing_bytes(engine, engine->refittable[i]) == 0;
+    for (size_t i = 0; kelp_cpu_engine_is_stripped(engine) && i < engine->refittable_count; i++) {
+        bool given = kelp_cpu_engine_missing_bytes(engine, engine->refittable[i]) == 0;
         for (size_t k = 0; !given && k < count; k++)
             given = strcmp(weights[k].name, engine->refittable[i]) == 0;
         if (!given)
@@ -152,9 +144,10 @@ static kelp_status *check_all_given(const kelp_engine *engine, const kelp_weight
     return NULL;
 }
 
-static kelp_status *refit(kelp_engine *engine, const kelp_weights *weights, size_t count) {
+kelp_status *kelp_cpu_engine_refit(kelp_cpu_engine *engine, const kelp_weights *weights,
+                                   size_t count) {
     kelp_graph *graph = NULL, *source = NULL;
-    kelp_engine *fresh = NULL;
+    kelp_cpu_engine *fresh = NULL;
     kelp_engine_options options = {.struct_size = sizeof options,
                                    .disable_fusion = engine->no_fusion,
                                    .precision = engine->precision,
@@ -169,23 +162,11 @@ static kelp_status *refit(kelp_engine *engine, const kelp_weights *weights, size
         status = exchange(graph, &weights[i]);
     if (status == NULL)
         status =
-            kelp_engine_make(engine->runtime, graph, &options, &(kelp_engine_origin){0}, &fresh);
+            kelp_cpu_engine_make(engine->runtime, graph, &options, &(kelp_cpu_origin){0}, &fresh);
     kelp_graph_release(graph);
     if (status != NULL)
         return status;
-    kelp_engine_release(engine->refitted);
+    kelp_cpu_engine_release(engine->refitted);
     engine->refitted = fresh;
     return NULL;
-}
-
-kelp_status *kelp_engine_refit(kelp_engine *engine, const kelp_weights *weights, size_t count) {
-    kelp_status *status = NULL;
-    if (engine->vtbl != NULL)
-        status = engine->vtbl->refit != NULL ? engine->vtbl->refit(engine->foreign, weights, count)
-                                             : kelp_foreign_missing(engine, "refitting");
-    else
-        status = refit(engine, weights, count);
-    if (kelp_status_domain(status) == KELP_DOMAIN_NONE)
-        kelp_status_set_domain(status, KELP_DOMAIN_ENGINE);
-    return status;
 }

@@ -25,7 +25,7 @@ struct kelp_weight_chunk {
     size_t used, blocks; /* blocks: that live in it */
 };
 
-static struct kelp_weight_chunk *chunk_of(const kelp_engine *engine, const void *pointer) {
+static struct kelp_weight_chunk *chunk_of(const kelp_cpu_engine *engine, const void *pointer) {
     struct kelp_weight_chunk *chunk = engine->chunks;
     while (chunk != NULL && ((const char *)pointer < chunk->data ||
                              (const char *)pointer >= chunk->data + CHUNK_BYTES))
@@ -33,7 +33,7 @@ static struct kelp_weight_chunk *chunk_of(const kelp_engine *engine, const void 
     return chunk;
 }
 
-static struct kelp_weight_chunk *new_chunk(kelp_engine *engine) {
+static struct kelp_weight_chunk *new_chunk(kelp_cpu_engine *engine) {
     kelp_allocator allocator = engine->allocator;
     struct kelp_weight_chunk *chunk =
         allocator.realloc(allocator.userp, NULL, 0, sizeof *chunk, KELP_DEFAULT_ALIGNMENT);
@@ -49,7 +49,7 @@ static struct kelp_weight_chunk *new_chunk(kelp_engine *engine) {
     return chunk;
 }
 
-static void *take_block(kelp_engine *engine, size_t bytes) {
+static void *take_block(kelp_cpu_engine *engine, size_t bytes) {
     struct kelp_weight_chunk *chunk = engine->chunks;
     size_t rounded = (bytes + KELP_TENSOR_ALIGNMENT - 1) / KELP_TENSOR_ALIGNMENT;
     rounded *= KELP_TENSOR_ALIGNMENT;
@@ -63,7 +63,7 @@ static void *take_block(kelp_engine *engine, size_t bytes) {
     return block;
 }
 
-static void drop_block(kelp_engine *engine, struct kelp_weight_chunk *chunk) {
+static void drop_block(kelp_cpu_engine *engine, struct kelp_weight_chunk *chunk) {
     if (--chunk->blocks > 0)
         return;
     struct kelp_weight_chunk **link = &engine->chunks;
@@ -74,7 +74,7 @@ static void drop_block(kelp_engine *engine, struct kelp_weight_chunk *chunk) {
     kelp_free(engine->allocator, chunk, sizeof *chunk);
 }
 
-static bool wants_chunk(const kelp_engine *engine, size_t bytes, size_t alignment) {
+static bool wants_chunk(const kelp_cpu_engine *engine, size_t bytes, size_t alignment) {
 #if defined(__SANITIZE_ADDRESS__)
     (void)engine;
     (void)bytes;
@@ -86,7 +86,7 @@ static bool wants_chunk(const kelp_engine *engine, size_t bytes, size_t alignmen
 #endif
 }
 
-static void *place(kelp_engine *engine, void *pointer, size_t old_bytes, size_t new_bytes,
+static void *place(kelp_cpu_engine *engine, void *pointer, size_t old_bytes, size_t new_bytes,
                    size_t alignment) {
     kelp_allocator inner = engine->allocator;
     struct kelp_weight_chunk *chunk = pointer != NULL ? chunk_of(engine, pointer) : NULL;
@@ -109,7 +109,7 @@ static void *place(kelp_engine *engine, void *pointer, size_t old_bytes, size_t 
 
 static void *weights_realloc(void *userp, void *pointer, size_t old_bytes, size_t new_bytes,
                              size_t alignment) {
-    kelp_engine *engine = userp;
+    kelp_cpu_engine *engine = userp;
     (void)pthread_mutex_lock(&engine->weights_lock);
     void *result = place(engine, pointer, old_bytes, new_bytes, alignment);
     (void)pthread_mutex_unlock(&engine->weights_lock);
@@ -120,16 +120,16 @@ static void *weights_realloc(void *userp, void *pointer, size_t old_bytes, size_
     return result;
 }
 
-void kelp_engine_weights_init(kelp_engine *engine) {
+void kelp_cpu_engine_weights_init(kelp_cpu_engine *engine) {
     (void)pthread_mutex_init(&engine->weights_lock, NULL);
     engine->weights = (kelp_allocator){weights_realloc, engine};
 }
 
-void kelp_engine_weights_deinit(kelp_engine *engine) {
+void kelp_cpu_engine_weights_deinit(kelp_cpu_engine *engine) {
     (void)pthread_mutex_destroy(&engine->weights_lock);
 }
 
-void kelp_engine_weights_relax(kelp_engine *engine) {
+void kelp_cpu_engine_weights_relax(kelp_cpu_engine *engine) {
     size_t packed = atomic_load_explicit(&engine->packed_bytes, memory_order_relaxed);
     size_t before = atomic_load_explicit(&engine->relaxed_bytes, memory_order_relaxed);
     if (packed >= before + RELAX_BYTES &&

@@ -75,10 +75,11 @@ typedef struct kelp_plan_contents {
     const char *name;
     const kelp_graph *graph;
     const kelp_graph *source; /* before the passes; NULL: refits are not asked for */
-    kelp_engine *engine; /* `graph` is its own, and what its kernels packed goes along; or NULL */
-    bool prepared;       /* the passes have run: the graph is an engine's */
-    bool stripped;       /* what can be refitted is left out */
-    bool no_fusion;      /* of one that is not prepared */
+    kelp_cpu_engine
+        *engine;    /* `graph` is its own, and what its kernels packed goes along; or NULL */
+    bool prepared;  /* the passes have run: the graph is an engine's */
+    bool stripped;  /* what can be refitted is left out */
+    bool no_fusion; /* of one that is not prepared */
     kelp_precision precision;
     const char *const *refittable;
     size_t refittable_count;
@@ -99,6 +100,6 @@ void kelp_plan_file_seal(void *data, size_t size_bytes);
 /* See kelp_engine_load. */
 kelp_status *kelp_plan_file_load(kelp_runtime *runtime, const void *data, size_t size_bytes,
                                  const char *label, void (*release)(void *userp), void *userp,
-                                 kelp_engine **out) KELP_MUST_USE;
+                                 kelp_cpu_engine **out) KELP_MUST_USE;
 
 #endif

@@ -25,39 +25,46 @@ static kelp_status *read_bounds(const kelp_json *json, const char *label, kelp_s
     return NULL;
 }
 
-/* An entry has bounds of the shape, of the values, or of both. */
-static kelp_status *read_entry(kelp_engine *engine, const kelp_json *entry, const char *label,
-                               size_t input, kelp_engine_profile *out) {
+/* Bounds of all inputs in all profiles: none so far. */
+static kelp_status *reserve_bounds(kelp_cpu_engine *engine, size_t profiles,
+                                   kelp_shape (**out)[3]) {
+    size_t count;
+    if (!kelp_size_mul(profiles, engine->input_count, &count))
+        return kelp_status_oom();
+    *out = kelp_arena_array(&engine->arena, count + 1, sizeof **out);
+    if (*out == NULL)
+        return kelp_status_oom();
+    for (size_t i = 0; i < 3 * count; i++)
+        (*out)[i / 3][i % 3].rank = -1;
+    return NULL;
+}
+
+/* An entry has bounds of the shape, of the values, or of both. `input` counts over all profiles. */
+static kelp_status *read_entry(kelp_cpu_engine *engine, const kelp_json *entry, const char *label,
+                               size_t input) {
     const kelp_json *values = kelp_json_get(entry, "values");
     if (values != NULL && values->type != KELP_JSON_OBJECT)
-        PLAN_FAIL(KELP_INVALID_ARGUMENT, "%s: a profile's 'values' are no object", label);
-    if (values != NULL) {
-        KELP_TRY(read_bounds(values, label, out->values[input]));
-        engine->bounds_values = true;
-    }
+        PLAN_FAIL(KELP_INVALID_ARGUMENT, "%s: a profile's 'values' are not an object", label);
+    if (values != NULL && engine->profile_values == NULL)
+        KELP_TRY(reserve_bounds(engine, engine->profile_count, &engine->profile_values));
+    if (values != NULL)
+        KELP_TRY(read_bounds(values, label, engine->profile_values[input]));
     return values == NULL || kelp_json_get(entry, "min") != NULL
-               ? read_bounds(entry, label, out->bounds[input])
+               ? read_bounds(entry, label, engine->profile_shapes[input])
                : NULL;
 }
 
-static kelp_status *read_profile(kelp_engine *engine, const kelp_json *json, const char *label,
-                                 kelp_engine_profile *out) {
-    out->bounds = kelp_arena_array(&engine->arena, engine->input_count + 1, sizeof *out->bounds);
-    out->values = kelp_arena_array(&engine->arena, engine->input_count + 1, sizeof *out->values);
-    if (out->bounds == NULL || out->values == NULL)
-        return kelp_status_oom();
-    for (size_t i = 0; i < engine->input_count; i++)
-        for (int which = 0; which < 3; which++)
-            out->bounds[i][which].rank = out->values[i][which].rank = -1;
+static kelp_status *read_profile(kelp_cpu_engine *engine, const kelp_json *json, const char *label,
+                                 size_t profile) {
     for (const kelp_json *entry = json->child; entry != NULL; entry = entry->next)
         for (size_t i = 0; i < engine->input_count; i++)
             if (kelp_str_is(entry->key, engine->inputs[i].name))
-                KELP_TRY(read_entry(engine, entry, label, i, out));
+                KELP_TRY(read_entry(engine, entry, label, profile * engine->input_count + i));
     return NULL;
 }
 
 /* Each counts once: what was stripped is compared with what they bring. */
-static kelp_status *read_names(kelp_engine *engine, const kelp_json *names, const char *label,
+static kelp_status *read_names(kelp_cpu_engine *engine, const kelp_json *names, const char *label,
                                kelp_map *seen) {
     size_t count = names != NULL ? names->count : 0;
     engine->refittable = KELP_ARENA_ARRAY(&engine->arena, count + 1, const char *);
@@ -76,18 +83,16 @@ static kelp_status *read_names(kelp_engine *engine, const kelp_json *names, cons
     return NULL;
 }
 
-static kelp_status *read_lists(kelp_engine *engine, const kelp_json *info, const char *label) {
+static kelp_status *read_lists(kelp_cpu_engine *engine, const kelp_json *info, const char *label) {
     const kelp_json *profiles = kelp_json_get(info, "profiles");
     size_t count = profiles != NULL ? profiles->count : 0;
     kelp_map seen;
-    engine->profiles = KELP_ARENA_ARRAY(&engine->arena, count + 1, kelp_engine_profile);
-    if (engine->profiles == NULL)
-        return kelp_status_oom();
+    size_t profile = 0;
+    engine->profile_count = count;
+    KELP_TRY(reserve_bounds(engine, count, &engine->profile_shapes));
     for (const kelp_json *item = count > 0 ? profiles->child : NULL; item != NULL;
-         item = item->next) {
-        KELP_TRY(read_profile(engine, item, label, &engine->profiles[engine->profile_count]));
-        engine->profile_count++;
-    }
+         item = item->next)
+        KELP_TRY(read_profile(engine, item, label, profile++));
     kelp_map_init(&seen, engine->allocator);
     kelp_status *status = read_names(engine, kelp_json_get(info, "refittable"), label, &seen);
     kelp_map_deinit(&seen);
@@ -168,10 +173,10 @@ static kelp_str section(const reader *r, int kind) {
 }
 
 /* All that was left out will come with a refit, so that nothing is made of more than was given. */
-static kelp_status *check_stripped(const kelp_engine *engine, const reader *r) {
+static kelp_status *check_stripped(const kelp_cpu_engine *engine, const reader *r) {
     size_t all = 0, wanted = r->parts[KELP_PART_STRIPPED].length;
     for (size_t i = 0; i < engine->refittable_count; i++) {
-        size_t bytes = kelp_engine_missing_bytes(engine, engine->refittable[i]);
+        size_t bytes = kelp_cpu_engine_missing_bytes(engine, engine->refittable[i]);
         if (!kelp_size_align(bytes, KELP_PLAN_ALIGNMENT, &bytes) ||
             !kelp_size_add(all, bytes, &all))
             all = SIZE_MAX;
@@ -184,11 +189,11 @@ static kelp_status *check_stripped(const kelp_engine *engine, const reader *r) {
 }
 
 /* `graph` keeps the bytes. */
-static kelp_status *make_engine(const reader *r, kelp_graph *graph, kelp_engine **out) {
+static kelp_status *make_engine(const reader *r, kelp_graph *graph, kelp_cpu_engine **out) {
     kelp_engine_options options = {.struct_size = sizeof options,
                                    .disable_fusion = is_true(r->info, "no_fusion")};
-    kelp_engine_origin origin = {.prepared = is_true(r->info, "prepared"),
-                                 .bare = r->parts[KELP_PART_STRIPPED].length > 0};
+    kelp_cpu_origin origin = {.prepared = is_true(r->info, "prepared"),
+                              .bare = r->parts[KELP_PART_STRIPPED].length > 0};
     KELP_TRY(read_precision(r->info, r->label, &options.precision));
     kelp_str entries = section(r, KELP_SECTION_PACKS);
     kelp_pack_source packs = {.entries = (const void *)entries.data,
@@ -198,11 +203,11 @@ static kelp_status *make_engine(const reader *r, kelp_graph *graph, kelp_engine 
                               .originals = section(r, KELP_SECTION_ORIGINALS),
                               .originals_hash = r->table[KELP_SECTION_ORIGINALS].hash,
                               .label = graph->info.label};
-    kelp_engine *engine = NULL;
+    kelp_cpu_engine *engine = NULL;
     if (((uintptr_t)r->data & (KELP_PLAN_ALIGNMENT - 1)) != 0)
         packs.entry_count = 0; /* not where kernels could read them: packed anew */
-    KELP_TRY(kelp_engine_packs_create(r->runtime->allocator, false, &packs, &origin.take_packs));
-    KELP_TRY(kelp_engine_make(r->runtime, graph, &options, &origin, &engine));
+    KELP_TRY(kelp_cpu_packs_create(r->runtime->allocator, false, &packs, &origin.take_packs));
+    KELP_TRY(kelp_cpu_engine_make(r->runtime, graph, &options, &origin, &engine));
     engine->refittable_source = (kelp_plan_source){
         .model = section(r, KELP_SECTION_SOURCE), .model_hash = r->table[KELP_SECTION_SOURCE].hash};
     memcpy(engine->refittable_source.parts, r->parts, sizeof r->parts);
@@ -210,14 +215,15 @@ static kelp_status *make_engine(const reader *r, kelp_graph *graph, kelp_engine 
     if (status == NULL && origin.bare)
         status = check_stripped(engine, r);
     if (status != NULL) {
-        kelp_engine_release(engine);
+        kelp_cpu_engine_release(engine);
         return status;
     }
     *out = engine;
     return NULL;
 }
 
-static kelp_status *load(reader *r, kelp_arena *arena, plan_bytes *take_bytes, kelp_engine **out) {
+static kelp_status *load(reader *r, kelp_arena *arena, plan_bytes *take_bytes,
+                         kelp_cpu_engine **out) {
     kelp_str text = section(r, KELP_SECTION_INFO);
     size_t stripped = 0;
     kelp_graph *graph = NULL;
@@ -243,7 +249,7 @@ static kelp_status *load(reader *r, kelp_arena *arena, plan_bytes *take_bytes, k
 
 kelp_status *kelp_plan_file_load(kelp_runtime *runtime, const void *data, size_t size_bytes,
                                  const char *label, void (*release)(void *userp), void *userp,
-                                 kelp_engine **out) {
+                                 kelp_cpu_engine **out) {
     reader r = {.runtime = runtime, .label = label, .data = data};
     plan_bytes *bytes = NULL;
     kelp_arena arena;

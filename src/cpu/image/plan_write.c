@@ -104,7 +104,7 @@ static uint32_t replaced_by(readers *r, uint32_t index) {
 
 static kelp_status *note_program(readers *r, const kelp_program *program) {
     for (size_t n = 0; n < program->node_count; n++) {
-        const kelp_engine_node *item = &program->nodes[n];
+        const kelp_cpu_node *item = &program->nodes[n];
         const kelp_node *node = item->node;
         for (size_t k = 0; k < item->body_count; k++)
             KELP_TRY(note_program(r, item->bodies[k]));
@@ -257,9 +257,9 @@ static kelp_status *write_parts(readers *r, kelp_graph_parts *parts, kelp_buf *s
     const kelp_plan_contents *contents = r->contents;
     const kelp_buf *all[KELP_SECTION_COUNT];
     if (contents->engine != NULL) {
-        kelp_engine_packs *packs = contents->engine->packs;
+        kelp_cpu_packs *packs = contents->engine->packs;
         r->record_count = packs->record_count;
-        KELP_TRY(kelp_engine_packs_list(packs, &r->records));
+        KELP_TRY(kelp_cpu_packs_list(packs, &r->records));
         KELP_TRY(note_program(r, contents->engine->program));
     }
     KELP_TRY(kelp_graph_save(contents->graph, parts, &sections[KELP_SECTION_GRAPH]));

@@ -70,6 +70,11 @@ static inline int64_t kelp_ops_version(const kelp_op_args *args) {
 kelp_status *kelp_ops_scratch(kelp_op_args *args, int64_t count, size_t element_bytes,
                               size_t *out_offset) KELP_MUST_USE;
 
+/* Returns where the bytes reserved at `offset` lie; for invoke. */
+static inline void *kelp_ops_scratch_at(const kelp_op_args *args, size_t offset) {
+    return (char *)args->scratch + offset;
+}
+
 /* ---- broadcasting ---- */
 #define KELP_BCAST_MAX 3
 /* A walk over the output of a broadcast operator, extents merged where all operands allow it. The

@@ -48,7 +48,7 @@ static bool take_batch_norm(const kelp_node *node, affine *out) {
 
 /* Mul or Add; the version is one that broadcasts as numpy does. */
 static bool take_binary(const kelp_node *node, const kelp_value *x, int32_t rank, affine *out) {
-    bool product = strcmp(node->op_type, "Mul") == 0;
+    bool product = node->op == KELP_OP(Mul);
     const kelp_value *other = node->inputs[0] == x ? node->inputs[1] : node->inputs[0];
     if (node->opset_version < 7 || !kelp_match_channels(other, rank, out->channels))
         return false;
@@ -61,11 +61,11 @@ static bool take_binary(const kelp_node *node, const kelp_value *x, int32_t rank
 }
 
 static bool take(const kelp_node *node, const kelp_value *x, int32_t rank, affine *out) {
-    if (*node->domain != '\0' || node->input_count < 2)
+    if (node->input_count < 2)
         return false;
-    if (strcmp(node->op_type, "BatchNormalization") == 0)
+    if (node->op == KELP_OP(BatchNormalization))
         return node->inputs[0] == x && take_batch_norm(node, out);
-    if (strcmp(node->op_type, "Mul") == 0 || strcmp(node->op_type, "Add") == 0)
+    if (node->op == KELP_OP(Mul) || node->op == KELP_OP(Add))
         return node->input_count == 2 && take_binary(node, x, rank, out);
     return false;
 }
@@ -93,7 +93,7 @@ static kelp_status *apply(kelp_block *block, kelp_node *conv, const affine *chan
 /* NULL when nothing follows that can be swallowed. */
 static kelp_node *follower(kelp_node *conv, affine *change) {
     if (conv->removed || conv->output_count == 0 || conv->input_count < 2 ||
-        kelp_match_producer(conv->outputs[0], "", "Conv") != conv || !is_f32(conv->inputs[1]) ||
+        kelp_match_producer(conv->outputs[0], KELP_OP(Conv)) != conv || !is_f32(conv->inputs[1]) ||
         (conv->input_count > 2 && conv->inputs[2] != NULL && !is_f32(conv->inputs[2])) ||
         !kelp_used_once(conv->outputs[0]))
         return NULL;
@@ -114,7 +114,7 @@ static kelp_status *swallow(kelp_block *block, kelp_node *conv, kelp_node *next,
     kelp_value *weights = NULL, *bias = NULL;
     KELP_TRY(apply(block, conv, change, &weights, &bias));
     kelp_value *inputs[3] = {conv->inputs[0], weights, bias};
-    KELP_TRY(kelp_block_insert_node(block, next, "Conv", "", conv->opset_version, conv->name,
+    KELP_TRY(kelp_block_insert_node(block, next, KELP_OP(Conv), conv->opset_version, conv->name,
                                     inputs, 3, next->outputs, 1, conv->attributes, &fused));
     conv->removed = true;
     next->removed = true;

@@ -22,7 +22,7 @@ static bool has_perm(const kelp_node *node, int64_t a, int64_t b, int64_t c, int
 
 /* The tensor before its heads were split by a Reshape; NULL when `value` is no such reshape. */
 static kelp_value *match_split(const kelp_value *value, int64_t *out_heads, int64_t *out_size) {
-    kelp_node *reshape = kelp_match_producer(value, "", "Reshape");
+    kelp_node *reshape = kelp_match_producer(value, KELP_OP(Reshape));
     int64_t shape[4];
     size_t count = 0;
     if (reshape == NULL || reshape->input_count < 2 ||
@@ -40,7 +40,7 @@ static kelp_value *match_split(const kelp_value *value, int64_t *out_heads, int6
 
 static kelp_value *match_heads(const kelp_value *value, bool transposed, int64_t *out_heads,
                                int64_t *out_size) {
-    kelp_node *transpose = kelp_match_producer(value, "", "Transpose");
+    kelp_node *transpose = kelp_match_producer(value, KELP_OP(Transpose));
     if (transpose == NULL)
         return NULL;
     if (transposed && has_perm(transpose, 0, 2, 3, 1))
@@ -48,7 +48,7 @@ static kelp_value *match_heads(const kelp_value *value, bool transposed, int64_t
     if (transposed) {
         if (!has_perm(transpose, 0, 1, 3, 2))
             return NULL;
-        transpose = kelp_match_producer(transpose->inputs[0], "", "Transpose");
+        transpose = kelp_match_producer(transpose->inputs[0], KELP_OP(Transpose));
     }
     if (transpose == NULL || !has_perm(transpose, 0, 2, 1, 3))
         return NULL;
@@ -91,13 +91,14 @@ static bool mask_fits(const attention *found) {
 /* The value after the heads were joined again; NULL when they are not. */
 static kelp_node *match_join(kelp_value *context, const attention *found) {
     kelp_node *transpose = kelp_value_only_user(context);
-    if (transpose == NULL || kelp_match_producer(transpose->outputs[0], "", "Transpose") == NULL ||
+    if (transpose == NULL ||
+        kelp_match_producer(transpose->outputs[0], KELP_OP(Transpose)) == NULL ||
         !has_perm(transpose, 0, 2, 1, 3))
         return NULL;
     kelp_node *reshape = kelp_value_only_user(transpose->outputs[0]);
     int64_t shape[3];
     size_t count = 0;
-    if (reshape == NULL || kelp_match_producer(reshape->outputs[0], "", "Reshape") == NULL ||
+    if (reshape == NULL || kelp_match_producer(reshape->outputs[0], KELP_OP(Reshape)) == NULL ||
         reshape->inputs[0] != transpose->outputs[0] || reshape->input_count < 2 ||
         !kelp_match_i64s(reshape->inputs[1], shape, 3, &count) || count != 3)
         return NULL;
@@ -109,7 +110,7 @@ static kelp_node *match_join(kelp_value *context, const attention *found) {
 static kelp_status *fuse(kelp_block *block, kelp_node *matmul, bool *out_done) {
     attention found = {0};
     int64_t heads = 0, size = 0;
-    if (kelp_match_producer(matmul->outputs[0], "", "MatMul") != matmul ||
+    if (kelp_match_producer(matmul->outputs[0], KELP_OP(MatMul)) != matmul ||
         !kelp_match_shares(matmul->inputs[0], is_plain_mask, match_scores, &found, &found.mask) ||
         !mask_fits(&found))
         return NULL;
@@ -121,7 +122,7 @@ static kelp_status *fuse(kelp_block *block, kelp_node *matmul, bool *out_done) {
         return NULL;
     kelp_value *inputs[4] = {found.q, found.k, found.v, found.mask};
     kelp_value *outputs[1] = {join->outputs[0]};
-    KELP_TRY(kelp_block_insert_node(block, join, "Attention", KELP_DOMAIN, 1, join->name, inputs,
+    KELP_TRY(kelp_block_insert_node(block, join, KELP_OP_KELP(Attention), 1, join->name, inputs,
                                     found.mask ? 4 : 3, outputs, 1, NULL, &fused));
     KELP_TRY(kelp_node_set_i64(fused, "num_heads", found.heads));
     KELP_TRY(kelp_node_set_f32(fused, "scale", (float)found.scale));

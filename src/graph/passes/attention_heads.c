@@ -42,11 +42,11 @@ static bool adds_axis_2(const kelp_node *node) {
 
 /* The heads before each was repeated for its group; `value` itself when they were not. */
 static kelp_value *before_repeat(kelp_value *value) {
-    kelp_node *reshape = kelp_match_producer(value, "", "Reshape");
+    kelp_node *reshape = kelp_match_producer(value, KELP_OP(Reshape));
     kelp_node *expand =
-        reshape != NULL ? kelp_match_producer(reshape->inputs[0], "", "Expand") : NULL;
+        reshape != NULL ? kelp_match_producer(reshape->inputs[0], KELP_OP(Expand)) : NULL;
     kelp_node *unsqueeze =
-        expand != NULL ? kelp_match_producer(expand->inputs[0], "", "Unsqueeze") : NULL;
+        expand != NULL ? kelp_match_producer(expand->inputs[0], KELP_OP(Unsqueeze)) : NULL;
     if (unsqueeze == NULL || !adds_axis_2(unsqueeze))
         return value;
     kelp_value *few = unsqueeze->inputs[0];
@@ -63,7 +63,7 @@ static bool match_product(kelp_value *value, void *userp) {
     heads *out = userp;
     kelp_node *matmul = kelp_match_scaled_product(value, &out->scale);
     kelp_node *turn =
-        matmul != NULL ? kelp_match_producer(matmul->inputs[1], "", "Transpose") : NULL;
+        matmul != NULL ? kelp_match_producer(matmul->inputs[1], KELP_OP(Transpose)) : NULL;
     const int64_t *perm = NULL;
     if (turn == NULL || kelp_node_attr_i64s(turn, "perm", &perm) != 4 || perm[0] != 0 ||
         perm[1] != 1 || perm[2] != 3 || perm[3] != 2)
@@ -85,7 +85,7 @@ static kelp_status *fuse(kelp_block *block, kelp_node *matmul, bool *out_done) {
     kelp_node *fused = NULL;
     heads found = {0};
     if (matmul->output_count != 1 ||
-        kelp_match_producer(matmul->outputs[0], "", "MatMul") != matmul ||
+        kelp_match_producer(matmul->outputs[0], KELP_OP(MatMul)) != matmul ||
         !kelp_match_shares(matmul->inputs[0], is_mask, match_product, &found, &found.mask))
         return NULL;
     found.v = before_repeat(matmul->inputs[1]);
@@ -94,7 +94,7 @@ static kelp_status *fuse(kelp_block *block, kelp_node *matmul, bool *out_done) {
         return NULL;
     kelp_value *inputs[4] = {found.q, found.k, found.v, found.mask};
     kelp_value *outputs[1] = {matmul->outputs[0]};
-    KELP_TRY(kelp_block_insert_node(block, matmul, "AttentionHeads", KELP_DOMAIN, 1, matmul->name,
+    KELP_TRY(kelp_block_insert_node(block, matmul, KELP_OP_KELP(AttentionHeads), 1, matmul->name,
                                     inputs, found.mask ? 4 : 3, outputs, 1, NULL, &fused));
     KELP_TRY(kelp_node_set_f32(fused, "scale", (float)found.scale));
     matmul->removed = true;

@@ -13,10 +13,6 @@
 #define MIN_CONV_WEIGHTS 256
 #define MIN_EXTENT 8
 
-static bool is(const kelp_node *node, const char *domain, const char *op_type) {
-    return strcmp(node->domain, domain) == 0 && strcmp(node->op_type, op_type) == 0;
-}
-
 static bool all_there(const kelp_node *node) {
     return node->input_count >= 2 && node->output_count >= 1 && node->inputs[0] != NULL &&
            node->inputs[1] != NULL && node->outputs[0] != NULL;
@@ -54,8 +50,8 @@ static bool takes_product(const kelp_node *node) {
     if (weights == NULL || weights->rank != 2 || weights->shape[0] < MIN_EXTENT ||
         weights->shape[1] < MIN_EXTENT)
         return false;
-    return is(node, "", "MatMul") || is(node, KELP_DOMAIN, "MatMulBias") ||
-           (is(node, "", "Gemm") && is_plain_gemm(node, weights));
+    return node->op == KELP_OP(MatMul) || node->op == KELP_OP_KELP(MatMulBias) ||
+           (node->op == KELP_OP(Gemm) && is_plain_gemm(node, weights));
 }
 
 /* One channel a group is no product; three axes have no kernel. */
@@ -65,7 +61,7 @@ static bool takes_conv(const kelp_node *node) {
     if (weights == NULL || (weights->rank != 3 && weights->rank != 4) || groups < 1 ||
         weights->shape[1] < 2 || weights->shape[0] / groups < 4)
         return false;
-    return is(node, "", "Conv") || is(node, KELP_DOMAIN, "ConvAct");
+    return node->op == KELP_OP(Conv) || node->op == KELP_OP_KELP(ConvAct);
 }
 
 /* ---- tensors in between ---- */
@@ -76,7 +72,7 @@ static bool takes_conv(const kelp_node *node) {
 static bool takes_pixels(const kelp_node *node) {
     const kelp_tensor *weights = node->inputs[1]->constant;
     int64_t count = weights->shape[0], panels = (count + 31) / 32 * 32;
-    return is(node, KELP_DOMAIN, "ConvBf16") && kelp_node_attr_i64(node, "group", 1) == 1 &&
+    return node->op == KELP_OP_KELP(ConvBf16) && kelp_node_attr_i64(node, "group", 1) == 1 &&
            count >= MIN_CHANNELS && count % 2 == 0 && (count % 32 == 16 || count * 4 >= panels * 3);
 }
 
@@ -85,7 +81,7 @@ typedef bool (*takes_fn)(const kelp_block *block, const kelp_node *node, size_t 
 /* X or the residual of a convolution. */
 static bool conv_takes(const kelp_block *block, const kelp_node *node, size_t input) {
     (void)block;
-    return is(node, KELP_DOMAIN, "ConvBf16") && (input == 0 || input == 3) && takes_pixels(node);
+    return node->op == KELP_OP_KELP(ConvBf16) && (input == 0 || input == 3) && takes_pixels(node);
 }
 
 /* true when every use of the value takes it. */
@@ -108,17 +104,16 @@ static bool only_for(const kelp_block *block, const kelp_value *value, takes_fn 
 /* The same, or X of maxima that convolutions alone read. */
 static bool pool_or_conv_takes(const kelp_block *block, const kelp_node *node, size_t input) {
     return conv_takes(block, node, input) ||
-           (is(node, "", "MaxPool") && (node->output_count == 1 || node->outputs[1] == NULL) &&
+           (node->op == KELP_OP(MaxPool) && (node->output_count == 1 || node->outputs[1] == NULL) &&
             only_for(block, node->outputs[0], conv_takes));
 }
 
 static void pool_halves(const kelp_block *block, const kelp_value *value) {
     for (size_t n = 0; n < block->node_count; n++) {
         kelp_node *node = block->nodes[n];
-        if (!is(node, "", "MaxPool") || node->inputs[0] != value)
+        if (node->op != KELP_OP(MaxPool) || node->inputs[0] != value)
             continue;
-        node->op_type = "MaxPoolBf16";
-        node->domain = KELP_DOMAIN;
+        node->op = KELP_OP_KELP(MaxPoolBf16);
         node->opset_version = 1;
         node->outputs[0]->dtype = KELP_BF16;
     }
@@ -129,7 +124,7 @@ static void pool_halves(const kelp_block *block, const kelp_value *value) {
 kelp_status *kelp_pass_halves(kelp_block *block) {
     for (size_t i = 0; i < block->node_count; i++) {
         kelp_node *node = block->nodes[i];
-        if (!is(node, KELP_DOMAIN, "ConvBf16") || !takes_pixels(node) ||
+        if (node->op != KELP_OP_KELP(ConvBf16) || !takes_pixels(node) ||
             !only_for(block, node->outputs[0], pool_or_conv_takes))
             continue;
         const kelp_value *residual = node->input_count > 3 ? node->inputs[3] : NULL;
@@ -144,20 +139,21 @@ kelp_status *kelp_pass_halves(kelp_block *block) {
 
 /* ---- names ---- */
 /* What the node becomes; NULL: it stays. */
-static const char *rounding_name(const kelp_node *node) {
-    if (is(node, KELP_DOMAIN, "Attention"))
-        return "AttentionBf16";
-    return takes_product(node) ? "MatMulBf16" : takes_conv(node) ? "ConvBf16" : NULL;
+static const kelp_operator *rounded(const kelp_node *node) {
+    if (node->op == KELP_OP_KELP(Attention))
+        return KELP_OP_KELP(AttentionBf16);
+    return takes_product(node) ? KELP_OP_KELP(MatMulBf16)
+           : takes_conv(node)  ? KELP_OP_KELP(ConvBf16)
+                               : NULL;
 }
 
 kelp_status *kelp_pass_bf16(kelp_block *block) {
     for (size_t i = 0; i < block->node_count; i++) {
         kelp_node *node = block->nodes[i];
-        const char *name = rounding_name(node);
-        if (node->removed || name == NULL)
+        const kelp_operator *op = rounded(node);
+        if (node->removed || op == NULL)
             continue;
-        node->op_type = name;
-        node->domain = KELP_DOMAIN;
+        node->op = op;
         node->opset_version = 1;
     }
     return NULL;

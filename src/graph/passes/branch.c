@@ -34,7 +34,7 @@ static kelp_status *connect_outputs(kelp_node *node, kelp_block *branch) {
         }
         /* an output of the block has a producer of its own */
         kelp_node *identity = NULL;
-        KELP_TRY(kelp_block_insert_node(block, node, "Identity", "", 13, node->name, &inner, 1,
+        KELP_TRY(kelp_block_insert_node(block, node, KELP_OP(Identity), 13, node->name, &inner, 1,
                                         &outer, 1, NULL, &identity));
     }
     return NULL;
@@ -46,7 +46,7 @@ kelp_status *kelp_node_take_branch(kelp_node *node, kelp_block *branch) {
     if (branch->output_count < node->output_count || branch->input_count != captures)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "node '%s' (%s): branch '%s' has fewer outputs than the node", node->name,
-                          node->op_type, branch->name);
+                          node->op->name, branch->name);
     for (size_t i = 0; i < branch->value_count; i++)
         branch->values[i]->is_output = branch->values[i]->is_input = false;
     for (size_t i = 0; i < captures; i++)

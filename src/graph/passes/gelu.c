@@ -11,10 +11,10 @@
 
 /* x in x / sqrt(2) or x * (1 / sqrt(2)). */
 static kelp_value *match_scaled(const kelp_value *value) {
-    kelp_node *div = kelp_match_producer(value, "", "Div");
+    kelp_node *div = kelp_match_producer(value, KELP_OP(Div));
     if (div != NULL && kelp_match_scalar_near(div->inputs[1], sqrt(2.0)))
         return div->inputs[0];
-    kelp_node *mul = kelp_match_producer(value, "", "Mul");
+    kelp_node *mul = kelp_match_producer(value, KELP_OP(Mul));
     for (int k = 0; mul != NULL && k < 2; k++)
         if (kelp_match_scalar_near(mul->inputs[k], sqrt(0.5)))
             return mul->inputs[1 - k];
@@ -30,8 +30,8 @@ typedef struct factors {
 /* What a tree of products multiplies, of which x may be one itself; Pow(x, 3) is x three times.
  * false when there are more, or the tree is a deep one. */
 static bool take_factors(kelp_value *value, const kelp_value *x, int depth, factors *out) {
-    kelp_node *mul = value != x ? kelp_match_producer(value, "", "Mul") : NULL;
-    kelp_node *power = kelp_match_producer(value, "", "Pow");
+    kelp_node *mul = value != x ? kelp_match_producer(value, KELP_OP(Mul)) : NULL;
+    kelp_node *power = kelp_match_producer(value, KELP_OP(Pow));
     if (mul != NULL)
         return depth < MOST_FACTORS && take_factors(mul->inputs[0], x, depth + 1, out) &&
                take_factors(mul->inputs[1], x, depth + 1, out);
@@ -58,10 +58,10 @@ static bool is_cubic(kelp_value *value, const kelp_value *x) {
 
 /* x in sqrt(2 / pi) * (x + 0.044715 * x * x * x). */
 static kelp_value *match_cubic(const kelp_value *value) {
-    kelp_node *mul = kelp_match_producer(value, "", "Mul"), *add = NULL;
+    kelp_node *mul = kelp_match_producer(value, KELP_OP(Mul)), *add = NULL;
     for (int k = 0; mul != NULL && k < 2; k++)
         if (kelp_match_scalar_near(mul->inputs[k], 0.7978845608))
-            add = kelp_match_producer(mul->inputs[1 - k], "", "Add");
+            add = kelp_match_producer(mul->inputs[1 - k], KELP_OP(Add));
     for (int k = 0; add != NULL && k < 2; k++)
         if (is_cubic(add->inputs[1 - k], add->inputs[k]))
             return add->inputs[k];
@@ -79,17 +79,17 @@ static kelp_value *other_input(const kelp_node *node, const kelp_value *known) {
  * (sum * ½) * x or sum * (x * ½). */
 static kelp_value *match_products(const kelp_value *sum, const kelp_value *x) {
     kelp_node *first = kelp_value_only_user(sum);
-    if (first == NULL || kelp_match_producer(first->outputs[0], "", "Mul") != first)
+    if (first == NULL || kelp_match_producer(first->outputs[0], KELP_OP(Mul)) != first)
         return NULL;
     kelp_value *other = other_input(first, sum);
-    kelp_node *half = kelp_match_producer(other, "", "Mul");
+    kelp_node *half = kelp_match_producer(other, KELP_OP(Mul));
     if (half != NULL && other_input(half, x) != NULL &&
         kelp_match_scalar_near(other_input(half, x), 0.5))
         return first->outputs[0];
     bool by_x = other == x, by_half = kelp_match_scalar_near(other, 0.5);
     kelp_node *second = kelp_value_only_user(first->outputs[0]);
     if ((!by_x && !by_half) || second == NULL ||
-        kelp_match_producer(second->outputs[0], "", "Mul") != second)
+        kelp_match_producer(second->outputs[0], KELP_OP(Mul)) != second)
         return NULL;
     other = other_input(second, first->outputs[0]);
     if (by_x ? kelp_match_scalar_near(other, 0.5) : other == x)
@@ -98,13 +98,13 @@ static kelp_value *match_products(const kelp_value *sum, const kelp_value *x) {
 }
 
 static kelp_status *fuse(kelp_block *block, kelp_node *erf, bool *out_done) {
-    bool by_tanh = kelp_match_producer(erf->outputs[0], "", "Tanh") == erf;
-    if (!by_tanh && kelp_match_producer(erf->outputs[0], "", "Erf") != erf)
+    bool by_tanh = kelp_match_producer(erf->outputs[0], KELP_OP(Tanh)) == erf;
+    if (!by_tanh && kelp_match_producer(erf->outputs[0], KELP_OP(Erf)) != erf)
         return NULL;
     kelp_value *x = by_tanh ? match_cubic(erf->inputs[0]) : match_scaled(erf->inputs[0]);
     kelp_node *add = kelp_value_only_user(erf->outputs[0]);
     if (x == NULL || x->dtype != KELP_F32 || add == NULL ||
-        kelp_match_producer(add->outputs[0], "", "Add") != add ||
+        kelp_match_producer(add->outputs[0], KELP_OP(Add)) != add ||
         !kelp_match_scalar_near(other_input(add, erf->outputs[0]), 1.0))
         return NULL;
     kelp_value *result = match_products(add->outputs[0], x);
@@ -118,7 +118,7 @@ static kelp_status *fuse(kelp_block *block, kelp_node *erf, bool *out_done) {
     output->rank = result->rank;
     memcpy(output->shape, result->shape, sizeof output->shape);
     memcpy(output->symbols, result->symbols, sizeof output->symbols);
-    KELP_TRY(kelp_block_insert_node(block, last, "Gelu", "", 20, last->name, &x, 1, &output, 1,
+    KELP_TRY(kelp_block_insert_node(block, last, KELP_OP(Gelu), 20, last->name, &x, 1, &output, 1,
                                     NULL, &gelu));
     if (by_tanh)
         KELP_TRY(kelp_node_set_string(gelu, "approximate", "tanh"));

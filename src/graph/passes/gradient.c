@@ -9,16 +9,13 @@
 
 #include <string.h>
 
-#define DOMAIN "ai.onnx.preview.training"
-
 #define FAIL(node, format, ...)                                                             \
     return KELP_ERROR(KELP_INVALID_ARGUMENT, "node '%s' (Gradient): " format, (node)->name, \
                       __VA_ARGS__)
 
 /* ---- writing ---- */
-kelp_status *kelp_tape_emit(kelp_tape *tape, const char *domain, const char *op_type,
-                            kelp_value *const *inputs, size_t input_count, kelp_value **out,
-                            kelp_node **out_node) {
+kelp_status *kelp_tape_emit(kelp_tape *tape, const kelp_operator *op, kelp_value *const *inputs,
+                            size_t input_count, kelp_value **out, kelp_node **out_node) {
     kelp_node *node = NULL;
     kelp_value *value = NULL; /* `out` may be one of the inputs */
     const char *name =
@@ -27,23 +24,23 @@ kelp_status *kelp_tape_emit(kelp_tape *tape, const char *domain, const char *op_
     if (name == NULL)
         return kelp_status_oom();
     KELP_TRY(kelp_block_add_value(tape->block, name, &value));
-    int64_t version = *domain == '\0' ? KELP_TAPE_OPSET : 1;
-    KELP_TRY(kelp_block_insert_node(tape->block, tape->gradient, op_type, domain, version, name,
-                                    inputs, input_count, &value, 1, NULL, &node));
+    int64_t version = kelp_operator_is_onnx(op) ? KELP_TAPE_OPSET : 1;
+    KELP_TRY(kelp_block_insert_node(tape->block, tape->gradient, op, version, name, inputs,
+                                    input_count, &value, 1, NULL, &node));
     *out = value;
     if (out_node != NULL)
         *out_node = node;
     return NULL;
 }
 
-kelp_status *kelp_tape_unary(kelp_tape *tape, const char *op_type, kelp_value *a,
+kelp_status *kelp_tape_unary(kelp_tape *tape, const kelp_operator *op, kelp_value *a,
                              kelp_value **out) {
-    return kelp_tape_emit(tape, "", op_type, &a, 1, out, NULL);
+    return kelp_tape_emit(tape, op, &a, 1, out, NULL);
 }
 
-kelp_status *kelp_tape_binary(kelp_tape *tape, const char *op_type, kelp_value *a, kelp_value *b,
-                              kelp_value **out) {
-    return kelp_tape_emit(tape, "", op_type, (kelp_value *[]){a, b}, 2, out, NULL);
+kelp_status *kelp_tape_binary(kelp_tape *tape, const kelp_operator *op, kelp_value *a,
+                              kelp_value *b, kelp_value **out) {
+    return kelp_tape_emit(tape, op, (kelp_value *[]){a, b}, 2, out, NULL);
 }
 
 static kelp_status *constant(kelp_tape *tape, kelp_dtype dtype, int32_t rank, int64_t count,
@@ -74,14 +71,14 @@ kelp_status *kelp_tape_list(kelp_tape *tape, const int64_t *items, size_t count,
 kelp_status *kelp_tape_scalar(kelp_tape *tape, double number, kelp_value *like, kelp_value **out) {
     kelp_value *wide = NULL;
     KELP_TRY(constant(tape, KELP_F64, 0, 1, &number, sizeof number, &wide));
-    return kelp_tape_binary(tape, "CastLike", wide, like, out);
+    return kelp_tape_binary(tape, KELP_OP(CastLike), wide, like, out);
 }
 
 kelp_status *kelp_tape_full(kelp_tape *tape, double number, kelp_value *like, kelp_value **out) {
     kelp_value *scalar = NULL, *shape = NULL;
     KELP_TRY(kelp_tape_scalar(tape, number, like, &scalar));
-    KELP_TRY(kelp_tape_unary(tape, "Shape", like, &shape));
-    return kelp_tape_binary(tape, "Expand", scalar, shape, out);
+    KELP_TRY(kelp_tape_unary(tape, KELP_OP(Shape), like, &shape));
+    return kelp_tape_binary(tape, KELP_OP(Expand), scalar, shape, out);
 }
 
 bool kelp_tape_wants(const kelp_tape *tape, const kelp_value *input) {
@@ -91,10 +88,10 @@ bool kelp_tape_wants(const kelp_tape *tape, const kelp_value *input) {
 kelp_status *kelp_tape_add(kelp_tape *tape, kelp_value *input, kelp_value *g) {
     if (!kelp_tape_wants(tape, input))
         return NULL;
-    KELP_TRY(kelp_tape_emit(tape, KELP_DOMAIN, "SumTo", (kelp_value *[]){g, input}, 2, &g, NULL));
+    KELP_TRY(kelp_tape_emit(tape, KELP_OP_KELP(SumTo), (kelp_value *[]){g, input}, 2, &g, NULL));
     kelp_value **slot = &tape->grads[input->id];
     return *slot == NULL ? (*slot = g, (kelp_status *)NULL)
-                         : kelp_tape_binary(tape, "Add", *slot, g, slot);
+                         : kelp_tape_binary(tape, KELP_OP(Add), *slot, g, slot);
 }
 
 /* ---- the stretch ---- */
@@ -213,7 +210,7 @@ static kelp_status *copy_node(stretch *s, kelp_value **map, kelp_node **inout_no
             FAIL(s->tape.gradient,
                  "its inputs are not the values that xs and zs name, and node '%s' (%s) owns a "
                  "subgraph: this is not carried out",
-                 from->name, from->op_type);
+                 from->name, from->op->name);
     for (size_t i = 0; i < from->input_count; i++) {
         kelp_value *value = from->inputs[i];
         inputs[i] = value != NULL && map[value->id] != NULL ? map[value->id] : value;
@@ -232,9 +229,9 @@ static kelp_status *copy_node(stretch *s, kelp_value **map, kelp_node **inout_no
             outputs[i]->shape[k] = -1;
         map[from->outputs[i]->id] = outputs[i];
     }
-    return kelp_block_insert_node(block, s->tape.gradient, from->op_type, from->domain,
-                                  from->opset_version, from->name, inputs, from->input_count,
-                                  outputs, from->output_count, from->attributes, inout_node);
+    return kelp_block_insert_node(block, s->tape.gradient, from->op, from->opset_version,
+                                  from->name, inputs, from->input_count, outputs,
+                                  from->output_count, from->attributes, inout_node);
 }
 
 static kelp_status *substitute(stretch *s) {
@@ -294,7 +291,7 @@ static kelp_status *walk_back(stretch *s) {
                 return KELP_ERROR(KELP_UNIMPLEMENTED,
                                   "node '%s' (Gradient): no derivative is known of output %zu of "
                                   "operator '%s' (node '%s')",
-                                  tape->gradient->name, i, node->op_type, node->name);
+                                  tape->gradient->name, i, node->op->name, node->name);
             KELP_TRY(rule(tape, node, tape->grads[node->outputs[i]->id]));
         }
     }
@@ -315,7 +312,7 @@ static kelp_status *expand(kelp_block *block, kelp_node *node) {
             continue;
         if (g == NULL) /* y does not depend on it */
             KELP_TRY(kelp_tape_full(&s.tape, 0, x, &g));
-        KELP_TRY(kelp_block_insert_node(block, node, "Identity", "", KELP_TAPE_OPSET, node->name,
+        KELP_TRY(kelp_block_insert_node(block, node, KELP_OP(Identity), KELP_TAPE_OPSET, node->name,
                                         &g, 1, &output, 1, NULL, &ignored));
     }
     return NULL;
@@ -325,8 +322,7 @@ kelp_status *kelp_pass_gradient(kelp_block *block) {
     bool any = false;
     for (size_t n = 0; n < block->node_count; n++) { /* what is inserted moves the node along */
         kelp_node *node = block->nodes[n];
-        if (node->removed || strcmp(node->op_type, "Gradient") != 0 ||
-            strcmp(node->domain, DOMAIN) != 0)
+        if (node->removed || node->op != KELP_OPERATOR(TRAINING, Gradient))
             continue;
         KELP_TRY(expand(block, node));
         n = node->index;

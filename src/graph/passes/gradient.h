@@ -22,13 +22,13 @@ typedef kelp_status *(*kelp_gradient_rule)(kelp_tape *tape, const kelp_node *nod
 kelp_gradient_rule kelp_gradient_find_rule(const kelp_node *node);
 
 /* ---- writing ---- `out_node` may be NULL; inputs are NULL when left out. */
-kelp_status *kelp_tape_emit(kelp_tape *tape, const char *domain, const char *op_type,
-                            kelp_value *const *inputs, size_t input_count, kelp_value **out,
+kelp_status *kelp_tape_emit(kelp_tape *tape, const kelp_operator *op, kelp_value *const *inputs,
+                            size_t input_count, kelp_value **out,
                             kelp_node **out_node) KELP_MUST_USE;
-kelp_status *kelp_tape_unary(kelp_tape *tape, const char *op_type, kelp_value *a,
+kelp_status *kelp_tape_unary(kelp_tape *tape, const kelp_operator *op, kelp_value *a,
                              kelp_value **out) KELP_MUST_USE;
-kelp_status *kelp_tape_binary(kelp_tape *tape, const char *op_type, kelp_value *a, kelp_value *b,
-                              kelp_value **out) KELP_MUST_USE;
+kelp_status *kelp_tape_binary(kelp_tape *tape, const kelp_operator *op, kelp_value *a,
+                              kelp_value *b, kelp_value **out) KELP_MUST_USE;
 /* A scalar of the type that `like` has when the graph runs. */
 kelp_status *kelp_tape_scalar(kelp_tape *tape, double number, kelp_value *like,
                               kelp_value **out) KELP_MUST_USE;

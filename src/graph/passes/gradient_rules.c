@@ -10,7 +10,8 @@
 #define UNARY(op, a, out) KELP_TRY(kelp_tape_unary(t, op, a, out))
 #define BINARY(op, a, b, out) KELP_TRY(kelp_tape_binary(t, op, a, b, out))
 #define SCALAR(number, out) KELP_TRY(kelp_tape_scalar(t, number, g, out))
-#define RULE(name) static kelp_status *name(kelp_tape *t, const kelp_node *n, kelp_value *g)
+#define RULE(name) \
+    static kelp_status *gradient_##name(kelp_tape *t, const kelp_node *n, kelp_value *g)
 /* What most rules begin with: the first input, the output, room for what is written. */
 #define LOCALS                                                              \
     kelp_value *x = n->inputs[0], *y = n->outputs[0], *d = NULL, *e = NULL; \
@@ -29,81 +30,81 @@ RULE(same) {
     return kelp_tape_add(t, n->inputs[0], g);
 }
 RULE(negative) {
-    UNARY("Neg", g, &g);
+    UNARY(KELP_OP(Neg), g, &g);
     return kelp_tape_add(t, n->inputs[0], g);
 }
 RULE(absolute) {
     LOCALS;
-    UNARY("Sign", x, &d);
-    BINARY("Mul", g, d, &g);
+    UNARY(KELP_OP(Sign), x, &d);
+    BINARY(KELP_OP(Mul), g, d, &g);
     return kelp_tape_add(t, x, g);
 }
 RULE(exponential) {
     LOCALS;
-    BINARY("Mul", g, y, &g);
+    BINARY(KELP_OP(Mul), g, y, &g);
     return kelp_tape_add(t, x, g);
 }
 RULE(logarithm) {
     LOCALS;
-    BINARY("Div", g, x, &g);
+    BINARY(KELP_OP(Div), g, x, &g);
     return kelp_tape_add(t, x, g);
 }
 RULE(square_root) { /* g / (2 y) */
     LOCALS;
-    BINARY("Add", y, y, &d);
-    BINARY("Div", g, d, &g);
+    BINARY(KELP_OP(Add), y, y, &d);
+    BINARY(KELP_OP(Div), g, d, &g);
     return kelp_tape_add(t, x, g);
 }
 RULE(reciprocal) { /* -g y² */
     LOCALS;
-    BINARY("Mul", y, y, &d);
-    BINARY("Mul", g, d, &g);
-    UNARY("Neg", g, &g);
+    BINARY(KELP_OP(Mul), y, y, &d);
+    BINARY(KELP_OP(Mul), g, d, &g);
+    UNARY(KELP_OP(Neg), g, &g);
     return kelp_tape_add(t, x, g);
 }
 RULE(sine) {
     LOCALS;
-    UNARY("Cos", x, &d);
-    BINARY("Mul", g, d, &g);
+    UNARY(KELP_OP(Cos), x, &d);
+    BINARY(KELP_OP(Mul), g, d, &g);
     return kelp_tape_add(t, x, g);
 }
 RULE(cosine) {
     LOCALS;
-    UNARY("Sin", x, &d);
-    BINARY("Mul", g, d, &g);
-    UNARY("Neg", g, &g);
+    UNARY(KELP_OP(Sin), x, &d);
+    BINARY(KELP_OP(Mul), g, d, &g);
+    UNARY(KELP_OP(Neg), g, &g);
     return kelp_tape_add(t, x, g);
 }
 RULE(hyperbolic_tangent) { /* g (1 - y²) */
     LOCALS;
-    BINARY("Mul", y, y, &d);
+    BINARY(KELP_OP(Mul), y, y, &d);
     SCALAR(1, &e);
-    BINARY("Sub", e, d, &d);
-    BINARY("Mul", g, d, &g);
+    BINARY(KELP_OP(Sub), e, d, &d);
+    BINARY(KELP_OP(Mul), g, d, &g);
     return kelp_tape_add(t, x, g);
 }
 RULE(sigmoid) { /* g y (1 - y) */
     LOCALS;
     SCALAR(1, &e);
-    BINARY("Sub", e, y, &d);
-    BINARY("Mul", y, d, &d);
-    BINARY("Mul", g, d, &g);
+    BINARY(KELP_OP(Sub), e, y, &d);
+    BINARY(KELP_OP(Mul), y, d, &d);
+    BINARY(KELP_OP(Mul), g, d, &g);
     return kelp_tape_add(t, x, g);
 }
 RULE(softplus) {
     LOCALS;
-    UNARY("Sigmoid", x, &d);
-    BINARY("Mul", g, d, &g);
+    UNARY(KELP_OP(Sigmoid), x, &d);
+    BINARY(KELP_OP(Mul), g, d, &g);
     return kelp_tape_add(t, x, g);
 }
 RULE(error_function) { /* g 2/√π exp(-x²) */
     LOCALS;
-    BINARY("Mul", x, x, &d);
-    UNARY("Neg", d, &d);
-    UNARY("Exp", d, &d);
+    BINARY(KELP_OP(Mul), x, x, &d);
+    UNARY(KELP_OP(Neg), d, &d);
+    UNARY(KELP_OP(Exp), d, &d);
     SCALAR(1.1283791670955126, &e);
-    BINARY("Mul", d, e, &d);
-    BINARY("Mul", g, d, &g);
+    BINARY(KELP_OP(Mul), d, e, &d);
+    BINARY(KELP_OP(Mul), g, d, &g);
     return kelp_tape_add(t, x, g);
 }
 /* `slope` where x < 0, 0 at 0 when the slope is 0. */
@@ -112,9 +113,9 @@ static kelp_status *kinked(kelp_tape *t, const kelp_node *n, kelp_value *g, doub
     kelp_value *nothing = NULL, *scaled = NULL;
     SCALAR(0, &nothing);
     SCALAR(slope, &e);
-    BINARY("Mul", g, e, &scaled);
-    BINARY("Greater", x, nothing, &d);
-    KELP_TRY(kelp_tape_emit(t, "", "Where", (kelp_value *[]){d, g, scaled}, 3, &g, NULL));
+    BINARY(KELP_OP(Mul), g, e, &scaled);
+    BINARY(KELP_OP(Greater), x, nothing, &d);
+    KELP_TRY(kelp_tape_emit(t, KELP_OP(Where), (kelp_value *[]){d, g, scaled}, 3, &g, NULL));
     return kelp_tape_add(t, x, g);
 }
 RULE(relu) {
@@ -133,12 +134,12 @@ RULE(every) { /* Add of two, Sum of any number */
 RULE(mean_of) {
     kelp_value *count = NULL;
     SCALAR((double)n->input_count, &count);
-    BINARY("Div", g, count, &g);
-    return every(t, n, g);
+    BINARY(KELP_OP(Div), g, count, &g);
+    return gradient_every(t, n, g);
 }
 RULE(difference) {
     KELP_TRY(kelp_tape_add(t, n->inputs[0], g));
-    UNARY("Neg", g, &g);
+    UNARY(KELP_OP(Neg), g, &g);
     return kelp_tape_add(t, n->inputs[1], g);
 }
 RULE(product) {
@@ -146,19 +147,19 @@ RULE(product) {
         kelp_value *d = NULL;
         if (!kelp_tape_wants(t, n->inputs[i]))
             continue;
-        BINARY("Mul", g, n->inputs[1 - i], &d);
+        BINARY(KELP_OP(Mul), g, n->inputs[1 - i], &d);
         KELP_TRY(kelp_tape_add(t, n->inputs[i], d));
     }
     return NULL;
 }
 RULE(quotient) {
     LOCALS;
-    BINARY("Div", g, n->inputs[1], &d);
+    BINARY(KELP_OP(Div), g, n->inputs[1], &d);
     KELP_TRY(kelp_tape_add(t, x, d));
     if (!kelp_tape_wants(t, n->inputs[1]))
         return NULL;
-    BINARY("Mul", d, y, &d); /* -g y / b */
-    UNARY("Neg", d, &d);
+    BINARY(KELP_OP(Mul), d, y, &d); /* -g y / b */
+    UNARY(KELP_OP(Neg), d, &d);
     return kelp_tape_add(t, n->inputs[1], d);
 }
 RULE(power) {
@@ -166,19 +167,19 @@ RULE(power) {
     kelp_value *p = n->inputs[1], *one = NULL;
     if (kelp_tape_wants(t, x)) { /* g p x^(p-1) */
         KELP_TRY(kelp_tape_scalar(t, 1, p, &one));
-        BINARY("Sub", p, one, &d);
-        BINARY("Pow", x, d, &d);
-        BINARY("CastLike", p, x, &e);
-        BINARY("Mul", d, e, &d);
-        BINARY("Mul", g, d, &d);
+        BINARY(KELP_OP(Sub), p, one, &d);
+        BINARY(KELP_OP(Pow), x, d, &d);
+        BINARY(KELP_OP(CastLike), p, x, &e);
+        BINARY(KELP_OP(Mul), d, e, &d);
+        BINARY(KELP_OP(Mul), g, d, &d);
         KELP_TRY(kelp_tape_add(t, x, d));
     }
     if (!kelp_tape_wants(t, p))
         return NULL;
-    UNARY("Log", x, &d); /* g y log x */
-    BINARY("Mul", d, y, &d);
-    BINARY("Mul", g, d, &d);
-    BINARY("CastLike", d, p, &d);
+    UNARY(KELP_OP(Log), x, &d); /* g y log x */
+    BINARY(KELP_OP(Mul), d, y, &d);
+    BINARY(KELP_OP(Mul), g, d, &d);
+    BINARY(KELP_OP(CastLike), d, p, &d);
     return kelp_tape_add(t, p, d);
 }
 /* The gradient goes where the extreme is; equal ones share it. */
@@ -188,39 +189,39 @@ RULE(extreme) {
     for (int pass = 0; pass < 2; pass++) {
         for (size_t i = 0; i < n->input_count; i++) {
             kelp_value *chosen = NULL, *part = NULL;
-            BINARY("Equal", n->inputs[i], n->outputs[0], &chosen);
+            BINARY(KELP_OP(Equal), n->inputs[i], n->outputs[0], &chosen);
             if (pass == 0) {
-                BINARY("CastLike", chosen, g, &part);
+                BINARY(KELP_OP(CastLike), chosen, g, &part);
                 if (count == NULL)
                     count = part;
                 else
-                    BINARY("Add", count, part, &count);
+                    BINARY(KELP_OP(Add), count, part, &count);
                 continue;
             }
-            KELP_TRY(kelp_tape_emit(t, "", "Where", (kelp_value *[]){chosen, g, nothing}, 3, &part,
-                                    NULL));
+            KELP_TRY(kelp_tape_emit(t, KELP_OP(Where), (kelp_value *[]){chosen, g, nothing}, 3,
+                                    &part, NULL));
             KELP_TRY(kelp_tape_add(t, n->inputs[i], part));
         }
         if (pass == 0)
-            BINARY("Div", g, count, &g);
+            BINARY(KELP_OP(Div), g, count, &g);
     }
     return NULL;
 }
 RULE(where) {
     kelp_value *nothing = NULL, *part = NULL;
     SCALAR(0, &nothing);
-    KELP_TRY(
-        kelp_tape_emit(t, "", "Where", (kelp_value *[]){n->inputs[0], g, nothing}, 3, &part, NULL));
+    KELP_TRY(kelp_tape_emit(t, KELP_OP(Where), (kelp_value *[]){n->inputs[0], g, nothing}, 3, &part,
+                            NULL));
     KELP_TRY(kelp_tape_add(t, n->inputs[1], part));
-    KELP_TRY(
-        kelp_tape_emit(t, "", "Where", (kelp_value *[]){n->inputs[0], nothing, g}, 3, &part, NULL));
+    KELP_TRY(kelp_tape_emit(t, KELP_OP(Where), (kelp_value *[]){n->inputs[0], nothing, g}, 3, &part,
+                            NULL));
     return kelp_tape_add(t, n->inputs[2], part);
 }
 
 /* ---- products of matrices ---- */
 static kelp_status *unknown_rank(const kelp_node *n, const char *why) {
     return KELP_ERROR(KELP_UNIMPLEMENTED, "Gradient through node '%s' (%s): %s", n->name,
-                      n->op_type, why);
+                      n->op->name, why);
 }
 
 static kelp_status *swap_last(kelp_tape *t, kelp_value *a, int32_t rank, kelp_value **out) {
@@ -228,14 +229,14 @@ static kelp_status *swap_last(kelp_tape *t, kelp_value *a, int32_t rank, kelp_va
     kelp_node *node = NULL;
     for (int32_t i = 0; i < rank; i++)
         perm[i] = i < rank - 2 ? i : 2 * rank - 3 - i;
-    KELP_TRY(kelp_tape_emit(t, "", "Transpose", &a, 1, out, &node));
+    KELP_TRY(kelp_tape_emit(t, KELP_OP(Transpose), &a, 1, out, &node));
     return kelp_node_set_i64s(node, "perm", perm, (size_t)rank);
 }
 
 static kelp_status *with_axis(kelp_tape *t, kelp_value *a, int64_t axis, kelp_value **out) {
     kelp_value *axes = NULL;
     KELP_TRY(kelp_tape_list(t, &axis, 1, &axes));
-    return kelp_tape_binary(t, "Unsqueeze", a, axes, out);
+    return kelp_tape_binary(t, KELP_OP(Unsqueeze), a, axes, out);
 }
 
 /* Sums what was broadcast, then drops the axis that a vector was given. */
@@ -244,9 +245,9 @@ static kelp_status *add_operand(kelp_tape *t, kelp_value *operand, kelp_value *m
     kelp_value *shape = NULL;
     if (matrix == operand)
         return kelp_tape_add(t, operand, g);
-    KELP_TRY(kelp_tape_emit(t, KELP_DOMAIN, "SumTo", (kelp_value *[]){g, matrix}, 2, &g, NULL));
-    KELP_TRY(kelp_tape_unary(t, "Shape", operand, &shape));
-    KELP_TRY(kelp_tape_binary(t, "Reshape", g, shape, &g));
+    KELP_TRY(kelp_tape_emit(t, KELP_OP_KELP(SumTo), (kelp_value *[]){g, matrix}, 2, &g, NULL));
+    KELP_TRY(kelp_tape_unary(t, KELP_OP(Shape), operand, &shape));
+    KELP_TRY(kelp_tape_binary(t, KELP_OP(Reshape), g, shape, &g));
     return kelp_tape_add(t, operand, g);
 }
 
@@ -268,13 +269,13 @@ RULE(matmul) {
         KELP_TRY(with_axis(t, g, -2, &g));
     if (kelp_tape_wants(t, n->inputs[0])) {
         KELP_TRY(swap_last(t, b, b_rank, &d));
-        BINARY("MatMul", g, d, &d);
+        BINARY(KELP_OP(MatMul), g, d, &d);
         KELP_TRY(add_operand(t, n->inputs[0], a, d));
     }
     if (!kelp_tape_wants(t, n->inputs[1]))
         return NULL;
     KELP_TRY(swap_last(t, a, a_rank, &d));
-    BINARY("MatMul", d, g, &d);
+    BINARY(KELP_OP(MatMul), d, g, &d);
     return add_operand(t, n->inputs[1], b, d);
 }
 
@@ -284,7 +285,7 @@ static kelp_status *gemm_part(kelp_tape *t, const kelp_node *n, size_t operand, 
     kelp_value *d = NULL;
     if (!kelp_tape_wants(t, n->inputs[operand]))
         return NULL;
-    KELP_TRY(kelp_tape_emit(t, "", "Gemm", (kelp_value *[]){left, right}, 2, &d, &node));
+    KELP_TRY(kelp_tape_emit(t, KELP_OP(Gemm), (kelp_value *[]){left, right}, 2, &d, &node));
     KELP_TRY(kelp_node_set_f32(node, "alpha", kelp_node_attr_f32(n, "alpha", 1)));
     KELP_TRY(kelp_node_set_i64(node, "transA", left_turned));
     KELP_TRY(kelp_node_set_i64(node, "transB", right_turned));
@@ -306,15 +307,15 @@ RULE(gemm) {
     if (input(n, 2) == NULL || !kelp_tape_wants(t, input(n, 2)))
         return NULL;
     SCALAR((double)kelp_node_attr_f32(n, "beta", 1), &beta);
-    BINARY("Mul", g, beta, &g);
+    BINARY(KELP_OP(Mul), g, beta, &g);
     return kelp_tape_add(t, input(n, 2), g);
 }
 
 /* ---- movement ---- */
 RULE(reshaped) { /* Reshape, Flatten, Squeeze, Unsqueeze */
     kelp_value *shape = NULL;
-    UNARY("Shape", n->inputs[0], &shape);
-    BINARY("Reshape", g, shape, &g);
+    UNARY(KELP_OP(Shape), n->inputs[0], &shape);
+    BINARY(KELP_OP(Reshape), g, shape, &g);
     return kelp_tape_add(t, n->inputs[0], g);
 }
 RULE(transposed) {
@@ -327,7 +328,7 @@ RULE(transposed) {
             return unknown_rank(n, "attribute 'perm' is wrong");
         back[perm[i]] = (int64_t)i;
     }
-    KELP_TRY(kelp_tape_emit(t, "", "Transpose", &g, 1, &g, &node));
+    KELP_TRY(kelp_tape_emit(t, KELP_OP(Transpose), &g, 1, &g, &node));
     if (rank > 0)
         KELP_TRY(kelp_node_set_i64s(node, "perm", back, rank));
     return kelp_tape_add(t, n->inputs[0], g);
@@ -341,10 +342,10 @@ RULE(concatenated) {
     KELP_TRY(kelp_tape_list(t, &one, 1, &item));
     for (size_t i = 0; i < n->input_count; i++) {
         kelp_value *extent = NULL, *end = NULL, *part = NULL;
-        UNARY("Shape", n->inputs[i], &extent);
-        BINARY("Gather", extent, axes, &extent);
-        BINARY("Add", begin, extent, &end);
-        KELP_TRY(kelp_tape_emit(t, "", "Slice", (kelp_value *[]){g, begin, end, axes, item}, 5,
+        UNARY(KELP_OP(Shape), n->inputs[i], &extent);
+        BINARY(KELP_OP(Gather), extent, axes, &extent);
+        BINARY(KELP_OP(Add), begin, extent, &end);
+        KELP_TRY(kelp_tape_emit(t, KELP_OP(Slice), (kelp_value *[]){g, begin, end, axes, item}, 5,
                                 &part, NULL));
         KELP_TRY(kelp_tape_add(t, n->inputs[i], part));
         begin = end;
@@ -358,7 +359,7 @@ RULE(concatenated) {
 static kelp_status *spread(kelp_tape *t, const kelp_node *n, kelp_value **inout_g) {
     kelp_node *node = NULL;
     kelp_value *kept = NULL, *shape = NULL;
-    KELP_TRY(kelp_tape_emit(t, n->domain, n->op_type, n->inputs, n->input_count, &kept, &node));
+    KELP_TRY(kelp_tape_emit(t, n->op, n->inputs, n->input_count, &kept, &node));
     node->opset_version = n->opset_version;
     for (const kelp_attr *from = n->attributes; from != NULL; from = from->next) {
         kelp_attr *copy = KELP_ARENA_NEW(&t->block->graph->arena, kelp_attr);
@@ -369,10 +370,10 @@ static kelp_status *spread(kelp_tape *t, const kelp_node *n, kelp_value **inout_
         node->attributes = copy;
     }
     KELP_TRY(kelp_node_set_i64(node, "keepdims", 1));
-    UNARY("Shape", kept, &shape);
-    BINARY("Reshape", *inout_g, shape, inout_g);
-    UNARY("Shape", n->inputs[0], &shape);
-    BINARY("Expand", *inout_g, shape, inout_g);
+    UNARY(KELP_OP(Shape), kept, &shape);
+    BINARY(KELP_OP(Reshape), *inout_g, shape, inout_g);
+    UNARY(KELP_OP(Shape), n->inputs[0], &shape);
+    BINARY(KELP_OP(Expand), *inout_g, shape, inout_g);
     return NULL;
 }
 RULE(reduce_sum) {
@@ -382,18 +383,18 @@ RULE(reduce_sum) {
 RULE(reduce_mean) {
     LOCALS;
     KELP_TRY(spread(t, n, &g));
-    UNARY("Size", x, &d);
-    UNARY("Size", y, &e);
-    BINARY("Div", d, e, &d);
-    BINARY("CastLike", d, g, &d);
-    BINARY("Div", g, d, &g);
+    UNARY(KELP_OP(Size), x, &d);
+    UNARY(KELP_OP(Size), y, &e);
+    BINARY(KELP_OP(Div), d, e, &d);
+    BINARY(KELP_OP(CastLike), d, g, &d);
+    BINARY(KELP_OP(Div), g, d, &g);
     return kelp_tape_add(t, x, g);
 }
 RULE(reduce_sum_square) { /* 2 g x */
     LOCALS;
     KELP_TRY(spread(t, n, &g));
-    BINARY("Add", x, x, &d);
-    BINARY("Mul", g, d, &g);
+    BINARY(KELP_OP(Add), x, x, &d);
+    BINARY(KELP_OP(Mul), g, d, &g);
     return kelp_tape_add(t, x, g);
 }
 
@@ -404,94 +405,45 @@ static kelp_status *sum_along(kelp_tape *t, const kelp_node *n, kelp_value *a, k
     if (n->opset_version < 13)
         return unknown_rank(n, "before version 13 it is not carried out");
     KELP_TRY(kelp_tape_list(t, &axis, 1, &axes));
-    return kelp_tape_binary(t, "ReduceSum", a, axes, out);
+    return kelp_tape_binary(t, KELP_OP(ReduceSum), a, axes, out);
 }
 RULE(softmax) { /* y (g - Σ g y) */
     LOCALS;
-    BINARY("Mul", g, y, &d);
+    BINARY(KELP_OP(Mul), g, y, &d);
     KELP_TRY(sum_along(t, n, d, &e));
-    BINARY("Sub", g, e, &d);
-    BINARY("Mul", y, d, &d);
+    BINARY(KELP_OP(Sub), g, e, &d);
+    BINARY(KELP_OP(Mul), y, d, &d);
     return kelp_tape_add(t, x, d);
 }
 RULE(log_softmax) { /* g - exp(y) Σ g */
     LOCALS;
     KELP_TRY(sum_along(t, n, g, &e));
-    UNARY("Exp", y, &d);
-    BINARY("Mul", d, e, &d);
-    BINARY("Sub", g, d, &d);
+    UNARY(KELP_OP(Exp), y, &d);
+    BINARY(KELP_OP(Mul), d, e, &d);
+    BINARY(KELP_OP(Sub), g, d, &d);
     return kelp_tape_add(t, x, d);
 }
 RULE(cast) {
     kelp_value *x = n->inputs[0];
-    BINARY("CastLike", g, x, &g);
+    BINARY(KELP_OP(CastLike), g, x, &g);
     return kelp_tape_add(t, x, g);
 }
 
 /* What SumTo took together gets the same gradient. */
 RULE(summed) {
     kelp_value *shape = NULL;
-    UNARY("Shape", n->inputs[0], &shape);
-    BINARY("Expand", g, shape, &g);
+    UNARY(KELP_OP(Shape), n->inputs[0], &shape);
+    BINARY(KELP_OP(Expand), g, shape, &g);
     return kelp_tape_add(t, n->inputs[0], g);
 }
 
-static const struct {
-    const char *op_type, *domain;
-    kelp_gradient_rule rule;
-} rules[] = {
-    {"Abs", "", absolute},
-    {"Add", "", every},
-    {"Cast", "", cast},
-    {"CastLike", "", cast},
-    {"Ceil", "", zero},
-    {"Concat", "", concatenated},
-    {"Cos", "", cosine},
-    {"Div", "", quotient},
-    {"Erf", "", error_function},
-    {"Exp", "", exponential},
-    {"Expand", "", same},
-    {"Flatten", "", reshaped},
-    {"Floor", "", zero},
-    {"Gemm", "", gemm},
-    {"Identity", "", same},
-    {"LeakyRelu", "", leaky_relu},
-    {"Log", "", logarithm},
-    {"LogSoftmax", "", log_softmax},
-    {"MatMul", "", matmul},
-    {"Max", "", extreme},
-    {"Mean", "", mean_of},
-    {"Min", "", extreme},
-    {"Mul", "", product},
-    {"Neg", "", negative},
-    {"Pow", "", power},
-    {"Reciprocal", "", reciprocal},
-    {"ReduceMean", "", reduce_mean},
-    {"ReduceSum", "", reduce_sum},
-    {"ReduceSumSquare", "", reduce_sum_square},
-    {"Relu", "", relu},
-    {"Reshape", "", reshaped},
-    {"Round", "", zero},
-    {"Sigmoid", "", sigmoid},
-    {"Sign", "", zero},
-    {"Sin", "", sine},
-    {"Softmax", "", softmax},
-    {"Softplus", "", softplus},
-    {"Sqrt", "", square_root},
-    {"Squeeze", "", reshaped},
-    {"Sub", "", difference},
-    {"Sum", "", every},
-    {"SumTo", KELP_DOMAIN, summed},
-    {"Tanh", "", hyperbolic_tangent},
-    {"Transpose", "", transposed},
-    {"Unsqueeze", "", reshaped},
-    {"Where", "", where},
+/* ---- the list's column ---- */
+#define gradient_NONE NULL
+static const kelp_gradient_rule rules[KELP_OPERATOR_COUNT + 1] = {
+#define OPERATOR(domain, name, since, kernel, variant, infer, cost, gradient) gradient_##gradient,
+#include "operator/operators.inc"
 };
 
 kelp_gradient_rule kelp_gradient_find_rule(const kelp_node *node) {
-    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
-        if (strcmp(rules[i].op_type, node->op_type) == 0 &&
-            strcmp(rules[i].domain, node->domain) == 0)
-            return rules[i].rule;
-    return NULL;
+    return rules[node->op->id];
 }

@@ -32,7 +32,7 @@ static bool is_index(const kelp_value *value) {
 }
 
 static bool match_one_hot(const kelp_value *value, hot *out) {
-    const kelp_node *node = kelp_match_producer(value, "", "OneHot");
+    const kelp_node *node = kelp_match_producer(value, KELP_OP(OneHot));
     if (node == NULL || node->input_count < 3 || !is_index(node->inputs[0]))
         return false;
     int64_t depth, axis = kelp_node_attr_i64(node, "axis", -1);
@@ -69,9 +69,9 @@ static bool counts_up(const kelp_value *value) {
 }
 
 static bool match_equal(const kelp_value *value, hot *out) {
-    const kelp_node *cast = kelp_match_producer(value, "", "Cast");
+    const kelp_node *cast = kelp_match_producer(value, KELP_OP(Cast));
     const kelp_node *equal =
-        cast != NULL ? kelp_match_producer(cast->inputs[0], "", "Equal") : NULL;
+        cast != NULL ? kelp_match_producer(cast->inputs[0], KELP_OP(Equal)) : NULL;
     if (equal == NULL || kelp_node_attr_i64(cast, "to", 0) != KELP_F32)
         return false;
     for (int k = 0; k < 2; k++) {
@@ -120,8 +120,8 @@ static kelp_status *replace(kelp_block *block, kelp_node *matmul, bool *out_done
     KELP_TRY(make_table(block, weights, &inputs[1]));
     if (inputs[1] == NULL)
         return NULL;
-    KELP_TRY(kelp_block_insert_node(block, matmul, "Lookup", KELP_DOMAIN, 1, matmul->name, inputs,
-                                    2, matmul->outputs, 1, NULL, &lookup));
+    KELP_TRY(kelp_block_insert_node(block, matmul, KELP_OP_KELP(Lookup), 1, matmul->name, inputs, 2,
+                                    matmul->outputs, 1, NULL, &lookup));
     KELP_TRY(kelp_node_set_i64(lookup, "wrap", rows.wrap));
     KELP_TRY(kelp_node_set_i64(lookup, "last_axis", rows.last_axis));
     matmul->removed = true;
@@ -131,20 +131,22 @@ static kelp_status *replace(kelp_block *block, kelp_node *matmul, bool *out_done
 
 /* The operator does to each element what it does to it alone. */
 static bool is_elementwise(const kelp_node *node) {
-    static const char *const names[] = {"Relu", "Tanh", "Sigmoid",   "Gelu",
-                                        "Erf",  "Neg",  "HardSwish", "HardSigmoid"};
-    if (*node->domain != '\0' || node->input_count != 1 || node->output_count != 1)
+    static const kelp_operator *const ops[] = {
+        KELP_OP(Relu), KELP_OP(Tanh), KELP_OP(Sigmoid),   KELP_OP(Gelu),
+        KELP_OP(Erf),  KELP_OP(Neg),  KELP_OP(HardSwish), KELP_OP(HardSigmoid)};
+    if (node->input_count != 1 || node->output_count != 1)
         return false;
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strcmp(node->op_type, names[i]) == 0)
+    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
+        if (node->op == ops[i])
             return true;
     return false;
 }
 
 /* The constant operand of Add, Sub, Mul or Div, when it is one a column or one for all. */
 static kelp_value *column_operand(const kelp_node *node, const kelp_value *x, int64_t width) {
-    static const char *const names[] = {"Add", "Sub", "Mul", "Div"};
-    if (*node->domain != '\0' || node->input_count != 2 || node->opset_version < 7)
+    static const kelp_operator *const ops[] = {KELP_OP(Add), KELP_OP(Sub), KELP_OP(Mul),
+                                               KELP_OP(Div)};
+    if (node->input_count != 2 || node->opset_version < 7)
         return NULL;
     kelp_value *other = node->inputs[0] == x ? node->inputs[1] : node->inputs[0];
     if (other == NULL || other->constant == NULL || other->constant->dtype != KELP_F32 ||
@@ -153,8 +155,8 @@ static kelp_value *column_operand(const kelp_node *node, const kelp_value *x, in
     int64_t count = kelp_tensor_elements(other->constant);
     int32_t rank = other->constant->rank;
     bool fits = count == 1 || (count == width && other->constant->shape[rank - 1] == width);
-    for (size_t i = 0; fits && i < sizeof names / sizeof names[0]; i++)
-        if (strcmp(node->op_type, names[i]) == 0)
+    for (size_t i = 0; fits && i < sizeof ops / sizeof ops[0]; i++)
+        if (node->op == ops[i])
             return other;
     return NULL;
 }
@@ -185,13 +187,13 @@ static kelp_status *swallow(kelp_block *block, kelp_node *lookup, bool *out_done
     changed->dtype = KELP_F32;
     changed->rank = 2;
     memcpy(changed->shape, table->shape, sizeof changed->shape);
-    KELP_TRY(kelp_block_insert_node(block, lookup, next->op_type, next->domain, next->opset_version,
-                                    next->name, inputs, next->input_count, &changed, 1,
-                                    next->attributes, &early));
+    KELP_TRY(kelp_block_insert_node(block, lookup, next->op, next->opset_version, next->name,
+                                    inputs, next->input_count, &changed, 1, next->attributes,
+                                    &early));
     inputs[0] = lookup->inputs[0];
     inputs[1] = changed;
-    KELP_TRY(kelp_block_insert_node(block, lookup, "Lookup", KELP_DOMAIN, 1, lookup->name, inputs,
-                                    2, next->outputs, 1, lookup->attributes, &early));
+    KELP_TRY(kelp_block_insert_node(block, lookup, KELP_OP_KELP(Lookup), 1, lookup->name, inputs, 2,
+                                    next->outputs, 1, lookup->attributes, &early));
     lookup->removed = true;
     next->removed = true;
     *out_done = true;
@@ -199,9 +201,9 @@ static kelp_status *swallow(kelp_block *block, kelp_node *lookup, bool *out_done
 }
 
 static kelp_status *fuse(kelp_block *block, kelp_node *node, bool *out_done) {
-    if (kelp_match_producer(node->outputs[0], "", "MatMul") == node)
+    if (kelp_match_producer(node->outputs[0], KELP_OP(MatMul)) == node)
         return replace(block, node, out_done);
-    if (kelp_match_producer(node->outputs[0], KELP_DOMAIN, "Lookup") == node)
+    if (kelp_match_producer(node->outputs[0], KELP_OP_KELP(Lookup)) == node)
         return swallow(block, node, out_done);
     return NULL;
 }

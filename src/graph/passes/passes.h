@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Passes over an engine's graph. Each takes a block, keeps its meaning, and leaves use
- * counts fresh. Fused operators live in the domain "kelp" (KELP_DOMAIN), version 1; the CPU
+ * counts fresh. Fused operators live in the domain "kelp", version 1; the CPU
  * provider says what each does.
  */
 #ifndef KELP_GRAPH_PASSES_PASSES_H_
 #define KELP_GRAPH_PASSES_PASSES_H_
 
 #include "graph/ir.h"
-
-#define KELP_DOMAIN "kelp"
 
 /* All of them, in order, on the block and on those of its nodes. */
 kelp_status *kelp_passes_run(kelp_block *block) KELP_MUST_USE;
@@ -93,8 +91,8 @@ kelp_node *kelp_match_scaled_product(kelp_value *value, double *out_scale);
 bool kelp_match_shares(kelp_value *shares, bool (*fits)(const kelp_value *mask),
                        bool (*match)(kelp_value *scores, void *userp), void *userp,
                        kelp_value **out_mask);
-/* The node that makes `value`, when it is op_type of `domain` ("" ai.onnx); else NULL. */
-kelp_node *kelp_match_producer(const kelp_value *value, const char *domain, const char *op_type);
+/* The node that produces `value`, when its operator is `op`; else NULL. */
+kelp_node *kelp_match_producer(const kelp_value *value, const kelp_operator *op);
 /* true when `value` is a constant of one float element; *out is it as double. */
 bool kelp_match_scalar(const kelp_value *value, double *out);
 /* true when it is a constant scalar within 1e-4 relative of `expected`. */

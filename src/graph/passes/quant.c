@@ -17,9 +17,8 @@
 #include <math.h>
 #include <string.h>
 
-bool kelp_quant_is_op(const kelp_node *node, const char *op_type) {
-    return node != NULL && !node->removed && *node->domain == '\0' &&
-           strcmp(node->op_type, op_type) == 0;
+bool kelp_quant_is_op(const kelp_node *node, const kelp_operator *op) {
+    return node != NULL && !node->removed && node->op == op;
 }
 
 kelp_value *kelp_quant_input(const kelp_node *node, size_t index) {
@@ -66,7 +65,8 @@ static bool same_constant(const kelp_value *a, const kelp_value *b) {
 }
 
 static bool undoes(const kelp_node *dequantize, const kelp_node *quantize) {
-    return kelp_quant_is_op(dequantize, "DequantizeLinear") && has_single_scale(dequantize) &&
+    return kelp_quant_is_op(dequantize, KELP_OP(DequantizeLinear)) &&
+           has_single_scale(dequantize) &&
            same_constant(dequantize->inputs[1], quantize->inputs[1]) &&
            same_constant(kelp_quant_input(dequantize, 2), kelp_quant_input(quantize, 2)) &&
            kelp_node_attr_i64(dequantize, "output_dtype", 0) == 0;
@@ -74,7 +74,7 @@ static bool undoes(const kelp_node *dequantize, const kelp_node *quantize) {
 
 /* The node that makes a float of one scale from bytes. */
 static kelp_node *dequantized(const kelp_value *value) {
-    kelp_node *node = kelp_match_producer(value, "", "DequantizeLinear");
+    kelp_node *node = kelp_match_producer(value, KELP_OP(DequantizeLinear));
     return node != NULL && is_byte(node->inputs[0]->dtype) && has_single_scale(node) &&
                    kelp_node_attr_i64(node, "output_dtype", 0) == 0
                ? node
@@ -83,7 +83,7 @@ static kelp_node *dequantized(const kelp_value *value) {
 
 /* Constant weights of one scale, or of one along `axis`. */
 static kelp_node *dequantized_weights(const kelp_value *value, int64_t axis) {
-    kelp_node *node = kelp_match_producer(value, "", "DequantizeLinear");
+    kelp_node *node = kelp_match_producer(value, KELP_OP(DequantizeLinear));
     if (node == NULL || node->inputs[0]->constant == NULL ||
         !is_byte(node->inputs[0]->constant->dtype) || !plain_attributes(node) ||
         kelp_node_attr_i64(node, "output_dtype", 0) != 0)
@@ -105,12 +105,12 @@ static kelp_node *dequantized_weights(const kelp_value *value, int64_t axis) {
 
 /* ---- what follows ---- */
 static bool wants_bytes(const kelp_node *node) {
-    return kelp_quant_is_op(node, "MatMul") || kelp_quant_is_op(node, "Gemm") ||
-           kelp_quant_is_op(node, "Conv");
+    return kelp_quant_is_op(node, KELP_OP(MatMul)) || kelp_quant_is_op(node, KELP_OP(Gemm)) ||
+           kelp_quant_is_op(node, KELP_OP(Conv));
 }
 
 static bool is_quantize(const kelp_node *node, const kelp_value *x) {
-    if (!kelp_quant_is_op(node, "QuantizeLinear") || node->inputs[0] != x ||
+    if (!kelp_quant_is_op(node, KELP_OP(QuantizeLinear)) || node->inputs[0] != x ||
         !has_single_scale(node))
         return false;
     int64_t to = kelp_node_attr_i64(node, "output_dtype", 0);
@@ -151,7 +151,7 @@ static bool is_row(const kelp_value *value, int64_t columns) {
 
 static void follow_add(kelp_quant_chain *c, int64_t columns) {
     kelp_node *add = kelp_quant_next(c);
-    if (!kelp_quant_is_op(add, "Add") || columns <= 0)
+    if (!kelp_quant_is_op(add, KELP_OP(Add)) || columns <= 0)
         return;
     const kelp_value *product = result(c);
     kelp_value *other = add->inputs[0] == product ? add->inputs[1] : add->inputs[0];
@@ -163,11 +163,15 @@ static void follow_add(kelp_quant_chain *c, int64_t columns) {
 
 static void follow_activation(kelp_quant_chain *c) {
     static const struct {
-        const char *op_type, *name;
-    } rows[] = {{"Relu", "relu"}, {"Tanh", "tanh"}, {"Sigmoid", "sigmoid"}, {"Gelu", "gelu"}};
+        const kelp_operator *op;
+        const char *name;
+    } rows[] = {{KELP_OP(Relu), "relu"},
+                {KELP_OP(Tanh), "tanh"},
+                {KELP_OP(Sigmoid), "sigmoid"},
+                {KELP_OP(Gelu), "gelu"}};
     kelp_node *node = kelp_quant_next(c);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        if (!kelp_quant_is_op(node, rows[i].op_type))
+        if (!kelp_quant_is_op(node, rows[i].op))
             continue;
         c->activation = rows[i].name;
         if (i == 3 && strcmp(kelp_node_attr_string(node, "approximate", "none", NULL), "tanh") == 0)
@@ -252,7 +256,7 @@ static kelp_status *start_gemm(kelp_block *block, kelp_node *node, kelp_quant_ch
         return NULL;
     int64_t columns = w->inputs[0]->constant->shape[turn ? 0 : 1];
     if (bias != NULL) {
-        const kelp_node *from = kelp_match_producer(bias, "", "DequantizeLinear");
+        const kelp_node *from = kelp_match_producer(bias, KELP_OP(DequantizeLinear));
         const kelp_value *given = from != NULL ? from->inputs[0] : bias;
         if (given->constant == NULL || given->constant->rank != 1 ||
             kelp_tensor_elements(given->constant) != columns || bias->dtype != KELP_F32)
@@ -275,7 +279,7 @@ static float f32_at(const kelp_tensor *tensor, int64_t index) {
 
 /* The integers of a bias that counts the product of the operands' scales; else the bias. */
 static kelp_value *whole_bias(kelp_value *bias, const kelp_quant_chain *c) {
-    const kelp_node *from = kelp_match_producer(bias, "", "DequantizeLinear");
+    const kelp_node *from = kelp_match_producer(bias, KELP_OP(DequantizeLinear));
     if (from == NULL || from->inputs[0]->constant == NULL ||
         from->inputs[0]->constant->dtype != KELP_I32 || from->inputs[1]->constant == NULL ||
         from->inputs[1]->constant->dtype != KELP_F32)
@@ -314,11 +318,11 @@ static bool start_conv(kelp_node *node, kelp_quant_chain *c) {
     return bias == NULL || c->inputs[KELP_Q_BIAS] != bias || bias->dtype == KELP_F32;
 }
 
-kelp_status *kelp_quant_replace_by(kelp_block *block, kelp_quant_chain *c, const char *op_type,
+kelp_status *kelp_quant_replace_by(kelp_block *block, kelp_quant_chain *c, const kelp_operator *op,
                                    kelp_value *const *inputs, size_t count, kelp_attr *attributes) {
     kelp_node *fused = NULL;
-    KELP_TRY(kelp_block_insert_node(block, c->last, op_type, KELP_DOMAIN, 1, c->swallowed[0]->name,
-                                    inputs, count, c->last->outputs, 1, attributes, &fused));
+    KELP_TRY(kelp_block_insert_node(block, c->last, op, 1, c->swallowed[0]->name, inputs, count,
+                                    c->last->outputs, 1, attributes, &fused));
     if (c->activation != NULL)
         KELP_TRY(kelp_node_set_string(fused, "activation", c->activation));
     for (size_t i = 0; i < c->count; i++)
@@ -328,22 +332,22 @@ kelp_status *kelp_quant_replace_by(kelp_block *block, kelp_quant_chain *c, const
     return NULL;
 }
 
-kelp_status *kelp_quant_replace(kelp_block *block, kelp_quant_chain *c, const char *op_type,
+kelp_status *kelp_quant_replace(kelp_block *block, kelp_quant_chain *c, const kelp_operator *op,
                                 kelp_attr *attributes) {
     size_t count = KELP_Q_INPUTS;
     while (c->inputs[count - 1] == NULL)
         count--;
-    return kelp_quant_replace_by(block, c, op_type, c->inputs, count, attributes);
+    return kelp_quant_replace_by(block, c, op, c->inputs, count, attributes);
 }
 
 static kelp_status *fuse(kelp_block *block, kelp_node *node, bool *out_done) {
     kelp_quant_chain c = {.last = NULL};
-    bool conv = kelp_quant_is_op(node, "Conv"), fits = false;
+    bool conv = kelp_quant_is_op(node, KELP_OP(Conv)), fits = false;
     int64_t columns = 0;
     kelp_quant_take(&c, node);
     if (conv)
         fits = start_conv(node, &c);
-    else if (kelp_quant_is_op(node, "Gemm"))
+    else if (kelp_quant_is_op(node, KELP_OP(Gemm)))
         KELP_TRY(start_gemm(block, node, &c, &fits));
     else
         fits = start_matmul(node, &c, &columns);
@@ -351,7 +355,7 @@ static kelp_status *fuse(kelp_block *block, kelp_node *node, bool *out_done) {
     if (!*out_done)
         return NULL;
     kelp_quant_follow(&c, columns);
-    return kelp_quant_replace(block, &c, conv ? "QConv" : "QMatMul",
+    return kelp_quant_replace(block, &c, conv ? KELP_OP_KELP(QConv) : KELP_OP_KELP(QMatMul),
                               conv ? node->attributes : NULL);
 }
 

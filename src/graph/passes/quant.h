@@ -31,8 +31,8 @@ typedef struct kelp_quant_chain {
     size_t count;
 } kelp_quant_chain;
 
-/* The node is `op_type` of ai.onnx and stands. NULL is none. */
-bool kelp_quant_is_op(const kelp_node *node, const char *op_type);
+/* True when `node` has the operator and is not removed. NULL has none. */
+bool kelp_quant_is_op(const kelp_node *node, const kelp_operator *op);
 /* Input `index`; NULL when it is left out. */
 kelp_value *kelp_quant_input(const kelp_node *node, size_t index);
 /* The chain gets longer by a node. */
@@ -43,12 +43,12 @@ kelp_node *kelp_quant_next(const kelp_quant_chain *chain);
 void kelp_quant_follow(kelp_quant_chain *chain, int64_t columns);
 /* An Add of `columns` constants, which becomes the addend, and an activation alone. */
 void kelp_quant_follow_floats(kelp_quant_chain *chain, int64_t columns);
-/* Puts `op_type` in the chain's place; a convolution keeps `attributes`. */
-kelp_status *kelp_quant_replace(kelp_block *block, kelp_quant_chain *chain, const char *op_type,
+/* Puts `op` in the chain's place; a convolution keeps `attributes`. */
+kelp_status *kelp_quant_replace(kelp_block *block, kelp_quant_chain *chain, const kelp_operator *op,
                                 kelp_attr *attributes) KELP_MUST_USE;
 /* The same with `count` inputs of its own. */
-kelp_status *kelp_quant_replace_by(kelp_block *block, kelp_quant_chain *chain, const char *op_type,
-                                   kelp_value *const *inputs, size_t count,
+kelp_status *kelp_quant_replace_by(kelp_block *block, kelp_quant_chain *chain,
+                                   const kelp_operator *op, kelp_value *const *inputs, size_t count,
                                    kelp_attr *attributes) KELP_MUST_USE;
 
 #endif

@@ -18,7 +18,7 @@ static bool match_scales(const kelp_value *value, int64_t columns, kelp_quant_ch
     const kelp_value *s = c->inputs[KELP_Q_X_SCALE];
     if (value == s)
         return true;
-    const kelp_node *mul = kelp_match_producer(value, "", "Mul");
+    const kelp_node *mul = kelp_match_producer(value, KELP_OP(Mul));
     if (mul == NULL || (mul->inputs[0] != s && mul->inputs[1] != s))
         return false;
     kelp_value *other = mul->inputs[0] == s ? mul->inputs[1] : mul->inputs[0];
@@ -35,7 +35,7 @@ static bool match_scales(const kelp_value *value, int64_t columns, kelp_quant_ch
 /* A constant for each output channel. */
 static void follow_bias(kelp_quant_chain *c, int64_t channels) {
     kelp_node *add = kelp_quant_next(c);
-    if (!kelp_quant_is_op(add, "Add"))
+    if (!kelp_quant_is_op(add, KELP_OP(Add)))
         return;
     kelp_value *other = add->inputs[0] == c->last->outputs[0] ? add->inputs[1] : add->inputs[0];
     const kelp_tensor *bias = other->constant, *w = c->inputs[KELP_Q_W]->constant;
@@ -48,7 +48,7 @@ static void follow_bias(kelp_quant_chain *c, int64_t channels) {
 }
 
 static bool match(kelp_node *node, bool conv, kelp_quant_chain *c) {
-    kelp_node *from = kelp_match_producer(node->inputs[0], "", "DynamicQuantizeLinear");
+    kelp_node *from = kelp_match_producer(node->inputs[0], KELP_OP(DynamicQuantizeLinear));
     const kelp_tensor *w = node->inputs[1]->constant;
     if (from == NULL || from->output_count < 3 || node->input_count < 3 ||
         node->inputs[2] != from->outputs[2] || w == NULL || (conv ? w->rank < 3 : w->rank != 2))
@@ -61,11 +61,11 @@ static bool match(kelp_node *node, bool conv, kelp_quant_chain *c) {
     c->inputs[KELP_Q_W_ZERO] = kelp_quant_input(node, 3);
     kelp_quant_take(c, node);
     kelp_node *cast = kelp_quant_next(c);
-    if (!kelp_quant_is_op(cast, "Cast") || kelp_node_attr_i64(cast, "to", 0) != KELP_F32)
+    if (!kelp_quant_is_op(cast, KELP_OP(Cast)) || kelp_node_attr_i64(cast, "to", 0) != KELP_F32)
         return false;
     kelp_quant_take(c, cast);
     kelp_node *mul = kelp_quant_next(c);
-    if (!kelp_quant_is_op(mul, "Mul"))
+    if (!kelp_quant_is_op(mul, KELP_OP(Mul)))
         return false;
     const kelp_value *scales = mul->inputs[0] == cast->outputs[0] ? mul->inputs[1] : mul->inputs[0];
     /* scales along the last axis are those of a product's columns alone */
@@ -82,10 +82,10 @@ kelp_status *kelp_pass_quant_dynamic(kelp_block *block) {
     for (size_t i = 0; i < block->node_count; i++) {
         kelp_node *node = block->nodes[i];
         kelp_quant_chain c = {.last = NULL};
-        bool conv = kelp_quant_is_op(node, "ConvInteger");
-        if ((!conv && !kelp_quant_is_op(node, "MatMulInteger")) || !match(node, conv, &c))
+        bool conv = kelp_quant_is_op(node, KELP_OP(ConvInteger));
+        if ((!conv && !kelp_quant_is_op(node, KELP_OP(MatMulInteger))) || !match(node, conv, &c))
             continue;
-        KELP_TRY(kelp_quant_replace(block, &c, conv ? "QConv" : "QMatMul",
+        KELP_TRY(kelp_quant_replace(block, &c, conv ? KELP_OP_KELP(QConv) : KELP_OP_KELP(QMatMul),
                                     conv ? node->attributes : NULL));
         i--; /* what stood behind it stands here now */
     }

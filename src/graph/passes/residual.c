@@ -18,8 +18,8 @@ static kelp_node *addition(const kelp_value *product, kelp_value **out_other) {
     kelp_node *node = kelp_used_once(product) ? kelp_value_only_user(product) : NULL;
     if (node == NULL || node->input_count != 2 || node->inputs[0] == NULL ||
         node->inputs[1] == NULL ||
-        (kelp_match_producer(node->outputs[0], "", "Add") != node &&
-         kelp_match_producer(node->outputs[0], "", "Sum") != node))
+        (kelp_match_producer(node->outputs[0], KELP_OP(Add)) != node &&
+         kelp_match_producer(node->outputs[0], KELP_OP(Sum)) != node))
         return NULL;
     *out_other = node->inputs[0] == product ? node->inputs[1] : node->inputs[0];
     return *out_other != product && same_shape(product, *out_other) ? node : NULL;
@@ -36,7 +36,7 @@ static kelp_status *swallow(kelp_block *block, kelp_node *conv, kelp_node *add, 
     }
     kelp_value *inputs[4] = {conv->inputs[0], conv->inputs[1],
                              conv->input_count > 2 ? conv->inputs[2] : NULL, other};
-    KELP_TRY(kelp_block_insert_node(block, last, "ConvAct", KELP_DOMAIN, 1, conv->name, inputs, 4,
+    KELP_TRY(kelp_block_insert_node(block, last, KELP_OP_KELP(ConvAct), 1, conv->name, inputs, 4,
                                     last->outputs, 1, conv->attributes, &fused));
     KELP_TRY(kelp_node_set_string(fused, "activation", activation));
     conv->removed = add->removed = last->removed = true;
@@ -50,7 +50,7 @@ kelp_status *kelp_pass_residual(kelp_block *block) {
         kelp_node *conv = block->nodes[i];
         kelp_value *other = NULL;
         if (conv->removed || conv->output_count == 0 || conv->outputs[0] == NULL ||
-            kelp_match_producer(conv->outputs[0], "", "Conv") != conv ||
+            kelp_match_producer(conv->outputs[0], KELP_OP(Conv)) != conv ||
             conv->inputs[0]->dtype != KELP_F32)
             continue;
         kelp_node *add = addition(conv->outputs[0], &other);

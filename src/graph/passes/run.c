@@ -3,15 +3,11 @@
  * neighbours. */
 #include "graph/passes/passes.h"
 
-#include <string.h>
-
 typedef kelp_status *(*pass_fn)(kelp_block *block);
 
 /* The body of a subgraph that was handed over is none of ours. */
 static kelp_attr *own_blocks(const kelp_node *node) {
-    bool given_away =
-        strcmp(node->domain, KELP_DOMAIN) == 0 && strcmp(node->op_type, "BackendSubgraph") == 0;
-    return given_away ? NULL : node->attributes;
+    return node->op == KELP_OPERATOR(RUNTIME, BackendSubgraph) ? NULL : node->attributes;
 }
 
 static kelp_status *run(kelp_block *block, const pass_fn *passes, size_t count) {

@@ -31,10 +31,10 @@ static bool pads(const kelp_node *conv) {
 
 /* The constant that `node`, Mul or Add, changes the channels of `*out_x` by; NULL when it does not.
  */
-static kelp_value *operand(const kelp_node *node, const char *op_type, int64_t channels,
+static kelp_value *operand(const kelp_node *node, const kelp_operator *op, int64_t channels,
                            kelp_value **out_x) {
     if (node == NULL || node->opset_version < 7 || node->input_count != 2 ||
-        kelp_match_producer(node->outputs[0], "", op_type) != node)
+        kelp_match_producer(node->outputs[0], op) != node)
         return NULL;
     for (int k = 0; k < 2; k++) {
         kelp_value *x = node->inputs[k], *other = node->inputs[1 - k];
@@ -104,7 +104,7 @@ static kelp_status *rewrite(kelp_block *block, kelp_node *conv, kelp_value *x, k
                             kelp_value *bias) {
     kelp_value *inputs[3] = {x, weights, bias};
     kelp_node *changed = NULL;
-    KELP_TRY(kelp_block_insert_node(block, conv, "Conv", "", conv->opset_version, conv->name,
+    KELP_TRY(kelp_block_insert_node(block, conv, KELP_OP(Conv), conv->opset_version, conv->name,
                                     inputs, bias != NULL ? 3 : 2, conv->outputs, 1,
                                     conv->attributes, &changed));
     conv->removed = true;
@@ -115,11 +115,11 @@ static kelp_status *rewrite(kelp_block *block, kelp_node *conv, kelp_value *x, k
 static kelp_status *swap(kelp_block *block, kelp_node *conv, kelp_node *add, const window *w,
                          bool *out_done) {
     kelp_value *product = NULL, *x = NULL, *sum = NULL, *weights = conv->inputs[1];
-    kelp_value *shift = operand(add, "Add", w->groups * w->inputs, &product), *moved = NULL;
+    kelp_value *shift = operand(add, KELP_OP(Add), w->groups * w->inputs, &product), *moved = NULL;
     if (shift == NULL || !kelp_used_once(product))
         return NULL;
     kelp_node *mul = product->producer, *earlier = NULL;
-    kelp_value *scale = operand(mul, "Mul", w->groups * w->inputs, &x);
+    kelp_value *scale = operand(mul, KELP_OP(Mul), w->groups * w->inputs, &x);
     if (scale == NULL || kelp_tensor_elements(scale->constant) != 1 ||
         kelp_tensor_elements(shift->constant) != 1)
         return NULL;
@@ -138,15 +138,15 @@ static kelp_status *swap(kelp_block *block, kelp_node *conv, kelp_node *add, con
     memcpy(sum->shape, x->shape, sizeof sum->shape);
     memcpy(sum->symbols, x->symbols, sizeof sum->symbols);
     kelp_value *inputs[2] = {x, moved};
-    KELP_TRY(kelp_block_insert_node(block, add, "Add", "", add->opset_version, add->name, inputs, 2,
-                                    &sum, 1, NULL, &earlier));
+    KELP_TRY(kelp_block_insert_node(block, add, KELP_OP(Add), add->opset_version, add->name, inputs,
+                                    2, &sum, 1, NULL, &earlier));
     KELP_TRY(scale_weights(block, w, scale, &weights));
     *out_done = true;
     return rewrite(block, conv, sum, weights, conv->input_count > 2 ? conv->inputs[2] : NULL);
 }
 
 static kelp_status *swallow(kelp_block *block, kelp_node *conv, bool *out_done) {
-    if (conv->input_count < 2 || kelp_match_producer(conv->outputs[0], "", "Conv") != conv)
+    if (conv->input_count < 2 || kelp_match_producer(conv->outputs[0], KELP_OP(Conv)) != conv)
         return NULL;
     kelp_value *weights = conv->inputs[1], *bias = conv->input_count > 2 ? conv->inputs[2] : NULL;
     kelp_value *before = conv->inputs[0], *x = NULL;
@@ -155,13 +155,13 @@ static kelp_status *swallow(kelp_block *block, kelp_node *conv, bool *out_done) 
         before->producer == NULL || !read_window(conv, &w) ||
         (bias != NULL && !is_bias(bias, weights->constant)))
         return NULL;
-    kelp_value *scale = operand(before->producer, "Mul", w.groups * w.inputs, &x);
+    kelp_value *scale = operand(before->producer, KELP_OP(Mul), w.groups * w.inputs, &x);
     if (scale != NULL && x->rank == weights->constant->rank) {
         KELP_TRY(scale_weights(block, &w, scale, &weights));
         *out_done = true;
         return rewrite(block, conv, x, weights, bias);
     }
-    kelp_value *shift = operand(before->producer, "Add", w.groups * w.inputs, &x);
+    kelp_value *shift = operand(before->producer, KELP_OP(Add), w.groups * w.inputs, &x);
     if (shift == NULL || x->rank != weights->constant->rank)
         return NULL;
     if (pads(conv))

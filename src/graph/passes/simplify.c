@@ -31,9 +31,8 @@ static bool is_noop_dropout(const kelp_node *node) {
 
 /* What is multiplied by one, or divided. */
 static kelp_value *times_one(const kelp_node *node) {
-    bool mul = strcmp(node->op_type, "Mul") == 0, div = strcmp(node->op_type, "Div") == 0;
-    if ((!mul && !div) || *node->domain != '\0' || node->input_count != 2 ||
-        node->opset_version < 7)
+    bool mul = node->op == KELP_OP(Mul), div = node->op == KELP_OP(Div);
+    if ((!mul && !div) || node->input_count != 2 || node->opset_version < 7)
         return NULL;
     for (int k = 0; k < (mul ? 2 : 1); k++) {
         kelp_value *x = node->inputs[k], *one = node->inputs[1 - k];
@@ -46,16 +45,16 @@ static kelp_value *times_one(const kelp_node *node) {
 }
 
 static bool says_nothing(const kelp_node *node) {
-    if (*node->domain != '\0' || node->input_count == 0 || node->inputs[0] == NULL)
+    if (node->input_count == 0 || node->inputs[0] == NULL)
         return false;
-    if (strcmp(node->op_type, "Identity") == 0)
+    if (node->op == KELP_OP(Identity))
         return true;
-    if (strcmp(node->op_type, "Transpose") == 0)
+    if (node->op == KELP_OP(Transpose))
         return is_noop_transpose(node);
-    if (strcmp(node->op_type, "Cast") == 0)
+    if (node->op == KELP_OP(Cast))
         return node->inputs[0]->dtype != KELP_DTYPE_INVALID &&
                kelp_node_attr_i64(node, "to", 0) == (int64_t)node->inputs[0]->dtype;
-    if (strcmp(node->op_type, "Dropout") == 0)
+    if (node->op == KELP_OP(Dropout))
         return is_noop_dropout(node);
     return false;
 }

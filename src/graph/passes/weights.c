@@ -49,7 +49,7 @@ static bool axis_of(const kelp_tensor *scale, const kelp_tensor *bytes, int64_t 
 
 static bool match_product(const kelp_node *mul, weights *out) {
     for (int k = 0; k < 2; k++) {
-        const kelp_node *cast = kelp_match_producer(mul->inputs[k], "", "Cast");
+        const kelp_node *cast = kelp_match_producer(mul->inputs[k], KELP_OP(Cast));
         kelp_value *scale = mul->inputs[1 - k];
         if (cast == NULL || !is_bytes(cast->inputs[0]) || !is_scale(scale) ||
             kelp_node_attr_i64(cast, "to", 0) != KELP_F32)
@@ -61,10 +61,10 @@ static bool match_product(const kelp_node *mul, weights *out) {
 }
 
 static bool match_weights(const kelp_value *value, weights *out) {
-    const kelp_node *mul = kelp_match_producer(value, "", "Mul");
+    const kelp_node *mul = kelp_match_producer(value, KELP_OP(Mul));
     if (mul != NULL)
         return match_product(mul, out);
-    const kelp_node *node = kelp_match_producer(value, "", "DequantizeLinear");
+    const kelp_node *node = kelp_match_producer(value, KELP_OP(DequantizeLinear));
     if (node == NULL || !is_bytes(node->inputs[0]) || !is_scale(node->inputs[1]) ||
         kelp_node_attr_i64(node, "block_size", 0) != 0 ||
         kelp_node_attr_i64(node, "output_dtype", 0) != 0)
@@ -96,11 +96,11 @@ static kelp_status *keep_matmul(kelp_block *block, kelp_node *matmul, bool *out_
     kelp_value *inputs[5] = {matmul->inputs[0], w.bytes, w.scale, w.zero, c.inputs[KELP_Q_ADDEND]};
     size_t count = inputs[4] != NULL ? 5 : w.zero != NULL ? 4 : 3;
     *out_done = true;
-    return kelp_quant_replace_by(block, &c, "WeightMatMul", inputs, count, NULL);
+    return kelp_quant_replace_by(block, &c, KELP_OP_KELP(WeightMatMul), inputs, count, NULL);
 }
 
 /* ---- tables ---- */
-static kelp_status *add_node(kelp_block *block, kelp_node *before, const char *op_type,
+static kelp_status *add_node(kelp_block *block, kelp_node *before, const kelp_operator *op,
                              int64_t version, kelp_value *const *inputs, size_t count,
                              kelp_dtype dtype, kelp_node **out) {
     kelp_value *output = NULL;
@@ -110,8 +110,8 @@ static kelp_status *add_node(kelp_block *block, kelp_node *before, const char *o
     output->rank = before->outputs[0]->rank;
     memcpy(output->shape, before->outputs[0]->shape, sizeof output->shape);
     memcpy(output->symbols, before->outputs[0]->symbols, sizeof output->symbols);
-    return kelp_block_insert_node(block, before, op_type, "", version, before->name, inputs, count,
-                                  &output, 1, NULL, out);
+    return kelp_block_insert_node(block, before, op, version, before->name, inputs, count, &output,
+                                  1, NULL, out);
 }
 
 static bool is_table(const weights *w) {
@@ -130,16 +130,17 @@ static kelp_status *keep_table(kelp_block *block, kelp_node *gather, bool *out_d
         return NULL;
     int64_t version = gather->opset_version;
     kelp_value *from[2] = {w.bytes, gather->inputs[1]}, *by[2] = {w.scale, gather->inputs[1]};
-    KELP_TRY(add_node(block, gather, "Gather", version, from, 2, w.bytes->constant->dtype, &rows));
-    KELP_TRY(add_node(block, gather, "Cast", version, rows->outputs, 1, KELP_F32, &cast));
+    KELP_TRY(add_node(block, gather, KELP_OP(Gather), version, from, 2, w.bytes->constant->dtype,
+                      &rows));
+    KELP_TRY(add_node(block, gather, KELP_OP(Cast), version, rows->outputs, 1, KELP_F32, &cast));
     KELP_TRY(kelp_node_set_i64(cast, "to", KELP_F32));
-    KELP_TRY(add_node(block, gather, "Gather", version, by, 2, KELP_F32, &scales));
+    KELP_TRY(add_node(block, gather, KELP_OP(Gather), version, by, 2, KELP_F32, &scales));
     if (scales->outputs[0]->rank > 0) {
         scales->outputs[0]->shape[scales->outputs[0]->rank - 1] = 1;
         scales->outputs[0]->symbols[scales->outputs[0]->rank - 1] = NULL;
     }
     kelp_value *factors[2] = {cast->outputs[0], scales->outputs[0]};
-    KELP_TRY(kelp_block_insert_node(block, gather, "Mul", "", version, gather->name, factors, 2,
+    KELP_TRY(kelp_block_insert_node(block, gather, KELP_OP(Mul), version, gather->name, factors, 2,
                                     gather->outputs, 1, NULL, &mul));
     gather->removed = true;
     kelp_block_sweep(block);
@@ -152,9 +153,9 @@ kelp_status *kelp_pass_weights(kelp_block *block) {
     for (size_t i = 0; i < block->node_count; i++) {
         kelp_node *node = block->nodes[i];
         bool done = false;
-        if (kelp_quant_is_op(node, "MatMul"))
+        if (kelp_quant_is_op(node, KELP_OP(MatMul)))
             KELP_TRY(keep_matmul(block, node, &done));
-        else if (kelp_quant_is_op(node, "Gather"))
+        else if (kelp_quant_is_op(node, KELP_OP(Gather)))
             KELP_TRY(keep_table(block, node, &done));
         if (done)
             i--; /* what stood behind it stands here now, or what took its place */

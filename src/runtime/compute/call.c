@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "runtime/compute/state.h"
+#include "runtime/io.h"
 
 #include <stddef.h>
 
@@ -116,10 +117,7 @@ kelp_status *kelp_compute_check_item(const kelp_compute_model *model, const kelp
     for (size_t i = 0; i < metadata->input_count; i++) {
         const kelp_io_info *info = &metadata->inputs[i];
         const kelp_tensor *tensor = &item->inputs[i];
-        if (info->dtype != KELP_DTYPE_INVALID && info->dtype != tensor->dtype)
-            return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                              "input '%s' has the wrong type: expected %s, found %s", info->name,
-                              kelp_dtype_name(info->dtype), kelp_dtype_name(tensor->dtype));
+        KELP_TRY(kelp_io_check_dtype(info, tensor));
         kelp_placing placing = kelp_compute_decide_placement(metadata->input_placements, tensor);
         if (placing == KELP_PLACING_IMPOSSIBLE)
             return KELP_ERROR(KELP_UNIMPLEMENTED,

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/checked.h"
+#include "graph/ir.h"
 #include "runtime/opset/bridge.h"
 #include "runtime/opset/registry.h"
 
@@ -54,12 +55,18 @@ static bool same_domain(const char *a, const char *b) {
     return strcmp(a, b) == 0;
 }
 
-/* ---- operators by name ---- */
+/* ---- operators by record, or by name where there is none ---- */
 static uint32_t bucket_of(const char *name) {
     uint32_t hash = 0;
     for (; *name != '\0'; name++)
         hash = hash * 31 + (uint8_t)*name;
     return (hash ^ hash >> 8) % KELP_OPSET_BUCKETS;
+}
+
+static uint32_t *first_of(kelp_opset_entry *e, const char *domain, const char *name) {
+    const kelp_operator *op = kelp_operator_find(
+        same_domain(domain, "") ? (kelp_str){0} : kelp_str_from(domain), kelp_str_from(name));
+    return op != NULL ? &e->first_by_id[op->id] : &e->first_by_name[bucket_of(name)];
 }
 
 /* Chains keep the order of declaration: the first that covers a node is it. */
@@ -72,7 +79,7 @@ static kelp_status *index_ops(kelp_allocator allocator, kelp_opset_entry *e) {
     for (size_t k = e->extension_count + 1; k-- > 0;) {
         const kelp_opset *opset = k > 0 ? &e->extensions[k - 1] : e->atomic;
         for (size_t i = opset->op_count; i-- > 0;) {
-            uint32_t *first = &e->first[bucket_of(opset->ops[i].name)];
+            uint32_t *first = first_of(e, opset->domain, opset->ops[i].name);
             e->links[--at] = (struct kelp_opset_link){opset, &opset->ops[i], *first};
             *first = (uint32_t)at;
         }
@@ -231,15 +238,21 @@ static bool is_covered_by(const kelp_opset_entry *entry, const kelp_opset *opset
            is_unchanged(entry, opset, op, version);
 }
 
+/* The chain of a custom operator has others of the same hash. */
+static bool has_operator(const kelp_opset *opset, const kelp_opset_op *op,
+                         const kelp_operator *of) {
+    return strcmp(op->name, of->name) == 0 && same_domain(opset->domain, of->domain);
+}
+
 const kelp_opset_op *kelp_opset_entry_find(const kelp_opset_entry *entry, const kelp_node *node) {
-    const char *domain = kelp_node_domain(node);
-    const char *name = kelp_node_op_type(node);
-    int64_t version = kelp_node_opset_version(node);
-    for (uint32_t at = entry->first[bucket_of(name)]; at != 0; at = entry->links[at].next) {
+    bool custom = node->op->id == KELP_OPERATOR_COUNT;
+    uint32_t at =
+        custom ? entry->first_by_name[bucket_of(node->op->name)] : entry->first_by_id[node->op->id];
+    for (; at != 0; at = entry->links[at].next) {
         const kelp_opset *opset = entry->links[at].opset;
         const kelp_opset_op *op = entry->links[at].op;
-        if (strcmp(op->name, name) == 0 && same_domain(opset->domain, domain) &&
-            is_covered_by(entry, opset, op, version))
+        if ((!custom || has_operator(opset, op, node->op)) &&
+            is_covered_by(entry, opset, op, node->opset_version))
             return op;
     }
     return NULL;

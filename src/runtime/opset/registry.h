@@ -4,12 +4,13 @@
 #define KELP_RUNTIME_OPSET_REGISTRY_H_
 
 #include "base/arena.h"
+#include "operator/operator.h"
 
 #include <kelp/opset.h>
 
 #include <stdatomic.h>
 
-#define KELP_OPSET_BUCKETS 256
+#define KELP_OPSET_BUCKETS 64
 
 /* The table as this Kelp knows it: what an older author's table has not is NULL. */
 typedef struct kelp_opset_entry {
@@ -20,9 +21,10 @@ typedef struct kelp_opset_entry {
     const kelp_opset *atomic;
     const kelp_opset *extensions;
     size_t extension_count;
-    /* operators by a hash of their names: the first of a chain, and the next; numbers count through
-     * all opsets, from 1 */
-    uint32_t first[KELP_OPSET_BUCKETS];
+    /* Chains of operators: of those with a record by its id, of others by a hash of the name. The
+     * items are indices into `links`; 0 ends a chain. */
+    uint32_t first_by_id[KELP_OPERATOR_COUNT];
+    uint32_t first_by_name[KELP_OPSET_BUCKETS];
     struct kelp_opset_link {
         const kelp_opset *opset;
         const kelp_opset_op *op;

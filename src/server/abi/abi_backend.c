@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Backends and models as a backend sees them. */
-#include "server/abi/abi.h"
-#include "server/abi/log.h"
-#include "server/server.h"
+/* Backends and models as the C API shows them to a backend. */
+#include "server/core/error.h"
+#include "server/model/model.h"
 
 static kelp_backend *backend_of(TRITONBACKEND_Backend *handle) {
     return (kelp_backend *)handle;
@@ -16,7 +15,7 @@ static kelp_model *model_of(TRITONBACKEND_Model *handle) {
 
 TRITONSERVER_Error *TRITONBACKEND_BackendName(TRITONBACKEND_Backend *backend, const char **name) {
     if (!backend || !name)
-        return kelp_abi_null(__func__, backend ? "name" : "backend");
+        return kelp_null_error(__func__, backend ? "name" : "backend");
     *name = backend_of(backend)->name;
     return NULL;
 }
@@ -24,7 +23,7 @@ TRITONSERVER_Error *TRITONBACKEND_BackendName(TRITONBACKEND_Backend *backend, co
 TRITONSERVER_Error *TRITONBACKEND_BackendConfig(TRITONBACKEND_Backend *backend,
                                                 TRITONSERVER_Message **backend_config) {
     if (!backend || !backend_config)
-        return kelp_abi_null(__func__, backend ? "backend_config" : "backend");
+        return kelp_null_error(__func__, backend ? "backend_config" : "backend");
     *backend_config = (TRITONSERVER_Message *)backend_of(backend)->config;
     return NULL;
 }
@@ -32,7 +31,7 @@ TRITONSERVER_Error *TRITONBACKEND_BackendConfig(TRITONBACKEND_Backend *backend,
 TRITONSERVER_Error *TRITONBACKEND_BackendExecutionPolicy(TRITONBACKEND_Backend *backend,
                                                          TRITONBACKEND_ExecutionPolicy *policy) {
     if (!backend || !policy)
-        return kelp_abi_null(__func__, backend ? "policy" : "backend");
+        return kelp_null_error(__func__, backend ? "policy" : "backend");
     *policy = backend_of(backend)->policy;
     return NULL;
 }
@@ -40,7 +39,7 @@ TRITONSERVER_Error *TRITONBACKEND_BackendExecutionPolicy(TRITONBACKEND_Backend *
 TRITONSERVER_Error *TRITONBACKEND_BackendSetExecutionPolicy(TRITONBACKEND_Backend *backend,
                                                             TRITONBACKEND_ExecutionPolicy policy) {
     if (!backend)
-        return kelp_abi_null(__func__, "backend");
+        return kelp_null_error(__func__, "backend");
     backend_of(backend)->policy = policy;
     return NULL;
 }
@@ -49,7 +48,7 @@ TRITONSERVER_Error *TRITONBACKEND_BackendArtifacts(TRITONBACKEND_Backend *backen
                                                    TRITONBACKEND_ArtifactType *artifact_type,
                                                    const char **location) {
     if (!backend || !artifact_type || !location)
-        return kelp_abi_null(__func__, backend ? "an output" : "backend");
+        return kelp_null_error(__func__, backend ? "an output" : "backend");
     *artifact_type = TRITONBACKEND_ARTIFACT_FILESYSTEM;
     *location = backend_of(backend)->directory;
     return NULL;
@@ -58,22 +57,22 @@ TRITONSERVER_Error *TRITONBACKEND_BackendArtifacts(TRITONBACKEND_Backend *backen
 TRITONSERVER_Error *TRITONBACKEND_BackendMemoryManager(TRITONBACKEND_Backend *backend,
                                                        TRITONBACKEND_MemoryManager **manager) {
     if (!backend || !manager)
-        return kelp_abi_null(__func__, backend ? "manager" : "backend");
-    /* There is one heap; the handle only has to be something. */
+        return kelp_null_error(__func__, backend ? "manager" : "backend");
+    /* There is one heap; the handle only has to be non-NULL. */
     *manager = (TRITONBACKEND_MemoryManager *)backend;
     return NULL;
 }
 
 TRITONSERVER_Error *TRITONBACKEND_BackendState(TRITONBACKEND_Backend *backend, void **state) {
     if (!backend || !state)
-        return kelp_abi_null(__func__, backend ? "state" : "backend");
+        return kelp_null_error(__func__, backend ? "state" : "backend");
     *state = backend_of(backend)->state;
     return NULL;
 }
 
 TRITONSERVER_Error *TRITONBACKEND_BackendSetState(TRITONBACKEND_Backend *backend, void *state) {
     if (!backend)
-        return kelp_abi_null(__func__, "backend");
+        return kelp_null_error(__func__, "backend");
     backend_of(backend)->state = state;
     return NULL;
 }
@@ -81,24 +80,18 @@ TRITONSERVER_Error *TRITONBACKEND_BackendSetState(TRITONBACKEND_Backend *backend
 TRITONSERVER_Error *TRITONBACKEND_BackendAttributeAddPreferredInstanceGroup(
     TRITONBACKEND_BackendAttribute *backend_attributes, const TRITONSERVER_InstanceGroupKind kind,
     const uint64_t count, const uint64_t *device_ids, const uint64_t id_count) {
-    (void)device_ids; /* of GPUs, which this server has none of */
+    (void)device_ids; /* of GPUs, which this server does not have */
     (void)id_count;
     if (!backend_attributes)
-        return kelp_abi_null(__func__, "backend_attributes");
-    kelp_backend_attribute *attribute = (kelp_backend_attribute *)backend_attributes;
-    kelp_status *status =
-        kelp_grow(kelp_allocator_system(), (void **)&attribute->groups, &attribute->group_capacity,
-                  attribute->group_count + 1, sizeof *attribute->groups);
-    if (!status)
-        attribute->groups[attribute->group_count++] =
-            (kelp_preferred_group){.kind = kind, .count = count};
-    return kelp_to_error(status);
+        return kelp_null_error(__func__, "backend_attributes");
+    return kelp_to_error(
+        kelp_backend_prefer_group((kelp_backend_attribute *)backend_attributes, kind, count));
 }
 
 TRITONSERVER_Error *TRITONBACKEND_BackendAttributeSetParallelModelInstanceLoading(
     TRITONBACKEND_BackendAttribute *backend_attributes, bool enabled) {
     if (!backend_attributes)
-        return kelp_abi_null(__func__, "backend_attributes");
+        return kelp_null_error(__func__, "backend_attributes");
     ((kelp_backend_attribute *)backend_attributes)->parallel_loading = enabled;
     return NULL;
 }
@@ -107,15 +100,15 @@ TRITONSERVER_Error *TRITONBACKEND_BackendAttributeSetParallelModelInstanceLoadin
 
 TRITONSERVER_Error *TRITONBACKEND_ModelName(TRITONBACKEND_Model *model, const char **name) {
     if (!model || !name)
-        return kelp_abi_null(__func__, model ? "name" : "model");
-    *name = model_of(model)->name;
+        return kelp_null_error(__func__, model ? "name" : "model");
+    *name = model_of(model)->base.name;
     return NULL;
 }
 
 TRITONSERVER_Error *TRITONBACKEND_ModelVersion(TRITONBACKEND_Model *model, uint64_t *version) {
     if (!model || !version)
-        return kelp_abi_null(__func__, model ? "version" : "model");
-    *version = (uint64_t)model_of(model)->version;
+        return kelp_null_error(__func__, model ? "version" : "model");
+    *version = (uint64_t)model_of(model)->base.version;
     return NULL;
 }
 
@@ -123,7 +116,7 @@ TRITONSERVER_Error *TRITONBACKEND_ModelRepository(TRITONBACKEND_Model *model,
                                                   TRITONBACKEND_ArtifactType *artifact_type,
                                                   const char **location) {
     if (!model || !artifact_type || !location)
-        return kelp_abi_null(__func__, model ? "an output" : "model");
+        return kelp_null_error(__func__, model ? "an output" : "model");
     *artifact_type = TRITONBACKEND_ARTIFACT_FILESYSTEM;
     *location = model_of(model)->directory;
     return NULL;
@@ -141,14 +134,14 @@ TRITONSERVER_Error *TRITONBACKEND_ModelConfig(TRITONBACKEND_Model *model,
                                               const uint32_t config_version,
                                               TRITONSERVER_Message **model_config) {
     if (!model || !model_config)
-        return kelp_abi_null(__func__, model ? "model_config" : "model");
+        return kelp_null_error(__func__, model ? "model_config" : "model");
     TRITONSERVER_Error *error = check_config_version(config_version);
     if (error)
         return error;
     kelp_model *m = model_of(model);
     pthread_rwlock_rdlock(&m->change_lock);
-    kelp_status *status = kelp_message_copy(m->config_json->text, m->config_json->length,
-                                            (kelp_message **)model_config);
+    kelp_status *status = kelp_message_copy(m->base.host->allocator, m->config_json->text,
+                                            m->config_json->length, (kelp_message **)model_config);
     pthread_rwlock_unlock(&m->change_lock);
     return kelp_to_error(status);
 }
@@ -156,7 +149,7 @@ TRITONSERVER_Error *TRITONBACKEND_ModelConfig(TRITONBACKEND_Model *model,
 TRITONSERVER_Error *TRITONBACKEND_ModelAutoCompleteConfig(TRITONBACKEND_Model *model,
                                                           bool *auto_complete_config) {
     if (!model || !auto_complete_config)
-        return kelp_abi_null(__func__, model ? "auto_complete_config" : "model");
+        return kelp_null_error(__func__, model ? "auto_complete_config" : "model");
     *auto_complete_config = model_of(model)->auto_complete;
     return NULL;
 }
@@ -165,7 +158,7 @@ TRITONSERVER_Error *TRITONBACKEND_ModelSetConfig(TRITONBACKEND_Model *model,
                                                  const uint32_t config_version,
                                                  TRITONSERVER_Message *model_config) {
     if (!model || !model_config)
-        return kelp_abi_null(__func__, model ? "model_config" : "model");
+        return kelp_null_error(__func__, model ? "model_config" : "model");
     TRITONSERVER_Error *error = check_config_version(config_version);
     if (error)
         return error;
@@ -176,29 +169,29 @@ TRITONSERVER_Error *TRITONBACKEND_ModelSetConfig(TRITONBACKEND_Model *model,
 TRITONSERVER_Error *TRITONBACKEND_ModelServer(TRITONBACKEND_Model *model,
                                               TRITONSERVER_Server **server) {
     if (!model || !server)
-        return kelp_abi_null(__func__, model ? "server" : "model");
-    *server = (TRITONSERVER_Server *)model_of(model)->server;
+        return kelp_null_error(__func__, model ? "server" : "model");
+    *server = (TRITONSERVER_Server *)model_of(model)->base.host;
     return NULL;
 }
 
 TRITONSERVER_Error *TRITONBACKEND_ModelBackend(TRITONBACKEND_Model *model,
                                                TRITONBACKEND_Backend **backend) {
     if (!model || !backend)
-        return kelp_abi_null(__func__, model ? "backend" : "model");
+        return kelp_null_error(__func__, model ? "backend" : "model");
     *backend = (TRITONBACKEND_Backend *)model_of(model)->backend;
     return NULL;
 }
 
 TRITONSERVER_Error *TRITONBACKEND_ModelState(TRITONBACKEND_Model *model, void **state) {
     if (!model || !state)
-        return kelp_abi_null(__func__, model ? "state" : "model");
+        return kelp_null_error(__func__, model ? "state" : "model");
     *state = model_of(model)->state;
     return NULL;
 }
 
 TRITONSERVER_Error *TRITONBACKEND_ModelSetState(TRITONBACKEND_Model *model, void *state) {
     if (!model)
-        return kelp_abi_null(__func__, "model");
+        return kelp_null_error(__func__, "model");
     model_of(model)->state = state;
     return NULL;
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests and their inputs as a backend sees them. */
-#include "server/abi/abi.h"
+/* Requests and their inputs as the C API shows them to a backend. */
+#include "server/core/error.h"
 #include "server/request/response.h"
+
+#include <triton/core/tritonbackend.h>
 
 static kelp_request *of(TRITONBACKEND_Request *handle) {
     return (kelp_request *)handle;
@@ -23,7 +25,7 @@ TRITONBACKEND_InputPropertiesForHostPolicy(TRITONBACKEND_Input *input, const cha
                                            const int64_t **shape, uint32_t *dims_count,
                                            uint64_t *byte_size, uint32_t *buffer_count) {
     if (!input)
-        return kelp_abi_null(__func__, "input");
+        return kelp_null_error(__func__, "input");
     const kelp_input *in = (const kelp_input *)input;
     const kelp_data *data = kelp_input_data(in, host_policy_name);
     if (name)
@@ -44,7 +46,7 @@ TRITONBACKEND_InputPropertiesForHostPolicy(TRITONBACKEND_Input *input, const cha
 static TRITONSERVER_Error *block_at(const char *function, TRITONBACKEND_Input *input,
                                     const char *policy, uint32_t index, kelp_data_block **out) {
     if (!input)
-        return kelp_abi_null(function, "input");
+        return kelp_null_error(function, "input");
     const kelp_input *in = (const kelp_input *)input;
     const kelp_data *data = kelp_input_data(in, policy);
     if (index >= data->count)
@@ -72,7 +74,7 @@ TRITONSERVER_Error *TRITONBACKEND_InputBufferForHostPolicy(
     if (error)
         return error;
     if (!buffer || !buffer_byte_size || !memory_type || !memory_type_id)
-        return kelp_abi_null(__func__, "an output");
+        return kelp_null_error(__func__, "an output");
     *buffer = block->base;
     *buffer_byte_size = block->attributes.size_bytes;
     *memory_type = block->attributes.memory_type;
@@ -89,13 +91,13 @@ TRITONBACKEND_InputBufferAttributes(TRITONBACKEND_Input *input, const uint32_t i
     if (error)
         return error;
     if (!buffer || !buffer_attributes)
-        return kelp_abi_null(__func__, buffer ? "buffer_attributes" : "buffer");
+        return kelp_null_error(__func__, buffer ? "buffer_attributes" : "buffer");
     *buffer = block->base;
     *buffer_attributes = (TRITONSERVER_BufferAttributes *)&block->attributes;
     return NULL;
 }
 
-/* ---- requests: what both sides can read has one implementation ---- */
+/* ---- requests: what clients and backends can both read has one implementation ---- */
 
 TRITONSERVER_Error *TRITONBACKEND_RequestId(TRITONBACKEND_Request *request, const char **id) {
     return TRITONSERVER_InferenceRequestId((TRITONSERVER_InferenceRequest *)request, id);
@@ -132,7 +134,7 @@ TRITONSERVER_Error *TRITONBACKEND_RequestFlags(TRITONBACKEND_Request *request, u
 TRITONSERVER_Error *TRITONBACKEND_RequestParameterCount(TRITONBACKEND_Request *request,
                                                         uint32_t *count) {
     if (!request || !count)
-        return kelp_abi_null(__func__, request ? "count" : "request");
+        return kelp_null_error(__func__, request ? "count" : "request");
     *count = (uint32_t)of(request)->params.count;
     return NULL;
 }
@@ -147,7 +149,7 @@ TRITONSERVER_Error *TRITONBACKEND_RequestParameter(TRITONBACKEND_Request *reques
                                                    TRITONSERVER_ParameterType *type,
                                                    const void **vvalue) {
     if (!request || !key || !type || !vvalue)
-        return kelp_abi_null(__func__, request ? "an output" : "request");
+        return kelp_null_error(__func__, request ? "an output" : "request");
     const kelp_params *params = &of(request)->params;
     if (index >= params->count)
         return out_of_range("parameters", index, params->count);
@@ -160,7 +162,7 @@ TRITONSERVER_Error *TRITONBACKEND_RequestParameter(TRITONBACKEND_Request *reques
 TRITONSERVER_Error *TRITONBACKEND_RequestInputCount(TRITONBACKEND_Request *request,
                                                     uint32_t *count) {
     if (!request || !count)
-        return kelp_abi_null(__func__, request ? "count" : "request");
+        return kelp_null_error(__func__, request ? "count" : "request");
     *count = (uint32_t)of(request)->input_count;
     return NULL;
 }
@@ -168,7 +170,7 @@ TRITONSERVER_Error *TRITONBACKEND_RequestInputCount(TRITONBACKEND_Request *reque
 TRITONSERVER_Error *TRITONBACKEND_RequestInputName(TRITONBACKEND_Request *request,
                                                    const uint32_t index, const char **input_name) {
     if (!request || !input_name)
-        return kelp_abi_null(__func__, request ? "input_name" : "request");
+        return kelp_null_error(__func__, request ? "input_name" : "request");
     if (index >= of(request)->input_count)
         return out_of_range("inputs", index, of(request)->input_count);
     *input_name = kelp_text_get(&of(request)->inputs[index]->name);
@@ -178,7 +180,7 @@ TRITONSERVER_Error *TRITONBACKEND_RequestInputName(TRITONBACKEND_Request *reques
 TRITONSERVER_Error *TRITONBACKEND_RequestInput(TRITONBACKEND_Request *request, const char *name,
                                                TRITONBACKEND_Input **input) {
     if (!request || !name || !input)
-        return kelp_abi_null(__func__, !request ? "request" : !name ? "name" : "input");
+        return kelp_null_error(__func__, !request ? "request" : !name ? "name" : "input");
     kelp_input *found = kelp_request_find_input(of(request), name);
     if (!found)
         return kelp_to_error(KELP_ERROR(KELP_INVALID_ARGUMENT,
@@ -192,7 +194,7 @@ TRITONSERVER_Error *TRITONBACKEND_RequestInputByIndex(TRITONBACKEND_Request *req
                                                       const uint32_t index,
                                                       TRITONBACKEND_Input **input) {
     if (!request || !input)
-        return kelp_abi_null(__func__, request ? "input" : "request");
+        return kelp_null_error(__func__, request ? "input" : "request");
     if (index >= of(request)->input_count)
         return out_of_range("inputs", index, of(request)->input_count);
     *input = (TRITONBACKEND_Input *)of(request)->inputs[index];
@@ -202,7 +204,7 @@ TRITONSERVER_Error *TRITONBACKEND_RequestInputByIndex(TRITONBACKEND_Request *req
 TRITONSERVER_Error *TRITONBACKEND_RequestOutputCount(TRITONBACKEND_Request *request,
                                                      uint32_t *count) {
     if (!request || !count)
-        return kelp_abi_null(__func__, request ? "count" : "request");
+        return kelp_null_error(__func__, request ? "count" : "request");
     *count = (uint32_t)kelp_request_output_count(of(request));
     return NULL;
 }
@@ -211,7 +213,7 @@ TRITONSERVER_Error *TRITONBACKEND_RequestOutputName(TRITONBACKEND_Request *reque
                                                     const uint32_t index,
                                                     const char **output_name) {
     if (!request || !output_name)
-        return kelp_abi_null(__func__, request ? "output_name" : "request");
+        return kelp_null_error(__func__, request ? "output_name" : "request");
     size_t count = kelp_request_output_count(of(request));
     if (index >= count)
         return out_of_range("requested outputs", index, count);
@@ -224,7 +226,7 @@ TRITONBACKEND_RequestOutputBufferProperties(TRITONBACKEND_Request *request, cons
                                             size_t *byte_size, TRITONSERVER_MemoryType *memory_type,
                                             int64_t *memory_type_id) {
     if (!request || !memory_type || !memory_type_id)
-        return kelp_abi_null(__func__, request ? "an output" : "request");
+        return kelp_null_error(__func__, request ? "an output" : "request");
     kelp_request *r = of(request);
     if (!r->allocator || !r->allocator->query_fn)
         return kelp_to_error(KELP_ERROR(KELP_UNAVAILABLE,
@@ -238,14 +240,14 @@ TRITONBACKEND_RequestOutputBufferProperties(TRITONBACKEND_Request *request, cons
 TRITONSERVER_Error *TRITONBACKEND_RequestRelease(TRITONBACKEND_Request *request,
                                                  uint32_t release_flags) {
     if (!request)
-        return kelp_abi_null(__func__, "request");
+        return kelp_null_error(__func__, "request");
     return kelp_to_error(kelp_request_release(of(request), release_flags));
 }
 
 TRITONSERVER_Error *TRITONBACKEND_RequestTrace(TRITONBACKEND_Request *request,
                                                TRITONSERVER_InferenceTrace **trace) {
     if (!request || !trace)
-        return kelp_abi_null(__func__, request ? "trace" : "request");
+        return kelp_null_error(__func__, request ? "trace" : "request");
     *trace = (TRITONSERVER_InferenceTrace *)of(request)->trace;
     return NULL;
 }

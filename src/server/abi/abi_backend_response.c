@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Responses, outputs and response factories as a backend makes them. */
-#include "server/abi/abi.h"
+/* Responses, outputs and response factories as the C API shows them to a backend. */
+#include "server/core/error.h"
 #include "server/request/response.h"
-#include "server/server.h"
 
 #include <stdlib.h>
+#include <triton/core/tritonbackend.h>
 
 /* ---- factories: a handle is a counted reference to the submission's factory ---- */
 
-/* The submission that a request's backend answers; none before it or after its release. */
+/* Returns the factory of an executing request. */
 static TRITONSERVER_Error *factory_of(TRITONBACKEND_Request *handle, kelp_factory **out) {
     const kelp_request *request = (const kelp_request *)handle;
-    /* Nothing else of a request that was released is looked at: it is its owner's. */
+    /* Only the state is read: a request that was released is its caller's. */
     if (atomic_load(&request->state) != KELP_REQUEST_EXECUTING)
         return kelp_to_error(
             KELP_ERROR(KELP_INTERNAL, "the request is not being executed: it was released"));
@@ -19,11 +19,11 @@ static TRITONSERVER_Error *factory_of(TRITONBACKEND_Request *handle, kelp_factor
     return NULL;
 }
 
-/* Whether anybody may still answer through it: not when it was deleted. */
+/* Returns an error if the factory was deleted. */
 static TRITONSERVER_Error *check_factory(const char *function,
                                          TRITONBACKEND_ResponseFactory *factory) {
     if (!factory)
-        return kelp_abi_null(function, "factory");
+        return kelp_null_error(function, "factory");
     if (atomic_load(&((kelp_factory *)factory)->open) == 0)
         return kelp_to_error(KELP_ERROR(KELP_INTERNAL, "the response factory was deleted before"));
     return NULL;
@@ -32,7 +32,7 @@ static TRITONSERVER_Error *check_factory(const char *function,
 TRITONSERVER_Error *TRITONBACKEND_ResponseFactoryNew(TRITONBACKEND_ResponseFactory **factory,
                                                      TRITONBACKEND_Request *request) {
     if (!factory || !request)
-        return kelp_abi_null(__func__, factory ? "request" : "factory");
+        return kelp_null_error(__func__, factory ? "request" : "factory");
     kelp_factory *made = NULL;
     TRITONSERVER_Error *error = factory_of(request, &made);
     if (error)
@@ -63,7 +63,7 @@ TRITONSERVER_Error *TRITONBACKEND_ResponseFactorySendFlags(TRITONBACKEND_Respons
 TRITONSERVER_Error *TRITONBACKEND_ResponseFactoryIsCancelled(TRITONBACKEND_ResponseFactory *factory,
                                                              bool *is_cancelled) {
     if (!factory || !is_cancelled)
-        return kelp_abi_null(__func__, factory ? "is_cancelled" : "factory");
+        return kelp_null_error(__func__, factory ? "is_cancelled" : "factory");
     *is_cancelled = atomic_load(&((kelp_factory *)factory)->cancelled);
     return NULL;
 }
@@ -73,7 +73,7 @@ TRITONSERVER_Error *TRITONBACKEND_ResponseFactoryIsCancelled(TRITONBACKEND_Respo
 TRITONSERVER_Error *TRITONBACKEND_ResponseNew(TRITONBACKEND_Response **response,
                                               TRITONBACKEND_Request *request) {
     if (!response || !request)
-        return kelp_abi_null(__func__, response ? "request" : "response");
+        return kelp_null_error(__func__, response ? "request" : "response");
     kelp_factory *factory = NULL;
     TRITONSERVER_Error *error = factory_of(request, &factory);
     return error ? error : kelp_to_error(kelp_response_create(factory, (kelp_response **)response));
@@ -82,20 +82,20 @@ TRITONSERVER_Error *TRITONBACKEND_ResponseNew(TRITONBACKEND_Response **response,
 TRITONSERVER_Error *TRITONBACKEND_ResponseNewFromFactory(TRITONBACKEND_Response **response,
                                                          TRITONBACKEND_ResponseFactory *factory) {
     if (!response || !factory)
-        return kelp_abi_null(__func__, response ? "factory" : "response");
+        return kelp_null_error(__func__, response ? "factory" : "response");
     TRITONSERVER_Error *error = check_factory(__func__, factory);
     if (error)
         return error;
     return kelp_to_error(kelp_response_create((kelp_factory *)factory, (kelp_response **)response));
 }
 
-/* A response that was sent is whoever asked's, or deleted. */
+/* A response that was sent is the client's, or deleted. */
 static TRITONSERVER_Error *check_unsent(TRITONBACKEND_Response *handle) {
     const kelp_response *response = (const kelp_response *)handle;
     if (response->factory && !response->sent)
         return NULL;
-    return kelp_to_error(KELP_ERROR(
-        KELP_INTERNAL, "the response is not the backend's any more: it was sent before"));
+    return kelp_to_error(
+        KELP_ERROR(KELP_INTERNAL, "the response is no longer the backend's: it was sent before"));
 }
 
 TRITONSERVER_Error *TRITONBACKEND_ResponseDelete(TRITONBACKEND_Response *response) {
@@ -109,21 +109,23 @@ static TRITONSERVER_Error *add_param(const char *function, TRITONBACKEND_Respons
                                      const char *name, TRITONSERVER_ParameterType type,
                                      kelp_param **out) {
     if (!response || !name)
-        return kelp_abi_null(function, response ? "name" : "response");
+        return kelp_null_error(function, response ? "name" : "response");
     TRITONSERVER_Error *error = check_unsent(response);
     if (error)
         return error;
-    return kelp_to_error(kelp_params_add(&((kelp_response *)response)->params, name, type, out));
+    return kelp_to_error(kelp_params_add(((kelp_response *)response)->home->allocator,
+                                         &((kelp_response *)response)->params, name, type, out));
 }
 
 TRITONSERVER_Error *TRITONBACKEND_ResponseSetStringParameter(TRITONBACKEND_Response *response,
                                                              const char *name, const char *value) {
-    kelp_param *param = NULL;
-    if (!value)
-        return kelp_abi_null(__func__, "value");
-    TRITONSERVER_Error *error =
-        add_param(__func__, response, name, TRITONSERVER_PARAMETER_STRING, &param);
-    return error ? error : kelp_to_error(kelp_text_set(&param->string, value));
+    if (!response || !name || !value)
+        return kelp_null_error(__func__, !response ? "response" : !name ? "name" : "value");
+    TRITONSERVER_Error *error = check_unsent(response);
+    kelp_response *r = (kelp_response *)response;
+    return error
+               ? error
+               : kelp_to_error(kelp_params_add_string(r->home->allocator, &r->params, name, value));
 }
 
 TRITONSERVER_Error *TRITONBACKEND_ResponseSetIntParameter(TRITONBACKEND_Response *response,
@@ -161,10 +163,10 @@ TRITONSERVER_Error *TRITONBACKEND_ResponseOutput(TRITONBACKEND_Response *respons
                                                  const TRITONSERVER_DataType datatype,
                                                  const int64_t *shape, const uint32_t dims_count) {
     if (!response || !output || !name || (!shape && dims_count))
-        return kelp_abi_null(__func__, !response ? "response"
-                                       : !output ? "output"
-                                       : !name   ? "name"
-                                                 : "shape");
+        return kelp_null_error(__func__, !response ? "response"
+                                         : !output ? "output"
+                                         : !name   ? "name"
+                                                   : "shape");
     TRITONSERVER_Error *error = check_unsent(response);
     if (error)
         return error;
@@ -176,7 +178,7 @@ TRITONSERVER_Error *TRITONBACKEND_ResponseSend(TRITONBACKEND_Response *response,
                                                const uint32_t send_flags,
                                                TRITONSERVER_Error *error) {
     TRITONSERVER_Error *refused =
-        response ? check_unsent(response) : kelp_abi_null(__func__, "response");
+        response ? check_unsent(response) : kelp_null_error(__func__, "response");
     if (refused)
         return refused;
     return kelp_to_error(
@@ -190,7 +192,7 @@ TRITONSERVER_Error *TRITONBACKEND_OutputBuffer(TRITONBACKEND_Output *output, voi
                                                TRITONSERVER_MemoryType *memory_type,
                                                int64_t *memory_type_id) {
     if (!output || !buffer || !memory_type || !memory_type_id)
-        return kelp_abi_null(__func__, output ? "an output" : "output");
+        return kelp_null_error(__func__, output ? "an output" : "output");
     kelp_output *out = (kelp_output *)output;
     TRITONSERVER_Error *error = check_unsent((TRITONBACKEND_Response *)out->response);
     if (error)
@@ -208,7 +210,7 @@ TRITONSERVER_Error *
 TRITONBACKEND_OutputBufferAttributes(TRITONBACKEND_Output *output,
                                      TRITONSERVER_BufferAttributes **buffer_attributes) {
     if (!output || !buffer_attributes)
-        return kelp_abi_null(__func__, output ? "buffer_attributes" : "output");
+        return kelp_null_error(__func__, output ? "buffer_attributes" : "output");
     *buffer_attributes = (TRITONSERVER_BufferAttributes *)&((kelp_output *)output)->attributes;
     return NULL;
 }
@@ -226,7 +228,7 @@ TRITONSERVER_Error *TRITONBACKEND_InferenceResponseOutputByName(TRITONBACKEND_Re
                                                                 const int64_t **shape,
                                                                 uint64_t *dim_count) {
     if (!response || !name || !datatype || !shape || !dim_count)
-        return kelp_abi_null(__func__, !response ? "response" : !name ? "name" : "an output");
+        return kelp_null_error(__func__, !response ? "response" : !name ? "name" : "an output");
     const kelp_response *r = (const kelp_response *)response;
     for (size_t i = 0; i < r->output_count; i++) {
         if (strcmp(kelp_text_get(&r->outputs[i]->name), name) == 0) {
@@ -243,7 +245,7 @@ TRITONSERVER_Error *TRITONBACKEND_InferenceResponseOutput(TRITONBACKEND_Response
                                                           const int64_t **shape,
                                                           uint64_t *dim_count) {
     if (!response || !name || !datatype || !shape || !dim_count)
-        return kelp_abi_null(__func__, response ? "an output" : "response");
+        return kelp_null_error(__func__, response ? "an output" : "response");
     const kelp_response *r = (const kelp_response *)response;
     if (index >= r->output_count)
         return kelp_to_error(KELP_ERROR(KELP_INVALID_ARGUMENT,
@@ -264,7 +266,7 @@ TRITONSERVER_Error *TRITONBACKEND_MemoryManagerAllocate(TRITONBACKEND_MemoryMana
     (void)manager;
     (void)memory_type_id;
     if (!buffer)
-        return kelp_abi_null(__func__, "buffer");
+        return kelp_null_error(__func__, "buffer");
     if (memory_type != TRITONSERVER_MEMORY_CPU)
         return kelp_to_error(KELP_ERROR(
             KELP_UNIMPLEMENTED, "memory of type %s is not available: this server has no GPU",

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a cache calls: entries and copies. Two of these Triton's library exports without declaring
- * them. */
+/* Entries and copies as the C API shows them to a cache. Triton's library exports two of these
+ * functions without declaring them. */
+#include "base/alloc.h"
 #include "server/cache/cache.h"
+#include "server/core/error.h"
+#include "server/core/heap.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -14,15 +17,18 @@ static kelp_cache_entry *of(TRITONCACHE_CacheEntry *entry) {
 
 TRITONSERVER_Error *TRITONCACHE_CacheEntryNew(TRITONCACHE_CacheEntry **entry) {
     if (!entry)
-        return kelp_abi_null(__func__, "entry");
-    return kelp_to_error(
-        KELP_NEW(kelp_allocator_system(), kelp_cache_entry, (kelp_cache_entry **)entry));
+        return kelp_null_error(__func__, "entry");
+    kelp_status *status =
+        KELP_NEW(kelp_process_allocator(), kelp_cache_entry, (kelp_cache_entry **)entry);
+    if (!status)
+        kelp_cache_entry_init(of(*entry), kelp_process_allocator());
+    return kelp_to_error(status);
 }
 
 TRITONSERVER_Error *TRITONCACHE_CacheEntryDelete(TRITONCACHE_CacheEntry *entry) {
     if (entry) {
         kelp_cache_entry_deinit(of(entry));
-        kelp_free(kelp_allocator_system(), entry, sizeof(kelp_cache_entry));
+        kelp_free(kelp_process_allocator(), entry, sizeof(kelp_cache_entry));
     }
     return NULL;
 }
@@ -30,7 +36,7 @@ TRITONSERVER_Error *TRITONCACHE_CacheEntryDelete(TRITONCACHE_CacheEntry *entry) 
 TRITONSERVER_Error *TRITONCACHE_CacheEntryBufferCount(TRITONCACHE_CacheEntry *entry,
                                                       size_t *count) {
     if (!entry || !count)
-        return kelp_abi_null(__func__, entry ? "count" : "entry");
+        return kelp_null_error(__func__, entry ? "count" : "entry");
     *count = of(entry)->count;
     return NULL;
 }
@@ -47,7 +53,7 @@ TRITONCACHE_CacheEntryAddBuffer(TRITONCACHE_CacheEntry *entry, void *base,
                                 TRITONSERVER_BufferAttributes *buffer_attributes) {
     const kelp_buffer_attributes *attributes = (const kelp_buffer_attributes *)buffer_attributes;
     if (!entry || !base || !attributes)
-        return kelp_abi_null(__func__, !entry ? "entry" : !base ? "base" : "buffer_attributes");
+        return kelp_null_error(__func__, !entry ? "entry" : !base ? "base" : "buffer_attributes");
     if (attributes->size_bytes == 0)
         return kelp_to_error(KELP_ERROR(KELP_INVALID_ARGUMENT, "a cache entry's buffer is empty"));
     kelp_status *status = check_memory(attributes);
@@ -67,7 +73,7 @@ TRITONSERVER_Error *
 TRITONCACHE_CacheEntryGetBuffer(TRITONCACHE_CacheEntry *entry, size_t index, void **base,
                                 TRITONSERVER_BufferAttributes *buffer_attributes) {
     if (!entry || !base || !buffer_attributes)
-        return kelp_abi_null(__func__, !entry ? "entry" : !base ? "base" : "buffer_attributes");
+        return kelp_null_error(__func__, !entry ? "entry" : !base ? "base" : "buffer_attributes");
     kelp_cache_buffer *buffer = NULL;
     kelp_status *status = buffer_at(of(entry), index, &buffer);
     if (status)
@@ -81,7 +87,7 @@ TRITONSERVER_Error *
 TRITONCACHE_CacheEntrySetBuffer(TRITONCACHE_CacheEntry *entry, size_t index, void *new_base,
                                 TRITONSERVER_BufferAttributes *buffer_attributes) {
     if (!entry || !new_base)
-        return kelp_abi_null(__func__, entry ? "new_base" : "entry");
+        return kelp_null_error(__func__, entry ? "new_base" : "entry");
     const kelp_buffer_attributes *attributes = (const kelp_buffer_attributes *)buffer_attributes;
     kelp_cache_buffer *buffer = NULL;
     kelp_status *status = buffer_at(of(entry), index, &buffer);
@@ -98,7 +104,7 @@ TRITONCACHE_CacheEntrySetBuffer(TRITONCACHE_CacheEntry *entry, size_t index, voi
 TRITONSERVER_Error *TRITONCACHE_Copy(TRITONCACHE_Allocator *allocator,
                                      TRITONCACHE_CacheEntry *entry) {
     if (!allocator || !entry)
-        return kelp_abi_null(__func__, allocator ? "entry" : "allocator");
+        return kelp_null_error(__func__, allocator ? "entry" : "allocator");
     kelp_cache_copier *copier = (kelp_cache_copier *)allocator;
     return kelp_to_error(copier->copy(copier, of(entry)));
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Model instances as a backend sees them, and the statistics that it reports. */
-#include "server/abi/abi.h"
-#include "server/server.h"
-#include "server/trace/trace.h"
+/* Model instances as the C API shows them to a backend, and the statistics that it reports. */
+#include "server/core/error.h"
+#include "server/core/heap.h"
+#include "server/model/model.h"
+#include "server/model/report.h"
 
 static kelp_instance *of(TRITONBACKEND_ModelInstance *handle) {
     return (kelp_instance *)handle;
@@ -11,7 +12,7 @@ static kelp_instance *of(TRITONBACKEND_ModelInstance *handle) {
 TRITONSERVER_Error *TRITONBACKEND_ModelInstanceName(TRITONBACKEND_ModelInstance *instance,
                                                     const char **name) {
     if (!instance || !name)
-        return kelp_abi_null(__func__, instance ? "name" : "instance");
+        return kelp_null_error(__func__, instance ? "name" : "instance");
     *name = of(instance)->name;
     return NULL;
 }
@@ -19,7 +20,7 @@ TRITONSERVER_Error *TRITONBACKEND_ModelInstanceName(TRITONBACKEND_ModelInstance 
 TRITONSERVER_Error *TRITONBACKEND_ModelInstanceKind(TRITONBACKEND_ModelInstance *instance,
                                                     TRITONSERVER_InstanceGroupKind *kind) {
     if (!instance || !kind)
-        return kelp_abi_null(__func__, instance ? "kind" : "instance");
+        return kelp_null_error(__func__, instance ? "kind" : "instance");
     *kind = of(instance)->kind;
     return NULL;
 }
@@ -27,7 +28,7 @@ TRITONSERVER_Error *TRITONBACKEND_ModelInstanceKind(TRITONBACKEND_ModelInstance 
 TRITONSERVER_Error *TRITONBACKEND_ModelInstanceDeviceId(TRITONBACKEND_ModelInstance *instance,
                                                         int32_t *device_id) {
     if (!instance || !device_id)
-        return kelp_abi_null(__func__, instance ? "device_id" : "instance");
+        return kelp_null_error(__func__, instance ? "device_id" : "instance");
     *device_id = of(instance)->device_id;
     return NULL;
 }
@@ -35,7 +36,7 @@ TRITONSERVER_Error *TRITONBACKEND_ModelInstanceDeviceId(TRITONBACKEND_ModelInsta
 TRITONSERVER_Error *TRITONBACKEND_ModelInstanceHostPolicy(TRITONBACKEND_ModelInstance *instance,
                                                           TRITONSERVER_Message **host_policy) {
     if (!instance || !host_policy)
-        return kelp_abi_null(__func__, instance ? "host_policy" : "instance");
+        return kelp_null_error(__func__, instance ? "host_policy" : "instance");
     *host_policy = (TRITONSERVER_Message *)of(instance)->host_policy;
     return NULL;
 }
@@ -43,7 +44,7 @@ TRITONSERVER_Error *TRITONBACKEND_ModelInstanceHostPolicy(TRITONBACKEND_ModelIns
 TRITONSERVER_Error *TRITONBACKEND_ModelInstanceIsPassive(TRITONBACKEND_ModelInstance *instance,
                                                          bool *is_passive) {
     if (!instance || !is_passive)
-        return kelp_abi_null(__func__, instance ? "is_passive" : "instance");
+        return kelp_null_error(__func__, instance ? "is_passive" : "instance");
     *is_passive = of(instance)->passive;
     return NULL;
 }
@@ -51,7 +52,7 @@ TRITONSERVER_Error *TRITONBACKEND_ModelInstanceIsPassive(TRITONBACKEND_ModelInst
 TRITONSERVER_Error *TRITONBACKEND_ModelInstanceProfileCount(TRITONBACKEND_ModelInstance *instance,
                                                             uint32_t *count) {
     if (!instance || !count)
-        return kelp_abi_null(__func__, instance ? "count" : "instance");
+        return kelp_null_error(__func__, instance ? "count" : "instance");
     *count = (uint32_t)of(instance)->profile_count;
     return NULL;
 }
@@ -60,7 +61,7 @@ TRITONSERVER_Error *TRITONBACKEND_ModelInstanceProfileName(TRITONBACKEND_ModelIn
                                                            const uint32_t index,
                                                            const char **profile_name) {
     if (!instance || !profile_name)
-        return kelp_abi_null(__func__, instance ? "profile_name" : "instance");
+        return kelp_null_error(__func__, instance ? "profile_name" : "instance");
     if (index >= of(instance)->profile_count)
         return kelp_to_error(KELP_ERROR(KELP_INVALID_ARGUMENT,
                                         "out of bounds index %u: instance is configured with %zu "
@@ -74,15 +75,15 @@ TRITONSERVER_Error *
 TRITONBACKEND_ModelInstanceSecondaryDeviceCount(TRITONBACKEND_ModelInstance *instance,
                                                 uint32_t *count) {
     if (!instance || !count)
-        return kelp_abi_null(__func__, instance ? "count" : "instance");
-    *count = 0; /* further devices are accelerators, which this server has none of */
+        return kelp_null_error(__func__, instance ? "count" : "instance");
+    *count = 0; /* secondary devices are accelerators, which this server does not have */
     return NULL;
 }
 
 TRITONSERVER_Error *TRITONBACKEND_ModelInstanceSecondaryDeviceProperties(
     TRITONBACKEND_ModelInstance *instance, uint32_t index, const char **kind, int64_t *id) {
     if (!instance || !kind || !id)
-        return kelp_abi_null(__func__, instance ? "an output" : "instance");
+        return kelp_null_error(__func__, instance ? "an output" : "instance");
     return kelp_to_error(KELP_ERROR(KELP_INVALID_ARGUMENT,
                                     "out of bounds index %u: instance is configured with 0 "
                                     "secondary devices",
@@ -92,7 +93,7 @@ TRITONSERVER_Error *TRITONBACKEND_ModelInstanceSecondaryDeviceProperties(
 TRITONSERVER_Error *TRITONBACKEND_ModelInstanceModel(TRITONBACKEND_ModelInstance *instance,
                                                      TRITONBACKEND_Model **model) {
     if (!instance || !model)
-        return kelp_abi_null(__func__, instance ? "model" : "instance");
+        return kelp_null_error(__func__, instance ? "model" : "instance");
     *model = (TRITONBACKEND_Model *)of(instance)->model;
     return NULL;
 }
@@ -100,7 +101,7 @@ TRITONSERVER_Error *TRITONBACKEND_ModelInstanceModel(TRITONBACKEND_ModelInstance
 TRITONSERVER_Error *TRITONBACKEND_ModelInstanceState(TRITONBACKEND_ModelInstance *instance,
                                                      void **state) {
     if (!instance || !state)
-        return kelp_abi_null(__func__, instance ? "state" : "instance");
+        return kelp_null_error(__func__, instance ? "state" : "instance");
     *state = of(instance)->state;
     return NULL;
 }
@@ -108,7 +109,7 @@ TRITONSERVER_Error *TRITONBACKEND_ModelInstanceState(TRITONBACKEND_ModelInstance
 TRITONSERVER_Error *TRITONBACKEND_ModelInstanceSetState(TRITONBACKEND_ModelInstance *instance,
                                                         void *state) {
     if (!instance)
-        return kelp_abi_null(__func__, "instance");
+        return kelp_null_error(__func__, "instance");
     of(instance)->state = state;
     return NULL;
 }
@@ -120,21 +121,12 @@ TRITONSERVER_Error *TRITONBACKEND_ModelInstanceReportStatistics(
     const uint64_t exec_start_ns, const uint64_t compute_start_ns, const uint64_t compute_end_ns,
     const uint64_t exec_end_ns) {
     if (!instance || !request)
-        return kelp_abi_null(__func__, instance ? "request" : "instance");
-    const kelp_request *r = (const kelp_request *)request;
-    kelp_request_times times = {.request_start_ns = r->request_start_ns,
-                                .queue_start_ns = r->queue_start_ns,
-                                .execute_start_ns = exec_start_ns,
-                                .compute_start_ns = compute_start_ns,
-                                .compute_end_ns = compute_end_ns,
-                                .execute_end_ns = exec_end_ns};
-    if (r->trace) {
-        kelp_trace_report(r->trace, TRITONSERVER_TRACE_COMPUTE_START, exec_start_ns);
-        kelp_trace_report(r->trace, TRITONSERVER_TRACE_COMPUTE_INPUT_END, compute_start_ns);
-        kelp_trace_report(r->trace, TRITONSERVER_TRACE_COMPUTE_OUTPUT_START, compute_end_ns);
-        kelp_trace_report(r->trace, TRITONSERVER_TRACE_COMPUTE_END, exec_end_ns);
-    }
-    kelp_stats_request(&of(instance)->stats, success, r->batch_size, &times);
+        return kelp_null_error(__func__, instance ? "request" : "instance");
+    const kelp_request_times times = {.execute_start_ns = exec_start_ns,
+                                      .compute_start_ns = compute_start_ns,
+                                      .compute_end_ns = compute_end_ns,
+                                      .execute_end_ns = exec_end_ns};
+    kelp_instance_report(of(instance), (const kelp_request *)request, success, &times);
     return NULL;
 }
 
@@ -142,40 +134,22 @@ TRITONSERVER_Error *TRITONBACKEND_ModelInstanceReportBatchStatistics(
     TRITONBACKEND_ModelInstance *instance, const uint64_t batch_size, const uint64_t exec_start_ns,
     const uint64_t compute_start_ns, const uint64_t compute_end_ns, const uint64_t exec_end_ns) {
     if (!instance)
-        return kelp_abi_null(__func__, "instance");
+        return kelp_null_error(__func__, "instance");
     kelp_request_times times = {.execute_start_ns = exec_start_ns,
                                 .compute_start_ns = compute_start_ns,
                                 .compute_end_ns = compute_end_ns,
                                 .execute_end_ns = exec_end_ns};
-    return kelp_to_error(kelp_stats_batch(&of(instance)->stats, batch_size, &times));
-}
-
-static TRITONSERVER_Error *report_usage(kelp_stats *stats, TRITONSERVER_BufferAttributes **usage,
-                                        uint32_t count) {
-    kelp_allocator heap = kelp_allocator_system();
-    kelp_memory_usage *list = NULL;
-    kelp_status *status = kelp_alloc_zero(heap, count, sizeof *list, (void **)&list);
-    for (uint32_t i = 0; i < count && !status; i++) {
-        const kelp_buffer_attributes *attributes = (const kelp_buffer_attributes *)usage[i];
-        if (!attributes)
-            status = KELP_ERROR(KELP_INVALID_ARGUMENT, "memory usage %u is NULL", i);
-        else
-            list[i] = (kelp_memory_usage){.type = attributes->memory_type,
-                                          .id = attributes->memory_type_id,
-                                          .size_bytes = attributes->size_bytes};
-    }
-    if (!status)
-        status = kelp_stats_set_usage(stats, list, count);
-    kelp_free(heap, list, count * sizeof *list);
-    return kelp_to_error(status);
+    return kelp_to_error(kelp_stats_batch(&of(instance)->base.stats, batch_size, &times));
 }
 
 TRITONSERVER_Error *TRITONBACKEND_ModelReportMemoryUsage(TRITONBACKEND_Model *model,
                                                          TRITONSERVER_BufferAttributes **usage,
                                                          uint32_t usage_size) {
     if (!model || (!usage && usage_size))
-        return kelp_abi_null(__func__, model ? "usage" : "model");
-    return report_usage(&((kelp_model *)model)->stats, usage, usage_size);
+        return kelp_null_error(__func__, model ? "usage" : "model");
+    return kelp_to_error(
+        kelp_report_usage(&((kelp_model *)model)->base.stats,
+                          (const kelp_buffer_attributes *const *)(const void *)usage, usage_size));
 }
 
 TRITONSERVER_Error *
@@ -183,32 +157,27 @@ TRITONBACKEND_ModelInstanceReportMemoryUsage(TRITONBACKEND_ModelInstance *instan
                                              TRITONSERVER_BufferAttributes **usage,
                                              uint32_t usage_size) {
     if (!instance || (!usage && usage_size))
-        return kelp_abi_null(__func__, instance ? "usage" : "instance");
-    return report_usage(&of(instance)->stats, usage, usage_size);
+        return kelp_null_error(__func__, instance ? "usage" : "instance");
+    return kelp_to_error(
+        kelp_report_usage(&of(instance)->base.stats,
+                          (const kelp_buffer_attributes *const *)(const void *)usage, usage_size));
 }
 
-/* A report on one response; the setters fill it, the report enters it. */
-typedef struct response_report {
-    kelp_instance *instance;
-    kelp_factory *factory;
-    uint64_t start_ns, output_start_ns, end_ns;
-    const kelp_status *error; /* the backend's */
-} response_report;
-
-static response_report *report_of(TRITONBACKEND_ModelInstanceResponseStatistics *handle) {
-    return (response_report *)handle;
+static kelp_response_report *report_of(TRITONBACKEND_ModelInstanceResponseStatistics *handle) {
+    return (kelp_response_report *)handle;
 }
 
 TRITONSERVER_Error *TRITONBACKEND_ModelInstanceResponseStatisticsNew(
     TRITONBACKEND_ModelInstanceResponseStatistics **response_statistics) {
     if (!response_statistics)
-        return kelp_abi_null(__func__, "response_statistics");
-    return kelp_to_error(KELP_NEW(kelp_allocator_system(), response_report, response_statistics));
+        return kelp_null_error(__func__, "response_statistics");
+    return kelp_to_error(
+        KELP_NEW(kelp_process_allocator(), kelp_response_report, response_statistics));
 }
 
 TRITONSERVER_Error *TRITONBACKEND_ModelInstanceResponseStatisticsDelete(
     TRITONBACKEND_ModelInstanceResponseStatistics *response_statistics) {
-    kelp_free(kelp_allocator_system(), response_statistics, sizeof(response_report));
+    kelp_free(kelp_process_allocator(), response_statistics, sizeof(kelp_response_report));
     return NULL;
 }
 
@@ -216,7 +185,7 @@ TRITONSERVER_Error *TRITONBACKEND_ModelInstanceResponseStatisticsSetModelInstanc
     TRITONBACKEND_ModelInstanceResponseStatistics *response_statistics,
     TRITONBACKEND_ModelInstance *model_instance) {
     if (!response_statistics)
-        return kelp_abi_null(__func__, "response_statistics");
+        return kelp_null_error(__func__, "response_statistics");
     report_of(response_statistics)->instance = of(model_instance);
     return NULL;
 }
@@ -225,7 +194,7 @@ TRITONSERVER_Error *TRITONBACKEND_ModelInstanceResponseStatisticsSetResponseFact
     TRITONBACKEND_ModelInstanceResponseStatistics *response_statistics,
     TRITONBACKEND_ResponseFactory *response_factory) {
     if (!response_statistics)
-        return kelp_abi_null(__func__, "response_statistics");
+        return kelp_null_error(__func__, "response_statistics");
     report_of(response_statistics)->factory = (kelp_factory *)response_factory;
     return NULL;
 }
@@ -233,7 +202,7 @@ TRITONSERVER_Error *TRITONBACKEND_ModelInstanceResponseStatisticsSetResponseFact
 TRITONSERVER_Error *TRITONBACKEND_ModelInstanceResponseStatisticsSetResponseStart(
     TRITONBACKEND_ModelInstanceResponseStatistics *response_statistics, uint64_t response_start) {
     if (!response_statistics)
-        return kelp_abi_null(__func__, "response_statistics");
+        return kelp_null_error(__func__, "response_statistics");
     report_of(response_statistics)->start_ns = response_start;
     return NULL;
 }
@@ -242,7 +211,7 @@ TRITONSERVER_Error *TRITONBACKEND_ModelInstanceResponseStatisticsSetComputeOutpu
     TRITONBACKEND_ModelInstanceResponseStatistics *response_statistics,
     uint64_t compute_output_start) {
     if (!response_statistics)
-        return kelp_abi_null(__func__, "response_statistics");
+        return kelp_null_error(__func__, "response_statistics");
     report_of(response_statistics)->output_start_ns = compute_output_start;
     return NULL;
 }
@@ -250,7 +219,7 @@ TRITONSERVER_Error *TRITONBACKEND_ModelInstanceResponseStatisticsSetComputeOutpu
 TRITONSERVER_Error *TRITONBACKEND_ModelInstanceResponseStatisticsSetResponseEnd(
     TRITONBACKEND_ModelInstanceResponseStatistics *response_statistics, uint64_t response_end) {
     if (!response_statistics)
-        return kelp_abi_null(__func__, "response_statistics");
+        return kelp_null_error(__func__, "response_statistics");
     report_of(response_statistics)->end_ns = response_end;
     return NULL;
 }
@@ -258,7 +227,7 @@ TRITONSERVER_Error *TRITONBACKEND_ModelInstanceResponseStatisticsSetResponseEnd(
 TRITONSERVER_Error *TRITONBACKEND_ModelInstanceResponseStatisticsSetError(
     TRITONBACKEND_ModelInstanceResponseStatistics *response_statistics, TRITONSERVER_Error *error) {
     if (!response_statistics)
-        return kelp_abi_null(__func__, "response_statistics");
+        return kelp_null_error(__func__, "response_statistics");
     report_of(response_statistics)->error = kelp_from_error(error);
     return NULL;
 }
@@ -266,12 +235,9 @@ TRITONSERVER_Error *TRITONBACKEND_ModelInstanceResponseStatisticsSetError(
 TRITONSERVER_Error *TRITONBACKEND_ModelInstanceReportResponseStatistics(
     TRITONBACKEND_ModelInstanceResponseStatistics *response_statistics) {
     if (!response_statistics)
-        return kelp_abi_null(__func__, "response_statistics");
-    response_report *report = report_of(response_statistics);
+        return kelp_null_error(__func__, "response_statistics");
+    kelp_response_report *report = report_of(response_statistics);
     if (!report->instance || !report->factory)
-        return kelp_abi_null(__func__, report->instance ? "response_factory" : "model_instance");
-    uint64_t index = atomic_fetch_add(&report->factory->reported_count, 1);
-    return kelp_to_error(kelp_stats_response(&report->instance->stats, index, report->start_ns,
-                                             report->output_start_ns, report->end_ns,
-                                             report->error));
+        return kelp_null_error(__func__, report->instance ? "response_factory" : "model_instance");
+    return kelp_to_error(kelp_response_report_enter(report));
 }

@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Metrics of one's own, as the C API shows them. */
+/* Metrics that backends and applications create, as the C API shows them. */
+#include "server/core/error.h"
 #include "server/metrics/metrics.h"
-
-/* Bounds for a histogram, until a metric copies them. */
-typedef struct metric_args {
-    double *bounds;
-    size_t count;
-} metric_args;
 
 TRITONSERVER_Error *TRITONSERVER_MetricFamilyNew(TRITONSERVER_MetricFamily **family,
                                                  const TRITONSERVER_MetricKind kind,
                                                  const char *name, const char *description) {
     if (!family || !name || !description)
-        return kelp_abi_null(__func__, !family ? "family" : !name ? "name" : "description");
+        return kelp_null_error(__func__, !family ? "family" : !name ? "name" : "description");
     if ((unsigned)kind > TRITONSERVER_METRIC_KIND_HISTOGRAM)
         return kelp_to_error(
             KELP_ERROR(KELP_INVALID_ARGUMENT, "unknown kind of metric '%d'", (int)kind));
@@ -27,43 +22,28 @@ TRITONSERVER_Error *TRITONSERVER_MetricFamilyDelete(TRITONSERVER_MetricFamily *f
 TRITONSERVER_Error *TRITONSERVER_GetMetricFamilyKind(TRITONSERVER_MetricFamily *family,
                                                      TRITONSERVER_MetricKind *kind) {
     if (!family || !kind)
-        return kelp_abi_null(__func__, family ? "kind" : "family");
+        return kelp_null_error(__func__, family ? "kind" : "family");
     *kind = kelp_metric_family_kind((const kelp_metric_family *)family);
     return NULL;
 }
 
 TRITONSERVER_Error *TRITONSERVER_MetricArgsNew(TRITONSERVER_MetricArgs **args) {
     if (!args)
-        return kelp_abi_null(__func__, "args");
-    return kelp_to_error(KELP_NEW(kelp_allocator_system(), metric_args, args));
+        return kelp_null_error(__func__, "args");
+    return kelp_to_error(kelp_metric_args_create((kelp_metric_args **)args));
 }
 
 TRITONSERVER_Error *TRITONSERVER_MetricArgsSetHistogram(TRITONSERVER_MetricArgs *args,
                                                         const double *buckets,
                                                         const uint64_t buckets_count) {
     if (!args || (!buckets && buckets_count))
-        return kelp_abi_null(__func__, args ? "buckets" : "args");
-    kelp_allocator heap = kelp_allocator_system();
-    metric_args *made = (metric_args *)args;
-    double *bounds = NULL;
-    kelp_status *status = kelp_alloc_zero(heap, buckets_count, sizeof *bounds, (void **)&bounds);
-    if (status)
-        return kelp_to_error(status);
-    for (uint64_t i = 0; i < buckets_count; i++)
-        bounds[i] = buckets[i];
-    kelp_free(heap, made->bounds, made->count * sizeof *made->bounds);
-    made->bounds = bounds;
-    made->count = buckets_count;
-    return NULL;
+        return kelp_null_error(__func__, args ? "buckets" : "args");
+    return kelp_to_error(
+        kelp_metric_args_set_bounds((kelp_metric_args *)args, buckets, buckets_count));
 }
 
 TRITONSERVER_Error *TRITONSERVER_MetricArgsDelete(TRITONSERVER_MetricArgs *args) {
-    if (args) {
-        kelp_allocator heap = kelp_allocator_system();
-        metric_args *made = (metric_args *)args;
-        kelp_free(heap, made->bounds, made->count * sizeof *made->bounds);
-        kelp_free(heap, made, sizeof *made);
-    }
+    kelp_metric_args_destroy((kelp_metric_args *)args);
     return NULL;
 }
 
@@ -80,9 +60,9 @@ TRITONSERVER_Error *TRITONSERVER_MetricNewWithArgs(TRITONSERVER_Metric **metric,
                                                    const uint64_t label_count,
                                                    const TRITONSERVER_MetricArgs *args) {
     if (!metric || !family || (!labels && label_count))
-        return kelp_abi_null(__func__, !metric ? "metric" : !family ? "family" : "labels");
+        return kelp_null_error(__func__, !metric ? "metric" : !family ? "family" : "labels");
     kelp_metric_family *parent = (kelp_metric_family *)family;
-    const metric_args *given = (const metric_args *)args;
+    const kelp_metric_args *given = (const kelp_metric_args *)args;
     if (!given && kelp_metric_family_kind(parent) == TRITONSERVER_METRIC_KIND_HISTOGRAM)
         return kelp_to_error(
             KELP_ERROR(KELP_INVALID_ARGUMENT, "a histogram needs arguments with its buckets"));
@@ -99,32 +79,32 @@ TRITONSERVER_Error *TRITONSERVER_MetricDelete(TRITONSERVER_Metric *metric) {
 
 TRITONSERVER_Error *TRITONSERVER_MetricValue(TRITONSERVER_Metric *metric, double *value) {
     if (!metric || !value)
-        return kelp_abi_null(__func__, metric ? "value" : "metric");
+        return kelp_null_error(__func__, metric ? "value" : "metric");
     return kelp_to_error(kelp_metric_value((const kelp_metric *)metric, value));
 }
 
 TRITONSERVER_Error *TRITONSERVER_MetricIncrement(TRITONSERVER_Metric *metric, double value) {
     if (!metric)
-        return kelp_abi_null(__func__, "metric");
+        return kelp_null_error(__func__, "metric");
     return kelp_to_error(kelp_metric_increment((kelp_metric *)metric, value));
 }
 
 TRITONSERVER_Error *TRITONSERVER_MetricSet(TRITONSERVER_Metric *metric, double value) {
     if (!metric)
-        return kelp_abi_null(__func__, "metric");
+        return kelp_null_error(__func__, "metric");
     return kelp_to_error(kelp_metric_set((kelp_metric *)metric, value));
 }
 
 TRITONSERVER_Error *TRITONSERVER_MetricObserve(TRITONSERVER_Metric *metric, double value) {
     if (!metric)
-        return kelp_abi_null(__func__, "metric");
+        return kelp_null_error(__func__, "metric");
     return kelp_to_error(kelp_metric_observe((kelp_metric *)metric, value));
 }
 
 TRITONSERVER_Error *TRITONSERVER_GetMetricKind(TRITONSERVER_Metric *metric,
                                                TRITONSERVER_MetricKind *kind) {
     if (!metric || !kind)
-        return kelp_abi_null(__func__, metric ? "kind" : "metric");
+        return kelp_null_error(__func__, metric ? "kind" : "metric");
     *kind = kelp_metric_kind((const kelp_metric *)metric);
     return NULL;
 }

@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The setters of server options. What has no effect here (GPU pools and the like) is accepted and
- * kept. */
-#include "server/abi/options.h"
+/* The setters of server options. Those without an effect (such as GPU pools) are accepted and
+ * stored.
+ */
+#include "server/core/options.h"
 
+#include "base/alloc.h"
 #include "base/str.h"
+#include "server/core/error.h"
+#include "server/core/heap.h"
 
 #include <stdio.h>
 #include <string.h>
 
 static TRITONSERVER_Error *set_string(const char *function, char **inout, const char *value) {
     if (!value)
-        return kelp_abi_null(function, "value");
+        return kelp_null_error(function, "value");
     char *copy = NULL;
-    kelp_allocator heap = kelp_allocator_system();
+    kelp_allocator heap = kelp_process_allocator();
     kelp_status *status = kelp_strdup(heap, value, &copy);
     if (status)
         return kelp_to_error(status);
@@ -24,7 +28,7 @@ static TRITONSERVER_Error *set_string(const char *function, char **inout, const 
 static TRITONSERVER_Error *set_setting(const char *function, kelp_settings *settings,
                                        const char *owner, const char *name, const char *value) {
     if (!owner || !name || !value)
-        return kelp_abi_null(function, !owner ? "name" : !name ? "setting" : "value");
+        return kelp_null_error(function, !owner ? "name" : !name ? "setting" : "value");
     return kelp_to_error(kelp_settings_set(settings, owner, name, value));
 }
 
@@ -39,8 +43,9 @@ static TRITONSERVER_Error *set_number(const char *function, kelp_settings *setti
 
 TRITONSERVER_Error *TRITONSERVER_ServerOptionsNew(TRITONSERVER_ServerOptions **options) {
     if (!options)
-        return kelp_abi_null(__func__, "options");
-    return kelp_to_error(kelp_server_options_create((kelp_server_options **)options));
+        return kelp_null_error(__func__, "options");
+    return kelp_to_error(
+        kelp_server_options_create(kelp_process_allocator(), (kelp_server_options **)options));
 }
 
 TRITONSERVER_Error *TRITONSERVER_ServerOptionsDelete(TRITONSERVER_ServerOptions *options) {
@@ -51,7 +56,7 @@ TRITONSERVER_Error *TRITONSERVER_ServerOptionsDelete(TRITONSERVER_ServerOptions 
 TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetServerId(TRITONSERVER_ServerOptions *options,
                                                           const char *server_id) {
     if (!options)
-        return kelp_abi_null(__func__, "options");
+        return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     return set_string(__func__, &o->server_id, server_id);
 }
@@ -60,10 +65,10 @@ TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetModelRepositoryPath(TRITONSERVER_ServerOptions *options,
                                                  const char *model_repository_path) {
     if (!options)
-        return kelp_abi_null(__func__, "options");
+        return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     if (!model_repository_path)
-        return kelp_abi_null(__func__, "model_repository_path");
+        return kelp_null_error(__func__, "model_repository_path");
     if (kelp_string_list_has(&o->repositories, model_repository_path))
         return NULL;
     return kelp_to_error(kelp_string_list_add(&o->repositories, model_repository_path));
@@ -73,7 +78,7 @@ TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetModelControlMode(TRITONSERVER_ServerOptions *options,
                                               TRITONSERVER_ModelControlMode mode) {
     if (!options)
-        return kelp_abi_null(__func__, "options");
+        return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     if ((unsigned)mode > TRITONSERVER_MODEL_CONTROL_EXPLICIT)
         return kelp_to_error(
@@ -85,10 +90,10 @@ TRITONSERVER_ServerOptionsSetModelControlMode(TRITONSERVER_ServerOptions *option
 TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetStartupModel(TRITONSERVER_ServerOptions *options,
                                                               const char *model_name) {
     if (!options)
-        return kelp_abi_null(__func__, "options");
+        return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     if (!model_name)
-        return kelp_abi_null(__func__, "model_name");
+        return kelp_null_error(__func__, "model_name");
     if (kelp_string_list_has(&o->startup_models, model_name))
         return NULL;
     return kelp_to_error(kelp_string_list_add(&o->startup_models, model_name));
@@ -97,7 +102,7 @@ TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetStartupModel(TRITONSERVER_Serve
 TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetStrictModelConfig(TRITONSERVER_ServerOptions *options, bool strict) {
     if (!options)
-        return kelp_abi_null(__func__, "options");
+        return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     o->strict_model_config = strict;
     return NULL;
@@ -107,7 +112,7 @@ TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetModelConfigName(TRITONSERVER_ServerOptions *options,
                                              const char *model_config_name) {
     if (!options)
-        return kelp_abi_null(__func__, "options");
+        return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     return set_string(__func__, &o->model_config_name, model_config_name);
 }
@@ -116,7 +121,7 @@ TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetRateLimiterMode(TRITONSERVER_ServerOptions *options,
                                              TRITONSERVER_RateLimitMode mode) {
     if (!options)
-        return kelp_abi_null(__func__, "options");
+        return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     if ((unsigned)mode > TRITONSERVER_RATE_LIMIT_EXEC_COUNT)
         return kelp_to_error(
@@ -130,7 +135,7 @@ TRITONSERVER_ServerOptionsAddRateLimiterResource(TRITONSERVER_ServerOptions *opt
                                                  const char *resource_name,
                                                  const size_t resource_count, const int device) {
     if (!options)
-        return kelp_abi_null(__func__, "options");
+        return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     return set_number(__func__, &o->rate_resources, resource_name, device, (double)resource_count);
 }
@@ -139,7 +144,7 @@ TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetPinnedMemoryPoolByteSize(TRITONSERVER_ServerOptions *options,
                                                       uint64_t size) {
     if (!options)
-        return kelp_abi_null(__func__, "options");
+        return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     o->pinned_pool_bytes = size;
     return NULL;
@@ -149,7 +154,7 @@ TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetCudaMemoryPoolByteSize(TRITONSERVER_ServerOptions *options,
                                                     int gpu_device, uint64_t size) {
     if (!options)
-        return kelp_abi_null(__func__, "options");
+        return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     return set_number(__func__, &o->gpu, "cuda-memory-pool", gpu_device, (double)size);
 }
@@ -157,7 +162,7 @@ TRITONSERVER_ServerOptionsSetCudaMemoryPoolByteSize(TRITONSERVER_ServerOptions *
 TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetCudaVirtualAddressSize(
     TRITONSERVER_ServerOptions *options, int gpu_device, size_t cuda_virtual_address_size) {
     if (!options)
-        return kelp_abi_null(__func__, "options");
+        return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     return set_number(__func__, &o->gpu, "cuda-virtual-address", gpu_device,
                       (double)cuda_virtual_address_size);
@@ -167,7 +172,7 @@ TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetResponseCacheByteSize(TRITONSERVER_ServerOptions *options,
                                                    uint64_t size) {
     if (!options)
-        return kelp_abi_null(__func__, "options");
+        return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     o->response_cache_bytes = size;
     return NULL;
@@ -177,7 +182,7 @@ TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetCacheConfig(TRITONSERVER_Server
                                                              const char *cache_name,
                                                              const char *config_json) {
     if (!options)
-        return kelp_abi_null(__func__, "options");
+        return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     return set_setting(__func__, &o->caches, cache_name, "config", config_json);
 }
@@ -185,7 +190,7 @@ TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetCacheConfig(TRITONSERVER_Server
 TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetCacheDirectory(TRITONSERVER_ServerOptions *options,
                                                                 const char *cache_dir) {
     if (!options)
-        return kelp_abi_null(__func__, "options");
+        return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     return set_string(__func__, &o->cache_directory, cache_dir);
 }
@@ -194,7 +199,7 @@ TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetMinSupportedComputeCapability(TRITONSERVER_ServerOptions *options,
                                                            double cc) {
     if (!options)
-        return kelp_abi_null(__func__, "options");
+        return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     o->min_compute_capability = cc;
     return NULL;
@@ -203,7 +208,7 @@ TRITONSERVER_ServerOptionsSetMinSupportedComputeCapability(TRITONSERVER_ServerOp
 TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetExitOnError(TRITONSERVER_ServerOptions *options,
                                                              bool exit) {
     if (!options)
-        return kelp_abi_null(__func__, "options");
+        return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     o->exit_on_error = exit;
     return NULL;
@@ -212,7 +217,7 @@ TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetExitOnError(TRITONSERVER_Server
 TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetStrictReadiness(TRITONSERVER_ServerOptions *options, bool strict) {
     if (!options)
-        return kelp_abi_null(__func__, "options");
+        return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     o->strict_readiness = strict;
     return NULL;
@@ -221,7 +226,7 @@ TRITONSERVER_ServerOptionsSetStrictReadiness(TRITONSERVER_ServerOptions *options
 TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetExitTimeout(TRITONSERVER_ServerOptions *options,
                                                              unsigned int timeout) {
     if (!options)
-        return kelp_abi_null(__func__, "options");
+        return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     o->exit_timeout_s = timeout;
     return NULL;
@@ -231,7 +236,7 @@ TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetBufferManagerThreadCount(TRITONSERVER_ServerOptions *options,
                                                       unsigned int thread_count) {
     if (!options)
-        return kelp_abi_null(__func__, "options");
+        return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     o->buffer_manager_threads = thread_count;
     return NULL;
@@ -241,7 +246,7 @@ TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetModelLoadThreadCount(TRITONSERVER_ServerOptions *options,
                                                   unsigned int thread_count) {
     if (!options)
-        return kelp_abi_null(__func__, "options");
+        return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     o->model_load_threads = thread_count ? thread_count : 1;
     return NULL;
@@ -251,7 +256,7 @@ TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetModelLoadRetryCount(TRITONSERVER_ServerOptions *options,
                                                  unsigned int retry_count) {
     if (!options)
-        return kelp_abi_null(__func__, "options");
+        return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     o->model_load_retries = retry_count;
     return NULL;
@@ -261,7 +266,7 @@ TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetModelNamespacing(TRITONSERVER_ServerOptions *options,
                                               bool enable_namespace) {
     if (!options)
-        return kelp_abi_null(__func__, "options");
+        return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     o->model_namespacing = enable_namespace;
     return NULL;
@@ -271,7 +276,7 @@ TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetEnablePeerAccess(TRITONSERVER_ServerOptions *options,
                                               bool enable_peer_access) {
     if (!options)
-        return kelp_abi_null(__func__, "options");
+        return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     o->peer_access = enable_peer_access;
     return NULL;
@@ -280,7 +285,7 @@ TRITONSERVER_ServerOptionsSetEnablePeerAccess(TRITONSERVER_ServerOptions *option
 TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetMetrics(TRITONSERVER_ServerOptions *options,
                                                          bool metrics) {
     if (!options)
-        return kelp_abi_null(__func__, "options");
+        return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     o->metrics = metrics;
     return NULL;
@@ -289,7 +294,7 @@ TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetMetrics(TRITONSERVER_ServerOpti
 TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetGpuMetrics(TRITONSERVER_ServerOptions *options,
                                                             bool gpu_metrics) {
     if (!options)
-        return kelp_abi_null(__func__, "options");
+        return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     o->gpu_metrics = gpu_metrics;
     return NULL;
@@ -298,7 +303,7 @@ TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetGpuMetrics(TRITONSERVER_ServerO
 TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetCpuMetrics(TRITONSERVER_ServerOptions *options,
                                                             bool cpu_metrics) {
     if (!options)
-        return kelp_abi_null(__func__, "options");
+        return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     o->cpu_metrics = cpu_metrics;
     return NULL;
@@ -308,7 +313,7 @@ TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetMetricsInterval(TRITONSERVER_ServerOptions *options,
                                              uint64_t metrics_interval_ms) {
     if (!options)
-        return kelp_abi_null(__func__, "options");
+        return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     o->metrics_interval_ms = metrics_interval_ms;
     return NULL;
@@ -318,7 +323,7 @@ TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetBackendDirectory(TRITONSERVER_ServerOptions *options,
                                               const char *backend_dir) {
     if (!options)
-        return kelp_abi_null(__func__, "options");
+        return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     return set_string(__func__, &o->backend_directory, backend_dir);
 }
@@ -327,7 +332,7 @@ TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetRepoAgentDirectory(TRITONSERVER_ServerOptions *options,
                                                 const char *repoagent_dir) {
     if (!options)
-        return kelp_abi_null(__func__, "options");
+        return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     return set_string(__func__, &o->repoagent_directory, repoagent_dir);
 }
@@ -337,7 +342,7 @@ TRITONSERVER_ServerOptionsSetModelLoadDeviceLimit(TRITONSERVER_ServerOptions *op
                                                   const TRITONSERVER_InstanceGroupKind kind,
                                                   const int device_id, const double fraction) {
     if (!options)
-        return kelp_abi_null(__func__, "options");
+        return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     if (kind != TRITONSERVER_INSTANCEGROUPKIND_GPU)
         return kelp_to_error(KELP_ERROR(KELP_INVALID_ARGUMENT,
@@ -354,7 +359,7 @@ TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetBackendConfig(TRITONSERVER_Serv
                                                                const char *setting,
                                                                const char *value) {
     if (!options)
-        return kelp_abi_null(__func__, "options");
+        return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     return set_setting(__func__, &o->backend_config, backend_name, setting, value);
 }
@@ -364,11 +369,11 @@ TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetHostPolicy(TRITONSERVER_ServerO
                                                             const char *setting,
                                                             const char *value) {
     if (!options)
-        return kelp_abi_null(__func__, "options");
+        return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     static const char *const known[] = {"numa-node", "cpu-cores"};
     if (!setting)
-        return kelp_abi_null(__func__, "setting");
+        return kelp_null_error(__func__, "setting");
     if (strcmp(setting, known[0]) != 0 && strcmp(setting, known[1]) != 0)
         return kelp_to_error(KELP_ERROR(KELP_UNIMPLEMENTED,
                                         "host policy setting '%s' is not supported: expected %s or "
@@ -382,7 +387,7 @@ TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetMetricsConfig(TRITONSERVER_Serv
                                                                const char *setting,
                                                                const char *value) {
     if (!options)
-        return kelp_abi_null(__func__, "options");
+        return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     return set_setting(__func__, &o->metrics_config, name, setting, value);
 }

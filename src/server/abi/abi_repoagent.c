@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a repository agent calls. */
+/* Models as the C API shows them to a repository agent. */
+#include "server/core/error.h"
+#include "server/core/message.h"
 #include "server/repository/agents.h"
 
 static kelp_agent_model *of(TRITONREPOAGENT_AgentModel *model) {
@@ -18,9 +20,9 @@ TRITONSERVER_Error *TRITONREPOAGENT_ModelRepositoryLocation(
     TRITONREPOAGENT_ArtifactType *artifact_type, const char **location) {
     (void)agent;
     if (!model || !artifact_type || !location)
-        return kelp_abi_null(__func__, !model           ? "model"
-                                       : !artifact_type ? "artifact_type"
-                                                        : "location");
+        return kelp_null_error(__func__, !model           ? "model"
+                                         : !artifact_type ? "artifact_type"
+                                                          : "location");
     *artifact_type = TRITONREPOAGENT_ARTIFACT_FILESYSTEM;
     *location = of(model)->location;
     return NULL;
@@ -31,21 +33,17 @@ TRITONSERVER_Error *TRITONREPOAGENT_ModelRepositoryLocationAcquire(
     const TRITONREPOAGENT_ArtifactType artifact_type, const char **location) {
     (void)agent;
     if (!model || !location)
-        return kelp_abi_null(__func__, model ? "location" : "model");
+        return kelp_null_error(__func__, model ? "location" : "model");
     TRITONSERVER_Error *error = check_type(artifact_type);
-    return error ? error : kelp_to_error(kelp_agent_acquire_folder(of(model), location));
+    return error ? error : kelp_to_error(kelp_agent_acquire_directory(of(model), location));
 }
 
 TRITONSERVER_Error *TRITONREPOAGENT_ModelRepositoryLocationRelease(
     TRITONREPOAGENT_Agent *agent, TRITONREPOAGENT_AgentModel *model, const char *location) {
     (void)agent;
     if (!model || !location)
-        return kelp_abi_null(__func__, model ? "location" : "model");
-    if (!of(model)->acquired || strcmp(of(model)->acquired, location) != 0)
-        return kelp_to_error(
-            KELP_ERROR(KELP_UNAVAILABLE, "location '%s' was not acquired for the model", location));
-    kelp_agent_release_folder(of(model));
-    return NULL;
+        return kelp_null_error(__func__, model ? "location" : "model");
+    return kelp_to_error(kelp_agent_release_directory(of(model), location));
 }
 
 TRITONSERVER_Error *TRITONREPOAGENT_ModelRepositoryUpdate(
@@ -53,21 +51,9 @@ TRITONSERVER_Error *TRITONREPOAGENT_ModelRepositoryUpdate(
     const TRITONREPOAGENT_ArtifactType artifact_type, const char *location) {
     (void)agent;
     if (!model || !location)
-        return kelp_abi_null(__func__, model ? "location" : "model");
+        return kelp_null_error(__func__, model ? "location" : "model");
     TRITONSERVER_Error *error = check_type(artifact_type);
-    if (error)
-        return error;
-    if (!of(model)->loading)
-        return kelp_to_error(KELP_ERROR(KELP_INVALID_ARGUMENT,
-                                        "the location of a model's files can be changed only "
-                                        "during the action LOAD"));
-    char *copy = NULL;
-    kelp_status *status = kelp_strdup(kelp_allocator_system(), location, &copy);
-    if (status)
-        return kelp_to_error(status);
-    kelp_free_string(kelp_allocator_system(), of(model)->location);
-    of(model)->location = copy;
-    return NULL;
+    return error ? error : kelp_to_error(kelp_agent_set_location(of(model), location));
 }
 
 TRITONSERVER_Error *TRITONREPOAGENT_ModelParameterCount(TRITONREPOAGENT_Agent *agent,
@@ -75,7 +61,7 @@ TRITONSERVER_Error *TRITONREPOAGENT_ModelParameterCount(TRITONREPOAGENT_Agent *a
                                                         uint32_t *count) {
     (void)agent;
     if (!model || !count)
-        return kelp_abi_null(__func__, model ? "count" : "model");
+        return kelp_null_error(__func__, model ? "count" : "model");
     *count = (uint32_t)of(model)->parameter_count;
     return NULL;
 }
@@ -87,7 +73,7 @@ TRITONSERVER_Error *TRITONREPOAGENT_ModelParameter(TRITONREPOAGENT_Agent *agent,
                                                    const char **parameter_value) {
     (void)agent;
     if (!model || !parameter_name || !parameter_value)
-        return kelp_abi_null(__func__, model ? "an output" : "model");
+        return kelp_null_error(__func__, model ? "an output" : "model");
     if (index >= of(model)->parameter_count)
         return kelp_to_error(KELP_ERROR(KELP_INVALID_ARGUMENT,
                                         "out of bounds index %u: the agent has %zu parameters",
@@ -103,9 +89,9 @@ TRITONSERVER_Error *TRITONREPOAGENT_ModelConfig(TRITONREPOAGENT_Agent *agent,
                                                 TRITONSERVER_Message **model_config) {
     (void)agent;
     if (!model || !model_config)
-        return kelp_abi_null(__func__, model ? "model_config" : "model");
+        return kelp_null_error(__func__, model ? "model_config" : "model");
     kelp_buf json;
-    kelp_buf_init(&json, kelp_allocator_system());
+    kelp_buf_init(&json, of(model)->allocator);
     kelp_status *status = kelp_model_config_to_json(of(model)->config, config_version, &json);
     if (!status)
         status = kelp_message_create(&json, (kelp_message **)model_config);
@@ -115,28 +101,28 @@ TRITONSERVER_Error *TRITONREPOAGENT_ModelConfig(TRITONREPOAGENT_Agent *agent,
 
 TRITONSERVER_Error *TRITONREPOAGENT_ModelState(TRITONREPOAGENT_AgentModel *model, void **state) {
     if (!model || !state)
-        return kelp_abi_null(__func__, model ? "state" : "model");
+        return kelp_null_error(__func__, model ? "state" : "model");
     *state = of(model)->state;
     return NULL;
 }
 
 TRITONSERVER_Error *TRITONREPOAGENT_ModelSetState(TRITONREPOAGENT_AgentModel *model, void *state) {
     if (!model)
-        return kelp_abi_null(__func__, "model");
+        return kelp_null_error(__func__, "model");
     of(model)->state = state;
     return NULL;
 }
 
 TRITONSERVER_Error *TRITONREPOAGENT_State(TRITONREPOAGENT_Agent *agent, void **state) {
     if (!agent || !state)
-        return kelp_abi_null(__func__, agent ? "state" : "agent");
+        return kelp_null_error(__func__, agent ? "state" : "agent");
     *state = ((kelp_agent *)agent)->state;
     return NULL;
 }
 
 TRITONSERVER_Error *TRITONREPOAGENT_SetState(TRITONREPOAGENT_Agent *agent, void *state) {
     if (!agent)
-        return kelp_abi_null(__func__, "agent");
+        return kelp_null_error(__func__, "agent");
     ((kelp_agent *)agent)->state = state;
     return NULL;
 }

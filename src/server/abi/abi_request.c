@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Inference requests as the C API shows them. */
-#include "server/abi/abi.h"
-#include "server/request/response.h"
+#include "server/core/error.h"
 #include "server/server.h"
 
 static kelp_request *of(TRITONSERVER_InferenceRequest *handle) {
@@ -13,11 +12,11 @@ TRITONSERVER_InferenceRequestNew(TRITONSERVER_InferenceRequest **inference_reque
                                  TRITONSERVER_Server *server, const char *model_name,
                                  const int64_t model_version) {
     if (!inference_request || !server || !model_name)
-        return kelp_abi_null(__func__, !inference_request ? "inference_request"
-                                       : !server          ? "server"
-                                                          : "model_name");
-    return kelp_to_error(kelp_request_create((kelp_server *)server, model_name, model_version,
-                                             (kelp_request **)inference_request));
+        return kelp_null_error(__func__, !inference_request ? "inference_request"
+                                         : !server          ? "server"
+                                                            : "model_name");
+    return kelp_to_error(kelp_server_create_request(
+        (kelp_server *)server, model_name, model_version, (kelp_request **)inference_request));
 }
 
 TRITONSERVER_Error *
@@ -29,15 +28,15 @@ TRITONSERVER_Error *TRITONSERVER_ServerInferAsync(TRITONSERVER_Server *server,
                                                   TRITONSERVER_InferenceRequest *inference_request,
                                                   TRITONSERVER_InferenceTrace *trace) {
     if (!server || !inference_request)
-        return kelp_abi_null(__func__, server ? "inference_request" : "server");
-    return kelp_to_error(
-        kelp_request_submit((kelp_server *)server, of(inference_request), (kelp_trace *)trace));
+        return kelp_null_error(__func__, server ? "inference_request" : "server");
+    return kelp_to_error(kelp_request_submit(&((kelp_server *)server)->host.base,
+                                             of(inference_request), (kelp_trace *)trace));
 }
 
 TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestId(TRITONSERVER_InferenceRequest *inference_request, const char **id) {
     if (!inference_request || !id)
-        return kelp_abi_null(__func__, inference_request ? "id" : "inference_request");
+        return kelp_null_error(__func__, inference_request ? "id" : "inference_request");
     *id = kelp_text_get(&of(inference_request)->id);
     return NULL;
 }
@@ -46,15 +45,15 @@ TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestSetId(TRITONSERVER_InferenceRequest *inference_request,
                                    const char *id) {
     if (!inference_request || !id)
-        return kelp_abi_null(__func__, inference_request ? "id" : "inference_request");
-    return kelp_to_error(kelp_text_set(&of(inference_request)->id, id));
+        return kelp_null_error(__func__, inference_request ? "id" : "inference_request");
+    return kelp_to_error(kelp_request_set_id(of(inference_request), id));
 }
 
 TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestFlags(TRITONSERVER_InferenceRequest *inference_request,
                                    uint32_t *flags) {
     if (!inference_request || !flags)
-        return kelp_abi_null(__func__, inference_request ? "flags" : "inference_request");
+        return kelp_null_error(__func__, inference_request ? "flags" : "inference_request");
     *flags = of(inference_request)->flags;
     return NULL;
 }
@@ -63,7 +62,7 @@ TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestSetFlags(TRITONSERVER_InferenceRequest *inference_request,
                                       uint32_t flags) {
     if (!inference_request)
-        return kelp_abi_null(__func__, "inference_request");
+        return kelp_null_error(__func__, "inference_request");
     of(inference_request)->flags = flags;
     return NULL;
 }
@@ -74,7 +73,8 @@ TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestCorrelationId(TRITONSERVER_InferenceRequest *inference_request,
                                            uint64_t *correlation_id) {
     if (!inference_request || !correlation_id)
-        return kelp_abi_null(__func__, inference_request ? "correlation_id" : "inference_request");
+        return kelp_null_error(__func__,
+                               inference_request ? "correlation_id" : "inference_request");
     const kelp_request *request = of(inference_request);
     if (request->correlation_is_string)
         return kelp_to_error(KELP_ERROR(KELP_INVALID_ARGUMENT,
@@ -89,7 +89,8 @@ TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestCorrelationIdString(TRITONSERVER_InferenceRequest *inference_request,
                                                  const char **correlation_id) {
     if (!inference_request || !correlation_id)
-        return kelp_abi_null(__func__, inference_request ? "correlation_id" : "inference_request");
+        return kelp_null_error(__func__,
+                               inference_request ? "correlation_id" : "inference_request");
     const kelp_request *request = of(inference_request);
     if (!request->correlation_is_string)
         return kelp_to_error(KELP_ERROR(
@@ -103,7 +104,7 @@ TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestSetCorrelationId(TRITONSERVER_InferenceRequest *inference_request,
                                               uint64_t correlation_id) {
     if (!inference_request)
-        return kelp_abi_null(__func__, "inference_request");
+        return kelp_null_error(__func__, "inference_request");
     kelp_request *request = of(inference_request);
     request->correlation_id = correlation_id;
     request->correlation_is_string = false;
@@ -112,51 +113,28 @@ TRITONSERVER_InferenceRequestSetCorrelationId(TRITONSERVER_InferenceRequest *inf
 
 TRITONSERVER_Error *TRITONSERVER_InferenceRequestSetCorrelationIdString(
     TRITONSERVER_InferenceRequest *inference_request, const char *correlation_id) {
-    enum { LONGEST = 128 };
     if (!inference_request || !correlation_id)
-        return kelp_abi_null(__func__, inference_request ? "correlation_id" : "inference_request");
-    kelp_request *request = of(inference_request);
-    if (strlen(correlation_id) > LONGEST)
-        return kelp_to_error(KELP_ERROR(KELP_INVALID_ARGUMENT,
-                                        KELP_REQUEST_TAG "string correlation ID cannot be longer "
-                                                         "than %d characters",
-                                        kelp_request_tag(request), LONGEST));
-    kelp_status *status = kelp_text_set(&request->correlation_string, correlation_id);
-    if (!status)
-        request->correlation_is_string = true;
-    return kelp_to_error(status);
+        return kelp_null_error(__func__,
+                               inference_request ? "correlation_id" : "inference_request");
+    return kelp_to_error(
+        kelp_request_set_correlation_string(of(inference_request), correlation_id));
 }
 
-/* ---- cancellation: any thread ---- */
-
-static TRITONSERVER_Error *not_submitted(const kelp_request *request) {
-    return kelp_to_error(KELP_ERROR(KELP_INTERNAL,
-                                    KELP_REQUEST_TAG "the request has not been submitted, so it "
-                                                     "cannot be cancelled",
-                                    kelp_request_tag(request)));
-}
+/* ---- cancellation: thread-safe ---- */
 
 TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestCancel(TRITONSERVER_InferenceRequest *inference_request) {
     if (!inference_request)
-        return kelp_abi_null(__func__, "inference_request");
-    kelp_request *request = of(inference_request);
-    if (!request->factory)
-        return not_submitted(request);
-    atomic_store(&request->factory->cancelled, true);
-    return NULL;
+        return kelp_null_error(__func__, "inference_request");
+    return kelp_to_error(kelp_request_cancel(of(inference_request)));
 }
 
 TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestIsCancelled(TRITONSERVER_InferenceRequest *inference_request,
                                          bool *is_cancelled) {
     if (!inference_request || !is_cancelled)
-        return kelp_abi_null(__func__, inference_request ? "is_cancelled" : "inference_request");
-    const kelp_request *request = of(inference_request);
-    if (!request->factory)
-        return not_submitted(request);
-    *is_cancelled = atomic_load(&request->factory->cancelled);
-    return NULL;
+        return kelp_null_error(__func__, inference_request ? "is_cancelled" : "inference_request");
+    return kelp_to_error(kelp_request_is_cancelled(of(inference_request), is_cancelled));
 }
 
 /* ---- priority and time ---- */
@@ -165,7 +143,7 @@ TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestPriority(TRITONSERVER_InferenceRequest *inference_request,
                                       uint32_t *priority) {
     if (!inference_request || !priority)
-        return kelp_abi_null(__func__, inference_request ? "priority" : "inference_request");
+        return kelp_null_error(__func__, inference_request ? "priority" : "inference_request");
     *priority = (uint32_t)of(inference_request)->priority;
     return NULL;
 }
@@ -174,7 +152,7 @@ TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestPriorityUInt64(TRITONSERVER_InferenceRequest *inference_request,
                                             uint64_t *priority) {
     if (!inference_request || !priority)
-        return kelp_abi_null(__func__, inference_request ? "priority" : "inference_request");
+        return kelp_null_error(__func__, inference_request ? "priority" : "inference_request");
     *priority = of(inference_request)->priority;
     return NULL;
 }
@@ -189,7 +167,7 @@ TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestSetPriorityUInt64(TRITONSERVER_InferenceRequest *inference_request,
                                                uint64_t priority) {
     if (!inference_request)
-        return kelp_abi_null(__func__, "inference_request");
+        return kelp_null_error(__func__, "inference_request");
     of(inference_request)->priority = priority;
     return NULL;
 }
@@ -198,7 +176,7 @@ TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestTimeoutMicroseconds(TRITONSERVER_InferenceRequest *inference_request,
                                                  uint64_t *timeout_us) {
     if (!inference_request || !timeout_us)
-        return kelp_abi_null(__func__, inference_request ? "timeout_us" : "inference_request");
+        return kelp_null_error(__func__, inference_request ? "timeout_us" : "inference_request");
     *timeout_us = of(inference_request)->timeout_us;
     return NULL;
 }
@@ -206,7 +184,7 @@ TRITONSERVER_InferenceRequestTimeoutMicroseconds(TRITONSERVER_InferenceRequest *
 TRITONSERVER_Error *TRITONSERVER_InferenceRequestSetTimeoutMicroseconds(
     TRITONSERVER_InferenceRequest *inference_request, uint64_t timeout_us) {
     if (!inference_request)
-        return kelp_abi_null(__func__, "inference_request");
+        return kelp_null_error(__func__, "inference_request");
     of(inference_request)->timeout_us = timeout_us;
     return NULL;
 }
@@ -217,7 +195,7 @@ TRITONSERVER_Error *TRITONSERVER_InferenceRequestSetReleaseCallback(
     TRITONSERVER_InferenceRequest *inference_request,
     TRITONSERVER_InferenceRequestReleaseFn_t request_release_fn, void *request_release_userp) {
     if (!inference_request)
-        return kelp_abi_null(__func__, "inference_request");
+        return kelp_null_error(__func__, "inference_request");
     of(inference_request)->release_fn = request_release_fn;
     of(inference_request)->release_userp = request_release_userp;
     return NULL;
@@ -228,7 +206,7 @@ TRITONSERVER_Error *TRITONSERVER_InferenceRequestSetResponseCallback(
     TRITONSERVER_ResponseAllocator *response_allocator, void *response_allocator_userp,
     TRITONSERVER_InferenceResponseCompleteFn_t response_fn, void *response_userp) {
     if (!inference_request)
-        return kelp_abi_null(__func__, "inference_request");
+        return kelp_null_error(__func__, "inference_request");
     kelp_request *request = of(inference_request);
     request->allocator = (kelp_response_allocator *)response_allocator;
     request->allocator_userp = response_allocator_userp;
@@ -243,19 +221,18 @@ static TRITONSERVER_Error *add_param(const char *function, TRITONSERVER_Inferenc
                                      const char *key, TRITONSERVER_ParameterType type,
                                      kelp_param **out) {
     if (!handle || !key)
-        return kelp_abi_null(function, handle ? "key" : "request");
-    return kelp_to_error(kelp_params_add(&of(handle)->params, key, type, out));
+        return kelp_null_error(function, handle ? "key" : "request");
+    return kelp_to_error(
+        kelp_params_add(of(handle)->home->allocator, &of(handle)->params, key, type, out));
 }
 
 TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestSetStringParameter(TRITONSERVER_InferenceRequest *request,
                                                 const char *key, const char *value) {
-    kelp_param *param = NULL;
-    if (!value)
-        return kelp_abi_null(__func__, "value");
-    TRITONSERVER_Error *error =
-        add_param(__func__, request, key, TRITONSERVER_PARAMETER_STRING, &param);
-    return error ? error : kelp_to_error(kelp_text_set(&param->string, value));
+    if (!request || !key || !value)
+        return kelp_null_error(__func__, !request ? "request" : !key ? "key" : "value");
+    return kelp_to_error(
+        kelp_params_add_string(of(request)->home->allocator, &of(request)->params, key, value));
 }
 
 TRITONSERVER_Error *

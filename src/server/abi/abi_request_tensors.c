@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Inputs and requested outputs of a request, as the C API shows them. */
-#include "server/abi/abi.h"
+#include "server/core/error.h"
 #include "server/request/request.h"
 
 static TRITONSERVER_Error *check(const char *function, TRITONSERVER_InferenceRequest *handle,
                                  const char *name) {
     if (!handle || !name)
-        return kelp_abi_null(function, handle ? "name" : "inference_request");
+        return kelp_null_error(function, handle ? "name" : "inference_request");
     return NULL;
 }
 
@@ -18,7 +18,7 @@ TRITONSERVER_InferenceRequestAddInput(TRITONSERVER_InferenceRequest *inference_r
     if (error)
         return error;
     if (!shape && dim_count)
-        return kelp_abi_null(__func__, "shape");
+        return kelp_null_error(__func__, "shape");
     return kelp_to_error(kelp_request_add_input((kelp_request *)inference_request, name, datatype,
                                                 shape, dim_count, NULL));
 }
@@ -29,17 +29,7 @@ TRITONSERVER_InferenceRequestAddRawInput(TRITONSERVER_InferenceRequest *inferenc
     TRITONSERVER_Error *error = check(__func__, inference_request, name);
     if (error)
         return error;
-    kelp_request *request = (kelp_request *)inference_request;
-    if (request->input_count > 0)
-        return kelp_to_error(KELP_ERROR(KELP_INVALID_ARGUMENT,
-                                        KELP_REQUEST_TAG "raw input '%s' can't be added to request "
-                                                         "with other inputs",
-                                        kelp_request_tag(request), name));
-    kelp_status *status =
-        kelp_request_add_input(request, name, TRITONSERVER_TYPE_INVALID, NULL, 0, NULL);
-    if (!status)
-        request->raw_input = true;
-    return kelp_to_error(status);
+    return kelp_to_error(kelp_request_add_raw_input((kelp_request *)inference_request, name));
 }
 
 TRITONSERVER_Error *
@@ -54,7 +44,7 @@ TRITONSERVER_InferenceRequestRemoveInput(TRITONSERVER_InferenceRequest *inferenc
 TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestRemoveAllInputs(TRITONSERVER_InferenceRequest *inference_request) {
     if (!inference_request)
-        return kelp_abi_null(__func__, "inference_request");
+        return kelp_null_error(__func__, "inference_request");
     kelp_request_remove_inputs((kelp_request *)inference_request);
     return NULL;
 }
@@ -66,11 +56,11 @@ static TRITONSERVER_Error *append(const char *function, TRITONSERVER_InferenceRe
     if (error)
         return error;
     if (!base && attributes->size_bytes)
-        return kelp_abi_null(function, "base");
+        return kelp_null_error(function, "base");
     kelp_input *input = NULL;
     kelp_status *status = kelp_request_get_input((kelp_request *)handle, name, &input);
     if (!status)
-        status = kelp_input_append(input, policy, base, attributes);
+        status = kelp_request_append((kelp_request *)handle, input, policy, base, attributes);
     return kelp_to_error(status);
 }
 
@@ -87,7 +77,7 @@ TRITONSERVER_Error *TRITONSERVER_InferenceRequestAppendInputDataWithHostPolicy(
     size_t byte_size, TRITONSERVER_MemoryType memory_type, int64_t memory_type_id,
     const char *host_policy_name) {
     if (!host_policy_name)
-        return kelp_abi_null(__func__, "host_policy_name");
+        return kelp_null_error(__func__, "host_policy_name");
     kelp_buffer_attributes attributes = {
         .size_bytes = byte_size, .memory_type = memory_type, .memory_type_id = memory_type_id};
     return append(__func__, inference_request, name, base, host_policy_name, &attributes);
@@ -97,7 +87,7 @@ TRITONSERVER_Error *TRITONSERVER_InferenceRequestAppendInputDataWithBufferAttrib
     TRITONSERVER_InferenceRequest *inference_request, const char *name, const void *base,
     TRITONSERVER_BufferAttributes *buffer_attributes) {
     if (!buffer_attributes)
-        return kelp_abi_null(__func__, "buffer_attributes");
+        return kelp_null_error(__func__, "buffer_attributes");
     return append(__func__, inference_request, name, base, NULL,
                   (const kelp_buffer_attributes *)buffer_attributes);
 }
@@ -137,7 +127,7 @@ TRITONSERVER_InferenceRequestRemoveRequestedOutput(TRITONSERVER_InferenceRequest
 TRITONSERVER_Error *TRITONSERVER_InferenceRequestRemoveAllRequestedOutputs(
     TRITONSERVER_InferenceRequest *inference_request) {
     if (!inference_request)
-        return kelp_abi_null(__func__, "inference_request");
+        return kelp_null_error(__func__, "inference_request");
     ((kelp_request *)inference_request)->output_count = 0;
     return NULL;
 }

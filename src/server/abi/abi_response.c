@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Responses as whoever asked sees them. */
-#include "server/abi/abi.h"
+/* Responses as the C API shows them to clients. */
+#include "server/core/error.h"
+#include "server/model/model.h"
 #include "server/request/response.h"
-#include "server/server.h"
 
 static kelp_response *of(TRITONSERVER_InferenceResponse *handle) {
     return (kelp_response *)handle;
 }
 
-/* An error when the response is not there any more. */
+/* Returns an error if the response was deleted. */
 static TRITONSERVER_Error *check(TRITONSERVER_InferenceResponse *handle) {
     return of(handle)->factory
                ? NULL
@@ -26,7 +26,7 @@ TRITONSERVER_InferenceResponseDelete(TRITONSERVER_InferenceResponse *inference_r
 TRITONSERVER_Error *
 TRITONSERVER_InferenceResponseError(TRITONSERVER_InferenceResponse *inference_response) {
     if (!inference_response)
-        return kelp_abi_null(__func__, "inference_response");
+        return kelp_null_error(__func__, "inference_response");
     TRITONSERVER_Error *error = check(inference_response);
     if (error)
         return error;
@@ -37,13 +37,13 @@ TRITONSERVER_Error *
 TRITONSERVER_InferenceResponseModel(TRITONSERVER_InferenceResponse *inference_response,
                                     const char **model_name, int64_t *model_version) {
     if (!inference_response || !model_name || !model_version)
-        return kelp_abi_null(__func__, !inference_response ? "inference_response"
-                                       : !model_name       ? "model_name"
-                                                           : "model_version");
+        return kelp_null_error(__func__, !inference_response ? "inference_response"
+                                         : !model_name       ? "model_name"
+                                                             : "model_version");
     TRITONSERVER_Error *error = check(inference_response);
     if (error)
         return error;
-    const kelp_model *model = of(inference_response)->factory->model;
+    const kelp_model_base *model = of(inference_response)->factory->model;
     *model_name = model->name;
     *model_version = model->version;
     return NULL;
@@ -53,7 +53,7 @@ TRITONSERVER_Error *
 TRITONSERVER_InferenceResponseId(TRITONSERVER_InferenceResponse *inference_response,
                                  const char **request_id) {
     if (!inference_response || !request_id)
-        return kelp_abi_null(__func__, inference_response ? "request_id" : "inference_response");
+        return kelp_null_error(__func__, inference_response ? "request_id" : "inference_response");
     TRITONSERVER_Error *error = check(inference_response);
     if (error)
         return error;
@@ -65,7 +65,7 @@ TRITONSERVER_Error *
 TRITONSERVER_InferenceResponseParameterCount(TRITONSERVER_InferenceResponse *inference_response,
                                              uint32_t *count) {
     if (!inference_response || !count)
-        return kelp_abi_null(__func__, inference_response ? "count" : "inference_response");
+        return kelp_null_error(__func__, inference_response ? "count" : "inference_response");
     TRITONSERVER_Error *error = check(inference_response);
     if (error)
         return error;
@@ -83,10 +83,10 @@ TRITONSERVER_InferenceResponseParameter(TRITONSERVER_InferenceResponse *inferenc
                                         const uint32_t index, const char **name,
                                         TRITONSERVER_ParameterType *type, const void **vvalue) {
     if (!inference_response || !name || !type || !vvalue)
-        return kelp_abi_null(__func__, !inference_response ? "inference_response"
-                                       : !name             ? "name"
-                                       : !type             ? "type"
-                                                           : "vvalue");
+        return kelp_null_error(__func__, !inference_response ? "inference_response"
+                                         : !name             ? "name"
+                                         : !type             ? "type"
+                                                             : "vvalue");
     TRITONSERVER_Error *error = check(inference_response);
     if (error)
         return error;
@@ -103,7 +103,7 @@ TRITONSERVER_Error *
 TRITONSERVER_InferenceResponseOutputCount(TRITONSERVER_InferenceResponse *inference_response,
                                           uint32_t *count) {
     if (!inference_response || !count)
-        return kelp_abi_null(__func__, inference_response ? "count" : "inference_response");
+        return kelp_null_error(__func__, inference_response ? "count" : "inference_response");
     TRITONSERVER_Error *error = check(inference_response);
     if (error)
         return error;
@@ -118,7 +118,7 @@ TRITONSERVER_Error *TRITONSERVER_InferenceResponseOutput(
     void **userp) {
     if (!inference_response || !name || !datatype || !shape || !dim_count || !base || !byte_size ||
         !memory_type || !memory_type_id || !userp)
-        return kelp_abi_null(__func__, inference_response ? "an output" : "inference_response");
+        return kelp_null_error(__func__, inference_response ? "an output" : "inference_response");
     TRITONSERVER_Error *error = check(inference_response);
     if (error)
         return error;
@@ -142,14 +142,14 @@ TRITONSERVER_Error *TRITONSERVER_InferenceResponseOutputClassificationLabel(
     TRITONSERVER_InferenceResponse *inference_response, const uint32_t index,
     const size_t class_index, const char **label) {
     if (!inference_response || !label)
-        return kelp_abi_null(__func__, inference_response ? "label" : "inference_response");
+        return kelp_null_error(__func__, inference_response ? "label" : "inference_response");
     TRITONSERVER_Error *error = check(inference_response);
     if (error)
         return error;
     const kelp_response *response = of(inference_response);
     if (index >= response->output_count)
         return out_of_range("outputs", index, response->output_count);
-    *label = kelp_model_label(response->factory->model,
+    *label = kelp_model_label((const kelp_model *)response->factory->model,
                               kelp_text_get(&response->outputs[index]->name), class_index);
     return NULL;
 }

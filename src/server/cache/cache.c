@@ -1,48 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Entries, and finding and loading the cache; see cache.h. */
+/* Entries, and finding and loading the cache. */
 #include "server/cache/cache.h"
 
+#include "base/alloc.h"
+#include "base/checked.h"
 #include "base/fs.h"
-#include "server/abi/log.h"
+#include "server/core/error.h"
+#include "server/core/library.h"
+#include "server/core/log.h"
 
 #include <stdio.h>
 #include <string.h>
 
-void kelp_cache_entry_init(kelp_cache_entry *entry) {
-    memset(entry, 0, sizeof *entry);
+void kelp_cache_entry_init(kelp_cache_entry *entry, kelp_allocator allocator) {
+    *entry = (kelp_cache_entry){.allocator = allocator};
 }
 
 void kelp_cache_entry_deinit(kelp_cache_entry *entry) {
-    kelp_free(kelp_allocator_system(), entry->buffers, entry->capacity * sizeof *entry->buffers);
-    kelp_cache_entry_init(entry);
+    kelp_free(entry->allocator, entry->buffers, entry->capacity * sizeof *entry->buffers);
+    kelp_cache_entry_init(entry, entry->allocator);
 }
 
 kelp_status *kelp_cache_entry_add(kelp_cache_entry *entry, void *base,
                                   const kelp_buffer_attributes *attributes) {
-    KELP_TRY(kelp_grow(kelp_allocator_system(), (void **)&entry->buffers, &entry->capacity,
+    KELP_TRY(kelp_grow(entry->allocator, (void **)&entry->buffers, &entry->capacity,
                        entry->count + 1, sizeof *entry->buffers));
     entry->buffers[entry->count++] = (kelp_cache_buffer){.base = base, .attributes = *attributes};
     return NULL;
 }
 
-/* ISO C has no conversion from object to function pointers; POSIX promises that this one works. */
-#define BIND(field, symbol)                                                             \
-    if (!(*(void **)(void *)&cache->fn.field = kelp_dl_own_symbol(&cache->dl, symbol))) \
-    return KELP_ERROR(KELP_NOT_FOUND, "'%s' is no cache: it has no %s", path, symbol)
-
 static kelp_status *bind_library(kelp_cache *cache, const char *path) {
-    KELP_TRY(kelp_dl_open(path, &cache->dl));
-    BIND(initialize, "TRITONCACHE_CacheInitialize");
-    BIND(finalize, "TRITONCACHE_CacheFinalize");
-    BIND(lookup, "TRITONCACHE_CacheLookup");
-    BIND(insert, "TRITONCACHE_CacheInsert");
-    return NULL;
+    static const kelp_entry_point entry_points[] = {
+        {"TRITONCACHE_CacheInitialize", offsetof(kelp_cache_functions, initialize), true},
+        {"TRITONCACHE_CacheFinalize", offsetof(kelp_cache_functions, finalize), true},
+        {"TRITONCACHE_CacheLookup", offsetof(kelp_cache_functions, lookup), true},
+        {"TRITONCACHE_CacheInsert", offsetof(kelp_cache_functions, insert), true},
+    };
+    return kelp_library_open(path, "cache", entry_points, KELP_COUNT(entry_points), &cache->fn);
 }
 
 static kelp_status *open_named(kelp_cache *cache, const char *directory, const char *name,
                                const char *config) {
     kelp_buf path;
-    kelp_buf_init(&path, kelp_allocator_system());
+    kelp_buf_init(&path, cache->allocator);
     kelp_buf_printf(&path, "%s/%s/libtritoncache_%s.so", directory, name, name);
     kelp_status *status = kelp_buf_cstr(&path) ? NULL : kelp_status_oom();
     bool found = !status && kelp_fs_kind_of(path.data) == KELP_FS_FILE;
@@ -59,15 +59,18 @@ static kelp_status *open_named(kelp_cache *cache, const char *directory, const c
     if (!status) {
         KELP_SERVER_LOG(KELP_LOG_INFO, "response cache '%s' from %s", name,
                         found ? path.data : "the server itself");
-        status = kelp_from_error(cache->fn.initialize(&cache->handle, config));
+        status = cache->fn.initialize
+                     ? kelp_from_error(cache->fn.initialize(&cache->handle, config))
+                     : kelp_cache_local_create(cache->allocator, config, &cache->handle);
         if (status)
-            status = KELP_ANNOTATE(status, "cannot make the response cache '%s'", name);
+            status = KELP_ANNOTATE(status, "cannot create the response cache '%s'", name);
     }
     kelp_buf_deinit(&path);
     return status;
 }
 
-kelp_status *kelp_cache_open(const kelp_server_options *options, kelp_cache **out) {
+kelp_status *kelp_cache_open(kelp_allocator allocator, const kelp_server_options *options,
+                             kelp_cache **out) {
     const kelp_setting *chosen = options->caches.count ? &options->caches.items[0] : NULL;
     *out = NULL;
     if (!chosen && !options->response_cache_bytes)
@@ -79,12 +82,14 @@ kelp_status *kelp_cache_open(const kelp_server_options *options, kelp_cache **ou
                               chosen->owner, options->caches.items[i].owner);
     const char *name = chosen ? chosen->owner : "local";
     if (!name[0] || strchr(name, '/'))
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "'%s' is no name of a cache", name);
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "'%s' is not the name of a cache", name);
     char size[64];
     snprintf(size, sizeof size, "{\"size\": %llu}",
              (unsigned long long)options->response_cache_bytes);
     kelp_cache *cache = NULL;
-    KELP_TRY(KELP_NEW(kelp_allocator_system(), kelp_cache, &cache));
+    KELP_TRY(KELP_NEW(allocator, kelp_cache, &cache));
+    cache->allocator = allocator;
+    cache->base.ops = &kelp_cache_ops;
     kelp_status *status =
         open_named(cache, options->cache_directory, name, chosen ? chosen->value : size);
     if (status) {
@@ -101,6 +106,5 @@ void kelp_cache_close(kelp_cache *cache) {
     if (cache->handle)
         kelp_server_log_status("failed to finalize the response cache",
                                kelp_from_error(cache->fn.finalize(cache->handle)));
-    /* A cache is closed once a process; its code stays, as that of backends does. */
-    kelp_free(kelp_allocator_system(), cache, sizeof *cache);
+    kelp_free(cache->allocator, cache, sizeof *cache);
 }

@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Response caches. A cache is a shared library with the entry points of tritoncache.h, or the one
- * built in ("local", local.c); both are the same function pointers from here on. What is stored in
- * it, and how a request is known again, is in cached.h.
+ * Response caches. A cache is a shared library with the entry points of tritoncache.h, or the
+ * built-in one ("local", local.c); both become the same function pointers. responses.c decides what
+ * is stored and how a request is identified.
  *
- * Threads: any, several at once; a cache locks itself.
+ * Thread-safe; a cache does its own locking.
  */
 #ifndef KELP_SERVER_CACHE_CACHE_H_
 #define KELP_SERVER_CACHE_CACHE_H_
 
-#include "base/dl.h"
-#include "server/abi/abi.h"
-#include "server/abi/options.h"
+#include "server/core/options.h"
+#include "server/request/response_cache.h"
 
 #include <triton/core/tritoncache.h>
 
-/* ---- entries: a row of buffers; what TRITONCACHE_CacheEntry points at ---- */
+/* ---- entries: a list of buffers; what TRITONCACHE_CacheEntry points at ---- */
 
 typedef struct kelp_cache_buffer {
     void *base;
@@ -23,17 +22,18 @@ typedef struct kelp_cache_buffer {
 } kelp_cache_buffer;
 
 typedef struct kelp_cache_entry {
+    kelp_allocator allocator;
     kelp_cache_buffer *buffers;
     size_t count;
     size_t capacity;
 } kelp_cache_entry;
 
-void kelp_cache_entry_init(kelp_cache_entry *entry);
+void kelp_cache_entry_init(kelp_cache_entry *entry, kelp_allocator allocator);
 void kelp_cache_entry_deinit(kelp_cache_entry *entry);
 kelp_status *kelp_cache_entry_add(kelp_cache_entry *entry, void *base,
                                   const kelp_buffer_attributes *attributes) KELP_MUST_USE;
 
-/* What TRITONCACHE_Allocator points at: the server's half of TRITONCACHE_Copy. */
+/* What TRITONCACHE_Allocator points at: the server's part of TRITONCACHE_Copy. */
 typedef struct kelp_cache_copier kelp_cache_copier;
 struct kelp_cache_copier {
     kelp_status *(*copy)(kelp_cache_copier *self, kelp_cache_entry *entry);
@@ -50,18 +50,26 @@ typedef struct kelp_cache_functions {
                                   TRITONCACHE_CacheEntry *entry, TRITONCACHE_Allocator *allocator);
 } kelp_cache_functions;
 
+/* The built-in cache, and its constructor with an allocator in place of `initialize`. */
 extern const kelp_cache_functions kelp_cache_local;
+kelp_status *kelp_cache_local_create(kelp_allocator allocator, const char *config,
+                                     TRITONCACHE_Cache **out) KELP_MUST_USE;
 
 typedef struct kelp_cache {
-    kelp_dl dl;
+    kelp_response_cache base;
+    kelp_allocator allocator;
     kelp_cache_functions fn;
     TRITONCACHE_Cache *handle;
 } kelp_cache;
 
-/* The cache that the options ask for, or NULL when they ask for none. A library
- * DIRECTORY/NAME/libtritoncache_NAME.so goes before the built-in cache of that name. */
-kelp_status *kelp_cache_open(const kelp_server_options *options, kelp_cache **out) KELP_MUST_USE;
-/* Nobody uses it any more. NULL is fine. */
+/* Opens the cache that the options ask for; *out is NULL if they ask for none. A library
+ * DIRECTORY/NAME/libtritoncache_NAME.so takes precedence over the built-in cache of that name. */
+kelp_status *kelp_cache_open(kelp_allocator allocator, const kelp_server_options *options,
+                             kelp_cache **out) KELP_MUST_USE;
+/* Closes a cache that nobody uses any more. NULL is ignored. */
 void kelp_cache_close(kelp_cache *cache);
+
+/* ---- responses.c ---- */
+extern const kelp_response_cache_ops kelp_cache_ops;
 
 #endif

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cache that is built in: a table in this process's memory, bounded in bytes; what was not used
- * for the longest time makes room. Configuration: {"size": BYTES}, a number or its text.
+ * The built-in cache: a table in memory, limited in bytes; the least recently used entries are
+ * evicted. Configuration: {"size": BYTES}, a number or its text.
  *
- * Threads: any. One lock over the table, held for pointers only: bytes are copied outside it, on
- * nodes that a count keeps.
+ * Thread-safe. One lock guards the table, held only for pointers: bytes are copied without it, from
+ * counted nodes.
  */
+#include "base/alloc.h"
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/map.h"
 #include "server/cache/cache.h"
+#include "server/core/error.h"
 #include "server/metrics/metrics.h"
 
 #include <pthread.h>
@@ -18,15 +21,15 @@
 
 typedef struct node {
     struct node *newer, *older;
-    unsigned refs; /* the table's and those of lookups under way; under the lock */
+    unsigned refs; /* of the table and of lookups in flight; under the lock */
     char *key;
     void **bases;
     size_t *sizes;
     size_t buffer_count;
-    uint64_t size_bytes; /* all that it takes */
+    uint64_t size_bytes; /* in total */
 } node;
 
-/* What the metrics tell, under the names of Triton's local cache. */
+/* Metrics, with the names of Triton's local cache. */
 typedef enum figure {
     USED, /* share of the limit */
     ENTRIES,
@@ -53,6 +56,7 @@ static const struct {
 };
 
 typedef struct local {
+    kelp_allocator allocator;
     pthread_mutex_t lock;
     kelp_map nodes;
     node *newest, *oldest;
@@ -65,8 +69,8 @@ static local *of(TRITONCACHE_Cache *cache) {
     return (local *)cache;
 }
 
-static void node_free(node *n) {
-    kelp_allocator heap = kelp_allocator_system();
+static void node_free(const local *l, node *n) {
+    kelp_allocator heap = l->allocator;
     for (size_t i = 0; n->bases && i < n->buffer_count; i++)
         kelp_free(heap, n->bases[i], n->sizes[i]);
     kelp_free(heap, n->bases, n->buffer_count * sizeof *n->bases);
@@ -87,17 +91,18 @@ static void link_newest(local *l, node *n) {
     l->newest = n;
 }
 
-static bool let_go(node *n) {
+static bool release(node *n) {
     return --n->refs == 0;
 }
 
-static void drop_oldest(local *l) {
+static void evict_oldest(local *l) {
+    KELP_ASSERT(l->oldest && l->size_bytes >= l->oldest->size_bytes);
     node *n = l->oldest;
     unlink_node(l, n);
     kelp_map_remove(&l->nodes, kelp_str_from(n->key));
     l->size_bytes -= n->size_bytes;
-    if (let_go(n))
-        node_free(n);
+    if (release(n))
+        node_free(l, n);
 }
 
 static void add(local *l, figure which, double value) {
@@ -111,7 +116,7 @@ static void add_time(local *l, figure which, uint64_t start_ns) {
 static TRITONSERVER_Error *local_finalize(TRITONCACHE_Cache *cache) {
     local *l = of(cache);
     while (l->oldest)
-        drop_oldest(l);
+        evict_oldest(l);
     for (int i = 0; i < FIGURES; i++) {
         if (l->figures[i])
             kelp_metric_release(l->figures[i]);
@@ -120,14 +125,14 @@ static TRITONSERVER_Error *local_finalize(TRITONCACHE_Cache *cache) {
     }
     kelp_map_deinit(&l->nodes);
     pthread_mutex_destroy(&l->lock);
-    kelp_free(kelp_allocator_system(), l, sizeof *l);
+    kelp_free(l->allocator, l, sizeof *l);
     return NULL;
 }
 
-static kelp_status *read_size(const char *config, uint64_t *out_bytes) {
+static kelp_status *read_size(kelp_allocator allocator, const char *config, uint64_t *out_bytes) {
     kelp_arena arena;
     kelp_json *json = NULL;
-    kelp_arena_init(&arena, kelp_allocator_system(), 0);
+    kelp_arena_init(&arena, allocator, 0);
     kelp_status *status =
         kelp_json_parse(&arena, "configuration of cache 'local'", config, strlen(config), &json);
     const kelp_json *size = status ? NULL : kelp_json_get(json, "size");
@@ -151,29 +156,33 @@ static kelp_status *read_size(const char *config, uint64_t *out_bytes) {
     return status;
 }
 
-static TRITONSERVER_Error *local_initialize(TRITONCACHE_Cache **cache, const char *config) {
+kelp_status *kelp_cache_local_create(kelp_allocator allocator, const char *config,
+                                     TRITONCACHE_Cache **out) {
     local *l = NULL;
     uint64_t limit_bytes = 0;
-    kelp_status *status = read_size(config, &limit_bytes);
-    if (!status)
-        status = KELP_NEW(kelp_allocator_system(), local, &l);
-    if (status)
-        return kelp_to_error(status);
+    KELP_TRY(read_size(allocator, config, &limit_bytes));
+    KELP_TRY(KELP_NEW(allocator, local, &l));
+    l->allocator = allocator;
     l->limit_bytes = limit_bytes;
     pthread_mutex_init(&l->lock, NULL);
-    kelp_map_init(&l->nodes, kelp_allocator_system());
+    kelp_map_init(&l->nodes, allocator);
+    kelp_status *status = NULL;
     for (int i = 0; i < FIGURES && !status; i++) {
         status = kelp_metric_family_acquire(TRITONSERVER_METRIC_KIND_GAUGE, described[i].name,
                                             described[i].help, &l->families[i]);
         if (!status)
             status = kelp_metric_acquire(l->families[i], NULL, 0, NULL, 0, &l->figures[i]);
     }
-    if (status) {
-        TRITONSERVER_ErrorDelete(local_finalize((TRITONCACHE_Cache *)l));
-        return kelp_to_error(status);
-    }
-    *cache = (TRITONCACHE_Cache *)l;
-    return NULL;
+    if (status)
+        kelp_error_discard(local_finalize((TRITONCACHE_Cache *)l));
+    else
+        *out = (TRITONCACHE_Cache *)l;
+    return status;
+}
+
+static kelp_status *copy(TRITONCACHE_Allocator *allocator, kelp_cache_entry *entry) {
+    kelp_cache_copier *copier = (kelp_cache_copier *)allocator;
+    return copier->copy(copier, entry);
 }
 
 static TRITONSERVER_Error *local_lookup(TRITONCACHE_Cache *cache, const char *key,
@@ -200,18 +209,18 @@ static TRITONSERVER_Error *local_lookup(TRITONCACHE_Cache *cache, const char *ke
         status = kelp_cache_entry_add((kelp_cache_entry *)entry, n->bases[i], &attributes);
     }
     if (!status)
-        status = kelp_from_error(TRITONCACHE_Copy(allocator, entry));
+        status = copy(allocator, (kelp_cache_entry *)entry);
     pthread_mutex_lock(&l->lock);
-    bool last = let_go(n);
+    bool last = release(n);
     pthread_mutex_unlock(&l->lock);
     if (last)
-        node_free(n);
+        node_free(l, n);
     return kelp_to_error(status);
 }
 
-/* A node with room for the entry's bytes, which the entry then points at. */
-static kelp_status *make_node(const char *key, kelp_cache_entry *entry, node **out) {
-    kelp_allocator heap = kelp_allocator_system();
+/* Creates a node with memory for the entry's bytes, to which the entry then points. */
+static kelp_status *make_node(kelp_allocator heap, const char *key, kelp_cache_entry *entry,
+                              node **out) {
     node *n = NULL;
     KELP_TRY(KELP_NEW(heap, node, &n));
     *out = n;
@@ -231,20 +240,21 @@ static kelp_status *make_node(const char *key, kelp_cache_entry *entry, node **o
     return NULL;
 }
 
-/* true when the table has taken the node. */
+/* Returns true if the table owns the node now. */
 static bool put(local *l, node *n, kelp_status **out_status) {
     bool taken = false;
     unsigned evicted = 0;
     pthread_mutex_lock(&l->lock);
     if (kelp_map_get(&l->nodes, kelp_str_from(n->key))) {
-        *out_status = KELP_ERROR(KELP_ALREADY_EXISTS, "key '%s' is in the cache already", n->key);
+        *out_status =
+            KELP_ERROR(KELP_ALREADY_EXISTS, "key '%s' already exists in the cache", n->key);
     } else if (!(*out_status = kelp_map_put(&l->nodes, kelp_str_from(n->key), n))) {
         taken = true;
         link_newest(l, n);
         l->size_bytes += n->size_bytes;
         for (; l->size_bytes > l->limit_bytes; evicted++)
-            drop_oldest(l);
-        /* Inside the lock, so that the last to change them sets them last. */
+            evict_oldest(l);
+        /* Under the lock, so that the last change sets the last values. */
         kelp_status_free(
             kelp_metric_set(l->figures[USED], (double)l->size_bytes / (double)l->limit_bytes));
         kelp_status_free(kelp_metric_set(l->figures[ENTRIES], (double)l->nodes.count));
@@ -271,14 +281,14 @@ static TRITONSERVER_Error *local_insert(TRITONCACHE_Cache *cache, const char *ke
             (unsigned long long)total_bytes, (unsigned long long)l->limit_bytes));
     node *n = NULL;
     uint64_t start_ns = kelp_now_ns();
-    kelp_status *status = make_node(key, given, &n);
+    kelp_status *status = make_node(l->allocator, key, given, &n);
     if (!status)
-        status = kelp_from_error(TRITONCACHE_Copy(allocator, entry));
+        status = copy(allocator, (kelp_cache_entry *)entry);
     if (n && (status || !put(l, n, &status)))
-        node_free(n);
+        node_free(l, n);
     add_time(l, INSERTION_TIME, start_ns);
     return kelp_to_error(status);
 }
 
-const kelp_cache_functions kelp_cache_local = {local_initialize, local_finalize, local_lookup,
-                                               local_insert};
+const kelp_cache_functions kelp_cache_local = {
+    .finalize = local_finalize, .lookup = local_lookup, .insert = local_insert};

@@ -3,11 +3,10 @@
  * them, in slices of time of which the oldest is emptied when a new one begins. */
 #include "server/metrics/latency.h"
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/str.h"
-#include "server/abi/log.h"
 #include "server/metrics/metrics.h"
-#include "server/model/config_view.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -17,7 +16,10 @@
 /* A power of two of nanoseconds is 32 buckets, up to 2^42 ns (73 minutes). */
 enum { STEPS_LOG2 = 5, STEPS = 1 << STEPS_LOG2, LARGEST_LOG2 = 42 };
 enum { BUCKETS = (LARGEST_LOG2 - STEPS_LOG2 + 1) * STEPS };
-enum { SLICES = 5, SLICE_S = 12, MOST_BOUNDS = 64 };
+enum {
+    SLICES = 5,
+    SLICE_S = 12,
+};
 
 typedef struct summary {
     uint64_t count, sum_us; /* of all time */
@@ -25,13 +27,14 @@ typedef struct summary {
 } summary;
 
 struct kelp_latency {
+    kelp_allocator allocator;
     pthread_mutex_t lock;
     kelp_latency_rules rules;
     summary *summaries[KELP_LATENCY_KINDS]; /* NULL where there is none */
     uint64_t slice;                         /* the number of the one that is being filled */
-    double bounds_ms[MOST_BOUNDS];
+    double bounds_ms[KELP_LATENCY_MAX_BOUNDS];
     size_t bound_count;
-    uint64_t first[MOST_BOUNDS + 1]; /* responses by bucket; the last has no bound */
+    uint64_t first[KELP_LATENCY_MAX_BOUNDS + 1]; /* responses by bucket; the last has no bound */
     uint64_t first_sum_ms;
 };
 
@@ -51,7 +54,7 @@ static kelp_status *read_switch(const kelp_settings *settings, const char *name,
 static kelp_status *read_quantiles(const char *text, kelp_latency_rules *out) {
     const char *at = text;
     out->quantile_count = 0;
-    while (out->quantile_count < KELP_LATENCY_MOST_QUANTILES) {
+    while (out->quantile_count < KELP_LATENCY_MAX_QUANTILES) {
         size_t quantile_length = strcspn(at, ":,");
         const char *error_at = at + quantile_length + (at[quantile_length] == ':');
         kelp_str error_text = {error_at, strcspn(error_at, ",")};
@@ -69,7 +72,7 @@ static kelp_status *read_quantiles(const char *text, kelp_latency_rules *out) {
     return KELP_ERROR(KELP_INVALID_ARGUMENT,
                       "metrics configuration 'summary_quantiles': expected at most %d of "
                       "QUANTILE:ERROR with commas between, such as 0.5:0.05,0.9:0.01, found '%s'",
-                      KELP_LATENCY_MOST_QUANTILES, text);
+                      KELP_LATENCY_MAX_QUANTILES, text);
 }
 
 kelp_status *kelp_latency_rules_read(const kelp_settings *settings, kelp_latency_rules *out) {
@@ -85,66 +88,29 @@ kelp_status *kelp_latency_rules_read(const kelp_settings *settings, kelp_latency
 
 static const char first_family[] = "nv_inference_first_response_histogram_ms";
 
-static kelp_status *take_bounds(kelp_latency *latency, const kelp_config_value *bounds,
-                                const char *model) {
-    latency->bound_count = 0;
-    for (; bounds; bounds = bounds->next) {
-        size_t at = latency->bound_count;
-        if (at == MOST_BOUNDS || (at > 0 && !(bounds->f > latency->bounds_ms[at - 1])))
-            return KELP_ERROR(
-                KELP_INVALID_ARGUMENT,
-                "model '%s': model_metrics: expected at most %d buckets that rise for "
-                "'%s'",
-                model, MOST_BOUNDS, first_family);
-        latency->bounds_ms[latency->bound_count++] = bounds->f;
-    }
-    return NULL;
-}
-
-static kelp_status *set_bounds(kelp_latency *latency, const kelp_model_config *config) {
-    static const double usual[] = {100, 500, 2000, 5000};
-    memcpy(latency->bounds_ms, usual, sizeof usual);
-    latency->bound_count = sizeof usual / sizeof *usual;
-    const kelp_config_message *metrics = kelp_config_sub(config->tree, "model_metrics");
-    const kelp_config_value *control = kelp_config_get(metrics, "metric_control");
-    for (; control; control = control->next) {
-        const kelp_config_value *family =
-            kelp_config_get(kelp_config_sub(control->message, "metric_identifier"), "family");
-        const kelp_config_message *options = kelp_config_sub(control->message, "histogram_options");
-        if (!family || !kelp_str_is(family->text, first_family))
-            KELP_SERVER_LOG(
-                KELP_LOG_WARNING,
-                "model '%s': model_metrics: '%.*s' is no metric that can be configured: "
-                "expected '%s'",
-                config->name, family ? (int)family->text.length : 0,
-                family ? family->text.data : "", first_family);
-        else if (options)
-            KELP_TRY(take_bounds(latency, kelp_config_get(options, "buckets"), config->name));
-    }
-    return NULL;
-}
-
 static kelp_status *make_summaries(kelp_latency *latency, bool cached) {
     for (int kind = 0; kind < KELP_LATENCY_KINDS; kind++) {
         bool of_cache = kind == KELP_LATENCY_CACHE_HIT || kind == KELP_LATENCY_CACHE_MISS;
         if (cached ? kind != KELP_LATENCY_REQUEST : !of_cache)
-            KELP_TRY(KELP_NEW(kelp_allocator_system(), summary, &latency->summaries[kind]));
+            KELP_TRY(KELP_NEW(latency->allocator, summary, &latency->summaries[kind]));
     }
     return NULL;
 }
 
-kelp_status *kelp_latency_create(const kelp_latency_rules *rules, const kelp_model_config *config,
-                                 bool cached, kelp_latency **out) {
+kelp_status *kelp_latency_create(kelp_allocator allocator, const kelp_latency_rules *rules,
+                                 const kelp_latency_options *options, kelp_latency **out) {
     kelp_latency *latency = NULL;
     *out = NULL;
     if (!rules->histograms && !rules->summaries)
         return NULL;
-    KELP_TRY(KELP_NEW(kelp_allocator_system(), kelp_latency, &latency));
+    KELP_TRY(KELP_NEW(allocator, kelp_latency, &latency));
+    latency->allocator = allocator;
     pthread_mutex_init(&latency->lock, NULL);
     latency->rules = *rules;
-    kelp_status *status = set_bounds(latency, config);
-    if (!status && rules->summaries)
-        status = make_summaries(latency, cached);
+    latency->bound_count = options->bound_count;
+    memcpy(latency->bounds_ms, options->bounds_ms,
+           options->bound_count * sizeof *options->bounds_ms);
+    kelp_status *status = rules->summaries ? make_summaries(latency, options->cached) : NULL;
     if (status)
         kelp_latency_destroy(latency);
     else
@@ -153,9 +119,9 @@ kelp_status *kelp_latency_create(const kelp_latency_rules *rules, const kelp_mod
 }
 
 void kelp_latency_destroy(kelp_latency *latency) {
-    kelp_allocator heap = kelp_allocator_system();
     if (!latency)
         return;
+    kelp_allocator heap = latency->allocator;
     for (int kind = 0; kind < KELP_LATENCY_KINDS; kind++)
         kelp_free(heap, latency->summaries[kind], sizeof(summary));
     pthread_mutex_destroy(&latency->lock);

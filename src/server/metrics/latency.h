@@ -9,8 +9,8 @@
 #ifndef KELP_SERVER_METRICS_LATENCY_H_
 #define KELP_SERVER_METRICS_LATENCY_H_
 
-#include "server/abi/options.h"
-#include "server/model/config.h"
+#include "base/buf.h"
+#include "server/core/settings.h"
 
 typedef enum kelp_latency_kind {
     KELP_LATENCY_REQUEST,
@@ -23,40 +23,49 @@ typedef enum kelp_latency_kind {
     KELP_LATENCY_KINDS
 } kelp_latency_kind;
 
-enum { KELP_LATENCY_MOST_QUANTILES = 16 };
+enum { KELP_LATENCY_MAX_QUANTILES = 16 };
 
 /* What the metrics' configuration says: counter_latencies, histogram_latencies, summary_latencies,
  * summary_quantiles ("0.5:0.05,0.9:0.01": a quantile and the error that is allowed). */
 typedef struct kelp_latency_rules {
     bool counters, histograms, summaries;
-    double quantiles[KELP_LATENCY_MOST_QUANTILES];
+    double quantiles[KELP_LATENCY_MAX_QUANTILES];
     size_t quantile_count;
 } kelp_latency_rules;
 
-/* INVALID_ARGUMENT names the setting. */
+/* Reads the rules from `--metrics-config`; INVALID_ARGUMENT names the setting. */
 kelp_status *kelp_latency_rules_read(const kelp_settings *settings,
                                      kelp_latency_rules *out) KELP_MUST_USE;
 
 typedef struct kelp_latency kelp_latency;
 
-/* *out is NULL when the rules ask for nothing. `cached`: the model's answers may come from a cache,
- * which has families of its own, and a request then has no time that means one thing. The bounds of
- * the histogram are those of `model_metrics` in the configuration; INVALID_ARGUMENT when they do
- * not rise. */
-kelp_status *kelp_latency_create(const kelp_latency_rules *rules, const kelp_model_config *config,
-                                 bool cached, kelp_latency **out) KELP_MUST_USE;
+enum { KELP_LATENCY_MAX_BOUNDS = 64 };
+
+/* What a model's configuration says of its distributions. */
+typedef struct kelp_latency_options {
+    bool cached; /* the model uses the response cache, which has families of its own; its requests
+                    then have no total time with a single meaning */
+    double bounds_ms[KELP_LATENCY_MAX_BOUNDS]; /* of the histogram, ascending */
+    size_t bound_count;
+} kelp_latency_options;
+
+/* Creates the distributions that the rules ask for; *out is NULL if they ask for none. */
+kelp_status *kelp_latency_create(kelp_allocator allocator, const kelp_latency_rules *rules,
+                                 const kelp_latency_options *options,
+                                 kelp_latency **out) KELP_MUST_USE;
 void kelp_latency_destroy(kelp_latency *latency);
 
-/* NULL is fine. */
+/* Both ignore NULL. */
 void kelp_latency_add(kelp_latency *latency, kelp_latency_kind kind, uint64_t duration_ns);
 void kelp_latency_add_first(kelp_latency *latency, uint64_t duration_ns);
 
-/* One family over several models, with its header: nothing when none of them has it. `labels` as
- * "{a=\"b\"}", one for each latency; those may be NULL. */
+/* The distributions of one model, which may be NULL, and its labels as "{a=\"b\"}". */
 typedef struct kelp_latency_row {
     kelp_latency *latency;
     const char *labels;
 } kelp_latency_row;
+/* Appends all families over several models, each with its header; omits families that no model has.
+ */
 void kelp_latency_write(kelp_buf *out, const kelp_latency_row *rows, size_t count);
 
 #endif

@@ -2,7 +2,11 @@
 /* The process's registry of metrics; see metrics.h. */
 #include "server/metrics/metrics.h"
 
+#include "base/alloc.h"
+#include "server/core/heap.h"
+
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 
 /* A double that several threads add to: its bits in an atomic integer. */
@@ -61,7 +65,7 @@ static void number_add(atomic_number *number, double value) {
 /* ---- families ---- */
 
 static void family_free(kelp_metric_family *family) {
-    kelp_allocator heap = kelp_allocator_system();
+    kelp_allocator heap = kelp_process_allocator();
     kelp_free_string(heap, family->name);
     kelp_free_string(heap, family->description);
     kelp_free(heap, family, sizeof *family);
@@ -69,7 +73,7 @@ static void family_free(kelp_metric_family *family) {
 
 static kelp_status *acquire_family(TRITONSERVER_MetricKind kind, const char *name,
                                    const char *description, kelp_metric_family **out) {
-    kelp_allocator heap = kelp_allocator_system();
+    kelp_allocator heap = kelp_process_allocator();
     kelp_metric_family **link = &registry;
     for (; *link; link = &(*link)->next) {
         if (strcmp((*link)->name, name) != 0)
@@ -130,7 +134,7 @@ TRITONSERVER_MetricKind kelp_metric_family_kind(const kelp_metric_family *family
 /* ---- series ---- */
 
 static void metric_free(kelp_metric *metric) {
-    kelp_allocator heap = kelp_allocator_system();
+    kelp_allocator heap = kelp_process_allocator();
     kelp_free(heap, metric->labels, metric->labels_capacity);
     kelp_free(heap, metric->bounds, metric->bound_count * sizeof *metric->bounds);
     if (metric->buckets)
@@ -149,7 +153,7 @@ static kelp_status *write_labels(const kelp_parameter *const *labels, size_t cou
 }
 
 static kelp_status *copy_bounds(kelp_metric *metric, const double *bounds, size_t count) {
-    kelp_allocator heap = kelp_allocator_system();
+    kelp_allocator heap = kelp_process_allocator();
     for (size_t i = 1; i < count; i++)
         if (!(bounds[i - 1] < bounds[i]))
             return KELP_ERROR(KELP_INVALID_ARGUMENT, "the bounds of a histogram must rise");
@@ -161,10 +165,33 @@ static kelp_status *copy_bounds(kelp_metric *metric, const double *bounds, size_
     return NULL;
 }
 
+kelp_status *kelp_metric_args_create(kelp_metric_args **out) {
+    return KELP_NEW(kelp_process_allocator(), kelp_metric_args, out);
+}
+
+kelp_status *kelp_metric_args_set_bounds(kelp_metric_args *args, const double *bounds,
+                                         size_t count) {
+    double *copy = NULL;
+    KELP_TRY(kelp_alloc_zero(kelp_process_allocator(), count, sizeof *copy, (void **)&copy));
+    if (count)
+        memcpy(copy, bounds, count * sizeof *copy);
+    kelp_free(kelp_process_allocator(), args->bounds, args->count * sizeof *args->bounds);
+    args->bounds = copy;
+    args->count = count;
+    return NULL;
+}
+
+void kelp_metric_args_destroy(kelp_metric_args *args) {
+    if (!args)
+        return;
+    kelp_free(kelp_process_allocator(), args->bounds, args->count * sizeof *args->bounds);
+    kelp_free(kelp_process_allocator(), args, sizeof *args);
+}
+
 kelp_status *kelp_metric_acquire(kelp_metric_family *family, const kelp_parameter *const *labels,
                                  size_t label_count, const double *bounds, size_t bound_count,
                                  kelp_metric **out) {
-    kelp_allocator heap = kelp_allocator_system();
+    kelp_allocator heap = kelp_process_allocator();
     kelp_metric *fresh = NULL;
     kelp_buf text;
     kelp_buf_init(&text, heap);

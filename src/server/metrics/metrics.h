@@ -1,30 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Metrics that backends and applications make, as Triton's API defines them: one registry for the
- * process, where a family of a name exists once however many handles there are, and so does a
- * series of labels within it. Any thread; values are atomics, the registry's lock is taken only to
- * make, delete and print.
+ * Metrics that backends and applications create, as Triton's API defines them: one registry for the
+ * process. A family exists once for each name and a series once for each set of labels, however
+ * many handles there are. Thread-safe: values are atomics; the registry's lock is taken only to
+ * create, delete and print. Uses the process-wide allocator.
  */
 #ifndef KELP_SERVER_METRICS_METRICS_H_
 #define KELP_SERVER_METRICS_METRICS_H_
 
 #include "base/buf.h"
-#include "server/abi/abi.h"
-
-#include <stdatomic.h>
+#include "server/core/values.h"
 
 typedef struct kelp_metric_family kelp_metric_family;
 typedef struct kelp_metric kelp_metric;
 
-/* A handle to the family of that name. INVALID_ARGUMENT when there is one of another kind. */
+/* Returns a handle to the family of that name. INVALID_ARGUMENT if it exists with another kind. */
 kelp_status *kelp_metric_family_acquire(TRITONSERVER_MetricKind kind, const char *name,
                                         const char *description,
                                         kelp_metric_family **out) KELP_MUST_USE;
-/* INTERNAL, and nothing happens, while it is the last handle and metrics of the family exist. */
+/* INTERNAL, without effect, if it is the last handle and metrics of the family exist. */
 kelp_status *kelp_metric_family_release(kelp_metric_family *family) KELP_MUST_USE;
 TRITONSERVER_MetricKind kelp_metric_family_kind(const kelp_metric_family *family);
 
-/* A handle to the series of these labels (STRING parameters). `bounds` rise; only for histograms.
+/* The bounds of a histogram, until a metric copies them. What TRITONSERVER_MetricArgs points at. */
+typedef struct kelp_metric_args {
+    double *bounds;
+    size_t count;
+} kelp_metric_args;
+kelp_status *kelp_metric_args_create(kelp_metric_args **out) KELP_MUST_USE;
+kelp_status *kelp_metric_args_set_bounds(kelp_metric_args *args, const double *bounds,
+                                         size_t count) KELP_MUST_USE;
+/* NULL is ignored. */
+void kelp_metric_args_destroy(kelp_metric_args *args);
+
+/* Returns a handle to the series of these labels (STRING parameters). `bounds` ascend; only for
+ * histograms.
  */
 kelp_status *kelp_metric_acquire(kelp_metric_family *family, const kelp_parameter *const *labels,
                                  size_t label_count, const double *bounds, size_t bound_count,
@@ -32,7 +42,9 @@ kelp_status *kelp_metric_acquire(kelp_metric_family *family, const kelp_paramete
 void kelp_metric_release(kelp_metric *metric);
 TRITONSERVER_MetricKind kelp_metric_kind(const kelp_metric *metric);
 
-/* UNIMPLEMENTED where the kind does not have it, INVALID_ARGUMENT for a counter that would fall. */
+/* UNIMPLEMENTED if the kind lacks the operation, INVALID_ARGUMENT for a counter that would
+ * decrease.
+ */
 kelp_status *kelp_metric_value(const kelp_metric *metric, double *out) KELP_MUST_USE;
 kelp_status *kelp_metric_increment(kelp_metric *metric, double value) KELP_MUST_USE;
 kelp_status *kelp_metric_set(kelp_metric *metric, double value) KELP_MUST_USE;
@@ -40,13 +52,13 @@ kelp_status *kelp_metric_observe(kelp_metric *metric, double value) KELP_MUST_US
 
 /* Appends all families in the text format of Prometheus. */
 void kelp_metrics_write(kelp_buf *out);
-/* name="value", escaped; `separator` before it. */
+/* Appends a separator and name="value", escaped. */
 void kelp_metrics_write_label(kelp_buf *out, const char *separator, const char *name,
                               const char *value);
 void kelp_metrics_write_header(kelp_buf *out, const char *name, const char *help, const char *type);
-/* CPU time and memory of the machine. */
+/* Appends CPU time and memory of the machine. */
 void kelp_metrics_write_host(kelp_buf *out);
-/* A whole number without a fraction. */
+/* Appends a number; integers without a fraction. */
 void kelp_metrics_write_number(kelp_buf *out, double value);
 
 #endif

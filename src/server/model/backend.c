@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finding, loading and counting backends; see backend.h. The process's list is under one lock,
- * which loads take and requests do not. */
+/* Finding, loading and counting backends. The process's list has one lock, which loads take and
+ * requests do not. */
 #include "server/model/backend.h"
 
+#include "base/alloc.h"
+#include "base/checked.h"
 #include "base/fs.h"
 #include "base/json.h"
-#include "server/abi/log.h"
+#include "server/core/error.h"
+#include "server/core/heap.h"
+#include "server/core/library.h"
+#include "server/core/log.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -17,12 +22,12 @@
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static kelp_backend *list;
 
-/* {"cmdline":{…}}: what all backends are told, then what this one is. */
+/* Writes {"cmdline":{…}}: the settings of all backends, then those of this one. */
 static kelp_status *make_config(const char *name, const kelp_server_options *options,
                                 const char *backend_directory, kelp_message **out) {
     kelp_buf json;
     kelp_json_writer writer;
-    kelp_buf_init(&json, kelp_allocator_system());
+    kelp_buf_init(&json, kelp_process_allocator());
     kelp_json_writer_init(&writer, &json);
     kelp_json_begin_object(&writer);
     kelp_json_key(&writer, "cmdline");
@@ -58,24 +63,19 @@ static kelp_status *make_config(const char *name, const kelp_server_options *opt
     return status;
 }
 
-/* A library that does not hold the name of a function cannot call it, neither linked nor through
- * dlsym. */
-static bool names(const kelp_mapping *file, const char *symbol) {
-    return file->data && memmem(file->data, file->size_bytes, symbol, strlen(symbol));
-}
-
-static kelp_status *look_for_duties(const char *path, kelp_backend *backend) {
-    kelp_mapping file;
-    KELP_TRY(kelp_fs_map(path, &file));
-    backend->never_releases = !names(&file, "TRITONBACKEND_RequestRelease");
-    backend->never_reports = !names(&file, "TRITONBACKEND_ModelInstanceReportStatistics") &&
-                             !names(&file, "TRITONBACKEND_ModelInstanceReportBatchStatistics");
-    kelp_fs_unmap(&file);
+static kelp_status *read_references(kelp_backend *backend) {
+    static const char *const symbols[] = {"TRITONBACKEND_RequestRelease",
+                                          "TRITONBACKEND_ModelInstanceReportStatistics",
+                                          "TRITONBACKEND_ModelInstanceReportBatchStatistics"};
+    bool found[KELP_COUNT(symbols)];
+    KELP_TRY(kelp_library_refers(backend->library, symbols, KELP_COUNT(symbols), found));
+    backend->never_releases = !found[0];
+    backend->never_reports = !found[1] && !found[2];
     return NULL;
 }
 
 static void backend_free(kelp_backend *backend) {
-    kelp_allocator heap = kelp_allocator_system();
+    kelp_allocator heap = kelp_process_allocator();
     kelp_message_destroy(backend->config);
     kelp_free(heap, backend->attribute.groups,
               backend->attribute.group_capacity * sizeof *backend->attribute.groups);
@@ -86,27 +86,22 @@ static void backend_free(kelp_backend *backend) {
     kelp_free(heap, backend, sizeof *backend);
 }
 
-/* ISO C has no conversion from object to function pointers; POSIX promises that this one works. */
-#define BIND(field, symbol) (*(void **)(void *)&(field) = kelp_dl_own_symbol(&backend->dl, symbol))
-
 static kelp_status *bind_library(kelp_backend *backend) {
-    KELP_TRY(look_for_duties(backend->library, backend));
-    KELP_TRY(kelp_dl_open(backend->library, &backend->dl));
-    BIND(backend->fn.initialize, "TRITONBACKEND_Initialize");
-    BIND(backend->fn.finalize, "TRITONBACKEND_Finalize");
-    BIND(backend->fn.model_init, "TRITONBACKEND_ModelInitialize");
-    BIND(backend->fn.model_fini, "TRITONBACKEND_ModelFinalize");
-    BIND(backend->fn.instance_init, "TRITONBACKEND_ModelInstanceInitialize");
-    BIND(backend->fn.instance_fini, "TRITONBACKEND_ModelInstanceFinalize");
-    BIND(backend->fn.execute, "TRITONBACKEND_ModelInstanceExecute");
-    BIND(backend->fn.attribute, "TRITONBACKEND_GetBackendAttribute");
-    BIND(backend->ready, "TRITONBACKEND_ModelInstanceReady");
-    BIND(backend->may_block, "KELP_BACKEND_MayBlock");
-    if (!backend->fn.execute)
-        return KELP_ERROR(KELP_NOT_FOUND,
-                          "'%s' is no backend: it has no TRITONBACKEND_ModelInstanceExecute",
-                          backend->library);
-    return NULL;
+    static const kelp_entry_point entry_points[] = {
+        {"TRITONBACKEND_ModelInstanceExecute", offsetof(kelp_backend, fn.execute), true},
+        {"TRITONBACKEND_Initialize", offsetof(kelp_backend, fn.initialize), false},
+        {"TRITONBACKEND_Finalize", offsetof(kelp_backend, fn.finalize), false},
+        {"TRITONBACKEND_ModelInitialize", offsetof(kelp_backend, fn.model_init), false},
+        {"TRITONBACKEND_ModelFinalize", offsetof(kelp_backend, fn.model_fini), false},
+        {"TRITONBACKEND_ModelInstanceInitialize", offsetof(kelp_backend, fn.instance_init), false},
+        {"TRITONBACKEND_ModelInstanceFinalize", offsetof(kelp_backend, fn.instance_fini), false},
+        {"TRITONBACKEND_GetBackendAttribute", offsetof(kelp_backend, fn.attribute), false},
+        {"TRITONBACKEND_ModelInstanceReady", offsetof(kelp_backend, ready), false},
+        {"KELP_BACKEND_MayBlock", offsetof(kelp_backend, may_block), false},
+    };
+    KELP_TRY(read_references(backend));
+    return kelp_library_open(backend->library, "backend", entry_points, KELP_COUNT(entry_points),
+                             backend);
 }
 
 static kelp_status *initialize(kelp_backend *backend) {
@@ -132,7 +127,7 @@ static kelp_status *acquire_locked(const char *name, const char *identity, const
                                    const char *directory, const kelp_builtin_backend *builtin,
                                    const kelp_server_options *options,
                                    const char *backend_directory, kelp_backend **out) {
-    kelp_allocator heap = kelp_allocator_system();
+    kelp_allocator heap = kelp_process_allocator();
     for (kelp_backend *known = list; known; known = known->next) {
         if (strcmp(known->identity, identity) == 0) {
             known->refs++;
@@ -161,7 +156,7 @@ static kelp_status *acquire_locked(const char *name, const char *identity, const
     if (!status)
         status = initialize(backend);
     if (status && begun)
-        finalize(backend); /* see instance.c */
+        finalize(backend); /* as Triton does after a failed Initialize */
     if (status) {
         backend_free(backend);
         return status;
@@ -200,88 +195,88 @@ void kelp_backend_release(kelp_backend *backend) {
 
 /* ---- finding the library ---- */
 
-/* What was looked for: the place where it was found, and in words all where it was not. */
+/* A search for a library: the path where it was found, and a text of all paths that were tried. */
 typedef struct search {
     const kelp_backend_query *query;
     const char *backend_directory;
-    char *own_folder; /* BACKENDS/NAME */
+    char *own_directory; /* BACKENDS/NAME */
     kelp_buf path;
     kelp_buf tried;
 } search;
 
 static kelp_status *search_init(search *s, const kelp_backend_query *query,
                                 const char *backend_directory) {
-    kelp_allocator heap = kelp_allocator_system();
+    kelp_allocator heap = kelp_process_allocator();
     *s = (search){.query = query, .backend_directory = backend_directory};
     kelp_buf_init(&s->path, heap);
     kelp_buf_init(&s->tried, heap);
-    return kelp_fs_join(heap, backend_directory, query->name, &s->own_folder);
+    return kelp_fs_join(heap, backend_directory, query->name, &s->own_directory);
 }
 
 static void search_deinit(search *s) {
-    kelp_free_string(kelp_allocator_system(), s->own_folder);
+    kelp_free_string(kelp_process_allocator(), s->own_directory);
     kelp_buf_deinit(&s->path);
     kelp_buf_deinit(&s->tried);
 }
 
-/* Why a path is not that of a file. */
-static const char *why_not(const char *path, const char *folder) {
+/* Returns why there is no file at a path. */
+static const char *why_not(const char *path, const char *directory) {
     struct stat info;
     if (stat(path, &info) == 0)
-        return S_ISDIR(info.st_mode) ? "it is a folder" : "it is no regular file";
+        return S_ISDIR(info.st_mode) ? "it is a directory" : "it is not a regular file";
     if (errno == EACCES)
         return "permission denied";
     if (errno == ELOOP || lstat(path, &info) == 0)
-        return "it is a link to nothing";
-    return kelp_fs_kind_of(folder) == KELP_FS_DIRECTORY ? "no such file" : "no such folder";
+        return "it is a dangling link";
+    return kelp_fs_kind_of(directory) == KELP_FS_DIRECTORY ? "no such file" : "no such directory";
 }
 
-/* Whether the folder has the file, whose path is s->path then. */
-static kelp_status *look(search *s, const char *folder, const char *file, bool *out_found) {
+/* Tests whether a directory has a file; s->path is the path. */
+static kelp_status *test_path(search *s, const char *directory, const char *file, bool *out_found) {
     kelp_buf_clear(&s->path);
-    kelp_buf_printf(&s->path, "%s/%s", folder, file);
+    kelp_buf_printf(&s->path, "%s/%s", directory, file);
     if (!kelp_buf_cstr(&s->path))
         return kelp_status_oom();
     *out_found = kelp_fs_kind_of(s->path.data) == KELP_FS_FILE;
     if (!*out_found)
         kelp_buf_printf(&s->tried, "%s'%s' (%s)", s->tried.length ? ", " : "", s->path.data,
-                        why_not(s->path.data, folder));
+                        why_not(s->path.data, directory));
     return NULL;
 }
 
-/* The first of the folders that has the file; NULL when none has. */
-static kelp_status *look_in(search *s, const char *const *folders, size_t count, const char *file,
-                            const char **out_folder) {
+/* Returns the first directory that has the file, or NULL. */
+static kelp_status *find_in(search *s, const char *const *directories, size_t count,
+                            const char *file, const char **out_directory) {
     bool found = false;
-    *out_folder = NULL;
+    *out_directory = NULL;
     for (size_t i = 0; i < count && !found; i++) {
-        KELP_TRY(look(s, folders[i], file, &found));
+        KELP_TRY(test_path(s, directories[i], file, &found));
         if (found)
-            *out_folder = folders[i];
+            *out_directory = directories[i];
     }
     return NULL;
 }
 
-/* A backend that is written in Python: BACKENDS/NAME/model.py, run by the library of the backend
- * "python". It is a backend of its own for each name. */
+/* Acquires a backend that is written in Python: BACKENDS/NAME/model.py, executed by the library of
+ * the backend "python". Each name is a backend of its own. */
 static kelp_status *acquire_python(search *s, kelp_backend **out) {
     const kelp_backend_query *query = s->query;
     bool found = false;
-    const char *folder = NULL;
+    const char *directory = NULL;
     char *identity = NULL, *shared = NULL;
-    KELP_TRY(look(s, s->own_folder, "model.py", &found));
+    KELP_TRY(test_path(s, s->own_directory, "model.py", &found));
     if (!found)
         return NULL;
-    kelp_allocator heap = kelp_allocator_system();
+    kelp_allocator heap = kelp_process_allocator();
     kelp_status *status = kelp_strdup(heap, s->path.data, &identity);
     if (!status)
         status = kelp_fs_join(heap, s->backend_directory, "python", &shared);
-    const char *folders[] = {query->version_directory, query->model_directory, s->own_folder,
-                             shared};
+    const char *directories[] = {query->version_directory, query->model_directory, s->own_directory,
+                                 shared};
     if (!status)
-        status = look_in(s, folders, 4, "libtriton_python.so", &folder);
-    if (!status && folder)
-        status = acquire_locked(query->name, identity, s->path.data, s->own_folder, NULL,
+        status = find_in(s, directories, 4, "libtriton_python.so", &directory);
+    if (!status && directory)
+        status = acquire_locked(query->name, identity, s->path.data, s->own_directory, NULL,
                                 query->options, s->backend_directory, out);
     if (!status && *out)
         (*out)->python_based = true;
@@ -294,7 +289,7 @@ static kelp_status *acquire_file(const kelp_backend_query *query, const char *ba
                                  kelp_backend **out) {
     search s;
     char default_name[300];
-    const char *file = query->library, *folder = NULL;
+    const char *file = query->library, *directory = NULL;
     bool given = file && file[0], python = given && strcmp(file, "model.py") == 0;
     *out = NULL;
     kelp_status *status = search_init(&s, query, backend_directory);
@@ -302,12 +297,12 @@ static kelp_status *acquire_file(const kelp_backend_query *query, const char *ba
         snprintf(default_name, sizeof default_name, "libtriton_%s.so", query->name);
         file = default_name;
     }
-    const char *folders[] = {query->version_directory, query->model_directory, s.own_folder};
+    const char *directories[] = {query->version_directory, query->model_directory, s.own_directory};
     if (!status && !python)
-        status = look_in(&s, folders, 3, file, &folder);
-    if (!status && folder)
-        status = acquire_locked(query->name, s.path.data, s.path.data, folder, NULL, query->options,
-                                backend_directory, out);
+        status = find_in(&s, directories, 3, file, &directory);
+    if (!status && directory)
+        status = acquire_locked(query->name, s.path.data, s.path.data, directory, NULL,
+                                query->options, backend_directory, out);
     else if (!status && (python || !given))
         status = acquire_python(&s, out);
     if (status)
@@ -316,8 +311,8 @@ static kelp_status *acquire_file(const kelp_backend_query *query, const char *ba
     else if (!*out)
         status =
             KELP_ERROR(KELP_INVALID_ARGUMENT,
-                       "unable to find '%s' for backend '%s': tried %s; '%s' is none of the "
-                       "built-in backends",
+                       "unable to find '%s' for backend '%s': tried %s; '%s' is not a "
+                       "built-in backend",
                        file, query->name, kelp_buf_cstr(&s.tried) ? s.tried.data : "", query->name);
     search_deinit(&s);
     return status;
@@ -331,9 +326,9 @@ kelp_status *kelp_backend_acquire(const kelp_backend_query *query, kelp_backend 
     if (!query->name[0] || strchr(query->name, '/') ||
         (query->library && strchr(query->library, '/')))
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "'%s' is no name of a backend, or '%s' no name of its library",
+                          "'%s' is not the name of a backend, or '%s' not that of its library",
                           query->name, query->library ? query->library : "");
-    /* A configuration that names a library wants that file, also under a built-in backend's name.
+    /* A configuration that names a library gets that file, even if the backend's name is built in.
      */
     const kelp_builtin_backend *builtin =
         query->library && query->library[0] ? NULL : kelp_builtin_find(query->name);
@@ -342,12 +337,57 @@ kelp_status *kelp_backend_acquire(const kelp_backend_query *query, kelp_backend 
     if (builtin) {
         char identity[64];
         snprintf(identity, sizeof identity, "builtin:%s", builtin->name);
-        /* Under its own name, whichever alias was asked for first: its settings are found by that.
-         */
+        /* By its own name, not by the alias that was requested first: its settings use that. */
         status = acquire_locked(builtin->name, identity, "", "", builtin, options, directory, out);
     } else {
         status = acquire_file(query, directory, out);
     }
     pthread_mutex_unlock(&list_lock);
     return status;
+}
+
+kelp_status *kelp_backend_prefer_group(kelp_backend_attribute *attribute,
+                                       TRITONSERVER_InstanceGroupKind kind, uint64_t count) {
+    KELP_TRY(kelp_grow(kelp_process_allocator(), (void **)&attribute->groups,
+                       &attribute->group_capacity, attribute->group_count + 1,
+                       sizeof *attribute->groups));
+    attribute->groups[attribute->group_count++] =
+        (kelp_preferred_group){.kind = kind, .count = count};
+    return NULL;
+}
+
+/* ---- sets ---- */
+
+void kelp_backend_set_init(kelp_backend_set *set, kelp_allocator allocator) {
+    *set = (kelp_backend_set){.allocator = allocator};
+    pthread_mutex_init(&set->lock, NULL);
+}
+
+kelp_status *kelp_backend_set_add(kelp_backend_set *set, kelp_backend *backend) {
+    kelp_status *status = NULL;
+    bool known = false;
+    pthread_mutex_lock(&set->lock);
+    for (size_t i = 0; i < set->count; i++)
+        known |= set->items[i] == backend;
+    if (!known)
+        status = kelp_grow(set->allocator, (void **)&set->items, &set->capacity, set->count + 1,
+                           sizeof *set->items);
+    if (!known && !status) {
+        kelp_backend_retain(backend);
+        set->items[set->count++] = backend;
+    }
+    pthread_mutex_unlock(&set->lock);
+    return status;
+}
+
+void kelp_backend_set_clear(kelp_backend_set *set) {
+    for (size_t i = 0; i < set->count; i++)
+        kelp_backend_release(set->items[i]);
+    set->count = 0;
+}
+
+void kelp_backend_set_deinit(kelp_backend_set *set) {
+    kelp_backend_set_clear(set);
+    kelp_free(set->allocator, set->items, set->capacity * sizeof *set->items);
+    pthread_mutex_destroy(&set->lock);
 }

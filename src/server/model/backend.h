@@ -1,25 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Backends: what runs models. A foreign one is a shared library with Triton's entry points, a
- * built-in one a row of a hidden table; both are the same function pointers from here on.
+ * built-in one a row of a hidden table; both become the same function pointers.
  *
- * Foreign backends are one a process and library file, as in Triton: servers share them. A library
- * stays loaded once it is (unloading code that has threads or thread-local destructors cannot be
- * made safe); Finalize runs when the last server lets go.
+ * Thread-safe. As in Triton there is one foreign backend for each library file of the process:
+ * servers share them, so they use the process-wide allocator. Finalize runs when the last server
+ * releases it; the library stays loaded (library.h).
  */
 #ifndef KELP_SERVER_MODEL_BACKEND_H_
 #define KELP_SERVER_MODEL_BACKEND_H_
 
-#include "base/dl.h"
-#include "server/abi/options.h"
 #include "server/builtin/builtin.h"
+#include "server/config/config.h"
+#include "server/core/message.h"
+#include "server/core/options.h"
 
-typedef struct kelp_preferred_group {
-    TRITONSERVER_InstanceGroupKind kind;
-    uint64_t count;
-} kelp_preferred_group;
+#include <pthread.h>
 
-/* What TRITONBACKEND_GetBackendAttribute fills in. */
+/* What TRITONBACKEND_GetBackendAttribute sets. */
 typedef struct kelp_backend_attribute {
     kelp_preferred_group *groups;
     size_t group_count;
@@ -32,26 +30,26 @@ struct kelp_backend {
     kelp_backend *next; /* in the process's list */
     unsigned refs;      /* under the list's lock */
     char *name;
-    char *directory; /* of the library, or of the model.py; "" for a built-in one */
-    char *library;   /* its path; "" for a built-in one */
-    char *identity;  /* that path, or that of the model.py; "builtin:NAME" */
-    kelp_dl dl;
-    kelp_builtin_backend fn; /* the entry points, from either source */
+    char *directory;         /* of the library, or of the model.py; "" for a built-in one */
+    char *library;           /* its path; "" for a built-in one */
+    char *identity;          /* that path, or that of the model.py; "builtin:NAME" */
+    kelp_builtin_backend fn; /* the entry points of either kind */
     TRITONSERVER_Error *(*ready)(TRITONBACKEND_ModelInstance *instance);
-    /* Kelp's own entry point, of libraries made with its kit; see kelp/backend.h. */
+    /* Kelp's own entry point, of libraries built with its SDK; see kelp/backend.h. */
     bool (*may_block)(TRITONBACKEND_Model *model, TRITONBACKEND_Request *request);
     bool builtin;
-    bool python_based;   /* its code is a model.py, which the library runs */
-    bool never_releases; /* the library does not know TRITONBACKEND_RequestRelease: the server
+    bool python_based;   /* its code is a model.py, which the library executes */
+    bool never_releases; /* the library does not refer to TRITONBACKEND_RequestRelease: the server
                             releases for it */
-    bool never_reports;  /* nor a function that reports statistics: the server counts */
+    bool never_reports;  /* nor to a function that reports statistics: the server counts for it */
     void *state;
     kelp_message *config;
     TRITONBACKEND_ExecutionPolicy policy;
     kelp_backend_attribute attribute;
 };
 
-/* Where a library is looked for, in this order. */
+/* What a backend is searched for with. The directories are searched in this order: version, model,
+ * the backend's own. */
 typedef struct kelp_backend_query {
     const char *name;              /* "addsub" */
     const char *library;           /* file name from the configuration's `runtime`, or NULL or "" */
@@ -60,11 +58,31 @@ typedef struct kelp_backend_query {
     const kelp_server_options *options;
 } kelp_backend_query;
 
-/* A reference to the backend, loaded and initialized. NOT_FOUND lists every path that was tried and
- * why it did not serve. */
+/* Returns a reference to the backend, loaded and initialized. NOT_FOUND lists every path that was
+ * tried and the reason why it was not used. */
 kelp_status *kelp_backend_acquire(const kelp_backend_query *query,
                                   kelp_backend **out) KELP_MUST_USE;
 void kelp_backend_retain(kelp_backend *backend);
+/* NULL is ignored. */
 void kelp_backend_release(kelp_backend *backend);
+kelp_status *kelp_backend_prefer_group(kelp_backend_attribute *attribute,
+                                       TRITONSERVER_InstanceGroupKind kind,
+                                       uint64_t count) KELP_MUST_USE;
+
+/* The backends that a server has used. It holds them until it stops, so that they are not finalized
+ * between two loads. Thread-safe. */
+typedef struct kelp_backend_set {
+    kelp_allocator allocator;
+    pthread_mutex_t lock;
+    kelp_backend **items;
+    size_t count;
+    size_t capacity;
+} kelp_backend_set;
+
+void kelp_backend_set_init(kelp_backend_set *set, kelp_allocator allocator);
+kelp_status *kelp_backend_set_add(kelp_backend_set *set, kelp_backend *backend) KELP_MUST_USE;
+/* Releases all backends of the set. */
+void kelp_backend_set_clear(kelp_backend_set *set);
+void kelp_backend_set_deinit(kelp_backend_set *set);
 
 #endif

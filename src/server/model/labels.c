@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Labels of classes: a text file an output, a line a class. Read when the model is loaded; never
- * changed. */
-#include "base/arena.h"
+/* Labels of classes: one text file for each output, one line for each class. Read when the model is
+ * loaded; immutable. */
 #include "base/fs.h"
 #include "server/model/model.h"
 
@@ -12,13 +11,13 @@ typedef struct kelp_labels {
     size_t capacity;
 } kelp_labels;
 
-static kelp_status *read_labels(const char *directory, const char *file_name, kelp_labels *out) {
+static kelp_status *read_labels(kelp_allocator heap, const char *directory, const char *file_name,
+                                kelp_labels *out) {
     enum { LARGEST_BYTES = 64 << 20 };
-    kelp_allocator heap = kelp_allocator_system();
     char *path = NULL;
     if (!kelp_fs_is_inside(file_name))
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "label file '%s' lies outside the model's folder",
-                          file_name);
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "label file '%s' lies outside the model's directory", file_name);
     KELP_TRY(kelp_fs_join(heap, directory, file_name, &path));
     kelp_status *status = kelp_fs_read(path, LARGEST_BYTES, &out->text);
     kelp_free_string(heap, path);
@@ -43,8 +42,8 @@ static kelp_status *read_labels(const char *directory, const char *file_name, ke
 }
 
 kelp_status *kelp_model_load_labels(kelp_model *model) {
-    kelp_allocator heap = kelp_allocator_system();
-    const kelp_model_config *config = model->config;
+    kelp_allocator heap = model->base.host->allocator;
+    const kelp_model_config *config = model->base.config;
     for (size_t i = 0; i < config->output_count; i++) {
         if (!config->outputs[i].label_filename[0])
             continue;
@@ -54,28 +53,28 @@ kelp_status *kelp_model_load_labels(kelp_model *model) {
             for (size_t k = 0; k < config->output_count; k++)
                 kelp_buf_init(&model->labels[k].text, heap);
         }
-        KELP_TRY(
-            read_labels(model->directory, config->outputs[i].label_filename, &model->labels[i]));
+        KELP_TRY(read_labels(heap, model->directory, config->outputs[i].label_filename,
+                             &model->labels[i]));
     }
     return NULL;
 }
 
 void kelp_model_free_labels(kelp_model *model) {
-    kelp_allocator heap = kelp_allocator_system();
+    kelp_allocator heap = model->base.host->allocator;
     if (!model->labels)
         return;
-    for (size_t i = 0; i < model->config->output_count; i++) {
+    for (size_t i = 0; i < model->base.config->output_count; i++) {
         kelp_labels *labels = &model->labels[i];
         kelp_buf_deinit(&labels->text);
         kelp_free(heap, labels->lines, labels->capacity * sizeof *labels->lines);
     }
-    kelp_free(heap, model->labels, model->config->output_count * sizeof *model->labels);
+    kelp_free(heap, model->labels, model->base.config->output_count * sizeof *model->labels);
     model->labels = NULL;
 }
 
 const char *kelp_model_label(const kelp_model *model, const char *output, size_t class_index) {
-    for (size_t i = 0; model->labels && i < model->config->output_count; i++)
-        if (strcmp(model->config->outputs[i].name, output) == 0)
+    for (size_t i = 0; model->labels && i < model->base.config->output_count; i++)
+        if (strcmp(model->base.config->outputs[i].name, output) == 0)
             return class_index < model->labels[i].count ? model->labels[i].lines[class_index]
                                                         : NULL;
     return NULL;

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loaded models: made, counted, retired, finalized; see model.h. */
+/* Creation and finalization of models. */
 #include "server/model/model.h"
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/fs.h"
-#include "server/abi/log.h"
-#include "server/model/config_schema.h"
-#include "server/repository/agents.h"
-#include "server/repository/scan.h"
-#include "server/server.h"
+#include "server/config/model_files.h"
+#include "server/config/view.h"
+#include "server/core/error.h"
+#include "server/core/log.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
 kelp_status *kelp_model_config_message(const kelp_model_config *config, kelp_message **out) {
     kelp_buf json;
-    kelp_buf_init(&json, kelp_allocator_system());
+    kelp_buf_init(&json, config->allocator);
     kelp_status *status = kelp_model_config_to_json(config, 1, &json);
     if (!status)
         status = kelp_message_create(&json, out);
@@ -25,7 +25,7 @@ kelp_status *kelp_model_config_message(const kelp_model_config *config, kelp_mes
 
 static kelp_status *write_config(kelp_model *model) {
     kelp_message *message = NULL;
-    KELP_TRY(kelp_model_config_message(model->config, &message));
+    KELP_TRY(kelp_model_config_message(model->base.config, &message));
     kelp_message_destroy(model->config_json);
     model->config_json = message;
     return NULL;
@@ -36,42 +36,30 @@ kelp_status *kelp_model_complete_config(kelp_model *model, const char *json, siz
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "the configuration of model '%s' can be set only while the model is "
                           "initialized",
-                          model->name);
+                          model->base.name);
     kelp_model_config *completed = NULL;
-    KELP_TRY(kelp_model_config_complete(model->config, json, length, &completed));
-    kelp_model_config_release(model->config);
-    model->config = completed;
+    KELP_TRY(kelp_model_config_complete(model->base.config, json, length, &completed));
+    kelp_model_config_release(model->base.config);
+    model->base.config = completed;
     return write_config(model);
 }
 
-static kelp_status *check_scheduling(const kelp_model *model) {
-    const char *what = NULL;
-    if (model->config->scheduling == KELP_SCHEDULING_ENSEMBLE)
-        what = "is an ensemble";
-    else if (model->config->scheduling == KELP_SCHEDULING_SEQUENCE)
-        what = "batches sequences";
-    if (what)
-        return KELP_ERROR(KELP_UNIMPLEMENTED, "model '%s' %s, which is not supported", model->name,
-                          what);
-    return NULL;
-}
-
 static kelp_status *acquire_backend(kelp_model *model) {
-    kelp_server *server = model->server;
-    const kelp_backend_query query = {.name = model->config->backend,
-                                      .library = model->config->runtime,
+    kelp_model_host *host = kelp_model_host_of(model);
+    const kelp_backend_query query = {.name = model->base.config->backend,
+                                      .library = model->base.config->runtime,
                                       .version_directory = model->version_directory,
                                       .model_directory = model->directory,
-                                      .options = server->options};
+                                      .options = host->options};
     KELP_TRY(kelp_backend_acquire(&query, &model->backend));
-    KELP_TRY(kelp_server_keep_backend(server, model->backend));
+    KELP_TRY(kelp_backend_set_add(&host->backends, model->backend));
     kelp_model_config *preferred = NULL;
-    KELP_TRY(kelp_model_config_prefer(model->config, model->backend->attribute.groups,
+    KELP_TRY(kelp_model_config_prefer(model->base.config, model->backend->attribute.groups,
                                       model->backend->attribute.group_count, 0, &preferred));
-    kelp_model_config_release(model->config);
-    model->config = preferred;
+    kelp_model_config_release(model->base.config);
+    model->base.config = preferred;
     if (model->backend->python_based) {
-        /* Which tells the library of "python" that the code is the backend's, not the model's. */
+        /* Tells the library of "python" that the code is the backend's, not the model's. */
         kelp_config_value *runtime = kelp_config_set(preferred->arena, preferred->tree, "runtime");
         if (!runtime)
             return kelp_status_oom();
@@ -81,112 +69,159 @@ static kelp_status *acquire_backend(kelp_model *model) {
     return write_config(model);
 }
 
-/* Answers of other files or another configuration must not be taken for this model's. */
+/* The fingerprint tells responses of other files or another configuration from this model's. */
 static kelp_status *prepare_cache(kelp_model *model) {
-    if (!model->config->response_cache)
+    if (!model->base.config->response_cache)
         return NULL;
-    if (model->decoupled)
+    if (model->base.decoupled)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "model '%s': response_cache cannot be enabled for a decoupled model",
-                          model->name);
-    if (!model->server->cache) {
+                          model->base.name);
+    if (!kelp_model_host_of(model)->cache) {
         KELP_SERVER_LOG(KELP_LOG_WARNING,
-                        "model '%s' enables response_cache, but the server has no cache: it is "
-                        "served without",
-                        model->name);
+                        "model '%s' enables response_cache, but the server has no cache: its "
+                        "responses are not cached",
+                        model->base.name);
         return NULL;
     }
     int64_t signature = 0;
-    KELP_TRY(kelp_scan_signature(model->directory, &signature));
-    model->fingerprint =
+    KELP_TRY(kelp_model_files_signature(model->base.host->allocator, model->directory, &signature));
+    model->base.fingerprint =
         kelp_hash_bytes(model->config_json->text, model->config_json->length) ^ (uint64_t)signature;
-    model->cached = true;
+    model->base.cache = kelp_model_host_of(model)->cache;
     return NULL;
 }
 
-/* As the configuration says, else as the backend says. */
+/* The configuration decides; without it, the backend. */
 static kelp_status *choose_execution(kelp_model *model, kelp_execution *out) {
     static const char key[] = "kelp_execute_on";
-    const char *where = kelp_model_config_parameter(model->config, key);
+    const char *where = kelp_model_config_parameter(model->base.config, key);
     const kelp_backend *backend = model->backend;
-    *out = (kelp_execution){0};
+    *out = (kelp_execution){.execute = kelp_instance_execute};
     if (where && strcmp(where, "caller") == 0)
-        out->on_caller = true;
+        out->mode = KELP_EXECUTE_ON_CALLER;
     else if (where && strcmp(where, "instance") != 0)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "model '%s': parameter '%s': expected caller or instance, found '%s'",
-                          model->name, key, where);
+                          model->base.name, key, where);
     else if (!where && backend->fn.inline_execute)
-        out->on_caller = true;
+        out->mode = KELP_EXECUTE_ON_CALLER;
     else if (!where && backend->may_block &&
-             !backend->may_block((TRITONBACKEND_Model *)model, NULL))
-        *out = (kelp_execution){.on_caller = true, .may_block = backend->may_block};
+             !backend->may_block((TRITONBACKEND_Model *)model, NULL)) {
+        out->mode = KELP_EXECUTE_ON_CALLER;
+        out->may_block = backend->may_block;
+    }
     return NULL;
 }
 
-static kelp_status *initialize(kelp_model *model) {
-    KELP_TRY(check_scheduling(model));
+static kelp_status *create_latency(kelp_model *model) {
+    const kelp_latency_rules *rules = &kelp_model_host_of(model)->latency_rules;
+    kelp_latency_options options = {.cached = model->base.cache != NULL};
+    if (rules->histograms || rules->summaries)
+        KELP_TRY(kelp_model_config_latency(model->base.config, &options));
+    KELP_TRY(
+        kelp_latency_create(model->base.host->allocator, rules, &options, &model->base.latency));
+    model->base.stats.latency = model->base.latency;
+    return NULL;
+}
+
+/* Calls ModelInitialize, in which the backend may complete the configuration. */
+static kelp_status *initialize_model(kelp_model *model) {
+    KELP_TRY(kelp_scheduler_check(model->base.config));
     KELP_TRY(acquire_backend(model));
-    model->auto_complete = !model->server->options->strict_model_config;
-    model->begun = true; /* see instance.c */
+    model->base.backend_name = model->backend->name;
+    model->auto_complete = !kelp_model_host_of(model)->options->strict_model_config;
+    model->begun = true; /* before the call: see begin_instance */
     if (model->backend->fn.model_init) {
         model->initializing = true;
         TRITONSERVER_Error *error = model->backend->fn.model_init((TRITONBACKEND_Model *)model);
         model->initializing = false;
         KELP_TRY(kelp_from_error(error));
     }
-    KELP_TRY(check_scheduling(model));
-    KELP_TRY(kelp_model_config_validate(model->config));
-    model->decoupled = model->config->decoupled;
+    KELP_TRY(kelp_scheduler_check(model->base.config));
+    return kelp_model_config_validate(model->base.config);
+}
+
+static kelp_status *initialize(kelp_model *model) {
+    kelp_execution execution;
+    KELP_TRY(initialize_model(model));
+    model->base.decoupled = model->base.config->decoupled;
     KELP_TRY(kelp_model_load_labels(model));
     KELP_TRY(prepare_cache(model));
-    KELP_TRY(kelp_latency_create(&model->server->latency_rules, model->config, model->cached,
-                                 &model->latency));
-    model->stats.latency = model->latency;
-    kelp_execution execution;
+    KELP_TRY(create_latency(model));
     KELP_TRY(choose_execution(model, &execution));
-    kelp_scheduler_init(&model->scheduler, model->config, execution);
+    KELP_TRY(kelp_scheduler_init(&model->scheduler, model->base.host->allocator, model->base.config,
+                                 execution));
     model->scheduling = true;
     return kelp_model_create_instances(model);
 }
 
-kelp_status *kelp_model_create(kelp_server *server, kelp_entry *entry, int64_t version,
+static void destroy(kelp_model_base *base) {
+    kelp_model *model = (kelp_model *)base;
+    kelp_request_host *host = base->host;
+    kelp_allocator allocator = host->allocator;
+    KELP_ASSERT(!model->backend && model->instance_count == 0);
+    kelp_model_free_labels(model);
+    kelp_stats_deinit(&base->stats);
+    kelp_latency_destroy(base->latency);
+    kelp_message_destroy(model->config_json);
+    kelp_model_config_release(base->config);
+    kelp_model_config_release(model->origin);
+    kelp_model_config_release(model->shown);
+    pthread_rwlock_destroy(&model->change_lock);
+    kelp_free_string(allocator, base->name);
+    kelp_free_string(allocator, model->directory);
+    kelp_free_string(allocator, model->version_directory);
+    kelp_free(allocator, model, sizeof *model);
+    host->ops->release(host);
+}
+
+static kelp_status *submit(kelp_model_base *base, kelp_request *request) {
+    return kelp_scheduler_submit(&((kelp_model *)base)->scheduler, request);
+}
+
+static const kelp_model_ops ops = {.destroy = destroy, .submit = submit};
+
+static kelp_status *set_paths(kelp_model *model, const char *name, const char *directory) {
+    kelp_allocator allocator = model->base.host->allocator;
+    char number[24];
+    snprintf(number, sizeof number, "%" PRId64, model->base.version);
+    KELP_TRY(kelp_strdup(allocator, name, &model->base.name));
+    KELP_TRY(kelp_strdup(allocator, directory, &model->directory));
+    return kelp_fs_join(allocator, directory, number, &model->version_directory);
+}
+
+kelp_status *kelp_model_create(kelp_model_host *host, const char *name, int64_t version,
                                const char *directory, kelp_model_config *take_config,
                                kelp_model **out) {
-    kelp_allocator heap = kelp_allocator_system();
+    kelp_allocator allocator = host->base.allocator;
     kelp_model *model = NULL;
-    kelp_status *status = KELP_NEW(heap, kelp_model, &model);
+    kelp_status *status = KELP_NEW(allocator, kelp_model, &model);
     if (status) {
         kelp_model_config_release(take_config);
         return status;
     }
     uint64_t start_ns = kelp_now_ns();
-    char number[24];
-    snprintf(number, sizeof number, "%" PRId64, version);
-    atomic_store(&model->refs, 1);
-    kelp_stats_init(&model->stats);
-    model->server = server;
-    kelp_server_retain(server);
-    model->version = version;
-    model->config = model->origin = take_config;
+    atomic_store(&model->base.refs, 1);
+    kelp_stats_init(&model->base.stats, allocator);
+    model->base.ops = &ops;
+    model->base.host = &host->base;
+    host->base.ops->retain(&host->base);
+    model->base.version = version;
+    model->base.config = model->origin = take_config;
     kelp_model_config_retain(model->origin);
-    model->entry = entry;
     pthread_rwlock_init(&model->change_lock, NULL);
-    status = kelp_strdup(heap, entry->name, &model->name);
-    if (!status)
-        status = kelp_strdup(heap, directory, &model->directory);
-    if (!status)
-        status = kelp_fs_join(heap, directory, number, &model->version_directory);
-    if (!status) /* first: what changes from here on is seen later */
-        status = kelp_scan_files(directory, version, &model->files);
+    status = set_paths(model, name, directory);
+    if (!status) /* first, so that later changes are noticed */
+        status = kelp_model_files_of_version(allocator, directory, version, &model->files);
     if (!status)
         status = initialize(model);
     if (status) {
         kelp_model_finalize(model);
-        kelp_model_release(model);
+        kelp_model_release(&model->base);
         return status;
     }
-    model->shown = model->config;
+    model->shown = model->base.config;
     kelp_model_config_retain(model->shown);
     model->load_ns = kelp_now_ns() - start_ns;
     *out = model;
@@ -205,52 +240,28 @@ void kelp_model_finalize(kelp_model *model) {
     model->scheduling = false;
     kelp_backend_release(model->backend);
     model->backend = NULL;
-    kelp_agent_chain_release(model->agents);
-    model->agents = NULL;
 }
 
-void kelp_model_retain(kelp_model *model) {
-    atomic_fetch_add_explicit(&model->refs, 1, memory_order_relaxed);
+bool kelp_model_is_ready(kelp_model *model) {
+    bool all = true;
+    pthread_rwlock_rdlock(&model->change_lock);
+    for (size_t i = 0; model->backend->ready && all && i < model->instance_count; i++) {
+        if (model->instances[i]->gone)
+            continue;
+        TRITONSERVER_Error *error =
+            model->backend->ready((TRITONBACKEND_ModelInstance *)model->instances[i]);
+        all = !error;
+        kelp_error_discard(error);
+    }
+    pthread_rwlock_unlock(&model->change_lock);
+    return all;
 }
 
-void kelp_model_release(kelp_model *model) {
-    if (atomic_fetch_sub_explicit(&model->refs, 1, memory_order_acq_rel) != 1)
-        return;
-    kelp_allocator heap = kelp_allocator_system();
-    kelp_server *server = model->server;
-    kelp_model_free_labels(model);
-    kelp_stats_deinit(&model->stats);
-    kelp_latency_destroy(model->latency);
-    kelp_message_destroy(model->config_json);
-    kelp_model_config_release(model->config);
-    kelp_model_config_release(model->origin);
-    kelp_model_config_release(model->shown);
-    pthread_rwlock_destroy(&model->change_lock);
-    kelp_free_string(heap, model->name);
-    kelp_free_string(heap, model->directory);
-    kelp_free_string(heap, model->version_directory);
-    kelp_free(heap, model, sizeof *model);
-    kelp_server_release(server);
-}
-
-bool kelp_model_enter(kelp_model *model) {
-    unsigned live = atomic_load_explicit(&model->live, memory_order_relaxed);
-    do {
-        if (live & KELP_MODEL_RETIRED)
-            return false;
-    } while (!atomic_compare_exchange_weak_explicit(&model->live, &live, live + 1,
-                                                    memory_order_acquire, memory_order_relaxed));
-    return true;
-}
-
-void kelp_model_leave(kelp_model *model) {
-    if (atomic_fetch_sub_explicit(&model->live, 1, memory_order_acq_rel) ==
-        (KELP_MODEL_RETIRED | 1u))
-        kelp_server_reap(model->server, model);
-}
-
-void kelp_model_retire(kelp_model *model) {
-    kelp_agent_chain_unload(model->agents);
-    if (atomic_fetch_or_explicit(&model->live, KELP_MODEL_RETIRED, memory_order_acq_rel) == 0)
-        kelp_server_reap(model->server, model);
+kelp_status *kelp_model_add_stats(kelp_model *model, kelp_stats *into) {
+    kelp_status *status = kelp_stats_add(into, &model->base.stats);
+    pthread_rwlock_rdlock(&model->change_lock);
+    for (size_t i = 0; i < model->instance_count && !status; i++)
+        status = kelp_stats_add(into, &model->instances[i]->base.stats);
+    pthread_rwlock_unlock(&model->change_lock);
+    return status;
 }

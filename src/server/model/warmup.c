@@ -1,25 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Samples that an instance runs before its model is ready (`model_warmup`): so many requests of one
- * batch element at once, so many times, past the scheduler. They count in the statistics; their
- * answers are dropped, and an error fails the load. Thread: the one that will execute, where the
- * instance has one of its own; else the loading one.
+ * Samples that an instance executes before its model is ready (`model_warmup`): a number of
+ * requests of one batch element at once, a number of times, without the scheduler. They count in
+ * the statistics; their responses are dropped, and an error fails the load. Thread: the instance's
+ * own if it has one, otherwise the loading thread.
  */
 #include "base/arena.h"
 #include "base/checked.h"
 #include "base/fs.h"
-#include "server/abi/log.h"
-#include "server/model/config_view.h"
+#include "server/config/view.h"
+#include "server/core/error.h"
+#include "server/core/log.h"
 #include "server/model/model.h"
 #include "server/request/response.h"
-#include "server/server.h"
 
-/* ---- what the requests of one execution report to ---- */
+/* ---- the requests of one execution ---- */
 
+/* What they report to. */
 typedef struct flight {
+    kelp_allocator allocator;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    uint32_t pending; /* releases and final answers to come */
+    uint32_t pending; /* outstanding releases and final responses */
     kelp_status *error;
 } flight;
 
@@ -56,24 +58,23 @@ static TRITONSERVER_Error *allocate(TRITONSERVER_ResponseAllocator *allocator, c
                                     size_t size_bytes, TRITONSERVER_MemoryType type, int64_t id,
                                     void *userp, void **buffer, void **buffer_userp,
                                     TRITONSERVER_MemoryType *actual_type, int64_t *actual_id) {
-    (void)allocator, (void)name, (void)type, (void)id, (void)userp;
+    (void)allocator, (void)name, (void)type, (void)id;
     *buffer = NULL;
-    *buffer_userp = NULL;
+    *buffer_userp = userp;
     *actual_type = TRITONSERVER_MEMORY_CPU;
     *actual_id = 0;
-    return size_bytes ? kelp_to_error(kelp_alloc(kelp_allocator_system(), size_bytes, buffer))
-                      : NULL;
+    return kelp_to_error(kelp_alloc(((flight *)userp)->allocator, size_bytes, buffer));
 }
 
-static TRITONSERVER_Error *give_back(TRITONSERVER_ResponseAllocator *allocator, void *buffer,
-                                     void *buffer_userp, size_t size_bytes,
-                                     TRITONSERVER_MemoryType type, int64_t id) {
-    (void)allocator, (void)buffer_userp, (void)type, (void)id;
-    kelp_free(kelp_allocator_system(), buffer, size_bytes);
+static TRITONSERVER_Error *deallocate(TRITONSERVER_ResponseAllocator *allocator, void *buffer,
+                                      void *buffer_userp, size_t size_bytes,
+                                      TRITONSERVER_MemoryType type, int64_t id) {
+    (void)allocator, (void)type, (void)id;
+    kelp_free(((flight *)buffer_userp)->allocator, buffer, size_bytes);
     return NULL;
 }
 
-static kelp_response_allocator heap_allocator = {.alloc_fn = allocate, .release_fn = give_back};
+static kelp_response_allocator buffers = {.alloc_fn = allocate, .release_fn = deallocate};
 
 /* ---- the data of a sample ---- */
 
@@ -97,17 +98,17 @@ typedef struct sample {
 
 static kelp_status *read_shape(const kelp_model *model, const kelp_config_value *value,
                                sample_input *out) {
-    const kelp_config_io *io = kelp_model_config_input(model->config, value->key);
+    const kelp_config_io *io = kelp_model_config_input(model->base.config, value->key);
     uint32_t element = TRITONSERVER_DataTypeByteSize(out->datatype);
-    int64_t size_bytes = element ? element : 4; /* a string of nothing is its length */
-    if (io && model->config->max_batch_size > 0 && !io->is_shape_tensor)
+    int64_t size_bytes = element ? element : 4; /* an empty string is its length */
+    if (io && model->base.config->max_batch_size > 0 && !io->is_shape_tensor)
         out->shape[out->rank++] = 1;
     for (const kelp_config_value *dim = kelp_config_get(value->message, "dims"); dim;
          dim = dim->next) {
         if (dim->i < 0 || out->rank == KELP_SERVER_MAX_RANK ||
             !kelp_i64_mul(size_bytes, dim->i, &size_bytes))
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                              "input '%s': expected every dimension to be given, found %lld",
+                              "input '%s': expected a size for every dimension, found %lld",
                               out->name, (long long)dim->i);
         out->shape[out->rank++] = dim->i;
     }
@@ -116,7 +117,7 @@ static kelp_status *read_shape(const kelp_model *model, const kelp_config_value 
 }
 
 static kelp_status *read_file(const kelp_model *model, kelp_str file, sample_input *out) {
-    kelp_allocator heap = kelp_allocator_system();
+    kelp_allocator heap = model->base.host->allocator;
     char *relative = NULL, *path = NULL;
     kelp_buf text;
     kelp_buf_init(&text, heap);
@@ -143,7 +144,7 @@ static kelp_status *read_file(const kelp_model *model, kelp_str file, sample_inp
     return status;
 }
 
-/* Zeros, or bytes of which no two runs are told that they differ. */
+/* Creates zeros, or random bytes that are the same in every run. */
 static kelp_status *make_data(kelp_arena *arena, bool random, sample_input *out) {
     unsigned char *data = KELP_ARENA_ARRAY(arena, out->size_bytes + 1, unsigned char);
     uint64_t state = 0x9e3779b97f4a7c15u;
@@ -194,9 +195,9 @@ static kelp_status *read_sample(const kelp_model *model, const kelp_config_messa
     if (!out->inputs || !out->name)
         return kelp_status_oom();
     memset(out->inputs, 0, (count + 1) * sizeof *out->inputs);
-    if (out->requests > KELP_SCHEDULER_MOST_JOINED)
+    if (out->requests > KELP_MAX_EXECUTION_REQUESTS)
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "expected a batch_size of at most %d, found %u",
-                          KELP_SCHEDULER_MOST_JOINED, out->requests);
+                          KELP_MAX_EXECUTION_REQUESTS, out->requests);
     for (const kelp_config_value *value = first; value; value = value->next)
         KELP_TRY(read_input(model, &out->arena, value, &out->inputs[out->input_count++]));
     return NULL;
@@ -215,14 +216,15 @@ static kelp_status *fill_request(const sample *s, kelp_request *request, flight 
     request->release_userp = f;
     request->response_fn = on_response;
     request->response_userp = f;
-    request->allocator = &heap_allocator;
+    request->allocator = &buffers;
+    request->allocator_userp = f;
     for (size_t i = 0; i < s->input_count; i++) {
         const sample_input *from = &s->inputs[i];
         const kelp_buffer_attributes attributes = {.size_bytes = from->size_bytes};
         kelp_input *input = NULL;
         KELP_TRY(kelp_request_add_input(request, from->name, from->datatype, from->shape,
                                         from->rank, &input));
-        KELP_TRY(kelp_input_append(input, NULL, from->data, &attributes));
+        KELP_TRY(kelp_request_append(request, input, NULL, from->data, &attributes));
     }
     return kelp_request_normalize(request);
 }
@@ -236,10 +238,10 @@ static kelp_status *execute(kelp_instance *instance, kelp_request **requests, ui
             continue;
         }
         while (i-- > 0)
-            kelp_instance_refuse(instance, requests[i], status);
+            kelp_request_reject(requests[i], &instance->base.stats, status);
         return status;
     }
-    kelp_instance_execute(instance, requests, count);
+    kelp_instance_execute(&instance->base, requests, count);
     pthread_mutex_lock(&f->lock);
     while (f->pending > 0)
         pthread_cond_wait(&f->changed, &f->lock);
@@ -250,16 +252,18 @@ static kelp_status *execute(kelp_instance *instance, kelp_request **requests, ui
 }
 
 static kelp_status *run_sample(kelp_instance *instance, const sample *s, flight *f) {
-    kelp_request *requests[KELP_SCHEDULER_MOST_JOINED];
+    kelp_request *requests[KELP_MAX_EXECUTION_REQUESTS];
     uint32_t made = 0;
     kelp_status *status = NULL;
     while (made < s->requests && !status) {
-        status = kelp_request_create_for(instance->model, &requests[made]);
+        kelp_model_retain(&instance->model->base);
+        status = kelp_request_create(&instance->model->base, instance->model->base.version, NULL,
+                                     &requests[made]);
         if (!status)
             status = fill_request(s, requests[made++], f);
     }
     for (uint32_t i = 0; i < s->times && !status; i++) {
-        kelp_request *order[KELP_SCHEDULER_MOST_JOINED];
+        kelp_request *order[KELP_MAX_EXECUTION_REQUESTS];
         memcpy(order, requests, made * sizeof *order);
         status = execute(instance, order, made, f);
     }
@@ -269,14 +273,17 @@ static kelp_status *run_sample(kelp_instance *instance, const sample *s, flight 
     return status;
 }
 
-kelp_status *kelp_instance_warm_up(kelp_instance *instance) {
-    flight f = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+kelp_status *kelp_instance_warm_up(kelp_instance_base *base) {
+    kelp_instance *instance = (kelp_instance *)base;
     const kelp_model *model = instance->model;
+    flight f = {.allocator = model->base.host->allocator,
+                .lock = PTHREAD_MUTEX_INITIALIZER,
+                .changed = PTHREAD_COND_INITIALIZER};
     kelp_status *status = NULL;
-    for (const kelp_config_value *value = kelp_config_get(model->config->tree, "model_warmup");
+    for (const kelp_config_value *value = kelp_config_get(model->base.config->tree, "model_warmup");
          value && !status; value = value->next) {
         sample s = {0};
-        kelp_arena_init(&s.arena, kelp_allocator_system(), 0);
+        kelp_arena_init(&s.arena, f.allocator, 0);
         status = read_sample(model, value->message, &s);
         if (!status && s.requests > 0)
             status = run_sample(instance, &s, &f);

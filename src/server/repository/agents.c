@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finding, loading and running repository agents; see agents.h. */
+/* Finding, loading and running repository agents. */
 #include "server/repository/agents.h"
 
+#include "base/alloc.h"
+#include "base/checked.h"
 #include "base/fs.h"
-#include "server/abi/log.h"
-#include "server/model/config_view.h"
-#include "server/repository/overrides.h"
+#include "server/config/overrides.h"
+#include "server/config/view.h"
+#include "server/core/error.h"
+#include "server/core/heap.h"
+#include "server/core/library.h"
+#include "server/core/log.h"
 
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -18,31 +21,26 @@ static kelp_agent *list;
 /* ---- agents ---- */
 
 static void agent_free(kelp_agent *agent) {
-    kelp_allocator heap = kelp_allocator_system();
+    kelp_allocator heap = kelp_process_allocator();
     kelp_free_string(heap, agent->path);
     kelp_free(heap, agent, sizeof *agent);
 }
 
-/* ISO C has no conversion from object to function pointers; POSIX promises that this one works. */
-#define BIND(field, symbol) \
-    (*(void **)(void *)&(agent->field) = kelp_dl_own_symbol(&agent->dl, symbol))
-
 static kelp_status *agent_open(kelp_agent *agent) {
-    KELP_TRY(kelp_dl_open(agent->path, &agent->dl));
-    BIND(initialize, "TRITONREPOAGENT_Initialize");
-    BIND(finalize, "TRITONREPOAGENT_Finalize");
-    BIND(model_initialize, "TRITONREPOAGENT_ModelInitialize");
-    BIND(model_finalize, "TRITONREPOAGENT_ModelFinalize");
-    BIND(model_action, "TRITONREPOAGENT_ModelAction");
-    if (!agent->model_action)
-        return KELP_ERROR(KELP_NOT_FOUND,
-                          "'%s' is no repository agent: it has no TRITONREPOAGENT_ModelAction",
-                          agent->path);
+    static const kelp_entry_point entry_points[] = {
+        {"TRITONREPOAGENT_ModelAction", offsetof(kelp_agent, model_action), true},
+        {"TRITONREPOAGENT_Initialize", offsetof(kelp_agent, initialize), false},
+        {"TRITONREPOAGENT_Finalize", offsetof(kelp_agent, finalize), false},
+        {"TRITONREPOAGENT_ModelInitialize", offsetof(kelp_agent, model_initialize), false},
+        {"TRITONREPOAGENT_ModelFinalize", offsetof(kelp_agent, model_finalize), false},
+    };
+    KELP_TRY(kelp_library_open(agent->path, "repository agent", entry_points,
+                               KELP_COUNT(entry_points), agent));
     return agent->initialize ? kelp_from_error(agent->initialize((TRITONREPOAGENT_Agent *)agent))
                              : NULL;
 }
 
-/* list_lock held */
+/* The list is locked. */
 static kelp_status *acquire_locked(const char *path, kelp_agent **out) {
     for (kelp_agent *known = list; known; known = known->next) {
         if (strcmp(known->path, path) == 0) {
@@ -52,8 +50,8 @@ static kelp_status *acquire_locked(const char *path, kelp_agent **out) {
         }
     }
     kelp_agent *agent = NULL;
-    KELP_TRY(KELP_NEW(kelp_allocator_system(), kelp_agent, &agent));
-    kelp_status *status = kelp_strdup(kelp_allocator_system(), path, &agent->path);
+    KELP_TRY(KELP_NEW(kelp_process_allocator(), kelp_agent, &agent));
+    kelp_status *status = kelp_strdup(kelp_process_allocator(), path, &agent->path);
     if (!status)
         status = agent_open(agent);
     if (status) {
@@ -71,8 +69,9 @@ static kelp_status *agent_acquire(const kelp_server_options *options, const char
                                   kelp_agent **out) {
     kelp_buf path;
     if (!name[0] || strchr(name, '/'))
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "'%s' is no name of a repository agent", name);
-    kelp_buf_init(&path, kelp_allocator_system());
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "'%s' is not the name of a repository agent",
+                          name);
+    kelp_buf_init(&path, kelp_process_allocator());
     kelp_buf_printf(&path, "%s/%s/libtritonrepoagent_%s.so", options->repoagent_directory, name,
                     name);
     kelp_status *status = kelp_buf_cstr(&path) ? NULL : kelp_status_oom();
@@ -90,7 +89,6 @@ static kelp_status *agent_acquire(const kelp_server_options *options, const char
     return status;
 }
 
-/* The code stays loaded, as that of backends does. */
 static void agent_release(kelp_agent *agent) {
     if (!agent)
         return;
@@ -117,25 +115,36 @@ static kelp_status *act(kelp_agent_model *model, TRITONREPOAGENT_ActionType acti
                                                       (TRITONREPOAGENT_AgentModel *)model, action));
 }
 
-kelp_status *kelp_agent_acquire_folder(kelp_agent_model *model, const char **out) {
-    if (!model->acquired) {
-        const char *base = getenv("TMPDIR");
-        char template[4096];
-        snprintf(template, sizeof template, "%s/kelp-agent-XXXXXX",
-                 base && base[0] ? base : "/tmp");
-        if (!mkdtemp(template))
-            return KELP_ERROR(KELP_INTERNAL, "cannot make a folder like '%s'", template);
-        KELP_TRY(kelp_strdup(kelp_allocator_system(), template, &model->acquired));
-    }
+kelp_status *kelp_agent_acquire_directory(kelp_agent_model *model, const char **out) {
+    if (!model->acquired)
+        KELP_TRY(kelp_temporary_directory(model->allocator, "agent", &model->acquired));
     *out = model->acquired;
     return NULL;
 }
 
-void kelp_agent_release_folder(kelp_agent_model *model) {
+static void remove_acquired(kelp_agent_model *model) {
     if (model->acquired)
         kelp_remove_tree(model->acquired);
-    kelp_free_string(kelp_allocator_system(), model->acquired);
+    kelp_free_string(model->allocator, model->acquired);
     model->acquired = NULL;
+}
+
+kelp_status *kelp_agent_release_directory(kelp_agent_model *model, const char *path) {
+    if (!model->acquired || strcmp(model->acquired, path) != 0)
+        return KELP_ERROR(KELP_UNAVAILABLE, "location '%s' was not acquired for the model", path);
+    remove_acquired(model);
+    return NULL;
+}
+
+kelp_status *kelp_agent_set_location(kelp_agent_model *model, const char *location) {
+    char *copy = NULL;
+    if (!model->loading)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "the location of a model's files can be changed "
+                                                 "only during the action LOAD");
+    KELP_TRY(kelp_strdup(model->allocator, location, &copy));
+    kelp_free_string(model->allocator, model->location);
+    model->location = copy;
+    return NULL;
 }
 
 static kelp_status *read_parameters(kelp_agent_model *model, const kelp_config_message *message) {
@@ -143,7 +152,7 @@ static kelp_status *read_parameters(kelp_agent_model *model, const kelp_config_m
     size_t count = 0;
     for (const kelp_config_value *v = first; v; v = v->next)
         count++;
-    KELP_TRY(kelp_alloc_zero(kelp_allocator_system(), count, sizeof *model->parameters,
+    KELP_TRY(kelp_alloc_zero(model->allocator, count, sizeof *model->parameters,
                              (void **)&model->parameters));
     model->parameter_count = count;
     count = 0;
@@ -165,7 +174,7 @@ static kelp_status *start(const kelp_server_options *options, kelp_model_config 
         return kelp_status_oom();
     kelp_model_config_retain(config);
     model->config = config;
-    KELP_TRY(kelp_strdup(kelp_allocator_system(), location, &model->location));
+    KELP_TRY(kelp_strdup(model->allocator, location, &model->location));
     KELP_TRY(read_parameters(model, message));
     KELP_TRY(agent_acquire(options, name, &model->agent));
     if (model->agent->model_initialize)
@@ -176,7 +185,7 @@ static kelp_status *start(const kelp_server_options *options, kelp_model_config 
     kelp_status *status = act(model, TRITONREPOAGENT_ACTION_LOAD);
     model->loading = false;
     model->loaded = !status;
-    return status ? KELP_ANNOTATE(status, "repository agent '%s' refuses the model", name) : NULL;
+    return status ? KELP_ANNOTATE(status, "repository agent '%s' rejects the model", name) : NULL;
 }
 
 static void end(kelp_agent_model *model) {
@@ -185,27 +194,26 @@ static void end(kelp_agent_model *model) {
             "failed to finalize a model of a repository agent",
             kelp_from_error(model->agent->model_finalize((TRITONREPOAGENT_Agent *)model->agent,
                                                          (TRITONREPOAGENT_AgentModel *)model)));
-    kelp_agent_release_folder(model);
+    remove_acquired(model);
     agent_release(model->agent);
-    kelp_free(kelp_allocator_system(), model->parameters,
+    kelp_free(model->allocator, model->parameters,
               model->parameter_count * sizeof *model->parameters);
-    kelp_free_string(kelp_allocator_system(), model->location);
+    kelp_free_string(model->allocator, model->location);
     kelp_model_config_release(model->config);
 }
 
 /* ---- chains ---- */
 
-/* Those whose LOAD succeeded, the last first. */
-static void tell_back(kelp_agent_chain *chain, TRITONREPOAGENT_ActionType action) {
+/* Runs an action of the agents whose LOAD succeeded, the last one first. */
+static void act_reversed(kelp_agent_chain *chain, TRITONREPOAGENT_ActionType action) {
     for (size_t i = chain->count; i-- > 0;)
         if (chain->models[i].loaded)
             kelp_server_log_status("a repository agent failed", act(&chain->models[i], action));
 }
 
-kelp_status *kelp_agent_chain_load(const kelp_server_options *options, kelp_model_config *config,
-                                   const char *directory, kelp_agent_chain **out,
-                                   const char **out_location) {
-    kelp_allocator heap = kelp_allocator_system();
+kelp_status *kelp_agent_chain_load(kelp_allocator allocator, const kelp_server_options *options,
+                                   kelp_model_config *config, const char *directory,
+                                   kelp_agent_chain **out, const char **out_location) {
     const kelp_config_message *agents = kelp_config_sub(config->tree, "model_repository_agents");
     const kelp_config_value *first = agents ? kelp_config_get(agents, "agents") : NULL;
     kelp_agent_chain *chain = NULL;
@@ -213,15 +221,18 @@ kelp_status *kelp_agent_chain_load(const kelp_server_options *options, kelp_mode
     *out_location = directory;
     if (!first)
         return NULL;
-    KELP_TRY(KELP_NEW(heap, kelp_agent_chain, &chain));
+    KELP_TRY(KELP_NEW(allocator, kelp_agent_chain, &chain));
+    chain->allocator = allocator;
     atomic_store(&chain->refs, 1);
     size_t count = 0;
     for (const kelp_config_value *v = first; v; v = v->next)
         count++;
     kelp_status *status =
-        kelp_alloc_zero(heap, count, sizeof *chain->models, (void **)&chain->models);
+        kelp_alloc_zero(allocator, count, sizeof *chain->models, (void **)&chain->models);
     if (!status)
         chain->count = count;
+    for (size_t i = 0; i < chain->count; i++)
+        chain->models[i].allocator = allocator;
     const char *location = directory;
     size_t index = 0;
     for (const kelp_config_value *v = first; v && !status; v = v->next, index++) {
@@ -242,12 +253,12 @@ void kelp_agent_chain_complete(kelp_agent_chain *chain) {
     if (!chain)
         return;
     chain->complete = true;
-    tell_back(chain, TRITONREPOAGENT_ACTION_LOAD_COMPLETE);
+    act_reversed(chain, TRITONREPOAGENT_ACTION_LOAD_COMPLETE);
 }
 
 void kelp_agent_chain_fail(kelp_agent_chain *chain) {
     if (chain)
-        tell_back(chain, TRITONREPOAGENT_ACTION_LOAD_FAIL);
+        act_reversed(chain, TRITONREPOAGENT_ACTION_LOAD_FAIL);
 }
 
 void kelp_agent_chain_unload(kelp_agent_chain *chain) {
@@ -268,10 +279,11 @@ void kelp_agent_chain_release(kelp_agent_chain *chain) {
         return;
     if (chain->complete) {
         kelp_agent_chain_unload(chain);
-        tell_back(chain, TRITONREPOAGENT_ACTION_UNLOAD_COMPLETE);
+        act_reversed(chain, TRITONREPOAGENT_ACTION_UNLOAD_COMPLETE);
     }
     for (size_t i = chain->count; i-- > 0;)
         end(&chain->models[i]);
-    kelp_free(kelp_allocator_system(), chain->models, chain->count * sizeof *chain->models);
-    kelp_free(kelp_allocator_system(), chain, sizeof *chain);
+    kelp_allocator allocator = chain->allocator;
+    kelp_free(allocator, chain->models, chain->count * sizeof *chain->models);
+    kelp_free(allocator, chain, sizeof *chain);
 }

@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names and times in model repositories. */
+/* Names in model repositories. */
 #include "server/repository/scan.h"
 
 #include "base/alloc.h"
 #include "base/fs.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-
-#define TREE_DEPTH_MAX 64
 
 /* ---- models ---- */
 static kelp_status *scan_new(kelp_allocator allocator, kelp_scan **out) {
@@ -149,61 +145,6 @@ kelp_status *kelp_scan_one(kelp_allocator allocator, const kelp_scan_places *pla
 }
 
 /* ---- versions ---- */
-static bool is_version(const char *name, int64_t *out) {
-    if (*name < '1' || *name > '9')
-        return false;
-    for (const char *c = name; *c != '\0'; c++)
-        if (*c < '0' || *c > '9')
-            return false;
-    return kelp_parse_i64(kelp_str_from(name), out);
-}
-
-static int compare_versions(const void *a, const void *b) {
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return x < y ? -1 : x > y;
-}
-
-kelp_status *kelp_scan_versions(kelp_allocator allocator, const char *model_directory,
-                                int64_t **out_versions, size_t *out_count) {
-    kelp_fs_names names = {0};
-    int64_t version, *versions = NULL;
-    size_t count = 0;
-    *out_versions = NULL;
-    *out_count = 0;
-    KELP_TRY(kelp_fs_list(allocator, model_directory, &names));
-    for (size_t i = 0; i < names.count; i++)
-        count += is_version(names.items[i], &version);
-    kelp_status *status = kelp_alloc_zero(allocator, count, sizeof *versions, (void **)&versions);
-    size_t found = 0;
-    for (size_t i = 0; status == NULL && i < names.count; i++) {
-        char *path = NULL;
-        if (!is_version(names.items[i], &version))
-            continue;
-        status = kelp_fs_join(allocator, model_directory, names.items[i], &path);
-        if (status == NULL && kelp_fs_kind_of(path) == KELP_FS_DIRECTORY)
-            versions[found++] = version;
-        kelp_free_string(allocator, path);
-    }
-    kelp_fs_names_deinit(&names);
-    if (status == NULL && found > 0 && found < count) {
-        int64_t *exact = NULL; /* freed by its count */
-        status = kelp_alloc_zero(allocator, found, sizeof *exact, (void **)&exact);
-        if (status == NULL)
-            memcpy(exact, versions, found * sizeof *exact);
-        kelp_free(allocator, versions, count * sizeof *versions);
-        versions = exact;
-        count = found;
-    }
-    if (status != NULL || found == 0) {
-        kelp_free(allocator, versions, count * sizeof *versions);
-        return status;
-    }
-    qsort(versions, found, sizeof *versions, compare_versions);
-    *out_versions = versions;
-    *out_count = found;
-    return NULL;
-}
-
 static bool selects(const kelp_version_policy *policy, const int64_t *versions, size_t count,
                     size_t index) {
     if (policy->kind == KELP_VERSIONS_ALL)
@@ -262,94 +203,4 @@ kelp_status *kelp_scan_select(kelp_allocator allocator, const char *model_name,
     *out_selected = items;
     *out_selected_count = selected;
     return NULL;
-}
-
-/* ---- times ---- */
-typedef void (*visit_fn)(void *userp, const char *path, const struct stat *info);
-
-static kelp_status *visit_tree(const char *path, uint32_t depth, visit_fn fn, void *userp) {
-    struct stat info;
-    kelp_fs_names names = {0};
-    if (stat(path, &info) != 0) {
-        /* something that went away, or a dangling link, inside the tree */
-        if (depth > 0)
-            return NULL;
-        return KELP_ERROR(KELP_NOT_FOUND, "cannot look at '%s': error %d", path, errno);
-    }
-    fn(userp, path, &info);
-    if (!S_ISDIR(info.st_mode) || depth >= TREE_DEPTH_MAX)
-        return NULL;
-    KELP_TRY(kelp_fs_list(kelp_allocator_system(), path, &names));
-    kelp_status *status = NULL;
-    for (size_t i = 0; status == NULL && i < names.count; i++) {
-        char *inner = NULL;
-        if (strcmp(names.items[i], "__pycache__") == 0) /* Python's own, written when it loads */
-            continue;
-        status = kelp_fs_join(kelp_allocator_system(), path, names.items[i], &inner);
-        if (status == NULL)
-            status = visit_tree(inner, depth + 1, fn, userp);
-        kelp_free_string(kelp_allocator_system(), inner);
-    }
-    kelp_fs_names_deinit(&names);
-    return status;
-}
-
-static int64_t time_of(const struct stat *info) {
-    return (int64_t)info->st_mtim.tv_sec * 1000000000 + info->st_mtim.tv_nsec;
-}
-
-static void note_newest(void *userp, const char *path, const struct stat *info) {
-    (void)path;
-    int64_t *newest = userp;
-    if (time_of(info) > *newest)
-        *newest = time_of(info);
-}
-
-kelp_status *kelp_scan_mtime_ns(const char *path, int64_t *out_mtime_ns) {
-    *out_mtime_ns = INT64_MIN;
-    return visit_tree(path, 0, note_newest, out_mtime_ns);
-}
-
-static void mix_signature(void *userp, const char *path, const struct stat *info) {
-    uint64_t *signature = userp;
-    bool is_folder = S_ISDIR(info->st_mode); /* what is in it says more than its time */
-    uint64_t parts[4] = {*signature, kelp_hash_str(kelp_str_from(path)),
-                         is_folder ? 0 : (uint64_t)time_of(info),
-                         is_folder ? 0 : (uint64_t)info->st_size};
-    *signature = kelp_hash_bytes(parts, sizeof parts);
-}
-
-kelp_status *kelp_scan_signature(const char *path, int64_t *out_signature) {
-    uint64_t signature = 0;
-    KELP_TRY(visit_tree(path, 0, mix_signature, &signature));
-    *out_signature = (int64_t)signature;
-    return NULL;
-}
-
-/* Whether a version depends on what lies beside it in the model's folder under that name. */
-static bool concerns(const char *name, const char *version) {
-    if (strcmp(name, "config.pbtxt") == 0 || strcmp(name, "configs") == 0)
-        return false;
-    return name[strspn(name, "0123456789")] != '\0' || strcmp(name, version) == 0;
-}
-
-kelp_status *kelp_scan_files(const char *model_directory, int64_t version, int64_t *out_signature) {
-    kelp_fs_names names = {0};
-    uint64_t signature = 0;
-    char number[24];
-    snprintf(number, sizeof number, "%lld", (long long)version);
-    KELP_TRY(kelp_fs_list(kelp_allocator_system(), model_directory, &names));
-    kelp_status *status = NULL;
-    for (size_t i = 0; status == NULL && i < names.count; i++) {
-        char *inner = NULL;
-        if (!concerns(names.items[i], number))
-            continue;
-        status = kelp_fs_join(kelp_allocator_system(), model_directory, names.items[i], &inner);
-        if (status == NULL)
-            status = visit_tree(inner, 1, mix_signature, &signature);
-        kelp_free_string(kelp_allocator_system(), inner);
-    }
-    kelp_fs_names_deinit(&names);
-    *out_signature = (int64_t)signature;
-    return status;
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of models: from the name that a client gives to the version that serves. With
- * namespaces a name may stand for a model in each repository; it is refused when more than one of
- * them was asked for, because it does not say which. Threads: see server.h.
+ * The table of models: from the name that a client sends to the version that serves. With
+ * namespaces a name may stand for one model in each repository; it is rejected as ambiguous if more
+ * than one of them was loaded.
  */
-#include "server/server.h"
+#include "server/repository/repository.h"
+
+#include "base/assert.h"
 
 #include <stdio.h>
 
@@ -20,56 +22,75 @@ const char *kelp_entry_format(const kelp_entry *entry, char *out, size_t size) {
 
 /* ---- entries ---- */
 
-kelp_entry *kelp_server_entry(kelp_server *server, const char *name, const char *space) {
-    kelp_entry *entry = kelp_map_get(&server->entries, kelp_str_from(name));
+void kelp_entry_destroy(kelp_allocator allocator, kelp_entry *entry) {
+    for (size_t i = 0; i < entry->version_count; i++)
+        kelp_text_deinit(allocator, &entry->versions[i].reason);
+    kelp_free(allocator, entry->versions, entry->version_capacity * sizeof *entry->versions);
+    kelp_text_deinit(allocator, &entry->failure);
+    kelp_override_clear(allocator, &entry->override);
+    kelp_free_string(allocator, entry->name);
+    kelp_free_string(allocator, entry->space);
+    kelp_free_string(allocator, entry->path);
+    kelp_free(allocator, entry, sizeof *entry);
+}
+
+static kelp_entry *find_entry(kelp_repository *repository, const char *name, const char *space) {
+    kelp_entry *entry = kelp_map_get(&repository->entries, kelp_str_from(name));
     while (entry && strcmp(entry->space, space) != 0)
         entry = entry->next_space;
     return entry;
 }
 
-kelp_status *kelp_server_entry_get(kelp_server *server, const char *name, const char *space,
-                                   kelp_entry **out) {
-    kelp_allocator heap = kelp_allocator_system();
-    kelp_entry *entry = kelp_server_entry(server, name, space);
-    *out = entry;
-    if (entry)
-        return NULL;
-    KELP_TRY(KELP_NEW(heap, kelp_entry, &entry));
-    kelp_status *status = kelp_strdup(heap, name, &entry->name);
+static kelp_status *create_entry(kelp_repository *repository, const char *name, const char *space,
+                                 kelp_entry **out) {
+    kelp_allocator allocator = repository->host->base.allocator;
+    kelp_entry *entry = NULL;
+    KELP_TRY(KELP_NEW(allocator, kelp_entry, &entry));
+    kelp_status *status = kelp_strdup(allocator, name, &entry->name);
     if (!status)
-        status = kelp_strdup(heap, space, &entry->space);
+        status = kelp_strdup(allocator, space, &entry->space);
     if (!status) {
-        kelp_entry *same = kelp_map_get(&server->entries, kelp_str_from(name));
-        kelp_server_lock_all(server);
+        kelp_entry *same = kelp_map_get(&repository->entries, kelp_str_from(name));
+        kelp_request_pools_lock(&repository->host->base.pools);
         if (same) {
             entry->next_space = same->next_space;
             same->next_space = entry;
         } else {
-            status = kelp_map_put(&server->entries, kelp_str_from(entry->name), entry);
+            status = kelp_map_put(&repository->entries, kelp_str_from(entry->name), entry);
         }
-        kelp_server_unlock_all(server);
+        kelp_request_pools_unlock(&repository->host->base.pools);
     }
-    if (status) {
-        kelp_entry_destroy(entry);
-        return status;
-    }
-    if (server->last_entry)
-        server->last_entry->next = entry;
+    if (status)
+        kelp_entry_destroy(allocator, entry);
     else
-        server->first_entry = entry;
-    server->last_entry = entry;
-    *out = entry;
+        *out = entry;
+    return status;
+}
+
+kelp_status *kelp_repository_entry(kelp_repository *repository, const char *name, const char *space,
+                                   kelp_entry **out) {
+    KELP_ASSERT_HELD(&repository->lock);
+    *out = find_entry(repository, name, space);
+    if (*out)
+        return NULL;
+    KELP_TRY(create_entry(repository, name, space, out));
+    if (repository->last_entry)
+        repository->last_entry->next = *out;
+    else
+        repository->first_entry = *out;
+    repository->last_entry = *out;
     return NULL;
 }
 
-/* The entry that a client means, or NULL and, where the name is not clear, how many it may mean. A
- * stripe is locked. */
-static kelp_entry *resolve(kelp_server *server, const char *name, unsigned *out_candidates) {
-    kelp_entry *first = kelp_map_get(&server->entries, kelp_str_from(name)), *found = first;
+/* Returns the entry that a client means, or NULL and the number of candidates if the name is
+ * ambiguous. A pool is locked. */
+static kelp_entry *resolve(kelp_repository *repository, const char *name,
+                           unsigned *out_candidates) {
+    kelp_entry *first = kelp_map_get(&repository->entries, kelp_str_from(name)), *found = first;
     *out_candidates = 0;
-    if (!first && server->options->model_namespacing) {
+    if (!first && repository->host->options->model_namespacing) {
         for (const char *at = strstr(name, "::"); at; at = strstr(at + 1, "::")) {
-            kelp_entry *entry = kelp_map_get(&server->entries, kelp_str_from(at + 2));
+            kelp_entry *entry = kelp_map_get(&repository->entries, kelp_str_from(at + 2));
             for (; entry; entry = entry->next_space)
                 if (strlen(entry->space) == (size_t)(at - name) &&
                     memcmp(entry->space, name, (size_t)(at - name)) == 0)
@@ -96,7 +117,7 @@ kelp_version *kelp_entry_version(kelp_entry *entry, int64_t number) {
     return NULL;
 }
 
-/* The highest version that is ready. */
+/* Returns the highest version that is ready. */
 static kelp_version *latest_ready(kelp_entry *entry) {
     for (size_t i = entry->version_count; i-- > 0;)
         if (entry->versions[i].model)
@@ -118,7 +139,7 @@ static kelp_status *not_found(const char *name, int64_t version, const kelp_entr
                       (long long)version);
 }
 
-/* A reference to the version of the entry, which may be NULL; a stripe is locked. */
+/* Returns a reference to a version of an entry, which may be NULL. A pool is locked. */
 static kelp_status *find_version(const char *name, kelp_entry *entry, int64_t version,
                                  kelp_model **out) {
     kelp_version *found = NULL;
@@ -126,31 +147,18 @@ static kelp_status *find_version(const char *name, kelp_entry *entry, int64_t ve
         found = version == -1 ? latest_ready(entry) : kelp_entry_version(entry, version);
     if (!found || !found->model)
         return not_found(name, version, entry, found);
-    kelp_model_retain(found->model);
+    kelp_model_retain(&found->model->base);
     *out = found->model;
     return NULL;
 }
 
-/* A pooled request, or NULL; the stripe's lock is held. */
-static kelp_request *take_pooled(kelp_stripe *stripe) {
-    bool bare = !stripe->requests;
-    kelp_request **list = bare ? &stripe->bare_requests : &stripe->requests;
-    kelp_request *request = *list;
-    if (!request)
-        return NULL;
-    *list = request->next;
-    if (!bare)
-        stripe->request_count--;
-    return request;
-}
-
-kelp_status *kelp_server_find_model(kelp_server *server, const char *name, int64_t version,
-                                    kelp_model **out, kelp_request **out_request) {
+kelp_status *kelp_repository_find(kelp_repository *repository, const char *name, int64_t version,
+                                  kelp_model **out, kelp_request **out_request) {
     kelp_status *status = NULL;
     unsigned candidates = 0;
-    kelp_stripe *stripe = kelp_server_stripe(server);
-    pthread_mutex_lock(&stripe->lock);
-    kelp_entry *entry = resolve(server, name, &candidates);
+    kelp_request_pool *pool = kelp_request_pool_of_thread(&repository->host->base.pools);
+    pthread_mutex_lock(&pool->lock);
+    kelp_entry *entry = resolve(repository, name, &candidates);
     if (candidates > 1)
         status = KELP_ERROR(KELP_INVALID_ARGUMENT,
                             "Request for unknown model: there are %u models '%s', each in a "
@@ -159,16 +167,49 @@ kelp_status *kelp_server_find_model(kelp_server *server, const char *name, int64
     else
         status = find_version(name, entry, version, out);
     if (!status && out_request)
-        *out_request = take_pooled(stripe);
-    pthread_mutex_unlock(&stripe->lock);
+        *out_request = kelp_request_pool_take(pool);
+    pthread_mutex_unlock(&pool->lock);
     return status;
 }
 
-kelp_status *kelp_server_find_version(kelp_server *server, kelp_entry *entry, int64_t version,
-                                      kelp_model **out) {
-    kelp_stripe *stripe = kelp_server_stripe(server);
-    pthread_mutex_lock(&stripe->lock);
+kelp_status *kelp_repository_find_version(kelp_repository *repository, kelp_entry *entry,
+                                          int64_t version, kelp_model **out) {
+    kelp_request_pool *pool = kelp_request_pool_of_thread(&repository->host->base.pools);
+    pthread_mutex_lock(&pool->lock);
     kelp_status *status = find_version(entry->name, entry, version, out);
-    pthread_mutex_unlock(&stripe->lock);
+    pthread_mutex_unlock(&pool->lock);
     return status;
+}
+
+/* ---- lists ---- */
+
+static kelp_status *add_models(const kelp_entry *entry, int64_t version, kelp_model_list *list) {
+    for (size_t i = 0; i < entry->version_count; i++) {
+        kelp_model *model = entry->versions[i].model;
+        if (!model || (version != -1 && entry->versions[i].number != version))
+            continue;
+        KELP_TRY(kelp_grow(list->allocator, (void **)&list->items, &list->capacity, list->count + 1,
+                           sizeof *list->items));
+        kelp_model_retain(&model->base);
+        list->items[list->count++] = model;
+    }
+    return NULL;
+}
+
+kelp_status *kelp_repository_list(kelp_repository *repository, const kelp_entry *only,
+                                  int64_t version, kelp_model_list *out) {
+    kelp_status *status = NULL;
+    *out = (kelp_model_list){.allocator = repository->host->base.allocator};
+    pthread_mutex_lock(&repository->lock);
+    for (const kelp_entry *entry = repository->first_entry; entry && !status; entry = entry->next)
+        if (!only || entry == only)
+            status = add_models(entry, version, out);
+    pthread_mutex_unlock(&repository->lock);
+    return status;
+}
+
+void kelp_model_list_deinit(kelp_model_list *list) {
+    for (size_t i = 0; i < list->count; i++)
+        kelp_model_release(&list->items[i]->base);
+    kelp_free(list->allocator, list->items, list->capacity * sizeof *list->items);
 }

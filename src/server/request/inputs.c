@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inputs and requested outputs of a request. Objects that are taken out of use are kept for the
- * next use. */
+/* Inputs and requested outputs of a request. Removed objects keep their memory for the next use. */
 #include "server/request/request.h"
 
 #include "base/checked.h"
@@ -10,21 +9,20 @@ static void data_clear(kelp_data *data) {
     data->size_bytes = 0;
 }
 
-static void data_deinit(kelp_data *data) {
-    kelp_free(kelp_allocator_system(), data->blocks, data->capacity * sizeof *data->blocks);
+static void data_deinit(kelp_allocator allocator, kelp_data *data) {
+    kelp_free(allocator, data->blocks, data->capacity * sizeof *data->blocks);
     *data = (kelp_data){0};
 }
 
-static void input_free(kelp_input *input) {
-    kelp_allocator heap = kelp_allocator_system();
-    kelp_text_deinit(&input->name);
-    data_deinit(&input->data);
+static void input_free(kelp_allocator allocator, kelp_input *input) {
+    kelp_text_deinit(allocator, &input->name);
+    data_deinit(allocator, &input->data);
     for (size_t i = 0; i < input->policy_count; i++) {
-        kelp_text_deinit(&input->policies[i].policy);
-        data_deinit(&input->policies[i].data);
+        kelp_text_deinit(allocator, &input->policies[i].policy);
+        data_deinit(allocator, &input->policies[i].data);
     }
-    kelp_free(heap, input->policies, input->policy_capacity * sizeof *input->policies);
-    kelp_free(heap, input, sizeof *input);
+    kelp_free(allocator, input->policies, input->policy_capacity * sizeof *input->policies);
+    kelp_free(allocator, input, sizeof *input);
 }
 
 kelp_input *kelp_request_find_input(const kelp_request *request, const char *name) {
@@ -48,7 +46,7 @@ kelp_status *kelp_request_get_input(const kelp_request *request, const char *nam
 kelp_status *kelp_request_add_input(kelp_request *request, const char *name,
                                     TRITONSERVER_DataType datatype, const int64_t *shape,
                                     uint64_t rank, kelp_input **out) {
-    kelp_allocator heap = kelp_allocator_system();
+    kelp_allocator allocator = request->home->allocator;
     if (kelp_request_find_input(request, name))
         return KELP_ERROR(KELP_ALREADY_EXISTS,
                           KELP_REQUEST_TAG "input '%s' already exists in request",
@@ -59,13 +57,13 @@ kelp_status *kelp_request_add_input(kelp_request *request, const char *name,
                           kelp_request_tag(request), name, (unsigned long long)rank,
                           KELP_SERVER_MAX_RANK);
     if (request->input_count == request->input_spare) {
-        KELP_TRY(kelp_grow(heap, (void **)&request->inputs, &request->input_capacity,
+        KELP_TRY(kelp_grow(allocator, (void **)&request->inputs, &request->input_capacity,
                            request->input_count + 1, sizeof *request->inputs));
-        KELP_TRY(KELP_NEW(heap, kelp_input, &request->inputs[request->input_count]));
+        KELP_TRY(KELP_NEW(allocator, kelp_input, &request->inputs[request->input_count]));
         request->input_spare++;
     }
     kelp_input *input = request->inputs[request->input_count];
-    KELP_TRY(kelp_text_set(&input->name, name));
+    KELP_TRY(kelp_text_set(allocator, &input->name, name));
     kelp_input_clear_data(input);
     input->datatype = datatype;
     input->given_rank = input->rank = (uint32_t)rank;
@@ -74,6 +72,17 @@ kelp_status *kelp_request_add_input(kelp_request *request, const char *name,
     request->input_count++;
     if (out)
         *out = input;
+    return NULL;
+}
+
+kelp_status *kelp_request_add_raw_input(kelp_request *request, const char *name) {
+    if (request->input_count > 0)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          KELP_REQUEST_TAG "raw input '%s' can't be added to request with other "
+                                           "inputs",
+                          kelp_request_tag(request), name);
+    KELP_TRY(kelp_request_add_input(request, name, TRITONSERVER_TYPE_INVALID, NULL, 0, NULL));
+    request->raw_input = true;
     return NULL;
 }
 
@@ -104,35 +113,37 @@ void kelp_input_clear_data(kelp_input *input) {
         data_clear(&input->policies[i].data);
 }
 
-static kelp_status *data_of_policy(kelp_input *input, const char *policy, kelp_data **out) {
+static kelp_status *data_of_policy(kelp_allocator allocator, kelp_input *input, const char *policy,
+                                   kelp_data **out) {
     for (size_t i = 0; i < input->policy_count; i++)
         if (strcmp(kelp_text_get(&input->policies[i].policy), policy) == 0) {
             *out = &input->policies[i].data;
             return NULL;
         }
-    KELP_TRY(kelp_grow(kelp_allocator_system(), (void **)&input->policies, &input->policy_capacity,
+    KELP_TRY(kelp_grow(allocator, (void **)&input->policies, &input->policy_capacity,
                        input->policy_count + 1, sizeof *input->policies));
     kelp_policy_data *entry = &input->policies[input->policy_count];
     *entry = (kelp_policy_data){0};
-    KELP_TRY(kelp_text_set(&entry->policy, policy));
+    KELP_TRY(kelp_text_set(allocator, &entry->policy, policy));
     input->policy_count++;
     *out = &entry->data;
     return NULL;
 }
 
-kelp_status *kelp_input_append(kelp_input *input, const char *policy, const void *base,
-                               const kelp_buffer_attributes *attributes) {
+kelp_status *kelp_request_append(kelp_request *request, kelp_input *input, const char *policy,
+                                 const void *base, const kelp_buffer_attributes *attributes) {
+    kelp_allocator allocator = request->home->allocator;
     kelp_data *data = &input->data;
     if (policy)
-        KELP_TRY(data_of_policy(input, policy, &data));
+        KELP_TRY(data_of_policy(allocator, input, policy, &data));
     if (attributes->size_bytes == 0)
         return NULL;
     size_t total;
     if (!kelp_size_add(data->size_bytes, attributes->size_bytes, &total))
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "data of input '%s' is too large",
                           kelp_text_get(&input->name));
-    KELP_TRY(kelp_grow(kelp_allocator_system(), (void **)&data->blocks, &data->capacity,
-                       data->count + 1, sizeof *data->blocks));
+    KELP_TRY(kelp_grow(allocator, (void **)&data->blocks, &data->capacity, data->count + 1,
+                       sizeof *data->blocks));
     data->blocks[data->count++] = (kelp_data_block){.base = base, .attributes = *attributes};
     data->size_bytes = total;
     return NULL;
@@ -149,6 +160,7 @@ const kelp_data *kelp_input_data(const kelp_input *input, const char *policy) {
 /* ---- outputs ---- */
 
 kelp_status *kelp_request_add_output(kelp_request *request, const char *name) {
+    kelp_allocator allocator = request->home->allocator;
     size_t at = 0;
     for (; at < request->output_count; at++) {
         int order = strcmp(kelp_text_get(&request->outputs[at]), name);
@@ -158,14 +170,13 @@ kelp_status *kelp_request_add_output(kelp_request *request, const char *name) {
             break;
     }
     size_t old = request->output_capacity;
-    KELP_TRY(kelp_grow(kelp_allocator_system(), (void **)&request->outputs,
-                       &request->output_capacity, request->output_count + 1,
-                       sizeof *request->outputs));
+    KELP_TRY(kelp_grow(allocator, (void **)&request->outputs, &request->output_capacity,
+                       request->output_count + 1, sizeof *request->outputs));
     if (request->output_capacity > old)
         memset(&request->outputs[old], 0,
                (request->output_capacity - old) * sizeof *request->outputs);
     kelp_text text = request->outputs[request->output_count];
-    kelp_status *status = kelp_text_set(&text, name);
+    kelp_status *status = kelp_text_set(allocator, &text, name);
     if (status) {
         request->outputs[request->output_count] = text;
         return status;
@@ -190,23 +201,24 @@ void kelp_request_remove_output(kelp_request *request, const char *name) {
 }
 
 void kelp_request_trim(kelp_request *request) {
-    kelp_allocator heap = kelp_allocator_system();
+    kelp_allocator allocator = request->home->allocator;
     for (size_t i = 0; i < request->input_spare; i++)
-        input_free(request->inputs[i]);
-    kelp_free(heap, request->inputs, request->input_capacity * sizeof *request->inputs);
+        input_free(allocator, request->inputs[i]);
+    kelp_free(allocator, request->inputs, request->input_capacity * sizeof *request->inputs);
     for (size_t i = 0; i < request->output_capacity; i++)
-        kelp_text_deinit(&request->outputs[i]);
-    kelp_free(heap, request->outputs, request->output_capacity * sizeof *request->outputs);
+        kelp_text_deinit(allocator, &request->outputs[i]);
+    kelp_free(allocator, request->outputs, request->output_capacity * sizeof *request->outputs);
     request->inputs = NULL;
     request->input_count = request->input_spare = request->input_capacity = 0;
     request->outputs = NULL;
     request->output_count = request->output_capacity = 0;
-    kelp_params_deinit(&request->params);
-    kelp_text_deinit(&request->id);
-    kelp_text_deinit(&request->correlation_string);
+    kelp_params_deinit(allocator, &request->params);
+    kelp_text_deinit(allocator, &request->id);
+    kelp_text_deinit(allocator, &request->correlation_string);
 }
 
 void kelp_request_free(kelp_request *request) {
+    kelp_allocator allocator = request->home->allocator;
     kelp_request_trim(request);
-    kelp_free(kelp_allocator_system(), request, sizeof *request);
+    kelp_free(allocator, request, sizeof *request);
 }

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The check of a request against its model, before it is queued. Message texts are those that
- * Triton's users and tests know. Sizes are computed in 64 bits with overflow checks: shapes come
- * from the network.
+ * Checks a request against its model before it is queued. Message texts are Triton's, which users
+ * and tests know. Sizes are computed in 64 bits with overflow checks: shapes come from the network.
  */
 #include "base/checked.h"
-#include "server/model/model.h"
-#include "server/model/reshape.h"
 #include "server/request/request.h"
 
 static const char batch_note[] =
@@ -27,7 +24,7 @@ const char *kelp_request_output_name(const kelp_request *request, size_t index) 
 }
 
 static kelp_status *check_outputs(const kelp_request *request) {
-    const kelp_model *model = request->model;
+    const kelp_model_base *model = request->model;
     for (size_t i = 0; i < request->output_count; i++) {
         const char *name = kelp_text_get(&request->outputs[i]);
         if (!kelp_model_config_output(model->config, kelp_str_from(name)))
@@ -47,7 +44,7 @@ typedef struct cursor {
     uint64_t left; /* bytes */
 } cursor;
 
-/* Reads a length word, which Triton requires to lie inside one block. */
+/* Reads a length word; as in Triton it may not span two blocks. */
 static bool read_length(cursor *at, uint32_t *out) {
     while (at->block < at->data->count &&
            at->offset == at->data->blocks[at->block].attributes.size_bytes) {
@@ -88,7 +85,7 @@ static bool on_cpu(const kelp_data *data) {
     return true;
 }
 
-/* Walks the strings and counts them. */
+/* Counts the strings. */
 static kelp_status *count_strings(const kelp_request *request, const kelp_input *input,
                                   uint64_t *out_count) {
     cursor at = {.data = &input->data, .left = input->data.size_bytes};
@@ -147,7 +144,7 @@ static kelp_status *bad_shape(const kelp_request *request, const kelp_input *inp
                       wanted, given, batched ? batch_note : "");
 }
 
-/* The type and shape of a request's only input, whose bytes came without them. */
+/* Deduces the type and shape of a request's only input, whose bytes came without them. */
 static kelp_status *describe_raw(kelp_request *request) {
     const kelp_model_config *config = request->model->config;
     kelp_input *input = request->inputs[0];
@@ -157,7 +154,7 @@ static kelp_status *describe_raw(kelp_request *request) {
                                            "deduced but got %zu inputs in '%s' model configuration",
                           kelp_request_tag(request), config->input_count, request->model->name);
     const kelp_config_io *io = &config->inputs[0];
-    KELP_TRY(kelp_text_set(&input->name, io->name));
+    KELP_TRY(kelp_text_set(request->home->allocator, &input->name, io->name));
     input->datatype = io->data_type;
     uint32_t rank = 0, wildcard = UINT32_MAX, wildcards = 0;
     if (config->max_batch_size > 0)
@@ -191,10 +188,10 @@ static kelp_status *describe_raw(kelp_request *request) {
     return NULL;
 }
 
-/* Sets batch_size from the first extent of the inputs, which must agree. */
+/* Sets batch_size from the first dimension of the inputs, which must agree. */
 static kelp_status *read_batch_size(kelp_request *request) {
-    const kelp_model *model = request->model;
-    int64_t batch = 1; /* also when no input says: shape tensors only, or none at all */
+    const kelp_model_base *model = request->model;
+    int64_t batch = 1; /* also if there are only shape tensors, or no inputs */
     bool seen = false;
     request->batch_size = 1;
     if (model->config->max_batch_size <= 0)
@@ -227,7 +224,7 @@ static kelp_status *read_batch_size(kelp_request *request) {
     return NULL;
 }
 
-/* "['A','B']" */
+/* Appends "['A','B']": the inputs that the request has, or those that it lacks. */
 static void append_names(kelp_buf *text, const kelp_request *request, bool given) {
     const kelp_model_config *config = request->model->config;
     const char *separator = "";
@@ -258,7 +255,7 @@ static kelp_status *check_input_count(const kelp_request *request) {
     }
     if (request->input_count <= config->input_count && present == required)
         return NULL;
-    /* An unknown name is reported by the check of each input, which says more. */
+    /* check_input reports an unknown name in more detail. */
     for (size_t i = 0; i < request->input_count; i++) {
         const char *name = kelp_text_get(&request->inputs[i]->name);
         if (request->input_count == config->input_count &&
@@ -266,7 +263,7 @@ static kelp_status *check_input_count(const kelp_request *request) {
             return NULL;
     }
     kelp_buf text;
-    kelp_buf_init(&text, kelp_allocator_system());
+    kelp_buf_init(&text, request->home->allocator);
     if (required == config->input_count)
         kelp_buf_printf(&text, "expected %zu inputs but got %zu inputs for model '%s'", required,
                         request->input_count, request->model->name);
@@ -320,7 +317,7 @@ static kelp_status *check_bytes(const kelp_request *request, const kelp_input *i
 }
 
 static kelp_status *check_input(kelp_request *request, kelp_input *input) {
-    const kelp_model *model = request->model;
+    const kelp_model_base *model = request->model;
     const char *name = kelp_text_get(&input->name);
     const kelp_config_io *io = kelp_model_config_input(model->config, kelp_str_from(name));
     if (!io)
@@ -338,8 +335,8 @@ static kelp_status *check_input(kelp_request *request, kelp_input *input) {
     if (input->given_rank != io->rank + batch_dims)
         return bad_shape(request, input, io);
     for (uint32_t i = 0; i < io->rank; i++) {
-        int64_t extent = input->given_shape[i + batch_dims];
-        if (extent < 0 || (io->dims[i] != -1 && io->dims[i] != extent))
+        int64_t dimension = input->given_shape[i + batch_dims];
+        if (dimension < 0 || (io->dims[i] != -1 && io->dims[i] != dimension))
             return bad_shape(request, input, io);
     }
     int64_t elements;

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of a request: made, submitted, released, deleted. Threads: see request.h. */
+/* The states of a request: creation, submission, release, deletion. */
 #include "server/request/request.h"
 
+#include "base/assert.h"
 #include "base/clock.h"
-#include "server/abi/log.h"
-#include "server/cache/cached.h"
-#include "server/server.h"
-#include "server/trace/trace.h"
-
-enum { POOLED = 128 }; /* requests that a stripe keeps with all their memory */
+#include "server/core/log.h"
+#include "server/request/response_cache.h"
+#include "server/request/trace.h"
 
 const char *kelp_request_tag(const kelp_request *request) {
     const char *id = kelp_text_get(&request->id);
@@ -28,7 +26,7 @@ static const char *state_name(kelp_request_state state) {
     return names[state];
 }
 
-/* Everything a new request has, apart from the memory that it keeps. */
+/* Sets the fields of a new request; it keeps its memory. */
 static void reset(kelp_request *request) {
     request->next = NULL;
     request->factory = NULL;
@@ -51,35 +49,22 @@ static void reset(kelp_request *request) {
     set_state(request, KELP_REQUEST_INITIALIZED);
 }
 
-kelp_status *kelp_request_create(kelp_server *server, const char *model_name, int64_t version,
+kelp_status *kelp_request_create(kelp_model_base *take_model, int64_t version, kelp_request *pooled,
                                  kelp_request **out) {
-    kelp_model *model = NULL;
-    kelp_request *request = NULL;
-    KELP_TRY(kelp_server_check_ready(server));
-    KELP_TRY(kelp_server_find_model(server, model_name, version, &model, &request));
+    kelp_request_host *host = take_model->host;
+    kelp_request *request = pooled;
     if (!request) {
-        kelp_status *status = KELP_NEW(kelp_allocator_system(), kelp_request, &request);
+        kelp_status *status = KELP_NEW(host->allocator, kelp_request, &request);
         if (status) {
-            kelp_model_release(model);
+            kelp_model_release(take_model);
             return status;
         }
     }
+    KELP_ASSERT(!request->model);
     reset(request);
-    request->home = kelp_server_stripe(server);
-    request->model = model;
+    request->home = kelp_request_pool_of_thread(&host->pools);
+    request->model = take_model;
     request->requested_version = version;
-    *out = request;
-    return NULL;
-}
-
-kelp_status *kelp_request_create_for(kelp_model *model, kelp_request **out) {
-    kelp_request *request = NULL;
-    KELP_TRY(KELP_NEW(kelp_allocator_system(), kelp_request, &request));
-    reset(request);
-    request->home = kelp_server_stripe(model->server);
-    kelp_model_retain(model);
-    request->model = model;
-    request->requested_version = model->version;
     *out = request;
     return NULL;
 }
@@ -108,43 +93,27 @@ kelp_status *kelp_request_delete(kelp_request *request) {
                           KELP_REQUEST_TAG "cannot delete a request in state %s: it is the "
                                            "server's until its release callback",
                           kelp_request_tag(request), state_name(state));
-    kelp_model *model = request->model;
+    kelp_model_base *model = request->model;
     if (!model)
         return KELP_ERROR(KELP_INTERNAL, "the request was deleted before");
     if (request->factory)
         kelp_factory_release(request->factory);
     request->factory = NULL;
-    kelp_stripe *stripe = request->home;
     request->model = NULL;
     request->input_count = request->output_count = 0;
-    /* The object stays until the server goes, so that it is known as deleted when used again. */
-    pthread_mutex_lock(&stripe->lock);
-    bool keeps = stripe->request_count < POOLED;
-    if (keeps) {
-        request->next = stripe->requests;
-        stripe->requests = request;
-        stripe->request_count++;
-    }
-    pthread_mutex_unlock(&stripe->lock);
-    if (!keeps) {
-        kelp_request_trim(request);
-        pthread_mutex_lock(&stripe->lock);
-        request->next = stripe->bare_requests;
-        stripe->bare_requests = request;
-        pthread_mutex_unlock(&stripe->lock);
-    }
+    kelp_request_pool_put(request->home, request);
     kelp_model_release(model);
     return NULL;
 }
 
-/* Enters the model, or the one that has taken its place since the request was made. */
-static kelp_status *enter_model(kelp_server *server, kelp_request *request) {
+/* Enters the model, or the one that replaced it since the request was created. */
+static kelp_status *enter_model(kelp_request_host *host, kelp_request *request) {
     if (kelp_model_enter(request->model))
         return NULL;
     for (int attempt = 0; attempt < 3; attempt++) {
-        kelp_model *model = NULL;
-        KELP_TRY(kelp_server_find_version(server, request->model->entry, request->requested_version,
-                                          &model));
+        kelp_model_base *model = NULL;
+        KELP_TRY(
+            host->ops->find_successor(host, request->model, request->requested_version, &model));
         kelp_model_release(request->model);
         request->model = model;
         if (kelp_model_enter(model))
@@ -155,10 +124,11 @@ static kelp_status *enter_model(kelp_server *server, kelp_request *request) {
                       request->model->name, (long long)request->model->version);
 }
 
-/* true when it is over. */
-static bool answer_from_cache(kelp_request *request) {
+/* Returns true if the cache had the response: the request is over. */
+static bool respond_from_cache(kelp_request *request) {
+    kelp_response_cache *cache = request->model->cache;
     kelp_response *response = NULL;
-    kelp_cached_find(request, &response);
+    cache->ops->find(cache, request, &response);
     if (!response)
         return false;
     set_state(request, KELP_REQUEST_EXECUTING);
@@ -170,7 +140,7 @@ static bool answer_from_cache(kelp_request *request) {
     return true;
 }
 
-kelp_status *kelp_request_submit(kelp_server *server, kelp_request *request, kelp_trace *trace) {
+static kelp_status *check_submission(const kelp_request_host *host, const kelp_request *request) {
     kelp_request_state state = state_of(request);
     if (state != KELP_REQUEST_INITIALIZED && state != KELP_REQUEST_RELEASED)
         return KELP_ERROR(KELP_INTERNAL,
@@ -181,13 +151,40 @@ kelp_status *kelp_request_submit(kelp_server *server, kelp_request *request, kel
     if (!request->response_fn || !request->allocator || !request->release_fn)
         return KELP_ERROR(KELP_INVALID_ARGUMENT, KELP_REQUEST_TAG "the request has no %s callback",
                           kelp_request_tag(request), request->release_fn ? "response" : "release");
-    KELP_TRY(kelp_server_check_ready(server));
-    if (request->model->server != server)
+    KELP_TRY(host->ops->check_ready(host));
+    if (request->model->host != host)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          KELP_REQUEST_TAG "the request was made for another server",
+                          KELP_REQUEST_TAG "the request was created for another server",
                           kelp_request_tag(request));
-    KELP_TRY(enter_model(server, request));
-    kelp_factory *factory = NULL;
+    return NULL;
+}
+
+/* Undoes a submission that the model did not accept. */
+static void take_back(kelp_request *request, kelp_factory *earlier) {
+    kelp_factory *factory = request->factory;
+    request->factory = earlier;
+    request->trace = factory->trace = NULL;
+    set_state(request, KELP_REQUEST_INITIALIZED);
+    kelp_factory_abandon(factory);
+    kelp_model_leave(request->model);
+}
+
+static void start_clock(kelp_request *request, kelp_trace *trace) {
+    uint64_t now_ns = kelp_now_ns();
+    request->factory->trace = request->trace = trace;
+    request->request_start_ns = request->queue_start_ns = request->factory->start_ns = now_ns;
+    if (trace) {
+        kelp_trace_report(trace, TRITONSERVER_TRACE_REQUEST_START, now_ns);
+        kelp_trace_report(trace, TRITONSERVER_TRACE_QUEUE_START, now_ns);
+        kelp_trace_inputs(trace, request);
+    }
+}
+
+kelp_status *kelp_request_submit(kelp_request_host *host, kelp_request *request,
+                                 kelp_trace *trace) {
+    kelp_factory *factory = NULL, *earlier = NULL;
+    KELP_TRY(check_submission(host, request));
+    KELP_TRY(enter_model(host, request));
     kelp_status *status = kelp_request_normalize(request);
     if (!status && trace)
         status = kelp_trace_begin(trace, request);
@@ -198,41 +195,71 @@ kelp_status *kelp_request_submit(kelp_server *server, kelp_request *request, kel
         set_state(request, KELP_REQUEST_INITIALIZED);
         return status;
     }
-    kelp_factory *earlier = request->factory;
+    earlier = request->factory;
     request->factory = factory;
-    factory->trace = trace;
-    request->trace = trace;
-    request->request_start_ns = request->queue_start_ns = factory->start_ns = kelp_now_ns();
-    if (trace) {
-        kelp_trace_report(trace, TRITONSERVER_TRACE_REQUEST_START, request->request_start_ns);
-        kelp_trace_report(trace, TRITONSERVER_TRACE_QUEUE_START, request->queue_start_ns);
-    }
-    if (trace)
-        kelp_trace_inputs(trace, request);
+    start_clock(request, trace);
     set_state(request, KELP_REQUEST_PENDING);
-    if (request->model->cached && answer_from_cache(request)) {
-        if (earlier)
-            kelp_factory_release(earlier);
-        return NULL;
-    }
-    status = kelp_scheduler_submit(&request->model->scheduler, request);
+    if (!request->model->cache || !respond_from_cache(request))
+        status = request->model->ops->submit(request->model, request);
     if (status) {
         kelp_stats_refusal(&request->model->stats, kelp_status_code(status),
                            request->request_start_ns);
-        request->factory = earlier;
-        request->trace = factory->trace = NULL;
-        set_state(request, KELP_REQUEST_INITIALIZED);
-        kelp_factory_abandon(factory);
-        kelp_model_leave(request->model);
-        return status;
-    }
-    if (earlier)
+        take_back(request, earlier);
+    } else if (earlier) {
         kelp_factory_release(earlier);
+    }
+    return status;
+}
+
+/* ---- identity ---- */
+
+kelp_status *kelp_request_set_id(kelp_request *request, const char *id) {
+    return kelp_text_set(request->home->allocator, &request->id, id);
+}
+
+kelp_status *kelp_request_set_correlation_string(kelp_request *request, const char *id) {
+    enum { MAX_LENGTH = 128 };
+    if (strlen(id) > MAX_LENGTH)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          KELP_REQUEST_TAG "string correlation ID cannot be longer than %d "
+                                           "characters",
+                          kelp_request_tag(request), MAX_LENGTH);
+    KELP_TRY(kelp_text_set(request->home->allocator, &request->correlation_string, id));
+    request->correlation_is_string = true;
     return NULL;
 }
 
-/* Notes what a backend that cannot report would have said; it is counted when the last answer is
- * given. */
+/* ---- cancellation ---- */
+
+static kelp_status *not_submitted(const kelp_request *request) {
+    return KELP_ERROR(KELP_INTERNAL,
+                      KELP_REQUEST_TAG "the request has not been submitted, so it cannot be "
+                                       "cancelled",
+                      kelp_request_tag(request));
+}
+
+kelp_status *kelp_request_cancel(kelp_request *request) {
+    if (!request->factory)
+        return not_submitted(request);
+    atomic_store(&request->factory->cancelled, true);
+    return NULL;
+}
+
+kelp_status *kelp_request_is_cancelled(const kelp_request *request, bool *out) {
+    if (!request->factory)
+        return not_submitted(request);
+    *out = atomic_load(&request->factory->cancelled);
+    return NULL;
+}
+
+/* ---- execution ---- */
+
+void kelp_request_start(kelp_request *request) {
+    KELP_ASSERT(state_of(request) == KELP_REQUEST_PENDING);
+    set_state(request, KELP_REQUEST_EXECUTING);
+}
+
+/* Records the times for a backend that cannot report; they are counted with the last response. */
 static void note_times(const kelp_request *request, kelp_factory *factory) {
     uint64_t now_ns = kelp_now_ns();
     factory->counted_by = request->counted_by;
@@ -252,11 +279,11 @@ kelp_status *kelp_request_release(kelp_request *request, uint32_t flags) {
                                            "batch sequences iteratively",
                           kelp_request_tag(request), request->model->name);
     int expected = KELP_REQUEST_EXECUTING;
-    /* Without its id, which is its owner's when it was released before. */
+    /* The message omits the id: a request that was released before is its caller's. */
     if (!atomic_compare_exchange_strong(&request->state, &expected, KELP_REQUEST_RELEASED))
         return KELP_ERROR(KELP_INTERNAL, "invalid request state transition from %s to RELEASED",
                           state_name((kelp_request_state)expected));
-    /* The callback may delete or resubmit the request, so nothing of it is used afterwards. */
+    /* The callback may delete or resubmit the request: it is not used after it. */
     kelp_factory *factory = request->factory;
     if (request->trace)
         kelp_trace_report(request->trace, TRITONSERVER_TRACE_REQUEST_END, kelp_now_ns());
@@ -277,14 +304,20 @@ kelp_status *kelp_request_release(kelp_request *request, uint32_t flags) {
 void kelp_request_fail(kelp_request *request, const kelp_status *error) {
     kelp_response *response = NULL;
     kelp_status *status = NULL;
-    /* A backend may fail after it has answered some of a batch: an answer is not taken back. */
-    bool answered = atomic_load(&request->factory->final_sent);
-    if (!answered)
+    /* A backend may fail after it has responded to a part of a batch: responses are not taken back.
+     */
+    bool responded = atomic_load(&request->factory->final_sent);
+    if (!responded)
         status = kelp_response_create(request->factory, &response);
-    if (!status && !answered)
+    if (!status && !responded)
         status = kelp_response_send(response, TRITONSERVER_RESPONSE_COMPLETE_FINAL, error);
-    /* Without a response the factory still answers with an error when it closes. */
+    /* If there is no response, the factory sends an error when it closes. */
     kelp_server_log_status("cannot send an error response", status);
     kelp_server_log_status("cannot release a request",
                            kelp_request_release(request, TRITONSERVER_REQUEST_RELEASE_ALL));
+}
+
+void kelp_request_reject(kelp_request *request, kelp_stats *stats, const kelp_status *error) {
+    kelp_stats_refusal(stats, kelp_status_code(error), request->request_start_ns);
+    kelp_request_fail(request, error);
 }

@@ -3,30 +3,22 @@
  * Inference requests. A kelp_request is what both TRITONSERVER_InferenceRequest and
  * TRITONBACKEND_Request point at.
  *
- * Life: INITIALIZED (the caller's) -> PENDING (queued) -> EXECUTING (the backend's) -> RELEASED
+ * States: INITIALIZED (the caller's) -> PENDING (queued) -> EXECUTING (the backend's) -> RELEASED
  * (the caller's again, who deletes or resubmits it). A submission that fails leaves it INITIALIZED.
  *
- * Threads: one at a time, apart from cancellation, which is the factory's atomic flag. Memory is
- * kept from use to use, and whole requests are pooled, so that a warm server submits without
- * allocating. The objects themselves stay in the pool until the server goes, however many, so that
- * one that is used after it was deleted is known as such; of those beyond a number only the bare
- * object.
+ * Threads: one at a time, except for cancellation, which is an atomic flag of the factory. Memory
+ * is kept from use to use, and requests are pooled (pool.h), so that a warm server submits without
+ * allocating.
  */
 #ifndef KELP_SERVER_REQUEST_REQUEST_H_
 #define KELP_SERVER_REQUEST_REQUEST_H_
 
-#include "server/request/params.h"
+#include "server/config/reshape.h"
+#include "server/core/params.h"
+#include "server/core/values.h"
+#include "server/request/model_base.h"
 
-#include <stdatomic.h>
-
-#define KELP_SERVER_MAX_RANK 32
-
-typedef struct kelp_server kelp_server;
-typedef struct kelp_model kelp_model;
-typedef struct kelp_instance kelp_instance;
-typedef struct kelp_factory kelp_factory;
 typedef struct kelp_trace kelp_trace;
-typedef struct kelp_stripe kelp_stripe;
 
 typedef struct kelp_data_block {
     const void *base;
@@ -40,7 +32,7 @@ typedef struct kelp_data {
     uint64_t size_bytes; /* of all blocks */
 } kelp_data;
 
-/* Data that only instances under a host policy read. */
+/* Data that only instances with a host policy read. */
 typedef struct kelp_policy_data {
     kelp_text policy;
     kelp_data data;
@@ -66,30 +58,29 @@ typedef enum kelp_request_state {
     KELP_REQUEST_RELEASED
 } kelp_request_state;
 
-typedef struct kelp_request kelp_request;
 struct kelp_request {
-    kelp_request *next;    /* in a queue or a pool */
-    kelp_stripe *home;     /* whose pool it goes back to, from whatever thread */
-    kelp_model *model;     /* a reference */
-    kelp_factory *factory; /* a reference; of the latest submission */
-    kelp_trace *trace;     /* borrowed from the factory while submitted */
+    kelp_request *next;      /* in a queue or a pool */
+    kelp_request_pool *home; /* the pool that it returns to; holds its allocator */
+    kelp_model_base *model;  /* a reference; NULL once it was deleted */
+    kelp_factory *factory;   /* a reference; of the latest submission */
+    kelp_trace *trace;       /* borrowed from the factory while submitted */
     int64_t requested_version;
     _Atomic int state; /* kelp_request_state */
     uint32_t flags;
     bool correlation_is_string;
     bool raw_input; /* the only input, whose type and shape the model decides */
-    bool may_block; /* when it is executed, so its backend says; set on submission */
+    bool may_block; /* its backend says that executing it may block; set on submission */
     uint64_t correlation_id;
     kelp_text correlation_string;
     uint64_t priority;
     uint64_t timeout_us;
     uint32_t batch_size; /* at least 1; set on submission */
     kelp_text id;
-    kelp_input **inputs; /* those beyond input_count are spare */
+    kelp_input **inputs; /* those from input_count on are unused: they only keep memory */
     size_t input_count;
     size_t input_spare; /* allocated objects */
     size_t input_capacity;
-    /* Asked for, sorted, without repeats; those beyond output_count are spare. */
+    /* Requested outputs, sorted and unique; those from output_count on only keep memory. */
     kelp_text *outputs;
     size_t output_count;
     size_t output_capacity;
@@ -102,32 +93,41 @@ struct kelp_request {
     void *response_userp;
     uint64_t request_start_ns; /* monotonic */
     uint64_t queue_start_ns;
-    uint64_t execute_start_ns; /* valid while `counted_by` is set */
-    kelp_instance *counted_by; /* whose statistics the server sees to, as the backend cannot */
+    uint64_t execute_start_ns; /* valid if `counted_by` is set */
+    kelp_stats *counted_by;    /* of the instance, if the server counts for a backend that cannot
+                                  report; else NULL */
 };
 
-/* A request of the caller's for a model that is ready. */
-kelp_status *kelp_request_create(kelp_server *server, const char *model_name, int64_t version,
+/* Creates a request that belongs to the caller. Takes the reference to the model, also on failure.
+ * `pooled` is an object from the calling thread's pool, or NULL if that is empty. */
+kelp_status *kelp_request_create(kelp_model_base *take_model, int64_t version, kelp_request *pooled,
                                  kelp_request **out) KELP_MUST_USE;
-/* One for a model that need not be ready, with callbacks and inputs to be set by the caller. */
-kelp_status *kelp_request_create_for(kelp_model *model, kelp_request **out) KELP_MUST_USE;
-/* Makes it ready to be executed past the queue. */
+/* Prepares a request to be executed without the queue. */
 kelp_status *kelp_request_begin(kelp_request *request) KELP_MUST_USE;
-/* INTERNAL, and the request stays, while it is submitted. */
+/* INTERNAL while it is submitted: the request then stays. */
 kelp_status *kelp_request_delete(kelp_request *request) KELP_MUST_USE;
-/* Gives back the memory that a request keeps for its next use. */
+/* Frees the memory that a request keeps for its next use. */
 void kelp_request_trim(kelp_request *request);
-/* Frees the memory of a request that is in no pool (for the pool). */
+/* Frees a request that is in no pool; called by the pool. */
 void kelp_request_free(kelp_request *request);
 
-/* "[request id: ID] ", as Triton begins its messages. */
+kelp_status *kelp_request_set_id(kelp_request *request, const char *id) KELP_MUST_USE;
+/* INVALID_ARGUMENT if it is longer than 128 characters. */
+kelp_status *kelp_request_set_correlation_string(kelp_request *request,
+                                                 const char *id) KELP_MUST_USE;
+
+/* "[request id: ID] ": the beginning of Triton's messages. */
 #define KELP_REQUEST_TAG "[request id: %s] "
 const char *kelp_request_tag(const kelp_request *request);
 
 /* ---- inputs and outputs ---- */
+/* Adds an input. ALREADY_EXISTS if the name exists, INVALID_ARGUMENT if the rank is too high. */
 kelp_status *kelp_request_add_input(kelp_request *request, const char *name,
                                     TRITONSERVER_DataType datatype, const int64_t *shape,
                                     uint64_t rank, kelp_input **out) KELP_MUST_USE;
+/* Adds the only input of a request, whose type and shape follow from the model's configuration.
+ * INVALID_ARGUMENT if there are others. */
+kelp_status *kelp_request_add_raw_input(kelp_request *request, const char *name) KELP_MUST_USE;
 kelp_input *kelp_request_find_input(const kelp_request *request, const char *name);
 /* INVALID_ARGUMENT "input 'NAME' does not exist in request". */
 kelp_status *kelp_request_get_input(const kelp_request *request, const char *name,
@@ -135,32 +135,41 @@ kelp_status *kelp_request_get_input(const kelp_request *request, const char *nam
 kelp_status *kelp_request_remove_input(kelp_request *request, const char *name) KELP_MUST_USE;
 void kelp_request_remove_inputs(kelp_request *request);
 void kelp_input_clear_data(kelp_input *input);
-/* `policy` may be NULL. */
-kelp_status *kelp_input_append(kelp_input *input, const char *policy, const void *base,
-                               const kelp_buffer_attributes *attributes) KELP_MUST_USE;
-/* The data for a host policy, or the common data when the policy (or NULL) has none of its own. */
+/* Appends a block of data, which stays the caller's; `policy` may be NULL. */
+kelp_status *kelp_request_append(kelp_request *request, kelp_input *input, const char *policy,
+                                 const void *base,
+                                 const kelp_buffer_attributes *attributes) KELP_MUST_USE;
+/* Returns the data for a host policy, or the common data if the policy (or NULL) has none. */
 const kelp_data *kelp_input_data(const kelp_input *input, const char *policy);
 
 kelp_status *kelp_request_add_output(kelp_request *request, const char *name) KELP_MUST_USE;
 void kelp_request_remove_output(kelp_request *request, const char *name);
 
-/* Those asked for, or all of the model's when none was. */
+/* The requested outputs, or all outputs of the model if none was requested. */
 size_t kelp_request_output_count(const kelp_request *request);
 const char *kelp_request_output_name(const kelp_request *request, size_t index);
 
 /* ---- submission ---- */
-/* Checks the request against its model's configuration and sets batch_size and the shapes that the
+/* Checks the request against its model's configuration; sets batch_size and the shapes that the
  * backend sees. */
 kelp_status *kelp_request_normalize(kelp_request *request) KELP_MUST_USE;
-/* On success request and trace are the server's. On failure both stay the caller's. */
-kelp_status *kelp_request_submit(kelp_server *server, kelp_request *request,
+/* Submits a request to the server that created it. On success request and trace are the server's
+ * until their release callbacks; on failure both stay the caller's. */
+kelp_status *kelp_request_submit(kelp_request_host *host, kelp_request *request,
                                  kelp_trace *trace) KELP_MUST_USE;
+/* INTERNAL if the request was never submitted. Thread-safe. */
+kelp_status *kelp_request_cancel(kelp_request *request) KELP_MUST_USE;
+kelp_status *kelp_request_is_cancelled(const kelp_request *request, bool *out) KELP_MUST_USE;
 
-/* ---- from the backend's side ---- */
-/* Gives an executing request back to whoever submitted it. INTERNAL when it is not executing. */
+/* ---- execution ---- */
+/* PENDING -> EXECUTING. */
+void kelp_request_start(kelp_request *request);
+/* Returns an executing request to its caller. INTERNAL if it is not executing. */
 kelp_status *kelp_request_release(kelp_request *request, uint32_t flags) KELP_MUST_USE;
-/* Answers with an error and releases; for the server's own refusals. The error stays the caller's.
- */
+/* Responds with an error, which stays the caller's, and releases an executing request. */
 void kelp_request_fail(kelp_request *request, const kelp_status *error);
+/* Rejects a pending request that will not be executed: counts it in `stats`, responds with the
+ * error, which stays the caller's, and releases it. */
+void kelp_request_reject(kelp_request *request, kelp_stats *stats, const kelp_status *error);
 
 #endif

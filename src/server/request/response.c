@@ -1,198 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Responses, their outputs, and the factory that makes them; see response.h. */
+/* Responses and their outputs. */
 #include "server/request/response.h"
 
+#include "base/assert.h"
 #include "base/clock.h"
-#include "server/abi/log.h"
-#include "server/cache/cached.h"
-#include "server/model/reshape.h"
-#include "server/server.h"
-#include "server/trace/trace.h"
-
-enum { POOLED = 128 }; /* responses that a stripe keeps with all their memory */
-
-/* ---- factory ---- */
-
-kelp_status *kelp_factory_create(kelp_request *request, kelp_factory **out) {
-    kelp_server *server = request->model->server;
-    kelp_stripe *stripe = kelp_server_stripe(server);
-    pthread_mutex_lock(&stripe->lock);
-    kelp_factory *factory = stripe->factories;
-    if (factory)
-        stripe->factories = factory->next;
-    pthread_mutex_unlock(&stripe->lock);
-    if (!factory)
-        KELP_TRY(KELP_NEW(kelp_allocator_system(), kelp_factory, &factory));
-    kelp_status *status = kelp_text_set(&factory->id, kelp_text_get(&request->id));
-    if (status) {
-        kelp_factory_free(factory);
-        return status;
-    }
-    factory->next = NULL;
-    factory->home = stripe;
-    factory->model = request->model;
-    kelp_model_retain(factory->model);
-    atomic_store_explicit(&factory->refs, 2, memory_order_relaxed);
-    atomic_store_explicit(&factory->open, 1, memory_order_relaxed);
-    atomic_store_explicit(&factory->cancelled, false, memory_order_relaxed);
-    atomic_store_explicit(&factory->final_sent, false, memory_order_relaxed);
-    atomic_store_explicit(&factory->response_count, 0, memory_order_relaxed);
-    atomic_store_explicit(&factory->failed, false, memory_order_relaxed);
-    atomic_store_explicit(&factory->reported_count, 0, memory_order_relaxed);
-    factory->allocator = request->allocator;
-    factory->allocator_userp = request->allocator_userp;
-    factory->response_fn = request->response_fn;
-    factory->response_userp = request->response_userp;
-    factory->trace = NULL;
-    factory->counted_by = NULL;
-    atomic_store_explicit(&factory->trace_users, 1, memory_order_relaxed);
-    atomic_store_explicit(&factory->serial,
-                          atomic_load_explicit(&factory->serial, memory_order_relaxed) + 1,
-                          memory_order_relaxed);
-    atomic_store_explicit(&factory->released, false, memory_order_release);
-    atomic_store_explicit(&factory->ticket, NULL, memory_order_relaxed);
-    *out = factory;
-    return NULL;
-}
-
-void kelp_factory_free(kelp_factory *factory) {
-    kelp_text_deinit(&factory->id);
-    kelp_free(kelp_allocator_system(), factory, sizeof *factory);
-}
-
-void kelp_factory_retain(kelp_factory *factory) {
-    atomic_fetch_add_explicit(&factory->refs, 1, memory_order_relaxed);
-}
-
-void kelp_factory_release(kelp_factory *factory) {
-    if (atomic_fetch_sub_explicit(&factory->refs, 1, memory_order_acq_rel) != 1)
-        return;
-    kelp_model *model = factory->model;
-    kelp_cache_ticket_destroy(atomic_exchange(&factory->ticket, NULL));
-    /* Kept for good, however many: who executes a submission looks here to see that it is over. */
-    kelp_stripe *stripe = factory->home;
-    pthread_mutex_lock(&stripe->lock);
-    factory->next = stripe->factories;
-    stripe->factories = factory;
-    pthread_mutex_unlock(&stripe->lock);
-    kelp_model_release(model);
-}
-
-bool kelp_factory_open(kelp_factory *factory) {
-    unsigned open = atomic_load_explicit(&factory->open, memory_order_relaxed);
-    do {
-        if (open == 0)
-            return false;
-    } while (!atomic_compare_exchange_weak_explicit(&factory->open, &open, open + 1,
-                                                    memory_order_relaxed, memory_order_relaxed));
-    return true;
-}
-
-static kelp_status *is_over(const kelp_factory *factory) {
-    return KELP_ERROR(KELP_INTERNAL,
-                      "the request for model '%s' has had its final response: nothing can follow",
-                      factory->model->name);
-}
-
-/* One user fewer of the trace, which the last one gives back. */
-static void leave_trace(kelp_factory *factory) {
-    if (!factory->trace ||
-        atomic_fetch_sub_explicit(&factory->trace_users, 1, memory_order_acq_rel) != 1)
-        return;
-    kelp_trace *trace = factory->trace;
-    factory->trace = NULL;
-    kelp_trace_release(trace);
-}
-
-/* Says FINAL for a backend that did not: as an error when it had not answered at all. */
-static void finish(kelp_factory *factory) {
-    bool decoupled = factory->model->decoupled;
-    if (atomic_load(&factory->response_count) == 0 && !decoupled) {
-        kelp_response *response = NULL;
-        kelp_status *error = KELP_ERROR(
-            KELP_INTERNAL, "backend '%s' released the request for model '%s' without a response",
-            factory->model->backend->name, factory->model->name);
-        atomic_fetch_add(&factory->open, 1); /* so that sending does not come back here */
-        kelp_status *status = kelp_response_create(factory, &response);
-        if (!status)
-            status = kelp_response_send(response, TRITONSERVER_RESPONSE_COMPLETE_FINAL, error);
-        atomic_fetch_sub(&factory->open, 1);
-        kelp_status_free(error);
-        if (!status)
-            return;
-        kelp_server_log_status("cannot send an error response", status);
-    }
-    kelp_server_log_status("cannot end a request",
-                           kelp_factory_send_flags(factory, TRITONSERVER_RESPONSE_COMPLETE_FINAL));
-}
-
-void kelp_factory_count(kelp_factory *factory) {
-    if (!factory->counted_by)
-        return;
-    bool success = !atomic_load(&factory->failed) &&
-                   (atomic_load(&factory->response_count) > 0 || factory->model->decoupled);
-    kelp_stats_request(&factory->counted_by->stats, success, factory->batch_size, &factory->times);
-    factory->counted_by = NULL;
-}
-
-void kelp_factory_close(kelp_factory *factory) {
-    if (atomic_fetch_sub_explicit(&factory->open, 1, memory_order_acq_rel) != 1)
-        return;
-    kelp_factory_count(factory);
-    if (!atomic_load_explicit(&factory->final_sent, memory_order_relaxed))
-        finish(factory);
-    leave_trace(factory);
-    kelp_model *model = factory->model;
-    kelp_model_retain(
-        model); /* leaving wakes the reaper, and needs the model's memory until it is done */
-    kelp_factory_release(factory);
-    kelp_model_leave(model);
-    kelp_model_release(model);
-}
-
-void kelp_factory_abandon(kelp_factory *factory) {
-    kelp_factory_release(factory);
-    kelp_factory_release(factory);
-}
-
-/* false when FINAL was said before. */
-static bool may_send(kelp_factory *factory, uint32_t flags) {
-    if (flags & TRITONSERVER_RESPONSE_COMPLETE_FINAL)
-        return !atomic_exchange_explicit(&factory->final_sent, true, memory_order_relaxed);
-    return !atomic_load_explicit(&factory->final_sent, memory_order_relaxed);
-}
-
-kelp_status *kelp_factory_send_flags(kelp_factory *factory, uint32_t flags) {
-    if (!may_send(factory, flags))
-        return is_over(factory);
-    factory->response_fn(NULL, flags, factory->response_userp);
-    return NULL;
-}
-
-/* ---- response ---- */
+#include "server/core/error.h"
+#include "server/core/log.h"
+#include "server/request/response_cache.h"
+#include "server/request/trace.h"
 
 kelp_status *kelp_response_create(kelp_factory *factory, kelp_response **out) {
     if (!kelp_factory_open(factory))
-        return is_over(factory);
-    kelp_stripe *stripe = kelp_server_stripe(factory->model->server);
-    pthread_mutex_lock(&stripe->lock);
-    kelp_response *response = stripe->responses;
-    if (response) {
-        stripe->responses = response->next;
-        stripe->response_count--;
-    } else if (stripe->bare_responses) {
-        response = stripe->bare_responses;
-        stripe->bare_responses = response->next;
-    }
-    pthread_mutex_unlock(&stripe->lock);
-    kelp_status *status =
-        response ? NULL : KELP_NEW(kelp_allocator_system(), kelp_response, &response);
+        return kelp_factory_over(factory);
+    kelp_request_pool *pool = kelp_request_pool_of_thread(&factory->model->host->pools);
+    kelp_response *response = kelp_request_pool_take_response(pool);
+    kelp_status *status = response ? NULL : KELP_NEW(pool->allocator, kelp_response, &response);
     if (status) {
         kelp_factory_close(factory);
         return status;
     }
     response->next = NULL;
-    response->home = stripe;
+    response->home = pool;
     response->factory = factory;
     response->sent = false;
     response->error = NULL;
@@ -225,52 +53,36 @@ static void release_buffers(kelp_response *response) {
     }
 }
 
-/* Gives back the memory that a response keeps for its next use. */
-static void trim(kelp_response *response) {
-    kelp_allocator heap = kelp_allocator_system();
+void kelp_response_trim(kelp_response *response) {
+    kelp_allocator allocator = response->home->allocator;
     for (size_t i = 0; i < response->output_spare; i++) {
-        kelp_text_deinit(&response->outputs[i]->name);
-        kelp_free(heap, response->outputs[i], sizeof *response->outputs[i]);
+        kelp_text_deinit(allocator, &response->outputs[i]->name);
+        kelp_free(allocator, response->outputs[i], sizeof *response->outputs[i]);
     }
-    kelp_free(heap, response->outputs, response->output_capacity * sizeof *response->outputs);
+    kelp_free(allocator, response->outputs, response->output_capacity * sizeof *response->outputs);
     response->outputs = NULL;
     response->output_count = response->output_spare = response->output_capacity = 0;
-    kelp_params_deinit(&response->params);
+    kelp_params_deinit(allocator, &response->params);
 }
 
 void kelp_response_delete(kelp_response *response) {
     kelp_factory *factory = response->factory;
     bool sent = response->sent;
     release_buffers(response);
-    leave_trace(factory);
+    kelp_factory_leave_trace(factory);
     kelp_status_free(response->error);
     response->error = NULL;
     response->factory = NULL;
-    kelp_stripe *stripe = response->home;
-    /* The object stays until the server goes, so that it is known as deleted when used again. */
-    pthread_mutex_lock(&stripe->lock);
-    bool keeps = stripe->response_count < POOLED;
-    if (keeps) {
-        response->next = stripe->responses;
-        stripe->responses = response;
-        stripe->response_count++;
-    }
-    pthread_mutex_unlock(&stripe->lock);
-    if (!keeps) {
-        trim(response);
-        pthread_mutex_lock(&stripe->lock);
-        response->next = stripe->bare_responses;
-        stripe->bare_responses = response;
-        pthread_mutex_unlock(&stripe->lock);
-    }
+    kelp_request_pool_put_response(response->home, response);
     if (!sent)
         kelp_factory_close(factory);
     kelp_factory_release(factory);
 }
 
 void kelp_response_free(kelp_response *response) {
-    trim(response);
-    kelp_free(kelp_allocator_system(), response, sizeof *response);
+    kelp_allocator allocator = response->home->allocator;
+    kelp_response_trim(response);
+    kelp_free(allocator, response, sizeof *response);
 }
 
 kelp_status *kelp_response_send(kelp_response *take_response, uint32_t flags,
@@ -279,8 +91,8 @@ kelp_status *kelp_response_send(kelp_response *take_response, uint32_t flags,
     kelp_factory *factory = response->factory;
     if (response->sent)
         return KELP_ERROR(KELP_INTERNAL, "the response was sent before");
-    if (!may_send(factory, flags)) {
-        kelp_status *status = is_over(factory);
+    if (!kelp_factory_may_send(factory, flags)) {
+        kelp_status *status = kelp_factory_over(factory);
         kelp_response_delete(response);
         return status;
     }
@@ -288,7 +100,8 @@ kelp_status *kelp_response_send(kelp_response *take_response, uint32_t flags,
         response->error = kelp_status_clone(error);
         atomic_store_explicit(&factory->failed, true, memory_order_relaxed);
     }
-    kelp_cached_store(response, flags);
+    if (atomic_load_explicit(&factory->ticket, memory_order_relaxed))
+        factory->model->cache->ops->store(factory->model->cache, response, flags);
     response->sent = true;
     unsigned long long before =
         atomic_fetch_add_explicit(&factory->response_count, 1, memory_order_relaxed);
@@ -307,19 +120,19 @@ kelp_status *kelp_response_send(kelp_response *take_response, uint32_t flags,
 kelp_status *kelp_response_restore_output(kelp_response *response, const char *name,
                                           TRITONSERVER_DataType datatype, const int64_t *shape,
                                           uint32_t rank, kelp_output **out) {
-    kelp_allocator heap = kelp_allocator_system();
+    kelp_allocator allocator = response->home->allocator;
     if (rank > KELP_SERVER_MAX_RANK)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "output '%s' has %u dimensions: expected at most %d", name, rank,
                           KELP_SERVER_MAX_RANK);
     if (response->output_count == response->output_spare) {
-        KELP_TRY(kelp_grow(heap, (void **)&response->outputs, &response->output_capacity,
+        KELP_TRY(kelp_grow(allocator, (void **)&response->outputs, &response->output_capacity,
                            response->output_count + 1, sizeof *response->outputs));
-        KELP_TRY(KELP_NEW(heap, kelp_output, &response->outputs[response->output_count]));
+        KELP_TRY(KELP_NEW(allocator, kelp_output, &response->outputs[response->output_count]));
         response->output_spare++;
     }
     kelp_output *output = response->outputs[response->output_count];
-    KELP_TRY(kelp_text_set(&output->name, name));
+    KELP_TRY(kelp_text_set(allocator, &output->name, name));
     output->response = response;
     output->datatype = datatype;
     output->rank = rank;
@@ -334,6 +147,20 @@ kelp_status *kelp_response_restore_output(kelp_response *response, const char *n
     return NULL;
 }
 
+/* Checks that the model has the output; converts the backend's shape to the one that clients see.
+ */
+static kelp_status *reshape_output(const kelp_model_base *model, kelp_output *output) {
+    const char *name = kelp_text_get(&output->name);
+    const kelp_config_io *io = kelp_model_config_output(model->config, kelp_str_from(name));
+    if (!io)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "unexpected inference output '%s' for model '%s'",
+                          name, model->name);
+    if (!io->has_reshape)
+        return NULL;
+    return kelp_reshape(io->reshape, io->reshape_rank, io->dims, io->rank,
+                        model->config->max_batch_size > 0, output->shape, &output->rank);
+}
+
 kelp_status *kelp_response_add_output(kelp_response *response, const char *name,
                                       TRITONSERVER_DataType datatype, const int64_t *shape,
                                       uint32_t rank, kelp_output **out) {
@@ -341,7 +168,7 @@ kelp_status *kelp_response_add_output(kelp_response *response, const char *name,
         if (strcmp(kelp_text_get(&response->outputs[i]->name), name) == 0)
             return KELP_ERROR(KELP_ALREADY_EXISTS, "the response has an output '%s' already", name);
     KELP_TRY(kelp_response_restore_output(response, name, datatype, shape, rank, out));
-    kelp_status *status = kelp_output_reshape(response->factory->model, *out);
+    kelp_status *status = reshape_output(response->factory->model, *out);
     if (status)
         response->output_count--;
     return status;

@@ -10,7 +10,8 @@
 #include "cpu/ops/conv/conv_f32_weights.h"
 #include "cpu/ops/conv/window.h"
 #include "cpu/ops/converted.h"
-#include "cpu/ops/microsoft/fused_act.h"
+#include "cpu/ops/elementwise/activation.h"
+#include "cpu/ops/variant.h"
 
 /* Algorithms in order of preference: reshape takes the first that is applicable and profitable. */
 static const kelp_conv_algorithm *const algorithms[] = {
@@ -66,7 +67,7 @@ static kelp_status *conv_reshape(const void *state, kelp_op_args *args) {
     kelp_conv *conv = &p->conv;
     int64_t floats = 0;
     KELP_TRY(read_args(args, conv));
-    if (strcmp(kelp_node_domain(args->node), "kelp") == 0)
+    if (kelp_op_variant_of(args->node) == KELP_VARIANT_FUSED_ACT)
         KELP_TRY(kelp_act_read(args, &conv->act));
     conv->simd = kelp_simd_get();
     conv->threads = kelp_op_env_threads(args->env);

@@ -5,7 +5,8 @@
 #include "cpu/kernels/conv/conv_int8.h"
 #include "cpu/ops/activation.h"
 #include "cpu/ops/conv/conv_args.h"
-#include "cpu/ops/quant/epilogue.h"
+#include "cpu/ops/matmul/int8_epilogue.h"
+#include "cpu/ops/variant.h"
 
 static const kelp_int8_places integer_places = {-1, 2, 1, -1, 3, -1, -1, -1, -1, -1, -1};
 static const kelp_int8_places linear_places = {1, 2, 3, 4, 5, 8, -1, -1, -1, 6, 7};
@@ -25,10 +26,10 @@ typedef struct conv_plan {
 } conv_plan;
 
 static const kelp_int8_places *places_of(const kelp_node *node) {
-    switch (kelp_node_op_type(node)[1]) {
-    case 'o':
+    switch (kelp_op_variant_of(node)) {
+    case KELP_VARIANT_INT8_INTEGER:
         return &integer_places;
-    case 'L':
+    case KELP_VARIANT_INT8_LINEAR:
         return &linear_places;
     default:
         return &fused_places;

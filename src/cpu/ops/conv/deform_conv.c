@@ -8,8 +8,9 @@
 #include "cpu/kernels/gemm/gemm.h"
 #include "cpu/ops/kernel.h"
 #include "cpu/ops/conv/window.h"
-#include "cpu/ops/real.h"
+#include "cpu/ops/kernel.h"
 #include "cpu/tuning.h"
+#include "tensor/real.h"
 
 #include <math.h>
 

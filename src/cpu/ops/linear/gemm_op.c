@@ -8,7 +8,7 @@
 #include "cpu/kernels/gemm/gemm.h"
 #include "cpu/ops/kernel.h"
 #include "cpu/ops/linear/panels.h"
-#include "cpu/ops/microsoft/fused_act.h"
+#include "cpu/ops/elementwise/activation.h"
 #include "cpu/ops/converted.h"
 
 /* Without a state B is read where it lies, or turned by each invoke. */

@@ -4,6 +4,7 @@
  * Rows are shared among threads.
  */
 #include "cpu/ops/ml/tree.h"
+#include "cpu/ops/variant.h"
 
 #include "tensor/convert.h"
 
@@ -236,7 +237,7 @@ static kelp_status *reshape(const void *state, kelp_op_args *args) {
     int64_t count, columns;
     KELP_TRY(kelp_ops_check_inputs(args, 1));
     const kelp_tensor *x = args->inputs[0];
-    bool ensemble = strcmp(kelp_node_op_type(args->node), "TreeEnsemble") == 0;
+    bool ensemble = kelp_op_variant_of(args->node) == KELP_VARIANT_TREE_ENSEMBLE;
     if (ensemble && x->dtype == KELP_F16 && x->rank == 2) {
         count = x->shape[0];
         columns = x->shape[1];

@@ -5,7 +5,8 @@
  * = 0 makes each place of a channel a channel of its own. Source: ONNX operator specification,
  * BatchNormalization-1 to -15.
  */
-#include "cpu/ops/wide.h"
+#include "cpu/ops/kernel.h"
+#include "tensor/real.h"
 
 #include <math.h>
 
@@ -107,8 +108,8 @@ static void typed_rows(void *userp, int64_t begin, int64_t end, int worker) {
         double scale = kelp_ops_read_f64(args->inputs[1], c) / sqrt(variance + p->epsilon);
         double shift = kelp_ops_read_f64(args->inputs[2], c);
         for (int64_t i = at * p->inner; i < (at + 1) * p->inner; i++)
-            kelp_ops_write_f64(args->outputs[0], i,
-                               (kelp_ops_read_f64(args->inputs[0], i) - mean) * scale + shift);
+            kelp_tensor_set_f64(args->outputs[0], i,
+                                (kelp_ops_read_f64(args->inputs[0], i) - mean) * scale + shift);
     }
 }
 
@@ -141,8 +142,8 @@ static void write_statistics(const batch_norm_plan *p) {
         const double *own = statistics(p, i % 2 == 1 ? p->means : p->squares);
         for (int64_t c = 0; c < p->channels && args->outputs[i] != NULL; c++) {
             double old = kelp_ops_read_f64(args->inputs[i % 2 == 1 ? 3 : 4], c);
-            kelp_ops_write_f64(args->outputs[i], c,
-                               i > 2 ? own[c] : old * p->momentum + own[c] * (1 - p->momentum));
+            kelp_tensor_set_f64(args->outputs[i], c,
+                                i > 2 ? own[c] : old * p->momentum + own[c] * (1 - p->momentum));
         }
     }
 }

@@ -2,7 +2,8 @@
 /* Softmax, LogSoftmax, LayerNormalization, RMSNormalization, SkipLayerNorm. Source: ONNX operator
  * specification. */
 #include "cpu/kernels/simd/simd.h"
-#include "cpu/ops/wide.h"
+#include "cpu/ops/converted.h"
+#include "tensor/real.h"
 
 #include <math.h>
 
@@ -103,8 +104,8 @@ static void softmax_typed(void *userp, int64_t begin, int64_t end, int worker) {
         double log_sum = log(sum);
         for (int64_t k = 0; k < p->extent; k++) {
             double value = kelp_ops_read_f64(x, first + k * p->inner) - most;
-            kelp_ops_write_f64(y, first + k * p->inner,
-                               p->log ? value - log_sum : exp(value) / sum);
+            kelp_tensor_set_f64(y, first + k * p->inner,
+                                p->log ? value - log_sum : exp(value) / sum);
         }
     }
 }
@@ -145,7 +146,7 @@ typedef struct scale_plan {
     bool given, spread;
     int32_t rank; /* of what is spread, and its source's strides */
     int64_t shape[KELP_MAX_RANK], strides[KELP_MAX_RANK];
-    size_t offset, wide; /* in scratch: spread, and as floats */
+    size_t offset, float_at; /* in scratch memory: spread, and as floats */
     const float *data;
 } scale_plan;
 
@@ -188,7 +189,7 @@ static kelp_status *scale_reshape(kelp_op_args *args, int32_t index, int32_t axi
     s->tensor = *scale;
     bool fits = scale_fits(scale, rank, shape, &first);
     if (kelp_tensor_elements(scale) == count && (!fits || (first >= axis && first < rank)))
-        return kelp_ops_wide_plan(args, &s->tensor, &s->wide);
+        return kelp_ops_plan_f32(args, &s->tensor, &s->float_at);
     if (!fits)
         return kelp_ops_bad_shapes(args, args->inputs[0], scale,
                                    "scale and bias must broadcast to the input");
@@ -205,7 +206,7 @@ static kelp_status *scale_reshape(kelp_op_args *args, int32_t index, int32_t axi
     KELP_TRY(kelp_tensor_init(&s->tensor, scale->dtype, s->rank, s->shape, NULL));
     KELP_TRY(kelp_ops_scratch(args, kelp_tensor_elements(&s->tensor),
                               kelp_ops_element_bytes(scale->dtype), &s->offset));
-    return kelp_ops_wide_plan(args, &s->tensor, &s->wide);
+    return kelp_ops_plan_f32(args, &s->tensor, &s->float_at);
 }
 
 static void scale_invoke(const kelp_op_args *args, int32_t index, scale_plan *s) {
@@ -220,7 +221,7 @@ static void scale_invoke(const kelp_op_args *args, int32_t index, scale_plan *s)
         kelp_ops_copy(args->env, kelp_ops_element_bytes(scale->dtype), s->rank, s->shape,
                       s->tensor.data, strides, scale->data, s->strides);
     }
-    s->data = kelp_ops_wide_get(args, &s->tensor, s->wide);
+    s->data = kelp_ops_get_f32(args, &s->tensor, s->float_at);
 }
 
 static const float *scale_row(const scale_plan *s, int64_t row, int64_t count) {
@@ -283,13 +284,13 @@ static void norm_rows_typed(void *userp, int64_t begin, int64_t end, int worker)
                 wide[j] = kelp_ops_read_f64(x, i * p->count + j);
             norm_doubles(p, i, wide, &mean, &inverse);
             for (int64_t j = 0; j < p->count; j++)
-                kelp_ops_write_f64(y, i * p->count + j, wide[j]);
+                kelp_tensor_set_f64(y, i * p->count + j, wide[j]);
         } else {
-            kelp_ops_read_f32s(x, i * p->count, p->count, row);
+            kelp_tensor_load_f32(x, i * p->count, p->count, row);
             kelp_simd_get()->layer_norm(row, NULL, scale_row(&p->gamma, i, p->count),
                                         scale_row(&p->beta, i, p->count), p->epsilon, p->rms, NULL,
                                         row, p->count, &mean, &inverse);
-            kelp_ops_write_f32s(y, i * p->count, p->count, row);
+            kelp_tensor_store_f32(y, i * p->count, p->count, row);
         }
         if (p->mean != NULL)
             p->mean[i] = mean;

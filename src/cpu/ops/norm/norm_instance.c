@@ -3,7 +3,8 @@
  * own mean and variance. Source: ONNX operator specification; Wu and He, "Group Normalization",
  * 2018. */
 #include "cpu/kernels/simd/simd.h"
-#include "cpu/ops/wide.h"
+#include "cpu/ops/kernel.h"
+#include "tensor/real.h"
 
 #include <math.h>
 
@@ -32,8 +33,8 @@ static void moments(const kelp_tensor *x, int64_t first, int64_t count, double *
 static void affine(const kelp_op_args *args, int64_t first, int64_t count, double factor,
                    double shift) {
     for (int64_t i = first; i < first + count; i++)
-        kelp_ops_write_f64(args->outputs[0], i,
-                           kelp_ops_read_f64(args->inputs[0], i) * factor + shift);
+        kelp_tensor_set_f64(args->outputs[0], i,
+                            kelp_ops_read_f64(args->inputs[0], i) * factor + shift);
 }
 
 static kelp_status *group_reshape(kelp_op_args *args, int64_t groups, bool of_group) {

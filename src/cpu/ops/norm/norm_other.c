@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* LpNormalization, MeanVarianceNormalization, LRN. Source: ONNX operator specification. */
 #include "cpu/ops/kernel.h"
-#include "cpu/ops/wide.h"
+#include "tensor/real.h"
 
 #include <math.h>
 
@@ -50,7 +50,7 @@ static void lp_range(void *userp, int64_t begin, int64_t end, int worker) {
         norm = p->p == 1 ? norm : sqrt(norm);
         for (int64_t k = 0; k < p->extent; k++) {
             int64_t i = first + k * p->inner;
-            kelp_ops_write_f64(y, i, norm == 0 ? 0 : kelp_ops_read_f64(x, i) / norm);
+            kelp_tensor_set_f64(y, i, norm == 0 ? 0 : kelp_ops_read_f64(x, i) / norm);
         }
     }
 }
@@ -129,8 +129,8 @@ static kelp_status *mvn_invoke(const void *state, kelp_op_args *args) {
     for (int64_t i = 0; i < p->groups; i++)
         factor[i] = 1.0 / (sqrt(factor[i]) + 1e-9);
     for (int64_t i = 0; i < count; i++, group = step(p, x, at, group))
-        kelp_ops_write_f64(args->outputs[0], i,
-                           (kelp_ops_read_f64(x, i) - mean[group]) * factor[group]);
+        kelp_tensor_set_f64(args->outputs[0], i,
+                            (kelp_ops_read_f64(x, i) - mean[group]) * factor[group]);
     return NULL;
 }
 KELP_KERNEL(MeanVarianceNormalization, KELP_OP_INPLACE_0 | KELP_OP_SERIAL, sizeof(mvn_plan), 0,
@@ -208,9 +208,9 @@ static void lrn_range(void *userp, int64_t from, int64_t to, int worker) {
                 double v = kelp_ops_read_f64(x, (image * p->channels + k) * p->inner + i);
                 sum += v * v;
             }
-            kelp_ops_write_f64(p->args->outputs[0], at * p->inner + i,
-                               kelp_ops_read_f64(x, at * p->inner + i) /
-                                   pow(p->bias + p->alpha * sum, p->beta));
+            kelp_tensor_set_f64(p->args->outputs[0], at * p->inner + i,
+                                kelp_ops_read_f64(x, at * p->inner + i) /
+                                    pow(p->bias + p->alpha * sum, p->beta));
         }
     }
 }

@@ -8,7 +8,7 @@
 #include "cpu/kernels/conv/padded.h"
 #include "cpu/ops/conv/window.h"
 #include "cpu/ops/kernel.h"
-#include "cpu/ops/real.h"
+#include "tensor/real.h"
 #include "cpu/kernels/simd/simd.h"
 
 #include <math.h>

@@ -3,7 +3,7 @@
  * com.microsoft QLinearAveragePool, QLinearGlobalAveragePool and NhwcMaxPool: pools of bytes, with
  * the channels second or last. Source: ONNX Runtime, ContribOperators.md.
  */
-#include "cpu/ops/microsoft/quant.h"
+#include "cpu/ops/quantize/qlinear.h"
 #include "cpu/ops/conv/window.h"
 
 typedef enum pool_kind { POOL_AVERAGE, POOL_GLOBAL, POOL_MAX } pool_kind;

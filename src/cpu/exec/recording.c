@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Recordings: the kernel calls of a run, as a flat list with everything resolved. */
+#include "base/alloc.h"
+#include "base/checked.h"
+#include "cpu/exec/exec.h"
+
+typedef struct call {
+    kelp_status *(*invoke)(const void *state, kelp_op_args *args);
+    const void *state;
+    kelp_op_args *args;
+} call;
+
+typedef struct recording {
+    kelp_cpu_context *context;
+    kelp_cpu_engine *core; /* counted: what the calls need */
+    uint32_t stamp;
+    bool delivers; /* outputs are copied after the last call */
+    size_t count;
+    call *calls;
+} recording;
+
+/* A run can be recorded when each call and each address is known before it. */
+static kelp_status *check_static(const kelp_frame *frame) {
+    if (frame->rebind)
+        return KELP_ERROR(KELP_FAILED_PRECONDITION,
+                          "a run whose inputs are not aligned to their type, or whose outputs are "
+                          "placed again each time, cannot be captured");
+    const kelp_plan *plan = frame->plans;
+    for (size_t i = 0; i < plan->step_count; i++)
+        if (plan->steps[i].dynamic)
+            return KELP_ERROR(KELP_FAILED_PRECONDITION,
+                              "the run cannot be captured: the shape of node '%s' (%s) depends on "
+                              "data",
+                              plan->steps[i].args.node->name, plan->steps[i].args.node->op->name);
+    return NULL;
+}
+
+kelp_status *kelp_cpu_recording_create(void *userp, void **out, size_t *out_steps) {
+    kelp_cpu_context *context = userp;
+    kelp_frame *frame = &context->main;
+    recording *made = NULL;
+    KELP_TRY(kelp_cpu_context_prepare(context));
+    kelp_arena_clear(&context->run_arena);
+    KELP_TRY(kelp_frame_begin(frame));
+    KELP_TRY(check_static(frame));
+    const kelp_plan *plan = frame->plans;
+    KELP_TRY(KELP_NEW(context->allocator, recording, &made));
+    kelp_status *status = kelp_alloc_zero(context->allocator, plan->step_count, sizeof *made->calls,
+                                          (void **)&made->calls);
+    if (status != NULL) {
+        kelp_free(context->allocator, made, sizeof *made);
+        return status;
+    }
+    made->context = context;
+    made->core = kelp_cpu_engine_retain(context->core);
+    made->stamp = frame->stamp;
+    made->count = plan->step_count;
+    for (size_t i = 0; i < plan->step_count; i++) {
+        kelp_step *step = &plan->steps[i];
+        made->calls[i] =
+            (call){step->engine_node->kernel->invoke, step->engine_node->state, &step->args};
+    }
+    for (size_t i = 0; i < frame->program->block->output_count; i++) {
+        const struct kelp_bound_output *output = &frame->outputs[i];
+        made->delivers = made->delivers || plan->copies[i] ||
+                         (output->user_data != NULL && output->user_data != output->target);
+    }
+    *out = made;
+    *out_steps = made->count;
+    return NULL;
+}
+
+kelp_status *kelp_cpu_recording_replay(void *userp, kelp_tensor *outputs) {
+    const recording *made = userp;
+    kelp_cpu_context *context = made->context;
+    kelp_frame *frame = &context->main;
+    (void)outputs; /* the frame's own */
+    if (KELP_UNLIKELY(made->stamp != frame->stamp || context->core != made->core))
+        return KELP_ERROR(
+            KELP_FAILED_PRECONDITION,
+            "the context was bound again since the run was captured: capture it again");
+    kelp_cpu_context_begin_run(context);
+    for (size_t i = 0; i < made->count; i++) {
+        const call *c = &made->calls[i];
+        kelp_status *status = kelp_stop_asked(&context->stop) ? NULL : c->invoke(c->state, c->args);
+        KELP_TRY(kelp_frame_settle(frame, c->args->node, status));
+    }
+    return made->delivers ? kelp_frame_deliver(frame) : NULL;
+}
+
+void kelp_cpu_recording_destroy(void *userp) {
+    recording *made = userp;
+    kelp_allocator allocator = made->core->allocator;
+    kelp_cpu_engine *core = made->core;
+    kelp_free(allocator, made->calls, made->count * sizeof *made->calls);
+    kelp_free(allocator, made, sizeof *made);
+    kelp_cpu_engine_release(core);
+}

@@ -1,0 +1,500 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Operators of two tensors (and Min, Max, Sum, Mean of many), element by element, broadcast as
+ * numpy does. Integers wrap; integer division by zero gives zero. Source: ONNX operator
+ * specification, Broadcasting in ONNX.
+ */
+#include "cpu/ops/kernel.h"
+#include "cpu/kernels/simd/simd.h"
+#include "cpu/ops/converted.h"
+#include "cpu/ops/variant.h"
+
+#include <math.h>
+
+/* One row: strides are 0 or 1. y may be a or b. */
+typedef void (*binary_fn)(void *y, const void *a, const void *b, int64_t count, int a_stride,
+                          int b_stride);
+typedef struct binary_entry {
+    kelp_dtype dtype;
+    binary_fn fn;
+} binary_entry;
+
+typedef struct binary_plan {
+    kelp_bcast walk;
+    binary_fn fn;
+    void (*simd)(float *y, const float *a, const float *b, int64_t count, int a_stride,
+                 int b_stride);
+    size_t size, out_size;
+    const char *a, *b;
+    char *y;
+} binary_plan;
+
+static void run_row(const binary_plan *p, int64_t row, int64_t first, int64_t count) {
+    int64_t at[KELP_BCAST_MAX];
+    kelp_bcast_row(&p->walk, row, at);
+    int32_t last = p->walk.rank - 1;
+    int64_t sa = p->walk.strides[0][last], sb = p->walk.strides[1][last];
+    const char *a = p->a + (size_t)(at[0] + first * sa) * p->size;
+    const char *b = p->b + (size_t)(at[1] + first * sb) * p->size;
+    char *y = p->y + (size_t)(row * p->walk.inner + first) * p->out_size;
+    if (p->simd != NULL)
+        p->simd((float *)y, (const float *)a, (const float *)b, count, (int)sa, (int)sb);
+    else
+        p->fn(y, a, b, count, (int)sa, (int)sb);
+}
+
+static void binary_rows(void *userp, int64_t begin, int64_t end, int worker) {
+    const binary_plan *p = userp;
+    (void)worker;
+    for (int64_t row = begin; row < end; row++)
+        run_row(p, row, 0, p->walk.inner);
+}
+
+static void binary_range(void *userp, int64_t begin, int64_t end, int worker) {
+    const binary_plan *p = userp;
+    (void)worker;
+    run_row(p, 0, begin, end - begin);
+}
+
+static void binary_run(binary_plan *p, const kelp_op_env *env) {
+    if (p->walk.outer == 1)
+        kelp_op_parallel(env, p->walk.inner, KELP_OPS_GRAIN, binary_range, p);
+    else if (p->walk.inner > 0)
+        kelp_op_parallel(env, p->walk.outer, KELP_OPS_GRAIN / p->walk.inner + 1, binary_rows, p);
+}
+
+static kelp_status *binary_invoke(const void *state, kelp_op_args *args) {
+    binary_plan *p = args->plan;
+    (void)state;
+    p->a = args->inputs[0]->data;
+    p->b = args->inputs[1]->data;
+    p->y = args->outputs[0]->data;
+    binary_run(p, args->env);
+    return NULL;
+}
+
+static binary_fn find_entry(const binary_entry *table, kelp_dtype dtype) {
+    for (; table->fn != NULL; table++)
+        if (table->dtype == dtype)
+            return table->fn;
+    return NULL;
+}
+
+/* Before opset 7 the second operand was fitted to the first: its axes to those from attribute
+ * "axis" on, else to the last ones; PRelu's slope to the channels. */
+static void fit_second(const kelp_op_args *args, const kelp_tensor *a, kelp_tensor *inout_b) {
+    bool slope = kelp_op_variant_of(args->node) == KELP_VARIANT_CHANNEL_SLOPE;
+    int64_t axis = a->rank - inout_b->rank;
+    if (slope && inout_b->rank == 1 && a->rank > 2 && inout_b->shape[0] != 1)
+        axis = 1;
+    else if (kelp_node_attr_type(args->node, "axis") == KELP_ATTR_INT)
+        axis = kelp_node_attr_i64(args->node, "axis", axis);
+    if (axis < 0)
+        axis += a->rank;
+    for (int64_t trailing = a->rank - axis - inout_b->rank; axis >= 0 && trailing > 0; trailing--)
+        inout_b->shape[inout_b->rank++] = 1;
+    kelp_ops_strides(inout_b->rank, inout_b->shape, inout_b->strides);
+}
+
+/* `out_dtype` INVALID: the inputs' own. */
+static kelp_status *binary_reshape(kelp_op_args *args, const binary_entry *table, int simd,
+                                   kelp_dtype out_dtype) {
+    binary_plan *p = args->plan;
+    KELP_TRY(kelp_ops_check(args, 2));
+    kelp_tensor fitted = *args->inputs[1];
+    const kelp_tensor *a = args->inputs[0], *b = &fitted;
+    if (kelp_ops_version(args) < 7 && *kelp_node_domain(args->node) == '\0')
+        fit_second(args, a, &fitted);
+    if (a->dtype != b->dtype)
+        return KELP_ERROR(
+            KELP_INVALID_ARGUMENT, "operator '%s' takes two tensors of one type: found %s and %s",
+            kelp_node_op_type(args->node), kelp_dtype_name(a->dtype), kelp_dtype_name(b->dtype));
+    p->fn = find_entry(table, a->dtype);
+    p->simd = simd >= 0 && a->dtype == KELP_F32 ? kelp_simd_get()->bin[simd] : NULL;
+    if (p->fn == NULL)
+        return kelp_ops_bad_type(args, a->dtype);
+    int32_t rank = a->rank;
+    int64_t shape[KELP_MAX_RANK];
+    memcpy(shape, a->shape, sizeof shape);
+    if (!kelp_ops_broadcast_shape(&rank, shape, b->rank, b->shape))
+        return kelp_ops_bad_shapes(args, a, b, "the shapes do not broadcast");
+    if (out_dtype == KELP_DTYPE_INVALID)
+        out_dtype = a->dtype;
+    p->size = kelp_ops_element_bytes(a->dtype);
+    p->out_size = kelp_ops_element_bytes(out_dtype);
+    kelp_bcast_init(&p->walk, rank, shape, (const kelp_tensor *const[]){a, b}, 2);
+    return kelp_ops_set(args, 0, out_dtype, rank, shape);
+}
+
+/* Once for each way in which the strides may stand, so that compilers see what they are. */
+#define LOOP_OVER(type, out_type, expression, a_step, b_step) \
+    for (int64_t i = 0; i < count; i++) {                     \
+        type a = pa[i * (a_step)], b = pb[i * (b_step)];      \
+        (void)a, (void)b;                                     \
+        out[i] = (out_type)(expression);                      \
+    }
+#define LOOP(op, suffix, type, out_type, expression)                                        \
+    static void op##_##suffix(void *to, const void *left, const void *right, int64_t count, \
+                              int a_stride, int b_stride) {                                 \
+        const type *pa = left, *pb = right;                                                 \
+        out_type *out = to;                                                                 \
+        if (a_stride != 0 && b_stride != 0)                                                 \
+            LOOP_OVER(type, out_type, expression, 1, 1)                                     \
+        else if (a_stride != 0)                                                             \
+            LOOP_OVER(type, out_type, expression, 1, 0)                                     \
+        else                                                                                \
+            LOOP_OVER(type, out_type, expression, 0, b_stride)                              \
+    }
+#define FLOATS(op, single, wide)        \
+    LOOP(op, f32, float, float, single) \
+    LOOP(op, f64, double, double, wide)
+#define FLOAT_ROWS(op)      \
+    {KELP_F32, op##_f32}, { \
+        KELP_F64, op##_f64  \
+    }
+#define SIGNED(op, e)                  \
+    LOOP(op, i8, int8_t, int8_t, e)    \
+    LOOP(op, i16, int16_t, int16_t, e) \
+    LOOP(op, i32, int32_t, int32_t, e) \
+    LOOP(op, i64, int64_t, int64_t, e)
+#define UNSIGNED(op, e)                  \
+    LOOP(op, u8, uint8_t, uint8_t, e)    \
+    LOOP(op, u16, uint16_t, uint16_t, e) \
+    LOOP(op, u32, uint32_t, uint32_t, e) \
+    LOOP(op, u64, uint64_t, uint64_t, e)
+#define SIGNED_ROWS(op)                                               \
+    {KELP_I8, op##_i8}, {KELP_I16, op##_i16}, {KELP_I32, op##_i32}, { \
+        KELP_I64, op##_i64                                            \
+    }
+#define UNSIGNED_ROWS(op)                                             \
+    {KELP_U8, op##_u8}, {KELP_U16, op##_u16}, {KELP_U32, op##_u32}, { \
+        KELP_U64, op##_u64                                            \
+    }
+#define NUMBER_ROWS(op) FLOAT_ROWS(op), SIGNED_ROWS(op), UNSIGNED_ROWS(op)
+
+/* The operator takes float16 and bfloat16 as well, through floats. */
+#define WIDENED(name, flags, reshape_fn, invoke_fn)                                           \
+    KELP_CONVERTED_PHASES(name, kelp_widened, sizeof(binary_plan), reshape_fn, invoke_fn)     \
+    KELP_KERNEL(name, flags, KELP_CONVERTED_PLAN(sizeof(binary_plan)), 0, name##_reshape_any, \
+                name##_invoke_any);
+#define OPERATOR(name, simd, out_dtype, flags, ...)                                       \
+    static const binary_entry name##_table[] = {__VA_ARGS__, {KELP_DTYPE_INVALID, NULL}}; \
+    static kelp_status *reshape_##name(const void *state, kelp_op_args *args) {           \
+        (void)state;                                                                      \
+        return binary_reshape(args, name##_table, simd, out_dtype);                       \
+    }                                                                                     \
+    WIDENED(name, flags, reshape_##name, binary_invoke)
+#define INPLACE (KELP_OP_INPLACE_0 | KELP_OP_INPLACE_1)
+#define ARITHMETIC(name, simd) OPERATOR(name, simd, KELP_DTYPE_INVALID, INPLACE, NUMBER_ROWS(name))
+
+FLOATS(Add, a + b, a + b)
+SIGNED(Add, (uint64_t)a + (uint64_t)b)
+UNSIGNED(Add, a + b)
+ARITHMETIC(Add, KELP_BIN_ADD)
+FLOATS(Sub, a - b, a - b)
+SIGNED(Sub, (uint64_t)a - (uint64_t)b)
+UNSIGNED(Sub, a - b)
+ARITHMETIC(Sub, KELP_BIN_SUB)
+FLOATS(Mul, a *b, a *b)
+SIGNED(Mul, (uint64_t)a *(uint64_t)b)
+UNSIGNED(Mul, (uint64_t)a *b)
+ARITHMETIC(Mul, KELP_BIN_MUL)
+FLOATS(Div, a / b, a / b)
+/* the smallest number by -1 overflows: it wraps to itself */
+SIGNED(Div, (b == 0 ? 0 : b == -1 ? (int64_t)(0 - (uint64_t)a) : (int64_t)(a / b)))
+UNSIGNED(Div, b == 0 ? 0 : a / b)
+ARITHMETIC(Div, KELP_BIN_DIV)
+
+LOOP(And, bool, uint8_t, uint8_t, (a != 0) & (b != 0))
+OPERATOR(And, -1, KELP_BOOL, INPLACE, {KELP_BOOL, And_bool})
+LOOP(Or, bool, uint8_t, uint8_t, (a != 0) | (b != 0))
+OPERATOR(Or, -1, KELP_BOOL, INPLACE, {KELP_BOOL, Or_bool})
+LOOP(Xor, bool, uint8_t, uint8_t, (a != 0) ^ (b != 0))
+OPERATOR(Xor, -1, KELP_BOOL, INPLACE, {KELP_BOOL, Xor_bool})
+SIGNED(BitwiseAnd, a &b)
+UNSIGNED(BitwiseAnd, a &b)
+OPERATOR(BitwiseAnd, -1, KELP_DTYPE_INVALID, INPLACE, SIGNED_ROWS(BitwiseAnd),
+         UNSIGNED_ROWS(BitwiseAnd))
+SIGNED(BitwiseOr, a | b)
+UNSIGNED(BitwiseOr, a | b)
+OPERATOR(BitwiseOr, -1, KELP_DTYPE_INVALID, INPLACE, SIGNED_ROWS(BitwiseOr),
+         UNSIGNED_ROWS(BitwiseOr))
+SIGNED(BitwiseXor, a ^ b)
+UNSIGNED(BitwiseXor, a ^ b)
+OPERATOR(BitwiseXor, -1, KELP_DTYPE_INVALID, INPLACE, SIGNED_ROWS(BitwiseXor),
+         UNSIGNED_ROWS(BitwiseXor))
+
+#define COMPARE(name, op)                      \
+    LOOP(name, f32, float, uint8_t, a op b)    \
+    LOOP(name, f64, double, uint8_t, a op b)   \
+    LOOP(name, i8, int8_t, uint8_t, a op b)    \
+    LOOP(name, i16, int16_t, uint8_t, a op b)  \
+    LOOP(name, i32, int32_t, uint8_t, a op b)  \
+    LOOP(name, i64, int64_t, uint8_t, a op b)  \
+    LOOP(name, u8, uint8_t, uint8_t, a op b)   \
+    LOOP(name, u16, uint16_t, uint8_t, a op b) \
+    LOOP(name, u32, uint32_t, uint8_t, a op b) \
+    LOOP(name, u64, uint64_t, uint8_t, a op b)
+COMPARE(Greater, >)
+OPERATOR(Greater, -1, KELP_BOOL, 0, NUMBER_ROWS(Greater))
+COMPARE(GreaterOrEqual, >=)
+OPERATOR(GreaterOrEqual, -1, KELP_BOOL, 0, NUMBER_ROWS(GreaterOrEqual))
+COMPARE(Less, <)
+OPERATOR(Less, -1, KELP_BOOL, 0, NUMBER_ROWS(Less))
+COMPARE(LessOrEqual, <=)
+OPERATOR(LessOrEqual, -1, KELP_BOOL, 0, NUMBER_ROWS(LessOrEqual))
+COMPARE(Equal, ==)
+static void Equal_string(void *to, const void *left, const void *right, int64_t count, int a_stride,
+                         int b_stride) {
+    const kelp_string *a = left, *b = right;
+    uint8_t *out = to;
+    for (int64_t i = 0; i < count; i++, a += a_stride, b += b_stride)
+        out[i] =
+            a->length == b->length && (a->length == 0 || memcmp(a->data, b->data, a->length) == 0);
+}
+OPERATOR(Equal, -1, KELP_BOOL, 0, NUMBER_ROWS(Equal), {KELP_BOOL, Equal_u8},
+         {KELP_STRING, Equal_string})
+
+FLOATS(PRelu, (a < 0 ? a * b : a), (a < 0 ? a * b : a))
+LOOP(PRelu, i32, int32_t, int32_t, (a < 0 ? (uint32_t)a * (uint32_t)b : (uint32_t)a))
+LOOP(PRelu, i64, int64_t, int64_t, (a < 0 ? (uint64_t)a * (uint64_t)b : (uint64_t)a))
+LOOP(PRelu, u32, uint32_t, uint32_t, a)
+LOOP(PRelu, u64, uint64_t, uint64_t, a)
+OPERATOR(PRelu, KELP_BIN_PRELU, KELP_DTYPE_INVALID, KELP_OP_INPLACE_0, FLOAT_ROWS(PRelu),
+         {KELP_I32, PRelu_i32}, {KELP_I64, PRelu_i64}, {KELP_U32, PRelu_u32}, {KELP_U64, PRelu_u64})
+
+/* ---- Mod: the divisor's sign, or the dividend's with fmod ---- */
+#define MOD_FLOAT(x, fmod_fn) \
+    (b == 0 ? NAN : (x = fmod_fn(a, b), x != 0 && (x < 0) != (b < 0) ? x + b : x))
+static void Mod_f32(void *to, const void *left, const void *right, int64_t count, int a_stride,
+                    int b_stride) {
+    const float *pa = left, *pb = right;
+    for (int64_t i = 0; i < count; i++) {
+        float a = pa[i * a_stride], b = pb[i * b_stride], x;
+        ((float *)to)[i] = MOD_FLOAT(x, fmodf);
+    }
+}
+static void Mod_f64(void *to, const void *left, const void *right, int64_t count, int a_stride,
+                    int b_stride) {
+    const double *pa = left, *pb = right;
+    for (int64_t i = 0; i < count; i++) {
+        double a = pa[i * a_stride], b = pb[i * b_stride], x;
+        ((double *)to)[i] = MOD_FLOAT(x, fmod);
+    }
+}
+static int64_t floor_mod(int64_t a, int64_t b) {
+    int64_t x = b == 0 || b == -1 ? 0 : a % b;
+    return x != 0 && (x < 0) != (b < 0) ? x + b : x;
+}
+SIGNED(Mod, floor_mod(a, b))
+UNSIGNED(Mod, (b == 0 ? 0 : a % b))
+FLOATS(FMod, fmodf(a, b), fmod(a, b))
+SIGNED(FMod, (b == 0 || b == -1 ? 0 : a % b))
+static kelp_status *reshape_Mod(const void *state, kelp_op_args *args) {
+    static const binary_entry floored[] = {NUMBER_ROWS(Mod), {KELP_DTYPE_INVALID, NULL}};
+    static const binary_entry truncated[] = {
+        FLOAT_ROWS(FMod), SIGNED_ROWS(FMod), UNSIGNED_ROWS(Mod), {KELP_DTYPE_INVALID, NULL}};
+    bool fmod_form = kelp_node_attr_i64(args->node, "fmod", 0) != 0;
+    (void)state;
+    return binary_reshape(args, fmod_form ? truncated : floored, -1, KELP_DTYPE_INVALID);
+}
+WIDENED(Mod, INPLACE, reshape_Mod, binary_invoke)
+
+/* ---- BitShift ---- */
+UNSIGNED(ShiftLeft, (b >= 8 * sizeof a ? 0 : (uint64_t)a << b))
+UNSIGNED(ShiftRight, (b >= 8 * sizeof a ? 0 : (uint64_t)a >> b))
+/* Signed ones keep their sign to the right; what leaves to the left is lost. */
+SIGNED(ShiftLeft, (b < 0 || b >= 8 * (int64_t)sizeof a ? 0 : (uint64_t)a << b))
+SIGNED(ShiftRight, (b < 0 || b >= 8 * (int64_t)sizeof a ? (a < 0 ? -1 : 0) : a >> b))
+static kelp_status *reshape_BitShift(const void *state, kelp_op_args *args) {
+    static const binary_entry left[] = {
+        UNSIGNED_ROWS(ShiftLeft), SIGNED_ROWS(ShiftLeft), {KELP_DTYPE_INVALID, NULL}};
+    static const binary_entry right[] = {
+        UNSIGNED_ROWS(ShiftRight), SIGNED_ROWS(ShiftRight), {KELP_DTYPE_INVALID, NULL}};
+    const char *direction = kelp_node_attr_string(args->node, "direction", "", NULL);
+    (void)state;
+    if (strcmp(direction, "LEFT") != 0 && strcmp(direction, "RIGHT") != 0)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "BitShift: attribute 'direction' is '%s': expected 'LEFT' or 'RIGHT'",
+                          direction);
+    return binary_reshape(args, *direction == 'L' ? left : right, -1, KELP_DTYPE_INVALID);
+}
+KELP_KERNEL(BitShift, INPLACE, sizeof(binary_plan), 0, reshape_BitShift, binary_invoke);
+
+/* ---- Min, Max, Sum, Mean: of any number of tensors ---- */
+FLOATS(Min, (a < b || a != a ? a : b), (a < b || a != a ? a : b))
+SIGNED(Min, KELP_MIN(a, b))
+UNSIGNED(Min, KELP_MIN(a, b))
+FLOATS(Max, (a > b || a != a ? a : b), (a > b || a != a ? a : b))
+SIGNED(Max, KELP_MAX(a, b))
+UNSIGNED(Max, KELP_MAX(a, b))
+static const binary_entry Min_table[] = {NUMBER_ROWS(Min), {KELP_DTYPE_INVALID, NULL}};
+static const binary_entry Max_table[] = {NUMBER_ROWS(Max), {KELP_DTYPE_INVALID, NULL}};
+static const binary_entry float_add[] = {FLOAT_ROWS(Add), {KELP_DTYPE_INVALID, NULL}};
+
+static kelp_status *variadic_reshape(kelp_op_args *args, const binary_entry *table, int simd) {
+    binary_plan *p = args->plan;
+    KELP_TRY(kelp_ops_check(args, args->input_count));
+    KELP_TRY(kelp_ops_check(args, 1));
+    const kelp_tensor *first = args->inputs[0];
+    int32_t rank = first->rank;
+    int64_t shape[KELP_MAX_RANK];
+    memcpy(shape, first->shape, sizeof shape);
+    p->fn = find_entry(table, first->dtype);
+    p->simd = simd >= 0 && first->dtype == KELP_F32 ? kelp_simd_get()->bin[simd] : NULL;
+    p->size = p->out_size = kelp_ops_element_bytes(first->dtype);
+    if (p->fn == NULL)
+        return kelp_ops_bad_type(args, first->dtype);
+    for (int32_t i = 1; i < args->input_count; i++) {
+        const kelp_tensor *next = args->inputs[i];
+        if (next->dtype != first->dtype ||
+            !kelp_ops_broadcast_shape(&rank, shape, next->rank, next->shape))
+            return kelp_ops_bad_shapes(args, first, next,
+                                       "types differ or shapes do not broadcast");
+    }
+    return kelp_ops_set(args, 0, first->dtype, rank, shape);
+}
+
+static kelp_status *variadic_invoke(const void *state, kelp_op_args *args) {
+    binary_plan *p = args->plan;
+    const kelp_tensor *out = args->outputs[0], *pair[2] = {args->inputs[0], NULL};
+    (void)state;
+    if (args->input_count == 1) {
+        kelp_ops_memcpy(args->env, out->data, pair[0]->data, kelp_tensor_bytes(out));
+        return NULL;
+    }
+    for (int32_t i = 1; i < args->input_count; i++) {
+        pair[1] = args->inputs[i];
+        kelp_bcast_init(&p->walk, out->rank, out->shape, pair, 2);
+        p->a = pair[0]->data;
+        p->b = pair[1]->data;
+        p->y = out->data;
+        binary_run(p, args->env);
+        pair[0] = out;
+    }
+    return NULL;
+}
+
+static kelp_status *mean_invoke(const void *state, kelp_op_args *args) {
+    KELP_TRY(variadic_invoke(state, args));
+    const kelp_tensor *out = args->outputs[0];
+    int64_t count = kelp_tensor_elements(out);
+    for (int64_t i = 0; i < count; i++) {
+        if (out->dtype == KELP_F32)
+            ((float *)out->data)[i] /= (float)args->input_count;
+        else
+            ((double *)out->data)[i] /= (double)args->input_count;
+    }
+    return NULL;
+}
+
+#define VARIADIC(name, table, simd, invoke)                                     \
+    static kelp_status *reshape_##name(const void *state, kelp_op_args *args) { \
+        (void)state;                                                            \
+        return variadic_reshape(args, table, simd);                             \
+    }                                                                           \
+    WIDENED(name, 0, reshape_##name, invoke)
+VARIADIC(Min, Min_table, -1, variadic_invoke)
+VARIADIC(Max, Max_table, -1, variadic_invoke)
+VARIADIC(Sum, float_add, KELP_BIN_ADD, variadic_invoke)
+VARIADIC(Mean, float_add, KELP_BIN_ADD, mean_invoke)
+
+/* ---- Pow: the exponent has a type of its own ---- */
+static kelp_status *pow_reshape(const void *state, kelp_op_args *args) {
+    binary_plan *p = args->plan;
+    (void)state;
+    KELP_TRY(kelp_ops_check(args, 2));
+    const kelp_tensor *a = args->inputs[0], *b = args->inputs[1];
+    int32_t rank = a->rank;
+    int64_t shape[KELP_MAX_RANK];
+    memcpy(shape, a->shape, sizeof shape);
+    if (!kelp_ops_broadcast_shape(&rank, shape, b->rank, b->shape))
+        return kelp_ops_bad_shapes(args, a, b, "the shapes do not broadcast");
+    if (a->dtype != KELP_F32 && a->dtype != KELP_F64 && a->dtype != KELP_I32 &&
+        a->dtype != KELP_I64)
+        return kelp_ops_bad_type(args, a->dtype);
+    if (kelp_ops_element_bytes(b->dtype) == 0 || b->dtype == KELP_STRING)
+        return kelp_ops_bad_type(args, b->dtype);
+    kelp_bcast_init(&p->walk, rank, shape, args->inputs, 2);
+    return kelp_ops_set(args, 0, a->dtype, rank, shape);
+}
+
+static int64_t integer_power(int64_t base, int64_t exponent) {
+    uint64_t result = 1, factor = (uint64_t)base;
+    if (exponent < 0)
+        return base == 1 ? 1 : base == -1 ? (exponent % 2 == 0 ? 1 : -1) : 0;
+    for (; exponent > 0; exponent >>= 1, factor *= factor)
+        if (exponent & 1)
+            result *= factor;
+    return (int64_t)result;
+}
+
+static void pow_one(const kelp_tensor *a, int64_t i, const kelp_tensor *b, int64_t j, void *to,
+                    int64_t k) {
+    double exponent = kelp_ops_read_f64(b, j);
+    switch (a->dtype) {
+    case KELP_F32: {
+        float x = ((const float *)a->data)[i];
+        ((float *)to)[k] = exponent == 2     ? x * x
+                           : exponent == 3   ? x * x * x
+                           : exponent == 0.5 ? sqrtf(x)
+                                             : powf(x, (float)exponent);
+        break;
+    }
+    case KELP_F64:
+        ((double *)to)[k] = pow(((const double *)a->data)[i], exponent);
+        break;
+    default: {
+        int64_t x = kelp_ops_read_i64(a, i);
+        int64_t y = kelp_ops_is_float(b->dtype) ? (int64_t)pow((double)x, exponent)
+                                                : integer_power(x, kelp_ops_read_i64(b, j));
+        if (a->dtype == KELP_I32)
+            ((int32_t *)to)[k] = (int32_t)y;
+        else
+            ((int64_t *)to)[k] = y;
+        break;
+    }
+    }
+}
+
+/* A row of floats to one exponent that needs no logarithm. */
+static bool pow_easily(const float *x, double exponent, float *y, int64_t count) {
+    const kelp_simd *simd = kelp_simd_get();
+    if (exponent == 0.5)
+        simd->act[KELP_ACT_SQRT](x, y, count);
+    else if (exponent == 2)
+        simd->bin[KELP_BIN_MUL](y, x, x, count, 1, 1);
+    else
+        return false;
+    return true;
+}
+
+static void pow_rows(void *userp, int64_t begin, int64_t end, int worker) {
+    const kelp_op_args *args = userp;
+    const binary_plan *p = args->plan;
+    int32_t last = p->walk.rank - 1;
+    (void)worker;
+    for (int64_t row = begin; row < end; row++) {
+        int64_t at[KELP_BCAST_MAX];
+        kelp_bcast_row(&p->walk, row, at);
+        if (args->inputs[0]->dtype == KELP_F32 && p->walk.strides[0][last] == 1 &&
+            p->walk.strides[1][last] == 0 &&
+            pow_easily((const float *)args->inputs[0]->data + at[0],
+                       kelp_ops_read_f64(args->inputs[1], at[1]),
+                       (float *)args->outputs[0]->data + row * p->walk.inner, p->walk.inner))
+            continue;
+        for (int64_t i = 0; i < p->walk.inner; i++)
+            pow_one(args->inputs[0], at[0] + i * p->walk.strides[0][last], args->inputs[1],
+                    at[1] + i * p->walk.strides[1][last], args->outputs[0]->data,
+                    row * p->walk.inner + i);
+    }
+}
+
+static kelp_status *pow_invoke(const void *state, kelp_op_args *args) {
+    const binary_plan *p = args->plan;
+    (void)state;
+    if (p->walk.inner > 0)
+        kelp_op_parallel(args->env, p->walk.outer, 4096 / p->walk.inner + 1, pow_rows, args);
+    return NULL;
+}
+WIDENED(Pow, KELP_OP_INPLACE_0, pow_reshape, pow_invoke)

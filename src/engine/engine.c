@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Engines: what all providers share, and dispatch to the provider's table. */
+#include "engine/engine.h"
+
+#include "base/alloc.h"
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <string.h>
+
+kelp_status *kelp_engine_lacks(const kelp_engine *engine, const char *feature) {
+    return KELP_ERROR(KELP_UNIMPLEMENTED, "engines of provider '%s' have no %s", engine->provider,
+                      feature);
+}
+
+/* ---- creation ---- */
+/* A full table, whatever the length of the provider's. */
+static kelp_status *copy_table(kelp_engine *engine, const kelp_engine_vtbl *from) {
+    kelp_engine_vtbl *table = KELP_ARENA_NEW(&engine->arena, kelp_engine_vtbl);
+    if (table == NULL)
+        return kelp_status_oom();
+    memcpy(table, from, from->struct_size < sizeof *table ? from->struct_size : sizeof *table);
+    engine->vtbl = table;
+    return NULL;
+}
+
+static kelp_status *copy_array(kelp_engine *engine, const void *from, size_t count,
+                               size_t item_bytes, void **out) {
+    *out = kelp_arena_array(&engine->arena, count + 1, item_bytes);
+    if (*out == NULL)
+        return kelp_status_oom();
+    if (count > 0)
+        memcpy(*out, from, count * item_bytes);
+    return NULL;
+}
+
+static kelp_status *copy_refittable(kelp_engine *engine, const kelp_engine_parts *parts) {
+    engine->refittable =
+        KELP_ARENA_ARRAY(&engine->arena, parts->refittable_count + 1, const char *);
+    if (engine->refittable == NULL)
+        return kelp_status_oom();
+    for (size_t i = 0; i < parts->refittable_count; i++) {
+        engine->refittable[i] =
+            kelp_arena_strndup(&engine->arena, parts->refittable[i], strlen(parts->refittable[i]));
+        if (engine->refittable[i] == NULL)
+            return kelp_status_oom();
+    }
+    engine->refittable_count = parts->refittable_count;
+    return NULL;
+}
+
+static kelp_status *copy_parts(kelp_engine *engine, const kelp_engine_parts *parts) {
+    KELP_TRY(copy_array(engine, parts->inputs, parts->input_count, sizeof *engine->inputs,
+                        (void **)&engine->inputs));
+    KELP_TRY(copy_array(engine, parts->outputs, parts->output_count, sizeof *engine->outputs,
+                        (void **)&engine->outputs));
+    engine->input_count = parts->input_count;
+    engine->output_count = parts->output_count;
+    engine->profile_count = parts->profile_count;
+    if (parts->profile_shapes != NULL)
+        KELP_TRY(copy_array(engine, parts->profile_shapes,
+                            parts->profile_count * parts->input_count,
+                            sizeof *engine->profile_shapes, (void **)&engine->profile_shapes));
+    return copy_refittable(engine, parts);
+}
+
+static kelp_status *new_engine(kelp_runtime *runtime, kelp_engine **out) {
+    kelp_engine *engine = NULL;
+    KELP_TRY(KELP_NEW(runtime->allocator, kelp_engine, &engine));
+    atomic_init(&engine->references, 1);
+    engine->runtime = kelp_runtime_retain(runtime);
+    engine->allocator = runtime->allocator;
+    kelp_arena_init(&engine->arena, engine->allocator, 4 << 10);
+    *out = engine;
+    return NULL;
+}
+
+kelp_status *kelp_engine_wrap(kelp_runtime *runtime, const kelp_engine_parts *given,
+                              kelp_engine **out) {
+    kelp_engine_parts parts = {.struct_size = sizeof parts};
+    kelp_engine *engine = NULL;
+    memcpy(&parts, given, given->struct_size < sizeof parts ? given->struct_size : sizeof parts);
+    kelp_status *status = new_engine(runtime, &engine);
+    if (status == NULL)
+        status = copy_table(engine, parts.vtbl);
+    if (status != NULL) {
+        kelp_engine_release(engine);
+        if (parts.vtbl->destroy_engine != NULL)
+            parts.vtbl->destroy_engine(parts.engine);
+        return status;
+    }
+    engine->self = parts.engine;
+    engine->provider = parts.provider;
+    status = copy_parts(engine, &parts);
+    if (status != NULL) {
+        kelp_engine_release(engine);
+        return status;
+    }
+    *out = engine;
+    return NULL;
+}
+
+kelp_status *kelp_engine_create(kelp_runtime *runtime, kelp_graph *graph,
+                                const kelp_engine_options *options, kelp_engine **out) {
+    const size_t needed = offsetof(kelp_engine_provider, create_engine) + sizeof(void *);
+    for (size_t i = 0; i < runtime->provider_count; i++) {
+        const kelp_engine_provider *provider = runtime->providers[i];
+        if (provider->struct_size >= needed && provider->create_engine != NULL)
+            return provider->create_engine(provider->self, runtime, graph, options, out);
+    }
+    return KELP_ERROR(KELP_UNIMPLEMENTED,
+                      "none of the %zu engine providers creates engines of graphs",
+                      runtime->provider_count);
+}
+
+kelp_engine *kelp_engine_retain(kelp_engine *engine) {
+    atomic_fetch_add_explicit(&engine->references, 1, memory_order_relaxed);
+    return engine;
+}
+
+void kelp_engine_release(kelp_engine *engine) {
+    if (engine == NULL ||
+        atomic_fetch_sub_explicit(&engine->references, 1, memory_order_acq_rel) != 1)
+        return;
+    kelp_runtime *runtime = engine->runtime;
+    if (engine->self != NULL && engine->vtbl->destroy_engine != NULL)
+        engine->vtbl->destroy_engine(engine->self);
+    kelp_arena_deinit(&engine->arena);
+    kelp_free(engine->allocator, engine, sizeof *engine);
+    kelp_runtime_release(runtime);
+}
+
+/* ---- precision ---- */
+static const char *const precisions[] = {"f32", "bf16"};
+
+bool kelp_precision_parse(const char *name, kelp_precision *out) {
+    for (size_t i = 0; i < sizeof precisions / sizeof precisions[0]; i++)
+        if (strcmp(precisions[i], name) == 0) {
+            *out = (kelp_precision)i;
+            return true;
+        }
+    return false;
+}
+
+const char *kelp_precision_name(kelp_precision precision) {
+    return precision == KELP_PRECISION_BF16 ? precisions[1] : precisions[0];
+}
+
+/* ---- inputs and outputs ---- */
+size_t kelp_engine_input_count(const kelp_engine *engine) {
+    return engine->input_count;
+}
+
+size_t kelp_engine_output_count(const kelp_engine *engine) {
+    return engine->output_count;
+}
+
+const kelp_io_info *kelp_engine_input(const kelp_engine *engine, size_t index) {
+    return index < engine->input_count ? &engine->inputs[index] : NULL;
+}
+
+const kelp_io_info *kelp_engine_output(const kelp_engine *engine, size_t index) {
+    return index < engine->output_count ? &engine->outputs[index] : NULL;
+}
+
+static size_t find_io(const kelp_io_info *items, size_t count, const char *name) {
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(items[i].name, name) == 0)
+            return i;
+    return SIZE_MAX;
+}
+
+size_t kelp_engine_find_input(const kelp_engine *engine, const char *name) {
+    return find_io(engine->inputs, engine->input_count, name);
+}
+
+size_t kelp_engine_find_output(const kelp_engine *engine, const char *name) {
+    return find_io(engine->outputs, engine->output_count, name);
+}
+
+/* ---- what the provider tells ---- */
+const char *kelp_engine_provider_name(const kelp_engine *engine) {
+    return engine->provider;
+}
+
+kelp_engine_stats kelp_engine_get_stats(const kelp_engine *engine) {
+    return engine->vtbl->stats != NULL ? engine->vtbl->stats(engine->self) : (kelp_engine_stats){0};
+}
+
+size_t kelp_engine_subgraph_count(const kelp_engine *engine) {
+    return engine->vtbl->subgraph_count != NULL ? engine->vtbl->subgraph_count(engine->self) : 0;
+}
+
+kelp_subgraph_info kelp_engine_subgraph(const kelp_engine *engine, size_t index) {
+    return engine->vtbl->subgraph != NULL && index < kelp_engine_subgraph_count(engine)
+               ? engine->vtbl->subgraph(engine->self, index)
+               : (kelp_subgraph_info){0};
+}
+
+kelp_status *kelp_engine_inspect(const kelp_engine *engine, bool json,
+                                 void (*write)(void *userp, const char *text, size_t length),
+                                 void *userp) {
+    return engine->vtbl->inspect != NULL ? engine->vtbl->inspect(engine->self, json, write, userp)
+                                         : kelp_engine_lacks(engine, "inspector");
+}
+
+kelp_status *kelp_engine_workspace_bytes(const kelp_engine *engine, size_t profile, size_t *out) {
+    if (profile > 0 && profile >= engine->profile_count)
+        return KELP_ERROR(KELP_OUT_OF_RANGE, "there is no profile %zu: the engine has %zu", profile,
+                          engine->profile_count);
+    return engine->vtbl->workspace_bytes != NULL
+               ? engine->vtbl->workspace_bytes(engine->self, profile, out)
+               : kelp_engine_lacks(engine, "known workspace");
+}
+
+/* ---- refitting ---- */
+size_t kelp_engine_refittable_count(const kelp_engine *engine) {
+    return engine->refittable_count;
+}
+
+const char *kelp_engine_refittable(const kelp_engine *engine, size_t index) {
+    return index < engine->refittable_count ? engine->refittable[index] : NULL;
+}
+
+kelp_status *kelp_engine_refit(kelp_engine *engine, const kelp_weights *weights, size_t count) {
+    kelp_status *status = engine->vtbl->refit != NULL
+                              ? engine->vtbl->refit(engine->self, weights, count)
+                              : kelp_engine_lacks(engine, "refitting");
+    if (kelp_status_domain(status) == KELP_DOMAIN_NONE)
+        kelp_status_set_domain(status, KELP_DOMAIN_ENGINE);
+    return status;
+}
+
+/* ---- engines on a device ---- */
+kelp_status *kelp_engine_set_runtime_cache(kelp_engine *engine, const void *data,
+                                           size_t size_bytes) {
+    return engine->vtbl->set_runtime_cache != NULL
+               ? engine->vtbl->set_runtime_cache(engine->self, data, size_bytes)
+               : kelp_engine_lacks(engine, "runtime cache");
+}
+
+kelp_status *kelp_engine_write_runtime_cache(
+    kelp_engine *engine, void (*write)(void *userp, const char *data, size_t length), void *userp) {
+    return engine->vtbl->write_runtime_cache != NULL
+               ? engine->vtbl->write_runtime_cache(engine->self, write, userp)
+               : kelp_engine_lacks(engine, "runtime cache");
+}
+
+kelp_status *kelp_engine_streamable_weights(const kelp_engine *engine, size_t *out_bytes) {
+    *out_bytes = 0;
+    return engine->vtbl->streamable_weights != NULL
+               ? engine->vtbl->streamable_weights(engine->self, out_bytes)
+               : kelp_engine_lacks(engine, "weights that are streamed");
+}
+
+kelp_status *kelp_engine_set_weight_budget(kelp_engine *engine, size_t device_bytes) {
+    return engine->vtbl->set_weight_budget != NULL
+               ? engine->vtbl->set_weight_budget(engine->self, device_bytes)
+               : kelp_engine_lacks(engine, "weights that are streamed");
+}

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A model's configuration: what config.pbtxt says (message
+ * inference.ModelConfig of Triton's model_config.proto), with the defaults
+ * filled in that follow from the model's files, checked, and as the server
+ * reads it.
+ *
+ * The whole message is kept as a tree (config_schema.h), which is what the JSON
+ * is written from; the struct below is a typed view of what the server itself
+ * acts on. A configuration is counted and never changes once it exists:
+ * completing or completing again makes a new one. Any thread may read it.
+ */
+#ifndef KELP_SERVER_CONFIG_CONFIG_H_
+#define KELP_SERVER_CONFIG_CONFIG_H_
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "server/metrics/latency.h"
+
+#include <kelp/tensor.h>
+#include <stdatomic.h>
+#include <triton/core/tritonserver.h>
+
+typedef struct kelp_config_message kelp_config_message; /* a node of the tree: config_schema.h */
+
+/* ---- the typed view ---- strings are terminated and never NULL; arrays may be
+ * NULL when their count is 0 */
+
+typedef struct kelp_config_parameter {
+    const char *key;
+    const char *value;
+} kelp_config_parameter;
+
+typedef enum kelp_config_format {
+    KELP_CONFIG_FORMAT_NONE = 0,
+    KELP_CONFIG_FORMAT_NHWC = 1,
+    KELP_CONFIG_FORMAT_NCHW = 2
+} kelp_config_format;
+
+/* An input or an output. */
+typedef struct kelp_config_io {
+    const char *name;
+    size_t name_length;
+    TRITONSERVER_DataType data_type;
+    kelp_dtype dtype;    /* the same type; KELP_DTYPE_INVALID while it is not given */
+    const int64_t *dims; /* without the batch dimension; -1 is any extent */
+    uint32_t rank;
+    const int64_t *reshape; /* what the backend sees instead of dims; NULL when
+                               there is none */
+    uint32_t reshape_rank;  /* may be 0 with a reshape: "reshape { shape: [ ] }" */
+    bool has_reshape;
+    bool is_shape_tensor;
+    bool is_non_linear_format;
+    bool allow_ragged_batch;    /* inputs */
+    bool optional;              /* inputs */
+    kelp_config_format format;  /* inputs */
+    const char *label_filename; /* outputs; "" when none */
+} kelp_config_io;
+
+typedef enum kelp_version_policy_kind {
+    KELP_VERSIONS_LATEST, /* the `latest` highest */
+    KELP_VERSIONS_ALL,
+    KELP_VERSIONS_SPECIFIC
+} kelp_version_policy_kind;
+
+typedef struct kelp_version_policy {
+    kelp_version_policy_kind kind;
+    uint32_t latest;         /* at least 1 */
+    const int64_t *versions; /* SPECIFIC */
+    size_t version_count;
+} kelp_version_policy;
+
+typedef struct kelp_config_resource {
+    const char *name;
+    bool global;
+    uint32_t count;
+} kelp_config_resource;
+
+typedef struct kelp_config_instance_group {
+    const char *name;
+    TRITONSERVER_InstanceGroupKind kind; /* never AUTO */
+    int32_t count;                       /* at least 1; per GPU for KIND_GPU */
+    const int32_t *gpus;
+    size_t gpu_count;
+    const char *const *profiles;
+    size_t profile_count;
+    bool passive;
+    const char *host_policy;
+    const kelp_config_resource *resources; /* rate limiter */
+    size_t resource_count;
+    uint32_t priority;
+    /* What the configuration said itself, before defaults:
+     * kelp_model_config_prefer changes only the rest. */
+    bool kind_given;
+    bool count_given;
+} kelp_config_instance_group;
+
+typedef enum kelp_timeout_action {
+    KELP_TIMEOUT_REJECT = 0,
+    KELP_TIMEOUT_DELAY = 1
+} kelp_timeout_action;
+
+typedef struct kelp_queue_policy {
+    kelp_timeout_action timeout_action;
+    uint64_t default_timeout_us;
+    bool allow_timeout_override;
+    uint32_t max_queue_size; /* 0 is no limit */
+} kelp_queue_policy;
+
+typedef struct kelp_config_dynamic_batching {
+    const int32_t *preferred_batch_sizes;
+    size_t preferred_count;
+    uint64_t max_queue_delay_us;
+    bool preserve_ordering;
+    uint64_t priority_levels; /* 0: no priorities */
+    uint64_t default_priority_level;
+    bool has_default_queue_policy;
+    kelp_queue_policy default_queue_policy;
+    const uint64_t *policy_levels; /* of policies, by index */
+    const kelp_queue_policy *policies;
+    size_t policy_count;
+} kelp_config_dynamic_batching;
+
+typedef enum kelp_config_scheduling {
+    KELP_SCHEDULING_DEFAULT, /* none chosen */
+    KELP_SCHEDULING_DYNAMIC,
+    KELP_SCHEDULING_SEQUENCE,
+    KELP_SCHEDULING_ENSEMBLE
+} kelp_config_scheduling;
+
+typedef struct kelp_config_step {
+    const char *model_name;
+    int64_t model_version; /* -1: the latest */
+    const kelp_config_parameter
+        *input_map; /* key: the member's input, value: the ensemble tensor */
+    size_t input_count;
+    const kelp_config_parameter *output_map;
+    size_t output_count;
+} kelp_config_step;
+
+typedef struct kelp_model_config {
+    atomic_uint refs;
+    kelp_allocator allocator;
+    kelp_arena *arena;         /* holds all that is below */
+    kelp_config_message *tree; /* all fields */
+    const char *source;        /* for messages: the file, or "configuration of model 'N'"
+                                  where there is none */
+
+    const char *name;
+    const char *platform;
+    const char *backend; /* "onnxruntime", "python", …; "" only for an ensemble
+                            (platform "ensemble") */
+    const char *runtime; /* file name of the backend's library, usually "" */
+    const char *default_model_filename;
+    int32_t max_batch_size; /* 0: the model does not batch */
+
+    const kelp_config_io *inputs;
+    size_t input_count;
+    const kelp_config_io *outputs;
+    size_t output_count;
+
+    kelp_version_policy version_policy;
+    const kelp_config_instance_group *instance_groups;
+    size_t instance_group_count;
+    bool instance_groups_given; /* by the configuration itself */
+
+    kelp_config_scheduling scheduling;
+    kelp_config_dynamic_batching dynamic_batching; /* when scheduling is DYNAMIC */
+    const kelp_config_step *steps;                 /* when it is ENSEMBLE */
+    size_t step_count;
+    uint64_t max_inflight_requests; /* of an ensemble's steps; 0 is no limit */
+
+    bool decoupled;
+    bool response_cache;
+    bool has_warmup;
+    bool eager_batching;
+    const kelp_config_parameter *parameters; /* in order of the file */
+    size_t parameter_count;
+    const kelp_config_parameter *metric_tags;
+    size_t metric_tag_count;
+} kelp_model_config;
+
+/* An instance group that a backend prefers. */
+typedef struct kelp_preferred_group {
+    TRITONSERVER_InstanceGroupKind kind;
+    uint64_t count;
+} kelp_preferred_group;
+
+/* ---- making one ---- */
+
+typedef struct kelp_config_load_options {
+    const char *model_directory; /* with its version folders; may be NULL for
+                                    kelp_model_config_parse */
+    const char *model_name;      /* as clients know the model: the folder's name, mostly */
+    const char *folder_name;     /* what the configuration may call it as well; NULL: only that */
+    const char *config_name;     /* not NULL or "": configs/NAME.pbtxt is preferred
+                                    over config.pbtxt */
+    const char *override_json;   /* not NULL: this is the configuration, the file is
+                                    not read */
+    size_t override_length;
+    bool strict;        /* no auto-completion will follow: nothing is guessed from file
+                           names, and kelp_model_config_validate is called */
+    uint32_t gpu_count; /* KIND_AUTO and missing kinds become GPU when there are
+                           some */
+} kelp_config_load_options;
+
+/* Reads MODEL_DIRECTORY/config.pbtxt (a missing file is an empty configuration
+ * unless strict: then NOT_FOUND) or the override, fills in backend, platform
+ * and default_model_filename from one another and from the names of the files
+ * in the highest version folder, fills in all other defaults, checks what can
+ * be checked now. Without `strict`, data types and dims may still be missing:
+ * the backend completes them. INVALID_ARGUMENT "FILE:LINE:COLUMN: …" names
+ * file, place and field. Release the result with kelp_model_config_release. */
+kelp_status *kelp_model_config_load(kelp_allocator allocator,
+                                    const kelp_config_load_options *options,
+                                    kelp_model_config **out) KELP_MUST_USE;
+
+/* The same from text in the pbtxt format; `file` is what messages call it.
+ * Files are looked at only when options->model_directory is given. */
+kelp_status *kelp_model_config_parse(kelp_allocator allocator,
+                                     const kelp_config_load_options *options, const char *file,
+                                     const char *text, size_t length,
+                                     kelp_model_config **out) KELP_MUST_USE;
+
+/* A new configuration with what a backend found out
+ * (TRITONBACKEND_ModelSetConfig; a whole ModelConfig as JSON): max_batch_size,
+ * input, output, the scheduler and model_transaction_policy are taken from it,
+ * everything else stays. Checked as by load. */
+kelp_status *kelp_model_config_complete(const kelp_model_config *config, const char *json,
+                                        size_t length, kelp_model_config **out) KELP_MUST_USE;
+
+/* A new configuration whose instance groups follow the backend's preferences
+ * (TRITONBACKEND_BackendAttributeAddPreferredInstanceGroup) where the
+ * configuration said nothing itself: no group at all, no kind, or no count. The
+ * same object, retained, when nothing changes. */
+kelp_status *kelp_model_config_prefer(kelp_model_config *config, const kelp_preferred_group *groups,
+                                      size_t count, uint32_t gpu_count,
+                                      kelp_model_config **out) KELP_MUST_USE;
+
+/* Whether two configurations are the same but for instance_group and version_policy, so that a
+ * model of one becomes a model of the other without being made anew. */
+kelp_status *kelp_model_config_same_model(const kelp_model_config *a, const kelp_model_config *b,
+                                          bool *out_same) KELP_MUST_USE;
+/* A new configuration: `config` with these two of `groups_of`, as that was read. Checked as by
+ * validate. */
+kelp_status *kelp_model_config_regroup(const kelp_model_config *config,
+                                       const kelp_model_config *groups_of,
+                                       kelp_model_config **out) KELP_MUST_USE;
+/* Appends text that two instance groups share when their instances are alike: all of the group but
+ * its name and count. */
+kelp_status *kelp_model_config_group_key(const kelp_model_config *config, size_t index,
+                                         kelp_buf *out) KELP_MUST_USE;
+
+/* What must hold to serve, once completion is over: a backend, every input and
+ * output with a data type and dims. INVALID_ARGUMENT names the field. */
+kelp_status *kelp_model_config_validate(const kelp_model_config *config) KELP_MUST_USE;
+
+void kelp_model_config_retain(kelp_model_config *config);
+void kelp_model_config_release(kelp_model_config *config); /* NULL is fine */
+
+/* ---- reading one ---- */
+
+/* Appends the JSON of Triton's GET /v2/models/N/config: proto's field names,
+ * all defaults printed. `version` must be 1 (UNIMPLEMENTED else). */
+kelp_status *kelp_model_config_to_json(const kelp_model_config *config, uint32_t version,
+                                       kelp_buf *out) KELP_MUST_USE;
+
+/* Reads the bounds of the model's histograms (`model_metrics`), or the defaults. INVALID_ARGUMENT
+ * if they do not ascend. */
+kelp_status *kelp_model_config_latency(const kelp_model_config *config,
+                                       kelp_latency_options *out) KELP_MUST_USE;
+
+/* By name; NULL when there is none. */
+const kelp_config_io *kelp_model_config_input(const kelp_model_config *config, kelp_str name);
+const kelp_config_io *kelp_model_config_output(const kelp_model_config *config, kelp_str name);
+/* The string value of parameters[key], or NULL. */
+const char *kelp_model_config_parameter(const kelp_model_config *config, const char *key);
+
+#endif

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Load parameters that replace a model's files. */
+#include "server/config/overrides.h"
+
+#include "base/alloc.h"
+#include "base/fs.h"
+#include "server/config/model_files.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *where) {
+    (void)info;
+    (void)kind;
+    (void)where;
+    return remove(path);
+}
+
+void kelp_remove_tree(const char *path) {
+    (void)nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+kelp_status *kelp_temporary_directory(kelp_allocator allocator, const char *purpose,
+                                      char **out_path) {
+    const char *base = getenv("TMPDIR");
+    char template[4096];
+    snprintf(template, sizeof template, "%s/kelp-%s-XXXXXX", base && base[0] ? base : "/tmp",
+             purpose);
+    if (!mkdtemp(template))
+        return KELP_ERROR(KELP_INTERNAL, "cannot create a directory like '%s': error %d", template,
+                          errno);
+    return kelp_strdup(allocator, template, out_path);
+}
+
+void kelp_override_clear(kelp_allocator allocator, kelp_override *override) {
+    kelp_free_string(allocator, override->config_json);
+    if (override->directory)
+        kelp_remove_tree(override->directory);
+    kelp_free_string(allocator, override->directory);
+    *override = (kelp_override){0};
+}
+
+/* Creates the directories that lead to `path`, which begins with the existing directory of
+ * `base_length` bytes. */
+static kelp_status *make_parents(char *path, size_t base_length) {
+    for (char *slash = path + base_length + 1; (slash = strchr(slash, '/')); slash++) {
+        *slash = '\0';
+        int failed = mkdir(path, 0700) != 0 && errno != EEXIST;
+        *slash = '/';
+        if (failed)
+            return KELP_ERROR(KELP_INTERNAL, "cannot create a directory for '%s'", path);
+    }
+    return NULL;
+}
+
+static kelp_status *write_files(kelp_allocator allocator, kelp_override *override,
+                                const char *model_name, const kelp_load_options *options) {
+    static const char prefix[] = "file:";
+    KELP_TRY(kelp_temporary_directory(allocator, "model", &override->directory));
+    kelp_status *status = NULL;
+    for (size_t i = 0; i < options->file_count && !status; i++) {
+        const kelp_parameter *file = options->files[i];
+        const char *relative = file->name + sizeof prefix - 1;
+        char *path = NULL;
+        if (!relative[0] || !kelp_fs_is_inside(relative))
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "failed to load '%s': '%s' lies outside the model's directory",
+                              model_name, file->name);
+        status = kelp_fs_join(allocator, override->directory, relative, &path);
+        if (!status)
+            status = make_parents(path, strlen(override->directory));
+        if (!status)
+            status = kelp_fs_write(path, file->bytes, file->size_bytes);
+        kelp_free_string(allocator, path);
+    }
+    return status;
+}
+
+/* A plain load keeps an override unless the files changed since; replaced files never stay. */
+static kelp_status *keep_or_clear(kelp_allocator allocator, kelp_override *override,
+                                  const char *path, int64_t loaded_signature) {
+    int64_t signature = 0;
+    if (!override->config_json)
+        return NULL;
+    KELP_TRY(kelp_model_files_signature(allocator, path, &signature));
+    if (override->directory || signature != loaded_signature)
+        kelp_override_clear(allocator, override);
+    return NULL;
+}
+
+kelp_status *kelp_override_apply(kelp_allocator allocator, kelp_override *override,
+                                 const char *model_name, const char *path, int64_t loaded_signature,
+                                 const kelp_load_options *options, const char **out_directory) {
+    *out_directory = path;
+    if (!options || (!options->config_json && options->file_count == 0))
+        return keep_or_clear(allocator, override, path, loaded_signature);
+    if (!options->config_json)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "failed to load '%s', override model directory requires additional "
+                          "'config' parameter to be provided",
+                          model_name);
+    kelp_override_clear(allocator, override);
+    KELP_TRY(kelp_strdup(allocator, options->config_json, &override->config_json));
+    if (options->file_count == 0)
+        return NULL;
+    kelp_status *status = write_files(allocator, override, model_name, options);
+    if (status)
+        kelp_override_clear(allocator, override);
+    else
+        *out_directory = override->directory;
+    return status;
+}

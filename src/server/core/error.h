@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Conversion between kelp_status and TRITONSERVER_Error. A TRITONSERVER_Error is a kelp_status;
+ * only the pointer's type changes. Thread-safe.
+ */
+#ifndef KELP_SERVER_CORE_ERROR_H_
+#define KELP_SERVER_CORE_ERROR_H_
+
+#include <kelp/status.h>
+#include <triton/core/tritonserver.h>
+
+/* Converts a status for callers of the C API. A status with causes becomes one whose message
+ * contains them all, because callers can read only one message. */
+TRITONSERVER_Error *kelp_to_error(kelp_status *take_status);
+
+static inline kelp_status *kelp_from_error(TRITONSERVER_Error *error) {
+    return (kelp_status *)error;
+}
+
+TRITONSERVER_Error_Code kelp_code_to_triton(kelp_code code);
+kelp_code kelp_code_from_triton(TRITONSERVER_Error_Code code);
+
+/* Returns INVALID_ARG: "FUNCTION: 'what' must not be NULL". */
+TRITONSERVER_Error *kelp_null_error(const char *function, const char *what);
+
+/* Frees an error later: the last 64 stay readable, because existing backends read the code of an
+ * error that they have just deleted, or delete it twice. NULL is ignored. */
+void kelp_error_discard(TRITONSERVER_Error *error);
+
+#endif

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the server reports of itself and its models, as JSON: metadata, configuration, statistics,
+ * index. */
+#include "base/json.h"
+#include "server/server.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* A JSON text that becomes a message. */
+typedef struct composer {
+    kelp_buf text;
+    kelp_json_writer writer;
+} composer;
+
+static kelp_json_writer *begin(composer *c, const kelp_server *server) {
+    kelp_buf_init(&c->text, server->host.base.allocator);
+    kelp_json_writer_init(&c->writer, &c->text);
+    return &c->writer;
+}
+
+static kelp_status *finish(composer *c, kelp_status *status, kelp_message **out) {
+    if (!status)
+        status = kelp_message_create(&c->text, out);
+    kelp_buf_deinit(&c->text);
+    return status;
+}
+
+static void put(kelp_json_writer *writer, const char *key, const char *value) {
+    kelp_json_key(writer, key);
+    kelp_json_put_cstr(writer, value);
+}
+
+static void put_version(kelp_json_writer *writer, int64_t version) {
+    char text[24];
+    snprintf(text, sizeof text, "%" PRId64, version);
+    kelp_json_put_cstr(writer, text);
+}
+
+kelp_status *kelp_server_describe(kelp_server *server, kelp_message **out) {
+    static const char *const extensions[] = {"classification",
+                                             "sequence",
+                                             "model_repository",
+                                             "model_repository(unload_dependents)",
+                                             "schedule_policy",
+                                             "model_configuration",
+                                             "system_shared_memory",
+                                             "cuda_shared_memory",
+                                             "binary_tensor_data",
+                                             "parameters",
+                                             "statistics",
+                                             "trace",
+                                             "logging"};
+    composer c;
+    kelp_json_writer *writer = begin(&c, server);
+    kelp_json_begin_object(writer);
+    put(writer, "name", server->host.options->server_id);
+    put(writer, "version", KELP_SERVER_VERSION);
+    kelp_json_key(writer, "extensions");
+    kelp_json_begin_array(writer);
+    for (size_t i = 0; i < sizeof extensions / sizeof extensions[0]; i++)
+        kelp_json_put_cstr(writer, extensions[i]);
+    kelp_json_end_array(writer);
+    kelp_json_end_object(writer);
+    return finish(&c, NULL, out);
+}
+
+/* ---- models ---- */
+
+kelp_status *kelp_server_model_properties(kelp_server *server, const char *name, int64_t version,
+                                          bool *out_batches, bool *out_decoupled) {
+    kelp_model *model = NULL;
+    KELP_TRY(kelp_repository_find(&server->repository, name, version, &model, NULL));
+    *out_batches = model->base.config->max_batch_size > 0;
+    *out_decoupled = model->base.decoupled;
+    kelp_model_release(&model->base);
+    return NULL;
+}
+
+static void put_tensors(kelp_json_writer *writer, const char *key, const kelp_config_io *ios,
+                        size_t count, bool batched) {
+    kelp_json_key(writer, key);
+    kelp_json_begin_array(writer);
+    for (size_t i = 0; i < count; i++) {
+        kelp_json_begin_object(writer);
+        put(writer, "name", ios[i].name);
+        put(writer, "datatype", TRITONSERVER_DataTypeString(ios[i].data_type));
+        kelp_json_key(writer, "shape");
+        kelp_json_begin_array(writer);
+        if (batched && !ios[i].is_shape_tensor)
+            kelp_json_put_i64(writer, -1);
+        for (uint32_t k = 0; k < ios[i].rank; k++)
+            kelp_json_put_i64(writer, ios[i].dims[k]);
+        kelp_json_end_array(writer);
+        kelp_json_end_object(writer);
+    }
+    kelp_json_end_array(writer);
+}
+
+/* Writes every version that is ready, ascending. */
+static void put_versions(kelp_json_writer *writer, kelp_repository *repository,
+                         const kelp_model *model) {
+    kelp_json_key(writer, "versions");
+    kelp_json_begin_array(writer);
+    pthread_mutex_lock(&repository->lock);
+    const kelp_entry *entry = model->entry;
+    for (size_t i = 0; i < entry->version_count; i++)
+        if (entry->versions[i].model)
+            put_version(writer, entry->versions[i].number);
+    pthread_mutex_unlock(&repository->lock);
+    kelp_json_end_array(writer);
+}
+
+kelp_status *kelp_server_describe_model(kelp_server *server, const char *name, int64_t version,
+                                        kelp_message **out) {
+    kelp_model *model = NULL;
+    KELP_TRY(kelp_repository_find(&server->repository, name, version, &model, NULL));
+    const kelp_model_config *config = model->base.config;
+    composer c;
+    kelp_json_writer *writer = begin(&c, server);
+    kelp_json_begin_object(writer);
+    put(writer, "name", model->base.name);
+    put_versions(writer, &server->repository, model);
+    put(writer, "platform", config->platform[0] ? config->platform : config->backend);
+    put_tensors(writer, "inputs", config->inputs, config->input_count, config->max_batch_size > 0);
+    put_tensors(writer, "outputs", config->outputs, config->output_count,
+                config->max_batch_size > 0);
+    kelp_json_end_object(writer);
+    kelp_model_release(&model->base);
+    return finish(&c, NULL, out);
+}
+
+kelp_status *kelp_server_model_config(kelp_server *server, const char *name, int64_t version,
+                                      uint32_t config_version, kelp_message **out) {
+    kelp_model *model = NULL;
+    composer c;
+    KELP_TRY(kelp_repository_find(&server->repository, name, version, &model, NULL));
+    begin(&c, server);
+    pthread_rwlock_rdlock(&model->change_lock);
+    kelp_model_config *config = model->shown;
+    kelp_model_config_retain(config);
+    pthread_rwlock_unlock(&model->change_lock);
+    kelp_status *status = kelp_model_config_to_json(config, config_version, &c.text);
+    kelp_model_config_release(config);
+    kelp_model_release(&model->base);
+    return finish(&c, status, out);
+}
+
+/* ---- statistics ---- */
+
+static kelp_status *put_model_stats(kelp_json_writer *writer, kelp_model *model) {
+    kelp_stats total;
+    if (!kelp_model_enter(&model->base))
+        return NULL; /* it is being unloaded */
+    kelp_stats_init(&total, model->base.host->allocator);
+    kelp_status *status = kelp_model_add_stats(model, &total);
+    if (!status)
+        kelp_stats_write(&total, model->base.name, model->base.version, writer);
+    kelp_stats_deinit(&total);
+    kelp_model_leave(&model->base);
+    return status;
+}
+
+static kelp_status *find_models(kelp_server *server, const char *name, int64_t version,
+                                kelp_model_list *list) {
+    const kelp_entry *only = NULL;
+    *list = (kelp_model_list){0};
+    if (name[0]) {
+        kelp_model *model = NULL;
+        KELP_TRY(kelp_repository_find(&server->repository, name, version, &model, NULL));
+        only = model->entry;
+        kelp_model_release(&model->base);
+    }
+    return kelp_repository_list(&server->repository, only, version, list);
+}
+
+kelp_status *kelp_server_model_stats(kelp_server *server, const char *name, int64_t version,
+                                     kelp_message **out) {
+    kelp_model_list list;
+    composer c;
+    kelp_status *status = find_models(server, name, version, &list);
+    kelp_json_writer *writer = begin(&c, server);
+    kelp_json_begin_object(writer);
+    kelp_json_key(writer, "model_stats");
+    kelp_json_begin_array(writer);
+    for (size_t i = 0; i < list.count && !status; i++)
+        status = put_model_stats(writer, list.items[i]);
+    kelp_json_end_array(writer);
+    kelp_json_end_object(writer);
+    kelp_model_list_deinit(&list);
+    return finish(&c, status, out);
+}
+
+/* ---- index ---- */
+
+static void put_entry(kelp_json_writer *writer, const kelp_entry *entry, bool only_ready) {
+    if (entry->version_count == 0 && entry->present && !only_ready) {
+        kelp_json_begin_object(writer);
+        put(writer, "name", entry->name);
+        if (entry->conflict) {
+            put(writer, "state", kelp_version_state_name(KELP_VERSION_UNAVAILABLE));
+            put(writer, "reason", "model appears in two or more repositories");
+        } else if (kelp_text_get(&entry->failure)[0]) {
+            put(writer, "version", "");
+            put(writer, "state", kelp_version_state_name(KELP_VERSION_UNAVAILABLE));
+            put(writer, "reason", kelp_text_get(&entry->failure));
+        }
+        kelp_json_end_object(writer);
+    }
+    for (size_t i = 0; i < entry->version_count; i++) {
+        const kelp_version *version = &entry->versions[i];
+        if (only_ready && version->state != KELP_VERSION_READY)
+            continue;
+        kelp_json_begin_object(writer);
+        put(writer, "name", entry->name);
+        kelp_json_key(writer, "version");
+        put_version(writer, version->number);
+        put(writer, "state", kelp_version_state_name(version->state));
+        if (kelp_text_get(&version->reason)[0])
+            put(writer, "reason", kelp_text_get(&version->reason));
+        kelp_json_end_object(writer);
+    }
+}
+
+kelp_status *kelp_server_index(kelp_server *server, bool only_ready, kelp_message **out) {
+    kelp_repository *repository = &server->repository;
+    composer c;
+    KELP_TRY(kelp_server_check_ready(server));
+    if (!only_ready)
+        KELP_TRY(kelp_repository_scan(repository));
+    kelp_json_writer *writer = begin(&c, server);
+    kelp_json_begin_array(writer);
+    pthread_mutex_lock(&repository->lock);
+    for (const kelp_entry *entry = repository->first_entry; entry; entry = entry->next)
+        put_entry(writer, entry, only_ready);
+    pthread_mutex_unlock(&repository->lock);
+    kelp_json_end_array(writer);
+    return finish(&c, NULL, out);
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The server's page of metrics: the counters of each model with Triton's names, then the metrics
+ * that backends and applications created. */
+#include "server/metrics/metrics.h"
+#include "server/server.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+
+/* One row for each model that serves. */
+typedef struct row {
+    kelp_model *model; /* a reference */
+    char *labels;      /* {model="…",version="…"} */
+    size_t labels_capacity;
+    uint32_t pending; /* requests in the queue */
+    double load_s;
+    kelp_stats stats;
+} row;
+
+typedef struct rows {
+    kelp_allocator allocator;
+    row *items;
+    size_t count;
+    size_t capacity;
+} rows;
+
+/* A family of Triton's: a counter of kelp_stats, in microseconds where it is a time. */
+typedef struct family {
+    const char *name;
+    const char *help;
+    size_t offset;
+    bool is_time;
+} family;
+
+#define COUNT(member) offsetof(kelp_stats, member)
+static const family families[] = {
+    {"nv_inference_request_success", "Successful inference requests", COUNT(success.count), false},
+    {"nv_inference_count", "Inferences performed; a batch of n counts n", COUNT(inference_count),
+     false},
+    {"nv_inference_exec_count", "Executions of the model", COUNT(execution_count), false},
+    {"nv_inference_request_duration_us", "Time of requests from begin to end, in microseconds",
+     COUNT(success.ns), true},
+    {"nv_inference_queue_duration_us", "Time of requests in queues, in microseconds",
+     COUNT(queue.ns), true},
+    {"nv_inference_compute_input_duration_us", "Time spent on inputs, in microseconds",
+     COUNT(compute_input.ns), true},
+    {"nv_inference_compute_infer_duration_us", "Time spent on inference, in microseconds",
+     COUNT(compute_infer.ns), true},
+    {"nv_inference_compute_output_duration_us", "Time spent on outputs, in microseconds",
+     COUNT(compute_output.ns), true},
+    {"nv_cache_num_hits_per_model", "Requests that the response cache answered",
+     COUNT(cache_hit.count), false},
+    {"nv_cache_num_misses_per_model", "Requests that the response cache did not answer",
+     COUNT(cache_miss.count), false},
+    {"nv_cache_hit_duration_per_model", "Time of look-ups that found a response, in microseconds",
+     COUNT(cache_hit.ns), true},
+    {"nv_cache_miss_duration_per_model",
+     "Time of look-ups that found none and of storing the response, in microseconds",
+     COUNT(cache_miss.ns), true},
+};
+
+static kelp_status *add_row(rows *list, kelp_model *model) {
+    kelp_allocator heap = list->allocator;
+    KELP_TRY(kelp_grow(heap, (void **)&list->items, &list->capacity, list->count + 1,
+                       sizeof *list->items));
+    row *added = &list->items[list->count++];
+    memset(added, 0, sizeof *added);
+    kelp_model_retain(&model->base);
+    added->model = model;
+    kelp_stats_init(&added->stats, heap);
+    char version[24];
+    snprintf(version, sizeof version, "%" PRId64, model->base.version);
+    kelp_buf text;
+    kelp_buf_init(&text, heap);
+    kelp_buf_append_char(&text, '{');
+    kelp_metrics_write_label(&text, "", "model", model->base.name);
+    kelp_metrics_write_label(&text, ",", "version", version);
+    if (model->entry->space[0])
+        kelp_metrics_write_label(&text, ",", "namespace", model->entry->space);
+    for (size_t i = 0; i < model->base.config->metric_tag_count; i++) {
+        char name[128];
+        snprintf(name, sizeof name, "_%s", model->base.config->metric_tags[i].key);
+        kelp_metrics_write_label(&text, ",", name, model->base.config->metric_tags[i].value);
+    }
+    added->pending = kelp_instance_pool_queued(&model->scheduler.pool);
+    added->load_s = (double)model->load_ns / 1e9;
+    kelp_buf_append_char(&text, '}');
+    kelp_status *status = kelp_buf_cstr(&text) ? NULL : kelp_status_oom();
+    if (!status)
+        status = kelp_model_add_stats(model, &added->stats);
+    size_t length;
+    added->labels = status ? NULL : kelp_buf_take(&text, &length, &added->labels_capacity);
+    kelp_buf_deinit(&text);
+    return status;
+}
+
+static void rows_deinit(rows *list) {
+    kelp_allocator heap = list->allocator;
+    for (size_t i = 0; i < list->count; i++) {
+        kelp_free(heap, list->items[i].labels, list->items[i].labels_capacity);
+        kelp_stats_deinit(&list->items[i].stats);
+        kelp_model_release(&list->items[i].model->base);
+    }
+    kelp_free(heap, list->items, list->capacity * sizeof *list->items);
+}
+
+static kelp_status *collect(kelp_repository *repository, rows *list) {
+    kelp_status *status = NULL;
+    pthread_mutex_lock(&repository->lock);
+    for (const kelp_entry *entry = repository->first_entry; entry && !status; entry = entry->next) {
+        /* A model in the table has its instances: it is finalized only after it was removed. */
+        for (size_t i = 0; i < entry->version_count && !status; i++)
+            if (entry->versions[i].model)
+                status = add_row(list, entry->versions[i].model);
+    }
+    pthread_mutex_unlock(&repository->lock);
+    return status;
+}
+
+/* Writes the distributions of the models that have them. */
+static kelp_status *write_latencies(const rows *list, kelp_buf *out) {
+    kelp_latency_row *latencies = NULL;
+    kelp_allocator heap = list->allocator;
+    KELP_TRY(kelp_alloc_zero(heap, list->count, sizeof *latencies, (void **)&latencies));
+    for (size_t i = 0; i < list->count; i++)
+        latencies[i] =
+            (kelp_latency_row){list->items[i].model->base.latency, list->items[i].labels};
+    kelp_latency_write(out, latencies, list->count);
+    kelp_free(heap, latencies, list->count * sizeof *latencies);
+    return NULL;
+}
+
+static void write_rows(const rows *list, bool with_times, kelp_buf *out) {
+    for (size_t f = 0; f < sizeof families / sizeof families[0]; f++) {
+        if (families[f].is_time && !with_times)
+            continue;
+        kelp_metrics_write_header(out, families[f].name, families[f].help, "counter");
+        for (size_t i = 0; i < list->count; i++) {
+            uint64_t value;
+            memcpy(&value, (const char *)&list->items[i].stats + families[f].offset, sizeof value);
+            kelp_buf_printf(out, "%s%s %" PRIu64 "\n", families[f].name, list->items[i].labels,
+                            families[f].is_time ? value / 1000 : value);
+        }
+    }
+    kelp_metrics_write_header(out, "nv_inference_request_failure", "Failed inference requests",
+                              "counter");
+    for (size_t i = 0; i < list->count; i++) {
+        static const char *const reasons[] = {"BACKEND", "REJECTED", "CANCELED", "OTHER"};
+        const char *labels = list->items[i].labels;
+        for (int k = 0; k < KELP_FAILURE_COUNT; k++)
+            kelp_buf_printf(out, "nv_inference_request_failure%.*s,reason=\"%s\"} %" PRIu64 "\n",
+                            (int)strlen(labels) - 1, labels, reasons[k],
+                            list->items[i].stats.failures[k]);
+    }
+    kelp_metrics_write_header(out, "nv_inference_pending_request_count",
+                              "Requests that wait to be executed", "gauge");
+    for (size_t i = 0; i < list->count; i++)
+        kelp_buf_printf(out, "nv_inference_pending_request_count%s %" PRIu32 "\n",
+                        list->items[i].labels, list->items[i].pending);
+    kelp_metrics_write_header(out, "nv_model_load_duration_secs",
+                              "Time that making the model took, in seconds", "gauge");
+    for (size_t i = 0; i < list->count; i++) {
+        kelp_buf_printf(out, "nv_model_load_duration_secs%s ", list->items[i].labels);
+        kelp_metrics_write_number(out, list->items[i].load_s);
+        kelp_buf_append_char(out, '\n');
+    }
+}
+
+kelp_status *kelp_server_metrics(kelp_server *server, kelp_message **out) {
+    const kelp_server_options *options = server->host.options;
+    if (!options->metrics)
+        return KELP_ERROR(KELP_UNIMPLEMENTED, "metrics are turned off");
+    rows list = {.allocator = server->host.base.allocator};
+    kelp_buf text;
+    kelp_buf_init(&text, list.allocator);
+    kelp_status *status = collect(&server->repository, &list);
+    if (!status) {
+        write_rows(&list, server->host.latency_rules.counters, &text);
+        status = write_latencies(&list, &text);
+    }
+    if (!status) {
+        if (options->cpu_metrics)
+            kelp_metrics_write_host(&text);
+        kelp_metrics_write(&text);
+        status = kelp_message_create(&text, out);
+    }
+    kelp_buf_deinit(&text);
+    rows_deinit(&list);
+    return status;
+}

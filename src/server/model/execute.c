@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The execution of requests by a backend. */
+#include "base/assert.h"
+#include "base/clock.h"
+#include "server/core/error.h"
+#include "server/core/log.h"
+#include "server/model/model.h"
+#include "server/request/factory.h"
+
+/* The instances that this thread executes on, the innermost first. */
+typedef struct frame {
+    const kelp_instance *instance;
+    struct frame *outer;
+} frame;
+static _Thread_local frame *executing;
+
+bool kelp_instance_is_executing(const kelp_instance *instance) {
+    for (const frame *f = executing; f; f = f->outer)
+        if (f->instance == instance)
+            return true;
+    return false;
+}
+
+/* Marks requests to be counted on release; returns the size of the batch. */
+static uint64_t begin_counting(kelp_instance *instance, kelp_request **requests, uint32_t count,
+                               uint64_t now_ns) {
+    uint64_t batch_size = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        requests[i]->execute_start_ns = now_ns;
+        requests[i]->counted_by = &instance->base.stats;
+        batch_size += requests[i]->batch_size;
+    }
+    return batch_size;
+}
+
+static void count_batch(kelp_instance *instance, uint64_t batch_size, uint64_t start_ns) {
+    uint64_t now_ns = kelp_now_ns();
+    kelp_request_times times = {.execute_start_ns = start_ns,
+                                .compute_start_ns = start_ns,
+                                .compute_end_ns = now_ns,
+                                .execute_end_ns = now_ns};
+    kelp_server_log_status("cannot count an execution",
+                           kelp_stats_batch(&instance->base.stats, batch_size, &times));
+}
+
+/* The submission that a request is executed for. Not a reference: the pools keep factories until
+ * the server is destroyed. */
+typedef struct submission {
+    kelp_factory *factory;
+    unsigned long long serial;
+} submission;
+
+/* Fails the requests that Execute did not release before it returned an error. A released one may
+ * be deleted or resubmitted by now; its submission shows that. */
+static void fail_unreleased(kelp_instance *instance, kelp_request **requests,
+                            const submission *submissions, uint32_t count,
+                            const kelp_status *error) {
+    for (uint32_t i = 0; i < count; i++) {
+        kelp_factory *factory = submissions[i].factory;
+        if (atomic_load_explicit(&factory->released, memory_order_acquire) ||
+            atomic_load_explicit(&factory->serial, memory_order_relaxed) != submissions[i].serial)
+            continue;
+        kelp_request_times times = {.request_start_ns = requests[i]->request_start_ns};
+        requests[i]->counted_by = NULL;
+        kelp_stats_request(&instance->base.stats, false, requests[i]->batch_size, &times);
+        kelp_request_fail(requests[i], error);
+    }
+}
+
+void kelp_instance_execute(kelp_instance_base *base, kelp_request **requests, uint32_t count) {
+    kelp_instance *instance = (kelp_instance *)base;
+    const kelp_backend *backend = instance->model->backend;
+    submission submissions[KELP_MAX_EXECUTION_REQUESTS];
+    uint64_t batch_size = 0, start_ns = 0;
+    KELP_ASSERT(count > 0 && count <= KELP_MAX_EXECUTION_REQUESTS);
+    if (backend->never_reports) {
+        start_ns = kelp_now_ns();
+        batch_size = begin_counting(instance, requests, count, start_ns);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        KELP_ASSERT(atomic_load(&requests[i]->state) == KELP_REQUEST_EXECUTING);
+        submissions[i].factory = requests[i]->factory;
+        submissions[i].serial =
+            atomic_load_explicit(&requests[i]->factory->serial, memory_order_relaxed);
+    }
+    frame here = {instance, executing};
+    executing = &here;
+    kelp_status *error =
+        kelp_from_error(backend->fn.execute((TRITONBACKEND_ModelInstance *)instance,
+                                            (TRITONBACKEND_Request **)(void *)requests, count));
+    executing = here.outer;
+    if (error)
+        fail_unreleased(instance, requests, submissions, count, error);
+    else if (backend->never_reports)
+        count_batch(instance, batch_size, start_ns);
+    for (uint32_t i = 0; !error && backend->never_releases && i < count; i++)
+        kelp_server_log_status("cannot release a request",
+                               kelp_request_release(requests[i], TRITONSERVER_REQUEST_RELEASE_ALL));
+    kelp_status_free(error);
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The server as models see it: the first member of kelp_server. */
+#ifndef KELP_SERVER_MODEL_HOST_H_
+#define KELP_SERVER_MODEL_HOST_H_
+
+#include "server/model/backend.h"
+#include "server/request/model_base.h"
+
+typedef struct kelp_model_host {
+    kelp_request_host base;
+    kelp_server_options *options;
+    kelp_latency_rules latency_rules;
+    kelp_response_cache *cache; /* NULL if none is configured */
+    kelp_backend_set backends;
+} kelp_model_host;
+
+#endif

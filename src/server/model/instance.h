@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Instances of a model. What TRITONBACKEND_ModelInstance points at. */
+#ifndef KELP_SERVER_MODEL_INSTANCE_H_
+#define KELP_SERVER_MODEL_INSTANCE_H_
+
+#include "server/core/message.h"
+#include "server/scheduler/scheduler.h"
+
+typedef struct kelp_instance {
+    kelp_instance_base base;
+    struct kelp_model *model;
+    char *name;
+    TRITONSERVER_InstanceGroupKind kind;
+    int32_t device_id;
+    bool passive;
+    bool begun;       /* ModelInstanceInitialize was called, so ModelInstanceFinalize will be */
+    bool initialized; /* and it is in the scheduler's pool, unless it is passive */
+    bool gone; /* finalized; stays in memory for late reports. Under the model's change_lock */
+    void *state;
+    const char *const *profiles;
+    size_t profile_count;
+    kelp_message *host_policy;
+    kelp_model_config *config; /* a reference: what it was created from */
+    char *key;                 /* equal for instances that can replace each other */
+    size_t key_capacity;
+} kelp_instance;
+
+/* Creates an instance that the backend does not know yet. */
+kelp_status *kelp_instance_create(struct kelp_model *model, kelp_model_config *config,
+                                  size_t group_index, int32_t index,
+                                  kelp_instance **out) KELP_MUST_USE;
+/* Frees an instance that is finalized or has not begun. */
+void kelp_instance_destroy(kelp_instance *instance);
+/* Initializes instances, in parallel if the backend supports it; adds them to the pool. */
+kelp_status *kelp_instances_begin(struct kelp_model *model, kelp_instance **instances,
+                                  size_t count) KELP_MUST_USE;
+/* Calls ModelInstanceFinalize, if it is due. */
+void kelp_instance_end(kelp_instance *instance);
+/* Returns the number of instances that the groups of a configuration ask for. INVALID_ARGUMENT if
+ * they are too many or none executes. */
+kelp_status *kelp_instances_count(const struct kelp_model *model, const kelp_model_config *config,
+                                  size_t *out_total) KELP_MUST_USE;
+/* Returns a text that is equal for instances that can replace each other. Free with kelp_free. */
+kelp_status *kelp_instance_key(const kelp_model_config *config, size_t group, char **out,
+                               size_t *out_capacity) KELP_MUST_USE;
+
+/* ---- execute.c ---- */
+/* Calls the backend with started requests, and fails those that it leaves after an error. */
+void kelp_instance_execute(kelp_instance_base *instance, kelp_request **requests, uint32_t count);
+/* Returns true if the calling thread executes on the instance. */
+bool kelp_instance_is_executing(const kelp_instance *instance);
+
+/* ---- warmup.c ---- */
+/* Runs the samples of the configuration (`model_warmup`) on an instance that executes nothing else.
+ */
+kelp_status *kelp_instance_warm_up(kelp_instance_base *instance) KELP_MUST_USE;
+
+#endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The retirement of models, and the thread that finalizes them. */
+#include "base/assert.h"
+#include "base/thread.h"
+#include "server/core/log.h"
+#include "server/repository/agents.h"
+#include "server/repository/repository.h"
+
+void kelp_repository_retire(kelp_model *model) {
+    kelp_agent_chain_unload(model->agents);
+    kelp_model_retire(&model->base);
+}
+
+void kelp_version_retire(kelp_repository *repository, kelp_version *version) {
+    KELP_ASSERT_HELD(&repository->lock);
+    kelp_model *model = version->model;
+    kelp_request_pools_lock(&repository->host->base.pools);
+    version->model = NULL;
+    version->leaving = model;
+    version->state = KELP_VERSION_UNLOADING;
+    kelp_text_clear(&version->reason);
+    kelp_request_pools_unlock(&repository->host->base.pools);
+    /* Retiring may pass the model to the reaper, which takes the lock. */
+    pthread_mutex_unlock(&repository->lock);
+    kelp_repository_retire(model);
+    pthread_mutex_lock(&repository->lock);
+}
+
+void kelp_repository_reap(kelp_repository *repository, kelp_model *model) {
+    pthread_mutex_lock(&repository->lock);
+    model->next_retired = repository->retired;
+    repository->retired = model;
+    pthread_cond_broadcast(&repository->changed);
+    pthread_mutex_unlock(&repository->lock);
+}
+
+/* The version that waited for this model's end is unavailable now. */
+static void mark_unloaded(kelp_repository *repository, const kelp_model *model) {
+    KELP_ASSERT_HELD(&repository->lock);
+    kelp_version *version = kelp_entry_version(model->entry, model->base.version);
+    if (!version || version->leaving != model)
+        return;
+    kelp_request_pools_lock(&repository->host->base.pools);
+    version->leaving = NULL;
+    version->state = KELP_VERSION_UNAVAILABLE;
+    kelp_server_log_status("cannot store a reason", kelp_text_set(repository->host->base.allocator,
+                                                                  &version->reason, "unloaded"));
+    kelp_request_pools_unlock(&repository->host->base.pools);
+    KELP_SERVER_LOG(KELP_LOG_INFO, "successfully unloaded '%s' version %lld", model->base.name,
+                    (long long)model->base.version);
+}
+
+/* Finalizes one model; the lock is held, and released meanwhile. */
+static void finalize(kelp_repository *repository, kelp_model *model) {
+    pthread_mutex_unlock(&repository->lock);
+    kelp_model_finalize(model);
+    kelp_agent_chain_release(model->agents);
+    model->agents = NULL;
+    pthread_mutex_lock(&repository->lock);
+    mark_unloaded(repository, model);
+    KELP_ASSERT(repository->live_models > 0);
+    repository->live_models--;
+    pthread_cond_broadcast(&repository->changed);
+    pthread_mutex_unlock(&repository->lock);
+    kelp_model_release(&model->base);
+    pthread_mutex_lock(&repository->lock);
+}
+
+static void *reaper_main(void *userp) {
+    kelp_repository *repository = userp;
+    pthread_mutex_lock(&repository->lock);
+    for (;;) {
+        kelp_model *model = repository->retired;
+        if (model) {
+            repository->retired = model->next_retired;
+            finalize(repository, model);
+            continue;
+        }
+        if (repository->reaper_stop)
+            break;
+        pthread_cond_wait(&repository->changed, &repository->lock);
+    }
+    pthread_mutex_unlock(&repository->lock);
+    return NULL;
+}
+
+kelp_status *kelp_repository_start_reaper(kelp_repository *repository) {
+    KELP_TRY(kelp_thread_start(&repository->reaper, "kelp-reaper", reaper_main, repository));
+    repository->reaper_running = true;
+    return NULL;
+}
+
+void kelp_repository_stop_reaper(kelp_repository *repository) {
+    pthread_mutex_lock(&repository->lock);
+    repository->reaper_stop = true;
+    bool running = repository->reaper_running;
+    repository->reaper_running = false;
+    pthread_cond_broadcast(&repository->changed);
+    pthread_mutex_unlock(&repository->lock);
+    if (running)
+        pthread_join(repository->reaper, NULL);
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Start and stop of a server's models. */
+#include "server/repository/repository.h"
+
+#include "base/assert.h"
+
+#include <errno.h>
+#include <time.h>
+
+void kelp_repository_init(kelp_repository *repository, kelp_model_host *host) {
+    kelp_allocator allocator = host->base.allocator;
+    pthread_condattr_t attributes;
+    *repository = (kelp_repository){.host = host};
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&repository->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    pthread_mutex_init(&repository->lock, NULL);
+    kelp_map_init(&repository->entries, allocator);
+    kelp_string_list_init(&repository->paths, allocator);
+    kelp_settings_init(&repository->mappings, allocator);
+}
+
+kelp_status *kelp_repository_start(kelp_repository *repository) {
+    KELP_TRY(kelp_string_list_append(&repository->paths, &repository->host->options->repositories));
+    if (repository->paths.count == 0)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "no model repository is given");
+    KELP_TRY(kelp_repository_start_reaper(repository));
+    return kelp_repository_load_startup(repository);
+}
+
+/* Returns a version that serves, or NULL; waits for loads in flight. The lock is held. */
+static kelp_version *next_serving(kelp_repository *repository) {
+    KELP_ASSERT_HELD(&repository->lock);
+    for (;;) {
+        bool busy = false;
+        for (kelp_entry *entry = repository->first_entry; entry; entry = entry->next) {
+            busy |= entry->busy;
+            for (size_t i = 0; i < entry->version_count; i++)
+                if (entry->versions[i].model)
+                    return &entry->versions[i];
+        }
+        if (!busy)
+            return NULL;
+        pthread_cond_wait(&repository->changed, &repository->lock);
+    }
+}
+
+static void retire_all(kelp_repository *repository) {
+    kelp_version *version;
+    pthread_mutex_lock(&repository->lock);
+    while ((version = next_serving(repository)))
+        kelp_version_retire(repository, version);
+    pthread_mutex_unlock(&repository->lock);
+}
+
+/* Returns true if all models are finalized. */
+static bool wait_for_models(kelp_repository *repository, unsigned *out_timeout_s) {
+    struct timespec until;
+    int result = 0;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    pthread_mutex_lock(&repository->lock);
+    *out_timeout_s = repository->host->options->exit_timeout_s;
+    until.tv_sec += (time_t)*out_timeout_s;
+    while (repository->live_models > 0 && result != ETIMEDOUT)
+        result = pthread_cond_timedwait(&repository->changed, &repository->lock, &until);
+    bool finalized = repository->live_models == 0;
+    pthread_mutex_unlock(&repository->lock);
+    return finalized;
+}
+
+kelp_status *kelp_repository_stop(kelp_repository *repository) {
+    unsigned timeout_s = 0;
+    atomic_store(&repository->stopping, true);
+    retire_all(repository);
+    if (!wait_for_models(repository, &timeout_s))
+        return KELP_ERROR(KELP_INTERNAL,
+                          "Exit timeout expired: requests are still in flight after %u s",
+                          timeout_s);
+    kelp_repository_stop_reaper(repository);
+    return NULL;
+}
+
+void kelp_repository_deinit(kelp_repository *repository) {
+    KELP_ASSERT(repository->live_models == 0 && !repository->reaper_running);
+    for (kelp_entry *entry = repository->first_entry, *next; entry; entry = next) {
+        next = entry->next;
+        kelp_entry_destroy(repository->host->base.allocator, entry);
+    }
+    kelp_map_deinit(&repository->entries);
+    kelp_string_list_deinit(&repository->paths);
+    kelp_settings_deinit(&repository->mappings);
+    pthread_cond_destroy(&repository->changed);
+    pthread_mutex_destroy(&repository->lock);
+}

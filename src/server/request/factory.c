@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The counts and the end of a submission. */
+#include "server/request/factory.h"
+
+#include "base/assert.h"
+#include "server/core/log.h"
+#include "server/request/response_cache.h"
+#include "server/request/trace.h"
+
+kelp_status *kelp_factory_create(kelp_request *request, kelp_factory **out) {
+    kelp_request_pool *pool = kelp_request_pool_of_thread(&request->model->host->pools);
+    kelp_factory *factory = kelp_request_pool_take_factory(pool);
+    if (!factory)
+        KELP_TRY(KELP_NEW(pool->allocator, kelp_factory, &factory));
+    factory->home = pool;
+    kelp_status *status = kelp_text_set(pool->allocator, &factory->id, kelp_text_get(&request->id));
+    if (status) {
+        kelp_factory_free(factory);
+        return status;
+    }
+    factory->next = NULL;
+    factory->model = request->model;
+    kelp_model_retain(factory->model);
+    atomic_store_explicit(&factory->refs, 2, memory_order_relaxed);
+    atomic_store_explicit(&factory->open, 1, memory_order_relaxed);
+    atomic_store_explicit(&factory->cancelled, false, memory_order_relaxed);
+    atomic_store_explicit(&factory->final_sent, false, memory_order_relaxed);
+    atomic_store_explicit(&factory->response_count, 0, memory_order_relaxed);
+    atomic_store_explicit(&factory->failed, false, memory_order_relaxed);
+    atomic_store_explicit(&factory->reported_count, 0, memory_order_relaxed);
+    factory->allocator = request->allocator;
+    factory->allocator_userp = request->allocator_userp;
+    factory->response_fn = request->response_fn;
+    factory->response_userp = request->response_userp;
+    factory->trace = NULL;
+    factory->counted_by = NULL;
+    atomic_store_explicit(&factory->trace_users, 1, memory_order_relaxed);
+    atomic_store_explicit(&factory->serial,
+                          atomic_load_explicit(&factory->serial, memory_order_relaxed) + 1,
+                          memory_order_relaxed);
+    atomic_store_explicit(&factory->released, false, memory_order_release);
+    atomic_store_explicit(&factory->ticket, NULL, memory_order_relaxed);
+    *out = factory;
+    return NULL;
+}
+
+void kelp_factory_free(kelp_factory *factory) {
+    kelp_allocator allocator = factory->home->allocator;
+    kelp_text_deinit(allocator, &factory->id);
+    kelp_free(allocator, factory, sizeof *factory);
+}
+
+void kelp_factory_retain(kelp_factory *factory) {
+    atomic_fetch_add_explicit(&factory->refs, 1, memory_order_relaxed);
+}
+
+void kelp_factory_release(kelp_factory *factory) {
+    if (atomic_fetch_sub_explicit(&factory->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    KELP_ASSERT(!atomic_load(&factory->ticket));
+    kelp_model_base *model = factory->model;
+    /* All factories stay in the pool: fail_unreleased in model/execute.c reads them to see that a
+     * submission is over. */
+    kelp_request_pool_put_factory(factory->home, factory);
+    kelp_model_release(model);
+}
+
+bool kelp_factory_open(kelp_factory *factory) {
+    unsigned open = atomic_load_explicit(&factory->open, memory_order_relaxed);
+    do {
+        if (open == 0)
+            return false;
+    } while (!atomic_compare_exchange_weak_explicit(&factory->open, &open, open + 1,
+                                                    memory_order_relaxed, memory_order_relaxed));
+    return true;
+}
+
+kelp_status *kelp_factory_over(const kelp_factory *factory) {
+    return KELP_ERROR(KELP_INTERNAL,
+                      "the request for model '%s' has had its final response: nothing can follow",
+                      factory->model->name);
+}
+
+void kelp_factory_leave_trace(kelp_factory *factory) {
+    if (!factory->trace ||
+        atomic_fetch_sub_explicit(&factory->trace_users, 1, memory_order_acq_rel) != 1)
+        return;
+    kelp_trace *trace = factory->trace;
+    factory->trace = NULL;
+    kelp_trace_release(trace);
+}
+
+/* While the model is entered, so that its cache exists. */
+static void discard_ticket(kelp_factory *factory) {
+    if (!atomic_load_explicit(&factory->ticket, memory_order_relaxed))
+        return;
+    kelp_response_cache *cache = factory->model->cache;
+    cache->ops->discard(cache, atomic_exchange(&factory->ticket, NULL));
+}
+
+/* Sends FINAL for a backend that did not: with an error if there was no response at all. */
+static void finish(kelp_factory *factory) {
+    bool decoupled = factory->model->decoupled;
+    if (atomic_load(&factory->response_count) == 0 && !decoupled) {
+        kelp_response *response = NULL;
+        kelp_status *error = KELP_ERROR(
+            KELP_INTERNAL, "backend '%s' released the request for model '%s' without a response",
+            factory->model->backend_name, factory->model->name);
+        atomic_fetch_add(&factory->open, 1); /* so that sending does not recurse */
+        kelp_status *status = kelp_response_create(factory, &response);
+        if (!status)
+            status = kelp_response_send(response, TRITONSERVER_RESPONSE_COMPLETE_FINAL, error);
+        atomic_fetch_sub(&factory->open, 1);
+        kelp_status_free(error);
+        if (!status)
+            return;
+        kelp_server_log_status("cannot send an error response", status);
+    }
+    kelp_server_log_status("cannot end a request",
+                           kelp_factory_send_flags(factory, TRITONSERVER_RESPONSE_COMPLETE_FINAL));
+}
+
+void kelp_factory_count(kelp_factory *factory) {
+    if (!factory->counted_by)
+        return;
+    bool success = !atomic_load(&factory->failed) &&
+                   (atomic_load(&factory->response_count) > 0 || factory->model->decoupled);
+    kelp_stats_request(factory->counted_by, success, factory->batch_size, &factory->times);
+    factory->counted_by = NULL;
+}
+
+void kelp_factory_close(kelp_factory *factory) {
+    if (atomic_fetch_sub_explicit(&factory->open, 1, memory_order_acq_rel) != 1)
+        return;
+    kelp_factory_count(factory);
+    if (!atomic_load_explicit(&factory->final_sent, memory_order_relaxed))
+        finish(factory);
+    kelp_factory_leave_trace(factory);
+    discard_ticket(factory);
+    kelp_model_base *model = factory->model;
+    kelp_model_retain(model); /* kelp_model_leave needs the model's memory until it returns */
+    kelp_factory_release(factory);
+    kelp_model_leave(model);
+    kelp_model_release(model);
+}
+
+void kelp_factory_abandon(kelp_factory *factory) {
+    discard_ticket(factory);
+    kelp_factory_release(factory);
+    kelp_factory_release(factory);
+}
+
+bool kelp_factory_may_send(kelp_factory *factory, uint32_t flags) {
+    if (flags & TRITONSERVER_RESPONSE_COMPLETE_FINAL)
+        return !atomic_exchange_explicit(&factory->final_sent, true, memory_order_relaxed);
+    return !atomic_load_explicit(&factory->final_sent, memory_order_relaxed);
+}
+
+kelp_status *kelp_factory_send_flags(kelp_factory *factory, uint32_t flags) {
+    if (!kelp_factory_may_send(factory, flags))
+        return kelp_factory_over(factory);
+    factory->response_fn(NULL, flags, factory->response_userp);
+    return NULL;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The two counts of a model. */
+#include "server/request/model_base.h"
+
+#include "base/assert.h"
+
+#define RETIRED 0x80000000u
+
+void kelp_model_retain(kelp_model_base *model) {
+    atomic_fetch_add_explicit(&model->refs, 1, memory_order_relaxed);
+}
+
+void kelp_model_release(kelp_model_base *model) {
+    if (model && atomic_fetch_sub_explicit(&model->refs, 1, memory_order_acq_rel) == 1)
+        model->ops->destroy(model);
+}
+
+bool kelp_model_enter(kelp_model_base *model) {
+    unsigned live = atomic_load_explicit(&model->live, memory_order_relaxed);
+    do {
+        if (live & RETIRED)
+            return false;
+    } while (!atomic_compare_exchange_weak_explicit(&model->live, &live, live + 1,
+                                                    memory_order_acquire, memory_order_relaxed));
+    return true;
+}
+
+void kelp_model_leave(kelp_model_base *model) {
+    unsigned before = atomic_fetch_sub_explicit(&model->live, 1, memory_order_acq_rel);
+    KELP_ASSERT((before & ~RETIRED) > 0);
+    if (before == (RETIRED | 1u))
+        model->host->ops->reap(model->host, model);
+}
+
+void kelp_model_retire(kelp_model_base *model) {
+    unsigned before = atomic_fetch_or_explicit(&model->live, RETIRED, memory_order_acq_rel);
+    KELP_ASSERT(!(before & RETIRED));
+    if (before == 0)
+        model->host->ops->reap(model->host, model);
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Traces: identity, context, and reports to their creator. */
+#include "server/request/trace.h"
+
+#include "base/buf.h"
+#include "server/core/heap.h"
+#include "server/core/log.h"
+
+void kelp_trace_report(kelp_trace *trace, TRITONSERVER_InferenceTraceActivity activity,
+                       uint64_t timestamp_ns) {
+    const unsigned timestamps = TRITONSERVER_TRACE_LEVEL_MIN | TRITONSERVER_TRACE_LEVEL_MAX |
+                                TRITONSERVER_TRACE_LEVEL_TIMESTAMPS;
+    if (trace->activity_fn && ((unsigned)trace->level & timestamps))
+        trace->activity_fn((TRITONSERVER_InferenceTrace *)trace, activity, timestamp_ns,
+                           trace->userp);
+}
+
+kelp_status *kelp_trace_begin(kelp_trace *trace, const kelp_request *request) {
+    KELP_TRY(kelp_text_set(kelp_process_allocator(), &trace->model_name, request->model->name));
+    KELP_TRY(
+        kelp_text_set(kelp_process_allocator(), &trace->request_id, kelp_text_get(&request->id)));
+    trace->model_version = request->model->version;
+    return NULL;
+}
+
+static bool wants_tensors(const kelp_trace *trace) {
+    return trace->tensor_fn && ((unsigned)trace->level & TRITONSERVER_TRACE_LEVEL_TENSORS);
+}
+
+/* Returns an input as one block: its only one, or a copy of all of them in `inout_copy`. */
+static kelp_status *in_one_piece(const kelp_input *input, kelp_buf *inout_copy,
+                                 const void **out_base) {
+    const kelp_data *data = &input->data;
+    if (data->count <= 1) {
+        *out_base = data->count ? data->blocks[0].base : NULL;
+        return NULL;
+    }
+    kelp_buf_clear(inout_copy);
+    for (size_t i = 0; i < data->count; i++)
+        kelp_buf_append(inout_copy, data->blocks[i].base, data->blocks[i].attributes.size_bytes);
+    *out_base = kelp_buf_cstr(inout_copy);
+    return *out_base ? NULL : kelp_status_oom();
+}
+
+void kelp_trace_inputs(kelp_trace *trace, const kelp_request *request) {
+    if (!wants_tensors(trace))
+        return;
+    kelp_buf copy;
+    kelp_buf_init(&copy, request->home->allocator);
+    for (size_t i = 0; i < request->input_count; i++) {
+        const kelp_input *input = request->inputs[i];
+        const void *base = NULL;
+        kelp_status *status = in_one_piece(input, &copy, &base);
+        if (status) {
+            kelp_server_log_status("cannot trace an input", status);
+            continue;
+        }
+        const kelp_buffer_attributes *where =
+            input->data.count == 1 ? &input->data.blocks[0].attributes : NULL;
+        trace->tensor_fn((TRITONSERVER_InferenceTrace *)trace,
+                         TRITONSERVER_TRACE_TENSOR_QUEUE_INPUT, kelp_text_get(&input->name),
+                         input->datatype, base, input->data.size_bytes, input->shape, input->rank,
+                         where ? where->memory_type : TRITONSERVER_MEMORY_CPU,
+                         where ? where->memory_type_id : 0, trace->userp);
+    }
+    kelp_buf_deinit(&copy);
+}
+
+void kelp_trace_outputs(kelp_trace *trace, const kelp_response *response) {
+    for (size_t i = 0; wants_tensors(trace) && i < response->output_count; i++) {
+        const kelp_output *output = response->outputs[i];
+        trace->tensor_fn((TRITONSERVER_InferenceTrace *)trace,
+                         TRITONSERVER_TRACE_TENSOR_BACKEND_OUTPUT, kelp_text_get(&output->name),
+                         output->datatype, output->buffer, output->attributes.size_bytes,
+                         output->shape, output->rank, output->attributes.memory_type,
+                         output->attributes.memory_type_id, trace->userp);
+    }
+}
+
+void kelp_trace_release(kelp_trace *trace) {
+    trace->release_fn((TRITONSERVER_InferenceTrace *)trace, trace->userp);
+}
+
+kelp_status *kelp_trace_create(const kelp_trace *options, kelp_trace **out) {
+    static atomic_ullong next_id = 1;
+    KELP_TRY(KELP_NEW(kelp_process_allocator(), kelp_trace, out));
+    **out = *options;
+    (*out)->id = atomic_fetch_add(&next_id, 1);
+    return NULL;
+}
+
+void kelp_trace_destroy(kelp_trace *trace) {
+    kelp_allocator heap = kelp_process_allocator();
+    if (!trace)
+        return;
+    kelp_text_deinit(heap, &trace->model_name);
+    kelp_text_deinit(heap, &trace->request_id);
+    kelp_text_deinit(heap, &trace->context);
+    kelp_free(heap, trace, sizeof *trace);
+}
+
+kelp_status *kelp_trace_set_context(kelp_trace *trace, const char *context) {
+    return kelp_text_set(kelp_process_allocator(), &trace->context, context);
+}

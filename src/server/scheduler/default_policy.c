@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The default policy: first in, first out, joining requests that fit into one batch. */
+#include "server/scheduler/policy.h"
+
+typedef struct default_policy {
+    kelp_policy base;
+    kelp_queue queue;
+    uint32_t max_batch_size; /* up to which requests are joined; 0: none are */
+} default_policy;
+
+static kelp_status *admit(const kelp_policy *base, const kelp_request *request) {
+    return kelp_queue_admit(&((const default_policy *)base)->queue, &base->limits, request);
+}
+
+static void push(kelp_policy *base, kelp_request *request) {
+    kelp_queue_push(&((default_policy *)base)->queue, request);
+}
+
+/* A request may not overtake others. */
+static bool bypass(const kelp_policy *base, const kelp_request *request) {
+    (void)request;
+    return !((const default_policy *)base)->queue.head;
+}
+
+static uint64_t ready_at_ns(const kelp_policy *base) {
+    return ((const default_policy *)base)->queue.head ? 0 : KELP_NEVER_NS;
+}
+
+/* Returns true if two requests can be one batch: the same inputs, with equal shapes except for the
+ * batch dimension. */
+static bool can_join(const kelp_request *a, const kelp_request *b) {
+    if (a->input_count != b->input_count)
+        return false;
+    for (size_t i = 0; i < a->input_count; i++) {
+        const kelp_input *left = a->inputs[i];
+        const char *name = kelp_text_get(&left->name);
+        const kelp_input *right = kelp_request_find_input(b, name);
+        if (!right || left->rank != right->rank)
+            return false;
+        const kelp_config_io *io = kelp_model_config_input(a->model->config, kelp_str_from(name));
+        if (io && io->allow_ragged_batch)
+            continue;
+        for (uint32_t k = 1; k < left->rank; k++)
+            if (left->shape[k] != right->shape[k])
+                return false;
+    }
+    return true;
+}
+
+static uint32_t take(kelp_policy *base, bool may_block, kelp_request **out_requests) {
+    default_policy *policy = (default_policy *)base;
+    kelp_queue *queue = &policy->queue;
+    uint32_t count = 0;
+    if (!queue->head || (queue->head->may_block && !may_block))
+        return 0;
+    kelp_request *first = kelp_queue_pop(queue);
+    uint64_t batch_size = first->batch_size;
+    out_requests[count++] = first;
+    while (count < KELP_MAX_EXECUTION_REQUESTS && queue->head &&
+           (may_block || !queue->head->may_block) &&
+           batch_size + queue->head->batch_size <= policy->max_batch_size &&
+           can_join(first, queue->head)) {
+        batch_size += queue->head->batch_size;
+        out_requests[count++] = kelp_queue_pop(queue);
+    }
+    return count;
+}
+
+static uint32_t size(const kelp_policy *base) {
+    return ((const default_policy *)base)->queue.size;
+}
+
+static void destroy(kelp_policy *base) {
+    kelp_free(base->allocator, base, sizeof(default_policy));
+}
+
+static void configure(default_policy *policy, const kelp_model_config *config) {
+    const kelp_queue_policy *given = &config->dynamic_batching.default_queue_policy;
+    policy->max_batch_size = config->max_batch_size > 0 ? (uint32_t)config->max_batch_size : 0;
+    for (size_t i = 0; i < config->input_count; i++)
+        if (config->inputs[i].is_shape_tensor)
+            policy->max_batch_size = 0; /* the contents of shape tensors would have to agree */
+    if (config->dynamic_batching.has_default_queue_policy)
+        policy->base.limits = (kelp_queue_limits){
+            .max_size = given->max_queue_size,
+            .timeout_us = given->default_timeout_us,
+            .allow_timeout_override = given->allow_timeout_override,
+            .reject_on_timeout = given->timeout_action == KELP_TIMEOUT_REJECT,
+        };
+}
+
+kelp_status *kelp_default_policy_create(kelp_allocator allocator, const kelp_model_config *config,
+                                        kelp_policy **out) {
+    static const kelp_policy_ops ops = {.admit = admit,
+                                        .push = push,
+                                        .bypass = bypass,
+                                        .ready_at_ns = ready_at_ns,
+                                        .take = take,
+                                        .size = size,
+                                        .destroy = destroy};
+    default_policy *policy = NULL;
+    KELP_TRY(KELP_NEW(allocator, default_policy, &policy));
+    policy->base.ops = &ops;
+    policy->base.allocator = allocator;
+    if (config->scheduling == KELP_SCHEDULING_DYNAMIC)
+        configure(policy, config);
+    *out = &policy->base;
+    return NULL;
+}

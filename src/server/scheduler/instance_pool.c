@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Threads and instances. Threads: submitters on any, instance_main ON_INSTANCE, worker_main
+ * ON_CALLER. */
+#include "server/scheduler/instance_pool.h"
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/thread.h"
+
+#include <time.h>
+
+/* How deep executions nest on a submitting thread: a response callback that submits a request, and
+ * so on. A few, for models that call each other; stacks are finite. */
+enum { MAX_NESTED_EXECUTIONS = 4 };
+/* The budget of a submitting thread for other requests than its own: executions, and time. */
+enum { MAX_EXTRA_EXECUTIONS = 32, MAX_EXTRA_NS = 200000 };
+
+static _Thread_local unsigned nested_executions;
+
+/* What the thread of an instance does before it executes requests, and the result. */
+typedef struct kelp_preparation {
+    kelp_prepare_fn prepare;
+    kelp_status *status;
+    bool done; /* under the pool's lock; `changed` is signalled */
+} kelp_preparation;
+
+void kelp_instance_pool_init(kelp_instance_pool *pool, kelp_policy *policy,
+                             kelp_execution_mode mode, kelp_execute_fn execute) {
+    pthread_condattr_t attributes;
+    *pool = (kelp_instance_pool){.policy = policy, .mode = mode, .execute = execute};
+    pthread_mutex_init(&pool->lock, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&pool->work, &attributes);
+    pthread_condattr_destroy(&attributes);
+    pthread_cond_init(&pool->changed, NULL);
+}
+
+void kelp_instance_pool_deinit(kelp_instance_pool *pool) {
+    KELP_ASSERT(pool->policy->ops->size(pool->policy) == 0);
+    pthread_cond_destroy(&pool->changed);
+    pthread_cond_destroy(&pool->work);
+    pthread_mutex_destroy(&pool->lock);
+}
+
+/* ---- the policy, under the lock ---- */
+
+static uint64_t ready_at_ns(kelp_instance_pool *pool) {
+    KELP_ASSERT_HELD(&pool->lock);
+    return pool->policy->ops->ready_at_ns(pool->policy);
+}
+
+static bool is_due(uint64_t time_ns) {
+    return time_ns == 0 || (time_ns != KELP_NEVER_NS && time_ns <= kelp_now_ns());
+}
+
+static uint32_t take(kelp_instance_pool *pool, bool may_block, kelp_request **out_requests) {
+    KELP_ASSERT_HELD(&pool->lock);
+    uint32_t count = pool->policy->ops->take(pool->policy, may_block, out_requests);
+    KELP_ASSERT(count <= KELP_MAX_EXECUTION_REQUESTS);
+    return count;
+}
+
+/* Executes taken requests except those that were cancelled or timed out. The lock is not held. */
+static void execute(kelp_instance_pool *pool, kelp_instance_base *instance, kelp_request **requests,
+                    uint32_t count) {
+    count = kelp_queue_reject(&pool->policy->limits, &instance->stats, requests, count);
+    if (count)
+        pool->execute(instance, requests, count);
+}
+
+/* Waits for a signal or until a time; the lock is held. */
+static void wait_for_work(kelp_instance_pool *pool, uint64_t until_ns) {
+    KELP_ASSERT_HELD(&pool->lock);
+    pool->waiting++;
+    if (until_ns == KELP_NEVER_NS) {
+        pthread_cond_wait(&pool->work, &pool->lock);
+    } else {
+        const struct timespec until = {.tv_sec = (time_t)(until_ns / 1000000000),
+                                       .tv_nsec = (long)(until_ns % 1000000000)};
+        pthread_cond_timedwait(&pool->work, &pool->lock, &until);
+    }
+    pool->waiting--;
+}
+
+/* ---- ON_INSTANCE ---- */
+
+/* Prepares the instance on its thread; returns false if that fails: nothing follows. */
+static bool prepare(kelp_instance_pool *pool, kelp_instance_base *instance) {
+    kelp_preparation *preparation = instance->preparation;
+    if (!preparation)
+        return true;
+    kelp_status *status = preparation->prepare(instance);
+    bool usable = !status;
+    pthread_mutex_lock(&pool->lock);
+    preparation->status = status;
+    preparation->done = true;
+    instance->preparation = NULL; /* it is on the stack of the thread that waits for it */
+    pthread_cond_broadcast(&pool->changed);
+    pthread_mutex_unlock(&pool->lock);
+    return usable;
+}
+
+static void *instance_main(void *userp) {
+    kelp_instance_base *instance = userp;
+    kelp_instance_pool *pool = instance->pool;
+    kelp_request *requests[KELP_MAX_EXECUTION_REQUESTS];
+    bool usable = prepare(pool, instance);
+    pthread_mutex_lock(&pool->lock);
+    while (usable && !instance->removing) {
+        uint64_t ready_ns = ready_at_ns(pool);
+        uint32_t count = is_due(ready_ns) ? take(pool, true, requests) : 0;
+        if (count) {
+            pthread_mutex_unlock(&pool->lock);
+            execute(pool, instance, requests, count);
+            pthread_mutex_lock(&pool->lock);
+            continue;
+        }
+        if (pool->stopping)
+            break;
+        wait_for_work(pool, ready_ns);
+    }
+    if (instance->removing && pool->waiting > 0 && ready_at_ns(pool) != KELP_NEVER_NS)
+        pthread_cond_signal(&pool->work); /* this thread may have consumed the signal */
+    pthread_mutex_unlock(&pool->lock);
+    return NULL;
+}
+
+/* ---- ON_CALLER ---- */
+
+static void push_idle(kelp_instance_pool *pool, kelp_instance_base *instance) {
+    KELP_ASSERT_HELD(&pool->lock);
+    if (instance->removing) {
+        instance->removed = true;
+        pthread_cond_broadcast(&pool->changed);
+        return;
+    }
+    instance->next_idle = pool->idle;
+    pool->idle = instance;
+}
+
+static kelp_instance_base *pop_idle(kelp_instance_pool *pool) {
+    KELP_ASSERT_HELD(&pool->lock);
+    kelp_instance_base *instance = pool->idle;
+    if (instance)
+        pool->idle = instance->next_idle;
+    return instance;
+}
+
+static void *worker_main(void *userp);
+
+/* Ensures that a worker takes what is queued or about to be queued; the lock is held. Workers that
+ * are awake look at the policy before they wait. */
+static kelp_status *wake_worker(kelp_instance_pool *pool) {
+    KELP_ASSERT_HELD(&pool->lock);
+    kelp_instance_base *instance = pool->unstarted;
+    if (pool->waiting > 0) {
+        pthread_cond_signal(&pool->work);
+        return NULL;
+    }
+    if (!instance)
+        return NULL;
+    KELP_TRY(kelp_thread_start(&instance->thread, "kelp-instance", worker_main, pool));
+    instance->has_thread = true;
+    pool->unstarted = instance->next_unstarted;
+    return NULL;
+}
+
+/* A worker uses whichever instance is idle. */
+static void *worker_main(void *userp) {
+    kelp_instance_pool *pool = userp;
+    kelp_request *requests[KELP_MAX_EXECUTION_REQUESTS];
+    pthread_mutex_lock(&pool->lock);
+    for (;;) {
+        uint64_t ready_ns = ready_at_ns(pool);
+        bool due = is_due(ready_ns);
+        kelp_instance_base *instance = due ? pop_idle(pool) : NULL;
+        if (instance) {
+            uint32_t count = take(pool, true, requests);
+            /* Two submissions may have woken only this thread. */
+            if (pool->idle && is_due(ready_at_ns(pool)))
+                kelp_status_free(wake_worker(pool)); /* else this thread comes back for it */
+            pthread_mutex_unlock(&pool->lock);
+            execute(pool, instance, requests, count);
+            pthread_mutex_lock(&pool->lock);
+            push_idle(pool, instance);
+            continue;
+        }
+        if (pool->stopping)
+            break;
+        wait_for_work(pool, due ? KELP_NEVER_NS : ready_ns);
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return NULL;
+}
+
+/* Makes an instance idle and leaves what is queued to a worker. Returns false if no worker can be
+ * started: the caller keeps the instance. The lock is held. */
+static bool release_instance(kelp_instance_pool *pool, kelp_instance_base *instance) {
+    if (ready_at_ns(pool) != KELP_NEVER_NS) {
+        kelp_status *status = wake_worker(pool);
+        if (status) {
+            kelp_status_free(status);
+            return false;
+        }
+    }
+    push_idle(pool, instance);
+    if (pool->stopping)
+        pthread_cond_broadcast(&pool->changed);
+    return true;
+}
+
+static bool has_budget(uint64_t start_ns, unsigned executions) {
+    return executions < MAX_EXTRA_EXECUTIONS && kelp_now_ns() - start_ns < MAX_EXTRA_NS;
+}
+
+/* Runs a request to completion on this thread, then others within the budget. */
+static void run_on_caller(kelp_instance_pool *pool, kelp_instance_base *instance,
+                          kelp_request *request) {
+    kelp_request *requests[KELP_MAX_EXECUTION_REQUESTS] = {request};
+    uint64_t start_ns = request->queue_start_ns;
+    uint32_t count = 1;
+    nested_executions++;
+    for (unsigned executions = 0; count; executions++) {
+        execute(pool, instance, requests, count);
+        pthread_mutex_lock(&pool->lock);
+        count = 0;
+        if (is_due(ready_at_ns(pool)) && has_budget(start_ns, executions))
+            count = take(pool, false, requests);
+        if (!count && !release_instance(pool, instance)) {
+            count = take(pool, true, requests);
+            if (!count)
+                push_idle(pool, instance);
+        }
+        pthread_mutex_unlock(&pool->lock);
+    }
+    nested_executions--;
+}
+
+/* ---- instances ---- */
+
+static void link_instance(kelp_instance_pool *pool, kelp_instance_base *instance) {
+    pthread_mutex_lock(&pool->lock);
+    KELP_ASSERT(!pool->stopping && !instance->removing);
+    instance->next = pool->instances;
+    pool->instances = instance;
+    if (pool->mode == KELP_EXECUTE_ON_CALLER) {
+        push_idle(pool, instance);
+        instance->next_unstarted = pool->unstarted;
+        pool->unstarted = instance;
+    }
+    pthread_mutex_unlock(&pool->lock);
+}
+
+/* Starts the thread of an instance and waits until it is prepared. */
+static kelp_status *start_instance(kelp_instance_pool *pool, kelp_instance_base *instance,
+                                   kelp_prepare_fn fn) {
+    kelp_preparation preparation = {.prepare = fn};
+    if (fn)
+        instance->preparation = &preparation;
+    KELP_TRY(kelp_thread_start(&instance->thread, "kelp-instance", instance_main, instance));
+    pthread_mutex_lock(&pool->lock);
+    while (fn && !preparation.done)
+        pthread_cond_wait(&pool->changed, &pool->lock);
+    pthread_mutex_unlock(&pool->lock);
+    instance->has_thread = !preparation.status;
+    if (preparation.status)
+        pthread_join(instance->thread, NULL);
+    return preparation.status;
+}
+
+kelp_status *kelp_instance_pool_add(kelp_instance_pool *pool, kelp_instance_base *instance,
+                                    kelp_prepare_fn fn) {
+    instance->pool = pool;
+    if (pool->mode == KELP_EXECUTE_ON_INSTANCE)
+        KELP_TRY(start_instance(pool, instance, fn));
+    else if (fn)
+        KELP_TRY(fn(instance));
+    link_instance(pool, instance);
+    return NULL;
+}
+
+static void unlink_idle(kelp_instance_pool *pool, kelp_instance_base *instance) {
+    for (kelp_instance_base **link = &pool->idle; *link; link = &(*link)->next_idle) {
+        if (*link == instance) {
+            *link = instance->next_idle;
+            instance->removed = true;
+            return;
+        }
+    }
+}
+
+/* A worker that was started for the instance goes on with the others. */
+static void unlink_unstarted(kelp_instance_pool *pool, kelp_instance_base *instance) {
+    for (kelp_instance_base **link = &pool->unstarted; *link; link = &(*link)->next_unstarted) {
+        if (*link == instance) {
+            *link = instance->next_unstarted;
+            return;
+        }
+    }
+}
+
+void kelp_instance_pool_remove(kelp_instance_pool *pool, kelp_instance_base *instance) {
+    pthread_mutex_lock(&pool->lock);
+    KELP_ASSERT(!instance->removing);
+    instance->removing = true;
+    if (pool->mode == KELP_EXECUTE_ON_INSTANCE) {
+        pthread_cond_broadcast(&pool->work);
+        pthread_mutex_unlock(&pool->lock);
+        pthread_join(instance->thread, NULL);
+        instance->has_thread = false;
+        return;
+    }
+    unlink_idle(pool, instance);
+    unlink_unstarted(pool, instance);
+    while (!instance->removed)
+        pthread_cond_wait(&pool->changed, &pool->lock);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+/* Waits for submitting threads that still hold an instance after the last request's end. */
+static void wait_until_idle(kelp_instance_pool *pool) {
+    pthread_mutex_lock(&pool->lock);
+    for (;;) {
+        size_t idle = 0, expected = 0;
+        for (const kelp_instance_base *i = pool->idle; i; i = i->next_idle)
+            idle++;
+        for (const kelp_instance_base *i = pool->instances; i; i = i->next)
+            expected += !i->removing;
+        if (idle >= expected)
+            break;
+        pthread_cond_wait(&pool->changed, &pool->lock);
+    }
+    pool->idle = pool->unstarted = NULL;
+    pthread_mutex_unlock(&pool->lock);
+}
+
+void kelp_instance_pool_stop(kelp_instance_pool *pool) {
+    pthread_mutex_lock(&pool->lock);
+    pool->stopping = true;
+    pthread_cond_broadcast(&pool->work);
+    pthread_mutex_unlock(&pool->lock);
+    for (kelp_instance_base *instance = pool->instances; instance; instance = instance->next) {
+        if (instance->has_thread)
+            pthread_join(instance->thread, NULL);
+        instance->has_thread = false;
+    }
+    if (pool->mode == KELP_EXECUTE_ON_CALLER)
+        wait_until_idle(pool);
+}
+
+/* ---- submission ---- */
+
+/* Queues a request for a thread of the pool; the lock is held. */
+static kelp_status *enqueue(kelp_instance_pool *pool, kelp_request *request) {
+    KELP_ASSERT_HELD(&pool->lock);
+    KELP_TRY(pool->policy->ops->admit(pool->policy, request));
+    /* Under the lock: after it the request, and with it the model, may already be destroyed. */
+    if (pool->mode == KELP_EXECUTE_ON_CALLER) {
+        if (pool->idle)
+            KELP_TRY(wake_worker(pool));
+    } else if (pool->waiting > 0) {
+        pthread_cond_signal(&pool->work);
+    }
+    pool->policy->ops->push(pool->policy, request);
+    return NULL;
+}
+
+kelp_status *kelp_instance_pool_submit(kelp_instance_pool *pool, kelp_request *request) {
+    kelp_instance_base *instance = NULL;
+    kelp_status *status = NULL;
+    pthread_mutex_lock(&pool->lock);
+    if (pool->mode == KELP_EXECUTE_ON_CALLER && !request->may_block &&
+        nested_executions < MAX_NESTED_EXECUTIONS &&
+        pool->policy->ops->bypass(pool->policy, request))
+        instance = pop_idle(pool);
+    if (!instance)
+        status = enqueue(pool, request);
+    pthread_mutex_unlock(&pool->lock);
+    if (instance)
+        run_on_caller(pool, instance, request);
+    return status;
+}
+
+uint32_t kelp_instance_pool_queued(kelp_instance_pool *pool) {
+    pthread_mutex_lock(&pool->lock);
+    uint32_t size = pool->policy->ops->size(pool->policy);
+    pthread_mutex_unlock(&pool->lock);
+    return size;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Scheduling policies: in which order requests run, and which of them run as one execution. A
+ * policy decides; the instance pool (instance_pool.h) owns threads and instances and calls the
+ * policy. default_policy.c is the one to start from.
+ *
+ * To add a policy, for example dynamic_batch.c: define a struct whose first member is kelp_policy,
+ * implement the six functions below on one or more kelp_queue, and add its constructor to the table
+ * in scheduler.c under the configuration's kind of scheduling.
+ *
+ * - Dynamic batching: `ready_at_ns` returns 0 once the preferred batch size is reached, otherwise
+ *   the time at which the oldest request's delay ends; `bypass` returns false; `take` pops requests
+ *   of equal shapes.
+ * - Sequence batching: one queue for each slot of sequences, and a backlog; `push` assigns the
+ *   request's correlation ID to a slot; `take` pops at most one request from each slot.
+ * - Ensembles: a policy whose requests have no instance of their own: `push` starts the first step,
+ *   and each response callback submits the next one.
+ * - Iteration-level (continuous) batching: `take` returns every request that is due for the next
+ *   iteration; a request that is released for rescheduling is pushed again and is due at once.
+ *
+ * Threads and locks: all functions except creation and `destroy` are called with the pool's lock
+ * held, on a submitting thread or on a thread of the pool. They must not block, allocate, call a
+ * backend or a callback of a request, or take another lock. So the lock is the only one that a
+ * model adds to the path of a request.
+ */
+#ifndef KELP_SERVER_SCHEDULER_POLICY_H_
+#define KELP_SERVER_SCHEDULER_POLICY_H_
+
+#include "server/scheduler/queue.h"
+
+/* The maximum number of requests in one execution. */
+#define KELP_MAX_EXECUTION_REQUESTS 256
+/* ready_at_ns: there is nothing to take. */
+#define KELP_NEVER_NS UINT64_MAX
+
+typedef struct kelp_policy kelp_policy;
+
+typedef struct kelp_policy_ops {
+    /* Rejects a request that cannot be queued. Called before push, under the same lock. */
+    kelp_status *(*admit)(const kelp_policy *policy, const kelp_request *request);
+    /* Queues a request. It belongs to the policy until `take` returns it. */
+    void (*push)(kelp_policy *policy, kelp_request *request);
+    /* Returns true if the request may execute alone at once, without being pushed, because an
+     * instance is idle. */
+    bool (*bypass)(const kelp_policy *policy, const kelp_request *request);
+    /* Returns when `take` has something to return, on the monotonic clock: 0 for immediately, a
+     * time in the future for requests that are held back, KELP_NEVER_NS if nothing is queued. */
+    uint64_t (*ready_at_ns)(const kelp_policy *policy);
+    /* Moves the requests of the next execution to `out_requests` (KELP_MAX_EXECUTION_REQUESTS
+     * entries) and returns their number. On a submitting thread `may_block` is false: requests that
+     * may block must stay, and 0 may be returned. Otherwise it returns at least 1 if ready_at_ns
+     * has passed. */
+    uint32_t (*take)(kelp_policy *policy, bool may_block, kelp_request **out_requests);
+    /* Returns the number of queued requests. */
+    uint32_t (*size)(const kelp_policy *policy);
+    /* Frees the policy, which is empty. Without the lock. */
+    void (*destroy)(kelp_policy *policy);
+} kelp_policy_ops;
+
+/* The first member of a policy. */
+struct kelp_policy {
+    const kelp_policy_ops *ops;
+    kelp_allocator allocator;
+    kelp_queue_limits limits; /* the pool rejects requests that timed out once they are taken */
+};
+
+/* The default: first in, first out, one request for each execution; with `dynamic_batching`, the
+ * requests queued behind it that fit into one batch join it, without waiting for more. */
+kelp_status *kelp_default_policy_create(kelp_allocator allocator, const kelp_model_config *config,
+                                        kelp_policy **out) KELP_MUST_USE;
+
+#endif
