@@ -24,35 +24,35 @@ typedef kelp_conv_bf16_planes planes_blocking;
 
 /* ---- sizes ---- */
 /* Rows of a phase that `strip` output rows read. */
-static int64_t phase_rows(const kelp_window *w, int64_t strip) {
+static int64_t phase_rows(const kelp_conv_window *w, int64_t strip) {
     return strip + (w->kernel[1] - 1) * w->dilation[1] / w->stride[1];
 }
 
-/* Output positions of a strip, those between its rows included. */
+/* Returns the output positions of a strip, including those between its rows. */
 static int64_t positions(const kelp_conv_bf16 *conv, const planes_blocking *p, int64_t rows) {
     return (rows - 1) * p->width + conv->shape.window.out[2];
 }
 
-/* Of so many columns, those that are left to be summed one by one. */
+/* Returns how many of the columns are summed one by one. */
 static int64_t rest_of(int64_t columns) {
     int64_t rest = columns % VECTOR;
     return columns > VECTOR && rest <= MOST_REST ? rest : 0;
 }
 
-/* Vectors' worth of work of so many columns. */
+/* Returns the work of so many columns, in vectors. */
 static double vectors_of(int64_t columns) {
     int64_t rest = rest_of(columns);
     return (double)kelp_divide_up(columns - rest, VECTOR) + 0.1 * (double)rest;
 }
 
-/* Sums go straight into the result. */
+/* Returns true if sums are stored directly in the result. */
 static bool is_direct(const kelp_conv_bf16 *conv, const planes_blocking *p) {
     return p->width == conv->shape.window.out[2];
 }
 
-/* Cycles, roughly: of the product's vectors, of laying out the planes, of copying the result. */
+/* Estimates the cycles of the GEMM, of filling the planes and of copying the result. */
 static double strip_cost(const kelp_conv_bf16 *conv, const planes_blocking *p, int64_t strip) {
-    const kelp_window *w = &conv->shape.window;
+    const kelp_conv_window *w = &conv->shape.window;
     int64_t whole = w->out[1] / strip, rest = w->out[1] % strip;
     double vectors = (double)whole * vectors_of(positions(conv, p, strip));
     int64_t rows = whole * phase_rows(w, strip);
@@ -67,9 +67,10 @@ static double strip_cost(const kelp_conv_bf16 *conv, const planes_blocking *p, i
     return product + planes + copies;
 }
 
-/* Rows for which planes and result stay in cache, and vectors are filled. */
+/* Chooses the rows of a strip so that planes and result stay in cache and vectors are full.
+ * Returns the cost. */
 static double choose_strip(const kelp_conv_bf16 *conv, planes_blocking *p) {
-    const kelp_window *w = &conv->shape.window;
+    const kelp_conv_window *w = &conv->shape.window;
     int64_t row_bytes = p->pairs * p->row_phases * p->column_planes * p->width * 4;
     int64_t most = KELP_BF16_PLANES_BYTES / KELP_MAX((int64_t)1, row_bytes) - phase_rows(w, 0);
     most = KELP_MIN(most, KELP_BF16_PLANES_BYTES /
@@ -88,7 +89,7 @@ static double choose_strip(const kelp_conv_bf16 *conv, planes_blocking *p) {
 }
 
 static double choose_planes(const kelp_conv_bf16 *conv, planes_blocking *p, bool expanded) {
-    const kelp_window *w = &conv->shape.window;
+    const kelp_conv_window *w = &conv->shape.window;
     p->expanded = expanded;
     p->column_planes =
         expanded ? w->kernel[2] : KELP_MIN(w->stride[2], (w->kernel[2] - 1) * w->dilation[2] + 1);
@@ -98,9 +99,9 @@ static double choose_planes(const kelp_conv_bf16 *conv, planes_blocking *p, bool
     return choose_strip(conv, p);
 }
 
-/* Parts of the output channels, then lower strips, until there is work for all. */
+/* Divides the output channels, then the strips, until all threads have work. */
 static void choose_parts(const kelp_conv_bf16 *conv, planes_blocking *p, int64_t threads) {
-    const kelp_window *w = &conv->shape.window;
+    const kelp_conv_window *w = &conv->shape.window;
     p->across = 1;
     int64_t units = conv->shape.batch * conv->shape.groups * kelp_divide_up(w->out[1], p->strip);
     if (threads > 1 && units < 2 * threads)
@@ -115,7 +116,7 @@ static void choose_parts(const kelp_conv_bf16 *conv, planes_blocking *p, int64_t
 
 static bool reserve(kelp_conv_bf16 *conv) {
     planes_blocking *p = &conv->blocking.planes;
-    const kelp_window *w = &conv->shape.window;
+    const kelp_conv_window *w = &conv->shape.window;
     int64_t most = 0, all = 0, threads = conv->threads;
     p->pairs = kelp_divide_up(conv->shape.in_channels, 2);
     p->row_phases = KELP_MIN(w->stride[1], (w->kernel[1] - 1) * w->dilation[1] + 1);
@@ -139,7 +140,7 @@ static bool reserve(kelp_conv_bf16 *conv) {
                       KELP_MIN(conv->shape.out_channels, (int64_t)BLOCK);
     if (!kelp_i64_mul(p->pairs, p->plane, &p->planes_pairs))
         return false;
-    p->planes_pairs += 2 * TILE; /* whole vectors are read behind the last */
+    p->planes_pairs += 2 * TILE; /* vectors read beyond the last */
     p->column_offset = p->planes_pairs;
     p->planes_pairs += kelp_bf16_row_step(p->pairs * w->kernel_size);
     if (is_direct(conv, p))
@@ -151,8 +152,8 @@ static bool reserve(kelp_conv_bf16 *conv) {
 }
 
 /* ---- planes ---- */
-/* Of `extent` places, those [*out_first, *out_last) where place * stride + shift lies in [0, in).
- */
+/* Computes the positions [*out_first, *out_last) of [0, extent) with position * stride + shift
+ * in [0, in). */
 static void inside(int64_t extent, int64_t stride, int64_t shift, int64_t in, int64_t *out_first,
                    int64_t *out_last) {
     *out_first = shift >= 0 ? 0 : KELP_MIN(extent, kelp_divide_up(-shift, stride));
@@ -160,11 +161,11 @@ static void inside(int64_t extent, int64_t stride, int64_t shift, int64_t in, in
     *out_last = KELP_MAX(*out_first, *out_last);
 }
 
-/* One pair of channels. */
+/* Fills the planes of one pair of channels. */
 static void fill_pair(const kelp_conv_bf16 *conv, const float *even, const float *odd, int64_t row,
                       int64_t strip, kelp_bf16_pair *to) {
     const planes_blocking *p = &conv->blocking.planes;
-    const kelp_window *w = &conv->shape.window;
+    const kelp_conv_window *w = &conv->shape.window;
     int64_t rows = phase_rows(w, strip), top, bottom, left, right;
     for (int64_t a = 0; a < p->row_phases; a++)
         for (int64_t b = 0; b < p->column_planes; b++, to += p->phase) {
@@ -189,7 +190,7 @@ static void fill_pair(const kelp_conv_bf16 *conv, const float *even, const float
 
 static void fill_taps(const kelp_conv_bf16 *conv, int64_t *taps) {
     const planes_blocking *p = &conv->blocking.planes;
-    const kelp_window *w = &conv->shape.window;
+    const kelp_conv_window *w = &conv->shape.window;
     for (int64_t a = 0; a < w->kernel[1]; a++)
         for (int64_t b = 0; b < w->kernel[2]; b++) {
             int64_t y = a * w->dilation[1], x = b * w->dilation[2];
@@ -221,7 +222,8 @@ static const int64_t *taps_of(const kelp_conv_bf16 *conv) {
     return conv->scratch;
 }
 
-/* Column `at` alone: what it sees, one behind the other as weights are, times each row of them. */
+/* Computes column `at` alone: gathers its window in the order of the weights, and multiplies it
+ * by each row of them. */
 static void multiply_column(const kelp_conv_bf16 *conv, const kelp_bf16_pair *rows,
                             int64_t channels, kelp_bf16_pair *planes, int64_t at, float *c,
                             int64_t ldc) {
@@ -262,7 +264,7 @@ static void multiply(const kelp_conv_bf16 *conv, const part *u, kelp_bf16_pair *
         multiply_column(conv, rows, u->channels, planes, at, c, ldc);
 }
 
-/* bias, residual and activation of `count` results at `to` of output channel `channel`. */
+/* Applies bias, residual and activation to `count` results at `to` of one output channel. */
 static void finish_row(const kelp_conv_bf16 *conv, float *y, int64_t to, int64_t channel,
                        int64_t count) {
     const float *bias = conv->bias, *residual = conv->residual;
@@ -272,11 +274,11 @@ static void finish_row(const kelp_conv_bf16 *conv, float *y, int64_t to, int64_t
                        residual != NULL ? residual + to : NULL, count, conv->act);
 }
 
-/* Some output channels of a strip. */
+/* Computes some output channels of a strip. */
 static void run_block(const kelp_conv_bf16 *conv, const part *u, kelp_bf16_pair *planes,
                       float *product) {
     const planes_blocking *p = &conv->blocking.planes;
-    const kelp_window *w = &conv->shape.window;
+    const kelp_conv_window *w = &conv->shape.window;
     int64_t channel = u->group * conv->shape.out_channels + u->channel, count = u->rows * w->out[2];
     int64_t to =
         (u->image * conv->shape.groups * conv->shape.out_channels + channel) * w->out_size +
@@ -295,7 +297,7 @@ static void run_block(const kelp_conv_bf16 *conv, const part *u, kelp_bf16_pair 
 
 static void run_part(const kelp_conv_bf16 *conv, const part *u, kelp_bf16_pair *planes) {
     const planes_blocking *p = &conv->blocking.planes;
-    const kelp_window *w = &conv->shape.window;
+    const kelp_conv_window *w = &conv->shape.window;
     const float *x = (const float *)conv->x + (u->image * conv->shape.groups + u->group) *
                                                   conv->shape.in_channels * w->in_size;
     for (int64_t s = 0; s < p->pairs; s++, x += 2 * w->in_size)
@@ -327,7 +329,7 @@ static bool is_applicable(const kelp_conv_bf16 *conv) {
 static void run(const kelp_op_env *env, kelp_conv_bf16 *conv) {
     const kelp_conv_shape *s = &conv->shape;
     const planes_blocking *p = &conv->blocking.planes;
-    const kelp_window *w = &s->window;
+    const kelp_conv_window *w = &s->window;
     KELP_ASSERT(p->strip > 0 && p->across > 0 && conv->weights != NULL);
     KELP_ASSERT(conv->x != NULL && conv->y != NULL && conv->scratch != NULL);
     fill_taps(conv, conv->scratch);

@@ -10,13 +10,12 @@
 
 /* ---- sizes ---- */
 bool kelp_conv_int8_plan_images(kelp_conv_int8 *conv) {
-    const kelp_window *w = &conv->shape.window;
+    const kelp_conv_window *w = &conv->shape.window;
     int64_t channels = conv->shape.groups * conv->shape.in_channels;
     conv->padded = false;
     conv->padded_bytes = channels;
     for (int i = 0; i < KELP_WINDOW_AXES; i++) {
-        /* pixels that no window reaches are left out, and those that one reaches beyond the padding
-         * are there */
+        /* exactly the pixels that windows read, also beyond the padding */
         int64_t extent = (w->out[i] - 1) * w->stride[i] + (w->kernel[i] - 1) * w->dilation[i] + 1;
         conv->extent[i] = KELP_MAX((int64_t)0, extent);
         conv->padded = conv->padded || w->before[i] != 0 || conv->extent[i] != w->in[i];
@@ -72,7 +71,7 @@ static void transpose_range(void *userp, int64_t begin, int64_t end, int worker)
 /* A unit is a row of a padded image. */
 static void pad_range(void *userp, int64_t begin, int64_t end, int worker) {
     const kelp_conv_int8 *conv = userp;
-    const kelp_window *w = &conv->shape.window;
+    const kelp_conv_window *w = &conv->shape.window;
     int64_t channels = conv->shape.groups * conv->shape.in_channels,
             rows = conv->extent[0] * conv->extent[1];
     int64_t width = conv->extent[2], left = KELP_MIN(width, KELP_MAX((int64_t)0, w->before[2]));
@@ -121,9 +120,9 @@ void kelp_conv_int8_run(const kelp_op_env *env, const kelp_conv_int8_algorithm *
     algorithm->run(env, conv);
 }
 
-/* Where the window at output position `position` begins in a padded image. */
+/* Returns the offset of the window at output position `position` in a padded image. */
 static int64_t window_at(const kelp_conv_int8 *conv, int64_t position) {
-    const kelp_window *w = &conv->shape.window;
+    const kelp_conv_window *w = &conv->shape.window;
     int64_t z = position / (w->out[1] * w->out[2]), y = position / w->out[2] % w->out[1];
     int64_t x = position % w->out[2];
     return ((z * w->stride[0] * conv->extent[1] + y * w->stride[1]) * conv->extent[2] +
@@ -131,10 +130,10 @@ static int64_t window_at(const kelp_conv_int8 *conv, int64_t position) {
            conv->shape.groups * conv->shape.in_channels;
 }
 
-/* What `rows` windows of one group see. */
+/* Gathers `rows` windows of one group. */
 static void gather_rows(const kelp_conv_int8 *conv, const uint8_t *image, int64_t group,
                         int64_t first, int64_t rows, uint8_t *to) {
-    const kelp_window *w = &conv->shape.window;
+    const kelp_conv_window *w = &conv->shape.window;
     int64_t channels = conv->shape.groups * conv->shape.in_channels, each = conv->shape.in_channels;
     bool run = conv->shape.groups == 1 && w->dilation[2] == 1;
     int64_t taps = run ? 1 : w->kernel[2], bytes = run ? each * w->kernel[2] : each;
@@ -153,7 +152,7 @@ static void gather_rows(const kelp_conv_int8 *conv, const uint8_t *image, int64_
 }
 
 /* ---- GEMM ---- */
-/* The product of a group, whose results begin at output position `first` of an image. */
+/* Returns the GEMM of one group, whose results begin at output position `first` of an image. */
 static kelp_int8_product of_group(const kelp_conv_int8 *conv, int64_t image, int64_t group,
                                   int64_t first) {
     kelp_int8_product g = conv->product;
@@ -178,13 +177,13 @@ static int64_t parts_of(const kelp_conv_int8 *conv) {
     return kelp_divide_up(conv->shape.window.out_size, ROWS);
 }
 
-/* `count` output positions from `first` of one group: a GEMM, in blocks of columns. */
+/* Runs a GEMM of `count` output positions in blocks of columns. */
 static void multiply(const kelp_conv_int8 *conv, kelp_int8_product *g, int64_t count) {
     int64_t columns = conv->shape.out_channels;
     g->m = count;
-    for (int64_t column = 0; column < columns; column += KELP_INT8_TURNED_COLUMNS)
+    for (int64_t column = 0; column < columns; column += KELP_INT8_TRANSPOSED_COLUMNS)
         kelp_int8_product_block(conv->loops, g, 0, column, count,
-                                KELP_MIN((int64_t)KELP_INT8_TURNED_COLUMNS, columns - column));
+                                KELP_MIN((int64_t)KELP_INT8_TRANSPOSED_COLUMNS, columns - column));
 }
 
 /* A unit is ROWS positions of one group of one image. */
@@ -220,7 +219,7 @@ static void im2row_range(void *userp, int64_t begin, int64_t end, int worker) {
 
 /* Returns true if windows are contiguous in the image, at equal distances. */
 static bool is_contiguous(const kelp_conv_int8 *conv) {
-    const kelp_window *w = &conv->shape.window;
+    const kelp_conv_window *w = &conv->shape.window;
     if (conv->depthwise || conv->shape.groups != 1 || w->kernel[0] != 1 || w->kernel[1] != 1 ||
         (w->kernel[2] > 1 && w->dilation[2] != 1))
         return false;
@@ -277,9 +276,9 @@ static void depthwise_range(void *userp, int64_t begin, int64_t end, int worker)
         int64_t image = unit / parts, first = unit % parts * ROWS;
         int64_t count = KELP_MIN((int64_t)ROWS, conv->shape.window.out_size - first);
         kelp_int8_product g = of_group(conv, image, 0, first);
-        for (int64_t c = 0; c < channels; c += KELP_INT8_TURNED_COLUMNS) {
-            int32_t sums[ROWS * KELP_INT8_TURNED_COLUMNS];
-            int64_t width = KELP_MIN((int64_t)KELP_INT8_TURNED_COLUMNS, channels - c);
+        for (int64_t c = 0; c < channels; c += KELP_INT8_TRANSPOSED_COLUMNS) {
+            int32_t sums[ROWS * KELP_INT8_TRANSPOSED_COLUMNS];
+            int64_t width = KELP_MIN((int64_t)KELP_INT8_TRANSPOSED_COLUMNS, channels - c);
             for (int64_t i = 0; i < count; i++)
                 conv->loops->taps(
                     sums + i * width, image_of(conv, image) + window_at(conv, first + i) + c, taps,
@@ -290,7 +289,7 @@ static void depthwise_range(void *userp, int64_t begin, int64_t end, int worker)
 }
 
 static void list_taps(const kelp_conv_int8 *conv, int64_t *out) {
-    const kelp_window *w = &conv->shape.window;
+    const kelp_conv_window *w = &conv->shape.window;
     for (int64_t t = 0; t < w->kernel_size; t++) {
         int64_t a = t / (w->kernel[1] * w->kernel[2]), b = t / w->kernel[2] % w->kernel[1];
         out[t] = ((a * w->dilation[0] * conv->extent[1] + b * w->dilation[1]) * conv->extent[2] +

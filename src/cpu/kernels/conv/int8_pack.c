@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Weights of int8 convolutions, packed for a GEMM whose rows are windows: positions one after the
- * other, and of each its channels. */
+/* Packing of int8 weights for a GEMM whose rows are NHWC windows: position by position, the
+ * channels of each. */
 #include "base/assert.h"
 #include "cpu/kernels/conv/conv_int8.h"
 
@@ -32,17 +32,16 @@ static bool group_size(const kelp_conv_int8_weights_shape *s, int64_t *out_depth
                               kelp_size_align(*out_bytes, 64, out_bytes);
 }
 
-/* Panels of the groups; balance and zeros of all. In the buffer: the transposed weights of one
- * group.
- */
+/* Packed weights are the panels of each group, then balance and zeros of all. The buffer holds
+ * the transposed weights of one group. */
 bool kelp_conv_int8_packed_size(const kelp_conv_int8_weights_shape *s, size_t *out_bytes,
                                 size_t *out_buffer_bytes) {
     int64_t depth;
-    size_t each, all, turned, more;
+    size_t each, all, transposed, more;
     return group_size(s, &depth, &each) && kelp_size_mul(each, (size_t)s->groups, &all) &&
            kelp_size_align(all, 64, &all) &&
-           kelp_size_mul((size_t)depth, (size_t)s->out_channels, &turned) &&
-           kelp_size_align(turned, 64, out_buffer_bytes) &&
+           kelp_size_mul((size_t)depth, (size_t)s->out_channels, &transposed) &&
+           kelp_size_align(transposed, 64, out_buffer_bytes) &&
            kelp_size_mul((size_t)(s->groups * s->out_channels), 2 * sizeof(int32_t), &more) &&
            kelp_size_add(all, more, &all) && kelp_size_align(all, 64, out_bytes);
 }
@@ -90,7 +89,7 @@ void kelp_conv_int8_pack(const kelp_int8 *loops, const kelp_conv_int8_weights_sh
     for (int64_t g = 0; g < s->groups; g++) {
         const uint8_t *from = (const uint8_t *)weights->data + g * n * depth;
         kelp_int8_weights laid;
-        /* of each output channel: channels by taps become taps by channels */
+        /* transpose [channels, taps] of each output channel to [taps, channels] */
         for (int64_t j = 0; s->taps > 1 && j < n; j++)
             loops->turn(transposed + j * depth, s->in_channels, from + j * depth, s->taps,
                         s->in_channels, s->taps, 0);

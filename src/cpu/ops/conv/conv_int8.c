@@ -196,7 +196,7 @@ static kelp_status *conv_invoke(const void *state, kelp_op_args *args) {
         .finish = {.dtype = KELP_I32},
         .y = args->outputs[0]->data,
         .ldy = conv->shape.window.out_size,
-        .turned = true};
+        .transposed = true};
     conv->padding = conv->product.a_zero; /* which the epilogue may change */
     if (places != &integer_places) {
         const kelp_tensor *scale = kelp_int8_place(args, places->a_scale);
