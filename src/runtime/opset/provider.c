@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The registry of providers, by what they offer. Operators are indexed in opset/registry.c. */
+/* The registry of providers: models and engines. Operators are indexed in registry.c. */
 #include "runtime/provider.h"
 
 #include "base/assert.h"
