@@ -19,6 +19,10 @@ static inline bool kelp_i64_add(int64_t a, int64_t b, int64_t *out) {
     return !__builtin_add_overflow(a, b, out);
 }
 
+static inline bool kelp_i64_sub(int64_t a, int64_t b, int64_t *out) {
+    return !__builtin_sub_overflow(a, b, out);
+}
+
 static inline bool kelp_i64_mul(int64_t a, int64_t b, int64_t *out) {
     return !__builtin_mul_overflow(a, b, out);
 }
@@ -30,6 +34,14 @@ static inline bool kelp_size_align(size_t value, size_t alignment, size_t *out) 
         return false;
     *out = sum & ~(alignment - 1);
     return true;
+}
+
+/* Divides, or rounds to a multiple, upwards; value >= 0, by > 0, and no overflow. */
+static inline int64_t kelp_divide_up(int64_t value, int64_t by) {
+    return (value + by - 1) / by;
+}
+static inline int64_t kelp_round_up(int64_t value, int64_t multiple) {
+    return (value + multiple - 1) / multiple * multiple;
 }
 
 #define KELP_COUNT(array) (sizeof(array) / sizeof((array)[0]))

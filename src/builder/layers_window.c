@@ -2,6 +2,8 @@
 /* Convolution, pooling, local response normalization, padding, resizing and sampling. */
 #include "builder/emit.h"
 
+#include "operator/window.h"
+
 #include <string.h>
 
 /* ---- options ---- */
@@ -56,14 +58,16 @@ static kelp_status *set_padding(kelp_emit *e, kelp_node *node, bool round_up_as_
         pads[spatial + i] = p->options.post_padding[i];
         if (p->options.padding_mode != KELP_PADDING_EXPLICIT_ROUND_UP || !round_up_as_padding)
             continue;
-        int64_t in = e->inputs[0]->shape[2 + i], stride = p->options.stride[i];
-        if (in < 0)
+        kelp_window_axis axis = {e->inputs[0]->shape[2 + i], p->window.d[i], p->options.stride[i],
+                                 p->options.dilation[i],     pads[i],        pads[spatial + i]};
+        int64_t more;
+        if (axis.in < 0)
             return kelp_emit_fail(e, "rounding up needs fixed dimensions, but axis %d is dynamic",
                                   2 + i);
-        int64_t covered = p->options.dilation[i] * (p->window.d[i] - 1) + 1;
-        int64_t room = in + pads[i] + pads[spatial + i] - covered;
-        if (room > 0 && room % stride != 0)
-            pads[spatial + i] += stride - room % stride;
+        if (!kelp_window_round_up(&axis, &more) ||
+            !kelp_i64_add(pads[spatial + i], more, &pads[spatial + i]))
+            return kelp_emit_fail(
+                e, "window, stride, dilation or padding of axis %d is out of range", 2 + i);
     }
     return kelp_node_set_i64s(node, "pads", pads, 2 * (size_t)spatial);
 }

@@ -3,7 +3,6 @@
  * after its removal, until the graph is destroyed. */
 #include "base/alloc.h"
 #include "graph/ir.h"
-#include "graph/passes/passes.h"
 
 #include <stdatomic.h>
 #include <string.h>

@@ -79,7 +79,7 @@ struct kelp_block {
     kelp_value **outputs;
     size_t output_count;
     /* functions only */
-    const kelp_operator *function; /* what nodes that call it have as their operator */
+    const kelp_operator *function; /* operator of the nodes that call it */
     kelp_attr *defaults;
 };
 
@@ -173,5 +173,20 @@ size_t kelp_block_remove_dead(kelp_block *block);
 /* Returns the only node that uses `value`, if it is used exactly once, by a node of its block;
  * else NULL. Needs current use counts. */
 kelp_node *kelp_value_only_user(const kelp_value *value);
+
+/* ---- nodes that own blocks ---- */
+/* Makes each value that a subgraph reads from outside an input of the node that owns the subgraph
+ * and of its blocks. An engine does this once. */
+kelp_status *kelp_pass_captures(kelp_block *block) KELP_MUST_USE;
+/* Returns the index of the node's first captured input, or the number of inputs without captures.
+ */
+size_t kelp_node_first_capture(const kelp_node *node);
+/* Replaces captured inputs that have become constant by constants of the blocks. */
+void kelp_node_share_constants(kelp_node *node);
+/* Removes captured inputs that no block uses. Use counts must be up to date. */
+void kelp_node_drop_captures(kelp_node *node);
+/* Replaces the If `node` by the nodes of its block `branch`, whose captures are inputs already. The
+ * node is marked as removed. */
+kelp_status *kelp_node_take_branch(kelp_node *node, kelp_block *branch) KELP_MUST_USE;
 
 #endif

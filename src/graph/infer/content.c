@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The contents of small integer vectors, where they are known before anything runs: a reshape's
- * target is computed from Shape, Gather, Concat and the like, and keeps the names of open extents
- * on the way.
+ * Computes the elements of small integer vectors that are known before a run, such as the target
+ * shape of a Reshape that Shape, Gather and Concat produce. Names of dynamic dimensions are kept.
  */
 #include "graph/infer/infer.h"
 
@@ -157,7 +156,8 @@ bool kelp_content_same(const kelp_infer *infer, const kelp_node *node, kelp_cont
     return input(infer, node, 0, out);
 }
 
-/* To 32 bits what fits; an extent that is not known fits, for no tensor is that long. */
+/* Values that do not fit into 32 bits stay unknown. A dynamic dimension fits: no tensor is larger.
+ */
 bool kelp_content_cast(const kelp_infer *infer, const kelp_node *node, kelp_content *out) {
     int64_t to = kelp_node_attr_i64(node, "to", 0);
     if ((to != KELP_I64 && to != KELP_I32) || !input(infer, node, 0, out))
@@ -182,7 +182,7 @@ bool kelp_content_squeeze(const kelp_infer *infer, const kelp_node *node, kelp_c
     return node->outputs[0]->rank == 0;
 }
 
-/* Reshaping a vector or scalar to a vector or scalar. */
+/* Handles reshapes from a vector or scalar to a vector or scalar. */
 bool kelp_content_reshape(const kelp_infer *infer, const kelp_node *node, kelp_content *out) {
     if (!input(infer, node, 0, out) || node->outputs[0]->rank < 0 || node->outputs[0]->rank > 1)
         return false;
@@ -191,10 +191,6 @@ bool kelp_content_reshape(const kelp_infer *infer, const kelp_node *node, kelp_c
 }
 
 typedef bool (*calculate_fn)(int64_t a, int64_t b, int64_t *out);
-
-static bool subtract(int64_t a, int64_t b, int64_t *out) {
-    return !__builtin_sub_overflow(a, b, out);
-}
 
 /* Rounds towards zero. */
 static bool divide(int64_t a, int64_t b, int64_t *out) {
@@ -226,7 +222,7 @@ bool kelp_content_add(const kelp_infer *infer, const kelp_node *node, kelp_conte
 }
 
 bool kelp_content_subtract(const kelp_infer *infer, const kelp_node *node, kelp_content *out) {
-    return arithmetic(infer, node, subtract, out);
+    return arithmetic(infer, node, kelp_i64_sub, out);
 }
 
 bool kelp_content_multiply(const kelp_infer *infer, const kelp_node *node, kelp_content *out) {

@@ -1,26 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Types and shapes of what the file leaves out: one pass over a block in order, its subgraphs with
- * it. Declared types must agree with what follows; a declared shape that does not gives way. Of an
- * open extent and a fixed one, the fixed one stays.
+ * Infers the types and shapes that a file does not declare, in one pass over a block and its
+ * subgraphs. A declared type must agree with the inferred type. An inferred shape replaces a
+ * declared shape that disagrees. Of a dynamic dimension and a fixed one, the fixed one is kept.
  */
 #include "graph/infer/infer.h"
 
 #include <string.h>
-
-#define INFER_FAIL(node, format, ...)                                                     \
-    return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: node '%s' (%s) in graph '%s': " format, \
-                      (node)->block->graph->info.label, (node)->name, (node)->op->name,   \
-                      (node)->block->name, __VA_ARGS__)
 
 static const kelp_infer_rule *const rules[KELP_OPERATOR_COUNT + 1] = {
 #define OPERATOR(domain, name, since, kernel, variant, infer, cost, gradient) &kelp_rule_##infer,
 #include "operator/operators.inc"
     &kelp_rule_NONE};
 
-/* What a file declares of an output can be wrong: exporters note shapes of the one example that
- * they traced, and every runtime computes what the operator gives. So do the inferred shapes here.
- */
+/* Returns true when a declared shape is wrong. Exporters declare the shapes of the one example that
+ * they traced; runtimes compute the shape that the operator defines. */
 static bool contradicts(const kelp_value *value, const kelp_dims *dims) {
     if (value->rank >= 0 && value->rank != dims->rank)
         return true;
@@ -60,7 +54,7 @@ static kelp_status *infer_shapes(const kelp_infer *infer, const kelp_node *node,
             value->kind = KELP_VALUE_TENSOR;
             take_shape(value, &dims);
         } else if (call.problem[0] != '\0') {
-            INFER_FAIL(node, "%s", call.problem);
+            return KELP_INFER_ERROR(node, "%s", call.problem);
         }
     }
     return NULL;
@@ -96,7 +90,7 @@ const kelp_infer_rule kelp_rule_constant = {.shape = constant_shape,
 static kelp_status *infer_block(const kelp_infer *parent, kelp_arena *arena, kelp_block *block,
                                 size_t first);
 
-/* What a branch gives, as far as all branches agree. */
+/* Merges the type and shape of an output of one branch into those of the node's output. */
 static kelp_status *join_branch(const kelp_node *node, kelp_value *to, const kelp_value *from,
                                 bool first, kelp_dims *inout_dims) {
     if (from->kind != KELP_VALUE_UNKNOWN)
@@ -128,8 +122,8 @@ static kelp_status *infer_if(const kelp_node *node) {
                 continue;
             const kelp_block *branch = attr->blocks[0];
             if (branch->output_count != node->output_count)
-                INFER_FAIL(node, "branch '%s' gives %zu values, expected %zu", attr->name,
-                           branch->output_count, node->output_count);
+                return KELP_INFER_ERROR(node, "branch '%s' has %zu outputs: expected %zu",
+                                        attr->name, branch->output_count, node->output_count);
             KELP_TRY(join_branch(node, value, branch->outputs[i], first, &dims));
             first = false;
         }
@@ -146,8 +140,8 @@ static void take_type(kelp_value *to, const kelp_value *from) {
         to->dtype = from->dtype;
 }
 
-/* The body's inputs: iteration, condition, what is carried. Shapes of what is carried may change
- * from turn to turn. */
+/* Sets the types of the body's inputs: iteration, condition and loop-carried values. Shapes of
+ * loop-carried values may change between iterations. */
 static void give_loop_types(const kelp_node *node, kelp_block *body) {
     static const kelp_dtype leading[2] = {KELP_I64, KELP_BOOL};
     for (size_t i = 0; i < body->input_count; i++) {
@@ -162,8 +156,8 @@ static void give_loop_types(const kelp_node *node, kelp_block *body) {
 
 static kelp_status *infer_loop(const kelp_node *node, const kelp_block *body) {
     if (body->output_count != node->output_count + 1)
-        INFER_FAIL(node, "body gives %zu values, expected %zu", body->output_count,
-                   node->output_count + 1);
+        return KELP_INFER_ERROR(node, "the body has %zu outputs: expected %zu", body->output_count,
+                                node->output_count + 1);
     for (size_t i = 0; i < node->output_count; i++)
         if (node->outputs[i] != NULL)
             KELP_TRY(kelp_infer_set_type(node, node->outputs[i], body->outputs[i + 1]->kind,
@@ -171,8 +165,8 @@ static kelp_status *infer_loop(const kelp_node *node, const kelp_block *body) {
     return NULL;
 }
 
-/* The body's inputs are the node's, states whole and the others a slice at a time (Scan-8 gives a
- * batch's part of each); only types are taken. */
+/* Sets the types of the body's inputs: states, then slices of the scanned inputs (of one batch in
+ * Scan-8). Shapes differ from those of the node's inputs and are not set. */
 static void give_scan_types(const kelp_node *node, kelp_block *body) {
     size_t first = node->opset_version < 9 ? 1 : 0;
     for (size_t i = 0; i < body->input_count; i++)
@@ -182,8 +176,8 @@ static void give_scan_types(const kelp_node *node, kelp_block *body) {
 
 static kelp_status *infer_scan(const kelp_node *node, const kelp_block *body) {
     if (body->output_count < node->output_count)
-        INFER_FAIL(node, "body gives %zu values, expected %zu", body->output_count,
-                   node->output_count);
+        return KELP_INFER_ERROR(node, "the body has %zu outputs: expected %zu", body->output_count,
+                                node->output_count);
     for (size_t i = 0; i < node->output_count; i++)
         if (node->outputs[i] != NULL)
             KELP_TRY(kelp_infer_set_type(node, node->outputs[i], body->outputs[i]->kind,
@@ -222,7 +216,8 @@ static bool calls_function(const kelp_node *node) {
     return false;
 }
 
-/* Of nodes before `first`, whose types and shapes are settled, only the contents are noted. */
+/* Nodes before index `first` have their types and shapes already; only their contents are computed.
+ */
 static kelp_status *infer_block(const kelp_infer *parent, kelp_arena *arena, kelp_block *block,
                                 size_t first) {
     kelp_infer infer = {.parent = parent, .block = block, .arena = arena};

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shapes of the operators that move elements about: some read the shape itself from an input, whose
- * contents are then asked for. */
+/* Shape rules of operators that move elements. Some read the output shape from the elements of an
+ * input. */
 #include "graph/infer/infer.h"
 
 #include "base/checked.h"
 
 #include <string.h>
 
-/* Marks axes of a tensor of that rank; twice the same is a problem. */
+/* Marks axes of a tensor of rank `rank`; a repeated axis is a problem. */
 static bool mark_axes(kelp_infer_call *call, const int64_t *axes, size_t count, int32_t rank,
                       bool *marked) {
     for (size_t i = 0; i < count; i++) {
@@ -15,14 +15,14 @@ static bool mark_axes(kelp_infer_call *call, const int64_t *axes, size_t count, 
         if (!kelp_infer_axis(call, &axis, rank))
             return false;
         if (marked[axis])
-            return kelp_infer_problem(call, "axis %lld is given twice", (long long)axis);
+            return kelp_infer_problem(call, "axis %lld is repeated", (long long)axis);
         marked[axis] = true;
     }
     return true;
 }
 
-/* A shape of that rank of which nothing else is known. */
-static bool open_dims(int64_t rank, kelp_dims *out) {
+/* Sets a shape of known rank with dynamic dimensions only. */
+static bool dynamic_dims(int64_t rank, kelp_dims *out) {
     if (rank < 0 || rank > KELP_MAX_RANK)
         return false;
     out->rank = (int32_t)rank;
@@ -31,11 +31,11 @@ static bool open_dims(int64_t rank, kelp_dims *out) {
     return true;
 }
 
-/* The length of a vector input tells how many dimensions the result has. */
-static bool open_by_length(const kelp_infer_call *call, size_t input, kelp_dims *out) {
+/* Sets the rank of the output to the length of a vector input. */
+static bool rank_by_length(const kelp_infer_call *call, size_t input, kelp_dims *out) {
     kelp_dims shape;
     return kelp_dims_load(call->node, input, &shape) && shape.rank == 1 && shape.shape[0] >= 0 &&
-           open_dims(shape.shape[0], out);
+           dynamic_dims(shape.shape[0], out);
 }
 
 static void content_dim(kelp_dims *to, int32_t at, const kelp_content *content, size_t item) {
@@ -57,7 +57,7 @@ static bool transpose(kelp_infer_call *call, kelp_dims *out) {
     if (!kelp_dims_load(call->node, 0, &in))
         return false;
     if (count != 0 && (int32_t)count != in.rank)
-        return kelp_infer_problem(call, "perm has %zu axes, the input %d", count, in.rank);
+        return kelp_infer_problem(call, "perm has %zu axes, the input has rank %d", count, in.rank);
     if (!mark_axes(call, perm, count, in.rank, marked))
         return false;
     out->rank = in.rank;
@@ -68,13 +68,14 @@ static bool transpose(kelp_infer_call *call, kelp_dims *out) {
     return true;
 }
 
-/* Extents that are the same on both sides, open ones by name, cancel out of the open extent. */
-static void fill_open(const kelp_dims *in, kelp_dims *out, int32_t open) {
+/* Computes the dimension -1 of a Reshape. Dimensions that both shapes contain cancel out; dynamic
+ * dimensions are equal when their names are. */
+static void fill_dynamic(const kelp_dims *in, kelp_dims *out, int32_t unknown) {
     bool taken[KELP_MAX_RANK] = {false};
     int64_t before = 1, after = 1;
     int32_t left = -1;
     for (int32_t i = 0; i < out->rank; i++) {
-        if (i == open || out->shape[i] >= 0)
+        if (i == unknown || out->shape[i] >= 0)
             continue;
         int32_t match = 0;
         while (match < in->rank &&
@@ -95,23 +96,23 @@ static void fill_open(const kelp_dims *in, kelp_dims *out, int32_t open) {
             return;
     }
     for (int32_t i = 0; i < out->rank; i++)
-        if (i != open && out->shape[i] >= 0 && !kelp_i64_mul(after, out->shape[i], &after))
+        if (i != unknown && out->shape[i] >= 0 && !kelp_i64_mul(after, out->shape[i], &after))
             return;
     if (left < 0 && after > 0 && before % after == 0)
-        kelp_dims_set(out, open, before / after);
+        kelp_dims_set(out, unknown, before / after);
     else if (left >= 0 && before == after)
-        kelp_dims_copy(out, open, in, left);
+        kelp_dims_copy(out, unknown, in, left);
 }
 
 static bool check_elements(kelp_infer_call *call, const kelp_dims *in, const kelp_dims *out) {
     int64_t before, after;
     if (!kelp_shape_elements(in->rank, in->shape, &before) ||
         !kelp_shape_elements(out->rank, out->shape, &after) || before == after)
-        return true; /* an open extent counts as unknown here */
+        return true; /* dynamic dimensions cannot be compared */
     char from[96], to[96];
     kelp_shape_format(in->rank, in->shape, from, sizeof from);
     kelp_shape_format(out->rank, out->shape, to, sizeof to);
-    return kelp_infer_problem(call, "shape %s cannot become %s", from, to);
+    return kelp_infer_problem(call, "shape %s cannot be reshaped to %s", from, to);
 }
 
 static bool reshape_content(const kelp_infer_call *call, kelp_content *out) {
@@ -133,30 +134,30 @@ static bool reshape(kelp_infer_call *call, kelp_dims *out) {
     kelp_dims in;
     kelp_content shape;
     if (!reshape_content(call, &shape))
-        return open_by_length(call, 1, out);
+        return rank_by_length(call, 1, out);
     bool known = kelp_dims_load(call->node, 0, &in);
     bool zero_copies = kelp_node_attr_i64(call->node, "allowzero", 0) == 0;
-    int32_t open = -1;
-    open_dims((int64_t)shape.count, out);
+    int32_t unknown = -1;
+    dynamic_dims((int64_t)shape.count, out);
     for (int32_t i = 0; i < out->rank; i++) {
         content_dim(out, i, &shape, (size_t)i);
         if (shape.items[i].known && shape.items[i].value == 0 && zero_copies) {
             if (known && i >= in.rank)
-                return kelp_infer_problem(call, "shape[%d] copies an extent that is not there", i);
+                return kelp_infer_problem(call, "shape[%d] is 0: the input has no such axis", i);
             kelp_dims_set(out, i, -1);
             if (known)
                 kelp_dims_copy(out, i, &in, i);
         } else if (shape.items[i].known && shape.items[i].value == -1) {
-            if (open >= 0)
-                return kelp_infer_problem(call, "shape has two extents of -1");
-            open = i;
+            if (unknown >= 0)
+                return kelp_infer_problem(call, "shape has more than one dimension of -1");
+            unknown = i;
         } else if (shape.items[i].known && shape.items[i].value < -1) {
-            return kelp_infer_problem(call, "shape[%d] is %lld", i,
+            return kelp_infer_problem(call, "shape[%d] is %lld: expected at least -1", i,
                                       (long long)shape.items[i].value);
         }
     }
-    if (known && open >= 0)
-        fill_open(&in, out, open);
+    if (known && unknown >= 0)
+        fill_dynamic(&in, out, unknown);
     return !known || check_elements(call, &in, out);
 }
 
@@ -170,7 +171,7 @@ static bool unsqueeze(kelp_infer_call *call, kelp_dims *out) {
     if (!kelp_infer_list(call, "axes", 1, axes, &count)) {
         kelp_dims added;
         return kelp_dims_load(call->node, 1, &added) && added.rank == 1 && added.shape[0] >= 0 &&
-               open_dims(in.rank + added.shape[0], out);
+               dynamic_dims(in.rank + added.shape[0], out);
     }
     if (in.rank + (int32_t)count > KELP_MAX_RANK ||
         !mark_axes(call, axes, count, in.rank + (int32_t)count, marked))
@@ -194,11 +195,11 @@ static bool squeeze(kelp_infer_call *call, kelp_dims *out) {
         !mark_axes(call, axes, count, in.rank, marked))
         return false;
     if (count == 0 && !kelp_shape_elements(in.rank, in.shape, &elements))
-        return false; /* which extents are 1 shows when they are known */
+        return false; /* only known dimensions can be compared with 1 */
     out->rank = 0;
     for (int32_t i = 0; i < in.rank; i++) {
         if (marked[i] && in.shape[i] > 1)
-            return kelp_infer_problem(call, "axis %d is squeezed, but its extent is %lld", i,
+            return kelp_infer_problem(call, "axis %d is squeezed, but its dimension is %lld", i,
                                       (long long)in.shape[i]);
         if (count > 0 ? !marked[i] : in.shape[i] != 1)
             kelp_dims_copy(out, out->rank++, &in, i);
@@ -208,7 +209,7 @@ static bool squeeze(kelp_infer_call *call, kelp_dims *out) {
 
 static bool flatten(kelp_infer_call *call, kelp_dims *out) {
     kelp_dims in;
-    int64_t axis = kelp_node_attr_i64(call->node, "axis", 1), extents[2] = {1, 1};
+    int64_t axis = kelp_node_attr_i64(call->node, "axis", 1), dimensions[2] = {1, 1};
     if (!kelp_dims_load(call->node, 0, &in))
         return false;
     if (axis < -in.rank || axis > in.rank)
@@ -216,28 +217,28 @@ static bool flatten(kelp_infer_call *call, kelp_dims *out) {
                                   (long long)axis, in.rank);
     axis = axis < 0 ? axis + in.rank : axis;
     for (int32_t i = 0; i < in.rank; i++) {
-        int64_t *extent = &extents[i < axis ? 0 : 1];
-        if (*extent < 0 || in.shape[i] < 0 || !kelp_i64_mul(*extent, in.shape[i], extent))
-            *extent = -1;
+        int64_t *dimension = &dimensions[i < axis ? 0 : 1];
+        if (*dimension < 0 || in.shape[i] < 0 || !kelp_i64_mul(*dimension, in.shape[i], dimension))
+            *dimension = -1;
     }
     out->rank = 2;
-    kelp_dims_set(out, 0, extents[0]);
-    kelp_dims_set(out, 1, extents[1]);
+    kelp_dims_set(out, 0, dimensions[0]);
+    kelp_dims_set(out, 1, dimensions[1]);
     if (axis == 1)
         kelp_dims_copy(out, 0, &in, 0);
     return true;
 }
 
-/* ---- by contents of an input ---- */
+/* ---- shapes from the elements of an input ---- */
 static bool expand(kelp_infer_call *call, kelp_dims *out) {
     kelp_dims shape;
     kelp_content content;
     if (!kelp_dims_load(call->node, 0, out))
         return false;
     if (!input_content(call, 1, &content) || content.rank != 1)
-        return open_by_length(call, 1, &shape) && out->rank <= shape.rank &&
-               open_dims(shape.rank, out);
-    open_dims((int64_t)content.count, &shape);
+        return rank_by_length(call, 1, &shape) && out->rank <= shape.rank &&
+               dynamic_dims(shape.rank, out);
+    dynamic_dims((int64_t)content.count, &shape);
     for (int32_t i = 0; i < shape.rank; i++)
         content_dim(&shape, i, &content, (size_t)i);
     return kelp_dims_broadcast(call, out, &shape);
@@ -246,8 +247,8 @@ static bool expand(kelp_infer_call *call, kelp_dims *out) {
 static bool constant_of_shape(kelp_infer_call *call, kelp_dims *out) {
     kelp_content content;
     if (!input_content(call, 0, &content) || content.rank != 1)
-        return open_by_length(call, 0, out);
-    open_dims((int64_t)content.count, out);
+        return rank_by_length(call, 0, out);
+    dynamic_dims((int64_t)content.count, out);
     for (int32_t i = 0; i < out->rank; i++)
         content_dim(out, i, &content, (size_t)i);
     return true;
@@ -256,7 +257,7 @@ static bool constant_of_shape(kelp_infer_call *call, kelp_dims *out) {
 static bool random_of_shape(kelp_infer_call *call, kelp_dims *out) {
     const int64_t *shape = NULL;
     size_t count = kelp_node_attr_i64s(call->node, "shape", &shape);
-    if (!open_dims((int64_t)count, out))
+    if (!dynamic_dims((int64_t)count, out))
         return false;
     for (size_t i = 0; i < count; i++)
         kelp_dims_set(out, (int32_t)i, shape[i]);
@@ -269,16 +270,17 @@ static bool tile(kelp_infer_call *call, kelp_dims *out) {
     if (call->version < 6 || !kelp_dims_load(call->node, 0, out))
         return false;
     if (!kelp_infer_list(call, NULL, 1, repeats, &count))
-        return open_dims(out->rank, out);
+        return dynamic_dims(out->rank, out);
     if ((int32_t)count != out->rank)
-        return kelp_infer_problem(call, "%zu repeats for a tensor of rank %d", count, out->rank);
+        return kelp_infer_problem(call, "repeats has %zu elements, the input has rank %d", count,
+                                  out->rank);
     for (int32_t i = 0; i < out->rank; i++) {
-        int64_t extent = -1;
+        int64_t dimension = -1;
         if (repeats[i] == 1)
             continue;
-        if (out->shape[i] < 0 || !kelp_i64_mul(out->shape[i], repeats[i], &extent))
-            extent = -1;
-        kelp_dims_set(out, i, extent);
+        if (out->shape[i] < 0 || !kelp_i64_mul(out->shape[i], repeats[i], &dimension))
+            dimension = -1;
+        kelp_dims_set(out, i, dimension);
     }
     return true;
 }
@@ -302,7 +304,7 @@ static bool range(kelp_infer_call *call, kelp_dims *out) {
     return true;
 }
 
-/* ---- pieces and joints ---- */
+/* ---- split, slice, concatenate ---- */
 static bool concat(kelp_infer_call *call, kelp_dims *out) {
     const kelp_node *node = call->node;
     int64_t axis = kelp_node_attr_i64(node, "axis", call->version < 4 ? 1 : 0), sum = 0;
@@ -311,17 +313,16 @@ static bool concat(kelp_infer_call *call, kelp_dims *out) {
     for (size_t i = 0; i < node->input_count; i++) {
         kelp_dims in;
         if (!kelp_dims_load(node, i, &in))
-            return open_dims(out->rank, out);
+            return dynamic_dims(out->rank, out);
         if (in.rank != out->rank)
-            return kelp_infer_problem(call, "input %zu has rank %d, the first %d", i, in.rank,
-                                      out->rank);
+            return kelp_infer_problem(call, "input %zu has rank %d, input 0 has rank %d", i,
+                                      in.rank, out->rank);
         if (sum < 0 || in.shape[axis] < 0 || !kelp_i64_add(sum, in.shape[axis], &sum))
             sum = -1;
         for (int32_t k = 0; k < out->rank; k++) {
             if (k != axis && out->shape[k] >= 0 && in.shape[k] >= 0 && out->shape[k] != in.shape[k])
                 return kelp_infer_problem(call,
-                                          "input %zu has extent %lld on axis %d, where %lld "
-                                          "is joined to",
+                                          "input %zu has dimension %lld on axis %d: expected %lld",
                                           i, (long long)in.shape[k], k, (long long)out->shape[k]);
             if (out->shape[k] < 0 && in.shape[k] >= 0)
                 kelp_dims_copy(out, k, &in, k);
@@ -338,16 +339,16 @@ static bool split(kelp_infer_call *call, kelp_dims *out) {
     if (!kelp_dims_load(call->node, 0, out) || !kelp_infer_axis(call, &axis, out->rank))
         return false;
     bool given = kelp_infer_list(call, "split", 1, pieces, &count);
-    int64_t whole = out->shape[axis], extent = -1;
+    int64_t whole = out->shape[axis], dimension = -1;
     if (given && count > call->output) {
-        extent = pieces[call->output];
+        dimension = pieces[call->output];
     } else if (given && count == 0 && whole >= 0) {
-        /* equal pieces, the last one smaller */
+        /* equal parts; the last one may be smaller */
         int64_t outputs = (int64_t)call->node->output_count;
         int64_t each = (whole + outputs - 1) / outputs, from = each * (int64_t)call->output;
-        extent = from >= whole ? 0 : KELP_MIN(each, whole - from);
+        dimension = from >= whole ? 0 : KELP_MIN(each, whole - from);
     }
-    kelp_dims_set(out, (int32_t)axis, extent);
+    kelp_dims_set(out, (int32_t)axis, dimension);
     return true;
 }
 
@@ -355,14 +356,14 @@ static int64_t clamp(int64_t value, int64_t low, int64_t high) {
     return value < low ? low : value > high ? high : value;
 }
 
-/* numpy's slicing of one axis */
-static int64_t sliced(int64_t extent, int64_t start, int64_t end, int64_t step) {
-    if (extent == 0)
+/* NumPy's slicing along one axis */
+static int64_t sliced(int64_t dimension, int64_t start, int64_t end, int64_t step) {
+    if (dimension == 0)
         return 0;
-    start = start < 0 && start > INT64_MIN ? start + extent : start;
-    end = end < 0 && end > INT64_MIN ? end + extent : end;
-    start = clamp(start, 0, step > 0 ? extent : extent - 1);
-    end = clamp(end, step > 0 ? 0 : -1, extent);
+    start = start < 0 && start > INT64_MIN ? start + dimension : start;
+    end = end < 0 && end > INT64_MIN ? end + dimension : end;
+    start = clamp(start, 0, step > 0 ? dimension : dimension - 1);
+    end = clamp(end, step > 0 ? 0 : -1, dimension);
     int64_t span = step > 0 ? end - start : start - end;
     uint64_t stride = step > 0 ? (uint64_t)step : 0 - (uint64_t)step;
     return span <= 0 ? 0 : (int64_t)(((uint64_t)span - 1) / stride + 1);
@@ -378,11 +379,11 @@ static bool slice(kelp_infer_call *call, kelp_dims *out) {
     bool has_ends = kelp_infer_list(call, "ends", 2, ends, &other);
     if (!kelp_infer_list(call, "axes", 3, axes, &axis_count) ||
         !kelp_infer_list(call, NULL, 4, steps, &step_count))
-        return open_dims(out->rank, out);
+        return dynamic_dims(out->rank, out);
     if (!has_starts || !has_ends) {
-        /* where is computed, but on these axes alone */
+        /* the bounds are not known, but the other axes keep their dimensions */
         if (axis_count == 0)
-            return open_dims(out->rank, out);
+            return dynamic_dims(out->rank, out);
         if (!mark_axes(call, axes, axis_count, out->rank, marked))
             return false;
         for (int32_t i = 0; i < out->rank; i++)
@@ -392,20 +393,22 @@ static bool slice(kelp_infer_call *call, kelp_dims *out) {
     }
     if (count != other || (axis_count != 0 && axis_count != count) ||
         (step_count != 0 && step_count != count))
-        return kelp_infer_problem(call, "%zu starts, %zu ends, %zu axes and %zu steps", count,
-                                  other, axis_count, step_count);
+        return kelp_infer_problem(call,
+                                  "expected equal numbers of elements: found %zu starts, %zu ends, "
+                                  "%zu axes and %zu steps",
+                                  count, other, axis_count, step_count);
     for (size_t i = 0; axis_count == 0 && i < count; i++)
         axes[i] = (int64_t)i;
     if (!mark_axes(call, axes, count, out->rank, marked))
         return false;
     for (size_t i = 0; i < count; i++) {
         int32_t axis = (int32_t)(axes[i] < 0 ? axes[i] + out->rank : axes[i]);
-        int64_t step = step_count > 0 ? steps[i] : 1, extent = out->shape[axis];
+        int64_t step = step_count > 0 ? steps[i] : 1, dimension = out->shape[axis];
         if (step == 0)
             return kelp_infer_problem(call, "steps[%zu] is 0", i);
-        if (extent < 0 && starts[i] == 0 && step == 1 && ends[i] >= INT32_MAX)
+        if (dimension < 0 && starts[i] == 0 && step == 1 && ends[i] >= INT32_MAX)
             continue;
-        kelp_dims_set(out, axis, extent < 0 ? -1 : sliced(extent, starts[i], ends[i], step));
+        kelp_dims_set(out, axis, dimension < 0 ? -1 : sliced(dimension, starts[i], ends[i], step));
     }
     return true;
 }
@@ -420,12 +423,12 @@ static bool pad(kelp_infer_call *call, kelp_dims *out) {
     if (!kelp_dims_load(call->node, 0, out))
         return false;
     if (!kelp_infer_list(call, NULL, 3, axes, &axis_count))
-        return open_dims(out->rank, out);
+        return dynamic_dims(out->rank, out);
     for (size_t i = 0; axis_count == 0 && i < (size_t)out->rank; i++)
         axes[i] = (int64_t)i;
     if (axis_count == 0)
         axis_count = (size_t)out->rank;
-    /* two for each axis may be more than contents hold: then they are asked for one by one */
+    /* two per axis may exceed the capacity of contents: then each is read separately */
     const kelp_tensor *constant =
         given_count == 0 && call->node->input_count > 1 && call->node->inputs[1] != NULL
             ? call->node->inputs[1]->constant
@@ -435,11 +438,12 @@ static bool pad(kelp_infer_call *call, kelp_dims *out) {
                    : constant      ? (size_t)kelp_tensor_elements(constant)
                                    : pads.count;
     if (!known || (constant != NULL && constant->dtype != KELP_I64))
-        return open_dims(out->rank, out);
+        return dynamic_dims(out->rank, out);
     if (count != 2 * axis_count)
-        return kelp_infer_problem(call, "%zu pads for %zu axes", count, axis_count);
+        return kelp_infer_problem(call, "found %zu pads: expected two for each of %zu axes", count,
+                                  axis_count);
     for (size_t i = 0; i < axis_count; i++) {
-        int64_t both[2], extent;
+        int64_t both[2], dimension;
         for (size_t side = 0; side < 2; side++) {
             size_t at = i + side * axis_count;
             both[side] = pads.items[at < KELP_MAX_RANK ? at : 0].value;
@@ -448,22 +452,22 @@ static bool pad(kelp_infer_call *call, kelp_dims *out) {
             else if (constant != NULL)
                 memcpy(&both[side], (const char *)constant->data + 8 * at, 8);
             else if (!pads.items[at].known)
-                return open_dims(out->rank, out);
+                return dynamic_dims(out->rank, out);
         }
         if (!kelp_infer_axis(call, &axes[i], out->rank))
             return false;
         if (both[0] == 0 && both[1] == 0)
             continue;
         int64_t old = out->shape[axes[i]];
-        if (old < 0 || !kelp_i64_add(old, both[0], &extent) ||
-            !kelp_i64_add(extent, both[1], &extent) || extent < 0)
-            extent = -1;
-        kelp_dims_set(out, (int32_t)axes[i], extent);
+        if (old < 0 || !kelp_i64_add(old, both[0], &dimension) ||
+            !kelp_i64_add(dimension, both[1], &dimension) || dimension < 0)
+            dimension = -1;
+        kelp_dims_set(out, (int32_t)axes[i], dimension);
     }
     return true;
 }
 
-/* ---- choosing ---- */
+/* ---- gather and select ---- */
 static bool gather(kelp_infer_call *call, kelp_dims *out) {
     kelp_dims data, indices;
     int64_t axis = kelp_node_attr_i64(call->node, "axis", 0);
@@ -534,7 +538,7 @@ static bool one_hot(kelp_infer_call *call, kelp_dims *out) {
 
 static bool non_zero(kelp_infer_call *call, kelp_dims *out) {
     kelp_dims in;
-    if (!open_dims(2, out))
+    if (!dynamic_dims(2, out))
         return false;
     if (kelp_dims_load(call->node, 0, &in))
         kelp_dims_set(out, 0, in.rank > 0 ? in.rank : 1);

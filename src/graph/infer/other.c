@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shapes of attention, products by equation, sampling, and selections whose size the data decide.
- */
+/* Shape rules of attention, einsum, sampling, and selections whose size depends on data. */
 #include "graph/infer/infer.h"
 
 #include "base/checked.h"
@@ -16,7 +15,7 @@ static bool attention(kelp_infer_call *call, kelp_dims *out) {
         return false;
     if (q.rank != 3 && q.rank != 4)
         return kelp_infer_problem(call, "Q has rank %d: expected 3 or 4", q.rank);
-    if (call->output > 0) { /* what is kept for the next turn grows by what was there */
+    if (call->output > 0) { /* the present keys and values are the past ones and the new ones */
         out->rank = 4;
         for (int32_t i = 0; i < 4; i++)
             kelp_dims_set(out, i, -1);
@@ -38,7 +37,7 @@ static bool attention(kelp_infer_call *call, kelp_dims *out) {
     return true;
 }
 
-/* Axes of one term of an equation; false when it has more to it than letters. */
+/* Parses one term of an equation; false when it contains anything but letters. */
 static bool read_term(const char **at, char *letters, int32_t *out_count) {
     *out_count = 0;
     for (; **at != '\0' && **at != ',' && **at != '-'; (*at)++) {
@@ -54,7 +53,7 @@ static bool read_term(const char **at, char *letters, int32_t *out_count) {
 
 static bool einsum(kelp_infer_call *call, kelp_dims *out) {
     const char *at = kelp_node_attr_string(call->node, "equation", "", NULL);
-    kelp_dims extents = {.rank = 0}, in;
+    kelp_dims dimensions = {.rank = 0}, in;
     char seen[KELP_MAX_RANK], letters[KELP_MAX_RANK];
     int32_t seen_count = 0, count = 0;
     for (size_t i = 0; i < call->node->input_count; i++) {
@@ -70,8 +69,8 @@ static bool einsum(kelp_infer_call *call, kelp_dims *out) {
                 s++;
             if (s == KELP_MAX_RANK)
                 return false;
-            if (s == seen_count || extents.shape[s] < 0)
-                kelp_dims_copy(&extents, s, &in, k);
+            if (s == seen_count || dimensions.shape[s] < 0)
+                kelp_dims_copy(&dimensions, s, &in, k);
             if (s == seen_count)
                 seen[seen_count++] = letters[k];
         }
@@ -87,7 +86,7 @@ static bool einsum(kelp_infer_call *call, kelp_dims *out) {
         const char *found = memchr(seen, letters[k], (size_t)seen_count);
         kelp_dims_set(out, k, -1);
         if (found != NULL)
-            kelp_dims_copy(out, k, &extents, (int32_t)(found - seen));
+            kelp_dims_copy(out, k, &dimensions, (int32_t)(found - seen));
     }
     return true;
 }
@@ -115,7 +114,7 @@ static bool roi_align(kelp_infer_call *call, kelp_dims *out) {
     return true;
 }
 
-/* Unique, Compress: a vector, or some slices along an axis. */
+/* Unique and Compress select elements, or slices along an axis. */
 static bool select_some(kelp_infer_call *call, kelp_dims *out) {
     int64_t axis = kelp_node_attr_i64(call->node, "axis", 0);
     bool has_axis = kelp_node_attr_type(call->node, "axis") != KELP_ATTR_NONE;

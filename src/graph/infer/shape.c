@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shapes: helpers of all rules, and the rules of elementwise operators, products, reductions and
- * recurrent layers. */
+/* Helpers of all shape rules, and the rules of elementwise operators, matrix products, reductions
+ * and recurrent layers. */
 #include "graph/infer/infer.h"
 
 #include <stdarg.h>
@@ -30,8 +30,8 @@ void kelp_dims_copy(kelp_dims *to, int32_t at, const kelp_dims *from, int32_t ax
     to->symbols[at] = from->symbols[axis];
 }
 
-void kelp_dims_set(kelp_dims *to, int32_t at, int64_t extent) {
-    to->shape[at] = extent;
+void kelp_dims_set(kelp_dims *to, int32_t at, int64_t dimension) {
+    to->shape[at] = dimension;
     to->symbols[at] = NULL;
 }
 
@@ -72,8 +72,8 @@ static bool scalar(kelp_infer_call *call, kelp_dims *out) {
     return true;
 }
 
-/* NumPy's rules. Of an open extent and a fixed one above 1, the fixed one; of two open ones with
- * one name, that. */
+/* Broadcasts as NumPy does. A dynamic dimension and a fixed one above 1 give the fixed one; two
+ * dynamic dimensions of the same name give that name. */
 static bool broadcast_dim(kelp_dims *to, int32_t at, const kelp_dims *other, int32_t axis) {
     int64_t a = to->shape[at], b = other->shape[axis];
     if (a == 1 || (a < 0 && b >= 0 && b != 1))
@@ -94,7 +94,7 @@ bool kelp_dims_broadcast(kelp_infer_call *call, kelp_dims *to, const kelp_dims *
             char a[96], b[96];
             kelp_shape_format(to->rank, to->shape, a, sizeof a);
             kelp_shape_format(other->rank, other->shape, b, sizeof b);
-            return kelp_infer_problem(call, "shapes %s and %s do not broadcast", a, b);
+            return kelp_infer_problem(call, "shapes %s and %s cannot be broadcast", a, b);
         }
     *to = longer;
     return true;
@@ -103,7 +103,7 @@ bool kelp_dims_broadcast(kelp_infer_call *call, kelp_dims *to, const kelp_dims *
 static bool broadcast_all(kelp_infer_call *call, kelp_dims *out) {
     if (!kelp_dims_load(call->node, 0, out))
         return false;
-    /* before opset 7 (variadic ones: 8) the second input was fitted to the first */
+    /* before opset 7 (variadic operators: 8) the second input was broadcast to the first */
     if (call->version < 7)
         return true;
     for (size_t i = 1; i < call->node->input_count; i++) {
@@ -174,7 +174,8 @@ static bool gemm(kelp_infer_call *call, kelp_dims *out) {
 }
 
 /* ---- normalizations ---- */
-/* Y is like X; the means and deviations have 1 from `axis` on. */
+/* Y has the shape of X. The mean and the inverse standard deviation have dimension 1 from `axis`
+ * on. */
 static bool layer_norm(kelp_infer_call *call, kelp_dims *out) {
     int64_t axis = kelp_node_attr_i64(call->node, "axis", -1);
     if (!kelp_dims_load(call->node, 0, out) || !kelp_infer_axis(call, &axis, out->rank))
@@ -216,7 +217,7 @@ static bool reduce(kelp_infer_call *call, kelp_dims *out) {
     size_t count = 0;
     bool keep = kelp_node_attr_i64(call->node, "keepdims", 1) != 0;
     if (!kelp_infer_list(call, "axes", 1, axes, &count)) {
-        /* the axes are computed: kept extents still tell the rank */
+        /* the axes are not known, but keepdims preserves the rank */
         if (!keep || !kelp_dims_load(call->node, 0, out))
             return false;
         for (int32_t i = 0; i < out->rank; i++)

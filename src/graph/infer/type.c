@@ -1,23 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Element types: variables of the operator's schema bound by its inputs; few operators name their
- * result's type otherwise. */
+/* Infers element types: binds the type variables of the schema to the inputs' types. Rules give the
+ * output types of the few operators whose schema does not determine them. */
 #include "graph/infer/infer.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#define TYPE_FAIL(node, format, ...)                                                      \
-    return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: node '%s' (%s) in graph '%s': " format, \
-                      (node)->block->graph->info.label, (node)->name, (node)->op->name,   \
-                      (node)->block->name, __VA_ARGS__)
-
-/* Variables a schema can have: ONNX's richest has 5, types spelled out count as well. */
+/* Maximum number of type variables of a schema, including types that are spelled out. */
 #define VARIABLES_MAX 16
 
 typedef struct binding {
     kelp_value_kind kind;
     kelp_dtype dtype;
-    const char *by; /* parameter that bound it */
+    const char *by; /* name of the parameter that it was bound by */
 } binding;
 
 static const char *kind_prefix(kelp_value_kind kind) {
@@ -44,8 +39,8 @@ kelp_status *kelp_infer_set_type(const kelp_node *node, kelp_value *value, kelp_
     if (value->dtype == KELP_DTYPE_INVALID)
         value->dtype = dtype;
     if (value->dtype != dtype)
-        TYPE_FAIL(node, "output '%s' is declared as %s, but the operator gives %s", value->name,
-                  kelp_dtype_name(value->dtype), kelp_dtype_name(dtype));
+        return KELP_INFER_ERROR(node, "output '%s' is declared as %s: the operator returns %s",
+                                value->name, kelp_dtype_name(value->dtype), kelp_dtype_name(dtype));
     return NULL;
 }
 
@@ -74,8 +69,8 @@ static kelp_status *wrong_type(const kelp_node *node, const kelp_onnx_schema *sc
     for (int t = 0; t < 32; t++)
         if ((tensors >> t & 1u) != 0 && (size_t)(at - types) < sizeof types - 16)
             at += snprintf(at, 16, "%s%s", at == types ? "" : ", ", kelp_dtype_name((kelp_dtype)t));
-    TYPE_FAIL(
-        node, "input '%s' (%s) is a %s%s, which this operator does not take: version %d takes %s",
+    return KELP_INFER_ERROR(
+        node, "input '%s' (%s) has the unsupported type %s%s: version %d supports %s",
         kelp_onnx_text(param->name), value->name, kind_prefix(value->kind),
         kelp_dtype_name(value->dtype), (int)schema->since, types[0] != '\0' ? types : "no tensors");
 }
@@ -97,8 +92,9 @@ static kelp_status *bind_inputs(const kelp_node *node, const kelp_onnx_schema *s
         if (b->dtype == KELP_DTYPE_INVALID)
             *b = (binding){value->kind, value->dtype, name};
         else if (b->dtype != value->dtype)
-            TYPE_FAIL(node, "input '%s' is %s, but '%s' is %s: expected the same type", name,
-                      kelp_dtype_name(value->dtype), b->by, kelp_dtype_name(b->dtype));
+            return KELP_INFER_ERROR(
+                node, "input '%s' is %s, but '%s' is %s: expected the same type", name,
+                kelp_dtype_name(value->dtype), b->by, kelp_dtype_name(b->dtype));
     }
     return NULL;
 }
@@ -121,7 +117,7 @@ static kelp_dtype attribute_dtype(const kelp_node *node, const char *name) {
     return number > 0 && number < KELP_DTYPE_COUNT ? (kelp_dtype)number : KELP_DTYPE_INVALID;
 }
 
-/* A Constant's type is that of whichever attribute holds it. */
+/* Returns the type of the attribute that holds the value of a Constant. */
 static kelp_dtype constant_dtype(const kelp_node *node) {
     static const struct {
         const char *name;
@@ -181,7 +177,7 @@ static kelp_dtype only_dtype(const kelp_onnx_type_set *set) {
     return one ? (kelp_dtype)__builtin_ctz(bits) : KELP_DTYPE_INVALID;
 }
 
-/* Results of If, Loop and Scan are those of their bodies, which infer.c looks at. */
+/* Returns true for If, Loop and Scan, whose output types infer.c takes from their bodies. */
 static bool has_blocks(const kelp_node *node) {
     for (const kelp_attr *attr = node->attributes; attr != NULL; attr = attr->next)
         if (attr->blocks != NULL)

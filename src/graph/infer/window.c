@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shapes of what slides a window over an image: convolutions, pools, resizing. */
+/* Shape rules of operators on spatial axes: convolution, pooling, resizing, DepthToSpace. */
 #include "graph/infer/infer.h"
 
 #include "base/checked.h"
+#include "operator/window.h"
 
 #include <math.h>
 #include <string.h>
@@ -10,7 +11,8 @@
 typedef struct window {
     size_t axes;
     const int64_t *strides, *dilations, *pads; /* NULL: 1, 1, 0 */
-    bool same, valid, ceil_mode;
+    kelp_auto_pad auto_pad;
+    bool ceil_mode;
 } window;
 
 static const int64_t *list_of(const kelp_node *node, const char *name, size_t count) {
@@ -19,36 +21,29 @@ static const int64_t *list_of(const kelp_node *node, const char *name, size_t co
 }
 
 static window window_of(const kelp_node *node, size_t axes) {
-    const char *auto_pad = kelp_node_attr_string(node, "auto_pad", "NOTSET", NULL);
-    return (window){.axes = axes,
-                    .strides = list_of(node, "strides", axes),
-                    .dilations = list_of(node, "dilations", axes),
-                    .pads = list_of(node, "pads", 2 * axes),
-                    .same = strncmp(auto_pad, "SAME", 4) == 0,
-                    .valid = strcmp(auto_pad, "VALID") == 0,
-                    .ceil_mode = kelp_node_attr_i64(node, "ceil_mode", 0) != 0};
+    return (window){
+        .axes = axes,
+        .strides = list_of(node, "strides", axes),
+        .dilations = list_of(node, "dilations", axes),
+        .pads = list_of(node, "pads", 2 * axes),
+        .auto_pad = kelp_auto_pad_parse(kelp_node_attr_string(node, "auto_pad", "NOTSET", NULL)),
+        .ceil_mode = kelp_node_attr_i64(node, "ceil_mode", 0) != 0};
 }
 
-/* -1: not known, also when a number is out of any sense. */
-static int64_t window_extent(const window *w, int64_t in, int64_t kernel, size_t axis) {
-    int64_t stride = w->strides ? w->strides[axis] : 1;
-    int64_t dilation = w->dilations ? w->dilations[axis] : 1;
-    int64_t before = w->pads && !w->valid ? w->pads[axis] : 0;
-    int64_t after = w->pads && !w->valid ? w->pads[axis + w->axes] : 0;
-    int64_t reach, padded, room;
-    if (in < 0 || kernel < 1 || stride < 1 || dilation < 1)
-        return -1;
-    if (w->same)
-        return in / stride + (in % stride != 0);
-    if (!kelp_i64_mul(kernel - 1, dilation, &reach) || !kelp_i64_add(in, before, &padded) ||
-        !kelp_i64_add(padded, after, &padded) || reach == INT64_MAX ||
-        __builtin_sub_overflow(padded, reach + 1, &room) || room < 0)
-        return -1;
-    int64_t count = room / stride + 1;
-    /* rounding up may add a window, unless it would begin in the padding behind */
-    if (w->ceil_mode && room % stride != 0 && count <= (in + before - 1) / stride)
-        count++;
-    return count;
+static kelp_window_axis axis_of(const window *w, int64_t in, int64_t kernel, size_t axis) {
+    return (kelp_window_axis){.in = in,
+                              .kernel = kernel,
+                              .stride = w->strides != NULL ? w->strides[axis] : 1,
+                              .dilation = w->dilations != NULL ? w->dilations[axis] : 1,
+                              .before = w->pads != NULL ? w->pads[axis] : 0,
+                              .after = w->pads != NULL ? w->pads[axis + w->axes] : 0};
+}
+
+/* Returns -1 when the size is not known or out of range. */
+static int64_t window_size(const window *w, int64_t in, int64_t kernel, size_t axis) {
+    kelp_window_axis a = axis_of(w, in, kernel, axis);
+    int64_t size;
+    return kelp_window_output(&a, w->auto_pad, w->ceil_mode, &size) ? size : -1;
 }
 
 static bool convolve(kelp_infer_call *call, size_t weight, kelp_dims *out) {
@@ -56,19 +51,22 @@ static bool convolve(kelp_infer_call *call, size_t weight, kelp_dims *out) {
     if (!kelp_dims_load(call->node, 0, &x) || !kelp_dims_load(call->node, weight, &w))
         return false;
     if (x.rank < 3 || w.rank != x.rank)
-        return kelp_infer_problem(call, "ranks %d and %d: expected two of 3 or more that are equal",
-                                  x.rank, w.rank);
+        return kelp_infer_problem(
+            call,
+            "the input has rank %d and the weight rank %d: expected equal ranks of at least 3",
+            x.rank, w.rank);
     int64_t groups = kelp_node_attr_i64(call->node, "group", 1), channels;
     if (x.shape[1] >= 0 && w.shape[1] >= 0 && kelp_i64_mul(w.shape[1], groups, &channels) &&
         channels != x.shape[1])
-        return kelp_infer_problem(call, "%lld channels, but the weight is for %lld in %lld groups",
-                                  (long long)x.shape[1], (long long)channels, (long long)groups);
+        return kelp_infer_problem(
+            call, "the input has %lld channels: the weight expects %lld in %lld groups",
+            (long long)x.shape[1], (long long)channels, (long long)groups);
     window win = window_of(call->node, (size_t)x.rank - 2);
     out->rank = x.rank;
     kelp_dims_copy(out, 0, &x, 0);
     kelp_dims_copy(out, 1, &w, 0);
     for (int32_t i = 2; i < x.rank; i++)
-        kelp_dims_set(out, i, window_extent(&win, x.shape[i], w.shape[i], (size_t)i - 2));
+        kelp_dims_set(out, i, window_size(&win, x.shape[i], w.shape[i], (size_t)i - 2));
     return true;
 }
 
@@ -80,21 +78,12 @@ static bool qlinear_conv(kelp_infer_call *call, kelp_dims *out) {
     return convolve(call, 3, out);
 }
 
-static int64_t transposed_extent(const window *w, int64_t in, int64_t kernel, int64_t extra,
-                                 size_t axis) {
-    int64_t stride = w->strides ? w->strides[axis] : 1;
-    int64_t dilation = w->dilations ? w->dilations[axis] : 1;
-    int64_t padding = w->pads ? w->pads[axis] + w->pads[axis + w->axes] : 0;
-    int64_t span, reach;
-    if (in < 1 || kernel < 1 || stride < 1 || dilation < 1)
-        return -1;
-    if (w->same)
-        return kelp_i64_mul(in, stride, &span) ? span : -1;
-    if (!kelp_i64_mul(in - 1, stride, &span) || !kelp_i64_mul(kernel - 1, dilation, &reach) ||
-        !kelp_i64_add(span, reach, &span) || !kelp_i64_add(span, extra + 1, &span))
-        return -1;
-    span -= w->valid ? 0 : padding;
-    return span < 0 ? -1 : span;
+static int64_t transposed_size(const window *w, int64_t in, int64_t kernel, size_t axis,
+                               int64_t output_padding) {
+    kelp_window_axis a = axis_of(w, in, kernel, axis);
+    kelp_window_transposed transposed = {output_padding, -1};
+    int64_t size;
+    return kelp_window_transposed_output(&a, w->auto_pad, transposed, &size) ? size : -1;
 }
 
 static bool conv_transpose(kelp_infer_call *call, kelp_dims *out) {
@@ -113,10 +102,11 @@ static bool conv_transpose(kelp_infer_call *call, kelp_dims *out) {
     kelp_dims_copy(out, 0, &x, 0);
     kelp_dims_set(out, 1, channels);
     for (size_t i = 0; i < axes; i++) {
-        int64_t more = extra && extra[i] >= 0 && extra[i] < INT32_MAX ? extra[i] : 0;
+        int64_t more = extra != NULL ? extra[i] : 0;
         kelp_dims_set(out, (int32_t)i + 2,
-                      fixed ? fixed[i]
-                            : transposed_extent(&win, x.shape[i + 2], w.shape[i + 2], more, i));
+                      fixed != NULL
+                          ? fixed[i]
+                          : transposed_size(&win, x.shape[i + 2], w.shape[i + 2], i, more));
     }
     return true;
 }
@@ -128,12 +118,12 @@ static bool pool(kelp_infer_call *call, kelp_dims *out) {
     if (!kelp_dims_load(call->node, 0, &x))
         return false;
     if (x.rank != (int32_t)axes + 2)
-        return kelp_infer_problem(call, "a kernel of %zu axes for a tensor of rank %d", axes,
+        return kelp_infer_problem(call, "the kernel has %zu axes, the input has rank %d", axes,
                                   x.rank);
     window win = window_of(call->node, axes);
     *out = x;
     for (size_t i = 0; i < axes; i++)
-        kelp_dims_set(out, (int32_t)i + 2, window_extent(&win, x.shape[i + 2], kernel[i], i));
+        kelp_dims_set(out, (int32_t)i + 2, window_size(&win, x.shape[i + 2], kernel[i], i));
     return true;
 }
 
@@ -170,15 +160,15 @@ static bool resize(kelp_infer_call *call, kelp_dims *out) {
                      (int32_t)size_count == out->rank;
     bool has_scales = read_scales(call->node, call->version >= 11 ? 2 : 1, scales, out->rank);
     for (int32_t i = 0; i < out->rank; i++) {
-        int64_t extent = -1;
+        int64_t dimension = -1;
         if (plain && has_sizes)
-            extent = sizes[i];
+            dimension = sizes[i];
         else if (plain && has_scales && scales[i] == 1.0f)
             continue;
         else if (plain && has_scales && out->shape[i] >= 0 && scales[i] > 0 && scales[i] < 1e6f &&
                  out->shape[i] < INT32_MAX)
-            extent = (int64_t)floorf((float)out->shape[i] * scales[i]);
-        kelp_dims_set(out, i, extent);
+            dimension = (int64_t)floorf((float)out->shape[i] * scales[i]);
+        kelp_dims_set(out, i, dimension);
     }
     return true;
 }
@@ -191,10 +181,10 @@ static bool depth_to_space(kelp_infer_call *call, kelp_dims *out) {
         return false;
     kelp_dims_set(out, 1, out->shape[1] < 0 ? -1 : out->shape[1] / area);
     for (int32_t i = 2; i < 4; i++) {
-        int64_t extent = -1;
-        if (out->shape[i] < 0 || !kelp_i64_mul(out->shape[i], block, &extent))
-            extent = -1;
-        kelp_dims_set(out, i, extent);
+        int64_t dimension = -1;
+        if (out->shape[i] < 0 || !kelp_i64_mul(out->shape[i], block, &dimension))
+            dimension = -1;
+        kelp_dims_set(out, i, dimension);
     }
     return true;
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Products and convolutions of floats with constant weights become those that round their operands
- * to bfloat16. Their attributes and inputs stay as they are, so that the names alone change.
+ * Replaces matrix products and convolutions with constant weights by operators that round their
+ * operands to bfloat16. Attributes and inputs stay the same; only the operator changes.
  */
 #include "graph/passes/passes.h"
 
 #include <string.h>
 
-/* Smaller products gain nothing: the time goes to finding and finishing them. A convolution's
- * weights are used at every position. */
+/* Smaller products gain nothing, because packing and the epilogue dominate. The limit for
+ * convolutions is lower: their weights are used at every position. */
 #define MIN_WEIGHTS 1024
 #define MIN_CONV_WEIGHTS 256
 #define MIN_EXTENT 8
@@ -26,7 +26,7 @@ static const kelp_tensor *float_weights(const kelp_node *node, int64_t least) {
                : NULL;
 }
 
-/* C is one row: a bias of each column. */
+/* Returns true when C is a bias: one value per column. */
 static bool is_row(const kelp_value *c, int64_t n) {
     int64_t elements = 1;
     if (c->rank < 1 || c->rank > 2 || c->shape[c->rank - 1] != n)
@@ -37,12 +37,12 @@ static bool is_row(const kelp_value *c, int64_t n) {
 }
 
 static bool is_plain_gemm(const kelp_node *node, const kelp_tensor *weights) {
-    bool turned = kelp_node_attr_i64(node, "transB", 0) != 0;
+    bool transposed = kelp_node_attr_i64(node, "transB", 0) != 0;
     const kelp_value *c = node->input_count > 2 ? node->inputs[2] : NULL;
     return kelp_node_attr_i64(node, "transA", 0) == 0 &&
            kelp_node_attr_f32(node, "alpha", 1.0f) == 1.0f &&
            (c == NULL || (kelp_node_attr_f32(node, "beta", 1.0f) == 1.0f &&
-                          is_row(c, weights->shape[turned ? 0 : 1])));
+                          is_row(c, weights->shape[transposed ? 0 : 1])));
 }
 
 static bool takes_product(const kelp_node *node) {
@@ -54,7 +54,7 @@ static bool takes_product(const kelp_node *node) {
            (node->op == KELP_OP(Gemm) && is_plain_gemm(node, weights));
 }
 
-/* One channel a group is no product; three axes have no kernel. */
+/* Depthwise convolutions and convolutions with three spatial axes have no bfloat16 kernel. */
 static bool takes_conv(const kelp_node *node) {
     const kelp_tensor *weights = float_weights(node, MIN_CONV_WEIGHTS);
     int64_t groups = kelp_node_attr_i64(node, "group", 1);
@@ -64,10 +64,10 @@ static bool takes_conv(const kelp_node *node) {
     return node->op == KELP_OP(Conv) || node->op == KELP_OP_KELP(ConvAct);
 }
 
-/* ---- tensors in between ---- */
-/* Of bfloat16 tensors a pixel's channels lie side by side, and panels of output channels are
- * multiplied with them: groups, and numbers of channels that fill no panels, are better off with
- * images channel after channel. */
+/* ---- intermediate tensors ---- */
+/* bfloat16 tensors are stored channels last, and kernels multiply them by panels of output
+ * channels. Grouped convolutions, and numbers of channels that leave panels mostly empty, are
+ * faster channels first. */
 #define MIN_CHANNELS 16
 static bool takes_pixels(const kelp_node *node) {
     const kelp_tensor *weights = node->inputs[1]->constant;
@@ -78,13 +78,13 @@ static bool takes_pixels(const kelp_node *node) {
 
 typedef bool (*takes_fn)(const kelp_block *block, const kelp_node *node, size_t input);
 
-/* X or the residual of a convolution. */
+/* Returns true when the input is X or the residual of a convolution that reads channels last. */
 static bool conv_takes(const kelp_block *block, const kelp_node *node, size_t input) {
     (void)block;
     return node->op == KELP_OP_KELP(ConvBf16) && (input == 0 || input == 3) && takes_pixels(node);
 }
 
-/* true when every use of the value takes it. */
+/* Returns true when `takes` accepts every use of the value. */
 static bool only_for(const kelp_block *block, const kelp_value *value, takes_fn takes) {
     uint32_t uses = 0;
     if (value->is_output || value->use_count == 0)
@@ -101,14 +101,14 @@ static bool only_for(const kelp_block *block, const kelp_value *value, takes_fn 
     return uses == value->use_count;
 }
 
-/* The same, or X of maxima that convolutions alone read. */
+/* Accepts also X of a MaxPool whose output only convolutions read. */
 static bool pool_or_conv_takes(const kelp_block *block, const kelp_node *node, size_t input) {
     return conv_takes(block, node, input) ||
            (node->op == KELP_OP(MaxPool) && (node->output_count == 1 || node->outputs[1] == NULL) &&
             only_for(block, node->outputs[0], conv_takes));
 }
 
-static void pool_halves(const kelp_block *block, const kelp_value *value) {
+static void pool_in_bf16(const kelp_block *block, const kelp_value *value) {
     for (size_t n = 0; n < block->node_count; n++) {
         kelp_node *node = block->nodes[n];
         if (node->op != KELP_OP(MaxPool) || node->inputs[0] != value)
@@ -119,9 +119,9 @@ static void pool_halves(const kelp_block *block, const kelp_value *value) {
     }
 }
 
-/* The next node would round what it reads: it is rounded where it is made, and half the bytes move.
- * Nodes come behind those that they read from. */
-kelp_status *kelp_pass_halves(kelp_block *block) {
+/* Rounds a value where it is produced if all its readers would round it: half the bytes are moved.
+ * Relies on topological order. */
+kelp_status *kelp_pass_bf16_values(kelp_block *block) {
     for (size_t i = 0; i < block->node_count; i++) {
         kelp_node *node = block->nodes[i];
         if (node->op != KELP_OP_KELP(ConvBf16) || !takes_pixels(node) ||
@@ -132,13 +132,13 @@ kelp_status *kelp_pass_halves(kelp_block *block) {
             continue;
         KELP_TRY(kelp_node_set_i64(node, "half", 1));
         node->outputs[0]->dtype = KELP_BF16;
-        pool_halves(block, node->outputs[0]);
+        pool_in_bf16(block, node->outputs[0]);
     }
     return NULL;
 }
 
-/* ---- names ---- */
-/* What the node becomes; NULL: it stays. */
+/* ---- operators ---- */
+/* Returns the operator that replaces the node's, or NULL. */
 static const kelp_operator *rounded(const kelp_node *node) {
     if (node->op == KELP_OP_KELP(Attention))
         return KELP_OP_KELP(AttentionBf16);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A convolution swallows the activation that follows it. */
+/* Fuses a convolution with the activation that follows it. */
 #include "graph/passes/passes.h"
 
 #include <string.h>

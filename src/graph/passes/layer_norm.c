@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Layer normalization as exporters spell it before there was an operator: d = x - mean(x), d /
- * sqrt(mean(d * d) + epsilon), times one constant a column, plus another. Source: Ba, Kiros and
- * Hinton, "Layer Normalization", 2016.
+ * Fuses layer normalization as exporters write it for opsets without the operator: d = x - mean(x),
+ * d / sqrt(mean(d * d) + epsilon) * scale + bias, with one constant per column. Source: Ba, Kiros
+ * and Hinton, "Layer Normalization", 2016.
  */
 #include "graph/passes/passes.h"
 
 #include <string.h>
 
-/* What ReduceMean takes the mean of, over the last axis alone, which stays; NULL when it is none.
- */
+/* Returns the input of a ReduceMean over the last axis with keepdims, or NULL. */
 static kelp_value *match_mean(const kelp_value *value) {
     const kelp_node *mean = kelp_match_producer(value, KELP_OP(ReduceMean));
     if (mean == NULL || mean->inputs[0] == NULL || mean->inputs[0]->rank < 1 ||
@@ -26,9 +25,9 @@ static kelp_value *match_mean(const kelp_value *value) {
     return axis == -1 || axis == mean->inputs[0]->rank - 1 ? mean->inputs[0] : NULL;
 }
 
-/* One of a higher rank than what it is joined to would raise the rank of the result. */
-static bool match_number(const kelp_value *value, int32_t most_rank, double *out) {
-    return kelp_match_scalar(value, out) && value->constant->rank <= most_rank;
+/* A constant of higher rank than the other operand would raise the rank of the result. */
+static bool match_number(const kelp_value *value, int32_t max_rank, double *out) {
+    return kelp_match_scalar(value, out) && value->constant->rank <= max_rank;
 }
 
 static bool is_square_of(const kelp_value *value, const kelp_value *d) {
@@ -42,7 +41,7 @@ static bool is_square_of(const kelp_value *value, const kelp_value *d) {
            kelp_match_scalar_near(power->inputs[1], 2.0);
 }
 
-/* d / sqrt(mean(d * d) + epsilon): gives d. */
+/* Returns d of d / sqrt(mean(d * d) + epsilon), or NULL. */
 static kelp_value *match_quotient(const kelp_node *div, double *out_epsilon) {
     kelp_value *d = div->inputs[0];
     const kelp_node *root = kelp_match_producer(div->inputs[1], KELP_OP(Sqrt));
@@ -56,7 +55,8 @@ static kelp_value *match_quotient(const kelp_node *div, double *out_epsilon) {
     return NULL;
 }
 
-/* The constant, one a column, that the only reader of `value` joins to it by `op`. */
+/* Returns the constant, one value per column, that the only reader of `value` combines with it by
+ * `op`. */
 static kelp_value *column_of(const kelp_value *value, const kelp_operator *op, int64_t columns,
                              kelp_node **out_node) {
     kelp_node *node = kelp_used_once(value) ? kelp_value_only_user(value) : NULL;

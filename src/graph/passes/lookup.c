@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A constant matrix multiplied by one-hot rows is a look-up of its rows. The rows come from OneHot,
- * or from Cast(Equal(indices, [0, 1, 2, …])). An index that no column stands for gives zeros: the
- * table has one more row for those.
+ * Replaces the product of one-hot rows and a constant matrix by a lookup of rows. The rows come
+ * from OneHot, or from Cast(Equal(indices, [0, 1, 2, …])). An index outside the columns gives a row
+ * of zeros, which is the last row of the table.
  *
  *   MatMul(one-hot rows, weights)  becomes  kelp::Lookup(indices, table).
  *
- * What then changes every element alike, or by its column, is done to the table, where it becomes
- * constant: a table has fewer rows than most inputs have indices.
+ * Elementwise operators that follow, also with one operand per column, are applied to the table and
+ * become constant: a table has fewer rows than most inputs have indices.
  *
- * The answers are the same to the last bit where the weights are finite: zero times them is zero.
+ * Results are bit-identical if the weights are finite, because zero times them is zero.
  */
 #include "graph/passes/passes.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Rows of a table that is worked out anew for each operator that it swallows. */
-#define MOST_ROWS 4096
+/* Maximum rows of a table that is recomputed for each operator that is folded into it. */
+#define MAX_ROWS 4096
 
 typedef struct hot {
     kelp_value *indices;
     int64_t columns;
     bool wrap;      /* negative indices count from the end */
-    bool last_axis; /* indices have an axis of one where the columns are */
+    bool last_axis; /* the indices have an axis of dimension 1 in place of the columns */
 } hot;
 
 static bool is_index(const kelp_value *value) {
@@ -48,7 +48,7 @@ static bool match_one_hot(const kelp_value *value, hot *out) {
     return off_on[0] == 0.0f && off_on[1] == 1.0f;
 }
 
-/* [0, 1, 2, …] along the last axis. */
+/* Returns true for [0, 1, 2, …] along the last axis. */
 static bool counts_up(const kelp_value *value) {
     const kelp_tensor *tensor = value->constant;
     if (tensor == NULL || tensor->rank < 1 ||
@@ -86,7 +86,7 @@ static bool match_equal(const kelp_value *value, hot *out) {
     return false;
 }
 
-/* The weights and a row of zeros; NULL when they are not all finite. */
+/* Creates a table of the weights and a row of zeros; NULL when a weight is not finite. */
 static kelp_status *make_table(kelp_block *block, const kelp_value *weights, kelp_value **out) {
     const kelp_tensor *from = weights->constant;
     int64_t shape[2] = {from->shape[0] + 1, from->shape[1]}, count = kelp_tensor_elements(from);
@@ -100,7 +100,7 @@ static kelp_status *make_table(kelp_block *block, const kelp_value *weights, kel
     if (count > 0)
         memcpy(table, from->data, (size_t)count * sizeof *table);
     for (int64_t i = 0; i < count; i++)
-        table[i] += 0.0f; /* as in a sum, there is no -0 */
+        table[i] += 0.0f; /* a sum never gives -0 */
     return NULL;
 }
 
@@ -113,9 +113,9 @@ static kelp_status *replace(kelp_block *block, kelp_node *matmul, bool *out_done
     if (matmul->inputs[0] == NULL || weights == NULL || weights->constant == NULL ||
         weights->constant->rank != 2 || weights->constant->dtype != KELP_F32 ||
         (!match_one_hot(matmul->inputs[0], &rows) && !match_equal(matmul->inputs[0], &rows)) ||
-        rows.columns != weights->constant->shape[0] || rows.columns > MOST_ROWS ||
+        rows.columns != weights->constant->shape[0] || rows.columns > MAX_ROWS ||
         (!rows.last_axis && rows.indices->rank < 1))
-        return NULL; /* of a single row MatMul makes a vector, which is none of ours */
+        return NULL; /* MatMul of a single row gives a vector, which Lookup does not produce */
     inputs[0] = rows.indices;
     KELP_TRY(make_table(block, weights, &inputs[1]));
     if (inputs[1] == NULL)
@@ -129,7 +129,7 @@ static kelp_status *replace(kelp_block *block, kelp_node *matmul, bool *out_done
     return NULL;
 }
 
-/* The operator does to each element what it does to it alone. */
+/* Returns true for unary elementwise operators. */
 static bool is_elementwise(const kelp_node *node) {
     static const kelp_operator *const ops[] = {
         KELP_OP(Relu), KELP_OP(Tanh), KELP_OP(Sigmoid),   KELP_OP(Gelu),
@@ -142,7 +142,8 @@ static bool is_elementwise(const kelp_node *node) {
     return false;
 }
 
-/* The constant operand of Add, Sub, Mul or Div, when it is one a column or one for all. */
+/* Returns the constant operand of Add, Sub, Mul or Div, if it is a scalar or has one value per
+ * column. */
 static kelp_value *column_operand(const kelp_node *node, const kelp_value *x, int64_t width) {
     static const kelp_operator *const ops[] = {KELP_OP(Add), KELP_OP(Sub), KELP_OP(Mul),
                                                KELP_OP(Div)};
@@ -161,8 +162,8 @@ static kelp_value *column_operand(const kelp_node *node, const kelp_value *x, in
     return NULL;
 }
 
-/* The only reader of the rows is done to the table instead. */
-static kelp_status *swallow(kelp_block *block, kelp_node *lookup, bool *out_done) {
+/* Applies the only reader of the rows to the table instead. */
+static kelp_status *fold_reader(kelp_block *block, kelp_node *lookup, bool *out_done) {
     kelp_value *rows = lookup->outputs[0], *table = lookup->inputs[1], *changed = NULL;
     kelp_node *next = kelp_used_once(rows) ? kelp_value_only_user(rows) : NULL, *early = NULL;
     kelp_value *inputs[2] = {NULL, NULL}, *operand = NULL;
@@ -204,7 +205,7 @@ static kelp_status *fuse(kelp_block *block, kelp_node *node, bool *out_done) {
     if (kelp_match_producer(node->outputs[0], KELP_OP(MatMul)) == node)
         return replace(block, node, out_done);
     if (kelp_match_producer(node->outputs[0], KELP_OP_KELP(Lookup)) == node)
-        return swallow(block, node, out_done);
+        return fold_reader(block, node, out_done);
     return NULL;
 }
 

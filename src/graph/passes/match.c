@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What passes ask of the graph. */
+/* Pattern matching for passes. */
 #include "graph/passes/passes.h"
 
 #include <math.h>
@@ -115,15 +115,15 @@ kelp_node *kelp_match_scaled_product(kelp_value *value, double *out_scale) {
     }
     kelp_node *product = kelp_match_producer(value, KELP_OP(MatMul));
     if (product == NULL || !kelp_used_once(value) || value->rank != scaled->rank)
-        return NULL; /* the scalar may have more axes than the product */
+        return NULL; /* the scalar may have a higher rank than the product */
     return product;
 }
 
-bool kelp_match_shares(kelp_value *shares, bool (*fits)(const kelp_value *mask),
-                       bool (*match)(kelp_value *scores, void *userp), void *userp,
-                       kelp_value **out_mask) {
-    kelp_node *softmax = kelp_match_producer(shares, KELP_OP(Softmax));
-    if (softmax == NULL || !kelp_used_once(shares))
+bool kelp_match_attention_weights(kelp_value *weights, bool (*fits)(const kelp_value *mask),
+                                  bool (*match)(kelp_value *scores, void *userp), void *userp,
+                                  kelp_value **out_mask) {
+    kelp_node *softmax = kelp_match_producer(weights, KELP_OP(Softmax));
+    if (softmax == NULL || !kelp_used_once(weights))
         return false;
     int64_t axis = kelp_node_attr_i64(softmax, "axis", softmax->opset_version < 13 ? 1 : -1);
     if ((axis != -1 && axis != 3) || !kelp_used_once(softmax->inputs[0]))

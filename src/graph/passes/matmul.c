@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A matrix product with constant weights swallows the bias and the activation that follow it. */
+/* Fuses a matrix product with constant weights, its bias and its activation. */
 #include "graph/passes/passes.h"
 
 #include <string.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A convolution swallows what is added to its result, and the activation that follows. */
+/* Fuses a convolution, the residual that is added to its result, and the activation that follows.
+ */
 #include "graph/passes/passes.h"
 
 #include <string.h>
@@ -13,7 +14,7 @@ static bool same_shape(const kelp_value *a, const kelp_value *b) {
     return true;
 }
 
-/* The node that adds `sum`'s other operand to `product`; NULL when what follows is no such. */
+/* Returns the node that adds another operand to `product`, or NULL. */
 static kelp_node *addition(const kelp_value *product, kelp_value **out_other) {
     kelp_node *node = kelp_used_once(product) ? kelp_value_only_user(product) : NULL;
     if (node == NULL || node->input_count != 2 || node->inputs[0] == NULL ||
@@ -25,7 +26,7 @@ static kelp_node *addition(const kelp_value *product, kelp_value **out_other) {
     return *out_other != product && same_shape(product, *out_other) ? node : NULL;
 }
 
-static kelp_status *swallow(kelp_block *block, kelp_node *conv, kelp_node *add, kelp_value *other) {
+static kelp_status *fuse(kelp_block *block, kelp_node *conv, kelp_node *add, kelp_value *other) {
     const char *activation = "";
     kelp_node *last = add, *fused = NULL;
     kelp_node *next =
@@ -56,8 +57,8 @@ kelp_status *kelp_pass_residual(kelp_block *block) {
         kelp_node *add = addition(conv->outputs[0], &other);
         if (add == NULL)
             continue;
-        KELP_TRY(swallow(block, conv, add, other));
-        i = SIZE_MAX; /* from the front again */
+        KELP_TRY(fuse(block, conv, add, other));
+        i = SIZE_MAX; /* start again */
     }
     return NULL;
 }

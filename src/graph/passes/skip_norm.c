@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LayerNormalization(x + skip): the sum never goes to memory unless somebody else wants it. */
+/* Fuses LayerNormalization(x + skip). The sum is stored only if another node reads it. */
 #include "graph/passes/passes.h"
 
-/* true when a node between `first` and `last` reads the value: the fused node would come too late
- * for it. */
+/* Returns true when a node between `first` and `last` reads the value, before the fused node would
+ * produce it. */
 static bool read_between(const kelp_block *block, const kelp_value *value, const kelp_node *first,
                          const kelp_node *last) {
     for (size_t n = first->index + 1; n < last->index; n++)
