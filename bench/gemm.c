@@ -6,7 +6,7 @@
  * usage: bench_gemm [ROUNDS]
  */
 #include "base/clock.h"
-#include "cpu/ops/linear/gemm.h"
+#include "cpu/kernels/gemm/gemm.h"
 
 #include <libxsmm.h>
 #include <math.h>

@@ -31,7 +31,7 @@
  *   - What a function returns is borrowed from the object that it was obtained from.
  *   - Names and strings passed in are copied. Returned strings are terminated by NUL.
  *   - An object is used by one thread at a time. Hosts, models, factories and inferences of other
- * models (kelp_backend_call) are the exceptions; each function states it.
+ *     models (kelp_backend_call) are the exceptions; each function states it.
  *   - Memory that cannot be allocated is RESOURCE_EXHAUSTED; errors of the server keep their code.
  *
  * Source: Triton's backend API (triton/core/tritonbackend.h), of which `raw` functions return the

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The growing byte buffer. */
+/* Implements the growing byte buffer. */
 #include "base/buf.h"
 
 #include "base/alloc.h"
@@ -25,8 +25,8 @@ void kelp_buf_clear(kelp_buf *buf) {
     buf->failed = false;
 }
 
-/* Capacity for `total` bytes; the limit is of what the text holds, so the terminator may go one
- * beyond it. */
+/* Grows the capacity to `total` bytes. The limit applies to the text; the terminator may exceed it
+ * by one byte. */
 static bool buf_grow(kelp_buf *buf, size_t total) {
     if (total <= buf->capacity)
         return true;

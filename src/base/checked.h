@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arithmetic on sizes that says when it overflowed instead of wrapping. */
+/* Checked arithmetic on sizes: returns false on overflow. */
 #ifndef KELP_BASE_CHECKED_H_
 #define KELP_BASE_CHECKED_H_
 
@@ -27,7 +27,7 @@ static inline bool kelp_i64_mul(int64_t a, int64_t b, int64_t *out) {
     return !__builtin_mul_overflow(a, b, out);
 }
 
-/* Rounds up to a power of two; false on overflow. */
+/* Rounds up to a multiple of a power of two; returns false on overflow. */
 static inline bool kelp_size_align(size_t value, size_t alignment, size_t *out) {
     size_t sum;
     if (!kelp_size_add(value, alignment - 1, &sum))

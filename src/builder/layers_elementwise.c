@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layers that work element by element, and constants. */
+/* Elementwise layers and constants. */
 #include "builder/emit.h"
 
-/* Boundaries of a network: they make no nodes, and are never emitted. */
+/* Inputs and parsed models produce no nodes; these functions are never called. */
 kelp_status *kelp_emit_INPUT(kelp_emit *e) {
-    return kelp_emit_fail(e, "an input makes no node");
+    return kelp_emit_fail(e, "an input layer produces no node");
 }
 
 kelp_status *kelp_emit_PARSED(kelp_emit *e) {
-    return kelp_emit_fail(e, "a parsed model makes no node of its own");
+    return kelp_emit_fail(e, "a parsed model produces no node of its own");
 }
 
 /* ---- constant ---- */
@@ -38,7 +38,7 @@ static kelp_status *with_attr(kelp_emit *e, const kelp_operator *op, kelp_value 
     return name_b != NULL ? kelp_node_set_f32(node, name_b, b) : NULL;
 }
 
-/* outer * fn(inner * x) */
+/* Computes outer * fn(inner * x). */
 static kelp_status *scaled(kelp_emit *e, const kelp_operator *op, kelp_dtype dtype, kelp_value *x,
                            float outer, float inner, kelp_value **out) {
     kelp_value *factor = NULL;
@@ -86,7 +86,7 @@ kelp_status *kelp_emit_activate(kelp_emit *e, kelp_activation type, float alpha,
         KELP_TRY(kelp_emit_node(e, KELP_OP(Gelu), &x, 1, out, &node));
         return kelp_node_set_string(node, "approximate", "tanh");
     }
-    return kelp_emit_fail(e, "there is no activation %d", (int)type);
+    return kelp_emit_fail(e, "invalid activation %d", (int)type);
 }
 
 kelp_status *kelp_emit_ACTIVATION(kelp_emit *e) {
@@ -127,7 +127,7 @@ kelp_status *kelp_emit_UNARY(kelp_emit *e) {
     kelp_unary op = e->layer->params.unary;
     kelp_value *y = NULL;
     if ((unsigned)op >= sizeof ops / sizeof ops[0])
-        return kelp_emit_fail(e, "there is no unary operation %d", (int)op);
+        return kelp_emit_fail(e, "invalid unary operation %d", (int)op);
     if (op == KELP_UNARY_NOT)
         KELP_TRY(kelp_emit_check_dtype(e, 0, KELP_BOOL));
     else if (op != KELP_UNARY_ABS && op != KELP_UNARY_NEG && op != KELP_UNARY_SIGN)
@@ -144,7 +144,8 @@ kelp_status *kelp_network_add_unary(kelp_network *network, kelp_net_tensor *inpu
 }
 
 /* ---- elementwise ---- */
-/* Towards minus infinity: Div of integers rounds towards zero, and Mod has the divisor's sign. */
+/* Divides rounding towards minus infinity. Div of integers rounds towards zero; the result of Mod
+ * has the sign of the divisor. */
 static kelp_status *floor_div(kelp_emit *e, kelp_value *a, kelp_value *b, kelp_value **out) {
     kelp_value *rest = NULL;
     if (kelp_emit_is_float(a->dtype)) {
@@ -168,7 +169,7 @@ kelp_status *kelp_emit_ELEMENTWISE(kelp_emit *e) {
     kelp_elementwise op = e->layer->params.elementwise;
     kelp_value *y = NULL;
     if ((unsigned)op >= sizeof ops / sizeof ops[0])
-        return kelp_emit_fail(e, "there is no elementwise operation %d", (int)op);
+        return kelp_emit_fail(e, "invalid elementwise operation %d", (int)op);
     KELP_TRY(kelp_emit_check_same_dtype(e, 0, 1));
     KELP_TRY(kelp_emit_check_broadcast(e, 0, 1));
     if (op == KELP_ELEMENTWISE_AND || op == KELP_ELEMENTWISE_OR || op == KELP_ELEMENTWISE_XOR)
@@ -292,7 +293,7 @@ kelp_status *kelp_emit_CAST(kelp_emit *e) {
     kelp_node *node = NULL;
     kelp_dtype to = e->layer->params.cast;
     if (kelp_dtype_bits(to) == 0 || to >= KELP_DTYPE_COUNT)
-        return kelp_emit_fail(e, "there is no type %d", (int)to);
+        return kelp_emit_fail(e, "invalid element type %d", (int)to);
     KELP_TRY(kelp_emit_node(e, KELP_OP(Cast), e->inputs, 1, &y, &node));
     KELP_TRY(kelp_node_set_i64(node, "to", to));
     kelp_emit_result(e, y);

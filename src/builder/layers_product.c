@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layers of products: matrices, sums of products, attention, experts. */
+/* Matrix multiplication, einsum, attention and mixture of experts. */
 #include "builder/emit.h"
 
 #include <string.h>
 
 /* ---- matrix multiply ---- */
-/* The operand as ONNX's MatMul takes it; a vector gets an axis, which the caller takes off. */
+/* Prepares an operand for ONNX's MatMul: transposes a matrix and adds an axis to a vector, which
+ * the caller removes. */
 static kelp_status *operand(kelp_emit *e, size_t input, kelp_matrix_op op, bool is_left,
                             kelp_value **out) {
     kelp_value *value = e->inputs[input], *axes = NULL;
@@ -19,8 +20,7 @@ static kelp_status *operand(kelp_emit *e, size_t input, kelp_matrix_op op, bool 
         return kelp_emit_2(e, KELP_OP(Unsqueeze), value, axes, out);
     }
     if (op != KELP_MATRIX_TRANSPOSE)
-        return op == KELP_MATRIX_NONE ? NULL
-                                      : kelp_emit_fail(e, "there is no matrix operation %d", op);
+        return op == KELP_MATRIX_NONE ? NULL : kelp_emit_fail(e, "invalid matrix operation %d", op);
     if (rank < 0)
         return kelp_emit_fail(e, "the rank of a transposed operand must be known");
     for (int32_t i = 0; i < rank; i++)
@@ -42,15 +42,14 @@ static kelp_status *check_matrices(const kelp_emit *e) {
     kelp_shape_format(a->rank, a->shape, first, sizeof first);
     kelp_shape_format(b->rank, b->shape, second, sizeof second);
     if (batch_a != batch_b)
-        return kelp_emit_fail(e,
-                              "the matrices of %s and %s stand in %d and %d batch dimensions; "
-                              "as many are expected",
-                              first, second, batch_a, batch_b);
+        return kelp_emit_fail(
+            e, "operands %s and %s have %d and %d batch dimensions: expected equally many", first,
+            second, batch_a, batch_b);
     int64_t inner_a = a->shape[p->matrix.a == KELP_MATRIX_TRANSPOSE ? a->rank - 2 : a->rank - 1],
             inner_b = b->shape[p->matrix.b == KELP_MATRIX_NONE ? b->rank - 2 : b->rank - 1];
     if (inner_a >= 0 && inner_b >= 0 && inner_a != inner_b)
-        return kelp_emit_fail(e, "%s and %s do not fit: %lld against %lld", first, second,
-                              (long long)inner_a, (long long)inner_b);
+        return kelp_emit_fail(e, "%s and %s do not match: inner dimensions are %lld and %lld",
+                              first, second, (long long)inner_a, (long long)inner_b);
     return NULL;
 }
 
@@ -116,10 +115,10 @@ kelp_status *kelp_network_add_einsum(kelp_network *network, kelp_net_tensor *con
 }
 
 /* ---- attention ---- */
-static kelp_status *products_alone(kelp_emit *e, kelp_value **out) {
+static kelp_status *attention_without_softmax(kelp_emit *e, kelp_value **out) {
     kelp_value *pair[2] = {e->inputs[0], e->inputs[1]}, *scores = NULL;
     if (e->layer->params.attention.causal)
-        return kelp_emit_fail(e, "products without softmax cannot be causal");
+        return kelp_emit_fail(e, "causal attention requires softmax");
     KELP_TRY(einsum(e, "bhqd,bhkd->bhqk", pair, 2, &scores));
     if (e->inputs[3] != NULL)
         KELP_TRY(kelp_emit_2(e, KELP_OP(Add), scores, e->inputs[3], &scores));
@@ -136,7 +135,7 @@ kelp_status *kelp_emit_ATTENTION(kelp_emit *e) {
     KELP_TRY(kelp_emit_check_same_dtype(e, 0, 1));
     KELP_TRY(kelp_emit_check_same_dtype(e, 0, 2));
     if (e->layer->params.attention.no_softmax) {
-        KELP_TRY(products_alone(e, &y));
+        KELP_TRY(attention_without_softmax(e, &y));
         kelp_emit_result(e, y);
         return NULL;
     }
@@ -226,7 +225,7 @@ enum {
     MOE_DOWN_BIAS
 };
 
-/* hidden × weights of every expert (+ its bias): [b,s,e,inner] */
+/* Multiplies hidden states by the weights of every expert and adds the bias: [b,s,e,inner]. */
 static kelp_status *project(kelp_emit *e, const char *equation, kelp_value *x, size_t weights,
                             size_t bias, kelp_value **out) {
     kelp_value *pair[2] = {x, e->inputs[weights]};
@@ -236,8 +235,8 @@ static kelp_status *project(kelp_emit *e, const char *equation, kelp_value *x, s
     return NULL;
 }
 
-/* Each expert's share of each token: [b,s,e] */
-static kelp_status *shares(kelp_emit *e, kelp_value **out) {
+/* Computes the weight of each expert for each token: [b,s,e]. */
+static kelp_status *expert_weights(kelp_emit *e, kelp_value **out) {
     kelp_value *count = NULL, *values = NULL, *hot = NULL, *off = NULL, *on = NULL;
     kelp_dtype dtype = e->inputs[MOE_SCORES]->dtype;
     int64_t one = 1, experts = e->inputs[MOE_UP]->shape[0];
@@ -285,7 +284,7 @@ kelp_status *kelp_emit_MOE(kelp_emit *e) {
     if (gate != NULL)
         KELP_TRY(kelp_emit_2(e, KELP_OP(Mul), active, inner, &active));
     KELP_TRY(project(e, "bsei,eih->bseh", active, MOE_DOWN, MOE_DOWN_BIAS, &y));
-    KELP_TRY(shares(e, &share));
+    KELP_TRY(expert_weights(e, &share));
     kelp_value *pair[2] = {y, share};
     KELP_TRY(einsum(e, "bseh,bse->bsh", pair, 2, &y));
     kelp_emit_result(e, y);
@@ -306,6 +305,7 @@ kelp_status *kelp_network_add_moe(kelp_network *network, kelp_net_tensor *hidden
     kelp_layer_params params = {
         .moe = {options.activation, options.swish, options.alpha, options.beta}};
     if (up == NULL || down == NULL)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "experts need up and down weights");
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "a mixture of experts needs 'up' and 'down' weights");
     return kelp_network_append(network, KELP_LAYER_MOE, inputs, 9, 3, &params, NULL, out);
 }

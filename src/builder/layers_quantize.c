@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layers that quantise, that detect, and that stand between devices. */
+/* Quantization, non-maximum suppression and collectives. */
 #include "builder/emit.h"
 
 #include <float.h>
@@ -39,7 +39,7 @@ kelp_status *kelp_emit_QUANTIZE(kelp_emit *e) {
     KELP_TRY(kelp_emit_check_float(e, 0));
     KELP_TRY(check_scale(e, 0, p->quantize.axis));
     if (!is_quantized(p->quantize.to))
-        return kelp_emit_fail(e, "%s is no quantised type", kelp_dtype_name(p->quantize.to));
+        return kelp_emit_fail(e, "%s is not a quantized type", kelp_dtype_name(p->quantize.to));
     KELP_TRY(kelp_emit_node(e, KELP_OP(QuantizeLinear), e->inputs, 3, &y, &node));
     KELP_TRY(kelp_node_set_i64(node, "axis", p->quantize.axis));
     KELP_TRY(kelp_node_set_i64(node, "output_dtype", p->quantize.to));
@@ -60,9 +60,10 @@ kelp_status *kelp_emit_DEQUANTIZE(kelp_emit *e) {
     kelp_value *y = NULL;
     kelp_node *node = NULL;
     if (!is_quantized(e->inputs[0]->dtype) && e->inputs[0]->dtype != KELP_I32)
-        return kelp_emit_fail(e, "%s is no quantised type", kelp_dtype_name(e->inputs[0]->dtype));
+        return kelp_emit_fail(e, "%s is not a quantized type",
+                              kelp_dtype_name(e->inputs[0]->dtype));
     if (!kelp_emit_is_float(p->quantize.to))
-        return kelp_emit_fail(e, "the result is floating-point, found %s",
+        return kelp_emit_fail(e, "the result type must be floating-point, found %s",
                               kelp_dtype_name(p->quantize.to));
     KELP_TRY(check_scale(e, 0, p->quantize.axis));
     KELP_TRY(kelp_emit_node(e, KELP_OP(DequantizeLinear), e->inputs, 3, &y, &node));
@@ -82,7 +83,7 @@ kelp_status *kelp_network_add_dequantize(kelp_network *network, kelp_net_tensor 
 }
 
 /* ---- dynamic quantize ---- */
-/* [… n …] as [… n/block, block …] */
+/* Computes the shape that splits [… n …] into [… n/block, block …]. */
 static void split_shape(const kelp_value *x, int32_t axis, int64_t block, int64_t *out) {
     for (int32_t i = 0; i <= x->rank; i++)
         out[i] = i < axis        ? 0
@@ -103,7 +104,7 @@ kelp_status *kelp_emit_DYNAMIC_QUANTIZE(kelp_emit *e) {
     KELP_TRY(kelp_emit_check_float(e, 0));
     KELP_TRY(kelp_emit_check_axis(e, 0, axis));
     if (p->dynamic_quantize.to != KELP_F4E2M1 && p->dynamic_quantize.to != KELP_F8E4M3FN)
-        return kelp_emit_fail(e, "the data is float4e2m1 or float8e4m3fn, found %s",
+        return kelp_emit_fail(e, "the data type must be float4e2m1 or float8e4m3fn, found %s",
                               kelp_dtype_name(p->dynamic_quantize.to));
     for (int32_t i = axis; i < x->rank; i++)
         if (x->shape[i] < 0)
@@ -124,7 +125,7 @@ kelp_status *kelp_emit_DYNAMIC_QUANTIZE(kelp_emit *e) {
     KELP_TRY(kelp_emit_scalar(e, KELP_F32, largest, &limit));
     KELP_TRY(kelp_emit_2(e, KELP_OP(Div), scale, limit, &scale));
     KELP_TRY(kelp_emit_cast(e, scale, p->dynamic_quantize.scale_dtype, &scale));
-    /* what is stored divides; a block of zeros has a scale of 0 */
+    /* divide by the stored scale; the scale of a block of zeros is 0 */
     KELP_TRY(kelp_emit_cast(e, scale, KELP_F32, &wide));
     KELP_TRY(kelp_emit_scalar(e, KELP_F32, 1e-30, &tiny));
     KELP_TRY(kelp_emit_2(e, KELP_OP(Max), wide, tiny, &wide));
@@ -149,7 +150,8 @@ kelp_status *kelp_network_add_dynamic_quantize(kelp_network *network, kelp_net_t
 }
 
 /* ---- non-maximum suppression ---- */
-/* Scores below the class's `most` highest sink beneath every threshold; there is one then. */
+/* Sets all scores except the `most` highest of each class to -infinity, below every threshold, and
+ * adds a threshold if there is none. */
 static kelp_status *keep_candidates(kelp_emit *e, int64_t most, kelp_value **inout_scores,
                                     kelp_value **inout_threshold) {
     kelp_value *scores = *inout_scores, *shape = NULL, *axis = NULL, *count[2] = {NULL},
@@ -181,11 +183,12 @@ kelp_status *kelp_emit_NMS(kelp_emit *e) {
     KELP_TRY(kelp_emit_check_rank(e, 0, 3, 3));
     KELP_TRY(kelp_emit_check_rank(e, 1, 3, 3));
     KELP_TRY(kelp_emit_check_index(e, 2));
-    for (int i = 0; i < 5; i++) /* ONNX's operator knows float32 alone */
+    for (int i = 0; i < 5; i++) /* the ONNX operator supports float32 only */
         if (inputs[i] != NULL && (inputs[i]->dtype == KELP_F16 || inputs[i]->dtype == KELP_BF16))
             KELP_TRY(kelp_emit_cast(e, inputs[i], KELP_F32, &inputs[i]));
     if (p->nms.topk < 0)
-        return kelp_emit_fail(e, "a limit of %lld candidates is none", (long long)p->nms.topk);
+        return kelp_emit_fail(e, "topk must be 0 (all candidates) or more, got %lld",
+                              (long long)p->nms.topk);
     if (p->nms.topk > 0)
         KELP_TRY(keep_candidates(e, p->nms.topk, &inputs[1], &inputs[4]));
     KELP_TRY(kelp_emit_i64s(e, &one, 1, &shape));
@@ -218,19 +221,18 @@ kelp_status *kelp_network_add_nms(kelp_network *network, kelp_net_tensor *boxes,
     return kelp_network_append(network, KELP_LAYER_NMS, inputs, 5, 3, &params, NULL, out);
 }
 
-/* ---- collectives: among one rank, every one of them gives what it got ---- */
+/* ---- collectives: with one rank, each returns its input ---- */
 kelp_status *kelp_emit_COLLECTIVE(kelp_emit *e) {
     const kelp_layer_params *p = &e->layer->params;
     kelp_value *y = NULL;
     if ((unsigned)p->collective.op > KELP_COLLECTIVE_REDUCE_SCATTER || p->collective.ranks < 1 ||
         p->collective.root < 0 || p->collective.root >= p->collective.ranks)
-        return kelp_emit_fail(e, "operation %d with root %d of %d ranks is none",
+        return kelp_emit_fail(e, "invalid collective: operation %d with root %d of %d ranks",
                               (int)p->collective.op, p->collective.root, p->collective.ranks);
     if (p->collective.ranks != 1)
-        return KELP_ERROR(
-            KELP_UNIMPLEMENTED,
-            "layer '%s' (DistCollective): this provider is one rank, %d are asked for",
-            e->layer->name, p->collective.ranks);
+        return KELP_ERROR(KELP_UNIMPLEMENTED,
+                          "layer '%s' (DistCollective): the provider supports 1 rank, found %d",
+                          e->layer->name, p->collective.ranks);
     KELP_TRY(kelp_emit_1(e, KELP_OP(Identity), e->inputs[0], &y));
     kelp_emit_result(e, y);
     return NULL;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layers that work along axes: reductions, softmax, top k, running sums, normalisation. */
+/* Reductions, softmax, top k, cumulative sums and normalization. */
 #include "builder/emit.h"
 
 #include <math.h>
 #include <string.h>
 
-/* The axes of a mask; INVALID_ARGUMENT when one is none of the input's, or none is set. */
+/* Converts a mask of axes to a list. Fails with INVALID_ARGUMENT if the mask is empty or exceeds
+ * the input's rank. */
 static kelp_status *axes_of(const kelp_emit *e, uint32_t mask, int64_t *out, size_t *out_count) {
     *out_count = 0;
     for (int32_t i = 0; i < 32; i++)
@@ -21,7 +22,8 @@ static kelp_status *one_axis(const kelp_emit *e, uint32_t mask, int64_t *out) {
     size_t count = 0;
     KELP_TRY(axes_of(e, mask, axes, &count));
     if (count != 1)
-        return kelp_emit_fail(e, "one axis is expected, the mask 0x%x has %zu", mask, count);
+        return kelp_emit_fail(e, "the mask of axes 0x%x must have exactly one bit, found %zu", mask,
+                              count);
     *out = axes[0];
     return NULL;
 }
@@ -44,7 +46,7 @@ kelp_status *kelp_emit_REDUCE(kelp_emit *e) {
     size_t count = 0;
     kelp_value *list = NULL, *y = NULL;
     if ((unsigned)p->reduce.op > KELP_REDUCE_AVERAGE)
-        return kelp_emit_fail(e, "there is no reduction %d", (int)p->reduce.op);
+        return kelp_emit_fail(e, "invalid reduction %d", (int)p->reduce.op);
     KELP_TRY(axes_of(e, p->reduce.axes, axes, &count));
     KELP_TRY(kelp_emit_i64s(e, axes, count, &list));
     KELP_TRY(reduce(e, ops[p->reduce.op], e->inputs[0], list, p->reduce.keep_dims, &y));
@@ -81,7 +83,7 @@ kelp_status *kelp_network_add_softmax(kelp_network *network, kelp_net_tensor *in
     return kelp_network_append(network, KELP_LAYER_SOFTMAX, &input, 1, 1, &params, NULL, out);
 }
 
-/* What lies behind a row's bound is kept out before, and 0 after. */
+/* Masks elements beyond a row's bound before the softmax and sets them to 0 after it. */
 kelp_status *kelp_emit_RAGGED_SOFTMAX(kelp_emit *e) {
     kelp_value *extents = NULL, *last = NULL, *width = NULL, *zero = NULL, *one = NULL,
                *places = NULL, *inside = NULL, *never = NULL, *nothing = NULL, *y = NULL,
@@ -92,8 +94,8 @@ kelp_status *kelp_emit_RAGGED_SOFTMAX(kelp_emit *e) {
     KELP_TRY(kelp_emit_check_index(e, 1));
     if (e->inputs[0]->rank >= 0 && e->inputs[1]->rank >= 0 &&
         e->inputs[0]->rank != e->inputs[1]->rank)
-        return kelp_emit_fail(e, "bounds have %d dimensions, the input %d", e->inputs[1]->rank,
-                              e->inputs[0]->rank);
+        return kelp_emit_fail(e, "bounds have %d dimensions, but the input has %d",
+                              e->inputs[1]->rank, e->inputs[0]->rank);
     KELP_TRY(kelp_emit_1(e, KELP_OP(Shape), e->inputs[0], &extents));
     KELP_TRY(kelp_emit_i64(e, -1, &last));
     KELP_TRY(kelp_emit_2(e, KELP_OP(Gather), extents, last, &width));
@@ -129,12 +131,12 @@ kelp_status *kelp_emit_TOPK(kelp_emit *e) {
     if (e->inputs[0]->rank > axis)
         extent = e->inputs[0]->shape[axis];
     if (p->topk.indices != KELP_I32 && p->topk.indices != KELP_I64)
-        return kelp_emit_fail(e, "indices are int32 or int64, found %s",
+        return kelp_emit_fail(e, "indices must be int32 or int64, found %s",
                               kelp_dtype_name(p->topk.indices));
     if (k == NULL) {
         if (p->topk.k < 0 || (extent >= 0 && p->topk.k > extent))
-            return kelp_emit_fail(e, "k is %lld, axis %lld has %lld elements", (long long)p->topk.k,
-                                  (long long)axis, (long long)extent);
+            return kelp_emit_fail(e, "k is %lld, but axis %lld has %lld elements",
+                                  (long long)p->topk.k, (long long)axis, (long long)extent);
         KELP_TRY(kelp_emit_i64s(e, &p->topk.k, 1, &k));
     } else {
         kelp_value *shape = NULL;
@@ -162,7 +164,7 @@ kelp_status *kelp_network_add_topk(kelp_network *network, kelp_net_tensor *input
     return kelp_network_append(network, KELP_LAYER_TOPK, inputs, 2, 1, &params, NULL, out);
 }
 
-/* ---- running sums ---- */
+/* ---- cumulative sums ---- */
 kelp_status *kelp_emit_CUMULATIVE(kelp_emit *e) {
     const kelp_layer_params *p = &e->layer->params;
     kelp_value *axis = NULL, *y = NULL;
@@ -184,8 +186,9 @@ kelp_status *kelp_network_add_cumulative(kelp_network *network, kelp_net_tensor 
     return kelp_network_append(network, KELP_LAYER_CUMULATIVE, &input, 1, 1, &params, NULL, out);
 }
 
-/* ---- normalisation ---- */
-/* The last axes, all of them: ONNX has an operator for that, and Kelp a kernel. */
+/* ---- normalization ---- */
+/* Returns true if the mask selects all of the last axes, so that ONNX's LayerNormalization and its
+ * kernel apply. */
 static bool is_layer_norm(const kelp_emit *e, uint32_t mask, int64_t *out_axis) {
     int32_t rank = e->inputs[0]->rank, first = 0;
     if (rank < 1 || mask >> rank != 0)
@@ -196,7 +199,7 @@ static bool is_layer_norm(const kelp_emit *e, uint32_t mask, int64_t *out_axis) 
     uint32_t rest = (uint32_t)(((uint64_t)1 << rank) - ((uint64_t)1 << first));
     if (mask != rest)
         return false;
-    /* scale and bias of the axes that are not normalised are 1 */
+    /* scale and bias must be 1 along axes that are not normalized */
     for (size_t k = 1; k < 3; k++)
         for (int32_t i = 0; i < rank; i++) {
             const kelp_value *value = e->inputs[k];
@@ -219,7 +222,7 @@ static kelp_status *layer_norm(kelp_emit *e, int64_t axis, kelp_value **out) {
     return kelp_node_set_f32(node, "epsilon", e->layer->params.normalization.epsilon);
 }
 
-/* (x - mean) / sqrt(variance + epsilon) over `axes` */
+/* Computes (x - mean) / sqrt(variance + epsilon) over `axes`. */
 static kelp_status *standardize(kelp_emit *e, kelp_value *x, kelp_value *axes, kelp_value **out) {
     kelp_value *mean = NULL, *difference = NULL, *square = NULL, *variance = NULL, *epsilon = NULL,
                *deviation = NULL;
@@ -234,7 +237,8 @@ static kelp_status *standardize(kelp_emit *e, kelp_value *x, kelp_value *axes, k
     return kelp_emit_2(e, KELP_OP(Div), difference, deviation, out);
 }
 
-/* Scale and bias are a channel's [1,c,1,…] or a group's [1,groups,1,…]. */
+/* Normalizes groups of channels. Scale and bias are per channel [1,c,1,…] or per group
+ * [1,groups,1,…]. */
 static kelp_status *group_norm(kelp_emit *e, kelp_value **out) {
     const kelp_value *x = e->inputs[0];
     int64_t groups = e->layer->params.normalization.groups, spread[3] = {0, groups, -1}, axis = 2;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layers that look at windows: convolutions, pooling, normalisation over channels, padding,
- * resizing and sampling. */
+/* Convolution, pooling, local response normalization, padding, resizing and sampling. */
 #include "builder/emit.h"
 
 #include "operator/window.h"
@@ -29,7 +28,8 @@ static kelp_status *check_window(const kelp_emit *e) {
         return kelp_emit_fail(e, "the window must have 2 or 3 dimensions, found %d", spatial);
     kelp_shape_format(e->inputs[0]->rank, e->inputs[0]->shape, shape, sizeof shape);
     if (e->inputs[0]->rank != spatial + 2)
-        return kelp_emit_fail(e, "a window of %d dimensions takes an input of %d, found %s",
+        return kelp_emit_fail(e,
+                              "a window of %d dimensions needs an input of %d dimensions, found %s",
                               spatial, spatial + 2, shape);
     for (int32_t i = 0; i < spatial; i++)
         if (p->window.d[i] < 1 || p->options.stride[i] < 1 || p->options.dilation[i] < 1 ||
@@ -44,7 +44,7 @@ static kelp_status *check_window(const kelp_emit *e) {
     return NULL;
 }
 
-/* Padding in ONNX's order; rounding up is more padding behind. */
+/* Sets padding in the order of ONNX. Rounding up becomes more padding at the end. */
 static kelp_status *set_padding(kelp_emit *e, kelp_node *node, bool round_up_as_padding) {
     const kelp_window_params *p = &e->layer->params.window;
     int32_t spatial = p->window.rank;
@@ -62,7 +62,8 @@ static kelp_status *set_padding(kelp_emit *e, kelp_node *node, bool round_up_as_
                                  p->options.dilation[i],     pads[i],        pads[spatial + i]};
         int64_t more;
         if (axis.in < 0)
-            return kelp_emit_fail(e, "rounding up needs fixed extents, but axis %d is open", 2 + i);
+            return kelp_emit_fail(e, "rounding up needs fixed dimensions, but axis %d is dynamic",
+                                  2 + i);
         if (!kelp_window_round_up(&axis, &more) ||
             !kelp_i64_add(pads[spatial + i], more, &pads[spatial + i]))
             return kelp_emit_fail(
@@ -123,7 +124,7 @@ kelp_status *kelp_emit_CONVOLUTION(kelp_emit *e) {
 
 kelp_status *kelp_emit_DECONVOLUTION(kelp_emit *e) {
     if (e->layer->params.window.options.padding_mode == KELP_PADDING_EXPLICIT_ROUND_UP)
-        return kelp_emit_fail(e, "a deconvolution has nothing to round up");
+        return kelp_emit_fail(e, "a deconvolution does not support rounding up");
     return emit_convolution(e, true);
 }
 
@@ -174,7 +175,7 @@ kelp_status *kelp_emit_POOLING(kelp_emit *e) {
     KELP_TRY(check_window(e));
     KELP_TRY(kelp_emit_check_float(e, 0));
     if ((unsigned)p->pooling > KELP_POOLING_BLEND)
-        return kelp_emit_fail(e, "there is no pooling %d", (int)p->pooling);
+        return kelp_emit_fail(e, "invalid pooling %d", (int)p->pooling);
     if (p->pooling != KELP_POOLING_AVERAGE)
         KELP_TRY(pool(e, KELP_OP(MaxPool), &largest));
     if (p->pooling != KELP_POOLING_MAX)
@@ -199,7 +200,7 @@ kelp_status *kelp_network_add_pooling(kelp_network *network, kelp_net_tensor *in
     return kelp_network_append(network, KELP_LAYER_POOLING, &input, 1, 1, &params, NULL, out);
 }
 
-/* ---- local response normalisation, padding ---- */
+/* ---- local response normalization, padding ---- */
 kelp_status *kelp_emit_LRN(kelp_emit *e) {
     const kelp_layer_params *p = &e->layer->params;
     kelp_value *y = NULL;
@@ -233,14 +234,14 @@ kelp_status *kelp_emit_PADDING(kelp_emit *e) {
     if (rank < 0)
         return kelp_emit_fail(e, "the input's rank must be known");
     if (p->padding.pre.rank != 2 || p->padding.post.rank != 2)
-        return kelp_emit_fail(e, "two amounts are expected before and behind, found %d and %d",
+        return kelp_emit_fail(e, "padding needs two values before and two after, found %d and %d",
                               p->padding.pre.rank, p->padding.post.rank);
     for (int32_t i = 0; i < 2; i++) {
         int64_t extent = e->inputs[0]->shape[rank - 2 + i];
         pads[rank - 2 + i] = p->padding.pre.d[i];
         pads[2 * rank - 2 + i] = p->padding.post.d[i];
         if (extent >= 0 && extent + p->padding.pre.d[i] + p->padding.post.d[i] < 0)
-            return kelp_emit_fail(e, "axis %d has %lld elements; %lld and %lld cannot be cropped",
+            return kelp_emit_fail(e, "axis %d has %lld elements: cannot crop %lld and %lld",
                                   rank - 2 + i, (long long)extent, (long long)-p->padding.pre.d[i],
                                   (long long)-p->padding.post.d[i]);
     }
@@ -262,14 +263,15 @@ static kelp_status *resize_target(kelp_emit *e, const kelp_resize *options, kelp
     const kelp_value *x = e->inputs[0];
     int given = (options->dims.rank > 0) + (options->scale_count > 0) + (e->inputs[1] != NULL);
     if (given != 1)
-        return kelp_emit_fail(e, "one of dims, scales and shape is expected, found %d", given);
+        return kelp_emit_fail(e, "expected exactly one of dims, scales and shape, found %d", given);
     if (e->inputs[1] != NULL) {
         *out_sizes = e->inputs[1];
         return kelp_emit_check_dtype(e, 1, KELP_I64);
     }
     int32_t count = options->dims.rank > 0 ? options->dims.rank : (int32_t)options->scale_count;
     if (x->rank >= 0 && x->rank != count)
-        return kelp_emit_fail(e, "the input has %d dimensions, %d are given", x->rank, count);
+        return kelp_emit_fail(e, "the input has %d dimensions, but %d values are given", x->rank,
+                              count);
     if (options->dims.rank > 0)
         return kelp_emit_i64s(e, options->dims.d, (size_t)count, out_sizes);
     kelp_weights scales = {KELP_F32, options->scales, count, NULL};
@@ -287,7 +289,7 @@ kelp_status *kelp_emit_RESIZE(kelp_emit *e) {
     kelp_node *node = NULL;
     if ((unsigned)options->mode > 2 || (unsigned)options->coordinates > 2 ||
         (unsigned)options->rounding > 3)
-        return kelp_emit_fail(e, "mode %d, coordinates %d or rounding %d is none",
+        return kelp_emit_fail(e, "invalid mode %d, coordinates %d or rounding %d",
                               (int)options->mode, (int)options->coordinates,
                               (int)options->rounding);
     KELP_TRY(resize_target(e, options, &inputs[2], &inputs[3]));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Readers of graphs: the public face of the IR. */
+/* Implements the accessors of kelp/graph.h. */
 #include "graph/ir.h"
 
 #include <stdatomic.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Making graphs and changing them. Everything lives in the graph's arena; what is removed stays
- * there until the graph goes. */
+/* Creates and modifies graphs. Everything is allocated in the graph's arena and stays there, also
+ * after its removal, until the graph is destroyed. */
 #include "base/alloc.h"
 #include "graph/ir.h"
 
@@ -52,7 +52,7 @@ kelp_status *kelp_block_new(kelp_graph *graph, kelp_block *parent, const char *n
     return NULL;
 }
 
-/* Room for one more in an arena array; doubles. */
+/* Makes room for one more item in an arena array; doubles its capacity. */
 static kelp_status *make_room(kelp_arena *arena, void ***items, size_t count, size_t *capacity) {
     if (count < *capacity)
         return NULL;
@@ -313,7 +313,8 @@ static void drop_uses(const kelp_node *node) {
         }
 }
 
-/* Before captures are inputs, what is dead inside cannot be told: uses cross blocks. */
+/* Removes dead nodes of nested blocks. Works only once captures are inputs: before that, values
+ * are used across blocks. */
 static void remove_dead_inside(kelp_node *node) {
     if (kelp_node_find_attr(node, "kelp.captures") == NULL)
         return;
@@ -326,7 +327,7 @@ static void remove_dead_inside(kelp_node *node) {
 size_t kelp_block_remove_dead(kelp_block *block) {
     size_t removed = 0;
     kelp_block_count_uses(block);
-    /* backwards: a node's users come after it */
+    /* in reverse: the users of a node come after it */
     for (size_t n = block->node_count; n-- > 0;) {
         kelp_node *node = block->nodes[n];
         if (!node->removed && is_used(node))

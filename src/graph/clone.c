@@ -1,30 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An engine's own copy of a graph: functions become their bodies, Constant nodes become constants.
- */
+/* Copies a graph for an engine: replaces calls of functions by their bodies and Constant nodes by
+ * constants. */
 #include "base/alloc.h"
 #include "graph/ir.h"
 #include "onnx/schema.h"
 
 #include <string.h>
 
-/* Calls of functions inside functions; deeper ones are taken for recursion. */
+/* Maximum nesting of calls; deeper nesting is treated as recursion. */
 #define CALL_DEPTH_MAX 64
 
-/* What the values of one source block have become; blocks around it follow. */
+/* Maps the values of one source block to their copies; falls back to the enclosing blocks. */
 typedef struct scope {
     const struct scope *parent;
     const kelp_block *from;
     kelp_block *to;
     kelp_value **map;      /* by id of the source block */
-    const kelp_node *call; /* in a function's body: the call */
-    const char *prefix;    /* of names, so that two calls of a function do not collide */
+    const kelp_node *call; /* the call, in the body of a function */
+    const char *prefix;    /* prefix of names, so that two calls of a function do not collide */
     uint32_t call_depth;
 } scope;
 
 typedef struct cloner {
     const kelp_graph *from;
     kelp_graph *to;
-    size_t nodes, node_limit; /* functions that call functions twice grow like powers of two */
+    /* functions that call functions several times grow exponentially */
+    size_t nodes, node_limit;
 } cloner;
 
 static kelp_value *lookup(const scope *s, const kelp_value *value) {
@@ -66,8 +67,8 @@ static kelp_status *map_values(cloner *c, scope *s, const kelp_block *from) {
 static kelp_status *clone_block(cloner *c, const scope *outer, const kelp_block *from,
                                 kelp_block **out);
 
-/* What a reference in a function's body stands for: the call's attribute, the function's default,
- * or nothing. */
+/* Resolves a reference in a function's body: returns the attribute of the call, the default of the
+ * function or NULL. */
 static const kelp_attr *follow_ref(const scope *s, const kelp_attr *attr) {
     while (attr != NULL && attr->ref != NULL) {
         while (s != NULL && s->call == NULL)
@@ -154,7 +155,7 @@ static kelp_status *constant_of(const kelp_node *node, const kelp_attr *attr, ke
         return copy_constant(value, KELP_STRING, 1, attr->count, attr->strings,
                              sizeof(kelp_string));
     default:
-        return KELP_ERROR(KELP_UNIMPLEMENTED, "Constant node '%s': attribute '%s' is not read",
+        return KELP_ERROR(KELP_UNIMPLEMENTED, "Constant node '%s': attribute '%s' is not supported",
                           node->name, attr->name);
     }
 }
@@ -193,27 +194,26 @@ static kelp_status *map_own_values(const scope *s) {
     return NULL;
 }
 
-/* A function's body in place of its call: its inputs and outputs are the call's. */
+/* Replaces a call by the function's body, whose inputs and outputs become those of the call. */
 static kelp_status *inline_call(cloner *c, const scope *s, const kelp_node *call,
                                 const kelp_block *function) {
     if (s->call_depth >= CALL_DEPTH_MAX)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "%s: function '%s' calls itself, or calls nest deeper than %d",
+                          "%s: function '%s' is recursive, or calls are nested deeper than %d",
                           c->from->info.label, function->name, CALL_DEPTH_MAX);
     if (call->input_count > function->input_count || call->output_count > function->output_count)
-        return KELP_ERROR(
-            KELP_INVALID_ARGUMENT,
-            "%s: node '%s' calls function '%s' with %zu inputs and %zu outputs, which "
-            "has %zu and %zu",
-            c->from->info.label, call->name, function->name, call->input_count, call->output_count,
-            function->input_count, function->output_count);
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "%s: node '%s' calls function '%s' with %zu inputs and %zu outputs: "
+                          "expected at most %zu and %zu",
+                          c->from->info.label, call->name, function->name, call->input_count,
+                          call->output_count, function->input_count, function->output_count);
     scope body = {.parent = s, .to = s->to, .call = call, .call_depth = s->call_depth + 1};
     KELP_TRY(map_values(c, &body, function));
     body.prefix = kelp_arena_printf(&c->to->arena, "%s%s/", s->prefix,
                                     *call->name ? call->name : call->op->name);
     if (body.prefix == NULL)
         return kelp_status_oom();
-    static kelp_value left_out; /* an input that the call does not give */
+    static kelp_value left_out; /* an input that the call omits */
     for (size_t i = 0; i < function->input_count; i++) {
         const kelp_value *given = i < call->input_count ? call->inputs[i] : NULL;
         body.map[function->inputs[i]->id] = given != NULL ? lookup(s, given) : &left_out;
@@ -230,8 +230,8 @@ static kelp_status *inline_call(cloner *c, const scope *s, const kelp_node *call
         kelp_value *inner = body.map[function->outputs[i]->id];
         if (result != NULL && result != inner && inner->block == NULL)
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                              "%s: node '%s' leaves out input '%s' of "
-                              "function '%s', which is one of its results",
+                              "%s: node '%s' omits input '%s' of function '%s', which is also an "
+                              "output of the function",
                               c->from->info.label, call->name, function->outputs[i]->name,
                               function->name);
     }
@@ -249,20 +249,21 @@ static kelp_status *inline_call(cloner *c, const scope *s, const kelp_node *call
     return NULL;
 }
 
-/* What a call leaves out is left out of the nodes that read it, where they can do without. */
-static kelp_status *check_left_out(const cloner *c, const scope *s, const kelp_node *from,
-                                   size_t input) {
+/* Checks that nodes can do without the inputs that the call omits. Such inputs are omitted from
+ * these nodes. */
+static kelp_status *check_omitted(const cloner *c, const scope *s, const kelp_node *from,
+                                  size_t input) {
     const kelp_onnx_schema *schema = kelp_operator_schema(from->op, from->opset_version);
     const kelp_onnx_param *param = schema != NULL ? kelp_onnx_input_param(schema, input) : NULL;
     while (s != NULL && s->call == NULL)
         s = s->parent;
     if (param == NULL || (param->flags & KELP_ONNX_OPTIONAL) || s == NULL)
         return NULL;
-    return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                      "%s: node '%s' leaves out input '%s' of function '%s', which node '%s' (%s) "
-                      "cannot do without",
-                      c->from->info.label, s->call->name, from->inputs[input]->name, s->from->name,
-                      from->name, from->op->name);
+    return KELP_ERROR(
+        KELP_INVALID_ARGUMENT,
+        "%s: node '%s' omits input '%s' of function '%s', which node '%s' (%s) requires",
+        c->from->info.label, s->call->name, from->inputs[input]->name, s->from->name, from->name,
+        from->op->name);
 }
 
 static kelp_status *clone_node(cloner *c, const scope *s, const kelp_node *from) {
@@ -285,7 +286,7 @@ static kelp_status *clone_node(cloner *c, const scope *s, const kelp_node *from)
     for (size_t i = 0; i < from->input_count; i++) {
         inputs[i] = from->inputs[i] != NULL ? lookup(s, from->inputs[i]) : NULL;
         if (from->inputs[i] != NULL && inputs[i] == NULL)
-            KELP_TRY(check_left_out(c, s, from, i));
+            KELP_TRY(check_omitted(c, s, from, i));
     }
     for (size_t i = 0; i < from->output_count; i++)
         outputs[i] = from->outputs[i] != NULL ? lookup(s, from->outputs[i]) : NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From ONNX structs to the IR: names become pointers, what does not resolve is an error that names
- * it. */
+/* Converts ONNX structs to the IR: resolves names to pointers and reports unresolved ones as
+ * errors. */
 #include "graph/load.h"
 #include "graph/intern.h"
 #include "graph/save.h"
@@ -37,7 +37,7 @@ void kelp_graph_relax(kelp_graph *graph) {
     kelp_fs_relax(&s->mapping);
 }
 
-/* Names visible at a place: those of the block, then those of the blocks around it. */
+/* Names visible at a point of a graph: those of the block, then those of the enclosing blocks. */
 typedef struct scope {
     const struct scope *parent;
     kelp_block *block;
@@ -51,7 +51,7 @@ typedef struct loader {
     kelp_interner operators;
     const char *label;
     const kelp_onnx_model *model;
-    uint32_t depth;      /* of calls, at most */
+    uint32_t depth;      /* maximum nesting of calls */
     bool in_parts;       /* written by kelp_graph_save */
     int64_t newest_onnx; /* as in kelp_graph_limits */
 } loader;
@@ -60,7 +60,7 @@ static const char *copy(loader *l, kelp_str text) {
     return kelp_arena_strndup(&l->graph->arena, text.data ? text.data : "", text.length);
 }
 
-/* Of a model or function: they are compared with each other. A handful is usual. */
+/* Imports are compared pairwise, so their number is limited. A handful is usual. */
 #define IMPORTS_MAX 1024
 
 #define LOAD_FAIL(...) return KELP_ERROR(KELP_INVALID_ARGUMENT, __VA_ARGS__)
@@ -191,7 +191,7 @@ static kelp_status *load_attrs(loader *l, const scope *s, const kelp_onnx_attr *
     for (size_t i = 0; i < count; i++) {
         for (const kelp_attr *other = *out; other != NULL; other = other->next)
             if (kelp_str_is(from[i].name, other->name))
-                LOAD_FAIL("%s: attribute '%s' is given twice in graph '%s'", l->label, other->name,
+                LOAD_FAIL("%s: attribute '%s' appears twice in graph '%s'", l->label, other->name,
                           s->block->name);
         kelp_attr *attr = KELP_ARENA_NEW(&l->graph->arena, kelp_attr);
         if (attr == NULL)
@@ -216,7 +216,7 @@ static kelp_status *find_version(loader *l, const scope *s, const kelp_onnx_node
               KELP_STR_ARG(node->name), KELP_STR_ARG(node->op_type), domain);
 }
 
-/* A node in parts may be of another version than the model imports. */
+/* Reads the version of a node of a model in parts, which may differ from the imported version. */
 static void take_version(const loader *l, kelp_onnx_node *node, int64_t *inout_version) {
     for (size_t i = 0; l->in_parts && i < node->attr_count; i++)
         if (kelp_str_is(node->attrs[i].name, KELP_OPSET_ATTRIBUTE)) {
@@ -234,7 +234,8 @@ static bool is_function(const loader *l, kelp_str op_type, kelp_str domain) {
     return false;
 }
 
-/* Operators without a schema (other domains, other versions) are for readiness to judge. */
+/* Checks a node against its schema. The readiness check handles operators without one (other
+ * domains, other versions). */
 static kelp_status *check_schema(loader *l, const scope *s, const kelp_onnx_node *node,
                                  const kelp_operator *op, int64_t version) {
     const kelp_onnx_schema *schema = kelp_operator_schema(op, version);
@@ -272,7 +273,8 @@ static kelp_status *load_node(loader *l, const scope *s, kelp_onnx_node *from) {
             continue;
         inputs[i] = resolve(s, from->inputs[i]);
         if (inputs[i] == NULL)
-            LOAD_FAIL("%s: input '%.*s' of node '%s' (%s) in graph '%s' is made by nobody",
+            LOAD_FAIL("%s: input '%.*s' of node '%s' (%s) in graph '%s' is not produced by any "
+                      "node, input or initializer",
                       l->label, KELP_STR_ARG(from->inputs[i]), name, op->name, s->block->name);
     }
     for (size_t i = 0; i < from->output_count; i++)
@@ -299,7 +301,8 @@ static kelp_status *load_initializers(loader *l, scope *s, const kelp_onnx_graph
     return NULL;
 }
 
-/* An input that has an initializer of its name is a constant: nobody has to give it. */
+/* Loads the inputs. An input with an initializer of the same name is a constant and not an input.
+ */
 static kelp_status *load_inputs(loader *l, scope *s, const kelp_onnx_graph *from) {
     kelp_block *block = s->block;
     block->inputs = KELP_ARENA_ARRAY(&l->graph->arena, from->input_count + 1, kelp_value *);
@@ -332,8 +335,9 @@ static kelp_status *load_outputs(loader *l, scope *s, const kelp_onnx_graph *fro
     for (size_t i = 0; i < from->output_count; i++) {
         kelp_value *value = resolve(s, from->outputs[i].name);
         if (value == NULL)
-            LOAD_FAIL("%s: output '%.*s' of graph '%s' is made by nobody", l->label,
-                      KELP_STR_ARG(from->outputs[i].name), block->name);
+            LOAD_FAIL(
+                "%s: output '%.*s' of graph '%s' is not produced by any node, input or initializer",
+                l->label, KELP_STR_ARG(from->outputs[i].name), block->name);
         if (value->block == block) {
             value->is_output = true;
             if (!value->is_input)
@@ -391,8 +395,8 @@ static kelp_status *load_imports(loader *l, const kelp_onnx_import *from, size_t
             newest = l->newest_onnx;
         if (newest > 0 && from[i].version > newest)
             return KELP_ERROR(KELP_UNIMPLEMENTED,
-                              "%s: opset_import[%zu]: domain '%s' version %lld: the newest that "
-                              "Kelp knows is %lld",
+                              "%s: opset_import[%zu]: domain '%s' version %lld: the newest "
+                              "supported version is %lld",
                               l->label, i, *(*out)[i].domain ? (*out)[i].domain : "ai.onnx",
                               (long long)from[i].version, (long long)newest);
     }
@@ -417,8 +421,8 @@ static kelp_status *load_function_body(loader *l, scope *s, const kelp_onnx_func
     for (size_t i = 0; i < from->output_count; i++) {
         block->outputs[i] = kelp_map_get(&s->names, from->outputs[i]);
         if (block->outputs[i] == NULL)
-            LOAD_FAIL("%s: output '%.*s' of function '%s' is made by nobody", l->label,
-                      KELP_STR_ARG(from->outputs[i]), block->name);
+            LOAD_FAIL("%s: output '%.*s' of function '%s' is not produced by any node or input",
+                      l->label, KELP_STR_ARG(from->outputs[i]), block->name);
         block->outputs[i]->is_output = true;
         block->output_count++;
     }
@@ -445,8 +449,8 @@ static kelp_status *load_function(loader *l, const kelp_onnx_function *from, kel
 }
 
 /* ---- calls ---- */
-static const kelp_block *called(const kelp_graph *graph, const kelp_operator *op,
-                                size_t *out_index) {
+static const kelp_block *called_function(const kelp_graph *graph, const kelp_operator *op,
+                                         size_t *out_index) {
     for (size_t i = 0; i < graph->function_count; i++)
         if (graph->functions[i]->function == op) {
             *out_index = i;
@@ -455,21 +459,21 @@ static const kelp_block *called(const kelp_graph *graph, const kelp_operator *op
     return NULL;
 }
 
-/* Depth first; `states` by function: 0 new, 1 being walked, 2 done. */
+/* Checks calls for recursion, depth first. `states` by function: 0 new, 1 in progress, 2 done. */
 static kelp_status *check_calls(const loader *l, const kelp_block *block, uint8_t *states,
                                 uint32_t depth) {
     if (depth > l->depth)
-        return KELP_ERROR(KELP_RESOURCE_EXHAUSTED,
-                          "%s: functions and their subgraphs nest deeper than the limit of %u",
-                          l->label, l->depth);
+        return KELP_ERROR(
+            KELP_RESOURCE_EXHAUSTED,
+            "%s: functions and their subgraphs are nested deeper than the limit of %u", l->label,
+            l->depth);
     for (size_t n = 0; n < block->node_count; n++) {
         const kelp_node *node = block->nodes[n];
         size_t index = 0;
-        const kelp_block *function = called(l->graph, node->op, &index);
+        const kelp_block *function = called_function(l->graph, node->op, &index);
         if (function != NULL && states[index] == 1)
-            LOAD_FAIL("%s: node '%s' in '%s' calls function '%s', which is then in the middle of a "
-                      "call of itself",
-                      l->label, node->name, block->name, function->name);
+            LOAD_FAIL("%s: node '%s' in '%s' calls function '%s' recursively", l->label, node->name,
+                      block->name, function->name);
         if (function != NULL && states[index] == 0) {
             states[index] = 1;
             KELP_TRY(check_calls(l, function, states, depth + 1));
@@ -491,7 +495,7 @@ static kelp_status *load_functions(loader *l, const kelp_onnx_model *model) {
     for (size_t i = 0; i < model->function_count; i++) {
         size_t other = 0;
         KELP_TRY(load_function(l, &model->functions[i], &graph->functions[i]));
-        if (called(graph, graph->functions[i]->function, &other) != NULL)
+        if (called_function(graph, graph->functions[i]->function, &other) != NULL)
             LOAD_FAIL("%s: functions[%zu]: function '%s' is defined twice", l->label, i,
                       graph->functions[i]->name);
         graph->function_count++;
@@ -532,7 +536,7 @@ static kelp_status *load_info(loader *l, const kelp_onnx_model *model) {
 static kelp_status *load_model(loader *l, const kelp_onnx_model *model) {
     kelp_graph *graph = l->graph;
     static const kelp_onnx_import first_opset = {{NULL, 0}, 1};
-    bool old = model->import_count == 0; /* IR versions before 3 know opset 1 alone */
+    bool old = model->import_count == 0; /* IR versions before 3 imply opset 1 */
     KELP_TRY(load_info(l, model));
     graph->import_count = old ? 1 : model->import_count;
     KELP_TRY(
@@ -559,7 +563,7 @@ static kelp_graph_limits fill_limits(const kelp_graph_limits *given) {
     return limits;
 }
 
-/* `graph` owns its source by now: whoever fails releases it. */
+/* Reads a model into `graph`, which owns its source; the caller releases it on failure. */
 static kelp_status *read_model(kelp_graph *graph, kelp_str bytes, const char *label,
                                const char *directory, const kelp_graph_limits *limits,
                                kelp_onnx_file *weights) {
@@ -577,15 +581,15 @@ static kelp_status *read_model(kelp_graph *graph, kelp_str bytes, const char *la
                                .files = weights,
                                .limits = fill_limits(limits)};
     if (bytes.length > reader.limits.file_bytes)
-        return KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "%s: %zu bytes are more than the limit of %zu",
-                          label, bytes.length, reader.limits.file_bytes);
+        return KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "%s: %zu bytes exceed the limit of %zu", label,
+                          bytes.length, reader.limits.file_bytes);
     l.model = &model;
     l.depth = reader.limits.depth;
     l.newest_onnx = reader.limits.newest_onnx;
     graph->node_limit = reader.limits.nodes;
     kelp_arena_init(&structs, graph->allocator, 64 << 10);
     kelp_status *status = kelp_onnx_read(&reader, bytes, &model);
-    /* weights of a model in parts are not ours to unmap, and there are no files beside them */
+    /* a model in parts does not own its weights and has no external files */
     ((source *)graph->source)->files = weights != NULL ? NULL : reader.files;
     l.in_parts = weights != NULL;
     kelp_interner_init(&l.operators, graph->allocator, &graph->arena);
@@ -667,7 +671,7 @@ kelp_status *kelp_graph_load_file(kelp_allocator allocator, const char *path,
         if (slash != NULL)
             directory[slash == path ? 1 : slash - path] = '\0';
         status = read_model(graph, bytes, path, directory, limits, NULL);
-        /* the whole copy was allocated, and is freed whole */
+        /* the allocation has the size of the whole path */
         kelp_free(allocator, directory, strlen(slash ? path : ".") + 1);
     }
     if (status != NULL) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The IR as an ONNX ModelProto. Messages are written from the inside out, each into a buffer of its
- * own. Source: onnx.proto of release 1.23 (field numbers).
+ * Serializes the IR as an ONNX ModelProto. Each message is written into a buffer of its own,
+ * innermost first.
+ * Source: onnx.proto of release 1.23 (field numbers).
  */
 #include "graph/save.h"
 
@@ -18,10 +19,10 @@ typedef struct saver {
     const kelp_graph *graph;
     kelp_allocator allocator;
     kelp_graph_parts *parts;
-    kelp_map names;    /* taken ones -> the value */
-    kelp_map blocks;   /* address of a block -> its number + 1 */
-    kelp_map captures; /* address of a value that stands for an outer one -> that one */
-    kelp_arena arena;  /* of keys */
+    kelp_map names;    /* used names -> value */
+    kelp_map blocks;   /* address of a block -> number + 1 */
+    kelp_map captures; /* address of a captured value in a body -> outer value */
+    kelp_arena arena;  /* memory of keys */
 } saver;
 
 static kelp_status *save_graph(saver *s, const kelp_block *block, kelp_buf *out);
@@ -39,7 +40,7 @@ static kelp_status *put_by_address(saver *s, kelp_map *map, const void *address,
     return kelp_map_put(map, (kelp_str){(const char *)key, sizeof *key}, value);
 }
 
-/* A block's number, for names that nobody gave. */
+/* Gets the number of a block, which makes generated names unique. */
 static kelp_status *number_of(saver *s, const kelp_block *block, size_t *out) {
     void *found = get_by_address(&s->blocks, block);
     if (found == NULL) {
@@ -50,7 +51,7 @@ static kelp_status *number_of(saver *s, const kelp_block *block, size_t *out) {
     return NULL;
 }
 
-/* `buffer` is for a name that is made up. */
+/* Gets the name of a value. `buffer` holds a generated name. */
 static kelp_status *name_of(saver *s, const kelp_value *value, char *buffer, size_t capacity,
                             const char **out) {
     const kelp_value *outer = NULL;
@@ -92,11 +93,13 @@ static void put_external(kelp_buf *out, const char *key, const char *value, kelp
     kelp_wire_put_message(out, 13, entry);
 }
 
-/* Bodies share constants with what is around them, and models that are saved together theirs. */
+/* Bytes that were written once: bodies share constants with the enclosing graph, and models saved
+ * together share theirs. */
 typedef struct place {
-    const void *data; /* these three are the key */
+    const void *data; /* the first three fields are the key */
     size_t bytes;
-    size_t is_stripped; /* 0 or 1: of tied weights only some may be stripped; no padding in a key */
+    size_t is_stripped; /* 0 or 1: only some of the tied weights may be stripped; no padding inside
+                           the key */
     kelp_graph_part part;
     size_t offset;
 } place;
@@ -292,8 +295,8 @@ static kelp_status *save_version(saver *s, const kelp_node *node, kelp_buf *out,
         return NULL;
     if (s->parts == NULL)
         return KELP_ERROR(KELP_UNIMPLEMENTED,
-                          "node '%s' (%s) is of opset version %lld, the model imports %lld of "
-                          "domain '%s': ONNX has one",
+                          "node '%s' (%s) has opset version %lld, but the model imports version "
+                          "%lld of domain '%s': ONNX allows one version per domain",
                           node->name, node->op->name, (long long)node->opset_version,
                           (long long)kelp_graph_opset_version(s->graph, node->op->domain),
                           node->op->domain);
@@ -304,7 +307,7 @@ static kelp_status *save_version(saver *s, const kelp_node *node, kelp_buf *out,
     return NULL;
 }
 
-/* Inside a body, the inputs that stand for outer values are called as those are. */
+/* Gives inputs of a body that stand for captured values the names of those values. */
 static kelp_status *note_captures(saver *s, const kelp_node *node, size_t first) {
     for (const kelp_attr *attr = node->attributes; attr != NULL; attr = attr->next)
         for (size_t k = 0; attr->blocks != NULL && k < attr->count; k++) {
@@ -351,7 +354,7 @@ static kelp_status *save_node(saver *s, const kelp_node *node, kelp_buf *out) {
 }
 
 /* ---- blocks ---- */
-/* All its outputs are constants by now. */
+/* Returns true if all outputs of the node are constants. */
 bool kelp_node_is_folded(const kelp_node *node) {
     size_t known = 0;
     for (size_t i = 0; i < node->output_count; i++)
@@ -371,7 +374,7 @@ static kelp_status *save_constant(saver *s, const kelp_value *value, kelp_buf *o
 }
 
 static kelp_status *save_graph(saver *s, const kelp_block *block, kelp_buf *out) {
-    /* those that keep their names claim them first */
+    /* values that keep their names claim them first */
     char buffer[48];
     const char *name = NULL;
     const kelp_node *owner = block->owner;
@@ -404,7 +407,7 @@ static kelp_status *save_graph(saver *s, const kelp_block *block, kelp_buf *out)
 }
 
 /* ---- the model ---- */
-/* Domains that passes brought in and the model does not import. */
+/* Domains that passes introduced and that the model does not import. */
 #define BROUGHT_MAX 8
 typedef struct brought {
     kelp_opset_import imports[BROUGHT_MAX];

@@ -2,6 +2,7 @@
 /* The server object: start, stop, references, creation of requests, loads. */
 #include "server/server.h"
 
+#include "base/assert.h"
 #include "server/cache/cache.h"
 #include "server/core/log.h"
 
@@ -32,6 +33,7 @@ static kelp_status *find_successor(kelp_request_host *host, const kelp_model_bas
 }
 
 static void reap(kelp_request_host *host, kelp_model_base *model) {
+    KELP_ASSERT(((kelp_model *)model)->entry);
     kelp_repository_reap(&((kelp_server *)host)->repository, (kelp_model *)model);
 }
 

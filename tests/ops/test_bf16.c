@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The loops of bfloat16: every table that this CPU runs against sums of rounded operands in double
  * precision, for ragged sizes. */
-#include "cpu/ops/bf16/gemm.h"
+#include "cpu/kernels/gemm/gemm_bf16.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -4,7 +4,7 @@
  * threads. */
 #include "base/alloc.h"
 #include "runtime/opset/env.h"
-#include "cpu/ops/linear/gemm.h"
+#include "cpu/kernels/gemm/gemm.h"
 #include "cpu/ops/ops.h"
 
 #include <math.h>

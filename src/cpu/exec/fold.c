@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Constant folding: what does not depend on the inputs is worked out once, with the same kernels.
- */
+/* Constant folding: nodes that do not depend on inputs are evaluated once, by the same kernels. */
 #include "base/alloc.h"
-#include "cpu/exec/exec.h"
+#include "cpu/exec/engine.h"
 #include "graph/passes/passes.h"
+#include "runtime/opset/env.h"
 
 #include <string.h>
 
-/* A result larger than this stays a node: memory is dearer than the work. */
+/* A node whose result is larger is not folded: memory costs more than the computation. */
 #define FOLD_MAX_BYTES ((size_t)256 << 20)
 
 static bool is_foldable(const kelp_node *node, const kelp_opset_match *match) {
@@ -24,7 +24,7 @@ static bool is_foldable(const kelp_node *node, const kelp_opset_match *match) {
     return true;
 }
 
-/* Strings point to bytes elsewhere; those move along with their descriptors. */
+/* Strings point to bytes elsewhere, which are copied with their descriptors. */
 static kelp_status *own_tensor(kelp_cpu_engine *engine, const kelp_tensor *result,
                                kelp_tensor *out) {
     size_t bytes = kelp_tensor_bytes(result), text_bytes = 0;
@@ -101,7 +101,7 @@ static kelp_status *fold_node(kelp_cpu_engine *engine, const kelp_op_env *env, k
     return NULL;
 }
 
-/* The first step from 8-bit weights to floats. */
+/* Returns true for the first node from 8-bit weights to floats. */
 static bool widens_bytes(const kelp_node *node) {
     if (node->op == KELP_OP(DequantizeLinear))
         return true;
@@ -114,8 +114,8 @@ static bool widens_bytes(const kelp_node *node) {
 static kelp_status *fold_block(kelp_cpu_engine *engine, kelp_op_env *env, kelp_block *block,
                                bool keep_bytes);
 
-/* A body folds by itself; the branch of an If whose condition is known takes the node's place, and
- * is walked next. */
+/* Folds the bodies of a node. The branch of an If whose condition is known replaces the node, and
+ * is visited next. */
 static kelp_status *fold_bodies(kelp_cpu_engine *engine, kelp_op_env *env, kelp_node *node,
                                 bool keep_bytes) {
     bool has_blocks = false;
@@ -143,10 +143,10 @@ static kelp_status *fold_block(kelp_cpu_engine *engine, kelp_op_env *env, kelp_b
             continue;
         KELP_TRY(fold_bodies(engine, env, node, keep_bytes));
         if (node->removed) {
-            i--; /* the branch stands where the node stood */
+            i--; /* the branch is where the node was */
             continue;
         }
-        if (!kelp_opset_find(engine->runtime->opsets, node, &match) || !is_foldable(node, &match))
+        if (!kelp_opset_find(engine->runtime->registry, node, &match) || !is_foldable(node, &match))
             continue;
         if (keep_bytes && widens_bytes(node))
             continue;

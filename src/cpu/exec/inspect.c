@@ -2,7 +2,7 @@
 /* What is inside an engine, as text or JSON. */
 #include "base/alloc.h"
 #include "base/json.h"
-#include "cpu/exec/exec.h"
+#include "cpu/exec/engine.h"
 
 #include <kelp/engine_provider.h>
 
@@ -123,7 +123,7 @@ static void write_memory(const kelp_cpu_engine *engine, size_t profile, kelp_buf
     if (engine->profile_count > 0)
         kelp_buf_printf(out, "profile %zu, ", profile);
     kelp_buf_printf(out, "workspace%s: %zu bytes, of which %zu live at once; %zu without reuse\n",
-                    engine->profile_count > 0 ? "" : " where open extents are 1",
+                    engine->profile_count > 0 ? "" : " where dynamic dimensions are 1",
                     stats.workspace_bytes, stats.workspace_lower_bound_bytes,
                     stats.activation_bytes);
 }

@@ -2,7 +2,7 @@
 /* Kernels of one type made to take others. */
 #include "cpu/ops/converted.h"
 
-#include "cpu/ops/wide.h"
+#include "tensor/real.h"
 
 static kelp_converted *frame_of(const kelp_op_args *args, size_t plan_bytes) {
     return (kelp_converted *)(void *)((char *)args->plan + (plan_bytes + 15) / 16 * 16);
@@ -13,12 +13,56 @@ static bool is_half(kelp_dtype dtype) {
     return dtype == KELP_F16 || dtype == KELP_BF16;
 }
 
+typedef struct convert_job {
+    const kelp_tensor *tensor;
+    float *to;         /* of a load */
+    const float *from; /* of a store */
+} convert_job;
+
+static void load_range(void *userp, int64_t begin, int64_t end, int worker) {
+    const convert_job *job = userp;
+    (void)worker;
+    kelp_real_load_f32(job->tensor->dtype, job->tensor->data, begin, end - begin, job->to + begin);
+}
+
+static void store_range(void *userp, int64_t begin, int64_t end, int worker) {
+    const convert_job *job = userp;
+    (void)worker;
+    kelp_real_store_f32(job->tensor->dtype, job->tensor->data, begin, end - begin,
+                        job->from + begin);
+}
+
+void kelp_ops_load_f32(const kelp_op_env *env, const kelp_tensor *from, float *to) {
+    convert_job job = {.tensor = from, .to = to};
+    kelp_op_parallel(env, kelp_tensor_elements(from), KELP_OPS_GRAIN, load_range, &job);
+}
+
+void kelp_ops_store_f32(const kelp_op_env *env, const float *from, kelp_tensor *to) {
+    convert_job job = {.tensor = to, .from = from};
+    kelp_op_parallel(env, kelp_tensor_elements(to), KELP_OPS_GRAIN, store_range, &job);
+}
+
+kelp_status *kelp_ops_plan_f32(kelp_op_args *args, const kelp_tensor *tensor, size_t *out_offset) {
+    *out_offset = 0;
+    if (tensor == NULL || tensor->dtype == KELP_F32)
+        return NULL;
+    return kelp_ops_scratch(args, kelp_tensor_elements(tensor), sizeof(float), out_offset);
+}
+
+const float *kelp_ops_get_f32(const kelp_op_args *args, const kelp_tensor *tensor, size_t offset) {
+    if (tensor == NULL || tensor->dtype == KELP_F32)
+        return tensor != NULL ? tensor->data : NULL;
+    float *copy = kelp_ops_scratch_at(args, offset);
+    kelp_ops_load_f32(args->env, tensor, copy);
+    return copy;
+}
+
 static void widen(const kelp_op_env *env, const kelp_tensor *from, void *to) {
-    kelp_ops_widen(env, from, to);
+    kelp_ops_load_f32(env, from, to);
 }
 
 static void narrow(const kelp_op_env *env, const void *from, kelp_tensor *to) {
-    kelp_ops_narrow(env, from, to);
+    kelp_ops_store_f32(env, from, to);
 }
 
 const kelp_conversion kelp_widened = {is_half, KELP_F32, sizeof(float), widen, narrow};

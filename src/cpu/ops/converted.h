@@ -23,6 +23,17 @@ extern const kelp_conversion kelp_widened;
 /* Elements of less than a byte as bytes, for kernels that only move them. */
 extern const kelp_conversion kelp_spread;
 
+/* Whole tensors as floats and back, on all threads. */
+void kelp_ops_load_f32(const kelp_op_env *env, const kelp_tensor *from, float *to);
+void kelp_ops_store_f32(const kelp_op_env *env, const float *from, kelp_tensor *to);
+
+/* An operand as floats for kernels that compute in float: in place when it is float32, else loaded
+ * to scratch memory, which `plan` reserves in reshape and `get` fills in invoke. NULL for an
+ * operand that is left out. The caller checks the type. */
+kelp_status *kelp_ops_plan_f32(kelp_op_args *args, const kelp_tensor *tensor,
+                               size_t *out_offset) KELP_MUST_USE;
+const float *kelp_ops_get_f32(const kelp_op_args *args, const kelp_tensor *tensor, size_t offset);
+
 /* In the plan, behind the kernel's own. */
 typedef struct kelp_converted {
     bool used;

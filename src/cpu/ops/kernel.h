@@ -9,6 +9,7 @@
 #define KELP_CPU_OPS_KERNEL_H_
 
 #include "base/checked.h"
+#include "cpu/tuning.h"
 
 #include <kelp/opset.h>
 #include <string.h>
@@ -69,6 +70,11 @@ static inline int64_t kelp_ops_version(const kelp_op_args *args) {
 kelp_status *kelp_ops_scratch(kelp_op_args *args, int64_t count, size_t element_bytes,
                               size_t *out_offset) KELP_MUST_USE;
 
+/* Returns where the bytes reserved at `offset` lie; for invoke. */
+static inline void *kelp_ops_scratch_at(const kelp_op_args *args, size_t offset) {
+    return (char *)args->scratch + offset;
+}
+
 /* ---- broadcasting ---- */
 #define KELP_BCAST_MAX 3
 /* A walk over the output of a broadcast operator, extents merged where all operands allow it. The
@@ -111,7 +117,7 @@ void kelp_ops_clear_end(const kelp_tensor *tensor);
 void kelp_ops_memcpy(const kelp_op_env *env, void *to, const void *from, size_t size_bytes);
 
 /* Elements below which a second thread is not worth waking. */
-#define KELP_OPS_GRAIN 16384
+#define KELP_OPS_GRAIN KELP_GRAIN_ELEMENTS
 
 #define KELP_OPS_TRY_DEFER(args) \
     do {                         \

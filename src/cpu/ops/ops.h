@@ -6,10 +6,6 @@
 
 #include <kelp/opset.h>
 
-/* The backend's table. Register it with `self` = the kelp_opset_registry it is registered with: If
- * and Loop look up the operators of their subgraphs there. */
-const kelp_opset_backend *kelp_cpu_opset_backend(void);
-
 /* Instruction sets for which there are kernels, in rising order. */
 typedef enum kelp_cpu_isa {
     KELP_ISA_PORTABLE = 0,

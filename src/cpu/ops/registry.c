@@ -5,6 +5,7 @@
 #include "cpu/ops/control/control.h"
 #include "cpu/ops/ops.h"
 #include "cpu/ops/variant.h"
+#include "cpu/provider.h"
 #include "graph/ir.h"
 
 #define OPERATOR(domain, name, since, kernel, variant, infer, cost, gradient) \
@@ -51,14 +52,11 @@ static const kelp_opset *extension_opsets(void *self, size_t *out_count) {
     return &opsets[1];
 }
 
-const kelp_opset_backend *kelp_cpu_opset_backend(void) {
-    static const kelp_opset_backend backend = {
-        .abi_version = KELP_OPSET_ABI_VERSION,
-        .struct_size = sizeof(kelp_opset_backend),
-        .name = "cpu",
-        .atomic_opset = atomic_opset,
-        .extension_opsets = extension_opsets,
-        .dispatch = kelp_control_dispatch,
-    };
-    return &backend;
-}
+const kelp_opset_backend kelp_cpu_operators = {
+    .abi_version = KELP_OPSET_ABI_VERSION,
+    .struct_size = sizeof(kelp_opset_backend),
+    .name = "cpu",
+    .atomic_opset = atomic_opset,
+    .extension_opsets = extension_opsets,
+    .dispatch = kelp_control_dispatch,
+};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The opset backends that a runtime knows, what each may not lack, and who covers a node. */
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/buf.h"
 #include "base/checked.h"
 #include "graph/ir.h"
@@ -44,7 +45,26 @@ void kelp_opset_registry_destroy(kelp_opset_registry *registry) {
     }
     kelp_free(registry->allocator, registry->entries,
               registry->capacity * sizeof *registry->entries);
+    kelp_free(registry->allocator, registry->rows, registry->row_capacity * sizeof *registry->rows);
     kelp_free(registry->allocator, registry, sizeof *registry);
+}
+
+static kelp_status *add_row(kelp_opset_registry *registry, const char *name, kelp_provider **out) {
+    KELP_TRY(kelp_grow(registry->allocator, (void **)&registry->rows, &registry->row_capacity,
+                       registry->row_count + 1, sizeof *registry->rows));
+    *out = &registry->rows[registry->row_count++];
+    **out = (kelp_provider){.name = name};
+    return NULL;
+}
+
+kelp_status *kelp_registry_row(kelp_opset_registry *registry, const char *name,
+                               kelp_provider **out) {
+    for (size_t i = registry->row_count; i > 0; i--)
+        if (strcmp(registry->rows[i - 1].name, name) == 0) {
+            *out = &registry->rows[i - 1];
+            return NULL;
+        }
+    return add_row(registry, name, out);
 }
 
 static bool same_domain(const char *a, const char *b) {
@@ -197,16 +217,23 @@ kelp_status *kelp_opset_register(kelp_opset_registry *registry, const kelp_opset
     entry->backend = backend;
     entry->self = self;
     memcpy(&entry->table, backend, KELP_MIN(backend->struct_size, sizeof entry->table));
+    kelp_provider *row = NULL;
     kelp_status *status = check_entry(registry, entry);
     if (status == NULL)
         status = index_ops(registry->allocator, entry);
     if (status == NULL)
         status = kelp_grow(registry->allocator, (void **)&registry->entries, &registry->capacity,
                            registry->count + 1, sizeof *registry->entries);
+    if (status == NULL)
+        status = kelp_registry_row(registry, backend->name, &row);
+    if (status == NULL && row->operators != NULL) /* a later one of the same name is asked first */
+        status = add_row(registry, backend->name, &row);
     if (status != NULL) {
         destroy_entry(registry->allocator, entry);
         return status;
     }
+    KELP_ASSERT(row->operators == NULL && registry->count < registry->capacity);
+    row->operators = backend;
     registry->entries[registry->count++] = entry;
     return NULL;
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The registry from inside, and the choice of backends that one engine makes of it. */
+/* The registry of providers from inside, and the choice that one engine makes of it. */
 #ifndef KELP_RUNTIME_OPSET_REGISTRY_H_
 #define KELP_RUNTIME_OPSET_REGISTRY_H_
 
 #include "base/arena.h"
 #include "operator/operator.h"
+#include "runtime/provider.h"
 
 #include <kelp/opset.h>
 
@@ -35,11 +36,18 @@ typedef struct kelp_opset_entry {
 
 struct kelp_opset_registry {
     kelp_allocator allocator;
+    kelp_provider *rows; /* one for each provider */
+    size_t row_count, row_capacity;
+    /* providers of operators as they were registered, prepared for look-ups */
     kelp_opset_entry **entries;
     size_t count, capacity;
     uint32_t max_pending;
     atomic_uint pending; /* dispatches that may end later */
 };
+
+/* Finds the last row of this name, or adds one. The row is valid until the next call. */
+kelp_status *kelp_registry_row(kelp_opset_registry *registry, const char *name,
+                               kelp_provider **out) KELP_MUST_USE;
 
 /* Counts a dispatch that may end later; RESOURCE_EXHAUSTED when there are too many. */
 kelp_status *kelp_opset_begin_pending(kelp_opset_registry *registry) KELP_MUST_USE;

@@ -4,6 +4,7 @@
 #include "server/model/backend.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/fs.h"
 #include "base/json.h"
@@ -127,6 +128,7 @@ static kelp_status *acquire_locked(const char *name, const char *identity, const
                                    const char *directory, const kelp_builtin_backend *builtin,
                                    const kelp_server_options *options,
                                    const char *backend_directory, kelp_backend **out) {
+    KELP_ASSERT_HELD(&list_lock);
     kelp_allocator heap = kelp_process_allocator();
     for (kelp_backend *known = list; known; known = known->next) {
         if (strcmp(known->identity, identity) == 0) {

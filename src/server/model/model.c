@@ -32,6 +32,7 @@ static kelp_status *write_config(kelp_model *model) {
 }
 
 kelp_status *kelp_model_complete_config(kelp_model *model, const char *json, size_t length) {
+    KELP_ASSERT(model->base.config);
     if (!model->initializing)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "the configuration of model '%s' can be set only while the model is "
@@ -69,7 +70,8 @@ static kelp_status *acquire_backend(kelp_model *model) {
     return write_config(model);
 }
 
-/* The fingerprint tells responses of other files or another configuration from this model's. */
+/* The fingerprint changes with the model's files and configuration, so that the cache returns no
+ * responses of another state of the model. */
 static kelp_status *prepare_cache(kelp_model *model) {
     if (!model->base.config->response_cache)
         return NULL;

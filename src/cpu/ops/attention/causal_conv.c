@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CausalConvWithState: each channel by its own few taps over the past. Source: ONNX operator
  * specification. */
-#include "cpu/ops/linear/gemm.h"
-#include "cpu/ops/wide.h"
+#include "cpu/kernels/gemm/gemm.h"
+#include "cpu/ops/converted.h"
+#include "cpu/ops/kernel.h"
+#include "tensor/real.h"
 
 #include <math.h>
 
 typedef struct causal_plan {
     int64_t batch, channels, length, taps, room;
     bool silu;
-    size_t wide[4], y_wide, rows;
-    const float *in[4]; /* input, weight, bias, past state */
-    float *y;
+    size_t weight_at, bias_at, rows; /* in scratch memory; rows: two for each worker */
+    const float *weight, *bias;
     const kelp_op_args *args;
 } causal_plan;
 
@@ -26,7 +27,6 @@ static kelp_status *causal_reshape(const void *state, kelp_op_args *args) {
         if (in != NULL &&
             (!kelp_ops_is_float(x->dtype) || x->dtype == KELP_F64 || in->dtype != x->dtype))
             return kelp_ops_bad_type(args, in->dtype);
-        KELP_TRY(kelp_ops_wide_plan(args, in, &p->wide[i]));
     }
     if (x->rank != 3 || w->rank != 3 || w->shape[0] != x->shape[1] || w->shape[1] != 1 ||
         w->shape[2] < 1 || (bias != NULL && kelp_tensor_elements(bias) != x->shape[1]))
@@ -47,37 +47,40 @@ static kelp_status *causal_reshape(const void *state, kelp_op_args *args) {
                           "operator 'CausalConvWithState': activation '%s' is unknown", act);
     KELP_TRY(kelp_ops_set_like(args, 0, x));
     KELP_TRY(kelp_ops_set(args, 1, x->dtype, 3, states));
-    KELP_TRY(kelp_ops_wide_plan(args, args->outputs[0], &p->y_wide));
+    KELP_TRY(kelp_ops_plan_f32(args, w, &p->weight_at));
+    KELP_TRY(kelp_ops_plan_f32(args, bias, &p->bias_at));
     p->room = p->length + p->taps - 1;
-    return kelp_ops_scratch(args, p->room, sizeof(float) * (size_t)kelp_op_env_threads(args->env),
-                            &p->rows);
+    return kelp_ops_scratch(args, 2 * p->room,
+                            sizeof(float) * (size_t)kelp_op_env_threads(args->env), &p->rows);
 }
 
 static void causal_range(void *userp, int64_t begin, int64_t end, int worker) {
     const causal_plan *p = userp;
     const kelp_simd *simd = kelp_simd_get();
-    kelp_dtype dtype = p->args->inputs[0]->dtype;
-    kelp_tensor *present = kelp_ops_out(p->args, 1);
-    float *row = (float *)(void *)((char *)p->args->scratch + p->rows) + worker * p->room;
+    const kelp_tensor *x = p->args->inputs[0], *past = kelp_ops_in(p->args, 3);
+    kelp_tensor *out = p->args->outputs[0], *present = kelp_ops_out(p->args, 1);
+    float *row = (float *)kelp_ops_scratch_at(p->args, p->rows) + worker * 2 * p->room;
     int64_t kept = p->taps - 1;
     for (int64_t at = begin; at < end; at++) {
         int64_t c = at % p->channels;
-        if (p->in[3] != NULL)
-            memcpy(row, p->in[3] + at * kept, (size_t)kept * sizeof *row);
+        if (past != NULL)
+            kelp_tensor_load_f32(past, at * kept, kept, row);
         else
             memset(row, 0, (size_t)kept * sizeof *row);
-        memcpy(row + kept, p->in[0] + at * p->length, (size_t)p->length * sizeof *row);
-        float *y = p->y + at * p->length;
+        kelp_tensor_load_f32(x, at * p->length, p->length, row + kept);
+        float *y = out->dtype == KELP_F32 ? (float *)out->data + at * p->length : row + p->room;
         for (int64_t i = 0; i < p->length; i++)
-            y[i] = p->in[2] != NULL ? p->in[2][c] : 0.0f;
+            y[i] = p->bias != NULL ? p->bias[c] : 0.0f;
         for (int64_t k = 0; k < p->taps; k++)
-            simd->axpy(y, row + k, p->in[1][c * p->taps + k], 1, p->length);
-        for (int64_t i = 0; i < p->length && dtype != KELP_F32; i++)
-            y[i] = kelp_ops_round(dtype, y[i]);
+            simd->axpy(y, row + k, p->weight[c * p->taps + k], 1, p->length);
+        for (int64_t i = 0; i < p->length && x->dtype != KELP_F32; i++)
+            y[i] = kelp_real_round(x->dtype, y[i]);
         if (p->silu)
             simd->act[KELP_ACT_SILU](y, y, p->length);
+        if (out->dtype != KELP_F32)
+            kelp_tensor_store_f32(out, at * p->length, p->length, y);
         if (present != NULL)
-            kelp_ops_write_f32s(present, at * kept, kept, row + p->length);
+            kelp_tensor_store_f32(present, at * kept, kept, row + p->length);
     }
 }
 
@@ -85,12 +88,10 @@ static kelp_status *causal_invoke(const void *state, kelp_op_args *args) {
     causal_plan *p = args->plan;
     (void)state;
     p->args = args;
-    for (int32_t i = 0; i < 4; i++)
-        p->in[i] = kelp_ops_wide_get(args, kelp_ops_in(args, i), p->wide[i]);
-    p->y = kelp_ops_wide_put(args, args->outputs[0], p->y_wide);
+    p->weight = kelp_ops_get_f32(args, args->inputs[1], p->weight_at);
+    p->bias = kelp_ops_get_f32(args, kelp_ops_in(args, 2), p->bias_at);
     int64_t grain = KELP_OPS_GRAIN / KELP_MAX((int64_t)1, p->length * p->taps) + 1;
     kelp_op_parallel(args->env, p->batch * p->channels, grain, causal_range, p);
-    kelp_ops_wide_finish(args, args->outputs[0], p->y_wide);
     return NULL;
 }
 KELP_KERNEL(CausalConvWithState, 0, sizeof(causal_plan), 0, causal_reshape, causal_invoke);

@@ -4,19 +4,23 @@
  * decays, corrects and adds to, and each query reads. Tokens one after another, heads side by side.
  * Source: ONNX operator specification; Yang et al., "Gated Delta Networks", 2024.
  */
-#include "cpu/ops/linear/gemm.h"
-#include "cpu/ops/wide.h"
+#include "cpu/kernels/gemm/gemm.h"
+#include "cpu/ops/converted.h"
+#include "cpu/ops/kernel.h"
+#include "tensor/real.h"
 
 #include <math.h>
+
+#define PAST 3 /* the input that holds the past state */
 
 typedef struct linear_plan {
     int64_t batch, tokens, q_heads, kv_heads, size, v_size, decay_size, beta_heads;
     bool gated, delta;
     float scale;
-    size_t wide[6], y_wide, state_wide, room;
-    const kelp_op_env *env;
-    const float *in[6]; /* query, key, value, past state, decay, beta */
-    float *y, *state, *scratch;
+    size_t in_at[6], state_at, rows; /* in scratch memory; rows: two of values for each worker */
+    const kelp_op_args *args;
+    const float *in[6]; /* query, key, value, past state (not read), decay, beta */
+    float *state;
 } linear_plan;
 
 static kelp_status *read_rule(kelp_op_args *args, linear_plan *p) {
@@ -67,6 +71,10 @@ static kelp_status *read_sizes(kelp_op_args *args, linear_plan *p) {
     return NULL;
 }
 
+static int64_t row_room(const linear_plan *p) {
+    return (p->v_size + 15) / 16 * 16;
+}
+
 static kelp_status *linear_reshape(const void *state, kelp_op_args *args) {
     linear_plan *p = args->plan;
     (void)state;
@@ -75,7 +83,8 @@ static kelp_status *linear_reshape(const void *state, kelp_op_args *args) {
         const kelp_tensor *x = args->inputs[i];
         if (x != NULL && (!kelp_ops_is_float(x->dtype) || x->dtype == KELP_F64))
             return kelp_ops_bad_type(args, x->dtype);
-        KELP_TRY(kelp_ops_wide_plan(args, x, &p->wide[i]));
+        if (i != PAST)
+            KELP_TRY(kelp_ops_plan_f32(args, x, &p->in_at[i]));
     }
     KELP_TRY(read_rule(args, p));
     KELP_TRY(read_sizes(args, p));
@@ -87,10 +96,9 @@ static kelp_status *linear_reshape(const void *state, kelp_op_args *args) {
     int64_t states[4] = {p->batch, p->kv_heads, p->size, p->v_size};
     KELP_TRY(kelp_ops_set(args, 0, q->dtype, 3, out));
     KELP_TRY(kelp_ops_set(args, 1, past != NULL ? past->dtype : q->dtype, 4, states));
-    KELP_TRY(kelp_ops_wide_plan(args, args->outputs[0], &p->y_wide));
-    KELP_TRY(kelp_ops_scratch(args, kelp_ops_product(states, 0, 4), 4, &p->state_wide));
-    return kelp_ops_scratch(args, (p->v_size + 15) / 16 * 16,
-                            sizeof(float) * (size_t)kelp_op_env_threads(args->env), &p->room);
+    KELP_TRY(kelp_ops_scratch(args, kelp_ops_product(states, 0, 4), sizeof(float), &p->state_at));
+    return kelp_ops_scratch(args, 2 * row_room(p),
+                            sizeof(float) * (size_t)kelp_op_env_threads(args->env), &p->rows);
 }
 
 /* One token of one head: decay, correct, add. */
@@ -118,25 +126,31 @@ static void update(const linear_plan *p, const kelp_simd *simd, int64_t token, i
 static void linear_range(void *userp, int64_t begin, int64_t end, int worker) {
     const linear_plan *p = userp;
     const kelp_simd *simd = kelp_simd_get();
-    float *fresh = p->scratch + worker * ((p->v_size + 15) / 16 * 16);
+    const kelp_tensor *past = kelp_ops_in(p->args, PAST);
+    kelp_tensor *out = p->args->outputs[0];
+    float *fresh = (float *)kelp_ops_scratch_at(p->args, p->rows) + worker * 2 * row_room(p);
     int64_t group = p->q_heads / p->kv_heads, each = p->size * p->v_size;
     for (int64_t unit = begin; unit < end; unit++) {
         int64_t image = unit / p->kv_heads, head = unit % p->kv_heads;
         float *s = p->state + unit * each;
-        if (p->in[3] != NULL)
-            memcpy(s, p->in[3] + unit * each, (size_t)each * sizeof *s);
+        if (past != NULL)
+            kelp_tensor_load_f32(past, unit * each, each, s);
         else
             memset(s, 0, (size_t)each * sizeof *s);
         for (int64_t t = image * p->tokens; t < (image + 1) * p->tokens; t++) {
-            if (kelp_op_env_cancelled(p->env))
+            if (kelp_op_env_cancelled(p->args->env))
                 return;
             update(p, simd, t, head, s, fresh);
             for (int64_t h = head * group; h < (head + 1) * group; h++) {
                 const float *q = p->in[0] + (t * p->q_heads + h) * p->size;
-                float *y = p->y + (t * p->q_heads + h) * p->v_size;
+                int64_t at = (t * p->q_heads + h) * p->v_size;
+                bool in_place = out->dtype == KELP_F32;
+                float *y = in_place ? (float *)out->data + at : fresh + row_room(p);
                 memset(y, 0, (size_t)p->v_size * sizeof *y);
                 for (int64_t d = 0; d < p->size; d++)
                     simd->axpy(y, s + d * p->v_size, q[d] * p->scale, 1, p->v_size);
+                if (!in_place)
+                    kelp_tensor_store_f32(out, at, p->v_size, y);
             }
         }
     }
@@ -146,16 +160,14 @@ static kelp_status *linear_invoke(const void *state, kelp_op_args *args) {
     linear_plan *p = args->plan;
     kelp_tensor *out_state = kelp_ops_out(args, 1);
     (void)state;
-    p->env = args->env;
+    p->args = args;
     for (int32_t i = 0; i < 6; i++)
-        p->in[i] = kelp_ops_wide_get(args, kelp_ops_in(args, i), p->wide[i]);
-    p->y = kelp_ops_wide_put(args, args->outputs[0], p->y_wide);
-    p->state = (float *)(void *)((char *)args->scratch + p->state_wide);
-    p->scratch = (float *)(void *)((char *)args->scratch + p->room);
+        if (i != PAST)
+            p->in[i] = kelp_ops_get_f32(args, kelp_ops_in(args, i), p->in_at[i]);
+    p->state = kelp_ops_scratch_at(args, p->state_at);
     kelp_op_parallel(args->env, p->batch * p->kv_heads, 1, linear_range, p);
-    kelp_ops_wide_finish(args, args->outputs[0], p->y_wide);
     if (out_state != NULL)
-        kelp_ops_narrow(args->env, p->state, out_state);
+        kelp_ops_store_f32(args->env, p->state, out_state);
     return NULL;
 }
 KELP_KERNEL(LinearAttention, 0, sizeof(linear_plan), 0, linear_reshape, linear_invoke);

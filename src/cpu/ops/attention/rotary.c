@@ -5,7 +5,8 @@
  */
 #include "cpu/ops/attention/rotary.h"
 
-#include "cpu/ops/wide.h"
+#include "cpu/ops/kernel.h"
+#include "tensor/real.h"
 
 void kelp_rotary_row(const float *x, float *y, int64_t size, const float *cosines,
                      const float *sines, int64_t half, bool interleaved, kelp_dtype round) {
@@ -17,10 +18,10 @@ void kelp_rotary_row(const float *x, float *y, int64_t size, const float *cosine
     }
     for (int64_t i = 0; i < half && round != KELP_F32; i++) {
         float a = x[i * step], b = x[i * step + apart], c = cosines[i], s = sines[i];
-        float real = kelp_ops_round(round, c * a) - kelp_ops_round(round, s * b);
-        float imaginary = kelp_ops_round(round, s * a) + kelp_ops_round(round, c * b);
-        y[i * step] = kelp_ops_round(round, real);
-        y[i * step + apart] = kelp_ops_round(round, imaginary);
+        float real = kelp_real_round(round, c * a) - kelp_real_round(round, s * b);
+        float imaginary = kelp_real_round(round, s * a) + kelp_real_round(round, c * b);
+        y[i * step] = kelp_real_round(round, real);
+        y[i * step + apart] = kelp_real_round(round, imaginary);
     }
     if (y != x && size > 2 * half)
         memcpy(y + 2 * half, x + 2 * half, (size_t)(size - 2 * half) * sizeof *y);
@@ -31,10 +32,9 @@ typedef struct rotary_plan {
     int64_t batch_stride, head_stride, token_stride;
     bool interleaved, shared_position;
     int32_t positions; /* the input with them, or -1: the cache has a row for each token */
-    size_t x_wide, cos_wide, sin_wide, y_wide;
+    int32_t tables;    /* the input with the cosines; the sines follow */
+    size_t rows;       /* scratch memory of each worker: one row of x, two of angles */
     const kelp_op_args *args;
-    const float *x, *cosines, *sines;
-    float *y;
 } rotary_plan;
 
 static kelp_status *read_layout(kelp_op_args *args, rotary_plan *p, const kelp_tensor *cosines) {
@@ -91,10 +91,10 @@ static kelp_status *rotary_reshape(kelp_op_args *args, int32_t cosines, int32_t 
     } else if (p->cache_rows != p->batch * p->tokens) {
         return kelp_ops_bad_shapes(args, x, c, "expected a row of angles for each token");
     }
-    KELP_TRY(kelp_ops_wide_plan(args, x, &p->x_wide));
-    KELP_TRY(kelp_ops_wide_plan(args, c, &p->cos_wide));
-    KELP_TRY(kelp_ops_wide_plan(args, s, &p->sin_wide));
-    p->y_wide = p->x_wide; /* row by row over itself */
+    p->tables = cosines;
+    if (x->dtype != KELP_F32)
+        KELP_TRY(kelp_ops_scratch(
+            args, 2 * p->size, sizeof(float) * (size_t)kelp_op_env_threads(args->env), &p->rows));
     return kelp_ops_set_like(args, 0, x);
 }
 
@@ -106,21 +106,46 @@ static int64_t row_of(const rotary_plan *p, int64_t token) {
     return row < 0 ? row + p->cache_rows : row;
 }
 
-static void rotary_range(void *userp, int64_t begin, int64_t end, int worker) {
-    const rotary_plan *p = userp;
-    kelp_dtype round = p->args->inputs[0]->dtype;
-    (void)worker;
-    for (int64_t token = begin; token < end; token++) {
-        int64_t row = row_of(p, token) * p->half;
-        int64_t base = token / p->tokens * p->batch_stride + token % p->tokens * p->token_stride;
-        for (int64_t h = 0; h < p->heads; h++)
-            kelp_rotary_row(p->x + base + h * p->head_stride, p->y + base + h * p->head_stride,
-                            p->size, p->cosines + row, p->sines + row, p->half, p->interleaved,
-                            round);
+/* Rotates all heads of one token. */
+static void rotate_floats(const rotary_plan *p, int64_t base, int64_t angles) {
+    const kelp_op_args *args = p->args;
+    const float *x = (const float *)args->inputs[0]->data + base;
+    float *y = (float *)args->outputs[0]->data + base;
+    const float *cosines = (const float *)args->inputs[p->tables]->data + angles;
+    const float *sines = (const float *)args->inputs[p->tables + 1]->data + angles;
+    for (int64_t h = 0; h < p->heads; h++, x += p->head_stride, y += p->head_stride)
+        kelp_rotary_row(x, y, p->size, cosines, sines, p->half, p->interleaved, KELP_F32);
+}
+
+/* The same for other types, through scratch memory. */
+static void rotate_loaded(const rotary_plan *p, int64_t base, int64_t angles, int worker) {
+    const kelp_op_args *args = p->args;
+    float *row = (float *)kelp_ops_scratch_at(args, p->rows) + worker * 2 * p->size;
+    float *cosines = row + p->size, *sines = cosines + p->half;
+    kelp_tensor_load_f32(args->inputs[p->tables], angles, p->half, cosines);
+    kelp_tensor_load_f32(args->inputs[p->tables + 1], angles, p->half, sines);
+    for (int64_t h = 0; h < p->heads; h++, base += p->head_stride) {
+        kelp_tensor_load_f32(args->inputs[0], base, p->size, row);
+        kelp_rotary_row(row, row, p->size, cosines, sines, p->half, p->interleaved,
+                        args->inputs[0]->dtype);
+        kelp_tensor_store_f32(args->outputs[0], base, p->size, row);
     }
 }
 
-static kelp_status *rotary_run(kelp_op_args *args, int32_t cosines) {
+static void rotary_range(void *userp, int64_t begin, int64_t end, int worker) {
+    const rotary_plan *p = userp;
+    for (int64_t token = begin; token < end; token++) {
+        int64_t angles = row_of(p, token) * p->half;
+        int64_t base = token / p->tokens * p->batch_stride + token % p->tokens * p->token_stride;
+        if (p->args->inputs[0]->dtype == KELP_F32)
+            rotate_floats(p, base, angles);
+        else
+            rotate_loaded(p, base, angles, worker);
+    }
+}
+
+static kelp_status *rotary_invoke(const void *state, kelp_op_args *args) {
+    (void)state;
     rotary_plan *p = args->plan;
     p->args = args;
     for (int64_t i = 0; i < p->batch * p->tokens; i++)
@@ -130,13 +155,8 @@ static kelp_status *rotary_run(kelp_op_args *args, int32_t cosines) {
                 "operator '%s': the position of token %lld lies outside the %lld rows "
                 "of angles",
                 kelp_node_op_type(args->node), (long long)i, (long long)p->cache_rows);
-    p->x = kelp_ops_wide_get(args, args->inputs[0], p->x_wide);
-    p->cosines = kelp_ops_wide_get(args, args->inputs[cosines], p->cos_wide);
-    p->sines = kelp_ops_wide_get(args, args->inputs[cosines + 1], p->sin_wide);
-    p->y = kelp_ops_wide_put(args, args->outputs[0], p->y_wide);
     int64_t grain = KELP_OPS_GRAIN / KELP_MAX((int64_t)1, p->heads * p->size) + 1;
     kelp_op_parallel(args->env, p->batch * p->tokens, grain, rotary_range, p);
-    kelp_ops_wide_finish(args, args->outputs[0], p->y_wide);
     return NULL;
 }
 
@@ -144,17 +164,9 @@ static kelp_status *onnx_reshape(const void *state, kelp_op_args *args) {
     (void)state;
     return rotary_reshape(args, 1, 3);
 }
-static kelp_status *onnx_invoke(const void *state, kelp_op_args *args) {
-    (void)state;
-    return rotary_run(args, 1);
-}
 static kelp_status *ms_reshape(const void *state, kelp_op_args *args) {
     (void)state;
     return rotary_reshape(args, 2, 1);
 }
-static kelp_status *ms_invoke(const void *state, kelp_op_args *args) {
-    (void)state;
-    return rotary_run(args, 2);
-}
-KELP_KERNEL(RotaryEmbedding, 0, sizeof(rotary_plan), 0, onnx_reshape, onnx_invoke);
-KELP_KERNEL(MsRotaryEmbedding, 0, sizeof(rotary_plan), 0, ms_reshape, ms_invoke);
+KELP_KERNEL(RotaryEmbedding, 0, sizeof(rotary_plan), 0, onnx_reshape, rotary_invoke);
+KELP_KERNEL(MsRotaryEmbedding, 0, sizeof(rotary_plan), 0, ms_reshape, rotary_invoke);

@@ -4,7 +4,8 @@
  * that it touches and their weights are worked out once and serve all channels. Source: ONNX
  * operator specification, GridSample-22 and AffineGrid-20.
  */
-#include "cpu/ops/real.h"
+#include "cpu/ops/kernel.h"
+#include "tensor/real.h"
 
 #include <math.h>
 

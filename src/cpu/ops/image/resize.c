@@ -5,7 +5,7 @@
  */
 #include "cpu/ops/image/resize.h"
 
-#include "cpu/ops/real.h"
+#include "tensor/real.h"
 
 #include <math.h>
 

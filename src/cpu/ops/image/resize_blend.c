@@ -6,7 +6,7 @@
  * for types that float does not hold.
  */
 #include "cpu/ops/image/resize.h"
-#include "cpu/ops/real.h"
+#include "tensor/real.h"
 #include "cpu/kernels/simd/simd.h"
 
 enum { INPUT, OUTPUT, FIRST, SECOND };

@@ -3,7 +3,8 @@
  * RoiAlign and MaxRoiPool: regions of a feature map brought to one size. Source: ONNX operator
  * specification, RoiAlign-22 and MaxRoiPool-22; He et al., "Mask R-CNN", 2017, section 3.
  */
-#include "cpu/ops/real.h"
+#include "cpu/ops/kernel.h"
+#include "tensor/real.h"
 
 #include <math.h>
 

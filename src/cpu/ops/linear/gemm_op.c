@@ -5,9 +5,10 @@
  * Source: ONNX operator specification, Gemm-13.
  */
 #include "base/alloc.h"
-#include "cpu/ops/linear/gemm.h"
+#include "cpu/kernels/gemm/gemm.h"
+#include "cpu/ops/kernel.h"
 #include "cpu/ops/linear/panels.h"
-#include "cpu/ops/microsoft/fused_act.h"
+#include "cpu/ops/elementwise/activation.h"
 #include "cpu/ops/converted.h"
 
 /* Without a state B is read where it lies, or turned by each invoke. */

@@ -4,6 +4,7 @@
 #include "cpu/ops/linear/panels.h"
 
 #include "base/alloc.h"
+#include "cpu/tuning.h"
 #include "runtime/opset/env.h"
 
 #include <pthread.h>
@@ -28,8 +29,6 @@ const kelp_tensor *kelp_panels_constant(const kelp_node *node) {
 }
 
 /* ---- laying out ---- */
-#define SHARE_BYTES ((int64_t)4 << 20)
-
 typedef struct filling {
     const kelp_op_env *env;
     const kelp_panels *panels;
@@ -61,7 +60,7 @@ static void fill(void *userp, int64_t begin, int64_t end, int worker) {
 static void fill_all(const kelp_op_env *env, const kelp_panels *panels, const kelp_simd *simd,
                      float *room) {
     int64_t width = simd->tile_columns, each = width * panels->k * (int64_t)sizeof(float);
-    int64_t columns = KELP_MAX((int64_t)1, SHARE_BYTES / each) * width;
+    int64_t columns = KELP_MAX((int64_t)1, KELP_PACK_SHARE_BYTES / each) * width;
     filling job = {env, panels, simd, room, columns};
     kelp_op_env lasting = *env;
     lasting.stop = NULL;

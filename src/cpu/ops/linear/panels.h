@@ -7,7 +7,7 @@
 #ifndef KELP_CPU_OPS_LINEAR_PANELS_H_
 #define KELP_CPU_OPS_LINEAR_PANELS_H_
 
-#include "cpu/ops/linear/gemm.h"
+#include "cpu/kernels/gemm/gemm.h"
 
 typedef struct kelp_panels kelp_panels;
 

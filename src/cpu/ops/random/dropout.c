@@ -6,7 +6,8 @@
  * there was none. Source: ONNX operator specification, Dropout-1 to Dropout-22.
  */
 #include "cpu/ops/random/draw.h"
-#include "cpu/ops/wide.h"
+#include "cpu/ops/kernel.h"
+#include "tensor/real.h"
 
 typedef struct dropout_plan {
     bool training;
@@ -28,7 +29,7 @@ static void write_value(kelp_tensor *y, int64_t index, double value) {
         ((uint8_t *)y->data)[index] =
             kelp_f32_to_narrow(y->dtype, kelp_f64_to_f32_odd(value), true);
     else
-        kelp_ops_write_f64(y, index, value);
+        kelp_tensor_set_f64(y, index, value);
 }
 
 static kelp_status *read_training(kelp_op_args *args, dropout_plan *p) {
@@ -64,7 +65,7 @@ static void put_mask(kelp_tensor *mask, int64_t index, bool kept) {
     if (mask->dtype == KELP_BOOL)
         ((uint8_t *)mask->data)[index] = kept;
     else
-        kelp_ops_write_f64(mask, index, kept ? 1 : 0);
+        kelp_tensor_set_f64(mask, index, kept ? 1 : 0);
 }
 
 static kelp_status *dropout_invoke(const void *state, kelp_op_args *args) {

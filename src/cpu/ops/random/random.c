@@ -6,8 +6,8 @@
  * specification, RandomUniform-22, RandomNormal-22, Bernoulli-22, Multinomial-22.
  */
 #include "cpu/ops/random/draw.h"
-#include "cpu/ops/real.h"
-#include "cpu/ops/wide.h"
+#include "tensor/real.h"
+#include "cpu/ops/kernel.h"
 
 #include <math.h>
 
@@ -44,10 +44,10 @@ static void put_scaled(kelp_tensor *y, int64_t at, double value, double scale, d
         return;
     }
     bool half = y->dtype != KELP_F32;
-    float first = kelp_ops_round(y->dtype, half ? kelp_f64_to_f32_odd(value) : (float)value);
-    float scaled = kelp_ops_round(y->dtype, first * kelp_ops_round(y->dtype, (float)scale));
-    float sum = scaled + kelp_ops_round(y->dtype, (float)shift);
-    kelp_ops_write_f32s(y, at, 1, &sum);
+    float first = kelp_real_round(y->dtype, half ? kelp_f64_to_f32_odd(value) : (float)value);
+    float scaled = kelp_real_round(y->dtype, first * kelp_real_round(y->dtype, (float)scale));
+    float sum = scaled + kelp_real_round(y->dtype, (float)shift);
+    kelp_tensor_store_f32(y, at, 1, &sum);
 }
 
 static kelp_status *fill(kelp_op_args *args, bool normal) {

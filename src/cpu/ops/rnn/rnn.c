@@ -7,9 +7,11 @@
 #include "cpu/ops/rnn/rnn.h"
 
 #include "base/alloc.h"
-#include "cpu/ops/linear/gemm.h"
+#include "cpu/kernels/gemm/gemm.h"
+#include "cpu/ops/converted.h"
+#include "cpu/ops/kernel.h"
 #include "cpu/ops/variant.h"
-#include "cpu/ops/wide.h"
+#include "tensor/real.h"
 
 #include <strings.h>
 
@@ -20,7 +22,7 @@ typedef struct rnn_state {
 typedef struct rnn_plan {
     kelp_rnn rnn;
     bool plain, moved; /* moved: weights are copied to where loops can read them */
-    size_t x_turned, packed, scratch, wide[8], out_wide[3];
+    size_t x_turned, packed, scratch, in_at[8], out_at[3];
 } rnn_plan;
 
 enum { X, W, R, BIAS, LENGTHS, H, C, PEEPHOLES, W_SCALE, W_ZERO, R_SCALE, R_ZERO };
@@ -364,9 +366,9 @@ static kelp_status *reserve(kelp_op_args *args, rnn_plan *p, bool packed, bool b
     for (int32_t i = 0; i < args->input_count && i < 8; i++)
         if (dtype != KELP_F64 && i != LENGTHS &&
             !((packed || p->rnn.quantizes) && (i == W || i == R)))
-            KELP_TRY(kelp_ops_wide_plan(args, args->inputs[i], &p->wide[i]));
+            KELP_TRY(kelp_ops_plan_f32(args, args->inputs[i], &p->in_at[i]));
     for (int32_t i = 0; i < 3 && dtype != KELP_F64; i++)
-        KELP_TRY(kelp_ops_wide_plan(args, kelp_ops_out(args, i), &p->out_wide[i]));
+        KELP_TRY(kelp_ops_plan_f32(args, kelp_ops_out(args, i), &p->out_at[i]));
     if (batch_first || p->rnn.quantizes)
         KELP_TRY(kelp_ops_scratch(args, kelp_tensor_elements(args->inputs[X]), size, &p->x_turned));
     if (!sizes_of(&p->rnn, &sizes, &all))
@@ -374,7 +376,7 @@ static kelp_status *reserve(kelp_op_args *args, rnn_plan *p, bool packed, bool b
     bool badly = !p->rnn.quantizes &&
                  (lies_badly(args->inputs[W], size) || lies_badly(args->inputs[R], size));
     for (int i = W; i <= R && dtype == KELP_F64 && badly; i++)
-        KELP_TRY(kelp_ops_scratch(args, kelp_tensor_elements(args->inputs[i]), size, &p->wide[i]));
+        KELP_TRY(kelp_ops_scratch(args, kelp_tensor_elements(args->inputs[i]), size, &p->in_at[i]));
     p->moved = dtype == KELP_F64 && badly;
     /* weights that are read a few times are not worth a copy */
     p->plain = !packed && !p->rnn.quantizes && p->rnn.steps * p->rnn.batch <= 8 &&
@@ -433,10 +435,10 @@ static const void *operand(const kelp_op_args *args, const rnn_plan *p, int32_t 
     if (tensor == NULL)
         return NULL;
     if (tensor->dtype != KELP_F64)
-        return kelp_ops_wide_get(args, tensor, p->wide[index]);
+        return kelp_ops_get_f32(args, tensor, p->in_at[index]);
     if (!p->moved || (index != W && index != R))
         return tensor->data;
-    return memcpy(at_offset(args, p->wide[index]), tensor->data, kelp_tensor_bytes(tensor));
+    return memcpy(at_offset(args, p->in_at[index]), tensor->data, kelp_tensor_bytes(tensor));
 }
 
 static kelp_status *check_lengths(const kelp_op_args *args, const kelp_rnn *rnn) {
@@ -485,6 +487,12 @@ static void use_weights(const rnn_state *state, const kelp_op_args *args, const 
     }
 }
 
+/* Where floats for output `i` go: the tensor, or scratch memory to be converted from. */
+static float *float_output(const kelp_op_args *args, const rnn_plan *p, int32_t i) {
+    return args->outputs[i]->dtype == KELP_F32 ? args->outputs[i]->data
+                                               : at_offset(args, p->out_at[i]);
+}
+
 static kelp_status *rnn_invoke(const void *state, kelp_op_args *args) {
     const rnn_plan *p = args->plan;
     bool wide = args->inputs[X]->dtype == KELP_F64;
@@ -507,8 +515,7 @@ static kelp_status *rnn_invoke(const void *state, kelp_op_args *args) {
     data.peepholes = operand(args, p, PEEPHOLES);
     for (int32_t i = 0; i < 3; i++)
         if (kelp_ops_out(args, i) != NULL)
-            outs[i] = wide ? args->outputs[i]->data
-                           : kelp_ops_wide_put(args, args->outputs[i], p->out_wide[i]);
+            outs[i] = wide ? args->outputs[i]->data : float_output(args, p, i);
     data.y = outs[0];
     data.y_h = outs[1];
     data.y_c = outs[2];
@@ -517,7 +524,8 @@ static kelp_status *rnn_invoke(const void *state, kelp_op_args *args) {
     else
         kelp_rnn_run_f32(args->env, &p->rnn, &data);
     for (int32_t i = 0; i < 3 && !wide; i++)
-        kelp_ops_wide_finish(args, kelp_ops_out(args, i), p->out_wide[i]);
+        if (outs[i] != NULL && args->outputs[i]->dtype != KELP_F32)
+            kelp_ops_store_f32(args->env, outs[i], args->outputs[i]);
     return NULL;
 }
 

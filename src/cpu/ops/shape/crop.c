@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CenterCropPad, and Col2Im, which adds columns of blocks up to an image. Source: ONNX operator
  * specification, CenterCropPad-18 and Col2Im-18. */
-#include "cpu/ops/real.h"
+#include "cpu/ops/kernel.h"
 #include "operator/window.h"
+#include "tensor/real.h"
 
 /* ---- CenterCropPad ---- */
 static kelp_status *center_reshape(const void *state, kelp_op_args *args) {

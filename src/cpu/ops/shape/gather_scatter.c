@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Gather and scatter by element and by tuple of indices. Indices from -extent to extent - 1; others
  * fail the invoke. Source: ONNX operator specification. */
-#include "cpu/ops/real.h"
+#include "cpu/ops/kernel.h"
+#include "tensor/real.h"
 
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pad. A row along the last axis that is padded is made at once. Source: ONNX operator
  * specification, Pad-25. */
-#include "cpu/ops/real.h"
+#include "tensor/real.h"
 #include "cpu/ops/converted.h"
 
 typedef enum pad_mode { PAD_CONSTANT, PAD_EDGE, PAD_REFLECT, PAD_WRAP } pad_mode;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shape, Size, ConstantOfShape, Range. Source: ONNX operator specification. */
 #include "cpu/ops/kernel.h"
-#include "cpu/ops/wide.h"
+#include "tensor/real.h"
 
 #include <math.h>
 
@@ -127,7 +127,7 @@ static void range_halves(const kelp_op_args *args) {
     bool wide = kelp_node_attr_i64(args->node, "stash_type", KELP_F32) == KELP_F64;
     for (int64_t i = 0; i < y->shape[0]; i++) {
         double value = start + (double)i * delta;
-        kelp_ops_write_f64(y, i, wide ? value : (double)((float)start + (float)i * (float)delta));
+        kelp_tensor_set_f64(y, i, wide ? value : (double)((float)start + (float)i * (float)delta));
     }
 }
 

@@ -5,7 +5,8 @@
  * specification, DFT-20 and STFT-17.
  */
 #include "base/alloc.h"
-#include "cpu/ops/real.h"
+#include "cpu/ops/kernel.h"
+#include "tensor/real.h"
 #include "cpu/ops/signal/fft.h"
 
 typedef struct fft_state {

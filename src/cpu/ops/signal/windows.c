@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* HannWindow, HammingWindow, BlackmanWindow, MelWeightMatrix. Source: ONNX operator specification,
  * version 17. */
-#include "cpu/ops/real.h"
+#include "cpu/ops/kernel.h"
+#include "tensor/real.h"
 
 #include <math.h>
 

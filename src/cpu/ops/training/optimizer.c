@@ -5,7 +5,8 @@
  * state; outputs all X, then all of each state. Arithmetic is in double, rounded once. Source: ONNX
  * operator specification, ai.onnx.preview.training version 1.
  */
-#include "cpu/ops/wide.h"
+#include "cpu/ops/kernel.h"
+#include "tensor/real.h"
 
 #include <math.h>
 
@@ -65,7 +66,7 @@ static double read_of(const step_plan *p, int32_t kind, int64_t at) {
 static void write_of(const step_plan *p, int32_t kind, int64_t at, double value) {
     kelp_tensor *tensor = kelp_ops_out(p->args, kind * p->tensors + p->index);
     if (tensor != NULL)
-        kelp_ops_write_f64(tensor, at, value);
+        kelp_tensor_set_f64(tensor, at, value);
 }
 
 static void step_range(void *userp, int64_t begin, int64_t end, int worker) {

@@ -3,7 +3,8 @@
  * kelp::SumTo(x, like): x summed over the axes along which `like` was broadcast to x's shape; what
  * a derivative of a broadcast operator ends with. Sums are in double.
  */
-#include "cpu/ops/wide.h"
+#include "cpu/ops/kernel.h"
+#include "tensor/real.h"
 
 typedef struct sum_to_plan {
     int64_t count;                  /* elements of the result */
@@ -59,7 +60,7 @@ static void sum_range(void *userp, int64_t begin, int64_t end, int worker) {
         for (int64_t k = 0; k < p->terms; k++)
             sum += kelp_ops_read_f64(
                 p->args->inputs[0], first + place(k, p->summed_rank, p->summed, p->summed_strides));
-        kelp_ops_write_f64(p->args->outputs[0], i, sum);
+        kelp_tensor_set_f64(p->args->outputs[0], i, sum);
     }
 }
 

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A few rows times a large matrix, as in a model that writes one word after the other: the time is
+ * that of reading the matrix, so the work is divided such that each thread reads long stretches. Up
+ * to some thousand columns a share is a quarter of B's rows; wider ones are divided by columns. The
+ * quarters are summed apart and then added, however many threads there are.
+ */
+#include "cpu/kernels/gemm/skinny.h"
+
+#include "base/assert.h"
+#include "cpu/tuning.h"
+
+#include <string.h>
+
+#define PARTS 4 /* of the rows of B, however many threads there are */
+
+bool kelp_gemm_is_thin(int64_t m, int64_t k, int64_t n) {
+    return m > 0 && m <= KELP_THIN_ROWS && k >= KELP_SKINNY_LEAST_ROWS &&
+           n >= KELP_SKINNY_LEAST_ROWS && n >= KELP_SKINNY_LEAST_ELEMENTS / k;
+}
+
+typedef struct thin_job {
+    const kelp_simd *simd;
+    const kelp_gemm *g;
+    int64_t rows;    /* of B in a part: the rest is in the last one */
+    int64_t columns; /* of a share */
+    int64_t across;  /* shares side by side */
+} thin_job;
+
+int64_t kelp_gemm_thin_floats(int64_t m, int64_t n) {
+    int64_t floats;
+    return kelp_i64_mul(m * (PARTS - 1), n, &floats) ? floats : -1;
+}
+
+/* Where the sums of a part go: rows of n floats but for the first, which is C. */
+static float *sums_of(const kelp_gemm *g, int64_t part) {
+    return part == 0 ? g->c : g->partial + (part - 1) * g->m * g->n;
+}
+
+/* One part for columns from `column` of B, whose rows are `stride` apart. */
+static void sum_part(const thin_job *job, int64_t part, const void *b, int64_t stride,
+                     int64_t columns, float *c, int64_t ldc) {
+    const kelp_gemm *g = job->g;
+    int64_t row = part * job->rows;
+    job->simd->thin(&(kelp_thin){.a = (const kelp_float_u *)g->a + row,
+                                 .b = (const kelp_float_u *)b + row * stride,
+                                 .c = c,
+                                 .lda = g->lda,
+                                 .ldb = stride,
+                                 .ldc = ldc,
+                                 .m = g->m,
+                                 .n = columns,
+                                 .k = part + 1 < PARTS ? job->rows : g->k - row});
+}
+
+static void sum_columns(const thin_job *job, int64_t part, int64_t column, int64_t columns) {
+    const kelp_gemm *g = job->g;
+    sum_part(job, part, (const kelp_float_u *)g->b + column, g->ldb, columns,
+             sums_of(g, part) + column, part == 0 ? g->ldc : g->n);
+}
+
+/* Adds the parts up, and does what follows the product. */
+static void join(const thin_job *job, int64_t column, int64_t columns) {
+    const kelp_gemm *g = job->g;
+    for (int64_t i = 0; i < g->m; i++) {
+        float *c = g->c + i * g->ldc + column;
+        for (int64_t part = 1; part < PARTS; part++)
+            job->simd->bin[KELP_BIN_ADD](c, c, sums_of(g, part) + i * g->n + column, columns, 1, 1);
+        if (g->bias != NULL || g->row_bias != NULL || g->residual != NULL ||
+            g->act != KELP_ACT_NONE)
+            job->simd->finish(c, g->bias != NULL ? g->bias + column : NULL,
+                              g->row_bias != NULL ? g->row_bias[i] : 0.0f,
+                              g->residual != NULL ? g->residual + i * g->ldc + column : NULL,
+                              columns, g->act);
+    }
+}
+
+static void run_columns(void *userp, int64_t begin, int64_t end, int worker) {
+    const thin_job *job = userp;
+    (void)worker;
+    for (int64_t at = begin; at < end; at++) {
+        int64_t column = at * job->columns, columns = KELP_MIN(job->columns, job->g->n - column);
+        for (int64_t part = 0; part < PARTS; part++)
+            sum_columns(job, part, column, columns);
+        join(job, column, columns);
+    }
+}
+
+static void run_parts(void *userp, int64_t begin, int64_t end, int worker) {
+    const thin_job *job = userp;
+    (void)worker;
+    for (int64_t at = begin; at < end; at++) {
+        int64_t column = at % job->across * job->columns;
+        sum_columns(job, at / job->across, column, KELP_MIN(job->columns, job->g->n - column));
+    }
+}
+
+static void run_panels(void *userp, int64_t begin, int64_t end, int worker) {
+    const thin_job *job = userp;
+    const kelp_gemm *g = job->g;
+    int64_t width = job->simd->tile_columns;
+    (void)worker;
+    for (int64_t at = begin; at < end; at++) {
+        int64_t column = at * width, columns = KELP_MIN(width, g->n - column);
+        float sums[KELP_THIN_ROWS * KELP_SIMD_COLUMNS];
+        for (int64_t part = 0; part < PARTS; part++) {
+            sum_part(job, part, g->packed + column * g->k, width, width, sums, width);
+            for (int64_t i = 0; i < g->m; i++)
+                memcpy(sums_of(g, part) + i * (part == 0 ? g->ldc : g->n) + column,
+                       sums + i * width, (size_t)columns * sizeof(float));
+        }
+        join(job, column, columns);
+    }
+}
+
+void kelp_gemm_thin_run(const kelp_op_env *env, const kelp_simd *simd, const kelp_gemm *g) {
+    thin_job job = {simd, g, g->k / (4 * PARTS) * 4, simd->tile_columns, 1};
+    int64_t threads = kelp_op_env_threads(env);
+    KELP_ASSERT(g->partial != NULL && g->m <= KELP_THIN_ROWS && g->k >= 4 * PARTS);
+    if (g->packed != NULL) {
+        int64_t panels = (g->n + job.columns - 1) / job.columns;
+        kelp_op_parallel(env, panels,
+                         kelp_cpu_grain_of_blocks(KELP_SKINNY_SHARE, g->k * job.columns),
+                         run_panels, &job);
+        return;
+    }
+    job.across =
+        g->n >= KELP_SKINNY_WIDE
+            ? (g->n + KELP_SKINNY_WIDE_SHARE - 1) / KELP_SKINNY_WIDE_SHARE
+            : KELP_MAX((int64_t)1, KELP_MIN(threads / PARTS, g->n / KELP_SKINNY_LEAST_COLUMNS));
+    job.columns = (g->n + job.across - 1) / job.across;
+    job.columns = (job.columns + simd->tile_columns - 1) / simd->tile_columns * simd->tile_columns;
+    job.across = (g->n + job.columns - 1) / job.columns;
+    if (g->n >= KELP_SKINNY_WIDE) {
+        kelp_op_parallel(env, job.across, 1, run_columns, &job);
+        return;
+    }
+    int64_t share = g->k * job.columns / PARTS;
+    kelp_op_parallel(env, PARTS * job.across, kelp_cpu_grain_of_blocks(KELP_SKINNY_SHARE, share),
+                     run_parts, &job);
+    join(&job, 0, g->n);
+}

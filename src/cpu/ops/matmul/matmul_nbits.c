@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * com.microsoft MatMulNBits: A · Bᵀ with B in blocks of 2, 4 or 8 bits. Rows of B are unpacked a
+ * few at a time, into cache, so that memory gives no more than the packed bytes; numbers of four
+ * bits come out as all low halves of a block, then all high ones, and A is laid out likewise.
+ * Source: ONNX Runtime, ContribOperators.md.
+ */
+#include "cpu/kernels/gemm/gemm.h"
+#include "cpu/ops/kernel.h"
+#include "cpu/ops/converted.h"
+
+enum { A, B, SCALES, ZEROS, GROUPS, BIAS };
+#define FEW 4 /* so many rows of A multiply halves and bytes straight away */
+
+typedef struct bits_plan {
+    int64_t m, n, k, bits, block, blocks, padded; /* padded: blocks * block */
+    int64_t tile, worker_elements; /* rows of B at once; floats of a worker's scratch */
+    bool direct;
+    size_t a_turned, sums, room;
+    const kelp_op_args *args;
+    const float *a;
+} bits_plan;
+
+static kelp_status *check_operands(kelp_op_args *args, const bits_plan *p) {
+    const kelp_tensor *b = args->inputs[B], *scales = args->inputs[SCALES];
+    const kelp_tensor *zeros = kelp_ops_in(args, ZEROS), *bias = kelp_ops_in(args, BIAS);
+    int64_t rows = p->n, packed = (p->blocks * p->bits + 7) / 8;
+    if (b->dtype != KELP_U8 ||
+        kelp_tensor_elements(b) != rows * p->blocks * (p->block * p->bits / 8) ||
+        scales->dtype != KELP_F32 || kelp_tensor_elements(scales) != rows * p->blocks)
+        return kelp_ops_bad_shapes(args, b, scales,
+                                   "B and its scales do not fit N, K, bits and "
+                                   "block_size");
+    if (zeros != NULL &&
+        !(zeros->dtype == KELP_U8 && kelp_tensor_elements(zeros) == rows * packed) &&
+        !(zeros->dtype == KELP_F32 && kelp_tensor_elements(zeros) == rows * p->blocks))
+        return kelp_ops_bad_shapes(args, b, zeros, "the zero points do not fit");
+    if (bias != NULL && (bias->dtype != KELP_F32 || kelp_tensor_elements(bias) != rows))
+        return kelp_ops_bad_shapes(args, b, bias, "the bias does not fit");
+    if (kelp_ops_in(args, GROUPS) != NULL)
+        return KELP_ERROR(KELP_UNIMPLEMENTED,
+                          "operator 'MatMulNBits': g_idx, which is deprecated, is not carried out");
+    return NULL;
+}
+
+static kelp_status *bits_reshape(const void *state, kelp_op_args *args) {
+    bits_plan *p = args->plan;
+    (void)state;
+    KELP_TRY(kelp_ops_check(args, 3));
+    const kelp_tensor *a = args->inputs[A];
+    p->n = kelp_node_attr_i64(args->node, "N", 0);
+    p->k = kelp_node_attr_i64(args->node, "K", 0);
+    p->bits = kelp_node_attr_i64(args->node, "bits", 4);
+    p->block = kelp_node_attr_i64(args->node, "block_size", 0);
+    if ((p->bits != 2 && p->bits != 4 && p->bits != 8) || p->block < 16 || p->block > 1 << 20 ||
+        (p->block & (p->block - 1)) != 0 || p->n < 1 || p->k < 1 || p->n > INT32_MAX ||
+        p->k > INT32_MAX)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "operator 'MatMulNBits': bits %lld and block_size %lld with N %lld and K "
+                          "%lld are not possible",
+                          (long long)p->bits, (long long)p->block, (long long)p->n,
+                          (long long)p->k);
+    if (a->dtype != KELP_F32)
+        return kelp_ops_bad_type(args, a->dtype);
+    if (a->rank < 1 || a->shape[a->rank - 1] != p->k)
+        return kelp_ops_bad_shapes(args, a, args->inputs[B], "A's last extent must be K");
+    p->m = kelp_ops_product(a->shape, 0, a->rank - 1);
+    p->blocks = (p->k + p->block - 1) / p->block;
+    p->padded = p->blocks * p->block;
+    KELP_TRY(check_operands(args, p));
+    KELP_TRY(kelp_ops_scratch(args, p->m * p->padded, sizeof(float), &p->a_turned));
+    const kelp_simd *simd = kelp_simd_get();
+    p->tile = simd->tile_columns;
+    p->direct =
+        p->bits >= 4 && p->m <= FEW && p->block * p->bits / 8 % (simd->tile_columns / 2) == 0;
+    if (!kelp_i64_mul(2 * p->tile, p->padded, &p->worker_elements))
+        return kelp_ops_bad_shapes(args, a, args->inputs[B], "K is too large");
+    KELP_TRY(kelp_ops_scratch(args, p->direct ? p->m * p->blocks : 0, sizeof(float), &p->sums));
+    KELP_TRY(kelp_ops_scratch(args, p->direct ? 0 : p->worker_elements,
+                              sizeof(float) * (size_t)kelp_op_env_threads(args->env), &p->room));
+    int64_t shape[KELP_MAX_RANK];
+    memcpy(shape, a->shape, sizeof shape);
+    shape[a->rank - 1] = p->n;
+    return kelp_ops_set(args, 0, KELP_F32, a->rank, shape);
+}
+
+static void lay_out(void *userp, int64_t begin, int64_t end, int worker) {
+    const bits_plan *p = userp;
+    const kelp_simd *simd = kelp_simd_get();
+    uintptr_t writable = (uintptr_t)p->a;
+    int64_t half = p->block / 2, whole = p->bits == 4 ? p->k / p->block : 0;
+    (void)worker;
+    for (int64_t row = begin; row < end; row++) {
+        const float *from = (const float *)p->args->inputs[A]->data + row * p->k;
+        float *to = (float *)writable + row * p->padded;
+        memset(to + p->padded - p->block, 0, (size_t)p->block * sizeof *to);
+        if (p->bits != 4) {
+            memcpy(to, from, (size_t)p->k * sizeof *to);
+            continue;
+        }
+        simd->split_rows(to, to + half, p->block, from, p->block, whole, half, half);
+        for (int64_t i = whole * p->block; i < p->k; i++) {
+            int64_t at = i - whole * p->block;
+            to[whole * p->block + at / 2 + at % 2 * half] = from[i];
+        }
+    }
+}
+
+static float zero_of(const bits_plan *p, int64_t row, int64_t block) {
+    const kelp_tensor *zeros = kelp_ops_in(p->args, ZEROS);
+    if (zeros == NULL)
+        return (float)(1 << (p->bits - 1));
+    if (zeros->dtype == KELP_F32)
+        return ((const float *)zeros->data)[row * p->blocks + block];
+    int64_t bit = block * p->bits;
+    const uint8_t *bytes =
+        (const uint8_t *)zeros->data + row * ((p->blocks * p->bits + 7) / 8) + bit / 8;
+    return (float)(*bytes >> (bit % 8) & ((1 << p->bits) - 1));
+}
+
+static void unpack_row(const bits_plan *p, const kelp_simd *simd, int64_t row, float *to) {
+    int64_t bytes = p->block * p->bits / 8;
+    const uint8_t *from = (const uint8_t *)p->args->inputs[B]->data + row * p->blocks * bytes;
+    const float *scales = (const float *)p->args->inputs[SCALES]->data + row * p->blocks;
+    for (int64_t b = 0; b < p->blocks; b++, from += bytes, to += p->block) {
+        float zero = zero_of(p, row, b), scale = scales[b];
+        if (p->bits == 4) {
+            simd->nibbles(from, bytes, zero, scale, to, to + bytes);
+        } else if (p->bits == 8) {
+            for (int64_t i = 0; i < bytes; i++)
+                to[i] = ((float)from[i] - zero) * scale;
+        } else {
+            for (int64_t i = 0; i < p->block; i++)
+                to[i] = ((float)(from[i / 4] >> (2 * (i % 4)) & 3) - zero) * scale;
+        }
+    }
+}
+
+static void add_bias(const bits_plan *p, int64_t first, int64_t count, float *y) {
+    const kelp_tensor *bias = kelp_ops_in(p->args, BIAS);
+    for (int64_t i = 0; i < p->m && bias != NULL; i++)
+        for (int64_t j = first; j < first + count; j++)
+            y[i * p->n + j] += ((const float *)bias->data)[j];
+}
+
+static void tile_range(void *userp, int64_t begin, int64_t end, int worker) {
+    const bits_plan *p = userp;
+    const kelp_simd *simd = kelp_simd_get();
+    float *rows =
+        (float *)(void *)((char *)p->args->scratch + p->room) + worker * p->worker_elements;
+    float *panel = rows + p->tile * p->padded, *y = p->args->outputs[0]->data;
+    for (int64_t unit = begin; unit < end; unit++) {
+        int64_t first = unit * p->tile, count = KELP_MIN(p->tile, p->n - first);
+        for (int64_t j = 0; j < count; j++)
+            unpack_row(p, simd, first + j, rows + j * p->padded);
+        if (p->m > FEW) {
+            kelp_gemm_pack_turned(simd, rows, p->padded, p->padded, count, panel);
+            kelp_gemm_run_serial(simd, &(kelp_gemm){.a = p->a,
+                                                    .packed = panel,
+                                                    .c = y + first,
+                                                    .m = p->m,
+                                                    .n = count,
+                                                    .k = p->padded,
+                                                    .lda = p->padded,
+                                                    .ldb = count,
+                                                    .ldc = p->n});
+        } else {
+            for (int64_t i = 0; i < p->m; i++)
+                simd->dots(p->a + i * p->padded, rows, p->padded, count, p->padded,
+                           y + i * p->n + first);
+        }
+        add_bias(p, first, count, y);
+    }
+}
+
+/* scaled[b] = scales[b] * zero point, of blocks from `first` on, an even number. */
+static void scale_zeros(const bits_plan *p, int64_t row, int64_t first, int64_t count,
+                        const float *scales, float *scaled) {
+    const kelp_tensor *zeros = kelp_ops_in(p->args, ZEROS);
+    int64_t b = 0;
+    if (zeros->dtype == KELP_U8 && p->bits == 4) {
+        const uint8_t *pairs =
+            (const uint8_t *)zeros->data + row * ((p->blocks + 1) / 2) + first / 2;
+        for (; b + 2 <= count; b += 2) {
+            unsigned pair = pairs[b / 2];
+            scaled[b] = scales[b] * (float)(pair & 15);
+            scaled[b + 1] = scales[b + 1] * (float)(pair >> 4);
+        }
+    }
+    for (; b < count; b++)
+        scaled[b] = scales[b] * zero_of(p, row, first + b);
+}
+
+/* The sum over blocks of scale times zero point times A's sum. */
+static float zeros_of(const bits_plan *p, const kelp_simd *simd, int64_t row, const float *scales,
+                      const float *sums) {
+    enum { CHUNK = 256 };
+    float scaled[CHUNK], all = 0, part;
+    if (kelp_ops_in(p->args, ZEROS) == NULL) {
+        simd->dots(scales, sums, 0, 1, p->blocks, &all);
+        return all * zero_of(p, row, 0);
+    }
+    for (int64_t first = 0; first < p->blocks; first += CHUNK) {
+        int64_t count = KELP_MIN((int64_t)CHUNK, p->blocks - first);
+        scale_zeros(p, row, first, count, scales + first, scaled);
+        simd->dots(scaled, sums + first, 0, 1, count, &part);
+        all += part;
+    }
+    return all;
+}
+
+static void direct_range(void *userp, int64_t begin, int64_t end, int worker) {
+    const bits_plan *p = userp;
+    const kelp_simd *simd = kelp_simd_get();
+    const float *sums = (const float *)(const void *)((const char *)p->args->scratch + p->sums);
+    float *y = p->args->outputs[0]->data;
+    int64_t bytes = p->block * p->bits / 8;
+    (void)worker;
+    for (int64_t row = begin; row < end; row++) {
+        const uint8_t *from = (const uint8_t *)p->args->inputs[B]->data + row * p->blocks * bytes;
+        const float *scales = (const float *)p->args->inputs[SCALES]->data + row * p->blocks;
+        for (int64_t i = 0; i < p->m; i++) {
+            const float *a = p->a + i * p->padded;
+            float whole = p->bits == 4 ? simd->nibble_dot(from, scales, a, p->blocks, bytes)
+                                       : simd->byte_dot(from, scales, a, p->blocks, bytes);
+            y[i * p->n + row] = whole - zeros_of(p, simd, row, scales, sums + i * p->blocks);
+        }
+    }
+    add_bias(p, begin, end - begin, y);
+}
+
+static void sum_blocks(const bits_plan *p) {
+    float *sums = (float *)(void *)((char *)p->args->scratch + p->sums);
+    for (int64_t i = 0; i < p->m * p->blocks; i++) {
+        sums[i] = 0;
+        for (int64_t k = 0; k < p->block; k++)
+            sums[i] += p->a[i * p->block + k];
+    }
+}
+
+static kelp_status *bits_invoke(const void *state, kelp_op_args *args) {
+    bits_plan *p = args->plan;
+    (void)state;
+    p->args = args;
+    p->a = (const float *)(void *)((char *)args->scratch + p->a_turned);
+    kelp_op_parallel(args->env, p->m, KELP_OPS_GRAIN / p->padded + 1, lay_out, p);
+    if (p->direct) {
+        sum_blocks(p);
+        kelp_op_parallel(args->env, p->n, 200000 / (p->padded * KELP_MAX(p->m, (int64_t)1)) + 1,
+                         direct_range, p);
+        return NULL;
+    }
+    int64_t work = p->tile * p->padded * (p->m + 1);
+    kelp_op_parallel(args->env, (p->n + p->tile - 1) / p->tile, 100000 / work + 1, tile_range, p);
+    return NULL;
+}
+KELP_CONVERTED_PHASES(bits, kelp_widened, sizeof(bits_plan), bits_reshape, bits_invoke)
+KELP_KERNEL(MsMatMulNBits, 0, KELP_CONVERTED_PLAN(sizeof(bits_plan)), 0, bits_reshape_any,
+            bits_invoke_any);

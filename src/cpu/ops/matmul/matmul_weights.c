@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * kelp::WeightMatMul, which passes make: float A times constant weights that stay 8-bit integers in
+ * memory (A, W [k, n], scale and zero point of the whole or of columns, bias; attribute
+ * activation). A slice of a panel becomes floats in cache, and serves all rows from there. The
+ * weights are a quarter of the floats that would come from memory, and of those that would be kept.
+ */
+#include "base/alloc.h"
+#include "cpu/ops/activation.h"
+#include "cpu/kernels/gemm/gemm.h"
+#include "cpu/ops/kernel.h"
+#include "cpu/kernels/simd/int8.h"
+
+#define WIDTH KELP_INT8_WIDE_COLUMNS
+#define SLICE 192 /* rows of a panel that are floats at once: 24 KiB */
+#define ROWS 192
+
+enum { A, W, SCALE, ZERO, BIAS };
+
+typedef struct weights_state {
+    int64_t k, n, panels;
+    bool has_zeros;
+    const float *scale, *zero; /* of panels * WIDTH columns */
+    const int8_t *bytes;       /* panels of [k][WIDTH] */
+    kelp_op_packed packed;     /* all of them, one behind the other */
+} weights_state;
+
+typedef struct weights_plan {
+    int64_t m, rows, down;
+    kelp_act act;
+    const kelp_op_args *args;
+    const weights_state *state;
+} weights_plan;
+
+static const kelp_tensor *constant(const kelp_node *node, size_t index) {
+    const kelp_value *value =
+        index < kelp_node_input_count(node) ? kelp_node_input(node, index) : NULL;
+    return value != NULL ? kelp_value_constant(value) : NULL;
+}
+
+static bool is_row(const kelp_tensor *tensor, int64_t n) {
+    return kelp_tensor_elements(tensor) == 1 || kelp_tensor_elements(tensor) == n;
+}
+
+static kelp_status *check_constants(const kelp_node *node) {
+    const kelp_tensor *w = constant(node, W), *scale = constant(node, SCALE),
+                      *zero = constant(node, ZERO);
+    bool good = w != NULL && w->rank == 2 && (w->dtype == KELP_I8 || w->dtype == KELP_U8) &&
+                scale != NULL && scale->dtype == KELP_F32 && is_row(scale, w->shape[1]);
+    if (good && zero != NULL)
+        good = zero->dtype == w->dtype && is_row(zero, w->shape[1]);
+    return good ? NULL
+                : KELP_ERROR(KELP_INVALID_ARGUMENT,
+                             "operator 'WeightMatMul' expects constant 8-bit weights [k, n] with "
+                             "scales and zero points of the whole or of columns");
+}
+
+static bool packed_size(int64_t k, int64_t panels, size_t *out) {
+    size_t columns, bytes, numbers;
+    return kelp_size_mul((size_t)panels, WIDTH, &columns) &&
+           kelp_size_mul(columns, (size_t)k, &bytes) &&
+           kelp_size_mul(columns, 2 * sizeof(float), &numbers) &&
+           kelp_size_add(bytes, numbers, out);
+}
+
+static void lay(const kelp_tensor *w, const kelp_tensor *scale, const kelp_tensor *zero,
+                const weights_state *s, float *to_scale) {
+    int64_t columns = s->panels * WIDTH;
+    float *to_zero = to_scale + columns;
+    int8_t *to = (int8_t *)(to_zero + columns);
+    uint8_t flip = w->dtype == KELP_U8 ? 0x80 : 0;
+    for (int64_t j = 0; j < columns; j++) {
+        to_scale[j] =
+            j < s->n ? (float)kelp_ops_read_f64(scale, kelp_tensor_elements(scale) > 1 ? j : 0) : 0;
+        int64_t at = zero != NULL && kelp_tensor_elements(zero) > 1 ? j : 0;
+        to_zero[j] =
+            zero != NULL && j < s->n ? (float)(kelp_ops_read_i64(zero, at) - flip) : (float)-flip;
+    }
+    for (int64_t panel = 0; panel < s->panels; panel++) {
+        size_t count = (size_t)KELP_MIN((int64_t)WIDTH, s->n - panel * WIDTH);
+        const uint8_t *from = (const uint8_t *)w->data + panel * WIDTH;
+        for (int64_t i = 0; i < s->k; i++, to += WIDTH, from += s->n) {
+            memcpy(to, from, count);
+            memset(to + count, flip, WIDTH - count);
+            for (int j = 0; flip != 0 && j < WIDTH; j++)
+                to[j] = (int8_t)((uint8_t)to[j] ^ flip);
+        }
+    }
+}
+
+static kelp_status *weights_create(const kelp_node *node, const kelp_op_env *env,
+                                   void **out_state) {
+    const kelp_tensor *w = constant(node, W), *scale = constant(node, SCALE),
+                      *zero = constant(node, ZERO);
+    kelp_allocator allocator = kelp_op_env_allocator(env);
+    kelp_op_pack_site site = kelp_op_env_pack_site(env);
+    kelp_op_packing packing = {.layout = "bytes/1", .inputs = 1u << W, .replaces = 1u << W};
+    weights_state *s = NULL;
+    void *room = NULL;
+    KELP_TRY(check_constants(node));
+    KELP_TRY(KELP_NEW(allocator, weights_state, &s));
+    *out_state = s;
+    s->k = w->shape[0];
+    s->n = w->shape[1];
+    s->panels = (s->n + WIDTH - 1) / WIDTH;
+    if (!packed_size(s->k, s->panels, &packing.size_bytes))
+        return kelp_status_oom();
+    KELP_TRY(kelp_op_pack(&site, allocator, &packing, &s->packed, &room));
+    if (room != NULL)
+        lay(w, scale, zero, s, room);
+    s->scale = s->packed.data;
+    s->zero = s->scale + s->panels * WIDTH;
+    s->bytes = (const int8_t *)(s->zero + s->panels * WIDTH);
+    for (int64_t j = 0; j < s->panels * WIDTH; j++)
+        s->has_zeros = s->has_zeros || s->zero[j] != 0;
+    return NULL;
+}
+
+static void weights_destroy(void *state, kelp_allocator allocator) {
+    weights_state *s = state;
+    if (s == NULL)
+        return;
+    kelp_op_unpack(&s->packed, allocator);
+    kelp_free(allocator, s, sizeof *s);
+}
+
+static kelp_status *weights_reshape(const void *state, kelp_op_args *args) {
+    const weights_state *s = state;
+    weights_plan *p = args->plan;
+    KELP_TRY(kelp_ops_check(args, 3));
+    const kelp_tensor *a = args->inputs[A], *bias = kelp_ops_in(args, BIAS);
+    int64_t shape[KELP_MAX_RANK];
+    if (a->dtype != KELP_F32)
+        return kelp_ops_bad_type(args, a->dtype);
+    if (a->rank < 1 || a->shape[a->rank - 1] != s->k)
+        return kelp_ops_bad_shapes(args, a, args->inputs[W], "the inner extents differ");
+    if (bias != NULL && (bias->dtype != KELP_F32 || kelp_tensor_elements(bias) != s->n))
+        return kelp_ops_bad_shapes(args, args->inputs[W], bias, "expected a bias of n");
+    KELP_TRY(kelp_act_read(args, &p->act));
+    p->m = kelp_ops_product(a->shape, 0, a->rank - 1);
+    p->down = (p->m + ROWS - 1) / ROWS;
+    p->rows = p->down > 0 ? (p->m + p->down - 1) / p->down : 1;
+    memcpy(shape, a->shape, sizeof a->shape);
+    shape[a->rank - 1] = s->n;
+    return kelp_ops_set(args, 0, KELP_F32, a->rank, shape);
+}
+
+/* A unit is some rows of a panel's columns. */
+static void weights_range(void *userp, int64_t begin, int64_t end, int worker) {
+    const weights_plan *p = userp;
+    const weights_state *s = p->state;
+    const kelp_tensor *bias = kelp_ops_in(p->args, BIAS);
+    const kelp_simd *simd = kelp_simd_get();
+    const kelp_int8 *loops = kelp_int8_get();
+    float slice[SLICE * WIDTH] __attribute__((aligned(64)));
+    (void)worker;
+    for (int64_t unit = begin; unit < end; unit++) {
+        int64_t column = unit / p->down * WIDTH, row = unit % p->down * p->rows;
+        int64_t rows = KELP_MIN(p->rows, p->m - row),
+                count = KELP_MIN((int64_t)WIDTH, s->n - column);
+        const float *a = (const float *)p->args->inputs[A]->data + row * s->k;
+        float *c = (float *)p->args->outputs[0]->data + row * s->n + column;
+        for (int64_t k = 0; k < s->k || k == 0; k += SLICE) {
+            int64_t depth = KELP_MIN((int64_t)SLICE, s->k - k);
+            loops->widen(s->bytes + column * s->k + k * WIDTH, depth, s->scale + column,
+                         s->has_zeros ? s->zero + column : NULL, slice);
+            simd->gemm(&(kelp_gemm_block){.a = a + k,
+                                          .b = slice,
+                                          .c = c,
+                                          .lda = s->k,
+                                          .ldb = WIDTH,
+                                          .ldc = s->n,
+                                          .m = rows,
+                                          .n = count,
+                                          .k = depth,
+                                          .accumulate = k > 0});
+        }
+        if (bias == NULL && p->act == KELP_ACT_NONE)
+            continue;
+        for (int64_t i = 0; i < rows; i++)
+            simd->finish(c + i * s->n, bias != NULL ? (const float *)bias->data + column : NULL,
+                         0.0f, NULL, count, p->act);
+    }
+}
+
+static kelp_status *weights_invoke(const void *state, kelp_op_args *args) {
+    weights_plan *p = args->plan;
+    p->args = args;
+    p->state = state;
+    int64_t work = WIDTH * p->state->k * (p->rows + 8);
+    kelp_op_parallel(args->env, p->down * p->state->panels,
+                     1000000 / KELP_MAX((int64_t)1, work) + 1, weights_range, p);
+    return NULL;
+}
+
+const kelp_op_kernel kelp_op_WeightMatMul = {.struct_size = sizeof(kelp_op_kernel),
+                                             .plan_bytes = sizeof(weights_plan),
+                                             .unaligned_inputs = 2,
+                                             .create = weights_create,
+                                             .destroy = weights_destroy,
+                                             .reshape = weights_reshape,
+                                             .invoke = weights_invoke};

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * MaxPool, AveragePool, LpPool and their global forms. A row of outputs is made in two steps: the
+ * rows of the window are combined over the whole width, then neighbours along the row. Arithmetic
+ * is in float (types of 16 bits and less are converted, a plane at a time); doubles, and maxima
+ * whose places are asked for, go one output after another. Source: ONNX operator specification.
+ */
+#include "cpu/kernels/conv/padded.h"
+#include "cpu/ops/conv/window.h"
+#include "cpu/ops/kernel.h"
+#include "tensor/real.h"
+#include "cpu/kernels/simd/simd.h"
+
+#include <math.h>
+
+typedef enum pool_kind { POOL_MAX, POOL_AVERAGE, POOL_LP } pool_kind;
+
+typedef struct pool_plan {
+    kelp_window w;
+    int64_t planes;
+    pool_kind kind;
+    double p; /* of POOL_LP */
+    bool count_padding, column_major, by_one;
+    bool halves; /* maxima of 2 x 2, 2 apart, that cover the image */
+    bool framed; /* a small window over two axes at most: all its taps at once */
+    int64_t strip, frame_elements;
+    int64_t buffer_elements; /* a worker's: input plane, output plane, a row */
+    size_t counts_offset, buffer_offset;
+    const kelp_simd *simd;
+    const kelp_op_args *args;
+} pool_plan;
+
+/* Global pools see all spatial axes as one. */
+static kelp_status *global_window(kelp_window *w, const kelp_op_args *args, const kelp_tensor *x) {
+    *w = (kelp_window){.axes = 1, .out_size = 1};
+    for (int i = 0; i < KELP_WINDOW_AXES; i++)
+        w->in[i] = w->out[i] = w->kernel[i] = w->stride[i] = w->dilation[i] = 1;
+    w->in[2] = w->kernel[2] = w->in_size = w->kernel_size = kelp_ops_product(x->shape, 2, x->rank);
+    if (w->in_size == 0)
+        return kelp_ops_bad_shapes(args, x, NULL, "there is nothing to pool");
+    return NULL;
+}
+
+static kelp_status *pool_buffers(pool_plan *p, kelp_op_args *args) {
+    const kelp_window *w = &p->w;
+    bool f32 = args->inputs[0]->dtype == KELP_F32;
+    p->halves = p->kind == POOL_MAX && w->kernel[0] == 1 && w->in[0] == 1 && w->out[0] == 1;
+    for (int i = 1; i < KELP_WINDOW_AXES; i++)
+        p->halves = p->halves && w->kernel[i] == 2 && w->stride[i] == 2 && w->dilation[i] == 1 &&
+                    w->before[i] == 0 && 2 * w->out[i] == w->in[i];
+    p->by_one = args->inputs[0]->dtype == KELP_F64 || kelp_ops_out(args, 1) != NULL;
+    int64_t all = 0;
+    p->framed = !p->halves && kelp_frame_fits(w) && w->kernel_size <= 25 && w->out_size > 0;
+    if (p->framed) {
+        p->strip = kelp_frame_strip(w);
+        p->frame_elements = kelp_frame_floats(w, p->strip);
+        if (p->frame_elements < 0)
+            return kelp_ops_bad_shapes(args, args->inputs[0], NULL, "the input is too large");
+    }
+    /* a row of inputs, or of factors */
+    p->buffer_elements = KELP_MAX(w->in[2], w->out[2]) + p->frame_elements;
+    if (p->kind == POOL_LP || !f32 || p->by_one)
+        p->buffer_elements += w->in_size + w->out_size;
+    if (!kelp_i64_mul(p->buffer_elements, kelp_op_env_threads(args->env), &all))
+        return kelp_ops_bad_shapes(args, args->inputs[0], NULL, "the input is too large");
+    KELP_TRY(
+        kelp_ops_scratch(args, all, p->by_one ? sizeof(double) : sizeof(float), &p->buffer_offset));
+    return kelp_ops_scratch(args, w->out[0] + w->out[1] + w->out[2], sizeof(float),
+                            &p->counts_offset);
+}
+
+static kelp_status *pool_reshape(kelp_op_args *args, pool_kind kind, bool global) {
+    pool_plan *p = args->plan;
+    int64_t shape[KELP_MAX_RANK];
+    const int64_t *kernel = NULL;
+    KELP_TRY(kelp_ops_check_inputs(args, 1));
+    const kelp_tensor *x = args->inputs[0];
+    bool small = x->dtype == KELP_I8 || x->dtype == KELP_U8;
+    if (!kelp_ops_is_float(x->dtype) && !(small && kind == POOL_MAX))
+        return kelp_ops_bad_type(args, x->dtype);
+    if (x->rank < (global ? 2 : 3))
+        return kelp_ops_bad_shapes(args, x, NULL, "expected batch, channels and spatial axes");
+    p->planes = x->shape[0] * x->shape[1];
+    p->kind = kind;
+    p->p = kelp_node_attr_type(args->node, "p") == KELP_ATTR_FLOAT
+               ? (double)kelp_node_attr_f32(args->node, "p", 2.0f)
+               : (double)kelp_node_attr_i64(args->node, "p", 2);
+    p->count_padding = kelp_node_attr_i64(args->node, "count_include_pad", 0) != 0;
+    p->column_major = kelp_node_attr_i64(args->node, "storage_order", 0) != 0;
+    int32_t rank = x->rank;
+    if (global) {
+        KELP_TRY(global_window(&p->w, args, x));
+        for (int32_t i = 0; i < rank; i++)
+            shape[i] = i < 2 ? x->shape[i] : 1;
+    } else {
+        if (kelp_node_attr_i64s(args->node, "kernel_shape", &kernel) != (size_t)x->rank - 2)
+            return kelp_ops_bad_shapes(args, x, NULL,
+                                       "kernel_shape needs one extent a spatial axis");
+        KELP_TRY(kelp_window_init(&p->w, args, x, kernel, x->rank - 2));
+        rank = kelp_window_shape(&p->w, x->shape[0], x->shape[1], shape);
+    }
+    KELP_TRY(kelp_ops_set(args, 0, x->dtype, rank, shape));
+    if (kind == POOL_MAX)
+        KELP_TRY(kelp_ops_set(args, 1, KELP_I64, rank, shape));
+    return pool_buffers(p, args);
+}
+
+/* How many kernel positions count along an axis: those inside the input, or inside the padded
+ * input. */
+static int64_t counted(const pool_plan *p, int axis, int64_t at) {
+    const kelp_window *w = &p->w;
+    int64_t begin = at * w->stride[axis] - w->before[axis], count = 0;
+    int64_t most = w->in[axis] + (p->count_padding ? w->after[axis] : 0);
+    for (int64_t k = 0; k < w->kernel[axis]; k++) {
+        int64_t place = begin + k * w->dilation[axis];
+        count += place < most && (place >= 0 || p->count_padding);
+    }
+    return count;
+}
+
+/* A window that has nothing sums to 0, and so it stays. */
+static void fill_counts(const pool_plan *p, float *counts) {
+    for (int axis = 0; axis < KELP_WINDOW_AXES; axis++)
+        for (int64_t at = 0; at < p->w.out[axis]; at++)
+            *counts++ = (float)KELP_MAX((int64_t)1, counted(p, axis, at));
+}
+
+/* ---- a row at a time ---- */
+static void combine_rows(const pool_plan *p, const float *x, const int64_t *at, float *row) {
+    const kelp_window *w = &p->w;
+    bool first = true;
+    for (int64_t a = 0; a < w->kernel[0]; a++)
+        for (int64_t b = 0; b < w->kernel[1]; b++) {
+            int64_t z = at[0] * w->stride[0] - w->before[0] + a * w->dilation[0];
+            int64_t r = at[1] * w->stride[1] - w->before[1] + b * w->dilation[1];
+            if (z < 0 || z >= w->in[0] || r < 0 || r >= w->in[1])
+                continue;
+            const float *from = x + (z * w->in[1] + r) * w->in[2];
+            if (first)
+                memcpy(row, from, (size_t)w->in[2] * sizeof *row);
+            else
+                p->simd->gather_up(row, from, 1, w->in[2], p->kind == POOL_MAX);
+            first = false;
+        }
+    for (int64_t i = 0; first && i < w->in[2]; i++)
+        row[i] = p->kind == POOL_MAX ? -INFINITY : 0.0f;
+}
+
+static void combine_along(const pool_plan *p, const float *row, float *y) {
+    const kelp_window *w = &p->w;
+    for (int64_t i = 0; i < w->out[2]; i++)
+        y[i] = p->kind == POOL_MAX ? -INFINITY : 0.0f;
+    for (int64_t c = 0; c < w->kernel[2]; c++) {
+        int64_t shift = c * w->dilation[2] - w->before[2], stride = w->stride[2];
+        int64_t first = shift < 0 ? (-shift + stride - 1) / stride : 0;
+        int64_t last = w->in[2] - shift <= 0 ? 0 : (w->in[2] - shift - 1) / stride + 1;
+        last = KELP_MIN(last, w->out[2]);
+        if (first < last)
+            p->simd->gather_up(y + first, row + first * stride + shift, stride, last - first,
+                               p->kind == POOL_MAX);
+    }
+}
+
+/* The mean's divisors of a row of outputs, turned to factors, made anew where they change. */
+static void average_rows(const pool_plan *p, const float *counts, int64_t first, int64_t rows,
+                         float *factors, float *y) {
+    const kelp_window *w = &p->w;
+    const float *along = counts + w->out[0] + w->out[1];
+    float before = 0.0f;
+    for (int64_t r = first; r < first + rows; r++, y += w->out[2]) {
+        float others = counts[0] * counts[w->out[0] + r];
+        for (int64_t i = 0; i < w->out[2] && others != before; i++)
+            factors[i] = 1.0f / (others * along[i]);
+        before = others;
+        p->simd->bin[KELP_BIN_MUL](y, y, factors, w->out[2], 1, 1);
+    }
+}
+
+/* `plane` counts those from x on; `planes` lie there. */
+static void pool_framed(const pool_plan *p, const float *counts, const float *x, int64_t plane,
+                        int64_t planes, float *row, float *y) {
+    const kelp_window *w = &p->w;
+    float *frame = row + KELP_MAX(w->in[2], w->out[2]);
+    bool most = p->kind == POOL_MAX;
+    kelp_slide whole = {.op = most ? KELP_SLIDE_MOST : KELP_SLIDE_SUM, .y = y};
+    if (kelp_frame_bare(w, x, plane, planes, &whole)) {
+        p->simd->slide(&whole);
+        if (p->kind == POOL_AVERAGE)
+            average_rows(p, counts, 0, w->out[1], row, y);
+        return;
+    }
+    x += plane * w->in_size;
+    for (int64_t first = 0; first < w->out[1]; first += p->strip) {
+        int64_t rows = KELP_MIN(p->strip, w->out[1] - first);
+        kelp_slide s = {.op = most ? KELP_SLIDE_MOST : KELP_SLIDE_SUM, .y = y + first * w->out[2]};
+        kelp_frame_fill(w, p->simd, x, first, rows, most ? -INFINITY : 0.0f, frame, &s);
+        p->simd->slide(&s);
+        if (p->kind == POOL_AVERAGE)
+            average_rows(p, counts, first, rows, row, s.y);
+    }
+}
+
+/* Plane `plane` of `planes` from `all` on. */
+static void pool_plane(const pool_plan *p, const float *all, int64_t plane, int64_t planes,
+                       float *row, float *y) {
+    const kelp_window *w = &p->w;
+    const float *x = all + plane * w->in_size;
+    const float *counts =
+        (const float *)(const void *)((const char *)p->args->scratch + p->counts_offset);
+    int64_t at[2];
+    bool single = w->kernel[0] * w->kernel[1] == 1;
+    bool whole = true; /* the window is the image, and so the row that the image is */
+    for (int i = 0; i < KELP_WINDOW_AXES; i++)
+        whole = whole && w->kernel[i] == w->in[i] && (w->kernel[i] == 1 || w->dilation[i] == 1);
+    if (whole && w->out_size == 1 && w->before[0] + w->before[1] + w->before[2] == 0) {
+        y[0] = p->simd->reduce(x, w->in_size, p->kind == POOL_MAX);
+        if (p->kind == POOL_AVERAGE)
+            y[0] /= counts[0] * counts[1] * counts[2];
+        return;
+    }
+    if (p->halves) {
+        p->simd->halve(y, x, w->out[1], w->in[2]);
+        return;
+    }
+    if (p->framed) {
+        pool_framed(p, counts, all, plane, planes, row, y);
+        return;
+    }
+    for (at[0] = 0; at[0] < w->out[0]; at[0]++)
+        for (at[1] = 0; at[1] < w->out[1]; at[1]++, y += w->out[2]) {
+            int64_t r = at[1] * w->stride[1] - w->before[1];
+            int64_t z = at[0] * w->stride[0] - w->before[0];
+            bool inside = single && z >= 0 && z < w->in[0] && r >= 0 && r < w->in[1];
+            if (!inside)
+                combine_rows(p, x, at, row);
+            combine_along(p, inside ? x + (z * w->in[1] + r) * w->in[2] : row, y);
+            float others = counts[at[0]] * counts[w->out[0] + at[1]];
+            const float *along = counts + w->out[0] + w->out[1];
+            for (int64_t i = 0; p->kind == POOL_AVERAGE && i < w->out[2]; i++)
+                y[i] /= others * along[i];
+        }
+}
+
+static void power(const pool_plan *p, float *x, int64_t count, double exponent) {
+    for (int64_t i = 0; i < count; i++) {
+        float value = fabsf(x[i]);
+        if (exponent == 2)
+            x[i] = value * value;
+        else if (exponent == 0.5)
+            x[i] = sqrtf(value);
+        else
+            x[i] = exponent == 1 ? value : (float)pow((double)value, exponent);
+    }
+    (void)p;
+}
+
+static void plane_range(void *userp, int64_t begin, int64_t end, int worker) {
+    const pool_plan *p = userp;
+    const kelp_window *w = &p->w;
+    const kelp_tensor *x = p->args->inputs[0], *y = p->args->outputs[0];
+    float *row = (float *)(void *)((char *)p->args->scratch + p->buffer_offset) +
+                 (int64_t)worker * p->buffer_elements;
+    float *input = row + KELP_MAX(w->in[2], w->out[2]) + p->frame_elements;
+    float *output = input + w->in_size;
+    for (int64_t plane = begin; plane < end; plane++) {
+        if (x->dtype == KELP_F32 && p->kind != POOL_LP) {
+            pool_plane(p, x->data, plane, p->planes, row, (float *)y->data + plane * w->out_size);
+            continue;
+        }
+        kelp_real_load_f32(x->dtype, x->data, plane * w->in_size, w->in_size, input);
+        if (p->kind == POOL_LP)
+            power(p, input, w->in_size, p->p);
+        pool_plane(p, input, 0, 1, row, output);
+        if (p->kind == POOL_LP)
+            power(p, output, w->out_size, 1 / p->p);
+        kelp_real_store_f32(y->dtype, y->data, plane * w->out_size, w->out_size, output);
+    }
+}
+
+/* ---- one output after another ---- */
+typedef struct pooled {
+    double sum, most;
+    int64_t index;
+} pooled;
+
+static pooled pool_one(const pool_plan *p, const double *x, const int64_t *at) {
+    const kelp_window *w = &p->w;
+    pooled result = {0, -INFINITY, -1};
+    for (int64_t a = 0; a < w->kernel[0]; a++)
+        for (int64_t b = 0; b < w->kernel[1]; b++)
+            for (int64_t c = 0; c < w->kernel[2]; c++) {
+                int64_t i = at[0] * w->stride[0] - w->before[0] + a * w->dilation[0];
+                int64_t j = at[1] * w->stride[1] - w->before[1] + b * w->dilation[1];
+                int64_t k = at[2] * w->stride[2] - w->before[2] + c * w->dilation[2];
+                if (i < 0 || i >= w->in[0] || j < 0 || j >= w->in[1] || k < 0 || k >= w->in[2])
+                    continue;
+                int64_t offset = (i * w->in[1] + j) * w->in[2] + k;
+                double value = x[offset];
+                if (p->kind != POOL_MAX)
+                    result.sum += p->kind == POOL_LP ? pow(fabs(value), p->p) : value;
+                if (value > result.most || result.index < 0 || value != value) {
+                    result.most = value;
+                    result.index = offset;
+                }
+            }
+    return result;
+}
+
+/* The index of a maximum counts through the whole tensor; column-major turns the spatial axes
+ * around. */
+static int64_t index_of(const pool_plan *p, int64_t plane, int64_t offset) {
+    const kelp_window *w = &p->w;
+    if (p->column_major) {
+        int64_t k = offset % w->in[2], j = offset / w->in[2] % w->in[1];
+        int64_t i = offset / w->in[2] / w->in[1];
+        offset = (k * w->in[1] + j) * w->in[0] + i;
+    }
+    return plane * w->in_size + offset;
+}
+
+static void one_range(void *userp, int64_t begin, int64_t end, int worker) {
+    const pool_plan *p = userp;
+    const kelp_window *w = &p->w;
+    const kelp_tensor *x = p->args->inputs[0], *y = kelp_ops_out(p->args, 0);
+    const kelp_tensor *indices = p->kind == POOL_MAX ? kelp_ops_out(p->args, 1) : NULL;
+    const float *counts =
+        (const float *)(const void *)((const char *)p->args->scratch + p->counts_offset);
+    double *input = (double *)(void *)((char *)p->args->scratch + p->buffer_offset) +
+                    (int64_t)worker * p->buffer_elements;
+    int64_t at[3];
+    for (int64_t plane = begin; plane < end; plane++) {
+        int64_t to = plane * w->out_size;
+        kelp_real_load_f64(x->dtype, x->data, plane * w->in_size, w->in_size, input);
+        for (int64_t i = 0; i < w->out_size; i++, to++) {
+            at[0] = i / w->out[2] / w->out[1];
+            at[1] = i / w->out[2] % w->out[1];
+            at[2] = i % w->out[2];
+            pooled r = pool_one(p, input, at);
+            double value = p->kind == POOL_MAX ? r.most : r.sum;
+            if (p->kind == POOL_LP)
+                value = pow(value, 1 / p->p);
+            if (p->kind == POOL_AVERAGE)
+                value /= (double)counts[at[0]] * (double)counts[w->out[0] + at[1]] *
+                         (double)counts[w->out[0] + w->out[1] + at[2]];
+            if (y != NULL)
+                kelp_real_store_f64(y->dtype, y->data, to, 1, &value);
+            if (indices != NULL)
+                ((int64_t *)indices->data)[to] = index_of(p, plane, r.index);
+        }
+    }
+}
+
+static kelp_status *pool_invoke(const void *state, kelp_op_args *args) {
+    pool_plan *p = args->plan;
+    (void)state;
+    if (p->planes * p->w.out_size == 0)
+        return NULL;
+    p->args = args;
+    p->simd = kelp_simd_get();
+    fill_counts(p, (float *)(void *)((char *)args->scratch + p->counts_offset));
+    int64_t work = p->w.in_size + p->w.out_size * (p->by_one ? p->w.kernel_size : 4);
+    kelp_op_parallel(args->env, p->planes, KELP_OPS_GRAIN * 2 / KELP_MAX((int64_t)1, work) + 1,
+                     p->by_one ? one_range : plane_range, p);
+    return NULL;
+}
+
+#define POOL(name, kind, global)                                                \
+    static kelp_status *reshape_##name(const void *state, kelp_op_args *args) { \
+        (void)state;                                                            \
+        return pool_reshape(args, kind, global);                                \
+    }                                                                           \
+    KELP_KERNEL(name, 0, sizeof(pool_plan), 0, reshape_##name, pool_invoke);
+POOL(MaxPool, POOL_MAX, false)
+POOL(AveragePool, POOL_AVERAGE, false)
+POOL(LpPool, POOL_LP, false)
+POOL(GlobalMaxPool, POOL_MAX, true)
+POOL(GlobalAveragePool, POOL_AVERAGE, true)
+POOL(GlobalLpPool, POOL_LP, true)
