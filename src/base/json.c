@@ -3,6 +3,8 @@
  * of depth. */
 #include "base/json.h"
 
+#include "base/assert.h"
+
 #include <math.h>
 
 /* State of the grammar: which token may come next. */
@@ -350,12 +352,16 @@ static kelp_status *read_value(kelp_json_reader *reader, kelp_json_token *out) {
 }
 
 /* ---- structure ---- */
-static void skip_blanks(kelp_json_reader *reader) {
+size_t kelp_json_value_offset(const kelp_json_reader *reader) {
     size_t at = reader->position;
     while (at < reader->length && (reader->text[at] == ' ' || reader->text[at] == '\n' ||
                                    reader->text[at] == '\t' || reader->text[at] == '\r'))
         at++;
-    reader->position = at;
+    return at;
+}
+
+static void skip_blanks(kelp_json_reader *reader) {
+    reader->position = kelp_json_value_offset(reader);
 }
 
 static kelp_status *close(kelp_json_reader *reader, kelp_json_token *out) {
@@ -419,4 +425,11 @@ kelp_status *kelp_json_skip(kelp_json_reader *reader) {
         KELP_TRY(kelp_json_next(reader, &token));
     while (reader->depth > depth || token.type == KELP_JSON_KEY);
     return NULL;
+}
+
+void kelp_json_skip_to(kelp_json_reader *reader, size_t end) {
+    KELP_ASSERT(reader->expect == EXPECT_VALUE);
+    KELP_ASSERT(end >= reader->position && end <= reader->length);
+    reader->position = end;
+    after_value(reader);
 }

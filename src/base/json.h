@@ -61,6 +61,11 @@ void kelp_json_reader_init(kelp_json_reader *reader, kelp_arena *arena, const ch
 kelp_status *kelp_json_next(kelp_json_reader *reader, kelp_json_token *out) KELP_MUST_USE;
 /* Skips the value that begins with the next token (whole arrays and objects). */
 kelp_status *kelp_json_skip(kelp_json_reader *reader) KELP_MUST_USE;
+/* After a key, returns the offset in the text at which its value begins. A caller may then parse
+ * the value by other means, and continue with kelp_json_skip_to. */
+size_t kelp_json_value_offset(const kelp_json_reader *reader);
+/* After a key, skips its value, which ends before `end` and has been validated by the caller. */
+void kelp_json_skip_to(kelp_json_reader *reader, size_t end);
 /* Computes line and column, from 1, of an offset in the text; columns count bytes. */
 void kelp_json_where(const char *text, size_t length, size_t offset, size_t *out_line,
                      size_t *out_column);

@@ -224,21 +224,24 @@ static size_t put_cstr(char *buffer, const char *text) {
     return length;
 }
 
+size_t kelp_format_u64(uint64_t value, char *buffer) {
+    char digits[20];
+    size_t at = sizeof(digits);
+    do {
+        digits[--at] = (char)('0' + value % 10);
+        value /= 10;
+    } while (value);
+    memcpy(buffer, digits + at, sizeof(digits) - at);
+    return sizeof(digits) - at;
+}
+
 /* Formats integers that are exact as doubles, the most common case. */
 static size_t format_integer(double value, char *buffer) {
     int64_t whole = (int64_t)value;
-    char digits[24];
-    size_t at = sizeof(digits);
     size_t length = 0;
-    uint64_t magnitude = whole < 0 ? 0 - (uint64_t)whole : (uint64_t)whole;
-    do {
-        digits[--at] = (char)('0' + magnitude % 10);
-        magnitude /= 10;
-    } while (magnitude);
     if (signbit(value))
         buffer[length++] = '-';
-    memcpy(buffer + length, digits + at, sizeof(digits) - at);
-    length += sizeof(digits) - at;
+    length += kelp_format_u64(whole < 0 ? 0 - (uint64_t)whole : (uint64_t)whole, buffer + length);
     return length + put_cstr(buffer + length, ".0");
 }
 

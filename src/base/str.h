@@ -48,6 +48,9 @@ bool kelp_parse_f64(kelp_str s, double *out);
  * Infinity, -Infinity. `buffer` has 32 bytes. Returns the length. Independent of the locale. */
 size_t kelp_format_f64(double value, char *buffer);
 
+/* Writes decimal digits without a terminator; needs 20 bytes. Returns the length. */
+size_t kelp_format_u64(uint64_t value, char *buffer);
+
 /* Replaces the locale's radix in a number written by printf by a point, in place. Returns the
  * length. */
 size_t kelp_plain_radix(char *inout_text);

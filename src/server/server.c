@@ -66,7 +66,7 @@ kelp_status *kelp_server_create(kelp_allocator allocator, const kelp_server_opti
     server->host.base.ops = &ops;
     server->host.base.allocator = allocator;
     kelp_request_pools_init(&server->host.base.pools, allocator);
-    kelp_backend_set_init(&server->host.backends, allocator);
+    kelp_server_backend_set_init(&server->host.backends, allocator);
     kelp_repository_init(&server->repository, &server->host);
     atomic_store(&server->refs, 1);
     kelp_status *status = start(server, options);
@@ -87,7 +87,7 @@ kelp_status *kelp_server_stop(kelp_server *server) {
     atomic_store(&server->state, KELP_SERVER_STOPPING);
     if (host->options)
         KELP_TRY(kelp_repository_stop(&server->repository));
-    kelp_backend_set_clear(&host->backends);
+    kelp_server_backend_set_clear(&host->backends);
     kelp_cache_close((kelp_cache *)host->cache);
     host->cache = NULL;
     atomic_store(&server->state, KELP_SERVER_STOPPED);
@@ -100,7 +100,7 @@ void kelp_server_release(kelp_server *server) {
     kelp_allocator allocator = server->host.base.allocator;
     kelp_request_pools_deinit(&server->host.base.pools);
     kelp_repository_deinit(&server->repository);
-    kelp_backend_set_deinit(&server->host.backends);
+    kelp_server_backend_set_deinit(&server->host.backends);
     kelp_server_options_destroy(server->host.options);
     kelp_free_aligned(allocator, server, sizeof *server, _Alignof(kelp_server));
 }

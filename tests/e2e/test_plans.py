@@ -118,7 +118,7 @@ class Plans(unittest.TestCase):
                 (("build", DIGITS, "-o", altered, "--refit-weights", "nobody"), "no weights 'nobody'"),
                 (("build", DIGITS, "-o", altered, "--compute-capability", "86"), "no devices"),
                 (("build", DIGITS, "-o", altered, "--weight-streaming"), "'cpu' does not support builder flag WEIGHT_STREAMING (bit 8): it supports BF16,"),
-                (("build", DIGITS, "-o", altered, "--version-compatible"), "no builder flag VERSION_COMPATIBLE"),
+                (("build", DIGITS, "-o", altered, "--version-compatible"), "does not support builder flag VERSION_COMPATIBLE"),
                 (("build", DIGITS, "-o", altered, "--timing-cache", os.path.join(self.folder, "times")), "'cpu' has no timing cache"),
                 (("build", IMAGES, "-o", altered), "expected an ONNX ModelProto"),
                 (("build", DIGITS, "-o", "/no/such/folder/x.plan"), "/no/such/folder/x.plan")):

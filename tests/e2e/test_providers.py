@@ -115,7 +115,7 @@ class Providers(unittest.TestCase):
                     status, answer = server.infer(model, {"inputs": [{"name": "x", "shape": [3], "datatype": "FP32", "data": [1, -2, 4]}]})
                     self.assertEqual(status, 200, answer)
                     self.assertEqual(answer["outputs"][0]["data"], [3, -6, 12])
-            for words, message in (((), "newest that Kelp knows"), (("--plugin", "/nowhere/plugin.so"), "/nowhere/plugin.so")):
+            for words, message in (((), "newest supported version"), (("--plugin", "/nowhere/plugin.so"), "/nowhere/plugin.so")):
                 with support.Server("--model-repository", repository.path, *words, ready=False) as server:
                     self.assertNotEqual(server.process.wait(support.PATIENCE_S), 0)
                     self.assertIn(message, server.log())

@@ -15,8 +15,8 @@ static kelp_status *inspect(kelp_server *server) {
     kelp_message *message = NULL;
     kelp_request *request = NULL;
     kelp_input *input = NULL;
-    static const int64_t shape[] = {1, 1, 28, 28};
-    static float pixels[28 * 28];
+    static const int64_t shape[] = {1, 1, 8, 8};
+    static float pixels[8 * 8];
     const kelp_buffer_attributes attributes = {.size_bytes = sizeof pixels};
     KELP_TRY(kelp_server_metrics(server, &message));
     kelp_message_destroy(message);
@@ -33,7 +33,7 @@ static kelp_status *inspect(kelp_server *server) {
     if (!status)
         status = kelp_request_append(request, input, NULL, pixels, &attributes);
     if (!status)
-        status = kelp_request_add_output(request, "scores");
+        status = kelp_request_add_output(request, "digit");
     kelp_status *deleted = kelp_request_delete(request);
     return status ? status : deleted;
 }

@@ -208,7 +208,7 @@ kelp_status *kelp_model_create_instances(kelp_model *model) {
 }
 
 void kelp_instance_end(kelp_instance *instance) {
-    const kelp_backend *backend = instance->model->backend;
+    const kelp_server_backend *backend = instance->model->backend;
     if (instance->begun && backend->fn.instance_fini)
         kelp_server_log_status(
             "failed to finalize a model instance",

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The classification extension: the highest elements of an output, as text "score:index[:label]".
- */
-#ifndef KELP_FRONTENDS_HTTP_V2_CLASSIFY_H_
-#define KELP_FRONTENDS_HTTP_V2_CLASSIFY_H_
+/* The classification extension: returns the highest elements of an output as text
+ * "score:index[:label]". */
+#ifndef KELP_FRONTENDS_V2_CLASSIFY_H_
+#define KELP_FRONTENDS_V2_CLASSIFY_H_
 
 #include "base/arena.h"
 
@@ -16,9 +16,9 @@ typedef struct kelp_v2_classes {
 } kelp_v2_classes;
 
 /*
- * The `count` highest elements (fewer when there are not that many) of each batch row of output
- * `index` of the response; equal ones in order of their index. `batched` says that shape[0] is the
- * batch. Labels come from the response.
+ * Selects the `count` highest elements of each batch row of output `index` of the response, or all
+ * if there are fewer. Equal elements are ordered by index. `batched`: shape[0] is the batch
+ * dimension. Labels come from the response. Fails with INVALID_ARGUMENT for BYTES.
  */
 kelp_status *kelp_v2_classify(kelp_arena *arena, TRITONSERVER_InferenceResponse *response,
                               uint32_t index, const char *name, TRITONSERVER_DataType type,

@@ -1,17 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A float has 24 bits of mantissa, so for usual magnitudes value * 10^k fits a 128-bit integer
- * exactly, and its decimal digits come by division instead of by printing and reading back. Large
- * JSON replies are made of little else.
+ * A float has a mantissa of 24 bits. For usual magnitudes value * 10^k therefore fits a 128-bit
+ * integer exactly, and division gives the decimal digits, without printing and reading back. Large
+ * JSON responses consist mostly of such numbers.
  */
-#include "frontends/http/float_text.h"
+#include "frontends/v2/float_text.h"
 
 #include <math.h>
 
-/* Below SMALLEST, and from LARGEST on, the general code decides on the notation. */
+/* The general code handles values below SMALLEST, and LARGEST and above. */
 #define SMALLEST 1.001e-4f
 #define LARGEST 1e15f
-#define DIGITS 17 /* enough for any double */
+#define DIGITS 17    /* enough for any double */
+#define MAX_POWER 19 /* of ten in a uint64 */
+#define MAX_TEXT 48  /* characters of a number */
+#define LOG10_2 0.30102999566398120
+/* IEEE 754 binary32 and binary64. */
+#define MANTISSA_BITS 23
+#define EXPONENT_BIAS 127
+#define DOUBLE_PRECISION 53
 
 typedef unsigned __int128 wide;
 
@@ -39,7 +46,7 @@ static const uint64_t powers[] = {
 };
 
 static wide power_of_ten(int k) {
-    return k < 20 ? (wide)powers[k] : (wide)powers[19] * powers[k - 19];
+    return k <= MAX_POWER ? (wide)powers[k] : (wide)powers[MAX_POWER] * powers[k - MAX_POWER];
 }
 
 /* value = mantissa * 2^-shift, with mantissa < 2^64. */
@@ -49,10 +56,12 @@ typedef struct exact {
     int top_bit; /* of the mantissa */
 } exact;
 
-static exact take_apart(float magnitude) {
+static exact decompose(float magnitude) {
     uint32_t bits;
     memcpy(&bits, &magnitude, sizeof(bits));
-    exact e = {(bits & 0x7fffffu) | 0x800000u, 150 - (int)(bits >> 23), 23};
+    uint32_t leading = UINT32_C(1) << MANTISSA_BITS;
+    exact e = {(bits & (leading - 1)) | leading,
+               EXPONENT_BIAS + MANTISSA_BITS - (int)(bits >> MANTISSA_BITS), MANTISSA_BITS};
     if (e.shift < 0) { /* at most 2^50: still exact in 64 bits */
         e.mantissa <<= -e.shift;
         e.top_bit -= e.shift;
@@ -61,13 +70,13 @@ static exact take_apart(float magnitude) {
     return e;
 }
 
-/* The digits of the shortest of 15, 16 and 17 that reads back; *out_scale is k in digits = value *
+/* Returns the shortest of 15, 16 and 17 digits that reads back; *out_scale is k in digits = value *
  * 10^k. */
 static uint64_t shortest_digits(exact e, int *out_scale) {
-    /* 10^k puts the value into [10^16, 10^17): the estimate from the binary exponent is right or
+    /* 10^k scales the value to [10^16, 10^17). The estimate from the binary exponent is exact or
      * one too large. */
     int exponent = e.top_bit - e.shift;
-    int k = DIGITS - 1 - (int)floor((double)exponent * 0.30102999566398120);
+    int k = DIGITS - 1 - (int)floor((double)exponent * LOG10_2);
     wide scaled = (wide)e.mantissa * power_of_ten(k);
     if ((scaled >> e.shift) >= powers[DIGITS]) {
         k--;
@@ -83,17 +92,17 @@ static uint64_t shortest_digits(exact e, int *out_scale) {
             digits++;
             rest = unit - rest;
         }
-        /* It reads back when it is nearer than half the distance to the next double: 2^(exponent -
-         * 53). At a power of two the next one below is half as far; half of that is asked for
-         * everywhere there. */
-        int half = 53 - e.top_bit + ((e.mantissa & (e.mantissa - 1)) == 0 ? 1 : 0);
+        /* The digits read back if they are nearer than half the distance to the next double:
+         * 2^(exponent - 53). At a power of two the next double below has half the distance, which
+         * is then required in both directions. */
+        int half = DOUBLE_PRECISION - e.top_bit + ((e.mantissa & (e.mantissa - 1)) == 0 ? 1 : 0);
         bool near = half >= 0 ? rest << half < ten : rest < ten << -half;
         if (near || dropped == 0) {
             *out_scale = k - dropped;
             return digits;
         }
     }
-    return 0; /* not reached: 17 digits always do */
+    return 0; /* unreachable: 17 digits always read back */
 }
 
 static size_t lay_out(uint64_t digits, int scale, char *text) {
@@ -127,19 +136,19 @@ static size_t lay_out(uint64_t digits, int scale, char *text) {
     return n;
 }
 
-void kelp_http_append_float(kelp_buf *out, float value) {
+void kelp_v2_append_float(kelp_buf *out, float value) {
     float magnitude = fabsf(value);
     if (!(magnitude >= SMALLEST && magnitude < LARGEST)) {
         kelp_buf_append_f64(out, (double)value);
         return;
     }
-    char *text = kelp_buf_reserve(out, 48);
+    char *text = kelp_buf_reserve(out, MAX_TEXT);
     if (!text)
         return;
     size_t n = 0;
     if (value < 0)
         text[n++] = '-';
     int scale = 0;
-    uint64_t digits = shortest_digits(take_apart(magnitude), &scale);
+    uint64_t digits = shortest_digits(decompose(magnitude), &scale);
     out->length += n + lay_out(digits, scale, text + n);
 }

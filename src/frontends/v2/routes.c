@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which handler answers which path: one table. */
+/* The table of paths and their handlers. */
 #include "base/checked.h"
-#include "frontends/http/call.h"
+#include "frontends/v2/exchange.h"
 
-/* In a pattern '*' stands for one segment, the name of a model, and '#' for the digits of a
+/* In a pattern '*' matches one segment, the name of a model, and '#' matches the digits of a
  * version. */
 static const struct {
     const char *method;
     const char *pattern;
-    void (*handler)(kelp_http_call *call);
+    void (*handler)(kelp_v2_exchange *exchange);
 } routes[] = {
     {"POST", "/v2/models/*/infer", kelp_v2_infer},
     {"POST", "/v2/models/*/versions/#/infer", kelp_v2_infer},
@@ -54,53 +54,55 @@ static bool match(const char *pattern, kelp_str path, kelp_str *out_model, kelp_
     return p == end;
 }
 
-/* Copies the parts of the path that a handler needs, percent-decoded, since the head goes away with
- * the connection. */
-static kelp_status *take_parts(kelp_http_call *call, kelp_str model, kelp_str version) {
-    call->model = "";
-    call->version = -1;
+/* Copies the variable parts of the path, percent-decoded, since the head lives only while the
+ * handler runs. */
+static kelp_status *take_parts(kelp_v2_exchange *exchange, kelp_str model, kelp_str version) {
+    exchange->model = "";
+    exchange->version = -1;
     if (model.length) {
-        char *name = kelp_arena_alloc(&call->arena, model.length + 1, 1);
+        char *name = kelp_arena_alloc(&exchange->arena, model.length + 1, 1);
         size_t length;
         if (!name)
             return kelp_status_oom();
-        if (!kelp_http1_percent_decode(model, name, &length))
+        if (!kelp_http_percent_decode(model, name, &length))
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                              "the model name '%.*s' in the path is not properly percent-encoded",
+                              "invalid percent-encoding of the model name '%.*s' in the path",
                               KELP_STR_ARG(model));
         name[length] = 0;
-        call->model = name;
+        exchange->model = name;
     }
-    if (version.length && !kelp_parse_i64(version, &call->version))
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "model version '%.*s' is too large",
+    if (version.length && !kelp_parse_i64(version, &exchange->version))
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "the model version '%.*s' in the path is too large",
                           KELP_STR_ARG(version));
     return NULL;
 }
 
-void kelp_http_route(kelp_http_call *call) {
+void kelp_v2_route(kelp_v2_exchange *exchange) {
     const char *allowed = NULL;
     kelp_status *status = NULL;
     for (size_t i = 0; i < KELP_COUNT(routes) && !status; i++) {
         kelp_str model, version;
-        if (!match(routes[i].pattern, call->head->path, &model, &version))
+        if (!match(routes[i].pattern, exchange->base.request->path, &model, &version))
             continue;
-        if (!kelp_str_is(call->head->method, routes[i].method)) {
+        if (!kelp_str_is(exchange->base.request->method, routes[i].method)) {
             allowed = routes[i].method;
             continue;
         }
-        status = take_parts(call, model, version);
+        status = take_parts(exchange, model, version);
         if (!status) {
-            routes[i].handler(call);
+            routes[i].handler(exchange);
             return;
         }
     }
     if (status) {
-        kelp_http_reply_status(call, status);
+        kelp_v2_respond_failure(exchange, status);
     } else if (allowed) {
-        kelp_http_reply_error_text(call, 405, KELP_STR("Method Not Allowed"));
-        call->allow = allowed;
+        kelp_v2_respond_error(exchange, KELP_HTTP_METHOD_NOT_ALLOWED,
+                              KELP_STR("Method Not Allowed"));
+        kelp_http_exchange_add_header(&exchange->base, KELP_STR("Allow"), kelp_str_from(allowed));
     } else {
-        kelp_http_reply_error_text(call, 404, KELP_STR("Not Found"));
+        kelp_v2_respond_error(exchange, KELP_HTTP_NOT_FOUND, KELP_STR("Not Found"));
     }
-    kelp_http_call_finish(call);
+    kelp_v2_send(exchange);
 }
