@@ -2,6 +2,7 @@
 /* The library root: the one place that knows every built-in backend and wires them to a runtime. */
 #include "builder/providers.h"
 #include "runtime/runtime.h"
+#include "cpu/kernels/cpu_features.h"
 #include "cpu/ops/ops.h"
 #include "runtime/providers.h"
 
