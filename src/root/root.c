@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The library root: the one place that knows every built-in provider and registers it. */
 #include "base/checked.h"
-#include "cpu/ops/ops.h"
+#include "cpu/kernels/cpu_features.h"
 #include "cpu/provider.h"
 #include "null/provider.h"
 #include "onnxruntime/provider.h"

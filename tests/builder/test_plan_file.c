@@ -8,7 +8,7 @@
 #include "builder/network.h"
 #include "cpu/image/image.h"
 #include "engine/engine.h"
-#include "cpu/ops/ops.h"
+#include "cpu/kernels/cpu_features.h"
 #include "support/failing_allocator.h"
 
 #include <pthread.h>

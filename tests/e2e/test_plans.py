@@ -180,7 +180,7 @@ class InstructionSets(unittest.TestCase):
             with self.subTest(isa=isa):
                 ended = self.with_isa(isa, *run)
                 if ended.returncode:
-                    self.assertIn("which this CPU does not have", ended.stderr)
+                    self.assertIn("which this CPU lacks", ended.stderr)
                     continue
                 self.assertEqual(ended.stdout, best.stdout)
                 self.assertIn(f"kernels for {isa}\n", self.with_isa(isa, "doctor").stdout)

@@ -5,7 +5,7 @@
  * nothing changes unless it is asked for.
  */
 #include "onnx/onnx_writer.h"
-#include "cpu/ops/ops.h"
+#include "cpu/kernels/cpu_features.h"
 #include "support/failing_allocator.h"
 
 #include <kelp/engine.h>

@@ -16,7 +16,7 @@
  * A worker does the cases in turn; when it dies the parent notes the case and forks the next.
  */
 #include "mutate_plan.h"
-#include "cpu/ops/ops.h"
+#include "cpu/kernels/cpu_features.h"
 #include "support/case_file.h"
 #include "support/compare.h"
 

@@ -9,7 +9,7 @@
  * output is "!refused" must fail, with its text in the message. A case that fails must be listed in
  * FILE (name, tab, why). The last line sums up.
  */
-#include "cpu/ops/ops.h"
+#include "cpu/kernels/cpu_features.h"
 #include "support/case_file.h"
 #include "support/compare.h"
 #include "support/count_malloc.h"

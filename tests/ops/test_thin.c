@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "runtime/opset/env.h"
 #include "cpu/kernels/gemm/gemm.h"
-#include "cpu/ops/ops.h"
+#include "cpu/kernels/cpu_features.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * com.microsoft GroupQueryAttention: what decoders carry. Sequences of a batch differ in length;
- * new keys and values go behind each one's own past, turned by their positions. Source: ONNX
- * Runtime, ContribOperators.md.
+ * com.microsoft GroupQueryAttention, the attention of decoders. Sequences of a batch may differ in
+ * length: new keys and values are appended to each sequence's own past, rotated by their positions.
+ * Source: ONNX Runtime, ContribOperators.md.
  */
 #include "cpu/ops/attention/rotary.h"
 #include "cpu/ops/attention/heads.h"
@@ -32,9 +32,9 @@ enum {
 
 typedef struct query_plan {
     kelp_sdpa s;
-    int64_t kv_heads, past, room; /* rows of the given and the made cache */
+    int64_t kv_heads, past, room; /* rows of the past and of the present cache */
     bool packed, rotary, interleaved;
-    int64_t half; /* angles a row */
+    int64_t half; /* angles per row */
     size_t angles, sinks, q_room, kv_room[2], counts, scratch;
     const kelp_op_args *args;
     const int64_t *past_counts;
@@ -114,12 +114,11 @@ static kelp_status *read_attributes(kelp_op_args *args, query_plan *p) {
         if (kelp_ops_in(args, i) != NULL)
             return KELP_ERROR(KELP_UNIMPLEMENTED,
                               "operator 'GroupQueryAttention': quantized caches and norms of "
-                              "queries and keys are not carried out: found input %d",
+                              "queries and keys are not supported: found input %d",
                               i);
     if (kelp_node_attr_i64(node, "sliding_window_cache", 0) != 0)
-        return KELP_ERROR(
-            KELP_UNIMPLEMENTED,
-            "operator 'GroupQueryAttention': sliding_window_cache is not carried out");
+        return KELP_ERROR(KELP_UNIMPLEMENTED,
+                          "operator 'GroupQueryAttention': sliding_window_cache is not supported");
     if (sinks != NULL && kelp_tensor_elements(sinks) != s->heads)
         return kelp_ops_bad_shapes(args, sinks, NULL, "expected a sink for each head");
     s->scale = (double)kelp_node_attr_f32(node, "scale", 0.0f);
@@ -129,7 +128,8 @@ static kelp_status *read_attributes(kelp_op_args *args, query_plan *p) {
     s->compute = s->round = s->softmax_round = KELP_F32;
     s->q_scale = 1.0f;
     s->right = kelp_node_attr_i64(node, "causal", 1) != 0 ? 0 : -1;
-    int64_t window = kelp_node_attr_i64(node, "local_window_size", -1); /* with the query's own */
+    int64_t window =
+        kelp_node_attr_i64(node, "local_window_size", -1); /* includes the query's own position */
     s->left = window > 0 ? window - 1 : -1;
     s->sink_zero = sinks == NULL && kelp_node_attr_i64(node, "smooth_softmax", -1) == 1;
     s->scores_stage = kelp_node_attr_i64(node, "qk_output", 0) == 2 ? 3 : 2;
@@ -178,7 +178,7 @@ static kelp_status *query_reshape(const void *state, kelp_op_args *args) {
 }
 
 /* ---- invoke ---- */
-/* Tokens that each sequence had, and has now. */
+/* Counts the tokens of each sequence before and after this run. */
 static kelp_status *count_keys(const kelp_op_args *args, const query_plan *p, int64_t *past,
                                int64_t *now) {
     const int32_t *lengths = args->inputs[LENGTHS]->data;
@@ -210,18 +210,18 @@ static kelp_status *check_positions(const query_plan *p) {
         for (int64_t i = 0; i < p->s.queries; i++)
             if (position(p, b, i) < 0 || position(p, b, i) >= rows)
                 return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                                  "operator 'GroupQueryAttention': position %lld lies outside the "
+                                  "operator 'GroupQueryAttention': position %lld is outside the "
                                   "%lld rows of angles",
                                   (long long)position(p, b, i), (long long)rows);
     return NULL;
 }
 
-/* Turns the fresh rows of [batch, heads, room, size] where they lie. */
-static void turn(const query_plan *p, float *x, int64_t heads, int64_t room, bool behind_past) {
+/* Rotates the new rows of [batch, heads, room, size] in place. */
+static void rotate(const query_plan *p, float *x, int64_t heads, int64_t room, bool after_past) {
     int64_t size = p->s.size;
     for (int64_t at = 0; at < p->s.batch * heads; at++) {
         int64_t image = at / heads;
-        float *row = x + (at * room + (behind_past ? p->past_counts[image] : 0)) * size;
+        float *row = x + (at * room + (after_past ? p->past_counts[image] : 0)) * size;
         for (int64_t i = 0; i < p->s.queries; i++, row += size) {
             int64_t angles = (image * p->s.queries + i) * p->half;
             kelp_rotary_row(row, row, size, p->cosines + angles, p->sines + angles, p->half,
@@ -257,7 +257,7 @@ static void make_queries(query_plan *p, const void *data, int64_t width, kelp_sd
     if (!p->rotary)
         return;
     kelp_heads_gather(p->args->env, &h, &s->q);
-    turn(p, h.to, s->heads, s->queries, false);
+    rotate(p, h.to, s->heads, s->queries, false);
 }
 
 static void make_cache(query_plan *p, int32_t index, const void *data, int64_t width,
@@ -278,7 +278,7 @@ static void make_cache(query_plan *p, int32_t index, const void *data, int64_t w
     h.to = straight ? present->data : kelp_ops_scratch_at(args, p->kv_room[index]);
     kelp_heads_gather(args->env, &h, out);
     if (index == 0 && p->rotary)
-        turn(p, h.to, p->kv_heads, p->room, true);
+        rotate(p, h.to, p->kv_heads, p->room, true);
     if (present != NULL && !straight)
         kelp_ops_store_f32(args->env, h.to, present);
 }

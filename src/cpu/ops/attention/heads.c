@@ -64,7 +64,7 @@ kelp_status *kelp_heads_mask_plan(kelp_op_args *args, int32_t input, const kelp_
     return good ? NULL : kelp_ops_bad_shapes(args, args->inputs[0], m, "the mask does not fit");
 }
 
-/* Keys before an end, and from a start on when there are two lists. */
+/* Flags keys before the end, and not before the start if there are two lists. */
 static void flags_of_lengths(const kelp_tensor *m, const kelp_sdpa *s, uint8_t *to) {
     const int32_t *ends = m->data;
     bool starts = m->shape[0] == 2 * s->batch;

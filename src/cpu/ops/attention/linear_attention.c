@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * LinearAttention: a state of [key size, value size] for each head of keys, which each token
- * decays, corrects and adds to, and each query reads. Tokens one after another, heads side by side.
+ * LinearAttention: each head of keys has a state of [key size, value size]. Each token decays,
+ * corrects and updates it; queries read it. Tokens run in sequence, heads in parallel.
  * Source: ONNX operator specification; Yang et al., "Gated Delta Networks", 2024.
  */
 #include "cpu/kernels/gemm/gemm.h"
@@ -32,8 +32,8 @@ static kelp_status *read_rule(kelp_op_args *args, linear_plan *p) {
                           "operator 'LinearAttention': update_rule '%s' is unknown", rule);
     if ((kelp_ops_in(args, 4) != NULL) != p->gated || (kelp_ops_in(args, 5) != NULL) != p->delta)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "operator 'LinearAttention': decay goes with the gated rules and beta "
-                          "with the delta rules: found rule '%s' %s decay, %s beta",
+                          "operator 'LinearAttention': decay requires a gated rule, and beta "
+                          "a delta rule: found rule '%s' %s decay, %s beta",
                           rule, kelp_ops_in(args, 4) ? "with" : "without",
                           kelp_ops_in(args, 5) ? "with" : "without");
     return NULL;
@@ -101,7 +101,7 @@ static kelp_status *linear_reshape(const void *state, kelp_op_args *args) {
                             sizeof(float) * (size_t)kelp_op_env_threads(args->env), &p->rows);
 }
 
-/* One token of one head: decay, correct, add. */
+/* Updates the state of one head by one token: decay, correction, sum. */
 static void update(const linear_plan *p, const kelp_simd *simd, int64_t token, int64_t head,
                    float *s, float *fresh) {
     int64_t at = token * p->kv_heads + head;

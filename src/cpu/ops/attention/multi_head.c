@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * com.microsoft MultiHeadAttention: queries, keys and values apart or packed, with bias, padding
+ * com.microsoft MultiHeadAttention: separate or packed queries, keys and values, with bias, padding
  * mask, additive bias and cache. Source: ONNX Runtime, ContribOperators.md.
  */
 #include "cpu/ops/attention/heads.h"
@@ -19,7 +19,7 @@ typedef struct multi_plan {
     size_t bias, room[3], scratch;
 } multi_plan;
 
-/* Views over what lies in inputs of rank 3, 4 (heads first) and 5 (packed). */
+/* Views of the inputs, of rank 3, 4 (heads first) or 5 (packed). */
 static kelp_status *layout(kelp_op_args *args, multi_plan *p) {
     const kelp_tensor *q = args->inputs[QUERY], *k = kelp_ops_in(args, KEY);
     const kelp_tensor *v = kelp_ops_in(args, VALUE);
@@ -129,8 +129,8 @@ static kelp_status *multi_reshape(const void *state, kelp_op_args *args) {
             return kelp_ops_bad_type(args, args->inputs[i]->dtype);
     if (kelp_ops_in(args, 8) != NULL || kelp_ops_in(args, 9) != NULL)
         return KELP_ERROR(KELP_UNIMPLEMENTED,
-                          "operator 'MultiHeadAttention' does not share buffers "
-                          "between past and present");
+                          "operator 'MultiHeadAttention': a buffer shared by past and "
+                          "present is not supported");
     KELP_TRY(layout(args, p));
     KELP_TRY(read_past(args, p));
     s->scale = (double)kelp_node_attr_f32(args->node, "scale", 0.0f);
@@ -155,7 +155,7 @@ static kelp_status *multi_reshape(const void *state, kelp_op_args *args) {
     return reserve(args, p);
 }
 
-/* Queries (0), keys or values of one invoke. */
+/* Makes the view of queries (0), keys (1) or values (2). */
 static void make_part(const kelp_op_args *args, const multi_plan *p, int index, const void *data,
                       const float *bias, kelp_sdpa_view *out) {
     kelp_heads h = p->part[index];

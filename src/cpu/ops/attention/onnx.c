@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ai.onnx Attention (versions 23 to 25): heads apart or side by side, grouped heads, caches joined
- * here or kept outside, windows. float16 and bfloat16 are computed as floats, and rounded after
- * each step as the definition's function body does. Source: ONNX operator specification.
+ * ai.onnx Attention (versions 23 to 25) with grouped heads, windows, and caches that are
+ * concatenated here or kept outside. float16 and bfloat16 are computed as floats and rounded after
+ * each step, as in the function body of the specification. Source: ONNX operator specification.
  */
 #include "cpu/ops/attention/heads.h"
 #include "cpu/ops/variant.h"
@@ -12,14 +12,14 @@
 #include <string.h>
 
 typedef struct cache_part {
-    size_t joined, wide; /* offsets in scratch */
+    size_t joined, wide; /* offsets in scratch memory */
     bool joins, widens;
 } cache_part;
 
 typedef struct attention_plan {
     kelp_sdpa s; /* all but pointers */
     int64_t kv_heads, past;
-    bool packed; /* heads side by side: rank 3 */
+    bool packed; /* rank 3: [batch, sequence, heads * size] */
     cache_part k, v;
     size_t scratch;
     float root; /* queries and keys are multiplied by this, and rounded; 1: neither */
@@ -40,7 +40,8 @@ static kelp_status *read_shapes(kelp_op_args *args, attention_plan *p) {
     int32_t row = p->packed ? 1 : 2;
     int64_t kv = p->packed ? p->kv_heads : 1;
     if (p->packed && (q->shape[2] % s->heads != 0 || k->shape[2] % kv != 0 || v->shape[2] % kv))
-        return kelp_ops_bad_shapes(args, q, k, "the last extent must be a multiple of the heads");
+        return kelp_ops_bad_shapes(args, q, k,
+                                   "the last dimension must be a multiple of the heads");
     s->batch = q->shape[0];
     s->group = s->heads / p->kv_heads;
     s->queries = q->shape[row];
@@ -77,7 +78,8 @@ static kelp_status *read_mask(kelp_op_args *args, const kelp_sdpa *s, const kelp
         return kelp_ops_bad_shapes(args, mask, NULL, "the mask must have rank 1 to 4");
     out->keys = mask->shape[mask->rank - 1];
     if (out->keys == 1 && s->keys > 1 && kelp_op_variant_of(args->node) == KELP_VARIANT_FUSED_HEADS)
-        return NULL; /* a sum's operand that was spread: the same for all keys changes no share */
+        return NULL; /* broadcast along the keys: the same for all keys does not change the softmax
+                      */
     for (int32_t i = mask->rank - 2, at = 2; i >= 0; i--, at--) {
         if (mask->shape[i] != 1 && mask->shape[i] != extents[at])
             return kelp_ops_bad_shapes(args, args->inputs[0], mask, "the mask does not fit");
@@ -130,7 +132,7 @@ static kelp_status *read_attributes(kelp_op_args *args, attention_plan *p) {
     return NULL;
 }
 
-/* Where keys or values will lie: as given, joined with the past, as floats. */
+/* Reserves memory for keys or values joined with the past, and as floats. */
 static kelp_status *plan_part(kelp_op_args *args, const attention_plan *p, int32_t input,
                               int64_t size, cache_part *part) {
     const kelp_tensor *x = args->inputs[input];
@@ -174,7 +176,7 @@ static kelp_status *attention_reshape(const void *state, kelp_op_args *args) {
     return kelp_sdpa_reserve(args, s, &p->scratch);
 }
 
-/* past and new ones, [batch, heads, keys, size], side by side */
+/* Concatenates past and new ones to [batch, heads, keys, size]. */
 static void join(const kelp_op_args *args, const attention_plan *p, int32_t input, int64_t size,
                  char *to) {
     const kelp_tensor *x = args->inputs[input], *past = kelp_ops_in(args, input + 3);

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * com.microsoft Attention and QAttention: the projection to queries, keys and values, then
- * attention with one cache for keys and values. QAttention's integers are taken as the numbers they
- * stand for. Source: ONNX Runtime, ContribOperators.md.
+ * attention with one cache for keys and values. QAttention's integers are dequantized. Source: ONNX
+ * Runtime, ContribOperators.md.
  */
 #include "base/alloc.h"
 #include "cpu/kernels/gemm/gemm.h"
 #include "cpu/ops/attention/heads.h"
 #include "cpu/ops/converted.h"
-#include "cpu/ops/kernel.h"
+#include "cpu/ops/operand.h"
 #include "cpu/ops/variant.h"
 #include "tensor/real.h"
 
 #include <math.h>
 
-/* Where the inputs of each stand; -1 where it has none. */
+/* Indices of the inputs; -1: the operator has no such input. */
 typedef struct input_places {
     int32_t bias, mask, past, added, x_scale, w_scale, x_zero, w_zero;
 } input_places;
@@ -33,7 +33,7 @@ static const kelp_tensor *at_place(const kelp_op_args *args, int32_t place) {
     return place >= 0 ? kelp_ops_in(args, place) : NULL;
 }
 
-/* The numbers that integers stand for; the scale may be one, or one a column. */
+/* Dequantizes by one scale, or one per column. */
 static void dequantize(const kelp_tensor *x, const kelp_tensor *scale, const kelp_tensor *zero,
                        int64_t columns, float *to) {
     int64_t count = kelp_tensor_elements(x);
@@ -47,17 +47,10 @@ static void dequantize(const kelp_tensor *x, const kelp_tensor *scale, const kel
     }
 }
 
-/* ---- constant weights, in panels ---- */
+/* ---- packed constant weights ---- */
 typedef struct merged_state {
     kelp_op_packed packed;
 } merged_state;
-
-static const kelp_tensor *constant(const kelp_node *node, int32_t index) {
-    const kelp_value *value = index >= 0 && (size_t)index < kelp_node_input_count(node)
-                                  ? kelp_node_input(node, (size_t)index)
-                                  : NULL;
-    return value != NULL ? kelp_value_constant(value) : NULL;
-}
 
 static kelp_status *lay_weights(const kelp_tensor *w, const kelp_tensor *scale,
                                 const kelp_tensor *zero, kelp_allocator allocator, float *room) {
@@ -101,16 +94,16 @@ static bool is_one_or(const kelp_tensor *x, int64_t count) {
 static kelp_status *merged_create(const kelp_node *node, const kelp_op_env *env, void **out_state) {
     bool quantized = kelp_op_variant_of(node) == KELP_VARIANT_INT8_ATTENTION;
     const input_places *places = quantized ? &quantized_places : &plain_places;
-    const kelp_tensor *w = constant(node, 1), *scale = constant(node, places->w_scale);
-    const kelp_tensor *zero = constant(node, places->w_zero);
-    bool has_zero = quantized && (size_t)places->w_zero < kelp_node_input_count(node) &&
-                    kelp_node_input(node, (size_t)places->w_zero) != NULL;
+    const kelp_tensor *w = kelp_ops_constant(node, 1),
+                      *scale = kelp_ops_constant(node, places->w_scale);
+    const kelp_tensor *zero = kelp_ops_constant(node, places->w_zero);
+    bool has_zero = quantized && kelp_ops_has_input(node, places->w_zero);
     merged_state *state = NULL;
     if (w == NULL || w->rank != 2 || kelp_tensor_elements(w) == 0 ||
         kelp_ops_is_float(w->dtype) == quantized || (quantized && scale == NULL) ||
         (has_zero && zero == NULL) || !is_one_or(scale, w->shape[1]) ||
         !is_one_or(zero, w->shape[1]))
-        return NULL; /* read as they come; reshape says what is wrong */
+        return NULL; /* not packed; reshape reports errors */
     kelp_allocator allocator = kelp_op_env_allocator(env);
     KELP_TRY(KELP_NEW(allocator, merged_state, &state));
     *out_state = state;
@@ -154,7 +147,8 @@ static kelp_status *read_sizes(kelp_op_args *args, merged_plan *p, const input_p
 static kelp_status *read_past(kelp_op_args *args, merged_plan *p, const kelp_tensor *past) {
     kelp_sdpa *s = &p->s;
     if ((past != NULL || kelp_ops_out(args, 1) != NULL) && s->size != s->v_size)
-        return KELP_ERROR(KELP_UNIMPLEMENTED, "operator '%s': a cache needs values as wide as keys",
+        return KELP_ERROR(KELP_UNIMPLEMENTED,
+                          "operator '%s': a cache requires values of the size of keys",
                           kelp_node_op_type(args->node));
     if (past != NULL) {
         if (past->rank != 5 || past->shape[0] != 2 || past->shape[1] != s->batch ||
@@ -171,7 +165,7 @@ static kelp_status *check_attributes(const kelp_op_args *args) {
         kelp_node_attr_i64(args->node, "past_present_share_buffer", 0) != 0)
         return KELP_ERROR(KELP_UNIMPLEMENTED,
                           "operator '%s': do_rotary and past_present_share_buffer are not "
-                          "carried out",
+                          "supported",
                           kelp_node_op_type(args->node));
     return NULL;
 }
@@ -257,7 +251,7 @@ static void project(const merged_state *state, const kelp_op_args *args, const m
     kelp_gemm_run(args->env, &job, 1);
 }
 
-/* Keys and values behind their past, and the present for the next run. */
+/* Appends keys and values to their past, and writes the present for the next run. */
 static void join(const kelp_op_args *args, const merged_plan *p, const input_places *places,
                  kelp_sdpa *s) {
     kelp_tensor *present = kelp_ops_out(args, 1);

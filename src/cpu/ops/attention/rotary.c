@@ -39,7 +39,7 @@ typedef struct rotary_plan {
 
 static kelp_status *read_layout(kelp_op_args *args, rotary_plan *p, const kelp_tensor *cosines) {
     const kelp_tensor *x = args->inputs[0];
-    int64_t turned = kelp_node_attr_i64(args->node, "rotary_embedding_dim", 0);
+    int64_t rotated = kelp_node_attr_i64(args->node, "rotary_embedding_dim", 0);
     int64_t heads = kelp_node_attr_i64(args->node, "num_heads", 0);
     int64_t cached = cosines->rank > 0 ? cosines->shape[cosines->rank - 1] : 0;
     if ((x->rank != 3 && x->rank != 4) || cosines->rank < 2)
@@ -59,12 +59,12 @@ static kelp_status *read_layout(kelp_op_args *args, rotary_plan *p, const kelp_t
         p->token_stride = x->shape[2];
         if (p->heads * p->size != x->shape[2])
             return kelp_ops_bad_shapes(args, x, NULL,
-                                       "the last extent must be a multiple of heads");
+                                       "the last dimension must be a multiple of the heads");
     }
     p->batch_stride = p->heads * p->tokens * p->size;
-    p->half = (turned > 0 ? turned : p->size) / 2;
+    p->half = (rotated > 0 ? rotated : p->size) / 2;
     if (cached != p->half || 2 * p->half > p->size)
-        return kelp_ops_bad_shapes(args, x, cosines, "the table must have half the turned size");
+        return kelp_ops_bad_shapes(args, x, cosines, "the table must have half the rotated size");
     return NULL;
 }
 
@@ -150,11 +150,11 @@ static kelp_status *rotary_invoke(const void *state, kelp_op_args *args) {
     p->args = args;
     for (int64_t i = 0; i < p->batch * p->tokens; i++)
         if (row_of(p, i) < 0 || row_of(p, i) >= p->cache_rows)
-            return KELP_ERROR(
-                KELP_INVALID_ARGUMENT,
-                "operator '%s': the position of token %lld lies outside the %lld rows "
-                "of angles",
-                kelp_node_op_type(args->node), (long long)i, (long long)p->cache_rows);
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "operator '%s': the position of token %lld is outside the %lld rows "
+                              "of angles",
+                              kelp_node_op_type(args->node), (long long)i,
+                              (long long)p->cache_rows);
     int64_t grain = kelp_cpu_grain(KELP_GRAIN_ELEMENTS, p->heads * p->size);
     kelp_op_parallel(args->env, p->batch * p->tokens, grain, rotary_range, p);
     return NULL;

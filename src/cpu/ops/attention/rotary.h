@@ -5,9 +5,9 @@
 
 #include <kelp/tensor.h>
 
-/* The first 2 * half elements are turned by the angles of `cos` and `sin` (half elements each): as
- * pairs of neighbours when `interleaved`, else each with the one `half` further; the rest, up to
- * `size`, is copied. y may be x. Each product and sum is rounded as `round` holds it. */
+/* Rotates the first 2 * half elements by the angles of `cosines` and `sines` (half elements each):
+ * adjacent pairs when `interleaved`, else elements `half` apart; copies the rest, up to `size`. y
+ * may be x. Each product and sum is rounded to `round`. */
 void kelp_rotary_row(const float *x, float *y, int64_t size, const float *cosines,
                      const float *sines, int64_t half, bool interleaved, kelp_dtype round);
 

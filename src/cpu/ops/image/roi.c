@@ -45,7 +45,7 @@ static void load_input(roi_plan *p, kelp_op_args *args) {
     p->x = x->data;
     if (x->dtype == KELP_F64)
         return;
-    double *to = (double *)(void *)((char *)args->scratch + p->input_offset);
+    double *to = kelp_ops_scratch_at(args, p->input_offset);
     kelp_real_load_f64(x->dtype, x->data, 0, kelp_tensor_elements(x), to);
     p->x = to;
 }

@@ -3,6 +3,8 @@
  * QLinearMatMul and QLinearConv. */
 #include "cpu/ops/matmul/int8_epilogue.h"
 
+#include "cpu/ops/operand.h"
+
 int32_t kelp_int8_zero(const kelp_tensor *zero, int64_t index) {
     if (zero == NULL)
         return 0;
@@ -14,10 +16,6 @@ float kelp_int8_scale(const kelp_tensor *scale, int64_t index) {
     return (float)kelp_ops_read_f64(scale, index);
 }
 
-static bool is_byte(kelp_dtype dtype) {
-    return dtype == KELP_U8 || dtype == KELP_I8;
-}
-
 static kelp_status *check_pair(const kelp_op_args *args, int scale_at, int zero_at, kelp_dtype type,
                                int64_t columns) {
     const kelp_tensor *scale = kelp_int8_place(args, scale_at),
@@ -25,7 +23,7 @@ static kelp_status *check_pair(const kelp_op_args *args, int scale_at, int zero_
     if (scale != NULL && !kelp_ops_is_float(scale->dtype))
         return kelp_ops_bad_type(args, scale->dtype);
     if (zero != NULL &&
-        (!is_byte(zero->dtype) || (type != KELP_DTYPE_INVALID && zero->dtype != type)))
+        (!kelp_ops_is_byte(zero->dtype) || (type != KELP_DTYPE_INVALID && zero->dtype != type)))
         return kelp_ops_bad_type(args, zero->dtype);
     int64_t scales = scale != NULL ? kelp_tensor_elements(scale) : 1,
             zeros = zero != NULL ? kelp_tensor_elements(zero) : 1;
@@ -89,7 +87,7 @@ void kelp_int8_epilogue_make(const kelp_op_args *args, const kelp_int8_places *p
                       *y_scale = kelp_int8_place(args, p->y_scale),
                       *y_zero = kelp_int8_place(args, p->y_zero);
     int64_t columns = product->b.n;
-    float *scale = (float *)(void *)((char *)args->scratch + offset), *biases = scale + columns;
+    float *scale = (float *)kelp_ops_scratch_at(args, offset), *biases = scale + columns;
     kelp_int8_finish *f = &product->finish;
     float unit = 1.0f;
     *f = (kelp_int8_finish){.dtype = args->outputs[0]->dtype, .scale = scale, .act = act};

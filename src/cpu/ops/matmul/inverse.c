@@ -63,7 +63,7 @@ static void eliminate(const kelp_op_env *env, double *a, int64_t n) {
 static void inverse_range(void *userp, int64_t begin, int64_t end, int worker) {
     const inverse_plan *p = userp;
     int64_t n = p->n;
-    double *a = (double *)(void *)((char *)p->args->scratch + p->room) + worker * 2 * n * n;
+    double *a = (double *)kelp_ops_scratch_at(p->args, p->room) + worker * 2 * n * n;
     for (int64_t m = begin; m < end; m++) {
         for (int64_t i = 0; i < n; i++)
             for (int64_t j = 0; j < n; j++) {

@@ -91,7 +91,7 @@ static void fill_job(const void *state, const kelp_op_args *args, int64_t index,
                        .ldc = p->b.n,
                        .act = p->act};
     if (p->skinny)
-        out->partial = (float *)(void *)((char *)args->scratch + p->partial);
+        out->partial = kelp_ops_scratch_at(args, p->partial);
     kelp_panels_use(state, out);
 }
 

@@ -89,19 +89,19 @@ static kelp_status *matmul_invoke(const void *state, kelp_op_args *args) {
     const matmul_plan *p = args->plan;
     const kelp_tensor *bias = kelp_ops_in(args, 2), *residual = kelp_ops_in(args, 3);
     kelp_bf16_gemm_run(
-        args->env, &(kelp_bf16_gemm){
-                       .a = args->inputs[0]->data,
-                       .panels = weights->panels.data,
-                       .c = args->outputs[0]->data,
-                       .m = p->b.m,
-                       .n = p->b.n,
-                       .k = p->b.k,
-                       .lda = p->b.k,
-                       .ldc = p->b.n,
-                       .bias = bias != NULL ? bias->data : NULL,
-                       .residual = residual != NULL ? residual->data : NULL,
-                       .act = p->act,
-                       .scratch = (kelp_bf16_pair *)(void *)((char *)args->scratch + p->scratch)});
+        args->env,
+        &(kelp_bf16_gemm){.a = args->inputs[0]->data,
+                          .panels = weights->panels.data,
+                          .c = args->outputs[0]->data,
+                          .m = p->b.m,
+                          .n = p->b.n,
+                          .k = p->b.k,
+                          .lda = p->b.k,
+                          .ldc = p->b.n,
+                          .bias = bias != NULL ? bias->data : NULL,
+                          .residual = residual != NULL ? residual->data : NULL,
+                          .act = p->act,
+                          .scratch = (kelp_bf16_pair *)kelp_ops_scratch_at(args, p->scratch)});
     return NULL;
 }
 

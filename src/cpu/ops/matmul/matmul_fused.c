@@ -92,7 +92,7 @@ static kelp_status *fused_reshape(const void *state, kelp_op_args *args) {
 static const float *operand(const kelp_op_args *args, int32_t index, const side *s) {
     if (!s->turned)
         return args->inputs[index]->data;
-    float *to = (float *)(void *)((char *)args->scratch + s->offset);
+    float *to = kelp_ops_scratch_at(args, s->offset);
     int64_t strides[KELP_MAX_RANK];
     kelp_ops_strides(s->rank, s->shape, strides);
     kelp_ops_copy(args->env, sizeof(float), s->rank, s->shape, to, strides,
@@ -124,7 +124,7 @@ static void scale_range(void *userp, int64_t begin, int64_t end, int worker) {
 
 static kelp_status *fused_invoke(const void *state, kelp_op_args *args) {
     const fused_plan *p = args->plan;
-    kelp_gemm *jobs = (kelp_gemm *)(void *)((char *)args->scratch + p->jobs);
+    kelp_gemm *jobs = kelp_ops_scratch_at(args, p->jobs);
     const float *a = operand(args, 0, &p->a), *b = operand(args, 1, &p->b);
     (void)state;
     for (int64_t i = 0; i < p->batch; i++)

@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "cpu/ops/activation.h"
 #include "cpu/ops/matmul/batch.h"
+#include "cpu/ops/operand.h"
 #include "cpu/kernels/gemm/gemm.h"
 #include "cpu/ops/kernel.h"
 #include "cpu/ops/matmul/int8_epilogue.h"
@@ -72,26 +73,14 @@ static kelp_tensor turned_view(const kelp_tensor *tensor, bool turned) {
     return view;
 }
 
-static bool is_byte(kelp_dtype dtype) {
-    return dtype == KELP_U8 || dtype == KELP_I8;
-}
-
 /* ---- constant B ---- */
-static const kelp_tensor *constant(const kelp_node *node, int place, bool *out_there) {
-    const kelp_value *value = place >= 0 && (size_t)place < kelp_node_input_count(node)
-                                  ? kelp_node_input(node, (size_t)place)
-                                  : NULL;
-    *out_there = value != NULL;
-    return value != NULL ? kelp_value_constant(value) : NULL;
-}
-
 static kelp_status *product_create(const kelp_node *node, const kelp_op_env *env,
                                    void **out_state) {
     const kelp_int8_places *places = places_of(node);
-    bool there, has_zero;
-    const kelp_tensor *b = constant(node, places->b, &there),
-                      *zero = constant(node, places->b_zero, &has_zero);
-    if (b == NULL || b->rank != 2 || !is_byte(b->dtype) || (has_zero && zero == NULL))
+    const kelp_tensor *b = kelp_ops_constant(node, places->b),
+                      *zero = kelp_ops_constant(node, places->b_zero);
+    if (b == NULL || b->rank != 2 || !kelp_ops_is_byte(b->dtype) ||
+        (kelp_ops_has_input(node, places->b_zero) && zero == NULL))
         return NULL;
     bool turned = is_turned(node, "transB");
     int64_t zeros = zero != NULL ? kelp_tensor_elements(zero) : 1;
@@ -176,25 +165,21 @@ static kelp_status *product_shapes(kelp_op_args *args, const void *state, int32_
     p->turn_b = is_turned(args->node, "transB");
     kelp_tensor a_view = turned_view(a, p->turn_a), b_view = turned_view(b, p->turn_b);
     KELP_TRY(kelp_batch_init(&p->b, args, &a_view, &b_view, out_rank, out_shape));
-    if (p->kind == DYNAMIC ? a->dtype != KELP_F32 : !is_byte(a->dtype))
+    if (p->kind == DYNAMIC ? a->dtype != KELP_F32 : !kelp_ops_is_byte(a->dtype))
         return kelp_ops_bad_type(args, a->dtype);
-    if (!is_byte(b->dtype))
+    if (!kelp_ops_is_byte(b->dtype))
         return kelp_ops_bad_type(args, b->dtype);
     KELP_TRY(check_zeros(args, places, &a_view, &b_view));
     return reserve(args, places, p, state);
 }
 
 /* ---- invoke ---- */
-static void *at_offset(const kelp_op_args *args, size_t offset) {
-    return (char *)args->scratch + offset;
-}
-
 static void lay_range(void *userp, int64_t begin, int64_t end, int worker) {
     const product_plan *p = userp;
     const kelp_op_args *args = p->args;
     const kelp_int8_places *places = places_of(args->node);
     const kelp_tensor *b = args->inputs[places->b], *zero = kelp_int8_place(args, places->b_zero);
-    kelp_int8_product *jobs = at_offset(args, p->jobs);
+    kelp_int8_product *jobs = kelp_ops_scratch_at(args, p->jobs);
     (void)worker;
     for (int64_t i = begin; i < end; i++) {
         int64_t at = kelp_batch_offset(&p->b, p->b.b_strides, i);
@@ -208,7 +193,8 @@ static void lay_range(void *userp, int64_t begin, int64_t end, int worker) {
                                    .zero = zero,
                                    .zero_first = zeros > p->b.n ? at * p->b.n : 0};
         kelp_int8_weights_lay(kelp_int8_get(), &matrix,
-                              (char *)at_offset(args, p->weights) + (size_t)i * p->weights_bytes,
+                              (char *)kelp_ops_scratch_at(args, p->weights) +
+                                  (size_t)i * p->weights_bytes,
                               &jobs[i].b);
     }
 }
@@ -222,9 +208,9 @@ static const uint8_t *unsigned_a(const kelp_op_args *args, const product_plan *p
     if (p->kind == DYNAMIC) {
         uint8_t found;
         kelp_quantize_dynamic(args->env, a->data, kelp_tensor_elements(a),
-                              at_offset(args, p->flipped), out_scale, &found);
+                              kelp_ops_scratch_at(args, p->flipped), out_scale, &found);
         *out_zero = found;
-        return at_offset(args, p->flipped);
+        return kelp_ops_scratch_at(args, p->flipped);
     }
     if (p->kind == GEMM)
         *out_scale *= kelp_node_attr_f32(args->node, "alpha", 1.0f);
@@ -234,18 +220,20 @@ static const uint8_t *unsigned_a(const kelp_op_args *args, const product_plan *p
     uint8_t flip = a->dtype == KELP_I8 ? 0x80 : 0;
     *out_zero += flip;
     if (p->turn_a) {
-        kelp_int8_get()->turn(at_offset(args, p->flipped), p->b.k, a->data, p->b.m, p->b.k, p->b.m,
-                              flip);
-        return at_offset(args, p->flipped);
+        kelp_int8_get()->turn(kelp_ops_scratch_at(args, p->flipped), p->b.k, a->data, p->b.m,
+                              p->b.k, p->b.m, flip);
+        return kelp_ops_scratch_at(args, p->flipped);
     }
-    kelp_int8_flip(args->env, a->data, at_offset(args, p->flipped), kelp_tensor_elements(a));
-    return at_offset(args, p->flipped);
+    kelp_int8_flip(args->env, a->data, kelp_ops_scratch_at(args, p->flipped),
+                   kelp_tensor_elements(a));
+    return kelp_ops_scratch_at(args, p->flipped);
 }
 
 static const int32_t *zeros_of_rows(const kelp_op_args *args, const product_plan *p) {
     const kelp_tensor *zero = kelp_int8_place(args, places_of(args->node)->a_zero);
     int64_t count = elements_of(zero), rows = p->b.batch * p->b.m;
-    int32_t *out = at_offset(args, p->a_zeros), flip = args->inputs[0]->dtype == KELP_I8 ? 128 : 0;
+    int32_t *out = kelp_ops_scratch_at(args, p->a_zeros),
+            flip = args->inputs[0]->dtype == KELP_I8 ? 128 : 0;
     if (count <= 1)
         return NULL;
     for (int64_t i = 0; i < rows; i++) {
@@ -258,7 +246,7 @@ static const int32_t *zeros_of_rows(const kelp_op_args *args, const product_plan
 static void make_jobs(const void *state, const kelp_op_args *args, product_plan *p, void *y,
                       float *out_scale) {
     const product_state *s = state;
-    kelp_int8_product *jobs = at_offset(args, p->jobs);
+    kelp_int8_product *jobs = kelp_ops_scratch_at(args, p->jobs);
     int32_t zero;
     const uint8_t *a = unsigned_a(args, p, &zero, out_scale);
     const int32_t *zeros = zeros_of_rows(args, p);
@@ -296,7 +284,7 @@ static kelp_status *integer_invoke(const void *state, kelp_op_args *args) {
     if (kelp_tensor_elements(args->outputs[0]) == 0)
         return NULL;
     make_jobs(state, args, p, args->outputs[0]->data, &scale);
-    kelp_int8_products_run(args->env, at_offset(args, p->jobs), p->b.batch);
+    kelp_int8_products_run(args->env, kelp_ops_scratch_at(args, p->jobs), p->b.batch);
     return NULL;
 }
 
@@ -310,7 +298,7 @@ static bool has_rows(const kelp_op_args *args, const product_plan *p) {
     int64_t scales = elements_of(args->inputs[4]), zeros = elements_of(args->inputs[5]);
     return !is_single(args->inputs[1]) || !is_single(args->inputs[2]) ||
            !is_single(args->inputs[6]) || !is_single(args->inputs[7]) ||
-           args->inputs[1]->dtype != KELP_F32 || !is_byte(args->inputs[7]->dtype) ||
+           args->inputs[1]->dtype != KELP_F32 || !kelp_ops_is_byte(args->inputs[7]->dtype) ||
            (scales != 1 && scales != p->b.n) || (zeros != 1 && zeros != p->b.n);
 }
 
@@ -404,8 +392,8 @@ static kelp_status *linear_invoke(const void *state, kelp_op_args *args) {
         kelp_rows_floats_run(args, &p->floats);
         return NULL;
     }
-    kelp_int8_product *jobs = at_offset(args, p->jobs);
-    void *y = p->rows ? at_offset(args, p->sums) : args->outputs[0]->data;
+    kelp_int8_product *jobs = kelp_ops_scratch_at(args, p->jobs);
+    void *y = p->rows ? kelp_ops_scratch_at(args, p->sums) : args->outputs[0]->data;
     make_jobs(state, args, p, y, &scale);
     if (p->b.batch > 0 && !p->rows) {
         kelp_int8_epilogue_make(args, places, scale, p->act, p->finish, &jobs[0]);

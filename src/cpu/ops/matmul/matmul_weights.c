@@ -10,6 +10,7 @@
 #include "cpu/kernels/gemm/gemm.h"
 #include "cpu/ops/kernel.h"
 #include "cpu/kernels/simd/int8.h"
+#include "cpu/ops/operand.h"
 
 #define WIDTH KELP_INT8_WIDE_COLUMNS
 #define SLICE 192 /* rows of a panel that are floats at once: 24 KiB */
@@ -32,19 +33,13 @@ typedef struct weights_plan {
     const weights_state *state;
 } weights_plan;
 
-static const kelp_tensor *constant(const kelp_node *node, size_t index) {
-    const kelp_value *value =
-        index < kelp_node_input_count(node) ? kelp_node_input(node, index) : NULL;
-    return value != NULL ? kelp_value_constant(value) : NULL;
-}
-
 static bool is_row(const kelp_tensor *tensor, int64_t n) {
     return kelp_tensor_elements(tensor) == 1 || kelp_tensor_elements(tensor) == n;
 }
 
 static kelp_status *check_constants(const kelp_node *node) {
-    const kelp_tensor *w = constant(node, W), *scale = constant(node, SCALE),
-                      *zero = constant(node, ZERO);
+    const kelp_tensor *w = kelp_ops_constant(node, W), *scale = kelp_ops_constant(node, SCALE),
+                      *zero = kelp_ops_constant(node, ZERO);
     bool good = w != NULL && w->rank == 2 && (w->dtype == KELP_I8 || w->dtype == KELP_U8) &&
                 scale != NULL && scale->dtype == KELP_F32 && is_row(scale, w->shape[1]);
     if (good && zero != NULL)
@@ -90,8 +85,8 @@ static void lay(const kelp_tensor *w, const kelp_tensor *scale, const kelp_tenso
 
 static kelp_status *weights_create(const kelp_node *node, const kelp_op_env *env,
                                    void **out_state) {
-    const kelp_tensor *w = constant(node, W), *scale = constant(node, SCALE),
-                      *zero = constant(node, ZERO);
+    const kelp_tensor *w = kelp_ops_constant(node, W), *scale = kelp_ops_constant(node, SCALE),
+                      *zero = kelp_ops_constant(node, ZERO);
     kelp_allocator allocator = kelp_op_env_allocator(env);
     kelp_op_pack_site site = kelp_op_env_pack_site(env);
     kelp_op_packing packing = {.layout = "bytes/1", .inputs = 1u << W, .replaces = 1u << W};

@@ -91,7 +91,7 @@ static void plain_rows(void *userp, int64_t begin, int64_t end, int worker) {
 }
 
 static double *statistics(const batch_norm_plan *p, size_t offset) {
-    return (double *)(void *)((char *)p->args->scratch + offset);
+    return kelp_ops_scratch_at(p->args, offset);
 }
 
 /* Of other types, and in training: each value in double. */

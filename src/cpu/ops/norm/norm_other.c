@@ -116,8 +116,7 @@ static kelp_status *mvn_invoke(const void *state, kelp_op_args *args) {
     const kelp_tensor *x = args->inputs[0];
     int64_t count = kelp_tensor_elements(x), at[KELP_MAX_RANK] = {0}, group = 0;
     double each = (double)count / (double)KELP_MAX((int64_t)1, p->groups);
-    double *mean = (double *)(void *)((char *)args->scratch + p->offset),
-           *factor = mean + p->groups;
+    double *mean = (double *)kelp_ops_scratch_at(args, p->offset), *factor = mean + p->groups;
     (void)state;
     memset(mean, 0, 2 * (size_t)p->groups * sizeof *mean);
     for (int64_t i = 0; i < count; i++, group = step(p, x, at, group))

@@ -121,14 +121,13 @@ static int64_t run_at(const linear_plan *p, int64_t at, int64_t end, int *out_st
 /* Zero points as int32; NULL when there are none. */
 static const int32_t *zeros_of(const kelp_op_args *args) {
     const linear_plan *p = args->plan;
-    return kelp_ops_in(args, 2) != NULL ? (int32_t *)(void *)((char *)args->scratch + p->zeros)
-                                        : NULL;
+    return kelp_ops_in(args, 2) != NULL ? (int32_t *)kelp_ops_scratch_at(args, p->zeros) : NULL;
 }
 
 static void widen_zeros(const kelp_op_args *args) {
     const linear_plan *p = args->plan;
     const kelp_tensor *zero = kelp_ops_in(args, 2);
-    int32_t *to = (int32_t *)(void *)((char *)args->scratch + p->zeros);
+    int32_t *to = kelp_ops_scratch_at(args, p->zeros);
     for (int64_t i = 0; zero != NULL && i < kelp_tensor_elements(zero); i++)
         to[i] = (int32_t)kelp_ops_read_i64(zero, i);
 }

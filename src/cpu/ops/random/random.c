@@ -139,7 +139,7 @@ static double weigh(const kelp_tensor *x, int64_t first, int64_t classes, double
 static kelp_status *multinomial_invoke(const void *state, kelp_op_args *args) {
     const multinomial_plan *p = args->plan;
     const kelp_tensor *x = args->inputs[0], *y = args->outputs[0];
-    double *sums = (double *)(void *)((char *)args->scratch + p->sums);
+    double *sums = kelp_ops_scratch_at(args, p->sums);
     int64_t classes = x->shape[1];
     kelp_draw draw;
     (void)state;

@@ -116,7 +116,7 @@ static kelp_status *topk_invoke(const void *state, kelp_op_args *args) {
     const axis_plan *p = args->plan;
     const kelp_tensor *x = args->inputs[0], *values = kelp_ops_out(args, 0);
     const kelp_tensor *indices = kelp_ops_out(args, 1);
-    ranked *items = (ranked *)(void *)((char *)args->scratch + p->offset);
+    ranked *items = kelp_ops_scratch_at(args, p->offset);
     size_t size = kelp_ops_element_bytes(x->dtype);
     bool is_float = kelp_ops_is_float(x->dtype);
     (void)state;

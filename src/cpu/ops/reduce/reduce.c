@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reductions over axes, and ArgMax, ArgMin. Sums of floats run in double. Source: ONNX operator
  * specification. */
-#include "tensor/real.h"
 #include "cpu/ops/converted.h"
+#include "tensor/real.h"
 
 #include <float.h>
 #include <math.h>
@@ -75,53 +75,79 @@ static kelp_status *reduce_shapes(kelp_op_args *args) {
     return kelp_ops_set(args, 0, x->dtype, rank, shape);
 }
 
-/* Of a sum over nothing 0, of a product 1, of a maximum the least value. */
-#define FOLD(name, type, wide, least, greatest)                                                    \
-    static wide fold_##name(const reduce_plan *p, const type *x) {                                 \
-        wide sum = p->kind == RED_PROD  ? (wide)1                                                  \
-                   : p->kind == RED_MAX ? (wide)(least)                                            \
-                   : p->kind == RED_MIN ? (wide)(greatest)                                         \
-                                        : (wide)0;                                                 \
-        int64_t inner = p->folded_rank > 0 ? p->folded[p->folded_rank - 1] : 1;                    \
-        int64_t step = p->folded_rank > 0 ? p->folded_strides[p->folded_rank - 1] : 1;             \
-        for (int64_t row = 0; inner > 0 && row < p->each / inner; row++) {                         \
-            const type *at = x + offset_of(p->folded_rank - 1, p->folded, p->folded_strides, row); \
-            for (int64_t i = 0; i < inner; i++) {                                                  \
-                wide value = (wide)at[i * step];                                                   \
-                switch (p->kind) {                                                                 \
-                case RED_MAX:                                                                      \
-                    sum = value > sum || value != value ? value : sum;                             \
-                    break;                                                                         \
-                case RED_MIN:                                                                      \
-                    sum = value < sum || value != value ? value : sum;                             \
-                    break;                                                                         \
-                case RED_PROD:                                                                     \
-                    sum *= value;                                                                  \
-                    break;                                                                         \
-                case RED_L1:                                                                       \
-                    sum += value > 0 ? value : -value;                                             \
-                    break;                                                                         \
-                case RED_L2:                                                                       \
-                case RED_SQUARES:                                                                  \
-                    sum += value * value;                                                          \
-                    break;                                                                         \
-                default:                                                                           \
-                    sum += value;                                                                  \
-                    break;                                                                         \
-                }                                                                                  \
-            }                                                                                      \
-        }                                                                                          \
-        return sum;                                                                                \
-    }
-FOLD(f32, float, double, -(double)INFINITY, (double)INFINITY)
-FOLD(f64, double, double, -(double)INFINITY, (double)INFINITY)
-FOLD(i32, int32_t, int64_t, INT32_MIN, INT32_MAX)
-FOLD(i64, int64_t, int64_t, INT64_MIN, INT64_MAX)
-FOLD(u32, uint32_t, uint64_t, 0, UINT32_MAX)
-FOLD(u64, uint64_t, uint64_t, 0, UINT64_MAX)
-FOLD(i8, int8_t, int64_t, INT8_MIN, INT8_MAX)
-FOLD(u8, uint8_t, int64_t, 0, UINT8_MAX)
-FOLD(bool, uint8_t, int64_t, 0, 1)
+/* Elements that are reduced one after the other, and how far apart they are. */
+static int64_t inner_count(const reduce_plan *p) {
+    return p->folded_rank > 0 ? p->folded[p->folded_rank - 1] : 1;
+}
+static int64_t inner_step(const reduce_plan *p) {
+    return p->folded_rank > 0 ? p->folded_strides[p->folded_rank - 1] : 1;
+}
+static int64_t row_offset(const reduce_plan *p, int64_t row) {
+    return offset_of(p->folded_rank - 1, p->folded, p->folded_strides, row);
+}
+
+#define TYPE float
+#define WIDE double
+#define FOLD_NAME f32
+#define LOWEST -(double)INFINITY
+#define HIGHEST (double)INFINITY
+#include "cpu/ops/reduce/fold.inc"
+
+#define TYPE double
+#define WIDE double
+#define FOLD_NAME f64
+#define LOWEST -(double)INFINITY
+#define HIGHEST (double)INFINITY
+#include "cpu/ops/reduce/fold.inc"
+
+#define TYPE int32_t
+#define WIDE int64_t
+#define FOLD_NAME i32
+#define LOWEST INT32_MIN
+#define HIGHEST INT32_MAX
+#include "cpu/ops/reduce/fold.inc"
+
+#define TYPE int64_t
+#define WIDE int64_t
+#define FOLD_NAME i64
+#define LOWEST INT64_MIN
+#define HIGHEST INT64_MAX
+#include "cpu/ops/reduce/fold.inc"
+
+#define TYPE uint32_t
+#define WIDE uint64_t
+#define FOLD_NAME u32
+#define LOWEST 0
+#define HIGHEST UINT32_MAX
+#include "cpu/ops/reduce/fold.inc"
+
+#define TYPE uint64_t
+#define WIDE uint64_t
+#define FOLD_NAME u64
+#define LOWEST 0
+#define HIGHEST UINT64_MAX
+#include "cpu/ops/reduce/fold.inc"
+
+#define TYPE int8_t
+#define WIDE int64_t
+#define FOLD_NAME i8
+#define LOWEST INT8_MIN
+#define HIGHEST INT8_MAX
+#include "cpu/ops/reduce/fold.inc"
+
+#define TYPE uint8_t
+#define WIDE int64_t
+#define FOLD_NAME u8
+#define LOWEST 0
+#define HIGHEST UINT8_MAX
+#include "cpu/ops/reduce/fold.inc"
+
+#define TYPE uint8_t
+#define WIDE int64_t
+#define FOLD_NAME flag
+#define LOWEST 0
+#define HIGHEST 1
+#include "cpu/ops/reduce/fold.inc"
 
 static double fold_exp(const reduce_plan *p, int64_t offset) {
     double most = -(double)INFINITY, sum = 0;
@@ -266,7 +292,7 @@ static void reduce_range(void *userp, int64_t begin, int64_t end, int worker) {
         } else if (p->dtype == KELP_I8) {
             ((int8_t *)p->y)[i] = (int8_t)fold_i8(p, (const int8_t *)p->x + at);
         } else if (p->dtype == KELP_BOOL) {
-            ((uint8_t *)p->y)[i] = (uint8_t)fold_bool(p, (const uint8_t *)p->x + at);
+            ((uint8_t *)p->y)[i] = (uint8_t)fold_flag(p, (const uint8_t *)p->x + at);
         } else {
             ((uint8_t *)p->y)[i] = (uint8_t)fold_u8(p, (const uint8_t *)p->x + at);
         }

@@ -4,6 +4,7 @@
  * as the numbers they stand for. Constant weights are packed once, when the engine is made.
  * float16 and bfloat16 are computed as floats. Source: ONNX operator specification.
  */
+#include "cpu/ops/operand.h"
 #include "cpu/ops/rnn/rnn.h"
 
 #include "base/alloc.h"
@@ -149,16 +150,14 @@ static void use_packed(const kelp_rnn *rnn, const float *packed, kelp_rnn_data *
     }
 }
 
-static const kelp_tensor *constant(const kelp_node *node, size_t index, bool any) {
-    const kelp_value *value =
-        index < kelp_node_input_count(node) ? kelp_node_input(node, index) : NULL;
-    const kelp_tensor *tensor = value != NULL ? kelp_value_constant(value) : NULL;
+static const kelp_tensor *weights_of(const kelp_node *node, int32_t index, bool any) {
+    const kelp_tensor *tensor = kelp_ops_constant(node, index);
     return tensor != NULL && (any || (tensor->rank == 3 && tensor->dtype == KELP_F32)) ? tensor
                                                                                        : NULL;
 }
 
 static bool is_byte(const kelp_tensor *tensor) {
-    return tensor->dtype == KELP_U8 || tensor->dtype == KELP_I8;
+    return kelp_ops_is_byte(tensor->dtype);
 }
 
 /* Weights of 8 bits, with scales and zeros of one a direction or one a column. */
@@ -176,8 +175,8 @@ static bool are_parameters(const kelp_tensor *const *in, const kelp_tensor *w) {
 static kelp_status *rnn_create(const kelp_node *node, const kelp_op_env *env, void **out_state) {
     const kelp_tensor *in[R_ZERO + 1] = {0};
     bool quantized = is_quantized(node);
-    for (size_t i = 0; i <= R_ZERO; i++) {
-        in[i] = constant(node, i, quantized);
+    for (int32_t i = 0; i <= R_ZERO; i++) {
+        in[i] = weights_of(node, i, quantized);
         if (quantized && i >= W_SCALE && in[i] == NULL)
             return NULL;
     }
@@ -416,16 +415,12 @@ static kelp_status *rnn_reshape(const void *state, kelp_op_args *args) {
 }
 
 /* ---- invoke ---- */
-static void *at_offset(const kelp_op_args *args, size_t offset) {
-    return (char *)args->scratch + offset;
-}
-
 static const void *turned(const kelp_op_args *args, const rnn_plan *p, const void *x, size_t size) {
     const kelp_rnn *rnn = &p->rnn;
     int64_t shape[3] = {rnn->steps, rnn->batch, rnn->inputs};
     int64_t to[3] = {rnn->batch * rnn->inputs, rnn->inputs, 1};
     int64_t from[3] = {rnn->inputs, rnn->steps * rnn->inputs, 1};
-    void *out = at_offset(args, p->x_turned);
+    void *out = kelp_ops_scratch_at(args, p->x_turned);
     kelp_ops_copy(args->env, size, 3, shape, out, to, x, from);
     return out;
 }
@@ -438,7 +433,8 @@ static const void *operand(const kelp_op_args *args, const rnn_plan *p, int32_t 
         return kelp_ops_get_f32(args, tensor, p->in_at[index]);
     if (!p->moved || (index != W && index != R))
         return tensor->data;
-    return memcpy(at_offset(args, p->in_at[index]), tensor->data, kelp_tensor_bytes(tensor));
+    return memcpy(kelp_ops_scratch_at(args, p->in_at[index]), tensor->data,
+                  kelp_tensor_bytes(tensor));
 }
 
 static kelp_status *check_lengths(const kelp_op_args *args, const kelp_rnn *rnn) {
@@ -468,15 +464,15 @@ static void use_weights(const rnn_state *state, const kelp_op_args *args, const 
     if (state != NULL) {
         use_packed(rnn, state->packed.data, data);
     } else if (rnn->quantizes) {
-        pack_quantized(rnn, args->inputs, at_offset(args, p->packed));
-        use_packed(rnn, at_offset(args, p->packed), data);
+        pack_quantized(rnn, args->inputs, kelp_ops_scratch_at(args, p->packed));
+        use_packed(rnn, kelp_ops_scratch_at(args, p->packed), data);
     } else if (args->inputs[X]->dtype != KELP_F64) {
         if (p->plain) {
             use_plain(rnn, operand(args, p, W), operand(args, p, R), data);
             return;
         }
-        pack(rnn, operand(args, p, W), operand(args, p, R), at_offset(args, p->packed));
-        use_packed(rnn, at_offset(args, p->packed), data);
+        pack(rnn, operand(args, p, W), operand(args, p, R), kelp_ops_scratch_at(args, p->packed));
+        use_packed(rnn, kelp_ops_scratch_at(args, p->packed), data);
     } else {
         const double *w = operand(args, p, W), *r = operand(args, p, R);
         for (int64_t d = 0; d < rnn->directions; d++) {
@@ -490,22 +486,22 @@ static void use_weights(const rnn_state *state, const kelp_op_args *args, const 
 /* Where floats for output `i` go: the tensor, or scratch memory to be converted from. */
 static float *float_output(const kelp_op_args *args, const rnn_plan *p, int32_t i) {
     return args->outputs[i]->dtype == KELP_F32 ? args->outputs[i]->data
-                                               : at_offset(args, p->out_at[i]);
+                                               : kelp_ops_scratch_at(args, p->out_at[i]);
 }
 
 static kelp_status *rnn_invoke(const void *state, kelp_op_args *args) {
     const rnn_plan *p = args->plan;
     bool wide = args->inputs[X]->dtype == KELP_F64;
-    kelp_rnn_data data = {.scratch = at_offset(args, p->scratch)};
+    kelp_rnn_data data = {.scratch = kelp_ops_scratch_at(args, p->scratch)};
     void *outs[3] = {0};
     KELP_TRY(check_lengths(args, &p->rnn));
     data.x = operand(args, p, X);
     if (kelp_node_attr_i64(args->node, "layout", 0) != 0)
         data.x = turned(args, p, data.x, wide ? 8 : 4);
     if (p->rnn.quantizes) {
-        kelp_rnn_quantize(data.x, at_offset(args, p->x_turned),
+        kelp_rnn_quantize(data.x, kelp_ops_scratch_at(args, p->x_turned),
                           kelp_tensor_elements(args->inputs[X]));
-        data.x = at_offset(args, p->x_turned);
+        data.x = kelp_ops_scratch_at(args, p->x_turned);
     }
     use_weights(state, args, p, &data);
     data.bias = operand(args, p, BIAS);

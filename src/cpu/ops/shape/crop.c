@@ -163,8 +163,8 @@ static void add_row(const col2im_plan *p, int64_t tap, int64_t from, double *sum
 static void col2im_planes(void *userp, int64_t begin, int64_t end, int worker) {
     const col2im_plan *p = userp;
     const kelp_tensor *y = p->args->outputs[0];
-    double *sums = (double *)(void *)((char *)p->args->scratch + p->sums_offset) +
-                   (int64_t)worker * p->image_size;
+    double *sums =
+        (double *)kelp_ops_scratch_at(p->args, p->sums_offset) + (int64_t)worker * p->image_size;
     for (int64_t plane = begin; plane < end; plane++) {
         memset(sums, 0, (size_t)p->image_size * sizeof *sums);
         for (int64_t tap = 0; tap < p->block_size; tap++)

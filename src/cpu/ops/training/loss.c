@@ -104,7 +104,7 @@ static kelp_status *run_loss(const kelp_op_args *args, bool softmax) {
     const loss_plan *p = args->plan;
     const kelp_tensor *x = args->inputs[0], *out = kelp_ops_out(args, 0);
     const kelp_tensor *logs = kelp_ops_out(args, 1);
-    double *row = (double *)(void *)((char *)args->scratch + p->row_at);
+    double *row = kelp_ops_scratch_at(args, p->row_at);
     loss_sums sums = {0, 0};
     for (int64_t at = 0; at < p->batch * p->inner; at++) {
         int64_t first = at / p->inner * p->classes * p->inner + at % p->inner;
