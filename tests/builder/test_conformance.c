@@ -346,8 +346,8 @@ static void ignore(void *userp, const char *text, size_t length) {
 }
 
 static void ignore_time(void *userp, size_t step, const char *op_type, const char *name,
-                        uint64_t duration_ns) {
-    (void)userp, (void)step, (void)op_type, (void)name, (void)duration_ns;
+                        const char *algorithm, uint64_t duration_ns) {
+    (void)userp, (void)step, (void)op_type, (void)name, (void)algorithm, (void)duration_ns;
 }
 
 static void features_work_or_are_unimplemented(void **state) {
