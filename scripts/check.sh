@@ -70,9 +70,9 @@ formatted() {
         xargs -P "${JOBS:-$(nproc)}" -n 20 clang-format --dry-run -Werror
 }
 
-# Public declarations are documented, in the field's terms; first the checker is checked.
+# Public declarations are documented, the vocabulary is the glossary's, and links lead somewhere. Tests the checker first.
 docs() {
-    python3 tools/check-docs --self-test && python3 tools/check-docs
+    python3 tools/check-docs --self-test && python3 tools/check-docs && python3 tools/check-links
 }
 
 # Every public header alone, twice, as C and as C++.

@@ -505,10 +505,12 @@ typedef struct kelp_plan_stats {
  * that does not count. */
 KELP_API kelp_plan_stats kelp_context_plan_stats(const kelp_context *context);
 
-/* Callback that receives the time of one node. `step` counts from 0 within an inference; strings
- * are valid during the call. Called on the thread that runs the inference. */
+/* Callback that receives the time of one node. `step` counts from 0 within an inference.
+ * `algorithm` is the name of the algorithm that the kernel chose for the current shapes, such as
+ * "winograd_4x4"; NULL if it has no choice or the provider does not report it. Strings are valid
+ * during the call. Called on the thread that runs the inference. */
 typedef void (*kelp_profile_fn)(void *userp, size_t step, const char *op_type, const char *name,
-                                uint64_t duration_ns);
+                                const char *algorithm, uint64_t duration_ns);
 
 /* Sets the profiler; NULL removes it. Do not call during an inference. Fails with UNIMPLEMENTED if
  * the provider does not measure. */

@@ -148,6 +148,9 @@ typedef struct kelp_op_args {
     /* Set by a deferred reshape that has computed its outputs: their `data` points to memory of
      * kelp_op_env_alloc or of the operator (valid until its next call), and invoke is skipped. */
     bool placed;
+    /* May be set by reshape: name of the algorithm that the kernel chose for these shapes, a string
+     * that lives as long as the kernel. Profilers report it (kelp_profile_fn). NULL before. */
+    const char *algorithm;
 } kelp_op_args;
 
 /* Flag: output 0 is input 0 with another shape. Invoke may be skipped; if it is called, it must

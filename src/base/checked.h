@@ -36,6 +36,14 @@ static inline bool kelp_size_align(size_t value, size_t alignment, size_t *out) 
     return true;
 }
 
+/* Divides, or rounds to a multiple, upwards; value >= 0, by > 0, and no overflow. */
+static inline int64_t kelp_divide_up(int64_t value, int64_t by) {
+    return (value + by - 1) / by;
+}
+static inline int64_t kelp_round_up(int64_t value, int64_t multiple) {
+    return (value + multiple - 1) / multiple * multiple;
+}
+
 #define KELP_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define KELP_MIN(a, b) ((a) < (b) ? (a) : (b))
 #define KELP_MAX(a, b) ((a) > (b) ? (a) : (b))

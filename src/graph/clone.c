@@ -24,7 +24,7 @@ typedef struct scope {
 typedef struct cloner {
     const kelp_graph *from;
     kelp_graph *to;
-    /* functions that call functions several times grow exponentially */
+    /* limits exponential growth: functions may call functions several times */
     size_t nodes, node_limit;
 } cloner;
 

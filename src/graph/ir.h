@@ -79,7 +79,7 @@ struct kelp_block {
     kelp_value **outputs;
     size_t output_count;
     /* functions only */
-    const kelp_operator *function; /* what nodes that call it have as their operator */
+    const kelp_operator *function; /* operator of the nodes that call it */
     kelp_attr *defaults;
 };
 

@@ -63,14 +63,16 @@ static const char *copy(loader *l, kelp_str text) {
 /* Imports are compared pairwise, so their number is limited. A handful is usual. */
 #define IMPORTS_MAX 1024
 
+#define LOAD_ERROR(...) KELP_ERROR(KELP_INVALID_ARGUMENT, __VA_ARGS__)
+
 /* ---- values ---- */
 static kelp_status *define(loader *l, scope *s, kelp_str name, kelp_value **out) {
     const char *owned = copy(l, name);
     if (owned == NULL)
         return kelp_status_oom();
     if (kelp_map_find(&s->names, name, NULL))
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: value '%s' of graph '%s' is defined twice",
-                          l->label, owned, s->block->name);
+        return LOAD_ERROR("%s: value '%s' of graph '%s' is defined twice", l->label, owned,
+                          s->block->name);
     KELP_TRY(kelp_block_add_value(s->block, owned, out));
     return kelp_map_put(&s->names, kelp_str_from((*out)->name), *out);
 }
@@ -190,8 +192,7 @@ static kelp_status *load_attrs(loader *l, const scope *s, const kelp_onnx_attr *
     for (size_t i = 0; i < count; i++) {
         for (const kelp_attr *other = *out; other != NULL; other = other->next)
             if (kelp_str_is(from[i].name, other->name))
-                return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                                  "%s: attribute '%s' appears twice in graph '%s'", l->label,
+                return LOAD_ERROR("%s: attribute '%s' appears twice in graph '%s'", l->label,
                                   other->name, s->block->name);
         kelp_attr *attr = KELP_ARENA_NEW(&l->graph->arena, kelp_attr);
         if (attr == NULL)
@@ -212,8 +213,7 @@ static kelp_status *find_version(loader *l, const scope *s, const kelp_onnx_node
                 *out = at->imports[i].version;
                 return NULL;
             }
-    return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                      "%s: node '%.*s' (%.*s) is of domain '%s', which the model does not import",
+    return LOAD_ERROR("%s: node '%.*s' (%.*s) is of domain '%s', which the model does not import",
                       l->label, KELP_STR_ARG(node->name), KELP_STR_ARG(node->op_type), domain);
 }
 
@@ -274,8 +274,7 @@ static kelp_status *load_node(loader *l, const scope *s, kelp_onnx_node *from) {
             continue;
         inputs[i] = resolve(s, from->inputs[i]);
         if (inputs[i] == NULL)
-            return KELP_ERROR(
-                KELP_INVALID_ARGUMENT,
+            return LOAD_ERROR(
                 "%s: input '%.*s' of node '%s' (%s) in graph '%s' is not produced by any "
                 "node, input or initializer",
                 l->label, KELP_STR_ARG(from->inputs[i]), name, op->name, s->block->name);
@@ -294,8 +293,7 @@ static kelp_status *load_initializers(loader *l, scope *s, const kelp_onnx_graph
     for (size_t i = 0; i < from->initializer_count; i++) {
         kelp_value *value = NULL;
         if (from->initializers[i].name.length == 0)
-            return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                              "%s: graph.initializer[%zu]: name: expected one, found none",
+            return LOAD_ERROR("%s: graph.initializer[%zu]: name: expected one, found none",
                               l->label, i);
         KELP_TRY(define(l, s, from->initializers[i].name, &value));
         KELP_TRY(set_constant(l, value, &from->initializers[i].tensor));
@@ -318,8 +316,7 @@ static kelp_status *load_inputs(loader *l, scope *s, const kelp_onnx_graph *from
         if (value != NULL && value->constant != NULL)
             continue;
         if (from->inputs[i].name.length == 0)
-            return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                              "%s: graph.input[%zu]: name: expected one, found none", l->label, i);
+            return LOAD_ERROR("%s: graph.input[%zu]: name: expected one, found none", l->label, i);
         KELP_TRY(define(l, s, from->inputs[i].name, &value));
         KELP_TRY(set_type(l, value, &from->inputs[i].type));
         value->is_input = true;
@@ -341,8 +338,7 @@ static kelp_status *load_outputs(loader *l, scope *s, const kelp_onnx_graph *fro
     for (size_t i = 0; i < from->output_count; i++) {
         kelp_value *value = resolve(s, from->outputs[i].name);
         if (value == NULL)
-            return KELP_ERROR(
-                KELP_INVALID_ARGUMENT,
+            return LOAD_ERROR(
                 "%s: output '%.*s' of graph '%s' is not produced by any node, input or initializer",
                 l->label, KELP_STR_ARG(from->outputs[i].name), block->name);
         if (value->block == block) {
@@ -382,8 +378,8 @@ static kelp_status *load_graph(loader *l, const scope *outer, const kelp_onnx_gr
 static kelp_status *load_imports(loader *l, const kelp_onnx_import *from, size_t count,
                                  kelp_opset_import **out) {
     if (count > IMPORTS_MAX)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: opset_import: expected at most %d, found %zu",
-                          l->label, IMPORTS_MAX, count);
+        return LOAD_ERROR("%s: opset_import: expected at most %d, found %zu", l->label, IMPORTS_MAX,
+                          count);
     *out = KELP_ARENA_ARRAY(&l->graph->arena, count + 1, kelp_opset_import);
     if (*out == NULL)
         return kelp_status_oom();
@@ -394,8 +390,7 @@ static kelp_status *load_imports(loader *l, const kelp_onnx_import *from, size_t
         for (size_t k = 0; k < i; k++)
             if (strcmp((*out)[k].domain, (*out)[i].domain) == 0 &&
                 from[k].version != from[i].version)
-                return KELP_ERROR(
-                    KELP_INVALID_ARGUMENT,
+                return LOAD_ERROR(
                     "%s: opset_import[%zu]: domain '%s' version %lld, but opset_import[%zu] "
                     "says %lld",
                     l->label, i, (*out)[i].domain, (long long)from[i].version, k,
@@ -431,8 +426,7 @@ static kelp_status *load_function_body(loader *l, scope *s, const kelp_onnx_func
     for (size_t i = 0; i < from->output_count; i++) {
         block->outputs[i] = kelp_map_get(&s->names, from->outputs[i]);
         if (block->outputs[i] == NULL)
-            return KELP_ERROR(
-                KELP_INVALID_ARGUMENT,
+            return LOAD_ERROR(
                 "%s: output '%.*s' of function '%s' is not produced by any node or input", l->label,
                 KELP_STR_ARG(from->outputs[i]), block->name);
         block->outputs[i]->is_output = true;
@@ -484,8 +478,7 @@ static kelp_status *check_calls(const loader *l, const kelp_block *block, uint8_
         size_t index = 0;
         const kelp_block *function = called_function(l->graph, node->op, &index);
         if (function != NULL && states[index] == 1)
-            return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                              "%s: node '%s' in '%s' calls function '%s' recursively", l->label,
+            return LOAD_ERROR("%s: node '%s' in '%s' calls function '%s' recursively", l->label,
                               node->name, block->name, function->name);
         if (function != NULL && states[index] == 0) {
             states[index] = 1;
@@ -509,8 +502,7 @@ static kelp_status *load_functions(loader *l, const kelp_onnx_model *model) {
         size_t other = 0;
         KELP_TRY(load_function(l, &model->functions[i], &graph->functions[i]));
         if (called_function(graph, graph->functions[i]->function, &other) != NULL)
-            return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                              "%s: functions[%zu]: function '%s' is defined twice", l->label, i,
+            return LOAD_ERROR("%s: functions[%zu]: function '%s' is defined twice", l->label, i,
                               graph->functions[i]->name);
         graph->function_count++;
     }
@@ -556,8 +548,7 @@ static kelp_status *load_model(loader *l, const kelp_onnx_model *model) {
     KELP_TRY(
         load_imports(l, old ? &first_opset : model->imports, graph->import_count, &graph->imports));
     if (model->graph.output_count == 0)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "%s: graph.output: expected at least one, found none", l->label);
+        return LOAD_ERROR("%s: graph.output: expected at least one, found none", l->label);
     KELP_TRY(load_graph(l, NULL, &model->graph, graph->main));
     KELP_TRY(load_functions(l, model));
     kelp_block_count_uses(graph->main);

@@ -439,9 +439,10 @@ typedef struct notes {
 } notes;
 
 static void note(void *userp, size_t step, const char *op_type, const char *name,
-                 uint64_t duration_ns) {
+                 const char *algorithm, uint64_t duration_ns) {
     notes *n = userp;
     (void)step;
+    (void)algorithm;
     if (n->count == n->capacity) {
         size_t capacity = n->capacity ? 2 * n->capacity : 64;
         noted *more = PyMem_RawRealloc(n->items, capacity * sizeof *more);

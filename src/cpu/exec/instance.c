@@ -349,6 +349,7 @@ static kelp_status *prepare_dynamic(const kelp_cpu_instance *instance, kelp_cpu_
     args->scratch_bytes = 0;
     args->deferred = false;
     args->placed = false;
+    args->algorithm = NULL;
     KELP_TRY(kelp_opset_check_lists(kernel, args));
     KELP_TRY(kernel->reshape(step->engine_node->state, args));
     kelp_cpu_engine_weights_relax(instance->context->core);
@@ -491,7 +492,8 @@ kelp_status *kelp_cpu_instance_run(kelp_cpu_instance *instance) {
         KELP_TRY(run_step(instance, &schedule->steps[i]));
         if (profiled)
             context->profiler(context->profiler_userp, i, schedule->steps[i].args.node->op->name,
-                              schedule->steps[i].args.node->name, kelp_now_ns() - begin);
+                              schedule->steps[i].args.node->name, schedule->steps[i].args.algorithm,
+                              kelp_now_ns() - begin);
     }
     KELP_TRY(deliver(instance, &keeps));
     if (instance->body != NULL && !keeps)

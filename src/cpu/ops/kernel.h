@@ -116,9 +116,6 @@ void kelp_ops_clear_end(const kelp_tensor *tensor);
 /* memcpy on all threads. */
 void kelp_ops_memcpy(const kelp_op_env *env, void *to, const void *from, size_t size_bytes);
 
-/* Elements below which a second thread is not worth waking. */
-#define KELP_OPS_GRAIN KELP_GRAIN_ELEMENTS
-
 #define KELP_OPS_TRY_DEFER(args) \
     do {                         \
         if ((args)->deferred)    \

@@ -32,9 +32,9 @@ static bool reserve(kelp_conv_bf16 *conv) {
     return true;
 }
 
-/* What output position `at` of an image sees: channels, then taps. */
+/* Gathers the window of output position `at`: channels, then taps. */
 static void gather(const kelp_conv_shape *s, const float *x, int64_t at, float *to) {
-    const kelp_window *w = &s->window;
+    const kelp_conv_window *w = &s->window;
     int64_t row = at / w->out[2] * w->stride[1] - w->before[1];
     int64_t column = at % w->out[2] * w->stride[2] - w->before[2];
     for (int64_t c = 0; c < s->in_channels; c++, x += w->in_size)

@@ -19,29 +19,25 @@ typedef struct unit {
     int64_t channel, channels;
 } unit;
 
-/* Where the pixels of a unit lie, in elements of bfloat16. */
+/* Address of the first pixel of a unit, and distances in elements of bfloat16. */
 typedef struct place {
     const uint16_t *first;
     int64_t pixel, row;
 } place;
 
-static int64_t divide_up(int64_t value, int64_t by) {
-    return (value + by - 1) / by;
-}
-
 /* ---- sizes ---- */
-/* Input along an axis that `count` outputs see. */
-static int64_t seen(const kelp_window *w, int axis, int64_t count) {
+/* Returns the input along an axis that `count` outputs read. */
+static int64_t seen(const kelp_conv_window *w, int axis, int64_t count) {
     return (count - 1) * w->stride[axis] + (w->kernel[axis] - 1) * w->dilation[axis] + 1;
 }
 
-static bool has_borders(const kelp_window *w) {
+static bool has_borders(const kelp_conv_window *w) {
     return w->before[1] > 0 || w->before[2] > 0 || seen(w, 1, w->out[1]) > w->in[1] ||
            seen(w, 2, w->out[2]) > w->in[2];
 }
 
-/* One pixel of input for each of the result: the image is one row. */
-static void flatten(kelp_window *w) {
+/* Makes the image one row if each pixel of the result reads one pixel of input. */
+static void flatten(kelp_conv_window *w) {
     kelp_window_lay_down(w);
     if (w->kernel_size != 1 || w->stride[1] != 1 || w->stride[2] != 1 || has_borders(w) ||
         w->in[1] != w->out[1] || w->in[2] != w->out[2])
@@ -50,42 +46,43 @@ static void flatten(kelp_window *w) {
     w->in[1] = w->out[1] = 1;
 }
 
-/* Bytes of input that a row of the result adds, or a column where there is one row. */
+/* Returns the bytes of input that a row of the result adds, or a column if there is one row. */
 static int64_t line_bytes(const kelp_conv_bf16_nhwc *p) {
-    const kelp_window *w = &p->w;
+    const kelp_conv_window *w = &p->w;
     return w->out[1] > 1 ? w->stride[1] * w->in[2] * p->channels * 2
                          : w->stride[2] * p->channels * 2;
 }
 
-/* Strips that stay in cache; then parts of the longer side until all threads have some. */
+/* Chooses strips that stay in cache, then divides the longer side until all threads have units. */
 static void choose_units(kelp_conv_bf16_nhwc *p, const kelp_conv_bf16 *conv, int64_t threads) {
-    const kelp_window *w = &p->w;
+    const kelp_conv_window *w = &p->w;
     int64_t lines = w->out[1] > 1 ? w->out[1] : w->out[2];
-    int64_t least = w->out[1] > 1 ? divide_up(2 * KELP_BF16_ROWS, w->out[2]) : 4 * KELP_BF16_ROWS;
+    int64_t least =
+        w->out[1] > 1 ? kelp_divide_up(2 * KELP_BF16_ROWS, w->out[2]) : 4 * KELP_BF16_ROWS;
     int64_t strip = KELP_MAX(least, KELP_BF16_NHWC_BYTES / KELP_MAX((int64_t)1, line_bytes(p)));
-    int64_t panels = divide_up(conv->shape.out_channels, PANEL),
+    int64_t panels = kelp_divide_up(conv->shape.out_channels, PANEL),
             wanted = threads > 1 ? KELP_BF16_UNITS * threads : 1;
-    int64_t strips = divide_up(lines, KELP_MIN(strip, lines));
+    int64_t strips = kelp_divide_up(lines, KELP_MIN(strip, lines));
     int64_t weights = conv->shape.out_channels * p->channels * w->kernel_size;
     bool across_first = weights > w->in_size * p->channels;
     p->across = 1;
     if (across_first)
-        p->across = KELP_MIN(panels, divide_up(wanted, conv->shape.batch * strips));
+        p->across = KELP_MIN(panels, kelp_divide_up(wanted, conv->shape.batch * strips));
     if (conv->shape.batch * strips * p->across < wanted)
-        strips = KELP_MAX(strips, KELP_MIN(divide_up(wanted, conv->shape.batch * p->across),
-                                           divide_up(lines, least)));
+        strips = KELP_MAX(strips, KELP_MIN(kelp_divide_up(wanted, conv->shape.batch * p->across),
+                                           kelp_divide_up(lines, least)));
     if (!across_first)
-        p->across = KELP_MIN(panels, divide_up(wanted, conv->shape.batch * strips));
-    strip = divide_up(lines, strips);
+        p->across = KELP_MIN(panels, kelp_divide_up(wanted, conv->shape.batch * strips));
+    strip = kelp_divide_up(lines, strips);
     p->rows = w->out[1] > 1 ? strip : 1;
     p->columns = w->out[1] > 1 ? w->out[2] : strip;
-    p->down = divide_up(w->out[1], p->rows);
-    p->beside = divide_up(w->out[2], p->columns);
-    p->part = divide_up(panels, p->across);
-    p->across = divide_up(panels, p->part);
+    p->down = kelp_divide_up(w->out[1], p->rows);
+    p->beside = kelp_divide_up(w->out[2], p->columns);
+    p->part = kelp_divide_up(panels, p->across);
+    p->across = kelp_divide_up(panels, p->part);
 }
 
-static bool sizes_fit(const kelp_window *w, int64_t channels, int64_t out_channels) {
+static bool sizes_fit(const kelp_conv_window *w, int64_t channels, int64_t out_channels) {
     int64_t all = 0;
     for (int axis = 1; axis <= 2; axis++)
         if (w->kernel[axis] > MOST_EXTENT || w->dilation[axis] > MOST_EXTENT ||
@@ -98,7 +95,7 @@ static bool sizes_fit(const kelp_window *w, int64_t channels, int64_t out_channe
 }
 
 static int64_t to_lines(int64_t bytes) {
-    return divide_up(bytes, 64) * 64;
+    return kelp_round_up(bytes, 64);
 }
 
 static bool is_applicable(const kelp_conv_bf16 *conv) {
@@ -109,7 +106,7 @@ static bool reserve(kelp_conv_bf16 *conv) {
     kelp_conv_bf16_nhwc *p = &conv->blocking.nhwc;
     const kelp_conv_shape *s = &conv->shape;
     KELP_ASSERT(s->groups == 1);
-    *p = (kelp_conv_bf16_nhwc){.w = s->window, .channels = divide_up(s->in_channels, 2) * 2};
+    *p = (kelp_conv_bf16_nhwc){.w = s->window, .channels = kelp_divide_up(s->in_channels, 2) * 2};
     if (!sizes_fit(&p->w, p->channels, s->out_channels))
         return false;
     flatten(&p->w);
@@ -127,7 +124,7 @@ static bool reserve(kelp_conv_bf16 *conv) {
 }
 
 /* ---- tile ---- */
-/* `count` pixels of floats from x on, a plane for each channel, become pixels of pairs at `to`. */
+/* Converts `count` pixels of NCHW floats at x to NHWC bfloat16 at `to`. */
 static void to_nhwc(const kelp_conv_bf16 *conv, const float *x, int64_t count, uint16_t *to,
                     void *scratch) {
     int64_t channels = conv->shape.in_channels, plane = conv->shape.window.in_size,
@@ -149,9 +146,9 @@ static void to_nhwc(const kelp_conv_bf16 *conv, const float *x, int64_t count, u
     }
 }
 
-/* What a unit sees of the input, zeros around it. */
+/* Copies the input of a unit to a tile, with zeros as padding. */
 static void fill_tile(const kelp_conv_bf16 *conv, const unit *u, uint16_t *tile, void *scratch) {
-    const kelp_window *w = &conv->blocking.nhwc.w;
+    const kelp_conv_window *w = &conv->blocking.nhwc.w;
     int64_t channels = conv->blocking.nhwc.channels, high = seen(w, 1, u->rows),
             wide = conv->blocking.nhwc.wide;
     int64_t y = u->row * w->stride[1] - w->before[1], x = u->column * w->stride[2] - w->before[2];
@@ -193,13 +190,13 @@ static unit unit_of(const kelp_conv_bf16 *conv, int64_t index) {
 }
 
 static void fill_taps(const kelp_conv_bf16_nhwc *p, int64_t *taps) {
-    const kelp_window *w = &p->w;
+    const kelp_conv_window *w = &p->w;
     for (int64_t a = 0; a < w->kernel[1]; a++)
         for (int64_t b = 0; b < p->taps / w->kernel[1]; b++)
             *taps++ = (a * w->dilation[1] * p->wide + b * w->dilation[2]) * p->channels;
 }
 
-/* Results of a panel, as floats one pixel after the other, become the result's. */
+/* Stores the results of a panel, NHWC floats, in y: NHWC bfloat16 or NCHW floats. */
 static void put_floats(const kelp_conv_bf16 *conv, const unit *u, int64_t channel, int64_t count,
                        float *from) {
     int64_t pixels = u->rows * u->columns, size = conv->shape.window.out_size;
@@ -222,8 +219,8 @@ static void put_floats(const kelp_conv_bf16 *conv, const unit *u, int64_t channe
 }
 
 static void run_panel(const kelp_conv_bf16 *conv, const unit *u, const place *x, int64_t channel,
-                      float *turned) {
-    const kelp_window *w = &conv->blocking.nhwc.w;
+                      float *floats_of_panel) {
+    const kelp_conv_window *w = &conv->blocking.nhwc.w;
     int64_t out = conv->shape.out_channels, pairs = conv->blocking.nhwc.channels / 2;
     int64_t to = (u->image * w->out_size + u->row * w->out[2] + u->column) * out + channel;
     bool floats = conv->blocking.nhwc.result_bytes > 0;
@@ -242,18 +239,18 @@ static void run_panel(const kelp_conv_bf16 *conv, const unit *u, const place *x,
     for (int64_t r = 0; r < u->rows; r++, to += w->out[2] * out) {
         product.a = x->first + r * x->row;
         product.residual = conv->residual_is_bf16 ? (const uint16_t *)conv->residual + to : NULL;
-        product.c = floats ? turned + r * u->columns * PANEL : NULL;
+        product.c = floats ? floats_of_panel + r * u->columns * PANEL : NULL;
         product.half = floats ? NULL : (uint16_t *)conv->y + to;
         conv->table->pixels(&product);
     }
     if (floats)
-        put_floats(conv, u, channel, product.n, turned);
+        put_floats(conv, u, channel, product.n, floats_of_panel);
 }
 
-/* `fresh`: the tile does not hold this input yet. */
+/* Runs one unit. `fresh`: the tile does not hold its input yet. */
 static void run_unit(const kelp_conv_bf16 *conv, const unit *u, bool fresh, char *scratch) {
     const kelp_conv_bf16_nhwc *p = &conv->blocking.nhwc;
-    const kelp_window *w = &p->w;
+    const kelp_conv_window *w = &p->w;
     place x = {.pixel = w->stride[2] * p->channels, .row = w->stride[1] * p->wide * p->channels};
     if (p->padded) {
         if (fresh)

@@ -40,6 +40,6 @@ void kelp_conv_bf16_pack_taps_first(const kelp_bf16 *table, const void *weights,
         int64_t count = KELP_MIN((int64_t)KELP_BF16_COLUMNS, out_channels - n);
         order_taps((const kelp_float_u *)weights + n * each, taps, in_channels, count, depth,
                    ordered);
-        kelp_bf16_pack_turned(table, ordered, depth, depth, count, out + n * (depth / 2));
+        kelp_bf16_pack_transposed(table, ordered, depth, depth, count, out + n * (depth / 2));
     }
 }

@@ -23,40 +23,36 @@
 typedef kelp_conv_bf16_planes planes_blocking;
 
 /* ---- sizes ---- */
-static int64_t divide_up(int64_t value, int64_t by) {
-    return (value + by - 1) / by;
-}
-
 /* Rows of a phase that `strip` output rows read. */
-static int64_t phase_rows(const kelp_window *w, int64_t strip) {
+static int64_t phase_rows(const kelp_conv_window *w, int64_t strip) {
     return strip + (w->kernel[1] - 1) * w->dilation[1] / w->stride[1];
 }
 
-/* Output positions of a strip, those between its rows included. */
+/* Returns the output positions of a strip, including those between its rows. */
 static int64_t positions(const kelp_conv_bf16 *conv, const planes_blocking *p, int64_t rows) {
     return (rows - 1) * p->width + conv->shape.window.out[2];
 }
 
-/* Of so many columns, those that are left to be summed one by one. */
+/* Returns how many of the columns are summed one by one. */
 static int64_t rest_of(int64_t columns) {
     int64_t rest = columns % VECTOR;
     return columns > VECTOR && rest <= MOST_REST ? rest : 0;
 }
 
-/* Vectors' worth of work of so many columns. */
+/* Returns the work of so many columns, in vectors. */
 static double vectors_of(int64_t columns) {
     int64_t rest = rest_of(columns);
-    return (double)divide_up(columns - rest, VECTOR) + 0.1 * (double)rest;
+    return (double)kelp_divide_up(columns - rest, VECTOR) + 0.1 * (double)rest;
 }
 
-/* Sums go straight into the result. */
+/* Returns true if sums are stored directly in the result. */
 static bool is_direct(const kelp_conv_bf16 *conv, const planes_blocking *p) {
     return p->width == conv->shape.window.out[2];
 }
 
-/* Cycles, roughly: of the product's vectors, of laying out the planes, of copying the result. */
+/* Estimates the cycles of the GEMM, of filling the planes and of copying the result. */
 static double strip_cost(const kelp_conv_bf16 *conv, const planes_blocking *p, int64_t strip) {
-    const kelp_window *w = &conv->shape.window;
+    const kelp_conv_window *w = &conv->shape.window;
     int64_t whole = w->out[1] / strip, rest = w->out[1] % strip;
     double vectors = (double)whole * vectors_of(positions(conv, p, strip));
     int64_t rows = whole * phase_rows(w, strip);
@@ -71,14 +67,15 @@ static double strip_cost(const kelp_conv_bf16 *conv, const planes_blocking *p, i
     return product + planes + copies;
 }
 
-/* Rows for which planes and result stay in cache, and vectors are filled. */
+/* Chooses the rows of a strip so that planes and result stay in cache and vectors are full.
+ * Returns the cost. */
 static double choose_strip(const kelp_conv_bf16 *conv, planes_blocking *p) {
-    const kelp_window *w = &conv->shape.window;
+    const kelp_conv_window *w = &conv->shape.window;
     int64_t row_bytes = p->pairs * p->row_phases * p->column_planes * p->width * 4;
     int64_t most = KELP_BF16_PLANES_BYTES / KELP_MAX((int64_t)1, row_bytes) - phase_rows(w, 0);
     most = KELP_MIN(most, KELP_BF16_PLANES_BYTES /
                               (4 * KELP_MIN(conv->shape.out_channels, (int64_t)BLOCK) * p->width));
-    most = KELP_MAX(most, divide_up(2 * TILE, p->width));
+    most = KELP_MAX(most, kelp_divide_up(2 * TILE, p->width));
     most = KELP_MAX((int64_t)1, KELP_MIN(most, w->out[1]));
     double best = 0;
     for (int64_t strip = most, tries = 0; strip > 0 && tries < 64; strip--, tries++) {
@@ -92,7 +89,7 @@ static double choose_strip(const kelp_conv_bf16 *conv, planes_blocking *p) {
 }
 
 static double choose_planes(const kelp_conv_bf16 *conv, planes_blocking *p, bool expanded) {
-    const kelp_window *w = &conv->shape.window;
+    const kelp_conv_window *w = &conv->shape.window;
     p->expanded = expanded;
     p->column_planes =
         expanded ? w->kernel[2] : KELP_MIN(w->stride[2], (w->kernel[2] - 1) * w->dilation[2] + 1);
@@ -102,25 +99,26 @@ static double choose_planes(const kelp_conv_bf16 *conv, planes_blocking *p, bool
     return choose_strip(conv, p);
 }
 
-/* Parts of the output channels, then lower strips, until there is work for all. */
+/* Divides the output channels, then the strips, until all threads have work. */
 static void choose_parts(const kelp_conv_bf16 *conv, planes_blocking *p, int64_t threads) {
-    const kelp_window *w = &conv->shape.window;
+    const kelp_conv_window *w = &conv->shape.window;
     p->across = 1;
-    int64_t units = conv->shape.batch * conv->shape.groups * divide_up(w->out[1], p->strip);
+    int64_t units = conv->shape.batch * conv->shape.groups * kelp_divide_up(w->out[1], p->strip);
     if (threads > 1 && units < 2 * threads)
-        p->across =
-            KELP_MIN(divide_up(2 * threads, units), divide_up(conv->shape.out_channels, BLOCK));
+        p->across = KELP_MIN(kelp_divide_up(2 * threads, units),
+                             kelp_divide_up(conv->shape.out_channels, BLOCK));
     units *= p->across;
     if (threads > 1 && units < 2 * threads && p->strip > 1)
-        p->strip = divide_up(w->out[1], KELP_MIN(w->out[1], divide_up(w->out[1], p->strip) *
-                                                                divide_up(2 * threads, units)));
+        p->strip =
+            kelp_divide_up(w->out[1], KELP_MIN(w->out[1], kelp_divide_up(w->out[1], p->strip) *
+                                                              kelp_divide_up(2 * threads, units)));
 }
 
 static bool reserve(kelp_conv_bf16 *conv) {
     planes_blocking *p = &conv->blocking.planes;
-    const kelp_window *w = &conv->shape.window;
+    const kelp_conv_window *w = &conv->shape.window;
     int64_t most = 0, all = 0, threads = conv->threads;
-    p->pairs = divide_up(conv->shape.in_channels, 2);
+    p->pairs = kelp_divide_up(conv->shape.in_channels, 2);
     p->row_phases = KELP_MIN(w->stride[1], (w->kernel[1] - 1) * w->dilation[1] + 1);
     if (w->kernel[1] > MOST_EXTENT || w->kernel[2] > MOST_EXTENT || w->dilation[1] > MOST_EXTENT ||
         w->dilation[2] > MOST_EXTENT ||
@@ -138,36 +136,36 @@ static bool reserve(kelp_conv_bf16 *conv) {
     choose_parts(conv, p, threads);
     p->phase = phase_rows(w, p->strip) * p->width;
     p->plane = kelp_bf16_row_step(p->row_phases * p->column_planes * p->phase);
-    int64_t product = divide_up(positions(conv, p, p->strip), TILE) * TILE *
+    int64_t product = kelp_divide_up(positions(conv, p, p->strip), TILE) * TILE *
                       KELP_MIN(conv->shape.out_channels, (int64_t)BLOCK);
     if (!kelp_i64_mul(p->pairs, p->plane, &p->planes_pairs))
         return false;
-    p->planes_pairs += 2 * TILE; /* whole vectors are read behind the last */
+    p->planes_pairs += 2 * TILE; /* vectors read beyond the last */
     p->column_offset = p->planes_pairs;
     p->planes_pairs += kelp_bf16_row_step(p->pairs * w->kernel_size);
     if (is_direct(conv, p))
         product = 0;
     p->weights_step = kelp_conv_bf16_row_step(conv->shape.in_channels, w->kernel_size);
-    conv->shared_bytes = divide_up(w->kernel_size * (int64_t)sizeof(int64_t), 64) * 64;
+    conv->shared_bytes = kelp_divide_up(w->kernel_size * (int64_t)sizeof(int64_t), 64) * 64;
     return kelp_i64_mul(p->planes_pairs + product, (int64_t)sizeof(kelp_bf16_pair),
                         &conv->worker_bytes);
 }
 
 /* ---- planes ---- */
-/* Of `extent` places, those [*out_first, *out_last) where place * stride + shift lies in [0, in).
- */
+/* Computes the positions [*out_first, *out_last) of [0, extent) with position * stride + shift
+ * in [0, in). */
 static void inside(int64_t extent, int64_t stride, int64_t shift, int64_t in, int64_t *out_first,
                    int64_t *out_last) {
-    *out_first = shift >= 0 ? 0 : KELP_MIN(extent, divide_up(-shift, stride));
+    *out_first = shift >= 0 ? 0 : KELP_MIN(extent, kelp_divide_up(-shift, stride));
     *out_last = in - shift <= 0 ? 0 : KELP_MIN(extent, (in - shift - 1) / stride + 1);
     *out_last = KELP_MAX(*out_first, *out_last);
 }
 
-/* One pair of channels. */
+/* Fills the planes of one pair of channels. */
 static void fill_pair(const kelp_conv_bf16 *conv, const float *even, const float *odd, int64_t row,
                       int64_t strip, kelp_bf16_pair *to) {
     const planes_blocking *p = &conv->blocking.planes;
-    const kelp_window *w = &conv->shape.window;
+    const kelp_conv_window *w = &conv->shape.window;
     int64_t rows = phase_rows(w, strip), top, bottom, left, right;
     for (int64_t a = 0; a < p->row_phases; a++)
         for (int64_t b = 0; b < p->column_planes; b++, to += p->phase) {
@@ -192,7 +190,7 @@ static void fill_pair(const kelp_conv_bf16 *conv, const float *even, const float
 
 static void fill_taps(const kelp_conv_bf16 *conv, int64_t *taps) {
     const planes_blocking *p = &conv->blocking.planes;
-    const kelp_window *w = &conv->shape.window;
+    const kelp_conv_window *w = &conv->shape.window;
     for (int64_t a = 0; a < w->kernel[1]; a++)
         for (int64_t b = 0; b < w->kernel[2]; b++) {
             int64_t y = a * w->dilation[1], x = b * w->dilation[2];
@@ -210,8 +208,8 @@ typedef struct part {
 
 static part part_of(const kelp_conv_bf16 *conv, int64_t unit) {
     const planes_blocking *p = &conv->blocking.planes;
-    int64_t strips = divide_up(conv->shape.window.out[1], p->strip),
-            each = divide_up(conv->shape.out_channels, p->across);
+    int64_t strips = kelp_divide_up(conv->shape.window.out[1], p->strip),
+            each = kelp_divide_up(conv->shape.out_channels, p->across);
     part u = {.channel = unit % p->across * each, .row = unit / p->across % strips * p->strip};
     u.channels = KELP_MAX((int64_t)0, KELP_MIN(each, conv->shape.out_channels - u.channel));
     u.rows = KELP_MIN(p->strip, conv->shape.window.out[1] - u.row);
@@ -224,7 +222,8 @@ static const int64_t *taps_of(const kelp_conv_bf16 *conv) {
     return conv->scratch;
 }
 
-/* Column `at` alone: what it sees, one behind the other as weights are, times each row of them. */
+/* Computes column `at` alone: gathers its window in the order of the weights, and multiplies it
+ * by each row of them. */
 static void multiply_column(const kelp_conv_bf16 *conv, const kelp_bf16_pair *rows,
                             int64_t channels, kelp_bf16_pair *planes, int64_t at, float *c,
                             int64_t ldc) {
@@ -265,7 +264,7 @@ static void multiply(const kelp_conv_bf16 *conv, const part *u, kelp_bf16_pair *
         multiply_column(conv, rows, u->channels, planes, at, c, ldc);
 }
 
-/* bias, residual and activation of `count` results at `to` of output channel `channel`. */
+/* Applies bias, residual and activation to `count` results at `to` of one output channel. */
 static void finish_row(const kelp_conv_bf16 *conv, float *y, int64_t to, int64_t channel,
                        int64_t count) {
     const float *bias = conv->bias, *residual = conv->residual;
@@ -275,16 +274,16 @@ static void finish_row(const kelp_conv_bf16 *conv, float *y, int64_t to, int64_t
                        residual != NULL ? residual + to : NULL, count, conv->act);
 }
 
-/* Some output channels of a strip. */
+/* Computes some output channels of a strip. */
 static void run_block(const kelp_conv_bf16 *conv, const part *u, kelp_bf16_pair *planes,
                       float *product) {
     const planes_blocking *p = &conv->blocking.planes;
-    const kelp_window *w = &conv->shape.window;
+    const kelp_conv_window *w = &conv->shape.window;
     int64_t channel = u->group * conv->shape.out_channels + u->channel, count = u->rows * w->out[2];
     int64_t to =
         (u->image * conv->shape.groups * conv->shape.out_channels + channel) * w->out_size +
         u->row * w->out[2];
-    int64_t ld = divide_up(positions(conv, p, u->rows), TILE) * TILE;
+    int64_t ld = kelp_divide_up(positions(conv, p, u->rows), TILE) * TILE;
     float *y = (float *)conv->y + to;
     bool direct = is_direct(conv, p);
     multiply(conv, u, planes, direct ? y : product, direct ? w->out_size : ld);
@@ -298,7 +297,7 @@ static void run_block(const kelp_conv_bf16 *conv, const part *u, kelp_bf16_pair 
 
 static void run_part(const kelp_conv_bf16 *conv, const part *u, kelp_bf16_pair *planes) {
     const planes_blocking *p = &conv->blocking.planes;
-    const kelp_window *w = &conv->shape.window;
+    const kelp_conv_window *w = &conv->shape.window;
     const float *x = (const float *)conv->x + (u->image * conv->shape.groups + u->group) *
                                                   conv->shape.in_channels * w->in_size;
     for (int64_t s = 0; s < p->pairs; s++, x += 2 * w->in_size)
@@ -330,11 +329,11 @@ static bool is_applicable(const kelp_conv_bf16 *conv) {
 static void run(const kelp_op_env *env, kelp_conv_bf16 *conv) {
     const kelp_conv_shape *s = &conv->shape;
     const planes_blocking *p = &conv->blocking.planes;
-    const kelp_window *w = &s->window;
+    const kelp_conv_window *w = &s->window;
     KELP_ASSERT(p->strip > 0 && p->across > 0 && conv->weights != NULL);
     KELP_ASSERT(conv->x != NULL && conv->y != NULL && conv->scratch != NULL);
     fill_taps(conv, conv->scratch);
-    int64_t units = s->batch * s->groups * divide_up(w->out[1], p->strip) * p->across;
+    int64_t units = s->batch * s->groups * kelp_divide_up(w->out[1], p->strip) * p->across;
     double work = (double)s->in_channels * (double)w->kernel_size * (double)w->out_size *
                   (double)s->out_channels * (double)(s->batch * s->groups) / (double)units;
     kelp_op_parallel(env, units, kelp_cpu_grain_f64(KELP_GRAIN_NARROW_TILES, work), run_range,

@@ -10,7 +10,7 @@ bool kelp_conv_fits_int32(const kelp_conv *conv) {
 }
 
 bool kelp_conv_is_pointwise(const kelp_conv *conv) {
-    const kelp_window *w = &conv->shape.window;
+    const kelp_conv_window *w = &conv->shape.window;
     bool pointwise = w->kernel_size == 1;
     for (int i = 0; i < KELP_WINDOW_AXES; i++)
         pointwise = pointwise && w->stride[i] == 1 && w->before[i] == 0 && w->after[i] == 0;

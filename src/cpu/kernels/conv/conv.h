@@ -145,10 +145,6 @@ bool kelp_conv_fits_int32(const kelp_conv *conv);
 /* Returns true for a kernel of size 1 with stride 1 and no padding. */
 bool kelp_conv_is_pointwise(const kelp_conv *conv);
 
-static inline int64_t kelp_divide_up(int64_t value, int64_t by) {
-    return (value + by - 1) / by;
-}
-
 /* Returns the scratch memory of a worker. */
 static inline float *kelp_conv_worker_scratch(const kelp_conv *conv, int worker) {
     return conv->scratch + conv->shared_floats + worker * conv->worker_floats;

@@ -19,7 +19,7 @@
 /* How constant weights are packed for an algorithm. */
 typedef enum kelp_conv_bf16_layout {
     KELP_CONV_BF16_ROWS = 0,   /* a row for each output channel: kelp_conv_bf16_pack_rows */
-    KELP_CONV_BF16_PANELS,     /* kelp_bf16_pack_turned: depth by output channels; one group */
+    KELP_CONV_BF16_PANELS,     /* kelp_bf16_pack_transposed: depth by output channels; one group */
     KELP_CONV_BF16_TAPS_FIRST, /* kelp_conv_bf16_pack_taps_first; one group */
     KELP_CONV_BF16_LAYOUTS
 } kelp_conv_bf16_layout;
@@ -38,10 +38,10 @@ typedef struct kelp_conv_bf16_planes {
 
 /* Blocking over pixels (NHWC): pixels are the rows of a GEMM, output channels its columns. */
 typedef struct kelp_conv_bf16_nhwc {
-    kelp_window w;    /* as it is walked: an image that needs no rows is one row */
-    int64_t channels; /* of a padded tile's pixel: even */
-    int64_t taps;     /* kernel positions, or its rows, whose pixels are contiguous */
-    bool padded;      /* input is copied to a tile: it is of floats, or has borders */
+    kelp_conv_window w; /* as it is walked: an image that needs no rows is one row */
+    int64_t channels;   /* of a padded tile's pixel: even */
+    int64_t taps;       /* kernel positions, or its rows, whose pixels are contiguous */
+    bool padded;        /* input is copied to a tile: it is of floats, or has borders */
     int64_t rows, columns, down, beside, across, part; /* part: panels of a unit */
     int64_t wide;               /* pixels from one row of what is walked to the next */
     int64_t tile, result_bytes; /* bytes of a worker's tile, and of its result in floats */

@@ -4,7 +4,7 @@
 
 #include "base/checked.h"
 
-void kelp_window_lay_down(kelp_window *w) {
+void kelp_window_lay_down(kelp_conv_window *w) {
     int64_t *const fields[] = {w->in,       w->out,    w->kernel, w->stride,
                                w->dilation, w->before, w->after};
     bool row = w->in[1] == 1 && w->out[1] == 1 && w->kernel[1] == 1;

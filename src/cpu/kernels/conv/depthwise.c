@@ -16,21 +16,21 @@ static bool is_depthwise(const kelp_conv *conv) {
 }
 
 static bool is_applicable_padded(const kelp_conv *conv) {
-    return is_depthwise(conv) && kelp_frame_fits(&conv->shape.window);
+    return is_depthwise(conv) && kelp_padded_fits(&conv->shape.window);
 }
 
 static bool is_applicable_image(const kelp_conv *conv) {
-    return is_applicable_padded(conv) && kelp_frame_is_same(&conv->shape.window, conv->simd);
+    return is_applicable_padded(conv) && kelp_padded_is_same(&conv->shape.window, conv->simd);
 }
 
 static bool reserve_image(kelp_conv *conv) {
-    conv->blocking.depthwise.strip = kelp_frame_strip(&conv->shape.window);
+    conv->blocking.depthwise.strip = kelp_padded_strip(&conv->shape.window);
     return true;
 }
 
 static bool reserve_padded(kelp_conv *conv) {
-    conv->blocking.depthwise.strip = kelp_frame_strip(&conv->shape.window);
-    conv->worker_floats = kelp_frame_floats(&conv->shape.window, conv->blocking.depthwise.strip);
+    conv->blocking.depthwise.strip = kelp_padded_strip(&conv->shape.window);
+    conv->worker_floats = kelp_padded_floats(&conv->shape.window, conv->blocking.depthwise.strip);
     return conv->worker_floats >= 0;
 }
 
@@ -44,7 +44,7 @@ typedef struct strip {
 /* A unit is a strip of rows of one output channel. */
 static strip strip_at(const kelp_conv *conv, int64_t unit) {
     const kelp_conv_shape *s = &conv->shape;
-    const kelp_window *w = &s->window;
+    const kelp_conv_window *w = &s->window;
     int64_t height = conv->blocking.depthwise.strip, strips = kelp_divide_up(w->out[1], height);
     int64_t plane = unit / strips, channels = s->groups * s->out_channels;
     strip at = {.channel = plane % channels, .first = unit % strips * height};
@@ -77,7 +77,7 @@ static void image_strips(void *userp, int64_t begin, int64_t end, int worker) {
     for (int64_t unit = begin; unit < end; unit++) {
         strip at = strip_at(conv, unit);
         kelp_slide s = slide_at(conv, &at);
-        kelp_frame_image(&conv->shape.window, at.x, at.first, at.rows, &s);
+        kelp_padded_image(&conv->shape.window, at.x, at.first, at.rows, &s);
         if (finishes) {
             s.bias = kelp_conv_bias(conv, at.channel);
             s.act = conv->act;
@@ -94,7 +94,7 @@ static void padded_strips(void *userp, int64_t begin, int64_t end, int worker) {
     for (int64_t unit = begin; unit < end; unit++) {
         strip at = strip_at(conv, unit);
         kelp_slide s = slide_at(conv, &at);
-        kelp_frame_fill(&conv->shape.window, conv->simd, at.x, at.first, at.rows, 0.0f, tile, &s);
+        kelp_padded_fill(&conv->shape.window, conv->simd, at.x, at.first, at.rows, 0.0f, tile, &s);
         conv->simd->slide(&s);
         finish(conv, &at);
     }
@@ -102,7 +102,7 @@ static void padded_strips(void *userp, int64_t begin, int64_t end, int worker) {
 
 /* Rows that are worth a thread. */
 static int64_t rows_grain(const kelp_conv *conv) {
-    const kelp_window *w = &conv->shape.window;
+    const kelp_conv_window *w = &conv->shape.window;
     return kelp_cpu_grain(KELP_GRAIN_DEPTHWISE, w->kernel_size * w->out[2]);
 }
 
@@ -128,7 +128,7 @@ static void run_padded(const kelp_op_env *env, kelp_conv *conv) {
 /* ---- three axes ---- */
 static void sum_row(const kelp_conv *conv, const float *x, const kelp_float_u *weights,
                     const int64_t *at, float *y) {
-    const kelp_window *w = &conv->shape.window;
+    const kelp_conv_window *w = &conv->shape.window;
     memset(y, 0, (size_t)w->out[2] * sizeof *y);
     for (int64_t a = 0; a < w->kernel[0]; a++)
         for (int64_t b = 0; b < w->kernel[1]; b++) {
@@ -153,7 +153,7 @@ static void sum_row(const kelp_conv *conv, const float *x, const kelp_float_u *w
 static void rows_range(void *userp, int64_t begin, int64_t end, int worker) {
     const kelp_conv *conv = userp;
     const kelp_conv_shape *s = &conv->shape;
-    const kelp_window *w = &s->window;
+    const kelp_conv_window *w = &s->window;
     int64_t rows = w->out[0] * w->out[1], channels = s->groups * s->out_channels;
     (void)worker;
     for (int64_t unit = begin; unit < end; unit++) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Direct convolution as a product. Output positions of a strip of rows are numbered through, as
- * wide as the frame is (the few behind each row are computed and dropped), so that what one kernel
- * position sees of a channel is one run of floats: the matrix of unrolled windows is there without
- * being made. With a stride of s the frame is kept as s x s phases, within which the stride is one.
+ * Direct convolution as a GEMM. The output positions of a strip of rows are numbered continuously,
+ * as wide as the padded tile (the few after each row are computed and dropped). One kernel
+ * position of a channel then reads one contiguous run of floats: the im2col matrix exists without
+ * a copy. With a stride of s the tile is stored as s x s phases, each with a stride of 1.
  */
 #include "base/assert.h"
 #include "cpu/kernels/conv/conv.h"
@@ -18,8 +18,9 @@
 #define MOST_STRIDE_ACROSS 2
 #define MOST_PHASES 8
 
-/* Phases that kernel positions along `axis` reach; their places among those kept. */
-static int64_t phases(const kelp_window *w, int axis, int64_t *places) {
+/* Counts the phases that kernel positions along `axis` read. Sets the index of each, -1 for the
+ * others. */
+static int64_t phases(const kelp_conv_window *w, int axis, int64_t *places) {
     int64_t count = 0;
     for (int64_t phase = 0; phase < w->stride[axis]; phase++) {
         bool used = false;
@@ -30,8 +31,8 @@ static int64_t phases(const kelp_window *w, int axis, int64_t *places) {
     return count;
 }
 
-/* What a strip of `rows` needs; false when a number does not fit. */
-static bool lay_out(const kelp_window *w, int64_t rows, int64_t in_channels,
+/* Computes the sizes for a strip of `rows`. Returns false on overflow. */
+static bool lay_out(const kelp_conv_window *w, int64_t rows, int64_t in_channels,
                     kelp_conv_direct *out) {
     int64_t last = (w->kernel[1] - 1) * w->dilation[1];
     out->strip = rows;
@@ -49,34 +50,36 @@ static int64_t rounded(int64_t columns) {
     return kelp_divide_up(columns, LANES) * LANES;
 }
 
-/* Columns that are computed of an image in strips of `rows`. */
-static int64_t computed_columns(const kelp_window *w, const kelp_conv_direct *f, int64_t rows) {
+/* Counts the columns computed for one image in strips of `rows`. */
+static int64_t computed_columns(const kelp_conv_window *w, const kelp_conv_direct *f,
+                                int64_t rows) {
     int64_t whole = w->out[1] / rows, rest = w->out[1] % rows;
     return whole * rounded((rows - 1) * f->wide + w->out[2]) +
            (rest > 0 ? rounded((rest - 1) * f->wide + w->out[2]) : 0);
 }
 
-/* Columns that the product of unrolled windows has, of an image: its strips fill the cache. */
-static int64_t im2col_columns(const kelp_window *w, int64_t in_channels, int64_t units) {
+/* Counts the columns that im2col would compute for one image: its strips fill the cache. */
+static int64_t im2col_columns(const kelp_conv_window *w, int64_t in_channels, int64_t units) {
     int64_t width = w->out[2],
             fitting = KELP_IM2COL_FLOATS / (in_channels * w->kernel_size * width);
     int64_t strip = KELP_MIN(w->out[1], KELP_MIN(KELP_IM2COL_COLUMNS / width, fitting));
     strip = KELP_MAX((int64_t)1, strip);
-    if (units > 1 && strip == w->out[1]) /* several images stand side by side */
+    if (units > 1 && strip == w->out[1]) /* several images share a matrix */
         return w->out_size;
     return kelp_divide_up(w->out[1], strip) * rounded(strip * width);
 }
 
-/* Where there are few strips, threads share the output channels: then each reads its own weights
- * alone, and strips stay wide. Every slice fills the frame anew, which must be little work. */
-static bool divisible(const kelp_window *w, int64_t out_channels, int threads) {
+/* Returns true if threads may divide the output channels. With few strips, each thread then
+ * reads only its own weights, and strips stay wide. Each slice fills its own tile, which must be
+ * little work. */
+static bool divisible(const kelp_conv_window *w, int64_t out_channels, int threads) {
     int64_t slice = out_channels / threads;
     return slice >= 2 * TILE_ROWS && slice * w->kernel_size >= KELP_DIRECT_SLICE_WORK;
 }
 
-/* Chooses the height of a strip: as many columns as fill the cache, as many strips for each
- * thread, and few columns that are computed and dropped. */
-static int64_t choose_strip(const kelp_window *w, const kelp_conv_direct *f, int64_t wanted,
+/* Chooses the height of a strip: enough columns to fill the cache, an equal number of strips for
+ * each thread, and few columns that are computed and dropped. */
+static int64_t choose_strip(const kelp_conv_window *w, const kelp_conv_direct *f, int64_t wanted,
                             bool few, int threads) {
     if (few && f->slices == 1)
         wanted = KELP_MAX(kelp_divide_up(wanted, 2),
@@ -96,7 +99,7 @@ static int64_t choose_strip(const kelp_window *w, const kelp_conv_direct *f, int
 
 /* Chooses the blocking. Returns false if there is none whose tile fits a cache. */
 static bool choose_blocking(const kelp_conv *conv, kelp_conv_direct *out) {
-    const kelp_window *w = &conv->shape.window;
+    const kelp_conv_window *w = &conv->shape.window;
     int64_t in_channels = conv->shape.in_channels, out_channels = conv->shape.out_channels;
     int64_t units = conv->shape.batch * conv->shape.groups, places[MOST_PHASES];
     int threads = conv->threads;
@@ -119,7 +122,7 @@ static bool choose_blocking(const kelp_conv *conv, kelp_conv_direct *out) {
 }
 
 static bool is_applicable(const kelp_conv *conv) {
-    const kelp_window *w = &conv->shape.window;
+    const kelp_conv_window *w = &conv->shape.window;
     int64_t in_channels = conv->shape.in_channels;
     return !kelp_conv_is_pointwise(conv) && kelp_conv_fits_int32(conv) && w->kernel[0] == 1 &&
            w->in[0] == 1 && w->out[0] == 1 && w->before[0] == 0 &&
@@ -133,7 +136,7 @@ static bool is_applicable(const kelp_conv *conv) {
 /* Columns that are dropped cost as much as those kept; copying a window to a matrix costs about six
  * multiplications of an output channel. */
 static bool is_profitable(const kelp_conv *conv) {
-    const kelp_window *w = &conv->shape.window;
+    const kelp_conv_window *w = &conv->shape.window;
     kelp_conv_direct f;
     if (!choose_blocking(conv, &f))
         return false;
@@ -158,7 +161,7 @@ static bool reserve(kelp_conv *conv) {
 }
 
 static void fill_offsets(const kelp_conv *conv, int32_t *to) {
-    const kelp_window *w = &conv->shape.window;
+    const kelp_conv_window *w = &conv->shape.window;
     const kelp_conv_direct *f = &conv->blocking.direct;
     int64_t down[MOST_PHASES], across[MOST_PHASES], taps[MOST_TAPS];
     phases(w, 1, down);
@@ -180,7 +183,8 @@ static void clear(float *to, int64_t count) {
         memset(to, 0, (size_t)count * sizeof *to);
 }
 
-/* Columns [begin, end) of a frame's phase hold input; what is outside becomes zero. */
+/* Clears the part of a phase outside rows [first, last) and columns [begin, end), which hold
+ * input. */
 static void clear_around(const kelp_conv_direct *f, float *phase, int64_t first, int64_t last,
                          int64_t begin, int64_t end) {
     clear(phase, first * f->wide);
@@ -193,7 +197,8 @@ static void clear_around(const kelp_conv_direct *f, float *phase, int64_t first,
     clear(phase + last * f->wide, (f->high - last) * f->wide);
 }
 
-/* Where `count` places, `stride` apart from `from`, lie inside an extent: [*begin, *end). */
+/* Computes which of `count` positions, `stride` apart from `from`, are inside [0, extent):
+ * [*begin, *end). */
 static void inside(int64_t from, int64_t stride, int64_t count, int64_t extent, int64_t *begin,
                    int64_t *end) {
     *begin = from >= 0 ? 0 : KELP_MIN(count, kelp_divide_up(-from, stride));
@@ -201,11 +206,10 @@ static void inside(int64_t from, int64_t stride, int64_t count, int64_t extent, 
     *end = KELP_MAX(*begin, *end);
 }
 
-/* One channel, rows phase `down` (of the input's rows, from `top`), whose phases of columns begin
- * at `to`. */
+/* Copies every stride-th row of one channel from `top` on to its phases, which begin at `to`. */
 static void fill_phase(const kelp_conv *conv, const float *x, int64_t top, const int64_t *across,
                        float *to) {
-    const kelp_window *w = &conv->shape.window;
+    const kelp_conv_window *w = &conv->shape.window;
     const kelp_conv_direct *f = &conv->blocking.direct;
     int64_t size = f->high * f->wide, first, last, step = w->stride[1] * w->in[2];
     int64_t begin[2] = {0, 0}, end[2] = {0, 0};
@@ -225,7 +229,8 @@ static void fill_phase(const kelp_conv *conv, const float *x, int64_t top, const
     }
     if (across[0] >= 0 && across[1] >= 0) {
         float *even = to + first * f->wide, *odd = even + size;
-        int64_t pairs = KELP_MIN(begin[0], end[1]); /* before them an odd one may be alone */
+        int64_t pairs =
+            KELP_MIN(begin[0], end[1]); /* before them an odd column may have no even one */
         for (int64_t r = first; r < last; r++)
             for (int64_t i = begin[1]; i < pairs; i++)
                 odd[(r - first) * f->wide + i] = row[(r - first) * step + 1 + 2 * i];
@@ -240,7 +245,7 @@ static void fill_phase(const kelp_conv *conv, const float *x, int64_t top, const
 }
 
 static void fill_tile(const kelp_conv *conv, const float *x, int64_t row, float *tile) {
-    const kelp_window *w = &conv->shape.window;
+    const kelp_conv_window *w = &conv->shape.window;
     const kelp_conv_direct *f = &conv->blocking.direct;
     int64_t down[MOST_PHASES], across[MOST_PHASES], top = row * w->stride[1] - w->before[1];
     phases(w, 1, down);
@@ -253,15 +258,15 @@ static void fill_tile(const kelp_conv *conv, const float *x, int64_t row, float 
             }
 }
 
-/* Weights that the next tile multiplies by, from memory to the second-level cache. */
+/* Prefetches the weights of the next tile to the second-level cache. */
 static void fetch_rows(const kelp_float_u *weights, int64_t stride, int64_t rows, int64_t count) {
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < count; j += LANES)
             __builtin_prefetch((const void *)(weights + i * stride + j), 0, 2);
 }
 
-/* Output channels from `first`. Rows of weights are brought gathered first: apart by a power of two
- * they would push each other out of the cache. */
+/* Multiplies the weights of output channels from `first` by the tile. The rows of weights are
+ * gathered first: a power of two apart they would evict each other from the cache. */
 static void multiply(const kelp_conv *conv, int64_t first, int64_t channels, const float *x,
                      int64_t columns, float *gathered, float *product, int64_t ldc) {
     int64_t depth = conv->shape.in_channels * conv->shape.window.kernel_size,
@@ -295,11 +300,11 @@ static void multiply(const kelp_conv *conv, int64_t first, int64_t channels, con
     }
 }
 
-/* A unit is one strip of one slice of one group of one image; those of a slice follow each other.
- */
+/* Runs units, each one strip of one slice of one group of one image. Units of a slice are
+ * adjacent. */
 static void strips(void *userp, int64_t begin, int64_t end, int worker) {
     const kelp_conv *conv = userp;
-    const kelp_window *w = &conv->shape.window;
+    const kelp_conv_window *w = &conv->shape.window;
     const kelp_conv_direct *f = &conv->blocking.direct;
     float *tile = kelp_conv_worker_scratch(conv, worker), *gathered = tile + f->tile_floats;
     float *product = gathered + TILE_ROWS * GATHERED_STEP;
@@ -335,7 +340,7 @@ static void strips(void *userp, int64_t begin, int64_t end, int worker) {
 
 static void run(const kelp_op_env *env, kelp_conv *conv) {
     const kelp_conv_shape *shape = &conv->shape;
-    const kelp_window *w = &shape->window;
+    const kelp_conv_window *w = &shape->window;
     const kelp_conv_direct *f = &conv->blocking.direct;
     KELP_ASSERT(f->strip > 0 && f->slice > 0 && conv->scratch != NULL);
     KELP_ASSERT(conv->x != NULL && conv->weights != NULL && conv->y != NULL);

@@ -26,7 +26,7 @@ static int64_t fill_tiles(const kelp_conv *conv, int64_t strip, int64_t width) {
 /* Columns enough to fill the tiles of the GEMM, few enough for the cache: some rows of a large
  * image, or several small images. */
 static void choose_blocking(const kelp_conv *conv, kelp_conv_im2col *out) {
-    const kelp_window *w = &conv->shape.window;
+    const kelp_conv_window *w = &conv->shape.window;
     int64_t depth = conv->shape.in_channels * w->kernel_size;
     int64_t width = KELP_MAX((int64_t)1, w->out[2]);
     int64_t wanted = KELP_MAX((int64_t)1, KELP_IM2COL_COLUMNS / width);
@@ -46,7 +46,7 @@ static void choose_blocking(const kelp_conv *conv, kelp_conv_im2col *out) {
 }
 
 static bool reserve(kelp_conv *conv) {
-    const kelp_window *w = &conv->shape.window;
+    const kelp_conv_window *w = &conv->shape.window;
     kelp_conv_im2col *b = &conv->blocking.im2col;
     choose_blocking(conv, b);
     int64_t columns = b->images * b->strip * w->out[2];
@@ -66,7 +66,7 @@ typedef struct unit {
 
 static unit unit_at(const kelp_conv *conv, int64_t index) {
     const kelp_conv_shape *s = &conv->shape;
-    const kelp_window *w = &s->window;
+    const kelp_conv_window *w = &s->window;
     const kelp_conv_im2col *b = &conv->blocking.im2col;
     int64_t strips = kelp_divide_up(w->out[1], b->strip);
     unit u = {.group = index / strips / w->out[0] % s->groups,
@@ -123,7 +123,7 @@ static void multiply(const kelp_conv *conv, const unit *u, const float *matrix, 
 static void units(void *userp, int64_t begin, int64_t end, int worker) {
     const kelp_conv *conv = userp;
     const kelp_conv_shape *s = &conv->shape;
-    const kelp_window *w = &s->window;
+    const kelp_conv_window *w = &s->window;
     const kelp_conv_im2col *b = &conv->blocking.im2col;
     float *matrix = kelp_conv_worker_scratch(conv, worker);
     float *product = matrix + b->matrix_floats;
@@ -149,7 +149,7 @@ static void units(void *userp, int64_t begin, int64_t end, int worker) {
 
 static void run(const kelp_op_env *env, kelp_conv *conv) {
     const kelp_conv_shape *s = &conv->shape;
-    const kelp_window *w = &s->window;
+    const kelp_conv_window *w = &s->window;
     const kelp_conv_im2col *b = &conv->blocking.im2col;
     KELP_ASSERT(b->strip > 0 && b->images > 0 && conv->scratch != NULL);
     KELP_ASSERT(conv->x != NULL && conv->weights != NULL && conv->y != NULL);

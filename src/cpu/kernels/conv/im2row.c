@@ -54,7 +54,7 @@ static bool is_applicable_few(const kelp_conv *conv) {
  * transposes both the input and the result. */
 static bool is_profitable(const kelp_conv *conv) {
     const kelp_conv_shape *s = &conv->shape;
-    const kelp_window *w = &s->window;
+    const kelp_conv_window *w = &s->window;
     int64_t positions = s->batch * w->out_size, lanes = conv->simd->tile_columns / 2;
     if (positions < 1 || positions > KELP_IM2ROW_MOST ||
         s->in_channels * w->kernel_size < LEAST_DEPTH || s->out_channels < LEAST_OUT_CHANNELS ||
@@ -65,9 +65,8 @@ static bool is_profitable(const kelp_conv *conv) {
 }
 
 /* ---- run ---- */
-/* What the positions see are pieces of the image as it is, pixel by pixel: stride[2] pixels from
- * one to the next. */
-static bool lie_in_image(const kelp_window *w, int64_t batch) {
+/* Returns true if the windows are contiguous in the NHWC image, stride[2] pixels apart. */
+static bool lie_in_image(const kelp_conv_window *w, int64_t batch) {
     bool plain = w->kernel_size == 1, line = batch == 1 && w->dilation[2] == 1;
     for (int i = 0; i < KELP_WINDOW_AXES; i++) {
         plain = plain && w->stride[i] == 1 && w->before[i] == 0 && w->after[i] == 0;
@@ -79,7 +78,7 @@ static bool lie_in_image(const kelp_window *w, int64_t batch) {
 
 static bool reserve(kelp_conv *conv) {
     const kelp_conv_shape *s = &conv->shape;
-    const kelp_window *w = &s->window;
+    const kelp_conv_window *w = &s->window;
     int64_t positions = s->batch * w->out_size, floats = 0, pixels = 0;
     int64_t depth = lie_in_image(w, s->batch) ? 0 : s->in_channels * w->kernel_size;
     return kelp_i64_mul(positions, depth + s->out_channels, &floats) &&
@@ -89,11 +88,11 @@ static bool reserve(kelp_conv *conv) {
 
 typedef struct im2row_run {
     const kelp_conv *conv;
-    const float *image; /* pixel by pixel */
+    const float *image; /* NHWC */
     float *pixels, *rows, *product;
 } im2row_run;
 
-/* Blocks of input channels: every pixel's lie together. */
+/* Transposes blocks of input channels to NHWC. */
 static void to_nhwc(void *userp, int64_t begin, int64_t end, int worker) {
     const im2row_run *r = userp;
     const kelp_conv *conv = r->conv;
@@ -106,10 +105,10 @@ static void to_nhwc(void *userp, int64_t begin, int64_t end, int worker) {
                          conv->x + (i * conv->shape.in_channels + first) * size, size, count, size);
 }
 
-/* What a row of the kernel sees from pixel `first` of a row of the image on (NULL: of none), each
- * tap with its channels; zeros outside. */
+/* Gathers the channels of each tap of one kernel row, from pixel `first` of an image row (NULL:
+ * outside the image); zeros outside. */
 static float *gather_row(const kelp_conv *conv, const float *row, int64_t first, float *to) {
-    const kelp_window *w = &conv->shape.window;
+    const kelp_conv_window *w = &conv->shape.window;
     int64_t taps = w->kernel[2], step = w->dilation[2], channels = conv->shape.in_channels;
     int64_t begin = row == NULL ? taps : first >= 0 ? 0 : KELP_MIN(taps, (step - 1 - first) / step);
     int64_t end = first >= w->in[2] ? begin : KELP_MIN(taps, (w->in[2] - 1 - first) / step + 1);
@@ -122,11 +121,11 @@ static float *gather_row(const kelp_conv *conv, const float *row, int64_t first,
     return to + taps * channels;
 }
 
-/* What the positions see, one after the other. */
+/* Gathers the windows of output positions [begin, end). */
 static void gather_taps(void *userp, int64_t begin, int64_t end, int worker) {
     const im2row_run *r = userp;
     const kelp_conv *conv = r->conv;
-    const kelp_window *w = &conv->shape.window;
+    const kelp_conv_window *w = &conv->shape.window;
     float *to = r->rows + begin * conv->shape.in_channels * w->kernel_size;
     (void)worker;
     for (int64_t position = begin; position < end; position++) {
@@ -146,7 +145,7 @@ static void gather_taps(void *userp, int64_t begin, int64_t end, int worker) {
     }
 }
 
-/* Blocks of output channels, to where they belong. */
+/* Transposes blocks of output channels to NCHW. */
 static void to_nchw(void *userp, int64_t begin, int64_t end, int worker) {
     const im2row_run *r = userp;
     const kelp_conv *conv = r->conv;
@@ -170,7 +169,7 @@ static int64_t blocks_of(int64_t channels) {
 
 static void run(const kelp_op_env *env, kelp_conv *conv) {
     const kelp_conv_shape *s = &conv->shape;
-    const kelp_window *w = &s->window;
+    const kelp_conv_window *w = &s->window;
     bool gathers = !lie_in_image(w, s->batch), one = w->out_size == 1;
     int64_t depth = s->in_channels * w->kernel_size, positions = s->batch * w->out_size;
     im2row_run r = {.conv = conv, .image = conv->x, .pixels = conv->scratch};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolutions of many small images, side by side in vectors. */
+/* Convolutions of batches of small images, one image in each lane of a vector, so that taps
+ * outside the image cost nothing. */
 #include "base/assert.h"
 #include "cpu/kernels/conv/conv.h"
 #include "cpu/tuning.h"
@@ -10,8 +11,8 @@
 #define LEAST_OUT_CHANNELS 8
 #define MOST_CHANNELS 4096
 
-/* The taps of output (row, column) that lie inside; gives how many. */
-static int32_t inside(const kelp_window *w, int64_t row, int64_t column, int32_t *index,
+/* Lists the taps of output (row, column) that are inside the image. Returns their number. */
+static int32_t inside(const kelp_conv_window *w, int64_t row, int64_t column, int32_t *index,
                       int32_t *offset) {
     int32_t count = 0;
     for (int64_t a = 0; a < w->kernel[1]; a++)
@@ -27,7 +28,7 @@ static int32_t inside(const kelp_window *w, int64_t row, int64_t column, int32_t
 }
 
 static bool is_applicable(const kelp_conv *conv) {
-    const kelp_window *w = &conv->shape.window;
+    const kelp_conv_window *w = &conv->shape.window;
     return conv->shape.groups == 1 && kelp_conv_fits_int32(conv) && !kelp_conv_is_pointwise(conv) &&
            !conv->has_residual && w->in[0] == 1 && w->out[0] == 1 && w->kernel[0] == 1 &&
            w->before[0] == 0 && w->kernel_size <= MOST_TAPS && w->in_size <= MOST_PIXELS &&
@@ -37,7 +38,7 @@ static bool is_applicable(const kelp_conv *conv) {
 /* Padding must be at least a fifth of the work, and the batch must fill most lanes. */
 static bool is_profitable(const kelp_conv *conv) {
     const kelp_conv_shape *s = &conv->shape;
-    const kelp_window *w = &s->window;
+    const kelp_conv_window *w = &s->window;
     int64_t lanes = conv->simd->tile_columns, used = 0;
     int32_t index[MOST_TAPS], offset[MOST_TAPS];
     if (s->in_channels * w->kernel_size < LEAST_DEPTH || s->out_channels < LEAST_OUT_CHANNELS ||
@@ -58,10 +59,10 @@ static bool reserve(kelp_conv *conv) {
            kelp_i64_mul(in, conv->simd->tile_columns, &conv->worker_floats);
 }
 
-/* A unit is as many images as the vectors hold. */
+/* Runs units, each as many images as a pair of vectors has lanes. */
 static void lanes_range(void *userp, int64_t begin, int64_t end, int worker) {
     const kelp_conv *conv = userp;
-    const kelp_window *w = &conv->shape.window;
+    const kelp_conv_window *w = &conv->shape.window;
     int64_t lanes = conv->simd->tile_columns;
     int64_t in = conv->shape.in_channels * w->in_size, out = conv->shape.out_channels * w->out_size;
     float *x = kelp_conv_worker_scratch(conv, worker), *y = x + in * lanes;

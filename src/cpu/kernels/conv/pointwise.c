@@ -6,7 +6,7 @@
 
 static void run(const kelp_op_env *env, kelp_conv *conv) {
     const kelp_conv_shape *s = &conv->shape;
-    const kelp_window *w = &s->window;
+    const kelp_conv_window *w = &s->window;
     KELP_ASSERT(w->kernel_size == 1 && w->in_size == w->out_size);
     for (int64_t image = 0; image < s->batch * s->groups; image++) {
         int64_t group = image % s->groups, to = image * s->out_channels * w->out_size;

@@ -4,14 +4,14 @@
 #include "base/assert.h"
 #include "cpu/kernels/conv/conv.h"
 
-/* Position `index` of extents into coordinates. */
+/* Converts a flat index to coordinates. */
 static void unravel(const int64_t *extents, int64_t index, int64_t *out) {
     for (int i = KELP_WINDOW_AXES; i-- > 0; index /= extents[i])
         out[i] = index % extents[i];
 }
 
-/* Where tap `tap` at window `at` lies among `extents`; -1 outside. */
-static int64_t place(const kelp_window *w, const int64_t *at, const int64_t *tap,
+/* Returns the flat index that tap `tap` of window `at` reads; -1 outside the image. */
+static int64_t place(const kelp_conv_window *w, const int64_t *at, const int64_t *tap,
                      const int64_t *extents) {
     int64_t offset = 0;
     for (int i = 0; i < KELP_WINDOW_AXES; i++) {
@@ -32,7 +32,7 @@ static double bias_at(const kelp_conv *conv, int64_t channel) {
 static void conv_planes(void *userp, int64_t begin, int64_t end, int worker) {
     const kelp_conv *conv = userp;
     const kelp_conv_shape *s = &conv->shape;
-    const kelp_window *w = &s->window;
+    const kelp_conv_window *w = &s->window;
     int64_t channels = s->groups * s->out_channels, at[3], tap[3];
     (void)worker;
     for (int64_t plane = begin; plane < end; plane++) {
@@ -60,7 +60,7 @@ static void conv_planes(void *userp, int64_t begin, int64_t end, int worker) {
 static void transposed_planes(void *userp, int64_t begin, int64_t end, int worker) {
     const kelp_conv *conv = userp;
     const kelp_conv_shape *s = &conv->shape;
-    const kelp_window *w = &s->window;
+    const kelp_conv_window *w = &s->window;
     int64_t channels = s->groups * s->out_channels, at[3], tap[3];
     (void)worker;
     for (int64_t plane = begin; plane < end; plane++) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Winograd's convolution. A block of tiles is laid out with channels together, so that vectors are
- * full even where images are small, and transformed to 36 or 16 matrices [tiles, input channels], 6
- * for a kernel along one axis; each is multiplied by its part of the weights, and what comes out is
- * transformed back. Source: Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks",
- * 2015; winograd.inc has the points.
+ * Winograd's convolution. A block of tiles is copied to NHWC, so that vectors are full even for
+ * small images, and transformed to 36 or 16 matrices [tiles, input channels], or 6 for a kernel
+ * along one axis. Each is multiplied by its part of the weights, and the products are transformed
+ * back. Source: Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2015;
+ * winograd.inc has the points.
  */
 #include "base/assert.h"
 #include "cpu/kernels/conv/conv.h"
@@ -21,25 +21,25 @@ static bool are_far(const kelp_conv_winograd *t, int64_t in) {
     return in * t->outputs * t->parts > KELP_WINOGRAD_NEAR_FLOATS;
 }
 
-/* Of weights, beyond what stays in a second-level cache. */
+/* Returns the floats of weights that do not stay in a second-level cache. */
 static int64_t moved(int64_t weights) {
     return KELP_MAX((int64_t)0, weights - KELP_WINOGRAD_HELD_FLOATS);
 }
 
-/* Estimates are in cycles of a core that multiplies one vector at a time, and reads two floats from
- * memory, or four of what it read shortly before; half of the reading of weights that fit a cache
- * goes on behind the products. */
+/* Estimates the time of reading weights. All estimates are in cycles of a core that multiplies
+ * one vector per cycle, and reads two floats from memory, or four that it has read recently.
+ * Half of the reading of weights that fit a cache overlaps with the multiplications. */
 static int64_t reading(int64_t weights, int64_t times) {
     return moved(weights) * (weights > KELP_WINOGRAD_NEAR_FLOATS ? times + 1 : 1) / 4;
 }
 
-static int64_t gemm_cycles(const kelp_window *w, int64_t lanes, int64_t in, int64_t out) {
+static int64_t gemm_cycles(const kelp_conv_window *w, int64_t lanes, int64_t in, int64_t out) {
     int64_t weights = w->kernel_size * in * kelp_divide_up(out, 2) * 2;
     return w->out_size * weights / lanes + reading(weights, 1);
 }
 
-static int64_t cycles(const kelp_window *w, const kelp_conv_winograd *t, int64_t lanes, int64_t in,
-                      int64_t out) {
+static int64_t cycles(const kelp_conv_window *w, const kelp_conv_winograd *t, int64_t lanes,
+                      int64_t in, int64_t out) {
     int64_t ins = kelp_divide_up(in, lanes), outs = kelp_divide_up(out, lanes);
     int64_t tiles = kelp_divide_up(w->out[1], t->tall) * kelp_divide_up(w->out[2], t->wide);
     int64_t products = tiles * t->parts * in * outs;
@@ -50,9 +50,9 @@ static int64_t cycles(const kelp_window *w, const kelp_conv_winograd *t, int64_t
     return products + tiles * (once + moves) + reading(in * t->outputs * t->parts, t->blocks);
 }
 
-/* Outputs of a tile along an axis: with the taps before them they reach as many pixels as there
- * are points. */
-static bool tile_extents(const kelp_window *w, int64_t points, kelp_conv_winograd *t) {
+/* Sets the outputs of a tile along each axis, which read `points` pixels. Returns false for
+ * other kernels. */
+static bool tile_extents(const kelp_conv_window *w, int64_t points, kelp_conv_winograd *t) {
     int64_t down = w->kernel[1], across = w->kernel[2];
     bool square = down == 3 && across == 3;
     bool line = (down == 1 && (across == 3 || across == 5) && w->before[1] == 0) ||
@@ -64,15 +64,15 @@ static bool tile_extents(const kelp_window *w, int64_t points, kelp_conv_winogra
     return (square && w->out[1] >= 2 && w->out[2] >= 2) || (line && points == POINTS);
 }
 
-static bool has_unit_steps(const kelp_window *w) {
+static bool has_unit_steps(const kelp_conv_window *w) {
     return w->kernel[0] == 1 && w->in[0] == 1 && w->out[0] == 1 && w->before[0] == 0 &&
            w->stride[1] == 1 && w->stride[2] == 1 && w->dilation[1] == 1 && w->dilation[2] == 1 &&
            w->out_size > 0 && w->out_size <= 1 << 28;
 }
 
-/* Blocks that fill the cache, as many for each thread; weights that do not stay in a cache are read
- * for more tiles at once, and threads share them by output channels. */
-static void divide(const kelp_window *w, int64_t lanes, int64_t batch, int64_t in, int threads,
+/* Chooses blocks that fill the cache, an equal number for each thread. Weights that do not stay
+ * in a cache are read for more tiles at once, and threads divide them by output channels. */
+static void divide(const kelp_conv_window *w, int64_t lanes, int64_t batch, int64_t in, int threads,
                    kelp_conv_winograd *t) {
     int64_t high = kelp_divide_up(w->out[1], t->tall), wide = kelp_divide_up(w->out[2], t->wide);
     bool far = are_far(t, in);
@@ -109,7 +109,7 @@ static int64_t input_columns(const kelp_conv_winograd *t, int64_t across) {
 /* Estimates the cost with `points` along an axis, in cycles; INT64_MAX where a GEMM of the windows
  * is as good. Sets the blocking otherwise. */
 static int64_t estimate(const kelp_conv *conv, int64_t points, kelp_conv_winograd *out) {
-    const kelp_window *w = &conv->shape.window;
+    const kelp_conv_window *w = &conv->shape.window;
     int64_t lanes = conv->simd->tile_columns / 2;
     int64_t ins = conv->shape.in_channels, outs = conv->shape.out_channels;
     *out = (kelp_conv_winograd){.inputs = kelp_divide_up(ins, lanes) * lanes,
@@ -121,7 +121,7 @@ static int64_t estimate(const kelp_conv *conv, int64_t points, kelp_conv_winogra
     int64_t takes = cycles(w, out, lanes, ins, outs);
     if (takes * 8 >= gemm_cycles(w, lanes, ins, outs) * 7)
         return INT64_MAX;
-    /* memory has a price: more of it has to save the time that reading it twice takes */
+    /* memory has a price: it must save the time of reading it twice */
     return takes + moved(ins * out->outputs * out->parts);
 }
 
@@ -214,7 +214,7 @@ void kelp_conv_winograd_pack(const kelp_simd *simd, int64_t taps, int64_t points
 }
 
 /* ---- run ---- */
-/* Tiles at an output's row and column; at the image's ends there may be fewer than elsewhere. */
+/* Tiles at a row and column of the output; blocks at the end of the image may be smaller. */
 typedef struct block {
     int64_t row, column, down, across;
 } block;
@@ -228,9 +228,9 @@ static block block_at(const kelp_conv *conv, int64_t index) {
     return b;
 }
 
-/* What the block reads, pixel by pixel. */
+/* Copies the input of a block to NHWC. */
 static void gather(const kelp_conv *conv, const float *x, const block *b, float *image) {
-    const kelp_window *w = &conv->shape.window;
+    const kelp_conv_window *w = &conv->shape.window;
     const kelp_conv_winograd *t = &conv->blocking.winograd;
     int64_t high = input_rows(t, b->down), wide = input_columns(t, b->across);
     int64_t top = b->row - w->before[1], left = b->column - w->before[2];
@@ -248,7 +248,7 @@ static void gather(const kelp_conv *conv, const float *x, const block *b, float 
     }
 }
 
-/* `tiles` of each part by the weights of output channels from `first`, as many as a slice has. */
+/* Multiplies `tiles` of each part by the weights of one slice of output channels from `first`. */
 static void multiply(const kelp_conv *conv, const float *from, int64_t tiles, int64_t first,
                      float *to) {
     const kelp_conv_winograd *t = &conv->blocking.winograd;
@@ -271,10 +271,10 @@ static void multiply(const kelp_conv *conv, const float *from, int64_t tiles, in
         }
 }
 
-/* Pixels of `step` floats to the planes of `channels` channels from `first` of image `at`. */
+/* Transposes pixels of `step` floats to NCHW: `channels` channels from `first` of image `at`. */
 static void scatter(const kelp_conv *conv, const float *image, int64_t step, const block *b,
                     int64_t first, int64_t channels, int64_t at) {
-    const kelp_window *w = &conv->shape.window;
+    const kelp_conv_window *w = &conv->shape.window;
     const kelp_conv_winograd *t = &conv->blocking.winograd;
     int64_t rows = KELP_MIN(t->tall * b->down, w->out[1] - b->row), wide = t->wide * b->across;
     int64_t columns = KELP_MIN(wide, w->out[2] - b->column);
@@ -297,8 +297,8 @@ static void scatter(const kelp_conv *conv, const float *image, int64_t step, con
         }
 }
 
-/* A unit is a block of an image's tiles, and a slice of the output channels; each unit transforms
- * its input, which is little beside its products. */
+/* Runs units, each one block of tiles of an image and one slice of the output channels. Each
+ * transforms its own input, which is little work next to its multiplications. */
 static void blocks(void *userp, int64_t begin, int64_t end, int worker) {
     const kelp_conv *conv = userp;
     const kelp_conv_winograd *t = &conv->blocking.winograd;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Blocks of a product: each thread takes a block of C, runs over k in slices that keep the panel of
+ * GEMM in blocks: each thread takes a block of C, iterates over k in slices that keep the panel of
  * B in cache, and finishes its rows. Source: Goto and van de Geijn, "Anatomy of High-Performance
  * Matrix Multiplication", 2008.
  */
@@ -18,41 +18,38 @@ typedef struct blocking {
     int64_t down, across;  /* blocks of C */
 } blocking;
 
-static int64_t round_to(int64_t value, int64_t unit) {
-    return (value + unit - 1) / unit * unit;
-}
-
-/* Blocks of about 48 x 192: some 20 µs of work at k = 384, and several for each thread. */
+/* Chooses blocks of about 20 µs of work, several for each thread. */
 static blocking choose(const kelp_simd *simd, const kelp_gemm *g) {
-    blocking b = {round_to(KELP_GEMM_ROWS, simd->tile_rows),
-                  round_to(KELP_GEMM_COLUMNS, simd->tile_columns), 1, 1};
-    if (g->m <= simd->tile_rows) /* a row or a few: wide blocks, B is read once */
-        b.columns = round_to(KELP_GEMM_FLAT_COLUMNS, simd->tile_columns);
+    blocking b = {kelp_round_up(KELP_GEMM_ROWS, simd->tile_rows),
+                  kelp_round_up(KELP_GEMM_COLUMNS, simd->tile_columns), 1, 1};
+    if (g->m <= simd->tile_rows) /* few rows: wide blocks, so that B is read once */
+        b.columns = kelp_round_up(KELP_GEMM_FLAT_COLUMNS, simd->tile_columns);
     b.down = (g->m + b.rows + simd->tile_rows - 1) / (b.rows + simd->tile_rows);
     b.rows = (g->m + b.down - 1) / KELP_MAX((int64_t)1, b.down); /* no small rest */
     b.across = (g->n + b.columns - 1) / b.columns;
     if (b.across > 1) /* of equal width, too */
-        b.columns = round_to((g->n + b.across - 1) / b.across, simd->tile_columns);
+        b.columns = kelp_round_up((g->n + b.across - 1) / b.across, simd->tile_columns);
     b.across = (g->n + b.columns - 1) / b.columns;
     return b;
 }
 
-/* Narrower blocks, so that each thread has one, as long as there are 10 µs of work in them, and
- * each as many as the others where they are few. */
+/* Narrows the blocks until each thread has one, as long as a block is 10 µs of work. Few blocks
+ * are divided equally among the threads. */
 static void spread(const kelp_simd *simd, const kelp_gemm *g, int64_t wanted, blocking *b) {
     while (b->down * b->across < wanted && b->columns > simd->tile_columns &&
            b->rows * b->columns * g->k >= KELP_GRAIN_GEMM_BLOCK) {
-        b->columns = round_to(b->columns / 2, simd->tile_columns);
+        b->columns = kelp_round_up(b->columns / 2, simd->tile_columns);
         b->across = (g->n + b->columns - 1) / b->columns;
     }
     if (b->across < 2 || b->down * b->across >= 4 * wanted || b->down * b->across % wanted == 0)
         return;
-    b->columns = round_to((g->n + round_to(b->across, wanted) - 1) / round_to(b->across, wanted),
-                          simd->tile_columns);
+    b->columns = kelp_round_up((g->n + kelp_round_up(b->across, wanted) - 1) /
+                                   kelp_round_up(b->across, wanted),
+                               simd->tile_columns);
     b->across = (g->n + b->columns - 1) / b->columns;
 }
 
-/* Where columns from `column` of rows from `k` of B lie, and how far apart its rows. */
+/* Returns the address of B[k, column] and sets the distance between B's rows. */
 static const kelp_float_u *panel_at(const kelp_simd *simd, const kelp_gemm *g, int64_t k,
                                     int64_t column, int64_t *out_stride) {
     if (g->packed == NULL) {
@@ -99,7 +96,7 @@ static void run_block(const kelp_simd *simd, const kelp_gemm *g, int64_t row, in
 }
 
 bool kelp_gemm_packed_size(const kelp_simd *simd, int64_t k, int64_t n, size_t *out_floats) {
-    size_t columns = (size_t)round_to(n, simd->tile_columns);
+    size_t columns = (size_t)kelp_round_up(n, simd->tile_columns);
     return kelp_size_mul((size_t)k, columns, out_floats);
 }
 
@@ -119,8 +116,8 @@ void kelp_gemm_pack(const kelp_simd *simd, const void *b, int64_t stride, int64_
     }
 }
 
-void kelp_gemm_pack_turned(const kelp_simd *simd, const void *b, int64_t stride, int64_t k,
-                           int64_t n, float *out) {
+void kelp_gemm_pack_transposed(const kelp_simd *simd, const void *b, int64_t stride, int64_t k,
+                               int64_t n, float *out) {
     int64_t width = simd->tile_columns;
     for (int64_t column = 0; column < n; column += width, out += k * width) {
         int64_t count = KELP_MIN(width, n - column);
@@ -156,7 +153,7 @@ void kelp_gemm_run(const kelp_op_env *env, const kelp_gemm *jobs, int64_t count)
         return;
     job_list list = {jobs[0].simd != NULL ? jobs[0].simd : kelp_simd_get(), jobs, {0, 0, 0, 0}};
     if (count == 1 && jobs[0].partial != NULL) {
-        kelp_gemm_thin_run(env, list.simd, &jobs[0]);
+        kelp_gemm_skinny_run(env, list.simd, &jobs[0]);
         return;
     }
     list.blocks = choose(list.simd, &jobs[0]);

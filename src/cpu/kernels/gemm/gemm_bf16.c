@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Blocks of a bfloat16 product: each thread takes a block of C, and for each slice of k rounds the
- * rows of A that it needs, multiplies, and at the end finishes its rows. Source: Goto and van de
- * Geijn, "Anatomy of High-Performance Matrix Multiplication", 2008.
+ * bfloat16 GEMM in blocks: each thread takes a block of C, rounds the rows of A that it needs for
+ * each slice of k, multiplies, and finishes its rows at the end. Source: Goto and van de Geijn,
+ * "Anatomy of High-Performance Matrix Multiplication", 2008.
  */
 #include "cpu/kernels/gemm/gemm_bf16.h"
 
@@ -22,17 +22,14 @@ typedef struct blocking {
     int64_t scratch; /* pairs of a worker */
 } blocking;
 
-static int64_t round_to(int64_t value, int64_t unit) {
-    return (value + unit - 1) / unit * unit;
-}
-
 static int64_t pairs_of(int64_t k) {
     return (k + 1) / 2;
 }
 
 /* ---- layout of B ---- */
 bool kelp_bf16_packed_size(int64_t k, int64_t n, size_t *out_pairs) {
-    return kelp_size_mul((size_t)pairs_of(k), (size_t)round_to(n, KELP_BF16_COLUMNS), out_pairs);
+    return kelp_size_mul((size_t)pairs_of(k), (size_t)kelp_round_up(n, KELP_BF16_COLUMNS),
+                         out_pairs);
 }
 
 void kelp_bf16_pack(const kelp_bf16 *table, const void *b, int64_t stride, int64_t k, int64_t n,
@@ -48,8 +45,8 @@ void kelp_bf16_pack(const kelp_bf16 *table, const void *b, int64_t stride, int64
     }
 }
 
-void kelp_bf16_pack_turned(const kelp_bf16 *table, const void *b, int64_t stride, int64_t k,
-                           int64_t n, kelp_bf16_pair *out) {
+void kelp_bf16_pack_transposed(const kelp_bf16 *table, const void *b, int64_t stride, int64_t k,
+                               int64_t n, kelp_bf16_pair *out) {
     const kelp_float_u *from = b;
     kelp_bf16_pair row[64];
     int64_t depth = pairs_of(k);
@@ -57,7 +54,7 @@ void kelp_bf16_pack_turned(const kelp_bf16 *table, const void *b, int64_t stride
         int64_t count = KELP_MIN((int64_t)KELP_BF16_COLUMNS, n - column);
         if (count < KELP_BF16_COLUMNS)
             memset(out, 0, (size_t)(depth * KELP_BF16_COLUMNS) * sizeof *out);
-        /* some rows of the panel at a time, so that they stay in cache while columns come */
+        /* some rows of the panel at a time, which stay in cache over the columns */
         for (int64_t first = 0; first < depth; first += 64) {
             int64_t rows = KELP_MIN((int64_t)64, depth - first);
             for (int64_t j = 0; j < count; j++) {
@@ -73,11 +70,11 @@ void kelp_bf16_pack_turned(const kelp_bf16 *table, const void *b, int64_t stride
 
 /* ---- run ---- */
 int64_t kelp_bf16_gemm_scratch(int64_t m, int64_t k) {
-    return round_to(KELP_MIN(m, (int64_t)BLOCK_ROWS), KELP_BF16_ROWS) *
+    return kelp_round_up(KELP_MIN(m, (int64_t)BLOCK_ROWS), KELP_BF16_ROWS) *
            kelp_bf16_row_step(KELP_MIN(pairs_of(k), (int64_t)SLICE));
 }
 
-/* A product whose depth is one slice, finished in the registers. */
+/* Returns true for a GEMM whose depth is one slice, which is finished in the registers. */
 static bool is_whole(const kelp_bf16_gemm *g) {
     return pairs_of(g->k) <= SLICE && g->k > 0 && g->residual == NULL &&
            (g->act == KELP_ACT_NONE || g->act == KELP_ACT_RELU);
@@ -109,7 +106,7 @@ static void run_block(const blocking *all, int64_t row, int64_t column, kelp_bf1
     float *c = g->c + row * g->ldc + column;
     int64_t rows = KELP_MIN(all->rows, g->m - row), columns = KELP_MIN(all->columns, g->n - column);
     int64_t depth = pairs_of(g->k), lda = kelp_bf16_row_step(KELP_MIN(depth, (int64_t)SLICE));
-    /* a few rows: panels stand side by side */
+    /* few rows: several panels at a time */
     int64_t width = rows <= 3 ? columns : KELP_BF16_COLUMNS;
     for (int64_t k = 0; k < depth || k == 0; k += SLICE) {
         int64_t slice = KELP_MIN((int64_t)SLICE, depth - k);
@@ -150,11 +147,11 @@ static void run_range(void *userp, int64_t begin, int64_t end, int worker) {
         run_block(all, at % all->down * all->rows, at / all->down * all->columns, scratch);
 }
 
-/* Blocks of about 96 x 256; smaller ones where threads would go without. */
+/* Chooses the blocks: smaller ones if some threads would have none. */
 static void choose(blocking *all, int64_t threads) {
     const kelp_bf16_gemm *g = all->job;
     int64_t high = (g->m + BLOCK_ROWS - 1) / BLOCK_ROWS;
-    all->rows = round_to((g->m + high - 1) / high, KELP_BF16_ROWS);
+    all->rows = kelp_round_up((g->m + high - 1) / high, KELP_BF16_ROWS);
     all->columns = g->m <= 3 ? KELP_GEMM_BF16_FLAT_COLUMNS : KELP_GEMM_BF16_COLUMNS;
     for (;;) {
         all->down = (g->m + all->rows - 1) / all->rows;
@@ -164,7 +161,7 @@ static void choose(blocking *all, int64_t threads) {
         if (all->columns > 64)
             all->columns /= 2;
         else if (all->rows > 2 * KELP_BF16_ROWS)
-            all->rows = round_to(all->rows / 2, KELP_BF16_ROWS);
+            all->rows = kelp_round_up(all->rows / 2, KELP_BF16_ROWS);
         else
             break;
     }

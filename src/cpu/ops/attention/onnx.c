@@ -229,7 +229,8 @@ static void make_part(const kelp_op_args *args, const attention_plan *p, int32_t
     if (part->widens) {
         float *wide = kelp_ops_scratch_at(args, part->wide);
         load_job job = {&now, wide, input == 1 ? p->root : 1.0f, p->s.round};
-        kelp_op_parallel(args->env, kelp_tensor_elements(&now), KELP_OPS_GRAIN, load_range, &job);
+        kelp_op_parallel(args->env, kelp_tensor_elements(&now), KELP_GRAIN_ELEMENTS, load_range,
+                         &job);
         now.data = wide;
     }
     out->data = now.data;

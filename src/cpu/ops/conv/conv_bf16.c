@@ -65,6 +65,7 @@ static kelp_status *conv_reshape(const void *state, kelp_op_args *args) {
     for (size_t i = 0; p->algorithm == NULL; i++)
         if (algorithms[i]->is_applicable(conv)) /* the last always is */
             p->algorithm = algorithms[i];
+    args->algorithm = p->algorithm->name;
     KELP_TRY(kelp_conv_bf16_weights_get(state, p->algorithm->layout, &conv->weights));
     if (!p->algorithm->reserve(conv) || !kelp_i64_mul(conv->worker_bytes, conv->threads, &bytes) ||
         !kelp_i64_add(bytes, conv->shared_bytes, &bytes))

@@ -101,7 +101,7 @@ static kelp_status *pack(kelp_conv_bf16_weights *w, kelp_conv_bf16_layout layout
         kelp_conv_bf16_pack_rows(kelp_bf16_get(), w->weights, w->taps, w->in_channels, w->channels,
                                  memory);
     else
-        kelp_bf16_pack_turned(kelp_bf16_get(), w->weights, depth, depth, w->channels, memory);
+        kelp_bf16_pack_transposed(kelp_bf16_get(), w->weights, depth, depth, w->channels, memory);
     return NULL;
 }
 

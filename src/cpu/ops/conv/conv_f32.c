@@ -72,6 +72,7 @@ static kelp_status *conv_reshape(const void *state, kelp_op_args *args) {
     conv->simd = kelp_simd_get();
     conv->threads = kelp_op_env_threads(args->env);
     KELP_TRY(choose_algorithm(state, p));
+    args->algorithm = p->algorithm->name;
     if (p->algorithm->reserve != NULL && !p->algorithm->reserve(conv))
         return kelp_conv_too_large(args);
     if (!kelp_i64_mul(conv->worker_floats, conv->threads, &floats) ||

@@ -27,7 +27,8 @@ kelp_status *kelp_window_attr(const kelp_op_args *args, const char *name, size_t
     return NULL;
 }
 
-static kelp_status *read_axis(kelp_window *w, const kelp_op_args *args, int32_t at, size_t axis) {
+static kelp_status *read_axis(kelp_conv_window *w, const kelp_op_args *args, int32_t at,
+                              size_t axis) {
     const kelp_window_range steps = {1, MOST}, pads = {-MOST, MOST};
     size_t axes = (size_t)w->axes;
     w->stride[at] = w->dilation[at] = 1;
@@ -45,8 +46,8 @@ static kelp_status *read_axis(kelp_window *w, const kelp_op_args *args, int32_t 
     return NULL;
 }
 
-static kelp_status *init_axis(kelp_window *w, const kelp_op_args *args, int32_t at, size_t axis,
-                              int64_t in, int64_t kernel) {
+static kelp_status *init_axis(kelp_conv_window *w, const kelp_op_args *args, int32_t at,
+                              size_t axis, int64_t in, int64_t kernel) {
     const char *auto_pad = kelp_node_attr_string(args->node, "auto_pad", "NOTSET", NULL);
     w->in[at] = in;
     w->kernel[at] = kernel;
@@ -69,8 +70,8 @@ static kelp_status *init_axis(kelp_window *w, const kelp_op_args *args, int32_t 
                       (long long)(room + span));
 }
 
-kelp_status *kelp_window_init(kelp_window *w, const kelp_op_args *args, const kelp_tensor *input,
-                              const int64_t *kernel, int32_t axes) {
+kelp_status *kelp_window_init(kelp_conv_window *w, const kelp_op_args *args,
+                              const kelp_tensor *input, const int64_t *kernel, int32_t axes) {
     if (axes < 1 || axes > KELP_WINDOW_AXES || input->rank != axes + 2)
         return kelp_ops_bad_shapes(args, input, NULL,
                                    "expected [batch, channels] and one to three spatial axes");
@@ -92,7 +93,7 @@ kelp_status *kelp_window_init(kelp_window *w, const kelp_op_args *args, const ke
     return NULL;
 }
 
-int32_t kelp_window_shape(const kelp_window *w, int64_t batch, int64_t channels,
+int32_t kelp_window_shape(const kelp_conv_window *w, int64_t batch, int64_t channels,
                           int64_t *out_shape) {
     out_shape[0] = batch;
     out_shape[1] = channels;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Windows that slide over the spatial axes: what convolutions and pools share. */
+/* Attributes and shapes of sliding windows, for convolutions and pools. */
 #ifndef KELP_CPU_OPS_CONV_WINDOW_H_
 #define KELP_CPU_OPS_CONV_WINDOW_H_
 
@@ -18,11 +18,11 @@ kelp_status *kelp_window_attr(const kelp_op_args *args, const char *name, size_t
 
 /* From input [N, C, spatial…], kernel extents (its spatial part) and the attributes strides,
  * dilations, pads, auto_pad, ceil_mode. */
-kelp_status *kelp_window_init(kelp_window *window, const kelp_op_args *args,
+kelp_status *kelp_window_init(kelp_conv_window *window, const kelp_op_args *args,
                               const kelp_tensor *input, const int64_t *kernel,
                               int32_t axes) KELP_MUST_USE;
 /* Shape [N, channels, out spatial…]. */
-int32_t kelp_window_shape(const kelp_window *window, int64_t batch, int64_t channels,
+int32_t kelp_window_shape(const kelp_conv_window *window, int64_t batch, int64_t channels,
                           int64_t *out_shape);
 
 #endif

@@ -9,7 +9,7 @@
 #include "cpu/ops/activation.h"
 #include "cpu/kernels/gemm/gemm_bf16.h"
 #include "cpu/ops/kernel.h"
-#include "cpu/ops/linear/batch.h"
+#include "cpu/ops/matmul/batch.h"
 #include "cpu/kernels/gemm/gemm.h"
 
 typedef struct matmul_plan {
@@ -46,7 +46,7 @@ static kelp_status *matmul_create(const kelp_node *node, const kelp_op_env *env,
     weights->n = n;
     KELP_TRY(kelp_op_pack(&site, allocator, &packing, &weights->panels, &room));
     if (room != NULL && turned)
-        kelp_bf16_pack_turned(kelp_bf16_get(), b->data, k, k, n, room);
+        kelp_bf16_pack_transposed(kelp_bf16_get(), b->data, k, k, n, room);
     else if (room != NULL)
         kelp_bf16_pack(kelp_bf16_get(), b->data, n, k, n, room);
     return NULL;

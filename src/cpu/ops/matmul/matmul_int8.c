@@ -8,7 +8,7 @@
  */
 #include "base/alloc.h"
 #include "cpu/ops/activation.h"
-#include "cpu/ops/linear/batch.h"
+#include "cpu/ops/matmul/batch.h"
 #include "cpu/kernels/gemm/gemm.h"
 #include "cpu/ops/kernel.h"
 #include "cpu/ops/matmul/int8_epilogue.h"
@@ -279,7 +279,7 @@ static void make_jobs(const void *state, const kelp_op_args *args, product_plan 
     }
     if (s == NULL)
         kelp_op_parallel(args->env, p->b.batch,
-                         KELP_OPS_GRAIN / KELP_MAX((int64_t)1, p->b.k * p->b.n) + 1, lay_range, p);
+                         kelp_cpu_grain(KELP_GRAIN_ELEMENTS, p->b.k * p->b.n), lay_range, p);
 }
 
 /* ---- MatMulInteger ---- */

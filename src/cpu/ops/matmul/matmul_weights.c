@@ -188,8 +188,8 @@ static kelp_status *weights_invoke(const void *state, kelp_op_args *args) {
     p->args = args;
     p->state = state;
     int64_t work = WIDTH * p->state->k * (p->rows + 8);
-    kelp_op_parallel(args->env, p->down * p->state->panels,
-                     1000000 / KELP_MAX((int64_t)1, work) + 1, weights_range, p);
+    kelp_op_parallel(args->env, p->down * p->state->panels, kelp_cpu_grain(KELP_GRAIN_TILES, work),
+                     weights_range, p);
     return NULL;
 }
 

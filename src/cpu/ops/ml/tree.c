@@ -266,7 +266,7 @@ static kelp_status *invoke(const void *state, kelp_op_args *args) {
     j.y = kelp_ops_out(args, classifies ? 1 : 0);
     int64_t count = x->rank == 2 ? x->shape[0] : 1;
     j.blocks = blocks_of(t, x);
-    int64_t grain = KELP_OPS_GRAIN / (int64_t)(t->root_count * 8 + 1) + 1;
+    int64_t grain = KELP_GRAIN_ELEMENTS / (int64_t)(t->root_count * 8 + 1) + 1;
     kelp_op_parallel(args->env, count, grain, rows, &j);
     return NULL;
 }

@@ -72,14 +72,14 @@ static void pack(const kelp_rnn *rnn, const void *w, const void *r, float *to) {
     size_t all;
     (void)sizes_of(rnn, &sizes, &all);
     for (int64_t d = 0; d < rnn->directions; d++, to += sizes.w)
-        kelp_gemm_pack_turned(simd, (const kelp_float_u *)w + d * width * rnn->inputs, rnn->inputs,
-                              rnn->inputs, width, to);
+        kelp_gemm_pack_transposed(simd, (const kelp_float_u *)w + d * width * rnn->inputs,
+                                  rnn->inputs, rnn->inputs, width, to);
     for (int64_t d = 0; d < rnn->directions; d++) {
         const kelp_float_u *from = (const kelp_float_u *)r + d * width * n;
-        kelp_gemm_pack_turned(simd, from, n, n, first, to);
+        kelp_gemm_pack_transposed(simd, from, n, n, first, to);
         to += sizes.r_first;
         if (first < width)
-            kelp_gemm_pack_turned(simd, from + first * n, n, n, width - first, to);
+            kelp_gemm_pack_transposed(simd, from + first * n, n, n, width - first, to);
         to += sizes.r_rest;
     }
 }

@@ -180,7 +180,8 @@ static kelp_status *col2im_invoke(const void *state, kelp_op_args *args) {
     p->args = args;
     if (kelp_tensor_elements(y) > 0)
         kelp_op_parallel(args->env, y->shape[0] * y->shape[1],
-                         KELP_OPS_GRAIN / (p->block_size * p->block_count) + 1, col2im_planes, p);
+                         kelp_cpu_grain(KELP_GRAIN_ELEMENTS, p->block_size * p->block_count),
+                         col2im_planes, p);
     return NULL;
 }
 KELP_KERNEL(Col2Im, 0, sizeof(col2im_plan), 0, col2im_reshape, col2im_invoke);

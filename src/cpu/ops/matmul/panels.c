@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Weights of products in panels: rows of a wide matrix lie pages apart, and read where they lie
- * they would cost a miss of the TLB each. */
-#include "cpu/ops/linear/panels.h"
+/* Constant matrices packed in panels: the rows of a wide matrix are pages apart, so that each
+ * would cost a TLB miss without packing. */
+#include "cpu/ops/matmul/panels.h"
 
 #include "base/alloc.h"
 #include "cpu/tuning.h"
@@ -15,11 +15,11 @@ struct kelp_panels {
     kelp_op_pack_site site;
     const void *data;
     int64_t k, n;
-    bool turned;
+    bool transposed;
     pthread_mutex_t lock;
-    const kelp_simd *simd; /* the table that they are laid out for */
+    const kelp_simd *simd; /* instruction set that they are packed for */
     kelp_op_packed packed;
-    _Atomic(const float *) filled; /* the panels, once they are */
+    _Atomic(const float *) filled; /* the panels; NULL until packed */
 };
 
 const kelp_tensor *kelp_panels_constant(const kelp_node *node) {
@@ -28,7 +28,7 @@ const kelp_tensor *kelp_panels_constant(const kelp_node *node) {
     return b != NULL && b->rank == 2 && b->dtype == KELP_F32 && kelp_tensor_bytes(b) > 0 ? b : NULL;
 }
 
-/* ---- laying out ---- */
+/* ---- packing ---- */
 typedef struct filling {
     const kelp_op_env *env;
     const kelp_panels *panels;
@@ -45,18 +45,18 @@ static void fill(void *userp, int64_t begin, int64_t end, int worker) {
     for (int64_t at = begin; at < end; at++) {
         int64_t column = at * job->columns, columns = KELP_MIN(job->columns, panels->n - column);
         float *to = job->room + column * panels->k;
-        if (panels->turned)
-            kelp_gemm_pack_turned(job->simd, b + column * panels->k, panels->k, panels->k, columns,
-                                  to);
+        if (panels->transposed)
+            kelp_gemm_pack_transposed(job->simd, b + column * panels->k, panels->k, panels->k,
+                                      columns, to);
         else
             kelp_gemm_pack(job->simd, b + column, panels->n, panels->k, columns, to);
-        if (columns < panels->n) /* else the engine looks after it */
+        if (columns < panels->n) /* else the engine releases the pages */
             kelp_op_env_relax(job->env);
     }
 }
 
-/* A large matrix in shares, so that threads take part and memory does not hold it twice. It is for
- * all runs: the end of the one that is under way does not end it. */
+/* Packs a large matrix in shares, on all threads, so that memory does not hold it twice. The
+ * result is for all contexts: cancelling the current run does not stop it. */
 static void fill_all(const kelp_op_env *env, const kelp_panels *panels, const kelp_simd *simd,
                      float *room) {
     int64_t width = simd->tile_columns, each = width * panels->k * (int64_t)sizeof(float);
@@ -85,12 +85,13 @@ static kelp_status *pack(const kelp_op_env *env, kelp_panels *panels) {
     return NULL;
 }
 
-/* What goes into a plan, or comes from one, is laid out at once, and so is what is small. */
+/* Returns true if the matrix is packed when it is created: it belongs to an engine image, or is
+ * small. */
 static bool packs_at_once(const kelp_panels *panels) {
-    return panels->site.packs != NULL || !kelp_gemm_is_thin(1, panels->k, panels->n);
+    return panels->site.packs != NULL || !kelp_gemm_is_skinny(1, panels->k, panels->n);
 }
 
-kelp_status *kelp_panels_create(const kelp_op_env *env, const kelp_tensor *b, bool turned,
+kelp_status *kelp_panels_create(const kelp_op_env *env, const kelp_tensor *b, bool transposed,
                                 kelp_panels **out) {
     kelp_panels *panels = NULL;
     *out = NULL;
@@ -98,9 +99,9 @@ kelp_status *kelp_panels_create(const kelp_op_env *env, const kelp_tensor *b, bo
     panels->allocator = kelp_op_env_allocator(env);
     panels->site = kelp_op_env_pack_site(env);
     panels->data = b->data;
-    panels->k = b->shape[turned ? 1 : 0];
-    panels->n = b->shape[turned ? 0 : 1];
-    panels->turned = turned;
+    panels->k = b->shape[transposed ? 1 : 0];
+    panels->n = b->shape[transposed ? 0 : 1];
+    panels->transposed = transposed;
     (void)pthread_mutex_init(&panels->lock, NULL);
     atomic_init(&panels->filled, NULL);
     kelp_status *status = packs_at_once(panels) ? pack(env, panels) : NULL;
@@ -124,10 +125,10 @@ static const float *filled(const kelp_panels *panels) {
 }
 
 kelp_status *kelp_panels_plan(const kelp_op_env *env, const kelp_panels *shared, int64_t m) {
-    kelp_panels *panels = (kelp_panels *)shared; /* all contexts' own, behind the lock */
+    kelp_panels *panels = (kelp_panels *)shared; /* shared by all contexts, protected by the lock */
     kelp_status *status = NULL;
     if (panels == NULL || m == 0 || filled(panels) != NULL ||
-        (!panels->turned && kelp_gemm_is_thin(m, panels->k, panels->n)))
+        (!panels->transposed && kelp_gemm_is_skinny(m, panels->k, panels->n)))
         return NULL;
     (void)pthread_mutex_lock(&panels->lock);
     if (filled(panels) == NULL)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Weights of convolutions of 8-bit integers. */
-#include "cpu/ops/conv/conv_int8_weights.h"
+/* Packing of int8 weights for a GEMM whose rows are NHWC windows: position by position, the
+ * channels of each. */
+#include "base/assert.h"
+#include "cpu/kernels/conv/conv_int8.h"
 
-#include "cpu/ops/matmul/int8_epilogue.h"
-
-bool kelp_int8_conv_shape_of(const kelp_tensor *weights, const kelp_tensor *zero, int64_t groups,
-                             kelp_int8_conv_shape *out) {
+bool kelp_conv_int8_weights_shape_of(const kelp_tensor *weights, const kelp_tensor *zero,
+                                     int64_t groups, kelp_conv_int8_weights_shape *out) {
     if (weights->rank < 3 || (weights->dtype != KELP_U8 && weights->dtype != KELP_I8) ||
         groups < 1 || weights->shape[0] % groups != 0)
         return false;
@@ -13,13 +13,18 @@ bool kelp_int8_conv_shape_of(const kelp_tensor *weights, const kelp_tensor *zero
     if ((zeros != 1 && zeros != weights->shape[0]) ||
         (zero != NULL && zero->dtype != weights->dtype))
         return false;
-    *out = (kelp_int8_conv_shape){groups, weights->shape[1], weights->shape[0] / groups,
-                                  kelp_ops_product(weights->shape, 2, weights->rank), false};
+    *out = (kelp_conv_int8_weights_shape){.groups = groups,
+                                          .in_channels = weights->shape[1],
+                                          .out_channels = weights->shape[0] / groups,
+                                          .taps = 1};
+    for (int32_t i = 2; i < weights->rank; i++)
+        out->taps *= weights->shape[i];
     out->depthwise = groups > 1 && out->in_channels == 1 && out->out_channels == 1;
     return true;
 }
 
-static bool group_size(const kelp_int8_conv_shape *s, int64_t *out_depth, size_t *out_bytes) {
+static bool group_size(const kelp_conv_int8_weights_shape *s, int64_t *out_depth,
+                       size_t *out_bytes) {
     if (!kelp_i64_mul(s->in_channels, s->taps, out_depth))
         return false;
     return s->depthwise ? kelp_size_mul((size_t)s->taps, sizeof(int16_t), out_bytes)
@@ -27,24 +32,24 @@ static bool group_size(const kelp_int8_conv_shape *s, int64_t *out_depth, size_t
                               kelp_size_align(*out_bytes, 64, out_bytes);
 }
 
-/* Panels of the groups; balance and zeros of all. In the buffer: the turned weights of one group.
- */
-bool kelp_int8_conv_weights_size(const kelp_int8_conv_shape *s, size_t *out_bytes,
-                                 size_t *out_buffer_bytes) {
+/* Packed weights are the panels of each group, then balance and zeros of all. The buffer holds
+ * the transposed weights of one group. */
+bool kelp_conv_int8_packed_size(const kelp_conv_int8_weights_shape *s, size_t *out_bytes,
+                                size_t *out_buffer_bytes) {
     int64_t depth;
-    size_t each, all, turned, more;
+    size_t each, all, transposed, more;
     return group_size(s, &depth, &each) && kelp_size_mul(each, (size_t)s->groups, &all) &&
            kelp_size_align(all, 64, &all) &&
-           kelp_size_mul((size_t)depth, (size_t)s->out_channels, &turned) &&
-           kelp_size_align(turned, 64, out_buffer_bytes) &&
+           kelp_size_mul((size_t)depth, (size_t)s->out_channels, &transposed) &&
+           kelp_size_align(transposed, 64, out_buffer_bytes) &&
            kelp_size_mul((size_t)(s->groups * s->out_channels), 2 * sizeof(int32_t), &more) &&
            kelp_size_add(all, more, &all) && kelp_size_align(all, 64, out_bytes);
 }
 
-static size_t balance_offset(const kelp_int8_conv_shape *s, size_t *out_each) {
+static size_t balance_offset(const kelp_conv_int8_weights_shape *s, size_t *out_each) {
     int64_t depth = 0;
     size_t all = 0;
-    (void)group_size(s, &depth, out_each); /* fits, or there were no memory */
+    (void)group_size(s, &depth, out_each); /* packed_size succeeded */
     (void)kelp_size_align(*out_each * (size_t)s->groups, 64, &all);
     return all;
 }
@@ -54,7 +59,7 @@ static int32_t byte_at(const kelp_tensor *tensor, int64_t index) {
                                     : ((const uint8_t *)tensor->data)[index];
 }
 
-static void lay_depthwise(const kelp_int8_conv_shape *s, const kelp_tensor *weights,
+static void lay_depthwise(const kelp_conv_int8_weights_shape *s, const kelp_tensor *weights,
                           const kelp_tensor *zero, int16_t *to, int32_t *balance) {
     bool many = zero != NULL && kelp_tensor_elements(zero) > 1;
     for (int64_t c = 0; c < s->groups; c++) {
@@ -68,13 +73,13 @@ static void lay_depthwise(const kelp_int8_conv_shape *s, const kelp_tensor *weig
     }
 }
 
-void kelp_int8_conv_weights_lay(const kelp_int8 *loops, const kelp_int8_conv_shape *s,
-                                const kelp_tensor *weights, const kelp_tensor *zero, void *memory,
-                                void *buffer) {
+void kelp_conv_int8_pack(const kelp_int8 *loops, const kelp_conv_int8_weights_shape *s,
+                         const kelp_tensor *weights, const kelp_tensor *zero, void *memory,
+                         void *buffer) {
     int64_t depth = s->in_channels * s->taps, n = s->out_channels;
     size_t each = 0, offset = balance_offset(s, &each);
     int8_t *panels = memory;
-    uint8_t *turned = buffer;
+    uint8_t *transposed = buffer;
     int32_t *balance = (int32_t *)(void *)((char *)memory + offset),
             *zeros = balance + s->groups * n;
     if (s->depthwise) {
@@ -84,11 +89,11 @@ void kelp_int8_conv_weights_lay(const kelp_int8 *loops, const kelp_int8_conv_sha
     for (int64_t g = 0; g < s->groups; g++) {
         const uint8_t *from = (const uint8_t *)weights->data + g * n * depth;
         kelp_int8_weights laid;
-        /* of each output channel: channels by taps become taps by channels */
+        /* transpose [channels, taps] of each output channel to [taps, channels] */
         for (int64_t j = 0; s->taps > 1 && j < n; j++)
-            loops->turn(turned + j * depth, s->in_channels, from + j * depth, s->taps,
+            loops->turn(transposed + j * depth, s->in_channels, from + j * depth, s->taps,
                         s->in_channels, s->taps, 0);
-        kelp_int8_matrix matrix = {.data = s->taps > 1 ? turned : from,
+        kelp_int8_matrix matrix = {.data = s->taps > 1 ? transposed : from,
                                    .dtype = weights->dtype,
                                    .k = depth,
                                    .n = n,
@@ -106,14 +111,14 @@ void kelp_int8_conv_weights_lay(const kelp_int8 *loops, const kelp_int8_conv_sha
     }
 }
 
-void kelp_int8_conv_weights_view(const kelp_int8_conv_shape *s, const void *memory,
-                                 kelp_int8_conv_weights *out) {
+void kelp_conv_int8_packed_view(const kelp_conv_int8_weights_shape *s, const void *memory,
+                                kelp_conv_int8_weights *out) {
     int64_t channels = s->groups * s->out_channels;
     size_t each = 0, offset = balance_offset(s, &each);
     const int32_t *balance = (const int32_t *)(const void *)((const char *)memory + offset);
     const int32_t *zeros = balance + channels;
     bool any = false;
-    *out = (kelp_int8_conv_weights){.panels = memory, .group_bytes = each, .balance = balance};
+    *out = (kelp_conv_int8_weights){.panels = memory, .group_bytes = each, .balance = balance};
     if (s->depthwise) {
         out->taps = memory;
         return;

@@ -1,61 +1,63 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The operator Gemm: Y = alpha · A' · B' + beta · C. Constant weights are read as
- * panels.h says; those that fill no panel and must be turned are turned when the engine is made.
- * Source: ONNX operator specification, Gemm-13.
+ * Gemm: Y = alpha · A' · B' + beta · C. Constant weights are packed (panels.h); transposed ones
+ * that fill no panel are transposed when the engine is created. Source: ONNX operator
+ * specification, Gemm-13.
  */
 #include "base/alloc.h"
 #include "cpu/kernels/gemm/gemm.h"
 #include "cpu/ops/kernel.h"
-#include "cpu/ops/linear/panels.h"
+#include "cpu/ops/matmul/panels.h"
 #include "cpu/ops/elementwise/activation.h"
 #include "cpu/ops/converted.h"
 
-/* Without a state B is read where it lies, or turned by each invoke. */
+/* Without a state B is read in place, or transposed by each invoke. */
 typedef struct gemm_state {
     kelp_panels *panels;
-    kelp_op_packed turned_b;
+    kelp_op_packed transposed_b;
 } gemm_state;
 
 typedef struct gemm_plan {
     int64_t m, n, k;
-    bool turn_a, turn_b;
-    size_t a_offset, b_offset; /* of turned copies in scratch */
+    bool transpose_a, transpose_b;
+    size_t a_offset, b_offset; /* of transposed copies in scratch */
     int64_t c_row, c_column;   /* strides of C */
-    bool thin;
+    bool skinny;
     size_t partial; /* in scratch */
 } gemm_plan;
 
-static void turn(const kelp_op_env *env, const kelp_tensor *tensor, float *to) {
+static void transpose(const kelp_op_env *env, const kelp_tensor *tensor, float *to) {
     int64_t shape[2] = {tensor->shape[1], tensor->shape[0]};
     int64_t from[2] = {1, tensor->shape[1]}, strides[2] = {tensor->shape[0], 1};
     kelp_ops_copy(env, sizeof(float), 2, shape, to, strides, tensor->data, from);
 }
 
-static kelp_status *turn_weights(const kelp_op_env *env, const kelp_tensor *b, gemm_state *state) {
+static kelp_status *transpose_weights(const kelp_op_env *env, const kelp_tensor *b,
+                                      gemm_state *state) {
     kelp_op_packing packing = {.layout = "turned/1", .inputs = 1u << 1, .replaces = 1u << 1};
     kelp_op_pack_site site = kelp_op_env_pack_site(env);
     void *room = NULL;
     packing.size_bytes = kelp_tensor_bytes(b);
-    KELP_TRY(kelp_op_pack(&site, kelp_op_env_allocator(env), &packing, &state->turned_b, &room));
+    KELP_TRY(
+        kelp_op_pack(&site, kelp_op_env_allocator(env), &packing, &state->transposed_b, &room));
     if (room != NULL)
-        turn(env, b, room);
+        transpose(env, b, room);
     return NULL;
 }
 
 static kelp_status *gemm_create(const kelp_node *node, const kelp_op_env *env, void **out_state) {
     const kelp_tensor *b = kelp_panels_constant(node);
-    bool turned = kelp_node_attr_i64(node, "transB", 0) != 0;
+    bool transposed = kelp_node_attr_i64(node, "transB", 0) != 0;
     gemm_state *state = NULL;
     if (b == NULL)
         return NULL;
-    bool panels = b->shape[turned ? 0 : 1] >= kelp_simd_get()->tile_columns;
-    if (!panels && !turned)
+    bool panels = b->shape[transposed ? 0 : 1] >= kelp_simd_get()->tile_columns;
+    if (!panels && !transposed)
         return NULL;
     kelp_allocator allocator = kelp_op_env_allocator(env);
     KELP_TRY(KELP_NEW(allocator, gemm_state, &state));
-    kelp_status *status =
-        panels ? kelp_panels_create(env, b, turned, &state->panels) : turn_weights(env, b, state);
+    kelp_status *status = panels ? kelp_panels_create(env, b, transposed, &state->panels)
+                                 : transpose_weights(env, b, state);
     if (status != NULL) {
         kelp_free(allocator, state, sizeof *state);
         return status;
@@ -69,7 +71,7 @@ static void gemm_destroy(void *state, kelp_allocator allocator) {
     if (s == NULL)
         return;
     kelp_panels_destroy(s->panels, allocator);
-    kelp_op_unpack(&s->turned_b, allocator);
+    kelp_op_unpack(&s->transposed_b, allocator);
     kelp_free(allocator, s, sizeof *s);
 }
 
@@ -85,13 +87,13 @@ static kelp_status *gemm_reshape(const void *userp, kelp_op_args *args) {
         return kelp_ops_bad_shapes(args, a, b, "the types differ");
     if (a->rank != 2 || b->rank != 2)
         return kelp_ops_bad_shapes(args, a, b, "expected two matrices");
-    p->turn_a = kelp_node_attr_i64(args->node, "transA", 0) != 0;
-    p->turn_b = kelp_node_attr_i64(args->node, "transB", 0) != 0;
-    p->m = a->shape[p->turn_a ? 1 : 0];
-    p->k = a->shape[p->turn_a ? 0 : 1];
-    p->n = b->shape[p->turn_b ? 0 : 1];
-    if (p->k != b->shape[p->turn_b ? 1 : 0])
-        return kelp_ops_bad_shapes(args, a, b, "the inner extents differ");
+    p->transpose_a = kelp_node_attr_i64(args->node, "transA", 0) != 0;
+    p->transpose_b = kelp_node_attr_i64(args->node, "transB", 0) != 0;
+    p->m = a->shape[p->transpose_a ? 1 : 0];
+    p->k = a->shape[p->transpose_a ? 0 : 1];
+    p->n = b->shape[p->transpose_b ? 0 : 1];
+    if (p->k != b->shape[p->transpose_b ? 1 : 0])
+        return kelp_ops_bad_shapes(args, a, b, "the inner dimensions differ");
     int64_t shape[2] = {p->m, p->n}, full[KELP_MAX_RANK] = {p->m, p->n};
     int32_t rank = 2;
     if (c != NULL && (c->rank > 2 || !kelp_ops_broadcast_shape(&rank, full, c->rank, c->shape) ||
@@ -102,40 +104,44 @@ static kelp_status *gemm_reshape(const void *userp, kelp_op_args *args) {
         p->c_column = columns == 1 ? 0 : 1;
         p->c_row = c->rank == 2 && c->shape[0] != 1 ? columns : 0;
     }
-    if (p->turn_a && a->dtype == KELP_F32)
+    if (p->transpose_a && a->dtype == KELP_F32)
         KELP_TRY(kelp_ops_scratch(args, p->m * p->k, sizeof(float), &p->a_offset));
     if (state != NULL)
         KELP_TRY(kelp_panels_plan(args->env, state->panels, p->m));
-    p->thin = a->dtype == KELP_F32 && kelp_gemm_is_thin(p->m, p->k, p->n);
-    if (p->thin)
-        KELP_TRY(
-            kelp_ops_scratch(args, kelp_gemm_thin_floats(p->m, p->n), sizeof(float), &p->partial));
-    if (p->turn_b && a->dtype == KELP_F32 && state == NULL)
+    p->skinny = a->dtype == KELP_F32 && kelp_gemm_is_skinny(p->m, p->k, p->n);
+    if (a->dtype == KELP_F32)
+        args->algorithm = kelp_gemm_algorithm(p->skinny, state != NULL && state->panels != NULL);
+    if (p->skinny)
+        KELP_TRY(kelp_ops_scratch(args, kelp_gemm_skinny_floats(p->m, p->n), sizeof(float),
+                                  &p->partial));
+    if (p->transpose_b && a->dtype == KELP_F32 && state == NULL)
         KELP_TRY(kelp_ops_scratch(args, p->n * p->k, sizeof(float), &p->b_offset));
     return kelp_ops_set(args, 0, a->dtype, 2, shape);
 }
 
-static const void *turned(const kelp_op_args *args, const kelp_tensor *tensor, size_t offset) {
+static const void *transposed(const kelp_op_args *args, const kelp_tensor *tensor, size_t offset) {
     float *to = (float *)(void *)((char *)args->scratch + offset);
-    turn(args->env, tensor, to);
+    transpose(args->env, tensor, to);
     return to;
 }
 
 static const void *matrix_b(const gemm_state *state, const kelp_op_args *args) {
     const gemm_plan *p = args->plan;
-    if (!p->turn_b || (state != NULL && state->panels != NULL))
+    if (!p->transpose_b || (state != NULL && state->panels != NULL))
         return args->inputs[1]->data;
-    return state != NULL ? state->turned_b.data : turned(args, args->inputs[1], p->b_offset);
+    return state != NULL ? state->transposed_b.data
+                         : transposed(args, args->inputs[1], p->b_offset);
 }
 
 static void gemm_f32(const gemm_state *state, const kelp_op_args *args, float alpha, float beta) {
     const gemm_plan *p = args->plan;
-    const kelp_tensor *c = beta != 0 ? kelp_ops_in(args, 2) : NULL; /* 0 hides its NaN as well */
+    const kelp_tensor *c =
+        beta != 0 ? kelp_ops_in(args, 2) : NULL; /* with beta 0, NaN in C has no effect */
     float *y = args->outputs[0]->data;
     bool plain_bias = c != NULL && alpha == 1.0f && beta == 1.0f && p->c_row == 0 &&
                       kelp_tensor_elements(c) == p->n;
-    kelp_gemm job = {.a = p->turn_a ? turned(args, args->inputs[0], p->a_offset)
-                                    : args->inputs[0]->data,
+    kelp_gemm job = {.a = p->transpose_a ? transposed(args, args->inputs[0], p->a_offset)
+                                         : args->inputs[0]->data,
                      .b = matrix_b(state, args),
                      .c = y,
                      .m = p->m,
@@ -145,7 +151,7 @@ static void gemm_f32(const gemm_state *state, const kelp_op_args *args, float al
                      .ldb = p->n,
                      .ldc = p->n,
                      .bias = plain_bias ? c->data : NULL};
-    if (p->thin)
+    if (p->skinny)
         job.partial = (float *)(void *)((char *)args->scratch + p->partial);
     if (state != NULL)
         kelp_panels_use(state->panels, &job);
@@ -160,7 +166,7 @@ static void gemm_f32(const gemm_state *state, const kelp_op_args *args, float al
         }
 }
 
-/* Types that are rare here: plain sums, a range of rows; integers wrap. */
+/* Computes rows of other types than float; integers wrap around. */
 typedef struct plain_job {
     const kelp_op_args *args;
     double alpha, beta;
@@ -182,8 +188,8 @@ typedef struct plain_job {
             for (int64_t j = 0; j < p->n; j++) {                                            \
                 wide sum = 0;                                                               \
                 for (int64_t k = 0; k < p->k; k++)                                          \
-                    sum += (wide)a[p->turn_a ? k * p->m + i : i * p->k + k] *               \
-                           (wide)b[p->turn_b ? j * p->k + k : k * p->n + j];                \
+                    sum += (wide)a[p->transpose_a ? k * p->m + i : i * p->k + k] *          \
+                           (wide)b[p->transpose_b ? j * p->k + k : k * p->n + j];           \
                 type whole = (type)sum;                                                     \
                 type add = c != NULL ? c[i * p->c_row + j * p->c_column] : 0;               \
                 if (job->alpha == 1 && job->beta == 1)                                      \
@@ -209,7 +215,7 @@ static kelp_status *gemm_invoke(const void *state, kelp_op_args *args) {
         gemm_f32(state, args, alpha, beta);
         return NULL;
     }
-    kelp_op_parallel(args->env, p->m, 2 * KELP_OPS_GRAIN / KELP_MAX((int64_t)1, p->k * p->n) + 1,
+    kelp_op_parallel(args->env, p->m, kelp_cpu_grain(2 * KELP_GRAIN_ELEMENTS, p->k * p->n),
                      dtype == KELP_F64   ? gemm_f64
                      : dtype == KELP_I32 ? gemm_i32
                      : dtype == KELP_U32 ? gemm_u32
@@ -229,7 +235,7 @@ const kelp_op_kernel kelp_op_Gemm = {.struct_size = sizeof(kelp_op_kernel),
                                      .reshape = gemm_reshape_any,
                                      .invoke = gemm_invoke_any};
 
-/* com.microsoft FusedGemm: float alone. */
+/* com.microsoft FusedGemm: only float32. */
 static kelp_status *fused_reshape(const void *state, kelp_op_args *args) {
     kelp_fused_act act;
     KELP_TRY(kelp_fused_act_read(args->node, &act));
