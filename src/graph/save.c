@@ -7,7 +7,6 @@
 #include "graph/save.h"
 
 #include "base/checked.h"
-#include "graph/passes/passes.h"
 #include "onnx/write.h"
 
 #include <inttypes.h>

@@ -96,5 +96,5 @@ def trees(own):
 def refused(own):
     """Messages say the node, the input, what was expected and what was found."""
     own.refuse("Add", [np.zeros(2, np.int8), np.zeros(2, np.int8)], "node 'y0' (Add)", opset=13)
-    own.refuse("Celu", [np.zeros(2)], "version 12 takes float32", opset=13)
-    own.refuse("Celu", [np.zeros(2)], "input 'X' (x0) is a float64", opset=13)
+    own.refuse("Celu", [np.zeros(2)], "version 12 supports float32", opset=13)
+    own.refuse("Celu", [np.zeros(2)], "input 'X' (x0) has the unsupported type float64", opset=13)
