@@ -13,7 +13,7 @@ PYTHON_TEST = $(or $(KELP_VENV),build/venv)/bin/python
 
 help: ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS='	' read -r name text; do \
-		printf '  make %-16s %s\n' "$$name" "$$text"; done
+		printf '  make %-18s %s\n' "$$name" "$$text"; done
 
 build: ## build a release in build/release
 	@scripts/deps.sh run

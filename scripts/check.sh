@@ -70,9 +70,9 @@ formatted() {
         xargs -P "${JOBS:-$(nproc)}" -n 20 clang-format --dry-run -Werror
 }
 
-# Public declarations are documented, in the field's terms; first the checker is checked.
+# Public declarations are documented, the vocabulary is the glossary's, and links lead somewhere. Tests the checker first.
 docs() {
-    python3 tools/check-docs --self-test && python3 tools/check-docs
+    python3 tools/check-docs --self-test && python3 tools/check-docs && python3 tools/check-links
 }
 
 # Every public header alone, twice, as C and as C++.
@@ -153,7 +153,7 @@ valgrind_run() {
         >build/check/kelp-valgrind
     chmod +x build/check/kelp-valgrind
     local test
-    for test in e2e/test_serve e2e/test_repository e2e/test_backends e2e/test_cli frontends/test_http_client; do
+    for test in e2e/test_serve e2e/test_repository e2e/test_backends e2e/test_cli frontends/test_conformance frontends/test_http1; do
         "$python" "tests/$test.py" --kelp build/check/kelp-valgrind || return 1
     done
 }
@@ -205,7 +205,7 @@ export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1:abort_on_error=0}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1:halt_on_error=1}
 export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=0:second_deadlock_stack=1}
 tests asan -LE release
-tests tsan -R '^(base|engine|builder|plugins|compute|providers|server|sdk|frontends|e2e\.(serve|repository|backends|http_client))'
+tests tsan -R '^(base|engine|builder|plugins|compute|providers|server|sdk|frontends|e2e\.(serve|repository|backends))'
 if [ "$full" = full ]; then
     tests clang
     arm64

@@ -30,25 +30,21 @@ def sources():
                     yield path, INCLUDE.findall(file.read())
 
 
-def directory(header, path, known):
-    """Returns the directory of an included header below src/, or None."""
+def resolved(header, path, known):
+    """Returns the path of an included header below src/, or None."""
     for candidate in (header, os.path.normpath(os.path.join(os.path.dirname(path), header))):
         if candidate in known:
-            return os.path.dirname(candidate)
+            return candidate
     return None
 
 
 def dependencies():
-    """Returns (directory -> included directories), and (module -> groups of public headers)."""
+    """Returns (file -> included files), and (module -> groups of public headers)."""
     files = dict(sources())
-    edges = {os.path.dirname(path): set() for path in files}
-    public = {}
+    edges, public = {}, {}
     for path, includes in files.items():
-        here = os.path.dirname(path)
+        edges[path] = {resolved(header, path, files) for quote, header in includes if quote == '"'} - {None}
         for quote, header in includes:
-            target = directory(header, path, files) if quote == '"' else None
-            if target is not None and target != here:
-                edges[here].add(target)
             first = header.split("/")[0]
             if quote == "<" and first in ("kelp", "triton") and header not in PUBLIC_BASE:
                 public.setdefault(path.split("/")[0], set()).add(first)
@@ -56,7 +52,7 @@ def dependencies():
 
 
 def grouped(edges, group):
-    """Merges directories with the same group; None drops a directory."""
+    """Merges files with the same group; None drops a file."""
     result = {}
     for source, targets in edges.items():
         name = group(source)
@@ -116,8 +112,15 @@ def module_diagram(edges, public):
 
 
 def inner_diagram(edges, module):
-    """The directories of one module; files of the module's own directory have its name."""
-    inner = grouped(edges, lambda path: (path.split("/")[1] if "/" in path else module) if path.split("/")[0] == module else None)
+    """The directories of a module. Files of the module's own directory are one node, except headers without a source file."""
+    def group(path):
+        parts = path.split("/")
+        if parts[0] != module:
+            return None
+        alone = parts[-1].endswith(".h") and path[:-2] + ".c" not in edges
+        return parts[1] if len(parts) > 2 else parts[-1][:-2] if alone else module
+
+    inner = grouped(edges, group)
     lines = ["```mermaid", "flowchart TD"]
     lines += [f"    {name}" for name in sorted(inner)]
     lines += arrows(reduced(inner), "    ")

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes src/onnx/schemas_data.c: the operator schemas of the `onnx` package as one compact table.
+"""Writes src/onnx/schemas_data.c, the operator schemas of the `onnx` package as one compact table, and
+src/onnx/schema_index.h, the index of each operator's newest schema in that table.
 
 Only facts are taken: names of operators, inputs, outputs and attributes, their types and counts.
 Run it with the release of `onnx` that Kelp follows, and commit what it writes:
 
-    python3 tools/gen_onnx_schemas.py > src/onnx/schemas_data.c
+    python3 tools/gen_onnx_schemas.py
 """
-import sys
+import os
 
 import onnx
 from onnx import defs
@@ -22,6 +23,8 @@ DTYPES = {"float": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6
 MAP, SEQUENCE_OF_MAP, OPTIONAL_OF_SEQUENCE = 1, 2, 4
 OPTIONAL, VARIADIC, HETEROGENEOUS = 1, 2, 4
 REQUIRED, HAS_DEFAULT = 1, 2
+# The domains by their names in src/operator/operators.inc
+DOMAINS = {"": "ONNX", "ai.onnx.ml": "ML", "ai.onnx.preview": "PREVIEW", "ai.onnx.preview.training": "TRAINING"}
 DEPRECATED, FUNCTION, CONTEXT_FUNCTION = 1, 2, 4
 
 
@@ -147,9 +150,7 @@ def newest(schemas):
     return sorted(latest.items())
 
 
-def main(out):
-    schemas = sorted(defs.get_all_schemas_with_history(),
-                     key=lambda s: (s.domain, s.name, -s.since_version))
+def write_table(schemas, out):
     table = Table(schemas)
     domains = [(table.pool.add(domain), version) for domain, version in newest(schemas)]
     assert table.pool.size < 65536 and len(table.params.items) < 65536
@@ -182,5 +183,29 @@ def main(out):
     out.write("/* clang-format on */\n")
 
 
+def write_index(schemas, out):
+    out.write("/* SPDX-License-Identifier: Apache-2.0 */\n"
+              "/* Indices of the newest schemas. Written by tools/gen_onnx_schemas.py from onnx "
+              f"{onnx.__version__}; not edited by hand. */\n"
+              "#ifndef KELP_ONNX_SCHEMA_INDEX_H_\n#define KELP_ONNX_SCHEMA_INDEX_H_\n\n"
+              "/* clang-format off */\nenum {\n")
+    known = set()
+    for index, schema in enumerate(schemas):
+        name = f"KELP_ONNX_SCHEMA_{DOMAINS[schema.domain]}_{schema.name}"
+        if name not in known:
+            out.write(f"    {name} = {index},\n")
+        known.add(name)
+    out.write("};\n/* clang-format on */\n\n#endif\n")
+
+
+def main():
+    folder = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "src", "onnx")
+    schemas = sorted(defs.get_all_schemas_with_history(),
+                     key=lambda s: (s.domain, s.name, -s.since_version))
+    for name, write in (("schemas_data.c", write_table), ("schema_index.h", write_index)):
+        with open(os.path.join(folder, name), "w", encoding="utf-8") as out:
+            write(schemas, out)
+
+
 if __name__ == "__main__":
-    main(sys.stdout)
+    main()

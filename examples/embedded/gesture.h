@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A model for a small device, on kelp/compute_inline.h alone: a moving average of accelerations and
- * a perceptron over it. No heap, no library; the caller says where the state lies.
- */
+/* A model for a small device that uses only kelp/compute_inline.h: a moving average of
+ * accelerations and a perceptron. It needs no heap and no library; the caller provides the memory
+ * of the state. */
 #ifndef GESTURE_H_
 #define GESTURE_H_
 
@@ -31,7 +30,7 @@ static inline float gesture_magnitude(const acceleration *a) {
     return (a->x < 0 ? -a->x : a->x) + (a->y < 0 ? -a->y : a->y) + (a->z < 0 ? -a->z : a->z);
 }
 
-/* FAILED_PRECONDITION before init; OUT_OF_RANGE for what no sensor measures. */
+/* Runs a step. FAILED_PRECONDITION before init; OUT_OF_RANGE for values that no sensor produces. */
 static inline kelp_code gesture_step(gesture *self, const acceleration *input,
                                      gesture_kind *output) {
     float sum = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs the gesture model over a recording, in memory that lies in a static buffer.
+ * Runs the gesture model on recorded data, with its state in a static buffer.
  *
  *     cc -std=c17 -O2 -I include examples/embedded/main.c -o gesture && ./gesture
  */

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Filters a picture with a kernel in C, from Python: a blur of toolbox.c on a picture of 4K, which is written before and after.
+"""Blurs a generated 4K image with a kernel of toolbox.c, and writes the image before and after.
 
     cc -std=c17 -O3 -fPIC -shared -I include examples/kernels/toolbox.c -lm -o libtoolbox.so
-    KELP_BACKEND_PATH=. blur_picture.py [--size 3840x2160] [--filter gauss|box] [--width 8] [--crop 360x200] [--out FOLDER]
+    KELP_BACKEND_PATH=. blur_picture.py [--size 3840x2160] [--filter gauss|box] [--width 8] [--crop 360x200] [--out DIR]
 
---width is the gauss' sigma, or the box' radius. Writes FOLDER/before.png and FOLDER/after.png in shades of grey: the whole picture, or as
-much of its middle as --crop says.
+--width is the sigma of gauss or the radius of box. Writes the greyscale images DIR/before.png and DIR/after.png: the whole image, or
+its centre with the size of --crop.
 """
 import argparse
 import os
@@ -19,11 +19,11 @@ import numpy as np
 
 
 def write_png(path, grey):
-    """An array of bytes, height x width, as a PNG file (Portable Network Graphics, third edition)."""
+    """Writes an array of bytes, height x width, to a PNG file (Portable Network Graphics, third edition)."""
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
     height, width = grey.shape
-    rows = np.zeros((height, width + 1), dtype=np.uint8)  # each row is led by its filter: 2, what changed since the row above
+    rows = np.zeros((height, width + 1), dtype=np.uint8)  # each row starts with its filter: 2, the difference from the row above
     rows[:, 0] = 2
     rows[0, 1:] = grey[0]
     rows[1:, 1:] = grey[1:] - grey[:-1]
@@ -33,7 +33,7 @@ def write_png(path, grey):
 
 
 def picture(width, height):
-    """Rings and squares, with edges that show what a filter does."""
+    """Returns an image of rings and squares with sharp edges."""
     y, x = np.mgrid[0:height, 0:width].astype("float32")
     rings = np.sin(np.hypot(x - width / 2, y - height / 2) / 14) > 0
     squares = ((x // 96).astype(int) + (y // 96).astype(int)) % 2 == 0
@@ -52,7 +52,7 @@ def main():
     before = picture(width, height)
     after = np.empty_like(before)
     blur = rt.get_runtime().get_backend("toolbox").get_function_ptr(options.filter + "_blur")
-    blur(after, before, options.width)  # memory and threads are made at the first call
+    blur(after, before, options.width)  # the first call allocates memory and threads
     begin = time.perf_counter()
     blur(after, before, options.width)
     print(f"{blur.name}({width} x {height}, {options.width}): {1000 * (time.perf_counter() - begin):.1f} ms")

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Kernels in C, with signatures: add, two blurs, a histogram, a sort, and a slow sum that answers
- * later. Nothing about neural networks is needed.
+ * Kernels in C with signatures: add, two blurs, a histogram, a sort, and an asynchronous sum.
  *
  *     cc -std=c17 -O3 -fPIC -shared -I include examples/kernels/toolbox.c -lm -o libtoolbox.so
  */
@@ -33,17 +32,18 @@ static kelp_code add(const kelp_kernel_context *context, const kelp_kernel_arg *
     return KELP_OK;
 }
 
-/* ---- box_blur: rows, then columns; threads share the rows ---- */
+/* ---- box_blur: rows, then columns, in parallel ---- */
 typedef struct blur_job {
     const float *from;
     float *to;
     int64_t height, width, radius;
 } blur_job;
 
-/* Means along a line of `count` values that lie `step` apart; edges use what is there. */
+/* Computes means along a line of `count` values with stride `step`. Windows are cropped at the
+ * edges. */
 static void blur_line(const float *from, float *to, int64_t count, int64_t step, int64_t radius) {
     double sum = 0;
-    int64_t first = 0, last = -1; /* the window's ends */
+    int64_t first = 0, last = -1; /* the bounds of the window */
     for (int64_t i = 0; i < count; i++) {
         while (last < i + radius && last + 1 < count)
             sum += (double)from[++last * step];
@@ -85,10 +85,10 @@ static kelp_code box_blur(const kelp_kernel_context *context, const kelp_kernel_
     return KELP_OK;
 }
 
-/* ---- gauss_blur: as box_blur, with a bell for weights; edges repeat ---- */
+/* ---- gauss_blur: like box_blur with Gaussian weights; repeats the edges ---- */
 typedef struct gauss_job {
     const float *from;
-    float *to, *padded; /* a line with its edges, for each thread */
+    float *to, *padded; /* one line with its edges per thread */
     const float *weights;
     int64_t height, width, radius;
 } gauss_job;
@@ -133,7 +133,7 @@ static kelp_code gauss_blur(const kelp_kernel_context *context, const kelp_kerne
     int64_t height = image->shape[0], width = image->shape[1];
     double sigma = args[2].as.f, sum = 0;
     if (!(sigma > 0 && sigma <= 100)) {
-        context->fail(context, "sigma must be above 0 and at most 100");
+        context->fail(context, "sigma must be greater than 0 and at most 100");
         return KELP_INVALID_ARGUMENT;
     }
     if (height == 0 || width == 0)
@@ -182,7 +182,7 @@ static kelp_code sort(const kelp_kernel_context *context, const kelp_kernel_arg 
     return KELP_OK;
 }
 
-/* ---- later_sum: a thread answers ---- */
+/* ---- later_sum: completes on another thread ---- */
 typedef struct later_job {
     const kelp_kernel_context *context;
     kelp_kernel_completion *completion;
@@ -223,27 +223,27 @@ static const kelp_kernel_def kernels[] = {
     {.name = "add",
      .signature = "out y: float32[...s], a: float32[...s], b: float32[...s]",
      .fn = add,
-     .summary = "element by element"},
+     .summary = "adds elementwise"},
     {.name = "box_blur",
      .signature = "out y: float32[h, w], x: float32[h, w], radius: int32",
      .fn = box_blur,
-     .summary = "the mean over a square of 2*radius+1"},
+     .summary = "the mean of a square of 2*radius+1"},
     {.name = "gauss_blur",
      .signature = "out y: float32[h, w], x: float32[h, w], sigma: float32",
      .fn = gauss_blur,
-     .summary = "the mean weighted by a bell of that width"},
+     .summary = "the Gaussian-weighted mean with this sigma"},
     {.name = "histogram",
      .signature = "out bins: int64[256], image: uint8[...]",
      .fn = histogram,
-     .summary = "how often each byte occurs"},
+     .summary = "counts the occurrences of each byte"},
     {.name = "sort",
      .signature = "inout values: int64[n]",
      .fn = sort,
-     .summary = "in place, rising"},
+     .summary = "sorts in place, in ascending order"},
     {.name = "later_sum",
      .signature = "out sum: float64[], values: float64[n]",
      .fn = later_sum,
      .flags = KELP_KERNEL_ASYNC,
-     .summary = "the sum, by a thread of its own"},
+     .summary = "the sum, computed by another thread"},
 };
 KELP_KERNEL_LIBRARY("toolbox", kernels)

@@ -2,8 +2,8 @@
 /*
  * kelp/allocator.h: a memory allocator passed by value.
  *
- * Root objects (runtime, registry, graph, …) copy the allocator that they are created with, and the
- * objects that they create use the same one. It must therefore outlive all of them.
+ * Root objects (runtime, registry, graph, …) copy the allocator that they are created with, and
+ * the objects that they create use the same one. It must therefore outlive all of them.
  */
 #ifndef KELP_ALLOCATOR_H_
 #define KELP_ALLOCATOR_H_

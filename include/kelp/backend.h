@@ -31,7 +31,7 @@
  *   - What a function returns is borrowed from the object that it was obtained from.
  *   - Names and strings passed in are copied. Returned strings are terminated by NUL.
  *   - An object is used by one thread at a time. Hosts, models, factories and inferences of other
- * models (kelp_backend_call) are the exceptions; each function states it.
+ *     models (kelp_backend_call) are the exceptions; each function states it.
  *   - Memory that cannot be allocated is RESOURCE_EXHAUSTED; errors of the server keep their code.
  *
  * Source: Triton's backend API (triton/core/tritonbackend.h), of which `raw` functions return the
@@ -385,6 +385,14 @@ const kelp_backend_io *kelp_backend_model_outputs(const kelp_backend_model *mode
 kelp_status *kelp_backend_model_wants_config(const kelp_backend_model *model,
                                              bool *out_wants) KELP_MUST_USE;
 
+/* Completes the configuration with inputs and outputs; a count of 0 leaves those that are declared.
+ * A tensor without dimensions is declared as [ 1 ], which the server reshapes. The configuration is
+ * then read again. Call only in model_create. Fails with UNIMPLEMENTED for a type that Triton
+ * lacks. */
+kelp_status *kelp_backend_model_complete(kelp_backend_model *model, const kelp_backend_io *inputs,
+                                         size_t input_count, const kelp_backend_io *outputs,
+                                         size_t output_count) KELP_MUST_USE;
+
 /* Completes the configuration with JSON: name, max_batch_size, input, output and the other members
  * that a backend may complete. The configuration is then read again. Call only in model_create. */
 kelp_status *kelp_backend_model_set_config(kelp_backend_model *model, const char *json,
@@ -563,6 +571,11 @@ kelp_status *kelp_backend_output_data(kelp_backend_response *response, const cha
  * type. */
 #define kelp_backend_output(response, name, dtype, rank, shape, out_data) \
     kelp_backend_output_data((response), (name), (dtype), (rank), (shape), (void **)(out_data))
+
+/* Adds an output with the type and shape of a dense tensor, and sets the tensor's data to the
+ * memory to write it to. Otherwise as kelp_backend_output_data. */
+kelp_status *kelp_backend_output_tensor(kelp_backend_response *response, const char *name,
+                                        kelp_tensor *inout_tensor) KELP_MUST_USE;
 
 /* Adds an output of a given size in bytes. For KELP_STRING, the memory has Triton's format: each
  * string after its length in 4 bytes, little-endian. */

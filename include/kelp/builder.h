@@ -12,14 +12,15 @@
  *   kelp_network_add_… → kelp_builder_create_config → kelp_builder_build → kelp_engine_load
  *
  * Unless stated otherwise:
- *   - Objects are reference-counted and retain their parents; release them in any order. Layers and
- *     tensors belong to their network. Release functions accept NULL.
+ *   - Objects are reference-counted and retain their parents; release them in any order. Layers
+ *     and tensors belong to their network. Release functions accept NULL.
  *   - A builder with its networks and configurations is used by one thread at a time. Different
- * builders are independent.
+ *     builders are independent.
  *   - Errors: INVALID_ARGUMENT names layer, tensor and shapes; UNIMPLEMENTED lists what the
- * provider does not support; messages include the log of the provider's library. kelp_status_domain
- * tells which part failed. Source: builder interfaces of TensorRT 10 (NvInfer.h), mapped one to one
- * in docs/engines.md.
+ *     provider does not support; messages include the log of the provider's library.
+ *     kelp_status_domain tells which part failed.
+ *
+ * Source: builder interfaces of TensorRT 10 (NvInfer.h), mapped one to one in docs/engines.md.
  */
 #ifndef KELP_BUILDER_H_
 #define KELP_BUILDER_H_

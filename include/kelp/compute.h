@@ -3,13 +3,12 @@
  * kelp/compute.h: runs models through a uniform interface.
  *
  * A compute provider (kelp_compute_backend) loads models from artifacts and runs them. Every
- * provider
- * (`cpu`, `null`, `onnxruntime`, …) implements this interface; the server and embedding
+ * provider (`cpu`, `null`, `onnxruntime`, …) implements this interface; the server and embedding
  * applications use it.
  *
- * Life cycle of a model: load → init → infer … → drain → reset → … → destroy. Every call passes the
- * same checks (counts, types, limits, memory placement) before the provider sees it. Once a model
- * has run with tensors of given sizes, a call with the same sizes does not allocate.
+ * Life cycle of a model: load → init → infer … → drain → reset → … → destroy. Every call passes
+ * the same checks (counts, types, limits, memory placement) before the provider sees it. Once a
+ * model has run with tensors of given sizes, a call with the same sizes does not allocate.
  *
  * Unless stated otherwise:
  *   - A runtime's table of providers may be read by several threads at once; register before use.
@@ -18,11 +17,13 @@
  *
  * Errors:
  *   INVALID_ARGUMENT      the artifact is malformed, or an input has the wrong type or shape
- *   OUT_OF_RANGE          a limit of the provider or model, or the capacity of an output, is
- * exceeded RESOURCE_EXHAUSTED    memory or a stream's queue is exhausted FAILED_PRECONDITION   the
- * model is not initialized, or belongs to a stream UNIMPLEMENTED         the provider does not
- * support an operator, type or memory location INTERNAL, UNAVAILABLE the inference itself failed
+ *   OUT_OF_RANGE          a limit or the capacity of an output is exceeded
+ *   RESOURCE_EXHAUSTED    memory or a stream's queue is exhausted
+ *   FAILED_PRECONDITION   the model is not initialized, or belongs to a stream
+ *   UNIMPLEMENTED         an operator, type or memory location is not supported
+ *   INTERNAL, UNAVAILABLE the inference itself failed
  *   CANCELLED             the interrupt callback returned true
+ *
  * Source: traits ComputeBackend and ComputeModel of limen-core 0.1.
  */
 #ifndef KELP_COMPUTE_H_

@@ -13,8 +13,9 @@
  *                         kelp_inline_nothing, mean_step, kelp_inline_nothing, mean_reset)
  *
  * defines mean_init, mean_infer_one, mean_infer_batch, mean_drain and mean_reset_model. The caller
- * owns the model. A model is used by one thread at a time. Source: traits of limen-core 0.1, which
- * also have no dynamic dispatch.
+ * owns the model. A model is used by one thread at a time.
+ *
+ * Source: traits of limen-core 0.1, which also have no dynamic dispatch.
  */
 #ifndef KELP_COMPUTE_INLINE_H_
 #define KELP_COMPUTE_INLINE_H_

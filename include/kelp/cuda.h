@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kelp/cuda.h: NVIDIA's driver (libcuda.so.1), loaded at run time: devices, memory, streams, events
- * and graphs, as far as engines on a GPU need them. Nothing is linked.
+ * kelp/cuda.h: NVIDIA's driver (libcuda.so.1), loaded at run time: devices, memory, streams,
+ * events and graphs, as far as engines on a GPU need them. Nothing is linked.
  *
  * Applications that manage CUDA already need none of this: engines accept device pointers (a
  * kelp_tensor whose device is {kDLCUDA, n}; kelp_context_set_output_device) and streams
@@ -18,10 +18,10 @@
  * Unless stated otherwise:
  *   - The caller frees what a function creates with its counterpart, before kelp_cuda_destroy.
  *   - A kelp_cuda is constant and thread-safe. Functions use the calling thread's current context,
- * which kelp_cuda_use sets.
+ *     which kelp_cuda_use sets.
  *   - `stream` is a CUstream; NULL is the default stream.
  *   - Errors: UNAVAILABLE with the failed driver call and the driver's message; RESOURCE_EXHAUSTED
- * if memory is exhausted.
+ *     if memory is exhausted.
  *
  * Source: CUDA driver API of CUDA 11.4.
  */

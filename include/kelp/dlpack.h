@@ -3,8 +3,9 @@
  * kelp/dlpack.h: an independent declaration of the DLPack ABI, version 1.1.
  *
  * Names, values and layouts are those of DLPack. The include guard is DLPack's own, so that a
- * program that includes both headers gets whichever comes first. Source: specification "C API" of
- * DLPack (github.com/dmlc/dlpack).
+ * program that includes both headers gets whichever comes first.
+ *
+ * Source: specification "C API" of DLPack (github.com/dmlc/dlpack).
  */
 #ifndef DLPACK_DLPACK_H_
 #define DLPACK_DLPACK_H_

@@ -8,19 +8,20 @@
  *                  (kelp/builder.h); weights are packed once and shared by all contexts
  *   kelp_context   one stream of inferences: bound tensors, memory plan and workspace
  *
- * Life cycle: create an engine, create a context, bind inputs, prepare (optional: plans memory if a
- * shape has changed), invoke. After the first inference with given shapes, invoke makes no heap
+ * Life cycle: create an engine, create a context, bind inputs, prepare (optional: plans memory if
+ * a shape has changed), invoke. After the first inference with given shapes, invoke makes no heap
  * allocation of its own.
  *
  * Unless stated otherwise:
  *   - Objects are reference-counted or retain their parents; release or destroy them in any order.
  *     Release and destroy functions accept NULL.
- *   - Returned strings and structs are borrowed and valid as long as the object that returned them.
+ *   - Returned strings and structs are borrowed and valid as long as the object that returned
+ *     them.
  *   - A runtime and an engine may be used by several threads at once; a context and the recordings
  *     made from it by one thread at a time.
  *   - A program needs one runtime. Several are independent of each other.
  *   - Options structs begin with `struct_size`; zeroed fields take the defaults given in
- * [brackets].
+ *     [brackets].
  */
 #ifndef KELP_ENGINE_H_
 #define KELP_ENGINE_H_
@@ -75,13 +76,14 @@ KELP_API kelp_status *kelp_runtime_register_opset(kelp_runtime *runtime,
                                                   const kelp_opset_backend *backend,
                                                   void *self) KELP_MUST_USE;
 
-/* Loads a plug-in library (kelp/plugin.h) and registers its operators (with NULL as `self`) and
- * its compute provider. The library is never unloaded. `path` is a file name, relative or
- * absolute; no search path applies. Not thread-safe: load before creating engines. Fails with
- * - NOT_FOUND: the file does not exist, or the library offers neither operators nor models;
+/* Loads a plug-in library (kelp/plugin.h) and registers its operators (with NULL as `self`), its
+ * compute provider and its engine provider. The library is never unloaded. `path` is a file name,
+ * relative or absolute; no search path applies. Not thread-safe: load before creating engines.
+ * Fails with
+ * - NOT_FOUND: the file does not exist, or the library offers none of these;
  * - INVALID_ARGUMENT: not a plug-in library for this machine, or its table is malformed;
  * - UNIMPLEMENTED: built for another version of the plug-in interface;
- * - any error of kelp_opset_register and kelp_compute_register. */
+ * - any error of kelp_opset_register, kelp_compute_register and kelp_engine_provider_register. */
 KELP_API kelp_status *kelp_runtime_load_plugin(kelp_runtime *runtime,
                                                const char *path) KELP_MUST_USE;
 
@@ -311,7 +313,7 @@ KELP_API size_t kelp_engine_find_input(const kelp_engine *engine, const char *na
 /* Returns the index of the output of this name, or SIZE_MAX. */
 KELP_API size_t kelp_engine_find_output(const kelp_engine *engine, const char *name);
 
-/* Counters of an engine that the provider `cpu` runs; zeros for other providers. */
+/* Counters of an engine; zeros for a provider that does not count. */
 typedef struct kelp_engine_stats {
     size_t nodes_loaded;          /* number of nodes in the graph, nested ones included */
     size_t nodes_planned;         /* number of nodes after folding and fusion */
@@ -428,8 +430,8 @@ KELP_API void kelp_context_cancel(kelp_context *context);
 typedef bool (*kelp_interrupt_fn)(void *userp);
 
 /* Sets a callback that is polled wherever kelp_context_cancel takes effect, on the thread that
- * invokes; NULL removes it. Do not call during an inference. Providers other than `cpu` do not
- * poll it. */
+ * invokes; NULL removes it. Do not call during an inference. A provider that cannot be
+ * interrupted ignores it. */
 KELP_API void kelp_context_set_interrupt(kelp_context *context, kelp_interrupt_fn fn, void *userp);
 
 /* ---- Streams ---- */
@@ -499,14 +501,16 @@ typedef struct kelp_plan_stats {
     size_t activation_bytes;            /* sum of all activations, without reuse of memory */
 } kelp_plan_stats;
 
-/* Returns the counters of the current plan; zeros before the first prepare and for providers other
- * than `cpu`. */
+/* Returns the counters of the current plan; zeros before the first prepare and for a provider
+ * that does not count. */
 KELP_API kelp_plan_stats kelp_context_plan_stats(const kelp_context *context);
 
-/* Callback that receives the time of one node. `step` counts from 0 within an inference; strings
- * are valid during the call. Called on the thread that runs the inference. */
+/* Callback that receives the time of one node. `step` counts from 0 within an inference.
+ * `algorithm` is the name of the algorithm that the kernel chose for the current shapes, such as
+ * "winograd_4x4"; NULL if it has no choice or the provider does not report it. Strings are valid
+ * during the call. Called on the thread that runs the inference. */
 typedef void (*kelp_profile_fn)(void *userp, size_t step, const char *op_type, const char *name,
-                                uint64_t duration_ns);
+                                const char *algorithm, uint64_t duration_ns);
 
 /* Sets the profiler; NULL removes it. Do not call during an inference. Fails with UNIMPLEMENTED if
  * the provider does not measure. */

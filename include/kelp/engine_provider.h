@@ -8,7 +8,7 @@
  *
  * Unless stated otherwise:
  *   - A provider's functions are called by several threads at once, for different objects.
- * Functions of one context are called by one thread at a time.
+ *     Functions of one context are called by one thread at a time.
  *   - Callbacks return NULL or a failure, which reaches the application unchanged.
  *   - Tables may be shorter than the current struct: `struct_size` tells which fields exist.
  */

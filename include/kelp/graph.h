@@ -8,6 +8,7 @@
  *
  * Unless stated otherwise, functions that take an index return NULL if it is out of range, and all
  * functions except the loaders are thread-safe, do not allocate and cannot fail.
+ *
  * Source: ONNX IR specification (onnx/docs/IR.md) and onnx.proto of release 1.23.
  */
 #ifndef KELP_GRAPH_H_

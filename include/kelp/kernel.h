@@ -3,8 +3,8 @@
  * kelp/kernel.h: named kernels over DLPack tensors, in shared libraries.
  *
  * The first part is for authors: a library exports kelp_plugin_query (kelp/plugin.h), whose table
- * points to a kelp_kernel_library_def with kernels. Each kernel is a C function with a signature. A
- * library needs only this header and links nothing.
+ * points to a kelp_kernel_library_def with kernels. Each kernel is a C function with a signature.
+ * A library needs only this header and links nothing.
  *
  * The second part is for applications: a registry finds libraries by name and calls their kernels.
  * Arguments are checked against the signature before the kernel runs. Kernels without a signature,
@@ -27,8 +27,8 @@
  *     "out hist: int64[bins], image: uint8[h, w], bins: int64"
  *     "out y: float32[h, w], x: float32[h, w], radius: int32"
  *
- * A function that is registered by its address receives DLTensor pointers. A `*` before TYPE passes
- * the address of the first element instead, as JIT compilers expect: "out y: *float32[n]".
+ * A function that is registered by its address receives DLTensor pointers. A `*` before TYPE
+ * passes the address of the first element instead, as JIT compilers expect: "out y: *float32[n]".
  *
  * Unless stated otherwise:
  *   - A registry and its libraries are thread-safe; a session is used by one thread at a time.
@@ -97,10 +97,12 @@ struct kelp_kernel_context {
                      void (*fn)(void *userp, int64_t begin, int64_t end, int worker), void *userp);
     /* Logs a message. `level` is 0 error, 1 warning, 2 info or 3 verbose. */
     void (*log)(const kelp_kernel_context *context, int level, const char *text);
-    /* Sets the message of the error code that the kernel then returns. Copies `text`. */
+    /* Sets the message of the error code that the kernel then returns. Copies up to 511
+     * bytes of `text`. */
     void (*fail)(const kelp_kernel_context *context, const char *text);
     /* Makes the call asynchronous. Only a kernel with KELP_KERNEL_ASYNC may call it, before it
-     * returns KELP_OK with work in flight. Returns NULL if memory is exhausted. */
+     * returns KELP_OK with work in flight. Returns NULL for another kernel, and if the call is
+     * asynchronous already. */
     kelp_kernel_completion *(*later)(const kelp_kernel_context *context);
     /* Ends an asynchronous call, exactly once, on any thread. `text` (may be NULL) is the message
      * of a failure. */
@@ -306,7 +308,7 @@ typedef struct kelp_kernel_param {
 /* Returns the number of parameters, or -1 without a signature. */
 KELP_API int32_t kelp_kernel_param_count(const kelp_kernel *kernel);
 
-/* Returns a parameter. `index` must be less than kelp_kernel_param_count. */
+/* Returns a parameter, or a zeroed struct with name "" if `index` is out of range. */
 KELP_API kelp_kernel_param kelp_kernel_param_at(const kelp_kernel *kernel, int32_t index);
 
 /* Shape of a tensor parameter as the signature gives it. */
@@ -354,8 +356,8 @@ KELP_API kelp_status *kelp_kernel_infer_shapes(const kelp_kernel *kernel,
                                                kelp_tensor *out_tensors) KELP_MUST_USE;
 
 /* Starts a kernel without waiting. Arguments must stay valid until `event` is done; then call
- * kelp_kernel_session_result. One call at a time per session. A kernel that is not asynchronous
- * has run when this function returns. */
+ * kelp_kernel_session_result. A kernel that is not asynchronous has run when this function
+ * returns. Fails with FAILED_PRECONDITION if a call of the session is in flight. */
 KELP_API kelp_status *kelp_kernel_submit(const kelp_kernel *kernel, kelp_kernel_session *session,
                                          const kelp_kernel_arg *args, int32_t count,
                                          kelp_event *event) KELP_MUST_USE;

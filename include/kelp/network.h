@@ -7,16 +7,17 @@
  *
  * Unless stated otherwise:
  *   - Errors: INVALID_ARGUMENT names layer, tensor, and the expected and actual types or shapes.
- * The status has the domain KELP_DOMAIN_NETWORK.
+ *     The status has the domain KELP_DOMAIN_NETWORK.
  *   - `out` receives the layer and may be NULL. Layers and tensors belong to the network and are
- * valid as long as it is.
+ *     valid as long as it is.
  *   - Options structs begin with `struct_size`; zeroed fields take the defaults given in
- * [brackets], and NULL takes all defaults.
+ *     [brackets], and NULL takes all defaults.
  *   - Weights are borrowed and must outlive the network. Weights without a name are called
  *     "<layer>.<role>" in a refit, for example "Convolution_3.kernel".
  *   - Names are copied. Returned strings are valid until the name changes.
  *   - A dimension of -1 is dynamic. Ranks that must be equal are never padded with 1; a dimension
- * of 1 broadcasts only where stated. In a mask of axes, bit n is axis n. Axes are never negative.
+ *     of 1 broadcasts only where stated. In a mask of axes, bit n is axis n. Axes are never
+ *     negative.
  *   - Scalars are tensors of rank 0, or of one element where a function accepts both.
  *   - A network is used by one thread at a time.
  *
@@ -535,7 +536,7 @@ KELP_API kelp_status *kelp_network_add_fill(kelp_network *network, kelp_shape di
                                             kelp_layer **out) KELP_MUST_USE;
 
 /* Adds an assertion. `condition` is bool. If it is a constant false, the call fails; otherwise an
- * inference in which an element is false fails with `message`. */
+ * inference in which an element is false fails with FAILED_PRECONDITION and `message`. */
 KELP_API kelp_status *kelp_network_add_assertion(kelp_network *network, kelp_net_tensor *condition,
                                                  const char *message,
                                                  kelp_layer **out) KELP_MUST_USE;

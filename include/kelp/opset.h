@@ -3,10 +3,13 @@
  * kelp/opset.h: how a provider implements operators.
  *
  * An operator provider (kelp_opset_backend) declares the operators that it supports and runs them
- * in one or more of these ways, from the fastest to the simplest: kernels        kelp_op_kernel:
- * create → reshape → invoke, planned by the engine dispatch       one node at a time execute_graph
- * a whole block; a single node is passed as a block of one node A provider may also take whole
- * subgraphs of a model, see "Subgraphs".
+ * in one or more of these ways, from the fastest to the simplest:
+ *
+ *   kernels         kelp_op_kernel: create → reshape → invoke, planned by the engine
+ *   dispatch        one node at a time
+ *   execute_graph   a whole block; a single node is passed as a block of one node
+ *
+ * A provider may also take whole subgraphs of a model, see "Subgraphs".
  *
  * Nested blocks (branches of If, bodies of Loop): in an engine's graph, values that a block reads
  * from the enclosing graph are passed explicitly. They follow the inputs of the node, from the
@@ -17,8 +20,9 @@
  *
  * Thread safety: providers are called by several threads at once, for different contexts. Functions
  * of this header that take a kelp_op_env may only be called with the environment of the current
- * call, and unless stated otherwise on the thread that made the call. Errors: callbacks return NULL
- * or a failure that the engine passes on with the node's name added.
+ * call, and unless stated otherwise on the thread that made the call.
+ *
+ * Errors: callbacks return NULL or a failure that the engine passes on with the node's name added.
  */
 #ifndef KELP_OPSET_H_
 #define KELP_OPSET_H_
@@ -144,6 +148,9 @@ typedef struct kelp_op_args {
     /* Set by a deferred reshape that has computed its outputs: their `data` points to memory of
      * kelp_op_env_alloc or of the operator (valid until its next call), and invoke is skipped. */
     bool placed;
+    /* May be set by reshape: name of the algorithm that the kernel chose for these shapes, a string
+     * that lives as long as the kernel. Profilers report it (kelp_profile_fn). NULL before. */
+    const char *algorithm;
 } kelp_op_args;
 
 /* Flag: output 0 is input 0 with another shape. Invoke may be skipped; if it is called, it must

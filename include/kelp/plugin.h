@@ -32,6 +32,9 @@ struct kelp_opset_backend;
 /* See kelp/compute.h. */
 struct kelp_compute_backend;
 
+/* See kelp/engine_provider.h. */
+struct kelp_engine_provider;
+
 /* Table of a plug-in library. It and everything it points to must be valid as long as the library
  * is loaded. Later versions append fields and increase struct_size. */
 typedef struct kelp_plugin {
@@ -44,6 +47,7 @@ typedef struct kelp_plugin {
     const struct kelp_kernel_library_def *kernels; /* kernels; may be NULL */
     const struct kelp_opset_backend *opset;        /* operator provider; may be NULL */
     const struct kelp_compute_backend *compute;    /* compute provider; may be NULL */
+    const struct kelp_engine_provider *engine;     /* engine provider; may be NULL or missing */
 } kelp_plugin;
 
 /* Type of kelp_plugin_query. */

@@ -3,8 +3,9 @@
  * kelp/status.h: the error type that every Kelp function returns.
  *
  * A kelp_status is a pointer. NULL means success and costs nothing. A failure carries a code, a
- * message, the source location that raised it and, optionally, the failure that caused it. Triton's
- * C API sees the same object as TRITONSERVER_Error, so no conversion happens between the two.
+ * message, the source location that raised it and, optionally, the failure that caused it.
+ * Triton's C API sees the same object as TRITONSERVER_Error, so no conversion happens between the
+ * two.
  *
  * Unless stated otherwise:
  *   - A function that returns a kelp_status transfers ownership of it to the caller, who frees it

@@ -3,8 +3,8 @@
  * kelp/tensor.h: element types and tensor descriptors.
  *
  * A kelp_tensor describes memory that somebody else owns: copying the struct copies no elements.
- * kelp_tensor_to_dl and kelp_tensor_from_dl convert between it and DLPack without copying elements.
- * String tensors (KELP_STRING) are arrays of kelp_string and have no DLPack form.
+ * kelp_tensor_to_dl and kelp_tensor_from_dl convert between it and DLPack without copying
+ * elements. String tensors (KELP_STRING) are arrays of kelp_string and have no DLPack form.
  *
  * A tensor is compact if it is row-major and has no gaps between elements. A dimension of -1 in a
  * shape is dynamic: its size is known only at run time.

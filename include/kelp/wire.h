@@ -12,11 +12,10 @@
  *   4. memory; the transport then reads the bytes directly into it;
  *   5. the provider, which takes over the memory without a copy.
  *
- * A fill that fails is dropped and reported; the other fills of the envelope are still delivered. A
- * malformed envelope, or one that exceeds a limit, fails as a whole before its first fill.
+ * A fill that fails is dropped and reported; the other fills of the envelope are still delivered.
+ * A malformed envelope, or one that exceeds a limit, fails as a whole before its first fill.
  *
- * The functions do no I/O. All integers in an envelope are little-endian; the layout is at the end
- * of this file.
+ * The functions do no I/O. The format of an envelope is below.
  *
  * Thread safety: types (once declared) and budgets may be shared by any number of threads; an
  * envelope or a receiver is used by one thread at a time. Destroy functions accept NULL.

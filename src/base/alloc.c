@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The system heap as a kelp_allocator, and the typed helpers over any allocator. */
+/* Implements the system allocator and typed helpers over any allocator. */
 #include "base/alloc.h"
 
 #include "base/checked.h"
@@ -9,15 +9,15 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Large blocks, weights and workspaces above all, are read from end to end: with pages of 2 MiB a
- * core loses less time on finding pages than with those of 4 KiB, and the first use of a block pays
- * for one page instead of hundreds. So they begin at such a page, and a rest that is worth one
- * becomes one. Where the kernel has no such pages, nothing changes but the length. */
+/* Blocks of this size, such as weights and workspaces, use transparent huge pages: 2 MiB pages
+ * cost fewer TLB misses than 4 KiB pages, and the first access takes one page fault instead of
+ * hundreds. Such blocks are aligned to a huge page, and a remainder that is large enough is
+ * extended to one. On kernels without huge pages only the length changes. */
 #define LARGE_BYTES ((size_t)1 << 20)
 #define LARGE_PAGE ((size_t)2 << 20)
-#define REST_BYTES (LARGE_PAGE / 2) /* of the page that is used; the other half is lost */
+#define REST_BYTES (LARGE_PAGE / 2) /* a remainder of this size is extended to a page */
 
-static bool lies_in_large_pages(size_t size_bytes) {
+static bool is_in_huge_pages(size_t size_bytes) {
     return size_bytes >= LARGE_BYTES && size_bytes <= SIZE_MAX - LARGE_PAGE;
 }
 
@@ -26,7 +26,7 @@ static size_t filled_up(size_t size_bytes) {
     return rest >= REST_BYTES ? size_bytes + (LARGE_PAGE - rest) : size_bytes;
 }
 
-static void advise_large(void *pointer, size_t size_bytes) {
+static void advise_huge_pages(void *pointer, size_t size_bytes) {
 #ifdef MADV_HUGEPAGE
     (void)madvise(pointer, size_bytes / LARGE_PAGE * LARGE_PAGE, MADV_HUGEPAGE);
 #else
@@ -35,17 +35,17 @@ static void advise_large(void *pointer, size_t size_bytes) {
 #endif
 }
 
-/* posix_memalign refuses alignments under a pointer's; realloc keeps no alignment beyond malloc's
- * own. */
+/* Allocates aligned memory: posix_memalign rejects alignments below that of a pointer, and realloc
+ * does not preserve alignment beyond that of malloc. */
 static void *system_aligned(void *pointer, size_t old_size_bytes, size_t new_size_bytes,
                             size_t alignment) {
     void *fresh = NULL;
-    bool large = lies_in_large_pages(new_size_bytes);
+    bool large = is_in_huge_pages(new_size_bytes);
     size_t length = large ? filled_up(new_size_bytes) : new_size_bytes;
     if (posix_memalign(&fresh, large ? KELP_MAX(alignment, LARGE_PAGE) : alignment, length) != 0)
         return NULL;
     if (large)
-        advise_large(fresh, length);
+        advise_huge_pages(fresh, length);
     if (pointer) {
         memcpy(fresh, pointer, KELP_MIN(old_size_bytes, new_size_bytes));
         free(pointer);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Typed helpers over kelp_allocator. Every block is freed with the size and alignment it was asked
- * for with. */
+/* Typed helpers over kelp_allocator. Every block is freed with the size and alignment it was
+ * allocated with. */
 #ifndef KELP_BASE_ALLOC_H_
 #define KELP_BASE_ALLOC_H_
 
@@ -9,8 +9,8 @@
 #define KELP_DEFAULT_ALIGNMENT 16u
 #define KELP_TENSOR_ALIGNMENT 64u
 
-/* All of these: RESOURCE_EXHAUSTED when there is no memory or the product overflows. Memory from
- * kelp_alloc_zero is zeroed. A size of 0 gives NULL and no failure. Alignment is
+/* These functions fail with RESOURCE_EXHAUSTED if memory is exhausted or the size overflows.
+ * kelp_alloc_zero zeroes the memory. A size of 0 gives NULL without a failure. The alignment is
  * KELP_DEFAULT_ALIGNMENT unless given. */
 kelp_status *kelp_alloc(kelp_allocator allocator, size_t size_bytes, void **out) KELP_MUST_USE;
 kelp_status *kelp_alloc_zero(kelp_allocator allocator, size_t count, size_t element_bytes,
@@ -21,16 +21,17 @@ void kelp_free(kelp_allocator allocator, void *pointer, size_t size_bytes);
 void kelp_free_aligned(kelp_allocator allocator, void *pointer, size_t size_bytes,
                        size_t alignment);
 
-/* Grows the array `*inout_items` (capacity `*inout_capacity` items) so that it holds at least
- * `needed` items; doubles. */
+/* Grows the array `*inout_items` (capacity `*inout_capacity` items) to at least `needed` items, at
+ * least doubling it. */
 kelp_status *kelp_grow(kelp_allocator allocator, void **inout_items, size_t *inout_capacity,
                        size_t needed, size_t item_bytes) KELP_MUST_USE;
 
-/* Terminated copies. Free with kelp_free(allocator, s, strlen(s) + 1) or kelp_free_string. */
+/* These functions copy a string and terminate it. Free with kelp_free(allocator, s, strlen(s) + 1)
+ * or kelp_free_string. */
 kelp_status *kelp_strdup(kelp_allocator allocator, const char *text, char **out) KELP_MUST_USE;
 void kelp_free_string(kelp_allocator allocator, char *text);
 
-/* kelp_alloc_zero of one `type`. */
+/* Allocates and zeroes one `type`. */
 #define KELP_NEW(allocator, type, out) kelp_alloc_zero((allocator), 1, sizeof(type), (void **)(out))
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bump allocator. Chunks form a list; `current` is the one given out from, those after it are
- * empty. */
+/* Implements the arena. Chunks form a list; `current` is the one in use, those after it are empty.
+ */
 #include "base/arena.h"
 
 #include "base/alloc.h"
@@ -12,7 +12,7 @@
 
 struct kelp_arena_chunk {
     kelp_arena_chunk *next;
-    size_t capacity_bytes; /* of what follows this header */
+    size_t capacity_bytes; /* size of the memory after this header */
     size_t used_bytes;
 };
 
@@ -64,7 +64,7 @@ void kelp_arena_go_back(kelp_arena *arena, kelp_arena_mark mark) {
     arena->used_bytes = mark.used_bytes;
 }
 
-/* Memory from one chunk; NULL when it is too full. */
+/* Allocates from one chunk; returns NULL if it is too full. */
 static void *chunk_alloc(kelp_arena_chunk *chunk, size_t size_bytes, size_t alignment) {
     uintptr_t base = (uintptr_t)chunk_data(chunk);
     size_t start;
@@ -78,13 +78,13 @@ static void *chunk_alloc(kelp_arena_chunk *chunk, size_t size_bytes, size_t alig
     return chunk_data(chunk) + start;
 }
 
-/* A chunk of at least `need` bytes, put after `current`. */
+/* Adds a chunk of at least `need` bytes after `current`. */
 static kelp_arena_chunk *chunk_add(kelp_arena *arena, size_t need) {
     size_t block;
     size_t total;
     size_t capacity = KELP_MAX(need, arena->chunk_bytes);
     if (arena->limit_bytes) {
-        /* The last chunk under a limit may be a small one. */
+        /* the last chunk below the limit may be small */
         size_t room =
             arena->limit_bytes > arena->total_bytes ? arena->limit_bytes - arena->total_bytes : 0;
         if (room < sizeof(kelp_arena_chunk) || room - sizeof(kelp_arena_chunk) < need)
@@ -107,8 +107,8 @@ static kelp_arena_chunk *chunk_add(kelp_arena *arena, size_t need) {
     return chunk;
 }
 
-/* The chunk after `current` is empty. One that is too small gives way to a larger one, so that an
- * arena whose use varies from one clear to the next does not collect chunks without end. */
+/* Moves on to the chunk after `current`, which is empty. Replaces one that is too small by a
+ * larger one, so that an arena whose use varies between clears does not accumulate chunks. */
 static kelp_arena_chunk *chunk_next(kelp_arena *arena, size_t size_bytes, size_t alignment) {
     kelp_arena_chunk **link = arena->current ? &arena->current->next : &arena->first;
     kelp_arena_chunk *next = *link;
@@ -126,7 +126,7 @@ static kelp_arena_chunk *chunk_next(kelp_arena *arena, size_t size_bytes, size_t
 }
 
 void *kelp_arena_alloc(kelp_arena *arena, size_t size_bytes, size_t alignment) {
-    /* One byte at least, so that each pointer is its own. */
+    /* at least one byte, so that every pointer is unique */
     size_t wanted = size_bytes ? size_bytes : 1;
     void *block = arena->current ? chunk_alloc(arena->current, wanted, alignment) : NULL;
     if (!block) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A bump allocator: many small things, freed together. kelp_arena_clear keeps the chunks, so a
- * cleared arena that is used the same way again allocates nothing. One thread at a time.
+ * A bump allocator: many small allocations, freed together. kelp_arena_clear keeps the chunks, so
+ * that repeating the same allocations makes no heap call. Used by one thread at a time.
  */
 #ifndef KELP_BASE_ARENA_H_
 #define KELP_BASE_ARENA_H_
@@ -16,18 +16,18 @@ typedef struct kelp_arena {
     kelp_arena_chunk *first;
     kelp_arena_chunk *current;
     size_t chunk_bytes;
-    size_t limit_bytes; /* of all chunks together; 0 is none */
-    size_t used_bytes;  /* given out since the last clear */
-    size_t total_bytes; /* held in chunks */
+    size_t limit_bytes; /* limit of all chunks in bytes; 0: none */
+    size_t used_bytes;  /* bytes allocated since the last clear */
+    size_t total_bytes; /* bytes of all chunks */
 } kelp_arena;
 
-/* Allocates nothing yet. `chunk_bytes` 0 takes 4 KiB. */
+/* Initializes an arena without allocating. `chunk_bytes` 0: 4 KiB. */
 void kelp_arena_init(kelp_arena *arena, kelp_allocator allocator, size_t chunk_bytes);
 void kelp_arena_deinit(kelp_arena *arena);
-/* Forgets what was given out, keeps the chunks. */
+/* Frees all allocations, keeps the chunks. */
 void kelp_arena_clear(kelp_arena *arena);
 
-/* What was given out since a mark is forgotten by going back to it; marks nest. */
+/* A position to return to, which frees the allocations made since. Marks nest. */
 typedef struct kelp_arena_mark {
     kelp_arena_chunk *chunk;
     size_t chunk_used_bytes, used_bytes;
@@ -35,16 +35,16 @@ typedef struct kelp_arena_mark {
 kelp_arena_mark kelp_arena_get_mark(const kelp_arena *arena);
 void kelp_arena_go_back(kelp_arena *arena, kelp_arena_mark mark);
 
-/* NULL when there is no memory, the limit is passed or the size overflows. Size 0 gives a unique
- * non-NULL pointer. */
+/* Returns NULL if memory is exhausted, the limit is exceeded or the size overflows. Size 0 gives a
+ * unique pointer. */
 void *kelp_arena_alloc(kelp_arena *arena, size_t size_bytes, size_t alignment);
-/* Zeroed array. */
+/* Allocates a zeroed array. */
 void *kelp_arena_array(kelp_arena *arena, size_t count, size_t element_bytes);
 char *kelp_arena_strndup(kelp_arena *arena, const char *text, size_t length);
 char *kelp_arena_printf(kelp_arena *arena, const char *format, ...) KELP_PRINTF(2, 3);
 
-/* View of the arena as an allocator; frees do nothing, growth copies. Valid while the arena stands
- * still in memory. */
+/* Returns an allocator over the arena: freeing has no effect, growing copies. Valid as long as the
+ * arena is not moved. */
 kelp_allocator kelp_arena_allocator(kelp_arena *arena);
 
 #define KELP_ARENA_NEW(arena, type) ((type *)kelp_arena_array((arena), 1, sizeof(type)))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Assertions of invariants: active in debug and sanitizer builds, compiled to nothing when NDEBUG is
- * defined, as it is in release builds. A failed assertion prints the location and aborts. Assert
+ * Assertions of invariants: active in debug and sanitizer builds, compiled to nothing when NDEBUG
+ * is defined, as it is in release builds. A failed assertion prints the location and aborts. Assert
  * what only a bug in Kelp can violate; check what a caller or a file can violate, and return a
  * status.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The growing byte buffer. */
+/* Implements the growing byte buffer. */
 #include "base/buf.h"
 
 #include "base/alloc.h"
@@ -25,8 +25,8 @@ void kelp_buf_clear(kelp_buf *buf) {
     buf->failed = false;
 }
 
-/* Capacity for `total` bytes; the limit is of what the text holds, so the terminator may go one
- * beyond it. */
+/* Grows the capacity to `total` bytes. The limit applies to the text; the terminator may exceed it
+ * by one byte. */
 static bool buf_grow(kelp_buf *buf, size_t total) {
     if (total <= buf->capacity)
         return true;
@@ -79,15 +79,9 @@ void kelp_buf_append_char(kelp_buf *buf, char c) {
 }
 
 static void append_decimal(kelp_buf *buf, bool negative, uint64_t magnitude) {
-    char digits[24];
-    size_t at = sizeof(digits);
-    do {
-        digits[--at] = (char)('0' + magnitude % 10);
-        magnitude /= 10;
-    } while (magnitude);
-    if (negative)
-        digits[--at] = '-';
-    kelp_buf_append(buf, digits + at, sizeof(digits) - at);
+    char text[24] = {'-'};
+    size_t length = kelp_format_u64(magnitude, text + 1);
+    kelp_buf_append(buf, negative ? text : text + 1, length + negative);
 }
 
 void kelp_buf_append_i64(kelp_buf *buf, int64_t value) {

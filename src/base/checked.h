@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arithmetic on sizes that says when it overflowed instead of wrapping. */
+/* Checked arithmetic on sizes: returns false on overflow. */
 #ifndef KELP_BASE_CHECKED_H_
 #define KELP_BASE_CHECKED_H_
 
@@ -19,17 +19,29 @@ static inline bool kelp_i64_add(int64_t a, int64_t b, int64_t *out) {
     return !__builtin_add_overflow(a, b, out);
 }
 
+static inline bool kelp_i64_sub(int64_t a, int64_t b, int64_t *out) {
+    return !__builtin_sub_overflow(a, b, out);
+}
+
 static inline bool kelp_i64_mul(int64_t a, int64_t b, int64_t *out) {
     return !__builtin_mul_overflow(a, b, out);
 }
 
-/* Rounds up to a power of two; false on overflow. */
+/* Rounds up to a multiple of a power of two; returns false on overflow. */
 static inline bool kelp_size_align(size_t value, size_t alignment, size_t *out) {
     size_t sum;
     if (!kelp_size_add(value, alignment - 1, &sum))
         return false;
     *out = sum & ~(alignment - 1);
     return true;
+}
+
+/* Divides, or rounds to a multiple, upwards; value >= 0, by > 0, and no overflow. */
+static inline int64_t kelp_divide_up(int64_t value, int64_t by) {
+    return (value + by - 1) / by;
+}
+static inline int64_t kelp_round_up(int64_t value, int64_t multiple) {
+    return (value + multiple - 1) / multiple * multiple;
 }
 
 #define KELP_COUNT(array) (sizeof(array) / sizeof((array)[0]))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Clocks. Neither call can fail: both clocks exist on every system Kelp builds for. */
+/* Implements the clocks. The calls cannot fail: both clocks exist on every supported system. */
 #include "base/clock.h"
 
 #include <time.h>

@@ -7,7 +7,7 @@
 
 uint64_t kelp_now_ns(void);      /* CLOCK_MONOTONIC */
 uint64_t kelp_wall_now_ns(void); /* CLOCK_REALTIME, since 1970 */
-/* The same to a few milliseconds, for a fraction of the cost. */
+/* Returns the wall time with a resolution of a few milliseconds, at a fraction of the cost. */
 uint64_t kelp_wall_about_ns(void);
 
 #endif

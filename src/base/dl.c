@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared libraries, through the system's loader. */
+/* Loads shared libraries through the system's loader. */
 #include "base/dl.h"
 
 #include <dlfcn.h>
@@ -25,7 +25,7 @@ void *kelp_dl_symbol(const kelp_dl *dl, const char *name) {
     return dl->handle ? dlsym(dl->handle, name) : NULL;
 }
 
-/* dlsym looks into the dependencies too: ask the loader whose the address is. */
+/* Compares the library of the address with the handle, because dlsym also searches dependencies. */
 void *kelp_dl_own_symbol(const kelp_dl *dl, const char *name) {
     void *address = kelp_dl_symbol(dl, name);
     if (!address)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events: a flag under a mutex. */
+/* Implements events: a flag protected by a mutex. */
 #include "base/event.h"
 
 #include "base/alloc.h"

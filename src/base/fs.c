@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files, through the system's calls. */
+/* Implements files with system calls. */
 #include "base/fs.h"
 
 #include "base/alloc.h"
@@ -49,7 +49,7 @@ static kelp_status *system_error(const char *failure, const char *path, int erro
     return KELP_ERROR(code_of(error), "%s '%s': %s", failure, path, reason);
 }
 
-/* Opens a regular file. Non-blocking, lest a pipe without a writer holds the caller for ever. */
+/* Opens a regular file. Uses O_NONBLOCK, or a pipe without a writer would block the caller. */
 static kelp_status *open_file(const char *path, int *out_fd, struct stat *out_stat) {
     int fd;
     do {
@@ -60,7 +60,7 @@ static kelp_status *open_file(const char *path, int *out_fd, struct stat *out_st
     if (fstat(fd, out_stat) != 0) {
         int error = errno;
         (void)close(fd);
-        return system_error("cannot look at file", path, error);
+        return system_error("cannot inspect file", path, error);
     }
     if (!S_ISREG(out_stat->st_mode)) {
         (void)close(fd);
@@ -109,9 +109,9 @@ static kelp_status *too_long(const char *path, size_t limit_bytes) {
                       limit_bytes);
 }
 
-/* Reads to the end, whatever fstat said: files under /proc say 0, and a file may grow meanwhile.
- * What goes beyond the expected length passes through `extra`, so that `out` is not grown merely to
- * meet the end. */
+/* Reads to the end of the file whatever fstat reported: files in /proc report 0, and a file may
+ * grow. Bytes beyond the expected length are read into `extra` first, so that `out` does not grow
+ * just to detect the end. */
 static kelp_status *read_all(int fd, const char *path, size_t limit_bytes, size_t expected_bytes,
                              kelp_buf *out) {
     char extra[4096];
@@ -172,13 +172,13 @@ static kelp_status *write_all(int fd, const char *path, const void *data, size_t
         at += done;
         length -= (size_t)done;
     }
-    /* Before the rename, or a crash could leave the new name on an empty file. */
+    /* before the rename, or a crash could leave an empty file under the new name */
     if (fsync(fd) != 0 && errno != EINVAL && errno != ENOTSUP)
         return system_error("cannot write file", path, errno);
     return NULL;
 }
 
-/* A new file beside `path`; its name goes to `out_name`. */
+/* Creates a temporary file in the directory of `path`; its name is written to `out_name`. */
 static kelp_status *open_beside(const char *path, char *out_name, size_t capacity, int *out_fd) {
     for (int attempt = 0; attempt < 100; attempt++) {
         int length = snprintf(out_name, capacity, "%s.%d.%llx.tmp", path, (int)getpid(),
@@ -194,7 +194,7 @@ static kelp_status *open_beside(const char *path, char *out_name, size_t capacit
     return system_error("cannot create file", out_name, errno);
 }
 
-/* Into a device or pipe that is there: a new file in its place would take it from everybody. */
+/* Writes into an existing device or pipe, which must not be replaced by a file. */
 static kelp_status *write_into(const char *path, const void *data, size_t length) {
     int fd = open(path, O_WRONLY | O_CLOEXEC);
     if (fd < 0)
@@ -233,13 +233,13 @@ kelp_fs_kind kelp_fs_kind_of(const char *path) {
 kelp_status *kelp_fs_mtime_ns(const char *path, int64_t *out) {
     struct stat info;
     if (stat(path, &info) != 0)
-        return system_error("cannot look at", path, errno);
+        return system_error("cannot inspect", path, errno);
     int64_t value;
     if (!kelp_i64_mul(info.st_mtim.tv_sec, INT64_C(1000000000), &value) ||
         !kelp_i64_add(value, info.st_mtim.tv_nsec, &value))
-        return KELP_ERROR(KELP_OUT_OF_RANGE,
-                          "cannot tell when '%s' was changed: its time is beyond 292 years of 1970",
-                          path);
+        return KELP_ERROR(
+            KELP_OUT_OF_RANGE,
+            "modification time of '%s' is out of range: expected within 292 years of 1970", path);
     *out = value;
     return NULL;
 }

@@ -1,26 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files: mapped and read whole, directories listed, paths joined. Errors name the path and what the
- * system said. */
+/* Files: mapping, reading, listing directories, joining paths. Errors contain the path and the
+ * system's message. */
 #ifndef KELP_BASE_FS_H_
 #define KELP_BASE_FS_H_
 
 #include "base/buf.h"
 
 typedef struct kelp_mapping {
-    const void *data; /* NULL for an empty file */
+    const void *data; /* NULL if the file is empty */
     size_t size_bytes;
 } kelp_mapping;
 
-/* Private, read-only. NOT_FOUND, PERMISSION_DENIED, INVALID_ARGUMENT (a directory) or INTERNAL. */
+/* Maps a file privately and read-only. Fails with NOT_FOUND, PERMISSION_DENIED, INVALID_ARGUMENT
+ * (a directory) or INTERNAL. */
 kelp_status *kelp_fs_map(const char *path, kelp_mapping *out) KELP_MUST_USE;
 void kelp_fs_unmap(kelp_mapping *mapping);
-/* Its pages leave the process's memory; what is read again comes back from the system's cache. */
+/* Releases the resident pages of a mapping; they are read again on access. */
 void kelp_fs_relax(const kelp_mapping *mapping);
 
-/* Appends the whole file; RESOURCE_EXHAUSTED when longer than limit_bytes (0 is none). */
+/* Appends a whole file. Fails with RESOURCE_EXHAUSTED if it is longer than limit_bytes (0:
+ * unlimited). */
 kelp_status *kelp_fs_read(const char *path, size_t limit_bytes, kelp_buf *out) KELP_MUST_USE;
-/* Writes to a temporary name beside it, then renames: readers see the old file or the new one. A
- * device or pipe is written into. */
+/* Writes a file atomically: writes to a temporary file in the same directory and renames it.
+ * Writes into a device or pipe directly. */
 kelp_status *kelp_fs_write(const char *path, const void *data, size_t length) KELP_MUST_USE;
 
 typedef enum kelp_fs_kind {
@@ -29,11 +31,10 @@ typedef enum kelp_fs_kind {
     KELP_FS_DIRECTORY,
     KELP_FS_OTHER
 } kelp_fs_kind;
-kelp_fs_kind
-kelp_fs_kind_of(const char *path); /* follows links; NONE when it cannot be looked at */
+kelp_fs_kind kelp_fs_kind_of(const char *path); /* follows links; NONE if it cannot be inspected */
 kelp_status *kelp_fs_mtime_ns(const char *path, int64_t *out) KELP_MUST_USE;
 
-/* Names in `path` without . and .., sorted by bytes; hidden ones too. Free with
+/* Names in a directory without . and .., hidden ones included, sorted by bytes. Free with
  * kelp_fs_names_deinit. */
 typedef struct kelp_fs_names {
     kelp_allocator allocator;
@@ -45,12 +46,12 @@ kelp_status *kelp_fs_list(kelp_allocator allocator, const char *path,
                           kelp_fs_names *out) KELP_MUST_USE;
 void kelp_fs_names_deinit(kelp_fs_names *names);
 
-/* "a/b" from "a" and "b"; b as it is when absolute. The result is the caller's (kelp_free_string).
- */
+/* Joins "a" and "b" to "a/b"; an absolute "b" is copied. The caller frees the result
+ * (kelp_free_string). */
 kelp_status *kelp_fs_join(kelp_allocator allocator, const char *a, const char *b,
                           char **out) KELP_MUST_USE;
-/* true when the relative path, once its . and .. are taken, stays inside its folder. Absolute
- * paths: false. */
+/* Returns true if a relative path, after resolving . and .., stays inside its directory. Returns
+ * false for absolute paths. */
 bool kelp_fs_is_inside(const char *relative);
 
 #endif

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JSON's pull reader: a state machine over the text, no recursion, a bit a depth. */
+/* Implements the pull reader: a state machine over the text without recursion, one bit per level
+ * of depth. */
 #include "base/json.h"
+
+#include "base/assert.h"
 
 #include <math.h>
 
-/* What the grammar allows next. */
+/* State of the grammar: which token may come next. */
 enum { EXPECT_VALUE, EXPECT_FIRST, EXPECT_KEY, EXPECT_FIRST_KEY, EXPECT_COMMA, EXPECT_END };
 
 const char *kelp_json_type_name(kelp_json_type type) {
@@ -117,7 +120,7 @@ static char *put_utf8(char *to, uint32_t code) {
     return to;
 }
 
-/* `at` is behind the 'u'; a high surrogate takes its low one along. */
+/* Reads an escape; `at` is after the 'u'. A high surrogate includes the low one that follows. */
 static kelp_status *read_unicode(const kelp_json_reader *reader, size_t *inout_at, char **to) {
     uint32_t code, low;
     size_t at = *inout_at;
@@ -189,14 +192,14 @@ static bool is_digit(char c) {
     return c >= '0' && c <= '9';
 }
 
-/* Powers of ten that a double holds exactly. */
+/* Powers of ten that are exact as doubles. */
 static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                 1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
                                 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 #define LAST_POWER ((int64_t)(sizeof powers / sizeof powers[0]) - 1)
-#define DIGITS_THAT_FIT 19 /* whatever they are, in a uint64 */
+#define DIGITS_THAT_FIT 19 /* any such digits fit in a uint64 */
 
-/* Appends a run of digits to a number; beyond DIGITS_THAT_FIT in all it wraps. */
+/* Appends digits to a number; wraps beyond DIGITS_THAT_FIT digits. */
 static inline size_t scan_digits(const kelp_json_reader *reader, size_t at, uint64_t *inout_value) {
     uint64_t value = *inout_value;
     for (; at < reader->length && is_digit(reader->text[at]); at++)
@@ -219,7 +222,8 @@ static kelp_status *set_integer(kelp_json_token *out, bool negative, uint64_t va
     return NULL;
 }
 
-/* Behind the 'e': the power of ten; far beyond any double where it does not fit. */
+/* Reads the power of ten after the 'e'; values that do not fit become far larger than any
+ * double's. */
 static kelp_status *read_exponent(const kelp_json_reader *reader, size_t *inout_at, int64_t *out) {
     size_t at = *inout_at;
     bool negative = at < reader->length && reader->text[at] == '-';
@@ -237,8 +241,9 @@ static kelp_status *read_exponent(const kelp_json_reader *reader, size_t *inout_
     return NULL;
 }
 
-/* One with a point, an exponent, or beyond 64 bits. When digits and power of ten are both exact
- * doubles, their one rounding is the right one (Clinger, 1990); most numbers are like that. */
+/* Reads a number with a point, an exponent or more than 64 bits. If digits and power of ten are
+ * exact doubles, one rounding gives the correct result (Clinger, 1990), which covers most numbers.
+ */
 static kelp_status *set_decimal(const kelp_json_reader *reader, size_t begin, bool exact,
                                 uint64_t digits, int64_t scale, kelp_json_token *out) {
     out->type = KELP_JSON_DOUBLE;
@@ -347,12 +352,16 @@ static kelp_status *read_value(kelp_json_reader *reader, kelp_json_token *out) {
 }
 
 /* ---- structure ---- */
-static void skip_blanks(kelp_json_reader *reader) {
+size_t kelp_json_value_offset(const kelp_json_reader *reader) {
     size_t at = reader->position;
     while (at < reader->length && (reader->text[at] == ' ' || reader->text[at] == '\n' ||
                                    reader->text[at] == '\t' || reader->text[at] == '\r'))
         at++;
-    reader->position = at;
+    return at;
+}
+
+static void skip_blanks(kelp_json_reader *reader) {
+    reader->position = kelp_json_value_offset(reader);
 }
 
 static kelp_status *close(kelp_json_reader *reader, kelp_json_token *out) {
@@ -416,4 +425,11 @@ kelp_status *kelp_json_skip(kelp_json_reader *reader) {
         KELP_TRY(kelp_json_next(reader, &token));
     while (reader->depth > depth || token.type == KELP_JSON_KEY);
     return NULL;
+}
+
+void kelp_json_skip_to(kelp_json_reader *reader, size_t end) {
+    KELP_ASSERT(reader->expect == EXPECT_VALUE);
+    KELP_ASSERT(end >= reader->position && end <= reader->length);
+    reader->position = end;
+    after_value(reader);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JSON as a tree, for configuration. */
+/* Implements the JSON tree for configuration. */
 #include "base/json.h"
 
 #include <stdio.h>
@@ -64,7 +64,7 @@ kelp_status *kelp_json_parse(kelp_arena *arena, const char *name, const char *te
     kelp_status *status = parse(arena, &reader, out);
     if (status == NULL || kelp_status_code(status) != KELP_INVALID_ARGUMENT)
         return status;
-    /* The reader's place, written as compilers and editors know it. */
+    /* position in the format of compilers and editors */
     size_t line = 1, column = 1;
     int place = 0;
     const char *message = kelp_status_message(status);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compact JSON, appended to a buffer. */
+/* Implements the JSON writer. */
 #include "base/json.h"
 
 void kelp_json_writer_init(kelp_json_writer *writer, kelp_buf *out) {
@@ -10,7 +10,7 @@ static uint64_t depth_bit(const kelp_json_writer *writer) {
     return (uint64_t)1 << (writer->depth & 63);
 }
 
-/* The comma between this value and the one before it. */
+/* Writes the comma between this value and the previous one. */
 static void separate(kelp_json_writer *writer) {
     if ((writer->need_comma & depth_bit(writer)) != 0)
         kelp_buf_append_char(writer->out, ',');
@@ -27,7 +27,7 @@ static void open(kelp_json_writer *writer, char c) {
 static void close(kelp_json_writer *writer, char c) {
     kelp_buf_append_char(writer->out, c);
     writer->depth--;
-    /* Known without asking: below 64 deep a level shares its bit with one further up. */
+    /* set unconditionally: below 64 levels a level shares its bit with an outer one */
     writer->need_comma |= depth_bit(writer);
 }
 
@@ -95,7 +95,7 @@ void kelp_json_put_raw(kelp_json_writer *writer, kelp_str json) {
 }
 
 void kelp_json_escape(kelp_buf *out, kelp_str text) {
-    if (text.length == 0) { /* there may be no address to reckon with */
+    if (text.length == 0) { /* an empty string may have no address */
         kelp_buf_append_cstr(out, "\"\"");
         return;
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Log messages handed to a sink, and the three shapes of a line. */
+/* Implements the logger and the three formats of a line. */
 #include "base/log.h"
 
 #include "base/checked.h"
@@ -32,7 +32,7 @@ void kelp_log(const kelp_logger *logger, kelp_log_level level, const char *file,
         return;
     }
     char *large = malloc((size_t)length + 1);
-    if (!large) { /* a cut message says more than none */
+    if (!large) { /* a truncated message is better than none */
         logger->fn(logger->userp, level, file, line, small, sizeof(small) - 1);
         return;
     }
@@ -43,7 +43,7 @@ void kelp_log(const kelp_logger *logger, kelp_log_level level, const char *file,
     free(large);
 }
 
-/* Where the line goes: what does not fit is counted only. */
+/* Destination of a line; bytes that do not fit are only counted. */
 typedef struct writer {
     char *buffer;
     size_t capacity;
@@ -61,7 +61,7 @@ static void put_text(writer *out, const char *text, size_t length) {
         put_char(out, text[i]);
 }
 
-/* Bytes of the well-formed UTF-8 sequence at `text` (RFC 3629, section 4); 0 when there is none. */
+/* Returns the length of the well-formed UTF-8 sequence at `text` (RFC 3629, section 4), or 0. */
 static size_t utf8_length(const unsigned char *text, size_t left) {
     unsigned char lead = text[0];
     size_t need = lead < 0x80   ? 1
@@ -97,8 +97,8 @@ static void put_escaped(writer *out, unsigned char c) {
     put_char(out, hex[c & 15]);
 }
 
-/* A JSON string (RFC 8259, section 7); bytes that are not UTF-8 become U+FFFD, so that the line
- * stays valid. */
+/* Writes a JSON string (RFC 8259, section 7); invalid UTF-8 becomes U+FFFD, so that the line stays
+ * valid. */
 static void put_quoted(writer *out, const char *text, size_t length) {
     put_char(out, '"');
     for (size_t i = 0; i < length;) {

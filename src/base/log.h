@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Log lines to a sink. The logger is a value held by a root object; libkelp has none of its own.
- * Threads: a line is written with one write(2), so lines of several threads never mix.
+ * Logging to a sink. A logger is a value held by a root object; libkelp has no global logger.
+ * Thread safety: a line is written with one write(2), so that lines of several threads do not mix.
  */
 #ifndef KELP_BASE_LOG_H_
 #define KELP_BASE_LOG_H_
@@ -23,21 +23,21 @@ typedef enum kelp_log_format {
         2 /* {"time":"…","level":"info","file":"…","line":12,"thread":1234,"message":"…"} */
 } kelp_log_format;
 
-/* `text` is one message, not terminated by a newline. Any thread. */
+/* Callback for one message, not terminated by a newline. Called from any thread. */
 typedef void (*kelp_log_fn)(void *userp, kelp_log_level level, const char *file, int line,
                             const char *text, size_t length);
 
 typedef struct kelp_logger {
     kelp_log_fn fn; /* NULL drops everything */
     void *userp;
-    kelp_log_level level; /* the highest that is passed on */
-    int verbosity;        /* of KELP_LOG_VERBOSE */
+    kelp_log_level level; /* highest level passed on */
+    int verbosity;        /* verbosity for KELP_LOG_VERBOSE */
 } kelp_logger;
 
 void kelp_log(const kelp_logger *logger, kelp_log_level level, const char *file, int line,
               const char *format, ...) KELP_PRINTF(5, 6);
-/* Formats one line (with newline) as `format` says; strings are JSON-escaped. Returns length
- * needed, as snprintf does. */
+/* Formats one line with a newline; strings in JSON are escaped. Returns the length of the whole
+ * line, as snprintf does. */
 size_t kelp_log_format_line(kelp_log_format format, kelp_log_level level, const char *file,
                             int line, const char *text, size_t length, char *buffer,
                             size_t capacity);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The event loop: epoll for files, a binary heap for timers, an eventfd for posts and stops. */
+/* Implements the event loop: epoll for files, a binary heap for timers, an eventfd for posts and
+ * stops. */
 #include "base/loop.h"
 
 #include "base/alloc.h"
@@ -14,7 +15,8 @@
 #include <unistd.h>
 
 #define EVENTS_A_ROUND 64
-/* Tasks that post further tasks must not keep files and timers waiting. */
+/* Maximum number of tasks per round, so that tasks that post tasks do not starve files and timers.
+ */
 #define POSTS_A_ROUND 256
 
 struct kelp_loop {
@@ -24,11 +26,11 @@ struct kelp_loop {
     atomic_bool stopping;
     atomic_uint posting; /* threads inside kelp_loop_post() */
     kelp_queue posts;
-    kelp_loop_timer **timers; /* heap, from 1 */
+    kelp_loop_timer **timers; /* heap, indexed from 1 */
     size_t timer_count, timer_capacity;
     uint64_t now_ns;
     struct epoll_event events[EVENTS_A_ROUND];
-    int event_count, event_at; /* of the round under way */
+    int event_count, event_at; /* events of the current round */
 };
 
 static kelp_status *system_error(const char *what) {
@@ -64,7 +66,7 @@ kelp_status *kelp_loop_create(kelp_allocator allocator, kelp_loop **out) {
 void kelp_loop_destroy(kelp_loop *loop) {
     if (loop == NULL)
         return;
-    /* A thread whose task has run already may still be on its way out of kelp_loop_post(). */
+    /* a thread whose task has run may still be inside kelp_loop_post() */
     while (atomic_load_explicit(&loop->posting, memory_order_acquire) != 0)
         sched_yield();
     if (loop->epoll_fd >= 0)
@@ -77,13 +79,13 @@ void kelp_loop_destroy(kelp_loop *loop) {
 
 static void wake(kelp_loop *loop) {
     uint64_t one = 1;
-    /* a full counter wakes as well */
+    /* a full counter wakes up the loop too */
     while (write(loop->wake_fd, &one, sizeof one) < 0 && errno == EINTR) {
     }
 }
 
 void kelp_loop_stop(kelp_loop *loop) {
-    int kept = errno; /* a signal handler leaves it as it was */
+    int kept = errno; /* a signal handler must preserve errno */
     atomic_store(&loop->stopping, true);
     wake(loop);
     errno = kept;
@@ -124,7 +126,7 @@ kelp_status *kelp_loop_modify(kelp_loop *loop, kelp_loop_io *io, uint32_t events
 void kelp_loop_remove(kelp_loop *loop, kelp_loop_io *io) {
     struct epoll_event unused = {0};
     epoll_ctl(loop->epoll_fd, EPOLL_CTL_DEL, io->fd, &unused);
-    /* events of this round that are still to come must not reach it */
+    /* pending events of this round must not reach it */
     for (int i = loop->event_at; i < loop->event_count; i++)
         if (loop->events[i].data.ptr == io)
             loop->events[i].events = 0;
@@ -176,7 +178,7 @@ kelp_status *kelp_loop_timer_set(kelp_loop *loop, kelp_loop_timer *timer, uint64
 }
 
 static void run_timers(kelp_loop *loop) {
-    /* Counted, so that one which is armed anew for a time gone by runs in the next round. */
+    /* counted, so that a timer that is set again for a past time runs in the next round */
     for (size_t left = loop->timer_count; left > 0; left--) {
         if (loop->timer_count == 0 || loop->timers[1]->deadline_ns > loop->now_ns)
             return;
@@ -217,7 +219,7 @@ static void run_posts(kelp_loop *loop) {
         if (!run_post(loop))
             return;
     }
-    wake(loop); /* no post wakes a loop whose queue still holds some */
+    wake(loop); /* posts do not wake up a loop whose queue is not empty */
 }
 
 static void run_events(kelp_loop *loop, int count) {
@@ -252,7 +254,7 @@ kelp_status *kelp_loop_run(kelp_loop *loop) {
         run_posts(loop);
         run_timers(loop);
     }
-    while (run_post(loop)) { /* what was posted before the stop still runs */
+    while (run_post(loop)) { /* tasks posted before the stop still run */
     }
     atomic_store(&loop->stopping, false);
     return NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The event loop: epoll, timers, and a wake-up that any thread may call. One loop a thread; a codec
- * never sees it. All functions but kelp_loop_post and kelp_loop_stop belong to the loop's thread
- * (or to nobody while it is not running).
+ * An event loop with timers and posts from other threads. One loop per thread; codecs do not
+ * depend on it. All functions except kelp_loop_post and kelp_loop_stop may only be called on the
+ * loop's thread, or on any one thread while it is not running.
  */
 #ifndef KELP_BASE_LOOP_H_
 #define KELP_BASE_LOOP_H_
@@ -18,7 +18,7 @@ typedef struct kelp_loop kelp_loop;
 #define KELP_LOOP_HANGUP 4u
 
 typedef struct kelp_loop_io kelp_loop_io;
-/* `events` is a set of KELP_LOOP_*. The callback may remove its own or any other io. */
+/* Callback for events, bits of KELP_LOOP_*. It may remove its own or any other io. */
 typedef void (*kelp_loop_io_fn)(kelp_loop_io *io, uint32_t events);
 struct kelp_loop_io { /* embedded by its owner */
     int fd;
@@ -36,8 +36,8 @@ struct kelp_loop_timer { /* embedded by its owner; zero it before first use */
     size_t heap_index; /* 0 when not armed */
 };
 
-/* Work posted from another thread: runs on the loop's thread, in order of posting. Embedded by its
- * owner. */
+/* A task posted from another thread; tasks run on the loop's thread in order of posting. Embedded
+ * by its owner. */
 typedef struct kelp_loop_task kelp_loop_task;
 struct kelp_loop_task {
     kelp_queue_node node;
@@ -46,23 +46,23 @@ struct kelp_loop_task {
 
 kelp_status *kelp_loop_create(kelp_allocator allocator, kelp_loop **out) KELP_MUST_USE;
 void kelp_loop_destroy(kelp_loop *loop);
-/* Runs until kelp_loop_stop. */
+/* Runs the loop until kelp_loop_stop. */
 kelp_status *kelp_loop_run(kelp_loop *loop) KELP_MUST_USE;
-void kelp_loop_stop(kelp_loop *loop); /* any thread, and signal handlers */
+void kelp_loop_stop(kelp_loop *loop); /* thread-safe and async-signal-safe */
 
 kelp_status *kelp_loop_add(kelp_loop *loop, kelp_loop_io *io, uint32_t events) KELP_MUST_USE;
 kelp_status *kelp_loop_modify(kelp_loop *loop, kelp_loop_io *io, uint32_t events) KELP_MUST_USE;
 void kelp_loop_remove(kelp_loop *loop, kelp_loop_io *io); /* does not close the fd */
 
-/* Arms or re-arms. */
+/* Sets or resets a timer. */
 kelp_status *kelp_loop_timer_set(kelp_loop *loop, kelp_loop_timer *timer,
                                  uint64_t deadline_ns) KELP_MUST_USE;
 void kelp_loop_timer_cancel(kelp_loop *loop, kelp_loop_timer *timer);
 
-/* Any thread; never fails, never allocates; one eventfd write when the loop's queue was empty. The
- * loop outlives the start of the call; kelp_loop_destroy waits for its end. */
+/* Posts a task. Thread-safe; never fails, never allocates; one eventfd write if the queue was
+ * empty. The loop must exist when the call begins; kelp_loop_destroy waits for its end. */
 void kelp_loop_post(kelp_loop *loop, kelp_loop_task *task);
-/* The time at which the current round of events began (cached kelp_now_ns). */
+/* Returns the time at which the current round began (cached kelp_now_ns). */
 uint64_t kelp_loop_now_ns(const kelp_loop *loop);
 
 #endif

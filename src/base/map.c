@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The string map. `entries` keeps the order of insertion; `slots` is a power of two of places that
- * hold the index of an entry. The entries' capacity is three quarters of the slots, so a probe
- * always meets an empty one.
+ * Implements the map. `entries` keeps the order of insertion; `slots`, a power of two in size,
+ * holds indices of entries. The capacity of entries is three quarters of the slots, so that a
+ * probe always finds an empty one.
  */
 #include "base/map.h"
 
@@ -33,7 +33,7 @@ static size_t first_slot(const kelp_map *map, uint64_t hash) {
     return (size_t)(hash ^ (hash >> 32)) & (map->slot_count - 1);
 }
 
-/* The slot that holds the key, or SIZE_MAX. */
+/* Returns the slot of the key, or SIZE_MAX. */
 static size_t find_slot(const kelp_map *map, kelp_str key, uint64_t hash) {
     if (map->count == 0)
         return SIZE_MAX;
@@ -70,7 +70,7 @@ static void place(kelp_map *map, size_t entry_index) {
     map->slots[slot] = (uint32_t)(entry_index + 1);
 }
 
-/* Drops the removed entries, then fills the slots anew. */
+/* Drops removed entries, then fills the slots again. */
 static void rebuild(kelp_map *map) {
     size_t kept = 0;
     for (size_t i = 0; i < map->entry_count; i++) {
@@ -83,7 +83,7 @@ static void rebuild(kelp_map *map) {
         place(map, i);
 }
 
-/* Makes room for one more entry. On failure the map is as it was. */
+/* Makes room for one more entry. The map is unchanged on failure. */
 static kelp_status *make_room(kelp_map *map) {
     if (map->entry_count < map->entry_capacity)
         return NULL;
@@ -119,7 +119,7 @@ kelp_status *kelp_map_put(kelp_map *map, kelp_str key, void *value) {
     uint64_t hash = kelp_hash_str(key);
     size_t slot = find_slot(map, key, hash);
     if (slot != SIZE_MAX) {
-        /* The new key's bytes are the ones that its owner promises to keep. */
+        /* the caller keeps the bytes of the new key alive, not those of the old one */
         kelp_map_entry *entry = &map->entries[map->slots[slot] - 1];
         entry->key = key;
         entry->value = value;

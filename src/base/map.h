@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A hash map from strings to pointers (open addressing, insertion order kept for iteration). Keys
- * are borrowed: the caller keeps them alive as long as the entry. One thread at a time.
+ * A hash map from strings to pointers (open addressing; iteration in order of insertion). Keys are
+ * borrowed and must outlive their entries. Used by one thread at a time.
  */
 #ifndef KELP_BASE_MAP_H_
 #define KELP_BASE_MAP_H_
@@ -30,16 +30,16 @@ typedef struct kelp_map {
 void kelp_map_init(kelp_map *map, kelp_allocator allocator);
 void kelp_map_deinit(kelp_map *map);
 void kelp_map_clear(kelp_map *map);
-/* true when found; out_value may be NULL. */
+/* Returns true if the key exists. `out_value` may be NULL. */
 bool kelp_map_find(const kelp_map *map, kelp_str key, void **out_value);
-/* The value, or NULL. */
+/* Returns the value, or NULL. */
 void *kelp_map_get(const kelp_map *map, kelp_str key);
-/* Inserts or replaces. */
+/* Inserts or replaces a value. */
 kelp_status *kelp_map_put(kelp_map *map, kelp_str key, void *value) KELP_MUST_USE;
-/* Returns the value that was there, or NULL. */
+/* Removes a key and returns its value, or NULL. */
 void *kelp_map_remove(kelp_map *map, kelp_str key);
 
-/* for (kelp_map_entry *e = NULL; (e = kelp_map_next(&map, e));) */
+/* Iterates: for (kelp_map_entry *e = NULL; (e = kelp_map_next(&map, e));) */
 kelp_map_entry *kelp_map_next(const kelp_map *map, const kelp_map_entry *entry);
 
 #endif

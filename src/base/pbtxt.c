@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Protocol buffers' text format into a tree. Nesting is a chain of open messages, not recursion. */
+/* Parses the protobuf text format into a tree. Nesting is a list of open messages, not recursion.
+ */
 #include "base/pbtxt.h"
 
 #include <math.h>
@@ -18,8 +19,7 @@ typedef struct open_message {
     kelp_pbtxt *message;
     kelp_pbtxt *last;
     char closing;
-    kelp_pbtxt
-        *list; /* when it is an item of a list: the first item, which carries the field's name */
+    kelp_pbtxt *list; /* for an item of a list: the first item, which has the field's name */
 } open_message;
 
 static bool is_name_char(char c) {
@@ -34,7 +34,7 @@ static kelp_status *fail(const parser *p, const char *expected) {
     if (c < 0x20 || c >= 0x7f)
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s:%u:%u: expected %s, found byte 0x%02x",
                           p->file, p->line, p->column, expected, c);
-    int length = 1; /* a word is shown whole */
+    int length = 1; /* shows a whole word */
     while (is_name_char((char)c) && length < 64 && length < p->end - p->at &&
            is_name_char(p->at[length]))
         length++;
@@ -131,7 +131,7 @@ static char *put_utf8(char *to, uint32_t code) {
     return to;
 }
 
-/* Behind an escaped high surrogate: its low half, and both together as one code point. */
+/* Reads the low surrogate after an escaped high one and combines both to a code point. */
 static kelp_status *read_low_surrogate(parser *p, uint32_t *inout_value) {
     int count = 0;
     uint32_t low = 0;
@@ -146,7 +146,7 @@ static kelp_status *read_low_surrogate(parser *p, uint32_t *inout_value) {
     return NULL;
 }
 
-/* Behind the backslash. */
+/* Reads an escape after the backslash. */
 static kelp_status *read_escape(parser *p, char **to) {
     static const char letters[] = "abfnrtv?\\'\"", values[] = "\a\b\f\n\r\t\v?\\'\"";
     if (p->at == p->end)
@@ -177,7 +177,8 @@ static kelp_status *read_escape(parser *p, char **to) {
     return NULL;
 }
 
-/* Bytes between the quotes of the literals ahead: no escape is shorter than what it stands for. */
+/* Returns an upper bound of the string's length: the bytes between the quotes of all adjacent
+ * literals. No escape is shorter than its value. */
 static size_t measure_string(parser ahead) {
     size_t length = 0;
     while (peek(&ahead, '"') || peek(&ahead, '\'')) {
@@ -200,7 +201,7 @@ static size_t measure_string(parser ahead) {
     return length;
 }
 
-/* Adjacent literals are one string. */
+/* Reads a string; adjacent literals are concatenated. */
 static kelp_status *read_string(parser *p, kelp_str *out) {
     char *data = kelp_arena_alloc(p->arena, measure_string(*p) + 1, 1), *to = data;
     if (data == NULL)
@@ -277,12 +278,12 @@ static kelp_status *add_field(parser *p, open_message *into, kelp_str name, uint
     return NULL;
 }
 
-/* One value; a message is only opened. */
+/* Reads one value; a message is only opened. */
 static kelp_status *read_value(parser *p, open_message *stack, size_t *depth, kelp_pbtxt *field,
                                kelp_pbtxt *list) {
     if (peek(p, '{') || peek(p, '<')) {
         field->type = KELP_PBTXT_MESSAGE;
-        if (*depth > DEPTH_MAX) /* the root is one of them */
+        if (*depth > DEPTH_MAX) /* counts the root */
             return fail(p, "messages nested at most 100 deep");
         stack[*depth] = (open_message){field, NULL, peek(p, '{') ? '}' : '>', list};
         (*depth)++;
@@ -298,8 +299,8 @@ static kelp_status *read_value(parser *p, open_message *stack, size_t *depth, ke
     return read_scalar(p, &field->text);
 }
 
-/* Further items of a list whose first field is `first`; stops behind ']' or at a message that it
- * opened. */
+/* Reads further items of a list whose first field is `first`; stops after ']' or at a message that
+ * it opened. */
 static kelp_status *read_items(parser *p, open_message *stack, size_t *depth, kelp_pbtxt *first,
                                bool behind_item) {
     open_message *into = &stack[*depth - 1];
@@ -335,7 +336,7 @@ static kelp_status *read_field(parser *p, open_message *stack, size_t *depth) {
         skip_blanks(p);
         if (take(p, ']'))
             return NULL;
-        if (!colon && !peek(p, '{') && !peek(p, '<')) /* only messages go without a colon */
+        if (!colon && !peek(p, '{') && !peek(p, '<')) /* only messages need no colon */
             return fail(p, "'{' or ']' in a list without ':'");
         kelp_pbtxt *kept = KELP_ARENA_NEW(p->arena, kelp_pbtxt);
         if (kept == NULL)
@@ -385,7 +386,7 @@ kelp_status *kelp_pbtxt_parse(kelp_arena *arena, const char *file, const char *t
 }
 
 /* ---- scalars, typed ---- */
-static kelp_status *wrong(const char *file, const kelp_pbtxt *field, const char *expected) {
+static kelp_status *scalar_error(const char *file, const kelp_pbtxt *field, const char *expected) {
     if (field->type == KELP_PBTXT_MESSAGE)
         return KELP_ERROR(
             KELP_INVALID_ARGUMENT, "%s:%u:%u: field '%.*s': expected %s, found a message", file,
@@ -396,7 +397,7 @@ static kelp_status *wrong(const char *file, const kelp_pbtxt *field, const char 
                       expected, quote, KELP_STR_ARG(field->text), quote);
 }
 
-/* Decimal, 0x hexadecimal or 0 octal magnitude. */
+/* Reads a decimal, hexadecimal (0x) or octal (0) magnitude. */
 static bool read_magnitude(kelp_str text, uint64_t *out) {
     int base = 10;
     if (text.length > 2 && text.data[0] == '0' && (text.data[1] == 'x' || text.data[1] == 'X')) {
@@ -429,7 +430,7 @@ kelp_status *kelp_pbtxt_i64(const char *file, const kelp_pbtxt *field, int64_t m
         char expected[80];
         snprintf(expected, sizeof expected, "a whole number from %lld to %lld", (long long)min,
                  (long long)max);
-        return wrong(file, field, expected);
+        return scalar_error(file, field, expected);
     }
     *out = value;
     return NULL;
@@ -442,7 +443,7 @@ kelp_status *kelp_pbtxt_u64(const char *file, const kelp_pbtxt *field, uint64_t 
         char expected[80];
         snprintf(expected, sizeof expected, "a whole number from 0 to %llu",
                  (unsigned long long)max);
-        return wrong(file, field, expected);
+        return scalar_error(file, field, expected);
     }
     *out = value;
     return NULL;
@@ -450,7 +451,7 @@ kelp_status *kelp_pbtxt_u64(const char *file, const kelp_pbtxt *field, uint64_t 
 
 kelp_status *kelp_pbtxt_f64(const char *file, const kelp_pbtxt *field, double *out) {
     if (field->type != KELP_PBTXT_SCALAR || field->text.length == 0)
-        return wrong(file, field, "a number");
+        return scalar_error(file, field, "a number");
     kelp_str text = field->text;
     bool negative = text.data[0] == '-';
     if (negative)
@@ -470,7 +471,7 @@ kelp_status *kelp_pbtxt_f64(const char *file, const kelp_pbtxt *field, double *o
         bool begins =
             text.length > 0 && (text.data[0] == '.' || digit_value(text.data[0], 10) >= 0);
         if (!begins || !kelp_parse_f64(text, out))
-            return wrong(file, field, "a number");
+            return scalar_error(file, field, "a number");
     }
     if (negative)
         *out = -*out;
@@ -485,12 +486,12 @@ kelp_status *kelp_pbtxt_bool(const char *file, const kelp_pbtxt *field, bool *ou
             *out = kelp_str_is(field->text, yes[i]);
             return NULL;
         }
-    return wrong(file, field, "true or false");
+    return scalar_error(file, field, "true or false");
 }
 
 kelp_status *kelp_pbtxt_string(const char *file, const kelp_pbtxt *field, kelp_str *out) {
     if (field->type != KELP_PBTXT_STRING)
-        return wrong(file, field, "a string in quotes");
+        return scalar_error(file, field, "a string in quotes");
     *out = field->text;
     return NULL;
 }

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The queue of many producers and one consumer. Producers push onto a stack at `tail`; the consumer
- * takes the whole stack in one swap, turns it round into `head`, and hands it out in the order it
- * was pushed. So no producer is ever half-way, and a wake-up can not be lost.
- *
- * tail is NULL when the queue is empty, &stub when the consumer still holds items of its last swap,
- * else the newest item. Thus a push sees by the value it replaces whether the queue was empty.
+ * Implements the queue. Producers push onto a stack at `tail`; the consumer takes the whole stack
+ * in one swap, reverses it into `head` and returns items in the order they were pushed. No
+ * producer is ever half-way, and no wake-up is lost. `tail` is NULL if the queue is empty, &stub
+ * if the consumer still holds items of its last swap, else the newest item. A push therefore sees
+ * from the value it replaces whether the queue was empty.
  */
 #include "base/queue.h"
 
@@ -24,7 +23,7 @@ bool kelp_queue_push(kelp_queue *queue, kelp_queue_node *node) {
     return old == NULL;
 }
 
-/* The chain from the newest item to the oldest, turned round. It ends at NULL or at the stub. */
+/* Reverses the list from the newest to the oldest item, which ends at NULL or at the stub. */
 static kelp_queue_node *reverse(kelp_queue_node *newest, const kelp_queue_node *stub) {
     kelp_queue_node *oldest = NULL;
     while (newest && newest != stub) {
@@ -47,7 +46,7 @@ kelp_queue_node *kelp_queue_pop(kelp_queue *queue) {
     kelp_queue_node *node = queue->head;
     queue->head = atomic_load_explicit(&node->next, memory_order_relaxed);
     if (!queue->head) {
-        /* The last item in hand: unless something was pushed meanwhile, the queue is empty now. */
+        /* the last item of the swap: unless something was pushed since, the queue is empty now */
         kelp_queue_node *expected = &queue->stub;
         (void)atomic_compare_exchange_strong_explicit(&queue->tail, &expected, NULL,
                                                       memory_order_relaxed, memory_order_relaxed);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An intrusive queue with many producers and one consumer, lock-free to push; pop blocks on a futex
- * or polls. Put kelp_queue_node first in the item.
+ * An intrusive queue with many producers and one consumer; pushing is lock-free. Put
+ * kelp_queue_node first in the item.
  */
 #ifndef KELP_BASE_QUEUE_H_
 #define KELP_BASE_QUEUE_H_
@@ -17,17 +17,16 @@ typedef struct kelp_queue_node {
 } kelp_queue_node;
 
 typedef struct kelp_queue {
-    kelp_queue_node *_Atomic tail; /* producers swap here */
-    kelp_queue_node *head;         /* consumer's */
+    kelp_queue_node *_Atomic tail; /* swapped by producers */
+    kelp_queue_node *head;         /* owned by the consumer */
     kelp_queue_node stub;
 } kelp_queue;
 
 void kelp_queue_init(kelp_queue *queue);
-/* Returns true when the queue was empty before, so that the producer wakes the consumer. Any
- * thread. */
+/* Pushes an item. Returns true if the queue was empty, so that the producer must wake up the
+ * consumer. Thread-safe. */
 bool kelp_queue_push(kelp_queue *queue, kelp_queue_node *node);
-/* NULL when empty, or when a producer is half-way (it will wake the consumer). Consumer's thread
- * only. */
+/* Pops an item. Returns NULL if the queue is empty. Called by the consumer's thread only. */
 kelp_queue_node *kelp_queue_pop(kelp_queue *queue);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Statuses. A status, its message and its file name are one heap block: the file name is copied,
- * because a status may outlive the shared library that raised it. The heap is the C library's, so
- * that a status can be made where no allocator is at hand.
+ * Implements statuses. A status, its message and its file name are one heap block. The file name
+ * is copied, because a status may outlive the shared library that raised it. The C library's heap
+ * is used, so that a status can be created where no allocator is available.
  */
 #include <kelp/status.h>
 
@@ -16,14 +16,13 @@ struct kelp_status {
     kelp_code code;
     kelp_domain domain;
     int line;
-    bool is_static; /* not compared by address: each library that holds this file has an object of
-                       its own */
+    bool is_static; /* a flag, because each library that contains this file has its own object */
     const char *message;
     const char *file;
     kelp_status *cause;
 };
 
-/* Never written to: kelp_status_free and kelp_status_annotate look at is_static first. */
+/* Never modified: kelp_status_free and kelp_status_annotate check is_static first. */
 static const kelp_status out_of_memory = {
     .code = KELP_RESOURCE_EXHAUSTED,
     .is_static = true,
@@ -35,8 +34,8 @@ kelp_status *kelp_status_oom(void) {
     return (kelp_status *)(uintptr_t)&out_of_memory;
 }
 
-/* A block for a message of `message_length` bytes that the caller fills in; NULL when memory is
- * short. */
+/* Allocates a status with room for a message of `message_length` bytes, which the caller writes;
+ * returns NULL if memory is exhausted. */
 static kelp_status *block_new(kelp_code code, const char *file, int line, size_t message_length,
                               char **out_message) {
     if (!file)
@@ -65,7 +64,7 @@ static KELP_PRINTF(4, 0) kelp_status *status_make(kelp_code code, const char *fi
     va_copy(measure, args);
     int length = vsnprintf(NULL, 0, format, measure);
     va_end(measure);
-    /* A format that cannot be rendered still tells its reader what was being said. */
+    /* if the message cannot be formatted, the format itself is the message */
     size_t message_length = length < 0 ? strlen(format) : (size_t)length;
     char *message = NULL;
     kelp_status *status = block_new(code, file, line, message_length, &message);
@@ -197,7 +196,7 @@ const char *kelp_code_name(kelp_code code) {
     return (unsigned)code < KELP_COUNT(names) ? names[(unsigned)code] : "UNKNOWN";
 }
 
-/* Appends what fits, keeps counting what does not. */
+/* Appends what fits and counts the rest. */
 static void put_text(const char *text, char *buffer, size_t capacity, size_t *inout_length) {
     for (; *text; text++, (*inout_length)++) {
         if (capacity && *inout_length < capacity - 1)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Slices, numbers, hashes. The locale has no say here: what is handed to strtod holds no radix
- * character (the decimal point is folded into the exponent), and what printf returns is read digit
- * by digit.
+ * Implements slices, numbers and hashes, independent of the locale: text passed to strtod contains
+ * no radix character (the decimal point is folded into the exponent), and output of printf is read
+ * digit by digit.
  */
 #include "base/str.h"
 
@@ -68,19 +68,19 @@ bool kelp_parse_i64(kelp_str s, int64_t *out) {
     return true;
 }
 
-/* No double depends on more than 767 significant digits, beyond whether anything other than 0
+/* No double depends on more than 767 significant digits, except on whether a non-zero digit
  * follows. */
 #define KEPT_DIGITS 800
 #define EXPONENT_LIMIT 1000000
 
-/* A decimal number taken apart: 0.d1d2d3… without its point is digits x 10^exponent. */
+/* A decimal number as digits * 10^exponent. */
 typedef struct decimal {
     bool negative;
-    uint64_t mantissa;  /* the first significant digits, at most 19 */
-    int64_t exponent;   /* of the digits as one whole number */
-    size_t digit_count; /* significant ones, leading zeros left out */
-    kelp_str whole;     /* as written, before the point */
-    kelp_str fraction;  /* and after it */
+    uint64_t mantissa;  /* first significant digits, at most 19 */
+    int64_t exponent;   /* exponent of the digits as an integer */
+    size_t digit_count; /* number of significant digits */
+    kelp_str whole;     /* digits before the point */
+    kelp_str fraction;  /* digits after the point */
 } decimal;
 
 static kelp_str take_digits(kelp_str *inout_rest) {
@@ -121,14 +121,14 @@ static bool take_exponent(kelp_str *inout_rest, int64_t *out) {
     if (digits.length == 0)
         return false;
     int64_t value = 0;
-    /* Held well above any length of text, so that 0.000…1e400000 still comes out right. */
+    /* limited well above any length of text, so that 0.000…1e400000 is still correct */
     for (size_t i = 0; i < digits.length && value < INT64_MAX / 16; i++)
         value = value * 10 + (digits.data[i] - '0');
     *out = negative ? -value : value;
     return true;
 }
 
-static bool take_apart(kelp_str s, decimal *out) {
+static bool split_decimal(kelp_str s, decimal *out) {
     *out = (decimal){.negative = take_char(&s, '-')};
     if (!out->negative)
         (void)take_char(&s, '+');
@@ -144,8 +144,8 @@ static bool take_apart(kelp_str s, decimal *out) {
     return true;
 }
 
-/* The digits once more, for strtod: whole number, 'e', exponent; digits that no longer matter stand
- * for "not 0". */
+/* Converts with strtod: writes the integer, 'e' and the exponent; digits that no longer matter are
+ * represented by a non-zero digit. */
 static double parse_slowly(const decimal *number) {
     char text[KEPT_DIGITS + 32];
     size_t length = 0;
@@ -181,7 +181,7 @@ static double decimal_value(const decimal *number) {
     const int64_t last = (int64_t)KELP_COUNT(powers) - 1;
     if (number->digit_count == 0)
         return 0.0;
-    /* Both operands are exact, so the one rounding is the right one (Clinger, 1990). */
+    /* both operands are exact, so that one rounding gives the correct result (Clinger, 1990) */
     if (number->digit_count <= 19 && number->mantissa <= (UINT64_C(1) << 53) &&
         number->exponent >= -last && number->exponent <= last) {
         double mantissa = (double)number->mantissa;
@@ -211,7 +211,7 @@ bool kelp_parse_f64(kelp_str s, double *out) {
         return false;
     }
     decimal number;
-    if (!take_apart(s, &number))
+    if (!split_decimal(s, &number))
         return false;
     double value = decimal_value(&number);
     *out = number.negative ? -value : value;
@@ -224,33 +224,36 @@ static size_t put_cstr(char *buffer, const char *text) {
     return length;
 }
 
-/* Whole numbers that a double holds exactly, by far the most common. */
+size_t kelp_format_u64(uint64_t value, char *buffer) {
+    char digits[20];
+    size_t at = sizeof(digits);
+    do {
+        digits[--at] = (char)('0' + value % 10);
+        value /= 10;
+    } while (value);
+    memcpy(buffer, digits + at, sizeof(digits) - at);
+    return sizeof(digits) - at;
+}
+
+/* Formats integers that are exact as doubles, the most common case. */
 static size_t format_integer(double value, char *buffer) {
     int64_t whole = (int64_t)value;
-    char digits[24];
-    size_t at = sizeof(digits);
     size_t length = 0;
-    uint64_t magnitude = whole < 0 ? 0 - (uint64_t)whole : (uint64_t)whole;
-    do {
-        digits[--at] = (char)('0' + magnitude % 10);
-        magnitude /= 10;
-    } while (magnitude);
     if (signbit(value))
         buffer[length++] = '-';
-    memcpy(buffer + length, digits + at, sizeof(digits) - at);
-    length += sizeof(digits) - at;
+    length += kelp_format_u64(whole < 0 ? 0 - (uint64_t)whole : (uint64_t)whole, buffer + length);
     return length + put_cstr(buffer + length, ".0");
 }
 
-/* The `precision` digits nearest to a positive value, trailing zeros dropped, and the power of ten
- * of the first. */
+/* Computes the `precision` digits nearest to a positive value, without trailing zeros, and the
+ * power of ten of the first one. */
 static size_t nearest_digits(double value, int precision, char *out_digits, int *out_exponent) {
     char text[40];
     (void)snprintf(text, sizeof(text), "%.*e", precision - 1, value);
     size_t count = 0;
     const char *at = text;
     for (; *at && *at != 'e'; at++) {
-        if (is_digit(*at)) /* what is neither is the locale's radix */
+        if (is_digit(*at)) /* anything else is the locale's radix */
             out_digits[count++] = *at;
     }
     *out_exponent = (int)strtol(*at ? at + 1 : at, NULL, 10);
@@ -307,7 +310,8 @@ size_t kelp_format_f64(double value, char *buffer) {
     char digits[40];
     size_t count = 0;
     int exponent = 0;
-    /* 15 digits hold the shortest text of any normal number; subnormal ones have fewer to give. */
+    /* precision 15 finds any text of up to 15 digits of a normal number; subnormal ones may need
+     * less */
     for (int precision = magnitude < 0x1p-1022 ? 1 : 15; precision <= 17; precision++) {
         count = nearest_digits(magnitude, precision, digits, &exponent);
         if (reads_back(digits, count, exponent, magnitude))

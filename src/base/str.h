@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Byte slices that borrow, and number parsing that does not depend on the locale. */
+/* Borrowed byte slices, and number parsing that is independent of the locale. */
 #ifndef KELP_BASE_STR_H_
 #define KELP_BASE_STR_H_
 
@@ -33,25 +33,30 @@ static inline bool kelp_str_starts(kelp_str s, kelp_str prefix) {
            (prefix.length == 0 || memcmp(s.data, prefix.data, prefix.length) == 0);
 }
 
-/* ASCII case-insensitive, as HTTP header names are compared. */
+/* Compares ASCII letters without case, as for HTTP header names. */
 bool kelp_str_equal_nocase(kelp_str a, kelp_str b);
-kelp_str kelp_str_trim(kelp_str s); /* spaces, tabs, CR, LF at both ends */
+kelp_str kelp_str_trim(kelp_str s); /* removes spaces, tabs, CR and LF at both ends */
 
-/* Whole-slice decimal parsing; false on anything else or overflow. */
+/* These functions parse a whole slice as a decimal integer; they return false on anything else and
+ * on overflow. */
 bool kelp_parse_i64(kelp_str s, int64_t *out);
 bool kelp_parse_u64(kelp_str s, uint64_t *out);
-/* Decimal float as JSON and pbtxt have it, plus inf, -inf, nan, Infinity, -Infinity, NaN. Correctly
- * rounded. Locale-free. */
+/* Parses a decimal float as in JSON and pbtxt, and inf, -inf, nan, Infinity, -Infinity, NaN.
+ * Correctly rounded and independent of the locale. */
 bool kelp_parse_f64(kelp_str s, double *out);
-/* Shortest text that reads back to the same value ("0.1", "1e+22", "3.0"); needs 32 bytes; returns
- * length. Non-finite: NaN, Infinity, -Infinity. Locale-free. */
+/* Writes the shortest text that reads back to the same value ("0.1", "1e+22", "3.0"), or NaN,
+ * Infinity, -Infinity. `buffer` has 32 bytes. Returns the length. Independent of the locale. */
 size_t kelp_format_f64(double value, char *buffer);
 
-/* What printf wrote of a number, in place: a point where the locale's radix stands. Returns
- * the length. */
+/* Writes decimal digits without a terminator; needs 20 bytes. Returns the length. */
+size_t kelp_format_u64(uint64_t value, char *buffer);
+
+/* Replaces the locale's radix in a number written by printf by a point, in place. Returns the
+ * length. */
 size_t kelp_plain_radix(char *inout_text);
 
-/* FNV-1a, 64 bits (offset cbf29ce484222325, prime 100000001b3; draft-eastlake-fnv). */
+/* Computes the 64-bit FNV-1a hash (offset basis cbf29ce484222325, prime 100000001b3). Source:
+ * draft-eastlake-fnv. */
 uint64_t kelp_hash_bytes(const void *data, size_t length);
 uint64_t kelp_hash_str(kelp_str s);
 

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The worker pool. A region is open for workers to join while its caller still has chunks to take;
- * once the caller runs out it closes the gate and waits only for those who had joined. A worker
- * that wakes late finds the gate shut and sleeps again, so nobody ever waits for a thread that has
- * nothing to do.
- *
- * Threads: kelp_pool_run from any; the fields under "the region" are written by the caller while
- * the gate is shut and empty, and read by workers after they joined.
+ * Implements the thread pool. Workers may join a region as long as its caller has chunks to take;
+ * then the caller closes the gate and waits only for the workers that have joined. A worker that
+ * wakes up late finds the gate closed and sleeps again, so that no thread waits for an idle one.
+ * Thread safety: kelp_pool_run may be called by any thread; the fields under "the region" are
+ * written by the caller while the gate is closed and empty, and read by workers after they have
+ * joined.
  */
 #include "base/thread.h"
 
@@ -30,18 +29,18 @@
 #define CACHE_LINE 64
 #define MAX_THREADS 4096
 #define CHUNKS_A_THREAD 8
-/* What regions that may be stopped follow: see take_parts. */
+/* Parameters of regions that can be stopped: see take_parts. */
 #define PART_NS 4000000
 #define FIRST_GRAINS 256
 #define FIRST_UNITS 4
 #define PART_GROWTH 16
-/* What regions of less than a grain follow: see share_small. */
+/* Parameters of regions smaller than a grain: see share_small. */
 #define AWAKE_PARTS 4
 #define GRAIN_NS 16000.0
 #define CREDIT_NS 48000
 #define REST_NS 10000000u
 
-/* The gate: the low bits count the workers that are inside. */
+/* The gate: the low bits count the workers inside. */
 #define GATE_OPEN 0x10000u
 #define GATE_WAITED_FOR 0x20000u
 #define GATE_INSIDE 0xFFFFu
@@ -52,24 +51,25 @@ typedef struct worker {
     int index;
 } worker;
 
-/* What is run, and by which parts. */
+/* A function, its range and how the range is divided. */
 typedef struct region {
     kelp_range_fn fn;
     void *userp;
     kelp_stop *stop;
     int64_t grain;
-    int64_t first; /* the length of a thread's first part */
-    bool divided;  /* that is not all */
+    int64_t first; /* length of a thread's first part */
+    bool divided;  /* the first part is not the whole range */
 } region;
 
 struct kelp_pool {
     kelp_allocator allocator;
     int thread_count;
-    int started_count; /* workers that run; thread_count - 1 but while being made */
+    int started_count; /* number of running workers: thread_count - 1 after creation */
     worker *workers;
     atomic_flag busy;
     atomic_bool stop;
-    /* Of small regions: what their work has earned, as of when; until when none is shared. */
+    /* For small regions: credit that their work has earned, when it was last updated, and the time
+     * until which none is shared. */
     _Atomic int64_t credit_ns;
     _Atomic uint64_t credited_ns;
     _Atomic uint64_t rest_until_ns;
@@ -77,16 +77,17 @@ struct kelp_pool {
     region region;
     int64_t count;
     int64_t chunk;
-    int64_t longer; /* chunks that are one longer */
+    int64_t longer; /* number of chunks that are one item longer */
     int64_t chunk_count;
-    /* a line each, for these are what threads fight for */
+    /* a cache line each, because threads contend for them */
     _Alignas(CACHE_LINE) _Atomic int64_t next_chunk;
     _Alignas(CACHE_LINE) _Atomic uint32_t gate;
-    _Alignas(CACHE_LINE) _Atomic uint32_t generation; /* counts regions; workers sleep on it */
+    _Alignas(CACHE_LINE) _Atomic uint32_t
+        generation; /* number of regions; idle workers sleep on it */
     _Atomic uint32_t sleeping;
 };
 
-/* A worker of some pool: what is asked of a caller's thread is not asked of it. */
+/* True on worker threads, which do not poll interrupt callbacks. */
 static _Thread_local bool is_worker;
 
 static void futex_wait(_Atomic uint32_t *word, uint32_t expected) {
@@ -105,7 +106,7 @@ static inline void pause_cpu(void) {
 #endif
 }
 
-/* The spinning of both sides: true while it may go on. The clock is read once in 32 turns. */
+/* State of spinning, for callers and workers. The clock is read once per 32 iterations. */
 typedef struct spin {
     uint64_t until_ns;
     uint32_t turns;
@@ -130,8 +131,8 @@ bool kelp_stop_asked(kelp_stop *stop) {
     return true;
 }
 
-/* How many units take PART_NS, as `done` took since `since_ns`. That is known of the last part
- * alone, so that lengths grow by steps. */
+/* Estimates how many units take PART_NS, given that `done` took the time since `since_ns`. Only
+ * the last part is known, so that lengths grow in steps. */
 static int64_t next_part(const region *r, int64_t done, uint64_t since_ns) {
     uint64_t took_ns = KELP_MAX(kelp_now_ns() - since_ns, (uint64_t)1);
     double part = (double)done * KELP_MIN((double)PART_NS / (double)took_ns, (double)PART_GROWTH);
@@ -140,10 +141,11 @@ static int64_t next_part(const region *r, int64_t done, uint64_t since_ns) {
 }
 
 /*
- * [begin, end) by parts; false when it was stopped. The grain says what some 16 µs of work are, but
- * where it is a single unit, which may be far more. So a thread begins with what a grain promises
- * to take some ms, or with a few units, and measures where that was not all: parts of PART_NS are
- * long enough to cost nothing. `*inout_part` is how far the thread has come with that.
+ * Processes [begin, end) in parts; returns false if it was stopped. A grain promises about 16 µs
+ * of work, but a grain of one unit may take far longer. A thread therefore begins with the number
+ * of grains that should take a few milliseconds, or with a few units, and measures if more is
+ * left: parts of PART_NS are long enough to make the measurement negligible. `*inout_part` is the
+ * current length of a part.
  */
 static bool take_parts(const region *r, int64_t begin, int64_t end, int worker_index,
                        int64_t *inout_part) {
@@ -201,7 +203,7 @@ static void gate_leave(kelp_pool *pool) {
         futex_wake(&pool->gate, 1);
 }
 
-/* Closes the gate and waits until the last worker has left; false when that took a sleep. */
+/* Closes the gate and waits until the last worker has left; returns false if it had to sleep. */
 static bool gate_close(kelp_pool *pool) {
     spin waiting = {0};
     uint32_t gate = atomic_fetch_and_explicit(&pool->gate, ~GATE_OPEN, memory_order_acquire);
@@ -219,7 +221,7 @@ static bool gate_close(kelp_pool *pool) {
     return false;
 }
 
-/* Waits for another region than `seen` and returns its number. */
+/* Waits for a region other than `seen` and returns its number. */
 static uint32_t next_generation(kelp_pool *pool, uint32_t seen) {
     spin waiting = {0};
     for (;;) {
@@ -228,8 +230,8 @@ static uint32_t next_generation(kelp_pool *pool, uint32_t seen) {
             return now;
         if (spin_on(&waiting))
             continue;
-        /* Counted before the futex looks at the word, as the caller changes the word before it
-         * looks at the count: one of the two sees the other. */
+        /* Counted before the futex checks the word, as the caller changes the word before it
+         * checks the count: one of them sees the other. */
         atomic_fetch_add_explicit(&pool->sleeping, 1, memory_order_seq_cst);
         while ((now = atomic_load_explicit(&pool->generation, memory_order_seq_cst)) == seen)
             futex_wait(&pool->generation, seen);
@@ -261,12 +263,12 @@ static void announce(kelp_pool *pool, int wanted) {
 }
 
 /*
- * Whether a region of less than a grain is shared, and whether workers are woken for it. To hand
- * work to a worker that is awake costs some 0.3 µs, to wake one tens of them. So small regions are
- * shared among those that are awake, and wake others only when they follow each other so closely
- * that they fill most of the time and come to several grains; where they fill less they are not
- * shared, so that workers fall asleep. Where a worker lost its CPU in the midst of one, CPUs are
- * not ours alone: for a while small regions stay with their callers.
+ * Decides whether a region smaller than a grain is shared and whether workers are woken up.
+ * Handing work to a worker that is awake costs about 0.3 µs, waking one up tens of µs. Small
+ * regions are therefore shared among awake workers, and wake others up only if they follow each
+ * other so closely that they fill most of the time and add up to several grains. If they fill
+ * less, they are not shared, so that workers fall asleep. If a worker lost its CPU during a
+ * region, CPUs are contended: for a while small regions run on their callers.
  */
 static bool share_small(kelp_pool *pool, int64_t count, int64_t grain, bool *out_wake) {
     uint64_t now_ns = kelp_now_ns();
@@ -285,7 +287,7 @@ static bool share_small(kelp_pool *pool, int64_t count, int64_t grain, bool *out
     return *out_wake || (dense && sleeping < (uint32_t)pool->started_count && !rest);
 }
 
-/* The pool is ours; `wanted` workers are woken where that many sleep. */
+/* Runs a region after the pool was acquired; wakes up to `wanted` sleeping workers. */
 static void run_region(kelp_pool *pool, int64_t count, int64_t chunks, int wanted) {
     pool->count = count;
     pool->chunk = count / chunks;
@@ -314,10 +316,10 @@ void kelp_pool_run_until(kelp_pool *pool, int64_t count, int64_t grain, kelp_ran
         (void)take_parts(&r, 0, count, 0, &r.first);
         return;
     }
-    if (!small) /* those that are awake now may share what follows */
+    if (!small) /* awake workers may share the following small regions */
         atomic_store_explicit(&pool->credit_ns, CREDIT_NS, memory_order_relaxed);
-    /* A few chunks for each thread even out what a slow one leaves; as many for each, and of one
-     * length, leave nothing where all are as fast. */
+    /* A few chunks per thread balance slow threads; equally many of equal length per thread leave
+     * no remainder if all are equally fast. */
     int64_t threads = pool->thread_count;
     int64_t chunks =
         KELP_MAX(KELP_MIN(threads * CHUNKS_A_THREAD, count / (small ? part : grain)), (int64_t)2);
@@ -396,7 +398,8 @@ kelp_status *kelp_thread_start(pthread_t *out, const char *name, void *(*fn)(voi
     return NULL;
 }
 
-/* The CPUs that the scheduler may put this thread on; the set is grown until the kernel's fits. */
+/* Returns the number of CPUs that the scheduler may use for this thread; grows the set until the
+ * kernel's fits. */
 static int affinity_count(void) {
     for (int cpus = 1024; cpus <= 1024 * 1024; cpus *= 2) {
         cpu_set_t *set = CPU_ALLOC(cpus);
@@ -417,7 +420,7 @@ static int affinity_count(void) {
     return online > 0 ? (int)online : 1;
 }
 
-/* A small file as text; false when it cannot be read whole. */
+/* Reads a small file as text; returns false if it cannot be read completely. */
 static bool read_small(const char *path, char *buffer, size_t capacity) {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
@@ -430,8 +433,8 @@ static bool read_small(const char *path, char *buffer, size_t capacity) {
     return true;
 }
 
-/* "max 100000" or "150000 100000" (kernel documentation, cgroup-v2, cpu.max): CPUs rounded up; 0
- * for no quota. */
+/* Returns the CPU quota of a cgroup, rounded up, from "max 100000" or "150000 100000" (kernel
+ * documentation, cgroup-v2, cpu.max); 0: no quota. */
 static int quota_in(const char *folder) {
     char path[PATH_MAX];
     char text[64];
@@ -445,7 +448,7 @@ static int quota_in(const char *folder) {
     return (int)KELP_MIN(cpus, INT_MAX);
 }
 
-/* The tightest quota of this process's cgroup and those above it; 0 for none. */
+/* Returns the smallest quota of this process's cgroup and its ancestors; 0: none. */
 static int cgroup_count(void) {
     char text[PATH_MAX];
     char *folder = text;

@@ -6,60 +6,10 @@
 #include "base/fs.h"
 #include "builder/network.h"
 #include "graph/save.h"
+#include "runtime/provider.h"
 
 #include <stdatomic.h>
-#include <stddef.h>
 #include <string.h>
-
-/* ---- providers ---- */
-kelp_status *kelp_engine_provider_register(kelp_runtime *runtime,
-                                           const kelp_engine_provider *provider) {
-    if (provider->abi_version != KELP_ENGINE_PROVIDER_ABI_VERSION ||
-        provider->struct_size < offsetof(kelp_engine_provider, describe) ||
-        provider->name == NULL || provider->build == NULL || provider->load == NULL ||
-        provider->recognises == NULL)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "engine provider '%s': expected a table of version %d, %zu bytes, with "
-                          "build, load and recognises; found version %u, %u bytes",
-                          provider->name ? provider->name : "", KELP_ENGINE_PROVIDER_ABI_VERSION,
-                          sizeof *provider, provider->abi_version, provider->struct_size);
-    for (size_t i = 0; i < runtime->provider_count; i++)
-        if (strcmp(runtime->providers[i]->name, provider->name) == 0)
-            return KELP_ERROR(KELP_ALREADY_EXISTS, "there is an engine provider '%s' already",
-                              provider->name);
-    KELP_TRY(kelp_grow(runtime->allocator, (void **)&runtime->providers,
-                       &runtime->provider_capacity, runtime->provider_count + 1,
-                       sizeof *runtime->providers));
-    runtime->providers[runtime->provider_count++] = provider;
-    return NULL;
-}
-
-size_t kelp_engine_provider_count(const kelp_runtime *runtime) {
-    return runtime->provider_count;
-}
-
-const kelp_engine_provider *kelp_engine_provider_at(const kelp_runtime *runtime, size_t index) {
-    return index < runtime->provider_count ? runtime->providers[index] : NULL;
-}
-
-static kelp_status *find_provider(kelp_runtime *runtime, const char *name,
-                                  const kelp_engine_provider **out) {
-    kelp_buf names;
-    for (size_t i = 0; i < runtime->provider_count; i++)
-        if (strcmp(runtime->providers[i]->name, name) == 0) {
-            *out = runtime->providers[i];
-            return NULL;
-        }
-    kelp_buf_init(&names, runtime->allocator);
-    for (size_t i = 0; i < runtime->provider_count; i++)
-        kelp_buf_printf(&names, "%s'%s'", i ? ", " : "", runtime->providers[i]->name);
-    const char *list = kelp_buf_cstr(&names);
-    kelp_status *status =
-        KELP_ERROR(KELP_NOT_FOUND, "there is no engine provider '%s'; there are %s", name,
-                   list ? list : "others");
-    kelp_buf_deinit(&names);
-    return status;
-}
 
 /* ---- life ---- */
 static kelp_status *in_domain(kelp_status *status, kelp_domain domain) {
@@ -71,7 +21,7 @@ static kelp_status *in_domain(kelp_status *status, kelp_domain domain) {
 kelp_status *kelp_builder_create(kelp_runtime *runtime, const char *provider, kelp_builder **out) {
     const kelp_engine_provider *found = NULL;
     kelp_builder *builder = NULL;
-    kelp_status *status = find_provider(runtime, provider, &found);
+    kelp_status *status = kelp_engine_provider_find(runtime, provider, &found);
     if (status == NULL && found->available != NULL)
         status = found->available(found->self, runtime);
     if (status == NULL)
@@ -109,9 +59,10 @@ kelp_status *kelp_builder_create_network(kelp_builder *builder, kelp_network **o
                      KELP_DOMAIN_NETWORK);
 }
 
-/* The source is there before the provider is asked: some read it themselves. */
-static kelp_status *parsed(kelp_builder *builder, kelp_graph *graph, const char *path,
-                           const void *data, size_t size_bytes, kelp_network **out) {
+/* Creates a network from a parsed graph. Sets the source before calling the provider, because some
+ * providers read it themselves. */
+static kelp_status *create_parsed(kelp_builder *builder, kelp_graph *graph, const char *path,
+                                  const void *data, size_t size_bytes, kelp_network **out) {
     kelp_network *network = NULL;
     KELP_TRY(kelp_network_new(builder, builder->runtime->allocator, graph, &network));
     const kelp_engine_provider *provider = builder->provider;
@@ -137,7 +88,7 @@ kelp_status *kelp_builder_parse_file(kelp_builder *builder, const char *path, ke
     kelp_graph_limits limits = kelp_runtime_graph_limits(builder->runtime);
     kelp_status *status = kelp_graph_load_file(builder->runtime->allocator, path, &limits, &graph);
     if (status == NULL)
-        status = parsed(builder, graph, path, NULL, 0, out);
+        status = create_parsed(builder, graph, path, NULL, 0, out);
     kelp_graph_release(graph);
     return in_domain(status, KELP_DOMAIN_NETWORK);
 }
@@ -151,7 +102,7 @@ kelp_status *kelp_builder_parse_bytes(kelp_builder *builder, const void *data, s
         kelp_graph_load_bytes(builder->runtime->allocator, data, size_bytes,
                               label ? label : "model", NULL, release, userp, &limits, &graph);
     if (status == NULL)
-        status = parsed(builder, graph, NULL, data, size_bytes, out);
+        status = create_parsed(builder, graph, NULL, data, size_bytes, out);
     kelp_graph_release(graph);
     return in_domain(status, KELP_DOMAIN_NETWORK);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Configurations: what a builder is told. */
+/* Implements configurations of a build. */
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "builder/builder.h"
 #include "builder/network.h"
+#include "runtime/provider.h"
 
 #include <stdatomic.h>
 #include <stddef.h>
@@ -12,9 +13,6 @@
 
 #define PROFILES_MAX 16
 #define POOL_COUNT 3
-/* Whether the provider's table goes as far as a member. */
-#define HAS(provider, member) \
-    ((provider)->struct_size >= offsetof(kelp_engine_provider, member) + sizeof((provider)->member))
 
 typedef struct profile {
     kelp_profile_shape *shapes;
@@ -25,7 +23,7 @@ struct kelp_builder_config {
     _Atomic uint32_t references;
     kelp_builder *builder;
     kelp_allocator allocator;
-    kelp_arena arena; /* names */
+    kelp_arena arena; /* memory of names */
     uint32_t flags;
     size_t limits[POOL_COUNT];
     int level;
@@ -39,7 +37,7 @@ struct kelp_builder_config {
     size_t profile_count;
 };
 
-static kelp_status *wrong(kelp_status *status) {
+static kelp_status *parameter_error(kelp_status *status) {
     kelp_status_set_domain(status, KELP_DOMAIN_PARAMETER);
     return status;
 }
@@ -93,7 +91,7 @@ static const char *const flag_names[] = {"FP16",
 static const char *const pool_names[POOL_COUNT] = {"KELP_POOL_WORKSPACE", "KELP_POOL_HOST",
                                                    "KELP_POOL_DEVICE"};
 
-/* "A, B", of the names whose bits are set; "none". */
+/* Writes the names whose bits are set as "A, B", or "none". */
 static void list_names(char *out, size_t capacity, uint32_t bits, const char *const *names,
                        size_t count) {
     size_t length = 0;
@@ -111,9 +109,10 @@ kelp_status *kelp_builder_config_set_flags(kelp_builder_config *config, uint32_t
     list_names(has, sizeof has, provider->flags, flag_names, KELP_COUNT(flag_names));
     for (uint32_t bit = 0; unknown != 0; bit++, unknown >>= 1)
         if ((unknown & 1u) != 0)
-            return wrong(KELP_ERROR(
-                KELP_UNIMPLEMENTED, "provider '%s' has no builder flag %s (bit %u); it has: %s",
-                provider->name, bit < KELP_COUNT(flag_names) ? flag_names[bit] : "of that number",
+            return parameter_error(KELP_ERROR(
+                KELP_UNIMPLEMENTED,
+                "provider '%s' does not support builder flag %s (bit %u): it supports %s",
+                provider->name, bit < KELP_COUNT(flag_names) ? flag_names[bit] : "of this number",
                 bit, has));
     config->flags = flags;
     return NULL;
@@ -126,14 +125,16 @@ uint32_t kelp_builder_config_flags(const kelp_builder_config *config) {
 kelp_status *kelp_builder_config_set_memory_limit(kelp_builder_config *config,
                                                   kelp_memory_pool pool, size_t size_bytes) {
     if ((unsigned)pool >= POOL_COUNT)
-        return wrong(KELP_ERROR(KELP_INVALID_ARGUMENT, "there is no memory pool %d", (int)pool));
+        return parameter_error(
+            KELP_ERROR(KELP_INVALID_ARGUMENT, "invalid memory pool %d", (int)pool));
     const kelp_engine_provider *provider = config->builder->provider;
-    if (size_bytes != 0 && HAS(provider, pools) && (provider->pools >> pool & 1u) == 0) {
+    if (size_bytes != 0 && KELP_ENGINE_PROVIDER_HAS(provider, pools) &&
+        (provider->pools >> pool & 1u) == 0) {
         char has[100];
         list_names(has, sizeof has, provider->pools, pool_names, POOL_COUNT);
-        return wrong(KELP_ERROR(KELP_UNIMPLEMENTED,
-                                "provider '%s' keeps no limit of memory pool %s; it keeps: %s",
-                                provider->name, pool_names[pool], has));
+        return parameter_error(KELP_ERROR(
+            KELP_UNIMPLEMENTED, "provider '%s' does not limit memory pool %s: it limits %s",
+            provider->name, pool_names[pool], has));
     }
     config->limits[pool] = size_bytes;
     return NULL;
@@ -145,8 +146,8 @@ size_t kelp_builder_config_memory_limit(const kelp_builder_config *config, kelp_
 
 kelp_status *kelp_builder_config_set_optimization_level(kelp_builder_config *config, int level) {
     if (level < 0 || level > 5)
-        return wrong(KELP_ERROR(KELP_INVALID_ARGUMENT,
-                                "optimisation level: expected 0 to 5, found %d", level));
+        return parameter_error(KELP_ERROR(
+            KELP_INVALID_ARGUMENT, "invalid optimization level: expected 0 to 5, found %d", level));
     config->level = level;
     return NULL;
 }
@@ -159,16 +160,18 @@ kelp_status *kelp_builder_config_add_compute_capability(kelp_builder_config *con
                                                         int capability) {
     const kelp_engine_provider *provider = config->builder->provider;
     if (!provider->has_devices)
-        return wrong(KELP_ERROR(KELP_INVALID_ARGUMENT,
-                                "provider '%s' has no devices to choose a compute capability of",
-                                provider->name));
+        return parameter_error(
+            KELP_ERROR(KELP_INVALID_ARGUMENT,
+                       "provider '%s' has no devices: a compute capability cannot be selected",
+                       provider->name));
     if (capability < 10 || capability > 999)
-        return wrong(KELP_ERROR(KELP_INVALID_ARGUMENT,
-                                "compute capability: expected 10 * major + minor, found %d",
-                                capability));
+        return parameter_error(KELP_ERROR(
+            KELP_INVALID_ARGUMENT,
+            "invalid compute capability: expected 10 * major + minor, found %d", capability));
     if (config->capability_count == KELP_COUNT(config->capabilities))
-        return wrong(KELP_ERROR(KELP_OUT_OF_RANGE, "at most %zu compute capabilities",
-                                KELP_COUNT(config->capabilities)));
+        return parameter_error(KELP_ERROR(KELP_OUT_OF_RANGE,
+                                          "too many compute capabilities: expected at most %zu",
+                                          KELP_COUNT(config->capabilities)));
     config->capabilities[config->capability_count++] = capability;
     return NULL;
 }
@@ -195,11 +198,11 @@ kelp_status *kelp_builder_config_store_timing_cache(kelp_builder_config *config,
 kelp_status *kelp_builder_config_set_timing_cache(kelp_builder_config *config, const void *data,
                                                   size_t size_bytes) {
     const kelp_engine_provider *provider = config->builder->provider;
-    if (HAS(provider, timing_cache) && !provider->timing_cache)
-        return wrong(KELP_ERROR(KELP_UNIMPLEMENTED,
-                                "provider '%s' has no timing cache: it measures nothing while it "
-                                "builds",
-                                provider->name));
+    if (KELP_ENGINE_PROVIDER_HAS(provider, timing_cache) && !provider->timing_cache)
+        return parameter_error(
+            KELP_ERROR(KELP_UNIMPLEMENTED,
+                       "provider '%s' has no timing cache: it does not measure while it builds",
+                       provider->name));
     return kelp_builder_config_store_timing_cache(config, data, size_bytes);
 }
 
@@ -224,8 +227,9 @@ bool kelp_builder_config_progress(kelp_builder_config *config, const char *phase
 /* ---- profiles ---- */
 kelp_status *kelp_builder_config_add_profile(kelp_builder_config *config, size_t *out_index) {
     if (config->profile_count == PROFILES_MAX)
-        return wrong(
-            KELP_ERROR(KELP_OUT_OF_RANGE, "at most %d optimisation profiles", PROFILES_MAX));
+        return parameter_error(KELP_ERROR(KELP_OUT_OF_RANGE,
+                                          "too many optimization profiles: expected at most %d",
+                                          PROFILES_MAX));
     *out_index = config->profile_count++;
     return NULL;
 }
@@ -234,12 +238,14 @@ static kelp_status *entry_of(kelp_builder_config *config, size_t index, const ch
                              kelp_profile_selector selector, size_t count,
                              kelp_profile_shape **out) {
     if (index >= config->profile_count)
-        return wrong(KELP_ERROR(KELP_OUT_OF_RANGE, "profile %zu: there are %zu", index,
-                                config->profile_count));
+        return parameter_error(KELP_ERROR(KELP_OUT_OF_RANGE,
+                                          "profile %zu does not exist: the configuration has %zu",
+                                          index, config->profile_count));
     if ((unsigned)selector > KELP_PROFILE_MAX || count > KELP_MAX_RANK)
-        return wrong(KELP_ERROR(KELP_INVALID_ARGUMENT,
-                                "profile %zu, input '%s': selector %d with %zu numbers is none",
-                                index, input, (int)selector, count));
+        return parameter_error(
+            KELP_ERROR(KELP_INVALID_ARGUMENT,
+                       "profile %zu, input '%s': invalid selector %d or number of values %zu",
+                       index, input, (int)selector, count));
     profile *p = &config->profiles[index];
     for (size_t i = 0; i < p->count; i++)
         if (strcmp(p->shapes[i].input, input) == 0) {
@@ -266,9 +272,10 @@ kelp_status *kelp_builder_config_set_profile_shape(kelp_builder_config *config, 
     KELP_TRY(entry_of(config, index, input, selector, rank < 0 ? SIZE_MAX : (size_t)rank, &entry));
     for (int32_t i = 0; i < rank; i++)
         if (shape[i] < 0)
-            return wrong(KELP_ERROR(KELP_INVALID_ARGUMENT,
-                                    "profile %zu, input '%s': axis %d has %lld elements", index,
-                                    input, i, (long long)shape[i]));
+            return parameter_error(
+                KELP_ERROR(KELP_INVALID_ARGUMENT,
+                           "profile %zu, input '%s': axis %d must not be negative, found %lld",
+                           index, input, i, (long long)shape[i]));
     entry->has_shape = true;
     entry->shapes[selector].rank = rank;
     for (int32_t i = 0; i < rank; i++)
@@ -306,18 +313,20 @@ static kelp_status *check_bounds(const kelp_shape bounds[3], size_t index, const
         if (bounds[s].rank < 0)
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
                               "profile %zu, input '%s': the %s %s is missing", index, input,
-                              s == 0   ? "smallest"
-                              : s == 1 ? "usual"
-                                       : "largest",
+                              s == 0   ? "minimum"
+                              : s == 1 ? "optimum"
+                                       : "maximum",
                               what);
     if (bounds[0].rank != bounds[1].rank || bounds[1].rank != bounds[2].rank)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "profile %zu, input '%s': %s of %d, %d and %d numbers", index, input,
-                          what, bounds[0].rank, bounds[1].rank, bounds[2].rank);
+        return KELP_ERROR(
+            KELP_INVALID_ARGUMENT,
+            "profile %zu, input '%s': %s has different lengths: minimum %d, optimum %d, maximum %d",
+            index, input, what, bounds[0].rank, bounds[1].rank, bounds[2].rank);
     for (int32_t i = 0; i < bounds[0].rank; i++)
         if (bounds[0].d[i] > bounds[1].d[i] || bounds[1].d[i] > bounds[2].d[i])
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                              "profile %zu, input '%s', %s %d: %lld, %lld, %lld is not in order",
+                              "profile %zu, input '%s', %s %d: expected minimum <= optimum <= "
+                              "maximum, found %lld, %lld, %lld",
                               index, input, what, i, (long long)bounds[0].d[i],
                               (long long)bounds[1].d[i], (long long)bounds[2].d[i]);
     return NULL;
@@ -327,14 +336,14 @@ static kelp_status *check_values(const kelp_value *input, const kelp_profile_sha
                                  size_t index) {
     KELP_TRY(check_bounds(entry->values, index, entry->input, "value"));
     if (input->dtype != KELP_I64 && input->dtype != KELP_I32)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "profile %zu, input '%s': values bound integers of 32 or 64 bits, the "
-                          "input is %s",
-                          index, entry->input, kelp_dtype_name(input->dtype));
+        return KELP_ERROR(
+            KELP_INVALID_ARGUMENT,
+            "profile %zu, input '%s': value bounds need an input of int32 or int64, found %s",
+            index, entry->input, kelp_dtype_name(input->dtype));
     int64_t count = 1;
     for (int32_t i = 0; i < input->rank; i++)
         if (input->shape[i] < 0 || input->shape[i] > KELP_MAX_RANK)
-            return NULL; /* told when it is bound, or too many for any profile */
+            return NULL; /* checked when the input is bound, or too many for any profile */
         else
             count *= input->shape[i];
     if (input->rank >= 0 && count != entry->values[0].rank)
@@ -368,9 +377,8 @@ static kelp_status *check_entry(const kelp_network *network, const kelp_profile_
     if (!fits)
         return KELP_ERROR(
             KELP_INVALID_ARGUMENT,
-            "profile %zu, input '%s': the network declares %s, the profile goes up to "
-            "%s",
-            index, entry->input, declared, found);
+            "profile %zu, input '%s': the network declares %s, but the maximum shape is %s", index,
+            entry->input, declared, found);
     return NULL;
 }
 
@@ -378,10 +386,10 @@ kelp_status *kelp_builder_check_config(const kelp_builder *builder, const kelp_n
                                        const kelp_builder_config *config) {
     const kelp_engine_provider *made_for = config->builder->provider;
     if (made_for != builder->provider)
-        return wrong(KELP_ERROR(KELP_INVALID_ARGUMENT,
-                                "the configuration was made for provider '%s', the builder is of "
-                                "'%s'",
-                                made_for->name, builder->provider->name));
+        return parameter_error(
+            KELP_ERROR(KELP_INVALID_ARGUMENT,
+                       "the configuration belongs to provider '%s', the builder to '%s'",
+                       made_for->name, builder->provider->name));
     for (size_t p = 0; p < config->profile_count; p++)
         for (size_t i = 0; i < config->profiles[p].count; i++)
             KELP_TRY(check_entry(network, &config->profiles[p].shapes[i], p));
@@ -392,8 +400,8 @@ kelp_status *kelp_builder_check_config(const kelp_builder *builder, const kelp_n
             open = open || input->shape[d] < 0;
         if (open && config->profile_count == 0)
             return KELP_ERROR(KELP_FAILED_PRECONDITION,
-                              "input '%s' has open extents: provider '%s' needs an optimisation "
-                              "profile for it",
+                              "input '%s' has dynamic dimensions: provider '%s' needs an "
+                              "optimization profile for it",
                               network->inputs[i]->name, builder->provider->name);
     }
     return NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nodes, constants and checks: what the layers' functions are written with. */
+/* Functions that layers use to emit nodes and constants and to check their inputs. */
 #include "builder/emit.h"
 
 #include "tensor/convert.h"
@@ -24,7 +24,7 @@ static kelp_status *new_value(kelp_emit *e, kelp_value **out) {
     return name != NULL ? kelp_block_add_value(e->block, name, out) : kelp_status_oom();
 }
 
-kelp_status *kelp_emit_nodes(kelp_emit *e, const char *op_type, kelp_value *const *inputs,
+kelp_status *kelp_emit_nodes(kelp_emit *e, const kelp_operator *op, kelp_value *const *inputs,
                              size_t input_count, kelp_value **out_values, size_t output_count,
                              kelp_node **out_node) {
     const char *name = kelp_arena_strndup(arena_of(e), e->layer->name, strlen(e->layer->name));
@@ -35,16 +35,17 @@ kelp_status *kelp_emit_nodes(kelp_emit *e, const char *op_type, kelp_value *cons
         KELP_TRY(new_value(e, &values[i]));
     while (input_count > 0 && inputs[input_count - 1] == NULL)
         input_count--;
-    KELP_TRY(kelp_block_add_node(e->block, op_type, "", KELP_BUILDER_OPSET, name, inputs,
-                                 input_count, values, output_count, NULL, out_node));
-    /* last: an output may replace the input that it is made of */
+    int64_t version = kelp_operator_is_onnx(op) ? KELP_BUILDER_OPSET : 1;
+    KELP_TRY(kelp_block_add_node(e->block, op, version, name, inputs, input_count, values,
+                                 output_count, NULL, out_node));
+    /* written last: an output may replace the input that it is computed from */
     memcpy(out_values, values, output_count * sizeof *values);
     return NULL;
 }
 
-kelp_status *kelp_emit_node(kelp_emit *e, const char *op_type, kelp_value *const *inputs,
+kelp_status *kelp_emit_node(kelp_emit *e, const kelp_operator *op, kelp_value *const *inputs,
                             size_t input_count, kelp_value **out_value, kelp_node **out_node) {
-    return kelp_emit_nodes(e, op_type, inputs, input_count, out_value, 1, out_node);
+    return kelp_emit_nodes(e, op, inputs, input_count, out_value, 1, out_node);
 }
 
 /* ---- constants ---- */
@@ -124,7 +125,8 @@ kelp_status *kelp_emit_scalar(kelp_emit *e, kelp_dtype dtype, double value, kelp
         data->u8 = (uint8_t)(int)value;
         break;
     default:
-        return kelp_emit_fail(e, "type %s has no constants here", kelp_dtype_name(dtype));
+        return kelp_emit_fail(e, "constants of type %s are not supported here",
+                              kelp_dtype_name(dtype));
     }
     return constant(e, NULL, dtype, 0, NULL, data, out);
 }
@@ -135,10 +137,10 @@ kelp_status *kelp_emit_weights(kelp_emit *e, const kelp_weights *weights, const 
     char found[160];
     kelp_shape_format(rank, shape, found, sizeof found);
     if (!kelp_shape_elements(rank, shape, &count))
-        return kelp_emit_fail(e, "the %s's shape %s is too large or not known", role, found);
+        return kelp_emit_fail(e, "%s: shape %s is too large or unknown", role, found);
     if (weights->count != count || (weights->data == NULL && count > 0))
-        return kelp_emit_fail(e, "the %s: shape %s takes %lld weights, %lld were given%s", role,
-                              found, (long long)count, (long long)weights->count,
+        return kelp_emit_fail(e, "%s: shape %s needs %lld weights, found %lld%s", role, found,
+                              (long long)count, (long long)weights->count,
                               weights->data == NULL ? " without data" : "");
     const char *name = weights->name != NULL
                            ? kelp_arena_strndup(arena_of(e), weights->name, strlen(weights->name))
@@ -156,7 +158,7 @@ kelp_status *kelp_emit_cast(kelp_emit *e, kelp_value *value, kelp_dtype to, kelp
         *out = value;
         return NULL;
     }
-    KELP_TRY(kelp_emit_node(e, "Cast", &value, 1, out, &node));
+    KELP_TRY(kelp_emit_node(e, KELP_OP(Cast), &value, 1, out, &node));
     return kelp_node_set_i64(node, "to", to);
 }
 
@@ -203,7 +205,7 @@ kelp_status *kelp_emit_check_axis(const kelp_emit *e, size_t input, int32_t axis
     char found[160];
     if (axis >= 0 && axis < KELP_MAX_RANK && (value->rank < 0 || axis < value->rank))
         return NULL;
-    return kelp_emit_fail(e, "axis %d is none of '%s', which has shape %s", axis,
+    return kelp_emit_fail(e, "axis %d is out of range for '%s' of shape %s", axis,
                           input_name(e, input), show(value, found, sizeof found));
 }
 
@@ -252,8 +254,8 @@ kelp_status *kelp_emit_check_broadcast(const kelp_emit *e, size_t a, size_t b) {
     if (fits)
         return NULL;
     return kelp_emit_fail(e,
-                          "shapes %s of '%s' and %s of '%s' do not fit: ranks must be equal, and "
-                          "extents equal or 1",
+                          "shape %s of '%s' and shape %s of '%s' do not broadcast: ranks must be "
+                          "equal, and dimensions equal or 1",
                           show(x, first, sizeof first), input_name(e, a),
                           show(y, second, sizeof second), input_name(e, b));
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layers that work element by element, and constants. */
+/* Elementwise layers and constants. */
 #include "builder/emit.h"
 
-/* Boundaries of a network: they make no nodes, and are never emitted. */
+/* Inputs and parsed models produce no nodes; these functions are never called. */
 kelp_status *kelp_emit_INPUT(kelp_emit *e) {
-    return kelp_emit_fail(e, "an input makes no node");
+    return kelp_emit_fail(e, "an input layer produces no node");
 }
 
 kelp_status *kelp_emit_PARSED(kelp_emit *e) {
-    return kelp_emit_fail(e, "a parsed model makes no node of its own");
+    return kelp_emit_fail(e, "a parsed model produces no node of its own");
 }
 
 /* ---- constant ---- */
@@ -28,8 +28,9 @@ kelp_status *kelp_network_add_constant(kelp_network *network, kelp_shape dims, k
 }
 
 /* ---- activation ---- */
-static kelp_status *with_attr(kelp_emit *e, const char *op, kelp_value *x, const char *name_a,
-                              float a, const char *name_b, float b, kelp_value **out) {
+static kelp_status *with_attr(kelp_emit *e, const kelp_operator *op, kelp_value *x,
+                              const char *name_a, float a, const char *name_b, float b,
+                              kelp_value **out) {
     kelp_node *node = NULL;
     KELP_TRY(kelp_emit_node(e, op, &x, 1, out, &node));
     if (name_a != NULL)
@@ -37,15 +38,15 @@ static kelp_status *with_attr(kelp_emit *e, const char *op, kelp_value *x, const
     return name_b != NULL ? kelp_node_set_f32(node, name_b, b) : NULL;
 }
 
-/* outer * fn(inner * x) */
-static kelp_status *scaled(kelp_emit *e, const char *op, kelp_dtype dtype, kelp_value *x,
+/* Computes outer * fn(inner * x). */
+static kelp_status *scaled(kelp_emit *e, const kelp_operator *op, kelp_dtype dtype, kelp_value *x,
                            float outer, float inner, kelp_value **out) {
     kelp_value *factor = NULL;
     KELP_TRY(kelp_emit_scalar(e, dtype, inner, &factor));
-    KELP_TRY(kelp_emit_2(e, "Mul", x, factor, &x));
+    KELP_TRY(kelp_emit_2(e, KELP_OP(Mul), x, factor, &x));
     KELP_TRY(kelp_emit_1(e, op, x, &x));
     KELP_TRY(kelp_emit_scalar(e, dtype, outer, &factor));
-    return kelp_emit_2(e, "Mul", x, factor, out);
+    return kelp_emit_2(e, KELP_OP(Mul), x, factor, out);
 }
 
 kelp_status *kelp_emit_activate(kelp_emit *e, kelp_activation type, float alpha, float beta,
@@ -54,38 +55,38 @@ kelp_status *kelp_emit_activate(kelp_emit *e, kelp_activation type, float alpha,
     kelp_value *low = NULL, *high = NULL;
     switch (type) {
     case KELP_ACTIVATION_RELU:
-        return kelp_emit_1(e, "Relu", x, out);
+        return kelp_emit_1(e, KELP_OP(Relu), x, out);
     case KELP_ACTIVATION_SIGMOID:
-        return kelp_emit_1(e, "Sigmoid", x, out);
+        return kelp_emit_1(e, KELP_OP(Sigmoid), x, out);
     case KELP_ACTIVATION_TANH:
-        return kelp_emit_1(e, "Tanh", x, out);
+        return kelp_emit_1(e, KELP_OP(Tanh), x, out);
     case KELP_ACTIVATION_LEAKY_RELU:
-        return with_attr(e, "LeakyRelu", x, "alpha", alpha, NULL, 0, out);
+        return with_attr(e, KELP_OP(LeakyRelu), x, "alpha", alpha, NULL, 0, out);
     case KELP_ACTIVATION_ELU:
-        return with_attr(e, "Elu", x, "alpha", alpha, NULL, 0, out);
+        return with_attr(e, KELP_OP(Elu), x, "alpha", alpha, NULL, 0, out);
     case KELP_ACTIVATION_SELU:
-        return with_attr(e, "Selu", x, "alpha", alpha, "gamma", beta, out);
+        return with_attr(e, KELP_OP(Selu), x, "alpha", alpha, "gamma", beta, out);
     case KELP_ACTIVATION_SOFTSIGN:
-        return kelp_emit_1(e, "Softsign", x, out);
+        return kelp_emit_1(e, KELP_OP(Softsign), x, out);
     case KELP_ACTIVATION_SOFTPLUS:
-        return scaled(e, "Softplus", dtype, x, alpha, beta, out);
+        return scaled(e, KELP_OP(Softplus), dtype, x, alpha, beta, out);
     case KELP_ACTIVATION_CLIP:
         KELP_TRY(kelp_emit_scalar(e, dtype, alpha, &low));
         KELP_TRY(kelp_emit_scalar(e, dtype, beta, &high));
-        return kelp_emit_3(e, "Clip", x, low, high, out);
+        return kelp_emit_3(e, KELP_OP(Clip), x, low, high, out);
     case KELP_ACTIVATION_HARD_SIGMOID:
-        return with_attr(e, "HardSigmoid", x, "alpha", alpha, "beta", beta, out);
+        return with_attr(e, KELP_OP(HardSigmoid), x, "alpha", alpha, "beta", beta, out);
     case KELP_ACTIVATION_SCALED_TANH:
-        return scaled(e, "Tanh", dtype, x, alpha, beta, out);
+        return scaled(e, KELP_OP(Tanh), dtype, x, alpha, beta, out);
     case KELP_ACTIVATION_THRESHOLDED_RELU:
-        return with_attr(e, "ThresholdedRelu", x, "alpha", alpha, NULL, 0, out);
+        return with_attr(e, KELP_OP(ThresholdedRelu), x, "alpha", alpha, NULL, 0, out);
     case KELP_ACTIVATION_GELU_ERF:
-        return kelp_emit_1(e, "Gelu", x, out);
+        return kelp_emit_1(e, KELP_OP(Gelu), x, out);
     case KELP_ACTIVATION_GELU_TANH:
-        KELP_TRY(kelp_emit_node(e, "Gelu", &x, 1, out, &node));
+        KELP_TRY(kelp_emit_node(e, KELP_OP(Gelu), &x, 1, out, &node));
         return kelp_node_set_string(node, "approximate", "tanh");
     }
-    return kelp_emit_fail(e, "there is no activation %d", (int)type);
+    return kelp_emit_fail(e, "invalid activation %d", (int)type);
 }
 
 kelp_status *kelp_emit_ACTIVATION(kelp_emit *e) {
@@ -109,24 +110,24 @@ kelp_status *kelp_network_add_activation(kelp_network *network, kelp_net_tensor 
 
 /* ---- unary ---- */
 kelp_status *kelp_emit_UNARY(kelp_emit *e) {
-    static const char *const ops[] = {
-        [KELP_UNARY_EXP] = "Exp",     [KELP_UNARY_LOG] = "Log",
-        [KELP_UNARY_SQRT] = "Sqrt",   [KELP_UNARY_RECIP] = "Reciprocal",
-        [KELP_UNARY_ABS] = "Abs",     [KELP_UNARY_NEG] = "Neg",
-        [KELP_UNARY_SIN] = "Sin",     [KELP_UNARY_COS] = "Cos",
-        [KELP_UNARY_TAN] = "Tan",     [KELP_UNARY_SINH] = "Sinh",
-        [KELP_UNARY_COSH] = "Cosh",   [KELP_UNARY_ASIN] = "Asin",
-        [KELP_UNARY_ACOS] = "Acos",   [KELP_UNARY_ATAN] = "Atan",
-        [KELP_UNARY_ASINH] = "Asinh", [KELP_UNARY_ACOSH] = "Acosh",
-        [KELP_UNARY_ATANH] = "Atanh", [KELP_UNARY_CEIL] = "Ceil",
-        [KELP_UNARY_FLOOR] = "Floor", [KELP_UNARY_ERF] = "Erf",
-        [KELP_UNARY_NOT] = "Not",     [KELP_UNARY_SIGN] = "Sign",
-        [KELP_UNARY_ROUND] = "Round", [KELP_UNARY_ISINF] = "IsInf",
-        [KELP_UNARY_ISNAN] = "IsNaN"};
+    static const kelp_operator *const ops[] = {
+        [KELP_UNARY_EXP] = KELP_OP(Exp),     [KELP_UNARY_LOG] = KELP_OP(Log),
+        [KELP_UNARY_SQRT] = KELP_OP(Sqrt),   [KELP_UNARY_RECIP] = KELP_OP(Reciprocal),
+        [KELP_UNARY_ABS] = KELP_OP(Abs),     [KELP_UNARY_NEG] = KELP_OP(Neg),
+        [KELP_UNARY_SIN] = KELP_OP(Sin),     [KELP_UNARY_COS] = KELP_OP(Cos),
+        [KELP_UNARY_TAN] = KELP_OP(Tan),     [KELP_UNARY_SINH] = KELP_OP(Sinh),
+        [KELP_UNARY_COSH] = KELP_OP(Cosh),   [KELP_UNARY_ASIN] = KELP_OP(Asin),
+        [KELP_UNARY_ACOS] = KELP_OP(Acos),   [KELP_UNARY_ATAN] = KELP_OP(Atan),
+        [KELP_UNARY_ASINH] = KELP_OP(Asinh), [KELP_UNARY_ACOSH] = KELP_OP(Acosh),
+        [KELP_UNARY_ATANH] = KELP_OP(Atanh), [KELP_UNARY_CEIL] = KELP_OP(Ceil),
+        [KELP_UNARY_FLOOR] = KELP_OP(Floor), [KELP_UNARY_ERF] = KELP_OP(Erf),
+        [KELP_UNARY_NOT] = KELP_OP(Not),     [KELP_UNARY_SIGN] = KELP_OP(Sign),
+        [KELP_UNARY_ROUND] = KELP_OP(Round), [KELP_UNARY_ISINF] = KELP_OP(IsInf),
+        [KELP_UNARY_ISNAN] = KELP_OP(IsNaN)};
     kelp_unary op = e->layer->params.unary;
     kelp_value *y = NULL;
     if ((unsigned)op >= sizeof ops / sizeof ops[0])
-        return kelp_emit_fail(e, "there is no unary operation %d", (int)op);
+        return kelp_emit_fail(e, "invalid unary operation %d", (int)op);
     if (op == KELP_UNARY_NOT)
         KELP_TRY(kelp_emit_check_dtype(e, 0, KELP_BOOL));
     else if (op != KELP_UNARY_ABS && op != KELP_UNARY_NEG && op != KELP_UNARY_SIGN)
@@ -143,31 +144,32 @@ kelp_status *kelp_network_add_unary(kelp_network *network, kelp_net_tensor *inpu
 }
 
 /* ---- elementwise ---- */
-/* Towards minus infinity: Div of integers rounds towards zero, and Mod has the divisor's sign. */
+/* Divides rounding towards minus infinity. Div of integers rounds towards zero; the result of Mod
+ * has the sign of the divisor. */
 static kelp_status *floor_div(kelp_emit *e, kelp_value *a, kelp_value *b, kelp_value **out) {
     kelp_value *rest = NULL;
     if (kelp_emit_is_float(a->dtype)) {
-        KELP_TRY(kelp_emit_2(e, "Div", a, b, &a));
-        return kelp_emit_1(e, "Floor", a, out);
+        KELP_TRY(kelp_emit_2(e, KELP_OP(Div), a, b, &a));
+        return kelp_emit_1(e, KELP_OP(Floor), a, out);
     }
-    KELP_TRY(kelp_emit_2(e, "Mod", a, b, &rest));
-    KELP_TRY(kelp_emit_2(e, "Sub", a, rest, &a));
-    return kelp_emit_2(e, "Div", a, b, out);
+    KELP_TRY(kelp_emit_2(e, KELP_OP(Mod), a, b, &rest));
+    KELP_TRY(kelp_emit_2(e, KELP_OP(Sub), a, rest, &a));
+    return kelp_emit_2(e, KELP_OP(Div), a, b, out);
 }
 
 kelp_status *kelp_emit_ELEMENTWISE(kelp_emit *e) {
-    static const char *const ops[] = {
-        [KELP_ELEMENTWISE_SUM] = "Add",         [KELP_ELEMENTWISE_PROD] = "Mul",
-        [KELP_ELEMENTWISE_MAX] = "Max",         [KELP_ELEMENTWISE_MIN] = "Min",
-        [KELP_ELEMENTWISE_SUB] = "Sub",         [KELP_ELEMENTWISE_DIV] = "Div",
-        [KELP_ELEMENTWISE_POW] = "Pow",         [KELP_ELEMENTWISE_FLOOR_DIV] = "Div",
-        [KELP_ELEMENTWISE_AND] = "And",         [KELP_ELEMENTWISE_OR] = "Or",
-        [KELP_ELEMENTWISE_XOR] = "Xor",         [KELP_ELEMENTWISE_EQUAL] = "Equal",
-        [KELP_ELEMENTWISE_GREATER] = "Greater", [KELP_ELEMENTWISE_LESS] = "Less"};
+    static const kelp_operator *const ops[] = {
+        [KELP_ELEMENTWISE_SUM] = KELP_OP(Add),         [KELP_ELEMENTWISE_PROD] = KELP_OP(Mul),
+        [KELP_ELEMENTWISE_MAX] = KELP_OP(Max),         [KELP_ELEMENTWISE_MIN] = KELP_OP(Min),
+        [KELP_ELEMENTWISE_SUB] = KELP_OP(Sub),         [KELP_ELEMENTWISE_DIV] = KELP_OP(Div),
+        [KELP_ELEMENTWISE_POW] = KELP_OP(Pow),         [KELP_ELEMENTWISE_FLOOR_DIV] = KELP_OP(Div),
+        [KELP_ELEMENTWISE_AND] = KELP_OP(And),         [KELP_ELEMENTWISE_OR] = KELP_OP(Or),
+        [KELP_ELEMENTWISE_XOR] = KELP_OP(Xor),         [KELP_ELEMENTWISE_EQUAL] = KELP_OP(Equal),
+        [KELP_ELEMENTWISE_GREATER] = KELP_OP(Greater), [KELP_ELEMENTWISE_LESS] = KELP_OP(Less)};
     kelp_elementwise op = e->layer->params.elementwise;
     kelp_value *y = NULL;
     if ((unsigned)op >= sizeof ops / sizeof ops[0])
-        return kelp_emit_fail(e, "there is no elementwise operation %d", (int)op);
+        return kelp_emit_fail(e, "invalid elementwise operation %d", (int)op);
     KELP_TRY(kelp_emit_check_same_dtype(e, 0, 1));
     KELP_TRY(kelp_emit_check_broadcast(e, 0, 1));
     if (op == KELP_ELEMENTWISE_AND || op == KELP_ELEMENTWISE_OR || op == KELP_ELEMENTWISE_XOR)
@@ -190,7 +192,7 @@ kelp_status *kelp_network_add_elementwise(kelp_network *network, kelp_net_tensor
 
 /* ---- scale ---- */
 static kelp_status *coefficient(kelp_emit *e, const kelp_weights *weights, const char *role,
-                                const char *op, kelp_value **inout) {
+                                const kelp_operator *op, kelp_value **inout) {
     const kelp_layer_params *p = &e->layer->params;
     const kelp_value *x = e->inputs[0];
     int64_t shape[KELP_MAX_RANK];
@@ -218,11 +220,11 @@ kelp_status *kelp_emit_SCALE(kelp_emit *e) {
             return kelp_emit_fail(e, "the input's rank must be known");
         KELP_TRY(kelp_emit_check_axis(e, 0, p->scale.axis));
     }
-    KELP_TRY(coefficient(e, &p->scale.scale, "scale", "Mul", &y));
-    KELP_TRY(coefficient(e, &p->scale.shift, "shift", "Add", &y));
-    KELP_TRY(coefficient(e, &p->scale.power, "power", "Pow", &y));
+    KELP_TRY(coefficient(e, &p->scale.scale, "scale", KELP_OP(Mul), &y));
+    KELP_TRY(coefficient(e, &p->scale.shift, "shift", KELP_OP(Add), &y));
+    KELP_TRY(coefficient(e, &p->scale.power, "power", KELP_OP(Pow), &y));
     if (y == e->inputs[0])
-        KELP_TRY(kelp_emit_1(e, "Identity", y, &y));
+        KELP_TRY(kelp_emit_1(e, KELP_OP(Identity), y, &y));
     kelp_emit_result(e, y);
     return NULL;
 }
@@ -240,7 +242,7 @@ kelp_status *kelp_emit_PARAMETRIC_RELU(kelp_emit *e) {
     KELP_TRY(kelp_emit_check_float(e, 0));
     KELP_TRY(kelp_emit_check_same_dtype(e, 0, 1));
     KELP_TRY(kelp_emit_check_broadcast(e, 0, 1));
-    KELP_TRY(kelp_emit_node(e, "PRelu", e->inputs, 2, &y, NULL));
+    KELP_TRY(kelp_emit_node(e, KELP_OP(PRelu), e->inputs, 2, &y, NULL));
     kelp_emit_result(e, y);
     return NULL;
 }
@@ -260,7 +262,7 @@ kelp_status *kelp_emit_SELECT(kelp_emit *e) {
     KELP_TRY(kelp_emit_check_broadcast(e, 0, 1));
     KELP_TRY(kelp_emit_check_broadcast(e, 0, 2));
     KELP_TRY(kelp_emit_check_broadcast(e, 1, 2));
-    KELP_TRY(kelp_emit_node(e, "Where", e->inputs, 3, &y, NULL));
+    KELP_TRY(kelp_emit_node(e, KELP_OP(Where), e->inputs, 3, &y, NULL));
     kelp_emit_result(e, y);
     return NULL;
 }
@@ -275,7 +277,7 @@ kelp_status *kelp_network_add_select(kelp_network *network, kelp_net_tensor *con
 
 kelp_status *kelp_emit_IDENTITY(kelp_emit *e) {
     kelp_value *y = NULL;
-    KELP_TRY(kelp_emit_1(e, "Identity", e->inputs[0], &y));
+    KELP_TRY(kelp_emit_1(e, KELP_OP(Identity), e->inputs[0], &y));
     kelp_emit_result(e, y);
     return NULL;
 }
@@ -291,8 +293,8 @@ kelp_status *kelp_emit_CAST(kelp_emit *e) {
     kelp_node *node = NULL;
     kelp_dtype to = e->layer->params.cast;
     if (kelp_dtype_bits(to) == 0 || to >= KELP_DTYPE_COUNT)
-        return kelp_emit_fail(e, "there is no type %d", (int)to);
-    KELP_TRY(kelp_emit_node(e, "Cast", e->inputs, 1, &y, &node));
+        return kelp_emit_fail(e, "invalid element type %d", (int)to);
+    KELP_TRY(kelp_emit_node(e, KELP_OP(Cast), e->inputs, 1, &y, &node));
     KELP_TRY(kelp_node_set_i64(node, "to", to));
     kelp_emit_result(e, y);
     return NULL;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layers of products: matrices, sums of products, attention, experts. */
+/* Matrix multiplication, einsum, attention and mixture of experts. */
 #include "builder/emit.h"
 
 #include <string.h>
 
 /* ---- matrix multiply ---- */
-/* The operand as ONNX's MatMul takes it; a vector gets an axis, which the caller takes off. */
+/* Prepares an operand for ONNX's MatMul: transposes a matrix and adds an axis to a vector, which
+ * the caller removes. */
 static kelp_status *operand(kelp_emit *e, size_t input, kelp_matrix_op op, bool is_left,
                             kelp_value **out) {
     kelp_value *value = e->inputs[input], *axes = NULL;
@@ -16,18 +17,17 @@ static kelp_status *operand(kelp_emit *e, size_t input, kelp_matrix_op op, bool 
     KELP_TRY(kelp_emit_check_rank(e, input, op == KELP_MATRIX_VECTOR ? 1 : 2, KELP_MAX_RANK));
     if (op == KELP_MATRIX_VECTOR) {
         KELP_TRY(kelp_emit_i64s(e, &axis, 1, &axes));
-        return kelp_emit_2(e, "Unsqueeze", value, axes, out);
+        return kelp_emit_2(e, KELP_OP(Unsqueeze), value, axes, out);
     }
     if (op != KELP_MATRIX_TRANSPOSE)
-        return op == KELP_MATRIX_NONE ? NULL
-                                      : kelp_emit_fail(e, "there is no matrix operation %d", op);
+        return op == KELP_MATRIX_NONE ? NULL : kelp_emit_fail(e, "invalid matrix operation %d", op);
     if (rank < 0)
         return kelp_emit_fail(e, "the rank of a transposed operand must be known");
     for (int32_t i = 0; i < rank; i++)
         perm[i] = i;
     perm[rank - 2] = rank - 1;
     perm[rank - 1] = rank - 2;
-    KELP_TRY(kelp_emit_node(e, "Transpose", &value, 1, out, &node));
+    KELP_TRY(kelp_emit_node(e, KELP_OP(Transpose), &value, 1, out, &node));
     return kelp_node_set_i64s(node, "perm", perm, (size_t)rank);
 }
 
@@ -42,15 +42,14 @@ static kelp_status *check_matrices(const kelp_emit *e) {
     kelp_shape_format(a->rank, a->shape, first, sizeof first);
     kelp_shape_format(b->rank, b->shape, second, sizeof second);
     if (batch_a != batch_b)
-        return kelp_emit_fail(e,
-                              "the matrices of %s and %s stand in %d and %d batch dimensions; "
-                              "as many are expected",
-                              first, second, batch_a, batch_b);
+        return kelp_emit_fail(
+            e, "operands %s and %s have %d and %d batch dimensions: expected equally many", first,
+            second, batch_a, batch_b);
     int64_t inner_a = a->shape[p->matrix.a == KELP_MATRIX_TRANSPOSE ? a->rank - 2 : a->rank - 1],
             inner_b = b->shape[p->matrix.b == KELP_MATRIX_NONE ? b->rank - 2 : b->rank - 1];
     if (inner_a >= 0 && inner_b >= 0 && inner_a != inner_b)
-        return kelp_emit_fail(e, "%s and %s do not fit: %lld against %lld", first, second,
-                              (long long)inner_a, (long long)inner_b);
+        return kelp_emit_fail(e, "%s and %s do not match: inner dimensions are %lld and %lld",
+                              first, second, (long long)inner_a, (long long)inner_b);
     return NULL;
 }
 
@@ -63,14 +62,14 @@ kelp_status *kelp_emit_MATRIX_MULTIPLY(kelp_emit *e) {
     KELP_TRY(operand(e, 0, p->matrix.a, true, &a));
     KELP_TRY(operand(e, 1, p->matrix.b, false, &b));
     KELP_TRY(check_matrices(e));
-    KELP_TRY(kelp_emit_2(e, "MatMul", a, b, &y));
+    KELP_TRY(kelp_emit_2(e, KELP_OP(MatMul), a, b, &y));
     if (p->matrix.a == KELP_MATRIX_VECTOR)
         gone[count++] = -2;
     if (p->matrix.b == KELP_MATRIX_VECTOR)
         gone[count++] = -1;
     if (count > 0) {
         KELP_TRY(kelp_emit_i64s(e, gone, count, &axes));
-        KELP_TRY(kelp_emit_2(e, "Squeeze", y, axes, &y));
+        KELP_TRY(kelp_emit_2(e, KELP_OP(Squeeze), y, axes, &y));
     }
     kelp_emit_result(e, y);
     return NULL;
@@ -89,7 +88,7 @@ kelp_status *kelp_network_add_matrix_multiply(kelp_network *network, kelp_net_te
 static kelp_status *einsum(kelp_emit *e, const char *equation, kelp_value *const *inputs,
                            size_t count, kelp_value **out) {
     kelp_node *node = NULL;
-    KELP_TRY(kelp_emit_node(e, "Einsum", inputs, count, out, &node));
+    KELP_TRY(kelp_emit_node(e, KELP_OP(Einsum), inputs, count, out, &node));
     return kelp_node_set_string(node, "equation", equation);
 }
 
@@ -116,14 +115,14 @@ kelp_status *kelp_network_add_einsum(kelp_network *network, kelp_net_tensor *con
 }
 
 /* ---- attention ---- */
-static kelp_status *products_alone(kelp_emit *e, kelp_value **out) {
+static kelp_status *attention_without_softmax(kelp_emit *e, kelp_value **out) {
     kelp_value *pair[2] = {e->inputs[0], e->inputs[1]}, *scores = NULL;
     if (e->layer->params.attention.causal)
-        return kelp_emit_fail(e, "products without softmax cannot be causal");
+        return kelp_emit_fail(e, "causal attention requires softmax");
     KELP_TRY(einsum(e, "bhqd,bhkd->bhqk", pair, 2, &scores));
     if (e->inputs[3] != NULL)
-        KELP_TRY(kelp_emit_2(e, "Add", scores, e->inputs[3], &scores));
-    return kelp_emit_2(e, "MatMul", scores, e->inputs[2], out);
+        KELP_TRY(kelp_emit_2(e, KELP_OP(Add), scores, e->inputs[3], &scores));
+    return kelp_emit_2(e, KELP_OP(MatMul), scores, e->inputs[2], out);
 }
 
 kelp_status *kelp_emit_ATTENTION(kelp_emit *e) {
@@ -136,11 +135,11 @@ kelp_status *kelp_emit_ATTENTION(kelp_emit *e) {
     KELP_TRY(kelp_emit_check_same_dtype(e, 0, 1));
     KELP_TRY(kelp_emit_check_same_dtype(e, 0, 2));
     if (e->layer->params.attention.no_softmax) {
-        KELP_TRY(products_alone(e, &y));
+        KELP_TRY(attention_without_softmax(e, &y));
         kelp_emit_result(e, y);
         return NULL;
     }
-    KELP_TRY(kelp_emit_node(e, "Attention", e->inputs, 4, &y, &node));
+    KELP_TRY(kelp_emit_node(e, KELP_OP(Attention), e->inputs, 4, &y, &node));
     KELP_TRY(kelp_node_set_f32(node, "scale", 1.0f));
     KELP_TRY(kelp_node_set_i64(node, "is_causal", e->layer->params.attention.causal));
     kelp_emit_result(e, y);
@@ -171,7 +170,7 @@ kelp_status *kelp_emit_ROTARY_EMBEDDING(kelp_emit *e) {
         KELP_TRY(kelp_emit_check_index(e, 3));
         KELP_TRY(kelp_emit_cast(e, inputs[3], KELP_I64, &inputs[3]));
     }
-    KELP_TRY(kelp_emit_node(e, "RotaryEmbedding", inputs, 4, &y, &node));
+    KELP_TRY(kelp_emit_node(e, KELP_OP(RotaryEmbedding), inputs, 4, &y, &node));
     KELP_TRY(kelp_node_set_i64(node, "interleaved", e->layer->params.rotary.interleaved));
     if (e->layer->params.rotary.rotary_dims > 0)
         KELP_TRY(
@@ -198,7 +197,7 @@ kelp_status *kelp_emit_KV_CACHE_UPDATE(kelp_emit *e) {
     KELP_TRY(kelp_emit_check_same_dtype(e, 0, 1));
     KELP_TRY(kelp_emit_check_index(e, 2));
     KELP_TRY(kelp_emit_cast(e, inputs[2], KELP_I64, &inputs[2]));
-    KELP_TRY(kelp_emit_node(e, "TensorScatter", inputs, 3, &y, &node));
+    KELP_TRY(kelp_emit_node(e, KELP_OP(TensorScatter), inputs, 3, &y, &node));
     KELP_TRY(kelp_node_set_i64(node, "axis", 2));
     kelp_emit_result(e, y);
     return NULL;
@@ -226,18 +225,18 @@ enum {
     MOE_DOWN_BIAS
 };
 
-/* hidden × weights of every expert (+ its bias): [b,s,e,inner] */
+/* Multiplies hidden states by the weights of every expert and adds the bias: [b,s,e,inner]. */
 static kelp_status *project(kelp_emit *e, const char *equation, kelp_value *x, size_t weights,
                             size_t bias, kelp_value **out) {
     kelp_value *pair[2] = {x, e->inputs[weights]};
     KELP_TRY(einsum(e, equation, pair, 2, out));
     if (e->inputs[bias] != NULL)
-        return kelp_emit_2(e, "Add", *out, e->inputs[bias], out);
+        return kelp_emit_2(e, KELP_OP(Add), *out, e->inputs[bias], out);
     return NULL;
 }
 
-/* Each expert's share of each token: [b,s,e] */
-static kelp_status *shares(kelp_emit *e, kelp_value **out) {
+/* Computes the weight of each expert for each token: [b,s,e]. */
+static kelp_status *expert_weights(kelp_emit *e, kelp_value **out) {
     kelp_value *count = NULL, *values = NULL, *hot = NULL, *off = NULL, *on = NULL;
     kelp_dtype dtype = e->inputs[MOE_SCORES]->dtype;
     int64_t one = 1, experts = e->inputs[MOE_UP]->shape[0];
@@ -246,13 +245,13 @@ static kelp_status *shares(kelp_emit *e, kelp_value **out) {
     KELP_TRY(kelp_emit_i64s(e, &one, 1, &shape));
     KELP_TRY(kelp_emit_scalar(e, dtype, 0, &off));
     KELP_TRY(kelp_emit_scalar(e, dtype, 1, &on));
-    KELP_TRY(kelp_emit_2(e, "Reshape", off, shape, &off));
-    KELP_TRY(kelp_emit_2(e, "Reshape", on, shape, &on));
+    KELP_TRY(kelp_emit_2(e, KELP_OP(Reshape), off, shape, &off));
+    KELP_TRY(kelp_emit_2(e, KELP_OP(Reshape), on, shape, &on));
     kelp_value *both[2] = {off, on};
     kelp_node *node = NULL;
-    KELP_TRY(kelp_emit_node(e, "Concat", both, 2, &values, &node));
+    KELP_TRY(kelp_emit_node(e, KELP_OP(Concat), both, 2, &values, &node));
     KELP_TRY(kelp_node_set_i64(node, "axis", 0));
-    KELP_TRY(kelp_emit_3(e, "OneHot", e->inputs[MOE_EXPERTS], count, values, &hot));
+    KELP_TRY(kelp_emit_3(e, KELP_OP(OneHot), e->inputs[MOE_EXPERTS], count, values, &hot));
     kelp_value *pair[2] = {hot, e->inputs[MOE_SCORES]};
     return einsum(e, "bske,bsk->bse", pair, 2, out);
 }
@@ -276,16 +275,16 @@ kelp_status *kelp_emit_MOE(kelp_emit *e) {
             project(e, "bsh,ehi->bsei", e->inputs[MOE_HIDDEN], MOE_GATE, MOE_GATE_BIAS, &gate));
     kelp_value *acted = gate != NULL ? gate : inner;
     if (p->moe.swish) {
-        KELP_TRY(kelp_emit_1(e, "Sigmoid", acted, &active));
-        KELP_TRY(kelp_emit_2(e, "Mul", acted, active, &active));
+        KELP_TRY(kelp_emit_1(e, KELP_OP(Sigmoid), acted, &active));
+        KELP_TRY(kelp_emit_2(e, KELP_OP(Mul), acted, active, &active));
     } else {
         KELP_TRY(kelp_emit_activate(e, p->moe.activation, p->moe.alpha, p->moe.beta, dtype, acted,
                                     &active));
     }
     if (gate != NULL)
-        KELP_TRY(kelp_emit_2(e, "Mul", active, inner, &active));
+        KELP_TRY(kelp_emit_2(e, KELP_OP(Mul), active, inner, &active));
     KELP_TRY(project(e, "bsei,eih->bseh", active, MOE_DOWN, MOE_DOWN_BIAS, &y));
-    KELP_TRY(shares(e, &share));
+    KELP_TRY(expert_weights(e, &share));
     kelp_value *pair[2] = {y, share};
     KELP_TRY(einsum(e, "bseh,bse->bsh", pair, 2, &y));
     kelp_emit_result(e, y);
@@ -306,6 +305,7 @@ kelp_status *kelp_network_add_moe(kelp_network *network, kelp_net_tensor *hidden
     kelp_layer_params params = {
         .moe = {options.activation, options.swish, options.alpha, options.beta}};
     if (up == NULL || down == NULL)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "experts need up and down weights");
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "a mixture of experts needs 'up' and 'down' weights");
     return kelp_network_append(network, KELP_LAYER_MOE, inputs, 9, 3, &params, NULL, out);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layers that quantise, that detect, and that stand between devices. */
+/* Quantization, non-maximum suppression and collectives. */
 #include "builder/emit.h"
 
 #include <float.h>
@@ -39,8 +39,8 @@ kelp_status *kelp_emit_QUANTIZE(kelp_emit *e) {
     KELP_TRY(kelp_emit_check_float(e, 0));
     KELP_TRY(check_scale(e, 0, p->quantize.axis));
     if (!is_quantized(p->quantize.to))
-        return kelp_emit_fail(e, "%s is no quantised type", kelp_dtype_name(p->quantize.to));
-    KELP_TRY(kelp_emit_node(e, "QuantizeLinear", e->inputs, 3, &y, &node));
+        return kelp_emit_fail(e, "%s is not a quantized type", kelp_dtype_name(p->quantize.to));
+    KELP_TRY(kelp_emit_node(e, KELP_OP(QuantizeLinear), e->inputs, 3, &y, &node));
     KELP_TRY(kelp_node_set_i64(node, "axis", p->quantize.axis));
     KELP_TRY(kelp_node_set_i64(node, "output_dtype", p->quantize.to));
     kelp_emit_result(e, y);
@@ -60,12 +60,13 @@ kelp_status *kelp_emit_DEQUANTIZE(kelp_emit *e) {
     kelp_value *y = NULL;
     kelp_node *node = NULL;
     if (!is_quantized(e->inputs[0]->dtype) && e->inputs[0]->dtype != KELP_I32)
-        return kelp_emit_fail(e, "%s is no quantised type", kelp_dtype_name(e->inputs[0]->dtype));
+        return kelp_emit_fail(e, "%s is not a quantized type",
+                              kelp_dtype_name(e->inputs[0]->dtype));
     if (!kelp_emit_is_float(p->quantize.to))
-        return kelp_emit_fail(e, "the result is floating-point, found %s",
+        return kelp_emit_fail(e, "the result type must be floating-point, found %s",
                               kelp_dtype_name(p->quantize.to));
     KELP_TRY(check_scale(e, 0, p->quantize.axis));
-    KELP_TRY(kelp_emit_node(e, "DequantizeLinear", e->inputs, 3, &y, &node));
+    KELP_TRY(kelp_emit_node(e, KELP_OP(DequantizeLinear), e->inputs, 3, &y, &node));
     KELP_TRY(kelp_node_set_i64(node, "axis", p->quantize.axis));
     if (e->inputs[1]->dtype != p->quantize.to)
         KELP_TRY(kelp_emit_cast(e, y, p->quantize.to, &y));
@@ -82,7 +83,7 @@ kelp_status *kelp_network_add_dequantize(kelp_network *network, kelp_net_tensor 
 }
 
 /* ---- dynamic quantize ---- */
-/* [… n …] as [… n/block, block …] */
+/* Computes the shape that splits [… n …] into [… n/block, block …]. */
 static void split_shape(const kelp_value *x, int32_t axis, int64_t block, int64_t *out) {
     for (int32_t i = 0; i <= x->rank; i++)
         out[i] = i < axis        ? 0
@@ -103,7 +104,7 @@ kelp_status *kelp_emit_DYNAMIC_QUANTIZE(kelp_emit *e) {
     KELP_TRY(kelp_emit_check_float(e, 0));
     KELP_TRY(kelp_emit_check_axis(e, 0, axis));
     if (p->dynamic_quantize.to != KELP_F4E2M1 && p->dynamic_quantize.to != KELP_F8E4M3FN)
-        return kelp_emit_fail(e, "the data is float4e2m1 or float8e4m3fn, found %s",
+        return kelp_emit_fail(e, "the data type must be float4e2m1 or float8e4m3fn, found %s",
                               kelp_dtype_name(p->dynamic_quantize.to));
     for (int32_t i = axis; i < x->rank; i++)
         if (x->shape[i] < 0)
@@ -113,28 +114,28 @@ kelp_status *kelp_emit_DYNAMIC_QUANTIZE(kelp_emit *e) {
                               x->rank > axis ? (long long)x->shape[axis] : -1, axis,
                               (long long)block);
     split_shape(x, axis, block, shape);
-    KELP_TRY(kelp_emit_1(e, "Shape", e->inputs[0], &whole));
+    KELP_TRY(kelp_emit_1(e, KELP_OP(Shape), e->inputs[0], &whole));
     KELP_TRY(kelp_emit_i64s(e, shape, (size_t)x->rank + 1, &split));
     KELP_TRY(kelp_emit_cast(e, e->inputs[0], KELP_F32, &y));
-    KELP_TRY(kelp_emit_2(e, "Reshape", y, split, &blocks));
-    KELP_TRY(kelp_emit_1(e, "Abs", blocks, &y));
+    KELP_TRY(kelp_emit_2(e, KELP_OP(Reshape), y, split, &blocks));
+    KELP_TRY(kelp_emit_1(e, KELP_OP(Abs), blocks, &y));
     KELP_TRY(kelp_emit_i64s(e, &inner, 1, &axes));
     kelp_value *inputs[2] = {y, axes};
-    KELP_TRY(kelp_emit_node(e, "ReduceMax", inputs, 2, &scale, &node));
+    KELP_TRY(kelp_emit_node(e, KELP_OP(ReduceMax), inputs, 2, &scale, &node));
     KELP_TRY(kelp_emit_scalar(e, KELP_F32, largest, &limit));
-    KELP_TRY(kelp_emit_2(e, "Div", scale, limit, &scale));
+    KELP_TRY(kelp_emit_2(e, KELP_OP(Div), scale, limit, &scale));
     KELP_TRY(kelp_emit_cast(e, scale, p->dynamic_quantize.scale_dtype, &scale));
-    /* what is stored divides; a block of zeros has a scale of 0 */
+    /* divide by the stored scale; the scale of a block of zeros is 0 */
     KELP_TRY(kelp_emit_cast(e, scale, KELP_F32, &wide));
     KELP_TRY(kelp_emit_scalar(e, KELP_F32, 1e-30, &tiny));
-    KELP_TRY(kelp_emit_2(e, "Max", wide, tiny, &wide));
-    KELP_TRY(kelp_emit_2(e, "Div", blocks, wide, &y));
+    KELP_TRY(kelp_emit_2(e, KELP_OP(Max), wide, tiny, &wide));
+    KELP_TRY(kelp_emit_2(e, KELP_OP(Div), blocks, wide, &y));
     KELP_TRY(kelp_emit_scalar(e, KELP_F32, -largest, &low));
     KELP_TRY(kelp_emit_scalar(e, KELP_F32, largest, &high));
-    KELP_TRY(kelp_emit_3(e, "Clip", y, low, high, &y));
-    KELP_TRY(kelp_emit_2(e, "Reshape", y, whole, &y));
+    KELP_TRY(kelp_emit_3(e, KELP_OP(Clip), y, low, high, &y));
+    KELP_TRY(kelp_emit_2(e, KELP_OP(Reshape), y, whole, &y));
     KELP_TRY(kelp_emit_cast(e, y, p->dynamic_quantize.to, &y));
-    KELP_TRY(kelp_emit_2(e, "Squeeze", scale, axes, &flat));
+    KELP_TRY(kelp_emit_2(e, KELP_OP(Squeeze), scale, axes, &flat));
     kelp_emit_result(e, y);
     kelp_emit_result(e, flat);
     return NULL;
@@ -149,25 +150,26 @@ kelp_status *kelp_network_add_dynamic_quantize(kelp_network *network, kelp_net_t
 }
 
 /* ---- non-maximum suppression ---- */
-/* Scores below the class's `most` highest sink beneath every threshold; there is one then. */
+/* Sets all scores except the `most` highest of each class to -infinity, below every threshold, and
+ * adds a threshold if there is none. */
 static kelp_status *keep_candidates(kelp_emit *e, int64_t most, kelp_value **inout_scores,
                                     kelp_value **inout_threshold) {
     kelp_value *scores = *inout_scores, *shape = NULL, *axis = NULL, *count[2] = {NULL},
                *sorted[2] = {scores}, *top[2] = {NULL}, *least = NULL, *keep = NULL;
     int64_t last = 2;
     kelp_node *node = NULL;
-    KELP_TRY(kelp_emit_1(e, "Shape", scores, &shape));
+    KELP_TRY(kelp_emit_1(e, KELP_OP(Shape), scores, &shape));
     KELP_TRY(kelp_emit_i64s(e, &last, 1, &axis));
-    KELP_TRY(kelp_emit_2(e, "Gather", shape, axis, &count[0]));
+    KELP_TRY(kelp_emit_2(e, KELP_OP(Gather), shape, axis, &count[0]));
     KELP_TRY(kelp_emit_i64s(e, &most, 1, &count[1]));
-    KELP_TRY(kelp_emit_node(e, "Min", count, 2, &sorted[1], NULL));
-    KELP_TRY(kelp_emit_nodes(e, "TopK", sorted, 2, top, 2, &node));
+    KELP_TRY(kelp_emit_node(e, KELP_OP(Min), count, 2, &sorted[1], NULL));
+    KELP_TRY(kelp_emit_nodes(e, KELP_OP(TopK), sorted, 2, top, 2, &node));
     KELP_TRY(kelp_node_set_i64(node, "axis", last));
-    KELP_TRY(kelp_emit_2(e, "ReduceMin", top[0], axis, &least));
-    KELP_TRY(kelp_emit_2(e, "GreaterOrEqual", scores, least, &keep));
+    KELP_TRY(kelp_emit_2(e, KELP_OP(ReduceMin), top[0], axis, &least));
+    KELP_TRY(kelp_emit_2(e, KELP_OP(GreaterOrEqual), scores, least, &keep));
     kelp_value *choice[3] = {keep, scores};
     KELP_TRY(kelp_emit_scalar(e, KELP_F32, -INFINITY, &choice[2]));
-    KELP_TRY(kelp_emit_node(e, "Where", choice, 3, inout_scores, NULL));
+    KELP_TRY(kelp_emit_node(e, KELP_OP(Where), choice, 3, inout_scores, NULL));
     return *inout_threshold == NULL ? kelp_emit_scalar(e, KELP_F32, -FLT_MAX, inout_threshold)
                                     : NULL;
 }
@@ -181,23 +183,24 @@ kelp_status *kelp_emit_NMS(kelp_emit *e) {
     KELP_TRY(kelp_emit_check_rank(e, 0, 3, 3));
     KELP_TRY(kelp_emit_check_rank(e, 1, 3, 3));
     KELP_TRY(kelp_emit_check_index(e, 2));
-    for (int i = 0; i < 5; i++) /* ONNX's operator knows float32 alone */
+    for (int i = 0; i < 5; i++) /* the ONNX operator supports float32 only */
         if (inputs[i] != NULL && (inputs[i]->dtype == KELP_F16 || inputs[i]->dtype == KELP_BF16))
             KELP_TRY(kelp_emit_cast(e, inputs[i], KELP_F32, &inputs[i]));
     if (p->nms.topk < 0)
-        return kelp_emit_fail(e, "a limit of %lld candidates is none", (long long)p->nms.topk);
+        return kelp_emit_fail(e, "topk must be 0 (all candidates) or more, got %lld",
+                              (long long)p->nms.topk);
     if (p->nms.topk > 0)
         KELP_TRY(keep_candidates(e, p->nms.topk, &inputs[1], &inputs[4]));
     KELP_TRY(kelp_emit_i64s(e, &one, 1, &shape));
     KELP_TRY(kelp_emit_cast(e, inputs[2], KELP_I64, &inputs[2]));
     for (int i = 2; i < 5; i++)
         if (inputs[i] != NULL)
-            KELP_TRY(kelp_emit_2(e, "Reshape", inputs[i], shape, &inputs[i]));
-    KELP_TRY(kelp_emit_node(e, "NonMaxSuppression", inputs, 5, &y, &node));
+            KELP_TRY(kelp_emit_2(e, KELP_OP(Reshape), inputs[i], shape, &inputs[i]));
+    KELP_TRY(kelp_emit_node(e, KELP_OP(NonMaxSuppression), inputs, 5, &y, &node));
     KELP_TRY(kelp_node_set_i64(node, "center_point_box", p->nms.centers));
-    KELP_TRY(kelp_emit_1(e, "Shape", y, &shape));
+    KELP_TRY(kelp_emit_1(e, KELP_OP(Shape), y, &shape));
     KELP_TRY(kelp_emit_i64(e, 0, &zero));
-    KELP_TRY(kelp_emit_2(e, "Gather", shape, zero, &count));
+    KELP_TRY(kelp_emit_2(e, KELP_OP(Gather), shape, zero, &count));
     KELP_TRY(kelp_emit_cast(e, y, KELP_I32, &y));
     KELP_TRY(kelp_emit_cast(e, count, KELP_I32, &count));
     kelp_emit_result(e, y);
@@ -218,20 +221,19 @@ kelp_status *kelp_network_add_nms(kelp_network *network, kelp_net_tensor *boxes,
     return kelp_network_append(network, KELP_LAYER_NMS, inputs, 5, 3, &params, NULL, out);
 }
 
-/* ---- collectives: among one rank, every one of them gives what it got ---- */
+/* ---- collectives: with one rank, each returns its input ---- */
 kelp_status *kelp_emit_COLLECTIVE(kelp_emit *e) {
     const kelp_layer_params *p = &e->layer->params;
     kelp_value *y = NULL;
     if ((unsigned)p->collective.op > KELP_COLLECTIVE_REDUCE_SCATTER || p->collective.ranks < 1 ||
         p->collective.root < 0 || p->collective.root >= p->collective.ranks)
-        return kelp_emit_fail(e, "operation %d with root %d of %d ranks is none",
+        return kelp_emit_fail(e, "invalid collective: operation %d with root %d of %d ranks",
                               (int)p->collective.op, p->collective.root, p->collective.ranks);
     if (p->collective.ranks != 1)
-        return KELP_ERROR(
-            KELP_UNIMPLEMENTED,
-            "layer '%s' (DistCollective): this provider is one rank, %d are asked for",
-            e->layer->name, p->collective.ranks);
-    KELP_TRY(kelp_emit_1(e, "Identity", e->inputs[0], &y));
+        return KELP_ERROR(KELP_UNIMPLEMENTED,
+                          "layer '%s' (DistCollective): the provider supports 1 rank, found %d",
+                          e->layer->name, p->collective.ranks);
+    KELP_TRY(kelp_emit_1(e, KELP_OP(Identity), e->inputs[0], &y));
     kelp_emit_result(e, y);
     return NULL;
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layers that work along axes: reductions, softmax, top k, running sums, normalisation. */
+/* Reductions, softmax, top k, cumulative sums and normalization. */
 #include "builder/emit.h"
 
 #include <math.h>
 #include <string.h>
 
-/* The axes of a mask; INVALID_ARGUMENT when one is none of the input's, or none is set. */
+/* Converts a mask of axes to a list. Fails with INVALID_ARGUMENT if the mask is empty or exceeds
+ * the input's rank. */
 static kelp_status *axes_of(const kelp_emit *e, uint32_t mask, int64_t *out, size_t *out_count) {
     *out_count = 0;
     for (int32_t i = 0; i < 32; i++)
@@ -21,12 +22,13 @@ static kelp_status *one_axis(const kelp_emit *e, uint32_t mask, int64_t *out) {
     size_t count = 0;
     KELP_TRY(axes_of(e, mask, axes, &count));
     if (count != 1)
-        return kelp_emit_fail(e, "one axis is expected, the mask 0x%x has %zu", mask, count);
+        return kelp_emit_fail(e, "the mask of axes 0x%x must have exactly one bit, found %zu", mask,
+                              count);
     *out = axes[0];
     return NULL;
 }
 
-static kelp_status *reduce(kelp_emit *e, const char *op, kelp_value *x, kelp_value *axes,
+static kelp_status *reduce(kelp_emit *e, const kelp_operator *op, kelp_value *x, kelp_value *axes,
                            bool keep_dims, kelp_value **out) {
     kelp_value *inputs[2] = {x, axes};
     kelp_node *node = NULL;
@@ -36,14 +38,15 @@ static kelp_status *reduce(kelp_emit *e, const char *op, kelp_value *x, kelp_val
 
 /* ---- reduce ---- */
 kelp_status *kelp_emit_REDUCE(kelp_emit *e) {
-    static const char *const ops[] = {"ReduceSum", "ReduceProd", "ReduceMax", "ReduceMin",
-                                      "ReduceMean"};
+    static const kelp_operator *const ops[] = {KELP_OP(ReduceSum), KELP_OP(ReduceProd),
+                                               KELP_OP(ReduceMax), KELP_OP(ReduceMin),
+                                               KELP_OP(ReduceMean)};
     const kelp_layer_params *p = &e->layer->params;
     int64_t axes[32];
     size_t count = 0;
     kelp_value *list = NULL, *y = NULL;
     if ((unsigned)p->reduce.op > KELP_REDUCE_AVERAGE)
-        return kelp_emit_fail(e, "there is no reduction %d", (int)p->reduce.op);
+        return kelp_emit_fail(e, "invalid reduction %d", (int)p->reduce.op);
     KELP_TRY(axes_of(e, p->reduce.axes, axes, &count));
     KELP_TRY(kelp_emit_i64s(e, axes, count, &list));
     KELP_TRY(reduce(e, ops[p->reduce.op], e->inputs[0], list, p->reduce.keep_dims, &y));
@@ -60,7 +63,7 @@ kelp_status *kelp_network_add_reduce(kelp_network *network, kelp_net_tensor *inp
 /* ---- softmax ---- */
 static kelp_status *softmax(kelp_emit *e, kelp_value *x, int64_t axis, kelp_value **out) {
     kelp_node *node = NULL;
-    KELP_TRY(kelp_emit_node(e, "Softmax", &x, 1, out, &node));
+    KELP_TRY(kelp_emit_node(e, KELP_OP(Softmax), &x, 1, out, &node));
     return kelp_node_set_i64(node, "axis", axis);
 }
 
@@ -80,7 +83,7 @@ kelp_status *kelp_network_add_softmax(kelp_network *network, kelp_net_tensor *in
     return kelp_network_append(network, KELP_LAYER_SOFTMAX, &input, 1, 1, &params, NULL, out);
 }
 
-/* What lies behind a row's bound is kept out before, and 0 after. */
+/* Masks elements beyond a row's bound before the softmax and sets them to 0 after it. */
 kelp_status *kelp_emit_RAGGED_SOFTMAX(kelp_emit *e) {
     kelp_value *extents = NULL, *last = NULL, *width = NULL, *zero = NULL, *one = NULL,
                *places = NULL, *inside = NULL, *never = NULL, *nothing = NULL, *y = NULL,
@@ -91,21 +94,21 @@ kelp_status *kelp_emit_RAGGED_SOFTMAX(kelp_emit *e) {
     KELP_TRY(kelp_emit_check_index(e, 1));
     if (e->inputs[0]->rank >= 0 && e->inputs[1]->rank >= 0 &&
         e->inputs[0]->rank != e->inputs[1]->rank)
-        return kelp_emit_fail(e, "bounds have %d dimensions, the input %d", e->inputs[1]->rank,
-                              e->inputs[0]->rank);
-    KELP_TRY(kelp_emit_1(e, "Shape", e->inputs[0], &extents));
+        return kelp_emit_fail(e, "bounds have %d dimensions, but the input has %d",
+                              e->inputs[1]->rank, e->inputs[0]->rank);
+    KELP_TRY(kelp_emit_1(e, KELP_OP(Shape), e->inputs[0], &extents));
     KELP_TRY(kelp_emit_i64(e, -1, &last));
-    KELP_TRY(kelp_emit_2(e, "Gather", extents, last, &width));
+    KELP_TRY(kelp_emit_2(e, KELP_OP(Gather), extents, last, &width));
     KELP_TRY(kelp_emit_i64(e, 0, &zero));
     KELP_TRY(kelp_emit_i64(e, 1, &one));
-    KELP_TRY(kelp_emit_3(e, "Range", zero, width, one, &places));
+    KELP_TRY(kelp_emit_3(e, KELP_OP(Range), zero, width, one, &places));
     KELP_TRY(kelp_emit_cast(e, e->inputs[1], KELP_I64, &bounds));
-    KELP_TRY(kelp_emit_2(e, "Less", places, bounds, &inside));
+    KELP_TRY(kelp_emit_2(e, KELP_OP(Less), places, bounds, &inside));
     KELP_TRY(kelp_emit_scalar(e, dtype, dtype == KELP_F16 ? -65504.0 : -3.0e38, &never));
     KELP_TRY(kelp_emit_scalar(e, dtype, 0, &nothing));
-    KELP_TRY(kelp_emit_3(e, "Where", inside, e->inputs[0], never, &y));
+    KELP_TRY(kelp_emit_3(e, KELP_OP(Where), inside, e->inputs[0], never, &y));
     KELP_TRY(softmax(e, y, -1, &y));
-    KELP_TRY(kelp_emit_3(e, "Where", inside, y, nothing, &y));
+    KELP_TRY(kelp_emit_3(e, KELP_OP(Where), inside, y, nothing, &y));
     kelp_emit_result(e, y);
     return NULL;
 }
@@ -128,22 +131,22 @@ kelp_status *kelp_emit_TOPK(kelp_emit *e) {
     if (e->inputs[0]->rank > axis)
         extent = e->inputs[0]->shape[axis];
     if (p->topk.indices != KELP_I32 && p->topk.indices != KELP_I64)
-        return kelp_emit_fail(e, "indices are int32 or int64, found %s",
+        return kelp_emit_fail(e, "indices must be int32 or int64, found %s",
                               kelp_dtype_name(p->topk.indices));
     if (k == NULL) {
         if (p->topk.k < 0 || (extent >= 0 && p->topk.k > extent))
-            return kelp_emit_fail(e, "k is %lld, axis %lld has %lld elements", (long long)p->topk.k,
-                                  (long long)axis, (long long)extent);
+            return kelp_emit_fail(e, "k is %lld, but axis %lld has %lld elements",
+                                  (long long)p->topk.k, (long long)axis, (long long)extent);
         KELP_TRY(kelp_emit_i64s(e, &p->topk.k, 1, &k));
     } else {
         kelp_value *shape = NULL;
         KELP_TRY(kelp_emit_check_index(e, 1));
         KELP_TRY(kelp_emit_cast(e, k, KELP_I64, &k));
         KELP_TRY(kelp_emit_i64s(e, &one, 1, &shape));
-        KELP_TRY(kelp_emit_2(e, "Reshape", k, shape, &k));
+        KELP_TRY(kelp_emit_2(e, KELP_OP(Reshape), k, shape, &k));
     }
     kelp_value *inputs[2] = {e->inputs[0], k};
-    KELP_TRY(kelp_emit_nodes(e, "TopK", inputs, 2, y, 2, &node));
+    KELP_TRY(kelp_emit_nodes(e, KELP_OP(TopK), inputs, 2, y, 2, &node));
     KELP_TRY(kelp_node_set_i64(node, "axis", axis));
     KELP_TRY(kelp_node_set_i64(node, "largest", p->topk.largest));
     if (p->topk.indices == KELP_I32)
@@ -161,7 +164,7 @@ kelp_status *kelp_network_add_topk(kelp_network *network, kelp_net_tensor *input
     return kelp_network_append(network, KELP_LAYER_TOPK, inputs, 2, 1, &params, NULL, out);
 }
 
-/* ---- running sums ---- */
+/* ---- cumulative sums ---- */
 kelp_status *kelp_emit_CUMULATIVE(kelp_emit *e) {
     const kelp_layer_params *p = &e->layer->params;
     kelp_value *axis = NULL, *y = NULL;
@@ -169,7 +172,7 @@ kelp_status *kelp_emit_CUMULATIVE(kelp_emit *e) {
     KELP_TRY(kelp_emit_check_axis(e, 0, p->cumulative.axis));
     KELP_TRY(kelp_emit_i64(e, p->cumulative.axis, &axis));
     kelp_value *inputs[2] = {e->inputs[0], axis};
-    KELP_TRY(kelp_emit_node(e, "CumSum", inputs, 2, &y, &node));
+    KELP_TRY(kelp_emit_node(e, KELP_OP(CumSum), inputs, 2, &y, &node));
     KELP_TRY(kelp_node_set_i64(node, "exclusive", p->cumulative.exclusive));
     KELP_TRY(kelp_node_set_i64(node, "reverse", p->cumulative.reverse));
     kelp_emit_result(e, y);
@@ -183,8 +186,9 @@ kelp_status *kelp_network_add_cumulative(kelp_network *network, kelp_net_tensor 
     return kelp_network_append(network, KELP_LAYER_CUMULATIVE, &input, 1, 1, &params, NULL, out);
 }
 
-/* ---- normalisation ---- */
-/* The last axes, all of them: ONNX has an operator for that, and Kelp a kernel. */
+/* ---- normalization ---- */
+/* Returns true if the mask selects all of the last axes, so that ONNX's LayerNormalization and its
+ * kernel apply. */
 static bool is_layer_norm(const kelp_emit *e, uint32_t mask, int64_t *out_axis) {
     int32_t rank = e->inputs[0]->rank, first = 0;
     if (rank < 1 || mask >> rank != 0)
@@ -195,7 +199,7 @@ static bool is_layer_norm(const kelp_emit *e, uint32_t mask, int64_t *out_axis) 
     uint32_t rest = (uint32_t)(((uint64_t)1 << rank) - ((uint64_t)1 << first));
     if (mask != rest)
         return false;
-    /* scale and bias of the axes that are not normalised are 1 */
+    /* scale and bias must be 1 along axes that are not normalized */
     for (size_t k = 1; k < 3; k++)
         for (int32_t i = 0; i < rank; i++) {
             const kelp_value *value = e->inputs[k];
@@ -212,28 +216,29 @@ static kelp_status *layer_norm(kelp_emit *e, int64_t axis, kelp_value **out) {
     kelp_node *node = NULL;
     KELP_TRY(kelp_emit_i64s(e, e->inputs[0]->shape + axis, (size_t)(rank - axis), &shape));
     for (int k = 1; k < 3; k++)
-        KELP_TRY(kelp_emit_2(e, "Reshape", e->inputs[k], shape, &inputs[k]));
-    KELP_TRY(kelp_emit_node(e, "LayerNormalization", inputs, 3, out, &node));
+        KELP_TRY(kelp_emit_2(e, KELP_OP(Reshape), e->inputs[k], shape, &inputs[k]));
+    KELP_TRY(kelp_emit_node(e, KELP_OP(LayerNormalization), inputs, 3, out, &node));
     KELP_TRY(kelp_node_set_i64(node, "axis", axis));
     return kelp_node_set_f32(node, "epsilon", e->layer->params.normalization.epsilon);
 }
 
-/* (x - mean) / sqrt(variance + epsilon) over `axes` */
+/* Computes (x - mean) / sqrt(variance + epsilon) over `axes`. */
 static kelp_status *standardize(kelp_emit *e, kelp_value *x, kelp_value *axes, kelp_value **out) {
     kelp_value *mean = NULL, *difference = NULL, *square = NULL, *variance = NULL, *epsilon = NULL,
                *deviation = NULL;
-    KELP_TRY(reduce(e, "ReduceMean", x, axes, true, &mean));
-    KELP_TRY(kelp_emit_2(e, "Sub", x, mean, &difference));
-    KELP_TRY(kelp_emit_2(e, "Mul", difference, difference, &square));
-    KELP_TRY(reduce(e, "ReduceMean", square, axes, true, &variance));
+    KELP_TRY(reduce(e, KELP_OP(ReduceMean), x, axes, true, &mean));
+    KELP_TRY(kelp_emit_2(e, KELP_OP(Sub), x, mean, &difference));
+    KELP_TRY(kelp_emit_2(e, KELP_OP(Mul), difference, difference, &square));
+    KELP_TRY(reduce(e, KELP_OP(ReduceMean), square, axes, true, &variance));
     KELP_TRY(
         kelp_emit_scalar(e, e->inputs[0]->dtype, e->layer->params.normalization.epsilon, &epsilon));
-    KELP_TRY(kelp_emit_2(e, "Add", variance, epsilon, &deviation));
-    KELP_TRY(kelp_emit_1(e, "Sqrt", deviation, &deviation));
-    return kelp_emit_2(e, "Div", difference, deviation, out);
+    KELP_TRY(kelp_emit_2(e, KELP_OP(Add), variance, epsilon, &deviation));
+    KELP_TRY(kelp_emit_1(e, KELP_OP(Sqrt), deviation, &deviation));
+    return kelp_emit_2(e, KELP_OP(Div), difference, deviation, out);
 }
 
-/* Scale and bias are a channel's [1,c,1,…] or a group's [1,groups,1,…]. */
+/* Normalizes groups of channels. Scale and bias are per channel [1,c,1,…] or per group
+ * [1,groups,1,…]. */
 static kelp_status *group_norm(kelp_emit *e, kelp_value **out) {
     const kelp_value *x = e->inputs[0];
     int64_t groups = e->layer->params.normalization.groups, spread[3] = {0, groups, -1}, axis = 2;
@@ -241,25 +246,25 @@ static kelp_status *group_norm(kelp_emit *e, kelp_value **out) {
     if (x->rank < 3 || x->shape[1] < 0 || x->shape[1] % groups != 0)
         return kelp_emit_fail(e, "%lld channels cannot be split into %lld groups",
                               x->rank < 2 ? -1 : (long long)x->shape[1], (long long)groups);
-    KELP_TRY(kelp_emit_1(e, "Shape", e->inputs[0], &shape));
+    KELP_TRY(kelp_emit_1(e, KELP_OP(Shape), e->inputs[0], &shape));
     KELP_TRY(kelp_emit_i64s(e, spread, 3, &grouped));
-    KELP_TRY(kelp_emit_2(e, "Reshape", e->inputs[0], grouped, &y));
+    KELP_TRY(kelp_emit_2(e, KELP_OP(Reshape), e->inputs[0], grouped, &y));
     KELP_TRY(kelp_emit_i64s(e, &axis, 1, &axes));
     KELP_TRY(standardize(e, y, axes, &y));
     bool of_channels = e->inputs[1]->rank == x->rank && e->inputs[1]->shape[1] == x->shape[1];
     if (of_channels)
-        KELP_TRY(kelp_emit_2(e, "Reshape", y, shape, &y));
+        KELP_TRY(kelp_emit_2(e, KELP_OP(Reshape), y, shape, &y));
     for (int k = 1; k < 3; k++) {
         kelp_value *factor = e->inputs[k];
         if (!of_channels) {
             int64_t dims[3] = {1, groups, 1};
             KELP_TRY(kelp_emit_i64s(e, dims, 3, &column));
-            KELP_TRY(kelp_emit_2(e, "Reshape", factor, column, &factor));
+            KELP_TRY(kelp_emit_2(e, KELP_OP(Reshape), factor, column, &factor));
         }
-        KELP_TRY(kelp_emit_2(e, k == 1 ? "Mul" : "Add", y, factor, &y));
+        KELP_TRY(kelp_emit_2(e, k == 1 ? KELP_OP(Mul) : KELP_OP(Add), y, factor, &y));
     }
     if (!of_channels)
-        KELP_TRY(kelp_emit_2(e, "Reshape", y, shape, &y));
+        KELP_TRY(kelp_emit_2(e, KELP_OP(Reshape), y, shape, &y));
     *out = y;
     return NULL;
 }
@@ -285,8 +290,8 @@ kelp_status *kelp_emit_NORMALIZATION(kelp_emit *e) {
     } else {
         KELP_TRY(kelp_emit_i64s(e, axes, count, &list));
         KELP_TRY(standardize(e, e->inputs[0], list, &y));
-        KELP_TRY(kelp_emit_2(e, "Mul", y, e->inputs[1], &y));
-        KELP_TRY(kelp_emit_2(e, "Add", y, e->inputs[2], &y));
+        KELP_TRY(kelp_emit_2(e, KELP_OP(Mul), y, e->inputs[1], &y));
+        KELP_TRY(kelp_emit_2(e, KELP_OP(Add), y, e->inputs[2], &y));
     }
     kelp_emit_result(e, y);
     return NULL;

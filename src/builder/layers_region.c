@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Loops and conditionals: the layers at their boundary. In the draft these only carry types; the
- * subgraphs are made when the network is lowered.
+ * Boundary layers of loops and conditionals. In the draft they only carry types; lowering the
+ * network creates the subgraphs.
  */
 #include "builder/emit.h"
 
@@ -13,8 +13,8 @@ static bool is_inside(const kelp_region *region, const kelp_region *outer) {
     return outer == NULL;
 }
 
-/* Of two regions that a layer depends on, the inner one. When neither holds the other, the one that
- * was made later runs inside the other. */
+/* Returns the inner one of two regions that a layer depends on. If neither contains the other,
+ * nests the one created later in the other. */
 static kelp_region *inner_of(kelp_region *a, kelp_region *b, bool *inout_changed) {
     if (is_inside(a, b))
         return a;
@@ -59,8 +59,8 @@ bool kelp_network_place(kelp_layer *layer) {
 }
 
 /* ---- the draft ---- */
-/* A value of the given type that nobody makes: the draft is never run. */
-static kelp_status *typed(kelp_emit *e, const kelp_value *like, kelp_value **out) {
+/* Adds a value of the given type without a producer: the draft is never run. */
+static kelp_status *value_like(kelp_emit *e, const kelp_value *like, kelp_value **out) {
     KELP_TRY(kelp_block_add_value(e->block, e->layer->name, out));
     (*out)->kind = KELP_VALUE_TENSOR;
     (*out)->dtype = like->dtype;
@@ -72,7 +72,7 @@ static kelp_status *typed(kelp_emit *e, const kelp_value *like, kelp_value **out
 
 kelp_status *kelp_emit_RECURRENCE(kelp_emit *e) {
     kelp_value *y = NULL;
-    KELP_TRY(typed(e, e->inputs[0], &y));
+    KELP_TRY(value_like(e, e->inputs[0], &y));
     kelp_emit_result(e, y);
     return NULL;
 }
@@ -81,7 +81,7 @@ kelp_status *kelp_emit_ITERATOR(kelp_emit *e) {
     int32_t axis = e->layer->params.iterator.axis;
     kelp_value *y = NULL;
     KELP_TRY(kelp_emit_check_axis(e, 0, axis));
-    KELP_TRY(typed(e, e->inputs[0], &y));
+    KELP_TRY(value_like(e, e->inputs[0], &y));
     for (int32_t i = axis; y->rank > 0 && i + 1 < y->rank; i++)
         y->shape[i] = y->shape[i + 1];
     if (y->rank > 0)
@@ -95,15 +95,15 @@ kelp_status *kelp_emit_LOOP_OUTPUT(kelp_emit *e) {
     const kelp_net_tensor *tensor = e->layer->inputs[0];
     kelp_value *y = NULL;
     if ((unsigned)p->loop_output.kind > KELP_LOOP_REVERSE)
-        return kelp_emit_fail(e, "there is no kind %d", (int)p->loop_output.kind);
+        return kelp_emit_fail(e, "invalid kind of loop output %d", (int)p->loop_output.kind);
     if (p->loop_output.kind == KELP_LOOP_LAST_VALUE &&
         (tensor->producer->type != KELP_LAYER_RECURRENCE ||
          tensor->producer->boundary != e->layer->boundary))
-        return kelp_emit_fail(e, "'%s' is no recurrence of this loop", tensor->name);
-    KELP_TRY(typed(e, e->inputs[0], &y));
+        return kelp_emit_fail(e, "'%s' is not a recurrence of this loop", tensor->name);
+    KELP_TRY(value_like(e, e->inputs[0], &y));
     if (p->loop_output.kind != KELP_LOOP_LAST_VALUE && y->rank >= 0) {
         if (p->loop_output.axis < 0 || p->loop_output.axis > y->rank || y->rank == KELP_MAX_RANK)
-            return kelp_emit_fail(e, "axis %d cannot be a new one of %d dimensions",
+            return kelp_emit_fail(e, "axis %d cannot be inserted into %d dimensions",
                                   p->loop_output.axis, y->rank);
         for (int32_t i = y->rank++; i > p->loop_output.axis; i--)
             y->shape[i] = y->shape[i - 1];
@@ -122,8 +122,9 @@ kelp_status *kelp_emit_CONDITIONAL_OUTPUT(kelp_emit *e) {
     kelp_value *y = NULL;
     KELP_TRY(kelp_emit_check_same_dtype(e, 0, 1));
     if (a->rank >= 0 && b->rank >= 0 && a->rank != b->rank)
-        return kelp_emit_fail(e, "the branches give %d and %d dimensions", a->rank, b->rank);
-    KELP_TRY(typed(e, a, &y));
+        return kelp_emit_fail(e, "the branches have %d and %d dimensions: expected equally many",
+                              a->rank, b->rank);
+    KELP_TRY(value_like(e, a, &y));
     for (int32_t i = 0; i < y->rank; i++)
         if (b->rank < 0 || a->shape[i] != b->shape[i])
             y->shape[i] = -1;
@@ -154,7 +155,7 @@ static kelp_status *check_scalar(const kelp_network *network, const kelp_net_ten
     const kelp_value *value = tensor != NULL ? tensor->draft : NULL;
     char found[160];
     if (tensor == NULL || tensor->network != network)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: no tensor of network '%s'", what,
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: expected a tensor of network '%s'", what,
                           network->name);
     kelp_shape_format(value->rank, value->shape, found, sizeof found);
     bool type_fits =
@@ -198,9 +199,9 @@ kelp_status *kelp_loop_add_recurrence(kelp_loop *loop, kelp_net_tensor *initial,
 
 kelp_status *kelp_recurrence_set_next(kelp_layer *recurrence, kelp_net_tensor *next) {
     if (recurrence->type != KELP_LAYER_RECURRENCE)
-        return kelp_layer_error(recurrence, "it is no recurrence");
+        return kelp_layer_error(recurrence, "expected a recurrence layer");
     if (next == NULL || next->network != recurrence->network)
-        return kelp_layer_error(recurrence, "the next value is no tensor of this network");
+        return kelp_layer_error(recurrence, "the next value must be a tensor of this network");
     const kelp_value *from = recurrence->outputs[0]->draft, *to = next->draft;
     bool fits = from->dtype == to->dtype || to->dtype == KELP_DTYPE_INVALID;
     fits = fits && (from->rank < 0 || to->rank < 0 || from->rank == to->rank);
@@ -208,9 +209,9 @@ kelp_status *kelp_recurrence_set_next(kelp_layer *recurrence, kelp_net_tensor *n
     kelp_shape_format(from->rank, from->shape, first, sizeof first);
     kelp_shape_format(to->rank, to->shape, second, sizeof second);
     if (!fits)
-        return kelp_layer_error(recurrence, "it begins as %s %s, and '%s' is %s %s",
-                                kelp_dtype_name(from->dtype), first, next->name,
-                                kelp_dtype_name(to->dtype), second);
+        return kelp_layer_error(
+            recurrence, "the initial value is %s %s, but the next value '%s' is %s %s",
+            kelp_dtype_name(from->dtype), first, next->name, kelp_dtype_name(to->dtype), second);
     recurrence->inputs[1] = next;
     return NULL;
 }

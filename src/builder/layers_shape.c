@@ -11,16 +11,16 @@ static kelp_status *transpose(kelp_emit *e, const int32_t *order, int32_t rank,
     uint32_t seen = 0;
     kelp_node *node = NULL;
     if (rank < 0)
-        return kelp_emit_fail(e, "the rank of what is transposed must be known");
+        return kelp_emit_fail(e, "the rank of a transposed tensor must be known");
     for (int32_t i = 0; i < rank; i++) {
         perm[i] = order[i];
         if (order[i] < 0 || order[i] >= rank || (seen >> order[i] & 1u) != 0)
-            return kelp_emit_fail(e,
-                                  "a transpose of %d dimensions names each once; place %d has %d",
-                                  rank, i, order[i]);
+            return kelp_emit_fail(
+                e, "a transpose of %d dimensions must name each axis once: position %d has %d",
+                rank, i, order[i]);
         seen |= 1u << order[i];
     }
-    KELP_TRY(kelp_emit_node(e, "Transpose", inout, 1, inout, &node));
+    KELP_TRY(kelp_emit_node(e, KELP_OP(Transpose), inout, 1, inout, &node));
     return kelp_node_set_i64s(node, "perm", perm, (size_t)rank);
 }
 
@@ -41,14 +41,14 @@ kelp_status *kelp_emit_SHUFFLE(kelp_emit *e) {
             KELP_TRY(kelp_emit_i64s(e, p->reshape.d, (size_t)rank, &shape));
         }
         kelp_value *inputs[2] = {y, shape};
-        KELP_TRY(kelp_emit_node(e, "Reshape", inputs, 2, &y, &node));
+        KELP_TRY(kelp_emit_node(e, KELP_OP(Reshape), inputs, 2, &y, &node));
         if (p->zero_is_zero)
             KELP_TRY(kelp_node_set_i64(node, "allowzero", 1));
     }
     if (p->second_transpose_given)
         KELP_TRY(transpose(e, p->second_transpose, rank, &y));
     if (y == e->inputs[0])
-        KELP_TRY(kelp_emit_1(e, "Identity", y, &y));
+        KELP_TRY(kelp_emit_1(e, KELP_OP(Identity), y, &y));
     kelp_emit_result(e, y);
     return NULL;
 }
@@ -71,7 +71,7 @@ kelp_status *kelp_emit_CONCATENATION(kelp_emit *e) {
         KELP_TRY(kelp_emit_check_axis(e, i, e->layer->params.axis));
         KELP_TRY(kelp_emit_check_same_dtype(e, 0, i));
     }
-    KELP_TRY(kelp_emit_node(e, "Concat", e->inputs, e->layer->input_count, &y, &node));
+    KELP_TRY(kelp_emit_node(e, KELP_OP(Concat), e->inputs, e->layer->input_count, &y, &node));
     KELP_TRY(kelp_node_set_i64(node, "axis", e->layer->params.axis));
     kelp_emit_result(e, y);
     return NULL;
@@ -81,14 +81,14 @@ kelp_status *kelp_network_add_concatenation(kelp_network *network, kelp_net_tens
                                             size_t count, int32_t axis, kelp_layer **out) {
     kelp_layer_params params = {.axis = axis};
     if (count == 0)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "a concatenation takes at least one tensor");
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "a concatenation needs at least one tensor");
     return kelp_network_append(network, KELP_LAYER_CONCATENATION, inputs, count, count, &params,
                                NULL, out);
 }
 
 kelp_status *kelp_emit_SHAPE(kelp_emit *e) {
     kelp_value *y = NULL;
-    KELP_TRY(kelp_emit_1(e, "Shape", e->inputs[0], &y));
+    KELP_TRY(kelp_emit_1(e, KELP_OP(Shape), e->inputs[0], &y));
     kelp_emit_result(e, y);
     return NULL;
 }
@@ -99,7 +99,7 @@ kelp_status *kelp_network_add_shape(kelp_network *network, kelp_net_tensor *inpu
     return kelp_network_append(network, KELP_LAYER_SHAPE, &input, 1, 1, &params, NULL, out);
 }
 
-static kelp_status *emit_axes(kelp_emit *e, const char *op) {
+static kelp_status *emit_axes(kelp_emit *e, const kelp_operator *op) {
     kelp_value *inputs[2] = {e->inputs[0], e->inputs[1]}, *y = NULL;
     KELP_TRY(kelp_emit_check_index(e, 1));
     if (e->inputs[1]->constant == NULL)
@@ -111,11 +111,11 @@ static kelp_status *emit_axes(kelp_emit *e, const char *op) {
 }
 
 kelp_status *kelp_emit_SQUEEZE(kelp_emit *e) {
-    return emit_axes(e, "Squeeze");
+    return emit_axes(e, KELP_OP(Squeeze));
 }
 
 kelp_status *kelp_emit_UNSQUEEZE(kelp_emit *e) {
-    return emit_axes(e, "Unsqueeze");
+    return emit_axes(e, KELP_OP(Unsqueeze));
 }
 
 kelp_status *kelp_network_add_squeeze(kelp_network *network, kelp_net_tensor *input,
@@ -133,7 +133,7 @@ kelp_status *kelp_network_add_unsqueeze(kelp_network *network, kelp_net_tensor *
 }
 
 /* ---- slice ---- */
-/* What is sliced, as tensors: int64 [rank] each. */
+/* Start, size and stride as tensors, int64 [rank] each. */
 typedef struct slice_parts {
     kelp_value *start, *size, *stride;
     int32_t rank;
@@ -145,29 +145,32 @@ static kelp_status *slice_part(kelp_emit *e, size_t input, const kelp_shape *giv
     if (value != NULL) {
         KELP_TRY(kelp_emit_check_index(e, input));
         if (value->rank == 1 && value->shape[0] >= 0 && value->shape[0] != parts->rank)
-            return kelp_emit_fail(e, "%s has %lld values, the input %d dimensions", what,
+            return kelp_emit_fail(e, "%s has %lld values, but the input has %d dimensions", what,
                                   (long long)value->shape[0], parts->rank);
         return kelp_emit_cast(e, value, KELP_I64, out);
     }
     if (given->rank != parts->rank)
-        return kelp_emit_fail(e, "%s has %d values, the input %d dimensions", what, given->rank,
-                              parts->rank);
+        return kelp_emit_fail(e, "%s has %d values, but the input has %d dimensions", what,
+                              given->rank, parts->rank);
     return kelp_emit_i64s(e, given->d, (size_t)given->rank, out);
 }
 
-/* Whether the slice is known now and stays inside, so that ONNX's Slice says the same. */
+/* Checks that the slice is within the input, as far as its dimensions are known, so that ONNX's
+ * Slice gives the same result. */
 static kelp_status *check_inside(const kelp_emit *e, int32_t rank) {
     const kelp_layer_params *p = &e->layer->params;
     for (int32_t i = 0; i < rank; i++) {
         int64_t extent = e->inputs[0]->shape[i], start = p->slice.start.d[i],
                 size = p->slice.size.d[i], last = start + (size - 1) * p->slice.stride.d[i];
         if (size < 0)
-            return kelp_emit_fail(e, "axis %d: the size is %lld", i, (long long)size);
+            return kelp_emit_fail(e, "axis %d: the size must not be negative, found %lld", i,
+                                  (long long)size);
         if (extent < 0 || size == 0)
             continue;
         if (start < 0 || start >= extent || last < 0 || last >= extent)
-            return kelp_emit_fail(e, "axis %d has %lld elements; the slice goes from %lld to %lld",
-                                  i, (long long)extent, (long long)start, (long long)last);
+            return kelp_emit_fail(
+                e, "axis %d has %lld elements, but the slice reaches from %lld to %lld", i,
+                (long long)extent, (long long)start, (long long)last);
     }
     return NULL;
 }
@@ -181,51 +184,52 @@ static kelp_status *slice_static(kelp_emit *e, int32_t rank, kelp_value **out) {
         axes[i] = i;
         ends[i] = p->slice.start.d[i] + p->slice.size.d[i] * p->slice.stride.d[i];
         if (p->slice.stride.d[i] < 0 && ends[i] < 0)
-            ends[i] = INT64_MIN; /* before the first: -1 would be the last */
+            ends[i] = INT64_MIN; /* before the first element: -1 would be the last one */
     }
     KELP_TRY(kelp_emit_i64s(e, p->slice.start.d, (size_t)rank, &inputs[1]));
     KELP_TRY(kelp_emit_i64s(e, ends, (size_t)rank, &inputs[2]));
     KELP_TRY(kelp_emit_i64s(e, axes, (size_t)rank, &inputs[3]));
     KELP_TRY(kelp_emit_i64s(e, p->slice.stride.d, (size_t)rank, &inputs[4]));
-    return kelp_emit_node(e, "Slice", inputs, 5, out, NULL);
+    return kelp_emit_node(e, KELP_OP(Slice), inputs, 5, out, NULL);
 }
 
-/* values[axis] as a scalar */
+/* Gets values[axis] as a scalar. */
 static kelp_status *at(kelp_emit *e, kelp_value *values, int32_t axis, kelp_value **out) {
     kelp_value *index = NULL;
     KELP_TRY(kelp_emit_i64(e, axis, &index));
-    return kelp_emit_2(e, "Gather", values, index, out);
+    return kelp_emit_2(e, KELP_OP(Gather), values, index, out);
 }
 
-/* Indices that lie outside are brought in, or, filling, noted in *out_inside. */
+/* Maps indices outside the input according to the mode. With KELP_SAMPLE_FILL, `*out_inside` tells
+ * which are inside. */
 static kelp_status *bring_inside(kelp_emit *e, kelp_sample_mode mode, kelp_value *extent,
                                  kelp_value **inout_index, kelp_value **out_inside) {
     kelp_value *zero = NULL, *one = NULL, *two = NULL, *last = NULL, *index = *inout_index;
     KELP_TRY(kelp_emit_i64(e, 0, &zero));
     KELP_TRY(kelp_emit_i64(e, 1, &one));
-    KELP_TRY(kelp_emit_2(e, "Sub", extent, one, &last));
+    KELP_TRY(kelp_emit_2(e, KELP_OP(Sub), extent, one, &last));
     if (mode == KELP_SAMPLE_WRAP)
-        return kelp_emit_2(e, "Mod", index, extent, inout_index);
+        return kelp_emit_2(e, KELP_OP(Mod), index, extent, inout_index);
     if (mode == KELP_SAMPLE_REFLECT) {
         kelp_value *period = NULL, *back = NULL, *low = NULL;
         KELP_TRY(kelp_emit_i64(e, 2, &two));
-        KELP_TRY(kelp_emit_2(e, "Mul", last, two, &period));
-        KELP_TRY(kelp_emit_2(e, "Max", period, one, &period));
-        KELP_TRY(kelp_emit_2(e, "Mod", index, period, &index));
-        KELP_TRY(kelp_emit_2(e, "Sub", period, index, &back));
-        KELP_TRY(kelp_emit_2(e, "LessOrEqual", index, last, &low));
-        return kelp_emit_3(e, "Where", low, index, back, inout_index);
+        KELP_TRY(kelp_emit_2(e, KELP_OP(Mul), last, two, &period));
+        KELP_TRY(kelp_emit_2(e, KELP_OP(Max), period, one, &period));
+        KELP_TRY(kelp_emit_2(e, KELP_OP(Mod), index, period, &index));
+        KELP_TRY(kelp_emit_2(e, KELP_OP(Sub), period, index, &back));
+        KELP_TRY(kelp_emit_2(e, KELP_OP(LessOrEqual), index, last, &low));
+        return kelp_emit_3(e, KELP_OP(Where), low, index, back, inout_index);
     }
     kelp_value *inside = NULL;
-    KELP_TRY(kelp_emit_2(e, "Max", index, zero, &inside));
-    KELP_TRY(kelp_emit_2(e, "Min", inside, last, &inside));
+    KELP_TRY(kelp_emit_2(e, KELP_OP(Max), index, zero, &inside));
+    KELP_TRY(kelp_emit_2(e, KELP_OP(Min), inside, last, &inside));
     if (mode == KELP_SAMPLE_FILL)
-        KELP_TRY(kelp_emit_2(e, "Equal", inside, index, out_inside));
+        KELP_TRY(kelp_emit_2(e, KELP_OP(Equal), inside, index, out_inside));
     *inout_index = inside;
     return NULL;
 }
 
-/* One axis: start + i * stride, brought inside, gathered. */
+/* Slices one axis: maps start + i * stride into the input and gathers. */
 static kelp_status *slice_axis(kelp_emit *e, const slice_parts *parts, int32_t axis,
                                kelp_value *extents, kelp_value *fill, kelp_value **inout) {
     kelp_value *start = NULL, *size = NULL, *stride = NULL, *extent = NULL, *zero = NULL,
@@ -237,25 +241,25 @@ static kelp_status *slice_axis(kelp_emit *e, const slice_parts *parts, int32_t a
     KELP_TRY(at(e, extents, axis, &extent));
     KELP_TRY(kelp_emit_i64(e, 0, &zero));
     KELP_TRY(kelp_emit_i64(e, 1, &one));
-    KELP_TRY(kelp_emit_3(e, "Range", zero, size, one, &index));
-    KELP_TRY(kelp_emit_2(e, "Mul", index, stride, &index));
-    KELP_TRY(kelp_emit_2(e, "Add", index, start, &index));
+    KELP_TRY(kelp_emit_3(e, KELP_OP(Range), zero, size, one, &index));
+    KELP_TRY(kelp_emit_2(e, KELP_OP(Mul), index, stride, &index));
+    KELP_TRY(kelp_emit_2(e, KELP_OP(Add), index, start, &index));
     if (e->layer->params.slice.mode != KELP_SAMPLE_STRICT)
         KELP_TRY(bring_inside(e, e->layer->params.slice.mode, extent, &index, &inside));
     kelp_value *inputs[2] = {*inout, index};
-    KELP_TRY(kelp_emit_node(e, "Gather", inputs, 2, inout, &node));
+    KELP_TRY(kelp_emit_node(e, KELP_OP(Gather), inputs, 2, inout, &node));
     KELP_TRY(kelp_node_set_i64(node, "axis", axis));
     if (inside == NULL)
         return NULL;
-    /* [n] beside the axes after it */
+    /* [n], broadcast over the axes after it */
     int64_t shape[KELP_MAX_RANK];
     kelp_value *column = NULL;
     shape[0] = -1;
     for (int32_t i = axis + 1; i < parts->rank; i++)
         shape[i - axis] = 1;
     KELP_TRY(kelp_emit_i64s(e, shape, (size_t)(parts->rank - axis), &column));
-    KELP_TRY(kelp_emit_2(e, "Reshape", inside, column, &inside));
-    return kelp_emit_3(e, "Where", inside, *inout, fill, inout);
+    KELP_TRY(kelp_emit_2(e, KELP_OP(Reshape), inside, column, &inside));
+    return kelp_emit_3(e, KELP_OP(Where), inside, *inout, fill, inout);
 }
 
 kelp_status *kelp_emit_SLICE(kelp_emit *e) {
@@ -265,7 +269,7 @@ kelp_status *kelp_emit_SLICE(kelp_emit *e) {
     if (parts.rank < 0)
         return kelp_emit_fail(e, "the input's rank must be known");
     if ((unsigned)p->slice.mode > KELP_SAMPLE_REFLECT)
-        return kelp_emit_fail(e, "there is no mode %d", (int)p->slice.mode);
+        return kelp_emit_fail(e, "invalid mode %d", (int)p->slice.mode);
     KELP_TRY(slice_part(e, 1, &p->slice.start, "start", &parts, &parts.start));
     KELP_TRY(slice_part(e, 2, &p->slice.size, "size", &parts, &parts.size));
     KELP_TRY(slice_part(e, 3, &p->slice.stride, "stride", &parts, &parts.stride));
@@ -280,7 +284,7 @@ kelp_status *kelp_emit_SLICE(kelp_emit *e) {
     }
     if (p->slice.mode == KELP_SAMPLE_FILL && fill == NULL)
         KELP_TRY(kelp_emit_scalar(e, e->inputs[0]->dtype, 0, &fill));
-    KELP_TRY(kelp_emit_1(e, "Shape", e->inputs[0], &extents));
+    KELP_TRY(kelp_emit_1(e, KELP_OP(Shape), e->inputs[0], &extents));
     for (int32_t i = 0; i < parts.rank; i++)
         KELP_TRY(slice_axis(e, &parts, i, extents, fill, &y));
     kelp_emit_result(e, y);
@@ -302,35 +306,35 @@ kelp_status *kelp_network_add_slice(kelp_network *network, kelp_net_tensor *inpu
 /* ---- gather, scatter ---- */
 static kelp_status *permute(kelp_emit *e, const int64_t *perm, int32_t rank, kelp_value **inout) {
     kelp_node *node = NULL;
-    KELP_TRY(kelp_emit_node(e, "Transpose", inout, 1, inout, &node));
+    KELP_TRY(kelp_emit_node(e, KELP_OP(Transpose), inout, 1, inout, &node));
     return kelp_node_set_i64s(node, "perm", perm, (size_t)rank);
 }
 
-/* Whole slices of `axis`, batch by batch: the axis goes behind the batch, GatherND takes it, and
- * what lay between comes forward again. */
+/* Gathers whole slices of `axis` per batch index: moves the axis to after the batch axes, applies
+ * GatherND and moves the axes between back. */
 static kelp_status *gather_batched(kelp_emit *e, int32_t axis, int32_t batch, kelp_value **out) {
     int32_t rank = e->inputs[0]->rank, indices_rank = e->inputs[1]->rank;
     int64_t perm[2 * KELP_MAX_RANK];
     kelp_value *data = e->inputs[0], *indices = e->inputs[1], *last = NULL;
     kelp_node *node = NULL;
     if (rank < 0 || indices_rank < batch || axis < batch)
-        return kelp_emit_fail(e, "axis %d must come after the %d batch dimensions of both", axis,
-                              batch);
+        return kelp_emit_fail(e, "axis %d must come after the %d batch dimensions of both inputs",
+                              axis, batch);
     for (int32_t i = 0; i < rank; i++)
         perm[i] = i <= batch ? (i < batch ? i : axis) : i <= axis ? i - 1 : i;
     KELP_TRY(permute(e, perm, rank, &data));
     int64_t minus_one = -1;
     KELP_TRY(kelp_emit_i64s(e, &minus_one, 1, &last));
     KELP_TRY(kelp_emit_cast(e, indices, KELP_I64, &indices));
-    KELP_TRY(kelp_emit_2(e, "Unsqueeze", indices, last, &indices));
+    KELP_TRY(kelp_emit_2(e, KELP_OP(Unsqueeze), indices, last, &indices));
     kelp_value *inputs[2] = {data, indices};
-    KELP_TRY(kelp_emit_node(e, "GatherND", inputs, 2, out, &node));
+    KELP_TRY(kelp_emit_node(e, KELP_OP(GatherND), inputs, 2, out, &node));
     KELP_TRY(kelp_node_set_i64(node, "batch_dims", batch));
-    /* now [batch, indices' rest, between, behind] */
+    /* now [batch, rest of the indices, between, after] */
     int32_t rest = indices_rank - batch, between = axis - batch, at_place = 0,
             out_rank = rank - 1 + rest;
     if (out_rank > KELP_MAX_RANK)
-        return kelp_emit_fail(e, "the result would have %d dimensions", out_rank);
+        return kelp_emit_fail(e, "the output would have %d dimensions", out_rank);
     for (int32_t i = 0; i < batch; i++)
         perm[at_place++] = i;
     for (int32_t i = 0; i < between; i++)
@@ -348,7 +352,7 @@ kelp_status *kelp_emit_GATHER(kelp_emit *e) {
     kelp_node *node = NULL;
     KELP_TRY(kelp_emit_check_index(e, 1));
     if (p->gather.batch_dims < 0)
-        return kelp_emit_fail(e, "there are %d batch dimensions", p->gather.batch_dims);
+        return kelp_emit_fail(e, "invalid number of batch dimensions %d", p->gather.batch_dims);
     if (p->gather.mode != KELP_GATHER_ND)
         KELP_TRY(kelp_emit_check_axis(e, 0, p->gather.axis));
     kelp_value *inputs[2] = {e->inputs[0], indices};
@@ -358,20 +362,20 @@ kelp_status *kelp_emit_GATHER(kelp_emit *e) {
             KELP_TRY(gather_batched(e, p->gather.axis, p->gather.batch_dims, &y));
             break;
         }
-        KELP_TRY(kelp_emit_node(e, "Gather", inputs, 2, &y, &node));
+        KELP_TRY(kelp_emit_node(e, KELP_OP(Gather), inputs, 2, &y, &node));
         KELP_TRY(kelp_node_set_i64(node, "axis", p->gather.axis));
         break;
     case KELP_GATHER_ELEMENT:
-        KELP_TRY(kelp_emit_node(e, "GatherElements", inputs, 2, &y, &node));
+        KELP_TRY(kelp_emit_node(e, KELP_OP(GatherElements), inputs, 2, &y, &node));
         KELP_TRY(kelp_node_set_i64(node, "axis", p->gather.axis));
         break;
     case KELP_GATHER_ND:
         KELP_TRY(kelp_emit_cast(e, indices, KELP_I64, &inputs[1]));
-        KELP_TRY(kelp_emit_node(e, "GatherND", inputs, 2, &y, &node));
+        KELP_TRY(kelp_emit_node(e, KELP_OP(GatherND), inputs, 2, &y, &node));
         KELP_TRY(kelp_node_set_i64(node, "batch_dims", p->gather.batch_dims));
         break;
     default:
-        return kelp_emit_fail(e, "there is no mode %d", (int)p->gather.mode);
+        return kelp_emit_fail(e, "invalid mode %d", (int)p->gather.mode);
     }
     kelp_emit_result(e, y);
     return NULL;
@@ -393,10 +397,10 @@ kelp_status *kelp_emit_SCATTER(kelp_emit *e) {
     KELP_TRY(kelp_emit_check_same_dtype(e, 0, 2));
     if (p->scatter.mode == KELP_SCATTER_ND) {
         KELP_TRY(kelp_emit_cast(e, inputs[1], KELP_I64, &inputs[1]));
-        KELP_TRY(kelp_emit_node(e, "ScatterND", inputs, 3, &y, NULL));
+        KELP_TRY(kelp_emit_node(e, KELP_OP(ScatterND), inputs, 3, &y, NULL));
     } else {
         KELP_TRY(kelp_emit_check_axis(e, 0, p->scatter.axis));
-        KELP_TRY(kelp_emit_node(e, "ScatterElements", inputs, 3, &y, &node));
+        KELP_TRY(kelp_emit_node(e, KELP_OP(ScatterElements), inputs, 3, &y, &node));
         KELP_TRY(kelp_node_set_i64(node, "axis", p->scatter.axis));
     }
     kelp_emit_result(e, y);
@@ -418,7 +422,7 @@ kelp_status *kelp_emit_ONE_HOT(kelp_emit *e) {
     KELP_TRY(kelp_emit_check_index(e, 0));
     KELP_TRY(kelp_emit_check_rank(e, 1, 1, 1));
     KELP_TRY(kelp_emit_check_index(e, 2));
-    KELP_TRY(kelp_emit_node(e, "OneHot", inputs, 3, &y, &node));
+    KELP_TRY(kelp_emit_node(e, KELP_OP(OneHot), inputs, 3, &y, &node));
     KELP_TRY(kelp_node_set_i64(node, "axis", e->layer->params.axis));
     kelp_emit_result(e, y);
     return NULL;
@@ -435,13 +439,13 @@ kelp_status *kelp_network_add_one_hot(kelp_network *network, kelp_net_tensor *in
 static kelp_status *check_index_type(const kelp_emit *e, kelp_dtype dtype) {
     if (dtype == KELP_I32 || dtype == KELP_I64)
         return NULL;
-    return kelp_emit_fail(e, "indices are int32 or int64, found %s", kelp_dtype_name(dtype));
+    return kelp_emit_fail(e, "indices must be int32 or int64, found %s", kelp_dtype_name(dtype));
 }
 
 kelp_status *kelp_emit_NON_ZERO(kelp_emit *e) {
     kelp_value *y = NULL;
     KELP_TRY(check_index_type(e, e->layer->params.indices));
-    KELP_TRY(kelp_emit_1(e, "NonZero", e->inputs[0], &y));
+    KELP_TRY(kelp_emit_1(e, KELP_OP(NonZero), e->inputs[0], &y));
     if (e->layer->params.indices == KELP_I32)
         KELP_TRY(kelp_emit_cast(e, y, KELP_I32, &y));
     kelp_emit_result(e, y);
@@ -454,7 +458,7 @@ kelp_status *kelp_network_add_non_zero(kelp_network *network, kelp_net_tensor *i
     return kelp_network_append(network, KELP_LAYER_NON_ZERO, &input, 1, 1, &params, NULL, out);
 }
 
-/* ONNX takes batch and time among the first two axes; others are brought there and back. */
+/* Transposes batch and time to the first two axes, which ONNX requires, and back. */
 kelp_status *kelp_emit_REVERSE_SEQUENCE(kelp_emit *e) {
     int32_t batch = e->layer->params.reverse_sequence.batch,
             sequence = e->layer->params.reverse_sequence.sequence, rank = e->inputs[0]->rank;
@@ -480,7 +484,7 @@ kelp_status *kelp_emit_REVERSE_SEQUENCE(kelp_emit *e) {
         back[there[i]] = i;
     if (moves)
         KELP_TRY(permute(e, there, rank, &inputs[0]));
-    KELP_TRY(kelp_emit_node(e, "ReverseSequence", inputs, 2, &y, &node));
+    KELP_TRY(kelp_emit_node(e, KELP_OP(ReverseSequence), inputs, 2, &y, &node));
     KELP_TRY(kelp_node_set_i64(node, "batch_axis", moves ? 0 : batch));
     KELP_TRY(kelp_node_set_i64(node, "time_axis", moves ? 1 : sequence));
     if (moves)
@@ -499,7 +503,7 @@ kelp_status *kelp_network_add_reverse_sequence(kelp_network *network, kelp_net_t
 }
 
 /* ---- fill ---- */
-/* 0 … n-1 along `axis`, times its step, beside the axes after it. */
+/* Multiplies 0 … n-1 along `axis` by the step, broadcast over the axes after it. */
 static kelp_status *ramp(kelp_emit *e, kelp_value *shape, int32_t axis, int32_t rank,
                          kelp_dtype dtype, kelp_value *step, kelp_value **inout_sum) {
     kelp_value *extent = NULL, *zero = NULL, *one = NULL, *values = NULL, *column = NULL;
@@ -507,15 +511,15 @@ static kelp_status *ramp(kelp_emit *e, kelp_value *shape, int32_t axis, int32_t 
     KELP_TRY(at(e, shape, axis, &extent));
     KELP_TRY(kelp_emit_i64(e, 0, &zero));
     KELP_TRY(kelp_emit_i64(e, 1, &one));
-    KELP_TRY(kelp_emit_3(e, "Range", zero, extent, one, &values));
+    KELP_TRY(kelp_emit_3(e, KELP_OP(Range), zero, extent, one, &values));
     KELP_TRY(kelp_emit_cast(e, values, dtype, &values));
-    KELP_TRY(kelp_emit_2(e, "Mul", values, step, &values));
+    KELP_TRY(kelp_emit_2(e, KELP_OP(Mul), values, step, &values));
     dims[0] = -1;
     for (int32_t i = axis + 1; i < rank; i++)
         dims[i - axis] = 1;
     KELP_TRY(kelp_emit_i64s(e, dims, (size_t)(rank - axis), &column));
-    KELP_TRY(kelp_emit_2(e, "Reshape", values, column, &values));
-    return kelp_emit_2(e, "Add", *inout_sum, values, inout_sum);
+    KELP_TRY(kelp_emit_2(e, KELP_OP(Reshape), values, column, &values));
+    return kelp_emit_2(e, KELP_OP(Add), *inout_sum, values, inout_sum);
 }
 
 static kelp_status *linspace(kelp_emit *e, kelp_value *shape, int32_t rank, kelp_value **out) {
@@ -524,7 +528,8 @@ static kelp_status *linspace(kelp_emit *e, kelp_value *shape, int32_t rank, kelp
     if (sum == NULL)
         KELP_TRY(kelp_emit_scalar(e, options->dtype, options->alpha, &sum));
     if (e->inputs[2] == NULL && rank != 1)
-        return kelp_emit_fail(e, "%d dimensions take a delta tensor with one value each", rank);
+        return kelp_emit_fail(
+            e, "a fill of %d dimensions needs a delta tensor with one value per dimension", rank);
     for (int32_t i = 0; i < rank; i++) {
         if (e->inputs[2] == NULL)
             KELP_TRY(kelp_emit_scalar(e, options->dtype, options->beta, &step));
@@ -534,17 +539,17 @@ static kelp_status *linspace(kelp_emit *e, kelp_value *shape, int32_t rank, kelp
             KELP_TRY(at(e, e->inputs[2], i, &step));
         KELP_TRY(ramp(e, shape, i, rank, options->dtype, step, &sum));
     }
-    return kelp_emit_2(e, "Expand", sum, shape, out);
+    return kelp_emit_2(e, KELP_OP(Expand), sum, shape, out);
 }
 
 static kelp_status *random_fill(kelp_emit *e, kelp_value *shape, bool normal, kelp_value **out) {
     const kelp_fill_options *options = &e->layer->params.fill.options;
     kelp_node *node = NULL;
     if (e->inputs[1] != NULL || e->inputs[2] != NULL)
-        return kelp_emit_fail(e, "random numbers take alpha and beta as numbers, not tensors");
-    KELP_TRY(kelp_emit_1(e, "ConstantOfShape", shape, &shape));
-    KELP_TRY(kelp_emit_node(e, normal ? "RandomNormalLike" : "RandomUniformLike", &shape, 1, out,
-                            &node));
+        return kelp_emit_fail(e, "random fills need alpha and beta as numbers, not as tensors");
+    KELP_TRY(kelp_emit_1(e, KELP_OP(ConstantOfShape), shape, &shape));
+    KELP_TRY(kelp_emit_node(e, normal ? KELP_OP(RandomNormalLike) : KELP_OP(RandomUniformLike),
+                            &shape, 1, out, &node));
     KELP_TRY(kelp_node_set_i64(node, "dtype", options->dtype));
     KELP_TRY(kelp_node_set_f32(node, normal ? "mean" : "low", (float)options->alpha));
     return kelp_node_set_f32(node, normal ? "scale" : "high", (float)options->beta);
@@ -563,12 +568,12 @@ kelp_status *kelp_emit_FILL(kelp_emit *e) {
     } else {
         for (int32_t i = 0; i < rank; i++)
             if (p->fill.dims.d[i] < 0)
-                return kelp_emit_fail(e, "axis %d has %lld elements", i,
+                return kelp_emit_fail(e, "axis %d must not be negative, found %lld", i,
                                       (long long)p->fill.dims.d[i]);
         KELP_TRY(kelp_emit_i64s(e, p->fill.dims.d, (size_t)rank, &shape));
     }
     if ((unsigned)p->fill.op > KELP_FILL_RANDOM_NORMAL)
-        return kelp_emit_fail(e, "there is no fill %d", (int)p->fill.op);
+        return kelp_emit_fail(e, "invalid fill %d", (int)p->fill.op);
     if (p->fill.op == KELP_FILL_LINSPACE)
         KELP_TRY(linspace(e, shape, rank, &y));
     else
@@ -600,7 +605,7 @@ kelp_status *kelp_emit_ASSERTION(kelp_emit *e) {
     for (int64_t i = 0; i < count; i++)
         if (((const uint8_t *)constant->data)[i] == 0)
             return kelp_emit_fail(e, "the assertion does not hold: %s", e->layer->params.message);
-    return NULL; /* what is left to check is checked where the network's outputs are */
+    return NULL; /* lowering adds the run-time check at the outputs of the network */
 }
 
 kelp_status *kelp_network_add_assertion(kelp_network *network, kelp_net_tensor *condition,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layers that look at windows: convolutions, pooling, normalisation over channels, padding,
- * resizing and sampling. */
+/* Convolution, pooling, local response normalization, padding, resizing and sampling. */
 #include "builder/emit.h"
+
+#include "operator/window.h"
 
 #include <string.h>
 
@@ -27,7 +28,8 @@ static kelp_status *check_window(const kelp_emit *e) {
         return kelp_emit_fail(e, "the window must have 2 or 3 dimensions, found %d", spatial);
     kelp_shape_format(e->inputs[0]->rank, e->inputs[0]->shape, shape, sizeof shape);
     if (e->inputs[0]->rank != spatial + 2)
-        return kelp_emit_fail(e, "a window of %d dimensions takes an input of %d, found %s",
+        return kelp_emit_fail(e,
+                              "a window of %d dimensions needs an input of %d dimensions, found %s",
                               spatial, spatial + 2, shape);
     for (int32_t i = 0; i < spatial; i++)
         if (p->window.d[i] < 1 || p->options.stride[i] < 1 || p->options.dilation[i] < 1 ||
@@ -42,7 +44,7 @@ static kelp_status *check_window(const kelp_emit *e) {
     return NULL;
 }
 
-/* Padding in ONNX's order; rounding up is more padding behind. */
+/* Sets padding in the order of ONNX. Rounding up becomes more padding at the end. */
 static kelp_status *set_padding(kelp_emit *e, kelp_node *node, bool round_up_as_padding) {
     const kelp_window_params *p = &e->layer->params.window;
     int32_t spatial = p->window.rank;
@@ -56,13 +58,16 @@ static kelp_status *set_padding(kelp_emit *e, kelp_node *node, bool round_up_as_
         pads[spatial + i] = p->options.post_padding[i];
         if (p->options.padding_mode != KELP_PADDING_EXPLICIT_ROUND_UP || !round_up_as_padding)
             continue;
-        int64_t in = e->inputs[0]->shape[2 + i], stride = p->options.stride[i];
-        if (in < 0)
-            return kelp_emit_fail(e, "rounding up needs fixed extents, but axis %d is open", 2 + i);
-        int64_t covered = p->options.dilation[i] * (p->window.d[i] - 1) + 1;
-        int64_t room = in + pads[i] + pads[spatial + i] - covered;
-        if (room > 0 && room % stride != 0)
-            pads[spatial + i] += stride - room % stride;
+        kelp_window_axis axis = {e->inputs[0]->shape[2 + i], p->window.d[i], p->options.stride[i],
+                                 p->options.dilation[i],     pads[i],        pads[spatial + i]};
+        int64_t more;
+        if (axis.in < 0)
+            return kelp_emit_fail(e, "rounding up needs fixed dimensions, but axis %d is dynamic",
+                                  2 + i);
+        if (!kelp_window_round_up(&axis, &more) ||
+            !kelp_i64_add(pads[spatial + i], more, &pads[spatial + i]))
+            return kelp_emit_fail(
+                e, "window, stride, dilation or padding of axis %d is out of range", 2 + i);
     }
     return kelp_node_set_i64s(node, "pads", pads, 2 * (size_t)spatial);
 }
@@ -104,7 +109,8 @@ static kelp_status *emit_convolution(kelp_emit *e, bool transposed) {
         KELP_TRY(kelp_emit_weights(e, &p->bias, "bias", 1, &p->maps, &inputs[2]));
         KELP_TRY(kelp_emit_cast(e, inputs[2], inputs[0]->dtype, &inputs[2]));
     }
-    KELP_TRY(kelp_emit_node(e, transposed ? "ConvTranspose" : "Conv", inputs, 3, &y, &node));
+    KELP_TRY(kelp_emit_node(e, transposed ? KELP_OP(ConvTranspose) : KELP_OP(Conv), inputs, 3, &y,
+                            &node));
     KELP_TRY(set_window(e, node, true));
     KELP_TRY(set_padding(e, node, !transposed));
     KELP_TRY(kelp_node_set_i64(node, "group", groups));
@@ -118,7 +124,7 @@ kelp_status *kelp_emit_CONVOLUTION(kelp_emit *e) {
 
 kelp_status *kelp_emit_DECONVOLUTION(kelp_emit *e) {
     if (e->layer->params.window.options.padding_mode == KELP_PADDING_EXPLICIT_ROUND_UP)
-        return kelp_emit_fail(e, "a deconvolution has nothing to round up");
+        return kelp_emit_fail(e, "a deconvolution does not support rounding up");
     return emit_convolution(e, true);
 }
 
@@ -150,7 +156,7 @@ kelp_status *kelp_network_add_deconvolution(kelp_network *network, kelp_net_tens
 }
 
 /* ---- pooling ---- */
-static kelp_status *pool(kelp_emit *e, const char *op, kelp_value **out) {
+static kelp_status *pool(kelp_emit *e, const kelp_operator *op, kelp_value **out) {
     const kelp_window *options = &e->layer->params.window.options;
     kelp_node *node = NULL;
     KELP_TRY(kelp_emit_node(e, op, e->inputs, 1, out, &node));
@@ -158,7 +164,7 @@ static kelp_status *pool(kelp_emit *e, const char *op, kelp_value **out) {
     KELP_TRY(set_padding(e, node, false));
     if (options->padding_mode == KELP_PADDING_EXPLICIT_ROUND_UP)
         KELP_TRY(kelp_node_set_i64(node, "ceil_mode", 1));
-    if (*op == 'A' && options->include_padding)
+    if (op == KELP_OP(AveragePool) && options->include_padding)
         return kelp_node_set_i64(node, "count_include_pad", 1);
     return NULL;
 }
@@ -169,18 +175,18 @@ kelp_status *kelp_emit_POOLING(kelp_emit *e) {
     KELP_TRY(check_window(e));
     KELP_TRY(kelp_emit_check_float(e, 0));
     if ((unsigned)p->pooling > KELP_POOLING_BLEND)
-        return kelp_emit_fail(e, "there is no pooling %d", (int)p->pooling);
+        return kelp_emit_fail(e, "invalid pooling %d", (int)p->pooling);
     if (p->pooling != KELP_POOLING_AVERAGE)
-        KELP_TRY(pool(e, "MaxPool", &largest));
+        KELP_TRY(pool(e, KELP_OP(MaxPool), &largest));
     if (p->pooling != KELP_POOLING_MAX)
-        KELP_TRY(pool(e, "AveragePool", &average));
+        KELP_TRY(pool(e, KELP_OP(AveragePool), &average));
     y = largest != NULL ? largest : average;
     if (p->pooling == KELP_POOLING_BLEND) {
         KELP_TRY(kelp_emit_scalar(e, e->inputs[0]->dtype, 1.0 - p->options.blend, &factor));
-        KELP_TRY(kelp_emit_2(e, "Mul", largest, factor, &largest));
+        KELP_TRY(kelp_emit_2(e, KELP_OP(Mul), largest, factor, &largest));
         KELP_TRY(kelp_emit_scalar(e, e->inputs[0]->dtype, p->options.blend, &factor));
-        KELP_TRY(kelp_emit_2(e, "Mul", average, factor, &average));
-        KELP_TRY(kelp_emit_2(e, "Add", largest, average, &y));
+        KELP_TRY(kelp_emit_2(e, KELP_OP(Mul), average, factor, &average));
+        KELP_TRY(kelp_emit_2(e, KELP_OP(Add), largest, average, &y));
     }
     kelp_emit_result(e, y);
     return NULL;
@@ -194,7 +200,7 @@ kelp_status *kelp_network_add_pooling(kelp_network *network, kelp_net_tensor *in
     return kelp_network_append(network, KELP_LAYER_POOLING, &input, 1, 1, &params, NULL, out);
 }
 
-/* ---- local response normalisation, padding ---- */
+/* ---- local response normalization, padding ---- */
 kelp_status *kelp_emit_LRN(kelp_emit *e) {
     const kelp_layer_params *p = &e->layer->params;
     kelp_value *y = NULL;
@@ -204,7 +210,7 @@ kelp_status *kelp_emit_LRN(kelp_emit *e) {
     if (p->lrn.window < 1 || p->lrn.window % 2 == 0)
         return kelp_emit_fail(e, "the window must be odd and at least 1, found %lld",
                               (long long)p->lrn.window);
-    KELP_TRY(kelp_emit_node(e, "LRN", e->inputs, 1, &y, &node));
+    KELP_TRY(kelp_emit_node(e, KELP_OP(LRN), e->inputs, 1, &y, &node));
     KELP_TRY(kelp_node_set_i64(node, "size", p->lrn.window));
     KELP_TRY(kelp_node_set_f32(node, "alpha", p->lrn.alpha));
     KELP_TRY(kelp_node_set_f32(node, "beta", p->lrn.beta));
@@ -228,19 +234,19 @@ kelp_status *kelp_emit_PADDING(kelp_emit *e) {
     if (rank < 0)
         return kelp_emit_fail(e, "the input's rank must be known");
     if (p->padding.pre.rank != 2 || p->padding.post.rank != 2)
-        return kelp_emit_fail(e, "two amounts are expected before and behind, found %d and %d",
+        return kelp_emit_fail(e, "padding needs two values before and two after, found %d and %d",
                               p->padding.pre.rank, p->padding.post.rank);
     for (int32_t i = 0; i < 2; i++) {
         int64_t extent = e->inputs[0]->shape[rank - 2 + i];
         pads[rank - 2 + i] = p->padding.pre.d[i];
         pads[2 * rank - 2 + i] = p->padding.post.d[i];
         if (extent >= 0 && extent + p->padding.pre.d[i] + p->padding.post.d[i] < 0)
-            return kelp_emit_fail(e, "axis %d has %lld elements; %lld and %lld cannot be cropped",
+            return kelp_emit_fail(e, "axis %d has %lld elements: cannot crop %lld and %lld",
                                   rank - 2 + i, (long long)extent, (long long)-p->padding.pre.d[i],
                                   (long long)-p->padding.post.d[i]);
     }
     KELP_TRY(kelp_emit_i64s(e, pads, 2 * (size_t)rank, &amounts));
-    KELP_TRY(kelp_emit_2(e, "Pad", e->inputs[0], amounts, &y));
+    KELP_TRY(kelp_emit_2(e, KELP_OP(Pad), e->inputs[0], amounts, &y));
     kelp_emit_result(e, y);
     return NULL;
 }
@@ -257,14 +263,15 @@ static kelp_status *resize_target(kelp_emit *e, const kelp_resize *options, kelp
     const kelp_value *x = e->inputs[0];
     int given = (options->dims.rank > 0) + (options->scale_count > 0) + (e->inputs[1] != NULL);
     if (given != 1)
-        return kelp_emit_fail(e, "one of dims, scales and shape is expected, found %d", given);
+        return kelp_emit_fail(e, "expected exactly one of dims, scales and shape, found %d", given);
     if (e->inputs[1] != NULL) {
         *out_sizes = e->inputs[1];
         return kelp_emit_check_dtype(e, 1, KELP_I64);
     }
     int32_t count = options->dims.rank > 0 ? options->dims.rank : (int32_t)options->scale_count;
     if (x->rank >= 0 && x->rank != count)
-        return kelp_emit_fail(e, "the input has %d dimensions, %d are given", x->rank, count);
+        return kelp_emit_fail(e, "the input has %d dimensions, but %d values are given", x->rank,
+                              count);
     if (options->dims.rank > 0)
         return kelp_emit_i64s(e, options->dims.d, (size_t)count, out_sizes);
     kelp_weights scales = {KELP_F32, options->scales, count, NULL};
@@ -282,11 +289,11 @@ kelp_status *kelp_emit_RESIZE(kelp_emit *e) {
     kelp_node *node = NULL;
     if ((unsigned)options->mode > 2 || (unsigned)options->coordinates > 2 ||
         (unsigned)options->rounding > 3)
-        return kelp_emit_fail(e, "mode %d, coordinates %d or rounding %d is none",
+        return kelp_emit_fail(e, "invalid mode %d, coordinates %d or rounding %d",
                               (int)options->mode, (int)options->coordinates,
                               (int)options->rounding);
     KELP_TRY(resize_target(e, options, &inputs[2], &inputs[3]));
-    KELP_TRY(kelp_emit_node(e, "Resize", inputs, 4, &y, &node));
+    KELP_TRY(kelp_emit_node(e, KELP_OP(Resize), inputs, 4, &y, &node));
     KELP_TRY(kelp_node_set_string(node, "mode", modes[options->mode]));
     KELP_TRY(kelp_node_set_string(node, "coordinate_transformation_mode",
                                   coordinates[options->coordinates]));
@@ -324,7 +331,7 @@ kelp_status *kelp_emit_GRID_SAMPLE(kelp_emit *e) {
     if (outside == NULL || (unsigned)p->grid_sample.mode > 2)
         return kelp_emit_fail(e, "outside must be FILL, CLAMP or REFLECT, found %d",
                               (int)p->grid_sample.outside);
-    KELP_TRY(kelp_emit_node(e, "GridSample", e->inputs, 2, &y, &node));
+    KELP_TRY(kelp_emit_node(e, KELP_OP(GridSample), e->inputs, 2, &y, &node));
     KELP_TRY(kelp_node_set_string(node, "mode", modes[p->grid_sample.mode]));
     KELP_TRY(kelp_node_set_string(node, "padding_mode", outside));
     KELP_TRY(kelp_node_set_i64(node, "align_corners", p->grid_sample.align_corners));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From a network to a graph. Layers are emitted in the order they were added, each into the block
- * of its region; a tensor that is needed earlier is emitted when it is asked for. A loop becomes a
- * Loop and a conditional an If when the first of its outputs is met.
+ * Lowers a network to a graph. Layers are emitted in the order in which they were added, each into
+ * the block of its region; a tensor that is needed earlier is emitted on demand. A loop becomes a
+ * Loop and a conditional an If when the first of its outputs is emitted.
  */
 #include "builder/emit.h"
 #include "graph/load.h"
@@ -11,8 +11,8 @@
 
 #include <string.h>
 
-/* Values by tensor, of one block. Shadows have the block and region of another scope, and values of
- * their own: the loop condition is worked out for the values of the next turn. */
+/* Values of one block, indexed by tensor. A shadow scope has the block and region of another scope
+ * and its own values: the loop condition is evaluated for the values of the next iteration. */
 typedef struct scope {
     const struct scope *parent;
     kelp_region *region;
@@ -23,7 +23,7 @@ typedef struct scope {
 typedef struct lowering {
     const kelp_network *network;
     kelp_graph *graph;
-    uint32_t depth; /* of layers that wait for what they need */
+    uint32_t depth; /* number of layers whose inputs are being emitted */
 } lowering;
 
 #define LOWER_MAX_DEPTH 20000
@@ -62,18 +62,18 @@ static kelp_status *emit_tensor(lowering *l, const scope *s, const kelp_net_tens
     }
     if (home == NULL)
         return kelp_layer_error(tensor->producer,
-                                "'%s' is used outside of the loop or conditional it is made in",
+                                "'%s' is used outside the loop or conditional that produces it",
                                 tensor->name);
     if (++l->depth > LOWER_MAX_DEPTH)
         return kelp_layer_error(tensor->producer,
-                                "layers depend on each other in a circle, or more "
-                                "than %d deep",
+                                "layers depend on each other in a cycle, or more than %d deep",
                                 LOWER_MAX_DEPTH);
     KELP_TRY(emit_layer(l, home, tensor->producer));
     l->depth--;
     *out = home->values[tensor->id];
-    return *out != NULL ? NULL
-                        : kelp_layer_error(tensor->producer, "it has not made '%s'", tensor->name);
+    return *out != NULL
+               ? NULL
+               : kelp_layer_error(tensor->producer, "output '%s' was not produced", tensor->name);
 }
 
 static kelp_status *emit_layer(lowering *l, const scope *s, const kelp_layer *layer) {
@@ -98,7 +98,7 @@ static kelp_status *emit_layer(lowering *l, const scope *s, const kelp_layer *la
     return NULL;
 }
 
-/* Everything of the region, in order. */
+/* Emits all layers of the region in order. */
 static kelp_status *emit_region(lowering *l, const scope *s) {
     for (size_t i = 0; i < l->network->layer_count; i++) {
         const kelp_layer *layer = l->network->layers[i];
@@ -121,12 +121,12 @@ static kelp_status *block_input(kelp_block *block, const char *name, kelp_dtype 
     return NULL;
 }
 
-/* A block's output must be its own, and not an input: what is neither passes through an Identity.
- */
+/* Adds an output to a block. An output must be produced by the block and must not be an input;
+ * other values pass through an Identity. */
 static kelp_status *block_output(const scope *s, const kelp_layer *layer, kelp_value *value) {
     kelp_emit e = {.block = s->block, .layer = layer};
     if (value->block != s->block || value->producer == NULL || value->is_output)
-        KELP_TRY(kelp_emit_1(&e, "Identity", value, &value));
+        KELP_TRY(kelp_emit_1(&e, KELP_OP(Identity), value, &value));
     value->is_output = true;
     s->block->outputs[s->block->output_count++] = value;
     return NULL;
@@ -169,7 +169,7 @@ static kelp_status *take_apart(const kelp_loop *loop, loop_parts *out) {
                           layer->params.loop_output.kind != KELP_LOOP_LAST_VALUE;
         if (layer->type == KELP_LAYER_RECURRENCE) {
             if (layer->inputs[1] == NULL)
-                return kelp_layer_error(layer, "it has no next value");
+                return kelp_layer_error(layer, "the recurrence has no next value");
             if (out->recurrence_count == 64)
                 return kelp_layer_error(layer, "a loop has at most 64 recurrences");
             out->recurrences[out->recurrence_count++] = layer;
@@ -185,19 +185,19 @@ static kelp_status *take_apart(const kelp_loop *loop, loop_parts *out) {
     return NULL;
 }
 
-/* Slice `turn` of what is iterated over. */
+/* Emits slice `turn` of the tensor that is iterated over. */
 static kelp_status *emit_iterator(lowering *l, const scope *body, const kelp_layer *layer,
                                   kelp_value *turn, kelp_value **out) {
     kelp_emit e = {.block = body->block, .layer = layer};
     kelp_value *inputs[2] = {NULL, turn};
     kelp_node *node = NULL;
     KELP_TRY(emit_tensor(l, body->parent, layer->inputs[0], &inputs[0]));
-    if (layer->params.iterator.reverse) { /* -1 is the last */
+    if (layer->params.iterator.reverse) { /* -1 is the last element */
         kelp_value *last = NULL;
         KELP_TRY(kelp_emit_i64(&e, -1, &last));
-        KELP_TRY(kelp_emit_2(&e, "Sub", last, turn, &inputs[1]));
+        KELP_TRY(kelp_emit_2(&e, KELP_OP(Sub), last, turn, &inputs[1]));
     }
-    KELP_TRY(kelp_emit_node(&e, "Gather", inputs, 2, out, &node));
+    KELP_TRY(kelp_emit_node(&e, KELP_OP(Gather), inputs, 2, out, &node));
     KELP_TRY(kelp_node_set_i64(node, "axis", layer->params.iterator.axis));
     set_type(*out, layer->outputs[0]->draft);
     return NULL;
@@ -211,7 +211,8 @@ static kelp_status *bind_iterators(lowering *l, const scope *s, const kelp_loop 
     return NULL;
 }
 
-/* Whether there is a turn with these values of the recurrences; worked out in `s`'s block. */
+/* Emits the condition for another iteration with these values of the recurrences, in the block of
+ * `s`. */
 static kelp_status *emit_condition(lowering *l, const scope *s, const scope *around,
                                    const kelp_loop *loop, const loop_parts *parts,
                                    kelp_value *const *recurrences, kelp_value *turn,
@@ -230,7 +231,7 @@ static kelp_status *emit_condition(lowering *l, const scope *s, const scope *aro
     return emit_tensor(l, &shadow, loop->condition, out);
 }
 
-/* Assertions of a region that only a run can check hold up `inout`. */
+/* Makes `inout` depend on assertions of a region that can only be checked at run time. */
 static kelp_status *add_assertions(lowering *l, const scope *s, kelp_value **inout) {
     for (size_t i = 0; i < l->network->layer_count; i++) {
         const kelp_layer *layer = l->network->layers[i];
@@ -241,9 +242,7 @@ static kelp_status *add_assertions(lowering *l, const scope *s, kelp_value **ino
             continue;
         kelp_emit e = {.block = s->block, .layer = layer};
         KELP_TRY(emit_tensor(l, s, layer->inputs[0], &pair[1]));
-        KELP_TRY(kelp_emit_node(&e, "Assert", pair, 2, inout, &node));
-        node->domain = "kelp";
-        node->opset_version = 1;
+        KELP_TRY(kelp_emit_node(&e, KELP_OP_KELP(Assert), pair, 2, inout, &node));
         KELP_TRY(kelp_node_set_string(node, "message", layer->params.message));
         set_type(*inout, pair[0]);
     }
@@ -270,7 +269,7 @@ static kelp_status *emit_body(lowering *l, const scope *s, const kelp_loop *loop
     for (size_t i = 0; i < parts->recurrence_count; i++)
         KELP_TRY(emit_tensor(l, &body, parts->recurrences[i]->inputs[1], &next[i]));
     KELP_TRY(kelp_emit_i64(&e, 1, &one));
-    KELP_TRY(kelp_emit_2(&e, "Add", turn, one, &following));
+    KELP_TRY(kelp_emit_2(&e, KELP_OP(Add), turn, one, &following));
     KELP_TRY(emit_condition(l, &body, s, loop, parts, next, following, &go_on));
     KELP_TRY(add_assertions(l, &body, &go_on));
     KELP_TRY(block_output(&body, layer, go_on));
@@ -284,11 +283,11 @@ static kelp_status *emit_body(lowering *l, const scope *s, const kelp_loop *loop
     return NULL;
 }
 
-/* What a loop without iterations stacks has no extents but the first; here it has those that are
- * known. For all others this is a view. */
-static kelp_status *keep_extents(kelp_emit *e, const kelp_value *draft, int32_t axis,
+/* Restores known dimensions of stacked values. For a loop without iterations, only the first
+ * dimension of its outputs is known; for all others this is a view. */
+static kelp_status *restore_dims(kelp_emit *e, const kelp_value *draft, int32_t axis,
                                  kelp_value **inout) {
-    int64_t extents[KELP_MAX_RANK] = {0}; /* 0: as it is */
+    int64_t extents[KELP_MAX_RANK] = {0}; /* 0: copied from the input */
     kelp_value *shape = NULL;
     for (int32_t i = 0, to = 1; i < draft->rank; i++) {
         if (i != axis && draft->shape[i] <= 0)
@@ -299,15 +298,15 @@ static kelp_status *keep_extents(kelp_emit *e, const kelp_value *draft, int32_t 
     if (draft->rank < 2)
         return NULL;
     KELP_TRY(kelp_emit_i64s(e, extents, (size_t)draft->rank, &shape));
-    return kelp_emit_2(e, "Reshape", *inout, shape, inout);
+    return kelp_emit_2(e, KELP_OP(Reshape), *inout, shape, inout);
 }
 
-/* ONNX stacks along a new first axis. */
+/* Moves the stacked axis, which ONNX puts first, to its place. */
 static kelp_status *place_stacked(const scope *s, const kelp_layer *layer, kelp_value *value) {
     kelp_emit e = {.block = s->block, .layer = layer};
     const kelp_value *draft = layer->outputs[0]->draft;
     kelp_node *node = NULL;
-    KELP_TRY(keep_extents(&e, draft, layer->params.loop_output.axis, &value));
+    KELP_TRY(restore_dims(&e, draft, layer->params.loop_output.axis, &value));
     if (layer->params.loop_output.kind == KELP_LOOP_REVERSE) {
         static const int64_t from = -1, to = INT64_MIN, axis = 0, step = -1;
         kelp_value *inputs[5] = {value};
@@ -315,16 +314,16 @@ static kelp_status *place_stacked(const scope *s, const kelp_layer *layer, kelp_
         KELP_TRY(kelp_emit_i64s(&e, &to, 1, &inputs[2]));
         KELP_TRY(kelp_emit_i64s(&e, &axis, 1, &inputs[3]));
         KELP_TRY(kelp_emit_i64s(&e, &step, 1, &inputs[4]));
-        KELP_TRY(kelp_emit_node(&e, "Slice", inputs, 5, &value, NULL));
+        KELP_TRY(kelp_emit_node(&e, KELP_OP(Slice), inputs, 5, &value, NULL));
     }
     if (layer->params.loop_output.axis > 0) {
         int64_t perm[KELP_MAX_RANK];
         int32_t axis = layer->params.loop_output.axis;
         if (draft->rank < 0)
-            return kelp_layer_error(layer, "the rank must be known to stack along axis %d", axis);
+            return kelp_layer_error(layer, "concatenation along axis %d needs a known rank", axis);
         for (int32_t i = 0; i < draft->rank; i++)
             perm[i] = i < axis ? i + 1 : i == axis ? 0 : i;
-        KELP_TRY(kelp_emit_node(&e, "Transpose", &value, 1, &value, &node));
+        KELP_TRY(kelp_emit_node(&e, KELP_OP(Transpose), &value, 1, &value, &node));
         KELP_TRY(kelp_node_set_i64s(node, "perm", perm, (size_t)draft->rank));
     }
     set_type(value, draft);
@@ -350,8 +349,8 @@ static kelp_status *emit_loop(lowering *l, const scope *s, const kelp_loop *loop
     size_t count = parts.recurrence_count + parts.stacked_count;
     KELP_TRY(new_block(l, s, "body", parts.recurrence_count + 2, count + 1, &block));
     KELP_TRY(emit_body(l, s, loop, &parts, block));
-    KELP_TRY(
-        kelp_emit_nodes(&e, "Loop", inputs, parts.recurrence_count + 2, outputs, count, &node));
+    KELP_TRY(kelp_emit_nodes(&e, KELP_OP(Loop), inputs, parts.recurrence_count + 2, outputs, count,
+                             &node));
     KELP_TRY(attach_block(node, "body", block));
     for (const kelp_layer *layer = loop->first; layer != NULL; layer = layer->next_in_region) {
         if (layer->type != KELP_LAYER_LOOP_OUTPUT ||
@@ -369,7 +368,8 @@ static kelp_status *emit_loop(lowering *l, const scope *s, const kelp_loop *loop
 }
 
 /* ---- conditionals ---- */
-/* One branch: input 0 (then) or 1 (else) of every output. Layers that nothing asks for stay out. */
+/* Emits one branch: input 0 (then) or 1 (else) of every output. Layers that no output depends on
+ * are left out. */
 static kelp_status *emit_branch(lowering *l, const scope *s, const kelp_conditional *conditional,
                                 uint32_t which, kelp_block *block) {
     scope branch;
@@ -405,7 +405,7 @@ static kelp_status *emit_conditional(lowering *l, const scope *s,
     KELP_TRY(new_block(l, s, "else", 0, count, &else_block));
     KELP_TRY(emit_branch(l, s, conditional, 0, then_block));
     KELP_TRY(emit_branch(l, s, conditional, 1, else_block));
-    KELP_TRY(kelp_emit_nodes(&e, "If", &condition, 1, outputs, count, &node));
+    KELP_TRY(kelp_emit_nodes(&e, KELP_OP(If), &condition, 1, outputs, count, &node));
     KELP_TRY(attach_block(node, "else_branch", else_block));
     KELP_TRY(attach_block(node, "then_branch", then_block));
     size_t i = 0;
@@ -456,15 +456,15 @@ static kelp_status *bind_inputs(lowering *l, const scope *s) {
     return NULL;
 }
 
-/* Which branch an assertion would be of, nothing says. */
+/* Rejects assertions inside conditionals: nothing tells which branch they belong to. */
 static kelp_status *check_assertions(const lowering *l) {
     for (size_t i = 0; i < l->network->layer_count; i++) {
         const kelp_layer *layer = l->network->layers[i];
         if (layer->type == KELP_LAYER_ASSERTION && layer->region != NULL &&
             layer->region->conditional != NULL && layer->inputs[0]->draft->constant == NULL)
             return KELP_ERROR(KELP_UNIMPLEMENTED,
-                              "layer '%s' (Assertion) is inside a conditional; assert on one of "
-                              "its outputs",
+                              "layer '%s' (Assertion) is inside a conditional: assert on one of "
+                              "its outputs instead",
                               layer->name);
     }
     return NULL;
@@ -485,12 +485,12 @@ static kelp_status *bind_outputs(lowering *l, const scope *s) {
         kelp_value *value = NULL;
         if (tensor->producer->region != NULL)
             return kelp_layer_error(tensor->producer,
-                                    "output '%s' is made inside a loop or conditional; mark an "
+                                    "output '%s' is produced inside a loop or conditional: mark an "
                                     "output of that instead",
                                     tensor->name);
         KELP_TRY(emit_tensor(l, s, tensor, &value));
         if (value->is_input || value->is_output || value->constant != NULL)
-            KELP_TRY(kelp_emit_1(&e, "Identity", value, &value));
+            KELP_TRY(kelp_emit_1(&e, KELP_OP(Identity), value, &value));
         if (i == 0) {
             KELP_TRY(check_assertions(l));
             KELP_TRY(add_assertions(l, s, &value));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Networks: their layers and tensors, inputs and outputs. */
+/* Implements networks: layers, tensors, inputs and outputs. */
 #include "builder/emit.h"
 
 #include "base/alloc.h"
@@ -76,7 +76,7 @@ static kelp_status *new_layer(kelp_network *network, kelp_layer_type type, size_
     return NULL;
 }
 
-/* The model's inputs and outputs become the network's. */
+/* Makes the inputs and outputs of a parsed model those of the network. */
 static kelp_status *take_parsed(kelp_network *network) {
     const kelp_block *main = network->draft->main;
     kelp_layer *layer = NULL;
@@ -158,7 +158,7 @@ void kelp_network_release(kelp_network *network) {
 /* ---- names ---- */
 static kelp_status *copy_name(kelp_network *network, const char *name, const char **out) {
     if (name == NULL || *name == '\0')
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "a name is empty");
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "the name is empty");
     const char *copy = kelp_arena_strndup(&network->arena, name, strlen(name));
     if (copy == NULL)
         return kelp_status_oom();
@@ -178,7 +178,7 @@ const char *kelp_layer_name(const kelp_layer *layer) {
     return layer->name;
 }
 
-/* The draft's nodes keep the name they were made with; messages use the layer's. */
+/* Renames the layer only: nodes of the draft keep the names that they were created with. */
 kelp_status *kelp_layer_set_name(kelp_layer *layer, const char *name) {
     return copy_name(layer->network, name, &layer->name);
 }
@@ -216,7 +216,7 @@ static kelp_status *check_inputs(const kelp_layer *layer, size_t required) {
             return kelp_layer_error(layer, "input %u is NULL", i);
     for (uint32_t i = 0; i < layer->input_count; i++)
         if (layer->inputs[i] != NULL && layer->inputs[i]->network != layer->network)
-            return kelp_layer_error(layer, "input %u, '%s', is of another network", i,
+            return kelp_layer_error(layer, "input %u, '%s', belongs to another network", i,
                                     layer->inputs[i]->name);
     return NULL;
 }
@@ -300,7 +300,7 @@ kelp_status *kelp_network_add_input(kelp_network *network, const char *name, kel
     KELP_TRY(copy_name(network, name, &owned));
     for (size_t i = 0; i < network->tensor_count; i++)
         if (strcmp(network->tensors[i]->name, name) == 0)
-            return KELP_ERROR(KELP_ALREADY_EXISTS, "network '%s' has a tensor '%s' already",
+            return KELP_ERROR(KELP_ALREADY_EXISTS, "network '%s' already has a tensor '%s'",
                               network->name, name);
     KELP_TRY(new_layer(network, KELP_LAYER_INPUT, 0, &layer));
     KELP_TRY(kelp_network_make_room(network, &network->inputs, network->input_count,
@@ -327,14 +327,14 @@ kelp_status *kelp_network_add_input(kelp_network *network, const char *name, kel
 /* ---- outputs ---- */
 kelp_status *kelp_network_mark_output(kelp_network *network, kelp_net_tensor *tensor) {
     if (tensor == NULL || tensor->network != network)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "the tensor is not of network '%s'",
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "the tensor does not belong to network '%s'",
                           network->name);
     if (tensor->is_output)
         return NULL;
     if (tensor->producer->region != NULL)
         return kelp_layer_error(tensor->producer,
-                                "'%s' is made inside a loop or conditional; add an output of that "
-                                "and mark it instead",
+                                "'%s' is produced inside a loop or conditional: add an output of "
+                                "that and mark it instead",
                                 tensor->name);
     KELP_TRY(kelp_network_make_room(network, &network->outputs, network->output_count,
                                     &network->output_capacity));
@@ -349,7 +349,7 @@ kelp_status *kelp_network_unmark_output(kelp_network *network, kelp_net_tensor *
         if (network->outputs[i] != tensor)
             network->outputs[kept++] = network->outputs[i];
     if (kept == network->output_count)
-        return KELP_ERROR(KELP_NOT_FOUND, "tensor '%s' is no output of network '%s'",
+        return KELP_ERROR(KELP_NOT_FOUND, "tensor '%s' is not an output of network '%s'",
                           tensor ? tensor->name : "", network->name);
     network->output_count = kept;
     tensor->is_output = false;

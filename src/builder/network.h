@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a network is: layers with their parameters, in the order they were added, and a draft of the
- * graph they stand for, from which types and shapes come. Providers read the layers.
+ * A network: layers with their parameters, in the order in which they were added, and a draft
+ * graph that provides types and shapes. Providers read the layers.
  */
 #ifndef KELP_BUILDER_NETWORK_H_
 #define KELP_BUILDER_NETWORK_H_
@@ -21,11 +21,11 @@ struct kelp_net_tensor {
     bool is_output;
 };
 
-/* Loops and conditionals: layers that depend on their boundary belong to them. */
+/* A loop or conditional. Layers that depend on its boundary layers belong to it. */
 typedef struct kelp_region {
-    struct kelp_region *parent; /* NULL: the network itself */
-    uint32_t index;             /* in the order of making: inner ones come later */
-    kelp_loop *loop;            /* one of the two */
+    struct kelp_region *parent; /* NULL for the network itself */
+    uint32_t index;             /* increases with the order of creation; inner regions come later */
+    kelp_loop *loop;            /* loop or conditional */
     kelp_conditional *conditional;
 } kelp_region;
 
@@ -44,15 +44,15 @@ struct kelp_conditional {
 };
 
 typedef struct kelp_window_params {
-    kelp_shape window; /* spatial extents of the kernel */
-    int64_t maps;      /* of convolutions */
+    kelp_shape window; /* spatial dimensions of the kernel */
+    int64_t maps;      /* number of output maps of convolutions */
     kelp_weights kernel, bias;
     kelp_window options; /* defaults filled in */
     kelp_pooling pooling;
 } kelp_window_params;
 
-/* What a layer was added with. Tensors among the options are inputs of the layer; which input is
- * which is said here. */
+/* Parameters of a layer. Tensors in options are inputs of the layer, in the order given for each
+ * member. */
 typedef union kelp_layer_params {
     struct {
         kelp_shape dims;
@@ -179,13 +179,13 @@ struct kelp_layer {
     kelp_layer_type type;
     const char *name;
     uint32_t index;
-    kelp_net_tensor **inputs; /* NULL items: left out */
+    kelp_net_tensor **inputs; /* NULL items are omitted */
     uint32_t input_count;
     kelp_net_tensor **outputs;
     uint32_t output_count;
     kelp_layer_params params;
-    kelp_region *region;   /* where it runs; NULL: the network itself */
-    kelp_region *boundary; /* of recurrences, iterators, inputs and outputs: whose they are */
+    kelp_region *region;   /* region in which it runs; NULL: the network itself */
+    kelp_region *boundary; /* region of recurrences, iterators, inputs and outputs */
     kelp_layer *next_in_region;
 };
 
@@ -193,53 +193,52 @@ struct kelp_network {
     _Atomic uint32_t references;
     kelp_builder *builder;
     kelp_allocator allocator;
-    kelp_arena arena; /* everything below */
+    kelp_arena arena; /* memory of everything below */
     const char *name;
     kelp_layer **layers;
     size_t layer_count, layer_capacity;
-    kelp_net_tensor **tensors; /* by id */
+    kelp_net_tensor **tensors; /* indexed by id */
     size_t tensor_count, tensor_capacity;
     kelp_net_tensor **inputs, **outputs;
     size_t input_count, input_capacity, output_count, output_capacity;
     const char **refittable;
     size_t refittable_count, refittable_capacity;
     uint32_t region_count;
-    kelp_graph *parsed;      /* an ONNX model that the network starts from, or NULL */
-    const char *source_path; /* of it; NULL: bytes */
+    kelp_graph *parsed;      /* ONNX model that the network starts from, or NULL */
+    const char *source_path; /* file of the model; NULL if it was in memory */
     const void *source_data;
     size_t source_bytes;
-    kelp_graph *draft; /* every layer in one block, for types and shapes */
+    kelp_graph *draft; /* all layers in one block, for types and shapes */
 };
 
 /* ---- making networks ---- */
 kelp_status *kelp_network_new(kelp_builder *builder, kelp_allocator allocator, kelp_graph *parsed,
                               kelp_network **out) KELP_MUST_USE;
-/* Room for `count` more pointers in an arena array. */
+/* Makes room for another pointer after `count` in an arena array. */
 kelp_status *kelp_network_make_room(kelp_network *network, void *inout_items, size_t count,
                                     size_t *inout_capacity) KELP_MUST_USE;
 
-/* Appends a layer whose params and inputs are set: emits it into the draft, infers, and makes its
- * output tensors. Nothing is left when it fails. Of `inputs` the first `required` are there, the
- * others may be NULL. */
+/* Appends a layer: emits it into the draft, infers types and creates its output tensors. The first
+ * `required` of `inputs` must not be NULL. The network is unchanged on failure. */
 kelp_status *kelp_network_append(kelp_network *network, kelp_layer_type type,
                                  kelp_net_tensor *const *inputs, size_t input_count,
                                  size_t required, const kelp_layer_params *params,
                                  kelp_region *boundary, kelp_layer **out) KELP_MUST_USE;
 
-/* Works out where a layer runs, from its inputs; nests regions that must be. true when something
- * changed. */
+/* Determines the region of a layer from its inputs and nests regions accordingly. Returns true if
+ * something changed. */
 bool kelp_network_place(kelp_layer *layer);
-/* The region nests in that of the tensor. true when something changed. */
+/* Nests the region in the region of the tensor. Returns true if something changed. */
 bool kelp_region_nest(kelp_region *region, const kelp_net_tensor *tensor);
 
-/* "layer 3 'conv1' (Convolution)": for messages. */
+/* Creates an error that begins with "layer 3 'conv1' (Convolution)". */
 kelp_status *kelp_layer_error(const kelp_layer *layer, const char *format, ...)
     KELP_PRINTF(2, 3) KELP_MUST_USE;
 
 /* ---- lowering to a graph (lower.c) ---- */
-/* The network as a graph that an engine can be made of: loops and conditionals are subgraphs, what
- * is marked are outputs, weights are constants with their names. Weights are borrowed from the
- * network, which must outlive the graph. */
+/* Converts the network to a graph that an engine can be created from: loops and conditionals
+ * become subgraphs, marked tensors become outputs and weights become named constants. The graph
+ * borrows the weights from the network, which must outlive it. */
 kelp_status *kelp_network_lower(const kelp_network *network, kelp_graph **out) KELP_MUST_USE;
 
 #endif

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "cli/inputs.h"
+#include "cli/profile.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -23,7 +24,7 @@ typedef struct bench_options {
     double seconds;
     kelp_arg_list inputs;
     kelp_arg_list shapes;
-    bool json;
+    bool profile, json;
 } bench_options;
 
 #define AT(member) offsetof(bench_options, member)
@@ -55,6 +56,10 @@ static const kelp_arg_spec specs[] = {
     KELP_CLI_PLUGIN(AT(plugin)),
     KELP_CLI_PROVIDERS(AT(providers),
                        "providers in order of priority; each runs the subgraphs that it supports"),
+    {.name = "profile",
+     .kind = KELP_OPTION_BOOL,
+     .offset = AT(profile),
+     .help = "also print the time of each node and the algorithm chosen for it"},
     {.name = "json", .kind = KELP_OPTION_BOOL, .offset = AT(json), .help = "print JSON"},
 };
 #undef AT
@@ -62,6 +67,7 @@ static const kelp_arg_spec specs[] = {
 #define MAX_RUNS 16
 #define MAX_SAMPLES (1u << 20)
 #define LEAST_SAMPLES 10u
+#define PROFILED_RUNS 10u
 
 static void defaults(void *options) {
     bench_options *o = options;
@@ -124,17 +130,25 @@ static kelp_status *sample(const bench_options *o, kelp_context *context, uint64
     return NULL;
 }
 
+static kelp_status *load(const bench_options *o, int64_t threads, kelp_cli_model *model) {
+    model->plugin = o->plugin;
+    model->providers = o->providers;
+    KELP_TRY(kelp_cli_model_load(o->positionals.items[0], (int)threads, model));
+    (void)kelp_precision_parse(o->precision, &model->precision); /* one of the choices */
+    return kelp_cli_model_build(model, true);
+}
+
+static kelp_status *bind(const bench_options *o, kelp_cli_model *model, kelp_inputs *inputs) {
+    KELP_TRY(kelp_inputs_init(inputs, model->engine, &o->inputs, &o->shapes, KELP_FILL_RANDOM));
+    return kelp_inputs_bind(inputs, model->context);
+}
+
 static kelp_status *measure(const bench_options *o, kelp_cli_model *model, kelp_inputs *inputs,
                             result *out) {
     uint64_t began_ns = kelp_now_ns();
-    model->plugin = o->plugin;
-    model->providers = o->providers;
-    KELP_TRY(kelp_cli_model_load(o->positionals.items[0], (int)out->threads, model));
-    (void)kelp_precision_parse(o->precision, &model->precision); /* valid: one of the choices */
-    KELP_TRY(kelp_cli_model_build(model, true));
+    KELP_TRY(load(o, out->threads, model));
     out->load_ns = kelp_now_ns() - began_ns;
-    KELP_TRY(kelp_inputs_init(inputs, model->engine, &o->inputs, &o->shapes, KELP_FILL_RANDOM));
-    KELP_TRY(kelp_inputs_bind(inputs, model->context));
+    KELP_TRY(bind(o, model, inputs));
     began_ns = kelp_now_ns();
     KELP_TRY(kelp_context_invoke(model->context));
     out->first_ns = kelp_now_ns() - began_ns;
@@ -188,6 +202,22 @@ static kelp_status *measure_apart(const bench_options *o, result *inout, bool *o
     return NULL;
 }
 
+/* Profiles some runs with `threads` threads, after one that is not counted. */
+static kelp_status *profile_nodes(const bench_options *o, int64_t threads, kelp_cli_profile *out) {
+    kelp_cli_model model = {0};
+    kelp_inputs inputs = {0};
+    kelp_status *status = load(o, threads, &model);
+    if (status == NULL)
+        status = bind(o, &model, &inputs);
+    if (status == NULL)
+        status = kelp_context_invoke(model.context);
+    if (status == NULL)
+        status = kelp_cli_profile_init(out, model.context, PROFILED_RUNS);
+    kelp_cli_model_deinit(&model);
+    kelp_inputs_deinit(&inputs);
+    return status;
+}
+
 static kelp_status *parse_threads(const char *text, result *results, size_t *out_count) {
     *out_count = 0;
     for (const char *at = text; *at;) {
@@ -225,7 +255,8 @@ static void put_text(const result *results, size_t count, kelp_buf *out) {
     kelp_table_plain(&table, "", out);
 }
 
-static void put_json(const char *model, const result *results, size_t count, kelp_buf *out) {
+static void put_json(const char *model, const result *results, size_t count,
+                     const kelp_cli_profile *profile, kelp_buf *out) {
     kelp_json_writer w;
     kelp_json_writer_init(&w, out);
     kelp_json_begin_object(&w);
@@ -256,8 +287,30 @@ static void put_json(const char *model, const result *results, size_t count, kel
         kelp_json_end_object(&w);
     }
     kelp_json_end_array(&w);
+    if (profile->runs > 0) {
+        kelp_json_key(&w, "profile");
+        kelp_cli_profile_put_json(profile, &w);
+    }
     kelp_json_end_object(&w);
     kelp_buf_append_char(out, '\n');
+}
+
+static int print(const bench_options *o, const result *results, size_t count,
+                 const kelp_cli_profile *profile) {
+    kelp_buf text;
+    kelp_buf_init(&text, kelp_allocator_system());
+    if (o->json) {
+        put_json(o->positionals.items[0], results, count, profile, &text);
+    } else {
+        put_text(results, count, &text);
+        if (profile->runs > 0) {
+            kelp_buf_append_char(&text, '\n');
+            kelp_cli_profile_put_text(profile, &text);
+        }
+    }
+    int code = kelp_cli_finish(kelp_cli_print(&text));
+    kelp_buf_deinit(&text);
+    return code;
 }
 
 static int run(const kelp_command *command, void *options) {
@@ -277,14 +330,12 @@ static int run(const kelp_command *command, void *options) {
         if (failed)
             return KELP_EXIT_FAILURE;
     }
-    kelp_buf text;
-    kelp_buf_init(&text, kelp_allocator_system());
-    if (o->json)
-        put_json(o->positionals.items[0], results, count, &text);
-    else
-        put_text(results, count, &text);
-    int code = kelp_cli_finish(kelp_cli_print(&text));
-    kelp_buf_deinit(&text);
+    kelp_cli_profile profile = {0};
+    status = o->profile ? profile_nodes(o, results[0].threads, &profile) : NULL;
+    int code = kelp_cli_finish(status);
+    if (code == KELP_EXIT_OK)
+        code = print(o, results, count, &profile);
+    kelp_cli_profile_deinit(&profile);
     return code;
 }
 
@@ -294,7 +345,7 @@ const kelp_command kelp_cmd_bench = {
     .usage = "MODEL.onnx|FILE.plan [options]",
     .details =
         "Runs the model repeatedly with one set of inputs, and prints a row per number of threads.",
-    .examples = "  kelp bench examples/models/digits/1/model.onnx\n"
+    .examples = "  kelp bench examples/models/digits/1/model.onnx --profile\n"
                 "  kelp bench model.onnx --threads 1,2,4 --seconds 5 --shape ids=8x128 --json",
     .positional = "MODEL.onnx",
     .min_positionals = 1,

@@ -222,10 +222,11 @@ typedef struct profile {
 } profile;
 
 static void profile_step(void *userp, size_t step, const char *op_type, const char *name,
-                         uint64_t duration_ns) {
+                         const char *algorithm, uint64_t duration_ns) {
     profile *p = userp;
     (void)step;
     (void)name;
+    (void)algorithm;
     p->total_ns += duration_ns;
     size_t i = 0;
     while (i < p->count && strcmp(p->rows[i].op_type, op_type))

@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "cli/with_backend.h"
 #include "frontends/http/server.h"
+#include "frontends/v2/service.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -615,13 +616,15 @@ static kelp_status *start_http(const serve_options *o, TRITONSERVER_Server *core
         .address = o->http_address,
         .port = (uint16_t)o->http_port,
         .threads = (uint32_t)o->http_threads,
-        .max_input_size_bytes = (uint64_t)o->http_max_input_size,
         .reuse_port = o->reuse_port,
         .logger = {.fn = log_to_core,
                    .level = o->log_verbose ? KELP_LOG_VERBOSE : KELP_LOG_INFO,
                    .verbosity = (int)o->log_verbose},
     };
-    KELP_TRY(kelp_http_server_create(core, &options, out));
+    kelp_v2_options v2 = {.max_input_size_bytes = (uint64_t)o->http_max_input_size};
+    kelp_http_handler *handler;
+    KELP_TRY(kelp_v2_create(core, &v2, &handler));
+    KELP_TRY(kelp_http_server_create(handler, &options, out));
     return kelp_http_server_start(*out);
 }
 

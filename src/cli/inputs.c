@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/checked.h"
+#include "base/float16.h"
 #include "cli/show.h"
 
 #include <math.h>
@@ -119,14 +120,10 @@ static bool parse_real(kelp_dtype dtype, kelp_str text, void *at) {
     } else if (dtype == KELP_F32) {
         memcpy(at, &single, sizeof single);
     } else if (dtype == KELP_F16) {
-        uint16_t half = kelp_float_to_half(single);
+        uint16_t half = kelp_f32_to_f16(single);
         memcpy(at, &half, sizeof half);
     } else {
-        uint32_t bits;
-        memcpy(&bits, &single, sizeof bits);
-        /* Round to nearest even; keep a fraction bit of a NaN. */
-        uint16_t brain = isnan(single) ? (uint16_t)(bits >> 16 | 0x40)
-                                       : (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+        uint16_t brain = kelp_f32_to_bf16(single);
         memcpy(at, &brain, sizeof brain);
     }
     return true;

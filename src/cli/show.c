@@ -3,6 +3,7 @@
 #include "cli/show.h"
 
 #include "base/checked.h"
+#include "base/float16.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -11,46 +12,6 @@
 #define SHOW_ALL 1000 /* larger tensors show only the ends of each axis */
 #define SHOW_ENDS 3
 #define LINE_WIDTH 96
-
-/* Half: 1 sign, 5 exponent, 10 fraction bits (IEEE 754-2008, binary16). */
-float kelp_half_to_float(uint16_t bits) {
-    int exponent = bits >> 10 & 31;
-    int fraction = bits & 1023;
-    float value;
-    if (exponent == 31)
-        value = fraction ? NAN : INFINITY;
-    else if (exponent == 0)
-        value = ldexpf((float)fraction, -24);
-    else
-        value = ldexpf((float)(fraction + 1024), exponent - 25);
-    return bits & 0x8000 ? -value : value;
-}
-
-uint16_t kelp_float_to_half(float value) {
-    uint16_t sign = signbit(value) ? 0x8000 : 0;
-    float size = fabsf(value);
-    if (isnan(value))
-        return sign | 0x7e00;
-    if (size >= 65520.0f) /* rounds to 2^16 */
-        return sign | 0x7c00;
-    if (size == 0.0f)
-        return sign;
-    int exponent;
-    (void)frexpf(size, &exponent);
-    /* The unit in the last place is 2^(exponent - 11), at least 2^-24. nearbyint rounds to nearest
-     * even. */
-    int unit = exponent - 11 < -24 ? -24 : exponent - 11;
-    int steps = (int)nearbyintf(ldexpf(size, -unit));
-    /* The addition carries into the exponent, which rounds up to a power of two correctly. */
-    return sign | (uint16_t)(steps + (unit + 24) * 1024);
-}
-
-float kelp_bfloat_to_float(uint16_t bits) {
-    uint32_t wide = (uint32_t)bits << 16;
-    float value;
-    memcpy(&value, &wide, sizeof value);
-    return value;
-}
 
 /* ---- one element ---- */
 
@@ -63,10 +24,10 @@ static bool element_float(const kelp_tensor *tensor, size_t i, double *out) {
         *out = ((const double *)tensor->data)[i];
         return true;
     case KELP_F16:
-        *out = (double)kelp_half_to_float(((const uint16_t *)tensor->data)[i]);
+        *out = (double)kelp_f16_to_f32(((const uint16_t *)tensor->data)[i]);
         return true;
     case KELP_BF16:
-        *out = (double)kelp_bfloat_to_float(((const uint16_t *)tensor->data)[i]);
+        *out = (double)kelp_bf16_to_f32(((const uint16_t *)tensor->data)[i]);
         return true;
     default:
         return false;

@@ -14,9 +14,4 @@ void kelp_show_tensor(const char *name, const kelp_tensor *tensor, kelp_buf *out
  */
 void kelp_show_json(const char *name, const kelp_tensor *tensor, kelp_json_writer *writer);
 
-/* Return the value of an IEEE half and of a bfloat16. */
-float kelp_half_to_float(uint16_t bits);
-uint16_t kelp_float_to_half(float value); /* round to nearest even */
-float kelp_bfloat_to_float(uint16_t bits);
-
 #endif

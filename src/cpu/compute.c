@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cpu provider: an ONNX model on Kelp's engine, or a plan, of whichever engine provider. A
- * model is one context; forks are further contexts of the same engine. */
+/* Models of the provider `cpu`: an ONNX model on Kelp's engine, or an engine image of any provider.
+ * A model is one context; forks are further contexts of the same engine. */
 #include "base/alloc.h"
 #include "engine/artifact.h"
 #include "engine/engine.h"
-#include "runtime/providers.h"
+#include "cpu/provider.h"
 
 typedef struct cpu_model {
     kelp_compute_model base;
@@ -12,7 +12,7 @@ typedef struct cpu_model {
     kelp_engine *engine;
     kelp_context *context; /* made by init */
     kelp_compute_metadata metadata;
-    kelp_interrupt_fn interrupt; /* asked by the context */
+    kelp_interrupt_fn interrupt; /* polled by the context */
     void *interrupt_userp;
 } cpu_model;
 
@@ -89,13 +89,13 @@ static kelp_status *cpu_infer_shapes(kelp_compute_model *base, kelp_infer_item *
     return NULL;
 }
 
-/* Synchronous: nothing is ever outstanding. */
+/* Runs are synchronous: nothing is in flight. */
 static kelp_status *cpu_drain(kelp_compute_model *base) {
     (void)base;
     return NULL;
 }
 
-/* Drops plans and workspace; the next inference plans anew. */
+/* Frees schedules and workspace; the next inference schedules again. */
 static kelp_status *cpu_reset(kelp_compute_model *base) {
     cpu_model *model = (cpu_model *)base;
     kelp_context *fresh = NULL;
@@ -158,13 +158,10 @@ static kelp_status *cpu_load(void *self, kelp_runtime *runtime, const kelp_artif
     return status;
 }
 
-const kelp_compute_backend *kelp_cpu_compute_backend(void) {
-    static const kelp_compute_backend backend = {
-        .abi_version = KELP_COMPUTE_ABI_VERSION,
-        .struct_size = sizeof(kelp_compute_backend),
-        .name = "cpu",
-        .capabilities = cpu_capabilities,
-        .load_model = cpu_load,
-    };
-    return &backend;
-}
+const kelp_compute_backend kelp_cpu_models = {
+    .abi_version = KELP_COMPUTE_ABI_VERSION,
+    .struct_size = sizeof(kelp_compute_backend),
+    .name = "cpu",
+    .capabilities = cpu_capabilities,
+    .load_model = cpu_load,
+};

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cpu as a provider of engines: a plan is the graph after the passes, with its weights. */
+/* Engines of the provider `cpu`: its engine image is the graph after the passes, with its weights.
+ */
 #include "base/alloc.h"
 #include "builder/builder.h"
 #include "builder/network.h"
-#include "builder/providers.h"
-#include "cpu/image/plan_file.h"
+#include "cpu/image/image.h"
+#include "cpu/provider.h"
 #include "graph/save.h"
 
 #include <limits.h>
@@ -14,7 +15,7 @@ static kelp_status *cancelled(void) {
     return KELP_ERROR(KELP_CANCELLED, "the build was cancelled by its progress callback");
 }
 
-/* ---- what can be refitted ---- */
+/* ---- refittable weights ---- */
 static bool is_marked(const kelp_network *network, const char *name) {
     for (size_t i = 0; i < network->refittable_count; i++)
         if (strcmp(network->refittable[i], name) == 0)
@@ -22,7 +23,7 @@ static bool is_marked(const kelp_network *network, const char *name) {
     return false;
 }
 
-/* Constants of the main block that have a name, the first of that name. */
+/* Lists constants of the main block that have a name, the first of each name. */
 static kelp_status *list_named(const kelp_network *network, const kelp_block *main, bool all,
                                kelp_map *seen, const char **names, size_t *inout_count) {
     for (size_t i = 0; i < main->value_count; i++) {
@@ -39,7 +40,8 @@ static kelp_status *list_named(const kelp_network *network, const kelp_block *ma
 }
 
 static kelp_status *list_refittable(const kelp_network *network, const kelp_graph *graph,
-                                    uint32_t flags, kelp_arena *arena, kelp_plan_contents *out) {
+                                    uint32_t flags, kelp_arena *arena,
+                                    kelp_cpu_image_contents *out) {
     const kelp_block *main = graph->main;
     bool all = (flags & KELP_BUILD_REFIT) != 0 || (flags & KELP_BUILD_REFIT_INDIVIDUAL) == 0;
     const char **names = KELP_ARENA_ARRAY(arena, main->value_count + 1, const char *);
@@ -64,7 +66,8 @@ static kelp_status *list_refittable(const kelp_network *network, const kelp_grap
 }
 
 /* ---- build ---- */
-#define LEVEL_PREPARED 3 /* from here on passes and packing are the build's, not the load's */
+#define LEVEL_PREPARED 3 /* from here on passes and packing are part of the build, not of loading \
+                          */
 
 typedef struct owned_bytes {
     kelp_allocator allocator;
@@ -79,15 +82,15 @@ static void free_bytes(void *userp) {
     kelp_free(allocator, owned, sizeof *owned);
 }
 
-/* What the largest shapes of every profile take, against the limit. */
+/* Checks the workspace of every profile's largest shapes against the limit. */
 static kelp_status *check_workspace(kelp_cpu_engine *engine, const kelp_builder_config *config,
                                     const char *plan, size_t length) {
     size_t limit = kelp_builder_config_memory_limit(config, KELP_POOL_WORKSPACE), needed = 0;
     kelp_cpu_engine *loaded = NULL;
     if (limit == 0)
         return NULL;
-    /* the plan's own profiles are asked, so it is loaded as its user will */
-    KELP_TRY(kelp_plan_file_load(engine->runtime, plan, length, "the plan", NULL, NULL, &loaded));
+    /* the image is loaded as a user does it, for its profiles */
+    KELP_TRY(kelp_cpu_image_load(engine->runtime, plan, length, "the plan", NULL, NULL, &loaded));
     size_t count = loaded->profile_count;
     kelp_status *status = NULL;
     for (size_t i = 0; status == NULL && i < (count > 0 ? count : 1); i++) {
@@ -101,23 +104,24 @@ static kelp_status *check_workspace(kelp_cpu_engine *engine, const kelp_builder_
     return status;
 }
 
-/* A stripped plan cannot be planned: one with its weights is asked in its place. */
-static kelp_status *check_stripped(kelp_cpu_engine *engine, const kelp_plan_contents *contents) {
-    kelp_plan_contents whole = *contents;
+/* A stripped engine has no schedules: one with its weights is checked instead. */
+static kelp_status *check_stripped(kelp_cpu_engine *engine,
+                                   const kelp_cpu_image_contents *contents) {
+    kelp_cpu_image_contents whole = *contents;
     kelp_allocator allocator = engine->runtime->allocator;
     char *data = NULL;
     size_t size_bytes = 0;
     whole.stripped = false;
     if (kelp_builder_config_memory_limit(contents->config, KELP_POOL_WORKSPACE) == 0)
         return NULL;
-    KELP_TRY(kelp_plan_file_write(&whole, allocator, &data, &size_bytes));
+    KELP_TRY(kelp_cpu_image_write(&whole, allocator, &data, &size_bytes));
     kelp_status *status = check_workspace(engine, contents->config, data, size_bytes);
-    kelp_free_aligned(allocator, data, size_bytes, KELP_PLAN_ALIGNMENT);
+    kelp_free_aligned(allocator, data, size_bytes, KELP_CPU_IMAGE_ALIGNMENT);
     return status;
 }
 
-/* Some kernels pack when they see shapes: those that the plan is built for. What cannot be planned
- * for them will say so to whoever binds such shapes. */
+/* Schedules the shapes that the image is built for, since some kernels pack weights for shapes.
+ * Shapes that cannot be scheduled fail when they are bound. */
 static kelp_status *warm(kelp_cpu_engine *engine, const kelp_builder_config *config) {
     size_t profiles = kelp_builder_config_profile_count(config);
     for (size_t i = 0; i < (profiles > 0 ? 3 * profiles : 1); i++) {
@@ -131,7 +135,7 @@ static kelp_status *warm(kelp_cpu_engine *engine, const kelp_builder_config *con
     return NULL;
 }
 
-/* Operators that are made, of all: most of a build's time. */
+/* Reports how many operators are created, which takes most of a build's time. */
 static bool tell_operators(void *userp, size_t done, size_t total) {
     size_t most = total < INT_MAX ? total : INT_MAX;
     return kelp_builder_config_progress(userp, "operators", "optimise",
@@ -150,12 +154,12 @@ static kelp_status *write_plan(kelp_runtime *runtime, const kelp_network *networ
         .progress_userp = config,
         .disable_fusion = (flags & KELP_BUILD_DISABLE_FUSION) != 0,
         .precision = (flags & KELP_BUILD_BF16) != 0 ? KELP_PRECISION_BF16 : KELP_PRECISION_F32};
-    kelp_plan_contents contents = {.name = network->name,
-                                   .graph = graph,
-                                   .stripped = strips,
-                                   .no_fusion = options.disable_fusion != 0,
-                                   .precision = options.precision,
-                                   .config = config};
+    kelp_cpu_image_contents contents = {.name = network->name,
+                                        .graph = graph,
+                                        .stripped = strips,
+                                        .no_fusion = options.disable_fusion != 0,
+                                        .precision = options.precision,
+                                        .config = config};
     kelp_cpu_engine *engine = NULL;
     kelp_arena arena;
     if (!kelp_builder_config_progress(config, "optimise", "build", 1, 3))
@@ -169,7 +173,7 @@ static kelp_status *write_plan(kelp_runtime *runtime, const kelp_network *networ
     KELP_TRY(made);
     kelp_arena_init(&arena, runtime->allocator, 4 << 10);
     kelp_status *status = refits ? list_refittable(network, graph, flags, &arena, &contents) : NULL;
-    /* what other backends took is theirs; it is parted again where the plan is loaded */
+    /* subgraphs of other providers are partitioned again where the image is loaded */
     contents.prepared = !strips && engine->partition.count == 0 &&
                         kelp_builder_config_optimization_level(config) >= LEVEL_PREPARED;
     if (contents.prepared) {
@@ -184,7 +188,7 @@ static kelp_status *write_plan(kelp_runtime *runtime, const kelp_network *networ
     if (status == NULL && strips)
         status = check_stripped(engine, &contents);
     if (status == NULL)
-        status = kelp_plan_file_write(&contents, runtime->allocator, &out->data, &out->capacity);
+        status = kelp_cpu_image_write(&contents, runtime->allocator, &out->data, &out->capacity);
     if (status == NULL && !strips)
         status = check_workspace(engine, config, out->data, out->capacity);
     kelp_arena_deinit(&arena);
@@ -203,7 +207,7 @@ static kelp_status *cpu_build(void *self, kelp_runtime *runtime, const kelp_netw
     kelp_status *status = KELP_NEW(runtime->allocator, owned_bytes, &plan);
     if (status == NULL) {
         plan->allocator = runtime->allocator;
-        plan->alignment = KELP_PLAN_ALIGNMENT;
+        plan->alignment = KELP_CPU_IMAGE_ALIGNMENT;
         status = write_plan(runtime, network, graph, config, plan);
     }
     if (status == NULL && !kelp_builder_config_progress(config, "done", "build", 3, 3))
@@ -219,13 +223,13 @@ static kelp_status *cpu_build(void *self, kelp_runtime *runtime, const kelp_netw
 
 static kelp_status *cpu_supports(void *self, kelp_runtime *runtime, const kelp_network *network) {
     (void)self;
-    return network->parsed != NULL ? kelp_opset_check_ready(runtime->opsets, network->parsed)
+    return network->parsed != NULL ? kelp_opset_check_ready(runtime->registry, network->parsed)
                                    : NULL;
 }
 
 static bool cpu_recognises(void *self, const void *data, size_t size_bytes) {
     (void)self;
-    return kelp_plan_file_is(data, size_bytes);
+    return kelp_cpu_image_is(data, size_bytes);
 }
 
 static kelp_status *cpu_load(void *self, kelp_runtime *runtime, const void *data, size_t size_bytes,
@@ -233,7 +237,7 @@ static kelp_status *cpu_load(void *self, kelp_runtime *runtime, const void *data
                              kelp_engine **out) {
     kelp_cpu_engine *engine = NULL;
     (void)self;
-    KELP_TRY(kelp_plan_file_load(runtime, data, size_bytes, label, release, userp, &engine));
+    KELP_TRY(kelp_cpu_image_load(runtime, data, size_bytes, label, release, userp, &engine));
     return kelp_cpu_engine_wrap(engine, out);
 }
 
@@ -245,21 +249,18 @@ static kelp_status *cpu_create_engine(void *self, kelp_runtime *runtime, kelp_gr
     return kelp_cpu_engine_wrap(engine, out);
 }
 
-const kelp_engine_provider *kelp_cpu_engine_provider(void) {
-    static const kelp_engine_provider provider = {
-        .abi_version = KELP_ENGINE_PROVIDER_ABI_VERSION,
-        .struct_size = sizeof provider,
-        .name = "cpu",
-        /* What would change nothing is not among them: types of tensors say what is computed in, a
-         * plan's weights are mapped, not loaded, and the inspector always tells everything. */
-        .flags = KELP_BUILD_BF16 | KELP_BUILD_REFIT | KELP_BUILD_REFIT_INDIVIDUAL |
-                 KELP_BUILD_STRIP_WEIGHTS | KELP_BUILD_DISABLE_FUSION,
-        .pools = 1u << KELP_POOL_WORKSPACE,
-        .supports = cpu_supports,
-        .build = cpu_build,
-        .recognises = cpu_recognises,
-        .load = cpu_load,
-        .create_engine = cpu_create_engine,
-    };
-    return &provider;
-}
+const kelp_engine_provider kelp_cpu_engines = {
+    .abi_version = KELP_ENGINE_PROVIDER_ABI_VERSION,
+    .struct_size = sizeof(kelp_engine_provider),
+    .name = "cpu",
+    /* What would change nothing is not among them: types of tensors say what is computed in, a
+     * plan's weights are mapped, not loaded, and the inspector always tells everything. */
+    .flags = KELP_BUILD_BF16 | KELP_BUILD_REFIT | KELP_BUILD_REFIT_INDIVIDUAL |
+             KELP_BUILD_STRIP_WEIGHTS | KELP_BUILD_DISABLE_FUSION,
+    .pools = 1u << KELP_POOL_WORKSPACE,
+    .supports = cpu_supports,
+    .build = cpu_build,
+    .recognises = cpu_recognises,
+    .load = cpu_load,
+    .create_engine = cpu_create_engine,
+};

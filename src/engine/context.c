@@ -4,6 +4,7 @@
  * at a time.
  */
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/checked.h"
 #include "engine/engine.h"
 #include "runtime/io.h"
@@ -66,6 +67,7 @@ void kelp_context_destroy(kelp_context *context) {
 kelp_status *kelp_context_set_input(kelp_context *context, size_t index,
                                     const kelp_tensor *tensor) {
     const kelp_engine *engine = context->engine;
+    KELP_ASSERT(context->unbound_count <= engine->input_count);
     if (index >= engine->input_count)
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "there is no input %zu: the model has %zu", index,
                           engine->input_count);
@@ -135,6 +137,7 @@ kelp_status *kelp_context_set_profile(kelp_context *context, size_t profile) {
     if (context->vtbl->set_profile == NULL)
         return kelp_engine_lacks(engine, "profiles");
     KELP_TRY(context->vtbl->set_profile(context->self, profile));
+    KELP_ASSERT(engine->profile_count > 0);
     context->profile = profile;
     memset(context->bound, 0, engine->input_count * sizeof *context->bound);
     context->unbound_count = engine->input_count; /* they were checked against other bounds */
@@ -152,6 +155,7 @@ kelp_status *kelp_context_check_bound(const kelp_context *context) {
 }
 
 kelp_status *kelp_context_prepare(kelp_context *context) {
+    KELP_ASSERT(context->self != NULL);
     KELP_TRY(kelp_context_check_bound(context));
     return context->vtbl->prepare != NULL
                ? context->vtbl->prepare(context->self, context->outputs)
@@ -159,6 +163,8 @@ kelp_status *kelp_context_prepare(kelp_context *context) {
 }
 
 kelp_status *kelp_context_invoke(kelp_context *context) {
+    KELP_ASSERT(context->self != NULL);
+    KELP_ASSERT(context->outputs != NULL || context->engine->output_count == 0);
     if (KELP_UNLIKELY(context->unbound_count > 0))
         return kelp_context_check_bound(context);
     return KELP_LIKELY(context->vtbl->invoke != NULL)

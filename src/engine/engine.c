@@ -3,6 +3,8 @@
 #include "engine/engine.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
+#include "runtime/provider.h"
 
 #include <stdatomic.h>
 #include <stddef.h>
@@ -102,18 +104,18 @@ kelp_status *kelp_engine_wrap(kelp_runtime *runtime, const kelp_engine_parts *gi
 
 kelp_status *kelp_engine_create(kelp_runtime *runtime, kelp_graph *graph,
                                 const kelp_engine_options *options, kelp_engine **out) {
-    const size_t needed = offsetof(kelp_engine_provider, create_engine) + sizeof(void *);
-    for (size_t i = 0; i < runtime->provider_count; i++) {
-        const kelp_engine_provider *provider = runtime->providers[i];
-        if (provider->struct_size >= needed && provider->create_engine != NULL)
+    size_t count = kelp_engine_provider_count(runtime);
+    for (size_t i = 0; i < count; i++) {
+        const kelp_engine_provider *provider = kelp_engine_provider_at(runtime, i);
+        if (KELP_ENGINE_PROVIDER_HAS(provider, create_engine) && provider->create_engine != NULL)
             return provider->create_engine(provider->self, runtime, graph, options, out);
     }
     return KELP_ERROR(KELP_UNIMPLEMENTED,
-                      "none of the %zu engine providers creates engines of graphs",
-                      runtime->provider_count);
+                      "none of the %zu engine providers creates engines from graphs", count);
 }
 
 kelp_engine *kelp_engine_retain(kelp_engine *engine) {
+    KELP_ASSERT(atomic_load(&engine->references) > 0);
     atomic_fetch_add_explicit(&engine->references, 1, memory_order_relaxed);
     return engine;
 }
@@ -122,6 +124,7 @@ void kelp_engine_release(kelp_engine *engine) {
     if (engine == NULL ||
         atomic_fetch_sub_explicit(&engine->references, 1, memory_order_acq_rel) != 1)
         return;
+    KELP_ASSERT(engine->vtbl != NULL || engine->self == NULL);
     kelp_runtime *runtime = engine->runtime;
     if (engine->self != NULL && engine->vtbl->destroy_engine != NULL)
         engine->vtbl->destroy_engine(engine->self);

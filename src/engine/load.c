@@ -11,9 +11,11 @@
 
 static const kelp_engine_provider *reader_of(const kelp_runtime *runtime, const void *data,
                                              size_t size_bytes) {
-    for (size_t i = 0; i < runtime->provider_count; i++)
-        if (runtime->providers[i]->recognises(runtime->providers[i]->self, data, size_bytes))
-            return runtime->providers[i];
+    for (size_t i = 0; i < kelp_engine_provider_count(runtime); i++) {
+        const kelp_engine_provider *provider = kelp_engine_provider_at(runtime, i);
+        if (provider->recognises(provider->self, data, size_bytes))
+            return provider;
+    }
     return NULL;
 }
 
@@ -49,7 +51,7 @@ kelp_status *kelp_engine_load(kelp_runtime *runtime, const void *data, size_t si
     return in_domain(KELP_ERROR(KELP_INVALID_ARGUMENT,
                                 "%s: none of the %zu engine providers knows this as its plan (%zu "
                                 "bytes)",
-                                name, runtime->provider_count, size_bytes));
+                                name, kelp_engine_provider_count(runtime), size_bytes));
 }
 
 typedef struct mapped_plan {

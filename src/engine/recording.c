@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Recordings: runs that a provider recorded, to be replayed without dispatch of single nodes. */
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/checked.h"
 #include "engine/engine.h"
 
@@ -25,6 +26,7 @@ kelp_status *kelp_context_capture(kelp_context *context, kelp_capture **out) {
         kelp_free(engine->allocator, recording, sizeof *recording);
         return status;
     }
+    KELP_ASSERT(recording->self != NULL);
     recording->context = context;
     recording->engine = kelp_engine_retain(context->engine);
     recording->next = context->recordings;
@@ -37,6 +39,8 @@ kelp_status *kelp_capture_replay(kelp_capture *recording) {
     kelp_context *context = recording->context;
     if (KELP_UNLIKELY(context == NULL))
         return KELP_ERROR(KELP_FAILED_PRECONDITION, "the context of the captured run is destroyed");
+    KELP_ASSERT(recording->self != NULL);
+    KELP_ASSERT(recording->engine == context->engine);
     return context->vtbl->replay(recording->self, context->outputs);
 }
 

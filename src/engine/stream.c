@@ -1,58 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Streams: one thread that invokes contexts in the order they were enqueued, or, wrapped, a stream
- * of a device's library. One mutex guards the ring.
- */
-#include "base/alloc.h"
-#include "base/event.h"
-#include "base/thread.h"
-#include "engine/engine.h"
+/* Streams that invoke contexts in the order they were enqueued, or, wrapped, streams of a device's
+ * library. */
+#include "runtime/stream.h"
 
-#include <kelp/engine_provider.h>
+#include "base/alloc.h"
+#include "engine/engine.h"
 
 #define STREAM_CAPACITY 1024u
 
-typedef struct enqueued {
-    kelp_context *context;
-    kelp_event *event;
-} enqueued;
-
 struct kelp_stream {
     kelp_runtime *runtime;
-    void *native; /* wrapped: none of the rest is used */
-    bool wrapped, stopping;
-    pthread_t thread;
-    pthread_mutex_t mutex;
-    pthread_cond_t changed;
-    size_t first, count;
-    kelp_status *failure; /* the first since the last synchronize */
-    enqueued ring[STREAM_CAPACITY];
+    void *native; /* of a device's library; then there are no tasks */
+    bool wrapped;
+    kelp_task_stream tasks; /* contexts */
+    kelp_status *failure;   /* the first since the last synchronize; under the mutex of `tasks` */
 };
 
-static void *stream_main(void *userp) {
+static kelp_status *run(void *userp, void *task) {
+    (void)userp;
+    return kelp_context_invoke(task);
+}
+
+static void finish(void *userp, void *task, kelp_status *take_status) {
     kelp_stream *stream = userp;
-    pthread_mutex_lock(&stream->mutex);
-    for (;;) {
-        while (stream->count == 0 && !stream->stopping)
-            pthread_cond_wait(&stream->changed, &stream->mutex);
-        if (stream->count == 0)
-            break;
-        enqueued run = stream->ring[stream->first];
-        pthread_mutex_unlock(&stream->mutex);
-        kelp_status *status = kelp_context_invoke(run.context);
-        pthread_mutex_lock(&stream->mutex);
-        if (stream->failure == NULL)
-            stream->failure = status;
-        else
-            kelp_status_free(status);
-        stream->first = (stream->first + 1) % STREAM_CAPACITY;
-        stream->count--;
-        /* the event before the stream: who waits for the stream may destroy the event */
-        kelp_event_set_pending(run.event, false);
-        pthread_cond_broadcast(&stream->changed);
-    }
-    pthread_mutex_unlock(&stream->mutex);
-    return NULL;
+    (void)task;
+    if (stream->failure == NULL)
+        stream->failure = take_status;
+    else
+        kelp_status_free(take_status);
 }
 
 static void free_stream(kelp_stream *stream) {
@@ -71,15 +46,12 @@ static kelp_status *new_stream(kelp_runtime *runtime, kelp_stream **out) {
 kelp_status *kelp_stream_create(kelp_runtime *runtime, kelp_stream **out) {
     kelp_stream *stream = NULL;
     KELP_TRY(new_stream(runtime, &stream));
-    kelp_status *status = kelp_lock_init(&stream->mutex, &stream->changed);
+    stream->tasks.run = run;
+    stream->tasks.finish = finish;
+    stream->tasks.userp = stream;
+    kelp_status *status =
+        kelp_task_stream_init(&stream->tasks, runtime->allocator, STREAM_CAPACITY);
     if (status != NULL) {
-        free_stream(stream);
-        return status;
-    }
-    status = kelp_thread_start(&stream->thread, "kelp-stream", stream_main, stream);
-    if (status != NULL) {
-        pthread_cond_destroy(&stream->changed);
-        pthread_mutex_destroy(&stream->mutex);
         free_stream(stream);
         return status;
     }
@@ -97,32 +69,25 @@ kelp_status *kelp_stream_wrap(kelp_runtime *runtime, void *native_stream, kelp_s
 kelp_status *kelp_stream_synchronize(kelp_stream *stream) {
     if (stream->wrapped)
         return KELP_ERROR(KELP_UNIMPLEMENTED,
-                          "a wrapped stream is synchronised with its own library");
-    pthread_mutex_lock(&stream->mutex);
-    while (stream->count > 0)
-        pthread_cond_wait(&stream->changed, &stream->mutex);
+                          "a wrapped stream is synchronized with its own library");
+    kelp_task_stream_wait(&stream->tasks);
+    pthread_mutex_lock(&stream->tasks.mutex);
     kelp_status *failure = stream->failure;
     stream->failure = NULL;
-    pthread_mutex_unlock(&stream->mutex);
+    pthread_mutex_unlock(&stream->tasks.mutex);
     return failure;
 }
 
 void kelp_stream_destroy(kelp_stream *stream) {
     if (stream == NULL)
         return;
-    if (!stream->wrapped) {
-        pthread_mutex_lock(&stream->mutex);
-        stream->stopping = true;
-        pthread_cond_broadcast(&stream->changed);
-        pthread_mutex_unlock(&stream->mutex);
-        pthread_join(stream->thread, NULL);
-        pthread_cond_destroy(&stream->changed);
-        pthread_mutex_destroy(&stream->mutex);
-    }
+    if (!stream->wrapped)
+        kelp_task_stream_deinit(&stream->tasks);
     free_stream(stream);
 }
 
-static kelp_status *enqueue_native(kelp_context *context, kelp_stream *stream, kelp_event *event) {
+static kelp_status *enqueue_native(kelp_context *context, const kelp_stream *stream,
+                                   const kelp_event *event) {
     if (context->vtbl->enqueue == NULL)
         return kelp_engine_lacks(context->engine, "streams of a device");
     if (event != NULL)
@@ -133,18 +98,6 @@ static kelp_status *enqueue_native(kelp_context *context, kelp_stream *stream, k
 }
 
 kelp_status *kelp_context_enqueue(kelp_context *context, kelp_stream *stream, kelp_event *event) {
-    if (stream->wrapped)
-        return enqueue_native(context, stream, event);
-    pthread_mutex_lock(&stream->mutex);
-    bool full = stream->count == STREAM_CAPACITY;
-    if (!full) {
-        kelp_event_set_pending(event, true);
-        stream->ring[(stream->first + stream->count++) % STREAM_CAPACITY] =
-            (enqueued){context, event};
-        pthread_cond_broadcast(&stream->changed);
-    }
-    pthread_mutex_unlock(&stream->mutex);
-    return full ? KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "%u runs wait in the stream already",
-                             STREAM_CAPACITY)
-                : NULL;
+    return stream->wrapped ? enqueue_native(context, stream, event)
+                           : kelp_task_stream_push(&stream->tasks, context, event);
 }

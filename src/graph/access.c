@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Readers of graphs: the public face of the IR. */
+/* Implements the accessors of kelp/graph.h. */
 #include "graph/ir.h"
 
 #include <stdatomic.h>
@@ -114,11 +114,11 @@ const char *kelp_node_name(const kelp_node *node) {
 }
 
 const char *kelp_node_op_type(const kelp_node *node) {
-    return node->op_type;
+    return node->op->name;
 }
 
 const char *kelp_node_domain(const kelp_node *node) {
-    return node->domain;
+    return node->op->domain;
 }
 
 int64_t kelp_node_opset_version(const kelp_node *node) {

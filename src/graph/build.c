@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Making graphs and changing them. Everything lives in the graph's arena; what is removed stays
- * there until the graph goes. */
+/* Creates and modifies graphs. Everything is allocated in the graph's arena and stays there, also
+ * after its removal, until the graph is destroyed. */
 #include "base/alloc.h"
 #include "graph/ir.h"
-#include "graph/passes/passes.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -53,7 +52,7 @@ kelp_status *kelp_block_new(kelp_graph *graph, kelp_block *parent, const char *n
     return NULL;
 }
 
-/* Room for one more in an arena array; doubles. */
+/* Makes room for one more item in an arena array; doubles its capacity. */
 static kelp_status *make_room(kelp_arena *arena, void ***items, size_t count, size_t *capacity) {
     if (count < *capacity)
         return NULL;
@@ -94,9 +93,9 @@ static kelp_status *copy_values(kelp_arena *arena, kelp_value *const *from, size
     return NULL;
 }
 
-static kelp_status *make_node(kelp_block *block, const char *op_type, const char *domain,
-                              int64_t opset_version, const char *name, kelp_value *const *inputs,
-                              size_t input_count, kelp_value *const *outputs, size_t output_count,
+static kelp_status *make_node(kelp_block *block, const kelp_operator *op, int64_t opset_version,
+                              const char *name, kelp_value *const *inputs, size_t input_count,
+                              kelp_value *const *outputs, size_t output_count,
                               kelp_attr *attributes, kelp_node **out) {
     kelp_arena *arena = &block->graph->arena;
     kelp_node *node = KELP_ARENA_NEW(arena, kelp_node);
@@ -106,8 +105,7 @@ static kelp_status *make_node(kelp_block *block, const char *op_type, const char
     KELP_TRY(copy_values(arena, inputs, input_count, &node->inputs));
     KELP_TRY(copy_values(arena, outputs, output_count, &node->outputs));
     node->name = name;
-    node->op_type = op_type;
-    node->domain = domain;
+    node->op = op;
     node->opset_version = opset_version;
     node->input_count = input_count;
     node->output_count = output_count;
@@ -123,13 +121,13 @@ static kelp_status *make_node(kelp_block *block, const char *op_type, const char
     return NULL;
 }
 
-kelp_status *kelp_block_add_node(kelp_block *block, const char *op_type, const char *domain,
-                                 int64_t opset_version, const char *name, kelp_value *const *inputs,
-                                 size_t input_count, kelp_value *const *outputs,
-                                 size_t output_count, kelp_attr *attributes, kelp_node **out) {
+kelp_status *kelp_block_add_node(kelp_block *block, const kelp_operator *op, int64_t opset_version,
+                                 const char *name, kelp_value *const *inputs, size_t input_count,
+                                 kelp_value *const *outputs, size_t output_count,
+                                 kelp_attr *attributes, kelp_node **out) {
     kelp_node *node = NULL;
-    KELP_TRY(make_node(block, op_type, domain, opset_version, name, inputs, input_count, outputs,
-                       output_count, attributes, &node));
+    KELP_TRY(make_node(block, op, opset_version, name, inputs, input_count, outputs, output_count,
+                       attributes, &node));
     node->index = block->node_count;
     block->nodes[block->node_count++] = node;
     if (out != NULL)
@@ -137,14 +135,14 @@ kelp_status *kelp_block_add_node(kelp_block *block, const char *op_type, const c
     return NULL;
 }
 
-kelp_status *kelp_block_insert_node(kelp_block *block, kelp_node *before, const char *op_type,
-                                    const char *domain, int64_t opset_version, const char *name,
+kelp_status *kelp_block_insert_node(kelp_block *block, kelp_node *before, const kelp_operator *op,
+                                    int64_t opset_version, const char *name,
                                     kelp_value *const *inputs, size_t input_count,
                                     kelp_value *const *outputs, size_t output_count,
                                     kelp_attr *attributes, kelp_node **out) {
     kelp_node *node = NULL;
-    KELP_TRY(make_node(block, op_type, domain, opset_version, name, inputs, input_count, outputs,
-                       output_count, attributes, &node));
+    KELP_TRY(make_node(block, op, opset_version, name, inputs, input_count, outputs, output_count,
+                       attributes, &node));
     size_t at = before->index;
     memmove(&block->nodes[at + 1], &block->nodes[at],
             (block->node_count - at) * sizeof *block->nodes);
@@ -315,7 +313,8 @@ static void drop_uses(const kelp_node *node) {
         }
 }
 
-/* Before captures are inputs, what is dead inside cannot be told: uses cross blocks. */
+/* Removes dead nodes of nested blocks. Works only once captures are inputs: before that, values
+ * are used across blocks. */
 static void remove_dead_inside(kelp_node *node) {
     if (kelp_node_find_attr(node, "kelp.captures") == NULL)
         return;
@@ -328,7 +327,7 @@ static void remove_dead_inside(kelp_node *node) {
 size_t kelp_block_remove_dead(kelp_block *block) {
     size_t removed = 0;
     kelp_block_count_uses(block);
-    /* backwards: a node's users come after it */
+    /* in reverse: the users of a node come after it */
     for (size_t n = block->node_count; n-- > 0;) {
         kelp_node *node = block->nodes[n];
         if (!node->removed && is_used(node))

@@ -1,30 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An engine's own copy of a graph: functions become their bodies, Constant nodes become constants.
- */
+/* Copies a graph for an engine: replaces calls of functions by their bodies and Constant nodes by
+ * constants. */
 #include "base/alloc.h"
 #include "graph/ir.h"
 #include "onnx/schema.h"
 
 #include <string.h>
 
-/* Calls of functions inside functions; deeper ones are taken for recursion. */
+/* Maximum nesting of calls; deeper nesting is treated as recursion. */
 #define CALL_DEPTH_MAX 64
 
-/* What the values of one source block have become; blocks around it follow. */
+/* Maps the values of one source block to their copies; falls back to the enclosing blocks. */
 typedef struct scope {
     const struct scope *parent;
     const kelp_block *from;
     kelp_block *to;
     kelp_value **map;      /* by id of the source block */
-    const kelp_node *call; /* in a function's body: the call */
-    const char *prefix;    /* of names, so that two calls of a function do not collide */
+    const kelp_node *call; /* the call, in the body of a function */
+    const char *prefix;    /* prefix of names, so that two calls of a function do not collide */
     uint32_t call_depth;
 } scope;
 
 typedef struct cloner {
     const kelp_graph *from;
     kelp_graph *to;
-    size_t nodes, node_limit; /* functions that call functions twice grow like powers of two */
+    /* limits exponential growth: functions may call functions several times */
+    size_t nodes, node_limit;
 } cloner;
 
 static kelp_value *lookup(const scope *s, const kelp_value *value) {
@@ -66,8 +67,8 @@ static kelp_status *map_values(cloner *c, scope *s, const kelp_block *from) {
 static kelp_status *clone_block(cloner *c, const scope *outer, const kelp_block *from,
                                 kelp_block **out);
 
-/* What a reference in a function's body stands for: the call's attribute, the function's default,
- * or nothing. */
+/* Resolves a reference in a function's body: returns the attribute of the call, the default of the
+ * function or NULL. */
 static const kelp_attr *follow_ref(const scope *s, const kelp_attr *attr) {
     while (attr != NULL && attr->ref != NULL) {
         while (s != NULL && s->call == NULL)
@@ -154,7 +155,7 @@ static kelp_status *constant_of(const kelp_node *node, const kelp_attr *attr, ke
         return copy_constant(value, KELP_STRING, 1, attr->count, attr->strings,
                              sizeof(kelp_string));
     default:
-        return KELP_ERROR(KELP_UNIMPLEMENTED, "Constant node '%s': attribute '%s' is not read",
+        return KELP_ERROR(KELP_UNIMPLEMENTED, "Constant node '%s': attribute '%s' is not supported",
                           node->name, attr->name);
     }
 }
@@ -178,8 +179,7 @@ static kelp_status *fold_constant(cloner *c, const scope *s, const kelp_node *fr
 static const kelp_block *find_function(const cloner *c, const kelp_node *node) {
     for (size_t i = 0; i < c->from->function_count; i++) {
         const kelp_block *function = c->from->functions[i];
-        if (strcmp(function->function_name, node->op_type) == 0 &&
-            strcmp(function->function_domain, node->domain) == 0)
+        if (function->function == node->op)
             return function;
     }
     return NULL;
@@ -194,27 +194,26 @@ static kelp_status *map_own_values(const scope *s) {
     return NULL;
 }
 
-/* A function's body in place of its call: its inputs and outputs are the call's. */
+/* Replaces a call by the function's body, whose inputs and outputs become those of the call. */
 static kelp_status *inline_call(cloner *c, const scope *s, const kelp_node *call,
                                 const kelp_block *function) {
     if (s->call_depth >= CALL_DEPTH_MAX)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "%s: function '%s' calls itself, or calls nest deeper than %d",
+                          "%s: function '%s' is recursive, or calls are nested deeper than %d",
                           c->from->info.label, function->name, CALL_DEPTH_MAX);
     if (call->input_count > function->input_count || call->output_count > function->output_count)
-        return KELP_ERROR(
-            KELP_INVALID_ARGUMENT,
-            "%s: node '%s' calls function '%s' with %zu inputs and %zu outputs, which "
-            "has %zu and %zu",
-            c->from->info.label, call->name, function->name, call->input_count, call->output_count,
-            function->input_count, function->output_count);
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "%s: node '%s' calls function '%s' with %zu inputs and %zu outputs: "
+                          "expected at most %zu and %zu",
+                          c->from->info.label, call->name, function->name, call->input_count,
+                          call->output_count, function->input_count, function->output_count);
     scope body = {.parent = s, .to = s->to, .call = call, .call_depth = s->call_depth + 1};
     KELP_TRY(map_values(c, &body, function));
     body.prefix = kelp_arena_printf(&c->to->arena, "%s%s/", s->prefix,
-                                    *call->name ? call->name : call->op_type);
+                                    *call->name ? call->name : call->op->name);
     if (body.prefix == NULL)
         return kelp_status_oom();
-    static kelp_value left_out; /* an input that the call does not give */
+    static kelp_value left_out; /* an input that the call omits */
     for (size_t i = 0; i < function->input_count; i++) {
         const kelp_value *given = i < call->input_count ? call->inputs[i] : NULL;
         body.map[function->inputs[i]->id] = given != NULL ? lookup(s, given) : &left_out;
@@ -231,8 +230,8 @@ static kelp_status *inline_call(cloner *c, const scope *s, const kelp_node *call
         kelp_value *inner = body.map[function->outputs[i]->id];
         if (result != NULL && result != inner && inner->block == NULL)
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                              "%s: node '%s' leaves out input '%s' of "
-                              "function '%s', which is one of its results",
+                              "%s: node '%s' omits input '%s' of function '%s', which is also an "
+                              "output of the function",
                               c->from->info.label, call->name, function->outputs[i]->name,
                               function->name);
     }
@@ -244,27 +243,27 @@ static kelp_status *inline_call(cloner *c, const scope *s, const kelp_node *call
         kelp_value *result = call->outputs[i] != NULL ? lookup(s, call->outputs[i]) : NULL;
         kelp_value *inner = body.map[function->outputs[i]->id];
         if (result != NULL && result != inner)
-            KELP_TRY(kelp_block_add_node(s->to, "Identity", "", 13, call->name, &inner, 1, &result,
-                                         1, NULL, NULL));
+            KELP_TRY(kelp_block_add_node(s->to, KELP_OP(Identity), 13, call->name, &inner, 1,
+                                         &result, 1, NULL, NULL));
     }
     return NULL;
 }
 
-/* What a call leaves out is left out of the nodes that read it, where they can do without. */
-static kelp_status *check_left_out(const cloner *c, const scope *s, const kelp_node *from,
-                                   size_t input) {
-    const kelp_onnx_schema *schema =
-        kelp_onnx_schema_find(from->domain, from->op_type, from->opset_version);
+/* Checks that nodes can do without the inputs that the call omits. Such inputs are omitted from
+ * these nodes. */
+static kelp_status *check_omitted(const cloner *c, const scope *s, const kelp_node *from,
+                                  size_t input) {
+    const kelp_onnx_schema *schema = kelp_operator_schema(from->op, from->opset_version);
     const kelp_onnx_param *param = schema != NULL ? kelp_onnx_input_param(schema, input) : NULL;
     while (s != NULL && s->call == NULL)
         s = s->parent;
     if (param == NULL || (param->flags & KELP_ONNX_OPTIONAL) || s == NULL)
         return NULL;
-    return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                      "%s: node '%s' leaves out input '%s' of function '%s', which node '%s' (%s) "
-                      "cannot do without",
-                      c->from->info.label, s->call->name, from->inputs[input]->name, s->from->name,
-                      from->name, from->op_type);
+    return KELP_ERROR(
+        KELP_INVALID_ARGUMENT,
+        "%s: node '%s' omits input '%s' of function '%s', which node '%s' (%s) requires",
+        c->from->info.label, s->call->name, from->inputs[input]->name, s->from->name, from->name,
+        from->op->name);
 }
 
 static kelp_status *clone_node(cloner *c, const scope *s, const kelp_node *from) {
@@ -275,8 +274,7 @@ static kelp_status *clone_node(cloner *c, const scope *s, const kelp_node *from)
                           c->from->info.label, c->node_limit);
     if (function != NULL)
         return inline_call(c, s, from, function);
-    if (strcmp(from->op_type, "Constant") == 0 && *from->domain == '\0' &&
-        from->output_count == 1 && from->outputs[0] != NULL)
+    if (from->op == KELP_OP(Constant) && from->output_count == 1 && from->outputs[0] != NULL)
         return fold_constant(c, s, from, lookup(s, from->outputs[0]));
     kelp_arena *arena = &c->to->arena;
     kelp_value **inputs = KELP_ARENA_ARRAY(arena, from->input_count + 1, kelp_value *);
@@ -288,14 +286,13 @@ static kelp_status *clone_node(cloner *c, const scope *s, const kelp_node *from)
     for (size_t i = 0; i < from->input_count; i++) {
         inputs[i] = from->inputs[i] != NULL ? lookup(s, from->inputs[i]) : NULL;
         if (from->inputs[i] != NULL && inputs[i] == NULL)
-            KELP_TRY(check_left_out(c, s, from, i));
+            KELP_TRY(check_omitted(c, s, from, i));
     }
     for (size_t i = 0; i < from->output_count; i++)
         outputs[i] = from->outputs[i] != NULL ? lookup(s, from->outputs[i]) : NULL;
     KELP_TRY(clone_attrs(c, s, from->attributes, &attributes));
-    return kelp_block_add_node(s->to, from->op_type, from->domain, from->opset_version, name,
-                               inputs, from->input_count, outputs, from->output_count, attributes,
-                               NULL);
+    return kelp_block_add_node(s->to, from->op, from->opset_version, name, inputs,
+                               from->input_count, outputs, from->output_count, attributes, NULL);
 }
 
 static kelp_status *clone_nodes(cloner *c, const scope *s) {
@@ -396,9 +393,8 @@ static kelp_status *wrap_node(kelp_graph *graph, const kelp_node *node,
         out[i]->is_output = true;
         block->outputs[block->output_count++] = out[i];
     }
-    return kelp_block_add_node(block, node->op_type, node->domain, node->opset_version, node->name,
-                               in, node->input_count, out, node->output_count, node->attributes,
-                               NULL);
+    return kelp_block_add_node(block, node->op, node->opset_version, node->name, in,
+                               node->input_count, out, node->output_count, node->attributes, NULL);
 }
 
 kelp_status *kelp_graph_of_node(kelp_allocator allocator, const kelp_node *node,
@@ -408,7 +404,7 @@ kelp_status *kelp_graph_of_node(kelp_allocator allocator, const kelp_node *node,
     kelp_opset_import *import = KELP_ARENA_NEW(&graph->arena, kelp_opset_import);
     kelp_status *status = import == NULL ? kelp_status_oom() : NULL;
     if (status == NULL) {
-        *import = (kelp_opset_import){node->domain, node->opset_version};
+        *import = (kelp_opset_import){node->op->domain, node->opset_version};
         graph->imports = import;
         graph->import_count = 1;
         graph->info.node_count = 1;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From ONNX structs to the IR: names become pointers, what does not resolve is an error that names
- * it. */
+/* Converts ONNX structs to the IR: resolves names to pointers and reports unresolved ones as
+ * errors. */
 #include "graph/load.h"
+#include "graph/intern.h"
 #include "graph/save.h"
 
 #include "base/alloc.h"
@@ -36,7 +37,7 @@ void kelp_graph_relax(kelp_graph *graph) {
     kelp_fs_relax(&s->mapping);
 }
 
-/* Names visible at a place: those of the block, then those of the blocks around it. */
+/* Names visible at a point of a graph: those of the block, then those of the enclosing blocks. */
 typedef struct scope {
     const struct scope *parent;
     kelp_block *block;
@@ -47,9 +48,10 @@ typedef struct scope {
 
 typedef struct loader {
     kelp_graph *graph;
+    kelp_interner operators;
     const char *label;
     const kelp_onnx_model *model;
-    uint32_t depth;      /* of calls, at most */
+    uint32_t depth;      /* maximum nesting of calls */
     bool in_parts;       /* written by kelp_graph_save */
     int64_t newest_onnx; /* as in kelp_graph_limits */
 } loader;
@@ -58,10 +60,10 @@ static const char *copy(loader *l, kelp_str text) {
     return kelp_arena_strndup(&l->graph->arena, text.data ? text.data : "", text.length);
 }
 
-/* Of a model or function: they are compared with each other. A handful is usual. */
+/* Imports are compared pairwise, so their number is limited. A handful is usual. */
 #define IMPORTS_MAX 1024
 
-#define LOAD_FAIL(...) return KELP_ERROR(KELP_INVALID_ARGUMENT, __VA_ARGS__)
+#define LOAD_ERROR(...) KELP_ERROR(KELP_INVALID_ARGUMENT, __VA_ARGS__)
 
 /* ---- values ---- */
 static kelp_status *define(loader *l, scope *s, kelp_str name, kelp_value **out) {
@@ -69,7 +71,8 @@ static kelp_status *define(loader *l, scope *s, kelp_str name, kelp_value **out)
     if (owned == NULL)
         return kelp_status_oom();
     if (kelp_map_find(&s->names, name, NULL))
-        LOAD_FAIL("%s: value '%s' of graph '%s' is defined twice", l->label, owned, s->block->name);
+        return LOAD_ERROR("%s: value '%s' of graph '%s' is defined twice", l->label, owned,
+                          s->block->name);
     KELP_TRY(kelp_block_add_value(s->block, owned, out));
     return kelp_map_put(&s->names, kelp_str_from((*out)->name), *out);
 }
@@ -189,8 +192,8 @@ static kelp_status *load_attrs(loader *l, const scope *s, const kelp_onnx_attr *
     for (size_t i = 0; i < count; i++) {
         for (const kelp_attr *other = *out; other != NULL; other = other->next)
             if (kelp_str_is(from[i].name, other->name))
-                LOAD_FAIL("%s: attribute '%s' is given twice in graph '%s'", l->label, other->name,
-                          s->block->name);
+                return LOAD_ERROR("%s: attribute '%s' appears twice in graph '%s'", l->label,
+                                  other->name, s->block->name);
         kelp_attr *attr = KELP_ARENA_NEW(&l->graph->arena, kelp_attr);
         if (attr == NULL)
             return kelp_status_oom();
@@ -210,11 +213,11 @@ static kelp_status *find_version(loader *l, const scope *s, const kelp_onnx_node
                 *out = at->imports[i].version;
                 return NULL;
             }
-    LOAD_FAIL("%s: node '%.*s' (%.*s) is of domain '%s', which the model does not import", l->label,
-              KELP_STR_ARG(node->name), KELP_STR_ARG(node->op_type), domain);
+    return LOAD_ERROR("%s: node '%.*s' (%.*s) is of domain '%s', which the model does not import",
+                      l->label, KELP_STR_ARG(node->name), KELP_STR_ARG(node->op_type), domain);
 }
 
-/* A node in parts may be of another version than the model imports. */
+/* Reads the version of a node of a model in parts, which may differ from the imported version. */
 static void take_version(const loader *l, kelp_onnx_node *node, int64_t *inout_version) {
     for (size_t i = 0; l->in_parts && i < node->attr_count; i++)
         if (kelp_str_is(node->attrs[i].name, KELP_OPSET_ATTRIBUTE)) {
@@ -232,11 +235,12 @@ static bool is_function(const loader *l, kelp_str op_type, kelp_str domain) {
     return false;
 }
 
-/* Operators without a schema (other domains, other versions) are for readiness to judge. */
+/* Checks a node against its schema. The readiness check handles operators without one (other
+ * domains, other versions). */
 static kelp_status *check_schema(loader *l, const scope *s, const kelp_onnx_node *node,
-                                 const char *domain, const char *op_type, int64_t version) {
-    const kelp_onnx_schema *schema = kelp_onnx_schema_find(domain, op_type, version);
-    if (schema == NULL || is_function(l, node->op_type, kelp_str_from(domain)))
+                                 const kelp_operator *op, int64_t version) {
+    const kelp_onnx_schema *schema = kelp_operator_schema(op, version);
+    if (schema == NULL || is_function(l, node->op_type, kelp_str_from(op->domain)))
         return NULL;
     return kelp_onnx_check_node(l->label, s->block->name, node, schema);
 }
@@ -253,32 +257,35 @@ static kelp_status *define_outputs(loader *l, scope *s, const kelp_onnx_node *no
 
 static kelp_status *load_node(loader *l, const scope *s, kelp_onnx_node *from) {
     kelp_arena *arena = &l->graph->arena;
-    const char *name = copy(l, from->name), *op_type = copy(l, from->op_type);
-    const char *domain = kelp_str_is(from->domain, "ai.onnx") ? "" : copy(l, from->domain);
+    const char *name = copy(l, from->name);
+    const kelp_operator *op = NULL;
     kelp_value **inputs = KELP_ARENA_ARRAY(arena, from->input_count + 1, kelp_value *);
     kelp_value **outputs = KELP_ARENA_ARRAY(arena, from->output_count + 1, kelp_value *);
     int64_t version = 0;
     kelp_attr *attributes = NULL;
-    if (name == NULL || op_type == NULL || domain == NULL || inputs == NULL || outputs == NULL)
+    if (name == NULL || inputs == NULL || outputs == NULL)
         return kelp_status_oom();
-    KELP_TRY(find_version(l, s, from, domain, &version));
+    KELP_TRY(kelp_intern_operator(&l->operators, from->domain, from->op_type, &op));
+    KELP_TRY(find_version(l, s, from, op->domain, &version));
     take_version(l, from, &version);
-    KELP_TRY(check_schema(l, s, from, domain, op_type, version));
+    KELP_TRY(check_schema(l, s, from, op, version));
     for (size_t i = 0; i < from->input_count; i++) {
         if (from->inputs[i].length == 0)
             continue;
         inputs[i] = resolve(s, from->inputs[i]);
         if (inputs[i] == NULL)
-            LOAD_FAIL("%s: input '%.*s' of node '%s' (%s) in graph '%s' is made by nobody",
-                      l->label, KELP_STR_ARG(from->inputs[i]), name, op_type, s->block->name);
+            return LOAD_ERROR(
+                "%s: input '%.*s' of node '%s' (%s) in graph '%s' is not produced by any "
+                "node, input or initializer",
+                l->label, KELP_STR_ARG(from->inputs[i]), name, op->name, s->block->name);
     }
     for (size_t i = 0; i < from->output_count; i++)
         if (from->outputs[i].length > 0)
             outputs[i] = kelp_map_get(&s->names, from->outputs[i]);
     KELP_TRY(load_attrs(l, s, from->attrs, from->attr_count, &attributes));
     l->graph->info.node_count++;
-    return kelp_block_add_node(s->block, op_type, domain, version, name, inputs, from->input_count,
-                               outputs, from->output_count, attributes, NULL);
+    return kelp_block_add_node(s->block, op, version, name, inputs, from->input_count, outputs,
+                               from->output_count, attributes, NULL);
 }
 
 /* ---- graphs ---- */
@@ -286,7 +293,8 @@ static kelp_status *load_initializers(loader *l, scope *s, const kelp_onnx_graph
     for (size_t i = 0; i < from->initializer_count; i++) {
         kelp_value *value = NULL;
         if (from->initializers[i].name.length == 0)
-            LOAD_FAIL("%s: graph.initializer[%zu]: name: expected one, found none", l->label, i);
+            return LOAD_ERROR("%s: graph.initializer[%zu]: name: expected one, found none",
+                              l->label, i);
         KELP_TRY(define(l, s, from->initializers[i].name, &value));
         KELP_TRY(set_constant(l, value, &from->initializers[i].tensor));
         l->graph->info.parameter_count +=
@@ -296,7 +304,8 @@ static kelp_status *load_initializers(loader *l, scope *s, const kelp_onnx_graph
     return NULL;
 }
 
-/* An input that has an initializer of its name is a constant: nobody has to give it. */
+/* Loads the inputs. An input with an initializer of the same name is a constant and not an input.
+ */
 static kelp_status *load_inputs(loader *l, scope *s, const kelp_onnx_graph *from) {
     kelp_block *block = s->block;
     block->inputs = KELP_ARENA_ARRAY(&l->graph->arena, from->input_count + 1, kelp_value *);
@@ -307,7 +316,7 @@ static kelp_status *load_inputs(loader *l, scope *s, const kelp_onnx_graph *from
         if (value != NULL && value->constant != NULL)
             continue;
         if (from->inputs[i].name.length == 0)
-            LOAD_FAIL("%s: graph.input[%zu]: name: expected one, found none", l->label, i);
+            return LOAD_ERROR("%s: graph.input[%zu]: name: expected one, found none", l->label, i);
         KELP_TRY(define(l, s, from->inputs[i].name, &value));
         KELP_TRY(set_type(l, value, &from->inputs[i].type));
         value->is_input = true;
@@ -329,8 +338,9 @@ static kelp_status *load_outputs(loader *l, scope *s, const kelp_onnx_graph *fro
     for (size_t i = 0; i < from->output_count; i++) {
         kelp_value *value = resolve(s, from->outputs[i].name);
         if (value == NULL)
-            LOAD_FAIL("%s: output '%.*s' of graph '%s' is made by nobody", l->label,
-                      KELP_STR_ARG(from->outputs[i].name), block->name);
+            return LOAD_ERROR(
+                "%s: output '%.*s' of graph '%s' is not produced by any node, input or initializer",
+                l->label, KELP_STR_ARG(from->outputs[i].name), block->name);
         if (value->block == block) {
             value->is_output = true;
             if (!value->is_input)
@@ -368,7 +378,8 @@ static kelp_status *load_graph(loader *l, const scope *outer, const kelp_onnx_gr
 static kelp_status *load_imports(loader *l, const kelp_onnx_import *from, size_t count,
                                  kelp_opset_import **out) {
     if (count > IMPORTS_MAX)
-        LOAD_FAIL("%s: opset_import: expected at most %d, found %zu", l->label, IMPORTS_MAX, count);
+        return LOAD_ERROR("%s: opset_import: expected at most %d, found %zu", l->label, IMPORTS_MAX,
+                          count);
     *out = KELP_ARENA_ARRAY(&l->graph->arena, count + 1, kelp_opset_import);
     if (*out == NULL)
         return kelp_status_oom();
@@ -379,17 +390,18 @@ static kelp_status *load_imports(loader *l, const kelp_onnx_import *from, size_t
         for (size_t k = 0; k < i; k++)
             if (strcmp((*out)[k].domain, (*out)[i].domain) == 0 &&
                 from[k].version != from[i].version)
-                LOAD_FAIL("%s: opset_import[%zu]: domain '%s' version %lld, but opset_import[%zu] "
-                          "says %lld",
-                          l->label, i, (*out)[i].domain, (long long)from[i].version, k,
-                          (long long)from[k].version);
+                return LOAD_ERROR(
+                    "%s: opset_import[%zu]: domain '%s' version %lld, but opset_import[%zu] "
+                    "says %lld",
+                    l->label, i, (*out)[i].domain, (long long)from[i].version, k,
+                    (long long)from[k].version);
         int64_t newest = kelp_onnx_newest((*out)[i].domain);
         if (*(*out)[i].domain == '\0' && l->newest_onnx > newest)
             newest = l->newest_onnx;
         if (newest > 0 && from[i].version > newest)
             return KELP_ERROR(KELP_UNIMPLEMENTED,
-                              "%s: opset_import[%zu]: domain '%s' version %lld: the newest that "
-                              "Kelp knows is %lld",
+                              "%s: opset_import[%zu]: domain '%s' version %lld: the newest "
+                              "supported version is %lld",
                               l->label, i, *(*out)[i].domain ? (*out)[i].domain : "ai.onnx",
                               (long long)from[i].version, (long long)newest);
     }
@@ -414,8 +426,9 @@ static kelp_status *load_function_body(loader *l, scope *s, const kelp_onnx_func
     for (size_t i = 0; i < from->output_count; i++) {
         block->outputs[i] = kelp_map_get(&s->names, from->outputs[i]);
         if (block->outputs[i] == NULL)
-            LOAD_FAIL("%s: output '%.*s' of function '%s' is made by nobody", l->label,
-                      KELP_STR_ARG(from->outputs[i]), block->name);
+            return LOAD_ERROR(
+                "%s: output '%.*s' of function '%s' is not produced by any node or input", l->label,
+                KELP_STR_ARG(from->outputs[i]), block->name);
         block->outputs[i]->is_output = true;
         block->output_count++;
     }
@@ -425,15 +438,13 @@ static kelp_status *load_function_body(loader *l, scope *s, const kelp_onnx_func
 
 static kelp_status *load_function(loader *l, const kelp_onnx_function *from, kelp_block **out) {
     scope s = {0};
-    const char *name = copy(l, from->name), *domain = copy(l, from->domain);
-    if (name == NULL || domain == NULL)
-        return kelp_status_oom();
-    const char *full = kelp_arena_printf(&l->graph->arena, "%s::%s", domain, name);
+    const kelp_operator *op = NULL;
+    KELP_TRY(kelp_intern_operator(&l->operators, from->domain, from->name, &op));
+    const char *full = kelp_arena_printf(&l->graph->arena, "%s::%s", op->domain, op->name);
     if (full == NULL)
         return kelp_status_oom();
     KELP_TRY(kelp_block_new(l->graph, NULL, full, &s.block));
-    s.block->function_name = name;
-    s.block->function_domain = domain;
+    s.block->function = op;
     KELP_TRY(load_imports(l, from->imports, from->import_count, &s.imports));
     s.import_count = from->import_count;
     kelp_map_init(&s.names, l->graph->allocator);
@@ -444,31 +455,31 @@ static kelp_status *load_function(loader *l, const kelp_onnx_function *from, kel
 }
 
 /* ---- calls ---- */
-static const kelp_block *called(const kelp_graph *graph, const kelp_node *node, size_t *out_index) {
+static const kelp_block *called_function(const kelp_graph *graph, const kelp_operator *op,
+                                         size_t *out_index) {
     for (size_t i = 0; i < graph->function_count; i++)
-        if (strcmp(graph->functions[i]->function_name, node->op_type) == 0 &&
-            strcmp(graph->functions[i]->function_domain, node->domain) == 0) {
+        if (graph->functions[i]->function == op) {
             *out_index = i;
             return graph->functions[i];
         }
     return NULL;
 }
 
-/* Depth first; `states` by function: 0 new, 1 being walked, 2 done. */
+/* Checks calls for recursion, depth first. `states` by function: 0 new, 1 in progress, 2 done. */
 static kelp_status *check_calls(const loader *l, const kelp_block *block, uint8_t *states,
                                 uint32_t depth) {
     if (depth > l->depth)
-        return KELP_ERROR(KELP_RESOURCE_EXHAUSTED,
-                          "%s: functions and their subgraphs nest deeper than the limit of %u",
-                          l->label, l->depth);
+        return KELP_ERROR(
+            KELP_RESOURCE_EXHAUSTED,
+            "%s: functions and their subgraphs are nested deeper than the limit of %u", l->label,
+            l->depth);
     for (size_t n = 0; n < block->node_count; n++) {
         const kelp_node *node = block->nodes[n];
         size_t index = 0;
-        const kelp_block *function = called(l->graph, node, &index);
+        const kelp_block *function = called_function(l->graph, node->op, &index);
         if (function != NULL && states[index] == 1)
-            LOAD_FAIL("%s: node '%s' in '%s' calls function '%s', which is then in the middle of a "
-                      "call of itself",
-                      l->label, node->name, block->name, function->name);
+            return LOAD_ERROR("%s: node '%s' in '%s' calls function '%s' recursively", l->label,
+                              node->name, block->name, function->name);
         if (function != NULL && states[index] == 0) {
             states[index] = 1;
             KELP_TRY(check_calls(l, function, states, depth + 1));
@@ -490,11 +501,9 @@ static kelp_status *load_functions(loader *l, const kelp_onnx_model *model) {
     for (size_t i = 0; i < model->function_count; i++) {
         size_t other = 0;
         KELP_TRY(load_function(l, &model->functions[i], &graph->functions[i]));
-        kelp_node call = {.op_type = graph->functions[i]->function_name,
-                          .domain = graph->functions[i]->function_domain};
-        if (called(graph, &call, &other) != NULL)
-            LOAD_FAIL("%s: functions[%zu]: function '%s' is defined twice", l->label, i,
-                      graph->functions[i]->name);
+        if (called_function(graph, graph->functions[i]->function, &other) != NULL)
+            return LOAD_ERROR("%s: functions[%zu]: function '%s' is defined twice", l->label, i,
+                              graph->functions[i]->name);
         graph->function_count++;
     }
     for (size_t i = 0; i < graph->function_count; i++) {
@@ -533,13 +542,13 @@ static kelp_status *load_info(loader *l, const kelp_onnx_model *model) {
 static kelp_status *load_model(loader *l, const kelp_onnx_model *model) {
     kelp_graph *graph = l->graph;
     static const kelp_onnx_import first_opset = {{NULL, 0}, 1};
-    bool old = model->import_count == 0; /* IR versions before 3 know opset 1 alone */
+    bool old = model->import_count == 0; /* IR versions before 3 imply opset 1 */
     KELP_TRY(load_info(l, model));
     graph->import_count = old ? 1 : model->import_count;
     KELP_TRY(
         load_imports(l, old ? &first_opset : model->imports, graph->import_count, &graph->imports));
     if (model->graph.output_count == 0)
-        LOAD_FAIL("%s: graph.output: expected at least one, found none", l->label);
+        return LOAD_ERROR("%s: graph.output: expected at least one, found none", l->label);
     KELP_TRY(load_graph(l, NULL, &model->graph, graph->main));
     KELP_TRY(load_functions(l, model));
     kelp_block_count_uses(graph->main);
@@ -560,7 +569,7 @@ static kelp_graph_limits fill_limits(const kelp_graph_limits *given) {
     return limits;
 }
 
-/* `graph` owns its source by now: whoever fails releases it. */
+/* Reads a model into `graph`, which owns its source; the caller releases it on failure. */
 static kelp_status *read_model(kelp_graph *graph, kelp_str bytes, const char *label,
                                const char *directory, const kelp_graph_limits *limits,
                                kelp_onnx_file *weights) {
@@ -578,19 +587,21 @@ static kelp_status *read_model(kelp_graph *graph, kelp_str bytes, const char *la
                                .files = weights,
                                .limits = fill_limits(limits)};
     if (bytes.length > reader.limits.file_bytes)
-        return KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "%s: %zu bytes are more than the limit of %zu",
-                          label, bytes.length, reader.limits.file_bytes);
+        return KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "%s: %zu bytes exceed the limit of %zu", label,
+                          bytes.length, reader.limits.file_bytes);
     l.model = &model;
     l.depth = reader.limits.depth;
     l.newest_onnx = reader.limits.newest_onnx;
     graph->node_limit = reader.limits.nodes;
     kelp_arena_init(&structs, graph->allocator, 64 << 10);
     kelp_status *status = kelp_onnx_read(&reader, bytes, &model);
-    /* weights of a model in parts are not ours to unmap, and there are no files beside them */
+    /* a model in parts does not own its weights and has no external files */
     ((source *)graph->source)->files = weights != NULL ? NULL : reader.files;
     l.in_parts = weights != NULL;
+    kelp_interner_init(&l.operators, graph->allocator, &graph->arena);
     if (status == NULL)
         status = load_model(&l, &model);
+    kelp_interner_deinit(&l.operators);
     kelp_arena_deinit(&structs);
     return status;
 }
@@ -666,7 +677,7 @@ kelp_status *kelp_graph_load_file(kelp_allocator allocator, const char *path,
         if (slash != NULL)
             directory[slash == path ? 1 : slash - path] = '\0';
         status = read_model(graph, bytes, path, directory, limits, NULL);
-        /* the whole copy was allocated, and is freed whole */
+        /* the allocation has the size of the whole path */
         kelp_free(allocator, directory, strlen(slash ? path : ".") + 1);
     }
     if (status != NULL) {

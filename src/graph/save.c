@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The IR as an ONNX ModelProto. Messages are written from the inside out, each into a buffer of its
- * own. Source: onnx.proto of release 1.23 (field numbers).
+ * Serializes the IR as an ONNX ModelProto. Each message is written into a buffer of its own,
+ * innermost first.
+ * Source: onnx.proto of release 1.23 (field numbers).
  */
 #include "graph/save.h"
 
@@ -18,10 +19,10 @@ typedef struct saver {
     const kelp_graph *graph;
     kelp_allocator allocator;
     kelp_graph_parts *parts;
-    kelp_map names;    /* taken ones -> the value */
-    kelp_map blocks;   /* address of a block -> its number + 1 */
-    kelp_map captures; /* address of a value that stands for an outer one -> that one */
-    kelp_arena arena;  /* of keys */
+    kelp_map names;    /* used names -> value */
+    kelp_map blocks;   /* address of a block -> number + 1 */
+    kelp_map captures; /* address of a captured value in a body -> outer value */
+    kelp_arena arena;  /* memory of keys */
 } saver;
 
 static kelp_status *save_graph(saver *s, const kelp_block *block, kelp_buf *out);
@@ -39,7 +40,7 @@ static kelp_status *put_by_address(saver *s, kelp_map *map, const void *address,
     return kelp_map_put(map, (kelp_str){(const char *)key, sizeof *key}, value);
 }
 
-/* A block's number, for names that nobody gave. */
+/* Gets the number of a block, which makes generated names unique. */
 static kelp_status *number_of(saver *s, const kelp_block *block, size_t *out) {
     void *found = get_by_address(&s->blocks, block);
     if (found == NULL) {
@@ -50,7 +51,7 @@ static kelp_status *number_of(saver *s, const kelp_block *block, size_t *out) {
     return NULL;
 }
 
-/* `buffer` is for a name that is made up. */
+/* Gets the name of a value. `buffer` holds a generated name. */
 static kelp_status *name_of(saver *s, const kelp_value *value, char *buffer, size_t capacity,
                             const char **out) {
     const kelp_value *outer = NULL;
@@ -92,11 +93,13 @@ static void put_external(kelp_buf *out, const char *key, const char *value, kelp
     kelp_wire_put_message(out, 13, entry);
 }
 
-/* Bodies share constants with what is around them, and models that are saved together theirs. */
+/* Bytes that were written once: bodies share constants with the enclosing graph, and models saved
+ * together share theirs. */
 typedef struct place {
-    const void *data; /* these three are the key */
+    const void *data; /* the first three fields are the key */
     size_t bytes;
-    size_t is_stripped; /* 0 or 1: of tied weights only some may be stripped; no padding in a key */
+    size_t is_stripped; /* 0 or 1: only some of the tied weights may be stripped; no padding inside
+                           the key */
     kelp_graph_part part;
     size_t offset;
 } place;
@@ -287,16 +290,16 @@ static kelp_status *save_attr(saver *s, const kelp_attr *attr, kelp_buf *out) {
 }
 
 static kelp_status *save_version(saver *s, const kelp_node *node, kelp_buf *out, kelp_buf *inner) {
-    int64_t imported = kelp_graph_opset_version(s->graph, node->domain);
+    int64_t imported = kelp_graph_opset_version(s->graph, node->op->domain);
     if (imported == node->opset_version || (s->parts == NULL && imported == 0))
         return NULL;
     if (s->parts == NULL)
         return KELP_ERROR(KELP_UNIMPLEMENTED,
-                          "node '%s' (%s) is of opset version %lld, the model imports %lld of "
-                          "domain '%s': ONNX has one",
-                          node->name, node->op_type, (long long)node->opset_version,
-                          (long long)kelp_graph_opset_version(s->graph, node->domain),
-                          node->domain);
+                          "node '%s' (%s) has opset version %lld, but the model imports version "
+                          "%lld of domain '%s': ONNX allows one version per domain",
+                          node->name, node->op->name, (long long)node->opset_version,
+                          (long long)kelp_graph_opset_version(s->graph, node->op->domain),
+                          node->op->domain);
     kelp_attr version = {
         .name = KELP_OPSET_ATTRIBUTE, .type = KELP_ATTR_INT, .i = node->opset_version};
     KELP_TRY(save_attr(s, &version, inner));
@@ -304,7 +307,7 @@ static kelp_status *save_version(saver *s, const kelp_node *node, kelp_buf *out,
     return NULL;
 }
 
-/* Inside a body, the inputs that stand for outer values are called as those are. */
+/* Gives inputs of a body that stand for captured values the names of those values. */
 static kelp_status *note_captures(saver *s, const kelp_node *node, size_t first) {
     for (const kelp_attr *attr = node->attributes; attr != NULL; attr = attr->next)
         for (size_t k = 0; attr->blocks != NULL && k < attr->count; k++) {
@@ -327,9 +330,9 @@ static kelp_status *save_node_into(saver *s, const kelp_node *node, kelp_buf *ou
     for (size_t i = 0; i < node->output_count; i++)
         KELP_TRY(put_name(s, out, 2, node->outputs[i]));
     kelp_wire_put_text(out, 3, node->name);
-    kelp_wire_put_text(out, 4, node->op_type);
-    if (*node->domain != '\0')
-        kelp_wire_put_text(out, 7, node->domain);
+    kelp_wire_put_text(out, 4, node->op->name);
+    if (*node->op->domain != '\0')
+        kelp_wire_put_text(out, 7, node->op->domain);
     for (const kelp_attr *attr = node->attributes; attr != NULL; attr = attr->next) {
         if (strcmp(attr->name, "kelp.captures") == 0)
             continue;
@@ -351,7 +354,7 @@ static kelp_status *save_node(saver *s, const kelp_node *node, kelp_buf *out) {
 }
 
 /* ---- blocks ---- */
-/* All its outputs are constants by now. */
+/* Returns true if all outputs of the node are constants. */
 bool kelp_node_is_folded(const kelp_node *node) {
     size_t known = 0;
     for (size_t i = 0; i < node->output_count; i++)
@@ -371,7 +374,7 @@ static kelp_status *save_constant(saver *s, const kelp_value *value, kelp_buf *o
 }
 
 static kelp_status *save_graph(saver *s, const kelp_block *block, kelp_buf *out) {
-    /* those that keep their names claim them first */
+    /* values that keep their names claim them first */
     char buffer[48];
     const char *name = NULL;
     const kelp_node *owner = block->owner;
@@ -404,7 +407,7 @@ static kelp_status *save_graph(saver *s, const kelp_block *block, kelp_buf *out)
 }
 
 /* ---- the model ---- */
-/* Domains that passes brought in and the model does not import. */
+/* Domains that passes introduced and that the model does not import. */
 #define BROUGHT_MAX 8
 typedef struct brought {
     kelp_opset_import imports[BROUGHT_MAX];
@@ -414,11 +417,11 @@ typedef struct brought {
 static void find_brought(const saver *s, const kelp_block *block, brought *out) {
     for (size_t n = 0; n < block->node_count; n++) {
         const kelp_node *node = block->nodes[n];
-        bool known = node->removed || kelp_graph_opset_version(s->graph, node->domain) != 0;
+        bool known = node->removed || kelp_graph_opset_version(s->graph, node->op->domain) != 0;
         for (size_t i = 0; i < out->count; i++)
-            known = known || strcmp(out->imports[i].domain, node->domain) == 0;
+            known = known || strcmp(out->imports[i].domain, node->op->domain) == 0;
         if (!known && out->count < BROUGHT_MAX)
-            out->imports[out->count++] = (kelp_opset_import){node->domain, node->opset_version};
+            out->imports[out->count++] = (kelp_opset_import){node->op->domain, node->opset_version};
         for (const kelp_attr *attr = node->attributes; attr != NULL; attr = attr->next)
             for (size_t k = 0; attr->blocks != NULL && k < attr->count; k++)
                 find_brought(s, attr->blocks[k], out);

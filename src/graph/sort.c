@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Topological order, by Kahn's algorithm ("Topological sorting of large networks", 1962). */
+/* Sorts nodes topologically with Kahn's algorithm. Source: "Topological sorting of large
+ * networks", 1962. */
 #include "base/alloc.h"
 #include "graph/load.h"
 
@@ -7,7 +8,8 @@
 
 typedef void (*visit_fn)(void *userp, const kelp_node *producer);
 
-/* Calls fn for every node of `block` that `node` waits for, its subgraphs' captures included. */
+/* Calls `fn` for every node of `block` that `node` depends on, through captures of its subgraphs
+ * too. */
 static void visit_inputs(const kelp_block *block, const kelp_node *node, visit_fn fn, void *userp) {
     for (size_t i = 0; i < node->input_count; i++)
         if (node->inputs[i] != NULL && node->inputs[i]->block == block &&
@@ -77,11 +79,11 @@ static kelp_status *place(kelp_block *block, edges *e, kelp_node **order) {
                 order[placed++] = block->nodes[e->users[edge - 1]];
     for (size_t n = 0; placed < block->node_count && n < block->node_count; n++)
         if (e->waiting[n] > 0)
-            return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                              "%s: node '%s' (%s) of graph '%s' waits for its own result: the "
-                              "graph has a cycle",
-                              block->graph->info.label, block->nodes[n]->name,
-                              block->nodes[n]->op_type, block->name);
+            return KELP_ERROR(
+                KELP_INVALID_ARGUMENT,
+                "%s: node '%s' (%s) of graph '%s' depends on its own output: the graph has a cycle",
+                block->graph->info.label, block->nodes[n]->name, block->nodes[n]->op->name,
+                block->name);
     memcpy(block->nodes, order, placed * sizeof *order);
     for (size_t n = 0; n < placed; n++)
         block->nodes[n]->index = n;

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The null provider: reads a model's real inputs and outputs, checks what it is given, and answers
- * with zeros. It computes nothing, and says so in the log when a model is loaded. It shows all that
- * a provider needs: copy this file, and replace null_infer_one.
- *
- * An open extent of an output takes the extent of the input axis with the same name ("batch"),
- * else 1.
+ * The null provider for models: reads a model's real inputs and outputs, and returns zeros. It
+ * computes nothing, and says so in the log when a model is loaded. To write a provider of models,
+ * copy this file and replace null_infer_one.
  */
 #include "base/alloc.h"
 #include "runtime/runtime.h"
 #include "engine/artifact.h"
-#include "runtime/providers.h"
+#include "null/provider.h"
+#include "null/shape.h"
 
 #include <string.h>
 
@@ -19,20 +17,12 @@ typedef struct null_model {
     kelp_runtime *runtime;
     kelp_graph *graph; /* keeps the names alive */
     kelp_io_info *io;  /* inputs, then outputs */
-    void **memory;     /* an output's zeros, when the caller brings no place */
+    void **memory;     /* by output: its zeros, when the caller binds no memory */
     size_t *memory_bytes;
     kelp_compute_metadata metadata;
 } null_model;
 
 static const kelp_compute_model_vtbl model_vtbl;
-
-static void describe(const kelp_value *value, kelp_io_info *out) {
-    out->name = kelp_value_name(value);
-    out->dtype = kelp_value_dtype(value);
-    out->rank = kelp_value_rank(value);
-    for (int32_t axis = 0; axis < out->rank; axis++)
-        out->shape[axis] = kelp_value_dim(value, axis, &out->symbols[axis]);
-}
 
 static kelp_status *new_model(kelp_runtime *runtime, kelp_graph *graph, kelp_compute_model **out) {
     kelp_allocator allocator = kelp_runtime_allocator(runtime);
@@ -58,9 +48,9 @@ static kelp_status *new_model(kelp_runtime *runtime, kelp_graph *graph, kelp_com
         return status;
     }
     for (size_t i = 0; i < inputs; i++)
-        describe(kelp_block_input(main, i), &model->io[i]);
+        kelp_null_describe(kelp_block_input(main, i), &model->io[i]);
     for (size_t i = 0; i < outputs; i++)
-        describe(kelp_block_output(main, i), &model->io[inputs + i]);
+        kelp_null_describe(kelp_block_output(main, i), &model->io[inputs + i]);
     model->metadata.inputs = model->io;
     model->metadata.outputs = model->io + inputs;
     *out = &model->base;
@@ -72,25 +62,10 @@ static kelp_status *null_init(kelp_compute_model *base) {
     return NULL;
 }
 
-static int64_t open_extent(const null_model *model, const kelp_infer_item *item,
-                           const char *symbol) {
-    for (size_t i = 0; symbol != NULL && i < model->metadata.input_count; i++) {
-        const kelp_io_info *info = &model->metadata.inputs[i];
-        for (int32_t axis = 0; axis < info->rank && axis < item->inputs[i].rank; axis++)
-            if (info->symbols[axis] != NULL && strcmp(info->symbols[axis], symbol) == 0)
-                return item->inputs[i].shape[axis];
-    }
-    return 1;
-}
-
 static kelp_status *output_shape(const null_model *model, const kelp_infer_item *item, size_t index,
                                  kelp_tensor *out) {
-    const kelp_io_info *info = &model->metadata.outputs[index];
-    int64_t shape[KELP_MAX_RANK];
-    for (int32_t axis = 0; axis < info->rank; axis++)
-        shape[axis] = info->shape[axis] >= 0 ? info->shape[axis]
-                                             : open_extent(model, item, info->symbols[axis]);
-    return kelp_tensor_init(out, info->dtype, info->rank < 0 ? 0 : info->rank, shape, NULL);
+    const kelp_compute_metadata *m = &model->metadata;
+    return kelp_null_output(&m->outputs[index], m->inputs, item->inputs, m->input_count, out);
 }
 
 static kelp_status *null_infer_shapes(kelp_compute_model *base, kelp_infer_item *item) {
@@ -196,13 +171,10 @@ static kelp_status *null_load(void *self, kelp_runtime *runtime, const kelp_arti
     return status;
 }
 
-const kelp_compute_backend *kelp_null_compute_backend(void) {
-    static const kelp_compute_backend backend = {
-        .abi_version = KELP_COMPUTE_ABI_VERSION,
-        .struct_size = sizeof(kelp_compute_backend),
-        .name = "null",
-        .capabilities = null_capabilities,
-        .load_model = null_load,
-    };
-    return &backend;
-}
+const kelp_compute_backend kelp_null_models = {
+    .abi_version = KELP_COMPUTE_ABI_VERSION,
+    .struct_size = sizeof(kelp_compute_backend),
+    .name = "null",
+    .capabilities = null_capabilities,
+    .load_model = null_load,
+};

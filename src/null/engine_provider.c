@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The null provider of engines: real names, types and shapes, outputs of zeros. It shows all that
- * an engine provider needs: copy this file, and replace what is between load and null_invoke.
+ * The null provider for engines: real names, types and shapes, outputs of zeros. To write an engine
+ * provider, copy this file and replace what is between build and null_invoke.
  *
- * A plan is "KELPNULL" and JSON that lists inputs, outputs and profiles. An open extent of an
- * output takes that of the first input axis that is open, else 1.
+ * An engine image is "KELPNULL" and JSON that lists inputs, outputs and profiles.
  */
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/json.h"
 #include "builder/network.h"
 #include "builder/builder.h"
-#include "builder/providers.h"
+#include "null/provider.h"
+#include "null/shape.h"
 #include "runtime/runtime.h"
 
 #include <string.h>
@@ -50,8 +50,7 @@ static kelp_status *put_profile(kelp_json_writer *json, const kelp_builder_confi
     for (size_t i = 0; i < count; i++) {
         if (entries[i].has_values)
             return KELP_ERROR(KELP_UNIMPLEMENTED,
-                              "profile %zu: provider 'null' does not look at the values of input "
-                              "'%s'",
+                              "profile %zu: provider 'null' does not read the values of input '%s'",
                               index, entries[i].input);
         kelp_json_key(json, entries[i].input);
         kelp_json_begin_object(json);
@@ -126,7 +125,8 @@ static kelp_status *read_tensor(null_engine *engine, const kelp_json *json, cons
         type->type != KELP_JSON_STRING || type->string.length >= sizeof text || shape == NULL ||
         shape->type != KELP_JSON_ARRAY || shape->count > KELP_MAX_RANK)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "%s: a tensor has a name, a type and a shape of at most %d extents",
+                          "%s: expected a tensor with a name, a type and a shape of at most %d "
+                          "dimensions",
                           label, KELP_MAX_RANK);
     memcpy(text, type->string.data, type->string.length);
     out->name = kelp_arena_strndup(&engine->arena, name->string.data, name->string.length);
@@ -136,8 +136,8 @@ static kelp_status *read_tensor(null_engine *engine, const kelp_json *json, cons
     if (out->dtype == KELP_DTYPE_INVALID)
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: tensor '%s' has no known type: '%s'", label,
                           out->name, text);
-    for (const kelp_json *extent = shape->child; extent != NULL; extent = extent->next)
-        out->shape[out->rank++] = extent->i64 < 0 ? -1 : extent->i64;
+    for (const kelp_json *dim = shape->child; dim != NULL; dim = dim->next)
+        out->shape[out->rank++] = dim->i64 < 0 ? -1 : dim->i64;
     return NULL;
 }
 
@@ -158,12 +158,12 @@ static kelp_status *read_bounds(const kelp_json *json, const char *label, kelp_s
         const kelp_json *list = kelp_json_get(json, selectors[which]);
         if (list == NULL || list->type != KELP_JSON_ARRAY || list->count > KELP_MAX_RANK)
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                              "%s: a profile has '%s' of at most %d extents for each input it "
-                              "names",
+                              "%s: expected '%s' of at most %d dimensions for each input of a "
+                              "profile",
                               label, selectors[which], KELP_MAX_RANK);
         out[which].rank = 0;
-        for (const kelp_json *extent = list->child; extent != NULL; extent = extent->next)
-            out[which].d[out[which].rank++] = extent->i64;
+        for (const kelp_json *dim = list->child; dim != NULL; dim = dim->next)
+            out[which].d[out[which].rank++] = dim->i64;
     }
     return NULL;
 }
@@ -206,7 +206,7 @@ typedef struct null_context {
     struct null_output {
         void *user_data, *own_data;
         size_t user_bytes, own_bytes;
-        kelp_output_allocator place; /* NULL: as above */
+        kelp_output_allocator place; /* NULL: user_data or own_data */
         void *place_userp;
     } * outputs;
 } null_context;
@@ -267,26 +267,12 @@ static kelp_status *null_set_output_allocator(void *userp, size_t index, kelp_ou
     return NULL;
 }
 
-/* The extent of the first open axis of an input. */
-static int64_t open_extent(const null_context *context) {
-    for (size_t i = 0; i < context->engine->input_count; i++)
-        for (int32_t axis = 0; axis < context->engine->inputs[i].rank; axis++)
-            if (context->engine->inputs[i].shape[axis] < 0)
-                return context->inputs[i].shape[axis];
-    return 1;
-}
-
 static kelp_status *null_prepare(void *userp, kelp_tensor *out_outputs) {
-    null_context *context = userp;
+    const null_context *context = userp;
     const null_engine *engine = context->engine;
-    for (size_t i = 0; i < engine->output_count; i++) {
-        int64_t shape[KELP_MAX_RANK];
-        for (int32_t axis = 0; axis < engine->outputs[i].rank; axis++)
-            shape[axis] = engine->outputs[i].shape[axis] < 0 ? open_extent(context)
-                                                             : engine->outputs[i].shape[axis];
-        KELP_TRY(kelp_tensor_init(&out_outputs[i], engine->outputs[i].dtype,
-                                  engine->outputs[i].rank, shape, NULL));
-    }
+    for (size_t i = 0; i < engine->output_count; i++)
+        KELP_TRY(kelp_null_output(&engine->outputs[i], engine->inputs, context->inputs,
+                                  engine->input_count, &out_outputs[i]));
     return NULL;
 }
 
@@ -298,7 +284,7 @@ static kelp_status *place(null_context *context, size_t index, kelp_tensor *outp
         output->data = place->place(place->place_userp, index, output, bytes);
         if (output->data == NULL)
             return KELP_ERROR(KELP_RESOURCE_EXHAUSTED,
-                              "the allocator of output '%s' gave no place for %zu bytes",
+                              "the allocator of output '%s' returned no memory for %zu bytes",
                               context->engine->outputs[index].name, bytes);
         memset(output->data, 0, bytes);
         return NULL;
@@ -378,14 +364,11 @@ static bool null_recognises(void *self, const void *data, size_t size_bytes) {
     return size_bytes >= sizeof magic && memcmp(data, magic, sizeof magic) == 0;
 }
 
-const kelp_engine_provider *kelp_null_engine_provider(void) {
-    static const kelp_engine_provider provider = {
-        .abi_version = KELP_ENGINE_PROVIDER_ABI_VERSION,
-        .struct_size = sizeof provider,
-        .name = "null",
-        .build = null_build,
-        .recognises = null_recognises,
-        .load = null_load,
-    };
-    return &provider;
-}
+const kelp_engine_provider kelp_null_engines = {
+    .abi_version = KELP_ENGINE_PROVIDER_ABI_VERSION,
+    .struct_size = sizeof(kelp_engine_provider),
+    .name = "null",
+    .build = null_build,
+    .recognises = null_recognises,
+    .load = null_load,
+};

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The null provider for parts of models: takes every node, computes nothing, and answers with
+ * The null provider for operators: takes every node in subgraphs, computes nothing, and returns
  * zeros of the shapes that the model declares. It shows what a provider of subgraphs needs, and
- * what the way to one costs. An open extent takes that of an input's axis of the same name, else 1.
+ * what dispatch to one costs.
  */
-#include "runtime/providers.h"
+#include "null/provider.h"
+#include "null/shape.h"
 
 #include <string.h>
 
@@ -22,49 +23,40 @@ static bool covers(void *self, const kelp_node *node) {
     return true;
 }
 
-static int64_t open_extent(const kelp_block *body, const kelp_tensor *const *inputs,
-                           const char *symbol) {
-    for (size_t i = 0; symbol != NULL && i < kelp_block_input_count(body); i++) {
-        const kelp_value *value = kelp_block_input(body, i);
-        for (int32_t axis = 0; axis < kelp_value_rank(value) && axis < inputs[i]->rank; axis++) {
-            const char *name = NULL;
-            (void)kelp_value_dim(value, axis, &name);
-            if (name != NULL && strcmp(name, symbol) == 0)
-                return inputs[i]->shape[axis];
-        }
-    }
-    return 1;
+static kelp_status *zeros(const kelp_op_env *env, kelp_tensor *inout) {
+    size_t bytes = kelp_tensor_bytes(inout);
+    inout->data = kelp_op_env_alloc(env, bytes > 0 ? bytes : 1);
+    if (inout->data == NULL)
+        return kelp_status_oom();
+    memset(inout->data, 0, bytes); /* of strings: empty ones */
+    return NULL;
 }
 
 static kelp_status *execute_graph(void *self, const kelp_op_env *env, const kelp_block *body,
                                   const kelp_tensor *const *inputs, kelp_tensor *outputs) {
+    size_t count = kelp_block_input_count(body);
     (void)self;
+    kelp_io_info *infos = kelp_op_env_alloc(env, (count + 1) * sizeof *infos);
+    kelp_tensor *tensors = kelp_op_env_alloc(env, (count + 1) * sizeof *tensors);
+    if (infos == NULL || tensors == NULL)
+        return kelp_status_oom();
+    for (size_t i = 0; i < count; i++) {
+        infos[i] = (kelp_io_info){.name = NULL};
+        kelp_null_describe(kelp_block_input(body, i), &infos[i]);
+        tensors[i] = *inputs[i];
+    }
     for (size_t i = 0; i < kelp_block_output_count(body); i++) {
-        const kelp_value *value = kelp_block_output(body, i);
-        int64_t shape[KELP_MAX_RANK];
-        for (int32_t axis = 0; axis < kelp_value_rank(value); axis++) {
-            const char *symbol = NULL;
-            shape[axis] = kelp_value_dim(value, axis, &symbol);
-            if (shape[axis] < 0)
-                shape[axis] = open_extent(body, inputs, symbol);
-        }
-        KELP_TRY(kelp_tensor_init(&outputs[i], kelp_value_dtype(value), kelp_value_rank(value),
-                                  shape, NULL));
-        size_t bytes = kelp_tensor_bytes(&outputs[i]);
-        outputs[i].data = kelp_op_env_alloc(env, bytes > 0 ? bytes : 1);
-        if (outputs[i].data == NULL)
-            return kelp_status_oom();
-        memset(outputs[i].data, 0, bytes); /* of strings: empty ones */
+        kelp_io_info output = {.name = NULL};
+        kelp_null_describe(kelp_block_output(body, i), &output);
+        KELP_TRY(kelp_null_output(&output, infos, tensors, count, &outputs[i]));
+        KELP_TRY(zeros(env, &outputs[i]));
     }
     return NULL;
 }
 
-const kelp_opset_backend *kelp_null_opset_backend(void) {
-    static const kelp_opset_backend backend = {.abi_version = KELP_OPSET_ABI_VERSION,
-                                               .struct_size = sizeof(kelp_opset_backend),
-                                               .name = "null",
-                                               .execute_graph = execute_graph,
-                                               .flags = KELP_OPSET_BY_NAME,
-                                               .covers = covers};
-    return &backend;
-}
+const kelp_opset_backend kelp_null_operators = {.abi_version = KELP_OPSET_ABI_VERSION,
+                                                .struct_size = sizeof(kelp_opset_backend),
+                                                .name = "null",
+                                                .execute_graph = execute_graph,
+                                                .flags = KELP_OPSET_BY_NAME,
+                                                .covers = covers};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An ONNX ModelProto as C structs. Strings and tensor data are borrowed from the bytes it was read
- * from where they can be; the rest lives in the arena. Source: onnx.proto of release 1.23 (field
- * numbers), docs/ExternalData.md.
+ * An ONNX ModelProto as C structs. Strings and tensor data are borrowed from the input where
+ * possible; the rest is allocated in the arena.
+ * Source: onnx.proto of release 1.23 (field numbers), docs/ExternalData.md.
  */
 #ifndef KELP_ONNX_MODEL_H_
 #define KELP_ONNX_MODEL_H_
@@ -23,7 +23,7 @@ typedef struct kelp_onnx_tensor {
 typedef struct kelp_onnx_attr {
     kelp_str name;
     kelp_attr_type type;
-    kelp_str ref; /* name of the function's attribute that it stands for */
+    kelp_str ref; /* name of the function's attribute that it refers to */
     int64_t i;
     float f;
     kelp_str s;
@@ -31,8 +31,8 @@ typedef struct kelp_onnx_attr {
     int64_t *ints;
     float *floats;
     kelp_string *strings;
-    kelp_onnx_tensor *tensors; /* TENSOR: one */
-    kelp_onnx_graph *graphs;   /* GRAPH: one */
+    kelp_onnx_tensor *tensors; /* TENSOR: one item */
+    kelp_onnx_graph *graphs;   /* GRAPH: one item */
 } kelp_onnx_attr;
 
 typedef struct kelp_onnx_node {
@@ -46,7 +46,7 @@ typedef struct kelp_onnx_node {
 typedef struct kelp_onnx_type {
     kelp_value_kind kind;
     kelp_dtype dtype;
-    int32_t rank; /* -1: no shape */
+    int32_t rank; /* -1 without a shape */
     int64_t shape[KELP_MAX_RANK];
     kelp_str symbols[KELP_MAX_RANK];
 } kelp_onnx_type;
@@ -70,10 +70,10 @@ typedef struct kelp_onnx_import {
 } kelp_onnx_import;
 
 typedef struct kelp_onnx_function {
-    kelp_str name, domain, overload;         /* the name ends in ":overload" when there is one */
-    kelp_str *inputs, *outputs, *attributes; /* attributes without a default */
+    kelp_str name, domain, overload;         /* the name ends in ":overload" if there is one */
+    kelp_str *inputs, *outputs, *attributes; /* names of attributes without a default */
     size_t input_count, output_count, attribute_count;
-    kelp_onnx_attr *defaults; /* attributes with one */
+    kelp_onnx_attr *defaults; /* attributes with a default */
     size_t default_count;
     kelp_onnx_node *nodes;
     size_t node_count;
@@ -93,7 +93,7 @@ typedef struct kelp_onnx_model {
     size_t function_count;
 } kelp_onnx_model;
 
-/* Files that tensors lie in, mapped once each. */
+/* External data files, mapped once each. */
 typedef struct kelp_onnx_file {
     struct kelp_onnx_file *next;
     kelp_str location;
@@ -101,29 +101,29 @@ typedef struct kelp_onnx_file {
 } kelp_onnx_file;
 
 typedef struct kelp_onnx_reader {
-    kelp_arena *arena; /* of the structs */
-    kelp_arena *data;  /* of decoded tensors and names of files: lives as long as the tensors */
+    kelp_arena *arena; /* memory of the structs */
+    kelp_arena *data;  /* memory of decoded tensors and file names; must outlive the tensors */
     const char *label;
-    const char *directory; /* of external data; NULL: there is none */
+    const char *directory; /* directory of external data; NULL: not allowed */
     kelp_graph_limits limits;
-    kelp_onnx_file *files; /* the caller unmaps them, also after a failure */
+    kelp_onnx_file *files; /* unmapped by the caller, also after a failure */
     size_t node_count;
     size_t external_bytes;
 } kelp_onnx_reader;
 
-/* INVALID_ARGUMENT "LABEL: graph.node[3].attribute[0] 'axes': …". Needs no file but external ones.
- */
+/* Reads a model. Opens no files except external data. Fails with INVALID_ARGUMENT "LABEL:
+ * graph.node[3].attribute[0] 'axes': …". */
 kelp_status *kelp_onnx_read(kelp_onnx_reader *reader, kelp_str bytes,
                             kelp_onnx_model *out) KELP_MUST_USE;
 
 /* ---- between the reader's files ---- */
-/* Where in the message the reader is: a chain on the stack, spelled out only for an error. */
+/* Position in the message: a chain on the stack, formatted only for errors. */
 typedef struct kelp_onnx_place {
     const struct kelp_onnx_place *parent;
     const char *field;
-    int64_t index; /* -1: not repeated */
+    int64_t index; /* -1 if the field is not repeated */
     uint32_t depth;
-    kelp_str name; /* of what is read, when it has one: told with the index */
+    kelp_str name; /* name of the item, if any; reported with the index */
 } kelp_onnx_place;
 
 kelp_status *kelp_onnx_error(const kelp_onnx_reader *reader, const kelp_onnx_place *place,
@@ -132,16 +132,18 @@ kelp_status *kelp_onnx_error(const kelp_onnx_reader *reader, const kelp_onnx_pla
 kelp_onnx_place kelp_onnx_inside(const kelp_onnx_place *parent, const char *field, int64_t index);
 kelp_status *kelp_onnx_read_tensor(kelp_onnx_reader *reader, const kelp_onnx_place *place,
                                    kelp_str bytes, kelp_onnx_tensor *out) KELP_MUST_USE;
-/* Appends the extents in `field`, one or packed, to dims[*inout_rank]; KELP_MAX_RANK have room. */
+/* Appends the dimensions in `field`, one or packed, to dims[*inout_rank], which has room for
+ * KELP_MAX_RANK. */
 kelp_status *kelp_onnx_read_dims(kelp_onnx_reader *reader, const kelp_onnx_place *place,
                                  const kelp_field *field, int64_t *dims,
                                  int32_t *inout_rank) KELP_MUST_USE;
-/* A SparseTensorProto as a dense tensor, zeros between its values. */
+/* Reads a SparseTensorProto as a dense tensor with zeros between its values. */
 kelp_status *kelp_onnx_read_sparse(kelp_onnx_reader *reader, const kelp_onnx_place *place,
                                    kelp_str bytes, kelp_onnx_tensor *out) KELP_MUST_USE;
 kelp_status *kelp_onnx_read_value(kelp_onnx_reader *reader, const kelp_onnx_place *place,
                                   kelp_str bytes, kelp_onnx_value *out) KELP_MUST_USE;
-/* An array for the repeated field `number` of the message; NULL with count 0. */
+/* Allocates an array for the repeated field `number` of the message; NULL and 0 if there is none.
+ */
 kelp_status *kelp_onnx_array(kelp_onnx_reader *reader, kelp_str message, uint32_t number,
                              size_t item_bytes, void *out_items) KELP_MUST_USE;
 #endif

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ModelProto, GraphProto, NodeProto, AttributeProto, FunctionProto. Nested graphs recurse, bounded
- * by the limits' depth. */
+/* Reads ModelProto, GraphProto, NodeProto, AttributeProto and FunctionProto. Nested graphs
+ * recurse, limited by `depth`. */
 #include "base/buf.h"
 #include "onnx/model.h"
 #include "onnx/wire.h"
 
 #include <string.h>
 
-/* Of one node: names are compared with each other. The richest operator has 30. */
+/* Maximum number of attributes of a node, which are compared pairwise. The largest operator has
+ * 30. */
 #define ATTRIBUTES_MAX 4096
 
 /* ---- places and errors ---- */
@@ -57,7 +58,7 @@ kelp_status *kelp_onnx_array(kelp_onnx_reader *reader, kelp_str message, uint32_
     return count > 0 && items == NULL ? kelp_status_oom() : NULL;
 }
 
-/* A field that must be a message or bytes. */
+/* Checks that a field is a message or bytes. */
 static kelp_status *expect_bytes(const kelp_onnx_reader *reader, const kelp_onnx_place *place,
                                  const kelp_field *field, const char *name) {
     if (field->type == KELP_WIRE_BYTES)
@@ -74,8 +75,8 @@ static kelp_status *expect_number(const kelp_onnx_reader *reader, const kelp_onn
                            "%s: expected a number, found wire type %u", name, field->type);
 }
 
-/* The fields of a message that are bytes, and those that are numbers, as bits; others are not
- * looked at. */
+/* Checks the wire types of known fields: `bytes` and `numbers` are bit masks of field numbers.
+ * Ignores other fields. */
 static kelp_status *expect_types(const kelp_onnx_reader *reader, const kelp_onnx_place *place,
                                  const kelp_field *field, uint32_t bytes, uint32_t numbers) {
     uint32_t bit = field->number < 32 ? 1u << field->number : 0;
@@ -93,7 +94,7 @@ static kelp_status *check_end(const kelp_onnx_reader *reader, const kelp_onnx_pl
     if (result == KELP_WIRE_END)
         return NULL;
     return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
-                           "malformed or cut short: expected a %s", message);
+                           "malformed or truncated: expected a %s", message);
 }
 
 static kelp_status *read_graph(kelp_onnx_reader *reader, const kelp_onnx_place *place,
@@ -189,7 +190,7 @@ static kelp_status *read_graphs(kelp_onnx_reader *reader, const kelp_onnx_place 
     return NULL;
 }
 
-/* From here on it is a tensor: Constant's "sparse_value" reads as its "value". */
+/* Reads a sparse tensor as a dense one: Constant's "sparse_value" becomes its "value". */
 static kelp_status *read_sparse(kelp_onnx_reader *reader, const kelp_onnx_place *place,
                                 kelp_str message, kelp_onnx_attr *out) {
     kelp_wire wire = kelp_wire_of(message);
@@ -211,7 +212,8 @@ static kelp_status *read_sparse(kelp_onnx_reader *reader, const kelp_onnx_place 
     return NULL;
 }
 
-/* Files written before IR version 2 leave the type out; then the field that is there tells it. */
+/* Derives the attribute type from the field that is present: files before IR version 2 omit the
+ * type. */
 static kelp_attr_type guess_type(kelp_str message) {
     static const struct {
         uint32_t number;
@@ -298,7 +300,7 @@ static kelp_status *read_attr(kelp_onnx_reader *reader, const kelp_onnx_place *p
 }
 
 /* ---- nodes ---- */
-/* Functions of one name are told apart by their overload: then it is part of the name here. */
+/* Appends the overload to a function's name, which identifies functions with the same name. */
 static kelp_status *add_overload(kelp_onnx_reader *reader, kelp_str overload,
                                  kelp_str *inout_name) {
     if (overload.length == 0)
@@ -360,7 +362,8 @@ static kelp_status *read_node(kelp_onnx_reader *reader, const kelp_onnx_place *p
     if (out->op_type.length == 0)
         return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
                                "op_type: expected one, found none");
-    /* many exporters name no nodes: then messages, profiles and logs tell them by their results */
+    /* many exporters leave nodes unnamed: name them after their first output for messages,
+     * profiles and logs */
     for (size_t i = 0; i < out->output_count && out->name.length == 0; i++)
         out->name = out->outputs[i];
     return add_overload(reader, overload, &out->op_type);
@@ -409,10 +412,11 @@ static kelp_status *read_graph(kelp_onnx_reader *reader, const kelp_onnx_place *
     kelp_wire wire = kelp_wire_of(message);
     kelp_field field;
     kelp_wire_result result;
-    /* a nested graph is three places deeper: node, attribute, graph */
+    /* a nested graph is three levels deeper: node, attribute, graph */
     if (place->depth > 3 * reader->limits.depth)
         return kelp_onnx_error(reader, NULL, KELP_RESOURCE_EXHAUSTED,
-                               "graphs nest deeper than the limit of %u", reader->limits.depth);
+                               "graphs are nested deeper than the limit of %u",
+                               reader->limits.depth);
     *out = (kelp_onnx_graph){0};
     if (kelp_wire_count(message, 1) > reader->limits.nodes)
         return kelp_onnx_error(reader, place, KELP_RESOURCE_EXHAUSTED,
@@ -598,10 +602,10 @@ kelp_status *kelp_onnx_read(kelp_onnx_reader *reader, kelp_str bytes, kelp_onnx_
         KELP_TRY(read_model_field(reader, &field, out));
     }
     if (result == KELP_WIRE_MALFORMED)
-        return kelp_onnx_error(reader, NULL, KELP_INVALID_ARGUMENT,
-                               "malformed or cut short near byte %zu of %zu: expected an ONNX "
-                               "ModelProto",
-                               (size_t)(wire.at - (const uint8_t *)bytes.data), bytes.length);
+        return kelp_onnx_error(
+            reader, NULL, KELP_INVALID_ARGUMENT,
+            "malformed or truncated near byte %zu of %zu: expected an ONNX ModelProto",
+            (size_t)(wire.at - (const uint8_t *)bytes.data), bytes.length);
     if (!has_graph)
         return kelp_onnx_error(reader, NULL, KELP_INVALID_ARGUMENT,
                                "graph: expected one, found none");

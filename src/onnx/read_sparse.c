@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SparseTensorProto: made dense as it is read, so that nothing above knows of it. Source:
- * onnx.proto (SparseTensorProto): values [NNZ]; indices [NNZ] in row-major order, or [NNZ, rank].
+ * Reads a SparseTensorProto as a dense tensor, so that other code need not handle sparse ones.
+ * Source: onnx.proto (SparseTensorProto): values [NNZ]; indices [NNZ] in row-major order, or [NNZ,
+ * rank].
  */
 #include "onnx/model.h"
 #include "onnx/wire.h"
 
 #include <string.h>
 
-/* A few bytes can ask for any size: what is larger is refused. */
+/* Limit of the dense size, because a few bytes can declare any size. */
 #define DENSE_MAX_BYTES ((size_t)256 << 20)
 
 #define SPARSE_FAIL(...) return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT, __VA_ARGS__)
@@ -45,7 +46,7 @@ static kelp_status *check(kelp_onnx_reader *reader, const kelp_onnx_place *place
     const kelp_tensor *values = &s->values.tensor, *indices = &s->indices.tensor;
     uint32_t bits = kelp_dtype_bits(values->dtype);
     if (values->rank != 1 || values->dtype == KELP_STRING || bits < 8)
-        SPARSE_FAIL("values: expected a vector of numbers of whole bytes, found rank %d of %s",
+        SPARSE_FAIL("values: expected a vector of elements of whole bytes, found rank %d of %s",
                     values->rank, kelp_dtype_name(values->dtype));
     bool linear = indices->rank == 1 && indices->shape[0] == values->shape[0];
     bool spread =
@@ -92,7 +93,7 @@ kelp_status *kelp_onnx_read_sparse(kelp_onnx_reader *reader, const kelp_onnx_pla
     size_t size = kelp_tensor_bytes(&out->tensor);
     if (size > DENSE_MAX_BYTES)
         return kelp_onnx_error(reader, place, KELP_RESOURCE_EXHAUSTED,
-                               "dims: the dense tensor takes %zu bytes; at most %zu are made", size,
+                               "dims: the dense tensor takes %zu bytes: expected at most %zu", size,
                                DENSE_MAX_BYTES);
     out->tensor.flags = KELP_TENSOR_READ_ONLY;
     out->tensor.data = kelp_arena_alloc(reader->data, size + 8, 64);

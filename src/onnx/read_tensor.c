@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * TensorProto: raw data is borrowed as it lies, typed fields are decoded into the arena, external
- * data is mapped. Source: onnx.proto (TensorProto), docs/ExternalData.md.
+ * Reads a TensorProto: borrows raw data in place, decodes typed fields into the arena, maps
+ * external data.
+ * Source: onnx.proto (TensorProto), docs/ExternalData.md.
  */
 #include "base/checked.h"
 #include "onnx/model.h"
@@ -18,7 +19,8 @@ typedef struct raw_tensor {
     kelp_str raw;
     bool has_raw, external;
     kelp_str location, offset, length;
-    size_t floats, int32s, int64s, doubles, uint64s, strings; /* elements of the typed fields */
+    size_t floats, int32s, int64s, doubles, uint64s,
+        strings; /* number of elements in typed fields */
 } raw_tensor;
 
 #define TENSOR_FAIL(...) return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT, __VA_ARGS__)
@@ -44,7 +46,8 @@ kelp_status *kelp_onnx_read_dims(kelp_onnx_reader *reader, const kelp_onnx_place
         if (*inout_rank == KELP_MAX_RANK)
             TENSOR_FAIL("dims: expected at most %d", KELP_MAX_RANK);
         if ((int64_t)value < 0)
-            TENSOR_FAIL("dims[%d]: expected an extent, found %lld", *inout_rank, (long long)value);
+            TENSOR_FAIL("dims[%d]: expected a dimension, found %lld", *inout_rank,
+                        (long long)value);
         dims[(*inout_rank)++] = (int64_t)value;
     } while (field->type == KELP_WIRE_BYTES);
     return NULL;
@@ -107,7 +110,7 @@ static kelp_status *scan(kelp_onnx_reader *reader, const kelp_onnx_place *place,
             raw->data_type = field.value;
         else if (field.number == 3 && is_bytes)
             return kelp_onnx_error(reader, place, KELP_UNIMPLEMENTED,
-                                   "segment: tensors in segments are not read");
+                                   "segment: segmented tensors are not supported");
         else if (field.number == 8 && is_bytes)
             *out_name = field.bytes;
         else if (field.number == 9 && is_bytes) {
@@ -138,14 +141,14 @@ static kelp_status *map_file(kelp_onnx_reader *reader, const kelp_onnx_place *pl
         return kelp_status_oom();
     if (strlen(name) != location.length || !kelp_fs_is_inside(name) || location.length == 0)
         return kelp_onnx_error(reader, place, KELP_PERMISSION_DENIED,
-                               "external_data: location '%s' leads out of the model's folder",
+                               "external_data: location '%s' is outside the model's directory",
                                name);
     if (reader->directory == NULL)
-        TENSOR_FAIL("external_data: location '%s', but the model came without a folder", name);
+        TENSOR_FAIL("external_data: location '%s': the model was loaded without a directory", name);
     char *path = kelp_arena_printf(reader->arena, "%s/%s", reader->directory, name);
     if (path == NULL)
         return kelp_status_oom();
-    /* a link inside the folder may still lead out of it */
+    /* a symbolic link may lead out of the directory */
     char *real = realpath(path, NULL), *base = realpath(reader->directory, NULL);
     size_t length = base != NULL ? strlen(base) : 0;
     bool inside = real == NULL || (base != NULL && strncmp(real, base, length) == 0 &&
@@ -156,9 +159,9 @@ static kelp_status *map_file(kelp_onnx_reader *reader, const kelp_onnx_place *pl
     if (target == NULL)
         return kelp_status_oom();
     if (!inside)
-        return kelp_onnx_error(reader, place, KELP_PERMISSION_DENIED,
-                               "external_data: location '%s' links out of the model's folder",
-                               name);
+        return kelp_onnx_error(
+            reader, place, KELP_PERMISSION_DENIED,
+            "external_data: location '%s' links to a file outside the model's directory", name);
     kelp_onnx_file *file = KELP_ARENA_NEW(reader->data, kelp_onnx_file);
     if (file == NULL)
         return kelp_status_oom();
@@ -201,8 +204,8 @@ static kelp_status *find_external(kelp_onnx_reader *reader, const kelp_onnx_plac
 }
 
 /* ---- typed fields ---- */
-/* Elements of 8, 16 or 32 bits come in int32_data, also floats of 16 and fewer bits, as their bits;
- * packed sub-byte ones a byte each. */
+/* Counts elements in typed fields. int32_data holds elements of 8 to 32 bits and floats of up to
+ * 16 bits as their bits; packed sub-byte elements take one byte each. */
 static size_t typed_count(const raw_tensor *raw, kelp_dtype dtype) {
     switch (dtype) {
     case KELP_F32:
@@ -244,10 +247,11 @@ static uint32_t typed_field(kelp_dtype dtype) {
 }
 
 static void store(char *to, size_t item, size_t index, uint64_t value) {
-    memcpy(to + index * item, &value, item); /* little-endian: the low bytes come first */
+    memcpy(to + index * item, &value, item); /* little-endian: low bytes first */
 }
 
-/* false when numbers are malformed; what was counted bounds what is written. */
+/* Decodes typed fields. Returns false if a number is malformed. The counted number of elements
+ * limits what is written. */
 static bool decode_typed(kelp_str message, uint32_t number, size_t item, bool varints, char *to) {
     kelp_wire wire = kelp_wire_of(message);
     kelp_field field;
@@ -294,7 +298,7 @@ static kelp_status *read_typed(kelp_onnx_reader *reader, const kelp_onnx_place *
     if (data == NULL)
         return kelp_status_oom();
     uint32_t number = typed_field(tensor->dtype);
-    /* in the message a uint32 is a varint like any other */
+    /* a uint32 is a varint like any other */
     if (!decode_typed(message, number, item, number == 5 || number == 7 || number == 11, data))
         TENSOR_FAIL("malformed packed numbers of %s", kelp_dtype_name(tensor->dtype));
     tensor->data = data;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ValueInfoProto and TypeProto: what a value is said to be. */
+/* Reads ValueInfoProto and TypeProto, the declared types of values. */
 #include "onnx/model.h"
 #include "onnx/wire.h"
 
@@ -24,7 +24,7 @@ static kelp_status *read_dim(kelp_onnx_reader *reader, const kelp_onnx_place *pl
         return malformed(reader, place);
     if (*out_extent < -1)
         return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
-                               "expected an extent, found %lld", (long long)*out_extent);
+                               "expected a dimension, found %lld", (long long)*out_extent);
     return NULL;
 }
 
@@ -70,7 +70,8 @@ static kelp_status *read_tensor_type(kelp_onnx_reader *reader, const kelp_onnx_p
 static kelp_status *read_type(kelp_onnx_reader *reader, const kelp_onnx_place *place,
                               kelp_str bytes, kelp_onnx_type *out);
 
-/* sequence, optional: of what; only the innermost tensor's type is kept. */
+/* Reads the element type of a sequence or optional; only the type of the innermost tensor is kept.
+ */
 static kelp_status *read_container(kelp_onnx_reader *reader, const kelp_onnx_place *place,
                                    kelp_str bytes, kelp_value_kind kind, kelp_onnx_type *out) {
     kelp_wire wire = kelp_wire_of(bytes);
@@ -96,8 +97,8 @@ static kelp_status *read_type(kelp_onnx_reader *reader, const kelp_onnx_place *p
                                               [8] = KELP_VALUE_SPARSE,
                                               [9] = KELP_VALUE_OPTIONAL};
     if (place->depth > reader->limits.depth)
-        return kelp_onnx_error(reader, place, KELP_RESOURCE_EXHAUSTED, "types nest deeper than %u",
-                               reader->limits.depth);
+        return kelp_onnx_error(reader, place, KELP_RESOURCE_EXHAUSTED,
+                               "types are nested deeper than %u", reader->limits.depth);
     kelp_wire wire = kelp_wire_of(bytes);
     kelp_field field;
     kelp_wire_result result;

@@ -1,27 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looking schemas up, and checking nodes against them. */
+/* Finds schemas and checks nodes against them. */
 #include "onnx/schema.h"
 
 #include <string.h>
 
-static int compare(const kelp_onnx_schema *schema, const char *domain, const char *op_type) {
-    int order = strcmp(kelp_onnx_text(schema->domain), domain);
-    return order != 0 ? order : strcmp(kelp_onnx_text(schema->name), op_type);
-}
-
-const kelp_onnx_schema *kelp_onnx_schema_find(const char *domain, const char *op_type,
-                                              int64_t version) {
-    size_t low = 0, high = kelp_onnx_schemas_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (compare(&kelp_onnx_schemas[middle], domain, op_type) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    for (size_t i = low; i < kelp_onnx_schemas_count; i++) {
-        const kelp_onnx_schema *schema = &kelp_onnx_schemas[i];
-        if (compare(schema, domain, op_type) != 0)
+const kelp_onnx_schema *kelp_onnx_schema_at(uint16_t newest, int64_t version) {
+    if (newest == KELP_ONNX_NO_SCHEMA)
+        return NULL;
+    const kelp_onnx_schema *first = &kelp_onnx_schemas[newest];
+    const kelp_onnx_schema *end = &kelp_onnx_schemas[kelp_onnx_schemas_count];
+    for (const kelp_onnx_schema *schema = first; schema < end; schema++) {
+        if (schema->name != first->name || schema->domain != first->domain)
             return NULL;
         if (schema->since <= version)
             return schema;
@@ -73,20 +62,21 @@ typedef struct check {
     const kelp_onnx_node *node;
 } check;
 
-#define NODE_FAIL(c, format, ...)                                                                  \
-    return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: node '%.*s' (%.*s) in graph '%s': " format,      \
-                      (c)->label, KELP_STR_ARG((c)->node->name), KELP_STR_ARG((c)->node->op_type), \
-                      (c)->graph_name, __VA_ARGS__)
+#define NODE_ERROR(c, format, ...)                                                                 \
+    KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: node '%.*s' (%.*s) in graph '%s': " format, (c)->label, \
+               KELP_STR_ARG((c)->node->name), KELP_STR_ARG((c)->node->op_type), (c)->graph_name,   \
+               __VA_ARGS__)
 
-/* Names left empty at the end are the same as none. */
-static size_t given(const kelp_str *names, size_t count) {
+/* Returns the number of names without the empty ones at the end. */
+static size_t count_given(const kelp_str *names, size_t count) {
     while (count > 0 && names[count - 1].length == 0)
         count--;
     return count;
 }
 
-/* The first input that is not given and has to be; the least count has optional ones among it. */
-static size_t first_lacking(const kelp_onnx_schema *schema, size_t count) {
+/* Returns the first required input that is missing; the minimum count may include optional inputs.
+ */
+static size_t first_missing(const kelp_onnx_schema *schema, size_t count) {
     while (count < schema->min_inputs) {
         const kelp_onnx_param *param = kelp_onnx_input_param(schema, count);
         if (param == NULL || !(param->flags & KELP_ONNX_OPTIONAL))
@@ -97,25 +87,26 @@ static size_t first_lacking(const kelp_onnx_schema *schema, size_t count) {
 }
 
 static kelp_status *check_inputs(const check *c, const kelp_onnx_schema *schema) {
-    size_t count = given(c->node->inputs, c->node->input_count);
-    size_t lacking = first_lacking(schema, count);
+    size_t count = count_given(c->node->inputs, c->node->input_count);
+    size_t lacking = first_missing(schema, count);
     if (schema->max_inputs != 255 && count > schema->max_inputs)
-        NODE_FAIL(c, "expected at most %u inputs, found %zu", schema->max_inputs, count);
+        return NODE_ERROR(c, "expected at most %u inputs, found %zu", schema->max_inputs, count);
     if (lacking < schema->min_inputs) {
         const kelp_onnx_param *missing = kelp_onnx_input_param(schema, lacking);
-        NODE_FAIL(c, "expected %s%u inputs, found %zu: '%s' is missing",
-                  schema->max_inputs == schema->min_inputs ? "" : "at least ", schema->min_inputs,
-                  count, missing ? kelp_onnx_text(missing->name) : "");
+        return NODE_ERROR(c, "expected %s%u inputs, found %zu: '%s' is missing",
+                          schema->max_inputs == schema->min_inputs ? "" : "at least ",
+                          schema->min_inputs, count, missing ? kelp_onnx_text(missing->name) : "");
     }
     for (size_t i = 0; i < count; i++) {
         const kelp_onnx_param *param = kelp_onnx_input_param(schema, i);
         if (c->node->inputs[i].length == 0 && param != NULL && param->flags == 0)
-            NODE_FAIL(c, "input %zu ('%s') is required and left out", i,
-                      kelp_onnx_text(param->name));
+            return NODE_ERROR(c, "input %zu ('%s') is required but omitted", i,
+                              kelp_onnx_text(param->name));
     }
-    size_t results = given(c->node->outputs, c->node->output_count);
+    size_t results = count_given(c->node->outputs, c->node->output_count);
     if (schema->max_outputs != 255 && results > schema->max_outputs)
-        NODE_FAIL(c, "expected at most %u outputs, found %zu", schema->max_outputs, results);
+        return NODE_ERROR(c, "expected at most %u outputs, found %zu", schema->max_outputs,
+                          results);
     return NULL;
 }
 
@@ -143,18 +134,19 @@ kelp_status *kelp_onnx_check_node(const char *label, const char *graph_name,
         const kelp_onnx_attr *attr = &node->attrs[i];
         const kelp_onnx_attr_schema *known = find_schema(schema, attr->name);
         if (known == NULL)
-            NODE_FAIL(&c, "attribute '%.*s' is unknown to this operator (version %u)",
-                      KELP_STR_ARG(attr->name), schema->since);
+            return NODE_ERROR(&c, "attribute '%.*s' does not exist in this operator (version %u)",
+                              KELP_STR_ARG(attr->name), schema->since);
         if (attr->type != (kelp_attr_type)known->type)
-            NODE_FAIL(&c, "attribute '%.*s': expected %s, found %s", KELP_STR_ARG(attr->name),
-                      kelp_attr_type_name((kelp_attr_type)known->type),
-                      kelp_attr_type_name(attr->type));
+            return NODE_ERROR(
+                &c, "attribute '%.*s': expected %s, found %s", KELP_STR_ARG(attr->name),
+                kelp_attr_type_name((kelp_attr_type)known->type), kelp_attr_type_name(attr->type));
     }
     for (size_t i = 0; i < schema->attr_count; i++) {
         const kelp_onnx_attr_schema *attr = &kelp_onnx_attrs[schema->attrs + i];
         if ((attr->flags & KELP_ONNX_REQUIRED) && !find_attr(node, kelp_onnx_text(attr->name)))
-            NODE_FAIL(&c, "attribute '%s' (%s) is required and missing", kelp_onnx_text(attr->name),
-                      kelp_attr_type_name((kelp_attr_type)attr->type));
+            return NODE_ERROR(&c, "attribute '%s' (%s) is required but missing",
+                              kelp_onnx_text(attr->name),
+                              kelp_attr_type_name((kelp_attr_type)attr->type));
     }
     return NULL;
 }

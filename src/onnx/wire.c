@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading fields. */
+/* Reads fields of the protobuf wire format. */
 #include "onnx/wire.h"
 
 bool kelp_wire_varint(kelp_wire *wire, uint64_t *out) {

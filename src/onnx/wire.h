@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Protocol buffers' wire format, read in place (protobuf.dev, "Encoding").
- * Nothing is copied; every length is checked against what is left.
+ * Protobuf wire format, read in place. Nothing is copied; every length is checked against the
+ * remaining bytes.
+ * Source: protobuf.dev, "Encoding".
  */
 #ifndef KELP_ONNX_WIRE_H_
 #define KELP_ONNX_WIRE_H_
@@ -32,10 +33,10 @@ typedef enum kelp_wire_result {
     KELP_WIRE_MALFORMED
 } kelp_wire_result;
 
-/* The next field; unknown group types are MALFORMED (ONNX has none). */
+/* Reads the next field. Groups are MALFORMED, because ONNX has none. */
 kelp_wire_result kelp_wire_next(kelp_wire *wire, kelp_field *out);
 bool kelp_wire_varint(kelp_wire *wire, uint64_t *out);
-/* How often a field occurs in a message; stops at malformed bytes, which the reader then meets. */
+/* Counts the occurrences of a field. Stops at malformed bytes, which the reader reports later. */
 size_t kelp_wire_count(kelp_str message, uint32_t number);
 
 #endif

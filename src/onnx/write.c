@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The writing half of the wire format. */
+/* Writes fields of the protobuf wire format. */
 #include "onnx/write.h"
 
 #include "onnx/wire.h"

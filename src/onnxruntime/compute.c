@@ -10,7 +10,7 @@
 #include "base/dl.h"
 #include "runtime/runtime.h"
 #include "onnxruntime/ort_api.h"
-#include "runtime/providers.h"
+#include "onnxruntime/provider.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -63,14 +63,14 @@ static kelp_status *convert(const ort_api *api, ort_object *take_status, const c
 #define ORT_TRY(call, what) KELP_TRY(convert(api, api->call, what))
 
 /* ---- the library ---- */
-static kelp_status *open_library(ort_session *s) {
+static kelp_status *open_library(kelp_dl *out) {
     const char *given = getenv("KELP_ONNXRUNTIME_LIBRARY");
     if (given != NULL && *given != '\0')
-        return kelp_dl_open(given, &s->library);
-    kelp_status *first = kelp_dl_open("libonnxruntime.so.1", &s->library);
+        return kelp_dl_open(given, out);
+    kelp_status *first = kelp_dl_open("libonnxruntime.so.1", out);
     if (first == NULL)
         return NULL;
-    kelp_status *second = kelp_dl_open("libonnxruntime.so", &s->library);
+    kelp_status *second = kelp_dl_open("libonnxruntime.so", out);
     if (second != NULL)
         second = KELP_ANNOTATE(second,
                                "ONNX Runtime's library was not found; install it, or set "
@@ -80,10 +80,10 @@ static kelp_status *open_library(ort_session *s) {
     return second;
 }
 
-static kelp_status *load_library(ort_session *s) {
-    KELP_TRY(open_library(s));
+static kelp_status *load_library(kelp_dl *out_library, ort_api *out_api) {
+    KELP_TRY(open_library(out_library));
     const ort_api_base *(*base)(void);
-    void *symbol = kelp_dl_symbol(&s->library, "OrtGetApiBase");
+    void *symbol = kelp_dl_symbol(out_library, "OrtGetApiBase");
     memcpy(&base, &symbol, sizeof base);
     const void *const *table = symbol != NULL ? base()->get_api(ORT_API_VERSION_ASKED) : NULL;
     if (table == NULL)
@@ -91,8 +91,14 @@ static kelp_status *load_library(ort_session *s) {
                           "the library of ONNX Runtime has no C API of version %d (found: %s)",
                           ORT_API_VERSION_ASKED,
                           symbol != NULL ? base()->version_string() : "no OrtGetApiBase");
-    ort_api_take(table, &s->api);
+    ort_api_take(table, out_api);
     return NULL;
+}
+
+kelp_status *kelp_onnxruntime_check_library(void) {
+    kelp_dl library;
+    ort_api api;
+    return load_library(&library, &api);
 }
 
 /* ---- inputs and outputs of the session ---- */
@@ -200,7 +206,7 @@ static kelp_status *open_session(ort_session *s, const ort_object *options) {
 static kelp_status *start(ort_session *s) {
     const ort_api *api = &s->api;
     ort_object *options = NULL;
-    KELP_TRY(load_library(s));
+    KELP_TRY(load_library(&s->library, &s->api));
     ORT_TRY(create_env(LOG_LEVEL_ERROR, "kelp", &s->env), "an environment");
     ORT_TRY(create_session_options(&options), "options");
     kelp_status *status = convert(
@@ -433,13 +439,10 @@ static kelp_status *ort_load(void *self, kelp_runtime *runtime, const kelp_artif
     return status;
 }
 
-const kelp_compute_backend *kelp_onnxruntime_compute_backend(void) {
-    static const kelp_compute_backend backend = {
-        .abi_version = KELP_COMPUTE_ABI_VERSION,
-        .struct_size = sizeof(kelp_compute_backend),
-        .name = "onnxruntime",
-        .capabilities = ort_capabilities,
-        .load_model = ort_load,
-    };
-    return &backend;
-}
+const kelp_compute_backend kelp_onnxruntime_models = {
+    .abi_version = KELP_COMPUTE_ABI_VERSION,
+    .struct_size = sizeof(kelp_compute_backend),
+    .name = "onnxruntime",
+    .capabilities = ort_capabilities,
+    .load_model = ort_load,
+};

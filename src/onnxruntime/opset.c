@@ -7,7 +7,7 @@
 #include "base/buf.h"
 #include "runtime/runtime.h"
 #include "graph/save.h"
-#include "runtime/providers.h"
+#include "onnxruntime/provider.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -57,13 +57,14 @@ static void release_subgraph(void *self, void *state) {
     kelp_runtime_release(runtime);
 }
 
-/* Its own refusals give the nodes back; that its library is missing does not. */
-static kelp_status *given_back(kelp_status *status) {
-    if (status == NULL || strncmp(kelp_status_message(status), "ONNX Runtime: ", 14) != 0)
+/* Whatever the library objects to in a subgraph, other providers may run its nodes: UNIMPLEMENTED
+ * returns them. Memory that is exhausted is not about the subgraph. */
+static kelp_status *as_unsupported(kelp_status *status) {
+    if (status == NULL || kelp_status_code(status) == KELP_RESOURCE_EXHAUSTED)
         return status;
-    kelp_status *refusal = KELP_ERROR(KELP_UNIMPLEMENTED, "%s", kelp_status_message(status));
+    kelp_status *unsupported = KELP_ERROR(KELP_UNIMPLEMENTED, "%s", kelp_status_message(status));
     kelp_status_free(status);
-    return refusal;
+    return unsupported;
 }
 
 static kelp_status *open_part(part *p, const kelp_graph *graph) {
@@ -74,8 +75,9 @@ static kelp_status *open_part(part *p, const kelp_graph *graph) {
     KELP_TRY(kelp_graph_save(graph, NULL, &p->bytes));
     artifact.data = p->bytes.data;
     artifact.size_bytes = p->bytes.length;
-    KELP_TRY(kelp_compute_load(p->runtime, "onnxruntime", &artifact, &p->model));
-    return kelp_compute_init(p->model);
+    KELP_TRY(kelp_onnxruntime_check_library());
+    kelp_status *status = kelp_compute_load(p->runtime, "onnxruntime", &artifact, &p->model);
+    return as_unsupported(status == NULL ? kelp_compute_init(p->model) : status);
 }
 
 static kelp_status *prepare_subgraph(void *self, const kelp_op_env *env, kelp_graph *graph,
@@ -90,7 +92,7 @@ static kelp_status *prepare_subgraph(void *self, const kelp_op_env *env, kelp_gr
     p->output_count = graph->main->output_count;
     pthread_mutex_init(&p->lock, NULL);
     kelp_buf_init(&p->bytes, allocator);
-    kelp_status *status = given_back(open_part(p, graph));
+    kelp_status *status = open_part(p, graph);
     if (status != NULL) {
         release_subgraph(self, p);
         return status;
@@ -143,14 +145,11 @@ static kelp_status *run_subgraph(void *self, void *state, const kelp_op_env *env
     return status;
 }
 
-const kelp_opset_backend *kelp_onnxruntime_opset_backend(void) {
-    static const kelp_opset_backend backend = {.abi_version = KELP_OPSET_ABI_VERSION,
-                                               .struct_size = sizeof(kelp_opset_backend),
-                                               .name = "onnxruntime",
-                                               .flags = KELP_OPSET_BY_NAME,
-                                               .covers = covers,
-                                               .prepare_subgraph = prepare_subgraph,
-                                               .run_subgraph = run_subgraph,
-                                               .release_subgraph = release_subgraph};
-    return &backend;
-}
+const kelp_opset_backend kelp_onnxruntime_operators = {.abi_version = KELP_OPSET_ABI_VERSION,
+                                                       .struct_size = sizeof(kelp_opset_backend),
+                                                       .name = "onnxruntime",
+                                                       .flags = KELP_OPSET_BY_NAME,
+                                                       .covers = covers,
+                                                       .prepare_subgraph = prepare_subgraph,
+                                                       .run_subgraph = run_subgraph,
+                                                       .release_subgraph = release_subgraph};

@@ -9,7 +9,7 @@
 #include "base/str.h"
 #include "runtime/runtime.h"
 #include "plugins/run.h"
-#include "runtime/providers.h"
+#include "plugins/provider.h"
 
 #include <string.h>
 
@@ -313,13 +313,12 @@ static kelp_status *kernels_load(void *self, kelp_runtime *runtime, const kelp_a
     return status;
 }
 
-const kelp_compute_backend *kelp_kernels_compute_backend(void) {
-    static const kelp_compute_backend backend = {
-        .abi_version = KELP_COMPUTE_ABI_VERSION,
-        .struct_size = sizeof(kelp_compute_backend),
-        .name = "kernels",
-        .capabilities = kernels_capabilities,
-        .load_model = kernels_load,
-    };
-    return &backend;
-}
+static const kelp_compute_backend models = {
+    .abi_version = KELP_COMPUTE_ABI_VERSION,
+    .struct_size = sizeof(kelp_compute_backend),
+    .name = "kernels",
+    .capabilities = kernels_capabilities,
+    .load_model = kernels_load,
+};
+
+const kelp_provider kelp_kernels_provider = {.name = "kernels", .models = &models};

@@ -3,6 +3,7 @@
 #include "plugins/internal.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/fs.h"
 #include "runtime/plugin.h"
 
@@ -116,22 +117,23 @@ static kelp_status *initialize(kelp_kernel_library *library) {
 
 kelp_status *kelp_kernel_library_load(kelp_kernel_registry *registry, const char *path,
                                       const char *name, kelp_kernel_library **out) {
+    KELP_ASSERT_HELD(&registry->mutex);
     kelp_dl dl = {0};
-    const kelp_plugin *plugin = NULL;
+    kelp_plugin plugin;
     kelp_kernel_library *library = NULL;
-    KELP_TRY(kelp_plugin_open(path, &dl, &plugin)); /* stays mapped, whatever comes */
-    KELP_TRY(check_table(plugin));
-    if (name != NULL && strcmp(name, plugin->name) != 0)
-        return KELP_ERROR(KELP_NOT_FOUND, "it calls itself '%s'", plugin->name);
+    KELP_TRY(kelp_plugin_open(path, &dl, &plugin)); /* stays loaded in every case */
+    KELP_TRY(check_table(&plugin));
+    if (name != NULL && strcmp(name, plugin.name) != 0)
+        return KELP_ERROR(KELP_NOT_FOUND, "it calls itself '%s'", plugin.name);
     for (size_t i = 0; i < registry->count; i++) {
-        if (strcmp(registry->libraries[i]->name, plugin->name) == 0) {
+        if (strcmp(registry->libraries[i]->name, plugin.name) == 0) {
             *out = registry->libraries[i];
             return NULL;
         }
     }
-    KELP_TRY(kelp_kernel_library_new(registry, plugin->name, path, &library));
+    KELP_TRY(kelp_kernel_library_new(registry, plugin.name, path, &library));
     library->dl = dl;
-    library->def = plugin->kernels;
+    library->def = plugin.kernels;
     kelp_status *status = add_declared(library);
     if (status == NULL)
         status = kelp_grow(registry->allocator, (void **)&registry->libraries, &registry->capacity,
@@ -196,6 +198,7 @@ void *kelp_kernel_library_function(kelp_kernel_library *library, const char *nam
 
 static kelp_status *find_locked(kelp_kernel_library *library, const char *name,
                                 const kelp_kernel **out) {
+    KELP_ASSERT_HELD(&library->registry->mutex);
     kelp_buf names;
     for (size_t i = 0; i < library->kernel_count; i++) {
         if (strcmp(library->kernels[i]->name, name) == 0) {
@@ -246,6 +249,7 @@ static kelp_status *check_name_free(const kelp_kernel_library *library, const ch
 static kelp_status *register_locked(kelp_kernel_library *library, const char *name, void *function,
                                     const char *signature, bool with_context,
                                     const kelp_kernel **out) {
+    KELP_ASSERT_HELD(&library->registry->mutex);
     KELP_TRY(check_name_free(library, name));
     kelp_kernel *kernel = NULL;
     KELP_TRY(add_kernel(library, name, signature, &kernel));

@@ -330,7 +330,7 @@ kelp_status *kelp_remote_register(kelp_runtime *runtime, const kelp_remote_optio
     r->allocator = runtime->allocator;
     kelp_status *status = init(r, &options);
     if (status == NULL)
-        status = kelp_opset_register(runtime->opsets, &r->backend, r);
+        status = kelp_opset_register(runtime->registry, &r->backend, r);
     if (status != NULL)
         destroy(r);
     return status;

@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The library root: the one place that knows every built-in backend and wires them to a runtime. */
-#include "builder/providers.h"
-#include "runtime/runtime.h"
+/* The library root: the one place that knows every built-in provider and registers it. */
+#include "base/checked.h"
 #include "cpu/kernels/cpu_features.h"
-#include "cpu/ops/ops.h"
-#include "runtime/providers.h"
+#include "cpu/provider.h"
+#include "null/provider.h"
+#include "onnxruntime/provider.h"
+#include "plugins/provider.h"
+#include "runtime/runtime.h"
+#include "tensorrt/provider.h"
 
-#include <kelp/compute.h>
+/* In order of registration: of operators that several providers have, the last one's are used. */
+static const kelp_provider *const providers[] = {
+    &kelp_cpu_provider,     &kelp_null_provider,     &kelp_onnxruntime_provider,
+    &kelp_kernels_provider, &kelp_tensorrt_provider,
+};
 
 const char *kelp_version(void) {
     return KELP_VERSION;
@@ -21,26 +28,9 @@ kelp_status *kelp_runtime_create(const kelp_runtime_options *options, kelp_runti
     kelp_runtime *runtime = NULL;
     KELP_TRY(kelp_cpu_isa_check());
     KELP_TRY(kelp_runtime_new(options, &runtime));
-    kelp_status *status =
-        kelp_opset_register(runtime->opsets, kelp_cpu_opset_backend(), runtime->opsets);
-    if (status == NULL)
-        status = kelp_opset_register(runtime->opsets, kelp_null_opset_backend(), NULL);
-    if (status == NULL)
-        status = kelp_opset_register(runtime->opsets, kelp_onnxruntime_opset_backend(), runtime);
-    if (status == NULL)
-        status = kelp_compute_register(runtime, kelp_cpu_compute_backend());
-    if (status == NULL)
-        status = kelp_compute_register(runtime, kelp_null_compute_backend());
-    if (status == NULL)
-        status = kelp_compute_register(runtime, kelp_onnxruntime_compute_backend());
-    if (status == NULL)
-        status = kelp_compute_register(runtime, kelp_kernels_compute_backend());
-    if (status == NULL)
-        status = kelp_engine_provider_register(runtime, kelp_cpu_engine_provider());
-    if (status == NULL)
-        status = kelp_engine_provider_register(runtime, kelp_null_engine_provider());
-    if (status == NULL)
-        status = kelp_engine_provider_register(runtime, kelp_tensorrt_engine_provider());
+    kelp_status *status = NULL;
+    for (size_t i = 0; status == NULL && i < KELP_COUNT(providers); i++)
+        status = kelp_provider_register(runtime, providers[i], runtime);
     if (status != NULL) {
         kelp_runtime_release(runtime);
         return status;

@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file of a plugin, and the handshake with it. */
+/* Plug-in libraries: the file, the handshake with it, and what it offers. They stay loaded. */
 #include "runtime/plugin.h"
+
+#include "base/checked.h"
+#include "runtime/runtime.h"
+
+#include <kelp/compute.h>
+#include <kelp/engine_provider.h>
 
 #include <elf.h>
 #include <limits.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -46,7 +53,10 @@ static kelp_status *check_file(const char *path) {
 }
 
 /* ---- handshake ---- */
-static kelp_status *query(const kelp_dl *dl, const kelp_plugin **out) {
+/* What every table has had since the first version. */
+#define FIRST_TABLE_BYTES offsetof(kelp_plugin, engine)
+
+static kelp_status *query(const kelp_dl *dl, kelp_plugin *out) {
     kelp_plugin_query_fn ask;
     void *symbol = kelp_dl_own_symbol(dl, KELP_PLUGIN_QUERY);
     if (symbol == NULL)
@@ -57,20 +67,22 @@ static kelp_status *query(const kelp_dl *dl, const kelp_plugin **out) {
         return KELP_ERROR(KELP_UNIMPLEMENTED, "it does not serve plugin interface version %u",
                           KELP_PLUGIN_ABI_VERSION);
     if (plugin->magic != KELP_PLUGIN_MAGIC)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "its table is none of Kelp's");
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "bad plug-in magic 0x%08x, expected 0x%08x",
+                          plugin->magic, KELP_PLUGIN_MAGIC);
     if (plugin->abi_version != KELP_PLUGIN_ABI_VERSION)
         return KELP_ERROR(KELP_UNIMPLEMENTED,
                           "it was built for plugin interface version %u, and this Kelp has %u",
                           plugin->abi_version, KELP_PLUGIN_ABI_VERSION);
-    if (plugin->struct_size < sizeof *plugin || plugin->name == NULL)
+    if (plugin->struct_size < FIRST_TABLE_BYTES || plugin->name == NULL)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "its table has %u bytes, and %zu are expected, with a name",
-                          plugin->struct_size, sizeof *plugin);
-    *out = plugin;
+                          "its table has %u bytes, and at least %zu are expected, with a name",
+                          plugin->struct_size, FIRST_TABLE_BYTES);
+    *out = (kelp_plugin){.magic = 0};
+    memcpy(out, plugin, KELP_MIN(plugin->struct_size, sizeof *out));
     return NULL;
 }
 
-kelp_status *kelp_plugin_open(const char *path, kelp_dl *out_library, const kelp_plugin **out) {
+kelp_status *kelp_plugin_open(const char *path, kelp_dl *out_library, kelp_plugin *out) {
     char here[PATH_MAX];
     KELP_TRY(check_file(path));
     /* without a slash the loader would look everywhere but here */
@@ -79,4 +91,23 @@ kelp_status *kelp_plugin_open(const char *path, kelp_dl *out_library, const kelp
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "its path is longer than %d bytes", PATH_MAX - 1);
     KELP_TRY(kelp_dl_open(here, out_library));
     return query(out_library, out);
+}
+
+/* ---- registering ---- */
+kelp_status *kelp_runtime_load_plugin(kelp_runtime *runtime, const char *path) {
+    kelp_dl library;
+    kelp_plugin plugin;
+    kelp_status *status = kelp_plugin_open(path, &library, &plugin);
+    if (status == NULL && plugin.opset == NULL && plugin.compute == NULL && plugin.engine == NULL)
+        status = KELP_ERROR(KELP_NOT_FOUND,
+                            "it calls itself '%s', and offers neither operators nor models nor "
+                            "engines",
+                            plugin.name);
+    if (status == NULL && plugin.opset != NULL)
+        status = kelp_opset_register(runtime->registry, plugin.opset, NULL);
+    if (status == NULL && plugin.compute != NULL)
+        status = kelp_compute_register(runtime, plugin.compute);
+    if (status == NULL && plugin.engine != NULL)
+        status = kelp_engine_provider_register(runtime, plugin.engine);
+    return status != NULL ? KELP_ANNOTATE(status, "cannot load plug-in library '%s'", path) : NULL;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared libraries that extend Kelp (kelp/plugin.h), from their file to their table. */
+/* Plug-in libraries (kelp/plugin.h), from their file to their table. */
 #ifndef KELP_RUNTIME_PLUGIN_H_
 #define KELP_RUNTIME_PLUGIN_H_
 
@@ -7,11 +7,11 @@
 
 #include <kelp/plugin.h>
 
-/* Loads the library at `path` and asks for its table, whose head was checked and which has a name;
- * what it offers is the caller's to judge. A file for another machine, one that is no library, and
- * one of another version are refused in words. The library stays loaded, whatever comes: code that
- * has made threads cannot be unloaded safely. */
+/* Loads the library at `path` and copies its table, whose head was checked and which has a name;
+ * members that an older table lacks are NULL. Fails for a file that is not a shared library, or is
+ * for another machine, or another version of the interface. The library stays loaded in every case:
+ * code that has created threads cannot be unloaded safely. */
 kelp_status *kelp_plugin_open(const char *path, kelp_dl *out_library,
-                              const kelp_plugin **out) KELP_MUST_USE;
+                              kelp_plugin *out) KELP_MUST_USE;
 
 #endif

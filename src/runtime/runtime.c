@@ -3,6 +3,7 @@
 #include "runtime/runtime.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/checked.h"
 
 #include <stdatomic.h>
@@ -46,7 +47,7 @@ kelp_status *kelp_runtime_new(const kelp_runtime_options *given, kelp_runtime **
     box->log = (log_bridge){options.log, options.log_userp};
     if (options.log != NULL)
         runtime->logger = (kelp_logger){log_line, &box->log, (kelp_log_level)options.log_level, 0};
-    kelp_status *status = kelp_opset_registry_create(runtime->allocator, &runtime->opsets);
+    kelp_status *status = kelp_opset_registry_create(runtime->allocator, &runtime->registry);
     if (status == NULL && runtime->threads > 1)
         status = kelp_pool_create(runtime->allocator, runtime->threads, &runtime->pool);
     if (status != NULL) {
@@ -66,28 +67,25 @@ void kelp_runtime_release(kelp_runtime *runtime) {
     if (runtime == NULL ||
         atomic_fetch_sub_explicit(&runtime->references, 1, memory_order_acq_rel) != 1)
         return;
+    KELP_ASSERT(atomic_load(&runtime->references) == 0);
     kelp_pool_destroy(runtime->pool);
-    kelp_opset_registry_destroy(runtime->opsets);
-    kelp_free(runtime->allocator, runtime->compute,
-              runtime->compute_capacity * sizeof *runtime->compute);
-    kelp_free(runtime->allocator, runtime->providers,
-              runtime->provider_capacity * sizeof *runtime->providers);
+    kelp_opset_registry_destroy(runtime->registry);
     kelp_free(runtime->allocator, runtime, sizeof(runtime_box));
 }
 
 kelp_status *kelp_runtime_register_opset(kelp_runtime *runtime, const kelp_opset_backend *backend,
                                          void *self) {
-    return kelp_opset_register(runtime->opsets, backend, self);
+    return kelp_opset_register(runtime->registry, backend, self);
 }
 
 const kelp_opset_registry *kelp_runtime_opsets(const kelp_runtime *runtime) {
-    return runtime->opsets;
+    return runtime->registry;
 }
 
 kelp_graph_limits kelp_runtime_graph_limits(const kelp_runtime *runtime) {
     kelp_graph_limits limits = {0};
     kelp_opset_declared declared;
-    for (size_t i = 0; kelp_opset_registry_at(runtime->opsets, i, &declared); i++) {
+    for (size_t i = 0; kelp_opset_registry_at(runtime->registry, i, &declared); i++) {
         const char *domain = declared.opset->domain;
         if (*domain == '\0' || strcmp(domain, "ai.onnx") == 0)
             limits.newest_onnx = KELP_MAX(limits.newest_onnx, (int64_t)declared.opset->version);

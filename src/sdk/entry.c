@@ -265,32 +265,47 @@ static void nobody_told(const kelp_backend_instance *instance, const kelp_status
                             kelp_backend_model_name(instance->model), kelp_status_clone(status));
 }
 
-static void execute_batch(kelp_backend_instance *instance, size_t count) {
+static void report_batch(const kelp_backend_instance *instance, uint64_t batch, uint64_t start_ns) {
+    uint64_t end_ns = instance->report_ns ? instance->report_ns : kelp_backend_now_ns();
+    uint64_t begin_ns = instance->begin_ns ? instance->begin_ns : start_ns;
+    TRITONSERVER_ErrorDelete(TRITONBACKEND_ModelInstanceReportBatchStatistics(
+        instance->raw, batch, start_ns, begin_ns, instance->end_ns ? instance->end_ns : end_ns,
+        end_ns));
+}
+
+/* Executes all requests at once. */
+static void execute_batch(kelp_backend_instance *instance, size_t count, uint64_t start_ns) {
     const kelp_backend_definition *definition = instance->model->host->definition;
-    kelp_status *status = definition->execute(instance, instance->batch, count);
+    uint64_t batch = 0;
     bool told = false;
+    for (size_t i = 0; i < count; i++)
+        batch += (uint64_t)instance->batch[i]->batch;
+    instance->begin_ns = instance->end_ns = instance->report_ns = 0;
+    kelp_status *status = definition->execute(instance, instance->batch, count);
     for (size_t i = 0; i < count; i++)
         told |= kit_request_complete(instance->batch[i], status);
     if (status && !told)
         nobody_told(instance, status);
     kelp_status_free(status);
+    report_batch(instance, batch, start_ns);
 }
 
-static void execute_each(kelp_backend_instance *instance, size_t count) {
+/* Each request is an execution of its own. */
+static void execute_each(kelp_backend_instance *instance, size_t count, uint64_t start_ns) {
     const kelp_backend_definition *definition = instance->model->host->definition;
-    uint64_t first_ns = 0;
     for (size_t i = 0; i < count; i++) {
         kelp_backend_request *request = instance->batch[i];
-        instance->begin_ns = instance->end_ns = 0;
-        request->begin_ns = kelp_backend_now_ns();
+        uint64_t batch = (uint64_t)request->batch;
+        if (i > 0)
+            start_ns = kelp_backend_now_ns();
+        instance->begin_ns = instance->end_ns = instance->report_ns = 0;
+        request->start_ns = request->begin_ns = start_ns;
         kelp_status *status = definition->execute_one(instance, request);
-        if (!first_ns)
-            first_ns = instance->begin_ns;
         if (!kit_request_complete(request, status) && status)
             nobody_told(instance, status);
         kelp_status_free(status);
+        report_batch(instance, batch, start_ns);
     }
-    instance->begin_ns = first_ns;
 }
 
 TRITONSERVER_Error *kelp_backend_entry_execute(TRITONBACKEND_ModelInstance *raw,
@@ -300,21 +315,13 @@ TRITONSERVER_Error *kelp_backend_entry_execute(TRITONBACKEND_ModelInstance *raw,
     uint64_t start_ns = kelp_backend_now_ns();
     TRITONSERVER_Error *error = instance_of(raw, &instance);
     if (error)
-        return error; /* nothing was answered yet: the server answers all */
+        return error; /* there is no response yet: the server fails all requests */
     kelp_status *status = open_batch(instance, requests, request_count, start_ns);
     if (status)
         return kelp_backend_error(status);
-    uint64_t batch = 0;
-    for (uint32_t i = 0; i < request_count; i++)
-        batch += (uint64_t)instance->batch[i]->batch;
-    instance->begin_ns = instance->end_ns = 0;
     if (instance->model->host->definition->execute_one)
-        execute_each(instance, request_count);
+        execute_each(instance, request_count, start_ns);
     else
-        execute_batch(instance, request_count);
-    uint64_t end_ns = kelp_backend_now_ns();
-    uint64_t begin_ns = instance->begin_ns ? instance->begin_ns : start_ns;
-    TRITONSERVER_ErrorDelete(TRITONBACKEND_ModelInstanceReportBatchStatistics(
-        raw, batch, start_ns, begin_ns, instance->end_ns ? instance->end_ns : end_ns, end_ns));
+        execute_batch(instance, request_count, start_ns);
     return NULL;
 }

@@ -2,6 +2,10 @@
 /* The configuration of a model, parsed, and what is asked of hosts, models and instances. */
 #include "sdk/sdk.h"
 
+#include "base/buf.h"
+
+#include <stdio.h>
+
 /* Copies the texts of a tree, so that they end with a NUL and do not borrow from the message. */
 static kelp_status *own_texts(kelp_arena *arena, kelp_json *node) {
     for (; node; node = node->next) {
@@ -213,6 +217,84 @@ kelp_status *kelp_backend_model_set_config(kelp_backend_model *model, const char
     kelp_status *status = kelp_backend_status(TRITONBACKEND_ModelSetConfig(model->raw, 1, message));
     TRITONSERVER_ErrorDelete(TRITONSERVER_MessageDelete(message));
     return status ? status : kit_model_read_config(model);
+}
+
+/* ---- completing the configuration ---- */
+
+static void write_numbers(kelp_json_writer *writer, const char *key, const int64_t *items,
+                          int32_t count) {
+    kelp_json_key(writer, key);
+    kelp_json_begin_array(writer);
+    for (int32_t i = 0; i < count; i++)
+        kelp_json_put_i64(writer, items[i]);
+    kelp_json_end_array(writer);
+}
+
+/* `dims` may not be empty: a scalar is [ 1 ] to clients and [ ] to the backend. */
+static void write_shape(kelp_json_writer *writer, const kelp_backend_io *io) {
+    static const int64_t one = 1;
+    write_numbers(writer, "dims", io->rank > 0 ? io->shape : &one, KELP_MAX(io->rank, 1));
+    if (io->rank > 0)
+        return;
+    kelp_json_key(writer, "reshape");
+    kelp_json_begin_object(writer);
+    write_numbers(writer, "shape", NULL, 0);
+    kelp_json_end_object(writer);
+}
+
+static kelp_status *write_ios(const kelp_backend_model *model, kelp_json_writer *writer,
+                              const char *key, const kelp_backend_io *ios, size_t count) {
+    if (count == 0)
+        return NULL;
+    kelp_json_key(writer, key);
+    kelp_json_begin_array(writer);
+    for (size_t i = 0; i < count; i++) {
+        const char *type = kelp_dtype_triton_name(ios[i].dtype);
+        char type_name[32];
+        if (!type)
+            return KELP_ERROR(KELP_UNIMPLEMENTED,
+                              "model '%s': %s '%s' has type %s, which the inference protocol lacks",
+                              model->name, key, ios[i].name, kelp_dtype_name(ios[i].dtype));
+        snprintf(type_name, sizeof type_name, "TYPE_%s",
+                 ios[i].dtype == KELP_STRING ? "STRING" : type);
+        kelp_json_begin_object(writer);
+        kelp_json_key(writer, "name");
+        kelp_json_put_cstr(writer, ios[i].name);
+        kelp_json_key(writer, "data_type");
+        kelp_json_put_cstr(writer, type_name);
+        write_shape(writer, &ios[i]);
+        if (ios[i].is_optional) {
+            kelp_json_key(writer, "optional");
+            kelp_json_put_bool(writer, true);
+        }
+        kelp_json_end_object(writer);
+    }
+    kelp_json_end_array(writer);
+    return NULL;
+}
+
+kelp_status *kelp_backend_model_complete(kelp_backend_model *model, const kelp_backend_io *inputs,
+                                         size_t input_count, const kelp_backend_io *outputs,
+                                         size_t output_count) {
+    kelp_buf text;
+    kelp_json_writer writer;
+    if (input_count == 0 && output_count == 0)
+        return NULL;
+    kelp_buf_init(&text, kelp_allocator_system());
+    kelp_json_writer_init(&writer, &text);
+    kelp_json_begin_object(&writer);
+    kelp_json_key(&writer, "max_batch_size");
+    kelp_json_put_i64(&writer, model->max_batch);
+    kelp_status *status = write_ios(model, &writer, "input", inputs, input_count);
+    if (!status)
+        status = write_ios(model, &writer, "output", outputs, output_count);
+    kelp_json_end_object(&writer);
+    if (!status)
+        status = kelp_buf_status(&text);
+    if (!status)
+        status = kelp_backend_model_set_config(model, text.data, text.length);
+    kelp_buf_deinit(&text);
+    return status;
 }
 
 /* ---- readers ---- */

@@ -61,22 +61,29 @@ kelp_backend_request *kit_request_open(kelp_backend_instance *instance, TRITONBA
     return request;
 }
 
-enum { KEPT_BYTES = 65536 }; /* of memory, in the pool, a request */
+enum { KEPT_BYTES = 65536 }; /* of memory for each pooled request but one */
+
+/* Returns an account to the pool, unless it holds more memory than others may keep. */
+static bool give_back(kelp_backend_instance *instance, kelp_backend_request *request) {
+    pthread_mutex_lock(&instance->lock);
+    bool keeps = !instance->free || request->arena.total_bytes <= KEPT_BYTES;
+    if (keeps) {
+        request->next = instance->free;
+        instance->free = request;
+    }
+    pthread_mutex_unlock(&instance->lock);
+    return keeps;
+}
 
 void kit_request_drop(kelp_backend_request *request) {
     if (atomic_fetch_sub_explicit(&request->holds, 1, memory_order_acq_rel) != 1)
         return;
     kelp_backend_instance *instance = request->instance;
-    if (request->arena.total_bytes > KEPT_BYTES) {
+    kelp_arena_clear(&request->arena);
+    while (!give_back(instance, request)) {
         kelp_arena_deinit(&request->arena);
         kelp_arena_init(&request->arena, kelp_allocator_system(), 0);
-    } else {
-        kelp_arena_clear(&request->arena);
     }
-    pthread_mutex_lock(&instance->lock);
-    request->next = instance->free;
-    instance->free = request;
-    pthread_mutex_unlock(&instance->lock);
 }
 
 /* ---- answers ---- */
@@ -92,9 +99,9 @@ static void say_final(TRITONBACKEND_Request *raw, TRITONBACKEND_ResponseFactory 
     TRITONBACKEND_ResponseFactory *made = NULL;
     kelp_status *status = NULL;
     if (!factory)
-        status = kelp_backend_status(TRITONBACKEND_ResponseFactoryNew(&made, raw));
+        status = kit_status(TRITONBACKEND_ResponseFactoryNew(&made, raw));
     if (!status)
-        status = kelp_backend_status(TRITONBACKEND_ResponseFactorySendFlags(
+        status = kit_status(TRITONBACKEND_ResponseFactorySendFlags(
             factory ? factory : made, TRITONSERVER_RESPONSE_COMPLETE_FINAL));
     if (made)
         TRITONSERVER_ErrorDelete(TRITONBACKEND_ResponseFactoryDelete(made));
@@ -115,13 +122,13 @@ void kit_request_close(kelp_backend_request *request, TRITONBACKEND_Request *raw
     TRITONBACKEND_Response *response = NULL;
     TRITONSERVER_Error *error = raw ? TRITONBACKEND_ResponseNew(&response, raw)
                                     : TRITONBACKEND_ResponseNewFromFactory(&response, factory);
-    kelp_status *status = kelp_backend_status(error);
+    kelp_status *status = kit_status(error);
     if (!status) {
         error = kelp_backend_error(KELP_ERROR(KELP_INTERNAL,
                                               "backend '%s' gave no answer to a request for model "
                                               "'%s'",
                                               model->host->definition->name, model->name));
-        status = kelp_backend_status(
+        status = kit_status(
             TRITONBACKEND_ResponseSend(response, TRITONSERVER_RESPONSE_COMPLETE_FINAL, error));
         TRITONSERVER_ErrorDelete(error);
     }
@@ -148,14 +155,15 @@ void kelp_backend_fail(kelp_backend_request *request, kelp_status *take_status) 
 
 /* Before the account is let go: how long it took, and how it went. */
 static void report(const kelp_backend_request *request, TRITONBACKEND_Request *raw) {
-    const kelp_backend_instance *instance = request->instance;
+    kelp_backend_instance *instance = request->instance;
     uint64_t end_ns = kelp_backend_now_ns();
     uint64_t begin_ns = request->begin_ns, finish_ns = end_ns;
     /* The marks belong to the execution's thread, which a kept request may have left. */
-    if (!request->kept && instance->begin_ns)
-        begin_ns = instance->begin_ns;
-    if (!request->kept && instance->end_ns)
-        finish_ns = instance->end_ns;
+    if (!request->kept) {
+        begin_ns = instance->begin_ns ? instance->begin_ns : begin_ns;
+        finish_ns = instance->end_ns ? instance->end_ns : finish_ns;
+        instance->report_ns = end_ns;
+    }
     TRITONSERVER_ErrorDelete(TRITONBACKEND_ModelInstanceReportStatistics(
         instance->raw, raw, !atomic_load(&request->failed), request->start_ns, begin_ns, finish_ns,
         end_ns));
@@ -192,7 +200,7 @@ void kelp_backend_release(kelp_backend_request *request) {
     }
     KELP_BACKEND_LOG_STATUS(
         "cannot release a request",
-        kelp_backend_status(TRITONBACKEND_RequestRelease(raw, TRITONSERVER_REQUEST_RELEASE_ALL)));
+        kit_status(TRITONBACKEND_RequestRelease(raw, TRITONSERVER_REQUEST_RELEASE_ALL)));
 }
 
 bool kit_request_complete(kelp_backend_request *request, const kelp_status *status) {

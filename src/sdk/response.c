@@ -85,6 +85,15 @@ kelp_status *kelp_backend_output_data(kelp_backend_response *response, const cha
                       out_data);
 }
 
+kelp_status *kelp_backend_output_tensor(kelp_backend_response *response, const char *name,
+                                        kelp_tensor *inout_tensor) {
+    if (inout_tensor->dtype == KELP_STRING)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "output '%s': strings are put, as their size is not known before", name);
+    return add_output(response, name, inout_tensor->dtype, inout_tensor->rank, inout_tensor->shape,
+                      kelp_tensor_bytes(inout_tensor), &inout_tensor->data);
+}
+
 kelp_status *kelp_backend_put_tensor(kelp_backend_response *response, const char *name,
                                      const kelp_tensor *tensor) {
     size_t size_bytes;
@@ -132,29 +141,27 @@ kelp_status *kelp_backend_put_state(kelp_backend_request *request, const char *n
     if (type == TRITONSERVER_MEMORY_GPU)
         return KELP_ERROR(KELP_UNIMPLEMENTED, "state '%s' lies in GPU memory", name);
     kit_wire_write(tensor, data);
-    return kelp_backend_status(TRITONBACKEND_StateUpdate(state));
+    return kit_status(TRITONBACKEND_StateUpdate(state));
 }
 
 /* ---- parameters ---- */
 
 kelp_status *kelp_backend_set_text(kelp_backend_response *response, const char *name,
                                    const char *value) {
-    return kelp_backend_status(
-        TRITONBACKEND_ResponseSetStringParameter(response->raw, name, value));
+    return kit_status(TRITONBACKEND_ResponseSetStringParameter(response->raw, name, value));
 }
 
 kelp_status *kelp_backend_set_i64(kelp_backend_response *response, const char *name,
                                   int64_t value) {
-    return kelp_backend_status(TRITONBACKEND_ResponseSetIntParameter(response->raw, name, value));
+    return kit_status(TRITONBACKEND_ResponseSetIntParameter(response->raw, name, value));
 }
 
 kelp_status *kelp_backend_set_f64(kelp_backend_response *response, const char *name, double value) {
-    return kelp_backend_status(
-        TRITONBACKEND_ResponseSetDoubleParameter(response->raw, name, value));
+    return kit_status(TRITONBACKEND_ResponseSetDoubleParameter(response->raw, name, value));
 }
 
 kelp_status *kelp_backend_set_bool(kelp_backend_response *response, const char *name, bool value) {
-    return kelp_backend_status(TRITONBACKEND_ResponseSetBoolParameter(response->raw, name, value));
+    return kit_status(TRITONBACKEND_ResponseSetBoolParameter(response->raw, name, value));
 }
 
 /* ---- sending ---- */
@@ -228,7 +235,7 @@ kelp_status *kelp_backend_send(kelp_backend_response *response, uint32_t flags,
         atomic_store(&request->failed, true);
     TRITONBACKEND_ResponseFactory *factory =
         response->factory ? response->factory->raw : request->own_factory;
-    kelp_status *status = kelp_backend_status(TRITONBACKEND_ResponseSend(
+    kelp_status *status = kit_status(TRITONBACKEND_ResponseSend(
         response->raw, final ? TRITONSERVER_RESPONSE_COMPLETE_FINAL : 0, error));
     if (decoupled && factory)
         kit_report_response(request, factory, response->start_ns, response->output_ns, error);
@@ -244,8 +251,7 @@ kelp_status *kelp_backend_factory_create(kelp_backend_request *request,
     kelp_backend_factory *factory = calloc(1, sizeof *factory);
     if (!factory)
         return kelp_status_oom();
-    kelp_status *status =
-        kelp_backend_status(TRITONBACKEND_ResponseFactoryNew(&factory->raw, request->raw));
+    kelp_status *status = kit_status(TRITONBACKEND_ResponseFactoryNew(&factory->raw, request->raw));
     if (status) {
         free(factory);
         return status;
@@ -265,7 +271,7 @@ kelp_status *kelp_backend_factory_respond(kelp_backend_factory *factory,
     if (!response)
         return kelp_status_oom();
     kelp_status *status =
-        kelp_backend_status(TRITONBACKEND_ResponseNewFromFactory(&response->raw, factory->raw));
+        kit_status(TRITONBACKEND_ResponseNewFromFactory(&response->raw, factory->raw));
     if (status) {
         free(response);
         return status;

@@ -25,8 +25,13 @@ static inline bool kit_ok(TRITONSERVER_Error *take_error) {
     return false;
 }
 
+/* Converts the result of a call that mostly succeeds. */
+static inline kelp_status *kit_status(TRITONSERVER_Error *take_error) {
+    return KELP_LIKELY(!take_error) ? NULL : kelp_backend_status(take_error);
+}
+
 /* Returns a failure of Triton's API from the enclosing function. */
-#define KIT_TRY(call) KELP_TRY(kelp_backend_status(call))
+#define KIT_TRY(call) KELP_TRY(kit_status(call))
 
 struct kelp_backend_host {
     const kelp_backend_definition *definition;
@@ -60,6 +65,7 @@ struct kelp_backend_instance {
     TRITONSERVER_InstanceGroupKind kind;
     int32_t device;
     uint64_t begin_ns, end_ns;    /* of the inference within execute, when the backend said so */
+    uint64_t report_ns;           /* when the execution's last request was reported; 0: none was */
     kelp_backend_request **batch; /* the requests of the execution that runs */
     size_t batch_capacity;
     pthread_mutex_t lock; /* of `free` */

@@ -2,6 +2,7 @@
 /* The server object: start, stop, references, creation of requests, loads. */
 #include "server/server.h"
 
+#include "base/assert.h"
 #include "server/cache/cache.h"
 #include "server/core/log.h"
 
@@ -32,6 +33,7 @@ static kelp_status *find_successor(kelp_request_host *host, const kelp_model_bas
 }
 
 static void reap(kelp_request_host *host, kelp_model_base *model) {
+    KELP_ASSERT(((kelp_model *)model)->entry);
     kelp_repository_reap(&((kelp_server *)host)->repository, (kelp_model *)model);
 }
 
@@ -64,7 +66,7 @@ kelp_status *kelp_server_create(kelp_allocator allocator, const kelp_server_opti
     server->host.base.ops = &ops;
     server->host.base.allocator = allocator;
     kelp_request_pools_init(&server->host.base.pools, allocator);
-    kelp_backend_set_init(&server->host.backends, allocator);
+    kelp_server_backend_set_init(&server->host.backends, allocator);
     kelp_repository_init(&server->repository, &server->host);
     atomic_store(&server->refs, 1);
     kelp_status *status = start(server, options);
@@ -85,7 +87,7 @@ kelp_status *kelp_server_stop(kelp_server *server) {
     atomic_store(&server->state, KELP_SERVER_STOPPING);
     if (host->options)
         KELP_TRY(kelp_repository_stop(&server->repository));
-    kelp_backend_set_clear(&host->backends);
+    kelp_server_backend_set_clear(&host->backends);
     kelp_cache_close((kelp_cache *)host->cache);
     host->cache = NULL;
     atomic_store(&server->state, KELP_SERVER_STOPPED);
@@ -98,7 +100,7 @@ void kelp_server_release(kelp_server *server) {
     kelp_allocator allocator = server->host.base.allocator;
     kelp_request_pools_deinit(&server->host.base.pools);
     kelp_repository_deinit(&server->repository);
-    kelp_backend_set_deinit(&server->host.backends);
+    kelp_server_backend_set_deinit(&server->host.backends);
     kelp_server_options_destroy(server->host.options);
     kelp_free_aligned(allocator, server, sizeof *server, _Alignof(kelp_server));
 }

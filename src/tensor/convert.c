@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Floating-point types of 4 to 8 bits: one description each, and one algorithm for all. */
+/* Converts floating-point types of 4 to 8 bits: one description per type, and one algorithm for
+ * all. */
 #include "tensor/convert.h"
 
 #include <math.h>
@@ -8,7 +9,7 @@ typedef enum special {
     FINITE,       /* neither infinity nor NaN */
     IEEE,         /* the highest exponent is infinity and NaN */
     ONES_ARE_NAN, /* all bits but the sign set: NaN; no infinity */
-    MINUS_IS_NAN  /* what would be -0 is NaN; no infinity */
+    MINUS_IS_NAN  /* the code of -0 is NaN; no infinity */
 } special;
 
 typedef struct format {
@@ -65,13 +66,13 @@ float kelp_narrow_to_f32(kelp_dtype dtype, uint8_t code) {
     return negative ? -value : value;
 }
 
-/* The exponent of binary32 is the code, and the sign is dropped. Below the normal numbers of
- * binary32 there is one power more, 2^-127, whose code is 0. */
+/* Converts to F8E8M0. The code is the exponent of binary32; the sign is dropped. Below the normal
+ * numbers of binary32 there is one more power, 2^-127, with code 0. */
 uint8_t kelp_f32_to_e8m0(float value, bool saturate, char round_mode) {
     uint32_t bits = kelp_f32_bits(value), code = bits >> 23 & 0xffu, rest = bits & 0x7fffffu;
     if (code == 0xff)
         return 0xff;
-    uint32_t exact = code > 0 ? 0 : 0x400000u; /* the rest at which the value is the code's */
+    uint32_t exact = code > 0 ? 0 : 0x400000u; /* mantissa at which the value equals the code's */
     bool half = code > 0 ? rest >= 0x400000u : rest > 0x600000u;
     if ((round_mode == 'u' && rest > exact) || (round_mode == 'n' && half))
         code += code == 0xfe && saturate ? 0 : 1;
@@ -91,15 +92,15 @@ uint8_t kelp_f32_to_narrow(kelp_dtype dtype, float value, bool saturate) {
     int no_number = f.special == IEEE           ? sign | infinity | 1 << (f.mantissa_bits - 1)
                     : f.special == ONES_ARE_NAN ? sign | ones
                     : f.special == MINUS_IS_NAN ? 1 << width
-                                                : sign ^ 1 << width; /* zero, its sign turned */
+                                                : sign ^ 1 << width; /* zero of the opposite sign */
     if (isnan(value))
         return (uint8_t)no_number;
-    int code = ones + 1; /* more than any */
+    int code = ones + 1; /* larger than any code */
     if (!isinf(value)) {
         float magnitude = fabsf(value);
         frexpf(magnitude, &exponent);
         exponent = magnitude == 0 || exponent - 1 < 1 - f.bias ? 1 - f.bias : exponent - 1;
-        /* a scaled value near an integer number of steps: rintf rounds ties to even */
+        /* rintf rounds ties to even */
         float steps = rintf(ldexpf(magnitude, f.mantissa_bits - exponent));
         if (exponent + f.bias <= 1 << f.exponent_bits)
             code = ((exponent + f.bias - 1) << f.mantissa_bits) + (int)steps;

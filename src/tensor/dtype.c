@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Element types: widths and names. */
+/* Implements the element types: widths and names. */
 #include <kelp/tensor.h>
 
 #include <string.h>
@@ -84,9 +84,8 @@ kelp_dtype kelp_dtype_parse(const char *name) {
 kelp_status *kelp_tensor_to_dl(const kelp_tensor *tensor, DLTensor *out) {
     const dtype_info *info = info_of(tensor->dtype);
     if (!info->has_dl)
-        return KELP_ERROR(KELP_UNIMPLEMENTED, "a tensor of type %s cannot leave as DLPack",
-                          info->name);
-    union { /* DLPack has no const; the borrower only reads them */
+        return KELP_ERROR(KELP_UNIMPLEMENTED, "tensors of type %s have no DLPack form", info->name);
+    union { /* DLPack lacks const; consumers only read these */
         const int64_t *from;
         int64_t *to;
     } shape = {tensor->shape}, strides = {tensor->strides};
@@ -112,8 +111,7 @@ static kelp_dtype dtype_from_dl(DLDataType type) {
 kelp_status *kelp_tensor_from_dl(const DLTensor *dl, kelp_tensor *out) {
     kelp_dtype dtype = dtype_from_dl(dl->dtype);
     if (dtype == KELP_DTYPE_INVALID)
-        return KELP_ERROR(KELP_UNIMPLEMENTED,
-                          "DLPack type with code %u, %u bits and %u lanes is not known to Kelp",
+        return KELP_ERROR(KELP_UNIMPLEMENTED, "unsupported DLPack type: code %u, %u bits, %u lanes",
                           dl->dtype.code, dl->dtype.bits, dl->dtype.lanes);
     KELP_TRY(kelp_tensor_init(out, dtype, dl->ndim, dl->shape, NULL));
     out->data = dl->data == NULL ? NULL : (char *)dl->data + dl->byte_offset;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shapes and tensor descriptors. */
+/* Implements shapes and tensor descriptors. */
 #include <kelp/tensor.h>
 
 #include "base/checked.h"
@@ -40,19 +40,18 @@ kelp_status *kelp_tensor_init(kelp_tensor *out, kelp_dtype dtype, int32_t rank,
     int64_t elements;
     size_t bytes;
     if (rank < 0 || rank > KELP_MAX_RANK)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "a tensor of rank %d: expected 0 to %d", rank,
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "invalid tensor rank %d: expected 0 to %d", rank,
                           KELP_MAX_RANK);
     if (kelp_dtype_bits(dtype) == 0)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "a tensor of unknown type %d", (int)dtype);
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "unknown element type %d", (int)dtype);
     if (!kelp_shape_elements(rank, shape, &elements) ||
         !kelp_dtype_bytes(dtype, elements, &bytes)) {
         char text[256];
         kelp_shape_format(rank, shape, text, sizeof text);
-        return KELP_ERROR(
-            KELP_INVALID_ARGUMENT,
-            "a tensor of shape %s: extents must not be negative and its size must fit "
-            "the address space",
-            text);
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "invalid tensor shape %s: expected no negative dimension and a size that "
+                          "fits the address space",
+                          text);
     }
     out->data = data;
     out->dtype = dtype;

@@ -12,7 +12,7 @@
 static void tell(void *userp, const char *layer, float milliseconds) {
     trt_running *r = userp;
     if (r->told != NULL)
-        r->told(r->told_userp, r->layers_told++, "", layer,
+        r->told(r->told_userp, r->layers_told++, "", layer, NULL,
                 (uint64_t)((double)milliseconds * 1e6 + 0.5));
 }
 

@@ -2,8 +2,6 @@
 /* NVIDIA's TensorRT as a provider of engines, where its users have installed it. */
 #include "tensorrt/provider.h"
 
-#include "runtime/providers.h"
-
 #include <kelp/cuda.h>
 
 #include <pthread.h>
@@ -113,26 +111,25 @@ static kelp_status *describe(void *self, kelp_runtime *runtime,
     return describe_devices(&s);
 }
 
-const kelp_engine_provider *kelp_tensorrt_engine_provider(void) {
-    static const kelp_engine_provider provider = {
-        .abi_version = KELP_ENGINE_PROVIDER_ABI_VERSION,
-        .struct_size = sizeof provider,
-        .name = "tensorrt",
-        /* Networks are strongly typed: their tensors' types say what is computed in FP16, BF16,
-         * INT8 and FP8. */
-        .flags = KELP_BUILD_TF32 | KELP_BUILD_REFIT | KELP_BUILD_REFIT_INDIVIDUAL |
-                 KELP_BUILD_STRIP_WEIGHTS | KELP_BUILD_WEIGHT_STREAMING |
-                 KELP_BUILD_VERSION_COMPATIBLE | KELP_BUILD_MONITOR_MEMORY | KELP_BUILD_DETAILED,
-        .pools = 1u << KELP_POOL_WORKSPACE | 1u << KELP_POOL_DEVICE,
-        .timing_cache = true,
-        .has_devices = true,
-        .needs_profiles = true,
-        .available = available,
-        .supports = trt_engine_supports,
-        .build = trt_engine_build,
-        .recognises = recognises,
-        .load = trt_engine_load,
-        .describe = describe,
-    };
-    return &provider;
-}
+static const kelp_engine_provider engines = {
+    .abi_version = KELP_ENGINE_PROVIDER_ABI_VERSION,
+    .struct_size = sizeof(kelp_engine_provider),
+    .name = "tensorrt",
+    /* Networks are strongly typed: their tensors' types say what is computed in FP16, BF16,
+     * INT8 and FP8. */
+    .flags = KELP_BUILD_TF32 | KELP_BUILD_REFIT | KELP_BUILD_REFIT_INDIVIDUAL |
+             KELP_BUILD_STRIP_WEIGHTS | KELP_BUILD_WEIGHT_STREAMING |
+             KELP_BUILD_VERSION_COMPATIBLE | KELP_BUILD_MONITOR_MEMORY | KELP_BUILD_DETAILED,
+    .pools = 1u << KELP_POOL_WORKSPACE | 1u << KELP_POOL_DEVICE,
+    .timing_cache = true,
+    .has_devices = true,
+    .needs_profiles = true,
+    .available = available,
+    .supports = trt_engine_supports,
+    .build = trt_engine_build,
+    .recognises = recognises,
+    .load = trt_engine_load,
+    .describe = describe,
+};
+
+const kelp_provider kelp_tensorrt_provider = {.name = "tensorrt", .engines = &engines};

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of the engine provider `tensorrt` share. */
+/* The provider `tensorrt`: engines on NVIDIA's TensorRT, where its library is installed. */
 #ifndef KELP_TENSORRT_PROVIDER_H_
 #define KELP_TENSORRT_PROVIDER_H_
 
+#include "runtime/provider.h"
 #include "runtime/runtime.h"
 #include "tensorrt/call.h"
 
-#include <kelp/engine_provider.h>
+/* The row of the registry. */
+extern const kelp_provider kelp_tensorrt_provider;
 
 /* NVIDIA's library, opened once for the program and never closed: UNAVAILABLE with every path that
  * was tried. Any thread. */

@@ -63,6 +63,30 @@ static void tokens_in_order(void **state) {
     kelp_arena_deinit(&arena);
 }
 
+static void a_value_read_by_the_caller_is_skipped(void **state) {
+    (void)state;
+    static const char text[] = "{\"a\" : \n[1, 2] , \"b\":3}";
+    kelp_arena arena;
+    kelp_arena_init(&arena, kelp_allocator_system(), 0);
+    kelp_json_reader reader;
+    kelp_json_token token;
+    kelp_json_reader_init(&reader, &arena, text, sizeof text - 1);
+    assert_null(kelp_json_next(&reader, &token));
+    assert_null(kelp_json_next(&reader, &token));
+    assert_int_equal(token.type, KELP_JSON_KEY);
+    size_t begin = kelp_json_value_offset(&reader);
+    assert_int_equal(text[begin], '[');
+    kelp_json_skip_to(&reader, begin + sizeof "[1, 2]" - 1);
+    assert_null(kelp_json_next(&reader, &token));
+    assert_true(token.type == KELP_JSON_KEY && kelp_str_is(token.string, "b"));
+    kelp_json_skip_to(&reader, kelp_json_value_offset(&reader) + 1);
+    assert_null(kelp_json_next(&reader, &token));
+    assert_int_equal(token.type, KELP_JSON_OBJECT_END);
+    assert_null(kelp_json_next(&reader, &token));
+    assert_int_equal(token.type, KELP_JSON_END);
+    kelp_arena_deinit(&arena);
+}
+
 static void skipping_whole_values(void **state) {
     (void)state;
     const char *text = "{\"a\":[1,{\"x\":[2]},3],\"b\":7}";
@@ -358,6 +382,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tokens_in_order),
         cmocka_unit_test(skipping_whole_values),
+        cmocka_unit_test(a_value_read_by_the_caller_is_skipped),
         cmocka_unit_test(integers_are_exact),
         cmocka_unit_test(doubles),
         cmocka_unit_test(doubles_are_rounded_once),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plans as bytes from anywhere: refused in words, or an engine that can be asked and refitted. The
  * hashes are made right first, so that what lies behind them is reached. */
-#include "cpu/image/plan_file.h"
+#include "cpu/image/image.h"
 
 #include <kelp/builder.h>
 
@@ -21,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (posix_memalign(&bytes, 64, size + 1) != 0)
         return 0;
     memcpy(bytes, data, size);
-    kelp_plan_file_seal(bytes, size);
+    kelp_cpu_image_seal(bytes, size);
     kelp_status *status = kelp_engine_load(runtime, bytes, size, "plan", NULL, NULL, &engine);
     if (status == NULL)
         status = kelp_engine_refit(engine, NULL, 0); /* from the graph before the passes */

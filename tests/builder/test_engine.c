@@ -154,14 +154,14 @@ static void wrong_profiles_are_refused(void **state) {
     make_network(&b, -1);
     add_profile(&b, 4, 2, 8);
     expect_failure(kelp_builder_build(b.builder, b.network, b.config, &plan), KELP_INVALID_ARGUMENT,
-                   "4, 2, 8 is not in order");
+                   "found 4, 2, 8");
     set_profile(&b, 0, 1, 2, 8);
     check_ok(kelp_builder_config_add_profile(b.config, &index));
     const int64_t wide[2] = {2, 5};
     check_ok(
         kelp_builder_config_set_profile_shape(b.config, index, "x", KELP_PROFILE_MIN, 2, wide));
     expect_failure(kelp_builder_build(b.builder, b.network, b.config, &plan), KELP_INVALID_ARGUMENT,
-                   "the usual shape is missing");
+                   "the optimum shape is missing");
     expect_failure(kelp_builder_config_add_compute_capability(b.config, 86), KELP_INVALID_ARGUMENT,
                    "no devices");
     kelp_status *status = kelp_builder_config_set_flags(b.config, KELP_BUILD_VERSION_COMPATIBLE);
@@ -599,7 +599,7 @@ static void providers_are_named(void **state) {
     kelp_builder *builder = NULL;
     (void)state;
     bench_open(&b);
-    expect_failure(kelp_builder_create(b.runtime, "gpu", &builder), KELP_NOT_FOUND, "'cpu'");
+    expect_failure(kelp_builder_create(b.runtime, "gpu", &builder), KELP_NOT_FOUND, "cpu, null");
     assert_string_equal(kelp_builder_provider(b.builder), "cpu");
     bench_close(&b);
 }
@@ -618,7 +618,7 @@ static void the_null_provider_answers_zeros(void **state) {
     check_ok(kelp_builder_create_config(b.builder, &b.config));
     make_network(&b, -1);
     expect_failure(kelp_builder_config_set_flags(b.config, KELP_BUILD_REFIT), KELP_UNIMPLEMENTED,
-                   "provider 'null' has no builder flag REFIT");
+                   "provider 'null' does not support builder flag REFIT");
     bench_build(&b);
     assert_string_equal(kelp_engine_provider_name(b.engine), "null");
     expect_failure(kelp_context_invoke(b.context), KELP_FAILED_PRECONDITION, "'x'");
@@ -643,7 +643,7 @@ static void the_null_provider_answers_zeros(void **state) {
     static const char broken[] = "KELPNULL{\"inputs\":[{\"name\":1}]}";
     kelp_engine *engine = NULL;
     expect_failure(kelp_engine_load(b.runtime, broken, sizeof broken - 1, "b", NULL, NULL, &engine),
-                   KELP_INVALID_ARGUMENT, "b: a tensor has a name");
+                   KELP_INVALID_ARGUMENT, "b: expected a tensor with a name");
     kelp_blob_release(plan);
     bench_close(&b);
 }
@@ -687,7 +687,7 @@ static void null_plans_keep_profiles(void **state) {
     static const char broken[] = "KELPNULL{\"inputs\":[{\"name\":\"x\",\"type\":\"float32\","
                                  "\"shape\":[-1]}],\"profiles\":[{\"x\":{\"min\":[1]}}]}";
     expect_failure(kelp_engine_load(b.runtime, broken, sizeof broken - 1, "b", NULL, NULL, &engine),
-                   KELP_INVALID_ARGUMENT, "b: a profile has 'opt'");
+                   KELP_INVALID_ARGUMENT, "b: expected 'opt'");
     bench_close(&b);
 }
 

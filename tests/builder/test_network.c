@@ -53,25 +53,26 @@ static void what_does_not_fit_is_said_when_it_is_added(void **state) {
     kelp_net_tensor *n = input(&b, "n", KELP_I32, dims(2, 3, 4));
     size_t before = kelp_network_layer_count(b.network);
     expect_failure(kelp_network_add_elementwise(b.network, x, y, KELP_ELEMENTWISE_SUM, &layer),
-                   KELP_INVALID_ARGUMENT, "shapes [3,4] of 'x' and [5,4] of 'y' do not fit");
+                   KELP_INVALID_ARGUMENT,
+                   "shape [3,4] of 'x' and shape [5,4] of 'y' do not broadcast");
     expect_failure(kelp_network_add_elementwise(b.network, x, n, KELP_ELEMENTWISE_SUM, &layer),
                    KELP_INVALID_ARGUMENT, "float32 and int32");
     expect_failure(kelp_network_add_matrix_multiply(b.network, x, KELP_MATRIX_NONE, y,
                                                     KELP_MATRIX_NONE, &layer),
-                   KELP_INVALID_ARGUMENT, "4 against 5");
+                   KELP_INVALID_ARGUMENT, "inner dimensions are 4 and 5");
     expect_failure(kelp_network_add_softmax(b.network, x, 1u << 5, &layer), KELP_INVALID_ARGUMENT,
-                   "axis 5 is none of 'x'");
+                   "axis 5 is out of range for 'x'");
     expect_failure(kelp_network_add_unary(b.network, NULL, KELP_UNARY_EXP, &layer),
                    KELP_INVALID_ARGUMENT, "input 0 is NULL");
     static const float few[5];
     expect_failure(kelp_network_add_constant(b.network, dims(2, 2, 3),
                                              (kelp_weights){KELP_F32, few, 5, NULL}, &layer),
-                   KELP_INVALID_ARGUMENT, "shape [2,3] takes 6 weights, 5 were given");
+                   KELP_INVALID_ARGUMENT, "shape [2,3] needs 6 weights, found 5");
     kelp_status *status = kelp_network_add_slice(b.network, x, dims(2, 0, 2), dims(2, 3, 3),
                                                  dims(2, 1, 1), NULL, &layer);
     assert_int_equal(kelp_status_domain(status), KELP_DOMAIN_NETWORK);
     expect_failure(status, KELP_INVALID_ARGUMENT,
-                   "axis 1 has 4 elements; the slice goes from 2 to 4");
+                   "axis 1 has 4 elements, but the slice reaches from 2 to 4");
     expect_failure(kelp_network_add_input(b.network, "x", KELP_F32, dims(1, 1), &x),
                    KELP_ALREADY_EXISTS, "'x'");
     assert_int_equal(kelp_network_layer_count(b.network), before);
@@ -88,8 +89,8 @@ static void tensors_of_another_network_are_refused(void **state) {
     bench_open(&b);
     kelp_net_tensor *x = input(&a, "x", KELP_F32, dims(1, 4));
     expect_failure(kelp_network_add_unary(b.network, x, KELP_UNARY_EXP, &layer),
-                   KELP_INVALID_ARGUMENT, "is of another network");
-    expect_failure(kelp_network_mark_output(b.network, x), KELP_INVALID_ARGUMENT, "not of network");
+                   KELP_INVALID_ARGUMENT, "belongs to another network");
+    expect_failure(kelp_network_mark_output(b.network, x), KELP_INVALID_ARGUMENT, "does not belong to network");
     bench_close(&a);
     bench_close(&b);
 }

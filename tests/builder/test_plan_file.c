@@ -6,7 +6,7 @@
 
 #include "base/alloc.h"
 #include "builder/network.h"
-#include "cpu/image/plan_file.h"
+#include "cpu/image/image.h"
 #include "engine/engine.h"
 #include "cpu/kernels/cpu_features.h"
 #include "support/failing_allocator.h"
@@ -95,14 +95,15 @@ static void drop(bench *b, plan *p) {
     free(p->data);
 }
 
-static kelp_plan_section section(const plan *p, int kind) {
-    kelp_plan_section found;
-    memcpy(&found, p->data + sizeof(kelp_plan_head) + (size_t)kind * sizeof found, sizeof found);
+static kelp_cpu_image_section section(const plan *p, int kind) {
+    kelp_cpu_image_section found;
+    memcpy(&found, p->data + sizeof(kelp_cpu_image_head) + (size_t)kind * sizeof found,
+           sizeof found);
     return found;
 }
 
-static kelp_pack_entry *entry_of(const plan *p, size_t index) {
-    return (kelp_pack_entry *)(void *)(p->data + section(p, KELP_SECTION_PACKS).offset) + index;
+static kelp_cpu_pack_entry *entry_of(const plan *p, size_t index) {
+    return (kelp_cpu_pack_entry *)(void *)(p->data + section(p, KELP_SECTION_PACKS).offset) + index;
 }
 
 static kelp_status *load(bench *b, const plan *p, kelp_engine **out) {
@@ -143,7 +144,7 @@ static void packed_weights_are_used_where_they_lie(void **state) {
     answer packed, unpacked;
     plan p = build(&b, 0);
     (void)state;
-    assert_int_equal(section(&p, KELP_SECTION_PACKS).length, 3 * sizeof(kelp_pack_entry));
+    assert_int_equal(section(&p, KELP_SECTION_PACKS).length, 3 * sizeof(kelp_cpu_pack_entry));
     assert_int_equal(section(&p, KELP_SECTION_SOURCE).length, 0);
     assert_true(section(&p, KELP_SECTION_ORIGINALS).length >= DEPTH * WIDTH * sizeof(float));
     check_ok(load(&b, &p, &b.engine));
@@ -156,7 +157,7 @@ static void packed_weights_are_used_where_they_lie(void **state) {
 }
 
 static bool names_a_layout(const plan *p, const char *start) {
-    size_t count = section(p, KELP_SECTION_PACKS).length / sizeof(kelp_pack_entry);
+    size_t count = section(p, KELP_SECTION_PACKS).length / sizeof(kelp_cpu_pack_entry);
     for (size_t i = 0; i < count; i++)
         if (strncmp(entry_of(p, i)->layout, start, strlen(start)) == 0)
             return true;
@@ -171,7 +172,7 @@ static void bf16_weights_are_used_where_they_lie(void **state) {
     plan p = build(&b, KELP_BUILD_BF16);
     (void)state;
     assert_true(names_a_layout(&p, "bf16"));
-    assert_int_equal(section(&p, KELP_SECTION_PACKS).length, 3 * sizeof(kelp_pack_entry));
+    assert_int_equal(section(&p, KELP_SECTION_PACKS).length, 3 * sizeof(kelp_cpu_pack_entry));
     assert_true(section(&p, KELP_SECTION_ORIGINALS).length >=
                 (DEPTH * WIDTH + KERNEL) * sizeof(float));
     p.data[section(&p, KELP_SECTION_ORIGINALS).offset] ^= 1;
@@ -207,7 +208,7 @@ static void altered_bf16_weights_are_refused(void **state) {
     expect_failure(load(&b, &p, &b.engine), KELP_INVALID_ARGUMENT, "packed weights of node");
     block[3] ^= 1;
     entry_of(&p, 0)->layout[0] = 'B'; /* of another version: from the originals */
-    kelp_plan_file_seal(p.data, p.size);
+    kelp_cpu_image_seal(p.data, p.size);
     check_ok(load(&b, &p, &b.engine));
     assert_true(kelp_engine_get_stats(b.engine).weight_bytes_packed >= DEPTH * WIDTH * 2);
     run(b.engine, &anew);
@@ -219,14 +220,14 @@ static void a_block_that_was_altered_is_refused(void **state) {
     bench b;
     plan p = build(&b, 0);
     (void)state;
-    kelp_plan_section packed = section(&p, KELP_SECTION_PACKED);
+    kelp_cpu_image_section packed = section(&p, KELP_SECTION_PACKED);
     p.data[packed.offset + entry_of(&p, 0)->offset + 7] ^= 1;
     expect_failure(load(&b, &p, &b.engine), KELP_INVALID_ARGUMENT, "packed weights of node");
     p.data[packed.offset + entry_of(&p, 0)->offset + 7] ^= 1;
     entry_of(&p, 0)->length += 64;
     expect_failure(load(&b, &p, &b.engine), KELP_INVALID_ARGUMENT,
                    "section 4 (packed table) was altered");
-    kelp_plan_file_seal(p.data, p.size); /* not what any kernel asks for */
+    kelp_cpu_image_seal(p.data, p.size); /* not what any kernel asks for */
     check_ok(load(&b, &p, &b.engine));
     assert_true(kelp_engine_get_stats(b.engine).weight_bytes_packed >= DEPTH * WIDTH * 4);
     drop(&b, &p);
@@ -236,9 +237,9 @@ static void a_table_that_is_none_is_refused(void **state) {
     bench b;
     plan p = build(&b, 0);
     (void)state;
-    const kelp_pack_entry good = *entry_of(&p, 0);
+    const kelp_cpu_pack_entry good = *entry_of(&p, 0);
     for (int way = 0; way < 5; way++) {
-        kelp_pack_entry *entry = entry_of(&p, 0);
+        kelp_cpu_pack_entry *entry = entry_of(&p, 0);
         *entry = good;
         if (way == 0)
             entry->offset = p.size;
@@ -250,7 +251,7 @@ static void a_table_that_is_none_is_refused(void **state) {
             memset(entry->layout, 'x', sizeof entry->layout);
         else
             entry->node = UINT32_MAX;
-        kelp_plan_file_seal(p.data, p.size);
+        kelp_cpu_image_seal(p.data, p.size);
         expect_failure(load(&b, &p, &b.engine), KELP_INVALID_ARGUMENT,
                        "the table of packed weights is not one");
     }
@@ -268,7 +269,7 @@ static void another_layout_is_packed_anew(void **state) {
     run(b.engine, &packed);
     entry_of(&p, 0)->layout[0] = 'G';
     entry_of(&p, 2)->place += 64;
-    kelp_plan_file_seal(p.data, p.size);
+    kelp_cpu_image_seal(p.data, p.size);
     check_ok(load(&b, &p, &engine));
     assert_true(kelp_engine_get_stats(engine).weight_bytes_packed >= DEPTH * WIDTH * 4);
     run(engine, &anew);
@@ -289,7 +290,7 @@ static void originals_are_checked_when_they_are_read(void **state) {
     check_ok(load(&b, &p, &b.engine));
     run(b.engine, &before);
     kelp_engine_release(b.engine);
-    kelp_plan_section source = section(&p, KELP_SECTION_SOURCE);
+    kelp_cpu_image_section source = section(&p, KELP_SECTION_SOURCE);
     assert_true(source.length > 0);
     p.data[source.offset + 9] ^= 1;
     check_ok(load(&b, &p, &b.engine));
@@ -483,11 +484,11 @@ static void a_name_that_is_listed_twice_is_refused(void **state) {
     bench b;
     plan p = build(&b, KELP_BUILD_STRIP_WEIGHTS);
     (void)state;
-    const kelp_plan_section info = section(&p, KELP_SECTION_INFO);
+    const kelp_cpu_image_section info = section(&p, KELP_SECTION_INFO);
     char *name = memmem(p.data + info.offset, info.length, "\"shift\"", 7);
     assert_non_null(name);
     memcpy(name, "\"table\"", 7);
-    kelp_plan_file_seal(p.data, p.size);
+    kelp_cpu_image_seal(p.data, p.size);
     expect_failure(load(&b, &p, &b.engine), KELP_INVALID_ARGUMENT,
                    "'refittable' has the name 'table' twice");
     drop(&b, &p);
@@ -520,12 +521,12 @@ static void blocks_of_no_constant_are_left_out(void **state) {
         void *room = NULL;
         check_ok(kelp_op_pack(&site, allocator, &packing, &packed[i], &room));
     }
-    const kelp_plan_contents contents = {
+    const kelp_cpu_image_contents contents = {
         .name = "n", .graph = engine->graph, .engine = engine, .prepared = true};
-    check_ok(kelp_plan_file_write(&contents, allocator, &data, &size_bytes));
+    check_ok(kelp_cpu_image_write(&contents, allocator, &data, &size_bytes));
     check_ok(kelp_engine_load(b.runtime, data, size_bytes, "p", NULL, NULL, &loaded));
     kelp_engine_release(loaded);
-    kelp_free_aligned(allocator, data, size_bytes, KELP_PLAN_ALIGNMENT);
+    kelp_free_aligned(allocator, data, size_bytes, KELP_CPU_IMAGE_ALIGNMENT);
     for (int i = 0; i < 3; i++)
         kelp_op_unpack(&packed[i], allocator);
     kelp_cpu_engine_release(engine);
@@ -585,7 +586,7 @@ static void contexts_share_packed_weights(void **state) {
         if (round == 1) {
             for (size_t i = 0; i < 3; i++)
                 entry_of(&p, i)->layout[0] = 'G';
-            kelp_plan_file_seal(p.data, p.size);
+            kelp_cpu_image_seal(p.data, p.size);
         }
         check_ok(load(&b, &p, &b.engine));
         for (int i = 0; i < 8; i++) {

@@ -92,12 +92,12 @@ static void a_full_stream_refuses(void **state) {
     check_ok(kelp_compute_submit(s.stream, &s.items[0], s.events[0]));
     check_ok(kelp_compute_submit(s.stream, &s.items[1], NULL));
     expect_failure(kelp_compute_submit(s.stream, &s.items[2], s.events[2]), KELP_RESOURCE_EXHAUSTED,
-                   "2 submissions wait already");
+                   "2 tasks wait already");
     assert_true(kelp_event_done(s.events[2]));
     assert_false(kelp_event_done(s.events[0]));
     assert_false(kelp_event_wait(s.events[0], 1000000));
     expect_failure(kelp_compute_submit(s.stream, &s.items[3], s.events[0]),
-                   KELP_FAILED_PRECONDITION, "another submission");
+                   KELP_FAILED_PRECONDITION, "another task");
     test_small_open();
     assert_true(kelp_event_wait(s.events[0], UINT64_MAX));
     check_ok(s.items[0].status);
@@ -143,7 +143,7 @@ static void what_fails_the_checks_is_refused_at_once(void **state) {
     check_ok(kelp_tensor_init(&s.in[1], KELP_F32, 1, &two, gaps));
     s.in[1].strides[0] = 2;
     expect_failure(kelp_compute_submit(s.stream, &s.items[1], s.events[1]), KELP_UNIMPLEMENTED,
-                   "takes inputs where they lie");
+                   "takes inputs where they are");
     assert_true(kelp_event_done(s.events[0]));
     end(&s);
 }

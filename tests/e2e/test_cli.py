@@ -199,9 +199,24 @@ class Others(unittest.TestCase):
             self.assertLessEqual(result["median_ns"], result["p99_ns"])
         self.assertIn("median", kelp("bench", DIGITS, "--threads", "1", "--seconds", "0").stdout)
 
+    def test_bench_profile_names_algorithms(self):
+        words = ("bench", DIGITS, "--threads", "1", "--seconds", "0", "--profile")
+        ended = kelp(*words)
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        self.assertRegex(ended.stdout, r"(?m)^operator +algorithm +mean +share +node$")
+        profile = json.loads(kelp(*words, "--json").stdout)["profile"]
+        for step in profile:
+            self.assertIn(f"{step['operator']}  ", ended.stdout)
+            self.assertGreaterEqual(step["mean_ns"], 0)
+        for operator in ("Conv", "Gemm", "MatMul"):
+            for step in (s for s in profile if s["operator"].startswith(operator)):
+                self.assertRegex(step["algorithm"], "^[a-z0-9_]+$")
+        self.assertTrue(any(step["operator"].startswith("Conv") for step in profile))
+
     def test_ops_is_the_list_of_operators(self):
-        with open(os.path.join(ROOT, "src", "cpu", "ops", "ops.inc"), encoding="utf-8") as file:
-            named = [line.split("(")[1].split(",")[0] for line in file if line.startswith(("OP(", "OP_DISPATCHED("))]
+        with open(os.path.join(ROOT, "src", "operator", "operators.inc"), encoding="utf-8") as file:
+            rows = [line.split("(")[1].split(", ") for line in file if line.startswith(("OPERATOR(", "OPERATOR_DISPATCHED("))]
+        named = [name for domain, name, *_ in rows if domain != "RUNTIME"]
         listed = json.loads(kelp("ops", "--json").stdout)
         self.assertEqual(sorted(entry["name"] for entry in listed), sorted(named))
         softmax = kelp("ops", "Softmax", "--domain", "ai.onnx").stdout.split()

@@ -108,14 +108,14 @@ class Providers(unittest.TestCase):
             self.assertEqual(json.loads(ended.stdout)["outputs"][0]["data"], [3, -6, 12])
             ended = kelp("build", newer, "-o", plan)
             self.assertEqual(ended.returncode, 1)
-            self.assertIn("version 99: the newest that Kelp knows is", ended.stderr)
+            self.assertIn("version 99: the newest supported version is", ended.stderr)
             repository.add("apart", path, 'backend: "kelp" parameters { key: "intra_op_threads" value { string_value: "1" } }')
             with support.Server("--model-repository", repository.path, "--plugin", plugin) as server:
                 for model in ("shared", "apart", "newer"):
                     status, answer = server.infer(model, {"inputs": [{"name": "x", "shape": [3], "datatype": "FP32", "data": [1, -2, 4]}]})
                     self.assertEqual(status, 200, answer)
                     self.assertEqual(answer["outputs"][0]["data"], [3, -6, 12])
-            for words, message in (((), "newest that Kelp knows"), (("--plugin", "/nowhere/plugin.so"), "/nowhere/plugin.so")):
+            for words, message in (((), "newest supported version"), (("--plugin", "/nowhere/plugin.so"), "/nowhere/plugin.so")):
                 with support.Server("--model-repository", repository.path, *words, ready=False) as server:
                     self.assertNotEqual(server.process.wait(support.PATIENCE_S), 0)
                     self.assertIn(message, server.log())
@@ -137,7 +137,7 @@ class Providers(unittest.TestCase):
                 with self.subTest(name):
                     ended = kelp("run", MODEL, "--random", "--plugin", name, cwd=folder)
                     self.assertEqual(ended.returncode, 1)
-                    self.assertIn(f"cannot load plugin '{name}': ", ended.stderr)
+                    self.assertIn(f"cannot load plug-in library '{name}': ", ended.stderr)
                     self.assertIn(words, ended.stderr)
             ended = kelp("run", MODEL, "--random", "--plugin", "here.so", cwd=folder)
             self.assertEqual(ended.returncode, 0, ended.stderr)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The memory plan: what is alive at once never overlaps, and the total stays near what is needed.
  */
-#include "cpu/exec/exec.h"
+#include "cpu/exec/schedule.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,13 +10,13 @@
 
 #define MOST 300
 
-static bool overlap(const kelp_interval *a, const kelp_interval *b) {
+static bool overlap(const kelp_cpu_interval *a, const kelp_cpu_interval *b) {
     bool in_time = a->first <= b->last && b->first <= a->last;
     bool in_space = a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
     return in_time && in_space;
 }
 
-static void check(kelp_interval *intervals, size_t count, size_t total) {
+static void check(kelp_cpu_interval *intervals, size_t count, size_t total) {
     for (size_t i = 0; i < count; i++) {
         assert_int_equal(intervals[i].offset % 64, 0);
         assert_true(intervals[i].offset + intervals[i].bytes <= total);
@@ -27,12 +27,12 @@ static void check(kelp_interval *intervals, size_t count, size_t total) {
 
 static void a_chain_needs_two_buffers(void **state) {
     (void)state;
-    kelp_interval chain[10];
+    kelp_cpu_interval chain[10];
     uint32_t order[10], placed[10];
     size_t total = 0, bound = 0;
     for (uint32_t i = 0; i < 10; i++)
-        chain[i] = (kelp_interval){1000, i, i + 1, 0, 0};
-    assert_true(kelp_memory_plan(chain, 10, order, placed, &total, &bound));
+        chain[i] = (kelp_cpu_interval){1000, i, i + 1, 0, 0};
+    assert_true(kelp_cpu_memory_plan(chain, 10, order, placed, &total, &bound));
     check(chain, 10, total);
     assert_int_equal(total, 2048);
     assert_int_equal(bound, 2048);
@@ -42,7 +42,7 @@ static void random_lifetimes_never_overlap(void **state) {
     (void)state;
     uint32_t seed = 1;
     for (int round = 0; round < 50; round++) {
-        kelp_interval intervals[MOST];
+        kelp_cpu_interval intervals[MOST];
         uint32_t order[MOST], placed[MOST];
         size_t total = 0, bound = 0;
         for (int i = 0; i < MOST; i++) {
@@ -50,9 +50,9 @@ static void random_lifetimes_never_overlap(void **state) {
             uint32_t first = seed >> 24;
             seed = seed * 1664525u + 1013904223u;
             intervals[i] =
-                (kelp_interval){(seed >> 12) % 5000 + 1, first, first + (seed >> 8) % 9, 0, 0};
+                (kelp_cpu_interval){(seed >> 12) % 5000 + 1, first, first + (seed >> 8) % 9, 0, 0};
         }
-        assert_true(kelp_memory_plan(intervals, MOST, order, placed, &total, &bound));
+        assert_true(kelp_cpu_memory_plan(intervals, MOST, order, placed, &total, &bound));
         check(intervals, MOST, total);
         assert_true(total >= bound);
         assert_true(total < bound + bound / 4);
@@ -62,23 +62,23 @@ static void random_lifetimes_never_overlap(void **state) {
 /* Largest first alone takes 1.57 times the bound. */
 static void a_placement_that_wastes_is_mended(void **state) {
     (void)state;
-    kelp_interval intervals[] = {{576, 4, 5, 0, 0}, {512, 3, 4, 0, 0}, {896, 0, 1, 0, 0},
-                                 {576, 2, 3, 0, 0}, {256, 0, 2, 0, 0}, {256, 2, 4, 0, 0},
-                                 {768, 5, 6, 0, 0}};
+    kelp_cpu_interval intervals[] = {{576, 4, 5, 0, 0}, {512, 3, 4, 0, 0}, {896, 0, 1, 0, 0},
+                                     {576, 2, 3, 0, 0}, {256, 0, 2, 0, 0}, {256, 2, 4, 0, 0},
+                                     {768, 5, 6, 0, 0}};
     enum { COUNT = sizeof intervals / sizeof *intervals };
     uint32_t order[COUNT], placed[COUNT];
     size_t total = 0, bound = 0;
-    assert_true(kelp_memory_plan(intervals, COUNT, order, placed, &total, &bound));
+    assert_true(kelp_cpu_memory_plan(intervals, COUNT, order, placed, &total, &bound));
     check(intervals, COUNT, total);
     assert_int_equal(total, bound);
 }
 
 static void sizes_that_do_not_fit_are_refused(void **state) {
     (void)state;
-    kelp_interval two[2] = {{SIZE_MAX / 2, 0, 1, 0, 0}, {SIZE_MAX / 2, 0, 1, 0, 0}};
+    kelp_cpu_interval two[2] = {{SIZE_MAX / 2, 0, 1, 0, 0}, {SIZE_MAX / 2, 0, 1, 0, 0}};
     uint32_t order[2], placed[2];
     size_t total, bound;
-    assert_false(kelp_memory_plan(two, 2, order, placed, &total, &bound));
+    assert_false(kelp_cpu_memory_plan(two, 2, order, placed, &total, &bound));
 }
 
 int main(void) {

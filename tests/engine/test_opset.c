@@ -336,7 +336,9 @@ static bool is_covered(const kelp_opset_registry *registry, const char *op, int6
     kelp_node *node = NULL;
     kelp_opset_match match;
     check_ok(kelp_graph_new(kelp_allocator_system(), &graph));
-    check_ok(kelp_block_add_node(graph->main, op, "", version, "n", NULL, 0, NULL, 0, NULL, &node));
+    const kelp_operator *record = kelp_operator_find((kelp_str){0}, kelp_str_from(op));
+    assert_non_null(record);
+    check_ok(kelp_block_add_node(graph->main, record, version, "n", NULL, 0, NULL, 0, NULL, &node));
     bool covered = kelp_opset_find(registry, node, &match);
     kelp_graph_release(graph);
     return covered;

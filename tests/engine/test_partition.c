@@ -544,6 +544,7 @@ static uint32_t dice(uint32_t sides) {
 static kelp_status *random_block(uint32_t nodes, kelp_graph **out) {
     KELP_TRY(kelp_graph_new(kelp_allocator_system(), out));
     kelp_block *block = (*out)->main;
+    static const kelp_operator custom = {"", "Op", KELP_OPERATOR_COUNT, KELP_ONNX_NO_SCHEMA};
     kelp_value *values[64] = {0};
     KELP_TRY(kelp_block_add_value(block, "x", &values[0]));
     for (uint32_t n = 0; n < nodes; n++) {
@@ -552,8 +553,8 @@ static kelp_status *random_block(uint32_t nodes, kelp_graph **out) {
         for (uint32_t i = 0; i < count; i++)
             inputs[i] = values[n < 6 ? dice(n + 1) : n - dice(6)];
         KELP_TRY(kelp_block_add_value(block, "v", &values[n + 1]));
-        KELP_TRY(kelp_block_add_node(block, "Op", "", 17, "", inputs, count, &values[n + 1], 1,
-                                     NULL, NULL));
+        KELP_TRY(kelp_block_add_node(block, &custom, 17, "", inputs, count, &values[n + 1], 1, NULL,
+                                     NULL));
     }
     return NULL;
 }

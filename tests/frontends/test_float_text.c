@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fast text of floats is the text that the general code gives. */
-#include "frontends/http/float_text.h"
+/* The fast conversion of floats gives the same text as the general one. */
+#include "frontends/v2/float_text.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -17,13 +17,13 @@ static void check(kelp_buf *out, float value) {
     char expected[40];
     expected[kelp_format_f64((double)value, expected)] = 0;
     kelp_buf_clear(out);
-    kelp_http_append_float(out, value);
+    kelp_v2_append_float(out, value);
     const char *text = kelp_buf_cstr(out);
     if (strcmp(text, expected) != 0)
         fail_msg("%a: expected %s, found %s", (double)value, expected, text);
 }
 
-static void test_special(void **state) {
+static void special_values_have_the_general_text(void **state) {
     (void)state;
     static const float values[] = {0.0f,          -0.0f,
                                    1.0f,          -1.0f,
@@ -54,7 +54,7 @@ static void test_special(void **state) {
     kelp_buf_deinit(&out);
 }
 
-static void test_many(void **state) {
+static void random_values_have_the_general_text(void **state) {
     (void)state;
     kelp_buf out;
     kelp_buf_init(&out, kelp_allocator_system());
@@ -73,8 +73,8 @@ static void test_many(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_special),
-        cmocka_unit_test(test_many),
+        cmocka_unit_test(special_values_have_the_general_text),
+        cmocka_unit_test(random_values_have_the_general_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

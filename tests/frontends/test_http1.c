@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The HTTP/1.1 parser and writer: what arrives in any pieces gives the same requests, and what is
- * malformed is refused. */
+/* The HTTP/1.1 parser and writer: a stream gives the same requests in whatever pieces it arrives.
+ */
 #include "frontends/http/http1.h"
 
 #include <setjmp.h>
@@ -13,8 +13,8 @@
 
 #include <cmocka.h>
 
-/* Everything that a stream of bytes gave, as text: "METHOD path body|" for each request, then
- * "!code" on failure. */
+/* Writes the requests of a stream as text: "METHOD path body|" for each request, then "!status" on
+ * failure. */
 static void drive(const char *bytes, size_t length, size_t step, const kelp_http1_limits *limits,
                   bool direct, kelp_buf *out) {
     kelp_http1_parser parser;
@@ -38,18 +38,18 @@ static void drive(const char *bytes, size_t length, size_t step, const kelp_http
         }
         end = at == length && event == KELP_HTTP1_MORE;
         if (event == KELP_HTTP1_FAILED) {
-            kelp_buf_printf(out, "!%d", parser.error_code);
+            kelp_buf_printf(out, "!%d", (int)parser.error_status);
             assert_non_null(parser.error_text);
             break;
         }
         if (event == KELP_HTTP1_COMPLETE) {
-            const kelp_http1_request *r = &parser.request;
+            const kelp_http_request *r = &parser.request;
             kelp_buf_append_str(out, r->method);
             kelp_buf_append_char(out, ' ');
             kelp_buf_append_str(out, r->path);
             kelp_buf_append_char(out, ' ');
-            kelp_buf_append(out, kelp_http1_body_data(&parser.body), parser.body.length);
-            kelp_buf_append_cstr(out, r->keep_alive ? "|" : "|close ");
+            kelp_buf_append(out, kelp_http_body_data(&parser.body), parser.body.length);
+            kelp_buf_append_cstr(out, parser.framing.keep_alive ? "|" : "|close ");
             kelp_http1_parser_clear(&parser);
             assert_true(kelp_http1_parser_idle(&parser));
             end = at == length;
@@ -77,7 +77,7 @@ static void check(const char *bytes, const char *expected) {
     check_steps(bytes, strlen(bytes), NULL, expected);
 }
 
-static void test_simple(void **state) {
+static void requests_without_a_body(void **state) {
     (void)state;
     check("GET /v2 HTTP/1.1\r\nHost: a\r\n\r\n", "GET /v2 |");
     check("GET /v2?x=1 HTTP/1.1\n\n", "GET /v2 |");
@@ -88,21 +88,21 @@ static void test_simple(void **state) {
     check("OPTIONS * HTTP/1.1\r\n\r\n", "OPTIONS * |");
 }
 
-static void test_keep_alive(void **state) {
+static void keep_alive_follows_version_and_header(void **state) {
     (void)state;
     check("GET / HTTP/1.0\r\n\r\n", "GET / |close ");
     check("GET / HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n", "GET / |");
     check("GET / HTTP/1.1\r\nConnection: foo, Close\r\n\r\n", "GET / |close ");
 }
 
-static void test_body(void **state) {
+static void a_body_has_its_declared_length(void **state) {
     (void)state;
     check("POST /a HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello", "POST /a hello|");
     check("POST /a HTTP/1.1\r\nContent-Length: 0\r\n\r\n", "POST /a |");
     check("POST /a HTTP/1.1\r\nContent-Length: 2\r\ncontent-length: 2\r\n\r\nok", "POST /a ok|");
 }
 
-static void test_pipelined(void **state) {
+static void pipelined_requests_are_separated(void **state) {
     (void)state;
     check("POST /a HTTP/1.1\r\nContent-Length: 3\r\n\r\noneGET /b HTTP/1.1\r\n\r\n\r\nPOST /c "
           "HTTP/1.1\r\n"
@@ -110,7 +110,7 @@ static void test_pipelined(void **state) {
           "POST /a one|GET /b |POST /c two|GET /d |");
 }
 
-static void test_chunked(void **state) {
+static void chunks_are_joined(void **state) {
     (void)state;
     check("POST /a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6;name=\"x\"\r\n "
           "world\r\n0\r\n\r\n",
@@ -118,13 +118,13 @@ static void test_chunked(void **state) {
     check("POST /a HTTP/1.1\r\nTransfer-Encoding: CHUNKED\r\n\r\nA \r\n0123456789\r\n00\r\nX: "
           "y\r\nZ: w\r\n\r\n",
           "POST /a 0123456789|");
-    /* Content-Length too: chunked wins, and the connection closes. */
+    /* with Content-Length: chunked wins, and the connection closes */
     check("POST /a HTTP/1.1\r\nContent-Length: 99\r\nTransfer-Encoding: "
           "chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
           "POST /a ok|close ");
 }
 
-static void test_malformed(void **state) {
+static void malformed_requests_are_rejected(void **state) {
     (void)state;
     check("GARBAGE\r\n\r\n", "!400");
     check("GET /\r\n\r\n", "!400");
@@ -154,7 +154,7 @@ static void test_malformed(void **state) {
     check("POST / HTTP/1.1\r\nContent-Length: 18446744073709551615\r\n\r\n", "!413");
 }
 
-static void test_limits(void **state) {
+static void limits_are_enforced(void **state) {
     (void)state;
     kelp_http1_limits limits = {.head_bytes = 80, .header_count = 3, .body_bytes = 4};
     static const char *const cases[][2] = {
@@ -178,7 +178,7 @@ static void test_limits(void **state) {
         check_steps(cases[i][0], strlen(cases[i][0]), &limits, cases[i][1]);
 }
 
-static void test_many_small_chunks(void **state) {
+static void many_small_chunks_do_not_copy_quadratically(void **state) {
     (void)state;
     kelp_buf in, out, expected;
     kelp_buf_init(&in, kelp_allocator_system());
@@ -200,8 +200,7 @@ static void test_many_small_chunks(void **state) {
     kelp_buf_deinit(&expected);
 }
 
-/* The caller says where in the body the first tensor begins, and it lies on a 64-byte boundary. */
-static void test_body_alignment(void **state) {
+static void the_chosen_offset_of_the_body_is_aligned(void **state) {
     (void)state;
     for (size_t offset = 0; offset < 130; offset += 13) {
         kelp_http1_parser parser;
@@ -213,13 +212,13 @@ static void test_body_alignment(void **state) {
         assert_int_equal(kelp_http1_feed(&parser, head, strlen(head), &used), KELP_HTTP1_HEAD);
         parser.align_offset = offset;
         assert_int_equal(kelp_http1_feed(&parser, body, sizeof(body), &used), KELP_HTTP1_COMPLETE);
-        assert_int_equal((uintptr_t)(kelp_http1_body_data(&parser.body) + offset) % 64, 0);
-        assert_memory_equal(kelp_http1_body_data(&parser.body), body, sizeof(body));
+        assert_int_equal((uintptr_t)(kelp_http_body_data(&parser.body) + offset) % 64, 0);
+        assert_memory_equal(kelp_http_body_data(&parser.body), body, sizeof(body));
         kelp_http1_parser_deinit(&parser);
     }
 }
 
-static void test_headers(void **state) {
+static void headers_are_found_in_any_case(void **state) {
     (void)state;
     kelp_http1_parser parser;
     kelp_http1_parser_init(&parser, kelp_allocator_system(), NULL);
@@ -229,39 +228,39 @@ static void test_headers(void **state) {
     size_t used;
     assert_int_equal(kelp_http1_feed(&parser, text, strlen(text), &used), KELP_HTTP1_HEAD);
     assert_int_equal(used, strlen(text));
-    assert_true(parser.request.expect_continue);
-    assert_true(kelp_str_is(*kelp_http1_find(&parser.request, "x-one"), "spaced value"));
-    assert_int_equal(kelp_http1_find(&parser.request, "EMPTY")->length, 0);
-    assert_null(kelp_http1_find(&parser.request, "other"));
+    assert_true(parser.framing.expect_continue);
+    assert_true(kelp_str_is(*kelp_http_find(&parser.request, "x-one"), "spaced value"));
+    assert_int_equal(kelp_http_find(&parser.request, "EMPTY")->length, 0);
+    assert_null(kelp_http_find(&parser.request, "other"));
     assert_int_equal(kelp_http1_feed(&parser, NULL, 0, &used), KELP_HTTP1_MORE);
     assert_int_equal(kelp_http1_feed(&parser, "z", 1, &used), KELP_HTTP1_COMPLETE);
     kelp_http1_parser_deinit(&parser);
 }
 
-static void test_percent(void **state) {
+static void percent_encoding_is_decoded(void **state) {
     (void)state;
     char out[32];
     size_t n;
-    assert_true(kelp_http1_percent_decode(KELP_STR("a%20b%2Fc%c3%A9"), out, &n));
+    assert_true(kelp_http_percent_decode(KELP_STR("a%20b%2Fc%c3%A9"), out, &n));
     assert_int_equal(n, 7);
     assert_memory_equal(out, "a b/c\xc3\xa9", 7);
-    assert_false(kelp_http1_percent_decode(KELP_STR("%"), out, &n));
-    assert_false(kelp_http1_percent_decode(KELP_STR("%4"), out, &n));
-    assert_false(kelp_http1_percent_decode(KELP_STR("%zz"), out, &n));
-    assert_false(kelp_http1_percent_decode(KELP_STR("a%00"), out, &n));
+    assert_false(kelp_http_percent_decode(KELP_STR("%"), out, &n));
+    assert_false(kelp_http_percent_decode(KELP_STR("%4"), out, &n));
+    assert_false(kelp_http_percent_decode(KELP_STR("%zz"), out, &n));
+    assert_false(kelp_http_percent_decode(KELP_STR("a%00"), out, &n));
 }
 
-static void test_reply(void **state) {
+static void response_heads_are_written(void **state) {
     (void)state;
     kelp_buf out;
     kelp_buf_init(&out, kelp_allocator_system());
-    kelp_http1_put_status(&out, 404);
-    kelp_http1_put_header(&out, "Content-Type", "application/json");
+    kelp_http1_put_status(&out, KELP_HTTP_NOT_FOUND);
+    kelp_http1_put_header(&out, KELP_STR("Content-Type"), KELP_STR("application/json"));
     kelp_http1_end_head(&out, 1, true, 21);
     assert_string_equal(kelp_buf_cstr(&out), "HTTP/1.1 404 Not Found\r\nContent-Type: "
                                              "application/json\r\nContent-Length: 21\r\n\r\n");
     kelp_buf_clear(&out);
-    kelp_http1_put_status(&out, 200);
+    kelp_http1_put_status(&out, KELP_HTTP_OK);
     kelp_http1_end_head(&out, 1, false, 0);
     assert_string_equal(kelp_buf_cstr(&out), "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: "
                                              "close\r\n\r\n");
@@ -273,12 +272,18 @@ static void test_reply(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_simple),         cmocka_unit_test(test_keep_alive),
-        cmocka_unit_test(test_body),           cmocka_unit_test(test_pipelined),
-        cmocka_unit_test(test_chunked),        cmocka_unit_test(test_malformed),
-        cmocka_unit_test(test_limits),         cmocka_unit_test(test_many_small_chunks),
-        cmocka_unit_test(test_body_alignment), cmocka_unit_test(test_headers),
-        cmocka_unit_test(test_percent),        cmocka_unit_test(test_reply),
+        cmocka_unit_test(requests_without_a_body),
+        cmocka_unit_test(keep_alive_follows_version_and_header),
+        cmocka_unit_test(a_body_has_its_declared_length),
+        cmocka_unit_test(pipelined_requests_are_separated),
+        cmocka_unit_test(chunks_are_joined),
+        cmocka_unit_test(malformed_requests_are_rejected),
+        cmocka_unit_test(limits_are_enforced),
+        cmocka_unit_test(many_small_chunks_do_not_copy_quadratically),
+        cmocka_unit_test(the_chosen_offset_of_the_body_is_aligned),
+        cmocka_unit_test(headers_are_found_in_any_case),
+        cmocka_unit_test(percent_encoding_is_decoded),
+        cmocka_unit_test(response_heads_are_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
  * pieces, or read into the body. */
 #include "frontends/http/encoding.h"
 #include "frontends/http/http1.h"
+#include "frontends/v2/base64.h"
 
 #include <stdlib.h>
 
@@ -17,16 +18,16 @@ static void mix(summary *s, const void *data, size_t length) {
 }
 
 static void add_request(summary *s, const kelp_http1_parser *parser) {
-    const kelp_http1_request *r = &parser->request;
+    const kelp_http_request *r = &parser->request;
     mix(s, r->method.data, r->method.length);
     mix(s, r->path.data, r->path.length);
     mix(s, r->query.data, r->query.length);
-    mix(s, &r->keep_alive, sizeof(r->keep_alive));
+    mix(s, &parser->framing.keep_alive, sizeof(parser->framing.keep_alive));
     for (size_t i = 0; i < r->header_count; i++) {
         mix(s, r->headers[i].name.data, r->headers[i].name.length);
         mix(s, r->headers[i].value.data, r->headers[i].value.length);
     }
-    mix(s, kelp_http1_body_data(&parser->body), parser->body.length);
+    mix(s, kelp_http_body_data(&parser->body), parser->body.length);
     s->requests++;
 }
 
@@ -54,7 +55,7 @@ static summary drive(const char *bytes, size_t length, size_t step, bool direct)
             kelp_http1_parser_clear(&parser);
         }
         if (event == KELP_HTTP1_FAILED) {
-            s.error = parser.error_code;
+            s.error = parser.error_status;
             break;
         }
         if (at == length && event != KELP_HTTP1_HEAD)
@@ -83,8 +84,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     char *out = malloc(size + 1);
     size_t n;
     if (out) {
-        (void)kelp_http1_percent_decode(text, out, &n);
-        (void)kelp_base64_decode(text, out, &n);
+        (void)kelp_http_percent_decode(text, out, &n);
+        (void)kelp_v2_base64_decode(text, out, &n);
     }
     free(out);
     kelp_buf unpacked;

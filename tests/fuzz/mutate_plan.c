@@ -2,7 +2,7 @@
 /* See mutate_plan.h. */
 #include "mutate_plan.h"
 
-#include "cpu/image/plan_file.h"
+#include "cpu/image/image.h"
 
 #include <string.h>
 
@@ -25,17 +25,17 @@ static size_t below(uint64_t *state, size_t bound) {
 /* Where the next change goes: most are small sections that everything hangs on. */
 static void choose(uint64_t *state, const char *plan, size_t size, size_t *out_begin,
                    size_t *out_length) {
-    kelp_plan_section entry;
+    kelp_cpu_image_section entry;
     size_t at = below(state, KELP_SECTION_COUNT + 2);
     *out_begin = 0;
-    *out_length = sizeof(kelp_plan_head) + KELP_SECTION_COUNT * sizeof entry;
+    *out_length = sizeof(kelp_cpu_image_head) + KELP_SECTION_COUNT * sizeof entry;
     if (at >= KELP_SECTION_COUNT)
         at = KELP_SECTION_GRAPH;
     if (below(state, 10) == 0 || size < *out_length) {
         *out_length = size < *out_length ? size : *out_length;
         return;
     }
-    memcpy(&entry, plan + sizeof(kelp_plan_head) + at * sizeof entry, sizeof entry);
+    memcpy(&entry, plan + sizeof(kelp_cpu_image_head) + at * sizeof entry, sizeof entry);
     if (entry.length == 0 || entry.offset > size || entry.length > size - entry.offset)
         return;
     *out_begin = (size_t)entry.offset;
@@ -71,6 +71,6 @@ size_t mutate_plan(uint64_t seed, char *plan, size_t size_bytes) {
     if (below(&state, 20) == 0)
         size_bytes = below(&state, size_bytes);
     if (below(&state, 8) != 0)
-        kelp_plan_file_seal(plan, size_bytes);
+        kelp_cpu_image_seal(plan, size_bytes);
     return size_bytes;
 }

@@ -27,10 +27,13 @@ static chain make_chain(void) {
     assert_null(kelp_block_add_value(block, "b", &c.b));
     assert_null(kelp_block_add_value(block, "y", &c.y));
     assert_null(kelp_block_add_value(block, "dead", &dead));
-    assert_null(kelp_block_add_node(block, "Abs", "", 17, "1", &c.x, 1, &c.a, 1, NULL, &c.first));
-    assert_null(kelp_block_add_node(block, "Sqrt", "", 17, "d", &c.a, 1, &dead, 1, NULL, NULL));
-    assert_null(kelp_block_add_node(block, "Neg", "", 17, "2", &c.a, 1, &c.b, 1, NULL, &c.second));
-    assert_null(kelp_block_add_node(block, "Exp", "", 17, "3", &c.b, 1, &c.y, 1, NULL, &c.third));
+    assert_null(
+        kelp_block_add_node(block, KELP_OP(Abs), 17, "1", &c.x, 1, &c.a, 1, NULL, &c.first));
+    assert_null(kelp_block_add_node(block, KELP_OP(Sqrt), 17, "d", &c.a, 1, &dead, 1, NULL, NULL));
+    assert_null(
+        kelp_block_add_node(block, KELP_OP(Neg), 17, "2", &c.a, 1, &c.b, 1, NULL, &c.second));
+    assert_null(
+        kelp_block_add_node(block, KELP_OP(Exp), 17, "3", &c.b, 1, &c.y, 1, NULL, &c.third));
     block->outputs = KELP_ARENA_ARRAY(&c.graph->arena, 1, kelp_value *);
     block->outputs[0] = c.y;
     block->output_count = 1;
@@ -59,8 +62,8 @@ static void nodes_are_inserted_in_their_place(void **state) {
     kelp_node *node = NULL;
     assert_null(kelp_block_add_value(c.graph->main, "t", &t));
     for (int i = 0; i < 40; i++) /* past the first capacity */
-        assert_null(kelp_block_insert_node(c.graph->main, c.third, "Ceil", "", 17, "t", &c.b, 1, &t,
-                                           1, NULL, &node));
+        assert_null(kelp_block_insert_node(c.graph->main, c.third, KELP_OP(Ceil), 17, "t", &c.b, 1,
+                                           &t, 1, NULL, &node));
     assert_int_equal(c.graph->main->node_count, 44);
     for (size_t i = 0; i < 44; i++)
         assert_int_equal(c.graph->main->nodes[i]->index, i);

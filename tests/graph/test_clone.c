@@ -130,7 +130,7 @@ static void calls_give_what_the_body_needs(void **state) {
     pb model = model_with(&graph, &function);
     kelp_graph *loading = loaded(&model), *clone = NULL;
     expect_words(kelp_graph_clone_for_engine(loading, &clone), KELP_INVALID_ARGUMENT,
-                 "leaves out input 'v' of function 'kelp.test::Twice'");
+                 "omits input 'v' of function 'kelp.test::Twice'");
     assert_null(clone);
     kelp_graph_release(loading);
 }
@@ -142,8 +142,7 @@ static void functions_that_call_themselves_are_refused(void **state) {
     pb_add_node(&graph, &call);
     pb function = function_of("Twice", "Twice", "kelp.test", false);
     pb model = model_with(&graph, &function);
-    refused(&model, KELP_INVALID_ARGUMENT,
-            "function 'kelp.test::Twice', which is then in the middle");
+    refused(&model, KELP_INVALID_ARGUMENT, "function 'kelp.test::Twice' recursively");
 }
 
 /* Sixty functions, each of which calls the next one twice, would be 2^60 nodes. */

@@ -28,10 +28,10 @@ static kelp_value *counting(model *m, int64_t count) {
     return v;
 }
 
-static kelp_value *node(model *m, const char *op, kelp_dtype dtype, int32_t rank, kelp_value *a,
-                        kelp_value *b) {
+static kelp_value *node(model *m, const kelp_operator *op, kelp_dtype dtype, int32_t rank,
+                        kelp_value *a, kelp_value *b) {
     kelp_value *inputs[2] = {a, b}, *out = value(m, dtype, rank);
-    assert_null(kelp_block_add_node(m->block, op, "", 17, op, inputs, b != NULL ? 2 : 1, &out, 1,
+    assert_null(kelp_block_add_node(m->block, op, 17, op->name, inputs, b != NULL ? 2 : 1, &out, 1,
                                     NULL, NULL));
     return out;
 }
@@ -49,7 +49,7 @@ static void expect(model *m, const char *wanted) {
     assert_null(kelp_passes_run(m->block));
     for (size_t i = 0; i < m->block->node_count; i++) {
         strcat(found, i > 0 ? " " : "");
-        strcat(found, m->block->nodes[i]->op_type);
+        strcat(found, m->block->nodes[i]->op->name);
     }
     assert_string_equal(found, wanted);
 }
@@ -58,8 +58,8 @@ static void expect(model *m, const char *wanted) {
 static kelp_value *one_hot(model *m, int64_t columns) {
     kelp_value *indices = value(m, KELP_I64, 2);
     indices->shape[1] = 1;
-    kelp_value *equal = node(m, "Equal", KELP_BOOL, 2, indices, counting(m, columns));
-    kelp_value *cast = node(m, "Cast", KELP_F32, 2, equal, NULL);
+    kelp_value *equal = node(m, KELP_OP(Equal), KELP_BOOL, 2, indices, counting(m, columns));
+    kelp_value *cast = node(m, KELP_OP(Cast), KELP_F32, 2, equal, NULL);
     assert_null(kelp_node_set_i64(cast->producer, "to", KELP_F32));
     return cast;
 }
@@ -68,7 +68,7 @@ static void one_hot_rows_are_looked_up(void **state) {
     (void)state;
     model m = make();
     kelp_value *product =
-        node(&m, "MatMul", KELP_F32, 2, one_hot(&m, 4), floats(&m, 2.0f, 2, 4, 3, 0));
+        node(&m, KELP_OP(MatMul), KELP_F32, 2, one_hot(&m, 4), floats(&m, 2.0f, 2, 4, 3, 0));
     set_output(&m, product);
     expect(&m, "Lookup");
     const kelp_tensor *table = m.block->nodes[0]->inputs[1]->constant;
@@ -81,9 +81,10 @@ static void one_hot_rows_are_looked_up(void **state) {
 static void what_follows_is_done_to_the_table(void **state) {
     (void)state;
     model m = make();
-    kelp_value *y = node(&m, "MatMul", KELP_F32, 2, one_hot(&m, 4), floats(&m, 2.0f, 2, 4, 3, 0));
-    y = node(&m, "Add", KELP_F32, 2, y, floats(&m, 1.0f, 1, 3, 0, 0));
-    set_output(&m, node(&m, "Tanh", KELP_F32, 2, y, NULL));
+    kelp_value *y =
+        node(&m, KELP_OP(MatMul), KELP_F32, 2, one_hot(&m, 4), floats(&m, 2.0f, 2, 4, 3, 0));
+    y = node(&m, KELP_OP(Add), KELP_F32, 2, y, floats(&m, 1.0f, 1, 3, 0, 0));
+    set_output(&m, node(&m, KELP_OP(Tanh), KELP_F32, 2, y, NULL));
     expect(&m, "Add Tanh Lookup");
     assert_non_null(m.block->nodes[0]->inputs[0]->constant);
     assert_non_null(m.block->nodes[0]->inputs[1]->constant);
@@ -93,8 +94,8 @@ static void what_follows_is_done_to_the_table(void **state) {
 static void weights_that_are_not_finite_are_multiplied(void **state) {
     (void)state;
     model m = make();
-    set_output(&m,
-               node(&m, "MatMul", KELP_F32, 2, one_hot(&m, 4), floats(&m, INFINITY, 2, 4, 3, 0)));
+    set_output(&m, node(&m, KELP_OP(MatMul), KELP_F32, 2, one_hot(&m, 4),
+                        floats(&m, INFINITY, 2, 4, 3, 0)));
     expect(&m, "Equal Cast MatMul");
     kelp_graph_release(m.graph);
 }
@@ -103,15 +104,15 @@ static void gelu_by_tanh_is_one_node(void **state) {
     (void)state;
     model m = make();
     kelp_value *x = value(&m, KELP_F32, 2);
-    kelp_value *y = node(&m, "Mul", KELP_F32, 2, x, x);
-    y = node(&m, "Mul", KELP_F32, 2, y, x);
-    y = node(&m, "Mul", KELP_F32, 2, floats(&m, 0.044715f, 0, 0, 0, 0), y);
-    y = node(&m, "Add", KELP_F32, 2, x, y);
-    y = node(&m, "Mul", KELP_F32, 2, y, floats(&m, 0.7978845608f, 0, 0, 0, 0));
-    y = node(&m, "Tanh", KELP_F32, 2, y, NULL);
-    y = node(&m, "Add", KELP_F32, 2, y, floats(&m, 1.0f, 0, 0, 0, 0));
-    y = node(&m, "Mul", KELP_F32, 2, floats(&m, 0.5f, 0, 0, 0, 0), y);
-    set_output(&m, node(&m, "Mul", KELP_F32, 2, x, y));
+    kelp_value *y = node(&m, KELP_OP(Mul), KELP_F32, 2, x, x);
+    y = node(&m, KELP_OP(Mul), KELP_F32, 2, y, x);
+    y = node(&m, KELP_OP(Mul), KELP_F32, 2, floats(&m, 0.044715f, 0, 0, 0, 0), y);
+    y = node(&m, KELP_OP(Add), KELP_F32, 2, x, y);
+    y = node(&m, KELP_OP(Mul), KELP_F32, 2, y, floats(&m, 0.7978845608f, 0, 0, 0, 0));
+    y = node(&m, KELP_OP(Tanh), KELP_F32, 2, y, NULL);
+    y = node(&m, KELP_OP(Add), KELP_F32, 2, y, floats(&m, 1.0f, 0, 0, 0, 0));
+    y = node(&m, KELP_OP(Mul), KELP_F32, 2, floats(&m, 0.5f, 0, 0, 0, 0), y);
+    set_output(&m, node(&m, KELP_OP(Mul), KELP_F32, 2, x, y));
     expect(&m, "Gelu");
     assert_string_equal(kelp_node_attr_string(m.block->nodes[0], "approximate", "", NULL), "tanh");
     kelp_graph_release(m.graph);
@@ -120,9 +121,9 @@ static void gelu_by_tanh_is_one_node(void **state) {
 static void convolve(int64_t padding, float scale, const char *wanted, float weight) {
     model m = make();
     kelp_value *x = value(&m, KELP_F32, 3), *w = floats(&m, 3.0f, 3, 2, 4, 5);
-    kelp_value *y = node(&m, "Mul", KELP_F32, 3, x, floats(&m, scale, 1, 1, 0, 0));
-    y = node(&m, "Add", KELP_F32, 3, y, floats(&m, 1.0f, 1, 1, 0, 0));
-    y = node(&m, "Conv", KELP_F32, 3, y, w);
+    kelp_value *y = node(&m, KELP_OP(Mul), KELP_F32, 3, x, floats(&m, scale, 1, 1, 0, 0));
+    y = node(&m, KELP_OP(Add), KELP_F32, 3, y, floats(&m, 1.0f, 1, 1, 0, 0));
+    y = node(&m, KELP_OP(Conv), KELP_F32, 3, y, w);
     int64_t pads[2] = {padding, padding};
     assert_null(kelp_node_set_i64s(y->producer, "pads", pads, 2));
     set_output(&m, y);
@@ -141,7 +142,7 @@ static void convolutions_swallow_what_is_before_them(void **state) {
 }
 
 static kelp_value *mean(model *m, kelp_value *x, int64_t axis) {
-    kelp_value *y = node(m, "ReduceMean", KELP_F32, 2, x, NULL);
+    kelp_value *y = node(m, KELP_OP(ReduceMean), KELP_F32, 2, x, NULL);
     assert_null(kelp_node_set_i64s(y->producer, "axes", &axis, 1));
     return y;
 }
@@ -152,15 +153,15 @@ static void normalize(int64_t axis, int32_t epsilon_rank, int32_t exponent_rank,
     model m = make();
     kelp_value *x = value(&m, KELP_F32, 2);
     x->shape[1] = 6;
-    kelp_value *d = node(&m, "Sub", KELP_F32, 2, x, mean(&m, x, axis));
-    kelp_value *y = exponent_rank > 0 ? node(&m, "Pow", KELP_F32, exponent_rank, d,
+    kelp_value *d = node(&m, KELP_OP(Sub), KELP_F32, 2, x, mean(&m, x, axis));
+    kelp_value *y = exponent_rank > 0 ? node(&m, KELP_OP(Pow), KELP_F32, exponent_rank, d,
                                              floats(&m, 2.0f, exponent_rank, 1, 1, 1))
-                                      : node(&m, "Mul", KELP_F32, 2, d, d);
+                                      : node(&m, KELP_OP(Mul), KELP_F32, 2, d, d);
     y = mean(&m, y, -1);
-    y = node(&m, "Add", KELP_F32, 2, y, floats(&m, 1e-5f, epsilon_rank, 1, 1, 1));
-    y = node(&m, "Div", KELP_F32, 2, d, node(&m, "Sqrt", KELP_F32, 2, y, NULL));
-    y = node(&m, "Mul", KELP_F32, 2, floats(&m, 2.0f, 1, 6, 0, 0), y);
-    set_output(&m, node(&m, "Add", KELP_F32, 2, y, floats(&m, 1.0f, 1, 6, 0, 0)));
+    y = node(&m, KELP_OP(Add), KELP_F32, 2, y, floats(&m, 1e-5f, epsilon_rank, 1, 1, 1));
+    y = node(&m, KELP_OP(Div), KELP_F32, 2, d, node(&m, KELP_OP(Sqrt), KELP_F32, 2, y, NULL));
+    y = node(&m, KELP_OP(Mul), KELP_F32, 2, floats(&m, 2.0f, 1, 6, 0, 0), y);
+    set_output(&m, node(&m, KELP_OP(Add), KELP_F32, 2, y, floats(&m, 1.0f, 1, 6, 0, 0)));
     expect(&m, wanted);
     kelp_graph_release(m.graph);
 }
@@ -179,8 +180,8 @@ static void products_with_one_go(void **state) {
     (void)state;
     model m = make();
     kelp_value *x = value(&m, KELP_F32, 2);
-    kelp_value *y = node(&m, "Mul", KELP_F32, 2, floats(&m, 1.0f, 1, 1, 0, 0), x);
-    set_output(&m, node(&m, "Tanh", KELP_F32, 2, y, NULL));
+    kelp_value *y = node(&m, KELP_OP(Mul), KELP_F32, 2, floats(&m, 1.0f, 1, 1, 0, 0), x);
+    set_output(&m, node(&m, KELP_OP(Tanh), KELP_F32, 2, y, NULL));
     expect(&m, "Tanh");
     kelp_graph_release(m.graph);
 }

@@ -277,7 +277,7 @@ static void declared_shapes_give_way(void **state) {
     }
     model = model_of(&relu, "float64[n,3]");
     refused(&model, KELP_INVALID_ARGUMENT,
-            "output 'y' is declared as float64, but the operator gives float32");
+            "output 'y' is declared as float64: the operator returns float32");
 }
 
 static void inputs_must_agree(void **state) {
@@ -286,20 +286,20 @@ static void inputs_must_agree(void **state) {
         one c;
         const char *words;
     } wrong[] = {
-        {{"Add", {"float32[2]", "float32[3]"}, NULL, NULL, 0}, "do not broadcast"},
+        {{"Add", {"float32[2]", "float32[3]"}, NULL, NULL, 0}, "cannot be broadcast"},
         {{"Add", {"float32[2]", "float64[2]"}, NULL, NULL, 0}, "expected the same type"},
-        {{"Add", {"string[2]", "string[2]"}, NULL, NULL, 0}, "does not take"},
+        {{"Add", {"string[2]", "string[2]"}, NULL, NULL, 0}, "the unsupported type string"},
         {{"MatMul", {"float32[2,3]", "float32[4,5]"}, NULL, NULL, 0}, "3 is not 4"},
         {{"MatMul", {"float32[]", "float32[4,5]"}, NULL, NULL, 0}, "scalar"},
         {{"Gemm", {"float32[2]", "float32[4,5]"}, NULL, NULL, 0}, "ranks 1 and 2"},
         {{"Conv", {"float32[1,4,8,8]", "float32[8,3,3,3]"}, NULL, NULL, 0}, "4 channels"},
         {{"Concat", {"float32[2,3]", "float32[2]"}, NULL, "axis=0", 0}, "rank"},
-        {{"Concat", {"float32[2,3]", "float32[2,4]"}, NULL, "axis=0", 0}, "extent 4 on axis 1"},
-        {{"Transpose", {"float32[2,3]"}, NULL, "perm=0,0", 0}, "axis 0 is given twice"},
+        {{"Concat", {"float32[2,3]", "float32[2,4]"}, NULL, "axis=0", 0}, "dimension 4 on axis 1"},
+        {{"Transpose", {"float32[2,3]"}, NULL, "perm=0,0", 0}, "axis 0 is repeated"},
         {{"Transpose", {"float32[2,3]"}, NULL, "perm=0,1,2", 0}, "perm has 3 axes"},
-        {{"Reshape", {"float32[2,3]", "=4,2"}, NULL, NULL, 0}, "[2,3] cannot become [4,2]"},
-        {{"Reshape", {"float32[2,3]", "=-1,-1"}, NULL, NULL, 0}, "two extents of -1"},
-        {{"Squeeze", {"float32[2,3]", "=0"}, NULL, NULL, 0}, "its extent is 2"},
+        {{"Reshape", {"float32[2,3]", "=4,2"}, NULL, NULL, 0}, "[2,3] cannot be reshaped to [4,2]"},
+        {{"Reshape", {"float32[2,3]", "=-1,-1"}, NULL, NULL, 0}, "more than one dimension of -1"},
+        {{"Squeeze", {"float32[2,3]", "=0"}, NULL, NULL, 0}, "its dimension is 2"},
         {{"Gather", {"float32[2,3]", "int64[1]"}, NULL, "axis=2", 0}, "axis 2 does not exist"},
         {{"Slice", {"float32[4]", "=0", "=4", "=0,1"}, NULL, NULL, 0}, "1 starts, 1 ends, 2 axes"},
         {{"Range", {"=0!", "=4!", "=0!"}, NULL, NULL, 0}, "delta is 0"},

@@ -168,9 +168,9 @@ static void nodes_are_held_against_their_schema(void **state) {
     } wrong[] = {
         {"Abs", "x x", NULL, "expected at most 1 inputs, found 2"},
         {"Add", "x", NULL, "'B' is missing"},
-        {"Gemm", "- x", NULL, "input 0 ('A') is required and left out"},
-        {"Concat", "x x", NULL, "attribute 'axis' (int) is required and missing"},
-        {"Abs", "x", "sharpness", "attribute 'sharpness' is unknown to this operator"},
+        {"Gemm", "- x", NULL, "input 0 ('A') is required but omitted"},
+        {"Concat", "x x", NULL, "attribute 'axis' (int) is required but missing"},
+        {"Abs", "x", "sharpness", "attribute 'sharpness' does not exist in this operator"},
         {"Concat", "x x", "axis", "attribute 'axis': expected int, found string"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
@@ -200,7 +200,7 @@ static void an_attribute_given_twice_is_refused(void **state) {
     pb_add_input(&graph, "x", "float32[2,2]");
     pb_add_output(&graph, "y", "");
     pb model = pb_model(&graph, 17);
-    refused(&model, KELP_INVALID_ARGUMENT, "attribute 'axis' is given twice");
+    refused(&model, KELP_INVALID_ARGUMENT, "attribute 'axis' appears twice");
 }
 
 static void imports_must_agree(void **state) {
@@ -286,7 +286,7 @@ static void links_out_of_the_folder_are_refused(void **state) {
         kelp_graph_release(graph);
     }
     pb model = external_model("inside");
-    refused(&model, KELP_INVALID_ARGUMENT, "the model came without a folder");
+    refused(&model, KELP_INVALID_ARGUMENT, "the model was loaded without a directory");
     unlink(link_path);
     unlink(inside);
     unlink(secret);

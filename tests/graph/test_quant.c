@@ -20,10 +20,10 @@ static kelp_value *constant(model *m, kelp_dtype dtype, int32_t rank, int64_t a,
     return v;
 }
 
-static kelp_value *node(model *m, const char *op, kelp_dtype dtype, kelp_value *a, kelp_value *b,
-                        kelp_value *c) {
+static kelp_value *node(model *m, const kelp_operator *op, kelp_dtype dtype, kelp_value *a,
+                        kelp_value *b, kelp_value *c) {
     kelp_value *inputs[3] = {a, b, c}, *out = value(m, dtype, a->rank);
-    assert_null(kelp_block_add_node(m->block, op, "", 17, op, inputs,
+    assert_null(kelp_block_add_node(m->block, op, 17, op->name, inputs,
                                     c   ? 3
                                     : b ? 2
                                         : 1,
@@ -32,12 +32,12 @@ static kelp_value *node(model *m, const char *op, kelp_dtype dtype, kelp_value *
 }
 
 static kelp_value *quantize(model *m, kelp_value *x, uint8_t zero) {
-    return node(m, "QuantizeLinear", KELP_U8, x, constant(m, KELP_F32, 0, 1, 1, 0),
+    return node(m, KELP_OP(QuantizeLinear), KELP_U8, x, constant(m, KELP_F32, 0, 1, 1, 0),
                 constant(m, KELP_U8, 0, 1, 1, zero));
 }
 
 static kelp_value *dequantize(model *m, kelp_value *x, uint8_t zero) {
-    return node(m, "DequantizeLinear", KELP_F32, x, constant(m, KELP_F32, 0, 1, 1, 0),
+    return node(m, KELP_OP(DequantizeLinear), KELP_F32, x, constant(m, KELP_F32, 0, 1, 1, 0),
                 constant(m, x->dtype, 0, 1, 1, zero));
 }
 
@@ -54,7 +54,7 @@ static void expect(model *m, const char *wanted) {
     assert_null(kelp_passes_run_quant(m->block));
     for (size_t i = 0; i < m->block->node_count; i++) {
         strcat(found, i > 0 ? " " : "");
-        strcat(found, m->block->nodes[i]->op_type);
+        strcat(found, m->block->nodes[i]->op->name);
     }
     assert_string_equal(found, wanted);
     kelp_graph_release(m->graph);
@@ -68,7 +68,8 @@ static void products_between_roundings_become_one(void **state) {
     (void)state;
     model m = make();
     kelp_value *x = dequantize(&m, quantize(&m, value(&m, KELP_F32, 2), 7), 7);
-    kelp_value *y = quantize(&m, node(&m, "MatMul", KELP_F32, x, weights(&m, 4, 6), NULL), 9);
+    kelp_value *y =
+        quantize(&m, node(&m, KELP_OP(MatMul), KELP_F32, x, weights(&m, 4, 6), NULL), 9);
     set_output(&m, dequantize(&m, y, 9));
     expect(&m, "QuantizeLinear QMatMul DequantizeLinear");
 }
@@ -77,10 +78,10 @@ static void a_rounding_on_the_way_is_kept_inside(void **state) {
     (void)state;
     model m = make();
     kelp_value *x = dequantize(&m, quantize(&m, value(&m, KELP_F32, 2), 7), 7);
-    kelp_value *y = node(&m, "MatMul", KELP_F32, x, weights(&m, 4, 6), NULL);
+    kelp_value *y = node(&m, KELP_OP(MatMul), KELP_F32, x, weights(&m, 4, 6), NULL);
     y = dequantize(&m, quantize(&m, y, 9), 9);
-    y = node(&m, "Add", KELP_F32, y, constant(&m, KELP_F32, 1, 6, 1, 0), NULL);
-    set_output(&m, quantize(&m, node(&m, "Relu", KELP_F32, y, NULL, NULL), 9));
+    y = node(&m, KELP_OP(Add), KELP_F32, y, constant(&m, KELP_F32, 1, 6, 1, 0), NULL);
+    set_output(&m, quantize(&m, node(&m, KELP_OP(Relu), KELP_F32, y, NULL, NULL), 9));
     expect(&m, "QuantizeLinear QMatMul");
 }
 
@@ -88,9 +89,9 @@ static void bytes_that_another_product_reads_stay_bytes(void **state) {
     (void)state;
     model m = make();
     kelp_value *x = dequantize(&m, quantize(&m, value(&m, KELP_F32, 2), 7), 7);
-    kelp_value *y = node(&m, "MatMul", KELP_F32, x, weights(&m, 4, 6), NULL);
+    kelp_value *y = node(&m, KELP_OP(MatMul), KELP_F32, x, weights(&m, 4, 6), NULL);
     y = dequantize(&m, quantize(&m, y, 9), 9);
-    set_output(&m, node(&m, "MatMul", KELP_F32, y, weights(&m, 6, 2), NULL));
+    set_output(&m, node(&m, KELP_OP(MatMul), KELP_F32, y, weights(&m, 6, 2), NULL));
     expect(&m, "QuantizeLinear QMatMul QMatMul");
 }
 
@@ -98,9 +99,9 @@ static void other_scales_are_no_rounding(void **state) {
     (void)state;
     model m = make();
     kelp_value *x = dequantize(&m, quantize(&m, value(&m, KELP_F32, 2), 7), 7);
-    kelp_value *y = node(&m, "MatMul", KELP_F32, x, weights(&m, 4, 6), NULL);
+    kelp_value *y = node(&m, KELP_OP(MatMul), KELP_F32, x, weights(&m, 4, 6), NULL);
     y = dequantize(&m, quantize(&m, y, 9), 8); /* comes back with another zero point */
-    set_output(&m, node(&m, "Relu", KELP_F32, y, NULL, NULL));
+    set_output(&m, node(&m, KELP_OP(Relu), KELP_F32, y, NULL, NULL));
     expect(&m, "QuantizeLinear QMatMul DequantizeLinear Relu");
 }
 
@@ -109,7 +110,7 @@ static void float_products_stay(void **state) {
     model m = make();
     kelp_value *x = value(&m, KELP_F32, 2);
     /* small weights: they are folded to floats later */
-    set_output(&m, node(&m, "MatMul", KELP_F32, x, weights(&m, 4, 6), NULL));
+    set_output(&m, node(&m, KELP_OP(MatMul), KELP_F32, x, weights(&m, 4, 6), NULL));
     expect(&m, "DequantizeLinear MatMul");
 }
 
@@ -117,9 +118,9 @@ static void large_weights_stay_bytes(void **state) {
     (void)state;
     model m = make();
     kelp_value *y =
-        node(&m, "MatMul", KELP_F32, value(&m, KELP_F32, 2), weights(&m, 256, 300), NULL);
-    y = node(&m, "Add", KELP_F32, y, constant(&m, KELP_F32, 1, 300, 1, 0), NULL);
-    set_output(&m, node(&m, "Tanh", KELP_F32, y, NULL, NULL));
+        node(&m, KELP_OP(MatMul), KELP_F32, value(&m, KELP_F32, 2), weights(&m, 256, 300), NULL);
+    y = node(&m, KELP_OP(Add), KELP_F32, y, constant(&m, KELP_F32, 1, 300, 1, 0), NULL);
+    set_output(&m, node(&m, KELP_OP(Tanh), KELP_F32, y, NULL, NULL));
     expect(&m, "WeightMatMul");
 }
 
@@ -130,15 +131,16 @@ static void what_is_quantized_as_it_comes_is_multiplied_as_integers(void **state
     out[0] = value(&m, KELP_U8, 2);
     out[1] = value(&m, KELP_F32, 0);
     out[2] = value(&m, KELP_U8, 0);
-    assert_null(kelp_block_add_node(m.block, "DynamicQuantizeLinear", "", 17, "d", &x, 1, out, 3,
+    assert_null(kelp_block_add_node(m.block, KELP_OP(DynamicQuantizeLinear), 17, "d", &x, 1, out, 3,
                                     NULL, NULL));
-    kelp_value *y =
-        node(&m, "MatMulInteger", KELP_I32, out[0], constant(&m, KELP_I8, 2, 4, 6, 1), out[2]);
-    y = node(&m, "Cast", KELP_F32, y, NULL, NULL);
+    kelp_value *y = node(&m, KELP_OP(MatMulInteger), KELP_I32, out[0],
+                         constant(&m, KELP_I8, 2, 4, 6, 1), out[2]);
+    y = node(&m, KELP_OP(Cast), KELP_F32, y, NULL, NULL);
     assert_null(kelp_node_set_i64(y->producer, "to", KELP_F32));
-    kelp_value *scale = node(&m, "Mul", KELP_F32, out[1], constant(&m, KELP_F32, 0, 1, 1, 0), NULL);
-    y = node(&m, "Mul", KELP_F32, y, scale, NULL);
-    set_output(&m, node(&m, "Add", KELP_F32, y, constant(&m, KELP_F32, 1, 6, 1, 0), NULL));
+    kelp_value *scale =
+        node(&m, KELP_OP(Mul), KELP_F32, out[1], constant(&m, KELP_F32, 0, 1, 1, 0), NULL);
+    y = node(&m, KELP_OP(Mul), KELP_F32, y, scale, NULL);
+    set_output(&m, node(&m, KELP_OP(Add), KELP_F32, y, constant(&m, KELP_F32, 1, 6, 1, 0), NULL));
     expect(&m, "DynamicQuantizeLinear QMatMul");
 }
 

@@ -212,7 +212,7 @@ static void tensors_that_do_not_fit_their_shape_are_refused(void **state) {
     t = pb_tensor("w", (kelp_dtype)77, 1, (int64_t[]){2}, "12", 2);
     refused_tensor(&t, "data_type: expected a data type, found 77");
     t = pb_tensor("w", KELP_U8, 1, (int64_t[]){-5}, "12", 2);
-    refused_tensor(&t, "dims[0]: expected an extent, found -5");
+    refused_tensor(&t, "dims[0]: expected a dimension, found -5");
     t = pb_tensor("w", KELP_U8, 2, (int64_t[]){1LL << 40, 1LL << 40}, "12", 2);
     refused_tensor(&t, "dims: their product overflows");
     t = typed_tensor(KELP_I32, 2);

@@ -297,7 +297,7 @@ static void check_gemm(const kelp_bf16 *table, int64_t m, int64_t n, int64_t k, 
     kelp_bf16_pair *panels = malloc(pairs * sizeof *panels + 1);
     kelp_bf16_pair *scratch = malloc((size_t)kelp_bf16_gemm_scratch(m, k) * sizeof *scratch + 1);
     if (turned)
-        kelp_bf16_pack_turned(table, b, k, k, n, panels);
+        kelp_bf16_pack_transposed(table, b, k, k, n, panels);
     else
         kelp_bf16_pack(table, b, n, k, n, panels);
     kelp_bf16_gemm_run_serial(&(kelp_bf16_gemm){.a = a,

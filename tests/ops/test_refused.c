@@ -184,7 +184,7 @@ static void short_biases(void **state) {
             pb_add_output(&graph, "y", "float32");
             pb model = pb_model(&graph, 17);
             expect_failure(prepare(&model), KELP_INVALID_ARGUMENT,
-                           "expected one bias an output channel");
+                           "expected one bias for each output channel");
         }
 }
 

@@ -46,9 +46,9 @@ static void check(kelp_pool *const *pools, int64_t m, int64_t k, int64_t n) {
     const kelp_simd *simd = kelp_simd_get();
     float *a = floats(m * k), *b = floats(k * n), *bias = floats(n), *residual = floats(m * n);
     float *c = floats(m * n), *truth = floats(m * n),
-          *partial = floats(kelp_gemm_thin_floats(m, n));
+          *partial = floats(kelp_gemm_skinny_floats(m, n));
     size_t size = (size_t)(k * n) * sizeof *b, packed;
-    assert_true(kelp_gemm_is_thin(m, k, n));
+    assert_true(kelp_gemm_is_skinny(m, k, n));
     assert_true(kelp_gemm_packed_size(simd, k, n, &packed));
     float *panels = malloc(packed * sizeof *panels);
     char *shifted = malloc(size + 1);
@@ -108,11 +108,11 @@ static void thin_products_are_sums_in_one_order(void **state) {
 
 static void small_and_tall_products_are_not_thin(void **state) {
     (void)state;
-    assert_false(kelp_gemm_is_thin(0, 576, 1536));
-    assert_false(kelp_gemm_is_thin(5, 576, 1536));
-    assert_false(kelp_gemm_is_thin(1, 63, 100000));
-    assert_false(kelp_gemm_is_thin(1, 100000, 63));
-    assert_false(kelp_gemm_is_thin(1, 128, 128));
+    assert_false(kelp_gemm_is_skinny(0, 576, 1536));
+    assert_false(kelp_gemm_is_skinny(5, 576, 1536));
+    assert_false(kelp_gemm_is_skinny(1, 63, 100000));
+    assert_false(kelp_gemm_is_skinny(1, 100000, 63));
+    assert_false(kelp_gemm_is_skinny(1, 128, 128));
 }
 
 int main(void) {

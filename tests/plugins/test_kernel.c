@@ -405,7 +405,7 @@ static void wrong_libraries_are_refused_in_words(void **state) {
     static const struct {
         const char *file, *words;
     } rows[] = {
-        {"libmistake_1.so", "its table is none of Kelp's"},
+        {"libmistake_1.so", "bad plug-in magic"},
         {"libmistake_2.so", "built for plugin interface version 99"},
         {"libmistake_3.so", "its table has 8 bytes"},
         {"libmistake_4.so", "holds no kernels"},

@@ -151,7 +151,7 @@ class BuilderTests(unittest.TestCase):
         self.raises("INVALID_ARGUMENT", engine.run, {"x": x}, out={"y": y.astype("float64")}, words=("'y'", "float32", "float64"))
         self.raises("INVALID_ARGUMENT", engine.run, {"x": x}, out={"y": [0] * 8}, words=("'y'", "list"))
         self.raises("NOT_FOUND", engine.run, {"x": x}, out={"z": y}, words=("'z'", "y"))
-        self.raises("INVALID_ARGUMENT", engine.run, {}, out={"y": y}, words=("'x' is missing",))
+        self.raises("INVALID_ARGUMENT", engine.run, {}, out={"y": y}, words=("missing input 'x'",))
         self.assertFalse(np.shares_memory(engine.run({"x": x})["y"], y))  # what a failed run was given is forgotten
         np.testing.assert_array_equal(engine.run({"x": x})["y"], x)
 

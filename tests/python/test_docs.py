@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The code in docs/python.md runs, the examples in docstrings are true, and the stubs name what there is."""
+"""Runs the code in docs/python.md and the examples in docstrings, and compares the stubs with the modules."""
 import ast
 import contextlib
 import doctest
@@ -15,7 +15,7 @@ import kelp.backend
 from support import ROOT, main
 
 sys.path.insert(0, ROOT + "/tests/support")
-import shown  # noqa: E402 (it lies beside what tests in C share)
+import shown  # noqa: E402 (shared with the tests in C)
 
 PACKAGE = os.path.dirname(kelp.__file__)
 

@@ -80,7 +80,7 @@ class Sessions(unittest.TestCase):
             y, = session.run(None, {"x": given})
             expected = [[i.decode() if isinstance(i, bytes) else i for i in row] for row in np.asarray(given).tolist()]
             self.assertEqual(y.tolist(), expected)
-        with self.assertRaisesRegex(kelp.KelpError, "element 1 of a string array is of type 'int'"):
+        with self.assertRaisesRegex(kelp.KelpError, "element 1 of a string array has type 'int'"):
             session.run(None, {"x": np.array([["a", 3]], dtype=object)})
 
     def test_shapes_that_depend_on_data(self):
@@ -107,7 +107,7 @@ class Sessions(unittest.TestCase):
         plain, fused = kelp.InferenceSession(DIGITS, options), kelp.InferenceSession(DIGITS)
         self.assertGreater(plain.get_modelmeta().planned_node_count, fused.get_modelmeta().planned_node_count)
         self.assertEqual(plain.get_providers(), ["CPUExecutionProvider"])
-        with self.assertWarnsRegex(UserWarning, "no provider 'CUDAExecutionProvider': the model runs on the CPU"):
+        with self.assertWarnsRegex(UserWarning, "unknown provider 'CUDAExecutionProvider': the model runs on the CPU"):
             kelp.InferenceSession(DIGITS, providers=["CUDAExecutionProvider", ("CPUExecutionProvider", {})])
 
     def test_precision(self):
@@ -119,7 +119,7 @@ class Sessions(unittest.TestCase):
         self.assertLess(np.abs(exact - rounded).max(), 2e-2)
         self.assertGreater(np.abs(exact - rounded).max(), 0)
         options.precision = "fp8"
-        with self.assertRaisesRegex(kelp.KelpError, "no precision 'fp8', but f32 and bf16"):
+        with self.assertRaisesRegex(kelp.KelpError, "unknown precision 'fp8': expected f32 or bf16"):
             kelp.InferenceSession(DIGITS, options)
 
     def test_many_threads(self):
@@ -208,8 +208,8 @@ class Stopping(unittest.TestCase):
         for thread in threads:
             thread.join(60)
         self.assertEqual([error.code for error in caught], [kelp.Code.CANCELLED] * 3)
-        self.assertIn("the run 'the long one' was ended by its RunOptions", str(caught[0]))
-        with self.assertRaisesRegex(kelp.KelpError, "terminate is True"):
+        self.assertIn("the run 'the long one' was cancelled by RunOptions.terminate", str(caught[0]))
+        with self.assertRaisesRegex(kelp.KelpError, "RunOptions.terminate"):
             self.session.run(None, {"rounds": np.array(5)}, options)
         options.terminate = False
         self.assertEqual(self.session.run(None, {"rounds": np.array(5)}, options)[0].tolist(), 5)
@@ -233,7 +233,7 @@ class Stopping(unittest.TestCase):
 
     def test_options_of_another_kind(self):
         for wrong in ({}, "fast", onnxruntime.RunOptions()):
-            with self.assertRaisesRegex(TypeError, "run_options is a kelp.RunOptions or None, not "):
+            with self.assertRaisesRegex(TypeError, "run_options: expected a kelp.RunOptions or None, found "):
                 self.session.run(None, {"rounds": np.array(1)}, wrong)
 
     def test_after_a_fork(self):
@@ -257,13 +257,13 @@ class Mistakes(unittest.TestCase):
     def test_arguments_of_another_kind(self):
         session, feed = kelp.InferenceSession(DIGITS), {"image": np.zeros((1, 1, 8, 8), "f4")}
         for wrong in (5, None, ["model.onnx"]):
-            with self.assertRaisesRegex(TypeError, "a model is a path, or bytes, not "):
+            with self.assertRaisesRegex(TypeError, "path_or_bytes: expected a path or bytes, found "):
                 kelp.InferenceSession(wrong)
-        with self.assertRaisesRegex(TypeError, "sess_options is a kelp.SessionOptions or None, not 'dict'"):
+        with self.assertRaisesRegex(TypeError, "sess_options: expected a kelp.SessionOptions or None, found 'dict'"):
             kelp.InferenceSession(DIGITS, {})
-        with self.assertRaisesRegex(TypeError, "output names are a list of str, or None for all: not the str 'digit'"):
+        with self.assertRaisesRegex(TypeError, "output_names: expected a list of str, or None for all, found the str 'digit'"):
             session.run("digit", feed)
-        with self.assertRaisesRegex(kelp.KelpError, "input 'image' is missing: expected float32 .*; the model has no input 'img'"):
+        with self.assertRaisesRegex(kelp.KelpError, "missing input 'image': expected float32 .*; the model has no input 'img'"):
             session.run(None, {"img": feed["image"]})
         with open(DIGITS, "rb") as file:
             self.assertEqual(len(kelp.InferenceSession(bytearray(file.read())).get_inputs()), 1)
@@ -296,8 +296,8 @@ class Memory(unittest.TestCase):
         read_only = np.zeros((2, 3), "f4")
         read_only.flags.writeable = False
         for given, words in ((read_only, "read-only"), (np.zeros((3, 2), "f4").T, "not contiguous"),
-                             (np.zeros((2, 3), "f8"), "output 'y' is float32.* is float64"),
-                             (np.zeros((3, 2), "f4"), r"of shape \[2,3\].* is \[3,2\]"), ([1, 2], "no array")):
+                             (np.zeros((2, 3), "f8"), "output 'y' has type float32.* has type float64"),
+                             (np.zeros((3, 2), "f4"), r"has shape \[2,3\].* has shape \[3,2\]"), ([1, 2], "not an array")):
             with self.assertRaisesRegex(kelp.KelpError, words):
                 session.run_into({"y": given}, feed)
 
@@ -334,7 +334,7 @@ class Memory(unittest.TestCase):
         t = kelp.DLTensor(np.zeros(3))
         capsule = t.__dlpack__()
         kelp.DLTensor(capsule)
-        with self.assertRaisesRegex(kelp.KelpError, "each can be used once"):
+        with self.assertRaisesRegex(kelp.KelpError, "a capsule can be used once"):
             kelp.DLTensor(capsule)
 
     def test_dlpack_keeps_and_lets_go(self):
@@ -365,8 +365,8 @@ class Memory(unittest.TestCase):
         self.assertEqual(np.asarray(t).tolist(), [0, 2, 4])
         self.assertEqual(kelp.DLTensor(a.ctypes.data, (6,), "FP32").dtype, "float32")
         self.assertEqual(kelp.DLTensor(a.ctypes.data, (6,), np.float32).dtype, "float32")
-        for arguments, words in (((0, (2,), "float32"), "address 0"), ((8, (-1,), "float32"), "-1"), ((8,), "needs shape and dtype"),
-                                 ((8, (1,), "float32", "cuda"), "'cuda' is not here"),
+        for arguments, words in (((0, (2,), "float32"), "address 0"), ((8, (-1,), "float32"), "-1"), ((8,), "requires shape and dtype"),
+                                 ((8, (1,), "float32", "cuda"), "unsupported device 'cuda'"),
                                  ((8, (1,) * 17, "float32"), "at most 16")):
             with self.assertRaisesRegex(kelp.KelpError, words):
                 kelp.DLTensor(*arguments)
@@ -421,14 +421,14 @@ class Errors(unittest.TestCase):
         error = self.refused(kelp.Code.UNIMPLEMENTED, "", kelp.InferenceSession, MODELS + "/uncovered_op.onnx")
         self.assertIs(kelp.TritonException, type(error))
         self.assertTrue(error.message)
-        self.refused(kelp.Code.NOT_FOUND, "no provider 'TPU'", kelp.InferenceSession, DIGITS, None, ["TPU"])
+        self.refused(kelp.Code.NOT_FOUND, "unknown provider 'TPU'", kelp.InferenceSession, DIGITS, None, ["TPU"])
         self.assertRaises(TypeError, kelp.InferenceSession, 3.5)
 
     def test_feeds(self):
         session = kelp.InferenceSession(DIGITS)
         image = np.zeros((1, 1, 8, 8), "f4")
         bad = kelp.Code.INVALID_ARGUMENT
-        self.refused(bad, r"input 'image' is missing: expected float32 \[-1,1,8,8\]", session.run, None, {})
+        self.refused(bad, r"missing input 'image': expected float32 \[-1,1,8,8\]", session.run, None, {})
         self.refused(bad, "no input 'x'; it has 'image'", session.run, None, {"image": image, "x": image})
         self.refused(bad, "no output 'x'; it has 'probabilities', 'digit'", session.run, ["x"], {"image": image})
         self.refused(bad, "expected float32, found float64", session.run, None, {"image": image.astype("f8")})

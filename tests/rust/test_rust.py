@@ -282,10 +282,10 @@ class Programs(unittest.TestCase):
         self.conduct()
         server = self.serve()
         for what, text in (("panic", "the backend panicked: on purpose, 1"), ("panic_while_answering", "midway"), ("error", "nothing here"),
-                           ("io_error", "No such file"), ("forget", "the backend gave no answer"), ("refuse", "not today"),
-                           ("drop_response", "no answer"), ("wrong_type", "input 'IN' is FP32, expected FP64"), ("missing_input", "NONE"),
-                           ("wrong_shape", "shape [7] has 7 elements, not 1"), ("later_panic", "no answer"), ("factory_lost", "no answer"),
-                           ("call_drop", "no answer")):
+                           ("io_error", "No such file"), ("forget", "the backend sent no response"), ("refuse", "not today"),
+                           ("drop_response", "no response"), ("wrong_type", "input 'IN' is FP32, expected FP64"), ("missing_input", "NONE"),
+                           ("wrong_shape", "shape [7] has 7 elements, not 1"), ("later_panic", "no response"), ("factory_lost", "no response"),
+                           ("call_drop", "no response")):
             with self.subTest(what):
                 self.fails(server, "conduct", text, do=what, whom="conduct")
         self.assertEqual(self.ask(server, "conduct", [1], do="error")[0], 404)
@@ -298,7 +298,7 @@ class Programs(unittest.TestCase):
         self.conduct()
         server = self.serve()
         self.assertEqual(self.answer(server, "conduct", [4], do="twice")["outputs"][0]["data"], [4])
-        self.until("not logged", lambda: "the request has had its final answer" in server.log() + getattr(server, "output", ""))
+        self.until("not logged", lambda: "the request already has its final response" in server.log() + getattr(server, "output", ""))
         self.ends(server)
 
     def test_answers_from_other_threads(self):

@@ -136,7 +136,7 @@ static void mistakes_are_shown_with_their_place(void **state) {
     refuse("input { name: \"a\" data_type: TYPE_FP99 }", false, "TYPE_FP99");
     refuse("input { name: \"a\" data_type: \"TYPE_FP32\" }", false,
            "expected a name without quotes");
-    refuse("name: \"other\" backend: \"b\"", false, "expected 'm' (the model's folder)");
+    refuse("name: \"other\" backend: \"b\"", false, "expected 'm' (the model's directory)");
     refuse("backend: \"b\" dynamic_batching { }\nsequence_batching { }", false,
            "fields 'dynamic_batching' and 'sequence_batching' exclude each other");
     refuse("max_batch_size: 1", false, "no backend is given");

@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What documents show, taken out of them and run, so that it holds.
+"""Extracts the examples of the documentation and runs them.
 
-    shown.py DOCUMENT NAME OUT                    writes the block of C or C++ whose first line names it
-    shown.py DOCUMENT --run --build FOLDER        saves every named block, runs the blocks of sh in order, and compares what they print
-                                                  with the block of text that follows (in which … stands for anything)
+    shown.py DOCUMENT NAME OUT                    writes the block of C or C++ whose first line has this name
+    shown.py DOCUMENT --run --build FOLDER        saves every named block, runs the sh blocks in order, and compares their output with
+                                                  the following text block, in which … matches anything
 
-Commands run in a folder of their own that looks like the root of a clone after `make build`, with FOLDER as build/release and its
-program `kelp` and its package for Python at hand. In a build for another machine FOLDER/emulated holds what starts its programs, and
-a compiler for it.
+Commands run in a temporary directory that looks like the root of a clone after `make build`, with FOLDER as build/release, its program
+`kelp` and its Python package. In a cross build, FOLDER/emulated contains the emulated programs and a compiler.
 """
 import argparse
 import os
@@ -21,7 +20,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 
 
 def blocks(document):
-    """(language, text, number of its first line) of each fenced block."""
+    """Returns (language, text, number of its first line) of each fenced block."""
     with open(document, encoding="utf-8") as file:
         text = file.read()
     return [(found[1], found[2], text.count("\n", 0, found.start()) + 2)
@@ -29,13 +28,13 @@ def blocks(document):
 
 
 def sources(document):
-    """Name to text of the blocks of C and C++; a first line such as /* add.c: what it is */ names one."""
+    """Returns a dict from name to text of the C and C++ blocks; a first line such as /* add.c: purpose */ names one."""
     found = {}
     for language, text, line in blocks(document):
         named = re.match(r"/\* ([\w.]+)", text)
         if language in ("c", "cpp") and named:
             if named[1] in found:
-                sys.exit(f"{document}:{line}: there are two blocks '{named[1]}'")
+                sys.exit(f"{document}:{line}: block '{named[1]}' exists twice")
             found[named[1]] = text
     return found
 
@@ -51,7 +50,7 @@ def matches(expected, printed):
 
 
 def run(document, build):
-    """Returns how many commands' outputs were compared."""
+    """Returns the number of compared outputs."""
     build, compared = os.path.abspath(build), 0
     environment = dict(os.environ, PYTHONPATH=build + "/python", PYTHONDONTWRITEBYTECODE="1",
                        PATH=":".join((build + "/emulated", build + "/bin", os.path.dirname(sys.executable), os.environ["PATH"])))
@@ -73,7 +72,7 @@ def run(document, build):
             elif language == "text" and printed is not None:
                 compared += 1
                 if not matches(text, printed):
-                    sys.exit(f"{document}:{line}: the document says\n{text}\nand it is\n{printed}")
+                    sys.exit(f"{document}:{line}: expected\n{text}\nfound\n{printed}")
             if language != "sh":
                 printed = None
     return compared
@@ -90,12 +89,12 @@ def main():
     if options.run:
         compared = run(options.document, options.build)
         if compared == 0:
-            sys.exit(f"{options.document}: no block of sh is followed by a block of text")
-        print(f"{options.document}: {len(sources(options.document))} sources, {compared} outputs as shown")
+            sys.exit(f"{options.document}: no sh block is followed by a text block")
+        print(f"{options.document}: {len(sources(options.document))} sources, {compared} outputs match")
         return
     found = sources(options.document).get(options.name)
     if found is None:
-        sys.exit(f"{options.document}: no block of C begins with '/* {options.name}'")
+        sys.exit(f"{options.document}: no C block starts with '/* {options.name}'")
     write(options.out, found)
 
 

@@ -2,13 +2,13 @@
 """Kelp, an inference runtime in C, from Python.
 
     import kelp
-    session = kelp.InferenceSession("model.onnx")     # ONNX Runtime's names where they mean the same
+    session = kelp.InferenceSession("model.onnx")     # the names of ONNX Runtime
     outputs = session.run(None, {"x": array})
 
-    with kelp.Server("models/") as server:            # a model repository, served in this process
+    with kelp.Server("models/") as server:            # serves a model repository in this process
         outputs = server.infer("digits", {"image": image})
 
-Arrays are numpy's, or anything with DLPack or the buffer protocol; they are read and written where they lie. Failures are KelpError.
+Arrays are numpy arrays or objects with DLPack or the buffer protocol, which are used in place. Failures raise KelpError.
 """
 from . import _kelp
 from ._error import Code, KelpError, TritonException
@@ -24,7 +24,7 @@ __all__ = ["Builder", "Code", "DLTensor", "Engine", "GraphOptimizationLevel", "I
 
 
 def __getattr__(name):
-    """Parts that not everybody needs are loaded when they are first used."""
+    """Imports submodules when they are used for the first time."""
     import importlib
     if name == "Server":
         return importlib.import_module("._serving", __name__).Server

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The program `kelp`, for `python -m kelp` and for the command that pip puts on the path."""
+"""The program `kelp`, for `python -m kelp` and the command that pip installs."""
 import os
 import sys
 
@@ -7,7 +7,7 @@ from . import _native
 
 
 def main():
-    """Becomes the program."""
+    """Replaces this process by the program."""
     path = _native.program()
     os.execv(path, [path] + sys.argv[1:])
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""libkelp.so's builder and engines (kelp/builder.h, kelp/network.h, kelp/engine.h) as ctypes sees them, and what turns their failures
-into KelpError. ctypes releases the GIL while a call lasts."""
+"""ctypes declarations of kelp/builder.h, kelp/network.h and kelp/engine.h. Failures raise KelpError. ctypes releases the GIL during a
+call."""
 import ctypes
 import enum
 import os
@@ -116,7 +116,7 @@ LOG = ctypes.CFUNCTYPE(None, POINTER, INT, TEXT, INT, POINTER, SIZE)
 WRITE = ctypes.CFUNCTYPE(None, POINTER, POINTER, SIZE)
 PLACE = ctypes.CFUNCTYPE(POINTER, POINTER, SIZE, ctypes.POINTER(CTensor), SIZE)
 
-# What a letter stands for: p a pointer, i int32 or an enum, u uint32, l int64, z size_t, f float, b bool, s text, S a shape, W weights.
+# Letters of argument types: p a pointer, i int32 or an enum, u uint32, l int64, z size_t, f float, b bool, s text, S a shape, W weights.
 LETTERS = {"p": POINTER, "i": INT, "u": UINT, "l": I64, "z": SIZE, "f": FLOAT, "b": BOOL, "s": TEXT, "S": Shape, "W": Weights,
            "v": None}
 
@@ -179,7 +179,7 @@ def _error(status):
 
 
 def call(name, *arguments):
-    """Calls a function that returns a status; raises KelpError when it fails."""
+    """Calls a function that returns a status. Raises KelpError on failure."""
     status = getattr(library, "kelp_" + name)(*arguments)
     if status:
         try:
@@ -189,20 +189,20 @@ def call(name, *arguments):
 
 
 def make(name, *arguments):
-    """The same for one whose last argument is where a pointer goes: returns the pointer."""
+    """Calls a function whose last argument is an output pointer, and returns the pointer."""
     out = POINTER()
     call(name, *arguments, ctypes.byref(out))
     return out.value
 
 
 def get(name, *arguments):
-    """Calls a function that cannot fail; text comes as str."""
+    """Calls a function that cannot fail. Converts text to str."""
     result = getattr(library, "kelp_" + name)(*arguments)
     return result.decode() if isinstance(result, bytes) else result
 
 
 def shape(extents):
-    """A kelp_shape of integers."""
+    """Returns a kelp_shape with the given dimensions."""
     extents = [int(extent) for extent in ((extents,) if isinstance(extents, (int, numpy.integer)) else extents)]
     if len(extents) > MAX_RANK:
         raise KelpError(f"a shape has at most {MAX_RANK} dimensions, found {len(extents)}", Code.INVALID_ARGUMENT)
@@ -210,7 +210,7 @@ def shape(extents):
 
 
 def options(kind, **values):
-    """A struct of options with its size filled in; None leaves a field zero, sequences fill arrays."""
+    """Returns a struct of options with its size. None leaves a field zero; sequences fill arrays."""
     made = kind()
     made.struct_size = ctypes.sizeof(kind)
     fields = dict(kind._fields_)
@@ -232,21 +232,21 @@ _THEIRS = {ours: theirs for theirs, ours in _OURS.items()}
 
 
 def dtype_number(dtype):
-    """The number of an element type: of a numpy dtype, a name ("float32", "bfloat16", "float8_e4m3fn"), or an array's type."""
+    """Returns the number of an element type, given as a numpy dtype or a name ("float32", "bfloat16", "float8_e4m3fn")."""
     name = dtype if isinstance(dtype, str) else numpy.dtype(dtype).name
     number = library.kelp_dtype_parse(_OURS.get(name, name).encode())
     if not number:
-        raise KelpError(f"there is no element type '{name}'", Code.INVALID_ARGUMENT)
+        raise KelpError(f"unknown element type '{name}'", Code.INVALID_ARGUMENT)
     return number
 
 
 def dtype_name(number):
-    """The reverse: "float32"."""
+    """Returns the name of an element type, such as "float32"."""
     return get("dtype_name", number)
 
 
 def numpy_dtype(number):
-    """numpy's type; those that numpy has not are ml_dtypes'."""
+    """Returns the numpy dtype; types that numpy lacks are those of ml_dtypes."""
     name = dtype_name(number)
     name = _THEIRS.get(name, name)
     try:
@@ -257,13 +257,13 @@ def numpy_dtype(number):
         import ml_dtypes
         return numpy.dtype(getattr(ml_dtypes, name))
     except (ImportError, AttributeError):
-        raise KelpError(f"numpy has no type '{name}': the package ml_dtypes gives it one", Code.UNIMPLEMENTED) from None
+        raise KelpError(f"numpy does not support type '{name}': install the package ml_dtypes", Code.UNIMPLEMENTED) from None
 
 
 def array_bytes(array, what):
-    """The array whose memory Kelp reads: itself, or packed when its elements have fewer than 8 bits. It must be contiguous."""
+    """Returns the array that Kelp reads: itself, or a packed copy for elements of fewer than 8 bits. It must be contiguous."""
     if array.dtype.kind in "OUSV" and not array.dtype.name.startswith(("bfloat", "float", "int", "uint")):
-        raise KelpError(f"{what} has elements of type '{array.dtype}', which cannot be passed", Code.INVALID_ARGUMENT)
+        raise KelpError(f"{what} has elements of type '{array.dtype}', which is not supported", Code.INVALID_ARGUMENT)
     if not array.flags.c_contiguous or not array.dtype.isnative:
         raise KelpError(f"{what} is not contiguous: its shape is {list(array.shape)} and its strides are {list(array.strides)} bytes; "
                         f"numpy.ascontiguousarray copies it", Code.INVALID_ARGUMENT)
@@ -277,7 +277,7 @@ def array_bytes(array, what):
 
 
 def unpack(raw, dtype, extents):
-    """An array of what Kelp wrote into `raw`, bytes: the same memory but for elements of fewer than 8 bits."""
+    """Returns an array over `raw`, bytes that Kelp wrote; elements of fewer than 8 bits are unpacked into new memory."""
     count = int(numpy.prod(extents, dtype="int64"))
     bits = PACKED.get(dtype.name)
     if bits is None:
@@ -289,14 +289,14 @@ def unpack(raw, dtype, extents):
 
 
 def as_array(value):
-    """A numpy array over the memory of an array, of anything with DLPack or the buffer protocol; a new one of lists and numbers."""
+    """Returns a numpy array over the memory of an object with DLPack or the buffer protocol, or a new array for lists and numbers."""
     if not isinstance(value, numpy.ndarray) and hasattr(type(value), "__dlpack__"):
         return _kelp.DLTensor(value).numpy()
     return numpy.asarray(value)
 
 
 def weights(value, what, dtype=None):
-    """A kelp_weights of an array, and the array, which must outlive it. None: no weights."""
+    """Returns a kelp_weights and its array, which must outlive it. None means no weights."""
     if value is None:
         return Weights(), None
     array = as_array(value)
@@ -310,13 +310,13 @@ def weights(value, what, dtype=None):
 # ---- runtimes ----
 _runtimes = {}
 _lock = threading.Lock()
-# Threads do not survive a fork: what a child makes has runtimes of its own. The parent's are kept, not freed.
+# Threads do not survive a fork: a child process creates its own runtimes. Those of the parent are kept, not freed.
 _before_fork = []
 os.register_at_fork(after_in_child=lambda: (_before_fork.append(dict(_runtimes)), _runtimes.clear()))
 
 
 def runtime(threads=0):
-    """One runtime for each number of threads."""
+    """Returns the shared runtime for a number of threads."""
     with _lock:
         if threads not in _runtimes:
             given = options(RuntimeOptions, threads=threads)
@@ -326,16 +326,16 @@ def runtime(threads=0):
 
 # ---- enumerations ----
 def numbered(name, words, doc, first=0, module="kelp.builder"):
-    """An IntEnum whose members count from `first`."""
+    """Returns an IntEnum with consecutive values from `first`."""
     made = enum.IntEnum(name, words, start=first, module=module)
     made.__doc__ = doc
     return made
 
 
 def number(kind, value, what):
-    """A member's number, given as a member, its name in any case, or the number."""
+    """Returns the value of a member, given as a member, its name in any case, or the value."""
     try:
         return int(kind[value.upper()] if isinstance(value, str) else kind(value))
     except (KeyError, ValueError):
         names = ", ".join(member.name.lower() for member in kind)
-        raise KelpError(f"there is no {what} {value!r}: expected one of {names}", Code.INVALID_ARGUMENT) from None
+        raise KelpError(f"unknown {what} {value!r}: expected one of {names}", Code.INVALID_ARGUMENT) from None

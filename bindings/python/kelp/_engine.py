@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Engines that are loaded from plans, and the contexts that run them."""
+"""Engines loaded from plan files, and contexts that run them."""
 import ctypes
 import json
 import os
@@ -17,8 +17,8 @@ LEVELS = ("error", "warning", "info", "verbose")
 
 
 class IoInfo:
-    """An input or output: `name`, `dtype` ("float32"), `shape` (-1 where it is open; None: not even the rank is known), `symbols` (names
-    of open extents, or None)."""
+    """An input or output: `name`, `dtype` ("float32"), `shape` (-1: dynamic dimension; None: unknown rank), `symbols` (names of
+    dynamic dimensions, or None)."""
 
     __slots__ = ("_number", "dtype", "name", "shape", "symbols")
 
@@ -34,19 +34,19 @@ class IoInfo:
 
 
 def refused(what, name, infos):
-    """The error for a name that there is not."""
-    return KelpError(f"there is no {what} '{name}': expected some of {', '.join(info.name for info in infos)}", Code.NOT_FOUND)
+    """Returns the error for an unknown name."""
+    return KelpError(f"unknown {what} '{name}': expected one of {', '.join(info.name for info in infos)}", Code.NOT_FOUND)
 
 
 def allocator(made, given, failures):
-    """A function that gives outputs their places: those in `given`, bytes that are to be written, or new arrays in `made`. It cannot raise:
-    what it would is put into `failures`."""
+    """Returns a callback that provides the memory of outputs: bytes of `given`, or new arrays in `made`. It cannot raise; exceptions are
+    appended to `failures`."""
     def allocate(_, index, tensor, size):
         try:
             if index in given:
                 name, room = given[index]
                 if size > room.size:
-                    raise KelpError(f"the array for output '{name}' is too small: {size} bytes are needed, it has {room.size}",
+                    raise KelpError(f"the array for output '{name}' is too small: expected {size} bytes, found {room.size}",
                                     Code.OUT_OF_RANGE)
                 made[index] = room
                 return room.ctypes.data
@@ -59,18 +59,18 @@ def allocator(made, given, failures):
 
 
 class Runtime:
-    """What engines run on: threads, and where messages go. Engines keep it.
+    """The threads and the log of engines. Engines keep a reference.
 
-    threads: that a run may use, the caller's counted; 0: all CPUs.
-    log: called as log(level, message), level one of "error", "warning", "info", "verbose", from any thread; None: nobody is told.
-    log_level: the last of these that is told.
+    threads: threads of a run, including the calling thread; 0: all CPUs.
+    log: called from any thread as log(level, message), with level "error", "warning", "info" or "verbose"; None: no log.
+    log_level: the most verbose level to log.
     """
 
     def __init__(self, threads=0, log=None, log_level="info"):
         if log_level not in LEVELS:
-            raise KelpError(f"there is no log level '{log_level}': expected one of {', '.join(LEVELS)}", Code.INVALID_ARGUMENT)
+            raise KelpError(f"unknown log level '{log_level}': expected one of {', '.join(LEVELS)}", Code.INVALID_ARGUMENT)
         self._pointer = self._log = None
-        if log is None:  # all that ask for as many threads share them
+        if log is None:  # shared by all with the same number of threads
             self._borrowed = _capi.runtime(threads)
             return
 
@@ -87,7 +87,7 @@ class Runtime:
             library.kelp_runtime_release(pointer)
 
     def load(self, plan_or_path):
-        """An Engine of a plan: a Plan or bytes, or the path of a file, which is mapped and whose weights are used where they lie."""
+        """Loads an Engine from a Plan, bytes, or the path of a file, which is mapped so that its weights are used in place."""
         if isinstance(plan_or_path, (str, os.PathLike)):
             return Engine(make("engine_load_file", self._borrowed, os.fsencode(plan_or_path)), self)
         data = plan_or_path if isinstance(plan_or_path, bytes) else bytes(plan_or_path)
@@ -96,14 +96,14 @@ class Runtime:
 
 
 class Context:
-    """One stream of runs of an engine: plans for shapes and memory. `Engine.create_context` makes one; one thread at a time.
+    """The state of runs of an engine: schedules and memory. Created by `Engine.create_context`. Not thread-safe.
 
-    profile: the shapes it is held to, the number of one of the plan's profiles; None: any, or the only profile there is.
+    profile: index of the optimization profile that limits the shapes; None: any shapes, or the only profile.
     """
 
     def __init__(self, engine, profile=None):
         self._pointer = None
-        # not the engine itself, which keeps contexts for `run` and would then never go
+        # not the engine itself, which keeps contexts for `run`: avoids a reference cycle
         self._inputs, self._outputs, self._kept = engine.inputs, engine.outputs, engine._kept
         self._input_index, self._output_index = engine._input_index, engine._output_index
         self._pointer = make("context_create", engine._pointer)
@@ -115,7 +115,7 @@ class Context:
             for i in range(len(engine.outputs)):
                 call("context_set_output_allocator", self._pointer, i, ctypes.cast(self._place, ctypes.c_void_p), None)
             self._asks = True
-        except KelpError as error:  # not every provider asks for places: outputs are then copied from where it put them
+        except KelpError as error:  # outputs of providers without output allocators are copied
             if error.code != Code.UNIMPLEMENTED:
                 raise
             self._asks = False
@@ -126,11 +126,11 @@ class Context:
             library.kelp_context_destroy(pointer)
 
     def run(self, inputs, out=None):
-        """Runs: {name: array} of every input to {name: array} of every output.
+        """Runs the engine with {name: array} of all inputs, and returns {name: array} of all outputs.
 
-        Inputs are read where they lie: arrays of the input's type, contiguous, numpy's or anything with DLPack or the buffer protocol.
-        Outputs are written into the arrays of `out`, {name: array} of as many bytes at least, and into new ones where it names none; what
-        is returned has the output's shape, over that memory. The GIL is released meanwhile; Ctrl-C ends it.
+        Inputs are used in place: contiguous arrays of the input's type, from numpy or any object with DLPack or the buffer protocol.
+        Outputs are written to the arrays of `out`, {name: array} of at least as many bytes, or to new arrays. The returned arrays have
+        the shapes of the outputs. The GIL is released during the run; Ctrl-C cancels it.
         """
         bound = []
         self._made.clear()
@@ -142,7 +142,7 @@ class Context:
                     raise refused("input", name, self._inputs)
             for index, info in enumerate(self._inputs):
                 if info.name not in inputs:
-                    raise KelpError(f"input '{info.name}' is missing: {info.dtype} {info.shape}", Code.INVALID_ARGUMENT)
+                    raise KelpError(f"missing input '{info.name}': expected {info.dtype} {info.shape}", Code.INVALID_ARGUMENT)
                 bound.append(self._bind(index, info, _capi.as_array(inputs[info.name])))
             _kelp.invoke(self._pointer)
         except KelpError:
@@ -161,22 +161,22 @@ class Context:
             index = self._output_index[name]
             array, info = _capi.as_array(value), self._outputs[index]
             if array is not value and not hasattr(type(value), "__dlpack__"):
-                raise KelpError(f"output '{name}' is to be written into a {type(value).__name__}: expected an array", Code.INVALID_ARGUMENT)
+                raise KelpError(f"invalid memory for output '{name}': expected an array, found {type(value).__name__}", Code.INVALID_ARGUMENT)
             if not self._asks:
-                raise KelpError(f"the engine's provider writes output '{name}' to memory of its own: leave it out of `out`",
+                raise KelpError(f"output '{name}' cannot be in `out`: the provider uses its own memory",
                                 Code.UNIMPLEMENTED)
             if _capi.dtype_number(array.dtype) != info._number or not array.flags.writeable or not array.flags.c_contiguous:
-                raise KelpError(f"output '{name}' cannot be written into this array: expected a contiguous, writable array of {info.dtype}, "
+                raise KelpError(f"invalid array for output '{name}': expected a contiguous, writable array of {info.dtype}, "
                                 f"found {array.dtype}, {'writable' if array.flags.writeable else 'read-only'}, "
                                 f"strides {array.strides}", Code.INVALID_ARGUMENT)
             if array.dtype.name in _capi.PACKED:
-                raise KelpError(f"output '{name}' of {info.dtype} is unpacked on its way: leave it out of `out`", Code.UNIMPLEMENTED)
+                raise KelpError(f"output '{name}' cannot be in `out`: elements of {info.dtype} are unpacked", Code.UNIMPLEMENTED)
             self._given[index] = name, array.reshape(-1).view("uint8")
 
     def _bind(self, index, info, array):
         what = f"input '{info.name}'"
         if array.ndim > _capi.MAX_RANK:
-            raise KelpError(f"{what} has {array.ndim} dimensions, at most {_capi.MAX_RANK} are possible", Code.INVALID_ARGUMENT)
+            raise KelpError(f"{what} has {array.ndim} dimensions: expected at most {_capi.MAX_RANK}", Code.INVALID_ARGUMENT)
         array_bytes = _capi.array_bytes(array, what)
         tensor = _capi.CTensor(data=array_bytes.ctypes.data, dtype=_capi.dtype_number(array.dtype), rank=array.ndim, device_type=1,
                                flags=1)
@@ -198,16 +198,16 @@ class Context:
         return _capi.unpack(numpy.empty(0, "uint8") if not size else room[:size], dtype, extents)
 
     def cancel(self):
-        """From any thread: the run under way ends with a KelpError of code CANCELLED, within some ms also in a long operator."""
+        """Cancels the run in flight from any thread: it raises KelpError, code CANCELLED, within milliseconds."""
         library.kelp_context_cancel(self._pointer)
 
 
 class Engine:
-    """A plan that is ready to run. `Engine.load` makes one.
+    """An engine that is ready to run. Created by `Engine.load`.
 
-    inputs, outputs: lists of IoInfo; provider: whose plan it is; refittable: names of the weights that can be exchanged.
+    inputs, outputs: lists of IoInfo; provider: name of the provider; refittable: names of the weights that a refit can replace.
 
-    Any number of threads may call `run` at once.
+    `run` is thread-safe.
     """
 
     def __init__(self, pointer, kept=None):
@@ -231,11 +231,11 @@ class Engine:
         return Runtime(threads).load(plan_or_path)
 
     def create_context(self, profile=None):
-        """A Context of its own, held to the shapes of a profile when one is given."""
+        """Creates a Context, limited to the shapes of a profile if one is specified."""
         return Context(self, profile)
 
     def run(self, inputs, out=None):
-        """As `Context.run`, in a context that no other thread uses now."""
+        """Does the same as `Context.run`, in a context that no other thread is using."""
         with self._lock:
             context = self._idle.pop() if self._idle else None
         context = context or Context(self)
@@ -246,7 +246,7 @@ class Engine:
                 self._idle.append(context)
 
     def inspect(self, format="json"):
-        """What is inside: "json" parsed (dict, list), "text" for people."""
+        """Describes the engine: "json" returns dicts and lists, "text" returns text."""
         pieces = []
         write = _capi.WRITE(lambda _, text, length: pieces.append(ctypes.string_at(text, length)))
         call("engine_inspect", self._pointer, format == "json", ctypes.cast(write, ctypes.c_void_p), None)
@@ -255,11 +255,11 @@ class Engine:
 
     @property
     def refittable(self):
-        """Names of the weights that can be exchanged."""
+        """Returns the names of the weights that a refit can replace."""
         return [get("engine_refittable", self._pointer, i) for i in range(get("engine_refittable_count", self._pointer))]
 
     def refit(self, weights):
-        """Exchanges weights, {name: array}, all or none; they are copied. Nothing of the engine may run meanwhile."""
+        """Replaces weights, {name: array}, all or none. They are copied. The engine must not run at the same time."""
         made = [_capi.weights(array, f"weights '{name}'") for name, array in weights.items()]
         table = (_capi.Weights * max(len(made), 1))(*[item[0] for item in made])
         names = [name.encode() for name in weights]
@@ -269,7 +269,7 @@ class Engine:
 
     @property
     def profiles(self):
-        """The shapes it was built for: a list of {input: (min, opt, max)}."""
+        """Returns the optimization profiles: a list of {input: (min, opt, max)}."""
         found = []
         for profile in range(get("engine_profile_count", self._pointer)):
             bounds = {}

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""KelpError, and the codes it carries."""
+"""KelpError and its codes."""
 import enum
 
 __all__ = ["Code", "KelpError", "TritonException"]
 
 
 class Code(enum.IntEnum):
-    """Why something failed: the seventeen codes of gRPC."""
+    """The seventeen error codes of gRPC."""
 
     OK = 0
     CANCELLED = 1
@@ -31,9 +31,9 @@ class KelpError(RuntimeError):
     """A failure of Kelp.
 
     code: a `Code`.
-    message: what failed, without its causes.
-    cause: the KelpError under it, or None.
-    paths: where a library of kernels was looked for, when one is missing; tried: a dict of them to why each was not taken.
+    message: the failure, without its causes.
+    cause: the KelpError that caused it, or None.
+    paths: the paths that were searched for a missing kernel library; tried: a dict from path to the reason of its failure.
 
     >>> import kelp
     >>> try:

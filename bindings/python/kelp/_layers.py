@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The layers of a network, by the names of kelp/network.h. Where a tensor is expected a Tensor, a Layer (its first output) or a numpy
-array (a constant) may stand; weights are numpy arrays. `axes` are numbers of axes, negative ones count from the end."""
+"""The layers of a network, with the names of kelp/network.h. Where a tensor is expected, a Tensor, a Layer (its first output) or a numpy
+array (a constant) is accepted. Weights are numpy arrays. `axes` are indices of axes; negative ones count from the end."""
 import ctypes
 
 import numpy
@@ -14,30 +14,30 @@ INPUT PARSED ACTIVATION ASSERTION ATTENTION CAST COLLECTIVE CONCATENATION CONDIT
 CUMULATIVE DECONVOLUTION DEQUANTIZE DYNAMIC_QUANTIZE EINSUM ELEMENTWISE FILL GATHER GRID_SAMPLE IDENTITY ITERATOR KV_CACHE_UPDATE
 LOOP_OUTPUT LRN MATRIX_MULTIPLY MOE NMS NON_ZERO NORMALIZATION ONE_HOT PADDING PARAMETRIC_RELU POOLING QUANTIZE RAGGED_SOFTMAX RECURRENCE
 REDUCE RESIZE REVERSE_SEQUENCE ROTARY_EMBEDDING SCALE SCATTER SELECT SHAPE SHUFFLE SLICE SOFTMAX SQUEEZE TOPK UNARY UNSQUEEZE
-""".split()), "What a layer is.")
+""".split()), "Types of layers.")
 Activation = numbered("Activation", "RELU SIGMOID TANH LEAKY_RELU ELU SELU SOFTSIGN SOFTPLUS CLIP HARD_SIGMOID SCALED_TANH "
                       "THRESHOLDED_RELU GELU_ERF GELU_TANH", "Activations.")
 Unary = numbered("Unary", "EXP LOG SQRT RECIP ABS NEG SIN COS TAN SINH COSH ASIN ACOS ATAN ASINH ACOSH ATANH CEIL FLOOR ERF NOT SIGN "
                  "ROUND ISINF ISNAN", "Functions of one tensor.")
 Elementwise = numbered("Elementwise", "SUM PROD MAX MIN SUB DIV POW FLOOR_DIV AND OR XOR EQUAL GREATER LESS", "Functions of two tensors.")
-ScaleMode = numbered("ScaleMode", "UNIFORM CHANNEL ELEMENTWISE", "How many coefficients a scale has.")
-PaddingMode = numbered("PaddingMode", "EXPLICIT_ROUND_DOWN EXPLICIT_ROUND_UP SAME_UPPER SAME_LOWER", "Where windows begin and end.")
-Pooling = numbered("Pooling", "MAX AVERAGE BLEND", "What a pooling takes of a window.")
-Interpolation = numbered("Interpolation", "NEAREST LINEAR CUBIC", "How samples between elements are made.")
-Coordinates = numbered("Coordinates", "ALIGN_CORNERS ASYMMETRIC HALF_PIXEL", "Where an element of a resized tensor lies.")
-Rounding = numbered("Rounding", "HALF_UP HALF_DOWN FLOOR CEIL", "Which element is the nearest.")
-SampleMode = numbered("SampleMode", "STRICT WRAP CLAMP FILL REFLECT", "What is outside of a tensor.")
-GatherMode = numbered("GatherMode", "DEFAULT ELEMENT ND", "What an index addresses.")
-ScatterMode = numbered("ScatterMode", "ELEMENT ND", "What an index addresses.")
-Fill = numbered("Fill", "LINSPACE RANDOM_UNIFORM RANDOM_NORMAL", "What a tensor is filled with.")
-Reduce = numbered("Reduce", "SUM PROD MAX MIN AVERAGE NONE", "What becomes of a reduced axis.")
-MatrixOp = numbered("MatrixOp", "NONE TRANSPOSE VECTOR", "How an operand of a product is read.")
-Collective = numbered("Collective", "ALL_REDUCE ALL_GATHER BROADCAST REDUCE REDUCE_SCATTER", "What ranks do together.")
-LoopOutput = numbered("LoopOutput", "LAST_VALUE CONCATENATE REVERSE", "What a loop gives.")
+ScaleMode = numbered("ScaleMode", "UNIFORM CHANNEL ELEMENTWISE", "Number of coefficients of a scale layer.")
+PaddingMode = numbered("PaddingMode", "EXPLICIT_ROUND_DOWN EXPLICIT_ROUND_UP SAME_UPPER SAME_LOWER", "Padding of windows.")
+Pooling = numbered("Pooling", "MAX AVERAGE BLEND", "Types of pooling.")
+Interpolation = numbered("Interpolation", "NEAREST LINEAR CUBIC", "Interpolation modes.")
+Coordinates = numbered("Coordinates", "ALIGN_CORNERS ASYMMETRIC HALF_PIXEL", "Coordinate transformations of a resize layer.")
+Rounding = numbered("Rounding", "HALF_UP HALF_DOWN FLOOR CEIL", "Rounding of coordinates in nearest mode.")
+SampleMode = numbered("SampleMode", "STRICT WRAP CLAMP FILL REFLECT", "Values outside of a tensor.")
+GatherMode = numbered("GatherMode", "DEFAULT ELEMENT ND", "Modes of gather and scatter layers.")
+ScatterMode = numbered("ScatterMode", "ELEMENT ND", "Modes of gather and scatter layers.")
+Fill = numbered("Fill", "LINSPACE RANDOM_UNIFORM RANDOM_NORMAL", "Types of fill layers.")
+Reduce = numbered("Reduce", "SUM PROD MAX MIN AVERAGE NONE", "Operations of reduce layers.")
+MatrixOp = numbered("MatrixOp", "NONE TRANSPOSE VECTOR", "Use of a GEMM operand.")
+Collective = numbered("Collective", "ALL_REDUCE ALL_GATHER BROADCAST REDUCE REDUCE_SCATTER", "Collective operations.")
+LoopOutput = numbered("LoopOutput", "LAST_VALUE CONCATENATE REVERSE", "Types of loop outputs.")
 
 
 class Tensor:
-    """What flows between layers: `name` (may be set), `dtype` ("float32"), `shape` (-1 where it is open; None: no rank is known)."""
+    """A tensor between layers: `name` (may be set), `dtype` ("float32"), `shape` (-1: dynamic dimension; None: unknown rank)."""
 
     __slots__ = ("_network", "_pointer")
 
@@ -46,7 +46,7 @@ class Tensor:
 
     @property
     def name(self):
-        """The name; unique in the network."""
+        """The name, unique in the network."""
         return get("net_tensor_name", self._pointer)
 
     @name.setter
@@ -60,7 +60,7 @@ class Tensor:
 
     @property
     def shape(self):
-        """The extents, or None."""
+        """The dimensions, or None."""
         dims = get("net_tensor_dims", self._pointer)
         return None if dims.rank < 0 else tuple(dims.d[:dims.rank])
 
@@ -78,12 +78,12 @@ class Layer:
 
     @property
     def type(self):
-        """What it is, a LayerType."""
+        """The type, a LayerType."""
         return LayerType(get("layer_type_of", self._pointer))
 
     @property
     def name(self):
-        """The name; weights without one are "<layer>.<role>" for refitting."""
+        """The name. Unnamed weights have the name "<layer>.<role>" for a refit."""
         return get("layer_name", self._pointer)
 
     @name.setter
@@ -92,7 +92,7 @@ class Layer:
 
     @property
     def inputs(self):
-        """The inputs, a list of Tensor, without those that were not given."""
+        """The inputs, a list of Tensor, without omitted optional inputs."""
         pointers = [get("layer_input", self._pointer, i) for i in range(get("layer_input_count", self._pointer))]
         return [Tensor(self._network, pointer) for pointer in pointers if pointer]
 
@@ -102,7 +102,7 @@ class Layer:
         return [Tensor(self._network, get("layer_output", self._pointer, i)) for i in range(get("layer_output_count", self._pointer))]
 
     def set_next(self, tensor):
-        """Of a recurrence: the value of the next iteration."""
+        """Sets the value of a recurrence in the next iteration."""
         call("recurrence_set_next", self._pointer, self._network._tensor(tensor)._pointer)
 
     def __repr__(self):
@@ -116,66 +116,66 @@ class Loop:
         self._network, self._pointer = network, pointer
 
     def set_trip_count(self, count):
-        """How many iterations: a scalar, int32 or int64."""
+        """Sets the number of iterations: a scalar, int32 or int64."""
         call("loop_set_trip_count", self._pointer, self._network._tensor(count)._pointer)
 
     def set_condition(self, condition):
-        """Whether there is another one: a scalar bool, computed in the body."""
+        """Sets the condition for another iteration: a scalar bool, computed in the body."""
         call("loop_set_condition", self._pointer, self._network._tensor(condition)._pointer)
 
     def add_recurrence(self, initial):
-        """A value that is carried from an iteration to the next, `Layer.set_next` says which; its output is this iteration's."""
+        """Adds a value that is passed to the next iteration (`Layer.set_next`). Its output is the value of the current iteration."""
         return self._network._layer("loop_add_recurrence", self._pointer, self._network._p(initial))
 
     def add_iterator(self, tensor, axis=0, reverse=False):
-        """Slice `iteration` of a tensor along `axis`, without that axis."""
+        """Adds an iterator: slice `iteration` of a tensor along `axis`, without that axis."""
         tensor = self._network._tensor(tensor)
         return self._network._layer("loop_add_iterator", self._pointer, tensor._pointer, axis_of(tensor, axis), reverse)
 
     def add_output(self, tensor, kind="last_value", axis=0):
-        """A result: a recurrence's last value, or a body tensor's values of all iterations along a new `axis`, also reversed."""
+        """Adds an output: the last value of a recurrence, or all values of a body tensor along a new `axis`, optionally reversed."""
         return self._network._layer("loop_add_output", self._pointer, self._network._p(tensor),
                                     number(LoopOutput, kind, "output of a loop"), axis)
 
 
 class Conditional:
-    """Two branches. Layers that depend on its inputs run only in the branch that needs them."""
+    """A conditional with two branches. Layers that depend on its inputs run only in the branch that needs them."""
 
     def __init__(self, network, pointer):
         self._network, self._pointer = network, pointer
 
     def add_input(self, tensor):
-        """A tensor as the branches see it."""
+        """Adds an input of the branches."""
         return self._network._layer("conditional_add_input", self._pointer, self._network._p(tensor))
 
     def add_output(self, then_tensor, else_tensor):
-        """One of two tensors, of equal types and ranks."""
+        """Adds an output that selects one of two tensors with equal types and ranks."""
         return self._network._layer("conditional_add_output", self._pointer, self._network._p(then_tensor), self._network._p(else_tensor))
 
 
 def axis_of(tensor, axis):
-    """An axis by its number, negative ones from the end."""
+    """Returns the index of an axis; negative ones count from the end."""
     axis = int(axis)
     if axis < 0:
         if tensor.shape is None:
-            raise KelpError(f"axis {axis} of '{tensor.name}' cannot be counted from the end: its rank is not known", Code.INVALID_ARGUMENT)
+            raise KelpError(f"axis {axis} of '{tensor.name}' cannot count from the end: the rank is unknown", Code.INVALID_ARGUMENT)
         axis += len(tensor.shape)
     return axis
 
 
 def mask_of(tensor, axes):
-    """A mask of axes, given as numbers of axes."""
+    """Returns the bit mask of axes."""
     mask = 0
     for axis in (axes,) if isinstance(axes, (int, numpy.integer)) else axes:
         axis = axis_of(tensor, axis)
         if not 0 <= axis < 32:
-            raise KelpError(f"there is no axis {axis}", Code.INVALID_ARGUMENT)
+            raise KelpError(f"invalid axis {axis}", Code.INVALID_ARGUMENT)
         mask |= 1 << axis
     return mask
 
 
 def spatial(value, count):
-    """One number for each spatial axis, of one or several numbers."""
+    """Returns one number per spatial axis, from one or several numbers."""
     if value is None:
         return None
     return [int(value)] * count if isinstance(value, (int, numpy.integer)) else [int(item) for item in value]
@@ -186,7 +186,7 @@ class Layers:
 
     def __init__(self, pointer):
         self._pointer = pointer
-        self._kept = []  # memory that the network borrows
+        self._kept = []  # memory that the network references
 
     # ---- what the methods share ----
     def _made_tensor(self, pointer):
@@ -201,7 +201,7 @@ class Layers:
             return value
         if isinstance(value, (numpy.ndarray, numpy.generic)):
             return self.add_constant(value).outputs[0]
-        raise TypeError(f"a Tensor, a Layer or a numpy array is expected, found {type(value).__name__}")
+        raise TypeError(f"expected a Tensor, a Layer or a numpy array, found {type(value).__name__}")
 
     def _p(self, value):
         return None if value is None else self._tensor(value)._pointer
@@ -220,43 +220,43 @@ class Layers:
 
     # ---- constants and elementwise ----
     def add_constant(self, array):
-        """A constant of the array's type and shape. The array's memory is kept, not copied, when it is contiguous."""
+        """Adds a constant with the type and shape of the array. A contiguous array is referenced, not copied."""
         array = numpy.asarray(array)
         return self._layer("network_add_constant", self._pointer, shape(array.shape), self._weights(array, "a constant"))
 
     def add_activation(self, input, type, alpha=0.0, beta=0.0):
-        """An Activation; alpha and beta where it has them."""
+        """Adds an Activation, with alpha and beta if it has them."""
         return self._layer("network_add_activation", self._pointer, self._p(input), number(Activation, type, "activation"), alpha, beta)
 
     def add_unary(self, input, op):
-        """A Unary of each element."""
+        """Adds a Unary function of each element."""
         return self._layer("network_add_unary", self._pointer, self._p(input), number(Unary, op, "unary"))
 
     def add_elementwise(self, a, b, op):
-        """An Elementwise of tensors of equal ranks and types; extents are equal or 1."""
+        """Adds an Elementwise function of tensors of equal ranks and types. Dimensions must be equal or 1."""
         return self._layer("network_add_elementwise", self._pointer, self._p(a), self._p(b), number(Elementwise, op, "elementwise"))
 
     def add_scale(self, input, mode="uniform", shift=None, scale=None, power=None, axis=1):
-        """(input * scale + shift) ** power; weights are one number, one a channel of `axis`, or one an element from `axis` on."""
+        """Adds (input * scale + shift) ** power. Weights have one element, one per channel of `axis`, or one per element from `axis` on."""
         input = self._tensor(input)
         return self._layer("network_add_scale", self._pointer, input._pointer, number(ScaleMode, mode, "scale mode"),
                            self._weights(shift, "shift"), self._weights(scale, "scale"), self._weights(power, "power"),
                            axis_of(input, axis))
 
     def add_parametric_relu(self, input, slope):
-        """input >= 0 ? input : slope * input; slope broadcasts."""
+        """Adds input >= 0 ? input : slope * input; slope broadcasts."""
         return self._layer("network_add_parametric_relu", self._pointer, self._p(input), self._p(slope))
 
     def add_select(self, condition, then_input, else_input):
-        """Elements of one of two tensors; all three broadcast together, condition is bool."""
+        """Selects elements of one of two tensors. The bool condition and both tensors broadcast."""
         return self._layer("network_add_select", self._pointer, self._p(condition), self._p(then_input), self._p(else_input))
 
     def add_identity(self, input):
-        """The input."""
+        """Adds a copy of the input."""
         return self._layer("network_add_identity", self._pointer, self._p(input))
 
     def add_cast(self, input, to):
-        """The input in another element type."""
+        """Converts the input to another element type."""
         return self._layer("network_add_cast", self._pointer, self._p(input), dtype_number(to))
 
     # ---- windows ----
@@ -278,19 +278,19 @@ class Layers:
 
     def add_convolution(self, input, output_maps, kernel_dims, kernel, bias=None, *, stride=1, dilation=1, pre_padding=0, post_padding=0,
                         padding_mode="explicit_round_down", groups=1):
-        """input [n,c,…] with two or three spatial axes; kernel [maps,c/groups,…], bias [maps]: arrays, or tensors that are computed."""
+        """Adds a convolution: input [n,c,…] with two or three spatial axes; kernel [maps,c/groups,…] and bias [maps] are arrays or tensors."""
         return self._convolution("network_add_convolution", input, output_maps, kernel_dims, kernel, bias, stride, dilation, pre_padding,
                                  post_padding, padding_mode, groups)
 
     def add_deconvolution(self, input, output_maps, kernel_dims, kernel, bias=None, *, stride=1, dilation=1, pre_padding=0,
                           post_padding=0, padding_mode="explicit_round_down", groups=1):
-        """A transposed convolution: kernel [c,maps/groups,…]."""
+        """Adds a transposed convolution: kernel [c,maps/groups,…]."""
         return self._convolution("network_add_deconvolution", input, output_maps, kernel_dims, kernel, bias, stride, dilation,
                                  pre_padding, post_padding, padding_mode, groups)
 
     def add_pooling(self, input, type, window_dims, *, stride=None, dilation=None, pre_padding=0, post_padding=0,
                     padding_mode="explicit_round_down", include_padding=False, blend=0.0):
-        """A Pooling over windows; strides are the window's extents unless given. BLEND: (1 - blend) max + blend average."""
+        """Adds a Pooling layer. The default stride is the size of the window. BLEND: (1 - blend) max + blend average."""
         dims = shape(window_dims)
         window = self._window(dims.rank, stride, dilation, pre_padding, post_padding, padding_mode, include_padding=include_padding,
                               blend=blend)
@@ -298,16 +298,16 @@ class Layers:
                            ctypes.byref(window))
 
     def add_lrn(self, input, window, alpha, beta, k):
-        """x / (k + alpha / window * sum of squares over `window` channels) ** beta."""
+        """Adds x / (k + alpha / window * sum of squares over `window` channels) ** beta."""
         return self._layer("network_add_lrn", self._pointer, self._p(input), window, alpha, beta, k)
 
     def add_padding(self, input, pre, post):
-        """Zeros around the last two axes; negative amounts crop."""
+        """Pads the last two axes with zeros; negative amounts crop."""
         return self._layer("network_add_padding", self._pointer, self._p(input), shape(pre), shape(post))
 
     def add_resize(self, input, *, dims=None, scales=None, shape=None, mode="nearest", coordinates="align_corners", rounding="half_up",
                    cubic_coefficient=0.0, exclude_outside=False):
-        """To the extents `dims`, by factors `scales`, or to a computed `shape` (int64 [rank]); one of the three."""
+        """Resizes to dimensions `dims`, by factors `scales`, or to a tensor `shape` (int64 [rank])."""
         made = options(_capi.Resize, dims=None if dims is None else _capi.shape(dims),
                        scale_count=0 if scales is None else len(scales), scales=None if scales is None else list(map(float, scales)),
                        shape=self._p(shape), mode=number(Interpolation, mode, "interpolation"),
@@ -316,13 +316,13 @@ class Layers:
         return self._layer("network_add_resize", self._pointer, self._p(input), ctypes.byref(made))
 
     def add_grid_sample(self, input, grid, mode="linear", align_corners=False, outside="fill"):
-        """Samples of input [n,c,h,w] at grid [n,ho,wo,2], places in [-1,1]."""
+        """Samples input [n,c,h,w] at grid [n,ho,wo,2], with coordinates in [-1,1]."""
         return self._layer("network_add_grid_sample", self._pointer, self._p(input), self._p(grid),
                            number(Interpolation, mode, "interpolation"), align_corners, number(SampleMode, outside, "sample mode"))
 
-    # ---- shape and place ----
+    # ---- shapes ----
     def add_shuffle(self, input, *, first_transpose=None, reshape=None, shape=None, second_transpose=None, zero_is_zero=False):
-        """Transposes, reshapes (to `reshape`: -1 the rest, 0 as the input; or to a computed `shape`) and transposes again."""
+        """Transposes, reshapes (to `reshape`: -1 is inferred, 0 copies the dimension; or to a tensor `shape`) and transposes again."""
         made = options(_capi.Shuffle, first_transpose_given=first_transpose is not None, second_transpose_given=second_transpose is not None,
                        first_transpose=None if first_transpose is None else list(first_transpose), reshape_given=reshape is not None,
                        reshape=None if reshape is None else _capi.shape(reshape), shape=self._p(shape), zero_is_zero=zero_is_zero,
@@ -330,12 +330,12 @@ class Layers:
         return self._layer("network_add_shuffle", self._pointer, self._p(input), ctypes.byref(made))
 
     def add_concatenation(self, inputs, axis=0):
-        """Tensors one behind the other along `axis`."""
+        """Concatenates tensors along `axis`."""
         inputs = [self._tensor(value) for value in inputs]
         return self._layer("network_add_concatenation", self._pointer, *self._many(inputs), axis_of(inputs[0], axis) if inputs else axis)
 
     def add_slice(self, input, start=(), size=(), stride=(), *, mode="strict", fill=None):
-        """size[i] elements from start[i] in steps of stride[i] of each axis; tensors (int64 [rank]) where they are computed."""
+        """Slices size[i] elements from start[i] with stride[i] of each axis i. Arguments are numbers or tensors (int64 [rank])."""
         computed = {name: self._p(value) if isinstance(value, (Tensor, Layer)) else None
                     for name, value in (("start", start), ("size", size), ("stride", stride))}
         given = [shape(()) if computed[name] else shape(value) for name, value in (("start", start), ("size", size), ("stride", stride))]
@@ -343,152 +343,152 @@ class Layers:
         return self._layer("network_add_slice", self._pointer, self._p(input), *given, ctypes.byref(made))
 
     def add_shape(self, input):
-        """The input's shape, int64 [rank]."""
+        """Adds the shape of the input, int64 [rank]."""
         return self._layer("network_add_shape", self._pointer, self._p(input))
 
     def add_squeeze(self, input, axes):
-        """Without `axes`, whose extents are 1."""
+        """Removes `axes`, whose dimensions must be 1."""
         return self._layer("network_add_squeeze", self._pointer, self._p(input), self._p(as_axes(axes)))
 
     def add_unsqueeze(self, input, axes):
-        """With new `axes` of extent 1."""
+        """Inserts `axes` of dimension 1."""
         return self._layer("network_add_unsqueeze", self._pointer, self._p(input), self._p(as_axes(axes)))
 
     def add_gather(self, data, indices, mode="default", axis=0, batch_dims=0):
-        """Slices or elements of `axis`, or (ND) what the indices' last axis addresses."""
+        """Gathers slices or elements of `axis`, or, in ND mode, those that the last axis of the indices addresses."""
         data = self._tensor(data)
         return self._layer("network_add_gather", self._pointer, data._pointer, self._p(indices), number(GatherMode, mode, "gather mode"),
                            axis_of(data, axis), batch_dims)
 
     def add_scatter(self, data, indices, updates, mode="element", axis=0):
-        """`data` with `updates` where the indices say."""
+        """Copies `data` and writes `updates` at the indices."""
         data = self._tensor(data)
         return self._layer("network_add_scatter", self._pointer, data._pointer, self._p(indices), self._p(updates),
                            number(ScatterMode, mode, "scatter mode"), axis_of(data, axis))
 
     def add_one_hot(self, indices, values, depth, axis=-1):
-        """values [2] (off, on) along a new axis of `depth` elements, a scalar."""
+        """Adds a one-hot encoding: values [2] (off, on) along a new axis with `depth` elements, a scalar."""
         indices = self._tensor(indices)
         if axis < 0:
             axis = axis_of(indices, axis) + 1
         return self._layer("network_add_one_hot", self._pointer, indices._pointer, self._p(values), self._p(depth), axis)
 
     def add_non_zero(self, input, indices="int64"):
-        """Indices of what is not zero, [rank,n]."""
+        """Adds the indices of non-zero elements, [rank,n]."""
         return self._layer("network_add_non_zero", self._pointer, self._p(input), dtype_number(indices))
 
     def add_reverse_sequence(self, input, lengths, batch_axis=0, sequence_axis=1):
-        """The first lengths[b] elements of sequences in reverse; lengths [batch]."""
+        """Reverses the first lengths[b] elements of each sequence; lengths [batch]."""
         input = self._tensor(input)
         return self._layer("network_add_reverse_sequence", self._pointer, input._pointer, self._p(lengths), axis_of(input, batch_axis),
                            axis_of(input, sequence_axis))
 
     def add_fill(self, dims, op, *, alpha=0.0, beta=0.0, shape=None, start=None, delta=None, dtype="float32"):
-        """A tensor of extents `dims` (or a computed `shape`): alpha + i * beta, or random from alpha to beta, or of that mean and
-        deviation; tensors `start` (a scalar) and `delta` ([rank]) in place of alpha and beta."""
+        """Fills a tensor of dimensions `dims` (or a tensor `shape`): alpha + i * beta, random between alpha and beta, or normal with mean
+        alpha and deviation beta. Tensors `start` (a scalar) and `delta` ([rank]) replace alpha and beta."""
         made = options(_capi.FillOptions, alpha=alpha, beta=beta, shape=self._p(shape), start=self._p(start), delta=self._p(delta),
                        dtype=dtype_number(dtype))
         return self._layer("network_add_fill", self._pointer, _capi.shape(() if dims is None else dims), number(Fill, op, "fill"),
                            ctypes.byref(made))
 
     def add_assertion(self, condition, message):
-        """The run fails with `message` when the condition, bool, is false."""
+        """Fails the run with `message` if the bool condition is false."""
         return self._layer("network_add_assertion", self._pointer, self._p(condition), message.encode())
 
     # ---- reductions ----
     def add_reduce(self, input, op, axes, keep_dims=False):
-        """A Reduce over `axes`."""
+        """Adds a Reduce operation over `axes`."""
         input = self._tensor(input)
         return self._layer("network_add_reduce", self._pointer, input._pointer, number(Reduce, op, "reduction"), mask_of(input, axes),
                            keep_dims)
 
     def add_softmax(self, input, axis=-1):
-        """The softmax along an axis."""
+        """Adds the softmax along an axis."""
         input = self._tensor(input)
         return self._layer("network_add_softmax", self._pointer, input._pointer, mask_of(input, axis))
 
     def add_ragged_softmax(self, input, bounds):
-        """The softmax of the first bounds[…,0] elements of the last axis, the rest is 0: [n,k] or [b,n,k]; bounds int32."""
+        """Adds the softmax of the first bounds[…,0] elements of the last axis of [n,k] or [b,n,k]; other elements are 0. bounds are int32."""
         return self._layer("network_add_ragged_softmax", self._pointer, self._p(input), self._p(bounds))
 
     def add_topk(self, input, k, axis=-1, *, largest=True, indices="int32"):
-        """The k largest or smallest along an axis: outputs are values and indices. k: a number, or a tensor that is computed."""
+        """Adds the k largest or smallest elements along an axis. Outputs are values and indices. k is a number or a tensor."""
         input = self._tensor(input)
         tensor = self._p(k) if isinstance(k, (Tensor, Layer)) else None
         return self._layer("network_add_topk", self._pointer, input._pointer, largest, 0 if tensor else int(k), tensor,
                            mask_of(input, axis), dtype_number(indices))
 
     def add_cumulative(self, input, axis=0, exclusive=False, reverse=False):
-        """Running sums along an axis."""
+        """Adds the cumulative sum along an axis."""
         input = self._tensor(input)
         return self._layer("network_add_cumulative", self._pointer, input._pointer, axis_of(input, axis), exclusive, reverse)
 
     def add_normalization(self, input, scale, bias, axes, *, epsilon=1e-5, groups=1):
-        """(x - mean) / sqrt(variance + epsilon) * scale + bias over `axes`; scale and bias have x's rank and broadcast."""
+        """Adds (x - mean) / sqrt(variance + epsilon) * scale + bias over `axes`. scale and bias have the rank of x and broadcast."""
         input = self._tensor(input)
         made = options(_capi.Normalization, epsilon=epsilon, groups=groups)
         return self._layer("network_add_normalization", self._pointer, input._pointer, self._p(scale), self._p(bias),
                            mask_of(input, axes), ctypes.byref(made))
 
-    # ---- products and attention ----
+    # ---- matmul and attention ----
     def add_matrix_multiply(self, a, b, op_a="none", op_b="none"):
-        """a b, either transposed or a vector; the axes before the matrices broadcast."""
+        """Adds the matmul of a and b, which may be transposed or vectors. Batch dimensions broadcast."""
         return self._layer("network_add_matrix_multiply", self._pointer, self._p(a), number(MatrixOp, op_a, "matrix operation"),
                            self._p(b), number(MatrixOp, op_b, "matrix operation"))
 
     def add_einsum(self, inputs, equation):
-        """Sums of products, "bij,bjk->bik"."""
+        """Adds an einsum, such as "bij,bjk->bik"."""
         return self._layer("network_add_einsum", self._pointer, *self._many(inputs), equation.encode())
 
     def add_attention(self, query, key, value, *, causal=False, no_softmax=False, mask=None):
-        """softmax(query keyᵀ + mask) value, [b,heads,seq,size] each; the caller scales the query. Fewer key heads are shared."""
+        """Adds softmax(query keyᵀ + mask) value, [b,heads,seq,size] each. The caller scales the query. Query heads may share key heads."""
         made = options(_capi.Attention, causal=causal, no_softmax=no_softmax, mask=self._p(mask))
         return self._layer("network_add_attention", self._pointer, self._p(query), self._p(key), self._p(value), ctypes.byref(made))
 
     def add_rotary_embedding(self, input, cos, sin, positions=None, *, interleaved=False, rotary_dims=0):
-        """input [b,heads,seq,size]; caches [positions,dims/2], or [b,seq,dims/2] without positions (int64 [b,seq])."""
+        """Adds a rotary embedding: input [b,heads,seq,size]; caches [positions,dims/2], or [b,seq,dims/2] without positions (int64 [b,seq])."""
         return self._layer("network_add_rotary_embedding", self._pointer, self._p(input), self._p(cos), self._p(sin), self._p(positions),
                            interleaved, rotary_dims)
 
     def add_kv_cache_update(self, cache, update, write_indices):
-        """`cache` [b,heads,max,size] with `update` [b,heads,s,size] from write_indices [b] on."""
+        """Writes `update` [b,heads,s,size] to `cache` [b,heads,max,size] at write_indices [b]."""
         return self._layer("network_add_kv_cache_update", self._pointer, self._p(cache), self._p(update), self._p(write_indices))
 
     def add_moe(self, hidden, experts, scores, gate, up, down, *, gate_bias=None, up_bias=None, down_bias=None, activation="relu",
                 swish=False, alpha=0.0, beta=0.0):
-        """A mixture of experts: hidden [b,s,h]; experts int32 [b,s,k]; scores [b,s,k]; gate (or None) and up [experts,h,inner], down
-        [experts,inner,h]; biases [experts,inner or h]. Gives [b,s,h]."""
+        """Adds a mixture of experts: hidden [b,s,h]; experts int32 [b,s,k]; scores [b,s,k]; gate (or None) and up [experts,h,inner], down
+        [experts,inner,h]; biases [experts,inner or h]. The output is [b,s,h]."""
         made = options(_capi.Moe, gate_bias=self._p(gate_bias), up_bias=self._p(up_bias), down_bias=self._p(down_bias),
                        activation=number(Activation, activation, "activation"), swish=swish, alpha=alpha, beta=beta)
         return self._layer("network_add_moe", self._pointer, *map(self._p, (hidden, experts, scores, gate, up, down)), ctypes.byref(made))
 
-    # ---- quantisation, detection, devices ----
+    # ---- quantization, detection, devices ----
     def add_quantize(self, input, scale, zero_point=None, axis=0, to="int8"):
-        """input / scale + zero_point, rounded; scale is a scalar, or [n] along `axis`."""
+        """Adds input / scale + zero_point, rounded. scale is a scalar, or [n] along `axis`."""
         input = self._tensor(input)
         return self._layer("network_add_quantize", self._pointer, input._pointer, self._p(scale), self._p(zero_point),
                            axis_of(input, axis), dtype_number(to))
 
     def add_dequantize(self, input, scale, zero_point=None, axis=0, to="float32"):
-        """(input - zero_point) * scale."""
+        """Adds (input - zero_point) * scale."""
         input = self._tensor(input)
         return self._layer("network_add_dequantize", self._pointer, input._pointer, self._p(scale), self._p(zero_point),
                            axis_of(input, axis), dtype_number(to))
 
     def add_dynamic_quantize(self, input, axis=-1, block=16, to="float4_e2m1fn", scale_dtype="float8_e4m3fn"):
-        """Blocks of an axis share a scale, max |x| / largest of `to`: outputs are data and scales."""
+        """Quantizes blocks of an axis with a common scale, max |x| / maximum of `to`. Outputs are data and scales."""
         input = self._tensor(input)
         return self._layer("network_add_dynamic_quantize", self._pointer, input._pointer, axis_of(input, axis), block, dtype_number(to),
                            dtype_number(scale_dtype))
 
     def add_nms(self, boxes, scores, max_per_class, *, iou_threshold=None, score_threshold=None, centers=False, topk=0):
-        """boxes [b,n,4], scores [b,classes,n], the others scalars: outputs are indices [m,3] and how many."""
+        """Adds non-maximum suppression: boxes [b,n,4], scores [b,classes,n], scalars. Outputs are indices [m,3] and their number."""
         made = options(_capi.Nms, centers=centers, topk=topk, iou_threshold=self._p(iou_threshold),
                        score_threshold=self._p(score_threshold))
         return self._layer("network_add_nms", self._pointer, self._p(boxes), self._p(scores), self._p(max_per_class), ctypes.byref(made))
 
     def add_collective(self, input, op, reduce="sum", root=0, ranks=1):
-        """What ranks do together. The cpu is one rank."""
+        """Adds a Collective operation. The CPU has one rank."""
         return self._layer("network_add_collective", self._pointer, self._p(input), number(Collective, op, "collective"),
                            number(Reduce, reduce, "reduction"), root, ranks)
 
@@ -498,12 +498,12 @@ class Layers:
         return Loop(self, make("network_add_loop", self._pointer))
 
     def add_conditional(self, condition):
-        """A Conditional on a scalar bool."""
+        """Adds a Conditional with a scalar bool condition."""
         return Conditional(self, make("network_add_conditional", self._pointer, self._p(condition)))
 
 
 def as_axes(axes):
-    """Numbers of axes as the tensor of axes that a layer takes."""
+    """Returns the tensor of axes for a layer."""
     if isinstance(axes, (Tensor, Layer, numpy.ndarray)):
         return axes
     return numpy.atleast_1d(numpy.asarray(axes, "int64"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the program, the libraries and the plugins are: in the package when it is installed, in the build folder when it is staged."""
+"""Paths of the program, libraries and plug-ins: in the package when it is installed, otherwise in the build directory."""
 import os
 
 from . import _kelp
@@ -10,7 +10,7 @@ LIBRARIES = os.path.dirname(os.path.realpath(_kelp.library_path()))
 
 
 def find(*candidates):
-    """The first path that exists, or None."""
+    """Returns the first path that exists, or None."""
     for path in candidates:
         if os.path.exists(path):
             return os.path.normpath(path)
@@ -18,22 +18,22 @@ def find(*candidates):
 
 
 def program():
-    """Path of the program `kelp`."""
+    """Returns the path of the program `kelp`."""
     path = find(os.path.join(PACKAGE, "bin", "kelp"), os.path.join(LIBRARIES, "bin", "kelp"), os.path.join(LIBRARIES, "..", "bin", "kelp"))
     if path is None:
-        raise KelpError(f"the program 'kelp' is neither in '{PACKAGE}/bin' nor beside '{LIBRARIES}'", Code.NOT_FOUND)
+        raise KelpError(f"program 'kelp' not found in '{PACKAGE}/bin' or next to '{LIBRARIES}'", Code.NOT_FOUND)
     return path
 
 
 def triton_library():
-    """Path of our libtritonserver.so."""
+    """Returns the path of Kelp's libtritonserver.so."""
     name = "libtritonserver.so"
     path = find(os.path.join(PACKAGE, "lib", name), os.path.join(LIBRARIES, name), os.path.join(LIBRARIES, "src", "server", name))
     if path is None:
-        raise KelpError(f"'{name}' is neither in '{PACKAGE}/lib' nor beside '{LIBRARIES}'", Code.NOT_FOUND)
+        raise KelpError(f"'{name}' not found in '{PACKAGE}/lib' or next to '{LIBRARIES}'", Code.NOT_FOUND)
     return path
 
 
 def folder(name):
-    """A folder of plugins ('backends', 'kernels'), or None."""
+    """Returns a directory of plug-ins ('backends', 'kernels'), or None."""
     return find(os.path.join(PACKAGE, name), os.path.join(LIBRARIES, name), os.path.join(LIBRARIES, "..", name))

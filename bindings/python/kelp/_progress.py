@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A line that shows how far long work is: on stderr, when that is a terminal or a notebook's, and only once the work takes a while."""
+"""A progress bar on stderr, in a terminal or notebook, for work that takes a while."""
 import os
 import shutil
 import sys
@@ -14,25 +14,25 @@ BAR = 24
 
 
 def in_notebook():
-    """Whether a Jupyter kernel runs this; terminals' IPython is a terminal."""
+    """Returns whether this runs in a Jupyter kernel. IPython in a terminal is not one."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return type(shell).__name__ == "ZMQInteractiveShell"
 
 
 def is_wanted(asked):
-    """asked: True, False, or None: when somebody looks, and KELP_NO_PROGRESS is not set."""
+    """Returns whether to draw a bar. `asked` None: in a terminal or notebook, unless KELP_NO_PROGRESS is set."""
     if asked is not None:
         return bool(asked)
     if os.environ.get("KELP_NO_PROGRESS"):
         return False
     try:
         return sys.stderr.isatty() or in_notebook()
-    except (AttributeError, ValueError):  # no stderr, or a closed one
+    except (AttributeError, ValueError):  # stderr is missing or closed
         return False
 
 
 class Progress:
-    """Shows `what` and a bar while a `with` block runs. fraction: a function that says how far it is, from 0 to 1; None: nobody knows.
+    """Shows `what` and a bar during a `with` block. fraction: a function that returns the progress from 0 to 1; None: unknown.
 
     >>> import io, sys
     >>> kept, sys.stderr = sys.stderr, io.StringIO()
@@ -50,7 +50,7 @@ class Progress:
         self.after_s = AFTER_S if after_s is None else after_s
         self.ended = threading.Event()
         self.thread = None
-        self.shown = 0  # characters on the line
+        self.shown = 0  # width of the line
         self.drawn = 0
 
     def __enter__(self):
@@ -71,14 +71,14 @@ class Progress:
                 self.write("\r" + " " * self.shown + "\r")
 
     def watch(self):
-        """On a thread of its own: the work itself has let go of the GIL."""
+        """Draws on a separate thread; the work does not hold the GIL."""
         pause = self.after_s if self.after_s > 0 else EVERY_S
         while not self.ended.wait(pause):
             self.draw()
             pause = EVERY_S
 
     def draw(self):
-        """Writes the line anew."""
+        """Draws the line again."""
         seconds = time.monotonic() - self.begin
         done = self.fraction() if self.fraction else None
         if done is None:
@@ -97,7 +97,7 @@ class Progress:
         self.drawn += 1
 
     def write(self, text):
-        """What nobody can see any more is no failure."""
+        """Ignores errors of a closed stderr."""
         try:
             self.out.write(text)
             self.out.flush()

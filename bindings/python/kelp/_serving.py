@@ -22,17 +22,17 @@ __all__ = ["Server"]
 
 
 def map_library():
-    """Maps our libtritonserver.so globally, so that backends find its symbols; refuses when another one is there."""
+    """Loads Kelp's libtritonserver.so globally, so that backends find its symbols. Fails if another one is loaded."""
     ours = _native.triton_library()
     for path in _kelp.mapped_libraries():
         if os.path.basename(path).startswith("libtritonserver.so") and os.path.realpath(path) != os.path.realpath(ours):
-            raise KelpError(f"another libtritonserver.so is mapped into this process: '{path}'. Two servers cannot share a process, "
+            raise KelpError(f"another libtritonserver.so is loaded in this process: '{path}'. Two servers cannot share a process, "
                             f"because backends find their symbols by name; expected '{ours}'", Code.FAILED_PRECONDITION)
     ctypes.CDLL(ours, mode=ctypes.RTLD_GLOBAL)
 
 
 map_library()
-from . import _server  # noqa: E402 (it links the library that was mapped just before)
+from . import _server  # noqa: E402 (it links the library that was loaded above)
 
 TRITON_TYPES = {"bool": "BOOL", "uint8": "UINT8", "uint16": "UINT16", "uint32": "UINT32", "uint64": "UINT64", "int8": "INT8",
                 "int16": "INT16", "int32": "INT32", "int64": "INT64", "float16": "FP16", "float32": "FP32", "float64": "FP64",
@@ -44,7 +44,7 @@ OPEN = weakref.WeakSet()
 
 
 def encode_strings(array):
-    """Strings as Triton has them: each led by its length in 4 bytes."""
+    """Returns strings in Triton's format: each with a prefix of its length in 4 bytes."""
     parts = []
     for item in array.ravel().tolist():
         data = item if isinstance(item, bytes) else str(item).encode()
@@ -53,7 +53,7 @@ def encode_strings(array):
 
 
 def decode_strings(data, count):
-    """str objects; bytes where they are no text."""
+    """Returns str objects, or bytes for invalid UTF-8."""
     items = numpy.empty(count, dtype=object)
     at = 0
     for i in range(count):
@@ -69,30 +69,30 @@ def decode_strings(data, count):
 
 
 def encode(name, value):
-    """(name, Triton's type, shape, buffer); the buffer is the array's own memory where it is contiguous."""
+    """Returns (name, Triton's type, shape, buffer). The buffer is the memory of a contiguous array."""
     array = numpy.asarray(value)
     if array.dtype.kind in "OUS":
         return name, "BYTES", array.shape, encode_strings(array)
     triton = TRITON_TYPES.get(array.dtype.name)
     if triton is None or not array.dtype.isnative:
-        raise KelpError(f"input '{name}': Triton has no type for elements of numpy's '{array.dtype}'", Code.INVALID_ARGUMENT)
+        raise KelpError(f"input '{name}': Triton does not support numpy's type '{array.dtype}'", Code.INVALID_ARGUMENT)
     array = numpy.ascontiguousarray(array)
     return name, triton, numpy.shape(value) if array.ndim == 0 else array.shape, array.reshape(-1).view("u1")
 
 
 def numpy_dtype(name, triton):
-    """numpy's dtype for one of Triton's types."""
+    """Returns numpy's dtype for a Triton type."""
     if triton == "BF16":
         try:
             import ml_dtypes
         except ImportError:
-            raise KelpError(f"output '{name}' is BF16, which numpy has only with the package ml_dtypes", Code.UNIMPLEMENTED) from None
+            raise KelpError(f"output '{name}' is BF16: numpy needs the package ml_dtypes", Code.UNIMPLEMENTED) from None
         return numpy.dtype(ml_dtypes.bfloat16)
     return numpy.dtype(NUMPY_TYPES[triton])
 
 
 def decode(result):
-    """A dict of names to arrays over the memory that the model wrote; raises what is an error."""
+    """Returns a dict from names to arrays on the memory that the model wrote. Raises errors."""
     if isinstance(result, BaseException):
         raise result
     outputs = {}
@@ -105,14 +105,14 @@ def decode(result):
 
 
 def what_is_loaded(paths, models, control):
-    """In words, for people who wait."""
+    """Describes the loading of models."""
     names = list(models)
     if control != "explicit":
         for path in paths:
             try:
                 names += (entry.name for entry in os.scandir(path) if entry.is_dir())
             except OSError:
-                pass  # the server says it
+                pass  # the server logs it
     return names[0] if len(names) == 1 else f"{len(names)} models"
 
 
@@ -127,13 +127,13 @@ class Server:
     """Serves model repositories in this process.
 
     repositories: a path, or a list of them.
-    control: "none" loads all models at the start; "explicit" those in `models` and those that are loaded later; "poll" follows changes.
-    backends: folder of NAME/libtriton_NAME.so; the package's own when None.
-    strict_config: every model must have a complete config.pbtxt; else what is missing is taken from the model.
-    exit_on_error: whether a model that cannot be loaded fails the start.
-    log: whether the server writes what it does to stderr.
-    progress: whether a bar is drawn on stderr when models take a while to load; None: in a terminal or notebook, unless KELP_NO_PROGRESS
-        is set or the server logs.
+    control: "none" loads all models at startup; "explicit" loads those in `models` and on request; "poll" reloads changed models.
+    backends: directory with NAME/libtriton_NAME.so; None: that of the package.
+    strict_config: every model must have a complete config.pbtxt; otherwise it is completed from the model.
+    exit_on_error: whether a model that does not load is an error.
+    log: whether the server writes its log to stderr.
+    progress: whether to draw a progress bar on stderr; None: in a terminal or notebook, unless KELP_NO_PROGRESS is set or the server
+        logs.
 
     >>> import numpy, kelp
     >>> with kelp.Server("examples/models", control="explicit", models=["digits"]) as server:
@@ -147,7 +147,7 @@ class Server:
     def __init__(self, repositories, *, control="none", models=(), backends=None, server_id=None, strict_config=False,
                  exit_on_error=True, exit_timeout=30, log=False, verbose=0, progress=None):
         if control not in CONTROL:
-            raise KelpError(f"control is '{control}': expected one of {', '.join(CONTROL)}", Code.INVALID_ARGUMENT)
+            raise KelpError(f"invalid control '{control}': expected one of {', '.join(CONTROL)}", Code.INVALID_ARGUMENT)
         if isinstance(repositories, (str, os.PathLike)):
             repositories = [repositories]
         backends = os.fspath(backends) if backends else _native.folder("backends")
@@ -159,7 +159,7 @@ class Server:
         OPEN.add(self)
 
     def close(self):
-        """Waits for what is under way, unloads the models, and stops. May be called twice; not from a callback of a future."""
+        """Waits for requests in flight, unloads the models and stops the server. May be called twice, but not from a callback of a future."""
         if self._core is not None:
             self._core.close()
 
@@ -175,47 +175,47 @@ class Server:
 
     @property
     def live(self):
-        """Whether the server runs."""
+        """Whether the server is running."""
         return self._core.state("live", None, -1)
 
     @property
     def ready(self):
-        """Whether the server takes requests."""
+        """Whether the server accepts requests."""
         return self._core.state("ready", None, -1)
 
     def model_ready(self, model, version=-1):
-        """Whether a model takes requests; version -1 is the newest."""
+        """Returns whether a model accepts requests; version -1 is the latest."""
         return self._core.state("model", model, version)
 
     @property
     def models(self):
-        """The models of the repositories: a list of dicts with 'name' and, once known, 'version', 'state', 'reason'."""
+        """The models of the repositories: a list of dicts with 'name' and, if known, 'version', 'state', 'reason'."""
         return json.loads(self._core.message("index", "", -1))
 
     def metadata(self, model=None, version=-1):
-        """What a model takes and gives (KServe's document of it), or what the server is."""
+        """Returns the metadata of a model or of the server, as in the KServe v2 protocol."""
         return json.loads(self._core.message("metadata" if model else "server", model or "", version))
 
     def config(self, model, version=-1):
-        """A model's configuration, completed."""
+        """Returns the completed configuration of a model."""
         return json.loads(self._core.message("config", model, version))
 
     def statistics(self, model="", version=-1):
-        """How often and how long models ran."""
+        """Returns the statistics of models."""
         return json.loads(self._core.message("t", model, version))
 
     def metrics(self):
-        """Metrics in Prometheus' text format."""
+        """Returns the metrics in Prometheus' text format."""
         return self._core.metrics()
 
     def load(self, model, config=None):
-        """Loads a model, or loads it anew when it has changed; needs control="explicit". config: a dict in place of the model's
+        """Loads a model, or reloads it if it has changed. Requires control="explicit". config: a dict that replaces the model's
         config.pbtxt."""
         with Progress(f"loading {model}", asked=self._show):
             self._core.load(model, None if config is None else json.dumps(config))
 
     def unload(self, model, dependents=False):
-        """Unloads a model; needs control="explicit"."""
+        """Unloads a model. Requires control="explicit"."""
         self._core.unload(model, dependents)
 
     def _submit(self, callback, model, inputs, outputs, version=-1, request_id=None, sequence_id=None, sequence_start=False,
@@ -225,22 +225,22 @@ class Server:
                                 SEQUENCE_START * bool(sequence_start) | SEQUENCE_END * bool(sequence_end), priority, timeout_us)
 
     def infer(self, model, inputs, outputs=None, **options):
-        """Runs a model and waits for its answer, with the GIL released.
+        """Runs a model and waits for its response, without holding the GIL.
 
         inputs: a dict of names to arrays; contiguous ones are read in place. Strings: arrays of str or bytes.
-        outputs: names of the outputs wanted; all when None.
+        outputs: names of the requested outputs; None: all.
         options: version, request_id, sequence_id (an int or str), sequence_start, sequence_end, priority, timeout_us, parameters (a dict
             for the backend).
         Returns a dict of names to numpy arrays. Ctrl-C cancels the request and interrupts the wait.
         """
         results = self._submit(None, model, inputs, outputs, **options)
         if len(results) != 1:
-            raise KelpError(f"model '{model}' gave {len(results)} responses where one was expected: use infer_stream",
+            raise KelpError(f"model '{model}' sent {len(results)} responses, expected one: use infer_stream",
                             Code.FAILED_PRECONDITION)
         return decode(results[0])
 
     def infer_async(self, model, inputs, outputs=None, **options):
-        """As infer, without waiting: a concurrent.futures.Future, which can also be awaited. Do not change the inputs until it is done."""
+        """Starts an inference and returns a concurrent.futures.Future, which can be awaited. Do not change the inputs until it is done."""
         future = Future()
         future.set_running_or_notify_cancel()
         kept = []
@@ -252,7 +252,7 @@ class Server:
                 return
             try:
                 if len(kept) != 1:
-                    raise KelpError(f"model '{model}' gave {len(kept)} responses where one was expected: use infer_stream",
+                    raise KelpError(f"model '{model}' sent {len(kept)} responses, expected one: use infer_stream",
                                     Code.FAILED_PRECONDITION)
                 future.set_result(decode(kept[0]))
             except BaseException as error:
@@ -261,7 +261,7 @@ class Server:
         return future
 
     def infer_stream(self, model, inputs, outputs=None, **options):
-        """As infer, for models that answer any number of times: yields a dict for each response as it comes."""
+        """Runs a decoupled model and yields a dict for each response."""
         arrived = queue.SimpleQueue()
         self._submit(lambda result, final: arrived.put((result, final)), model, inputs, outputs, **options)
 
@@ -274,9 +274,9 @@ class Server:
         return responses()
 
 
-# Threads of a server must not outlive the interpreter.
+# The threads of a server must end before the interpreter.
 @atexit.register
 def close_all():
-    """Closes the servers that are still open."""
+    """Closes all open servers."""
     for server in list(OPEN):
         server.close()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""InferenceSession and its options, by ONNX Runtime's names where they mean the same."""
+"""InferenceSession and its options, with the names of ONNX Runtime for the same concepts."""
 import enum
 import logging
 import os
@@ -17,7 +17,7 @@ __all__ = ["GraphOptimizationLevel", "IOBinding", "InferenceSession", "ModelMeta
 
 PROVIDERS = {"CPUExecutionProvider": "cpu", "cpu": "cpu"}
 
-# ONNX Runtime's words for element types; the others are numpy's.
+# ONNX Runtime's names of element types where they differ from numpy's.
 TYPE_WORDS = {"float32": "float", "float64": "double", "float8_e4m3fn": "float8e4m3fn", "float8_e4m3fnuz": "float8e4m3fnuz",
               "float8_e5m2": "float8e5m2", "float8_e5m2fnuz": "float8e5m2fnuz"}
 
@@ -26,7 +26,7 @@ _lock = threading.Lock()
 
 
 def shared_runtime(threads=0):
-    """One runtime for each number of threads, shared by sessions."""
+    """Returns the runtime that all sessions with this number of threads share."""
     with _lock:
         runtime = _runtimes.get(threads)
         if runtime is None:
@@ -34,23 +34,23 @@ def shared_runtime(threads=0):
         return runtime
 
 
-# Threads do not survive a fork: sessions that a child makes get runtimes of their own. The parent's are kept, not freed.
+# Threads do not survive a fork: a child process creates its own runtimes. Those of the parent are kept, not freed.
 _before_fork = []
 os.register_at_fork(after_in_child=lambda: (_before_fork.append(dict(_runtimes)), _runtimes.clear()))
 
 
 def get_available_providers():
-    """Names of what can run a model here."""
+    """Returns the names of the available providers."""
     return ["CPUExecutionProvider"]
 
 
 def get_device():
-    """'CPU'."""
+    """Returns 'CPU'."""
     return "CPU"
 
 
 class GraphOptimizationLevel(enum.IntEnum):
-    """How much a graph is rewritten before it runs. Kelp tells two apart: none, and all."""
+    """Levels of graph optimization. Kelp has two: none, and all."""
 
     ORT_DISABLE_ALL = 0
     ORT_ENABLE_BASIC = 1
@@ -62,11 +62,11 @@ class GraphOptimizationLevel(enum.IntEnum):
 class SessionOptions:
     """Options of a session.
 
-    intra_op_num_threads: threads an operator may use, the caller's counted; 0: all CPUs. Sessions with the same number share them.
-    graph_optimization_level: ORT_DISABLE_ALL runs the graph as it is written.
-    precision: "f32", or "bf16", with which float32 products round to bfloat16, in half the time where the processor has AVX512_BF16.
+    intra_op_num_threads: threads per operator, including the calling thread; 0: all CPUs. Sessions with the same number share a pool.
+    graph_optimization_level: ORT_DISABLE_ALL disables optimization.
+    precision: "f32", or "bf16", which computes float32 GEMM and convolutions in bfloat16, in half the time on CPUs with AVX512_BF16.
 
-    The other attributes are ONNX Runtime's; they may be set, and change nothing here.
+    The other attributes exist for compatibility with ONNX Runtime and have no effect.
     """
 
     def __init__(self):
@@ -84,23 +84,23 @@ class SessionOptions:
         self._entries = {}
 
     def add_session_config_entry(self, key, value):
-        """Keeps an entry; none changes anything here."""
+        """Stores an entry, which has no effect."""
         self._entries[str(key)] = str(value)
 
     def get_session_config_entry(self, key):
-        """The entry that was kept; KeyError when there is none."""
+        """Returns a stored entry. Raises KeyError if there is none."""
         return self._entries[key]
 
 
 class RunOptions(_kelp.RunOptions):
-    """Options of a run; one object may serve many runs.
+    """Options of a run. One object may be used for several runs.
 
-    terminate: True ends the runs under way with these options, from whichever thread it is set, and those that begin, within
-        some ms, also in the midst of a long operator: KelpError of code CANCELLED.
-    logid: names the run in what is logged and in that error.
-    log_severity_level: what is told to logging.getLogger("kelp"): at 1 (info) and below how long a run took, at 0 (verbose) each operator.
+    terminate: set to True from any thread to cancel all current and later runs with these options, within milliseconds. They raise
+        KelpError, code CANCELLED.
+    logid: identifies the run in the log and in that error.
+    log_severity_level: messages to logging.getLogger("kelp"): at 1 (info) the duration of a run, at 0 (verbose) also of each operator.
 
-    log_verbosity_level and config entries are ONNX Runtime's; they may be set, and change nothing here.
+    log_verbosity_level and config entries exist for compatibility with ONNX Runtime and have no effect.
 
     >>> import kelp, numpy
     >>> options = kelp.RunOptions()
@@ -119,11 +119,11 @@ class RunOptions(_kelp.RunOptions):
         self._entries = {}
 
     def add_run_config_entry(self, key, value):
-        """Keeps an entry; none changes anything here."""
+        """Stores an entry, which has no effect."""
         self._entries[str(key)] = str(value)
 
     def get_run_config_entry(self, key):
-        """The entry that was kept; KeyError when there is none."""
+        """Returns a stored entry. Raises KeyError if there is none."""
         return self._entries[key]
 
     def _finished(self, nodes):
@@ -135,7 +135,7 @@ class RunOptions(_kelp.RunOptions):
 
 
 class NodeArg:
-    """An input or output: `name`, `type` ('tensor(float)'), `shape` (numbers, names of open extents, None), `dtype` ('float32')."""
+    """An input or output: `name`, `type` ('tensor(float)'), `shape` (numbers, names of dynamic dimensions, None), `dtype` ('float32')."""
 
     __slots__ = ("dtype", "name", "shape", "type")
 
@@ -150,7 +150,7 @@ class NodeArg:
 
 
 class ModelMetadata:
-    """What a model says about itself: producer_name, graph_name, domain, description, version, custom_metadata_map; and ir_version,
+    """Metadata of a model: producer_name, graph_name, domain, description, version, custom_metadata_map; and ir_version,
     node_count, planned_node_count (after folding and fusion), parameter_count."""
 
     def __init__(self, values):
@@ -162,26 +162,26 @@ class ModelMetadata:
 
 
 def check_providers(providers):
-    """The first that is here is used; those before it are said to be missing, as ONNX Runtime does."""
+    """Checks that a provider is available, and warns about others, as ONNX Runtime does."""
     if not providers:
         return
     names = [provider[0] if isinstance(provider, tuple) else provider for provider in providers]
     if not any(name in PROVIDERS for name in names):
-        raise KelpError(f"there is no provider '{names[0]}': expected one of {', '.join(get_available_providers())}", Code.NOT_FOUND)
+        raise KelpError(f"unknown provider '{names[0]}': expected one of {', '.join(get_available_providers())}", Code.NOT_FOUND)
     missing = [name for name in names if name not in PROVIDERS]
     if missing:
-        warnings.warn(f"there is no provider {', '.join(map(repr, missing))}: the model runs on the CPU", stacklevel=3)
+        warnings.warn(f"unknown provider {', '.join(map(repr, missing))}: the model runs on the CPU", stacklevel=3)
 
 
 class InferenceSession(_kelp.Session):
     """A model that is ready to run.
 
-    path_or_bytes: path of an ONNX file, which is mapped, or the bytes of one.
+    path_or_bytes: the path of an ONNX file, which is mapped, or its bytes.
     sess_options: a SessionOptions.
-    providers: ["CPUExecutionProvider"], which is also the default; others in the list are skipped with a warning.
-    progress: whether a bar is drawn on stderr when loading takes a while; None: in a terminal or notebook, unless KELP_NO_PROGRESS is set.
+    providers: ["CPUExecutionProvider"], the default; others in the list are ignored with a warning.
+    progress: whether to draw a progress bar on stderr; None: in a terminal or notebook, unless KELP_NO_PROGRESS is set.
 
-    Any number of threads may call `run` of one session at once; the GIL is released while the model runs.
+    `run` is thread-safe. The GIL is released while the model runs.
 
     >>> import numpy, kelp
     >>> session = kelp.InferenceSession("examples/models/digits/1/model.onnx")
@@ -195,7 +195,7 @@ class InferenceSession(_kelp.Session):
     def __init__(self, path_or_bytes, sess_options=None, providers=None, provider_options=None, *, progress=None, **_):
         check_providers(providers)
         if not (sess_options is None or isinstance(sess_options, SessionOptions)):
-            raise TypeError(f"sess_options is a kelp.SessionOptions or None, not '{type(sess_options).__name__}'")
+            raise TypeError(f"sess_options: expected a kelp.SessionOptions or None, found '{type(sess_options).__name__}'")
         options = sess_options or SessionOptions()
         plain = int(options.graph_optimization_level) == GraphOptimizationLevel.ORT_DISABLE_ALL
         runtime = shared_runtime(int(options.intra_op_num_threads))
@@ -206,7 +206,7 @@ class InferenceSession(_kelp.Session):
             try:
                 data = path_or_bytes if isinstance(path_or_bytes, bytes) else bytes(memoryview(path_or_bytes))
             except TypeError:
-                raise TypeError(f"a model is a path, or bytes, not '{type(path_or_bytes).__name__}'") from None
+                raise TypeError(f"path_or_bytes: expected a path or bytes, found '{type(path_or_bytes).__name__}'") from None
             with Progress("loading a model", self._fraction, progress):
                 self._open("", data, runtime, "model", None, plain, options.precision)
         inputs, outputs = self._io()
@@ -219,44 +219,44 @@ class InferenceSession(_kelp.Session):
         return done / total if total else 0
 
     def get_inputs(self):
-        """The inputs, a list of NodeArg."""
+        """Returns the inputs, a list of NodeArg."""
         return list(self._inputs)
 
     def get_outputs(self):
-        """The outputs, a list of NodeArg."""
+        """Returns the outputs, a list of NodeArg."""
         return list(self._outputs)
 
     def get_overridable_initializers(self):
-        """None: weights cannot be given as inputs."""
+        """Returns an empty list: initializers cannot be overridden."""
         return []
 
     def get_providers(self):
-        """Names of what runs the model."""
+        """Returns the names of the providers that run the model."""
         return get_available_providers()
 
     def get_provider_options(self):
-        """No options: {name: {}}."""
+        """Returns {name: {}}: providers have no options."""
         return {name: {} for name in self.get_providers()}
 
     def get_session_options(self):
-        """The options that the session was made with."""
+        """Returns the options of the session."""
         return self._options
 
     def get_modelmeta(self):
-        """What the model says about itself, a ModelMetadata."""
+        """Returns the ModelMetadata of the model."""
         return ModelMetadata(self._meta())
 
     def io_binding(self):
-        """An IOBinding: inputs and outputs bound once and used for many runs."""
+        """Creates an IOBinding, which binds inputs and outputs for several runs."""
         return IOBinding(self)
 
     def run_with_iobinding(self, iobinding, run_options=None):
-        """Runs with what is bound."""
+        """Runs the model with the bound inputs and outputs."""
         iobinding._run(run_options)
 
 
 class IOBinding:
-    """Arrays bound to the inputs and outputs of a session, read and written in place."""
+    """Inputs and outputs of a session that are bound to arrays and used in place."""
 
     def __init__(self, session):
         self._session = session
@@ -265,7 +265,7 @@ class IOBinding:
         self._results = []
 
     def bind_cpu_input(self, name, arr_on_cpu):
-        """Binds an array to an input; it is read in place at every run."""
+        """Binds an array to an input. Every run reads it in place."""
         self._inputs[name] = arr_on_cpu
 
     def bind_input(self, name, device_type="cpu", device_id=0, element_type=None, shape=None, buffer_ptr=None):
@@ -273,7 +273,7 @@ class IOBinding:
         self._inputs[name] = _kelp.DLTensor(buffer_ptr, shape, numpy.dtype(element_type), device_type)
 
     def bind_output(self, name, device_type="cpu", device_id=0, element_type=None, shape=None, buffer_ptr=None):
-        """Binds an output: to memory at an address, to an array (given in place of `device_type`), or to a new array at each run."""
+        """Binds an output to memory at an address, to an array (passed as `device_type`), or to a new array in each run."""
         if not isinstance(device_type, str):
             self._outputs[name] = device_type
         elif buffer_ptr is not None:
@@ -282,15 +282,15 @@ class IOBinding:
             self._outputs[name] = None
 
     def clear_binding_inputs(self):
-        """Forgets the inputs."""
+        """Removes all bound inputs."""
         self._inputs.clear()
 
     def clear_binding_outputs(self):
-        """Forgets the outputs."""
+        """Removes all bound outputs."""
         self._outputs.clear()
 
     def copy_outputs_to_cpu(self):
-        """The outputs of the last run, as numpy arrays, in the order they were bound."""
+        """Returns the outputs of the last run as numpy arrays, in the order of binding."""
         return [numpy.asarray(array) for array in self._results]
 
     def _run(self, options):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ONNX's own convention for runtimes (onnx.backend.base), so that what is written for it runs on Kelp.
+"""ONNX's backend interface (onnx.backend.base) on Kelp.
 
 >>> import numpy, onnx, kelp.backend
 >>> prepared = kelp.backend.prepare(onnx.load("examples/models/digits/1/model.onnx"))
@@ -25,12 +25,12 @@ class KelpBackendRep(BackendRep):
         self._outputs = [item.name for item in session.get_outputs()]
 
     def run(self, inputs, **kwargs):
-        """Outputs as a named tuple. inputs: a list in the model's order, a dict by name, or the only array."""
+        """Runs the model and returns a named tuple. inputs: a list in the order of the model, a dict by name, or the only array."""
         if isinstance(inputs, dict):
             feed = inputs
         elif isinstance(inputs, (list, tuple)):
             if len(inputs) > len(self._inputs):
-                raise ValueError(f"{len(inputs)} inputs were given: the model has {', '.join(self._inputs) or 'none'}")
+                raise ValueError(f"wrong number of inputs: expected {', '.join(self._inputs) or 'none'}, found {len(inputs)}")
             feed = dict(zip(self._inputs, inputs))
         else:
             feed = {self._inputs[0]: inputs}
@@ -38,16 +38,16 @@ class KelpBackendRep(BackendRep):
 
 
 class KelpBackend(Backend):
-    """Kelp by ONNX's convention."""
+    """The backend of ONNX's interface."""
 
     @classmethod
     def supports_device(cls, device):
-        """Whether it runs on 'CPU' or the like."""
+        """Returns whether a device such as 'CPU' is supported."""
         return device.split(":")[0].upper() == "CPU"
 
     @classmethod
     def is_compatible(cls, model, device="CPU", **kwargs):
-        """Whether Kelp can run the model."""
+        """Returns whether Kelp supports the model."""
         from ._error import KelpError
         try:
             cls.prepare(model, device)
@@ -57,9 +57,9 @@ class KelpBackend(Backend):
 
     @classmethod
     def prepare(cls, model, device="CPU", **kwargs):
-        """A KelpBackendRep of a model: a ModelProto, its bytes, or a path. threads: how many an operator may use."""
+        """Returns the KelpBackendRep of a ModelProto, its bytes, or a path. threads: threads per operator."""
         if not cls.supports_device(device):
-            raise ValueError(f"device '{device}' is not here: expected 'CPU'")
+            raise ValueError(f"unsupported device '{device}': expected 'CPU'")
         options = SessionOptions()
         options.intra_op_num_threads = kwargs.get("threads", 0)
         if isinstance(model, onnx.ModelProto):
@@ -68,13 +68,13 @@ class KelpBackend(Backend):
 
     @classmethod
     def run_model(cls, model, inputs, device="CPU", **kwargs):
-        """Prepares and runs once."""
+        """Prepares the model and runs it once."""
         return cls.prepare(model, device, **kwargs).run(inputs)
 
     @classmethod
     def run_node(cls, node, inputs, device="CPU", outputs_info=None, **kwargs):
-        """Runs one node. inputs: arrays in the node's order, or a dict by name; outputs_info: (dtype, shape) of each output, where the
-        types cannot be worked out."""
+        """Runs one node. inputs: arrays in the order of the node, or a dict by name. outputs_info: (dtype, shape) of each output, if the
+        types cannot be inferred."""
         names = [name for name in node.input if name]
         arrays = [numpy.asarray(a) for a in ([inputs[name] for name in names] if isinstance(inputs, dict) else inputs)]
         given = [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks put together layer by layer, the plans that are built of them, and the engines that run plans.
+"""Networks of layers, the plan files built from them, and the engines that run them.
 
 >>> import numpy, kelp
 >>> builder = kelp.Builder()
@@ -31,7 +31,7 @@ __all__ = ["Activation", "BuilderFlag", "Builder", "Collective", "Conditional", 
 
 
 class BuilderFlag(enum.IntFlag):
-    """What a build may do: lower precisions, what may be exchanged in the engine, how it is put together."""
+    """Flags of a build: precisions, refit, fusion."""
 
     FP16 = 1
     BF16 = 2
@@ -48,11 +48,11 @@ class BuilderFlag(enum.IntFlag):
     DETAILED = 4096
 
 
-MemoryPool = _capi.numbered("MemoryPool", "WORKSPACE HOST DEVICE", "Memory that a build may be limited in.")
+MemoryPool = _capi.numbered("MemoryPool", "WORKSPACE HOST DEVICE", "Memory pools that a build can limit.")
 
 
 def flag_bits(flags):
-    """Bits of a BuilderFlag, a name, or several of either."""
+    """Returns the bits of a BuilderFlag, of a name, or of several."""
     if isinstance(flags, (int, BuilderFlag)):
         return int(flags)
     bits = 0
@@ -60,7 +60,7 @@ def flag_bits(flags):
         if isinstance(flag, str):
             name = flag.strip().upper()
             if name not in BuilderFlag.__members__:
-                raise KelpError(f"there is no flag '{flag.strip()}': expected some of {', '.join(BuilderFlag.__members__).lower()}",
+                raise KelpError(f"unknown flag '{flag.strip()}': expected some of {', '.join(BuilderFlag.__members__).lower()}",
                                 Code.INVALID_ARGUMENT)
             flag = BuilderFlag[name]
         bits |= int(flag)
@@ -68,10 +68,10 @@ def flag_bits(flags):
 
 
 class Plan(bytes):
-    """A plan: the bytes of an engine that was built ahead of time."""
+    """A plan: the bytes of an engine that was built in advance."""
 
     def save(self, path):
-        """Writes it beside `path` and renames, so that nobody ever reads half a plan."""
+        """Writes a temporary file and renames it to `path`, so that no partial file is visible."""
         path = os.fspath(path)
         handle, beside = tempfile.mkstemp(prefix=os.path.basename(path) + ".", dir=os.path.dirname(path) or ".")
         try:
@@ -90,9 +90,9 @@ class Plan(bytes):
 
 
 class Network(Layers):
-    """A network: tensors and the layers between them. `Builder.create_network` and `Builder.parse` make one; one thread at a time.
+    """A network of layers and tensors. Created by `Builder.create_network` and `Builder.parse`. Not thread-safe.
 
-    Each `add_…` checks types and shapes, appends a layer and returns it; nothing is left behind when it fails.
+    Each `add_…` checks types and shapes, and appends and returns a layer. It changes nothing if it fails.
     """
 
     def __init__(self, builder, pointer):
@@ -105,11 +105,11 @@ class Network(Layers):
             library.kelp_network_release(pointer)
 
     def add_input(self, name, dtype, shape):
-        """An input, a Tensor: `dtype` numpy's or a name, `shape` integers, -1 where the extent is not known before it runs."""
+        """Adds an input and returns its Tensor. `dtype` is a numpy dtype or a name; in `shape`, -1 is a dynamic dimension."""
         return self._made_tensor(make("network_add_input", self._pointer, name.encode(), _capi.dtype_number(dtype), _capi.shape(shape)))
 
     def mark_output(self, tensor, name=None):
-        """Makes a tensor an output, by its name or a new one; returns the tensor."""
+        """Marks a tensor as an output, optionally with a new name. Returns the tensor."""
         tensor = self._tensor(tensor)
         if name is not None:
             tensor.name = name
@@ -117,11 +117,11 @@ class Network(Layers):
         return tensor
 
     def unmark_output(self, tensor):
-        """Makes an output a plain tensor again."""
+        """Removes a tensor from the outputs."""
         call("network_unmark_output", self._pointer, self._tensor(tensor)._pointer)
 
     def mark_refittable(self, weights_name):
-        """Weights of this name can be exchanged in engines that are built with BuilderFlag.REFIT_INDIVIDUAL."""
+        """Allows a refit of the weights with this name, in engines built with BuilderFlag.REFIT_INDIVIDUAL."""
         call("network_mark_refittable", self._pointer, weights_name.encode())
 
     def _list(self, what):
@@ -139,16 +139,16 @@ class Network(Layers):
 
     @property
     def layers(self):
-        """The layers in the order they were added, those of inputs included: a list of Layer."""
+        """The layers in the order of their creation, including inputs: a list of Layer."""
         return [Layer(self, pointer) for pointer in self._list("layer")]
 
 
 class Builder:
-    """Makes networks and builds plans of them. One thread at a time; builders are independent of each other.
+    """Creates networks and builds plan files. Not thread-safe; builders are independent of each other.
 
-    provider: who builds: "cpu", "null", "tensorrt" or the name of one that was registered.
-    threads: that a build may use; 0: all CPUs.
-    runtime: a Runtime to build on, whose threads and log it uses; None: one of `threads`.
+    provider: "cpu", "null", "tensorrt" or the name of a registered provider.
+    threads: threads of a build; 0: all CPUs.
+    runtime: a Runtime, whose threads and log are used; None: one with `threads`.
     """
 
     def __init__(self, provider="cpu", threads=0, runtime=None):
@@ -163,11 +163,11 @@ class Builder:
             library.kelp_builder_release(pointer)
 
     def create_network(self):
-        """An empty Network."""
+        """Creates an empty Network."""
         return Network(self, make("builder_create_network", self._pointer))
 
     def parse(self, path_or_bytes):
-        """A Network out of an ONNX model, a path or bytes; layers may be added behind it."""
+        """Creates a Network from an ONNX model, a path or bytes. More layers may be added."""
         if isinstance(path_or_bytes, (str, os.PathLike)):
             return Network(self, make("builder_parse_file", self._pointer, os.fsencode(path_or_bytes)))
         data = bytes(path_or_bytes)
@@ -177,15 +177,15 @@ class Builder:
         return network
 
     def build(self, network, *, flags=0, profiles=(), values=(), memory=None, level=None, capabilities=(), progress=None):
-        """Builds a network: returns a Plan. The same network and options give the same bytes.
+        """Builds a network and returns a Plan. The same network and options produce the same bytes.
 
         flags: BuilderFlag, or names: "bf16,refit".
-        profiles: shapes that inputs will have: a list of {name: (min, opt, max)}.
-        values: of inputs that give shapes: a list, as long as profiles, of {name: (min, opt, max)}.
+        profiles: optimization profiles: a list of {name: (min, opt, max)}.
+        values: values of inputs that determine shapes: a list, as long as profiles, of {name: (min, opt, max)}.
         memory: limits in bytes, {"workspace": 1 << 30}.
-        level: from 0, the fastest build, to 5.
-        capabilities: GPUs that it is built for, 86 is compute capability 8.6.
-        progress: called as progress(phase, parent, step, steps) while it builds; False cancels: KelpError of code CANCELLED.
+        level: optimization level from 0, the fastest build, to 5.
+        capabilities: compute capabilities of the target GPUs; 86 is 8.6.
+        progress: called as progress(phase, parent, step, steps) during the build; returning False cancels it: KelpError, code CANCELLED.
         """
         config = make("builder_create_config", self._pointer)
         try:
@@ -221,7 +221,7 @@ class Builder:
         def step(_, phase, parent, number, steps):
             try:
                 return progress((phase or b"").decode(), (parent or b"").decode(), number, steps) is not False
-            except BaseException as error:  # it is raised again once the build has come to its end
+            except BaseException as error:  # raised again after the build
                 raised.append(error)
                 return False
 
@@ -241,7 +241,7 @@ class Builder:
 
 
 def three(name, bounds):
-    """The bounds (min, opt, max) of an input; anything else is an error."""
+    """Returns the bounds (min, opt, max) of an input, or raises an error."""
     bounds = list(bounds)
     if len(bounds) != 3:
         raise KelpError(f"the profile of '{name}' has {len(bounds)} shapes: expected (min, opt, max)", Code.INVALID_ARGUMENT)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Libraries of native kernels over tensors (kelp/kernel.h): found by name, called on arrays where they lie.
+"""Libraries of native kernels on tensors (kelp/kernel.h), found by name and called on arrays in place.
 
     import kelp.runtime as rt
     backend = rt.get_runtime().get_backend("custom_add")     # libcustom_add_backend.so or the like, on KELP_BACKEND_PATH
@@ -32,7 +32,7 @@ _shared = None
 
 
 def default_search_path():
-    """None for the library's own rule, or that rule with the package's folder of kernels behind it."""
+    """Returns None for the default search path, or that path followed by the package's directory of kernels."""
     folder = _native.folder("kernels")
     if folder is None:
         return None
@@ -40,7 +40,7 @@ def default_search_path():
 
 
 class Backend:
-    """A library of kernels; each kernel is an attribute: `backend.add(out, a, b)`."""
+    """A kernel library. Each kernel is an attribute: `backend.add(out, a, b)`."""
 
     def __init__(self, library, runtime):
         self._library = library
@@ -49,43 +49,43 @@ class Backend:
 
     @property
     def name(self):
-        """The library's name."""
+        """The name of the library."""
         return self._library.name
 
     @property
     def path(self):
-        """The library's file, or '' when it was made here."""
+        """The file of the library, or '' if it was created by `add_backend`."""
         return self._library.path
 
     @property
     def kernels(self):
-        """Names of the kernels that the library lists. Libraries that only have get_function_ptr may have more."""
+        """The names of the kernels that the library lists. Libraries that only have get_function_ptr may have more."""
         return self._library.kernels
 
     def get_supported_devices(self):
-        """Names of the devices it has kernels for."""
+        """The names of the devices that the library supports."""
         return self._library.devices
 
     def get_function_ptr(self, name):
-        """The kernel of that name: called like a function, with `signature`, and `address` of the bare function."""
+        """Returns a kernel, which is called like a function and has `signature` and `address`, the address of the C function."""
         found = self._found.get(name)
         if found is None:
             found = self._found[name] = self._library.find(name)
         return found
 
     def execute_kernel(self, name, *arguments):
-        """Calls a kernel by name: arrays and DLTensors are passed where they lie, int and float as scalars."""
+        """Calls a kernel by name. Arrays and DLTensors are passed in place, int and float as scalars."""
         self.get_function_ptr(name)(*arguments)
 
     def register(self, name, function, signature=None, with_context=False):
-        """A function by its address, or a numba cfunc: called with tensors as DLTensor pointers and scalars as the signature has them.
+        """Registers a function by its address, or a numba cfunc. It receives DLTensor pointers and the scalars of the signature.
 
-        with_context: whether it takes the context's address first.
+        with_context: whether its first argument is the address of the context.
         """
         address = function if isinstance(function, int) else function.address
         made = self._found[name] = self._library.register(name, address, signature, with_context)
         made_for = getattr(self, "_kept", [])
-        self._kept = [*made_for, function]  # a JIT's code lives as long as its object
+        self._kept = [*made_for, function]  # compiled code lives as long as its object
         return made
 
     def __getattr__(self, name):
@@ -95,7 +95,7 @@ class Backend:
             found = self.get_function_ptr(name)
         except KelpError as error:
             raise AttributeError(str(error)) from error
-        self.__dict__[name] = found  # from then on without a search
+        self.__dict__[name] = found  # later accesses do not search
         return found
 
     def __dir__(self):
@@ -106,10 +106,10 @@ class Backend:
 
 
 class Runtime:
-    """Where libraries of kernels are found and kept.
+    """Finds and keeps kernel libraries.
 
-    search_path: folders and files, separated by ':', in place of KELP_BACKEND_PATH and TRITON_BACKEND_PATH.
-    threads: how many a kernel may use; 0: all CPUs.
+    search_path: directories and files, separated by ':', instead of KELP_BACKEND_PATH and TRITON_BACKEND_PATH.
+    threads: threads per kernel; 0: all CPUs.
     """
 
     def __init__(self, search_path=None, threads=0):
@@ -117,9 +117,9 @@ class Runtime:
         self._backends = {}
 
     def get_backend(self, name):
-        """The library of that name, or (with a '/') in that file; loaded the first time.
+        """Returns the library with this name, or in this file if it contains a '/'. Loads it the first time.
 
-        A KelpError has in `paths` every path that was tried, and in `tried` why each was not taken.
+        On failure, KelpError has every path in `paths`, and the reasons in `tried`.
         """
         found = self._backends.get(name)
         if found is None:
@@ -134,25 +134,25 @@ class Runtime:
         return found
 
     def add_backend(self, name):
-        """An empty library, for functions that are registered by address."""
+        """Creates an empty library for functions that are registered by address."""
         made = self._backends[name] = Backend(self._registry.add(name), self)
         return made
 
     def list_backends(self):
-        """Names of all libraries on the search path, which are loaded."""
+        """Loads all libraries on the search path and returns their names."""
         return self._registry.scan()
 
     def get_context(self):
-        """A context for kernels: scratch memory and resources that calls share. One call at a time."""
+        """Creates a context: scratch memory and resources that calls share. One call at a time."""
         return self._registry.context()
 
     def invoke_kernel(self, kernel, arguments):
-        """Calls a kernel with a list of arguments, of which the first may be a context."""
+        """Calls a kernel with a list of arguments. The first may be a context."""
         kernel(*arguments)
 
 
 def get_runtime():
-    """The runtime that this process shares."""
+    """Returns the runtime of this process."""
     global _shared
     with _lock:
         if _shared is None:

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * kelp.DLTensor: a tensor as DLPack describes it, over memory that somebody else owns. It comes
- * from an address, an array or a DLPack capsule of either name, and leaves as any of them; elements
- * are not copied. Source: DLPack 1.1, "Python Specification".
- */
+/* kelp.DLTensor: a DLPack tensor on memory with another owner. It is created from an address, an
+ * array or a DLPack capsule, and converts to each of them without a copy. Source: DLPack 1.1,
+ * "Python Specification". */
 #include "kpy.h"
 
 #include <string.h>
 
 PyTypeObject *kpy_dltensor_type;
 
-/* ---- in ---- */
+/* ---- import ---- */
 static void release_managed(PyObject *holder) {
     const char *name = PyCapsule_GetName(holder);
     if (name && !strcmp(name, "kelp_versioned")) {
@@ -42,7 +40,7 @@ static int adopt(kpy_dltensor *self, const kelp_tensor *tensor) {
     return 0;
 }
 
-/* Takes what is in the capsule, which is then used up. */
+/* Takes the tensor of a capsule, which is consumed. */
 static int consume(kpy_dltensor *self, PyObject *capsule) {
     const char *name = PyCapsule_CheckExact(capsule) ? PyCapsule_GetName(capsule) : NULL;
     kelp_tensor tensor;
@@ -73,11 +71,10 @@ static int consume(kpy_dltensor *self, PyObject *capsule) {
             return -1;
         (void)PyCapsule_SetName(capsule, "used_dltensor");
     } else {
-        kpy_fail(
-            KELP_INVALID_ARGUMENT,
-            "a capsule is named '%s': expected 'dltensor' or 'dltensor_versioned' (each can be "
-            "used once)",
-            name ? name : "");
+        kpy_fail(KELP_INVALID_ARGUMENT,
+                 "invalid capsule '%s': expected 'dltensor' or 'dltensor_versioned' (a capsule can "
+                 "be used once)",
+                 name ? name : "");
         return -1;
     }
     (void)PyCapsule_SetDestructor(capsule, NULL);
@@ -113,12 +110,12 @@ PyObject *kpy_dltensor_import(PyObject *object) {
 }
 
 static int read_sequence(PyObject *object, int64_t *out, int32_t *out_count, const char *what) {
-    PyObject *items = PySequence_Fast(object, "shape and strides are sequences of integers");
+    PyObject *items = PySequence_Fast(object, "shape and strides must be sequences of integers");
     if (items == NULL)
         return -1;
     Py_ssize_t count = PySequence_Fast_GET_SIZE(items);
     if (count > KELP_MAX_RANK)
-        kpy_fail(KELP_INVALID_ARGUMENT, "%s has %zd values: at most %d are possible", what, count,
+        kpy_fail(KELP_INVALID_ARGUMENT, "%s has %zd values: expected at most %d", what, count,
                  KELP_MAX_RANK);
     for (Py_ssize_t i = 0; !PyErr_Occurred() && i < count; i++)
         out[i] = PyLong_AsLongLong(PySequence_Fast_GET_ITEM(items, i));
@@ -133,7 +130,7 @@ static int from_address(kpy_dltensor *self, PyObject *data, PyObject *shape, PyO
     int32_t rank = 0, step_count = 0;
     kelp_tensor tensor;
     if (shape == Py_None || dtype == Py_None) {
-        kpy_fail(KELP_INVALID_ARGUMENT, "a DLTensor at an address needs shape and dtype");
+        kpy_fail(KELP_INVALID_ARGUMENT, "a DLTensor at an address requires shape and dtype");
         return -1;
     }
     void *address = PyLong_AsVoidPtr(data);
@@ -168,7 +165,7 @@ static int check_device(PyObject *device) {
     if (name && (!strcmp(name, "cpu") || !strcmp(name, "cpu:0")))
         return 0;
     if (!PyErr_Occurred())
-        kpy_fail(KELP_UNIMPLEMENTED, "device %R is not here: expected 'cpu'", device);
+        kpy_fail(KELP_UNIMPLEMENTED, "unsupported device %R: expected 'cpu'", device);
     return -1;
 }
 
@@ -197,13 +194,13 @@ static PyObject *dltensor_new(PyTypeObject *type, PyObject *args, PyObject *word
         return NULL;
     self = (kpy_dltensor *)type->tp_alloc(type, 0);
     if (self != NULL && view.heap != NULL) {
-        kpy_fail(KELP_UNIMPLEMENTED, "%s elements of numpy cannot be seen as a DLTensor",
+        kpy_fail(KELP_UNIMPLEMENTED, "a DLTensor cannot represent numpy's %s elements",
                  kelp_dtype_name(view.tensor.dtype));
         Py_CLEAR(self);
     }
     if (self != NULL && adopt(self, &view.tensor))
         Py_CLEAR(self);
-    if (self != NULL) /* a memoryview keeps a buffer, an array keeps itself */
+    if (self != NULL) /* a memoryview keeps the buffer; an array keeps itself */
         self->owner = view.has_buffer ? PyMemoryView_FromObject(data) : Py_NewRef(view.owner);
     kpy_view_deinit(&view);
     return (PyObject *)self;
@@ -218,7 +215,7 @@ static void dltensor_dealloc(PyObject *object) {
     Py_DECREF(type);
 }
 
-/* ---- out ---- */
+/* ---- export ---- */
 typedef struct exported {
     union {
         DLManagedTensorVersioned versioned;
@@ -228,7 +225,7 @@ typedef struct exported {
 } exported;
 
 static void free_export(exported *e) {
-    PyGILState_STATE state = PyGILState_Ensure(); /* a consumer may let go on any thread */
+    PyGILState_STATE state = PyGILState_Ensure(); /* a consumer may release it on any thread */
     Py_DECREF(e->tensor);
     PyGILState_Release(state);
     PyMem_RawFree(e);
@@ -255,8 +252,7 @@ static void drop_capsule(PyObject *capsule) {
 
 static PyObject *export(kpy_dltensor *self, bool versioned) {
     if (self->read_only && !versioned) {
-        PyErr_SetString(PyExc_BufferError,
-                        "the tensor is read-only, which only DLPack 1.0 can say");
+        PyErr_SetString(PyExc_BufferError, "the tensor is read-only, which requires DLPack 1.0");
         return NULL;
     }
     exported *e = PyMem_RawCalloc(1, sizeof *e);
@@ -280,10 +276,9 @@ static PyObject *export(kpy_dltensor *self, bool versioned) {
     return capsule;
 }
 
-PyDoc_STRVAR(dlpack_doc,
-             "__dlpack__(*, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
-             "A capsule 'dltensor_versioned' for consumers of DLPack 1.0 or later, else "
-             "'dltensor'. Nothing is copied.");
+PyDoc_STRVAR(dlpack_doc, "__dlpack__(*, stream=None, max_version=None, dl_device=None, "
+                         "copy=None)\n--\n\nReturns a capsule: 'dltensor_versioned' for consumers "
+                         "of DLPack 1.0 or later, otherwise 'dltensor'. Nothing is copied.");
 static PyObject *dltensor_dlpack(PyObject *object, PyObject *args, PyObject *words) {
     static char *names[] = {"stream", "max_version", "dl_device", "copy", NULL};
     PyObject *stream = Py_None, *version = Py_None, *device = Py_None, *copy = Py_None;
@@ -291,7 +286,7 @@ static PyObject *dltensor_dlpack(PyObject *object, PyObject *args, PyObject *wor
                                      &copy))
         return NULL;
     if (copy == Py_True) {
-        PyErr_SetString(PyExc_BufferError, "a copy is not made: copy=True is not supported");
+        PyErr_SetString(PyExc_BufferError, "copy=True is not supported");
         return NULL;
     }
     long major = 0;
@@ -311,14 +306,14 @@ static PyObject *dltensor_dlpack_device(PyObject *object, PyObject *args) {
     return Py_BuildValue("(ii)", (int)self->dl.device.device_type, (int)self->dl.device.device_id);
 }
 
-PyDoc_STRVAR(numpy_doc, "numpy()\n--\n\nThe tensor as a numpy array over the same memory.");
+PyDoc_STRVAR(numpy_doc, "numpy()\n--\n\nReturns a numpy array on the same memory.");
 static PyObject *dltensor_numpy(PyObject *object, PyObject *args) {
     (void)args;
     kpy_dltensor *self = (kpy_dltensor *)object;
     if (self->dl.device.device_type != kDLCPU)
-        return kpy_fail(KELP_UNIMPLEMENTED, "numpy reads memory of the CPU only");
+        return kpy_fail(KELP_UNIMPLEMENTED, "numpy supports CPU memory only");
     if (kelp_dtype_bits(self->dtype) < 8)
-        return kpy_fail(KELP_UNIMPLEMENTED, "numpy has no packed %s elements",
+        return kpy_fail(KELP_UNIMPLEMENTED, "numpy does not support packed %s elements",
                         kelp_dtype_name(self->dtype));
     return kpy_numpy_over(self->dtype, self->dl.ndim, self->buffer_shape, self->buffer_strides,
                           (char *)self->dl.data + self->dl.byte_offset, !self->read_only, object);
@@ -351,8 +346,8 @@ static int dltensor_getbuffer(PyObject *object, Py_buffer *buffer, int flags) {
     kelp_status *status = kelp_tensor_from_dl(&self->dl, &tensor);
     kelp_status_free(status);
     bool compact = status == NULL && kelp_tensor_is_compact(&tensor);
-    const char *why = self->dl.device.device_type != kDLCPU ? "it is not in memory of the CPU"
-                      : !buffer_format(self->dtype)         ? "buffers have no such element type"
+    const char *why = self->dl.device.device_type != kDLCPU ? "the tensor is not in CPU memory"
+                      : !buffer_format(self->dtype) ? "buffers do not support this element type"
                       : self->read_only && (flags & PyBUF_WRITABLE) ? "the tensor is read-only"
                       : !compact && (flags & PyBUF_STRIDES) != PyBUF_STRIDES
                           ? "the tensor is not contiguous"
@@ -425,7 +420,7 @@ static PyObject *get_read_only(PyObject *object, void *closure) {
     (void)closure;
     return PyBool_FromLong(((kpy_dltensor *)object)->read_only);
 }
-/* Address of the DLTensor struct itself, for ctypes and cffi. */
+/* Returns the address of the DLTensor struct, for ctypes and cffi. */
 static PyObject *get_pointer(PyObject *object, void *closure) {
     (void)closure;
     return PyLong_FromVoidPtr(&((kpy_dltensor *)object)->dl);
@@ -444,36 +439,33 @@ static PyMethodDef dltensor_methods[] = {
      dlpack_doc},
     {"__dlpack_device__", dltensor_dlpack_device, METH_NOARGS, "(device type, device number)"},
     {"__array__", (PyCFunction)(void (*)(void))dltensor_array, METH_VARARGS | METH_KEYWORDS,
-     "The tensor as a numpy array over the same memory."},
+     "The tensor as a numpy array on the same memory."},
     {"numpy", dltensor_numpy, METH_NOARGS, numpy_doc},
     {NULL, NULL, 0, NULL},
 };
 static PyGetSetDef dltensor_getset[] = {
-    {"data", get_data, NULL, "Address of the first element.", NULL},
+    {"data", get_data, NULL, "The address of the first element.", NULL},
     {"shape", get_shape, NULL, "Extents.", NULL},
-    {"strides", get_strides, NULL, "Elements from one index to the next, for each axis.", NULL},
-    {"dtype", get_dtype, NULL, "Name of the element type: 'float32', …", NULL},
-    {"device", get_device, NULL, "Where the memory is: 'cpu'.", NULL},
-    {"ndim", get_ndim, NULL, "Number of axes.", NULL},
-    {"read_only", get_read_only, NULL, "Whether the memory must not be written.", NULL},
-    {"pointer", get_pointer, NULL, "Address of the DLTensor struct.", NULL},
+    {"strides", get_strides, NULL,
+     "The distance between consecutive indices of each axis, in elements.", NULL},
+    {"dtype", get_dtype, NULL, "The name of the element type, such as 'float32'.", NULL},
+    {"device", get_device, NULL, "The device of the memory: 'cpu'.", NULL},
+    {"ndim", get_ndim, NULL, "The number of axes.", NULL},
+    {"read_only", get_read_only, NULL, "Whether the memory is read-only.", NULL},
+    {"pointer", get_pointer, NULL, "The address of the DLTensor struct.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
-PyDoc_STRVAR(dltensor_doc,
-             "DLTensor(data, shape=None, dtype=None, device='cpu', *, strides=None, owner=None)\n"
-             "--\n\n"
-             "A tensor over memory that somebody else owns; nothing is copied.\n\n"
-             "data: an address (then shape and dtype are needed, strides count elements, and the\n"
-             "    memory lives as long as `owner`, or as you see to it), an array, anything with\n"
-             "    __dlpack__ or the buffer protocol, or a DLPack capsule.\n"
-             "dtype: 'float32', numpy.float32, a numpy dtype, or Triton's 'FP32'.\n\n"
-             ">>> import numpy, kelp\n"
-             ">>> a = numpy.arange(6, dtype='float32').reshape(2, 3)\n"
-             ">>> t = kelp.DLTensor(data=a.ctypes.data, shape=a.shape, dtype=a.dtype)\n"
-             ">>> t, t.data == a.ctypes.data\n"
-             "(DLTensor(float32, [2,3]), True)\n"
-             ">>> numpy.from_dlpack(t)[1]\n"
-             "array([3., 4., 5.], dtype=float32)\n");
+PyDoc_STRVAR(
+    dltensor_doc,
+    "DLTensor(data, shape=None, dtype=None, device='cpu', *, strides=None, owner=None)\n--\n\nA "
+    "tensor on memory with another owner; nothing is copied.\n\ndata: an address (shape and dtype "
+    "are required, strides count elements, and the memory\n    must live as long as the tensor; "
+    "`owner` is kept), an array, an object with\n    __dlpack__ or the buffer protocol, or a "
+    "DLPack capsule.\ndtype: 'float32', numpy.float32, a numpy dtype, or Triton's 'FP32'.\n\n>>> "
+    "import numpy, kelp\n>>> a = numpy.arange(6, dtype='float32').reshape(2, 3)\n>>> t = "
+    "kelp.DLTensor(data=a.ctypes.data, shape=a.shape, dtype=a.dtype)\n>>> t, t.data == "
+    "a.ctypes.data\n(DLTensor(float32, [2,3]), True)\n>>> numpy.from_dlpack(t)[1]\narray([3., 4., "
+    "5.], dtype=float32)\n");
 static PyType_Slot dltensor_slots[] = {
     {Py_tp_new, dltensor_new},         {Py_tp_dealloc, dltensor_dealloc},
     {Py_tp_methods, dltensor_methods}, {Py_tp_getset, dltensor_getset},

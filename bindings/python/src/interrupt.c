@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Stopping what is under way: Ctrl-C, and RunOptions.terminate. The engine asks between nodes and,
- * every few ms, within one; the answer must cost nothing, so that a thread sets a flag twenty times
- * a second, and only then are Python's signals looked at, with the GIL. That thread sleeps when
- * nothing has run for a while, and touches no Python. Signals are Python's main thread's; other
- * threads are asked about `terminate`.
- */
+/* Cancels runs in flight on Ctrl-C and RunOptions.terminate. The engine polls between nodes, and
+ * every few milliseconds within a node. Polling must be cheap: a timer thread sets a flag twenty
+ * times a second, and only then does the poll check Python's signals with the GIL. The timer thread
+ * sleeps when no run is in flight, and does not use Python. Only Python's main thread handles
+ * signals; on other threads the poll checks `terminate`. */
 #include "kpy.h"
 
 #include <pthread.h>
@@ -18,10 +16,10 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t woken = PTHREAD_COND_INITIALIZER;
-static bool started;                 /* under the lock */
-static _Atomic bool awake;           /* the thread is up; set under the lock */
-static _Atomic bool tick;            /* time to look at signals */
-static _Atomic unsigned runs, under; /* begun so far; under way */
+static bool started;                 /* protected by the lock */
+static _Atomic bool awake;           /* the thread is running; protected by the lock */
+static _Atomic bool tick;            /* signals must be checked */
+static _Atomic unsigned runs, under; /* number of runs started; in flight */
 static pthread_t main_thread;
 
 /* ---- the thread ---- */
@@ -40,7 +38,7 @@ static void *watch_main(void *userp) {
             continue;
         pthread_mutex_lock(&lock);
         atomic_store(&awake, false);
-        if (atomic_load(&under) > 0) /* it saw us awake, or will lock */
+        if (atomic_load(&under) > 0) /* the thread saw the flag, or will lock */
             atomic_store(&awake, true);
         while (!atomic_load(&awake))
             pthread_cond_wait(&woken, &lock);
@@ -50,7 +48,7 @@ static void *watch_main(void *userp) {
     return NULL;
 }
 
-/* Without memory for a thread nothing is interrupted, and everything else goes on. */
+/* If the thread cannot be created, runs are not interruptible. */
 static void wake(void) {
     pthread_mutex_lock(&lock);
     atomic_store(&awake, true);
@@ -69,7 +67,7 @@ static void wake(void) {
     pthread_mutex_unlock(&lock);
 }
 
-/* Who forks is the child's main thread, and its only one. */
+/* The forking thread is the main and only thread of the child. */
 static void after_fork(void) {
     pthread_mutex_init(&lock, NULL);
     pthread_cond_init(&woken, NULL);
@@ -98,7 +96,7 @@ bool kpy_watch_stops(void *userp) {
         (watch->terminate != NULL && atomic_load_explicit(watch->terminate, memory_order_relaxed)))
         return true;
     if (!watch->main || !atomic_load_explicit(&tick, memory_order_relaxed) ||
-        !pthread_equal(pthread_self(), main_thread)) /* a thread that helps the main one */
+        !pthread_equal(pthread_self(), main_thread)) /* a worker thread of the main one */
         return false;
     atomic_store(&tick, false);
     PyEval_RestoreThread(watch->thread);
@@ -146,7 +144,7 @@ int kpy_run_options(PyObject *object, const _Atomic bool **out) {
     if (object == NULL || object == Py_None)
         return 0;
     if (!PyObject_TypeCheck(object, options_type)) {
-        PyErr_Format(PyExc_TypeError, "run_options is a kelp.RunOptions or None, not '%s'",
+        PyErr_Format(PyExc_TypeError, "run_options: expected a kelp.RunOptions or None, found '%s'",
                      Py_TYPE(object)->tp_name);
         return -1;
     }
@@ -156,13 +154,13 @@ int kpy_run_options(PyObject *object, const _Atomic bool **out) {
 
 static PyGetSetDef options_getset[] = {
     {"terminate", get_terminate, set_terminate,
-     "Ends the runs under way with these options, and those that begin, with CANCELLED.", NULL},
+     "Cancels current and later runs with these options.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 static PyType_Slot options_slots[] = {
     {Py_tp_dealloc, options_dealloc},
     {Py_tp_getset, options_getset},
-    {Py_tp_doc, (void *)"The part of RunOptions that is in C."},
+    {Py_tp_doc, (void *)"The C base class of RunOptions."},
     {0, NULL},
 };
 static PyType_Spec options_spec = {.name = "kelp._kelp.RunOptions",

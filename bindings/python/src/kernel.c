@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Libraries of kernels (kelp/kernel.h). A Kernel is called like a function: arrays and DLTensors
- * are described on the stack where they lie, checked against the signature, and the kernel runs
- * without the GIL in a context that is taken from a pool, or in the one that is given first.
- */
+/* Kernel libraries (kelp/kernel.h). A Kernel is called like a function: arrays and DLTensors are
+ * described on the stack and used in place, checked against the signature, and the kernel runs
+ * without the GIL, in a context from a pool or in the one passed first. */
 #include "kpy.h"
 
 #include <kelp/kernel.h>
@@ -37,7 +35,7 @@ typedef struct kernel {
     library *from;
     const kelp_kernel *kernel;
     uint8_t kinds[MOST_ARGS];
-    /* The type of the array seen last at each place, and what it is in DLPack. */
+    /* The numpy type of the last array per argument, and its DLPack type. */
     PyObject *descrs[MOST_ARGS];
     DLDataType dtypes[MOST_ARGS];
     bool typed;
@@ -109,9 +107,10 @@ static PyObject *wrap_library(registry *owner, kelp_kernel_library *found) {
     return (PyObject *)made;
 }
 
-/* Files that were not taken. Filled without the GIL: whoever holds it may wait for the registry. */
+/* Files that failed to load. Filled without the GIL, because its holder may wait for the registry.
+ */
 typedef struct tried_files {
-    char **texts; /* a path, its reason, a path, … */
+    char **texts; /* alternating paths and reasons */
     size_t count, capacity;
 } tried_files;
 
@@ -123,7 +122,7 @@ static void keep_tried(void *userp, const char *path, const kelp_status *why) {
         size_t capacity = self->capacity ? 2 * self->capacity : 16;
         char **more = PyMem_RawRealloc(self->texts, capacity * sizeof *more);
         if (more == NULL)
-            return; /* the message has them as well */
+            return; /* the message contains them too */
         self->texts = more;
         self->capacity = capacity;
     }
@@ -131,7 +130,7 @@ static void keep_tried(void *userp, const char *path, const kelp_status *why) {
     self->texts[self->count++] = strdup(reason);
 }
 
-/* Moves them into a list of (path, reason). */
+/* Moves them to a list of (path, reason). */
 static int give_tried(tried_files *take, PyObject *list) {
     int failed = 0;
     for (size_t i = 0; i < take->count; i += 2) {
@@ -212,18 +211,19 @@ static PyObject *registry_context(PyObject *object, PyObject *args) {
 
 static PyMethodDef registry_methods[] = {
     {"open", registry_open, METH_VARARGS,
-     "open(name, tried): the library of that name, or in that file; the list `tried` gets (path,\n"
-     "reason) for each file that was not taken"},
-    {"add", registry_add, METH_VARARGS, "add(name): an empty library for functions by address"},
+     "open(name, tried): opens the library with this name or file; appends (path, reason) to "
+     "the\nlist `tried` for each file that failed"},
+    {"add", registry_add, METH_VARARGS,
+     "add(name): creates an empty library for functions by address"},
     {"scan", registry_scan, METH_NOARGS, "Opens every library on the search path; their names."},
-    {"context", registry_context, METH_NOARGS, "A context for calls."},
+    {"context", registry_context, METH_NOARGS, "Creates a context for calls."},
     {NULL, NULL, 0, NULL},
 };
 static PyType_Slot registry_slots[] = {
     {Py_tp_new, registry_new},
     {Py_tp_dealloc, registry_dealloc},
     {Py_tp_methods, registry_methods},
-    {Py_tp_doc, (void *)"Registry(threads=0, search_path=None)\n--\n\nLibraries of kernels."},
+    {Py_tp_doc, (void *)"Registry(threads=0, search_path=None)\n--\n\nKernel libraries."},
     {0, NULL},
 };
 static PyType_Spec registry_spec = {.name = "kelp._kelp.Registry",
@@ -236,7 +236,7 @@ static void context_dealloc(PyObject *object) {
     context *self = (context *)object;
     PyTypeObject *type = Py_TYPE(object);
     if (self->session != NULL)
-        kelp_kernel_session_destroy(self->session); /* with the resources that kernels left */
+        kelp_kernel_session_destroy(self->session); /* with the resources of kernels */
     Py_XDECREF((PyObject *)self->owner);
     type->tp_free(object);
     Py_DECREF(type);
@@ -249,13 +249,13 @@ static PyObject *context_address(PyObject *object, void *closure) {
 }
 
 static PyGetSetDef context_getset[] = {
-    {"address", context_address, NULL, "Address of the context that kernels see.", NULL},
+    {"address", context_address, NULL, "The address of the context that kernels receive.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 static PyType_Slot context_slots[] = {
     {Py_tp_dealloc, context_dealloc},
     {Py_tp_getset, context_getset},
-    {Py_tp_doc, (void *)"What calls share: scratch memory and resources. One call at a time."},
+    {Py_tp_doc, (void *)"Scratch memory and resources that calls share. One call at a time."},
     {0, NULL},
 };
 static PyType_Spec context_spec = {.name = "kelp._kelp.Context",
@@ -290,7 +290,7 @@ static int type_at(kernel *self, Py_ssize_t i, PyObject *descr) {
     if (status != NULL)
         return kpy_raise(status), -1;
     if (kelp_dtype_bits(dtype) < 8)
-        return no_place(self, i, "has packed elements, which numpy has not"), -1;
+        return no_place(self, i, "has packed elements, which numpy does not support"), -1;
     self->dtypes[i] = dl.dtype;
     Py_XSETREF(self->descrs[i], Py_NewRef(descr));
     return 0;
@@ -309,14 +309,15 @@ static int set_array(kernel *self, call *c, Py_ssize_t i, const kpy_array *array
         Py_ssize_t size = self->dtypes[i].bits / 8;
         if (!self->typed)
             return no_place(self, i,
-                            "is an array with gaps between its elements, and a kernel without a "
-                            "signature may not expect it: make it contiguous, or pass a DLTensor"),
+                            "is not contiguous, and the kernel has no signature: make it "
+                            "contiguous, or pass a DLTensor"),
                    -1;
         if (array->nd > KELP_MAX_RANK)
             return no_place(self, i, "has too many dimensions"), -1;
         for (int d = 0; d < array->nd; d++) {
             if (array->strides[d] % size != 0)
-                return no_place(self, i, "has a stride that is no multiple of its elements"), -1;
+                return no_place(self, i, "has a stride that is not a multiple of the element size"),
+                       -1;
             c->strides[i][d] = array->strides[d] / size;
         }
         dl->strides = c->strides[i];
@@ -351,7 +352,7 @@ static int set_number(kernel *self, call *c, Py_ssize_t i, PyObject *object) {
     return PyErr_Occurred() ? -1 : 0;
 }
 
-/* Anything else with memory: DLPack, the buffer protocol. */
+/* Other objects with DLPack or the buffer protocol. */
 static int set_other(kernel *self, call *c, Py_ssize_t i, PyObject *object) {
     char what[64];
     snprintf(what, sizeof what, "argument %zd", i);
@@ -361,11 +362,10 @@ static int set_other(kernel *self, call *c, Py_ssize_t i, PyObject *object) {
     Py_XDECREF(dlpack);
     PyErr_Clear();
     if (!memory) {
-        PyErr_Format(
-            PyExc_TypeError,
-            "argument %zd of kernel '%s' is of type '%s': expected an array, a DLTensor, a "
-            "number or str",
-            i, kelp_kernel_name(self->kernel), Py_TYPE(object)->tp_name);
+        PyErr_Format(PyExc_TypeError,
+                     "argument %zd of kernel '%s' has type '%s': expected an array, a DLTensor, a "
+                     "number or str",
+                     i, kelp_kernel_name(self->kernel), Py_TYPE(object)->tp_name);
         return -1;
     }
     if (kpy_view_strided(view, object, false, what))
@@ -403,7 +403,7 @@ static PyObject *run(kernel *self, kelp_kernel_session *session, PyObject *const
     int failed = 0;
     c.view_count = 0;
     if (count > MOST_ARGS)
-        return kpy_fail(KELP_INVALID_ARGUMENT, "kernel '%s' is given %zd arguments, more than %d",
+        return kpy_fail(KELP_INVALID_ARGUMENT, "kernel '%s' has %zd arguments: expected at most %d",
                         kelp_kernel_name(self->kernel), count, MOST_ARGS);
     for (Py_ssize_t i = 0; !failed && i < count; i++)
         failed = set_argument(self, &c, i, args[i]);
@@ -426,14 +426,13 @@ static PyObject *kernel_call(PyObject *object, PyObject *const *args, size_t nar
     kernel *self = (kernel *)object;
     Py_ssize_t count = PyVectorcall_NARGS(nargsf);
     if (words != NULL && PyTuple_GET_SIZE(words) > 0) {
-        PyErr_SetString(PyExc_TypeError, "kernels take arguments by place only");
+        PyErr_SetString(PyExc_TypeError, "kernels accept positional arguments only");
         return NULL;
     }
     if (count > 0 && Py_TYPE(args[0]) == context_type) {
         context *given = (context *)args[0];
         if (given->busy)
-            return kpy_fail(KELP_FAILED_PRECONDITION,
-                            "the context is in use on another thread: one call at a time");
+            return kpy_fail(KELP_FAILED_PRECONDITION, "the context is in use on another thread");
         if (given->owner != self->owner)
             return kpy_fail(KELP_INVALID_ARGUMENT, "the context belongs to another runtime");
         given->busy = true;
@@ -551,24 +550,23 @@ static PyMemberDef kernel_members[] = {
     {NULL, 0, 0, 0, NULL},
 };
 static PyGetSetDef kernel_getset[] = {
-    {"name", kernel_name, NULL, "Its name.", NULL},
-    {"signature", kernel_signature, NULL, "What it takes, in words; '' when it does not say.",
-     NULL},
-    {"summary", kernel_summary, NULL, "A line about it.", NULL},
+    {"name", kernel_name, NULL, "The name.", NULL},
+    {"signature", kernel_signature, NULL, "The signature, or '' if it is unknown.", NULL},
+    {"summary", kernel_summary, NULL, "A one-line description.", NULL},
     {"parameters", kernel_parameters, NULL,
-     "What it takes: a list of dicts of name, direction ('in', 'out', 'inout'), dtype (None: any)\n"
-     "and shape (numbers, names, None for any, a first '...NAME'; None: a scalar). None when it\n"
-     "does not say.",
+     "The parameters: a list of dicts with name, direction ('in', 'out', 'inout'), dtype (None: "
+     "any)\nand shape (numbers, names, None for any, a first '...NAME'; None: a scalar). None if "
+     "the\nsignature is unknown.",
      NULL},
-    {"address", kernel_address, NULL, "Address of the bare function, or None.", NULL},
+    {"address", kernel_address, NULL, "The address of the C function, or None.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 PyDoc_STRVAR(
     kernel_doc,
-    "A kernel, called like a function: kernel(out, a, b), or kernel(context, out, a, b).\n\n"
-    "Arrays, DLTensors and anything with DLPack or the buffer protocol are passed where\n"
-    "they lie, int and float as scalars. With a signature the arguments are checked\n"
-    "first; without one (see `signature`) integers pass as int64, floats as double.");
+    "A kernel, called like a function: kernel(out, a, b), or kernel(context, out, a, "
+    "b).\n\nArrays, DLTensors and objects with DLPack or the buffer protocol are passed in "
+    "place,\nint and float as scalars. With a signature, the arguments are checked first; "
+    "without\none (see `signature`), integers are passed as int64 and floats as double.");
 static PyType_Slot kernel_slots[] = {
     {Py_tp_dealloc, kernel_dealloc},
     {Py_tp_call, PyVectorcall_Call},
@@ -654,23 +652,23 @@ static PyObject *library_kernels(PyObject *object, void *closure) {
 }
 
 static PyMethodDef library_methods[] = {
-    {"find", library_find, METH_VARARGS, "find(name): the kernel of that name"},
+    {"find", library_find, METH_VARARGS, "find(name): returns the kernel with this name"},
     {"register", library_register, METH_VARARGS,
-     "register(name, address, signature, with_context): a function by its address"},
+     "register(name, address, signature, with_context): registers a function by its address"},
     {NULL, NULL, 0, NULL},
 };
 static PyGetSetDef library_getset[] = {
-    {"name", library_name, NULL, "Its name.", NULL},
+    {"name", library_name, NULL, "The name.", NULL},
     {"path", library_path, NULL, "The file, or ''.", NULL},
-    {"devices", library_devices, NULL, "Devices it has kernels for.", NULL},
-    {"kernels", library_kernels, NULL, "Names of the kernels.", NULL},
+    {"devices", library_devices, NULL, "The supported devices.", NULL},
+    {"kernels", library_kernels, NULL, "The names of the kernels.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 static PyType_Slot library_slots[] = {
     {Py_tp_dealloc, library_dealloc},
     {Py_tp_methods, library_methods},
     {Py_tp_getset, library_getset},
-    {Py_tp_doc, (void *)"A library of kernels."},
+    {Py_tp_doc, (void *)"A kernel library."},
     {0, NULL},
 };
 static PyType_Spec library_spec = {.name = "kelp._kelp.Library",

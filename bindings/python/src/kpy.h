@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What the parts of the extension kelp._kelp share. Every function here is called with the GIL
- * held and, where it returns NULL or -1, has set a Python exception.
- */
+/* Declarations shared by the files of the extension kelp._kelp. Every function is called with the
+ * GIL held, and sets a Python exception if it returns NULL or -1. */
 #ifndef KPY_H_
 #define KPY_H_
 
@@ -12,13 +10,13 @@
 #include <kelp/engine.h>
 
 /* ---- errors (module.c) ---- */
-/* Raises KelpError for `take_status`, which is freed. Returns NULL, for `return kpy_raise(…)`. */
+/* Raises KelpError for `take_status` and frees it. Returns NULL, for `return kpy_raise(…)`. */
 PyObject *kpy_raise(kelp_status *take_status);
-/* Raises KelpError of a code with a message. */
+/* Raises KelpError with a code and a message. */
 PyObject *kpy_fail(kelp_code code, const char *format, ...);
 
 /* ---- numpy without its headers (numpy.c) ---- */
-/* The head of numpy's array object: the part of its ABI that has been the same since 1.7. */
+/* The first fields of numpy's array object, which are part of its ABI since 1.7. */
 typedef struct kpy_array {
     PyObject_HEAD char *data;
     int nd;
@@ -32,29 +30,29 @@ typedef struct kpy_array {
 #define KPY_ARRAY_ALIGNED 0x0100
 #define KPY_ARRAY_WRITEABLE 0x0400
 
-/* Loads numpy once. */
+/* Loads numpy the first time. */
 int kpy_numpy_init(void);
 bool kpy_is_array(PyObject *object);
-/* A number of numpy's, such as numpy.float32(1). */
+/* Returns whether an object is a numpy scalar, such as numpy.float32(1). */
 bool kpy_is_numpy_scalar(PyObject *object);
-/* Borrowed dtype object of a type; NULL with an exception where numpy has none (bfloat16 and the
- * like need the package ml_dtypes). Strings: object. */
+/* Returns the borrowed dtype object of a type; NULL with an exception if numpy lacks it (bfloat16
+ * and similar types need the package ml_dtypes). Strings: object. */
 PyObject *kpy_numpy_dtype(kelp_dtype dtype);
-/* The type of a dtype object: KELP_STRING for object, str and bytes; KELP_DTYPE_INVALID with an
- * exception for one that Kelp has not, or whose byte order is foreign. */
+/* Returns the type of a dtype object: KELP_STRING for object, str and bytes; KELP_DTYPE_INVALID
+ * with an exception for an unsupported type or byte order. */
 kelp_dtype kpy_numpy_dtype_of(PyObject *descr);
-/* A new array of this type and shape, not filled. */
+/* Creates an uninitialized array of this type and shape. */
 PyObject *kpy_numpy_empty(kelp_dtype dtype, int32_t rank, const int64_t *shape);
-/* An array over memory that `base` keeps; `strides` in bytes. */
+/* Creates an array on memory that `base` keeps; `strides` in bytes. */
 PyObject *kpy_numpy_over(kelp_dtype dtype, int32_t rank, const Py_ssize_t *shape,
                          const Py_ssize_t *strides, void *data, bool writable, PyObject *base);
-/* From a name, a dtype or a type; KELP_DTYPE_INVALID with an exception. */
+/* Returns a type from a name, a dtype or a Python type; KELP_DTYPE_INVALID with an exception. */
 kelp_dtype kpy_numpy_parse_dtype(PyObject *object);
-/* numpy.ascontiguousarray */
+/* Calls numpy.ascontiguousarray. */
 PyObject *kpy_numpy_compact(PyObject *array);
-/* numpy.asarray(object, dtype); KELP_DTYPE_INVALID: numpy chooses. */
+/* Calls numpy.asarray(object, dtype). With KELP_DTYPE_INVALID, numpy chooses the type. */
 PyObject *kpy_numpy_asarray(PyObject *object, kelp_dtype dtype);
-/* numpy.asarray(object).astype(object), flat list of items: for strings. */
+/* Returns the flat list of numpy.asarray(object).astype(object), for strings. */
 PyObject *kpy_numpy_items(PyObject *array);
 
 /* ---- views of Python objects as tensors (view.c) ---- */
@@ -65,24 +63,23 @@ typedef struct kpy_view {
     bool has_buffer;
     void *heap; /* strings, packed elements */
 } kpy_view;
-/* Looks at an array, a DLTensor, anything with __dlpack__ or the buffer protocol, a list or a
- * number, without a copy where the object is compact already. `expected` may be
- * KELP_DTYPE_INVALID. `writable`: the memory is written, so that read-only or strided memory is
- * refused. `what` names it in messages. */
+/* Creates a view of an array, a DLTensor, an object with __dlpack__ or the buffer protocol, a list
+ * or a number. Contiguous objects are not copied. `expected` may be KELP_DTYPE_INVALID. `writable`
+ * rejects read-only and strided memory. `what` names the object in messages. */
 int kpy_view_init(kpy_view *view, PyObject *object, kelp_dtype expected, bool writable,
                   const char *what);
 void kpy_view_deinit(kpy_view *view);
-/* As kpy_view_init, keeping strides as they are (for kernels, which see them). */
+/* Does the same as kpy_view_init and keeps strides, for kernels. */
 int kpy_view_strided(kpy_view *view, PyObject *object, bool writable, const char *what);
-/* A numpy array of a tensor's elements, copied. Strings become str; lists what kpy_list_copy says.
- */
+/* Copies a tensor to a numpy array. Strings become str; lists are converted by kpy_list_copy. */
 PyObject *kpy_tensor_copy(const kelp_tensor *tensor);
 /* ---- sequences, optionals, maps (list.c) ---- */
-/* Looks at a list of arrays (`rank` 1), None or what an optional holds (2), or a dict (3). */
+/* Creates a view of a list of arrays (`rank` 1), an optional, None or its value (2), or a dict (3).
+ */
 int kpy_view_list(kpy_view *view, PyObject *object, int32_t rank, const char *what);
-/* A list, None or the element, or a dict, of copies. */
+/* Copies to a list, to None or the value, or to a dict. */
 PyObject *kpy_list_copy(const kelp_tensor *list);
-/* Packed elements (2 and 4 bits) to one a byte, as ml_dtypes has them, and back. */
+/* Convert packed elements (2 and 4 bits) to one per byte, the format of ml_dtypes, and back. */
 void kpy_unpack(kelp_dtype dtype, int64_t count, const uint8_t *packed, uint8_t *bytes);
 void kpy_pack(kelp_dtype dtype, int64_t count, const uint8_t *bytes, uint8_t *packed);
 
@@ -93,34 +90,34 @@ typedef struct kpy_dltensor {
     int64_t steps[KELP_MAX_RANK];
     kelp_dtype dtype;
     bool read_only;
-    PyObject *owner;   /* keeps the memory, or NULL: the caller does */
-    PyObject *managed; /* the capsule it came in, consumed, or NULL */
+    PyObject *owner;   /* keeps the memory; NULL if the caller does */
+    PyObject *managed; /* the consumed capsule, or NULL */
     Py_ssize_t buffer_shape[KELP_MAX_RANK];
     Py_ssize_t buffer_strides[KELP_MAX_RANK];
 } kpy_dltensor;
 extern PyTypeObject *kpy_dltensor_type;
 int kpy_dltensor_ready(PyObject *module);
-/* Takes an object with __dlpack__ as a DLTensor. */
+/* Converts an object with __dlpack__ to a DLTensor. */
 PyObject *kpy_dltensor_import(PyObject *object);
 
-/* ---- stopping what is under way (interrupt.c) ---- */
-/* Begin releases the GIL, end takes it again. Between them kpy_watch_stops is asked, which may take
- * it to run Python's signal handlers. */
+/* ---- cancelling runs in flight (interrupt.c) ---- */
+/* Begin releases the GIL, and end acquires it. Between them, the engine polls kpy_watch_stops,
+ * which may acquire it to run Python's signal handlers. */
 typedef struct kpy_watch {
     PyThreadState *thread;
-    const _Atomic bool *terminate; /* of RunOptions; or NULL */
+    const _Atomic bool *terminate; /* of RunOptions, or NULL */
     bool main;                     /* the thread that runs signal handlers */
     _Atomic bool raised;
 } kpy_watch;
 void kpy_watch_begin(kpy_watch *watch, const _Atomic bool *terminate);
-/* A kelp_interrupt_fn; `userp` is the watch. */
+/* Implements kelp_interrupt_fn; `userp` is the watch. */
 bool kpy_watch_stops(void *userp);
-/* true when a signal handler raised: its exception is set, and the call fails with that. */
+/* Returns true if a signal handler raised. Its exception is set, and the call fails with it. */
 bool kpy_watch_end(kpy_watch *watch);
-/* Of a RunOptions, None or NULL; -1 with TypeError for anything else. */
+/* Accepts a RunOptions, None or NULL; -1 with TypeError for other objects. */
 int kpy_run_options(PyObject *object, const _Atomic bool **out);
 int kpy_interrupt_ready(PyObject *module);
-/* Identity of the thread that runs signal handlers, as threading.get_ident() has it. */
+/* Returns the identifier of the thread that runs signal handlers, as threading.get_ident() does. */
 PyObject *kpy_main_thread(PyObject *self, PyObject *args);
 
 /* ---- runtime and session (session.c) ---- */

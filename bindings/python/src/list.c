@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * ONNX's sequences, optionals and maps as Python has them: a list; None or what it holds; a dict.
- * In a sequence or an optional, a list or tuple is a sequence, a dict a map, all else a tensor.
- */
+/* ONNX's sequences, optionals and maps as Python objects: a list; None or the value; a dict. In a
+ * sequence or an optional, a list or tuple is a sequence, a dict is a map, and anything else is a
+ * tensor. */
 #include "kpy.h"
 
 #include <string.h>
@@ -10,7 +9,7 @@
 #define HOLDER_NAME "kelp.list"
 #define DEPTH_MAX 4
 
-/* What a list borrows: its descriptors, and the views behind them. */
+/* The memory of a list: its descriptors and views. */
 typedef struct holder {
     Py_ssize_t count;
     kpy_view *views;
@@ -28,7 +27,7 @@ static void free_holder(PyObject *capsule) {
     }
 }
 
-/* A holder for up to `room` elements, owned by the view. */
+/* Creates the memory for up to `room` elements, owned by the view. */
 static holder *make_holder(kpy_view *view, Py_ssize_t room) {
     holder *h = PyMem_Calloc(1, sizeof *h);
     if (h == NULL) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kelp._kelp: the parts of the Python package that are in C, and how failures become KelpError. */
+/* kelp._kelp: the C part of the Python package, and the conversion of failures to KelpError. */
 #include "kpy.h"
 
 #include <dlfcn.h>
@@ -43,7 +43,7 @@ PyObject *kpy_fail(kelp_code code, const char *format, ...) {
     return NULL;
 }
 
-/* ---- what is mapped ---- */
+/* ---- loaded libraries ---- */
 static int add_library(struct dl_phdr_info *info, size_t size, void *userp) {
     (void)size;
     PyObject *path =
@@ -53,8 +53,9 @@ static int add_library(struct dl_phdr_info *info, size_t size, void *userp) {
     return failed;
 }
 
-PyDoc_STRVAR(mapped_doc, "mapped_libraries()\n--\n\nPaths of the shared libraries that are mapped "
-                         "into this process.");
+PyDoc_STRVAR(
+    mapped_doc,
+    "mapped_libraries()\n--\n\nReturns the paths of the shared libraries in this process.");
 static PyObject *mapped_libraries(PyObject *self, PyObject *args) {
     (void)self, (void)args;
     PyObject *list = PyList_New(0);
@@ -63,7 +64,7 @@ static PyObject *mapped_libraries(PyObject *self, PyObject *args) {
     return list;
 }
 
-PyDoc_STRVAR(where_doc, "library_path()\n--\n\nPath of the libkelp.so that is used.");
+PyDoc_STRVAR(where_doc, "library_path()\n--\n\nReturns the path of libkelp.so.");
 static PyObject *library_path(PyObject *self, PyObject *args) {
     (void)self, (void)args;
     Dl_info info;
@@ -71,25 +72,26 @@ static PyObject *library_path(PyObject *self, PyObject *args) {
     const char *(*function)(void) = kelp_version;
     memcpy(&address, &function, sizeof address);
     if (!dladdr(address, &info) || info.dli_fname == NULL)
-        return kpy_fail(KELP_INTERNAL, "the path of libkelp.so is not known");
+        return kpy_fail(KELP_INTERNAL, "the path of libkelp.so is unknown");
     return PyUnicode_DecodeFSDefault(info.dli_fname);
 }
 
 PyDoc_STRVAR(
     invoke_doc,
-    "invoke(address)\n--\n\nkelp_context_invoke, which signal handlers may end by raising.");
+    "invoke(address)\n--\n\nCalls kelp_context_invoke. A signal handler that raises cancels it.");
 static PyObject *invoke(PyObject *self, PyObject *address) {
     kelp_context *context = PyLong_AsVoidPtr(address);
     kpy_watch watch;
     (void)self;
     if (context == NULL)
-        return PyErr_Occurred() ? NULL
-                                : kpy_fail(KELP_INVALID_ARGUMENT, "there is no context at 0");
+        return PyErr_Occurred()
+                   ? NULL
+                   : kpy_fail(KELP_INVALID_ARGUMENT, "the address of the context is 0");
     kpy_watch_begin(&watch, NULL);
     kelp_context_set_interrupt(context, watch.main ? kpy_watch_stops : NULL, &watch);
     kelp_status *status = kelp_context_invoke(context);
     kelp_context_set_interrupt(context, NULL, NULL);
-    if (kpy_watch_end(&watch)) { /* a handler's exception is set */
+    if (kpy_watch_end(&watch)) { /* the exception of a handler is set */
         kelp_status_free(status);
         return NULL;
     }
@@ -102,7 +104,7 @@ static PyMethodDef methods[] = {
     {"invoke", invoke, METH_O, invoke_doc},
     {"mapped_libraries", mapped_libraries, METH_NOARGS, mapped_doc},
     {"main_thread", kpy_main_thread, METH_NOARGS,
-     "main_thread()\n--\n\nIdentity of the thread that runs signal handlers."},
+     "main_thread()\n--\n\nReturns the identifier of the thread that runs signal handlers."},
     {"library_path", library_path, METH_NOARGS, where_doc},
     {NULL, NULL, 0, NULL},
 };
@@ -110,7 +112,7 @@ static PyMethodDef methods[] = {
 static struct PyModuleDef definition = {
     .m_base = PyModuleDef_HEAD_INIT,
     .m_name = "kelp._kelp",
-    .m_doc = "The parts of the package kelp that are in C.",
+    .m_doc = "The C part of the package kelp.",
     .m_size = -1,
     .m_methods = methods,
 };

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * numpy's arrays, through the table of functions that numpy publishes and the head of its array
- * object, so that numpy is not needed for building and a call does not pass through Python. The
- * table's numbers are part of numpy's ABI, versions 0x01000009 (1.x) and 0x02000000 (2.x); with
- * another version the same is done by calling numpy.
- */
+/* numpy arrays through numpy's published function table and the first fields of its array object,
+ * so that the build does not need numpy and calls do not use Python. The indices of the table are
+ * part of numpy's ABI, versions 0x01000009 (1.x) and 0x02000000 (2.x). With another version,
+ * numpy's Python functions are called. */
 #include "kpy.h"
 
 #include <string.h>
@@ -19,11 +17,11 @@ static struct {
     bool loaded;
     PyObject *module;
     PyTypeObject *array_type;
-    PyTypeObject *scalar_type;        /* numpy.generic: numbers */
-    new_from_descr_fn new_from_descr; /* NULL: the ABI is another */
+    PyTypeObject *scalar_type;        /* numpy.generic: scalars */
+    new_from_descr_fn new_from_descr; /* NULL if the ABI differs */
     set_base_fn set_base;
     PyObject *empty, *ascontiguousarray, *asarray;
-    PyObject *dtypes[KELP_DTYPE_COUNT]; /* NULL: numpy alone has none */
+    PyObject *dtypes[KELP_DTYPE_COUNT]; /* NULL if numpy lacks it */
     bool tried_ml_dtypes;
 } np;
 
@@ -52,7 +50,7 @@ static int load_dtypes(void) {
     return np.dtypes[KELP_STRING] ? 0 : -1;
 }
 
-/* numpy 2 moved the module that holds the table. */
+/* numpy 2 moved the module with the table. */
 static void load_table(void) {
     PyObject *core = PyImport_ImportModule("numpy._core._multiarray_umath");
     if (core == NULL) {
@@ -105,7 +103,7 @@ bool kpy_is_numpy_scalar(PyObject *object) {
     return PyObject_TypeCheck(object, np.scalar_type);
 }
 
-/* The types that numpy has only with the package ml_dtypes; they are found when first needed. */
+/* The types of the package ml_dtypes, loaded when they are used for the first time. */
 static void load_ml_dtypes(void) {
     np.tried_ml_dtypes = true;
     PyObject *module = PyImport_ImportModule("ml_dtypes");
@@ -136,7 +134,7 @@ PyObject *kpy_numpy_dtype(kelp_dtype dtype) {
             return np.dtypes[dtype];
     }
     return kpy_fail(KELP_UNIMPLEMENTED,
-                    "numpy has no type for %s elements: install the package ml_dtypes",
+                    "numpy does not support %s elements: install the package ml_dtypes",
                     kelp_dtype_name(dtype));
 }
 
@@ -158,7 +156,7 @@ static kelp_dtype by_attributes(PyObject *descr) {
             if (np.dtypes[i] == descr)
                 dtype = (kelp_dtype)i;
         if (dtype == KELP_DTYPE_INVALID && !PyErr_Occurred())
-            kpy_fail(KELP_INVALID_ARGUMENT, "Kelp has no type for elements of numpy's '%s'%s",
+            kpy_fail(KELP_INVALID_ARGUMENT, "Kelp does not support numpy's type '%s'%s",
                      n ? n : "?", native == Py_True ? "" : " in foreign byte order");
     }
     Py_XDECREF(kind);
@@ -182,7 +180,7 @@ PyObject *kpy_numpy_empty(kelp_dtype dtype, int32_t rank, const int64_t *shape) 
         Py_ssize_t extents[KELP_MAX_RANK];
         for (int32_t i = 0; i < rank; i++)
             extents[i] = (Py_ssize_t)shape[i];
-        Py_INCREF(descr); /* the function takes it */
+        Py_INCREF(descr); /* the function takes the reference */
         return np.new_from_descr(np.array_type, descr, rank, extents, NULL, NULL, 0, NULL);
     }
     PyObject *extents = PyTuple_New(rank);

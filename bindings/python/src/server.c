@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * kelp._server: Triton's server API for kelp.Server. It links libtritonserver.so, which the package
- * maps globally before it imports this. Callbacks run on threads of the server without the GIL;
- * they take it only to hand a response to Python.
- */
+/* kelp._server: Triton's server API for kelp.Server. It links libtritonserver.so, which the package
+ * loads globally before it imports this module. Callbacks run on threads of the server without the
+ * GIL, and acquire it only to pass a response to Python. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
@@ -19,9 +17,9 @@
 
 static PyObject *error_type;
 static PyTypeObject *buffer_type;
-static pthread_t main_thread; /* Python's, which runs its signal handlers */
+static pthread_t main_thread; /* Python's main thread, which runs signal handlers */
 
-/* The code of KelpError for one of Triton's. */
+/* Returns the code of KelpError for an error code of Triton. */
 static int code_of(TRITONSERVER_Error_Code code) {
     static const int codes[] = {2, 13, 5, 3, 14, 12, 6, 1};
     return (size_t)code < sizeof codes / sizeof *codes ? codes[code] : 2;
@@ -51,7 +49,7 @@ static void ignore(TRITONSERVER_Error *take_error) {
         TRITONSERVER_ErrorDelete(take_error);
 }
 
-/* ---- memory of an output, which the array over it keeps ---- */
+/* ---- memory of an output, kept by its array ---- */
 typedef struct buffer {
     PyObject_HEAD void *data;
     Py_ssize_t size;
@@ -77,7 +75,7 @@ static PyType_Spec buffer_spec = {.name = "kelp._server.Buffer",
                                   .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
                                   .slots = buffer_slots};
 
-/* What the allocator made; `data` is NULL once a Buffer has it. */
+/* Memory from the allocator; `data` is NULL once a Buffer owns it. */
 typedef struct block {
     void *data;
 } block;
@@ -120,7 +118,7 @@ typedef struct server {
 
 static int add_strings(TRITONSERVER_ServerOptions *options, PyObject *list,
                        TRITONSERVER_Error *(*add)(TRITONSERVER_ServerOptions *, const char *)) {
-    PyObject *items = PySequence_Fast(list, "a list of str is expected");
+    PyObject *items = PySequence_Fast(list, "expected a list of str");
     int failed = items == NULL;
     for (Py_ssize_t i = 0; !failed && i < PySequence_Fast_GET_SIZE(items); i++) {
         const char *text = PyUnicode_AsUTF8(PySequence_Fast_GET_ITEM(items, i));
@@ -225,7 +223,8 @@ static PyObject *server_state(PyObject *object, PyObject *args) {
     return check(error) ? NULL : PyBool_FromLong(yes);
 }
 
-/* A document of the server as JSON text: s(erver), m(etadata), c(onfig), t(statistics), i(ndex). */
+/* Returns a document of the server as JSON: s(erver), m(etadata), c(onfig), t(statistics), i(ndex).
+ */
 static PyObject *server_message(PyObject *object, PyObject *args) {
     const char *what, *name, *text = NULL;
     long long version;
@@ -267,7 +266,7 @@ static PyObject *server_metrics(PyObject *object, PyObject *args) {
     return result;
 }
 
-/* load(name, config or None): config is JSON that replaces the model's own. */
+/* load(name, config or None): config is JSON that replaces config.pbtxt. */
 static PyObject *server_load(PyObject *object, PyObject *args) {
     const char *name, *config;
     TRITONSERVER_Server *core = core_of(object);
@@ -308,15 +307,15 @@ static PyObject *server_unload(PyObject *object, PyObject *args) {
 typedef struct job {
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    PyObject *callback; /* NULL: somebody waits */
-    PyObject *server;   /* keeps allocator and server until the last callback */
+    PyObject *callback; /* NULL if the caller waits */
+    PyObject *server;   /* keeps the allocator and the server until the last callback */
     Py_buffer *buffers;
     size_t buffer_count;
     TRITONSERVER_InferenceRequest *request;
-    TRITONSERVER_InferenceResponse **responses; /* for who waits */
+    TRITONSERVER_InferenceResponse **responses; /* for the waiting caller */
     size_t response_count;
     bool released, final, out_of_memory;
-    bool abandoned; /* who waited was interrupted: the last callback frees it */
+    bool abandoned; /* the waiting caller was interrupted: the last callback frees the job */
 } job;
 
 static void job_free(job *self) { /* with the GIL */
@@ -379,7 +378,7 @@ static PyObject *outputs_of(TRITONSERVER_InferenceResponse *response) {
     return list;
 }
 
-/* Outputs, or a KelpError object; the response is deleted. */
+/* Returns the outputs or a KelpError object, and deletes the response. */
 static PyObject *result_of(TRITONSERVER_InferenceResponse *response) {
     TRITONSERVER_Error *error = TRITONSERVER_InferenceResponseError(response);
     PyObject *result = error ? error_object(error) : outputs_of(response);
@@ -414,7 +413,7 @@ static void keep_response(job *self, TRITONSERVER_InferenceResponse *response) {
     self->responses[self->response_count++] = response;
 }
 
-/* The exception that is set, as an object. */
+/* Returns the current exception as an object. */
 static PyObject *raised(void) {
 #if PY_VERSION_HEX >= 0x030c0000
     return PyErr_GetRaisedException();
@@ -571,14 +570,14 @@ static int fill(job *self, server *owner, const request_words *w) {
                : 0;
 }
 
-/* ---- Ctrl-C while the model runs on the caller's thread ---- */
-/* Python notices a signal when its main thread returns from here. Until then a handler before
- * Python's own wakes a thread that cancels the request, which the engine sees. */
+/* ---- Ctrl-C while the model runs on the calling thread ---- */
+/* Python handles a signal when its main thread returns. Until then, a handler installed before
+ * Python's wakes a thread that cancels the request. */
 static struct sigaction pythons;
 static sem_t interrupted;
 static pthread_mutex_t current_lock = PTHREAD_MUTEX_INITIALIZER;
 static TRITONSERVER_InferenceRequest *current;
-static _Atomic bool wanted; /* Ctrl-C came since `current` was set */
+static _Atomic bool wanted; /* Ctrl-C was pressed after `current` was set */
 static bool canceller_runs;
 
 static void on_interrupt(int number, siginfo_t *info, void *context) {
@@ -605,7 +604,7 @@ static void *canceller_main(void *userp) {
     return NULL;
 }
 
-static void forget_canceller(void) { /* a child has one thread */
+static void forget_canceller(void) { /* a child process has one thread */
     canceller_runs = false;
     current = NULL;
     pthread_mutex_init(&current_lock, NULL);
@@ -634,7 +633,7 @@ static void set_current(TRITONSERVER_InferenceRequest *request) {
     pthread_mutex_unlock(&current_lock);
 }
 
-/* As TRITONSERVER_ServerInferAsync; `waits`: Ctrl-C is looked for meanwhile. With the GIL. */
+/* Calls TRITONSERVER_ServerInferAsync; handles Ctrl-C if `waits`. With the GIL. */
 static TRITONSERVER_Error *submit(TRITONSERVER_Server *core, TRITONSERVER_InferenceRequest *request,
                                   bool waits) {
     struct sigaction ours = {.sa_sigaction = on_interrupt, .sa_flags = SA_SIGINFO | SA_ONSTACK};
@@ -644,7 +643,7 @@ static TRITONSERVER_Error *submit(TRITONSERVER_Server *core, TRITONSERVER_Infere
                    ((pythons.sa_flags & SA_SIGINFO) ||
                     (pythons.sa_handler != SIG_DFL && pythons.sa_handler != SIG_IGN));
     if (watched) {
-        set_current(request); /* first: what arrives from then on is about this one */
+        set_current(request); /* first, so that later signals cancel this request */
         (void)sigaction(SIGINT, &ours, NULL);
     }
     Py_BEGIN_ALLOW_THREADS;
@@ -657,7 +656,8 @@ static TRITONSERVER_Error *submit(TRITONSERVER_Server *core, TRITONSERVER_Infere
     return error;
 }
 
-/* Waits, for a while: whether the request is back and the last response is there. */
+/* Waits for a limited time. Returns whether the request is released and the last response arrived.
+ */
 static bool wait_a_while(job *self) {
     struct timespec until;
     bool done;
@@ -675,7 +675,7 @@ static bool wait_a_while(job *self) {
     return done;
 }
 
-/* A signal handler raised. The backend may take its time to notice: nobody waits for it. */
+/* A signal handler raised. Do not wait for the backend to notice the cancellation. */
 static void abandon(job *take_self) {
     ignore(TRITONSERVER_InferenceRequestCancel(take_self->request));
     pthread_mutex_lock(&take_self->lock);
@@ -701,8 +701,8 @@ static PyObject *results_of(job *self) {
     return list;
 }
 
-/* Frees the job, or leaves it to its callbacks. A list of results; NULL with an exception, which
- * may be what a signal handler raised. */
+/* Frees the job, or leaves it to its callbacks. Returns a list of results; NULL with an exception,
+ * possibly of a signal handler. */
 static PyObject *wait_for(job *take_self) {
     bool done = false;
     while (!done) {
@@ -717,13 +717,12 @@ static PyObject *wait_for(job *take_self) {
     return result;
 }
 
-PyDoc_STRVAR(
-    infer_doc,
-    "infer(model, version, inputs, outputs, parameters, callback, id, sequence, flags,\n"
-    "      priority, timeout_us)\n--\n\n"
-    "inputs: [(name, Triton's type, shape, buffer)]. Without a callback waits and returns\n"
-    "a list of results, each [(name, type, shape, Buffer)] or a KelpError; else returns\n"
-    "at once and calls callback(result, final) on a thread of the server.");
+PyDoc_STRVAR(infer_doc,
+             "infer(model, version, inputs, outputs, parameters, callback, id, sequence, flags,\n  "
+             "    priority, timeout_us)\n--\n\ninputs: [(name, Triton's type, shape, buffer)]. "
+             "Without a callback, waits and returns\na list of results, each [(name, type, shape, "
+             "Buffer)] or a KelpError. With a callback,\nreturns immediately and calls "
+             "callback(result, final) on a thread of the server.");
 static PyObject *server_infer(PyObject *object, PyObject *args) {
     request_words w;
     TRITONSERVER_Server *core = core_of(object);
@@ -754,7 +753,7 @@ static PyObject *server_infer(PyObject *object, PyObject *args) {
 }
 
 static PyMethodDef server_methods[] = {
-    {"close", server_close, METH_NOARGS, "Waits for requests under way and stops."},
+    {"close", server_close, METH_NOARGS, "Waits for requests in flight and stops the server."},
     {"state", server_state, METH_VARARGS, "state('live'|'ready'|'model', name, version)"},
     {"message", server_message, METH_VARARGS, "message(what, name, version): JSON text"},
     {"metrics", server_metrics, METH_NOARGS, "Metrics in Prometheus' format."},
@@ -767,7 +766,7 @@ static PyType_Slot server_slots[] = {
     {Py_tp_new, server_new},
     {Py_tp_dealloc, server_dealloc},
     {Py_tp_methods, server_methods},
-    {Py_tp_doc, (void *)"The part of kelp.Server that is in C."},
+    {Py_tp_doc, (void *)"The C base of kelp.Server."},
     {0, NULL},
 };
 static PyType_Spec server_spec = {.name = "kelp._server.Server",

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Runtime and Session. A session keeps contexts for as many runs as happen at once; a run takes
- * one, binds the arrays where they lie, lets numpy allocate the outputs, and invokes without the
- * GIL, so that the engine writes straight into the arrays that are returned.
- */
+/* Runtime and Session. A session has a pool of contexts for concurrent runs. A run takes one, binds
+ * the arrays in place, lets numpy allocate the outputs, and invokes without the GIL, so that the
+ * engine writes directly to the returned arrays. */
 #include "kpy.h"
 
 #include <stdatomic.h>
@@ -46,14 +44,15 @@ static PyObject *runtime_threads(PyObject *object, void *closure) {
 }
 
 static PyGetSetDef runtime_getset[] = {
-    {"threads", runtime_threads, NULL, "Threads an operator may use, the caller's counted.", NULL},
+    {"threads", runtime_threads, NULL, "Threads per operator, including the calling thread.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 static PyType_Slot runtime_slots[] = {
     {Py_tp_new, runtime_new},
     {Py_tp_dealloc, runtime_dealloc},
     {Py_tp_getset, runtime_getset},
-    {Py_tp_doc, (void *)"Runtime(threads=0)\n--\n\nThreads and operators; 0: all CPUs."},
+    {Py_tp_doc,
+     (void *)"Runtime(threads=0)\n--\n\nThe threads and operators of sessions; 0: all CPUs."},
     {0, NULL},
 };
 static PyType_Spec runtime_spec = {.name = "kelp._kelp.Runtime",
@@ -64,7 +63,7 @@ static PyType_Spec runtime_spec = {.name = "kelp._kelp.Runtime",
 /* ---- session ---- */
 typedef struct pooled {
     kelp_context *context;
-    uint64_t shapes; /* of the run before */
+    uint64_t shapes; /* of the previous run */
 } pooled;
 
 typedef struct session {
@@ -74,11 +73,11 @@ typedef struct session {
     size_t input_count, output_count;
     PyObject *input_names, *output_names; /* tuples of str */
     PyObject *input_labels;               /* "input 'x'", for messages */
-    PyObject *output_index;               /* dict: name to number */
+    PyObject *output_index;               /* dict from name to index */
     pooled *pool;
     size_t pool_count, pool_capacity;
     kpy_watch loading;
-    _Atomic size_t done, total; /* operators made, while it is loaded */
+    _Atomic size_t done, total; /* operators created so far, during loading */
 } session;
 
 static void release_bytes(void *userp) {
@@ -87,7 +86,7 @@ static void release_bytes(void *userp) {
     PyGILState_Release(state);
 }
 
-/* Asked for every node, without the GIL. */
+/* Called for every node, without the GIL. */
 static bool on_progress(void *userp, size_t done, size_t total) {
     session *self = userp;
     atomic_store_explicit(&self->total, total, memory_order_relaxed);
@@ -156,8 +155,8 @@ static PyObject *session_new(PyTypeObject *type, PyObject *args, PyObject *words
 }
 
 PyDoc_STRVAR(open_doc,
-             "_open(path, bytes, runtime, label, directory, disable_fusion, precision)\n--\n\n"
-             "Loads the model: a path, or bytes, which are borrowed.");
+             "_open(path, bytes, runtime, label, directory, disable_fusion, "
+             "precision)\n--\n\nLoads the model from a path or from bytes, which are referenced.");
 static PyObject *session_open(PyObject *object, PyObject *args) {
     session *self = (session *)object;
     PyObject *path = NULL, *bytes, *runtime;
@@ -169,16 +168,16 @@ static PyObject *session_open(PyObject *object, PyObject *args) {
         return NULL;
     if (!kelp_precision_parse(word, &precision)) {
         Py_DECREF(path);
-        return kpy_fail(KELP_INVALID_ARGUMENT, "there is no precision '%s', but f32 and bf16",
+        return kpy_fail(KELP_INVALID_ARGUMENT, "unknown precision '%s': expected f32 or bf16",
                         word);
     }
     if (self->engine != NULL) {
         Py_DECREF(path);
-        return kpy_fail(KELP_FAILED_PRECONDITION, "the session has a model already");
+        return kpy_fail(KELP_FAILED_PRECONDITION, "the session already has a model");
     }
     if (bytes != Py_None && !PyBytes_Check(bytes)) {
         Py_DECREF(path);
-        return kpy_fail(KELP_INVALID_ARGUMENT, "a model is a path or bytes, not '%s'",
+        return kpy_fail(KELP_INVALID_ARGUMENT, "expected a path or bytes, found '%s'",
                         Py_TYPE(bytes)->tp_name);
     }
     self->runtime = Py_NewRef(runtime);
@@ -220,11 +219,11 @@ static int session_traverse(PyObject *object, visitproc visit, void *arg) {
 typedef struct run {
     session *self;
     pooled place;
-    kpy_view *views; /* of the inputs, then of the outputs that are written in place */
+    kpy_view *views; /* of the inputs, then of the outputs written in place */
     size_t view_count;
-    const size_t *wanted; /* numbers of outputs, in order */
+    const size_t *wanted; /* indices of outputs, in order */
     size_t wanted_count;
-    PyObject **arrays; /* for each wanted output; NULL: copied after the run */
+    PyObject **arrays; /* per requested output; NULL: copied after the run */
     PyObject *options; /* a RunOptions, or NULL */
     const _Atomic bool *terminate;
     kpy_view few[2 * FEW];
@@ -278,7 +277,7 @@ static int refuse_feed(session *self, PyObject *feed) {
     return -1;
 }
 
-/* A name that is spelled wrong is missing under its right one. */
+/* A misspelled name is reported as a missing input. */
 static int refuse_missing(session *self, PyObject *feed, size_t index) {
     const kelp_io_info *missing = kelp_engine_input(self->engine, index);
     PyObject *key, *value, *stranger = NULL;
@@ -293,10 +292,10 @@ static int refuse_missing(session *self, PyObject *feed, size_t index) {
     }
     if (stranger != NULL)
         kpy_fail(KELP_INVALID_ARGUMENT,
-                 "input '%s' is missing: expected %s %s; the model has no input %R", missing->name,
+                 "missing input '%s': expected %s %s; the model has no input %R", missing->name,
                  kelp_dtype_name(missing->dtype), shape, stranger);
     else
-        kpy_fail(KELP_INVALID_ARGUMENT, "input '%s' is missing: expected %s %s", missing->name,
+        kpy_fail(KELP_INVALID_ARGUMENT, "missing input '%s': expected %s %s", missing->name,
                  kelp_dtype_name(missing->dtype), shape);
     return -1;
 }
@@ -332,7 +331,7 @@ static int bind_inputs(run *r, PyObject *feed, uint64_t *out_shapes) {
     return 0;
 }
 
-/* Binding an output to the caller's array. */
+/* Binds an output to an array of the caller. */
 static int bind_into(run *r, size_t index, PyObject *into) {
     const kelp_io_info *info = kelp_engine_output(r->self->engine, index);
     const kelp_tensor *tensor = kelp_context_output(r->place.context, index);
@@ -341,7 +340,7 @@ static int bind_into(run *r, size_t index, PyObject *into) {
         return -1;
     r->view_count++;
     if (view->tensor.dtype != tensor->dtype) {
-        kpy_fail(KELP_INVALID_ARGUMENT, "output '%s' is %s: the array given for it is %s",
+        kpy_fail(KELP_INVALID_ARGUMENT, "output '%s' has type %s: the array has type %s",
                  info->name, kelp_dtype_name(tensor->dtype), kelp_dtype_name(view->tensor.dtype));
         return -1;
     }
@@ -352,7 +351,7 @@ static int bind_into(run *r, size_t index, PyObject *into) {
         char is[256], given[256];
         kelp_shape_format(tensor->rank, tensor->shape, is, sizeof is);
         kelp_shape_format(view->tensor.rank, view->tensor.shape, given, sizeof given);
-        kpy_fail(KELP_INVALID_ARGUMENT, "output '%s' is of shape %s: the array given for it is %s",
+        kpy_fail(KELP_INVALID_ARGUMENT, "output '%s' has shape %s: the array has shape %s",
                  info->name, is, given);
         return -1;
     }
@@ -421,9 +420,7 @@ static int fail_run(const run *r, kelp_status *take_status) {
     PyErr_Clear();
     kelp_status *status =
         terminated
-            ? KELP_ANNOTATE(take_status,
-                            "the run%s%s%s was ended by its RunOptions, whose "
-                            "terminate is True",
+            ? KELP_ANNOTATE(take_status, "the run%s%s%s was cancelled by RunOptions.terminate",
                             text && *text ? " '" : "", text ? text : "", text && *text ? "'" : "")
             : take_status;
     Py_XDECREF(id);
@@ -431,7 +428,7 @@ static int fail_run(const run *r, kelp_status *take_status) {
     return -1;
 }
 
-/* ---- what RunOptions has logged ---- */
+/* ---- the log of RunOptions ---- */
 typedef struct noted {
     const char *op_type, *name; /* live as long as the engine */
     uint64_t duration_ns;
@@ -442,9 +439,10 @@ typedef struct notes {
 } notes;
 
 static void note(void *userp, size_t step, const char *op_type, const char *name,
-                 uint64_t duration_ns) {
+                 const char *algorithm, uint64_t duration_ns) {
     notes *n = userp;
     (void)step;
+    (void)algorithm;
     if (n->count == n->capacity) {
         size_t capacity = n->capacity ? 2 * n->capacity : 64;
         noted *more = PyMem_RawRealloc(n->items, capacity * sizeof *more);
@@ -456,7 +454,7 @@ static void note(void *userp, size_t step, const char *op_type, const char *name
     n->items[n->count++] = (noted){op_type, name, duration_ns};
 }
 
-/* Hands a run's nodes to options._finished; takes the notes. -1 with an exception. */
+/* Passes the nodes of a run to options._finished, and takes the notes. -1 with an exception. */
 static int tell_options(const run *r, notes *take_notes) {
     PyObject *list = PyList_New(0);
     for (size_t i = 0; list != NULL && i < take_notes->count; i++) {
@@ -474,7 +472,7 @@ static int tell_options(const run *r, notes *take_notes) {
     return done != NULL ? 0 : -1;
 }
 
-/* Whether the options want to be told what ran: severity 0 or 1 (verbose, info). */
+/* Returns whether the options log runs: severity 0 or 1 (verbose, info). */
 static int wants_notes(const run *r) {
     if (r->terminate == NULL)
         return 0;
@@ -499,7 +497,7 @@ static int invoke(run *r) {
     status = kelp_context_invoke(r->place.context);
     bool raised = kpy_watch_end(&watch);
     if (wants)
-        kelp_status_free(kelp_context_set_profiler(r->place.context, NULL, NULL)); /* as above */
+        kelp_status_free(kelp_context_set_profiler(r->place.context, NULL, NULL)); /* see above */
     if (status == NULL && !raised)
         return wants ? tell_options(r, &taken) : 0;
     PyMem_RawFree(taken.items);
@@ -514,7 +512,7 @@ static PyObject *run_bound(run *r, PyObject *feed, PyObject **into) {
     if (bind_inputs(r, feed, &shapes))
         return NULL;
     kelp_status *status;
-    if (shapes == r->place.shapes) { /* planned already: it takes no time */
+    if (shapes == r->place.shapes) { /* already scheduled */
         status = kelp_context_prepare(r->place.context);
     } else {
         Py_BEGIN_ALLOW_THREADS;
@@ -537,7 +535,7 @@ static PyObject *run_session(session *self, const size_t *wanted, size_t wanted_
     if (self->engine == NULL)
         return kpy_fail(KELP_FAILED_PRECONDITION, "the session has no model");
     if (!PyDict_Check(feed)) {
-        PyErr_Format(PyExc_TypeError, "inputs are a dict of names to arrays, not '%s'",
+        PyErr_Format(PyExc_TypeError, "inputs: expected a dict from names to arrays, found '%s'",
                      Py_TYPE(feed)->tp_name);
         return NULL;
     }
@@ -574,18 +572,20 @@ static PyObject *run_session(session *self, const size_t *wanted, size_t wanted_
     return result;
 }
 
-/* Numbers of the outputs named; `few` has room for FEW of them. The caller frees *out unless it is
- * `few`. */
+/* Returns the indices of the named outputs. `few` has memory for FEW of them. The caller frees *out
+ * unless it is `few`. */
 static int find_outputs(session *self, PyObject *names, size_t *few, size_t **out, size_t *count) {
     if (self->engine == NULL)
         return kpy_fail(KELP_FAILED_PRECONDITION, "the session has no model"), -1;
     if (PyUnicode_Check(names)) {
         PyErr_Format(PyExc_TypeError,
-                     "output names are a list of str, or None for all: not the str %R", names);
+                     "output_names: expected a list of str, or None for all, found the str %R",
+                     names);
         return -1;
     }
-    PyObject *items = names == Py_None ? Py_NewRef(self->output_names)
-                                       : PySequence_Fast(names, "output names are a list of str");
+    PyObject *items = names == Py_None
+                          ? Py_NewRef(self->output_names)
+                          : PySequence_Fast(names, "output_names: expected a list of str");
     if (items == NULL)
         return -1;
     *count = (size_t)PySequence_Fast_GET_SIZE(items);
@@ -621,7 +621,7 @@ static int read_run_words(PyObject *const *args, Py_ssize_t count, PyObject *wor
                           PyObject **values) {
     static const char *const names[3] = {"output_names", "input_feed", "run_options"};
     if (count > 3) {
-        PyErr_Format(PyExc_TypeError, "run takes at most 3 arguments, %zd were given", count);
+        PyErr_Format(PyExc_TypeError, "run: expected at most 3 arguments, found %zd", count);
         return -1;
     }
     for (Py_ssize_t i = 0; i < count; i++)
@@ -632,28 +632,28 @@ static int read_run_words(PyObject *const *args, Py_ssize_t count, PyObject *wor
         while (at < 3 && PyUnicode_CompareWithASCIIString(word, names[at]))
             at++;
         if (at == 3 || at < count) {
-            PyErr_Format(PyExc_TypeError, "run has no argument '%U', or it is given twice", word);
+            PyErr_Format(PyExc_TypeError, "run: argument '%U' is unknown or specified twice", word);
             return -1;
         }
         values[at] = args[count + i];
     }
     if (values[1] == NULL) {
-        PyErr_SetString(PyExc_TypeError, "run needs 'input_feed', a dict of names to arrays");
+        PyErr_SetString(PyExc_TypeError,
+                        "run: missing argument 'input_feed', a dict from names to arrays");
         return -1;
     }
     return 0;
 }
 
-PyDoc_STRVAR(run_doc,
-             "run(output_names, input_feed, run_options=None)\n--\n\n"
-             "Runs the model; any number of threads may do so at once.\n\n"
-             "output_names: a list of names, or None for all outputs.\n"
-             "input_feed: a dict of every input's name to an array of its dtype and shape: numpy,\n"
-             "    or anything with __dlpack__ or the buffer protocol; lists and numbers are\n"
-             "    converted. Arrays that are not contiguous are copied, others are read in place.\n"
-             "run_options: a RunOptions; its terminate ends the run. Ctrl-C does, too.\n"
-             "Returns a list of numpy arrays, which the engine has written directly; strings come\n"
-             "as arrays of str objects.");
+PyDoc_STRVAR(
+    run_doc,
+    "run(output_names, input_feed, run_options=None)\n--\n\nRuns the model. "
+    "Thread-safe.\n\noutput_names: a list of names, or None for all outputs.\ninput_feed: a dict "
+    "from the name of every input to an array of its dtype and shape:\n    numpy, or an object "
+    "with __dlpack__ or the buffer protocol; lists and numbers are\n    converted. Contiguous "
+    "arrays are used in place, others are copied.\nrun_options: a RunOptions, whose terminate "
+    "cancels the run. Ctrl-C cancels it too.\nReturns a list of numpy arrays, to which the engine "
+    "writes directly. Strings are\narrays of str objects.");
 static PyObject *session_run(PyObject *object, PyObject *const *args, Py_ssize_t count,
                              PyObject *words) {
     session *self = (session *)object;
@@ -669,11 +669,10 @@ static PyObject *session_run(PyObject *object, PyObject *const *args, Py_ssize_t
 }
 
 PyDoc_STRVAR(run_into_doc,
-             "run_into(output_feed, input_feed, run_options=None)\n--\n\n"
-             "As run, with the outputs written into arrays of yours.\n\n"
-             "output_feed: a dict of outputs' names to contiguous arrays that can be written, of\n"
-             "    the output's dtype and shape; None in place of an array makes a new one.\n"
-             "Returns the arrays, in the order of the dict.");
+             "run_into(output_feed, input_feed, run_options=None)\n--\n\nRuns the model and writes "
+             "the outputs to existing arrays.\n\noutput_feed: a dict from the names of outputs to "
+             "contiguous, writable arrays of the\n    output's dtype and shape; None creates a new "
+             "array.\nReturns the arrays in the order of the dict.");
 static PyObject *session_run_into(PyObject *object, PyObject *args, PyObject *words) {
     static char *names[] = {"output_feed", "input_feed", "run_options", NULL};
     session *self = (session *)object;
@@ -704,7 +703,7 @@ static PyObject *session_run_into(PyObject *object, PyObject *args, PyObject *wo
     return result;
 }
 
-/* ---- what the model is ---- */
+/* ---- metadata ---- */
 static PyObject *describe(const kelp_io_info *info) {
     PyObject *shape = info->rank < 0 ? Py_NewRef(Py_None) : PyList_New(info->rank);
     for (int32_t i = 0; shape != NULL && i < info->rank; i++) {
@@ -720,7 +719,7 @@ static PyObject *describe(const kelp_io_info *info) {
     return shape ? Py_BuildValue("(ssN)", info->name, kelp_dtype_name(info->dtype), shape) : NULL;
 }
 
-PyDoc_STRVAR(io_doc, "_io()\n--\n\nInputs and outputs: lists of (name, dtype, shape).");
+PyDoc_STRVAR(io_doc, "_io()\n--\n\nReturns inputs and outputs: lists of (name, dtype, shape).");
 static PyObject *session_io(PyObject *object, PyObject *args) {
     (void)args;
     session *self = (session *)object;
@@ -742,7 +741,8 @@ static PyObject *session_io(PyObject *object, PyObject *args) {
     return Py_BuildValue("(NN)", inputs, outputs);
 }
 
-PyDoc_STRVAR(progress_doc, "_progress()\n--\n\nOperators made so far, of how many.");
+PyDoc_STRVAR(progress_doc,
+             "_progress()\n--\n\nReturns the number of created operators, and their total.");
 static PyObject *session_progress(PyObject *object, PyObject *args) {
     (void)args;
     session *self = (session *)object;
@@ -750,7 +750,7 @@ static PyObject *session_progress(PyObject *object, PyObject *args) {
                          (Py_ssize_t)atomic_load(&self->total));
 }
 
-PyDoc_STRVAR(meta_doc, "_meta()\n--\n\nWhat the model says about itself, as a dict.");
+PyDoc_STRVAR(meta_doc, "_meta()\n--\n\nReturns the metadata of the model as a dict.");
 static PyObject *session_meta(PyObject *object, PyObject *args) {
     (void)args;
     session *self = (session *)object;
@@ -790,7 +790,7 @@ static PyType_Slot session_slots[] = {
     {Py_tp_dealloc, session_dealloc},
     {Py_tp_traverse, session_traverse},
     {Py_tp_methods, session_methods},
-    {Py_tp_doc, (void *)"The part of InferenceSession that is in C."},
+    {Py_tp_doc, (void *)"The C base class of InferenceSession."},
     {0, NULL},
 };
 static PyType_Spec session_spec = {.name = "kelp._kelp.Session",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Python objects seen as tensors, without a copy where they are compact. */
+/* Views of Python objects as tensors, without a copy if they are contiguous. */
 #include "kpy.h"
 
 #include <stdlib.h>
@@ -35,7 +35,7 @@ static int view_strings(kpy_view *view, PyObject *array, int32_t rank, const int
     if (items == NULL)
         return -1;
     Py_XSETREF(view->owner, items);
-    if (!PyList_Check(items)) /* rank 0: the item itself */
+    if (!PyList_Check(items)) /* rank 0: the element itself */
         Py_SETREF(view->owner, Py_BuildValue("[O]", items));
     items = view->owner;
     if (items == NULL)
@@ -57,7 +57,7 @@ static int view_strings(kpy_view *view, PyObject *array, int32_t rank, const int
             length = PyBytes_GET_SIZE(item);
         } else {
             kpy_fail(KELP_INVALID_ARGUMENT,
-                     "element %zd of a string array is of type '%s': expected str or bytes", i,
+                     "element %zd of a string array has type '%s': expected str or bytes", i,
                      Py_TYPE(item)->tp_name);
             return -1;
         }
@@ -72,7 +72,7 @@ static int describe(kpy_view *view, kelp_dtype dtype, int32_t rank, const Py_ssi
                     void *data) {
     int64_t extents[KELP_MAX_RANK];
     if (rank > KELP_MAX_RANK) {
-        kpy_fail(KELP_INVALID_ARGUMENT, "an array has %d dimensions: at most %d are possible",
+        kpy_fail(KELP_INVALID_ARGUMENT, "an array has %d dimensions: expected at most %d",
                  (int)rank, KELP_MAX_RANK);
         return -1;
     }
@@ -86,9 +86,10 @@ static int set_strides(kpy_view *view, const Py_ssize_t *strides, Py_ssize_t ite
                        const char *what) {
     for (int32_t i = 0; i < view->tensor.rank; i++) {
         if (strides[i] % itemsize != 0) {
-            kpy_fail(KELP_INVALID_ARGUMENT,
-                     "%s has a stride of %zd bytes, which is no multiple of its elements' %zd",
-                     what, strides[i], itemsize);
+            kpy_fail(
+                KELP_INVALID_ARGUMENT,
+                "%s has a stride of %zd bytes, which is not a multiple of the element size %zd",
+                what, strides[i], itemsize);
             return -1;
         }
         view->tensor.strides[i] = strides[i] / itemsize;
@@ -97,14 +98,15 @@ static int set_strides(kpy_view *view, const Py_ssize_t *strides, Py_ssize_t ite
 }
 
 static int refuse_writing(const char *what, const char *why) {
-    kpy_fail(KELP_INVALID_ARGUMENT, "%s cannot be written: %s", what, why);
+    kpy_fail(KELP_INVALID_ARGUMENT, "%s is not writable: %s", what, why);
     return -1;
 }
 
 static int view_packed(kpy_view *view, kelp_dtype dtype, kpy_array *array, bool writable,
                        const char *what) {
     if (writable)
-        return refuse_writing(what, "elements below 8 bits are packed in Kelp and not in numpy");
+        return refuse_writing(what,
+                              "elements of fewer than 8 bits are packed in Kelp and not in numpy");
     if (describe(view, dtype, array->nd, array->shape, array->data))
         return -1;
     size_t bytes = kelp_tensor_bytes(&view->tensor);
@@ -132,7 +134,7 @@ static int view_array(kpy_view *view, PyObject *object, kelp_dtype expected, boo
     if (dtype == KELP_STRING) {
         int64_t extents[KELP_MAX_RANK];
         if (writable)
-            return refuse_writing(what, "strings belong to Python");
+            return refuse_writing(what, "Python owns the strings");
         if (array->nd > KELP_MAX_RANK)
             return describe(view, dtype, array->nd, array->shape, NULL);
         for (int i = 0; i < array->nd; i++)
@@ -141,8 +143,8 @@ static int view_array(kpy_view *view, PyObject *object, kelp_dtype expected, boo
     }
     if (!(array->flags & KPY_ARRAY_C_CONTIGUOUS) && !strided) {
         if (writable)
-            return refuse_writing(what, "the array is not contiguous (numpy.ascontiguousarray "
-                                        "makes one that is)");
+            return refuse_writing(what,
+                                  "the array is not contiguous (see numpy.ascontiguousarray)");
         view->owner = kpy_numpy_compact(object);
         if (view->owner == NULL)
             return -1;
@@ -227,7 +229,7 @@ static int view_buffer(kpy_view *view, PyObject *object, bool writable, bool str
             return -1;
         PyErr_Clear();
         if (writable)
-            return refuse_writing(what, "its buffer is read-only or not contiguous");
+            return refuse_writing(what, "the buffer is read-only or not contiguous");
         PyObject *array = kpy_numpy_asarray(object, KELP_DTYPE_INVALID);
         int failed = array ? view_array(view, array, KELP_DTYPE_INVALID, false, false, what) : -1;
         Py_XDECREF(array);
@@ -236,7 +238,7 @@ static int view_buffer(kpy_view *view, PyObject *object, bool writable, bool str
     view->has_buffer = true;
     kelp_dtype dtype = buffer_dtype(&view->buffer);
     if (dtype == KELP_DTYPE_INVALID) {
-        kpy_fail(KELP_INVALID_ARGUMENT, "%s: Kelp has no type for a buffer of format '%s'", what,
+        kpy_fail(KELP_INVALID_ARGUMENT, "%s: unsupported buffer format '%s'", what,
                  view->buffer.format ? view->buffer.format : "B");
         return -1;
     }
@@ -265,11 +267,11 @@ static int look(kpy_view *view, PyObject *object, kelp_dtype expected, bool writ
         return failed;
     }
     PyErr_Clear();
-    /* bytes is one string to those who pass it for a string, not a row of numbers */
+    /* bytes is one string if a string is expected, not an array of numbers */
     if (PyObject_CheckBuffer(object) && expected != KELP_STRING)
         return view_buffer(view, object, writable, strided, what);
     if (writable)
-        return refuse_writing(what, "it is no array");
+        return refuse_writing(what, "it is not an array");
     PyObject *array = kpy_numpy_asarray(object, expected);
     int failed = array ? view_array(view, array, expected, false, strided, what) : -1;
     Py_XDECREF(array);
@@ -311,7 +313,7 @@ static PyObject *copy_strings(const kelp_tensor *tensor) {
         PyObject *item = PyUnicode_DecodeUTF8(strings[i].data ? strings[i].data : "",
                                               (Py_ssize_t)strings[i].length, NULL);
         if (item == NULL && PyErr_ExceptionMatches(PyExc_UnicodeDecodeError)) {
-            PyErr_Clear(); /* bytes that are no text stay bytes */
+            PyErr_Clear(); /* invalid UTF-8 stays bytes */
             item = PyBytes_FromStringAndSize(strings[i].data, (Py_ssize_t)strings[i].length);
         }
         if (item == NULL || PySequence_SetItem(flat, (Py_ssize_t)i, item))

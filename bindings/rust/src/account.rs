@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is owed to a request: one final answer and one release, whatever a backend does.
+//! Ensures that a request gets one final response and one release, whatever a backend does.
 //!
-//! An account is shared by the request, the factories and the responses that can still answer it, its senders. The last of them to go ends
-//! a request that was not ended. The lock is held while something is sent, so that nothing follows the final answer.
+//! The request, its factories and its responses share an account. They are its senders. When the last sender is dropped, a request without a
+//! final response is completed. The lock is held while a response is sent, so that nothing follows the final one.
 use crate::error::{check, Error};
 use crate::log::{log, LogLevel};
 use crate::sys::*;
@@ -18,33 +18,33 @@ pub(crate) struct Account {
 
 #[derive(Default)]
 struct State {
-    /// Whether the final answer is out.
+    /// Whether the final response was sent.
     finished: bool,
-    /// Whether an answer was an error.
+    /// Whether a response was an error.
     failed: bool,
     responses: u64,
     senders: usize,
-    /// Whether execute has not returned: the end of the request waits for what it returns.
+    /// Whether execute is still running. The request is completed after it returns.
     executing: bool,
-    /// Whether the request can be given back.
+    /// Whether the request can be released.
     returned: bool,
-    /// Whether the request is one of the senders no longer.
+    /// Whether the request has stopped being a sender.
     given_up: bool,
 }
 
-// SAFETY: the pointer to the instance is only handed to functions that take any thread, and the server keeps the instance as long as a
-// request or a factory of its lives.
+// SAFETY: the pointer to the instance is only passed to thread-safe functions, and the server keeps the instance as long as one of its
+// requests or factories lives.
 unsafe impl Send for Account {}
 unsafe impl Sync for Account {}
 
-/// Something to send the end with.
+/// A handle that can send the final response.
 #[derive(Clone, Copy)]
 pub(crate) enum Means {
     Request(*mut TRITONBACKEND_Request),
     Factory(*mut TRITONBACKEND_ResponseFactory),
 }
 
-/// Nanoseconds on the clock of the statistics.
+/// Returns the time of the statistics clock in nanoseconds.
 pub(crate) fn now_ns() -> u64 {
     #[repr(C)]
     struct Time {
@@ -61,7 +61,7 @@ pub(crate) fn now_ns() -> u64 {
     time.seconds as u64 * 1_000_000_000 + time.nanoseconds as u64
 }
 
-/// Logs a failure that nobody else is told of.
+/// Logs an error that cannot be returned.
 pub(crate) fn log_failure(doing: &str, error: &Error) {
     log(LogLevel::Error, file!(), line!(), &format!("{doing}: {error}"));
 }
@@ -83,7 +83,7 @@ impl Account {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Runs `make`, which makes something that can answer; refused when the final answer is out. `counts`: it is a sender of its own.
+    /// Runs `make`, which creates a response or factory. Fails after the final response. `counts`: the result is a sender.
     pub(crate) fn join<T>(
         &self,
         by_request: bool,
@@ -102,7 +102,7 @@ impl Account {
         Ok(made)
     }
 
-    /// Sends a response, which is gone then. `counts`: it was a sender of its own.
+    /// Sends and consumes a response. `counts`: it was a sender.
     pub(crate) fn send(
         &self,
         raw: *mut TRITONBACKEND_Response,
@@ -147,7 +147,7 @@ impl Account {
         }
     }
 
-    /// A response that is dropped unsent: deleted, or, when nothing else is left to answer with, sent as an error.
+    /// Handles a response that is dropped without being sent: deletes it, or sends it as an error if there is no other sender.
     pub(crate) fn drop_response(&self, raw: *mut TRITONBACKEND_Response, counts: bool) {
         let mut state = self.lock();
         state.senders -= usize::from(counts);
@@ -162,7 +162,7 @@ impl Account {
         log_raw("cannot delete a response", unsafe { TRITONBACKEND_ResponseDelete(raw) });
     }
 
-    /// Says that no answer follows. Refused when that was said.
+    /// Sends the final flag. Fails if it was already sent.
     pub(crate) fn finish(&self, means: Means) -> Result<(), Error> {
         let mut state = self.lock();
         if state.finished {
@@ -171,7 +171,7 @@ impl Account {
         self.end(&mut state, means, None)
     }
 
-    /// A sender goes.
+    /// Removes a sender.
     pub(crate) fn leave(&self, means: Means) {
         let mut state = self.lock();
         state.senders -= 1;
@@ -182,9 +182,9 @@ impl Account {
         }
     }
 
-    /// Ends what has no end: with an error when it must have one answer and had none.
+    /// Completes a request without a final response: with an error if it had no response and its model is not decoupled.
     fn end(&self, state: &mut State, means: Means, error: Option<&Error>) -> Result<(), Error> {
-        let silent = Error::internal("the backend gave no answer");
+        let silent = Error::internal("the backend sent no response");
         let error = if error.is_none() && !self.decoupled { Some(&silent) } else { error };
         let start_ns = now_ns();
         let mut raw = null_mut();
@@ -217,7 +217,7 @@ impl Account {
         }
     }
 
-    /// The request is a sender no longer.
+    /// Removes the request from the senders.
     pub(crate) fn give_up(&self, raw: *mut TRITONBACKEND_Request) {
         let mut state = self.lock();
         if !state.given_up {
@@ -235,7 +235,7 @@ impl Account {
         }
     }
 
-    /// Nobody uses the request any more: it is ended, now or when execute has returned.
+    /// Completes the request, which is no longer in use, now or when execute returns.
     pub(crate) fn return_request(&self, raw: *mut TRITONBACKEND_Request) {
         let mut state = self.lock();
         if state.executing {
@@ -245,7 +245,7 @@ impl Account {
         self.complete(state, raw, None);
     }
 
-    /// Execute has returned: a failure is the answer of a request that has none and was returned. Whether somebody was told of it.
+    /// Handles the result of execute: sends a failure for a request without a response. Returns whether it was sent.
     pub(crate) fn executed(&self, raw: *mut TRITONBACKEND_Request, error: Option<&Error>) -> bool {
         let mut state = self.lock();
         state.executing = false;
@@ -283,7 +283,7 @@ impl Account {
         }
     }
 
-    /// Enters a response of a decoupled model into the statistics.
+    /// Adds a response of a decoupled model to the statistics.
     unsafe fn report_response(
         &self,
         factory: *mut TRITONBACKEND_ResponseFactory,
@@ -317,5 +317,5 @@ impl Account {
 }
 
 fn answered() -> Error {
-    Error::internal("the request has had its final answer")
+    Error::internal("the request already has its final response")
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The trait that a backend implements, and what the entry points of its library call.
+//! The trait that a backend implements, and the functions that the entry points of its library call.
 use crate::account::{log_failure, now_ns, Account};
 use crate::error::{check, Error};
 use crate::model::{Host, InstanceBox, Model, ModelBox, ModelInstance};
@@ -10,12 +10,12 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::ptr::null_mut;
 use std::sync::Arc;
 
-/// The instance that a backend is given.
+/// The instance type of a backend.
 pub type InstanceOf<'a, B> = ModelInstance<'a, <B as Backend>::ModelInstanceState, <B as Backend>::ModelState>;
 
-/// A backend. All but [`model_instance_execute`](Backend::model_instance_execute) may be left out.
+/// A backend. All functions except [`model_instance_execute`](Backend::model_instance_execute) are optional.
 ///
-/// A panic in any of these functions becomes an error of whoever asked, and the server goes on.
+/// A panic in any of these functions becomes an error, and the server continues.
 ///
 /// ```no_run
 /// use kelp_backend::{Backend, Error, Model, ModelInstance, Request, Response};
@@ -56,64 +56,64 @@ pub type InstanceOf<'a, B> = ModelInstance<'a, <B as Backend>::ModelInstanceStat
 /// # fn main() {}
 /// ```
 pub trait Backend: Sized + 'static {
-    /// What is kept for each model: [`Model::set_state`], [`Model::state`]. Shared by its instances.
+    /// The state of a model: [`Model::set_state`], [`Model::state`]. Shared by its instances.
     type ModelState: Send + Sync + 'static;
 
-    /// What is kept for each instance of a model: [`ModelInstance::set_state`], [`ModelInstance::state`].
+    /// The state of an instance: [`ModelInstance::set_state`], [`ModelInstance::state`].
     type ModelInstanceState: Send + 'static;
 
-    /// Whether instances of a model may be initialized on several threads at once.
+    /// Whether instances of a model may be initialized in parallel.
     const PARALLEL_LOADING: bool = false;
 
-    /// The library is loaded. A failure refuses it.
+    /// Called when the library is loaded. A failure rejects it.
     fn initialize(_host: &Host) -> Result<(), Error> {
         Ok(())
     }
 
-    /// The last model is gone.
+    /// Called after the last model is unloaded.
     fn finalize() -> Result<(), Error> {
         Ok(())
     }
 
-    /// A model is loaded. A failure refuses it, and is what whoever loads it reads.
+    /// Called when a model is loaded. A failure rejects the model and is its error message.
     fn model_initialize(_model: Model<Self::ModelState>) -> Result<(), Error> {
         Ok(())
     }
 
-    /// A model is unloaded; its state is dropped after that.
+    /// Called when a model is unloaded. Its state is dropped after that.
     fn model_finalize(_model: Model<Self::ModelState>) -> Result<(), Error> {
         Ok(())
     }
 
-    /// An instance is made. A failure refuses its model.
+    /// Called when an instance is created. A failure rejects its model.
     fn model_instance_initialize(_model_instance: InstanceOf<Self>) -> Result<(), Error> {
         Ok(())
     }
 
-    /// An instance goes; its state is dropped after that.
+    /// Called when an instance is destroyed. Its state is dropped after that.
     fn model_instance_finalize(_model_instance: InstanceOf<Self>) -> Result<(), Error> {
         Ok(())
     }
 
-    /// Whether the model can run requests; a failure says why not. On any thread, also while it does.
+    /// Returns an error if the model is not ready. Called on any thread, also during executions.
     fn model_ready(_model: Model<Self::ModelState>) -> Result<(), Error> {
         Ok(())
     }
 
-    /// Runs requests, on the thread of the instance, one call at a time.
+    /// Executes requests on the thread of the instance, one call at a time.
     ///
-    /// When it fails, the failure is the answer of each request that has no final answer yet. A request that nobody answered gets an error.
-    /// Statistics are reported, and requests given back, without asking.
+    /// If it fails, every request without a final response gets the error. A request without any response gets an error. The crate reports
+    /// statistics and releases requests.
     fn model_instance_execute(model_instance: InstanceOf<Self>, requests: &[Request]) -> Result<(), Error>;
 
-    /// The same for who wants to keep requests longer, perhaps on another thread: a request is given back when it is dropped. This calls
-    /// [`model_instance_execute`](Backend::model_instance_execute) unless a backend has it do something else.
+    /// Does the same with owned requests, which may be kept and moved to other threads. A request is released when it is dropped. The default
+    /// calls [`model_instance_execute`](Backend::model_instance_execute).
     fn model_instance_execute_owned(model_instance: InstanceOf<Self>, requests: Vec<Request>) -> Result<(), Error> {
         Self::model_instance_execute(model_instance, &requests)
     }
 }
 
-/// Registers a backend: makes the entry points of the library.
+/// Registers a backend: generates the entry points of the library.
 #[macro_export]
 macro_rules! declare_backend {
     ($backend:ty) => {
@@ -198,21 +198,21 @@ macro_rules! declare_backend {
     };
 }
 
-/// What a panic said.
+/// Returns the message of a panic.
 pub(crate) fn panic_error(payload: Box<dyn Any + Send>) -> Error {
     let text = payload
         .downcast_ref::<&str>()
         .map(|text| text.to_string())
         .or_else(|| payload.downcast_ref::<String>().cloned())
         .unwrap_or_default();
-    // What was thrown may panic when it is dropped. What that throws is left alone.
+    // The payload may panic when it is dropped. Ignore the second payload.
     if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         std::mem::forget(another);
     }
     Error::internal(format!("the backend panicked: {text}"))
 }
 
-/// Runs what may fail or panic.
+/// Runs a function that may fail or panic.
 pub(crate) fn guarded<T>(run: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|payload| Err(panic_error(payload)))
 }
@@ -221,7 +221,7 @@ fn answer(run: impl FnOnce() -> Result<(), Error>) -> *mut TRITONSERVER_Error {
     guarded(run).map_or_else(|error| error.to_raw(), |()| null_mut())
 }
 
-/// Called by what [`declare_backend!`] makes, with the contracts of the entry points.
+/// Called by the entry points of [`declare_backend!`], with their contracts.
 #[doc(hidden)]
 pub mod entry {
     use super::*;
@@ -319,7 +319,7 @@ pub mod entry {
         })
     }
 
-    /// What `instance_initialize` left.
+    /// The instance of `instance_initialize`.
     unsafe fn instance_of<B: Backend>(
         raw: *mut TRITONBACKEND_ModelInstance,
     ) -> Result<*mut InstanceBox<B::ModelInstanceState>, Error> {
@@ -335,7 +335,7 @@ pub mod entry {
     #[allow(clippy::missing_safety_doc)]
     pub unsafe fn instance_finalize<B: Backend>(raw: *mut TRITONBACKEND_ModelInstance) -> *mut TRITONSERVER_Error {
         answer(|| {
-            // SAFETY: nobody uses the instance any more.
+            // SAFETY: the instance is no longer in use.
             unsafe {
                 let instance = Box::from_raw(instance_of::<B>(raw)?);
                 check(TRITONBACKEND_ModelInstanceSetState(raw, null_mut()))?;
@@ -353,7 +353,7 @@ pub mod entry {
         })
     }
 
-    /// How much of a batch a request makes up.
+    /// Returns the batch size of a request.
     fn batch_of(request: &Request) -> u64 {
         let inputs = request.inputs().unwrap_or_default();
         let shape = inputs.first().and_then(|input| input.properties().ok()).map(|properties| properties.shape);
@@ -370,9 +370,9 @@ pub mod entry {
         // SAFETY: the instance is alive, and execute is called one at a time.
         let instance = match unsafe { instance_of::<B>(raw) } {
             Ok(instance) => unsafe { &*instance },
-            Err(error) => return error.to_raw(), // nothing was answered yet: the server answers all
+            Err(error) => return error.to_raw(), // no response was sent: the server sends the error
         };
-        // SAFETY: the requests are ours from here on; each is given back once.
+        // SAFETY: this function owns the requests; each is released once.
         let raws = unsafe { std::slice::from_raw_parts(requests, request_count as usize) }.to_vec();
         let handle = unsafe { instance.handle::<B::ModelState>() };
         let model = handle.model();

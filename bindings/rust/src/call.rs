@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Inference by other models of the same server.
 //!
-//! Responses and the release of the request come on threads of the server, perhaps inside the start; a call is over when the final response
-//! and the release have come and no callback runs. Outputs lie in memory of ours, so that nothing of the server's outlives the call.
+//! Callbacks run on threads of the server, possibly during the start. A call ends when the final response and the release have arrived and no
+//! callback is running. Outputs are in memory of this crate, so that no memory of the server outlives the call.
 use crate::backend::guarded;
 use crate::error::{c_name, c_text, check, text, Error};
 use crate::model::{Server, ServerInner};
@@ -16,7 +16,7 @@ use std::ptr::{null, null_mut};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 use std::task::{Context, Poll, Waker};
 
-/// What another model of the same server is asked.
+/// An inference request to another model of the same server.
 ///
 /// ```no_run
 /// use kelp_backend::{Error, InferenceRequest, Model};
@@ -51,7 +51,7 @@ struct Tensor {
 }
 
 impl InferenceRequest {
-    /// A request to a model; version -1 lets its policy choose.
+    /// Creates a request to a model; version -1 uses its version policy.
     pub fn new(server: &Server, model: &str, version: i64) -> Self {
         Self {
             server: server.clone(),
@@ -86,7 +86,7 @@ impl InferenceRequest {
         self.add_bytes(name, DataType::Bytes, shape, &encode_strings(strings)?)
     }
 
-    /// Adds an input from bytes as they go over the wire.
+    /// Adds an input from serialized bytes.
     pub fn add_bytes(&mut self, name: &str, datatype: DataType, shape: &[i64], bytes: &[u8]) -> Result<(), Error> {
         let data = Memory::new(bytes.len());
         // SAFETY: the memory is new and has that size.
@@ -95,36 +95,36 @@ impl InferenceRequest {
         Ok(())
     }
 
-    /// Asks for an output; who asks for none gets all.
+    /// Requests an output. Without requested outputs, the response contains all.
     pub fn add_output(&mut self, name: &str) -> Result<(), Error> {
         self.outputs.push(c_name(name)?);
         Ok(())
     }
 
-    /// Gives it an id.
+    /// Sets the id.
     pub fn set_id(&mut self, id: &str) {
         self.id = id.to_string();
     }
 
-    /// Makes it part of a sequence by number, perhaps the first or the last of it.
+    /// Sets the sequence by number, with flags for its first and last request.
     pub fn set_sequence(&mut self, id: u64, is_start: bool, is_end: bool) {
         self.correlation = Some(Ok(id));
         self.flags = if is_start { TRITONSERVER_REQUEST_FLAG_SEQUENCE_START } else { 0 }
             | if is_end { TRITONSERVER_REQUEST_FLAG_SEQUENCE_END } else { 0 };
     }
 
-    /// Makes it part of a sequence by name.
+    /// Sets the sequence by name.
     pub fn set_named_sequence(&mut self, id: &str, is_start: bool, is_end: bool) {
         self.set_sequence(0, is_start, is_end);
         self.correlation = Some(Err(id.to_string()));
     }
 
-    /// Its priority among those that wait; 0 is the model's own.
+    /// Sets the queue priority; 0 is the default of the model.
     pub fn set_priority(&mut self, priority: u64) {
         self.priority = priority;
     }
 
-    /// How long it may wait, in microseconds; 0 is for ever.
+    /// Sets the queue timeout in microseconds; 0 is unlimited.
     pub fn set_timeout_us(&mut self, timeout_us: u64) {
         self.timeout_us = timeout_us;
     }
@@ -135,13 +135,13 @@ impl InferenceRequest {
         Ok(())
     }
 
-    /// Starts the inference and returns. Waiting for a model that needs this very instance never ends.
+    /// Starts the inference and returns. Waiting for a model that needs the current instance is a deadlock.
     pub fn start(self) -> Result<InferenceCall, Error> {
         Ok(InferenceCall { state: self.launch(None)? })
     }
 
-    /// Starts the inference and returns; `tell` is called on threads of the server, one call at a time: with each response, and with
-    /// `None` when no more comes. That may be before this returns. A panic in it is logged.
+    /// Starts the inference and returns. `tell` is called on threads of the server, one call at a time: with each response, and with
+    /// `None` at the end, possibly before this function returns. A panic in it is logged.
     pub fn start_with(
         self,
         tell: impl FnMut(Option<Result<InferenceResponse, Error>>) + Send + 'static,
@@ -162,11 +162,11 @@ impl InferenceRequest {
         let (model, id) = (c_name(&self.model)?, c_text(&self.id));
         server.start(|raw_server| {
             let mut raw = null_mut();
-            // SAFETY: the server is alive during the start and as long as a call is under way; texts are copied; data is borrowed, and
-            // stays with `state` until the request was released.
+            // SAFETY: the server is alive during the start and while a call is in flight; texts are copied; data is borrowed, and
+            // `state` keeps it until the request is released.
             unsafe {
                 check(TRITONSERVER_InferenceRequestNew(&mut raw, raw_server, model.as_ptr(), self.version))
-                    .map_err(|error| error.context(format!("cannot ask model '{}'", self.model)))?;
+                    .map_err(|error| error.context(format!("cannot run model '{}'", self.model)))?;
                 state.lock().raw = raw;
                 let prepared = (|| {
                     check(TRITONSERVER_InferenceRequestSetId(raw, id.as_ptr()))?;
@@ -222,7 +222,7 @@ unsafe fn set_parameter(
 
 // ---- memory ----
 
-/// Aligned memory that is written once, by whoever got its base, and then only read.
+/// Aligned memory that is written once and then only read.
 struct Memory {
     lines: *mut [Line],
     size: usize,
@@ -290,16 +290,16 @@ unsafe extern "C" fn give_back(
     _id: i64,
 ) -> *mut TRITONSERVER_Error {
     if !buffer_userp.is_null() {
-        // SAFETY: it is what `allocate` left; called once.
+        // SAFETY: `allocate` created it; called once.
         drop(unsafe { Arc::from_raw(buffer_userp.cast::<Memory>()) });
     }
     null_mut()
 }
 
-/// The allocator of all calls. It has no state and stays.
+/// The allocator of all calls. It has no state and is never deleted.
 fn allocator() -> Result<*mut TRITONSERVER_ResponseAllocator, Error> {
     struct Shared(*mut TRITONSERVER_ResponseAllocator);
-    // SAFETY: it is only handed to the server, which takes it from any thread.
+    // SAFETY: it is only passed to the server, which uses it on any thread.
     unsafe impl Send for Shared {}
     unsafe impl Sync for Shared {}
     static ALLOCATOR: OnceLock<Result<Shared, Error>> = OnceLock::new();
@@ -314,7 +314,7 @@ fn allocator() -> Result<*mut TRITONSERVER_ResponseAllocator, Error> {
 
 // ---- responses ----
 
-/// An answer of another model.
+/// A response of another model.
 pub struct InferenceResponse {
     id: String,
     parameters: Vec<(String, Parameter)>,
@@ -322,32 +322,32 @@ pub struct InferenceResponse {
 }
 
 impl InferenceResponse {
-    /// The id of the request.
+    /// Returns the id of the request.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// Its parameters.
+    /// Returns the parameters.
     pub fn parameters(&self) -> &[(String, Parameter)] {
         &self.parameters
     }
 
-    /// Its outputs.
+    /// Returns the outputs.
     pub fn outputs(&self) -> &[InferenceOutput] {
         &self.outputs
     }
 
-    /// An output by name. NOT_FOUND when there is none.
+    /// Returns an output by name. NOT_FOUND if there is none.
     pub fn output(&self, name: &str) -> Result<&InferenceOutput, Error> {
         let found = self.outputs.iter().find(|output| output.name == name);
         let missing = || Error::new(crate::ErrorCode::NotFound, format!("the response has no output '{name}'"));
         found.ok_or_else(missing)
     }
 
-    /// What a response of the server holds.
+    /// Copies a response of the server.
     ///
     /// # Safety
-    /// The response is alive and was made with our allocator.
+    /// The response is alive and was created with the allocator of this crate.
     unsafe fn read(raw: *mut TRITONSERVER_InferenceResponse) -> Result<Self, Error> {
         let (mut id, mut count, mut parameter_count) = (null(), 0, 0);
         // SAFETY: the response is alive; texts are copied.
@@ -385,11 +385,11 @@ pub struct InferenceOutput {
 
 impl InferenceOutput {
     /// # Safety
-    /// The response is alive and was made with our allocator.
+    /// The response is alive and was created with the allocator of this crate.
     unsafe fn read(raw: *mut TRITONSERVER_InferenceResponse, at: u32) -> Result<Self, Error> {
         let (mut name, mut shape, mut base, mut userp) = (null(), null(), null(), null_mut());
         let (mut datatype, mut rank, mut size, mut memory, mut id) = (0, 0, 0, 0, 0);
-        // SAFETY: the response is alive; `userp` is what `allocate` left, whose count is raised.
+        // SAFETY: the response is alive; `allocate` set `userp`, whose count is increased.
         unsafe {
             check(TRITONSERVER_InferenceResponseOutput(
                 raw,
@@ -418,22 +418,22 @@ impl InferenceOutput {
         }
     }
 
-    /// Its name.
+    /// Returns the name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The type of its elements.
+    /// Returns the element type.
     pub fn datatype(&self) -> DataType {
         self.datatype
     }
 
-    /// Its extents.
+    /// Returns the shape.
     pub fn shape(&self) -> &[i64] {
         &self.shape
     }
 
-    /// The bytes as they go over the wire.
+    /// Returns the serialized bytes.
     pub fn bytes(&self) -> &[u8] {
         self.data.as_ref().map_or(&[], |data| &data.bytes()[..self.size])
     }
@@ -442,12 +442,12 @@ impl InferenceOutput {
         View { what: "output", name: &self.name, datatype: self.datatype, shape: &self.shape }
     }
 
-    /// The elements, row-major. INVALID_ARG when the output has another type.
+    /// Returns the elements, row-major. INVALID_ARG if the output has another type.
     pub fn slice<T: Element>(&self) -> Result<&[T], Error> {
         self.view().slice(self.bytes())
     }
 
-    /// The elements as an array of `N` dimensions.
+    /// Returns the elements as an array of `N` dimensions.
     #[cfg(feature = "ndarray")]
     pub fn as_array<T: Element, const N: usize>(
         &self,
@@ -459,12 +459,12 @@ impl InferenceOutput {
         self.view().array(self.bytes())
     }
 
-    /// The strings of an output of type BYTES.
+    /// Returns the strings of an output of type BYTES.
     pub fn strings(&self) -> Result<Vec<&[u8]>, Error> {
         self.view().strings(self.bytes())
     }
 
-    /// The first string of an output of type BYTES.
+    /// Returns the first string of an output of type BYTES.
     pub fn as_string(&self) -> Result<String, Error> {
         self.view().first_string(self.bytes())
     }
@@ -483,13 +483,13 @@ struct CallState {
     tell: Mutex<Option<Tell>>,
 }
 
-/// How far the server is.
+/// The state of a call in the server.
 struct Progress {
-    /// NULL when it is deleted.
+    /// NULL after deletion.
     raw: *mut TRITONSERVER_InferenceRequest,
-    /// Who uses `raw` outside the lock.
+    /// The number of users of `raw` outside the lock.
     users: usize,
-    /// Callbacks that run.
+    /// The number of running callbacks.
     active: usize,
     is_final: bool,
     released: bool,
@@ -505,7 +505,7 @@ impl Default for Progress {
 // SAFETY: the request is used under the rules of Progress.
 unsafe impl Send for Progress {}
 
-/// What has come and was not taken.
+/// Responses that have arrived and were not taken.
 #[derive(Default)]
 struct Arrived {
     responses: VecDeque<Result<InferenceResponse, Error>>,
@@ -524,7 +524,7 @@ impl CallState {
 
     unsafe fn add_inputs(&self, raw: *mut TRITONSERVER_InferenceRequest) -> Result<(), Error> {
         for input in &self.inputs {
-            // SAFETY: name and shape are copied, the data stays with us.
+            // SAFETY: name and shape are copied, and this object keeps the data.
             unsafe {
                 check(TRITONSERVER_InferenceRequestAddInput(
                     raw,
@@ -546,7 +546,7 @@ impl CallState {
         Ok(())
     }
 
-    /// Hands the request to the server, and with it a reference that is let go at the end.
+    /// Submits the request to the server, with a reference that is released at the end.
     unsafe fn submit(
         self: Arc<Self>,
         server: *mut TRITONSERVER_Server,
@@ -600,7 +600,7 @@ impl CallState {
         });
     }
 
-    /// An event is over. The last one ends the call.
+    /// Ends an event. The last one ends the call.
     fn step(&self, change: impl FnOnce(&mut Progress)) {
         let mut progress = self.lock();
         change(&mut progress);
@@ -624,11 +624,11 @@ impl CallState {
         arrived.over = true;
         self.wake(arrived);
         self.server.over();
-        // SAFETY: the reference that `submit` left; whoever calls this holds another.
+        // SAFETY: the reference of `submit`; the caller holds another.
         unsafe { Arc::decrement_strong_count(self) };
     }
 
-    /// Deletes the request when the call is over and nobody uses it.
+    /// Deletes the request if the call has ended and it has no users.
     fn delete_request(&self) {
         let mut progress = self.lock();
         if !progress.over || progress.users > 0 || progress.raw.is_null() {
@@ -659,7 +659,7 @@ impl CallState {
     }
 }
 
-/// A reference for the time of a callback.
+/// Returns a reference for the duration of a callback.
 unsafe fn borrowed(userp: *mut c_void) -> Arc<CallState> {
     let state = userp.cast_const().cast::<CallState>();
     // SAFETY: the reference of `submit` lives until the end, and this is before.
@@ -680,7 +680,7 @@ unsafe extern "C" fn on_response(raw: *mut TRITONSERVER_InferenceResponse, flags
     let state = unsafe { borrowed(userp) };
     state.lock().active += 1;
     if !raw.is_null() {
-        // SAFETY: the response is ours, and deleted here.
+        // SAFETY: this function owns the response and deletes it.
         let response = unsafe {
             let response = InferenceResponse::read(raw);
             let deleted = check(TRITONSERVER_InferenceResponseDelete(raw));
@@ -694,16 +694,16 @@ unsafe extern "C" fn on_response(raw: *mut TRITONSERVER_InferenceResponse, flags
     });
 }
 
-/// An inference of another model that is under way. Dropped before it is over, it is cancelled.
+/// An inference by another model in flight. Dropping it cancels the inference.
 ///
-/// It is awaited ([`Future`]), waited for ([`wait`](InferenceCall::wait)), or, when the model has many answers, iterated over: each turn
-/// blocks until the next one has come.
+/// It can be awaited ([`Future`]), waited for ([`wait`](InferenceCall::wait)), or, if the model sends several responses, iterated over:
+/// each step blocks until the next response arrives.
 pub struct InferenceCall {
     state: Arc<CallState>,
 }
 
 impl InferenceCall {
-    /// Blocks until the call is over, and gives its first response. INTERNAL when there was none.
+    /// Blocks until the call has ended, and returns its first response. INTERNAL if there was none.
     pub fn wait(mut self) -> Result<InferenceResponse, Error> {
         let mut arrived = lock(&self.state.arrived);
         while !arrived.over {
@@ -713,12 +713,12 @@ impl InferenceCall {
         self.next().unwrap_or_else(|| Err(no_answer()))
     }
 
-    /// Gives up. What has come stays to be taken.
+    /// Cancels the inference. Responses that have arrived can still be taken.
     pub fn cancel(&self) {
         self.state.cancel();
     }
 
-    /// The next response, `None` when no more comes: for streams of those that have an executor.
+    /// Polls for the next response, or `None` at the end. For asynchronous streams.
     pub fn poll_response(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<InferenceResponse, Error>>> {
         let mut arrived = lock(&self.state.arrived);
         if let Some(response) = arrived.responses.pop_front() {
@@ -733,7 +733,7 @@ impl InferenceCall {
 }
 
 fn no_answer() -> Error {
-    Error::internal("the call gave no response")
+    Error::internal("the call returned no response")
 }
 
 impl Iterator for InferenceCall {
@@ -753,7 +753,7 @@ impl Iterator for InferenceCall {
     }
 }
 
-/// The first response, when it has come.
+/// The first response.
 impl Future for InferenceCall {
     type Output = Result<InferenceResponse, Error>;
 

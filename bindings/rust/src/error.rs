@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Failures, ours and the server's.
+//! Errors of this crate and of the server.
 use crate::sys::*;
 use std::ffi::{CStr, CString};
 use std::fmt;
 
-/// The class of a failure, as clients see it.
+/// The code of an error, which clients receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorCode {
-    /// No class fits.
+    /// No other code applies.
     Unknown,
-    /// Something in the server or in a backend is wrong.
+    /// A defect in the server or a backend.
     Internal,
-    /// What was asked for does not exist.
+    /// The requested object does not exist.
     NotFound,
-    /// The request is wrong.
+    /// The request is invalid.
     InvalidArg,
-    /// Not now.
+    /// Temporarily not available.
     Unavailable,
-    /// Not here.
+    /// Not supported.
     Unsupported,
-    /// What was to be made exists.
+    /// The object already exists.
     AlreadyExists,
-    /// Whoever asked has given up.
+    /// The client cancelled the request.
     Cancelled,
 }
 
@@ -53,17 +53,17 @@ impl ErrorCode {
     }
 }
 
-/// A failure: a class and what a person reads.
+/// An error: a code and a message.
 ///
-/// `?` turns every [`std::error::Error`] into one of class [`ErrorCode::Internal`]. For that to be possible this type does not implement
-/// that trait itself; [`Error::boxed`] gives what does.
+/// `?` converts every [`std::error::Error`] to code [`ErrorCode::Internal`]. Therefore this type does not implement that trait;
+/// [`Error::boxed`] returns one that does.
 ///
 /// ```
 /// use kelp_backend::{Error, ErrorCode};
 ///
 /// fn parse(text: &str) -> Result<i32, Error> {
 ///     if text.is_empty() {
-///         return Err(Error::new(ErrorCode::InvalidArg, "no number at all"));
+///         return Err(Error::new(ErrorCode::InvalidArg, "the text is empty"));
 ///     }
 ///     Ok(text.parse()?)
 /// }
@@ -77,47 +77,47 @@ pub struct Error {
 }
 
 impl Error {
-    /// Makes a failure.
+    /// Creates an error.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }
     }
 
-    /// A failure of class [`ErrorCode::Internal`].
+    /// Creates an error with code [`ErrorCode::Internal`].
     pub fn internal(message: impl Into<String>) -> Self {
         Self::new(ErrorCode::Internal, message)
     }
 
-    /// A failure of class [`ErrorCode::InvalidArg`].
+    /// Creates an error with code [`ErrorCode::InvalidArg`].
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::new(ErrorCode::InvalidArg, message)
     }
 
-    /// A failure of class [`ErrorCode::Unsupported`].
+    /// Creates an error with code [`ErrorCode::Unsupported`].
     pub fn unsupported(message: impl Into<String>) -> Self {
         Self::new(ErrorCode::Unsupported, message)
     }
 
-    /// The class.
+    /// Returns the code.
     pub fn code(&self) -> ErrorCode {
         self.code
     }
 
-    /// What a person reads.
+    /// Returns the message.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// The same with more in front: `what: message`.
+    /// Prepends text to the message: `what: message`.
     pub fn context(self, what: impl fmt::Display) -> Self {
         Self { code: self.code, message: format!("{what}: {}", self.message) }
     }
 
-    /// The failure as a [`std::error::Error`].
+    /// Converts the error to a [`std::error::Error`].
     pub fn boxed(self) -> Box<dyn std::error::Error + Send + Sync> {
         Box::new(Boxed(self))
     }
 
-    /// A new error of the C interface, which the caller owns. A NUL in the message ends it.
+    /// Creates an error of the C interface, which the caller owns. The message ends at a NUL.
     pub(crate) fn to_raw(&self) -> *mut TRITONSERVER_Error {
         let text = c_text(&self.message);
         // SAFETY: the message is copied.
@@ -125,33 +125,33 @@ impl Error {
     }
 }
 
-/// A text for C; what follows a NUL is left out.
+/// Returns a C string. It ends at a NUL.
 pub(crate) fn c_text(text: &str) -> CString {
     let bytes = text.as_bytes();
     let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
     CString::new(&bytes[..end]).unwrap_or_default()
 }
 
-/// A name for C; INVALID_ARG when there is a NUL in it.
+/// Returns a name as a C string. INVALID_ARG if it contains a NUL.
 pub(crate) fn c_name(name: &str) -> Result<CString, Error> {
-    CString::new(name).map_err(|_| Error::invalid(format!("name {name:?} has a NUL in it")))
+    CString::new(name).map_err(|_| Error::invalid(format!("name {name:?} contains a NUL")))
 }
 
-/// The text behind a pointer that may be NULL.
+/// Returns the text at a pointer that may be NULL.
 ///
 /// # Safety
-/// It is NULL or ends with a NUL, and stays as it is during `'a`.
+/// `raw` is NULL or NUL-terminated, and does not change during `'a`.
 pub(crate) unsafe fn text<'a>(raw: *const c_char) -> Result<&'a str, Error> {
     if raw.is_null() {
         return Ok("");
     }
-    unsafe { CStr::from_ptr(raw) }.to_str().map_err(|_| Error::internal("the server gave a text that is not UTF-8"))
+    unsafe { CStr::from_ptr(raw) }.to_str().map_err(|_| Error::internal("the server returned text that is not UTF-8"))
 }
 
-/// What an error of the C interface says, which is deleted; NULL is success.
+/// Converts and deletes an error of the C interface. NULL is success.
 ///
 /// # Safety
-/// It is NULL or an error that the caller owns.
+/// `raw` is NULL or an error that the caller owns.
 pub(crate) unsafe fn check(raw: *mut TRITONSERVER_Error) -> Result<(), Error> {
     if raw.is_null() {
         return Ok(());
@@ -207,7 +207,7 @@ impl fmt::Debug for Boxed {
 
 impl std::error::Error for Boxed {}
 
-/// Anything that has a message, as a failure of class [`ErrorCode::Internal`]: for those that `?` does not take.
+/// Converts any value with a message to code [`ErrorCode::Internal`], for types that `?` does not accept.
 pub fn failure(what: impl fmt::Display) -> Error {
     Error::internal(what.to_string())
 }

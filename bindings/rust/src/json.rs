@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The configuration of a model as a parsed object: just enough of JSON to read what the server writes.
+//! The configuration of a model as a parsed object: a small JSON parser for documents of the server.
 use crate::error::Error;
 
-/// A node of a configuration. The readers give `None` for what is not there or is of another kind, so that they can be chained.
+/// A node of a configuration. Accessors return `None` for missing nodes and other types, so that they can be chained.
 ///
 /// ```
 /// use kelp_backend::Value;
@@ -15,17 +15,17 @@ use crate::error::Error;
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// Nothing.
+    /// Null, or a missing node.
     Null,
-    /// A truth value.
+    /// A boolean.
     Bool(bool),
-    /// A number, as it was written.
+    /// A number, as text.
     Number(String),
-    /// A text.
+    /// A string.
     Text(String),
     /// An array.
     Array(Vec<Value>),
-    /// An object, in the order in which it was written.
+    /// An object, with its members in document order.
     Object(Vec<(String, Value)>),
 }
 
@@ -38,12 +38,12 @@ impl Value {
         let value = parser.value()?;
         parser.space();
         if parser.at < parser.text.len() {
-            return Err(parser.wrong("more after the end"));
+            return Err(parser.wrong("unexpected text after the end"));
         }
         Ok(value)
     }
 
-    /// A member of an object.
+    /// Returns a member of an object.
     pub fn get(&self, name: &str) -> Option<&Value> {
         match self {
             Self::Object(members) => members.iter().find(|(key, _)| key == name).map(|(_, value)| value),
@@ -51,7 +51,7 @@ impl Value {
         }
     }
 
-    /// A text.
+    /// Returns a string.
     pub fn as_str(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
@@ -59,7 +59,7 @@ impl Value {
         }
     }
 
-    /// A whole number, also one that is written as a text, as protobuf does with 64 bits.
+    /// Returns an integer; also from a string, as protobuf writes 64-bit integers.
     pub fn as_i64(&self) -> Option<i64> {
         match self {
             Self::Number(text) | Self::Text(text) => text.parse().ok(),
@@ -67,7 +67,7 @@ impl Value {
         }
     }
 
-    /// A number.
+    /// Returns a number.
     pub fn as_f64(&self) -> Option<f64> {
         match self {
             Self::Number(text) => text.parse().ok(),
@@ -75,7 +75,7 @@ impl Value {
         }
     }
 
-    /// A truth value.
+    /// Returns a boolean.
     pub fn as_bool(&self) -> Option<bool> {
         match self {
             Self::Bool(value) => Some(*value),
@@ -83,7 +83,7 @@ impl Value {
         }
     }
 
-    /// The elements of an array; none of anything else.
+    /// Returns the elements of an array; empty for other types.
     pub fn items(&self) -> &[Value] {
         match self {
             Self::Array(items) => items,
@@ -91,7 +91,7 @@ impl Value {
         }
     }
 
-    /// The members of an object; none of anything else.
+    /// Returns the members of an object; empty for other types.
     pub fn members(&self) -> &[(String, Value)] {
         match self {
             Self::Object(members) => members,
@@ -153,7 +153,7 @@ impl Parser<'_> {
     fn value(&mut self) -> Result<Value, Error> {
         self.space();
         if self.depth == DEEPEST {
-            return Err(self.wrong("too deep"));
+            return Err(self.wrong("nested too deeply"));
         }
         self.depth += 1;
         let value = match self.text.get(self.at) {
@@ -212,7 +212,7 @@ impl Parser<'_> {
         let text = String::from_utf8_lossy(&self.text[begin..self.at]).into_owned();
         match text.parse::<f64>() {
             Ok(_) => Ok(Value::Number(text)),
-            Err(_) => Err(self.wrong("no number")),
+            Err(_) => Err(self.wrong("invalid number")),
         }
     }
 
@@ -220,7 +220,7 @@ impl Parser<'_> {
         let mut bytes = Vec::new();
         self.expect(b'"')?;
         loop {
-            let byte = *self.text.get(self.at).ok_or_else(|| self.wrong("a text without end"))?;
+            let byte = *self.text.get(self.at).ok_or_else(|| self.wrong("unterminated string"))?;
             self.at += 1;
             match byte {
                 b'"' => break,
@@ -231,11 +231,11 @@ impl Parser<'_> {
                 _ => bytes.push(byte),
             }
         }
-        String::from_utf8(bytes).map_err(|_| self.wrong("a text that is not UTF-8"))
+        String::from_utf8(bytes).map_err(|_| self.wrong("string is not UTF-8"))
     }
 
     fn escape(&mut self) -> Result<char, Error> {
-        let byte = *self.text.get(self.at).ok_or_else(|| self.wrong("a text without end"))?;
+        let byte = *self.text.get(self.at).ok_or_else(|| self.wrong("unterminated string"))?;
         self.at += 1;
         Ok(match byte {
             b'n' => '\n',
@@ -253,14 +253,14 @@ impl Parser<'_> {
                 char::decode_utf16(units).next().and_then(Result::ok).unwrap_or(char::REPLACEMENT_CHARACTER)
             }
             b'"' | b'\\' | b'/' => byte as char,
-            _ => return Err(self.wrong("an unknown escape")),
+            _ => return Err(self.wrong("unknown escape")),
         })
     }
 
     fn hex(&mut self) -> Result<u16, Error> {
-        let digits = self.text.get(self.at..self.at + 4).ok_or_else(|| self.wrong("four hex digits are missing"))?;
+        let digits = self.text.get(self.at..self.at + 4).ok_or_else(|| self.wrong("expected four hex digits"))?;
         let text = std::str::from_utf8(digits).unwrap_or("");
-        let unit = u16::from_str_radix(text, 16).map_err(|_| self.wrong("no hex digits"))?;
+        let unit = u16::from_str_radix(text, 16).map_err(|_| self.wrong("invalid hex digits"))?;
         self.at += 4;
         Ok(unit)
     }

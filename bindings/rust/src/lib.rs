@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Backends for Kelp and Triton Inference Server, in Rust.
 //!
-//! A backend is a library `libtriton_NAME.so` that runs models for a server, behind the C interface of Triton. This crate makes one of a type
-//! that implements [`Backend`]:
+//! A backend is a library `libtriton_NAME.so` that executes models for a server through Triton's C interface. This crate creates one from a
+//! type that implements [`Backend`]:
 //!
 //! ```no_run
 //! use kelp_backend::{Backend, Error, ModelInstance, Request, Response};
@@ -29,19 +29,19 @@
 //! # fn main() {}
 //! ```
 //!
-//! The package's `Cargo.toml` says `[lib] crate-type = ["cdylib"]`. The library needs the functions of the server that loads it and nothing
-//! else: it runs in Kelp and in NVIDIA's server. `docs/rust.md` leads from nothing to a backend that streams what other models answer.
+//! `Cargo.toml` of the package contains `[lib] crate-type = ["cdylib"]`. The library needs only the functions of the server that loads it,
+//! and runs in Kelp and in NVIDIA's server. `docs/rust.md` is a tutorial.
 //!
-//! # What the crate sees to
+//! # Guarantees
 //!
-//! - A request is answered once, or, when its model is decoupled, as often as you like and then ended: also when a function fails midway,
-//!   panics, or forgets. It is given back once, and statistics are reported.
-//! - A panic is caught where the server calls, and becomes an error; for that the library must not be built with `panic = "abort"`.
-//! - What is borrowed from a request lives as long as the request. Whoever uses no `unsafe` cannot touch freed memory. One thing is out of
-//!   its hands: an input in shared memory changes when the client writes to it meanwhile.
-//! - Sending after the final answer is refused in words.
+//! - A request gets exactly one final response, also if a function fails, panics or sends nothing. A decoupled model may send any number of
+//!   responses before. A request is released once, and statistics are reported.
+//! - A panic is converted to an error, unless the library is built with `panic = "abort"`.
+//! - Data that is borrowed from a request lives as long as the request: safe code cannot access freed memory. However, an input in shared
+//!   memory changes if the client writes to it at the same time.
+//! - Sending after the final response is an error.
 //!
-//! What is borrowed cannot outlive its request:
+//! Borrowed data cannot outlive its request:
 //!
 //! ```compile_fail,E0505
 //! # use kelp_backend::{Error, Request};
@@ -52,7 +52,7 @@
 //! }
 //! ```
 //!
-//! A request goes to another thread, but is not shared with it:
+//! A request can be moved to another thread, but not shared:
 //!
 //! ```compile_fail,E0277
 //! # use kelp_backend::Request;
@@ -63,7 +63,7 @@
 //! }
 //! ```
 //!
-//! Nor can a response be filled while its output is written in place:
+//! A response cannot get another output while one is written in place:
 //!
 //! ```compile_fail,E0502
 //! # use kelp_backend::{Error, Response};
@@ -75,9 +75,9 @@
 //! }
 //! ```
 //!
-//! # Several answers, later, from elsewhere
+//! # Several responses
 //!
-//! A [`ResponseFactory`] makes responses on any thread, also after the request is given back:
+//! A [`ResponseFactory`] creates responses on any thread, also after the request is released:
 //!
 //! ```no_run
 //! # use kelp_backend::{Error, Request, Response, ResponseFactory};
@@ -90,25 +90,25 @@
 //!                 let _ = response.add_output("I", &[1], &[i]).and_then(|()| response.send());
 //!             }
 //!         }
-//!     }); // the factory is dropped at the end of the thread: that ends the request
+//!     }); // dropping the factory sends the final flag
 //!     Ok(())
 //! }
 //! ```
 //!
-//! # Asking other models
+//! # Inference by other models
 //!
-//! An [`InferenceRequest`] asks another model of the same server. What it [starts](InferenceRequest::start) can be awaited, waited for, or
-//! iterated over; [`start_with`](InferenceRequest::start_with) calls back.
+//! An [`InferenceRequest`] runs another model of the same server. The result of [`start`](InferenceRequest::start) can be awaited, waited
+//! for, or iterated over; [`start_with`](InferenceRequest::start_with) takes a callback.
 //!
 //! # Features
 //!
 //! - `ndarray`: [`Input`]`::as_array`, [`InferenceOutput`]`::as_array` and [`Response`]`::add_array`.
 //!
-//! # From the crate triton-rs
+//! # Migration from the crate triton-rs
 //!
 //! `triton_rs = { package = "kelp-backend", … }` in `Cargo.toml` keeps the name. [`Backend`], [`declare_backend!`], [`Request`], [`Input`],
-//! [`Response`], [`ResponseFactory`] and [`sys`] are called as they are there. States are set once by `set_state`; an array is an output by
-//! `add_array`.
+//! [`Response`], [`ResponseFactory`] and [`sys`] have the same names. States are set once, with `set_state`; `add_array` adds an array as an
+//! output.
 #![warn(missing_docs, unsafe_op_in_unsafe_fn)]
 
 mod account;

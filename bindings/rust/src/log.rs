@@ -3,16 +3,16 @@
 use crate::error::c_text;
 use crate::sys::*;
 
-/// How much a message matters.
+/// The level of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogLevel {
-    /// What a person who runs the server wants to know.
+    /// Information for operators.
     Info,
-    /// What may be wrong.
+    /// A possible problem.
     Warn,
-    /// What is wrong.
+    /// An error.
     Error,
-    /// What only helps to find faults.
+    /// Details for debugging.
     Verbose,
 }
 
@@ -27,13 +27,13 @@ impl LogLevel {
     }
 }
 
-/// Whether messages of a level are written.
+/// Returns whether a level is logged.
 pub fn log_enabled(level: LogLevel) -> bool {
     // SAFETY: takes any thread and value.
     unsafe { TRITONSERVER_LogIsEnabled(level.raw()) }
 }
 
-/// Writes to the server's log. The macro [`log!`](crate::log!) composes the message and knows the line.
+/// Writes to the log of the server. The macro [`log!`](crate::log!) formats the message and adds the line.
 pub fn log(level: LogLevel, file: &str, line: u32, message: &str) {
     let (file, message) = (c_text(file), c_text(message));
     // SAFETY: texts are copied; an error is deleted.
@@ -47,7 +47,7 @@ pub fn log(level: LogLevel, file: &str, line: u32, message: &str) {
     }
 }
 
-/// Writes to the server's log: `log!(Info, "{} rows", count)`. What is not written is not composed.
+/// Writes to the log of the server: `log!(Info, "{} rows", count)`. Disabled levels are not formatted.
 ///
 /// ```no_run
 /// kelp_backend::log!(Warn, "the file is {} days old", 400);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Models, their instances, and the server that they are part of.
+//! Models, their instances, and their server.
 use crate::error::{check, text, Error, ErrorCode};
 use crate::json::Value;
 use crate::sys::*;
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::ptr::{null, null_mut};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, RwLock};
 
-/// The server, as long as the model by which it was asked for is loaded: what outlives the model is refused.
+/// The server of a model. Calls fail after the model is unloaded.
 #[derive(Clone)]
 pub struct Server {
     pub(crate) inner: Arc<ServerInner>,
@@ -22,7 +22,7 @@ pub(crate) struct ServerInner {
 
 #[derive(Default)]
 struct Calls {
-    /// Whether the model is gone, and perhaps the server.
+    /// Whether the model is unloaded, and possibly the server destroyed.
     closed: bool,
     in_flight: usize,
 }
@@ -32,7 +32,7 @@ unsafe impl Send for ServerInner {}
 unsafe impl Sync for ServerInner {}
 
 thread_local! {
-    /// The servers whose callbacks this thread is in. A callback may let go of what kept its own model, which is then unloaded here.
+    /// The servers whose callbacks run on this thread. A callback may release the last reference to its own model, which is then unloaded.
     static INSIDE: RefCell<Vec<*const ServerInner>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -41,11 +41,11 @@ impl ServerInner {
         Self { raw, calls: Mutex::default(), idle: Condvar::new() }
     }
 
-    /// Runs `start`, which starts a call: the model is not unloaded before `over`.
+    /// Runs `start`, which starts a call. The model is not unloaded before `over`.
     pub(crate) fn start(&self, start: impl FnOnce(*mut TRITONSERVER_Server) -> Result<(), Error>) -> Result<(), Error> {
         let mut calls = self.lock();
         if calls.closed {
-            return Err(Error::new(ErrorCode::Unavailable, "the model that asks is unloaded"));
+            return Err(Error::new(ErrorCode::Unavailable, "the calling model is unloaded"));
         }
         calls.in_flight += 1;
         drop(calls);
@@ -56,7 +56,7 @@ impl ServerInner {
         result
     }
 
-    /// A call is over.
+    /// Ends a call.
     pub(crate) fn over(&self) {
         self.lock().in_flight -= 1;
         self.idle.notify_all();
@@ -73,7 +73,7 @@ impl ServerInner {
         self.calls.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Refuses new calls and waits for those under way, but for those whose callback this is.
+    /// Rejects new calls and waits for those in flight, except those whose callback is running on this thread.
     pub(crate) fn close(&self) {
         let ours = INSIDE.with_borrow(|inside| inside.iter().filter(|&&each| std::ptr::eq(each, self)).count());
         let mut calls = self.lock();
@@ -84,7 +84,7 @@ impl ServerInner {
     }
 }
 
-/// What is kept of a model, on the server's object.
+/// The data of a model, attached to the server's object.
 pub(crate) struct ModelInner {
     raw: *mut TRITONBACKEND_Model,
     name: String,
@@ -99,7 +99,7 @@ pub(crate) struct ModelBox<M> {
     state: OnceLock<M>,
 }
 
-// SAFETY: the handle is only given to functions that take any thread.
+// SAFETY: the handle is only passed to thread-safe functions.
 unsafe impl Send for ModelInner {}
 unsafe impl Sync for ModelInner {}
 
@@ -163,53 +163,53 @@ impl<M> Clone for Model<'_, M> {
 impl<M> Copy for Model<'_, M> {}
 
 impl<'a, M> Model<'a, M> {
-    /// Its name.
+    /// Returns the name.
     pub fn name(&self) -> &'a str {
         &self.model.inner.name
     }
 
-    /// Its version.
+    /// Returns the version.
     pub fn version(&self) -> u64 {
         self.model.inner.version
     }
 
-    /// Its folder, which holds its versions.
+    /// Returns the directory of the model, which contains its versions.
     pub fn location(&self) -> &'a str {
         &self.model.inner.location
     }
 
-    /// The path of a file of this version.
+    /// Returns the path of a file of this version.
     pub fn path(&self, file: &str) -> PathBuf {
         PathBuf::from(self.location()).join(self.version().to_string()).join(file)
     }
 
-    /// A file of this version.
+    /// Reads a file of this version.
     pub fn load_file(&self, file: &str) -> Result<Vec<u8>, Error> {
         let path = self.path(file);
         std::fs::read(&path).map_err(|error| Error::from(error).context(format!("cannot read '{}'", path.display())))
     }
 
-    /// The configuration, with the member names of Triton's ModelConfig and all defaults filled in.
+    /// Returns the configuration, with the names of Triton's ModelConfig and all defaults.
     pub fn config(&self) -> Arc<Value> {
         self.model.inner.config.read().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
     }
 
-    /// A parameter of the configuration: `parameters { key: … value { string_value: … } }`.
+    /// Returns a parameter of the configuration: `parameters { key: … value { string_value: … } }`.
     pub fn parameter(&self, name: &str) -> Option<String> {
         self.config()["parameters"][name]["string_value"].as_str().map(str::to_string)
     }
 
-    /// 0 for a model without batches; else the first extent of its tensors is the batch.
+    /// Returns the maximum batch size. 0 if the model has no batch dimension, which is otherwise the first dimension.
     pub fn max_batch_size(&self) -> i64 {
         self.config()["max_batch_size"].as_i64().unwrap_or(0)
     }
 
-    /// Whether a request may have any number of responses.
+    /// Returns whether a request may have any number of responses.
     pub fn is_decoupled(&self) -> bool {
         self.config()["model_transaction_policy"]["decoupled"].as_bool().unwrap_or(false)
     }
 
-    /// Whether the backend is to complete the configuration.
+    /// Returns whether the backend should complete the configuration.
     pub fn wants_config(&self) -> Result<bool, Error> {
         let mut wants = false;
         // SAFETY: the model is alive as long as its handle.
@@ -217,7 +217,7 @@ impl<'a, M> Model<'a, M> {
         Ok(wants)
     }
 
-    /// Completes the configuration: JSON with name, max_batch_size, input, output and what else a backend may complete. Only inside
+    /// Completes the configuration: JSON with name, max_batch_size, input, output and other fields. Only inside
     /// [`Backend::model_initialize`](crate::Backend::model_initialize).
     pub fn set_config(&self, json: &str) -> Result<(), Error> {
         let raw = self.model.inner.raw;
@@ -234,36 +234,37 @@ impl<'a, M> Model<'a, M> {
         Ok(())
     }
 
-    /// The server, to ask other models.
+    /// Returns the server, for inference by other models.
     pub fn server(&self) -> Server {
         self.model.inner.server.clone()
     }
 
-    /// What [`set_state`](Model::set_state) was given.
+    /// Returns the state that [`set_state`](Model::set_state) set.
     pub fn state(&self) -> Result<&'a M, Error> {
         self.model.state.get().ok_or_else(|| Error::internal(format!("model '{}' has no state", self.name())))
     }
 
-    /// Keeps the state of the model, once.
+    /// Sets the state of the model, once.
     pub fn set_state(&self, state: M) -> Result<(), Error> {
         let refused = self.model.state.set(state);
-        refused.map_err(|_| Error::new(ErrorCode::AlreadyExists, format!("model '{}' has a state", self.name())))
+        refused
+            .map_err(|_| Error::new(ErrorCode::AlreadyExists, format!("model '{}' already has a state", self.name())))
     }
 
-    /// The handle of the C interface.
+    /// Returns the handle of the C interface.
     pub fn as_ptr(&self) -> *mut TRITONBACKEND_Model {
         self.model.inner.raw
     }
 }
 
-/// What an instance runs on.
+/// The device of an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InstanceKind {
     /// The CPU.
     Cpu,
-    /// The GPU of that number.
+    /// The GPU with this number.
     Gpu(i32),
-    /// What the model says itself.
+    /// Determined by the model.
     Model,
 }
 
@@ -273,13 +274,13 @@ pub(crate) struct InstanceBox<S> {
     pub(crate) model: *const c_void,
     name: String,
     kind: InstanceKind,
-    /// Held while the backend has a handle: one call at a time.
+    /// Locked while the backend has a handle: one call at a time.
     state: Mutex<Option<S>>,
 }
 
 impl<S> InstanceBox<S> {
     /// # Safety
-    /// `raw` is an instance that is being initialized, and `model` what is kept of its model.
+    /// `raw` is an instance that is being initialized, and `model` is the data of its model.
     pub(crate) unsafe fn new(raw: *mut TRITONBACKEND_ModelInstance, model: *const c_void) -> Result<Box<Self>, Error> {
         let mut name = null();
         let (mut kind, mut device) = (TRITONSERVER_INSTANCEGROUPKIND_CPU, 0);
@@ -299,7 +300,7 @@ impl<S> InstanceBox<S> {
     }
 
     /// # Safety
-    /// `M` is the type that the model was made with.
+    /// `M` is the type of the model's state.
     pub(crate) unsafe fn handle<M>(&self) -> ModelInstance<'_, S, M> {
         // SAFETY: the model outlives its instances.
         let model = unsafe { &*self.model.cast::<ModelBox<M>>() };
@@ -308,7 +309,7 @@ impl<S> InstanceBox<S> {
     }
 }
 
-/// What runs requests, one call at a time: it may be used by the thread that got it, until that returns.
+/// An instance, which executes requests one call at a time. Only the current thread may use it, until the call returns.
 pub struct ModelInstance<'a, S = (), M = ()> {
     name: &'a str,
     kind: InstanceKind,
@@ -318,17 +319,17 @@ pub struct ModelInstance<'a, S = (), M = ()> {
 }
 
 impl<'a, S, M> ModelInstance<'a, S, M> {
-    /// Its name.
+    /// Returns the name.
     pub fn name(&self) -> &'a str {
         self.name
     }
 
-    /// What it runs on.
+    /// Returns the device.
     pub fn kind(&self) -> InstanceKind {
         self.kind
     }
 
-    /// Its model.
+    /// Returns the model.
     pub fn model(&self) -> Model<'a, M> {
         self.model.handle()
     }
@@ -337,29 +338,29 @@ impl<'a, S, M> ModelInstance<'a, S, M> {
         Error::internal(format!("instance '{}' has no state", self.name))
     }
 
-    /// Its state.
+    /// Returns the state.
     pub fn state(&self) -> Result<&S, Error> {
         self.state.as_ref().ok_or_else(|| self.no_state())
     }
 
-    /// Its state, to change.
+    /// Returns the mutable state.
     pub fn state_mut(&mut self) -> Result<&mut S, Error> {
         let none = self.no_state();
         self.state.as_mut().ok_or(none)
     }
 
-    /// Keeps a state, and gives what was kept before.
+    /// Sets the state and returns the previous one.
     pub fn set_state(&mut self, state: S) -> Option<S> {
         self.state.replace(state)
     }
 
-    /// The handle of the C interface.
+    /// Returns the handle of the C interface.
     pub fn as_ptr(&self) -> *mut TRITONBACKEND_ModelInstance {
         self.raw
     }
 }
 
-/// The backend in its server, while it is initialized.
+/// The backend in its server, during its initialization.
 pub struct Host {
     raw: *mut TRITONBACKEND_Backend,
 }
@@ -371,7 +372,7 @@ impl Host {
         Self { raw }
     }
 
-    /// The folder that the library was loaded from.
+    /// Returns the directory of the library.
     pub fn directory(&self) -> Result<PathBuf, Error> {
         let mut kind = TRITONBACKEND_ARTIFACT_FILESYSTEM;
         let mut location = null();
@@ -382,7 +383,7 @@ impl Host {
         }
     }
 
-    /// A setting of the server's command line (`--backend-config NAME,KEY=VALUE`).
+    /// Returns a setting of the command line of the server (`--backend-config NAME,KEY=VALUE`).
     pub fn setting(&self, key: &str) -> Result<Option<String>, Error> {
         let mut message = null_mut();
         let (mut base, mut size) = (null(), 0);
@@ -396,13 +397,13 @@ impl Host {
         Ok(settings["cmdline"][key].as_str().map(str::to_string))
     }
 
-    /// Lets all instances on one GPU share a thread.
+    /// Executes all instances on one GPU on the same thread.
     pub fn set_device_blocking(&self) -> Result<(), Error> {
         // SAFETY: the backend is being initialized.
         unsafe { check(TRITONBACKEND_BackendSetExecutionPolicy(self.raw, TRITONBACKEND_EXECUTION_DEVICE_BLOCKING)) }
     }
 
-    /// The handle of the C interface.
+    /// Returns the handle of the C interface.
     pub fn as_ptr(&self) -> *mut TRITONBACKEND_Backend {
         self.raw
     }

@@ -9,43 +9,43 @@ use std::cell::{OnceCell, RefCell};
 use std::ptr::{null, null_mut};
 use std::sync::Arc;
 
-/// A request: what is asked, and a place for answers.
+/// A request.
 ///
-/// It is given back to the server when it is dropped, and then answered with an error if nobody did. What its inputs give lives as long
-/// as it does. It goes from thread to thread, but is used by one at a time.
+/// It is released when it is dropped, with an error if it has no response. Data of its inputs lives as long as the request. It may be moved
+/// between threads, but not shared.
 pub struct Request {
     raw: *mut TRITONBACKEND_Request,
     account: Arc<Account>,
-    /// Inputs that were put together: they stay until the request goes, as references to them do.
+    /// Inputs that were concatenated. They live as long as the request.
     memory: RefCell<Vec<*mut [Line]>>,
     factory: OnceCell<Arc<FactoryInner>>,
 }
 
-// SAFETY: the server lets a request be used by any thread, by one at a time: it is not Sync.
+// SAFETY: any thread may use a request, one at a time: it is not Sync.
 unsafe impl Send for Request {}
 
-/// What follows from the order in a sequence.
+/// The position in a sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestFlags(u32);
 
 impl RequestFlags {
-    /// The first of its sequence.
+    /// The first request of its sequence.
     pub fn is_start(self) -> bool {
         self.0 & TRITONSERVER_REQUEST_FLAG_SEQUENCE_START != 0
     }
 
-    /// The last of its sequence.
+    /// The last request of its sequence.
     pub fn is_end(self) -> bool {
         self.0 & TRITONSERVER_REQUEST_FLAG_SEQUENCE_END != 0
     }
 }
 
-/// The sequence that a request belongs to.
+/// The sequence of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum CorrelationId {
-    /// By number; 0 is none.
+    /// A number; 0 means no sequence.
     Number(u64),
-    /// By name.
+    /// A name.
     Name(String),
 }
 
@@ -60,7 +60,7 @@ impl Request {
         &self.account
     }
 
-    /// The factory that responses of a decoupled model are made with, which lets them be counted.
+    /// The factory of the responses of a decoupled model, which counts them.
     pub(crate) fn own_factory(&self) -> Result<Arc<FactoryInner>, Error> {
         if let Some(factory) = self.factory.get() {
             return Ok(factory.clone());
@@ -69,7 +69,7 @@ impl Request {
         Ok(self.factory.get_or_init(|| made).clone())
     }
 
-    /// An input by name. INVALID_ARG when there is none.
+    /// Returns an input by name. INVALID_ARG if there is none.
     pub fn get_input(&self, name: &str) -> Result<Input<'_>, Error> {
         let name = c_name(name)?;
         let mut raw = null_mut();
@@ -78,7 +78,7 @@ impl Request {
         Ok(Input { raw, request: self })
     }
 
-    /// All inputs.
+    /// Returns all inputs.
     pub fn inputs(&self) -> Result<Vec<Input<'_>>, Error> {
         let mut count = 0;
         // SAFETY: the request is alive.
@@ -93,7 +93,7 @@ impl Request {
             .collect()
     }
 
-    /// The names of the outputs that are asked for.
+    /// Returns the names of the requested outputs.
     pub fn requested_outputs(&self) -> Result<Vec<&str>, Error> {
         let mut count = 0;
         // SAFETY: the request is alive.
@@ -110,7 +110,7 @@ impl Request {
             .collect()
     }
 
-    /// Its id; empty when it has none.
+    /// Returns the id, or an empty string.
     pub fn id(&self) -> Result<&str, Error> {
         let mut id = null();
         // SAFETY: the request is alive, and with it the id.
@@ -120,7 +120,7 @@ impl Request {
         }
     }
 
-    /// The sequence that it belongs to.
+    /// Returns the sequence.
     pub fn correlation_id(&self) -> Result<CorrelationId, Error> {
         let mut number = 0;
         let mut name = null();
@@ -134,7 +134,7 @@ impl Request {
         }
     }
 
-    /// Where in its sequence it is.
+    /// Returns the position in the sequence.
     pub fn flags(&self) -> Result<RequestFlags, Error> {
         let mut flags = 0;
         // SAFETY: the request is alive.
@@ -142,7 +142,7 @@ impl Request {
         Ok(RequestFlags(flags))
     }
 
-    /// Its own time limit in microseconds, 0 for none.
+    /// Returns the timeout of the request in microseconds; 0 means none.
     pub fn timeout_us(&self) -> Result<u64, Error> {
         let mut timeout = 0;
         // SAFETY: the request is alive.
@@ -150,14 +150,14 @@ impl Request {
         Ok(timeout)
     }
 
-    /// Whether whoever asked has given up. Long work looks now and then.
+    /// Returns whether the request is cancelled. Long executions should poll it.
     pub fn is_cancelled(&self) -> bool {
         let mut cancelled = false;
         // SAFETY: the request is alive.
         unsafe { check(TRITONBACKEND_RequestIsCancelled(self.raw, &mut cancelled)) }.is_ok() && cancelled
     }
 
-    /// All parameters.
+    /// Returns all parameters.
     pub fn parameters(&self) -> Result<Vec<(String, Parameter)>, Error> {
         let mut count = 0;
         // SAFETY: the request is alive.
@@ -165,7 +165,7 @@ impl Request {
         (0..count).map(|at| self.parameter_at(at)).collect()
     }
 
-    /// A parameter by name.
+    /// Returns a parameter by name.
     pub fn parameter(&self, name: &str) -> Result<Option<Parameter>, Error> {
         Ok(self.parameters()?.into_iter().find(|(key, _)| key == name).map(|(_, value)| value))
     }
@@ -173,7 +173,7 @@ impl Request {
     fn parameter_at(&self, at: u32) -> Result<(String, Parameter), Error> {
         let (mut name, mut value) = (null(), null());
         let mut kind = 0;
-        // SAFETY: the request is alive, and with it name and value; the value is of the type that is told.
+        // SAFETY: the request is alive, and with it name and value; the value has the reported type.
         unsafe {
             check(TRITONBACKEND_RequestParameter(self.raw, at, &mut name, &mut kind, &mut value))?;
             Ok((text(name)?.to_string(), Parameter::read(kind, value)?))
@@ -206,7 +206,7 @@ impl Request {
             ))?;
             check(TRITONBACKEND_StateBuffer(state, &mut buffer, size as u64, &mut memory, &mut id))?;
             if memory == TRITONSERVER_MEMORY_GPU {
-                return Err(Error::unsupported(format!("state '{name}' lies in GPU memory")));
+                return Err(Error::unsupported(format!("state '{name}' is in GPU memory")));
             }
             if size > 0 {
                 std::ptr::copy(data.as_ptr().cast::<u8>(), buffer.cast::<u8>(), size);
@@ -215,15 +215,14 @@ impl Request {
         }
     }
 
-    /// Says that this request makes no more responses: they come from factories. It need not be called.
+    /// Declares that further responses come from factories. Calling it is optional.
     ///
-    /// The server gets the request back when nobody can use it any more, that is, when it is dropped and execute has returned: what was read
-    /// from it stays readable until then.
+    /// The request is released when it is dropped and execute has returned. Its data is readable until then.
     pub fn release(&self) {
         self.account.give_up(self.raw);
     }
 
-    /// The handle of the C interface.
+    /// Returns the handle of the C interface.
     pub fn as_ptr(&self) -> *mut TRITONBACKEND_Request {
         self.raw
     }
@@ -233,25 +232,25 @@ impl Drop for Request {
     fn drop(&mut self) {
         drop(self.factory.take());
         for lines in self.memory.take() {
-            // SAFETY: made by Box::into_raw, and nothing that was borrowed from the request is left.
+            // SAFETY: created by Box::into_raw, and no borrowed data is in use.
             drop(unsafe { Box::from_raw(lines) });
         }
         self.account.return_request(self.raw);
     }
 }
 
-/// What an input is.
+/// The properties of an input.
 #[derive(Clone, Copy, Debug)]
 pub struct Properties<'r> {
-    /// Its name.
+    /// The name.
     pub name: &'r str,
-    /// The type of its elements.
+    /// The element type.
     pub datatype: DataType,
-    /// Its extents; the batch is the first, if the model takes batches.
+    /// The shape. The batch is the first dimension if the model supports batches.
     pub shape: &'r [i64],
-    /// Its size on the wire.
+    /// The serialized size in bytes.
     pub byte_size: u64,
-    /// The number of pieces that it lies in.
+    /// The number of buffers.
     pub buffer_count: u32,
 }
 
@@ -263,7 +262,7 @@ pub struct Input<'r> {
 }
 
 impl<'r> Input<'r> {
-    /// Name, type, shape.
+    /// Returns name, type and shape.
     pub fn properties(&self) -> Result<Properties<'r>, Error> {
         let (mut name, mut shape) = (null(), null());
         let (mut datatype, mut rank, mut byte_size, mut buffer_count) = (0, 0, 0, 0);
@@ -283,7 +282,7 @@ impl<'r> Input<'r> {
         }
     }
 
-    /// The pieces that it lies in, in order.
+    /// Returns the buffers in order.
     pub fn pieces(&self) -> Result<Vec<&'r [u8]>, Error> {
         let properties = self.properties()?;
         (0..properties.buffer_count).map(|at| self.piece(&properties, at)).collect()
@@ -296,7 +295,7 @@ impl<'r> Input<'r> {
         unsafe {
             check(TRITONBACKEND_InputBuffer(self.raw, at, &mut data, &mut size, &mut memory, &mut id))?;
             if memory == TRITONSERVER_MEMORY_GPU {
-                return Err(Error::unsupported(format!("input '{}' lies in GPU memory", properties.name)));
+                return Err(Error::unsupported(format!("input '{}' is in GPU memory", properties.name)));
             }
             let size = usize::try_from(size).unwrap_or(usize::MAX);
             if size == 0 || data.is_null() {
@@ -306,7 +305,7 @@ impl<'r> Input<'r> {
         }
     }
 
-    /// The bytes as they came over the wire, of any type: in place when they lie in one piece, else put together.
+    /// Returns the serialized bytes of any type: in place if there is one buffer, otherwise concatenated.
     pub fn bytes(&self) -> Result<&'r [u8], Error> {
         self.aligned(1)
     }
@@ -340,15 +339,15 @@ impl<'r> Input<'r> {
         Ok(View { what: "input", name, datatype, shape })
     }
 
-    /// The elements, row-major: in place when they lie in one aligned piece, else put together. INVALID_ARG when the input has another
-    /// type, or its bytes do not make up its shape.
+    /// Returns the elements, row-major: in place if there is one aligned buffer, otherwise copied. INVALID_ARG if the input has another
+    /// type, or its size does not match its shape.
     pub fn slice<T: Element>(&self) -> Result<&'r [T], Error> {
         let view = self.view()?;
         view.check_type(T::DATA_TYPE)?;
         view.slice(self.aligned(std::mem::align_of::<T>())?)
     }
 
-    /// The elements as an array of `N` dimensions, in place as by [`slice`](Input::slice). INVALID_ARG when there are more or fewer.
+    /// Returns the elements as an array of `N` dimensions, like [`slice`](Input::slice). INVALID_ARG if the rank differs.
     #[cfg(feature = "ndarray")]
     pub fn as_array<T: Element, const N: usize>(
         &self,
@@ -360,22 +359,22 @@ impl<'r> Input<'r> {
         self.view()?.array(self.aligned(std::mem::align_of::<T>())?)
     }
 
-    /// The strings of an input of type BYTES, as bytes. INVALID_ARG when they do not make up its shape.
+    /// Returns the strings of an input of type BYTES, as bytes. INVALID_ARG if their number does not match the shape.
     pub fn strings(&self) -> Result<Vec<&'r [u8]>, Error> {
         self.view()?.strings(self.bytes()?)
     }
 
-    /// The first string of an input of type BYTES. INVALID_ARG when there is none or it is not UTF-8.
+    /// Returns the first string of an input of type BYTES. INVALID_ARG if there is none or it is not UTF-8.
     pub fn as_string(&self) -> Result<String, Error> {
         self.view()?.first_string(self.bytes()?)
     }
 
-    /// The first number of an input of type UINT64. INVALID_ARG when there is none.
+    /// Returns the first number of an input of type UINT64. INVALID_ARG if there is none.
     pub fn as_u64(&self) -> Result<u64, Error> {
         self.view()?.first(self.aligned(8)?)
     }
 
-    /// The handle of the C interface.
+    /// Returns the handle of the C interface.
     pub fn as_ptr(&self) -> *mut TRITONBACKEND_Input {
         self.raw
     }

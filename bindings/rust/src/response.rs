@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Answers: responses, and factories that make them after the request is gone.
+//! Responses, and factories that create them after the request is released.
 use crate::account::{now_ns, Account, Means};
 use crate::error::{c_name, c_text, check, Error};
 use crate::request::Request;
@@ -15,7 +15,7 @@ pub(crate) struct FactoryInner {
     account: Arc<Account>,
 }
 
-// SAFETY: a factory takes any thread; what it makes is made under the lock of the account.
+// SAFETY: a factory is thread-safe; responses are created under the lock of the account.
 unsafe impl Send for FactoryInner {}
 unsafe impl Sync for FactoryInner {}
 
@@ -35,63 +35,63 @@ impl FactoryInner {
 impl Drop for FactoryInner {
     fn drop(&mut self) {
         self.account.leave(Means::Factory(self.raw));
-        // SAFETY: it is ours. This may unload the model, so it comes last.
+        // SAFETY: this object owns it. This may unload the model, so it is last.
         if let Err(error) = unsafe { check(TRITONBACKEND_ResponseFactoryDelete(self.raw)) } {
             crate::account::log_failure("cannot delete a factory", &error);
         }
     }
 }
 
-/// Makes responses to a request, also when it is long given back, on any thread. The model stays loaded meanwhile.
+/// Creates responses to a request on any thread, also after the request is released. It keeps the model loaded.
 ///
-/// When request, factories and responses are all gone without a final answer, the request is ended: with FINAL when its model is decoupled,
-/// else with an error.
+/// If the request, its factories and responses are dropped without a final response, the request is completed: with FINAL if its model is
+/// decoupled, otherwise with an error.
 #[derive(Clone)]
 pub struct ResponseFactory {
     inner: Arc<FactoryInner>,
 }
 
 impl ResponseFactory {
-    /// A factory for the answers to a request.
+    /// Creates a factory for the responses to a request.
     pub fn from_request(request: &Request) -> Result<Self, Error> {
         Ok(Self { inner: FactoryInner::new(request)? })
     }
 
-    /// Whether whoever asked has given up.
+    /// Returns whether the request is cancelled.
     pub fn is_cancelled(&self) -> bool {
         let mut cancelled = false;
         // SAFETY: the factory is alive; takes any thread.
         unsafe { check(TRITONBACKEND_ResponseFactoryIsCancelled(self.inner.raw, &mut cancelled)) }.is_ok() && cancelled
     }
 
-    /// Says that no answer follows, before the factory is dropped.
+    /// Sends the final flag before the factory is dropped.
     pub fn finish(&self) -> Result<(), Error> {
         self.inner.account.finish(Means::Factory(self.inner.raw))
     }
 
-    /// The handle of the C interface.
+    /// Returns the handle of the C interface.
     pub fn as_ptr(&self) -> *mut TRITONBACKEND_ResponseFactory {
         self.inner.raw
     }
 }
 
-/// What a response says of those that follow.
+/// The flags of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResponseFlags {
-    /// More may follow; of a model that is not decoupled it is the final one all the same.
+    /// More responses may follow. If the model is not decoupled, this response is final.
     None,
-    /// It is the final one.
+    /// The final response.
     Final,
 }
 
-/// An answer that is being filled.
+/// A response that is being filled.
 ///
-/// Dropped without [`send`](Response::send), it is not sent.
+/// A response that is dropped without [`send`](Response::send) is not sent.
 ///
 /// ```no_run
 /// use kelp_backend::{Error, Request, Response};
 ///
-/// fn answer(request: &Request) -> Result<(), Error> {
+/// fn respond(request: &Request) -> Result<(), Error> {
 ///     let response = Response::from_request(request)?;
 ///     response.add_output("SUM", &[2], &[1.0f32, 2.0])?;
 ///     response.add_strings("WORDS", &[1], &["two"])?;
@@ -102,17 +102,17 @@ pub enum ResponseFlags {
 pub struct Response {
     raw: *mut TRITONBACKEND_Response,
     account: Arc<Account>,
-    /// By which it was made, if it was.
+    /// The factory that created it, if any.
     factory: Option<Arc<FactoryInner>>,
     start_ns: u64,
     output_ns: Cell<u64>,
 }
 
-// SAFETY: a response may be used by any thread, by one at a time: it is not Sync.
+// SAFETY: any thread may use a response, one at a time: it is not Sync.
 unsafe impl Send for Response {}
 
 impl Response {
-    /// A response to a request.
+    /// Creates a response to a request.
     pub fn from_request(request: &Request) -> Result<Self, Error> {
         let account = request.account().clone();
         if account.decoupled {
@@ -127,7 +127,7 @@ impl Response {
         Ok(Self { raw, account, factory: None, start_ns: now_ns(), output_ns: Cell::new(0) })
     }
 
-    /// A response to the request of a factory.
+    /// Creates a response to the request of a factory.
     pub fn from_factory(factory: impl Borrow<ResponseFactory>) -> Result<Self, Error> {
         Self::by_factory(factory.borrow().inner.clone())
     }
@@ -143,7 +143,7 @@ impl Response {
         Ok(Self { raw, account, factory: Some(factory), start_ns: now_ns(), output_ns: Cell::new(0) })
     }
 
-    /// The memory of a new output, uninitialized.
+    /// Returns the uninitialized memory of a new output.
     fn buffer(&self, name: &str, data_type: DataType, shape: &[i64], size: usize) -> Result<*mut u8, Error> {
         let c_name = c_name(name)?;
         let rank = u32::try_from(shape.len()).map_err(|_| Error::invalid("too many dimensions"))?;
@@ -165,7 +165,7 @@ impl Response {
             check(TRITONBACKEND_OutputBuffer(output, &mut buffer, size as u64, &mut memory, &mut id))?;
         }
         if memory == TRITONSERVER_MEMORY_GPU {
-            return Err(Error::unsupported(format!("output '{name}' lies in GPU memory")));
+            return Err(Error::unsupported(format!("output '{name}' is in GPU memory")));
         }
         if buffer.is_null() && size > 0 {
             return Err(Error::internal(format!("output '{name}' has no memory")));
@@ -176,14 +176,14 @@ impl Response {
     fn put(&self, name: &str, data_type: DataType, shape: &[i64], bytes: &[u8]) -> Result<(), Error> {
         let to = self.buffer(name, data_type, shape, bytes.len())?;
         if !bytes.is_empty() {
-            // SAFETY: the buffer has that size, and Rust knows of no other reference to it. The source may be what a client shares with
-            // the server, and so the same memory.
+            // SAFETY: the buffer has that size, and Rust has no other reference to it. The source may be shared memory of a client,
+            // and therefore the same memory.
             unsafe { std::ptr::copy(bytes.as_ptr(), to, bytes.len()) };
         }
         Ok(())
     }
 
-    /// Adds an output with a copy of `data`, row-major. INVALID_ARG when they do not make up the shape.
+    /// Adds an output with a copy of `data`, row-major. INVALID_ARG if the number of elements does not match the shape.
     pub fn add_output<T: Element>(&self, name: &str, shape: &[i64], data: &[T]) -> Result<(), Error> {
         let count = elements(shape).map_err(|error| error.context(format!("output '{name}'")))?;
         if data.len() != count {
@@ -205,17 +205,17 @@ impl Response {
         self.put(name, DataType::Bytes, shape, &encode_strings(strings)?)
     }
 
-    /// Adds an output from bytes as they go over the wire, of any type.
+    /// Adds an output of any type from serialized bytes.
     pub fn add_bytes(&self, name: &str, data_type: DataType, shape: &[i64], bytes: &[u8]) -> Result<(), Error> {
         let count = elements(shape).map_err(|error| error.context(format!("output '{name}'")))?;
         if data_type != DataType::Bytes && count.checked_mul(data_type.byte_size()) != Some(bytes.len()) {
-            let text = format!("output '{name}': {data_type} of shape {shape:?} is not of {} bytes", bytes.len());
+            let text = format!("output '{name}': {data_type} of shape {shape:?} does not have {} bytes", bytes.len());
             return Err(Error::invalid(text));
         }
         self.put(name, data_type, shape, bytes)
     }
 
-    /// Adds an output and gives its memory, all zero, to write to in place.
+    /// Adds an output and returns its zeroed memory, which is written in place.
     pub fn output<T: Element>(&mut self, name: &str, shape: &[i64]) -> Result<&mut [T], Error> {
         let count = elements(shape).map_err(|error| error.context(format!("output '{name}'")))?;
         let size = count.checked_mul(std::mem::size_of::<T>()).filter(|&size| isize::try_from(size).is_ok());
@@ -228,14 +228,14 @@ impl Response {
             return Err(Error::unsupported(format!("the memory of output '{name}' is not aligned for its type")));
         }
         // SAFETY: the buffer has that size and is aligned, zero is a value of every element type, and it is borrowed from the response,
-        // which cannot be given another output meanwhile.
+        // which cannot get another output at the same time.
         unsafe {
             std::ptr::write_bytes(to, 0, size);
             Ok(std::slice::from_raw_parts_mut(to.cast(), count))
         }
     }
 
-    /// Adds an output from an array of any strides: `response.add_array("OUT", &array)`.
+    /// Adds an output from an array with any strides: `response.add_array("OUT", &array)`.
     #[cfg(feature = "ndarray")]
     pub fn add_array<'a, T: Element, D: ndarray::Dimension>(
         &self,
@@ -266,23 +266,23 @@ impl Response {
         }
     }
 
-    /// Sends the response. It is the final one unless the model is decoupled: then more may follow, and the request ends when its factories
-    /// and the request itself are gone.
+    /// Sends the response. It is final unless the model is decoupled. Then more responses may follow, and the request is completed when it and
+    /// its factories are dropped.
     pub fn send(self) -> Result<(), Error> {
         self.send_with(ResponseFlags::None, None)
     }
 
-    /// Sends it as the final one.
+    /// Sends it as the final response.
     pub fn send_final(self) -> Result<(), Error> {
         self.send_with(ResponseFlags::Final, None)
     }
 
-    /// Sends a failure instead of the outputs.
+    /// Sends an error instead of the outputs.
     pub fn send_error(self, error: Error) -> Result<(), Error> {
         self.send_with(ResponseFlags::None, Some(error))
     }
 
-    /// Sends it with flags, and with a failure if there is one.
+    /// Sends it with flags, and with an error if there is one.
     pub fn send_with(self, flags: ResponseFlags, error: Option<Error>) -> Result<(), Error> {
         let this = std::mem::ManuallyDrop::new(self);
         // SAFETY: `this` is not dropped, so these are moved out once.
@@ -292,7 +292,7 @@ impl Response {
         account.send(this.raw, reported, factory.is_none(), flags == ResponseFlags::Final, error.as_ref(), times)
     }
 
-    /// The handle of the C interface.
+    /// Returns the handle of the C interface.
     pub fn as_ptr(&self) -> *mut TRITONBACKEND_Response {
         self.raw
     }

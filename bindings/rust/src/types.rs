@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Types of elements, and strings as they lie in a tensor.
+//! Element types, and the serialization of strings.
 use crate::error::{text, Error};
 use crate::sys::*;
 use std::fmt;
 
-/// The type of a tensor's elements.
+/// The element type of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DataType {
-    /// None.
+    /// Invalid.
     Invalid,
     /// One byte, 0 or 1.
     Bool,
@@ -27,13 +27,13 @@ pub enum DataType {
     Int32,
     /// [`i64`]
     Int64,
-    /// IEEE 754 of 16 bits: [`F16`]
+    /// IEEE 754 binary16: [`F16`]
     Fp16,
     /// [`f32`]
     Fp32,
     /// [`f64`]
     Fp64,
-    /// Strings of bytes, each led by its length.
+    /// Byte strings, each with a prefix of its length.
     Bytes,
     /// The upper half of an [`f32`]: [`Bf16`]
     Bf16,
@@ -68,7 +68,7 @@ impl DataType {
         *ALL.get(raw as usize).unwrap_or(&Self::Invalid)
     }
 
-    /// Bytes an element; 0 for strings and for no type.
+    /// Returns the bytes per element; 0 for strings and the invalid type.
     pub fn byte_size(self) -> usize {
         match self {
             Self::Invalid | Self::Bytes => 0,
@@ -79,7 +79,7 @@ impl DataType {
         }
     }
 
-    /// The name that clients use: "FP32".
+    /// Returns the name in the protocol: "FP32".
     pub fn name(self) -> &'static str {
         match self {
             Self::Invalid => "<invalid>",
@@ -107,7 +107,7 @@ impl fmt::Display for DataType {
     }
 }
 
-/// The bits of an IEEE 754 number of 16 bits.
+/// The bits of an IEEE 754 binary16 number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct F16(pub u16);
@@ -127,12 +127,12 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// A Rust type that a tensor's elements can be seen as.
+/// A Rust type for the elements of a tensor.
 pub trait Element: Copy + Default + Send + Sync + 'static + sealed::Sealed {
-    /// Its name in the interface.
+    /// The element type.
     const DATA_TYPE: DataType;
 
-    /// Whether bytes, as many as whole elements, are values of the type.
+    /// Returns whether the bytes of complete elements are valid values of the type.
     #[doc(hidden)]
     fn valid(_bytes: &[u8]) -> bool {
         true
@@ -160,15 +160,15 @@ impl Element for bool {
     }
 }
 
-/// The number of elements of a shape.
+/// Returns the number of elements of a shape.
 pub(crate) fn elements(shape: &[i64]) -> Result<usize, Error> {
     shape
         .iter()
         .try_fold(1usize, |product, &extent| product.checked_mul(usize::try_from(extent).ok()?))
-        .ok_or_else(|| Error::invalid(format!("{shape:?} is no shape of a tensor")))
+        .ok_or_else(|| Error::invalid(format!("invalid tensor shape {shape:?}")))
 }
 
-/// Strings as they lie in a tensor: each led by its length in 4 bytes, little-endian.
+/// Serializes strings: each with a prefix of its length in 4 bytes, little-endian.
 ///
 /// ```
 /// let bytes = kelp_backend::encode_strings(["one", "größer"]).unwrap();
@@ -186,10 +186,10 @@ pub fn encode_strings<S: AsRef<[u8]>>(strings: impl IntoIterator<Item = S>) -> R
     Ok(out)
 }
 
-/// The strings of a tensor, from [`encode_strings`]. INVALID_ARG when the bytes are cut off.
+/// Decodes the strings of [`encode_strings`]. INVALID_ARG if the bytes are truncated.
 pub fn decode_strings(mut bytes: &[u8]) -> Result<Vec<&[u8]>, Error> {
     let mut out = Vec::new();
-    let cut = || Error::invalid("the last string is cut off");
+    let cut = || Error::invalid("the last string is truncated");
     while !bytes.is_empty() {
         let (length, rest) = bytes.split_first_chunk::<4>().ok_or_else(cut)?;
         let length = u32::from_le_bytes(*length) as usize;
@@ -199,24 +199,24 @@ pub fn decode_strings(mut bytes: &[u8]) -> Result<Vec<&[u8]>, Error> {
     Ok(out)
 }
 
-/// A named value of a request or a response.
+/// The value of a parameter of a request or a response.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Parameter {
-    /// A text.
+    /// A string.
     Text(String),
-    /// A whole number.
+    /// An integer.
     Int(i64),
-    /// A truth value.
+    /// A boolean.
     Bool(bool),
     /// A number.
     Double(f64),
 }
 
 impl Parameter {
-    /// A value of the C interface, copied.
+    /// Copies a value of the C interface.
     ///
     /// # Safety
-    /// `value` is of the type that `kind` tells.
+    /// `value` has the type `kind`.
     pub(crate) unsafe fn read(kind: TRITONSERVER_ParameterType, value: *const c_void) -> Result<Self, Error> {
         // SAFETY: as above.
         unsafe {
@@ -225,7 +225,7 @@ impl Parameter {
                 TRITONSERVER_PARAMETER_INT => Self::Int(value.cast::<i64>().read_unaligned()),
                 TRITONSERVER_PARAMETER_BOOL => Self::Bool(value.cast::<u8>().read() != 0),
                 TRITONSERVER_PARAMETER_DOUBLE => Self::Double(value.cast::<f64>().read_unaligned()),
-                _ => return Err(Error::unsupported("a parameter of an unknown type")),
+                _ => return Err(Error::unsupported("unknown type of a parameter")),
             })
         }
     }
@@ -261,7 +261,7 @@ impl From<f64> for Parameter {
     }
 }
 
-/// A tensor as it came over the wire.
+/// A serialized tensor.
 #[derive(Clone, Copy)]
 pub(crate) struct View<'a> {
     /// "input" or "output"
@@ -287,7 +287,7 @@ impl<'a> View<'a> {
         elements(self.shape).map_err(|_| self.wrong(format_args!("has shape {:?}", self.shape)))
     }
 
-    /// The bytes as elements, for which they are aligned.
+    /// Returns the aligned bytes as elements.
     pub fn slice<'d, T: Element>(&self, bytes: &'d [u8]) -> Result<&'d [T], Error> {
         self.check_type(T::DATA_TYPE)?;
         let count = self.count()?;
@@ -295,7 +295,7 @@ impl<'a> View<'a> {
             return Err(self.wrong(format_args!("of shape {:?} has {} bytes", self.shape, bytes.len())));
         }
         if !T::valid(bytes) {
-            return Err(self.wrong(format_args!("has bytes that are no {}", T::DATA_TYPE)));
+            return Err(self.wrong(format_args!("has bytes that are not valid {}", T::DATA_TYPE)));
         }
         if count == 0 {
             return Ok(&[]);
@@ -307,7 +307,8 @@ impl<'a> View<'a> {
 
     pub fn strings<'d>(&self, bytes: &'d [u8]) -> Result<Vec<&'d [u8]>, Error> {
         self.check_type(DataType::Bytes)?;
-        let strings = decode_strings(bytes).map_err(|error| self.wrong(format_args!("is no tensor: {error}")))?;
+        let strings =
+            decode_strings(bytes).map_err(|error| self.wrong(format_args!("is not a valid tensor: {error}")))?;
         if strings.len() != self.count()? {
             return Err(self.wrong(format_args!("of shape {:?} has {} strings", self.shape, strings.len())));
         }
@@ -341,12 +342,12 @@ impl<'a> View<'a> {
     }
 }
 
-/// A piece of memory aligned for every element.
+/// Memory with an alignment for every element type.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 pub(crate) struct Line([u8; 64]);
 
-/// Zeroed lines, at least as many bytes as asked for.
+/// Allocates zeroed lines with at least this many bytes.
 pub(crate) fn lines(size: usize) -> Box<[Line]> {
     vec![Line([0; 64]); size.div_ceil(64)].into_boxed_slice()
 }
@@ -376,7 +377,7 @@ mod tests {
     fn views() {
         let view = View { what: "input", name: "X", datatype: DataType::Bool, shape: &[2] };
         assert_eq!(view.slice::<bool>(&[0, 1]).unwrap(), [false, true]);
-        assert_eq!(view.slice::<bool>(&[0, 2]).unwrap_err().to_string(), "input 'X' has bytes that are no BOOL");
+        assert_eq!(view.slice::<bool>(&[0, 2]).unwrap_err().to_string(), "input 'X' has bytes that are not valid BOOL");
         assert_eq!(view.slice::<bool>(&[0]).unwrap_err().to_string(), "input 'X' of shape [2] has 1 bytes");
         assert_eq!(view.slice::<u8>(&[0, 1]).unwrap_err().to_string(), "input 'X' is BOOL, expected UINT8");
     }

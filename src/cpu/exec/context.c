@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Contexts of the cpu, and the table through which users reach its engines. */
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/checked.h"
-#include "cpu/exec/exec.h"
+#include "cpu/exec/context.h"
 
 #include <stdatomic.h>
 
@@ -11,12 +12,13 @@ kelp_status *kelp_cpu_context_create(kelp_cpu_engine *engine, kelp_cpu_context *
     kelp_cpu_context *context = NULL;
     KELP_TRY(kelp_cpu_engine_check_complete(engine));
     KELP_TRY(KELP_NEW(engine->allocator, kelp_cpu_context, &context));
+    KELP_ASSERT(engine->program != NULL || engine->refitted != NULL);
     context->engine = engine;
     context->allocator = engine->allocator;
     kelp_arena_init(&context->run_arena, context->allocator, 64 << 10);
     atomic_init(&context->stop.set, false);
     context->core = kelp_cpu_engine_retain(kelp_cpu_engine_current(engine));
-    kelp_status *status = kelp_frame_init(&context->main, context, context->core->program);
+    kelp_status *status = kelp_cpu_instance_init(&context->main, context, context->core->program);
     if (status != NULL) {
         kelp_cpu_context_destroy(context);
         return status;
@@ -28,7 +30,7 @@ kelp_status *kelp_cpu_context_create(kelp_cpu_engine *engine, kelp_cpu_context *
 void kelp_cpu_context_destroy(kelp_cpu_context *context) {
     if (context == NULL)
         return;
-    kelp_frame_deinit(&context->main);
+    kelp_cpu_instance_deinit(&context->main);
     kelp_arena_deinit(&context->run_arena);
     kelp_cpu_engine_release(context->core);
     kelp_free(context->allocator, context, sizeof *context);
@@ -63,7 +65,7 @@ static kelp_status *check_list(const char *name, const kelp_tensor *list, kelp_d
         const kelp_tensor *item = (const kelp_tensor *)list->data + i;
         bool fits = kelp_dtype_bits(item->dtype) > 0 && kelp_tensor_is_compact(item) &&
                     item->device.device_type == kDLCPU &&
-                    kelp_is_aligned(item->data, item->dtype) &&
+                    kelp_cpu_is_aligned(item->data, item->dtype) &&
                     (item->data != NULL || kelp_tensor_elements(item) == 0);
         if (!fits)
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
@@ -83,6 +85,7 @@ static kelp_status *check_list(const char *name, const kelp_tensor *list, kelp_d
 
 static kelp_status *set_input(void *userp, size_t index, const kelp_tensor *tensor) {
     kelp_cpu_context *context = userp;
+    KELP_ASSERT(index < context->engine->input_count);
     const char *name = context->engine->inputs[index].name;
     if (!kelp_tensor_is_compact(tensor) || tensor->device.device_type != kDLCPU)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
@@ -93,16 +96,17 @@ static kelp_status *set_input(void *userp, size_t index, const kelp_tensor *tens
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "input '%s' has no data", name);
     if (tensor->dtype == KELP_LIST)
         KELP_TRY(check_list(name, tensor, context->engine->graph->main->inputs[index]->dtype, 1));
-    kelp_frame_bind(&context->main, index, tensor);
+    kelp_cpu_instance_bind(&context->main, index, tensor);
     return NULL;
 }
 
 static kelp_status *set_profile(void *userp, size_t profile) {
     kelp_cpu_context *context = userp;
+    KELP_ASSERT(profile < context->engine->profile_count);
     context->profile = profile;
     for (size_t i = 0; i < context->engine->input_count; i++)
         context->main.inputs[i].dtype = KELP_DTYPE_INVALID;
-    context->main.planned = false;
+    context->main.scheduled = false;
     return NULL;
 }
 
@@ -112,32 +116,32 @@ static kelp_tensor *outputs(void *context) {
 }
 
 static kelp_status *set_output(void *userp, size_t index, void *data, size_t capacity_bytes) {
-    kelp_frame *frame = &((kelp_cpu_context *)userp)->main;
-    frame->outputs[index].user_data = data;
-    frame->outputs[index].user_bytes = data != NULL ? capacity_bytes : 0;
-    frame->outputs[index].place = NULL;
-    frame->rebind = true;
-    frame->stamp++;
+    kelp_cpu_instance *instance = &((kelp_cpu_context *)userp)->main;
+    instance->outputs[index].user_data = data;
+    instance->outputs[index].user_bytes = data != NULL ? capacity_bytes : 0;
+    instance->outputs[index].place = NULL;
+    instance->rebind = true;
+    instance->stamp++;
     return NULL;
 }
 
 static kelp_status *set_output_allocator(void *userp, size_t index, kelp_output_allocator fn,
                                          void *fn_userp) {
-    kelp_frame *frame = &((kelp_cpu_context *)userp)->main;
-    frame->outputs[index].place = fn;
-    frame->outputs[index].place_userp = fn_userp;
+    kelp_cpu_instance *instance = &((kelp_cpu_context *)userp)->main;
+    instance->outputs[index].place = fn;
+    instance->outputs[index].place_userp = fn_userp;
     return NULL;
 }
 
 static kelp_status *set_workspace(void *userp, void *data, size_t size_bytes) {
-    kelp_frame *frame = &((kelp_cpu_context *)userp)->main;
+    kelp_cpu_instance *instance = &((kelp_cpu_context *)userp)->main;
     if (((uintptr_t)data & (KELP_TENSOR_ALIGNMENT - 1)) != 0)
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "a workspace is aligned to %u bytes: found %p",
                           KELP_TENSOR_ALIGNMENT, data);
-    frame->user_workspace = data;
-    frame->user_workspace_bytes = data != NULL ? size_bytes : 0;
-    frame->planned = false;
-    frame->stamp++;
+    instance->user_workspace = data;
+    instance->user_workspace_bytes = data != NULL ? size_bytes : 0;
+    instance->scheduled = false;
+    instance->stamp++;
     return NULL;
 }
 
@@ -147,7 +151,7 @@ static void notice_refit(kelp_cpu_context *context) {
     kelp_cpu_engine *current = kelp_cpu_engine_current(context->engine), *before = context->core;
     if (KELP_LIKELY(current == before))
         return;
-    kelp_frame_forget(&context->main);
+    kelp_cpu_instance_forget(&context->main);
     context->core = kelp_cpu_engine_retain(current);
     context->main.program = current->program;
     kelp_cpu_engine_release(before);
@@ -155,13 +159,15 @@ static void notice_refit(kelp_cpu_context *context) {
 
 kelp_status *kelp_cpu_context_prepare(kelp_cpu_context *context) {
     notice_refit(context);
-    KELP_TRY(kelp_frame_prepare(&context->main));
-    kelp_frame_hide_open(&context->main); /* the last shapes say nothing of the next */
+    KELP_ASSERT(context->main.program == context->core->program);
+    KELP_TRY(kelp_cpu_instance_prepare(&context->main));
+    kelp_cpu_instance_hide_dynamic(&context->main); /* the last shapes say nothing of the next */
     return NULL;
 }
 
 static kelp_status *prepare(void *context, kelp_tensor *shown) {
-    (void)shown; /* the frame's own, as `outputs` returned them */
+    KELP_ASSERT(shown == ((kelp_cpu_context *)context)->main.shown);
+    (void)shown; /* as `outputs` returned them */
     return kelp_cpu_context_prepare(context);
 }
 
@@ -172,13 +178,15 @@ void kelp_cpu_context_begin_run(kelp_cpu_context *context) {
 
 static kelp_status *invoke(void *userp, kelp_tensor *shown) {
     kelp_cpu_context *context = userp;
+    KELP_ASSERT(shown == context->main.shown);
     (void)shown;
     notice_refit(context);
+    KELP_ASSERT(context->main.program == context->core->program);
     if (KELP_UNLIKELY(context->engine->profile_values != NULL))
         KELP_TRY(
             kelp_cpu_engine_check_values(context->engine, context->profile, context->main.inputs));
     kelp_cpu_context_begin_run(context);
-    return kelp_frame_run(&context->main);
+    return kelp_cpu_instance_run(&context->main);
 }
 
 static void warm_up(void *context) {
@@ -203,7 +211,7 @@ static kelp_status *set_profiler(void *userp, kelp_profile_fn fn, void *fn_userp
 }
 
 kelp_plan_stats kelp_cpu_context_plan_stats(const kelp_cpu_context *context) {
-    return context->main.planned ? context->main.plans->stats : (kelp_plan_stats){0};
+    return context->main.scheduled ? context->main.schedules->stats : (kelp_plan_stats){0};
 }
 
 static kelp_plan_stats plan_stats(const void *context) {
@@ -241,6 +249,7 @@ static kelp_subgraph_info subgraph(const void *engine, size_t index) {
     const kelp_subgraph *item = ((const kelp_cpu_engine *)engine)->partition.first;
     for (; index > 0; index--)
         item = item->next;
+    KELP_ASSERT(item != NULL);
     return (kelp_subgraph_info){item->node->name, item->entry->backend->name, item->graph->main};
 }
 

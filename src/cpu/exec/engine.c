@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From a graph to an engine: readiness, passes, kernels, packed weights. */
 #include "base/alloc.h"
-#include "cpu/exec/exec.h"
+#include "base/assert.h"
+#include "base/checked.h"
+#include "cpu/exec/engine.h"
+#include "cpu/ops/variant.h"
 #include "graph/passes/passes.h"
 #include "runtime/opset/bridge.h"
+#include "runtime/opset/env.h"
 
 #include <kelp/engine_provider.h>
 
@@ -12,8 +16,8 @@
 
 /* ---- memory ---- */
 kelp_status *kelp_cpu_engine_own(kelp_cpu_engine *engine, size_t size_bytes, void **out) {
-    kelp_owned_block *block = NULL;
-    KELP_TRY(KELP_NEW(engine->allocator, kelp_owned_block, &block));
+    kelp_cpu_owned_block *block = NULL;
+    KELP_TRY(KELP_NEW(engine->allocator, kelp_cpu_owned_block, &block));
     block->size_bytes = size_bytes ? size_bytes : 1;
     kelp_status *status =
         kelp_alloc_aligned(engine->weights, block->size_bytes, KELP_TENSOR_ALIGNMENT, &block->data);
@@ -69,16 +73,16 @@ static kelp_status *collect_io(kelp_cpu_engine *engine) {
 }
 
 /* ---- kernels ---- */
-size_t kelp_element_alignment(kelp_dtype dtype) {
+size_t kelp_cpu_element_alignment(kelp_dtype dtype) {
     size_t bytes = kelp_dtype_bits(dtype) / 8;
     return bytes > 16 || (bytes & (bytes - 1)) != 0 ? sizeof(void *) : bytes ? bytes : 1;
 }
 
-/* Kernels that need it see their constants at an aligned address; the others read the mapped file.
+/* Copies a constant to an aligned address, for kernels that need it; others read the mapped file.
  */
 static kelp_status *align_constant(kelp_cpu_engine *engine, kelp_value *value) {
     const kelp_tensor *old = value->constant;
-    if (((uintptr_t)old->data & (kelp_element_alignment(old->dtype) - 1)) == 0)
+    if (((uintptr_t)old->data & (kelp_cpu_element_alignment(old->dtype) - 1)) == 0)
         return NULL;
     kelp_arena *arena = &engine->graph->arena;
     const kelp_tensor **key = KELP_ARENA_NEW(arena, const kelp_tensor *);
@@ -119,8 +123,8 @@ static kelp_status *create_node(kelp_cpu_engine *engine, const kelp_node *node,
     if (!kelp_opset_choice_find(&engine->partition.choice, node, &match))
         return KELP_ERROR(
             KELP_UNIMPLEMENTED,
-            "no registered backend covers operator '%s::%s' version %lld of node '%s'",
-            node->domain, node->op_type, (long long)node->opset_version, node->name);
+            "no registered provider covers operator '%s::%s' version %lld of node '%s'",
+            node->op->domain, node->op->name, (long long)node->opset_version, node->name);
     out->kernel = match.op->kernel ? match.op->kernel : &kelp_bridge_kernel;
     for (size_t i = 0; i < node->input_count; i++) {
         bool any_address = i < 32 && (out->kernel->unaligned_inputs >> i & 1) != 0;
@@ -140,28 +144,28 @@ static kelp_status *create_node(kelp_cpu_engine *engine, const kelp_node *node,
         status = out->kernel->create(node, &env, &out->state);
     if (status != NULL)
         return KELP_ANNOTATE(status, "cannot make operator %s of node '%s' in model '%s'",
-                             node->op_type, node->name, engine->graph->info.label);
+                             node->op->name, node->name, engine->graph->info.label);
     return NULL;
 }
 
 static kelp_status *create_program(kelp_cpu_engine *engine, const kelp_block *block,
-                                   kelp_program **out);
+                                   kelp_cpu_program **out);
 
-static kelp_status *create_bodies(kelp_cpu_engine *engine, kelp_program *program,
+static kelp_status *create_bodies(kelp_cpu_engine *engine, kelp_cpu_program *program,
                                   kelp_cpu_node *node) {
-    bool is_if = strcmp(node->node->op_type, "If") == 0 && *node->node->domain == '\0';
+    bool is_if = node->node->op == KELP_OP(If);
     size_t count = 0;
     for (const kelp_attr *attr = node->node->attributes; attr != NULL; attr = attr->next)
         count += attr->blocks != NULL ? attr->count : 0;
     if (count == 0 || kelp_is_subgraph_node(node->node))
         return NULL;
-    kelp_program **bodies = KELP_ARENA_ARRAY(&engine->graph->arena, count, kelp_program *);
+    kelp_cpu_program **bodies = KELP_ARENA_ARRAY(&engine->graph->arena, count, kelp_cpu_program *);
     if (bodies == NULL)
         return kelp_status_oom();
     node->bodies = bodies;
     for (const kelp_attr *attr = node->node->attributes; attr != NULL; attr = attr->next)
         for (size_t k = 0; attr->blocks != NULL && k < attr->count; k++) {
-            kelp_program **body = &bodies[node->body_count++];
+            kelp_cpu_program **body = &bodies[node->body_count++];
             KELP_TRY(create_program(engine, attr->blocks[k], body));
             if (!is_if)
                 continue;
@@ -176,14 +180,14 @@ static kelp_status *tell_progress(const kelp_cpu_engine *engine, size_t done, si
     const kelp_engine_options *options = engine->options;
     return options->progress == NULL || options->progress(options->progress_userp, done, total)
                ? NULL
-               : KELP_ERROR(KELP_CANCELLED, "making model '%s' ready was cancelled",
+               : KELP_ERROR(KELP_CANCELLED, "preparing model '%s' was cancelled",
                             engine->graph->info.label);
 }
 
 /* `*out` is set first, so that what was made before a failure is destroyed with the engine. */
 static kelp_status *create_program(kelp_cpu_engine *engine, const kelp_block *block,
-                                   kelp_program **out) {
-    kelp_program *program = KELP_ARENA_NEW(&engine->graph->arena, kelp_program);
+                                   kelp_cpu_program **out) {
+    kelp_cpu_program *program = KELP_ARENA_NEW(&engine->graph->arena, kelp_cpu_program);
     if (program == NULL)
         return kelp_status_oom();
     *out = program;
@@ -209,7 +213,7 @@ static kelp_status *create_program(kelp_cpu_engine *engine, const kelp_block *bl
     return NULL;
 }
 
-static void destroy_program(kelp_cpu_engine *engine, const kelp_program *program) {
+static void destroy_program(kelp_cpu_engine *engine, const kelp_cpu_program *program) {
     for (size_t i = 0; program != NULL && i < program->node_count; i++) {
         const kelp_cpu_node *node = &program->nodes[i];
         for (size_t k = 0; k < node->body_count; k++)
@@ -219,58 +223,116 @@ static void destroy_program(kelp_cpu_engine *engine, const kelp_program *program
     }
 }
 
-/* Before fusion, whose operators are Kelp's own. */
-static kelp_status *part(kelp_cpu_engine *engine) {
-    kelp_op_env env = {.allocator = engine->weights, .pool = engine->runtime->pool};
-    return kelp_partition_run(&engine->partition, engine->graph, &env, &engine->runtime->logger);
+/* ---- phases ---- */
+static kelp_status *choose_providers(kelp_cpu_engine *engine) {
+    return kelp_partition_init(&engine->partition, engine->allocator, engine->runtime->registry,
+                               engine->options->providers);
 }
 
-/* Fused operators are no use to providers among which nobody has them. */
-static bool fuses(const kelp_cpu_engine *engine, const kelp_engine_options *options) {
-    kelp_node fused = {.op_type = "MatMulBias", .domain = KELP_DOMAIN, .opset_version = 1};
-    kelp_opset_match match;
-    return !options->disable_fusion &&
-           kelp_opset_choice_find(&engine->partition.choice, &fused, &match);
+static kelp_status *check_ready(kelp_cpu_engine *engine) {
+    return kelp_opset_check_choice(&engine->partition.choice, engine->source, false);
 }
 
-static kelp_status *build(kelp_cpu_engine *engine, const kelp_engine_options *options,
-                          const kelp_cpu_origin *origin) {
-    KELP_TRY(kelp_partition_init(&engine->partition, engine->allocator, engine->runtime->opsets,
-                                 options->providers));
-    if (!origin->prepared) /* what was made ready once is told node by node */
-        KELP_TRY(kelp_opset_check_choice(&engine->partition.choice, engine->source, false));
+static kelp_status *clone_graph(kelp_cpu_engine *engine) {
     engine->nodes_loaded = engine->source->info.node_count;
     KELP_TRY(kelp_graph_clone_for_engine(engine->source, &engine->graph));
     KELP_TRY(kelp_pass_gradient(engine->graph->main));
     kelp_block_remove_dead(engine->graph->main);
-    KELP_TRY(kelp_pass_captures(engine->graph->main));
-    if (origin->bare) {
-        kelp_block_count_uses(engine->graph->main);
-        return collect_io(engine);
-    }
-    if (!origin->prepared) {
-        /* weights stay integers until those passes have seen them that multiply integers */
-        KELP_TRY(kelp_cpu_engine_fold_constants(
-            engine, options->disable_fusion ? NULL : "DequantizeLinear"));
-        kelp_block_remove_dead(engine->graph->main);
-    }
-    if (!origin->prepared)
-        KELP_TRY(part(engine));
-    if (fuses(engine, options) && !origin->prepared) {
-        KELP_TRY(kelp_passes_run_quant(engine->graph->main));
-        KELP_TRY(kelp_cpu_engine_fold_constants(engine, false));
-        kelp_block_remove_dead(engine->graph->main);
-        KELP_TRY(kelp_passes_run(engine->graph->main));
-        KELP_TRY(kelp_cpu_engine_fold_constants(engine, false));
-        kelp_block_remove_dead(engine->graph->main);
-    }
-    if (options->precision == KELP_PRECISION_BF16 && !origin->prepared)
-        KELP_TRY(kelp_passes_run_bf16(engine->graph->main));
+    return kelp_pass_captures(engine->graph->main);
+}
+
+static kelp_status *fold(kelp_cpu_engine *engine) {
+    KELP_TRY(kelp_cpu_engine_fold_constants(engine, false));
+    kelp_block_remove_dead(engine->graph->main);
+    return NULL;
+}
+
+/* Weights stay integers until the passes that fuse integer operators have seen them. */
+static kelp_status *fold_first(kelp_cpu_engine *engine) {
+    KELP_TRY(kelp_cpu_engine_fold_constants(engine, !engine->options->disable_fusion));
+    kelp_block_remove_dead(engine->graph->main);
+    return NULL;
+}
+
+/* Before fusion, whose operators only Kelp has. */
+static kelp_status *partition(kelp_cpu_engine *engine) {
+    KELP_ASSERT(engine->program == NULL); /* kernels are created afterwards */
+    kelp_op_env env = {.allocator = engine->weights, .pool = engine->runtime->pool};
+    return kelp_partition_run(&engine->partition, engine->graph, &env, &engine->runtime->logger);
+}
+
+static kelp_status *fuse_quantized(kelp_cpu_engine *engine) {
+    KELP_TRY(kelp_passes_run_quant(engine->graph->main));
+    return fold(engine);
+}
+
+static kelp_status *fuse(kelp_cpu_engine *engine) {
+    KELP_TRY(kelp_passes_run(engine->graph->main));
+    return fold(engine);
+}
+
+static kelp_status *round_to_bf16(kelp_cpu_engine *engine) {
+    return kelp_passes_run_bf16(engine->graph->main);
+}
+
+static kelp_status *finish_graph(kelp_cpu_engine *engine) {
     kelp_block_count_uses(engine->graph->main);
-    KELP_TRY(collect_io(engine));
+    return collect_io(engine);
+}
+
+static kelp_status *create_kernels(kelp_cpu_engine *engine) {
+    KELP_ASSERT(engine->inputs != NULL || engine->graph->main->input_count == 0);
     KELP_TRY(create_program(engine, engine->graph->main, &engine->program));
     size_t all = engine->graph->main->node_count;
     return tell_progress(engine, all, all);
+}
+
+/* Conditions of a phase; all that are named must hold. */
+typedef enum phase_condition {
+    ALWAYS = 0,
+    FROM_MODEL = 1, /* not from an engine image after the passes */
+    WEIGHTS = 2,    /* weights are not missing */
+    FUSION = 4,     /* fusion is not disabled, and some provider has the fused operators */
+    BF16 = 8        /* precision is bf16 */
+} phase_condition;
+
+static const struct phase {
+    unsigned conditions;
+    kelp_status *(*run)(kelp_cpu_engine *engine);
+} phases[] = {
+    {ALWAYS, choose_providers},
+    {FROM_MODEL, check_ready},
+    {ALWAYS, clone_graph},
+    {FROM_MODEL | WEIGHTS, fold_first},
+    {FROM_MODEL | WEIGHTS, partition},
+    {FROM_MODEL | WEIGHTS | FUSION, fuse_quantized},
+    {FROM_MODEL | WEIGHTS | FUSION, fuse},
+    {FROM_MODEL | WEIGHTS | BF16, round_to_bf16},
+    {ALWAYS, finish_graph},
+    {WEIGHTS, create_kernels},
+};
+
+static bool has_fused_operators(const kelp_cpu_engine *engine) {
+    kelp_node fused = {.op = KELP_OP_KELP(MatMulBias), .opset_version = 1};
+    kelp_opset_match match;
+    return kelp_opset_choice_find(&engine->partition.choice, &fused, &match);
+}
+
+static bool applies(const kelp_cpu_engine *engine, const kelp_cpu_origin *origin,
+                    unsigned conditions) {
+    const kelp_engine_options *options = engine->options;
+    return !((conditions & FROM_MODEL) != 0 && origin->prepared) &&
+           !((conditions & WEIGHTS) != 0 && origin->bare) &&
+           !((conditions & BF16) != 0 && options->precision != KELP_PRECISION_BF16) &&
+           !((conditions & FUSION) != 0 &&
+             (options->disable_fusion || !has_fused_operators(engine)));
+}
+
+static kelp_status *build(kelp_cpu_engine *engine, const kelp_cpu_origin *origin) {
+    for (size_t i = 0; i < KELP_COUNT(phases); i++)
+        if (applies(engine, origin, phases[i].conditions))
+            KELP_TRY(phases[i].run(engine));
+    return NULL;
 }
 
 static kelp_status *new_engine(kelp_runtime *runtime, kelp_cpu_engine **out) {
@@ -306,12 +368,12 @@ kelp_status *kelp_cpu_engine_make(kelp_runtime *runtime, kelp_graph *graph,
     engine->packs = origin->take_packs;
     kelp_map_init(&engine->moved, engine->allocator);
     engine->source = kelp_graph_retain(graph);
-    engine->max_plans = options.max_plans ? options.max_plans : 16;
+    engine->max_schedules = options.max_plans ? options.max_plans : 16;
     engine->options = &options;
     engine->no_fusion = options.disable_fusion != 0;
     engine->precision = options.precision;
     engine->stripped = origin->bare;
-    status = build(engine, &options, origin);
+    status = build(engine, origin);
     engine->options = NULL;
     kelp_map_deinit(&engine->moved);
     if (status != NULL) {
@@ -335,7 +397,7 @@ void kelp_cpu_engine_release(kelp_cpu_engine *engine) {
     destroy_program(engine, engine->program);
     kelp_cpu_packs_destroy(engine->packs);
     kelp_partition_deinit(&engine->partition);
-    for (kelp_owned_block *block = engine->owned, *next; block != NULL; block = next) {
+    for (kelp_cpu_owned_block *block = engine->owned, *next; block != NULL; block = next) {
         next = block->next;
         kelp_free_aligned(engine->weights, block->data, block->size_bytes, KELP_TENSOR_ALIGNMENT);
         kelp_free(engine->allocator, block, sizeof *block);
@@ -352,8 +414,9 @@ void kelp_cpu_engine_release(kelp_cpu_engine *engine) {
 }
 
 /* ---- statistics ---- */
-/* Nodes and constants of a block and of those inside it. */
-static void count_program(const kelp_program *program, size_t *inout_nodes, size_t *inout_bytes) {
+/* Counts nodes and constants of a block and of those inside of it. */
+static void count_program(const kelp_cpu_program *program, size_t *inout_nodes,
+                          size_t *inout_bytes) {
     *inout_nodes += program->node_count;
     for (size_t i = 0; i < program->block->value_count; i++) {
         const kelp_value *value = program->block->values[i];
@@ -365,11 +428,11 @@ static void count_program(const kelp_program *program, size_t *inout_nodes, size
             count_program(program->nodes[i].bodies[k], inout_nodes, inout_bytes);
 }
 
-static size_t count_bf16(const kelp_program *program) {
+static size_t count_bf16(const kelp_cpu_program *program) {
     size_t count = 0;
     for (size_t i = 0; i < program->node_count; i++) {
         const kelp_node *node = program->nodes[i].node;
-        count += strcmp(node->domain, KELP_DOMAIN) == 0 && strstr(node->op_type, "Bf16") != NULL;
+        count += kelp_op_variant_of(node) == KELP_VARIANT_BF16;
         for (size_t k = 0; k < program->nodes[i].body_count; k++)
             count += count_bf16(program->nodes[i].bodies[k]);
     }
@@ -380,7 +443,7 @@ kelp_engine_stats kelp_cpu_engine_stats(const kelp_cpu_engine *engine) {
     size_t borrowed = 0, nodes = 0;
     if (engine->program != NULL)
         count_program(engine->program, &nodes, &borrowed);
-    for (const kelp_owned_block *block = engine->owned; block != NULL; block = block->next)
+    for (const kelp_cpu_owned_block *block = engine->owned; block != NULL; block = block->next)
         borrowed -= borrowed < block->size_bytes ? borrowed : block->size_bytes;
     return (kelp_engine_stats){.nodes_loaded = engine->nodes_loaded,
                                .nodes_planned = nodes,

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Constant folding: what does not depend on the inputs is worked out once, with the same kernels.
- */
+/* Constant folding: nodes that do not depend on inputs are evaluated once, by the same kernels. */
 #include "base/alloc.h"
-#include "cpu/exec/exec.h"
+#include "cpu/exec/engine.h"
 #include "graph/passes/passes.h"
+#include "runtime/opset/env.h"
 
 #include <string.h>
 
-/* A result larger than this stays a node: memory is dearer than the work. */
+/* A node whose result is larger is not folded: memory costs more than the computation. */
 #define FOLD_MAX_BYTES ((size_t)256 << 20)
 
 static bool is_foldable(const kelp_node *node, const kelp_opset_match *match) {
@@ -24,7 +24,7 @@ static bool is_foldable(const kelp_node *node, const kelp_opset_match *match) {
     return true;
 }
 
-/* Strings point to bytes elsewhere; those move along with their descriptors. */
+/* Strings point to bytes elsewhere, which are copied with their descriptors. */
 static kelp_status *own_tensor(kelp_cpu_engine *engine, const kelp_tensor *result,
                                kelp_tensor *out) {
     size_t bytes = kelp_tensor_bytes(result), text_bytes = 0;
@@ -77,7 +77,7 @@ static kelp_status *fold_node(kelp_cpu_engine *engine, const kelp_op_env *env, k
     kelp_status *status = kelp_opset_dispatch(match, env, node, inputs, outputs);
     if (status != NULL)
         return KELP_ANNOTATE(status, "cannot work out constant node '%s' (%s) of model '%s'",
-                             node->name, node->op_type, engine->graph->info.label);
+                             node->name, node->op->name, engine->graph->info.label);
     for (size_t i = 0; i < node->output_count; i++)
         if (node->outputs[i] != NULL && kelp_tensor_bytes(&outputs[i]) > FOLD_MAX_BYTES)
             return NULL;
@@ -101,21 +101,21 @@ static kelp_status *fold_node(kelp_cpu_engine *engine, const kelp_op_env *env, k
     return NULL;
 }
 
-/* The first step from 8-bit weights to floats. */
+/* Returns true for the first node from 8-bit weights to floats. */
 static bool widens_bytes(const kelp_node *node) {
-    if (strcmp(node->op_type, "DequantizeLinear") == 0)
+    if (node->op == KELP_OP(DequantizeLinear))
         return true;
     const kelp_tensor *x =
         node->input_count == 1 && node->inputs[0] != NULL ? node->inputs[0]->constant : NULL;
-    return strcmp(node->op_type, "Cast") == 0 && x != NULL &&
-           (x->dtype == KELP_U8 || x->dtype == KELP_I8) && x->rank >= 2;
+    return node->op == KELP_OP(Cast) && x != NULL && (x->dtype == KELP_U8 || x->dtype == KELP_I8) &&
+           x->rank >= 2;
 }
 
 static kelp_status *fold_block(kelp_cpu_engine *engine, kelp_op_env *env, kelp_block *block,
                                bool keep_bytes);
 
-/* A body folds by itself; the branch of an If whose condition is known takes the node's place, and
- * is walked next. */
+/* Folds the bodies of a node. The branch of an If whose condition is known replaces the node, and
+ * is visited next. */
 static kelp_status *fold_bodies(kelp_cpu_engine *engine, kelp_op_env *env, kelp_node *node,
                                 bool keep_bytes) {
     bool has_blocks = false;
@@ -143,10 +143,10 @@ static kelp_status *fold_block(kelp_cpu_engine *engine, kelp_op_env *env, kelp_b
             continue;
         KELP_TRY(fold_bodies(engine, env, node, keep_bytes));
         if (node->removed) {
-            i--; /* the branch stands where the node stood */
+            i--; /* the branch is where the node was */
             continue;
         }
-        if (!kelp_opset_find(engine->runtime->opsets, node, &match) || !is_foldable(node, &match))
+        if (!kelp_opset_find(engine->runtime->registry, node, &match) || !is_foldable(node, &match))
             continue;
         if (keep_bytes && widens_bytes(node))
             continue;
@@ -164,9 +164,8 @@ static kelp_status *fold_block(kelp_cpu_engine *engine, kelp_op_env *env, kelp_b
 
 bool kelp_cpu_engine_known_branch(const kelp_node *node, const kelp_tensor *condition,
                                   kelp_block **out_branch) {
-    if (strcmp(node->op_type, "If") != 0 || *node->domain != '\0' || condition == NULL ||
-        condition->data == NULL || condition->dtype != KELP_BOOL ||
-        kelp_tensor_elements(condition) != 1)
+    if (node->op != KELP_OP(If) || condition == NULL || condition->data == NULL ||
+        condition->dtype != KELP_BOOL || kelp_tensor_elements(condition) != 1)
         return false;
     bool taken = *(const uint8_t *)condition->data != 0;
     const kelp_attr *attr = kelp_node_find_attr(node, taken ? "then_branch" : "else_branch");

@@ -2,7 +2,7 @@
 /* What is inside an engine, as text or JSON. */
 #include "base/alloc.h"
 #include "base/json.h"
-#include "cpu/exec/exec.h"
+#include "cpu/exec/engine.h"
 
 #include <kelp/engine_provider.h>
 
@@ -123,7 +123,7 @@ static void write_memory(const kelp_cpu_engine *engine, size_t profile, kelp_buf
     if (engine->profile_count > 0)
         kelp_buf_printf(out, "profile %zu, ", profile);
     kelp_buf_printf(out, "workspace%s: %zu bytes, of which %zu live at once; %zu without reuse\n",
-                    engine->profile_count > 0 ? "" : " where open extents are 1",
+                    engine->profile_count > 0 ? "" : " where dynamic dimensions are 1",
                     stats.workspace_bytes, stats.workspace_lower_bound_bytes,
                     stats.activation_bytes);
 }
@@ -137,10 +137,10 @@ static void put_layers(kelp_json_writer *json, const kelp_block *block) {
         kelp_json_key(json, "name");
         kelp_json_put_cstr(json, node->name);
         kelp_json_key(json, "type");
-        kelp_json_put_cstr(json, node->op_type);
-        if (*node->domain != '\0') {
+        kelp_json_put_cstr(json, node->op->name);
+        if (*node->op->domain != '\0') {
             kelp_json_key(json, "domain");
-            kelp_json_put_cstr(json, node->domain);
+            kelp_json_put_cstr(json, node->op->domain);
         }
         kelp_json_key(json, "inputs");
         kelp_json_begin_array(json);
@@ -243,7 +243,7 @@ static void write_text(const kelp_cpu_engine *engine, kelp_buf *out) {
         write_memory(engine, p, out);
     for (size_t n = 0; n < block->node_count; n++) {
         const kelp_node *node = block->nodes[n];
-        kelp_buf_printf(out, "%5zu %-20s %s:", n, node->op_type, node->name);
+        kelp_buf_printf(out, "%5zu %-20s %s:", n, node->op->name, node->name);
         write_values(out, node->inputs, node->input_count);
         kelp_buf_append_cstr(out, " ->");
         write_values(out, node->outputs, node->output_count);

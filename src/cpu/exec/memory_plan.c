@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where activations lie in the workspace. */
 #include "base/checked.h"
-#include "cpu/exec/exec.h"
+#include "cpu/exec/schedule.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,9 +16,9 @@ static size_t round_up(size_t bytes) {
 }
 
 static int compare_size(const void *a, const void *b, void *userp) {
-    const kelp_interval *intervals = userp;
-    const kelp_interval *x = &intervals[*(const uint32_t *)a],
-                        *y = &intervals[*(const uint32_t *)b];
+    const kelp_cpu_interval *intervals = userp;
+    const kelp_cpu_interval *x = &intervals[*(const uint32_t *)a],
+                            *y = &intervals[*(const uint32_t *)b];
     if (x->bytes != y->bytes)
         return x->bytes < y->bytes ? 1 : -1;
     if (x->first != y->first)
@@ -27,14 +27,14 @@ static int compare_size(const void *a, const void *b, void *userp) {
 }
 
 static int compare_first(const void *a, const void *b, void *userp) {
-    const kelp_interval *intervals = userp;
-    const kelp_interval *x = &intervals[*(const uint32_t *)a],
-                        *y = &intervals[*(const uint32_t *)b];
+    const kelp_cpu_interval *intervals = userp;
+    const kelp_cpu_interval *x = &intervals[*(const uint32_t *)a],
+                            *y = &intervals[*(const uint32_t *)b];
     return x->first < y->first ? -1 : x->first > y->first;
 }
 
 /* The most that lives at one step: no placement can be smaller. */
-static size_t lower_bound(const kelp_interval *intervals, size_t count, uint32_t *order) {
+static size_t lower_bound(const kelp_cpu_interval *intervals, size_t count, uint32_t *order) {
     qsort_r(order, count, sizeof *order, compare_first, (void *)intervals);
     size_t most = 0;
     for (size_t i = 0; i < count; i++) {
@@ -53,11 +53,11 @@ static size_t lower_bound(const kelp_interval *intervals, size_t count, uint32_t
 
 /* Lowest offset at which `item` fits beside those of `placed` (sorted by offset) that live at the
  * same time. */
-static size_t find_gap(const kelp_interval *intervals, const uint32_t *placed, size_t placed_count,
-                       const kelp_interval *item) {
+static size_t find_gap(const kelp_cpu_interval *intervals, const uint32_t *placed,
+                       size_t placed_count, const kelp_cpu_interval *item) {
     size_t need = round_up(item->bytes), end = 0;
     for (size_t i = 0; i < placed_count; i++) {
-        const kelp_interval *other = &intervals[placed[i]];
+        const kelp_cpu_interval *other = &intervals[placed[i]];
         if (other->last < item->first || other->first > item->last)
             continue;
         if (other->offset >= end && other->offset - end >= need)
@@ -68,11 +68,11 @@ static size_t find_gap(const kelp_interval *intervals, const uint32_t *placed, s
 }
 
 /* In that order, each as low as it fits; the height of all. */
-static size_t place(kelp_interval *intervals, size_t count, const uint32_t *order,
+static size_t place(kelp_cpu_interval *intervals, size_t count, const uint32_t *order,
                     uint32_t *placed) {
     size_t total = 0;
     for (size_t i = 0; i < count; i++) {
-        kelp_interval *item = &intervals[order[i]];
+        kelp_cpu_interval *item = &intervals[order[i]];
         item->offset = find_gap(intervals, placed, i, item);
         total = KELP_MAX(total, item->offset + round_up(item->bytes));
         size_t at = i;
@@ -84,7 +84,7 @@ static size_t place(kelp_interval *intervals, size_t count, const uint32_t *orde
 }
 
 /* What reaches the top goes first the next time: it is what the order left no room for. */
-static bool top_goes_first(const kelp_interval *intervals, size_t count, size_t total,
+static bool top_goes_first(const kelp_cpu_interval *intervals, size_t count, size_t total,
                            uint32_t *order) {
     size_t at = 0;
     while (at < count &&
@@ -99,7 +99,7 @@ static bool top_goes_first(const kelp_interval *intervals, size_t count, size_t 
 }
 
 /* A few turns of that, as many as planning may take; the best placement stays. */
-static size_t improve(kelp_interval *intervals, size_t count, uint32_t *order, uint32_t *placed,
+static size_t improve(kelp_cpu_interval *intervals, size_t count, uint32_t *order, uint32_t *placed,
                       size_t total, size_t bound) {
     size_t best = total;
     size_t turns = KELP_MIN(PLACEMENT_STEPS / (count * count), (size_t)TURNS_MAX);
@@ -118,8 +118,9 @@ static size_t improve(kelp_interval *intervals, size_t count, uint32_t *order, u
     return best;
 }
 
-bool kelp_memory_plan(kelp_interval *intervals, size_t count, uint32_t *order, uint32_t *placed,
-                      size_t *out_total_bytes, size_t *out_lower_bound_bytes) {
+bool kelp_cpu_memory_plan(kelp_cpu_interval *intervals, size_t count, uint32_t *order,
+                          uint32_t *placed, size_t *out_total_bytes,
+                          size_t *out_lower_bound_bytes) {
     size_t sum = 0;
     for (size_t i = 0; i < count; i++) {
         order[i] = (uint32_t)i;

@@ -10,20 +10,20 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-uint64_t kelp_plan_hash(const void *data, size_t size_bytes) {
+uint64_t kelp_cpu_image_hash(const void *data, size_t size_bytes) {
     return XXH3_64bits(data, size_bytes);
 }
 
-/* ---- from a plan ---- */
+/* ---- from an engine image ---- */
 static bool lies_in(kelp_str part, const void *data, uint64_t *out_offset) {
     uintptr_t at = (uintptr_t)data, begin = (uintptr_t)part.data;
     *out_offset = at - begin;
     return part.length > 0 && at >= begin && at < begin + part.length;
 }
 
-/* Where the first of the inputs lies in the plan; false: nowhere. */
-static bool place_of(const kelp_pack_source *source, const kelp_op_pack_site *site, uint32_t inputs,
-                     uint64_t *out) {
+/* Finds the first of the inputs in the engine image; false: it is not there. */
+static bool place_of(const kelp_cpu_pack_source *source, const kelp_op_pack_site *site,
+                     uint32_t inputs, uint64_t *out) {
     size_t index = inputs != 0 ? (size_t)__builtin_ctz(inputs) : SIZE_MAX;
     const kelp_value *value =
         index < kelp_node_input_count(site->node) ? kelp_node_input(site->node, index) : NULL;
@@ -34,12 +34,13 @@ static bool place_of(const kelp_pack_source *source, const kelp_op_pack_site *si
         return true;
     if (!lies_in(source->originals, tensor->data, out))
         return false;
-    *out |= KELP_PACK_ORIGINAL;
+    *out |= KELP_CPU_PACK_ORIGINAL;
     return true;
 }
 
-static const kelp_pack_entry *find(const kelp_pack_source *source, const kelp_op_pack_site *site,
-                                   const kelp_op_packing *packing, uint64_t place) {
+static const kelp_cpu_pack_entry *find(const kelp_cpu_pack_source *source,
+                                       const kelp_op_pack_site *site,
+                                       const kelp_op_packing *packing, uint64_t place) {
     size_t low = 0, high = source->entry_count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
@@ -49,7 +50,7 @@ static const kelp_pack_entry *find(const kelp_pack_source *source, const kelp_op
             high = middle;
     }
     for (; low < source->entry_count && source->entries[low].node == site->index; low++) {
-        const kelp_pack_entry *entry = &source->entries[low];
+        const kelp_cpu_pack_entry *entry = &source->entries[low];
         if (entry->inputs == packing->inputs && entry->length == packing->size_bytes &&
             entry->place == place && strcmp(entry->layout, packing->layout) == 0)
             return entry;
@@ -60,19 +61,20 @@ static const kelp_pack_entry *find(const kelp_pack_source *source, const kelp_op
 static kelp_status *take(kelp_packs *base, const kelp_op_pack_site *site,
                          const kelp_op_packing *packing, const void **out) {
     kelp_cpu_packs *packs = (kelp_cpu_packs *)base;
-    const kelp_pack_source *source = &packs->source;
+    const kelp_cpu_pack_source *source = &packs->source;
     uint64_t place = 0;
     *out = NULL;
     if (source->entries == NULL || !place_of(source, site, packing->inputs, &place))
         return NULL;
-    const kelp_pack_entry *entry = find(source, site, packing, place);
-    if (entry == NULL) { /* for another instruction set, or by another Kelp: made anew */
+    const kelp_cpu_pack_entry *entry = find(source, site, packing, place);
+    if (entry == NULL) { /* for another instruction set, or of another Kelp: packed again */
         bool several = (packing->inputs & (packing->inputs - 1)) != 0;
-        return several || (place & KELP_PACK_ORIGINAL) != 0 ? kelp_cpu_packs_check_originals(packs)
-                                                            : NULL;
+        return several || (place & KELP_CPU_PACK_ORIGINAL) != 0
+                   ? kelp_cpu_packs_check_originals(packs)
+                   : NULL;
     }
     const char *data = source->packed.data + entry->offset;
-    if (kelp_plan_hash(data, entry->length) != entry->hash)
+    if (kelp_cpu_image_hash(data, entry->length) != entry->hash)
         return KELP_ERROR(
             KELP_INVALID_ARGUMENT,
             "%s: the block of packed weights of node '%s' was altered: its hash is not the "
@@ -87,11 +89,11 @@ static kelp_status *take(kelp_packs *base, const kelp_op_pack_site *site,
 }
 
 kelp_status *kelp_cpu_packs_check_originals(kelp_cpu_packs *packs) {
-    const kelp_pack_source *source = &packs->source;
+    const kelp_cpu_pack_source *source = &packs->source;
     pthread_mutex_lock(&packs->lock);
-    bool good =
-        packs->originals_checked ||
-        kelp_plan_hash(source->originals.data, source->originals.length) == source->originals_hash;
+    bool good = packs->originals_checked ||
+                kelp_cpu_image_hash(source->originals.data, source->originals.length) ==
+                    source->originals_hash;
     packs->originals_checked = good;
     pthread_mutex_unlock(&packs->lock);
     return good ? NULL
@@ -109,14 +111,14 @@ size_t kelp_cpu_packs_taken(kelp_cpu_packs *packs, size_t *out_bytes) {
     return count;
 }
 
-/* ---- for a plan ---- */
+/* ---- for an engine image ---- */
 static kelp_status *made(kelp_packs *base, const kelp_op_pack_site *site,
                          const kelp_op_packing *packing, const void *data) {
     kelp_cpu_packs *packs = (kelp_cpu_packs *)base;
-    kelp_pack_record *record = NULL;
+    kelp_cpu_pack_record *record = NULL;
     if (!base->keeps || strlen(packing->layout) > KELP_OP_LAYOUT_MAX)
         return NULL;
-    KELP_TRY(KELP_NEW(packs->allocator, kelp_pack_record, &record));
+    KELP_TRY(KELP_NEW(packs->allocator, kelp_cpu_pack_record, &record));
     record->site = *site;
     record->inputs = packing->inputs;
     record->replaces = packing->replaces;
@@ -132,18 +134,19 @@ static kelp_status *made(kelp_packs *base, const kelp_op_pack_site *site,
 }
 
 static int by_node(const void *a, const void *b) {
-    const kelp_pack_record *x = *(kelp_pack_record *const *)a, *y = *(kelp_pack_record *const *)b;
+    const kelp_cpu_pack_record *x = *(kelp_cpu_pack_record *const *)a,
+                               *y = *(kelp_cpu_pack_record *const *)b;
     if (x->site.index != y->site.index)
         return x->site.index < y->site.index ? -1 : 1;
     return x->order < y->order ? -1 : x->order > y->order;
 }
 
-kelp_status *kelp_cpu_packs_list(kelp_cpu_packs *packs, kelp_pack_record ***out) {
-    kelp_pack_record **list = NULL;
+kelp_status *kelp_cpu_packs_list(kelp_cpu_packs *packs, kelp_cpu_pack_record ***out) {
+    kelp_cpu_pack_record **list = NULL;
     size_t count = 0;
     KELP_TRY(
         kelp_alloc_zero(packs->allocator, packs->record_count + 1, sizeof *list, (void **)&list));
-    for (kelp_pack_record *record = packs->records; record != NULL; record = record->next)
+    for (kelp_cpu_pack_record *record = packs->records; record != NULL; record = record->next)
         list[count++] = record;
     qsort(list, count, sizeof *list, by_node);
     *out = list;
@@ -152,7 +155,7 @@ kelp_status *kelp_cpu_packs_list(kelp_cpu_packs *packs, kelp_pack_record ***out)
 
 /* ---- life ---- */
 kelp_status *kelp_cpu_packs_create(kelp_allocator allocator, bool keeps,
-                                   const kelp_pack_source *source, kelp_cpu_packs **out) {
+                                   const kelp_cpu_pack_source *source, kelp_cpu_packs **out) {
     kelp_cpu_packs *packs = NULL;
     KELP_TRY(KELP_NEW(allocator, kelp_cpu_packs, &packs));
     packs->packs = (kelp_packs){.keeps = keeps, .take = take, .made = made};
@@ -167,7 +170,7 @@ kelp_status *kelp_cpu_packs_create(kelp_allocator allocator, bool keeps,
 void kelp_cpu_packs_destroy(kelp_cpu_packs *packs) {
     if (packs == NULL)
         return;
-    for (kelp_pack_record *record = packs->records, *next; record != NULL; record = next) {
+    for (kelp_cpu_pack_record *record = packs->records, *next; record != NULL; record = next) {
         next = record->next;
         kelp_free(packs->allocator, record, sizeof *record);
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Optimization profiles: values that inputs may hold, and plans for the shapes of a profile. */
-#include "cpu/exec/exec.h"
+/* Optimization profiles: values that inputs may hold, and schedules for the shapes of a profile. */
+#include "base/assert.h"
+#include "cpu/exec/context.h"
 
 #include <kelp/engine_provider.h>
 
@@ -13,6 +14,7 @@ static int64_t integer_at(const kelp_tensor *tensor, int64_t index) {
 
 static kelp_status *check_value(const kelp_cpu_engine *engine, size_t profile, size_t input,
                                 const kelp_tensor *tensor) {
+    KELP_ASSERT(profile < engine->profile_count && input < engine->input_count);
     const kelp_shape *bounds = engine->profile_values[profile * engine->input_count + input];
     if (bounds[0].rank < 0 || (tensor->dtype != KELP_I64 && tensor->dtype != KELP_I32))
         return NULL;
@@ -95,17 +97,17 @@ void kelp_cpu_context_warm_up(kelp_cpu_context *context) {
             dtype != KELP_DTYPE_INVALID && dtype != KELP_LIST && likely_shape(engine, i, &shape);
         if (known)
             status = kelp_tensor_init(&inputs[i], dtype, shape.rank, shape.d, NULL);
-        known = known && status == NULL && !kelp_plan_may_know(&inputs[i]);
+        known = known && status == NULL && !kelp_cpu_may_specialize(&inputs[i]);
     }
     if (known)
         status = kelp_cpu_context_prepare(context);
     for (size_t i = 0; i < engine->input_count; i++)
         inputs[i] = (kelp_tensor){0};
-    context->main.planned = false;
+    context->main.scheduled = false;
     kelp_status_free(status);
 }
 
-/* The shape to plan the most memory for. */
+/* The shape that needs the most memory. */
 static kelp_status *largest(const kelp_cpu_engine *engine, size_t profile, size_t input,
                             kelp_tensor *out) {
     const kelp_io_info *info = &engine->inputs[input];
@@ -119,9 +121,11 @@ static kelp_status *largest(const kelp_cpu_engine *engine, size_t profile, size_
         for (int32_t i = 0; i < info->rank; i++) {
             shape.d[i] = info->shape[i];
             if (info->shape[i] < 0)
-                return KELP_ERROR(KELP_FAILED_PRECONDITION,
-                                  "input '%s' has an open axis %d: give it an optimisation profile",
-                                  info->name, i);
+                return KELP_ERROR(
+                    KELP_FAILED_PRECONDITION,
+                    "input '%s' has a dynamic dimension %d: an optimization profile is "
+                    "needed",
+                    info->name, i);
         }
         if (info->rank < 0)
             return KELP_ERROR(KELP_FAILED_PRECONDITION, "input '%s' has no known rank", info->name);
@@ -129,16 +133,16 @@ static kelp_status *largest(const kelp_cpu_engine *engine, size_t profile, size_
     return kelp_tensor_init(out, info->dtype, shape.rank, shape.d, NULL);
 }
 
-/* Without profiles open extents are 1, as plans are built for. */
-static kelp_status *plan_for(const kelp_cpu_engine *engine, size_t profile, bool open_is_one,
-                             kelp_plan_stats *out) {
+/* Without profiles dynamic dimensions are 1, as engine images are built for. */
+static kelp_status *schedule_for(const kelp_cpu_engine *engine, size_t profile, bool dynamic_is_one,
+                                 kelp_plan_stats *out) {
     kelp_cpu_context *context = NULL;
     kelp_cpu_engine *shared = (kelp_cpu_engine *)(uintptr_t)engine; /* counted, not changed */
     KELP_TRY(kelp_cpu_context_create(shared, &context));
     kelp_status *status = NULL;
     for (size_t i = 0; status == NULL && i < engine->input_count; i++)
-        status = open_is_one ? smallest(&engine->inputs[i], &context->main.inputs[i])
-                             : largest(engine, profile, i, &context->main.inputs[i]);
+        status = dynamic_is_one ? smallest(&engine->inputs[i], &context->main.inputs[i])
+                                : largest(engine, profile, i, &context->main.inputs[i]);
     if (status == NULL)
         status = kelp_cpu_context_prepare(context);
     if (status == NULL)
@@ -150,7 +154,7 @@ static kelp_status *plan_for(const kelp_cpu_engine *engine, size_t profile, bool
 bool kelp_cpu_engine_measure(const kelp_cpu_engine *engine, size_t profile, kelp_plan_stats *out) {
     kelp_status *status = engine->stripped && engine->refitted == NULL
                               ? KELP_ERROR(KELP_FAILED_PRECONDITION, "weights are missing")
-                              : plan_for(engine, profile, engine->profile_count == 0, out);
+                              : schedule_for(engine, profile, engine->profile_count == 0, out);
     bool made = status == NULL;
     kelp_status_free(status);
     return made;
@@ -158,7 +162,7 @@ bool kelp_cpu_engine_measure(const kelp_cpu_engine *engine, size_t profile, kelp
 
 kelp_status *kelp_cpu_engine_workspace(const kelp_cpu_engine *engine, size_t profile, size_t *out) {
     kelp_plan_stats stats = {0};
-    KELP_TRY(plan_for(engine, profile, false, &stats));
+    KELP_TRY(schedule_for(engine, profile, false, &stats));
     *out = stats.workspace_bytes;
     return NULL;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Recordings: the kernel calls of a run, as a flat list with everything resolved. */
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/checked.h"
-#include "cpu/exec/exec.h"
+#include "cpu/exec/context.h"
 
 typedef struct call {
     kelp_status *(*invoke)(const void *state, kelp_op_args *args);
@@ -20,49 +21,51 @@ typedef struct recording {
 } recording;
 
 /* A run can be recorded when each call and each address is known before it. */
-static kelp_status *check_static(const kelp_frame *frame) {
-    if (frame->rebind)
+static kelp_status *check_static(const kelp_cpu_instance *instance) {
+    if (instance->rebind)
         return KELP_ERROR(KELP_FAILED_PRECONDITION,
                           "a run whose inputs are not aligned to their type, or whose outputs are "
                           "placed again each time, cannot be captured");
-    const kelp_plan *plan = frame->plans;
-    for (size_t i = 0; i < plan->step_count; i++)
-        if (plan->steps[i].dynamic)
+    const kelp_cpu_schedule *schedule = instance->schedules;
+    for (size_t i = 0; i < schedule->step_count; i++)
+        if (schedule->steps[i].dynamic)
             return KELP_ERROR(KELP_FAILED_PRECONDITION,
                               "the run cannot be captured: the shape of node '%s' (%s) depends on "
                               "data",
-                              plan->steps[i].args.node->name, plan->steps[i].args.node->op_type);
+                              schedule->steps[i].args.node->name,
+                              schedule->steps[i].args.node->op->name);
     return NULL;
 }
 
 kelp_status *kelp_cpu_recording_create(void *userp, void **out, size_t *out_steps) {
     kelp_cpu_context *context = userp;
-    kelp_frame *frame = &context->main;
+    kelp_cpu_instance *instance = &context->main;
     recording *made = NULL;
     KELP_TRY(kelp_cpu_context_prepare(context));
     kelp_arena_clear(&context->run_arena);
-    KELP_TRY(kelp_frame_begin(frame));
-    KELP_TRY(check_static(frame));
-    const kelp_plan *plan = frame->plans;
+    KELP_TRY(kelp_cpu_instance_begin(instance));
+    KELP_TRY(check_static(instance));
+    const kelp_cpu_schedule *schedule = instance->schedules;
+    KELP_ASSERT(instance->scheduled && schedule->bound);
     KELP_TRY(KELP_NEW(context->allocator, recording, &made));
-    kelp_status *status = kelp_alloc_zero(context->allocator, plan->step_count, sizeof *made->calls,
-                                          (void **)&made->calls);
+    kelp_status *status = kelp_alloc_zero(context->allocator, schedule->step_count,
+                                          sizeof *made->calls, (void **)&made->calls);
     if (status != NULL) {
         kelp_free(context->allocator, made, sizeof *made);
         return status;
     }
     made->context = context;
     made->core = kelp_cpu_engine_retain(context->core);
-    made->stamp = frame->stamp;
-    made->count = plan->step_count;
-    for (size_t i = 0; i < plan->step_count; i++) {
-        kelp_step *step = &plan->steps[i];
+    made->stamp = instance->stamp;
+    made->count = schedule->step_count;
+    for (size_t i = 0; i < schedule->step_count; i++) {
+        kelp_cpu_step *step = &schedule->steps[i];
         made->calls[i] =
             (call){step->engine_node->kernel->invoke, step->engine_node->state, &step->args};
     }
-    for (size_t i = 0; i < frame->program->block->output_count; i++) {
-        const struct kelp_bound_output *output = &frame->outputs[i];
-        made->delivers = made->delivers || plan->copies[i] ||
+    for (size_t i = 0; i < instance->program->block->output_count; i++) {
+        const kelp_cpu_bound_output *output = &instance->outputs[i];
+        made->delivers = made->delivers || schedule->copies[i] ||
                          (output->user_data != NULL && output->user_data != output->target);
     }
     *out = made;
@@ -73,19 +76,21 @@ kelp_status *kelp_cpu_recording_create(void *userp, void **out, size_t *out_step
 kelp_status *kelp_cpu_recording_replay(void *userp, kelp_tensor *outputs) {
     const recording *made = userp;
     kelp_cpu_context *context = made->context;
-    kelp_frame *frame = &context->main;
-    (void)outputs; /* the frame's own */
-    if (KELP_UNLIKELY(made->stamp != frame->stamp || context->core != made->core))
+    kelp_cpu_instance *instance = &context->main;
+    (void)outputs; /* the instance's own */
+    if (KELP_UNLIKELY(made->stamp != instance->stamp || context->core != made->core))
         return KELP_ERROR(
             KELP_FAILED_PRECONDITION,
             "the context was bound again since the run was captured: capture it again");
+    KELP_ASSERT(outputs == instance->shown && instance->scheduled && !instance->rebind);
+    KELP_ASSERT(made->count == instance->schedules->step_count);
     kelp_cpu_context_begin_run(context);
     for (size_t i = 0; i < made->count; i++) {
         const call *c = &made->calls[i];
         kelp_status *status = kelp_stop_asked(&context->stop) ? NULL : c->invoke(c->state, c->args);
-        KELP_TRY(kelp_frame_settle(frame, c->args->node, status));
+        KELP_TRY(kelp_cpu_instance_settle(instance, c->args->node, status));
     }
-    return made->delivers ? kelp_frame_deliver(frame) : NULL;
+    return made->delivers ? kelp_cpu_instance_deliver(instance) : NULL;
 }
 
 void kelp_cpu_recording_destroy(void *userp) {

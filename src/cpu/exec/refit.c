@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Refitting: the graph that the plan was made of, with other constants, goes through the same
- * passes and kernels again. What comes out takes the place of the engine's inside; contexts notice.
+ * Refits: a new engine is made from the graph before the passes, with other constants. It replaces
+ * the old one inside of the engine; contexts notice before their next run.
  */
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/buf.h"
-#include "cpu/exec/exec.h"
+#include "cpu/exec/engine.h"
 
 #include <kelp/engine_provider.h>
 
@@ -42,7 +43,7 @@ static kelp_value *find_constant(kelp_block *block, const char *name) {
     return NULL;
 }
 
-/* The data is copied into the graph's arena: it lives as long as what is made of it. */
+/* Copies the data into the graph's arena, where it lives as long as the new engine. */
 static kelp_status *exchange(kelp_graph *graph, const kelp_weights *weights) {
     kelp_value *value = find_constant(graph->main, weights->name);
     if (value == NULL)
@@ -70,16 +71,16 @@ static kelp_status *exchange(kelp_graph *graph, const kelp_weights *weights) {
     return NULL;
 }
 
-/* ---- a plan's graph before the passes ---- */
+/* ---- an engine image's graph before the passes ---- */
 static void release_graph(void *userp) {
     kelp_graph_release(userp);
 }
 
-/* It may keep the plan's bytes longer than the engine. */
+/* Loads the graph, which may keep the image's bytes longer than the engine. */
 static kelp_status *load_source(const kelp_cpu_engine *engine, kelp_graph **out) {
-    const kelp_plan_source *source = &engine->refittable_source;
+    const kelp_cpu_image_source *source = &engine->refittable_source;
     const char *label = engine->source->info.label;
-    if (kelp_plan_hash(source->model.data, source->model.length) != source->model_hash)
+    if (kelp_cpu_image_hash(source->model.data, source->model.length) != source->model_hash)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "%s: the graph to refit was altered: its hash is not the one that it was "
                           "written with",
@@ -99,7 +100,7 @@ static kelp_status *source_of(kelp_cpu_engine *engine, kelp_graph **out) {
     return NULL;
 }
 
-/* ---- stripped plans ---- */
+/* ---- stripped engine images ---- */
 size_t kelp_cpu_engine_missing_bytes(const kelp_cpu_engine *engine, const char *name) {
     const kelp_value *value = find_constant(engine->source->main, name);
     kelp_str stripped = engine->refittable_source.parts[KELP_PART_STRIPPED];
@@ -128,9 +129,9 @@ kelp_status *kelp_cpu_engine_check_complete(const kelp_cpu_engine *engine) {
     return status;
 }
 
-/* The first refit of a stripped plan brings everything. */
-static kelp_status *check_all_given(const kelp_cpu_engine *engine, const kelp_weights *weights,
-                                    size_t count) {
+/* Checks that the first refit of a stripped engine brings all weights. */
+static kelp_status *check_complete_refit(const kelp_cpu_engine *engine, const kelp_weights *weights,
+                                         size_t count) {
     for (size_t i = 0; kelp_cpu_engine_is_stripped(engine) && i < engine->refittable_count; i++) {
         bool given = kelp_cpu_engine_missing_bytes(engine, engine->refittable[i]) == 0;
         for (size_t k = 0; !given && k < count; k++)
@@ -151,10 +152,10 @@ kelp_status *kelp_cpu_engine_refit(kelp_cpu_engine *engine, const kelp_weights *
     kelp_engine_options options = {.struct_size = sizeof options,
                                    .disable_fusion = engine->no_fusion,
                                    .precision = engine->precision,
-                                   .max_plans = engine->max_plans};
+                                   .max_plans = engine->max_schedules};
     for (size_t i = 0; i < count; i++)
         KELP_TRY(check_name(engine, weights[i].name));
-    KELP_TRY(check_all_given(engine, weights, count));
+    KELP_TRY(check_complete_refit(engine, weights, count));
     KELP_TRY(source_of(engine, &source));
     kelp_status *status = kelp_graph_clone_for_engine(source, &graph);
     kelp_graph_release(source);
@@ -166,6 +167,8 @@ kelp_status *kelp_cpu_engine_refit(kelp_cpu_engine *engine, const kelp_weights *
     kelp_graph_release(graph);
     if (status != NULL)
         return status;
+    KELP_ASSERT(fresh->input_count == engine->input_count);
+    KELP_ASSERT(fresh->output_count == engine->output_count);
     kelp_cpu_engine_release(engine->refitted);
     engine->refitted = fresh;
     return NULL;

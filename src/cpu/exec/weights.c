@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where an engine's packed weights lie: one after the other in large chunks, so that they fill the
- * large pages that the system gives those (base/alloc.c), and what is read while weights are packed
- * leaves memory again. Any thread.
+ * Memory of an engine's packed weights: one after the other in large chunks, which the system backs
+ * by large pages (base/alloc.c). Pages of the model file that were read for packing are released.
+ * Any thread.
  */
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/checked.h"
-#include "cpu/exec/exec.h"
+#include "cpu/exec/engine.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -15,31 +16,31 @@
 #define CHUNK_BYTES ((size_t)32 << 20)
 #define CHUNK_ALIGNMENT ((size_t)2 << 20) /* that of large pages */
 #define SMALLEST ((size_t)16 << 10)       /* smaller blocks, and those as large as a chunk, */
-#define LARGEST ((size_t)8 << 20)         /* stand alone */
+#define LARGEST ((size_t)8 << 20)         /* are allocated alone */
 #define ALONE_BYTES ((size_t)1 << 20)     /* an engine with less has no chunks */
 #define RELAX_BYTES ((size_t)2 << 20)
 
-struct kelp_weight_chunk {
-    struct kelp_weight_chunk *next;
+struct kelp_cpu_weight_chunk {
+    struct kelp_cpu_weight_chunk *next;
     char *data;
-    size_t used, blocks; /* blocks: that live in it */
+    size_t used, blocks; /* blocks: number of live ones */
 };
 
-static struct kelp_weight_chunk *chunk_of(const kelp_cpu_engine *engine, const void *pointer) {
-    struct kelp_weight_chunk *chunk = engine->chunks;
+static struct kelp_cpu_weight_chunk *chunk_of(const kelp_cpu_engine *engine, const void *pointer) {
+    struct kelp_cpu_weight_chunk *chunk = engine->chunks;
     while (chunk != NULL && ((const char *)pointer < chunk->data ||
                              (const char *)pointer >= chunk->data + CHUNK_BYTES))
         chunk = chunk->next;
     return chunk;
 }
 
-static struct kelp_weight_chunk *new_chunk(kelp_cpu_engine *engine) {
+static struct kelp_cpu_weight_chunk *new_chunk(kelp_cpu_engine *engine) {
     kelp_allocator allocator = engine->allocator;
-    struct kelp_weight_chunk *chunk =
+    struct kelp_cpu_weight_chunk *chunk =
         allocator.realloc(allocator.userp, NULL, 0, sizeof *chunk, KELP_DEFAULT_ALIGNMENT);
     if (chunk == NULL)
         return NULL;
-    *chunk = (struct kelp_weight_chunk){.next = engine->chunks};
+    *chunk = (struct kelp_cpu_weight_chunk){.next = engine->chunks};
     chunk->data = allocator.realloc(allocator.userp, NULL, 0, CHUNK_BYTES, CHUNK_ALIGNMENT);
     if (chunk->data == NULL) {
         kelp_free(allocator, chunk, sizeof *chunk);
@@ -50,23 +51,27 @@ static struct kelp_weight_chunk *new_chunk(kelp_cpu_engine *engine) {
 }
 
 static void *take_block(kelp_cpu_engine *engine, size_t bytes) {
-    struct kelp_weight_chunk *chunk = engine->chunks;
+    KELP_ASSERT_HELD(&engine->weights_lock);
+    struct kelp_cpu_weight_chunk *chunk = engine->chunks;
     size_t rounded = (bytes + KELP_TENSOR_ALIGNMENT - 1) / KELP_TENSOR_ALIGNMENT;
     rounded *= KELP_TENSOR_ALIGNMENT;
     if (chunk == NULL || CHUNK_BYTES - chunk->used < rounded)
         chunk = new_chunk(engine);
     if (chunk == NULL)
         return NULL;
+    KELP_ASSERT(chunk->used + rounded <= CHUNK_BYTES);
     char *block = chunk->data + chunk->used;
     chunk->used += rounded;
     chunk->blocks++;
     return block;
 }
 
-static void drop_block(kelp_cpu_engine *engine, struct kelp_weight_chunk *chunk) {
+static void drop_block(kelp_cpu_engine *engine, struct kelp_cpu_weight_chunk *chunk) {
+    KELP_ASSERT_HELD(&engine->weights_lock);
+    KELP_ASSERT(chunk->blocks > 0);
     if (--chunk->blocks > 0)
         return;
-    struct kelp_weight_chunk **link = &engine->chunks;
+    struct kelp_cpu_weight_chunk **link = &engine->chunks;
     while (*link != chunk)
         link = &(*link)->next;
     *link = chunk->next;
@@ -79,7 +84,7 @@ static bool wants_chunk(const kelp_cpu_engine *engine, size_t bytes, size_t alig
     (void)engine;
     (void)bytes;
     (void)alignment;
-    return false; /* so that it sees the end of each block */
+    return false; /* so that the sanitizer sees the end of each block */
 #else
     return bytes >= SMALLEST && bytes <= LARGEST && alignment <= KELP_TENSOR_ALIGNMENT &&
            atomic_load_explicit(&engine->packed_bytes, memory_order_relaxed) >= ALONE_BYTES;
@@ -88,8 +93,9 @@ static bool wants_chunk(const kelp_cpu_engine *engine, size_t bytes, size_t alig
 
 static void *place(kelp_cpu_engine *engine, void *pointer, size_t old_bytes, size_t new_bytes,
                    size_t alignment) {
+    KELP_ASSERT_HELD(&engine->weights_lock);
     kelp_allocator inner = engine->allocator;
-    struct kelp_weight_chunk *chunk = pointer != NULL ? chunk_of(engine, pointer) : NULL;
+    struct kelp_cpu_weight_chunk *chunk = pointer != NULL ? chunk_of(engine, pointer) : NULL;
     bool chunked = new_bytes > 0 && wants_chunk(engine, new_bytes, alignment);
     if (chunk == NULL && (pointer != NULL || !chunked))
         return inner.realloc(inner.userp, pointer, old_bytes, new_bytes, alignment);
@@ -126,6 +132,7 @@ void kelp_cpu_engine_weights_init(kelp_cpu_engine *engine) {
 }
 
 void kelp_cpu_engine_weights_deinit(kelp_cpu_engine *engine) {
+    KELP_ASSERT(engine->chunks == NULL);
     (void)pthread_mutex_destroy(&engine->weights_lock);
 }
 

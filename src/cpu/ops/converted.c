@@ -34,12 +34,12 @@ static void store_range(void *userp, int64_t begin, int64_t end, int worker) {
 
 void kelp_ops_load_f32(const kelp_op_env *env, const kelp_tensor *from, float *to) {
     convert_job job = {.tensor = from, .to = to};
-    kelp_op_parallel(env, kelp_tensor_elements(from), KELP_OPS_GRAIN, load_range, &job);
+    kelp_op_parallel(env, kelp_tensor_elements(from), KELP_GRAIN_ELEMENTS, load_range, &job);
 }
 
 void kelp_ops_store_f32(const kelp_op_env *env, const float *from, kelp_tensor *to) {
     convert_job job = {.tensor = to, .from = from};
-    kelp_op_parallel(env, kelp_tensor_elements(to), KELP_OPS_GRAIN, store_range, &job);
+    kelp_op_parallel(env, kelp_tensor_elements(to), KELP_GRAIN_ELEMENTS, store_range, &job);
 }
 
 kelp_status *kelp_ops_plan_f32(kelp_op_args *args, const kelp_tensor *tensor, size_t *out_offset) {
@@ -153,6 +153,7 @@ kelp_status *kelp_converted_reshape(const kelp_conversion *c, const void *state,
     KELP_TRY(inner(state, &own));
     KELP_TRY(kelp_ops_scratch(args, 1, own.scratch_bytes, &w->scratch));
     args->deferred = own.deferred;
+    args->algorithm = own.algorithm;
     return args->deferred ? NULL : plan_outputs(c, args, w, dtype);
 }
 

@@ -148,10 +148,10 @@ void kelp_ops_copy(const kelp_op_env *env, size_t element_bytes, int32_t rank, c
     }
     int64_t planes = kelp_ops_product(job.shape, 0, job.rank - 2);
     int64_t plane = job.shape[job.rank - 2] * job.shape[job.rank - 1];
-    int64_t most = KELP_MIN(plane / (2 * KELP_OPS_GRAIN), job.shape[job.rank - 2] / 16);
+    int64_t most = KELP_MIN(plane / (2 * KELP_GRAIN_ELEMENTS), job.shape[job.rank - 2] / 16);
     job.pieces = KELP_MAX((int64_t)1, KELP_MIN(most, 16 * kelp_op_env_threads(env) / planes));
-    kelp_op_parallel(env, planes * job.pieces, KELP_MAX(1, 2 * KELP_OPS_GRAIN * job.pieces / plane),
-                     copy_range, &job);
+    kelp_op_parallel(env, planes * job.pieces,
+                     KELP_MAX(1, 2 * KELP_GRAIN_ELEMENTS * job.pieces / plane), copy_range, &job);
 }
 
 void kelp_ops_fill(void *to, size_t element_bytes, int64_t count, const void *value) {
@@ -176,5 +176,5 @@ static void memcpy_range(void *userp, int64_t begin, int64_t end, int worker) {
 void kelp_ops_memcpy(const kelp_op_env *env, void *to, const void *from, size_t size_bytes) {
     memcpy_job job = {to, from};
     if (size_bytes > 0)
-        kelp_op_parallel(env, (int64_t)size_bytes, 1 << 19, memcpy_range, &job);
+        kelp_op_parallel(env, (int64_t)size_bytes, KELP_GRAIN_COPY_BYTES, memcpy_range, &job);
 }

@@ -9,6 +9,7 @@
 #define KELP_CPU_OPS_KERNEL_H_
 
 #include "base/checked.h"
+#include "cpu/tuning.h"
 
 #include <kelp/opset.h>
 #include <string.h>
@@ -114,9 +115,6 @@ void kelp_ops_copy_elements(kelp_dtype dtype, void *to, int64_t to_first, const 
 void kelp_ops_clear_end(const kelp_tensor *tensor);
 /* memcpy on all threads. */
 void kelp_ops_memcpy(const kelp_op_env *env, void *to, const void *from, size_t size_bytes);
-
-/* Elements below which a second thread is not worth waking. */
-#define KELP_OPS_GRAIN 16384
 
 #define KELP_OPS_TRY_DEFER(args) \
     do {                         \

@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gzip and deflate through zlib, and base64. */
+/* gzip and deflate through zlib. */
 #include "frontends/http/encoding.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/checked.h"
 
 #ifdef KELP_HAVE_ZLIB
 #include <zlib.h>
+#define GZIP_WRAPPER 16                  /* added to windowBits; see zlib.h */
+#define MAX_STEP_BYTES ((size_t)1 << 30) /* of input or output; zlib counts in unsigned int */
+#define MIN_ROOM_BYTES ((size_t)4096)
+#define STEP_BYTES ((size_t)16384)
+#define DEFLATE_LEVEL 1  /* a response waits for this, and tensors compress badly at any level */
+#define DEFLATE_MEMORY 8 /* zlib's default */
 #endif
 
 const char *kelp_http_coding_name(kelp_http_coding coding) {
@@ -36,7 +43,7 @@ kelp_http_coding kelp_http_coding_of(kelp_str value) {
     return KELP_HTTP_CODING_UNKNOWN;
 }
 
-/* Splits "name;q=0.5" and gives the weight; 1 when there is none, 0 when it is malformed. */
+/* Splits "name;q=0.5" and returns the weight; 1 when there is none, 0 when it is malformed. */
 static double coding_weight(kelp_str item, kelp_str *out_name) {
     const char *semicolon = item.length ? memchr(item.data, ';', item.length) : NULL;
     *out_name = kelp_str_trim(item);
@@ -45,7 +52,7 @@ static double coding_weight(kelp_str item, kelp_str *out_name) {
     *out_name = kelp_str_trim((kelp_str){item.data, (size_t)(semicolon - item.data)});
     kelp_str rest = {semicolon + 1, item.length - (size_t)(semicolon - item.data) - 1};
     rest = kelp_str_trim(rest);
-    if (rest.length < 3 || (rest.data[0] | 0x20) != 'q' || rest.data[1] != '=')
+    if (rest.length < 3 || (rest.data[0] != 'q' && rest.data[0] != 'Q') || rest.data[1] != '=')
         return 0.0;
     double weight;
     if (!kelp_parse_f64((kelp_str){rest.data + 2, rest.length - 2}, &weight) ||
@@ -84,13 +91,14 @@ kelp_http_coding kelp_http_coding_accepted(kelp_str accept_encoding) {
 
 #ifdef KELP_HAVE_ZLIB
 
-/* windowBits for deflateInit2 and inflateInit2: 15, and 16 more for the gzip wrapper. */
+/* Returns windowBits for deflateInit2 and inflateInit2. */
 static int window_bits(kelp_http_coding coding) {
-    return coding == KELP_HTTP_GZIP ? 15 + 16 : 15;
+    return coding == KELP_HTTP_GZIP ? MAX_WBITS + GZIP_WRAPPER : MAX_WBITS;
 }
 
 kelp_status *kelp_http_decode(kelp_http_coding coding, const char *data, size_t length,
                               uint64_t limit_bytes, kelp_buf *out) {
+    KELP_ASSERT(coding == KELP_HTTP_GZIP || coding == KELP_HTTP_DEFLATE);
     z_stream stream = {0};
     if (inflateInit2(&stream, window_bits(coding)) != Z_OK)
         return kelp_status_oom();
@@ -101,16 +109,16 @@ kelp_status *kelp_http_decode(kelp_http_coding coding, const char *data, size_t 
     int result = Z_OK;
     while (result != Z_STREAM_END) {
         if (stream.avail_in == 0 && given < length) {
-            size_t piece = KELP_MIN(length - given, (size_t)1 << 30);
+            size_t piece = KELP_MIN(length - given, MAX_STEP_BYTES);
             stream.next_in = (Bytef *)(uintptr_t)(data + given);
             stream.avail_in = (uInt)piece;
             given += piece;
         }
         size_t room = out->capacity - out->length;
-        if (room < 4096)
-            room = KELP_MAX((size_t)16384, out->length);
-        if (room > (size_t)1 << 30)
-            room = (size_t)1 << 30;
+        if (room < MIN_ROOM_BYTES)
+            room = KELP_MAX(STEP_BYTES, out->length);
+        if (room > MAX_STEP_BYTES)
+            room = MAX_STEP_BYTES;
         uint64_t left = limit_bytes - produced;
         if (room > left)
             room = (size_t)left + 1;
@@ -127,13 +135,14 @@ kelp_status *kelp_http_decode(kelp_http_coding coding, const char *data, size_t 
         produced += made;
         if (produced > limit_bytes) {
             status = KELP_ERROR(KELP_OUT_OF_RANGE,
-                                "the %s request body is larger than %llu bytes when unpacked", name,
-                                (unsigned long long)limit_bytes);
+                                "the %s request body is larger than the limit of %llu bytes when "
+                                "decompressed",
+                                name, (unsigned long long)limit_bytes);
             break;
         }
         if (result != Z_OK && result != Z_STREAM_END) {
             status = KELP_ERROR(KELP_INVALID_ARGUMENT, "the request body is not valid %s: %s", name,
-                                result == Z_BUF_ERROR ? "it ends too early"
+                                result == Z_BUF_ERROR ? "it ends early"
                                 : stream.msg          ? stream.msg
                                                       : "broken data");
             break;
@@ -155,9 +164,8 @@ kelp_status *kelp_http_encoder_create(kelp_allocator allocator, kelp_http_coding
     KELP_TRY(KELP_NEW(allocator, kelp_http_encoder, &encoder));
     encoder->allocator = allocator;
     encoder->out = out;
-    /* Level 1: a reply waits for this, and tensors compress badly at any level. */
-    if (deflateInit2(&encoder->stream, 1, Z_DEFLATED, window_bits(coding), 8, Z_DEFAULT_STRATEGY) !=
-        Z_OK) {
+    if (deflateInit2(&encoder->stream, DEFLATE_LEVEL, Z_DEFLATED, window_bits(coding),
+                     DEFLATE_MEMORY, Z_DEFAULT_STRATEGY) != Z_OK) {
         kelp_free(allocator, encoder, sizeof(*encoder));
         return kelp_status_oom();
     }
@@ -175,13 +183,13 @@ void kelp_http_encoder_destroy(kelp_http_encoder *encoder) {
 static kelp_status *encoder_run(kelp_http_encoder *encoder, int flush) {
     int result;
     do {
-        char *space = kelp_buf_reserve(encoder->out, 16384);
+        char *space = kelp_buf_reserve(encoder->out, STEP_BYTES);
         if (!space)
             return kelp_buf_status(encoder->out);
         encoder->stream.next_out = (Bytef *)space;
-        encoder->stream.avail_out = 16384;
+        encoder->stream.avail_out = (uInt)STEP_BYTES;
         result = deflate(&encoder->stream, flush);
-        encoder->out->length += 16384 - encoder->stream.avail_out;
+        encoder->out->length += STEP_BYTES - encoder->stream.avail_out;
     } while (encoder->stream.avail_out == 0 || (flush == Z_FINISH && result == Z_OK));
     return NULL;
 }
@@ -189,7 +197,7 @@ static kelp_status *encoder_run(kelp_http_encoder *encoder, int flush) {
 kelp_status *kelp_http_encoder_put(kelp_http_encoder *encoder, const void *data, size_t length) {
     const char *cursor = data;
     while (length > 0) {
-        size_t piece = KELP_MIN(length, (size_t)1 << 30);
+        size_t piece = KELP_MIN(length, MAX_STEP_BYTES);
         encoder->stream.next_in = (Bytef *)(uintptr_t)cursor;
         encoder->stream.avail_in = (uInt)piece;
         KELP_TRY(encoder_run(encoder, Z_NO_FLUSH));
@@ -203,12 +211,12 @@ kelp_status *kelp_http_encoder_end(kelp_http_encoder *encoder) {
     return encoder_run(encoder, Z_FINISH);
 }
 
-#else /* without zlib no coding but identity is ever chosen, see kelp_http_coding_of */
+#else /* without zlib, kelp_http_coding_of never returns a coding but identity */
 
 kelp_status *kelp_http_decode(kelp_http_coding coding, const char *data, size_t length,
                               uint64_t limit_bytes, kelp_buf *out) {
     (void)data, (void)length, (void)limit_bytes, (void)out;
-    return KELP_ERROR(KELP_UNIMPLEMENTED, "this build of Kelp cannot unpack %s: it has no zlib",
+    return KELP_ERROR(KELP_UNIMPLEMENTED, "this build of Kelp cannot decompress %s: it has no zlib",
                       kelp_http_coding_name(coding));
 }
 
@@ -235,38 +243,3 @@ kelp_status *kelp_http_encoder_end(kelp_http_encoder *encoder) {
 }
 
 #endif
-
-static int base64_value(char c) {
-    if (c >= 'A' && c <= 'Z')
-        return c - 'A';
-    if (c >= 'a' && c <= 'z')
-        return c - 'a' + 26;
-    if (c >= '0' && c <= '9')
-        return c - '0' + 52;
-    return c == '+' ? 62 : c == '/' ? 63 : -1;
-}
-
-bool kelp_base64_decode(kelp_str in, char *out, size_t *out_length) {
-    while (in.length && in.data[in.length - 1] == '=')
-        in.length--;
-    uint32_t bits = 0;
-    unsigned have = 0;
-    size_t n = 0;
-    for (size_t i = 0; i < in.length; i++) {
-        int value = base64_value(in.data[i]);
-        if (value < 0) {
-            if (in.data[i] == '\n' || in.data[i] == '\r')
-                continue;
-            return false;
-        }
-        bits = bits << 6 | (uint32_t)value;
-        have += 6;
-        if (have >= 8) {
-            have -= 8;
-            out[n++] = (char)(unsigned char)(bits >> have);
-            bits &= (1u << have) - 1u;
-        }
-    }
-    *out_length = n;
-    return have < 6 && bits == 0;
-}

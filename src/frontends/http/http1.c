@@ -1,52 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reading half of HTTP/1.1: RFC 9112 sections 2 to 7. */
+/* Parses HTTP/1.1 requests: RFC 9112 sections 2 to 7. */
 #include "frontends/http/http1.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/checked.h"
 
-#define BODY_ALIGNMENT 64u
 #define BODY_KEEP_BYTES ((size_t)64 * 1024)
 #define BODY_STEP_BYTES ((size_t)1024 * 1024)
-
-/* ---- body ---- */
-
-void kelp_http1_body_init(kelp_http1_body *body, kelp_allocator allocator) {
-    *body = (kelp_http1_body){.allocator = allocator};
-}
-
-void kelp_http1_body_deinit(kelp_http1_body *body) {
-    kelp_free_aligned(body->allocator, body->base, body->capacity, BODY_ALIGNMENT);
-    body->base = NULL;
-    body->capacity = body->length = body->skew = 0;
-}
-
-void kelp_http1_body_clear(kelp_http1_body *body, size_t keep_bytes) {
-    if (body->capacity > keep_bytes)
-        kelp_http1_body_deinit(body);
-    body->length = body->skew = 0;
-}
-
-/* Room for `needed` bytes of body in all; what is there is kept. */
-static bool body_reserve(kelp_http1_body *body, size_t needed) {
-    size_t capacity;
-    if (!kelp_size_add(needed, body->skew, &capacity))
-        return false;
-    if (capacity <= body->capacity)
-        return true;
-    if (body->length == 0) { /* nothing to keep: never copy */
-        size_t skew = body->skew;
-        kelp_http1_body_deinit(body);
-        body->skew = skew;
-    }
-    char *grown = body->allocator.realloc(body->allocator.userp, body->base, body->capacity,
-                                          capacity, BODY_ALIGNMENT);
-    if (!grown)
-        return false;
-    body->base = grown;
-    body->capacity = capacity;
-    return true;
-}
+#define CHUNK_STEP_MIN_BYTES ((size_t)4096)
+#define MAX_BLANK_BYTES 64       /* of blank lines before a request */
+#define MAX_CHUNK_SIZE_DIGITS 16 /* hexadecimal, of a 64-bit number */
+#define DELETE 0x7f
+#define LOWER_CASE 0x20 /* the bit that makes an ASCII letter lower case */
+#define DEFAULT_HEAD_BYTES ((size_t)64 * 1024)
+#define DEFAULT_HEADER_COUNT 128
+#define DEFAULT_BODY_BYTES ((uint64_t)64 * 1024 * 1024)
 
 /* ---- life ---- */
 
@@ -56,19 +25,19 @@ void kelp_http1_parser_init(kelp_http1_parser *parser, kelp_allocator allocator,
     if (limits)
         parser->limits = *limits;
     if (!parser->limits.head_bytes)
-        parser->limits.head_bytes = (size_t)64 * 1024;
+        parser->limits.head_bytes = DEFAULT_HEAD_BYTES;
     if (!parser->limits.header_count)
-        parser->limits.header_count = 128;
+        parser->limits.header_count = DEFAULT_HEADER_COUNT;
     if (!parser->limits.body_bytes)
-        parser->limits.body_bytes = (uint64_t)64 * 1024 * 1024;
+        parser->limits.body_bytes = DEFAULT_BODY_BYTES;
     kelp_buf_init(&parser->head, allocator);
-    kelp_http1_body_init(&parser->body, allocator);
+    kelp_http_body_init(&parser->body, allocator);
     kelp_http1_parser_clear(parser);
 }
 
 void kelp_http1_parser_deinit(kelp_http1_parser *parser) {
     kelp_buf_deinit(&parser->head);
-    kelp_http1_body_deinit(&parser->body);
+    kelp_http_body_deinit(&parser->body);
     kelp_free(parser->allocator, parser->headers,
               parser->header_capacity * sizeof(*parser->headers));
     parser->headers = NULL;
@@ -79,12 +48,13 @@ void kelp_http1_parser_clear(kelp_http1_parser *parser) {
     if (parser->head.capacity > BODY_KEEP_BYTES / 4)
         kelp_buf_deinit(&parser->head);
     kelp_buf_clear(&parser->head);
-    kelp_http1_body_clear(&parser->body, BODY_KEEP_BYTES);
+    kelp_http_body_clear(&parser->body, BODY_KEEP_BYTES);
     parser->stage = KELP_HTTP1_STAGE_HEAD;
-    parser->request = (kelp_http1_request){0};
+    parser->request = (kelp_http_request){0};
+    parser->framing = (kelp_http1_framing){0};
     parser->body_limit_bytes = parser->limits.body_bytes;
     parser->align_offset = 0;
-    parser->error_code = 0;
+    parser->error_status = KELP_HTTP_OK;
     parser->error_text = NULL;
     parser->line_bytes = parser->skipped_bytes = 0;
     parser->remaining = 0;
@@ -96,9 +66,9 @@ bool kelp_http1_parser_idle(const kelp_http1_parser *parser) {
     return parser->stage == KELP_HTTP1_STAGE_HEAD && parser->head.length == 0;
 }
 
-static kelp_http1_event fail(kelp_http1_parser *parser, int code, const char *text) {
+static kelp_http1_event fail(kelp_http1_parser *parser, kelp_http_status status, const char *text) {
     parser->stage = KELP_HTTP1_STAGE_FAILED;
-    parser->error_code = code;
+    parser->error_status = status;
     parser->error_text = text;
     return KELP_HTTP1_FAILED;
 }
@@ -119,19 +89,23 @@ static bool is_token(kelp_str s) {
     return s.length > 0;
 }
 
+static bool is_control(unsigned char c) {
+    return c < ' ' || c == DELETE;
+}
+
 static bool is_field_value(kelp_str s) {
     for (size_t i = 0; i < s.length; i++) {
         unsigned char c = (unsigned char)s.data[i];
-        if ((c < 0x20 && c != '\t') || c == 0x7f)
+        if (is_control(c) && c != '\t')
             return false;
     }
     return true;
 }
 
-static bool parse_target(kelp_http1_request *request, kelp_str target) {
+static bool parse_target(kelp_http_request *request, kelp_str target) {
     for (size_t i = 0; i < target.length; i++) {
         unsigned char c = (unsigned char)target.data[i];
-        if (c <= 0x20 || c == 0x7f)
+        if (is_control(c) || c == ' ')
             return false;
     }
     size_t scheme = kelp_str_starts(target, KELP_STR("http://"))    ? 7
@@ -156,60 +130,68 @@ static bool parse_target(kelp_http1_request *request, kelp_str target) {
 }
 
 static kelp_http1_event parse_request_line(kelp_http1_parser *parser, kelp_str line) {
-    kelp_http1_request *request = &parser->request;
+    kelp_http_request *request = &parser->request;
+    kelp_http1_framing *framing = &parser->framing;
     const char *first = memchr(line.data, ' ', line.length);
     if (!first)
-        return fail(parser, 400, "the request line is not 'METHOD target HTTP/1.1'");
+        return fail(parser, KELP_HTTP_BAD_REQUEST,
+                    "the request line is not 'METHOD target HTTP/1.1'");
     request->method = (kelp_str){line.data, (size_t)(first - line.data)};
     kelp_str rest = {first + 1, line.length - request->method.length - 1};
     const char *second = rest.length ? memchr(rest.data, ' ', rest.length) : NULL;
     if (!is_token(request->method) || !second)
-        return fail(parser, 400, "the request line is not 'METHOD target HTTP/1.1'");
+        return fail(parser, KELP_HTTP_BAD_REQUEST,
+                    "the request line is not 'METHOD target HTTP/1.1'");
     kelp_str target = {rest.data, (size_t)(second - rest.data)};
     kelp_str version = {second + 1, rest.length - target.length - 1};
     if (version.length != 8 || !kelp_str_starts(version, KELP_STR("HTTP/")) ||
         version.data[6] != '.' || version.data[7] < '0' || version.data[7] > '9')
-        return fail(parser, 400, "the request line does not end in an HTTP version");
+        return fail(parser, KELP_HTTP_BAD_REQUEST,
+                    "the request line does not end in an HTTP version");
     if (version.data[5] != '1')
-        return fail(parser, 505, "only HTTP/1.1 and HTTP/1.0 are spoken on this port");
-    request->minor = version.data[7] == '0' ? 0 : 1;
-    request->keep_alive = request->minor == 1;
+        return fail(parser, KELP_HTTP_VERSION_NOT_SUPPORTED,
+                    "only HTTP/1.1 and HTTP/1.0 are supported on this port");
+    framing->minor = version.data[7] == '0' ? 0 : 1;
+    framing->keep_alive = framing->minor == 1;
     if (!parse_target(request, target))
-        return fail(parser, 400, "the request target is malformed");
+        return fail(parser, KELP_HTTP_BAD_REQUEST, "the request target is malformed");
     return KELP_HTTP1_MORE;
 }
 
 static kelp_http1_event add_header(kelp_http1_parser *parser, kelp_str line) {
-    kelp_http1_request *request = &parser->request;
+    kelp_http_request *request = &parser->request;
+    KELP_ASSERT(line.length > 0);
     if (line.data[0] == ' ' || line.data[0] == '\t')
-        return fail(parser, 400, "a header is folded over several lines");
+        return fail(parser, KELP_HTTP_BAD_REQUEST, "a header is folded over several lines");
     const char *colon = memchr(line.data, ':', line.length);
     if (!colon)
-        return fail(parser, 400, "a header line has no colon");
+        return fail(parser, KELP_HTTP_BAD_REQUEST, "a header line has no colon");
     kelp_str name = {line.data, (size_t)(colon - line.data)};
     kelp_str value = {colon + 1, line.length - name.length - 1};
     if (!is_token(name))
-        return fail(parser, 400, "a header name has a character that is not allowed");
+        return fail(parser, KELP_HTTP_BAD_REQUEST,
+                    "a header name has a character that is not allowed");
     value = kelp_str_trim(value);
     if (!is_field_value(value))
-        return fail(parser, 400, "a header value has a control character");
+        return fail(parser, KELP_HTTP_BAD_REQUEST, "a header value has a control character");
     if (request->header_count >= parser->limits.header_count)
-        return fail(parser, 431, "the request has too many headers");
+        return fail(parser, KELP_HTTP_HEADERS_TOO_LARGE, "the request has too many headers");
     kelp_status *status =
         kelp_grow(parser->allocator, (void **)&parser->headers, &parser->header_capacity,
                   request->header_count + 1, sizeof(*parser->headers));
     if (status) {
         kelp_status_free(status);
-        return fail(parser, 503, "out of memory");
+        return fail(parser, KELP_HTTP_SERVICE_UNAVAILABLE, "out of memory");
     }
-    parser->headers[request->header_count++] = (kelp_http1_header){name, value};
+    parser->headers[request->header_count++] = (kelp_http_header){name, value};
     request->headers = parser->headers;
     return KELP_HTTP1_MORE;
 }
 
-/* The headers that say where the message ends and what follows it. */
+/* Reads the headers that delimit the message and control the connection. */
 static kelp_http1_event read_framing(kelp_http1_parser *parser) {
-    kelp_http1_request *request = &parser->request;
+    const kelp_http_request *request = &parser->request;
+    kelp_http1_framing *framing = &parser->framing;
     bool close = false;
     for (size_t i = 0; i < request->header_count; i++) {
         kelp_str name = request->headers[i].name;
@@ -218,32 +200,34 @@ static kelp_http1_event read_framing(kelp_http1_parser *parser) {
             uint64_t length;
             if (!value.length || value.data[0] < '0' || value.data[0] > '9' ||
                 !kelp_parse_u64(value, &length))
-                return fail(parser, 400, "Content-Length is not a number of bytes");
-            if (request->has_content_length && request->content_length != length)
-                return fail(parser, 400, "there are two Content-Length headers that differ");
-            request->has_content_length = true;
-            request->content_length = length;
+                return fail(parser, KELP_HTTP_BAD_REQUEST,
+                            "Content-Length is not a number of bytes");
+            if (framing->has_content_length && framing->content_length != length)
+                return fail(parser, KELP_HTTP_BAD_REQUEST,
+                            "there are two Content-Length headers that differ");
+            framing->has_content_length = true;
+            framing->content_length = length;
         } else if (kelp_str_equal_nocase(name, KELP_STR("transfer-encoding"))) {
-            if (request->chunked)
-                return fail(parser, 400, "Transfer-Encoding is given twice");
+            if (framing->chunked)
+                return fail(parser, KELP_HTTP_BAD_REQUEST, "Transfer-Encoding is given twice");
             if (!kelp_str_equal_nocase(value, KELP_STR("chunked")))
-                return fail(parser, 501,
-                            "the only Transfer-Encoding that is understood is 'chunked'");
-            request->chunked = true;
+                return fail(parser, KELP_HTTP_NOT_IMPLEMENTED,
+                            "the only supported Transfer-Encoding is 'chunked'");
+            framing->chunked = true;
         } else if (kelp_str_equal_nocase(name, KELP_STR("connection"))) {
-            if (kelp_http1_has_token(value, "close"))
+            if (kelp_http_has_token(value, "close"))
                 close = true;
-            else if (kelp_http1_has_token(value, "keep-alive"))
-                request->keep_alive = true;
+            else if (kelp_http_has_token(value, "keep-alive"))
+                framing->keep_alive = true;
         } else if (kelp_str_equal_nocase(name, KELP_STR("expect"))) {
-            if (kelp_str_equal_nocase(value, KELP_STR("100-continue")) && request->minor == 1)
-                request->expect_continue = true;
+            if (kelp_str_equal_nocase(value, KELP_STR("100-continue")) && framing->minor == 1)
+                framing->expect_continue = true;
         }
     }
     /* RFC 9112 section 6.3: with both, the message is taken as chunked and the connection must not
      * be used again. */
-    if (close || (request->chunked && (request->has_content_length || request->minor == 0)))
-        request->keep_alive = false;
+    if (close || (framing->chunked && (framing->has_content_length || framing->minor == 0)))
+        framing->keep_alive = false;
     return KELP_HTTP1_MORE;
 }
 
@@ -271,7 +255,7 @@ static kelp_http1_event parse_head(kelp_http1_parser *parser) {
     return KELP_HTTP1_HEAD;
 }
 
-/* Collects lines in parser->head until the blank one. */
+/* Collects lines in parser->head up to the blank line. */
 static kelp_http1_event feed_head(kelp_http1_parser *parser, const char *data, size_t length,
                                   size_t *inout_used) {
     size_t start = *inout_used; /* of the bytes not yet in head */
@@ -295,63 +279,66 @@ static kelp_http1_event feed_head(kelp_http1_parser *parser, const char *data, s
             parser->skipped_bytes += parser->head.length + (at - start);
             kelp_buf_clear(&parser->head);
             start = at;
-            if (parser->skipped_bytes > 64)
-                return fail(parser, 400, "blank lines instead of a request");
+            if (parser->skipped_bytes > MAX_BLANK_BYTES)
+                return fail(parser, KELP_HTTP_BAD_REQUEST, "blank lines instead of a request");
         } else if (blank) {
             ended = true;
         }
     }
     *inout_used = at;
     if (at - start > parser->limits.head_bytes - parser->head.length)
-        return fail(parser, 431, "the request line and headers are too long");
+        return fail(parser, KELP_HTTP_HEADERS_TOO_LARGE,
+                    "the request line and headers are too long");
     kelp_buf_append(&parser->head, data + start, at - start);
     if (parser->head.failed)
-        return fail(parser, 503, "out of memory");
+        return fail(parser, KELP_HTTP_SERVICE_UNAVAILABLE, "out of memory");
     return ended ? parse_head(parser) : KELP_HTTP1_MORE;
 }
 
 /* ---- body ---- */
 
 static kelp_http1_event begin_body(kelp_http1_parser *parser) {
-    const kelp_http1_request *request = &parser->request;
-    parser->body.skew = (BODY_ALIGNMENT - parser->align_offset % BODY_ALIGNMENT) % BODY_ALIGNMENT;
-    if (request->chunked) {
+    const kelp_http1_framing *framing = &parser->framing;
+    parser->body.skew =
+        (KELP_HTTP_BODY_ALIGNMENT - parser->align_offset % KELP_HTTP_BODY_ALIGNMENT) %
+        KELP_HTTP_BODY_ALIGNMENT;
+    if (framing->chunked) {
         parser->stage = KELP_HTTP1_STAGE_CHUNK_SIZE;
         return KELP_HTTP1_MORE;
     }
-    if (request->content_length > parser->body_limit_bytes)
-        return fail(parser, 413, "the request body is larger than the server takes");
-    if (request->content_length == 0) {
+    if (framing->content_length > parser->body_limit_bytes)
+        return fail(parser, KELP_HTTP_CONTENT_TOO_LARGE, "the request body is too large");
+    if (framing->content_length == 0) {
         parser->stage = KELP_HTTP1_STAGE_COMPLETE;
         return KELP_HTTP1_COMPLETE;
     }
-    if (request->content_length > SIZE_MAX / 2 ||
-        !body_reserve(&parser->body, (size_t)request->content_length))
-        return fail(parser, 503, "out of memory for the request body");
-    parser->remaining = request->content_length;
+    if (framing->content_length > SIZE_MAX / 2 ||
+        !kelp_http_body_reserve(&parser->body, (size_t)framing->content_length))
+        return fail(parser, KELP_HTTP_SERVICE_UNAVAILABLE, "out of memory for the request body");
+    parser->remaining = framing->content_length;
     parser->stage = KELP_HTTP1_STAGE_BODY;
     return KELP_HTTP1_MORE;
 }
 
-/* Makes room for the chunk, a step at a time, so that a size that is only claimed costs little. */
+/* Makes room for the chunk in steps, so that a large claimed size does not allocate much memory. */
 static bool reserve_chunk(kelp_http1_parser *parser) {
-    kelp_http1_body *body = &parser->body;
+    kelp_http_body *body = &parser->body;
     size_t room = body->capacity - KELP_MIN(body->capacity, body->skew + body->length);
     if (room > 0)
         return true;
     size_t step = KELP_MAX(body->length, BODY_STEP_BYTES);
     size_t more = parser->remaining < step ? (size_t)parser->remaining : step;
-    if (more < 4096)
-        more = 4096;
-    if (body->length > 4096 && more < body->length / 2)
+    if (more < CHUNK_STEP_MIN_BYTES)
+        more = CHUNK_STEP_MIN_BYTES;
+    if (body->length > CHUNK_STEP_MIN_BYTES && more < body->length / 2)
         more = body->length / 2; /* many small chunks: grow geometrically */
     size_t needed;
-    return kelp_size_add(body->length, more, &needed) && body_reserve(body, needed);
+    return kelp_size_add(body->length, more, &needed) && kelp_http_body_reserve(body, needed);
 }
 
 static kelp_http1_event end_chunk_size(kelp_http1_parser *parser) {
     if (parser->chunk_digits == 0)
-        return fail(parser, 400, "a chunk has no size");
+        return fail(parser, KELP_HTTP_BAD_REQUEST, "a chunk has no size");
     parser->chunk_digits = 0;
     parser->chunk_extension = false;
     parser->line_cr = false;
@@ -362,24 +349,24 @@ static kelp_http1_event end_chunk_size(kelp_http1_parser *parser) {
     }
     if (parser->remaining > parser->body_limit_bytes ||
         parser->body.length > parser->body_limit_bytes - parser->remaining)
-        return fail(parser, 413, "the request body is larger than the server takes");
+        return fail(parser, KELP_HTTP_CONTENT_TOO_LARGE, "the request body is too large");
     parser->stage = KELP_HTTP1_STAGE_CHUNK_DATA;
     return KELP_HTTP1_MORE;
 }
 
-/* chunk-size [ chunk-ext ] CRLF, a byte at a time. */
+/* Parses chunk-size [ chunk-ext ] CRLF one byte at a time. */
 static kelp_http1_event feed_chunk_size(kelp_http1_parser *parser, char c) {
     if (c == '\n')
         return end_chunk_size(parser);
     if (parser->line_cr)
-        return fail(parser, 400, "a chunk size is not followed by CR LF");
+        return fail(parser, KELP_HTTP_BAD_REQUEST, "a chunk size is not followed by CR LF");
     if (c == '\r') {
         parser->line_cr = true;
         return KELP_HTTP1_MORE;
     }
     if (parser->chunk_extension) {
         if (++parser->skipped_bytes > parser->limits.head_bytes)
-            return fail(parser, 431, "chunk extensions are too long");
+            return fail(parser, KELP_HTTP_HEADERS_TOO_LARGE, "chunk extensions are too long");
         return KELP_HTTP1_MORE;
     }
     if (c == ';' || c == ' ' || c == '\t') {
@@ -389,14 +376,14 @@ static kelp_http1_event feed_chunk_size(kelp_http1_parser *parser, char c) {
     unsigned digit;
     if (c >= '0' && c <= '9')
         digit = (unsigned)(c - '0');
-    else if ((c | 0x20) >= 'a' && (c | 0x20) <= 'f')
-        digit = (unsigned)((c | 0x20) - 'a') + 10;
+    else if ((c | LOWER_CASE) >= 'a' && (c | LOWER_CASE) <= 'f')
+        digit = (unsigned)((c | LOWER_CASE) - 'a') + 10;
     else
-        return fail(parser, 400, "a chunk size is not a hexadecimal number");
+        return fail(parser, KELP_HTTP_BAD_REQUEST, "a chunk size is not a hexadecimal number");
     if (parser->chunk_digits++ == 0)
         parser->remaining = 0;
-    if (parser->chunk_digits > 16)
-        return fail(parser, 400, "a chunk size is too long");
+    if (parser->chunk_digits > MAX_CHUNK_SIZE_DIGITS)
+        return fail(parser, KELP_HTTP_BAD_REQUEST, "a chunk size is too long");
     parser->remaining = parser->remaining * 16 + digit;
     return KELP_HTTP1_MORE;
 }
@@ -414,7 +401,7 @@ static kelp_http1_event feed_trailer(kelp_http1_parser *parser, char c) {
     parser->line_bytes++;
     parser->line_cr = c == '\r';
     if (++parser->skipped_bytes > parser->limits.head_bytes)
-        return fail(parser, 431, "the trailers are too long");
+        return fail(parser, KELP_HTTP_HEADERS_TOO_LARGE, "the trailers are too long");
     return KELP_HTTP1_MORE;
 }
 
@@ -424,7 +411,7 @@ static kelp_http1_event feed_chunk_end(kelp_http1_parser *parser, char c) {
         return KELP_HTTP1_MORE;
     }
     if (c != '\n')
-        return fail(parser, 400, "a chunk is longer than its size says");
+        return fail(parser, KELP_HTTP_BAD_REQUEST, "a chunk is longer than its size says");
     parser->line_cr = false;
     parser->stage = KELP_HTTP1_STAGE_CHUNK_SIZE;
     return KELP_HTTP1_MORE;
@@ -435,16 +422,19 @@ char *kelp_http1_body_space(kelp_http1_parser *parser, size_t *out_length) {
     if (parser->stage != KELP_HTTP1_STAGE_BODY && parser->stage != KELP_HTTP1_STAGE_CHUNK_DATA)
         return NULL;
     if (parser->stage == KELP_HTTP1_STAGE_CHUNK_DATA && !reserve_chunk(parser)) {
-        fail(parser, 503, "out of memory for the request body");
+        fail(parser, KELP_HTTP_SERVICE_UNAVAILABLE, "out of memory for the request body");
         return NULL;
     }
-    kelp_http1_body *body = &parser->body;
+    kelp_http_body *body = &parser->body;
     size_t room = body->capacity - body->skew - body->length;
     *out_length = parser->remaining < room ? (size_t)parser->remaining : room;
     return body->base + body->skew + body->length;
 }
 
 kelp_http1_event kelp_http1_body_commit(kelp_http1_parser *parser, size_t length) {
+    KELP_ASSERT(parser->stage == KELP_HTTP1_STAGE_BODY ||
+                parser->stage == KELP_HTTP1_STAGE_CHUNK_DATA);
+    KELP_ASSERT(length <= parser->remaining);
     parser->body.length += length;
     parser->remaining -= length;
     if (parser->remaining > 0)
@@ -501,7 +491,7 @@ kelp_http1_event kelp_http1_feed(kelp_http1_parser *parser, const char *data, si
         case KELP_HTTP1_STAGE_BODY_START:
         case KELP_HTTP1_STAGE_COMPLETE:
         case KELP_HTTP1_STAGE_FAILED:
-            event = KELP_HTTP1_FAILED; /* not reached: these stages are dealt with above */
+            event = KELP_HTTP1_FAILED; /* unreachable: handled above */
             break;
         }
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A convolution of constant weights swallows what scales and shifts its channels: a
- * BatchNormalization at inference, or Mul and Add with one constant a channel. The new weights are
- * the graph's own; sums are kept in double.
+ * Folds operators that scale and shift the output channels of a convolution with constant weights
+ * into its weights and bias: BatchNormalization in inference mode, and Mul or Add of one constant
+ * per channel. The new weights belong to the graph. Sums are computed in double precision.
  */
 #include "base/checked.h"
 #include "graph/passes/passes.h"
@@ -46,9 +46,9 @@ static bool take_batch_norm(const kelp_node *node, affine *out) {
     return true;
 }
 
-/* Mul or Add; the version is one that broadcasts as numpy does. */
+/* Mul or Add, in a version that broadcasts as NumPy does. */
 static bool take_binary(const kelp_node *node, const kelp_value *x, int32_t rank, affine *out) {
-    bool product = strcmp(node->op_type, "Mul") == 0;
+    bool product = node->op == KELP_OP(Mul);
     const kelp_value *other = node->inputs[0] == x ? node->inputs[1] : node->inputs[0];
     if (node->opset_version < 7 || !kelp_match_channels(other, rank, out->channels))
         return false;
@@ -61,16 +61,16 @@ static bool take_binary(const kelp_node *node, const kelp_value *x, int32_t rank
 }
 
 static bool take(const kelp_node *node, const kelp_value *x, int32_t rank, affine *out) {
-    if (*node->domain != '\0' || node->input_count < 2)
+    if (node->input_count < 2)
         return false;
-    if (strcmp(node->op_type, "BatchNormalization") == 0)
+    if (node->op == KELP_OP(BatchNormalization))
         return node->inputs[0] == x && take_batch_norm(node, out);
-    if (strcmp(node->op_type, "Mul") == 0 || strcmp(node->op_type, "Add") == 0)
+    if (node->op == KELP_OP(Mul) || node->op == KELP_OP(Add))
         return node->input_count == 2 && take_binary(node, x, rank, out);
     return false;
 }
 
-/* The convolution's weights and bias with `change` applied after them. */
+/* Computes the weights and bias of a convolution followed by `change`. */
 static kelp_status *apply(kelp_block *block, kelp_node *conv, const affine *change,
                           kelp_value **out_weights, kelp_value **out_bias) {
     const kelp_tensor *old = conv->inputs[1]->constant;
@@ -90,10 +90,10 @@ static kelp_status *apply(kelp_block *block, kelp_node *conv, const affine *chan
     return NULL;
 }
 
-/* NULL when nothing follows that can be swallowed. */
+/* Returns the next node if it can be folded, or NULL. */
 static kelp_node *follower(kelp_node *conv, affine *change) {
     if (conv->removed || conv->output_count == 0 || conv->input_count < 2 ||
-        kelp_match_producer(conv->outputs[0], "", "Conv") != conv || !is_f32(conv->inputs[1]) ||
+        kelp_match_producer(conv->outputs[0], KELP_OP(Conv)) != conv || !is_f32(conv->inputs[1]) ||
         (conv->input_count > 2 && conv->inputs[2] != NULL && !is_f32(conv->inputs[2])) ||
         !kelp_used_once(conv->outputs[0]))
         return NULL;
@@ -103,18 +103,18 @@ static kelp_node *follower(kelp_node *conv, affine *change) {
         return NULL;
     if (conv->input_count > 2 && conv->inputs[2] != NULL &&
         kelp_tensor_elements(conv->inputs[2]->constant) != weights->shape[0])
-        return NULL; /* refused when it is planned */
+        return NULL; /* the kernel reports the error */
     change->channels = weights->shape[0];
     return next;
 }
 
-static kelp_status *swallow(kelp_block *block, kelp_node *conv, kelp_node *next,
-                            const affine *change) {
+static kelp_status *fold_next(kelp_block *block, kelp_node *conv, kelp_node *next,
+                              const affine *change) {
     kelp_node *fused = NULL;
     kelp_value *weights = NULL, *bias = NULL;
     KELP_TRY(apply(block, conv, change, &weights, &bias));
     kelp_value *inputs[3] = {conv->inputs[0], weights, bias};
-    KELP_TRY(kelp_block_insert_node(block, next, "Conv", "", conv->opset_version, conv->name,
+    KELP_TRY(kelp_block_insert_node(block, next, KELP_OP(Conv), conv->opset_version, conv->name,
                                     inputs, 3, next->outputs, 1, conv->attributes, &fused));
     conv->removed = true;
     next->removed = true;
@@ -140,11 +140,11 @@ kelp_status *kelp_pass_affine(kelp_block *block) {
         if (!take(next, block->nodes[i]->outputs[0], block->nodes[i]->inputs[1]->constant->rank,
                   &change))
             continue;
-        status = swallow(block, block->nodes[i], next, &change);
+        status = fold_next(block, block->nodes[i], next, &change);
         if (status == NULL) {
             kelp_block_sweep(block);
             kelp_block_count_uses(block);
-            i = i > 0 ? i - 1 : 0; /* the fused node may swallow the next one */
+            i = i > 0 ? i - 1 : 0; /* the next node may be folded into the new one */
         }
     }
     kelp_arena_deinit(&room);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Multi-head attention as exporters spell it:
+ * Fuses multi-head attention as exporters write it:
  *
- *   q = Transpose(Reshape(Q, [0, 0, heads, size]), [0, 2, 1, 3]); v alike
- *   k = the same, turned once more into [0, 2, 3, 1]
- *   y = Reshape(Transpose(MatMul(Softmax(MatMul(q, k) * scale + mask), v), [0, 2, 1, 3]), [0, 0,
- * heads * size])
+ *   q = Transpose(Reshape(Q, [0, 0, heads, size]), [0, 2, 1, 3]); v likewise
+ *   k = the same, transposed by [0, 2, 3, 1]
+ *   heads = MatMul(Softmax(MatMul(q, k) * scale + mask), v)
+ *   y = Reshape(Transpose(heads, [0, 2, 1, 3]), [0, 0, heads * size])
  *
- * becomes kelp::Attention over Q, K, V as they are, [batch, sequence, heads * size].
+ * to kelp::Attention of Q, K and V [batch, sequence, heads * size].
  * Source: Vaswani et al., "Attention Is All You Need", 2017.
  */
 #include "graph/passes/passes.h"
@@ -20,9 +20,9 @@ static bool has_perm(const kelp_node *node, int64_t a, int64_t b, int64_t c, int
            perm[2] == c && perm[3] == d;
 }
 
-/* The tensor before its heads were split by a Reshape; NULL when `value` is no such reshape. */
+/* Returns the tensor whose heads a Reshape split, or NULL if `value` is not such a Reshape. */
 static kelp_value *match_split(const kelp_value *value, int64_t *out_heads, int64_t *out_size) {
-    kelp_node *reshape = kelp_match_producer(value, "", "Reshape");
+    kelp_node *reshape = kelp_match_producer(value, KELP_OP(Reshape));
     int64_t shape[4];
     size_t count = 0;
     if (reshape == NULL || reshape->input_count < 2 ||
@@ -40,7 +40,7 @@ static kelp_value *match_split(const kelp_value *value, int64_t *out_heads, int6
 
 static kelp_value *match_heads(const kelp_value *value, bool transposed, int64_t *out_heads,
                                int64_t *out_size) {
-    kelp_node *transpose = kelp_match_producer(value, "", "Transpose");
+    kelp_node *transpose = kelp_match_producer(value, KELP_OP(Transpose));
     if (transpose == NULL)
         return NULL;
     if (transposed && has_perm(transpose, 0, 2, 3, 1))
@@ -48,7 +48,7 @@ static kelp_value *match_heads(const kelp_value *value, bool transposed, int64_t
     if (transposed) {
         if (!has_perm(transpose, 0, 1, 3, 2))
             return NULL;
-        transpose = kelp_match_producer(transpose->inputs[0], "", "Transpose");
+        transpose = kelp_match_producer(transpose->inputs[0], KELP_OP(Transpose));
     }
     if (transpose == NULL || !has_perm(transpose, 0, 2, 1, 3))
         return NULL;
@@ -61,7 +61,7 @@ typedef struct attention {
     double scale;
 } attention;
 
-/* MatMul(q, k), scaled before the mask is added or not at all. */
+/* Matches MatMul(q, k), optionally scaled before the mask is added. */
 static bool match_scores(kelp_value *value, void *userp) {
     attention *out = userp;
     kelp_node *matmul = kelp_match_scaled_product(value, &out->scale);
@@ -77,7 +77,7 @@ static bool is_plain_mask(const kelp_value *mask) {
     return mask->rank == 4 && mask->shape[1] == 1 && mask->dtype == KELP_F32;
 }
 
-/* Extents that are known fit: a mask may not make more of the scores. */
+/* Checks known dimensions: a mask must not broadcast the scores to a larger shape. */
 static bool mask_fits(const attention *found) {
     const int64_t wanted[4] = {found->q->shape[0], 1, found->q->shape[1], found->k->shape[1]};
     for (int i = 0; found->mask != NULL && i < 4; i++) {
@@ -88,16 +88,17 @@ static bool mask_fits(const attention *found) {
     return true;
 }
 
-/* The value after the heads were joined again; NULL when they are not. */
+/* Returns the value after the heads are merged, or NULL. */
 static kelp_node *match_join(kelp_value *context, const attention *found) {
     kelp_node *transpose = kelp_value_only_user(context);
-    if (transpose == NULL || kelp_match_producer(transpose->outputs[0], "", "Transpose") == NULL ||
+    if (transpose == NULL ||
+        kelp_match_producer(transpose->outputs[0], KELP_OP(Transpose)) == NULL ||
         !has_perm(transpose, 0, 2, 1, 3))
         return NULL;
     kelp_node *reshape = kelp_value_only_user(transpose->outputs[0]);
     int64_t shape[3];
     size_t count = 0;
-    if (reshape == NULL || kelp_match_producer(reshape->outputs[0], "", "Reshape") == NULL ||
+    if (reshape == NULL || kelp_match_producer(reshape->outputs[0], KELP_OP(Reshape)) == NULL ||
         reshape->inputs[0] != transpose->outputs[0] || reshape->input_count < 2 ||
         !kelp_match_i64s(reshape->inputs[1], shape, 3, &count) || count != 3)
         return NULL;
@@ -109,8 +110,9 @@ static kelp_node *match_join(kelp_value *context, const attention *found) {
 static kelp_status *fuse(kelp_block *block, kelp_node *matmul, bool *out_done) {
     attention found = {0};
     int64_t heads = 0, size = 0;
-    if (kelp_match_producer(matmul->outputs[0], "", "MatMul") != matmul ||
-        !kelp_match_shares(matmul->inputs[0], is_plain_mask, match_scores, &found, &found.mask) ||
+    if (kelp_match_producer(matmul->outputs[0], KELP_OP(MatMul)) != matmul ||
+        !kelp_match_attention_weights(matmul->inputs[0], is_plain_mask, match_scores, &found,
+                                      &found.mask) ||
         !mask_fits(&found))
         return NULL;
     found.v = match_heads(matmul->inputs[1], false, &heads, &size);
@@ -121,7 +123,7 @@ static kelp_status *fuse(kelp_block *block, kelp_node *matmul, bool *out_done) {
         return NULL;
     kelp_value *inputs[4] = {found.q, found.k, found.v, found.mask};
     kelp_value *outputs[1] = {join->outputs[0]};
-    KELP_TRY(kelp_block_insert_node(block, join, "Attention", KELP_DOMAIN, 1, join->name, inputs,
+    KELP_TRY(kelp_block_insert_node(block, join, KELP_OP_KELP(Attention), 1, join->name, inputs,
                                     found.mask ? 4 : 3, outputs, 1, NULL, &fused));
     KELP_TRY(kelp_node_set_i64(fused, "num_heads", found.heads));
     KELP_TRY(kelp_node_set_f32(fused, "scale", (float)found.scale));

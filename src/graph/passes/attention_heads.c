@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attention between heads that lie apart, as exporters of language models spell it:
+ * Fuses attention over separate heads as exporters of language models write it:
  *
  *   y = MatMul(Softmax(MatMul(q, Transpose(K, [0, 1, 3, 2])) * scale + mask), V)
- *   K = k, or Reshape(Expand(Unsqueeze(k, 2), …), …): each head for a group of queries; V alike
+ *   K = k, or Reshape(Expand(Unsqueeze(k, 2), …), …): one head for a group of queries; V likewise
  *
- * with q [batch, heads, queries, size] and k, v [batch, kv heads, keys, size] becomes
- * kelp::AttentionHeads: ai.onnx's Attention, which reads keys and values where they lie, in a cache
- * too, but for a mask of one key, which is spread over all as Add does.
- * Source: Ainslie et al., "GQA", 2023; ONNX operator specification.
+ * with q [batch, heads, queries, size] and k, v [batch, kv heads, keys, size] to
+ * kelp::AttentionHeads. It is ai.onnx's Attention, which reads keys and values in place, also from
+ * a cache; but a mask with one key is broadcast along keys as Add does. Source: Ainslie et al.,
+ * "GQA", 2023; ONNX operator specification.
  */
 #include "graph/passes/passes.h"
 
@@ -40,13 +40,14 @@ static bool adds_axis_2(const kelp_node *node) {
     return kelp_node_attr_i64s(node, "axes", &given) == 1 && given[0] == 2;
 }
 
-/* The heads before each was repeated for its group; `value` itself when they were not. */
+/* Returns the heads before they were repeated for groups of queries, or `value` if they were not.
+ */
 static kelp_value *before_repeat(kelp_value *value) {
-    kelp_node *reshape = kelp_match_producer(value, "", "Reshape");
+    kelp_node *reshape = kelp_match_producer(value, KELP_OP(Reshape));
     kelp_node *expand =
-        reshape != NULL ? kelp_match_producer(reshape->inputs[0], "", "Expand") : NULL;
+        reshape != NULL ? kelp_match_producer(reshape->inputs[0], KELP_OP(Expand)) : NULL;
     kelp_node *unsqueeze =
-        expand != NULL ? kelp_match_producer(expand->inputs[0], "", "Unsqueeze") : NULL;
+        expand != NULL ? kelp_match_producer(expand->inputs[0], KELP_OP(Unsqueeze)) : NULL;
     if (unsqueeze == NULL || !adds_axis_2(unsqueeze))
         return value;
     kelp_value *few = unsqueeze->inputs[0];
@@ -58,24 +59,24 @@ static kelp_value *before_repeat(kelp_value *value) {
     return repeats ? few : value;
 }
 
-/* MatMul(q, keys turned), scaled or not. */
+/* Matches MatMul(q, transposed keys), optionally scaled. */
 static bool match_product(kelp_value *value, void *userp) {
     heads *out = userp;
     kelp_node *matmul = kelp_match_scaled_product(value, &out->scale);
-    kelp_node *turn =
-        matmul != NULL ? kelp_match_producer(matmul->inputs[1], "", "Transpose") : NULL;
+    kelp_node *transpose =
+        matmul != NULL ? kelp_match_producer(matmul->inputs[1], KELP_OP(Transpose)) : NULL;
     const int64_t *perm = NULL;
-    if (turn == NULL || kelp_node_attr_i64s(turn, "perm", &perm) != 4 || perm[0] != 0 ||
+    if (transpose == NULL || kelp_node_attr_i64s(transpose, "perm", &perm) != 4 || perm[0] != 0 ||
         perm[1] != 1 || perm[2] != 3 || perm[3] != 2)
         return false;
     out->q = matmul->inputs[0];
-    out->k = before_repeat(turn->inputs[0]);
+    out->k = before_repeat(transpose->inputs[0]);
     return is_rank4(out->q) && is_rank4(out->k) && out->q->shape[3] == out->k->shape[3] &&
            out->q->shape[1] % out->k->shape[1] == 0 && same_extent(out->q, out->k, 0) &&
-           (turn->inputs[0] != out->k || out->q->shape[1] == out->k->shape[1]);
+           (transpose->inputs[0] != out->k || out->q->shape[1] == out->k->shape[1]);
 }
 
-/* One that adds the same to all keys of a query means another thing there. */
+/* Rejects masks with one key, which have another meaning in the fused operator. */
 static bool is_mask(const kelp_value *mask) {
     return mask->dtype == KELP_F32 && mask->rank >= 2 && mask->rank <= 4 &&
            mask->shape[mask->rank - 1] != 1;
@@ -85,8 +86,9 @@ static kelp_status *fuse(kelp_block *block, kelp_node *matmul, bool *out_done) {
     kelp_node *fused = NULL;
     heads found = {0};
     if (matmul->output_count != 1 ||
-        kelp_match_producer(matmul->outputs[0], "", "MatMul") != matmul ||
-        !kelp_match_shares(matmul->inputs[0], is_mask, match_product, &found, &found.mask))
+        kelp_match_producer(matmul->outputs[0], KELP_OP(MatMul)) != matmul ||
+        !kelp_match_attention_weights(matmul->inputs[0], is_mask, match_product, &found,
+                                      &found.mask))
         return NULL;
     found.v = before_repeat(matmul->inputs[1]);
     if (!is_rank4(found.v) || found.v->shape[1] != found.k->shape[1] ||
@@ -94,7 +96,7 @@ static kelp_status *fuse(kelp_block *block, kelp_node *matmul, bool *out_done) {
         return NULL;
     kelp_value *inputs[4] = {found.q, found.k, found.v, found.mask};
     kelp_value *outputs[1] = {matmul->outputs[0]};
-    KELP_TRY(kelp_block_insert_node(block, matmul, "AttentionHeads", KELP_DOMAIN, 1, matmul->name,
+    KELP_TRY(kelp_block_insert_node(block, matmul, KELP_OP_KELP(AttentionHeads), 1, matmul->name,
                                     inputs, found.mask ? 4 : 3, outputs, 1, NULL, &fused));
     KELP_TRY(kelp_node_set_f32(fused, "scale", (float)found.scale));
     matmul->removed = true;

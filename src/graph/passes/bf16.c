@@ -1,21 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Products and convolutions of floats with constant weights become those that round their operands
- * to bfloat16. Their attributes and inputs stay as they are, so that the names alone change.
+ * Replaces matrix products and convolutions with constant weights by operators that round their
+ * operands to bfloat16. Attributes and inputs stay the same; only the operator changes.
  */
 #include "graph/passes/passes.h"
 
 #include <string.h>
 
-/* Smaller products gain nothing: the time goes to finding and finishing them. A convolution's
- * weights are used at every position. */
+/* Smaller products gain nothing, because packing and the epilogue dominate. The limit for
+ * convolutions is lower: their weights are used at every position. */
 #define MIN_WEIGHTS 1024
 #define MIN_CONV_WEIGHTS 256
 #define MIN_EXTENT 8
-
-static bool is(const kelp_node *node, const char *domain, const char *op_type) {
-    return strcmp(node->domain, domain) == 0 && strcmp(node->op_type, op_type) == 0;
-}
 
 static bool all_there(const kelp_node *node) {
     return node->input_count >= 2 && node->output_count >= 1 && node->inputs[0] != NULL &&
@@ -30,7 +26,7 @@ static const kelp_tensor *float_weights(const kelp_node *node, int64_t least) {
                : NULL;
 }
 
-/* C is one row: a bias of each column. */
+/* Returns true when C is a bias: one value per column. */
 static bool is_row(const kelp_value *c, int64_t n) {
     int64_t elements = 1;
     if (c->rank < 1 || c->rank > 2 || c->shape[c->rank - 1] != n)
@@ -41,12 +37,12 @@ static bool is_row(const kelp_value *c, int64_t n) {
 }
 
 static bool is_plain_gemm(const kelp_node *node, const kelp_tensor *weights) {
-    bool turned = kelp_node_attr_i64(node, "transB", 0) != 0;
+    bool transposed = kelp_node_attr_i64(node, "transB", 0) != 0;
     const kelp_value *c = node->input_count > 2 ? node->inputs[2] : NULL;
     return kelp_node_attr_i64(node, "transA", 0) == 0 &&
            kelp_node_attr_f32(node, "alpha", 1.0f) == 1.0f &&
            (c == NULL || (kelp_node_attr_f32(node, "beta", 1.0f) == 1.0f &&
-                          is_row(c, weights->shape[turned ? 0 : 1])));
+                          is_row(c, weights->shape[transposed ? 0 : 1])));
 }
 
 static bool takes_product(const kelp_node *node) {
@@ -54,41 +50,41 @@ static bool takes_product(const kelp_node *node) {
     if (weights == NULL || weights->rank != 2 || weights->shape[0] < MIN_EXTENT ||
         weights->shape[1] < MIN_EXTENT)
         return false;
-    return is(node, "", "MatMul") || is(node, KELP_DOMAIN, "MatMulBias") ||
-           (is(node, "", "Gemm") && is_plain_gemm(node, weights));
+    return node->op == KELP_OP(MatMul) || node->op == KELP_OP_KELP(MatMulBias) ||
+           (node->op == KELP_OP(Gemm) && is_plain_gemm(node, weights));
 }
 
-/* One channel a group is no product; three axes have no kernel. */
+/* Depthwise convolutions and convolutions with three spatial axes have no bfloat16 kernel. */
 static bool takes_conv(const kelp_node *node) {
     const kelp_tensor *weights = float_weights(node, MIN_CONV_WEIGHTS);
     int64_t groups = kelp_node_attr_i64(node, "group", 1);
     if (weights == NULL || (weights->rank != 3 && weights->rank != 4) || groups < 1 ||
         weights->shape[1] < 2 || weights->shape[0] / groups < 4)
         return false;
-    return is(node, "", "Conv") || is(node, KELP_DOMAIN, "ConvAct");
+    return node->op == KELP_OP(Conv) || node->op == KELP_OP_KELP(ConvAct);
 }
 
-/* ---- tensors in between ---- */
-/* Of bfloat16 tensors a pixel's channels lie side by side, and panels of output channels are
- * multiplied with them: groups, and numbers of channels that fill no panels, are better off with
- * images channel after channel. */
+/* ---- intermediate tensors ---- */
+/* bfloat16 tensors are stored channels last, and kernels multiply them by panels of output
+ * channels. Grouped convolutions, and numbers of channels that leave panels mostly empty, are
+ * faster channels first. */
 #define MIN_CHANNELS 16
 static bool takes_pixels(const kelp_node *node) {
     const kelp_tensor *weights = node->inputs[1]->constant;
     int64_t count = weights->shape[0], panels = (count + 31) / 32 * 32;
-    return is(node, KELP_DOMAIN, "ConvBf16") && kelp_node_attr_i64(node, "group", 1) == 1 &&
+    return node->op == KELP_OP_KELP(ConvBf16) && kelp_node_attr_i64(node, "group", 1) == 1 &&
            count >= MIN_CHANNELS && count % 2 == 0 && (count % 32 == 16 || count * 4 >= panels * 3);
 }
 
 typedef bool (*takes_fn)(const kelp_block *block, const kelp_node *node, size_t input);
 
-/* X or the residual of a convolution. */
+/* Returns true when the input is X or the residual of a convolution that reads channels last. */
 static bool conv_takes(const kelp_block *block, const kelp_node *node, size_t input) {
     (void)block;
-    return is(node, KELP_DOMAIN, "ConvBf16") && (input == 0 || input == 3) && takes_pixels(node);
+    return node->op == KELP_OP_KELP(ConvBf16) && (input == 0 || input == 3) && takes_pixels(node);
 }
 
-/* true when every use of the value takes it. */
+/* Returns true when `takes` accepts every use of the value. */
 static bool only_for(const kelp_block *block, const kelp_value *value, takes_fn takes) {
     uint32_t uses = 0;
     if (value->is_output || value->use_count == 0)
@@ -105,31 +101,30 @@ static bool only_for(const kelp_block *block, const kelp_value *value, takes_fn 
     return uses == value->use_count;
 }
 
-/* The same, or X of maxima that convolutions alone read. */
+/* Accepts also X of a MaxPool whose output only convolutions read. */
 static bool pool_or_conv_takes(const kelp_block *block, const kelp_node *node, size_t input) {
     return conv_takes(block, node, input) ||
-           (is(node, "", "MaxPool") && (node->output_count == 1 || node->outputs[1] == NULL) &&
+           (node->op == KELP_OP(MaxPool) && (node->output_count == 1 || node->outputs[1] == NULL) &&
             only_for(block, node->outputs[0], conv_takes));
 }
 
-static void pool_halves(const kelp_block *block, const kelp_value *value) {
+static void pool_in_bf16(const kelp_block *block, const kelp_value *value) {
     for (size_t n = 0; n < block->node_count; n++) {
         kelp_node *node = block->nodes[n];
-        if (!is(node, "", "MaxPool") || node->inputs[0] != value)
+        if (node->op != KELP_OP(MaxPool) || node->inputs[0] != value)
             continue;
-        node->op_type = "MaxPoolBf16";
-        node->domain = KELP_DOMAIN;
+        node->op = KELP_OP_KELP(MaxPoolBf16);
         node->opset_version = 1;
         node->outputs[0]->dtype = KELP_BF16;
     }
 }
 
-/* The next node would round what it reads: it is rounded where it is made, and half the bytes move.
- * Nodes come behind those that they read from. */
-kelp_status *kelp_pass_halves(kelp_block *block) {
+/* Rounds a value where it is produced if all its readers would round it: half the bytes are moved.
+ * Relies on topological order. */
+kelp_status *kelp_pass_bf16_values(kelp_block *block) {
     for (size_t i = 0; i < block->node_count; i++) {
         kelp_node *node = block->nodes[i];
-        if (!is(node, KELP_DOMAIN, "ConvBf16") || !takes_pixels(node) ||
+        if (node->op != KELP_OP_KELP(ConvBf16) || !takes_pixels(node) ||
             !only_for(block, node->outputs[0], pool_or_conv_takes))
             continue;
         const kelp_value *residual = node->input_count > 3 ? node->inputs[3] : NULL;
@@ -137,27 +132,28 @@ kelp_status *kelp_pass_halves(kelp_block *block) {
             continue;
         KELP_TRY(kelp_node_set_i64(node, "half", 1));
         node->outputs[0]->dtype = KELP_BF16;
-        pool_halves(block, node->outputs[0]);
+        pool_in_bf16(block, node->outputs[0]);
     }
     return NULL;
 }
 
-/* ---- names ---- */
-/* What the node becomes; NULL: it stays. */
-static const char *rounding_name(const kelp_node *node) {
-    if (is(node, KELP_DOMAIN, "Attention"))
-        return "AttentionBf16";
-    return takes_product(node) ? "MatMulBf16" : takes_conv(node) ? "ConvBf16" : NULL;
+/* ---- operators ---- */
+/* Returns the operator that replaces the node's, or NULL. */
+static const kelp_operator *rounded(const kelp_node *node) {
+    if (node->op == KELP_OP_KELP(Attention))
+        return KELP_OP_KELP(AttentionBf16);
+    return takes_product(node) ? KELP_OP_KELP(MatMulBf16)
+           : takes_conv(node)  ? KELP_OP_KELP(ConvBf16)
+                               : NULL;
 }
 
 kelp_status *kelp_pass_bf16(kelp_block *block) {
     for (size_t i = 0; i < block->node_count; i++) {
         kelp_node *node = block->nodes[i];
-        const char *name = rounding_name(node);
-        if (node->removed || name == NULL)
+        const kelp_operator *op = rounded(node);
+        if (node->removed || op == NULL)
             continue;
-        node->op_type = name;
-        node->domain = KELP_DOMAIN;
+        node->op = op;
         node->opset_version = 1;
     }
     return NULL;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Constants that passes read and make. */
+/* Reads and creates constants for passes. */
 #include "graph/passes/passes.h"
 
 #include <string.h>
 
 double kelp_pass_f32_at(const kelp_tensor *tensor, int64_t index) {
-    float value; /* weights lie at any address */
+    float value; /* weights may be unaligned */
     memcpy(&value, (const char *)tensor->data + (size_t)index * sizeof value, sizeof value);
     return (double)value;
 }

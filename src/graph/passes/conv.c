@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A convolution swallows the activation that follows it. */
+/* Fuses a convolution with the activation that follows it. */
 #include "graph/passes/passes.h"
 
 #include <string.h>
@@ -21,13 +21,13 @@ kelp_status *kelp_pass_conv(kelp_block *block) {
     for (size_t i = 0; i < block->node_count; i++) {
         kelp_node *conv = block->nodes[i], *fused = NULL;
         if (conv->removed || conv->output_count == 0 ||
-            kelp_match_producer(conv->outputs[0], "", "Conv") != conv ||
+            kelp_match_producer(conv->outputs[0], KELP_OP(Conv)) != conv ||
             conv->inputs[0]->dtype != KELP_F32 || !kelp_used_once(conv->outputs[0]))
             continue;
         kelp_node *next = kelp_value_only_user(conv->outputs[0]);
         if (next == NULL || kelp_match_activation(next) == NULL)
             continue;
-        KELP_TRY(kelp_block_insert_node(block, next, "ConvAct", KELP_DOMAIN, 1, conv->name,
+        KELP_TRY(kelp_block_insert_node(block, next, KELP_OP_KELP(ConvAct), 1, conv->name,
                                         conv->inputs, conv->input_count, next->outputs, 1, NULL,
                                         &fused));
         KELP_TRY(copy_attributes(conv, fused));

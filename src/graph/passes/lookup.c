@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A constant matrix multiplied by one-hot rows is a look-up of its rows. The rows come from OneHot,
- * or from Cast(Equal(indices, [0, 1, 2, …])). An index that no column stands for gives zeros: the
- * table has one more row for those.
+ * Replaces the product of one-hot rows and a constant matrix by a lookup of rows. The rows come
+ * from OneHot, or from Cast(Equal(indices, [0, 1, 2, …])). An index outside the columns gives a row
+ * of zeros, which is the last row of the table.
  *
  *   MatMul(one-hot rows, weights)  becomes  kelp::Lookup(indices, table).
  *
- * What then changes every element alike, or by its column, is done to the table, where it becomes
- * constant: a table has fewer rows than most inputs have indices.
+ * Elementwise operators that follow, also with one operand per column, are applied to the table and
+ * become constant: a table has fewer rows than most inputs have indices.
  *
- * The answers are the same to the last bit where the weights are finite: zero times them is zero.
+ * Results are bit-identical if the weights are finite, because zero times them is zero.
  */
 #include "graph/passes/passes.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Rows of a table that is worked out anew for each operator that it swallows. */
-#define MOST_ROWS 4096
+/* Maximum rows of a table that is recomputed for each operator that is folded into it. */
+#define MAX_ROWS 4096
 
 typedef struct hot {
     kelp_value *indices;
     int64_t columns;
     bool wrap;      /* negative indices count from the end */
-    bool last_axis; /* indices have an axis of one where the columns are */
+    bool last_axis; /* the indices have an axis of dimension 1 in place of the columns */
 } hot;
 
 static bool is_index(const kelp_value *value) {
@@ -32,7 +32,7 @@ static bool is_index(const kelp_value *value) {
 }
 
 static bool match_one_hot(const kelp_value *value, hot *out) {
-    const kelp_node *node = kelp_match_producer(value, "", "OneHot");
+    const kelp_node *node = kelp_match_producer(value, KELP_OP(OneHot));
     if (node == NULL || node->input_count < 3 || !is_index(node->inputs[0]))
         return false;
     int64_t depth, axis = kelp_node_attr_i64(node, "axis", -1);
@@ -48,7 +48,7 @@ static bool match_one_hot(const kelp_value *value, hot *out) {
     return off_on[0] == 0.0f && off_on[1] == 1.0f;
 }
 
-/* [0, 1, 2, …] along the last axis. */
+/* Returns true for [0, 1, 2, …] along the last axis. */
 static bool counts_up(const kelp_value *value) {
     const kelp_tensor *tensor = value->constant;
     if (tensor == NULL || tensor->rank < 1 ||
@@ -69,9 +69,9 @@ static bool counts_up(const kelp_value *value) {
 }
 
 static bool match_equal(const kelp_value *value, hot *out) {
-    const kelp_node *cast = kelp_match_producer(value, "", "Cast");
+    const kelp_node *cast = kelp_match_producer(value, KELP_OP(Cast));
     const kelp_node *equal =
-        cast != NULL ? kelp_match_producer(cast->inputs[0], "", "Equal") : NULL;
+        cast != NULL ? kelp_match_producer(cast->inputs[0], KELP_OP(Equal)) : NULL;
     if (equal == NULL || kelp_node_attr_i64(cast, "to", 0) != KELP_F32)
         return false;
     for (int k = 0; k < 2; k++) {
@@ -86,7 +86,7 @@ static bool match_equal(const kelp_value *value, hot *out) {
     return false;
 }
 
-/* The weights and a row of zeros; NULL when they are not all finite. */
+/* Creates a table of the weights and a row of zeros; NULL when a weight is not finite. */
 static kelp_status *make_table(kelp_block *block, const kelp_value *weights, kelp_value **out) {
     const kelp_tensor *from = weights->constant;
     int64_t shape[2] = {from->shape[0] + 1, from->shape[1]}, count = kelp_tensor_elements(from);
@@ -100,7 +100,7 @@ static kelp_status *make_table(kelp_block *block, const kelp_value *weights, kel
     if (count > 0)
         memcpy(table, from->data, (size_t)count * sizeof *table);
     for (int64_t i = 0; i < count; i++)
-        table[i] += 0.0f; /* as in a sum, there is no -0 */
+        table[i] += 0.0f; /* a sum never gives -0 */
     return NULL;
 }
 
@@ -113,15 +113,15 @@ static kelp_status *replace(kelp_block *block, kelp_node *matmul, bool *out_done
     if (matmul->inputs[0] == NULL || weights == NULL || weights->constant == NULL ||
         weights->constant->rank != 2 || weights->constant->dtype != KELP_F32 ||
         (!match_one_hot(matmul->inputs[0], &rows) && !match_equal(matmul->inputs[0], &rows)) ||
-        rows.columns != weights->constant->shape[0] || rows.columns > MOST_ROWS ||
+        rows.columns != weights->constant->shape[0] || rows.columns > MAX_ROWS ||
         (!rows.last_axis && rows.indices->rank < 1))
-        return NULL; /* of a single row MatMul makes a vector, which is none of ours */
+        return NULL; /* MatMul of a single row gives a vector, which Lookup does not produce */
     inputs[0] = rows.indices;
     KELP_TRY(make_table(block, weights, &inputs[1]));
     if (inputs[1] == NULL)
         return NULL;
-    KELP_TRY(kelp_block_insert_node(block, matmul, "Lookup", KELP_DOMAIN, 1, matmul->name, inputs,
-                                    2, matmul->outputs, 1, NULL, &lookup));
+    KELP_TRY(kelp_block_insert_node(block, matmul, KELP_OP_KELP(Lookup), 1, matmul->name, inputs, 2,
+                                    matmul->outputs, 1, NULL, &lookup));
     KELP_TRY(kelp_node_set_i64(lookup, "wrap", rows.wrap));
     KELP_TRY(kelp_node_set_i64(lookup, "last_axis", rows.last_axis));
     matmul->removed = true;
@@ -129,22 +129,25 @@ static kelp_status *replace(kelp_block *block, kelp_node *matmul, bool *out_done
     return NULL;
 }
 
-/* The operator does to each element what it does to it alone. */
+/* Returns true for unary elementwise operators. */
 static bool is_elementwise(const kelp_node *node) {
-    static const char *const names[] = {"Relu", "Tanh", "Sigmoid",   "Gelu",
-                                        "Erf",  "Neg",  "HardSwish", "HardSigmoid"};
-    if (*node->domain != '\0' || node->input_count != 1 || node->output_count != 1)
+    static const kelp_operator *const ops[] = {
+        KELP_OP(Relu), KELP_OP(Tanh), KELP_OP(Sigmoid),   KELP_OP(Gelu),
+        KELP_OP(Erf),  KELP_OP(Neg),  KELP_OP(HardSwish), KELP_OP(HardSigmoid)};
+    if (node->input_count != 1 || node->output_count != 1)
         return false;
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strcmp(node->op_type, names[i]) == 0)
+    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
+        if (node->op == ops[i])
             return true;
     return false;
 }
 
-/* The constant operand of Add, Sub, Mul or Div, when it is one a column or one for all. */
+/* Returns the constant operand of Add, Sub, Mul or Div, if it is a scalar or has one value per
+ * column. */
 static kelp_value *column_operand(const kelp_node *node, const kelp_value *x, int64_t width) {
-    static const char *const names[] = {"Add", "Sub", "Mul", "Div"};
-    if (*node->domain != '\0' || node->input_count != 2 || node->opset_version < 7)
+    static const kelp_operator *const ops[] = {KELP_OP(Add), KELP_OP(Sub), KELP_OP(Mul),
+                                               KELP_OP(Div)};
+    if (node->input_count != 2 || node->opset_version < 7)
         return NULL;
     kelp_value *other = node->inputs[0] == x ? node->inputs[1] : node->inputs[0];
     if (other == NULL || other->constant == NULL || other->constant->dtype != KELP_F32 ||
@@ -153,14 +156,14 @@ static kelp_value *column_operand(const kelp_node *node, const kelp_value *x, in
     int64_t count = kelp_tensor_elements(other->constant);
     int32_t rank = other->constant->rank;
     bool fits = count == 1 || (count == width && other->constant->shape[rank - 1] == width);
-    for (size_t i = 0; fits && i < sizeof names / sizeof names[0]; i++)
-        if (strcmp(node->op_type, names[i]) == 0)
+    for (size_t i = 0; fits && i < sizeof ops / sizeof ops[0]; i++)
+        if (node->op == ops[i])
             return other;
     return NULL;
 }
 
-/* The only reader of the rows is done to the table instead. */
-static kelp_status *swallow(kelp_block *block, kelp_node *lookup, bool *out_done) {
+/* Applies the only reader of the rows to the table instead. */
+static kelp_status *fold_reader(kelp_block *block, kelp_node *lookup, bool *out_done) {
     kelp_value *rows = lookup->outputs[0], *table = lookup->inputs[1], *changed = NULL;
     kelp_node *next = kelp_used_once(rows) ? kelp_value_only_user(rows) : NULL, *early = NULL;
     kelp_value *inputs[2] = {NULL, NULL}, *operand = NULL;
@@ -185,13 +188,13 @@ static kelp_status *swallow(kelp_block *block, kelp_node *lookup, bool *out_done
     changed->dtype = KELP_F32;
     changed->rank = 2;
     memcpy(changed->shape, table->shape, sizeof changed->shape);
-    KELP_TRY(kelp_block_insert_node(block, lookup, next->op_type, next->domain, next->opset_version,
-                                    next->name, inputs, next->input_count, &changed, 1,
-                                    next->attributes, &early));
+    KELP_TRY(kelp_block_insert_node(block, lookup, next->op, next->opset_version, next->name,
+                                    inputs, next->input_count, &changed, 1, next->attributes,
+                                    &early));
     inputs[0] = lookup->inputs[0];
     inputs[1] = changed;
-    KELP_TRY(kelp_block_insert_node(block, lookup, "Lookup", KELP_DOMAIN, 1, lookup->name, inputs,
-                                    2, next->outputs, 1, lookup->attributes, &early));
+    KELP_TRY(kelp_block_insert_node(block, lookup, KELP_OP_KELP(Lookup), 1, lookup->name, inputs, 2,
+                                    next->outputs, 1, lookup->attributes, &early));
     lookup->removed = true;
     next->removed = true;
     *out_done = true;
@@ -199,10 +202,10 @@ static kelp_status *swallow(kelp_block *block, kelp_node *lookup, bool *out_done
 }
 
 static kelp_status *fuse(kelp_block *block, kelp_node *node, bool *out_done) {
-    if (kelp_match_producer(node->outputs[0], "", "MatMul") == node)
+    if (kelp_match_producer(node->outputs[0], KELP_OP(MatMul)) == node)
         return replace(block, node, out_done);
-    if (kelp_match_producer(node->outputs[0], KELP_DOMAIN, "Lookup") == node)
-        return swallow(block, node, out_done);
+    if (kelp_match_producer(node->outputs[0], KELP_OP_KELP(Lookup)) == node)
+        return fold_reader(block, node, out_done);
     return NULL;
 }
 

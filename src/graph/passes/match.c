@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What passes ask of the graph. */
+/* Pattern matching for passes. */
 #include "graph/passes/passes.h"
 
 #include <math.h>
 #include <string.h>
 
-kelp_node *kelp_match_producer(const kelp_value *value, const char *domain, const char *op_type) {
+kelp_node *kelp_match_producer(const kelp_value *value, const kelp_operator *op) {
     if (value == NULL || value->producer == NULL)
         return NULL;
     kelp_node *node = value->producer;
-    if (node->removed || strcmp(node->op_type, op_type) != 0 || strcmp(node->domain, domain) != 0)
+    if (node->removed || node->op != op)
         return NULL;
     return node;
 }
@@ -64,7 +64,7 @@ bool kelp_used_once(const kelp_value *value) {
 
 bool kelp_match_relu6(const kelp_node *node) {
     double low = 1, high = 1;
-    if (*node->domain != '\0' || strcmp(node->op_type, "Clip") != 0 || node->input_count == 0)
+    if (node->op != KELP_OP(Clip) || node->input_count == 0)
         return false;
     if (node->opset_version < 11)
         return kelp_node_attr_f32(node, "min", 1.0f) == 0.0f &&
@@ -75,17 +75,18 @@ bool kelp_match_relu6(const kelp_node *node) {
 
 const char *kelp_match_activation(const kelp_node *node) {
     static const struct {
-        const char *op_type, *name;
-    } plain[] = {
-        {"Relu", "relu"}, {"Tanh", "tanh"}, {"Sigmoid", "sigmoid"}, {"HardSwish", "hard_swish"}};
-    if (strcmp(node->domain, "com.microsoft") == 0 && strcmp(node->op_type, "QuickGelu") == 0)
+        const kelp_operator *op;
+        const char *name;
+    } plain[] = {{KELP_OP(Relu), "relu"},
+                 {KELP_OP(Tanh), "tanh"},
+                 {KELP_OP(Sigmoid), "sigmoid"},
+                 {KELP_OP(HardSwish), "hard_swish"}};
+    if (node->op == KELP_OP_MS(QuickGelu))
         return kelp_node_attr_f32(node, "alpha", 1.702f) == 1.0f ? "silu" : NULL;
-    if (*node->domain != '\0')
-        return NULL;
     for (size_t i = 0; i < sizeof plain / sizeof plain[0]; i++)
-        if (strcmp(node->op_type, plain[i].op_type) == 0)
+        if (node->op == plain[i].op)
             return node->input_count == 1 ? plain[i].name : NULL;
-    if (strcmp(node->op_type, "Gelu") == 0 && node->input_count == 1)
+    if (node->op == KELP_OP(Gelu) && node->input_count == 1)
         return strcmp(kelp_node_attr_string(node, "approximate", "none", NULL), "tanh") == 0
                    ? "gelu_tanh"
                    : "gelu";
@@ -93,8 +94,8 @@ const char *kelp_match_activation(const kelp_node *node) {
 }
 
 kelp_node *kelp_match_scaled_product(kelp_value *value, double *out_scale) {
-    kelp_node *mul = kelp_match_producer(value, "", "Mul");
-    kelp_node *div = kelp_match_producer(value, "", "Div");
+    kelp_node *mul = kelp_match_producer(value, KELP_OP(Mul));
+    kelp_node *div = kelp_match_producer(value, KELP_OP(Div));
     const kelp_value *scaled = value;
     double scalar = 1;
     *out_scale = 1;
@@ -112,22 +113,22 @@ kelp_node *kelp_match_scaled_product(kelp_value *value, double *out_scale) {
         *out_scale = 1 / scalar;
         value = div->inputs[0];
     }
-    kelp_node *product = kelp_match_producer(value, "", "MatMul");
+    kelp_node *product = kelp_match_producer(value, KELP_OP(MatMul));
     if (product == NULL || !kelp_used_once(value) || value->rank != scaled->rank)
-        return NULL; /* the scalar may have more axes than the product */
+        return NULL; /* the scalar may have a higher rank than the product */
     return product;
 }
 
-bool kelp_match_shares(kelp_value *shares, bool (*fits)(const kelp_value *mask),
-                       bool (*match)(kelp_value *scores, void *userp), void *userp,
-                       kelp_value **out_mask) {
-    kelp_node *softmax = kelp_match_producer(shares, "", "Softmax");
-    if (softmax == NULL || !kelp_used_once(shares))
+bool kelp_match_attention_weights(kelp_value *weights, bool (*fits)(const kelp_value *mask),
+                                  bool (*match)(kelp_value *scores, void *userp), void *userp,
+                                  kelp_value **out_mask) {
+    kelp_node *softmax = kelp_match_producer(weights, KELP_OP(Softmax));
+    if (softmax == NULL || !kelp_used_once(weights))
         return false;
     int64_t axis = kelp_node_attr_i64(softmax, "axis", softmax->opset_version < 13 ? 1 : -1);
     if ((axis != -1 && axis != 3) || !kelp_used_once(softmax->inputs[0]))
         return false;
-    kelp_node *add = kelp_match_producer(softmax->inputs[0], "", "Add");
+    kelp_node *add = kelp_match_producer(softmax->inputs[0], KELP_OP(Add));
     for (int k = 0; add != NULL && k < 2; k++) {
         *out_mask = add->inputs[1 - k];
         if (fits(*out_mask) && match(add->inputs[k], userp))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A matrix product with constant weights swallows the bias and the activation that follow it. */
+/* Fuses a matrix product with constant weights, its bias and its activation. */
 #include "graph/passes/passes.h"
 
 #include <string.h>
@@ -17,7 +17,7 @@ static kelp_status *fuse(kelp_block *block, kelp_node *matmul, kelp_node **out_l
     const char *activation = "";
     kelp_node *add = kelp_used_once(product) ? kelp_value_only_user(product) : NULL;
     if (add != NULL && add->opset_version >= 7 &&
-        kelp_match_producer(add->outputs[0], "", "Add") == add) {
+        kelp_match_producer(add->outputs[0], KELP_OP(Add)) == add) {
         kelp_value *other = add->inputs[0] == product ? add->inputs[1] : add->inputs[0];
         if (other != product && is_bias_for(other, weights) && other->rank <= product->rank) {
             bias = other;
@@ -36,7 +36,7 @@ static kelp_status *fuse(kelp_block *block, kelp_node *matmul, kelp_node **out_l
     kelp_value *inputs[3] = {matmul->inputs[0], weights, bias};
     kelp_value *outputs[1] = {last->outputs[0]};
     kelp_node *fused = NULL;
-    KELP_TRY(kelp_block_insert_node(block, last, "MatMulBias", KELP_DOMAIN, 1, matmul->name, inputs,
+    KELP_TRY(kelp_block_insert_node(block, last, KELP_OP_KELP(MatMulBias), 1, matmul->name, inputs,
                                     bias ? 3 : 2, outputs, 1, NULL, &fused));
     KELP_TRY(kelp_node_set_string(fused, "activation", activation));
     matmul->removed = true;
@@ -50,7 +50,7 @@ kelp_status *kelp_pass_matmul(kelp_block *block) {
     for (size_t i = 0; i < block->node_count; i++) {
         kelp_node *matmul = block->nodes[i], *last = NULL;
         if (matmul->removed || matmul->output_count == 0 ||
-            kelp_match_producer(matmul->outputs[0], "", "MatMul") != matmul)
+            kelp_match_producer(matmul->outputs[0], KELP_OP(MatMul)) != matmul)
             continue;
         const kelp_value *weights = matmul->inputs[1];
         if (weights->constant == NULL || weights->rank != 2 || weights->dtype != KELP_F32 ||

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A convolution swallows what is added to its result, and the activation that follows. */
+/* Fuses a convolution, the residual that is added to its result, and the activation that follows.
+ */
 #include "graph/passes/passes.h"
 
 #include <string.h>
@@ -13,19 +14,19 @@ static bool same_shape(const kelp_value *a, const kelp_value *b) {
     return true;
 }
 
-/* The node that adds `sum`'s other operand to `product`; NULL when what follows is no such. */
+/* Returns the node that adds another operand to `product`, or NULL. */
 static kelp_node *addition(const kelp_value *product, kelp_value **out_other) {
     kelp_node *node = kelp_used_once(product) ? kelp_value_only_user(product) : NULL;
     if (node == NULL || node->input_count != 2 || node->inputs[0] == NULL ||
         node->inputs[1] == NULL ||
-        (kelp_match_producer(node->outputs[0], "", "Add") != node &&
-         kelp_match_producer(node->outputs[0], "", "Sum") != node))
+        (kelp_match_producer(node->outputs[0], KELP_OP(Add)) != node &&
+         kelp_match_producer(node->outputs[0], KELP_OP(Sum)) != node))
         return NULL;
     *out_other = node->inputs[0] == product ? node->inputs[1] : node->inputs[0];
     return *out_other != product && same_shape(product, *out_other) ? node : NULL;
 }
 
-static kelp_status *swallow(kelp_block *block, kelp_node *conv, kelp_node *add, kelp_value *other) {
+static kelp_status *fuse(kelp_block *block, kelp_node *conv, kelp_node *add, kelp_value *other) {
     const char *activation = "";
     kelp_node *last = add, *fused = NULL;
     kelp_node *next =
@@ -36,7 +37,7 @@ static kelp_status *swallow(kelp_block *block, kelp_node *conv, kelp_node *add, 
     }
     kelp_value *inputs[4] = {conv->inputs[0], conv->inputs[1],
                              conv->input_count > 2 ? conv->inputs[2] : NULL, other};
-    KELP_TRY(kelp_block_insert_node(block, last, "ConvAct", KELP_DOMAIN, 1, conv->name, inputs, 4,
+    KELP_TRY(kelp_block_insert_node(block, last, KELP_OP_KELP(ConvAct), 1, conv->name, inputs, 4,
                                     last->outputs, 1, conv->attributes, &fused));
     KELP_TRY(kelp_node_set_string(fused, "activation", activation));
     conv->removed = add->removed = last->removed = true;
@@ -50,14 +51,14 @@ kelp_status *kelp_pass_residual(kelp_block *block) {
         kelp_node *conv = block->nodes[i];
         kelp_value *other = NULL;
         if (conv->removed || conv->output_count == 0 || conv->outputs[0] == NULL ||
-            kelp_match_producer(conv->outputs[0], "", "Conv") != conv ||
+            kelp_match_producer(conv->outputs[0], KELP_OP(Conv)) != conv ||
             conv->inputs[0]->dtype != KELP_F32)
             continue;
         kelp_node *add = addition(conv->outputs[0], &other);
         if (add == NULL)
             continue;
-        KELP_TRY(swallow(block, conv, add, other));
-        i = SIZE_MAX; /* from the front again */
+        KELP_TRY(fuse(block, conv, add, other));
+        i = SIZE_MAX; /* start again */
     }
     return NULL;
 }

@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The passes in their order: idioms first, so that what they leave can be fused with its
- * neighbours. */
+/* The order of the passes: idioms come first, so that their results can be fused with neighbouring
+ * nodes. */
 #include "graph/passes/passes.h"
-
-#include <string.h>
 
 typedef kelp_status *(*pass_fn)(kelp_block *block);
 
-/* The body of a subgraph that was handed over is none of ours. */
+/* The body of a subgraph belongs to its provider and is not changed. */
 static kelp_attr *own_blocks(const kelp_node *node) {
-    bool given_away =
-        strcmp(node->domain, KELP_DOMAIN) == 0 && strcmp(node->op_type, "BackendSubgraph") == 0;
-    return given_away ? NULL : node->attributes;
+    return node->op == KELP_OPERATOR(RUNTIME, BackendSubgraph) ? NULL : node->attributes;
 }
 
 static kelp_status *run(kelp_block *block, const pass_fn *passes, size_t count) {
@@ -55,7 +51,7 @@ kelp_status *kelp_passes_run_quant(kelp_block *block) {
 }
 
 kelp_status *kelp_passes_run_bf16(kelp_block *block) {
-    static const pass_fn passes[] = {kelp_pass_bf16, kelp_pass_halves};
+    static const pass_fn passes[] = {kelp_pass_bf16, kelp_pass_bf16_values};
     return run(block, passes, sizeof passes / sizeof passes[0]);
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A convolution of constant weights swallows what scales and shifts the channels before it: Mul of
- * one constant for all or one a channel goes into its weights, and so does Add into its bias where
- * no zeros are padded (those it does not shift). Where zeros are padded, x * s + t is written
- * (x + t / s) * s first, so that one of the two goes. Sums are kept in double.
+ * Folds operators that scale and shift the input channels of a convolution with constant weights:
+ * Mul of a scalar or of one constant per channel into the weights, and Add into the bias if there
+ * is no zero padding, which Add would not shift. With zero padding, x * s + t is rewritten as (x +
+ * t / s) * s first, so that the product can be folded. Sums are computed in double precision.
  */
 #include "graph/passes/passes.h"
 
@@ -14,7 +14,7 @@ static bool is_weight(const kelp_value *value) {
     return value != NULL && value->constant != NULL && value->constant->dtype == KELP_F32;
 }
 
-/* One value an output channel; what is not is refused when the convolution is planned. */
+/* Returns true for one value per output channel. The kernel reports other shapes. */
 static bool is_bias(const kelp_value *value, const kelp_tensor *weights) {
     return is_weight(value) && kelp_tensor_elements(value->constant) == weights->shape[0];
 }
@@ -29,19 +29,19 @@ static bool pads(const kelp_node *conv) {
     return strcmp(automatic, "NOTSET") != 0 && strcmp(automatic, "VALID") != 0;
 }
 
-/* The constant that `node`, Mul or Add, changes the channels of `*out_x` by; NULL when it does not.
- */
-static kelp_value *operand(const kelp_node *node, const char *op_type, int64_t channels,
+/* Returns the constant per channel of `node`, a Mul or Add, and its other operand; NULL when there
+ * is none. */
+static kelp_value *operand(const kelp_node *node, const kelp_operator *op, int64_t channels,
                            kelp_value **out_x) {
     if (node == NULL || node->opset_version < 7 || node->input_count != 2 ||
-        kelp_match_producer(node->outputs[0], "", op_type) != node)
+        kelp_match_producer(node->outputs[0], op) != node)
         return NULL;
     for (int k = 0; k < 2; k++) {
         kelp_value *x = node->inputs[k], *other = node->inputs[1 - k];
         if (x == NULL || x->constant != NULL || x->dtype != KELP_F32 || x->rank < 3 ||
             !kelp_match_channels(other, x->rank, channels) ||
             (x->shape[1] != channels && kelp_tensor_elements(other->constant) != 1))
-            continue; /* one channel may become as many as there are constants */
+            continue; /* a single channel would be broadcast to the number of constants */
         *out_x = x;
         return other;
     }
@@ -49,7 +49,7 @@ static kelp_value *operand(const kelp_node *node, const char *op_type, int64_t c
 }
 
 typedef struct window {
-    int64_t groups, outputs, inputs, kernel; /* channels of a group; positions of the kernel */
+    int64_t groups, outputs, inputs, kernel; /* channels of a group; elements of the kernel */
 } window;
 
 static bool read_window(const kelp_node *conv, window *out) {
@@ -65,7 +65,7 @@ static bool read_window(const kelp_node *conv, window *out) {
     return true;
 }
 
-/* Weights times what their input channel is scaled by. */
+/* Multiplies weights by the scales of their input channels. */
 static kelp_status *scale_weights(kelp_block *block, const window *w, kelp_value *scale,
                                   kelp_value **inout_weights) {
     float *data;
@@ -81,7 +81,7 @@ static kelp_status *scale_weights(kelp_block *block, const window *w, kelp_value
     return NULL;
 }
 
-/* The bias, more by what the weights make of a shift of their inputs. */
+/* Adds the contribution of shifted inputs to the bias. */
 static kelp_status *shift_bias(kelp_block *block, const window *w, const kelp_value *weights,
                                const kelp_value *shift, kelp_value **inout_bias) {
     const kelp_tensor *old = *inout_bias != NULL ? (*inout_bias)->constant : NULL;
@@ -104,22 +104,23 @@ static kelp_status *rewrite(kelp_block *block, kelp_node *conv, kelp_value *x, k
                             kelp_value *bias) {
     kelp_value *inputs[3] = {x, weights, bias};
     kelp_node *changed = NULL;
-    KELP_TRY(kelp_block_insert_node(block, conv, "Conv", "", conv->opset_version, conv->name,
+    KELP_TRY(kelp_block_insert_node(block, conv, KELP_OP(Conv), conv->opset_version, conv->name,
                                     inputs, bias != NULL ? 3 : 2, conv->outputs, 1,
                                     conv->attributes, &changed));
     conv->removed = true;
     return NULL;
 }
 
-/* x * s + t before a convolution that pads becomes (x + t / s) * s, and the product goes in. */
+/* Rewrites x * s + t before a convolution with padding as (x + t / s) * s, and folds the product.
+ */
 static kelp_status *swap(kelp_block *block, kelp_node *conv, kelp_node *add, const window *w,
                          bool *out_done) {
     kelp_value *product = NULL, *x = NULL, *sum = NULL, *weights = conv->inputs[1];
-    kelp_value *shift = operand(add, "Add", w->groups * w->inputs, &product), *moved = NULL;
+    kelp_value *shift = operand(add, KELP_OP(Add), w->groups * w->inputs, &product), *moved = NULL;
     if (shift == NULL || !kelp_used_once(product))
         return NULL;
     kelp_node *mul = product->producer, *earlier = NULL;
-    kelp_value *scale = operand(mul, "Mul", w->groups * w->inputs, &x);
+    kelp_value *scale = operand(mul, KELP_OP(Mul), w->groups * w->inputs, &x);
     if (scale == NULL || kelp_tensor_elements(scale->constant) != 1 ||
         kelp_tensor_elements(shift->constant) != 1)
         return NULL;
@@ -138,15 +139,15 @@ static kelp_status *swap(kelp_block *block, kelp_node *conv, kelp_node *add, con
     memcpy(sum->shape, x->shape, sizeof sum->shape);
     memcpy(sum->symbols, x->symbols, sizeof sum->symbols);
     kelp_value *inputs[2] = {x, moved};
-    KELP_TRY(kelp_block_insert_node(block, add, "Add", "", add->opset_version, add->name, inputs, 2,
-                                    &sum, 1, NULL, &earlier));
+    KELP_TRY(kelp_block_insert_node(block, add, KELP_OP(Add), add->opset_version, add->name, inputs,
+                                    2, &sum, 1, NULL, &earlier));
     KELP_TRY(scale_weights(block, w, scale, &weights));
     *out_done = true;
     return rewrite(block, conv, sum, weights, conv->input_count > 2 ? conv->inputs[2] : NULL);
 }
 
-static kelp_status *swallow(kelp_block *block, kelp_node *conv, bool *out_done) {
-    if (conv->input_count < 2 || kelp_match_producer(conv->outputs[0], "", "Conv") != conv)
+static kelp_status *fold_scale(kelp_block *block, kelp_node *conv, bool *out_done) {
+    if (conv->input_count < 2 || kelp_match_producer(conv->outputs[0], KELP_OP(Conv)) != conv)
         return NULL;
     kelp_value *weights = conv->inputs[1], *bias = conv->input_count > 2 ? conv->inputs[2] : NULL;
     kelp_value *before = conv->inputs[0], *x = NULL;
@@ -155,13 +156,13 @@ static kelp_status *swallow(kelp_block *block, kelp_node *conv, bool *out_done) 
         before->producer == NULL || !read_window(conv, &w) ||
         (bias != NULL && !is_bias(bias, weights->constant)))
         return NULL;
-    kelp_value *scale = operand(before->producer, "Mul", w.groups * w.inputs, &x);
+    kelp_value *scale = operand(before->producer, KELP_OP(Mul), w.groups * w.inputs, &x);
     if (scale != NULL && x->rank == weights->constant->rank) {
         KELP_TRY(scale_weights(block, &w, scale, &weights));
         *out_done = true;
         return rewrite(block, conv, x, weights, bias);
     }
-    kelp_value *shift = operand(before->producer, "Add", w.groups * w.inputs, &x);
+    kelp_value *shift = operand(before->producer, KELP_OP(Add), w.groups * w.inputs, &x);
     if (shift == NULL || x->rank != weights->constant->rank)
         return NULL;
     if (pads(conv))
@@ -171,7 +172,7 @@ static kelp_status *swallow(kelp_block *block, kelp_node *conv, bool *out_done) 
     return rewrite(block, conv, x, weights, bias);
 }
 
-/* What is before may be swallowed too, one after the other. */
+/* The producer may be folded too; repeats until nothing changes. */
 kelp_status *kelp_pass_scale(kelp_block *block) {
-    return kelp_pass_each(block, swallow);
+    return kelp_pass_each(block, fold_scale);
 }

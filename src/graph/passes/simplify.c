@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nodes that say nothing: Identity, Dropout at inference, Cast to the type that a value has
- * already, Transpose that moves nothing, a product with one. */
+/* Removes nodes without effect: Identity, Dropout in inference mode, Cast to the same type,
+ * Transpose that keeps the order, multiplication by one. */
 #include "graph/passes/passes.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@ static bool is_noop_transpose(const kelp_node *node) {
     return count > 0;
 }
 
-/* A mask that somebody reads, or a training switch that is not off, says something. */
+/* Dropout has an effect when its mask is used or training mode is not known to be off. */
 static bool is_noop_dropout(const kelp_node *node) {
     const kelp_value *mask = node->output_count > 1 ? node->outputs[1] : NULL;
     const kelp_value *training = node->input_count > 2 ? node->inputs[2] : NULL;
@@ -29,11 +29,10 @@ static bool is_noop_dropout(const kelp_node *node) {
            *(const uint8_t *)off->data == 0;
 }
 
-/* What is multiplied by one, or divided. */
+/* Returns the other operand of a multiplication or division by one, or NULL. */
 static kelp_value *times_one(const kelp_node *node) {
-    bool mul = strcmp(node->op_type, "Mul") == 0, div = strcmp(node->op_type, "Div") == 0;
-    if ((!mul && !div) || *node->domain != '\0' || node->input_count != 2 ||
-        node->opset_version < 7)
+    bool mul = node->op == KELP_OP(Mul), div = node->op == KELP_OP(Div);
+    if ((!mul && !div) || node->input_count != 2 || node->opset_version < 7)
         return NULL;
     for (int k = 0; k < (mul ? 2 : 1); k++) {
         kelp_value *x = node->inputs[k], *one = node->inputs[1 - k];
@@ -46,16 +45,16 @@ static kelp_value *times_one(const kelp_node *node) {
 }
 
 static bool says_nothing(const kelp_node *node) {
-    if (*node->domain != '\0' || node->input_count == 0 || node->inputs[0] == NULL)
+    if (node->input_count == 0 || node->inputs[0] == NULL)
         return false;
-    if (strcmp(node->op_type, "Identity") == 0)
+    if (node->op == KELP_OP(Identity))
         return true;
-    if (strcmp(node->op_type, "Transpose") == 0)
+    if (node->op == KELP_OP(Transpose))
         return is_noop_transpose(node);
-    if (strcmp(node->op_type, "Cast") == 0)
+    if (node->op == KELP_OP(Cast))
         return node->inputs[0]->dtype != KELP_DTYPE_INVALID &&
                kelp_node_attr_i64(node, "to", 0) == (int64_t)node->inputs[0]->dtype;
-    if (strcmp(node->op_type, "Dropout") == 0)
+    if (node->op == KELP_OP(Dropout))
         return is_noop_dropout(node);
     return false;
 }
@@ -69,8 +68,7 @@ kelp_status *kelp_pass_simplify(kelp_block *block) {
         kelp_value *output = node->outputs[0];
         if (input == NULL)
             continue;
-        /* an output keeps a producer of its own: an input or a constant cannot take over its name
-         */
+        /* an output needs a producer: an input or constant cannot have its name */
         if (output->is_output && (input->is_output || input->producer == NULL))
             continue;
         kelp_block_replace_uses(block, output, input);

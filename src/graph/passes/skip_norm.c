@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LayerNormalization(x + skip): the sum never goes to memory unless somebody else wants it. */
+/* Fuses LayerNormalization(x + skip). The sum is stored only if another node reads it. */
 #include "graph/passes/passes.h"
 
-/* true when a node between `first` and `last` reads the value: the fused node would come too late
- * for it. */
+/* Returns true when a node between `first` and `last` reads the value, before the fused node would
+ * produce it. */
 static bool read_between(const kelp_block *block, const kelp_value *value, const kelp_node *first,
                          const kelp_node *last) {
     for (size_t n = first->index + 1; n < last->index; n++)
@@ -17,10 +17,10 @@ kelp_status *kelp_pass_skip_norm(kelp_block *block) {
     for (size_t i = 0; i < block->node_count; i++) {
         kelp_node *norm = block->nodes[i];
         if (norm->removed ||
-            kelp_match_producer(norm->outputs[0], "", "LayerNormalization") != norm)
+            kelp_match_producer(norm->outputs[0], KELP_OP(LayerNormalization)) != norm)
             continue;
         kelp_value *sum = norm->inputs[0];
-        kelp_node *add = kelp_match_producer(sum, "", "Add");
+        kelp_node *add = kelp_match_producer(sum, KELP_OP(Add));
         int64_t axis = kelp_node_attr_i64(norm, "axis", -1);
         if (add == NULL || sum->dtype != KELP_F32 || norm->input_count < 3 ||
             norm->inputs[2] == NULL || (axis != -1 && (sum->rank < 0 || axis != sum->rank - 1)) ||
@@ -33,7 +33,7 @@ kelp_status *kelp_pass_skip_norm(kelp_block *block) {
         kelp_value *inputs[4] = {add->inputs[0], add->inputs[1], norm->inputs[1], norm->inputs[2]};
         kelp_value *outputs[2] = {norm->outputs[0], sum};
         kelp_node *fused = NULL;
-        KELP_TRY(kelp_block_insert_node(block, norm, "SkipLayerNorm", KELP_DOMAIN, 1, norm->name,
+        KELP_TRY(kelp_block_insert_node(block, norm, KELP_OP_KELP(SkipLayerNorm), 1, norm->name,
                                         inputs, 4, outputs, keep_sum ? 2 : 1, NULL, &fused));
         KELP_TRY(kelp_node_set_f32(fused, "epsilon", kelp_node_attr_f32(norm, "epsilon", 1e-5f)));
         norm->removed = true;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * x times a gate of x, as exporters spell it: a sigmoid (SiLU), or the straight line that stands
- * for one, clip(x + 3, 0, 6) / 6 with the division at either place, or HardSigmoid (HardSwish).
+ * Fuses x times a gate of x as exporters write it. The gate is a sigmoid (SiLU), or its piecewise
+ * linear approximation (HardSwish): HardSigmoid, or clip(x + 3, 0, 6) / 6, where the division may
+ * come before or after the product.
  * Source: Howard et al., "Searching for MobileNetV3", 2019; Elfwing, Uchibe and Doya,
  * "Sigmoid-Weighted Linear Units", 2017.
  */
@@ -9,39 +10,39 @@
 
 #include <math.h>
 
-/* What is divided by 6; NULL when the value is no sixth. */
+/* Returns x of x / 6, or NULL. */
 static kelp_value *match_sixth(const kelp_value *value) {
-    kelp_node *div = kelp_match_producer(value, "", "Div");
+    kelp_node *div = kelp_match_producer(value, KELP_OP(Div));
     if (div != NULL && kelp_match_scalar_near(div->inputs[1], 6.0))
         return div->inputs[0];
-    kelp_node *mul = kelp_match_producer(value, "", "Mul");
+    kelp_node *mul = kelp_match_producer(value, KELP_OP(Mul));
     for (int k = 0; mul != NULL && k < 2; k++)
         if (kelp_match_scalar_near(mul->inputs[k], 1.0 / 6))
             return mul->inputs[1 - k];
     return NULL;
 }
 
-/* x in clip(x + 3, 0, 6). */
+/* Returns x of clip(x + 3, 0, 6), or NULL. */
 static kelp_value *match_clipped(const kelp_value *value) {
-    kelp_node *clip = kelp_match_producer(value, "", "Clip");
+    kelp_node *clip = kelp_match_producer(value, KELP_OP(Clip));
     if (clip == NULL || !kelp_match_relu6(clip) || !kelp_used_once(value))
         return NULL;
-    kelp_node *add = kelp_match_producer(clip->inputs[0], "", "Add");
+    kelp_node *add = kelp_match_producer(clip->inputs[0], KELP_OP(Add));
     for (int k = 0; add != NULL && k < 2; k++)
         if (kelp_match_scalar_near(add->inputs[k], 3.0))
             return add->inputs[1 - k];
     return NULL;
 }
 
-/* x of a gate that is used once: then `*out_soft` says which. */
+/* Returns x of a gate with one use, or NULL; `*out_soft` is true for a sigmoid. */
 static kelp_value *match_gate(const kelp_value *value, bool *out_soft) {
     if (value == NULL || !kelp_used_once(value))
         return NULL;
-    kelp_node *sigmoid = kelp_match_producer(value, "", "Sigmoid");
+    kelp_node *sigmoid = kelp_match_producer(value, KELP_OP(Sigmoid));
     *out_soft = sigmoid != NULL;
     if (sigmoid != NULL)
         return sigmoid->inputs[0];
-    kelp_node *hard = kelp_match_producer(value, "", "HardSigmoid");
+    kelp_node *hard = kelp_match_producer(value, KELP_OP(HardSigmoid));
     if (hard != NULL && fabsf(kelp_node_attr_f32(hard, "alpha", 0.2f) - 1.0f / 6) < 1e-5f &&
         kelp_node_attr_f32(hard, "beta", 0.5f) == 0.5f)
         return hard->inputs[0];
@@ -49,8 +50,8 @@ static kelp_value *match_gate(const kelp_value *value, bool *out_soft) {
     return six != NULL ? match_clipped(six) : NULL;
 }
 
-/* `mul` is x times a gate of it; or x times the clipped sum, divided later: then `*inout_last` is
- * that division. */
+/* Matches `mul` as x times a gate of x, or as x times the clipped sum that is divided later; then
+ * `*inout_last` is the division. */
 static kelp_value *match_product(const kelp_node *mul, kelp_node **inout_last, bool *out_soft) {
     for (int k = 0; k < 2; k++)
         if (mul->inputs[1 - k] != NULL &&
@@ -72,14 +73,14 @@ static kelp_status *fuse(kelp_block *block, kelp_node *mul, bool *out_done) {
     kelp_node *last = mul, *fused = NULL;
     bool soft = false;
     if (mul->output_count != 1 || mul->input_count != 2 ||
-        kelp_match_producer(mul->outputs[0], "", "Mul") != mul)
+        kelp_match_producer(mul->outputs[0], KELP_OP(Mul)) != mul)
         return NULL;
     kelp_value *x = match_product(mul, &last, &soft);
     if (x == NULL || x->dtype != KELP_F32 || x->rank != last->outputs[0]->rank)
-        return NULL; /* a constant of more axes than x gives it to the product */
-    KELP_TRY(kelp_block_insert_node(block, last, soft ? "QuickGelu" : "HardSwish",
-                                    soft ? "com.microsoft" : "", soft ? 1 : 14, last->name, &x, 1,
-                                    last->outputs, 1, NULL, &fused));
+        return NULL; /* a constant of higher rank would raise the rank of the product */
+    KELP_TRY(kelp_block_insert_node(block, last, soft ? KELP_OP_MS(QuickGelu) : KELP_OP(HardSwish),
+                                    soft ? 1 : 14, last->name, &x, 1, last->outputs, 1, NULL,
+                                    &fused));
     if (soft)
         KELP_TRY(kelp_node_set_f32(fused, "alpha", 1.0f));
     mul->removed = true;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calls to a provider's model, and the checks that each of them passes first. */
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/arena.h"
 #include "runtime/compute/state.h"
 #include "runtime/io.h"
@@ -101,6 +102,7 @@ void kelp_compute_destroy(kelp_compute_model *model) {
     if (model == NULL)
         return;
     struct kelp_compute_state *state = model->state;
+    KELP_ASSERT(state != NULL);
     kelp_allocator allocator = state->allocator;
     kelp_compute_stream_destroy(state->stream);
     kelp_arena_deinit(&state->staging);
@@ -172,6 +174,7 @@ static kelp_status *check_owner(const kelp_compute_model *model) {
 kelp_status *kelp_compute_run_item(kelp_compute_model *model, kelp_infer_item *item) {
     bool adapt;
     kelp_infer_item adapted;
+    KELP_ASSERT(model->state != NULL);
     KELP_TRY(kelp_compute_check_item(model, item, &adapt));
     if (adapt) {
         kelp_arena_clear(&model->state->staging);
@@ -203,6 +206,7 @@ static kelp_status *batch_by_loop(kelp_compute_model *model, kelp_infer_item *it
 static kelp_status *batch_by_provider(kelp_compute_model *model, kelp_infer_item *items,
                                       size_t count, kelp_batch_mode mode) {
     size_t begin = 0;
+    KELP_ASSERT(model->vtbl->infer_batch != NULL);
     while (begin < count) {
         size_t end = begin;
         bool adapt = false;

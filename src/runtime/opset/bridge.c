@@ -3,6 +3,7 @@
 #include "runtime/opset/bridge.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/arena.h"
 #include "graph/ir.h"
 #include "runtime/opset/env.h"
@@ -13,6 +14,7 @@
 /* ---- waiting for an asynchronous dispatch ---- */
 void kelp_completion_done(kelp_completion *completion, kelp_status *take_error) {
     pthread_mutex_lock(&completion->lock);
+    KELP_ASSERT(!completion->done);
     completion->error = take_error;
     completion->done = true;
     /* signalled under the lock: the waiter may destroy the object as soon as it has the lock */

@@ -21,8 +21,7 @@ typedef struct walk {
 static bool is_function(const kelp_graph *graph, const kelp_node *node) {
     for (size_t i = 0; i < graph->function_count; i++) {
         const kelp_block *function = graph->functions[i];
-        if (strcmp(function->function_name, node->op_type) == 0 &&
-            strcmp(function->function_domain, node->domain) == 0)
+        if (function->function == node->op)
             return true;
     }
     return false;
@@ -31,10 +30,10 @@ static bool is_function(const kelp_graph *graph, const kelp_node *node) {
 static void describe_place(kelp_buf *out, const kelp_block *block) {
     if (block->owner != NULL) {
         kelp_buf_printf(out, "subgraph '%s' of node '%s' (%s)", block->name, block->owner->name,
-                        block->owner->op_type);
+                        block->owner->op->name);
         return;
     }
-    kelp_buf_printf(out, "%s '%s'", block->function_name ? "function" : "graph", block->name);
+    kelp_buf_printf(out, "%s '%s'", block->function != NULL ? "function" : "graph", block->name);
 }
 
 static bool is_covered(const walk *w, const kelp_node *node) {
@@ -54,7 +53,7 @@ static void check_block(walk *w, const kelp_block *block) {
             continue; /* somebody has taken it */
         if (!is_covered(w, node) && w->missing++ < LISTED_MAX) {
             kelp_buf_printf(&w->lines, "\n  %s::%s version %lld, node '%s', in ",
-                            *node->domain ? node->domain : "ai.onnx", node->op_type,
+                            *node->op->domain ? node->op->domain : "ai.onnx", node->op->name,
                             (long long)node->opset_version, node->name);
             describe_place(&w->lines, block);
         }

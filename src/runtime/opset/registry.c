@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The opset backends that a runtime knows, what each may not lack, and who covers a node. */
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/buf.h"
 #include "base/checked.h"
+#include "graph/ir.h"
 #include "runtime/opset/bridge.h"
 #include "runtime/opset/registry.h"
 
@@ -43,7 +45,26 @@ void kelp_opset_registry_destroy(kelp_opset_registry *registry) {
     }
     kelp_free(registry->allocator, registry->entries,
               registry->capacity * sizeof *registry->entries);
+    kelp_free(registry->allocator, registry->rows, registry->row_capacity * sizeof *registry->rows);
     kelp_free(registry->allocator, registry, sizeof *registry);
+}
+
+static kelp_status *add_row(kelp_opset_registry *registry, const char *name, kelp_provider **out) {
+    KELP_TRY(kelp_grow(registry->allocator, (void **)&registry->rows, &registry->row_capacity,
+                       registry->row_count + 1, sizeof *registry->rows));
+    *out = &registry->rows[registry->row_count++];
+    **out = (kelp_provider){.name = name};
+    return NULL;
+}
+
+kelp_status *kelp_registry_row(kelp_opset_registry *registry, const char *name,
+                               kelp_provider **out) {
+    for (size_t i = registry->row_count; i > 0; i--)
+        if (strcmp(registry->rows[i - 1].name, name) == 0) {
+            *out = &registry->rows[i - 1];
+            return NULL;
+        }
+    return add_row(registry, name, out);
 }
 
 static bool same_domain(const char *a, const char *b) {
@@ -54,12 +75,18 @@ static bool same_domain(const char *a, const char *b) {
     return strcmp(a, b) == 0;
 }
 
-/* ---- operators by name ---- */
+/* ---- operators by record, or by name where there is none ---- */
 static uint32_t bucket_of(const char *name) {
     uint32_t hash = 0;
     for (; *name != '\0'; name++)
         hash = hash * 31 + (uint8_t)*name;
     return (hash ^ hash >> 8) % KELP_OPSET_BUCKETS;
+}
+
+static uint32_t *first_of(kelp_opset_entry *e, const char *domain, const char *name) {
+    const kelp_operator *op = kelp_operator_find(
+        same_domain(domain, "") ? (kelp_str){0} : kelp_str_from(domain), kelp_str_from(name));
+    return op != NULL ? &e->first_by_id[op->id] : &e->first_by_name[bucket_of(name)];
 }
 
 /* Chains keep the order of declaration: the first that covers a node is it. */
@@ -72,7 +99,7 @@ static kelp_status *index_ops(kelp_allocator allocator, kelp_opset_entry *e) {
     for (size_t k = e->extension_count + 1; k-- > 0;) {
         const kelp_opset *opset = k > 0 ? &e->extensions[k - 1] : e->atomic;
         for (size_t i = opset->op_count; i-- > 0;) {
-            uint32_t *first = &e->first[bucket_of(opset->ops[i].name)];
+            uint32_t *first = first_of(e, opset->domain, opset->ops[i].name);
             e->links[--at] = (struct kelp_opset_link){opset, &opset->ops[i], *first};
             *first = (uint32_t)at;
         }
@@ -190,16 +217,23 @@ kelp_status *kelp_opset_register(kelp_opset_registry *registry, const kelp_opset
     entry->backend = backend;
     entry->self = self;
     memcpy(&entry->table, backend, KELP_MIN(backend->struct_size, sizeof entry->table));
+    kelp_provider *row = NULL;
     kelp_status *status = check_entry(registry, entry);
     if (status == NULL)
         status = index_ops(registry->allocator, entry);
     if (status == NULL)
         status = kelp_grow(registry->allocator, (void **)&registry->entries, &registry->capacity,
                            registry->count + 1, sizeof *registry->entries);
+    if (status == NULL)
+        status = kelp_registry_row(registry, backend->name, &row);
+    if (status == NULL && row->operators != NULL) /* a later one of the same name is asked first */
+        status = add_row(registry, backend->name, &row);
     if (status != NULL) {
         destroy_entry(registry->allocator, entry);
         return status;
     }
+    KELP_ASSERT(row->operators == NULL && registry->count < registry->capacity);
+    row->operators = backend;
     registry->entries[registry->count++] = entry;
     return NULL;
 }
@@ -231,15 +265,21 @@ static bool is_covered_by(const kelp_opset_entry *entry, const kelp_opset *opset
            is_unchanged(entry, opset, op, version);
 }
 
+/* The chain of a custom operator has others of the same hash. */
+static bool has_operator(const kelp_opset *opset, const kelp_opset_op *op,
+                         const kelp_operator *of) {
+    return strcmp(op->name, of->name) == 0 && same_domain(opset->domain, of->domain);
+}
+
 const kelp_opset_op *kelp_opset_entry_find(const kelp_opset_entry *entry, const kelp_node *node) {
-    const char *domain = kelp_node_domain(node);
-    const char *name = kelp_node_op_type(node);
-    int64_t version = kelp_node_opset_version(node);
-    for (uint32_t at = entry->first[bucket_of(name)]; at != 0; at = entry->links[at].next) {
+    bool custom = node->op->id == KELP_OPERATOR_COUNT;
+    uint32_t at =
+        custom ? entry->first_by_name[bucket_of(node->op->name)] : entry->first_by_id[node->op->id];
+    for (; at != 0; at = entry->links[at].next) {
         const kelp_opset *opset = entry->links[at].opset;
         const kelp_opset_op *op = entry->links[at].op;
-        if (strcmp(op->name, name) == 0 && same_domain(opset->domain, domain) &&
-            is_covered_by(entry, opset, op, version))
+        if ((!custom || has_operator(opset, op, node->op)) &&
+            is_covered_by(entry, opset, op, node->opset_version))
             return op;
     }
     return NULL;

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The registry from inside, and the choice of backends that one engine makes of it. */
+/* The registry of providers from inside, and the choice that one engine makes of it. */
 #ifndef KELP_RUNTIME_OPSET_REGISTRY_H_
 #define KELP_RUNTIME_OPSET_REGISTRY_H_
 
 #include "base/arena.h"
+#include "operator/operator.h"
+#include "runtime/provider.h"
 
 #include <kelp/opset.h>
 
 #include <stdatomic.h>
 
-#define KELP_OPSET_BUCKETS 256
+#define KELP_OPSET_BUCKETS 64
 
 /* The table as this Kelp knows it: what an older author's table has not is NULL. */
 typedef struct kelp_opset_entry {
@@ -20,9 +22,10 @@ typedef struct kelp_opset_entry {
     const kelp_opset *atomic;
     const kelp_opset *extensions;
     size_t extension_count;
-    /* operators by a hash of their names: the first of a chain, and the next; numbers count through
-     * all opsets, from 1 */
-    uint32_t first[KELP_OPSET_BUCKETS];
+    /* Chains of operators: of those with a record by its id, of others by a hash of the name. The
+     * items are indices into `links`; 0 ends a chain. */
+    uint32_t first_by_id[KELP_OPERATOR_COUNT];
+    uint32_t first_by_name[KELP_OPSET_BUCKETS];
     struct kelp_opset_link {
         const kelp_opset *opset;
         const kelp_opset_op *op;
@@ -33,11 +36,18 @@ typedef struct kelp_opset_entry {
 
 struct kelp_opset_registry {
     kelp_allocator allocator;
+    kelp_provider *rows; /* one for each provider */
+    size_t row_count, row_capacity;
+    /* providers of operators as they were registered, prepared for look-ups */
     kelp_opset_entry **entries;
     size_t count, capacity;
     uint32_t max_pending;
     atomic_uint pending; /* dispatches that may end later */
 };
+
+/* Finds the last row of this name, or adds one. The row is valid until the next call. */
+kelp_status *kelp_registry_row(kelp_opset_registry *registry, const char *name,
+                               kelp_provider **out) KELP_MUST_USE;
 
 /* Counts a dispatch that may end later; RESOURCE_EXHAUSTED when there are too many. */
 kelp_status *kelp_opset_begin_pending(kelp_opset_registry *registry) KELP_MUST_USE;

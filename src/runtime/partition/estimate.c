@@ -2,8 +2,6 @@
 /* What nodes cost, roughly: enough to tell a region that is worth the way from one that is not. */
 #include "runtime/partition/partition.h"
 
-#include <string.h>
-
 /* One thread of a machine with AVX2: products near 20 GFLOP/s at the small sizes where it matters,
  * elements at 2 a nanosecond, and what a step costs by itself. */
 #define NS_PER_PRODUCT 0.05
@@ -29,30 +27,57 @@ static const kelp_value *input_of(const kelp_node *node, size_t index) {
     return index < node->input_count ? node->inputs[index] : NULL;
 }
 
-/* Multiply-adds of the operators that are made of them; 0 for others. */
-static double products_of(const kelp_node *node) {
-    static const char *const recurrent[] = {"LSTM", "GRU", "RNN"};
-    const kelp_value *x = input_of(node, 0), *w = input_of(node, 1);
-    double outputs = node->output_count > 0 ? elements_of(node->outputs[0]) : 0;
-    if (strncmp(node->op_type, "MatMul", 6) == 0 || strcmp(node->op_type, "QLinearMatMul") == 0)
-        return outputs * extent_of(x, -1);
-    if (strcmp(node->op_type, "Gemm") == 0)
-        return outputs * extent_of(x, kelp_node_attr_i64(node, "transA", 0) != 0 ? 0 : -1);
-    if (strcmp(node->op_type, "ConvTranspose") == 0)
-        return elements_of(x) * elements_of(w) / extent_of(w, 0);
-    if (strcmp(node->op_type, "QLinearConv") == 0)
-        w = input_of(node, 3);
-    if (strncmp(node->op_type, "Conv", 4) == 0 || strcmp(node->op_type, "QLinearConv") == 0)
-        return outputs * elements_of(w) / extent_of(w, 0);
-    for (size_t i = 0; i < sizeof recurrent / sizeof recurrent[0]; i++)
-        if (strcmp(node->op_type, recurrent[i]) == 0)
-            return extent_of(x, 0) * extent_of(x, 1) *
-                   (elements_of(w) + elements_of(input_of(node, 2)));
+/* ---- multiply-adds, by the list's column ---- */
+typedef double (*cost_fn)(const kelp_node *node);
+
+static double outputs_of(const kelp_node *node) {
+    return node->output_count > 0 ? elements_of(node->outputs[0]) : 0;
+}
+
+static double cost_NONE(const kelp_node *node) {
+    (void)node;
     return 0;
 }
 
+static double cost_MATMUL(const kelp_node *node) {
+    return outputs_of(node) * extent_of(input_of(node, 0), -1);
+}
+
+static double cost_GEMM(const kelp_node *node) {
+    int32_t axis = kelp_node_attr_i64(node, "transA", 0) != 0 ? 0 : -1;
+    return outputs_of(node) * extent_of(input_of(node, 0), axis);
+}
+
+static double convolution_of(const kelp_node *node, const kelp_value *weights) {
+    return outputs_of(node) * elements_of(weights) / extent_of(weights, 0);
+}
+
+static double cost_CONV(const kelp_node *node) {
+    return convolution_of(node, input_of(node, 1));
+}
+
+static double cost_QLINEAR_CONV(const kelp_node *node) {
+    return convolution_of(node, input_of(node, 3));
+}
+
+static double cost_CONV_TRANSPOSE(const kelp_node *node) {
+    const kelp_value *weights = input_of(node, 1);
+    return elements_of(input_of(node, 0)) * elements_of(weights) / extent_of(weights, 0);
+}
+
+static double cost_RECURRENT(const kelp_node *node) {
+    const kelp_value *x = input_of(node, 0);
+    return extent_of(x, 0) * extent_of(x, 1) *
+           (elements_of(input_of(node, 1)) + elements_of(input_of(node, 2)));
+}
+
+static const cost_fn costs[KELP_OPERATOR_COUNT + 1] = {
+#define OPERATOR(domain, name, since, kernel, variant, infer, cost, gradient) cost_##cost,
+#include "operator/operators.inc"
+    cost_NONE};
+
 void kelp_estimate_node(const kelp_node *node, double *out_operations, double *out_ns) {
-    double products = products_of(node), elements = 0;
+    double products = costs[node->op->id](node), elements = 0;
     for (size_t i = 0; i < node->output_count; i++)
         elements += elements_of(node->outputs[i]);
     *out_operations = products > 0 ? 2 * products : elements;

@@ -59,8 +59,7 @@ void kelp_partition_deinit(kelp_partition *partition) {
 }
 
 bool kelp_is_subgraph_node(const kelp_node *node) {
-    return strcmp(node->op_type, KELP_SUBGRAPH_OP) == 0 &&
-           strcmp(node->domain, KELP_SUBGRAPH_DOMAIN) == 0;
+    return node->op == KELP_OPERATOR(RUNTIME, BackendSubgraph);
 }
 
 kelp_subgraph *kelp_partition_find(const kelp_partition *partition, const kelp_node *node) {
@@ -92,7 +91,7 @@ static bool may_take(const turn *t, const kelp_node *node) {
     if (owns_blocks(node) || kelp_is_subgraph_node(node) || node->output_count == 0)
         return false;
     /* ONNX has one version of a domain in a graph; functions that were inlined may bring others */
-    if (kelp_graph_opset_version(t->graph, node->domain) != node->opset_version)
+    if (kelp_graph_opset_version(t->graph, node->op->domain) != node->opset_version)
         return false;
     return kelp_opset_entry_covers(t->entry, node);
 }
@@ -241,13 +240,14 @@ static kelp_status *map_values(turn *t, kelp_block *body, const kelp_value *cons
 }
 
 static kelp_status *import_domain(kelp_graph *graph, const kelp_node *node, size_t capacity) {
-    if (kelp_graph_opset_version(graph, node->domain) != 0)
+    if (kelp_graph_opset_version(graph, node->op->domain) != 0)
         return NULL;
     if (graph->imports == NULL)
         graph->imports = KELP_ARENA_ARRAY(&graph->arena, capacity, kelp_opset_import);
     if (graph->imports == NULL)
         return kelp_status_oom();
-    graph->imports[graph->import_count++] = (kelp_opset_import){node->domain, node->opset_version};
+    graph->imports[graph->import_count++] =
+        (kelp_opset_import){node->op->domain, node->opset_version};
     return NULL;
 }
 
@@ -262,9 +262,9 @@ static kelp_status *fill_body(turn *t, const region *r, kelp_graph *graph) {
         KELP_TRY(map_values(t, body, (const kelp_value *const *)node->outputs, node->output_count,
                             &outputs));
         KELP_TRY(import_domain(graph, node, t->graph->import_count + 1));
-        KELP_TRY(kelp_block_add_node(body, node->op_type, node->domain, node->opset_version,
-                                     node->name, inputs, node->input_count, outputs,
-                                     node->output_count, node->attributes, NULL));
+        KELP_TRY(kelp_block_add_node(body, node->op, node->opset_version, node->name, inputs,
+                                     node->input_count, outputs, node->output_count,
+                                     node->attributes, NULL));
     }
     KELP_TRY(map_values(t, body, r->outputs, r->output_count, &body->outputs));
     body->input_count = r->input_count;
@@ -316,7 +316,7 @@ static kelp_status *add_carrier(turn *t, const region *r, kelp_subgraph *item) {
         (kelp_attr){.name = "provider", .type = KELP_ATTR_STRING, .s = {name, strlen(name)}};
     *body = (kelp_attr){
         .name = "body", .type = KELP_ATTR_GRAPH, .count = 1, .blocks = blocks, .next = provider};
-    KELP_TRY(kelp_block_add_node(t->block, KELP_SUBGRAPH_OP, KELP_SUBGRAPH_DOMAIN, 1,
+    KELP_TRY(kelp_block_add_node(t->block, KELP_OPERATOR(RUNTIME, BackendSubgraph), 1,
                                  item->graph->main->name, (kelp_value *const *)r->inputs,
                                  r->input_count, (kelp_value *const *)r->outputs, r->output_count,
                                  body, &node));

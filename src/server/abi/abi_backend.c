@@ -3,8 +3,8 @@
 #include "server/core/error.h"
 #include "server/model/model.h"
 
-static kelp_backend *backend_of(TRITONBACKEND_Backend *handle) {
-    return (kelp_backend *)handle;
+static kelp_server_backend *backend_of(TRITONBACKEND_Backend *handle) {
+    return (kelp_server_backend *)handle;
 }
 
 static kelp_model *model_of(TRITONBACKEND_Model *handle) {
@@ -84,15 +84,15 @@ TRITONSERVER_Error *TRITONBACKEND_BackendAttributeAddPreferredInstanceGroup(
     (void)id_count;
     if (!backend_attributes)
         return kelp_null_error(__func__, "backend_attributes");
-    return kelp_to_error(
-        kelp_backend_prefer_group((kelp_backend_attribute *)backend_attributes, kind, count));
+    return kelp_to_error(kelp_server_backend_prefer_group(
+        (kelp_server_backend_attribute *)backend_attributes, kind, count));
 }
 
 TRITONSERVER_Error *TRITONBACKEND_BackendAttributeSetParallelModelInstanceLoading(
     TRITONBACKEND_BackendAttribute *backend_attributes, bool enabled) {
     if (!backend_attributes)
         return kelp_null_error(__func__, "backend_attributes");
-    ((kelp_backend_attribute *)backend_attributes)->parallel_loading = enabled;
+    ((kelp_server_backend_attribute *)backend_attributes)->parallel_loading = enabled;
     return NULL;
 }
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #ifdef KELP_HAVE_BUILTIN_KELP
-extern const kelp_builtin_backend kelp_builtin_kelp; /* kelp_backend.c */
+extern const kelp_builtin_backend kelp_builtin_kelp; /* kelp.c */
 #endif
 
 static const kelp_builtin_backend *const table[] = {

@@ -3,6 +3,7 @@
 #include "server/cache/cache.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/fs.h"
 #include "server/core/error.h"
@@ -23,6 +24,7 @@ void kelp_cache_entry_deinit(kelp_cache_entry *entry) {
 
 kelp_status *kelp_cache_entry_add(kelp_cache_entry *entry, void *base,
                                   const kelp_buffer_attributes *attributes) {
+    KELP_ASSERT(entry->count <= entry->capacity && entry->allocator.realloc);
     KELP_TRY(kelp_grow(entry->allocator, (void **)&entry->buffers, &entry->capacity,
                        entry->count + 1, sizeof *entry->buffers));
     entry->buffers[entry->count++] = (kelp_cache_buffer){.base = base, .attributes = *attributes};

@@ -80,11 +80,14 @@ static void node_free(const local *l, node *n) {
 }
 
 static void unlink_node(local *l, node *n) {
+    KELP_ASSERT_HELD(&l->lock);
+    KELP_ASSERT(l->newest && l->oldest);
     *(n->newer ? &n->newer->older : &l->newest) = n->older;
     *(n->older ? &n->older->newer : &l->oldest) = n->newer;
 }
 
 static void link_newest(local *l, node *n) {
+    KELP_ASSERT_HELD(&l->lock);
     n->newer = NULL;
     n->older = l->newest;
     *(l->newest ? &l->newest->newer : &l->oldest) = n;
@@ -92,6 +95,7 @@ static void link_newest(local *l, node *n) {
 }
 
 static bool release(node *n) {
+    KELP_ASSERT(n->refs > 0);
     return --n->refs == 0;
 }
 
@@ -115,8 +119,10 @@ static void add_time(local *l, figure which, uint64_t start_ns) {
 
 static TRITONSERVER_Error *local_finalize(TRITONCACHE_Cache *cache) {
     local *l = of(cache);
+    pthread_mutex_lock(&l->lock);
     while (l->oldest)
         evict_oldest(l);
+    pthread_mutex_unlock(&l->lock);
     for (int i = 0; i < FIGURES; i++) {
         if (l->figures[i])
             kelp_metric_release(l->figures[i]);

@@ -13,6 +13,7 @@
  * Threads: those of the request.
  */
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "server/cache/cache.h"
@@ -297,6 +298,7 @@ static kelp_status *look_up_bytes(kelp_cache *cache, finder *find) {
 
 static void find_response(kelp_response_cache *base, kelp_request *request,
                           kelp_response **out_response) {
+    KELP_ASSERT(!atomic_load(&request->factory->ticket));
     kelp_model_base *model = request->model;
     kelp_factory *factory = request->factory;
     uint64_t start_ns = kelp_now_ns();

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What must hold of a configuration. Every message names the source, the tensor or group, and the
- * field. */
+/* Checks of a configuration. Every message contains the source, the tensor or group, and the field.
+ */
 #include "server/config/view.h"
 
 #include <string.h>
 
-#define CHECK_FAIL(...) return KELP_ERROR(KELP_INVALID_ARGUMENT, __VA_ARGS__)
-
-/* Product of fixed extents; false when one is open. */
+/* Multiplies dimensions; returns false if one is dynamic. */
 static bool fixed_elements(const int64_t *dims, uint32_t rank, int64_t *out) {
     *out = 1;
     for (uint32_t i = 0; i < rank; i++) {
@@ -21,21 +19,28 @@ static kelp_status *check_dims(const kelp_model_config *config, const char *kind
                                const kelp_config_io *io) {
     for (uint32_t i = 0; i < io->rank; i++)
         if (io->dims[i] < 1 && io->dims[i] != -1)
-            CHECK_FAIL("%s: %s '%s': field 'dims': expected extents above 0 or -1, found %lld",
-                       config->source, kind, io->name, (long long)io->dims[i]);
+            return KELP_ERROR(
+                KELP_INVALID_ARGUMENT,
+                "%s: %s '%s': field 'dims': expected extents above 0 or -1, found %lld",
+                config->source, kind, io->name, (long long)io->dims[i]);
     if (io->rank > KELP_MAX_RANK)
-        CHECK_FAIL("%s: %s '%s': field 'dims': expected at most %d extents, found %u",
-                   config->source, kind, io->name, KELP_MAX_RANK, io->rank);
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "%s: %s '%s': field 'dims': expected at most %d extents, found %u",
+                          config->source, kind, io->name, KELP_MAX_RANK, io->rank);
     for (uint32_t i = 0; i < io->reshape_rank; i++)
         if (io->reshape[i] < 1 && io->reshape[i] != -1)
-            CHECK_FAIL("%s: %s '%s': field 'reshape': expected extents above 0 or -1, found %lld",
-                       config->source, kind, io->name, (long long)io->reshape[i]);
+            return KELP_ERROR(
+                KELP_INVALID_ARGUMENT,
+                "%s: %s '%s': field 'reshape': expected extents above 0 or -1, found %lld",
+                config->source, kind, io->name, (long long)io->reshape[i]);
     int64_t from, to;
     if (io->has_reshape && fixed_elements(io->dims, io->rank, &from) &&
         fixed_elements(io->reshape, io->reshape_rank, &to) && from != to)
-        CHECK_FAIL("%s: %s '%s': field 'reshape': expected as many elements as dims have (%lld), "
-                   "found %lld",
-                   config->source, kind, io->name, (long long)from, (long long)to);
+        return KELP_ERROR(
+            KELP_INVALID_ARGUMENT,
+            "%s: %s '%s': field 'reshape': expected as many elements as dims have (%lld), "
+            "found %lld",
+            config->source, kind, io->name, (long long)from, (long long)to);
     return NULL;
 }
 
@@ -44,18 +49,23 @@ static kelp_status *check_ios(const kelp_model_config *config, const char *kind,
     for (size_t i = 0; i < count; i++) {
         const kelp_config_io *io = &items[i];
         if (io->name_length == 0)
-            CHECK_FAIL("%s: %s %zu has no name", config->source, kind, i);
+            return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: %s %zu has no name", config->source, kind,
+                              i);
         for (size_t k = 0; k < i; k++)
             if (strcmp(items[k].name, io->name) == 0)
-                CHECK_FAIL("%s: %s '%s' is given twice", config->source, kind, io->name);
+                return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: %s '%s' is given twice",
+                                  config->source, kind, io->name);
         if (complete && io->dtype == KELP_DTYPE_INVALID)
-            CHECK_FAIL("%s: %s '%s': field 'data_type' is missing", config->source, kind, io->name);
+            return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: %s '%s': field 'data_type' is missing",
+                              config->source, kind, io->name);
         if (complete && io->rank == 0)
-            CHECK_FAIL("%s: %s '%s': field 'dims' is missing", config->source, kind, io->name);
+            return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: %s '%s': field 'dims' is missing",
+                              config->source, kind, io->name);
         KELP_TRY(check_dims(config, kind, io));
         if (io->allow_ragged_batch && config->max_batch_size == 0)
-            CHECK_FAIL("%s: %s '%s': 'allow_ragged_batch' needs max_batch_size above 0",
-                       config->source, kind, io->name);
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "%s: %s '%s': 'allow_ragged_batch' needs max_batch_size above 0",
+                              config->source, kind, io->name);
     }
     return NULL;
 }
@@ -64,13 +74,18 @@ static kelp_status *check_groups(const kelp_model_config *config) {
     for (size_t i = 0; i < config->instance_group_count; i++) {
         const kelp_config_instance_group *group = &config->instance_groups[i];
         if (group->count < 1)
-            CHECK_FAIL("%s: instance group '%s': field 'count': expected 1 or more, found %d",
-                       config->source, group->name, group->count);
+            return KELP_ERROR(
+                KELP_INVALID_ARGUMENT,
+                "%s: instance group '%s': field 'count': expected 1 or more, found %d",
+                config->source, group->name, group->count);
         if (group->count > 4096)
-            CHECK_FAIL("%s: instance group '%s': field 'count': expected at most 4096, found %d",
-                       config->source, group->name, group->count);
+            return KELP_ERROR(
+                KELP_INVALID_ARGUMENT,
+                "%s: instance group '%s': field 'count': expected at most 4096, found %d",
+                config->source, group->name, group->count);
         if (group->kind == TRITONSERVER_INSTANCEGROUPKIND_GPU)
-            CHECK_FAIL(
+            return KELP_ERROR(
+                KELP_INVALID_ARGUMENT,
                 "%s: instance group '%s': kind KIND_GPU, but this server has no GPU; expected "
                 "KIND_CPU, KIND_MODEL or KIND_AUTO",
                 config->source, group->name);
@@ -81,20 +96,24 @@ static kelp_status *check_groups(const kelp_model_config *config) {
 static kelp_status *check_scheduler(const kelp_model_config *config) {
     const kelp_config_dynamic_batching *batching = &config->dynamic_batching;
     if (config->scheduling == KELP_SCHEDULING_ENSEMBLE && config->step_count == 0)
-        CHECK_FAIL("%s: field 'ensemble_scheduling': expected at least one step", config->source);
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "%s: field 'ensemble_scheduling': expected at least one step",
+                          config->source);
     if (config->scheduling != KELP_SCHEDULING_DYNAMIC)
         return NULL;
     for (size_t i = 0; i < batching->preferred_count; i++) {
         int32_t size = batching->preferred_batch_sizes[i];
         if (size < 1 || size > (config->max_batch_size > 0 ? config->max_batch_size : INT32_MAX))
-            CHECK_FAIL(
+            return KELP_ERROR(
+                KELP_INVALID_ARGUMENT,
                 "%s: field 'preferred_batch_size': expected 1 to max_batch_size (%d), found %d",
                 config->source, config->max_batch_size, size);
     }
     if (batching->priority_levels > 0 &&
         (batching->default_priority_level == 0 ||
          batching->default_priority_level > batching->priority_levels))
-        CHECK_FAIL(
+        return KELP_ERROR(
+            KELP_INVALID_ARGUMENT,
             "%s: field 'default_priority_level': expected 1 to priority_levels (%llu), found "
             "%llu",
             config->source, (unsigned long long)batching->priority_levels,
@@ -106,32 +125,40 @@ static kelp_status *check_versions(const kelp_model_config *config) {
     const kelp_version_policy *policy = &config->version_policy;
     for (size_t i = 0; policy->kind == KELP_VERSIONS_SPECIFIC && i < policy->version_count; i++)
         if (policy->versions[i] < 1)
-            CHECK_FAIL("%s: field 'version_policy': expected versions above 0, found %lld",
-                       config->source, (long long)policy->versions[i]);
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "%s: field 'version_policy': expected versions above 0, found %lld",
+                              config->source, (long long)policy->versions[i]);
     return NULL;
 }
 
 kelp_status *kelp_config_check(const kelp_model_config *config, bool complete) {
     bool ensemble = strcmp(config->platform, "ensemble") == 0;
     if (config->max_batch_size < 0)
-        CHECK_FAIL("%s: field 'max_batch_size': expected 0 or more, found %d", config->source,
-                   config->max_batch_size);
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "%s: field 'max_batch_size': expected 0 or more, found %d",
+                          config->source, config->max_batch_size);
     if (*config->backend == '\0' && !ensemble)
-        CHECK_FAIL(
+        return KELP_ERROR(
+            KELP_INVALID_ARGUMENT,
             "%s: no backend is given, and none follows from the model's files: set 'backend' "
-            "(or 'platform') or name the file after its kind, such as model.onnx",
+            "(or 'platform'), or name the file by its format, such as model.onnx",
             config->source);
     if (ensemble && config->scheduling != KELP_SCHEDULING_ENSEMBLE)
-        CHECK_FAIL("%s: platform 'ensemble' needs 'ensemble_scheduling' with its steps",
-                   config->source);
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "%s: platform 'ensemble' needs 'ensemble_scheduling' with its steps",
+                          config->source);
     if (strchr(config->backend, '/') != NULL)
-        CHECK_FAIL("%s: field 'backend': expected a name, found the path '%s'", config->source,
-                   config->backend);
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "%s: field 'backend': expected a name, found the path '%s'",
+                          config->source, config->backend);
     if (strchr(config->default_model_filename, '/') != NULL)
-        CHECK_FAIL("%s: field 'default_model_filename': expected a name, found the path '%s'",
-                   config->source, config->default_model_filename);
+        return KELP_ERROR(
+            KELP_INVALID_ARGUMENT,
+            "%s: field 'default_model_filename': expected a name, found the path '%s'",
+            config->source, config->default_model_filename);
     if (complete && config->input_count == 0 && config->output_count == 0)
-        CHECK_FAIL("%s: neither inputs nor outputs are given", config->source);
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: neither inputs nor outputs are given",
+                          config->source);
     KELP_TRY(check_ios(config, "input", config->inputs, config->input_count, complete));
     KELP_TRY(check_ios(config, "output", config->outputs, config->output_count, complete));
     KELP_TRY(check_versions(config));

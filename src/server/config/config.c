@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Making configurations: from a file, from an override, from what a backend found out. */
+/* Creation of configurations: from a file, an override, or the completion of a backend. */
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/fs.h"
 #include "server/config/view.h"
 
@@ -8,7 +9,7 @@
 
 #define CONFIG_FILE_MAX_BYTES ((size_t)16 << 20)
 
-/* ---- life ---- */
+/* ---- memory ---- */
 static kelp_status *config_new(kelp_allocator allocator, kelp_model_config **out) {
     kelp_model_config *config = NULL;
     kelp_arena *arena = NULL;
@@ -32,6 +33,7 @@ static kelp_status *config_new(kelp_allocator allocator, kelp_model_config **out
 }
 
 void kelp_model_config_retain(kelp_model_config *config) {
+    KELP_ASSERT(atomic_load(&config->refs) > 0);
     atomic_fetch_add_explicit(&config->refs, 1, memory_order_relaxed);
 }
 
@@ -52,7 +54,7 @@ static kelp_status *finish(kelp_model_config *config, const kelp_config_load_opt
     return kelp_config_check(config, options->strict);
 }
 
-/* The trees point into the text: the arena keeps a copy. */
+/* The trees point into the text, so the arena gets a copy. */
 static kelp_status *read_text(kelp_model_config *config, const char *text, size_t length) {
     kelp_pbtxt *tree = NULL;
     const char *copy = kelp_arena_strndup(config->arena, text, length);
@@ -91,7 +93,7 @@ kelp_status *kelp_model_config_parse(kelp_allocator allocator,
     return NULL;
 }
 
-/* configs/NAME.pbtxt when that is asked for and there, else config.pbtxt. */
+/* Returns configs/NAME.pbtxt if it is requested and exists, otherwise config.pbtxt. */
 static kelp_status *find_file(kelp_model_config *config, const kelp_config_load_options *options,
                               const char **out) {
     const char *directory = options->model_directory;
@@ -156,8 +158,8 @@ kelp_status *kelp_model_config_load(kelp_allocator allocator,
     return NULL;
 }
 
-/* ---- from another one ---- */
-static kelp_status *clone(const kelp_model_config *config, kelp_model_config **out) {
+/* ---- from another configuration ---- */
+static kelp_status *copy_config(const kelp_model_config *config, kelp_model_config **out) {
     kelp_buf text;
     kelp_model_config *copy = NULL;
     kelp_buf_init(&text, config->allocator);
@@ -226,7 +228,7 @@ kelp_status *kelp_model_config_complete(const kelp_model_config *config, const c
                                         size_t length, kelp_model_config **out) {
     kelp_model_config *copy = NULL;
     kelp_config_given given;
-    KELP_TRY(clone(config, &copy));
+    KELP_TRY(copy_config(config, &copy));
     kelp_status *status = take_completion(copy, json, length);
     if (status == NULL)
         status = given_of(config, copy->arena, &given);
@@ -257,7 +259,7 @@ static int64_t proto_kind(TRITONSERVER_InstanceGroupKind kind) {
     return 0;
 }
 
-/* The first preferred group that this machine can serve. */
+/* Returns the first preferred group that this machine supports. */
 static const kelp_preferred_group *choose_group(const kelp_preferred_group *groups, size_t count,
                                                 uint32_t gpu_count) {
     for (size_t i = 0; i < count; i++)
@@ -280,11 +282,11 @@ kelp_status *kelp_model_config_prefer(kelp_model_config *config, const kelp_pref
     }
     kelp_model_config *copy = NULL;
     kelp_config_given given;
-    KELP_TRY(clone(config, &copy));
+    KELP_TRY(copy_config(config, &copy));
     kelp_config_value *group = kelp_config_get(copy->tree, "instance_group");
     for (size_t i = 0; group != NULL && i < config->instance_group_count;
          i++, group = group->next) {
-        /* clones have every field set */
+        /* copies have every field set */
         if (!config->instance_groups[i].kind_given &&
             preferred->kind != TRITONSERVER_INSTANCEGROUPKIND_AUTO)
             kelp_config_get(group->message, "kind")->i = proto_kind(preferred->kind);
@@ -302,11 +304,11 @@ kelp_status *kelp_model_config_prefer(kelp_model_config *config, const kelp_pref
     return NULL;
 }
 
-/* ---- changes that a loaded model follows ---- */
+/* ---- changes without reloading ---- */
 
 static const char *const followed[] = {"instance_group", "version_policy"};
 
-/* The JSON of a message without some of its fields. */
+/* Writes a message as JSON without some of its fields. */
 static kelp_status *write_without(const kelp_config_message *message, const char *const *fields,
                                   size_t count, kelp_buf *out) {
     kelp_config_value *values[64];
@@ -364,7 +366,7 @@ kelp_status *kelp_model_config_regroup(const kelp_model_config *config,
                                        const kelp_model_config *groups_of,
                                        kelp_model_config **out) {
     kelp_model_config *copy = NULL;
-    KELP_TRY(clone(config, &copy));
+    KELP_TRY(copy_config(config, &copy));
     kelp_status *status = take_groups(copy, groups_of);
     if (status != NULL) {
         kelp_model_config_release(copy);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Defaults: what follows from the model's files and from other fields. */
+/* Defaults: values that follow from the model's files and from other fields. */
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/fs.h"
@@ -9,7 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What belongs together. A backend with several platforms is found by its first. */
+/* Backends, platforms and file names that belong together. A backend with several platforms uses
+ * its first. */
 static const struct known_backend {
     const char *backend, *platform, *file;
 } known[] = {
@@ -46,7 +47,7 @@ static bool text_is(const kelp_model_config *config, const char *field, const ch
     return value != NULL && kelp_str_is(value->text, text);
 }
 
-/* ---- which backend ---- */
+/* ---- backend ---- */
 static kelp_status *guess_from_files(kelp_model_config *config, const char *directory,
                                      const struct known_backend **out) {
     int64_t *versions = NULL;
@@ -102,10 +103,11 @@ static kelp_status *fill_name(kelp_model_config *config, const kelp_config_load_
     const kelp_config_value *name = kelp_config_get(config->tree, "name");
     if (name != NULL && name->text.length > 0 && !kelp_str_is(name->text, options->model_name) &&
         !(options->folder_name != NULL && kelp_str_is(name->text, options->folder_name)))
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "%s: field 'name': expected '%s' (the model's folder) or nothing, found "
-                          "'%.*s'",
-                          config->source, options->model_name, KELP_STR_ARG(name->text));
+        return KELP_ERROR(
+            KELP_INVALID_ARGUMENT,
+            "%s: field 'name': expected '%s' (the model's directory) or nothing, found "
+            "'%.*s'",
+            config->source, options->model_name, KELP_STR_ARG(name->text));
     const char *copy =
         kelp_arena_strndup(config->arena, options->model_name, strlen(options->model_name));
     FILL_TRY(copy);
@@ -147,7 +149,7 @@ static kelp_status *fill_group(kelp_model_config *config, kelp_config_message *g
     }
     if (kind->i == KIND_AUTO)
         kind->i = gpu_count > 0 || kelp_config_get(group, "gpus") != NULL ? KIND_GPU : KIND_CPU;
-    /* as Triton has it for these backends on a CPU */
+    /* Triton's default for these backends on a CPU */
     bool two = text_is(config, "backend", "onnxruntime") || text_is(config, "backend", "kelp") ||
                text_is(config, "backend", "tensorflow");
     if (count->i == 0)
@@ -174,7 +176,7 @@ static kelp_status *fill_groups(kelp_model_config *config,
     return NULL;
 }
 
-/* ---- the rest ---- */
+/* ---- other fields ---- */
 static kelp_status *fill_policies(kelp_model_config *config) {
     kelp_arena *arena = config->arena;
     kelp_config_value *policy = kelp_config_set(arena, config->tree, "version_policy");

@@ -2,11 +2,14 @@
 /* Conversion between the shapes that clients and backends see. */
 #include "server/config/reshape.h"
 
+#include "base/assert.h"
+
 #include <string.h>
 
 kelp_status *kelp_reshape(const int64_t *from, uint32_t from_rank, const int64_t *to,
                           uint32_t to_rank, uint32_t batch_dims, int64_t *inout_shape,
                           uint32_t *inout_rank) {
+    KELP_ASSERT(batch_dims <= 1);
     int64_t result[KELP_SERVER_MAX_RANK];
     if (*inout_rank != from_rank + batch_dims || to_rank + batch_dims > KELP_SERVER_MAX_RANK)
         return KELP_ERROR(KELP_INTERNAL, "cannot reshape %u dimensions: expected %u", *inout_rank,

@@ -214,7 +214,7 @@ static const kelp_config_field ensemble_fields[] = {MESSAGES("step", step),
                                                     NUMBER(UINT64, "max_inflight_requests")};
 SCHEMA(ensemble, "ensemble_scheduling");
 
-/* ---- the rest ---- */
+/* ---- other messages ---- */
 static const kelp_config_field parameter_fields[] = {TEXT("string_value")};
 SCHEMA(parameter, "parameter");
 static const kelp_config_field warmup_input_fields[] = {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Triton's model_config.proto as tables, and a message as a tree typed by them. Reading text,
- * reading JSON and writing JSON follow the tables; nothing else knows the fields by name but the
- * typed view (config_view.c).
+ * Triton's model_config.proto as tables, and messages as trees typed by them. Reading text, reading
+ * JSON and writing JSON follow the tables; only the typed view (view.c) knows fields by name.
  */
 #ifndef KELP_SERVER_CONFIG_SCHEMA_H_
 #define KELP_SERVER_CONFIG_SCHEMA_H_
@@ -57,28 +56,30 @@ typedef struct kelp_config_value {
 
 struct kelp_config_message {
     const kelp_config_schema *schema;
-    kelp_config_value **values; /* by field: the first, NULL when it is not set */
+    kelp_config_value **values; /* by field: the first value, or NULL */
 };
 
+/* Creates an empty message; NULL if memory is exhausted. */
 kelp_config_message *kelp_config_message_new(kelp_arena *arena, const kelp_config_schema *schema);
-/* SIZE_MAX when there is none. */
+/* Returns SIZE_MAX if there is no such field. */
 size_t kelp_config_field_index(const kelp_config_schema *schema, kelp_str name);
+/* Returns the first value of a field, or NULL. */
 kelp_config_value *kelp_config_get(const kelp_config_message *message, const char *field);
-/* The single value, made when it is not there; NULL when there is no memory. A MESSAGE gets an
- * empty one. */
+/* Returns the single value of a field, which is created if there is none; NULL if memory is
+ * exhausted. A MESSAGE is created empty. */
 kelp_config_value *kelp_config_set(kelp_arena *arena, kelp_config_message *message,
                                    const char *field);
-/* A further value of a repeated field or map. */
+/* Adds a value to a repeated field or map. */
 kelp_config_value *kelp_config_add(kelp_arena *arena, kelp_config_message *message,
                                    const char *field);
 
-/* Everything lives in the arena, strings may borrow from the text. Unknown fields name the nearest
- * known one. */
+/* Read a message. Its memory is in the arena; strings may borrow from the text. An error about an
+ * unknown field contains the most similar known one. */
 kelp_status *kelp_config_from_pbtxt(kelp_arena *arena, const char *file, const kelp_pbtxt *tree,
                                     kelp_config_message *out) KELP_MUST_USE;
 kelp_status *kelp_config_from_json(kelp_arena *arena, const char *name, const char *text,
                                    const kelp_json *tree, kelp_config_message *out) KELP_MUST_USE;
-/* Proto's field names, every default but unset messages. */
+/* Writes JSON with the field names of the proto, and all defaults except unset messages. */
 void kelp_config_to_json(const kelp_config_message *message, kelp_json_writer *writer);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages typed by the schema: made, filled from text and from JSON, written as JSON. */
+/* Messages typed by the schema: creation, reading from text and JSON, writing as JSON. */
 #include "server/config/schema.h"
 
 #include "base/checked.h"
@@ -57,7 +57,7 @@ kelp_config_value *kelp_config_add(kelp_arena *arena, kelp_config_message *messa
     return append(arena, message, kelp_config_field_index(message->schema, kelp_str_from(field)));
 }
 
-/* ---- what is common to text and JSON ---- */
+/* ---- common to text and JSON ---- */
 static size_t distance(kelp_str a, const char *b) {
     size_t row[64], length = strlen(b);
     if (a.length >= 64 || length >= 64)
@@ -214,7 +214,7 @@ static kelp_status *text_entry(const text_reader *r, const kelp_config_field *fi
     return NULL;
 }
 
-/* A later entry of a map replaces an earlier one of the same key, as protobuf does. */
+/* A later entry of a map replaces an earlier one with the same key, as in protobuf. */
 static void drop_older(kelp_config_message *message, size_t index,
                        const kelp_config_value *newest) {
     for (kelp_config_value **link = &message->values[index]; *link != newest;) {
@@ -272,7 +272,7 @@ static kelp_status *wrong_json(const json_reader *r, const kelp_config_field *fi
                       kelp_json_type_name(from->type));
 }
 
-/* 64-bit numbers may come as strings, as protobuf's own JSON has them. */
+/* 64-bit numbers may be strings, as in protobuf's JSON. */
 static kelp_status *json_integer(const json_reader *r, const kelp_config_field *field,
                                  const kelp_json *from, kelp_config_value *to) {
     int64_t value = from->i64;
@@ -366,8 +366,8 @@ static kelp_status *json_field(const json_reader *r, kelp_config_message *out, s
 static kelp_status *json_object(const json_reader *r, const kelp_json *tree,
                                 kelp_config_message *out, uint32_t depth) {
     char place[600];
-    if (depth > 32) /* the schema itself is less deep */
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: nested too deep", r->name);
+    if (depth > 32) /* the schema is less deep */
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: nested too deeply", r->name);
     for (const kelp_json *from = tree->child; from != NULL; from = from->next) {
         size_t index = kelp_config_field_index(out->schema, from->key);
         json_place(place, sizeof place, r, from);

@@ -29,7 +29,7 @@ static size_t count_values(const kelp_config_value *value) {
     return count;
 }
 
-/* ---- arrays ---- each is NULL with count 0; false without memory */
+/* ---- arrays: NULL with count 0; false if memory is exhausted ---- */
 static bool copy_i64s(kelp_arena *arena, const kelp_config_value *value, const int64_t **out,
                       size_t *out_count) {
     size_t count = count_values(value);
@@ -87,7 +87,7 @@ static bool view_io(kelp_arena *arena, const kelp_config_message *from, kelp_con
     to->name_length = strlen(to->name);
     to->rank = (uint32_t)rank;
     to->data_type = (TRITONSERVER_DataType)kelp_config_number(from, "data_type");
-    /* the schema's order of types is TRITONSERVER_DataType's */
+    /* the schema has the order of TRITONSERVER_DataType */
     static const kelp_dtype dtypes[] = {KELP_DTYPE_INVALID, KELP_BOOL,   KELP_U8,  KELP_U16,
                                         KELP_U32,           KELP_U64,    KELP_I8,  KELP_I16,
                                         KELP_I32,           KELP_I64,    KELP_F16, KELP_F32,
@@ -147,7 +147,7 @@ static bool view_group(kelp_arena *arena, const kelp_config_message *from,
     const kelp_config_value *profile = kelp_config_get(from, "profile");
     size_t profiles = count_values(profile);
     const char **names = KELP_ARENA_ARRAY(arena, profiles + 1, const char *);
-    /* proto's numbers are not TRITONSERVER's */
+    /* the proto's numbers differ from TRITONSERVER's */
     static const TRITONSERVER_InstanceGroupKind kinds[] = {
         TRITONSERVER_INSTANCEGROUPKIND_AUTO, TRITONSERVER_INSTANCEGROUPKIND_GPU,
         TRITONSERVER_INSTANCEGROUPKIND_CPU, TRITONSERVER_INSTANCEGROUPKIND_MODEL};

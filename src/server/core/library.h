@@ -9,7 +9,7 @@
 #include <kelp/status.h>
 #include <stddef.h>
 
-/* An entry point and where its address goes. */
+/* An entry point, and where its address is stored. */
 typedef struct kelp_entry_point {
     const char *symbol;
     size_t offset; /* of the function pointer in the object */

@@ -50,7 +50,7 @@ static void write_all(int fd, const char *data, size_t length) {
         if (written < 0 && errno == EINTR)
             continue;
         if (written <= 0)
-            return; /* a log that cannot be written has nowhere to say so */
+            return; /* there is nowhere to report it */
         data += written;
         length -= (size_t)written;
     }
@@ -85,7 +85,7 @@ static void write_line(void *userp, kelp_log_level level, const char *file, int 
 }
 
 const kelp_logger *kelp_server_logger(void) {
-    /* The switches above decide, so the logger itself lets everything through. */
+    /* The sink's own switches decide, so the logger accepts every level. */
     static const kelp_logger logger = {
         .fn = write_line, .level = KELP_LOG_VERBOSE, .verbosity = 1 << 30};
     return &logger;

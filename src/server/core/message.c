@@ -3,6 +3,7 @@
 #include "server/core/message.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 
 kelp_status *kelp_message_create(kelp_buf *take_text, kelp_message **out) {
     kelp_allocator allocator = take_text->allocator;
@@ -18,6 +19,7 @@ kelp_status *kelp_message_create(kelp_buf *take_text, kelp_message **out) {
 
 kelp_status *kelp_message_copy(kelp_allocator allocator, const char *text, size_t length,
                                kelp_message **out) {
+    KELP_ASSERT(text || length == 0);
     kelp_buf copy;
     kelp_buf_init(&copy, allocator);
     kelp_buf_append(&copy, text, length);

@@ -2,6 +2,8 @@
 /* Named parameters of a request or a response. */
 #include "server/core/params.h"
 
+#include "base/assert.h"
+
 void kelp_params_clear(kelp_params *params) {
     params->count = 0;
 }
@@ -17,6 +19,7 @@ void kelp_params_deinit(kelp_allocator allocator, kelp_params *params) {
 
 kelp_status *kelp_params_add(kelp_allocator allocator, kelp_params *params, const char *name,
                              TRITONSERVER_ParameterType type, kelp_param **out) {
+    KELP_ASSERT(params->count <= params->capacity);
     for (size_t i = 0; i < params->count; i++)
         if (strcmp(kelp_text_get(&params->items[i].name), name) == 0)
             return KELP_ERROR(KELP_INVALID_ARGUMENT, "parameter '%s' already exists", name);

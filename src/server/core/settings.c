@@ -3,6 +3,7 @@
 #include "server/core/settings.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 
 #include <string.h>
 
@@ -11,6 +12,7 @@ void kelp_string_list_init(kelp_string_list *list, kelp_allocator allocator) {
 }
 
 kelp_status *kelp_string_list_add(kelp_string_list *list, const char *text) {
+    KELP_ASSERT(list->allocator.realloc && list->count <= list->capacity);
     KELP_TRY(kelp_grow(list->allocator, (void **)&list->items, &list->capacity, list->count + 1,
                        sizeof *list->items));
     KELP_TRY(kelp_strdup(list->allocator, text, &list->items[list->count]));
@@ -64,6 +66,7 @@ static kelp_setting *find(const kelp_settings *settings, const char *owner, cons
 
 kelp_status *kelp_settings_set(kelp_settings *settings, const char *owner, const char *name,
                                const char *value) {
+    KELP_ASSERT(settings->allocator.realloc && settings->count <= settings->capacity);
     kelp_allocator heap = settings->allocator;
     char *copy = NULL;
     KELP_TRY(kelp_strdup(heap, value, &copy));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the machine is doing: nv_cpu_utilization and the sizes of its memory, from /proc. The share
- * of time is that since the page was asked for last. Any thread. */
+/* Metrics of the machine: nv_cpu_utilization and the sizes of its memory, from /proc. The
+ * utilization is that since the last page of metrics. Thread-safe. */
 #include "server/metrics/metrics.h"
 
 #include <inttypes.h>
@@ -24,7 +24,7 @@ static bool read_times(cpu_times *out) {
                        &field[0], &field[1], &field[2], &field[3], &field[4], &field[5], &field[6],
                        &field[7]);
     fclose(file);
-    *out = (cpu_times){.idle = field[3] + field[4]}; /* and waiting for I/O */
+    *out = (cpu_times){.idle = field[3] + field[4]}; /* idle includes waiting for I/O */
     for (int i = 0; i < 8; i++)
         out->all += field[i];
     return count >= 4;

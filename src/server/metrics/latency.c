@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Distributions of durations; see latency.h. A summary counts durations in buckets that grow with
- * them, in slices of time of which the oldest is emptied when a new one begins. */
+/* Distributions of durations. A summary counts durations in buckets of exponential size, in slices
+ * of time; the oldest slice is cleared when a new one begins. */
 #include "server/metrics/latency.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/str.h"
 #include "server/metrics/metrics.h"
@@ -99,6 +100,7 @@ static kelp_status *make_summaries(kelp_latency *latency, bool cached) {
 
 kelp_status *kelp_latency_create(kelp_allocator allocator, const kelp_latency_rules *rules,
                                  const kelp_latency_options *options, kelp_latency **out) {
+    KELP_ASSERT(options->bound_count <= KELP_LATENCY_MAX_BOUNDS);
     kelp_latency *latency = NULL;
     *out = NULL;
     if (!rules->histograms && !rules->summaries)
@@ -140,7 +142,7 @@ static size_t bucket_of(uint64_t duration_ns) {
     return (size_t)(shift + 1) * STEPS + (size_t)(duration_ns >> shift) - STEPS;
 }
 
-/* The middle of what a bucket holds. */
+/* Returns the middle of a bucket. */
 static double bucket_us(size_t bucket) {
     if (bucket < STEPS)
         return (double)bucket / 1000;
@@ -148,8 +150,9 @@ static double bucket_us(size_t bucket) {
     return ((double)(bucket % STEPS + STEPS) + 0.5) * (double)(UINT64_C(1) << shift) / 1000;
 }
 
-/* Empties the slices whose time has passed; the lock is held. */
-static void turn(kelp_latency *latency) {
+/* Clears the slices whose time has passed; the lock is held. */
+static void advance(kelp_latency *latency) {
+    KELP_ASSERT_HELD(&latency->lock);
     uint64_t now = kelp_now_ns() / (SLICE_S * UINT64_C(1000000000));
     uint64_t passed = now - latency->slice;
     for (uint64_t i = 1; i <= passed && i <= SLICES; i++)
@@ -161,10 +164,11 @@ static void turn(kelp_latency *latency) {
 }
 
 void kelp_latency_add(kelp_latency *latency, kelp_latency_kind kind, uint64_t duration_ns) {
+    KELP_ASSERT(kind < KELP_LATENCY_KINDS);
     if (!latency || !latency->summaries[kind])
         return;
     pthread_mutex_lock(&latency->lock);
-    turn(latency);
+    advance(latency);
     summary *s = latency->summaries[kind];
     s->count++;
     s->sum_us += duration_ns / 1000;
@@ -200,7 +204,7 @@ static const struct family {
      "Time of look-ups that found none and of storing the response, in microseconds"},
 };
 
-/* The value that this share of the last minute's durations does not pass. */
+/* Returns the quantile of the last minute's durations. */
 static double quantile_us(const summary *s, double quantile) {
     uint64_t total = 0, below = 0;
     for (int slice = 0; slice < SLICES; slice++)
@@ -218,7 +222,7 @@ static double quantile_us(const summary *s, double quantile) {
     return bucket_us(BUCKETS - 1);
 }
 
-/* "{a="b"" without its end, for another label to follow. */
+/* Writes "{a="b"" without the closing brace, so that another label can follow. */
 static void write_labels(kelp_buf *out, const char *name, const char *suffix, const char *labels) {
     kelp_buf_printf(out, "%s%s%.*s", name, suffix, (int)strlen(labels) - 1, labels);
 }
@@ -226,7 +230,7 @@ static void write_labels(kelp_buf *out, const char *name, const char *suffix, co
 static void write_summary(kelp_buf *out, kelp_latency *latency, int kind, const char *labels) {
     const char *name = families[kind].name;
     pthread_mutex_lock(&latency->lock);
-    turn(latency);
+    advance(latency);
     const summary *s = latency->summaries[kind];
     kelp_buf_printf(out, "%s_count%s %" PRIu64 "\n%s_sum%s %" PRIu64 "\n", name, labels, s->count,
                     name, labels, s->sum_us);

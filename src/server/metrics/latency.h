@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How long the requests of a model take, as distributions: the families nv_inference_*_summary_us,
- * nv_cache_*_summary_per_model and nv_inference_first_response_histogram_ms. Kept only where
- * `--metrics-config` asks for them. A quantile is that of the last minute, its value exact to 2 %.
+ * Distributions of the durations of a model's requests: the families nv_inference_*_summary_us,
+ * nv_cache_*_summary_per_model and nv_inference_first_response_histogram_ms. They exist only if
+ * `--metrics-config` asks for them. A quantile is that of the last minute, exact to 2 %.
  *
- * Threads: any. One lock a model, which only its own requests take.
+ * Thread-safe. One lock for each model, which only its own requests take.
  */
 #ifndef KELP_SERVER_METRICS_LATENCY_H_
 #define KELP_SERVER_METRICS_LATENCY_H_
@@ -25,7 +25,7 @@ typedef enum kelp_latency_kind {
 
 enum { KELP_LATENCY_MAX_QUANTILES = 16 };
 
-/* What the metrics' configuration says: counter_latencies, histogram_latencies, summary_latencies,
+/* The metrics' configuration: counter_latencies, histogram_latencies, summary_latencies,
  * summary_quantiles ("0.5:0.05,0.9:0.01": a quantile and the error that is allowed). */
 typedef struct kelp_latency_rules {
     bool counters, histograms, summaries;
@@ -41,7 +41,7 @@ typedef struct kelp_latency kelp_latency;
 
 enum { KELP_LATENCY_MAX_BOUNDS = 64 };
 
-/* What a model's configuration says of its distributions. */
+/* The configuration of a model's distributions. */
 typedef struct kelp_latency_options {
     bool cached; /* the model uses the response cache, which has families of its own; its requests
                     then have no total time with a single meaning */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The process's registry of metrics; see metrics.h. */
+/* The process's registry of metrics. */
 #include "server/metrics/metrics.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "server/core/heap.h"
 
 #include <pthread.h>
@@ -73,6 +74,7 @@ static void family_free(kelp_metric_family *family) {
 
 static kelp_status *acquire_family(TRITONSERVER_MetricKind kind, const char *name,
                                    const char *description, kelp_metric_family **out) {
+    KELP_ASSERT_HELD(&registry_lock);
     kelp_allocator heap = kelp_process_allocator();
     kelp_metric_family **link = &registry;
     for (; *link; link = &(*link)->next) {

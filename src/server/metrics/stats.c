@@ -3,6 +3,7 @@
 #include "server/metrics/stats.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/clock.h"
 #include "server/metrics/latency.h"
 
@@ -25,7 +26,7 @@ void kelp_stats_deinit(kelp_stats *stats) {
     memset(stats, 0, sizeof *stats);
 }
 
-/* Clocks of a backend may be taken in any order; a negative span counts as none. */
+/* A backend may report times in any order; a negative span is 0. */
 static uint64_t span(uint64_t start_ns, uint64_t end_ns) {
     return start_ns && end_ns > start_ns ? end_ns - start_ns : 0;
 }
@@ -103,8 +104,9 @@ void kelp_stats_cache_miss(kelp_stats *stats, uint64_t spent_ns) {
     kelp_latency_add(stats->latency, KELP_LATENCY_CACHE_MISS, spent_ns);
 }
 
-/* The entry of that batch size, in order; the lock is held. */
+/* Returns the entry of a batch size, in order; the lock is held. */
 static kelp_status *batch_entry(kelp_stats *stats, uint64_t batch_size, kelp_batch_stats **out) {
+    KELP_ASSERT(stats->batch_count <= stats->batch_capacity);
     size_t at = 0;
     while (at < stats->batch_count && stats->batches[at].batch_size < batch_size)
         at++;
@@ -137,6 +139,7 @@ kelp_status *kelp_stats_batch(kelp_stats *stats, uint64_t batch_size,
 }
 
 static kelp_status *response_entry(kelp_stats *stats, uint64_t index, kelp_response_stats **out) {
+    KELP_ASSERT(stats->response_count <= stats->response_capacity);
     if (index >= stats->response_count) {
         KELP_TRY(kelp_grow(stats->allocator, (void **)&stats->responses, &stats->response_capacity,
                            index + 1, sizeof *stats->responses));
@@ -153,7 +156,7 @@ kelp_status *kelp_stats_response(kelp_stats *stats, uint64_t index, uint64_t sta
                                  const kelp_status *error) {
     enum {
         MOST = 4096
-    }; /* later responses count as the last one, so that a long stream takes no memory */
+    }; /* later responses count as the last one, so that long streams need no memory */
     kelp_response_stats *entry = NULL;
     pthread_mutex_lock(&stats->lock);
     kelp_status *status = response_entry(stats, index < MOST ? index : MOST - 1, &entry);
@@ -173,8 +176,9 @@ kelp_status *kelp_stats_response(kelp_stats *stats, uint64_t index, uint64_t sta
     return status;
 }
 
-/* Adds to the entry of that place, made when there is none; the lock is held. */
+/* Adds to the entry of a place, which is created if there is none; the lock is held. */
 static kelp_status *add_usage(kelp_stats *stats, const kelp_memory_usage *usage) {
+    KELP_ASSERT(stats->usage_count <= stats->usage_capacity);
     for (size_t i = 0; i < stats->usage_count; i++) {
         if (stats->usage[i].type == usage->type && stats->usage[i].id == usage->id) {
             stats->usage[i].size_bytes += usage->size_bytes;

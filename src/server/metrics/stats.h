@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Statistics of an instance, as Triton counts them: inferences only where the backend reports them,
- * executions only where it reports a batch. Each instance has its own, so that instances do not
- * share a cache line; a reader adds them up.
+ * Statistics of an instance, as Triton counts them: inferences only if the backend reports them,
+ * executions only if it reports a batch. Each instance has its own, so that instances do not share
+ * a cache line; readers add them up. Thread-safe.
  */
 #ifndef KELP_SERVER_METRICS_STATS_H_
 #define KELP_SERVER_METRICS_STATS_H_
@@ -27,17 +27,17 @@ typedef struct kelp_response_stats {
     kelp_duration compute_infer, compute_output, success, fail, empty, cancel;
 } kelp_response_stats;
 
-/* Memory that a model or an instance says it holds in one place. */
+/* Memory that a model or an instance reports in one place. */
 typedef struct kelp_memory_usage {
     TRITONSERVER_MemoryType type;
     int64_t id;
     uint64_t size_bytes;
 } kelp_memory_usage;
 
-/* Why a request failed, as the metrics tell it. */
+/* Why a request failed, for the metrics. */
 typedef enum kelp_failure {
-    KELP_FAILURE_BACKEND,  /* so its backend says */
-    KELP_FAILURE_REJECTED, /* the queue was full, or it waited too long there */
+    KELP_FAILURE_BACKEND,  /* its backend reported it */
+    KELP_FAILURE_REJECTED, /* the queue was full, or the queue timeout expired */
     KELP_FAILURE_CANCELED, /* before it was executed */
     KELP_FAILURE_OTHER,
     KELP_FAILURE_COUNT
@@ -46,13 +46,13 @@ typedef enum kelp_failure {
 typedef struct kelp_stats {
     kelp_allocator allocator;
     pthread_mutex_t lock;
-    struct kelp_latency *latency; /* the model's, where durations go too; mostly NULL */
+    struct kelp_latency *latency; /* the model's distributions; usually NULL */
     uint64_t last_inference_ms;   /* since 1970 */
     uint64_t inference_count;
     uint64_t execution_count;
     kelp_duration success, fail, queue, compute_input, compute_infer, compute_output;
     kelp_duration cache_hit, cache_miss;
-    uint64_t failures[KELP_FAILURE_COUNT]; /* which make up fail.count */
+    uint64_t failures[KELP_FAILURE_COUNT]; /* their sum is fail.count */
     kelp_batch_stats *batches;             /* ascending batch_size */
     size_t batch_count;
     size_t batch_capacity;
@@ -64,7 +64,7 @@ typedef struct kelp_stats {
     size_t usage_capacity;
 } kelp_stats;
 
-/* Times on the monotonic clock, in the order in which they pass. */
+/* Times on the monotonic clock, in their order. */
 typedef struct kelp_request_times {
     uint64_t request_start_ns, queue_start_ns;
     uint64_t execute_start_ns, compute_start_ns, compute_end_ns, execute_end_ns;
@@ -72,28 +72,29 @@ typedef struct kelp_request_times {
 
 void kelp_stats_init(kelp_stats *stats, kelp_allocator allocator);
 void kelp_stats_deinit(kelp_stats *stats);
-/* Any thread. */
+/* Counts a request that its backend reported. */
 void kelp_stats_request(kelp_stats *stats, bool success, uint32_t batch_size,
                         const kelp_request_times *times);
-/* A request that the server itself answers, with an error of that code. */
+/* Counts a request that the server itself rejected with an error of that code. */
 void kelp_stats_refusal(kelp_stats *stats, kelp_code code, uint64_t request_start_ns);
-/* A request that the cache answered: a success that is no inference. */
+/* Counts a request that the cache responded to: a success that is not an inference. */
 void kelp_stats_cache_hit(kelp_stats *stats, uint64_t request_start_ns, uint64_t queue_ns,
                           uint64_t lookup_ns);
-/* What looking up and storing took for a request that it did not. */
+/* Counts a request that was not in the cache, with the time of lookup and storing. */
 void kelp_stats_cache_miss(kelp_stats *stats, uint64_t spent_ns);
+/* Counts an execution. */
 kelp_status *kelp_stats_batch(kelp_stats *stats, uint64_t batch_size,
                               const kelp_request_times *times) KELP_MUST_USE;
-/* `infer_ns` until output began (0 when it did not), `output_ns` after. */
+/* Counts the response `index` of a request; output_start_ns is 0 if it had no output. */
 kelp_status *kelp_stats_response(kelp_stats *stats, uint64_t index, uint64_t start_ns,
                                  uint64_t output_start_ns, uint64_t end_ns,
                                  const kelp_status *error) KELP_MUST_USE;
-/* Replaces what was reported before. */
+/* Replaces the reported memory usage. */
 kelp_status *kelp_stats_set_usage(kelp_stats *stats, const kelp_memory_usage *usage,
                                   size_t count) KELP_MUST_USE;
-/* Adds `from` to `into` (which nobody else uses). */
+/* Adds `from` to `into`, which only the calling thread uses. */
 kelp_status *kelp_stats_add(kelp_stats *into, kelp_stats *from) KELP_MUST_USE;
-/* One element of "model_stats", as Triton prints it. */
+/* Writes one element of "model_stats". */
 void kelp_stats_write(const kelp_stats *stats, const char *name, int64_t version,
                       kelp_json_writer *writer);
 

@@ -4,6 +4,7 @@
 #include "server/model/backend.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/fs.h"
 #include "base/json.h"
@@ -20,7 +21,7 @@
 #include <sys/stat.h>
 
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
-static kelp_backend *list;
+static kelp_server_backend *list;
 
 /* Writes {"cmdline":{…}}: the settings of all backends, then those of this one. */
 static kelp_status *make_config(const char *name, const kelp_server_options *options,
@@ -63,7 +64,7 @@ static kelp_status *make_config(const char *name, const kelp_server_options *opt
     return status;
 }
 
-static kelp_status *read_references(kelp_backend *backend) {
+static kelp_status *read_references(kelp_server_backend *backend) {
     static const char *const symbols[] = {"TRITONBACKEND_RequestRelease",
                                           "TRITONBACKEND_ModelInstanceReportStatistics",
                                           "TRITONBACKEND_ModelInstanceReportBatchStatistics"};
@@ -74,7 +75,7 @@ static kelp_status *read_references(kelp_backend *backend) {
     return NULL;
 }
 
-static void backend_free(kelp_backend *backend) {
+static void backend_free(kelp_server_backend *backend) {
     kelp_allocator heap = kelp_process_allocator();
     kelp_message_destroy(backend->config);
     kelp_free(heap, backend->attribute.groups,
@@ -86,25 +87,27 @@ static void backend_free(kelp_backend *backend) {
     kelp_free(heap, backend, sizeof *backend);
 }
 
-static kelp_status *bind_library(kelp_backend *backend) {
+static kelp_status *bind_library(kelp_server_backend *backend) {
     static const kelp_entry_point entry_points[] = {
-        {"TRITONBACKEND_ModelInstanceExecute", offsetof(kelp_backend, fn.execute), true},
-        {"TRITONBACKEND_Initialize", offsetof(kelp_backend, fn.initialize), false},
-        {"TRITONBACKEND_Finalize", offsetof(kelp_backend, fn.finalize), false},
-        {"TRITONBACKEND_ModelInitialize", offsetof(kelp_backend, fn.model_init), false},
-        {"TRITONBACKEND_ModelFinalize", offsetof(kelp_backend, fn.model_fini), false},
-        {"TRITONBACKEND_ModelInstanceInitialize", offsetof(kelp_backend, fn.instance_init), false},
-        {"TRITONBACKEND_ModelInstanceFinalize", offsetof(kelp_backend, fn.instance_fini), false},
-        {"TRITONBACKEND_GetBackendAttribute", offsetof(kelp_backend, fn.attribute), false},
-        {"TRITONBACKEND_ModelInstanceReady", offsetof(kelp_backend, ready), false},
-        {"KELP_BACKEND_MayBlock", offsetof(kelp_backend, may_block), false},
+        {"TRITONBACKEND_ModelInstanceExecute", offsetof(kelp_server_backend, fn.execute), true},
+        {"TRITONBACKEND_Initialize", offsetof(kelp_server_backend, fn.initialize), false},
+        {"TRITONBACKEND_Finalize", offsetof(kelp_server_backend, fn.finalize), false},
+        {"TRITONBACKEND_ModelInitialize", offsetof(kelp_server_backend, fn.model_init), false},
+        {"TRITONBACKEND_ModelFinalize", offsetof(kelp_server_backend, fn.model_fini), false},
+        {"TRITONBACKEND_ModelInstanceInitialize", offsetof(kelp_server_backend, fn.instance_init),
+         false},
+        {"TRITONBACKEND_ModelInstanceFinalize", offsetof(kelp_server_backend, fn.instance_fini),
+         false},
+        {"TRITONBACKEND_GetBackendAttribute", offsetof(kelp_server_backend, fn.attribute), false},
+        {"TRITONBACKEND_ModelInstanceReady", offsetof(kelp_server_backend, ready), false},
+        {"KELP_BACKEND_MayBlock", offsetof(kelp_server_backend, may_block), false},
     };
     KELP_TRY(read_references(backend));
     return kelp_library_open(backend->library, "backend", entry_points, KELP_COUNT(entry_points),
                              backend);
 }
 
-static kelp_status *initialize(kelp_backend *backend) {
+static kelp_status *initialize(kelp_server_backend *backend) {
     if (backend->fn.initialize)
         KELP_TRY(kelp_from_error(backend->fn.initialize((TRITONBACKEND_Backend *)backend)));
     if (backend->fn.attribute)
@@ -114,7 +117,7 @@ static kelp_status *initialize(kelp_backend *backend) {
     return NULL;
 }
 
-static void finalize(kelp_backend *backend) {
+static void finalize(kelp_server_backend *backend) {
     if (backend->fn.finalize)
         kelp_server_log_status(
             "failed to finalize a backend",
@@ -126,17 +129,18 @@ static void finalize(kelp_backend *backend) {
 static kelp_status *acquire_locked(const char *name, const char *identity, const char *library,
                                    const char *directory, const kelp_builtin_backend *builtin,
                                    const kelp_server_options *options,
-                                   const char *backend_directory, kelp_backend **out) {
+                                   const char *backend_directory, kelp_server_backend **out) {
+    KELP_ASSERT_HELD(&list_lock);
     kelp_allocator heap = kelp_process_allocator();
-    for (kelp_backend *known = list; known; known = known->next) {
+    for (kelp_server_backend *known = list; known; known = known->next) {
         if (strcmp(known->identity, identity) == 0) {
             known->refs++;
             *out = known;
             return NULL;
         }
     }
-    kelp_backend *backend = NULL;
-    KELP_TRY(KELP_NEW(heap, kelp_backend, &backend));
+    kelp_server_backend *backend = NULL;
+    KELP_TRY(KELP_NEW(heap, kelp_server_backend, &backend));
     kelp_status *status = kelp_strdup(heap, name, &backend->name);
     if (!status)
         status = kelp_strdup(heap, identity, &backend->identity);
@@ -168,13 +172,13 @@ static kelp_status *acquire_locked(const char *name, const char *identity, const
     return NULL;
 }
 
-void kelp_backend_retain(kelp_backend *backend) {
+void kelp_server_backend_retain(kelp_server_backend *backend) {
     pthread_mutex_lock(&list_lock);
     backend->refs++;
     pthread_mutex_unlock(&list_lock);
 }
 
-void kelp_backend_release(kelp_backend *backend) {
+void kelp_server_backend_release(kelp_server_backend *backend) {
     if (!backend)
         return;
     pthread_mutex_lock(&list_lock);
@@ -182,7 +186,7 @@ void kelp_backend_release(kelp_backend *backend) {
         pthread_mutex_unlock(&list_lock);
         return;
     }
-    for (kelp_backend **link = &list; *link; link = &(*link)->next) {
+    for (kelp_server_backend **link = &list; *link; link = &(*link)->next) {
         if (*link == backend) {
             *link = backend->next;
             break;
@@ -197,14 +201,14 @@ void kelp_backend_release(kelp_backend *backend) {
 
 /* A search for a library: the path where it was found, and a text of all paths that were tried. */
 typedef struct search {
-    const kelp_backend_query *query;
+    const kelp_server_backend_query *query;
     const char *backend_directory;
     char *own_directory; /* BACKENDS/NAME */
     kelp_buf path;
     kelp_buf tried;
 } search;
 
-static kelp_status *search_init(search *s, const kelp_backend_query *query,
+static kelp_status *search_init(search *s, const kelp_server_backend_query *query,
                                 const char *backend_directory) {
     kelp_allocator heap = kelp_process_allocator();
     *s = (search){.query = query, .backend_directory = backend_directory};
@@ -259,8 +263,8 @@ static kelp_status *find_in(search *s, const char *const *directories, size_t co
 
 /* Acquires a backend that is written in Python: BACKENDS/NAME/model.py, executed by the library of
  * the backend "python". Each name is a backend of its own. */
-static kelp_status *acquire_python(search *s, kelp_backend **out) {
-    const kelp_backend_query *query = s->query;
+static kelp_status *acquire_python(search *s, kelp_server_backend **out) {
+    const kelp_server_backend_query *query = s->query;
     bool found = false;
     const char *directory = NULL;
     char *identity = NULL, *shared = NULL;
@@ -285,8 +289,8 @@ static kelp_status *acquire_python(search *s, kelp_backend **out) {
     return status;
 }
 
-static kelp_status *acquire_file(const kelp_backend_query *query, const char *backend_directory,
-                                 kelp_backend **out) {
+static kelp_status *acquire_file(const kelp_server_backend_query *query,
+                                 const char *backend_directory, kelp_server_backend **out) {
     search s;
     char default_name[300];
     const char *file = query->library, *directory = NULL;
@@ -318,7 +322,8 @@ static kelp_status *acquire_file(const kelp_backend_query *query, const char *ba
     return status;
 }
 
-kelp_status *kelp_backend_acquire(const kelp_backend_query *query, kelp_backend **out) {
+kelp_status *kelp_server_backend_acquire(const kelp_server_backend_query *query,
+                                         kelp_server_backend **out) {
     const kelp_server_options *options = query->options;
     const char *directory = kelp_settings_get(&options->backend_config, "", "backend-directory");
     if (!directory)
@@ -346,8 +351,8 @@ kelp_status *kelp_backend_acquire(const kelp_backend_query *query, kelp_backend 
     return status;
 }
 
-kelp_status *kelp_backend_prefer_group(kelp_backend_attribute *attribute,
-                                       TRITONSERVER_InstanceGroupKind kind, uint64_t count) {
+kelp_status *kelp_server_backend_prefer_group(kelp_server_backend_attribute *attribute,
+                                              TRITONSERVER_InstanceGroupKind kind, uint64_t count) {
     KELP_TRY(kelp_grow(kelp_process_allocator(), (void **)&attribute->groups,
                        &attribute->group_capacity, attribute->group_count + 1,
                        sizeof *attribute->groups));
@@ -358,12 +363,13 @@ kelp_status *kelp_backend_prefer_group(kelp_backend_attribute *attribute,
 
 /* ---- sets ---- */
 
-void kelp_backend_set_init(kelp_backend_set *set, kelp_allocator allocator) {
-    *set = (kelp_backend_set){.allocator = allocator};
+void kelp_server_backend_set_init(kelp_server_backend_set *set, kelp_allocator allocator) {
+    *set = (kelp_server_backend_set){.allocator = allocator};
     pthread_mutex_init(&set->lock, NULL);
 }
 
-kelp_status *kelp_backend_set_add(kelp_backend_set *set, kelp_backend *backend) {
+kelp_status *kelp_server_backend_set_add(kelp_server_backend_set *set,
+                                         kelp_server_backend *backend) {
     kelp_status *status = NULL;
     bool known = false;
     pthread_mutex_lock(&set->lock);
@@ -373,21 +379,21 @@ kelp_status *kelp_backend_set_add(kelp_backend_set *set, kelp_backend *backend) 
         status = kelp_grow(set->allocator, (void **)&set->items, &set->capacity, set->count + 1,
                            sizeof *set->items);
     if (!known && !status) {
-        kelp_backend_retain(backend);
+        kelp_server_backend_retain(backend);
         set->items[set->count++] = backend;
     }
     pthread_mutex_unlock(&set->lock);
     return status;
 }
 
-void kelp_backend_set_clear(kelp_backend_set *set) {
+void kelp_server_backend_set_clear(kelp_server_backend_set *set) {
     for (size_t i = 0; i < set->count; i++)
-        kelp_backend_release(set->items[i]);
+        kelp_server_backend_release(set->items[i]);
     set->count = 0;
 }
 
-void kelp_backend_set_deinit(kelp_backend_set *set) {
-    kelp_backend_set_clear(set);
+void kelp_server_backend_set_deinit(kelp_server_backend_set *set) {
+    kelp_server_backend_set_clear(set);
     kelp_free(set->allocator, set->items, set->capacity * sizeof *set->items);
     pthread_mutex_destroy(&set->lock);
 }

@@ -18,17 +18,17 @@
 #include <pthread.h>
 
 /* What TRITONBACKEND_GetBackendAttribute sets. */
-typedef struct kelp_backend_attribute {
+typedef struct kelp_server_backend_attribute {
     kelp_preferred_group *groups;
     size_t group_count;
     size_t group_capacity;
     bool parallel_loading;
-} kelp_backend_attribute;
+} kelp_server_backend_attribute;
 
-typedef struct kelp_backend kelp_backend;
-struct kelp_backend {
-    kelp_backend *next; /* in the process's list */
-    unsigned refs;      /* under the list's lock */
+typedef struct kelp_server_backend kelp_server_backend;
+struct kelp_server_backend {
+    kelp_server_backend *next; /* in the process's list */
+    unsigned refs;             /* under the list's lock */
     char *name;
     char *directory;         /* of the library, or of the model.py; "" for a built-in one */
     char *library;           /* its path; "" for a built-in one */
@@ -45,44 +45,45 @@ struct kelp_backend {
     void *state;
     kelp_message *config;
     TRITONBACKEND_ExecutionPolicy policy;
-    kelp_backend_attribute attribute;
+    kelp_server_backend_attribute attribute;
 };
 
 /* What a backend is searched for with. The directories are searched in this order: version, model,
  * the backend's own. */
-typedef struct kelp_backend_query {
+typedef struct kelp_server_backend_query {
     const char *name;              /* "addsub" */
     const char *library;           /* file name from the configuration's `runtime`, or NULL or "" */
     const char *version_directory; /* of the model */
     const char *model_directory;
     const kelp_server_options *options;
-} kelp_backend_query;
+} kelp_server_backend_query;
 
 /* Returns a reference to the backend, loaded and initialized. NOT_FOUND lists every path that was
  * tried and the reason why it was not used. */
-kelp_status *kelp_backend_acquire(const kelp_backend_query *query,
-                                  kelp_backend **out) KELP_MUST_USE;
-void kelp_backend_retain(kelp_backend *backend);
+kelp_status *kelp_server_backend_acquire(const kelp_server_backend_query *query,
+                                         kelp_server_backend **out) KELP_MUST_USE;
+void kelp_server_backend_retain(kelp_server_backend *backend);
 /* NULL is ignored. */
-void kelp_backend_release(kelp_backend *backend);
-kelp_status *kelp_backend_prefer_group(kelp_backend_attribute *attribute,
-                                       TRITONSERVER_InstanceGroupKind kind,
-                                       uint64_t count) KELP_MUST_USE;
+void kelp_server_backend_release(kelp_server_backend *backend);
+kelp_status *kelp_server_backend_prefer_group(kelp_server_backend_attribute *attribute,
+                                              TRITONSERVER_InstanceGroupKind kind,
+                                              uint64_t count) KELP_MUST_USE;
 
 /* The backends that a server has used. It holds them until it stops, so that they are not finalized
  * between two loads. Thread-safe. */
-typedef struct kelp_backend_set {
+typedef struct kelp_server_backend_set {
     kelp_allocator allocator;
     pthread_mutex_t lock;
-    kelp_backend **items;
+    kelp_server_backend **items;
     size_t count;
     size_t capacity;
-} kelp_backend_set;
+} kelp_server_backend_set;
 
-void kelp_backend_set_init(kelp_backend_set *set, kelp_allocator allocator);
-kelp_status *kelp_backend_set_add(kelp_backend_set *set, kelp_backend *backend) KELP_MUST_USE;
+void kelp_server_backend_set_init(kelp_server_backend_set *set, kelp_allocator allocator);
+kelp_status *kelp_server_backend_set_add(kelp_server_backend_set *set,
+                                         kelp_server_backend *backend) KELP_MUST_USE;
 /* Releases all backends of the set. */
-void kelp_backend_set_clear(kelp_backend_set *set);
-void kelp_backend_set_deinit(kelp_backend_set *set);
+void kelp_server_backend_set_clear(kelp_server_backend_set *set);
+void kelp_server_backend_set_deinit(kelp_server_backend_set *set);
 
 #endif

@@ -69,7 +69,7 @@ static void fail_unreleased(kelp_instance *instance, kelp_request **requests,
 
 void kelp_instance_execute(kelp_instance_base *base, kelp_request **requests, uint32_t count) {
     kelp_instance *instance = (kelp_instance *)base;
-    const kelp_backend *backend = instance->model->backend;
+    const kelp_server_backend *backend = instance->model->backend;
     submission submissions[KELP_MAX_EXECUTION_REQUESTS];
     uint64_t batch_size = 0, start_ns = 0;
     KELP_ASSERT(count > 0 && count <= KELP_MAX_EXECUTION_REQUESTS);

@@ -11,7 +11,7 @@ typedef struct kelp_model_host {
     kelp_server_options *options;
     kelp_latency_rules latency_rules;
     kelp_response_cache *cache; /* NULL if none is configured */
-    kelp_backend_set backends;
+    kelp_server_backend_set backends;
 } kelp_model_host;
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Creation, initialization and destruction of instances. Threads: those that load the model. */
+#include "base/assert.h"
 #include "base/json.h"
 #include "base/thread.h"
 #include "server/core/error.h"
@@ -89,6 +90,7 @@ kelp_status *kelp_instance_create(kelp_model *model, kelp_model_config *config, 
 }
 
 static kelp_status *begin_instance(kelp_instance *instance) {
+    KELP_ASSERT(!instance->begun && !instance->initialized);
     kelp_model *model = instance->model;
     /* Before the call, as in Triton: backends store their state also if they fail afterwards. */
     instance->begun = true;
@@ -206,7 +208,7 @@ kelp_status *kelp_model_create_instances(kelp_model *model) {
 }
 
 void kelp_instance_end(kelp_instance *instance) {
-    const kelp_backend *backend = instance->model->backend;
+    const kelp_server_backend *backend = instance->model->backend;
     if (instance->begun && backend->fn.instance_fini)
         kelp_server_log_status(
             "failed to finalize a model instance",
@@ -215,6 +217,7 @@ void kelp_instance_end(kelp_instance *instance) {
 }
 
 void kelp_instance_destroy(kelp_instance *instance) {
+    KELP_ASSERT(!instance->begun);
     kelp_allocator heap = instance->model->base.host->allocator;
     kelp_stats_deinit(&instance->base.stats);
     kelp_message_destroy(instance->host_policy);

@@ -5,7 +5,7 @@
 #include "server/model/model.h"
 
 typedef struct kelp_labels {
-    kelp_buf text;      /* the file, its line ends made NUL */
+    kelp_buf text;      /* the file; its line ends become NUL */
     const char **lines; /* into text */
     size_t count;
     size_t capacity;

@@ -32,6 +32,7 @@ static kelp_status *write_config(kelp_model *model) {
 }
 
 kelp_status *kelp_model_complete_config(kelp_model *model, const char *json, size_t length) {
+    KELP_ASSERT(model->base.config);
     if (!model->initializing)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "the configuration of model '%s' can be set only while the model is "
@@ -46,13 +47,13 @@ kelp_status *kelp_model_complete_config(kelp_model *model, const char *json, siz
 
 static kelp_status *acquire_backend(kelp_model *model) {
     kelp_model_host *host = kelp_model_host_of(model);
-    const kelp_backend_query query = {.name = model->base.config->backend,
-                                      .library = model->base.config->runtime,
-                                      .version_directory = model->version_directory,
-                                      .model_directory = model->directory,
-                                      .options = host->options};
-    KELP_TRY(kelp_backend_acquire(&query, &model->backend));
-    KELP_TRY(kelp_backend_set_add(&host->backends, model->backend));
+    const kelp_server_backend_query query = {.name = model->base.config->backend,
+                                             .library = model->base.config->runtime,
+                                             .version_directory = model->version_directory,
+                                             .model_directory = model->directory,
+                                             .options = host->options};
+    KELP_TRY(kelp_server_backend_acquire(&query, &model->backend));
+    KELP_TRY(kelp_server_backend_set_add(&host->backends, model->backend));
     kelp_model_config *preferred = NULL;
     KELP_TRY(kelp_model_config_prefer(model->base.config, model->backend->attribute.groups,
                                       model->backend->attribute.group_count, 0, &preferred));
@@ -69,7 +70,8 @@ static kelp_status *acquire_backend(kelp_model *model) {
     return write_config(model);
 }
 
-/* The fingerprint tells responses of other files or another configuration from this model's. */
+/* The fingerprint changes with the model's files and configuration, so that the cache returns no
+ * responses of another state of the model. */
 static kelp_status *prepare_cache(kelp_model *model) {
     if (!model->base.config->response_cache)
         return NULL;
@@ -96,7 +98,7 @@ static kelp_status *prepare_cache(kelp_model *model) {
 static kelp_status *choose_execution(kelp_model *model, kelp_execution *out) {
     static const char key[] = "kelp_execute_on";
     const char *where = kelp_model_config_parameter(model->base.config, key);
-    const kelp_backend *backend = model->backend;
+    const kelp_server_backend *backend = model->backend;
     *out = (kelp_execution){.execute = kelp_instance_execute};
     if (where && strcmp(where, "caller") == 0)
         out->mode = KELP_EXECUTE_ON_CALLER;
@@ -238,7 +240,7 @@ void kelp_model_finalize(kelp_model *model) {
     if (model->scheduling)
         kelp_scheduler_deinit(&model->scheduler);
     model->scheduling = false;
-    kelp_backend_release(model->backend);
+    kelp_server_backend_release(model->backend);
     model->backend = NULL;
 }
 

@@ -29,7 +29,7 @@ struct kelp_model {
     pthread_rwlock_t change_lock;
     kelp_model_config *shown;  /* the configuration that clients see */
     kelp_message *config_json; /* the configuration that the backend sees */
-    kelp_backend *backend;
+    kelp_server_backend *backend;
     bool begun;        /* ModelInitialize was called, so ModelFinalize will be */
     bool scheduling;   /* the scheduler is initialized */
     bool initializing; /* in ModelInitialize: ModelSetConfig is allowed */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Updates of the instances of a model while requests run. */
+#include "base/assert.h"
 #include "server/model/model.h"
 
 struct kelp_model_update {
@@ -23,6 +24,7 @@ static void update_destroy(kelp_model_update *u) {
 
 /* Marks an instance that stays as one of the group; returns false if there is none. */
 static bool keep_one(kelp_model_update *u, const char *key) {
+    KELP_ASSERT(key);
     for (size_t i = 0; i < u->before; i++) {
         const kelp_instance *instance = u->model->instances[i];
         if (!u->stays[i] && !instance->gone && strcmp(instance->key, key) == 0)
@@ -32,6 +34,7 @@ static bool keep_one(kelp_model_update *u, const char *key) {
 }
 
 static kelp_status *add_fresh(kelp_model_update *u, size_t group, int32_t index) {
+    KELP_ASSERT(u->fresh_count < u->wanted);
     KELP_TRY(kelp_instance_create(u->model, u->config, group, index, &u->fresh[u->fresh_count]));
     u->fresh_count++;
     return NULL;

@@ -6,6 +6,7 @@
  * own if it has one, otherwise the loading thread.
  */
 #include "base/arena.h"
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/fs.h"
 #include "server/config/view.h"
@@ -231,6 +232,7 @@ static kelp_status *fill_request(const sample *s, kelp_request *request, flight 
 
 static kelp_status *execute(kelp_instance *instance, kelp_request **requests, uint32_t count,
                             flight *f) {
+    KELP_ASSERT(f->pending == 0 && count > 0);
     for (uint32_t i = 0; i < count; i++) {
         kelp_status *status = kelp_request_begin(requests[i]);
         if (!status) {

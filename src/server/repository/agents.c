@@ -3,6 +3,7 @@
 #include "server/repository/agents.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/fs.h"
 #include "server/config/overrides.h"
@@ -42,6 +43,7 @@ static kelp_status *agent_open(kelp_agent *agent) {
 
 /* The list is locked. */
 static kelp_status *acquire_locked(const char *path, kelp_agent **out) {
+    KELP_ASSERT_HELD(&list_lock);
     for (kelp_agent *known = list; known; known = known->next) {
         if (strcmp(known->path, path) == 0) {
             known->refs++;
@@ -111,6 +113,7 @@ static void agent_release(kelp_agent *agent) {
 /* ---- one agent and one model ---- */
 
 static kelp_status *act(kelp_agent_model *model, TRITONREPOAGENT_ActionType action) {
+    KELP_ASSERT(model->agent && model->initialized);
     return kelp_from_error(model->agent->model_action((TRITONREPOAGENT_Agent *)model->agent,
                                                       (TRITONREPOAGENT_AgentModel *)model, action));
 }
@@ -169,6 +172,7 @@ static kelp_status *read_parameters(kelp_agent_model *model, const kelp_config_m
 static kelp_status *start(const kelp_server_options *options, kelp_model_config *config,
                           const kelp_config_message *message, const char *location,
                           kelp_agent_model *model) {
+    KELP_ASSERT(!model->initialized);
     const char *name = kelp_config_text(config->arena, message, "name");
     if (!name)
         return kelp_status_oom();

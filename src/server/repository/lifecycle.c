@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loading and unloading by name, at startup and by polling. Threads: any; one at a time for each
  * entry (its busy flag). */
+#include "base/assert.h"
 #include "base/thread.h"
 #include "server/config/model_files.h"
 #include "server/core/log.h"
@@ -17,6 +18,7 @@ static kelp_status *set_path(kelp_allocator heap, kelp_entry *entry, const char 
 
 /* Marks an entry as busy for one load or unload; the lock is held, and released while waiting. */
 static kelp_status *entry_begin(kelp_repository *repository, kelp_entry *entry) {
+    KELP_ASSERT_HELD(&repository->lock);
     while (entry->busy)
         pthread_cond_wait(&repository->changed, &repository->lock);
     if (atomic_load(&repository->stopping))
@@ -26,6 +28,8 @@ static kelp_status *entry_begin(kelp_repository *repository, kelp_entry *entry) 
 }
 
 static void entry_end(kelp_repository *repository, kelp_entry *entry) {
+    KELP_ASSERT_HELD(&repository->lock);
+    KELP_ASSERT(entry->busy);
     entry->busy = false;
     pthread_cond_broadcast(&repository->changed);
 }
@@ -33,6 +37,7 @@ static void entry_end(kelp_repository *repository, kelp_entry *entry) {
 /* ---- one name ---- */
 
 static void set_wanted(kelp_repository *repository, kelp_entry *entry, bool wanted) {
+    KELP_ASSERT_HELD(&repository->lock);
     kelp_request_pools_lock(&repository->host->base.pools);
     entry->wanted = wanted;
     kelp_request_pools_unlock(&repository->host->base.pools);
@@ -42,6 +47,7 @@ static void set_wanted(kelp_repository *repository, kelp_entry *entry, bool want
  * lock is held, and released while loading. */
 static kelp_status *load_found(kelp_repository *repository, const char *name,
                                const kelp_scan_model *found, const kelp_load_options *options) {
+    KELP_ASSERT_HELD(&repository->lock);
     kelp_entry *entry = NULL;
     const char *space =
         found && repository->host->options->model_namespacing ? found->repository : "";
@@ -84,6 +90,7 @@ static kelp_status *places_of(kelp_repository *repository, kelp_scan_places *out
 
 /* Scans the repositories for one name, or (NULL) all. The lock is held. */
 static kelp_status *scan_places(kelp_repository *repository, const char *name, kelp_scan **out) {
+    KELP_ASSERT_HELD(&repository->lock);
     kelp_allocator heap = repository->host->base.allocator;
     kelp_scan_mapping *mappings = NULL;
     kelp_scan_places places;
@@ -139,6 +146,7 @@ kelp_status *kelp_repository_load(kelp_repository *repository, const char *name,
 }
 
 static kelp_status *unload_entry(kelp_repository *repository, kelp_entry *entry) {
+    KELP_ASSERT_HELD(&repository->lock);
     KELP_TRY(entry_begin(repository, entry));
     for (size_t i = 0; i < entry->version_count; i++)
         if (entry->versions[i].model)

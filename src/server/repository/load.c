@@ -3,6 +3,7 @@
  * One load of a model. It creates all versions first and publishes them together: what serves goes
  * on until then, and for good if the load fails.
  */
+#include "base/assert.h"
 #include "server/config/model_files.h"
 #include "server/core/log.h"
 #include "server/repository/agents.h"
@@ -34,7 +35,7 @@ typedef struct load {
     const char *directory; /* of the model's files: the repository's, or those of an override */
     const char *folder;    /* its name in the repository, which the configuration may contain */
     kelp_model_config *config;
-    kelp_agent_chain *agents; /* NULL when the configuration names none */
+    kelp_agent_chain *agents; /* NULL if the configuration names none */
     int64_t *versions;
     size_t version_count;
     kelp_model **models;    /* as versions; NULL where it failed, or where one stays */
@@ -221,6 +222,7 @@ static kelp_status *update_staying(load *job) {
 
 /* Creates every version; the failure of one fails the load. Each failure is kept for the index. */
 static kelp_status *make_models(load *job) {
+    KELP_ASSERT(job->entry->busy && !job->models);
     kelp_allocator heap = job->repository->host->base.allocator;
     KELP_TRY(kelp_alloc_zero(heap, job->version_count, sizeof *job->models, (void **)&job->models));
     KELP_TRY(
@@ -257,6 +259,8 @@ static kelp_status *make_models(load *job) {
 /* Publishes the new models and retires those that served, also of versions that are no longer
  * selected; the lock is held. */
 static void publish(load *job) {
+    KELP_ASSERT_HELD(&job->repository->lock);
+    KELP_ASSERT(job->entry->busy);
     kelp_repository *repository = job->repository;
     kelp_entry *entry = job->entry;
     for (size_t i = 0; i < job->version_count; i++) {
@@ -297,6 +301,7 @@ static void publish(load *job) {
 
 /* Stores the reasons for the index, for versions that do not serve; the lock is held. */
 static void note_failure(load *job) {
+    KELP_ASSERT_HELD(&job->repository->lock);
     kelp_repository *repository = job->repository;
     kelp_request_pools_lock(&repository->host->base.pools);
     for (size_t i = 0; job->failures && i < job->version_count; i++) {
@@ -325,6 +330,7 @@ static void note_early_failure(kelp_repository *repository, kelp_entry *entry,
 
 kelp_status *kelp_entry_load(kelp_repository *repository, kelp_entry *entry, const char *path,
                              const kelp_load_options *options) {
+    KELP_ASSERT(entry->busy);
     const char *slash = strrchr(path, '/');
     load job = {.repository = repository, .entry = entry, .folder = slash ? slash + 1 : path};
     kelp_status *status =

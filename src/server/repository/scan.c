@@ -25,7 +25,7 @@ void kelp_scan_destroy(kelp_scan *scan) {
     kelp_free(allocator, scan, sizeof *scan);
 }
 
-/* What a folder is served as: NULL when it is not mapped. */
+/* Returns the name that a directory is served as; NULL if it is not mapped. */
 static const char *mapped_name(const kelp_scan_places *places, const char *repository,
                                const char *folder) {
     for (size_t i = 0; i < places->mapping_count; i++)
@@ -35,7 +35,7 @@ static const char *mapped_name(const kelp_scan_places *places, const char *repos
     return NULL;
 }
 
-/* Adds a folder, when it is one, under a name. */
+/* Adds a model, if `folder` is a directory. */
 static kelp_status *add_model(kelp_scan *scan, const kelp_scan_places *places,
                               const char *repository, const char *folder, const char *name,
                               size_t *capacity) {
@@ -118,7 +118,7 @@ kelp_status *kelp_scan_one(kelp_allocator allocator, const kelp_scan_places *pla
                            const char *name, kelp_scan **out) {
     if (*name == '\0' || strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
         strchr(name, '/') != NULL)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "'%s' is no name of a model", name);
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "'%s' is not a valid model name", name);
     kelp_scan *scan = NULL;
     kelp_status *status = NULL;
     size_t capacity = 0;
@@ -184,10 +184,11 @@ kelp_status *kelp_scan_select(kelp_allocator allocator, const char *model_name,
                                 "model '%s' has none of the versions that its policy names (%s): "
                                 "found %s",
                                 model_name, asked, there)
-                   : KELP_ERROR(KELP_NOT_FOUND,
-                                "model '%s' has no version: expected a folder named by a number, "
-                                "such as '1'",
-                                model_name);
+                   : KELP_ERROR(
+                         KELP_NOT_FOUND,
+                         "model '%s' has no version: expected a directory named by a number, "
+                         "such as '1'",
+                         model_name);
     KELP_TRY(kelp_alloc_zero(allocator, selected, sizeof *items, (void **)&items));
     size_t at = 0;
     for (size_t i = 0; i < count; i++)

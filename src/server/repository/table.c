@@ -43,6 +43,7 @@ static kelp_entry *find_entry(kelp_repository *repository, const char *name, con
 
 static kelp_status *create_entry(kelp_repository *repository, const char *name, const char *space,
                                  kelp_entry **out) {
+    KELP_ASSERT_HELD(&repository->lock);
     kelp_allocator allocator = repository->host->base.allocator;
     kelp_entry *entry = NULL;
     KELP_TRY(KELP_NEW(allocator, kelp_entry, &entry));
@@ -86,6 +87,7 @@ kelp_status *kelp_repository_entry(kelp_repository *repository, const char *name
  * ambiguous. A pool is locked. */
 static kelp_entry *resolve(kelp_repository *repository, const char *name,
                            unsigned *out_candidates) {
+    KELP_ASSERT_HELD(&kelp_request_pool_of_thread(&repository->host->base.pools)->lock);
     kelp_entry *first = kelp_map_get(&repository->entries, kelp_str_from(name)), *found = first;
     *out_candidates = 0;
     if (!first && repository->host->options->model_namespacing) {

@@ -8,6 +8,7 @@
 #include "server/request/trace.h"
 
 kelp_status *kelp_factory_create(kelp_request *request, kelp_factory **out) {
+    KELP_ASSERT(atomic_load(&request->model->live) > 0);
     kelp_request_pool *pool = kelp_request_pool_of_thread(&request->model->host->pools);
     kelp_factory *factory = kelp_request_pool_take_factory(pool);
     if (!factory)
@@ -51,10 +52,12 @@ void kelp_factory_free(kelp_factory *factory) {
 }
 
 void kelp_factory_retain(kelp_factory *factory) {
+    KELP_ASSERT(atomic_load(&factory->refs) > 0);
     atomic_fetch_add_explicit(&factory->refs, 1, memory_order_relaxed);
 }
 
 void kelp_factory_release(kelp_factory *factory) {
+    KELP_ASSERT(atomic_load(&factory->refs) > 0);
     if (atomic_fetch_sub_explicit(&factory->refs, 1, memory_order_acq_rel) != 1)
         return;
     KELP_ASSERT(!atomic_load(&factory->ticket));
@@ -130,6 +133,7 @@ void kelp_factory_count(kelp_factory *factory) {
 }
 
 void kelp_factory_close(kelp_factory *factory) {
+    KELP_ASSERT(atomic_load(&factory->open) > 0);
     if (atomic_fetch_sub_explicit(&factory->open, 1, memory_order_acq_rel) != 1)
         return;
     kelp_factory_count(factory);
@@ -145,7 +149,9 @@ void kelp_factory_close(kelp_factory *factory) {
 }
 
 void kelp_factory_abandon(kelp_factory *factory) {
+    KELP_ASSERT(atomic_load(&factory->open) == 1 && !atomic_load(&factory->final_sent));
     discard_ticket(factory);
+    atomic_store_explicit(&factory->open, 0, memory_order_relaxed);
     kelp_factory_release(factory);
     kelp_factory_release(factory);
 }

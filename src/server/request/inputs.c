@@ -2,6 +2,7 @@
 /* Inputs and requested outputs of a request. Removed objects keep their memory for the next use. */
 #include "server/request/request.h"
 
+#include "base/assert.h"
 #include "base/checked.h"
 
 static void data_clear(kelp_data *data) {
@@ -46,6 +47,8 @@ kelp_status *kelp_request_get_input(const kelp_request *request, const char *nam
 kelp_status *kelp_request_add_input(kelp_request *request, const char *name,
                                     TRITONSERVER_DataType datatype, const int64_t *shape,
                                     uint64_t rank, kelp_input **out) {
+    KELP_ASSERT(request->input_count <= request->input_spare);
+    KELP_ASSERT(request->input_spare <= request->input_capacity);
     kelp_allocator allocator = request->home->allocator;
     if (kelp_request_find_input(request, name))
         return KELP_ERROR(KELP_ALREADY_EXISTS,
@@ -160,6 +163,7 @@ const kelp_data *kelp_input_data(const kelp_input *input, const char *policy) {
 /* ---- outputs ---- */
 
 kelp_status *kelp_request_add_output(kelp_request *request, const char *name) {
+    KELP_ASSERT(request->output_count <= request->output_capacity);
     kelp_allocator allocator = request->home->allocator;
     size_t at = 0;
     for (; at < request->output_count; at++) {
@@ -189,6 +193,7 @@ kelp_status *kelp_request_add_output(kelp_request *request, const char *name) {
 }
 
 void kelp_request_remove_output(kelp_request *request, const char *name) {
+    KELP_ASSERT(request->output_count <= request->output_capacity);
     for (size_t i = 0; i < request->output_count; i++) {
         kelp_text text = request->outputs[i];
         if (strcmp(kelp_text_get(&text), name) != 0)
@@ -201,6 +206,7 @@ void kelp_request_remove_output(kelp_request *request, const char *name) {
 }
 
 void kelp_request_trim(kelp_request *request) {
+    KELP_ASSERT(atomic_load(&request->state) != KELP_REQUEST_EXECUTING);
     kelp_allocator allocator = request->home->allocator;
     for (size_t i = 0; i < request->input_spare; i++)
         input_free(allocator, request->inputs[i]);
@@ -218,6 +224,7 @@ void kelp_request_trim(kelp_request *request) {
 }
 
 void kelp_request_free(kelp_request *request) {
+    KELP_ASSERT(!request->model);
     kelp_allocator allocator = request->home->allocator;
     kelp_request_trim(request);
     kelp_free(allocator, request, sizeof *request);

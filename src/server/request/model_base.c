@@ -7,6 +7,7 @@
 #define RETIRED 0x80000000u
 
 void kelp_model_retain(kelp_model_base *model) {
+    KELP_ASSERT(atomic_load(&model->refs) > 0);
     atomic_fetch_add_explicit(&model->refs, 1, memory_order_relaxed);
 }
 

@@ -3,6 +3,7 @@
  * Checks a request against its model before it is queued. Message texts are Triton's, which users
  * and tests know. Sizes are computed in 64 bits with overflow checks: shapes come from the network.
  */
+#include "base/assert.h"
 #include "base/checked.h"
 #include "server/request/request.h"
 
@@ -19,6 +20,7 @@ size_t kelp_request_output_count(const kelp_request *request) {
 }
 
 const char *kelp_request_output_name(const kelp_request *request, size_t index) {
+    KELP_ASSERT(index < kelp_request_output_count(request));
     return request->output_count ? kelp_text_get(&request->outputs[index])
                                  : request->model->config->outputs[index].name;
 }
@@ -46,6 +48,7 @@ typedef struct cursor {
 
 /* Reads a length word; as in Triton it may not span two blocks. */
 static bool read_length(cursor *at, uint32_t *out) {
+    KELP_ASSERT(at->left > 0);
     while (at->block < at->data->count &&
            at->offset == at->data->blocks[at->block].attributes.size_bytes) {
         at->block++;
@@ -65,6 +68,7 @@ static bool read_length(cursor *at, uint32_t *out) {
 }
 
 static void skip(cursor *at, uint64_t count) {
+    KELP_ASSERT(count <= at->left);
     at->left -= count;
     while (count > 0) {
         size_t here = at->data->blocks[at->block].attributes.size_bytes - at->offset;
@@ -352,6 +356,7 @@ static kelp_status *check_input(kelp_request *request, kelp_input *input) {
 }
 
 kelp_status *kelp_request_normalize(kelp_request *request) {
+    KELP_ASSERT(request->model && request->batch_size >= 1);
     KELP_TRY(check_outputs(request));
     if (request->raw_input && request->input_count == 1)
         KELP_TRY(describe_raw(request));

@@ -100,6 +100,7 @@ kelp_factory *kelp_request_pool_take_factory(kelp_request_pool *pool) {
 }
 
 void kelp_request_pool_put(kelp_request_pool *pool, kelp_request *request) {
+    KELP_ASSERT(!request->model && request->home == pool);
     pthread_mutex_lock(&pool->lock);
     bool warm = pool->request_count < KELP_REQUEST_POOL_WARM;
     if (warm) {
@@ -118,6 +119,7 @@ void kelp_request_pool_put(kelp_request_pool *pool, kelp_request *request) {
 }
 
 void kelp_request_pool_put_response(kelp_request_pool *pool, kelp_response *response) {
+    KELP_ASSERT(!response->factory && response->home == pool);
     pthread_mutex_lock(&pool->lock);
     bool warm = pool->response_count < KELP_REQUEST_POOL_WARM;
     if (warm) {
@@ -136,6 +138,7 @@ void kelp_request_pool_put_response(kelp_request_pool *pool, kelp_response *resp
 }
 
 void kelp_request_pool_put_factory(kelp_request_pool *pool, kelp_factory *factory) {
+    KELP_ASSERT(factory->home == pool && atomic_load(&factory->open) == 0);
     pthread_mutex_lock(&pool->lock);
     factory->next = pool->factories;
     pool->factories = factory;

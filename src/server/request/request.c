@@ -70,6 +70,8 @@ kelp_status *kelp_request_create(kelp_model_base *take_model, int64_t version, k
 }
 
 kelp_status *kelp_request_begin(kelp_request *request) {
+    KELP_ASSERT(state_of(request) != KELP_REQUEST_PENDING);
+    KELP_ASSERT(state_of(request) != KELP_REQUEST_EXECUTING);
     kelp_factory *factory = NULL;
     if (!kelp_model_enter(request->model))
         return KELP_ERROR(KELP_UNAVAILABLE, "model '%s' is being unloaded", request->model->name);
@@ -126,6 +128,7 @@ static kelp_status *enter_model(kelp_request_host *host, kelp_request *request) 
 
 /* Returns true if the cache had the response: the request is over. */
 static bool respond_from_cache(kelp_request *request) {
+    KELP_ASSERT(state_of(request) == KELP_REQUEST_PENDING);
     kelp_response_cache *cache = request->model->cache;
     kelp_response *response = NULL;
     cache->ops->find(cache, request, &response);
@@ -161,6 +164,7 @@ static kelp_status *check_submission(const kelp_request_host *host, const kelp_r
 
 /* Undoes a submission that the model did not accept. */
 static void take_back(kelp_request *request, kelp_factory *earlier) {
+    KELP_ASSERT(state_of(request) == KELP_REQUEST_PENDING);
     kelp_factory *factory = request->factory;
     request->factory = earlier;
     request->trace = factory->trace = NULL;
@@ -170,6 +174,8 @@ static void take_back(kelp_request *request, kelp_factory *earlier) {
 }
 
 static void start_clock(kelp_request *request, kelp_trace *trace) {
+    KELP_ASSERT(state_of(request) != KELP_REQUEST_EXECUTING);
+    KELP_ASSERT(request->factory->model == request->model);
     uint64_t now_ns = kelp_now_ns();
     request->factory->trace = request->trace = trace;
     request->request_start_ns = request->queue_start_ns = request->factory->start_ns = now_ns;
@@ -261,6 +267,7 @@ void kelp_request_start(kelp_request *request) {
 
 /* Records the times for a backend that cannot report; they are counted with the last response. */
 static void note_times(const kelp_request *request, kelp_factory *factory) {
+    KELP_ASSERT(request->counted_by && !factory->counted_by);
     uint64_t now_ns = kelp_now_ns();
     factory->counted_by = request->counted_by;
     factory->batch_size = request->batch_size;
@@ -302,6 +309,7 @@ kelp_status *kelp_request_release(kelp_request *request, uint32_t flags) {
 }
 
 void kelp_request_fail(kelp_request *request, const kelp_status *error) {
+    KELP_ASSERT(state_of(request) == KELP_REQUEST_EXECUTING && error);
     kelp_response *response = NULL;
     kelp_status *status = NULL;
     /* A backend may fail after it has responded to a part of a batch: responses are not taken back.

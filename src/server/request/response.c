@@ -66,6 +66,7 @@ void kelp_response_trim(kelp_response *response) {
 }
 
 void kelp_response_delete(kelp_response *response) {
+    KELP_ASSERT(response->factory);
     kelp_factory *factory = response->factory;
     bool sent = response->sent;
     release_buffers(response);
@@ -80,6 +81,7 @@ void kelp_response_delete(kelp_response *response) {
 }
 
 void kelp_response_free(kelp_response *response) {
+    KELP_ASSERT(!response->factory);
     kelp_allocator allocator = response->home->allocator;
     kelp_response_trim(response);
     kelp_free(allocator, response, sizeof *response);
@@ -120,6 +122,7 @@ kelp_status *kelp_response_send(kelp_response *take_response, uint32_t flags,
 kelp_status *kelp_response_restore_output(kelp_response *response, const char *name,
                                           TRITONSERVER_DataType datatype, const int64_t *shape,
                                           uint32_t rank, kelp_output **out) {
+    KELP_ASSERT(response->output_count <= response->output_spare);
     kelp_allocator allocator = response->home->allocator;
     if (rank > KELP_SERVER_MAX_RANK)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
@@ -164,6 +167,7 @@ static kelp_status *reshape_output(const kelp_model_base *model, kelp_output *ou
 kelp_status *kelp_response_add_output(kelp_response *response, const char *name,
                                       TRITONSERVER_DataType datatype, const int64_t *shape,
                                       uint32_t rank, kelp_output **out) {
+    KELP_ASSERT(response->factory && !response->sent);
     for (size_t i = 0; i < response->output_count; i++)
         if (strcmp(kelp_text_get(&response->outputs[i]->name), name) == 0)
             return KELP_ERROR(KELP_ALREADY_EXISTS, "the response has an output '%s' already", name);
@@ -177,6 +181,7 @@ kelp_status *kelp_response_add_output(kelp_response *response, const char *name,
 kelp_status *kelp_output_allocate(kelp_output *output, uint64_t size_bytes,
                                   TRITONSERVER_MemoryType memory_type, int64_t memory_type_id,
                                   void **out_buffer) {
+    KELP_ASSERT(output->response->factory);
     const char *name = kelp_text_get(&output->name);
     if (output->allocated)
         return KELP_ERROR(KELP_ALREADY_EXISTS, "allocated buffer for output '%s' already exists",

@@ -4,16 +4,16 @@
 
 typedef struct default_policy {
     kelp_policy base;
-    kelp_queue queue;
+    kelp_request_queue queue;
     uint32_t max_batch_size; /* up to which requests are joined; 0: none are */
 } default_policy;
 
 static kelp_status *admit(const kelp_policy *base, const kelp_request *request) {
-    return kelp_queue_admit(&((const default_policy *)base)->queue, &base->limits, request);
+    return kelp_request_queue_admit(&((const default_policy *)base)->queue, &base->limits, request);
 }
 
 static void push(kelp_policy *base, kelp_request *request) {
-    kelp_queue_push(&((default_policy *)base)->queue, request);
+    kelp_request_queue_push(&((default_policy *)base)->queue, request);
 }
 
 /* A request may not overtake others. */
@@ -49,11 +49,11 @@ static bool can_join(const kelp_request *a, const kelp_request *b) {
 
 static uint32_t take(kelp_policy *base, bool may_block, kelp_request **out_requests) {
     default_policy *policy = (default_policy *)base;
-    kelp_queue *queue = &policy->queue;
+    kelp_request_queue *queue = &policy->queue;
     uint32_t count = 0;
     if (!queue->head || (queue->head->may_block && !may_block))
         return 0;
-    kelp_request *first = kelp_queue_pop(queue);
+    kelp_request *first = kelp_request_queue_pop(queue);
     uint64_t batch_size = first->batch_size;
     out_requests[count++] = first;
     while (count < KELP_MAX_EXECUTION_REQUESTS && queue->head &&
@@ -61,7 +61,7 @@ static uint32_t take(kelp_policy *base, bool may_block, kelp_request **out_reque
            batch_size + queue->head->batch_size <= policy->max_batch_size &&
            can_join(first, queue->head)) {
         batch_size += queue->head->batch_size;
-        out_requests[count++] = kelp_queue_pop(queue);
+        out_requests[count++] = kelp_request_queue_pop(queue);
     }
     return count;
 }

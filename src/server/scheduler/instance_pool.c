@@ -26,6 +26,7 @@ typedef struct kelp_preparation {
 
 void kelp_instance_pool_init(kelp_instance_pool *pool, kelp_policy *policy,
                              kelp_execution_mode mode, kelp_execute_fn execute) {
+    KELP_ASSERT(policy && policy->ops && execute);
     pthread_condattr_t attributes;
     *pool = (kelp_instance_pool){.policy = policy, .mode = mode, .execute = execute};
     pthread_mutex_init(&pool->lock, NULL);
@@ -64,7 +65,7 @@ static uint32_t take(kelp_instance_pool *pool, bool may_block, kelp_request **ou
 /* Executes taken requests except those that were cancelled or timed out. The lock is not held. */
 static void execute(kelp_instance_pool *pool, kelp_instance_base *instance, kelp_request **requests,
                     uint32_t count) {
-    count = kelp_queue_reject(&pool->policy->limits, &instance->stats, requests, count);
+    count = kelp_request_queue_reject(&pool->policy->limits, &instance->stats, requests, count);
     if (count)
         pool->execute(instance, requests, count);
 }
@@ -271,6 +272,7 @@ static kelp_status *start_instance(kelp_instance_pool *pool, kelp_instance_base 
 
 kelp_status *kelp_instance_pool_add(kelp_instance_pool *pool, kelp_instance_base *instance,
                                     kelp_prepare_fn fn) {
+    KELP_ASSERT(!instance->pool || instance->pool == pool);
     instance->pool = pool;
     if (pool->mode == KELP_EXECUTE_ON_INSTANCE)
         KELP_TRY(start_instance(pool, instance, fn));

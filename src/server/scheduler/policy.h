@@ -5,7 +5,7 @@
  * policy. default_policy.c is the one to start from.
  *
  * To add a policy, for example dynamic_batch.c: define a struct whose first member is kelp_policy,
- * implement the six functions below on one or more kelp_queue, and add its constructor to the table
+ * implement the six functions below on one or more kelp_request_queue, and add its constructor to the table
  * in scheduler.c under the configuration's kind of scheduling.
  *
  * - Dynamic batching: `ready_at_ns` returns 0 once the preferred batch size is reached, otherwise
@@ -43,8 +43,8 @@ typedef struct kelp_policy_ops {
     /* Returns true if the request may execute alone at once, without being pushed, because an
      * instance is idle. */
     bool (*bypass)(const kelp_policy *policy, const kelp_request *request);
-    /* Returns when `take` has something to return, on the monotonic clock: 0 for now, a time in the
-     * future for requests that are held back, KELP_NEVER_NS if nothing is queued. */
+    /* Returns when `take` has something to return, on the monotonic clock: 0 for immediately, a
+     * time in the future for requests that are held back, KELP_NEVER_NS if nothing is queued. */
     uint64_t (*ready_at_ns)(const kelp_policy *policy);
     /* Moves the requests of the next execution to `out_requests` (KELP_MAX_EXECUTION_REQUESTS
      * entries) and returns their number. On a submitting thread `may_block` is false: requests that

@@ -6,15 +6,16 @@
 #include "base/clock.h"
 #include "server/request/factory.h"
 
-kelp_status *kelp_queue_admit(const kelp_queue *queue, const kelp_queue_limits *limits,
-                              const kelp_request *request) {
+kelp_status *kelp_request_queue_admit(const kelp_request_queue *queue,
+                                      const kelp_queue_limits *limits,
+                                      const kelp_request *request) {
     if (limits->max_size && queue->size >= limits->max_size)
         return KELP_ERROR(KELP_UNAVAILABLE, KELP_REQUEST_TAG "Exceeds maximum queue size",
                           kelp_request_tag(request));
     return NULL;
 }
 
-void kelp_queue_push(kelp_queue *queue, kelp_request *request) {
+void kelp_request_queue_push(kelp_request_queue *queue, kelp_request *request) {
     KELP_ASSERT((queue->head == NULL) == (queue->size == 0));
     request->next = NULL;
     if (queue->tail)
@@ -25,7 +26,7 @@ void kelp_queue_push(kelp_queue *queue, kelp_request *request) {
     queue->size++;
 }
 
-kelp_request *kelp_queue_pop(kelp_queue *queue) {
+kelp_request *kelp_request_queue_pop(kelp_request_queue *queue) {
     kelp_request *request = queue->head;
     if (request) {
         KELP_ASSERT(queue->size > 0);
@@ -56,8 +57,8 @@ static kelp_status *check(const kelp_queue_limits *limits, const kelp_request *r
     return NULL;
 }
 
-uint32_t kelp_queue_reject(const kelp_queue_limits *limits, kelp_stats *stats,
-                           kelp_request **requests, uint32_t count) {
+uint32_t kelp_request_queue_reject(const kelp_queue_limits *limits, kelp_stats *stats,
+                                   kelp_request **requests, uint32_t count) {
     uint64_t now_ns = limits->timeout_us && limits->reject_on_timeout ? kelp_now_ns() : 0;
     uint32_t kept = 0;
     for (uint32_t i = 0; i < count; i++) {

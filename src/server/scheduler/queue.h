@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A queue of pending requests, for policies to build on: first in, first out, with a size limit and
- * a timeout. kelp_queue_push is the only function that decides the order.
+ * a timeout. kelp_request_queue_push is the only function that decides the order.
  *
  * A request that was cancelled or timed out stays in the queue until it is popped, so that neither
- * cancelling nor waiting takes the queue's lock; kelp_queue_reject removes it from what was popped.
+ * cancelling nor waiting takes the queue's lock; kelp_request_queue_reject removes it from what was
+ * popped.
  *
  * Threads: the instance pool's lock is held, except where noted. Nothing allocates.
  */
@@ -21,22 +22,23 @@ typedef struct kelp_queue_limits {
     bool reject_on_timeout;      /* false: it is executed late */
 } kelp_queue_limits;
 
-typedef struct kelp_queue {
+typedef struct kelp_request_queue {
     kelp_request *head, *tail; /* linked by `next` */
     uint32_t size;
-} kelp_queue;
+} kelp_request_queue;
 
 /* UNAVAILABLE if the queue is full. */
-kelp_status *kelp_queue_admit(const kelp_queue *queue, const kelp_queue_limits *limits,
-                              const kelp_request *request) KELP_MUST_USE;
-void kelp_queue_push(kelp_queue *queue, kelp_request *request);
+kelp_status *kelp_request_queue_admit(const kelp_request_queue *queue,
+                                      const kelp_queue_limits *limits,
+                                      const kelp_request *request) KELP_MUST_USE;
+void kelp_request_queue_push(kelp_request_queue *queue, kelp_request *request);
 /* Removes and returns the first request, or NULL. */
-kelp_request *kelp_queue_pop(kelp_queue *queue);
+kelp_request *kelp_request_queue_pop(kelp_request_queue *queue);
 
 /* Starts popped requests (PENDING -> EXECUTING), and rejects those that timed out or were
  * cancelled: responds, counts them in `stats`, releases them. Returns how many remain at the front
  * of `requests`. Called without the lock, because it calls the callbacks of requests. */
-uint32_t kelp_queue_reject(const kelp_queue_limits *limits, kelp_stats *stats,
-                           kelp_request **requests, uint32_t count);
+uint32_t kelp_request_queue_reject(const kelp_queue_limits *limits, kelp_stats *stats,
+                                   kelp_request **requests, uint32_t count);
 
 #endif

@@ -2,6 +2,8 @@
 /* The choice of a policy, and the submission of requests. */
 #include "server/scheduler/scheduler.h"
 
+#include "base/assert.h"
+
 typedef kelp_status *(*create_fn)(kelp_allocator allocator, const kelp_model_config *config,
                                   kelp_policy **out);
 
@@ -38,6 +40,7 @@ void kelp_scheduler_deinit(kelp_scheduler *scheduler) {
 }
 
 kelp_status *kelp_scheduler_submit(kelp_scheduler *scheduler, kelp_request *request) {
+    KELP_ASSERT(atomic_load(&request->state) == KELP_REQUEST_PENDING);
     request->may_block =
         scheduler->may_block && scheduler->may_block((TRITONBACKEND_Model *)request->model,
                                                      (TRITONBACKEND_Request *)request);

@@ -139,7 +139,7 @@ def forms(own):
     apart = [*nodes, helper.make_node("Gradient", ["other", "m"], ["d", "dm"], domain=TRAINING, xs=["other", "m"], y="y")]
     own.model("gradient_of_nothing", model_of(apart, {n: whole[n] for n in ("x", "z", "other")}, {}, ["d", "dm"]),
               [(n, whole[n]) for n in ("x", "z", "other")], [np.zeros(3), x])
-    for y, op, why in (("nowhere", "Mul", "y 'nowhere' is no value of its graph"), ("y", "Mod", "no derivative is known of output 0 of operator 'Mod'")):
+    for y, op, why in (("nowhere", "Mul", "y 'nowhere' is not a value of the graph"), ("y", "Mod", "no derivative is known for output 0 of operator 'Mod'")):
         wrong = [helper.make_node(op, ["x", "z"], ["y"], **({"fmod": 1} if op == "Mod" else {})),
                  helper.make_node("Gradient", ["x"], ["d"], domain=TRAINING, xs=["x"], y=y)]
         own.model("gradient_refused", model_of(wrong, both, {}, ["d"]), list(both.items()), [("!refused", why)])

@@ -305,9 +305,9 @@ static void what_it_has_not_is_refused(void **state) {
     add_dense(&b);
     add_batch(&b, 32);
     expect_failure(kelp_builder_config_set_flags(b.config, KELP_BUILD_FP16), KELP_UNIMPLEMENTED,
-                   "'tensorrt' has no builder flag FP16");
+                   "'tensorrt' does not support builder flag FP16");
     expect_failure(kelp_builder_config_set_memory_limit(b.config, KELP_POOL_HOST, 1 << 20),
-                   KELP_UNIMPLEMENTED, "no limit of memory pool KELP_POOL_HOST");
+                   KELP_UNIMPLEMENTED, "does not limit memory pool KELP_POOL_HOST");
     check_ok(kelp_builder_config_set_memory_limit(b.config, KELP_POOL_HOST, 0));
     check_ok(kelp_builder_config_set_memory_limit(b.config, KELP_POOL_WORKSPACE, 64 << 20));
     check_ok(kelp_builder_config_set_optimization_level(b.config, 2));

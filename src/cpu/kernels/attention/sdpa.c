@@ -2,6 +2,8 @@
 /* Attention: selection of the algorithm, scratch memory, blocks of queries. */
 #include "cpu/kernels/attention/sdpa_internal.h"
 
+#include "cpu/tuning.h"
+
 /* The first applicable algorithm runs. */
 static const kelp_sdpa_algorithm *const algorithms[] = {
     &kelp_sdpa_f32_rows,
@@ -95,8 +97,7 @@ static void run(const kelp_op_env *env, const kelp_sdpa *s, kelp_sdpa_range *ran
     KELP_ASSERT(s->algorithm != NULL && s->scratch != NULL);
     sdpa_job job = {s, range, scores};
     int64_t work = KELP_MIN(s->queries, KELP_SDPA_QUERIES) * s->keys * work_per_score;
-    /* a million multiplications are worth waking a thread */
-    kelp_op_parallel(env, s->batch * s->heads * s->blocks, 1000000 / KELP_MAX((int64_t)1, work) + 1,
+    kelp_op_parallel(env, s->batch * s->heads * s->blocks, kelp_cpu_grain(KELP_GRAIN_TILES, work),
                      run_range, &job);
 }
 

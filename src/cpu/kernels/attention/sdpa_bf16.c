@@ -31,8 +31,8 @@ static void pack(const kelp_sdpa *s, const kelp_sdpa_block *b, float *to) {
     const kelp_bf16 *table = kelp_bf16_get();
     bf16_parts parts = {0};
     (void)parts_of(s, &parts);
-    kelp_bf16_pack_turned(table, (const float *)s->k.data + kelp_sdpa_head_offset(s, b, &s->k),
-                          s->k.row, s->size, s->keys, part(to, 0));
+    kelp_bf16_pack_transposed(table, (const float *)s->k.data + kelp_sdpa_head_offset(s, b, &s->k),
+                              s->k.row, s->size, s->keys, part(to, 0));
     kelp_bf16_pack(table, (const float *)s->v.data + kelp_sdpa_head_offset(s, b, &s->v), s->v.row,
                    s->keys, s->v_size, part(to, parts.keys));
 }

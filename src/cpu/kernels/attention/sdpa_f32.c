@@ -8,9 +8,9 @@
 #define FEW_QUERIES 8 /* packing the keys for so few would cost more than it saves */
 
 static void pack(const kelp_sdpa *s, const kelp_sdpa_block *b, float *to) {
-    kelp_gemm_pack_turned(kelp_simd_get(),
-                          (const float *)s->k.data + kelp_sdpa_head_offset(s, b, &s->k), s->k.row,
-                          s->size, s->keys, to);
+    kelp_gemm_pack_transposed(kelp_simd_get(),
+                              (const float *)s->k.data + kelp_sdpa_head_offset(s, b, &s->k),
+                              s->k.row, s->size, s->keys, to);
 }
 
 static void score_rows(const kelp_sdpa *s, const kelp_sdpa_block *b, const float *q, int64_t row,

@@ -1,33 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Images with their padding around them. */
+/* Padded tiles of images. */
 #include "cpu/kernels/conv/padded.h"
 
-bool kelp_frame_fits(const kelp_window *w) {
+#include "base/checked.h"
+#include "cpu/tuning.h"
+
+bool kelp_padded_fits(const kelp_conv_window *w) {
     return w->kernel[0] == 1 && w->in[0] == 1 && w->out[0] == 1 && w->before[0] == 0;
 }
 
-static int64_t rows_of(const kelp_window *w, int64_t rows) {
+static int64_t rows_of(const kelp_conv_window *w, int64_t rows) {
     return (rows - 1) * w->stride[1] + (w->kernel[1] - 1) * w->dilation[1] + 1;
 }
 
-static int64_t columns_of(const kelp_window *w) {
+static int64_t columns_of(const kelp_conv_window *w) {
     return (w->out[2] - 1) * w->stride[2] + (w->kernel[2] - 1) * w->dilation[2] + 1;
 }
 
-int64_t kelp_frame_strip(const kelp_window *w) {
-    int64_t fitting = 8192 / KELP_MAX((int64_t)1, columns_of(w)) / w->stride[1];
+int64_t kelp_padded_strip(const kelp_conv_window *w) {
+    int64_t fitting = KELP_PADDED_TILE_FLOATS / KELP_MAX((int64_t)1, columns_of(w)) / w->stride[1];
     return KELP_MAX((int64_t)1, KELP_MIN(w->out[1], fitting));
 }
 
-int64_t kelp_frame_floats(const kelp_window *w, int64_t rows) {
+int64_t kelp_padded_floats(const kelp_conv_window *w, int64_t rows) {
     int64_t floats = 0;
     if (!kelp_i64_mul(rows_of(w, rows), columns_of(w), &floats) ||
-        !kelp_i64_add(floats, KELP_FRAME_SLACK, &floats))
+        !kelp_i64_add(floats, KELP_PADDED_SLACK, &floats))
         return -1;
     return floats;
 }
 
-static void describe(const kelp_window *w, int64_t wide, kelp_slide *out) {
+static void describe(const kelp_conv_window *w, int64_t wide, kelp_slide *out) {
     out->width = w->out[2];
     out->row_step = w->stride[1] * wide;
     out->stride = w->stride[2];
@@ -39,8 +42,8 @@ static void describe(const kelp_window *w, int64_t wide, kelp_slide *out) {
     out->tap_rows_apart = w->dilation[1];
 }
 
-void kelp_frame_fill(const kelp_window *w, const kelp_simd *simd, const float *x, int64_t first,
-                     int64_t rows, float border, float *frame, kelp_slide *out) {
+void kelp_padded_fill(const kelp_conv_window *w, const kelp_simd *simd, const float *x,
+                      int64_t first, int64_t rows, float border, float *tile, kelp_slide *out) {
     int64_t high = rows_of(w, rows), wide = columns_of(w);
     int64_t top = first * w->stride[1] - w->before[1], left = -w->before[2];
     int64_t r0 = KELP_MAX((int64_t)0, -top), r1 = KELP_MIN(high, w->in[1] - top);
@@ -50,24 +53,24 @@ void kelp_frame_fill(const kelp_window *w, const kelp_simd *simd, const float *x
         r0 = r1 = 0;
     out->first = r0;
     out->last = r1;
-    /* padding is what the copy below leaves; nobody looks at rows without input */
+    /* the copy below fills the rest; rows without input are not read */
     for (int64_t r = r0; r < r1; r++) {
-        float *row = frame + r * wide;
+        float *row = tile + r * wide;
         for (int64_t c = 0; c < c0; c++)
             row[c] = border;
         for (int64_t c = c1; c < wide; c++)
             row[c] = border;
     }
     if (inside)
-        simd->copy_rows(frame + r0 * wide + c0, wide, x + (top + r0) * w->in[2] + left + c0,
+        simd->copy_rows(tile + r0 * wide + c0, wide, x + (top + r0) * w->in[2] + left + c0,
                         w->in[2], r1 - r0, c1 - c0);
-    out->x = frame;
+    out->x = tile;
     out->rows = rows;
     describe(w, wide, out);
 }
 
-bool kelp_frame_bare(const kelp_window *w, const float *x, int64_t plane, int64_t planes,
-                     kelp_slide *out) {
+bool kelp_padded_bare(const kelp_conv_window *w, const float *x, int64_t plane, int64_t planes,
+                      kelp_slide *out) {
     int64_t end = plane * w->in_size + (w->in[1] - 1) * w->in[2] - w->before[2] + columns_of(w);
     if (!kelp_slide_takes_bare(out->op, w->kernel[2], w->stride[2], w->dilation[2]) ||
         plane * w->in_size < w->before[2] || end > planes * w->in_size - 31)
@@ -83,7 +86,7 @@ bool kelp_frame_bare(const kelp_window *w, const float *x, int64_t plane, int64_
     return true;
 }
 
-bool kelp_frame_is_same(const kelp_window *w, const kelp_simd *simd) {
+bool kelp_padded_is_same(const kelp_conv_window *w, const kelp_simd *simd) {
     int64_t size = w->kernel[2];
     return simd->slides_image && (size == 3 || size == 5) && w->kernel[1] == size &&
            w->stride[2] == 1 && w->dilation[1] == 1 && w->dilation[2] == 1 &&
@@ -91,8 +94,8 @@ bool kelp_frame_is_same(const kelp_window *w, const kelp_simd *simd) {
            (w->stride[1] == 1 || w->stride[1] == 2);
 }
 
-void kelp_frame_image(const kelp_window *w, const float *x, int64_t first, int64_t rows,
-                      kelp_slide *out) {
+void kelp_padded_image(const kelp_conv_window *w, const float *x, int64_t first, int64_t rows,
+                       kelp_slide *out) {
     int64_t top = first * w->stride[1] - w->before[1];
     out->x = x + top * w->in[2];
     out->rows = rows;

@@ -1,38 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Windows laid out as a matrix. Long rows are copied one by one. Short ones would cost more in
- * calls than in bytes: there each channel is first put into a frame of zeros, from which every
- * kernel position reads without a condition, whole vectors at a time.
+ * Copies windows to a matrix (im2col). Long rows are copied one by one. For short rows the calls
+ * would cost more than the bytes: each channel is first copied to a plane padded with zeros, from
+ * which every kernel position reads whole vectors without a condition.
  */
 #include "cpu/kernels/conv/unroll.h"
 
-#define SHORT_ROW 64
+#include "base/checked.h"
+#include "cpu/tuning.h"
 
-static bool framed(const kelp_window *w) {
+#include <string.h>
+
+static bool is_padded(const kelp_conv_window *w) {
     return w->kernel[0] == 1 && w->in[0] == 1 && w->out[0] == 1 && w->before[0] == 0 &&
-           w->out[2] <= SHORT_ROW;
+           w->out[2] <= KELP_IM2COL_SHORT_ROW;
 }
 
-/* Extents of the frame that `rows` output rows read. */
-static int64_t frame_rows(const kelp_window *w, int64_t rows) {
+/* Rows and columns of the padded plane that `rows` output rows read. */
+static int64_t padded_rows(const kelp_conv_window *w, int64_t rows) {
     return (rows - 1) * w->stride[1] + (w->kernel[1] - 1) * w->dilation[1] + 1;
 }
 
-static int64_t frame_columns(const kelp_window *w) {
+static int64_t padded_columns(const kelp_conv_window *w) {
     return (w->out[2] - 1) * w->stride[2] + (w->kernel[2] - 1) * w->dilation[2] + 1;
 }
 
-int64_t kelp_unroll_plane(const kelp_window *w, int64_t rows, int64_t images) {
+int64_t kelp_unroll_plane(const kelp_conv_window *w, int64_t rows, int64_t images) {
     int64_t floats = 0;
-    if (!framed(w) || !kelp_i64_mul(frame_rows(w, rows), frame_columns(w), &floats) ||
+    if (!is_padded(w) || !kelp_i64_mul(padded_rows(w, rows), padded_columns(w), &floats) ||
         !kelp_i64_mul(floats, images, &floats))
         return 0;
-    return floats + 4 * KELP_UNROLL_SLACK; /* vectors read behind the end */
+    return floats + 4 * KELP_UNROLL_SLACK; /* vectors read beyond the end */
 }
 
-static void unroll_framed(const kelp_unroll *u) {
-    const kelp_window *w = u->w;
-    int64_t high = frame_rows(w, u->rows), wide = frame_columns(w), size = high * wide;
+static void unroll_padded(const kelp_unroll *u) {
+    const kelp_conv_window *w = u->w;
+    int64_t high = padded_rows(w, u->rows), wide = padded_columns(w), size = high * wide;
     int64_t top = u->row * w->stride[1] - w->before[1], left = -w->before[2];
     int64_t first = KELP_MAX((int64_t)0, -top), last = KELP_MIN(high, w->in[1] - top);
     int64_t begin = KELP_MAX((int64_t)0, -left), end = KELP_MIN(wide, w->in[2] - left);
@@ -52,9 +55,9 @@ static void unroll_framed(const kelp_unroll *u) {
     }
 }
 
-/* One row of output positions under one kernel position. */
-static void unroll_row(const kelp_window *w, const float *x, const int64_t *at, const int64_t *tap,
-                       float *to) {
+/* Copies the input of one kernel position for one row of output positions. */
+static void unroll_row(const kelp_conv_window *w, const float *x, const int64_t *at,
+                       const int64_t *tap, float *to) {
     int64_t z = at[0] * w->stride[0] - w->before[0] + tap[0] * w->dilation[0];
     int64_t y = at[1] * w->stride[1] - w->before[1] + tap[1] * w->dilation[1];
     int64_t shift = tap[2] * w->dilation[2] - w->before[2], count = w->out[2];
@@ -78,11 +81,11 @@ static void unroll_row(const kelp_window *w, const float *x, const int64_t *at, 
 }
 
 void kelp_unroll_run(const kelp_unroll *u) {
-    const kelp_window *w = u->w;
+    const kelp_conv_window *w = u->w;
     int64_t tap[3], row[2] = {u->depth, 0};
     float *to = u->matrix;
-    if (framed(w)) {
-        unroll_framed(u);
+    if (is_padded(w)) {
+        unroll_padded(u);
         return;
     }
     for (int64_t c = 0; c < u->channels; c++)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Windows laid out as a matrix, so that a convolution becomes a product. */
+/* Copies windows to a matrix (im2col), so that a convolution becomes a GEMM. */
 #ifndef KELP_CPU_KERNELS_CONV_UNROLL_H_
 #define KELP_CPU_KERNELS_CONV_UNROLL_H_
 
-#include "cpu/ops/conv/window.h"
+#include "cpu/kernels/conv/conv_shape.h"
 #include "cpu/kernels/simd/simd.h"
 
 /* Rows of the matrix are channels and kernel positions, columns are output positions: of every
  * image, output rows [row, row + rows) of plane `depth`. */
 typedef struct kelp_unroll {
-    const kelp_window *w;
+    const kelp_conv_window *w;
     const kelp_simd *simd;
     const float *x; /* first channel of the first image */
     int64_t channels, images, image_step;
@@ -20,8 +20,8 @@ typedef struct kelp_unroll {
 } kelp_unroll;
 #define KELP_UNROLL_SLACK 16
 
-/* Floats that `plane` needs for `rows` output rows of `images` images. */
-int64_t kelp_unroll_plane(const kelp_window *w, int64_t rows, int64_t images);
+/* Returns the floats that `plane` needs for `rows` output rows of `images` images. */
+int64_t kelp_unroll_plane(const kelp_conv_window *w, int64_t rows, int64_t images);
 void kelp_unroll_run(const kelp_unroll *u);
 
 #endif

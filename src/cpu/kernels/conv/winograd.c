@@ -1,53 +1,47 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Winograd's convolution. A block of tiles is laid out with channels together, so that vectors are
- * full even where images are small, and transformed to 36 or 16 matrices [tiles, input channels], 6
- * for a kernel along one axis; each is multiplied by its part of the weights, and what comes out is
- * transformed back. Source: Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks",
- * 2015; the points are said in simd/winograd.inc.
+ * Winograd's convolution. A block of tiles is copied to NHWC, so that vectors are full even for
+ * small images, and transformed to 36 or 16 matrices [tiles, input channels], or 6 for a kernel
+ * along one axis. Each is multiplied by its part of the weights, and the products are transformed
+ * back. Source: Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2015;
+ * winograd.inc has the points.
  */
-#include "cpu/kernels/conv/winograd.h"
-
+#include "base/assert.h"
+#include "cpu/kernels/conv/conv.h"
 #include "cpu/kernels/gemm/gemm.h"
-#include "cpu/kernels/conv/im2row.h"
+#include "cpu/tuning.h"
 
-#define POINTS 6                  /* along an axis */
-#define SMALL_POINTS 4            /* of tiles of 2 x 2 */
-#define BLOCK_FLOATS 196608       /* of both sides' parts: most of a second-level cache */
-#define HELD_WEIGHTS (1 << 17)    /* floats that stay in a second-level cache */
-#define NEAR_WEIGHTS (1 << 19)    /* more come from far beyond it */
-#define LARGEST_WEIGHTS (1 << 24) /* floats: up to four times as many as the model's own */
+#define POINTS 6       /* along an axis */
+#define SMALL_POINTS 4 /* of tiles of 2 x 2 */
 #define PACK_CHANNELS 8
+#define LEAST_CHANNELS 8
+#define MOST_CHANNELS 4096
 
-static int64_t divided_up(int64_t a, int64_t b) {
-    return (a + b - 1) / b;
+static bool are_far(const kelp_conv_winograd *t, int64_t in) {
+    return in * t->outputs * t->parts > KELP_WINOGRAD_NEAR_FLOATS;
 }
 
-static bool are_far(const kelp_conv_tiles *t, int64_t in) {
-    return in * t->outputs * t->parts > NEAR_WEIGHTS;
-}
-
-/* Of weights, beyond what stays in a second-level cache. */
+/* Returns the floats of weights that do not stay in a second-level cache. */
 static int64_t moved(int64_t weights) {
-    return KELP_MAX((int64_t)0, weights - HELD_WEIGHTS);
+    return KELP_MAX((int64_t)0, weights - KELP_WINOGRAD_HELD_FLOATS);
 }
 
-/* Estimates are in cycles of a core that multiplies one vector at a time, and reads two floats from
- * memory, or four of what it read shortly before; half of the reading of weights that fit a cache
- * goes on behind the products. */
+/* Estimates the time of reading weights. All estimates are in cycles of a core that multiplies
+ * one vector per cycle, and reads two floats from memory, or four that it has read recently.
+ * Half of the reading of weights that fit a cache overlaps with the multiplications. */
 static int64_t reading(int64_t weights, int64_t times) {
-    return moved(weights) * (weights > NEAR_WEIGHTS ? times + 1 : 1) / 4;
+    return moved(weights) * (weights > KELP_WINOGRAD_NEAR_FLOATS ? times + 1 : 1) / 4;
 }
 
-static int64_t direct_cycles(const kelp_window *w, int64_t lanes, int64_t in, int64_t out) {
-    int64_t weights = w->kernel_size * in * divided_up(out, 2) * 2;
+static int64_t gemm_cycles(const kelp_conv_window *w, int64_t lanes, int64_t in, int64_t out) {
+    int64_t weights = w->kernel_size * in * kelp_divide_up(out, 2) * 2;
     return w->out_size * weights / lanes + reading(weights, 1);
 }
 
-static int64_t cycles(const kelp_window *w, const kelp_conv_tiles *t, int64_t lanes, int64_t in,
-                      int64_t out) {
-    int64_t ins = divided_up(in, lanes), outs = divided_up(out, lanes);
-    int64_t tiles = divided_up(w->out[1], t->tall) * divided_up(w->out[2], t->wide);
+static int64_t cycles(const kelp_conv_window *w, const kelp_conv_winograd *t, int64_t lanes,
+                      int64_t in, int64_t out) {
+    int64_t ins = kelp_divide_up(in, lanes), outs = kelp_divide_up(out, lanes);
+    int64_t tiles = kelp_divide_up(w->out[1], t->tall) * kelp_divide_up(w->out[2], t->wide);
     int64_t products = tiles * t->parts * in * outs;
     int64_t once = t->parts == POINTS          ? ins * 17 + outs * 13
                    : t->points == SMALL_POINTS ? ins * 60 + outs * 40
@@ -56,9 +50,9 @@ static int64_t cycles(const kelp_window *w, const kelp_conv_tiles *t, int64_t la
     return products + tiles * (once + moves) + reading(in * t->outputs * t->parts, t->blocks);
 }
 
-/* Outputs of a tile along an axis: with the taps before them they reach as many pixels as there
- * are points. */
-static bool tile_extents(const kelp_window *w, int64_t points, kelp_conv_tiles *t) {
+/* Sets the outputs of a tile along each axis, which read `points` pixels. Returns false for
+ * other kernels. */
+static bool tile_extents(const kelp_conv_window *w, int64_t points, kelp_conv_winograd *t) {
     int64_t down = w->kernel[1], across = w->kernel[2];
     bool square = down == 3 && across == 3;
     bool line = (down == 1 && (across == 3 || across == 5) && w->before[1] == 0) ||
@@ -70,88 +64,125 @@ static bool tile_extents(const kelp_window *w, int64_t points, kelp_conv_tiles *
     return (square && w->out[1] >= 2 && w->out[2] >= 2) || (line && points == POINTS);
 }
 
-static bool is_plain(const kelp_window *w) {
+static bool has_unit_steps(const kelp_conv_window *w) {
     return w->kernel[0] == 1 && w->in[0] == 1 && w->out[0] == 1 && w->before[0] == 0 &&
            w->stride[1] == 1 && w->stride[2] == 1 && w->dilation[1] == 1 && w->dilation[2] == 1 &&
-           w->out_size <= 1 << 28;
+           w->out_size > 0 && w->out_size <= 1 << 28;
 }
 
-/* Blocks that fill the cache, as many for each thread; weights that do not stay in a cache are read
- * for more tiles at once, and threads share them by output channels. */
-static void divide(const kelp_window *w, int64_t lanes, int64_t batch, int64_t in, int threads,
-                   kelp_conv_tiles *t) {
-    int64_t high = divided_up(w->out[1], t->tall), wide = divided_up(w->out[2], t->wide);
+/* Chooses blocks that fill the cache, an equal number for each thread. Weights that do not stay
+ * in a cache are read for more tiles at once, and threads divide them by output channels. */
+static void divide(const kelp_conv_window *w, int64_t lanes, int64_t batch, int64_t in, int threads,
+                   kelp_conv_winograd *t) {
+    int64_t high = kelp_divide_up(w->out[1], t->tall), wide = kelp_divide_up(w->out[2], t->wide);
     bool far = are_far(t, in);
     int64_t most = KELP_MAX(far ? (int64_t)24 : (int64_t)12,
-                            BLOCK_FLOATS / t->parts / (t->inputs + t->outputs));
-    t->columns = divided_up(wide, most);
-    t->across = divided_up(wide, t->columns);
-    int64_t bands = t->columns > 1 ? high : divided_up(high, KELP_MAX(1, most / t->across));
+                            KELP_WINOGRAD_BLOCK_FLOATS / t->parts / (t->inputs + t->outputs));
+    t->columns = kelp_divide_up(wide, most);
+    t->across = kelp_divide_up(wide, t->columns);
+    int64_t bands = t->columns > 1 ? high : kelp_divide_up(high, KELP_MAX(1, most / t->across));
     int64_t vectors = t->outputs / lanes, slices = 1;
     if (threads > 1 && batch * bands * t->columns < 4 * threads && batch % threads != 0) {
         if (far) {
             slices = KELP_MIN((int64_t)threads, vectors);
         } else {
             if (high == 1)
-                t->columns = KELP_MIN(wide, divided_up(t->columns, threads) * threads);
-            bands = KELP_MIN(high, divided_up(bands, threads) * threads);
-            t->across = divided_up(wide, t->columns);
+                t->columns = KELP_MIN(wide, kelp_divide_up(t->columns, threads) * threads);
+            bands = KELP_MIN(high, kelp_divide_up(bands, threads) * threads);
+            t->across = kelp_divide_up(wide, t->columns);
         }
     }
-    t->down = divided_up(high, bands);
-    t->blocks = divided_up(high, t->down) * t->columns;
-    t->slice = divided_up(vectors, slices) * lanes;
-    t->slices = divided_up(t->outputs, t->slice);
+    t->down = kelp_divide_up(high, bands);
+    t->blocks = kelp_divide_up(high, t->down) * t->columns;
+    t->slice = kelp_divide_up(vectors, slices) * lanes;
+    t->slices = kelp_divide_up(t->outputs, t->slice);
 }
 
-static int64_t input_rows(const kelp_conv_tiles *t, int64_t down) {
+static int64_t input_rows(const kelp_conv_winograd *t, int64_t down) {
     return t->tall * down + (t->tall > 1 ? t->points - t->tall : 0);
 }
 
-static int64_t input_columns(const kelp_conv_tiles *t, int64_t across) {
+static int64_t input_columns(const kelp_conv_winograd *t, int64_t across) {
     return t->wide * across + (t->wide > 1 ? t->points - t->wide : 0);
 }
 
-static void reserve(kelp_conv_tiles *t) {
+/* Estimates the cost with `points` along an axis, in cycles; INT64_MAX where a GEMM of the windows
+ * is as good. Sets the blocking otherwise. */
+static int64_t estimate(const kelp_conv *conv, int64_t points, kelp_conv_winograd *out) {
+    const kelp_conv_window *w = &conv->shape.window;
+    int64_t lanes = conv->simd->tile_columns / 2;
+    int64_t ins = conv->shape.in_channels, outs = conv->shape.out_channels;
+    *out = (kelp_conv_winograd){.inputs = kelp_divide_up(ins, lanes) * lanes,
+                                .outputs = kelp_divide_up(outs, lanes) * lanes};
+    if (!tile_extents(w, points, out) ||
+        ins * out->outputs * out->parts > KELP_WINOGRAD_LARGEST_FLOATS)
+        return INT64_MAX;
+    divide(w, lanes, conv->shape.batch, ins, conv->threads, out);
+    int64_t takes = cycles(w, out, lanes, ins, outs);
+    if (takes * 8 >= gemm_cycles(w, lanes, ins, outs) * 7)
+        return INT64_MAX;
+    /* memory has a price: it must save the time of reading it twice */
+    return takes + moved(ins * out->outputs * out->parts);
+}
+
+static bool is_square(const kelp_conv *conv) {
+    return conv->shape.window.kernel[1] == 3 && conv->shape.window.kernel[2] == 3;
+}
+
+static bool is_applicable(const kelp_conv *conv) {
+    const kelp_conv_shape *s = &conv->shape;
+    return s->groups == 1 && kelp_conv_fits_int32(conv) && has_unit_steps(&s->window) &&
+           s->in_channels >= LEAST_CHANNELS && s->out_channels >= LEAST_CHANNELS &&
+           s->in_channels <= MOST_CHANNELS && s->out_channels <= MOST_CHANNELS;
+}
+
+static bool is_applicable_square(const kelp_conv *conv) {
+    return is_applicable(conv) && is_square(conv);
+}
+
+static bool is_applicable_1d(const kelp_conv *conv) {
+    return is_applicable(conv) && !is_square(conv);
+}
+
+/* Compares the two sizes of tiles with each other. */
+static bool is_profitable_4x4(const kelp_conv *conv) {
+    kelp_conv_winograd blocking;
+    int64_t cost = estimate(conv, POINTS, &blocking);
+    return cost != INT64_MAX && cost <= estimate(conv, SMALL_POINTS, &blocking);
+}
+
+static bool is_profitable_2x2(const kelp_conv *conv) {
+    kelp_conv_winograd blocking;
+    int64_t cost = estimate(conv, SMALL_POINTS, &blocking);
+    return cost < estimate(conv, POINTS, &blocking);
+}
+
+static bool is_profitable_1d(const kelp_conv *conv) {
+    kelp_conv_winograd blocking;
+    return estimate(conv, POINTS, &blocking) != INT64_MAX;
+}
+
+static bool reserve_for(kelp_conv *conv, int64_t points) {
+    kelp_conv_winograd *t = &conv->blocking.winograd;
+    (void)estimate(conv, points, t);
     int64_t tiles = t->down * t->across;
     t->image_floats = input_rows(t, t->down) * input_columns(t, t->across) * t->inputs;
     /* an odd number of cache lines, so that the parts of a tile do not meet in the same sets */
-    t->in_step = (divided_up(tiles * t->inputs, 16) | 1) * 16;
-    t->out_step = (divided_up(tiles * t->slice, 16) | 1) * 16;
+    t->in_step = (kelp_divide_up(tiles * t->inputs, 16) | 1) * 16;
+    t->out_step = (kelp_divide_up(tiles * t->slice, 16) | 1) * 16;
     t->parts_floats = t->parts * KELP_MAX(t->in_step, t->slice); /* then the outputs */
     t->parts_floats = KELP_MAX(t->parts_floats, t->tall * t->wide * tiles * t->slice);
-    t->worker_floats = t->image_floats + t->parts_floats + t->parts * t->out_step;
-    t->worker_floats = divided_up(t->worker_floats, 16) * 16;
+    conv->worker_floats = t->image_floats + t->parts_floats + t->parts * t->out_step;
+    conv->worker_floats = kelp_divide_up(conv->worker_floats, 16) * 16;
+    return true;
 }
 
-bool kelp_conv_winograd_pays(const kelp_window *w, const kelp_simd *simd, int64_t batch,
-                             int64_t in_channels, int64_t out_channels, int threads,
-                             kelp_conv_tiles *out) {
-    static const int64_t points[] = {POINTS, SMALL_POINTS};
-    int64_t lanes = simd->tile_columns / 2, least = INT64_MAX;
-    *out = (kelp_conv_tiles){0};
-    if (!is_plain(w) || in_channels < 8 || out_channels < 8 || in_channels > 4096 ||
-        out_channels > 4096)
-        return false;
-    int64_t direct = direct_cycles(w, lanes, in_channels, out_channels);
-    for (size_t i = 0; i < KELP_COUNT(points); i++) {
-        kelp_conv_tiles t = {.inputs = divided_up(in_channels, lanes) * lanes,
-                             .outputs = divided_up(out_channels, lanes) * lanes};
-        if (!tile_extents(w, points[i], &t) || in_channels * t.outputs * t.parts > LARGEST_WEIGHTS)
-            continue;
-        divide(w, lanes, batch, in_channels, threads, &t);
-        int64_t takes = cycles(w, &t, lanes, in_channels, out_channels);
-        /* memory has a price: more of it has to save the time that reading it twice takes */
-        int64_t costs = takes + moved(in_channels * t.outputs * t.parts);
-        if (takes * 8 >= direct * 7 || costs >= least)
-            continue;
-        least = costs;
-        *out = t;
-    }
-    if (out->parts == 0)
-        return false;
-    reserve(out);
-    return true;
+static bool reserve(kelp_conv *conv) {
+    return reserve_for(conv, POINTS);
+}
+
+static bool reserve_small(kelp_conv *conv) {
+    return reserve_for(conv, SMALL_POINTS);
 }
 
 /* ---- weights ---- */
@@ -171,36 +202,36 @@ void kelp_conv_winograd_pack(const kelp_simd *simd, int64_t taps, int64_t points
                              float *out) {
     const kelp_float_u *from = weights;
     float given[PACK_CHANNELS * 9 * KELP_SIMD_COLUMNS];
-    int64_t width = simd->tile_columns, panels = divided_up(out_channels, width);
+    int64_t width = simd->tile_columns, panels = kelp_divide_up(out_channels, width);
     int64_t step = panels * in_channels * width, stride = in_channels * taps;
     for (int64_t m = 0; m < out_channels; m += width)
         for (int64_t c = 0, count; c < in_channels; c += count, out += count * width) {
             count = KELP_MIN((int64_t)PACK_CHANNELS, in_channels - c);
-            kelp_conv_turn(simd, from + m * stride + c * taps, stride,
-                           KELP_MIN(width, out_channels - m), count * taps, given);
+            kelp_conv_transpose_weights(simd, from + m * stride + c * taps, stride,
+                                        KELP_MIN(width, out_channels - m), count * taps, given);
             simd->winograd_weights(given, taps, parts_of(taps, points), count, out, step);
         }
 }
 
 /* ---- run ---- */
-/* Tiles at an output's row and column; at the image's ends there may be fewer than elsewhere. */
+/* Tiles at a row and column of the output; blocks at the end of the image may be smaller. */
 typedef struct block {
     int64_t row, column, down, across;
 } block;
 
-static block block_at(const kelp_conv_winograd *job, int64_t index) {
-    const kelp_conv_tiles *t = job->tiles;
+static block block_at(const kelp_conv *conv, int64_t index) {
+    const kelp_conv_winograd *t = &conv->blocking.winograd;
     block b = {.row = index / t->columns * t->tall * t->down,
                .column = index % t->columns * t->wide * t->across};
-    b.down = KELP_MIN(t->down, divided_up(job->w->out[1] - b.row, t->tall));
-    b.across = KELP_MIN(t->across, divided_up(job->w->out[2] - b.column, t->wide));
+    b.down = KELP_MIN(t->down, kelp_divide_up(conv->shape.window.out[1] - b.row, t->tall));
+    b.across = KELP_MIN(t->across, kelp_divide_up(conv->shape.window.out[2] - b.column, t->wide));
     return b;
 }
 
-/* What the block reads, pixel by pixel. */
-static void gather(const kelp_conv_winograd *job, const float *x, const block *b, float *image) {
-    const kelp_window *w = job->w;
-    const kelp_conv_tiles *t = job->tiles;
+/* Copies the input of a block to NHWC. */
+static void gather(const kelp_conv *conv, const float *x, const block *b, float *image) {
+    const kelp_conv_window *w = &conv->shape.window;
+    const kelp_conv_winograd *t = &conv->blocking.winograd;
     int64_t high = input_rows(t, b->down), wide = input_columns(t, b->across);
     int64_t top = b->row - w->before[1], left = b->column - w->before[2];
     int64_t begin = KELP_MAX((int64_t)0, -left), end = KELP_MIN(wide, w->in[2] - left);
@@ -211,72 +242,73 @@ static void gather(const kelp_conv_winograd *job, const float *x, const block *b
             continue;
         }
         memset(to, 0, (size_t)(begin * t->inputs) * sizeof *to);
-        job->simd->turn(to + begin * t->inputs, t->inputs, x + (top + r) * w->in[2] + left + begin,
-                        w->in_size, job->in_channels, end - begin);
+        conv->simd->turn(to + begin * t->inputs, t->inputs, x + (top + r) * w->in[2] + left + begin,
+                         w->in_size, conv->shape.in_channels, end - begin);
         memset(to + end * t->inputs, 0, (size_t)((wide - end) * t->inputs) * sizeof *to);
     }
 }
 
-/* `tiles` of each part by the weights of output channels from `first`, as many as a slice has. */
-static void multiply(const kelp_conv_winograd *job, const float *from, int64_t tiles, int64_t first,
+/* Multiplies `tiles` of each part by the weights of one slice of output channels from `first`. */
+static void multiply(const kelp_conv *conv, const float *from, int64_t tiles, int64_t first,
                      float *to) {
-    const kelp_conv_tiles *t = job->tiles;
-    const kelp_simd *simd = job->simd;
+    const kelp_conv_winograd *t = &conv->blocking.winograd;
+    const kelp_simd *simd = conv->simd;
     int64_t width = simd->tile_columns, outs = KELP_MIN(t->slice, t->outputs - first);
-    int64_t panels = divided_up(t->outputs, width), size = job->in_channels * width;
+    int64_t panels = kelp_divide_up(t->outputs, width), size = conv->shape.in_channels * width;
     for (int64_t part = 0; part < t->parts; part++, from += t->in_step, to += t->out_step)
         for (int64_t j = 0, n; j < outs; j += n) { /* a slice may begin within a panel */
             int64_t panel = part * panels + (first + j) / width, skipped = (first + j) % width;
             n = KELP_MIN(width - skipped, outs - j);
             simd->gemm(&(kelp_gemm_block){.a = from,
-                                          .b = job->panels + panel * size + skipped,
+                                          .b = conv->packed_weights + panel * size + skipped,
                                           .c = to + j,
                                           .lda = t->inputs,
                                           .ldb = width,
                                           .ldc = outs,
                                           .m = tiles,
                                           .n = n,
-                                          .k = job->in_channels});
+                                          .k = conv->shape.in_channels});
         }
 }
 
-/* Pixels of `step` floats to the planes of `channels` channels from `first` of image `at`. */
-static void scatter(const kelp_conv_winograd *job, const float *image, int64_t step, const block *b,
+/* Transposes pixels of `step` floats to NCHW: `channels` channels from `first` of image `at`. */
+static void scatter(const kelp_conv *conv, const float *image, int64_t step, const block *b,
                     int64_t first, int64_t channels, int64_t at) {
-    const kelp_window *w = job->w;
-    const kelp_conv_tiles *t = job->tiles;
+    const kelp_conv_window *w = &conv->shape.window;
+    const kelp_conv_winograd *t = &conv->blocking.winograd;
     int64_t rows = KELP_MIN(t->tall * b->down, w->out[1] - b->row), wide = t->wide * b->across;
     int64_t columns = KELP_MIN(wide, w->out[2] - b->column);
-    int64_t begin = (at * job->out_channels + first) * w->out_size + b->row * w->out[2] + b->column;
-    float *y = job->y + begin;
-    const float *residual = job->residual != NULL ? job->residual + begin : NULL;
+    int64_t begin =
+        (at * conv->shape.out_channels + first) * w->out_size + b->row * w->out[2] + b->column;
+    float *y = conv->y + begin;
+    const float *residual = conv->residual != NULL ? conv->residual + begin : NULL;
     for (int64_t r = 0; r < rows; r++)
-        job->simd->turn(y + r * w->out[2], w->out_size, image + r * wide * step, step, columns,
-                        channels);
-    if (job->bias == NULL && residual == NULL && job->act == KELP_ACT_NONE)
+        conv->simd->turn(y + r * w->out[2], w->out_size, image + r * wide * step, step, columns,
+                         channels);
+    if (conv->bias == NULL && residual == NULL && conv->act == KELP_ACT_NONE)
         return;
     bool whole = columns == w->out[2];
     for (int64_t c = 0; c < channels; c++)
         for (int64_t r = 0; r < (whole ? 1 : rows); r++) {
             int64_t to = c * w->out_size + r * w->out[2];
-            job->simd->finish(y + to, NULL, job->bias != NULL ? job->bias[first + c] : 0.0f,
-                              residual != NULL ? residual + to : NULL,
-                              whole ? rows * columns : columns, job->act);
+            conv->simd->finish(y + to, NULL, conv->bias != NULL ? conv->bias[first + c] : 0.0f,
+                               residual != NULL ? residual + to : NULL,
+                               whole ? rows * columns : columns, conv->act);
         }
 }
 
-/* A unit is a block of an image's tiles, and a slice of the output channels; each unit transforms
- * its input, which is little beside its products. */
+/* Runs units, each one block of tiles of an image and one slice of the output channels. Each
+ * transforms its own input, which is little work next to its multiplications. */
 static void blocks(void *userp, int64_t begin, int64_t end, int worker) {
-    const kelp_conv_winograd *job = userp;
-    const kelp_conv_tiles *t = job->tiles;
-    float *image = job->buffer + worker * t->worker_floats;
+    const kelp_conv *conv = userp;
+    const kelp_conv_winograd *t = &conv->blocking.winograd;
+    float *image = kelp_conv_worker_scratch(conv, worker);
     float *parts = image + t->image_floats, *products = parts + t->parts_floats;
     for (int64_t unit = begin; unit < end; unit++) {
-        int64_t at = unit / t->blocks % job->batch;
-        int64_t first = unit / t->blocks / job->batch * t->slice;
+        int64_t at = unit / t->blocks % conv->shape.batch;
+        int64_t first = unit / t->blocks / conv->shape.batch * t->slice;
         int64_t outs = KELP_MIN(t->slice, t->outputs - first);
-        block b = block_at(job, unit % t->blocks);
+        block b = block_at(conv, unit % t->blocks);
         kelp_winograd moved = {.image = image,
                                .parts = parts,
                                .tall = t->tall,
@@ -285,22 +317,43 @@ static void blocks(void *userp, int64_t begin, int64_t end, int worker) {
                                .across = b.across,
                                .channels = t->inputs,
                                .step = t->in_step};
-        gather(job, job->x + at * job->in_channels * job->w->in_size, &b, image);
-        job->simd->winograd_in(&moved);
-        multiply(job, parts, b.down * b.across, first, products);
+        gather(conv, conv->x + at * conv->shape.in_channels * conv->shape.window.in_size, &b,
+               image);
+        conv->simd->winograd_in(&moved);
+        multiply(conv, parts, b.down * b.across, first, products);
         moved.image = parts;
         moved.parts = products;
         moved.channels = outs;
         moved.step = t->out_step;
-        job->simd->winograd_out(&moved);
-        scatter(job, parts, outs, &b, first, KELP_MIN(outs, job->out_channels - first), at);
+        conv->simd->winograd_out(&moved);
+        scatter(conv, parts, outs, &b, first, KELP_MIN(outs, conv->shape.out_channels - first), at);
     }
 }
 
-void kelp_conv_winograd_run(const kelp_op_env *env, const kelp_conv_winograd *job) {
-    const kelp_conv_tiles *t = job->tiles;
-    kelp_conv_winograd copy = *job;
+static void run(const kelp_op_env *env, kelp_conv *conv) {
+    const kelp_conv_winograd *t = &conv->blocking.winograd;
+    KELP_ASSERT(t->blocks > 0 && t->slices > 0 && conv->worker_floats > 0);
+    KELP_ASSERT(conv->x != NULL && conv->packed_weights != NULL && conv->scratch != NULL);
     int64_t work = t->down * t->across * t->parts * t->inputs * t->slice;
-    kelp_op_parallel(env, job->batch * t->blocks * t->slices,
-                     800000 / KELP_MAX((int64_t)1, work) + 1, blocks, &copy);
+    kelp_op_parallel(env, conv->shape.batch * t->blocks * t->slices,
+                     kelp_cpu_grain(KELP_GRAIN_WINOGRAD, work), blocks, conv);
 }
+
+const kelp_conv_algorithm kelp_conv_winograd_4x4 = {.name = "winograd_4x4",
+                                                    .layout = KELP_CONV_WINOGRAD_6,
+                                                    .is_applicable = is_applicable_square,
+                                                    .is_profitable = is_profitable_4x4,
+                                                    .reserve = reserve,
+                                                    .run = run};
+const kelp_conv_algorithm kelp_conv_winograd_2x2 = {.name = "winograd_2x2",
+                                                    .layout = KELP_CONV_WINOGRAD_4,
+                                                    .is_applicable = is_applicable_square,
+                                                    .is_profitable = is_profitable_2x2,
+                                                    .reserve = reserve_small,
+                                                    .run = run};
+const kelp_conv_algorithm kelp_conv_winograd_1d = {.name = "winograd_1d",
+                                                   .layout = KELP_CONV_WINOGRAD_6,
+                                                   .is_applicable = is_applicable_1d,
+                                                   .is_profitable = is_profitable_1d,
+                                                   .reserve = reserve,
+                                                   .run = run};

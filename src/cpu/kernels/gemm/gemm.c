@@ -1,55 +1,55 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Blocks of a product: each thread takes a block of C, runs over k in slices that keep the panel of
+ * GEMM in blocks: each thread takes a block of C, iterates over k in slices that keep the panel of
  * B in cache, and finishes its rows. Source: Goto and van de Geijn, "Anatomy of High-Performance
  * Matrix Multiplication", 2008.
  */
 #include "cpu/kernels/gemm/gemm.h"
+
+#include "base/assert.h"
 #include "cpu/kernels/gemm/skinny.h"
+#include "cpu/tuning.h"
 
 #include <stdio.h>
-
-#define K_SLICE 384
+#include <string.h>
 
 typedef struct blocking {
     int64_t rows, columns; /* of a block */
     int64_t down, across;  /* blocks of C */
 } blocking;
 
-static int64_t round_to(int64_t value, int64_t unit) {
-    return (value + unit - 1) / unit * unit;
-}
-
-/* Blocks of about 48 x 192: some 20 µs of work at k = 384, and several for each thread. */
+/* Chooses blocks of about 20 µs of work, several for each thread. */
 static blocking choose(const kelp_simd *simd, const kelp_gemm *g) {
-    blocking b = {round_to(48, simd->tile_rows), round_to(192, simd->tile_columns), 1, 1};
-    if (g->m <= simd->tile_rows) /* a row or a few: wide blocks, B is read once */
-        b.columns = round_to(256, simd->tile_columns);
+    blocking b = {kelp_round_up(KELP_GEMM_ROWS, simd->tile_rows),
+                  kelp_round_up(KELP_GEMM_COLUMNS, simd->tile_columns), 1, 1};
+    if (g->m <= simd->tile_rows) /* few rows: wide blocks, so that B is read once */
+        b.columns = kelp_round_up(KELP_GEMM_FLAT_COLUMNS, simd->tile_columns);
     b.down = (g->m + b.rows + simd->tile_rows - 1) / (b.rows + simd->tile_rows);
     b.rows = (g->m + b.down - 1) / KELP_MAX((int64_t)1, b.down); /* no small rest */
     b.across = (g->n + b.columns - 1) / b.columns;
     if (b.across > 1) /* of equal width, too */
-        b.columns = round_to((g->n + b.across - 1) / b.across, simd->tile_columns);
+        b.columns = kelp_round_up((g->n + b.across - 1) / b.across, simd->tile_columns);
     b.across = (g->n + b.columns - 1) / b.columns;
     return b;
 }
 
-/* Narrower blocks, so that each thread has one, as long as there are 10 µs of work in them, and
- * each as many as the others where they are few. */
+/* Narrows the blocks until each thread has one, as long as a block is 10 µs of work. Few blocks
+ * are divided equally among the threads. */
 static void spread(const kelp_simd *simd, const kelp_gemm *g, int64_t wanted, blocking *b) {
     while (b->down * b->across < wanted && b->columns > simd->tile_columns &&
-           b->rows * b->columns * g->k >= 400000) {
-        b->columns = round_to(b->columns / 2, simd->tile_columns);
+           b->rows * b->columns * g->k >= KELP_GRAIN_GEMM_BLOCK) {
+        b->columns = kelp_round_up(b->columns / 2, simd->tile_columns);
         b->across = (g->n + b->columns - 1) / b->columns;
     }
     if (b->across < 2 || b->down * b->across >= 4 * wanted || b->down * b->across % wanted == 0)
         return;
-    b->columns = round_to((g->n + round_to(b->across, wanted) - 1) / round_to(b->across, wanted),
-                          simd->tile_columns);
+    b->columns = kelp_round_up((g->n + kelp_round_up(b->across, wanted) - 1) /
+                                   kelp_round_up(b->across, wanted),
+                               simd->tile_columns);
     b->across = (g->n + b->columns - 1) / b->columns;
 }
 
-/* Where columns from `column` of rows from `k` of B lie, and how far apart its rows. */
+/* Returns the address of B[k, column] and sets the distance between B's rows. */
 static const kelp_float_u *panel_at(const kelp_simd *simd, const kelp_gemm *g, int64_t k,
                                     int64_t column, int64_t *out_stride) {
     if (g->packed == NULL) {
@@ -69,8 +69,8 @@ static void run_block(const kelp_simd *simd, const kelp_gemm *g, int64_t row, in
     const float *bias = g->bias != NULL ? g->bias + column : NULL;
     const float *residual = g->residual != NULL ? g->residual + row * g->ldc + column : NULL;
     bool light = kelp_act_is_light(g->act);
-    for (int64_t k = 0; k < g->k || k == 0; k += K_SLICE) {
-        int64_t slice = KELP_MIN((int64_t)K_SLICE, g->k - k), stride;
+    for (int64_t k = 0; k < g->k || k == 0; k += KELP_GEMM_DEPTH) {
+        int64_t slice = KELP_MIN((int64_t)KELP_GEMM_DEPTH, g->k - k), stride;
         for (int64_t j = 0; j < columns; j += width) {
             const kelp_float_u *b = panel_at(simd, g, k, column + j, &stride);
             simd->gemm(&(kelp_gemm_block){.a = a + k,
@@ -96,7 +96,7 @@ static void run_block(const kelp_simd *simd, const kelp_gemm *g, int64_t row, in
 }
 
 bool kelp_gemm_packed_size(const kelp_simd *simd, int64_t k, int64_t n, size_t *out_floats) {
-    size_t columns = (size_t)round_to(n, simd->tile_columns);
+    size_t columns = (size_t)kelp_round_up(n, simd->tile_columns);
     return kelp_size_mul((size_t)k, columns, out_floats);
 }
 
@@ -116,8 +116,8 @@ void kelp_gemm_pack(const kelp_simd *simd, const void *b, int64_t stride, int64_
     }
 }
 
-void kelp_gemm_pack_turned(const kelp_simd *simd, const void *b, int64_t stride, int64_t k,
-                           int64_t n, float *out) {
+void kelp_gemm_pack_transposed(const kelp_simd *simd, const void *b, int64_t stride, int64_t k,
+                               int64_t n, float *out) {
     int64_t width = simd->tile_columns;
     for (int64_t column = 0; column < n; column += width, out += k * width) {
         int64_t count = KELP_MIN(width, n - column);
@@ -153,38 +153,21 @@ void kelp_gemm_run(const kelp_op_env *env, const kelp_gemm *jobs, int64_t count)
         return;
     job_list list = {jobs[0].simd != NULL ? jobs[0].simd : kelp_simd_get(), jobs, {0, 0, 0, 0}};
     if (count == 1 && jobs[0].partial != NULL) {
-        kelp_gemm_thin_run(env, list.simd, &jobs[0]);
+        kelp_gemm_skinny_run(env, list.simd, &jobs[0]);
         return;
     }
     list.blocks = choose(list.simd, &jobs[0]);
     spread(list.simd, &jobs[0], (kelp_op_env_threads(env) + count - 1) / count, &list.blocks);
     int64_t blocks = list.blocks.down * list.blocks.across;
     int64_t work = jobs[0].m * jobs[0].n * KELP_MAX((int64_t)1, jobs[0].k) / blocks;
-    /* some million multiplications are 20 µs */
-    int64_t grain = KELP_MAX((int64_t)1, 500000 / KELP_MAX((int64_t)1, work));
-    kelp_op_parallel(env, blocks * count, grain, run_range, &list);
+    kelp_op_parallel(env, blocks * count, kelp_cpu_grain_of_blocks(KELP_GRAIN_GEMM, work),
+                     run_range, &list);
 }
 
 void kelp_gemm_run_serial(const kelp_simd *simd, const kelp_gemm *job) {
+    KELP_ASSERT(job->partial == NULL);
     if (job->m == 0 || job->n == 0)
         return;
     job_list list = {simd, job, choose(simd, job)};
     run_range(&list, 0, list.blocks.down * list.blocks.across, 0);
-}
-
-bool kelp_act_parse(const char *name, kelp_act *out) {
-    static const struct {
-        const char *name;
-        kelp_act act;
-    } names[] = {{"", KELP_ACT_NONE},      {"relu", KELP_ACT_RELU},
-                 {"gelu", KELP_ACT_GELU},  {"gelu_tanh", KELP_ACT_GELU_TANH},
-                 {"tanh", KELP_ACT_TANH},  {"sigmoid", KELP_ACT_SIGMOID},
-                 {"silu", KELP_ACT_SILU},  {"hard_swish", KELP_ACT_HARD_SWISH},
-                 {"relu6", KELP_ACT_RELU6}};
-    for (size_t i = 0; i < KELP_COUNT(names); i++)
-        if (strcmp(names[i].name, name) == 0) {
-            *out = names[i].act;
-            return true;
-        }
-    return false;
 }

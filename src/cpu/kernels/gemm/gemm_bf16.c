@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Blocks of a bfloat16 product: each thread takes a block of C, and for each slice of k rounds the
- * rows of A that it needs, multiplies, and at the end finishes its rows. Source: Goto and van de
- * Geijn, "Anatomy of High-Performance Matrix Multiplication", 2008.
+ * bfloat16 GEMM in blocks: each thread takes a block of C, rounds the rows of A that it needs for
+ * each slice of k, multiplies, and finishes its rows at the end. Source: Goto and van de Geijn,
+ * "Anatomy of High-Performance Matrix Multiplication", 2008.
  */
 #include "cpu/kernels/gemm/gemm_bf16.h"
 
-/* Pairs of k at a time: 32 columns of B take 32 KiB, a tile's rows of A 12 KiB. */
-#define SLICE 256
-#define BLOCK_ROWS 96
+#include "base/assert.h"
+#include "cpu/tuning.h"
+
+#include <string.h>
+
+#define SLICE KELP_GEMM_BF16_PAIRS
+#define BLOCK_ROWS KELP_GEMM_BF16_ROWS
 
 typedef struct blocking {
     const kelp_bf16 *table;
@@ -18,17 +22,14 @@ typedef struct blocking {
     int64_t scratch; /* pairs of a worker */
 } blocking;
 
-static int64_t round_to(int64_t value, int64_t unit) {
-    return (value + unit - 1) / unit * unit;
-}
-
 static int64_t pairs_of(int64_t k) {
     return (k + 1) / 2;
 }
 
 /* ---- layout of B ---- */
 bool kelp_bf16_packed_size(int64_t k, int64_t n, size_t *out_pairs) {
-    return kelp_size_mul((size_t)pairs_of(k), (size_t)round_to(n, KELP_BF16_COLUMNS), out_pairs);
+    return kelp_size_mul((size_t)pairs_of(k), (size_t)kelp_round_up(n, KELP_BF16_COLUMNS),
+                         out_pairs);
 }
 
 void kelp_bf16_pack(const kelp_bf16 *table, const void *b, int64_t stride, int64_t k, int64_t n,
@@ -44,8 +45,8 @@ void kelp_bf16_pack(const kelp_bf16 *table, const void *b, int64_t stride, int64
     }
 }
 
-void kelp_bf16_pack_turned(const kelp_bf16 *table, const void *b, int64_t stride, int64_t k,
-                           int64_t n, kelp_bf16_pair *out) {
+void kelp_bf16_pack_transposed(const kelp_bf16 *table, const void *b, int64_t stride, int64_t k,
+                               int64_t n, kelp_bf16_pair *out) {
     const kelp_float_u *from = b;
     kelp_bf16_pair row[64];
     int64_t depth = pairs_of(k);
@@ -53,7 +54,7 @@ void kelp_bf16_pack_turned(const kelp_bf16 *table, const void *b, int64_t stride
         int64_t count = KELP_MIN((int64_t)KELP_BF16_COLUMNS, n - column);
         if (count < KELP_BF16_COLUMNS)
             memset(out, 0, (size_t)(depth * KELP_BF16_COLUMNS) * sizeof *out);
-        /* some rows of the panel at a time, so that they stay in cache while columns come */
+        /* some rows of the panel at a time, which stay in cache over the columns */
         for (int64_t first = 0; first < depth; first += 64) {
             int64_t rows = KELP_MIN((int64_t)64, depth - first);
             for (int64_t j = 0; j < count; j++) {
@@ -69,11 +70,11 @@ void kelp_bf16_pack_turned(const kelp_bf16 *table, const void *b, int64_t stride
 
 /* ---- run ---- */
 int64_t kelp_bf16_gemm_scratch(int64_t m, int64_t k) {
-    return round_to(KELP_MIN(m, (int64_t)BLOCK_ROWS), KELP_BF16_ROWS) *
+    return kelp_round_up(KELP_MIN(m, (int64_t)BLOCK_ROWS), KELP_BF16_ROWS) *
            kelp_bf16_row_step(KELP_MIN(pairs_of(k), (int64_t)SLICE));
 }
 
-/* A product whose depth is one slice, finished in the registers. */
+/* Returns true for a GEMM whose depth is one slice, which is finished in the registers. */
 static bool is_whole(const kelp_bf16_gemm *g) {
     return pairs_of(g->k) <= SLICE && g->k > 0 && g->residual == NULL &&
            (g->act == KELP_ACT_NONE || g->act == KELP_ACT_RELU);
@@ -105,7 +106,7 @@ static void run_block(const blocking *all, int64_t row, int64_t column, kelp_bf1
     float *c = g->c + row * g->ldc + column;
     int64_t rows = KELP_MIN(all->rows, g->m - row), columns = KELP_MIN(all->columns, g->n - column);
     int64_t depth = pairs_of(g->k), lda = kelp_bf16_row_step(KELP_MIN(depth, (int64_t)SLICE));
-    /* a few rows: panels stand side by side */
+    /* few rows: several panels at a time */
     int64_t width = rows <= 3 ? columns : KELP_BF16_COLUMNS;
     for (int64_t k = 0; k < depth || k == 0; k += SLICE) {
         int64_t slice = KELP_MIN((int64_t)SLICE, depth - k);
@@ -146,12 +147,12 @@ static void run_range(void *userp, int64_t begin, int64_t end, int worker) {
         run_block(all, at % all->down * all->rows, at / all->down * all->columns, scratch);
 }
 
-/* Blocks of about 96 x 256; smaller ones where threads would go without. */
+/* Chooses the blocks: smaller ones if some threads would have none. */
 static void choose(blocking *all, int64_t threads) {
     const kelp_bf16_gemm *g = all->job;
     int64_t high = (g->m + BLOCK_ROWS - 1) / BLOCK_ROWS;
-    all->rows = round_to((g->m + high - 1) / high, KELP_BF16_ROWS);
-    all->columns = g->m <= 3 ? 512 : 256;
+    all->rows = kelp_round_up((g->m + high - 1) / high, KELP_BF16_ROWS);
+    all->columns = g->m <= 3 ? KELP_GEMM_BF16_FLAT_COLUMNS : KELP_GEMM_BF16_COLUMNS;
     for (;;) {
         all->down = (g->m + all->rows - 1) / all->rows;
         all->across = (g->n + all->columns - 1) / all->columns;
@@ -160,7 +161,7 @@ static void choose(blocking *all, int64_t threads) {
         if (all->columns > 64)
             all->columns /= 2;
         else if (all->rows > 2 * KELP_BF16_ROWS)
-            all->rows = round_to(all->rows / 2, KELP_BF16_ROWS);
+            all->rows = kelp_round_up(all->rows / 2, KELP_BF16_ROWS);
         else
             break;
     }
@@ -173,9 +174,9 @@ void kelp_bf16_gemm_run(const kelp_op_env *env, const kelp_bf16_gemm *job) {
     blocking all = {.table = kelp_bf16_get(), .simd = kelp_simd_get(), .job = job};
     choose(&all, kelp_op_env_threads(env));
     int64_t work = all.rows * all.columns * KELP_MAX((int64_t)1, job->k);
-    /* some four million multiplications are 20 µs */
-    int64_t grain = KELP_MAX((int64_t)1, 2000000 / work);
-    kelp_op_parallel(env, all.down * all.across, grain, run_range, &all);
+    KELP_ASSERT(job->scratch != NULL && job->panels != NULL);
+    kelp_op_parallel(env, all.down * all.across,
+                     kelp_cpu_grain_of_blocks(KELP_GRAIN_NARROW_TILES, work), run_range, &all);
 }
 
 void kelp_bf16_gemm_run_serial(const kelp_bf16_gemm *job) {

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products of float matrices whose operands are rounded to bfloat16: B once, in panels, A on its
- * way into the product. */
+/* GEMM of float matrices whose operands are rounded to bfloat16: B when it is packed, A during
+ * the GEMM. */
 #ifndef KELP_CPU_KERNELS_GEMM_GEMM_BF16_H_
 #define KELP_CPU_KERNELS_GEMM_GEMM_BF16_H_
 
-#include "cpu/ops/kernel.h"
+#include "base/checked.h"
 #include "cpu/kernels/simd/bf16.h"
 
-/* C[m,n] = act(A[m,k] · B[k,n] + bias[n] + residual[m,n]), row-major; what is NULL is left out. A
- * may lie at any address. */
+#include <kelp/opset.h>
+
+/* C[m,n] = act(A[m,k] · B[k,n] + bias[n] + residual[m,n]), row-major; operands that are NULL are
+ * left out. A may have any address. */
 typedef struct kelp_bf16_gemm {
     const void *a;
     const kelp_bf16_pair *panels;
@@ -19,20 +21,20 @@ typedef struct kelp_bf16_gemm {
     kelp_bf16_pair *scratch; /* kelp_bf16_gemm_scratch pairs for each worker */
 } kelp_bf16_gemm;
 
-/* B[k,n] in panels of KELP_BF16_COLUMNS columns: pairs of rows, the last of both filled up with
- * zeros. Pairs of the result; false when that overflows. */
+/* Packing of B[k,n]: panels of KELP_BF16_COLUMNS columns of pairs of rows, padded with zeros.
+ * The size is in pairs; false on overflow. */
 bool kelp_bf16_packed_size(int64_t k, int64_t n, size_t *out_pairs);
 /* Rows of B are `stride` floats apart, at any address. */
 void kelp_bf16_pack(const kelp_bf16 *table, const void *b, int64_t stride, int64_t k, int64_t n,
                     kelp_bf16_pair *out);
-/* The same of B as it lies turned, [n,k] with rows `stride` apart. */
-void kelp_bf16_pack_turned(const kelp_bf16 *table, const void *b, int64_t stride, int64_t k,
-                           int64_t n, kelp_bf16_pair *out);
+/* Packs a transposed B, [n,k] with rows `stride` floats apart. */
+void kelp_bf16_pack_transposed(const kelp_bf16 *table, const void *b, int64_t stride, int64_t k,
+                               int64_t n, kelp_bf16_pair *out);
 
-/* Pairs that a worker needs for products of up to `m` rows and depth k. */
+/* Returns the pairs of scratch memory of a worker for up to `m` rows and depth k. */
 int64_t kelp_bf16_gemm_scratch(int64_t m, int64_t k);
 void kelp_bf16_gemm_run(const kelp_op_env *env, const kelp_bf16_gemm *job);
-/* On the caller's thread alone; `scratch` is this thread's. */
+/* Runs on the calling thread; `scratch` is this thread's. */
 void kelp_bf16_gemm_run_serial(const kelp_bf16_gemm *job);
 
 /* From one row of A to the next, for rows of `pairs`: an odd number of cache lines, so that the

@@ -7,19 +7,24 @@
  */
 #include "cpu/kernels/gemm/gemm_int8.h"
 
+#include "base/assert.h"
+#include "cpu/tuning.h"
+
+#include <string.h>
+
 #define COLUMNS KELP_INT8_COLUMNS
 
-static int64_t round_to(int64_t value, int64_t unit) {
-    return (value + unit - 1) / unit * unit;
+static size_t element_bytes(kelp_dtype dtype) {
+    return kelp_dtype_bits(dtype) / 8;
 }
 
 static int64_t panel_bytes(int64_t k) {
-    return round_to(k, KELP_INT8_DEPTH) * COLUMNS;
+    return kelp_round_up(k, KELP_INT8_DEPTH) * COLUMNS;
 }
 
 /* ---- B ---- */
 bool kelp_int8_weights_size(int64_t k, int64_t n, size_t *out_bytes) {
-    size_t panels = (size_t)round_to(n, COLUMNS) / COLUMNS, bytes, more;
+    size_t panels = (size_t)kelp_round_up(n, COLUMNS) / COLUMNS, bytes, more;
     if (k < 0 || n < 0 || k > INT64_MAX / 32 || n > INT64_MAX / 32)
         return false;
     return kelp_size_mul(panels, (size_t)panel_bytes(k), &bytes) &&
@@ -27,9 +32,9 @@ bool kelp_int8_weights_size(int64_t k, int64_t n, size_t *out_bytes) {
            kelp_size_add(bytes, more, out_bytes);
 }
 
-/* A panel whose columns lie apart: turned first, some rows at a time. */
-static void lay_turned(const kelp_int8 *loops, const kelp_int8_matrix *b, int64_t column,
-                       int64_t columns, uint8_t flip, int8_t *panel, int32_t *sums) {
+/* Packs a panel of a transposed matrix: some rows at a time are transposed first. */
+static void pack_transposed(const kelp_int8 *loops, const kelp_int8_matrix *b, int64_t column,
+                            int64_t columns, uint8_t flip, int8_t *panel, int32_t *sums) {
     uint8_t rows[256 * COLUMNS];
     const uint8_t *from = (const uint8_t *)b->data + column * b->column_stride;
     for (int64_t p = 0; p < b->k; p += 256) {
@@ -47,7 +52,7 @@ static void lay_turned(const kelp_int8 *loops, const kelp_int8_matrix *b, int64_
 
 void kelp_int8_weights_lay(const kelp_int8 *loops, const kelp_int8_matrix *b, void *memory,
                            kelp_int8_weights *out) {
-    int64_t panels = round_to(b->n, COLUMNS) / COLUMNS, bytes = panel_bytes(b->k);
+    int64_t panels = kelp_round_up(b->n, COLUMNS) / COLUMNS, bytes = panel_bytes(b->k);
     int8_t *to = memory;
     int32_t *balance = (int32_t *)(void *)(to + panels * bytes),
             *zeros = balance + panels * COLUMNS;
@@ -61,7 +66,7 @@ void kelp_int8_weights_lay(const kelp_int8 *loops, const kelp_int8_matrix *b, vo
             loops->pack((const uint8_t *)b->data + column, b->row_stride, b->k, columns, flip, to,
                         balance + column);
         else
-            lay_turned(loops, b, column, columns, flip, to, balance + column);
+            pack_transposed(loops, b, column, columns, flip, to, balance + column);
         for (int64_t j = column; j < column + columns; j++) {
             int64_t at = b->zero_first + (many ? j : 0);
             int32_t zero = b->zero == NULL             ? 0
@@ -76,7 +81,7 @@ void kelp_int8_weights_lay(const kelp_int8 *loops, const kelp_int8_matrix *b, vo
 }
 
 void kelp_int8_weights_view(int64_t k, int64_t n, const void *memory, kelp_int8_weights *out) {
-    int64_t panels = round_to(n, COLUMNS) / COLUMNS;
+    int64_t panels = kelp_round_up(n, COLUMNS) / COLUMNS;
     const int8_t *bytes = memory;
     const int32_t *balance = (const int32_t *)(const void *)(bytes + panels * panel_bytes(k)),
                   *zeros = balance + panels * COLUMNS;
@@ -88,11 +93,11 @@ void kelp_int8_weights_view(int64_t k, int64_t n, const void *memory, kelp_int8_
 
 /* ---- blocks ---- */
 static void *row_of(const kelp_int8_product *g, int64_t row, int64_t column) {
-    size_t each = kelp_ops_element_bytes(g->finish.dtype);
+    size_t each = element_bytes(g->finish.dtype);
     return (char *)g->y + (size_t)(row * g->ldy + column) * each;
 }
 
-/* Of a block's columns: what A's zero point takes off, when it is one for all rows. */
+/* Returns what A's zero point subtracts from each column of a block, if all rows have the same. */
 static const int32_t *offsets_of(const kelp_int8_product *g, int64_t column, int64_t columns,
                                  int32_t *room) {
     if (g->a_zeros != NULL || g->a_zero == 0)
@@ -149,9 +154,9 @@ static void finish_row(const kelp_int8 *loops, const kelp_int8_product *g, int64
                                              .zero = &f->out_zero});
 }
 
-static void turn_block(const kelp_int8 *loops, const kelp_int8_product *g, int64_t row,
-                       int64_t column, int64_t rows, int64_t columns, const float *from) {
-    if (kelp_ops_element_bytes(g->finish.dtype) == 1)
+static void transpose_block(const kelp_int8 *loops, const kelp_int8_product *g, int64_t row,
+                            int64_t column, int64_t rows, int64_t columns, const float *from) {
+    if (element_bytes(g->finish.dtype) == 1)
         loops->turn(row_of(g, column, row), g->ldy, (const uint8_t *)from, columns, rows, columns,
                     0);
     else
@@ -163,9 +168,9 @@ void kelp_int8_product_block(const kelp_int8 *loops, const kelp_int8_product *g,
     int32_t sums[12 * KELP_INT8_BLOCK_COLUMNS], row_sums[12] = {0};
     int32_t room[KELP_INT8_BLOCK_COLUMNS];
     const int32_t *offset = offsets_of(g, column, columns, room);
-    float turned[KELP_INT8_BLOCK_ROWS * KELP_INT8_TURNED_COLUMNS];
-    size_t each = kelp_ops_element_bytes(g->finish.dtype);
-    int64_t width = round_to(columns, COLUMNS);
+    float transposed[KELP_INT8_BLOCK_ROWS * KELP_INT8_TRANSPOSED_COLUMNS];
+    size_t each = element_bytes(g->finish.dtype);
+    int64_t width = kelp_round_up(columns, COLUMNS);
     int64_t count = (rows + loops->tile_rows - 1) / loops->tile_rows;
     int64_t height = count > 0 ? (rows + count - 1) / count : 1;
     for (int64_t first = 0; first < rows; first += height) {
@@ -181,26 +186,26 @@ void kelp_int8_product_block(const kelp_int8 *loops, const kelp_int8_product *g,
         if (g->b.zeros != NULL || g->b.zero != 0)
             loops->row_sums(block.a, g->lda, block.m, g->b.k, row_sums);
         for (int64_t i = 0; i < block.m; i++) {
-            void *to = g->turned ? (char *)turned + (size_t)((first + i) * columns) * each
-                                 : row_of(g, row + first + i, column);
+            void *to = g->transposed ? (char *)transposed + (size_t)((first + i) * columns) * each
+                                     : row_of(g, row + first + i, column);
             finish_row(loops, g, row + first + i, row_sums[i], column, offset, sums + i * width,
                        columns, to);
         }
     }
-    if (g->turned)
-        turn_block(loops, g, row, column, rows, columns, turned);
+    if (g->transposed)
+        transpose_block(loops, g, row, column, rows, columns, transposed);
 }
 
 void kelp_int8_product_finish(const kelp_int8 *loops, const kelp_int8_product *g, int64_t row,
                               int64_t column, int64_t rows, int64_t columns, const int32_t *sums) {
-    float turned[KELP_INT8_BLOCK_ROWS * KELP_INT8_TURNED_COLUMNS];
+    float transposed[KELP_INT8_BLOCK_ROWS * KELP_INT8_TRANSPOSED_COLUMNS];
     int32_t room[KELP_INT8_BLOCK_COLUMNS];
     const int32_t *offset = offsets_of(g, column, columns, room);
-    size_t each = kelp_ops_element_bytes(g->finish.dtype);
+    size_t each = element_bytes(g->finish.dtype);
     for (int64_t i = 0; i < rows; i++)
         finish_row(loops, g, row + i, 0, column, offset, sums + i * columns, columns,
-                   (char *)turned + (size_t)(i * columns) * each);
-    turn_block(loops, g, row, column, rows, columns, turned);
+                   (char *)transposed + (size_t)(i * columns) * each);
+    transpose_block(loops, g, row, column, rows, columns, transposed);
 }
 
 /* ---- threads ---- */
@@ -227,17 +232,18 @@ void kelp_int8_products_run(const kelp_op_env *env, const kelp_int8_product *job
     if (count == 0 || jobs[0].m == 0 || jobs[0].b.n == 0)
         return;
     const kelp_int8 *loops = kelp_int8_get();
-    int64_t m = jobs[0].m, n = jobs[0].b.n, most = round_to(48, loops->tile_rows);
+    int64_t m = jobs[0].m, n = jobs[0].b.n, most = kelp_round_up(KELP_GEMM_ROWS, loops->tile_rows);
     job_list list = {.loops = loops, .jobs = jobs};
-    list.columns = jobs[0].turned ? KELP_INT8_TURNED_COLUMNS : m <= 16 ? 256 : 192;
+    list.columns = jobs[0].transposed ? KELP_INT8_TRANSPOSED_COLUMNS
+                   : m <= 16          ? KELP_GEMM_FLAT_COLUMNS
+                                      : KELP_GEMM_COLUMNS;
     list.down = (m + most - 1) / most;
     list.rows = (m + list.down - 1) / list.down;
     list.across = (n + list.columns - 1) / list.columns;
     int64_t blocks = list.down * list.across;
     int64_t work = m * n / blocks * KELP_MAX((int64_t)16, jobs[0].b.k);
-    /* some four million multiplications are 20 µs */
-    int64_t grain = KELP_MAX((int64_t)1, 2000000 / KELP_MAX((int64_t)1, work));
-    kelp_op_parallel(env, blocks * count, grain, run_range, &list);
+    kelp_op_parallel(env, blocks * count, kelp_cpu_grain_of_blocks(KELP_GRAIN_NARROW_TILES, work),
+                     run_range, &list);
 }
 
 /* ---- signs ---- */
@@ -256,5 +262,5 @@ static void flip_range(void *userp, int64_t begin, int64_t end, int worker) {
 }
 
 void kelp_int8_flip(const kelp_op_env *env, const void *from, uint8_t *to, int64_t count) {
-    kelp_op_parallel(env, count, 4 * KELP_OPS_GRAIN, flip_range, &(flip_job){from, to});
+    kelp_op_parallel(env, count, 4 * KELP_GRAIN_ELEMENTS, flip_range, &(flip_job){from, to});
 }

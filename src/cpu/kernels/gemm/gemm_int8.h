@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Products of 8-bit matrices with sums of 32 bits, shared among threads, and what follows them done
- * while the sums are in cache: zero points, scales, bias, activation, the way back to 8 bits.
+ * GEMM of 8-bit matrices with sums of 32 bits on all threads. Zero points, scales, bias,
+ * activation and quantization are applied while the sums are in cache.
  */
 #ifndef KELP_CPU_KERNELS_GEMM_GEMM_INT8_H_
 #define KELP_CPU_KERNELS_GEMM_GEMM_INT8_H_
 
-#include "cpu/ops/kernel.h"
+#include "base/checked.h"
 #include "cpu/kernels/simd/int8.h"
 
+#include <kelp/opset.h>
+
 /* ---- B ---- */
-/* A matrix of 8-bit integers as it lies; strides in elements. `zero`: of one element, of one a
- * column, or NULL. */
+/* An unpacked matrix of 8-bit integers; strides in elements. `zero` has one element, one for
+ * each column, or is NULL. */
 typedef struct kelp_int8_matrix {
     const void *data;
     kelp_dtype dtype; /* U8 or I8 */
@@ -20,7 +22,8 @@ typedef struct kelp_int8_matrix {
     int64_t zero_first; /* element of `zero` that belongs to the first column */
 } kelp_int8_matrix;
 
-/* B in panels, as signed bytes, with what its zero points ask for. Works with every table. */
+/* B packed in panels of signed bytes, with terms for its zero points. The layout is the same for
+ * every instruction set. */
 typedef struct kelp_int8_weights {
     int64_t k, n;
     const int8_t *panels;
@@ -29,13 +32,13 @@ typedef struct kelp_int8_weights {
     int32_t zero;
 } kelp_int8_weights;
 
-/* Bytes that the laid out matrix takes; false when that overflows. */
+/* Computes the bytes of the packed matrix; false on overflow. */
 bool kelp_int8_weights_size(int64_t k, int64_t n, size_t *out_bytes);
-#define KELP_INT8_LAYOUT "int8/1" /* for kelp_op_pack; with every table */
-/* Lays it out in `memory`, which is 64-byte aligned and outlives it. */
+#define KELP_INT8_LAYOUT "int8/1" /* for kelp_op_pack; for every instruction set */
+/* Packs the matrix to `memory`, which is 64-byte aligned and must outlive `*out`. */
 void kelp_int8_weights_lay(const kelp_int8 *loops, const kelp_int8_matrix *b, void *memory,
                            kelp_int8_weights *out);
-/* Where things are in `memory`, which was laid out for k and n. */
+/* Sets the pointers into `memory`, which holds a packed matrix of k and n. */
 void kelp_int8_weights_view(int64_t k, int64_t n, const void *memory, kelp_int8_weights *out);
 
 /* ---- the product ---- */
@@ -60,25 +63,26 @@ typedef struct kelp_int8_product {
     kelp_int8_finish finish;
     void *y;
     int64_t ldy;
-    bool turned; /* y[column][row]: rows of y are ldy apart all the same */
+    bool transposed; /* y[column][row], columns ldy elements apart */
 } kelp_int8_product;
 
-/* Columns that one call of kelp_int8_product_block takes at most, and rows. */
+/* Maximum columns, columns of a transposed result, and rows of one call of
+ * kelp_int8_product_block. */
 #define KELP_INT8_BLOCK_COLUMNS 256
-#define KELP_INT8_TURNED_COLUMNS 64
+#define KELP_INT8_TRANSPOSED_COLUMNS 64
 #define KELP_INT8_BLOCK_ROWS 64
 
-/* `count` products of one shape, spread over the threads together. */
+/* Runs `count` GEMMs of one shape, distributed over the threads together. */
 void kelp_int8_products_run(const kelp_op_env *env, const kelp_int8_product *jobs, int64_t count);
-/* A block on the caller's thread; `column` is a multiple of 16. */
+/* Computes a block on the calling thread; `column` is a multiple of 16. */
 void kelp_int8_product_block(const kelp_int8 *loops, const kelp_int8_product *g, int64_t row,
                              int64_t column, int64_t rows, int64_t columns);
-/* What becomes of sums [rows][columns] that were made elsewhere, of a turned product without zero
- * points of B. */
+/* Finishes sums [rows][columns] computed elsewhere, for a transposed result without zero points
+ * of B. */
 void kelp_int8_product_finish(const kelp_int8 *loops, const kelp_int8_product *g, int64_t row,
                               int64_t column, int64_t rows, int64_t columns, const int32_t *sums);
 
-/* Bytes from `from` (U8 or I8) as unsigned ones: a copy with the top bit turned, on all threads. */
+/* Converts signed bytes to unsigned ones: copies them with the top bit flipped, on all threads. */
 void kelp_int8_flip(const kelp_op_env *env, const void *from, uint8_t *to, int64_t count);
 
 #endif

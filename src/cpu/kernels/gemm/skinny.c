@@ -1,69 +1,67 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A few rows times a large matrix, as in a model that writes one word after the other: the time is
- * that of reading the matrix, so the work is divided such that each thread reads long stretches. Up
- * to some thousand columns a share is a quarter of B's rows; wider ones are divided by columns. The
- * quarters are summed apart and then added, however many threads there are.
+ * Skinny GEMM: a few rows times a large matrix, as in models that generate one token at a time.
+ * Its time is that of reading the matrix, so the work is divided such that each thread reads long
+ * contiguous ranges. Up to some thousand columns, a share is a quarter of B's rows; wider matrices
+ * are divided by columns. The quarters are summed separately and then added, with any number of
+ * threads, so that results do not depend on it.
  */
 #include "cpu/kernels/gemm/skinny.h"
 
+#include "base/assert.h"
+#include "cpu/tuning.h"
+
 #include <string.h>
 
-#define LEAST_ELEMENTS ((int64_t)1 << 16) /* smaller ones stay in cache, in panels */
-#define LEAST_ROWS 64
-#define WIDE 8192                /* columns: from there on they are divided, */
-#define WIDE_SHARE 4096          /* into shares of so many */
-#define LEAST_COLUMNS 512        /* of a share of a part */
-#define SHARE ((int64_t)1 << 15) /* elements: some 5 µs of reading */
-#define PARTS 4                  /* of the rows of B, however many threads there are */
+#define PARTS 4 /* of the rows of B, however many threads there are */
 
-bool kelp_gemm_is_thin(int64_t m, int64_t k, int64_t n) {
-    return m > 0 && m <= KELP_THIN_ROWS && k >= LEAST_ROWS && n >= LEAST_ROWS &&
-           n >= LEAST_ELEMENTS / k;
+bool kelp_gemm_is_skinny(int64_t m, int64_t k, int64_t n) {
+    return m > 0 && m <= KELP_SKINNY_ROWS && k >= KELP_SKINNY_LEAST_ROWS &&
+           n >= KELP_SKINNY_LEAST_ROWS && n >= KELP_SKINNY_LEAST_ELEMENTS / k;
 }
 
-typedef struct thin_job {
+typedef struct skinny_job {
     const kelp_simd *simd;
     const kelp_gemm *g;
     int64_t rows;    /* of B in a part: the rest is in the last one */
     int64_t columns; /* of a share */
-    int64_t across;  /* shares side by side */
-} thin_job;
+    int64_t across;  /* number of shares along the columns */
+} skinny_job;
 
-int64_t kelp_gemm_thin_floats(int64_t m, int64_t n) {
+int64_t kelp_gemm_skinny_floats(int64_t m, int64_t n) {
     int64_t floats;
     return kelp_i64_mul(m * (PARTS - 1), n, &floats) ? floats : -1;
 }
 
-/* Where the sums of a part go: rows of n floats but for the first, which is C. */
+/* Returns where the sums of a part are stored: C for the first, rows of n floats for the others. */
 static float *sums_of(const kelp_gemm *g, int64_t part) {
     return part == 0 ? g->c : g->partial + (part - 1) * g->m * g->n;
 }
 
-/* One part for columns from `column` of B, whose rows are `stride` apart. */
-static void sum_part(const thin_job *job, int64_t part, const void *b, int64_t stride,
+/* Sums one part over `columns` columns of b, whose rows are `stride` floats apart. */
+static void sum_part(const skinny_job *job, int64_t part, const void *b, int64_t stride,
                      int64_t columns, float *c, int64_t ldc) {
     const kelp_gemm *g = job->g;
     int64_t row = part * job->rows;
-    job->simd->thin(&(kelp_thin){.a = (const kelp_float_u *)g->a + row,
-                                 .b = (const kelp_float_u *)b + row * stride,
-                                 .c = c,
-                                 .lda = g->lda,
-                                 .ldb = stride,
-                                 .ldc = ldc,
-                                 .m = g->m,
-                                 .n = columns,
-                                 .k = part + 1 < PARTS ? job->rows : g->k - row});
+    job->simd->skinny(&(kelp_skinny){.a = (const kelp_float_u *)g->a + row,
+                                     .b = (const kelp_float_u *)b + row * stride,
+                                     .c = c,
+                                     .lda = g->lda,
+                                     .ldb = stride,
+                                     .ldc = ldc,
+                                     .m = g->m,
+                                     .n = columns,
+                                     .k = part + 1 < PARTS ? job->rows : g->k - row});
 }
 
-static void sum_columns(const thin_job *job, int64_t part, int64_t column, int64_t columns) {
+static void sum_columns(const skinny_job *job, int64_t part, int64_t column, int64_t columns) {
     const kelp_gemm *g = job->g;
     sum_part(job, part, (const kelp_float_u *)g->b + column, g->ldb, columns,
              sums_of(g, part) + column, part == 0 ? g->ldc : g->n);
 }
 
-/* Adds the parts up, and does what follows the product. */
-static void join(const thin_job *job, int64_t column, int64_t columns) {
+/* Adds the parts, then bias, residual and activation. */
+static void join(const skinny_job *job, int64_t column, int64_t columns) {
     const kelp_gemm *g = job->g;
     for (int64_t i = 0; i < g->m; i++) {
         float *c = g->c + i * g->ldc + column;
@@ -79,7 +77,7 @@ static void join(const thin_job *job, int64_t column, int64_t columns) {
 }
 
 static void run_columns(void *userp, int64_t begin, int64_t end, int worker) {
-    const thin_job *job = userp;
+    const skinny_job *job = userp;
     (void)worker;
     for (int64_t at = begin; at < end; at++) {
         int64_t column = at * job->columns, columns = KELP_MIN(job->columns, job->g->n - column);
@@ -90,7 +88,7 @@ static void run_columns(void *userp, int64_t begin, int64_t end, int worker) {
 }
 
 static void run_parts(void *userp, int64_t begin, int64_t end, int worker) {
-    const thin_job *job = userp;
+    const skinny_job *job = userp;
     (void)worker;
     for (int64_t at = begin; at < end; at++) {
         int64_t column = at % job->across * job->columns;
@@ -99,13 +97,13 @@ static void run_parts(void *userp, int64_t begin, int64_t end, int worker) {
 }
 
 static void run_panels(void *userp, int64_t begin, int64_t end, int worker) {
-    const thin_job *job = userp;
+    const skinny_job *job = userp;
     const kelp_gemm *g = job->g;
     int64_t width = job->simd->tile_columns;
     (void)worker;
     for (int64_t at = begin; at < end; at++) {
         int64_t column = at * width, columns = KELP_MIN(width, g->n - column);
-        float sums[KELP_THIN_ROWS * KELP_SIMD_COLUMNS];
+        float sums[KELP_SKINNY_ROWS * KELP_SIMD_COLUMNS];
         for (int64_t part = 0; part < PARTS; part++) {
             sum_part(job, part, g->packed + column * g->k, width, width, sums, width);
             for (int64_t i = 0; i < g->m; i++)
@@ -116,26 +114,30 @@ static void run_panels(void *userp, int64_t begin, int64_t end, int worker) {
     }
 }
 
-void kelp_gemm_thin_run(const kelp_op_env *env, const kelp_simd *simd, const kelp_gemm *g) {
-    thin_job job = {simd, g, g->k / (4 * PARTS) * 4, simd->tile_columns, 1};
+void kelp_gemm_skinny_run(const kelp_op_env *env, const kelp_simd *simd, const kelp_gemm *g) {
+    skinny_job job = {simd, g, g->k / (4 * PARTS) * 4, simd->tile_columns, 1};
     int64_t threads = kelp_op_env_threads(env);
+    KELP_ASSERT(g->partial != NULL && g->m <= KELP_SKINNY_ROWS && g->k >= 4 * PARTS);
     if (g->packed != NULL) {
         int64_t panels = (g->n + job.columns - 1) / job.columns;
-        kelp_op_parallel(env, panels, KELP_MAX((int64_t)1, SHARE / (g->k * job.columns)),
+        kelp_op_parallel(env, panels,
+                         kelp_cpu_grain_of_blocks(KELP_SKINNY_SHARE, g->k * job.columns),
                          run_panels, &job);
         return;
     }
-    job.across = g->n >= WIDE
-                     ? (g->n + WIDE_SHARE - 1) / WIDE_SHARE
-                     : KELP_MAX((int64_t)1, KELP_MIN(threads / PARTS, g->n / LEAST_COLUMNS));
+    job.across =
+        g->n >= KELP_SKINNY_WIDE
+            ? (g->n + KELP_SKINNY_WIDE_SHARE - 1) / KELP_SKINNY_WIDE_SHARE
+            : KELP_MAX((int64_t)1, KELP_MIN(threads / PARTS, g->n / KELP_SKINNY_LEAST_COLUMNS));
     job.columns = (g->n + job.across - 1) / job.across;
     job.columns = (job.columns + simd->tile_columns - 1) / simd->tile_columns * simd->tile_columns;
     job.across = (g->n + job.columns - 1) / job.columns;
-    if (g->n >= WIDE) {
+    if (g->n >= KELP_SKINNY_WIDE) {
         kelp_op_parallel(env, job.across, 1, run_columns, &job);
         return;
     }
     int64_t share = g->k * job.columns / PARTS;
-    kelp_op_parallel(env, PARTS * job.across, KELP_MAX((int64_t)1, SHARE / share), run_parts, &job);
+    kelp_op_parallel(env, PARTS * job.across, kelp_cpu_grain_of_blocks(KELP_SKINNY_SHARE, share),
+                     run_parts, &job);
     join(&job, 0, g->n);
 }

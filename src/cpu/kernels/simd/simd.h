@@ -58,19 +58,19 @@ typedef struct kelp_gemm_block {
     kelp_act act;
 } kelp_gemm_block;
 
-/* C[m,n] = A[m,k] · B[k,n], row-major, up to KELP_THIN_ROWS rows, k at least 4. Each element is the
- * sum over p below k / 4 of the four terms p, p + k / 4, p + k / 2 and p + 3 k / 4, one after the
- * other, and then of the rest, whatever n is. */
-#define KELP_THIN_ROWS 4
-typedef struct kelp_thin {
+/* C[m,n] = A[m,k] · B[k,n], row-major, up to KELP_SKINNY_ROWS rows, k at least 4. Each element is
+ * the sum over p below k / 4 of the four terms p, p + k / 4, p + k / 2 and p + 3 k / 4, one after
+ * the other, and then of the rest, whatever n is. */
+#define KELP_SKINNY_ROWS 4
+typedef struct kelp_skinny {
     const kelp_float_u *a, *b;
     float *c;
     int64_t lda, ldb, ldc, m, n, k;
-} kelp_thin;
+} kelp_skinny;
 
-/* A window that slides over a frame, whose borders are there: rows of `width` outputs, row_step
- * floats of the frame apart; taps are tap_row_step and tap_step apart. */
-typedef enum kelp_slide_op { KELP_SLIDE_WEIGHTED, KELP_SLIDE_SUM, KELP_SLIDE_MOST } kelp_slide_op;
+/* A window that slides over a padded tile: rows of `width` outputs, row_step floats of the tile
+ * apart; taps are tap_row_step and tap_step floats apart. */
+typedef enum kelp_slide_op { KELP_SLIDE_WEIGHTED, KELP_SLIDE_SUM, KELP_SLIDE_MAX } kelp_slide_op;
 typedef struct kelp_slide {
     kelp_slide_op op;
     float *y;
@@ -78,12 +78,12 @@ typedef struct kelp_slide {
     const kelp_float_u *w; /* of KELP_SLIDE_WEIGHTED: one a tap */
     int64_t rows, width, row_step, stride;
     int64_t tap_rows, taps, tap_row_step, tap_step;
-    int64_t rows_apart, tap_rows_apart; /* row_step and tap_row_step in rows of the frame */
-    int64_t first, last; /* rows of the frame that hold input: the others are left out */
+    int64_t rows_apart, tap_rows_apart; /* row_step and tap_row_step in rows of the tile */
+    int64_t first, last; /* rows of the tile that hold input; the others are not read */
     int64_t begin, end;  /* see bare: columns that hold input */
-    bool bare; /* the frame is the image: what lies beside those columns, in rows that are read, is
-                  anything. Only what kelp_slide_takes_bare allows; with weights begin and end are
-                  not looked at, and bias and act follow the sum. */
+    bool bare; /* the tile is the unpadded image: values outside columns [begin, end) are undefined.
+                  Only if kelp_slide_takes_bare allows it; with weights begin and end are ignored,
+                  and bias and act are applied to the sum. */
     float bias;
     kelp_act act; /* that kelp_act_is_light allows */
 } kelp_slide;
@@ -92,9 +92,9 @@ static inline bool kelp_slide_takes_bare(kelp_slide_op op, int64_t taps, int64_t
     return op != KELP_SLIDE_WEIGHTED && taps == 3 && stride == 2 && tap_step == 1;
 }
 
-/* A convolution at one output position of tile_columns images side by side: y[m * y_step + image] =
- * Σ w[m * depth + c * kernel + tap] * x[(c * plane + offset) * tile_columns + image], over channels
- * and the taps that lie inside. */
+/* A convolution at one output position of tile_columns interleaved images: y[m * y_step + image]
+ * = Σ w[m * depth + c * kernel + tap] * x[(c * plane + offset) * tile_columns + image], over
+ * channels and the taps that are inside the image. */
 typedef struct kelp_lanes {
     const kelp_float_u *w;
     const float *x;
@@ -104,8 +104,8 @@ typedef struct kelp_lanes {
     const int32_t *tap_index, *tap_offset;
 } kelp_lanes;
 
-/* C[m,n] = A[m,k] · B[k,n], or C += …; row p of B begins at x + offset[p]. Nothing behind the last
- * column of a row is read, but C's rows have room for whole vectors. */
+/* C[m,n] = A[m,k] · B[k,n], or C += …; row p of B begins at x + offset[p]. Nothing after the
+ * last column of a row is read; C's rows are padded to whole vectors. */
 typedef struct kelp_taps {
     const kelp_float_u *a;
     const float *x;
@@ -115,8 +115,8 @@ typedef struct kelp_taps {
     bool accumulate;
 } kelp_taps;
 
-/* Rows of `width` floats, with what follows a product, to where they belong; `residual` (or NULL)
- * lies as `to` does. `from` has room for whole vectors. */
+/* Copies rows of `width` floats from the result of a GEMM to the output, with bias, residual (or
+ * NULL; laid out like `to`) and activation. `from` is padded to whole vectors. */
 typedef struct kelp_finish {
     const float *from, *residual;
     float *to;
@@ -144,7 +144,7 @@ typedef struct kelp_simd {
     void (*bin[KELP_BIN_COUNT])(float *y, const float *a, const float *b, int64_t count,
                                 int a_stride, int b_stride);
     void (*gemm)(const kelp_gemm_block *block);
-    void (*thin)(const kelp_thin *job);
+    void (*skinny)(const kelp_skinny *job);
     void (*lanes)(const kelp_lanes *lanes);
     void (*taps)(const kelp_taps *taps);
     /* Of each of `channels` the taps (9, 3 or 5) of tile_columns kernels side by side to their

@@ -3,6 +3,7 @@
  * specification. */
 #include "cpu/kernels/gemm/gemm.h"
 #include "cpu/ops/converted.h"
+#include "cpu/ops/kernel.h"
 #include "tensor/real.h"
 
 #include <math.h>
@@ -89,7 +90,7 @@ static kelp_status *causal_invoke(const void *state, kelp_op_args *args) {
     p->args = args;
     p->weight = kelp_ops_get_f32(args, args->inputs[1], p->weight_at);
     p->bias = kelp_ops_get_f32(args, kelp_ops_in(args, 2), p->bias_at);
-    int64_t grain = KELP_OPS_GRAIN / KELP_MAX((int64_t)1, p->length * p->taps) + 1;
+    int64_t grain = kelp_cpu_grain(KELP_GRAIN_ELEMENTS, p->length * p->taps);
     kelp_op_parallel(args->env, p->batch * p->channels, grain, causal_range, p);
     return NULL;
 }

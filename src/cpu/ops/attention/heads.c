@@ -8,6 +8,7 @@ kelp_status *kelp_sdpa_reserve(kelp_op_args *args, kelp_sdpa *s, size_t *out_off
     size_t bytes;
     if (!kelp_sdpa_plan(s, kelp_op_env_threads(args->env), &bytes))
         bytes = SIZE_MAX; /* fails below */
+    args->algorithm = kelp_sdpa_algorithm_name(s);
     return kelp_ops_scratch(args, 1, bytes, out_offset);
 }
 
@@ -36,8 +37,8 @@ static void gather_range(void *userp, int64_t begin, int64_t end, int worker) {
 void kelp_heads_gather(const kelp_op_env *env, const kelp_heads *heads, kelp_sdpa_view *out) {
     uintptr_t userp = (uintptr_t)heads;
     int64_t each = KELP_MAX((int64_t)1, heads->room * heads->size);
-    kelp_op_parallel(env, heads->batch * heads->heads, KELP_OPS_GRAIN / each + 1, gather_range,
-                     (void *)userp);
+    kelp_op_parallel(env, heads->batch * heads->heads, kelp_cpu_grain(KELP_GRAIN_ELEMENTS, each),
+                     gather_range, (void *)userp);
     *out = (kelp_sdpa_view){heads->to, heads->heads * heads->room * heads->size,
                             heads->room * heads->size, heads->size};
 }

@@ -6,6 +6,7 @@
  */
 #include "cpu/kernels/gemm/gemm.h"
 #include "cpu/ops/converted.h"
+#include "cpu/ops/kernel.h"
 #include "tensor/real.h"
 
 #include <math.h>

@@ -5,6 +5,7 @@
  * each step, as in the function body of the specification. Source: ONNX operator specification.
  */
 #include "cpu/ops/attention/heads.h"
+#include "cpu/ops/variant.h"
 #include "tensor/real.h"
 
 #include <math.h>
@@ -76,10 +77,8 @@ static kelp_status *read_mask(kelp_op_args *args, const kelp_sdpa *s, const kelp
     if (mask->rank < 1 || mask->rank > 4)
         return kelp_ops_bad_shapes(args, mask, NULL, "the mask must have rank 1 to 4");
     out->keys = mask->shape[mask->rank - 1];
-    if (out->keys == 1 && s->keys > 1 &&
-        strcmp(kelp_node_op_type(args->node), "AttentionHeads") == 0)
-        return NULL; /* broadcast along the keys: the same for all keys does not change the softmax
-                      */
+    if (out->keys == 1 && s->keys > 1 && kelp_op_variant_of(args->node) == KELP_VARIANT_FUSED_HEADS)
+        return NULL; /* broadcast along the keys: the same for all keys does not change softmax */
     for (int32_t i = mask->rank - 2, at = 2; i >= 0; i--, at--) {
         if (mask->shape[i] != 1 && mask->shape[i] != extents[at])
             return kelp_ops_bad_shapes(args, args->inputs[0], mask, "the mask does not fit");
@@ -231,7 +230,8 @@ static void make_part(const kelp_op_args *args, const attention_plan *p, int32_t
     if (part->widens) {
         float *wide = kelp_ops_scratch_at(args, part->wide);
         load_job job = {&now, wide, input == 1 ? p->root : 1.0f, p->s.round};
-        kelp_op_parallel(args->env, kelp_tensor_elements(&now), KELP_OPS_GRAIN, load_range, &job);
+        kelp_op_parallel(args->env, kelp_tensor_elements(&now), KELP_GRAIN_ELEMENTS, load_range,
+                         &job);
         now.data = wide;
     }
     out->data = now.data;

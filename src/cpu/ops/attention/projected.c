@@ -9,6 +9,7 @@
 #include "cpu/ops/attention/heads.h"
 #include "cpu/ops/converted.h"
 #include "cpu/ops/operand.h"
+#include "cpu/ops/variant.h"
 #include "tensor/real.h"
 
 #include <math.h>
@@ -91,7 +92,7 @@ static bool is_one_or(const kelp_tensor *x, int64_t count) {
 }
 
 static kelp_status *merged_create(const kelp_node *node, const kelp_op_env *env, void **out_state) {
-    bool quantized = kelp_node_op_type(node)[0] == 'Q';
+    bool quantized = kelp_op_variant_of(node) == KELP_VARIANT_INT8_ATTENTION;
     const input_places *places = quantized ? &quantized_places : &plain_places;
     const kelp_tensor *w = kelp_ops_constant(node, 1),
                       *scale = kelp_ops_constant(node, places->w_scale);

@@ -155,7 +155,7 @@ static kelp_status *rotary_invoke(const void *state, kelp_op_args *args) {
                               "of angles",
                               kelp_node_op_type(args->node), (long long)i,
                               (long long)p->cache_rows);
-    int64_t grain = KELP_OPS_GRAIN / KELP_MAX((int64_t)1, p->heads * p->size) + 1;
+    int64_t grain = kelp_cpu_grain(KELP_GRAIN_ELEMENTS, p->heads * p->size);
     kelp_op_parallel(args->env, p->batch * p->tokens, grain, rotary_range, p);
     return NULL;
 }

@@ -3,6 +3,7 @@
 #include "cpu/ops/control/control.h"
 
 #include "cpu/ops/sequence/sequence.h"
+#include "graph/ir.h"
 
 kelp_status *kelp_control_dispatch(void *self, const kelp_op_env *env, const kelp_node *node,
                                    const kelp_tensor *const *inputs, kelp_tensor *outputs,
@@ -10,9 +11,9 @@ kelp_status *kelp_control_dispatch(void *self, const kelp_op_env *env, const kel
     (void)self;
     (void)completion;
     *out_result = KELP_DISPATCH_IMMEDIATE;
-    if (strcmp(kelp_node_op_type(node), "FlexAttention") == 0)
+    if (node->op == KELP_OPERATOR(PREVIEW, FlexAttention))
         return kelp_control_flex(env, node, inputs, outputs);
-    if (strcmp(kelp_node_op_type(node), "Gradient") == 0) /* of the main graph it is written out */
+    if (node->op == KELP_OPERATOR(TRAINING, Gradient)) /* of the main graph it is written out */
         return KELP_ERROR(KELP_UNIMPLEMENTED,
                           "node '%s' (Gradient) stands in a subgraph: only those of the main graph "
                           "are carried out",

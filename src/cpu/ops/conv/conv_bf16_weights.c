@@ -1,30 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads: reshapes of several contexts may ask at once; a lock holds them apart. */
+/* Constant weights of bfloat16 convolutions, packed for the algorithms that run. */
 #include "cpu/ops/conv/conv_bf16_weights.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
+#include "cpu/kernels/gemm/gemm_bf16.h"
+#include "cpu/ops/kernel.h"
 
 #include <pthread.h>
 
-typedef struct conv_state {
+struct kelp_conv_bf16_weights {
     kelp_allocator allocator;
     kelp_op_pack_site site;
     const void *weights; /* the model's */
     int64_t channels, in_channels, taps;
     pthread_mutex_t lock;
-    kelp_op_packed rows, panels,
-        taps_first; /* of kelp_bf16_pair; without data: not asked for yet */
-} conv_state;
+    kelp_op_packed layouts[KELP_CONV_BF16_LAYOUTS]; /* of kelp_bf16_pair; NULL: not packed yet */
+};
 
-kelp_status *kelp_bf16_conv_create(const kelp_node *node, const kelp_op_env *env,
-                                   void **out_state) {
+kelp_status *kelp_conv_bf16_weights_create(const kelp_node *node, const kelp_op_env *env,
+                                           void **out_state) {
     const kelp_value *value = kelp_node_input_count(node) > 1 ? kelp_node_input(node, 1) : NULL;
     const kelp_tensor *w = value != NULL ? kelp_value_constant(value) : NULL;
     if (w == NULL || w->dtype != KELP_F32 || (w->rank != 3 && w->rank != 4))
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "ConvBf16 expects constant float weights over one "
                                                  "or two axes as its second input");
-    conv_state *state = NULL;
-    KELP_TRY(KELP_NEW(kelp_op_env_allocator(env), conv_state, &state));
+    kelp_conv_bf16_weights *state = NULL;
+    KELP_TRY(KELP_NEW(kelp_op_env_allocator(env), kelp_conv_bf16_weights, &state));
     state->allocator = kelp_op_env_allocator(env);
     state->site = kelp_op_env_pack_site(env);
     state->weights = w->data;
@@ -36,115 +38,79 @@ kelp_status *kelp_bf16_conv_create(const kelp_node *node, const kelp_op_env *env
     return NULL;
 }
 
-void kelp_bf16_conv_destroy(void *userp, kelp_allocator allocator) {
-    conv_state *state = userp;
+void kelp_conv_bf16_weights_destroy(void *userp, kelp_allocator allocator) {
+    kelp_conv_bf16_weights *state = userp;
     if (state == NULL)
         return;
-    kelp_op_unpack(&state->rows, state->allocator);
-    kelp_op_unpack(&state->panels, state->allocator);
-    kelp_op_unpack(&state->taps_first, state->allocator);
+    for (int i = 0; i < KELP_CONV_BF16_LAYOUTS; i++)
+        kelp_op_unpack(&state->layouts[i], state->allocator);
     pthread_mutex_destroy(&state->lock);
     kelp_free(allocator, state, sizeof *state);
 }
 
-static kelp_status *reserve(conv_state *state, const char *layout, kelp_op_packed *out,
-                            size_t pairs, void **out_room) {
-    kelp_op_packing packing = {.layout = layout, .inputs = 1u << 1, .replaces = 1u << 1};
-    if (!kelp_size_mul(pairs, sizeof(kelp_bf16_pair), &packing.size_bytes))
-        return kelp_status_oom();
-    return kelp_op_pack(&state->site, state->allocator, &packing, out, out_room);
+/* Names of the layouts in engine images. */
+static const char *const layout_names[KELP_CONV_BF16_LAYOUTS] = {
+    [KELP_CONV_BF16_ROWS] = "bf16rows/1",
+    [KELP_CONV_BF16_PANELS] = "bf16/1",
+    [KELP_CONV_BF16_TAPS_FIRST] = "bf16taps/1"};
+
+/* Floats of one output channel with its input channels rounded up to even. */
+static int64_t even_depth(const kelp_conv_bf16_weights *w) {
+    return (w->in_channels + 1) / 2 * 2 * w->taps;
 }
 
-static int64_t step_of(const conv_state *state) {
-    return kelp_bf16_row_step((state->in_channels + 1) / 2 * state->taps);
+static bool packed_pairs(const kelp_conv_bf16_weights *w, kelp_conv_bf16_layout layout,
+                         size_t *out) {
+    if (layout == KELP_CONV_BF16_ROWS)
+        return kelp_size_mul((size_t)w->channels,
+                             (size_t)kelp_conv_bf16_row_step(w->in_channels, w->taps), out);
+    int64_t depth = layout == KELP_CONV_BF16_PANELS ? w->in_channels * w->taps : even_depth(w);
+    return kelp_bf16_packed_size(depth, w->channels, out);
 }
 
-static kelp_status *make_rows(conv_state *state) {
-    const kelp_bf16 *table = kelp_bf16_get();
-    int64_t step = step_of(state), taps = state->taps;
-    const kelp_float_u *from = state->weights;
-    size_t pairs;
-    void *room = NULL;
-    if (!kelp_size_mul((size_t)state->channels, (size_t)step, &pairs))
-        return kelp_status_oom();
-    KELP_TRY(reserve(state, "bf16rows/1", &state->rows, pairs, &room));
-    for (int64_t m = 0; room != NULL && m < state->channels; m++) {
-        kelp_bf16_pair *to = (kelp_bf16_pair *)room + m * step;
-        for (int64_t c = 0; c < state->in_channels; c += 2, to += taps) {
-            const kelp_float_u *even = from + (m * state->in_channels + c) * taps;
-            table->pairs(even, c + 1 < state->in_channels ? even + taps : NULL, 0, 1, 1, taps, to,
-                         0);
-        }
-    }
+static kelp_status *pack_taps_first(const kelp_conv_bf16_weights *w, kelp_bf16_pair *out) {
+    size_t bytes = (size_t)(even_depth(w) * KELP_BF16_COLUMNS) * sizeof(float);
+    void *ordered = NULL;
+    KELP_TRY(kelp_alloc(w->allocator, bytes, &ordered));
+    kelp_conv_bf16_pack_taps_first(kelp_bf16_get(), w->weights, w->taps, w->in_channels,
+                                   w->channels, ordered, out);
+    kelp_free(w->allocator, ordered, bytes);
     return NULL;
 }
 
-static kelp_status *make_panels(conv_state *state) {
-    int64_t depth = state->in_channels * state->taps;
+static kelp_status *pack(kelp_conv_bf16_weights *w, kelp_conv_bf16_layout layout) {
+    kelp_op_packing packing = {
+        .layout = layout_names[layout], .inputs = 1u << 1, .replaces = 1u << 1};
+    int64_t depth = w->in_channels * w->taps;
     size_t pairs;
-    void *room = NULL;
-    if (!kelp_bf16_packed_size(depth, state->channels, &pairs))
+    void *memory = NULL;
+    KELP_ASSERT_HELD(&w->lock);
+    if (!packed_pairs(w, layout, &pairs) ||
+        !kelp_size_mul(pairs, sizeof(kelp_bf16_pair), &packing.size_bytes))
         return kelp_status_oom();
-    KELP_TRY(reserve(state, "bf16/1", &state->panels, pairs, &room));
-    if (room != NULL)
-        kelp_bf16_pack_turned(kelp_bf16_get(), state->weights, depth, depth, state->channels, room);
+    KELP_TRY(kelp_op_pack(&w->site, w->allocator, &packing, &w->layouts[layout], &memory));
+    if (memory == NULL)
+        return NULL;
+    if (layout == KELP_CONV_BF16_TAPS_FIRST) {
+        kelp_status *status = pack_taps_first(w, memory);
+        if (status != NULL)
+            kelp_op_unpack(&w->layouts[layout], w->allocator);
+        return status;
+    }
+    if (layout == KELP_CONV_BF16_ROWS)
+        kelp_conv_bf16_pack_rows(kelp_bf16_get(), w->weights, w->taps, w->in_channels, w->channels,
+                                 memory);
+    else
+        kelp_bf16_pack_transposed(kelp_bf16_get(), w->weights, depth, depth, w->channels, memory);
     return NULL;
 }
 
-/* One panel's output channels, each tap after tap, as rows of `depth` floats; `from` has them
- * channel after channel. */
-static void order_taps(const conv_state *state, const kelp_float_u *from, int64_t count,
-                       int64_t depth, float *to) {
-    int64_t taps = state->taps, channels = state->in_channels;
-    int64_t room = depth / taps;
-    memset(to, 0, (size_t)(count * depth) * sizeof *to);
-    for (int64_t j = 0; j < count; j++, from += channels * taps, to += depth)
-        for (int64_t t = 0; t < taps; t++)
-            for (int64_t c = 0; c < channels; c++)
-                to[t * room + c] = from[c * taps + t];
-}
-
-static kelp_status *make_taps_first(conv_state *state) {
-    int64_t channels = (state->in_channels + 1) / 2 * 2, depth = channels * state->taps;
-    int64_t each = state->in_channels * state->taps;
-    size_t pairs, bytes = (size_t)(depth * KELP_BF16_COLUMNS) * sizeof(float);
-    void *room = NULL, *ordered = NULL;
-    if (!kelp_bf16_packed_size(depth, state->channels, &pairs))
-        return kelp_status_oom();
-    KELP_TRY(kelp_alloc(state->allocator, bytes, &ordered));
-    kelp_status *status = reserve(state, "bf16taps/1", &state->taps_first, pairs, &room);
-    for (int64_t n = 0; room != NULL && n < state->channels; n += KELP_BF16_COLUMNS) {
-        int64_t count = KELP_MIN((int64_t)KELP_BF16_COLUMNS, state->channels - n);
-        order_taps(state, (const kelp_float_u *)state->weights + n * each, count, depth, ordered);
-        kelp_bf16_pack_turned(kelp_bf16_get(), ordered, depth, depth, count,
-                              (kelp_bf16_pair *)room + n * (depth / 2));
-    }
-    kelp_free(state->allocator, ordered, bytes);
+kelp_status *kelp_conv_bf16_weights_get(const kelp_conv_bf16_weights *shared,
+                                        kelp_conv_bf16_layout layout, const kelp_bf16_pair **out) {
+    kelp_conv_bf16_weights *w = (kelp_conv_bf16_weights *)shared; /* protected by the lock */
+    pthread_mutex_lock(&w->lock);
+    kelp_status *status = w->layouts[layout].data != NULL ? NULL : pack(w, layout);
+    *out = w->layouts[layout].data;
+    pthread_mutex_unlock(&w->lock);
     return status;
-}
-
-static kelp_status *layout_of(conv_state *state, const kelp_op_packed *layout,
-                              kelp_status *(*make)(conv_state *state), const kelp_bf16_pair **out) {
-    pthread_mutex_lock(&state->lock);
-    kelp_status *status = layout->data != NULL ? NULL : make(state);
-    *out = layout->data;
-    pthread_mutex_unlock(&state->lock);
-    return status;
-}
-
-kelp_status *kelp_bf16_conv_rows(const void *shared, const kelp_bf16_pair **out,
-                                 int64_t *out_step) {
-    conv_state *state = (conv_state *)shared; /* all contexts' own, behind the lock */
-    *out_step = step_of(state);
-    return layout_of(state, &state->rows, make_rows, out);
-}
-
-kelp_status *kelp_bf16_conv_panels(const void *shared, const kelp_bf16_pair **out) {
-    conv_state *state = (conv_state *)shared;
-    return layout_of(state, &state->panels, make_panels, out);
-}
-
-kelp_status *kelp_bf16_conv_taps_first(const void *shared, const kelp_bf16_pair **out) {
-    conv_state *state = (conv_state *)shared;
-    return layout_of(state, &state->taps_first, make_taps_first, out);
 }

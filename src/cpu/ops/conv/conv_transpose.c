@@ -1,52 +1,54 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ConvTranspose in one to three dimensions: the weights, turned, are multiplied by some rows of the
- * input, and what comes out is added to where it belongs, row by row. Source: ONNX operator
- * specification, ConvTranspose-22.
+ * ConvTranspose in one to three dimensions: the transposed weights are multiplied by some rows of
+ * the input (GEMM), and the products are added to the output row by row (col2im). Source: ONNX
+ * operator specification, ConvTranspose-22.
  */
 #include "base/alloc.h"
 #include "cpu/kernels/gemm/gemm.h"
-#include "cpu/kernels/conv/reference.h"
+#include "cpu/ops/kernel.h"
+#include "cpu/kernels/conv/conv.h"
+#include "cpu/tuning.h"
 #include "cpu/ops/conv/window.h"
 #include "cpu/ops/converted.h"
+#include "operator/window.h"
 
 #define AXES 3
 
-typedef struct transposed {
+typedef struct deconv_plan {
     int64_t in[AXES], out[AXES], kernel[AXES], stride[AXES], dilation[AXES], before[AXES];
     int64_t batch, groups, in_channels, out_channels; /* channels a group */
     int64_t in_size, out_size, kernel_size;
     int64_t block, strip; /* output channels, and input rows, that are multiplied at once */
     int64_t product_elements, row_elements; /* of a worker */
-    bool apart; /* each output comes of one input, and there is one for each */
+    bool is_one_to_one;                     /* each output depends on exactly one input */
     size_t weights_offset, buffer_offset;
     const float *weights; /* [group, output channel, kernel position, input channel] */
     const kelp_op_args *args;
     const kelp_simd *simd;
-} transposed;
+} deconv_plan;
 
-/* Weights that are known beforehand, turned once. */
-typedef struct turned {
+/* Constant weights, transposed once. */
+typedef struct deconv_state {
     kelp_op_packed weights;
-} turned;
+} deconv_state;
 
-/* [groups x input channels, outputs] to [groups, outputs, input channels]; outputs are channels and
- * kernel positions. */
-static void turn(const kelp_float_u *from, int64_t groups, int64_t inputs, int64_t outputs,
-                 float *to) {
+/* Transposes [groups x input channels, outputs] to [groups, outputs, input channels]; outputs
+ * are channels and kernel positions. */
+static void transpose(const kelp_float_u *from, int64_t groups, int64_t inputs, int64_t outputs,
+                      float *to) {
     for (int64_t g = 0; g < groups; g++, from += inputs * outputs, to += inputs * outputs)
         for (int64_t i = 0; i < inputs; i++)
             for (int64_t o = 0; o < outputs; o++)
                 to[o * inputs + i] = from[i * outputs + o];
 }
 
-static kelp_status *transposed_create(const kelp_node *node, const kelp_op_env *env,
-                                      void **out_state) {
+static kelp_status *deconv_create(const kelp_node *node, const kelp_op_env *env, void **out_state) {
     const kelp_value *value = kelp_node_input_count(node) > 1 ? kelp_node_input(node, 1) : NULL;
     const kelp_tensor *w = value != NULL ? kelp_value_constant(value) : NULL;
     int64_t groups = kelp_node_attr_i64(node, "group", 1);
     kelp_op_packing packing = {.layout = "turned/1", .inputs = 1u << 1, .replaces = 1u << 1};
-    turned *state = NULL;
+    deconv_state *state = NULL;
     void *room = NULL;
     if (w == NULL || w->dtype != KELP_F32 || w->rank < 3 || groups < 1 ||
         w->shape[0] % groups != 0 || kelp_tensor_elements(w) == 0)
@@ -54,27 +56,28 @@ static kelp_status *transposed_create(const kelp_node *node, const kelp_op_env *
     kelp_allocator allocator = kelp_op_env_allocator(env);
     kelp_op_pack_site site = kelp_op_env_pack_site(env);
     packing.size_bytes = kelp_tensor_bytes(w);
-    KELP_TRY(KELP_NEW(allocator, turned, &state));
+    KELP_TRY(KELP_NEW(allocator, deconv_state, &state));
     kelp_status *status = kelp_op_pack(&site, allocator, &packing, &state->weights, &room);
     if (status != NULL) {
         kelp_free(allocator, state, sizeof *state);
         return status;
     }
     if (room != NULL)
-        turn(w->data, groups, w->shape[0] / groups, kelp_ops_product(w->shape, 1, w->rank), room);
+        transpose(w->data, groups, w->shape[0] / groups, kelp_ops_product(w->shape, 1, w->rank),
+                  room);
     *out_state = state;
     return NULL;
 }
 
-static void transposed_destroy(void *state, kelp_allocator allocator) {
-    turned *s = state;
+static void deconv_destroy(void *state, kelp_allocator allocator) {
+    deconv_state *s = state;
     if (s == NULL)
         return;
     kelp_op_unpack(&s->weights, allocator);
     kelp_free(allocator, s, sizeof *s);
 }
 
-static kelp_status *init_axis(transposed *p, const kelp_op_args *args, size_t axes, size_t axis) {
+static kelp_status *init_axis(deconv_plan *p, const kelp_op_args *args, size_t axes, size_t axis) {
     const kelp_tensor *x = args->inputs[0], *w = args->inputs[1];
     const int64_t most = (int64_t)1 << 30;
     const char *auto_pad = kelp_node_attr_string(args->node, "auto_pad", "NOTSET", NULL);
@@ -89,49 +92,43 @@ static kelp_status *init_axis(transposed *p, const kelp_op_args *args, size_t ax
     KELP_TRY(kelp_window_attr(args, "output_padding", axes, axis, pads, &extra));
     KELP_TRY(kelp_window_attr(args, "output_shape", axes, axis, extents, &wanted));
     if (in < 1 || in > most || kernel < 1 || kernel > most)
-        return kelp_ops_bad_shapes(args, x, w, "the extents are out of range");
-    int64_t reach = (kernel - 1) * dilation + 1, full = (in - 1) * stride + reach + extra;
-    if (strcmp(auto_pad, "VALID") == 0)
-        before = after = 0;
-    if (wanted < 0 && strncmp(auto_pad, "SAME", 4) == 0)
-        wanted = in * stride;
-    if (wanted >= 0) {
-        int64_t total = KELP_MAX((int64_t)0, full - wanted);
-        before = strcmp(auto_pad, "SAME_UPPER") == 0 ? total / 2 : total - total / 2;
-        after = full - wanted - before;
-    }
+        return kelp_ops_bad_shapes(args, x, w, "a dimension is out of range");
+    kelp_window_axis a = {in, kernel, stride, dilation, before, after};
+    bool left = kelp_window_transposed_output(&a, kelp_auto_pad_parse(auto_pad),
+                                              (kelp_window_transposed){extra, wanted}, &p->out[at]);
     p->in[at] = in;
     p->kernel[at] = kernel;
     p->stride[at] = stride;
     p->dilation[at] = dilation;
-    p->before[at] = before;
-    p->out[at] = full - before - after;
-    p->apart = p->apart && kernel == stride && dilation == 1 && extra == 0 && after >= 0;
-    if (p->out[at] < 1)
-        return kelp_ops_bad_shapes(args, x, w, "the pads leave nothing");
+    p->before[at] = a.before;
+    p->is_one_to_one =
+        p->is_one_to_one && kernel == stride && dilation == 1 && extra == 0 && a.after >= 0;
+    if (!left)
+        return kelp_ops_bad_shapes(args, x, w, "the padding leaves no output");
     return NULL;
 }
 
-/* Some fifty rows and two hundred columns of the product at once. */
-static kelp_status *transposed_reserve(const turned *state, transposed *p, kelp_op_args *args) {
+/* Chooses the rows and columns of one GEMM and reserves scratch memory. */
+static kelp_status *deconv_reserve(const deconv_state *state, deconv_plan *p, kelp_op_args *args) {
     const kelp_tensor *x = args->inputs[0], *w = args->inputs[1];
     int64_t width = KELP_MAX((int64_t)1, p->in[2]), columns, all = 0;
-    p->block = KELP_MAX((int64_t)1, KELP_MIN(p->out_channels, 48 / p->kernel_size));
-    p->strip = KELP_MAX((int64_t)1, KELP_MIN(p->in[1], 192 / width));
+    p->block =
+        KELP_MAX((int64_t)1, KELP_MIN(p->out_channels, KELP_CONV_TRANSPOSE_ROWS / p->kernel_size));
+    p->strip = KELP_MAX((int64_t)1, KELP_MIN(p->in[1], KELP_CONV_TRANSPOSE_COLUMNS / width));
     p->row_elements = p->out[2] + p->stride[2];
     columns = p->strip * p->in[2];
     if (!kelp_i64_mul(p->block * columns, p->kernel_size, &p->product_elements) ||
         !kelp_i64_add(p->product_elements, p->row_elements, &all) ||
         !kelp_i64_mul(all, kelp_op_env_threads(args->env), &all))
-        return kelp_ops_bad_shapes(args, x, w, "the kernel is too large");
+        return kelp_ops_bad_shapes(args, x, w, "the scratch memory would be too large");
     if (state == NULL)
         KELP_TRY(
             kelp_ops_scratch(args, kelp_tensor_elements(w), sizeof(float), &p->weights_offset));
     return kelp_ops_scratch(args, all, sizeof(float), &p->buffer_offset);
 }
 
-static kelp_status *transposed_reshape(const void *state, kelp_op_args *args) {
-    transposed *p = args->plan;
+static kelp_status *deconv_reshape(const void *state, kelp_op_args *args) {
+    deconv_plan *p = args->plan;
     KELP_TRY(kelp_ops_check(args, 2));
     const kelp_tensor *x = args->inputs[0], *w = args->inputs[1], *bias = kelp_ops_in(args, 2);
     kelp_dtype dtype = x->dtype;
@@ -141,16 +138,16 @@ static kelp_status *transposed_reshape(const void *state, kelp_op_args *args) {
     p->groups = kelp_node_attr_i64(args->node, "group", 1);
     if (x->rank < 3 || x->rank > AXES + 2 || w->rank != x->rank || p->groups < 1 ||
         x->shape[1] % p->groups != 0 || w->shape[0] != x->shape[1])
-        return kelp_ops_bad_shapes(args, x, w, "input and weights do not fit");
+        return kelp_ops_bad_shapes(args, x, w, "the channels of input and weights do not match");
     p->batch = x->shape[0];
     p->in_channels = x->shape[1] / p->groups;
     p->out_channels = w->shape[1];
     int64_t shape[KELP_MAX_RANK] = {p->batch, 0};
     if (!kelp_i64_mul(p->out_channels, p->groups, &shape[1]) ||
         (bias != NULL && kelp_tensor_elements(bias) != shape[1]))
-        return kelp_ops_bad_shapes(args, w, bias, "expected one bias an output channel");
+        return kelp_ops_bad_shapes(args, w, bias, "expected one bias for each output channel");
     size_t axes = (size_t)x->rank - 2;
-    p->apart = true;
+    p->is_one_to_one = true;
     for (size_t i = 0; i < AXES; i++)
         p->in[i] = p->out[i] = p->kernel[i] = p->stride[i] = p->dilation[i] = 1;
     for (size_t i = 0; i < axes; i++) {
@@ -161,12 +158,12 @@ static kelp_status *transposed_reshape(const void *state, kelp_op_args *args) {
     p->kernel_size = kelp_ops_product(p->kernel, 0, AXES);
     KELP_TRY(kelp_ops_set(args, 0, dtype, x->rank, shape));
     p->out_size = kelp_ops_product(p->out, 0, AXES);
-    return dtype == KELP_F64 ? NULL : transposed_reserve(state, p, args);
+    return dtype == KELP_F64 ? NULL : deconv_reserve(state, p, args);
 }
 
-/* Adds what one kernel column made of an input row to an output row. Where outputs lie further
- * apart than 1, those of each remainder are gathered first, side by side, in `row`. */
-static void add_row(const transposed *p, const float *from, int64_t tap, float *y, float *row) {
+/* Adds the products of one kernel column and an input row to an output row. With a stride above
+ * 1, outputs of each remainder are gathered in `row` first. */
+static void add_row(const deconv_plan *p, const float *from, int64_t tap, float *y, float *row) {
     int64_t stride = p->stride[2], at = tap * p->dilation[2] - p->before[2];
     int64_t rest = (at % stride + stride) % stride, shift = (at - rest) / stride;
     int64_t most = (p->out[2] - rest + stride - 1) / stride; /* outputs of this remainder */
@@ -176,7 +173,7 @@ static void add_row(const transposed *p, const float *from, int64_t tap, float *
         p->simd->gather_up(to + shift + first, from + first, 1, last - first, false);
 }
 
-static void merge_row(const transposed *p, const float *row, float *y) {
+static void merge_row(const deconv_plan *p, const float *row, float *y) {
     int64_t stride = p->stride[2], step = p->row_elements / stride;
     if (stride == 2) {
         const float *odd = row + step;
@@ -193,8 +190,8 @@ static void merge_row(const transposed *p, const float *row, float *y) {
             y[i * stride + rest] += row[rest * step + i];
 }
 
-/* The product of input rows [first, first + rows) of plane `depth` for one output channel. */
-static void add_rows(const transposed *p, const float *product, int64_t depth, int64_t first,
+/* Adds the products of input rows [first, first + rows) of plane `depth` to one output channel. */
+static void add_rows(const deconv_plan *p, const float *product, int64_t depth, int64_t first,
                      int64_t rows, float *plane, float *row) {
     int64_t ld = rows * p->in[2], reach = (p->kernel[1] - 1) * p->dilation[1];
     int64_t top = KELP_MAX((int64_t)0, first * p->stride[1] - p->before[1]);
@@ -224,8 +221,8 @@ static void add_rows(const transposed *p, const float *product, int64_t depth, i
     }
 }
 
-/* An output row whose elements come of one tap each. */
-static void set_row(const transposed *p, const float *from, int64_t ld, float bias, float *y) {
+/* Stores an output row whose elements depend on one tap each. */
+static void set_row(const deconv_plan *p, const float *from, int64_t ld, float bias, float *y) {
     int64_t stride = p->stride[2], before = p->before[2];
     if (stride == 2 && before == 0 && p->out[2] == 2 * p->in[2]) {
         const float *odd = from + ld;
@@ -242,8 +239,8 @@ static void set_row(const transposed *p, const float *from, int64_t ld, float bi
     }
 }
 
-/* As add_rows, where outputs come of one input each: nothing is there to add to. */
-static void set_rows(const transposed *p, const float *product, int64_t depth, int64_t first,
+/* Like add_rows, but stores: each output depends on one input. */
+static void set_rows(const deconv_plan *p, const float *product, int64_t depth, int64_t first,
                      int64_t rows, float bias, float *plane) {
     int64_t ld = rows * p->in[2], taps = p->kernel[0] * p->kernel[1];
     for (int64_t tap = 0; tap < taps; tap++, product += p->kernel[2] * ld) {
@@ -257,14 +254,14 @@ static void set_rows(const transposed *p, const float *product, int64_t depth, i
     }
 }
 
-static float bias_of(const transposed *p, int64_t channel) {
+static float bias_of(const deconv_plan *p, int64_t channel) {
     const kelp_tensor *bias = kelp_ops_in(p->args, 2);
     return bias != NULL ? ((const float *)bias->data)[channel] : 0.0f;
 }
 
-/* A unit is some output channels of one group of one image. */
-static void transposed_units(void *userp, int64_t begin, int64_t end, int worker) {
-    const transposed *p = userp;
+/* Runs units, each some output channels of one group of one image. */
+static void deconv_units(void *userp, int64_t begin, int64_t end, int worker) {
+    const deconv_plan *p = userp;
     int64_t blocks = (p->out_channels + p->block - 1) / p->block;
     float *product = (float *)(void *)((char *)p->args->scratch + p->buffer_offset) +
                      worker * (p->product_elements + p->row_elements);
@@ -276,7 +273,7 @@ static void transposed_units(void *userp, int64_t begin, int64_t end, int worker
                          (image * p->groups + group) * p->in_channels * p->in_size;
         float *y = (float *)p->args->outputs[0]->data +
                    (image * p->groups * p->out_channels + first) * p->out_size;
-        for (int64_t c = 0; c < channels && !p->apart; c++) {
+        for (int64_t c = 0; c < channels && !p->is_one_to_one; c++) {
             float start = bias_of(p, first + c);
             kelp_ops_fill(y + c * p->out_size, sizeof start, p->out_size, &start);
         }
@@ -295,7 +292,7 @@ static void transposed_units(void *userp, int64_t begin, int64_t end, int worker
             kelp_gemm_run_serial(p->simd, &job);
             for (int64_t c = 0; c < channels; c++) {
                 const float *from = product + c * p->kernel_size * job.ldc;
-                if (p->apart)
+                if (p->is_one_to_one)
                     set_rows(p, from, depth, top, rows, bias_of(p, first + c), y + c * p->out_size);
                 else
                     add_rows(p, from, depth, top, rows, y + c * p->out_size,
@@ -306,54 +303,65 @@ static void transposed_units(void *userp, int64_t begin, int64_t end, int worker
     }
 }
 
-static void invoke_wide(const transposed *p) {
-    kelp_window w = {.axes = AXES,
-                     .in_size = p->in_size,
-                     .out_size = p->out_size,
-                     .kernel_size = p->kernel_size};
+static void run_f64(const deconv_plan *p) {
+    const kelp_op_args *args = p->args;
+    const kelp_tensor *bias = kelp_ops_in(args, 2);
+    kelp_conv conv = {.is_f64 = true,
+                      .x = args->inputs[0]->data,
+                      .weights = args->inputs[1]->data,
+                      .bias = bias != NULL ? bias->data : NULL,
+                      .y = args->outputs[0]->data};
+    kelp_conv_window *w = &conv.shape.window;
+    *w = (kelp_conv_window){.axes = AXES,
+                            .in_size = p->in_size,
+                            .out_size = p->out_size,
+                            .kernel_size = p->kernel_size};
     for (int i = 0; i < AXES; i++) {
-        w.in[i] = p->in[i];
-        w.out[i] = p->out[i];
-        w.kernel[i] = p->kernel[i];
-        w.stride[i] = p->stride[i];
-        w.dilation[i] = p->dilation[i];
-        w.before[i] = p->before[i];
+        w->in[i] = p->in[i];
+        w->out[i] = p->out[i];
+        w->kernel[i] = p->kernel[i];
+        w->stride[i] = p->stride[i];
+        w->dilation[i] = p->dilation[i];
+        w->before[i] = p->before[i];
     }
-    kelp_conv_wide_transposed_run(
-        &(kelp_conv_wide){&w, p->args, p->batch, p->groups, p->in_channels, p->out_channels});
+    conv.shape.batch = p->batch;
+    conv.shape.groups = p->groups;
+    conv.shape.in_channels = p->in_channels;
+    conv.shape.out_channels = p->out_channels;
+    kelp_conv_transpose_reference_f64(args->env, &conv);
 }
 
-static kelp_status *transposed_invoke(const void *state, kelp_op_args *args) {
-    transposed *p = args->plan;
-    const turned *known = state;
+static kelp_status *deconv_invoke(const void *state, kelp_op_args *args) {
+    deconv_plan *p = args->plan;
+    const deconv_state *known = state;
     p->args = args;
     p->simd = kelp_simd_get();
     if (kelp_tensor_elements(args->outputs[0]) == 0)
         return NULL;
     if (args->inputs[0]->dtype == KELP_F64) {
-        invoke_wide(p);
+        run_f64(p);
         return NULL;
     }
     if (known != NULL) {
         p->weights = known->weights.data;
     } else {
         float *to = (float *)(void *)((char *)args->scratch + p->weights_offset);
-        turn(args->inputs[1]->data, p->groups, p->in_channels, p->out_channels * p->kernel_size,
-             to);
+        transpose(args->inputs[1]->data, p->groups, p->in_channels,
+                  p->out_channels * p->kernel_size, to);
         p->weights = to;
     }
     int64_t blocks = (p->out_channels + p->block - 1) / p->block;
     int64_t work = p->block * p->kernel_size * p->in_channels * p->in_size;
     kelp_op_parallel(args->env, p->batch * p->groups * blocks,
-                     1000000 / KELP_MAX((int64_t)1, work) + 1, transposed_units, p);
+                     kelp_cpu_grain(KELP_GRAIN_TILES, work), deconv_units, p);
     return NULL;
 }
-KELP_CONVERTED_PHASES(transposed, kelp_widened, sizeof(transposed), transposed_reshape,
-                      transposed_invoke)
+KELP_CONVERTED_PHASES(deconv, kelp_widened, sizeof(deconv_plan), deconv_reshape, deconv_invoke)
 const kelp_op_kernel kelp_op_ConvTranspose = {.struct_size = sizeof(kelp_op_kernel),
-                                              .plan_bytes = KELP_CONVERTED_PLAN(sizeof(transposed)),
+                                              .plan_bytes =
+                                                  KELP_CONVERTED_PLAN(sizeof(deconv_plan)),
                                               .unaligned_inputs = 2,
-                                              .create = transposed_create,
-                                              .destroy = transposed_destroy,
-                                              .reshape = transposed_reshape_any,
-                                              .invoke = transposed_invoke_any};
+                                              .create = deconv_create,
+                                              .destroy = deconv_destroy,
+                                              .reshape = deconv_reshape_any,
+                                              .invoke = deconv_invoke_any};

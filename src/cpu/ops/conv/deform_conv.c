@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * DeformConv: a convolution in two dimensions whose every tap reads where its offset says, between
- * pixels. What the taps read is unrolled to a matrix for a run of output positions, and multiplied
- * by the weights. Source: Dai et al., "Deformable Convolutional Networks", 2017; ONNX operator
+ * DeformConv: a convolution in two dimensions whose taps read at offsets between pixels. The
+ * interpolated values are gathered to a matrix for a range of output positions, and multiplied by
+ * the weights. Source: Dai et al., "Deformable Convolutional Networks", 2017; ONNX operator
  * specification, DeformConv-22.
  */
 #include "cpu/kernels/gemm/gemm.h"
+#include "cpu/ops/kernel.h"
 #include "cpu/ops/conv/window.h"
 #include "cpu/ops/kernel.h"
+#include "cpu/tuning.h"
 #include "tensor/real.h"
 
 #include <math.h>
 
-#define RUN 256 /* output positions that are unrolled together */
+#define RUN KELP_DEFORM_POSITIONS
 
 typedef struct deform_plan {
-    kelp_window w;
+    kelp_conv_window w;
     int64_t batch, groups, offset_groups, in_channels, out_channels; /* channels a group */
     size_t input_offsets[5], matrix_offset; /* inputs as floats, unless they are */
     const float *inputs[5];
@@ -37,7 +39,7 @@ static kelp_status *deform_check(deform_plan *p, kelp_op_args *args) {
     if (p->groups < 1 || x->shape[1] % p->groups != 0 || w->shape[0] % p->groups != 0 ||
         w->shape[1] != x->shape[1] / p->groups || p->offset_groups < 1 ||
         x->shape[1] % p->offset_groups != 0)
-        return kelp_ops_bad_shapes(args, x, w, "the channels do not fit the groups");
+        return kelp_ops_bad_shapes(args, x, w, "the channels do not match attribute 'group'");
     p->batch = x->shape[0];
     p->in_channels = w->shape[1];
     p->out_channels = w->shape[0] / p->groups;
@@ -50,7 +52,7 @@ static kelp_status *deform_check(deform_plan *p, kelp_op_args *args) {
                          mask->shape[2] != p->w.out[1] || mask->shape[3] != p->w.out[2]))
         return kelp_ops_bad_shapes(args, x, mask, "expected one mask a tap and output position");
     if (bias != NULL && kelp_tensor_elements(bias) != w->shape[0])
-        return kelp_ops_bad_shapes(args, w, bias, "expected one bias an output channel");
+        return kelp_ops_bad_shapes(args, w, bias, "expected one bias for each output channel");
     return NULL;
 }
 
@@ -75,20 +77,20 @@ static kelp_status *deform_reshape(const void *state, kelp_op_args *args) {
     return kelp_ops_scratch(args, floats, sizeof(float), &p->matrix_offset);
 }
 
-static float between(const kelp_window *w, const float *plane, float y, float x) {
+static float between(const kelp_conv_window *w, const float *plane, float y, float x) {
     if (!(y > -1 && x > -1 && y < (float)w->in[1] && x < (float)w->in[2]))
         return 0.0f;
     float top = floorf(y), left = floorf(x), ly = y - top, lx = x - left, sum = 0.0f;
     int64_t i = (int64_t)top, j = (int64_t)left;
     const float *at = plane + i * w->in[2] + j;
-    bool above = i >= 0, below = i + 1 < w->in[1], before = j >= 0, behind = j + 1 < w->in[2];
+    bool above = i >= 0, below = i + 1 < w->in[1], before = j >= 0, after = j + 1 < w->in[2];
     if (above && before)
         sum += (1 - ly) * (1 - lx) * at[0];
-    if (above && behind)
+    if (above && after)
         sum += (1 - ly) * lx * at[1];
     if (below && before)
         sum += ly * (1 - lx) * at[w->in[2]];
-    if (below && behind)
+    if (below && after)
         sum += ly * lx * at[w->in[2] + 1];
     return sum;
 }
@@ -97,7 +99,7 @@ static float between(const kelp_window *w, const float *plane, float y, float x)
  * count). */
 static void unroll_tap(const deform_plan *p, int64_t image, int64_t channel, int64_t tap,
                        int64_t first, int64_t count, float *to) {
-    const kelp_window *w = &p->w;
+    const kelp_conv_window *w = &p->w;
     int64_t channels = p->in_channels * p->groups;
     int64_t group = channel / (channels / p->offset_groups);
     int64_t at = (image * p->offset_groups + group) * w->kernel_size + tap;
@@ -116,7 +118,7 @@ static void unroll_tap(const deform_plan *p, int64_t image, int64_t channel, int
 
 static void deform_range(void *userp, int64_t begin, int64_t end, int worker) {
     const deform_plan *p = userp;
-    const kelp_window *w = &p->w;
+    const kelp_conv_window *w = &p->w;
     const kelp_tensor *y = p->args->outputs[0];
     int64_t runs = (w->out_size + RUN - 1) / RUN, depth = p->in_channels * w->kernel_size;
     float *matrix = (float *)(void *)((char *)p->args->scratch + p->matrix_offset) +

@@ -2,6 +2,8 @@
 /* Extents of sliding windows. Source: ONNX operator specification, Conv and MaxPool. */
 #include "cpu/ops/conv/window.h"
 
+#include "operator/window.h"
+
 /* Extents beyond this have no image to slide over. */
 #define MOST ((int64_t)1 << 40)
 
@@ -25,7 +27,8 @@ kelp_status *kelp_window_attr(const kelp_op_args *args, const char *name, size_t
     return NULL;
 }
 
-static kelp_status *read_axis(kelp_window *w, const kelp_op_args *args, int32_t at, size_t axis) {
+static kelp_status *read_axis(kelp_conv_window *w, const kelp_op_args *args, int32_t at,
+                              size_t axis) {
     const kelp_window_range steps = {1, MOST}, pads = {-MOST, MOST};
     size_t axes = (size_t)w->axes;
     w->stride[at] = w->dilation[at] = 1;
@@ -43,42 +46,32 @@ static kelp_status *read_axis(kelp_window *w, const kelp_op_args *args, int32_t 
     return NULL;
 }
 
-static kelp_status *init_axis(kelp_window *w, const kelp_op_args *args, int32_t at, size_t axis,
-                              int64_t in, int64_t kernel) {
+static kelp_status *init_axis(kelp_conv_window *w, const kelp_op_args *args, int32_t at,
+                              size_t axis, int64_t in, int64_t kernel) {
     const char *auto_pad = kelp_node_attr_string(args->node, "auto_pad", "NOTSET", NULL);
     w->in[at] = in;
     w->kernel[at] = kernel;
     KELP_TRY(read_axis(w, args, at, axis));
     if (in > MOST)
         return kelp_ops_bad_shapes(args, args->inputs[0], NULL, "the image is too large");
-    int64_t reach = (kernel - 1) * w->dilation[at] + 1;
-    if (strcmp(auto_pad, "VALID") == 0)
-        w->before[at] = w->after[at] = 0;
-    if (strncmp(auto_pad, "SAME", 4) == 0) {
-        w->out[at] = (in + w->stride[at] - 1) / w->stride[at];
-        int64_t total = KELP_MAX((int64_t)0, (w->out[at] - 1) * w->stride[at] + reach - in);
-        bool lower = strcmp(auto_pad, "SAME_LOWER") == 0;
-        w->before[at] = lower ? total - total / 2 : total / 2;
-        w->after[at] = total - w->before[at];
+    kelp_window_axis a = {in, kernel, w->stride[at], w->dilation[at], w->before[at], w->after[at]};
+    bool ceil_mode = kelp_node_attr_i64(args->node, "ceil_mode", 0) != 0, fits;
+    int64_t span = 0, room = 0;
+    fits = kelp_window_output(&a, kelp_auto_pad_parse(auto_pad), ceil_mode, &w->out[at]);
+    w->before[at] = a.before;
+    w->after[at] = a.after;
+    if (fits)
         return NULL;
-    }
-    int64_t room = in + w->before[at] + w->after[at] - reach;
-    if (room < 0)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "operator '%s': the kernel is larger than the padded input along spatial "
-                          "axis %zu: it spans %lld places of %lld",
-                          kelp_node_op_type(args->node), axis, (long long)reach,
-                          (long long)(room + reach));
-    bool ceil_mode = kelp_node_attr_i64(args->node, "ceil_mode", 0) != 0;
-    w->out[at] = (room + (ceil_mode ? w->stride[at] - 1 : 0)) / w->stride[at] + 1;
-    /* a window that begins behind the input and its front padding does not count */
-    if (ceil_mode && (w->out[at] - 1) * w->stride[at] >= in + w->before[at])
-        w->out[at]--;
-    return NULL;
+    (void)kelp_window_span(&a, &span, &room);
+    return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                      "operator '%s': the kernel is larger than the padded input along spatial "
+                      "axis %zu: it spans %lld places of %lld",
+                      kelp_node_op_type(args->node), axis, (long long)span,
+                      (long long)(room + span));
 }
 
-kelp_status *kelp_window_init(kelp_window *w, const kelp_op_args *args, const kelp_tensor *input,
-                              const int64_t *kernel, int32_t axes) {
+kelp_status *kelp_window_init(kelp_conv_window *w, const kelp_op_args *args,
+                              const kelp_tensor *input, const int64_t *kernel, int32_t axes) {
     if (axes < 1 || axes > KELP_WINDOW_AXES || input->rank != axes + 2)
         return kelp_ops_bad_shapes(args, input, NULL,
                                    "expected [batch, channels] and one to three spatial axes");
@@ -100,25 +93,11 @@ kelp_status *kelp_window_init(kelp_window *w, const kelp_op_args *args, const ke
     return NULL;
 }
 
-int32_t kelp_window_shape(const kelp_window *w, int64_t batch, int64_t channels,
+int32_t kelp_window_shape(const kelp_conv_window *w, int64_t batch, int64_t channels,
                           int64_t *out_shape) {
     out_shape[0] = batch;
     out_shape[1] = channels;
     for (int32_t i = 0; i < w->axes; i++)
         out_shape[i + 2] = w->out[i + KELP_WINDOW_AXES - w->axes];
     return w->axes + 2;
-}
-
-void kelp_window_lay_down(kelp_window *w) {
-    int64_t *const fields[] = {w->in,       w->out,    w->kernel, w->stride,
-                               w->dilation, w->before, w->after};
-    bool row = w->in[1] == 1 && w->out[1] == 1 && w->kernel[1] == 1;
-    bool column = w->in[2] == 1 && w->out[2] == 1 && w->kernel[2] == 1;
-    if (row || !column)
-        return;
-    for (size_t i = 0; i < KELP_COUNT(fields); i++) {
-        int64_t extent = fields[i][1];
-        fields[i][1] = fields[i][2];
-        fields[i][2] = extent;
-    }
 }

@@ -1,20 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Windows that slide over the spatial axes: what convolutions and pools share. */
+/* Attributes and shapes of sliding windows, for convolutions and pools. */
 #ifndef KELP_CPU_OPS_CONV_WINDOW_H_
 #define KELP_CPU_OPS_CONV_WINDOW_H_
 
+#include "cpu/kernels/conv/conv_shape.h"
 #include "cpu/ops/kernel.h"
-
-#define KELP_WINDOW_AXES 3
-
-/* Up to three spatial axes; fewer are padded in front with extents of 1. */
-typedef struct kelp_window {
-    int32_t axes; /* as the operator has them */
-    int64_t in[KELP_WINDOW_AXES], out[KELP_WINDOW_AXES], kernel[KELP_WINDOW_AXES];
-    int64_t stride[KELP_WINDOW_AXES], dilation[KELP_WINDOW_AXES], before[KELP_WINDOW_AXES];
-    int64_t after[KELP_WINDOW_AXES];
-    int64_t in_size, out_size, kernel_size; /* products */
-} kelp_window;
 
 typedef struct kelp_window_range {
     int64_t least, most;
@@ -28,14 +18,11 @@ kelp_status *kelp_window_attr(const kelp_op_args *args, const char *name, size_t
 
 /* From input [N, C, spatial…], kernel extents (its spatial part) and the attributes strides,
  * dilations, pads, auto_pad, ceil_mode. */
-kelp_status *kelp_window_init(kelp_window *window, const kelp_op_args *args,
+kelp_status *kelp_window_init(kelp_conv_window *window, const kelp_op_args *args,
                               const kelp_tensor *input, const int64_t *kernel,
                               int32_t axes) KELP_MUST_USE;
 /* Shape [N, channels, out spatial…]. */
-int32_t kelp_window_shape(const kelp_window *window, int64_t batch, int64_t channels,
+int32_t kelp_window_shape(const kelp_conv_window *window, int64_t batch, int64_t channels,
                           int64_t *out_shape);
-/* An image of one column becomes one of one row, which lies in memory alike: inner loops run along
- * rows. Behind kelp_window_shape. */
-void kelp_window_lay_down(kelp_window *window);
 
 #endif

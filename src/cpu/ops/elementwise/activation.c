@@ -75,5 +75,5 @@ static void act_range(void *userp, int64_t begin, int64_t end, int worker) {
 void kelp_fused_act_run(const kelp_op_env *env, kelp_fused_act act, float *y, int64_t count) {
     act_job job = {act, y};
     if (act.function != KELP_FUSED_NONE)
-        kelp_op_parallel(env, count, KELP_OPS_GRAIN, act_range, &job);
+        kelp_op_parallel(env, count, KELP_GRAIN_ELEMENTS, act_range, &job);
 }

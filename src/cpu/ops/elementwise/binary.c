@@ -7,6 +7,7 @@
 #include "cpu/ops/kernel.h"
 #include "cpu/kernels/simd/simd.h"
 #include "cpu/ops/converted.h"
+#include "cpu/ops/variant.h"
 
 #include <math.h>
 
@@ -57,9 +58,10 @@ static void binary_range(void *userp, int64_t begin, int64_t end, int worker) {
 
 static void binary_run(binary_plan *p, const kelp_op_env *env) {
     if (p->walk.outer == 1)
-        kelp_op_parallel(env, p->walk.inner, KELP_OPS_GRAIN, binary_range, p);
+        kelp_op_parallel(env, p->walk.inner, KELP_GRAIN_ELEMENTS, binary_range, p);
     else if (p->walk.inner > 0)
-        kelp_op_parallel(env, p->walk.outer, KELP_OPS_GRAIN / p->walk.inner + 1, binary_rows, p);
+        kelp_op_parallel(env, p->walk.outer, kelp_cpu_grain(KELP_GRAIN_ELEMENTS, p->walk.inner),
+                         binary_rows, p);
 }
 
 static kelp_status *binary_invoke(const void *state, kelp_op_args *args) {
@@ -82,7 +84,7 @@ static binary_fn find_entry(const binary_entry *table, kelp_dtype dtype) {
 /* Before opset 7 the second operand was fitted to the first: its axes to those from attribute
  * "axis" on, else to the last ones; PRelu's slope to the channels. */
 static void fit_second(const kelp_op_args *args, const kelp_tensor *a, kelp_tensor *inout_b) {
-    bool slope = strcmp(kelp_node_op_type(args->node), "PRelu") == 0;
+    bool slope = kelp_op_variant_of(args->node) == KELP_VARIANT_CHANNEL_SLOPE;
     int64_t axis = a->rank - inout_b->rank;
     if (slope && inout_b->rank == 1 && a->rank > 2 && inout_b->shape[0] != 1)
         axis = 1;
@@ -493,7 +495,8 @@ static kelp_status *pow_invoke(const void *state, kelp_op_args *args) {
     const binary_plan *p = args->plan;
     (void)state;
     if (p->walk.inner > 0)
-        kelp_op_parallel(args->env, p->walk.outer, 4096 / p->walk.inner + 1, pow_rows, args);
+        kelp_op_parallel(args->env, p->walk.outer, kelp_cpu_grain(KELP_GRAIN_POW, p->walk.inner),
+                         pow_rows, args);
     return NULL;
 }
 WIDENED(Pow, KELP_OP_INPLACE_0, pow_reshape, pow_invoke)

@@ -343,7 +343,7 @@ static kelp_status *cast_invoke(const void *state, kelp_op_args *args) {
     }
     cast_job job = {x->data, y->data, kelp_ops_element_bytes(x->dtype),
                     kelp_ops_element_bytes(y->dtype), find_cast(x->dtype, y->dtype)};
-    kelp_op_parallel(args->env, kelp_tensor_elements(x), KELP_OPS_GRAIN, cast_range, &job);
+    kelp_op_parallel(args->env, kelp_tensor_elements(x), KELP_GRAIN_ELEMENTS, cast_range, &job);
     return NULL;
 }
 

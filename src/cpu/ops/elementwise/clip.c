@@ -66,9 +66,10 @@ static kelp_status *clip_invoke(const void *state, kelp_op_args *args) {
         job.high = x->dtype == KELP_F64 ? (const void *)&wide_high : &old_high;
     }
     switch (x->dtype) {
-#define CASE(name, suffix)                                                                         \
-    case name:                                                                                     \
-        kelp_op_parallel(args->env, kelp_tensor_elements(x), KELP_OPS_GRAIN, clip_##suffix, &job); \
+#define CASE(name, suffix)                                                                       \
+    case name:                                                                                   \
+        kelp_op_parallel(args->env, kelp_tensor_elements(x), KELP_GRAIN_ELEMENTS, clip_##suffix, \
+                         &job);                                                                  \
         return NULL;
         CASE(KELP_F32, f32)
         CASE(KELP_F64, f64)

@@ -72,8 +72,8 @@ static kelp_status *gelu_invoke(const void *state, kelp_op_args *args) {
     (void)state;
     p->args = args;
     p->bias = kelp_ops_get_f32(args, kelp_ops_in(args, 1), p->bias_at);
-    kelp_op_parallel(args->env, kelp_tensor_elements(args->inputs[0]), KELP_OPS_GRAIN, gelu_range,
-                     p);
+    kelp_op_parallel(args->env, kelp_tensor_elements(args->inputs[0]), KELP_GRAIN_ELEMENTS,
+                     gelu_range, p);
     return NULL;
 }
 
@@ -150,8 +150,7 @@ static kelp_status *split_invoke(const void *state, kelp_op_args *args) {
     p->args = args;
     p->bias = kelp_ops_get_f32(args, args->inputs[1], p->bias_at);
     int64_t rows = kelp_tensor_elements(args->inputs[0]) / KELP_MAX((int64_t)1, p->row);
-    kelp_op_parallel(args->env, rows, KELP_OPS_GRAIN / KELP_MAX((int64_t)1, p->row) + 1,
-                     split_range, p);
+    kelp_op_parallel(args->env, rows, kelp_cpu_grain(KELP_GRAIN_ELEMENTS, p->row), split_range, p);
     return NULL;
 }
 KELP_KERNEL(MsBiasSplitGelu, 0, sizeof(gelu_plan), 0, split_reshape, split_invoke);

@@ -285,8 +285,8 @@ static kelp_status *where_invoke(const void *state, kelp_op_args *args) {
         return NULL;
     p->pieces = (p->walk.inner + WHERE_PIECE - 1) / WHERE_PIECE;
     int64_t piece = KELP_MIN((int64_t)WHERE_PIECE, p->walk.inner);
-    kelp_op_parallel(args->env, p->walk.outer * p->pieces, 2 * KELP_OPS_GRAIN / piece + 1,
-                     where_rows, p);
+    kelp_op_parallel(args->env, p->walk.outer * p->pieces,
+                     kelp_cpu_grain(2 * KELP_GRAIN_ELEMENTS, piece), where_rows, p);
     return NULL;
 }
 KELP_KERNEL(Where, 0, sizeof(where_plan), 0, where_reshape, where_invoke);

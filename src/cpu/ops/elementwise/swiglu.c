@@ -72,8 +72,8 @@ static void swiglu_range(void *userp, int64_t begin, int64_t end, int worker) {
 
 static kelp_status *swiglu_invoke(const void *state, kelp_op_args *args) {
     (void)state;
-    kelp_op_parallel(args->env, kelp_tensor_elements(args->inputs[0]), KELP_OPS_GRAIN, swiglu_range,
-                     args);
+    kelp_op_parallel(args->env, kelp_tensor_elements(args->inputs[0]), KELP_GRAIN_ELEMENTS,
+                     swiglu_range, args);
     return NULL;
 }
 KELP_KERNEL(SwiGLU, KELP_OP_INPLACE_0, 0, 0, swiglu_reshape, swiglu_invoke);

@@ -40,8 +40,8 @@ static kelp_status *unary_invoke(const void *state, kelp_op_args *args) {
     p->x = args->inputs[0]->data;
     p->y = args->outputs[0]->data;
     p->size = kelp_ops_element_bytes(args->outputs[0]->dtype);
-    kelp_op_parallel(args->env, kelp_tensor_elements(args->outputs[0]), KELP_OPS_GRAIN, unary_range,
-                     p);
+    kelp_op_parallel(args->env, kelp_tensor_elements(args->outputs[0]), KELP_GRAIN_ELEMENTS,
+                     unary_range, p);
     return NULL;
 }
 

@@ -247,8 +247,7 @@ static kelp_status *sample_invoke(const void *state, kelp_op_args *args) {
     }
     if (kelp_tensor_elements(args->outputs[0]) > 0)
         kelp_op_parallel(args->env, p->batch * p->out_size,
-                         KELP_OPS_GRAIN / 8 / KELP_MAX((int64_t)1, p->channels) + 1, sample_range,
-                         p);
+                         kelp_cpu_grain(KELP_GRAIN_ELEMENTS / 8, p->channels), sample_range, p);
     return NULL;
 }
 KELP_KERNEL(GridSample, 0, sizeof(sample_plan), 0, sample_reshape, sample_invoke);
@@ -313,7 +312,7 @@ static kelp_status *affine_invoke(const void *state, kelp_op_args *args) {
     (void)state;
     if (count > 0)
         kelp_op_parallel(args->env, count / args->outputs[0]->shape[args->outputs[0]->rank - 1],
-                         KELP_OPS_GRAIN / 8, affine_range, args);
+                         KELP_GRAIN_ELEMENTS / 8, affine_range, args);
     return NULL;
 }
 KELP_KERNEL(AffineGrid, 0, 0, 0, affine_reshape, affine_invoke);

@@ -369,7 +369,7 @@ static void move_nearest(const kelp_resize *r, kelp_op_args *args, int32_t last)
     job.doubled = r->axes[last].out == 2 * r->axes[last].in;
     for (int64_t i = 0; i < r->axes[last].out; i++)
         job.doubled = job.doubled && first[i] == i / 2;
-    int64_t grain = KELP_OPS_GRAIN / KELP_MAX((int64_t)1, r->axes[last].out) + 1;
+    int64_t grain = kelp_cpu_grain(KELP_GRAIN_ELEMENTS, r->axes[last].out);
     kelp_op_parallel(args->env, rows, grain, nearest_rows, &job);
 }
 

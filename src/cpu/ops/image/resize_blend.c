@@ -201,7 +201,8 @@ void kelp_resize_blend(const kelp_resize *r, kelp_op_args *args) {
     job.size = r->wide ? sizeof(double) : sizeof(float);
     if (!direct) {
         convert_job load = {x, buffers[INPUT], r->wide, true};
-        kelp_op_parallel(args->env, kelp_tensor_elements(x), KELP_OPS_GRAIN, convert_range, &load);
+        kelp_op_parallel(args->env, kelp_tensor_elements(x), KELP_GRAIN_ELEMENTS, convert_range,
+                         &load);
         job.x = buffers[INPUT];
     }
     for (int32_t i = 0; i < count; i++) {
@@ -213,15 +214,16 @@ void kelp_resize_blend(const kelp_resize *r, kelp_op_args *args) {
         int64_t units = job.pass.outer * job.pass.axis->out, cost = job.pass.inner;
         if (!fused && cost == 1)
             kelp_op_parallel(args->env, job.pass.outer,
-                             KELP_OPS_GRAIN / KELP_MAX((int64_t)1, job.pass.axis->out) + 1,
-                             along_range, &job);
+                             kelp_cpu_grain(KELP_GRAIN_ELEMENTS, job.pass.axis->out), along_range,
+                             &job);
         else
-            kelp_op_parallel(args->env, units, KELP_OPS_GRAIN / KELP_MAX((int64_t)1, cost) + 1,
+            kelp_op_parallel(args->env, units, kelp_cpu_grain(KELP_GRAIN_ELEMENTS, cost),
                              blend_range, &job);
         job.x = job.y;
     }
     if (!direct) {
         convert_job store = {y, buffers[OUTPUT], r->wide, false};
-        kelp_op_parallel(args->env, kelp_tensor_elements(y), KELP_OPS_GRAIN, convert_range, &store);
+        kelp_op_parallel(args->env, kelp_tensor_elements(y), KELP_GRAIN_ELEMENTS, convert_range,
+                         &store);
     }
 }

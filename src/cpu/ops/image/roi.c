@@ -180,8 +180,8 @@ static kelp_status *align_invoke(const void *state, kelp_op_args *args) {
         KELP_TRY(check_image(args, images[i], i, p->batch));
     load_input(p, args);
     int64_t work = p->out[0] * p->out[1] * 16;
-    kelp_op_parallel(args->env, p->regions * p->channels, KELP_OPS_GRAIN / work + 1, align_range,
-                     p);
+    kelp_op_parallel(args->env, p->regions * p->channels, kelp_cpu_grain(KELP_GRAIN_ELEMENTS, work),
+                     align_range, p);
     return NULL;
 }
 KELP_KERNEL(RoiAlign, 0, sizeof(roi_plan), 0, align_reshape, align_invoke);

@@ -222,7 +222,8 @@ static kelp_status *einsum_invoke(const void *state, kelp_op_args *args) {
     for (int32_t i = p->kept; i < p->loops; i++)
         terms *= (double)p->extents[i];
     kelp_op_parallel(args->env, kelp_tensor_elements(args->outputs[0]),
-                     (int64_t)(KELP_OPS_GRAIN / 8 / KELP_MAX(terms, 1.0)) + 1, einsum_range, args);
+                     (int64_t)(KELP_GRAIN_ELEMENTS / 8 / KELP_MAX(terms, 1.0)) + 1, einsum_range,
+                     args);
     return NULL;
 }
 KELP_KERNEL(Einsum, 0, sizeof(einsum_plan), 0, einsum_reshape, einsum_invoke);

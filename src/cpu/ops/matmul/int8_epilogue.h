@@ -5,6 +5,7 @@
 #define KELP_CPU_OPS_MATMUL_INT8_EPILOGUE_H_
 
 #include "cpu/kernels/gemm/gemm_int8.h"
+#include "cpu/ops/kernel.h"
 
 /* Where the inputs stand; -1: there is none. Scales and zero points of `a`, `step` and `y` are
  * single, those of `b` single or one a column; bias and addend have one number a column.

@@ -3,8 +3,8 @@
 #include "cpu/ops/matmul/int8_rows.h"
 
 #include "cpu/kernels/gemm/gemm.h"
-#include "cpu/ops/matmul/int8_epilogue.h"
 #include "cpu/ops/kernel.h"
+#include "cpu/ops/matmul/int8_epilogue.h"
 #include "tensor/real.h"
 
 #include <math.h>
@@ -110,7 +110,7 @@ void kelp_rows_finish(const kelp_op_args *args, const kelp_batch *batch, const i
                       const float *float_sums) {
     finish_job job = {args, batch, sums, float_sums};
     kelp_op_parallel(args->env, batch->batch * batch->m,
-                     KELP_OPS_GRAIN / 8 / KELP_MAX((int64_t)1, batch->n) + 1, finish_range, &job);
+                     kelp_cpu_grain(KELP_GRAIN_ELEMENTS / 8, batch->n), finish_range, &job);
 }
 
 /* ---- 8-bit floats ---- */

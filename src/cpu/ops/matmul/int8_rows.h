@@ -4,7 +4,7 @@
 #ifndef KELP_CPU_OPS_MATMUL_INT8_ROWS_H_
 #define KELP_CPU_OPS_MATMUL_INT8_ROWS_H_
 
-#include "cpu/ops/linear/batch.h"
+#include "cpu/ops/matmul/batch.h"
 
 /* Whether `count` numbers are single, one for each row of a matrix of `of`, or one for each row of
  * all its matrices; with `rows` false of columns. */

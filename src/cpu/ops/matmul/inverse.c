@@ -83,7 +83,8 @@ static kelp_status *inverse_invoke(const void *state, kelp_op_args *args) {
     p->args = args;
     int64_t work = KELP_MAX((int64_t)1, p->n * p->n * p->n);
     if (p->n > 0)
-        kelp_op_parallel(args->env, p->count, KELP_OPS_GRAIN / work + 1, inverse_range, p);
+        kelp_op_parallel(args->env, p->count, kelp_cpu_grain(KELP_GRAIN_ELEMENTS, work),
+                         inverse_range, p);
     return NULL;
 }
 KELP_KERNEL(MsInverse, KELP_OP_INPLACE_0, sizeof(inverse_plan), 0, inverse_reshape, inverse_invoke);
@@ -141,8 +142,8 @@ static kelp_status *cdist_invoke(const void *state, kelp_op_args *args) {
     (void)state;
     KELP_TRY(metric_of(args->node, &job.root));
     int64_t work = KELP_MAX((int64_t)1, args->inputs[0]->shape[1] * args->inputs[1]->shape[0]);
-    kelp_op_parallel(args->env, args->inputs[0]->shape[0], KELP_OPS_GRAIN / work + 1, cdist_range,
-                     &job);
+    kelp_op_parallel(args->env, args->inputs[0]->shape[0],
+                     kelp_cpu_grain(KELP_GRAIN_ELEMENTS, work), cdist_range, &job);
     return NULL;
 }
 KELP_KERNEL(MsCDist, 0, 0, 0, cdist_reshape, cdist_invoke);

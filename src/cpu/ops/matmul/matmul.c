@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * MatMul with numpy's broadcasting, and the fused MatMulBias (A, B, bias[, residual]; attribute
- * activation). Constant float matrices are read as panels.h says. Source: ONNX operator
- * specification.
+ * activation). Constant float matrices are packed (panels.h). Source: ONNX operator specification.
  */
-#include "cpu/ops/linear/batch.h"
+#include "cpu/ops/activation.h"
+#include "cpu/ops/matmul/batch.h"
 #include "cpu/kernels/gemm/gemm.h"
-#include "cpu/ops/linear/panels.h"
+#include "cpu/ops/kernel.h"
+#include "cpu/ops/matmul/panels.h"
 #include "cpu/ops/converted.h"
 
 typedef struct matmul_plan {
     kelp_batch b;
     kelp_act act;
-    size_t partial; /* in scratch, behind the jobs */
-    bool thin;
+    size_t partial; /* in scratch memory, after the jobs */
+    bool skinny;
 } matmul_plan;
 
-/* Weights below this are read where they lie: they stay in cache, and so does the time to find
- * them. */
+/* Smaller weights are read unpacked: they stay in cache, and few pages hold them. */
 #define PACK_MIN_ELEMENTS 1024
 
 static kelp_status *matmul_create(const kelp_node *node, const kelp_op_env *env, void **out_state) {
@@ -46,12 +46,13 @@ static kelp_status *matmul_shapes(kelp_op_args *args) {
     return kelp_ops_set(args, 0, a->dtype, rank, shape);
 }
 
-/* Of float matrices: panels, and room to work in. */
+/* Plans a GEMM of float matrices: packs the panels and reserves scratch memory. */
 static kelp_status *plan_product(const void *state, kelp_op_args *args) {
     matmul_plan *p = args->plan;
-    p->thin = p->b.batch == 1 && kelp_gemm_is_thin(p->b.m, p->b.k, p->b.n);
-    if (p->thin)
-        KELP_TRY(kelp_ops_scratch(args, kelp_gemm_thin_floats(p->b.m, p->b.n), sizeof(float),
+    p->skinny = p->b.batch == 1 && kelp_gemm_is_skinny(p->b.m, p->b.k, p->b.n);
+    args->algorithm = kelp_gemm_algorithm(p->skinny, state != NULL);
+    if (p->skinny)
+        KELP_TRY(kelp_ops_scratch(args, kelp_gemm_skinny_floats(p->b.m, p->b.n), sizeof(float),
                                   &p->partial));
     return kelp_panels_plan(args->env, state, p->b.batch > 0 ? p->b.m : 0);
 }
@@ -89,12 +90,12 @@ static void fill_job(const void *state, const kelp_op_args *args, int64_t index,
                        .ldb = p->b.n,
                        .ldc = p->b.n,
                        .act = p->act};
-    if (p->thin)
+    if (p->skinny)
         out->partial = kelp_ops_scratch_at(args, p->partial);
     kelp_panels_use(state, out);
 }
 
-/* Rows of the results. */
+/* Computes rows of the result for other types. */
 #define PRODUCT(name, type)                                                                       \
     typedef type any_##name __attribute__((aligned(1), may_alias)); /* constants lie anywhere */  \
     static void product_##name(void *userp, int64_t begin, int64_t end, int worker) {             \
@@ -124,7 +125,8 @@ static kelp_status *product_rows(kelp_op_args *args, void (*range)(void *userp, 
                                                                    int64_t end, int worker)) {
     const matmul_plan *p = args->plan;
     int64_t work = KELP_MAX((int64_t)1, p->b.k * p->b.n);
-    kelp_op_parallel(args->env, p->b.batch * p->b.m, 4 * KELP_OPS_GRAIN / work + 1, range, args);
+    kelp_op_parallel(args->env, p->b.batch * p->b.m, kelp_cpu_grain(4 * KELP_GRAIN_ELEMENTS, work),
+                     range, args);
     return NULL;
 }
 
@@ -171,9 +173,7 @@ static kelp_status *matmul_bias_reshape(const void *state, kelp_op_args *args) {
         return kelp_ops_bad_shapes(args, args->inputs[0], args->inputs[1],
                                    "expected float matrices, a bias of n and a residual like the "
                                    "result");
-    if (!kelp_act_parse(kelp_node_attr_string(args->node, "activation", "", NULL), &p->act))
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "MatMulBias knows no activation '%s'",
-                          kelp_node_attr_string(args->node, "activation", "", NULL));
+    KELP_TRY(kelp_act_read(args, &p->act));
     return plan_product(state, args);
 }
 

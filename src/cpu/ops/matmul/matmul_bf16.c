@@ -6,8 +6,10 @@
  * engine is asked for KELP_PRECISION_BF16.
  */
 #include "base/alloc.h"
+#include "cpu/ops/activation.h"
 #include "cpu/kernels/gemm/gemm_bf16.h"
-#include "cpu/ops/linear/batch.h"
+#include "cpu/ops/kernel.h"
+#include "cpu/ops/matmul/batch.h"
 #include "cpu/kernels/gemm/gemm.h"
 
 typedef struct matmul_plan {
@@ -44,7 +46,7 @@ static kelp_status *matmul_create(const kelp_node *node, const kelp_op_env *env,
     weights->n = n;
     KELP_TRY(kelp_op_pack(&site, allocator, &packing, &weights->panels, &room));
     if (room != NULL && turned)
-        kelp_bf16_pack_turned(kelp_bf16_get(), b->data, k, k, n, room);
+        kelp_bf16_pack_transposed(kelp_bf16_get(), b->data, k, k, n, room);
     else if (room != NULL)
         kelp_bf16_pack(kelp_bf16_get(), b->data, n, k, n, room);
     return NULL;
@@ -75,9 +77,7 @@ static kelp_status *matmul_reshape(const void *state, kelp_op_args *args) {
          (kelp_tensor_elements(residual) != p->b.m * p->b.n || residual->dtype != KELP_F32)))
         return kelp_ops_bad_shapes(args, a, args->inputs[1],
                                    "expected a bias of n floats and a residual like the result");
-    if (!kelp_act_parse(kelp_node_attr_string(args->node, "activation", "", NULL), &p->act))
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "MatMulBf16 knows no activation '%s'",
-                          kelp_node_attr_string(args->node, "activation", "", NULL));
+    KELP_TRY(kelp_act_read(args, &p->act));
     if (!kelp_i64_mul(kelp_bf16_gemm_scratch(p->b.m, p->b.k), kelp_op_env_threads(args->env), &all))
         return kelp_ops_bad_shapes(args, a, args->inputs[1], "the matrices are too large");
     KELP_TRY(kelp_ops_scratch(args, all, sizeof(kelp_bf16_pair), &p->scratch));

@@ -4,6 +4,7 @@
  * Turned operands are copied first. Source: ONNX Runtime, ContribOperators.md.
  */
 #include "cpu/kernels/gemm/gemm.h"
+#include "cpu/ops/kernel.h"
 #include "cpu/ops/converted.h"
 
 typedef struct side {
@@ -138,7 +139,7 @@ static kelp_status *fused_invoke(const void *state, kelp_op_args *args) {
                               .ldc = p->n};
     kelp_gemm_run(args->env, jobs, p->batch);
     if (p->alpha != 1.0f)
-        kelp_op_parallel(args->env, kelp_tensor_elements(args->outputs[0]), KELP_OPS_GRAIN,
+        kelp_op_parallel(args->env, kelp_tensor_elements(args->outputs[0]), KELP_GRAIN_ELEMENTS,
                          scale_range, args);
     return NULL;
 }

@@ -7,25 +7,28 @@
  * specification; ONNX Runtime, ContribOperators.md.
  */
 #include "base/alloc.h"
+#include "cpu/ops/activation.h"
+#include "cpu/ops/matmul/batch.h"
 #include "cpu/ops/operand.h"
-#include "cpu/ops/linear/batch.h"
 #include "cpu/kernels/gemm/gemm.h"
-#include "cpu/ops/quantize/dynamic.h"
+#include "cpu/ops/kernel.h"
 #include "cpu/ops/matmul/int8_epilogue.h"
 #include "cpu/ops/matmul/int8_rows.h"
+#include "cpu/ops/quantize/dynamic.h"
+#include "cpu/ops/variant.h"
 
 typedef enum product_kind { INTEGER, LINEAR, FUSED, TO_FLOAT, DYNAMIC, GEMM, KINDS } product_kind;
 
 static const struct {
-    const char *op_type;
+    kelp_op_variant variant;
     kelp_int8_places places;
 } kinds[KINDS] = {
-    [INTEGER] = {"MatMulInteger", {-1, 2, 1, -1, 3, -1, -1, -1, -1, -1, -1}},
-    [LINEAR] = {"QLinearMatMul", {1, 2, 3, 4, 5, -1, -1, -1, -1, 6, 7}},
-    [FUSED] = {"QMatMul", {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}},
-    [TO_FLOAT] = {"MatMulIntegerToFloat", {2, 4, 1, 3, 5, 6, -1, -1, -1, -1, -1}},
-    [DYNAMIC] = {"DynamicQuantizeMatMul", {-1, -1, 1, 2, 3, 4, -1, -1, -1, -1, -1}},
-    [GEMM] = {"QGemm", {1, 2, 3, 4, 5, 6, -1, -1, -1, 7, 8}},
+    [INTEGER] = {KELP_VARIANT_INT8_INTEGER, {-1, 2, 1, -1, 3, -1, -1, -1, -1, -1, -1}},
+    [LINEAR] = {KELP_VARIANT_INT8_LINEAR, {1, 2, 3, 4, 5, -1, -1, -1, -1, 6, 7}},
+    [FUSED] = {KELP_VARIANT_INT8_FUSED, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}},
+    [TO_FLOAT] = {KELP_VARIANT_INT8_TO_FLOAT, {2, 4, 1, 3, 5, 6, -1, -1, -1, -1, -1}},
+    [DYNAMIC] = {KELP_VARIANT_INT8_DYNAMIC, {-1, -1, 1, 2, 3, 4, -1, -1, -1, -1, -1}},
+    [GEMM] = {KELP_VARIANT_INT8_GEMM, {1, 2, 3, 4, 5, 6, -1, -1, -1, 7, 8}},
 };
 
 typedef struct product_state {
@@ -45,8 +48,9 @@ typedef struct product_plan {
 } product_plan;
 
 static product_kind kind_of(const kelp_node *node) {
+    kelp_op_variant variant = kelp_op_variant_of(node);
     int kind = 0;
-    while (kind < KINDS - 1 && strcmp(kinds[kind].op_type, kelp_node_op_type(node)) != 0)
+    while (kind < KINDS - 1 && kinds[kind].variant != variant)
         kind++;
     return (product_kind)kind;
 }
@@ -263,7 +267,7 @@ static void make_jobs(const void *state, const kelp_op_args *args, product_plan 
     }
     if (s == NULL)
         kelp_op_parallel(args->env, p->b.batch,
-                         KELP_OPS_GRAIN / KELP_MAX((int64_t)1, p->b.k * p->b.n) + 1, lay_range, p);
+                         kelp_cpu_grain(KELP_GRAIN_ELEMENTS, p->b.k * p->b.n), lay_range, p);
 }
 
 /* ---- MatMulInteger ---- */
@@ -336,10 +340,8 @@ static kelp_status *linear_reshape(const void *state, kelp_op_args *args) {
         KELP_TRY(kelp_ops_scratch(args, p->b.batch * p->b.m * p->b.n, sizeof(int32_t), &p->sums));
         return kelp_ops_set(args, 0, args->inputs[7]->dtype, rank, shape);
     }
-    if (p->kind == FUSED &&
-        !kelp_act_parse(kelp_node_attr_string(args->node, "activation", "", NULL), &p->act))
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "QMatMul knows no activation '%s'",
-                          kelp_node_attr_string(args->node, "activation", "", NULL));
+    if (p->kind == FUSED)
+        KELP_TRY(kelp_act_read(args, &p->act));
     kelp_int8_places checked = *places;
     KELP_TRY(check_bias(args, bias, p, &p->rows));
     if (p->rows) {

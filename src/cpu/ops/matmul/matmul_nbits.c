@@ -6,6 +6,7 @@
  * Source: ONNX Runtime, ContribOperators.md.
  */
 #include "cpu/kernels/gemm/gemm.h"
+#include "cpu/ops/kernel.h"
 #include "cpu/ops/converted.h"
 
 enum { A, B, SCALES, ZEROS, GROUPS, BIAS };
@@ -153,7 +154,7 @@ static void tile_range(void *userp, int64_t begin, int64_t end, int worker) {
         for (int64_t j = 0; j < count; j++)
             unpack_row(p, simd, first + j, rows + j * p->padded);
         if (p->m > FEW) {
-            kelp_gemm_pack_turned(simd, rows, p->padded, p->padded, count, panel);
+            kelp_gemm_pack_transposed(simd, rows, p->padded, p->padded, count, panel);
             kelp_gemm_run_serial(simd, &(kelp_gemm){.a = p->a,
                                                     .packed = panel,
                                                     .c = y + first,
@@ -242,15 +243,18 @@ static kelp_status *bits_invoke(const void *state, kelp_op_args *args) {
     (void)state;
     p->args = args;
     p->a = (const float *)(void *)((char *)args->scratch + p->a_turned);
-    kelp_op_parallel(args->env, p->m, KELP_OPS_GRAIN / p->padded + 1, lay_out, p);
+    kelp_op_parallel(args->env, p->m, kelp_cpu_grain(KELP_GRAIN_ELEMENTS, p->padded), lay_out, p);
     if (p->direct) {
         sum_blocks(p);
-        kelp_op_parallel(args->env, p->n, 200000 / (p->padded * KELP_MAX(p->m, (int64_t)1)) + 1,
-                         direct_range, p);
+        kelp_op_parallel(
+            args->env, p->n,
+            kelp_cpu_grain(KELP_GRAIN_BITS_ROWS, p->padded * KELP_MAX(p->m, (int64_t)1)),
+            direct_range, p);
         return NULL;
     }
     int64_t work = p->tile * p->padded * (p->m + 1);
-    kelp_op_parallel(args->env, (p->n + p->tile - 1) / p->tile, 100000 / work + 1, tile_range, p);
+    kelp_op_parallel(args->env, (p->n + p->tile - 1) / p->tile,
+                     kelp_cpu_grain(KELP_GRAIN_BITS_TILES, work), tile_range, p);
     return NULL;
 }
 KELP_CONVERTED_PHASES(bits, kelp_widened, sizeof(bits_plan), bits_reshape, bits_invoke)

@@ -6,7 +6,9 @@
  * weights are a quarter of the floats that would come from memory, and of those that would be kept.
  */
 #include "base/alloc.h"
+#include "cpu/ops/activation.h"
 #include "cpu/kernels/gemm/gemm.h"
+#include "cpu/ops/kernel.h"
 #include "cpu/kernels/simd/int8.h"
 #include "cpu/ops/operand.h"
 
@@ -129,9 +131,7 @@ static kelp_status *weights_reshape(const void *state, kelp_op_args *args) {
         return kelp_ops_bad_shapes(args, a, args->inputs[W], "the inner extents differ");
     if (bias != NULL && (bias->dtype != KELP_F32 || kelp_tensor_elements(bias) != s->n))
         return kelp_ops_bad_shapes(args, args->inputs[W], bias, "expected a bias of n");
-    if (!kelp_act_parse(kelp_node_attr_string(args->node, "activation", "", NULL), &p->act))
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "WeightMatMul knows no activation '%s'",
-                          kelp_node_attr_string(args->node, "activation", "", NULL));
+    KELP_TRY(kelp_act_read(args, &p->act));
     p->m = kelp_ops_product(a->shape, 0, a->rank - 1);
     p->down = (p->m + ROWS - 1) / ROWS;
     p->rows = p->down > 0 ? (p->m + p->down - 1) / p->down : 1;
@@ -183,8 +183,8 @@ static kelp_status *weights_invoke(const void *state, kelp_op_args *args) {
     p->args = args;
     p->state = state;
     int64_t work = WIDTH * p->state->k * (p->rows + 8);
-    kelp_op_parallel(args->env, p->down * p->state->panels,
-                     1000000 / KELP_MAX((int64_t)1, work) + 1, weights_range, p);
+    kelp_op_parallel(args->env, p->down * p->state->panels, kelp_cpu_grain(KELP_GRAIN_TILES, work),
+                     weights_range, p);
     return NULL;
 }
 

@@ -3,6 +3,7 @@
 #include "cpu/ops/ml/ml.h"
 
 #include "base/map.h"
+#include "cpu/ops/variant.h"
 
 #include <math.h>
 
@@ -153,7 +154,7 @@ static kelp_status *read_tables(encoder *e, const kelp_node *node) {
     kelp_arena *arena = &e->head.arena;
     const kelp_string *strings = NULL;
     const int64_t *ints = NULL;
-    bool mapper = strcmp(kelp_node_op_type(node), "CategoryMapper") == 0;
+    bool mapper = kelp_op_variant_of(node) == KELP_VARIANT_CATEGORY_MAPPER;
     size_t count =
         kelp_node_attr_strings(node, mapper ? "cats_strings" : "classes_strings", &strings);
     table *t = e->tables;

@@ -4,6 +4,7 @@
  * Rows are shared among threads.
  */
 #include "cpu/ops/ml/tree.h"
+#include "cpu/ops/variant.h"
 
 #include "tensor/convert.h"
 
@@ -236,7 +237,7 @@ static kelp_status *reshape(const void *state, kelp_op_args *args) {
     int64_t count, columns;
     KELP_TRY(kelp_ops_check_inputs(args, 1));
     const kelp_tensor *x = args->inputs[0];
-    bool ensemble = strcmp(kelp_node_op_type(args->node), "TreeEnsemble") == 0;
+    bool ensemble = kelp_op_variant_of(args->node) == KELP_VARIANT_TREE_ENSEMBLE;
     if (ensemble && x->dtype == KELP_F16 && x->rank == 2) {
         count = x->shape[0];
         columns = x->shape[1];
@@ -265,7 +266,7 @@ static kelp_status *invoke(const void *state, kelp_op_args *args) {
     j.y = kelp_ops_out(args, classifies ? 1 : 0);
     int64_t count = x->rank == 2 ? x->shape[0] : 1;
     j.blocks = blocks_of(t, x);
-    int64_t grain = KELP_OPS_GRAIN / (int64_t)(t->root_count * 8 + 1) + 1;
+    int64_t grain = KELP_GRAIN_ELEMENTS / (int64_t)(t->root_count * 8 + 1) + 1;
     kelp_op_parallel(args->env, count, grain, rows, &j);
     return NULL;
 }

@@ -153,11 +153,11 @@ static kelp_status *batch_norm_invoke(const void *state, kelp_op_args *args) {
     (void)state;
     p->args = args;
     int64_t rows = p->inner > 0 ? kelp_tensor_elements(args->inputs[0]) / p->inner : 0;
-    int64_t grain = KELP_OPS_GRAIN / KELP_MAX((int64_t)1, p->inner) + 1;
+    int64_t grain = kelp_cpu_grain(KELP_GRAIN_ELEMENTS, p->inner);
     if (p->training)
         kelp_op_parallel(args->env, p->channels,
-                         KELP_OPS_GRAIN / KELP_MAX((int64_t)1, p->inner * p->batch) + 1,
-                         measure_channels, p);
+                         kelp_cpu_grain(KELP_GRAIN_ELEMENTS, p->inner * p->batch), measure_channels,
+                         p);
     kelp_op_parallel(args->env, rows, grain, p->plain ? plain_rows : typed_rows, p);
     if (p->training)
         write_statistics(p);

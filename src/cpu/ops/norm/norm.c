@@ -116,7 +116,7 @@ static kelp_status *softmax_invoke(const void *state, kelp_op_args *args) {
     p->args = args;
     p->x = args->inputs[0]->data;
     p->y = args->outputs[0]->data;
-    int64_t grain = KELP_OPS_GRAIN / 4 / KELP_MAX((int64_t)1, p->extent) + 1;
+    int64_t grain = kelp_cpu_grain(KELP_GRAIN_ELEMENTS / 4, p->extent);
     kelp_op_parallel(args->env, p->outer * p->inner, grain,
                      args->inputs[0]->dtype != KELP_F32 ? softmax_typed
                      : p->inner == 1                    ? softmax_rows
@@ -329,7 +329,7 @@ static kelp_status *norm_run(kelp_op_args *args, int32_t scales) {
     scale_invoke(args, scales, &p->gamma);
     scale_invoke(args, scales + 1, &p->beta);
     p->y = args->outputs[0]->data;
-    int64_t grain = KELP_OPS_GRAIN / 2 / KELP_MAX((int64_t)1, p->count) + 1;
+    int64_t grain = kelp_cpu_grain(KELP_GRAIN_ELEMENTS / 2, p->count);
     kelp_op_parallel(args->env, p->rows, grain, p->typed ? norm_rows_typed : norm_rows, p);
     return NULL;
 }
@@ -446,8 +446,8 @@ static kelp_status *skip_norm_invoke(const void *state, kelp_op_args *args) {
     p->args = args;
     p->total = p->norm.sum != NULL ? p->norm.sum
                                    : (float *)(void *)((char *)args->scratch + p->sum_offset);
-    kelp_op_parallel(args->env, p->walk.outer,
-                     KELP_OPS_GRAIN / KELP_MAX((int64_t)1, p->walk.inner) + 1, add_rows, p);
+    kelp_op_parallel(args->env, p->walk.outer, kelp_cpu_grain(KELP_GRAIN_ELEMENTS, p->walk.inner),
+                     add_rows, p);
     p->norm.x = p->total;
     p->norm.skip = NULL;
     p->norm.sum = NULL;
@@ -455,7 +455,7 @@ static kelp_status *skip_norm_invoke(const void *state, kelp_op_args *args) {
     scale_invoke(args, 3, &p->norm.beta);
     p->norm.y = args->outputs[0]->data;
     kelp_op_parallel(args->env, p->norm.rows,
-                     KELP_OPS_GRAIN / 2 / KELP_MAX((int64_t)1, p->norm.count) + 1, norm_rows, p);
+                     kelp_cpu_grain(KELP_GRAIN_ELEMENTS / 2, p->norm.count), norm_rows, p);
     return NULL;
 }
 KELP_KERNEL(SkipLayerNorm, 0, sizeof(skip_plan), 0, skip_norm_reshape, skip_norm_invoke);

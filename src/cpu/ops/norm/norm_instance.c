@@ -104,7 +104,7 @@ static kelp_status *group_invoke(const void *state, kelp_op_args *args) {
     group_plan *p = args->plan;
     (void)state;
     p->args = args;
-    int64_t grain = KELP_OPS_GRAIN / KELP_MAX((int64_t)1, p->channels * p->inner) + 1;
+    int64_t grain = kelp_cpu_grain(KELP_GRAIN_ELEMENTS, p->channels * p->inner);
     if (kelp_tensor_elements(args->inputs[0]) > 0)
         kelp_op_parallel(args->env, args->inputs[0]->shape[0] * p->groups, grain, group_range, p);
     return NULL;

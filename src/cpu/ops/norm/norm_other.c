@@ -60,8 +60,8 @@ static kelp_status *lp_invoke(const void *state, kelp_op_args *args) {
     (void)state;
     p->args = args;
     int64_t lines = kelp_tensor_elements(args->inputs[0]) / KELP_MAX((int64_t)1, p->extent);
-    kelp_op_parallel(args->env, lines, KELP_OPS_GRAIN / 4 / KELP_MAX((int64_t)1, p->extent) + 1,
-                     lp_range, p);
+    kelp_op_parallel(args->env, lines, kelp_cpu_grain(KELP_GRAIN_ELEMENTS / 4, p->extent), lp_range,
+                     p);
     return NULL;
 }
 KELP_KERNEL(LpNormalization, KELP_OP_INPLACE_0, sizeof(lp_plan), 0, lp_reshape, lp_invoke);
@@ -218,7 +218,7 @@ static kelp_status *lrn_invoke(const void *state, kelp_op_args *args) {
     lrn_plan *p = args->plan;
     (void)state;
     p->args = args;
-    int64_t grain = KELP_OPS_GRAIN / 4 / KELP_MAX((int64_t)1, p->inner) + 1;
+    int64_t grain = kelp_cpu_grain(KELP_GRAIN_ELEMENTS / 4, p->inner);
     kelp_op_parallel(args->env, args->inputs[0]->shape[0] * p->channels, grain, lrn_range, p);
     return NULL;
 }

@@ -101,7 +101,7 @@ static kelp_status *skip_invoke(const void *state, kelp_op_args *args) {
     p->gamma = kelp_ops_get_f32(args, args->inputs[2], p->gamma_at);
     p->beta = p->rms ? NULL : kelp_ops_get_f32(args, kelp_ops_in(args, 3), p->beta_at);
     p->bias = kelp_ops_get_f32(args, kelp_ops_in(args, p->bias_input), p->bias_at);
-    kelp_op_parallel(args->env, p->rows, KELP_OPS_GRAIN / 4 / KELP_MAX((int64_t)1, p->count) + 1,
+    kelp_op_parallel(args->env, p->rows, kelp_cpu_grain(KELP_GRAIN_ELEMENTS / 4, p->count),
                      skip_range, p);
     return NULL;
 }
@@ -238,7 +238,7 @@ static kelp_status *embed_invoke(const void *state, kelp_op_args *args) {
     p->gamma = kelp_ops_get_f32(args, args->inputs[GAMMA], p->gamma_at);
     p->beta = kelp_ops_get_f32(args, args->inputs[BETA], p->beta_at);
     kelp_op_parallel(args->env, p->batch * p->tokens,
-                     KELP_OPS_GRAIN / 4 / KELP_MAX((int64_t)1, p->width) + 1, embed_range, p);
+                     kelp_cpu_grain(KELP_GRAIN_ELEMENTS / 4, p->width), embed_range, p);
     for (int64_t b = 0; b < p->batch && lengths != NULL; b++) {
         int32_t length = 0;
         for (int64_t i = 0; i < p->tokens && kelp_ops_in(args, MASK) != NULL; i++)

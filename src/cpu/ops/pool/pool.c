@@ -6,6 +6,7 @@
  * whose places are asked for, go one output after another. Source: ONNX operator specification.
  */
 #include "cpu/kernels/conv/padded.h"
+#include "cpu/ops/conv/window.h"
 #include "cpu/ops/kernel.h"
 #include "tensor/real.h"
 #include "cpu/kernels/simd/simd.h"
@@ -15,14 +16,14 @@
 typedef enum pool_kind { POOL_MAX, POOL_AVERAGE, POOL_LP } pool_kind;
 
 typedef struct pool_plan {
-    kelp_window w;
+    kelp_conv_window w;
     int64_t planes;
     pool_kind kind;
     double p; /* of POOL_LP */
     bool count_padding, column_major, by_one;
-    bool halves; /* maxima of 2 x 2, 2 apart, that cover the image */
-    bool framed; /* a small window over two axes at most: all its taps at once */
-    int64_t strip, frame_elements;
+    bool is_2x2; /* maxima of 2 x 2, 2 apart, that cover the image */
+    bool padded; /* a small window over two axes at most: all its taps at once */
+    int64_t strip, tile_elements;
     int64_t buffer_elements; /* a worker's: input plane, output plane, a row */
     size_t counts_offset, buffer_offset;
     const kelp_simd *simd;
@@ -30,8 +31,9 @@ typedef struct pool_plan {
 } pool_plan;
 
 /* Global pools see all spatial axes as one. */
-static kelp_status *global_window(kelp_window *w, const kelp_op_args *args, const kelp_tensor *x) {
-    *w = (kelp_window){.axes = 1, .out_size = 1};
+static kelp_status *global_window(kelp_conv_window *w, const kelp_op_args *args,
+                                  const kelp_tensor *x) {
+    *w = (kelp_conv_window){.axes = 1, .out_size = 1};
     for (int i = 0; i < KELP_WINDOW_AXES; i++)
         w->in[i] = w->out[i] = w->kernel[i] = w->stride[i] = w->dilation[i] = 1;
     w->in[2] = w->kernel[2] = w->in_size = w->kernel_size = kelp_ops_product(x->shape, 2, x->rank);
@@ -41,23 +43,23 @@ static kelp_status *global_window(kelp_window *w, const kelp_op_args *args, cons
 }
 
 static kelp_status *pool_buffers(pool_plan *p, kelp_op_args *args) {
-    const kelp_window *w = &p->w;
+    const kelp_conv_window *w = &p->w;
     bool f32 = args->inputs[0]->dtype == KELP_F32;
-    p->halves = p->kind == POOL_MAX && w->kernel[0] == 1 && w->in[0] == 1 && w->out[0] == 1;
+    p->is_2x2 = p->kind == POOL_MAX && w->kernel[0] == 1 && w->in[0] == 1 && w->out[0] == 1;
     for (int i = 1; i < KELP_WINDOW_AXES; i++)
-        p->halves = p->halves && w->kernel[i] == 2 && w->stride[i] == 2 && w->dilation[i] == 1 &&
+        p->is_2x2 = p->is_2x2 && w->kernel[i] == 2 && w->stride[i] == 2 && w->dilation[i] == 1 &&
                     w->before[i] == 0 && 2 * w->out[i] == w->in[i];
     p->by_one = args->inputs[0]->dtype == KELP_F64 || kelp_ops_out(args, 1) != NULL;
     int64_t all = 0;
-    p->framed = !p->halves && kelp_frame_fits(w) && w->kernel_size <= 25 && w->out_size > 0;
-    if (p->framed) {
-        p->strip = kelp_frame_strip(w);
-        p->frame_elements = kelp_frame_floats(w, p->strip);
-        if (p->frame_elements < 0)
+    p->padded = !p->is_2x2 && kelp_padded_fits(w) && w->kernel_size <= 25 && w->out_size > 0;
+    if (p->padded) {
+        p->strip = kelp_padded_strip(w);
+        p->tile_elements = kelp_padded_floats(w, p->strip);
+        if (p->tile_elements < 0)
             return kelp_ops_bad_shapes(args, args->inputs[0], NULL, "the input is too large");
     }
     /* a row of inputs, or of factors */
-    p->buffer_elements = KELP_MAX(w->in[2], w->out[2]) + p->frame_elements;
+    p->buffer_elements = KELP_MAX(w->in[2], w->out[2]) + p->tile_elements;
     if (p->kind == POOL_LP || !f32 || p->by_one)
         p->buffer_elements += w->in_size + w->out_size;
     if (!kelp_i64_mul(p->buffer_elements, kelp_op_env_threads(args->env), &all))
@@ -107,7 +109,7 @@ static kelp_status *pool_reshape(kelp_op_args *args, pool_kind kind, bool global
 /* How many kernel positions count along an axis: those inside the input, or inside the padded
  * input. */
 static int64_t counted(const pool_plan *p, int axis, int64_t at) {
-    const kelp_window *w = &p->w;
+    const kelp_conv_window *w = &p->w;
     int64_t begin = at * w->stride[axis] - w->before[axis], count = 0;
     int64_t most = w->in[axis] + (p->count_padding ? w->after[axis] : 0);
     for (int64_t k = 0; k < w->kernel[axis]; k++) {
@@ -126,7 +128,7 @@ static void fill_counts(const pool_plan *p, float *counts) {
 
 /* ---- a row at a time ---- */
 static void combine_rows(const pool_plan *p, const float *x, const int64_t *at, float *row) {
-    const kelp_window *w = &p->w;
+    const kelp_conv_window *w = &p->w;
     bool first = true;
     for (int64_t a = 0; a < w->kernel[0]; a++)
         for (int64_t b = 0; b < w->kernel[1]; b++) {
@@ -146,7 +148,7 @@ static void combine_rows(const pool_plan *p, const float *x, const int64_t *at, 
 }
 
 static void combine_along(const pool_plan *p, const float *row, float *y) {
-    const kelp_window *w = &p->w;
+    const kelp_conv_window *w = &p->w;
     for (int64_t i = 0; i < w->out[2]; i++)
         y[i] = p->kind == POOL_MAX ? -INFINITY : 0.0f;
     for (int64_t c = 0; c < w->kernel[2]; c++) {
@@ -163,7 +165,7 @@ static void combine_along(const pool_plan *p, const float *row, float *y) {
 /* The mean's divisors of a row of outputs, turned to factors, made anew where they change. */
 static void average_rows(const pool_plan *p, const float *counts, int64_t first, int64_t rows,
                          float *factors, float *y) {
-    const kelp_window *w = &p->w;
+    const kelp_conv_window *w = &p->w;
     const float *along = counts + w->out[0] + w->out[1];
     float before = 0.0f;
     for (int64_t r = first; r < first + rows; r++, y += w->out[2]) {
@@ -178,11 +180,11 @@ static void average_rows(const pool_plan *p, const float *counts, int64_t first,
 /* `plane` counts those from x on; `planes` lie there. */
 static void pool_framed(const pool_plan *p, const float *counts, const float *x, int64_t plane,
                         int64_t planes, float *row, float *y) {
-    const kelp_window *w = &p->w;
+    const kelp_conv_window *w = &p->w;
     float *frame = row + KELP_MAX(w->in[2], w->out[2]);
     bool most = p->kind == POOL_MAX;
-    kelp_slide whole = {.op = most ? KELP_SLIDE_MOST : KELP_SLIDE_SUM, .y = y};
-    if (kelp_frame_bare(w, x, plane, planes, &whole)) {
+    kelp_slide whole = {.op = most ? KELP_SLIDE_MAX : KELP_SLIDE_SUM, .y = y};
+    if (kelp_padded_bare(w, x, plane, planes, &whole)) {
         p->simd->slide(&whole);
         if (p->kind == POOL_AVERAGE)
             average_rows(p, counts, 0, w->out[1], row, y);
@@ -191,8 +193,8 @@ static void pool_framed(const pool_plan *p, const float *counts, const float *x,
     x += plane * w->in_size;
     for (int64_t first = 0; first < w->out[1]; first += p->strip) {
         int64_t rows = KELP_MIN(p->strip, w->out[1] - first);
-        kelp_slide s = {.op = most ? KELP_SLIDE_MOST : KELP_SLIDE_SUM, .y = y + first * w->out[2]};
-        kelp_frame_fill(w, p->simd, x, first, rows, most ? -INFINITY : 0.0f, frame, &s);
+        kelp_slide s = {.op = most ? KELP_SLIDE_MAX : KELP_SLIDE_SUM, .y = y + first * w->out[2]};
+        kelp_padded_fill(w, p->simd, x, first, rows, most ? -INFINITY : 0.0f, frame, &s);
         p->simd->slide(&s);
         if (p->kind == POOL_AVERAGE)
             average_rows(p, counts, first, rows, row, s.y);
@@ -202,7 +204,7 @@ static void pool_framed(const pool_plan *p, const float *counts, const float *x,
 /* Plane `plane` of `planes` from `all` on. */
 static void pool_plane(const pool_plan *p, const float *all, int64_t plane, int64_t planes,
                        float *row, float *y) {
-    const kelp_window *w = &p->w;
+    const kelp_conv_window *w = &p->w;
     const float *x = all + plane * w->in_size;
     const float *counts =
         (const float *)(const void *)((const char *)p->args->scratch + p->counts_offset);
@@ -217,11 +219,11 @@ static void pool_plane(const pool_plan *p, const float *all, int64_t plane, int6
             y[0] /= counts[0] * counts[1] * counts[2];
         return;
     }
-    if (p->halves) {
+    if (p->is_2x2) {
         p->simd->halve(y, x, w->out[1], w->in[2]);
         return;
     }
-    if (p->framed) {
+    if (p->padded) {
         pool_framed(p, counts, all, plane, planes, row, y);
         return;
     }
@@ -255,11 +257,11 @@ static void power(const pool_plan *p, float *x, int64_t count, double exponent) 
 
 static void plane_range(void *userp, int64_t begin, int64_t end, int worker) {
     const pool_plan *p = userp;
-    const kelp_window *w = &p->w;
+    const kelp_conv_window *w = &p->w;
     const kelp_tensor *x = p->args->inputs[0], *y = p->args->outputs[0];
     float *row = (float *)(void *)((char *)p->args->scratch + p->buffer_offset) +
                  (int64_t)worker * p->buffer_elements;
-    float *input = row + KELP_MAX(w->in[2], w->out[2]) + p->frame_elements;
+    float *input = row + KELP_MAX(w->in[2], w->out[2]) + p->tile_elements;
     float *output = input + w->in_size;
     for (int64_t plane = begin; plane < end; plane++) {
         if (x->dtype == KELP_F32 && p->kind != POOL_LP) {
@@ -283,7 +285,7 @@ typedef struct pooled {
 } pooled;
 
 static pooled pool_one(const pool_plan *p, const double *x, const int64_t *at) {
-    const kelp_window *w = &p->w;
+    const kelp_conv_window *w = &p->w;
     pooled result = {0, -INFINITY, -1};
     for (int64_t a = 0; a < w->kernel[0]; a++)
         for (int64_t b = 0; b < w->kernel[1]; b++)
@@ -308,7 +310,7 @@ static pooled pool_one(const pool_plan *p, const double *x, const int64_t *at) {
 /* The index of a maximum counts through the whole tensor; column-major turns the spatial axes
  * around. */
 static int64_t index_of(const pool_plan *p, int64_t plane, int64_t offset) {
-    const kelp_window *w = &p->w;
+    const kelp_conv_window *w = &p->w;
     if (p->column_major) {
         int64_t k = offset % w->in[2], j = offset / w->in[2] % w->in[1];
         int64_t i = offset / w->in[2] / w->in[1];
@@ -319,7 +321,7 @@ static int64_t index_of(const pool_plan *p, int64_t plane, int64_t offset) {
 
 static void one_range(void *userp, int64_t begin, int64_t end, int worker) {
     const pool_plan *p = userp;
-    const kelp_window *w = &p->w;
+    const kelp_conv_window *w = &p->w;
     const kelp_tensor *x = p->args->inputs[0], *y = kelp_ops_out(p->args, 0);
     const kelp_tensor *indices = p->kind == POOL_MAX ? kelp_ops_out(p->args, 1) : NULL;
     const float *counts =
@@ -358,7 +360,7 @@ static kelp_status *pool_invoke(const void *state, kelp_op_args *args) {
     p->simd = kelp_simd_get();
     fill_counts(p, (float *)(void *)((char *)args->scratch + p->counts_offset));
     int64_t work = p->w.in_size + p->w.out_size * (p->by_one ? p->w.kernel_size : 4);
-    kelp_op_parallel(args->env, p->planes, KELP_OPS_GRAIN * 2 / KELP_MAX((int64_t)1, work) + 1,
+    kelp_op_parallel(args->env, p->planes, kelp_cpu_grain(KELP_GRAIN_ELEMENTS * 2, work),
                      p->by_one ? one_range : plane_range, p);
     return NULL;
 }

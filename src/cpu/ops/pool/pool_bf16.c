@@ -3,10 +3,11 @@
  * kelp::MaxPoolBf16: MaxPool of bfloat16 over one or two axes between convolutions of bfloat16,
  * whose channels lie side by side. The largest of what is rounded is the largest, rounded.
  */
-#include "cpu/ops/conv/conv_bf16.h"
+#include "cpu/kernels/simd/bf16.h"
+#include "cpu/ops/conv/window.h"
 
 typedef struct pool_plan {
-    kelp_window w;
+    kelp_conv_window w;
     int64_t batch, channels;
     size_t taps_offset;
     const kelp_op_args *args;
@@ -39,7 +40,7 @@ static kelp_status *pool_reshape(const void *state, kelp_op_args *args) {
 
 /* Of the window at (row, column) what lies in the image, in elements. */
 static int64_t taps_at(const pool_plan *p, int64_t row, int64_t column, int64_t *taps) {
-    const kelp_window *w = &p->w;
+    const kelp_conv_window *w = &p->w;
     int64_t count = 0;
     for (int64_t a = 0; a < w->kernel[1]; a++) {
         int64_t y = row * w->stride[1] - w->before[1] + a * w->dilation[1];
@@ -54,7 +55,7 @@ static int64_t taps_at(const pool_plan *p, int64_t row, int64_t column, int64_t 
 
 static void pool_line(const pool_plan *p, const uint16_t *image, int64_t row, int64_t *taps,
                       uint16_t *to) {
-    const kelp_window *w = &p->w;
+    const kelp_conv_window *w = &p->w;
     int64_t count = 0, reach = (w->kernel[2] - 1) * w->dilation[2], known = -1;
     for (int64_t column = 0; column < w->out[2]; column++, to += p->channels) {
         int64_t x = column * w->stride[2] - w->before[2];
@@ -69,7 +70,7 @@ static void pool_line(const pool_plan *p, const uint16_t *image, int64_t row, in
 
 static void run_range(void *userp, int64_t begin, int64_t end, int worker) {
     const pool_plan *p = userp;
-    const kelp_window *w = &p->w;
+    const kelp_conv_window *w = &p->w;
     int64_t *taps =
         (int64_t *)(void *)((char *)p->args->scratch + p->taps_offset) + worker * w->kernel_size;
     uint16_t *to = (uint16_t *)p->args->outputs[0]->data + begin * w->out[2] * p->channels;
@@ -89,8 +90,8 @@ static kelp_status *pool_invoke(const void *state, kelp_op_args *args) {
     p->table = kelp_bf16_get();
     double work = (double)p->w.out[2] * (double)p->w.kernel_size * (double)p->channels;
     /* some 600,000 elements are 20 µs */
-    kelp_op_parallel(args->env, p->batch * p->w.out[1], (int64_t)(6e5 / (work + 1)) + 1, run_range,
-                     p);
+    kelp_op_parallel(args->env, p->batch * p->w.out[1],
+                     (int64_t)(KELP_GRAIN_POOL_BF16 / (work + 1)) + 1, run_range, p);
     return NULL;
 }
 

@@ -9,7 +9,7 @@
 typedef enum pool_kind { POOL_AVERAGE, POOL_GLOBAL, POOL_MAX } pool_kind;
 
 typedef struct pool_plan {
-    kelp_window w;
+    kelp_conv_window w;
     pool_kind kind;
     int64_t batch, channels;
     int64_t x_strides[2], x_axis[3], y_strides[2], y_axis[3]; /* batch and channel; spatial axes */
@@ -71,7 +71,7 @@ static kelp_status *pool_reshape(kelp_op_args *args, pool_kind kind) {
 /* Places of the window along an axis: those inside the input, and how many count. */
 static void window_range(const pool_plan *p, int axis, int64_t at, int64_t *first, int64_t *last,
                          int64_t *count) {
-    const kelp_window *w = &p->w;
+    const kelp_conv_window *w = &p->w;
     int64_t begin = at * w->stride[axis] - w->before[axis], d = w->dilation[axis];
     int64_t end = w->in[axis] + (p->count_padding ? w->after[axis] : 0);
     *first = begin < 0 ? (-begin + d - 1) / d : 0;
@@ -84,7 +84,7 @@ static void window_range(const pool_plan *p, int axis, int64_t at, int64_t *firs
 }
 
 static uint8_t pool_one(const pool_plan *p, int64_t base, const int64_t *at) {
-    const kelp_window *w = &p->w;
+    const kelp_conv_window *w = &p->w;
     const kelp_tensor *x = p->args->inputs[0];
     int64_t first[3], last[3], counted = 1;
     int32_t most = INT32_MIN;
@@ -135,7 +135,8 @@ static kelp_status *pool_invoke(const void *state, kelp_op_args *args) {
         p->out = kelp_quant_read(args, dtype, 3, 4);
     }
     int64_t each = KELP_MAX((int64_t)1, p->w.out_size * p->w.kernel_size);
-    kelp_op_parallel(args->env, p->batch * p->channels, KELP_OPS_GRAIN / each + 1, pool_range, p);
+    kelp_op_parallel(args->env, p->batch * p->channels, kelp_cpu_grain(KELP_GRAIN_ELEMENTS, each),
+                     pool_range, p);
     return NULL;
 }
 

@@ -45,7 +45,7 @@ void kelp_quantize_dynamic(const kelp_op_env *env, const float *x, int64_t count
                            float *out_scale, uint8_t *out_zero) {
     dynamic_job job = {.loops = kelp_int8_get(), .x = x, .y = y, .count = count};
     float least = 0, most = 0;
-    job.part = KELP_MAX((int64_t)2 * KELP_OPS_GRAIN, (count + PARTS - 1) / PARTS);
+    job.part = KELP_MAX((int64_t)2 * KELP_GRAIN_ELEMENTS, (count + PARTS - 1) / PARTS);
     int64_t parts = (count + job.part - 1) / job.part;
     kelp_op_parallel(env, parts, 1, range_parts, &job);
     for (int64_t i = 0; i < parts; i++) {
@@ -60,7 +60,7 @@ void kelp_quantize_dynamic(const kelp_op_env *env, const float *x, int64_t count
     job.zero = (int32_t)(zero > 255 ? 255 : zero);
     job.scale = scale;
     if (y != NULL)
-        kelp_op_parallel(env, count, 2 * KELP_OPS_GRAIN, quantize_range, &job);
+        kelp_op_parallel(env, count, 2 * KELP_GRAIN_ELEMENTS, quantize_range, &job);
     *out_scale = scale;
     *out_zero = (uint8_t)job.zero;
 }

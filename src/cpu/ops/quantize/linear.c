@@ -236,13 +236,13 @@ static kelp_status *quantize_invoke(const void *state, kelp_op_args *args) {
     int64_t count = kelp_tensor_elements(args->inputs[0]);
     if (p->fast) {
         widen_zeros(args);
-        kelp_op_parallel(args->env, count, 2 * KELP_OPS_GRAIN, quantize_runs, args);
+        kelp_op_parallel(args->env, count, 2 * KELP_GRAIN_ELEMENTS, quantize_runs, args);
     } else if (kelp_dtype_bits(args->outputs[0]->dtype) < 8) {
         /* the last byte may hold fewer than it could: what is left of it is zero */
         memset(args->outputs[0]->data, 0, kelp_tensor_bytes(args->outputs[0]));
         quantize_range(args, 0, count, 0);
     } else {
-        kelp_op_parallel(args->env, count, KELP_OPS_GRAIN / 8, quantize_range, args);
+        kelp_op_parallel(args->env, count, KELP_GRAIN_ELEMENTS / 8, quantize_range, args);
     }
     return NULL;
 }
@@ -314,9 +314,9 @@ static kelp_status *dequantize_invoke(const void *state, kelp_op_args *args) {
     (void)state;
     if (p->fast) {
         widen_zeros(args);
-        kelp_op_parallel(args->env, count, 2 * KELP_OPS_GRAIN, dequantize_runs, args);
+        kelp_op_parallel(args->env, count, 2 * KELP_GRAIN_ELEMENTS, dequantize_runs, args);
     } else {
-        kelp_op_parallel(args->env, count, KELP_OPS_GRAIN / 8, dequantize_range, args);
+        kelp_op_parallel(args->env, count, KELP_GRAIN_ELEMENTS / 8, dequantize_range, args);
     }
     return NULL;
 }

@@ -106,7 +106,7 @@ static kelp_status *binary_invoke(const void *state, kelp_op_args *args) {
     if (!p->multiplies)
         fold_zeros(p, dtype, &a, &b);
     int64_t rows = p->walk.inner > 0 ? p->walk.outer : 0;
-    kelp_op_parallel(args->env, rows, KELP_OPS_GRAIN / KELP_MAX((int64_t)1, p->walk.inner) + 1,
+    kelp_op_parallel(args->env, rows, kelp_cpu_grain(KELP_GRAIN_ELEMENTS, p->walk.inner),
                      binary_range, p);
     return NULL;
 }
@@ -154,8 +154,8 @@ static kelp_status *unary_run(kelp_op_args *args, float (*fn)(float x, float alp
         job->table[i] = kelp_quant_byte(&out, fn(numbers[i], alpha) / out.scale);
     job->x = args->inputs[0]->data;
     job->y = args->outputs[0]->data;
-    kelp_op_parallel(args->env, kelp_tensor_elements(args->inputs[0]), KELP_OPS_GRAIN, table_range,
-                     job);
+    kelp_op_parallel(args->env, kelp_tensor_elements(args->inputs[0]), KELP_GRAIN_ELEMENTS,
+                     table_range, job);
     return NULL;
 }
 
@@ -293,8 +293,8 @@ static kelp_status *softmax_invoke(const void *state, kelp_op_args *args) {
     p->out = kelp_quant_read(args, dtype, 3, 4);
     for (int i = 0; i < 256; i++)
         p->powers[i] = expf(-(float)i * in.scale);
-    kelp_op_parallel(args->env, p->outer * p->inner,
-                     KELP_OPS_GRAIN / KELP_MAX((int64_t)1, p->extent) + 1, softmax_range, p);
+    kelp_op_parallel(args->env, p->outer * p->inner, kelp_cpu_grain(KELP_GRAIN_ELEMENTS, p->extent),
+                     softmax_range, p);
     return NULL;
 }
 KELP_KERNEL(MsQLinearSoftmax, 0, sizeof(softmax_plan), 0, softmax_reshape, softmax_invoke);

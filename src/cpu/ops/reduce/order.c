@@ -200,7 +200,8 @@ static kelp_status *cumsum_invoke(const void *state, kelp_op_args *args) {
     kelp_dtype dtype = args->inputs[0]->dtype;
     (void)state;
     if (p->extent > 0)
-        kelp_op_parallel(args->env, p->outer * p->inner, KELP_OPS_GRAIN / p->extent + 1,
+        kelp_op_parallel(args->env, p->outer * p->inner,
+                         kelp_cpu_grain(KELP_GRAIN_ELEMENTS, p->extent),
                          dtype == KELP_F32                        ? cumsum_f32
                          : dtype == KELP_F64                      ? cumsum_f64
                          : dtype == KELP_I32 || dtype == KELP_U32 ? cumsum_u32
@@ -217,7 +218,8 @@ static kelp_status *cumprod_invoke(const void *state, kelp_op_args *args) {
     kelp_dtype dtype = args->inputs[0]->dtype;
     (void)state;
     if (p->extent > 0)
-        kelp_op_parallel(args->env, p->outer * p->inner, KELP_OPS_GRAIN / p->extent + 1,
+        kelp_op_parallel(args->env, p->outer * p->inner,
+                         kelp_cpu_grain(KELP_GRAIN_ELEMENTS, p->extent),
                          dtype == KELP_F32                        ? cumprod_f32
                          : dtype == KELP_F64                      ? cumprod_f64
                          : dtype == KELP_I32 || dtype == KELP_U32 ? cumprod_u32

@@ -319,7 +319,7 @@ static kelp_status *reduce_invoke(const void *state, kelp_op_args *args) {
     (void)state;
     p->x = args->inputs[0]->data;
     p->y = args->outputs[0]->data;
-    int64_t grain = KELP_OPS_GRAIN / KELP_MAX((int64_t)1, p->each) + 1;
+    int64_t grain = kelp_cpu_grain(KELP_GRAIN_ELEMENTS, p->each);
     kelp_op_parallel(args->env, p->results, grain, reduce_range, p);
     return NULL;
 }

@@ -10,6 +10,8 @@
 #include "base/alloc.h"
 #include "cpu/kernels/gemm/gemm.h"
 #include "cpu/ops/converted.h"
+#include "cpu/ops/kernel.h"
+#include "cpu/ops/variant.h"
 #include "tensor/real.h"
 
 #include <strings.h>
@@ -27,13 +29,15 @@ typedef struct rnn_plan {
 enum { X, W, R, BIAS, LENGTHS, H, C, PEEPHOLES, W_SCALE, W_ZERO, R_SCALE, R_ZERO };
 
 static kelp_rnn_kind kind_of(const kelp_node *node) {
-    const char *op = kelp_node_op_type(node);
-    return strstr(op, "LSTM") != NULL ? KELP_LSTM : strcmp(op, "GRU") == 0 ? KELP_GRU : KELP_RNN;
+    kelp_op_variant variant = kelp_op_variant_of(node);
+    if (variant == KELP_VARIANT_LSTM || variant == KELP_VARIANT_LSTM_INT8)
+        return KELP_LSTM;
+    return variant == KELP_VARIANT_GRU ? KELP_GRU : KELP_RNN;
 }
 
-/* DynamicQuantizeLSTM: weights of 8 bits, turned: [directions, inputs, gates * hidden]. */
+/* DynamicQuantizeLSTM: weights of 8 bits, transposed: [directions, inputs, gates * hidden]. */
 static bool is_quantized(const kelp_node *node) {
-    return kelp_node_op_type(node)[0] == 'D';
+    return kelp_op_variant_of(node) == KELP_VARIANT_LSTM_INT8;
 }
 
 /* ---- packing ---- */
@@ -69,14 +73,14 @@ static void pack(const kelp_rnn *rnn, const void *w, const void *r, float *to) {
     size_t all;
     (void)sizes_of(rnn, &sizes, &all);
     for (int64_t d = 0; d < rnn->directions; d++, to += sizes.w)
-        kelp_gemm_pack_turned(simd, (const kelp_float_u *)w + d * width * rnn->inputs, rnn->inputs,
-                              rnn->inputs, width, to);
+        kelp_gemm_pack_transposed(simd, (const kelp_float_u *)w + d * width * rnn->inputs,
+                                  rnn->inputs, rnn->inputs, width, to);
     for (int64_t d = 0; d < rnn->directions; d++) {
         const kelp_float_u *from = (const kelp_float_u *)r + d * width * n;
-        kelp_gemm_pack_turned(simd, from, n, n, first, to);
+        kelp_gemm_pack_transposed(simd, from, n, n, first, to);
         to += sizes.r_first;
         if (first < width)
-            kelp_gemm_pack_turned(simd, from + first * n, n, n, width - first, to);
+            kelp_gemm_pack_transposed(simd, from + first * n, n, n, width - first, to);
         to += sizes.r_rest;
     }
 }

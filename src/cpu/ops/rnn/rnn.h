@@ -44,10 +44,11 @@ typedef struct kelp_rnn {
     int64_t h_direction, h_batch;         /* of states, given and left */
 } kelp_rnn;
 
-/* Operands; elements are of the run's type. Weights of floats are packed (kelp_gemm_pack_turned):
- * of W gates * hidden columns; of R the same, but for GRU first two gates, then the third. Those of
- * doubles lie as the operator has them. R of a run that quantizes: a scale and a zero point for
- * each column, as floats, then bytes in panels (byte_product). What is NULL is left out. */
+/* Operands; elements are of the run's type. Weights of floats are packed
+ * (kelp_gemm_pack_transposed): of W gates * hidden columns; of R the same, but for GRU first two
+ * gates, then the third. Those of doubles lie as the operator has them. R of a run that quantizes:
+ * a scale and a zero point for each column, as floats, then bytes in panels (byte_product). What is
+ * NULL is left out. */
 typedef struct kelp_rnn_data {
     const void *x; /* [steps, batch, inputs] */
     const void *w[2], *r[2];

@@ -2,6 +2,7 @@
 /* Lists made, changed and asked; the table of the operators on them. Source: ONNX operator
  * specification, Sequence…-11 to 24, Optional…-15 to 28, SequenceMap-17. */
 #include "cpu/ops/sequence/sequence.h"
+#include "graph/ir.h"
 
 /* ---- helpers ---- */
 kelp_status *kelp_list_alloc(const kelp_list_call *call, int64_t count, size_t item_bytes,
@@ -227,25 +228,22 @@ static kelp_status *map(const kelp_list_call *call) {
 }
 
 /* ---- dispatch ---- */
-static const struct {
-    const char *op_type;
-    kelp_list_fn fn;
-} operators[] = {
-    {"SequenceAt", at},
-    {"SequenceConstruct", construct},
-    {"SequenceEmpty", empty},
-    {"SequenceErase", erase},
-    {"SequenceInsert", insert},
-    {"SequenceLength", length},
-    {"SequenceMap", map},
-    {"SplitToSequence", kelp_list_split},
-    {"ConcatFromSequence", kelp_list_concat},
-    {"Optional", optional},
-    {"OptionalHasElement", has_element},
-    {"OptionalGetElement", get_element},
-    {"ZipMap", kelp_list_zip_map},
-    {"CastMap", kelp_list_cast_map},
-    {"DictVectorizer", kelp_list_vectorize},
+static const kelp_list_fn operators[KELP_OPERATOR_COUNT + 1] = {
+    [KELP_OPERATOR_ONNX_SequenceAt] = at,
+    [KELP_OPERATOR_ONNX_SequenceConstruct] = construct,
+    [KELP_OPERATOR_ONNX_SequenceEmpty] = empty,
+    [KELP_OPERATOR_ONNX_SequenceErase] = erase,
+    [KELP_OPERATOR_ONNX_SequenceInsert] = insert,
+    [KELP_OPERATOR_ONNX_SequenceLength] = length,
+    [KELP_OPERATOR_ONNX_SequenceMap] = map,
+    [KELP_OPERATOR_ONNX_SplitToSequence] = kelp_list_split,
+    [KELP_OPERATOR_ONNX_ConcatFromSequence] = kelp_list_concat,
+    [KELP_OPERATOR_ONNX_Optional] = optional,
+    [KELP_OPERATOR_ONNX_OptionalHasElement] = has_element,
+    [KELP_OPERATOR_ONNX_OptionalGetElement] = get_element,
+    [KELP_OPERATOR_ML_ZipMap] = kelp_list_zip_map,
+    [KELP_OPERATOR_ML_CastMap] = kelp_list_cast_map,
+    [KELP_OPERATOR_ML_DictVectorizer] = kelp_list_vectorize,
 };
 
 kelp_status *kelp_list_dispatch(const kelp_op_env *env, const kelp_node *node,
@@ -253,11 +251,7 @@ kelp_status *kelp_list_dispatch(const kelp_op_env *env, const kelp_node *node,
                                 bool *out_found) {
     kelp_list_call call = {env, node, inputs, 0, outputs};
     call.input_count = kelp_node_own_inputs(node);
-    for (size_t i = 0; i < KELP_COUNT(operators); i++)
-        if (strcmp(operators[i].op_type, kelp_node_op_type(node)) == 0) {
-            *out_found = true;
-            return operators[i].fn(&call);
-        }
-    *out_found = false;
-    return NULL;
+    kelp_list_fn fn = operators[node->op->id];
+    *out_found = fn != NULL;
+    return fn != NULL ? fn(&call) : NULL;
 }

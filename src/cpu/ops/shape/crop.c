@@ -2,6 +2,7 @@
 /* CenterCropPad, and Col2Im, which adds columns of blocks up to an image. Source: ONNX operator
  * specification, CenterCropPad-18 and Col2Im-18. */
 #include "cpu/ops/kernel.h"
+#include "operator/window.h"
 #include "tensor/real.h"
 
 /* ---- CenterCropPad ---- */
@@ -84,11 +85,11 @@ static kelp_status *col2im_axis(col2im_plan *p, const kelp_op_args *args, int32_
         after > most || p->block[i] > most / p->dilation[i])
         return kelp_ops_bad_shapes(args, args->inputs[0], NULL,
                                    "extents, strides, dilations or pads are out of range");
-    int64_t room = p->image[i] + p->before[i] + after - (p->dilation[i] * (p->block[i] - 1) + 1);
-    if (room < 0)
+    kelp_window_axis axis = {p->image[i],    p->block[i],  p->stride[i],
+                             p->dilation[i], p->before[i], after};
+    if (!kelp_window_output(&axis, KELP_AUTO_PAD_NOTSET, false, &p->blocks[i]))
         return kelp_ops_bad_shapes(args, args->inputs[0], NULL,
                                    "the block is larger than the padded image");
-    p->blocks[i] = room / p->stride[i] + 1;
     if (!kelp_i64_mul(p->image_size, p->image[i], &p->image_size) ||
         !kelp_i64_mul(p->block_size, p->block[i], &p->block_size) ||
         !kelp_i64_mul(p->block_count, p->blocks[i], &p->block_count))
@@ -179,7 +180,8 @@ static kelp_status *col2im_invoke(const void *state, kelp_op_args *args) {
     p->args = args;
     if (kelp_tensor_elements(y) > 0)
         kelp_op_parallel(args->env, y->shape[0] * y->shape[1],
-                         KELP_OPS_GRAIN / (p->block_size * p->block_count) + 1, col2im_planes, p);
+                         kelp_cpu_grain(KELP_GRAIN_ELEMENTS, p->block_size * p->block_count),
+                         col2im_planes, p);
     return NULL;
 }
 KELP_KERNEL(Col2Im, 0, sizeof(col2im_plan), 0, col2im_reshape, col2im_invoke);

@@ -58,7 +58,7 @@ static kelp_status *lookup_invoke(const void *state, kelp_op_args *args) {
     p->args = args;
     if (p->width > 0)
         kelp_op_parallel(args->env, kelp_tensor_elements(args->inputs[0]),
-                         2 * KELP_OPS_GRAIN / p->width + 1, lookup_range, p);
+                         kelp_cpu_grain(2 * KELP_GRAIN_ELEMENTS, p->width), lookup_range, p);
     return NULL;
 }
 KELP_KERNEL(Lookup, 0, sizeof(lookup_plan), 0, lookup_reshape, lookup_invoke);

@@ -71,7 +71,6 @@ static int32_t outer_axes(const job *j) {
 
 /* The first output out of the first input, taken to have `shape`, of the output's rank. */
 static void repeat_all(const kelp_op_args *args, const int64_t *shape) {
-    enum { PARTS_BYTES = 1 << 19 }; /* worth waking a thread for */
     const kelp_tensor *x = args->inputs[0], *y = args->outputs[0];
     size_t size = kelp_ops_element_bytes(x->dtype);
     job j = {.to = y->data, .from = x->data};
@@ -98,7 +97,7 @@ static void repeat_all(const kelp_op_args *args, const int64_t *shape) {
         return;
     }
     int64_t count = (int64_t)(j.to_bytes[0] / j.to_bytes[j.outer]);
-    int64_t grain = (int64_t)(PARTS_BYTES / j.to_bytes[j.outer]) + 1;
+    int64_t grain = (int64_t)(KELP_GRAIN_COPY_BYTES / j.to_bytes[j.outer]) + 1;
     kelp_op_parallel(args->env, count, grain, parts, &j);
 }
 

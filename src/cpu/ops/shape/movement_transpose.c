@@ -2,6 +2,7 @@
 /* Transpose, and what is a transpose under another shape: DepthToSpace, SpaceToDepth. Source: ONNX
  * operator specification. */
 #include "cpu/ops/converted.h"
+#include "cpu/ops/variant.h"
 
 static kelp_status *run(const kelp_op_args *args, int32_t rank, const int64_t *shape,
                         const int64_t *perm) {
@@ -66,7 +67,7 @@ static kelp_status *blocks_reshape(const void *state, kelp_op_args *args) {
     KELP_TRY(kelp_ops_check(args, 1));
     const kelp_tensor *x = args->inputs[0];
     int64_t b = kelp_node_attr_i64(args->node, "blocksize", 0);
-    bool to_space = strcmp(kelp_node_op_type(args->node), "DepthToSpace") == 0;
+    bool to_space = kelp_op_variant_of(args->node) == KELP_VARIANT_DEPTH_TO_SPACE;
     if (kelp_ops_element_bytes(x->dtype) == 0)
         return kelp_ops_bad_type(args, x->dtype);
     if (x->rank != 4 || b < 1 || b > 65536)

@@ -184,7 +184,7 @@ static kelp_status *pad_invoke(const void *state, kelp_op_args *args) {
         p->strides[i] = kelp_ops_product(x->shape, i + 1, p->last + 1);
     int64_t row = KELP_MAX((int64_t)1, y->shape[p->last] * (int64_t)(p->bytes / p->size));
     kelp_op_parallel(args->env, kelp_ops_product(y->shape, 0, p->last),
-                     2 * KELP_OPS_GRAIN / row + 1, pad_rows, p);
+                     kelp_cpu_grain(2 * KELP_GRAIN_ELEMENTS, row), pad_rows, p);
     return NULL;
 }
 KELP_CONVERTED_PHASES(pad, kelp_spread, sizeof(pad_plan), pad_reshape, pad_invoke)

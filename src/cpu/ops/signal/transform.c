@@ -256,8 +256,8 @@ static kelp_status *dft_invoke(const void *state, kelp_op_args *args) {
     if (kelp_tensor_elements(args->outputs[0]) == 0)
         return NULL;
     take_table(p, state, args, &local);
-    kelp_op_parallel(args->env, p->outer * p->inner, KELP_OPS_GRAIN / 8 / p->length + 1, dft_range,
-                     p);
+    kelp_op_parallel(args->env, p->outer * p->inner,
+                     kelp_cpu_grain(KELP_GRAIN_ELEMENTS / 8, p->length), dft_range, p);
     return NULL;
 }
 const kelp_op_kernel kelp_op_DFT = {.struct_size = sizeof(kelp_op_kernel),
@@ -346,7 +346,7 @@ static kelp_status *stft_invoke(const void *state, kelp_op_args *args) {
         return NULL;
     take_table(p, state, args, &local);
     kelp_op_parallel(args->env, args->outputs[0]->shape[0] * p->frames,
-                     KELP_OPS_GRAIN / 8 / p->length + 1, stft_range, p);
+                     kelp_cpu_grain(KELP_GRAIN_ELEMENTS / 8, p->length), stft_range, p);
     return NULL;
 }
 const kelp_op_kernel kelp_op_STFT = {.struct_size = sizeof(kelp_op_kernel),

@@ -97,8 +97,8 @@ static int64_t step_begin(kelp_op_args *args) {
 
 static kelp_status *step_all(step_plan *p) {
     for (p->index = 0; p->index < p->tensors; p->index++)
-        kelp_op_parallel(p->args->env, kelp_tensor_elements(input_of(p, 0)), KELP_OPS_GRAIN / 4,
-                         step_range, p);
+        kelp_op_parallel(p->args->env, kelp_tensor_elements(input_of(p, 0)),
+                         KELP_GRAIN_ELEMENTS / 4, step_range, p);
     return NULL;
 }
 

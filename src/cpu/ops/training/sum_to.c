@@ -72,8 +72,8 @@ static kelp_status *sum_to_invoke(const void *state, kelp_op_args *args) {
         kelp_ops_memcpy(args->env, args->outputs[0]->data, args->inputs[0]->data,
                         kelp_tensor_bytes(args->inputs[0]));
     else
-        kelp_op_parallel(args->env, p->count,
-                         KELP_OPS_GRAIN / 4 / KELP_MAX((int64_t)1, p->terms) + 1, sum_range, p);
+        kelp_op_parallel(args->env, p->count, kelp_cpu_grain(KELP_GRAIN_ELEMENTS / 4, p->terms),
+                         sum_range, p);
     return NULL;
 }
 KELP_KERNEL(SumTo, 0, sizeof(sum_to_plan), 0, sum_to_reshape, sum_to_invoke);

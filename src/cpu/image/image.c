@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The format of the cpu's engine images: checks and hashes. */
+#include "cpu/image/image.h"
+
+#include <string.h>
+
+#define PLAN_FAIL(code, ...) return KELP_ERROR((code), __VA_ARGS__)
+
+static const char *const section_names[KELP_SECTION_COUNT] = {
+    "information",  "graph",         "graph to refit", "weights",
+    "packed table", "packed blocks", "originals"};
+
+uint64_t kelp_cpu_image_hash_head(const kelp_cpu_image_head *head,
+                                  const kelp_cpu_image_section *table) {
+    kelp_cpu_image_head copy = *head;
+    copy.hash = 0;
+    return kelp_cpu_image_hash(&copy, sizeof copy) ^
+           kelp_cpu_image_hash(table, KELP_SECTION_COUNT * sizeof *table);
+}
+
+bool kelp_cpu_image_is(const void *data, size_t size_bytes) {
+    return size_bytes >= 8 && memcmp(data, KELP_CPU_IMAGE_MAGIC, 8) == 0;
+}
+
+static bool lies_inside(const kelp_cpu_image_section *section, size_t size_bytes) {
+    return section->offset <= size_bytes && section->length <= size_bytes - section->offset;
+}
+
+/* ---- sealing ---- */
+static void seal_packs(char *bytes, const kelp_cpu_image_section *packs,
+                       const kelp_cpu_image_section *packed) {
+    kelp_cpu_pack_entry entry;
+    for (uint64_t at = 0; at + sizeof entry <= packs->length; at += sizeof entry) {
+        memcpy(&entry, bytes + packs->offset + at, sizeof entry);
+        if (entry.offset > packed->length || entry.length > packed->length - entry.offset)
+            continue;
+        entry.hash = kelp_cpu_image_hash(bytes + packed->offset + entry.offset, entry.length);
+        memcpy(bytes + packs->offset + at, &entry, sizeof entry);
+    }
+}
+
+void kelp_cpu_image_seal(void *data, size_t size_bytes) {
+    char *bytes = data;
+    kelp_cpu_image_head head;
+    kelp_cpu_image_section table[KELP_SECTION_COUNT];
+    if (size_bytes < sizeof head + sizeof table)
+        return;
+    memcpy(&head, bytes, sizeof head);
+    memcpy(table, bytes + sizeof head, sizeof table);
+    head.file_bytes = size_bytes;
+    const kelp_cpu_image_section *packs = &table[KELP_SECTION_PACKS],
+                                 *packed = &table[KELP_SECTION_PACKED];
+    /* sections that overlap may not change each other while they are sealed */
+    if (lies_inside(packs, size_bytes) && lies_inside(packed, size_bytes) &&
+        packs->offset + packs->length <= packed->offset)
+        seal_packs(bytes, packs, packed);
+    for (uint32_t i = 0; i < KELP_SECTION_COUNT; i++)
+        if (i != KELP_SECTION_PACKED && lies_inside(&table[i], size_bytes))
+            table[i].hash = kelp_cpu_image_hash(bytes + table[i].offset, table[i].length);
+    head.hash = kelp_cpu_image_hash_head(&head, table);
+    memcpy(bytes, &head, sizeof head);
+    memcpy(bytes + sizeof head, table, sizeof table);
+}
+
+/* ---- checking ---- */
+static kelp_status *check_head(const kelp_cpu_image_head *head, size_t size_bytes,
+                               const char *label) {
+    if (head->order != KELP_CPU_IMAGE_ORDER_MARK)
+        PLAN_FAIL(KELP_FAILED_PRECONDITION,
+                  "%s: the plan was made on a machine of the other byte order", label);
+    if (head->version != KELP_CPU_IMAGE_VERSION)
+        PLAN_FAIL(KELP_FAILED_PRECONDITION,
+                  "%s: the plan is of version %u, this Kelp reads version %u: build it again",
+                  label, head->version, KELP_CPU_IMAGE_VERSION);
+    if (head->head_bytes != sizeof *head)
+        PLAN_FAIL(KELP_INVALID_ARGUMENT, "%s: the plan's head has %u bytes, expected %zu", label,
+                  head->head_bytes, sizeof *head);
+    if (head->file_bytes != size_bytes)
+        PLAN_FAIL(KELP_INVALID_ARGUMENT,
+                  "%s: the plan is cut short or has bytes behind it: expected %llu, found %zu",
+                  label, (unsigned long long)head->file_bytes, size_bytes);
+    if (head->section_count != KELP_SECTION_COUNT || head->alignment != KELP_CPU_IMAGE_ALIGNMENT)
+        PLAN_FAIL(KELP_INVALID_ARGUMENT,
+                  "%s: expected %d sections at multiples of %u, found %u at %u", label,
+                  KELP_SECTION_COUNT, KELP_CPU_IMAGE_ALIGNMENT, head->section_count,
+                  head->alignment);
+    return NULL;
+}
+
+static kelp_status *check_section(const char *data, size_t size_bytes,
+                                  const kelp_cpu_image_section *section, uint32_t kind,
+                                  const char *label) {
+    bool later = kind == KELP_SECTION_SOURCE || kind == KELP_SECTION_PACKED ||
+                 kind == KELP_SECTION_ORIGINALS;
+    if (section->kind != kind || section->offset % KELP_CPU_IMAGE_ALIGNMENT != 0 ||
+        !lies_inside(section, size_bytes))
+        PLAN_FAIL(KELP_INVALID_ARGUMENT, "%s: section %u (%s) lies outside of the plan", label,
+                  kind, section_names[kind]);
+    if (!later && kelp_cpu_image_hash(data + section->offset, section->length) != section->hash)
+        PLAN_FAIL(
+            KELP_INVALID_ARGUMENT,
+            "%s: section %u (%s) was altered: its hash is not the one that it was written with",
+            label, kind, section_names[kind]);
+    return NULL;
+}
+
+static kelp_status *check_packs(const char *data, const kelp_cpu_image_section *packs,
+                                const kelp_cpu_image_section *packed, const char *label) {
+    kelp_cpu_pack_entry entry; /* the engine image may be at any address */
+    uint32_t node = 0;
+    bool good = packs->length % sizeof entry == 0;
+    for (uint64_t at = 0; good && at < packs->length; at += sizeof entry) {
+        memcpy(&entry, data + packs->offset + at, sizeof entry);
+        good = entry.offset % KELP_CPU_IMAGE_ALIGNMENT == 0 && entry.offset <= packed->length &&
+               entry.length <= packed->length - entry.offset &&
+               entry.layout[KELP_OP_LAYOUT_MAX] == '\0' && node <= entry.node;
+        node = entry.node;
+    }
+    if (!good)
+        PLAN_FAIL(KELP_INVALID_ARGUMENT,
+                  "%s: the table of packed weights is not one: blocks lie outside of the plan, or "
+                  "are out of order",
+                  label);
+    return NULL;
+}
+
+/* Bytes between sections are 0. */
+static kelp_status *check_gap(const char *data, size_t begin, size_t end, uint32_t kind,
+                              const char *label) {
+    for (; begin < end; begin++)
+        if (data[begin] != 0)
+            PLAN_FAIL(KELP_INVALID_ARGUMENT,
+                      "%s: byte %zu, before section %u, was altered: expected 0", label, begin,
+                      kind);
+    return NULL;
+}
+
+kelp_status *kelp_cpu_image_check(const char *data, size_t size_bytes, const char *label,
+                                  kelp_cpu_image_section table[KELP_SECTION_COUNT]) {
+    kelp_cpu_image_head head;
+    size_t end = sizeof head + KELP_SECTION_COUNT * sizeof *table;
+    if (size_bytes < sizeof head)
+        PLAN_FAIL(KELP_INVALID_ARGUMENT, "%s: the plan is cut short: found %zu bytes", label,
+                  size_bytes);
+    memcpy(&head, data, sizeof head);
+    if (memcmp(head.magic, KELP_CPU_IMAGE_MAGIC, sizeof head.magic) != 0)
+        PLAN_FAIL(KELP_INVALID_ARGUMENT, "%s: this is no plan of the cpu", label);
+    KELP_TRY(check_head(&head, size_bytes, label));
+    if (size_bytes < end)
+        PLAN_FAIL(KELP_INVALID_ARGUMENT, "%s: the plan is cut short: found %zu bytes", label,
+                  size_bytes);
+    memcpy(table, data + sizeof head, KELP_SECTION_COUNT * sizeof *table);
+    if (kelp_cpu_image_hash_head(&head, table) != head.hash)
+        PLAN_FAIL(KELP_INVALID_ARGUMENT, "%s: the plan's head was altered", label);
+    head.processor[sizeof head.processor - 1] = '\0';
+    if (strcmp(head.processor, KELP_CPU_IMAGE_PROCESSOR) != 0)
+        PLAN_FAIL(KELP_FAILED_PRECONDITION,
+                  "%s: the plan was built for %s, this is %s: build it here", label, head.processor,
+                  KELP_CPU_IMAGE_PROCESSOR);
+    for (uint32_t i = 0; i < KELP_SECTION_COUNT; i++) {
+        KELP_TRY(check_section(data, size_bytes, &table[i], i, label));
+        KELP_TRY(check_gap(data, end, table[i].offset, i, label));
+        end = table[i].offset + table[i].length;
+    }
+    return check_packs(data, &table[KELP_SECTION_PACKS], &table[KELP_SECTION_PACKED], label);
+}

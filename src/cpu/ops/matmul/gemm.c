@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Gemm: Y = alpha · A' · B' + beta · C. Constant weights are packed (panels.h); transposed ones
+ * that fill no panel are transposed when the engine is created. Source: ONNX operator
+ * specification, Gemm-13.
+ */
+#include "base/alloc.h"
+#include "cpu/kernels/gemm/gemm.h"
+#include "cpu/ops/kernel.h"
+#include "cpu/ops/matmul/panels.h"
+#include "cpu/ops/elementwise/activation.h"
+#include "cpu/ops/converted.h"
+
+/* Without a state B is read in place, or transposed by each invoke. */
+typedef struct gemm_state {
+    kelp_panels *panels;
+    kelp_op_packed transposed_b;
+} gemm_state;
+
+typedef struct gemm_plan {
+    int64_t m, n, k;
+    bool transpose_a, transpose_b;
+    size_t a_offset, b_offset; /* of transposed copies in scratch */
+    int64_t c_row, c_column;   /* strides of C */
+    bool skinny;
+    size_t partial; /* in scratch */
+} gemm_plan;
+
+static void transpose(const kelp_op_env *env, const kelp_tensor *tensor, float *to) {
+    int64_t shape[2] = {tensor->shape[1], tensor->shape[0]};
+    int64_t from[2] = {1, tensor->shape[1]}, strides[2] = {tensor->shape[0], 1};
+    kelp_ops_copy(env, sizeof(float), 2, shape, to, strides, tensor->data, from);
+}
+
+static kelp_status *transpose_weights(const kelp_op_env *env, const kelp_tensor *b,
+                                      gemm_state *state) {
+    kelp_op_packing packing = {.layout = "turned/1", .inputs = 1u << 1, .replaces = 1u << 1};
+    kelp_op_pack_site site = kelp_op_env_pack_site(env);
+    void *room = NULL;
+    packing.size_bytes = kelp_tensor_bytes(b);
+    KELP_TRY(
+        kelp_op_pack(&site, kelp_op_env_allocator(env), &packing, &state->transposed_b, &room));
+    if (room != NULL)
+        transpose(env, b, room);
+    return NULL;
+}
+
+static kelp_status *gemm_create(const kelp_node *node, const kelp_op_env *env, void **out_state) {
+    const kelp_tensor *b = kelp_panels_constant(node);
+    bool transposed = kelp_node_attr_i64(node, "transB", 0) != 0;
+    gemm_state *state = NULL;
+    if (b == NULL)
+        return NULL;
+    bool panels = b->shape[transposed ? 0 : 1] >= kelp_simd_get()->tile_columns;
+    if (!panels && !transposed)
+        return NULL;
+    kelp_allocator allocator = kelp_op_env_allocator(env);
+    KELP_TRY(KELP_NEW(allocator, gemm_state, &state));
+    kelp_status *status = panels ? kelp_panels_create(env, b, transposed, &state->panels)
+                                 : transpose_weights(env, b, state);
+    if (status != NULL) {
+        kelp_free(allocator, state, sizeof *state);
+        return status;
+    }
+    *out_state = state;
+    return NULL;
+}
+
+static void gemm_destroy(void *state, kelp_allocator allocator) {
+    gemm_state *s = state;
+    if (s == NULL)
+        return;
+    kelp_panels_destroy(s->panels, allocator);
+    kelp_op_unpack(&s->transposed_b, allocator);
+    kelp_free(allocator, s, sizeof *s);
+}
+
+static kelp_status *gemm_reshape(const void *userp, kelp_op_args *args) {
+    const gemm_state *state = userp;
+    gemm_plan *p = args->plan;
+    KELP_TRY(kelp_ops_check(args, 2));
+    const kelp_tensor *a = args->inputs[0], *b = args->inputs[1], *c = kelp_ops_in(args, 2);
+    if (a->dtype != KELP_F32 && a->dtype != KELP_F64 && a->dtype != KELP_I32 &&
+        a->dtype != KELP_I64 && a->dtype != KELP_U32 && a->dtype != KELP_U64)
+        return kelp_ops_bad_type(args, a->dtype);
+    if (a->dtype != b->dtype || (c != NULL && c->dtype != a->dtype))
+        return kelp_ops_bad_shapes(args, a, b, "the types differ");
+    if (a->rank != 2 || b->rank != 2)
+        return kelp_ops_bad_shapes(args, a, b, "expected two matrices");
+    p->transpose_a = kelp_node_attr_i64(args->node, "transA", 0) != 0;
+    p->transpose_b = kelp_node_attr_i64(args->node, "transB", 0) != 0;
+    p->m = a->shape[p->transpose_a ? 1 : 0];
+    p->k = a->shape[p->transpose_a ? 0 : 1];
+    p->n = b->shape[p->transpose_b ? 0 : 1];
+    if (p->k != b->shape[p->transpose_b ? 1 : 0])
+        return kelp_ops_bad_shapes(args, a, b, "the inner dimensions differ");
+    int64_t shape[2] = {p->m, p->n}, full[KELP_MAX_RANK] = {p->m, p->n};
+    int32_t rank = 2;
+    if (c != NULL && (c->rank > 2 || !kelp_ops_broadcast_shape(&rank, full, c->rank, c->shape) ||
+                      full[0] != p->m || full[1] != p->n))
+        return kelp_ops_bad_shapes(args, c, b, "C does not broadcast to the result");
+    if (c != NULL) {
+        int64_t columns = c->rank > 0 ? c->shape[c->rank - 1] : 1;
+        p->c_column = columns == 1 ? 0 : 1;
+        p->c_row = c->rank == 2 && c->shape[0] != 1 ? columns : 0;
+    }
+    if (p->transpose_a && a->dtype == KELP_F32)
+        KELP_TRY(kelp_ops_scratch(args, p->m * p->k, sizeof(float), &p->a_offset));
+    if (state != NULL)
+        KELP_TRY(kelp_panels_plan(args->env, state->panels, p->m));
+    p->skinny = a->dtype == KELP_F32 && kelp_gemm_is_skinny(p->m, p->k, p->n);
+    if (a->dtype == KELP_F32)
+        args->algorithm = kelp_gemm_algorithm(p->skinny, state != NULL && state->panels != NULL);
+    if (p->skinny)
+        KELP_TRY(kelp_ops_scratch(args, kelp_gemm_skinny_floats(p->m, p->n), sizeof(float),
+                                  &p->partial));
+    if (p->transpose_b && a->dtype == KELP_F32 && state == NULL)
+        KELP_TRY(kelp_ops_scratch(args, p->n * p->k, sizeof(float), &p->b_offset));
+    return kelp_ops_set(args, 0, a->dtype, 2, shape);
+}
+
+static const void *transposed(const kelp_op_args *args, const kelp_tensor *tensor, size_t offset) {
+    float *to = (float *)(void *)((char *)args->scratch + offset);
+    transpose(args->env, tensor, to);
+    return to;
+}
+
+static const void *matrix_b(const gemm_state *state, const kelp_op_args *args) {
+    const gemm_plan *p = args->plan;
+    if (!p->transpose_b || (state != NULL && state->panels != NULL))
+        return args->inputs[1]->data;
+    return state != NULL ? state->transposed_b.data
+                         : transposed(args, args->inputs[1], p->b_offset);
+}
+
+static void gemm_f32(const gemm_state *state, const kelp_op_args *args, float alpha, float beta) {
+    const gemm_plan *p = args->plan;
+    const kelp_tensor *c =
+        beta != 0 ? kelp_ops_in(args, 2) : NULL; /* with beta 0, NaN in C has no effect */
+    float *y = args->outputs[0]->data;
+    bool plain_bias = c != NULL && alpha == 1.0f && beta == 1.0f && p->c_row == 0 &&
+                      kelp_tensor_elements(c) == p->n;
+    kelp_gemm job = {.a = p->transpose_a ? transposed(args, args->inputs[0], p->a_offset)
+                                         : args->inputs[0]->data,
+                     .b = matrix_b(state, args),
+                     .c = y,
+                     .m = p->m,
+                     .n = p->n,
+                     .k = p->k,
+                     .lda = p->k,
+                     .ldb = p->n,
+                     .ldc = p->n,
+                     .bias = plain_bias ? c->data : NULL};
+    if (p->skinny)
+        job.partial = (float *)(void *)((char *)args->scratch + p->partial);
+    if (state != NULL)
+        kelp_panels_use(state->panels, &job);
+    kelp_gemm_run(args->env, &job, 1);
+    if (plain_bias || (c == NULL && alpha == 1.0f))
+        return;
+    const float *add = c != NULL ? c->data : NULL;
+    for (int64_t i = 0; i < p->m; i++)
+        for (int64_t j = 0; j < p->n; j++) {
+            float extra = add != NULL ? beta * add[i * p->c_row + j * p->c_column] : 0.0f;
+            y[i * p->n + j] = alpha * y[i * p->n + j] + extra;
+        }
+}
+
+/* Computes rows of other types than float; integers wrap around. */
+typedef struct plain_job {
+    const kelp_op_args *args;
+    double alpha, beta;
+} plain_job;
+
+#define GEMM_PLAIN(suffix, type, wide)                                                      \
+    typedef type any_##suffix __attribute__((aligned(1), may_alias)); /* B lies anywhere */ \
+    static void gemm_##suffix(void *userp, int64_t begin, int64_t end, int worker) {        \
+        const plain_job *job = userp;                                                       \
+        const kelp_op_args *args = job->args;                                               \
+        const gemm_plan *p = args->plan;                                                    \
+        const type *a = args->inputs[0]->data;                                              \
+        const any_##suffix *b = args->inputs[1]->data;                                      \
+        const type *c =                                                                     \
+            kelp_ops_in(args, 2) != NULL && job->beta != 0 ? args->inputs[2]->data : NULL;  \
+        type *y = args->outputs[0]->data;                                                   \
+        (void)worker;                                                                       \
+        for (int64_t i = begin; i < end; i++)                                               \
+            for (int64_t j = 0; j < p->n; j++) {                                            \
+                wide sum = 0;                                                               \
+                for (int64_t k = 0; k < p->k; k++)                                          \
+                    sum += (wide)a[p->transpose_a ? k * p->m + i : i * p->k + k] *          \
+                           (wide)b[p->transpose_b ? j * p->k + k : k * p->n + j];           \
+                type whole = (type)sum;                                                     \
+                type add = c != NULL ? c[i * p->c_row + j * p->c_column] : 0;               \
+                if (job->alpha == 1 && job->beta == 1)                                      \
+                    y[i * p->n + j] = (type)((wide)whole + (wide)add);                      \
+                else                                                                        \
+                    y[i * p->n + j] =                                                       \
+                        (type)(job->alpha * (double)whole + job->beta * (double)add);       \
+            }                                                                               \
+    }
+GEMM_PLAIN(f64, double, double)
+GEMM_PLAIN(i32, int32_t, uint32_t)
+GEMM_PLAIN(i64, int64_t, uint64_t)
+GEMM_PLAIN(u32, uint32_t, uint32_t)
+GEMM_PLAIN(u64, uint64_t, uint64_t)
+
+static kelp_status *gemm_invoke(const void *state, kelp_op_args *args) {
+    const gemm_plan *p = args->plan;
+    float alpha = kelp_node_attr_f32(args->node, "alpha", 1.0f);
+    float beta = kelp_node_attr_f32(args->node, "beta", 1.0f);
+    plain_job job = {args, (double)alpha, (double)beta};
+    kelp_dtype dtype = args->outputs[0]->dtype;
+    if (dtype == KELP_F32) {
+        gemm_f32(state, args, alpha, beta);
+        return NULL;
+    }
+    kelp_op_parallel(args->env, p->m, kelp_cpu_grain(2 * KELP_GRAIN_ELEMENTS, p->k * p->n),
+                     dtype == KELP_F64   ? gemm_f64
+                     : dtype == KELP_I32 ? gemm_i32
+                     : dtype == KELP_U32 ? gemm_u32
+                     : dtype == KELP_U64 ? gemm_u64
+                                         : gemm_i64,
+                     &job);
+    return NULL;
+}
+
+KELP_CONVERTED_PHASES(gemm, kelp_widened, sizeof(gemm_plan), gemm_reshape, gemm_invoke)
+const kelp_op_kernel kelp_op_Gemm = {.struct_size = sizeof(kelp_op_kernel),
+                                     .flags = KELP_OP_STATE_OPTIONAL,
+                                     .plan_bytes = KELP_CONVERTED_PLAN(sizeof(gemm_plan)),
+                                     .unaligned_inputs = 2,
+                                     .create = gemm_create,
+                                     .destroy = gemm_destroy,
+                                     .reshape = gemm_reshape_any,
+                                     .invoke = gemm_invoke_any};
+
+/* com.microsoft FusedGemm: only float32. */
+static kelp_status *fused_reshape(const void *state, kelp_op_args *args) {
+    kelp_fused_act act;
+    KELP_TRY(kelp_fused_act_read(args->node, &act));
+    KELP_TRY(gemm_reshape(state, args));
+    return args->outputs[0]->dtype == KELP_F32 ? NULL
+                                               : kelp_ops_bad_type(args, args->outputs[0]->dtype);
+}
+static kelp_status *fused_invoke(const void *state, kelp_op_args *args) {
+    kelp_fused_act act;
+    KELP_TRY(kelp_fused_act_read(args->node, &act));
+    KELP_TRY(gemm_invoke(state, args));
+    kelp_fused_act_run(args->env, act, args->outputs[0]->data,
+                       kelp_tensor_elements(args->outputs[0]));
+    return NULL;
+}
+KELP_CONVERTED_PHASES(fused, kelp_widened, sizeof(gemm_plan), fused_reshape, fused_invoke)
+const kelp_op_kernel kelp_op_MsFusedGemm = {.struct_size = sizeof(kelp_op_kernel),
+                                            .flags = KELP_OP_STATE_OPTIONAL,
+                                            .plan_bytes = KELP_CONVERTED_PLAN(sizeof(gemm_plan)),
+                                            .unaligned_inputs = 2,
+                                            .create = gemm_create,
+                                            .destroy = gemm_destroy,
+                                            .reshape = fused_reshape_any,
+                                            .invoke = fused_invoke_any};

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The body of a request: one growing buffer in which a chosen offset is aligned, so that a tensor
+ * inside the body can be used in place. */
+#ifndef KELP_FRONTENDS_HTTP_BODY_H_
+#define KELP_FRONTENDS_HTTP_BODY_H_
+
+#include <kelp/allocator.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define KELP_HTTP_BODY_ALIGNMENT 64u
+
+/* `length` bytes at kelp_http_body_data. The memory is base[0, capacity), aligned to
+ * KELP_HTTP_BODY_ALIGNMENT. */
+typedef struct kelp_http_body {
+    kelp_allocator allocator;
+    char *base;
+    size_t capacity;
+    size_t skew; /* unused bytes before the body, which align the chosen offset */
+    size_t length;
+} kelp_http_body;
+
+void kelp_http_body_init(kelp_http_body *body, kelp_allocator allocator);
+void kelp_http_body_deinit(kelp_http_body *body);
+/* Empties the body; frees memory of more than `keep_bytes`. */
+void kelp_http_body_clear(kelp_http_body *body, size_t keep_bytes);
+/* Makes room for `needed_bytes` of body in total and keeps the present bytes. Returns false when
+ * memory is exhausted. */
+bool kelp_http_body_reserve(kelp_http_body *body, size_t needed_bytes);
+/* Returns the first byte; NULL when nothing was ever reserved. */
+static inline char *kelp_http_body_data(const kelp_http_body *body) {
+    return body->base ? body->base + body->skew : NULL;
+}
+
+#endif

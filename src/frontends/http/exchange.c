@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "frontends/http/exchange.h"
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/checked.h"
+#include "base/thread.h"
+#include "frontends/http/thread.h"
+
+#define POOL_MAX 64
+
+/* ---- life ---- */
+
+static kelp_status *exchange_create(kelp_http_thread *thread, kelp_http_exchange **out) {
+    kelp_allocator allocator = thread->allocator;
+    KELP_ASSERT(thread->handler->exchange_bytes >= sizeof(kelp_http_exchange));
+    kelp_http_exchange *exchange;
+    KELP_TRY(kelp_alloc_zero(allocator, 1, thread->handler->exchange_bytes, (void **)&exchange));
+    exchange->allocator = allocator;
+    exchange->thread = thread;
+    exchange->handler = thread->handler;
+    kelp_http_body_init(&exchange->body, allocator);
+    kelp_buf_init(&exchange->decoded, allocator);
+    kelp_buf_init(&exchange->text, allocator);
+    exchange->handler->init(exchange);
+    *out = exchange;
+    return NULL;
+}
+
+void kelp_http_exchange_destroy(kelp_http_exchange *exchange) {
+    exchange->handler->deinit(exchange);
+    kelp_http_body_deinit(&exchange->body);
+    kelp_buf_deinit(&exchange->decoded);
+    kelp_buf_deinit(&exchange->text);
+    kelp_free(exchange->allocator, exchange->pieces,
+              exchange->piece_capacity * sizeof(*exchange->pieces));
+    kelp_free(exchange->allocator, exchange, exchange->handler->exchange_bytes);
+}
+
+kelp_status *kelp_http_exchange_acquire(kelp_http_thread *thread, kelp_http_exchange **out) {
+    pthread_mutex_lock(&thread->mutex);
+    kelp_http_exchange *exchange = thread->pool;
+    if (exchange) {
+        thread->pool = exchange->next;
+        thread->pool_count--;
+    }
+    thread->outstanding++;
+    pthread_mutex_unlock(&thread->mutex);
+    if (!exchange) {
+        kelp_status *status = exchange_create(thread, &exchange);
+        if (status) {
+            pthread_mutex_lock(&thread->mutex);
+            thread->outstanding--;
+            pthread_mutex_unlock(&thread->mutex);
+            return status;
+        }
+    }
+    KELP_ASSERT(exchange->refs == 0 && exchange->thread == thread);
+    atomic_store_explicit(&exchange->refs, 1, memory_order_relaxed);
+    exchange->next = NULL;
+    *out = exchange;
+    return NULL;
+}
+
+static void trim_buf(kelp_buf *buf) {
+    if (buf->capacity > KELP_HTTP_KEEP_BYTES)
+        kelp_buf_deinit(buf);
+    kelp_buf_clear(buf);
+}
+
+/* Empties an unreferenced exchange and keeps it for the next request. */
+static void exchange_recycle(kelp_http_exchange *exchange) {
+    kelp_http_thread *thread = exchange->thread;
+    exchange->handler->clear(exchange);
+    kelp_http_body_clear(&exchange->body, KELP_HTTP_KEEP_BYTES);
+    trim_buf(&exchange->decoded);
+    trim_buf(&exchange->text);
+    exchange->request_coding_unknown = false;
+    exchange->piece_count = 0;
+    exchange->header_count = 0;
+    exchange->request = NULL;
+    exchange->stream = NULL;
+
+    pthread_mutex_lock(&thread->mutex);
+    bool keep = thread->pool_count < POOL_MAX;
+    if (keep) {
+        exchange->next = thread->pool;
+        thread->pool = exchange;
+        thread->pool_count++;
+    } else {
+        pthread_mutex_unlock(&thread->mutex);
+        kelp_http_exchange_destroy(exchange);
+        pthread_mutex_lock(&thread->mutex);
+    }
+    /* Last: the owner of the thread frees everything after outstanding reaches 0. */
+    KELP_ASSERT(thread->outstanding > 0);
+    if (--thread->outstanding == 0)
+        pthread_cond_broadcast(&thread->all_recycled);
+    pthread_mutex_unlock(&thread->mutex);
+}
+
+void kelp_http_exchange_retain(kelp_http_exchange *exchange) {
+    KELP_ASSERT(exchange->refs > 0);
+    atomic_fetch_add_explicit(&exchange->refs, 1, memory_order_relaxed);
+}
+
+void kelp_http_exchange_release(kelp_http_exchange *exchange) {
+    KELP_ASSERT(exchange->refs > 0);
+    if (atomic_fetch_sub_explicit(&exchange->refs, 1, memory_order_acq_rel) == 1)
+        exchange_recycle(exchange);
+}
+
+/* ---- the request ---- */
+
+kelp_status *kelp_http_exchange_body(kelp_http_exchange *exchange, uint64_t max_bytes,
+                                     kelp_str *out) {
+    KELP_ASSERT(exchange->request && kelp_http_exchange_on_thread(exchange));
+    const kelp_str *value = kelp_http_find(exchange->request, "content-encoding");
+    kelp_http_coding coding = value ? kelp_http_coding_of(*value) : KELP_HTTP_IDENTITY;
+    const char *data = kelp_http_body_data(&exchange->body);
+    *out = (kelp_str){data ? data : "", exchange->body.length};
+    if (coding == KELP_HTTP_IDENTITY)
+        return NULL;
+    if (coding == KELP_HTTP_CODING_UNKNOWN) {
+        exchange->request_coding_unknown = true;
+        return KELP_ERROR(KELP_UNIMPLEMENTED,
+                          "unsupported Content-Encoding '%.*s': expected gzip, deflate or identity",
+                          KELP_STR_ARG(*value));
+    }
+    KELP_TRY(kelp_http_decode(coding, out->data, out->length, max_bytes, &exchange->decoded));
+    *out =
+        (kelp_str){exchange->decoded.data ? exchange->decoded.data : "", exchange->decoded.length};
+    return NULL;
+}
+
+/* ---- the response ---- */
+
+void kelp_http_exchange_respond(kelp_http_exchange *exchange, kelp_http_status status) {
+    kelp_buf_clear(&exchange->text);
+    exchange->piece_count = 0;
+    exchange->header_count = 0;
+    exchange->status = status;
+    if (exchange->request_coding_unknown)
+        kelp_http_exchange_add_header(exchange, KELP_STR("Accept-Encoding"),
+                                      KELP_STR("gzip, deflate"));
+}
+
+void kelp_http_exchange_add_header(kelp_http_exchange *exchange, kelp_str name, kelp_str value) {
+    KELP_ASSERT(exchange->header_count < KELP_HTTP_MAX_RESPONSE_HEADERS);
+    KELP_ASSERT(name.length > 0);
+    exchange->headers[exchange->header_count++] = (kelp_http_header){name, value};
+}
+
+kelp_status *kelp_http_exchange_add_piece(kelp_http_exchange *exchange, const void *data,
+                                          size_t length) {
+    if (length == 0)
+        return NULL;
+    KELP_TRY(kelp_grow(exchange->allocator, (void **)&exchange->pieces, &exchange->piece_capacity,
+                       exchange->piece_count + 1, sizeof(*exchange->pieces)));
+    exchange->pieces[exchange->piece_count++] = (kelp_http_piece){data, length};
+    return NULL;
+}
+
+uint64_t kelp_http_exchange_content_length(const kelp_http_exchange *exchange) {
+    uint64_t length = exchange->text.length;
+    for (size_t i = 0; i < exchange->piece_count; i++)
+        length += exchange->pieces[i].length;
+    return length;
+}
+
+kelp_status *kelp_http_exchange_compress(kelp_http_exchange *exchange, kelp_http_coding coding) {
+    if (coding == KELP_HTTP_IDENTITY)
+        return NULL;
+    kelp_buf packed;
+    kelp_buf_init(&packed, exchange->allocator);
+    kelp_http_encoder *encoder = NULL;
+    kelp_status *status = kelp_http_encoder_create(exchange->allocator, coding, &packed, &encoder);
+    if (!status)
+        status = kelp_http_encoder_put(encoder, exchange->text.data, exchange->text.length);
+    for (size_t i = 0; !status && i < exchange->piece_count; i++)
+        status =
+            kelp_http_encoder_put(encoder, exchange->pieces[i].data, exchange->pieces[i].length);
+    if (!status)
+        status = kelp_http_encoder_end(encoder);
+    kelp_http_encoder_destroy(encoder);
+    if (status) {
+        kelp_buf_deinit(&packed);
+        return status;
+    }
+    kelp_buf_deinit(&exchange->text);
+    exchange->text = packed;
+    exchange->piece_count = 0;
+    kelp_http_exchange_add_header(exchange, KELP_STR("Content-Encoding"),
+                                  kelp_str_from(kelp_http_coding_name(coding)));
+    return NULL;
+}
+
+void kelp_http_exchange_send(kelp_http_exchange *exchange) {
+    KELP_ASSERT(kelp_http_exchange_on_thread(exchange));
+    if (exchange->stream)
+        exchange->stream->send(exchange->stream, true);
+    else
+        kelp_http_exchange_release(exchange);
+}
+
+void kelp_http_exchange_send_part(kelp_http_exchange *exchange) {
+    KELP_ASSERT(kelp_http_exchange_on_thread(exchange) && exchange->handler->on_sent);
+    if (exchange->stream) /* else on_cancel has been called */
+        exchange->stream->send(exchange->stream, false);
+}
+
+/* ---- threads ---- */
+
+bool kelp_http_exchange_on_thread(const kelp_http_exchange *exchange) {
+    return kelp_http_current_thread() == exchange->thread;
+}
+
+static void on_posted(kelp_loop_task *task) {
+    kelp_http_exchange *exchange = (kelp_http_exchange *)task;
+    exchange->work(exchange);
+}
+
+void kelp_http_exchange_post(kelp_http_exchange *exchange,
+                             void (*work)(kelp_http_exchange *exchange)) {
+    exchange->work = work;
+    exchange->task.fn = on_posted;
+    kelp_loop_post(exchange->thread->loop, &exchange->task);
+}
+
+static void *blocking_main(void *userp) {
+    kelp_http_exchange *exchange = userp;
+    exchange->work(exchange);
+    kelp_http_exchange_post(exchange, kelp_http_exchange_send);
+    return NULL;
+}
+
+kelp_status *kelp_http_exchange_run_blocking(kelp_http_exchange *exchange,
+                                             void (*work)(kelp_http_exchange *exchange)) {
+    exchange->work = work;
+    pthread_t id;
+    KELP_TRY(kelp_thread_start(&id, "kelp-http-load", blocking_main, exchange));
+    pthread_detach(id);
+    return NULL;
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Exchanges: HTTP requests with their responses, whatever version of HTTP carries them. This header
+ * is what a protocol (v2, gRPC) sees of a transport (HTTP/1.1, HTTP/2).
+ *
+ * A protocol implements kelp_http_handler. When a request is complete, the transport passes an
+ * exchange to handler->on_request. The handler fills in the response and calls
+ * kelp_http_exchange_send, before it returns or later. The transport sends text and pieces from
+ * where they are, and recycles the exchange when it is unreferenced.
+ *
+ * Threads: an exchange belongs to the event-loop thread of its connection. The functions marked
+ * "any thread" are the exceptions.
+ *
+ * References: the transport holds one until the response is sent. The handler holds more
+ * (kelp_http_exchange_retain) while other threads use the exchange. Exchanges are pooled per
+ * thread, so that a warm server allocates nothing for a small request.
+ */
+#ifndef KELP_FRONTENDS_HTTP_EXCHANGE_H_
+#define KELP_FRONTENDS_HTTP_EXCHANGE_H_
+
+#include "base/buf.h"
+#include "base/loop.h"
+#include "frontends/http/body.h"
+#include "frontends/http/encoding.h"
+#include "frontends/http/message.h"
+
+#include <stdatomic.h>
+
+typedef struct kelp_http_exchange kelp_http_exchange;
+typedef struct kelp_http_handler kelp_http_handler;
+typedef struct kelp_http_stream kelp_http_stream;
+typedef struct kelp_http_thread kelp_http_thread;
+
+#define KELP_HTTP_MAX_RESPONSE_HEADERS 8
+/* An exchange keeps buffers up to this size when it is recycled. */
+#define KELP_HTTP_KEEP_BYTES ((size_t)256 * 1024)
+
+/* Bytes of a response that are sent from where they are. */
+typedef struct kelp_http_piece {
+    const void *data;
+    size_t length;
+} kelp_http_piece;
+
+/* How the transport receives the body of a request. */
+typedef struct kelp_http_body_rules {
+    uint64_t max_bytes;    /* a larger body is rejected with 413 */
+    size_t aligned_offset; /* this offset of the body is placed on KELP_HTTP_BODY_ALIGNMENT */
+} kelp_http_body_rules;
+
+/* A protocol: callbacks from the transport. All but `clear` and `deinit` run on the event-loop
+ * thread of the exchange. */
+struct kelp_http_handler {
+    /* Size of the handler's exchange type, whose first member is a kelp_http_exchange. */
+    size_t exchange_bytes;
+    /* Initializes the handler's part of a new exchange, which is zeroed. */
+    void (*init)(kelp_http_exchange *exchange);
+    /* Releases what the handler's part holds before the exchange is freed. */
+    void (*deinit)(kelp_http_exchange *exchange);
+    /* Resets the handler's part after the last reference was dropped. Any thread. */
+    void (*clear)(kelp_http_exchange *exchange);
+    /* Sets the rules of the body after the head has arrived. The exchange does not exist yet. */
+    void (*on_head)(kelp_http_handler *handler, const kelp_http_request *request,
+                    kelp_http_body_rules *inout_rules);
+    /* Processes a complete request; kelp_http_exchange_send ends the processing. */
+    void (*on_request)(kelp_http_exchange *exchange);
+    /* Fills in the response to a request that the transport rejects, and does not send it. */
+    void (*on_error)(kelp_http_exchange *exchange, kelp_http_status status, const char *text);
+    /* A part of the response is written: the handler may fill in and send the next one, now or
+     * later. Text and pieces are empty again. NULL if the handler never sends parts. */
+    void (*on_sent)(kelp_http_exchange *exchange);
+    /* The client is gone, or has shut its sending side: the handler may stop its work. It must
+     * still call kelp_http_exchange_send. May be called more than once. */
+    void (*on_cancel)(kelp_http_exchange *exchange);
+    /* Frees the handler after the last exchange was freed. */
+    void (*destroy)(kelp_http_handler *handler);
+};
+
+/* How a response reaches the client: one implementation per version of HTTP. */
+struct kelp_http_stream {
+    /* Sends text and pieces of the stream's exchange, after status and headers the first time.
+     * After the last part, drops the transport's reference. */
+    void (*send)(kelp_http_stream *stream, bool last);
+};
+
+struct kelp_http_exchange {
+    kelp_loop_task task; /* first; see kelp_http_exchange_post */
+    kelp_http_exchange *next;
+    kelp_allocator allocator;
+    kelp_http_thread *thread;
+    kelp_http_handler *handler;
+    kelp_http_stream *stream; /* NULL after the client is gone */
+    atomic_int refs;
+    void (*work)(kelp_http_exchange *exchange); /* posted, or on a thread of its own */
+
+    /* the request */
+    const kelp_http_request *request; /* valid while on_request runs */
+    kelp_http_body body;
+    kelp_buf decoded;            /* the body after its content coding was removed */
+    bool request_coding_unknown; /* the response must list the known codings */
+
+    /* the response: status and headers, then `text`, then `pieces` */
+    kelp_http_status status;
+    kelp_http_header headers[KELP_HTTP_MAX_RESPONSE_HEADERS];
+    size_t header_count;
+    kelp_buf text;
+    kelp_http_piece *pieces;
+    size_t piece_count;
+    size_t piece_capacity;
+};
+
+/* ---- the request ---- */
+/* Returns the body without its content coding, in *out. Fails with OUT_OF_RANGE for a decoded body
+ * of more than `max_bytes`, UNIMPLEMENTED for an unknown coding, INVALID_ARGUMENT for broken data.
+ * Valid while on_request runs. */
+kelp_status *kelp_http_exchange_body(kelp_http_exchange *exchange, uint64_t max_bytes,
+                                     kelp_str *out) KELP_MUST_USE;
+
+/* ---- the response ---- */
+/* Starts a response, again if needed: without headers, text and pieces. */
+void kelp_http_exchange_respond(kelp_http_exchange *exchange, kelp_http_status status);
+/* Adds a header. Both strings must live until the exchange is cleared. */
+void kelp_http_exchange_add_header(kelp_http_exchange *exchange, kelp_str name, kelp_str value);
+/* Appends bytes that stay where they are until they are sent. */
+kelp_status *kelp_http_exchange_add_piece(kelp_http_exchange *exchange, const void *data,
+                                          size_t length) KELP_MUST_USE;
+/* Returns the length of text and pieces. */
+uint64_t kelp_http_exchange_content_length(const kelp_http_exchange *exchange);
+/* Replaces text and pieces by their compressed form. IDENTITY does nothing. */
+kelp_status *kelp_http_exchange_compress(kelp_http_exchange *exchange,
+                                         kelp_http_coding coding) KELP_MUST_USE;
+/* Sends the response, or its last part. Drops the transport's reference, now or when the last byte
+ * is written. */
+void kelp_http_exchange_send(kelp_http_exchange *exchange);
+/* Sends text and pieces as a part of the response that is not the last, such as an event of an
+ * event stream; handler->on_sent follows, unless on_cancel does. The first part fixes status and
+ * headers. */
+void kelp_http_exchange_send_part(kelp_http_exchange *exchange);
+
+/* ---- threads ---- */
+/* Adds a reference. Any thread that holds one. */
+void kelp_http_exchange_retain(kelp_http_exchange *exchange);
+/* Drops a reference; the last one recycles the exchange. Any thread. */
+void kelp_http_exchange_release(kelp_http_exchange *exchange);
+/* Returns true on the event-loop thread of the exchange. Any thread. */
+bool kelp_http_exchange_on_thread(const kelp_http_exchange *exchange);
+/* Runs `work` on the event-loop thread of the exchange. Any thread; one call at a time. */
+void kelp_http_exchange_post(kelp_http_exchange *exchange,
+                             void (*work)(kelp_http_exchange *exchange));
+/* Runs `work`, which fills in the response and may block, on a thread of its own. Then sends the
+ * response. Fails when the thread cannot start. */
+kelp_status *
+kelp_http_exchange_run_blocking(kelp_http_exchange *exchange,
+                                void (*work)(kelp_http_exchange *exchange)) KELP_MUST_USE;
+
+/* ---- for transports ---- */
+/* Returns an exchange with one reference, from the pool of the thread. */
+kelp_status *kelp_http_exchange_acquire(kelp_http_thread *thread,
+                                        kelp_http_exchange **out) KELP_MUST_USE;
+/* Frees a pooled exchange. */
+void kelp_http_exchange_destroy(kelp_http_exchange *exchange);
+
+#endif

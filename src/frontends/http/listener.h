@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A listening socket and its accept loop. */
+#ifndef KELP_FRONTENDS_HTTP_LISTENER_H_
+#define KELP_FRONTENDS_HTTP_LISTENER_H_
+
+#include "base/log.h"
+#include "base/loop.h"
+
+typedef struct kelp_http_listener kelp_http_listener;
+struct kelp_http_listener {
+    kelp_allocator allocator;
+    const kelp_logger *logger;
+    int fd; /* -1 when closed */
+    uint16_t port;
+    char *unix_path; /* removed on close */
+    kelp_loop *loop; /* NULL until started */
+    kelp_loop_io io;
+    kelp_loop_timer timer; /* armed while file descriptors or memory are exhausted */
+    /* Takes an accepted, non-blocking socket. Loop's thread. */
+    void (*on_accept)(void *userp, int take_fd);
+    void *userp;
+};
+
+/* Binds and listens. `address` is a name, an IPv4 or IPv6 address, or "unix:/path"; port 0 picks a
+ * free one. `logger` is borrowed. kelp_http_listener_close is safe after a failure. Fails with
+ * INVALID_ARGUMENT for an unknown address, UNAVAILABLE for one in use. */
+kelp_status *kelp_http_listener_open(kelp_http_listener *listener, kelp_allocator allocator,
+                                     const kelp_logger *logger, const char *address, uint16_t port,
+                                     bool reuse_port) KELP_MUST_USE;
+/* Accepts connections from now on. */
+kelp_status *kelp_http_listener_start(kelp_http_listener *listener, kelp_loop *loop,
+                                      void (*on_accept)(void *userp, int take_fd),
+                                      void *userp) KELP_MUST_USE;
+/* Stops accepting and closes the socket. Loop's thread, if started and the loop runs. */
+void kelp_http_listener_stop(kelp_http_listener *listener);
+/* Frees everything, after the loop has ended. */
+void kelp_http_listener_close(kelp_http_listener *listener);
+
+#endif

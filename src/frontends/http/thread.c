@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "frontends/http/thread.h"
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/checked.h"
+#include "base/clock.h"
+#include "base/thread.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#define CANCEL_GRACE_NS (2 * KELP_HTTP_SECOND_NS) /* for models to notice a cancelled request */
+#define DRAIN_POLL_NS \
+    (KELP_HTTP_SECOND_NS / 100) /* while models hold exchanges of closed connections */
+
+static _Thread_local kelp_http_thread *current_thread;
+
+kelp_http_thread *kelp_http_current_thread(void) {
+    return current_thread;
+}
+
+/* ---- life ---- */
+
+kelp_status *kelp_http_thread_init(kelp_http_thread *thread, kelp_http_handler *handler,
+                                   const kelp_http_server_options *options,
+                                   atomic_uint *connection_count) {
+    thread->allocator = options->allocator;
+    thread->handler = handler;
+    thread->options = options;
+    thread->connection_count = connection_count;
+    pthread_mutex_init(&thread->mutex, NULL);
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&thread->all_recycled, &attributes);
+    pthread_condattr_destroy(&attributes);
+    KELP_TRY(kelp_alloc(thread->allocator, KELP_HTTP_SCRATCH_BYTES, (void **)&thread->scratch));
+    return kelp_loop_create(thread->allocator, &thread->loop);
+}
+
+void kelp_http_thread_deinit(kelp_http_thread *thread) {
+    kelp_loop_destroy(thread->loop);
+    kelp_free(thread->allocator, thread->scratch, KELP_HTTP_SCRATCH_BYTES);
+    while (thread->pool) {
+        kelp_http_exchange *exchange = thread->pool;
+        thread->pool = exchange->next;
+        kelp_http_exchange_destroy(exchange);
+    }
+    pthread_cond_destroy(&thread->all_recycled);
+    pthread_mutex_destroy(&thread->mutex);
+}
+
+static void *thread_main(void *userp) {
+    kelp_http_thread *thread = userp;
+    current_thread = thread;
+    kelp_status *status = kelp_loop_run(thread->loop);
+    if (status) {
+        KELP_LOGF(&thread->options->logger, KELP_LOG_ERROR, "an HTTP thread failed: %s",
+                  kelp_status_message(status));
+        kelp_status_free(status);
+    }
+    current_thread = NULL;
+    return NULL;
+}
+
+kelp_status *kelp_http_thread_start(kelp_http_thread *thread, unsigned index) {
+    char name[16];
+    snprintf(name, sizeof(name), "kelp-http-%u", index % 1000);
+    KELP_TRY(kelp_thread_start(&thread->id, name, thread_main, thread));
+    thread->started = true;
+    return NULL;
+}
+
+/* ---- stopping ---- */
+
+static void on_drain_timer(kelp_loop_timer *timer);
+
+static void set_drain_timer(kelp_http_thread *thread, uint64_t deadline_ns) {
+    thread->drain_timer.fn = on_drain_timer;
+    thread->drain_timer.userp = thread;
+    kelp_status *status = kelp_loop_timer_set(thread->loop, &thread->drain_timer, deadline_ns);
+    if (status) {
+        kelp_status_free(status);
+        kelp_loop_stop(thread->loop);
+    }
+}
+
+/* Ends the loop of a stopping thread without connections. Models may still hold exchanges, and
+ * their callbacks post to this loop: it runs until they have done so, or until the time is up. */
+static void stop_if_empty(kelp_http_thread *thread) {
+    KELP_ASSERT(thread == current_thread);
+    if (!thread->stopping || thread->connections)
+        return;
+    pthread_mutex_lock(&thread->mutex);
+    size_t left = thread->outstanding;
+    pthread_mutex_unlock(&thread->mutex);
+    uint64_t now = kelp_now_ns();
+    if (left == 0 || now >= thread->give_up_ns)
+        kelp_loop_stop(thread->loop);
+    else
+        set_drain_timer(thread, now + DRAIN_POLL_NS);
+}
+
+static void on_drain_timer(kelp_loop_timer *timer) {
+    kelp_http_thread *thread = timer->userp;
+    if (thread->connections)
+        KELP_LOGF(&thread->options->logger, KELP_LOG_WARNING,
+                  "closing HTTP connections whose requests did not finish in time");
+    while (thread->connections)
+        thread->connections->ops->close(thread->connections);
+    stop_if_empty(thread);
+}
+
+static void on_drain(kelp_loop_task *task) {
+    kelp_http_thread *thread =
+        (kelp_http_thread *)((char *)task - offsetof(kelp_http_thread, drain_task));
+    uint64_t deadline;
+    if (__builtin_add_overflow(kelp_now_ns(), thread->drain_timeout_ns, &deadline) ||
+        __builtin_add_overflow(deadline, CANCEL_GRACE_NS, &thread->give_up_ns))
+        deadline = thread->give_up_ns = UINT64_MAX;
+    thread->stopping = true;
+    kelp_http_connection *connection = thread->connections;
+    while (connection) {
+        kelp_http_connection *next = connection->next;
+        connection->ops->drain(connection);
+        connection = next;
+    }
+    stop_if_empty(thread);
+    if (thread->connections)
+        set_drain_timer(thread, deadline);
+}
+
+void kelp_http_thread_drain(kelp_http_thread *thread, uint64_t timeout_ns) {
+    thread->drain_timeout_ns = timeout_ns;
+    thread->drain_task.fn = on_drain;
+    kelp_loop_post(thread->loop, &thread->drain_task);
+}
+
+size_t kelp_http_thread_wait(kelp_http_thread *thread, uint64_t deadline_ns) {
+    struct timespec deadline = {(time_t)(deadline_ns / KELP_HTTP_SECOND_NS),
+                                (long)(deadline_ns % KELP_HTTP_SECOND_NS)};
+    pthread_mutex_lock(&thread->mutex);
+    while (thread->outstanding)
+        if (pthread_cond_timedwait(&thread->all_recycled, &thread->mutex, &deadline) == ETIMEDOUT)
+            break;
+    size_t left = thread->outstanding;
+    pthread_mutex_unlock(&thread->mutex);
+    return left;
+}
+
+/* ---- connections ---- */
+
+static void on_join(kelp_loop_task *task) {
+    kelp_http_connection *connection = (kelp_http_connection *)task;
+    kelp_http_thread *thread = connection->thread;
+    KELP_ASSERT(thread == current_thread && !connection->next && !connection->previous);
+    connection->next = thread->connections;
+    if (connection->next)
+        connection->next->previous = connection;
+    thread->connections = connection;
+    connection->ops->start(connection);
+}
+
+void kelp_http_connection_join(kelp_http_connection *connection) {
+    connection->join_task.fn = on_join;
+    if (connection->thread == current_thread)
+        on_join(&connection->join_task);
+    else
+        kelp_loop_post(connection->thread->loop, &connection->join_task);
+}
+
+void kelp_http_connection_leave(kelp_http_connection *connection) {
+    kelp_http_thread *thread = connection->thread;
+    KELP_ASSERT(thread == current_thread && *thread->connection_count > 0);
+    if (connection->previous)
+        connection->previous->next = connection->next;
+    else if (thread->connections == connection)
+        thread->connections = connection->next;
+    if (connection->next)
+        connection->next->previous = connection->previous;
+    connection->previous = connection->next = NULL;
+    atomic_fetch_sub(thread->connection_count, 1);
+    stop_if_empty(thread);
+}

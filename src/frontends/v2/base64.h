@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef KELP_FRONTENDS_V2_BASE64_H_
+#define KELP_FRONTENDS_V2_BASE64_H_
+
+#include "base/str.h"
+
+/* Decodes padded or unpadded base64 (RFC 4648 section 4), in which the repository extension sends
+ * files. `out` has room for in.length bytes. Returns false for a character outside the alphabet. */
+bool kelp_v2_base64_decode(kelp_str in, char *out, size_t *out_length);
+
+#endif

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Handlers of all requests but inference: health, metadata, configuration, statistics, the model
+ * repository, metrics. */
+#include "base/alloc.h"
+#include "base/checked.h"
+#include "base/json.h"
+#include "frontends/v2/base64.h"
+#include "frontends/v2/exchange.h"
+
+/* ---- health ---- */
+
+static void respond_health(kelp_v2_exchange *exchange, TRITONSERVER_Error *take_error,
+                           const char *name, bool good) {
+    if (take_error) {
+        kelp_v2_fail(exchange, kelp_v2_status(take_error));
+        return;
+    }
+    kelp_v2_respond_json(exchange, good ? KELP_HTTP_OK : KELP_HTTP_BAD_REQUEST);
+    kelp_buf_printf(&exchange->base.text, "{\"%s\":%s}", name, good ? "true" : "false");
+    kelp_v2_send(exchange);
+}
+
+void kelp_v2_live(kelp_v2_exchange *exchange) {
+    bool live = false;
+    TRITONSERVER_Error *error =
+        TRITONSERVER_ServerIsLive(kelp_v2_service_of(exchange)->core, &live);
+    respond_health(exchange, error, "live", live);
+}
+
+void kelp_v2_ready(kelp_v2_exchange *exchange) {
+    bool ready = false;
+    TRITONSERVER_Error *error =
+        TRITONSERVER_ServerIsReady(kelp_v2_service_of(exchange)->core, &ready);
+    respond_health(exchange, error, "ready", ready);
+}
+
+void kelp_v2_model_ready(kelp_v2_exchange *exchange) {
+    bool ready = false;
+    kelp_status *status = kelp_v2_status(TRITONSERVER_ServerModelIsReady(
+        kelp_v2_service_of(exchange)->core, exchange->model, exchange->version, &ready));
+    if (status)
+        kelp_v2_respond_failure(exchange, status);
+    else if (ready)
+        kelp_http_exchange_respond(&exchange->base, KELP_HTTP_OK);
+    else
+        kelp_v2_respond_error(exchange, KELP_HTTP_BAD_REQUEST, KELP_STR("Model version not ready"));
+    kelp_v2_send(exchange);
+}
+
+/* ---- metadata, configuration, statistics ---- */
+
+void kelp_v2_server_metadata(kelp_v2_exchange *exchange) {
+    TRITONSERVER_Message *message = NULL;
+    TRITONSERVER_Error *error =
+        TRITONSERVER_ServerMetadata(kelp_v2_service_of(exchange)->core, &message);
+    kelp_v2_respond_message(exchange, error, message);
+    kelp_v2_send(exchange);
+}
+
+void kelp_v2_model_metadata(kelp_v2_exchange *exchange) {
+    TRITONSERVER_Message *message = NULL;
+    TRITONSERVER_Error *error = TRITONSERVER_ServerModelMetadata(
+        kelp_v2_service_of(exchange)->core, exchange->model, exchange->version, &message);
+    kelp_v2_respond_message(exchange, error, message);
+    kelp_v2_send(exchange);
+}
+
+void kelp_v2_model_config(kelp_v2_exchange *exchange) {
+    TRITONSERVER_Message *message = NULL;
+    TRITONSERVER_Error *error = TRITONSERVER_ServerModelConfig(
+        kelp_v2_service_of(exchange)->core, exchange->model, exchange->version, 1, &message);
+    kelp_v2_respond_message(exchange, error, message);
+    kelp_v2_send(exchange);
+}
+
+void kelp_v2_model_statistics(kelp_v2_exchange *exchange) {
+    TRITONSERVER_Message *message = NULL;
+    TRITONSERVER_Error *error = TRITONSERVER_ServerModelStatistics(
+        kelp_v2_service_of(exchange)->core, exchange->model, exchange->version, &message);
+    kelp_v2_respond_message(exchange, error, message);
+    kelp_v2_send(exchange);
+}
+
+static kelp_status *respond_metrics(kelp_v2_exchange *exchange, TRITONSERVER_Metrics *metrics) {
+    const char *text = NULL;
+    size_t length = 0;
+    KELP_TRY(kelp_v2_status(
+        TRITONSERVER_MetricsFormatted(metrics, TRITONSERVER_METRIC_PROMETHEUS, &text, &length)));
+    kelp_http_exchange_respond(&exchange->base, KELP_HTTP_OK);
+    kelp_http_exchange_add_header(&exchange->base, KELP_STR("Content-Type"),
+                                  KELP_STR("text/plain; charset=utf-8"));
+    kelp_buf_append(&exchange->base.text, text, length);
+    return kelp_buf_status(&exchange->base.text);
+}
+
+void kelp_v2_metrics(kelp_v2_exchange *exchange) {
+    TRITONSERVER_Metrics *metrics = NULL;
+    kelp_status *status =
+        kelp_v2_status(TRITONSERVER_ServerMetrics(kelp_v2_service_of(exchange)->core, &metrics));
+    if (!status) {
+        status = respond_metrics(exchange, metrics);
+        kelp_status_free(kelp_v2_status(TRITONSERVER_MetricsDelete(metrics)));
+    }
+    if (status)
+        kelp_v2_respond_failure(exchange, status);
+    kelp_v2_send(exchange);
+}
+
+/* ---- the model repository ---- */
+
+/* Parses the body as an object; stores NULL in *out when it is empty. */
+static kelp_status *parse_body(kelp_v2_exchange *exchange, kelp_json **out) {
+    kelp_str body;
+    *out = NULL;
+    KELP_TRY(kelp_http_exchange_body(&exchange->base,
+                                     kelp_v2_service_of(exchange)->max_input_size_bytes, &body));
+    if (!kelp_str_trim(body).length)
+        return NULL;
+    KELP_TRY(kelp_json_parse(&exchange->arena, "request body", body.data, body.length, out));
+    if ((*out)->type != KELP_JSON_OBJECT)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "request body: expected an object, found %s",
+                          kelp_json_type_name((*out)->type));
+    return NULL;
+}
+
+void kelp_v2_repository_index(kelp_v2_exchange *exchange) {
+    kelp_json *body;
+    kelp_status *status = parse_body(exchange, &body);
+    const kelp_json *ready = status ? NULL : kelp_json_get(body, "ready");
+    if (ready && ready->type != KELP_JSON_BOOL)
+        status = KELP_ERROR(KELP_INVALID_ARGUMENT, "'ready': expected true or false, found %s",
+                            kelp_json_type_name(ready->type));
+    if (status) {
+        kelp_v2_fail(exchange, status);
+        return;
+    }
+    TRITONSERVER_Message *message = NULL;
+    TRITONSERVER_Error *error = TRITONSERVER_ServerModelIndex(
+        kelp_v2_service_of(exchange)->core,
+        ready && ready->boolean ? (uint32_t)TRITONSERVER_INDEX_FLAG_READY : 0, &message);
+    kelp_v2_respond_message(exchange, error, message);
+    kelp_v2_send(exchange);
+}
+
+static kelp_status *text_of(kelp_v2_exchange *exchange, const char *name, kelp_str s,
+                            const char **out) {
+    if (s.length && memchr(s.data, 0, s.length))
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "parameter '%s': a NUL character is not allowed",
+                          name);
+    *out = kelp_arena_strndup(&exchange->arena, s.data ? s.data : "", s.length);
+    return *out ? NULL : kelp_status_oom();
+}
+
+/* Creates a parameter of the server from a member of "parameters". The bytes of a file stay in the
+ * arena, which outlives the load. */
+static kelp_status *make_parameter(kelp_v2_exchange *exchange, const kelp_json *member,
+                                   TRITONSERVER_Parameter **out) {
+    static const char file_prefix[] = "file:";
+    const char *name, *text;
+    KELP_TRY(text_of(exchange, "name", member->key, &name));
+    if (strncmp(name, file_prefix, sizeof(file_prefix) - 1) == 0) {
+        if (member->type != KELP_JSON_STRING)
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "parameter '%s': expected base64 text, found %s", name,
+                              kelp_json_type_name(member->type));
+        size_t length;
+        char *bytes = kelp_arena_alloc(&exchange->arena, member->string.length, 16);
+        if (!bytes)
+            return kelp_status_oom();
+        if (!kelp_v2_base64_decode(member->string, bytes, &length))
+            return KELP_ERROR(KELP_INVALID_ARGUMENT, "parameter '%s': invalid base64", name);
+        *out = TRITONSERVER_ParameterBytesNew(name, bytes, length);
+    } else if (member->type == KELP_JSON_STRING) {
+        KELP_TRY(text_of(exchange, name, member->string, &text));
+        *out = TRITONSERVER_ParameterNew(name, TRITONSERVER_PARAMETER_STRING, text);
+    } else if (member->type == KELP_JSON_INT) {
+        *out = TRITONSERVER_ParameterNew(name, TRITONSERVER_PARAMETER_INT, &member->i64);
+    } else if (member->type == KELP_JSON_BOOL) {
+        *out = TRITONSERVER_ParameterNew(name, TRITONSERVER_PARAMETER_BOOL, &member->boolean);
+    } else {
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "parameter '%s': expected a string, an integer or a boolean, found %s",
+                          name, kelp_json_type_name(member->type));
+    }
+    return *out ? NULL : kelp_status_oom();
+}
+
+static kelp_status *load(kelp_v2_exchange *exchange) {
+    const kelp_json *members = kelp_json_get(exchange->document, "parameters");
+    size_t count = members ? members->count : 0;
+    TRITONSERVER_Server *core = kelp_v2_service_of(exchange)->core;
+    if (members && members->type != KELP_JSON_OBJECT)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "'parameters': expected an object, found %s",
+                          kelp_json_type_name(members->type));
+    if (count == 0)
+        return kelp_v2_status(TRITONSERVER_ServerLoadModel(core, exchange->model));
+    TRITONSERVER_Parameter **parameters =
+        KELP_ARENA_ARRAY(&exchange->arena, count, TRITONSERVER_Parameter *);
+    if (!parameters)
+        return kelp_status_oom();
+    kelp_status *status = NULL;
+    size_t made = 0;
+    for (const kelp_json *m = members->child; m && !status; m = m->next) {
+        status = make_parameter(exchange, m, &parameters[made]);
+        made += status ? 0 : 1;
+    }
+    if (!status)
+        status = kelp_v2_status(TRITONSERVER_ServerLoadModelWithParameters(
+            core, exchange->model, (const TRITONSERVER_Parameter **)parameters, made));
+    for (size_t i = 0; i < made; i++)
+        TRITONSERVER_ParameterDelete(parameters[i]);
+    return status;
+}
+
+static kelp_status *unload(kelp_v2_exchange *exchange) {
+    const kelp_json *dependents =
+        kelp_json_get(kelp_json_get(exchange->document, "parameters"), "unload_dependents");
+    if (dependents && dependents->type != KELP_JSON_BOOL)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "'unload_dependents': expected true or false, found %s",
+                          kelp_json_type_name(dependents->type));
+    TRITONSERVER_Server *core = kelp_v2_service_of(exchange)->core;
+    if (dependents && dependents->boolean)
+        return kelp_v2_status(TRITONSERVER_ServerUnloadModelAndDependents(core, exchange->model));
+    return kelp_v2_status(TRITONSERVER_ServerUnloadModel(core, exchange->model));
+}
+
+static void load_blocking(kelp_http_exchange *base) {
+    kelp_v2_exchange *exchange = (kelp_v2_exchange *)base;
+    kelp_status *status = load(exchange);
+    if (status)
+        kelp_v2_respond_failure(exchange, status);
+    else
+        kelp_http_exchange_respond(&exchange->base, KELP_HTTP_OK);
+}
+
+static void unload_blocking(kelp_http_exchange *base) {
+    kelp_v2_exchange *exchange = (kelp_v2_exchange *)base;
+    kelp_status *status = unload(exchange);
+    if (status)
+        kelp_v2_respond_failure(exchange, status);
+    else
+        kelp_http_exchange_respond(&exchange->base, KELP_HTTP_OK);
+}
+
+/* Parses the body here, since it may only be read while the handler runs; then loads or unloads on
+ * a thread of its own. */
+static void parse_and_run(kelp_v2_exchange *exchange, void (*work)(kelp_http_exchange *base)) {
+    kelp_status *status = parse_body(exchange, &exchange->document);
+    if (!status)
+        status = kelp_http_exchange_run_blocking(&exchange->base, work);
+    if (status)
+        kelp_v2_fail(exchange, status);
+}
+
+void kelp_v2_repository_load(kelp_v2_exchange *exchange) {
+    parse_and_run(exchange, load_blocking);
+}
+
+void kelp_v2_repository_unload(kelp_v2_exchange *exchange) {
+    parse_and_run(exchange, unload_blocking);
+}

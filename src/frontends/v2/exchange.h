@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A request of the v2 protocol from its HTTP head to the response, and what its handlers share.
+ *
+ * An inference exchange has one reference for the response, and one until the server releases the
+ * inference request. It belongs to its event-loop thread, except for what the callbacks of the
+ * server use: `response`, `outputs`, `several_responses` and the references.
+ */
+#ifndef KELP_FRONTENDS_V2_EXCHANGE_H_
+#define KELP_FRONTENDS_V2_EXCHANGE_H_
+
+#include "base/arena.h"
+#include "frontends/http/exchange.h"
+#include "frontends/v2/status.h"
+
+typedef struct kelp_v2_service {
+    kelp_http_handler handler; /* first */
+    kelp_allocator allocator;
+    TRITONSERVER_Server *core;
+    /* Puts outputs into exchange->outputs; `userp` of the response callback is the exchange. */
+    TRITONSERVER_ResponseAllocator *response_allocator;
+    uint64_t max_input_size_bytes;
+    uint64_t max_body_size_bytes;
+} kelp_v2_service;
+
+/* An output that the client requested. */
+typedef struct kelp_v2_requested_output {
+    const char *name;
+    bool have_binary; /* else the request's default applies */
+    bool binary;
+    uint32_t classes; /* 0: the tensor itself */
+} kelp_v2_requested_output;
+
+typedef struct kelp_v2_exchange {
+    kelp_http_exchange base; /* first */
+    bool in_flight;          /* submitted, and the final response has not arrived */
+    bool submitting;         /* inside TRITONSERVER_ServerInferAsync */
+    bool done_inline;        /* the final response arrived while submitting */
+    bool several_responses;  /* the model sent more than one */
+
+    /* the request */
+    kelp_arena arena;  /* what was decoded from it */
+    const char *model; /* percent-decoded; "" if the route has none */
+    int64_t version;   /* -1 if the route has none */
+    kelp_http_coding response_coding;
+    struct kelp_json *document; /* parsed body of a load or unload */
+    const kelp_v2_requested_output *requested;
+    size_t requested_count;
+    bool binary_default; /* for outputs that do not say whether they are binary */
+
+    /* the inference */
+    TRITONSERVER_InferenceRequest *request;
+    TRITONSERVER_InferenceResponse *response;
+    kelp_arena outputs;   /* the server writes the outputs here */
+    char json_length[24]; /* value of Inference-Header-Content-Length */
+} kelp_v2_exchange;
+
+static inline kelp_v2_service *kelp_v2_service_of(const kelp_v2_exchange *exchange) {
+    return (kelp_v2_service *)exchange->base.handler;
+}
+
+/* ---- respond.c: each fills in the response and does not send it ---- */
+/* Starts a response with a JSON body, which the caller appends to exchange->base.text. */
+void kelp_v2_respond_json(kelp_v2_exchange *exchange, kelp_http_status status);
+/* Responds {"error":"message"}. */
+void kelp_v2_respond_error(kelp_v2_exchange *exchange, kelp_http_status status, kelp_str message);
+/* Responds with the HTTP status and the message of a failure. */
+void kelp_v2_respond_failure(kelp_v2_exchange *exchange, kelp_status *take_status);
+/* Responds with the message as JSON, or with the error if there is one. */
+void kelp_v2_respond_message(kelp_v2_exchange *exchange, TRITONSERVER_Error *take_error,
+                             TRITONSERVER_Message *take_message);
+/* Responds with a failure, and sends it. */
+void kelp_v2_fail(kelp_v2_exchange *exchange, kelp_status *take_status);
+void kelp_v2_send(kelp_v2_exchange *exchange);
+
+/* ---- routes.c ---- */
+/* Finds the handler of method and path and calls it; it sends the response at once or later. */
+void kelp_v2_route(kelp_v2_exchange *exchange);
+
+/* ---- handlers ---- */
+void kelp_v2_live(kelp_v2_exchange *exchange);
+void kelp_v2_ready(kelp_v2_exchange *exchange);
+void kelp_v2_server_metadata(kelp_v2_exchange *exchange);
+void kelp_v2_model_metadata(kelp_v2_exchange *exchange);
+void kelp_v2_model_ready(kelp_v2_exchange *exchange);
+void kelp_v2_model_config(kelp_v2_exchange *exchange);
+void kelp_v2_model_statistics(kelp_v2_exchange *exchange);
+void kelp_v2_repository_index(kelp_v2_exchange *exchange);
+void kelp_v2_repository_load(kelp_v2_exchange *exchange);
+void kelp_v2_repository_unload(kelp_v2_exchange *exchange);
+void kelp_v2_metrics(kelp_v2_exchange *exchange);
+void kelp_v2_infer(kelp_v2_exchange *exchange);
+
+/* Asks the server to cancel an inference in flight. */
+void kelp_v2_infer_cancel(kelp_v2_exchange *exchange);
+
+/* ---- request.c, response.c ---- */
+/* Decodes a body of JSON and the binary tensors after it into exchange->request, requested outputs
+ * and binary_default. */
+kelp_status *kelp_v2_decode_request(kelp_v2_exchange *exchange, kelp_str json,
+                                    kelp_str binary) KELP_MUST_USE;
+/* Decodes a body that holds the bytes of the model's only input. */
+kelp_status *kelp_v2_decode_raw(kelp_v2_exchange *exchange, kelp_str body) KELP_MUST_USE;
+/* Fills in the HTTP response from exchange->response. */
+kelp_status *kelp_v2_encode_response(kelp_v2_exchange *exchange) KELP_MUST_USE;
+
+#endif

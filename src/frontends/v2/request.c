@@ -1,0 +1,485 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Decodes inference requests: the JSON object and the binary tensors after it become a
+ * TRITONSERVER_InferenceRequest. Binary tensors are passed to the server where they are in the
+ * body.
+ *
+ * Source: the inference protocol of KServe V2 with its binary tensor, classification and sequence
+ * extensions.
+ */
+#include "base/assert.h"
+#include "base/checked.h"
+#include "base/json.h"
+#include "frontends/v2/exchange.h"
+#include "frontends/v2/tensor.h"
+
+#define MAX_RANK 64
+#define MAX_CLASSES 1000000
+#define TENSOR_ALIGNMENT 64
+#define FIRST_REQUESTED_CAPACITY 8
+
+typedef struct decoder {
+    kelp_v2_exchange *exchange;
+    kelp_json_reader json;
+    kelp_str binary; /* the bytes after the JSON that no input has taken */
+    uint32_t flags;  /* of the sequence */
+    size_t requested_capacity;
+    kelp_v2_requested_output *requested;
+    bool have_inputs;
+} decoder;
+
+/* Reads the value of the member `key` into `target`. */
+typedef kelp_status *(*member_fn)(decoder *d, void *target, kelp_str key);
+
+static kelp_status *bad_type(const char *what, const char *expected, kelp_json_type found) {
+    return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: expected %s, found %s", what, expected,
+                      kelp_json_type_name(found));
+}
+
+/* Reads the next token, which must have that type. */
+static kelp_status *expect(decoder *d, kelp_json_type type, const char *what, const char *expected,
+                           kelp_json_token *out) {
+    KELP_TRY(kelp_json_next(&d->json, out));
+    return out->type == type ? NULL : bad_type(what, expected, out->type);
+}
+
+/* Copies text and terminates it. Text that contains NUL cannot be a name. */
+static kelp_status *copy_text(decoder *d, kelp_str s, const char *what, const char **out) {
+    if (s.length && memchr(s.data, 0, s.length))
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: a NUL character is not allowed", what);
+    *out = kelp_arena_strndup(&d->exchange->arena, s.data ? s.data : "", s.length);
+    return *out ? NULL : kelp_status_oom();
+}
+
+static kelp_status *read_text(decoder *d, const char *what, const char **out) {
+    kelp_json_token token;
+    KELP_TRY(expect(d, KELP_JSON_STRING, what, "a string", &token));
+    return copy_text(d, token.string, what, out);
+}
+
+static kelp_status *token_u64(const kelp_json_token *token, const char *what, uint64_t *out) {
+    if (token->type != KELP_JSON_UINT && (token->type != KELP_JSON_INT || token->i64 < 0))
+        return bad_type(what, "a non-negative integer", token->type);
+    *out = token->u64;
+    return NULL;
+}
+
+static kelp_status *token_bool(const kelp_json_token *token, const char *what, bool *out) {
+    if (token->type != KELP_JSON_BOOL)
+        return bad_type(what, "true or false", token->type);
+    *out = token->boolean;
+    return NULL;
+}
+
+/* Reads the members of an object whose beginning has been read. */
+static kelp_status *read_members(decoder *d, member_fn read_member, void *target) {
+    kelp_json_token token;
+    for (;;) {
+        KELP_TRY(kelp_json_next(&d->json, &token));
+        if (token.type == KELP_JSON_OBJECT_END)
+            return NULL;
+        KELP_TRY(read_member(d, target, token.string));
+    }
+}
+
+static kelp_status *read_object(decoder *d, const char *what, member_fn read_member, void *target) {
+    kelp_json_token token;
+    KELP_TRY(expect(d, KELP_JSON_OBJECT, what, "an object", &token));
+    return read_members(d, read_member, target);
+}
+
+/* Reads an array of objects; `read_item` is called after the beginning of each object. */
+static kelp_status *read_objects(decoder *d, const char *what, const char *item,
+                                 kelp_status *(*read_item)(decoder *d)) {
+    kelp_json_token token;
+    KELP_TRY(expect(d, KELP_JSON_ARRAY, what, "an array", &token));
+    for (;;) {
+        KELP_TRY(kelp_json_next(&d->json, &token));
+        if (token.type == KELP_JSON_ARRAY_END)
+            return NULL;
+        if (token.type != KELP_JSON_OBJECT)
+            return bad_type(item, "an object", token.type);
+        KELP_TRY(read_item(d));
+    }
+}
+
+static kelp_status *reject_shared_memory(const char *kind, const char *name) {
+    return KELP_ERROR(KELP_UNIMPLEMENTED, "%s '%s': shared memory regions are not supported", kind,
+                      name ? name : "");
+}
+
+/* ---- inputs ---- */
+
+typedef struct input {
+    const char *name;
+    TRITONSERVER_DataType type;
+    bool have_type;
+    bool have_shape;
+    bool have_data;
+    bool have_binary;
+    bool data_read; /* else `data` at data_position is read after type and shape are known */
+    int64_t shape[MAX_RANK];
+    size_t rank;
+    size_t data_position;
+    uint64_t binary_bytes;
+    kelp_v2_data data;
+} input;
+
+static kelp_status *read_shape(decoder *d, input *in) {
+    kelp_json_token token;
+    KELP_TRY(expect(d, KELP_JSON_ARRAY, "the shape of an input", "an array of numbers", &token));
+    in->rank = 0;
+    for (;;) {
+        KELP_TRY(kelp_json_next(&d->json, &token));
+        if (token.type == KELP_JSON_ARRAY_END)
+            break;
+        if (token.type != KELP_JSON_INT)
+            return bad_type("the shape of an input", "integers", token.type);
+        if (in->rank == MAX_RANK)
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "input '%s': a shape has at most %d dimensions",
+                              in->name ? in->name : "", MAX_RANK);
+        in->shape[in->rank++] = token.i64;
+    }
+    in->have_shape = true;
+    return NULL;
+}
+
+/* Computes the number of elements, and the shape as text for messages. */
+static kelp_status *count_elements(decoder *d, const input *in, uint64_t *out_count,
+                                   const char **out_shape) {
+    *out_shape = kelp_v2_shape_text(&d->exchange->arena, in->shape, in->rank);
+    if (!kelp_v2_element_count(in->shape, in->rank, out_count))
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "input '%s': shape %s has a negative dimension or too many elements",
+                          in->name, *out_shape);
+    return NULL;
+}
+
+static kelp_status *read_input_data(decoder *d, input *in, size_t *inout_position) {
+    uint64_t count;
+    const char *shape;
+    KELP_TRY(count_elements(d, in, &count, &shape));
+    return kelp_v2_read_data(&d->exchange->arena, in->name, in->type, count, shape, d->json.text,
+                             d->json.length, inout_position, &in->data);
+}
+
+static kelp_status *read_data_member(decoder *d, input *in) {
+    if (in->have_data)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "input '%s' has 'data' twice",
+                          in->name ? in->name : "");
+    in->have_data = true;
+    in->data_position = kelp_json_value_offset(&d->json);
+    if (!in->name || !in->have_type || !in->have_shape) /* members may have any order */
+        return kelp_json_skip(&d->json);
+    size_t position = in->data_position;
+    KELP_TRY(read_input_data(d, in, &position));
+    in->data_read = true;
+    kelp_json_skip_to(&d->json, position);
+    return NULL;
+}
+
+static kelp_status *read_input_parameter(decoder *d, void *target, kelp_str key) {
+    input *in = target;
+    if (kelp_str_is(key, "binary_data_size")) {
+        kelp_json_token token;
+        KELP_TRY(kelp_json_next(&d->json, &token));
+        in->have_binary = true;
+        return token_u64(&token, "binary_data_size", &in->binary_bytes);
+    }
+    if (kelp_str_starts(key, KELP_STR("shared_memory_")))
+        return reject_shared_memory("input", in->name);
+    return kelp_json_skip(&d->json);
+}
+
+static kelp_status *read_input_member(decoder *d, void *target, kelp_str key) {
+    input *in = target;
+    if (kelp_str_is(key, "name"))
+        return read_text(d, "the name of an input", &in->name);
+    if (kelp_str_is(key, "shape"))
+        return read_shape(d, in);
+    if (kelp_str_is(key, "data"))
+        return read_data_member(d, in);
+    if (kelp_str_is(key, "parameters"))
+        return read_object(d, "the parameters of an input", read_input_parameter, in);
+    if (!kelp_str_is(key, "datatype"))
+        return kelp_json_skip(&d->json);
+    const char *text;
+    KELP_TRY(read_text(d, "the datatype of an input", &text));
+    in->type = TRITONSERVER_StringToDataType(text);
+    if (in->type == TRITONSERVER_TYPE_INVALID)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "input '%s': unknown datatype '%s': expected BOOL, UINT8 to UINT64, INT8 "
+                          "to INT64, FP16, FP32, FP64, BF16 or BYTES",
+                          in->name ? in->name : "", text);
+    in->have_type = true;
+    return NULL;
+}
+
+/* Checks that the declared size of a binary input matches its type and shape. */
+static kelp_status *check_binary_size(decoder *d, const input *in) {
+    if (in->binary_bytes > d->binary.length)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "input '%s': binary_data_size is %llu, but only %zu bytes remain after "
+                          "the JSON",
+                          in->name, (unsigned long long)in->binary_bytes, d->binary.length);
+    size_t element = TRITONSERVER_DataTypeByteSize(in->type);
+    uint64_t count;
+    const char *shape;
+    KELP_TRY(count_elements(d, in, &count, &shape));
+    size_t expected;
+    if (element && (count > SIZE_MAX || !kelp_size_mul((size_t)count, element, &expected) ||
+                    expected != in->binary_bytes))
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "input '%s': expected %llu elements of %zu bytes for shape %s of %s, "
+                          "found %llu bytes",
+                          in->name, (unsigned long long)count, element, shape,
+                          TRITONSERVER_DataTypeString(in->type),
+                          (unsigned long long)in->binary_bytes);
+    return NULL;
+}
+
+/* Takes the input's bytes from those after the JSON. */
+static kelp_status *take_binary(decoder *d, input *in) {
+    KELP_ASSERT(in->have_binary && in->have_type && in->have_shape);
+    KELP_TRY(check_binary_size(d, in));
+    size_t size = (size_t)in->binary_bytes;
+    size_t element = TRITONSERVER_DataTypeByteSize(in->type);
+    in->data.bytes = (void *)(uintptr_t)d->binary.data;
+    in->data.size_bytes = size;
+    d->binary.data += size;
+    d->binary.length -= size;
+    if (element > 1 && (uintptr_t)in->data.bytes % element != 0) {
+        /* Backends read elements in place, which C requires to be aligned. Only tensors after one
+         * of odd size are copied. */
+        void *copy = kelp_arena_alloc(&d->exchange->arena, size, TENSOR_ALIGNMENT);
+        if (!copy)
+            return kelp_status_oom();
+        memcpy(copy, in->data.bytes, size);
+        in->data.bytes = copy;
+    }
+    return NULL;
+}
+
+static kelp_status *add_input(decoder *d, input *in) {
+    if (!in->name)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "an input has no 'name'");
+    if (!in->have_type || !in->have_shape)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "input '%s' has no '%s'", in->name,
+                          in->have_shape ? "datatype" : "shape");
+    if (in->have_data == in->have_binary)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "input '%s': expected either 'data' or the parameter "
+                          "'binary_data_size', found %s",
+                          in->name, in->have_data ? "both" : "neither");
+    if (in->have_binary) {
+        KELP_TRY(take_binary(d, in));
+    } else if (!in->data_read) {
+        size_t position = in->data_position;
+        KELP_TRY(read_input_data(d, in, &position));
+    }
+    TRITONSERVER_InferenceRequest *request = d->exchange->request;
+    KELP_TRY(kelp_v2_status(
+        TRITONSERVER_InferenceRequestAddInput(request, in->name, in->type, in->shape, in->rank)));
+    KELP_TRY(kelp_v2_status(TRITONSERVER_InferenceRequestAppendInputData(
+        request, in->name, in->data.bytes, in->data.size_bytes, TRITONSERVER_MEMORY_CPU, 0)));
+    return NULL;
+}
+
+static kelp_status *read_input(decoder *d) {
+    input in = {0};
+    KELP_TRY(read_members(d, read_input_member, &in));
+    return add_input(d, &in);
+}
+
+/* ---- outputs ---- */
+
+typedef struct output {
+    const char *name;
+    bool have_binary;
+    bool binary;
+    uint64_t classes;
+} output;
+
+static kelp_status *read_output_parameter(decoder *d, void *target, kelp_str key) {
+    output *out = target;
+    kelp_json_token token;
+    if (kelp_str_is(key, "binary_data")) {
+        KELP_TRY(kelp_json_next(&d->json, &token));
+        out->have_binary = true;
+        return token_bool(&token, "binary_data", &out->binary);
+    }
+    if (kelp_str_is(key, "classification")) {
+        KELP_TRY(kelp_json_next(&d->json, &token));
+        KELP_TRY(token_u64(&token, "classification", &out->classes));
+        if (out->classes > MAX_CLASSES)
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "classification: expected at most %d classes, found %llu",
+                              MAX_CLASSES, (unsigned long long)out->classes);
+        return NULL;
+    }
+    if (kelp_str_starts(key, KELP_STR("shared_memory_")))
+        return reject_shared_memory("output", out->name);
+    return kelp_json_skip(&d->json);
+}
+
+static kelp_status *read_output_member(decoder *d, void *target, kelp_str key) {
+    output *out = target;
+    if (kelp_str_is(key, "name"))
+        return read_text(d, "the name of an output", &out->name);
+    if (kelp_str_is(key, "parameters"))
+        return read_object(d, "the parameters of an output", read_output_parameter, out);
+    return kelp_json_skip(&d->json);
+}
+
+static kelp_status *add_requested(decoder *d, const output *out) {
+    kelp_v2_exchange *exchange = d->exchange;
+    if (!out->name)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "an output has no 'name'");
+    if (exchange->requested_count == d->requested_capacity) {
+        size_t capacity =
+            d->requested_capacity ? d->requested_capacity * 2 : FIRST_REQUESTED_CAPACITY;
+        kelp_v2_requested_output *requested =
+            KELP_ARENA_ARRAY(&exchange->arena, capacity, kelp_v2_requested_output);
+        if (!requested)
+            return kelp_status_oom();
+        if (exchange->requested_count)
+            memcpy(requested, d->requested, exchange->requested_count * sizeof(*requested));
+        d->requested = requested;
+        exchange->requested = requested;
+        d->requested_capacity = capacity;
+    }
+    d->requested[exchange->requested_count++] = (kelp_v2_requested_output){
+        out->name, out->have_binary, out->binary, (uint32_t)out->classes};
+    return kelp_v2_status(
+        TRITONSERVER_InferenceRequestAddRequestedOutput(exchange->request, out->name));
+}
+
+static kelp_status *read_output(decoder *d) {
+    output out = {0};
+    KELP_TRY(read_members(d, read_output_member, &out));
+    return add_requested(d, &out);
+}
+
+/* ---- parameters of the request ---- */
+
+static kelp_status *set_sequence_id(decoder *d, const kelp_json_token *token) {
+    TRITONSERVER_InferenceRequest *request = d->exchange->request;
+    if (token->type == KELP_JSON_STRING) {
+        const char *text;
+        KELP_TRY(copy_text(d, token->string, "sequence_id", &text));
+        return kelp_v2_status(TRITONSERVER_InferenceRequestSetCorrelationIdString(request, text));
+    }
+    uint64_t id = 0;
+    KELP_TRY(token_u64(token, "sequence_id", &id));
+    return kelp_v2_status(TRITONSERVER_InferenceRequestSetCorrelationId(request, id));
+}
+
+static kelp_status *set_flag(decoder *d, const kelp_json_token *token, const char *name,
+                             uint32_t flag) {
+    bool on = false;
+    KELP_TRY(token_bool(token, name, &on));
+    d->flags = on ? d->flags | flag : d->flags & ~flag;
+    return NULL;
+}
+
+static kelp_status *set_custom_parameter(decoder *d, const char *key,
+                                         const kelp_json_token *token) {
+    TRITONSERVER_InferenceRequest *request = d->exchange->request;
+    const char *text;
+    switch (token->type) {
+    case KELP_JSON_STRING:
+        KELP_TRY(copy_text(d, token->string, key, &text));
+        return kelp_v2_status(TRITONSERVER_InferenceRequestSetStringParameter(request, key, text));
+    case KELP_JSON_INT:
+        return kelp_v2_status(
+            TRITONSERVER_InferenceRequestSetIntParameter(request, key, token->i64));
+    case KELP_JSON_BOOL:
+        return kelp_v2_status(
+            TRITONSERVER_InferenceRequestSetBoolParameter(request, key, token->boolean));
+    case KELP_JSON_DOUBLE:
+        return kelp_v2_status(
+            TRITONSERVER_InferenceRequestSetDoubleParameter(request, key, token->f64));
+    default:
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "parameter '%s': expected a string, a number or a boolean, found %s", key,
+                          kelp_json_type_name(token->type));
+    }
+}
+
+static kelp_status *read_parameter(decoder *d, void *target, kelp_str key) {
+    (void)target;
+    kelp_json_token token;
+    const char *name;
+    TRITONSERVER_InferenceRequest *request = d->exchange->request;
+    KELP_TRY(copy_text(d, key, "the name of a parameter", &name));
+    KELP_TRY(kelp_json_next(&d->json, &token));
+    if (strcmp(name, "sequence_id") == 0)
+        return set_sequence_id(d, &token);
+    if (strcmp(name, "sequence_start") == 0)
+        return set_flag(d, &token, name, TRITONSERVER_REQUEST_FLAG_SEQUENCE_START);
+    if (strcmp(name, "sequence_end") == 0)
+        return set_flag(d, &token, name, TRITONSERVER_REQUEST_FLAG_SEQUENCE_END);
+    if (strcmp(name, "binary_data_output") == 0)
+        return token_bool(&token, name, &d->exchange->binary_default);
+    bool priority = strcmp(name, "priority") == 0;
+    if (priority || strcmp(name, "timeout") == 0) {
+        uint64_t value = 0;
+        KELP_TRY(token_u64(&token, name, &value));
+        return kelp_v2_status(
+            priority ? TRITONSERVER_InferenceRequestSetPriorityUInt64(request, value)
+                     : TRITONSERVER_InferenceRequestSetTimeoutMicroseconds(request, value));
+    }
+    if (kelp_str_starts(key, KELP_STR("triton_")))
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "parameter '%s': names that begin with 'triton_' are reserved", name);
+    return set_custom_parameter(d, name, &token);
+}
+
+/* ---- the request ---- */
+
+static kelp_status *read_member(decoder *d, void *target, kelp_str key) {
+    (void)target;
+    if (kelp_str_is(key, "inputs")) {
+        d->have_inputs = true;
+        return read_objects(d, "'inputs'", "an input", read_input);
+    }
+    if (kelp_str_is(key, "outputs"))
+        return read_objects(d, "'outputs'", "an output", read_output);
+    if (kelp_str_is(key, "parameters"))
+        return read_object(d, "'parameters'", read_parameter, NULL);
+    if (!kelp_str_is(key, "id"))
+        return kelp_json_skip(&d->json);
+    const char *id;
+    KELP_TRY(read_text(d, "'id'", &id));
+    return kelp_v2_status(TRITONSERVER_InferenceRequestSetId(d->exchange->request, id));
+}
+
+kelp_status *kelp_v2_decode_request(kelp_v2_exchange *exchange, kelp_str json, kelp_str binary) {
+    decoder d = {.exchange = exchange, .binary = binary};
+    kelp_json_token token;
+    kelp_json_reader_init(&d.json, &exchange->arena, json.data, json.length);
+    KELP_TRY(read_object(&d, "the request", read_member, NULL));
+    KELP_TRY(expect(&d, KELP_JSON_END, "the text after the JSON object", "nothing", &token));
+    if (!d.have_inputs)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "the request has no 'inputs'");
+    if (d.binary.length)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "%zu bytes after the JSON belong to no input: expected %zu bytes, the "
+                          "sum of binary_data_size, found %zu",
+                          d.binary.length, binary.length - d.binary.length, binary.length);
+    if (d.flags)
+        KELP_TRY(kelp_v2_status(TRITONSERVER_InferenceRequestSetFlags(exchange->request, d.flags)));
+    return NULL;
+}
+
+/* The server renames a raw input after the only input of the model, and rejects the request if the
+ * model has several. */
+kelp_status *kelp_v2_decode_raw(kelp_v2_exchange *exchange, kelp_str body) {
+    static const char name[] = "raw_input";
+    KELP_TRY(kelp_v2_status(TRITONSERVER_InferenceRequestAddRawInput(exchange->request, name)));
+    KELP_TRY(kelp_v2_status(TRITONSERVER_InferenceRequestAppendInputData(
+        exchange->request, name, body.data, body.length, TRITONSERVER_MEMORY_CPU, 0)));
+    exchange->binary_default = true;
+    return NULL;
+}

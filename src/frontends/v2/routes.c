@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of paths and their handlers. */
+#include "base/checked.h"
+#include "frontends/v2/exchange.h"
+
+/* In a pattern '*' matches one segment, the name of a model, and '#' matches the digits of a
+ * version. */
+static const struct {
+    const char *method;
+    const char *pattern;
+    void (*handler)(kelp_v2_exchange *exchange);
+} routes[] = {
+    {"POST", "/v2/models/*/infer", kelp_v2_infer},
+    {"POST", "/v2/models/*/versions/#/infer", kelp_v2_infer},
+    {"GET", "/v2/health/live", kelp_v2_live},
+    {"GET", "/v2/health/ready", kelp_v2_ready},
+    {"GET", "/v2", kelp_v2_server_metadata},
+    {"GET", "/v2/models/stats", kelp_v2_model_statistics},
+    {"GET", "/v2/models/*", kelp_v2_model_metadata},
+    {"GET", "/v2/models/*/versions/#", kelp_v2_model_metadata},
+    {"GET", "/v2/models/*/ready", kelp_v2_model_ready},
+    {"GET", "/v2/models/*/versions/#/ready", kelp_v2_model_ready},
+    {"GET", "/v2/models/*/config", kelp_v2_model_config},
+    {"GET", "/v2/models/*/versions/#/config", kelp_v2_model_config},
+    {"GET", "/v2/models/*/stats", kelp_v2_model_statistics},
+    {"GET", "/v2/models/*/versions/#/stats", kelp_v2_model_statistics},
+    {"POST", "/v2/repository/index", kelp_v2_repository_index},
+    {"POST", "/v2/repository/models/*/load", kelp_v2_repository_load},
+    {"POST", "/v2/repository/models/*/unload", kelp_v2_repository_unload},
+    {"GET", "/metrics", kelp_v2_metrics},
+    {"GET", "/metrics/", kelp_v2_metrics},
+};
+
+static bool match(const char *pattern, kelp_str path, kelp_str *out_model, kelp_str *out_version) {
+    const char *p = path.data;
+    const char *end = p + path.length;
+    *out_model = *out_version = (kelp_str){0};
+    for (; *pattern; pattern++) {
+        const char *start = p;
+        if (*pattern == '*') {
+            while (p < end && *p != '/')
+                p++;
+            *out_model = (kelp_str){start, (size_t)(p - start)};
+        } else if (*pattern == '#') {
+            while (p < end && *p >= '0' && *p <= '9')
+                p++;
+            *out_version = (kelp_str){start, (size_t)(p - start)};
+        } else if (p < end && *p == *pattern) {
+            p++;
+        }
+        if (p == start)
+            return false;
+    }
+    return p == end;
+}
+
+/* Copies the variable parts of the path, percent-decoded, since the head lives only while the
+ * handler runs. */
+static kelp_status *take_parts(kelp_v2_exchange *exchange, kelp_str model, kelp_str version) {
+    exchange->model = "";
+    exchange->version = -1;
+    if (model.length) {
+        char *name = kelp_arena_alloc(&exchange->arena, model.length + 1, 1);
+        size_t length;
+        if (!name)
+            return kelp_status_oom();
+        if (!kelp_http_percent_decode(model, name, &length))
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "invalid percent-encoding of the model name '%.*s' in the path",
+                              KELP_STR_ARG(model));
+        name[length] = 0;
+        exchange->model = name;
+    }
+    if (version.length && !kelp_parse_i64(version, &exchange->version))
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "the model version '%.*s' in the path is too large",
+                          KELP_STR_ARG(version));
+    return NULL;
+}
+
+void kelp_v2_route(kelp_v2_exchange *exchange) {
+    const char *allowed = NULL;
+    kelp_status *status = NULL;
+    for (size_t i = 0; i < KELP_COUNT(routes) && !status; i++) {
+        kelp_str model, version;
+        if (!match(routes[i].pattern, exchange->base.request->path, &model, &version))
+            continue;
+        if (!kelp_str_is(exchange->base.request->method, routes[i].method)) {
+            allowed = routes[i].method;
+            continue;
+        }
+        status = take_parts(exchange, model, version);
+        if (!status) {
+            routes[i].handler(exchange);
+            return;
+        }
+    }
+    if (status) {
+        kelp_v2_respond_failure(exchange, status);
+    } else if (allowed) {
+        kelp_v2_respond_error(exchange, KELP_HTTP_METHOD_NOT_ALLOWED,
+                              KELP_STR("Method Not Allowed"));
+        kelp_http_exchange_add_header(&exchange->base, KELP_STR("Allow"), kelp_str_from(allowed));
+    } else {
+        kelp_v2_respond_error(exchange, KELP_HTTP_NOT_FOUND, KELP_STR("Not Found"));
+    }
+    kelp_v2_send(exchange);
+}

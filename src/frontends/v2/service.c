@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "frontends/v2/service.h"
+
+#include "base/alloc.h"
+#include "frontends/v2/exchange.h"
+
+#include <stdio.h>
+
+#define DEFAULT_MAX_INPUT_SIZE_BYTES (UINT64_C(64) << 20)
+#define DEFAULT_MAX_BODY_SIZE_BYTES (UINT64_C(4) << 30)
+
+/* ---- outputs ---- */
+
+/* Lets the model write into memory of the exchange, from where it is sent. Runs on a thread of the
+ * model, for one response at a time. */
+static TRITONSERVER_Error *
+allocate_output(TRITONSERVER_ResponseAllocator *allocator, const char *tensor_name,
+                size_t byte_size, TRITONSERVER_MemoryType memory_type, int64_t memory_type_id,
+                void *userp, void **buffer, void **buffer_userp,
+                TRITONSERVER_MemoryType *actual_memory_type, int64_t *actual_memory_type_id) {
+    (void)allocator, (void)memory_type, (void)memory_type_id;
+    kelp_v2_exchange *exchange = userp;
+    *buffer = NULL;
+    *buffer_userp = NULL;
+    *actual_memory_type = TRITONSERVER_MEMORY_CPU;
+    *actual_memory_type_id = 0;
+    if (byte_size == 0)
+        return NULL;
+    *buffer = kelp_arena_alloc(&exchange->outputs, byte_size, KELP_TENSOR_ALIGNMENT);
+    if (*buffer)
+        return NULL;
+    char text[256];
+    snprintf(text, sizeof(text), "out of memory for output '%.128s' of %zu bytes", tensor_name,
+             byte_size);
+    return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_UNAVAILABLE, text);
+}
+
+/* Does nothing: the exchange frees its outputs together. */
+static TRITONSERVER_Error *release_output(TRITONSERVER_ResponseAllocator *allocator, void *buffer,
+                                          void *buffer_userp, size_t byte_size,
+                                          TRITONSERVER_MemoryType memory_type,
+                                          int64_t memory_type_id) {
+    (void)allocator, (void)buffer, (void)buffer_userp, (void)byte_size, (void)memory_type,
+        (void)memory_type_id;
+    return NULL;
+}
+
+/* ---- exchanges ---- */
+
+static void on_init(kelp_http_exchange *base) {
+    kelp_v2_exchange *exchange = (kelp_v2_exchange *)base;
+    exchange->version = -1;
+    kelp_arena_init(&exchange->arena, base->allocator, 0);
+    kelp_arena_init(&exchange->outputs, base->allocator, 0);
+}
+
+static void on_deinit(kelp_http_exchange *base) {
+    kelp_v2_exchange *exchange = (kelp_v2_exchange *)base;
+    kelp_arena_deinit(&exchange->arena);
+    kelp_arena_deinit(&exchange->outputs);
+}
+
+static void trim_arena(kelp_arena *arena) {
+    if (arena->total_bytes > KELP_HTTP_KEEP_BYTES) {
+        kelp_allocator allocator = arena->allocator;
+        kelp_arena_deinit(arena);
+        kelp_arena_init(arena, allocator, 0);
+    } else {
+        kelp_arena_clear(arena);
+    }
+}
+
+static void on_clear(kelp_http_exchange *base) {
+    kelp_v2_exchange *exchange = (kelp_v2_exchange *)base;
+    if (exchange->response)
+        kelp_status_free(kelp_v2_status(TRITONSERVER_InferenceResponseDelete(exchange->response)));
+    if (exchange->request)
+        kelp_status_free(kelp_v2_status(TRITONSERVER_InferenceRequestDelete(exchange->request)));
+    trim_arena(&exchange->arena);
+    trim_arena(&exchange->outputs);
+    exchange->in_flight = exchange->submitting = exchange->done_inline = false;
+    exchange->several_responses = exchange->binary_default = false;
+    exchange->model = NULL;
+    exchange->version = -1;
+    exchange->response_coding = KELP_HTTP_IDENTITY;
+    exchange->document = NULL;
+    exchange->requested = NULL;
+    exchange->requested_count = 0;
+    exchange->request = NULL;
+    exchange->response = NULL;
+}
+
+/* ---- requests ---- */
+
+/* Bodies with binary tensors may be larger than others. The first tensor, which follows the JSON,
+ * is aligned. */
+static void on_head(kelp_http_handler *handler, const kelp_http_request *request,
+                    kelp_http_body_rules *inout_rules) {
+    const kelp_v2_service *service = (const kelp_v2_service *)handler;
+    const kelp_str *header = kelp_http_find(request, "inference-header-content-length");
+    uint64_t json_length;
+    inout_rules->max_bytes = service->max_input_size_bytes;
+    if (header && kelp_parse_u64(*header, &json_length) && json_length > 0 &&
+        json_length <= service->max_input_size_bytes &&
+        !kelp_http_find(request, "content-encoding")) {
+        inout_rules->max_bytes = service->max_body_size_bytes;
+        inout_rules->aligned_offset = (size_t)json_length;
+    }
+}
+
+static void on_request(kelp_http_exchange *base) {
+    kelp_v2_route((kelp_v2_exchange *)base);
+}
+
+static void on_error(kelp_http_exchange *base, kelp_http_status status, const char *text) {
+    kelp_v2_respond_error((kelp_v2_exchange *)base, status, kelp_str_from(text));
+}
+
+static void on_cancel(kelp_http_exchange *base) {
+    kelp_v2_infer_cancel((kelp_v2_exchange *)base);
+}
+
+/* ---- life ---- */
+
+static void on_destroy(kelp_http_handler *handler) {
+    kelp_v2_service *service = (kelp_v2_service *)handler;
+    kelp_status_free(
+        kelp_v2_status(TRITONSERVER_ResponseAllocatorDelete(service->response_allocator)));
+    kelp_free(service->allocator, service, sizeof(*service));
+}
+
+kelp_status *kelp_v2_create(TRITONSERVER_Server *core, const kelp_v2_options *options,
+                            kelp_http_handler **out) {
+    kelp_allocator allocator =
+        options->allocator.realloc ? options->allocator : kelp_allocator_system();
+    kelp_v2_service *service;
+    KELP_TRY(KELP_NEW(allocator, kelp_v2_service, &service));
+    service->allocator = allocator;
+    service->core = core;
+    service->max_input_size_bytes = options->max_input_size_bytes ? options->max_input_size_bytes
+                                                                  : DEFAULT_MAX_INPUT_SIZE_BYTES;
+    service->max_body_size_bytes =
+        options->max_body_size_bytes ? options->max_body_size_bytes : DEFAULT_MAX_BODY_SIZE_BYTES;
+    if (service->max_body_size_bytes < service->max_input_size_bytes)
+        service->max_body_size_bytes = service->max_input_size_bytes;
+    service->handler = (kelp_http_handler){
+        .exchange_bytes = sizeof(kelp_v2_exchange),
+        .init = on_init,
+        .deinit = on_deinit,
+        .clear = on_clear,
+        .on_head = on_head,
+        .on_request = on_request,
+        .on_error = on_error,
+        .on_cancel = on_cancel,
+        .destroy = on_destroy,
+    };
+    kelp_status *status = kelp_v2_status(TRITONSERVER_ResponseAllocatorNew(
+        &service->response_allocator, allocate_output, release_output, NULL));
+    if (status) {
+        kelp_free(allocator, service, sizeof(*service));
+        return status;
+    }
+    *out = &service->handler;
+    return NULL;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The KServe v2 inference protocol with Triton's extensions, as a handler for an HTTP server. It
+ * uses the public API of the server only. docs/http.md describes the protocol. */
+#ifndef KELP_FRONTENDS_V2_SERVICE_H_
+#define KELP_FRONTENDS_V2_SERVICE_H_
+
+#include "frontends/http/exchange.h"
+
+#include <triton/core/tritonserver.h>
+
+/* 0 selects the default of every member. */
+typedef struct kelp_v2_options {
+    uint64_t max_input_size_bytes; /* 64 MiB: JSON, raw, and decompressed bodies */
+    uint64_t max_body_size_bytes;  /* 4 GiB: bodies with binary tensors */
+    kelp_allocator allocator;      /* the system's if .realloc is NULL */
+} kelp_v2_options;
+
+/* Creates the handler. `core` is borrowed until handler->destroy. */
+kelp_status *kelp_v2_create(TRITONSERVER_Server *core, const kelp_v2_options *options,
+                            kelp_http_handler **out) KELP_MUST_USE;
+
+#endif

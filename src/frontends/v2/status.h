@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Failures between the server's API, Kelp and HTTP. */
+#ifndef KELP_FRONTENDS_V2_STATUS_H_
+#define KELP_FRONTENDS_V2_STATUS_H_
+
+#include "frontends/http/message.h"
+
+#include <triton/core/tritonserver.h>
+
+/* Converts an error of the server, which it takes; NULL stays NULL. */
+kelp_status *kelp_v2_status(TRITONSERVER_Error *take_error) KELP_MUST_USE;
+/* Returns the HTTP status for a failure. OUT_OF_RANGE means that a body exceeds a limit. */
+kelp_http_status kelp_v2_http_status(const kelp_status *status);
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finds operator records while a graph is loaded, and makes records of operators that the list does
+ * not have: custom operators and model-local functions. One thread. */
+#ifndef KELP_GRAPH_INTERN_H_
+#define KELP_GRAPH_INTERN_H_
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "operator/operator.h"
+
+typedef struct kelp_interner {
+    kelp_arena *arena; /* owns the records that are made */
+    kelp_map by_name;
+} kelp_interner;
+
+void kelp_interner_init(kelp_interner *interner, kelp_allocator allocator, kelp_arena *arena);
+void kelp_interner_deinit(kelp_interner *interner);
+/* Returns one record for each pair of domain and name; "ai.onnx" and "" are the same domain. */
+kelp_status *kelp_intern_operator(kelp_interner *interner, kelp_str domain, kelp_str name,
+                                  const kelp_operator **out) KELP_MUST_USE;
+
+#endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The operator records, made of the list, and finding one by name. */
+#include "operator/operator.h"
+
+#include "base/checked.h"
+#include "onnx/schema_index.h"
+
+#include <string.h>
+
+/* Schemas by domain. com.microsoft and Kelp's own domain have none. */
+#define SCHEMA_ONNX(name) KELP_ONNX_SCHEMA_ONNX_##name
+#define SCHEMA_ML(name) KELP_ONNX_SCHEMA_ML_##name
+#define SCHEMA_PREVIEW(name) KELP_ONNX_SCHEMA_PREVIEW_##name
+#define SCHEMA_TRAINING(name) KELP_ONNX_SCHEMA_TRAINING_##name
+#define SCHEMA_MS(name) KELP_ONNX_NO_SCHEMA
+#define SCHEMA_KELP(name) KELP_ONNX_NO_SCHEMA
+#define SCHEMA_RUNTIME(name) KELP_ONNX_NO_SCHEMA
+/* ONNX Runtime writes it in the domain ai.onnx, whose specification does not have it. */
+#define KELP_ONNX_SCHEMA_ONNX_SimplifiedLayerNormalization KELP_ONNX_NO_SCHEMA
+
+/* Names of the domains, as addresses that constant records can hold. */
+#define OPERATOR_DOMAIN(domain, text, version) static const char domain_##domain[] = text;
+#define OPERATOR(domain, name, since, kernel, variant, infer, cost, gradient)
+#include "operator/operators.inc"
+
+static const struct {
+    const char *name;
+    int first, end; /* ids of its operators */
+} domains[] = {
+#define OPERATOR_DOMAIN(domain, text, version) \
+    {domain_##domain, KELP_OPERATOR_FIRST_##domain, KELP_OPERATOR_END_##domain},
+#define OPERATOR(domain, name, since, kernel, variant, infer, cost, gradient)
+#include "operator/operators.inc"
+};
+
+const kelp_operator kelp_operators[KELP_OPERATOR_COUNT] = {
+#define OPERATOR(domain, name, since, kernel, variant, infer, cost, gradient) \
+    {domain_##domain, #name, KELP_OPERATOR_##domain##_##name, SCHEMA_##domain(name)},
+#include "operator/operators.inc"
+};
+
+static int compare(const char *text, kelp_str name) {
+    size_t length = strlen(text), common = length < name.length ? length : name.length;
+    int order = common > 0 ? memcmp(text, name.data, common) : 0;
+    return order != 0 ? order : (length > name.length) - (length < name.length);
+}
+
+/* Rows of a domain are sorted by name. */
+static const kelp_operator *find_between(int low, int end, kelp_str name) {
+    while (low < end) {
+        int middle = low + (end - low) / 2;
+        int order = compare(kelp_operators[middle].name, name);
+        if (order == 0)
+            return &kelp_operators[middle];
+        if (order < 0)
+            low = middle + 1;
+        else
+            end = middle;
+    }
+    return NULL;
+}
+
+const kelp_operator *kelp_operator_find(kelp_str domain, kelp_str name) {
+    const kelp_operator *found = NULL;
+    for (size_t i = 0; found == NULL && i < KELP_COUNT(domains); i++)
+        if (kelp_str_is(domain, domains[i].name))
+            found = find_between(domains[i].first, domains[i].end, name);
+    return found;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Providers: implementations that a runtime registers. A provider has a name and offers up to three
+ * things under it; each is a table of a public header. The registry has a row for each provider.
+ */
+#ifndef KELP_RUNTIME_PROVIDER_H_
+#define KELP_RUNTIME_PROVIDER_H_
+
+#include <kelp/compute.h>
+#include <kelp/engine_provider.h>
+
+/* A row. At least one of the tables is not NULL, and all have the row's name. */
+typedef struct kelp_provider {
+    const char *name;
+    const kelp_opset_backend *operators; /* runs operators and subgraphs inside of engines */
+    const kelp_compute_backend *models;  /* loads whole models and runs them */
+    const kelp_engine_provider *engines; /* builds engine images, loads and runs them */
+} kelp_provider;
+
+/* Registers what the provider offers; `self` is passed to its operators. The tables outlive the
+ * runtime. Fails as kelp_opset_register, kelp_compute_register and kelp_engine_provider_register
+ * do. Not thread-safe. */
+kelp_status *kelp_provider_register(kelp_runtime *runtime, const kelp_provider *provider,
+                                    void *self) KELP_MUST_USE;
+
+/* Returns true if the engine provider's table, which may be an older one, has the member. */
+#define KELP_ENGINE_PROVIDER_HAS(table, member) \
+    ((table)->struct_size >= offsetof(kelp_engine_provider, member) + sizeof((table)->member))
+
+/* Finds the provider of engines of this name: NOT_FOUND lists those that there are. */
+kelp_status *kelp_engine_provider_find(const kelp_runtime *runtime, const char *name,
+                                       const kelp_engine_provider **out) KELP_MUST_USE;
+
+#endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A plug-in library with an engine provider, over the public headers: its engines copy x to y. */
+#include <kelp/engine_provider.h>
+#include <kelp/plugin.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char image[8] = "KELPCOPY";
+
+typedef struct copy_context {
+    kelp_tensor x;
+    void *y;
+} copy_context;
+
+static kelp_status *create_context(void *engine, void **out) {
+    (void)engine;
+    *out = calloc(1, sizeof(copy_context));
+    return *out != NULL ? NULL : KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "no memory for a context");
+}
+
+static kelp_status *set_input(void *context, size_t index, const kelp_tensor *tensor) {
+    (void)index;
+    ((copy_context *)context)->x = *tensor;
+    return NULL;
+}
+
+static kelp_status *set_output(void *context, size_t index, void *data, size_t capacity_bytes) {
+    (void)index, (void)capacity_bytes;
+    ((copy_context *)context)->y = data;
+    return NULL;
+}
+
+static kelp_status *invoke(void *userp, kelp_tensor *out_outputs) {
+    const copy_context *context = userp;
+    out_outputs[0] = context->x;
+    out_outputs[0].data = context->y;
+    memcpy(context->y, context->x.data, kelp_tensor_bytes(&context->x));
+    return NULL;
+}
+
+static const kelp_engine_vtbl vtbl = {
+    .struct_size = sizeof(kelp_engine_vtbl),
+    .create_context = create_context,
+    .destroy_context = free,
+    .set_input = set_input,
+    .set_output = set_output,
+    .invoke = invoke,
+};
+
+static kelp_status *build(void *self, kelp_runtime *runtime, const kelp_network *network,
+                          kelp_builder_config *config, kelp_blob **out_plan) {
+    (void)self, (void)network, (void)config;
+    return kelp_blob_wrap(kelp_runtime_allocator(runtime), image, sizeof image, NULL, NULL,
+                          out_plan);
+}
+
+static bool recognises(void *self, const void *data, size_t size_bytes) {
+    (void)self;
+    return size_bytes >= sizeof image && memcmp(data, image, sizeof image) == 0;
+}
+
+static kelp_status *load(void *self, kelp_runtime *runtime, const void *data, size_t size_bytes,
+                         const char *label, void (*release)(void *userp), void *userp,
+                         kelp_engine **out) {
+    static const kelp_io_info x = {.name = "x", .dtype = KELP_F32, .rank = 1, .shape = {-1}},
+                              y = {.name = "y", .dtype = KELP_F32, .rank = 1, .shape = {-1}};
+    static char engine;
+    const kelp_engine_parts parts = {.struct_size = sizeof parts,
+                                     .provider = "copy",
+                                     .vtbl = &vtbl,
+                                     .engine = &engine,
+                                     .inputs = &x,
+                                     .outputs = &y,
+                                     .input_count = 1,
+                                     .output_count = 1};
+    (void)self, (void)data, (void)size_bytes, (void)label;
+    if (release != NULL)
+        release(userp);
+    return kelp_engine_wrap(runtime, &parts, out);
+}
+
+static const kelp_engine_provider provider = {
+    .abi_version = KELP_ENGINE_PROVIDER_ABI_VERSION,
+    .struct_size = sizeof(kelp_engine_provider),
+    .name = "copy",
+    .build = build,
+    .recognises = recognises,
+    .load = load,
+};
+
+const kelp_plugin *kelp_plugin_query(uint32_t host_abi_version) {
+    static const kelp_plugin plugin = {.magic = KELP_PLUGIN_MAGIC,
+                                       .abi_version = KELP_PLUGIN_ABI_VERSION,
+                                       .struct_size = sizeof plugin,
+                                       .name = "copy",
+                                       .engine = &provider};
+    return host_abi_version == KELP_PLUGIN_ABI_VERSION ? &plugin : NULL;
+}
