@@ -30,7 +30,7 @@ typedef struct model {
 
 static void model_destroy(void *state) {
     model *m = state;
-    while (m->first) {
+    while (m->first != NULL) {
         sequence *s = m->first;
         m->first = s->next;
         free(s);
@@ -41,7 +41,7 @@ static void model_destroy(void *state) {
 
 static kelp_status *model_create(kelp_backend_model *handle, void **out_state) {
     model *m = calloc(1, sizeof *m);
-    if (!m)
+    if (m == NULL)
         return kelp_status_oom();
     pthread_mutex_init(&m->lock, NULL);
     *out_state = m;
@@ -51,7 +51,7 @@ static kelp_status *model_create(kelp_backend_model *handle, void **out_state) {
 /* The link to a sequence, or to the end of the list. */
 static sequence **find(model *m, uint64_t number, const char *text) {
     sequence **link = &m->first;
-    while (*link && ((*link)->number != number || strcmp((*link)->text, text) != 0))
+    while (*link != NULL && ((*link)->number != number || strcmp((*link)->text, text) != 0))
         link = &(*link)->next;
     return link;
 }
@@ -61,7 +61,7 @@ static kelp_status *begin(model *m, uint64_t number, const char *text, sequence 
         return KELP_ERROR(KELP_UNAVAILABLE, "there are %lld sequences already",
                           (long long)m->count);
     sequence *s = calloc(1, sizeof *s + strlen(text) + 1);
-    if (!s)
+    if (s == NULL)
         return kelp_status_oom();
     s->number = number;
     strcpy(s->text, text);
@@ -77,7 +77,7 @@ static kelp_status *add(model *m, const kelp_backend_request *request, float val
     if (!number && !*text)
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "the request has no sequence id");
     sequence **link = find(m, number, text);
-    if (!*link)
+    if (*link == NULL)
         KELP_TRY(begin(m, number, text, link));
     sequence *s = *link;
     if (kelp_backend_request_is_start(request)) {

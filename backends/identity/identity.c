@@ -27,7 +27,7 @@ static void wait_ms(int64_t ms) {
 
 static kelp_status *model_create(kelp_backend_model *handle, void **out_state) {
     model *m = calloc(1, sizeof *m);
-    if (!m)
+    if (m == NULL)
         return kelp_status_oom();
     *out_state = m;
     KELP_TRY(kelp_backend_model_i64(handle, "execute_delay_ms", 0, &m->execute_delay_ms));
@@ -112,7 +112,7 @@ static kelp_status *execute(kelp_backend_instance *instance, kelp_backend_reques
     wait_ms(m->execute_delay_ms);
     for (size_t i = 0; i < request_count; i++) {
         kelp_status *status = answer(requests[i]);
-        if (status)
+        if (status != NULL)
             kelp_backend_fail(requests[i], status);
         kelp_backend_release(requests[i]);
     }

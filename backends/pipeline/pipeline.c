@@ -47,8 +47,8 @@ static kelp_status *join(job *j) {
 static void leave(job *j) {
     if (atomic_fetch_sub(&j->open, 1) != 1)
         return;
-    kelp_status *status = j->failure ? j->failure : join(j);
-    if (status)
+    kelp_status *status = j->failure != NULL ? j->failure : join(j);
+    if (status != NULL)
         kelp_backend_fail(j->request, status);
     for (int i = 0; i < CALLS; i++)
         kelp_backend_call_destroy(j->calls[i]);
@@ -77,19 +77,19 @@ static kelp_status *start(job *j, kelp_backend_model *model, int index) {
     KELP_TRY(kelp_backend_call_wants(*call, outputs[index]));
     atomic_fetch_add(&j->open, 1);
     kelp_status *status = kelp_backend_call_start(*call, on_call, j);
-    if (status)
+    if (status != NULL)
         atomic_fetch_sub(&j->open, 1);
     return status;
 }
 
 static kelp_status *execute(kelp_backend_instance *instance, kelp_backend_request *request) {
     job *j = calloc(1, sizeof *j);
-    if (!j)
+    if (j == NULL)
         return kelp_status_oom();
     j->request = request;
     atomic_init(&j->open, 1);
     kelp_backend_keep(request);
-    for (int i = 0; i < CALLS && !j->failure; i++)
+    for (int i = 0; i < CALLS && j->failure == NULL; i++)
         j->failure = start(j, kelp_backend_instance_model(instance), i);
     leave(j);
     return NULL;

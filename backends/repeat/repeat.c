@@ -43,16 +43,16 @@ static kelp_status *send_one(const work *w, size_t index) {
     kelp_backend_response *response;
     KELP_TRY(kelp_backend_factory_respond(w->factory, &response));
     kelp_status *status = kelp_backend_put(response, "OUT", KELP_I32, 1, one, &w->values[index]);
-    if (!status)
+    if (status == NULL)
         status = kelp_backend_put(response, "IDX", KELP_U32, 1, one, &number);
-    return kelp_backend_send(response, status ? KELP_BACKEND_FINAL : 0, status);
+    return kelp_backend_send(response, status != NULL ? KELP_BACKEND_FINAL : 0, status);
 }
 
 static void *stream(void *userp) {
     work *w = userp;
     kelp_status *status = NULL;
-    for (size_t i = 0; i < w->count && !status; i++) {
-        if (w->delays_ms)
+    for (size_t i = 0; i < w->count && status == NULL; i++) {
+        if (w->delays_ms != NULL)
             wait_for_next(w, w->delays_ms[i]);
         if (kelp_backend_factory_is_cancelled(w->factory))
             break;
@@ -76,7 +76,7 @@ static kelp_status *copy_work(kelp_backend_request *request, work **out) {
     }
     size_t count = (size_t)in.shape[0];
     work *w = calloc(1, sizeof *w + 2 * count * sizeof w->values[0]);
-    if (!w)
+    if (w == NULL)
         return kelp_status_oom();
     w->count = count;
     if (count)
@@ -101,9 +101,9 @@ static kelp_status *execute(kelp_backend_instance *instance, kelp_backend_reques
     }
     KELP_TRY(copy_work(request, &w));
     kelp_status *status = kelp_backend_factory_create(request, &w->factory);
-    if (!status && pthread_create(&thread, NULL, stream, w) != 0)
+    if (status == NULL && pthread_create(&thread, NULL, stream, w) != 0)
         status = KELP_ERROR(KELP_UNAVAILABLE, "cannot start a thread");
-    if (status) {
+    if (status != NULL) {
         kelp_backend_fail(request, status);
         kelp_backend_factory_destroy(w->factory);
         free(w);

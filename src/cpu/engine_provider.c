@@ -66,8 +66,9 @@ static kelp_status *list_refittable(const kelp_network *network, const kelp_grap
 }
 
 /* ---- build ---- */
-#define LEVEL_PREPARED 3 /* from here on passes and packing are part of the build, not of loading \
-                          */
+#define LEVEL_PREPARED                                                         \
+    3 /* from here on passes and packing are part of the build, not of loading \
+       */
 
 typedef struct owned_bytes {
     kelp_allocator allocator;
@@ -253,7 +254,7 @@ const kelp_engine_provider kelp_cpu_engines = {
     .abi_version = KELP_ENGINE_PROVIDER_ABI_VERSION,
     .struct_size = sizeof(kelp_engine_provider),
     .name = "cpu",
-    /* What would change nothing is not among them: types of tensors say what is computed in, a
+    /* Flags without effect are not among them: types of tensors say what is computed in, a
      * plan's weights are mapped, not loaded, and the inspector always tells everything. */
     .flags = KELP_BUILD_BF16 | KELP_BUILD_REFIT | KELP_BUILD_REFIT_INDIVIDUAL |
              KELP_BUILD_STRIP_WEIGHTS | KELP_BUILD_DISABLE_FUSION,

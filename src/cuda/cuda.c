@@ -92,8 +92,7 @@ static kelp_status *failed(const kelp_cuda *cuda, int code, const char *call) {
                       "CUDA: %s failed: %s (%d, %s)", call, words != NULL ? words : "no words",
                       code, name != NULL ? name : "unknown");
 }
-#define CUDA_TRY(cuda, field, ...) \
-    KELP_TRY(failed((cuda), (cuda)->field(__VA_ARGS__), symbols.field))
+#define CUDA_STATUS(cuda, field, ...) failed((cuda), (cuda)->field(__VA_ARGS__), symbols.field)
 
 static kelp_status *load(kelp_cuda *cuda) {
     static const struct {
@@ -194,11 +193,11 @@ kelp_status *kelp_cuda_describe(const kelp_cuda *cuda, int device, kelp_cuda_dev
     int handle = 0;
     *out = (kelp_cuda_device){0};
     KELP_TRY(check_device(cuda, device));
-    CUDA_TRY(cuda, device_get, &handle, device);
-    CUDA_TRY(cuda, device_name, out->name, (int)sizeof out->name, handle);
-    CUDA_TRY(cuda, device_memory, &out->memory_bytes, handle);
-    CUDA_TRY(cuda, device_attribute, &out->compute_major, COMPUTE_MAJOR, handle);
-    CUDA_TRY(cuda, device_attribute, &out->compute_minor, COMPUTE_MINOR, handle);
+    KELP_TRY(CUDA_STATUS(cuda, device_get, &handle, device));
+    KELP_TRY(CUDA_STATUS(cuda, device_name, out->name, (int)sizeof out->name, handle));
+    KELP_TRY(CUDA_STATUS(cuda, device_memory, &out->memory_bytes, handle));
+    KELP_TRY(CUDA_STATUS(cuda, device_attribute, &out->compute_major, COMPUTE_MAJOR, handle));
+    KELP_TRY(CUDA_STATUS(cuda, device_attribute, &out->compute_minor, COMPUTE_MINOR, handle));
     return NULL;
 }
 
@@ -221,7 +220,7 @@ kelp_status *kelp_cuda_use(kelp_cuda *cuda, int device) {
     void *context = NULL;
     KELP_TRY(check_device(cuda, device));
     KELP_TRY(retain_context(cuda, device, &context));
-    CUDA_TRY(cuda, context_set, context);
+    KELP_TRY(CUDA_STATUS(cuda, context_set, context));
     return NULL;
 }
 

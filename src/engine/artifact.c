@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From an artifact to a graph or an engine. */
+/* Loading an artifact as a graph or an engine. */
 #include "engine/artifact.h"
 
 #include <string.h>
@@ -18,7 +18,7 @@ kelp_status *kelp_artifact_load_graph(kelp_runtime *runtime, const kelp_artifact
     return status;
 }
 
-/* A file that calls itself a plan is loaded as one, and told what is wrong with it. */
+/* A file named .plan is loaded as an engine image, so that its errors are told. */
 static bool is_plan(const kelp_runtime *runtime, const kelp_artifact *artifact) {
     size_t length = artifact->data == NULL ? strlen(artifact->path) : 0;
     if (length > 5 && strcmp(artifact->path + length - 5, ".plan") == 0)

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What providers of ONNX models share: from an artifact to a graph or an engine. */
+/* Loading an artifact as a graph or an engine, for providers of ONNX models. */
 #ifndef KELP_ENGINE_ARTIFACT_H_
 #define KELP_ENGINE_ARTIFACT_H_
 
 #include <kelp/compute.h>
 
-/* Takes the artifact's bytes over: `release` is called when the graph goes, also when this fails.
- */
+/* Loads a graph and takes ownership of the artifact's bytes, also on failure: `release` is called
+ * when the graph is destroyed. */
 kelp_status *kelp_artifact_load_graph(kelp_runtime *runtime, const kelp_artifact *artifact,
                                       kelp_graph **out) KELP_MUST_USE;
 
-/* The same for an engine: of an ONNX model, or a plan of any engine provider. */
+/* Loads an engine in the same way: of an ONNX model, or an engine image of any provider. */
 kelp_status *kelp_artifact_load_engine(kelp_runtime *runtime, const kelp_artifact *artifact,
                                        kelp_engine **out) KELP_MUST_USE;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Engines, contexts and recordings as this module sees them: data that is common to all providers,
- * and a table of the provider's functions. Whatever computes lies in the provider's directory.
+ * Engines, contexts and recordings: data that is common to all providers, and the table of the
+ * provider's functions. What computes is in the provider's directory.
  */
 #ifndef KELP_ENGINE_ENGINE_H_
 #define KELP_ENGINE_ENGINE_H_

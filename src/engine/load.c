@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans of any provider: which one reads the bytes, and where they come from. */
+/* Loading engine images (plans): which provider reads the bytes, and mapping of files. */
 #include "base/alloc.h"
 #include "base/fs.h"
 #include "engine/engine.h"
@@ -49,8 +49,8 @@ kelp_status *kelp_engine_load(kelp_runtime *runtime, const void *data, size_t si
     if (release != NULL)
         release(userp);
     return in_domain(KELP_ERROR(KELP_INVALID_ARGUMENT,
-                                "%s: none of the %zu engine providers knows this as its plan (%zu "
-                                "bytes)",
+                                "%s: none of the %zu engine providers recognizes this as its plan "
+                                "(%zu bytes)",
                                 name, kelp_engine_provider_count(runtime), size_bytes));
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Replaces an If whose condition is constant by the nodes of the branch taken. */
+#include "base/assert.h"
 #include "graph/ir.h"
 
 #include <string.h>
@@ -42,6 +43,7 @@ static kelp_status *connect_outputs(kelp_node *node, kelp_block *branch) {
 
 kelp_status *kelp_node_take_branch(kelp_node *node, kelp_block *branch) {
     kelp_block *block = node->block;
+    KELP_ASSERT(node->op == KELP_OP(If) && branch->owner == node);
     size_t first = kelp_node_first_capture(node), captures = node->input_count - first;
     if (branch->output_count < node->output_count || branch->input_count != captures)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,

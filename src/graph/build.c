@@ -2,6 +2,7 @@
 /* Creates and modifies graphs. Everything is allocated in the graph's arena and stays there, also
  * after its removal, until the graph is destroyed. */
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "graph/ir.h"
 
 #include <stdatomic.h>
@@ -98,6 +99,7 @@ static kelp_status *make_node(kelp_block *block, const kelp_operator *op, int64_
                               kelp_value *const *outputs, size_t output_count,
                               kelp_attr *attributes, kelp_node **out) {
     kelp_arena *arena = &block->graph->arena;
+    KELP_ASSERT(op != NULL && op->id <= KELP_OPERATOR_COUNT);
     kelp_node *node = KELP_ARENA_NEW(arena, kelp_node);
     if (node == NULL)
         return kelp_status_oom();
@@ -156,6 +158,7 @@ kelp_status *kelp_block_insert_node(kelp_block *block, kelp_node *before, const 
 
 kelp_status *kelp_block_insert_nodes(kelp_block *block, size_t at, kelp_node *const *nodes,
                                      size_t count) {
+    KELP_ASSERT(at <= block->node_count);
     size_t moved = block->node_count - at, total = block->node_count + count;
     kelp_node **grown = KELP_ARENA_ARRAY(&block->graph->arena, total + 8, kelp_node *);
     if (grown == NULL)

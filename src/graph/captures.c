@@ -6,6 +6,7 @@
  * shares its data. Afterwards every block is self-contained: lifetimes, folding, fusion and memory
  * planning treat a body like the main block.
  */
+#include "base/assert.h"
 #include "graph/ir.h"
 
 #include <string.h>
@@ -31,6 +32,7 @@ size_t kelp_node_first_capture(const kelp_node *node) {
 
 /* The block's own inputs come first. */
 static kelp_value *inner_capture(const kelp_node *node, const kelp_block *block, size_t input) {
+    KELP_ASSERT(input < node->input_count && node->input_count - input <= block->input_count);
     return block->inputs[block->input_count - (node->input_count - input)];
 }
 

@@ -12,7 +12,7 @@ void kelp_null_describe(const kelp_value *value, kelp_io_info *out) {
         out->shape[axis] = kelp_value_dim(value, axis, &out->symbols[axis]);
 }
 
-/* Whether an input's dimension is the one that an output's dynamic dimension follows. */
+/* Returns true if an output's dynamic dimension follows this dimension of an input. */
 static bool is_source(const kelp_io_info *input, int32_t axis, const char *symbol) {
     if (symbol == NULL)
         return input->shape[axis] < 0;

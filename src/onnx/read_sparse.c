@@ -12,8 +12,6 @@
 /* Limit of the dense size, because a few bytes can declare any size. */
 #define DENSE_MAX_BYTES ((size_t)256 << 20)
 
-#define SPARSE_FAIL(...) return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT, __VA_ARGS__)
-
 typedef struct sparse {
     kelp_onnx_tensor values, indices;
     bool has_values, has_indices;
@@ -38,7 +36,8 @@ static kelp_status *read_fields(kelp_onnx_reader *reader, const kelp_onnx_place 
         }
     }
     if (result == KELP_WIRE_MALFORMED || !s->has_values || !s->has_indices)
-        SPARSE_FAIL("malformed: expected a SparseTensorProto with values and indices");
+        return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
+                               "malformed: expected a SparseTensorProto with values and indices");
     return NULL;
 }
 
@@ -46,14 +45,17 @@ static kelp_status *check(kelp_onnx_reader *reader, const kelp_onnx_place *place
     const kelp_tensor *values = &s->values.tensor, *indices = &s->indices.tensor;
     uint32_t bits = kelp_dtype_bits(values->dtype);
     if (values->rank != 1 || values->dtype == KELP_STRING || bits < 8)
-        SPARSE_FAIL("values: expected a vector of elements of whole bytes, found rank %d of %s",
-                    values->rank, kelp_dtype_name(values->dtype));
+        return kelp_onnx_error(
+            reader, place, KELP_INVALID_ARGUMENT,
+            "values: expected a vector of elements of whole bytes, found rank %d of %s",
+            values->rank, kelp_dtype_name(values->dtype));
     bool linear = indices->rank == 1 && indices->shape[0] == values->shape[0];
     bool spread =
         indices->rank == 2 && indices->shape[0] == values->shape[0] && indices->shape[1] == s->rank;
     if (indices->dtype != KELP_I64 || (!linear && !spread))
-        SPARSE_FAIL("indices: expected int64 [%lld] or [%lld,%d]", (long long)values->shape[0],
-                    (long long)values->shape[0], s->rank);
+        return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
+                               "indices: expected int64 [%lld] or [%lld,%d]",
+                               (long long)values->shape[0], (long long)values->shape[0], s->rank);
     return NULL;
 }
 
@@ -70,8 +72,9 @@ static kelp_status *scatter(kelp_onnx_reader *reader, const kelp_onnx_place *pla
             size_t number = indices->rank == 1 ? (size_t)i : (size_t)(i * s->rank + k);
             memcpy(&index, index_bytes + number * sizeof index, sizeof index);
             if (index < 0 || index >= extent)
-                SPARSE_FAIL("indices: index %lld of value %lld is outside [0, %lld)",
-                            (long long)index, (long long)i, (long long)extent);
+                return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
+                                       "indices: index %lld of value %lld is outside [0, %lld)",
+                                       (long long)index, (long long)i, (long long)extent);
             at = indices->rank == 1 ? index : at * extent + index;
         }
         memcpy((char *)dense->data + (size_t)at * item, values + (size_t)i * item, item);

@@ -23,8 +23,6 @@ typedef struct raw_tensor {
         strings; /* number of elements in typed fields */
 } raw_tensor;
 
-#define TENSOR_FAIL(...) return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT, __VA_ARGS__)
-
 static size_t count_varints(kelp_str bytes) {
     size_t count = 0;
     for (size_t i = 0; i < bytes.length; i++)
@@ -41,13 +39,16 @@ kelp_status *kelp_onnx_read_dims(kelp_onnx_reader *reader, const kelp_onnx_place
             if (packed.at == packed.end)
                 return NULL;
             if (!kelp_wire_varint(&packed, &value))
-                TENSOR_FAIL("dims: malformed packed numbers");
+                return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
+                                       "dims: malformed packed numbers");
         }
         if (*inout_rank == KELP_MAX_RANK)
-            TENSOR_FAIL("dims: expected at most %d", KELP_MAX_RANK);
+            return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
+                                   "dims: expected at most %d", KELP_MAX_RANK);
         if ((int64_t)value < 0)
-            TENSOR_FAIL("dims[%d]: expected a dimension, found %lld", *inout_rank,
-                        (long long)value);
+            return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
+                                   "dims[%d]: expected a dimension, found %lld", *inout_rank,
+                                   (long long)value);
         dims[(*inout_rank)++] = (int64_t)value;
     } while (field->type == KELP_WIRE_BYTES);
     return NULL;
@@ -124,7 +125,8 @@ static kelp_status *scan(kelp_onnx_reader *reader, const kelp_onnx_place *place,
             count_elements(&field, raw);
     }
     if (result == KELP_WIRE_MALFORMED)
-        TENSOR_FAIL("malformed: expected a TensorProto");
+        return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
+                               "malformed: expected a TensorProto");
     return NULL;
 }
 
@@ -144,7 +146,9 @@ static kelp_status *map_file(kelp_onnx_reader *reader, const kelp_onnx_place *pl
                                "external_data: location '%s' is outside the model's directory",
                                name);
     if (reader->directory == NULL)
-        TENSOR_FAIL("external_data: location '%s': the model was loaded without a directory", name);
+        return kelp_onnx_error(
+            reader, place, KELP_INVALID_ARGUMENT,
+            "external_data: location '%s': the model was loaded without a directory", name);
     char *path = kelp_arena_printf(reader->arena, "%s/%s", reader->directory, name);
     if (path == NULL)
         return kelp_status_oom();
@@ -180,19 +184,23 @@ static kelp_status *find_external(kelp_onnx_reader *reader, const kelp_onnx_plac
     const kelp_mapping *mapping = NULL;
     uint64_t offset = 0, length = needed;
     if (raw->offset.length > 0 && !kelp_parse_u64(raw->offset, &offset))
-        TENSOR_FAIL("external_data: offset: expected a number, found '%.*s'",
-                    KELP_STR_ARG(raw->offset));
+        return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
+                               "external_data: offset: expected a number, found '%.*s'",
+                               KELP_STR_ARG(raw->offset));
     if (raw->length.length > 0 && !kelp_parse_u64(raw->length, &length))
-        TENSOR_FAIL("external_data: length: expected a number, found '%.*s'",
-                    KELP_STR_ARG(raw->length));
+        return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
+                               "external_data: length: expected a number, found '%.*s'",
+                               KELP_STR_ARG(raw->length));
     if (length != needed)
-        TENSOR_FAIL("external_data: length: the shape needs %zu bytes, found %llu", needed,
-                    (unsigned long long)length);
+        return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
+                               "external_data: length: the shape needs %zu bytes, found %llu",
+                               needed, (unsigned long long)length);
     KELP_TRY(map_file(reader, place, raw->location, &mapping));
     if (offset > mapping->size_bytes || length > mapping->size_bytes - offset)
-        TENSOR_FAIL("external_data: %llu bytes from offset %llu: '%.*s' has %zu bytes",
-                    (unsigned long long)length, (unsigned long long)offset,
-                    KELP_STR_ARG(raw->location), mapping->size_bytes);
+        return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
+                               "external_data: %llu bytes from offset %llu: '%.*s' has %zu bytes",
+                               (unsigned long long)length, (unsigned long long)offset,
+                               KELP_STR_ARG(raw->location), mapping->size_bytes);
     reader->external_bytes += length;
     if (reader->external_bytes > reader->limits.external_bytes)
         return kelp_onnx_error(reader, place, KELP_RESOURCE_EXHAUSTED,
@@ -291,8 +299,9 @@ static kelp_status *read_typed(kelp_onnx_reader *reader, const kelp_onnx_place *
     size_t expected = complex_type ? 2 * elements : bits < 8 ? needed : elements;
     size_t found = typed_count(raw, tensor->dtype);
     if (found != expected)
-        TENSOR_FAIL("expected %zu values of %s, found %zu", expected,
-                    kelp_dtype_name(tensor->dtype), found);
+        return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
+                               "expected %zu values of %s, found %zu", expected,
+                               kelp_dtype_name(tensor->dtype), found);
     size_t item = complex_type ? bits / 16 : bits < 8 ? 1 : bits / 8;
     char *data = kelp_arena_alloc(reader->data, needed + 8, 64);
     if (data == NULL)
@@ -300,7 +309,8 @@ static kelp_status *read_typed(kelp_onnx_reader *reader, const kelp_onnx_place *
     uint32_t number = typed_field(tensor->dtype);
     /* a uint32 is a varint like any other */
     if (!decode_typed(message, number, item, number == 5 || number == 7 || number == 11, data))
-        TENSOR_FAIL("malformed packed numbers of %s", kelp_dtype_name(tensor->dtype));
+        return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
+                               "malformed packed numbers of %s", kelp_dtype_name(tensor->dtype));
     tensor->data = data;
     return NULL;
 }
@@ -314,15 +324,20 @@ kelp_status *kelp_onnx_read_tensor(kelp_onnx_reader *reader, const kelp_onnx_pla
     KELP_TRY(scan(reader, place, bytes, &out->name, &raw));
     kelp_dtype dtype = (kelp_dtype)(raw.data_type < KELP_DTYPE_COUNT ? raw.data_type : 0);
     if (kelp_dtype_bits(dtype) == 0)
-        TENSOR_FAIL("tensor '%.*s': data_type: expected a data type, found %llu",
-                    KELP_STR_ARG(out->name), (unsigned long long)raw.data_type);
+        return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
+                               "tensor '%.*s': data_type: expected a data type, found %llu",
+                               KELP_STR_ARG(out->name), (unsigned long long)raw.data_type);
     if (!kelp_shape_elements(raw.rank, raw.dims, &elements) ||
         !kelp_dtype_bytes(dtype, elements, &needed))
-        TENSOR_FAIL("tensor '%.*s': dims: their product overflows", KELP_STR_ARG(out->name));
+        return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
+                               "tensor '%.*s': dims: their product overflows",
+                               KELP_STR_ARG(out->name));
     KELP_TRY(kelp_tensor_init(&out->tensor, dtype, raw.rank, raw.dims, NULL));
     out->tensor.flags = KELP_TENSOR_READ_ONLY;
     if (raw.external && dtype == KELP_STRING)
-        TENSOR_FAIL("tensor '%.*s': strings cannot be external data", KELP_STR_ARG(out->name));
+        return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
+                               "tensor '%.*s': strings cannot be external data",
+                               KELP_STR_ARG(out->name));
     if (raw.external)
         KELP_TRY(find_external(reader, place, &raw, needed));
     if (!raw.has_raw && needed == 0 && typed_count(&raw, dtype) == 0)
@@ -330,8 +345,10 @@ kelp_status *kelp_onnx_read_tensor(kelp_onnx_reader *reader, const kelp_onnx_pla
     if (!raw.has_raw)
         return read_typed(reader, place, bytes, &raw, &out->tensor, needed);
     if (dtype == KELP_STRING || raw.raw.length != needed)
-        TENSOR_FAIL("tensor '%.*s': raw_data: expected %zu bytes of %s, found %zu",
-                    KELP_STR_ARG(out->name), needed, kelp_dtype_name(dtype), raw.raw.length);
+        return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
+                               "tensor '%.*s': raw_data: expected %zu bytes of %s, found %zu",
+                               KELP_STR_ARG(out->name), needed, kelp_dtype_name(dtype),
+                               raw.raw.length);
     union { /* marked read-only above */
         const char *from;
         void *to;

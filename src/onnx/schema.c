@@ -2,11 +2,14 @@
 /* Finds schemas and checks nodes against them. */
 #include "onnx/schema.h"
 
+#include "base/assert.h"
+
 #include <string.h>
 
 const kelp_onnx_schema *kelp_onnx_schema_at(uint16_t newest, int64_t version) {
     if (newest == KELP_ONNX_NO_SCHEMA)
         return NULL;
+    KELP_ASSERT(newest < kelp_onnx_schemas_count);
     const kelp_onnx_schema *first = &kelp_onnx_schemas[newest];
     const kelp_onnx_schema *end = &kelp_onnx_schemas[kelp_onnx_schemas_count];
     for (const kelp_onnx_schema *schema = first; schema < end; schema++) {

@@ -2,7 +2,7 @@
 /*
  * The onnxruntime provider: whole models on ONNX Runtime, whose library is loaded when the first
  * model asks for it, from where KELP_ONNXRUNTIME_LIBRARY says or where the loader finds it. Inputs
- * are used where they lie; an output is copied only when the caller places it.
+ * are read in place; an output is copied only if the caller binds memory for it.
  */
 #include "base/alloc.h"
 #include "base/arena.h"
@@ -60,7 +60,7 @@ static kelp_status *convert(const ort_api *api, ort_object *take_status, const c
     api->release_status(take_status);
     return status;
 }
-#define ORT_TRY(call, what) KELP_TRY(convert(api, api->call, what))
+#define ORT_STATUS(call, what) convert(api, api->call, what)
 
 /* ---- the library ---- */
 static kelp_status *open_library(kelp_dl *out) {
@@ -107,13 +107,13 @@ static kelp_status *read_info(ort_session *s, const ort_object *info, kelp_io_in
     int type = 0;
     size_t rank = 0;
     const char *symbols[KELP_MAX_RANK] = {0};
-    ORT_TRY(element_type(info, &type), "an element type");
-    ORT_TRY(rank(info, &rank), "a rank");
+    KELP_TRY(ORT_STATUS(element_type(info, &type), "an element type"));
+    KELP_TRY(ORT_STATUS(rank(info, &rank), "a rank"));
     if (rank > KELP_MAX_RANK)
         return KELP_ERROR(KELP_UNIMPLEMENTED, "'%s' has %zu dimensions, more than %d", out->name,
                           rank, KELP_MAX_RANK);
-    ORT_TRY(shape(info, out->shape, rank), "a shape");
-    ORT_TRY(symbols(info, symbols, rank), "names of dimensions");
+    KELP_TRY(ORT_STATUS(shape(info, out->shape, rank), "a shape"));
+    KELP_TRY(ORT_STATUS(symbols(info, symbols, rank), "names of dimensions"));
     out->dtype = (kelp_dtype)type;
     out->rank = (int32_t)rank;
     for (size_t axis = 0; axis < rank; axis++) {
@@ -157,8 +157,8 @@ static kelp_status *read_io(ort_session *s, size_t index, bool input, kelp_io_in
 
 static kelp_status *read_all_io(ort_session *s) {
     const ort_api *api = &s->api;
-    ORT_TRY(input_count(s->session, &s->input_count), "the number of inputs");
-    ORT_TRY(output_count(s->session, &s->output_count), "the number of outputs");
+    KELP_TRY(ORT_STATUS(input_count(s->session, &s->input_count), "the number of inputs"));
+    KELP_TRY(ORT_STATUS(output_count(s->session, &s->output_count), "the number of outputs"));
     size_t count = s->input_count + s->output_count;
     s->io = KELP_ARENA_ARRAY(&s->arena, count, kelp_io_info);
     s->names = KELP_ARENA_ARRAY(&s->arena, count, const char *);
@@ -194,12 +194,13 @@ static kelp_status *open_session(ort_session *s, const ort_object *options) {
     const ort_api *api = &s->api;
     const kelp_artifact *a = &s->artifact;
     if (a->data != NULL)
-        ORT_TRY(create_session_from_array(s->env, a->data, a->size_bytes, options, &s->session),
-                a->label ? a->label : "(bytes)");
+        KELP_TRY(ORT_STATUS(
+            create_session_from_array(s->env, a->data, a->size_bytes, options, &s->session),
+            a->label ? a->label : "(bytes)"));
     else
-        ORT_TRY(create_session(s->env, a->path, options, &s->session), a->path);
-    ORT_TRY(create_cpu_memory(DEVICE_ALLOCATOR, MEMORY_DEFAULT, &s->memory), "memory");
-    ORT_TRY(default_allocator(&s->allocator), "an allocator");
+        KELP_TRY(ORT_STATUS(create_session(s->env, a->path, options, &s->session), a->path));
+    KELP_TRY(ORT_STATUS(create_cpu_memory(DEVICE_ALLOCATOR, MEMORY_DEFAULT, &s->memory), "memory"));
+    KELP_TRY(ORT_STATUS(default_allocator(&s->allocator), "an allocator"));
     return read_all_io(s);
 }
 
@@ -207,8 +208,8 @@ static kelp_status *start(ort_session *s) {
     const ort_api *api = &s->api;
     ort_object *options = NULL;
     KELP_TRY(load_library(&s->library, &s->api));
-    ORT_TRY(create_env(LOG_LEVEL_ERROR, "kelp", &s->env), "an environment");
-    ORT_TRY(create_session_options(&options), "options");
+    KELP_TRY(ORT_STATUS(create_env(LOG_LEVEL_ERROR, "kelp", &s->env), "an environment"));
+    KELP_TRY(ORT_STATUS(create_session_options(&options), "options"));
     kelp_status *status = convert(
         api, api->set_intra_op_threads(options, kelp_runtime_threads(s->runtime)), "threads");
     if (status == NULL)
@@ -265,9 +266,9 @@ static kelp_status *string_value(ort_model *model, const kelp_tensor *tensor, or
         if (terminated[i] == NULL)
             return kelp_status_oom();
     }
-    ORT_TRY(create_tensor(model->session->allocator, tensor->shape, (size_t)tensor->rank,
-                          (int)tensor->dtype, out),
-            "a tensor of strings");
+    KELP_TRY(ORT_STATUS(create_tensor(model->session->allocator, tensor->shape,
+                                      (size_t)tensor->rank, (int)tensor->dtype, out),
+                        "a tensor of strings"));
     return convert(api, api->fill_strings(*out, terminated, count), "strings");
 }
 
@@ -279,10 +280,11 @@ static kelp_status *bind_inputs(ort_model *model, const kelp_infer_item *item) {
             KELP_TRY(string_value(model, tensor, &model->values[i]));
             continue;
         }
-        ORT_TRY(create_tensor_over(model->session->memory, tensor->data, kelp_tensor_bytes(tensor),
-                                   tensor->shape, (size_t)tensor->rank, (int)tensor->dtype,
-                                   &model->values[i]),
-                model->metadata.inputs[i].name);
+        KELP_TRY(ORT_STATUS(create_tensor_over(model->session->memory, tensor->data,
+                                               kelp_tensor_bytes(tensor), tensor->shape,
+                                               (size_t)tensor->rank, (int)tensor->dtype,
+                                               &model->values[i]),
+                            model->metadata.inputs[i].name));
     }
     return NULL;
 }
@@ -290,13 +292,13 @@ static kelp_status *bind_inputs(ort_model *model, const kelp_infer_item *item) {
 static kelp_status *read_strings(ort_model *model, const ort_object *value, kelp_tensor *out) {
     const ort_api *api = &model->session->api;
     size_t count = (size_t)kelp_tensor_elements(out), bytes = 0;
-    ORT_TRY(strings_length(value, &bytes), "strings");
+    KELP_TRY(ORT_STATUS(strings_length(value, &bytes), "strings"));
     char *text = kelp_arena_alloc(&model->strings, bytes, 1);
     size_t *offsets = KELP_ARENA_ARRAY(&model->strings, count, size_t);
     kelp_string *strings = KELP_ARENA_ARRAY(&model->strings, count, kelp_string);
     if (text == NULL || offsets == NULL || strings == NULL)
         return kelp_status_oom();
-    ORT_TRY(strings_content(value, text, bytes, offsets, count), "strings");
+    KELP_TRY(ORT_STATUS(strings_content(value, text, bytes, offsets, count), "strings"));
     for (size_t i = 0; i < count; i++)
         strings[i] =
             (kelp_string){text + offsets[i], (i + 1 < count ? offsets[i + 1] : bytes) - offsets[i]};
@@ -311,7 +313,7 @@ static kelp_status *take_output(ort_model *model, size_t index, kelp_tensor *ino
     ort_object *value = model->values[model->metadata.input_count + index], *info = NULL;
     kelp_io_info found = {.name = name};
     kelp_tensor result;
-    ORT_TRY(value_info(value, &info), name);
+    KELP_TRY(ORT_STATUS(value_info(value, &info), name));
     kelp_status *status = convert(api, api->element_type(info, (int *)&found.dtype), name);
     size_t rank = 0;
     if (status == NULL)
@@ -324,7 +326,7 @@ static kelp_status *take_output(ort_model *model, size_t index, kelp_tensor *ino
     if (result.dtype == KELP_STRING)
         KELP_TRY(read_strings(model, value, &result));
     else
-        ORT_TRY(tensor_data(value, &result.data), name);
+        KELP_TRY(ORT_STATUS(tensor_data(value, &result.data), name));
     if (inout->data != NULL) {
         size_t bytes = kelp_tensor_bytes(&result), room = kelp_tensor_bytes(inout);
         if (room < bytes)

@@ -16,10 +16,10 @@ typedef struct reader {
     kelp_signature *out;
 } reader;
 
-#define SIGNATURE_FAIL(r, ...)                                                     \
-    return KELP_ANNOTATE(KELP_ERROR(KELP_INVALID_ARGUMENT, __VA_ARGS__),           \
-                         "signature '%s' is malformed at character %d", (r)->text, \
-                         (int)((r)->at - (r)->text) + 1)
+#define SIGNATURE_ERROR(r, ...)                                             \
+    KELP_ANNOTATE(KELP_ERROR(KELP_INVALID_ARGUMENT, __VA_ARGS__),           \
+                  "signature '%s' is malformed at character %d", (r)->text, \
+                  (int)((r)->at - (r)->text) + 1)
 
 static void skip_space(reader *r) {
     while (*r->at == ' ' || *r->at == '\t' || *r->at == '\n')
@@ -61,7 +61,7 @@ static kelp_status *intern(reader *r, kelp_str word, const char **names, int32_t
         }
     }
     if (*inout_count == KELP_SIGNATURE_SYMBOLS)
-        SIGNATURE_FAIL(r, "expected at most %d names of extents", KELP_SIGNATURE_SYMBOLS);
+        return SIGNATURE_ERROR(r, "expected at most %d names of extents", KELP_SIGNATURE_SYMBOLS);
     KELP_TRY(keep(r, word, &names[*inout_count]));
     *out = (*inout_count)++;
     return NULL;
@@ -74,7 +74,7 @@ static kelp_status *read_extent(reader *r, kelp_signature_extent *out) {
     }
     kelp_str word = read_word(r);
     if (word.length == 0)
-        SIGNATURE_FAIL(r, "expected an extent: a number, a name or '?'");
+        return SIGNATURE_ERROR(r, "expected an extent: a number, a name or '?'");
     if (!isdigit((unsigned char)word.data[0])) {
         int symbol = 0;
         KELP_TRY(intern(r, word, r->out->symbols, &r->out->symbol_count, &symbol));
@@ -85,7 +85,7 @@ static kelp_status *read_extent(reader *r, kelp_signature_extent *out) {
     for (size_t i = 0; i < word.length; i++) {
         if (!isdigit((unsigned char)word.data[i]) || !kelp_i64_mul(value, 10, &value) ||
             !kelp_i64_add(value, word.data[i] - '0', &value))
-            SIGNATURE_FAIL(r, "expected a number, found '%.*s'", KELP_STR_ARG(word));
+            return SIGNATURE_ERROR(r, "expected a number, found '%.*s'", KELP_STR_ARG(word));
     }
     *out = value;
     return NULL;
@@ -106,16 +106,16 @@ static kelp_status *read_shape(reader *r, kelp_signature_param *p) {
         if (take(r, ']'))
             return NULL;
         if (!take(r, ','))
-            SIGNATURE_FAIL(r, "expected ',' or ']' after '...'");
+            return SIGNATURE_ERROR(r, "expected ',' or ']' after '...'");
     }
     do {
         if (p->extent_count == KELP_MAX_RANK)
-            SIGNATURE_FAIL(r, "expected at most %d extents", KELP_MAX_RANK);
+            return SIGNATURE_ERROR(r, "expected at most %d extents", KELP_MAX_RANK);
         KELP_TRY(read_extent(r, &extents[p->extent_count]));
         p->extent_count++;
     } while (take(r, ','));
     if (!take(r, ']'))
-        SIGNATURE_FAIL(r, "expected ',' or ']' after an extent");
+        return SIGNATURE_ERROR(r, "expected ',' or ']' after an extent");
     p->extents = KELP_ARENA_ARRAY(r->arena, (size_t)p->extent_count, kelp_signature_extent);
     if (p->extents == NULL)
         return KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "no memory for a signature");
@@ -149,13 +149,14 @@ static kelp_status *read_scalar(reader *r, kelp_str type, kelp_signature_param *
         p->kind = KELP_ARG_STRING;
         break;
     default:
-        SIGNATURE_FAIL(r,
-                       "expected a scalar type (int32, uint32, int64, uint64, float32, float64, "
-                       "bool, string) or '[' after '%.*s'",
-                       KELP_STR_ARG(type));
+        return SIGNATURE_ERROR(
+            r,
+            "expected a scalar type (int32, uint32, int64, uint64, float32, float64, "
+            "bool, string) or '[' after '%.*s'",
+            KELP_STR_ARG(type));
     }
     if (p->direction != KELP_PARAM_IN)
-        SIGNATURE_FAIL(r, "a scalar cannot be written: parameter '%s'", p->name);
+        return SIGNATURE_ERROR(r, "a scalar cannot be written: parameter '%s'", p->name);
     return NULL;
 }
 
@@ -174,15 +175,15 @@ static kelp_status *read_type(reader *r, kelp_signature_param *p) {
     if (p->letter < 0 && !word_is(type, "any"))
         p->dtype = kelp_dtype_parse(name);
     if (p->letter < 0 && p->dtype == KELP_DTYPE_INVALID && !word_is(type, "any"))
-        SIGNATURE_FAIL(r, "expected a type, 'any' or a capital letter, found '%s'", name);
+        return SIGNATURE_ERROR(r, "expected a type, 'any' or a capital letter, found '%s'", name);
     if (!take(r, '[')) {
         if (p->data_only)
-            SIGNATURE_FAIL(r, "expected '[' after '*%s': only a tensor has elements", name);
+            return SIGNATURE_ERROR(r, "expected '[' after '*%s': only a tensor has elements", name);
         return read_scalar(r, type, p);
     }
     p->kind = KELP_ARG_TENSOR;
     if (p->dtype == KELP_STRING)
-        SIGNATURE_FAIL(r, "tensors of strings do not travel as DLPack");
+        return SIGNATURE_ERROR(r, "tensors of strings do not travel as DLPack");
     if (p->dtype != KELP_DTYPE_INVALID)
         KELP_TRY(dl_type(p->dtype, &p->dl));
     return read_shape(r, p);
@@ -198,10 +199,10 @@ static kelp_status *read_param(reader *r, kelp_signature_param *p) {
         }
     }
     if (word.length == 0)
-        SIGNATURE_FAIL(r, "expected the name of a parameter");
+        return SIGNATURE_ERROR(r, "expected the name of a parameter");
     KELP_TRY(keep(r, word, &p->name));
     if (!take(r, ':'))
-        SIGNATURE_FAIL(r, "expected ':' after '%s'", p->name);
+        return SIGNATURE_ERROR(r, "expected ':' after '%s'", p->name);
     return read_type(r, p);
 }
 
@@ -224,7 +225,7 @@ kelp_status *kelp_signature_parse(kelp_arena *arena, const char *text, kelp_sign
     skip_space(&r);
     while (*r.at != '\0') {
         if (out->count == KELP_SIGNATURE_PARAMS)
-            SIGNATURE_FAIL(&r, "expected at most %d parameters", KELP_SIGNATURE_PARAMS);
+            return SIGNATURE_ERROR(&r, "expected at most %d parameters", KELP_SIGNATURE_PARAMS);
         params[out->count] = (kelp_signature_param){.leading_symbol = -1, .symbol = -1};
         KELP_TRY(read_param(&r, &params[out->count]));
         out->count++;
@@ -232,7 +233,7 @@ kelp_status *kelp_signature_parse(kelp_arena *arena, const char *text, kelp_sign
             continue;
         skip_space(&r);
         if (*r.at != '\0')
-            SIGNATURE_FAIL(&r, "expected ',' or the end, found '%c'", *r.at);
+            return SIGNATURE_ERROR(&r, "expected ',' or the end, found '%c'", *r.at);
     }
     find_counters(out, params);
     out->params = KELP_ARENA_ARRAY(arena, (size_t)out->count, kelp_signature_param);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes over a Unix socket: whole, in time, and until somebody cancels. */
+/* Bytes over a Unix socket: complete, within a timeout, and until the run is cancelled. */
 #include "remote/channel.h"
 
 #include "base/checked.h"

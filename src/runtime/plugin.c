@@ -32,7 +32,7 @@ static const char *machine_name(unsigned machine) {
 #define OWN_MACHINE EM_RISCV
 #endif
 
-/* The loader's words for a wrong file say little. */
+/* Checks the file: the loader's messages for a wrong one say little. */
 static kelp_status *check_file(const char *path) {
     unsigned char head[20];
     FILE *file = fopen(path, "rb");
@@ -41,19 +41,19 @@ static kelp_status *check_file(const char *path) {
     size_t got = fread(head, 1, sizeof head, file);
     fclose(file);
     if (got < sizeof head || memcmp(head, ELFMAG, SELFMAG) != 0)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "it is no shared library (ELF)");
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "it is not a shared library (ELF)");
 #ifdef OWN_MACHINE
     unsigned machine = head[EI_DATA] == ELFDATA2LSB ? head[18] | (unsigned)head[19] << 8
                                                     : head[19] | (unsigned)head[18] << 8;
     if (machine != OWN_MACHINE)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "it is for %s, and this process is %s",
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "it is for %s, and this process is for %s",
                           machine_name(machine), machine_name(OWN_MACHINE));
 #endif
     return NULL;
 }
 
 /* ---- handshake ---- */
-/* What every table has had since the first version. */
+/* Size of the table in the first version. */
 #define FIRST_TABLE_BYTES offsetof(kelp_plugin, engine)
 
 static kelp_status *query(const kelp_dl *dl, kelp_plugin *out) {
@@ -85,7 +85,7 @@ static kelp_status *query(const kelp_dl *dl, kelp_plugin *out) {
 kelp_status *kelp_plugin_open(const char *path, kelp_dl *out_library, kelp_plugin *out) {
     char here[PATH_MAX];
     KELP_TRY(check_file(path));
-    /* without a slash the loader would look everywhere but here */
+    /* without a slash the loader would search its path, not this directory */
     int length = snprintf(here, sizeof here, "%s%s", strchr(path, '/') == NULL ? "./" : "", path);
     if (length < 0 || (size_t)length >= sizeof here)
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "its path is longer than %d bytes", PATH_MAX - 1);

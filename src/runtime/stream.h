@@ -2,7 +2,7 @@
 /*
  * Streams of tasks: a ring that is allocated with the stream, so that pushing allocates nothing.
  * Tasks finish in the order in which they were pushed. A thread of the stream runs them, or, for
- * providers with streams of their own, somebody else does and reports it. One mutex guards the
+ * providers with streams of their own, the provider does and reports it. One mutex guards the
  * ring.
  */
 #ifndef KELP_RUNTIME_STREAM_H_

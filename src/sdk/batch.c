@@ -67,7 +67,7 @@ static kelp_status *join(kelp_backend_request **requests, size_t count, const ch
     kelp_backend_pieces pieces;
     KELP_TRY(measure(requests, count, name, dtype, rank, flat, &j));
     char *data = kelp_backend_request_alloc(requests[0], j.size_bytes);
-    if (!data)
+    if (data == NULL)
         return kelp_status_oom();
     for (size_t i = 0; i < count; i++) {
         KELP_TRY(kelp_backend_pieces_init(&pieces, requests[i], name));
@@ -106,7 +106,7 @@ static kelp_status *part_of(const kelp_backend_request *request, const char *lik
                             const kelp_tensor *tensor, int64_t row, int64_t *out_rows,
                             kelp_tensor *out) {
     kelp_backend_pieces pieces;
-    if (!like) {
+    if (like == NULL) {
         *out_rows = request->batch;
         return kelp_backend_slice(tensor, 0, row, row + request->batch, out);
     }
@@ -139,7 +139,7 @@ kelp_status *kelp_backend_scatter(kelp_backend_request **requests, size_t reques
         int64_t rows = 0;
         kelp_backend_response *response;
         kelp_status *status = part_of(requests[i], like, tensor, row, &rows, &part);
-        if (status)
+        if (status != NULL)
             return KELP_ANNOTATE(status, "output '%s': cannot split the batch", name);
         row += rows;
         if (!kelp_backend_request_wants(requests[i], name))
@@ -242,7 +242,7 @@ static kelp_status *reserve(kind k, kelp_backend_request **requests, size_t coun
     if (!kelp_size_mul(values, sizeof(int64_t), &size_bytes))
         return kelp_status_oom();
     out->data = kelp_backend_request_alloc(requests[0], size_bytes);
-    return out->data ? NULL : kelp_status_oom();
+    return out->data != NULL ? NULL : kelp_status_oom();
 }
 
 static kelp_status *make(kind k, kelp_backend_request **requests, size_t count, const char *source,
@@ -259,7 +259,7 @@ static kelp_status *make(kind k, kelp_backend_request **requests, size_t count, 
     if (!kelp_dtype_bytes(dtype, most, &size_bytes))
         return kelp_status_oom();
     void *data = kelp_backend_request_alloc(requests[0], size_bytes);
-    if (!data)
+    if (data == NULL)
         return kelp_status_oom();
     memset(data, 0, size_bytes);
     return kelp_tensor_init(out, dtype, 1, (int64_t[]){most}, data);
@@ -284,9 +284,9 @@ kelp_status *kelp_backend_batch_input(kelp_backend_request **requests, size_t re
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "there are no requests to make a batch input of");
     const kelp_backend_model *model = requests[0]->instance->model;
     const kelp_backend_value *value = kelp_backend_value_first(batch_inputs(model));
-    for (size_t i = 0; i < index && value; i++)
+    for (size_t i = 0; i < index && value != NULL; i++)
         value = kelp_backend_value_next(value);
-    if (!value)
+    if (value == NULL)
         return KELP_ERROR(KELP_OUT_OF_RANGE, "model '%s' has no batch_input %zu", model->name,
                           index);
     const char *name =

@@ -73,7 +73,7 @@ static TRITONSERVER_Error *give_back(TRITONSERVER_ResponseAllocator *allocator, 
 /* Runs the last callback, and wakes who waits. Nothing of the call is touched after that. */
 static void finish(kelp_backend_call *call) {
     bool gone = false;
-    if (call->fn) {
+    if (call->fn != NULL) {
         pthread_mutex_lock(&call->lock);
         call->in_last = true;
         call->last_thread = pthread_self();
@@ -122,14 +122,14 @@ static void take_response(kelp_backend_call *call, TRITONSERVER_InferenceRespons
     kelp_status *failure = kelp_backend_status(TRITONSERVER_InferenceResponseError(response));
     pthread_mutex_lock(&call->turn);
     kelp_status *status = keep_response(call, response);
-    if (status) {
+    if (status != NULL) {
         (void)kit_ok(TRITONSERVER_InferenceResponseDelete(response));
         kelp_status_free(failure);
         failure = status;
     }
-    if (call->fn)
+    if (call->fn != NULL)
         call->fn(call, failure, false, call->userp);
-    if (!call->failure) {
+    if (call->failure == NULL) {
         call->failure = failure;
         failure = NULL;
     }
@@ -143,7 +143,7 @@ static void on_response(TRITONSERVER_InferenceResponse *response, const uint32_t
     pthread_mutex_lock(&call->lock);
     call->active++;
     pthread_mutex_unlock(&call->lock);
-    if (response)
+    if (response != NULL)
         take_response(call, response);
     pthread_mutex_lock(&call->lock);
     call->active--;
@@ -168,11 +168,11 @@ static void call_free(kelp_backend_call *call) {
     kelp_backend_call_clear(call);
     kelp_free(kelp_allocator_system(), call->responses,
               call->response_capacity * sizeof(TRITONSERVER_InferenceResponse *));
-    if (call->trace)
+    if (call->trace != NULL)
         (void)kit_ok(TRITONSERVER_InferenceTraceDelete(call->trace));
-    if (call->raw)
+    if (call->raw != NULL)
         (void)kit_ok(TRITONSERVER_InferenceRequestDelete(call->raw));
-    if (call->allocator)
+    if (call->allocator != NULL)
         (void)kit_ok(TRITONSERVER_ResponseAllocatorDelete(call->allocator));
     kelp_status_free(call->failure);
     kelp_arena_deinit(&call->arena);
@@ -191,10 +191,10 @@ static kelp_status *open_call(kelp_backend_call *call, const char *model_name,
     KIT_TRY(TRITONSERVER_InferenceRequestSetReleaseCallback(call->raw, on_release, call));
     KIT_TRY(TRITONSERVER_InferenceRequestSetResponseCallback(call->raw, call->allocator, call,
                                                              on_response, call));
-    if (!call->parent)
+    if (call->parent == NULL)
         return NULL;
     /* A server without traces says so, and then there is none. */
-    if (kit_ok(TRITONBACKEND_RequestTrace(call->parent->raw, &trace)) && trace)
+    if (kit_ok(TRITONBACKEND_RequestTrace(call->parent->raw, &trace)) && trace != NULL)
         KIT_TRY(TRITONSERVER_InferenceTraceSpawnChildTrace(trace, &call->trace));
     return NULL;
 }
@@ -204,7 +204,7 @@ kelp_status *kelp_backend_call_create(kelp_backend_model *model, kelp_backend_re
                                       kelp_backend_call **out) {
     pthread_condattr_t attributes;
     kelp_backend_call *call = calloc(1, sizeof *call);
-    if (!call)
+    if (call == NULL)
         return kelp_status_oom();
     call->parent = request;
     call->server = model->server;
@@ -217,7 +217,7 @@ kelp_status *kelp_backend_call_create(kelp_backend_model *model, kelp_backend_re
     pthread_cond_init(&call->changed, &attributes);
     pthread_condattr_destroy(&attributes);
     kelp_status *status = open_call(call, model_name, model_version);
-    if (status) {
+    if (status != NULL) {
         call_free(call);
         return KELP_ANNOTATE(status, "cannot call model '%s'", model_name);
     }
@@ -234,11 +234,11 @@ kelp_status *kelp_backend_call_input(kelp_backend_call *call, const char *name,
     size_t size_bytes;
     const void *data = tensor->data;
     kelp_status *status = kit_wire_bytes(tensor, &size_bytes);
-    if (status)
+    if (status != NULL)
         return KELP_ANNOTATE(status, "input '%s'", name);
     if (tensor->dtype == KELP_STRING || !kelp_tensor_is_compact(tensor)) {
         void *copy = kelp_arena_alloc(&call->arena, size_bytes, KELP_TENSOR_ALIGNMENT);
-        if (!copy)
+        if (copy == NULL)
             return kelp_status_oom();
         kit_wire_write(tensor, copy);
         data = copy;
@@ -266,7 +266,7 @@ kelp_status *kelp_backend_call_start(kelp_backend_call *call, kelp_backend_call_
     call->trace = NULL;
     kelp_status *status =
         kelp_backend_status(TRITONSERVER_ServerInferAsync(call->server, call->raw, trace));
-    if (!status)
+    if (status == NULL)
         return NULL; /* the call may be over, and gone */
     call->started = false;
     call->trace = trace;
@@ -299,8 +299,8 @@ kelp_status *kelp_backend_call_wait(kelp_backend_call *call) {
     bool cancelled = false;
     pthread_mutex_lock(&call->lock);
     while (!call->over) {
-        wait_a_while(call, call->parent && !cancelled);
-        if (call->over || cancelled || !call->parent)
+        wait_a_while(call, call->parent != NULL && !cancelled);
+        if (call->over || cancelled || call->parent == NULL)
             continue;
         pthread_mutex_unlock(&call->lock);
         cancelled = kelp_backend_request_is_cancelled(call->parent);
@@ -370,7 +370,7 @@ kelp_status *kelp_backend_call_output(kelp_backend_call *call, size_t response_i
 }
 
 void kelp_backend_call_destroy(kelp_backend_call *call) {
-    if (!call)
+    if (call == NULL)
         return;
     pthread_mutex_lock(&call->lock);
     bool inside = call->in_last && pthread_equal(call->last_thread, pthread_self());

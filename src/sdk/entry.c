@@ -22,7 +22,7 @@ static kelp_status *check_definition(const kelp_backend_definition *definition) 
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "backend '%s': struct_size of its definition is %zu, expected %zu",
                           definition->name, definition->struct_size, sizeof *definition);
-    if (!definition->execute == !definition->execute_one)
+    if ((definition->execute == NULL) == (definition->execute_one == NULL))
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "backend '%s': exactly one of execute and execute_one must be defined",
                           definition->name);
@@ -30,7 +30,7 @@ static kelp_status *check_definition(const kelp_backend_definition *definition) 
 }
 
 static void host_free(kelp_backend_host *host) {
-    if (host->state && host->definition->destroy)
+    if (host->state != NULL && host->definition->destroy != NULL)
         host->definition->destroy(host->state);
     kelp_arena_deinit(&host->arena);
     free(host);
@@ -53,7 +53,7 @@ static kelp_status *host_open(kelp_backend_host *host) {
     if (definition->flags & KELP_BACKEND_DEVICE_BLOCKING)
         KIT_TRY(TRITONBACKEND_BackendSetExecutionPolicy(host->raw,
                                                         TRITONBACKEND_EXECUTION_DEVICE_BLOCKING));
-    if (definition->create)
+    if (definition->create != NULL)
         KELP_TRY(definition->create(host, &host->state));
     return kelp_backend_status(TRITONBACKEND_BackendSetState(host->raw, host));
 }
@@ -61,16 +61,16 @@ static kelp_status *host_open(kelp_backend_host *host) {
 TRITONSERVER_Error *kelp_backend_entry_initialize(const kelp_backend_definition *definition,
                                                   TRITONBACKEND_Backend *backend) {
     kelp_status *status = check_definition(definition);
-    if (status)
+    if (status != NULL)
         return kelp_backend_error(status);
     kelp_backend_host *host = calloc(1, sizeof *host);
-    if (!host)
+    if (host == NULL)
         return kelp_backend_error(kelp_status_oom());
     host->definition = definition;
     host->raw = backend;
     kelp_arena_init(&host->arena, kelp_allocator_system(), 0);
     status = host_open(host);
-    if (status)
+    if (status != NULL)
         host_free(host);
     return kelp_backend_error(status);
 }
@@ -78,7 +78,7 @@ TRITONSERVER_Error *kelp_backend_entry_initialize(const kelp_backend_definition 
 TRITONSERVER_Error *kelp_backend_entry_finalize(TRITONBACKEND_Backend *backend) {
     void *host = NULL;
     TRITONSERVER_Error *error = TRITONBACKEND_BackendState(backend, &host);
-    if (!error && host) {
+    if (error == NULL && host != NULL) {
         TRITONSERVER_ErrorDelete(TRITONBACKEND_BackendSetState(backend, NULL));
         host_free(host);
     }
@@ -90,7 +90,7 @@ TRITONSERVER_Error *kelp_backend_entry_attributes(TRITONBACKEND_Backend *backend
     void *state = NULL;
     TRITONSERVER_Error *error = TRITONBACKEND_BackendState(backend, &state);
     kelp_backend_host *host = state;
-    if (error || !host || !(host->definition->flags & KELP_BACKEND_PARALLEL_LOADING))
+    if (error != NULL || host == NULL || !(host->definition->flags & KELP_BACKEND_PARALLEL_LOADING))
         return error;
     return TRITONBACKEND_BackendAttributeSetParallelModelInstanceLoading(attributes, true);
 }
@@ -98,7 +98,7 @@ TRITONSERVER_Error *kelp_backend_entry_attributes(TRITONBACKEND_Backend *backend
 /* ---- models ---- */
 
 static void model_free(kelp_backend_model *model) {
-    if (model->state && model->host->definition->model_destroy)
+    if (model->state != NULL && model->host->definition->model_destroy != NULL)
         model->host->definition->model_destroy(model->state);
     kelp_arena_deinit(&model->arena);
     free(model);
@@ -110,7 +110,7 @@ static kelp_status *model_open(kelp_backend_model *model) {
     void *host = NULL;
     KIT_TRY(TRITONBACKEND_ModelBackend(model->raw, &backend));
     KIT_TRY(TRITONBACKEND_BackendState(backend, &host));
-    if (!host)
+    if (host == NULL)
         return KELP_ERROR(KELP_INTERNAL, "the backend was not initialized");
     model->host = host;
     KIT_TRY(TRITONBACKEND_ModelName(model->raw, &model->name));
@@ -118,19 +118,19 @@ static kelp_status *model_open(kelp_backend_model *model) {
     KIT_TRY(TRITONBACKEND_ModelRepository(model->raw, &type, &model->directory));
     KIT_TRY(TRITONBACKEND_ModelServer(model->raw, &model->server));
     KELP_TRY(kit_model_read_config(model));
-    if (model->host->definition->model_create)
+    if (model->host->definition->model_create != NULL)
         KELP_TRY(model->host->definition->model_create(model, &model->state));
     return kelp_backend_status(TRITONBACKEND_ModelSetState(model->raw, model));
 }
 
 TRITONSERVER_Error *kelp_backend_entry_model_initialize(TRITONBACKEND_Model *raw) {
     kelp_backend_model *model = calloc(1, sizeof *model);
-    if (!model)
+    if (model == NULL)
         return kelp_backend_error(kelp_status_oom());
     model->raw = raw;
     kelp_arena_init(&model->arena, kelp_allocator_system(), 0);
     kelp_status *status = model_open(model);
-    if (status)
+    if (status != NULL)
         model_free(model);
     return kelp_backend_error(status);
 }
@@ -138,7 +138,7 @@ TRITONSERVER_Error *kelp_backend_entry_model_initialize(TRITONBACKEND_Model *raw
 TRITONSERVER_Error *kelp_backend_entry_model_finalize(TRITONBACKEND_Model *raw) {
     void *model = NULL;
     TRITONSERVER_Error *error = TRITONBACKEND_ModelState(raw, &model);
-    if (!error && model) {
+    if (error == NULL && model != NULL) {
         TRITONSERVER_ErrorDelete(TRITONBACKEND_ModelSetState(raw, NULL));
         model_free(model);
     }
@@ -148,9 +148,9 @@ TRITONSERVER_Error *kelp_backend_entry_model_finalize(TRITONBACKEND_Model *raw) 
 /* ---- instances ---- */
 
 static void instance_free(kelp_backend_instance *instance) {
-    if (instance->state && instance->model->host->definition->instance_destroy)
+    if (instance->state != NULL && instance->model->host->definition->instance_destroy != NULL)
         instance->model->host->definition->instance_destroy(instance->state);
-    while (instance->free) {
+    while (instance->free != NULL) {
         kelp_backend_request *request = instance->free;
         instance->free = request->next;
         kit_request_free(request);
@@ -165,26 +165,26 @@ static kelp_status *instance_open(kelp_backend_instance *instance) {
     void *model = NULL;
     KIT_TRY(TRITONBACKEND_ModelInstanceModel(instance->raw, &raw_model));
     KIT_TRY(TRITONBACKEND_ModelState(raw_model, &model));
-    if (!model)
+    if (model == NULL)
         return KELP_ERROR(KELP_INTERNAL, "the model was not initialized");
     instance->model = model;
     KIT_TRY(TRITONBACKEND_ModelInstanceName(instance->raw, &instance->name));
     KIT_TRY(TRITONBACKEND_ModelInstanceKind(instance->raw, &instance->kind));
     KIT_TRY(TRITONBACKEND_ModelInstanceDeviceId(instance->raw, &instance->device));
     const kelp_backend_definition *definition = instance->model->host->definition;
-    if (definition->instance_create)
+    if (definition->instance_create != NULL)
         KELP_TRY(definition->instance_create(instance, &instance->state));
     return kelp_backend_status(TRITONBACKEND_ModelInstanceSetState(instance->raw, instance));
 }
 
 TRITONSERVER_Error *kelp_backend_entry_instance_initialize(TRITONBACKEND_ModelInstance *raw) {
     kelp_backend_instance *instance = calloc(1, sizeof *instance);
-    if (!instance)
+    if (instance == NULL)
         return kelp_backend_error(kelp_status_oom());
     instance->raw = raw;
     pthread_mutex_init(&instance->lock, NULL);
     kelp_status *status = instance_open(instance);
-    if (status)
+    if (status != NULL)
         instance_free(instance);
     return kelp_backend_error(status);
 }
@@ -193,7 +193,7 @@ static TRITONSERVER_Error *instance_of(TRITONBACKEND_ModelInstance *raw,
                                        kelp_backend_instance **out) {
     void *state = NULL;
     TRITONSERVER_Error *error = TRITONBACKEND_ModelInstanceState(raw, &state);
-    if (!error && !state)
+    if (error == NULL && state == NULL)
         error =
             TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_INTERNAL, "the instance was not initialized");
     *out = state;
@@ -203,7 +203,7 @@ static TRITONSERVER_Error *instance_of(TRITONBACKEND_ModelInstance *raw,
 TRITONSERVER_Error *kelp_backend_entry_instance_finalize(TRITONBACKEND_ModelInstance *raw) {
     void *instance = NULL;
     TRITONSERVER_Error *error = TRITONBACKEND_ModelInstanceState(raw, &instance);
-    if (!error && instance) {
+    if (error == NULL && instance != NULL) {
         TRITONSERVER_ErrorDelete(TRITONBACKEND_ModelInstanceSetState(raw, NULL));
         instance_free(instance);
     }
@@ -213,10 +213,10 @@ TRITONSERVER_Error *kelp_backend_entry_instance_finalize(TRITONBACKEND_ModelInst
 TRITONSERVER_Error *kelp_backend_entry_instance_ready(TRITONBACKEND_ModelInstance *raw) {
     kelp_backend_instance *instance;
     TRITONSERVER_Error *error = instance_of(raw, &instance);
-    if (error)
+    if (error != NULL)
         return error;
     const kelp_backend_definition *definition = instance->model->host->definition;
-    return definition->ready ? kelp_backend_error(definition->ready(instance)) : NULL;
+    return definition->ready != NULL ? kelp_backend_error(definition->ready(instance)) : NULL;
 }
 
 /* ---- execution ---- */
@@ -226,9 +226,9 @@ bool kelp_backend_entry_may_block(const kelp_backend_definition *definition,
     void *model = NULL;
     if (!(definition->flags & KELP_BACKEND_DOES_NOT_BLOCK))
         return true;
-    if (!definition->may_block || !raw_request)
+    if (definition->may_block == NULL || raw_request == NULL)
         return false;
-    if (!kit_ok(TRITONBACKEND_ModelState(raw, &model)) || !model)
+    if (!kit_ok(TRITONBACKEND_ModelState(raw, &model)) || model == NULL)
         return true;
     kelp_backend_request request = {.raw = raw_request};
     request.batch = kit_request_batch(model, raw_request);
@@ -244,14 +244,14 @@ static kelp_status *open_batch(kelp_backend_instance *instance, TRITONBACKEND_Re
     if (count > instance->batch_capacity) {
         kelp_backend_request **grown =
             realloc(instance->batch, count * sizeof(kelp_backend_request *));
-        if (!grown)
+        if (grown == NULL)
             return kelp_status_oom();
         instance->batch = grown;
         instance->batch_capacity = count;
     }
     for (size_t i = 0; i < count; i++) {
         instance->batch[i] = kit_request_open(instance, raws[i], start_ns);
-        if (instance->batch[i])
+        if (instance->batch[i] != NULL)
             continue;
         while (i > 0)
             kit_request_free(instance->batch[--i]);
@@ -284,7 +284,7 @@ static void execute_batch(kelp_backend_instance *instance, size_t count, uint64_
     kelp_status *status = definition->execute(instance, instance->batch, count);
     for (size_t i = 0; i < count; i++)
         told |= kit_request_complete(instance->batch[i], status);
-    if (status && !told)
+    if (status != NULL && !told)
         nobody_told(instance, status);
     kelp_status_free(status);
     report_batch(instance, batch, start_ns);
@@ -301,7 +301,7 @@ static void execute_each(kelp_backend_instance *instance, size_t count, uint64_t
         instance->begin_ns = instance->end_ns = instance->report_ns = 0;
         request->start_ns = request->begin_ns = start_ns;
         kelp_status *status = definition->execute_one(instance, request);
-        if (!kit_request_complete(request, status) && status)
+        if (!kit_request_complete(request, status) && status != NULL)
             nobody_told(instance, status);
         kelp_status_free(status);
         report_batch(instance, batch, start_ns);
@@ -314,12 +314,12 @@ TRITONSERVER_Error *kelp_backend_entry_execute(TRITONBACKEND_ModelInstance *raw,
     kelp_backend_instance *instance;
     uint64_t start_ns = kelp_backend_now_ns();
     TRITONSERVER_Error *error = instance_of(raw, &instance);
-    if (error)
+    if (error != NULL)
         return error; /* there is no response yet: the server fails all requests */
     kelp_status *status = open_batch(instance, requests, request_count, start_ns);
-    if (status)
+    if (status != NULL)
         return kelp_backend_error(status);
-    if (instance->model->host->definition->execute_one)
+    if (instance->model->host->definition->execute_one != NULL)
         execute_each(instance, request_count, start_ns);
     else
         execute_batch(instance, request_count, start_ns);

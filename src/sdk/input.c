@@ -54,7 +54,7 @@ kelp_status *kelp_backend_pieces_copy(kelp_backend_pieces *pieces, void *buffer,
         const void *data;
         size_t size_bytes;
         KELP_TRY(kelp_backend_pieces_next(pieces, &data, &size_bytes));
-        if (!data)
+        if (data == NULL)
             return NULL;
         if (size_bytes > capacity_bytes - filled)
             return KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "input '%s' is larger than %zu bytes",
@@ -81,11 +81,11 @@ static kelp_status *contiguous(kelp_backend_request *request, kelp_backend_piece
         return NULL;
     }
     char *copy = kelp_backend_request_alloc(request, (size_t)pieces->size_bytes);
-    if (!copy)
+    if (copy == NULL)
         return kelp_status_oom();
     if (first_bytes > pieces->size_bytes)
         return KELP_ERROR(KELP_INTERNAL, "input '%s' is larger than it says", pieces->name);
-    if (first)
+    if (first != NULL)
         memcpy(copy, first, first_bytes);
     KELP_TRY(kelp_backend_pieces_copy(pieces, copy + first_bytes,
                                       (size_t)pieces->size_bytes - first_bytes));

@@ -8,15 +8,15 @@
 
 /* Copies the texts of a tree, so that they end with a NUL and do not borrow from the message. */
 static kelp_status *own_texts(kelp_arena *arena, kelp_json *node) {
-    for (; node; node = node->next) {
-        if (node->key.data) {
+    for (; node != NULL; node = node->next) {
+        if (node->key.data != NULL) {
             node->key.data = kelp_arena_strndup(arena, node->key.data, node->key.length);
-            if (!node->key.data)
+            if (node->key.data == NULL)
                 return kelp_status_oom();
         }
         if (node->type == KELP_JSON_STRING) {
             node->string.data = kelp_arena_strndup(arena, node->string.data, node->string.length);
-            if (!node->string.data)
+            if (node->string.data == NULL)
                 return kelp_status_oom();
         }
         KELP_TRY(own_texts(arena, node->child));
@@ -31,13 +31,13 @@ kelp_status *kit_message_parse(TRITONSERVER_Message *message, bool take, kelp_ar
     kelp_json *tree = NULL;
     kelp_status *status =
         kelp_backend_status(TRITONSERVER_MessageSerializeToJson(message, &text, &length));
-    if (!status)
+    if (status == NULL)
         status = kelp_json_parse(arena, name, text, length, &tree);
-    if (!status)
+    if (status == NULL)
         status = own_texts(arena, tree);
     if (take)
         TRITONSERVER_ErrorDelete(TRITONSERVER_MessageDelete(message));
-    if (!status)
+    if (status == NULL)
         *out = tree;
     return status;
 }
@@ -46,23 +46,24 @@ kelp_status *kit_message_parse(TRITONSERVER_Message *message, bool take, kelp_ar
 
 static kelp_status *read_dims(kelp_arena *arena, const kelp_json *dims, kelp_backend_io *io) {
     int64_t *shape = KELP_ARENA_ARRAY(arena, dims ? dims->count : 0, int64_t);
-    if (!shape)
+    if (shape == NULL)
         return kelp_status_oom();
     io->shape = shape;
     io->rank = 0;
-    for (const kelp_json *dim = dims ? dims->child : NULL; dim; dim = dim->next)
+    for (const kelp_json *dim = dims != NULL ? dims->child : NULL; dim != NULL; dim = dim->next)
         shape[io->rank++] = kelp_backend_value_i64((const kelp_backend_value *)dim, -1);
     return NULL;
 }
 
 static kelp_status *read_ios(kelp_arena *arena, const kelp_json *list, kelp_backend_io **out,
                              size_t *out_count) {
-    size_t count = list ? list->count : 0;
+    size_t count = list != NULL ? list->count : 0;
     kelp_backend_io *ios = KELP_ARENA_ARRAY(arena, count, kelp_backend_io);
-    if (!ios)
+    if (ios == NULL)
         return kelp_status_oom();
     size_t i = 0;
-    for (const kelp_json *item = list ? list->child : NULL; item; item = item->next, i++) {
+    for (const kelp_json *item = list != NULL ? list->child : NULL; item != NULL;
+         item = item->next, i++) {
         const kelp_backend_value *io = (const kelp_backend_value *)item;
         ios[i].name = kelp_backend_value_text(kelp_backend_value_get(io, "name"), "");
         ios[i].dtype =
@@ -105,28 +106,29 @@ const kelp_backend_value *kelp_backend_value_get(const kelp_backend_value *objec
 }
 
 const kelp_backend_value *kelp_backend_value_first(const kelp_backend_value *container) {
-    return container ? (const kelp_backend_value *)node(container)->child : NULL;
+    return container != NULL ? (const kelp_backend_value *)node(container)->child : NULL;
 }
 
 const kelp_backend_value *kelp_backend_value_next(const kelp_backend_value *value) {
-    return value ? (const kelp_backend_value *)node(value)->next : NULL;
+    return value != NULL ? (const kelp_backend_value *)node(value)->next : NULL;
 }
 
 size_t kelp_backend_value_count(const kelp_backend_value *container) {
-    return container ? node(container)->count : 0;
+    return container != NULL ? node(container)->count : 0;
 }
 
 const char *kelp_backend_value_name(const kelp_backend_value *member) {
-    return member ? node(member)->key.data : NULL;
+    return member != NULL ? node(member)->key.data : NULL;
 }
 
 const char *kelp_backend_value_text(const kelp_backend_value *value, const char *fallback) {
-    return value && node(value)->type == KELP_JSON_STRING ? node(value)->string.data : fallback;
+    return value != NULL && node(value)->type == KELP_JSON_STRING ? node(value)->string.data
+                                                                  : fallback;
 }
 
 int64_t kelp_backend_value_i64(const kelp_backend_value *value, int64_t fallback) {
     int64_t number = fallback;
-    if (!value)
+    if (value == NULL)
         return fallback;
     if (node(value)->type == KELP_JSON_INT)
         return node(value)->i64;
@@ -137,7 +139,7 @@ int64_t kelp_backend_value_i64(const kelp_backend_value *value, int64_t fallback
 
 double kelp_backend_value_f64(const kelp_backend_value *value, double fallback) {
     double number = fallback;
-    if (!value)
+    if (value == NULL)
         return fallback;
     switch (node(value)->type) {
     case KELP_JSON_INT:
@@ -152,7 +154,7 @@ double kelp_backend_value_f64(const kelp_backend_value *value, double fallback) 
 }
 
 bool kelp_backend_value_bool(const kelp_backend_value *value, bool fallback) {
-    return value && node(value)->type == KELP_JSON_BOOL ? node(value)->boolean : fallback;
+    return value != NULL && node(value)->type == KELP_JSON_BOOL ? node(value)->boolean : fallback;
 }
 
 /* ---- parameters of the configuration ---- */
@@ -175,7 +177,7 @@ kelp_status *kelp_backend_model_i64(const kelp_backend_model *model, const char 
                                     int64_t fallback, int64_t *out) {
     const char *text = kelp_backend_model_text(model, name, NULL);
     *out = fallback;
-    if (text && !kelp_parse_i64(kelp_str_from(text), out))
+    if (text != NULL && !kelp_parse_i64(kelp_str_from(text), out))
         return bad_parameter(model, name, "a whole number", text);
     return NULL;
 }
@@ -184,7 +186,7 @@ kelp_status *kelp_backend_model_f64(const kelp_backend_model *model, const char 
                                     double fallback, double *out) {
     const char *text = kelp_backend_model_text(model, name, NULL);
     *out = fallback;
-    if (text && !kelp_parse_f64(kelp_str_from(text), out))
+    if (text != NULL && !kelp_parse_f64(kelp_str_from(text), out))
         return bad_parameter(model, name, "a number", text);
     return NULL;
 }
@@ -195,7 +197,7 @@ kelp_status *kelp_backend_model_bool(const kelp_backend_model *model, const char
     static const char *const falsehoods[] = {"false", "0", "no", "off"};
     const char *text = kelp_backend_model_text(model, name, NULL);
     *out = fallback;
-    if (!text)
+    if (text == NULL)
         return NULL;
     for (size_t i = 0; i < KELP_COUNT(truths); i++) {
         if (!strcmp(text, truths[i]) || !strcmp(text, falsehoods[i])) {
@@ -216,7 +218,7 @@ kelp_status *kelp_backend_model_set_config(kelp_backend_model *model, const char
     KIT_TRY(TRITONSERVER_MessageNewFromSerializedJson(&message, json, length));
     kelp_status *status = kelp_backend_status(TRITONBACKEND_ModelSetConfig(model->raw, 1, message));
     TRITONSERVER_ErrorDelete(TRITONSERVER_MessageDelete(message));
-    return status ? status : kit_model_read_config(model);
+    return status != NULL ? status : kit_model_read_config(model);
 }
 
 /* ---- completing the configuration ---- */
@@ -251,7 +253,7 @@ static kelp_status *write_ios(const kelp_backend_model *model, kelp_json_writer 
     for (size_t i = 0; i < count; i++) {
         const char *type = kelp_dtype_triton_name(ios[i].dtype);
         char type_name[32];
-        if (!type)
+        if (type == NULL)
             return KELP_ERROR(KELP_UNIMPLEMENTED,
                               "model '%s': %s '%s' has type %s, which the inference protocol lacks",
                               model->name, key, ios[i].name, kelp_dtype_name(ios[i].dtype));
@@ -286,12 +288,12 @@ kelp_status *kelp_backend_model_complete(kelp_backend_model *model, const kelp_b
     kelp_json_key(&writer, "max_batch_size");
     kelp_json_put_i64(&writer, model->max_batch);
     kelp_status *status = write_ios(model, &writer, "input", inputs, input_count);
-    if (!status)
+    if (status == NULL)
         status = write_ios(model, &writer, "output", outputs, output_count);
     kelp_json_end_object(&writer);
-    if (!status)
+    if (status == NULL)
         status = kelp_buf_status(&text);
-    if (!status)
+    if (status == NULL)
         status = kelp_backend_model_set_config(model, text.data, text.length);
     kelp_buf_deinit(&text);
     return status;

@@ -12,13 +12,13 @@
 static kelp_backend_request *take(kelp_backend_instance *instance) {
     pthread_mutex_lock(&instance->lock);
     kelp_backend_request *request = instance->free;
-    if (request)
+    if (request != NULL)
         instance->free = request->next;
     pthread_mutex_unlock(&instance->lock);
-    if (request)
+    if (request != NULL)
         return request;
     request = calloc(1, sizeof *request);
-    if (request)
+    if (request != NULL)
         kelp_arena_init(&request->arena, kelp_allocator_system(), 0);
     return request;
 }
@@ -44,7 +44,7 @@ int64_t kit_request_batch(const kelp_backend_model *model, TRITONBACKEND_Request
 kelp_backend_request *kit_request_open(kelp_backend_instance *instance, TRITONBACKEND_Request *raw,
                                        uint64_t start_ns) {
     kelp_backend_request *request = take(instance);
-    if (!request)
+    if (request == NULL)
         return NULL;
     request->raw = raw;
     request->instance = instance;
@@ -66,7 +66,7 @@ enum { KEPT_BYTES = 65536 }; /* of memory for each pooled request but one */
 /* Returns an account to the pool, unless it holds more memory than others may keep. */
 static bool give_back(kelp_backend_instance *instance, kelp_backend_request *request) {
     pthread_mutex_lock(&instance->lock);
-    bool keeps = !instance->free || request->arena.total_bytes <= KEPT_BYTES;
+    bool keeps = instance->free == NULL || request->arena.total_bytes <= KEPT_BYTES;
     if (keeps) {
         request->next = instance->free;
         instance->free = request;
@@ -98,12 +98,12 @@ bool kit_request_claim(kelp_backend_request *request, bool final) {
 static void say_final(TRITONBACKEND_Request *raw, TRITONBACKEND_ResponseFactory *factory) {
     TRITONBACKEND_ResponseFactory *made = NULL;
     kelp_status *status = NULL;
-    if (!factory)
+    if (factory == NULL)
         status = kit_status(TRITONBACKEND_ResponseFactoryNew(&made, raw));
-    if (!status)
+    if (status == NULL)
         status = kit_status(TRITONBACKEND_ResponseFactorySendFlags(
-            factory ? factory : made, TRITONSERVER_RESPONSE_COMPLETE_FINAL));
-    if (made)
+            factory != NULL ? factory : made, TRITONSERVER_RESPONSE_COMPLETE_FINAL));
+    if (made != NULL)
         TRITONSERVER_ErrorDelete(TRITONBACKEND_ResponseFactoryDelete(made));
     KELP_BACKEND_LOG_STATUS("cannot end a request", status);
 }
@@ -120,10 +120,11 @@ void kit_request_close(kelp_backend_request *request, TRITONBACKEND_Request *raw
     }
     atomic_store(&request->failed, true);
     TRITONBACKEND_Response *response = NULL;
-    TRITONSERVER_Error *error = raw ? TRITONBACKEND_ResponseNew(&response, raw)
+    TRITONSERVER_Error *error = raw != NULL
+                                    ? TRITONBACKEND_ResponseNew(&response, raw)
                                     : TRITONBACKEND_ResponseNewFromFactory(&response, factory);
     kelp_status *status = kit_status(error);
-    if (!status) {
+    if (status == NULL) {
         error = kelp_backend_error(KELP_ERROR(KELP_INTERNAL,
                                               "backend '%s' gave no answer to a request for model "
                                               "'%s'",
@@ -146,7 +147,7 @@ void kelp_backend_fail(kelp_backend_request *request, kelp_status *take_status) 
         return;
     }
     kelp_status *status = kelp_backend_respond(request, &response);
-    if (!status)
+    if (status == NULL)
         status = kelp_backend_send(response, KELP_BACKEND_FINAL, take_status);
     else
         KELP_BACKEND_LOG_STATUS("a request failed", take_status);
@@ -171,13 +172,13 @@ static void report(const kelp_backend_request *request, TRITONBACKEND_Request *r
 
 void kelp_backend_release(kelp_backend_request *request) {
     TRITONBACKEND_Request *raw = request->raw;
-    if (!raw) {
+    if (raw == NULL) {
         kelp_backend_log(TRITONSERVER_LOG_ERROR, __FILE__, __LINE__,
                          "a request was released a second time");
         return;
     }
     bool alone = atomic_load(&request->senders) == 1;
-    if (request->pending.raw) {
+    if (request->pending.raw != NULL) {
         bool final = atomic_load(&request->final);
         if (final) /* answered otherwise: what was begun is not needed */
             kelp_backend_response_destroy(&request->pending);
@@ -189,7 +190,7 @@ void kelp_backend_release(kelp_backend_request *request) {
     if (alone) /* no factory can come to be any more */
         kit_request_close(request, raw, request->own_factory);
     report(request, raw);
-    if (request->own_factory)
+    if (request->own_factory != NULL)
         TRITONSERVER_ErrorDelete(TRITONBACKEND_ResponseFactoryDelete(request->own_factory));
     request->own_factory = NULL;
     request->raw = NULL;
@@ -205,8 +206,8 @@ void kelp_backend_release(kelp_backend_request *request) {
 
 bool kit_request_complete(kelp_backend_request *request, const kelp_status *status) {
     bool told = false;
-    if (!request->kept && request->raw) {
-        if (status && !atomic_load(&request->final)) {
+    if (!request->kept && request->raw != NULL) {
+        if (status != NULL && !atomic_load(&request->final)) {
             kelp_backend_fail(request, kelp_status_clone(status));
             told = true;
         }
@@ -229,7 +230,7 @@ kelp_backend_instance *kelp_backend_request_instance(const kelp_backend_request 
 const char *kelp_backend_request_id(const kelp_backend_request *request) {
     const char *id = NULL;
     TRITONSERVER_ErrorDelete(TRITONBACKEND_RequestId(request->raw, &id));
-    return id ? id : "";
+    return id != NULL ? id : "";
 }
 
 uint64_t kelp_backend_request_sequence(const kelp_backend_request *request) {
@@ -239,7 +240,8 @@ uint64_t kelp_backend_request_sequence(const kelp_backend_request *request) {
 
 const char *kelp_backend_request_sequence_text(const kelp_backend_request *request) {
     const char *id = NULL;
-    return kit_ok(TRITONBACKEND_RequestCorrelationIdString(request->raw, &id)) && id ? id : "";
+    return kit_ok(TRITONBACKEND_RequestCorrelationIdString(request->raw, &id)) && id != NULL ? id
+                                                                                             : "";
 }
 
 static uint32_t flags_of(const kelp_backend_request *request) {
@@ -291,7 +293,7 @@ bool kelp_backend_request_wants(const kelp_backend_request *request, const char 
     size_t count = kelp_backend_request_output_count(request);
     for (size_t i = 0; i < count; i++) {
         const char *name = kelp_backend_request_output_name(request, i);
-        if (name && !strcmp(name, output_name))
+        if (name != NULL && !strcmp(name, output_name))
             return true;
     }
     return false;

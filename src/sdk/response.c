@@ -14,13 +14,13 @@ static kelp_status *answered(const kelp_backend_request *request) {
 
 kelp_status *kelp_backend_respond(kelp_backend_request *request, kelp_backend_response **out) {
     kelp_backend_response *response = &request->pending;
-    if (!response->raw) {
+    if (response->raw == NULL) {
         if (atomic_load(&request->final))
             return answered(request);
         if (request->instance->model->is_decoupled) {
             response->start_ns = kelp_backend_now_ns();
             response->output_ns = 0;
-            if (!request->own_factory)
+            if (request->own_factory == NULL)
                 KIT_TRY(TRITONBACKEND_ResponseFactoryNew(&request->own_factory, request->raw));
         }
         KIT_TRY(TRITONBACKEND_ResponseNew(&response->raw, request->raw));
@@ -63,7 +63,7 @@ kelp_status *kelp_backend_output_bytes(kelp_backend_response *response, const ch
                                        size_t size_bytes, void **out_data) {
     kelp_tensor tensor;
     kelp_status *status = kelp_tensor_init(&tensor, dtype, rank, shape, NULL);
-    if (status)
+    if (status != NULL)
         return KELP_ANNOTATE(status, "output '%s'", name);
     if (dtype != KELP_STRING && size_bytes != kelp_tensor_bytes(&tensor))
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "output '%s': its shape takes %zu bytes, not %zu",
@@ -79,7 +79,7 @@ kelp_status *kelp_backend_output_data(kelp_backend_response *response, const cha
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "output '%s': strings are put, as their size is not known before", name);
     kelp_status *status = kelp_tensor_init(&tensor, dtype, rank, shape, NULL);
-    if (status)
+    if (status != NULL)
         return KELP_ANNOTATE(status, "output '%s'", name);
     return add_output(response, name, dtype, rank, tensor.shape, kelp_tensor_bytes(&tensor),
                       out_data);
@@ -99,7 +99,7 @@ kelp_status *kelp_backend_put_tensor(kelp_backend_response *response, const char
     size_t size_bytes;
     void *data;
     kelp_status *status = kit_wire_bytes(tensor, &size_bytes);
-    if (status)
+    if (status != NULL)
         return KELP_ANNOTATE(status, "output '%s'", name);
     KELP_TRY(
         add_output(response, name, tensor->dtype, tensor->rank, tensor->shape, size_bytes, &data));
@@ -111,7 +111,7 @@ kelp_status *kelp_backend_put(kelp_backend_response *response, const char *name,
                               int32_t rank, const int64_t *shape, const void *data) {
     kelp_tensor tensor;
     kelp_status *status = kelp_tensor_init(&tensor, dtype, rank, shape, (void *)(uintptr_t)data);
-    if (status)
+    if (status != NULL)
         return KELP_ANNOTATE(status, "output '%s'", name);
     return kelp_backend_put_tensor(response, name, &tensor);
 }
@@ -120,7 +120,7 @@ kelp_status *kelp_backend_put_dltensor(kelp_backend_response *response, const ch
                                        const DLTensor *tensor) {
     kelp_tensor view;
     kelp_status *status = kelp_tensor_from_dl(tensor, &view);
-    if (status)
+    if (status != NULL)
         return KELP_ANNOTATE(status, "output '%s'", name);
     return kelp_backend_put_tensor(response, name, &view);
 }
@@ -133,7 +133,7 @@ kelp_status *kelp_backend_put_state(kelp_backend_request *request, const char *n
     size_t size_bytes;
     void *data = NULL;
     kelp_status *status = kit_wire_bytes(tensor, &size_bytes);
-    if (status)
+    if (status != NULL)
         return KELP_ANNOTATE(status, "state '%s'", name);
     KIT_TRY(TRITONBACKEND_StateNew(&state, request->raw, name, kit_triton_type(tensor->dtype),
                                    tensor->shape, (uint32_t)tensor->rank));
@@ -204,14 +204,14 @@ static void factory_drop(kelp_backend_factory *factory) {
 static void response_free(kelp_backend_response *response) {
     kelp_backend_factory *factory = response->factory;
     response->raw = NULL;
-    if (!factory)
+    if (factory == NULL)
         return; /* part of its request */
     free(response);
     factory_drop(factory);
 }
 
 void kelp_backend_response_destroy(kelp_backend_response *response) {
-    if (!response || !response->raw)
+    if (response == NULL || response->raw == NULL)
         return;
     (void)kit_ok(TRITONBACKEND_ResponseDelete(response->raw));
     response_free(response);
@@ -222,22 +222,23 @@ kelp_status *kelp_backend_send(kelp_backend_response *response, uint32_t flags,
     kelp_backend_request *request = response->request;
     bool decoupled = request->instance->model->is_decoupled;
     bool final = (flags & KELP_BACKEND_FINAL) || !decoupled;
-    if (!response->raw || !kit_request_claim(request, final)) {
-        kelp_status *status = response->raw ? answered(request)
-                                            : KELP_ERROR(KELP_FAILED_PRECONDITION,
-                                                         "a response was sent a second time");
+    if (response->raw == NULL || !kit_request_claim(request, final)) {
+        kelp_status *status =
+            response->raw != NULL
+                ? answered(request)
+                : KELP_ERROR(KELP_FAILED_PRECONDITION, "a response was sent a second time");
         kelp_status_free(take_error);
         kelp_backend_response_destroy(response);
         return status;
     }
     TRITONSERVER_Error *error = kelp_backend_error(take_error);
-    if (error)
+    if (error != NULL)
         atomic_store(&request->failed, true);
     TRITONBACKEND_ResponseFactory *factory =
-        response->factory ? response->factory->raw : request->own_factory;
+        response->factory != NULL ? response->factory->raw : request->own_factory;
     kelp_status *status = kit_status(TRITONBACKEND_ResponseSend(
         response->raw, final ? TRITONSERVER_RESPONSE_COMPLETE_FINAL : 0, error));
-    if (decoupled && factory)
+    if (decoupled && factory != NULL)
         kit_report_response(request, factory, response->start_ns, response->output_ns, error);
     TRITONSERVER_ErrorDelete(error);
     response_free(response);
@@ -249,10 +250,10 @@ kelp_status *kelp_backend_send(kelp_backend_response *response, uint32_t flags,
 kelp_status *kelp_backend_factory_create(kelp_backend_request *request,
                                          kelp_backend_factory **out) {
     kelp_backend_factory *factory = calloc(1, sizeof *factory);
-    if (!factory)
+    if (factory == NULL)
         return kelp_status_oom();
     kelp_status *status = kit_status(TRITONBACKEND_ResponseFactoryNew(&factory->raw, request->raw));
-    if (status) {
+    if (status != NULL) {
         free(factory);
         return status;
     }
@@ -268,11 +269,11 @@ kelp_status *kelp_backend_factory_respond(kelp_backend_factory *factory,
     if (atomic_load(&factory->request->final))
         return answered(factory->request);
     kelp_backend_response *response = calloc(1, sizeof *response);
-    if (!response)
+    if (response == NULL)
         return kelp_status_oom();
     kelp_status *status =
         kit_status(TRITONBACKEND_ResponseNewFromFactory(&response->raw, factory->raw));
-    if (status) {
+    if (status != NULL) {
         free(response);
         return status;
     }
@@ -308,6 +309,6 @@ kelp_status *kelp_backend_factory_finish(kelp_backend_factory *factory) {
 }
 
 void kelp_backend_factory_destroy(kelp_backend_factory *factory) {
-    if (factory)
+    if (factory != NULL)
         factory_drop(factory);
 }

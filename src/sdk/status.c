@@ -69,7 +69,7 @@ TRITONSERVER_Error *kelp_backend_error(kelp_status *take_status) {
     size_t length = kelp_status_format(take_status, text, sizeof text);
     if (length >= sizeof text) {
         char *whole = malloc(length + 1);
-        if (whole) {
+        if (whole != NULL) {
             kelp_status_format(take_status, whole, length + 1);
             message = whole;
         }
@@ -98,7 +98,7 @@ void kelp_backend_log(TRITONSERVER_LogLevel level, const char *file, int line, c
 void kelp_backend_log_status(const char *file, int line, const char *doing,
                              kelp_status *take_status) {
     char text[1024];
-    if (!take_status)
+    if (take_status == NULL)
         return;
     kelp_status_format(take_status, text, sizeof text);
     kelp_backend_log(TRITONSERVER_LOG_ERROR, file, line, "%s: %s", doing, text);

@@ -6,7 +6,7 @@
 /* As clients spell it. */
 static const char *type_name(kelp_dtype dtype) {
     const char *name = kelp_dtype_triton_name(dtype);
-    return name ? name : kelp_dtype_name(dtype);
+    return name != NULL ? name : kelp_dtype_name(dtype);
 }
 
 kelp_status *kit_check(const char *what, const char *name, kelp_dtype dtype, int64_t rank,
@@ -39,7 +39,7 @@ static kelp_status *read_strings(kelp_arena *arena, const char *what, const char
     if ((uint64_t)count > size_bytes / 4)
         return bad_size(what, name, size_bytes, tensor, ", each led by its length in 4 bytes");
     kelp_string *strings = KELP_ARENA_ARRAY(arena, (size_t)count, kelp_string);
-    if (!strings)
+    if (strings == NULL)
         return kelp_status_oom();
     uint64_t at = 0;
     for (int64_t i = 0; i < count; i++) {
@@ -65,7 +65,7 @@ kelp_status *kit_tensor_from_wire(kelp_arena *arena, const char *what, const cha
     kelp_tensor tensor;
     kelp_status *status =
         kelp_tensor_init(&tensor, dtype, (int32_t)rank, shape, (void *)(uintptr_t)data);
-    if (status)
+    if (status != NULL)
         return KELP_ANNOTATE(status, "%s '%s'", what, name);
     tensor.flags |= KELP_TENSOR_READ_ONLY;
     if (dtype == KELP_STRING)
@@ -172,7 +172,7 @@ kelp_status *kelp_backend_slice(const kelp_tensor *tensor, int32_t axis, int64_t
     size_t element = kelp_dtype_bits(tensor->dtype) / 8;
     *out = *tensor;
     out->shape[axis] = end - begin;
-    if (out->data)
+    if (out->data != NULL)
         out->data = (char *)out->data + begin * tensor->strides[axis] * (int64_t)element;
     return NULL;
 }

@@ -20,7 +20,7 @@ static kelp_json_writer *begin(composer *c, const kelp_server *server) {
 }
 
 static kelp_status *finish(composer *c, kelp_status *status, kelp_message **out) {
-    if (!status)
+    if (status == NULL)
         status = kelp_message_create(&c->text, out);
     kelp_buf_deinit(&c->text);
     return status;
@@ -105,7 +105,7 @@ static void put_versions(kelp_json_writer *writer, kelp_repository *repository,
     pthread_mutex_lock(&repository->lock);
     const kelp_entry *entry = model->entry;
     for (size_t i = 0; i < entry->version_count; i++)
-        if (entry->versions[i].model)
+        if (entry->versions[i].model != NULL)
             put_version(writer, entry->versions[i].number);
     pthread_mutex_unlock(&repository->lock);
     kelp_json_end_array(writer);
@@ -154,7 +154,7 @@ static kelp_status *put_model_stats(kelp_json_writer *writer, kelp_model *model)
         return NULL; /* it is being unloaded */
     kelp_stats_init(&total, model->base.host->allocator);
     kelp_status *status = kelp_model_add_stats(model, &total);
-    if (!status)
+    if (status == NULL)
         kelp_stats_write(&total, model->base.name, model->base.version, writer);
     kelp_stats_deinit(&total);
     kelp_model_leave(&model->base);
@@ -183,7 +183,7 @@ kelp_status *kelp_server_model_stats(kelp_server *server, const char *name, int6
     kelp_json_begin_object(writer);
     kelp_json_key(writer, "model_stats");
     kelp_json_begin_array(writer);
-    for (size_t i = 0; i < list.count && !status; i++)
+    for (size_t i = 0; i < list.count && status == NULL; i++)
         status = put_model_stats(writer, list.items[i]);
     kelp_json_end_array(writer);
     kelp_json_end_object(writer);
@@ -231,7 +231,7 @@ kelp_status *kelp_server_index(kelp_server *server, bool only_ready, kelp_messag
     kelp_json_writer *writer = begin(&c, server);
     kelp_json_begin_array(writer);
     pthread_mutex_lock(&repository->lock);
-    for (const kelp_entry *entry = repository->first_entry; entry; entry = entry->next)
+    for (const kelp_entry *entry = repository->first_entry; entry != NULL; entry = entry->next)
         put_entry(writer, entry, only_ready);
     pthread_mutex_unlock(&repository->lock);
     kelp_json_end_array(writer);

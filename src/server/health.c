@@ -23,11 +23,13 @@ kelp_status *kelp_server_check_live(const kelp_server *server) {
 static bool all_serve(kelp_repository *repository) {
     bool all = true;
     pthread_mutex_lock(&repository->lock);
-    for (const kelp_entry *entry = repository->first_entry; entry && all; entry = entry->next) {
+    for (const kelp_entry *entry = repository->first_entry; entry != NULL && all;
+         entry = entry->next) {
         for (size_t i = 0; i < entry->version_count && all; i++) {
             const kelp_version *version = &entry->versions[i];
-            all = version->model || (version->state == KELP_VERSION_UNAVAILABLE &&
-                                     strcmp(kelp_text_get(&version->reason), "unloaded") == 0);
+            all = version->model != NULL ||
+                  (version->state == KELP_VERSION_UNAVAILABLE &&
+                   strcmp(kelp_text_get(&version->reason), "unloaded") == 0);
         }
     }
     pthread_mutex_unlock(&repository->lock);
@@ -50,7 +52,7 @@ static kelp_status *all_ready(kelp_server *server, bool *out) {
     if (!*out)
         return NULL;
     kelp_status *status = kelp_repository_list(&server->repository, NULL, -1, &models);
-    for (size_t i = 0; i < models.count && *out && !status; i++)
+    for (size_t i = 0; i < models.count && *out && status == NULL; i++)
         *out = model_ready(models.items[i]);
     kelp_model_list_deinit(&models);
     return status;

@@ -86,11 +86,11 @@ static kelp_status *add_row(rows *list, kelp_model *model) {
     added->pending = kelp_instance_pool_queued(&model->scheduler.pool);
     added->load_s = (double)model->load_ns / 1e9;
     kelp_buf_append_char(&text, '}');
-    kelp_status *status = kelp_buf_cstr(&text) ? NULL : kelp_status_oom();
-    if (!status)
+    kelp_status *status = kelp_buf_cstr(&text) != NULL ? NULL : kelp_status_oom();
+    if (status == NULL)
         status = kelp_model_add_stats(model, &added->stats);
     size_t length;
-    added->labels = status ? NULL : kelp_buf_take(&text, &length, &added->labels_capacity);
+    added->labels = status != NULL ? NULL : kelp_buf_take(&text, &length, &added->labels_capacity);
     kelp_buf_deinit(&text);
     return status;
 }
@@ -108,10 +108,11 @@ static void rows_deinit(rows *list) {
 static kelp_status *collect(kelp_repository *repository, rows *list) {
     kelp_status *status = NULL;
     pthread_mutex_lock(&repository->lock);
-    for (const kelp_entry *entry = repository->first_entry; entry && !status; entry = entry->next) {
+    for (const kelp_entry *entry = repository->first_entry; entry != NULL && status == NULL;
+         entry = entry->next) {
         /* A model in the table has its instances: it is finalized only after it was removed. */
-        for (size_t i = 0; i < entry->version_count && !status; i++)
-            if (entry->versions[i].model)
+        for (size_t i = 0; i < entry->version_count && status == NULL; i++)
+            if (entry->versions[i].model != NULL)
                 status = add_row(list, entry->versions[i].model);
     }
     pthread_mutex_unlock(&repository->lock);
@@ -175,11 +176,11 @@ kelp_status *kelp_server_metrics(kelp_server *server, kelp_message **out) {
     kelp_buf text;
     kelp_buf_init(&text, list.allocator);
     kelp_status *status = collect(&server->repository, &list);
-    if (!status) {
+    if (status == NULL) {
         write_rows(&list, server->host.latency_rules.counters, &text);
         status = write_latencies(&list, &text);
     }
-    if (!status) {
+    if (status == NULL) {
         if (options->cpu_metrics)
             kelp_metrics_write_host(&text);
         kelp_metrics_write(&text);

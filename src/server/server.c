@@ -33,7 +33,7 @@ static kelp_status *find_successor(kelp_request_host *host, const kelp_model_bas
 }
 
 static void reap(kelp_request_host *host, kelp_model_base *model) {
-    KELP_ASSERT(((kelp_model *)model)->entry);
+    KELP_ASSERT(((kelp_model *)model)->entry != NULL);
     kelp_repository_reap(&((kelp_server *)host)->repository, (kelp_model *)model);
 }
 
@@ -53,7 +53,7 @@ static kelp_status *start(kelp_server *server, const kelp_server_options *option
     if (host->options->metrics)
         KELP_TRY(kelp_latency_rules_read(&host->options->metrics_config, &host->latency_rules));
     KELP_TRY(kelp_cache_open(allocator, host->options, &cache));
-    host->cache = cache ? &cache->base : NULL;
+    host->cache = cache != NULL ? &cache->base : NULL;
     return kelp_repository_start(&server->repository);
 }
 
@@ -70,7 +70,7 @@ kelp_status *kelp_server_create(kelp_allocator allocator, const kelp_server_opti
     kelp_repository_init(&server->repository, &server->host);
     atomic_store(&server->refs, 1);
     kelp_status *status = start(server, options);
-    if (status) {
+    if (status != NULL) {
         kelp_server_log_status("cannot stop the server", kelp_server_stop(server));
         kelp_server_release(server);
         return status;
@@ -85,7 +85,7 @@ kelp_status *kelp_server_stop(kelp_server *server) {
     if (atomic_load(&server->state) == KELP_SERVER_STOPPED)
         return NULL;
     atomic_store(&server->state, KELP_SERVER_STOPPING);
-    if (host->options)
+    if (host->options != NULL)
         KELP_TRY(kelp_repository_stop(&server->repository));
     kelp_server_backend_set_clear(&host->backends);
     kelp_cache_close((kelp_cache *)host->cache);
@@ -136,7 +136,7 @@ static kelp_status *read_parameters(const kelp_parameter *const *parameters, uin
                                     const kelp_parameter **files, kelp_load_options *out) {
     for (uint64_t i = 0; i < count; i++) {
         const kelp_parameter *parameter = parameters[i];
-        if (!parameter)
+        if (parameter == NULL)
             return KELP_ERROR(KELP_INVALID_ARGUMENT, "load parameter %llu is NULL",
                               (unsigned long long)i);
         if (strcmp(parameter->name, "config") == 0) {
@@ -168,7 +168,7 @@ kelp_status *kelp_server_load(kelp_server *server, const char *name,
     KELP_TRY(check_explicit(server));
     KELP_TRY(kelp_alloc_zero(allocator, count, sizeof *files, (void **)&files));
     kelp_status *status = read_parameters(parameters, count, files, &options);
-    if (!status)
+    if (status == NULL)
         status = kelp_repository_load(&server->repository, name, count ? &options : NULL);
     kelp_free(allocator, files, count * sizeof *files);
     return status;

@@ -142,7 +142,7 @@ static void arrays_are_of_one_length(void **state) {
         out[i] = floats(results[i], 2);
     }
     expect_failure(kelp_compute_infer_arrays(s.model, in, 3, out, 2), KELP_INVALID_ARGUMENT,
-                   "unequal length: 3 inputs, room for 2 outputs");
+                   "unequal length: 3 inputs, 2 outputs");
     assert_int_equal(test_small.items, 0);
     check_ok(kelp_compute_infer_arrays(s.model, in, 40, out, 40));
     assert_int_equal(test_small.items, 40);
@@ -161,7 +161,7 @@ static void limits_hold(void **state) {
     begin(&s, "narrow");
     fill(items, in, out, data, 3);
     expect_failure(kelp_compute_infer_batch(s.model, items, 3, KELP_BATCH_EACH), KELP_OUT_OF_RANGE,
-                   "a batch of 3 is more than the 2 that compute backend 'narrow' takes");
+                   "a batch of 3 is more than the 2 that provider 'narrow' takes");
     check_ok(kelp_compute_infer_batch(s.model, items, 2, KELP_BATCH_EACH));
     in[0] = floats(many, 5);
     expect_failure(kelp_compute_infer_one(s.model, &items[0]), KELP_OUT_OF_RANGE,
@@ -233,7 +233,7 @@ static void compact_is_used_in_place_gaps_are_copied(void **state) {
     assert_true(result[0] == 6 && result[1] == 4 && result[2] == 2);
     in.device = (DLDevice){kDLCUDA, 1};
     expect_failure(kelp_compute_infer_one(s.model, &item), KELP_UNIMPLEMENTED,
-                   "input 'x' lies where compute backend 'plain' cannot take it from");
+                   "input 'x' is on a device that provider 'plain' cannot read");
     in = floats(data, 3);
     out.device = (DLDevice){kDLCUDA, 0};
     expect_failure(kelp_compute_infer_one(s.model, &item), KELP_UNIMPLEMENTED, "output 'y'");

@@ -371,7 +371,7 @@ static void unknown_providers_and_artifacts_are_named(void **state) {
                   absent = {.path = KELP_TEST_DATA "/no-such-model.onnx"};
     check_ok(kelp_runtime_create(NULL, &runtime));
     expect_failure(kelp_compute_load(runtime, "abacus", &artifact, &model), KELP_NOT_FOUND,
-                   "there is no compute backend 'abacus': found cpu, null, onnxruntime, kernels");
+                   "no provider 'abacus' offers models: found cpu, null, onnxruntime, kernels");
     expect_failure(kelp_compute_load(runtime, subject.provider, &nothing, &model),
                    KELP_INVALID_ARGUMENT, "neither a path nor bytes");
     expect_failure(kelp_compute_load(runtime, subject.provider, &absent, &model), KELP_NOT_FOUND,

@@ -107,14 +107,14 @@ class Plans(unittest.TestCase):
             file.write("this is no plan")
         for words, said in (
                 (("run", altered, "--random"), "was altered"),
-                (("run", text, "--random"), "knows this as its plan"),
+                (("run", text, "--random"), "recognizes this as its plan"),
                 (("run", os.path.join(self.folder, "missing.plan"), "--random"), "missing.plan"),
                 (("build", DIGITS, "-o", altered, "--max", "image"), "option '--max': expected NAME:1x3x224x224, found 'image'"),
                 (("build", DIGITS, "-o", altered, "--max", "image:1x8x"), "dimensions such as 1x3x224x224"),
                 (("build", DIGITS, "-o", altered, "--max", "picture:1x1x8x8"), "has no input 'picture'"),
                 (("build", DIGITS, "-o", altered, "--max", "image:8x1x8x8"), "the minimum shape is missing"),
                 (("build", DIGITS, "-o", altered, "--min", "image:1x1x9x9", "--max", "image:1x1x9x9"), "the network declares [-1,1,8,8]"),
-                (("build", DIGITS, "-o", altered, "--provider", "gpu"), "there is no engine provider 'gpu'"),
+                (("build", DIGITS, "-o", altered, "--provider", "gpu"), "no provider 'gpu' offers engines"),
                 (("build", DIGITS, "-o", altered, "--refit-weights", "nobody"), "no weights 'nobody'"),
                 (("build", DIGITS, "-o", altered, "--compute-capability", "86"), "no devices"),
                 (("build", DIGITS, "-o", altered, "--weight-streaming"), "'cpu' does not support builder flag WEIGHT_STREAMING (bit 8): it supports BF16,"),

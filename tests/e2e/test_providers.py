@@ -132,8 +132,8 @@ class Providers(unittest.TestCase):
             with open(os.path.join(folder, "text.so"), "w") as file:
                 file.write("no library")
             shutil.copy(plugin, os.path.join(folder, "here.so"))
-            for name, words in (("missing.so", "no such file"), ("text.so", "it is no shared library (ELF)"),
-                                ("foreign.so", "and this process is"), (library, "it exports no kelp_plugin_query")):
+            for name, words in (("missing.so", "no such file"), ("text.so", "it is not a shared library (ELF)"),
+                                ("foreign.so", "and this process is for"), (library, "it exports no kelp_plugin_query")):
                 with self.subTest(name):
                     ended = kelp("run", MODEL, "--random", "--plugin", name, cwd=folder)
                     self.assertEqual(ended.returncode, 1)

@@ -373,7 +373,7 @@ static void what_costs_too_much_is_cut_down_to_what_is_required(void **state) {
     check_ok(kelp_graph_load_bytes(kelp_allocator_system(), model.data, model.length, "written",
                                    NULL, NULL, NULL, NULL, &loaded));
     expect_failure(make(&f, loaded, &backend, &t, "cpu"), KELP_UNIMPLEMENTED,
-                   "no chosen backend covers 1 of its nodes");
+                   "no chosen provider covers 1 of its nodes");
     drop(&f);
 }
 
@@ -455,7 +455,7 @@ static void what_a_provider_gives_back_others_run(void **state) {
     drop(&f);
     assert_int_equal(t.released, 0);
     expect_failure(make(&f, chain_with_a_way_around(), &backend, &t, "taker"), KELP_UNIMPLEMENTED,
-                   "no chosen backend covers");
+                   "no chosen provider covers");
     drop(&f);
     t.refuses = KELP_INVALID_ARGUMENT;
     expect_failure(make(&f, chain_with_a_way_around(), &backend, &t, "taker,cpu"),
@@ -530,7 +530,7 @@ static void unknown_providers_are_named(void **state) {
     fixture f;
     expect_failure(
         make(&f, chain_with_a_way_around(), NULL, NULL, "cpu, nobody"), KELP_NOT_FOUND,
-        "there is no provider 'nobody' (of 'cpu, nobody'): there are cpu, null, onnxruntime");
+        "there is no provider 'nobody' (of 'cpu, nobody'): found cpu, null, onnxruntime");
     drop(&f);
 }
 

@@ -443,7 +443,7 @@ static void bytes_are_moved_to_the_slots_backend(void **state) {
     c.fails = true;
     send(&f, fills, 2);
     expect_kind(&f, 0, KELP_WIRE_BACKEND_MATERIALIZE_FAILED, KELP_UNAVAILABLE,
-                "BackendMaterializeFailed: backend 'counter' makes no tensor of slot 0 ('x')");
+                "BackendMaterializeFailed: provider 'counter' creates no tensor from slot 0 ('x')");
     expect_kind(&f, 1, KELP_WIRE_DELIVERED, KELP_OK, "");
     assert_non_null(kelp_receiver_tensor(f.receiver, 0)); /* the one before */
     end(&f);
@@ -465,7 +465,7 @@ static void a_backend_without_materialize_has_no_slot(void **state) {
                                      .slots = f.slots,
                                      .slot_count = 3};
     expect_failure(kelp_receiver_create(&options, &receiver), KELP_UNIMPLEMENTED,
-                   "backend 'plain' makes no tensors");
+                   "provider 'plain' creates no tensors");
     f.slots[1].backend = NULL;
     f.slots[1].type_hash = 12345;
     expect_failure(kelp_receiver_create(&options, &receiver), KELP_NOT_FOUND, "not declared");

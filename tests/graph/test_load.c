@@ -203,6 +203,47 @@ static void an_attribute_given_twice_is_refused(void **state) {
     refused(&model, KELP_INVALID_ARGUMENT, "attribute 'axis' appears twice");
 }
 
+static void add_of_domain(pb *graph, const char *op_type, const char *domain, const char *inputs,
+                          const char *outputs) {
+    pb node = pb_node(op_type, inputs, outputs);
+    pb_text(&node, 7, domain);
+    pb_add_node(graph, &node);
+}
+
+static void operators_have_one_record_per_domain_and_name(void **state) {
+    (void)state;
+    pb graph = {0};
+    add_of_domain(&graph, "Relu", "", "x", "a");
+    add_of_domain(&graph, "Relu", "ai.onnx", "a", "b");
+    add_of_domain(&graph, "Relu", "com.example", "b", "c");
+    add_of_domain(&graph, "Relu", "com.example", "c", "d");
+    add_of_domain(&graph, "Relu", "com.example.more", "d", "e");
+    add_of_domain(&graph, "Custom", "com.example", "e", "f");
+    add_of_domain(&graph, "Gelu", "com.microsoft", "f", "y");
+    pb_add_input(&graph, "x", "float32[3]");
+    pb_add_output(&graph, "y", "");
+    pb model = pb_model(&graph, 17);
+    pb_import(&model, "com.example", 1);
+    pb_import(&model, "com.example.more", 1);
+    pb_import(&model, "com.microsoft", 1);
+    kelp_graph *g = loaded(&model), *copy = NULL;
+    kelp_node *const *nodes = g->main->nodes;
+    assert_ptr_equal(nodes[0]->op, KELP_OP(Relu));
+    assert_ptr_equal(nodes[1]->op, KELP_OP(Relu));
+    assert_int_equal(nodes[2]->op->id, KELP_OPERATOR_COUNT);
+    assert_string_equal(nodes[2]->op->name, "Relu");
+    assert_string_equal(nodes[2]->op->domain, "com.example");
+    assert_ptr_equal(nodes[3]->op, nodes[2]->op);
+    assert_ptr_not_equal(nodes[4]->op, nodes[2]->op);
+    assert_ptr_not_equal(nodes[5]->op, nodes[2]->op);
+    assert_ptr_equal(nodes[6]->op, KELP_OP_MS(Gelu));
+    assert_null(kelp_graph_clone_for_engine(g, &copy));
+    for (size_t i = 0; i < g->main->node_count; i++)
+        assert_ptr_equal(copy->main->nodes[i]->op, nodes[i]->op);
+    kelp_graph_release(copy);
+    kelp_graph_release(g);
+}
+
 static void imports_must_agree(void **state) {
     (void)state;
     pb graph = {0};
@@ -350,6 +391,7 @@ int main(void) {
         cmocka_unit_test(attributes_are_read_by_type),
         cmocka_unit_test(nodes_are_held_against_their_schema),
         cmocka_unit_test(an_attribute_given_twice_is_refused),
+        cmocka_unit_test(operators_have_one_record_per_domain_and_name),
         cmocka_unit_test(imports_must_agree),
         cmocka_unit_test(malformed_sparse_initializers_are_refused),
         cmocka_unit_test(links_out_of_the_folder_are_refused),

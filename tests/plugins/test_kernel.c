@@ -441,13 +441,13 @@ static void a_file_for_another_machine(void **state) {
     assert_int_equal(fwrite(head, 1, sizeof head, file), sizeof head);
     fclose(file);
     expect_failure(open_library(&f, "", path, kelp_allocator_system()), KELP_INVALID_ARGUMENT,
-                   "it is for another machine, and this process is");
+                   "it is for another machine, and this process is for");
     close_library(&f);
     file = fopen(path, "wb");
     assert_int_equal(fwrite("not at all a library", 1, 20, file), 20);
     fclose(file);
     expect_failure(open_library(&f, "", path, kelp_allocator_system()), KELP_INVALID_ARGUMENT,
-                   "it is no shared library");
+                   "it is not a shared library");
     close_library(&f);
     remove(path);
 }

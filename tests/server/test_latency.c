@@ -20,8 +20,8 @@ static kelp_latency *make(const char *quantiles) {
     assert_null(kelp_settings_set(&settings, "", "summary_quantiles", quantiles));
     assert_null(kelp_latency_rules_read(&settings, &rules));
     kelp_settings_deinit(&settings);
-    assert_null(kelp_latency_create(kelp_allocator_system(), &rules, &(kelp_latency_options){0},
-                                    &latency));
+    assert_null(
+        kelp_latency_create(kelp_allocator_system(), &rules, &(kelp_latency_options){0}, &latency));
     return latency;
 }
 

@@ -190,7 +190,8 @@ static void test_backend_of_a_script(void **state) {
     mkdir(path, 0755);
     repo_file(&backends, "mine0/model.py", "");
     repo_file(&backends, "mine1/model.py", "");
-    snprintf(path, sizeof path, "'%s/python/libtriton_python.so' (no such directory)", backends.path);
+    snprintf(path, sizeof path, "'%s/python/libtriton_python.so' (no such directory)",
+             backends.path);
     fails(TRITONSERVER_ServerLoadModel(server, "good"), TRITONSERVER_ERROR_INVALID_ARG, path);
     snprintf(path, sizeof path, "%s/python", backends.path);
     mkdir(path, 0755);

@@ -51,8 +51,8 @@ static void destroy(void *context) {
 /* Lists within lists go no deeper: an optional sequence of maps of vectors. */
 #define LIST_MAX_DEPTH 4
 
-/* Elements of a list are read where they lie, so that each must be as kernels need it. `dtype` is
- * the innermost type, INVALID where none is declared. */
+/* Elements of a list are read in place, so that each must be as kernels need it. `dtype` is the
+ * innermost type, INVALID if none is declared. */
 static kelp_status *check_list(const char *name, const kelp_tensor *list, kelp_dtype dtype,
                                int depth) {
     if (list->rank < 1 || list->rank > 3 || (list->rank == 2 && list->shape[0] > 1) ||

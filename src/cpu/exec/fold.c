@@ -152,8 +152,7 @@ static kelp_status *fold_block(kelp_cpu_engine *engine, kelp_op_env *env, kelp_b
             continue;
         KELP_TRY(fold_node(engine, env, node, &match));
         kelp_arena_clear(env->arena);
-        if (env->arena->total_bytes > (size_t)64
-                                          << 20) { /* do not carry a large one's room along */
+        if (env->arena->total_bytes > (size_t)64 << 20) { /* free a large one's memory */
             kelp_arena_deinit(env->arena);
             kelp_arena_init(env->arena, engine->allocator, 64 << 10);
         }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is inside an engine, as text or JSON. */
+/* The inspector: an engine as text or JSON. */
 #include "base/alloc.h"
 #include "base/json.h"
 #include "cpu/exec/engine.h"
@@ -94,7 +94,7 @@ static void put_profiles(kelp_json_writer *json, const kelp_cpu_engine *engine) 
     kelp_json_end_array(json);
 }
 
-/* What contexts need for the largest shapes of each profile, beside what lives at once. */
+/* Writes the workspace for the largest shapes of each profile, and its lower bound. */
 static void put_memory(kelp_json_writer *json, const kelp_cpu_engine *engine) {
     kelp_plan_stats stats;
     kelp_json_key(json, "memory");
@@ -159,7 +159,7 @@ static void put_layers(kelp_json_writer *json, const kelp_block *block) {
     kelp_json_end_array(json);
 }
 
-/* What kernels use of the plan's packed weights. */
+/* Returns the bytes of the image's packed weights that kernels use. */
 static size_t taken_bytes(const kelp_cpu_engine *engine) {
     size_t bytes = 0;
     if (engine->packs != NULL)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where activations lie in the workspace. */
+/* Offsets of activations in the workspace. */
 #include "base/checked.h"
 #include "cpu/exec/schedule.h"
 
@@ -83,7 +83,7 @@ static size_t place(kelp_cpu_interval *intervals, size_t count, const uint32_t *
     return total;
 }
 
-/* What reaches the top goes first the next time: it is what the order left no room for. */
+/* Moves the intervals that reach the top to the front: the order left no gap for them. */
 static bool top_goes_first(const kelp_cpu_interval *intervals, size_t count, size_t total,
                            uint32_t *order) {
     size_t at = 0;

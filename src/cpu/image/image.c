@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#define PLAN_FAIL(code, ...) return KELP_ERROR((code), __VA_ARGS__)
-
 static const char *const section_names[KELP_SECTION_COUNT] = {
     "information",  "graph",         "graph to refit", "weights",
     "packed table", "packed blocks", "originals"};
@@ -66,24 +64,26 @@ void kelp_cpu_image_seal(void *data, size_t size_bytes) {
 static kelp_status *check_head(const kelp_cpu_image_head *head, size_t size_bytes,
                                const char *label) {
     if (head->order != KELP_CPU_IMAGE_ORDER_MARK)
-        PLAN_FAIL(KELP_FAILED_PRECONDITION,
-                  "%s: the plan was made on a machine of the other byte order", label);
+        return KELP_ERROR(KELP_FAILED_PRECONDITION,
+                          "%s: the plan was made on a machine of the other byte order", label);
     if (head->version != KELP_CPU_IMAGE_VERSION)
-        PLAN_FAIL(KELP_FAILED_PRECONDITION,
-                  "%s: the plan is of version %u, this Kelp reads version %u: build it again",
-                  label, head->version, KELP_CPU_IMAGE_VERSION);
+        return KELP_ERROR(
+            KELP_FAILED_PRECONDITION,
+            "%s: the plan is of version %u, this Kelp reads version %u: build it again", label,
+            head->version, KELP_CPU_IMAGE_VERSION);
     if (head->head_bytes != sizeof *head)
-        PLAN_FAIL(KELP_INVALID_ARGUMENT, "%s: the plan's head has %u bytes, expected %zu", label,
-                  head->head_bytes, sizeof *head);
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: the plan's head has %u bytes, expected %zu",
+                          label, head->head_bytes, sizeof *head);
     if (head->file_bytes != size_bytes)
-        PLAN_FAIL(KELP_INVALID_ARGUMENT,
-                  "%s: the plan is cut short or has bytes behind it: expected %llu, found %zu",
-                  label, (unsigned long long)head->file_bytes, size_bytes);
+        return KELP_ERROR(
+            KELP_INVALID_ARGUMENT,
+            "%s: the plan is cut short or has bytes behind it: expected %llu, found %zu", label,
+            (unsigned long long)head->file_bytes, size_bytes);
     if (head->section_count != KELP_SECTION_COUNT || head->alignment != KELP_CPU_IMAGE_ALIGNMENT)
-        PLAN_FAIL(KELP_INVALID_ARGUMENT,
-                  "%s: expected %d sections at multiples of %u, found %u at %u", label,
-                  KELP_SECTION_COUNT, KELP_CPU_IMAGE_ALIGNMENT, head->section_count,
-                  head->alignment);
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "%s: expected %d sections at multiples of %u, found %u at %u", label,
+                          KELP_SECTION_COUNT, KELP_CPU_IMAGE_ALIGNMENT, head->section_count,
+                          head->alignment);
     return NULL;
 }
 
@@ -94,10 +94,10 @@ static kelp_status *check_section(const char *data, size_t size_bytes,
                  kind == KELP_SECTION_ORIGINALS;
     if (section->kind != kind || section->offset % KELP_CPU_IMAGE_ALIGNMENT != 0 ||
         !lies_inside(section, size_bytes))
-        PLAN_FAIL(KELP_INVALID_ARGUMENT, "%s: section %u (%s) lies outside of the plan", label,
-                  kind, section_names[kind]);
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: section %u (%s) lies outside of the plan",
+                          label, kind, section_names[kind]);
     if (!later && kelp_cpu_image_hash(data + section->offset, section->length) != section->hash)
-        PLAN_FAIL(
+        return KELP_ERROR(
             KELP_INVALID_ARGUMENT,
             "%s: section %u (%s) was altered: its hash is not the one that it was written with",
             label, kind, section_names[kind]);
@@ -117,10 +117,11 @@ static kelp_status *check_packs(const char *data, const kelp_cpu_image_section *
         node = entry.node;
     }
     if (!good)
-        PLAN_FAIL(KELP_INVALID_ARGUMENT,
-                  "%s: the table of packed weights is not one: blocks lie outside of the plan, or "
-                  "are out of order",
-                  label);
+        return KELP_ERROR(
+            KELP_INVALID_ARGUMENT,
+            "%s: the table of packed weights is not one: blocks lie outside of the plan, or "
+            "are out of order",
+            label);
     return NULL;
 }
 
@@ -129,9 +130,9 @@ static kelp_status *check_gap(const char *data, size_t begin, size_t end, uint32
                               const char *label) {
     for (; begin < end; begin++)
         if (data[begin] != 0)
-            PLAN_FAIL(KELP_INVALID_ARGUMENT,
-                      "%s: byte %zu, before section %u, was altered: expected 0", label, begin,
-                      kind);
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "%s: byte %zu, before section %u, was altered: expected 0", label,
+                              begin, kind);
     return NULL;
 }
 
@@ -140,23 +141,23 @@ kelp_status *kelp_cpu_image_check(const char *data, size_t size_bytes, const cha
     kelp_cpu_image_head head;
     size_t end = sizeof head + KELP_SECTION_COUNT * sizeof *table;
     if (size_bytes < sizeof head)
-        PLAN_FAIL(KELP_INVALID_ARGUMENT, "%s: the plan is cut short: found %zu bytes", label,
-                  size_bytes);
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: the plan is cut short: found %zu bytes",
+                          label, size_bytes);
     memcpy(&head, data, sizeof head);
     if (memcmp(head.magic, KELP_CPU_IMAGE_MAGIC, sizeof head.magic) != 0)
-        PLAN_FAIL(KELP_INVALID_ARGUMENT, "%s: this is no plan of the cpu", label);
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: this is no plan of the cpu", label);
     KELP_TRY(check_head(&head, size_bytes, label));
     if (size_bytes < end)
-        PLAN_FAIL(KELP_INVALID_ARGUMENT, "%s: the plan is cut short: found %zu bytes", label,
-                  size_bytes);
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: the plan is cut short: found %zu bytes",
+                          label, size_bytes);
     memcpy(table, data + sizeof head, KELP_SECTION_COUNT * sizeof *table);
     if (kelp_cpu_image_hash_head(&head, table) != head.hash)
-        PLAN_FAIL(KELP_INVALID_ARGUMENT, "%s: the plan's head was altered", label);
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: the plan's head was altered", label);
     head.processor[sizeof head.processor - 1] = '\0';
     if (strcmp(head.processor, KELP_CPU_IMAGE_PROCESSOR) != 0)
-        PLAN_FAIL(KELP_FAILED_PRECONDITION,
-                  "%s: the plan was built for %s, this is %s: build it here", label, head.processor,
-                  KELP_CPU_IMAGE_PROCESSOR);
+        return KELP_ERROR(KELP_FAILED_PRECONDITION,
+                          "%s: the plan was built for %s, this is %s: build it here", label,
+                          head.processor, KELP_CPU_IMAGE_PROCESSOR);
     for (uint32_t i = 0; i < KELP_SECTION_COUNT; i++) {
         KELP_TRY(check_section(data, size_bytes, &table[i], i, label));
         KELP_TRY(check_gap(data, end, table[i].offset, i, label));

@@ -9,15 +9,14 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define PLAN_FAIL(code, ...) return KELP_ERROR((code), __VA_ARGS__)
-
 /* ---- information ---- */
 static kelp_status *read_bounds(const kelp_json *json, const char *label, kelp_shape bounds[3]) {
     static const char *const names[] = {"min", "opt", "max"};
     for (int which = 0; which < 3; which++) {
         const kelp_json *list = kelp_json_get(json, names[which]);
         if (list == NULL || list->type != KELP_JSON_ARRAY || list->count > KELP_MAX_RANK)
-            PLAN_FAIL(KELP_INVALID_ARGUMENT, "%s: a profile lacks '%s'", label, names[which]);
+            return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: a profile lacks '%s'", label,
+                              names[which]);
         bounds[which].rank = 0;
         for (const kelp_json *item = list->child; item != NULL; item = item->next)
             bounds[which].d[bounds[which].rank++] = item->i64;
@@ -44,7 +43,8 @@ static kelp_status *read_entry(kelp_cpu_engine *engine, const kelp_json *entry, 
                                size_t input) {
     const kelp_json *values = kelp_json_get(entry, "values");
     if (values != NULL && values->type != KELP_JSON_OBJECT)
-        PLAN_FAIL(KELP_INVALID_ARGUMENT, "%s: a profile's 'values' are not an object", label);
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: a profile's 'values' are not an object",
+                          label);
     if (values != NULL && engine->profile_values == NULL)
         KELP_TRY(reserve_bounds(engine, engine->profile_count, &engine->profile_values));
     if (values != NULL)
@@ -75,8 +75,8 @@ static kelp_status *read_names(kelp_cpu_engine *engine, const kelp_json *names, 
         if (name == NULL)
             return kelp_status_oom();
         if (kelp_map_find(seen, kelp_str_from(name), NULL))
-            PLAN_FAIL(KELP_INVALID_ARGUMENT, "%s: 'refittable' has the name '%s' twice", label,
-                      name);
+            return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: 'refittable' has the name '%s' twice",
+                              label, name);
         KELP_TRY(kelp_map_put(seen, kelp_str_from(name), name));
         engine->refittable[engine->refittable_count++] = name;
     }
@@ -110,8 +110,8 @@ static kelp_status *read_precision(const kelp_json *info, const char *label, kel
     if (value != NULL && value->type == KELP_JSON_STRING && value->string.length < sizeof name)
         memcpy(name, value->string.data, value->string.length);
     if (!kelp_precision_parse(name, out))
-        PLAN_FAIL(KELP_INVALID_ARGUMENT, "%s: expected precision f32 or bf16, found another",
-                  label);
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "%s: expected precision f32 or bf16, found another", label);
     return NULL;
 }
 
@@ -120,8 +120,8 @@ static kelp_status *read_stripped(const kelp_json *info, const char *label, size
     *out = 0;
     if (value == NULL || value->type != KELP_JSON_INT || value->i64 < 0 ||
         value->i64 > (int64_t)1 << 46)
-        PLAN_FAIL(KELP_INVALID_ARGUMENT, "%s: the plan does not say what was stripped from it",
-                  label);
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "%s: the plan does not say what was stripped from it", label);
     *out = (size_t)value->i64;
     return NULL;
 }
@@ -152,8 +152,8 @@ static kelp_status *reserve_stripped(image_bytes *bytes, size_t size_bytes, cons
     void *pages =
         mmap(NULL, size_bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (pages == MAP_FAILED)
-        PLAN_FAIL(KELP_RESOURCE_EXHAUSTED, "%s: no room for %zu bytes of stripped weights", label,
-                  size_bytes);
+        return KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "%s: no room for %zu bytes of stripped weights",
+                          label, size_bytes);
     bytes->stripped = pages;
     bytes->stripped_bytes = size_bytes;
     return NULL;
@@ -182,9 +182,10 @@ static kelp_status *check_stripped(const kelp_cpu_engine *engine, const reader *
             all = SIZE_MAX;
     }
     if (all < wanted) /* names may share their bytes */
-        PLAN_FAIL(KELP_INVALID_ARGUMENT,
-                  "%s: %zu bytes were stripped from the plan, and a refit would bring %zu only",
-                  r->label, wanted, all);
+        return KELP_ERROR(
+            KELP_INVALID_ARGUMENT,
+            "%s: %zu bytes were stripped from the plan, and a refit would bring %zu only", r->label,
+            wanted, all);
     return NULL;
 }
 

@@ -69,7 +69,7 @@ static kelp_status *init_slot(const kelp_types *types, const kelp_wire_slot *giv
     }
     if (out->table.materialize == NULL || out->table.release_tensor == NULL)
         return KELP_ERROR(KELP_UNIMPLEMENTED,
-                          "slot %zu ('%s'): backend '%s' makes no tensors of what comes over a "
+                          "slot %zu ('%s'): provider '%s' creates no tensors from bytes of a "
                           "wire",
                           index, given->name ? given->name : "", backend->name);
     if (given->type_hash != 0 && kelp_types_find(types, given->type_hash, &out->expected) == NULL)
@@ -312,7 +312,7 @@ static void materialize(kelp_receiver *r, kelp_fill_report *report) {
             return;
         }
         refuse(report, KELP_WIRE_BACKEND_MATERIALIZE_FAILED,
-               KELP_ANNOTATE(status, "%s: backend '%s' makes no tensor of slot %u ('%s')",
+               KELP_ANNOTATE(status, "%s: provider '%s' creates no tensor from slot %u ('%s')",
                              kelp_wire_kind_name(KELP_WIRE_BACKEND_MATERIALIZE_FAILED),
                              s->table.name, report->slot, s->slot.name ? s->slot.name : ""));
         return;

@@ -13,7 +13,7 @@
 #define TENSOR_HEAD_BYTES 24u /* before the extents */
 /* A fill's memory: elements behind the head are then where kernels want them. */
 #define WIRE_ALIGNMENT 64u
-/* Fills are aligned blocks, whoever frees them. */
+/* Fills are aligned blocks, also if their owner is a provider. */
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "envelopes are written and read in place by little-endian machines"

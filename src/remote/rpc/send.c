@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Envelopes to be sent: heads and tables are written, elements stay where they lie. */
+/* Envelopes to be sent: heads and tables are written, elements are sent from where they are. */
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/checked.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls to a provider's model, and the checks that each of them passes first. */
+/* Calls to a provider's model, and the checks before them. */
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/arena.h"
@@ -12,14 +12,13 @@
 static kelp_status *refuse_type(const kelp_compute_backend *backend, const char *what,
                                 const kelp_io_info *info) {
     if (info->dtype == KELP_LIST)
-        return KELP_ERROR(
-            KELP_UNIMPLEMENTED,
-            "compute backend '%s' cannot run the model: its %s '%s' is a sequence, an "
-            "optional or a map; only tensors can be served",
-            backend->name, what, info->name);
+        return KELP_ERROR(KELP_UNIMPLEMENTED,
+                          "provider '%s' cannot run the model: its %s '%s' is a sequence, an "
+                          "optional or a map; only tensors can be served",
+                          backend->name, what, info->name);
     return KELP_ERROR(KELP_UNIMPLEMENTED,
-                      "compute backend '%s' cannot run the model: its %s '%s' is of %s, which the "
-                      "backend does not have",
+                      "provider '%s' cannot run the model: its %s '%s' is of %s, which the "
+                      "provider does not support",
                       backend->name, what, info->name, kelp_dtype_name(info->dtype));
 }
 
@@ -40,7 +39,7 @@ static kelp_status *check_types(const kelp_compute_backend *backend, uint64_t ma
     return NULL;
 }
 
-/* Gives the model its state, or destroys it. */
+/* Creates the state of a model, or destroys the model. */
 static kelp_status *adopt(kelp_allocator allocator, const kelp_compute_backend *backend,
                           kelp_compute_model *take_model, kelp_compute_model **out) {
     struct kelp_compute_state *state = NULL;
@@ -48,7 +47,7 @@ static kelp_status *adopt(kelp_allocator allocator, const kelp_compute_backend *
     kelp_compute_capabilities capabilities = backend->capabilities(backend->self);
     if (capabilities.device_streams != (take_model->vtbl->submit != NULL))
         status = KELP_ERROR(KELP_INVALID_ARGUMENT,
-                            "compute backend '%s' %s device streams, but its models have %s submit",
+                            "provider '%s' %s device streams, but its models have %s submit",
                             backend->name, capabilities.device_streams ? "declares" : "denies",
                             take_model->vtbl->submit ? "a" : "no");
     if (status == NULL)
@@ -76,14 +75,14 @@ kelp_status *kelp_compute_load(kelp_runtime *runtime, const char *backend_name,
     kelp_status *status = kelp_compute_find(runtime, backend_name, &backend);
     if (status == NULL && artifact->path == NULL && artifact->data == NULL)
         status = KELP_ERROR(KELP_INVALID_ARGUMENT,
-                            "cannot load a model with backend '%s': the artifact has neither a "
+                            "cannot load a model with provider '%s': the artifact has neither a "
                             "path nor bytes",
                             backend_name);
     if (status == NULL) {
         KELP_TRY(backend->load_model(backend->self, runtime, artifact, &model));
         return adopt(kelp_runtime_allocator(runtime), backend, model, out);
     }
-    /* the bytes are handed over also when nobody takes them */
+    /* ownership of the bytes passes also on failure */
     if (artifact->release != NULL)
         artifact->release(artifact->userp);
     return status;
@@ -92,7 +91,7 @@ kelp_status *kelp_compute_load(kelp_runtime *runtime, const char *backend_name,
 kelp_status *kelp_compute_fork(kelp_compute_model *model, kelp_compute_model **out) {
     kelp_compute_model *fork = NULL;
     if (model->vtbl->fork == NULL)
-        return KELP_ERROR(KELP_UNIMPLEMENTED, "models of compute backend '%s' cannot be forked",
+        return KELP_ERROR(KELP_UNIMPLEMENTED, "models of provider '%s' cannot be forked",
                           model->state->backend->name);
     KELP_TRY(model->vtbl->fork(model, &fork));
     return adopt(model->state->allocator, model->state->backend, fork, out);
@@ -123,7 +122,7 @@ kelp_status *kelp_compute_check_item(const kelp_compute_model *model, const kelp
         kelp_placing placing = kelp_compute_decide_placement(metadata->input_placements, tensor);
         if (placing == KELP_PLACING_IMPOSSIBLE)
             return KELP_ERROR(KELP_UNIMPLEMENTED,
-                              "input '%s' lies where compute backend '%s' cannot take it from: "
+                              "input '%s' is on a device that provider '%s' cannot read: "
                               "device type %d, id %d%s",
                               info->name, model->state->backend->name,
                               (int)tensor->device.device_type, (int)tensor->device.device_id,
@@ -140,7 +139,7 @@ kelp_status *kelp_compute_check_item(const kelp_compute_model *model, const kelp
         if (tensor->data != NULL && kelp_compute_decide_placement(metadata->output_placements,
                                                                   tensor) != KELP_PLACING_ZERO_COPY)
             return KELP_ERROR(KELP_UNIMPLEMENTED,
-                              "output '%s' is wanted where compute backend '%s' cannot write it: "
+                              "output '%s' is on a device that provider '%s' cannot write: "
                               "device type %d, id %d%s",
                               metadata->outputs[i].name, model->state->backend->name,
                               (int)tensor->device.device_type, (int)tensor->device.device_id,
@@ -202,7 +201,8 @@ static kelp_status *batch_by_loop(kelp_compute_model *model, kelp_infer_item *it
     return NULL;
 }
 
-/* Hands the provider as long runs of items as pass the checks; one that needs a copy runs alone. */
+/* Passes runs of items that satisfy the checks to the provider; an item that needs a copy runs
+ * alone. */
 static kelp_status *batch_by_provider(kelp_compute_model *model, kelp_infer_item *items,
                                       size_t count, kelp_batch_mode mode) {
     size_t begin = 0;
@@ -249,8 +249,8 @@ kelp_status *kelp_compute_infer_batch(kelp_compute_model *model, kelp_infer_item
         items[i].status = NULL;
     if (most > 0 && count > most)
         return KELP_ERROR(KELP_OUT_OF_RANGE,
-                          "a batch of %zu is more than the %zu that compute backend '%s' takes",
-                          count, most, model->state->backend->name);
+                          "a batch of %zu is more than the %zu that provider '%s' takes", count,
+                          most, model->state->backend->name);
     if (model->vtbl->infer_batch != NULL)
         return batch_by_provider(model, items, count, mode);
     return batch_by_loop(model, items, count, mode);
@@ -267,12 +267,12 @@ kelp_status *kelp_compute_infer_arrays(kelp_compute_model *model, const kelp_ten
                           metadata->input_count, metadata->output_count);
     if (input_count != output_count)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "the arrays are of unequal length: %zu inputs, room for %zu outputs",
-                          input_count, output_count);
+                          "the arrays are of unequal length: %zu inputs, %zu outputs", input_count,
+                          output_count);
     size_t most = model->state->capabilities.max_batch;
     if (most > 0 && input_count > most)
         return KELP_ERROR(KELP_OUT_OF_RANGE,
-                          "a batch of %zu is more than the %zu that compute backend '%s' takes",
+                          "a batch of %zu is more than the %zu that provider '%s' takes",
                           input_count, most, model->state->backend->name);
     for (size_t begin = 0; begin < input_count; begin += ITEMS_AT_ONCE) {
         kelp_infer_item items[ITEMS_AT_ONCE];
@@ -307,7 +307,7 @@ kelp_status *kelp_compute_infer_shapes(kelp_compute_model *model, kelp_infer_ite
     return NULL;
 }
 
-/* ---- the rest ---- */
+/* ---- state ---- */
 kelp_status *kelp_compute_init(kelp_compute_model *model) {
     KELP_TRY(model->vtbl->init(model));
     model->state->ready = true;

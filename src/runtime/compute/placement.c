@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where tensors lie, whether a model can use them there, and the copy that is made when not. */
+/* Placement of tensors: whether a model can read them in place, and the copy if it cannot. */
 #include "base/checked.h"
 #include "runtime/compute/state.h"
 
@@ -7,7 +7,7 @@
 
 kelp_placements kelp_placement_of(DLDevice device) {
     switch ((int)device.device_type) {
-    case 0: /* nobody said */
+    case 0: /* not set */
     case kDLCPU:
         return KELP_PLACED_HOST;
     case kDLCUDAHost:

@@ -50,20 +50,21 @@ kelp_status *kelp_completion_end(kelp_completion *completion, kelp_opset_registr
 kelp_status *kelp_bridge_check_result(const kelp_opset_backend *backend, const kelp_value *value,
                                       const kelp_tensor *result) {
     if (result->dtype == KELP_DTYPE_INVALID)
-        return KELP_ERROR(KELP_INTERNAL, "backend '%s' returned nothing for '%s'", backend->name,
+        return KELP_ERROR(KELP_INTERNAL, "provider '%s' returned nothing for '%s'", backend->name,
                           value->name);
     if (value->kind == KELP_VALUE_TENSOR && value->dtype != KELP_DTYPE_INVALID &&
         result->dtype != value->dtype)
-        return KELP_ERROR(KELP_INTERNAL, "backend '%s' returned %s for '%s': expected %s",
+        return KELP_ERROR(KELP_INTERNAL, "provider '%s' returned %s for '%s': expected %s",
                           backend->name, kelp_dtype_name(result->dtype), value->name,
                           kelp_dtype_name(value->dtype));
     if (!kelp_tensor_is_compact(result))
-        return KELP_ERROR(KELP_UNIMPLEMENTED,
-                          "backend '%s' returned a strided tensor for '%s': expected a compact one",
-                          backend->name, value->name);
+        return KELP_ERROR(
+            KELP_UNIMPLEMENTED,
+            "provider '%s' returned a strided tensor for '%s': expected a compact one",
+            backend->name, value->name);
     if (result->data == NULL && kelp_tensor_bytes(result) > 0)
         return KELP_ERROR(KELP_INTERNAL,
-                          "backend '%s' returned no data for '%s': expected %zu bytes",
+                          "provider '%s' returned no data for '%s': expected %zu bytes",
                           backend->name, value->name, kelp_tensor_bytes(result));
     return NULL;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What operators see of the context that runs them. */
+/* Functions of kelp_op_env for operators. */
 #include "runtime/opset/env.h"
 
 #include "base/alloc.h"

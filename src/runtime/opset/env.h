@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What kelp_op_env is: the things a context lends to the operators it runs. */
+/* The definition of kelp_op_env: resources of a context for the operators that it runs. */
 #ifndef KELP_RUNTIME_OPSET_ENV_H_
 #define KELP_RUNTIME_OPSET_ENV_H_
 
@@ -10,17 +10,17 @@
 
 struct kelp_op_env {
     kelp_allocator allocator;
-    kelp_pool *pool;            /* NULL: the caller's thread alone */
+    kelp_pool *pool;            /* NULL: the calling thread only */
     kelp_stop *stop;            /* NULL: cannot be cancelled */
-    kelp_arena *arena;          /* behind kelp_op_env_alloc; NULL: there is none */
-    struct kelp_body *bodies;   /* of the node that is run, see body.h */
-    kelp_op_pack_site pack;     /* of the node that is made */
+    kelp_arena *arena;          /* of kelp_op_env_alloc; NULL: there is none */
+    struct kelp_body *bodies;   /* bodies of the node, see body.h */
+    kelp_op_pack_site pack;     /* while its kernel is created: the node */
     void (*relax)(void *userp); /* see kelp_op_env_relax; may be NULL */
     void *relax_userp;
 };
 
-/* Constants were read that are not needed soon: their pages of the model's file may leave memory,
- * which else holds them beside what was packed of them. For some MiB at a time. Any thread. */
+/* Releases pages of the model's file: constants were read that are not needed soon, and would stay
+ * in memory besides the packed ones. Call it for some MiB at a time. Any thread. */
 static inline void kelp_op_env_relax(const kelp_op_env *env) {
     if (env->relax != NULL)
         env->relax(env->relax_userp);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where packed weights come from, and who wants to hear of them: an engine. */
+/* Packed weights of an engine, as kernels reach them. */
 #ifndef KELP_RUNTIME_OPSET_PACK_H_
 #define KELP_RUNTIME_OPSET_PACK_H_
 
@@ -7,11 +7,11 @@
 
 typedef struct kelp_packs kelp_packs;
 struct kelp_packs {
-    bool keeps; /* what is made goes into a plan: every byte of it is set */
-    /* `*out` is the plan's bytes, or NULL when it has none that fit. */
+    bool keeps; /* blocks are written to an engine image: every byte must be set */
+    /* Finds the block in the engine image; `*out` is NULL if none fits. */
     kelp_status *(*take)(kelp_packs *packs, const kelp_op_pack_site *site,
                          const kelp_op_packing *packing, const void **out);
-    /* Told of what is packed anew; `data` stands as long as the node's kernel. */
+    /* Called after a kernel packed a block; `data` lives as long as the node's kernel. */
     kelp_status *(*made)(kelp_packs *packs, const kelp_op_pack_site *site,
                          const kelp_op_packing *packing, const void *data);
 };

@@ -131,8 +131,8 @@ static kelp_status *check_floor(kelp_allocator allocator, const kelp_opset_backe
     if (status == NULL && count > 0)
         status =
             KELP_ERROR(KELP_INVALID_ARGUMENT,
-                       "cannot register opset backend '%s': its atomic opset (domain '%s', "
-                       "version %d) misses %d of the %d operators that every backend covers: %s",
+                       "cannot register provider '%s': its atomic opset (domain '%s', "
+                       "version %d) misses %d of the %d operators that every provider covers: %s",
                        backend->name, atomic->domain, atomic->version, count,
                        KELP_OPSET_FLOOR_COUNT, kelp_buf_cstr(&missing));
     kelp_buf_deinit(&missing);
@@ -146,23 +146,24 @@ static const char *op_without_kernel(const kelp_opset *opset) {
     return NULL;
 }
 
-/* What every table has had since the first version. */
+/* Size of the table in the first version. */
 #define FIRST_TABLE_BYTES offsetof(kelp_opset_backend, flags)
 
 static kelp_status *check_table(const kelp_opset_backend *backend) {
     if (backend->abi_version != KELP_OPSET_ABI_VERSION)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "cannot register an opset backend of ABI version %u: this Kelp speaks "
-                          "version %d",
-                          backend->abi_version, KELP_OPSET_ABI_VERSION);
+        return KELP_ERROR(
+            KELP_INVALID_ARGUMENT,
+            "cannot register a provider of operators of ABI version %u: this Kelp speaks "
+            "version %d",
+            backend->abi_version, KELP_OPSET_ABI_VERSION);
     if (backend->struct_size < FIRST_TABLE_BYTES || backend->name == NULL)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "cannot register an opset backend: its table has %u bytes (expected at "
-                          "least %zu) and name '%s'",
-                          backend->struct_size, FIRST_TABLE_BYTES,
-                          backend->struct_size >= FIRST_TABLE_BYTES && backend->name != NULL
-                              ? backend->name
-                              : "(none)");
+        return KELP_ERROR(
+            KELP_INVALID_ARGUMENT,
+            "cannot register a provider of operators: its table has %u bytes (expected at "
+            "least %zu) and name '%s'",
+            backend->struct_size, FIRST_TABLE_BYTES,
+            backend->struct_size >= FIRST_TABLE_BYTES && backend->name != NULL ? backend->name
+                                                                               : "(none)");
     return NULL;
 }
 
@@ -171,7 +172,7 @@ static kelp_status *check_entry(const kelp_opset_registry *registry, kelp_opset_
     const kelp_opset_backend *table = &e->table;
     if (table->atomic_opset == NULL && table->extension_opsets == NULL && table->covers == NULL)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "cannot register opset backend '%s': it has neither atomic_opset nor "
+                          "cannot register provider '%s': it has neither atomic_opset nor "
                           "extension_opsets nor covers",
                           table->name);
     e->atomic = &no_opset;
@@ -179,7 +180,7 @@ static kelp_status *check_entry(const kelp_opset_registry *registry, kelp_opset_
         e->atomic = table->atomic_opset(e->self);
         if (e->atomic == NULL)
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                              "cannot register opset backend '%s': it declares no atomic opset",
+                              "cannot register provider '%s': it declares no atomic opset",
                               table->name);
         KELP_TRY(check_floor(registry->allocator, table, e->atomic));
     }
@@ -187,12 +188,12 @@ static kelp_status *check_entry(const kelp_opset_registry *registry, kelp_opset_
         e->extensions = table->extension_opsets(e->self, &e->extension_count);
     if (table->covers != NULL && !kelp_opset_takes_subgraphs(e))
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "cannot register opset backend '%s': it covers nodes in subgraphs, and "
+                          "cannot register provider '%s': it covers nodes in subgraphs, and "
                           "has neither run_subgraph nor execute_graph",
                           table->name);
     if ((table->materialize == NULL) != (table->release_tensor == NULL))
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "cannot register opset backend '%s': it has one of materialize and "
+                          "cannot register provider '%s': it has one of materialize and "
                           "release_tensor, and needs both or none",
                           table->name);
     if (table->execute_graph == NULL && table->dispatch == NULL) {
@@ -201,7 +202,7 @@ static kelp_status *check_entry(const kelp_opset_registry *registry, kelp_opset_
             name = op_without_kernel(&e->extensions[i]);
         if (name != NULL)
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                              "cannot register opset backend '%s': it overrides neither "
+                              "cannot register provider '%s': it overrides neither "
                               "execute_graph nor dispatch, and operator '%s' has no kernel",
                               table->name, name);
     }

@@ -53,7 +53,7 @@ kelp_status *kelp_registry_row(kelp_opset_registry *registry, const char *name,
 kelp_status *kelp_opset_begin_pending(kelp_opset_registry *registry) KELP_MUST_USE;
 void kelp_opset_end_pending(kelp_opset_registry *registry);
 
-/* Whom an engine asks, in order. */
+/* The providers of operators that an engine uses, in order of preference. */
 typedef struct kelp_opset_choice {
     kelp_opset_registry *registry;
     kelp_opset_entry **entries;
@@ -61,21 +61,21 @@ typedef struct kelp_opset_choice {
     bool named; /* by the engine's options */
 } kelp_opset_choice;
 
-/* `providers` as kelp_engine_options has it. */
+/* Chooses providers; `providers` is the member of kelp_engine_options. */
 kelp_status *kelp_opset_choose(kelp_opset_registry *registry, const char *providers,
                                kelp_arena *arena, kelp_opset_choice *out) KELP_MUST_USE;
-/* Who covers a node by itself. */
+/* Finds the provider that covers a node by itself. */
 bool kelp_opset_choice_find(const kelp_opset_choice *choice, const kelp_node *node,
                             kelp_opset_match *out);
-/* The entry's own declaration of the node, or NULL. */
+/* Returns the entry's declaration of the node's operator, or NULL. */
 const kelp_opset_op *kelp_opset_entry_find(const kelp_opset_entry *entry, const kelp_node *node);
-/* true when it takes the node, by itself or in a subgraph. */
+/* Returns true if the entry covers the node, by itself or in a subgraph. */
 bool kelp_opset_entry_covers(const kelp_opset_entry *entry, const kelp_node *node);
-/* true when it can be given subgraphs. */
+/* Returns true if the entry runs subgraphs. */
 bool kelp_opset_takes_subgraphs(const kelp_opset_entry *entry);
 
-/* As kelp_opset_check_ready, of those chosen. `alone`: who covers a node in subgraphs only does
- * not count. */
+/* Checks as kelp_opset_check_ready does, for the chosen providers. `alone`: providers that cover a
+ * node in subgraphs only do not count. */
 kelp_status *kelp_opset_check_choice(const kelp_opset_choice *choice, const kelp_graph *graph,
                                      bool alone) KELP_MUST_USE;
 

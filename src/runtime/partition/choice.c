@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which of the registered backends an engine asks, and in what order. */
+/* Which of the registered providers an engine uses, and in what order. */
 #include "base/buf.h"
 #include "runtime/opset/registry.h"
 
@@ -33,7 +33,7 @@ static kelp_status *unknown(const kelp_opset_registry *registry, const char *pro
         kelp_buf_printf(&names, "%s%s", i > 0 ? ", " : "", registry->entries[i]->backend->name);
     const char *list = kelp_buf_cstr(&names);
     kelp_status *status =
-        KELP_ERROR(KELP_NOT_FOUND, "there is no provider '%.*s' (of '%s'): there are %s",
+        KELP_ERROR(KELP_NOT_FOUND, "there is no provider '%.*s' (of '%s'): found %s",
                    (int)name.length, name.data, providers, list != NULL ? list : "others");
     kelp_buf_deinit(&names);
     return status;
@@ -105,7 +105,7 @@ bool kelp_opset_takes_subgraphs(const kelp_opset_entry *entry) {
     return entry->table.run_subgraph != NULL || entry->table.execute_graph != NULL;
 }
 
-/* ---- results under way ---- */
+/* ---- results in flight ---- */
 void kelp_opset_set_max_pending(kelp_opset_registry *registry, uint32_t max_pending) {
     registry->max_pending = max_pending > 0 ? max_pending : KELP_OPSET_MAX_PENDING;
 }
@@ -116,7 +116,7 @@ kelp_status *kelp_opset_begin_pending(kelp_opset_registry *registry) {
         return NULL;
     kelp_opset_end_pending(registry);
     return KELP_ERROR(KELP_RESOURCE_EXHAUSTED,
-                      "%u results are under way already, as many as there may be at once",
+                      "%u results are in flight already, which is the limit",
                       registry->max_pending);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What nodes cost, roughly: enough to tell a region that is worth the way from one that is not. */
+/* Rough costs of nodes: enough to tell whether a region is worth its transfers. */
 #include "runtime/partition/partition.h"
 
 /* One thread of a machine with AVX2: products near 20 GFLOP/s at the small sizes where it matters,

@@ -18,9 +18,9 @@ typedef struct turn {
     const kelp_logger *logger;
     size_t at; /* in the choice */
     const kelp_opset_entry *entry;
-    kelp_arena arena;  /* of this turn */
+    kelp_arena arena;  /* of this round */
     bool *candidates;  /* by node, as are the following */
-    bool *required;    /* nobody else that the engine may ask covers it */
+    bool *required;    /* no other chosen provider covers it */
     uint32_t *of;      /* region */
     uint32_t *uses_in; /* by value: uses inside the region at hand */
     kelp_value **made; /* by value: what stands for it in the body at hand */
@@ -77,8 +77,8 @@ static bool owns_blocks(const kelp_node *node) {
     return false;
 }
 
-/* In order, a backend's required nodes are those that nobody after it covers; without an order,
- * those that nobody else does. */
+/* In an order of preference, a provider's required nodes are those that no later one covers;
+ * without an order, those that no other one covers. */
 static bool is_required(const turn *t, const kelp_node *node) {
     const kelp_opset_choice *choice = &t->partition->choice;
     for (size_t i = choice->named ? t->at + 1 : 0; i < choice->count; i++)
@@ -411,7 +411,7 @@ static kelp_status *take_turn(turn *t) {
     return t->taken > 0 ? place_carriers(t) : NULL;
 }
 
-/* What costs too much is tried again with the nodes alone that it cannot do without. */
+/* A region that costs too much is tried again with its required nodes only. */
 static kelp_status *take_required(turn *t) {
     kelp_block_count_uses(t->block);
     KELP_TRY(find_candidates(t));

@@ -116,7 +116,7 @@ static bool push_users(grower *g, uint32_t root, uint32_t a, uint32_t b, bool di
     return false;
 }
 
-/* true when a path leads from `a` to `b` through a third. */
+/* Returns true if a path leads from `a` to `b` through a third. */
 static bool leads_around(grower *g, uint32_t a, uint32_t b) {
     size_t depth = 0;
     g->search++;

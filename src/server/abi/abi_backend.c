@@ -14,31 +14,31 @@ static kelp_model *model_of(TRITONBACKEND_Model *handle) {
 /* ---- backend ---- */
 
 TRITONSERVER_Error *TRITONBACKEND_BackendName(TRITONBACKEND_Backend *backend, const char **name) {
-    if (!backend || !name)
-        return kelp_null_error(__func__, backend ? "name" : "backend");
+    if (backend == NULL || name == NULL)
+        return kelp_null_error(__func__, backend != NULL ? "name" : "backend");
     *name = backend_of(backend)->name;
     return NULL;
 }
 
 TRITONSERVER_Error *TRITONBACKEND_BackendConfig(TRITONBACKEND_Backend *backend,
                                                 TRITONSERVER_Message **backend_config) {
-    if (!backend || !backend_config)
-        return kelp_null_error(__func__, backend ? "backend_config" : "backend");
+    if (backend == NULL || backend_config == NULL)
+        return kelp_null_error(__func__, backend != NULL ? "backend_config" : "backend");
     *backend_config = (TRITONSERVER_Message *)backend_of(backend)->config;
     return NULL;
 }
 
 TRITONSERVER_Error *TRITONBACKEND_BackendExecutionPolicy(TRITONBACKEND_Backend *backend,
                                                          TRITONBACKEND_ExecutionPolicy *policy) {
-    if (!backend || !policy)
-        return kelp_null_error(__func__, backend ? "policy" : "backend");
+    if (backend == NULL || policy == NULL)
+        return kelp_null_error(__func__, backend != NULL ? "policy" : "backend");
     *policy = backend_of(backend)->policy;
     return NULL;
 }
 
 TRITONSERVER_Error *TRITONBACKEND_BackendSetExecutionPolicy(TRITONBACKEND_Backend *backend,
                                                             TRITONBACKEND_ExecutionPolicy policy) {
-    if (!backend)
+    if (backend == NULL)
         return kelp_null_error(__func__, "backend");
     backend_of(backend)->policy = policy;
     return NULL;
@@ -47,8 +47,8 @@ TRITONSERVER_Error *TRITONBACKEND_BackendSetExecutionPolicy(TRITONBACKEND_Backen
 TRITONSERVER_Error *TRITONBACKEND_BackendArtifacts(TRITONBACKEND_Backend *backend,
                                                    TRITONBACKEND_ArtifactType *artifact_type,
                                                    const char **location) {
-    if (!backend || !artifact_type || !location)
-        return kelp_null_error(__func__, backend ? "an output" : "backend");
+    if (backend == NULL || artifact_type == NULL || location == NULL)
+        return kelp_null_error(__func__, backend != NULL ? "an output" : "backend");
     *artifact_type = TRITONBACKEND_ARTIFACT_FILESYSTEM;
     *location = backend_of(backend)->directory;
     return NULL;
@@ -56,22 +56,22 @@ TRITONSERVER_Error *TRITONBACKEND_BackendArtifacts(TRITONBACKEND_Backend *backen
 
 TRITONSERVER_Error *TRITONBACKEND_BackendMemoryManager(TRITONBACKEND_Backend *backend,
                                                        TRITONBACKEND_MemoryManager **manager) {
-    if (!backend || !manager)
-        return kelp_null_error(__func__, backend ? "manager" : "backend");
+    if (backend == NULL || manager == NULL)
+        return kelp_null_error(__func__, backend != NULL ? "manager" : "backend");
     /* There is one heap; the handle only has to be non-NULL. */
     *manager = (TRITONBACKEND_MemoryManager *)backend;
     return NULL;
 }
 
 TRITONSERVER_Error *TRITONBACKEND_BackendState(TRITONBACKEND_Backend *backend, void **state) {
-    if (!backend || !state)
-        return kelp_null_error(__func__, backend ? "state" : "backend");
+    if (backend == NULL || state == NULL)
+        return kelp_null_error(__func__, backend != NULL ? "state" : "backend");
     *state = backend_of(backend)->state;
     return NULL;
 }
 
 TRITONSERVER_Error *TRITONBACKEND_BackendSetState(TRITONBACKEND_Backend *backend, void *state) {
-    if (!backend)
+    if (backend == NULL)
         return kelp_null_error(__func__, "backend");
     backend_of(backend)->state = state;
     return NULL;
@@ -82,7 +82,7 @@ TRITONSERVER_Error *TRITONBACKEND_BackendAttributeAddPreferredInstanceGroup(
     const uint64_t count, const uint64_t *device_ids, const uint64_t id_count) {
     (void)device_ids; /* of GPUs, which this server does not have */
     (void)id_count;
-    if (!backend_attributes)
+    if (backend_attributes == NULL)
         return kelp_null_error(__func__, "backend_attributes");
     return kelp_to_error(kelp_server_backend_prefer_group(
         (kelp_server_backend_attribute *)backend_attributes, kind, count));
@@ -90,7 +90,7 @@ TRITONSERVER_Error *TRITONBACKEND_BackendAttributeAddPreferredInstanceGroup(
 
 TRITONSERVER_Error *TRITONBACKEND_BackendAttributeSetParallelModelInstanceLoading(
     TRITONBACKEND_BackendAttribute *backend_attributes, bool enabled) {
-    if (!backend_attributes)
+    if (backend_attributes == NULL)
         return kelp_null_error(__func__, "backend_attributes");
     ((kelp_server_backend_attribute *)backend_attributes)->parallel_loading = enabled;
     return NULL;
@@ -99,15 +99,15 @@ TRITONSERVER_Error *TRITONBACKEND_BackendAttributeSetParallelModelInstanceLoadin
 /* ---- model ---- */
 
 TRITONSERVER_Error *TRITONBACKEND_ModelName(TRITONBACKEND_Model *model, const char **name) {
-    if (!model || !name)
-        return kelp_null_error(__func__, model ? "name" : "model");
+    if (model == NULL || name == NULL)
+        return kelp_null_error(__func__, model != NULL ? "name" : "model");
     *name = model_of(model)->base.name;
     return NULL;
 }
 
 TRITONSERVER_Error *TRITONBACKEND_ModelVersion(TRITONBACKEND_Model *model, uint64_t *version) {
-    if (!model || !version)
-        return kelp_null_error(__func__, model ? "version" : "model");
+    if (model == NULL || version == NULL)
+        return kelp_null_error(__func__, model != NULL ? "version" : "model");
     *version = (uint64_t)model_of(model)->base.version;
     return NULL;
 }
@@ -115,8 +115,8 @@ TRITONSERVER_Error *TRITONBACKEND_ModelVersion(TRITONBACKEND_Model *model, uint6
 TRITONSERVER_Error *TRITONBACKEND_ModelRepository(TRITONBACKEND_Model *model,
                                                   TRITONBACKEND_ArtifactType *artifact_type,
                                                   const char **location) {
-    if (!model || !artifact_type || !location)
-        return kelp_null_error(__func__, model ? "an output" : "model");
+    if (model == NULL || artifact_type == NULL || location == NULL)
+        return kelp_null_error(__func__, model != NULL ? "an output" : "model");
     *artifact_type = TRITONBACKEND_ARTIFACT_FILESYSTEM;
     *location = model_of(model)->directory;
     return NULL;
@@ -133,10 +133,10 @@ static TRITONSERVER_Error *check_config_version(uint32_t version) {
 TRITONSERVER_Error *TRITONBACKEND_ModelConfig(TRITONBACKEND_Model *model,
                                               const uint32_t config_version,
                                               TRITONSERVER_Message **model_config) {
-    if (!model || !model_config)
-        return kelp_null_error(__func__, model ? "model_config" : "model");
+    if (model == NULL || model_config == NULL)
+        return kelp_null_error(__func__, model != NULL ? "model_config" : "model");
     TRITONSERVER_Error *error = check_config_version(config_version);
-    if (error)
+    if (error != NULL)
         return error;
     kelp_model *m = model_of(model);
     pthread_rwlock_rdlock(&m->change_lock);
@@ -148,8 +148,8 @@ TRITONSERVER_Error *TRITONBACKEND_ModelConfig(TRITONBACKEND_Model *model,
 
 TRITONSERVER_Error *TRITONBACKEND_ModelAutoCompleteConfig(TRITONBACKEND_Model *model,
                                                           bool *auto_complete_config) {
-    if (!model || !auto_complete_config)
-        return kelp_null_error(__func__, model ? "auto_complete_config" : "model");
+    if (model == NULL || auto_complete_config == NULL)
+        return kelp_null_error(__func__, model != NULL ? "auto_complete_config" : "model");
     *auto_complete_config = model_of(model)->auto_complete;
     return NULL;
 }
@@ -157,10 +157,10 @@ TRITONSERVER_Error *TRITONBACKEND_ModelAutoCompleteConfig(TRITONBACKEND_Model *m
 TRITONSERVER_Error *TRITONBACKEND_ModelSetConfig(TRITONBACKEND_Model *model,
                                                  const uint32_t config_version,
                                                  TRITONSERVER_Message *model_config) {
-    if (!model || !model_config)
-        return kelp_null_error(__func__, model ? "model_config" : "model");
+    if (model == NULL || model_config == NULL)
+        return kelp_null_error(__func__, model != NULL ? "model_config" : "model");
     TRITONSERVER_Error *error = check_config_version(config_version);
-    if (error)
+    if (error != NULL)
         return error;
     const kelp_message *json = (const kelp_message *)model_config;
     return kelp_to_error(kelp_model_complete_config(model_of(model), json->text, json->length));
@@ -168,29 +168,29 @@ TRITONSERVER_Error *TRITONBACKEND_ModelSetConfig(TRITONBACKEND_Model *model,
 
 TRITONSERVER_Error *TRITONBACKEND_ModelServer(TRITONBACKEND_Model *model,
                                               TRITONSERVER_Server **server) {
-    if (!model || !server)
-        return kelp_null_error(__func__, model ? "server" : "model");
+    if (model == NULL || server == NULL)
+        return kelp_null_error(__func__, model != NULL ? "server" : "model");
     *server = (TRITONSERVER_Server *)model_of(model)->base.host;
     return NULL;
 }
 
 TRITONSERVER_Error *TRITONBACKEND_ModelBackend(TRITONBACKEND_Model *model,
                                                TRITONBACKEND_Backend **backend) {
-    if (!model || !backend)
-        return kelp_null_error(__func__, model ? "backend" : "model");
+    if (model == NULL || backend == NULL)
+        return kelp_null_error(__func__, model != NULL ? "backend" : "model");
     *backend = (TRITONBACKEND_Backend *)model_of(model)->backend;
     return NULL;
 }
 
 TRITONSERVER_Error *TRITONBACKEND_ModelState(TRITONBACKEND_Model *model, void **state) {
-    if (!model || !state)
-        return kelp_null_error(__func__, model ? "state" : "model");
+    if (model == NULL || state == NULL)
+        return kelp_null_error(__func__, model != NULL ? "state" : "model");
     *state = model_of(model)->state;
     return NULL;
 }
 
 TRITONSERVER_Error *TRITONBACKEND_ModelSetState(TRITONBACKEND_Model *model, void *state) {
-    if (!model)
+    if (model == NULL)
         return kelp_null_error(__func__, "model");
     model_of(model)->state = state;
     return NULL;

@@ -24,28 +24,28 @@ TRITONBACKEND_InputPropertiesForHostPolicy(TRITONBACKEND_Input *input, const cha
                                            const char **name, TRITONSERVER_DataType *datatype,
                                            const int64_t **shape, uint32_t *dims_count,
                                            uint64_t *byte_size, uint32_t *buffer_count) {
-    if (!input)
+    if (input == NULL)
         return kelp_null_error(__func__, "input");
     const kelp_input *in = (const kelp_input *)input;
     const kelp_data *data = kelp_input_data(in, host_policy_name);
-    if (name)
+    if (name != NULL)
         *name = kelp_text_get(&in->name);
-    if (datatype)
+    if (datatype != NULL)
         *datatype = in->datatype;
-    if (shape)
+    if (shape != NULL)
         *shape = in->shape;
-    if (dims_count)
+    if (dims_count != NULL)
         *dims_count = in->rank;
-    if (byte_size)
+    if (byte_size != NULL)
         *byte_size = data->size_bytes;
-    if (buffer_count)
+    if (buffer_count != NULL)
         *buffer_count = (uint32_t)data->count;
     return NULL;
 }
 
 static TRITONSERVER_Error *block_at(const char *function, TRITONBACKEND_Input *input,
                                     const char *policy, uint32_t index, kelp_data_block **out) {
-    if (!input)
+    if (input == NULL)
         return kelp_null_error(function, "input");
     const kelp_input *in = (const kelp_input *)input;
     const kelp_data *data = kelp_input_data(in, policy);
@@ -71,9 +71,9 @@ TRITONSERVER_Error *TRITONBACKEND_InputBufferForHostPolicy(
     int64_t *memory_type_id) {
     kelp_data_block *block = NULL;
     TRITONSERVER_Error *error = block_at(__func__, input, host_policy_name, index, &block);
-    if (error)
+    if (error != NULL)
         return error;
-    if (!buffer || !buffer_byte_size || !memory_type || !memory_type_id)
+    if (buffer == NULL || buffer_byte_size == NULL || memory_type == NULL || memory_type_id == NULL)
         return kelp_null_error(__func__, "an output");
     *buffer = block->base;
     *buffer_byte_size = block->attributes.size_bytes;
@@ -88,10 +88,10 @@ TRITONBACKEND_InputBufferAttributes(TRITONBACKEND_Input *input, const uint32_t i
                                     TRITONSERVER_BufferAttributes **buffer_attributes) {
     kelp_data_block *block = NULL;
     TRITONSERVER_Error *error = block_at(__func__, input, NULL, index, &block);
-    if (error)
+    if (error != NULL)
         return error;
-    if (!buffer || !buffer_attributes)
-        return kelp_null_error(__func__, buffer ? "buffer_attributes" : "buffer");
+    if (buffer == NULL || buffer_attributes == NULL)
+        return kelp_null_error(__func__, buffer != NULL ? "buffer_attributes" : "buffer");
     *buffer = block->base;
     *buffer_attributes = (TRITONSERVER_BufferAttributes *)&block->attributes;
     return NULL;
@@ -133,8 +133,8 @@ TRITONSERVER_Error *TRITONBACKEND_RequestFlags(TRITONBACKEND_Request *request, u
 
 TRITONSERVER_Error *TRITONBACKEND_RequestParameterCount(TRITONBACKEND_Request *request,
                                                         uint32_t *count) {
-    if (!request || !count)
-        return kelp_null_error(__func__, request ? "count" : "request");
+    if (request == NULL || count == NULL)
+        return kelp_null_error(__func__, request != NULL ? "count" : "request");
     *count = (uint32_t)of(request)->params.count;
     return NULL;
 }
@@ -148,8 +148,8 @@ TRITONSERVER_Error *TRITONBACKEND_RequestParameter(TRITONBACKEND_Request *reques
                                                    const uint32_t index, const char **key,
                                                    TRITONSERVER_ParameterType *type,
                                                    const void **vvalue) {
-    if (!request || !key || !type || !vvalue)
-        return kelp_null_error(__func__, request ? "an output" : "request");
+    if (request == NULL || key == NULL || type == NULL || vvalue == NULL)
+        return kelp_null_error(__func__, request != NULL ? "an output" : "request");
     const kelp_params *params = &of(request)->params;
     if (index >= params->count)
         return out_of_range("parameters", index, params->count);
@@ -161,16 +161,16 @@ TRITONSERVER_Error *TRITONBACKEND_RequestParameter(TRITONBACKEND_Request *reques
 
 TRITONSERVER_Error *TRITONBACKEND_RequestInputCount(TRITONBACKEND_Request *request,
                                                     uint32_t *count) {
-    if (!request || !count)
-        return kelp_null_error(__func__, request ? "count" : "request");
+    if (request == NULL || count == NULL)
+        return kelp_null_error(__func__, request != NULL ? "count" : "request");
     *count = (uint32_t)of(request)->input_count;
     return NULL;
 }
 
 TRITONSERVER_Error *TRITONBACKEND_RequestInputName(TRITONBACKEND_Request *request,
                                                    const uint32_t index, const char **input_name) {
-    if (!request || !input_name)
-        return kelp_null_error(__func__, request ? "input_name" : "request");
+    if (request == NULL || input_name == NULL)
+        return kelp_null_error(__func__, request != NULL ? "input_name" : "request");
     if (index >= of(request)->input_count)
         return out_of_range("inputs", index, of(request)->input_count);
     *input_name = kelp_text_get(&of(request)->inputs[index]->name);
@@ -179,10 +179,12 @@ TRITONSERVER_Error *TRITONBACKEND_RequestInputName(TRITONBACKEND_Request *reques
 
 TRITONSERVER_Error *TRITONBACKEND_RequestInput(TRITONBACKEND_Request *request, const char *name,
                                                TRITONBACKEND_Input **input) {
-    if (!request || !name || !input)
-        return kelp_null_error(__func__, !request ? "request" : !name ? "name" : "input");
+    if (request == NULL || name == NULL || input == NULL)
+        return kelp_null_error(__func__, request == NULL ? "request"
+                                         : name == NULL  ? "name"
+                                                         : "input");
     kelp_input *found = kelp_request_find_input(of(request), name);
-    if (!found)
+    if (found == NULL)
         return kelp_to_error(KELP_ERROR(KELP_INVALID_ARGUMENT,
                                         KELP_REQUEST_TAG "unknown request input name %s",
                                         kelp_request_tag(of(request)), name));
@@ -193,8 +195,8 @@ TRITONSERVER_Error *TRITONBACKEND_RequestInput(TRITONBACKEND_Request *request, c
 TRITONSERVER_Error *TRITONBACKEND_RequestInputByIndex(TRITONBACKEND_Request *request,
                                                       const uint32_t index,
                                                       TRITONBACKEND_Input **input) {
-    if (!request || !input)
-        return kelp_null_error(__func__, request ? "input" : "request");
+    if (request == NULL || input == NULL)
+        return kelp_null_error(__func__, request != NULL ? "input" : "request");
     if (index >= of(request)->input_count)
         return out_of_range("inputs", index, of(request)->input_count);
     *input = (TRITONBACKEND_Input *)of(request)->inputs[index];
@@ -203,8 +205,8 @@ TRITONSERVER_Error *TRITONBACKEND_RequestInputByIndex(TRITONBACKEND_Request *req
 
 TRITONSERVER_Error *TRITONBACKEND_RequestOutputCount(TRITONBACKEND_Request *request,
                                                      uint32_t *count) {
-    if (!request || !count)
-        return kelp_null_error(__func__, request ? "count" : "request");
+    if (request == NULL || count == NULL)
+        return kelp_null_error(__func__, request != NULL ? "count" : "request");
     *count = (uint32_t)kelp_request_output_count(of(request));
     return NULL;
 }
@@ -212,8 +214,8 @@ TRITONSERVER_Error *TRITONBACKEND_RequestOutputCount(TRITONBACKEND_Request *requ
 TRITONSERVER_Error *TRITONBACKEND_RequestOutputName(TRITONBACKEND_Request *request,
                                                     const uint32_t index,
                                                     const char **output_name) {
-    if (!request || !output_name)
-        return kelp_null_error(__func__, request ? "output_name" : "request");
+    if (request == NULL || output_name == NULL)
+        return kelp_null_error(__func__, request != NULL ? "output_name" : "request");
     size_t count = kelp_request_output_count(of(request));
     if (index >= count)
         return out_of_range("requested outputs", index, count);
@@ -225,10 +227,10 @@ TRITONSERVER_Error *
 TRITONBACKEND_RequestOutputBufferProperties(TRITONBACKEND_Request *request, const char *name,
                                             size_t *byte_size, TRITONSERVER_MemoryType *memory_type,
                                             int64_t *memory_type_id) {
-    if (!request || !memory_type || !memory_type_id)
-        return kelp_null_error(__func__, request ? "an output" : "request");
+    if (request == NULL || memory_type == NULL || memory_type_id == NULL)
+        return kelp_null_error(__func__, request != NULL ? "an output" : "request");
     kelp_request *r = of(request);
-    if (!r->allocator || !r->allocator->query_fn)
+    if (r->allocator == NULL || r->allocator->query_fn == NULL)
         return kelp_to_error(KELP_ERROR(KELP_UNAVAILABLE,
                                         KELP_REQUEST_TAG "output properties are not available: the "
                                                          "response allocator has no query function",
@@ -239,15 +241,15 @@ TRITONBACKEND_RequestOutputBufferProperties(TRITONBACKEND_Request *request, cons
 
 TRITONSERVER_Error *TRITONBACKEND_RequestRelease(TRITONBACKEND_Request *request,
                                                  uint32_t release_flags) {
-    if (!request)
+    if (request == NULL)
         return kelp_null_error(__func__, "request");
     return kelp_to_error(kelp_request_release(of(request), release_flags));
 }
 
 TRITONSERVER_Error *TRITONBACKEND_RequestTrace(TRITONBACKEND_Request *request,
                                                TRITONSERVER_InferenceTrace **trace) {
-    if (!request || !trace)
-        return kelp_null_error(__func__, request ? "trace" : "request");
+    if (request == NULL || trace == NULL)
+        return kelp_null_error(__func__, request != NULL ? "trace" : "request");
     *trace = (TRITONSERVER_InferenceTrace *)of(request)->trace;
     return NULL;
 }

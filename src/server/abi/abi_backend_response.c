@@ -22,7 +22,7 @@ static TRITONSERVER_Error *factory_of(TRITONBACKEND_Request *handle, kelp_factor
 /* Returns an error if the factory was deleted. */
 static TRITONSERVER_Error *check_factory(const char *function,
                                          TRITONBACKEND_ResponseFactory *factory) {
-    if (!factory)
+    if (factory == NULL)
         return kelp_null_error(function, "factory");
     if (atomic_load(&((kelp_factory *)factory)->open) == 0)
         return kelp_to_error(KELP_ERROR(KELP_INTERNAL, "the response factory was deleted before"));
@@ -31,11 +31,11 @@ static TRITONSERVER_Error *check_factory(const char *function,
 
 TRITONSERVER_Error *TRITONBACKEND_ResponseFactoryNew(TRITONBACKEND_ResponseFactory **factory,
                                                      TRITONBACKEND_Request *request) {
-    if (!factory || !request)
-        return kelp_null_error(__func__, factory ? "request" : "factory");
+    if (factory == NULL || request == NULL)
+        return kelp_null_error(__func__, factory != NULL ? "request" : "factory");
     kelp_factory *made = NULL;
     TRITONSERVER_Error *error = factory_of(request, &made);
-    if (error)
+    if (error != NULL)
         return error;
     if (!kelp_factory_open(made))
         return kelp_to_error(KELP_ERROR(KELP_INTERNAL, "the request is over"));
@@ -45,8 +45,8 @@ TRITONSERVER_Error *TRITONBACKEND_ResponseFactoryNew(TRITONBACKEND_ResponseFacto
 }
 
 TRITONSERVER_Error *TRITONBACKEND_ResponseFactoryDelete(TRITONBACKEND_ResponseFactory *factory) {
-    TRITONSERVER_Error *error = factory ? check_factory(__func__, factory) : NULL;
-    if (!factory || error)
+    TRITONSERVER_Error *error = factory != NULL ? check_factory(__func__, factory) : NULL;
+    if (factory == NULL || error != NULL)
         return error;
     kelp_factory_close((kelp_factory *)factory);
     kelp_factory_release((kelp_factory *)factory);
@@ -56,14 +56,15 @@ TRITONSERVER_Error *TRITONBACKEND_ResponseFactoryDelete(TRITONBACKEND_ResponseFa
 TRITONSERVER_Error *TRITONBACKEND_ResponseFactorySendFlags(TRITONBACKEND_ResponseFactory *factory,
                                                            const uint32_t send_flags) {
     TRITONSERVER_Error *error = check_factory(__func__, factory);
-    return error ? error
-                 : kelp_to_error(kelp_factory_send_flags((kelp_factory *)factory, send_flags));
+    return error != NULL
+               ? error
+               : kelp_to_error(kelp_factory_send_flags((kelp_factory *)factory, send_flags));
 }
 
 TRITONSERVER_Error *TRITONBACKEND_ResponseFactoryIsCancelled(TRITONBACKEND_ResponseFactory *factory,
                                                              bool *is_cancelled) {
-    if (!factory || !is_cancelled)
-        return kelp_null_error(__func__, factory ? "is_cancelled" : "factory");
+    if (factory == NULL || is_cancelled == NULL)
+        return kelp_null_error(__func__, factory != NULL ? "is_cancelled" : "factory");
     *is_cancelled = atomic_load(&((kelp_factory *)factory)->cancelled);
     return NULL;
 }
@@ -72,19 +73,20 @@ TRITONSERVER_Error *TRITONBACKEND_ResponseFactoryIsCancelled(TRITONBACKEND_Respo
 
 TRITONSERVER_Error *TRITONBACKEND_ResponseNew(TRITONBACKEND_Response **response,
                                               TRITONBACKEND_Request *request) {
-    if (!response || !request)
-        return kelp_null_error(__func__, response ? "request" : "response");
+    if (response == NULL || request == NULL)
+        return kelp_null_error(__func__, response != NULL ? "request" : "response");
     kelp_factory *factory = NULL;
     TRITONSERVER_Error *error = factory_of(request, &factory);
-    return error ? error : kelp_to_error(kelp_response_create(factory, (kelp_response **)response));
+    return error != NULL ? error
+                         : kelp_to_error(kelp_response_create(factory, (kelp_response **)response));
 }
 
 TRITONSERVER_Error *TRITONBACKEND_ResponseNewFromFactory(TRITONBACKEND_Response **response,
                                                          TRITONBACKEND_ResponseFactory *factory) {
-    if (!response || !factory)
-        return kelp_null_error(__func__, response ? "factory" : "response");
+    if (response == NULL || factory == NULL)
+        return kelp_null_error(__func__, response != NULL ? "factory" : "response");
     TRITONSERVER_Error *error = check_factory(__func__, factory);
-    if (error)
+    if (error != NULL)
         return error;
     return kelp_to_error(kelp_response_create((kelp_factory *)factory, (kelp_response **)response));
 }
@@ -92,15 +94,15 @@ TRITONSERVER_Error *TRITONBACKEND_ResponseNewFromFactory(TRITONBACKEND_Response 
 /* A response that was sent is the client's, or deleted. */
 static TRITONSERVER_Error *check_unsent(TRITONBACKEND_Response *handle) {
     const kelp_response *response = (const kelp_response *)handle;
-    if (response->factory && !response->sent)
+    if (response->factory != NULL && !response->sent)
         return NULL;
     return kelp_to_error(
         KELP_ERROR(KELP_INTERNAL, "the response is no longer the backend's: it was sent before"));
 }
 
 TRITONSERVER_Error *TRITONBACKEND_ResponseDelete(TRITONBACKEND_Response *response) {
-    TRITONSERVER_Error *error = response ? check_unsent(response) : NULL;
-    if (response && !error)
+    TRITONSERVER_Error *error = response != NULL ? check_unsent(response) : NULL;
+    if (response != NULL && error == NULL)
         kelp_response_delete((kelp_response *)response);
     return error;
 }
@@ -108,10 +110,10 @@ TRITONSERVER_Error *TRITONBACKEND_ResponseDelete(TRITONBACKEND_Response *respons
 static TRITONSERVER_Error *add_param(const char *function, TRITONBACKEND_Response *response,
                                      const char *name, TRITONSERVER_ParameterType type,
                                      kelp_param **out) {
-    if (!response || !name)
-        return kelp_null_error(function, response ? "name" : "response");
+    if (response == NULL || name == NULL)
+        return kelp_null_error(function, response != NULL ? "name" : "response");
     TRITONSERVER_Error *error = check_unsent(response);
-    if (error)
+    if (error != NULL)
         return error;
     return kelp_to_error(kelp_params_add(((kelp_response *)response)->home->allocator,
                                          &((kelp_response *)response)->params, name, type, out));
@@ -119,11 +121,13 @@ static TRITONSERVER_Error *add_param(const char *function, TRITONBACKEND_Respons
 
 TRITONSERVER_Error *TRITONBACKEND_ResponseSetStringParameter(TRITONBACKEND_Response *response,
                                                              const char *name, const char *value) {
-    if (!response || !name || !value)
-        return kelp_null_error(__func__, !response ? "response" : !name ? "name" : "value");
+    if (response == NULL || name == NULL || value == NULL)
+        return kelp_null_error(__func__, response == NULL ? "response"
+                                         : name == NULL   ? "name"
+                                                          : "value");
     TRITONSERVER_Error *error = check_unsent(response);
     kelp_response *r = (kelp_response *)response;
-    return error
+    return error != NULL
                ? error
                : kelp_to_error(kelp_params_add_string(r->home->allocator, &r->params, name, value));
 }
@@ -133,7 +137,7 @@ TRITONSERVER_Error *TRITONBACKEND_ResponseSetIntParameter(TRITONBACKEND_Response
     kelp_param *param = NULL;
     TRITONSERVER_Error *error =
         add_param(__func__, response, name, TRITONSERVER_PARAMETER_INT, &param);
-    if (!error)
+    if (error == NULL)
         param->i64 = value;
     return error;
 }
@@ -143,7 +147,7 @@ TRITONSERVER_Error *TRITONBACKEND_ResponseSetBoolParameter(TRITONBACKEND_Respons
     kelp_param *param = NULL;
     TRITONSERVER_Error *error =
         add_param(__func__, response, name, TRITONSERVER_PARAMETER_BOOL, &param);
-    if (!error)
+    if (error == NULL)
         param->boolean = value;
     return error;
 }
@@ -153,7 +157,7 @@ TRITONSERVER_Error *TRITONBACKEND_ResponseSetDoubleParameter(TRITONBACKEND_Respo
     kelp_param *param = NULL;
     TRITONSERVER_Error *error =
         add_param(__func__, response, name, TRITONSERVER_PARAMETER_DOUBLE, &param);
-    if (!error)
+    if (error == NULL)
         param->f64 = value;
     return error;
 }
@@ -162,13 +166,13 @@ TRITONSERVER_Error *TRITONBACKEND_ResponseOutput(TRITONBACKEND_Response *respons
                                                  TRITONBACKEND_Output **output, const char *name,
                                                  const TRITONSERVER_DataType datatype,
                                                  const int64_t *shape, const uint32_t dims_count) {
-    if (!response || !output || !name || (!shape && dims_count))
-        return kelp_null_error(__func__, !response ? "response"
-                                         : !output ? "output"
-                                         : !name   ? "name"
-                                                   : "shape");
+    if (response == NULL || output == NULL || name == NULL || (shape == NULL && dims_count))
+        return kelp_null_error(__func__, response == NULL ? "response"
+                                         : output == NULL ? "output"
+                                         : name == NULL   ? "name"
+                                                          : "shape");
     TRITONSERVER_Error *error = check_unsent(response);
-    if (error)
+    if (error != NULL)
         return error;
     return kelp_to_error(kelp_response_add_output((kelp_response *)response, name, datatype, shape,
                                                   dims_count, (kelp_output **)output));
@@ -178,8 +182,8 @@ TRITONSERVER_Error *TRITONBACKEND_ResponseSend(TRITONBACKEND_Response *response,
                                                const uint32_t send_flags,
                                                TRITONSERVER_Error *error) {
     TRITONSERVER_Error *refused =
-        response ? check_unsent(response) : kelp_null_error(__func__, "response");
-    if (refused)
+        response != NULL ? check_unsent(response) : kelp_null_error(__func__, "response");
+    if (refused != NULL)
         return refused;
     return kelp_to_error(
         kelp_response_send((kelp_response *)response, send_flags, kelp_from_error(error)));
@@ -191,15 +195,15 @@ TRITONSERVER_Error *TRITONBACKEND_OutputBuffer(TRITONBACKEND_Output *output, voi
                                                const uint64_t buffer_byte_size,
                                                TRITONSERVER_MemoryType *memory_type,
                                                int64_t *memory_type_id) {
-    if (!output || !buffer || !memory_type || !memory_type_id)
-        return kelp_null_error(__func__, output ? "an output" : "output");
+    if (output == NULL || buffer == NULL || memory_type == NULL || memory_type_id == NULL)
+        return kelp_null_error(__func__, output != NULL ? "an output" : "output");
     kelp_output *out = (kelp_output *)output;
     TRITONSERVER_Error *error = check_unsent((TRITONBACKEND_Response *)out->response);
-    if (error)
+    if (error != NULL)
         return error;
     kelp_status *status =
         kelp_output_allocate(out, buffer_byte_size, *memory_type, *memory_type_id, buffer);
-    if (!status) {
+    if (status == NULL) {
         *memory_type = out->attributes.memory_type;
         *memory_type_id = out->attributes.memory_type_id;
     }
@@ -209,8 +213,8 @@ TRITONSERVER_Error *TRITONBACKEND_OutputBuffer(TRITONBACKEND_Output *output, voi
 TRITONSERVER_Error *
 TRITONBACKEND_OutputBufferAttributes(TRITONBACKEND_Output *output,
                                      TRITONSERVER_BufferAttributes **buffer_attributes) {
-    if (!output || !buffer_attributes)
-        return kelp_null_error(__func__, output ? "buffer_attributes" : "output");
+    if (output == NULL || buffer_attributes == NULL)
+        return kelp_null_error(__func__, output != NULL ? "buffer_attributes" : "output");
     *buffer_attributes = (TRITONSERVER_BufferAttributes *)&((kelp_output *)output)->attributes;
     return NULL;
 }
@@ -227,8 +231,10 @@ TRITONSERVER_Error *TRITONBACKEND_InferenceResponseOutputByName(TRITONBACKEND_Re
                                                                 TRITONSERVER_DataType *datatype,
                                                                 const int64_t **shape,
                                                                 uint64_t *dim_count) {
-    if (!response || !name || !datatype || !shape || !dim_count)
-        return kelp_null_error(__func__, !response ? "response" : !name ? "name" : "an output");
+    if (response == NULL || name == NULL || datatype == NULL || shape == NULL || dim_count == NULL)
+        return kelp_null_error(__func__, response == NULL ? "response"
+                                         : name == NULL   ? "name"
+                                                          : "an output");
     const kelp_response *r = (const kelp_response *)response;
     for (size_t i = 0; i < r->output_count; i++) {
         if (strcmp(kelp_text_get(&r->outputs[i]->name), name) == 0) {
@@ -244,8 +250,8 @@ TRITONSERVER_Error *TRITONBACKEND_InferenceResponseOutput(TRITONBACKEND_Response
                                                           TRITONSERVER_DataType *datatype,
                                                           const int64_t **shape,
                                                           uint64_t *dim_count) {
-    if (!response || !name || !datatype || !shape || !dim_count)
-        return kelp_null_error(__func__, response ? "an output" : "response");
+    if (response == NULL || name == NULL || datatype == NULL || shape == NULL || dim_count == NULL)
+        return kelp_null_error(__func__, response != NULL ? "an output" : "response");
     const kelp_response *r = (const kelp_response *)response;
     if (index >= r->output_count)
         return kelp_to_error(KELP_ERROR(KELP_INVALID_ARGUMENT,
@@ -265,7 +271,7 @@ TRITONSERVER_Error *TRITONBACKEND_MemoryManagerAllocate(TRITONBACKEND_MemoryMana
                                                         const uint64_t byte_size) {
     (void)manager;
     (void)memory_type_id;
-    if (!buffer)
+    if (buffer == NULL)
         return kelp_null_error(__func__, "buffer");
     if (memory_type != TRITONSERVER_MEMORY_CPU)
         return kelp_to_error(KELP_ERROR(
@@ -273,10 +279,11 @@ TRITONSERVER_Error *TRITONBACKEND_MemoryManagerAllocate(TRITONBACKEND_MemoryMana
             TRITONSERVER_MemoryTypeString(memory_type)));
     /* The size is not known when it is freed, so this is the C library's own heap. */
     *buffer = malloc(byte_size ? byte_size : 1);
-    return *buffer ? NULL
-                   : kelp_to_error(KELP_ERROR(KELP_UNAVAILABLE,
-                                              "failed to allocate %llu bytes of system memory",
-                                              (unsigned long long)byte_size));
+    return *buffer != NULL
+               ? NULL
+               : kelp_to_error(KELP_ERROR(KELP_UNAVAILABLE,
+                                          "failed to allocate %llu bytes of system memory",
+                                          (unsigned long long)byte_size));
 }
 
 TRITONSERVER_Error *TRITONBACKEND_MemoryManagerFree(TRITONBACKEND_MemoryManager *manager,

@@ -8,7 +8,7 @@
 
 TRITONSERVER_Error *TRITONSERVER_ErrorNew(TRITONSERVER_Error_Code code, const char *msg) {
     return (TRITONSERVER_Error *)kelp_status_new(kelp_code_from_triton(code), "", 0, "%s",
-                                                 msg ? msg : "");
+                                                 msg != NULL ? msg : "");
 }
 
 void TRITONSERVER_ErrorDelete(TRITONSERVER_Error *error) {
@@ -49,8 +49,8 @@ const char *TRITONSERVER_ErrorMessage(TRITONSERVER_Error *error) {
 
 static TRITONSERVER_Error *version(const char *function, uint32_t *major, uint32_t *minor,
                                    uint32_t major_value, uint32_t minor_value) {
-    if (!major || !minor)
-        return kelp_null_error(function, major ? "minor" : "major");
+    if (major == NULL || minor == NULL)
+        return kelp_null_error(function, major != NULL ? "minor" : "major");
     *major = major_value;
     *minor = minor_value;
     return NULL;

@@ -30,12 +30,12 @@ bool TRITONSERVER_LogIsEnabled(TRITONSERVER_LogLevel level) {
 TRITONSERVER_Error *TRITONSERVER_LogMessage(TRITONSERVER_LogLevel level, const char *filename,
                                             const int line, const char *msg) {
     kelp_log_level ours;
-    if (!msg)
+    if (msg == NULL)
         return kelp_null_error(__func__, "msg");
     if (!from_triton(level, &ours))
         return kelp_to_error(
             KELP_ERROR(KELP_INVALID_ARGUMENT, "unknown log level '%d'", (int)level));
-    kelp_server_log_write(ours, filename ? filename : "", line, msg);
+    kelp_server_log_write(ours, filename != NULL ? filename : "", line, msg);
     return NULL;
 }
 
@@ -44,10 +44,10 @@ TRITONSERVER_Error *TRITONSERVER_LogMessage(TRITONSERVER_LogLevel level, const c
 
 TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetLogFile(TRITONSERVER_ServerOptions *options,
                                                          const char *file) {
-    if (!file)
+    if (file == NULL)
         return kelp_null_error(__func__, "file");
     kelp_status *status = kelp_server_log_open(file);
-    if (!status && options)
+    if (status == NULL && options != NULL)
         ((kelp_server_options *)options)->log_to_file = file[0] != '\0';
     return kelp_to_error(status);
 }

@@ -6,8 +6,10 @@
 TRITONSERVER_Error *TRITONSERVER_MetricFamilyNew(TRITONSERVER_MetricFamily **family,
                                                  const TRITONSERVER_MetricKind kind,
                                                  const char *name, const char *description) {
-    if (!family || !name || !description)
-        return kelp_null_error(__func__, !family ? "family" : !name ? "name" : "description");
+    if (family == NULL || name == NULL || description == NULL)
+        return kelp_null_error(__func__, family == NULL ? "family"
+                                         : name == NULL ? "name"
+                                                        : "description");
     if ((unsigned)kind > TRITONSERVER_METRIC_KIND_HISTOGRAM)
         return kelp_to_error(
             KELP_ERROR(KELP_INVALID_ARGUMENT, "unknown kind of metric '%d'", (int)kind));
@@ -16,19 +18,20 @@ TRITONSERVER_Error *TRITONSERVER_MetricFamilyNew(TRITONSERVER_MetricFamily **fam
 }
 
 TRITONSERVER_Error *TRITONSERVER_MetricFamilyDelete(TRITONSERVER_MetricFamily *family) {
-    return family ? kelp_to_error(kelp_metric_family_release((kelp_metric_family *)family)) : NULL;
+    return family != NULL ? kelp_to_error(kelp_metric_family_release((kelp_metric_family *)family))
+                          : NULL;
 }
 
 TRITONSERVER_Error *TRITONSERVER_GetMetricFamilyKind(TRITONSERVER_MetricFamily *family,
                                                      TRITONSERVER_MetricKind *kind) {
-    if (!family || !kind)
-        return kelp_null_error(__func__, family ? "kind" : "family");
+    if (family == NULL || kind == NULL)
+        return kelp_null_error(__func__, family != NULL ? "kind" : "family");
     *kind = kelp_metric_family_kind((const kelp_metric_family *)family);
     return NULL;
 }
 
 TRITONSERVER_Error *TRITONSERVER_MetricArgsNew(TRITONSERVER_MetricArgs **args) {
-    if (!args)
+    if (args == NULL)
         return kelp_null_error(__func__, "args");
     return kelp_to_error(kelp_metric_args_create((kelp_metric_args **)args));
 }
@@ -36,8 +39,8 @@ TRITONSERVER_Error *TRITONSERVER_MetricArgsNew(TRITONSERVER_MetricArgs **args) {
 TRITONSERVER_Error *TRITONSERVER_MetricArgsSetHistogram(TRITONSERVER_MetricArgs *args,
                                                         const double *buckets,
                                                         const uint64_t buckets_count) {
-    if (!args || (!buckets && buckets_count))
-        return kelp_null_error(__func__, args ? "buckets" : "args");
+    if (args == NULL || (buckets == NULL && buckets_count))
+        return kelp_null_error(__func__, args != NULL ? "buckets" : "args");
     return kelp_to_error(
         kelp_metric_args_set_bounds((kelp_metric_args *)args, buckets, buckets_count));
 }
@@ -59,52 +62,55 @@ TRITONSERVER_Error *TRITONSERVER_MetricNewWithArgs(TRITONSERVER_Metric **metric,
                                                    const TRITONSERVER_Parameter **labels,
                                                    const uint64_t label_count,
                                                    const TRITONSERVER_MetricArgs *args) {
-    if (!metric || !family || (!labels && label_count))
-        return kelp_null_error(__func__, !metric ? "metric" : !family ? "family" : "labels");
+    if (metric == NULL || family == NULL || (labels == NULL && label_count))
+        return kelp_null_error(__func__, metric == NULL   ? "metric"
+                                         : family == NULL ? "family"
+                                                          : "labels");
     kelp_metric_family *parent = (kelp_metric_family *)family;
     const kelp_metric_args *given = (const kelp_metric_args *)args;
-    if (!given && kelp_metric_family_kind(parent) == TRITONSERVER_METRIC_KIND_HISTOGRAM)
+    if (given == NULL && kelp_metric_family_kind(parent) == TRITONSERVER_METRIC_KIND_HISTOGRAM)
         return kelp_to_error(
             KELP_ERROR(KELP_INVALID_ARGUMENT, "a histogram needs arguments with its buckets"));
-    return kelp_to_error(kelp_metric_acquire(
-        parent, (const kelp_parameter *const *)(const void *)labels, label_count,
-        given ? given->bounds : NULL, given ? given->count : 0, (kelp_metric **)metric));
+    return kelp_to_error(
+        kelp_metric_acquire(parent, (const kelp_parameter *const *)(const void *)labels,
+                            label_count, given != NULL ? given->bounds : NULL,
+                            given != NULL ? given->count : 0, (kelp_metric **)metric));
 }
 
 TRITONSERVER_Error *TRITONSERVER_MetricDelete(TRITONSERVER_Metric *metric) {
-    if (metric)
+    if (metric != NULL)
         kelp_metric_release((kelp_metric *)metric);
     return NULL;
 }
 
 TRITONSERVER_Error *TRITONSERVER_MetricValue(TRITONSERVER_Metric *metric, double *value) {
-    if (!metric || !value)
-        return kelp_null_error(__func__, metric ? "value" : "metric");
+    if (metric == NULL || value == NULL)
+        return kelp_null_error(__func__, metric != NULL ? "value" : "metric");
     return kelp_to_error(kelp_metric_value((const kelp_metric *)metric, value));
 }
 
 TRITONSERVER_Error *TRITONSERVER_MetricIncrement(TRITONSERVER_Metric *metric, double value) {
-    if (!metric)
+    if (metric == NULL)
         return kelp_null_error(__func__, "metric");
     return kelp_to_error(kelp_metric_increment((kelp_metric *)metric, value));
 }
 
 TRITONSERVER_Error *TRITONSERVER_MetricSet(TRITONSERVER_Metric *metric, double value) {
-    if (!metric)
+    if (metric == NULL)
         return kelp_null_error(__func__, "metric");
     return kelp_to_error(kelp_metric_set((kelp_metric *)metric, value));
 }
 
 TRITONSERVER_Error *TRITONSERVER_MetricObserve(TRITONSERVER_Metric *metric, double value) {
-    if (!metric)
+    if (metric == NULL)
         return kelp_null_error(__func__, "metric");
     return kelp_to_error(kelp_metric_observe((kelp_metric *)metric, value));
 }
 
 TRITONSERVER_Error *TRITONSERVER_GetMetricKind(TRITONSERVER_Metric *metric,
                                                TRITONSERVER_MetricKind *kind) {
-    if (!metric || !kind)
-        return kelp_null_error(__func__, metric ? "kind" : "metric");
+    if (metric == NULL || kind == NULL)
+        return kelp_null_error(__func__, metric != NULL ? "kind" : "metric");
     *kind = kelp_metric_kind((const kelp_metric *)metric);
     return NULL;
 }

@@ -13,12 +13,12 @@
 #include <string.h>
 
 static TRITONSERVER_Error *set_string(const char *function, char **inout, const char *value) {
-    if (!value)
+    if (value == NULL)
         return kelp_null_error(function, "value");
     char *copy = NULL;
     kelp_allocator heap = kelp_process_allocator();
     kelp_status *status = kelp_strdup(heap, value, &copy);
-    if (status)
+    if (status != NULL)
         return kelp_to_error(status);
     kelp_free_string(heap, *inout);
     *inout = copy;
@@ -27,8 +27,10 @@ static TRITONSERVER_Error *set_string(const char *function, char **inout, const 
 
 static TRITONSERVER_Error *set_setting(const char *function, kelp_settings *settings,
                                        const char *owner, const char *name, const char *value) {
-    if (!owner || !name || !value)
-        return kelp_null_error(function, !owner ? "name" : !name ? "setting" : "value");
+    if (owner == NULL || name == NULL || value == NULL)
+        return kelp_null_error(function, owner == NULL  ? "name"
+                                         : name == NULL ? "setting"
+                                                        : "value");
     return kelp_to_error(kelp_settings_set(settings, owner, name, value));
 }
 
@@ -42,7 +44,7 @@ static TRITONSERVER_Error *set_number(const char *function, kelp_settings *setti
 }
 
 TRITONSERVER_Error *TRITONSERVER_ServerOptionsNew(TRITONSERVER_ServerOptions **options) {
-    if (!options)
+    if (options == NULL)
         return kelp_null_error(__func__, "options");
     return kelp_to_error(
         kelp_server_options_create(kelp_process_allocator(), (kelp_server_options **)options));
@@ -55,7 +57,7 @@ TRITONSERVER_Error *TRITONSERVER_ServerOptionsDelete(TRITONSERVER_ServerOptions 
 
 TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetServerId(TRITONSERVER_ServerOptions *options,
                                                           const char *server_id) {
-    if (!options)
+    if (options == NULL)
         return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     return set_string(__func__, &o->server_id, server_id);
@@ -64,10 +66,10 @@ TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetServerId(TRITONSERVER_ServerOpt
 TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetModelRepositoryPath(TRITONSERVER_ServerOptions *options,
                                                  const char *model_repository_path) {
-    if (!options)
+    if (options == NULL)
         return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
-    if (!model_repository_path)
+    if (model_repository_path == NULL)
         return kelp_null_error(__func__, "model_repository_path");
     if (kelp_string_list_has(&o->repositories, model_repository_path))
         return NULL;
@@ -77,7 +79,7 @@ TRITONSERVER_ServerOptionsSetModelRepositoryPath(TRITONSERVER_ServerOptions *opt
 TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetModelControlMode(TRITONSERVER_ServerOptions *options,
                                               TRITONSERVER_ModelControlMode mode) {
-    if (!options)
+    if (options == NULL)
         return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     if ((unsigned)mode > TRITONSERVER_MODEL_CONTROL_EXPLICIT)
@@ -89,10 +91,10 @@ TRITONSERVER_ServerOptionsSetModelControlMode(TRITONSERVER_ServerOptions *option
 
 TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetStartupModel(TRITONSERVER_ServerOptions *options,
                                                               const char *model_name) {
-    if (!options)
+    if (options == NULL)
         return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
-    if (!model_name)
+    if (model_name == NULL)
         return kelp_null_error(__func__, "model_name");
     if (kelp_string_list_has(&o->startup_models, model_name))
         return NULL;
@@ -101,7 +103,7 @@ TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetStartupModel(TRITONSERVER_Serve
 
 TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetStrictModelConfig(TRITONSERVER_ServerOptions *options, bool strict) {
-    if (!options)
+    if (options == NULL)
         return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     o->strict_model_config = strict;
@@ -111,7 +113,7 @@ TRITONSERVER_ServerOptionsSetStrictModelConfig(TRITONSERVER_ServerOptions *optio
 TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetModelConfigName(TRITONSERVER_ServerOptions *options,
                                              const char *model_config_name) {
-    if (!options)
+    if (options == NULL)
         return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     return set_string(__func__, &o->model_config_name, model_config_name);
@@ -120,7 +122,7 @@ TRITONSERVER_ServerOptionsSetModelConfigName(TRITONSERVER_ServerOptions *options
 TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetRateLimiterMode(TRITONSERVER_ServerOptions *options,
                                              TRITONSERVER_RateLimitMode mode) {
-    if (!options)
+    if (options == NULL)
         return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     if ((unsigned)mode > TRITONSERVER_RATE_LIMIT_EXEC_COUNT)
@@ -134,7 +136,7 @@ TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsAddRateLimiterResource(TRITONSERVER_ServerOptions *options,
                                                  const char *resource_name,
                                                  const size_t resource_count, const int device) {
-    if (!options)
+    if (options == NULL)
         return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     return set_number(__func__, &o->rate_resources, resource_name, device, (double)resource_count);
@@ -143,7 +145,7 @@ TRITONSERVER_ServerOptionsAddRateLimiterResource(TRITONSERVER_ServerOptions *opt
 TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetPinnedMemoryPoolByteSize(TRITONSERVER_ServerOptions *options,
                                                       uint64_t size) {
-    if (!options)
+    if (options == NULL)
         return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     o->pinned_pool_bytes = size;
@@ -153,7 +155,7 @@ TRITONSERVER_ServerOptionsSetPinnedMemoryPoolByteSize(TRITONSERVER_ServerOptions
 TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetCudaMemoryPoolByteSize(TRITONSERVER_ServerOptions *options,
                                                     int gpu_device, uint64_t size) {
-    if (!options)
+    if (options == NULL)
         return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     return set_number(__func__, &o->gpu, "cuda-memory-pool", gpu_device, (double)size);
@@ -161,7 +163,7 @@ TRITONSERVER_ServerOptionsSetCudaMemoryPoolByteSize(TRITONSERVER_ServerOptions *
 
 TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetCudaVirtualAddressSize(
     TRITONSERVER_ServerOptions *options, int gpu_device, size_t cuda_virtual_address_size) {
-    if (!options)
+    if (options == NULL)
         return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     return set_number(__func__, &o->gpu, "cuda-virtual-address", gpu_device,
@@ -171,7 +173,7 @@ TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetCudaVirtualAddressSize(
 TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetResponseCacheByteSize(TRITONSERVER_ServerOptions *options,
                                                    uint64_t size) {
-    if (!options)
+    if (options == NULL)
         return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     o->response_cache_bytes = size;
@@ -181,7 +183,7 @@ TRITONSERVER_ServerOptionsSetResponseCacheByteSize(TRITONSERVER_ServerOptions *o
 TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetCacheConfig(TRITONSERVER_ServerOptions *options,
                                                              const char *cache_name,
                                                              const char *config_json) {
-    if (!options)
+    if (options == NULL)
         return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     return set_setting(__func__, &o->caches, cache_name, "config", config_json);
@@ -189,7 +191,7 @@ TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetCacheConfig(TRITONSERVER_Server
 
 TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetCacheDirectory(TRITONSERVER_ServerOptions *options,
                                                                 const char *cache_dir) {
-    if (!options)
+    if (options == NULL)
         return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     return set_string(__func__, &o->cache_directory, cache_dir);
@@ -198,7 +200,7 @@ TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetCacheDirectory(TRITONSERVER_Ser
 TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetMinSupportedComputeCapability(TRITONSERVER_ServerOptions *options,
                                                            double cc) {
-    if (!options)
+    if (options == NULL)
         return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     o->min_compute_capability = cc;
@@ -207,7 +209,7 @@ TRITONSERVER_ServerOptionsSetMinSupportedComputeCapability(TRITONSERVER_ServerOp
 
 TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetExitOnError(TRITONSERVER_ServerOptions *options,
                                                              bool exit) {
-    if (!options)
+    if (options == NULL)
         return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     o->exit_on_error = exit;
@@ -216,7 +218,7 @@ TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetExitOnError(TRITONSERVER_Server
 
 TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetStrictReadiness(TRITONSERVER_ServerOptions *options, bool strict) {
-    if (!options)
+    if (options == NULL)
         return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     o->strict_readiness = strict;
@@ -225,7 +227,7 @@ TRITONSERVER_ServerOptionsSetStrictReadiness(TRITONSERVER_ServerOptions *options
 
 TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetExitTimeout(TRITONSERVER_ServerOptions *options,
                                                              unsigned int timeout) {
-    if (!options)
+    if (options == NULL)
         return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     o->exit_timeout_s = timeout;
@@ -235,7 +237,7 @@ TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetExitTimeout(TRITONSERVER_Server
 TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetBufferManagerThreadCount(TRITONSERVER_ServerOptions *options,
                                                       unsigned int thread_count) {
-    if (!options)
+    if (options == NULL)
         return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     o->buffer_manager_threads = thread_count;
@@ -245,7 +247,7 @@ TRITONSERVER_ServerOptionsSetBufferManagerThreadCount(TRITONSERVER_ServerOptions
 TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetModelLoadThreadCount(TRITONSERVER_ServerOptions *options,
                                                   unsigned int thread_count) {
-    if (!options)
+    if (options == NULL)
         return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     o->model_load_threads = thread_count ? thread_count : 1;
@@ -255,7 +257,7 @@ TRITONSERVER_ServerOptionsSetModelLoadThreadCount(TRITONSERVER_ServerOptions *op
 TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetModelLoadRetryCount(TRITONSERVER_ServerOptions *options,
                                                  unsigned int retry_count) {
-    if (!options)
+    if (options == NULL)
         return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     o->model_load_retries = retry_count;
@@ -265,7 +267,7 @@ TRITONSERVER_ServerOptionsSetModelLoadRetryCount(TRITONSERVER_ServerOptions *opt
 TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetModelNamespacing(TRITONSERVER_ServerOptions *options,
                                               bool enable_namespace) {
-    if (!options)
+    if (options == NULL)
         return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     o->model_namespacing = enable_namespace;
@@ -275,7 +277,7 @@ TRITONSERVER_ServerOptionsSetModelNamespacing(TRITONSERVER_ServerOptions *option
 TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetEnablePeerAccess(TRITONSERVER_ServerOptions *options,
                                               bool enable_peer_access) {
-    if (!options)
+    if (options == NULL)
         return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     o->peer_access = enable_peer_access;
@@ -284,7 +286,7 @@ TRITONSERVER_ServerOptionsSetEnablePeerAccess(TRITONSERVER_ServerOptions *option
 
 TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetMetrics(TRITONSERVER_ServerOptions *options,
                                                          bool metrics) {
-    if (!options)
+    if (options == NULL)
         return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     o->metrics = metrics;
@@ -293,7 +295,7 @@ TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetMetrics(TRITONSERVER_ServerOpti
 
 TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetGpuMetrics(TRITONSERVER_ServerOptions *options,
                                                             bool gpu_metrics) {
-    if (!options)
+    if (options == NULL)
         return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     o->gpu_metrics = gpu_metrics;
@@ -302,7 +304,7 @@ TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetGpuMetrics(TRITONSERVER_ServerO
 
 TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetCpuMetrics(TRITONSERVER_ServerOptions *options,
                                                             bool cpu_metrics) {
-    if (!options)
+    if (options == NULL)
         return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     o->cpu_metrics = cpu_metrics;
@@ -312,7 +314,7 @@ TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetCpuMetrics(TRITONSERVER_ServerO
 TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetMetricsInterval(TRITONSERVER_ServerOptions *options,
                                              uint64_t metrics_interval_ms) {
-    if (!options)
+    if (options == NULL)
         return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     o->metrics_interval_ms = metrics_interval_ms;
@@ -322,7 +324,7 @@ TRITONSERVER_ServerOptionsSetMetricsInterval(TRITONSERVER_ServerOptions *options
 TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetBackendDirectory(TRITONSERVER_ServerOptions *options,
                                               const char *backend_dir) {
-    if (!options)
+    if (options == NULL)
         return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     return set_string(__func__, &o->backend_directory, backend_dir);
@@ -331,7 +333,7 @@ TRITONSERVER_ServerOptionsSetBackendDirectory(TRITONSERVER_ServerOptions *option
 TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetRepoAgentDirectory(TRITONSERVER_ServerOptions *options,
                                                 const char *repoagent_dir) {
-    if (!options)
+    if (options == NULL)
         return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     return set_string(__func__, &o->repoagent_directory, repoagent_dir);
@@ -341,7 +343,7 @@ TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetModelLoadDeviceLimit(TRITONSERVER_ServerOptions *options,
                                                   const TRITONSERVER_InstanceGroupKind kind,
                                                   const int device_id, const double fraction) {
-    if (!options)
+    if (options == NULL)
         return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     if (kind != TRITONSERVER_INSTANCEGROUPKIND_GPU)
@@ -358,7 +360,7 @@ TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetBackendConfig(TRITONSERVER_Serv
                                                                const char *backend_name,
                                                                const char *setting,
                                                                const char *value) {
-    if (!options)
+    if (options == NULL)
         return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     return set_setting(__func__, &o->backend_config, backend_name, setting, value);
@@ -368,11 +370,11 @@ TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetHostPolicy(TRITONSERVER_ServerO
                                                             const char *policy_name,
                                                             const char *setting,
                                                             const char *value) {
-    if (!options)
+    if (options == NULL)
         return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     static const char *const known[] = {"numa-node", "cpu-cores"};
-    if (!setting)
+    if (setting == NULL)
         return kelp_null_error(__func__, "setting");
     if (strcmp(setting, known[0]) != 0 && strcmp(setting, known[1]) != 0)
         return kelp_to_error(KELP_ERROR(KELP_UNIMPLEMENTED,
@@ -386,7 +388,7 @@ TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetMetricsConfig(TRITONSERVER_Serv
                                                                const char *name,
                                                                const char *setting,
                                                                const char *value) {
-    if (!options)
+    if (options == NULL)
         return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
     return set_setting(__func__, &o->metrics_config, name, setting, value);

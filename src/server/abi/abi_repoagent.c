@@ -19,10 +19,10 @@ TRITONSERVER_Error *TRITONREPOAGENT_ModelRepositoryLocation(
     TRITONREPOAGENT_Agent *agent, TRITONREPOAGENT_AgentModel *model,
     TRITONREPOAGENT_ArtifactType *artifact_type, const char **location) {
     (void)agent;
-    if (!model || !artifact_type || !location)
-        return kelp_null_error(__func__, !model           ? "model"
-                                         : !artifact_type ? "artifact_type"
-                                                          : "location");
+    if (model == NULL || artifact_type == NULL || location == NULL)
+        return kelp_null_error(__func__, model == NULL           ? "model"
+                                         : artifact_type == NULL ? "artifact_type"
+                                                                 : "location");
     *artifact_type = TRITONREPOAGENT_ARTIFACT_FILESYSTEM;
     *location = of(model)->location;
     return NULL;
@@ -32,17 +32,17 @@ TRITONSERVER_Error *TRITONREPOAGENT_ModelRepositoryLocationAcquire(
     TRITONREPOAGENT_Agent *agent, TRITONREPOAGENT_AgentModel *model,
     const TRITONREPOAGENT_ArtifactType artifact_type, const char **location) {
     (void)agent;
-    if (!model || !location)
-        return kelp_null_error(__func__, model ? "location" : "model");
+    if (model == NULL || location == NULL)
+        return kelp_null_error(__func__, model != NULL ? "location" : "model");
     TRITONSERVER_Error *error = check_type(artifact_type);
-    return error ? error : kelp_to_error(kelp_agent_acquire_directory(of(model), location));
+    return error != NULL ? error : kelp_to_error(kelp_agent_acquire_directory(of(model), location));
 }
 
 TRITONSERVER_Error *TRITONREPOAGENT_ModelRepositoryLocationRelease(
     TRITONREPOAGENT_Agent *agent, TRITONREPOAGENT_AgentModel *model, const char *location) {
     (void)agent;
-    if (!model || !location)
-        return kelp_null_error(__func__, model ? "location" : "model");
+    if (model == NULL || location == NULL)
+        return kelp_null_error(__func__, model != NULL ? "location" : "model");
     return kelp_to_error(kelp_agent_release_directory(of(model), location));
 }
 
@@ -50,18 +50,18 @@ TRITONSERVER_Error *TRITONREPOAGENT_ModelRepositoryUpdate(
     TRITONREPOAGENT_Agent *agent, TRITONREPOAGENT_AgentModel *model,
     const TRITONREPOAGENT_ArtifactType artifact_type, const char *location) {
     (void)agent;
-    if (!model || !location)
-        return kelp_null_error(__func__, model ? "location" : "model");
+    if (model == NULL || location == NULL)
+        return kelp_null_error(__func__, model != NULL ? "location" : "model");
     TRITONSERVER_Error *error = check_type(artifact_type);
-    return error ? error : kelp_to_error(kelp_agent_set_location(of(model), location));
+    return error != NULL ? error : kelp_to_error(kelp_agent_set_location(of(model), location));
 }
 
 TRITONSERVER_Error *TRITONREPOAGENT_ModelParameterCount(TRITONREPOAGENT_Agent *agent,
                                                         TRITONREPOAGENT_AgentModel *model,
                                                         uint32_t *count) {
     (void)agent;
-    if (!model || !count)
-        return kelp_null_error(__func__, model ? "count" : "model");
+    if (model == NULL || count == NULL)
+        return kelp_null_error(__func__, model != NULL ? "count" : "model");
     *count = (uint32_t)of(model)->parameter_count;
     return NULL;
 }
@@ -72,8 +72,8 @@ TRITONSERVER_Error *TRITONREPOAGENT_ModelParameter(TRITONREPOAGENT_Agent *agent,
                                                    const char **parameter_name,
                                                    const char **parameter_value) {
     (void)agent;
-    if (!model || !parameter_name || !parameter_value)
-        return kelp_null_error(__func__, model ? "an output" : "model");
+    if (model == NULL || parameter_name == NULL || parameter_value == NULL)
+        return kelp_null_error(__func__, model != NULL ? "an output" : "model");
     if (index >= of(model)->parameter_count)
         return kelp_to_error(KELP_ERROR(KELP_INVALID_ARGUMENT,
                                         "out of bounds index %u: the agent has %zu parameters",
@@ -88,40 +88,40 @@ TRITONSERVER_Error *TRITONREPOAGENT_ModelConfig(TRITONREPOAGENT_Agent *agent,
                                                 const uint32_t config_version,
                                                 TRITONSERVER_Message **model_config) {
     (void)agent;
-    if (!model || !model_config)
-        return kelp_null_error(__func__, model ? "model_config" : "model");
+    if (model == NULL || model_config == NULL)
+        return kelp_null_error(__func__, model != NULL ? "model_config" : "model");
     kelp_buf json;
     kelp_buf_init(&json, of(model)->allocator);
     kelp_status *status = kelp_model_config_to_json(of(model)->config, config_version, &json);
-    if (!status)
+    if (status == NULL)
         status = kelp_message_create(&json, (kelp_message **)model_config);
     kelp_buf_deinit(&json);
     return kelp_to_error(status);
 }
 
 TRITONSERVER_Error *TRITONREPOAGENT_ModelState(TRITONREPOAGENT_AgentModel *model, void **state) {
-    if (!model || !state)
-        return kelp_null_error(__func__, model ? "state" : "model");
+    if (model == NULL || state == NULL)
+        return kelp_null_error(__func__, model != NULL ? "state" : "model");
     *state = of(model)->state;
     return NULL;
 }
 
 TRITONSERVER_Error *TRITONREPOAGENT_ModelSetState(TRITONREPOAGENT_AgentModel *model, void *state) {
-    if (!model)
+    if (model == NULL)
         return kelp_null_error(__func__, "model");
     of(model)->state = state;
     return NULL;
 }
 
 TRITONSERVER_Error *TRITONREPOAGENT_State(TRITONREPOAGENT_Agent *agent, void **state) {
-    if (!agent || !state)
-        return kelp_null_error(__func__, agent ? "state" : "agent");
+    if (agent == NULL || state == NULL)
+        return kelp_null_error(__func__, agent != NULL ? "state" : "agent");
     *state = ((kelp_agent *)agent)->state;
     return NULL;
 }
 
 TRITONSERVER_Error *TRITONREPOAGENT_SetState(TRITONREPOAGENT_Agent *agent, void *state) {
-    if (!agent)
+    if (agent == NULL)
         return kelp_null_error(__func__, "agent");
     ((kelp_agent *)agent)->state = state;
     return NULL;

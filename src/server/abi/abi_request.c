@@ -11,32 +11,33 @@ TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestNew(TRITONSERVER_InferenceRequest **inference_request,
                                  TRITONSERVER_Server *server, const char *model_name,
                                  const int64_t model_version) {
-    if (!inference_request || !server || !model_name)
-        return kelp_null_error(__func__, !inference_request ? "inference_request"
-                                         : !server          ? "server"
-                                                            : "model_name");
+    if (inference_request == NULL || server == NULL || model_name == NULL)
+        return kelp_null_error(__func__, inference_request == NULL ? "inference_request"
+                                         : server == NULL          ? "server"
+                                                                   : "model_name");
     return kelp_to_error(kelp_server_create_request(
         (kelp_server *)server, model_name, model_version, (kelp_request **)inference_request));
 }
 
 TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestDelete(TRITONSERVER_InferenceRequest *inference_request) {
-    return inference_request ? kelp_to_error(kelp_request_delete(of(inference_request))) : NULL;
+    return inference_request != NULL ? kelp_to_error(kelp_request_delete(of(inference_request)))
+                                     : NULL;
 }
 
 TRITONSERVER_Error *TRITONSERVER_ServerInferAsync(TRITONSERVER_Server *server,
                                                   TRITONSERVER_InferenceRequest *inference_request,
                                                   TRITONSERVER_InferenceTrace *trace) {
-    if (!server || !inference_request)
-        return kelp_null_error(__func__, server ? "inference_request" : "server");
+    if (server == NULL || inference_request == NULL)
+        return kelp_null_error(__func__, server != NULL ? "inference_request" : "server");
     return kelp_to_error(kelp_request_submit(&((kelp_server *)server)->host.base,
                                              of(inference_request), (kelp_trace *)trace));
 }
 
 TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestId(TRITONSERVER_InferenceRequest *inference_request, const char **id) {
-    if (!inference_request || !id)
-        return kelp_null_error(__func__, inference_request ? "id" : "inference_request");
+    if (inference_request == NULL || id == NULL)
+        return kelp_null_error(__func__, inference_request != NULL ? "id" : "inference_request");
     *id = kelp_text_get(&of(inference_request)->id);
     return NULL;
 }
@@ -44,16 +45,16 @@ TRITONSERVER_InferenceRequestId(TRITONSERVER_InferenceRequest *inference_request
 TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestSetId(TRITONSERVER_InferenceRequest *inference_request,
                                    const char *id) {
-    if (!inference_request || !id)
-        return kelp_null_error(__func__, inference_request ? "id" : "inference_request");
+    if (inference_request == NULL || id == NULL)
+        return kelp_null_error(__func__, inference_request != NULL ? "id" : "inference_request");
     return kelp_to_error(kelp_request_set_id(of(inference_request), id));
 }
 
 TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestFlags(TRITONSERVER_InferenceRequest *inference_request,
                                    uint32_t *flags) {
-    if (!inference_request || !flags)
-        return kelp_null_error(__func__, inference_request ? "flags" : "inference_request");
+    if (inference_request == NULL || flags == NULL)
+        return kelp_null_error(__func__, inference_request != NULL ? "flags" : "inference_request");
     *flags = of(inference_request)->flags;
     return NULL;
 }
@@ -61,7 +62,7 @@ TRITONSERVER_InferenceRequestFlags(TRITONSERVER_InferenceRequest *inference_requ
 TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestSetFlags(TRITONSERVER_InferenceRequest *inference_request,
                                       uint32_t flags) {
-    if (!inference_request)
+    if (inference_request == NULL)
         return kelp_null_error(__func__, "inference_request");
     of(inference_request)->flags = flags;
     return NULL;
@@ -72,9 +73,9 @@ TRITONSERVER_InferenceRequestSetFlags(TRITONSERVER_InferenceRequest *inference_r
 TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestCorrelationId(TRITONSERVER_InferenceRequest *inference_request,
                                            uint64_t *correlation_id) {
-    if (!inference_request || !correlation_id)
+    if (inference_request == NULL || correlation_id == NULL)
         return kelp_null_error(__func__,
-                               inference_request ? "correlation_id" : "inference_request");
+                               inference_request != NULL ? "correlation_id" : "inference_request");
     const kelp_request *request = of(inference_request);
     if (request->correlation_is_string)
         return kelp_to_error(KELP_ERROR(KELP_INVALID_ARGUMENT,
@@ -88,9 +89,9 @@ TRITONSERVER_InferenceRequestCorrelationId(TRITONSERVER_InferenceRequest *infere
 TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestCorrelationIdString(TRITONSERVER_InferenceRequest *inference_request,
                                                  const char **correlation_id) {
-    if (!inference_request || !correlation_id)
+    if (inference_request == NULL || correlation_id == NULL)
         return kelp_null_error(__func__,
-                               inference_request ? "correlation_id" : "inference_request");
+                               inference_request != NULL ? "correlation_id" : "inference_request");
     const kelp_request *request = of(inference_request);
     if (!request->correlation_is_string)
         return kelp_to_error(KELP_ERROR(
@@ -103,7 +104,7 @@ TRITONSERVER_InferenceRequestCorrelationIdString(TRITONSERVER_InferenceRequest *
 TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestSetCorrelationId(TRITONSERVER_InferenceRequest *inference_request,
                                               uint64_t correlation_id) {
-    if (!inference_request)
+    if (inference_request == NULL)
         return kelp_null_error(__func__, "inference_request");
     kelp_request *request = of(inference_request);
     request->correlation_id = correlation_id;
@@ -113,9 +114,9 @@ TRITONSERVER_InferenceRequestSetCorrelationId(TRITONSERVER_InferenceRequest *inf
 
 TRITONSERVER_Error *TRITONSERVER_InferenceRequestSetCorrelationIdString(
     TRITONSERVER_InferenceRequest *inference_request, const char *correlation_id) {
-    if (!inference_request || !correlation_id)
+    if (inference_request == NULL || correlation_id == NULL)
         return kelp_null_error(__func__,
-                               inference_request ? "correlation_id" : "inference_request");
+                               inference_request != NULL ? "correlation_id" : "inference_request");
     return kelp_to_error(
         kelp_request_set_correlation_string(of(inference_request), correlation_id));
 }
@@ -124,7 +125,7 @@ TRITONSERVER_Error *TRITONSERVER_InferenceRequestSetCorrelationIdString(
 
 TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestCancel(TRITONSERVER_InferenceRequest *inference_request) {
-    if (!inference_request)
+    if (inference_request == NULL)
         return kelp_null_error(__func__, "inference_request");
     return kelp_to_error(kelp_request_cancel(of(inference_request)));
 }
@@ -132,8 +133,9 @@ TRITONSERVER_InferenceRequestCancel(TRITONSERVER_InferenceRequest *inference_req
 TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestIsCancelled(TRITONSERVER_InferenceRequest *inference_request,
                                          bool *is_cancelled) {
-    if (!inference_request || !is_cancelled)
-        return kelp_null_error(__func__, inference_request ? "is_cancelled" : "inference_request");
+    if (inference_request == NULL || is_cancelled == NULL)
+        return kelp_null_error(__func__,
+                               inference_request != NULL ? "is_cancelled" : "inference_request");
     return kelp_to_error(kelp_request_is_cancelled(of(inference_request), is_cancelled));
 }
 
@@ -142,8 +144,9 @@ TRITONSERVER_InferenceRequestIsCancelled(TRITONSERVER_InferenceRequest *inferenc
 TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestPriority(TRITONSERVER_InferenceRequest *inference_request,
                                       uint32_t *priority) {
-    if (!inference_request || !priority)
-        return kelp_null_error(__func__, inference_request ? "priority" : "inference_request");
+    if (inference_request == NULL || priority == NULL)
+        return kelp_null_error(__func__,
+                               inference_request != NULL ? "priority" : "inference_request");
     *priority = (uint32_t)of(inference_request)->priority;
     return NULL;
 }
@@ -151,8 +154,9 @@ TRITONSERVER_InferenceRequestPriority(TRITONSERVER_InferenceRequest *inference_r
 TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestPriorityUInt64(TRITONSERVER_InferenceRequest *inference_request,
                                             uint64_t *priority) {
-    if (!inference_request || !priority)
-        return kelp_null_error(__func__, inference_request ? "priority" : "inference_request");
+    if (inference_request == NULL || priority == NULL)
+        return kelp_null_error(__func__,
+                               inference_request != NULL ? "priority" : "inference_request");
     *priority = of(inference_request)->priority;
     return NULL;
 }
@@ -166,7 +170,7 @@ TRITONSERVER_InferenceRequestSetPriority(TRITONSERVER_InferenceRequest *inferenc
 TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestSetPriorityUInt64(TRITONSERVER_InferenceRequest *inference_request,
                                                uint64_t priority) {
-    if (!inference_request)
+    if (inference_request == NULL)
         return kelp_null_error(__func__, "inference_request");
     of(inference_request)->priority = priority;
     return NULL;
@@ -175,15 +179,16 @@ TRITONSERVER_InferenceRequestSetPriorityUInt64(TRITONSERVER_InferenceRequest *in
 TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestTimeoutMicroseconds(TRITONSERVER_InferenceRequest *inference_request,
                                                  uint64_t *timeout_us) {
-    if (!inference_request || !timeout_us)
-        return kelp_null_error(__func__, inference_request ? "timeout_us" : "inference_request");
+    if (inference_request == NULL || timeout_us == NULL)
+        return kelp_null_error(__func__,
+                               inference_request != NULL ? "timeout_us" : "inference_request");
     *timeout_us = of(inference_request)->timeout_us;
     return NULL;
 }
 
 TRITONSERVER_Error *TRITONSERVER_InferenceRequestSetTimeoutMicroseconds(
     TRITONSERVER_InferenceRequest *inference_request, uint64_t timeout_us) {
-    if (!inference_request)
+    if (inference_request == NULL)
         return kelp_null_error(__func__, "inference_request");
     of(inference_request)->timeout_us = timeout_us;
     return NULL;
@@ -194,7 +199,7 @@ TRITONSERVER_Error *TRITONSERVER_InferenceRequestSetTimeoutMicroseconds(
 TRITONSERVER_Error *TRITONSERVER_InferenceRequestSetReleaseCallback(
     TRITONSERVER_InferenceRequest *inference_request,
     TRITONSERVER_InferenceRequestReleaseFn_t request_release_fn, void *request_release_userp) {
-    if (!inference_request)
+    if (inference_request == NULL)
         return kelp_null_error(__func__, "inference_request");
     of(inference_request)->release_fn = request_release_fn;
     of(inference_request)->release_userp = request_release_userp;
@@ -205,7 +210,7 @@ TRITONSERVER_Error *TRITONSERVER_InferenceRequestSetResponseCallback(
     TRITONSERVER_InferenceRequest *inference_request,
     TRITONSERVER_ResponseAllocator *response_allocator, void *response_allocator_userp,
     TRITONSERVER_InferenceResponseCompleteFn_t response_fn, void *response_userp) {
-    if (!inference_request)
+    if (inference_request == NULL)
         return kelp_null_error(__func__, "inference_request");
     kelp_request *request = of(inference_request);
     request->allocator = (kelp_response_allocator *)response_allocator;
@@ -220,8 +225,8 @@ TRITONSERVER_Error *TRITONSERVER_InferenceRequestSetResponseCallback(
 static TRITONSERVER_Error *add_param(const char *function, TRITONSERVER_InferenceRequest *handle,
                                      const char *key, TRITONSERVER_ParameterType type,
                                      kelp_param **out) {
-    if (!handle || !key)
-        return kelp_null_error(function, handle ? "key" : "request");
+    if (handle == NULL || key == NULL)
+        return kelp_null_error(function, handle != NULL ? "key" : "request");
     return kelp_to_error(
         kelp_params_add(of(handle)->home->allocator, &of(handle)->params, key, type, out));
 }
@@ -229,8 +234,10 @@ static TRITONSERVER_Error *add_param(const char *function, TRITONSERVER_Inferenc
 TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestSetStringParameter(TRITONSERVER_InferenceRequest *request,
                                                 const char *key, const char *value) {
-    if (!request || !key || !value)
-        return kelp_null_error(__func__, !request ? "request" : !key ? "key" : "value");
+    if (request == NULL || key == NULL || value == NULL)
+        return kelp_null_error(__func__, request == NULL ? "request"
+                                         : key == NULL   ? "key"
+                                                         : "value");
     return kelp_to_error(
         kelp_params_add_string(of(request)->home->allocator, &of(request)->params, key, value));
 }
@@ -241,7 +248,7 @@ TRITONSERVER_InferenceRequestSetIntParameter(TRITONSERVER_InferenceRequest *requ
     kelp_param *param = NULL;
     TRITONSERVER_Error *error =
         add_param(__func__, request, key, TRITONSERVER_PARAMETER_INT, &param);
-    if (!error)
+    if (error == NULL)
         param->i64 = value;
     return error;
 }
@@ -252,7 +259,7 @@ TRITONSERVER_InferenceRequestSetBoolParameter(TRITONSERVER_InferenceRequest *req
     kelp_param *param = NULL;
     TRITONSERVER_Error *error =
         add_param(__func__, request, key, TRITONSERVER_PARAMETER_BOOL, &param);
-    if (!error)
+    if (error == NULL)
         param->boolean = value;
     return error;
 }
@@ -263,7 +270,7 @@ TRITONSERVER_InferenceRequestSetDoubleParameter(TRITONSERVER_InferenceRequest *r
     kelp_param *param = NULL;
     TRITONSERVER_Error *error =
         add_param(__func__, request, key, TRITONSERVER_PARAMETER_DOUBLE, &param);
-    if (!error)
+    if (error == NULL)
         param->f64 = value;
     return error;
 }

@@ -10,25 +10,25 @@ static kelp_response *of(TRITONSERVER_InferenceResponse *handle) {
 
 /* Returns an error if the response was deleted. */
 static TRITONSERVER_Error *check(TRITONSERVER_InferenceResponse *handle) {
-    return of(handle)->factory
+    return of(handle)->factory != NULL
                ? NULL
                : kelp_to_error(KELP_ERROR(KELP_INTERNAL, "the response was deleted before"));
 }
 
 TRITONSERVER_Error *
 TRITONSERVER_InferenceResponseDelete(TRITONSERVER_InferenceResponse *inference_response) {
-    TRITONSERVER_Error *error = inference_response ? check(inference_response) : NULL;
-    if (inference_response && !error)
+    TRITONSERVER_Error *error = inference_response != NULL ? check(inference_response) : NULL;
+    if (inference_response != NULL && error == NULL)
         kelp_response_delete(of(inference_response));
     return error;
 }
 
 TRITONSERVER_Error *
 TRITONSERVER_InferenceResponseError(TRITONSERVER_InferenceResponse *inference_response) {
-    if (!inference_response)
+    if (inference_response == NULL)
         return kelp_null_error(__func__, "inference_response");
     TRITONSERVER_Error *error = check(inference_response);
-    if (error)
+    if (error != NULL)
         return error;
     return kelp_to_error(kelp_status_clone(of(inference_response)->error));
 }
@@ -36,12 +36,12 @@ TRITONSERVER_InferenceResponseError(TRITONSERVER_InferenceResponse *inference_re
 TRITONSERVER_Error *
 TRITONSERVER_InferenceResponseModel(TRITONSERVER_InferenceResponse *inference_response,
                                     const char **model_name, int64_t *model_version) {
-    if (!inference_response || !model_name || !model_version)
-        return kelp_null_error(__func__, !inference_response ? "inference_response"
-                                         : !model_name       ? "model_name"
-                                                             : "model_version");
+    if (inference_response == NULL || model_name == NULL || model_version == NULL)
+        return kelp_null_error(__func__, inference_response == NULL ? "inference_response"
+                                         : model_name == NULL       ? "model_name"
+                                                                    : "model_version");
     TRITONSERVER_Error *error = check(inference_response);
-    if (error)
+    if (error != NULL)
         return error;
     const kelp_model_base *model = of(inference_response)->factory->model;
     *model_name = model->name;
@@ -52,10 +52,11 @@ TRITONSERVER_InferenceResponseModel(TRITONSERVER_InferenceResponse *inference_re
 TRITONSERVER_Error *
 TRITONSERVER_InferenceResponseId(TRITONSERVER_InferenceResponse *inference_response,
                                  const char **request_id) {
-    if (!inference_response || !request_id)
-        return kelp_null_error(__func__, inference_response ? "request_id" : "inference_response");
+    if (inference_response == NULL || request_id == NULL)
+        return kelp_null_error(__func__,
+                               inference_response != NULL ? "request_id" : "inference_response");
     TRITONSERVER_Error *error = check(inference_response);
-    if (error)
+    if (error != NULL)
         return error;
     *request_id = kelp_text_get(&of(inference_response)->factory->id);
     return NULL;
@@ -64,10 +65,11 @@ TRITONSERVER_InferenceResponseId(TRITONSERVER_InferenceResponse *inference_respo
 TRITONSERVER_Error *
 TRITONSERVER_InferenceResponseParameterCount(TRITONSERVER_InferenceResponse *inference_response,
                                              uint32_t *count) {
-    if (!inference_response || !count)
-        return kelp_null_error(__func__, inference_response ? "count" : "inference_response");
+    if (inference_response == NULL || count == NULL)
+        return kelp_null_error(__func__,
+                               inference_response != NULL ? "count" : "inference_response");
     TRITONSERVER_Error *error = check(inference_response);
-    if (error)
+    if (error != NULL)
         return error;
     *count = (uint32_t)of(inference_response)->params.count;
     return NULL;
@@ -82,13 +84,13 @@ TRITONSERVER_Error *
 TRITONSERVER_InferenceResponseParameter(TRITONSERVER_InferenceResponse *inference_response,
                                         const uint32_t index, const char **name,
                                         TRITONSERVER_ParameterType *type, const void **vvalue) {
-    if (!inference_response || !name || !type || !vvalue)
-        return kelp_null_error(__func__, !inference_response ? "inference_response"
-                                         : !name             ? "name"
-                                         : !type             ? "type"
-                                                             : "vvalue");
+    if (inference_response == NULL || name == NULL || type == NULL || vvalue == NULL)
+        return kelp_null_error(__func__, inference_response == NULL ? "inference_response"
+                                         : name == NULL             ? "name"
+                                         : type == NULL             ? "type"
+                                                                    : "vvalue");
     TRITONSERVER_Error *error = check(inference_response);
-    if (error)
+    if (error != NULL)
         return error;
     const kelp_params *params = &of(inference_response)->params;
     if (index >= params->count)
@@ -102,10 +104,11 @@ TRITONSERVER_InferenceResponseParameter(TRITONSERVER_InferenceResponse *inferenc
 TRITONSERVER_Error *
 TRITONSERVER_InferenceResponseOutputCount(TRITONSERVER_InferenceResponse *inference_response,
                                           uint32_t *count) {
-    if (!inference_response || !count)
-        return kelp_null_error(__func__, inference_response ? "count" : "inference_response");
+    if (inference_response == NULL || count == NULL)
+        return kelp_null_error(__func__,
+                               inference_response != NULL ? "count" : "inference_response");
     TRITONSERVER_Error *error = check(inference_response);
-    if (error)
+    if (error != NULL)
         return error;
     *count = (uint32_t)of(inference_response)->output_count;
     return NULL;
@@ -116,11 +119,13 @@ TRITONSERVER_Error *TRITONSERVER_InferenceResponseOutput(
     TRITONSERVER_DataType *datatype, const int64_t **shape, uint64_t *dim_count, const void **base,
     size_t *byte_size, TRITONSERVER_MemoryType *memory_type, int64_t *memory_type_id,
     void **userp) {
-    if (!inference_response || !name || !datatype || !shape || !dim_count || !base || !byte_size ||
-        !memory_type || !memory_type_id || !userp)
-        return kelp_null_error(__func__, inference_response ? "an output" : "inference_response");
+    if (inference_response == NULL || name == NULL || datatype == NULL || shape == NULL ||
+        dim_count == NULL || base == NULL || byte_size == NULL || memory_type == NULL ||
+        memory_type_id == NULL || userp == NULL)
+        return kelp_null_error(__func__,
+                               inference_response != NULL ? "an output" : "inference_response");
     TRITONSERVER_Error *error = check(inference_response);
-    if (error)
+    if (error != NULL)
         return error;
     const kelp_response *response = of(inference_response);
     if (index >= response->output_count)
@@ -141,10 +146,11 @@ TRITONSERVER_Error *TRITONSERVER_InferenceResponseOutput(
 TRITONSERVER_Error *TRITONSERVER_InferenceResponseOutputClassificationLabel(
     TRITONSERVER_InferenceResponse *inference_response, const uint32_t index,
     const size_t class_index, const char **label) {
-    if (!inference_response || !label)
-        return kelp_null_error(__func__, inference_response ? "label" : "inference_response");
+    if (inference_response == NULL || label == NULL)
+        return kelp_null_error(__func__,
+                               inference_response != NULL ? "label" : "inference_response");
     TRITONSERVER_Error *error = check(inference_response);
-    if (error)
+    if (error != NULL)
         return error;
     const kelp_response *response = of(inference_response);
     if (index >= response->output_count)

@@ -10,30 +10,30 @@ static kelp_server *of(TRITONSERVER_Server *handle) {
 
 TRITONSERVER_Error *TRITONSERVER_ServerNew(TRITONSERVER_Server **server,
                                            TRITONSERVER_ServerOptions *options) {
-    if (!server || !options)
-        return kelp_null_error(__func__, server ? "options" : "server");
+    if (server == NULL || options == NULL)
+        return kelp_null_error(__func__, server != NULL ? "options" : "server");
     return kelp_to_error(kelp_server_create(
         kelp_process_allocator(), (const kelp_server_options *)options, (kelp_server **)server));
 }
 
 TRITONSERVER_Error *TRITONSERVER_ServerDelete(TRITONSERVER_Server *server) {
-    if (!server)
+    if (server == NULL)
         return NULL;
     kelp_status *status = kelp_server_stop(of(server));
-    if (!status)
+    if (status == NULL)
         kelp_server_release(of(server));
     return kelp_to_error(status);
 }
 
 TRITONSERVER_Error *TRITONSERVER_ServerStop(TRITONSERVER_Server *server) {
-    if (!server)
+    if (server == NULL)
         return kelp_null_error(__func__, "server");
     return kelp_to_error(kelp_server_stop(of(server)));
 }
 
 TRITONSERVER_Error *TRITONSERVER_ServerSetExitTimeout(TRITONSERVER_Server *server,
                                                       unsigned int timeout) {
-    if (!server)
+    if (server == NULL)
         return kelp_null_error(__func__, "server");
     kelp_server_set_exit_timeout(of(server), timeout);
     return NULL;
@@ -42,24 +42,26 @@ TRITONSERVER_Error *TRITONSERVER_ServerSetExitTimeout(TRITONSERVER_Server *serve
 /* ---- health ---- */
 
 TRITONSERVER_Error *TRITONSERVER_ServerIsLive(TRITONSERVER_Server *server, bool *live) {
-    if (!server || !live)
-        return kelp_null_error(__func__, server ? "live" : "server");
+    if (server == NULL || live == NULL)
+        return kelp_null_error(__func__, server != NULL ? "live" : "server");
     kelp_status *status = kelp_server_check_live(of(server));
-    *live = !status;
+    *live = status == NULL;
     return kelp_to_error(status);
 }
 
 TRITONSERVER_Error *TRITONSERVER_ServerIsReady(TRITONSERVER_Server *server, bool *ready) {
-    if (!server || !ready)
-        return kelp_null_error(__func__, server ? "ready" : "server");
+    if (server == NULL || ready == NULL)
+        return kelp_null_error(__func__, server != NULL ? "ready" : "server");
     return kelp_to_error(kelp_server_is_ready(of(server), ready));
 }
 
 TRITONSERVER_Error *TRITONSERVER_ServerModelIsReady(TRITONSERVER_Server *server,
                                                     const char *model_name,
                                                     const int64_t model_version, bool *ready) {
-    if (!server || !model_name || !ready)
-        return kelp_null_error(__func__, !server ? "server" : !model_name ? "model_name" : "ready");
+    if (server == NULL || model_name == NULL || ready == NULL)
+        return kelp_null_error(__func__, server == NULL       ? "server"
+                                         : model_name == NULL ? "model_name"
+                                                              : "ready");
     return kelp_to_error(kelp_server_model_is_ready(of(server), model_name, model_version, ready));
 }
 
@@ -69,10 +71,10 @@ TRITONSERVER_Error *
 TRITONSERVER_ServerRegisterModelRepository(TRITONSERVER_Server *server, const char *repository_path,
                                            const TRITONSERVER_Parameter **name_mapping,
                                            const uint32_t mapping_count) {
-    if (!server || !repository_path || (!name_mapping && mapping_count))
-        return kelp_null_error(__func__, !server            ? "server"
-                                         : !repository_path ? "repository_path"
-                                                            : "name_mapping");
+    if (server == NULL || repository_path == NULL || (name_mapping == NULL && mapping_count))
+        return kelp_null_error(__func__, server == NULL            ? "server"
+                                         : repository_path == NULL ? "repository_path"
+                                                                   : "name_mapping");
     return kelp_to_error(kelp_repository_register(
         &of(server)->repository, repository_path,
         (const kelp_parameter *const *)(const void *)name_mapping, mapping_count));
@@ -80,13 +82,13 @@ TRITONSERVER_ServerRegisterModelRepository(TRITONSERVER_Server *server, const ch
 
 TRITONSERVER_Error *TRITONSERVER_ServerUnregisterModelRepository(TRITONSERVER_Server *server,
                                                                  const char *repository_path) {
-    if (!server || !repository_path)
-        return kelp_null_error(__func__, server ? "repository_path" : "server");
+    if (server == NULL || repository_path == NULL)
+        return kelp_null_error(__func__, server != NULL ? "repository_path" : "server");
     return kelp_to_error(kelp_repository_unregister(&of(server)->repository, repository_path));
 }
 
 TRITONSERVER_Error *TRITONSERVER_ServerPollModelRepository(TRITONSERVER_Server *server) {
-    if (!server)
+    if (server == NULL)
         return kelp_null_error(__func__, "server");
     return kelp_to_error(kelp_server_poll(of(server)));
 }
@@ -95,8 +97,8 @@ TRITONSERVER_Error *TRITONSERVER_ServerPollModelRepository(TRITONSERVER_Server *
 
 TRITONSERVER_Error *TRITONSERVER_ServerLoadModel(TRITONSERVER_Server *server,
                                                  const char *model_name) {
-    if (!server || !model_name)
-        return kelp_null_error(__func__, server ? "model_name" : "server");
+    if (server == NULL || model_name == NULL)
+        return kelp_null_error(__func__, server != NULL ? "model_name" : "server");
     return kelp_to_error(kelp_server_load(of(server), model_name, NULL, 0));
 }
 
@@ -104,10 +106,10 @@ TRITONSERVER_Error *
 TRITONSERVER_ServerLoadModelWithParameters(TRITONSERVER_Server *server, const char *model_name,
                                            const TRITONSERVER_Parameter **parameters,
                                            const uint64_t parameter_count) {
-    if (!server || !model_name || (!parameters && parameter_count))
-        return kelp_null_error(__func__, !server       ? "server"
-                                         : !model_name ? "model_name"
-                                                       : "parameters");
+    if (server == NULL || model_name == NULL || (parameters == NULL && parameter_count))
+        return kelp_null_error(__func__, server == NULL       ? "server"
+                                         : model_name == NULL ? "model_name"
+                                                              : "parameters");
     return kelp_to_error(kelp_server_load(of(server), model_name,
                                           (const kelp_parameter *const *)(const void *)parameters,
                                           parameter_count));
@@ -115,8 +117,8 @@ TRITONSERVER_ServerLoadModelWithParameters(TRITONSERVER_Server *server, const ch
 
 TRITONSERVER_Error *TRITONSERVER_ServerUnloadModel(TRITONSERVER_Server *server,
                                                    const char *model_name) {
-    if (!server || !model_name)
-        return kelp_null_error(__func__, server ? "model_name" : "server");
+    if (server == NULL || model_name == NULL)
+        return kelp_null_error(__func__, server != NULL ? "model_name" : "server");
     return kelp_to_error(kelp_server_unload(of(server), model_name));
 }
 

@@ -5,8 +5,8 @@
 
 TRITONSERVER_Error *TRITONSERVER_ServerMetrics(TRITONSERVER_Server *server,
                                                TRITONSERVER_Metrics **metrics) {
-    if (!server || !metrics)
-        return kelp_null_error(__func__, server ? "metrics" : "server");
+    if (server == NULL || metrics == NULL)
+        return kelp_null_error(__func__, server != NULL ? "metrics" : "server");
     return kelp_to_error(kelp_server_metrics((kelp_server *)server, (kelp_message **)metrics));
 }
 
@@ -18,8 +18,8 @@ TRITONSERVER_Error *TRITONSERVER_MetricsDelete(TRITONSERVER_Metrics *metrics) {
 TRITONSERVER_Error *TRITONSERVER_MetricsFormatted(TRITONSERVER_Metrics *metrics,
                                                   TRITONSERVER_MetricFormat format,
                                                   const char **base, size_t *byte_size) {
-    if (!metrics || !base || !byte_size)
-        return kelp_null_error(__func__, metrics ? "an output" : "metrics");
+    if (metrics == NULL || base == NULL || byte_size == NULL)
+        return kelp_null_error(__func__, metrics != NULL ? "an output" : "metrics");
     if (format != TRITONSERVER_METRIC_PROMETHEUS)
         return kelp_to_error(
             KELP_ERROR(KELP_INVALID_ARGUMENT, "unknown metrics format '%d'", (int)format));

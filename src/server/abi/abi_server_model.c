@@ -9,16 +9,18 @@ static kelp_server *of(TRITONSERVER_Server *handle) {
 
 TRITONSERVER_Error *TRITONSERVER_ServerMetadata(TRITONSERVER_Server *server,
                                                 TRITONSERVER_Message **server_metadata) {
-    if (!server || !server_metadata)
-        return kelp_null_error(__func__, server ? "server_metadata" : "server");
+    if (server == NULL || server_metadata == NULL)
+        return kelp_null_error(__func__, server != NULL ? "server_metadata" : "server");
     return kelp_to_error(kelp_server_describe(of(server), (kelp_message **)server_metadata));
 }
 
 static TRITONSERVER_Error *check(const char *function, TRITONSERVER_Server *server,
                                  const char *model_name, const void *out) {
-    if (server && model_name && out)
+    if (server != NULL && model_name != NULL && out != NULL)
         return NULL;
-    return kelp_null_error(function, !server ? "server" : !model_name ? "model_name" : "an output");
+    return kelp_null_error(function, server == NULL       ? "server"
+                                     : model_name == NULL ? "model_name"
+                                                          : "an output");
 }
 
 TRITONSERVER_Error *TRITONSERVER_ServerModelBatchProperties(TRITONSERVER_Server *server,
@@ -27,13 +29,13 @@ TRITONSERVER_Error *TRITONSERVER_ServerModelBatchProperties(TRITONSERVER_Server 
                                                             uint32_t *flags, void **voidp) {
     bool batches = false, decoupled = false;
     TRITONSERVER_Error *error = check(__func__, server, model_name, flags);
-    if (!error)
+    if (error == NULL)
         error = kelp_to_error(kelp_server_model_properties(of(server), model_name, model_version,
                                                            &batches, &decoupled));
-    if (error)
+    if (error != NULL)
         return error;
     *flags = batches ? TRITONSERVER_BATCH_FIRST_DIM : TRITONSERVER_BATCH_UNKNOWN;
-    if (voidp)
+    if (voidp != NULL)
         *voidp = NULL;
     return NULL;
 }
@@ -45,13 +47,13 @@ TRITONSERVER_Error *TRITONSERVER_ServerModelTransactionProperties(TRITONSERVER_S
                                                                   void **voidp) {
     bool batches = false, decoupled = false;
     TRITONSERVER_Error *error = check(__func__, server, model_name, txn_flags);
-    if (!error)
+    if (error == NULL)
         error = kelp_to_error(kelp_server_model_properties(of(server), model_name, model_version,
                                                            &batches, &decoupled));
-    if (error)
+    if (error != NULL)
         return error;
     *txn_flags = decoupled ? TRITONSERVER_TXN_DECOUPLED : TRITONSERVER_TXN_ONE_TO_ONE;
-    if (voidp)
+    if (voidp != NULL)
         *voidp = NULL;
     return NULL;
 }
@@ -61,9 +63,10 @@ TRITONSERVER_Error *TRITONSERVER_ServerModelMetadata(TRITONSERVER_Server *server
                                                      const int64_t model_version,
                                                      TRITONSERVER_Message **model_metadata) {
     TRITONSERVER_Error *error = check(__func__, server, model_name, model_metadata);
-    return error ? error
-                 : kelp_to_error(kelp_server_describe_model(of(server), model_name, model_version,
-                                                            (kelp_message **)model_metadata));
+    return error != NULL
+               ? error
+               : kelp_to_error(kelp_server_describe_model(of(server), model_name, model_version,
+                                                          (kelp_message **)model_metadata));
 }
 
 TRITONSERVER_Error *TRITONSERVER_ServerModelConfig(TRITONSERVER_Server *server,
@@ -72,10 +75,10 @@ TRITONSERVER_Error *TRITONSERVER_ServerModelConfig(TRITONSERVER_Server *server,
                                                    const uint32_t config_version,
                                                    TRITONSERVER_Message **model_config) {
     TRITONSERVER_Error *error = check(__func__, server, model_name, model_config);
-    return error ? error
-                 : kelp_to_error(kelp_server_model_config(of(server), model_name, model_version,
-                                                          config_version,
-                                                          (kelp_message **)model_config));
+    return error != NULL ? error
+                         : kelp_to_error(kelp_server_model_config(of(server), model_name,
+                                                                  model_version, config_version,
+                                                                  (kelp_message **)model_config));
 }
 
 TRITONSERVER_Error *TRITONSERVER_ServerModelStatistics(TRITONSERVER_Server *server,
@@ -83,15 +86,16 @@ TRITONSERVER_Error *TRITONSERVER_ServerModelStatistics(TRITONSERVER_Server *serv
                                                        const int64_t model_version,
                                                        TRITONSERVER_Message **model_stats) {
     TRITONSERVER_Error *error = check(__func__, server, model_name, model_stats);
-    return error ? error
-                 : kelp_to_error(kelp_server_model_stats(of(server), model_name, model_version,
-                                                         (kelp_message **)model_stats));
+    return error != NULL
+               ? error
+               : kelp_to_error(kelp_server_model_stats(of(server), model_name, model_version,
+                                                       (kelp_message **)model_stats));
 }
 
 TRITONSERVER_Error *TRITONSERVER_ServerModelIndex(TRITONSERVER_Server *server, uint32_t flags,
                                                   TRITONSERVER_Message **model_index) {
-    if (!server || !model_index)
-        return kelp_null_error(__func__, server ? "model_index" : "server");
+    if (server == NULL || model_index == NULL)
+        return kelp_null_error(__func__, server != NULL ? "model_index" : "server");
     return kelp_to_error(kelp_server_index(of(server), (flags & TRITONSERVER_INDEX_FLAG_READY) != 0,
                                            (kelp_message **)model_index));
 }

@@ -20,8 +20,8 @@ TRITONSERVER_Error *TRITONSERVER_InferenceTraceTensorNew(
     TRITONSERVER_InferenceTraceActivityFn_t activity_fn,
     TRITONSERVER_InferenceTraceTensorActivityFn_t tensor_activity_fn,
     TRITONSERVER_InferenceTraceReleaseFn_t release_fn, void *trace_userp) {
-    if (!trace || !release_fn)
-        return kelp_null_error(__func__, trace ? "release_fn" : "trace");
+    if (trace == NULL || release_fn == NULL)
+        return kelp_null_error(__func__, trace != NULL ? "release_fn" : "trace");
     const kelp_trace options = {.parent_id = parent_id,
                                 .level = level,
                                 .activity_fn = activity_fn,
@@ -39,51 +39,51 @@ TRITONSERVER_Error *TRITONSERVER_InferenceTraceDelete(TRITONSERVER_InferenceTrac
 TRITONSERVER_Error *TRITONSERVER_InferenceTraceReportActivity(TRITONSERVER_InferenceTrace *trace,
                                                               uint64_t timestamp,
                                                               const char *name) {
-    if (!trace || !name)
-        return kelp_null_error(__func__, trace ? "name" : "trace");
+    if (trace == NULL || name == NULL)
+        return kelp_null_error(__func__, trace != NULL ? "name" : "trace");
     /* The callback has no argument for the name: it becomes the trace's context. */
     kelp_status *status = kelp_trace_set_context(of(trace), name);
-    if (!status)
+    if (status == NULL)
         kelp_trace_report(of(trace), TRITONSERVER_TRACE_CUSTOM_ACTIVITY, timestamp);
     return kelp_to_error(status);
 }
 
 TRITONSERVER_Error *TRITONSERVER_InferenceTraceId(TRITONSERVER_InferenceTrace *trace,
                                                   uint64_t *id) {
-    if (!trace || !id)
-        return kelp_null_error(__func__, trace ? "id" : "trace");
+    if (trace == NULL || id == NULL)
+        return kelp_null_error(__func__, trace != NULL ? "id" : "trace");
     *id = of(trace)->id;
     return NULL;
 }
 
 TRITONSERVER_Error *TRITONSERVER_InferenceTraceParentId(TRITONSERVER_InferenceTrace *trace,
                                                         uint64_t *parent_id) {
-    if (!trace || !parent_id)
-        return kelp_null_error(__func__, trace ? "parent_id" : "trace");
+    if (trace == NULL || parent_id == NULL)
+        return kelp_null_error(__func__, trace != NULL ? "parent_id" : "trace");
     *parent_id = of(trace)->parent_id;
     return NULL;
 }
 
 TRITONSERVER_Error *TRITONSERVER_InferenceTraceModelName(TRITONSERVER_InferenceTrace *trace,
                                                          const char **model_name) {
-    if (!trace || !model_name)
-        return kelp_null_error(__func__, trace ? "model_name" : "trace");
+    if (trace == NULL || model_name == NULL)
+        return kelp_null_error(__func__, trace != NULL ? "model_name" : "trace");
     *model_name = kelp_text_get(&of(trace)->model_name);
     return NULL;
 }
 
 TRITONSERVER_Error *TRITONSERVER_InferenceTraceModelVersion(TRITONSERVER_InferenceTrace *trace,
                                                             int64_t *model_version) {
-    if (!trace || !model_version)
-        return kelp_null_error(__func__, trace ? "model_version" : "trace");
+    if (trace == NULL || model_version == NULL)
+        return kelp_null_error(__func__, trace != NULL ? "model_version" : "trace");
     *model_version = of(trace)->model_version;
     return NULL;
 }
 
 TRITONSERVER_Error *TRITONSERVER_InferenceTraceRequestId(TRITONSERVER_InferenceTrace *trace,
                                                          const char **request_id) {
-    if (!trace || !request_id)
-        return kelp_null_error(__func__, trace ? "request_id" : "trace");
+    if (trace == NULL || request_id == NULL)
+        return kelp_null_error(__func__, trace != NULL ? "request_id" : "trace");
     *request_id = kelp_text_get(&of(trace)->request_id);
     return NULL;
 }
@@ -91,8 +91,8 @@ TRITONSERVER_Error *TRITONSERVER_InferenceTraceRequestId(TRITONSERVER_InferenceT
 TRITONSERVER_Error *
 TRITONSERVER_InferenceTraceSpawnChildTrace(TRITONSERVER_InferenceTrace *trace,
                                            TRITONSERVER_InferenceTrace **child_trace) {
-    if (!trace || !child_trace)
-        return kelp_null_error(__func__, trace ? "child_trace" : "trace");
+    if (trace == NULL || child_trace == NULL)
+        return kelp_null_error(__func__, trace != NULL ? "child_trace" : "trace");
     const kelp_trace *parent = of(trace);
     return TRITONSERVER_InferenceTraceTensorNew(child_trace, parent->level, parent->id,
                                                 parent->activity_fn, parent->tensor_fn,
@@ -101,15 +101,15 @@ TRITONSERVER_InferenceTraceSpawnChildTrace(TRITONSERVER_InferenceTrace *trace,
 
 TRITONSERVER_Error *TRITONSERVER_InferenceTraceSetContext(TRITONSERVER_InferenceTrace *trace,
                                                           const char *trace_context) {
-    if (!trace || !trace_context)
-        return kelp_null_error(__func__, trace ? "trace_context" : "trace");
+    if (trace == NULL || trace_context == NULL)
+        return kelp_null_error(__func__, trace != NULL ? "trace_context" : "trace");
     return kelp_to_error(kelp_trace_set_context(of(trace), trace_context));
 }
 
 TRITONSERVER_Error *TRITONSERVER_InferenceTraceContext(TRITONSERVER_InferenceTrace *trace,
                                                        const char **trace_context) {
-    if (!trace || !trace_context)
-        return kelp_null_error(__func__, trace ? "trace_context" : "trace");
+    if (trace == NULL || trace_context == NULL)
+        return kelp_null_error(__func__, trace != NULL ? "trace_context" : "trace");
     *trace_context = kelp_text_get(&of(trace)->context);
     return NULL;
 }

@@ -23,14 +23,14 @@ static TRITONSERVER_Parameter *create_parameter(const char *name, TRITONSERVER_P
 TRITONSERVER_Parameter *TRITONSERVER_ParameterNew(const char *name,
                                                   const TRITONSERVER_ParameterType type,
                                                   const void *value) {
-    if (!name || !value || (unsigned)type > TRITONSERVER_PARAMETER_DOUBLE)
+    if (name == NULL || value == NULL || (unsigned)type > TRITONSERVER_PARAMETER_DOUBLE)
         return NULL;
     return create_parameter(name, type, type == TRITONSERVER_PARAMETER_BYTES ? NULL : value, 0);
 }
 
 TRITONSERVER_Parameter *TRITONSERVER_ParameterBytesNew(const char *name, const void *byte_ptr,
                                                        const uint64_t size) {
-    if (!name || (!byte_ptr && size))
+    if (name == NULL || (byte_ptr == NULL && size))
         return NULL;
     return create_parameter(name, TRITONSERVER_PARAMETER_BYTES, byte_ptr, size);
 }
@@ -43,14 +43,14 @@ void TRITONSERVER_ParameterDelete(TRITONSERVER_Parameter *parameter) {
 
 TRITONSERVER_Error *TRITONSERVER_MessageNewFromSerializedJson(TRITONSERVER_Message **message,
                                                               const char *base, size_t byte_size) {
-    if (!message || !base)
-        return kelp_null_error(__func__, message ? "base" : "message");
+    if (message == NULL || base == NULL)
+        return kelp_null_error(__func__, message != NULL ? "base" : "message");
     kelp_arena arena;
     kelp_arena_init(&arena, kelp_process_allocator(), 0);
     kelp_json *root = NULL;
     kelp_status *status = kelp_json_parse(&arena, "message", base, byte_size, &root);
     kelp_arena_deinit(&arena);
-    if (!status)
+    if (status == NULL)
         status =
             kelp_message_copy(kelp_process_allocator(), base, byte_size, (kelp_message **)message);
     return kelp_to_error(status);
@@ -63,8 +63,10 @@ TRITONSERVER_Error *TRITONSERVER_MessageDelete(TRITONSERVER_Message *message) {
 
 TRITONSERVER_Error *TRITONSERVER_MessageSerializeToJson(TRITONSERVER_Message *handle,
                                                         const char **base, size_t *byte_size) {
-    if (!handle || !base || !byte_size)
-        return kelp_null_error(__func__, !handle ? "message" : !base ? "base" : "byte_size");
+    if (handle == NULL || base == NULL || byte_size == NULL)
+        return kelp_null_error(__func__, handle == NULL ? "message"
+                                         : base == NULL ? "base"
+                                                        : "byte_size");
     const kelp_message *message = (const kelp_message *)handle;
     *base = message->text;
     *byte_size = message->length;
@@ -75,7 +77,7 @@ TRITONSERVER_Error *TRITONSERVER_MessageSerializeToJson(TRITONSERVER_Message *ha
 
 TRITONSERVER_Error *
 TRITONSERVER_BufferAttributesNew(TRITONSERVER_BufferAttributes **buffer_attributes) {
-    if (!buffer_attributes)
+    if (buffer_attributes == NULL)
         return kelp_null_error(__func__, "buffer_attributes");
     return kelp_to_error(
         KELP_NEW(kelp_process_allocator(), kelp_buffer_attributes, buffer_attributes));
@@ -90,7 +92,7 @@ TRITONSERVER_BufferAttributesDelete(TRITONSERVER_BufferAttributes *buffer_attrib
 TRITONSERVER_Error *
 TRITONSERVER_BufferAttributesSetMemoryTypeId(TRITONSERVER_BufferAttributes *buffer_attributes,
                                              int64_t memory_type_id) {
-    if (!buffer_attributes)
+    if (buffer_attributes == NULL)
         return kelp_null_error(__func__, "buffer_attributes");
     ((kelp_buffer_attributes *)buffer_attributes)->memory_type_id = memory_type_id;
     return NULL;
@@ -99,7 +101,7 @@ TRITONSERVER_BufferAttributesSetMemoryTypeId(TRITONSERVER_BufferAttributes *buff
 TRITONSERVER_Error *
 TRITONSERVER_BufferAttributesSetMemoryType(TRITONSERVER_BufferAttributes *buffer_attributes,
                                            TRITONSERVER_MemoryType memory_type) {
-    if (!buffer_attributes)
+    if (buffer_attributes == NULL)
         return kelp_null_error(__func__, "buffer_attributes");
     ((kelp_buffer_attributes *)buffer_attributes)->memory_type = memory_type;
     return NULL;
@@ -108,7 +110,7 @@ TRITONSERVER_BufferAttributesSetMemoryType(TRITONSERVER_BufferAttributes *buffer
 TRITONSERVER_Error *
 TRITONSERVER_BufferAttributesSetCudaIpcHandle(TRITONSERVER_BufferAttributes *buffer_attributes,
                                               void *cuda_ipc_handle) {
-    if (!buffer_attributes)
+    if (buffer_attributes == NULL)
         return kelp_null_error(__func__, "buffer_attributes");
     ((kelp_buffer_attributes *)buffer_attributes)->cuda_ipc_handle = cuda_ipc_handle;
     return NULL;
@@ -117,7 +119,7 @@ TRITONSERVER_BufferAttributesSetCudaIpcHandle(TRITONSERVER_BufferAttributes *buf
 TRITONSERVER_Error *
 TRITONSERVER_BufferAttributesSetByteSize(TRITONSERVER_BufferAttributes *buffer_attributes,
                                          size_t byte_size) {
-    if (!buffer_attributes)
+    if (buffer_attributes == NULL)
         return kelp_null_error(__func__, "buffer_attributes");
     ((kelp_buffer_attributes *)buffer_attributes)->size_bytes = byte_size;
     return NULL;
@@ -126,9 +128,9 @@ TRITONSERVER_BufferAttributesSetByteSize(TRITONSERVER_BufferAttributes *buffer_a
 TRITONSERVER_Error *
 TRITONSERVER_BufferAttributesMemoryTypeId(TRITONSERVER_BufferAttributes *buffer_attributes,
                                           int64_t *memory_type_id) {
-    if (!buffer_attributes || !memory_type_id)
+    if (buffer_attributes == NULL || memory_type_id == NULL)
         return kelp_null_error(__func__,
-                               buffer_attributes ? "memory_type_id" : "buffer_attributes");
+                               buffer_attributes != NULL ? "memory_type_id" : "buffer_attributes");
     *memory_type_id = ((kelp_buffer_attributes *)buffer_attributes)->memory_type_id;
     return NULL;
 }
@@ -136,8 +138,9 @@ TRITONSERVER_BufferAttributesMemoryTypeId(TRITONSERVER_BufferAttributes *buffer_
 TRITONSERVER_Error *
 TRITONSERVER_BufferAttributesMemoryType(TRITONSERVER_BufferAttributes *buffer_attributes,
                                         TRITONSERVER_MemoryType *memory_type) {
-    if (!buffer_attributes || !memory_type)
-        return kelp_null_error(__func__, buffer_attributes ? "memory_type" : "buffer_attributes");
+    if (buffer_attributes == NULL || memory_type == NULL)
+        return kelp_null_error(__func__,
+                               buffer_attributes != NULL ? "memory_type" : "buffer_attributes");
     *memory_type = ((kelp_buffer_attributes *)buffer_attributes)->memory_type;
     return NULL;
 }
@@ -145,9 +148,9 @@ TRITONSERVER_BufferAttributesMemoryType(TRITONSERVER_BufferAttributes *buffer_at
 TRITONSERVER_Error *
 TRITONSERVER_BufferAttributesCudaIpcHandle(TRITONSERVER_BufferAttributes *buffer_attributes,
                                            void **cuda_ipc_handle) {
-    if (!buffer_attributes || !cuda_ipc_handle)
+    if (buffer_attributes == NULL || cuda_ipc_handle == NULL)
         return kelp_null_error(__func__,
-                               buffer_attributes ? "cuda_ipc_handle" : "buffer_attributes");
+                               buffer_attributes != NULL ? "cuda_ipc_handle" : "buffer_attributes");
     *cuda_ipc_handle = ((kelp_buffer_attributes *)buffer_attributes)->cuda_ipc_handle;
     return NULL;
 }
@@ -155,8 +158,9 @@ TRITONSERVER_BufferAttributesCudaIpcHandle(TRITONSERVER_BufferAttributes *buffer
 TRITONSERVER_Error *
 TRITONSERVER_BufferAttributesByteSize(TRITONSERVER_BufferAttributes *buffer_attributes,
                                       size_t *byte_size) {
-    if (!buffer_attributes || !byte_size)
-        return kelp_null_error(__func__, buffer_attributes ? "byte_size" : "buffer_attributes");
+    if (buffer_attributes == NULL || byte_size == NULL)
+        return kelp_null_error(__func__,
+                               buffer_attributes != NULL ? "byte_size" : "buffer_attributes");
     *byte_size = ((kelp_buffer_attributes *)buffer_attributes)->size_bytes;
     return NULL;
 }
@@ -168,13 +172,13 @@ TRITONSERVER_ResponseAllocatorNew(TRITONSERVER_ResponseAllocator **allocator,
                                   TRITONSERVER_ResponseAllocatorAllocFn_t alloc_fn,
                                   TRITONSERVER_ResponseAllocatorReleaseFn_t release_fn,
                                   TRITONSERVER_ResponseAllocatorStartFn_t start_fn) {
-    if (!allocator || !alloc_fn || !release_fn)
-        return kelp_null_error(__func__, !allocator  ? "allocator"
-                                         : !alloc_fn ? "alloc_fn"
-                                                     : "release_fn");
+    if (allocator == NULL || alloc_fn == NULL || release_fn == NULL)
+        return kelp_null_error(__func__, allocator == NULL  ? "allocator"
+                                         : alloc_fn == NULL ? "alloc_fn"
+                                                            : "release_fn");
     kelp_response_allocator *made = NULL;
     kelp_status *status = KELP_NEW(kelp_process_allocator(), kelp_response_allocator, &made);
-    if (status)
+    if (status != NULL)
         return kelp_to_error(status);
     made->alloc_fn = alloc_fn;
     made->release_fn = release_fn;
@@ -186,7 +190,7 @@ TRITONSERVER_ResponseAllocatorNew(TRITONSERVER_ResponseAllocator **allocator,
 TRITONSERVER_Error *TRITONSERVER_ResponseAllocatorSetBufferAttributesFunction(
     TRITONSERVER_ResponseAllocator *allocator,
     TRITONSERVER_ResponseAllocatorBufferAttributesFn_t buffer_attributes_fn) {
-    if (!allocator)
+    if (allocator == NULL)
         return kelp_null_error(__func__, "allocator");
     ((kelp_response_allocator *)allocator)->attributes_fn = buffer_attributes_fn;
     return NULL;
@@ -195,7 +199,7 @@ TRITONSERVER_Error *TRITONSERVER_ResponseAllocatorSetBufferAttributesFunction(
 TRITONSERVER_Error *
 TRITONSERVER_ResponseAllocatorSetQueryFunction(TRITONSERVER_ResponseAllocator *allocator,
                                                TRITONSERVER_ResponseAllocatorQueryFn_t query_fn) {
-    if (!allocator)
+    if (allocator == NULL)
         return kelp_null_error(__func__, "allocator");
     ((kelp_response_allocator *)allocator)->query_fn = query_fn;
     return NULL;

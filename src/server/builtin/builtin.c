@@ -27,7 +27,7 @@ const kelp_builtin_backend *kelp_builtin_find(const char *name) {
     for (size_t i = 0; i < count; i++) {
         if (strcmp(all[i]->name, name) == 0)
             return all[i];
-        for (const char *const *alias = all[i]->aliases; alias && *alias; alias++)
+        for (const char *const *alias = all[i]->aliases; alias != NULL && *alias != NULL; alias++)
             if (strcmp(*alias, name) == 0)
                 return all[i];
     }

@@ -46,25 +46,25 @@ static kelp_status *open_named(kelp_cache *cache, const char *directory, const c
     kelp_buf path;
     kelp_buf_init(&path, cache->allocator);
     kelp_buf_printf(&path, "%s/%s/libtritoncache_%s.so", directory, name, name);
-    kelp_status *status = kelp_buf_cstr(&path) ? NULL : kelp_status_oom();
-    bool found = !status && kelp_fs_kind_of(path.data) == KELP_FS_FILE;
+    kelp_status *status = kelp_buf_cstr(&path) != NULL ? NULL : kelp_status_oom();
+    bool found = status == NULL && kelp_fs_kind_of(path.data) == KELP_FS_FILE;
     bool local = strcmp(name, "local") == 0;
-    if (!status && found)
+    if (status == NULL && found)
         status = bind_library(cache, path.data);
-    else if (!status && local)
+    else if (status == NULL && local)
         cache->fn = kelp_cache_local;
-    else if (!status)
+    else if (status == NULL)
         status = KELP_ERROR(KELP_NOT_FOUND,
                             "unable to find cache '%s': no file '%s', and it is not the built-in "
                             "cache 'local'",
                             name, path.data);
-    if (!status) {
+    if (status == NULL) {
         KELP_SERVER_LOG(KELP_LOG_INFO, "response cache '%s' from %s", name,
                         found ? path.data : "the server itself");
-        status = cache->fn.initialize
+        status = cache->fn.initialize != NULL
                      ? kelp_from_error(cache->fn.initialize(&cache->handle, config))
                      : kelp_cache_local_create(cache->allocator, config, &cache->handle);
-        if (status)
+        if (status != NULL)
             status = KELP_ANNOTATE(status, "cannot create the response cache '%s'", name);
     }
     kelp_buf_deinit(&path);
@@ -75,15 +75,15 @@ kelp_status *kelp_cache_open(kelp_allocator allocator, const kelp_server_options
                              kelp_cache **out) {
     const kelp_setting *chosen = options->caches.count ? &options->caches.items[0] : NULL;
     *out = NULL;
-    if (!chosen && !options->response_cache_bytes)
+    if (chosen == NULL && !options->response_cache_bytes)
         return NULL;
     for (size_t i = 1; i < options->caches.count; i++)
         if (strcmp(options->caches.items[i].owner, chosen->owner) != 0)
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
                               "caches '%s' and '%s' are configured: a server has one",
                               chosen->owner, options->caches.items[i].owner);
-    const char *name = chosen ? chosen->owner : "local";
-    if (!name[0] || strchr(name, '/'))
+    const char *name = chosen != NULL ? chosen->owner : "local";
+    if (!name[0] || strchr(name, '/') != NULL)
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "'%s' is not the name of a cache", name);
     char size[64];
     snprintf(size, sizeof size, "{\"size\": %llu}",
@@ -93,8 +93,8 @@ kelp_status *kelp_cache_open(kelp_allocator allocator, const kelp_server_options
     cache->allocator = allocator;
     cache->base.ops = &kelp_cache_ops;
     kelp_status *status =
-        open_named(cache, options->cache_directory, name, chosen ? chosen->value : size);
-    if (status) {
+        open_named(cache, options->cache_directory, name, chosen != NULL ? chosen->value : size);
+    if (status != NULL) {
         kelp_cache_close(cache);
         return status;
     }
@@ -103,9 +103,9 @@ kelp_status *kelp_cache_open(kelp_allocator allocator, const kelp_server_options
 }
 
 void kelp_cache_close(kelp_cache *cache) {
-    if (!cache)
+    if (cache == NULL)
         return;
-    if (cache->handle)
+    if (cache->handle != NULL)
         kelp_server_log_status("failed to finalize the response cache",
                                kelp_from_error(cache->fn.finalize(cache->handle)));
     kelp_free(cache->allocator, cache, sizeof *cache);

@@ -66,7 +66,7 @@ typedef struct kelp_cache {
  * DIRECTORY/NAME/libtritoncache_NAME.so takes precedence over the built-in cache of that name. */
 kelp_status *kelp_cache_open(kelp_allocator allocator, const kelp_server_options *options,
                              kelp_cache **out) KELP_MUST_USE;
-/* Closes a cache that nobody uses any more. NULL is ignored. */
+/* Closes a cache that is no longer used. NULL is ignored. */
 void kelp_cache_close(kelp_cache *cache);
 
 /* ---- responses.c ---- */

@@ -71,7 +71,7 @@ static local *of(TRITONCACHE_Cache *cache) {
 
 static void node_free(const local *l, node *n) {
     kelp_allocator heap = l->allocator;
-    for (size_t i = 0; n->bases && i < n->buffer_count; i++)
+    for (size_t i = 0; n->bases != NULL && i < n->buffer_count; i++)
         kelp_free(heap, n->bases[i], n->sizes[i]);
     kelp_free(heap, n->bases, n->buffer_count * sizeof *n->bases);
     kelp_free(heap, n->sizes, n->buffer_count * sizeof *n->sizes);
@@ -82,15 +82,15 @@ static void node_free(const local *l, node *n) {
 static void unlink_node(local *l, node *n) {
     KELP_ASSERT_HELD(&l->lock);
     KELP_ASSERT(l->newest && l->oldest);
-    *(n->newer ? &n->newer->older : &l->newest) = n->older;
-    *(n->older ? &n->older->newer : &l->oldest) = n->newer;
+    *(n->newer != NULL ? &n->newer->older : &l->newest) = n->older;
+    *(n->older != NULL ? &n->older->newer : &l->oldest) = n->newer;
 }
 
 static void link_newest(local *l, node *n) {
     KELP_ASSERT_HELD(&l->lock);
     n->newer = NULL;
     n->older = l->newest;
-    *(l->newest ? &l->newest->newer : &l->oldest) = n;
+    *(l->newest != NULL ? &l->newest->newer : &l->oldest) = n;
     l->newest = n;
 }
 
@@ -120,13 +120,13 @@ static void add_time(local *l, figure which, uint64_t start_ns) {
 static TRITONSERVER_Error *local_finalize(TRITONCACHE_Cache *cache) {
     local *l = of(cache);
     pthread_mutex_lock(&l->lock);
-    while (l->oldest)
+    while (l->oldest != NULL)
         evict_oldest(l);
     pthread_mutex_unlock(&l->lock);
     for (int i = 0; i < FIGURES; i++) {
-        if (l->figures[i])
+        if (l->figures[i] != NULL)
             kelp_metric_release(l->figures[i]);
-        if (l->families[i])
+        if (l->families[i] != NULL)
             kelp_status_free(kelp_metric_family_release(l->families[i]));
     }
     kelp_map_deinit(&l->nodes);
@@ -141,12 +141,12 @@ static kelp_status *read_size(kelp_allocator allocator, const char *config, uint
     kelp_arena_init(&arena, allocator, 0);
     kelp_status *status =
         kelp_json_parse(&arena, "configuration of cache 'local'", config, strlen(config), &json);
-    const kelp_json *size = status ? NULL : kelp_json_get(json, "size");
+    const kelp_json *size = status != NULL ? NULL : kelp_json_get(json, "size");
     *out_bytes = 0;
-    if (size && (size->type == KELP_JSON_INT || size->type == KELP_JSON_UINT) &&
+    if (size != NULL && (size->type == KELP_JSON_INT || size->type == KELP_JSON_UINT) &&
         (size->type == KELP_JSON_UINT || size->i64 > 0)) {
         *out_bytes = size->u64;
-    } else if (size && size->type == KELP_JSON_STRING && size->string.length < 20) {
+    } else if (size != NULL && size->type == KELP_JSON_STRING && size->string.length < 20) {
         char digits[24] = "", *end = digits;
         memcpy(digits, size->string.data, size->string.length);
         if (digits[0] >= '0' && digits[0] <= '9')
@@ -154,7 +154,7 @@ static kelp_status *read_size(kelp_allocator allocator, const char *config, uint
         if (*end)
             *out_bytes = 0;
     }
-    if (!status && *out_bytes == 0)
+    if (status == NULL && *out_bytes == 0)
         status =
             KELP_ERROR(KELP_INVALID_ARGUMENT,
                        "cache 'local': expected \"size\": a number of bytes, found '%s'", config);
@@ -173,13 +173,13 @@ kelp_status *kelp_cache_local_create(kelp_allocator allocator, const char *confi
     pthread_mutex_init(&l->lock, NULL);
     kelp_map_init(&l->nodes, allocator);
     kelp_status *status = NULL;
-    for (int i = 0; i < FIGURES && !status; i++) {
+    for (int i = 0; i < FIGURES && status == NULL; i++) {
         status = kelp_metric_family_acquire(TRITONSERVER_METRIC_KIND_GAUGE, described[i].name,
                                             described[i].help, &l->families[i]);
-        if (!status)
+        if (status == NULL)
             status = kelp_metric_acquire(l->families[i], NULL, 0, NULL, 0, &l->figures[i]);
     }
-    if (status)
+    if (status != NULL)
         kelp_error_discard(local_finalize((TRITONCACHE_Cache *)l));
     else
         *out = (TRITONCACHE_Cache *)l;
@@ -198,23 +198,23 @@ static TRITONSERVER_Error *local_lookup(TRITONCACHE_Cache *cache, const char *ke
     uint64_t start_ns = kelp_now_ns();
     pthread_mutex_lock(&l->lock);
     node *n = kelp_map_get(&l->nodes, kelp_str_from(key));
-    if (n) {
+    if (n != NULL) {
         n->refs++;
         unlink_node(l, n);
         link_newest(l, n);
     }
     pthread_mutex_unlock(&l->lock);
     add(l, LOOKUPS, 1);
-    add(l, n ? HITS : MISSES, 1);
+    add(l, n != NULL ? HITS : MISSES, 1);
     add_time(l, LOOKUP_TIME, start_ns);
-    if (!n)
+    if (n == NULL)
         return kelp_to_error(KELP_ERROR(KELP_NOT_FOUND, "key '%s' is not in the cache", key));
     kelp_status *status = NULL;
-    for (size_t i = 0; i < n->buffer_count && !status; i++) {
+    for (size_t i = 0; i < n->buffer_count && status == NULL; i++) {
         const kelp_buffer_attributes attributes = {.size_bytes = n->sizes[i]};
         status = kelp_cache_entry_add((kelp_cache_entry *)entry, n->bases[i], &attributes);
     }
-    if (!status)
+    if (status == NULL)
         status = copy(allocator, (kelp_cache_entry *)entry);
     pthread_mutex_lock(&l->lock);
     bool last = release(n);
@@ -251,10 +251,10 @@ static bool put(local *l, node *n, kelp_status **out_status) {
     bool taken = false;
     unsigned evicted = 0;
     pthread_mutex_lock(&l->lock);
-    if (kelp_map_get(&l->nodes, kelp_str_from(n->key))) {
+    if (kelp_map_get(&l->nodes, kelp_str_from(n->key)) != NULL) {
         *out_status =
             KELP_ERROR(KELP_ALREADY_EXISTS, "key '%s' already exists in the cache", n->key);
-    } else if (!(*out_status = kelp_map_put(&l->nodes, kelp_str_from(n->key), n))) {
+    } else if ((*out_status = kelp_map_put(&l->nodes, kelp_str_from(n->key), n)) == NULL) {
         taken = true;
         link_newest(l, n);
         l->size_bytes += n->size_bytes;
@@ -288,9 +288,9 @@ static TRITONSERVER_Error *local_insert(TRITONCACHE_Cache *cache, const char *ke
     node *n = NULL;
     uint64_t start_ns = kelp_now_ns();
     kelp_status *status = make_node(l->allocator, key, given, &n);
-    if (!status)
+    if (status == NULL)
         status = copy(allocator, (kelp_cache_entry *)entry);
-    if (n && (status || !put(l, n, &status)))
+    if (n != NULL && (status != NULL || !put(l, n, &status)))
         node_free(l, n);
     add_time(l, INSERTION_TIME, start_ns);
     return kelp_to_error(status);

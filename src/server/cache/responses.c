@@ -91,9 +91,9 @@ static const kelp_input *next_input(const kelp_request *request, const kelp_inpu
     for (size_t i = 0; i < request->input_count; i++) {
         const kelp_input *input = request->inputs[i];
         const char *name = kelp_text_get(&input->name);
-        if (last && strcmp(name, kelp_text_get(&last->name)) <= 0)
+        if (last != NULL && strcmp(name, kelp_text_get(&last->name)) <= 0)
             continue;
-        if (!next || strcmp(name, kelp_text_get(&next->name)) < 0)
+        if (next == NULL || strcmp(name, kelp_text_get(&next->name)) < 0)
             next = input;
     }
     return next;
@@ -111,7 +111,7 @@ static kelp_cache_ticket *make_ticket(const kelp_request *request) {
     put_u64(&text, model->fingerprint);
     put_u64(&text, request->input_count);
     bool readable = true;
-    for (const kelp_input *i = NULL; readable && (i = next_input(request, i));)
+    for (const kelp_input *i = NULL; readable && (i = next_input(request, i)) != NULL;)
         readable = put_input(&text, i);
     size_t outputs = kelp_request_output_count(request);
     put_u64(&text, outputs);
@@ -122,9 +122,9 @@ static kelp_cache_ticket *make_ticket(const kelp_request *request) {
     put_u64(&text, request->correlation_id);
     put_text(&text, kelp_text_get(&request->correlation_string));
     kelp_status *status = kelp_buf_status(&text);
-    if (!status && readable)
+    if (status == NULL && readable)
         status = KELP_NEW(allocator, kelp_cache_ticket, &ticket);
-    if (ticket) {
+    if (ticket != NULL) {
         ticket->allocator = allocator;
         snprintf(ticket->key, sizeof ticket->key, "%016" PRIx64 "%016" PRIx64,
                  kelp_hash_bytes(text.data, text.length),
@@ -171,7 +171,7 @@ static const void *take(reader *in, size_t length) {
 static uint64_t take_u64(reader *in) {
     uint64_t value = 0;
     const void *data = take(in, sizeof value);
-    if (data)
+    if (data != NULL)
         memcpy(&value, data, sizeof value);
     return value;
 }
@@ -185,9 +185,9 @@ static const void *take_bytes(reader *in, size_t *out_length) {
 static kelp_status *take_text(reader *in, char **out) {
     size_t length = 0;
     const char *data = take_bytes(in, &length);
-    if (!data)
+    if (data == NULL)
         return KELP_ERROR(KELP_INTERNAL, "a cached response is truncated");
-    if (memchr(data, '\0', length))
+    if (memchr(data, '\0', length) != NULL)
         return KELP_ERROR(KELP_INTERNAL, "a cached response is corrupt");
     KELP_TRY(kelp_alloc(in->allocator, length + 1, (void **)out));
     memcpy(*out, data, length);
@@ -227,20 +227,20 @@ static kelp_status *read_output(reader *in, kelp_response *response) {
     size_t size_bytes = 0;
     const void *data = take_bytes(in, &size_bytes);
     kelp_status *status = NULL;
-    if (!dims || !data)
+    if (dims == NULL || data == NULL)
         status = KELP_ERROR(KELP_INTERNAL, "a cached response is truncated");
     else
         memcpy(shape, dims, rank * sizeof *shape);
-    if (!status)
+    if (status == NULL)
         status =
             kelp_response_restore_output(response, name, datatype, shape, (uint32_t)rank, &output);
     kelp_free_string(in->allocator, name);
     void *buffer = NULL;
-    if (!status)
+    if (status == NULL)
         status = kelp_output_allocate(output, size_bytes, TRITONSERVER_MEMORY_CPU, 0, &buffer);
-    if (!status && output->attributes.memory_type == TRITONSERVER_MEMORY_GPU)
+    if (status == NULL && output->attributes.memory_type == TRITONSERVER_MEMORY_GPU)
         status = KELP_ERROR(KELP_UNIMPLEMENTED, "a cached response cannot be put on a GPU");
-    if (!status && size_bytes)
+    if (status == NULL && size_bytes)
         memcpy(buffer, data, size_bytes);
     return status;
 }
@@ -268,12 +268,12 @@ typedef struct finder {
 /* Only copies, because the cache may hold a lock: creating the response calls the application. */
 static kelp_status *copy_found(kelp_cache_copier *self, kelp_cache_entry *entry) {
     finder *find = (finder *)self;
-    if (entry->count != 1 || !entry->buffers[0].base || find->data)
+    if (entry->count != 1 || entry->buffers[0].base == NULL || find->data != NULL)
         return KELP_ERROR(KELP_INTERNAL, "a cache entry has %zu buffers: expected 1", entry->count);
     reader in = {.at = entry->buffers[0].base, .left = entry->buffers[0].attributes.size_bytes};
     size_t length = 0;
     const void *identity = take_bytes(&in, &length);
-    if (!identity || length != find->ticket->identity_length ||
+    if (identity == NULL || length != find->ticket->identity_length ||
         memcmp(identity, find->ticket->identity, length) != 0)
         return NULL; /* another request with the same hash */
     KELP_TRY(kelp_alloc(find->ticket->allocator, in.left, (void **)&find->data));
@@ -298,30 +298,30 @@ static kelp_status *look_up_bytes(kelp_cache *cache, finder *find) {
 
 static void find_response(kelp_response_cache *base, kelp_request *request,
                           kelp_response **out_response) {
-    KELP_ASSERT(!atomic_load(&request->factory->ticket));
+    KELP_ASSERT(atomic_load(&request->factory->ticket) == NULL);
     kelp_model_base *model = request->model;
     kelp_factory *factory = request->factory;
     uint64_t start_ns = kelp_now_ns();
     *out_response = NULL;
     kelp_cache_ticket *ticket = make_ticket(request);
-    if (!ticket)
+    if (ticket == NULL)
         return;
     finder find = {.base = {copy_found}, .ticket = ticket};
     kelp_response *response = NULL;
     kelp_status *status = look_up_bytes((kelp_cache *)base, &find);
-    if (!status && find.data)
+    if (status == NULL && find.data != NULL)
         status = kelp_response_create(factory, &response);
-    if (!status && response)
+    if (status == NULL && response != NULL)
         status = read_response(find.data, find.length, response);
     kelp_free(ticket->allocator, find.data, find.length);
     ticket->lookup_ns = kelp_now_ns() - start_ns;
-    if (status && response) {
+    if (status != NULL && response != NULL) {
         /* The submission continues, and responds without the cache. */
         kelp_response_delete(response);
         response = NULL;
     }
     kelp_server_log_status("cannot use the response cache", status);
-    if (response) {
+    if (response != NULL) {
         kelp_stats_cache_hit(&model->stats, request->request_start_ns,
                              start_ns - request->queue_start_ns, ticket->lookup_ns);
         ticket_destroy(ticket);
@@ -340,7 +340,7 @@ typedef struct keeper {
 
 static kelp_status *copy_kept(kelp_cache_copier *self, kelp_cache_entry *entry) {
     const keeper *keep = (const keeper *)self;
-    if (entry->count != 1 || !entry->buffers[0].base ||
+    if (entry->count != 1 || entry->buffers[0].base == NULL ||
         entry->buffers[0].attributes.size_bytes < keep->bytes->length)
         return KELP_ERROR(KELP_INTERNAL, "the cache provided no buffer of %zu bytes",
                           keep->bytes->length);
@@ -375,10 +375,10 @@ static kelp_status *insert(kelp_cache *cache, const kelp_cache_ticket *ticket,
     bool storable = write_response(&bytes, response);
     kelp_status *status = kelp_buf_status(&bytes);
     const kelp_buffer_attributes attributes = {.size_bytes = bytes.length};
-    if (!status && storable)
+    if (status == NULL && storable)
         status = kelp_cache_entry_add(&entry, NULL, &attributes);
     keeper keep = {.base = {copy_kept}, .bytes = &bytes};
-    if (!status && storable)
+    if (status == NULL && storable)
         status = kelp_from_error(cache->fn.insert(cache->handle, ticket->key,
                                                   (TRITONCACHE_CacheEntry *)&entry,
                                                   (TRITONCACHE_Allocator *)&keep.base));
@@ -390,10 +390,10 @@ static kelp_status *insert(kelp_cache *cache, const kelp_cache_ticket *ticket,
 static void store_response(kelp_response_cache *base, kelp_response *response, uint32_t flags) {
     kelp_factory *factory = response->factory;
     kelp_cache_ticket *ticket = atomic_exchange(&factory->ticket, NULL);
-    if (!ticket)
+    if (ticket == NULL)
         return;
     uint64_t start_ns = kelp_now_ns();
-    if (!response->error && (flags & TRITONSERVER_RESPONSE_COMPLETE_FINAL)) {
+    if (response->error == NULL && (flags & TRITONSERVER_RESPONSE_COMPLETE_FINAL)) {
         kelp_status *status = insert((kelp_cache *)base, ticket, response);
         if (kelp_status_code(status) == KELP_ALREADY_EXISTS)
             kelp_status_free(status);

@@ -127,7 +127,7 @@ static kelp_status *load_file(kelp_model_config *config, const kelp_config_load_
     kelp_buf_init(&text, config->allocator);
     kelp_status *status = kelp_fs_read(path, CONFIG_FILE_MAX_BYTES, &text);
     if (status == NULL)
-        status = read_text(config, text.data ? text.data : "", text.length);
+        status = read_text(config, text.data != NULL ? text.data : "", text.length);
     kelp_buf_deinit(&text);
     return status;
 }

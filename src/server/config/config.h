@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A model's configuration: what config.pbtxt says (message
- * inference.ModelConfig of Triton's model_config.proto), with the defaults
- * filled in that follow from the model's files, checked, and as the server
- * reads it.
+ * A model's configuration: the contents of config.pbtxt (message inference.ModelConfig of Triton's
+ * model_config.proto), checked, with the defaults that follow from the model's files.
  *
- * The whole message is kept as a tree (config_schema.h), which is what the JSON
- * is written from; the struct below is a typed view of what the server itself
- * acts on. A configuration is counted and never changes once it exists:
- * completing or completing again makes a new one. Any thread may read it.
+ * The whole message is stored as a tree (schema.h), from which the JSON is written; the struct
+ * below is a typed view of what the server itself uses. A configuration is counted and immutable:
+ * completing it creates a new one. Thread-safe.
  */
 #ifndef KELP_SERVER_CONFIG_CONFIG_H_
 #define KELP_SERVER_CONFIG_CONFIG_H_
@@ -21,10 +18,11 @@
 #include <stdatomic.h>
 #include <triton/core/tritonserver.h>
 
-typedef struct kelp_config_message kelp_config_message; /* a node of the tree: config_schema.h */
+typedef struct kelp_config_message kelp_config_message; /* a node of the tree: schema.h */
 
-/* ---- the typed view ---- strings are terminated and never NULL; arrays may be
- * NULL when their count is 0 */
+/* ---- the typed view: strings are terminated and never NULL; arrays may be NULL if their count is
+ * 0
+ * ---- */
 
 typedef struct kelp_config_parameter {
     const char *key;
@@ -42,11 +40,11 @@ typedef struct kelp_config_io {
     const char *name;
     size_t name_length;
     TRITONSERVER_DataType data_type;
-    kelp_dtype dtype;    /* the same type; KELP_DTYPE_INVALID while it is not given */
-    const int64_t *dims; /* without the batch dimension; -1 is any extent */
+    kelp_dtype dtype;    /* the same type; KELP_DTYPE_INVALID if it is not given */
+    const int64_t *dims; /* without the batch dimension; -1 for dynamic ones */
     uint32_t rank;
-    const int64_t *reshape; /* what the backend sees instead of dims; NULL when
-                               there is none */
+    const int64_t *reshape; /* what the backend sees instead of dims; NULL if there
+                               is none */
     uint32_t reshape_rank;  /* may be 0 with a reshape: "reshape { shape: [ ] }" */
     bool has_reshape;
     bool is_shape_tensor;
@@ -89,8 +87,7 @@ typedef struct kelp_config_instance_group {
     const kelp_config_resource *resources; /* rate limiter */
     size_t resource_count;
     uint32_t priority;
-    /* What the configuration said itself, before defaults:
-     * kelp_model_config_prefer changes only the rest. */
+    /* What the configuration itself contains: kelp_model_config_prefer does not change it. */
     bool kind_given;
     bool count_given;
 } kelp_config_instance_group;
@@ -122,7 +119,7 @@ typedef struct kelp_config_dynamic_batching {
 } kelp_config_dynamic_batching;
 
 typedef enum kelp_config_scheduling {
-    KELP_SCHEDULING_DEFAULT, /* none chosen */
+    KELP_SCHEDULING_DEFAULT, /* none is selected */
     KELP_SCHEDULING_DYNAMIC,
     KELP_SCHEDULING_SEQUENCE,
     KELP_SCHEDULING_ENSEMBLE
@@ -141,10 +138,10 @@ typedef struct kelp_config_step {
 typedef struct kelp_model_config {
     atomic_uint refs;
     kelp_allocator allocator;
-    kelp_arena *arena;         /* holds all that is below */
+    kelp_arena *arena;         /* holds everything below */
     kelp_config_message *tree; /* all fields */
     const char *source;        /* for messages: the file, or "configuration of model 'N'"
-                                  where there is none */
+                                  if there is none */
 
     const char *name;
     const char *platform;
@@ -186,13 +183,13 @@ typedef struct kelp_preferred_group {
     uint64_t count;
 } kelp_preferred_group;
 
-/* ---- making one ---- */
+/* ---- creation ---- */
 
 typedef struct kelp_config_load_options {
     const char *model_directory; /* with its version folders; may be NULL for
                                     kelp_model_config_parse */
-    const char *model_name;      /* as clients know the model: the folder's name, mostly */
-    const char *folder_name;     /* what the configuration may call it as well; NULL: only that */
+    const char *model_name;      /* the name that clients use: usually the directory's */
+    const char *folder_name;     /* another name that the configuration may contain; NULL: none */
     const char *config_name;     /* not NULL or "": configs/NAME.pbtxt is preferred
                                     over config.pbtxt */
     const char *override_json;   /* not NULL: this is the configuration, the file is
@@ -204,61 +201,57 @@ typedef struct kelp_config_load_options {
                            some */
 } kelp_config_load_options;
 
-/* Reads MODEL_DIRECTORY/config.pbtxt (a missing file is an empty configuration
- * unless strict: then NOT_FOUND) or the override, fills in backend, platform
- * and default_model_filename from one another and from the names of the files
- * in the highest version folder, fills in all other defaults, checks what can
- * be checked now. Without `strict`, data types and dims may still be missing:
- * the backend completes them. INVALID_ARGUMENT "FILE:LINE:COLUMN: …" names
- * file, place and field. Release the result with kelp_model_config_release. */
+/* Reads MODEL_DIRECTORY/config.pbtxt (a missing file is an empty configuration unless strict: then
+ * NOT_FOUND) or the override; fills in backend, platform and default_model_filename from each other
+ * and from the names of the files of the highest version, and all other defaults; checks what is
+ * known. Without `strict`, data types and dims may be missing: the backend completes them.
+ * INVALID_ARGUMENT "FILE:LINE:COLUMN: …" names the place and the field. */
 kelp_status *kelp_model_config_load(kelp_allocator allocator,
                                     const kelp_config_load_options *options,
                                     kelp_model_config **out) KELP_MUST_USE;
 
-/* The same from text in the pbtxt format; `file` is what messages call it.
- * Files are looked at only when options->model_directory is given. */
+/* Reads a configuration from text in the pbtxt format, which messages call `file`. Looks at files
+ * only if options->model_directory is given. */
 kelp_status *kelp_model_config_parse(kelp_allocator allocator,
                                      const kelp_config_load_options *options, const char *file,
                                      const char *text, size_t length,
                                      kelp_model_config **out) KELP_MUST_USE;
 
-/* A new configuration with what a backend found out
- * (TRITONBACKEND_ModelSetConfig; a whole ModelConfig as JSON): max_batch_size,
- * input, output, the scheduler and model_transaction_policy are taken from it,
- * everything else stays. Checked as by load. */
+/* Creates a configuration with the completion of a backend (TRITONBACKEND_ModelSetConfig; a whole
+ * ModelConfig as JSON): max_batch_size, input, output, the scheduler and model_transaction_policy
+ * are taken from it, everything else stays. Checked as by kelp_model_config_load. */
 kelp_status *kelp_model_config_complete(const kelp_model_config *config, const char *json,
                                         size_t length, kelp_model_config **out) KELP_MUST_USE;
 
-/* A new configuration whose instance groups follow the backend's preferences
- * (TRITONBACKEND_BackendAttributeAddPreferredInstanceGroup) where the
- * configuration said nothing itself: no group at all, no kind, or no count. The
- * same object, retained, when nothing changes. */
+/* Creates a configuration whose instance groups follow the backend's preferences
+ * (TRITONBACKEND_BackendAttributeAddPreferredInstanceGroup) where the configuration itself gives
+ * none: no group, no kind, or no count. Returns the same object, retained, if nothing changes. */
 kelp_status *kelp_model_config_prefer(kelp_model_config *config, const kelp_preferred_group *groups,
                                       size_t count, uint32_t gpu_count,
                                       kelp_model_config **out) KELP_MUST_USE;
 
-/* Whether two configurations are the same but for instance_group and version_policy, so that a
- * model of one becomes a model of the other without being made anew. */
+/* Tests whether two configurations differ only in instance_group and version_policy, so that a
+ * model of one becomes a model of the other without being loaded again. */
 kelp_status *kelp_model_config_same_model(const kelp_model_config *a, const kelp_model_config *b,
                                           bool *out_same) KELP_MUST_USE;
-/* A new configuration: `config` with these two of `groups_of`, as that was read. Checked as by
- * validate. */
+/* Creates a configuration: `config` with instance_group and version_policy of `groups_of`, as these
+ * were read. Checked as by kelp_model_config_validate. */
 kelp_status *kelp_model_config_regroup(const kelp_model_config *config,
                                        const kelp_model_config *groups_of,
                                        kelp_model_config **out) KELP_MUST_USE;
-/* Appends text that two instance groups share when their instances are alike: all of the group but
- * its name and count. */
+/* Appends a text that is equal for two instance groups whose instances are interchangeable: all of
+ * the group except its name and count. */
 kelp_status *kelp_model_config_group_key(const kelp_model_config *config, size_t index,
                                          kelp_buf *out) KELP_MUST_USE;
 
-/* What must hold to serve, once completion is over: a backend, every input and
- * output with a data type and dims. INVALID_ARGUMENT names the field. */
+/* Checks what is required to serve, after completion: a backend, and a data type and dims for every
+ * input and output. INVALID_ARGUMENT names the field. */
 kelp_status *kelp_model_config_validate(const kelp_model_config *config) KELP_MUST_USE;
 
 void kelp_model_config_retain(kelp_model_config *config);
-void kelp_model_config_release(kelp_model_config *config); /* NULL is fine */
+void kelp_model_config_release(kelp_model_config *config); /* NULL is ignored */
 
-/* ---- reading one ---- */
+/* ---- reading ---- */
 
 /* Appends the JSON of Triton's GET /v2/models/N/config: proto's field names,
  * all defaults printed. `version` must be 1 (UNIMPLEMENTED else). */
@@ -270,10 +263,10 @@ kelp_status *kelp_model_config_to_json(const kelp_model_config *config, uint32_t
 kelp_status *kelp_model_config_latency(const kelp_model_config *config,
                                        kelp_latency_options *out) KELP_MUST_USE;
 
-/* By name; NULL when there is none. */
+/* Return an input or output by name, or NULL. */
 const kelp_config_io *kelp_model_config_input(const kelp_model_config *config, kelp_str name);
 const kelp_config_io *kelp_model_config_output(const kelp_model_config *config, kelp_str name);
-/* The string value of parameters[key], or NULL. */
+/* Returns the string value of parameters[key], or NULL. */
 const char *kelp_model_config_parameter(const kelp_model_config *config, const char *key);
 
 #endif

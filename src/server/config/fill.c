@@ -24,12 +24,6 @@ static const struct known_backend {
     {"python", "", "model.py"},
 };
 
-#define FILL_TRY(pointer)             \
-    do {                              \
-        if ((pointer) == NULL)        \
-            return kelp_status_oom(); \
-    } while (0)
-
 static bool is_set(const kelp_config_message *tree, const char *field) {
     const kelp_config_value *value = kelp_config_get(tree, field);
     return value != NULL && value->text.length > 0;
@@ -37,7 +31,8 @@ static bool is_set(const kelp_config_message *tree, const char *field) {
 
 static kelp_status *set_text(kelp_model_config *config, const char *field, const char *text) {
     kelp_config_value *value = kelp_config_set(config->arena, config->tree, field);
-    FILL_TRY(value);
+    if (value == NULL)
+        return kelp_status_oom();
     value->text = kelp_str_from(text);
     return NULL;
 }
@@ -110,7 +105,8 @@ static kelp_status *fill_name(kelp_model_config *config, const kelp_config_load_
             config->source, options->model_name, KELP_STR_ARG(name->text));
     const char *copy =
         kelp_arena_strndup(config->arena, options->model_name, strlen(options->model_name));
-    FILL_TRY(copy);
+    if (copy == NULL)
+        return kelp_status_oom();
     return set_text(config, "name", copy);
 }
 
@@ -144,7 +140,8 @@ static kelp_status *fill_group(kelp_model_config *config, kelp_config_message *g
     if (name->text.length == 0) {
         const char *text = kelp_arena_printf(
             config->arena, "%.*s_%zu", KELP_STR_ARG(model ? model->text : KELP_STR("")), index);
-        FILL_TRY(text);
+        if (text == NULL)
+            return kelp_status_oom();
         name->text = kelp_str_from(text);
     }
     if (kind->i == KIND_AUTO)
@@ -163,9 +160,11 @@ static kelp_status *fill_groups(kelp_model_config *config,
         return NULL;
     if (kelp_config_get(config->tree, "instance_group") == NULL) {
         kelp_config_value *group = kelp_config_add(config->arena, config->tree, "instance_group");
-        FILL_TRY(group);
+        if (group == NULL)
+            return kelp_status_oom();
         kelp_config_value *name = kelp_config_set(config->arena, group->message, "name");
-        FILL_TRY(name);
+        if (name == NULL)
+            return kelp_status_oom();
         const kelp_config_value *model = kelp_config_get(config->tree, "name");
         name->text = model != NULL ? model->text : KELP_STR("");
     }
@@ -180,33 +179,40 @@ static kelp_status *fill_groups(kelp_model_config *config,
 static kelp_status *fill_policies(kelp_model_config *config) {
     kelp_arena *arena = config->arena;
     kelp_config_value *policy = kelp_config_set(arena, config->tree, "version_policy");
-    FILL_TRY(policy);
+    if (policy == NULL)
+        return kelp_status_oom();
     if (kelp_config_get(policy->message, "all") == NULL &&
         kelp_config_get(policy->message, "specific") == NULL) {
         kelp_config_value *latest = kelp_config_set(arena, policy->message, "latest");
-        FILL_TRY(latest);
+        if (latest == NULL)
+            return kelp_status_oom();
         kelp_config_value *number = kelp_config_set(arena, latest->message, "num_versions");
-        FILL_TRY(number);
+        if (number == NULL)
+            return kelp_status_oom();
         if (number->i == 0)
             number->i = 1;
     }
     static const char *const pinned[] = {"input_pinned_memory", "output_pinned_memory"};
     kelp_config_value *optimization = kelp_config_set(arena, config->tree, "optimization");
-    FILL_TRY(optimization);
+    if (optimization == NULL)
+        return kelp_status_oom();
     for (size_t i = 0; i < KELP_COUNT(pinned); i++) {
         if (kelp_config_get(optimization->message, pinned[i]) != NULL)
             continue;
         kelp_config_value *memory = kelp_config_set(arena, optimization->message, pinned[i]);
-        FILL_TRY(memory);
+        if (memory == NULL)
+            return kelp_status_oom();
         kelp_config_value *enable = kelp_config_set(arena, memory->message, "enable");
-        FILL_TRY(enable);
+        if (enable == NULL)
+            return kelp_status_oom();
         enable->i = 1;
     }
     kelp_config_message *sequence = kelp_config_sub(config->tree, "sequence_batching");
     if (sequence != NULL) {
         kelp_config_value *idle =
             kelp_config_set(arena, sequence, "max_sequence_idle_microseconds");
-        FILL_TRY(idle);
+        if (idle == NULL)
+            return kelp_status_oom();
         if (idle->i == 0)
             idle->i = 1000000;
     }

@@ -8,7 +8,7 @@ static const char first_family[] = "nv_inference_first_response_histogram_ms";
 static kelp_status *read_bounds(const kelp_config_value *bounds, const char *model,
                                 kelp_latency_options *out) {
     out->bound_count = 0;
-    for (; bounds; bounds = bounds->next) {
+    for (; bounds != NULL; bounds = bounds->next) {
         size_t at = out->bound_count;
         if (at == KELP_LATENCY_MAX_BOUNDS || (at > 0 && !(bounds->f > out->bounds_ms[at - 1])))
             return KELP_ERROR(
@@ -27,17 +27,17 @@ kelp_status *kelp_model_config_latency(const kelp_model_config *config, kelp_lat
     memcpy(out->bounds_ms, defaults_ms, sizeof defaults_ms);
     const kelp_config_message *metrics = kelp_config_sub(config->tree, "model_metrics");
     const kelp_config_value *control = kelp_config_get(metrics, "metric_control");
-    for (; control; control = control->next) {
+    for (; control != NULL; control = control->next) {
         const kelp_config_value *family =
             kelp_config_get(kelp_config_sub(control->message, "metric_identifier"), "family");
         const kelp_config_message *options = kelp_config_sub(control->message, "histogram_options");
-        if (!family || !kelp_str_is(family->text, first_family))
+        if (family == NULL || !kelp_str_is(family->text, first_family))
             KELP_SERVER_LOG(KELP_LOG_WARNING,
                             "model '%s': model_metrics: '%.*s' is not a configurable metric: "
                             "expected '%s'",
                             config->name, family ? (int)family->text.length : 0,
                             family ? family->text.data : "", first_family);
-        else if (options)
+        else if (options != NULL)
             KELP_TRY(read_bounds(kelp_config_get(options, "buckets"), config->name, out));
     }
     return NULL;

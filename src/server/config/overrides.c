@@ -29,9 +29,9 @@ kelp_status *kelp_temporary_directory(kelp_allocator allocator, const char *purp
                                       char **out_path) {
     const char *base = getenv("TMPDIR");
     char template[4096];
-    snprintf(template, sizeof template, "%s/kelp-%s-XXXXXX", base && base[0] ? base : "/tmp",
-             purpose);
-    if (!mkdtemp(template))
+    snprintf(template, sizeof template, "%s/kelp-%s-XXXXXX",
+             base != NULL && base[0] ? base : "/tmp", purpose);
+    if (mkdtemp(template) == NULL)
         return KELP_ERROR(KELP_INTERNAL, "cannot create a directory like '%s': error %d", template,
                           errno);
     return kelp_strdup(allocator, template, out_path);
@@ -39,7 +39,7 @@ kelp_status *kelp_temporary_directory(kelp_allocator allocator, const char *purp
 
 void kelp_override_clear(kelp_allocator allocator, kelp_override *override) {
     kelp_free_string(allocator, override->config_json);
-    if (override->directory)
+    if (override->directory != NULL)
         kelp_remove_tree(override->directory);
     kelp_free_string(allocator, override->directory);
     *override = (kelp_override){0};
@@ -48,7 +48,7 @@ void kelp_override_clear(kelp_allocator allocator, kelp_override *override) {
 /* Creates the directories that lead to `path`, which begins with the existing directory of
  * `base_length` bytes. */
 static kelp_status *make_parents(char *path, size_t base_length) {
-    for (char *slash = path + base_length + 1; (slash = strchr(slash, '/')); slash++) {
+    for (char *slash = path + base_length + 1; (slash = strchr(slash, '/')) != NULL; slash++) {
         *slash = '\0';
         int failed = mkdir(path, 0700) != 0 && errno != EEXIST;
         *slash = '/';
@@ -63,7 +63,7 @@ static kelp_status *write_files(kelp_allocator allocator, kelp_override *overrid
     static const char prefix[] = "file:";
     KELP_TRY(kelp_temporary_directory(allocator, "model", &override->directory));
     kelp_status *status = NULL;
-    for (size_t i = 0; i < options->file_count && !status; i++) {
+    for (size_t i = 0; i < options->file_count && status == NULL; i++) {
         const kelp_parameter *file = options->files[i];
         const char *relative = file->name + sizeof prefix - 1;
         char *path = NULL;
@@ -72,9 +72,9 @@ static kelp_status *write_files(kelp_allocator allocator, kelp_override *overrid
                               "failed to load '%s': '%s' lies outside the model's directory",
                               model_name, file->name);
         status = kelp_fs_join(allocator, override->directory, relative, &path);
-        if (!status)
+        if (status == NULL)
             status = make_parents(path, strlen(override->directory));
-        if (!status)
+        if (status == NULL)
             status = kelp_fs_write(path, file->bytes, file->size_bytes);
         kelp_free_string(allocator, path);
     }
@@ -85,10 +85,10 @@ static kelp_status *write_files(kelp_allocator allocator, kelp_override *overrid
 static kelp_status *keep_or_clear(kelp_allocator allocator, kelp_override *override,
                                   const char *path, int64_t loaded_signature) {
     int64_t signature = 0;
-    if (!override->config_json)
+    if (override->config_json == NULL)
         return NULL;
     KELP_TRY(kelp_model_files_signature(allocator, path, &signature));
-    if (override->directory || signature != loaded_signature)
+    if (override->directory != NULL || signature != loaded_signature)
         kelp_override_clear(allocator, override);
     return NULL;
 }
@@ -97,9 +97,9 @@ kelp_status *kelp_override_apply(kelp_allocator allocator, kelp_override *overri
                                  const char *model_name, const char *path, int64_t loaded_signature,
                                  const kelp_load_options *options, const char **out_directory) {
     *out_directory = path;
-    if (!options || (!options->config_json && options->file_count == 0))
+    if (options == NULL || (options->config_json == NULL && options->file_count == 0))
         return keep_or_clear(allocator, override, path, loaded_signature);
-    if (!options->config_json)
+    if (options->config_json == NULL)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "failed to load '%s', override model directory requires additional "
                           "'config' parameter to be provided",
@@ -109,7 +109,7 @@ kelp_status *kelp_override_apply(kelp_allocator allocator, kelp_override *overri
     if (options->file_count == 0)
         return NULL;
     kelp_status *status = write_files(allocator, override, model_name, options);
-    if (status)
+    if (status != NULL)
         kelp_override_clear(allocator, override);
     else
         *out_directory = override->directory;

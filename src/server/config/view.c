@@ -299,8 +299,8 @@ kelp_status *kelp_config_view(kelp_model_config *config, const kelp_config_given
     config->eager_batching =
         kelp_config_number(kelp_config_sub(tree, "optimization"), "eager_batching") != 0;
     bool complete =
-        config->name && config->platform && config->backend && config->runtime &&
-        config->default_model_filename &&
+        config->name != NULL && config->platform != NULL && config->backend != NULL &&
+        config->runtime != NULL && config->default_model_filename != NULL &&
         view_ios(arena, kelp_config_get(tree, "input"), &config->inputs, &config->input_count) &&
         view_ios(arena, kelp_config_get(tree, "output"), &config->outputs, &config->output_count) &&
         view_versions(config) && view_groups(config, given) && view_scheduler(config) &&

@@ -61,13 +61,13 @@ kelp_code kelp_code_from_triton(TRITONSERVER_Error_Code code) {
 }
 
 TRITONSERVER_Error *kelp_to_error(kelp_status *take_status) {
-    if (!take_status || !kelp_status_cause(take_status))
+    if (take_status == NULL || kelp_status_cause(take_status) == NULL)
         return (TRITONSERVER_Error *)take_status;
     kelp_allocator heap = kelp_process_allocator();
     size_t size_bytes = kelp_status_format(take_status, NULL, 0) + 1;
     void *text = NULL;
     kelp_status *flat = kelp_alloc(heap, size_bytes, &text);
-    if (!flat) {
+    if (flat == NULL) {
         kelp_status_format(take_status, text, size_bytes);
         flat = kelp_status_new(kelp_status_code(take_status), kelp_status_file(take_status),
                                kelp_status_line(take_status), "%s", (const char *)text);
@@ -87,7 +87,7 @@ void kelp_error_discard(TRITONSERVER_Error *error) {
     static _Atomic(kelp_status *) kept[KEPT];
     static atomic_uint next;
     kelp_status *status = kelp_from_error(error);
-    if (!status)
+    if (status == NULL)
         return;
     for (unsigned i = 0; i < KEPT; i++)
         if (atomic_load_explicit(&kept[i], memory_order_relaxed) == status)

@@ -13,7 +13,7 @@ kelp_status *kelp_library_open(const char *path, const char *kind,
     KELP_TRY(kelp_dl_open(path, &library));
     for (size_t i = 0; i < count; i++) {
         void *address = kelp_dl_own_symbol(&library, entry_points[i].symbol);
-        if (!address && entry_points[i].required)
+        if (address == NULL && entry_points[i].required)
             return KELP_ERROR(KELP_NOT_FOUND, "'%s' is not a %s: it has no %s", path, kind,
                               entry_points[i].symbol);
         /* ISO C has no conversion from object to function pointers; POSIX guarantees that their
@@ -28,8 +28,8 @@ kelp_status *kelp_library_refers(const char *path, const char *const *symbols, s
     kelp_mapping file;
     KELP_TRY(kelp_fs_map(path, &file));
     for (size_t i = 0; i < count; i++)
-        out_found[i] =
-            file.data && memmem(file.data, file.size_bytes, symbols[i], strlen(symbols[i]));
+        out_found[i] = file.data != NULL &&
+                       memmem(file.data, file.size_bytes, symbols[i], strlen(symbols[i])) != NULL;
     kelp_fs_unmap(&file);
     return NULL;
 }

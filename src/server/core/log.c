@@ -68,7 +68,7 @@ static void write_line(void *userp, kelp_log_level level, const char *file, int 
     if (needed >= sizeof small) {
         void *large = NULL;
         kelp_status *status = kelp_alloc(heap, needed + 1, &large);
-        if (status) {
+        if (status != NULL) {
             kelp_status_free(status);
             needed = sizeof small - 1;
         } else {
@@ -141,7 +141,7 @@ kelp_status *kelp_server_log_open(const char *path) {
 }
 
 void kelp_server_log_status(const char *what, kelp_status *take_status) {
-    if (!take_status)
+    if (take_status == NULL)
         return;
     char text[1024];
     kelp_status_format(take_status, text, sizeof text);

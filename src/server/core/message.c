@@ -19,7 +19,7 @@ kelp_status *kelp_message_create(kelp_buf *take_text, kelp_message **out) {
 
 kelp_status *kelp_message_copy(kelp_allocator allocator, const char *text, size_t length,
                                kelp_message **out) {
-    KELP_ASSERT(text || length == 0);
+    KELP_ASSERT(text != NULL || length == 0);
     kelp_buf copy;
     kelp_buf_init(&copy, allocator);
     kelp_buf_append(&copy, text, length);
@@ -29,7 +29,7 @@ kelp_status *kelp_message_copy(kelp_allocator allocator, const char *text, size_
 }
 
 void kelp_message_destroy(kelp_message *message) {
-    if (!message)
+    if (message == NULL)
         return;
     kelp_allocator allocator = message->allocator;
     kelp_free(allocator, message->text, message->capacity);

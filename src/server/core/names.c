@@ -24,7 +24,7 @@ const char *TRITONSERVER_DataTypeString(TRITONSERVER_DataType datatype) {
 }
 
 TRITONSERVER_DataType TRITONSERVER_StringToDataType(const char *dtype) {
-    for (size_t i = 1; dtype && i < KELP_COUNT(datatypes); i++)
+    for (size_t i = 1; dtype != NULL && i < KELP_COUNT(datatypes); i++)
         if (strcmp(datatypes[i].name, dtype) == 0)
             return (TRITONSERVER_DataType)i;
     return TRITONSERVER_TYPE_INVALID;

@@ -48,7 +48,7 @@ kelp_status *kelp_server_options_create(kelp_allocator allocator, kelp_server_op
     init_lists(&parts, allocator);
     for (size_t i = 0; i < 5; i++) {
         kelp_status *status = kelp_strdup(allocator, defaults[i], parts.strings[i]);
-        if (status) {
+        if (status != NULL) {
             kelp_server_options_destroy(options);
             return status;
         }
@@ -69,13 +69,13 @@ kelp_status *kelp_server_options_clone(kelp_allocator allocator, const kelp_serv
         *to.strings[i] = NULL;
     init_lists(&to, allocator);
     kelp_status *status = NULL;
-    for (size_t i = 0; i < 5 && !status; i++)
+    for (size_t i = 0; i < 5 && status == NULL; i++)
         status = kelp_strdup(allocator, *from.strings[i], to.strings[i]);
-    for (size_t i = 0; i < 2 && !status; i++)
+    for (size_t i = 0; i < 2 && status == NULL; i++)
         status = kelp_string_list_append(to.lists[i], from.lists[i]);
-    for (size_t i = 0; i < 7 && !status; i++)
+    for (size_t i = 0; i < 7 && status == NULL; i++)
         status = kelp_settings_merge(to.settings[i], from.settings[i]);
-    if (status) {
+    if (status != NULL) {
         kelp_server_options_destroy(copy);
         return status;
     }
@@ -84,7 +84,7 @@ kelp_status *kelp_server_options_clone(kelp_allocator allocator, const kelp_serv
 }
 
 void kelp_server_options_destroy(kelp_server_options *options) {
-    if (!options)
+    if (options == NULL)
         return;
     kelp_allocator allocator = options->allocator;
     owned parts = owned_of(options);

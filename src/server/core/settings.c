@@ -71,7 +71,7 @@ kelp_status *kelp_settings_set(kelp_settings *settings, const char *owner, const
     char *copy = NULL;
     KELP_TRY(kelp_strdup(heap, value, &copy));
     kelp_setting *setting = find(settings, owner, name);
-    if (setting) {
+    if (setting != NULL) {
         kelp_free_string(heap, setting->value);
         setting->value = copy;
         return NULL;
@@ -79,11 +79,11 @@ kelp_status *kelp_settings_set(kelp_settings *settings, const char *owner, const
     kelp_setting fresh = {.value = copy};
     kelp_status *status = kelp_grow(heap, (void **)&settings->items, &settings->capacity,
                                     settings->count + 1, sizeof *settings->items);
-    if (!status)
+    if (status == NULL)
         status = kelp_strdup(heap, owner, &fresh.owner);
-    if (!status)
+    if (status == NULL)
         status = kelp_strdup(heap, name, &fresh.name);
-    if (status) {
+    if (status != NULL) {
         kelp_free_string(heap, fresh.owner);
         kelp_free_string(heap, copy);
         return status;
@@ -94,7 +94,7 @@ kelp_status *kelp_settings_set(kelp_settings *settings, const char *owner, const
 
 const char *kelp_settings_get(const kelp_settings *settings, const char *owner, const char *name) {
     const kelp_setting *setting = find(settings, owner, name);
-    return setting ? setting->value : NULL;
+    return setting != NULL ? setting->value : NULL;
 }
 
 static void setting_deinit(kelp_allocator heap, kelp_setting *setting) {

@@ -14,11 +14,11 @@ typedef struct kelp_text {
 } kelp_text;
 
 static inline const char *kelp_text_get(const kelp_text *text) {
-    return text->data ? text->data : "";
+    return text->data != NULL ? text->data : "";
 }
 
 static inline void kelp_text_clear(kelp_text *text) {
-    if (text->data)
+    if (text->data != NULL)
         text->data[0] = '\0';
 }
 

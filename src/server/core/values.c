@@ -33,9 +33,9 @@ kelp_status *kelp_parameter_create(const char *name, TRITONSERVER_ParameterType 
     KELP_TRY(KELP_NEW(heap, kelp_parameter, &parameter));
     parameter->type = type;
     kelp_status *status = kelp_strdup(heap, name, &parameter->name);
-    if (!status)
+    if (status == NULL)
         status = set_value(parameter, value, size_bytes);
-    if (status)
+    if (status != NULL)
         kelp_parameter_destroy(parameter);
     else
         *out = parameter;
@@ -44,7 +44,7 @@ kelp_status *kelp_parameter_create(const char *name, TRITONSERVER_ParameterType 
 
 void kelp_parameter_destroy(kelp_parameter *parameter) {
     kelp_allocator heap = kelp_process_allocator();
-    if (!parameter)
+    if (parameter == NULL)
         return;
     kelp_free_string(heap, parameter->string);
     kelp_free_string(heap, parameter->name);

@@ -16,7 +16,7 @@ typedef struct cpu_times {
 static bool read_times(cpu_times *out) {
     uint64_t field[8] = {0};
     FILE *file = fopen("/proc/stat", "re");
-    if (!file)
+    if (file == NULL)
         return false;
     int count = fscanf(file,
                        "cpu %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64
@@ -34,9 +34,9 @@ static bool read_memory(uint64_t *out_total_bytes, uint64_t *out_used_bytes) {
     uint64_t total = 0, available = 0;
     char line[256];
     FILE *file = fopen("/proc/meminfo", "re");
-    if (!file)
+    if (file == NULL)
         return false;
-    while (fgets(line, sizeof line, file)) {
+    while (fgets(line, sizeof line, file) != NULL) {
         uint64_t kib = 0;
         if (sscanf(line, "MemTotal: %" SCNu64, &kib) == 1)
             total = kib * 1024;

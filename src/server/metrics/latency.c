@@ -44,8 +44,8 @@ struct kelp_latency {
 static kelp_status *read_switch(const kelp_settings *settings, const char *name, bool otherwise,
                                 bool *out) {
     const char *value = kelp_settings_get(settings, "", name);
-    *out = value ? strcmp(value, "true") == 0 : otherwise;
-    if (!value || *out || strcmp(value, "false") == 0)
+    *out = value != NULL ? strcmp(value, "true") == 0 : otherwise;
+    if (value == NULL || *out || strcmp(value, "false") == 0)
         return NULL;
     return KELP_ERROR(KELP_INVALID_ARGUMENT,
                       "metrics configuration '%s': expected true or false, found '%s'", name,
@@ -82,7 +82,7 @@ kelp_status *kelp_latency_rules_read(const kelp_settings *settings, kelp_latency
     KELP_TRY(read_switch(settings, "counter_latencies", true, &out->counters));
     KELP_TRY(read_switch(settings, "histogram_latencies", false, &out->histograms));
     KELP_TRY(read_switch(settings, "summary_latencies", false, &out->summaries));
-    return quantiles ? read_quantiles(quantiles, out) : NULL;
+    return quantiles != NULL ? read_quantiles(quantiles, out) : NULL;
 }
 
 /* ---- making ---- */
@@ -113,7 +113,7 @@ kelp_status *kelp_latency_create(kelp_allocator allocator, const kelp_latency_ru
     memcpy(latency->bounds_ms, options->bounds_ms,
            options->bound_count * sizeof *options->bounds_ms);
     kelp_status *status = rules->summaries ? make_summaries(latency, options->cached) : NULL;
-    if (status)
+    if (status != NULL)
         kelp_latency_destroy(latency);
     else
         *out = latency;
@@ -121,7 +121,7 @@ kelp_status *kelp_latency_create(kelp_allocator allocator, const kelp_latency_ru
 }
 
 void kelp_latency_destroy(kelp_latency *latency) {
-    if (!latency)
+    if (latency == NULL)
         return;
     kelp_allocator heap = latency->allocator;
     for (int kind = 0; kind < KELP_LATENCY_KINDS; kind++)
@@ -157,7 +157,7 @@ static void advance(kelp_latency *latency) {
     uint64_t passed = now - latency->slice;
     for (uint64_t i = 1; i <= passed && i <= SLICES; i++)
         for (int kind = 0; kind < KELP_LATENCY_KINDS; kind++)
-            if (latency->summaries[kind])
+            if (latency->summaries[kind] != NULL)
                 memset(latency->summaries[kind]->slices[(latency->slice + i) % SLICES], 0,
                        sizeof latency->summaries[kind]->slices[0]);
     latency->slice = now;
@@ -165,7 +165,7 @@ static void advance(kelp_latency *latency) {
 
 void kelp_latency_add(kelp_latency *latency, kelp_latency_kind kind, uint64_t duration_ns) {
     KELP_ASSERT(kind < KELP_LATENCY_KINDS);
-    if (!latency || !latency->summaries[kind])
+    if (latency == NULL || latency->summaries[kind] == NULL)
         return;
     pthread_mutex_lock(&latency->lock);
     advance(latency);
@@ -177,7 +177,7 @@ void kelp_latency_add(kelp_latency *latency, kelp_latency_kind kind, uint64_t du
 }
 
 void kelp_latency_add_first(kelp_latency *latency, uint64_t duration_ns) {
-    if (!latency || !latency->rules.histograms)
+    if (latency == NULL || !latency->rules.histograms)
         return;
     uint64_t ms = duration_ns / 1000000;
     size_t at = 0;
@@ -268,7 +268,7 @@ void kelp_latency_write(kelp_buf *out, const kelp_latency_row *rows, size_t coun
         bool begun = false, is_first = kind == KELP_LATENCY_KINDS;
         for (size_t i = 0; i < count; i++) {
             kelp_latency *latency = rows[i].latency;
-            if (!latency ||
+            if (latency == NULL ||
                 !(is_first ? latency->rules.histograms : latency->summaries[kind] != NULL))
                 continue;
             if (!begun && is_first)

@@ -77,7 +77,7 @@ static kelp_status *acquire_family(TRITONSERVER_MetricKind kind, const char *nam
     KELP_ASSERT_HELD(&registry_lock);
     kelp_allocator heap = kelp_process_allocator();
     kelp_metric_family **link = &registry;
-    for (; *link; link = &(*link)->next) {
+    for (; *link != NULL; link = &(*link)->next) {
         if (strcmp((*link)->name, name) != 0)
             continue;
         if ((*link)->kind != kind)
@@ -90,9 +90,9 @@ static kelp_status *acquire_family(TRITONSERVER_MetricKind kind, const char *nam
     kelp_metric_family *family = NULL;
     KELP_TRY(KELP_NEW(heap, kelp_metric_family, &family));
     kelp_status *status = kelp_strdup(heap, name, &family->name);
-    if (!status)
+    if (status == NULL)
         status = kelp_strdup(heap, description, &family->description);
-    if (status) {
+    if (status != NULL) {
         family_free(family);
         return status;
     }
@@ -114,7 +114,7 @@ kelp_status *kelp_metric_family_acquire(TRITONSERVER_MetricKind kind, const char
 kelp_status *kelp_metric_family_release(kelp_metric_family *family) {
     kelp_status *status = NULL;
     pthread_mutex_lock(&registry_lock);
-    if (family->refs == 1 && family->metrics) {
+    if (family->refs == 1 && family->metrics != NULL) {
         status = KELP_ERROR(KELP_INTERNAL,
                             "metric family '%s' cannot be deleted while metrics of it exist",
                             family->name);
@@ -139,19 +139,19 @@ static void metric_free(kelp_metric *metric) {
     kelp_allocator heap = kelp_process_allocator();
     kelp_free(heap, metric->labels, metric->labels_capacity);
     kelp_free(heap, metric->bounds, metric->bound_count * sizeof *metric->bounds);
-    if (metric->buckets)
+    if (metric->buckets != NULL)
         kelp_free(heap, metric->buckets, (metric->bound_count + 1) * sizeof *metric->buckets);
     kelp_free(heap, metric, sizeof *metric);
 }
 
 static kelp_status *write_labels(const kelp_parameter *const *labels, size_t count, kelp_buf *out) {
     for (size_t i = 0; i < count; i++) {
-        if (!labels[i] || labels[i]->type != TRITONSERVER_PARAMETER_STRING)
+        if (labels[i] == NULL || labels[i]->type != TRITONSERVER_PARAMETER_STRING)
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
                               "label %zu of the metric must be a parameter of type string", i);
         kelp_metrics_write_label(out, i ? "," : "", labels[i]->name, labels[i]->string);
     }
-    return kelp_buf_cstr(out) ? NULL : kelp_status_oom();
+    return kelp_buf_cstr(out) != NULL ? NULL : kelp_status_oom();
 }
 
 static kelp_status *copy_bounds(kelp_metric *metric, const double *bounds, size_t count) {
@@ -184,7 +184,7 @@ kelp_status *kelp_metric_args_set_bounds(kelp_metric_args *args, const double *b
 }
 
 void kelp_metric_args_destroy(kelp_metric_args *args) {
-    if (!args)
+    if (args == NULL)
         return;
     kelp_free(kelp_process_allocator(), args->bounds, args->count * sizeof *args->bounds);
     kelp_free(kelp_process_allocator(), args, sizeof *args);
@@ -198,12 +198,12 @@ kelp_status *kelp_metric_acquire(kelp_metric_family *family, const kelp_paramete
     kelp_buf text;
     kelp_buf_init(&text, heap);
     kelp_status *status = write_labels(labels, label_count, &text);
-    if (!status)
+    if (status == NULL)
         status = KELP_NEW(heap, kelp_metric, &fresh);
-    if (!status && family->kind == TRITONSERVER_METRIC_KIND_HISTOGRAM)
+    if (status == NULL && family->kind == TRITONSERVER_METRIC_KIND_HISTOGRAM)
         status = copy_bounds(fresh, bounds, bound_count);
-    if (status) {
-        if (fresh)
+    if (status != NULL) {
+        if (fresh != NULL)
             metric_free(fresh);
         kelp_buf_deinit(&text);
         return status;
@@ -214,9 +214,9 @@ kelp_status *kelp_metric_acquire(kelp_metric_family *family, const kelp_paramete
     fresh->refs = 1;
     pthread_mutex_lock(&registry_lock);
     kelp_metric **link = &family->metrics;
-    while (*link && strcmp((*link)->labels, fresh->labels) != 0)
+    while (*link != NULL && strcmp((*link)->labels, fresh->labels) != 0)
         link = &(*link)->next;
-    if (*link) {
+    if (*link != NULL) {
         (*link)->refs++;
         *out = *link;
     } else {
@@ -224,7 +224,7 @@ kelp_status *kelp_metric_acquire(kelp_metric_family *family, const kelp_paramete
         fresh = NULL;
     }
     pthread_mutex_unlock(&registry_lock);
-    if (fresh)
+    if (fresh != NULL)
         metric_free(fresh);
     return NULL;
 }
@@ -350,9 +350,9 @@ static void write_histogram(kelp_buf *out, const kelp_metric *metric) {
 void kelp_metrics_write(kelp_buf *out) {
     static const char *const kinds[] = {"counter", "gauge", "histogram"};
     pthread_mutex_lock(&registry_lock);
-    for (const kelp_metric_family *family = registry; family; family = family->next) {
+    for (const kelp_metric_family *family = registry; family != NULL; family = family->next) {
         kelp_metrics_write_header(out, family->name, family->description, kinds[family->kind]);
-        for (const kelp_metric *metric = family->metrics; metric; metric = metric->next) {
+        for (const kelp_metric *metric = family->metrics; metric != NULL; metric = metric->next) {
             if (family->kind == TRITONSERVER_METRIC_KIND_HISTOGRAM)
                 write_histogram(out, metric);
             else

@@ -67,7 +67,7 @@ void kelp_stats_request(kelp_stats *stats, bool success, uint32_t batch_size,
         stats->failures[KELP_FAILURE_BACKEND]++;
     }
     pthread_mutex_unlock(&stats->lock);
-    if (success && stats->latency)
+    if (success && stats->latency != NULL)
         observe(stats->latency, times, now_ns);
 }
 
@@ -127,7 +127,7 @@ kelp_status *kelp_stats_batch(kelp_stats *stats, uint64_t batch_size,
     kelp_batch_stats *batch = NULL;
     pthread_mutex_lock(&stats->lock);
     kelp_status *status = batch_entry(stats, batch_size, &batch);
-    if (!status) {
+    if (status == NULL) {
         stats->execution_count++;
         batch->count++;
         batch->input_ns += span(times->execute_start_ns, times->compute_start_ns);
@@ -160,16 +160,16 @@ kelp_status *kelp_stats_response(kelp_stats *stats, uint64_t index, uint64_t sta
     kelp_response_stats *entry = NULL;
     pthread_mutex_lock(&stats->lock);
     kelp_status *status = response_entry(stats, index < MOST ? index : MOST - 1, &entry);
-    if (!status) {
+    if (status == NULL) {
         uint64_t total_ns = span(start_ns, end_ns);
         if (kelp_status_code(error) == KELP_CANCELLED) {
             add(&entry->cancel, total_ns);
         } else if (!output_start_ns) {
-            add(error ? &entry->fail : &entry->empty, total_ns);
+            add(error != NULL ? &entry->fail : &entry->empty, total_ns);
         } else {
             add(&entry->compute_infer, span(start_ns, output_start_ns));
             add(&entry->compute_output, span(output_start_ns, end_ns));
-            add(error ? &entry->fail : &entry->success, total_ns);
+            add(error != NULL ? &entry->fail : &entry->success, total_ns);
         }
     }
     pthread_mutex_unlock(&stats->lock);
@@ -195,7 +195,7 @@ kelp_status *kelp_stats_set_usage(kelp_stats *stats, const kelp_memory_usage *us
     kelp_status *status = NULL;
     pthread_mutex_lock(&stats->lock);
     stats->usage_count = 0;
-    for (size_t i = 0; i < count && !status; i++)
+    for (size_t i = 0; i < count && status == NULL; i++)
         status = add_usage(stats, &usage[i]);
     pthread_mutex_unlock(&stats->lock);
     return status;

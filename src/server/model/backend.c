@@ -43,7 +43,7 @@ static kelp_status *make_config(const char *name, const kelp_server_options *opt
         const char *own = kelp_settings_get(&options->backend_config, name, defaults[i][0]);
         const char *all = kelp_settings_get(&options->backend_config, "", defaults[i][0]);
         kelp_json_key(&writer, defaults[i][0]);
-        kelp_json_put_cstr(&writer, own ? own : all ? all : defaults[i][1]);
+        kelp_json_put_cstr(&writer, own != NULL ? own : all != NULL ? all : defaults[i][1]);
     }
     for (size_t i = 0; i < options->backend_config.count; i++) {
         const kelp_setting *setting = &options->backend_config.items[i];
@@ -51,7 +51,7 @@ static kelp_status *make_config(const char *name, const kelp_server_options *opt
         for (size_t k = 0; k < sizeof defaults / sizeof defaults[0]; k++)
             written |= strcmp(defaults[k][0], setting->name) == 0;
         bool overridden = setting->owner[0] == '\0' && name[0] &&
-                          kelp_settings_get(&options->backend_config, name, setting->name);
+                          kelp_settings_get(&options->backend_config, name, setting->name) != NULL;
         if (written || overridden || (setting->owner[0] && strcmp(setting->owner, name) != 0))
             continue;
         kelp_json_key(&writer, setting->name);
@@ -108,9 +108,9 @@ static kelp_status *bind_library(kelp_server_backend *backend) {
 }
 
 static kelp_status *initialize(kelp_server_backend *backend) {
-    if (backend->fn.initialize)
+    if (backend->fn.initialize != NULL)
         KELP_TRY(kelp_from_error(backend->fn.initialize((TRITONBACKEND_Backend *)backend)));
-    if (backend->fn.attribute)
+    if (backend->fn.attribute != NULL)
         KELP_TRY(kelp_from_error(
             backend->fn.attribute((TRITONBACKEND_Backend *)backend,
                                   (TRITONBACKEND_BackendAttribute *)&backend->attribute)));
@@ -118,7 +118,7 @@ static kelp_status *initialize(kelp_server_backend *backend) {
 }
 
 static void finalize(kelp_server_backend *backend) {
-    if (backend->fn.finalize)
+    if (backend->fn.finalize != NULL)
         kelp_server_log_status(
             "failed to finalize a backend",
             kelp_from_error(backend->fn.finalize((TRITONBACKEND_Backend *)backend)));
@@ -132,7 +132,7 @@ static kelp_status *acquire_locked(const char *name, const char *identity, const
                                    const char *backend_directory, kelp_server_backend **out) {
     KELP_ASSERT_HELD(&list_lock);
     kelp_allocator heap = kelp_process_allocator();
-    for (kelp_server_backend *known = list; known; known = known->next) {
+    for (kelp_server_backend *known = list; known != NULL; known = known->next) {
         if (strcmp(known->identity, identity) == 0) {
             known->refs++;
             *out = known;
@@ -142,26 +142,26 @@ static kelp_status *acquire_locked(const char *name, const char *identity, const
     kelp_server_backend *backend = NULL;
     KELP_TRY(KELP_NEW(heap, kelp_server_backend, &backend));
     kelp_status *status = kelp_strdup(heap, name, &backend->name);
-    if (!status)
+    if (status == NULL)
         status = kelp_strdup(heap, identity, &backend->identity);
-    if (!status)
+    if (status == NULL)
         status = kelp_strdup(heap, library, &backend->library);
-    if (!status)
+    if (status == NULL)
         status = kelp_strdup(heap, directory, &backend->directory);
-    if (!status)
+    if (status == NULL)
         status = make_config(name, options, backend_directory, &backend->config);
-    if (!status && builtin) {
+    if (status == NULL && builtin != NULL) {
         backend->builtin = true;
         backend->fn = *builtin;
-    } else if (!status) {
+    } else if (status == NULL) {
         status = bind_library(backend);
     }
-    bool begun = !status;
-    if (!status)
+    bool begun = status == NULL;
+    if (status == NULL)
         status = initialize(backend);
-    if (status && begun)
+    if (status != NULL && begun)
         finalize(backend); /* as Triton does after a failed Initialize */
-    if (status) {
+    if (status != NULL) {
         backend_free(backend);
         return status;
     }
@@ -179,14 +179,14 @@ void kelp_server_backend_retain(kelp_server_backend *backend) {
 }
 
 void kelp_server_backend_release(kelp_server_backend *backend) {
-    if (!backend)
+    if (backend == NULL)
         return;
     pthread_mutex_lock(&list_lock);
     if (--backend->refs > 0) {
         pthread_mutex_unlock(&list_lock);
         return;
     }
-    for (kelp_server_backend **link = &list; *link; link = &(*link)->next) {
+    for (kelp_server_backend **link = &list; *link != NULL; link = &(*link)->next) {
         if (*link == backend) {
             *link = backend->next;
             break;
@@ -239,7 +239,7 @@ static const char *why_not(const char *path, const char *directory) {
 static kelp_status *test_path(search *s, const char *directory, const char *file, bool *out_found) {
     kelp_buf_clear(&s->path);
     kelp_buf_printf(&s->path, "%s/%s", directory, file);
-    if (!kelp_buf_cstr(&s->path))
+    if (kelp_buf_cstr(&s->path) == NULL)
         return kelp_status_oom();
     *out_found = kelp_fs_kind_of(s->path.data) == KELP_FS_FILE;
     if (!*out_found)
@@ -273,16 +273,16 @@ static kelp_status *acquire_python(search *s, kelp_server_backend **out) {
         return NULL;
     kelp_allocator heap = kelp_process_allocator();
     kelp_status *status = kelp_strdup(heap, s->path.data, &identity);
-    if (!status)
+    if (status == NULL)
         status = kelp_fs_join(heap, s->backend_directory, "python", &shared);
     const char *directories[] = {query->version_directory, query->model_directory, s->own_directory,
                                  shared};
-    if (!status)
+    if (status == NULL)
         status = find_in(s, directories, 4, "libtriton_python.so", &directory);
-    if (!status && directory)
+    if (status == NULL && directory != NULL)
         status = acquire_locked(query->name, identity, s->path.data, s->own_directory, NULL,
                                 query->options, s->backend_directory, out);
-    if (!status && *out)
+    if (status == NULL && *out != NULL)
         (*out)->python_based = true;
     kelp_free_string(heap, identity);
     kelp_free_string(heap, shared);
@@ -294,7 +294,7 @@ static kelp_status *acquire_file(const kelp_server_backend_query *query,
     search s;
     char default_name[300];
     const char *file = query->library, *directory = NULL;
-    bool given = file && file[0], python = given && strcmp(file, "model.py") == 0;
+    bool given = file != NULL && file[0], python = given && strcmp(file, "model.py") == 0;
     *out = NULL;
     kelp_status *status = search_init(&s, query, backend_directory);
     if (!given) {
@@ -302,17 +302,17 @@ static kelp_status *acquire_file(const kelp_server_backend_query *query,
         file = default_name;
     }
     const char *directories[] = {query->version_directory, query->model_directory, s.own_directory};
-    if (!status && !python)
+    if (status == NULL && !python)
         status = find_in(&s, directories, 3, file, &directory);
-    if (!status && directory)
+    if (status == NULL && directory != NULL)
         status = acquire_locked(query->name, s.path.data, s.path.data, directory, NULL,
                                 query->options, backend_directory, out);
-    else if (!status && (python || !given))
+    else if (status == NULL && (python || !given))
         status = acquire_python(&s, out);
-    if (status)
+    if (status != NULL)
         status = KELP_ANNOTATE(status, "unable to load backend '%s' from '%s'", query->name,
                                s.path.data ? s.path.data : "");
-    else if (!*out)
+    else if (*out == NULL)
         status =
             KELP_ERROR(KELP_INVALID_ARGUMENT,
                        "unable to find '%s' for backend '%s': tried %s; '%s' is not a "
@@ -326,20 +326,20 @@ kelp_status *kelp_server_backend_acquire(const kelp_server_backend_query *query,
                                          kelp_server_backend **out) {
     const kelp_server_options *options = query->options;
     const char *directory = kelp_settings_get(&options->backend_config, "", "backend-directory");
-    if (!directory)
+    if (directory == NULL)
         directory = options->backend_directory;
-    if (!query->name[0] || strchr(query->name, '/') ||
-        (query->library && strchr(query->library, '/')))
+    if (!query->name[0] || strchr(query->name, '/') != NULL ||
+        (query->library != NULL && strchr(query->library, '/') != NULL))
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "'%s' is not the name of a backend, or '%s' not that of its library",
                           query->name, query->library ? query->library : "");
     /* A configuration that names a library gets that file, even if the backend's name is built in.
      */
     const kelp_builtin_backend *builtin =
-        query->library && query->library[0] ? NULL : kelp_builtin_find(query->name);
+        query->library != NULL && query->library[0] ? NULL : kelp_builtin_find(query->name);
     pthread_mutex_lock(&list_lock);
     kelp_status *status;
-    if (builtin) {
+    if (builtin != NULL) {
         char identity[64];
         snprintf(identity, sizeof identity, "builtin:%s", builtin->name);
         /* By its own name, not by the alias that was requested first: its settings use that. */
@@ -378,7 +378,7 @@ kelp_status *kelp_server_backend_set_add(kelp_server_backend_set *set,
     if (!known)
         status = kelp_grow(set->allocator, (void **)&set->items, &set->capacity, set->count + 1,
                            sizeof *set->items);
-    if (!known && !status) {
+    if (!known && status == NULL) {
         kelp_server_backend_retain(backend);
         set->items[set->count++] = backend;
     }

@@ -15,7 +15,7 @@ typedef struct frame {
 static _Thread_local frame *executing;
 
 bool kelp_instance_is_executing(const kelp_instance *instance) {
-    for (const frame *f = executing; f; f = f->outer)
+    for (const frame *f = executing; f != NULL; f = f->outer)
         if (f->instance == instance)
             return true;
     return false;
@@ -89,11 +89,11 @@ void kelp_instance_execute(kelp_instance_base *base, kelp_request **requests, ui
         kelp_from_error(backend->fn.execute((TRITONBACKEND_ModelInstance *)instance,
                                             (TRITONBACKEND_Request **)(void *)requests, count));
     executing = here.outer;
-    if (error)
+    if (error != NULL)
         fail_unreleased(instance, requests, submissions, count, error);
     else if (backend->never_reports)
         count_batch(instance, batch_size, start_ns);
-    for (uint32_t i = 0; !error && backend->never_releases && i < count; i++)
+    for (uint32_t i = 0; error == NULL && backend->never_releases && i < count; i++)
         kelp_server_log_status("cannot release a request",
                                kelp_request_release(requests[i], TRITONSERVER_REQUEST_RELEASE_ALL));
     kelp_status_free(error);

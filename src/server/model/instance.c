@@ -40,9 +40,9 @@ kelp_status *kelp_instance_key(const kelp_model_config *config, size_t group, ch
     size_t length;
     kelp_buf_init(&text, config->allocator);
     kelp_status *status = kelp_model_config_group_key(config, group, &text);
-    if (!status && !kelp_buf_cstr(&text))
+    if (status == NULL && kelp_buf_cstr(&text) == NULL)
         status = kelp_status_oom();
-    if (!status)
+    if (status == NULL)
         *out = kelp_buf_take(&text, &length, out_capacity);
     kelp_buf_deinit(&text);
     return status;
@@ -82,7 +82,7 @@ kelp_status *kelp_instance_create(kelp_model *model, kelp_model_config *config, 
     instance->config = config;
     kelp_model_config_retain(config);
     kelp_status *status = configure(instance, group_index, index);
-    if (status)
+    if (status != NULL)
         kelp_instance_destroy(instance);
     else
         *out = instance;
@@ -94,7 +94,7 @@ static kelp_status *begin_instance(kelp_instance *instance) {
     kelp_model *model = instance->model;
     /* Before the call, as in Triton: backends store their state also if they fail afterwards. */
     instance->begun = true;
-    if (model->backend->fn.instance_init)
+    if (model->backend->fn.instance_init != NULL)
         KELP_TRY(kelp_from_error(
             model->backend->fn.instance_init((TRITONBACKEND_ModelInstance *)instance)));
     KELP_SERVER_LOG(KELP_LOG_VERBOSE, "created model instance named '%s' on device type '%s'",
@@ -134,7 +134,7 @@ static kelp_status *begin_in_parallel(kelp_allocator heap, kelp_instance **insta
     KELP_TRY(kelp_alloc_zero(heap, count, sizeof *all.failures, (void **)&all.failures));
     while (started + 1 < count && started < MAX_THREADS) {
         kelp_status *status = kelp_thread_start(&threads[started], "kelp-begin", begin_some, &all);
-        if (status) {
+        if (status != NULL) {
             kelp_status_free(status); /* fewer threads initialize the same instances */
             break;
         }
@@ -145,7 +145,7 @@ static kelp_status *begin_in_parallel(kelp_allocator heap, kelp_instance **insta
         pthread_join(threads[i], NULL);
     kelp_status *status = NULL;
     for (size_t i = 0; i < count; i++) {
-        if (!status)
+        if (status == NULL)
             status = all.failures[i];
         else
             kelp_status_free(all.failures[i]);
@@ -157,8 +157,8 @@ static kelp_status *begin_in_parallel(kelp_allocator heap, kelp_instance **insta
 /* A backend that does not declare support for it initializes one instance after the other. */
 static bool in_parallel(const kelp_model *model, size_t count) {
     const char *forced = getenv("TRITON_PARALLEL_INSTANCE_LOADING");
-    return count > 1 &&
-           (model->backend->attribute.parallel_loading || (forced && strcmp(forced, "1") == 0));
+    return count > 1 && (model->backend->attribute.parallel_loading ||
+                         (forced != NULL && strcmp(forced, "1") == 0));
 }
 
 kelp_status *kelp_instances_begin(kelp_model *model, kelp_instance **instances, size_t count) {
@@ -209,7 +209,7 @@ kelp_status *kelp_model_create_instances(kelp_model *model) {
 
 void kelp_instance_end(kelp_instance *instance) {
     const kelp_server_backend *backend = instance->model->backend;
-    if (instance->begun && backend->fn.instance_fini)
+    if (instance->begun && backend->fn.instance_fini != NULL)
         kelp_server_log_status(
             "failed to finalize a model instance",
             kelp_from_error(backend->fn.instance_fini((TRITONBACKEND_ModelInstance *)instance)));

@@ -21,17 +21,17 @@ static kelp_status *read_labels(kelp_allocator heap, const char *directory, cons
     KELP_TRY(kelp_fs_join(heap, directory, file_name, &path));
     kelp_status *status = kelp_fs_read(path, LARGEST_BYTES, &out->text);
     kelp_free_string(heap, path);
-    if (status)
+    if (status != NULL)
         return status;
     char *text = (char *)(uintptr_t)kelp_buf_cstr(&out->text);
-    if (!text)
+    if (text == NULL)
         return kelp_status_oom();
     while (*text) {
         KELP_TRY(kelp_grow(heap, (void **)&out->lines, &out->capacity, out->count + 1,
                            sizeof *out->lines));
         char *end = strchr(text, '\n');
-        char *last = end ? end : text + strlen(text);
-        char *next = end ? end + 1 : last;
+        char *last = end != NULL ? end : text + strlen(text);
+        char *next = end != NULL ? end + 1 : last;
         if (last > text && last[-1] == '\r')
             last--;
         *last = '\0';
@@ -47,7 +47,7 @@ kelp_status *kelp_model_load_labels(kelp_model *model) {
     for (size_t i = 0; i < config->output_count; i++) {
         if (!config->outputs[i].label_filename[0])
             continue;
-        if (!model->labels) {
+        if (model->labels == NULL) {
             KELP_TRY(kelp_alloc_zero(heap, config->output_count, sizeof *model->labels,
                                      (void **)&model->labels));
             for (size_t k = 0; k < config->output_count; k++)
@@ -61,7 +61,7 @@ kelp_status *kelp_model_load_labels(kelp_model *model) {
 
 void kelp_model_free_labels(kelp_model *model) {
     kelp_allocator heap = model->base.host->allocator;
-    if (!model->labels)
+    if (model->labels == NULL)
         return;
     for (size_t i = 0; i < model->base.config->output_count; i++) {
         kelp_labels *labels = &model->labels[i];
@@ -73,7 +73,7 @@ void kelp_model_free_labels(kelp_model *model) {
 }
 
 const char *kelp_model_label(const kelp_model *model, const char *output, size_t class_index) {
-    for (size_t i = 0; model->labels && i < model->base.config->output_count; i++)
+    for (size_t i = 0; model->labels != NULL && i < model->base.config->output_count; i++)
         if (strcmp(model->base.config->outputs[i].name, output) == 0)
             return class_index < model->labels[i].count ? model->labels[i].lines[class_index]
                                                         : NULL;

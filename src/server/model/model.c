@@ -17,7 +17,7 @@ kelp_status *kelp_model_config_message(const kelp_model_config *config, kelp_mes
     kelp_buf json;
     kelp_buf_init(&json, config->allocator);
     kelp_status *status = kelp_model_config_to_json(config, 1, &json);
-    if (!status)
+    if (status == NULL)
         status = kelp_message_create(&json, out);
     kelp_buf_deinit(&json);
     return status;
@@ -32,7 +32,7 @@ static kelp_status *write_config(kelp_model *model) {
 }
 
 kelp_status *kelp_model_complete_config(kelp_model *model, const char *json, size_t length) {
-    KELP_ASSERT(model->base.config);
+    KELP_ASSERT(model->base.config != NULL);
     if (!model->initializing)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "the configuration of model '%s' can be set only while the model is "
@@ -62,7 +62,7 @@ static kelp_status *acquire_backend(kelp_model *model) {
     if (model->backend->python_based) {
         /* Tells the library of "python" that the code is the backend's, not the model's. */
         kelp_config_value *runtime = kelp_config_set(preferred->arena, preferred->tree, "runtime");
-        if (!runtime)
+        if (runtime == NULL)
             return kelp_status_oom();
         runtime->text = KELP_STR("model.py");
         preferred->runtime = "model.py";
@@ -79,7 +79,7 @@ static kelp_status *prepare_cache(kelp_model *model) {
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "model '%s': response_cache cannot be enabled for a decoupled model",
                           model->base.name);
-    if (!kelp_model_host_of(model)->cache) {
+    if (kelp_model_host_of(model)->cache == NULL) {
         KELP_SERVER_LOG(KELP_LOG_WARNING,
                         "model '%s' enables response_cache, but the server has no cache: its "
                         "responses are not cached",
@@ -100,15 +100,15 @@ static kelp_status *choose_execution(kelp_model *model, kelp_execution *out) {
     const char *where = kelp_model_config_parameter(model->base.config, key);
     const kelp_server_backend *backend = model->backend;
     *out = (kelp_execution){.execute = kelp_instance_execute};
-    if (where && strcmp(where, "caller") == 0)
+    if (where != NULL && strcmp(where, "caller") == 0)
         out->mode = KELP_EXECUTE_ON_CALLER;
-    else if (where && strcmp(where, "instance") != 0)
+    else if (where != NULL && strcmp(where, "instance") != 0)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "model '%s': parameter '%s': expected caller or instance, found '%s'",
                           model->base.name, key, where);
-    else if (!where && backend->fn.inline_execute)
+    else if (where == NULL && backend->fn.inline_execute)
         out->mode = KELP_EXECUTE_ON_CALLER;
-    else if (!where && backend->may_block &&
+    else if (where == NULL && backend->may_block != NULL &&
              !backend->may_block((TRITONBACKEND_Model *)model, NULL)) {
         out->mode = KELP_EXECUTE_ON_CALLER;
         out->may_block = backend->may_block;
@@ -134,7 +134,7 @@ static kelp_status *initialize_model(kelp_model *model) {
     model->base.backend_name = model->backend->name;
     model->auto_complete = !kelp_model_host_of(model)->options->strict_model_config;
     model->begun = true; /* before the call: see begin_instance */
-    if (model->backend->fn.model_init) {
+    if (model->backend->fn.model_init != NULL) {
         model->initializing = true;
         TRITONSERVER_Error *error = model->backend->fn.model_init((TRITONBACKEND_Model *)model);
         model->initializing = false;
@@ -162,7 +162,7 @@ static void destroy(kelp_model_base *base) {
     kelp_model *model = (kelp_model *)base;
     kelp_request_host *host = base->host;
     kelp_allocator allocator = host->allocator;
-    KELP_ASSERT(!model->backend && model->instance_count == 0);
+    KELP_ASSERT(model->backend == NULL && model->instance_count == 0);
     kelp_model_free_labels(model);
     kelp_stats_deinit(&base->stats);
     kelp_latency_destroy(base->latency);
@@ -199,7 +199,7 @@ kelp_status *kelp_model_create(kelp_model_host *host, const char *name, int64_t 
     kelp_allocator allocator = host->base.allocator;
     kelp_model *model = NULL;
     kelp_status *status = KELP_NEW(allocator, kelp_model, &model);
-    if (status) {
+    if (status != NULL) {
         kelp_model_config_release(take_config);
         return status;
     }
@@ -214,11 +214,11 @@ kelp_status *kelp_model_create(kelp_model_host *host, const char *name, int64_t 
     kelp_model_config_retain(model->origin);
     pthread_rwlock_init(&model->change_lock, NULL);
     status = set_paths(model, name, directory);
-    if (!status) /* first, so that later changes are noticed */
+    if (status == NULL) /* first, so that later changes are noticed */
         status = kelp_model_files_of_version(allocator, directory, version, &model->files);
-    if (!status)
+    if (status == NULL)
         status = initialize(model);
-    if (status) {
+    if (status != NULL) {
         kelp_model_finalize(model);
         kelp_model_release(&model->base);
         return status;
@@ -232,7 +232,7 @@ kelp_status *kelp_model_create(kelp_model_host *host, const char *name, int64_t 
 
 void kelp_model_finalize(kelp_model *model) {
     kelp_model_destroy_instances(model);
-    if (model->begun && model->backend->fn.model_fini)
+    if (model->begun && model->backend->fn.model_fini != NULL)
         kelp_server_log_status(
             "failed to finalize a model",
             kelp_from_error(model->backend->fn.model_fini((TRITONBACKEND_Model *)model)));
@@ -247,12 +247,12 @@ void kelp_model_finalize(kelp_model *model) {
 bool kelp_model_is_ready(kelp_model *model) {
     bool all = true;
     pthread_rwlock_rdlock(&model->change_lock);
-    for (size_t i = 0; model->backend->ready && all && i < model->instance_count; i++) {
+    for (size_t i = 0; model->backend->ready != NULL && all && i < model->instance_count; i++) {
         if (model->instances[i]->gone)
             continue;
         TRITONSERVER_Error *error =
             model->backend->ready((TRITONBACKEND_ModelInstance *)model->instances[i]);
-        all = !error;
+        all = error == NULL;
         kelp_error_discard(error);
     }
     pthread_rwlock_unlock(&model->change_lock);
@@ -262,7 +262,7 @@ bool kelp_model_is_ready(kelp_model *model) {
 kelp_status *kelp_model_add_stats(kelp_model *model, kelp_stats *into) {
     kelp_status *status = kelp_stats_add(into, &model->base.stats);
     pthread_rwlock_rdlock(&model->change_lock);
-    for (size_t i = 0; i < model->instance_count && !status; i++)
+    for (size_t i = 0; i < model->instance_count && status == NULL; i++)
         status = kelp_stats_add(into, &model->instances[i]->base.stats);
     pthread_rwlock_unlock(&model->change_lock);
     return status;

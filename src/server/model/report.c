@@ -9,7 +9,7 @@ void kelp_instance_report(kelp_instance *instance, const kelp_request *request, 
     kelp_request_times all = *times;
     all.request_start_ns = request->request_start_ns;
     all.queue_start_ns = request->queue_start_ns;
-    if (request->trace) {
+    if (request->trace != NULL) {
         kelp_trace *trace = request->trace;
         kelp_trace_report(trace, TRITONSERVER_TRACE_COMPUTE_START, times->execute_start_ns);
         kelp_trace_report(trace, TRITONSERVER_TRACE_COMPUTE_INPUT_END, times->compute_start_ns);
@@ -23,15 +23,15 @@ kelp_status *kelp_report_usage(kelp_stats *stats, const kelp_buffer_attributes *
                                uint32_t count) {
     kelp_memory_usage *list = NULL;
     kelp_status *status = kelp_alloc_zero(stats->allocator, count, sizeof *list, (void **)&list);
-    for (uint32_t i = 0; i < count && !status; i++) {
-        if (!usage[i])
+    for (uint32_t i = 0; i < count && status == NULL; i++) {
+        if (usage[i] == NULL)
             status = KELP_ERROR(KELP_INVALID_ARGUMENT, "memory usage %u is NULL", i);
         else
             list[i] = (kelp_memory_usage){.type = usage[i]->memory_type,
                                           .id = usage[i]->memory_type_id,
                                           .size_bytes = usage[i]->size_bytes};
     }
-    if (!status)
+    if (status == NULL)
         status = kelp_stats_set_usage(stats, list, count);
     kelp_free(stats->allocator, list, count * sizeof *list);
     return status;

@@ -24,7 +24,7 @@ static void update_destroy(kelp_model_update *u) {
 
 /* Marks an instance that stays as one of the group; returns false if there is none. */
 static bool keep_one(kelp_model_update *u, const char *key) {
-    KELP_ASSERT(key);
+    KELP_ASSERT(key != NULL);
     for (size_t i = 0; i < u->before; i++) {
         const kelp_instance *instance = u->model->instances[i];
         if (!u->stays[i] && !instance->gone && strcmp(instance->key, key) == 0)
@@ -45,7 +45,7 @@ static kelp_status *plan_group(kelp_model_update *u, size_t group) {
     size_t capacity = 0;
     kelp_status *status = NULL;
     KELP_TRY(kelp_instance_key(u->config, group, &key, &capacity));
-    for (int32_t k = 0; k < u->config->instance_groups[group].count && !status; k++)
+    for (int32_t k = 0; k < u->config->instance_groups[group].count && status == NULL; k++)
         if (!keep_one(u, key))
             status = add_fresh(u, group, k);
     kelp_free(u->config->allocator, key, capacity);
@@ -62,7 +62,7 @@ static kelp_status *plan_update(kelp_model_update *u, const kelp_model_config *c
         kelp_model_config_prefer(grouped, model->backend->attribute.groups,
                                  model->backend->attribute.group_count, 0, &u->config);
     kelp_model_config_release(grouped);
-    if (status)
+    if (status != NULL)
         return status;
     KELP_TRY(kelp_model_config_message(u->config, &u->json));
     size_t wanted = 0;
@@ -134,9 +134,9 @@ kelp_status *kelp_model_prepare_update(kelp_model *model, const kelp_model_confi
     u->model = model;
     u->before = model->instance_count;
     kelp_status *status = plan_update(u, config);
-    if (!status)
+    if (status == NULL)
         status = kelp_instances_begin(model, u->fresh, u->fresh_count);
-    if (status)
+    if (status != NULL)
         kelp_model_cancel_update(u);
     else
         *out = u;
@@ -149,7 +149,7 @@ void kelp_model_commit_update(kelp_model_update *take_update) {
 }
 
 void kelp_model_cancel_update(kelp_model_update *take_update) {
-    if (!take_update)
+    if (take_update == NULL)
         return;
     abandon(take_update);
     update_destroy(take_update);

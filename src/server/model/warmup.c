@@ -28,7 +28,7 @@ typedef struct flight {
 
 static void note(flight *f, bool over, kelp_status *take_error) {
     pthread_mutex_lock(&f->lock);
-    if (take_error && !f->error)
+    if (take_error != NULL && f->error == NULL)
         f->error = take_error;
     else
         kelp_status_free(take_error);
@@ -47,8 +47,8 @@ static void on_release(TRITONSERVER_InferenceRequest *request, uint32_t flags, v
 static void on_response(TRITONSERVER_InferenceResponse *handle, uint32_t flags, void *userp) {
     kelp_response *response = (kelp_response *)handle;
     kelp_status *error = NULL;
-    if (response) {
-        if (response->error)
+    if (response != NULL) {
+        if (response->error != NULL)
             error = kelp_status_clone(response->error);
         kelp_response_delete(response);
     }
@@ -102,9 +102,9 @@ static kelp_status *read_shape(const kelp_model *model, const kelp_config_value 
     const kelp_config_io *io = kelp_model_config_input(model->base.config, value->key);
     uint32_t element = TRITONSERVER_DataTypeByteSize(out->datatype);
     int64_t size_bytes = element ? element : 4; /* an empty string is its length */
-    if (io && model->base.config->max_batch_size > 0 && !io->is_shape_tensor)
+    if (io != NULL && model->base.config->max_batch_size > 0 && !io->is_shape_tensor)
         out->shape[out->rank++] = 1;
-    for (const kelp_config_value *dim = kelp_config_get(value->message, "dims"); dim;
+    for (const kelp_config_value *dim = kelp_config_get(value->message, "dims"); dim != NULL;
          dim = dim->next) {
         if (dim->i < 0 || out->rank == KELP_SERVER_MAX_RANK ||
             !kelp_i64_mul(size_bytes, dim->i, &size_bytes))
@@ -124,18 +124,18 @@ static kelp_status *read_file(const kelp_model *model, kelp_str file, sample_inp
     kelp_buf_init(&text, heap);
     kelp_buf_printf(&text, "warmup/%.*s", KELP_STR_ARG(file));
     const char *joined = kelp_buf_cstr(&text);
-    kelp_status *status = joined ? kelp_strdup(heap, joined, &relative) : kelp_status_oom();
+    kelp_status *status = joined != NULL ? kelp_strdup(heap, joined, &relative) : kelp_status_oom();
     kelp_buf_deinit(&text);
-    if (!status && !kelp_fs_is_inside(relative + sizeof "warmup"))
+    if (status == NULL && !kelp_fs_is_inside(relative + sizeof "warmup"))
         status = KELP_ERROR(KELP_INVALID_ARGUMENT, "input '%s': '%s' lies outside the model",
                             out->name, relative);
-    if (!status)
+    if (status == NULL)
         status = kelp_fs_join(heap, model->directory, relative, &path);
-    if (!status)
+    if (status == NULL)
         status = kelp_fs_map(path, &out->file);
-    if (!status && out->datatype == TRITONSERVER_TYPE_BYTES)
+    if (status == NULL && out->datatype == TRITONSERVER_TYPE_BYTES)
         out->size_bytes = out->file.size_bytes;
-    else if (!status && out->file.size_bytes < out->size_bytes)
+    else if (status == NULL && out->file.size_bytes < out->size_bytes)
         status =
             KELP_ERROR(KELP_INVALID_ARGUMENT, "input '%s': expected %zu bytes, '%s' has only %zu",
                        out->name, out->size_bytes, relative, out->file.size_bytes);
@@ -149,7 +149,7 @@ static kelp_status *read_file(const kelp_model *model, kelp_str file, sample_inp
 static kelp_status *make_data(kelp_arena *arena, bool random, sample_input *out) {
     unsigned char *data = KELP_ARENA_ARRAY(arena, out->size_bytes + 1, unsigned char);
     uint64_t state = 0x9e3779b97f4a7c15u;
-    if (!data)
+    if (data == NULL)
         return kelp_status_oom();
     memset(data, 0, out->size_bytes);
     random = random && out->datatype != TRITONSERVER_TYPE_BYTES;
@@ -169,12 +169,12 @@ static kelp_status *read_input(const kelp_model *model, kelp_arena *arena,
     const kelp_config_value *random = kelp_config_get(value->message, "random_data");
     out->name = kelp_arena_strndup(arena, value->key.data, value->key.length);
     out->datatype = (TRITONSERVER_DataType)kelp_config_number(value->message, "data_type");
-    if (!out->name)
+    if (out->name == NULL)
         return kelp_status_oom();
     KELP_TRY(read_shape(model, value, out));
-    if (file)
+    if (file != NULL)
         return read_file(model, file->text, out);
-    if (!random && !kelp_config_get(value->message, "zero_data"))
+    if (random == NULL && kelp_config_get(value->message, "zero_data") == NULL)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "input '%s': expected zero_data, random_data or input_data_file",
                           out->name);
@@ -190,16 +190,16 @@ static kelp_status *read_sample(const kelp_model *model, const kelp_config_messa
     out->times = (uint32_t)kelp_config_number(setting, "count");
     if (out->times == 0)
         out->times = 1;
-    for (const kelp_config_value *value = first; value; value = value->next)
+    for (const kelp_config_value *value = first; value != NULL; value = value->next)
         count++;
     out->inputs = KELP_ARENA_ARRAY(&out->arena, count + 1, sample_input);
-    if (!out->inputs || !out->name)
+    if (out->inputs == NULL || out->name == NULL)
         return kelp_status_oom();
     memset(out->inputs, 0, (count + 1) * sizeof *out->inputs);
     if (out->requests > KELP_MAX_EXECUTION_REQUESTS)
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "expected a batch_size of at most %d, found %u",
                           KELP_MAX_EXECUTION_REQUESTS, out->requests);
-    for (const kelp_config_value *value = first; value; value = value->next)
+    for (const kelp_config_value *value = first; value != NULL; value = value->next)
         KELP_TRY(read_input(model, &out->arena, value, &out->inputs[out->input_count++]));
     return NULL;
 }
@@ -235,7 +235,7 @@ static kelp_status *execute(kelp_instance *instance, kelp_request **requests, ui
     KELP_ASSERT(f->pending == 0 && count > 0);
     for (uint32_t i = 0; i < count; i++) {
         kelp_status *status = kelp_request_begin(requests[i]);
-        if (!status) {
+        if (status == NULL) {
             f->pending += 2;
             continue;
         }
@@ -257,14 +257,14 @@ static kelp_status *run_sample(kelp_instance *instance, const sample *s, flight 
     kelp_request *requests[KELP_MAX_EXECUTION_REQUESTS];
     uint32_t made = 0;
     kelp_status *status = NULL;
-    while (made < s->requests && !status) {
+    while (made < s->requests && status == NULL) {
         kelp_model_retain(&instance->model->base);
         status = kelp_request_create(&instance->model->base, instance->model->base.version, NULL,
                                      &requests[made]);
-        if (!status)
+        if (status == NULL)
             status = fill_request(s, requests[made++], f);
     }
-    for (uint32_t i = 0; i < s->times && !status; i++) {
+    for (uint32_t i = 0; i < s->times && status == NULL; i++) {
         kelp_request *order[KELP_MAX_EXECUTION_REQUESTS];
         memcpy(order, requests, made * sizeof *order);
         status = execute(instance, order, made, f);
@@ -283,13 +283,13 @@ kelp_status *kelp_instance_warm_up(kelp_instance_base *base) {
                 .changed = PTHREAD_COND_INITIALIZER};
     kelp_status *status = NULL;
     for (const kelp_config_value *value = kelp_config_get(model->base.config->tree, "model_warmup");
-         value && !status; value = value->next) {
+         value != NULL && status == NULL; value = value->next) {
         sample s = {0};
         kelp_arena_init(&s.arena, f.allocator, 0);
         status = read_sample(model, value->message, &s);
-        if (!status && s.requests > 0)
+        if (status == NULL && s.requests > 0)
             status = run_sample(instance, &s, &f);
-        if (status)
+        if (status != NULL)
             status = KELP_ANNOTATE(status, "failed to run warmup sample '%s' on instance '%s'",
                                    s.name ? s.name : "", instance->name);
         sample_deinit(&s);

@@ -37,14 +37,15 @@ static kelp_status *agent_open(kelp_agent *agent) {
     };
     KELP_TRY(kelp_library_open(agent->path, "repository agent", entry_points,
                                KELP_COUNT(entry_points), agent));
-    return agent->initialize ? kelp_from_error(agent->initialize((TRITONREPOAGENT_Agent *)agent))
-                             : NULL;
+    return agent->initialize != NULL
+               ? kelp_from_error(agent->initialize((TRITONREPOAGENT_Agent *)agent))
+               : NULL;
 }
 
 /* The list is locked. */
 static kelp_status *acquire_locked(const char *path, kelp_agent **out) {
     KELP_ASSERT_HELD(&list_lock);
-    for (kelp_agent *known = list; known; known = known->next) {
+    for (kelp_agent *known = list; known != NULL; known = known->next) {
         if (strcmp(known->path, path) == 0) {
             known->refs++;
             *out = known;
@@ -54,9 +55,9 @@ static kelp_status *acquire_locked(const char *path, kelp_agent **out) {
     kelp_agent *agent = NULL;
     KELP_TRY(KELP_NEW(kelp_process_allocator(), kelp_agent, &agent));
     kelp_status *status = kelp_strdup(kelp_process_allocator(), path, &agent->path);
-    if (!status)
+    if (status == NULL)
         status = agent_open(agent);
-    if (status) {
+    if (status != NULL) {
         agent_free(agent);
         return status;
     }
@@ -70,21 +71,21 @@ static kelp_status *acquire_locked(const char *path, kelp_agent **out) {
 static kelp_status *agent_acquire(const kelp_server_options *options, const char *name,
                                   kelp_agent **out) {
     kelp_buf path;
-    if (!name[0] || strchr(name, '/'))
+    if (!name[0] || strchr(name, '/') != NULL)
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "'%s' is not the name of a repository agent",
                           name);
     kelp_buf_init(&path, kelp_process_allocator());
     kelp_buf_printf(&path, "%s/%s/libtritonrepoagent_%s.so", options->repoagent_directory, name,
                     name);
-    kelp_status *status = kelp_buf_cstr(&path) ? NULL : kelp_status_oom();
-    if (!status && kelp_fs_kind_of(path.data) != KELP_FS_FILE)
+    kelp_status *status = kelp_buf_cstr(&path) != NULL ? NULL : kelp_status_oom();
+    if (status == NULL && kelp_fs_kind_of(path.data) != KELP_FS_FILE)
         status = KELP_ERROR(KELP_NOT_FOUND, "unable to find repository agent '%s': no file '%s'",
                             name, path.data);
-    if (!status) {
+    if (status == NULL) {
         pthread_mutex_lock(&list_lock);
         status = acquire_locked(path.data, out);
         pthread_mutex_unlock(&list_lock);
-        if (status)
+        if (status != NULL)
             status = KELP_ANNOTATE(status, "unable to load repository agent '%s'", name);
     }
     kelp_buf_deinit(&path);
@@ -92,17 +93,17 @@ static kelp_status *agent_acquire(const kelp_server_options *options, const char
 }
 
 static void agent_release(kelp_agent *agent) {
-    if (!agent)
+    if (agent == NULL)
         return;
     pthread_mutex_lock(&list_lock);
     bool last = --agent->refs == 0;
-    for (kelp_agent **link = &list; last && *link; link = &(*link)->next) {
+    for (kelp_agent **link = &list; last && *link != NULL; link = &(*link)->next) {
         if (*link == agent) {
             *link = agent->next;
             break;
         }
     }
-    if (last && agent->finalize)
+    if (last && agent->finalize != NULL)
         kelp_server_log_status("failed to finalize a repository agent",
                                kelp_from_error(agent->finalize((TRITONREPOAGENT_Agent *)agent)));
     pthread_mutex_unlock(&list_lock);
@@ -119,21 +120,21 @@ static kelp_status *act(kelp_agent_model *model, TRITONREPOAGENT_ActionType acti
 }
 
 kelp_status *kelp_agent_acquire_directory(kelp_agent_model *model, const char **out) {
-    if (!model->acquired)
+    if (model->acquired == NULL)
         KELP_TRY(kelp_temporary_directory(model->allocator, "agent", &model->acquired));
     *out = model->acquired;
     return NULL;
 }
 
 static void remove_acquired(kelp_agent_model *model) {
-    if (model->acquired)
+    if (model->acquired != NULL)
         kelp_remove_tree(model->acquired);
     kelp_free_string(model->allocator, model->acquired);
     model->acquired = NULL;
 }
 
 kelp_status *kelp_agent_release_directory(kelp_agent_model *model, const char *path) {
-    if (!model->acquired || strcmp(model->acquired, path) != 0)
+    if (model->acquired == NULL || strcmp(model->acquired, path) != 0)
         return KELP_ERROR(KELP_UNAVAILABLE, "location '%s' was not acquired for the model", path);
     remove_acquired(model);
     return NULL;
@@ -153,16 +154,16 @@ kelp_status *kelp_agent_set_location(kelp_agent_model *model, const char *locati
 static kelp_status *read_parameters(kelp_agent_model *model, const kelp_config_message *message) {
     const kelp_config_value *first = kelp_config_get(message, "parameters");
     size_t count = 0;
-    for (const kelp_config_value *v = first; v; v = v->next)
+    for (const kelp_config_value *v = first; v != NULL; v = v->next)
         count++;
     KELP_TRY(kelp_alloc_zero(model->allocator, count, sizeof *model->parameters,
                              (void **)&model->parameters));
     model->parameter_count = count;
     count = 0;
-    for (const kelp_config_value *v = first; v; v = v->next, count++) {
+    for (const kelp_config_value *v = first; v != NULL; v = v->next, count++) {
         const char *key = kelp_arena_strndup(model->config->arena, v->key.data, v->key.length);
         const char *value = kelp_arena_strndup(model->config->arena, v->text.data, v->text.length);
-        if (!key || !value)
+        if (key == NULL || value == NULL)
             return kelp_status_oom();
         model->parameters[count] = (kelp_config_parameter){key, value};
     }
@@ -174,26 +175,27 @@ static kelp_status *start(const kelp_server_options *options, kelp_model_config 
                           kelp_agent_model *model) {
     KELP_ASSERT(!model->initialized);
     const char *name = kelp_config_text(config->arena, message, "name");
-    if (!name)
+    if (name == NULL)
         return kelp_status_oom();
     kelp_model_config_retain(config);
     model->config = config;
     KELP_TRY(kelp_strdup(model->allocator, location, &model->location));
     KELP_TRY(read_parameters(model, message));
     KELP_TRY(agent_acquire(options, name, &model->agent));
-    if (model->agent->model_initialize)
+    if (model->agent->model_initialize != NULL)
         KELP_TRY(kelp_from_error(model->agent->model_initialize(
             (TRITONREPOAGENT_Agent *)model->agent, (TRITONREPOAGENT_AgentModel *)model)));
     model->initialized = true;
     model->loading = true;
     kelp_status *status = act(model, TRITONREPOAGENT_ACTION_LOAD);
     model->loading = false;
-    model->loaded = !status;
-    return status ? KELP_ANNOTATE(status, "repository agent '%s' rejects the model", name) : NULL;
+    model->loaded = status == NULL;
+    return status != NULL ? KELP_ANNOTATE(status, "repository agent '%s' rejects the model", name)
+                          : NULL;
 }
 
 static void end(kelp_agent_model *model) {
-    if (model->initialized && model->agent->model_finalize)
+    if (model->initialized && model->agent->model_finalize != NULL)
         kelp_server_log_status(
             "failed to finalize a model of a repository agent",
             kelp_from_error(model->agent->model_finalize((TRITONREPOAGENT_Agent *)model->agent,
@@ -219,31 +221,31 @@ kelp_status *kelp_agent_chain_load(kelp_allocator allocator, const kelp_server_o
                                    kelp_model_config *config, const char *directory,
                                    kelp_agent_chain **out, const char **out_location) {
     const kelp_config_message *agents = kelp_config_sub(config->tree, "model_repository_agents");
-    const kelp_config_value *first = agents ? kelp_config_get(agents, "agents") : NULL;
+    const kelp_config_value *first = agents != NULL ? kelp_config_get(agents, "agents") : NULL;
     kelp_agent_chain *chain = NULL;
     *out = NULL;
     *out_location = directory;
-    if (!first)
+    if (first == NULL)
         return NULL;
     KELP_TRY(KELP_NEW(allocator, kelp_agent_chain, &chain));
     chain->allocator = allocator;
     atomic_store(&chain->refs, 1);
     size_t count = 0;
-    for (const kelp_config_value *v = first; v; v = v->next)
+    for (const kelp_config_value *v = first; v != NULL; v = v->next)
         count++;
     kelp_status *status =
         kelp_alloc_zero(allocator, count, sizeof *chain->models, (void **)&chain->models);
-    if (!status)
+    if (status == NULL)
         chain->count = count;
     for (size_t i = 0; i < chain->count; i++)
         chain->models[i].allocator = allocator;
     const char *location = directory;
     size_t index = 0;
-    for (const kelp_config_value *v = first; v && !status; v = v->next, index++) {
+    for (const kelp_config_value *v = first; v != NULL && status == NULL; v = v->next, index++) {
         status = start(options, config, v->message, location, &chain->models[index]);
         location = chain->models[index].location;
     }
-    if (status) {
+    if (status != NULL) {
         kelp_agent_chain_fail(chain);
         kelp_agent_chain_release(chain);
         return status;
@@ -254,19 +256,19 @@ kelp_status *kelp_agent_chain_load(kelp_allocator allocator, const kelp_server_o
 }
 
 void kelp_agent_chain_complete(kelp_agent_chain *chain) {
-    if (!chain)
+    if (chain == NULL)
         return;
     chain->complete = true;
     act_reversed(chain, TRITONREPOAGENT_ACTION_LOAD_COMPLETE);
 }
 
 void kelp_agent_chain_fail(kelp_agent_chain *chain) {
-    if (chain)
+    if (chain != NULL)
         act_reversed(chain, TRITONREPOAGENT_ACTION_LOAD_FAIL);
 }
 
 void kelp_agent_chain_unload(kelp_agent_chain *chain) {
-    if (!chain || atomic_exchange(&chain->unloading, true))
+    if (chain == NULL || atomic_exchange(&chain->unloading, true))
         return;
     for (size_t i = 0; i < chain->count; i++)
         kelp_server_log_status("a repository agent failed",
@@ -274,12 +276,12 @@ void kelp_agent_chain_unload(kelp_agent_chain *chain) {
 }
 
 void kelp_agent_chain_retain(kelp_agent_chain *chain) {
-    if (chain)
+    if (chain != NULL)
         atomic_fetch_add_explicit(&chain->refs, 1, memory_order_relaxed);
 }
 
 void kelp_agent_chain_release(kelp_agent_chain *chain) {
-    if (!chain || atomic_fetch_sub_explicit(&chain->refs, 1, memory_order_acq_rel) != 1)
+    if (chain == NULL || atomic_fetch_sub_explicit(&chain->refs, 1, memory_order_acq_rel) != 1)
         return;
     if (chain->complete) {
         kelp_agent_chain_unload(chain);

@@ -50,8 +50,8 @@ static kelp_status *load_found(kelp_repository *repository, const char *name,
     KELP_ASSERT_HELD(&repository->lock);
     kelp_entry *entry = NULL;
     const char *space =
-        found && repository->host->options->model_namespacing ? found->repository : "";
-    if (found && found->conflict)
+        found != NULL && repository->host->options->model_namespacing ? found->repository : "";
+    if (found != NULL && found->conflict != NULL)
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "failed to load '%s': %s", name, found->conflict);
     KELP_TRY(kelp_repository_entry(repository, name, space, &entry));
     KELP_TRY(entry_begin(repository, entry));
@@ -59,12 +59,12 @@ static kelp_status *load_found(kelp_repository *repository, const char *name,
     bool wanted = entry->wanted;
     set_wanted(repository, entry, true);
     kelp_status *status =
-        found ? set_path(repository->host->base.allocator, entry, found->path) : NULL;
+        found != NULL ? set_path(repository->host->base.allocator, entry, found->path) : NULL;
     pthread_mutex_unlock(&repository->lock);
-    if (!status)
-        status = kelp_entry_load(repository, entry, found ? found->path : "", options);
+    if (status == NULL)
+        status = kelp_entry_load(repository, entry, found != NULL ? found->path : "", options);
     pthread_mutex_lock(&repository->lock);
-    if (status && entry->version_count == 0)
+    if (status != NULL && entry->version_count == 0)
         set_wanted(repository, entry, wanted); /* there is no model that makes the name ambiguous */
     entry_end(repository, entry);
     return status;
@@ -95,16 +95,16 @@ static kelp_status *scan_places(kelp_repository *repository, const char *name, k
     kelp_scan_mapping *mappings = NULL;
     kelp_scan_places places;
     KELP_TRY(places_of(repository, &places, &mappings));
-    kelp_status *status =
-        name ? kelp_scan_one(heap, &places, name, out) : kelp_scan_repositories(heap, &places, out);
+    kelp_status *status = name != NULL ? kelp_scan_one(heap, &places, name, out)
+                                       : kelp_scan_repositories(heap, &places, out);
     kelp_free(heap, mappings, places.mapping_count * sizeof *mappings);
     return status;
 }
 
 /* Joins two failures: the code of the first, the messages of both. */
 static kelp_status *join(kelp_status *first, kelp_status *next) {
-    if (!first || !next)
-        return first ? first : next;
+    if (first == NULL || next == NULL)
+        return first != NULL ? first : next;
     kelp_status *both = KELP_ERROR(kelp_status_code(first), "%s\n%s", kelp_status_message(first),
                                    kelp_status_message(next));
     kelp_status_free(first);
@@ -116,21 +116,21 @@ static kelp_status *join(kelp_status *first, kelp_status *next) {
 static kelp_status *load_named(kelp_repository *repository, const char *name,
                                const char *only_space, const kelp_load_options *options) {
     kelp_scan *scan = NULL;
-    bool has_files = options && options->file_count > 0, found = false;
+    bool has_files = options != NULL && options->file_count > 0, found = false;
     pthread_mutex_lock(&repository->lock);
     kelp_status *status = scan_places(repository, name, &scan);
     /* The files of an override are in no repository, and so in no namespace. */
-    size_t count = status || (has_files && repository->host->options->model_namespacing)
+    size_t count = status != NULL || (has_files && repository->host->options->model_namespacing)
                        ? 0
                        : scan->model_count;
     for (size_t i = 0; i < count; i++) {
-        if (only_space && repository->host->options->model_namespacing &&
+        if (only_space != NULL && repository->host->options->model_namespacing &&
             strcmp(scan->models[i].repository, only_space) != 0)
             continue;
         found = true;
         status = join(status, load_found(repository, name, &scan->models[i], options));
     }
-    if (!status && !found)
+    if (status == NULL && !found)
         status = has_files ? load_found(repository, name, NULL, options)
                            : KELP_ERROR(KELP_NOT_FOUND,
                                         "failed to load '%s', failed to poll from model repository",
@@ -149,7 +149,7 @@ static kelp_status *unload_entry(kelp_repository *repository, kelp_entry *entry)
     KELP_ASSERT_HELD(&repository->lock);
     KELP_TRY(entry_begin(repository, entry));
     for (size_t i = 0; i < entry->version_count; i++)
-        if (entry->versions[i].model)
+        if (entry->versions[i].model != NULL)
             kelp_version_retire(repository, &entry->versions[i]);
     kelp_override_clear(repository->host->base.allocator, &entry->override);
     set_wanted(repository, entry, false);
@@ -161,7 +161,7 @@ kelp_status *kelp_repository_unload(kelp_repository *repository, const char *nam
     kelp_status *status = NULL;
     bool known = false;
     pthread_mutex_lock(&repository->lock);
-    for (kelp_entry *entry = repository->first_entry; entry; entry = entry->next) {
+    for (kelp_entry *entry = repository->first_entry; entry != NULL; entry = entry->next) {
         if (strcmp(entry->name, name) != 0 || entry->version_count == 0)
             continue;
         known = true;
@@ -179,16 +179,16 @@ kelp_status *kelp_repository_scan(kelp_repository *repository) {
     kelp_scan *scan = NULL;
     pthread_mutex_lock(&repository->lock);
     kelp_status *status = scan_places(repository, NULL, &scan);
-    if (!status) {
-        for (kelp_entry *entry = repository->first_entry; entry; entry = entry->next)
+    if (status == NULL) {
+        for (kelp_entry *entry = repository->first_entry; entry != NULL; entry = entry->next)
             entry->present = entry->conflict = false;
-        for (size_t i = 0; i < scan->model_count && !status; i++) {
+        for (size_t i = 0; i < scan->model_count && status == NULL; i++) {
             const kelp_scan_model *found = &scan->models[i];
             const char *space =
                 repository->host->options->model_namespacing ? found->repository : "";
             kelp_entry *entry = NULL;
             status = kelp_repository_entry(repository, found->name, space, &entry);
-            if (!status) {
+            if (status == NULL) {
                 entry->present = true;
                 entry->conflict = found->conflict != NULL;
             }
@@ -215,7 +215,7 @@ static void *load_some(void *userp) {
     while ((index = atomic_fetch_add(&list->next, 1)) < list->names.count) {
         const char *space = list->spaces.count ? list->spaces.items[index] : NULL;
         kelp_status *status = load_named(list->repository, list->names.items[index], space, NULL);
-        if (!status)
+        if (status == NULL)
             continue;
         pthread_mutex_lock(&list->lock);
         kelp_buf_printf(&list->failures, "%s%s", list->failure_count++ ? "; " : "",
@@ -251,7 +251,7 @@ static kelp_status *load_all(load_list *list) {
     kelp_buf_init(&list->failures, list->repository->host->base.allocator);
     while (started + 1 < wanted && started + 1 < list->names.count && started < MAX_THREADS) {
         kelp_status *status = kelp_thread_start(&threads[started], "kelp-load", load_some, list);
-        if (status) {
+        if (status != NULL) {
             kelp_status_free(status); /* fewer threads load the same models */
             break;
         }
@@ -273,7 +273,8 @@ static kelp_status *load_all(load_list *list) {
 static kelp_status *add_present(load_list *list) {
     kelp_status *status = NULL;
     pthread_mutex_lock(&list->repository->lock);
-    for (kelp_entry *entry = list->repository->first_entry; entry && !status; entry = entry->next)
+    for (kelp_entry *entry = list->repository->first_entry; entry != NULL && status == NULL;
+         entry = entry->next)
         if (entry->present)
             status = list_add(list, entry);
     pthread_mutex_unlock(&list->repository->lock);
@@ -298,12 +299,12 @@ kelp_status *kelp_repository_load_startup(kelp_repository *repository) {
         status = add_present(&list);
     else
         status = kelp_string_list_append(&list.names, startup);
-    if (status) {
+    if (status != NULL) {
         list_deinit(&list);
         return status;
     }
     status = load_all(&list);
-    if (status && !options->exit_on_error) {
+    if (status != NULL && !options->exit_on_error) {
         kelp_server_log_status("not all models are loaded", status);
         status = NULL;
     }
@@ -313,10 +314,10 @@ kelp_status *kelp_repository_load_startup(kelp_repository *repository) {
 /* Tests whether the model's files changed since they were loaded; the lock is held. */
 static bool has_changed(kelp_allocator allocator, const kelp_entry *entry) {
     int64_t signature = 0;
-    if (!entry->path)
+    if (entry->path == NULL)
         return true;
     kelp_status *unreadable = kelp_model_files_signature(allocator, entry->path, &signature);
-    bool changed = unreadable || signature != entry->signature;
+    bool changed = unreadable != NULL || signature != entry->signature;
     kelp_status_free(unreadable); /* the load reports it */
     return changed;
 }
@@ -327,7 +328,8 @@ kelp_status *kelp_repository_poll(kelp_repository *repository) {
     KELP_TRY(kelp_repository_scan(repository));
     kelp_status *status = NULL;
     pthread_mutex_lock(&repository->lock);
-    for (kelp_entry *entry = repository->first_entry; entry && !status; entry = entry->next) {
+    for (kelp_entry *entry = repository->first_entry; entry != NULL && status == NULL;
+         entry = entry->next) {
         bool serves = false;
         for (size_t i = 0; i < entry->version_count; i++)
             serves |= entry->versions[i].model != NULL;
@@ -338,7 +340,7 @@ kelp_status *kelp_repository_poll(kelp_repository *repository) {
             status = list_add(&list, entry);
     }
     pthread_mutex_unlock(&repository->lock);
-    if (status) {
+    if (status != NULL) {
         list_deinit(&list);
         return status;
     }

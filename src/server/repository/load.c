@@ -47,24 +47,24 @@ typedef struct load {
 static void load_deinit(load *job) {
     kelp_allocator heap = job->repository->host->base.allocator;
     for (size_t i = 0; i < job->version_count; i++) {
-        if (job->models && job->models[i]) {
+        if (job->models != NULL && job->models[i] != NULL) {
             kelp_model_finalize(job->models[i]);
             kelp_model_release(&job->models[i]->base);
         }
-        if (job->failures)
+        if (job->failures != NULL)
             kelp_status_free(job->failures[i]);
-        if (job->staying && job->staying[i]) {
+        if (job->staying != NULL && job->staying[i] != NULL) {
             kelp_model_leave(&job->staying[i]->base);
             kelp_model_release(&job->staying[i]->base);
         }
     }
-    if (job->staying)
+    if (job->staying != NULL)
         kelp_free(heap, job->staying, job->version_count * sizeof *job->staying);
-    if (job->models)
+    if (job->models != NULL)
         kelp_free(heap, job->models, job->version_count * sizeof *job->models);
-    if (job->failures)
+    if (job->failures != NULL)
         kelp_free(heap, job->failures, job->version_count * sizeof *job->failures);
-    if (job->versions)
+    if (job->versions != NULL)
         kelp_free(heap, job->versions, job->version_count * sizeof *job->versions);
     kelp_agent_chain_release(job->agents);
     kelp_model_config_release(job->config);
@@ -81,7 +81,7 @@ static kelp_status *read_model(load *job) {
         .folder_name = job->folder,
         .config_name = options->model_config_name,
         .override_json = json,
-        .override_length = json ? strlen(json) : 0,
+        .override_length = json != NULL ? strlen(json) : 0,
         .strict = options->strict_model_config,
     };
     KELP_TRY(kelp_model_files_signature(heap, job->directory, &job->signature));
@@ -94,7 +94,7 @@ static kelp_status *read_model(load *job) {
         kelp_scan_select(heap, job->entry->name, &job->config->version_policy, present,
                          present_count, &job->versions, &job->version_count, &warning);
     kelp_free(heap, present, present_count * sizeof *present);
-    if (warning) {
+    if (warning != NULL) {
         KELP_SERVER_LOG(KELP_LOG_WARNING, "%s", kelp_status_message(warning));
         kelp_status_free(warning);
     }
@@ -130,9 +130,9 @@ static void mark_loading(load *job) {
         kelp_version *version = NULL;
         kelp_status *status =
             version_get(repository->host->base.allocator, job->entry, job->versions[i], &version);
-        if (status)
+        if (status != NULL)
             job->failures[i] = status;
-        else if (!version->model)
+        else if (version->model == NULL)
             version->state = KELP_VERSION_LOADING;
     }
     kelp_request_pools_unlock(&repository->host->base.pools);
@@ -144,7 +144,8 @@ static void mark_loading(load *job) {
 static kelp_status *can_stay(const load *job, const kelp_model *model, bool *out_can) {
     int64_t files = 0;
     *out_can = false;
-    if (job->agents || model->agents || strcmp(model->directory, job->directory) != 0)
+    if (job->agents != NULL || model->agents != NULL ||
+        strcmp(model->directory, job->directory) != 0)
         return NULL;
     KELP_TRY(kelp_model_files_of_version(model->base.host->allocator, job->directory,
                                          model->base.version, &files));
@@ -155,17 +156,17 @@ static kelp_status *can_stay(const load *job, const kelp_model *model, bool *out
 /* Finds the versions whose models stay. */
 static kelp_status *find_staying(load *job) {
     kelp_status *status = NULL;
-    for (size_t i = 0; i < job->version_count && !status; i++) {
+    for (size_t i = 0; i < job->version_count && status == NULL; i++) {
         bool can = false;
         pthread_mutex_lock(&job->repository->lock);
         const kelp_version *version = kelp_entry_version(job->entry, job->versions[i]);
-        kelp_model *model = version ? version->model : NULL;
-        if (model && kelp_model_enter(&model->base))
+        kelp_model *model = version != NULL ? version->model : NULL;
+        if (model != NULL && kelp_model_enter(&model->base))
             kelp_model_retain(&model->base);
         else
             model = NULL;
         pthread_mutex_unlock(&job->repository->lock);
-        if (!model)
+        if (model == NULL)
             continue;
         status = can_stay(job, model, &can);
         if (can) {
@@ -187,7 +188,7 @@ static kelp_status *make_model(load *job, size_t index) {
         kelp_model_config_retain(job->config);
         status = kelp_model_create(job->repository->host, job->entry->name, job->versions[index],
                                    job->directory, job->config, &job->models[index]);
-        if (!status) {
+        if (status == NULL) {
             job->models[index]->entry = job->entry;
             break;
         }
@@ -202,18 +203,18 @@ static kelp_status *update_staying(load *job) {
     kelp_model_update **updates = NULL;
     kelp_status *status = NULL;
     KELP_TRY(kelp_alloc_zero(heap, job->version_count, sizeof *updates, (void **)&updates));
-    for (size_t i = 0; i < job->version_count && !status; i++) {
-        if (!job->staying[i])
+    for (size_t i = 0; i < job->version_count && status == NULL; i++) {
+        if (job->staying[i] == NULL)
             continue;
         status = kelp_model_prepare_update(job->staying[i], job->config, &updates[i]);
-        if (status)
+        if (status != NULL)
             status = KELP_ANNOTATE(status, "cannot update the instances of model '%s' version %lld",
                                    job->entry->name, (long long)job->versions[i]);
     }
     for (size_t i = 0; i < job->version_count; i++) {
-        if (status)
+        if (status != NULL)
             kelp_model_cancel_update(updates[i]);
-        else if (updates[i])
+        else if (updates[i] != NULL)
             kelp_model_commit_update(updates[i]);
     }
     kelp_free(heap, updates, job->version_count * sizeof *updates);
@@ -222,7 +223,7 @@ static kelp_status *update_staying(load *job) {
 
 /* Creates every version; the failure of one fails the load. Each failure is kept for the index. */
 static kelp_status *make_models(load *job) {
-    KELP_ASSERT(job->entry->busy && !job->models);
+    KELP_ASSERT(job->entry->busy && job->models == NULL);
     kelp_allocator heap = job->repository->host->base.allocator;
     KELP_TRY(kelp_alloc_zero(heap, job->version_count, sizeof *job->models, (void **)&job->models));
     KELP_TRY(
@@ -235,9 +236,9 @@ static kelp_status *make_models(load *job) {
     kelp_buf_init(&text, heap);
     kelp_code code = KELP_OK;
     for (size_t i = 0; i < job->version_count; i++) {
-        if (!job->staying[i] && !job->failures[i])
+        if (job->staying[i] == NULL && job->failures[i] == NULL)
             job->failures[i] = make_model(job, i);
-        if (!job->failures[i])
+        if (job->failures[i] == NULL)
             continue;
         char reason[2048];
         kelp_status_format(job->failures[i], reason, sizeof reason);
@@ -253,7 +254,7 @@ static kelp_status *make_models(load *job) {
                             kelp_entry_format(job->entry, name, sizeof name),
                             kelp_buf_cstr(&text) ? text.data : "");
     kelp_buf_deinit(&text);
-    return status ? status : update_staying(job);
+    return status != NULL ? status : update_staying(job);
 }
 
 /* Publishes the new models and retires those that served, also of versions that are no longer
@@ -266,7 +267,7 @@ static void publish(load *job) {
     for (size_t i = 0; i < job->version_count; i++) {
         kelp_version *version = kelp_entry_version(entry, job->versions[i]);
         kelp_model *old = version->model;
-        if (job->staying[i]) {
+        if (job->staying[i] != NULL) {
             KELP_SERVER_LOG(KELP_LOG_INFO, "successfully updated '%s' version %lld", entry->name,
                             (long long)job->versions[i]);
             continue;
@@ -283,7 +284,7 @@ static void publish(load *job) {
         repository->live_models++;
         KELP_SERVER_LOG(KELP_LOG_INFO, "successfully loaded '%s' version %lld", entry->name,
                         (long long)job->versions[i]);
-        if (old) {
+        if (old != NULL) {
             pthread_mutex_unlock(&repository->lock);
             kelp_repository_retire(old);
             pthread_mutex_lock(&repository->lock);
@@ -293,7 +294,7 @@ static void publish(load *job) {
         bool selected = false;
         for (size_t k = 0; k < job->version_count; k++)
             selected |= job->versions[k] == entry->versions[i].number;
-        if (!selected && entry->versions[i].model)
+        if (!selected && entry->versions[i].model != NULL)
             kelp_version_retire(repository, &entry->versions[i]);
     }
     entry->signature = job->signature;
@@ -304,9 +305,9 @@ static void note_failure(load *job) {
     KELP_ASSERT_HELD(&job->repository->lock);
     kelp_repository *repository = job->repository;
     kelp_request_pools_lock(&repository->host->base.pools);
-    for (size_t i = 0; job->failures && i < job->version_count; i++) {
+    for (size_t i = 0; job->failures != NULL && i < job->version_count; i++) {
         kelp_version *version = kelp_entry_version(job->entry, job->versions[i]);
-        if (!version || version->model)
+        if (version == NULL || version->model != NULL)
             continue;
         char reason[2048] = "";
         kelp_status_format(job->failures[i], reason, sizeof reason);
@@ -314,7 +315,7 @@ static void note_failure(load *job) {
         kelp_server_log_status(
             "cannot keep a reason",
             kelp_text_set(repository->host->base.allocator, &version->reason,
-                          job->failures[i] ? reason : "another version failed to load"));
+                          job->failures[i] != NULL ? reason : "another version failed to load"));
     }
     kelp_request_pools_unlock(&repository->host->base.pools);
 }
@@ -332,35 +333,36 @@ kelp_status *kelp_entry_load(kelp_repository *repository, kelp_entry *entry, con
                              const kelp_load_options *options) {
     KELP_ASSERT(entry->busy);
     const char *slash = strrchr(path, '/');
-    load job = {.repository = repository, .entry = entry, .folder = slash ? slash + 1 : path};
+    load job = {
+        .repository = repository, .entry = entry, .folder = slash != NULL ? slash + 1 : path};
     kelp_status *status =
         kelp_override_apply(repository->host->base.allocator, &entry->override, entry->name, path,
                             entry->signature, options, &job.directory);
-    if (!status)
+    if (status == NULL)
         status = read_model(&job);
-    if (!status)
+    if (status == NULL)
         status = run_agents(&job);
-    if (!status)
+    if (status == NULL)
         status = make_models(&job);
-    if (status)
+    if (status != NULL)
         kelp_agent_chain_fail(job.agents);
     else
         kelp_agent_chain_complete(job.agents);
     pthread_mutex_lock(&repository->lock);
     kelp_text_clear(&entry->failure);
-    if (status)
+    if (status != NULL)
         note_failure(&job);
     else
         publish(&job);
-    if (status && entry->version_count == 0)
+    if (status != NULL && entry->version_count == 0)
         note_early_failure(repository, entry, status);
-    if (status && options)
+    if (status != NULL && options != NULL)
         kelp_override_clear(
             repository->host->base.allocator,
             &entry->override); /* so that a plain load does not fail because of it */
     pthread_mutex_unlock(&repository->lock);
     load_deinit(&job);
-    if (status)
+    if (status != NULL)
         KELP_SERVER_LOG(KELP_LOG_ERROR, "failed to load '%s': %s", entry->name,
                         kelp_status_message(status));
     return status;

@@ -22,7 +22,7 @@ static kelp_status *add_mappings(kelp_repository *repository, const char *path,
                                  const kelp_parameter *const *mappings, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {
         const kelp_parameter *mapping = mappings[i];
-        if (!mapping || mapping->type != TRITONSERVER_PARAMETER_STRING)
+        if (mapping == NULL || mapping->type != TRITONSERVER_PARAMETER_STRING)
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
                               "name mapping %u of repository '%s': expected a STRING parameter", i,
                               path);
@@ -42,7 +42,7 @@ static kelp_status *add(kelp_repository *repository, const char *path,
                           path);
     KELP_TRY(kelp_string_list_add(&repository->paths, path));
     kelp_status *status = add_mappings(repository, path, mappings, count);
-    if (status)
+    if (status != NULL)
         forget(repository, path);
     return status;
 }

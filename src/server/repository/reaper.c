@@ -38,7 +38,7 @@ void kelp_repository_reap(kelp_repository *repository, kelp_model *model) {
 static void mark_unloaded(kelp_repository *repository, const kelp_model *model) {
     KELP_ASSERT_HELD(&repository->lock);
     kelp_version *version = kelp_entry_version(model->entry, model->base.version);
-    if (!version || version->leaving != model)
+    if (version == NULL || version->leaving != model)
         return;
     kelp_request_pools_lock(&repository->host->base.pools);
     version->leaving = NULL;
@@ -71,7 +71,7 @@ static void *reaper_main(void *userp) {
     pthread_mutex_lock(&repository->lock);
     for (;;) {
         kelp_model *model = repository->retired;
-        if (model) {
+        if (model != NULL) {
             repository->retired = model->next_retired;
             finalize(repository, model);
             continue;

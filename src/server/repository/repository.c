@@ -34,10 +34,10 @@ static kelp_version *next_serving(kelp_repository *repository) {
     KELP_ASSERT_HELD(&repository->lock);
     for (;;) {
         bool busy = false;
-        for (kelp_entry *entry = repository->first_entry; entry; entry = entry->next) {
+        for (kelp_entry *entry = repository->first_entry; entry != NULL; entry = entry->next) {
             busy |= entry->busy;
             for (size_t i = 0; i < entry->version_count; i++)
-                if (entry->versions[i].model)
+                if (entry->versions[i].model != NULL)
                     return &entry->versions[i];
         }
         if (!busy)
@@ -49,7 +49,7 @@ static kelp_version *next_serving(kelp_repository *repository) {
 static void retire_all(kelp_repository *repository) {
     kelp_version *version;
     pthread_mutex_lock(&repository->lock);
-    while ((version = next_serving(repository)))
+    while ((version = next_serving(repository)) != NULL)
         kelp_version_retire(repository, version);
     pthread_mutex_unlock(&repository->lock);
 }
@@ -83,7 +83,7 @@ kelp_status *kelp_repository_stop(kelp_repository *repository) {
 
 void kelp_repository_deinit(kelp_repository *repository) {
     KELP_ASSERT(repository->live_models == 0 && !repository->reaper_running);
-    for (kelp_entry *entry = repository->first_entry, *next; entry; entry = next) {
+    for (kelp_entry *entry = repository->first_entry, *next; entry != NULL; entry = next) {
         next = entry->next;
         kelp_entry_destroy(repository->host->base.allocator, entry);
     }

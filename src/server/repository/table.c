@@ -36,7 +36,7 @@ void kelp_entry_destroy(kelp_allocator allocator, kelp_entry *entry) {
 
 static kelp_entry *find_entry(kelp_repository *repository, const char *name, const char *space) {
     kelp_entry *entry = kelp_map_get(&repository->entries, kelp_str_from(name));
-    while (entry && strcmp(entry->space, space) != 0)
+    while (entry != NULL && strcmp(entry->space, space) != 0)
         entry = entry->next_space;
     return entry;
 }
@@ -48,12 +48,12 @@ static kelp_status *create_entry(kelp_repository *repository, const char *name, 
     kelp_entry *entry = NULL;
     KELP_TRY(KELP_NEW(allocator, kelp_entry, &entry));
     kelp_status *status = kelp_strdup(allocator, name, &entry->name);
-    if (!status)
+    if (status == NULL)
         status = kelp_strdup(allocator, space, &entry->space);
-    if (!status) {
+    if (status == NULL) {
         kelp_entry *same = kelp_map_get(&repository->entries, kelp_str_from(name));
         kelp_request_pools_lock(&repository->host->base.pools);
-        if (same) {
+        if (same != NULL) {
             entry->next_space = same->next_space;
             same->next_space = entry;
         } else {
@@ -61,7 +61,7 @@ static kelp_status *create_entry(kelp_repository *repository, const char *name, 
         }
         kelp_request_pools_unlock(&repository->host->base.pools);
     }
-    if (status)
+    if (status != NULL)
         kelp_entry_destroy(allocator, entry);
     else
         *out = entry;
@@ -72,10 +72,10 @@ kelp_status *kelp_repository_entry(kelp_repository *repository, const char *name
                                    kelp_entry **out) {
     KELP_ASSERT_HELD(&repository->lock);
     *out = find_entry(repository, name, space);
-    if (*out)
+    if (*out != NULL)
         return NULL;
     KELP_TRY(create_entry(repository, name, space, out));
-    if (repository->last_entry)
+    if (repository->last_entry != NULL)
         repository->last_entry->next = *out;
     else
         repository->first_entry = *out;
@@ -90,18 +90,18 @@ static kelp_entry *resolve(kelp_repository *repository, const char *name,
     KELP_ASSERT_HELD(&kelp_request_pool_of_thread(&repository->host->base.pools)->lock);
     kelp_entry *first = kelp_map_get(&repository->entries, kelp_str_from(name)), *found = first;
     *out_candidates = 0;
-    if (!first && repository->host->options->model_namespacing) {
-        for (const char *at = strstr(name, "::"); at; at = strstr(at + 1, "::")) {
+    if (first == NULL && repository->host->options->model_namespacing) {
+        for (const char *at = strstr(name, "::"); at != NULL; at = strstr(at + 1, "::")) {
             kelp_entry *entry = kelp_map_get(&repository->entries, kelp_str_from(at + 2));
-            for (; entry; entry = entry->next_space)
+            for (; entry != NULL; entry = entry->next_space)
                 if (strlen(entry->space) == (size_t)(at - name) &&
                     memcmp(entry->space, name, (size_t)(at - name)) == 0)
                     return entry;
         }
     }
-    if (!first || !first->next_space)
+    if (first == NULL || first->next_space == NULL)
         return first;
-    for (kelp_entry *entry = first; entry; entry = entry->next_space) {
+    for (kelp_entry *entry = first; entry != NULL; entry = entry->next_space) {
         if (entry->wanted) {
             found = entry;
             ++*out_candidates;
@@ -113,7 +113,7 @@ static kelp_entry *resolve(kelp_repository *repository, const char *name,
 /* ---- versions ---- */
 
 kelp_version *kelp_entry_version(kelp_entry *entry, int64_t number) {
-    for (size_t i = 0; entry && i < entry->version_count; i++)
+    for (size_t i = 0; entry != NULL && i < entry->version_count; i++)
         if (entry->versions[i].number == number)
             return &entry->versions[i];
     return NULL;
@@ -122,7 +122,7 @@ kelp_version *kelp_entry_version(kelp_entry *entry, int64_t number) {
 /* Returns the highest version that is ready. */
 static kelp_version *latest_ready(kelp_entry *entry) {
     for (size_t i = entry->version_count; i-- > 0;)
-        if (entry->versions[i].model)
+        if (entry->versions[i].model != NULL)
             return &entry->versions[i];
     return NULL;
 }
@@ -130,11 +130,11 @@ static kelp_version *latest_ready(kelp_entry *entry) {
 static kelp_status *not_found(const char *name, int64_t version, const kelp_entry *entry,
                               const kelp_version *found) {
     static const char prefix[] = "Request for unknown model: ";
-    if (!entry || entry->version_count == 0)
+    if (entry == NULL || entry->version_count == 0)
         return KELP_ERROR(KELP_NOT_FOUND, "%s'%s' is not found", prefix, name);
     if (version == -1)
         return KELP_ERROR(KELP_NOT_FOUND, "%s'%s' has no available versions", prefix, name);
-    if (!found)
+    if (found == NULL)
         return KELP_ERROR(KELP_NOT_FOUND, "%s'%s' version %lld is not found", prefix, name,
                           (long long)version);
     return KELP_ERROR(KELP_UNAVAILABLE, "%s'%s' version %lld is not at ready state", prefix, name,
@@ -145,9 +145,9 @@ static kelp_status *not_found(const char *name, int64_t version, const kelp_entr
 static kelp_status *find_version(const char *name, kelp_entry *entry, int64_t version,
                                  kelp_model **out) {
     kelp_version *found = NULL;
-    if (entry)
+    if (entry != NULL)
         found = version == -1 ? latest_ready(entry) : kelp_entry_version(entry, version);
-    if (!found || !found->model)
+    if (found == NULL || found->model == NULL)
         return not_found(name, version, entry, found);
     kelp_model_retain(&found->model->base);
     *out = found->model;
@@ -168,7 +168,7 @@ kelp_status *kelp_repository_find(kelp_repository *repository, const char *name,
                             candidates, name);
     else
         status = find_version(name, entry, version, out);
-    if (!status && out_request)
+    if (status == NULL && out_request != NULL)
         *out_request = kelp_request_pool_take(pool);
     pthread_mutex_unlock(&pool->lock);
     return status;
@@ -188,7 +188,7 @@ kelp_status *kelp_repository_find_version(kelp_repository *repository, kelp_entr
 static kelp_status *add_models(const kelp_entry *entry, int64_t version, kelp_model_list *list) {
     for (size_t i = 0; i < entry->version_count; i++) {
         kelp_model *model = entry->versions[i].model;
-        if (!model || (version != -1 && entry->versions[i].number != version))
+        if (model == NULL || (version != -1 && entry->versions[i].number != version))
             continue;
         KELP_TRY(kelp_grow(list->allocator, (void **)&list->items, &list->capacity, list->count + 1,
                            sizeof *list->items));
@@ -203,8 +203,9 @@ kelp_status *kelp_repository_list(kelp_repository *repository, const kelp_entry 
     kelp_status *status = NULL;
     *out = (kelp_model_list){.allocator = repository->host->base.allocator};
     pthread_mutex_lock(&repository->lock);
-    for (const kelp_entry *entry = repository->first_entry; entry && !status; entry = entry->next)
-        if (!only || entry == only)
+    for (const kelp_entry *entry = repository->first_entry; entry != NULL && status == NULL;
+         entry = entry->next)
+        if (only == NULL || entry == only)
             status = add_models(entry, version, out);
     pthread_mutex_unlock(&repository->lock);
     return status;

@@ -11,11 +11,11 @@ kelp_status *kelp_factory_create(kelp_request *request, kelp_factory **out) {
     KELP_ASSERT(atomic_load(&request->model->live) > 0);
     kelp_request_pool *pool = kelp_request_pool_of_thread(&request->model->host->pools);
     kelp_factory *factory = kelp_request_pool_take_factory(pool);
-    if (!factory)
+    if (factory == NULL)
         KELP_TRY(KELP_NEW(pool->allocator, kelp_factory, &factory));
     factory->home = pool;
     kelp_status *status = kelp_text_set(pool->allocator, &factory->id, kelp_text_get(&request->id));
-    if (status) {
+    if (status != NULL) {
         kelp_factory_free(factory);
         return status;
     }
@@ -60,7 +60,7 @@ void kelp_factory_release(kelp_factory *factory) {
     KELP_ASSERT(atomic_load(&factory->refs) > 0);
     if (atomic_fetch_sub_explicit(&factory->refs, 1, memory_order_acq_rel) != 1)
         return;
-    KELP_ASSERT(!atomic_load(&factory->ticket));
+    KELP_ASSERT(atomic_load(&factory->ticket) == NULL);
     kelp_model_base *model = factory->model;
     /* All factories stay in the pool: fail_unreleased in model/execute.c reads them to see that a
      * submission is over. */
@@ -85,7 +85,7 @@ kelp_status *kelp_factory_over(const kelp_factory *factory) {
 }
 
 void kelp_factory_leave_trace(kelp_factory *factory) {
-    if (!factory->trace ||
+    if (factory->trace == NULL ||
         atomic_fetch_sub_explicit(&factory->trace_users, 1, memory_order_acq_rel) != 1)
         return;
     kelp_trace *trace = factory->trace;
@@ -111,11 +111,11 @@ static void finish(kelp_factory *factory) {
             factory->model->backend_name, factory->model->name);
         atomic_fetch_add(&factory->open, 1); /* so that sending does not recurse */
         kelp_status *status = kelp_response_create(factory, &response);
-        if (!status)
+        if (status == NULL)
             status = kelp_response_send(response, TRITONSERVER_RESPONSE_COMPLETE_FINAL, error);
         atomic_fetch_sub(&factory->open, 1);
         kelp_status_free(error);
-        if (!status)
+        if (status == NULL)
             return;
         kelp_server_log_status("cannot send an error response", status);
     }
@@ -124,7 +124,7 @@ static void finish(kelp_factory *factory) {
 }
 
 void kelp_factory_count(kelp_factory *factory) {
-    if (!factory->counted_by)
+    if (factory->counted_by == NULL)
         return;
     bool success = !atomic_load(&factory->failed) &&
                    (atomic_load(&factory->response_count) > 0 || factory->model->decoupled);

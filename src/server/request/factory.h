@@ -5,7 +5,7 @@
  *
  * A factory has two counts. `refs` keeps its memory. `open` counts what may still respond: the
  * executing request, each TRITONBACKEND_ResponseFactory, each response that is not sent. When it
- * reaches 0 and nobody sent FINAL, the server sends it: with an error if there was no response at
+ * reaches 0 and FINAL was not sent, the server sends it: with an error if there was no response at
  * all, so that no client waits forever. The model stays entered until then.
  *
  * Thread-safe: counts and flags are atomic.

@@ -36,7 +36,7 @@ kelp_input *kelp_request_find_input(const kelp_request *request, const char *nam
 kelp_status *kelp_request_get_input(const kelp_request *request, const char *name,
                                     kelp_input **out) {
     kelp_input *input = kelp_request_find_input(request, name);
-    if (!input)
+    if (input == NULL)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           KELP_REQUEST_TAG "input '%s' does not exist in request",
                           kelp_request_tag(request), name);
@@ -50,7 +50,7 @@ kelp_status *kelp_request_add_input(kelp_request *request, const char *name,
     KELP_ASSERT(request->input_count <= request->input_spare);
     KELP_ASSERT(request->input_spare <= request->input_capacity);
     kelp_allocator allocator = request->home->allocator;
-    if (kelp_request_find_input(request, name))
+    if (kelp_request_find_input(request, name) != NULL)
         return KELP_ERROR(KELP_ALREADY_EXISTS,
                           KELP_REQUEST_TAG "input '%s' already exists in request",
                           kelp_request_tag(request), name);
@@ -73,7 +73,7 @@ kelp_status *kelp_request_add_input(kelp_request *request, const char *name,
     for (uint32_t i = 0; i < rank; i++)
         input->given_shape[i] = input->shape[i] = shape[i];
     request->input_count++;
-    if (out)
+    if (out != NULL)
         *out = input;
     return NULL;
 }
@@ -137,7 +137,7 @@ kelp_status *kelp_request_append(kelp_request *request, kelp_input *input, const
                                  const void *base, const kelp_buffer_attributes *attributes) {
     kelp_allocator allocator = request->home->allocator;
     kelp_data *data = &input->data;
-    if (policy)
+    if (policy != NULL)
         KELP_TRY(data_of_policy(allocator, input, policy, &data));
     if (attributes->size_bytes == 0)
         return NULL;
@@ -153,7 +153,7 @@ kelp_status *kelp_request_append(kelp_request *request, kelp_input *input, const
 }
 
 const kelp_data *kelp_input_data(const kelp_input *input, const char *policy) {
-    for (size_t i = 0; policy && i < input->policy_count; i++)
+    for (size_t i = 0; policy != NULL && i < input->policy_count; i++)
         if (input->policies[i].data.count > 0 &&
             strcmp(kelp_text_get(&input->policies[i].policy), policy) == 0)
             return &input->policies[i].data;
@@ -181,7 +181,7 @@ kelp_status *kelp_request_add_output(kelp_request *request, const char *name) {
                (request->output_capacity - old) * sizeof *request->outputs);
     kelp_text text = request->outputs[request->output_count];
     kelp_status *status = kelp_text_set(allocator, &text, name);
-    if (status) {
+    if (status != NULL) {
         request->outputs[request->output_count] = text;
         return status;
     }
@@ -224,7 +224,7 @@ void kelp_request_trim(kelp_request *request) {
 }
 
 void kelp_request_free(kelp_request *request) {
-    KELP_ASSERT(!request->model);
+    KELP_ASSERT(request->model == NULL);
     kelp_allocator allocator = request->home->allocator;
     kelp_request_trim(request);
     kelp_free(allocator, request, sizeof *request);

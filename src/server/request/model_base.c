@@ -12,7 +12,7 @@ void kelp_model_retain(kelp_model_base *model) {
 }
 
 void kelp_model_release(kelp_model_base *model) {
-    if (model && atomic_fetch_sub_explicit(&model->refs, 1, memory_order_acq_rel) == 1)
+    if (model != NULL && atomic_fetch_sub_explicit(&model->refs, 1, memory_order_acq_rel) == 1)
         model->ops->destroy(model);
 }
 

@@ -14,7 +14,7 @@ static const char batch_note[] =
     "configuration docs for more info on max_batch_size.";
 
 size_t kelp_request_output_count(const kelp_request *request) {
-    if (request->output_count || !request->model)
+    if (request->output_count || request->model == NULL)
         return request->output_count;
     return request->model->config->output_count;
 }
@@ -29,7 +29,7 @@ static kelp_status *check_outputs(const kelp_request *request) {
     const kelp_model_base *model = request->model;
     for (size_t i = 0; i < request->output_count; i++) {
         const char *name = kelp_text_get(&request->outputs[i]);
-        if (!kelp_model_config_output(model->config, kelp_str_from(name)))
+        if (kelp_model_config_output(model->config, kelp_str_from(name)) == NULL)
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
                               KELP_REQUEST_TAG "unexpected inference output '%s' for model '%s'",
                               kelp_request_tag(request), name, model->name);
@@ -204,7 +204,7 @@ static kelp_status *read_batch_size(kelp_request *request) {
         const kelp_input *input = request->inputs[i];
         const char *name = kelp_text_get(&input->name);
         const kelp_config_io *io = kelp_model_config_input(model->config, kelp_str_from(name));
-        if (io && io->is_shape_tensor)
+        if (io != NULL && io->is_shape_tensor)
             continue;
         if (input->given_rank == 0)
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
@@ -239,7 +239,7 @@ static void append_names(kelp_buf *text, const kelp_request *request, bool given
     } else {
         for (size_t i = 0; i < config->input_count; i++) {
             const kelp_config_io *io = &config->inputs[i];
-            if (io->optional || kelp_request_find_input(request, io->name))
+            if (io->optional || kelp_request_find_input(request, io->name) != NULL)
                 continue;
             kelp_buf_printf(text, "%s'%s'", separator, io->name);
             separator = ",";
@@ -263,7 +263,7 @@ static kelp_status *check_input_count(const kelp_request *request) {
     for (size_t i = 0; i < request->input_count; i++) {
         const char *name = kelp_text_get(&request->inputs[i]->name);
         if (request->input_count == config->input_count &&
-            !kelp_model_config_input(config, kelp_str_from(name)))
+            kelp_model_config_input(config, kelp_str_from(name)) == NULL)
             return NULL;
     }
     kelp_buf text;
@@ -284,9 +284,9 @@ static kelp_status *check_input_count(const kelp_request *request) {
         kelp_buf_append_cstr(&text, ". Please provide all required input(s).");
     }
     const char *message = kelp_buf_cstr(&text);
-    kelp_status *status = message ? KELP_ERROR(KELP_INVALID_ARGUMENT, KELP_REQUEST_TAG "%s",
-                                               kelp_request_tag(request), message)
-                                  : kelp_status_oom();
+    kelp_status *status = message != NULL ? KELP_ERROR(KELP_INVALID_ARGUMENT, KELP_REQUEST_TAG "%s",
+                                                       kelp_request_tag(request), message)
+                                          : kelp_status_oom();
     kelp_buf_deinit(&text);
     return status;
 }
@@ -324,7 +324,7 @@ static kelp_status *check_input(kelp_request *request, kelp_input *input) {
     const kelp_model_base *model = request->model;
     const char *name = kelp_text_get(&input->name);
     const kelp_config_io *io = kelp_model_config_input(model->config, kelp_str_from(name));
-    if (!io)
+    if (io == NULL)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           KELP_REQUEST_TAG "unexpected inference input '%s' for model '%s'",
                           kelp_request_tag(request), name, model->name);

@@ -13,7 +13,7 @@ void kelp_request_pools_init(kelp_request_pools *pools, kelp_allocator allocator
 }
 
 static void free_requests(kelp_request *request) {
-    while (request) {
+    while (request != NULL) {
         kelp_request *next = request->next;
         kelp_request_free(request);
         request = next;
@@ -21,7 +21,7 @@ static void free_requests(kelp_request *request) {
 }
 
 static void free_responses(kelp_response *response) {
-    while (response) {
+    while (response != NULL) {
         kelp_response *next = response->next;
         kelp_response_free(response);
         response = next;
@@ -35,7 +35,7 @@ void kelp_request_pools_deinit(kelp_request_pools *pools) {
         free_requests(pool->bare_requests);
         free_responses(pool->responses);
         free_responses(pool->bare_responses);
-        while (pool->factories) {
+        while (pool->factories != NULL) {
             kelp_factory *factory = pool->factories;
             pool->factories = factory->next;
             kelp_factory_free(factory);
@@ -65,10 +65,10 @@ void kelp_request_pools_unlock(kelp_request_pools *pools) {
 
 kelp_request *kelp_request_pool_take(kelp_request_pool *pool) {
     KELP_ASSERT_HELD(&pool->lock);
-    bool bare = !pool->requests;
+    bool bare = pool->requests == NULL;
     kelp_request **list = bare ? &pool->bare_requests : &pool->requests;
     kelp_request *request = *list;
-    if (!request)
+    if (request == NULL)
         return NULL;
     *list = request->next;
     if (!bare)
@@ -79,10 +79,10 @@ kelp_request *kelp_request_pool_take(kelp_request_pool *pool) {
 kelp_response *kelp_request_pool_take_response(kelp_request_pool *pool) {
     pthread_mutex_lock(&pool->lock);
     kelp_response *response = pool->responses;
-    if (response) {
+    if (response != NULL) {
         pool->responses = response->next;
         pool->response_count--;
-    } else if (pool->bare_responses) {
+    } else if (pool->bare_responses != NULL) {
         response = pool->bare_responses;
         pool->bare_responses = response->next;
     }
@@ -93,14 +93,14 @@ kelp_response *kelp_request_pool_take_response(kelp_request_pool *pool) {
 kelp_factory *kelp_request_pool_take_factory(kelp_request_pool *pool) {
     pthread_mutex_lock(&pool->lock);
     kelp_factory *factory = pool->factories;
-    if (factory)
+    if (factory != NULL)
         pool->factories = factory->next;
     pthread_mutex_unlock(&pool->lock);
     return factory;
 }
 
 void kelp_request_pool_put(kelp_request_pool *pool, kelp_request *request) {
-    KELP_ASSERT(!request->model && request->home == pool);
+    KELP_ASSERT(request->model == NULL && request->home == pool);
     pthread_mutex_lock(&pool->lock);
     bool warm = pool->request_count < KELP_REQUEST_POOL_WARM;
     if (warm) {
@@ -119,7 +119,7 @@ void kelp_request_pool_put(kelp_request_pool *pool, kelp_request *request) {
 }
 
 void kelp_request_pool_put_response(kelp_request_pool *pool, kelp_response *response) {
-    KELP_ASSERT(!response->factory && response->home == pool);
+    KELP_ASSERT(response->factory == NULL && response->home == pool);
     pthread_mutex_lock(&pool->lock);
     bool warm = pool->response_count < KELP_REQUEST_POOL_WARM;
     if (warm) {

@@ -43,7 +43,7 @@ typedef struct kelp_request_pools {
 } kelp_request_pools;
 
 void kelp_request_pools_init(kelp_request_pools *pools, kelp_allocator allocator);
-/* Frees all objects, which nobody uses any more. */
+/* Frees all objects, which are no longer used. */
 void kelp_request_pools_deinit(kelp_request_pools *pools);
 
 /* Returns the calling thread's pool. */

@@ -53,14 +53,14 @@ kelp_status *kelp_request_create(kelp_model_base *take_model, int64_t version, k
                                  kelp_request **out) {
     kelp_request_host *host = take_model->host;
     kelp_request *request = pooled;
-    if (!request) {
+    if (request == NULL) {
         kelp_status *status = KELP_NEW(host->allocator, kelp_request, &request);
-        if (status) {
+        if (status != NULL) {
             kelp_model_release(take_model);
             return status;
         }
     }
-    KELP_ASSERT(!request->model);
+    KELP_ASSERT(request->model == NULL);
     reset(request);
     request->home = kelp_request_pool_of_thread(&host->pools);
     request->model = take_model;
@@ -76,11 +76,11 @@ kelp_status *kelp_request_begin(kelp_request *request) {
     if (!kelp_model_enter(request->model))
         return KELP_ERROR(KELP_UNAVAILABLE, "model '%s' is being unloaded", request->model->name);
     kelp_status *status = kelp_factory_create(request, &factory);
-    if (status) {
+    if (status != NULL) {
         kelp_model_leave(request->model);
         return status;
     }
-    if (request->factory)
+    if (request->factory != NULL)
         kelp_factory_release(request->factory);
     request->factory = factory;
     request->request_start_ns = request->queue_start_ns = factory->start_ns = kelp_now_ns();
@@ -96,9 +96,9 @@ kelp_status *kelp_request_delete(kelp_request *request) {
                                            "server's until its release callback",
                           kelp_request_tag(request), state_name(state));
     kelp_model_base *model = request->model;
-    if (!model)
+    if (model == NULL)
         return KELP_ERROR(KELP_INTERNAL, "the request was deleted before");
-    if (request->factory)
+    if (request->factory != NULL)
         kelp_factory_release(request->factory);
     request->factory = NULL;
     request->model = NULL;
@@ -132,7 +132,7 @@ static bool respond_from_cache(kelp_request *request) {
     kelp_response_cache *cache = request->model->cache;
     kelp_response *response = NULL;
     cache->ops->find(cache, request, &response);
-    if (!response)
+    if (response == NULL)
         return false;
     set_state(request, KELP_REQUEST_EXECUTING);
     kelp_server_log_status(
@@ -149,9 +149,9 @@ static kelp_status *check_submission(const kelp_request_host *host, const kelp_r
         return KELP_ERROR(KELP_INTERNAL,
                           KELP_REQUEST_TAG "invalid request state transition from %s to PENDING",
                           kelp_request_tag(request), state_name(state));
-    if (!request->model)
+    if (request->model == NULL)
         return KELP_ERROR(KELP_INTERNAL, "the request was deleted before");
-    if (!request->response_fn || !request->allocator || !request->release_fn)
+    if (request->response_fn == NULL || request->allocator == NULL || request->release_fn == NULL)
         return KELP_ERROR(KELP_INVALID_ARGUMENT, KELP_REQUEST_TAG "the request has no %s callback",
                           kelp_request_tag(request), request->release_fn ? "response" : "release");
     KELP_TRY(host->ops->check_ready(host));
@@ -179,7 +179,7 @@ static void start_clock(kelp_request *request, kelp_trace *trace) {
     uint64_t now_ns = kelp_now_ns();
     request->factory->trace = request->trace = trace;
     request->request_start_ns = request->queue_start_ns = request->factory->start_ns = now_ns;
-    if (trace) {
+    if (trace != NULL) {
         kelp_trace_report(trace, TRITONSERVER_TRACE_REQUEST_START, now_ns);
         kelp_trace_report(trace, TRITONSERVER_TRACE_QUEUE_START, now_ns);
         kelp_trace_inputs(trace, request);
@@ -192,11 +192,11 @@ kelp_status *kelp_request_submit(kelp_request_host *host, kelp_request *request,
     KELP_TRY(check_submission(host, request));
     KELP_TRY(enter_model(host, request));
     kelp_status *status = kelp_request_normalize(request);
-    if (!status && trace)
+    if (status == NULL && trace != NULL)
         status = kelp_trace_begin(trace, request);
-    if (!status)
+    if (status == NULL)
         status = kelp_factory_create(request, &factory);
-    if (status) {
+    if (status != NULL) {
         kelp_model_leave(request->model);
         set_state(request, KELP_REQUEST_INITIALIZED);
         return status;
@@ -205,13 +205,13 @@ kelp_status *kelp_request_submit(kelp_request_host *host, kelp_request *request,
     request->factory = factory;
     start_clock(request, trace);
     set_state(request, KELP_REQUEST_PENDING);
-    if (!request->model->cache || !respond_from_cache(request))
+    if (request->model->cache == NULL || !respond_from_cache(request))
         status = request->model->ops->submit(request->model, request);
-    if (status) {
+    if (status != NULL) {
         kelp_stats_refusal(&request->model->stats, kelp_status_code(status),
                            request->request_start_ns);
         take_back(request, earlier);
-    } else if (earlier) {
+    } else if (earlier != NULL) {
         kelp_factory_release(earlier);
     }
     return status;
@@ -245,14 +245,14 @@ static kelp_status *not_submitted(const kelp_request *request) {
 }
 
 kelp_status *kelp_request_cancel(kelp_request *request) {
-    if (!request->factory)
+    if (request->factory == NULL)
         return not_submitted(request);
     atomic_store(&request->factory->cancelled, true);
     return NULL;
 }
 
 kelp_status *kelp_request_is_cancelled(const kelp_request *request, bool *out) {
-    if (!request->factory)
+    if (request->factory == NULL)
         return not_submitted(request);
     *out = atomic_load(&request->factory->cancelled);
     return NULL;
@@ -292,11 +292,11 @@ kelp_status *kelp_request_release(kelp_request *request, uint32_t flags) {
                           state_name((kelp_request_state)expected));
     /* The callback may delete or resubmit the request: it is not used after it. */
     kelp_factory *factory = request->factory;
-    if (request->trace)
+    if (request->trace != NULL)
         kelp_trace_report(request->trace, TRITONSERVER_TRACE_REQUEST_END, kelp_now_ns());
     request->trace = NULL;
     atomic_store_explicit(&factory->released, true, memory_order_release);
-    if (request->counted_by) {
+    if (request->counted_by != NULL) {
         note_times(request, factory);
         if (atomic_load(&factory->final_sent))
             kelp_factory_count(factory);
@@ -317,7 +317,7 @@ void kelp_request_fail(kelp_request *request, const kelp_status *error) {
     bool responded = atomic_load(&request->factory->final_sent);
     if (!responded)
         status = kelp_response_create(request->factory, &response);
-    if (!status && !responded)
+    if (status == NULL && !responded)
         status = kelp_response_send(response, TRITONSERVER_RESPONSE_COMPLETE_FINAL, error);
     /* If there is no response, the factory sends an error when it closes. */
     kelp_server_log_status("cannot send an error response", status);

@@ -14,8 +14,9 @@ kelp_status *kelp_response_create(kelp_factory *factory, kelp_response **out) {
         return kelp_factory_over(factory);
     kelp_request_pool *pool = kelp_request_pool_of_thread(&factory->model->host->pools);
     kelp_response *response = kelp_request_pool_take_response(pool);
-    kelp_status *status = response ? NULL : KELP_NEW(pool->allocator, kelp_response, &response);
-    if (status) {
+    kelp_status *status =
+        response != NULL ? NULL : KELP_NEW(pool->allocator, kelp_response, &response);
+    if (status != NULL) {
         kelp_factory_close(factory);
         return status;
     }
@@ -27,9 +28,9 @@ kelp_status *kelp_response_create(kelp_factory *factory, kelp_response **out) {
     response->output_count = 0;
     kelp_params_clear(&response->params);
     kelp_factory_retain(factory);
-    if (factory->trace)
+    if (factory->trace != NULL)
         atomic_fetch_add_explicit(&factory->trace_users, 1, memory_order_relaxed);
-    if (factory->allocator->start_fn)
+    if (factory->allocator->start_fn != NULL)
         kelp_server_log_status(
             "response allocation start failed",
             kelp_from_error(factory->allocator->start_fn(
@@ -42,7 +43,7 @@ static void release_buffers(kelp_response *response) {
     kelp_response_allocator *allocator = response->factory->allocator;
     for (size_t i = 0; i < response->output_count; i++) {
         kelp_output *output = response->outputs[i];
-        if (!output->buffer)
+        if (output->buffer == NULL)
             continue;
         TRITONSERVER_Error *error = allocator->release_fn(
             (TRITONSERVER_ResponseAllocator *)allocator, output->buffer, output->buffer_userp,
@@ -66,7 +67,7 @@ void kelp_response_trim(kelp_response *response) {
 }
 
 void kelp_response_delete(kelp_response *response) {
-    KELP_ASSERT(response->factory);
+    KELP_ASSERT(response->factory != NULL);
     kelp_factory *factory = response->factory;
     bool sent = response->sent;
     release_buffers(response);
@@ -81,7 +82,7 @@ void kelp_response_delete(kelp_response *response) {
 }
 
 void kelp_response_free(kelp_response *response) {
-    KELP_ASSERT(!response->factory);
+    KELP_ASSERT(response->factory == NULL);
     kelp_allocator allocator = response->home->allocator;
     kelp_response_trim(response);
     kelp_free(allocator, response, sizeof *response);
@@ -98,7 +99,7 @@ kelp_status *kelp_response_send(kelp_response *take_response, uint32_t flags,
         kelp_response_delete(response);
         return status;
     }
-    if (error) {
+    if (error != NULL) {
         response->error = kelp_status_clone(error);
         atomic_store_explicit(&factory->failed, true, memory_order_relaxed);
     }
@@ -107,9 +108,9 @@ kelp_status *kelp_response_send(kelp_response *take_response, uint32_t flags,
     response->sent = true;
     unsigned long long before =
         atomic_fetch_add_explicit(&factory->response_count, 1, memory_order_relaxed);
-    if (before == 0 && factory->model->latency)
+    if (before == 0 && factory->model->latency != NULL)
         kelp_latency_add_first(factory->model->latency, kelp_now_ns() - factory->start_ns);
-    if (factory->trace)
+    if (factory->trace != NULL)
         kelp_trace_outputs(factory->trace, response);
     factory->response_fn((TRITONSERVER_InferenceResponse *)response, flags,
                          factory->response_userp);
@@ -155,7 +156,7 @@ kelp_status *kelp_response_restore_output(kelp_response *response, const char *n
 static kelp_status *reshape_output(const kelp_model_base *model, kelp_output *output) {
     const char *name = kelp_text_get(&output->name);
     const kelp_config_io *io = kelp_model_config_output(model->config, kelp_str_from(name));
-    if (!io)
+    if (io == NULL)
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "unexpected inference output '%s' for model '%s'",
                           name, model->name);
     if (!io->has_reshape)
@@ -167,13 +168,13 @@ static kelp_status *reshape_output(const kelp_model_base *model, kelp_output *ou
 kelp_status *kelp_response_add_output(kelp_response *response, const char *name,
                                       TRITONSERVER_DataType datatype, const int64_t *shape,
                                       uint32_t rank, kelp_output **out) {
-    KELP_ASSERT(response->factory && !response->sent);
+    KELP_ASSERT(response->factory != NULL && !response->sent);
     for (size_t i = 0; i < response->output_count; i++)
         if (strcmp(kelp_text_get(&response->outputs[i]->name), name) == 0)
             return KELP_ERROR(KELP_ALREADY_EXISTS, "the response has an output '%s' already", name);
     KELP_TRY(kelp_response_restore_output(response, name, datatype, shape, rank, out));
     kelp_status *status = reshape_output(response->factory->model, *out);
-    if (status)
+    if (status != NULL)
         response->output_count--;
     return status;
 }
@@ -181,7 +182,7 @@ kelp_status *kelp_response_add_output(kelp_response *response, const char *name,
 kelp_status *kelp_output_allocate(kelp_output *output, uint64_t size_bytes,
                                   TRITONSERVER_MemoryType memory_type, int64_t memory_type_id,
                                   void **out_buffer) {
-    KELP_ASSERT(output->response->factory);
+    KELP_ASSERT(output->response->factory != NULL);
     const char *name = kelp_text_get(&output->name);
     if (output->allocated)
         return KELP_ERROR(KELP_ALREADY_EXISTS, "allocated buffer for output '%s' already exists",
@@ -195,7 +196,7 @@ kelp_status *kelp_output_allocate(kelp_output *output, uint64_t size_bytes,
     KELP_TRY(kelp_from_error(factory->allocator->alloc_fn(
         allocator, name, size_bytes, memory_type, memory_type_id, factory->allocator_userp, &buffer,
         &buffer_userp, &attributes.memory_type, &attributes.memory_type_id)));
-    if (!buffer && size_bytes)
+    if (buffer == NULL && size_bytes)
         return KELP_ERROR(KELP_INTERNAL,
                           "the response allocator gave no buffer for output '%s' of %llu bytes",
                           name, (unsigned long long)size_bytes);
@@ -203,7 +204,7 @@ kelp_status *kelp_output_allocate(kelp_output *output, uint64_t size_bytes,
     output->buffer = buffer;
     output->buffer_userp = buffer_userp;
     output->attributes = attributes;
-    if (factory->allocator->attributes_fn)
+    if (factory->allocator->attributes_fn != NULL)
         KELP_TRY(kelp_from_error(factory->allocator->attributes_fn(
             allocator, name, (TRITONSERVER_BufferAttributes *)&output->attributes,
             factory->allocator_userp, buffer_userp)));

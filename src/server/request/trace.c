@@ -10,7 +10,7 @@ void kelp_trace_report(kelp_trace *trace, TRITONSERVER_InferenceTraceActivity ac
                        uint64_t timestamp_ns) {
     const unsigned timestamps = TRITONSERVER_TRACE_LEVEL_MIN | TRITONSERVER_TRACE_LEVEL_MAX |
                                 TRITONSERVER_TRACE_LEVEL_TIMESTAMPS;
-    if (trace->activity_fn && ((unsigned)trace->level & timestamps))
+    if (trace->activity_fn != NULL && ((unsigned)trace->level & timestamps))
         trace->activity_fn((TRITONSERVER_InferenceTrace *)trace, activity, timestamp_ns,
                            trace->userp);
 }
@@ -24,7 +24,7 @@ kelp_status *kelp_trace_begin(kelp_trace *trace, const kelp_request *request) {
 }
 
 static bool wants_tensors(const kelp_trace *trace) {
-    return trace->tensor_fn && ((unsigned)trace->level & TRITONSERVER_TRACE_LEVEL_TENSORS);
+    return trace->tensor_fn != NULL && ((unsigned)trace->level & TRITONSERVER_TRACE_LEVEL_TENSORS);
 }
 
 /* Returns an input as one block: its only one, or a copy of all of them in `inout_copy`. */
@@ -39,7 +39,7 @@ static kelp_status *in_one_piece(const kelp_input *input, kelp_buf *inout_copy,
     for (size_t i = 0; i < data->count; i++)
         kelp_buf_append(inout_copy, data->blocks[i].base, data->blocks[i].attributes.size_bytes);
     *out_base = kelp_buf_cstr(inout_copy);
-    return *out_base ? NULL : kelp_status_oom();
+    return *out_base != NULL ? NULL : kelp_status_oom();
 }
 
 void kelp_trace_inputs(kelp_trace *trace, const kelp_request *request) {
@@ -51,7 +51,7 @@ void kelp_trace_inputs(kelp_trace *trace, const kelp_request *request) {
         const kelp_input *input = request->inputs[i];
         const void *base = NULL;
         kelp_status *status = in_one_piece(input, &copy, &base);
-        if (status) {
+        if (status != NULL) {
             kelp_server_log_status("cannot trace an input", status);
             continue;
         }
@@ -60,8 +60,8 @@ void kelp_trace_inputs(kelp_trace *trace, const kelp_request *request) {
         trace->tensor_fn((TRITONSERVER_InferenceTrace *)trace,
                          TRITONSERVER_TRACE_TENSOR_QUEUE_INPUT, kelp_text_get(&input->name),
                          input->datatype, base, input->data.size_bytes, input->shape, input->rank,
-                         where ? where->memory_type : TRITONSERVER_MEMORY_CPU,
-                         where ? where->memory_type_id : 0, trace->userp);
+                         where != NULL ? where->memory_type : TRITONSERVER_MEMORY_CPU,
+                         where != NULL ? where->memory_type_id : 0, trace->userp);
     }
     kelp_buf_deinit(&copy);
 }
@@ -91,7 +91,7 @@ kelp_status *kelp_trace_create(const kelp_trace *options, kelp_trace **out) {
 
 void kelp_trace_destroy(kelp_trace *trace) {
     kelp_allocator heap = kelp_process_allocator();
-    if (!trace)
+    if (trace == NULL)
         return;
     kelp_text_deinit(heap, &trace->model_name);
     kelp_text_deinit(heap, &trace->request_id);

@@ -19,11 +19,11 @@ static void push(kelp_policy *base, kelp_request *request) {
 /* A request may not overtake others. */
 static bool bypass(const kelp_policy *base, const kelp_request *request) {
     (void)request;
-    return !((const default_policy *)base)->queue.head;
+    return ((const default_policy *)base)->queue.head == NULL;
 }
 
 static uint64_t ready_at_ns(const kelp_policy *base) {
-    return ((const default_policy *)base)->queue.head ? 0 : KELP_NEVER_NS;
+    return ((const default_policy *)base)->queue.head != NULL ? 0 : KELP_NEVER_NS;
 }
 
 /* Returns true if two requests can be one batch: the same inputs, with equal shapes except for the
@@ -35,10 +35,10 @@ static bool can_join(const kelp_request *a, const kelp_request *b) {
         const kelp_input *left = a->inputs[i];
         const char *name = kelp_text_get(&left->name);
         const kelp_input *right = kelp_request_find_input(b, name);
-        if (!right || left->rank != right->rank)
+        if (right == NULL || left->rank != right->rank)
             return false;
         const kelp_config_io *io = kelp_model_config_input(a->model->config, kelp_str_from(name));
-        if (io && io->allow_ragged_batch)
+        if (io != NULL && io->allow_ragged_batch)
             continue;
         for (uint32_t k = 1; k < left->rank; k++)
             if (left->shape[k] != right->shape[k])
@@ -51,12 +51,12 @@ static uint32_t take(kelp_policy *base, bool may_block, kelp_request **out_reque
     default_policy *policy = (default_policy *)base;
     kelp_request_queue *queue = &policy->queue;
     uint32_t count = 0;
-    if (!queue->head || (queue->head->may_block && !may_block))
+    if (queue->head == NULL || (queue->head->may_block && !may_block))
         return 0;
     kelp_request *first = kelp_request_queue_pop(queue);
     uint64_t batch_size = first->batch_size;
     out_requests[count++] = first;
-    while (count < KELP_MAX_EXECUTION_REQUESTS && queue->head &&
+    while (count < KELP_MAX_EXECUTION_REQUESTS && queue->head != NULL &&
            (may_block || !queue->head->may_block) &&
            batch_size + queue->head->batch_size <= policy->max_batch_size &&
            can_join(first, queue->head)) {

@@ -89,10 +89,10 @@ static void wait_for_work(kelp_instance_pool *pool, uint64_t until_ns) {
 /* Prepares the instance on its thread; returns false if that fails: nothing follows. */
 static bool prepare(kelp_instance_pool *pool, kelp_instance_base *instance) {
     kelp_preparation *preparation = instance->preparation;
-    if (!preparation)
+    if (preparation == NULL)
         return true;
     kelp_status *status = preparation->prepare(instance);
-    bool usable = !status;
+    bool usable = status == NULL;
     pthread_mutex_lock(&pool->lock);
     preparation->status = status;
     preparation->done = true;
@@ -143,7 +143,7 @@ static void push_idle(kelp_instance_pool *pool, kelp_instance_base *instance) {
 static kelp_instance_base *pop_idle(kelp_instance_pool *pool) {
     KELP_ASSERT_HELD(&pool->lock);
     kelp_instance_base *instance = pool->idle;
-    if (instance)
+    if (instance != NULL)
         pool->idle = instance->next_idle;
     return instance;
 }
@@ -159,7 +159,7 @@ static kelp_status *wake_worker(kelp_instance_pool *pool) {
         pthread_cond_signal(&pool->work);
         return NULL;
     }
-    if (!instance)
+    if (instance == NULL)
         return NULL;
     KELP_TRY(kelp_thread_start(&instance->thread, "kelp-instance", worker_main, pool));
     instance->has_thread = true;
@@ -176,10 +176,10 @@ static void *worker_main(void *userp) {
         uint64_t ready_ns = ready_at_ns(pool);
         bool due = is_due(ready_ns);
         kelp_instance_base *instance = due ? pop_idle(pool) : NULL;
-        if (instance) {
+        if (instance != NULL) {
             uint32_t count = take(pool, true, requests);
             /* Two submissions may have woken only this thread. */
-            if (pool->idle && is_due(ready_at_ns(pool)))
+            if (pool->idle != NULL && is_due(ready_at_ns(pool)))
                 kelp_status_free(wake_worker(pool)); /* else this thread comes back for it */
             pthread_mutex_unlock(&pool->lock);
             execute(pool, instance, requests, count);
@@ -200,7 +200,7 @@ static void *worker_main(void *userp) {
 static bool release_instance(kelp_instance_pool *pool, kelp_instance_base *instance) {
     if (ready_at_ns(pool) != KELP_NEVER_NS) {
         kelp_status *status = wake_worker(pool);
-        if (status) {
+        if (status != NULL) {
             kelp_status_free(status);
             return false;
         }
@@ -257,33 +257,33 @@ static void link_instance(kelp_instance_pool *pool, kelp_instance_base *instance
 static kelp_status *start_instance(kelp_instance_pool *pool, kelp_instance_base *instance,
                                    kelp_prepare_fn fn) {
     kelp_preparation preparation = {.prepare = fn};
-    if (fn)
+    if (fn != NULL)
         instance->preparation = &preparation;
     KELP_TRY(kelp_thread_start(&instance->thread, "kelp-instance", instance_main, instance));
     pthread_mutex_lock(&pool->lock);
-    while (fn && !preparation.done)
+    while (fn != NULL && !preparation.done)
         pthread_cond_wait(&pool->changed, &pool->lock);
     pthread_mutex_unlock(&pool->lock);
-    instance->has_thread = !preparation.status;
-    if (preparation.status)
+    instance->has_thread = preparation.status == NULL;
+    if (preparation.status != NULL)
         pthread_join(instance->thread, NULL);
     return preparation.status;
 }
 
 kelp_status *kelp_instance_pool_add(kelp_instance_pool *pool, kelp_instance_base *instance,
                                     kelp_prepare_fn fn) {
-    KELP_ASSERT(!instance->pool || instance->pool == pool);
+    KELP_ASSERT(instance->pool == NULL || instance->pool == pool);
     instance->pool = pool;
     if (pool->mode == KELP_EXECUTE_ON_INSTANCE)
         KELP_TRY(start_instance(pool, instance, fn));
-    else if (fn)
+    else if (fn != NULL)
         KELP_TRY(fn(instance));
     link_instance(pool, instance);
     return NULL;
 }
 
 static void unlink_idle(kelp_instance_pool *pool, kelp_instance_base *instance) {
-    for (kelp_instance_base **link = &pool->idle; *link; link = &(*link)->next_idle) {
+    for (kelp_instance_base **link = &pool->idle; *link != NULL; link = &(*link)->next_idle) {
         if (*link == instance) {
             *link = instance->next_idle;
             instance->removed = true;
@@ -294,7 +294,8 @@ static void unlink_idle(kelp_instance_pool *pool, kelp_instance_base *instance) 
 
 /* A worker that was started for the instance goes on with the others. */
 static void unlink_unstarted(kelp_instance_pool *pool, kelp_instance_base *instance) {
-    for (kelp_instance_base **link = &pool->unstarted; *link; link = &(*link)->next_unstarted) {
+    for (kelp_instance_base **link = &pool->unstarted; *link != NULL;
+         link = &(*link)->next_unstarted) {
         if (*link == instance) {
             *link = instance->next_unstarted;
             return;
@@ -325,9 +326,9 @@ static void wait_until_idle(kelp_instance_pool *pool) {
     pthread_mutex_lock(&pool->lock);
     for (;;) {
         size_t idle = 0, expected = 0;
-        for (const kelp_instance_base *i = pool->idle; i; i = i->next_idle)
+        for (const kelp_instance_base *i = pool->idle; i != NULL; i = i->next_idle)
             idle++;
-        for (const kelp_instance_base *i = pool->instances; i; i = i->next)
+        for (const kelp_instance_base *i = pool->instances; i != NULL; i = i->next)
             expected += !i->removing;
         if (idle >= expected)
             break;
@@ -342,7 +343,8 @@ void kelp_instance_pool_stop(kelp_instance_pool *pool) {
     pool->stopping = true;
     pthread_cond_broadcast(&pool->work);
     pthread_mutex_unlock(&pool->lock);
-    for (kelp_instance_base *instance = pool->instances; instance; instance = instance->next) {
+    for (kelp_instance_base *instance = pool->instances; instance != NULL;
+         instance = instance->next) {
         if (instance->has_thread)
             pthread_join(instance->thread, NULL);
         instance->has_thread = false;
@@ -359,7 +361,7 @@ static kelp_status *enqueue(kelp_instance_pool *pool, kelp_request *request) {
     KELP_TRY(pool->policy->ops->admit(pool->policy, request));
     /* Under the lock: after it the request, and with it the model, may already be destroyed. */
     if (pool->mode == KELP_EXECUTE_ON_CALLER) {
-        if (pool->idle)
+        if (pool->idle != NULL)
             KELP_TRY(wake_worker(pool));
     } else if (pool->waiting > 0) {
         pthread_cond_signal(&pool->work);
@@ -376,10 +378,10 @@ kelp_status *kelp_instance_pool_submit(kelp_instance_pool *pool, kelp_request *r
         nested_executions < MAX_NESTED_EXECUTIONS &&
         pool->policy->ops->bypass(pool->policy, request))
         instance = pop_idle(pool);
-    if (!instance)
+    if (instance == NULL)
         status = enqueue(pool, request);
     pthread_mutex_unlock(&pool->lock);
-    if (instance)
+    if (instance != NULL)
         run_on_caller(pool, instance, request);
     return status;
 }

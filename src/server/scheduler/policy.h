@@ -5,8 +5,8 @@
  * policy. default_policy.c is the one to start from.
  *
  * To add a policy, for example dynamic_batch.c: define a struct whose first member is kelp_policy,
- * implement the six functions below on one or more kelp_request_queue, and add its constructor to the table
- * in scheduler.c under the configuration's kind of scheduling.
+ * implement the six functions below on one or more kelp_request_queue, and add its constructor to
+ * the table in scheduler.c under the configuration's kind of scheduling.
  *
  * - Dynamic batching: `ready_at_ns` returns 0 once the preferred batch size is reached, otherwise
  *   the time at which the oldest request's delay ends; `bypass` returns false; `take` pops requests

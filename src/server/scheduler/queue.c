@@ -18,7 +18,7 @@ kelp_status *kelp_request_queue_admit(const kelp_request_queue *queue,
 void kelp_request_queue_push(kelp_request_queue *queue, kelp_request *request) {
     KELP_ASSERT((queue->head == NULL) == (queue->size == 0));
     request->next = NULL;
-    if (queue->tail)
+    if (queue->tail != NULL)
         queue->tail->next = request;
     else
         queue->head = request;
@@ -28,10 +28,10 @@ void kelp_request_queue_push(kelp_request_queue *queue, kelp_request *request) {
 
 kelp_request *kelp_request_queue_pop(kelp_request_queue *queue) {
     kelp_request *request = queue->head;
-    if (request) {
+    if (request != NULL) {
         KELP_ASSERT(queue->size > 0);
         queue->head = request->next;
-        if (!queue->head)
+        if (queue->head == NULL)
             queue->tail = NULL;
         request->next = NULL;
         queue->size--;
@@ -65,7 +65,7 @@ uint32_t kelp_request_queue_reject(const kelp_queue_limits *limits, kelp_stats *
         kelp_request *request = requests[i];
         kelp_request_start(request);
         kelp_status *error = check(limits, request, now_ns);
-        if (error)
+        if (error != NULL)
             kelp_request_reject(request, stats, error);
         else
             requests[kept++] = request;

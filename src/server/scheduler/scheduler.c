@@ -19,7 +19,7 @@ static const struct {
 };
 
 kelp_status *kelp_scheduler_check(const kelp_model_config *config) {
-    if (policies[config->scheduling].create)
+    if (policies[config->scheduling].create != NULL)
         return NULL;
     return KELP_ERROR(KELP_UNIMPLEMENTED, "model '%s' %s, which is not supported", config->name,
                       policies[config->scheduling].description);
@@ -42,7 +42,7 @@ void kelp_scheduler_deinit(kelp_scheduler *scheduler) {
 kelp_status *kelp_scheduler_submit(kelp_scheduler *scheduler, kelp_request *request) {
     KELP_ASSERT(atomic_load(&request->state) == KELP_REQUEST_PENDING);
     request->may_block =
-        scheduler->may_block && scheduler->may_block((TRITONBACKEND_Model *)request->model,
-                                                     (TRITONBACKEND_Request *)request);
+        scheduler->may_block != NULL && scheduler->may_block((TRITONBACKEND_Model *)request->model,
+                                                             (TRITONBACKEND_Request *)request);
     return kelp_instance_pool_submit(&scheduler->pool, request);
 }

@@ -11,6 +11,7 @@
  * "Quantization and Training of Neural Networks for Efficient Integer-Arithmetic-Only Inference",
  * 2018.
  */
+#include "base/assert.h"
 #include "base/checked.h"
 #include "graph/passes/quant/quant.h"
 
@@ -26,6 +27,7 @@ kelp_value *kelp_quant_input(const kelp_node *node, size_t index) {
 }
 
 void kelp_quant_take(kelp_quant_chain *c, kelp_node *node) {
+    KELP_ASSERT(c->count < KELP_COUNT(c->nodes));
     c->nodes[c->count++] = node;
     c->last = node;
 }

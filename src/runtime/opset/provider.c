@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The registry of providers, by what they offer. Operators are indexed in opset/registry.c. */
+/* The registry of providers: models and engines. Operators are indexed in registry.c. */
 #include "runtime/provider.h"
 
 #include "base/assert.h"
@@ -40,20 +40,21 @@ static bool offers_models(const kelp_provider *row) {
 kelp_status *kelp_compute_register(kelp_runtime *runtime, const kelp_compute_backend *backend) {
     kelp_provider *row = NULL;
     if (backend->abi_version != KELP_COMPUTE_ABI_VERSION)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "cannot register a compute backend of ABI version %u: this Kelp speaks "
-                          "version %d",
-                          backend->abi_version, KELP_COMPUTE_ABI_VERSION);
+        return KELP_ERROR(
+            KELP_INVALID_ARGUMENT,
+            "cannot register a provider of models of ABI version %u: this Kelp speaks "
+            "version %d",
+            backend->abi_version, KELP_COMPUTE_ABI_VERSION);
     if (backend->struct_size < sizeof *backend || backend->name == NULL ||
         backend->capabilities == NULL || backend->load_model == NULL)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "cannot register compute backend '%s': name, capabilities and load_model "
+                          "cannot register provider '%s': name, capabilities and load_model "
                           "are required in a table of at least %zu bytes (found %u)",
                           backend->name ? backend->name : "(none)", sizeof *backend,
                           backend->struct_size);
     KELP_TRY(kelp_registry_row(runtime->registry, backend->name, &row));
     if (row->models != NULL)
-        return KELP_ERROR(KELP_ALREADY_EXISTS, "compute backend '%s' is registered already",
+        return KELP_ERROR(KELP_ALREADY_EXISTS, "provider '%s' offers models already",
                           backend->name);
     row->models = backend;
     return NULL;
@@ -85,7 +86,7 @@ kelp_status *kelp_compute_find(kelp_runtime *runtime, const char *name,
     list_names(runtime, offers_models, &names);
     kelp_status *status = kelp_buf_status(&names);
     if (status == NULL)
-        status = KELP_ERROR(KELP_NOT_FOUND, "there is no compute backend '%s': found %s", name,
+        status = KELP_ERROR(KELP_NOT_FOUND, "no provider '%s' offers models: found %s", name,
                             names.length > 0 ? kelp_buf_cstr(&names) : "none");
     kelp_buf_deinit(&names);
     return status;
@@ -110,7 +111,7 @@ kelp_status *kelp_engine_provider_register(kelp_runtime *runtime,
                           sizeof *provider, provider->abi_version, provider->struct_size);
     KELP_TRY(kelp_registry_row(runtime->registry, provider->name, &row));
     if (row->engines != NULL)
-        return KELP_ERROR(KELP_ALREADY_EXISTS, "there is an engine provider '%s' already",
+        return KELP_ERROR(KELP_ALREADY_EXISTS, "provider '%s' offers engines already",
                           provider->name);
     row->engines = provider;
     return NULL;
@@ -142,7 +143,7 @@ kelp_status *kelp_engine_provider_find(const kelp_runtime *runtime, const char *
     list_names(runtime, offers_engines, &names);
     kelp_status *status = kelp_buf_status(&names);
     if (status == NULL)
-        status = KELP_ERROR(KELP_NOT_FOUND, "there is no engine provider '%s': found %s", name,
+        status = KELP_ERROR(KELP_NOT_FOUND, "no provider '%s' offers engines: found %s", name,
                             names.length > 0 ? kelp_buf_cstr(&names) : "none");
     kelp_buf_deinit(&names);
     return status;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Readiness: every node of every block, subgraph and function has somebody who can run it, or all
- * that have not are named. */
+/* Readiness: every node of every block, subgraph and function has a provider, or all without one
+ * are listed. */
 #include "base/buf.h"
 #include "graph/ir.h"
 #include "runtime/partition/partition.h"
 
 #include <string.h>
 
-/* Nobody reads a list longer than this; the count is still exact. */
+/* Longest list of nodes in a message; the count is exact. */
 #define LISTED_MAX 200
 
 typedef struct walk {
@@ -50,7 +50,7 @@ static void check_block(walk *w, const kelp_block *block) {
     for (size_t i = 0; i < block->node_count; i++) {
         const kelp_node *node = block->nodes[i];
         if (w->alone && kelp_is_subgraph_node(node))
-            continue; /* somebody has taken it */
+            continue; /* a provider has it */
         if (!is_covered(w, node) && w->missing++ < LISTED_MAX) {
             kelp_buf_printf(&w->lines, "\n  %s::%s version %lld, node '%s', in ",
                             *node->op->domain ? node->op->domain : "ai.onnx", node->op->name,
@@ -78,7 +78,7 @@ kelp_status *kelp_opset_check_choice(const kelp_opset_choice *choice, const kelp
         status = kelp_buf_status(&w.lines);
         if (status == NULL)
             status = KELP_ERROR(KELP_UNIMPLEMENTED,
-                                "model '%s' is not ready: no %s backend covers %zu of its "
+                                "model '%s' is not ready: no %s provider covers %zu of its "
                                 "nodes:%s",
                                 graph->info.label, choice->named ? "chosen" : "registered",
                                 w.missing, kelp_buf_cstr(&w.lines));
