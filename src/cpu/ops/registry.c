@@ -3,7 +3,6 @@
  * variants. */
 #include "base/checked.h"
 #include "cpu/ops/control/control.h"
-#include "cpu/kernels/cpu_features.h"
 #include "cpu/ops/variant.h"
 #include "cpu/provider.h"
 #include "graph/ir.h"

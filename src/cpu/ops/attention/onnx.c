@@ -78,8 +78,7 @@ static kelp_status *read_mask(kelp_op_args *args, const kelp_sdpa *s, const kelp
         return kelp_ops_bad_shapes(args, mask, NULL, "the mask must have rank 1 to 4");
     out->keys = mask->shape[mask->rank - 1];
     if (out->keys == 1 && s->keys > 1 && kelp_op_variant_of(args->node) == KELP_VARIANT_FUSED_HEADS)
-        return NULL; /* broadcast along the keys: the same for all keys does not change the softmax
-                      */
+        return NULL; /* broadcast along the keys: the same for all keys does not change softmax */
     for (int32_t i = mask->rank - 2, at = 2; i >= 0; i--, at--) {
         if (mask->shape[i] != 1 && mask->shape[i] != extents[at])
             return kelp_ops_bad_shapes(args, args->inputs[0], mask, "the mask does not fit");
