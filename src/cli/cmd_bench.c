@@ -4,15 +4,16 @@
 #include "cli/cli.h"
 
 #include "base/alloc.h"
+#include "base/arena.h"
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "cli/inputs.h"
-#include "cli/profile.h"
 
 #include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -85,6 +86,116 @@ typedef struct result {
     uint64_t peak_bytes;
 } result;
 
+/* ---- time of each node ---- */
+/* One step of a run. Strings live in the profile's arena. */
+typedef struct bench_step {
+    const char *op_type, *name;
+    const char *algorithm; /* NULL: there is no choice */
+    uint64_t duration_ns;  /* of all runs */
+} bench_step;
+
+typedef struct bench_profile {
+    kelp_arena strings;
+    bench_step *steps;
+    size_t count, capacity;
+    uint64_t runs, total_ns;
+    kelp_status *failed; /* of the callback */
+} bench_profile;
+
+static kelp_status *add_step(bench_profile *p, const char *op_type, const char *name,
+                             const char *algorithm) {
+    const char *const texts[] = {op_type, name, algorithm};
+    char *copies[KELP_COUNT(texts)] = {NULL};
+    for (size_t i = 0; i < KELP_COUNT(texts); i++) {
+        if (texts[i] != NULL)
+            copies[i] = kelp_arena_strndup(&p->strings, texts[i], strlen(texts[i]));
+        if (texts[i] != NULL && copies[i] == NULL)
+            return kelp_status_oom();
+    }
+    KELP_TRY(kelp_grow(p->strings.allocator, (void **)&p->steps, &p->capacity, p->count + 1,
+                       sizeof *p->steps));
+    p->steps[p->count++] =
+        (bench_step){.op_type = copies[0], .name = copies[1], .algorithm = copies[2]};
+    return NULL;
+}
+
+/* Steps come in the same order in each run. */
+static void note_step(void *userp, size_t step, const char *op_type, const char *name,
+                      const char *algorithm, uint64_t duration_ns) {
+    bench_profile *p = userp;
+    if (p->failed == NULL && step == p->count)
+        p->failed = add_step(p, op_type, name, algorithm);
+    if (step < p->count)
+        p->steps[step].duration_ns += duration_ns;
+    p->total_ns += duration_ns;
+}
+
+/* Invokes the context `runs` times and adds up the time of each step. UNIMPLEMENTED by providers
+ * that do not measure. */
+static kelp_status *profile_init(bench_profile *profile, kelp_context *context, uint64_t runs) {
+    *profile = (bench_profile){.runs = runs};
+    kelp_arena_init(&profile->strings, kelp_allocator_system(), 0);
+    KELP_TRY(kelp_context_set_profiler(context, note_step, profile));
+    kelp_status *status = NULL;
+    for (uint64_t i = 0; i < runs && status == NULL; i++)
+        status = kelp_context_invoke(context);
+    kelp_status_free(kelp_context_set_profiler(context, NULL, NULL)); /* succeeded above */
+    if (status == NULL) {
+        status = profile->failed;
+        profile->failed = NULL;
+    }
+    return status;
+}
+
+static void profile_deinit(bench_profile *profile) {
+    kelp_free(profile->strings.allocator, profile->steps,
+              profile->capacity * sizeof *profile->steps);
+    kelp_arena_deinit(&profile->strings);
+    kelp_status_free(profile->failed);
+}
+
+/* Appends a table of the steps in the order in which they ran. */
+static void profile_put_text(const bench_profile *p, kelp_buf *out) {
+    static const char *const heads[] = {"operator", "algorithm", "mean", "share", "node"};
+    kelp_table table;
+    kelp_table_init(&table, KELP_COUNT(heads));
+    for (size_t i = 0; i < KELP_COUNT(heads); i++)
+        kelp_table_cell(&table, "%s", heads[i]);
+    for (size_t i = 0; i < p->count; i++) {
+        const bench_step *step = &p->steps[i];
+        char text[32];
+        kelp_table_cell(&table, "%s", step->op_type);
+        kelp_table_cell(&table, "%s", step->algorithm != NULL ? step->algorithm : "-");
+        kelp_table_cell(&table, "%s", kelp_cli_duration(step->duration_ns / p->runs, text));
+        kelp_table_cell(&table, "%.1f %%",
+                        p->total_ns ? 100.0 * (double)step->duration_ns / (double)p->total_ns
+                                    : 0.0);
+        kelp_table_cell(&table, "%s", step->name);
+    }
+    kelp_table_plain(&table, "", out);
+}
+
+static void profile_put_json(const bench_profile *p, kelp_json_writer *writer) {
+    kelp_json_begin_array(writer);
+    for (size_t i = 0; i < p->count; i++) {
+        const bench_step *step = &p->steps[i];
+        kelp_json_begin_object(writer);
+        kelp_json_key(writer, "operator");
+        kelp_json_put_cstr(writer, step->op_type);
+        kelp_json_key(writer, "node");
+        kelp_json_put_cstr(writer, step->name);
+        if (step->algorithm != NULL) {
+            kelp_json_key(writer, "algorithm");
+            kelp_json_put_cstr(writer, step->algorithm);
+        }
+        kelp_json_key(writer, "mean_ns");
+        kelp_json_put_u64(writer, step->duration_ns / p->runs);
+        kelp_json_end_object(writer);
+    }
+    kelp_json_end_array(writer);
+}
+
+/* ---- measurement ---- */
 static int smaller_first(const void *a, const void *b) {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
     return (x > y) - (x < y);
@@ -203,7 +314,7 @@ static kelp_status *measure_apart(const bench_options *o, result *inout, bool *o
 }
 
 /* Profiles some runs with `threads` threads, after one that is not counted. */
-static kelp_status *profile_nodes(const bench_options *o, int64_t threads, kelp_cli_profile *out) {
+static kelp_status *profile_nodes(const bench_options *o, int64_t threads, bench_profile *out) {
     kelp_cli_model model = {0};
     kelp_inputs inputs = {0};
     kelp_status *status = load(o, threads, &model);
@@ -212,7 +323,7 @@ static kelp_status *profile_nodes(const bench_options *o, int64_t threads, kelp_
     if (status == NULL)
         status = kelp_context_invoke(model.context);
     if (status == NULL)
-        status = kelp_cli_profile_init(out, model.context, PROFILED_RUNS);
+        status = profile_init(out, model.context, PROFILED_RUNS);
     kelp_cli_model_deinit(&model);
     kelp_inputs_deinit(&inputs);
     return status;
@@ -256,7 +367,7 @@ static void put_text(const result *results, size_t count, kelp_buf *out) {
 }
 
 static void put_json(const char *model, const result *results, size_t count,
-                     const kelp_cli_profile *profile, kelp_buf *out) {
+                     const bench_profile *profile, kelp_buf *out) {
     kelp_json_writer w;
     kelp_json_writer_init(&w, out);
     kelp_json_begin_object(&w);
@@ -289,14 +400,14 @@ static void put_json(const char *model, const result *results, size_t count,
     kelp_json_end_array(&w);
     if (profile->runs > 0) {
         kelp_json_key(&w, "profile");
-        kelp_cli_profile_put_json(profile, &w);
+        profile_put_json(profile, &w);
     }
     kelp_json_end_object(&w);
     kelp_buf_append_char(out, '\n');
 }
 
 static int print(const bench_options *o, const result *results, size_t count,
-                 const kelp_cli_profile *profile) {
+                 const bench_profile *profile) {
     kelp_buf text;
     kelp_buf_init(&text, kelp_allocator_system());
     if (o->json) {
@@ -305,7 +416,7 @@ static int print(const bench_options *o, const result *results, size_t count,
         put_text(results, count, &text);
         if (profile->runs > 0) {
             kelp_buf_append_char(&text, '\n');
-            kelp_cli_profile_put_text(profile, &text);
+            profile_put_text(profile, &text);
         }
     }
     int code = kelp_cli_finish(kelp_cli_print(&text));
@@ -330,12 +441,12 @@ static int run(const kelp_command *command, void *options) {
         if (failed)
             return KELP_EXIT_FAILURE;
     }
-    kelp_cli_profile profile = {0};
+    bench_profile profile = {0};
     status = o->profile ? profile_nodes(o, results[0].threads, &profile) : NULL;
     int code = kelp_cli_finish(status);
     if (code == KELP_EXIT_OK)
         code = print(o, results, count, &profile);
-    kelp_cli_profile_deinit(&profile);
+    profile_deinit(&profile);
     return code;
 }
 

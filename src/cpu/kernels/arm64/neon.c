@@ -4,4 +4,4 @@
 #define SIMD_NAME "neon"
 #define SIMD_ROWS 12
 #define VEC_NEON
-#include "cpu/kernels/simd/kernels.inc"
+#include "cpu/kernels/isa/kernels.inc"

@@ -11,7 +11,7 @@
 #define KELP_CPU_KERNELS_CONV_CONV_H_
 
 #include "base/checked.h"
-#include "cpu/kernels/conv/conv_shape.h"
+#include "cpu/kernels/sliding/window.h"
 #include "cpu/kernels/simd/simd.h"
 
 #include <kelp/opset.h>

@@ -10,7 +10,7 @@
 #define KELP_CPU_KERNELS_CONV_CONV_BF16_H_
 
 #include "base/checked.h"
-#include "cpu/kernels/conv/conv_shape.h"
+#include "cpu/kernels/sliding/window.h"
 #include "cpu/kernels/simd/bf16.h"
 
 #include <kelp/opset.h>

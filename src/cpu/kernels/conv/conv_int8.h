@@ -9,7 +9,7 @@
 #ifndef KELP_CPU_KERNELS_CONV_CONV_INT8_H_
 #define KELP_CPU_KERNELS_CONV_CONV_INT8_H_
 
-#include "cpu/kernels/conv/conv_shape.h"
+#include "cpu/kernels/sliding/window.h"
 #include "cpu/kernels/gemm/gemm_int8.h"
 
 /* ---- weights ---- */

@@ -3,7 +3,7 @@
 #ifndef KELP_CPU_KERNELS_CONV_UNROLL_H_
 #define KELP_CPU_KERNELS_CONV_UNROLL_H_
 
-#include "cpu/kernels/conv/conv_shape.h"
+#include "cpu/kernels/sliding/window.h"
 #include "cpu/kernels/simd/simd.h"
 
 /* Rows of the matrix are channels and kernel positions, columns are output positions: of every

@@ -3,4 +3,4 @@
 #define SIMD_TABLE kelp_simd_avx2
 #define SIMD_NAME "avx2"
 #define SIMD_ROWS 6
-#include "cpu/kernels/simd/kernels.inc"
+#include "cpu/kernels/isa/kernels.inc"

@@ -3,4 +3,4 @@
 #define SIMD_TABLE kelp_simd_avx512
 #define SIMD_NAME "avx512"
 #define SIMD_ROWS 12
-#include "cpu/kernels/simd/kernels.inc"
+#include "cpu/kernels/isa/kernels.inc"

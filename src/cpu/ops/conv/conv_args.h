@@ -4,7 +4,7 @@
 #ifndef KELP_CPU_OPS_CONV_CONV_ARGS_H_
 #define KELP_CPU_OPS_CONV_CONV_ARGS_H_
 
-#include "cpu/kernels/conv/conv_shape.h"
+#include "cpu/kernels/sliding/window.h"
 #include "cpu/ops/kernel.h"
 
 /* Checks input 0 and `weights` against each other and the attributes. Sets the shape of the

@@ -3,7 +3,7 @@
 #ifndef KELP_CPU_OPS_CONV_WINDOW_H_
 #define KELP_CPU_OPS_CONV_WINDOW_H_
 
-#include "cpu/kernels/conv/conv_shape.h"
+#include "cpu/kernels/sliding/window.h"
 #include "cpu/ops/kernel.h"
 
 typedef struct kelp_window_range {

@@ -5,7 +5,7 @@
  * is in float (types of 16 bits and less are converted, a plane at a time); doubles, and maxima
  * whose places are asked for, go one output after another. Source: ONNX operator specification.
  */
-#include "cpu/kernels/conv/padded.h"
+#include "cpu/kernels/sliding/padded.h"
 #include "cpu/ops/conv/window.h"
 #include "cpu/ops/kernel.h"
 #include "tensor/real.h"

@@ -3,4 +3,4 @@
 #define SIMD_TABLE kelp_simd_portable
 #define SIMD_NAME "portable"
 #define SIMD_ROWS 4
-#include "cpu/kernels/simd/kernels.inc"
+#include "cpu/kernels/isa/kernels.inc"

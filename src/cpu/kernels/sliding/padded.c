@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Padded tiles of images. */
-#include "cpu/kernels/conv/padded.h"
+#include "cpu/kernels/sliding/padded.h"
 
 #include "base/checked.h"
 #include "cpu/tuning.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shapes of sliding windows and of convolutions. */
-#ifndef KELP_CPU_KERNELS_CONV_CONV_SHAPE_H_
-#define KELP_CPU_KERNELS_CONV_CONV_SHAPE_H_
+#ifndef KELP_CPU_KERNELS_SLIDING_WINDOW_H_
+#define KELP_CPU_KERNELS_SLIDING_WINDOW_H_
 
 #include <stdint.h>
 

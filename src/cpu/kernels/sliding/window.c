@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shapes of sliding windows. */
-#include "cpu/kernels/conv/conv_shape.h"
+#include "cpu/kernels/sliding/window.h"
 
 #include "base/checked.h"
 

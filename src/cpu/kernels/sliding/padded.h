@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Padded tiles of images: the input of a strip of output rows with its padding, so that windows
  * slide over it without conditions. */
-#ifndef KELP_CPU_KERNELS_CONV_PADDED_H_
-#define KELP_CPU_KERNELS_CONV_PADDED_H_
+#ifndef KELP_CPU_KERNELS_SLIDING_PADDED_H_
+#define KELP_CPU_KERNELS_SLIDING_PADDED_H_
 
-#include "cpu/kernels/conv/conv_shape.h"
+#include "cpu/kernels/sliding/window.h"
 #include "cpu/kernels/simd/simd.h"
 
 #define KELP_PADDED_SLACK 64 /* floats after a tile that vectors read */
