@@ -16,13 +16,14 @@
 #include "base/checked.h"
 
 /* ---- grains ---- */
-/* Multiply-adds of float register tiles, at half of their peak rate. */
+/* Multiply-adds of float register tiles: about 20 µs with AVX2. */
 #define KELP_GRAIN_TILES 1000000
-/* The same in blocks of a GEMM, which are smaller than what follows them in cache. */
+/* The same in blocks of a GEMM. A block is usually a chunk by itself; several are one chunk only
+ * where blocks are small. */
 #define KELP_GRAIN_GEMM 500000
 /* Multiply-adds below which a GEMM's block is not divided for another thread: 10 µs. */
 #define KELP_GRAIN_GEMM_BLOCK 400000
-/* Multiplications of Winograd's products: the transforms are a fifth of the time. */
+/* Multiply-adds of Winograd's products; the transforms take the rest of the time. */
 #define KELP_GRAIN_WINOGRAD 800000
 /* Multiply-adds of depthwise windows, which reach a third of the rate of register tiles. */
 #define KELP_GRAIN_DEPTHWISE 330000
