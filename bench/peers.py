@@ -29,10 +29,10 @@ import numpy as np
 import onnx
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-sys.path[:0] = [os.path.join(ROOT, folder) for folder in ("tools", "bench", os.path.join("tests", "ops", "cases"))]
+sys.path[:0] = [os.path.join(ROOT, folder) for folder in ("tools", "bench", os.path.join("tests", "ops"))]
 import effort  # noqa: E402
 import zoo  # noqa: E402
-from common import Writer  # noqa: E402
+from cases.common import Writer  # noqa: E402
 
 OPENVINO = "openvino==2026.4.1"
 BLOCKS = 8

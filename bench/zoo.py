@@ -18,9 +18,9 @@ import tempfile
 import onnx
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-sys.path[:0] = [os.path.join(ROOT, "tools"), os.path.join(ROOT, "tests", "ops", "cases")]
+sys.path[:0] = [os.path.join(ROOT, "tools"), os.path.join(ROOT, "tests", "ops")]
 import zoo  # noqa: E402
-from common import Writer  # noqa: E402
+from cases.common import Writer  # noqa: E402
 
 
 def peer_library():

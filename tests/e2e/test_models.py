@@ -23,8 +23,8 @@ from tritonclient.utils import np_to_triton_dtype
 import support
 from support import ROOT, Repository, Server, kelp
 
-sys.path.insert(0, os.path.join(ROOT, "tests", "ops", "cases"))
-from common import Writer  # noqa: E402
+sys.path.insert(0, os.path.join(ROOT, "tests", "ops"))
+from cases.common import Writer  # noqa: E402
 
 RTOL, ATOL = 1e-3, 1e-5
 RUNNER = MINILM = None

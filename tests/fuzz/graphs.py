@@ -25,14 +25,14 @@ import numpy as np
 import onnx
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "ops", "cases")]
+sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "ops")]
 import random_fused  # noqa: E402,F401 (fills OPS, as the next one does)
 import random_graph  # noqa: E402
 import random_layers  # noqa: E402,F401
 import random_lists  # noqa: E402,F401
 import random_ops  # noqa: E402
 import random_types  # noqa: E402,F401
-from common import Writer  # noqa: E402
+from cases.common import Writer  # noqa: E402
 from random_graph import Refused, ask_ort  # noqa: E402
 
 GOOD = ("same", "ran", "late")

@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes operator cases for run_cases: models of one node (or few) with inputs and expected outputs.
+"""Writes operator cases for run_cases: small models, most of one node, with inputs and expected outputs.
 
 usage: gen_cases.py OUT own|node|data|light|all
 
-own:  ours, of every family in cases/, with seeded values; answers of ONNX Runtime or of ONNX's reference.
+own:  ours, of every file in cases/, with seeded values; expected values are those of ONNX Runtime or of ONNX's reference
+      implementation. A case is named after its operator, such as own_pad_001 (see common.Own).
 node: the node tests of the onnx package.
-data: its other small tests: simple ones, and what PyTorch wrote long ago.
-light: its whole vision models, which take seconds; not part of all.
-OUT/cases.txt lists the cases, OUT/NAME.onnx is the model, OUT/NAME.bin holds, little-endian: rtol, atol (float64); the number of
-inputs, then for each the name after its length (u32) and the value (see common.as_value); the same for outputs.
+data: its other small tests: simple ones, and those that PyTorch exported.
+light: its complete vision models, which take seconds; not part of `all`.
+OUT/cases.txt lists the cases, OUT/NAME.onnx is the model. OUT/NAME.bin holds, little-endian: rtol, atol (float64); the number of
+inputs; for each input the length of its name (u32), the name and the value (see common.as_value); the same for outputs.
 """
 import importlib
 import os
@@ -17,18 +18,17 @@ import sys
 
 import numpy as np
 import onnx
+from cases import common
+from cases.common import Own, Writer
 
 FAMILIES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "cases")
-sys.path.insert(0, FAMILIES)
-import common  # noqa: E402
-from common import Own, Writer  # noqa: E402
 
 
 def write_own(writer):
-    for name in sorted(os.listdir(FAMILIES)):
-        if name.endswith(".py") and name != "common.py":
-            common.reseed(name)  # so that a new case moves no other family's values
-            importlib.import_module(name[:-3]).cases(Own(writer, name[:-3]))
+    own = Own(writer)
+    families = sorted(name[:-3] for name in os.listdir(FAMILIES) if name.endswith(".py") and name not in ("__init__.py", "common.py", "retyped.py"))
+    for name in [*families, "retyped"]:  # retyped repeats cases of the other files
+        own.run(name, importlib.import_module(f"cases.{name}"))
 
 
 def write_node_tests(writer):
@@ -53,7 +53,7 @@ DATA = os.path.join(os.path.dirname(onnx.__file__), "backend", "test", "data")
 
 
 def write_light_tests(writer):
-    """Whole vision models whose weights are made by ConstantOfShape; the input is the one that ONNX's runner makes up."""
+    """Writes vision models whose weights come from ConstantOfShape, with the input that ONNX's test runner generates."""
     root = os.path.join(DATA, "light")
     for name in sorted(os.listdir(root)):
         if not name.endswith(".onnx"):

@@ -20,9 +20,9 @@ import onnx
 import onnxruntime
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path[:0] = [os.path.join(ROOT, "tools"), os.path.join(ROOT, "tests", "ops", "cases")]
+sys.path[:0] = [os.path.join(ROOT, "tools"), os.path.join(ROOT, "tests", "ops")]
 import zoo  # noqa: E402
-from common import Writer  # noqa: E402
+from cases.common import Writer  # noqa: E402
 
 
 # "What is the capital of France?" and "Write a short poem about the sea." in SmolLM2's chat, and the token " Paris"

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attention and what stands around it in transformers; the normalizations of groups."""
+"""Cases of attention operators and RotaryEmbedding."""
 import numpy as np
-from common import f32, i64, rng
-from onnx import parser
+from .common import f32, i32, i64, rng
 
 
 def attention(own):
@@ -29,58 +28,7 @@ def attention(own):
         add([x.astype(dtype) for x in (q, k, v)], is_causal=1, reference="onnx", rtol=1e-3 if dtype == np.float64 else 2e-2, atol=1e-3)
 
 
-def spelled(own):
-    """Attention from single steps: what is fused into one operator answers as the steps do, and what must not be fused too."""
-    def add(label, q, k, v, mask=None, scale="Mul", dims=None, share="Softmax <axis = -1> (masked)"):
-        feeds = {"q": q, "k": k, "v": v, **({} if mask is None else {"mask": mask})}
-        group, heads = q.shape[1] // k.shape[1], q.shape[1]
-        declared = ", ".join(f"float[{','.join(map(str, (dims or {}).get(name, x.shape)))}] {name}" for name, x in feeds.items())
-        b, t = k.shape[0], k.shape[2]
-        repeat = "".join(f"""{x}1 = Unsqueeze ({x}, two) {x}2 = Expand ({x}1, wide{x}) {x}3 = Reshape ({x}2, many{x})"""
-                         if group > 1 else f"{x}3 = Identity ({x})" for x in "kv")
-        shapes = "".join(f"""wide{x} = Constant <value = int64[5] {{{b}, {k.shape[1]}, {group}, {t}, {w.shape[3]}}}> ()
-                             many{x} = Constant <value = int64[4] {{{b}, {heads}, {t}, {w.shape[3]}}}> ()""" for x, w in (("k", k), ("v", v)))
-        text = f"""<ir_version: 8, opset_import: ["" : 17]> spelled ({declared}) => (float y) {{
-            two = Constant <value = int64[1] {{2}}> () factor = Constant <value = float {{0.3}}> () {shapes} {repeat}
-            turned = Transpose <perm = [0, 1, 3, 2]> (k3) scores = MatMul (q, turned)
-            scaled = {f"{scale} (scores, factor)" if scale else "Identity (scores)"}
-            masked = {"Add (scaled, mask)" if mask is not None else "Identity (scaled)"}
-            share = {share} y = MatMul (share, v3) }}"""
-        own.model(label, parser.parse_model(text), list(feeds.items()))
-    q, k, v = f32(2, 6, 5, 8), f32(2, 3, 9, 8), f32(2, 3, 9, 4)
-    add("grouped", q, k, v)
-    add("grouped_mask", q, k, v, f32(5, 9), "Div")
-    add("grouped_mask_of_images", q, k, v, f32(2, 1, 5, 9), None)
-    add("grouped_mask_of_keys", q, k, v, f32(1, 1, 1, 9))
-    add("grouped_spread_mask", q, k, v, f32(2, 1, 5, 1))
-    add("grouped_open_mask", q, k, v, f32(2, 1, 5, 1), dims={"mask": ("b", 1, "s", "t")})
-    add("alone", f32(2, 3, 70, 8), k, v, f32(70, 9))
-    add("one_query", q[:, :, :1], k, v, f32(1, 9), dims={"q": ("b", 6, "s", 8), "k": ("b", 3, "t", 8), "v": ("b", 3, "t", 4)})
-    add("keys_for_all_images", q, k[:1], v[:1], f32(5, 9))
-    add("another_axis", f32(2, 3, 9, 8), k, v, share="Softmax <axis = 2> (masked)")
-
-
-def joined(own):
-    """The same between heads that are split and joined around it; masks of all shapes that Add takes."""
-    def add(label, mask, dims=None, batch=2):
-        feeds = {"q": f32(batch, 5, 12), "k": f32(batch, 9, 12), "v": f32(batch, 9, 12), "mask": mask}
-        declared = ", ".join(f"float[{','.join(map(str, (dims or {}).get(name, x.shape)))}] {name}" for name, x in feeds.items())
-        split = "".join(f"{x}1 = Reshape ({x}, many) {x}2 = Transpose <perm = {perm}> ({x}1)"
-                        for x, perm in (("q", [0, 2, 1, 3]), ("k", [0, 2, 3, 1]), ("v", [0, 2, 1, 3])))
-        text = f"""<ir_version: 8, opset_import: ["" : 17]> joined ({declared}) => (float y) {{
-            many = Constant <value = int64[4] {{0, 0, 3, 4}}> () one = Constant <value = int64[3] {{0, 0, 12}}> ()
-            factor = Constant <value = float {{0.4}}> () {split} scores = MatMul (q2, k2) scaled = Mul (scores, factor)
-            masked = Add (scaled, mask) share = Softmax <axis = -1> (masked) mixed = MatMul (share, v2)
-            back = Transpose <perm = [0, 2, 1, 3]> (mixed) y = Reshape (back, one) }}"""
-        own.model(label, parser.parse_model(text), list(feeds.items()))
-    for shape in ((1, 1, 1, 1), (2, 1, 1, 1), (1, 1, 5, 1), (2, 1, 5, 1), (2, 1, 1, 9), (2, 1, 5, 9), (1, 3, 5, 9), (5, 9)):
-        add("joined_" + "_".join(map(str, shape)), f32(*shape))
-    for shape in ((1, 1, 1, 1), (2, 1, 5, 1), (2, 1, 5, 9)):
-        add("joined_open_" + "_".join(map(str, shape)), f32(*shape), {"mask": ("b", 1, "s", "t")})
-    add("joined_more_images", f32(4, 1, 5, 9), batch=1)
-
-
-def rotary(own):
+def rotary_embedding(own):
     cos, sin = f32(50, 8, low=-1, high=1), f32(50, 8, low=-1, high=1)
     at = rng.integers(0, 50, (2, 7))
     for interleaved in (0, 1):
@@ -91,40 +39,82 @@ def rotary(own):
     own.add("RotaryEmbedding", [f32(2, 7, 60), at, cos, sin], opset=1, domain="com.microsoft", num_heads=3, rotary_embedding_dim=16)
 
 
-def lrn(x, size, alpha, beta, bias):  # ORT takes odd sizes alone; ONNX's reference leaves channels out
-    squares = np.stack([(x[:, max(0, c - (size - 1) // 2):c + size // 2 + 1] ** 2).sum(1) for c in range(x.shape[1])], 1)
-    return (x / (bias + alpha / size * squares) ** beta).astype(np.float32)
+def plain(q, k, v):
+    """Returns softmax(q k' / sqrt(size)) v of operands [batch, length, heads, size]."""
+    scores = np.einsum("bqhd,bkhd->bhqk", q, k) / np.sqrt(q.shape[-1])
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    y = np.einsum("bhqk,bkhd->bqhd", weights / weights.sum(-1, keepdims=True), v)
+    return y.reshape(y.shape[0], y.shape[1], -1).astype(np.float32)
 
 
-def typed_rows(own):
-    for dtype, rtol in ((np.float64, 1e-9), (np.float16, 2e-3)):
-        x, n = f32(3, 4, 37).astype(dtype), 37
-        own.add("LayerNormalization", [x, f32(n).astype(dtype), f32(n).astype(dtype)], rtol=rtol, atol=1e-3 if rtol > 1e-6 else 1e-9)
-        own.add("Softmax", [x], rtol=rtol, reference="onnx")
-        own.add("LogSoftmax", [x], axis=1, rtol=max(rtol, 1e-6) * 5, reference="onnx")
-        own.add("RMSNormalization", [x, f32(n).astype(dtype)], opset=23, rtol=rtol, reference="onnx", atol=1e-3 if rtol > 1e-6 else 1e-6)
+def multi_head_attention(own):
+    """MultiHeadAttention, Attention and QAttention of com.microsoft."""
+    b, s, n, d = 2, 5, 3, 6
+    h = n * d
+    mha = lambda inputs, **attrs: own.microsoft("MultiHeadAttention", inputs, num_heads=n, **attrs)  # noqa: E731
+    q, k, v = f32(b, s, h), f32(b, 8, h), f32(b, 8, n * 4)
+    mha([q, k, v])
+    mha([q, k, v, f32(2 * h + n * 4)], scale=0.3)
+    mha([q, k, v, None, np.array([3, 8], np.int32)])
+    mha([q, k, v, None, i32(b, 8)], mask_filter_value=-500.0)
+    mha([q, k, v, None, i32(b, s, 8), f32(1, n, s, 8)])
+    mha([q, k, v, None, None, f32(b, 1, s, 8)])
+    packed, pair = f32(b, s, n, 3, d), f32(b, 8, n, 2, d)  # ONNX Runtime has these on GPUs alone
+    mha([packed], reference=[plain(*(packed[:, :, :, i] for i in range(3)))])
+    mha([q, pair], reference=[plain(q.reshape(b, s, n, d), pair[:, :, :, 0], pair[:, :, :, 1])])
+    mha([q, f32(b, n, 8, d), f32(b, n, 8, d)])
+    mha([q, f32(b, s, h), f32(b, s, h), None, None, None, f32(b, n, 4, d), f32(b, n, 4, d)], outputs=3, unidirectional=1)
+    mha([q, f32(b, s, h), f32(b, s, h), f32(3 * h), None, f32(1, 1, s, 9), f32(b, n, 4, d), f32(b, n, 4, d)], outputs=3)
+    merged = lambda inputs, **attrs: own.microsoft("Attention", inputs, num_heads=n, **attrs)  # noqa: E731
+    x, w, bias = f32(b, s, 7), f32(7, 3 * h), f32(3 * h)
+    merged([x, w, bias])
+    merged([x, w, bias], constants=(1, 2))
+    merged([x, w, bias, np.array([2, 5], np.int32)])
+    merged([x, w, bias, np.array([4, 5, 1, 0], np.int32)])
+    merged([x, w, bias, i32(b, s)], unidirectional=1)
+    merged([x, w, bias, i32(b, s, s)], scale=0.2)
+    merged([x, w, bias, i32(b, s + 4), f32(2, b, n, 4, d)], outputs=2, unidirectional=1)
+    merged([x, f32(7, 2 * h + 12), f32(2 * h + 12)], qkv_hidden_sizes=[h, h, 12])
+    merged([x, w, bias, None, None, f32(b, n, s, s)])
+    quantized = [rng.integers(0, 256, (b, s, 7)).astype(np.uint8), rng.integers(0, 256, (7, 3 * h)).astype(np.uint8), bias,
+                 np.float32(0.02), np.float32(0.01)]
+    zeros = [np.uint8(120), np.uint8(131)]
+    own.microsoft("QAttention", [*quantized, None, *zeros], num_heads=n)
+    own.microsoft("QAttention", [*quantized, None, *zeros], num_heads=n, constants=(1, 2, 3, 4, 6, 7))
+    own.microsoft("QAttention", [*quantized, np.array([2, 5], np.int32), *zeros, f32(2, b, n, 4, d)], num_heads=n, outputs=2, unidirectional=1)
 
 
-def group_norms(own):
-    x = f32(3, 6, 7, 5)
-    own.add("GroupNormalization", [x, f32(3), f32(3)], opset=18, num_groups=3, epsilon=1e-2)
-    own.add("GroupNormalization", [x, f32(6), f32(6)], opset=21, num_groups=2)
-    own.add("GroupNormalization", [f32(2, 6), f32(6), f32(6)], opset=21, num_groups=2, reference="onnx")
-    for size in (1, 3):
-        own.add("LRN", [x], size=size, alpha=0.2, beta=0.75, bias=1.5)
-    own.add("LRN", [x], size=5, alpha=0.2, beta=0.6)
-    own.add("LRN", [x], size=4, alpha=0.2, beta=0.6, bias=2.0, reference=[lrn(x, 4, 0.2, 0.6, 2.0)])
-    own.add("MeanVarianceNormalization", [x])
-    own.add("MeanVarianceNormalization", [x], axes=[1, 3], reference="onnx")
-    for axis in (0, 1, -1):
-        own.add("LpNormalization", [x], axis=axis, p=2)
-        own.add("LpNormalization", [x], axis=axis, p=1)
+def group_query_attention(own):
+    n, kv, d = 4, 2, 16
+    angles = rng.uniform(0, 6, (40, d // 2))
+    tables = [np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)]
+
+    def gqa(batch, fresh, past, lengths, rotary=0, outputs=3, extra=(), packed=False, room=None, constant=True, **attrs):
+        total = max(lengths) + 1
+        width = n * d + (2 * kv * d if packed else 0)
+        cache = [None, None] if past is None else [f32(batch, kv, room or past, d) for _ in range(2)]
+        inputs = [f32(batch, fresh, width), *([None, None] if packed else [f32(batch, fresh, kv * d) for _ in range(2)]), *cache,
+                  np.array(lengths, np.int32), np.array(total, np.int32)]
+        tail = (tables if rotary else [None, None]) + list(extra)
+        while tail and tail[-1] is None:
+            tail.pop()
+        own.microsoft("GroupQueryAttention", inputs + tail, outputs=outputs, num_heads=n, kv_num_heads=kv, do_rotary=rotary,
+           constants=(6,) if constant else (), **attrs)
+
+    gqa(2, 6, None, [5, 5])
+    gqa(2, 6, None, [5, 5], rotary=1, packed=True)
+    gqa(2, 1, 9, [9, 9], rotary=1, scale=0.4)
+    gqa(2, 1, 9, [9, 9], rotary=1, rotary_interleaved=1, softcap=1.5)
+    gqa(1, 3, 7, [9], rotary=1)
+    gqa(1, 3, 7, [9], rotary=1, extra=[i64(4, 9, 30).reshape(1, 3)])
+    gqa(2, 1, 12, [12, 12], extra=[None, f32(1, n, 1, 13)])
+    gqa(2, 6, None, [5, 5], extra=[None, f32(2, 1, 6, 6)])
+    for window in (1, 3, 20):
+        gqa(2, 8, None, [7, 7], local_window_size=window)
+        gqa(2, 1, 12, [12, 12], local_window_size=window, rotary=1)
+    gqa(2, 6, None, [5, 5], smooth_softmax=1)
+    gqa(2, 1, 9, [9, 9], rotary=1, constant=False)
+    gqa(2, 1, 12, [12, 12], extra=[None, None, f32(n)])
 
 
-def cases(own):
-    attention(own)
-    spelled(own)
-    joined(own)
-    rotary(own)
-    typed_rows(own)
-    group_norms(own)
+CASES = [attention, rotary_embedding, multi_head_attention, group_query_attention]

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the families of operator cases share: seeded values, writing of cases, references."""
+"""Shared by the files of operator cases: seeded values, writing of cases, reference implementations."""
 import functools
 import os
 import struct
 import zlib
 
+import ml_dtypes
 import numpy as np
 import onnx
 import onnxruntime as ort
@@ -14,8 +15,13 @@ from onnx.reference import ReferenceEvaluator
 rng = np.random.default_rng(20)
 
 
-def reseed(family):
-    rng.bit_generator.state = np.random.default_rng([20, zlib.crc32(family.encode())]).bit_generator.state
+INT64_MIN = -2**63
+HALVES = (np.float16, ml_dtypes.bfloat16)
+WHOLE = (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64)
+
+
+def reseed(name):
+    rng.bit_generator.state = np.random.default_rng([20, zlib.crc32(name.encode())]).bit_generator.state
 
 
 def f32(*shape, low=-2.0, high=2.0):
@@ -26,8 +32,29 @@ def i64(*values):
     return np.array(values, np.int64)
 
 
+def i32(*shape, low=0, high=2):
+    return rng.integers(low, high, shape).astype(np.int32)
+
+
+def ints(kind, *shape):
+    """Returns values of the whole range of an integer type."""
+    limits = np.iinfo(kind)
+    return rng.integers(limits.min, limits.max + 1, shape, kind)
+
+
+def wide(x, zero):
+    """Returns x without its zero point, in 64 bits."""
+    return x.astype(np.int64) - np.asarray(zero).astype(np.int64)
+
+
+def saturate(x, zero):
+    """Returns x rounded, with the zero point added, clamped to the type of the zero point."""
+    limits = np.iinfo(zero.dtype)
+    return np.clip(np.rint(x) + zero.astype(np.float64), limits.min, limits.max).astype(zero.dtype)
+
+
 def as_proto(name, value):
-    """A TensorProto of a numpy array or scalar, or the TensorProto itself under that name."""
+    """Returns a TensorProto of a NumPy array or scalar, or the given TensorProto under another name."""
     if isinstance(value, onnx.TensorProto):
         proto = onnx.TensorProto()
         proto.CopyFrom(value)
@@ -45,8 +72,8 @@ def pack(data):
 
 
 def as_value(label, value, kind):
-    """The bytes of a case's value of a TypeProto: 0 and a TensorProto after its length, or 1 (sequence), 2 (optional), 3 (map: keys,
-    values) and the elements after their count."""
+    """Returns the bytes of a value whose type is the TypeProto `kind`: 0, then the length of a TensorProto and the TensorProto; or 1
+    (sequence), 2 (optional), 3 (map: keys, values), then the number of elements and the elements."""
     what = kind.WhichOneof("value") if kind is not None else None
     if what == "optional_type":
         element = kind.optional_type.elem_type
@@ -91,7 +118,7 @@ class Writer:
 
 @functools.lru_cache(maxsize=None)
 def node_tests():
-    """The node tests of the onnx package, made once."""
+    """Returns the node tests of the onnx package."""
     from onnx.backend.test import loader
     return loader.load_model_tests(kind="node")
 
@@ -106,18 +133,42 @@ def run_onnx(model, feeds):
     return ReferenceEvaluator(model).run(None, feeds)
 
 
-single_nodes = []  # operator, domain, model, feeds: cases whose answers a peer gave, for typed_anew
+single_nodes = []  # operator, domain, model, feeds, peer: cases with expected values of a peer, which retyped.py runs with other dtypes
+
+PEERS = {"ort": run_ort, "onnx": run_onnx}
 
 
 class Own:
-    """Cases of one node under a given opset; `constants` become initializers.
+    """Adds the cases of the files in this directory, named after the operator that they test: own_<operator>_<number>[_<variant>].
 
-    reference: "ort" (ONNX Runtime), "onnx" (ONNX's reference implementation), or the expected outputs themselves."""
+    Models of several operators are named after the file's first word and what they test, such as own_fusion_<label>_<number>.
+    `reference` gives the expected outputs, or who computes them: "ort" (ONNX Runtime) or "onnx" (ONNX's reference implementation)."""
 
-    def __init__(self, writer, family):
-        self.w, self.family, self.count = writer, family, 0
+    def __init__(self, writer):
+        self.writer, self.family, self.counts = writer, "", {}
+
+    def run(self, family, module):
+        """Adds the cases of a file: runs the functions that it lists in CASES, each with a seed of its own."""
+        self.family = family
+        for function in module.CASES:
+            reseed(f"{family}.{function.__name__}")  # so that a new case changes the values of no other function
+            function(self)
+
+    def number(self, subject):
+        self.counts[subject] = self.counts.get(subject, 0) + 1
+        return f"{self.counts[subject]:03d}"
+
+    def name_of(self, label, op, rejected):
+        label = label.lower()
+        if op is None:
+            subject = f"{self.family.split('_')[0]}_{label}"
+            name = f"own_{subject}_{self.number(subject)}"
+        else:
+            name = f"own_{op.lower()}_{self.number(op.lower())}" + (f"_{label}" if label else "")
+        return name + ("_refused" if rejected else "")
 
     def add(self, op, inputs, opset=17, outputs=1, constants=(), rtol=1e-4, atol=1e-5, domain="", reference="ort", attributes=None, **attrs):
+        """A model of one node; the inputs in `constants`, given by index, become initializers."""
         inputs = [a if a is None else np.asarray(a) for a in inputs]
         names = [f"x{i}" if a is not None else "" for i, a in enumerate(inputs)]
         outs = [f"y{i}" for i in range(outputs)]
@@ -135,11 +186,16 @@ class Own:
         model = helper.make_model(graph, opset_imports=imports, ir_version=8)
         model = onnx.shape_inference.infer_shapes(model)
         if isinstance(reference, str):
-            single_nodes.append((op, domain, model, feeds, {"ort": run_ort, "onnx": run_onnx}[reference]))
-        self.model(op, model, feeds, reference, rtol, atol)
+            single_nodes.append((op, domain, model, feeds, PEERS[reference]))
+        self.model("", model, feeds, reference, rtol, atol, op)
+
+    def microsoft(self, op, inputs, **attrs):
+        """A model of one node of com.microsoft; `opset` is an attribute of the operator."""
+        attributes = {"opset": attrs.pop("opset")} if "opset" in attrs else None
+        self.add(op, inputs, opset=1, domain="com.microsoft", attributes=attributes, **attrs)
 
     def refuse(self, op, inputs, why, opset=17, outputs=1, domain="", **attrs):
-        """A node that must be refused, with `why` in the message."""
+        """A model of one node that must be rejected, with `why` in the message."""
         inputs = [np.asarray(a) for a in inputs]
         names, outs = [f"x{i}" for i in range(len(inputs))], [f"y{i}" for i in range(outputs)]
         graph = helper.make_graph(
@@ -147,18 +203,14 @@ class Own:
             [helper.make_tensor_value_info(n, as_proto(n, a).data_type, a.shape) for n, a in zip(names, inputs)],
             [helper.make_empty_tensor_value_info(n) for n in outs])
         imports = [helper.make_opsetid("", 17 if domain else opset), *([helper.make_opsetid(domain, opset)] if domain else [])]
-        self.count += 1
-        self.w.case(f"own_{self.family}_{self.count:03d}_{op.lower()}_refused", helper.make_model(graph, opset_imports=imports, ir_version=8),
-                    list(zip(names, inputs)), [("!refused", np.array([why], object))], 0, 0)
+        self.model("", helper.make_model(graph, opset_imports=imports, ir_version=8), list(zip(names, inputs)), [("!refused", why)], 0, 0, op)
 
-    def model(self, label, model, feeds, reference="ort", rtol=1e-4, atol=1e-5):
-        """A whole model. feeds: pairs of a name and an array."""
-        if isinstance(reference, str):
-            result = {"ort": run_ort, "onnx": run_onnx}[reference](model, dict(feeds))
-        else:
-            result = reference
+    def model(self, label, model, feeds, reference="ort", rtol=1e-4, atol=1e-5, op=None):
+        """A whole model, of the operator `op` or of several. feeds: pairs of a name and an array. [("!refused", why)] as the reference: the
+        model must be rejected, with `why` in the message."""
+        result = PEERS[reference](model, dict(feeds)) if isinstance(reference, str) else reference
         outs = [o.name for o in model.graph.output]
-        if result and isinstance(result[0], tuple):  # ("!refused", why)
+        rejected = bool(result) and isinstance(result[0], tuple)
+        if rejected:
             outs, result = [result[0][0]], [np.array([result[0][1]], object)]
-        self.count += 1
-        self.w.case(f"own_{self.family}_{self.count:03d}_{label.lower()}", model, feeds, list(zip(outs, result)), rtol, atol)
+        self.writer.case(self.name_of(label, op, rejected), model, feeds, list(zip(outs, result)), rtol, atol)

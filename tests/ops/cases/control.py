@@ -1,14 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scan in all directions and along all axes; sparse constants and initializers."""
+"""Cases of Loop, If and Scan."""
+import ml_dtypes  # noqa: F401 (registers the dtype names of the narrow types)
 import numpy as np
 import onnx
-from common import T, helper, i64, numpy_helper
-
-rng = np.random.default_rng(21)
-
-
-def f32(*shape):
-    return rng.uniform(-2, 2, shape).astype(np.float32)
+from .common import T, f32, helper, i64, numpy_helper, rng
 
 
 def value(name, *shape):
@@ -29,7 +24,7 @@ def scan_model(opset, **attrs):
     return node
 
 
-def scans(own):
+def scan(own):
     for attrs, a, b in [
             ({}, (4, 3, 2), (4, 3, 2)),
             ({"scan_input_axes": [1, -1], "scan_input_directions": [1, 0]}, (3, 4, 2), (3, 2, 4)),
@@ -41,7 +36,7 @@ def scans(own):
             [helper.make_tensor_value_info(n, T.FLOAT, v.shape) for n, v in feeds],
             [helper.make_empty_tensor_value_info(f"y{i}") for i in range(4)])
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 11)], ir_version=8)
-        own.model("scan", onnx.shape_inference.infer_shapes(model), feeds)
+        own.model("", onnx.shape_inference.infer_shapes(model), feeds, op="Scan")
 
 
 def scan_8(own):
@@ -56,30 +51,7 @@ def scan_8(own):
             [node], "scan", [helper.make_tensor_value_info("lengths", T.INT64, (2,)), value("x0", 2, 2), value("x1", 2, 3, 2)],
             [value("y0", 2, 2), value("y1", 2, 3, 2)])
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 8)], ir_version=4)
-        own.model("scan8", model, feeds)
-
-
-def sparse(dims, linear):
-    values = numpy_helper.from_array(f32(3), "w")
-    indices = i64(1, 5, 11) if linear else np.array([[0, 1], [1, 1], [2, 3]], np.int64)
-    return helper.make_sparse_tensor(values, numpy_helper.from_array(indices), dims)
-
-
-def sparse_constants(own):
-    for linear in (True, False):
-        tensor = sparse([3, 4], linear)
-        dense = np.zeros(12, np.float32)
-        dense[[1, 5, 11]] = numpy_helper.to_array(tensor.values)
-        dense, x = dense.reshape(3, 4), f32(2, 3)
-        for kind in ("constant", "initializer"):
-            nodes = [helper.make_node("MatMul", ["x", "w"], ["y"])]
-            if kind == "constant":
-                nodes.insert(0, helper.make_node("Constant", [], ["w"], sparse_value=tensor))
-            graph = helper.make_graph(nodes, "sparse", [value("x", 2, 3)], [value("y", 2, 4)])
-            if kind == "initializer":
-                graph.sparse_initializer.append(tensor)
-            model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
-            own.model("sparse_" + kind, model, [("x", x)], [x @ dense])
+        own.model("version_8", model, feeds, op="Scan")
 
 
 BODY_INPUTS = [helper.make_tensor_value_info("i", T.INT64, ()), helper.make_tensor_value_info("go", T.BOOL, ())]
@@ -89,9 +61,9 @@ def tensor(name, kind=T.FLOAT, shape=None):
     return helper.make_tensor_value_info(name, kind, shape)
 
 
-def graph_model(own, label, nodes, inputs, outputs, feeds, constants=(), reference="ort", opset=17):
+def graph_model(own, label, nodes, inputs, outputs, feeds, constants=(), reference="ort", opset=17, op="Loop"):
     graph = helper.make_graph(nodes, label, inputs, outputs, [numpy_helper.from_array(np.asarray(v), n) for n, v in constants])
-    own.model(label, helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8), feeds, reference)
+    own.model(label, helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8), feeds, reference, op=op)
 
 
 def loop(inputs, outputs, nodes, carried, results, go=None):
@@ -108,7 +80,7 @@ def branches(condition, output, then, other, name=""):
     return helper.make_node("If", [condition], [output], name=name, then_branch=made[0], else_branch=made[1])
 
 
-def nested(own):
+def nested_if_and_loop(own):
     """An If in a Loop in an If; weights and values of every graph around; values that change places."""
     choose = [helper.make_node("Mod", ["i", "two"], ["odd"]), helper.make_node("Equal", ["odd", "zero"], ["even"]),
               branches("even", "next",
@@ -131,7 +103,7 @@ def nested(own):
                         [("x", f32(4, 3)), ("y", f32(4, 3)), ("which", np.array(which)), ("count", np.array(count, np.int64))], constants)
 
 
-def loops(own):
+def loop_shapes(own):
     x, more = f32(2, 3), f32(1, 3)
     sizes = [tensor("x", shape=("n", 3)), tensor("count", T.INT64, ())]
     for count in (0, 1, 3, 20):
@@ -174,10 +146,10 @@ def narrow_model(own, label, node, feeds, outputs, results):
     graph = helper.make_graph(
         [node], label, [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape) for n, v in feeds],
         [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape) for n, v in zip(outputs, results)])
-    own.model(label, helper.make_model(graph, opset_imports=[helper.make_opsetid("", 25)], ir_version=13), feeds, results)
+    own.model(label, helper.make_model(graph, opset_imports=[helper.make_opsetid("", 25)], ir_version=13), feeds, results, op="Scan")
 
 
-def narrow_scans(own):
+def scan_packed(own):
     """Slices that begin and end within a byte: along every axis, both ways, one element each, and whole bytes."""
     for name, kind in NARROW.items():
         for shape in ((3, 5, 3), (4, 2, 4), (5, 1, 1)):
@@ -193,11 +165,11 @@ def narrow_scans(own):
                                         scan_input_directions=[back], scan_output_axes=[out_axis, 0], scan_output_directions=[out_back, 0])
                 slices = [np.take(x, t, axis) for t in range(steps)][::-1 if back else 1]
                 stacked = [s.T for s in slices][::-1 if out_back else 1]
-                narrow_model(own, "narrow_scan_" + name, node, [("s0", state), ("b0", narrow(name, *rest)), ("x", x)], ["s1", "last", "o", "p"],
+                narrow_model(own, name, node, [("s0", state), ("b0", narrow(name, *rest)), ("x", x)], ["s1", "last", "o", "p"],
                              [state, np.ascontiguousarray(slices[-1]), np.ascontiguousarray(np.stack(stacked, out_axis)), np.stack([state] * steps)])
 
 
-def narrow_loops(own):
+def loop_packed(own):
     """Stacked results that begin within a byte: of a loop that is planned, and of one that stops when its data says so."""
     for name, kind in NARROW.items():
         for shape in ((3,), (), (2, 4), (5, 3)):
@@ -219,10 +191,10 @@ def narrow_loops(own):
                         nodes, "narrow_loop", [tensor(n, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape) for n, v in feeds],
                         [tensor("y", kind, shape), tensor("all", kind, results[1].shape)])
                     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 25)], ir_version=13)
-                    own.model("narrow_loop_" + name, model, feeds, results)
+                    own.model(name, model, feeds, results, op="Loop")
 
 
-def leaves_early(own):
+def loop_ends_early(own):
     """Until the sum passes a limit; and one that never begins."""
     nodes = [helper.make_node("Add", ["a", "x"], ["a1"]), helper.make_node("ReduceSum", ["a1"], ["r"], keepdims=0),
              helper.make_node("Less", ["r", "limit"], ["less"])]
@@ -234,7 +206,7 @@ def leaves_early(own):
                     [tensor("y"), tensor("sums")], [("x", x), ("start", np.array(start, np.float32)), ("limit", np.array(limit, np.float32))])
 
 
-def conditions(own):
+def if_(own):
     """Conditions that constants, shapes or small integers decide, and branches of different shapes."""
     for x in (f32(2, 3), f32(4, 3)):
         for rate in (8, 16):
@@ -248,11 +220,12 @@ def conditions(own):
                      branches("fast", "d", [helper.make_node("Add", ["a", "a"], ["t4"])], [helper.make_node("Mul", ["a", "a"], ["e4"])])]
             constants = [("zero", np.int64(0)), ("two", np.int64(2)), ("sixteen", np.int64(16)), ("one", i64(1)), ("many", i64(100)),
                          ("w", f32(3, 2)), ("yes", np.array(True))]
-            graph_model(own, "condition", nodes, [tensor("x", shape=("n", 3)), tensor("rate", T.INT64, ())],
-                        [tensor("a"), tensor("b"), tensor("c"), tensor("d")], [("x", x), ("rate", np.array(rate, np.int64))], constants)
+            graph_model(own, "", nodes, [tensor("x", shape=("n", 3)), tensor("rate", T.INT64, ())],
+                        [tensor("a"), tensor("b"), tensor("c"), tensor("d")], [("x", x), ("rate", np.array(rate, np.int64))], constants,
+                        op="If")
 
 
-def list_bodies(own):
+def loop_and_sequences(own):
     """A sequence that a branch in a Loop lets grow, longer than plans are kept; SequenceMap that reads from outside."""
     sequence = helper.make_tensor_sequence_value_info
     grow = helper.make_graph([helper.make_node("SequenceInsert", ["s", "m"], ["t"])], "yes", [], [sequence("t", T.FLOAT, None)])
@@ -270,24 +243,41 @@ def list_bodies(own):
                 [("x", x), ("count", np.array(count, np.int64))], [("three", np.int64(3))], reference=[expected])
 
 
-def refused_inside(own):
+def loop_error_location(own):
     """Errors name the way to the node: graphs around it, then itself."""
     bad = loop(["count", "", "x"], ["y"], [branches("go", "a1", [helper.make_node("Concat", ["a", "other"], ["t"], name="joined", axis=1)],
                                                      [helper.make_node("Neg", ["a"], ["e"])], "choice")], [("a", "a1")], [])
     for why in ("node 'joined' (Concat)", "node 'choice' (If) of graph 'turn'", "node 'loop' (Loop) of model"):
-        graph_model(own, "refused_inside", [bad], [tensor("x", shape=(2, 3)), tensor("other", shape=("m", "k")), tensor("count", T.INT64, ())],
+        graph_model(own, "message", [bad], [tensor("x", shape=(2, 3)), tensor("other", shape=("m", "k")), tensor("count", T.INT64, ())],
                     [tensor("y")], [("x", f32(2, 3)), ("other", f32(3, 3)), ("count", np.array(2, np.int64))], reference=[("!refused", why)])
 
 
-def cases(own):
-    nested(own)
-    loops(own)
-    leaves_early(own)
-    conditions(own)
-    list_bodies(own)
-    refused_inside(own)
-    scans(own)
-    scan_8(own)
-    sparse_constants(own)
-    narrow_scans(own)
-    narrow_loops(own)
+def scan_types(own):
+    """Scan has the types of its body."""
+    for number, kind in ((T.DOUBLE, np.float64), (T.INT64, np.int64)):
+        def tensor(name, shape, number=number):
+            return helper.make_tensor_value_info(name, number, shape)
+
+        x = f32(5, 3, low=-9, high=9).astype(kind)
+        body = helper.make_graph([helper.make_node("Add", ["sum", "row"], ["next"]), helper.make_node("Neg", ["next"], ["shown"])], "turn",
+                                 [tensor("sum", (3,)), tensor("row", (3,))], [tensor("next", (3,)), tensor("shown", (3,))])
+        graph = helper.make_graph([helper.make_node("Scan", ["start", "x"], ["last", "rows"], body=body, num_scan_inputs=1)], "scan",
+                                  [tensor("start", (3,)), tensor("x", (5, 3))], [tensor("last", (3,)), tensor("rows", (5, 3))])
+        sums = x[0] + np.cumsum(x, 0)
+        own.model(np.dtype(kind).name, helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8),
+                  [("start", x[0]), ("x", x)], [sums[-1], -sums], 1e-12, 1e-12, op="Scan")
+
+
+def counting_loop(own):
+    """A Loop without values carried from one iteration to the next."""
+    body = helper.make_graph([helper.make_node("Identity", ["c"], ["d"]), helper.make_node("Neg", ["x"], ["n"])], "body",
+                             [tensor("i", T.INT64, []), tensor("c", T.BOOL, [])], [tensor("d", T.BOOL, []), tensor("n", T.FLOAT, [2])])
+    x = f32(2)
+    graph_model(own, "counts", [helper.make_node("Loop", ["three", ""], ["y"], body=body)], [tensor("x", shape=[None])], [tensor("y")],
+                [("x", x)], [("three", np.array(3))], reference=[np.stack([-x] * 3)])
+
+
+
+CASES = [
+    scan, scan_8, nested_if_and_loop, loop_shapes, scan_packed, loop_packed, loop_ends_early, if_, loop_and_sequences, loop_error_location,
+    scan_types, counting_loop]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Chains of nodes that the engine's passes turn into one."""
 import numpy as np
-from common import T, f32, helper, numpy_helper
+from .common import T, f32, helper, numpy_helper
 
 
 def chain(own, label, x, nodes, constants, opset=17, **options):
@@ -108,9 +108,20 @@ def finished(own):
                   {"w": f32(inputs, outputs), "b": f32(outputs), **bounds}, atol=4e-4)
 
 
-def cases(own):
-    residuals(own)
-    convolutions(own)
-    activations(own)
-    narrow(own)
-    finished(own)
+def wrong_matches(own):
+    """Chains that random graphs found: passes took them for patterns that they are not."""
+    node, six = helper.make_node, np.full((1,), 6, np.float32)
+    # the constant has more axes than the value it is combined with
+    chain(own, "swish_of_a_scalar", np.array(1.25, np.float32), [node("Add", ["x", "three"], ["a"]), node("Clip", ["a", "zero", "top"], ["g"]),
+                                                                 node("Mul", ["x", "g"], ["m"]), node("Div", ["m", "six"], ["y"])],
+          {"three": np.array(3, np.float32), "zero": np.array(0, np.float32), "top": np.array(6, np.float32), "six": six})
+    # one channel that Mul broadcasts to three was scaled as one
+    chain(own, "one_channel_scaled", f32(2, 1, 5, 4), [node("Mul", ["x", "k"], ["m"]), node("Add", ["m", "k"], ["a"]), node("Conv", ["a", "w"], ["y"])],
+          {"k": f32(3, 1, 1), "w": f32(2, 3, 2, 2)})
+    # Add of opset 6 names its axis: here it is not the last axis of a square matrix
+    x, w, b = f32(3, 4), f32(4, 3), f32(3)
+    chain(own, "rows_added", x, [node("MatMul", ["x", "w"], ["p"]), node("Add", ["p", "b"], ["y"], broadcast=1, axis=0)], {"w": w, "b": b}, opset=6,
+          reference=[x @ w + b[:, None]])
+
+
+CASES = [residuals, convolutions, activations, narrow, finished, wrong_matches]

@@ -2,7 +2,7 @@
 """Gradient, operator by operator and through small networks: central differences of what ONNX's reference computes in float64."""
 import numpy as np
 
-from common import T, helper, i64, numpy_helper, rng, run_onnx
+from .common import T, helper, i64, numpy_helper, rng, run_onnx
 
 TRAINING = "ai.onnx.preview.training"
 VERSIONS = [helper.make_opsetid("", 18), helper.make_opsetid(TRAINING, 1)]
@@ -43,7 +43,7 @@ def case(own, label, nodes, feeds, xs, y="y", constants=None, opset=18, slope=No
     wanted = [slope(feeds["x"]) * constants["weights"]] if slope else differences(nodes, feeds, constants, xs, "weighted", opset)
     outs = [f"d_{x}" for x in xs]
     nodes.append(helper.make_node("Gradient", xs, outs, domain=TRAINING, xs=xs, y="weighted"))
-    own.model("gradient_" + label, model_of(nodes, feeds, constants, outs, opset), list(feeds.items()), wanted, rtol=1e-5, atol=1e-6)
+    own.model(label, model_of(nodes, feeds, constants, outs, opset), list(feeds.items()), wanted, rtol=1e-5, atol=1e-6)
 
 
 def one(own, op, feeds, xs=None, opset=18, constants=None, names=None, **attrs):
@@ -123,7 +123,7 @@ def networks(own):
     model = model_of(nodes, single, {}, ["d_w", "d_x"])
     for out in model.graph.output:
         out.type.tensor_type.elem_type = T.FLOAT
-    own.model("gradient_network_f32", model, list(single.items()), [g.astype(np.float32) for g in wanted], rtol=1e-3, atol=1e-4)
+    own.model("network_f32", model, list(single.items()), [g.astype(np.float32) for g in wanted], rtol=1e-3, atol=1e-4)
 
 
 def forms(own):
@@ -131,25 +131,18 @@ def forms(own):
     nodes = [helper.make_node("Mul", ["x", "z"], ["m"]), helper.make_node("Mul", ["m", "x"], ["y"])]  # x² z
     whole = {"x": x, "z": z, "other": other, "more": more}
     at_others = [*nodes, helper.make_node("Gradient", ["other", "more"], ["d"], domain=TRAINING, xs=["x"], zs=["z"], y="y")]
-    own.model("gradient_elsewhere", model_of(at_others, whole, {}, ["y", "d"]), list(whole.items()), [x * x * z, 2 * other * more])
+    own.model("elsewhere", model_of(at_others, whole, {}, ["y", "d"]), list(whole.items()), [x * x * z, 2 * other * more])
     second = [*nodes, helper.make_node("Gradient", ["x", "z"], ["d"], domain=TRAINING, xs=["x"], zs=["z"], y="y"),
               helper.make_node("Gradient", ["x", "z"], ["dd", "dz"], domain=TRAINING, xs=["x", "z"], y="d")]
     both = {"x": x, "z": z}
-    own.model("gradient_of_gradient", model_of(second, both, {}, ["d", "dd", "dz"]), list(both.items()), [2 * x * z, 2 * z, 2 * x])
+    own.model("of_gradient", model_of(second, both, {}, ["d", "dd", "dz"]), list(both.items()), [2 * x * z, 2 * z, 2 * x])
     apart = [*nodes, helper.make_node("Gradient", ["other", "m"], ["d", "dm"], domain=TRAINING, xs=["other", "m"], y="y")]
-    own.model("gradient_of_nothing", model_of(apart, {n: whole[n] for n in ("x", "z", "other")}, {}, ["d", "dm"]),
+    own.model("of_nothing", model_of(apart, {n: whole[n] for n in ("x", "z", "other")}, {}, ["d", "dm"]),
               [(n, whole[n]) for n in ("x", "z", "other")], [np.zeros(3), x])
     for y, op, why in (("nowhere", "Mul", "y 'nowhere' is not a value of the graph"), ("y", "Mod", "no derivative is known for output 0 of operator 'Mod'")):
         wrong = [helper.make_node(op, ["x", "z"], ["y"], **({"fmod": 1} if op == "Mod" else {})),
                  helper.make_node("Gradient", ["x"], ["d"], domain=TRAINING, xs=["x"], y=y)]
-        own.model("gradient_refused", model_of(wrong, both, {}, ["d"]), list(both.items()), [("!refused", why)])
+        own.model("message", model_of(wrong, both, {}, ["d"]), list(both.items()), [("!refused", why)])
 
 
-def cases(own):
-    unary(own)
-    several(own)
-    products(own)
-    movement(own)
-    reductions(own)
-    networks(own)
-    forms(own)
+CASES = [unary, several, products, movement, reductions, networks, forms]

@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Images: resizing, sampling, cropping, columns."""
+"""Cases of resizing, sampling, regions and boxes, and of ImageDecoder."""
+import io
+
 import numpy as np
-from common import f32, i64, rng
+from .common import f32, i64, rng
+
+from PIL import Image
 
 EMPTY = np.zeros(0, np.float32)
 
@@ -46,7 +50,13 @@ def resize(own):
     own.add("Upsample", [x], opset=7, mode="nearest", scales=[1.0, 1.0, 1.5, 2.0])
 
 
-def sampling(own):
+def upsample(own):
+    x = f32(2, 3, 4, 5)
+    own.add("Upsample", [x], opset=1, height_scale=2.0, width_scale=3.0, mode="nearest", reference=[x.repeat(2, 2).repeat(3, 3)])
+    own.add("Upsample", [f32(1, 2, 3, 4)], opset=7, scales=[1.0, 1.0, 2.5, 1.7], mode="linear")
+
+
+def grid_sample_and_affine_grid(own):
     x, grid = f32(2, 3, 5, 7), f32(2, 4, 6, 2, low=-1.4, high=1.4)
     for padding in ("zeros", "border", "reflection"):
         for mode, old in (("nearest", "nearest"), ("linear", "bilinear"), ("cubic", "bicubic")):
@@ -61,14 +71,62 @@ def sampling(own):
     own.add("AffineGrid", [f32(2, 3, 4), i64(2, 3, 4, 5, 2)], opset=20, align_corners=1, reference="onnx")
 
 
-def cropping(own):
-    own.add("CenterCropPad", [f32(5, 8, 3), i64(7, 3)], opset=18, axes=[0, -2], reference="onnx")
-    own.add("CenterCropPad", [rng.integers(-9, 9, (4, 5)).astype(np.int16), i64(3, 8)], opset=18, reference="onnx")
-    own.add("Col2Im", [f32(2, 18, 25), i64(6, 7), i64(2, 3)], opset=18)
-    own.add("Col2Im", [f32(1, 12, 9), i64(6, 9), i64(3, 2)], opset=18, strides=[2, 3], pads=[1, 0, 0, 2], dilations=[1, 2], reference="onnx")
+def roi_align_and_max_roi_pool(own):
+    x = f32(2, 3, 9, 12)
+    rois = np.array([[0, 0, 7, 5], [2.5, 1.2, 11, 8.3], [-3, 2, 4, 30], [5, 5, 5, 5]], np.float32)
+    for mode in ("avg", "max"):
+        for place in ("half_pixel", "output_half_pixel"):
+            own.add("RoiAlign", [x, rois, i64(0, 1, 1, 0)], opset=16, mode=mode, coordinate_transformation_mode=place,
+                    output_height=3, output_width=2, sampling_ratio=2, spatial_scale=0.8)
+    own.add("RoiAlign", [x, rois, i64(1, 0, 1, 0)], opset=10, output_height=2, output_width=4)
+    own.add("RoiAlign", [x.astype(np.float64), rois.astype(np.float64), i64(1, 0, 1, 0)], opset=16, output_height=2, output_width=4, reference="onnx")
+    boxes = np.array([[0, 0, 0, 7, 5], [1, 2, 1, 11, 8], [1, 3, 2, 4, 30], [0, 20, 20, 22, 21]], np.float32)
+    own.add("MaxRoiPool", [x, boxes], pooled_shape=[2, 3], spatial_scale=0.5)
+    own.add("MaxRoiPool", [x, boxes], pooled_shape=[4, 2])
 
 
-def cases(own):
-    resize(own)
-    sampling(own)
-    cropping(own)
+def non_max_suppression(own):
+    boxes = np.sort(rng.uniform(0, 10, (2, 40, 2, 2)), axis=2).astype(np.float32).reshape(2, 40, 4)
+    scores = rng.uniform(0, 1, (2, 3, 40)).astype(np.float32)
+    for center in (0, 1):
+        for limit in (5, 100):
+            own.add("NonMaxSuppression", [boxes, scores, i64(limit), np.array([0.3], np.float32), np.array([0.2], np.float32)],
+                    opset=11, center_point_box=center)
+    own.add("NonMaxSuppression", [boxes, scores, i64(3)], opset=11)
+    own.add("NonMaxSuppression", [boxes, scores], opset=11)
+
+
+def non_max_suppression_of_nothing(own):
+    own.add("NonMaxSuppression", [np.zeros((1, 0, 4), np.float32), np.zeros((1, 1, 0), np.float32), i64(3)], opset=11)
+    own.add("NonMaxSuppression", [np.zeros((1, 0, 4), np.float32), np.zeros((1, 1, 0), np.float32), i64(3)], opset=10, constants=[2])
+
+
+def encoded(image, kind, **options):
+    out = io.BytesIO()
+    image.save(out, format=kind, **options)
+    return np.frombuffer(out.getvalue(), np.uint8)
+
+
+def image_decoder(own):
+    """Encoded images of every format, against Pillow."""
+    ramp = np.add.outer(np.arange(19) * 5, np.arange(23) * 3)
+    color = np.stack([ramp, 255 - ramp, ramp // 2 + rng.integers(0, 9, ramp.shape)], -1).astype(np.uint8)
+    full = Image.fromarray(color)
+    kinds = [("BMP", full, {}), ("BMP", full.convert("L"), {}), ("BMP", full.convert("1"), {}), ("BMP", full.quantize(13), {}),
+             ("PPM", full, {}), ("PPM", full.convert("L"), {}), ("PPM", full.convert("1"), {}),
+             ("PNG", full, {}), ("PNG", full.convert("L"), {}), ("PNG", full.convert("RGBA"), {}), ("PNG", full.quantize(9), {}),
+             ("JPEG", full, {"quality": 90}), ("JPEG", full.convert("L"), {}), ("JPEG", full, {"progressive": True, "subsampling": 0}),
+             ("WEBP", full, {"lossless": True}), ("TIFF", full, {}), ("TIFF", full.convert("L"), {}),
+             ("TIFF", full, {"compression": "tiff_lzw"}), ("JPEG2000", full, {})]
+    for kind, image, options in kinds:
+        data = encoded(image, kind, **options)
+        rgb = np.array(Image.open(io.BytesIO(data.tobytes())).convert("RGB"))
+        own.add("ImageDecoder", [data], opset=20, reference=[rgb])
+    data = encoded(full, "PNG")
+    own.add("ImageDecoder", [data], opset=20, pixel_format="BGR", reference=[color[:, :, ::-1]])
+    own.add("ImageDecoder", [data], opset=20, pixel_format="Grayscale", reference=[np.array(full.convert("L"))[:, :, None]])
+
+
+CASES = [
+    resize, upsample, grid_sample_and_affine_grid, roi_align_and_max_roi_pool, non_max_suppression,
+    non_max_suppression_of_nothing, image_decoder]

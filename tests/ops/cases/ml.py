@@ -1,15 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ai.onnx.ml: random ensembles of all node modes, vector machines of all kernels, encoders. Answers of ONNX Runtime, or of NumPy
-where ONNX Runtime departs from the specification."""
+"""Cases of ai.onnx.ml: random ensembles of all node modes, support vector machines of all kernels, encoders. Expected values are those of
+ONNX Runtime, or of NumPy where ONNX Runtime departs from the specification."""
 import numpy as np
-from common import helper, i64
+from .common import f32, helper, i64, rng
 
-rng = np.random.default_rng(22)
 MODES = ["BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ"]
-
-
-def f32(*shape, low=-2.0, high=2.0):
-    return rng.uniform(low, high, shape).astype(np.float32)
 
 
 class Forest:
@@ -299,15 +294,15 @@ def refusals(own):
     own.refuse("LabelEncoder", [i64(3)], "2 keys, but 1 values", keys_int64s=[1, 2], values_int64s=[5], **ml)
 
 
-def cases(own):
-    refusals(own)
-    regressors(own)
-    classifiers(own)
-    linear(own)
-    machines(own)
-    two_classes(own)
-    encoders(own)
-    features(own)
-    tree_5(own)
-    tree_kinds(own)
-    tree_5_kinds(own)
+def tree_ensemble_classifier_of_two_classes(own):
+    """Two classes, both with weights, of which a row reaches one: the greater score wins."""
+    x = np.array([[0.0], [1.0]], np.float32)
+    own.add("TreeEnsembleClassifier", [x], opset=1, domain="ai.onnx.ml", outputs=2, nodes_treeids=[0, 0, 0], nodes_nodeids=[0, 1, 2],
+            nodes_featureids=[0, 0, 0], nodes_modes=["BRANCH_LEQ", "LEAF", "LEAF"], nodes_values=[0.5, 0.0, 0.0], nodes_truenodeids=[1, 0, 0],
+            nodes_falsenodeids=[2, 0, 0], class_treeids=[0, 0], class_nodeids=[1, 2], class_ids=[0, 1], class_weights=[2.5, 1.5],
+            classlabels_int64s=[7, 9], reference=[i64(7, 9), np.array([[2.5, 0], [0, 1.5]], np.float32)])
+
+
+CASES = [
+    regressors, classifiers, linear, machines, two_classes, encoders, features, tree_5, tree_kinds, tree_5_kinds,
+    refusals, tree_ensemble_classifier_of_two_classes]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RNN, GRU, LSTM against ONNX Runtime: directions, lengths, peepholes, activations; batch-first ones against the same turned."""
+"""Cases of RNN, GRU and LSTM against ONNX Runtime: directions, lengths, peepholes, activations, layouts."""
 import numpy as np
 import onnx
-from common import T, f32, helper, run_ort
+from .common import T, f32, helper, rng, run_ort
 
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 
@@ -19,8 +19,8 @@ def operands(op, steps, batch, inputs, hidden, directions, peepholes=False, leng
     return x
 
 
-def turned(own, op, x, outputs, **attrs):
-    """layout=1: ONNX Runtime has it not, so its answers of layout=0 are turned."""
+def batch_first(own, op, x, outputs, **attrs):
+    """Adds a case with layout=1, which ONNX Runtime does not implement: its results with layout=0, transposed."""
     names = ["" if a is None else f"x{i}" for i, a in enumerate(x)]
     outs = [f"y{i}" for i in range(outputs)]
     kinds = [helper.make_tensor_value_info(n, T.INT32 if a.dtype == np.int32 else T.FLOAT, a.shape) for n, a in zip(names, x) if n]
@@ -41,13 +41,18 @@ def layers(own, op):
         own.add(op, operands(op, 7, 3, 4, 5, count, lengths=[7, 2, 4]), opset=14, outputs=n, **attrs)
         own.add(op, operands(op, 4, 2, 3, 5, count)[:3], opset=7, outputs=n, constants=(1, 2), **attrs)
         own.add(op, operands(op, 3, 2, 4, 5, count, lengths=[3, 1]), opset=14, outputs=n, **attrs)  # so few steps that nothing is packed
-        turned(own, op, operands(op, 6, 3, 4, 5, count), n, **attrs)
+        batch_first(own, op, operands(op, 6, 3, 4, 5, count), n, **attrs)
         own.add(op, operands(op, 6, 1, 4, 5, count), opset=22, outputs=n, constants=(1, 2), clip=0.5, **attrs)
     own.add(op, operands(op, 9, 2, 70, 130, 2), opset=14, outputs=n, constants=(1, 2, 3), hidden_size=130, direction="bidirectional",
             atol=1e-4)
     own.add(op, operands(op, 5, 1, 40, 64, 1), opset=14, outputs=n, constants=(1, 2, 3), hidden_size=64, atol=1e-4)
     doubles = [a if a is None or a.dtype == np.int32 else a.astype(np.float64) for a in operands(op, 4, 2, 3, 5, 1)]
     own.add(op, doubles, opset=14, outputs=2, hidden_size=5, reference="onnx")
+
+
+def rnn_gru_and_lstm(own):
+    for op in GATES:
+        layers(own, op)
 
 
 def variants(own):
@@ -71,7 +76,15 @@ def variants(own):
         own.add("RNN", operands("RNN", 4, 2, 3, 5, 1), opset=14, outputs=2, hidden_size=5, activations=[function], **scales)
 
 
-def cases(own):
-    for op in GATES:
-        layers(own, op)
-    variants(own)
+def dynamic_quantize_lstm(own):
+    for direction, count in (("forward", 1), ("reverse", 1), ("bidirectional", 2)):
+        for columns in (1, 4 * 9):
+            scales = [f32(count, columns, low=0.002, high=0.01) if columns > 1 else f32(count, low=0.002, high=0.01) for _ in range(2)]
+            w, r = (rng.integers(0, 256, (count, n, 36)).astype(np.uint8) for n in (5, 9))
+            zero = np.full(scales[0].shape, 128, np.uint8)
+            own.microsoft("DynamicQuantizeLSTM", [f32(6, 2, 5), w, r, f32(count, 72), None, f32(count, 2, 9), f32(count, 2, 9), None,
+                                            scales[0], zero, scales[1], zero],
+               outputs=3, hidden_size=9, direction=direction, constants=(1, 2, 8, 9, 10, 11), rtol=1e-3, atol=1e-3)
+
+
+CASES = [rnn_gru_and_lstm, variants, dynamic_quantize_lstm]

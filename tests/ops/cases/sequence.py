@@ -1,13 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sequences, optionals and maps; answers of ONNX Runtime, or as the specification says."""
+"""Cases of sequences, optionals and maps: expected values are those of ONNX Runtime, or as the specification defines them."""
 import numpy as np
-from common import T, helper, i64, numpy_helper
-
-rng = np.random.default_rng(23)
-
-
-def f32(*shape):
-    return rng.uniform(-2, 2, shape).astype(np.float32)
+from .common import T, f32, helper, i64, numpy_helper
 
 
 def tensor(name, kind=T.FLOAT, shape=None):
@@ -22,13 +16,13 @@ def optional(name):
     return helper.make_value_info(name, helper.make_optional_type_proto(helper.make_tensor_type_proto(T.FLOAT, None)))
 
 
-def model(own, label, nodes, inputs, outputs, feeds, reference="ort", opset=17, constants=(), domains=()):
+def model(own, label, nodes, inputs, outputs, feeds, reference="ort", opset=17, constants=(), domains=(), op=None):
     graph = helper.make_graph(nodes, label, inputs, outputs, [numpy_helper.from_array(v, n) for n, v in constants])
     imports = [helper.make_opsetid("", opset), *[helper.make_opsetid(d, 1) for d in domains]]
-    own.model(label, helper.make_model(graph, opset_imports=imports, ir_version=8), feeds, reference)
+    own.model(label, helper.make_model(graph, opset_imports=imports, ir_version=8), feeds, reference, op=op)
 
 
-def positions(own):
+def sequence_insert_erase_and_at(own):
     """Negative positions; what is taken out, put in and asked for."""
     a, b, c = f32(2, 3), f32(4), f32(1, 2)
     nodes = [helper.make_node("SequenceConstruct", ["a", "b"], ["s0"]),
@@ -58,24 +52,24 @@ def reused_memory(own):
           [[a, x, -a, np.cos(d)], np.stack([a, x, -a, np.cos(d)], -1), d], opset=18)
 
 
-def splits(own):
+def split_to_sequence_and_concat_from_sequence(own):
     x = f32(3, 7, 2)
     for axis, split, attrs in [(1, i64(2, 0, 5), {}), (-2, np.array(3, np.int32), {}), (0, None, {}), (2, None, {"keepdims": 0}),
                                (1, np.array(7, np.int64), {"keepdims": 0})]:
         inputs = ["x"] + (["split"] if split is not None else [])
         nodes = [helper.make_node("SplitToSequence", inputs, ["s"], axis=axis, **attrs),
                  helper.make_node("SequenceLength", ["s"], ["n"])]
-        model(own, "split", nodes, [tensor("x", shape=x.shape)], [sequence("s"), tensor("n", T.INT64)], [("x", x)],
+        model(own, "", nodes, [tensor("x", shape=x.shape)], [sequence("s"), tensor("n", T.INT64)], [("x", x)],
               constants=[("split", split)] if split is not None else [],
-              reference=[[x], np.array(1)] if split is not None and attrs else "ort")  # keepdims says nothing beside a split
+              reference=[[x], np.array(1)] if split is not None and attrs else "ort", op="SplitToSequence")  # keepdims says nothing beside a split
     for axis in (0, 1, -1):
         nodes = [helper.make_node("SequenceConstruct", ["x", "x"], ["s"]),
                  helper.make_node("ConcatFromSequence", ["s"], ["y"], axis=axis),
                  helper.make_node("ConcatFromSequence", ["s"], ["z"], axis=axis, new_axis=1)]
-        model(own, "concat", nodes, [tensor("x", shape=x.shape)], [tensor("y"), tensor("z")], [("x", x)])
+        model(own, "", nodes, [tensor("x", shape=x.shape)], [tensor("y"), tensor("z")], [("x", x)], op="ConcatFromSequence")
 
 
-def loops(own):
+def sequences_in_loop_and_if(own):
     """A sequence that grows in a Loop, and is what a branch of If gives."""
     body = helper.make_graph(
         [helper.make_node("Cast", ["i"], ["factor"], to=T.FLOAT), helper.make_node("Mul", ["x", "factor"], ["m"]),
@@ -91,27 +85,27 @@ def loops(own):
               [("x", f32(2, 3)), ("which", np.array(which))], constants=[("count", np.array(5, np.int64))])
 
 
-def optionals(own):
+def optional_has_element(own):
     nodes = [helper.make_node("OptionalHasElement", ["o"], ["has"]), helper.make_node("Identity", ["o"], ["same"])]
     for value in (f32(2, 3), None):
-        model(own, "optional", nodes, [optional("o")], [tensor("has", T.BOOL), optional("same")], [("o", value)],
-              [np.array(value is not None), value], opset=18)
+        model(own, "", nodes, [optional("o")], [tensor("has", T.BOOL), optional("same")], [("o", value)],
+              [np.array(value is not None), value], opset=18, op="OptionalHasElement")
 
 
-def maps(own):
+def zip_map_dict_vectorizer_and_cast_map(own):
     def map_type(key, kind):
         return helper.make_map_type_proto(key, helper.make_tensor_type_proto(kind, []))
 
     for attrs, key in [({"classlabels_strings": ["a", "b", "c"]}, T.STRING), ({"classlabels_int64s": [3, 4, 9]}, T.INT64)]:
         out = helper.make_value_info("z", helper.make_sequence_type_proto(map_type(key, T.FLOAT)))
-        model(own, "zipmap", [helper.make_node("ZipMap", ["x"], ["z"], domain="ai.onnx.ml", **attrs)],
-              [tensor("x", shape=(4, 3))], [out], [("x", f32(4, 3))], domains=["ai.onnx.ml"])
+        model(own, "", [helper.make_node("ZipMap", ["x"], ["z"], domain="ai.onnx.ml", **attrs)],
+              [tensor("x", shape=(4, 3))], [out], [("x", f32(4, 3))], domains=["ai.onnx.ml"], op="ZipMap")
     for value, key, kind, attrs in [
             ({"b": 1.5, "z": 2.5, "a": 3.5}, T.STRING, T.FLOAT, {"string_vocabulary": ["a", "b", "c"]}),
             ({4: 1.5, 2: 2.5}, T.INT64, T.FLOAT, {"int64_vocabulary": [2, 3, 4]})]:
         node = helper.make_node("DictVectorizer", ["x"], ["y"], domain="ai.onnx.ml", **attrs)
-        model(own, "dictvectorizer", [node], [helper.make_value_info("x", map_type(key, kind))], [tensor("y")], [("x", value)],
-              domains=["ai.onnx.ml"])
+        model(own, "", [node], [helper.make_value_info("x", map_type(key, kind))], [tensor("y")], [("x", value)],
+              domains=["ai.onnx.ml"], op="DictVectorizer")
     for value, kind, to, attrs, answer in [
             ({1: 0.5, 3: 2.5, 0: 7.5}, T.FLOAT, T.FLOAT, {}, "ort"),
             ({1: 0.5, 3: 2.5, 0: 7.5}, T.FLOAT, T.INT64, {"cast_to": "TO_INT64"}, "ort"),
@@ -119,19 +113,19 @@ def maps(own):
             ({1: "x", 3: "y"}, T.STRING, T.STRING, {"cast_to": "TO_STRING", "map_form": "SPARSE", "max_map": 3},
              [np.array([["", "x", ""]], object)])]:
         node = helper.make_node("CastMap", ["x"], ["y"], domain="ai.onnx.ml", **attrs)
-        model(own, "castmap", [node], [helper.make_value_info("x", map_type(T.INT64, kind))], [tensor("y", to)], [("x", value)],
-              domains=["ai.onnx.ml"], reference=answer)
+        model(own, "", [node], [helper.make_value_info("x", map_type(T.INT64, kind))], [tensor("y", to)], [("x", value)],
+              domains=["ai.onnx.ml"], reference=answer, op="CastMap")
 
 
-def refusals(own):
+def rejected(own):
     x = f32(4, 3)
     own.refuse("SplitToSequence", [x, i64(1, 2)], "parts of 3 in all, the axis has 4")
     own.refuse("SplitToSequence", [x, i64(5, -1)], "split[0] is 5")
     own.refuse("SplitToSequence", [x], "axis 2 is outside", axis=2)
     for position in (2, -3):
         graph = [helper.make_node("SequenceConstruct", ["x", "x"], ["s"]), helper.make_node("SequenceAt", ["s", "p"], ["y"])]
-        model(own, "at_refused", graph, [tensor("x", shape=(4, 3))], [tensor("y")], [("x", x)],
-              [("!refused", f"position {position} is outside the sequence of 2")], constants=[("p", np.array(position))])
+        model(own, "", graph, [tensor("x", shape=(4, 3))], [tensor("y")], [("x", x)],
+              [("!refused", f"position {position} is outside the sequence of 2")], constants=[("p", np.array(position))], op="SequenceAt")
 
 
 def other_types(own):
@@ -149,12 +143,15 @@ def other_types(own):
               [("a", a), ("b", b)], answers, opset=18, constants=[("p", np.array(0, np.int64))])
 
 
-def cases(own):
-    refusals(own)
-    positions(own)
-    reused_memory(own)
-    splits(own)
-    loops(own)
-    optionals(own)
-    maps(own)
-    other_types(own)
+def sequence_map(own):
+    """SequenceMap has the types of its body."""
+    for number, kind in ((T.DOUBLE, np.float64), (T.INT64, np.int64)):
+        x = f32(5, 3, low=-9, high=9).astype(kind)
+        body = helper.make_graph([helper.make_node("Mul", ["item", "item"], ["square"])], "each", [tensor("item", number)], [tensor("square", number)])
+        nodes = [helper.make_node("SplitToSequence", ["x"], ["list"], axis=0), helper.make_node("SequenceMap", ["list"], ["squares"], body=body)]
+        graph = helper.make_graph(nodes, "map", [tensor("x", number, (5, 3))], [helper.make_tensor_sequence_value_info("squares", number, None)])
+        own.model(np.dtype(kind).name, helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8),
+                  [("x", x)], [[row * row for row in np.split(x, 5)]], 1e-12, 1e-12, op="SequenceMap")
+
+
+CASES = [sequence_insert_erase_and_at, reused_memory, split_to_sequence_and_concat_from_sequence, sequences_in_loop_and_if, optional_has_element, zip_map_dict_vectorizer_and_cast_map, rejected, other_types, sequence_map]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators on text: answers of ONNX Runtime, where it has the operator, or as the specification says."""
+"""Cases of operators on strings: expected values are those of ONNX Runtime, or as the specification defines them."""
 import numpy as np
 
 
@@ -7,7 +7,7 @@ def text(*values):
     return np.array(values, object)
 
 
-def normalizer(own):
+def string_normalizer(own):
     x = text("Äpfel", "ΔΟΚΙΜΗ", "Привет", "the", "THE", "ÿ")
     for attrs, expected in [
             ({"case_change_action": "LOWER", "stopwords": ["The"]}, ["äpfel", "δοκιμη", "привет", "ÿ"]),
@@ -18,7 +18,7 @@ def normalizer(own):
         own.add("StringNormalizer", [x[None]], opset=10, reference=[text(*expected)[None]], **attrs)
 
 
-def tfidf(own):
+def tf_idf_vectorizer(own):
     common = dict(min_gram_length=1, max_gram_length=3, max_skip_count=2, ngram_counts=[0, 3, 7], ngram_indexes=[2, 0, 1, 5, 3, 4])
     for mode in ("TF", "IDF", "TFIDF"):
         for weights in (None, [0.5, 1.5, 2.0, 3.0, 0.25, 1.0]):
@@ -28,13 +28,13 @@ def tfidf(own):
             own.add("TfIdfVectorizer", [text("b", "c", "e", "b", "z", "c", "e")], opset=9, pool_strings=[" abcdef"[i] for i in pool], **attrs)
 
 
-def regex(own):
+def regex_full_match(own):
     x = text("www.google.com", "a\nb", "", "ünï", "aaa")
     for pattern in (r"www\.[a-z]+\.(com|org)", "a.b", "(?s)a.b", "[[:alpha:]]*", "a|aa", "(?i)AAA", r"\pL+"):
         own.add("RegexFullMatch", [x], opset=20, pattern=pattern)
 
 
-def split_and_join(own):
+def string_split_and_string_concat(own):
     x = text("a b  c", " lead", "trail ", "", "one")
     for attrs in ({}, {"maxsplit": 1}, {"delimiter": " "}, {"delimiter": " ", "maxsplit": 1}, {"delimiter": "  "}):
         own.add("StringSplit", [x], opset=20, outputs=2, reference="onnx", **attrs)
@@ -42,7 +42,7 @@ def split_and_join(own):
     own.add("StringConcat", [np.array("pre", object), x], opset=20)
 
 
-def refusals(own):
+def rejected(own):
     x = text("a", "b")
     own.refuse("RegexFullMatch", [x], "pattern '(a' is wrong", opset=20, pattern="(a")
     own.refuse("StringNormalizer", [x], "case_change_action: expected", case_change_action="TITLE")
@@ -53,9 +53,4 @@ def refusals(own):
     own.refuse("TfIdfVectorizer", [x], "ngram_counts[0]", pool_strings=["a", "b"], **(tfidf | {"ngram_counts": [3]}))
 
 
-def cases(own):
-    refusals(own)
-    normalizer(own)
-    tfidf(own)
-    regex(own)
-    split_and_join(own)
+CASES = [string_normalizer, tf_idf_vectorizer, regex_full_match, string_split_and_string_concat, rejected]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Quantized chains that the engine's passes turn into integer products, against ONNX Runtime."""
 import numpy as np
-from common import T, f32, helper, numpy_helper, rng
+from .common import T, f32, helper, numpy_helper, rng
 
 QUANTIZE, DEQUANTIZE = "QuantizeLinear", "DequantizeLinear"
 
@@ -173,8 +173,4 @@ def weights(own):
         c.done("cast_gather", c.node("Gather", table, c.node("Cast", "x", to=T.INT64)), 0)
 
 
-def cases(own):
-    weights(own)
-    products(own)
-    convolutions(own)
-    dynamic(own)
+CASES = [weights, products, convolutions, dynamic]

@@ -6,7 +6,7 @@ peer gives in float32 for values that either type has.
 """
 import numpy as np
 import onnx
-from common import T, f32, helper, node_tests, run_onnx, single_nodes
+from .common import T, helper, node_tests, run_onnx, single_nodes
 
 # Drawn at random, or told by their own cases; what the standard does not say of integers between pixels.
 LEFT_OUT = {"RandomNormalLike", "RandomUniformLike", "Bernoulli", "Dropout", "OptionalGetElement", ("GridSample", np.int16), ("GridSample", np.uint32)}
@@ -104,7 +104,7 @@ def add(own, test, node, schema, name, number, kind):
     answers = [np.asarray(answer).astype(dtype) for answer, dtype in zip(answers, types)]
     if types != [kind] and kind in (np.float64, np.float16) and np.float32 in types:
         tolerance = tuple(max(t, least) for t, least in zip(tolerance, (1e-4, 1e-5)))
-    own.model(f"{test.name[5:]}_{np.dtype(kind).name}", model, feeds, answers, *tolerance)
+    own.model(f"{test.name[5:]}_{np.dtype(kind).name}", model, feeds, answers, *tolerance, op=node.op_type)
 
 
 def package_cases(own):
@@ -157,8 +157,8 @@ def twin(own, op, model, feeds, peer, number, text, kind):
     answers = peer(plain, dict(near))
     unsaid = allowed is None  # outputs have no type either
     answers = [a.astype(kind) if value.name in changed or (unsaid and a.dtype == np.float32) else a for a, value in zip(answers, other.graph.output)]
-    own.model(f"{op}_{np.dtype(kind).name}", other, [(label, data.astype(kind) if label in changed else data) for label, data in near], answers,
-              *((4e-3, 4e-3) if kind == np.float16 else (1e-4, 1e-5)))
+    own.model(np.dtype(kind).name, other, [(label, data.astype(kind) if label in changed else data) for label, data in near], answers,
+              *((4e-3, 4e-3) if kind == np.float16 else (1e-4, 1e-5)), op=op)
     return True
 
 
@@ -178,27 +178,8 @@ def family_cases(own, done):
             twin(own, op, model, feeds, peer, number, text, kind)
 
 
-def bodies(own):
-    """Scan and SequenceMap, whose types are those of their bodies."""
-    for number, kind in ((T.DOUBLE, np.float64), (T.INT64, np.int64)):
-        def tensor(name, shape, number=number):
-            return helper.make_tensor_value_info(name, number, shape)
-
-        x = f32(5, 3, low=-9, high=9).astype(kind)
-        body = helper.make_graph([helper.make_node("Add", ["sum", "row"], ["next"]), helper.make_node("Neg", ["next"], ["shown"])], "turn",
-                                 [tensor("sum", (3,)), tensor("row", (3,))], [tensor("next", (3,)), tensor("shown", (3,))])
-        graph = helper.make_graph([helper.make_node("Scan", ["start", "x"], ["last", "rows"], body=body, num_scan_inputs=1)], "scan",
-                                  [tensor("start", (3,)), tensor("x", (5, 3))], [tensor("last", (3,)), tensor("rows", (5, 3))])
-        sums = x[0] + np.cumsum(x, 0)
-        own.model(f"scan_{np.dtype(kind).name}", helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8),
-                  [("start", x[0]), ("x", x)], [sums[-1], -sums], 1e-12, 1e-12)
-        body = helper.make_graph([helper.make_node("Mul", ["item", "item"], ["square"])], "each", [tensor("item", None)], [tensor("square", None)])
-        nodes = [helper.make_node("SplitToSequence", ["x"], ["list"], axis=0), helper.make_node("SequenceMap", ["list"], ["squares"], body=body)]
-        graph = helper.make_graph(nodes, "map", [tensor("x", (5, 3))], [helper.make_tensor_sequence_value_info("squares", number, None)])
-        own.model(f"sequencemap_{np.dtype(kind).name}", helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8),
-                  [("x", x)], [[row * row for row in np.split(x, 5)]], 1e-12, 1e-12)
-
-
-def cases(own):
+def retyped_nodes(own):
     family_cases(own, package_cases(own))
-    bodies(own)
+
+
+CASES = [retyped_nodes]

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cases of matrix products and of other operators on matrices."""
+import ml_dtypes
+import numpy as np
+from .common import f32, ints, rng, saturate, wide
+
+
+def matmul(own):
+    half = lambda *shape: f32(*shape).astype(np.float16)  # noqa: E731
+    own.add("MatMul", [half(3, 7, 20), half(20, 5)], rtol=2e-3, atol=1e-2)
+    own.add("MatMul", [half(3, 7, 20), half(20, 50)], constants=(1,), rtol=2e-3, atol=1e-2)
+    for m, k, n in [(1, 384, 384), (3, 7, 5), (13, 33, 47), (2, 100, 130), (67, 129, 95), (128, 384, 200), (5, 1, 9)]:
+        a, b = f32(m, k), f32(k, n)
+        atol = 2e-7 * k + 1e-6  # sums of k products cancel
+        own.add("MatMul", [a, b], atol=atol)
+        own.add("MatMul", [a, b], constants=(1,), atol=atol)
+    own.add("MatMul", [f32(2, 3, 4, 5), f32(3, 5, 6)])
+    own.add("MatMul", [f32(4, 5), f32(2, 3, 5, 6)])
+    own.add("MatMul", [f32(2, 1, 4, 5), f32(1, 3, 5, 6)])
+    own.add("MatMul", [f32(5), f32(5, 6)])
+    own.add("MatMul", [f32(2, 4, 5), f32(5)])
+    own.add("MatMul", [f32(5), f32(5)])
+    own.add("MatMul", [f32(4, 5).astype(np.float64), f32(5, 3).astype(np.float64)])
+    own.add("MatMul", [np.arange(12, dtype=np.int64).reshape(3, 4), np.arange(20, dtype=np.int64).reshape(4, 5)])
+
+
+def gemm(own):
+    half = lambda *shape: f32(*shape).astype(np.float16)  # noqa: E731
+    own.add("Gemm", [half(7, 20), half(5, 20), half(5)], transB=1, alpha=0.5, constants=(1, 2), rtol=2e-3, atol=1e-2)
+    for m, k, n in [(1, 384, 384), (3, 7, 5), (13, 33, 47), (2, 100, 130), (67, 129, 95), (128, 384, 200), (5, 1, 9)]:
+        a, b = f32(m, k), f32(k, n)
+        atol = 2e-7 * k + 1e-6  # sums of k products cancel
+        own.add("Gemm", [a, b, f32(n)], constants=(1, 2), atol=atol)
+        own.add("Gemm", [a, f32(n, k), f32(n)], constants=(1,), transB=1, atol=atol)
+        own.add("Gemm", [f32(k, m), f32(n, k), f32(m, 1)], transA=1, transB=1, alpha=0.5, beta=2.0, opset=11, atol=atol)
+    own.add("Gemm", [f32(4, 5).astype(np.float64), f32(5, 3).astype(np.float64)], alpha=0.25)
+    # what is scaled by 0 is not looked at
+    for kind in (np.float32, np.float64):
+        own.add("Gemm", [f32(3, 4).astype(kind), f32(4, 5).astype(kind), np.full((5,), np.nan, kind)], opset=13, beta=0.0)
+    for dtype in (np.int32, np.int64, np.uint32, np.uint64):
+        a, b, c = (rng.integers(0, 50, shape).astype(dtype) for shape in ((3, 4), (4, 5), (5,)))
+        own.add("Gemm", [a, b, c], opset=13, reference=[a @ b + c])
+
+
+def matmul_integer(own):
+    for m, k, n in [(1, 384, 96), (3, 7, 5), (13, 33, 47), (67, 258, 95), (5, 1, 9), (50, 400, 201)]:
+        for a_kind, b_kind in [(np.uint8, np.int8), (np.int8, np.int8), (np.uint8, np.uint8), (np.int8, np.uint8)]:
+            a, b, za, zb = ints(a_kind, m, k), ints(b_kind, k, n), ints(a_kind), ints(b_kind)
+            exact = lambda x, y: [(x @ y).astype(np.int32)]  # noqa: E731
+            own.add("MatMulInteger", [a, b], reference=exact(wide(a, 0), wide(b, 0)))
+            own.add("MatMulInteger", [a, b, za, zb], constants=(1, 3), reference=exact(wide(a, za), wide(b, zb)))
+            rows, columns = ints(a_kind, m), ints(b_kind, n)
+            own.add("MatMulInteger", [a, b, rows, columns], reference=exact(wide(a, rows[:, None]), wide(b, columns)))
+            own.add("MatMulInteger", [a, b, za, columns], constants=(1, 2, 3), reference=exact(wide(a, za), wide(b, columns)))
+    a, b = ints(np.uint8, 2, 3, 4, 5), ints(np.int8, 3, 5, 6)
+    za, zb = ints(np.uint8, 2, 3, 4, 1), ints(np.int8, 3, 1, 6)
+    own.add("MatMulInteger", [a, b, za, zb], reference=[(wide(a, za) @ wide(b, zb)).astype(np.int32)])
+    a, b = ints(np.uint8, 2, 7, 5), ints(np.int8, 5, 6)
+    rows = ints(np.uint8, 7)
+    own.add("MatMulInteger", [a, b, rows, np.int8(3)], constants=(1,), reference=[(wide(a, rows[:, None]) @ wide(b, 3)).astype(np.int32)])
+    own.add("MatMulInteger", [ints(np.int8, 5), ints(np.uint8, 2, 5, 6)], reference="onnx")
+    own.add("MatMulInteger", [ints(np.int8, 2, 4, 5), ints(np.int8, 5)], reference="onnx")
+    own.refuse("MatMulInteger", [a, b, ints(np.uint8, 3), np.int8(3)], "expected zero points")
+    own.refuse("MatMulInteger", [a, ints(np.int8, 4, 6)], "cannot be multiplied")
+
+
+def qlinear_matmul_case(own, a, b, scales, zeros, constants=(), opset=10):
+    sa, sb, sy = scales
+    za, zb, zy = zeros
+    turn = lambda s, like: s[..., None] if s.ndim == 1 and s.size == like.shape[-2] and s.size > 1 else s  # noqa: E731
+    y = wide(a, turn(za, a)) @ wide(b, zb)
+    multiple = (turn(sa, a) * sb).astype(np.float32) / turn(sy, y)
+    own.add("QLinearMatMul", [a, sa, za, b, sb, zb, sy, zy], opset=opset, constants=constants,
+            reference=[saturate(y.astype(np.float32) * multiple, turn(zy, y))])
+
+
+def qlinear_matmul(own):
+    one = lambda low, high: np.asarray(f32(low=low, high=high), np.float32)  # noqa: E731
+    for m, k, n in [(1, 96, 40), (6, 7, 5), (31, 130, 49)]:
+        for a_kind, b_kind, y_kind in [(np.uint8, np.int8, np.uint8), (np.int8, np.int8, np.int8), (np.int8, np.uint8, np.uint8)]:
+            a, b = ints(a_kind, m, k), ints(b_kind, k, n)
+            step = one(0.5, 1) * k
+            for constants in ((), (1, 2, 3, 4, 5, 6, 7)):
+                qlinear_matmul_case(own, a, b, (one(0.01, 0.02), one(0.5, 1), step), (ints(a_kind), ints(b_kind), ints(y_kind)), constants)
+                qlinear_matmul_case(own, a, b, (one(0.01, 0.02), f32(n, low=0.5, high=1), step),
+                               (ints(a_kind), ints(b_kind, n), ints(y_kind)), constants)
+            qlinear_matmul_case(own, a, b, (f32(m, low=0.01, high=0.02), f32(n, low=0.5, high=1), f32(m, low=50, high=90)),
+                           (ints(a_kind, m), ints(b_kind, n), ints(y_kind, m)))
+    a, b = ints(np.uint8, 2, 3, 4, 15), ints(np.int8, 3, 15, 6)
+    qlinear_matmul_case(own, a, b, (one(0.01, 0.02), one(0.5, 1), one(5, 6)), (ints(np.uint8), ints(np.int8), ints(np.uint8)))
+    qlinear_matmul_case(own, a, b, (f32(2, 3, 4, 1, low=0.01, high=0.02), f32(3, 1, 6, low=0.5, high=1), one(5, 6)),
+                   (ints(np.uint8, 2, 3, 4, 1), ints(np.int8, 3, 1, 6), ints(np.uint8)))
+    # scales of 16 bits: rounded as such on the way
+    half = lambda value: np.float16(value)  # noqa: E731
+    a, b = ints(np.uint8, 5, 33), ints(np.int8, 33, 20)
+    y = wide(a, 7) @ wide(b, -3) * np.float64(half(0.013) * half(0.71) / half(1.9))
+    own.add("QLinearMatMul", [a, half(0.013), np.uint8(7), b, half(0.71), np.int8(-3), half(1.9), np.int8(4)], opset=21,
+            reference=[saturate(y, np.int8(4))])
+    # nothing at all, not even scales
+    none = np.zeros(0, np.float32)
+    own.add("QLinearMatMul", [np.zeros((0, 4), np.uint8), none, np.zeros(0, np.uint8), ints(np.int8, 4, 3), np.float32(1), np.int8(0), np.float32(1),
+                              np.uint8(0)], opset=10, reference=[np.zeros((0, 3), np.uint8)])
+    # 8-bit floats: sums of floats, so that few products are asked for
+    for kind in (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2):
+        a, b = f32(3, 4).astype(kind), f32(4, 5).astype(kind)
+        y = (a.astype(np.float32) @ b.astype(np.float32) * np.float32(0.75)).astype(kind)
+        zero = np.zeros((), kind)
+        own.add("QLinearMatMul", [a, np.float32(0.5), zero, b, np.float32(3), zero, np.float32(2), zero], opset=21, reference=[y])
+
+
+def quantized_products(own):
+    """MatMulIntegerToFloat, DynamicQuantizeMatMul and QGemm against ONNX Runtime."""
+    u8 = lambda *shape: rng.integers(0, 256, shape).astype(np.uint8)  # noqa: E731
+    i8 = lambda *shape: rng.integers(-128, 128, shape).astype(np.int8)  # noqa: E731
+    s, t = np.float32(0.0213457), np.float32(0.0131173)
+    za, zb = np.uint8(117), np.uint8(130)
+    own.microsoft("MatMulIntegerToFloat", [u8(2, 4, 300), u8(300, 7), s, t, za, zb], constants=(1, 3, 5), atol=1e-3)
+    own.microsoft("MatMulIntegerToFloat", [u8(2, 4, 30), i8(30, 7), s, f32(7, low=0.01, high=0.1), za, i8(7), f32(7)], atol=1e-3)
+    own.microsoft("MatMulIntegerToFloat", [u8(2, 4, 5), u8(2, 5, 6), s, t], atol=1e-3)
+    own.microsoft("DynamicQuantizeMatMul", [f32(2, 4, 30), u8(30, 7), t, zb, f32(7)], constants=(1, 2, 3), atol=1e-3)
+    own.microsoft("DynamicQuantizeMatMul", [f32(5, 30), i8(30, 7), f32(7, low=0.01, high=0.1)], atol=1e-3)
+    c = rng.integers(-500, 500, 6).astype(np.int32)
+    own.microsoft("QGemm", [u8(4, 9), s, za, u8(9, 6), t, zb, c, np.float32(0.1), np.uint8(99)], constants=(3, 4, 5, 6))
+    own.microsoft("QGemm", [u8(4, 9), s, za, i8(6, 9), f32(6, low=0.01, high=0.1), i8(6), c], transB=1, atol=1e-3, constants=(3, 4, 5))
+    own.microsoft("QGemm", [u8(9, 4), s, za, u8(9, 6), t, zb], transA=1, atol=1e-3)
+
+
+def matmul_integer_to_float_and_qgemm(own):
+    """MatMulIntegerToFloat and QGemm with sums above 2^24, which float32 would round."""
+    a, b = np.full((3, 1200), 255, np.uint8), np.full((1200, 5), 127, np.int8)
+    a[1:], b[:, 2:] = ints(np.uint8, 2, 1200), ints(np.int8, 1200, 3)
+    scale, one = np.float32(2**-10), np.float32(1)
+    exact = wide(a, 0) @ wide(b, 0)
+    own.add("MatMulIntegerToFloat", [a, b, scale, one], opset=1, domain="com.microsoft", rtol=0, atol=0,
+            reference=[exact.astype(np.float32) * scale])
+    for turn in ((0, 0), (1, 1)):
+        at, bt = a.T.copy() if turn[0] else a, b.T.copy() if turn[1] else b
+        for shape in ((5,), (3, 5), (3, 1), (1, 5)):
+            c = rng.integers(-2**20, 2**20, shape, np.int32)
+            own.add("QGemm", [at, scale, np.uint8(3), bt, one, np.int8(-2), c], opset=1, domain="com.microsoft", rtol=1e-6,
+                    transA=turn[0], transB=turn[1], reference=[(wide(a, 3) @ wide(b, -2) + c).astype(np.float32) * scale])
+            y = (wide(a, 3) @ wide(b, -2) + c).astype(np.float32) * scale / np.float32(400)
+            own.add("QGemm", [at, scale, np.uint8(3), bt, one, np.int8(-2), c, np.float32(400), np.uint8(120)], opset=1,
+                    domain="com.microsoft", constants=(3, 4, 5), transA=turn[0], transB=turn[1], reference=[saturate(y, np.uint8(120))])
+
+
+def fused_matmul_and_fused_gemm(own):
+    own.microsoft("FusedMatMul", [f32(2, 3, 4, 5), f32(2, 3, 6, 5)], transB=1, alpha=0.125)
+    own.microsoft("FusedMatMul", [f32(3, 5, 4), f32(5, 6)], transA=1)
+    own.microsoft("FusedMatMul", [f32(7, 2, 3, 4), f32(2, 3, 4, 6)], transBatchA=1)
+    own.microsoft("FusedMatMul", [f32(4, 2, 3, 7), f32(4, 2, 3, 6)], transBatchA=1, transA=1, transBatchB=1, alpha=2.0)
+    own.microsoft("FusedMatMul", [f32(4, 5), f32(6, 5)], transB=1, constants=(1,))
+    for act, more in (("Relu", {}), ("Tanh", {}), ("LeakyRelu", {"activation_alpha": 0.2})):
+        own.microsoft("FusedGemm", [f32(4, 5), f32(6, 5), f32(6)], transB=1, alpha=0.5, activation=act, constants=(1, 2), **more)
+
+
+def matmul_nbits(own):
+    for bits, k, n, block in ((4, 64, 7, 32), (4, 100, 9, 16), (8, 96, 5, 32), (4, 256, 33, 128)):
+        blocks = -(-k // block)
+        b = rng.integers(0, 256, (n, blocks, block * bits // 8)).astype(np.uint8)
+        scales = f32(n, blocks, low=0.01, high=0.1)
+        zeros = rng.integers(0, 256, (n, -(-blocks * bits // 8))).astype(np.uint8)
+        for m in (1, 5):
+            a, more = f32(2, m, k), {"N": n, "K": k, "bits": bits, "block_size": block, "atol": 1e-4, "accuracy_level": 1}
+            own.microsoft("MatMulNBits", [a, b, scales], constants=(1, 2), **more)
+            own.microsoft("MatMulNBits", [a, b, scales, zeros], constants=(1, 2, 3), **more)
+    own.microsoft("MatMulNBits", [a, b, scales, None, None, f32(n)], constants=(1, 2, 5), **more)
+
+
+def einsum(own):
+    a, b, c = f32(3, 4, 5), f32(3, 5, 2), f32(2, 6)
+    for equation, inputs in (("bij,bjk->bik", [a, b]), ("bij,bjk,kl->bil", [a, b, c]), ("...ij->...ji", [a]), ("ij->", [c]),
+                             ("bij->b", [a]), ("i,j->ij", [f32(3), f32(4)]), ("bij,bjk", [a, b]), ("ii->i", [f32(4, 4)])):
+        own.add("Einsum", inputs, equation=equation, opset=12)
+    own.add("Einsum", [a.astype(np.float64), b.astype(np.float64)], equation="bij, bjk -> bik", opset=12)
+    own.add("Einsum", [np.zeros((0, 2, 3), np.float32), np.zeros((0, 3, 4), np.float32)], opset=12, equation="bij,bjk->bik")
+
+
+def det_inverse_and_cdist(own):
+    own.add("Det", [f32(2, 4, 4)], opset=11)
+    own.microsoft("Inverse", [f32(2, 3, 6, 6) + 4 * np.eye(6, dtype=np.float32)], rtol=1e-3)
+    own.microsoft("CDist", [f32(7, 5), f32(4, 5)])
+    own.microsoft("CDist", [f32(7, 5), f32(4, 5)], metric="euclidean")
+
+
+CASES = [
+    matmul, gemm, matmul_integer, qlinear_matmul, quantized_products, matmul_integer_to_float_and_qgemm,
+    fused_matmul_and_fused_gemm, matmul_nbits, einsum, det_inverse_and_cdist]

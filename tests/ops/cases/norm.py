@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cases of normalizations and Softmax."""
+import numpy as np
+from .common import f32, i32
+
+
+def softmax(own):
+    for shape in [(3, 5), (2, 4, 129), (1, 1, 384), (7, 16), (4, 17)]:
+        x, n = f32(*shape, low=-8, high=8), shape[-1]
+        own.add("Softmax", [x])
+        own.add("LogSoftmax", [x])
+        own.add("Softmax", [x], axis=0)
+        own.add("Softmax", [x], opset=11, axis=1)
+    for dtype, rtol in ((np.float64, 1e-9), (np.float16, 2e-3)):
+        x, n = f32(3, 4, 37).astype(dtype), 37
+        own.add("Softmax", [x], rtol=rtol, reference="onnx")
+        own.add("LogSoftmax", [x], axis=1, rtol=max(rtol, 1e-6) * 5, reference="onnx")
+    for op, version in (("Softmax", 13), ("LogSoftmax", 11)):
+        own.add(op, [np.zeros((2, 0), np.float32)], opset=version, reference=[np.zeros((2, 0), np.float32)])
+
+
+def layer_normalization(own):
+    for shape in [(3, 5), (2, 4, 129), (1, 1, 384), (7, 16), (4, 17)]:
+        x, n = f32(*shape, low=-8, high=8), shape[-1]
+        own.add("LayerNormalization", [x, f32(n), f32(n)], axis=-1, epsilon=1e-12)
+    own.add("LayerNormalization", [f32(3, 4, 5), f32(4, 5)], axis=1, outputs=1)
+
+
+def layer_and_rms_normalization(own):
+    """Other types; scale and bias that broadcast to the input."""
+    for dtype, rtol in ((np.float64, 1e-9), (np.float16, 2e-3)):
+        x, n = f32(3, 4, 37).astype(dtype), 37
+        own.add("LayerNormalization", [x, f32(n).astype(dtype), f32(n).astype(dtype)], rtol=rtol, atol=1e-3 if rtol > 1e-6 else 1e-9)
+        own.add("RMSNormalization", [x, f32(n).astype(dtype)], opset=23, rtol=rtol, reference="onnx", atol=1e-3 if rtol > 1e-6 else 1e-6)
+    x = f32(2, 3, 4, 5)
+    for scale in ((5,), (1,), (), (4, 1), (4, 5), (3, 1, 1), (3, 4, 5), (3, 1, 5), (2, 1, 1, 1), (2, 3, 4, 5), (1, 1, 1, 5)):
+        own.add("LayerNormalization", [x, f32(*scale), f32(*scale)], opset=17, outputs=3, reference="onnx")
+        own.add("LayerNormalization", [x, f32(*scale), f32(5)], opset=17, axis=2, reference="onnx")
+        own.add("RMSNormalization", [x, f32(*scale)], opset=23, axis=-1, reference="onnx")
+    own.add("LayerNormalization", [x[0, 0], f32(4, 1), f32(1)], opset=17, axis=0, reference="onnx")
+    for kind in (np.float64, np.float16):
+        own.add("RMSNormalization", [x.astype(kind), f32(3, 1, 5).astype(kind)], opset=23, axis=2, reference="onnx", rtol=2e-3, atol=2e-3)
+    own.refuse("RMSNormalization", [x, f32(3, 2)], "must broadcast", opset=23)
+
+
+def batch_normalization(own):
+    own.add("BatchNormalization", [f32(2, 5, 4, 3), f32(5), f32(5), f32(5), f32(5, low=0.1)], epsilon=1e-3)
+    own.add("BatchNormalization", [f32(7, 5), f32(5), f32(5), f32(5), f32(5, low=0.1)], opset=9)
+    half = lambda *shape: f32(*shape).astype(np.float16)  # noqa: E731
+    own.add("BatchNormalization", [half(2, 5, 4, 3), half(5), half(5), half(5), np.abs(half(5))], opset=15, rtol=4e-3, atol=1e-2)
+
+
+def batch_normalization_training(own):
+    """BatchNormalization in training, of older versions, and with parameters of another type."""
+    for dtype, shape in ((np.float32, (4, 3, 5, 2)), (np.float64, (7, 3)), (np.float16, (2, 3, 9))):
+        x, s, b, mean = (f32(*size).astype(dtype) for size in (shape, (3,), (3,), (3,)))
+        var = f32(3, low=0.5, high=2).astype(dtype)
+        loose = 4e-3 if dtype == np.float16 else 1e-5
+        own.add("BatchNormalization", [x, s, b, mean, var], opset=15, outputs=3, reference="onnx", rtol=loose, atol=loose,
+                training_mode=1, momentum=0.75, epsilon=0.01)
+        own.add("BatchNormalization", [x, s, b, mean, var], opset=15, reference="onnx", rtol=loose, atol=loose, epsilon=0.01)
+    x, s, b, mean = f32(4, 3, 5), f32(3), f32(3), f32(3)
+    var = f32(3, low=0.5, high=2)
+    m, v = x.mean((0, 2)), x.var((0, 2))
+    y = (x - m[:, None]) / np.sqrt(v + 1e-5)[:, None] * s[:, None] + b[:, None]
+    trained = [y, mean * 0.9 + m * 0.1, var * 0.9 + v * 0.1, m, v]
+    own.add("BatchNormalization", [x, s, b, mean, var], opset=6, outputs=5, reference=[a.astype(np.float32) for a in trained])
+    own.add("BatchNormalization", [x, s, b, mean, var], opset=9, outputs=5, reference=[a.astype(np.float32) for a in trained])
+    places = [f32(3, 5) for _ in range(3)] + [f32(3, 5, low=0.5, high=2)]
+    y = (x - places[2]) / np.sqrt(places[3] + 1e-5) * places[0] + places[1]
+    own.add("BatchNormalization", [x, *places], opset=7, reference=[y.astype(np.float32)], spatial=0)
+    half = [a.astype(np.float16) for a in (f32(2, 3, 4),)] + [s, b, mean, var]  # types may differ from version 15 on
+    own.add("BatchNormalization", half, opset=15, reference="onnx", rtol=2e-3, atol=2e-3)
+
+
+def instance_normalization(own):
+    own.add("InstanceNormalization", [f32(2, 3, 7, 5), f32(3), f32(3)], epsilon=1e-3)
+
+
+def group_normalization(own):
+    x = f32(3, 6, 7, 5)
+    own.add("GroupNormalization", [x, f32(3), f32(3)], opset=18, num_groups=3, epsilon=1e-2)
+    own.add("GroupNormalization", [x, f32(6), f32(6)], opset=21, num_groups=2)
+    own.add("GroupNormalization", [f32(2, 6), f32(6), f32(6)], opset=21, num_groups=2, reference="onnx")
+
+
+def lrn(x, size, alpha, beta, bias):  # ORT takes odd sizes alone; ONNX's reference leaves channels out
+    squares = np.stack([(x[:, max(0, c - (size - 1) // 2):c + size // 2 + 1] ** 2).sum(1) for c in range(x.shape[1])], 1)
+    return (x / (bias + alpha / size * squares) ** beta).astype(np.float32)
+
+
+def local_response_normalization(own):
+    x = f32(3, 6, 7, 5)
+    for size in (1, 3):
+        own.add("LRN", [x], size=size, alpha=0.2, beta=0.75, bias=1.5)
+    own.add("LRN", [x], size=5, alpha=0.2, beta=0.6)
+    own.add("LRN", [x], size=4, alpha=0.2, beta=0.6, bias=2.0, reference=[lrn(x, 4, 0.2, 0.6, 2.0)])
+
+
+def mean_variance_and_lp_normalization(own):
+    x = f32(3, 6, 7, 5)
+    own.add("MeanVarianceNormalization", [x])
+    own.add("MeanVarianceNormalization", [x], axes=[1, 3], reference="onnx")
+    for axis in (0, 1, -1):
+        own.add("LpNormalization", [x], axis=axis, p=2)
+        own.add("LpNormalization", [x], axis=axis, p=1)
+
+
+def skip_and_embed_layer_normalization(own):
+    x, s, g = f32(2, 5, 37), f32(2, 5, 37), [f32(37) for _ in range(3)]
+    own.microsoft("SkipLayerNormalization", [x, s, *g[:2]], epsilon=1e-5)
+    own.microsoft("SkipLayerNormalization", [x, f32(5, 37), g[0], None, g[2]], outputs=1)
+    own.microsoft("SkipLayerNormalization", [x, f32(1, 5, 37), g[0], g[1], g[2]])
+    own.microsoft("SkipSimplifiedLayerNormalization", [x, s, g[0]], epsilon=1e-6)
+    own.microsoft("SkipSimplifiedLayerNormalization", [x, s, g[0], g[1]])
+    own.add("SimplifiedLayerNormalization", [x, g[0]], epsilon=1e-6)
+    words, at, segments = f32(30, 24), f32(12, 24), f32(2, 24)
+    ids = i32(3, 7, high=30)
+    own.microsoft("EmbedLayerNormalization", [ids, i32(3, 7), words, at, segments, f32(24), f32(24), i32(3, 7)], outputs=2, epsilon=1e-6, constants=(2, 3, 4, 5, 6))
+    own.microsoft("EmbedLayerNormalization", [ids, None, words, at, None, f32(24), f32(24), None, i32(3, 7, high=12)], outputs=2, constants=(2, 3, 5, 6))
+
+
+CASES = [
+    softmax, layer_normalization, layer_and_rms_normalization, batch_normalization, batch_normalization_training,
+    instance_normalization, group_normalization, local_response_normalization, mean_variance_and_lp_normalization,
+    skip_and_embed_layer_normalization]

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cases of quantization, dequantization and quantized elementwise operators."""
+import ml_dtypes
+import numpy as np
+from .common import T, f32, helper, ints, rng
+
+
+def quantize_and_dequantize_linear(own):
+    """QuantizeLinear and DequantizeLinear per tensor, per axis and in blocks, with ties and values out of range; DynamicQuantizeLinear."""
+    x = f32(3, 20, 35, low=-60, high=60)
+    x.flat[:12] = [0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 300, -300, 1e30, -1e30, np.inf, -np.inf]
+    x.flat[20:40] = np.arange(20) * 0.25
+    for kind in (np.uint8, np.int8, np.uint16, np.int16):
+        opset = 21 if np.dtype(kind).itemsize == 2 else 13
+        for axis in (None, 0, 1, 2):
+            shape = () if axis is None else (x.shape[axis],)
+            scale, zero = np.asarray(f32(*shape, low=0.2, high=0.6), np.float32), ints(kind, *shape)
+            if axis is None:
+                scale = np.float32(0.5)
+            attrs = {} if axis is None else {"axis": axis}
+            limits, view = np.iinfo(kind), [1] * 3
+            if axis is not None:
+                view[axis] = -1
+            s, z = scale.reshape(view), zero.astype(np.int64).reshape(view)
+            y = np.clip(np.rint((x / s).astype(np.float64)) + z, limits.min, limits.max).astype(kind)
+            own.add("QuantizeLinear", [x, scale, zero], opset=opset, reference=[y], constants=(1, 2), **attrs)
+            q = ints(kind, *x.shape)
+            own.add("DequantizeLinear", [q, scale, zero], opset=opset, rtol=0, atol=0, reference=[(q - z).astype(np.float32) * s], **attrs)
+    for axis, block in ((1, 8), (2, 9)):
+        shape = list(x.shape)
+        shape[axis] = -(-shape[axis] // block)
+        scale, zero = f32(*shape, low=0.2, high=0.6), ints(np.int8, *shape)
+        spread = lambda v: np.take(np.repeat(v, block, axis), range(x.shape[axis]), axis)  # noqa: E731,B023
+        y = np.clip(np.rint((x / spread(scale)).astype(np.float64)) + spread(zero), -128, 127).astype(np.int8)
+        own.add("QuantizeLinear", [x, scale, zero], opset=21, axis=axis, block_size=block, reference=[y])
+        q = ints(np.int8, *x.shape)
+        own.add("DequantizeLinear", [q, scale, zero], opset=21, axis=axis, block_size=block, rtol=0, atol=0,
+                reference=[(q - spread(zero).astype(np.int64)).astype(np.float32) * spread(scale)])
+    q = rng.integers(-2**30, 2**30, (6, 50), np.int32)
+    own.add("DequantizeLinear", [q, f32(6, low=0.1, high=1)], opset=13, axis=0, reference="ort")
+    for values in (x[:, :, 12:] * 0.01, np.abs(f32(3, 333)), -np.abs(f32(1, 70001)), np.zeros((2, 5), np.float32)):
+        own.add("DynamicQuantizeLinear", [values[np.isfinite(values)]], outputs=3, opset=11)
+
+
+def microscaling(own):
+    """QuantizeLinear and DequantizeLinear in blocks of 4 with scales of float8_e8m0, as in microscaling formats; integer scales."""
+    scale = np.array([[0.5, 4], [1, 0.125], [2, 16]], np.float32)
+    x = f32(3, 8, low=-12, high=12)
+    spread = scale.repeat(4, axis=1)
+    for dtype, largest in ((ml_dtypes.float8_e4m3fn, 448), (ml_dtypes.float4_e2m1fn, 6)):
+        wanted = np.clip(x / spread, -largest, largest).astype(dtype)
+        kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+        powers = scale.astype(ml_dtypes.float8_e8m0fnu)
+        own.add("QuantizeLinear", [x, powers], opset=28, reference=[wanted], axis=1, block_size=4, output_dtype=kind)
+        own.add("DequantizeLinear", [wanted, powers], opset=28, reference=[wanted.astype(np.float32) * spread], axis=1, block_size=4,
+                output_dtype=T.FLOAT)
+        own.add("DequantizeLinear", [wanted, powers], opset=28, axis=1, block_size=4, output_dtype=T.FLOAT16,
+                reference=[(wanted.astype(np.float32) * spread).astype(np.float16)])
+    whole = rng.integers(-900, 900, (4, 5)).astype(np.int32)
+    own.add("QuantizeLinear", [whole, np.array(7, np.int32), np.array(3, np.int8)], opset=28,
+            reference=[np.clip(np.rint(whole / 7) + 3, -128, 127).astype(np.int8)])
+
+
+def quantize_linear_packed(own):
+    # what is left of the last byte is zero
+    for name, count in (("uint4", 33), ("int4", 1), ("uint2", 6)):
+        x = f32(count, low=0, high=6)
+        own.add("QuantizeLinear", [x, np.float32(2), np.ones((), np.dtype(name))], opset=25,
+                reference=[np.clip(np.rint(x / 2) + 1, 0, 3 if name == "uint2" else 7).astype(np.dtype(name))])
+
+
+def qlinear_elementwise(own):
+    """QLinearAdd, QLinearMul, QLinearSigmoid, QLinearLeakyRelu, QLinearConcat, QLinearSoftmax."""
+    for dtype, zeros in ((np.uint8, (120, 131, 117)), (np.int8, (3, -7, 11))):
+        byte = lambda *shape: rng.integers(np.iinfo(dtype).min, np.iinfo(dtype).max + 1, shape).astype(dtype)  # noqa: B023,E731
+        s, z = [np.float32(v) for v in (0.0213457, 0.0131173, 0.0302711)], [dtype(v) for v in zeros]
+        a, b = byte(2, 3, 5), byte(3, 1)
+        own.microsoft("QLinearAdd", [a, s[0], z[0], byte(2, 3, 5), s[1], z[1], s[2], z[2]])
+        own.microsoft("QLinearAdd", [a, s[0], z[0], b, s[1], z[1], s[2], z[2]], constants=(1, 2, 4, 5, 6, 7))
+        own.microsoft("QLinearMul", [a, s[0], z[0], b, s[1], z[1], s[2], z[2]])
+        own.microsoft("QLinearSigmoid", [byte(300), s[0], z[0], np.float32(1 / 256), dtype(np.iinfo(dtype).min)])
+        own.microsoft("QLinearLeakyRelu", [byte(300), s[0], z[0], s[1], z[1]], alpha=0.2)
+        own.microsoft("QLinearConcat", [s[2], z[2], byte(2, 3, 4), s[0], z[0], byte(2, 5, 4), s[1], z[1], byte(2, 1, 4), s[2], z[2]], axis=1)
+        own.microsoft("QLinearSoftmax", [byte(3, 4, 17), s[0], z[0], np.float32(1 / 256), dtype(np.iinfo(dtype).min)], axis=-1, opset=13,
+           constants=(1, 2, 3, 4))
+
+
+CASES = [quantize_and_dequantize_linear, microscaling, quantize_linear_packed, qlinear_elementwise]

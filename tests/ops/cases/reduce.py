@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cases of reductions, ArgMax and ArgMin, TopK, Hardmax, cumulative sums and Unique."""
+import numpy as np
+from .common import HALVES, f32, i64, rng
+
+
+def reductions(own):
+    x = f32(3, 4, 5, 6)
+    for op in ["ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2",
+               "ReduceSumSquare", "ReduceLogSumExp"]:
+        if op != "ReduceSum":
+            own.add(op, [x], axes=[1, -1], keepdims=0)
+            own.add(op, [x], axes=[0, 2])
+        own.add(op, [x])
+        own.add(op, [x, i64(-2, 0)], opset=18, keepdims=0, constants=(1,))
+        own.add(op, [x, i64(3)], opset=18, keepdims=1)
+    own.add("ReduceSum", [x], opset=11, axes=[1, 2])
+    own.add("ReduceSum", [x, i64(1, 2)], noop_with_empty_axes=1)
+    own.add("ReduceMean", [np.arange(24, dtype=np.int32).reshape(2, 3, 4)], axes=[1])
+    own.add("ReduceLogSum", [f32(3, 4, low=0.5)], axes=[1])
+    rows = np.array([[np.nan, 1, 2], [np.inf, 2, 0], [-np.inf, np.inf, 1], [-np.inf, -np.inf, -np.inf], [-np.inf, np.nan, -np.inf]], np.float32)
+    own.add("ReduceLogSumExp", [rows, i64(1)], opset=18,
+            reference=[np.array([[np.nan], [np.inf], [np.inf], [-np.inf], [np.nan]], np.float32)])
+    # without axes the squares, absolute values and logarithms remain
+    for op in ("ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSumExp", "ReduceMean"):
+        own.add(op, [f32(3, 1, 4)], opset=18, noop_with_empty_axes=1, reference="onnx")
+        own.add(op, [f32(2, 5), i64()], opset=18, noop_with_empty_axes=1, keepdims=0, constants=[1], reference="onnx")
+    own.add("ReduceLogSum", [f32(2, 3, low=0.5)], opset=18, noop_with_empty_axes=1, reference="onnx")
+    own.add("ReduceSumSquare", [np.arange(-3, 3, dtype=np.int32)], opset=18, noop_with_empty_axes=1, reference=[np.array([9, 4, 1, 0, 1, 4], np.int32)])
+    own.add("ReduceMax", [np.zeros((2, 0), np.float32)], opset=18, reference=[np.full((1, 1), -np.inf, np.float32)])
+
+
+def integer_reductions(own):
+    """Reductions of the integer types that models rarely use."""
+    for dtype in (np.int32, np.int64, np.uint32, np.uint64):
+        x = rng.integers(1, 9, (2, 3, 4)).astype(dtype)
+        far = x + np.array(2 ** 31 - 20 if dtype == np.int32 else 2 ** 31 + 7, dtype)
+        for name, fold in (("Sum", np.sum), ("Prod", np.prod), ("Max", np.max), ("Min", np.min),
+                           ("SumSquare", lambda a, axis: np.sum(a * a, axis=axis)), ("L1", np.sum)):
+            own.add("Reduce" + name, [x, i64(0, 2)], opset=18, keepdims=0, reference=[fold(x, axis=(0, 2)).astype(dtype)])
+        own.add("ReduceMax", [far, i64(1)], opset=18, keepdims=0, reference=[far.max(1)])
+        own.add("ReduceMean", [x, i64(1)], opset=18, keepdims=0, reference=[(x.sum(1) // 3).astype(dtype)])
+        exact = np.log(np.exp(x.astype(np.float64)).sum(1)).astype(dtype)
+        own.add("ReduceLogSumExp", [x, i64(1)], opset=18, keepdims=0, reference=[exact])
+
+
+def long_reductions(own):
+    """Reductions over each axis of inputs whose lengths are no multiples of a vector."""
+    for op in ("ReduceSum", "ReduceMean", "ReduceL2", "ReduceSumSquare", "ReduceLogSum"):
+        for shape, axes in (((3, 37, 70), (1,)), ((3, 37, 70), (2,)), ((5, 3, 4, 33), (1, 3)), ((5, 3, 4, 33), (0, 2)), ((2, 9, 1), (1,)), ((40, 3), (0,)), ((4, 5, 6), (0, 1, 2))):
+            own.add(op, [f32(*shape, low=0.5 if op == "ReduceLogSum" else -2), i64(*axes)], opset=18, constants=(1,), atol=1e-4)
+
+
+def arg_max_and_arg_min(own):
+    x = f32(3, 4, 5, 6)
+    for op in ("ArgMax", "ArgMin"):
+        own.add(op, [x], axis=2, keepdims=0)
+        own.add(op, [np.array([[3, 1, 3], [2, 2, 0]], np.int32)], axis=1, select_last_index=1, opset=13)
+    big = np.array([[2 ** 62, 2 ** 62 + 1, 2 ** 62], [-5, -7, -6]])
+    for op, pick in (("ArgMax", np.argmax), ("ArgMin", np.argmin)):
+        own.add(op, [big], opset=13, axis=1, keepdims=0, reference=[pick(big, 1)])
+        far = big[:1].astype(np.uint64) * 3
+        own.add(op, [far], opset=13, axis=1, keepdims=0, reference=[pick(far, 1)])
+        holes = np.array([[1, np.nan, 3, np.nan], [4, 2, 9, 1]], np.float32)
+        own.add(op, [holes], opset=13, axis=1, keepdims=0, reference=[pick(holes, 1)])
+    ties = np.array([[3, 1, 3, 1]], np.int16)
+    own.add("ArgMax", [ties], opset=13, axis=1, keepdims=0, select_last_index=1, reference=[i64(2)])
+    own.add("ArgMin", [ties], opset=13, axis=1, keepdims=0, select_last_index=1, reference=[i64(3)])
+
+
+def hardmax(own):
+    own.add("Hardmax", [f32(3, 4, 5)], axis=1)
+    for dtype in HALVES:
+        x = f32(3, 5).astype(dtype)
+        top = np.zeros((3, 5), dtype)
+        top[np.arange(3), np.argmax(x.astype(np.float32), 1)] = 1
+        own.add("Hardmax", [x], opset=13, reference=[top])
+    own.add("Hardmax", [np.zeros((2, 0), np.float32)], opset=13, reference=[np.zeros((2, 0), np.float32)])
+
+
+def cum_sum_and_cum_prod(own):
+    x = f32(3, 4, 5, 6)
+    own.add("CumSum", [x, i64(1)[0:1].reshape(())], exclusive=1)
+    own.add("CumSum", [x, i64(-1)[0:1].reshape(())], reverse=1)
+    own.add("CumSum", [np.arange(12, dtype=np.int64).reshape(3, 4), np.array(0, np.int64)], exclusive=1, reverse=1)
+    for dtype in HALVES:
+        x = f32(3, 5).astype(dtype)
+        own.add("CumSum", [x, np.array(1)], opset=14, reference=[np.cumsum(x.astype(np.float64), 1).astype(dtype)], rtol=1e-2)
+        own.add("CumProd", [x, np.array(-1)], opset=26, reference=[np.cumprod(x.astype(np.float64), 1).astype(dtype)], rtol=1e-2)
+    own.add("CumSum", [np.zeros((2, 0), np.float32), np.array(0)], opset=14, reference=[np.zeros((2, 0), np.float32)])
+
+
+def top_k(own):
+    x = f32(3, 4, 5, 6)
+    for largest in (0, 1):
+        own.add("TopK", [x, i64(3)], outputs=2, axis=1, largest=largest)
+        own.add("TopK", [np.array([5, 1, 5, 2, 5, 1], np.int64), i64(4)], outputs=2, largest=largest)
+    own.add("TopK", [np.zeros((0, 4), np.float32), i64(2)], opset=11, outputs=2)
+
+
+def first_seen(x, axis=None):
+    """Returns Unique's outputs in the order of first occurrence, from those of NumPy in ascending order."""
+    y, first, where, count = np.unique(x, True, True, True, axis=axis)
+    order = np.argsort(first)
+    number = np.empty_like(order)
+    number[order] = np.arange(len(order))
+    return [np.take(y, order, axis=axis or 0), first[order], number[where.reshape(-1)], count[order]]
+
+
+def unique(own):
+    numbers = rng.integers(0, 6, (4, 3, 5))
+    words = np.array(["kelp", "", "ünï", "a", "kelp", "Ω", "a", "zz", "kelp"], object)
+    for dtype in (np.float32, np.float64, np.float16, np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64):
+        x = (numbers - (3 if np.dtype(dtype).kind in "if" else 0)).astype(dtype)
+        flat = [a for a in np.unique(x, True, True, True)]
+        flat[2] = flat[2].reshape(-1)
+        own.add("Unique", [x], opset=11, outputs=4, reference=flat)
+        own.add("Unique", [x], opset=11, outputs=4, reference=first_seen(x.reshape(-1)), sorted=0)
+    for axis in (0, 1, 2, -1):
+        x = rng.integers(0, 2, (4, 2, 3)).astype(np.float32).repeat(2, axis=axis)
+        rising = [a for a in np.unique(x, True, True, True, axis=axis)]
+        rising[2] = rising[2].reshape(-1)
+        own.add("Unique", [x], opset=11, outputs=4, reference=rising, axis=axis)
+        own.add("Unique", [x.astype(np.int64)], opset=11, outputs=4, reference=first_seen(x.astype(np.int64), axis), axis=axis, sorted=0)
+    rising = [words[[1, 3, 0, 7, 2, 5]], i64(1, 3, 0, 7, 2, 5), i64(2, 0, 4, 1, 2, 5, 1, 3, 2), i64(1, 2, 3, 1, 1, 1)]
+    own.add("Unique", [words], opset=11, outputs=4, reference=rising)
+    own.add("Unique", [words], opset=11, outputs=4, sorted=0,
+            reference=[words[[0, 1, 2, 3, 5, 7]], i64(0, 1, 2, 3, 5, 7), i64(0, 1, 2, 3, 0, 4, 3, 5, 0), i64(3, 1, 1, 2, 1, 1)])
+    own.add("Unique", [np.array([True, False, True])], opset=11, reference=[np.array([False, True])])
+    special = np.array([np.nan, 1, -np.inf, np.nan, 0.0, -0.0, np.inf], np.float32)
+    own.add("Unique", [special], opset=11, outputs=4, reference=list(np.unique(special, True, True, True)))
+    own.add("Unique", [np.zeros(0, np.int32)], opset=11, outputs=4, reference=[np.zeros(0, np.int32), i64(), i64(), i64()])
+    own.add("Unique", [np.array(7, np.int64)], opset=11, outputs=4, reference=[i64(7), i64(0), i64(0), i64(1)])
+    z = np.array([1 + 2j, 1 - 1j, 0, 1 + 2j], np.complex64)
+    own.add("Unique", [z], opset=11, outputs=4, reference=list(np.unique(z, True, True, True)))
+
+
+def microsoft_unique(own):
+    own.microsoft("Unique", [rng.integers(-4, 5, 40).astype(np.float32)], outputs=3)
+    own.microsoft("Unique", [np.float32([3])], outputs=3)
+
+
+CASES = [
+    reductions, integer_reductions, long_reductions, arg_max_and_arg_min, hardmax, cum_sum_and_cum_prod, top_k, unique,
+    microsoft_unique]
