@@ -59,7 +59,7 @@ def multi_head_attention(own):
     mha([q, k, v, None, i32(b, 8)], mask_filter_value=-500.0)
     mha([q, k, v, None, i32(b, s, 8), f32(1, n, s, 8)])
     mha([q, k, v, None, None, f32(b, 1, s, 8)])
-    packed, pair = f32(b, s, n, 3, d), f32(b, 8, n, 2, d)  # ONNX Runtime has these on GPUs alone
+    packed, pair = f32(b, s, n, 3, d), f32(b, 8, n, 2, d)  # ONNX Runtime implements these only on GPUs
     mha([packed], reference=[plain(*(packed[:, :, :, i] for i in range(3)))])
     mha([q, pair], reference=[plain(q.reshape(b, s, n, d), pair[:, :, :, 0], pair[:, :, :, 1])])
     mha([q, f32(b, n, 8, d), f32(b, n, 8, d)])

@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import onnx
 import onnxruntime as ort
-from onnx import TensorProto as T, helper, numpy_helper  # noqa: F401 (T for the families)
+from onnx import TensorProto as T, helper, numpy_helper  # noqa: F401 (T for the files of cases)
 from onnx.reference import ReferenceEvaluator
 
 rng = np.random.default_rng(20)
@@ -206,7 +206,7 @@ class Own:
         self.model("", helper.make_model(graph, opset_imports=imports, ir_version=8), list(zip(names, inputs)), [("!refused", why)], 0, 0, op)
 
     def model(self, label, model, feeds, reference="ort", rtol=1e-4, atol=1e-5, op=None):
-        """A whole model, of the operator `op` or of several. feeds: pairs of a name and an array. [("!refused", why)] as the reference: the
+        """A complete model, of the operator `op` or of several. feeds: pairs of a name and an array. [("!refused", why)] as the reference: the
         model must be rejected, with `why` in the message."""
         result = PEERS[reference](model, dict(feeds)) if isinstance(reference, str) else reference
         outs = [o.name for o in model.graph.output]

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cases of Loop, If and Scan."""
-import ml_dtypes  # noqa: F401 (registers the dtype names of the narrow types)
 import numpy as np
 import onnx
 from .common import T, f32, helper, i64, numpy_helper, rng
@@ -11,7 +10,7 @@ def value(name, *shape):
 
 
 def scan_model(opset, **attrs):
-    """Two states and two scanned inputs; two stacked outputs, one of them of one axis less."""
+    """Returns a Scan of two states, two scanned inputs and two stacked outputs, one of which has one axis less."""
     body = helper.make_graph(
         [helper.make_node("Add", ["s", "a"], ["s1"]),
          helper.make_node("Mul", ["a", "b"], ["ab"]),
@@ -40,7 +39,7 @@ def scan(own):
 
 
 def scan_8(own):
-    """Batches of their own lengths; what is beyond is zero."""
+    """Scan of opset 8: each batch has its length; the outputs are zero beyond it."""
     body = helper.make_graph(
         [helper.make_node("Add", ["s", "a"], ["s1"]), helper.make_node("Identity", ["s1"], ["o"])],
         "body", [value("s", 2), value("a", 2)], [value("s1", 2), value("o", 2)])
@@ -67,21 +66,21 @@ def graph_model(own, label, nodes, inputs, outputs, feeds, constants=(), referen
 
 
 def loop(inputs, outputs, nodes, carried, results, go=None):
-    """A Loop of these nodes. carried: pairs of what goes in and what comes out, results: what is stacked."""
+    """Returns a Loop of these nodes. carried: pairs of the names of a carried input and its output, results: names of the stacked outputs."""
     body = helper.make_graph(
-        nodes + ([] if go else [helper.make_node("Identity", ["go"], ["go1"])]), "turn", BODY_INPUTS + [tensor(a) for a, _ in carried],
+        nodes + ([] if go else [helper.make_node("Identity", ["go"], ["go1"])]), "body", BODY_INPUTS + [tensor(a) for a, _ in carried],
         [tensor(go or "go1", T.BOOL)] + [tensor(b) for _, b in carried] + [tensor(r) for r in results])
     return helper.make_node("Loop", inputs, outputs, name="loop", body=body)
 
 
 def branches(condition, output, then, other, name=""):
-    """An If; each branch is nodes of which the last gives the result."""
+    """Returns an If; the last node of each branch computes the result."""
     made = [helper.make_graph(nodes, name, [], [tensor(nodes[-1].output[0])]) for name, nodes in (("yes", then), ("no", other))]
     return helper.make_node("If", [condition], [output], name=name, then_branch=made[0], else_branch=made[1])
 
 
 def nested_if_and_loop(own):
-    """An If in a Loop in an If; weights and values of every graph around; values that change places."""
+    """An If in a Loop in an If, which read weights and values of all outer graphs; carried values that trade places."""
     choose = [helper.make_node("Mod", ["i", "two"], ["odd"]), helper.make_node("Equal", ["odd", "zero"], ["even"]),
               branches("even", "next",
                        [helper.make_node("MatMul", ["a", "w"], ["m"]), helper.make_node("Relu", ["m"], ["t"])],
@@ -108,10 +107,10 @@ def loop_shapes(own):
     sizes = [tensor("x", shape=("n", 3)), tensor("count", T.INT64, ())]
     for count in (0, 1, 3, 20):
         feeds = [("x", x), ("count", np.array(count, np.int64))]
-        # what is carried grows: another shape each turn
+        # the carried value grows: another shape in each iteration
         graph_model(own, "grows", [loop(["count", "", "x"], ["y"], [helper.make_node("Concat", ["a", "more"], ["a1"], axis=0)], [("a", "a1")], [])],
                     sizes, [tensor("y")], feeds, [("more", more)])
-        # shapes stay, results are stacked; one that is passed through, one that is constant
+        # the shapes stay the same; stacked results, a value that is passed through, a constant
         nodes = [helper.make_node("Sin", ["a"], ["s"]), helper.make_node("Add", ["s", "keep"], ["a1"]),
                  helper.make_node("ReduceSum", ["a1"], ["r"], keepdims=0), helper.make_node("Shape", ["a"], ["n"]),
                  helper.make_node("Identity", ["keep"], ["keep1"])]
@@ -123,7 +122,7 @@ def loop_shapes(own):
         graph_model(own, "stacked", [stacked], sizes, outputs, feeds)
         constant = [("count", np.array(count, np.int64))]
         graph_model(own, "planned", [stacked], sizes[:1], outputs, feeds[:1], constant)
-        # the result is used after its source's memory is: the loop may not lend it
+        # the result outlives the memory of the value it comes from: the loop must not alias it
         lent = [helper.make_node("Abs", ["x"], ["h"]), stacked, helper.make_node("Exp", ["h"], ["e"]), helper.make_node("Neg", ["e"], ["f"]),
                 helper.make_node("Add", ["y", "f"], ["out"])]
         stacked.input[2] = "h"
@@ -136,13 +135,13 @@ NARROW = {"int4": T.INT4, "uint4": T.UINT4, "int2": T.INT2, "uint2": T.UINT2, "f
 
 
 def narrow(name, *shape):
-    """Elements of less than a byte."""
+    """Returns values of a type narrower than a byte."""
     whole = rng.integers(0, 4, shape) - (0 if name[0] == "u" else 2)
     return whole.astype(np.float32).astype(np.dtype(name))
 
 
 def narrow_model(own, label, node, feeds, outputs, results):
-    """Its own inputs and outputs are the node's."""
+    """Adds a model whose inputs and outputs are those of the node."""
     graph = helper.make_graph(
         [node], label, [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape) for n, v in feeds],
         [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape) for n, v in zip(outputs, results)])
@@ -150,7 +149,7 @@ def narrow_model(own, label, node, feeds, outputs, results):
 
 
 def scan_packed(own):
-    """Slices that begin and end within a byte: along every axis, both ways, one element each, and whole bytes."""
+    """Slices that begin and end within a byte: along every axis, in both directions, of one element, and of whole bytes."""
     for name, kind in NARROW.items():
         for shape in ((3, 5, 3), (4, 2, 4), (5, 1, 1)):
             for axis, out_axis, back, out_back in ((0, 0, 0, 0), (1, -1, 1, 0), (2, 1, 0, 1), (-1, 0, 1, 1)):
@@ -170,7 +169,7 @@ def scan_packed(own):
 
 
 def loop_packed(own):
-    """Stacked results that begin within a byte: of a loop that is planned, and of one that stops when its data says so."""
+    """Stacked results that begin within a byte: of a loop with a known trip count, and of one that stops on a condition."""
     for name, kind in NARROW.items():
         for shape in ((3,), (), (2, 4), (5, 3)):
             for count in (0, 5):
@@ -180,7 +179,7 @@ def loop_packed(own):
                              helper.make_node("Add", ["i", "one"], ["j"]), helper.make_node("Less", ["j", "stop"], ["less"]),
                              helper.make_node("Identity", ["go"], ["go1"])]
                     nodes[2:] = nodes[4:] if planned else nodes[2:4]
-                    body = helper.make_graph(nodes, "turn", BODY_INPUTS + [tensor("a", kind, shape)],
+                    body = helper.make_graph(nodes, "body", BODY_INPUTS + [tensor("a", kind, shape)],
                                              [tensor("go1" if planned else "less", T.BOOL, ()), tensor("a1", kind, shape),
                                               tensor("o", kind, shape[::-1])], [] if planned else [numpy_helper.from_array(np.array(1), "one")])
                     feeds = [("x", x)] + [("go", np.array(count > 0)), ("stop", np.array(count))] * (not planned)
@@ -195,7 +194,7 @@ def loop_packed(own):
 
 
 def loop_ends_early(own):
-    """Until the sum passes a limit; and one that never begins."""
+    """A Loop that ends when the sum passes a limit, and one that never begins."""
     nodes = [helper.make_node("Add", ["a", "x"], ["a1"]), helper.make_node("ReduceSum", ["a1"], ["r"], keepdims=0),
              helper.make_node("Less", ["r", "limit"], ["less"])]
     model = [helper.make_node("Less", ["start", "limit"], ["go0"]), loop(["", "go0", "x"], ["y", "sums"], nodes, [("a", "a1")], ["r"], go="less")]
@@ -207,7 +206,7 @@ def loop_ends_early(own):
 
 
 def if_(own):
-    """Conditions that constants, shapes or small integers decide, and branches of different shapes."""
+    """Conditions that depend on constants, shapes or small integers, and branches of different shapes."""
     for x in (f32(2, 3), f32(4, 3)):
         for rate in (8, 16):
             nodes = [helper.make_node("Shape", ["x"], ["shape"]), helper.make_node("Gather", ["shape", "zero"], ["n"]),
@@ -226,7 +225,7 @@ def if_(own):
 
 
 def loop_and_sequences(own):
-    """A sequence that a branch in a Loop lets grow, longer than plans are kept; SequenceMap that reads from outside."""
+    """A sequence to which a branch in a Loop appends, in more iterations than schedules are cached."""
     sequence = helper.make_tensor_sequence_value_info
     grow = helper.make_graph([helper.make_node("SequenceInsert", ["s", "m"], ["t"])], "yes", [], [sequence("t", T.FLOAT, None)])
     keep = helper.make_graph([helper.make_node("Identity", ["s"], ["e"])], "no", [], [sequence("e", T.FLOAT, None)])
@@ -234,7 +233,7 @@ def loop_and_sequences(own):
         [helper.make_node("Cast", ["i"], ["f"], to=T.FLOAT), helper.make_node("Mul", ["x", "f"], ["m"]),
          helper.make_node("Mod", ["i", "three"], ["r"]), helper.make_node("Cast", ["r"], ["b"], to=T.BOOL),
          helper.make_node("If", ["b"], ["s1"], then_branch=grow, else_branch=keep), helper.make_node("Identity", ["go"], ["go1"])],
-        "turn", BODY_INPUTS + [sequence("s", T.FLOAT, None)], [tensor("go1", T.BOOL), sequence("s1", T.FLOAT, None)])
+        "body", BODY_INPUTS + [sequence("s", T.FLOAT, None)], [tensor("go1", T.BOOL), sequence("s1", T.FLOAT, None)])
     nodes = [helper.make_node("SequenceEmpty", [], ["none"]), helper.make_node("Loop", ["count", "", "none"], ["all"], body=body),
              helper.make_node("ConcatFromSequence", ["all"], ["y"], axis=0)]
     x, count = f32(2, 3), 70
@@ -244,10 +243,10 @@ def loop_and_sequences(own):
 
 
 def loop_error_location(own):
-    """Errors name the way to the node: graphs around it, then itself."""
+    """A message names the node and the graphs around it."""
     bad = loop(["count", "", "x"], ["y"], [branches("go", "a1", [helper.make_node("Concat", ["a", "other"], ["t"], name="joined", axis=1)],
                                                      [helper.make_node("Neg", ["a"], ["e"])], "choice")], [("a", "a1")], [])
-    for why in ("node 'joined' (Concat)", "node 'choice' (If) of graph 'turn'", "node 'loop' (Loop) of model"):
+    for why in ("node 'joined' (Concat)", "node 'choice' (If) of graph 'body'", "node 'loop' (Loop) of model"):
         graph_model(own, "message", [bad], [tensor("x", shape=(2, 3)), tensor("other", shape=("m", "k")), tensor("count", T.INT64, ())],
                     [tensor("y")], [("x", f32(2, 3)), ("other", f32(3, 3)), ("count", np.array(2, np.int64))], reference=[("!refused", why)])
 
@@ -259,7 +258,7 @@ def scan_types(own):
             return helper.make_tensor_value_info(name, number, shape)
 
         x = f32(5, 3, low=-9, high=9).astype(kind)
-        body = helper.make_graph([helper.make_node("Add", ["sum", "row"], ["next"]), helper.make_node("Neg", ["next"], ["shown"])], "turn",
+        body = helper.make_graph([helper.make_node("Add", ["sum", "row"], ["next"]), helper.make_node("Neg", ["next"], ["shown"])], "body",
                                  [tensor("sum", (3,)), tensor("row", (3,))], [tensor("next", (3,)), tensor("shown", (3,))])
         graph = helper.make_graph([helper.make_node("Scan", ["start", "x"], ["last", "rows"], body=body, num_scan_inputs=1)], "scan",
                                   [tensor("start", (3,)), tensor("x", (5, 3))], [tensor("last", (3,)), tensor("rows", (5, 3))])
@@ -269,7 +268,7 @@ def scan_types(own):
 
 
 def counting_loop(own):
-    """A Loop without values carried from one iteration to the next."""
+    """Found by fuzzing: a Loop that only counts, without carried values."""
     body = helper.make_graph([helper.make_node("Identity", ["c"], ["d"]), helper.make_node("Neg", ["x"], ["n"])], "body",
                              [tensor("i", T.INT64, []), tensor("c", T.BOOL, [])], [tensor("d", T.BOOL, []), tensor("n", T.FLOAT, [2])])
     x = f32(2)
@@ -279,5 +278,5 @@ def counting_loop(own):
 
 
 CASES = [
-    scan, scan_8, nested_if_and_loop, loop_shapes, scan_packed, loop_packed, loop_ends_early, if_, loop_and_sequences, loop_error_location,
-    scan_types, counting_loop]
+    scan, scan_8, nested_if_and_loop, loop_shapes, scan_packed, loop_packed, loop_ends_early, if_, loop_and_sequences,
+    loop_error_location, scan_types, counting_loop]

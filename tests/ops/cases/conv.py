@@ -37,41 +37,41 @@ def conv(own):
 
 
 def conv_and_conv_transpose(own):
-    # weights of 8 bytes that lie at any address of the file
+    # found by fuzzing: float64 weights may lie at any address of the file, also an unaligned one
     for count in (1, 2, 3):
         for op, kernel in (("Conv", (count, 2, 1, 3)), ("ConvTranspose", (2, count, 1, 3))):
             own.add(op, [f32(1, 2, 2, 5).astype("f8"), f32(*kernel).astype("f8"), f32(count).astype("f8")], opset=11, constants=[1, 2], reference="onnx")
-    # windows whose rows lie as far apart as they move, or half as far: which rows hold no input was counted wrong
+    # found by fuzzing: rows without input were miscounted for a stride that equals the dilation, or twice the dilation
     for size, down, apart, pads in ((3, 2, 2, [2, 2, 0, 1]), (3, 2, 2, [3, 1, 0, 1]), (5, 2, 2, [1, 3, 2, 3]), (3, 4, 2, [3, 1, 2, 1]), (3, 3, 3, [2, 1, 2, 1])):
-        for high, wide in ((9, 5), (8, 22), (13, 70)):
+        for height, width in ((9, 5), (8, 22), (13, 70)):
             around = {"strides": [down, 1], "dilations": [apart, 1], "pads": pads}
-            own.add("Conv", [f32(2, 3, high, wide), f32(3, 1, size, size), f32(3)], group=3, **around)
+            own.add("Conv", [f32(2, 3, height, width), f32(3, 1, size, size), f32(3)], group=3, **around)
 
 
 def conv_algorithms(own):
     """Shapes for each algorithm of Conv."""
     def conv(x, w, bias=True, **attrs):
         own.add("Conv", [f32(*x), f32(*w)] + [f32(w[0])] * bias, constants=(1, 2)[:1 + bias], atol=5e-6 * np.prod(w[1:]) ** 0.5 * 8, **attrs)
-    # minimal filtering: tiles in part, pads of their own on each side, several blocks
+    # Winograd: partial tiles, different pads on each side, several blocks
     for x, m, pads in (((1, 16, 8, 8), 24, [1, 1, 1, 1]), ((3, 20, 13, 11), 33, [0, 2, 1, 0]), ((2, 48, 11, 11), 40, [0, 0, 0, 0]),
                        ((1, 96, 40, 61), 24, [1, 1, 1, 1]), ((1, 32, 5, 190), 64, [2, 1, 0, 2]), ((4, 64, 7, 7), 64, [1, 1, 1, 1]),
                        ((1, 128, 13, 13), 136, [1, 1, 1, 1]), ((2, 130, 9, 30), 129, [0, 1, 2, 1])):
         conv(x, (m, x[1], 3, 3), bias=x[0] != 2, pads=pads)
-    # tiles of 2 x 2: small images, weights far beyond the cache, several blocks, the last of them smaller, slices of channels
+    # Winograd with tiles of 2 x 2: small images, weights larger than the cache, several blocks with a smaller last one, slices of channels
     for x, m, pads in (((1, 320, 10, 10), 176, [1, 1, 1, 1]), ((2, 161, 7, 8), 200, [0, 1, 2, 0]), ((3, 128, 7, 7), 144, [1, 1, 1, 1]),
                        ((1, 256, 13, 14), 264, [1, 1, 1, 1]), ((1, 512, 5, 5), 260, [1, 1, 1, 1])):
         conv(x, (m, x[1], 3, 3), bias=x[0] != 2, pads=pads)
-    # the same along one axis: images of one column and of several rows, both lengths, several blocks
+    # Winograd along one axis: images of one column and of several rows, both kernel lengths, several blocks
     for x, m, k, pads in (((1, 64, 100), 96, [3], [1, 1]), ((2, 33, 57), 47, [5], [2, 2]), ((1, 80, 301), 130, [3], [1, 0]), ((1, 96, 190, 1), 70, [5, 1], [0, 0, 0, 0]),
                           ((1, 40, 19, 23), 56, [1, 3], [0, 1, 0, 1]), ((1, 64, 20, 23), 96, [5, 1], [2, 0, 2, 0]), ((2, 40, 19, 23), 56, [3, 1], [1, 0, 0, 0]),
                           ((1, 64, 18, 24), 96, [1, 5], [0, 2, 0, 3]), ((3, 64, 1, 77), 64, [1, 3], [0, 0, 0, 2])):
         conv(x, (m, x[1], *k), bias=x[0] != 2, pads=pads)
-    # few positions: pieces of the image as it lies, rows that reach over its ends
+    # few output positions: windows read from the image in place, rows that reach beyond its ends
     for x, w, attrs in (((1, 1, 400), (58, 1, 256), dict(strides=[128])), ((1, 40, 4), (48, 40, 3), dict(strides=[2], pads=[1, 1])), ((2, 64, 1), (80, 64, 1), {}),
                         ((1, 40, 9, 1), (56, 40, 4, 1), dict(strides=[2, 1])), ((2, 40, 6, 5), (56, 40, 3, 5), dict(strides=[3, 1], pads=[0, 1, 0, 2])),
                         ((1, 40, 3), (56, 40, 3), dict(strides=[3], pads=[5, 5], dilations=[3])), ((1, 8, 3, 3, 3), (32, 8, 2, 2, 2), dict(strides=[1, 2, 2], pads=[0, 1, 1, 1, 0, 1]))):
         conv(x, w, **attrs)
-    # windows that are not unrolled: strides, phases, strips
+    # convolution without im2col: strides, phases, strips
     for x, w, attrs in (((1, 3, 60, 81), (10, 3, 3, 3), {}), ((2, 3, 48, 97), (8, 3, 3, 3), dict(strides=[2, 2], pads=[1, 1, 1, 1])),
                         ((1, 3, 65, 70), (16, 3, 7, 7), dict(strides=[2, 2], pads=[3, 3, 3, 3])), ((1, 4, 33, 40), (5, 4, 5, 4), dict(strides=[3, 1], pads=[1, 0, 2, 3])),
                         ((1, 12, 40, 44), (18, 4, 3, 3), dict(group=3, strides=[1, 2], pads=[0, 1, 1, 0])), ((1, 24, 30, 50), (7, 24, 1, 1), dict(strides=[2, 2])),
@@ -79,16 +79,16 @@ def conv_algorithms(own):
                         ((1, 90, 20, 100), (14, 90, 3, 2), dict(pads=[1, 0, 1, 1])), ((1, 3, 200), (6, 3, 9), dict(strides=[2], pads=[4, 4])),
                         ((1, 2, 40, 3), (3, 2, 3, 3), dict(strides=[2, 2], pads=[1, 1, 1, 1])), ((1, 2, 9, 40), (3, 2, 3, 3), dict(strides=[2, 2], pads=[9, 5, 9, 7]))):
         conv(x, w, **attrs)
-    # output channels shared among threads
+    # output channels split among threads
     for x, w, attrs in (((1, 24, 27, 27), (200, 24, 3, 3), dict(strides=[2, 2], pads=[1, 1, 1, 1])), ((1, 48, 25, 25), (150, 24, 3, 3), dict(group=2, strides=[2, 2])),
                         ((1, 40, 24, 26), (200, 40, 1, 1), dict(strides=[2, 2]))):
         conv(x, w, **attrs)
-    # images that fill no vectors
+    # images narrower than a vector
     for x, w, attrs in (((1, 64, 14, 14), (72, 64, 3, 3), dict(strides=[2, 2], pads=[1, 1, 1, 1])), ((1, 130, 7, 7), (97, 130, 1, 1), {}),
                         ((2, 40, 9, 9), (64, 40, 3, 3), dict(strides=[2, 2], pads=[1, 0, 1, 2])), ((1, 70, 14, 13), (66, 70, 1, 1), dict(strides=[2, 2])),
                         ((1, 33, 49), (64, 33, 5), dict(pads=[4, 4], dilations=[2]))):
         conv(x, w, **attrs)
-    # a channel at a time, few rows and many
+    # depthwise, of few rows and of many
     for rows in (1, 2, 3, 5, 7, 14):
         for side, strides in ((5, [1, 1]), (5, [2, 1]), (3, [1, 1]), (3, [2, 2]), (3, [2, 1]), (5, [2, 2])):
             conv((1, 6, rows, 37), (6, 1, side, side), group=6, strides=strides, pads=[side // 2] * 4)
@@ -102,10 +102,10 @@ def conv_transpose(own):
     own.add("ConvTranspose", [f32(1, 4, 5, 6), f32(4, 3, 3, 2)], group=2, strides=[2, 3], pads=[1, 0, 1, 1])
     own.add("ConvTranspose", [f32(1, 4, 5, 6), f32(4, 3, 3, 3)], strides=[2, 2], output_padding=[1, 1], dilations=[1, 2])
     own.add("ConvTranspose", [f32(1, 2, 9), f32(2, 3, 4)], strides=[3], auto_pad="SAME_UPPER")
-    for opset in (1, 11, 17):  # an odd number of rows and columns to leave out
+    for opset in (1, 11, 17):  # an odd number of rows and columns to crop
         for shape in ([10, 12], [9, 11]):
             own.add("ConvTranspose", [f32(1, 2, 5, 6), f32(2, 3, 3, 3), f32(3)], opset=opset, strides=[2, 2], output_shape=shape)
-    # outputs of one input each, cut at both ends, and along one axis alone
+    # each output depends on one input: cropped at both ends, and along one axis only
     for kernel in ((2, 2), (3, 2), (1, 4)):
         own.add("ConvTranspose", [f32(2, 5, 7, 9), f32(5, 4, *kernel), f32(4)], strides=list(kernel), pads=[0, 1, 0, 0])
         own.add("ConvTranspose", [f32(2, 5, 7, 9), f32(5, 4, *kernel)], strides=list(kernel))
@@ -189,4 +189,6 @@ def fused_conv(own):
     own.microsoft("FusedConv", [x, w, f32(6), f32(2, 6, 7, 6)], activation="Relu", constants=(1, 2))
 
 
-CASES = [conv, conv_and_conv_transpose, conv_algorithms, conv_transpose, deform_conv, conv_integer_and_qlinear_conv, fused_conv]
+CASES = [
+    conv, conv_and_conv_transpose, conv_algorithms, conv_transpose, deform_conv, conv_integer_and_qlinear_conv,
+    fused_conv]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Chains of nodes that the engine's passes turn into one."""
+"""Cases of chains of nodes that passes fuse into one node."""
 import numpy as np
 from .common import T, f32, helper, numpy_helper
 
@@ -24,19 +24,19 @@ def convolutions(own):
     for shape in ((6, 1, 1), (1, 6, 1, 1), (1,), ()):
         chain(own, "conv_mul_add", x, [bare, helper.make_node("Mul", ["k", "c"], ["m"]), helper.make_node("Add", ["m", "a"], ["y"])],
               {"w": w, "k": np.asarray(f32(*shape), np.float32), "a": np.asarray(f32(*shape), np.float32)}, atol=1e-4)
-    # not one constant a channel: stays as it is
+    # not one constant per channel: must not be fused
     chain(own, "conv_add_rows", x, [bare, helper.make_node("Add", ["c", "a"], ["y"])], {"w": w, "a": f32(1, 1, 7, 1)}, atol=1e-4)
     chain(own, "conv_add_last", x, [bare, helper.make_node("Mul", ["c", "a"], ["y"])], {"w": w, "a": f32(5)}, atol=1e-4)
-    # in groups
+    # grouped
     chain(own, "grouped_norm", f32(1, 6, 5, 5), [helper.make_node("Conv", ["x", "w"], ["c"], group=3), batch_norm, relu],
           {"w": f32(6, 2, 2, 2), **norm}, atol=1e-4)
-    # read twice
+    # the result has two consumers
     chain(own, "conv_used_twice", x, [bare, helper.make_node("BatchNormalization", ["c", "scale", "shift", "mean", "var"], ["n"]),
                                       helper.make_node("Add", ["n", "c"], ["y"])], {"w": w, **norm}, atol=1e-4)
 
 
 def activations(own):
-    """x times a gate of x, in the orders that exporters write it, alone and behind a convolution or a product."""
+    """x times a gate of x, in the orders in which exporters write it: alone, after a convolution and after a matrix product."""
     three, six, zero, sixth = (np.float32(v) for v in (3, 6, 0, 1 / 6))
     constants = {"three": np.array(three), "six": np.array([six]), "zero": np.array(zero), "top": np.array(six), "sixth": np.array(sixth)}
     clip = [helper.make_node("Add", ["h", "three"], ["a"]), helper.make_node("Clip", ["a", "zero", "top"], ["g"])]
@@ -63,8 +63,8 @@ def activations(own):
               {**constants, "w": f32(40, 33), "b": f32(33)}, atol=1e-4)
 
 
-def narrow(own):
-    """Few output positions: products the other way round."""
+def few_positions(own):
+    """Few output positions: the GEMM computes the transposed result."""
     for x, w, attrs in [((1, 1, 576), (70, 1, 256), {"strides": [128]}), ((1, 33, 4), (40, 33, 3), {"pads": [1, 1], "strides": [2]}),
                         ((2, 33, 4), (17, 33, 3), {"pads": [2, 0], "dilations": [2]}), ((1, 12, 4, 4), (20, 12, 2, 2), {}),
                         ((3, 12, 3, 5), (20, 12, 3, 3), {"pads": [1, 0, 0, 0]}), ((1, 4, 3, 3, 3), (16, 4, 2, 3, 3), {"pads": [0, 0, 1, 0, 0, 0]}),
@@ -76,7 +76,7 @@ def narrow(own):
 
 
 def residuals(own):
-    """What is added to a convolution of known shape, in every way that it runs."""
+    """A residual added to a convolution of static shape, for every algorithm of the convolution."""
     for k, (x, w, attrs) in enumerate((((1, 16, 9, 9), (16, 16, 3, 3), {"pads": [1] * 4}), ((2, 128, 13, 13), (128, 128, 3, 3), {"pads": [1] * 4}),
                                        ((1, 64, 7, 7), (64, 64, 1, 1), {}), ((1, 16, 3, 3), (16, 16, 3, 3), {"pads": [1] * 4}),
                                        ((1, 5, 40, 30), (5, 5, 3, 3), {"pads": [2] * 4, "dilations": [2, 2]}), ((1, 12, 20, 20), (12, 12, 1, 1), {}),
@@ -92,8 +92,8 @@ def residuals(own):
                       atol=4e-5 * np.prod(w[1:]) ** 0.5)
 
 
-def finished(own):
-    """What follows a sum while it is at hand: windows that keep the width, rows of every length; products of one slice and of several."""
+def fused_activations(own):
+    """Activations fused into depthwise and pointwise convolutions and matrix products, of many sizes."""
     n = helper.make_node
     acts = [[n("Relu", ["c"], ["y"])], [n("HardSwish", ["c"], ["y"])], [n("Clip", ["c", "low", "high"], ["y"])], [n("Sigmoid", ["c"], ["y"])], [n("Identity", ["c"], ["y"])]]
     bounds = {"low": np.float32(0), "high": np.float32(6)}
@@ -109,7 +109,7 @@ def finished(own):
 
 
 def wrong_matches(own):
-    """Chains that random graphs found: passes took them for patterns that they are not."""
+    """Chains that passes took for a pattern that they are not, found by fuzzing."""
     node, six = helper.make_node, np.full((1,), 6, np.float32)
     # the constant has more axes than the value it is combined with
     chain(own, "swish_of_a_scalar", np.array(1.25, np.float32), [node("Add", ["x", "three"], ["a"]), node("Clip", ["a", "zero", "top"], ["g"]),
@@ -124,4 +124,4 @@ def wrong_matches(own):
           reference=[x @ w + b[:, None]])
 
 
-CASES = [residuals, convolutions, activations, narrow, finished, wrong_matches]
+CASES = [residuals, convolutions, activations, few_positions, fused_activations, wrong_matches]

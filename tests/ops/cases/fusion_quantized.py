@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Quantized chains that the engine's passes turn into integer products, against ONNX Runtime."""
+"""Cases of quantized chains that passes transposed into integer products, against ONNX Runtime."""
 import numpy as np
 from .common import T, f32, helper, numpy_helper, rng
 
@@ -61,7 +61,7 @@ def products(own):
     for m, k, n in [(5, 37, 21), (70, 128, 200)]:
         for kind, zero in ((np.uint8, 117), (np.int8, -9)):
             for axis in (None, 1):
-                # one step of the last rounding, where a tie may fall either way
+                # a tie may round either way: one step of the last quantization
                 step = 0.02 * np.sqrt(k)
                 c = Chain(own, f32(2, m, k), kind)
                 y = c.node("MatMul", c.rounded("x", 0.017, zero), c.weights((k, n), axis))
@@ -73,23 +73,23 @@ def products(own):
                 y = c.node("Add", y, c.constant(f32(n)))
                 y = c.node("Tanh", y) if axis is None else c.node("Relu", y)
                 c.done("qdq_matmul_add_act", c.rounded(y, 0.02, zero), 0.021)
-                # what is rounded is read by another product as well
+                # the quantized result is the input of a second product
                 c = Chain(own, f32(m, k), kind)
                 y = c.rounded(c.node("MatMul", c.rounded("x", 0.017, zero), c.weights((k, n), axis)), step, zero)
                 y = c.rounded(c.node("MatMul", y, c.weights((n, 19), axis)), 4 * step, zero)
                 c.done("qdq_two_matmuls", c.node("Mul", y, c.constant(np.float32(2))), 8.1 * step)
-                # read twice
+                # the result has two consumers
                 c = Chain(own, f32(m, k), kind)
                 y = c.rounded(c.node("MatMul", c.rounded("x", 0.017, zero), c.weights((k, n), axis)), step, zero)
                 c.done("qdq_read_twice", c.node("Add", y, c.node("Sigmoid", y)), 1.3 * step)
-        for turn in (0, 1):
+        for transposed in (0, 1):
             c = Chain(own, f32(m, k))
-            a, w = c.rounded("x", 0.017, 101), c.weights((n, k) if turn else (k, n), 0 if turn else 1)
-            y = c.node("Gemm", a, w, c.bias(0.017, n), transB=turn)
+            a, w = c.rounded("x", 0.017, 101), c.weights((n, k) if transposed else (k, n), 0 if transposed else 1)
+            y = c.node("Gemm", a, w, c.bias(0.017, n), transB=transposed)
             c.done("qdq_gemm", c.rounded(y, 0.02 * np.sqrt(k), 101), 0.021 * np.sqrt(k))
             c = Chain(own, f32(m, k))
-            a, w = c.rounded("x", 0.017, 101), c.weights((n, k) if turn else (k, n), kind=np.uint8)
-            c.done("qdq_gemm_plain", c.node("Relu", c.node("Gemm", a, w, c.constant(f32(n)), transB=turn)), 1e-4)
+            a, w = c.rounded("x", 0.017, 101), c.weights((n, k) if transposed else (k, n), kind=np.uint8)
+            c.done("qdq_gemm_plain", c.node("Relu", c.node("Gemm", a, w, c.constant(f32(n)), transB=transposed)), 1e-4)
     # without zero points
     c = Chain(own, f32(6, 40, low=0))
     one = lambda value, step: c.node(DEQUANTIZE, c.node(QUANTIZE, value, c.constant(np.float32(step))), c.constant(np.float32(step)))  # noqa: E731
@@ -98,7 +98,7 @@ def products(own):
     c = Chain(own, f32(1, 3, 8, 9, low=0))
     w = c.node(DEQUANTIZE, c.constant(rng.integers(-128, 128, (7, 3, 3, 3), np.int8)), c.constant(np.float32(0.01)))
     c.done("qdq_conv_no_zeros", one(c.node("Conv", one("x", 0.01), w, pads=[1, 1, 1, 1]), 0.3), 0.31)
-    # both operands come while it runs
+    # both operands are computed at run time
     c = Chain(own, f32(2, 3, 18, 40))
     a, b = c.rounded("x", 0.017, 101), c.rounded(c.node("Transpose", "x", perm=[0, 1, 3, 2]), 0.016, 130)
     c.done("qdq_both", c.rounded(c.node("Softmax", c.rounded(c.node("MatMul", a, b), 0.2, 120)), 1 / 255, 0), 1.1 / 255)
@@ -143,7 +143,7 @@ def dynamic(own):
 
 
 def weights(own):
-    """Weights alone are integers. ONNX Runtime quantizes the other operand of some of these, which the model does not say."""
+    """Only the weights are integers. For some of these ONNX Runtime quantizes the other operand too, although the model does not."""
     for m, k, n in [(1, 300, 260), (17, 256, 259), (203, 401, 170)]:
         for kind, zero in ((np.int8, 0), (np.int8, 5), (np.uint8, 131)):
             for axis in (None, 1):
@@ -162,7 +162,7 @@ def weights(own):
         w = c.node("Mul", w, c.constant(f32(1, n, low=0.001, high=0.002)))
         y = c.node("Add", c.node("MatMul", "x", w), c.constant(f32(n)))
         c.done("cast_matmul", c.node("Tanh", y), 2e-4)
-        # scales of rows stay with the weights, which become floats
+        # scales per row: the weights are dequantized
         c = Chain(own, f32(m, k))
         w = c.node("Mul", c.node("Cast", c.constant(rng.integers(-128, 128, (k, n), np.int8)), to=T.FLOAT), c.constant(f32(k, 1) * 0.001))
         c.done("cast_matmul_rows", c.node("MatMul", "x", w), 2e-4)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Look-ups written as products of one-hot rows, Gelu by tanh, scales and shifts before convolutions, long sums, turned planes."""
+"""Cases of look-ups written as matrix products of one-hot rows, Gelu by tanh, scale and shift before a convolution, and of layer
+normalization as single nodes."""
 import numpy as np
 from .common import T, f32, helper, numpy_helper
 from .fusion import chain
@@ -12,8 +13,8 @@ def whole(own, label, feeds, nodes, constants, opset=17, **options):
     own.model(label, helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8), feeds, **options)
 
 
-def lookups(own):
-    """By OneHot and by Cast(Equal(indices, numbers)); indices outside give zeros, and only OneHot counts negative ones from the end."""
+def one_hot_lookups(own):
+    """By OneHot and by Cast(Equal(indices, numbers)): indices out of range give zeros, and only OneHot counts negative ones from the end."""
     w, b = f32(7, 5), f32(5)
     w[3] = 0.0
     for dtype in (np.int32, np.int64):
@@ -32,7 +33,7 @@ def lookups(own):
             rest.append(helper.make_node("Identity", [last], ["y"]))
             constants = {"w": w, "b": b, "two": np.array(2, np.float32), "a": f32(2, 5, 1)}
             product = helper.make_node("MatMul", ["h", "w"], ["p"])
-            if dtype == np.int64:  # ONNX Runtime's OneHot takes no others with these values
+            if dtype == np.int64:  # ONNX Runtime's OneHot does not support int32 indices with float32 values
                 whole(own, "one_hot_" + label, [("i", index)], [helper.make_node("OneHot", ["i", "depth", "values"], ["h"]), product, *rest],
                       {**constants, "depth": np.array([7], np.int64), "values": np.array([0, 1], np.float32)})
             whole(own, "equal_" + label, [("i", index[:, :, None])],
@@ -53,7 +54,7 @@ def lookups(own):
     whole(own, "numbers_first", [("i", index[:, None])], compare, {"n": np.arange(7)[None], "w": w})
 
 
-def gelus(own):
+def gelu_by_tanh(own):
     c = {"c": np.float32(0.7978845608), "k": np.float32(0.044715), "one": np.float32(1), "half": np.float32(0.5), "three": np.float32(3)}
     c = {name: np.array(value) for name, value in c.items()}
     n = helper.make_node
@@ -67,11 +68,11 @@ def gelus(own):
         for last, end in ends.items():
             middle = [n("Add", ["h", "m"], ["s"]), n("Mul", ["s", "c"], ["a"]), n("Tanh", ["a"], ["t"]), n("Add", ["one", "t"], ["o"])]
             chain(own, f"gelu_{first}_{last}", f32(3, 41, low=-5, high=5), [n("Neg", ["x"], ["h"]), *cube, *middle, *end], c)
-    # of a product, which is no factor of its own
+    # the input is a product, which must not be matched as part of the cube
     chain(own, "gelu_of_product", f32(3, 41, low=-2, high=2), [n("Mul", ["x", "three"], ["h"]), *cubes["products"], *middle, *ends["x_first"]], c)
 
 
-def scales(own):
+def scale_before_convolution(own):
     x, n = f32(2, 6, 9, 7), helper.make_node
     for pads in (0, 1):
         for group, shape in ((1, (4, 6, 3, 3)), (2, (4, 3, 3, 3)), (6, (6, 1, 3, 3))):
@@ -92,8 +93,8 @@ def scales(own):
     chain(own, "weights_shared", x, weights, {"w": f32(4, 6, 3, 3), "s": f32(1)}, atol=1e-4)
 
 
-def norms(own):
-    """Layer normalization in the nodes that it was before it was one, and what only looks like it."""
+def layer_normalization(own):
+    """Layer normalization as single nodes, and chains that only resemble it."""
     n, wide = helper.make_node, f32(2, 7, 40, low=-3, high=3)
     constants = {"two": np.array(2, np.float32), "three": np.array(3, np.float32), "e": np.array(1e-5, np.float32), "g": f32(40), "b": f32(40)}
     plain = {"axes": [-1]}
@@ -111,11 +112,11 @@ def norms(own):
     chain(own, "norm_residual", wide, [n("Identity", ["x"], ["z"]), *parts()[:-1], n("Add", ["p", "b"], ["l"]), n("Add", ["l", "z"], ["y"])], constants, atol=1e-4)
 
 
-def ones(own):
+def multiplication_by_one(own):
     n, c = helper.make_node, {"one": np.ones(1, np.float32), "tall": np.ones((1, 1, 1), np.float32)}
     chain(own, "times_one", f32(3, 5), [n("Mul", ["one", "x"], ["a"]), n("Div", ["a", "one"], ["b"]), n("Sigmoid", ["b"], ["s"]), n("Mul", ["b", "s"], ["y"])], c)
     chain(own, "times_one_taller", f32(3, 5), [n("Mul", ["tall", "x"], ["a"]), n("Div", ["one", "a"], ["y"])], c)
     chain(own, "only_times_one", f32(3, 5), [n("Mul", ["one", "x"], ["y"])], c)
 
 
-CASES = [lookups, gelus, scales, norms, ones]
+CASES = [one_hot_lookups, gelu_by_tanh, scale_before_convolution, layer_normalization, multiplication_by_one]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gradient, operator by operator and through small networks: central differences of what ONNX's reference computes in float64."""
+"""Cases of Gradient, of each operator and of small networks, against central differences that ONNX's reference computes in float64."""
 import numpy as np
 
 from .common import T, helper, i64, numpy_helper, rng, run_onnx
@@ -17,7 +17,7 @@ def model_of(nodes, feeds, constants, outputs, opset=18):
 
 
 def differences(nodes, feeds, constants, xs, y, opset, step=1e-5):
-    """d(sum of y)/dx for each of xs."""
+    """Returns d(sum of y)/dx for each of xs."""
     forward = model_of(nodes, feeds, constants, [y], opset)
     grads = []
     for name in xs:
@@ -34,7 +34,7 @@ def differences(nodes, feeds, constants, xs, y, opset, step=1e-5):
 
 
 def case(own, label, nodes, feeds, xs, y="y", constants=None, opset=18, slope=None):
-    """`y` is weighted, so that its elements count differently. `slope` gives the derivative where the reference is too coarse."""
+    """Adds a case in which each element of `y` has another weight. `slope` gives the derivative where the reference is too inaccurate."""
     constants = dict(constants or {})
     feeds = {n: np.asarray(a) for n, a in feeds.items()}
     shape = run_onnx(model_of(nodes, feeds, constants, [y], opset), feeds)[0].shape
@@ -84,9 +84,9 @@ def products(own):
     for left, right in (((3, 4), (4, 2)), ((2, 3, 4), (4, 5)), ((4,), (4, 3)), ((2, 3, 4), (4,)), ((4,), (4,)), ((4,), (2, 4, 3)),
                         ((2, 1, 3, 4), (5, 4, 2))):
         one(own, "MatMul", {"a": real(*left), "b": real(*right)})
-    for turned in range(4):
-        a, b = (real(4, 3) if turned & 1 else real(3, 4)), (real(5, 4) if turned & 2 else real(4, 5))
-        one(own, "Gemm", {"a": a, "b": b, "c": real(5)}, transA=turned & 1, transB=turned >> 1, alpha=0.5, beta=1.5)
+    for transposed in range(4):
+        a, b = (real(4, 3) if transposed & 1 else real(3, 4)), (real(5, 4) if transposed & 2 else real(4, 5))
+        one(own, "Gemm", {"a": a, "b": b, "c": real(5)}, transA=transposed & 1, transB=transposed >> 1, alpha=0.5, beta=1.5)
 
 
 def movement(own):

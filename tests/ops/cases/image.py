@@ -31,7 +31,7 @@ def resize(own):
     for dtype in (np.uint8, np.int32, np.float64, np.float16):
         y = (rng.uniform(0, 100, (1, 2, 6, 9))).astype(dtype)
         own.add("Resize", [y, None, scales(1, 1, 2, 2)], opset=13, mode="nearest", nearest_mode="floor", coordinate_transformation_mode="asymmetric", reference="onnx")
-        # weights of quarters, so that halves are exact, and integers are rounded alike
+        # the weights are multiples of 1/4, so that float16 is exact and integers round the same way
         own.add("Resize", [y, None, None, i64(1, 2, 12, 18)], constants=(3,), opset=19, mode="linear", reference="onnx", rtol=1e-3)
     own.add("Resize", [np.array(["a", "bb", "c"], object), None, scales(2)], opset=13, mode="nearest", reference=[np.array(["a", "a", "bb", "bb", "c", "c"], object)])
     for mode in ("linear", "cubic"):
@@ -45,12 +45,13 @@ def resize(own):
     own.add("Resize", [x, EMPTY, EMPTY, i64(2, 3, 9, 8)], constants=(3,), opset=11, mode="cubic", cubic_coeff_a=-0.5)
     own.add("Resize", [x, scales(1, 1, 2, 3)], opset=10, mode="nearest")
     own.add("Resize", [x, scales(1, 1, 0.6, 0.6)], opset=10, mode="linear")
-    own.add("Upsample", [x, scales(1, 1, 2, 3)], opset=9, mode="nearest")
-    own.add("Upsample", [x, scales(1, 1, 2, 3)], opset=9, mode="linear")
-    own.add("Upsample", [x], opset=7, mode="nearest", scales=[1.0, 1.0, 1.5, 2.0])
 
 
 def upsample(own):
+    x = f32(2, 3, 7, 5)
+    own.add("Upsample", [x, scales(1, 1, 2, 3)], opset=9, mode="nearest")
+    own.add("Upsample", [x, scales(1, 1, 2, 3)], opset=9, mode="linear")
+    own.add("Upsample", [x], opset=7, mode="nearest", scales=[1.0, 1.0, 1.5, 2.0])
     x = f32(2, 3, 4, 5)
     own.add("Upsample", [x], opset=1, height_scale=2.0, width_scale=3.0, mode="nearest", reference=[x.repeat(2, 2).repeat(3, 3)])
     own.add("Upsample", [f32(1, 2, 3, 4)], opset=7, scales=[1.0, 1.0, 2.5, 1.7], mode="linear")
@@ -96,7 +97,7 @@ def non_max_suppression(own):
     own.add("NonMaxSuppression", [boxes, scores], opset=11)
 
 
-def non_max_suppression_of_nothing(own):
+def non_max_suppression_without_boxes(own):
     own.add("NonMaxSuppression", [np.zeros((1, 0, 4), np.float32), np.zeros((1, 1, 0), np.float32), i64(3)], opset=11)
     own.add("NonMaxSuppression", [np.zeros((1, 0, 4), np.float32), np.zeros((1, 1, 0), np.float32), i64(3)], opset=10, constants=[2])
 
@@ -129,4 +130,4 @@ def image_decoder(own):
 
 CASES = [
     resize, upsample, grid_sample_and_affine_grid, roi_align_and_max_roi_pool, non_max_suppression,
-    non_max_suppression_of_nothing, image_decoder]
+    non_max_suppression_without_boxes, image_decoder]

@@ -11,7 +11,7 @@ def matmul(own):
     own.add("MatMul", [half(3, 7, 20), half(20, 50)], constants=(1,), rtol=2e-3, atol=1e-2)
     for m, k, n in [(1, 384, 384), (3, 7, 5), (13, 33, 47), (2, 100, 130), (67, 129, 95), (128, 384, 200), (5, 1, 9)]:
         a, b = f32(m, k), f32(k, n)
-        atol = 2e-7 * k + 1e-6  # sums of k products cancel
+        atol = 2e-7 * k + 1e-6  # the error grows with k
         own.add("MatMul", [a, b], atol=atol)
         own.add("MatMul", [a, b], constants=(1,), atol=atol)
     own.add("MatMul", [f32(2, 3, 4, 5), f32(3, 5, 6)])
@@ -29,12 +29,12 @@ def gemm(own):
     own.add("Gemm", [half(7, 20), half(5, 20), half(5)], transB=1, alpha=0.5, constants=(1, 2), rtol=2e-3, atol=1e-2)
     for m, k, n in [(1, 384, 384), (3, 7, 5), (13, 33, 47), (2, 100, 130), (67, 129, 95), (128, 384, 200), (5, 1, 9)]:
         a, b = f32(m, k), f32(k, n)
-        atol = 2e-7 * k + 1e-6  # sums of k products cancel
+        atol = 2e-7 * k + 1e-6  # the error grows with k
         own.add("Gemm", [a, b, f32(n)], constants=(1, 2), atol=atol)
         own.add("Gemm", [a, f32(n, k), f32(n)], constants=(1,), transB=1, atol=atol)
         own.add("Gemm", [f32(k, m), f32(n, k), f32(m, 1)], transA=1, transB=1, alpha=0.5, beta=2.0, opset=11, atol=atol)
     own.add("Gemm", [f32(4, 5).astype(np.float64), f32(5, 3).astype(np.float64)], alpha=0.25)
-    # what is scaled by 0 is not looked at
+    # beta = 0: NaN in C has no effect
     for kind in (np.float32, np.float64):
         own.add("Gemm", [f32(3, 4).astype(kind), f32(4, 5).astype(kind), np.full((5,), np.nan, kind)], opset=13, beta=0.0)
     for dtype in (np.int32, np.int64, np.uint32, np.uint64):
@@ -67,11 +67,11 @@ def matmul_integer(own):
 def qlinear_matmul_case(own, a, b, scales, zeros, constants=(), opset=10):
     sa, sb, sy = scales
     za, zb, zy = zeros
-    turn = lambda s, like: s[..., None] if s.ndim == 1 and s.size == like.shape[-2] and s.size > 1 else s  # noqa: E731
-    y = wide(a, turn(za, a)) @ wide(b, zb)
-    multiple = (turn(sa, a) * sb).astype(np.float32) / turn(sy, y)
+    columns = lambda s, like: s[..., None] if s.ndim == 1 and s.size == like.shape[-2] and s.size > 1 else s  # noqa: E731
+    y = wide(a, columns(za, a)) @ wide(b, zb)
+    multiple = (columns(sa, a) * sb).astype(np.float32) / columns(sy, y)
     own.add("QLinearMatMul", [a, sa, za, b, sb, zb, sy, zy], opset=opset, constants=constants,
-            reference=[saturate(y.astype(np.float32) * multiple, turn(zy, y))])
+            reference=[saturate(y.astype(np.float32) * multiple, columns(zy, y))])
 
 
 def qlinear_matmul(own):
@@ -90,17 +90,17 @@ def qlinear_matmul(own):
     qlinear_matmul_case(own, a, b, (one(0.01, 0.02), one(0.5, 1), one(5, 6)), (ints(np.uint8), ints(np.int8), ints(np.uint8)))
     qlinear_matmul_case(own, a, b, (f32(2, 3, 4, 1, low=0.01, high=0.02), f32(3, 1, 6, low=0.5, high=1), one(5, 6)),
                    (ints(np.uint8, 2, 3, 4, 1), ints(np.int8, 3, 1, 6), ints(np.uint8)))
-    # scales of 16 bits: rounded as such on the way
+    # float16 scales: their products are rounded to float16
     half = lambda value: np.float16(value)  # noqa: E731
     a, b = ints(np.uint8, 5, 33), ints(np.int8, 33, 20)
     y = wide(a, 7) @ wide(b, -3) * np.float64(half(0.013) * half(0.71) / half(1.9))
     own.add("QLinearMatMul", [a, half(0.013), np.uint8(7), b, half(0.71), np.int8(-3), half(1.9), np.int8(4)], opset=21,
             reference=[saturate(y, np.int8(4))])
-    # nothing at all, not even scales
+    # no rows, and no scales
     none = np.zeros(0, np.float32)
     own.add("QLinearMatMul", [np.zeros((0, 4), np.uint8), none, np.zeros(0, np.uint8), ints(np.int8, 4, 3), np.float32(1), np.int8(0), np.float32(1),
                               np.uint8(0)], opset=10, reference=[np.zeros((0, 3), np.uint8)])
-    # 8-bit floats: sums of floats, so that few products are asked for
+    # 8-bit floats: few products, because float32 sums depend on the order
     for kind in (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2):
         a, b = f32(3, 4).astype(kind), f32(4, 5).astype(kind)
         y = (a.astype(np.float32) @ b.astype(np.float32) * np.float32(0.75)).astype(kind)
@@ -133,15 +133,15 @@ def matmul_integer_to_float_and_qgemm(own):
     exact = wide(a, 0) @ wide(b, 0)
     own.add("MatMulIntegerToFloat", [a, b, scale, one], opset=1, domain="com.microsoft", rtol=0, atol=0,
             reference=[exact.astype(np.float32) * scale])
-    for turn in ((0, 0), (1, 1)):
-        at, bt = a.T.copy() if turn[0] else a, b.T.copy() if turn[1] else b
+    for transposed in ((0, 0), (1, 1)):
+        at, bt = a.T.copy() if transposed[0] else a, b.T.copy() if transposed[1] else b
         for shape in ((5,), (3, 5), (3, 1), (1, 5)):
             c = rng.integers(-2**20, 2**20, shape, np.int32)
             own.add("QGemm", [at, scale, np.uint8(3), bt, one, np.int8(-2), c], opset=1, domain="com.microsoft", rtol=1e-6,
-                    transA=turn[0], transB=turn[1], reference=[(wide(a, 3) @ wide(b, -2) + c).astype(np.float32) * scale])
+                    transA=transposed[0], transB=transposed[1], reference=[(wide(a, 3) @ wide(b, -2) + c).astype(np.float32) * scale])
             y = (wide(a, 3) @ wide(b, -2) + c).astype(np.float32) * scale / np.float32(400)
             own.add("QGemm", [at, scale, np.uint8(3), bt, one, np.int8(-2), c, np.float32(400), np.uint8(120)], opset=1,
-                    domain="com.microsoft", constants=(3, 4, 5), transA=turn[0], transB=turn[1], reference=[saturate(y, np.uint8(120))])
+                    domain="com.microsoft", constants=(3, 4, 5), transA=transposed[0], transB=transposed[1], reference=[saturate(y, np.uint8(120))])
 
 
 def fused_matmul_and_fused_gemm(own):

@@ -8,7 +8,7 @@ MODES = ["BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRA
 
 
 class Forest:
-    """Attributes of random trees; every leaf has a weight for one target, or for all."""
+    """The attributes of random trees; each leaf has a weight for one target, or for several."""
 
     def __init__(self, trees, depth, features, targets, modes=("BRANCH_LEQ",), per_leaf=1, low=-1.0, only=None):
         self.a = {k: [] for k in ("treeids", "nodeids", "featureids", "values", "modes", "truenodeids", "falsenodeids",
@@ -50,7 +50,7 @@ def rows(n, c):
     return x
 
 
-def regressors(own):
+def tree_ensemble_regressor(own):
     x = rows(37, 6)
     for aggregate in ("SUM", "AVERAGE", "MIN", "MAX"):
         for targets, modes in ((1, MODES), (3, MODES[:1])):
@@ -64,7 +64,7 @@ def regressors(own):
     own.add("TreeEnsembleRegressor", [x.astype(np.float64)], domain="ai.onnx.ml", opset=1, n_targets=1, **forest.attrs("target"))
 
 
-def classifiers(own):
+def tree_ensemble_classifier(own):
     x = rows(41, 5)
     strings = ["one", "two", "three"]
     for transform in ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO"):
@@ -78,13 +78,13 @@ def classifiers(own):
                 forest = Forest(1 if low == 0 else 5, 4, 5, 2, MODES[:2], low=low, only=only)
                 own.add("TreeEnsembleClassifier", [x], domain="ai.onnx.ml", opset=1, outputs=2, post_transform=transform,
                         classlabels_int64s=[0, 1], **forest.attrs("class"))
-        # both classes have weights: the greater sum wins (ONNX Runtime looks at the second alone)
+        # both classes have weights: the greater sum wins (ONNX Runtime reads only the second)
         forest = Forest(5, 4, 5, 2, MODES, per_leaf=2)
         own.add("TreeEnsembleClassifier", [np.nan_to_num(x)], domain="ai.onnx.ml", opset=1, outputs=2, post_transform=transform,
                 classlabels_strings=["no", "yes"], reference="onnx", **forest.attrs("class"))
 
 
-def linear(own):
+def linear_regressor_and_classifier(own):
     x = f32(11, 5)
     for transform in ("NONE", "SOFTMAX", "LOGISTIC"):
         own.add("LinearRegressor", [x], domain="ai.onnx.ml", opset=1, targets=3, coefficients=f32(15).tolist(),
@@ -96,7 +96,7 @@ def linear(own):
     own.add("LinearRegressor", [f32(5)[None]], domain="ai.onnx.ml", opset=1, targets=1, coefficients=f32(5).tolist())
 
 
-def machines(own):
+def svm_regressor_and_classifier(own):
     x = f32(13, 4)
     for kernel in ("LINEAR", "POLY", "RBF", "SIGMOID"):
         common = {"kernel_type": kernel, "kernel_params": [0.3, 0.5, 2.0], "domain": "ai.onnx.ml", "opset": 1}
@@ -111,8 +111,8 @@ def machines(own):
             own.add("SVMClassifier", [x], prob_a=f32(pairs).tolist(), prob_b=f32(pairs).tolist(), **attrs)
 
 
-def two_classes(own):
-    """A score for the second class alone; transforms."""
+def svm_and_linear_classifier_of_two_classes(own):
+    """A score for the second class only, with each post_transform."""
     x = f32(13, 4)
     for transform in ("NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO"):
         common = {"domain": "ai.onnx.ml", "opset": 1, "outputs": 2, "post_transform": transform}
@@ -125,7 +125,7 @@ def two_classes(own):
         own.add("LinearClassifier", [x], coefficients=f32(4).tolist(), intercepts=[0.2], classlabels_ints=[3, 9], **common)
 
 
-def encoders(own):
+def label_encoder_category_mapper_and_one_hot_encoder(own):
     ml = {"domain": "ai.onnx.ml", "opset": 2}
     words = np.array([["x", "b", "a"], ["c", "", "b"]], object)
     own.add("LabelEncoder", [words], keys_strings=["a", "b", "c"], values_int64s=[5, 6, 7], default_int64=42, **ml)
@@ -143,7 +143,7 @@ def encoders(own):
     own.add("OneHotEncoder", [np.array([3, 4, 7], np.float32)], domain="ai.onnx.ml", opset=1, cats_int64s=[3, 4, 5], zeros=1)
 
 
-def features(own):
+def feature_operators(own):
     ml = {"domain": "ai.onnx.ml", "opset": 1}
     x = f32(4, 5)
     own.add("ArrayFeatureExtractor", [x, i64(3, 0, 3)], **ml)
@@ -163,8 +163,8 @@ def features(own):
     own.add("Imputer", [np.array([[1, 5], [5, 2]], np.int64)], imputed_value_int64s=[9], replaced_value_int64=5, **ml)
 
 
-def tree_5(own):
-    """TreeEnsemble: members, both leaves; the answer by hand."""
+def tree_ensemble(own):
+    """TreeEnsemble with set membership and two leaves; the expected values are computed by hand."""
     x = np.array([[1.2, 3.4, -0.12, 1.66, 4.14, 1.77], [0.5, 3.0, 2.0, 0.0, 1.0, 1.0]], np.float64)
     own.add("TreeEnsemble", [x], domain="ai.onnx.ml", opset=5, n_targets=2, aggregate_function=1, post_transform=0, tree_roots=[0],
             nodes_featureids=[0, 1], nodes_modes=helper.make_tensor("m", 2, (2,), [0, 6]),
@@ -174,8 +174,8 @@ def tree_5(own):
             membership_values=helper.make_tensor("v", 11, (3,), [3.4, 7.0, np.nan]), reference=[np.array([[0, 12.12], [5.23, 0]])])
 
 
-def tree_kinds(own):
-    """Rows in eights and what is left over, few rows down many trees; each comparison alone; splits where numbers end."""
+def tree_ensemble_comparisons(own):
+    """Blocks of eight rows and the remainder, few rows with many trees, each comparison alone, splits at the limits of the types."""
     for mode in MODES:
         for trees, count in ((13, 1), (3, 19)):
             forest = Forest(trees, 5, 6, 1, (mode,))
@@ -198,13 +198,13 @@ def tree_kinds(own):
 
     leaf = {k: [0] for k in ("nodes_treeids", "nodes_nodeids", "nodes_featureids", "nodes_truenodeids", "nodes_falsenodeids",
                              "target_treeids", "target_nodeids", "target_ids")}
-    for dtype in (np.float32, np.float64):  # a tree that asks nothing, of rows without columns
+    for dtype in (np.float32, np.float64):  # a tree of one leaf, rows without columns
         own.add("TreeEnsembleRegressor", [np.zeros((9, 0), dtype)], domain="ai.onnx.ml", opset=3, n_targets=1, nodes_modes=["LEAF"],
                 nodes_values=[0.0], target_weights=[1.5], reference=[np.full((9, 1), 1.5, np.float32)], **leaf)
 
 
 class Ensemble:
-    """Attributes of TreeEnsemble with random trees of all modes, members too, and the way down them as the specification says."""
+    """The attributes of TreeEnsemble with random trees of all modes, and their evaluation as the specification defines it."""
 
     def __init__(self, trees, depth, features, targets, dtype):
         self.branches, self.leaves, self.sets, self.targets, self.dtype = [], [], [], targets, dtype
@@ -239,7 +239,7 @@ class Ensemble:
                 **{f"nodes_{which}leafs": [n[how][0] for n in b] for which, how in (("true", "yes"), ("false", "no"))},
                 **{k: helper.make_tensor(k, kind, (len(v),), v) for k, v in floats.items()}}
 
-    def go(self, x):
+    def evaluate(self, x):
         out = np.zeros((len(x), self.targets))
         for row, root in ((row, root) for row in range(len(x)) for root in self.roots):
             leaf, at = 0, root
@@ -253,16 +253,16 @@ class Ensemble:
         return out.astype(self.dtype)
 
 
-def tree_5_kinds(own):
+def tree_ensemble_random(own):
     for dtype in (np.float32, np.float64):
         for trees, count, targets in ((11, 21, 1), (5, 8, 3), (17, 3, 1)):
             ensemble = Ensemble(trees, 5, 4, targets, dtype)
             x = rows(count, 4).astype(dtype)
             own.add("TreeEnsemble", [x], domain="ai.onnx.ml", opset=5, n_targets=targets, aggregate_function=1, post_transform=0,
-                    reference=[ensemble.go(x)], **ensemble.attrs())
+                    reference=[ensemble.evaluate(x)], **ensemble.attrs())
 
 
-def refusals(own):
+def rejected(own):
     x, ml = f32(3, 4), {"domain": "ai.onnx.ml", "opset": 3}
     tree = Forest(1, 3, 4, 1).attrs("target")
 
@@ -304,5 +304,6 @@ def tree_ensemble_classifier_of_two_classes(own):
 
 
 CASES = [
-    regressors, classifiers, linear, machines, two_classes, encoders, features, tree_5, tree_kinds, tree_5_kinds,
-    refusals, tree_ensemble_classifier_of_two_classes]
+    tree_ensemble_regressor, tree_ensemble_classifier, linear_regressor_and_classifier, svm_regressor_and_classifier,
+    svm_and_linear_classifier_of_two_classes, label_encoder_category_mapper_and_one_hot_encoder, feature_operators,
+    tree_ensemble, tree_ensemble_comparisons, tree_ensemble_random, rejected, tree_ensemble_classifier_of_two_classes]

@@ -69,7 +69,7 @@ def batch_normalization_training(own):
     places = [f32(3, 5) for _ in range(3)] + [f32(3, 5, low=0.5, high=2)]
     y = (x - places[2]) / np.sqrt(places[3] + 1e-5) * places[0] + places[1]
     own.add("BatchNormalization", [x, *places], opset=7, reference=[y.astype(np.float32)], spatial=0)
-    half = [a.astype(np.float16) for a in (f32(2, 3, 4),)] + [s, b, mean, var]  # types may differ from version 15 on
+    half = [a.astype(np.float16) for a in (f32(2, 3, 4),)] + [s, b, mean, var]  # the types may differ since version 15
     own.add("BatchNormalization", half, opset=15, reference="onnx", rtol=2e-3, atol=2e-3)
 
 
@@ -84,7 +84,7 @@ def group_normalization(own):
     own.add("GroupNormalization", [f32(2, 6), f32(6), f32(6)], opset=21, num_groups=2, reference="onnx")
 
 
-def lrn(x, size, alpha, beta, bias):  # ORT takes odd sizes alone; ONNX's reference leaves channels out
+def lrn(x, size, alpha, beta, bias):  # ONNX Runtime supports only odd sizes; the reference of ONNX omits channels
     squares = np.stack([(x[:, max(0, c - (size - 1) // 2):c + size // 2 + 1] ** 2).sum(1) for c in range(x.shape[1])], 1)
     return (x / (bias + alpha / size * squares) ** beta).astype(np.float32)
 

@@ -27,8 +27,8 @@ def max_pool_and_average_pool(own):
     for dtype in (np.int8, np.uint8):
         own.add("MaxPool", [rng.integers(-90 if dtype == np.int8 else 0, 90, (1, 2, 9, 21)).astype(dtype)], opset=12, kernel_shape=[3, 3], strides=[2, 1], pads=[1, 1, 0, 1])
     own.add("MaxPool", [f32(1, 2, 5, 6)], outputs=2, kernel_shape=[2, 3], strides=[2, 1], storage_order=1)
-    for extents in ((8, 8), (10, 4), (6, 8), (12, 40), (2, 2)):
-        own.add("MaxPool", [f32(3, 5, *extents)], kernel_shape=[2, 2], strides=[2, 2])
+    for size in ((8, 8), (10, 4), (6, 8), (12, 40), (2, 2)):
+        own.add("MaxPool", [f32(3, 5, *size)], kernel_shape=[2, 2], strides=[2, 2])
     own.add("MaxPool", [f32(1, 3, 31)], kernel_shape=[4], strides=[2])
 
 
@@ -43,20 +43,19 @@ def pool_windows(own):
 
 def pool_edges(own):
     """Windows that reach beyond the input."""
-    # one output, though its window does not cover the input
+    # found by fuzzing: a pool with one output took its window for the whole input, although it was dilated or lay beside it
     x = f32(3, 3, 2)
     own.add("AveragePool", [x], opset=19, kernel_shape=[2], dilations=[2], pads=[0, 1], reference=[x[:, :, :1]])
     x = f32(2, 3, 2, 2)
     own.add("AveragePool", [x], opset=19, kernel_shape=[1, 4], strides=[2, 1], pads=[0, 0, 0, 2], reference=[x[:, :, :1].mean(3, keepdims=True)])
     own.add("MaxPool", [x], opset=12, kernel_shape=[1, 4], strides=[2, 1], pads=[0, 0, 0, 2], reference=[x[:, :, :1].max(3, keepdims=True)])
-    # windows whose rows lie as far apart as they move, or half as far: which rows hold no input was counted wrong
+    # found by fuzzing: rows without input were miscounted for a stride that equals the dilation, or twice the dilation
     for size, down, apart, pads in ((3, 2, 2, [2, 2, 0, 1]), (3, 2, 2, [3, 1, 0, 1]), (5, 2, 2, [1, 3, 2, 3]), (3, 4, 2, [3, 1, 2, 1]), (3, 3, 3, [2, 1, 2, 1])):
-        for high, wide in ((9, 5), (8, 22), (13, 70)):
-            around = {"strides": [down, 1], "dilations": [apart, 1], "pads": pads}
-            around["pads"] = [min(p, 2) for p in pads]
-            own.add("MaxPool", [f32(2, 3, high, wide)], kernel_shape=[size, size], **around)
-            own.add("AveragePool", [f32(2, 3, high, wide)], opset=19, kernel_shape=[size, size], **around)
-    # a window that meets nothing but padding
+        for height, width in ((9, 5), (8, 22), (13, 70)):
+            around = {"strides": [down, 1], "dilations": [apart, 1], "pads": [min(p, 2) for p in pads]}
+            own.add("MaxPool", [f32(2, 3, height, width)], kernel_shape=[size, size], **around)
+            own.add("AveragePool", [f32(2, 3, height, width)], opset=19, kernel_shape=[size, size], **around)
+    # found by fuzzing: the average of a window that contains only padding is 0
     own.add("AveragePool", [f32(2, 7, 1)], opset=19, dilations=[2], kernel_shape=[2], pads=[1, 1], reference=[np.zeros((2, 7, 1), np.float32)])
 
 

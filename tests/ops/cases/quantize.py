@@ -62,7 +62,7 @@ def microscaling(own):
 
 
 def quantize_linear_packed(own):
-    # what is left of the last byte is zero
+    # found by fuzzing: the unused bits of the last byte were not zero
     for name, count in (("uint4", 33), ("int4", 1), ("uint2", 6)):
         x = f32(count, low=0, high=6)
         own.add("QuantizeLinear", [x, np.float32(2), np.ones((), np.dtype(name))], opset=25,
@@ -82,7 +82,7 @@ def qlinear_elementwise(own):
         own.microsoft("QLinearLeakyRelu", [byte(300), s[0], z[0], s[1], z[1]], alpha=0.2)
         own.microsoft("QLinearConcat", [s[2], z[2], byte(2, 3, 4), s[0], z[0], byte(2, 5, 4), s[1], z[1], byte(2, 1, 4), s[2], z[2]], axis=1)
         own.microsoft("QLinearSoftmax", [byte(3, 4, 17), s[0], z[0], np.float32(1 / 256), dtype(np.iinfo(dtype).min)], axis=-1, opset=13,
-           constants=(1, 2, 3, 4))
+                      constants=(1, 2, 3, 4))
 
 
 CASES = [quantize_and_dequantize_linear, microscaling, quantize_linear_packed, qlinear_elementwise]

@@ -25,6 +25,7 @@ def random_uniform_random_normal_and_bernoulli(own):
 
 
 def random_normal_like(own):
+    # found by fuzzing: a number of no element type was read outside a table
     own.refuse("RandomNormalLike", [f32(2, 3)], "RandomNormalLike", dtype=-2**31)
 
 
@@ -42,7 +43,7 @@ def multinomial(own):
     own.refuse("Multinomial", [np.zeros(3, np.float32)], "expected [batch, classes]")
 
 
-def dropped(x, ratio):  # the reference's own answer for float32; for other types it gives float32 as well
+def dropped(x, ratio):  # as the reference computes it for float32; for other types it returns float32 too
     kept = np.random.RandomState(17).uniform(0, 1, x.shape) >= ratio
     return [(kept * x.astype(np.float64) / (1 - ratio)).astype(x.dtype), kept]
 
@@ -70,4 +71,5 @@ def dropout_inference(own):
     own.add("Dropout", [x], opset=13)
 
 
-CASES = [random_uniform_random_normal_and_bernoulli, random_normal_like, multinomial, dropout, dropout_inference]
+CASES = [
+    random_uniform_random_normal_and_bernoulli, random_normal_like, multinomial, dropout, dropout_inference]

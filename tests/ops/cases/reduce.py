@@ -21,7 +21,7 @@ def reductions(own):
     rows = np.array([[np.nan, 1, 2], [np.inf, 2, 0], [-np.inf, np.inf, 1], [-np.inf, -np.inf, -np.inf], [-np.inf, np.nan, -np.inf]], np.float32)
     own.add("ReduceLogSumExp", [rows, i64(1)], opset=18,
             reference=[np.array([[np.nan], [np.inf], [np.inf], [-np.inf], [np.nan]], np.float32)])
-    # without axes the squares, absolute values and logarithms remain
+    # found by fuzzing: reductions over no axes omitted squares, absolute values and logarithms
     for op in ("ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSumExp", "ReduceMean"):
         own.add(op, [f32(3, 1, 4)], opset=18, noop_with_empty_axes=1, reference="onnx")
         own.add(op, [f32(2, 5), i64()], opset=18, noop_with_empty_axes=1, keepdims=0, constants=[1], reference="onnx")

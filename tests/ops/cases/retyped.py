@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases of others in other types, read last: operators that ONNX's node tests, or the families before, show in float32 alone are run in two types more.
+"""Cases of the onnx package and of the other files, with other dtypes. They run after all other files: each operator that ONNX's node tests,
+or the other files, test only in float32 is tested in two or more other types.
 
-ONNX's tests: halves are what its reference gives for the rounded values in float32, rounded once; doubles are its own. Our families': what their
-peer gives in float32 for values that either type has.
+Cases of the onnx package: expected float16 values are those of its reference for the rounded inputs in float32, rounded once; float64 values are
+those of its reference. Cases of the other files: the values that their peer computes in float32 for inputs that both types represent.
 """
 import numpy as np
 import onnx
 from .common import T, helper, node_tests, run_onnx, single_nodes
 
-# Drawn at random, or told by their own cases; what the standard does not say of integers between pixels.
+# Random, or tested in other types elsewhere; the standard does not define how GridSample interpolates integers.
 LEFT_OUT = {"RandomNormalLike", "RandomUniformLike", "Bernoulli", "Dropout", "OptionalGetElement", ("GridSample", np.int16), ("GridSample", np.uint32)}
-# Whose results are elements of the inputs: ONNX's reference lacks Scatter.
+# Results are elements of the inputs: the reference of ONNX does not implement Scatter.
 MOVES = {"Scatter"}
-# A function whose body has float32 constants, which ONNX's reference does not run in doubles.
+# A function whose body has float32 constants, which the reference of ONNX does not evaluate in float64.
 IN_FLOAT = {"MeanVarianceNormalization"}
-# Of com.microsoft, with scales that are float32 by definition.
+# Operators of com.microsoft whose scales are float32 by definition.
 FLOAT_ONLY = ("QLinear", "QGemm", "DynamicQuantize", "MatMulIntegerToFloat")
 FLOATS = [(T.DOUBLE, "tensor(double)", np.float64), (T.FLOAT16, "tensor(float16)", np.float16)]
 INTEGERS = [(T.INT16, "tensor(int16)", np.int16), (T.UINT32, "tensor(uint32)", np.uint32)]
@@ -22,7 +23,7 @@ CASES_AN_OPERATOR = 2
 
 
 def varying(schema):
-    """The name of the type that the first input of several types has, and what it may be."""
+    """Returns the type variable of the first input with several permitted types, and those types."""
     for parameter in schema.inputs:
         for constraint in schema.type_constraints:
             if constraint.type_param_str == parameter.type_str and len(constraint.allowed_type_strs) > 1:
@@ -31,12 +32,12 @@ def varying(schema):
 
 
 def bound(formal, count, name):
-    """Which of `count` values of a node have the type of that name."""
+    """Returns which of the `count` values of a node have that type variable."""
     return [i for i in range(count) if formal[min(i, len(formal) - 1)].type_str == name]
 
 
 def one_node(test):
-    """The node and its schema, when the test is of one node whose first type may vary and is that of a tensor."""
+    """Returns the node and its schema if the test has one node and tensors only; otherwise None."""
     graph = test.model.graph
     if len(graph.node) != 1 or graph.initializer or graph.node[0].domain or graph.node[0].op_type in LEFT_OUT:
         return None
@@ -48,8 +49,8 @@ def one_node(test):
     return node, onnx.defs.get_schema(node.op_type, version, node.domain)
 
 
-def shown_types():
-    """operator -> types of the package's tests, and their tests."""
+def tested_types():
+    """Returns operator -> types of the tests of the package, and operator -> tests."""
     shown, tests = {}, {}
     for test in node_tests():
         found = one_node(test)
@@ -66,7 +67,7 @@ def shown_types():
 
 
 def retyped(test, node, schema, name, number):
-    """The model with that type everywhere, and the names of the inputs that have it."""
+    """Returns the model with another type, and the names of the inputs and outputs that have it."""
     model = onnx.ModelProto()
     model.CopyFrom(test.model)
     changed = {node.input[i] for i in bound(schema.inputs, len(node.input), name)}
@@ -78,7 +79,7 @@ def retyped(test, node, schema, name, number):
 
 
 def convert(value, kind):
-    """Integers of what is larger than its rounded self: small, of both signs where there are signs."""
+    """Returns the values in another type; floats become small integers, of both signs if the type is signed."""
     value = np.asarray(value)
     if np.issubdtype(kind, np.integer) and value.dtype.kind == "f":
         value = np.clip(np.round(value * 8), 0 if np.issubdtype(kind, np.unsignedinteger) else -120, 120)
@@ -86,7 +87,7 @@ def convert(value, kind):
 
 
 def reference(test, node, model, feeds, changed, kind):
-    """Answers and how far ours may lie from them."""
+    """Returns the expected outputs and their tolerances."""
     if node.op_type in MOVES:
         return [convert(value, kind) for value in test.data_sets[0][1]], (0, 0)
     if kind == np.float16 or node.op_type in IN_FLOAT:
@@ -108,7 +109,7 @@ def add(own, test, node, schema, name, number, kind):
 
 
 def package_cases(own):
-    shown, tests = shown_types()
+    shown, tests = tested_types()
     for op in sorted(tests):
         if shown.get(op, set()) != {T.FLOAT}:
             continue
@@ -121,7 +122,7 @@ def package_cases(own):
 
 
 def floats_of(model, node):
-    """Values of the type that may vary: by the schema, or all that are float32 where the domain has none."""
+    """Returns the float32 values of the type variable, or all float32 values if the operator has no schema; and the permitted types."""
     values = {value.name: value.type.tensor_type for value in [*model.graph.input, *model.graph.output]}
     values.update((value.name, value) for value in model.graph.initializer)
     numbers = {name: value.data_type if isinstance(value, onnx.TensorProto) else value.elem_type for name, value in values.items()}
@@ -137,7 +138,7 @@ def floats_of(model, node):
 
 
 def twin(own, op, model, feeds, peer, number, text, kind):
-    """The same in another type; false when the operator may not have it."""
+    """Adds the case in another type; returns false if the operator does not permit it."""
     changed, allowed = floats_of(model, model.graph.node[0])
     if not changed or (allowed is not None and text not in allowed) or (allowed is None and kind != np.float16):
         return False
@@ -155,15 +156,15 @@ def twin(own, op, model, feeds, peer, number, text, kind):
         if value.name in changed:
             value.type.tensor_type.elem_type = number
     answers = peer(plain, dict(near))
-    unsaid = allowed is None  # outputs have no type either
-    answers = [a.astype(kind) if value.name in changed or (unsaid and a.dtype == np.float32) else a for a, value in zip(answers, other.graph.output)]
+    unknown = allowed is None  # without a schema the outputs have no type either
+    answers = [a.astype(kind) if value.name in changed or (unknown and a.dtype == np.float32) else a for a, value in zip(answers, other.graph.output)]
     own.model(np.dtype(kind).name, other, [(label, data.astype(kind) if label in changed else data) for label, data in near], answers,
               *((4e-3, 4e-3) if kind == np.float16 else (1e-4, 1e-5)), op=op)
     return True
 
 
 def family_cases(own, done):
-    """Of operators that no family shows in another type, the first two cases."""
+    """Adds the first two cases of each operator that the other files test in float32 only."""
     types, counts = {}, {}
     for op, domain, model, _, _ in single_nodes:
         changed, _ = floats_of(model, model.graph.node[0])

@@ -40,7 +40,7 @@ def layers(own, op):
         own.add(op, operands(op, 7, 3, 4, 5, count), opset=14, outputs=n, constants=(1, 2, 3), **attrs)
         own.add(op, operands(op, 7, 3, 4, 5, count, lengths=[7, 2, 4]), opset=14, outputs=n, **attrs)
         own.add(op, operands(op, 4, 2, 3, 5, count)[:3], opset=7, outputs=n, constants=(1, 2), **attrs)
-        own.add(op, operands(op, 3, 2, 4, 5, count, lengths=[3, 1]), opset=14, outputs=n, **attrs)  # so few steps that nothing is packed
+        own.add(op, operands(op, 3, 2, 4, 5, count, lengths=[3, 1]), opset=14, outputs=n, **attrs)  # so few steps that the weights are not packed
         batch_first(own, op, operands(op, 6, 3, 4, 5, count), n, **attrs)
         own.add(op, operands(op, 6, 1, 4, 5, count), opset=22, outputs=n, constants=(1, 2), clip=0.5, **attrs)
     own.add(op, operands(op, 9, 2, 70, 130, 2), opset=14, outputs=n, constants=(1, 2, 3), hidden_size=130, direction="bidirectional",
@@ -55,7 +55,7 @@ def rnn_gru_and_lstm(own):
         layers(own, op)
 
 
-def variants(own):
+def gru_lstm_and_rnn_attributes(own):
     for lbr in (0, 1):
         for direction, count in (("forward", 1), ("bidirectional", 2)):
             own.add("GRU", operands("GRU", 6, 3, 4, 5, count, lengths=[1, 6, 5]), opset=14, outputs=2, hidden_size=5,
@@ -87,4 +87,4 @@ def dynamic_quantize_lstm(own):
                outputs=3, hidden_size=9, direction=direction, constants=(1, 2, 8, 9, 10, 11), rtol=1e-3, atol=1e-3)
 
 
-CASES = [rnn_gru_and_lstm, variants, dynamic_quantize_lstm]
+CASES = [rnn_gru_and_lstm, gru_lstm_and_rnn_attributes, dynamic_quantize_lstm]

@@ -23,7 +23,7 @@ def model(own, label, nodes, inputs, outputs, feeds, reference="ort", opset=17, 
 
 
 def sequence_insert_erase_and_at(own):
-    """Negative positions; what is taken out, put in and asked for."""
+    """SequenceInsert, SequenceErase, SequenceAt and SequenceLength, with negative positions too."""
     a, b, c = f32(2, 3), f32(4), f32(1, 2)
     nodes = [helper.make_node("SequenceConstruct", ["a", "b"], ["s0"]),
              helper.make_node("SequenceInsert", ["s0", "c", "p"], ["s1"]),
@@ -38,7 +38,7 @@ def sequence_insert_erase_and_at(own):
 
 
 def reused_memory(own):
-    """What was put into a sequence stays although the place where it was computed is used again."""
+    """The elements of a sequence keep their values when the memory in which they were computed is reused."""
     nodes = [helper.make_node("Abs", ["x"], ["a"]), helper.make_node("SequenceConstruct", ["a", "x"], ["s0"]),
              helper.make_node("Neg", ["a"], ["b"]), helper.make_node("SequenceInsert", ["s0", "b"], ["s1"]),
              helper.make_node("Exp", ["b"], ["c"]), helper.make_node("Sin", ["c"], ["d"]),
@@ -61,7 +61,7 @@ def split_to_sequence_and_concat_from_sequence(own):
                  helper.make_node("SequenceLength", ["s"], ["n"])]
         model(own, "", nodes, [tensor("x", shape=x.shape)], [sequence("s"), tensor("n", T.INT64)], [("x", x)],
               constants=[("split", split)] if split is not None else [],
-              reference=[[x], np.array(1)] if split is not None and attrs else "ort", op="SplitToSequence")  # keepdims says nothing beside a split
+              reference=[[x], np.array(1)] if split is not None and attrs else "ort", op="SplitToSequence")  # keepdims has no effect with a split
     for axis in (0, 1, -1):
         nodes = [helper.make_node("SequenceConstruct", ["x", "x"], ["s"]),
                  helper.make_node("ConcatFromSequence", ["s"], ["y"], axis=axis),
@@ -70,7 +70,7 @@ def split_to_sequence_and_concat_from_sequence(own):
 
 
 def sequences_in_loop_and_if(own):
-    """A sequence that grows in a Loop, and is what a branch of If gives."""
+    """A sequence that grows in a Loop and is the result of a branch of If."""
     body = helper.make_graph(
         [helper.make_node("Cast", ["i"], ["factor"], to=T.FLOAT), helper.make_node("Mul", ["x", "factor"], ["m"]),
          helper.make_node("SequenceInsert", ["s", "m"], ["s1"]), helper.make_node("Identity", ["go"], ["go1"])],
@@ -129,7 +129,7 @@ def rejected(own):
 
 
 def other_types(own):
-    """Lists of doubles, of 64-bit integers, of text."""
+    """Sequences of float64, int64 and strings."""
     words = np.array([["one", "two", "three"], ["four", "", "six"]], object)
     for kind, number in ((np.float64, T.DOUBLE), (np.int64, T.INT64), (object, T.STRING)):
         a, b = (words, words[:, ::-1].copy()) if kind is object else ((f32(2, 3) * 9).astype(kind), (f32(2, 3) * 9).astype(kind))
@@ -154,4 +154,6 @@ def sequence_map(own):
                   [("x", x)], [[row * row for row in np.split(x, 5)]], 1e-12, 1e-12, op="SequenceMap")
 
 
-CASES = [sequence_insert_erase_and_at, reused_memory, split_to_sequence_and_concat_from_sequence, sequences_in_loop_and_if, optional_has_element, zip_map_dict_vectorizer_and_cast_map, rejected, other_types, sequence_map]
+CASES = [
+    sequence_insert_erase_and_at, reused_memory, split_to_sequence_and_concat_from_sequence, sequences_in_loop_and_if,
+    optional_has_element, zip_map_dict_vectorizer_and_cast_map, rejected, other_types, sequence_map]

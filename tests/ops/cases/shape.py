@@ -24,9 +24,10 @@ def transpose(own):
     for perm in ([0, 2, 1, 3], [3, 1, 0, 2], [0, 2, 3, 1], [0, 3, 1, 2]):
         own.add("Transpose", [x], perm=perm)
     own.add("Transpose", [f32(70, 130)])
-    for few in (1, 2, 3, 4, 5, 6, 8, 17):  # pixels to planes and back
+    for few in (1, 2, 3, 4, 5, 6, 8, 17):  # NHWC to NCHW and back
         own.add("Transpose", [f32(2, 37, few)], perm=[0, 2, 1])
         own.add("Transpose", [f32(2, few, 53)], perm=[0, 2, 1])
+    # found by fuzzing: types narrower than a byte were not supported
     for name in ("int4", "uint4", "int2", "uint2", "float4_e2m1fn"):
         x = np.arange(-15, 15).reshape(2, 3, 5) % 4 if name[0] == "u" else np.arange(-15, 15).reshape(2, 3, 5) % 4 - 2
         x = x.astype(np.float32).astype(np.dtype(name))
@@ -55,9 +56,9 @@ def slice_(own):
     own.add("Slice", [x, i64(1), i64(2 ** 62), i64(-1), i64(3)], constants=(1, 2, 3, 4))
     own.add("Slice", [x], starts=[1, 0], ends=[3, -1], axes=[2, 3], opset=9)
     x = f32(3, 4, 5)
-    most = 2**63 - 1
-    for starts, ends, axes, steps in (((-1,), (INT64_MIN,), (2,), (INT64_MIN,)), ((4,), (0,), (2,), (INT64_MIN,)), ((0,), (most,), (0,), (most,)),
-                                      ((most,), (INT64_MIN,), (1,), (-1,)), ((INT64_MIN,), (most,), (1,), (2,)), ((100,), (-100,), (-1,), (-3,))):
+    largest = 2**63 - 1
+    for starts, ends, axes, steps in (((-1,), (INT64_MIN,), (2,), (INT64_MIN,)), ((4,), (0,), (2,), (INT64_MIN,)), ((0,), (largest,), (0,), (largest,)),
+                                      ((largest,), (INT64_MIN,), (1,), (-1,)), ((INT64_MIN,), (largest,), (1,), (2,)), ((100,), (-100,), (-1,), (-3,))):
         own.add("Slice", [x, i64(*starts), i64(*ends), i64(*axes), i64(*steps)], opset=13, reference="onnx")
         own.add("Slice", [x, i64(*starts), i64(*ends), i64(*axes), i64(*steps)], opset=11, constants=[1, 2, 3, 4], reference="onnx")
     own.refuse("Slice", [x, i64(0), i64(1), i64(0), i64(0)], "a step of 0", opset=13)
@@ -117,6 +118,7 @@ def pad(own):
     own.add("Pad", [x], opset=1, paddings=[0, 0, 1, 2, 0, 0, 2, 0], value=1.5,
             reference=[np.pad(x, [(0, 0), (0, 0), (1, 2), (2, 0)], constant_values=1.5)])
     own.add("Pad", [x], opset=2, pads=[0, 0, 1, 2, 0, 0, 2, 0], value=1.5)
+    # found by fuzzing: types narrower than a byte were not supported
     for name in ("int4", "uint4", "int2", "uint2", "float4_e2m1fn"):
         x = np.arange(-15, 15).reshape(2, 3, 5) % 4 if name[0] == "u" else np.arange(-15, 15).reshape(2, 3, 5) % 4 - 2
         x = x.astype(np.float32).astype(np.dtype(name))
@@ -152,6 +154,7 @@ def shape_and_size(own):
 def constant_of_shape_and_eye_like(own):
     own.add("ConstantOfShape", [i64(2, 3)], value=numpy_helper.from_array(np.array([7], np.int32)))
     own.add("EyeLike", [f32(3, 4)], k=1)
+    # found by fuzzing: a number of no element type was truncated to 32 bits and taken for another type
     own.refuse("EyeLike", [f32(2, 3)], "EyeLike", opset=9, dtype=2**32 + 1)
 
 
@@ -166,7 +169,7 @@ def range_(own):
 
 def non_zero_compress_and_one_hot(own):
     own.add("NonZero", [np.array([[1, 0, 2], [0, 0, 3]], np.float32)])
-    # complex numbers
+    # found by fuzzing: NonZero did not support complex numbers
     for kind in (np.complex64, np.complex128):
         own.add("NonZero", [np.array([[0, 1j, 2], [-3 + 1j, 0, 0]], kind)], opset=13, reference=[np.array([[0, 0, 1], [1, 2, 0]])])
     own.add("OneHot", [np.array([[1, -1], [9, 0]], np.int64), np.array(4, np.int64), np.array([2, 7], np.float32)], axis=1, opset=11)

@@ -16,10 +16,10 @@ def adagrad_adam_and_momentum(own):
             lead = [rate, np.array(count, np.int64)]
             own.add("Adagrad", [*lead, *x, *g, *v], opset=1, outputs=4, domain=TRAINING, reference="onnx",
                     epsilon=1e-5, decay_factor=0.1, norm_coefficient=0.01)
-            if dtype == np.float32:  # the reference gives float32 whatever it is given
+            if dtype == np.float32:  # the reference always returns float32
                 own.add("Adam", [*lead, *x, *g, *v, *h], opset=1, outputs=6, domain=TRAINING, reference="onnx",
                         epsilon=1e-5, alpha=0.8, beta=0.9, norm_coefficient=0.01, norm_coefficient_post=0.02)
-                if count == 0:  # with bias correction it gives float64
+                if count == 0:  # with bias correction it returns float64
                     own.add("Adam", [*lead, x[0], g[0], v[0], h[0]], opset=1, outputs=3, domain=TRAINING, reference="onnx")
             else:
                 lead32, all32 = [rate.astype(np.float32), lead[1]], [a.astype(np.float32) for a in (*x, *g, *v, *h)]
