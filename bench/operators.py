@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every operator of the one list (`kelp ops`), on the largest of its test cases, beside ONNX Runtime in the same process and rounds.
+"""Measures every operator of `kelp ops` on its largest test case, and ONNX Runtime in the same process and rounds.
 
-    operators.py --cases FOLDER [--package FOLDER] [--seconds S] [--threads N] [--each N] [OPERATOR …]
+    operators.py --cases DIRECTORY [--package DIRECTORY] [--seconds S] [--threads N] [--each N] [OPERATOR …]
 
---cases: what tests/ops/gen_cases.py filled (build/release/tests/ops/cases); --package: where the Python package `kelp` lies (build/release/python).
-A line an operator and case: microseconds of a call in Kelp and in ONNX Runtime, medians, and their ratio. Cases are small: this shows what a
-call costs, and where an operator falls behind; bench/peers.py measures models. Ends with the operators that no case could be measured of.
+--cases: the output of tests/ops/gen_cases.py (build/release/tests/ops/cases). --package: the directory of the Python package `kelp`
+(build/release/python). Prints a line per operator and case: the median time of a call in Kelp and in ONNX Runtime, in microseconds, and their
+ratio. Cases are small, so this measures the cost of a call; bench/peers.py measures models. Lists the operators without a measurable case last.
 """
 import argparse
 import json
@@ -25,7 +25,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 def inputs_of(path):
-    """Name to array of a case's inputs; None when one of them is no tensor."""
+    """Returns name -> array of the inputs of a case; None if one of them is not a tensor."""
     with open(path, "rb") as file:
         data = file.read()
     at, found = 16, {}
@@ -50,7 +50,7 @@ def inputs_of(path):
 
 
 def cases_by_operator(folder):
-    """(domain, operator) to (bytes of inputs, name) of cases of one node."""
+    """Returns (domain, operator) -> (size of the inputs in bytes, name) of the cases of one node."""
     found = {}
     with open(os.path.join(folder, "cases.txt"), encoding="utf-8") as file:
         names = file.read().split()
@@ -126,7 +126,7 @@ def main():
             unmeasured.append(".".join(key))
     if ratios:
         print(f"{len(ratios)} beside ONNX Runtime, geometric mean {np.exp(np.mean(np.log(ratios))):.2f}")
-    print("not measured, for no case of one node and tensors:", ", ".join(unmeasured) or "none")
+    print("not measured, because no case has one node and only tensors:", ", ".join(unmeasured) or "none")
 
 
 if __name__ == "__main__":
