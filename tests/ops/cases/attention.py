@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cases of attention operators and RotaryEmbedding."""
 import numpy as np
+
 from .common import f32, i32, i64, rng
 
 

@@ -2,6 +2,7 @@
 """Cases of Loop, If and Scan."""
 import numpy as np
 import onnx
+
 from .common import T, f32, helper, i64, numpy_helper, rng
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cases of convolutions."""
 import numpy as np
+
 from .common import f32, ints, rng, saturate, wide
 
 

@@ -5,7 +5,10 @@ from fractions import Fraction
 
 import ml_dtypes
 import numpy as np
+
 from .common import HALVES, INT64_MIN, T, WHOLE, f32, rng
+
+BROADCASTS = [((3, 4, 5), (3, 4, 5)), ((3, 4, 5), (5,)), ((3, 1, 5), (4, 1)), ((1,), (3, 4)), ((), (2, 3)), ((2, 3, 4), (2, 1, 1))]  # shapes of two inputs
 
 
 def unary(own):
@@ -86,8 +89,7 @@ def is_nan_and_is_inf(own):
 
 def binary_and_variadic(own):
     """Operators of two or more inputs that broadcast."""
-    pairs = [((3, 4, 5), (3, 4, 5)), ((3, 4, 5), (5,)), ((3, 1, 5), (4, 1)), ((1,), (3, 4)), ((), (2, 3)), ((2, 3, 4), (2, 1, 1))]
-    for a, b in pairs:
+    for a, b in BROADCASTS:
         for op in ["Add", "Sub", "Mul", "Div"]:
             own.add(op, [f32(*a), f32(*b, low=0.5)])
         own.add("Add", [f32(*a).astype(np.float64), f32(*b).astype(np.float64)])
@@ -113,8 +115,7 @@ def binary_and_variadic(own):
 
 
 def where(own):
-    pairs = [((3, 4, 5), (3, 4, 5)), ((3, 4, 5), (5,)), ((3, 1, 5), (4, 1)), ((1,), (3, 4)), ((), (2, 3)), ((2, 3, 4), (2, 1, 1))]
-    for a, b in pairs:
+    for a, b in BROADCASTS:
         ia = rng.integers(-9, 9, a).astype(np.int64) if a else np.array(3, np.int64)
         own.add("Where", [np.asarray(ia > 0), f32(*b), f32(*a)])
     own.add("Where", [np.array([True, False]), np.array(["yes", "ja"], object), np.array(["no", "nein"], object)])

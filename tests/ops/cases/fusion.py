@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cases of chains of nodes that passes fuse into one node."""
 import numpy as np
+
 from .common import T, f32, helper, numpy_helper
 
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cases of attention written as single nodes, which a pass replaces by one operator."""
 import numpy as np
+from onnx import parser
+
 from .common import f32, helper, i64
 from .fusion import chain
-from onnx import parser
 
 
 def unfused(own):

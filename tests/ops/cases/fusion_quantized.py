@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cases of quantized chains that passes transposed into integer products, against ONNX Runtime."""
 import numpy as np
+
 from .common import T, f32, helper, numpy_helper, rng
 
 QUANTIZE, DEQUANTIZE = "QuantizeLinear", "DequantizeLinear"

@@ -2,6 +2,7 @@
 """Cases of look-ups written as matrix products of one-hot rows, Gelu by tanh, scale and shift before a convolution, and of layer
 normalization as single nodes."""
 import numpy as np
+
 from .common import T, f32, helper, numpy_helper
 from .fusion import chain
 

@@ -3,9 +3,9 @@
 import io
 
 import numpy as np
-from .common import f32, i64, rng
-
 from PIL import Image
+
+from .common import f32, i64, rng
 
 EMPTY = np.zeros(0, np.float32)
 

@@ -2,6 +2,7 @@
 """Cases of matrix products and of other operators on matrices."""
 import ml_dtypes
 import numpy as np
+
 from .common import f32, ints, rng, saturate, wide
 
 

@@ -2,6 +2,7 @@
 """Cases of ai.onnx.ml: random ensembles of all node modes, support vector machines of all kernels, encoders. Expected values are those of
 ONNX Runtime, or of NumPy where ONNX Runtime departs from the specification."""
 import numpy as np
+
 from .common import f32, helper, i64, rng
 
 MODES = ["BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ"]

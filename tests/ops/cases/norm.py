@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cases of normalizations and Softmax."""
 import numpy as np
+
 from .common import f32, i32
 
 
 def softmax(own):
     for shape in [(3, 5), (2, 4, 129), (1, 1, 384), (7, 16), (4, 17)]:
-        x, n = f32(*shape, low=-8, high=8), shape[-1]
+        x = f32(*shape, low=-8, high=8)
         own.add("Softmax", [x])
         own.add("LogSoftmax", [x])
         own.add("Softmax", [x], axis=0)
         own.add("Softmax", [x], opset=11, axis=1)
     for dtype, rtol in ((np.float64, 1e-9), (np.float16, 2e-3)):
-        x, n = f32(3, 4, 37).astype(dtype), 37
+        x = f32(3, 4, 37).astype(dtype)
         own.add("Softmax", [x], rtol=rtol, reference="onnx")
         own.add("LogSoftmax", [x], axis=1, rtol=max(rtol, 1e-6) * 5, reference="onnx")
     for op, version in (("Softmax", 13), ("LogSoftmax", 11)):

@@ -2,6 +2,7 @@
 """Cases of quantization, dequantization and quantized elementwise operators."""
 import ml_dtypes
 import numpy as np
+
 from .common import T, f32, helper, ints, rng
 
 

@@ -3,6 +3,7 @@
 the operator, NumPy computes the expected values."""
 import ml_dtypes
 import numpy as np
+
 from .common import T, f32, rng
 
 

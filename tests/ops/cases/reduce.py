@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cases of reductions, ArgMax and ArgMin, TopK, Hardmax, cumulative sums and Unique."""
 import numpy as np
+
 from .common import HALVES, f32, i64, rng
 
 

@@ -7,6 +7,7 @@ those of its reference. Cases of the other files: the values that their peer com
 """
 import numpy as np
 import onnx
+
 from .common import T, helper, node_tests, run_onnx, single_nodes
 
 # Random, or tested in other types elsewhere; the standard does not define how GridSample interpolates integers.

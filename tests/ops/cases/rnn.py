@@ -2,6 +2,7 @@
 """Cases of RNN, GRU and LSTM against ONNX Runtime: directions, lengths, peepholes, activations, layouts."""
 import numpy as np
 import onnx
+
 from .common import T, f32, helper, rng, run_ort
 
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cases of sequences, optionals and maps: expected values are those of ONNX Runtime, or as the specification defines them."""
 import numpy as np
+
 from .common import T, f32, helper, i64, numpy_helper
 
 

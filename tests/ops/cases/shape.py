@@ -2,6 +2,7 @@
 """Cases of operators that move, select or create elements."""
 import ml_dtypes
 import numpy as np
+
 from .common import HALVES, INT64_MIN, T, WHOLE, f32, helper, i64, numpy_helper, rng
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cases of Fourier transforms, window functions and MelWeightMatrix."""
 import numpy as np
+
 from .common import T, f32, i64
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cases of optimizers, against the reference implementation of ONNX."""
 import numpy as np
+
 from .common import f32, helper, run_onnx
 
 TRAINING = "ai.onnx.preview.training"
