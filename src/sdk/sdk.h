@@ -30,9 +30,6 @@ static inline kelp_status *kit_status(TRITONSERVER_Error *take_error) {
     return KELP_LIKELY(!take_error) ? NULL : kelp_backend_status(take_error);
 }
 
-/* Returns a failure of Triton's API from the enclosing function. */
-#define KIT_TRY(call) KELP_TRY(kit_status(call))
-
 struct kelp_backend_host {
     const kelp_backend_definition *definition;
     TRITONBACKEND_Backend *raw;
