@@ -7,7 +7,7 @@
 #include "base/arena.h"
 #include "base/checked.h"
 #include "base/clock.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "cli/inputs.h"
 
 #include <errno.h>

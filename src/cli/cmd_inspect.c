@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/checked.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/map.h"
 #include "cli/inputs.h"
 

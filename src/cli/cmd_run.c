@@ -6,7 +6,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/fs.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/map.h"
 #include "cli/inputs.h"
 #include "cli/show.h"

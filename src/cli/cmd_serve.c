@@ -8,7 +8,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/fs.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "cli/with_backend.h"
 #include "frontends/http/server.h"
 #include "frontends/v2/service.h"

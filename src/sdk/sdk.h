@@ -12,7 +12,7 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/checked.h"
-#include "base/json.h"
+#include "base/text/json.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The event loop on real pipes, threads and signals: order of posts and timers, files removed in
  * the middle of a round, stops from anywhere. Nothing here depends on how fast the machine is. */
-#include "base/loop.h"
+#include "base/sync/loop.h"
 
 #include "base/checked.h"
 #include "base/clock.h"

@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/checked.h"
-#include "base/thread.h"
+#include "base/sync/thread.h"
 #include "frontends/http/thread.h"
 
 #define POOL_MAX 64

@@ -19,7 +19,7 @@
 #define KELP_FRONTENDS_HTTP_EXCHANGE_H_
 
 #include "base/buf.h"
-#include "base/loop.h"
+#include "base/sync/loop.h"
 #include "frontends/http/body.h"
 #include "frontends/http/encoding.h"
 #include "frontends/http/message.h"

@@ -4,7 +4,7 @@
 #define KELP_FRONTENDS_HTTP_LISTENER_H_
 
 #include "base/log.h"
-#include "base/loop.h"
+#include "base/sync/loop.h"
 
 typedef struct kelp_http_listener kelp_http_listener;
 struct kelp_http_listener {

@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/clock.h"
-#include "base/thread.h"
+#include "base/sync/thread.h"
 #include "frontends/http/http1_connection.h"
 #include "frontends/http/listener.h"
 #include "frontends/http/thread.h"

@@ -3,7 +3,7 @@
  * repository, metrics. */
 #include "base/alloc.h"
 #include "base/checked.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "frontends/v2/base64.h"
 #include "frontends/v2/exchange.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Responses that all handlers share. */
 #include "base/checked.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "frontends/v2/exchange.h"
 
 #define MAX_MESSAGE_BYTES 2048

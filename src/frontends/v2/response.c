@@ -5,7 +5,7 @@
  */
 #include "base/assert.h"
 #include "base/checked.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "frontends/v2/exchange.h"
 #include "frontends/v2/classify.h"
 #include "frontends/v2/tensor.h"

@@ -5,7 +5,7 @@
 
 #include "base/assert.h"
 #include "base/checked.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "frontends/v2/element.h"
 #include "frontends/v2/float_text.h"
 

@@ -4,10 +4,10 @@
  * depend on it. All functions except kelp_loop_post and kelp_loop_stop may only be called on the
  * loop's thread, or on any one thread while it is not running.
  */
-#ifndef KELP_BASE_LOOP_H_
-#define KELP_BASE_LOOP_H_
+#ifndef KELP_BASE_SYNC_LOOP_H_
+#define KELP_BASE_SYNC_LOOP_H_
 
-#include "base/queue.h"
+#include "base/sync/queue.h"
 
 #include <kelp/allocator.h>
 

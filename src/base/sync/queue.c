@@ -6,7 +6,7 @@
  * if the consumer still holds items of its last swap, else the newest item. A push therefore sees
  * from the value it replaces whether the queue was empty.
  */
-#include "base/queue.h"
+#include "base/sync/queue.h"
 
 void kelp_queue_init(kelp_queue *queue) {
     atomic_init(&queue->tail, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Implements the event loop: epoll for files, a binary heap for timers, an eventfd for posts and
  * stops. */
-#include "base/loop.h"
+#include "base/sync/loop.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"

@@ -7,7 +7,7 @@
  * written by the caller while the gate is closed and empty, and read by workers after they have
  * joined.
  */
-#include "base/thread.h"
+#include "base/sync/thread.h"
 
 #include "base/alloc.h"
 #include "base/checked.h"
