@@ -20,12 +20,12 @@
 
 static kelp_status *listen_unix(kelp_http_listener *listener, const char *path) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    if (strlen(path) >= sizeof(address.sun_path))
+    if (strlen(path) >= sizeof address.sun_path)
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "unix socket path '%s' is longer than %zu bytes",
                           path, sizeof(address.sun_path) - 1);
     memcpy(address.sun_path, path, strlen(path) + 1);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) != 0 ||
+    if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) != 0 ||
         listen(fd, BACKLOG) != 0) {
         int error = errno;
         if (fd >= 0)
@@ -44,9 +44,9 @@ static int bind_one(const struct addrinfo *info, bool reuse_port) {
         return -1;
     int on = 1;
     /* Allows binding over connections in TIME_WAIT; a listening socket still conflicts. */
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (reuse_port)
-        setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on));
+        setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
     if (bind(fd, info->ai_addr, info->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0)
         return fd;
     int error = errno;
@@ -58,7 +58,7 @@ static int bind_one(const struct addrinfo *info, bool reuse_port) {
 static kelp_status *listen_tcp(kelp_http_listener *listener, const char *address, uint16_t port,
                                bool reuse_port) {
     char service[8];
-    snprintf(service, sizeof(service), "%u", (unsigned)port);
+    snprintf(service, sizeof service, "%u", (unsigned)port);
     struct addrinfo hints = {.ai_flags = AI_PASSIVE | AI_NUMERICSERV,
                              .ai_family = AF_UNSPEC,
                              .ai_socktype = SOCK_STREAM};
@@ -68,7 +68,8 @@ static kelp_status *listen_tcp(kelp_http_listener *listener, const char *address
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "unknown HTTP address '%s': %s", address,
                           gai_strerror(failure));
     int error = 0;
-    for (const struct addrinfo *info = list; info && listener->fd < 0; info = info->ai_next) {
+    for (const struct addrinfo *info = list; info != NULL && listener->fd < 0;
+         info = info->ai_next) {
         listener->fd = bind_one(info, reuse_port);
         if (listener->fd < 0)
             error = errno;
@@ -78,7 +79,7 @@ static kelp_status *listen_tcp(kelp_http_listener *listener, const char *address
         return KELP_ERROR(KELP_UNAVAILABLE, "cannot listen for HTTP on %s port %u: %s", address,
                           (unsigned)port, strerror(error));
     struct sockaddr_storage bound;
-    socklen_t length = sizeof(bound);
+    socklen_t length = sizeof bound;
     if (getsockname(listener->fd, (struct sockaddr *)&bound, &length) != 0)
         return KELP_ERROR(KELP_INTERNAL, "cannot read the HTTP port of the socket: %s",
                           strerror(errno));
@@ -93,9 +94,9 @@ kelp_status *kelp_http_listener_open(kelp_http_listener *listener, kelp_allocato
                                      bool reuse_port) {
     static const char scheme[] = "unix:";
     *listener = (kelp_http_listener){.allocator = allocator, .logger = logger, .fd = -1};
-    if (strncmp(address, scheme, sizeof(scheme) - 1) != 0)
+    if (strncmp(address, scheme, sizeof scheme - 1) != 0)
         return listen_tcp(listener, address, port, reuse_port);
-    const char *path = address + sizeof(scheme) - 1;
+    const char *path = address + sizeof scheme - 1;
     return listen_unix(listener, path[0] == '/' && path[1] == '/' ? path + 2 : path);
 }
 
@@ -115,7 +116,7 @@ static void pause_accepting(kelp_http_listener *listener, int error) {
     listener->timer.userp = listener;
     kelp_status *status = kelp_loop_timer_set(listener->loop, &listener->timer,
                                               kelp_loop_now_ns(listener->loop) + ACCEPT_PAUSE_NS);
-    if (!status)
+    if (status == NULL)
         status = kelp_loop_modify(listener->loop, &listener->io, 0);
     kelp_status_free(status);
 }
@@ -157,7 +158,7 @@ void kelp_http_listener_close(kelp_http_listener *listener) {
     if (listener->fd >= 0)
         close(listener->fd);
     listener->fd = -1;
-    if (!listener->unix_path)
+    if (listener->unix_path == NULL)
         return;
     unlink(listener->unix_path);
     kelp_free_string(listener->allocator, listener->unix_path);

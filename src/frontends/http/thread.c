@@ -42,7 +42,7 @@ kelp_status *kelp_http_thread_init(kelp_http_thread *thread, kelp_http_handler *
 void kelp_http_thread_deinit(kelp_http_thread *thread) {
     kelp_loop_destroy(thread->loop);
     kelp_free(thread->allocator, thread->scratch, KELP_HTTP_SCRATCH_BYTES);
-    while (thread->pool) {
+    while (thread->pool != NULL) {
         kelp_http_exchange *exchange = thread->pool;
         thread->pool = exchange->next;
         kelp_http_exchange_destroy(exchange);
@@ -55,7 +55,7 @@ static void *thread_main(void *userp) {
     kelp_http_thread *thread = userp;
     current_thread = thread;
     kelp_status *status = kelp_loop_run(thread->loop);
-    if (status) {
+    if (status != NULL) {
         KELP_LOGF(&thread->options->logger, KELP_LOG_ERROR, "an HTTP thread failed: %s",
                   kelp_status_message(status));
         kelp_status_free(status);
@@ -66,7 +66,7 @@ static void *thread_main(void *userp) {
 
 kelp_status *kelp_http_thread_start(kelp_http_thread *thread, unsigned index) {
     char name[16];
-    snprintf(name, sizeof(name), "kelp-http-%u", index % 1000);
+    snprintf(name, sizeof name, "kelp-http-%u", index % 1000);
     KELP_TRY(kelp_thread_start(&thread->id, name, thread_main, thread));
     thread->started = true;
     return NULL;
@@ -80,7 +80,7 @@ static void set_drain_timer(kelp_http_thread *thread, uint64_t deadline_ns) {
     thread->drain_timer.fn = on_drain_timer;
     thread->drain_timer.userp = thread;
     kelp_status *status = kelp_loop_timer_set(thread->loop, &thread->drain_timer, deadline_ns);
-    if (status) {
+    if (status != NULL) {
         kelp_status_free(status);
         kelp_loop_stop(thread->loop);
     }
@@ -90,7 +90,7 @@ static void set_drain_timer(kelp_http_thread *thread, uint64_t deadline_ns) {
  * their callbacks post to this loop: it runs until they have done so, or until the time is up. */
 static void stop_if_empty(kelp_http_thread *thread) {
     KELP_ASSERT(thread == current_thread);
-    if (!thread->stopping || thread->connections)
+    if (!thread->stopping || thread->connections != NULL)
         return;
     pthread_mutex_lock(&thread->mutex);
     size_t left = thread->outstanding;
@@ -104,10 +104,10 @@ static void stop_if_empty(kelp_http_thread *thread) {
 
 static void on_drain_timer(kelp_loop_timer *timer) {
     kelp_http_thread *thread = timer->userp;
-    if (thread->connections)
+    if (thread->connections != NULL)
         KELP_LOGF(&thread->options->logger, KELP_LOG_WARNING,
                   "closing HTTP connections whose requests did not finish in time");
-    while (thread->connections)
+    while (thread->connections != NULL)
         thread->connections->ops->close(thread->connections);
     stop_if_empty(thread);
 }
@@ -121,13 +121,13 @@ static void on_drain(kelp_loop_task *task) {
         deadline = thread->give_up_ns = UINT64_MAX;
     thread->stopping = true;
     kelp_http_connection *connection = thread->connections;
-    while (connection) {
+    while (connection != NULL) {
         kelp_http_connection *next = connection->next;
         connection->ops->drain(connection);
         connection = next;
     }
     stop_if_empty(thread);
-    if (thread->connections)
+    if (thread->connections != NULL)
         set_drain_timer(thread, deadline);
 }
 
@@ -156,7 +156,7 @@ static void on_join(kelp_loop_task *task) {
     kelp_http_thread *thread = connection->thread;
     KELP_ASSERT(thread == current_thread && !connection->next && !connection->previous);
     connection->next = thread->connections;
-    if (connection->next)
+    if (connection->next != NULL)
         connection->next->previous = connection;
     thread->connections = connection;
     connection->ops->start(connection);
@@ -173,11 +173,11 @@ void kelp_http_connection_join(kelp_http_connection *connection) {
 void kelp_http_connection_leave(kelp_http_connection *connection) {
     kelp_http_thread *thread = connection->thread;
     KELP_ASSERT(thread == current_thread && *thread->connection_count > 0);
-    if (connection->previous)
+    if (connection->previous != NULL)
         connection->previous->next = connection->next;
     else if (thread->connections == connection)
         thread->connections = connection->next;
-    if (connection->next)
+    if (connection->next != NULL)
         connection->next->previous = connection->previous;
     connection->previous = connection->next = NULL;
     atomic_fetch_sub(thread->connection_count, 1);
