@@ -232,8 +232,8 @@ static uint64_t next_random(uint64_t *inout_state) {
     return x * 0x2545f4914f6cdd1dull;
 }
 
-static kelp_status *make_up(const kelp_io_info *info, const wanted_shape *wanted, kelp_fill fill,
-                            uint64_t *inout_state, kelp_array *out) {
+static kelp_status *make_up(const kelp_io_info *info, const wanted_shape *wanted,
+                            kelp_input_fill fill, uint64_t *inout_state, kelp_array *out) {
     wanted_shape shape = {0};
     KELP_TRY(settle_shape(info, wanted, &shape));
     KELP_TRY(kelp_array_init(out, info->dtype, shape.rank, shape.extents));
@@ -305,7 +305,7 @@ static kelp_status *read_given(const kelp_engine *engine, const kelp_arg_list *v
 }
 
 static kelp_status *fill_inputs(const kelp_engine *engine, const kelp_arg_list *values,
-                                const kelp_arg_list *shape_words, kelp_fill fill,
+                                const kelp_arg_list *shape_words, kelp_input_fill fill,
                                 wanted_shape *shapes, bool *given, kelp_inputs *out) {
     for (size_t i = 0; shape_words != NULL && i < shape_words->count; i++) {
         size_t index = 0;
@@ -337,7 +337,7 @@ static kelp_status *fill_inputs(const kelp_engine *engine, const kelp_arg_list *
 
 kelp_status *kelp_inputs_init(kelp_inputs *out, const kelp_engine *engine,
                               const kelp_arg_list *values, const kelp_arg_list *shapes,
-                              kelp_fill fill) {
+                              kelp_input_fill fill) {
     kelp_allocator allocator = kelp_allocator_system();
     *out = (kelp_inputs){.count = kelp_engine_input_count(engine)};
     wanted_shape *wanted = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The `kelp` program: finds the command, parses its command line and runs it. The commands are in
- * cmd_*.c. */
+ * src/cli/commands. */
 #include "cli/cli.h"
 
 #include "base/alloc.h"

@@ -215,7 +215,7 @@ bool kelp_http_exchange_on_thread(const kelp_http_exchange *exchange) {
     return kelp_http_current_thread() == exchange->thread;
 }
 
-static void on_posted(kelp_loop_task *task) {
+static void on_posted(kelp_event_loop_task *task) {
     kelp_http_exchange *exchange = (kelp_http_exchange *)task;
     exchange->work(exchange);
 }
@@ -224,7 +224,7 @@ void kelp_http_exchange_post(kelp_http_exchange *exchange,
                              void (*work)(kelp_http_exchange *exchange)) {
     exchange->work = work;
     exchange->task.fn = on_posted;
-    kelp_loop_post(exchange->thread->loop, &exchange->task);
+    kelp_event_loop_post(exchange->thread->loop, &exchange->task);
 }
 
 static void *blocking_main(void *userp) {

@@ -83,7 +83,7 @@ struct kelp_http_stream {
 };
 
 struct kelp_http_exchange {
-    kelp_loop_task task; /* first; see kelp_http_exchange_post */
+    kelp_event_loop_task task; /* first; see kelp_http_exchange_post */
     kelp_http_exchange *next;
     kelp_allocator allocator;
     kelp_http_thread *thread;

@@ -32,7 +32,7 @@
 typedef struct kelp_http1_connection {
     kelp_http_connection base; /* first */
     kelp_http_stream stream;   /* of the exchange */
-    kelp_loop_timer timer;
+    kelp_event_loop_timer timer;
     kelp_http1_parser parser;
     kelp_buf pending; /* bytes read after the current request */
     size_t pending_at;
@@ -86,11 +86,11 @@ static void leave(kelp_http1_connection *c) {
 static void connection_close(kelp_http1_connection *c) {
     if (c->closed)
         return;
-    kelp_loop *loop = c->base.thread->loop;
+    kelp_event_loop *loop = c->base.thread->loop;
     c->closed = true;
-    kelp_loop_timer_cancel(loop, &c->timer);
+    kelp_event_loop_timer_cancel(loop, &c->timer);
     if (c->registered)
-        kelp_loop_remove(loop, &c->base.io);
+        kelp_event_loop_remove(loop, &c->base.io);
     close(c->base.io.fd);
     kelp_http_exchange *exchange = c->exchange;
     if (exchange != NULL) {
@@ -108,7 +108,7 @@ static void connection_close(kelp_http1_connection *c) {
 
 /* ---- time ---- */
 
-static void on_timer(kelp_loop_timer *timer);
+static void on_timer(kelp_event_loop_timer *timer);
 
 /* Ends the connection through the events that follow, so that callers need not handle a closed
  * connection. */
@@ -118,8 +118,8 @@ static void give_up(kelp_http1_connection *c, kelp_status *take_status) {
 }
 
 static void set_deadline(kelp_http1_connection *c, uint64_t after_ns) {
-    kelp_loop *loop = c->base.thread->loop;
-    c->deadline_ns = after_ns ? kelp_loop_now_ns(loop) + after_ns : UINT64_MAX;
+    kelp_event_loop *loop = c->base.thread->loop;
+    c->deadline_ns = after_ns ? kelp_event_loop_now_ns(loop) + after_ns : UINT64_MAX;
     if (c->closed || !after_ns)
         return;
     /* A timer that fires early is set again; only an earlier deadline needs it set now. */
@@ -127,7 +127,7 @@ static void set_deadline(kelp_http1_connection *c, uint64_t after_ns) {
         return;
     c->timer.fn = on_timer;
     c->timer.userp = c;
-    kelp_status *status = kelp_loop_timer_set(loop, &c->timer, c->deadline_ns);
+    kelp_status *status = kelp_event_loop_timer_set(loop, &c->timer, c->deadline_ns);
     if (status != NULL) /* without a timer there is no protection against slow clients */
         give_up(c, status);
 }
@@ -135,7 +135,7 @@ static void set_deadline(kelp_http1_connection *c, uint64_t after_ns) {
 static void set_events(kelp_http1_connection *c, uint32_t events) {
     if (c->closed || c->base.io.events == events)
         return;
-    kelp_status *status = kelp_loop_modify(c->base.thread->loop, &c->base.io, events);
+    kelp_status *status = kelp_event_loop_modify(c->base.thread->loop, &c->base.io, events);
     if (status != NULL)
         give_up(c, status);
 }
@@ -540,7 +540,7 @@ static bool read_once(kelp_http1_connection *c) {
     return !c->closed && got == (direct ? room : 0) + limit;
 }
 
-static void on_io(kelp_loop_io *io, uint32_t events) {
+static void on_io(kelp_event_loop_io *io, uint32_t events) {
     kelp_http1_connection *c = io->userp;
     enter(c);
     if ((events & KELP_LOOP_WRITE) && c->responding) {
@@ -560,9 +560,9 @@ static void on_io(kelp_loop_io *io, uint32_t events) {
     leave(c);
 }
 
-static void on_timer(kelp_loop_timer *timer) {
+static void on_timer(kelp_event_loop_timer *timer) {
     kelp_http1_connection *c = timer->userp;
-    uint64_t now = kelp_loop_now_ns(c->base.thread->loop);
+    uint64_t now = kelp_event_loop_now_ns(c->base.thread->loop);
     enter(c);
     if (c->deadline_ns == UINT64_MAX) {
         /* a request is being processed; set_deadline arms the timer again */
@@ -591,7 +591,7 @@ static void connection_start(kelp_http_connection *base) {
     base->io.userp = c;
     enter(c);
     kelp_status *status =
-        thread->stopping ? NULL : kelp_loop_add(thread->loop, &base->io, KELP_LOOP_READ);
+        thread->stopping ? NULL : kelp_event_loop_add(thread->loop, &base->io, KELP_LOOP_READ);
     c->registered = status == NULL && !thread->stopping;
     kelp_status_free(status);
     if (!c->registered)

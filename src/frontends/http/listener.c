@@ -102,10 +102,10 @@ kelp_status *kelp_http_listener_open(kelp_http_listener *listener, kelp_allocato
 
 /* ---- accepting ---- */
 
-static void on_timer(kelp_loop_timer *timer) {
+static void on_timer(kelp_event_loop_timer *timer) {
     kelp_http_listener *listener = timer->userp;
     if (listener->fd >= 0)
-        kelp_status_free(kelp_loop_modify(listener->loop, &listener->io, KELP_LOOP_READ));
+        kelp_status_free(kelp_event_loop_modify(listener->loop, &listener->io, KELP_LOOP_READ));
 }
 
 /* Stops polling for a moment, since the pending connection would wake the loop again at once. */
@@ -114,14 +114,14 @@ static void pause_accepting(kelp_http_listener *listener, int error) {
               strerror(error));
     listener->timer.fn = on_timer;
     listener->timer.userp = listener;
-    kelp_status *status = kelp_loop_timer_set(listener->loop, &listener->timer,
-                                              kelp_loop_now_ns(listener->loop) + ACCEPT_PAUSE_NS);
+    kelp_status *status = kelp_event_loop_timer_set(
+        listener->loop, &listener->timer, kelp_event_loop_now_ns(listener->loop) + ACCEPT_PAUSE_NS);
     if (status == NULL)
-        status = kelp_loop_modify(listener->loop, &listener->io, 0);
+        status = kelp_event_loop_modify(listener->loop, &listener->io, 0);
     kelp_status_free(status);
 }
 
-static void on_readable(kelp_loop_io *io, uint32_t events) {
+static void on_readable(kelp_event_loop_io *io, uint32_t events) {
     (void)events;
     kelp_http_listener *listener = io->userp;
     for (int i = 0; i < ACCEPTS_PER_EVENT; i++) {
@@ -137,19 +137,19 @@ static void on_readable(kelp_loop_io *io, uint32_t events) {
     }
 }
 
-kelp_status *kelp_http_listener_start(kelp_http_listener *listener, kelp_loop *loop,
+kelp_status *kelp_http_listener_start(kelp_http_listener *listener, kelp_event_loop *loop,
                                       void (*on_accept)(void *userp, int take_fd), void *userp) {
     listener->on_accept = on_accept;
     listener->userp = userp;
-    listener->io = (kelp_loop_io){.fd = listener->fd, .fn = on_readable, .userp = listener};
-    KELP_TRY(kelp_loop_add(loop, &listener->io, KELP_LOOP_READ));
+    listener->io = (kelp_event_loop_io){.fd = listener->fd, .fn = on_readable, .userp = listener};
+    KELP_TRY(kelp_event_loop_add(loop, &listener->io, KELP_LOOP_READ));
     listener->loop = loop;
     return NULL;
 }
 
 void kelp_http_listener_stop(kelp_http_listener *listener) {
-    kelp_loop_timer_cancel(listener->loop, &listener->timer);
-    kelp_loop_remove(listener->loop, &listener->io);
+    kelp_event_loop_timer_cancel(listener->loop, &listener->timer);
+    kelp_event_loop_remove(listener->loop, &listener->io);
     close(listener->fd);
     listener->fd = -1;
 }

@@ -22,7 +22,7 @@ struct kelp_http_server {
     kelp_http_handler *handler;
     kelp_http_server_options options;
     kelp_http_listener listener;
-    kelp_loop_task stop_task;
+    kelp_event_loop_task stop_task;
     uint32_t next_thread; /* that gets a connection; accepting thread only */
     uint32_t thread_count;
     kelp_http_thread *threads; /* the first one accepts */
@@ -135,7 +135,7 @@ static void drain_threads(kelp_http_server *server) {
 
 /* On the accepting thread. Connections that it has handed over precede the drain in the queues of
  * the other threads. */
-static void on_stop(kelp_loop_task *task) {
+static void on_stop(kelp_event_loop_task *task) {
     kelp_http_server *server =
         (kelp_http_server *)((char *)task - offsetof(kelp_http_server, stop_task));
     kelp_http_listener_stop(&server->listener);
@@ -149,7 +149,7 @@ kelp_status *kelp_http_server_stop(kelp_http_server *server, uint64_t timeout_ns
     server->drain_timeout_ns = timeout_ns;
     server->stop_task.fn = on_stop;
     if (server->threads[0].started)
-        kelp_loop_post(server->threads[0].loop, &server->stop_task);
+        kelp_event_loop_post(server->threads[0].loop, &server->stop_task);
     else /* kelp_http_server_start failed, and no thread accepts */
         drain_threads(server);
     for (uint32_t i = 0; i < server->thread_count; i++) {

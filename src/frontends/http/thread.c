@@ -36,11 +36,11 @@ kelp_status *kelp_http_thread_init(kelp_http_thread *thread, kelp_http_handler *
     pthread_cond_init(&thread->all_recycled, &attributes);
     pthread_condattr_destroy(&attributes);
     KELP_TRY(kelp_alloc(thread->allocator, KELP_HTTP_SCRATCH_BYTES, (void **)&thread->scratch));
-    return kelp_loop_create(thread->allocator, &thread->loop);
+    return kelp_event_loop_create(thread->allocator, &thread->loop);
 }
 
 void kelp_http_thread_deinit(kelp_http_thread *thread) {
-    kelp_loop_destroy(thread->loop);
+    kelp_event_loop_destroy(thread->loop);
     kelp_free(thread->allocator, thread->scratch, KELP_HTTP_SCRATCH_BYTES);
     while (thread->pool != NULL) {
         kelp_http_exchange *exchange = thread->pool;
@@ -54,7 +54,7 @@ void kelp_http_thread_deinit(kelp_http_thread *thread) {
 static void *thread_main(void *userp) {
     kelp_http_thread *thread = userp;
     current_thread = thread;
-    kelp_status *status = kelp_loop_run(thread->loop);
+    kelp_status *status = kelp_event_loop_run(thread->loop);
     if (status != NULL) {
         KELP_LOGF(&thread->options->logger, KELP_LOG_ERROR, "an HTTP thread failed: %s",
                   kelp_status_message(status));
@@ -74,15 +74,16 @@ kelp_status *kelp_http_thread_start(kelp_http_thread *thread, unsigned index) {
 
 /* ---- stopping ---- */
 
-static void on_drain_timer(kelp_loop_timer *timer);
+static void on_drain_timer(kelp_event_loop_timer *timer);
 
 static void set_drain_timer(kelp_http_thread *thread, uint64_t deadline_ns) {
     thread->drain_timer.fn = on_drain_timer;
     thread->drain_timer.userp = thread;
-    kelp_status *status = kelp_loop_timer_set(thread->loop, &thread->drain_timer, deadline_ns);
+    kelp_status *status =
+        kelp_event_loop_timer_set(thread->loop, &thread->drain_timer, deadline_ns);
     if (status != NULL) {
         kelp_status_free(status);
-        kelp_loop_stop(thread->loop);
+        kelp_event_loop_stop(thread->loop);
     }
 }
 
@@ -97,12 +98,12 @@ static void stop_if_empty(kelp_http_thread *thread) {
     pthread_mutex_unlock(&thread->mutex);
     uint64_t now = kelp_now_ns();
     if (left == 0 || now >= thread->give_up_ns)
-        kelp_loop_stop(thread->loop);
+        kelp_event_loop_stop(thread->loop);
     else
         set_drain_timer(thread, now + DRAIN_POLL_NS);
 }
 
-static void on_drain_timer(kelp_loop_timer *timer) {
+static void on_drain_timer(kelp_event_loop_timer *timer) {
     kelp_http_thread *thread = timer->userp;
     if (thread->connections != NULL)
         KELP_LOGF(&thread->options->logger, KELP_LOG_WARNING,
@@ -112,7 +113,7 @@ static void on_drain_timer(kelp_loop_timer *timer) {
     stop_if_empty(thread);
 }
 
-static void on_drain(kelp_loop_task *task) {
+static void on_drain(kelp_event_loop_task *task) {
     kelp_http_thread *thread =
         (kelp_http_thread *)((char *)task - offsetof(kelp_http_thread, drain_task));
     uint64_t deadline;
@@ -134,7 +135,7 @@ static void on_drain(kelp_loop_task *task) {
 void kelp_http_thread_drain(kelp_http_thread *thread, uint64_t timeout_ns) {
     thread->drain_timeout_ns = timeout_ns;
     thread->drain_task.fn = on_drain;
-    kelp_loop_post(thread->loop, &thread->drain_task);
+    kelp_event_loop_post(thread->loop, &thread->drain_task);
 }
 
 size_t kelp_http_thread_wait(kelp_http_thread *thread, uint64_t deadline_ns) {
@@ -151,7 +152,7 @@ size_t kelp_http_thread_wait(kelp_http_thread *thread, uint64_t deadline_ns) {
 
 /* ---- connections ---- */
 
-static void on_join(kelp_loop_task *task) {
+static void on_join(kelp_event_loop_task *task) {
     kelp_http_connection *connection = (kelp_http_connection *)task;
     kelp_http_thread *thread = connection->thread;
     KELP_ASSERT(thread == current_thread && !connection->next && !connection->previous);
@@ -167,7 +168,7 @@ void kelp_http_connection_join(kelp_http_connection *connection) {
     if (connection->thread == current_thread)
         on_join(&connection->join_task);
     else
-        kelp_loop_post(connection->thread->loop, &connection->join_task);
+        kelp_event_loop_post(connection->thread->loop, &connection->join_task);
 }
 
 void kelp_http_connection_leave(kelp_http_connection *connection) {
